@@ -1,0 +1,99 @@
+/* Element types, shapes and tensors: plain values shared by every layer. */
+#ifndef SEXTANT_TYPES_H
+#define SEXTANT_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sextant/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One row per element type: name, TensorFlow's DataType number, bytes per element, numpy's descr.
+ * Strings have no fixed size; their tensors hold sx_bytes. */
+#define SX_DTYPES(X)                          \
+    X(SX_F32, "float32", 1, 4, "<f4")         \
+    X(SX_F64, "float64", 2, 8, "<f8")         \
+    X(SX_I32, "int32", 3, 4, "<i4")           \
+    X(SX_U8, "uint8", 4, 1, "|u1")            \
+    X(SX_I16, "int16", 5, 2, "<i2")           \
+    X(SX_I8, "int8", 6, 1, "|i1")             \
+    X(SX_STRING, "string", 7, 0, "")          \
+    X(SX_I64, "int64", 9, 8, "<i8")           \
+    X(SX_BOOL, "bool", 10, 1, "|b1")          \
+    X(SX_BF16, "bfloat16", 14, 2, "<V2")      \
+    X(SX_U16, "uint16", 17, 2, "<u2")         \
+    X(SX_F16, "float16", 19, 2, "<f2")        \
+    X(SX_U32, "uint32", 22, 4, "<u4")         \
+    X(SX_U64, "uint64", 23, 8, "<u8")
+
+/* The values are TensorFlow's DataType numbers (formats.md). */
+typedef enum sx_dtype {
+    SX_DTYPE_NONE = 0,
+#define SX_DTYPE_ENUM_(symbol, name, tf, bytes, descr) symbol = tf,
+    SX_DTYPES(SX_DTYPE_ENUM_)
+#undef SX_DTYPE_ENUM_
+} sx_dtype;
+
+SX_API const char *sx_dtype_name(sx_dtype dtype);          /* "float32"; "?" if unknown */
+SX_API size_t sx_dtype_bytes(sx_dtype dtype);              /* 0 for strings and unknown */
+SX_API const char *sx_dtype_numpy(sx_dtype dtype);         /* "<f4" */
+SX_API bool sx_dtype_parse(const char *name, sx_dtype *out); /* by name */
+SX_API bool sx_dtype_is_float(sx_dtype dtype);             /* f16 bf16 f32 f64 */
+SX_API bool sx_dtype_is_integer(sx_dtype dtype);           /* without bool */
+
+enum { SX_MAX_RANK = 8 };
+
+/* A dimension that is no count. */
+enum {
+    SX_BATCH = -1,   /* the one symbolic batch dimension of a graph; compile() fixes it */
+    SX_DYNAMIC = -2, /* known only when run; host segment only (decoded images) */
+};
+
+/* dtype + shape; a value, compared with sx_type_equal(). Unused dims are 0. */
+typedef struct sx_type {
+    sx_dtype dtype;
+    int rank;
+    int64_t dims[SX_MAX_RANK];
+} sx_type;
+
+/* sx_type_of(SX_F32, SX_BATCH, 28, 28, 1); a scalar is sx_scalar_type(SX_F32). */
+#define sx_type_of(dtype, ...)                                                      \
+    sx_type_make((dtype), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+                 (const int64_t[]){__VA_ARGS__})
+SX_API sx_type sx_type_make(sx_dtype dtype, int rank, const int64_t *dims);
+SX_API sx_type sx_scalar_type(sx_dtype dtype);
+SX_API bool sx_type_equal(const sx_type *a, const sx_type *b);
+SX_API bool sx_type_is_static(const sx_type *type); /* every dimension is a count */
+SX_API bool sx_type_has_batch(const sx_type *type); /* some dimension is SX_BATCH */
+
+/* The number of elements; −1 if not static or if the product overflows int64. */
+SX_API int64_t sx_type_elems(const sx_type *type);
+/* Elements × element size; −1 likewise, and for strings. */
+SX_API int64_t sx_type_bytes(const sx_type *type);
+
+/* "float32[N,28,28,1]": N is the batch, ? a dynamic dimension. Writes at most `capacity` bytes with
+ * the final NUL; SX_TYPE_TEXT is always enough. Returns `buffer`. */
+enum { SX_TYPE_TEXT = 200 };
+SX_API char *sx_type_format(const sx_type *type, char *buffer, size_t capacity);
+
+/* A view of bytes that somebody else owns. */
+typedef struct sx_bytes {
+    const void *data;
+    size_t size;
+} sx_bytes;
+
+/* A dense row-major tensor on the host. `data` points to elems × element size bytes (for strings:
+ * elems × sx_bytes) and is owned as the function that hands it out says. */
+typedef struct sx_tensor {
+    sx_type type;
+    void *data;
+} sx_tensor;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,33 @@
+/* An arena: memory that lives and dies together (a graph, a request, a parsed file).
+ *
+ *   chunk -> chunk -> chunk        each twice as large as the one before, up to 1 MiB
+ *
+ * Objects are never freed one by one. Not thread-safe: one owner at a time. */
+#ifndef SX_BASE_ARENA_H
+#define SX_BASE_ARENA_H
+
+#include <stddef.h>
+
+#include <sextant/types.h>
+
+typedef struct sx_arena {
+    struct sx_arena_chunk *chunks; /* newest first */
+    size_t used_bytes;             /* handed out */
+    size_t limit_bytes;            /* 0 = none; beyond it sx_arena_alloc returns NULL */
+} sx_arena;
+
+void sx_arena_init(sx_arena *arena, size_t limit_bytes);
+void sx_arena_deinit(sx_arena *arena);
+
+/* Zeroed, aligned to 16 bytes; NULL when out of memory or over the limit, or the product overflows. */
+void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes);
+char *sx_arena_strdup(sx_arena *arena, const char *text);
+char *sx_arena_strndup(sx_arena *arena, const char *text, size_t length);
+void *sx_arena_memdup(sx_arena *arena, const void *data, size_t size);
+char *sx_arena_printf(sx_arena *arena, const char *format, ...) SX_PRINTF(2, 3);
+
+#define sx_arena_new(arena, type) ((type *)sx_arena_alloc((arena), 1, sizeof(type)))
+#define sx_arena_array(arena, count, type) \
+    ((type *)sx_arena_alloc((arena), (size_t)(count), sizeof(type)))
+
+#endif

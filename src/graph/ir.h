@@ -1,0 +1,116 @@
+/* The graph: nodes of operators in SSA form. Built by sx_builder or the text parser, immutable once
+ * finished; passes make new graphs.
+ *
+ *   values   1 .. n_values-1, in order of creation; 0 is "none"
+ *   node k   op(attrs; inputs...) -> outputs first_output, first_output + 1, ...
+ *
+ *   args     variables and inputs, each a value made by a `parameter` node
+ *   results  outputs by name, and the last assignment of each assigned variable
+ *
+ * Order of nodes is a topological order and the program order. Everything lives in one arena. */
+#ifndef SX_GRAPH_IR_H
+#define SX_GRAPH_IR_H
+
+#include <sextant/graph.h>
+
+#include "base/arena.h"
+#include "graph/op_def.h"
+
+typedef struct sx_node {
+    const sx_op_def *op;
+    const void *attrs; /* op->attrs_bytes of them; never NULL when the operator has attributes */
+    const sx_value *inputs;
+    sx_value first_output;
+    int n_inputs, n_outputs;
+    const char *name;   /* unique: scope/op, scope/op_1 */
+    const char *device; /* scope, "" = anywhere */
+    const char *file;   /* the line of user code, or "" */
+    int line;
+    sx_graph *const *bodies; /* sub-graphs of control operators (If, While, map) */
+    int n_bodies;
+} sx_node;
+
+typedef struct sx_value_info {
+    sx_type type;
+    uint32_t node;   /* index of the node that makes it */
+    uint16_t output; /* which of its outputs */
+} sx_value_info;
+
+typedef enum sx_arg_kind { SX_ARG_VARIABLE, SX_ARG_INPUT } sx_arg_kind;
+
+typedef struct sx_arg {
+    sx_arg_kind kind;
+    const char *name;
+    sx_value value;
+    /* variables only */
+    sx_variable_role role;
+    sx_initializer init;
+    double init_value;
+} sx_arg;
+
+enum { SX_RESULT_IS_OUTPUT = -1 };
+
+typedef struct sx_result {
+    const char *name; /* the output's, or the variable's */
+    sx_value value;
+    int arg; /* index of the variable that it assigns, or SX_RESULT_IS_OUTPUT */
+} sx_result;
+
+struct sx_graph {
+    sx_arena arena;
+    sx_node *nodes;
+    int n_nodes;
+    sx_value_info *values; /* [n_values]; values[0] unused */
+    int n_values;
+    sx_arg *args;
+    int n_args;
+    sx_result *results;
+    int n_results;
+};
+
+static inline const sx_type *sx_graph_type(const sx_graph *g, sx_value v)
+{
+    return &g->values[v.id].type;
+}
+static inline const sx_node *sx_graph_maker(const sx_graph *g, sx_value v)
+{
+    return &g->nodes[g->values[v.id].node];
+}
+static inline sx_value sx_node_output(const sx_node *n, int i)
+{
+    return (sx_value){n->first_output.id + (uint32_t)i};
+}
+
+/* Index of the argument or output of that name, or -1. */
+int sx_graph_find_arg(const sx_graph *g, const char *name);
+int sx_graph_find_output(const sx_graph *g, const char *name);
+
+/* Checks every invariant of this header and re-infers every type; passes call it in debug builds,
+ * the text parser always. Errors name the node. */
+SX_MUST_USE sx_status sx_graph_validate(const sx_graph *g);
+
+/* `type` with SX_BATCH replaced by `batch`. */
+sx_type sx_type_with_batch(sx_type type, int64_t batch);
+
+/* --- Building, for operators and passes ------------------------------------------------------ */
+
+/* Adds a node; types come from op->infer, and a failure is annotated with the current scope and
+ * user line. `attrs` is copied (deeply); may be NULL when all are default (zero). Returns the first
+ * output, or SX_NO_VALUE after an error. */
+sx_value sx_build(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
+                  int n_inputs);
+#define sx_build_op(b, op_name, attrs, ...)                                 \
+    sx_build((b), &sx_op_##op_name, (attrs), (const sx_value[]){__VA_ARGS__}, \
+             (int)(sizeof((const sx_value[]){__VA_ARGS__}) / sizeof(sx_value)))
+/* The i-th output of the node whose first output is `first`; SX_NO_VALUE of SX_NO_VALUE. */
+static inline sx_value sx_output_of(sx_value first, int i)
+{
+    return sx_value_is(first) ? (sx_value){first.id + (uint32_t)i} : SX_NO_VALUE;
+}
+/* The node that makes `v`, while building; NULL for SX_NO_VALUE. Borrowed until the next node is
+ * added. */
+const sx_node *sx_builder_maker(const sx_builder *b, sx_value v);
+/* The arena of the graph under construction. */
+sx_arena *sx_builder_arena(sx_builder *b);
+
+#endif

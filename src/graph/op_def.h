@@ -1,0 +1,196 @@
+/* An operator is one file (src/graph/ops/NAME.c) and one row (ops.def). This header is what the
+ * file fills in: the descriptor sx_op_def and the contexts of its functions.
+ *
+ *   infer      types of the outputs from attributes and input types
+ *   grad       adds the nodes of the gradient; never touches data
+ *   ref        the scalar reference, in double: the oracle of every backend
+ *   to_tf      the TensorFlow nodes that say the same (SavedModel export)
+ *   samples    shapes and attributes on which all of the above are tested
+ *
+ * A facet that does not exist is declared by a flag, never left silently NULL. */
+#ifndef SX_GRAPH_OP_DEF_H
+#define SX_GRAPH_OP_DEF_H
+
+#include <sextant/graph.h>
+
+/* --- Attributes: one row per field of the operator's attribute struct -------------------------- */
+
+/* A short list of integers: strides, axes, a shape. */
+typedef struct sx_ints {
+    int n;
+    int64_t v[SX_MAX_RANK];
+} sx_ints;
+
+typedef enum sx_attr_kind {
+    SX_ATTR_INT,    /* int64_t */
+    SX_ATTR_FLOAT,  /* double */
+    SX_ATTR_BOOL,   /* bool */
+    SX_ATTR_ENUM,   /* int32_t, names in .names */
+    SX_ATTR_DTYPE,  /* sx_dtype */
+    SX_ATTR_INTS,   /* sx_ints */
+    SX_ATTR_STRING, /* const char *, NULL = "" */
+    SX_ATTR_TENSOR, /* sx_tensor of a static numeric type; deep-copied into the graph */
+} sx_attr_kind;
+
+typedef struct sx_attr_def {
+    const char *name;
+    sx_attr_kind kind;
+    size_t offset;
+    const char *const *names; /* SX_ATTR_ENUM: NULL-terminated; index = value */
+} sx_attr_def;
+
+#define SX_ATTR(struct_type, field, kind_) \
+    {.name = #field, .kind = (kind_), .offset = offsetof(struct_type, field)}
+#define SX_ATTR_NAMES(struct_type, field, names_) \
+    {.name = #field, .kind = SX_ATTR_ENUM, .offset = offsetof(struct_type, field), .names = (names_)}
+
+/* --- Contexts ------------------------------------------------------------------------------------ */
+
+/* Infer: fill outputs[0 .. n_outputs). n_outputs is preset to op->n_out; a variadic operator sets it
+ * (at most SX_MAX_OUTPUTS). An error says expected and actual; the builder adds layer and line. */
+enum { SX_MAX_OUTPUTS = 8 };
+typedef struct sx_infer {
+    const void *attrs;
+    const sx_type *inputs;
+    int n_inputs;
+    sx_type *outputs;
+    int n_outputs;
+} sx_infer;
+
+/* Grad: set dx[i] for each i with needed[i]; left SX_NO_VALUE it means zero. dy[i] is SX_NO_VALUE
+ * where no gradient comes in. Nodes are added through `b`, which keeps errors. */
+typedef struct sx_grad {
+    sx_builder *b;
+    const void *attrs;
+    const sx_value *x, *y, *dy; /* the node's inputs, its outputs, gradients of the outputs */
+    sx_value *dx;
+    const bool *needed;
+    int n_inputs, n_outputs;
+} sx_grad;
+
+/* Ref: every element is a double whatever the dtype (device programs hold no integer above 2^53), so
+ * one function serves float32, where the caller rounds each result, and double. Booleans are 0, 1. */
+typedef struct sx_ref_tensor {
+    sx_type type; /* static */
+    double *data; /* row-major */
+} sx_ref_tensor;
+
+typedef struct sx_ref {
+    const void *attrs;
+    const sx_ref_tensor *in;
+    const sx_ref_tensor *out; /* data to be written in full */
+    int n_in, n_out;
+} sx_ref;
+
+/* --- Samples ------------------------------------------------------------------------------------- */
+
+/* How a sample's input is filled, drawn from Threefry keyed by the sample's name. */
+typedef enum sx_fill {
+    SX_FILL_NORMAL = 0,
+    SX_FILL_POSITIVE,  /* uniform in [0.5, 2) */
+    SX_FILL_UNIFORM,   /* uniform in (-0.9, 0.9) */
+    SX_FILL_DISTINCT,  /* normal-like; elements at least 1e-2 apart and from 0: no kinks, no ties */
+    SX_FILL_INDEX,     /* integers in [0, limit) */
+    SX_FILL_BOOL,
+    SX_FILL_BITS,      /* any 32 bits: seeds */
+    SX_FILL_TRUE,      /* all 1 */
+} sx_fill;
+
+enum { SX_SAMPLE_MAX_INPUTS = 8 };
+
+typedef struct sx_sample_input {
+    sx_type type; /* may have SX_BATCH */
+    sx_fill fill;
+    int64_t limit; /* SX_FILL_INDEX */
+} sx_sample_input;
+
+/* One case of the forward, gradient, TensorFlow and timing tests. */
+typedef struct sx_op_sample {
+    const char *name;
+    sx_sample_input inputs[SX_SAMPLE_MAX_INPUTS];
+    int n_inputs;
+    const void *attrs;  /* NULL = all zero */
+    int64_t batch;      /* what SX_BATCH is compiled to; 0 = 5, a size that divides by nothing */
+    bool no_grad_check; /* a comment says why */
+    double tolerance;   /* 0 = the project's 1e-5; a looser one says why beside it */
+} sx_op_sample;
+
+/* {T, dims} of a float32 / int32 sample input: SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 4). */
+#define SX_TYPE_LITERAL_(dtype_, ...)                                           \
+    {.dtype = (dtype_), .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+     .dims = {__VA_ARGS__}}
+#define SX_SAMPLE_F32(fill_, ...) {.type = SX_TYPE_LITERAL_(SX_F32, __VA_ARGS__), .fill = (fill_)}
+#define SX_SAMPLE_I32(limit_, ...) \
+    {.type = SX_TYPE_LITERAL_(SX_I32, __VA_ARGS__), .fill = SX_FILL_INDEX, .limit = (limit_)}
+
+/* --- The descriptor ------------------------------------------------------------------------------ */
+
+/* How the partial results of a batch's shards meet (D4): for an output without the batch dimension,
+ * of a node some of whose inputs have it. */
+typedef enum sx_combine {
+    SX_COMBINE_NONE = 0, /* no such outputs, or not possible: the graph then runs as one shard */
+    SX_COMBINE_SUM,
+    SX_COMBINE_MAX,
+    SX_COMBINE_AND,
+    SX_COMBINE_MOMENTS, /* outputs mean, variance: Chan's parallel formula */
+} sx_combine;
+
+typedef enum sx_op_flags {
+    SX_OP_NO_GRAD = 1 << 0,       /* gradient zero by nature, or never differentiated through */
+    SX_OP_NO_TF = 1 << 1,         /* never exported: training only */
+    SX_OP_ELEMENTWISE = 1 << 2,   /* output element i depends on input elements i (broadcast) only */
+    SX_OP_SUM = 1 << 3,           /* a sum of products of inputs: tests bound the error by Σ|terms| */
+    SX_OP_COUPLES_BATCH = 1 << 4, /* an example's result depends on the others; never sharded */
+    SX_OP_HOST = 1 << 5,          /* host segment: strings, dynamic shapes; no ref */
+    SX_OP_RANDOM = 1 << 6,        /* draws by (seed, key attribute, step, position): see dropout */
+} sx_op_flags;
+
+enum { SX_VARIADIC = -1 };
+
+typedef struct sx_tf_writer sx_tf_writer; /* graph/lower/tf_writer.h */
+typedef struct sx_tf_node sx_tf_node;     /* likewise */
+
+typedef struct sx_op_def {
+    int id; /* SX_OPID_<name> */
+    const char *name;
+    int n_in, n_out; /* SX_VARIADIC */
+    unsigned flags;
+    sx_combine combine;
+    const sx_attr_def *attrs;
+    int n_attrs;
+    size_t attrs_bytes;
+    sx_status (*infer)(sx_infer *c);
+    void (*grad)(sx_grad *g);
+    void (*ref)(const sx_ref *r);
+    sx_status (*to_tf)(sx_tf_writer *w, const sx_tf_node *n);
+    const sx_op_sample *samples;
+    int n_samples;
+} sx_op_def;
+
+#define SX_OP_NAMED(op_name) .id = SX_OPID_##op_name, .name = #op_name
+#define SX_OP_ATTRS(struct_type, rows)                                     \
+    .attrs = (rows), .n_attrs = (int)(sizeof(rows) / sizeof((rows)[0])), \
+    .attrs_bytes = sizeof(struct_type)
+#define SX_OP_SAMPLES(rows) .samples = (rows), .n_samples = (int)(sizeof(rows) / sizeof((rows)[0]))
+
+/* The table, expanded from ops.def: enum, descriptors, array. */
+typedef enum sx_op_id {
+#define SX_OP(op_name) SX_OPID_##op_name,
+#include "graph/ops/ops.def"
+#undef SX_OP
+    SX_OPID_COUNT
+} sx_op_id;
+
+#define SX_OP(op_name) extern const sx_op_def sx_op_##op_name;
+#include "graph/ops/ops.def"
+#undef SX_OP
+
+extern const sx_op_def *const sx_op_table[SX_OPID_COUNT]; /* by id */
+const sx_op_def *sx_op_find(const char *name);            /* NULL if unknown */
+
+/* --- Attributes, by their rows ------------------------------------------------------------------- */
+
+bool sx_attrs_equal(const sx_op_def *op, const void *a, const void *b);
+uint64_t sx_attrs_hash(const sx_op_def *op, const void *attrs);
+
+#endif

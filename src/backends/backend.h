@@ -1,0 +1,159 @@
+/* The backend contract: what a device must do for a Sextant program to run on it. It has PJRT's shape,
+ * so that a plugin is one implementation among others.
+ *
+ *   sx_platform     a family of devices, opened once: "ref", "cpu", "pjrt"
+ *   sx_device       one of them, owned by its platform
+ *   sx_buffer       an array on a device, refcounted; its layout there is the backend's affair
+ *   sx_executable   a whole graph compiled for one batch size, refcounted, immutable
+ *
+ * An executable's arguments are the graph's args in order, its outputs the graph's results in order.
+ * A result that assigns a variable is written into that variable's own buffer (donation): the caller
+ * passes the buffer once, as argument, and finds the new value in it. Other outputs are written into
+ * buffers that the caller made with sx_buffer_create(); nothing is allocated while executing.
+ *
+ * Threads: one execution at a time per executable; different executables may run in parallel. Errors
+ * of a caller are INVALID_ARGUMENT; a program that the backend cannot compile names the node.
+ *
+ * To add a backend: a directory here that defines one sx_backend, and its row in backends.def. The
+ * conformance suite (tests/backends) then runs every operator sample on it. */
+#ifndef SX_BACKENDS_BACKEND_H
+#define SX_BACKENDS_BACKEND_H
+
+#include <stdatomic.h>
+
+#include "graph/ir.h"
+
+typedef struct sx_backend sx_backend;
+typedef struct sx_platform sx_platform;
+typedef struct sx_device sx_device;
+typedef struct sx_buffer sx_buffer;
+typedef struct sx_executable sx_executable;
+
+/* --- What a caller says ------------------------------------------------------------------------- */
+
+typedef struct sx_platform_options {
+    int threads;             /* cpu: workers; 0 = as many as this process may use */
+    const char *plugin_path; /* pjrt */
+    int virtual_devices;     /* 0 = the real ones */
+} sx_platform_options;
+
+typedef enum sx_precision { SX_PRECISION_F32 = 0, SX_PRECISION_BF16 } sx_precision;
+
+typedef struct sx_compile_options {
+    int64_t batch;          /* what SX_BATCH becomes; ignored by a graph without it */
+    int shards;             /* logical shards of the batch; 0 = the backend's choice (its threads) */
+    sx_precision precision;
+    bool profile;           /* keep times per kernel: sx_executable_profile */
+} sx_compile_options;
+
+/* --- What a device says -------------------------------------------------------------------------- */
+
+struct sx_device {
+    sx_platform *platform;
+    int index;        /* in the platform */
+    const char *name; /* TensorFlow's: "/device:CPU:0" */
+    const char *kind; /* "AMD EPYC (AVX-512, BF16, VNNI)" */
+};
+
+typedef struct sx_memory_stats {
+    int64_t bytes_in_use, peak_bytes, limit_bytes; /* limit 0 = unknown */
+} sx_memory_stats;
+
+/* What an executable needs and is: for --explain, `sextant compile`, the compile log. */
+typedef struct sx_executable_info {
+    int64_t argument_bytes, output_bytes, temporary_bytes, code_bytes;
+    double flops; /* of one execution */
+    int shards, kernels;
+    const char *numerics; /* what decides its bits: class, kernel table, shards, library versions */
+} sx_executable_info;
+
+typedef struct sx_kernel_time {
+    const char *kernel; /* "conv2d/forward onednn jit:avx512_core" */
+    const char *node;   /* graph node, or the fused nodes joined by "+" */
+    int64_t calls, total_ns;
+    double flops, bytes; /* of one call */
+} sx_kernel_time;
+
+/* --- The contract ---------------------------------------------------------------------------------- */
+
+typedef enum sx_capability {
+    SX_CAN_TRAIN = 1 << 0,
+    SX_CAN_SHARD = 1 << 1,    /* compile options' shards are honoured */
+    SX_CAN_BF16 = 1 << 2,
+    SX_IS_EXACT_F64 = 1 << 3, /* float64 graphs run in double: the gradient oracle */
+} sx_capability;
+
+/* Shared heads: a backend's own structs start with these, so that the functions below work on all. */
+struct sx_platform {
+    const sx_backend *backend;
+    sx_device *const *devices;
+    int n_devices;
+};
+struct sx_buffer {
+    sx_device *device;
+    sx_type type; /* static */
+    atomic_int refs;
+};
+struct sx_executable {
+    sx_platform *platform;
+    atomic_int refs;
+    int n_args, n_results;
+    const sx_type *arg_types;    /* [n_args], batch fixed */
+    const sx_type *result_types; /* [n_results] */
+    const int *result_args;      /* [n_results]: the argument whose buffer it is written to, or -1 */
+};
+
+struct sx_backend {
+    const char *name, *about;
+    unsigned capabilities;
+
+    sx_status (*open)(const sx_platform_options *options, sx_platform **out);
+    void (*close)(sx_platform *platform);
+    sx_status (*memory)(sx_device *device, sx_memory_stats *out); /* optional: zeros */
+
+    sx_status (*buffer_create)(sx_device *device, const sx_type *type, sx_buffer **out);
+    void (*buffer_destroy)(sx_buffer *buffer);
+    /* Copies in from row-major host memory, or borrows `data` until the next write to this buffer
+     * or its end (borrow = true; a backend may copy all the same). */
+    sx_status (*buffer_write)(sx_buffer *buffer, const void *data, bool borrow);
+    /* Waits for pending writers, then copies out, row-major. */
+    sx_status (*buffer_read)(sx_buffer *buffer, void *data);
+
+    sx_status (*compile)(sx_platform *platform, const sx_graph *graph,
+                         const sx_compile_options *options, sx_executable **out);
+    void (*executable_destroy)(sx_executable *executable);
+    /* args[n_args], outputs[n_results]; outputs[i] is ignored where the result assigns a variable.
+     * Returns when the outputs may be read (buffer_read waits). */
+    sx_status (*execute)(sx_executable *executable, sx_buffer *const *args, sx_buffer *const *outputs);
+    sx_status (*info)(const sx_executable *executable, sx_executable_info *out);      /* optional */
+    sx_status (*profile)(const sx_executable *executable, const sx_kernel_time **out_rows,
+                         int *out_count);                                              /* optional */
+};
+
+/* --- Calling it ------------------------------------------------------------------------------------ */
+
+extern const sx_backend *const sx_backends[]; /* from backends.def, NULL-terminated */
+
+/* By name; NOT_FOUND lists what there is. */
+SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_options *options,
+                                       sx_platform **out_platform);
+void sx_platform_close(sx_platform *platform); /* NULL is fine; its buffers and executables are gone */
+
+SX_MUST_USE sx_status sx_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out);
+SX_MUST_USE sx_status sx_buffer_write(sx_buffer *buffer, const void *data, bool borrow);
+SX_MUST_USE sx_status sx_buffer_read(sx_buffer *buffer, void *data);
+sx_buffer *sx_buffer_retain(sx_buffer *buffer);
+void sx_buffer_release(sx_buffer *buffer); /* NULL is fine */
+
+SX_MUST_USE sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
+                                 const sx_compile_options *options, sx_executable **out);
+/* Checks counts and types of args and outputs, then executes. */
+SX_MUST_USE sx_status sx_execute(sx_executable *executable, sx_buffer *const *args,
+                                 sx_buffer *const *outputs);
+SX_MUST_USE sx_status sx_executable_get_info(const sx_executable *executable, sx_executable_info *out);
+SX_MUST_USE sx_status sx_executable_get_profile(const sx_executable *executable,
+                                                const sx_kernel_time **out_rows, int *out_count);
+sx_executable *sx_executable_retain(sx_executable *executable);
+void sx_executable_release(sx_executable *executable);
+
+#endif

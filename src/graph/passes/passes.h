@@ -1,0 +1,21 @@
+/* Graph-to-graph passes that every backend may use. Each makes a new graph (the caller's) with the same
+ * args and results; in debug builds the result is validated. */
+#ifndef SX_GRAPH_PASSES_H
+#define SX_GRAPH_PASSES_H
+
+#include "graph/ir.h"
+
+/* SX_BATCH becomes `batch` everywhere: types, attributes that hold shapes. */
+SX_MUST_USE sx_status sx_pass_fix_batch(const sx_graph *g, int64_t batch, sx_graph **out);
+/* Nodes whose inputs are all constants become constants, computed by the operator's reference and
+ * rounded to its dtype (results of at most 64 KiB). */
+SX_MUST_USE sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out);
+/* Equal nodes (operator, attributes, inputs) become one; random and host nodes only if equal keys. */
+SX_MUST_USE sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out);
+/* Nodes that no result needs go. Args stay. */
+SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
+/* Algebra that costs nothing to know: x*1, x+0, reshape of reshape, transpose of transpose, cast to
+ * the same type, stop_gradient and identity. */
+SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
+
+#endif

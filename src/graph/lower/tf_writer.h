@@ -6,12 +6,14 @@
  * same `to_tf` serves both. Here is only the interface; src/savedmodel/tf_graph.h implements it.
  *
  *     sx_tf_value axis = sx_tf_const_i32(w, "axis", -1);
- *     out[0] = sx_tf_node(w, "Max", NULL, sx_tf_in(x, axis),
- *                         sx_tf_attrs(sx_tf_attr_type("T", SX_F32), sx_tf_attr_type("Tidx", SX_I32),
- *                                     sx_tf_attr_bool("keep_dims", true)));
+ *     n->out[0] = sx_tf_add(w, "Max", NULL, sx_tf_in(n->in[0], axis),
+ *                           sx_tf_attrs(sx_tf_attr_type("T", n->in_types[0].dtype),
+ *                                       sx_tf_attr_type("Tidx", SX_I32),
+ *                                       sx_tf_attr_bool("keep_dims", true)));
  *
  * Errors: as in the builder (design D1) the writer keeps the first one and turns later calls into
- * no-ops; it surfaces when the writer is finished. An operator only returns what it was given.
+ * no-ops; it surfaces when the writer is finished. So `to_tf` checks nothing, and returns an error only
+ * for what it cannot express in TensorFlow.
  *
  * Attributes: write those without a default, and those that differ from it. Never write an attribute
  * that equals the operator's default: older runtimes refuse attributes they do not know
@@ -36,6 +38,16 @@ typedef struct sx_tf_value {
 enum { SX_TF_RESOURCE = 20, SX_TF_VARIANT = 21 };
 /* sx_type.rank of a shape of unknown rank, in attributes only. */
 enum { SX_TF_UNKNOWN_RANK = -1 };
+
+/* The node of ours that is being written: what `to_tf` gets. Shapes may have SX_BATCH. */
+typedef struct sx_tf_node {
+    const void *attrs; /* the operator's attribute struct */
+    const sx_tf_value *in;
+    const sx_type *in_types;
+    sx_tf_value *out; /* to be set, each of them */
+    const sx_type *out_types;
+    int n_in, n_out;
+} sx_tf_node;
 
 typedef enum sx_tf_attr_kind {
     SX_TF_ATTR_TYPE,
@@ -114,8 +126,8 @@ struct sx_tf_writer {
  * Errors (kept by the writer)
  *   UNIMPLEMENTED     `op` is not in the writer's table of operators (src/savedmodel/tf_ops.def)
  *   INVALID_ARGUMENT  an input that this writer did not hand out, an output that `op` does not have */
-static inline sx_tf_value sx_tf_node(sx_tf_writer *w, const char *op, const char *name,
-                                     sx_tf_values in, sx_tf_attr_list attrs)
+static inline sx_tf_value sx_tf_add(sx_tf_writer *w, const char *op, const char *name,
+                                    sx_tf_values in, sx_tf_attr_list attrs)
 {
     return w->cls->node(w, op, name, in, attrs);
 }

@@ -13,6 +13,8 @@
 
 #include <sextant/graph.h>
 
+#include "graph/lower/tf_writer.h"
+
 /* --- Attributes: one row per field of the operator's attribute struct -------------------------- */
 
 /* A short list of integers: strides, axes, a shape. */
@@ -147,8 +149,15 @@ typedef enum sx_op_flags {
 
 enum { SX_VARIADIC = -1 };
 
-typedef struct sx_tf_writer sx_tf_writer; /* graph/lower/tf_writer.h */
-typedef struct sx_tf_node sx_tf_node;     /* likewise */
+/* To TensorFlow: emit nodes for in[], set out[i]. Types may have SX_BATCH. The writer keeps errors. */
+typedef struct sx_tf_op {
+    const void *attrs;
+    const char *name; /* of our node */
+    const sx_tf_value *in;
+    sx_tf_value *out;
+    const sx_type *in_types, *out_types;
+    int n_in, n_out;
+} sx_tf_op;
 
 typedef struct sx_op_def {
     int id; /* SX_OPID_<name> */
@@ -162,7 +171,7 @@ typedef struct sx_op_def {
     sx_status (*infer)(sx_infer *c);
     void (*grad)(sx_grad *g);
     void (*ref)(const sx_ref *r);
-    sx_status (*to_tf)(sx_tf_writer *w, const sx_tf_node *n);
+    void (*to_tf)(sx_tf_writer *w, const sx_tf_op *op);
     const sx_op_sample *samples;
     int n_samples;
 } sx_op_def;

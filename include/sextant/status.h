@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define SX_API __attribute__((visibility("default")))
-#define SX_MUST_USE __attribute__((warn_unused_result))
+#define SX_API               __attribute__((visibility("default")))
+#define SX_MUST_USE          __attribute__((warn_unused_result))
 #define SX_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define SX_API
@@ -28,21 +28,21 @@ extern "C" {
 
 typedef enum sx_code {
     SX_CODE_OK = 0,
-    SX_CANCELLED = 1,           /* the caller or a signal asked to stop */
-    SX_UNKNOWN = 2,             /* an error of a foreign library that has no better code */
-    SX_INVALID_ARGUMENT = 3,    /* wrong whatever the state of the world: shapes, flags, syntax */
+    SX_CANCELLED = 1,        /* the caller or a signal asked to stop */
+    SX_UNKNOWN = 2,          /* an error of a foreign library that has no better code */
+    SX_INVALID_ARGUMENT = 3, /* wrong whatever the state of the world: shapes, flags, syntax */
     SX_DEADLINE_EXCEEDED = 4,
-    SX_NOT_FOUND = 5,           /* a named thing (file, key, model, operator) is not there */
+    SX_NOT_FOUND = 5, /* a named thing (file, key, model, operator) is not there */
     SX_ALREADY_EXISTS = 6,
     SX_PERMISSION_DENIED = 7,
     SX_RESOURCE_EXHAUSTED = 8,  /* memory, disk, a size budget, a queue */
     SX_FAILED_PRECONDITION = 9, /* right call, wrong moment: other model's directory, not built */
     SX_ABORTED = 10,
-    SX_OUT_OF_RANGE = 11,       /* past the end: iterators end with it */
-    SX_UNIMPLEMENTED = 12,      /* known, but not supported here */
-    SX_INTERNAL = 13,           /* a broken invariant of ours */
-    SX_UNAVAILABLE = 14,        /* try again: network, device lost */
-    SX_DATA_LOSS = 15,          /* truncated or corrupt bytes */
+    SX_OUT_OF_RANGE = 11,  /* past the end: iterators end with it */
+    SX_UNIMPLEMENTED = 12, /* known, but not supported here */
+    SX_INTERNAL = 13,      /* a broken invariant of ours */
+    SX_UNAVAILABLE = 14,   /* try again: network, device lost */
+    SX_DATA_LOSS = 15,     /* truncated or corrupt bytes */
     SX_UNAUTHENTICATED = 16,
 } sx_code;
 
@@ -79,22 +79,24 @@ SX_API const char *sx_code_name(sx_code code);
 /* Returns from the calling function when `expr` is an error, optionally annotated:
  *     SX_TRY(sx_file_open(path, &file));
  *     SX_TRY(parse(file), "reading %s", path); */
-#define SX_TRY(...) SX_TRY_PICK_(__VA_ARGS__, SX_TRY_MORE_, SX_TRY_MORE_, SX_TRY_MORE_, \
-                                 SX_TRY_MORE_, SX_TRY_MORE_, SX_TRY_MORE_, SX_TRY_ONE_, 0)(__VA_ARGS__)
+#define SX_TRY(...)                                                                   \
+    SX_TRY_PICK_(__VA_ARGS__, SX_TRY_MORE_, SX_TRY_MORE_, SX_TRY_MORE_, SX_TRY_MORE_, \
+                 SX_TRY_MORE_, SX_TRY_MORE_, SX_TRY_ONE_, 0)                          \
+    (__VA_ARGS__)
 #define SX_TRY_PICK_(a, b, c, d, e, f, g, name, ...) name
-#define SX_TRY_ONE_(expr)                \
-    do {                                 \
-        sx_status sx_try_ = (expr);      \
-        if (sx_try_ != SX_OK) {          \
-            return sx_try_;              \
-        }                                \
+#define SX_TRY_ONE_(expr)           \
+    do {                            \
+        sx_status sx_try_ = (expr); \
+        if (sx_try_ != SX_OK) {     \
+            return sx_try_;         \
+        }                           \
     } while (0)
-#define SX_TRY_MORE_(expr, ...)                                                       \
-    do {                                                                              \
-        sx_status sx_try_ = (expr);                                                   \
-        if (sx_try_ != SX_OK) {                                                       \
-            return sx_status_annotate(sx_try_, __FILE__, __LINE__, __VA_ARGS__);      \
-        }                                                                             \
+#define SX_TRY_MORE_(expr, ...)                                                  \
+    do {                                                                         \
+        sx_status sx_try_ = (expr);                                              \
+        if (sx_try_ != SX_OK) {                                                  \
+            return sx_status_annotate(sx_try_, __FILE__, __LINE__, __VA_ARGS__); \
+        }                                                                        \
     } while (0)
 
 /* The same with cleanup: stores the error in `status` and jumps to `label`. */

@@ -14,20 +14,20 @@ extern "C" {
 
 /* One row per element type: name, TensorFlow's DataType number, bytes per element, numpy's descr.
  * Strings have no fixed size; their tensors hold sx_bytes. */
-#define SX_DTYPES(X)                          \
-    X(SX_F32, "float32", 1, 4, "<f4")         \
-    X(SX_F64, "float64", 2, 8, "<f8")         \
-    X(SX_I32, "int32", 3, 4, "<i4")           \
-    X(SX_U8, "uint8", 4, 1, "|u1")            \
-    X(SX_I16, "int16", 5, 2, "<i2")           \
-    X(SX_I8, "int8", 6, 1, "|i1")             \
-    X(SX_STRING, "string", 7, 0, "")          \
-    X(SX_I64, "int64", 9, 8, "<i8")           \
-    X(SX_BOOL, "bool", 10, 1, "|b1")          \
-    X(SX_BF16, "bfloat16", 14, 2, "<V2")      \
-    X(SX_U16, "uint16", 17, 2, "<u2")         \
-    X(SX_F16, "float16", 19, 2, "<f2")        \
-    X(SX_U32, "uint32", 22, 4, "<u4")         \
+#define SX_DTYPES(X)                     \
+    X(SX_F32, "float32", 1, 4, "<f4")    \
+    X(SX_F64, "float64", 2, 8, "<f8")    \
+    X(SX_I32, "int32", 3, 4, "<i4")      \
+    X(SX_U8, "uint8", 4, 1, "|u1")       \
+    X(SX_I16, "int16", 5, 2, "<i2")      \
+    X(SX_I8, "int8", 6, 1, "|i1")        \
+    X(SX_STRING, "string", 7, 0, "")     \
+    X(SX_I64, "int64", 9, 8, "<i8")      \
+    X(SX_BOOL, "bool", 10, 1, "|b1")     \
+    X(SX_BF16, "bfloat16", 14, 2, "<V2") \
+    X(SX_U16, "uint16", 17, 2, "<u2")    \
+    X(SX_F16, "float16", 19, 2, "<f2")   \
+    X(SX_U32, "uint32", 22, 4, "<u4")    \
     X(SX_U64, "uint64", 23, 8, "<u8")
 
 /* The values are TensorFlow's DataType numbers (formats.md). */
@@ -38,12 +38,12 @@ typedef enum sx_dtype {
 #undef SX_DTYPE_ENUM_
 } sx_dtype;
 
-SX_API const char *sx_dtype_name(sx_dtype dtype);          /* "float32"; "?" if unknown */
-SX_API size_t sx_dtype_bytes(sx_dtype dtype);              /* 0 for strings and unknown */
-SX_API const char *sx_dtype_numpy(sx_dtype dtype);         /* "<f4" */
+SX_API const char *sx_dtype_name(sx_dtype dtype);            /* "float32"; "?" if unknown */
+SX_API size_t sx_dtype_bytes(sx_dtype dtype);                /* 0 for strings and unknown */
+SX_API const char *sx_dtype_numpy(sx_dtype dtype);           /* "<f4" */
 SX_API bool sx_dtype_parse(const char *name, sx_dtype *out); /* by name */
-SX_API bool sx_dtype_is_float(sx_dtype dtype);             /* f16 bf16 f32 f64 */
-SX_API bool sx_dtype_is_integer(sx_dtype dtype);           /* without bool */
+SX_API bool sx_dtype_is_float(sx_dtype dtype);               /* f16 bf16 f32 f64 */
+SX_API bool sx_dtype_is_integer(sx_dtype dtype);             /* without bool */
 
 enum { SX_MAX_RANK = 8 };
 
@@ -61,7 +61,7 @@ typedef struct sx_type {
 } sx_type;
 
 /* sx_type_of(SX_F32, SX_BATCH, 28, 28, 1); a scalar is sx_scalar_type(SX_F32). */
-#define sx_type_of(dtype, ...)                                                      \
+#define sx_type_of(dtype, ...)                                                       \
     sx_type_make((dtype), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
                  (const int64_t[]){__VA_ARGS__})
 SX_API sx_type sx_type_make(sx_dtype dtype, int rank, const int64_t *dims);

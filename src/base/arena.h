@@ -19,7 +19,8 @@ typedef struct sx_arena {
 void sx_arena_init(sx_arena *arena, size_t limit_bytes);
 void sx_arena_deinit(sx_arena *arena);
 
-/* Zeroed, aligned to 16 bytes; NULL when out of memory or over the limit, or the product overflows. */
+/* Zeroed, aligned to 16 bytes; NULL when out of memory or over the limit, or the product overflows.
+ */
 void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes);
 char *sx_arena_strdup(sx_arena *arena, const char *text);
 char *sx_arena_strndup(sx_arena *arena, const char *text, size_t length);

@@ -26,8 +26,8 @@ static inline bool sx_add_i64(int64_t a, int64_t b, int64_t *out)
 }
 
 #define SX_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define SX_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define SX_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define SX_MIN(a, b)    ((a) < (b) ? (a) : (b))
+#define SX_MAX(a, b)    ((a) > (b) ? (a) : (b))
 
 /* `size` rounded up to a multiple of the power of two `align`. */
 static inline size_t sx_align_up(size_t size, size_t align)

@@ -5,13 +5,21 @@
 
 #include <sextant/status.h>
 
-typedef enum sx_log_level { SX_LOG_DEBUG, SX_LOG_INFO, SX_LOG_WARN, SX_LOG_ERROR, SX_LOG_NONE } sx_log_level;
+typedef enum sx_log_level {
+    SX_LOG_DEBUG,
+    SX_LOG_INFO,
+    SX_LOG_WARN,
+    SX_LOG_ERROR,
+    SX_LOG_NONE
+} sx_log_level;
 
-typedef void sx_log_fn(void *user, sx_log_level level, const char *file, int line, const char *message);
+typedef void sx_log_fn(void *user, sx_log_level level, const char *file, int line,
+                       const char *message);
 
 /* Process-wide; set once before threads start. `level` is the lowest that reaches the sink. */
 void sx_log_set_sink(sx_log_fn *fn, void *user, sx_log_level level);
-void sx_log_at(sx_log_level level, const char *file, int line, const char *format, ...) SX_PRINTF(4, 5);
+void sx_log_at(sx_log_level level, const char *file, int line, const char *format, ...)
+    SX_PRINTF(4, 5);
 #define sx_log(level, ...) sx_log_at((level), __FILE__, __LINE__, __VA_ARGS__)
 
 #endif

@@ -6,12 +6,12 @@
 
 #include <stddef.h>
 
-void *sx_alloc(size_t count, size_t elem_bytes);               /* free with sx_free */
+void *sx_alloc(size_t count, size_t elem_bytes);                /* free with sx_free */
 void *sx_realloc(void *block, size_t count, size_t elem_bytes); /* as realloc; block kept on NULL */
-void *sx_alloc_aligned(size_t bytes, size_t align);            /* free with sx_free_aligned; NOT zeroed */
+void *sx_alloc_aligned(size_t bytes, size_t align); /* free with sx_free_aligned; NOT zeroed */
 void sx_free(void *block);
 void sx_free_aligned(void *block);
-char *sx_strdup(const char *text);                             /* NULL when out of memory */
+char *sx_strdup(const char *text); /* NULL when out of memory */
 
 /* Makes the n-th allocation from now fail (1 = the next), once; 0 switches it off. Tests only. */
 void sx_alloc_fail_after(long n);

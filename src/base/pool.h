@@ -1,4 +1,6 @@
-/* The worker pool: `n` pinned threads that run the same function side by side (design D4).
+/* The worker pool: threads that run the same function side by side (design D4). A pool that takes
+ * all processors of the process pins its threads, one to each (the caller's own thread is left
+ * alone).
  *
  * sx_pool_run(pool, fn, user) calls fn(user, worker) once for every worker in [0, workers), the
  * caller itself being worker 0, and returns when all have returned. Workers spin for a few

@@ -1,0 +1,77 @@
+# Tests, found by their names (tests/README.md):
+#
+#   tests/<layer>/test_<file>.c    test_<layer>_<file>__<what>()   ->  <layer>::<file>::<what>
+#   tests/<layer>/long_<file>.c    the same, label long: only `make test-long` runs it
+#   tests/<layer>/{test,long}_<file>.sh                            ->  <layer>::<file>
+#   tests/interop/{test,long}_<file>.py                            ->  interop::<file>
+#
+# A test that returns 77 is skipped; it says why in a line "SKIP: reason".
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
+
+set(test_environment
+    "SEXTANT_BIN=${CMAKE_BINARY_DIR}/sextant" "SEXTANT_SRC=${CMAKE_SOURCE_DIR}"
+    "SEXTANT_BUILD=${CMAKE_BINARY_DIR}" "SEXTANT_SANITIZE=${SEXTANT_SANITIZE}")
+
+# Splits tests/<layer>/<kind>_<file>.<ext> into `layer`, `file` and `labels` of the caller.
+macro(sx_test_names path)
+    file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR}/tests ${path})
+    get_filename_component(layer_dir ${relative} DIRECTORY)
+    get_filename_component(stem ${relative} NAME_WE)
+    string(REPLACE "/" "_" layer_prefix "${layer_dir}")
+    string(REPLACE "/" "::" layer "${layer_dir}")
+    string(REGEX REPLACE "^(test|long)_" "" file "${stem}")
+    set(labels "${layer}")
+    set(timeout 300)
+    if(stem MATCHES "^long_")
+        list(APPEND labels long)
+        set(timeout 14400)
+    endif()
+endmacro()
+
+function(sx_add_test name)
+    add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
+        SKIP_RETURN_CODE 77 ENVIRONMENT "${test_environment}")
+endfunction()
+
+file(GLOB_RECURSE c_tests CONFIGURE_DEPENDS
+    ${CMAKE_SOURCE_DIR}/tests/test_*.c ${CMAKE_SOURCE_DIR}/tests/long_*.c)
+foreach(source IN LISTS c_tests)
+    sx_test_names(${source})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(STRINGS ${source} lines REGEX "^static void test_[A-Za-z0-9_]+\\(void \\*\\*")
+    set(program ${layer_prefix}_${stem})
+    list(LENGTH lines count)
+    add_executable(${program} ${source})
+    target_link_libraries(${program} PRIVATE sextant_static PkgConfig::cmocka)
+    target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    target_compile_definitions(${program} PRIVATE SX_TESTS_FOUND=${count})
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    foreach(line IN LISTS lines)
+        string(REGEX REPLACE "^static void ([A-Za-z0-9_]+)\\(.*" "\\1" function "${line}")
+        set(prefix "test_${layer_prefix}_${file}__")
+        string(FIND "${function}" "${prefix}" at)
+        if(NOT at EQUAL 0)
+            message(FATAL_ERROR "${relative}: ${function} must be called ${prefix}<what>")
+        endif()
+        string(LENGTH "${prefix}" prefix_length)
+        string(SUBSTRING "${function}" ${prefix_length} -1 what)
+        sx_add_test(${layer}::${file}::${what} $<TARGET_FILE:${program}> ${function})
+    endforeach()
+endforeach()
+
+file(GLOB_RECURSE shell_tests CONFIGURE_DEPENDS
+    ${CMAKE_SOURCE_DIR}/tests/test_*.sh ${CMAKE_SOURCE_DIR}/tests/long_*.sh)
+foreach(script IN LISTS shell_tests)
+    sx_test_names(${script})
+    sx_add_test(${layer}::${file} bash ${script})
+endforeach()
+
+file(GLOB python_tests CONFIGURE_DEPENDS
+    ${CMAKE_SOURCE_DIR}/tests/interop/test_*.py ${CMAKE_SOURCE_DIR}/tests/interop/long_*.py)
+foreach(script IN LISTS python_tests)
+    sx_test_names(${script})
+    set(timeout 900)
+    sx_add_test(${layer}::${file} ${CMAKE_SOURCE_DIR}/tools/with-peers ${script})
+endforeach()

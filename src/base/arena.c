@@ -1,0 +1,133 @@
+/* Arena chunks.
+ *
+ *   arena.chunks -> [ head | used .......... free ....... ] -> [ head | full ] -> NULL
+ *                     newest, the one that is filled
+ *
+ * An object larger than the next chunk gets a chunk of its own, linked behind the newest, so that
+ * the newest's free room is not lost. Chunks come zeroed and are never reused: so do the objects.
+ */
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+enum { FIRST_CHUNK_BYTES = 4 * 1024, MAX_CHUNK_BYTES = 1024 * 1024, OBJECT_ALIGN = 16 };
+
+struct sx_arena_chunk {
+    struct sx_arena_chunk *next;
+    size_t capacity; /* of data */
+    size_t used;
+    alignas(OBJECT_ALIGN) char data[];
+};
+
+void sx_arena_init(sx_arena *arena, size_t limit_bytes)
+{
+    *arena = (sx_arena){.limit_bytes = limit_bytes};
+}
+
+void sx_arena_deinit(sx_arena *arena)
+{
+    for (struct sx_arena_chunk *chunk = arena->chunks, *next; chunk != NULL; chunk = next) {
+        next = chunk->next;
+        sx_free(chunk);
+    }
+    *arena = (sx_arena){.limit_bytes = arena->limit_bytes};
+}
+
+static struct sx_arena_chunk *make_chunk(size_t capacity)
+{
+    size_t bytes;
+    if (!sx_add_size(capacity, sizeof(struct sx_arena_chunk), &bytes)) {
+        return NULL;
+    }
+    struct sx_arena_chunk *chunk = sx_alloc(bytes, 1);
+    if (chunk != NULL) {
+        chunk->capacity = capacity;
+    }
+    return chunk;
+}
+
+/* A chunk with `bytes` free, linked into the arena; NULL when out of memory. */
+static struct sx_arena_chunk *add_chunk(sx_arena *arena, size_t bytes)
+{
+    struct sx_arena_chunk *newest = arena->chunks;
+    size_t capacity =
+        newest == NULL ? FIRST_CHUNK_BYTES : SX_MIN(newest->capacity * 2, (size_t)MAX_CHUNK_BYTES);
+    struct sx_arena_chunk *chunk = make_chunk(SX_MAX(capacity, bytes));
+    if (chunk == NULL) {
+        return NULL;
+    }
+    if (newest != NULL && bytes > capacity) {
+        chunk->next = newest->next;
+        newest->next = chunk;
+    } else {
+        chunk->next = newest;
+        arena->chunks = chunk;
+    }
+    return chunk;
+}
+
+void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes)
+{
+    size_t bytes, used;
+    if (!sx_mul_size(count, elem_bytes, &bytes) || bytes > SIZE_MAX / 2) {
+        return NULL;
+    }
+    bytes = sx_align_up(SX_MAX(bytes, (size_t)1), OBJECT_ALIGN);
+    if (!sx_add_size(arena->used_bytes, bytes, &used) ||
+        (arena->limit_bytes != 0 && used > arena->limit_bytes)) {
+        return NULL;
+    }
+    struct sx_arena_chunk *chunk = arena->chunks;
+    if (chunk == NULL || chunk->capacity - chunk->used < bytes) {
+        chunk = add_chunk(arena, bytes);
+        if (chunk == NULL) {
+            return NULL;
+        }
+    }
+    void *object = chunk->data + chunk->used;
+    chunk->used += bytes;
+    arena->used_bytes = used;
+    return object;
+}
+
+char *sx_arena_strndup(sx_arena *arena, const char *text, size_t length)
+{
+    length = strnlen(text, length);
+    char *copy = sx_arena_alloc(arena, length + 1, 1);
+    return copy == NULL ? NULL : memcpy(copy, text, length);
+}
+
+char *sx_arena_strdup(sx_arena *arena, const char *text)
+{
+    return sx_arena_strndup(arena, text, strlen(text));
+}
+
+void *sx_arena_memdup(sx_arena *arena, const void *data, size_t size)
+{
+    void *copy = sx_arena_alloc(arena, size, 1);
+    if (copy != NULL && size != 0) {
+        memcpy(copy, data, size);
+    }
+    return copy;
+}
+
+char *sx_arena_printf(sx_arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    char *text = length < 0 ? NULL : sx_arena_alloc(arena, (size_t)length + 1, 1);
+    if (text != NULL) {
+        vsnprintf(text, (size_t)length + 1, format, again);
+    }
+    va_end(again);
+    va_end(args);
+    return text;
+}

@@ -1,0 +1,147 @@
+/* sx_buf: doubling growth under a maximum; capacity always includes the byte of the final NUL. */
+#include "base/buffer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+enum { FIRST_CAPACITY = 64 };
+static const size_t default_max_bytes = (size_t)1 << 30;
+
+static size_t max_bytes_of(const sx_buf *buf)
+{
+    return buf->max_bytes == 0 ? default_max_bytes : SX_MIN(buf->max_bytes, SIZE_MAX / 4);
+}
+
+void sx_buf_init(sx_buf *buf, size_t max_bytes)
+{
+    *buf = (sx_buf){.max_bytes = max_bytes};
+}
+
+void sx_buf_deinit(sx_buf *buf)
+{
+    sx_free(buf->data);
+    sx_buf_init(buf, buf->max_bytes);
+}
+
+void sx_buf_reset(sx_buf *buf)
+{
+    buf->size = 0;
+    buf->failed = 0;
+    if (buf->data != NULL) {
+        buf->data[0] = '\0';
+    }
+}
+
+static bool fail(sx_buf *buf, sx_code code)
+{
+    buf->failed = code;
+    return false;
+}
+
+/* Room for `size` more bytes and the NUL; on failure keeps the code and returns false. */
+static bool reserve(sx_buf *buf, size_t size)
+{
+    size_t total;
+    if (buf->failed != 0) {
+        return false;
+    }
+    if (!sx_add_size(buf->size, size, &total) || total > max_bytes_of(buf)) {
+        return fail(buf, SX_OUT_OF_RANGE);
+    }
+    if (total < buf->capacity) {
+        return true;
+    }
+    size_t capacity = SX_MAX(SX_MAX(total + 1, buf->capacity * 2), (size_t)FIRST_CAPACITY);
+    capacity = SX_MIN(capacity, max_bytes_of(buf) + 1);
+    char *data = sx_realloc(buf->data, capacity, 1);
+    if (data == NULL) {
+        return fail(buf, SX_RESOURCE_EXHAUSTED);
+    }
+    buf->data = data;
+    buf->capacity = capacity;
+    return true;
+}
+
+void *sx_buf_extend(sx_buf *buf, size_t size)
+{
+    if (!reserve(buf, size)) {
+        return NULL;
+    }
+    char *at = buf->data + buf->size;
+    buf->size += size;
+    buf->data[buf->size] = '\0';
+    return at;
+}
+
+void sx_buf_append(sx_buf *buf, const void *data, size_t size)
+{
+    void *at = sx_buf_extend(buf, size);
+    if (at != NULL && size != 0) {
+        memcpy(at, data, size);
+    }
+}
+
+void sx_buf_puts(sx_buf *buf, const char *text)
+{
+    sx_buf_append(buf, text, strlen(text));
+}
+
+void sx_buf_putc(sx_buf *buf, char c)
+{
+    sx_buf_append(buf, &c, 1);
+}
+
+void sx_buf_printf(sx_buf *buf, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    char *at = length < 0 ? NULL : sx_buf_extend(buf, (size_t)length);
+    if (at != NULL) {
+        vsnprintf(at, (size_t)length + 1, format, again);
+    } else if (buf->failed == 0) {
+        buf->failed = SX_INVALID_ARGUMENT;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+const char *sx_buf_text(const sx_buf *buf)
+{
+    return buf->data == NULL ? "" : buf->data;
+}
+
+char *sx_buf_take(sx_buf *buf, size_t *out_size)
+{
+    if (!reserve(buf, 0)) {
+        return NULL;
+    }
+    char *data = buf->data;
+    data[buf->size] = '\0';
+    if (out_size != NULL) {
+        *out_size = buf->size;
+    }
+    sx_buf_init(buf, buf->max_bytes);
+    return data;
+}
+
+sx_status sx_buf_status(const sx_buf *buf)
+{
+    switch (buf->failed) {
+    case 0:
+        return SX_OK;
+    case SX_OUT_OF_RANGE:
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "buffer: would grow beyond its maximum of %zu bytes (has %zu)",
+                        max_bytes_of(buf), buf->size);
+    case SX_RESOURCE_EXHAUSTED:
+        return sx_error(SX_RESOURCE_EXHAUSTED, "buffer: out of memory at %zu bytes", buf->size);
+    default:
+        return sx_error(SX_INVALID_ARGUMENT, "buffer: the text could not be formatted");
+    }
+}

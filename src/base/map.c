@@ -1,0 +1,122 @@
+/* String map.
+ *
+ *   slots   [ 0 | 3 | 0 | 1 | 2 | 0 | 0 | 0 ]      power of two, linear probing, at most half full
+ *                 |       |   |
+ *   entries [ e0: key value hash | e1 | e2 ]       in the order of insertion; slot = index + 1
+ *
+ * Removal does not exist, so probing needs no tombstones. */
+#include "base/map.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+enum { FIRST_CAPACITY = 8, MAX_ENTRIES = 1 << 28 };
+
+uint64_t sx_hash64(const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++) {
+        hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+void sx_map_init(sx_map *map)
+{
+    *map = (sx_map){0};
+}
+
+void sx_map_deinit(sx_map *map)
+{
+    for (size_t i = 0; i < map->count; i++) {
+        sx_free(map->entries[i].key);
+    }
+    sx_free(map->entries);
+    sx_free(map->slots);
+    sx_map_init(map);
+}
+
+/* The slot that holds `key`, or the empty one where it belongs. Needs slot_count > 0. */
+static uint32_t *find_slot(const sx_map *map, const char *key, uint64_t hash)
+{
+    size_t mask = map->slot_count - 1;
+    for (size_t i = (hash ^ hash >> 32) & mask;; i = (i + 1) & mask) {
+        uint32_t *slot = &map->slots[i];
+        if (*slot == 0) {
+            return slot;
+        }
+        const sx_map_entry *entry = &map->entries[*slot - 1];
+        if (entry->hash == hash && strcmp(entry->key, key) == 0) {
+            return slot;
+        }
+    }
+}
+
+static const sx_map_entry *find_entry(const sx_map *map, const char *key)
+{
+    if (map->count == 0) {
+        return NULL;
+    }
+    uint32_t slot = *find_slot(map, key, sx_hash64(key, strlen(key)));
+    return slot == 0 ? NULL : &map->entries[slot - 1];
+}
+
+/* Doubles both tables and enters the entries again; the map is unchanged on failure. */
+static sx_status grow(sx_map *map)
+{
+    size_t capacity = map->capacity == 0 ? FIRST_CAPACITY : map->capacity * 2;
+    if (capacity > MAX_ENTRIES) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "map: more than %d entries", MAX_ENTRIES);
+    }
+    uint32_t *slots = sx_alloc(capacity * 2, sizeof(*slots));
+    sx_map_entry *entries =
+        slots == NULL ? NULL : sx_realloc(map->entries, capacity, sizeof(*entries));
+    if (entries == NULL) {
+        sx_free(slots);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "map: out of memory for %zu entries", capacity);
+    }
+    sx_free(map->slots);
+    map->entries = entries;
+    map->capacity = capacity;
+    map->slots = slots;
+    map->slot_count = capacity * 2;
+    for (size_t i = 0; i < map->count; i++) {
+        *find_slot(map, entries[i].key, entries[i].hash) = (uint32_t)i + 1;
+    }
+    return SX_OK;
+}
+
+sx_status sx_map_put(sx_map *map, const char *key, void *value)
+{
+    if (map->count == map->capacity) {
+        SX_TRY(grow(map));
+    }
+    uint64_t hash = sx_hash64(key, strlen(key));
+    uint32_t *slot = find_slot(map, key, hash);
+    if (*slot != 0) {
+        map->entries[*slot - 1].value = value;
+        return SX_OK;
+    }
+    char *copy = sx_strdup(key);
+    if (copy == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "map: out of memory for a key");
+    }
+    map->entries[map->count] = (sx_map_entry){.key = copy, .value = value, .hash = hash};
+    map->count++;
+    *slot = (uint32_t)map->count;
+    return SX_OK;
+}
+
+void *sx_map_get(const sx_map *map, const char *key)
+{
+    const sx_map_entry *entry = find_entry(map, key);
+    return entry == NULL ? NULL : entry->value;
+}
+
+bool sx_map_has(const sx_map *map, const char *key)
+{
+    return find_entry(map, key) != NULL;
+}

@@ -1,0 +1,74 @@
+/* Heap memory with a fail point. The two counters are the one piece of process-wide state of this
+ * layer besides the log's sink: a test must reach every allocation, whoever makes it. */
+#include "base/memory.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+static atomic_long allocations; /* made or refused so far */
+static atomic_long fail_at;     /* the value of `allocations` that fails; 0 = none */
+
+/* Counts one allocation; false when this is the one that has to fail. */
+static bool admit(void)
+{
+    long number = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;
+    return number != atomic_load_explicit(&fail_at, memory_order_relaxed);
+}
+
+void *sx_alloc(size_t count, size_t elem_bytes)
+{
+    size_t bytes;
+    if (!admit() || !sx_mul_size(count, elem_bytes, &bytes)) {
+        return NULL;
+    }
+    return calloc(1, bytes == 0 ? 1 : bytes);
+}
+
+void *sx_realloc(void *block, size_t count, size_t elem_bytes)
+{
+    size_t bytes;
+    if (!admit() || !sx_mul_size(count, elem_bytes, &bytes)) {
+        return NULL;
+    }
+    return realloc(block, bytes == 0 ? 1 : bytes);
+}
+
+void *sx_alloc_aligned(size_t bytes, size_t align)
+{
+    void *block = NULL;
+    if (!admit() || posix_memalign(&block, align, bytes == 0 ? 1 : bytes) != 0) {
+        return NULL;
+    }
+    return block;
+}
+
+void sx_free(void *block)
+{
+    free(block);
+}
+
+void sx_free_aligned(void *block)
+{
+    free(block);
+}
+
+char *sx_strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = sx_alloc(size, 1);
+    return copy == NULL ? NULL : memcpy(copy, text, size);
+}
+
+void sx_alloc_fail_after(long n)
+{
+    long now = atomic_load_explicit(&allocations, memory_order_relaxed);
+    atomic_store_explicit(&fail_at, n <= 0 ? 0 : now + n, memory_order_relaxed);
+}
+
+long sx_alloc_count(void)
+{
+    return atomic_load_explicit(&allocations, memory_order_relaxed);
+}

@@ -1,0 +1,243 @@
+/* The worker pool: one gate that starts a run, one barrier that ends it.
+ *
+ *   owner      publish fn, user -> open `start` -> fn(user, 0) -> barrier -> return
+ *   worker i   wait at `start`  -> fn(user, i)                 -> barrier -> wait at `start`
+ *
+ * A gate is a number that only grows; whoever waits knows the number it has seen and waits for
+ * another. Waiting spins for SPIN_NS, then sleeps in the kernel (futex). No wake-up can be lost: a
+ * sleeper counts itself in `sleepers` before it asks the kernel to compare the number again, and
+ * the opener changes the number before it reads `sleepers`; all four are sequentially consistent.
+ *
+ * The barrier is a gate too (the phase), opened by the last of `workers` arrivals. A worker that is
+ * slow to leave a phase cannot miss the next, as that needs its own arrival.
+ *
+ * ThreadSanitizer sees every edge: pthreads and C11 atomics only, no fences. */
+#include "base/pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/cpus.h"
+#include "base/memory.h"
+
+enum {
+    MAX_WORKERS = 1024,
+    CACHE_LINE = 64,
+    SPIN_NS = 20 * 1000,  /* longer than the serial piece between two phases of a step */
+    PAUSES_PER_LOOK = 32, /* how many pauses between two looks at the clock */
+};
+
+typedef struct gate {
+    alignas(CACHE_LINE) atomic_uint number;
+    atomic_uint sleepers;
+} gate;
+
+typedef struct worker {
+    sx_pool *pool;
+    int index;
+    pthread_t thread;
+} worker;
+
+struct sx_pool {
+    gate start; /* opened once for each run, and once to stop */
+    gate phase; /* opened once for each barrier */
+    alignas(CACHE_LINE) atomic_int arrived;
+    alignas(CACHE_LINE) sx_pool_fn *fn; /* written by the owner before `start` opens */
+    void *user;
+    bool stopping;
+    bool spin; /* false when there are more workers than processors */
+    int workers;
+    int started; /* threads that exist: workers[1 .. started] */
+    worker worker[];
+};
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static bool spin_at(gate *g, unsigned seen)
+{
+    int64_t deadline = 0;
+    for (;;) {
+        for (int i = 0; i < PAUSES_PER_LOOK; i++) {
+            if (atomic_load_explicit(&g->number, memory_order_acquire) != seen) {
+                return true;
+            }
+            pause_cpu();
+        }
+        int64_t now = sx_now_ns();
+        deadline = deadline == 0 ? now + SPIN_NS : deadline;
+        if (now > deadline) {
+            return false;
+        }
+    }
+}
+
+/* Returns when the gate's number is no longer `seen`. */
+static void gate_wait(gate *g, unsigned seen, bool spin)
+{
+    if (spin && spin_at(g, seen)) {
+        return;
+    }
+    atomic_fetch_add(&g->sleepers, 1);
+    while (atomic_load(&g->number) == seen) {
+        syscall(SYS_futex, &g->number, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    }
+    atomic_fetch_sub(&g->sleepers, 1);
+}
+
+static void gate_open(gate *g)
+{
+    atomic_fetch_add(&g->number, 1);
+    if (atomic_load(&g->sleepers) != 0) {
+        syscall(SYS_futex, &g->number, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    }
+}
+
+void sx_pool_barrier(sx_pool *pool)
+{
+    unsigned seen = atomic_load_explicit(&pool->phase.number, memory_order_acquire);
+    if (atomic_fetch_add(&pool->arrived, 1) + 1 < pool->workers) {
+        gate_wait(&pool->phase, seen, pool->spin);
+        return;
+    }
+    atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
+    gate_open(&pool->phase);
+}
+
+static void *worker_main(void *argument)
+{
+    worker *self = argument;
+    sx_pool *pool = self->pool;
+    for (unsigned seen = 0;; seen++) {
+        gate_wait(&pool->start, seen, pool->spin);
+        if (pool->stopping) {
+            return NULL;
+        }
+        pool->fn(pool->user, self->index);
+        sx_pool_barrier(pool);
+    }
+}
+
+void sx_pool_run(sx_pool *pool, sx_pool_fn *fn, void *user)
+{
+    if (pool->workers == 1) {
+        fn(user, 0);
+        return;
+    }
+    pool->fn = fn;
+    pool->user = user;
+    gate_open(&pool->start);
+    fn(user, 0);
+    sx_pool_barrier(pool);
+}
+
+/* Ties each worker but the caller's own to a processor, when the pool takes all there are: with
+ * fewer workers the processors may be shared, and the kernel places them better. Best effort. */
+static void pin_workers(sx_pool *pool)
+{
+    int cpus[MAX_WORKERS];
+    if (sx_cpu_affinity(cpus, MAX_WORKERS) != pool->workers) {
+        return;
+    }
+    for (int i = 1; i < pool->workers; i++) {
+        cpu_set_t *set = CPU_ALLOC((size_t)cpus[i] + 1);
+        if (set == NULL) {
+            return;
+        }
+        size_t bytes = CPU_ALLOC_SIZE((size_t)cpus[i] + 1);
+        CPU_ZERO_S(bytes, set);
+        CPU_SET_S((size_t)cpus[i], bytes, set);
+        (void)pthread_setaffinity_np(pool->worker[i].thread, bytes, set);
+        CPU_FREE(set);
+    }
+}
+
+/* Starts worker `index` with all signals blocked: they belong to the program's own threads. */
+static sx_status start_worker(sx_pool *pool, int index)
+{
+    worker *w = &pool->worker[index];
+    *w = (worker){.pool = pool, .index = index};
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&w->thread, NULL, worker_main, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "worker pool: could not start thread %d of %d: %s; raise the limit of "
+                        "processes or ask for fewer threads",
+                        index, pool->workers, strerror(error));
+    }
+    pool->started = index;
+    char name[16];
+    snprintf(name, sizeof(name), "sextant-%d", index);
+    (void)pthread_setname_np(w->thread, name);
+    return SX_OK;
+}
+
+sx_status sx_pool_create(int workers, sx_pool **out_pool)
+{
+    int cpus = sx_cpu_count();
+    workers = workers <= 0 ? SX_MIN(cpus, (int)MAX_WORKERS) : workers;
+    if (workers > MAX_WORKERS) {
+        return sx_error(SX_INVALID_ARGUMENT, "worker pool: %d threads asked for, at most %d",
+                        workers, MAX_WORKERS);
+    }
+    size_t bytes = sizeof(sx_pool) + (size_t)workers * sizeof(worker);
+    sx_pool *pool = sx_alloc_aligned(bytes, CACHE_LINE);
+    if (pool == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "worker pool: out of memory for %d threads",
+                        workers);
+    }
+    memset(pool, 0, bytes);
+    pool->workers = workers;
+    pool->spin = workers <= cpus;
+    for (int i = 1; i < workers; i++) {
+        sx_status status = start_worker(pool, i);
+        if (status != SX_OK) {
+            sx_pool_destroy(pool);
+            return status;
+        }
+    }
+    pin_workers(pool);
+    *out_pool = pool;
+    return SX_OK;
+}
+
+void sx_pool_destroy(sx_pool *pool)
+{
+    if (pool == NULL) {
+        return;
+    }
+    pool->stopping = true;
+    gate_open(&pool->start);
+    for (int i = 1; i <= pool->started; i++) {
+        pthread_join(pool->worker[i].thread, NULL);
+    }
+    sx_free_aligned(pool);
+}
+
+int sx_pool_workers(const sx_pool *pool)
+{
+    return pool->workers;
+}

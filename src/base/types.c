@@ -1,0 +1,171 @@
+/* Element types and shapes: one table expanded from SX_DTYPES, and arithmetic that never wraps. */
+#include <sextant/types.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+typedef struct dtype_row {
+    sx_dtype dtype;
+    const char *name;
+    size_t bytes;
+    const char *numpy;
+} dtype_row;
+
+static const dtype_row dtype_rows[] = {
+#define DTYPE_ROW(symbol, name, tf, bytes, descr) {symbol, name, bytes, descr},
+    SX_DTYPES(DTYPE_ROW)
+#undef DTYPE_ROW
+};
+
+static const dtype_row *find_row(sx_dtype dtype)
+{
+    static const dtype_row unknown = {SX_DTYPE_NONE, "?", 0, ""};
+    for (size_t i = 0; i < SX_COUNT(dtype_rows); i++) {
+        if (dtype_rows[i].dtype == dtype) {
+            return &dtype_rows[i];
+        }
+    }
+    return &unknown;
+}
+
+const char *sx_dtype_name(sx_dtype dtype)
+{
+    return find_row(dtype)->name;
+}
+
+size_t sx_dtype_bytes(sx_dtype dtype)
+{
+    return find_row(dtype)->bytes;
+}
+
+const char *sx_dtype_numpy(sx_dtype dtype)
+{
+    return find_row(dtype)->numpy;
+}
+
+bool sx_dtype_parse(const char *name, sx_dtype *out)
+{
+    for (size_t i = 0; i < SX_COUNT(dtype_rows); i++) {
+        if (strcmp(dtype_rows[i].name, name) == 0) {
+            *out = dtype_rows[i].dtype;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sx_dtype_is_float(sx_dtype dtype)
+{
+    return dtype == SX_F32 || dtype == SX_F64 || dtype == SX_F16 || dtype == SX_BF16;
+}
+
+bool sx_dtype_is_integer(sx_dtype dtype)
+{
+    return sx_dtype_bytes(dtype) != 0 && !sx_dtype_is_float(dtype) && dtype != SX_BOOL;
+}
+
+/* A rank outside [0, SX_MAX_RANK] gives a type of dtype NONE, which no operator accepts. */
+sx_type sx_type_make(sx_dtype dtype, int rank, const int64_t *dims)
+{
+    sx_type type = {.dtype = dtype, .rank = rank};
+    if (rank < 0 || rank > SX_MAX_RANK) {
+        return (sx_type){.dtype = SX_DTYPE_NONE};
+    }
+    for (int i = 0; i < rank; i++) {
+        type.dims[i] = dims[i];
+    }
+    return type;
+}
+
+sx_type sx_scalar_type(sx_dtype dtype)
+{
+    return (sx_type){.dtype = dtype};
+}
+
+bool sx_type_equal(const sx_type *a, const sx_type *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank) {
+        return false;
+    }
+    for (int i = 0; i < a->rank; i++) {
+        if (a->dims[i] != b->dims[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sx_type_is_static(const sx_type *type)
+{
+    for (int i = 0; i < type->rank; i++) {
+        if (type->dims[i] < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sx_type_has_batch(const sx_type *type)
+{
+    for (int i = 0; i < type->rank; i++) {
+        if (type->dims[i] == SX_BATCH) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An empty tensor has 0 elements even where the product of the other dimensions would overflow. */
+int64_t sx_type_elems(const sx_type *type)
+{
+    int64_t elems = 1;
+    bool overflow = false, empty = false;
+    for (int i = 0; i < type->rank; i++) {
+        if (type->dims[i] < 0) {
+            return -1;
+        }
+        empty = empty || type->dims[i] == 0;
+        overflow = overflow || !sx_mul_i64(elems, type->dims[i], &elems);
+    }
+    if (empty) {
+        return 0;
+    }
+    return overflow ? -1 : elems;
+}
+
+int64_t sx_type_bytes(const sx_type *type)
+{
+    int64_t elems = sx_type_elems(type), bytes = -1;
+    int64_t elem_bytes = (int64_t)sx_dtype_bytes(type->dtype);
+    if (elems < 0 || elem_bytes == 0 || !sx_mul_i64(elems, elem_bytes, &bytes)) {
+        return -1;
+    }
+    return bytes;
+}
+
+static int format_dim(int64_t dim, char *text, size_t capacity)
+{
+    if (dim == SX_BATCH) {
+        return snprintf(text, capacity, "N");
+    }
+    if (dim == SX_DYNAMIC) {
+        return snprintf(text, capacity, "?");
+    }
+    return snprintf(text, capacity, "%lld", (long long)dim);
+}
+
+/* Writes what fits; the longest text is 8 + 2 + 8 × 21 bytes, below SX_TYPE_TEXT. */
+char *sx_type_format(const sx_type *type, char *buffer, size_t capacity)
+{
+    char text[SX_TYPE_TEXT];
+    int at = snprintf(text, sizeof(text), "%s[", sx_dtype_name(type->dtype));
+    for (int i = 0; i < type->rank; i++) {
+        at += snprintf(text + at, sizeof(text) - (size_t)at, "%s", i == 0 ? "" : ",");
+        at += format_dim(type->dims[i], text + at, sizeof(text) - (size_t)at);
+    }
+    snprintf(text + at, sizeof(text) - (size_t)at, "]");
+    snprintf(buffer, capacity, "%s", text);
+    return buffer;
+}

@@ -1,0 +1,91 @@
+#include "harness.h"
+
+#include "base/arena.h"
+#include "base/memory.h"
+
+static void test_base_arena__objects_are_zeroed_aligned_and_apart(void **state)
+{
+    (void)state;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    unsigned char *blocks[500];
+    for (size_t i = 0; i < 500; i++) {
+        size_t size = i * 37 % 9000;
+        blocks[i] = sx_arena_alloc(&arena, size, 1);
+        assert_int_equal((uintptr_t)blocks[i] % 16, 0);
+        for (size_t j = 0; j < size; j++) {
+            assert_int_equal(blocks[i][j], 0);
+        }
+        memset(blocks[i], (int)i, size);
+    }
+    for (size_t i = 0; i < 500; i++) {
+        for (size_t j = 0; j < i * 37 % 9000; j++) {
+            assert_int_equal(blocks[i][j], i & 0xff);
+        }
+    }
+    sx_arena_deinit(&arena);
+    assert_int_equal(arena.used_bytes, 0);
+}
+
+static void test_base_arena__a_large_object_keeps_the_newest_chunk(void **state)
+{
+    (void)state;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    char *small = sx_arena_alloc(&arena, 16, 1);
+    assert_non_null(sx_arena_alloc(&arena, 10 << 20, 1));
+    char *next = sx_arena_alloc(&arena, 16, 1);
+    assert_ptr_equal(next, small + 16);
+    sx_arena_deinit(&arena);
+}
+
+static void test_base_arena__keeps_its_limit(void **state)
+{
+    (void)state;
+    sx_arena arena;
+    sx_arena_init(&arena, 1024);
+    assert_non_null(sx_arena_alloc(&arena, 512, 1));
+    assert_null(sx_arena_alloc(&arena, 513, 1));
+    assert_non_null(sx_arena_alloc(&arena, 512, 1));
+    assert_null(sx_arena_alloc(&arena, 1, 1));
+    assert_int_equal(arena.used_bytes, 1024);
+    sx_arena_deinit(&arena);
+}
+
+static void test_base_arena__refuses_impossible_sizes(void **state)
+{
+    (void)state;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    assert_null(sx_arena_alloc(&arena, SIZE_MAX, 2));
+    assert_null(sx_arena_alloc(&arena, SIZE_MAX, 1));
+    assert_null(sx_arena_alloc(&arena, SIZE_MAX / 2, 1));
+    assert_non_null(sx_arena_alloc(&arena, 0, 8));
+    sx_alloc_fail_after(1);
+    assert_null(sx_arena_alloc(&arena, 1 << 20, 1));
+    sx_alloc_fail_after(0);
+    sx_arena_deinit(&arena);
+}
+
+static void test_base_arena__copies_text(void **state)
+{
+    (void)state;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    assert_string_equal(sx_arena_strdup(&arena, "kernel"), "kernel");
+    assert_string_equal(sx_arena_strndup(&arena, "kernel", 3), "ker");
+    assert_string_equal(sx_arena_strndup(&arena, "ab", 9), "ab");
+    assert_string_equal(sx_arena_printf(&arena, "%s_%d", "conv2d", 12), "conv2d_12");
+    assert_memory_equal(sx_arena_memdup(&arena, "\0\1\2", 3), "\0\1\2", 3);
+    sx_arena_deinit(&arena);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_base_arena__objects_are_zeroed_aligned_and_apart),
+    cmocka_unit_test(test_base_arena__a_large_object_keeps_the_newest_chunk),
+    cmocka_unit_test(test_base_arena__keeps_its_limit),
+    cmocka_unit_test(test_base_arena__refuses_impossible_sizes),
+    cmocka_unit_test(test_base_arena__copies_text),
+};
+
+SX_TEST_MAIN(tests)

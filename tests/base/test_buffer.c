@@ -1,0 +1,91 @@
+#include "harness.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+static void test_base_buffer__builds_text(void **state)
+{
+    (void)state;
+    sx_buf buf;
+    sx_buf_init(&buf, 0);
+    assert_string_equal(sx_buf_text(&buf), "");
+    sx_buf_puts(&buf, "abc");
+    sx_buf_putc(&buf, '-');
+    sx_buf_printf(&buf, "%d/%s", 42, "x");
+    sx_buf_append(&buf, "\0z", 2);
+    assert_int_equal(buf.size, 10);
+    assert_memory_equal(sx_buf_text(&buf), "abc-42/x\0z", 11);
+    assert_ok(sx_buf_status(&buf));
+    sx_buf_reset(&buf);
+    assert_string_equal(sx_buf_text(&buf), "");
+    for (int i = 0; i < 10000; i++) {
+        sx_buf_printf(&buf, "%04d", i);
+    }
+    assert_int_equal(buf.size, 40000);
+    assert_memory_equal(sx_buf_text(&buf) + 4 * 1234, "1234", 4);
+    sx_buf_deinit(&buf);
+}
+
+static void test_base_buffer__stops_at_its_maximum(void **state)
+{
+    (void)state;
+    sx_buf buf;
+    sx_buf_init(&buf, 8);
+    sx_buf_puts(&buf, "12345678");
+    assert_ok(sx_buf_status(&buf));
+    sx_buf_putc(&buf, '9');
+    sx_buf_putc(&buf, '0');
+    assert_string_equal(sx_buf_text(&buf), "12345678");
+    assert_null(sx_buf_extend(&buf, 0));
+    assert_null(sx_buf_take(&buf, NULL));
+    assert_error(sx_buf_status(&buf), SX_RESOURCE_EXHAUSTED, "maximum of 8 bytes");
+    sx_buf_reset(&buf);
+    sx_buf_puts(&buf, "ok");
+    assert_ok(sx_buf_status(&buf));
+    assert_null(sx_buf_extend(&buf, SIZE_MAX));
+    sx_buf_deinit(&buf);
+}
+
+static void test_base_buffer__keeps_the_first_failure(void **state)
+{
+    (void)state;
+    sx_buf buf;
+    sx_buf_init(&buf, 0);
+    sx_alloc_fail_after(1);
+    sx_buf_puts(&buf, "lost");
+    sx_alloc_fail_after(0);
+    sx_buf_puts(&buf, "ignored");
+    assert_string_equal(sx_buf_text(&buf), "");
+    assert_error(sx_buf_status(&buf), SX_RESOURCE_EXHAUSTED, "out of memory");
+    sx_buf_deinit(&buf);
+}
+
+static void test_base_buffer__hands_its_bytes_over(void **state)
+{
+    (void)state;
+    sx_buf buf;
+    sx_buf_init(&buf, 100);
+    sx_buf_puts(&buf, "mine");
+    size_t size = 0;
+    char *text = sx_buf_take(&buf, &size);
+    assert_string_equal(text, "mine");
+    assert_int_equal(size, 4);
+    sx_free(text);
+    assert_int_equal(buf.max_bytes, 100);
+    text = sx_buf_take(&buf, &size);
+    assert_string_equal(text, "");
+    assert_int_equal(size, 0);
+    sx_free(text);
+    memcpy(sx_buf_extend(&buf, 3), "xyz", 3);
+    assert_string_equal(sx_buf_text(&buf), "xyz");
+    sx_buf_deinit(&buf);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_base_buffer__builds_text),
+    cmocka_unit_test(test_base_buffer__stops_at_its_maximum),
+    cmocka_unit_test(test_base_buffer__keeps_the_first_failure),
+    cmocka_unit_test(test_base_buffer__hands_its_bytes_over),
+};
+
+SX_TEST_MAIN(tests)

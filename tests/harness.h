@@ -1,0 +1,99 @@
+/* The shared main of every test program.
+ *
+ *   static void test_base_map__keeps_order(void **state) { ... }
+ *   static const struct CMUnitTest tests[] = { cmocka_unit_test(test_base_map__keeps_order), };
+ *   SX_TEST_MAIN(tests)
+ *
+ * Without an argument the program runs all its tests; with a test's name, that one alone (CTest
+ * does so). A test that CMake found in the source but that is not in the array does not compile:
+ * the counts differ. The exit code is 0, 1 (failed) or 77 (skipped, see SX_SKIP). */
+#ifndef SX_TESTS_HARNESS_H
+#define SX_TESTS_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sextant/status.h>
+
+enum { SX_EXIT_SKIPPED = 77 };
+
+static bool harness_skipped;
+
+/* Ends the running test as skipped; the reason appears in `make test`'s report. */
+#define SX_SKIP(...)            \
+    do {                        \
+        printf("SKIP: ");       \
+        printf(__VA_ARGS__);    \
+        printf("\n");           \
+        fflush(stdout);         \
+        harness_skipped = true; \
+        skip();                 \
+    } while (0)
+
+/* Fails, showing the message, unless `expr` is SX_OK. */
+#define assert_ok(expr)                                                             \
+    do {                                                                            \
+        sx_status harness_status_ = (expr);                                         \
+        if (harness_status_ != SX_OK) {                                             \
+            print_error("%s\n    made at %s\n", sx_status_message(harness_status_), \
+                        sx_status_trace(harness_status_));                          \
+            sx_status_free(harness_status_);                                        \
+            fail_msg("%s is not OK", #expr);                                        \
+        }                                                                           \
+    } while (0)
+
+/* Fails unless `expr` is an error of code `code` whose message contains `part`. Frees it. */
+#define assert_error(expr, code, part) \
+    harness_check_error((expr), (code), (part), #expr, __FILE__, __LINE__)
+
+static inline void harness_check_error(sx_status status, sx_code code, const char *part,
+                                       const char *expr, const char *file, int line)
+{
+    bool right = sx_status_code(status) == code && strstr(sx_status_message(status), part) != NULL;
+    if (!right) {
+        print_error("%s gave %s \"%s\", expected %s with \"%s\"\n", expr,
+                    sx_code_name(sx_status_code(status)), sx_status_message(status),
+                    sx_code_name(code), part);
+    }
+    sx_status_free(status);
+    if (!right) {
+        _fail(file, line);
+    }
+}
+
+static inline int harness_run(const struct CMUnitTest *tests, size_t count, const char *only)
+{
+    if (only == NULL) {
+        return _cmocka_run_group_tests("tests", tests, count, NULL, NULL) == 0 ? 0 : 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(tests[i].name, only) == 0) {
+            int failed = _cmocka_run_group_tests(only, &tests[i], 1, NULL, NULL);
+            return failed != 0 ? 1 : harness_skipped ? SX_EXIT_SKIPPED : 0;
+        }
+    }
+    fprintf(stderr, "%s is not in tests[]\n", only);
+    return 1;
+}
+
+#ifndef SX_TESTS_FOUND
+#define SX_TESTS_FOUND (sizeof(tests) / sizeof(tests[0]))
+#endif
+
+#define SX_TEST_MAIN(tests)                                                                       \
+    _Static_assert(sizeof(tests) / sizeof((tests)[0]) == SX_TESTS_FOUND,                          \
+                   "tests[] does not hold every test function of this file");                     \
+    int main(int argc, char **argv)                                                               \
+    {                                                                                             \
+        return harness_run(tests, sizeof(tests) / sizeof((tests)[0]), argc > 1 ? argv[1] : NULL); \
+    }
+
+#endif

@@ -1,4 +1,5 @@
 /* sx_preprocess as a JSON object and back; see preprocess.h. One row per field. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -6,23 +7,35 @@
 
 typedef enum kind { INT, BOOL, FLOAT, FLOAT3, NAME } kind;
 
-static const char *const resize_names[] = {[SX_RESIZE_BILINEAR] = "bilinear",
-                                           [SX_RESIZE_BILINEAR_TF1] = "bilinear-tf1",
-                                           [SX_RESIZE_NEAREST] = "nearest",
-                                           NULL};
-static const char *const crop_names[] = {
-    [SX_CROP_NONE] = "none", [SX_CROP_CENTER] = "center", [SX_CROP_RANDOM] = "random", NULL};
-static const char *const scale_names[] = {[SX_SCALE_NONE] = "none",
-                                          [SX_0_1] = "0..1",
-                                          [SX_MINUS1_1] = "-1..1",
-                                          [SX_MEAN_STD] = "mean/std",
-                                          NULL};
+/* The names of an enumeration by value; NULL past the last. */
+typedef const char *name_fn(int value);
+
+static const char *resize_name(int value)
+{
+    return sx_resize_rule_name((sx_resize_rule)value);
+}
+
+static const char *crop_name(int value)
+{
+    static const char *const names[] = {
+        [SX_CROP_NONE] = "none", [SX_CROP_CENTER] = "center", [SX_CROP_RANDOM] = "random"};
+    return value < (int)SX_COUNT(names) ? names[value] : NULL;
+}
+
+static const char *scale_name(int value)
+{
+    static const char *const names[] = {[SX_SCALE_NONE] = "none",
+                                        [SX_0_1] = "0..1",
+                                        [SX_MINUS1_1] = "-1..1",
+                                        [SX_MEAN_STD] = "mean/std"};
+    return value < (int)SX_COUNT(names) ? names[value] : NULL;
+}
 
 static const struct field {
     const char *name;
     kind kind;
     size_t offset;
-    const char *const *names; /* of NAME: index = value, NULL at the end */
+    name_fn *name_of; /* of NAME */
 } fields[] = {
 #define FIELD(name, kind, names)                          \
     {                                                     \
@@ -31,16 +44,16 @@ static const struct field {
     FIELD(height, INT, NULL),
     FIELD(width, INT, NULL),
     FIELD(channels, INT, NULL),
-    FIELD(resize, NAME, resize_names),
+    FIELD(resize, NAME, resize_name),
     FIELD(extra_height, INT, NULL),
     FIELD(extra_width, INT, NULL),
-    FIELD(crop, NAME, crop_names),
+    FIELD(crop, NAME, crop_name),
     FIELD(flip_left_right, BOOL, NULL),
     FIELD(brightness_max_delta, FLOAT, NULL),
     FIELD(contrast_lower, FLOAT, NULL),
     FIELD(contrast_upper, FLOAT, NULL),
     FIELD(clip, BOOL, NULL),
-    FIELD(scale, NAME, scale_names),
+    FIELD(scale, NAME, scale_name),
     FIELD(mean, FLOAT3, NULL),
     FIELD(std, FLOAT3, NULL),
     FIELD(label_base, INT, NULL),
@@ -64,7 +77,7 @@ static json_t *write_field(const struct field *f, const void *at)
     case FLOAT3:
         return json_pack("[f,f,f]", (double)x[0], (double)x[1], (double)x[2]);
     case NAME:
-        return json_string(f->names[*(const int *)at]);
+        return json_string(f->name_of(*(const int *)at));
     }
     return NULL;
 }
@@ -90,8 +103,8 @@ sx_status sx_preprocess_to_json(const sx_preprocess *pre, json_t **out_json)
 static bool read_name(const struct field *f, const json_t *json, int *out)
 {
     const char *text = json_string_value(json);
-    for (int i = 0; text != NULL && f->names[i] != NULL; i++) {
-        if (strcmp(f->names[i], text) == 0) {
+    for (int i = 0; text != NULL && f->name_of(i) != NULL; i++) {
+        if (strcmp(f->name_of(i), text) == 0) {
             *out = i;
             return true;
         }
@@ -163,9 +176,12 @@ static sx_status bad_value(const struct field *f)
         return sx_error(SX_INVALID_ARGUMENT, "preprocessing: \"%s\" must be %s", f->name,
                         expected[f->kind]);
     }
-    return sx_error(SX_INVALID_ARGUMENT, "preprocessing: \"%s\" must be one of %s, %s, %s%s%s",
-                    f->name, f->names[0], f->names[1], f->names[2], f->names[3] != NULL ? ", " : "",
-                    f->names[3] != NULL ? f->names[3] : "");
+    char names[128] = "";
+    for (int i = 0; f->name_of(i) != NULL; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s%s", i > 0 ? ", " : "", f->name_of(i));
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "preprocessing: \"%s\" must be one of %s", f->name, names);
 }
 
 sx_status sx_preprocess_from_json(const json_t *json, sx_preprocess *out)

@@ -66,7 +66,7 @@ static const struct rule_row {
 
 const char *sx_resize_rule_name(sx_resize_rule rule)
 {
-    return (size_t)rule < SX_COUNT(rules) ? rules[rule].name : "?";
+    return (size_t)rule < SX_COUNT(rules) ? rules[rule].name : NULL;
 }
 
 bool sx_resize_rule_parse(const char *name, sx_resize_rule *out)

@@ -60,7 +60,7 @@ void sx_resizer_deinit(sx_resizer *resizer);
 SX_MUST_USE sx_status sx_resize(sx_resizer *resizer, const sx_image *src,
                                 const sx_resize_args *args, float *out);
 
-const char *sx_resize_rule_name(sx_resize_rule rule); /* "bilinear-tf1" */
+const char *sx_resize_rule_name(sx_resize_rule rule); /* "bilinear-tf1"; NULL if none */
 bool sx_resize_rule_parse(const char *name, sx_resize_rule *out);
 
 #endif

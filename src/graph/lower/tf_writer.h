@@ -6,8 +6,8 @@
  * same `to_tf` serves both. Here is only the interface; src/savedmodel/tf_graph.h implements it.
  *
  *     sx_tf_value axis = sx_tf_const_i32(w, "axis", -1);
- *     op->out[0] = sx_tf_add(w, "Max", NULL, sx_tf_in(op->in[0], axis),
- *                           sx_tf_attrs(sx_tf_attr_type("T", op->in_types[0].dtype),
+ *     n->out[0] = sx_tf_add(w, "Max", NULL, sx_tf_in(n->in[0], axis),
+ *                           sx_tf_attrs(sx_tf_attr_type("T", n->in_types[0].dtype),
  *                                       sx_tf_attr_type("Tidx", SX_I32),
  *                                       sx_tf_attr_bool("keep_dims", true)));
  *
@@ -38,6 +38,16 @@ typedef struct sx_tf_value {
 enum { SX_TF_RESOURCE = 20, SX_TF_VARIANT = 21 };
 /* sx_type.rank of a shape of unknown rank, in attributes only. */
 enum { SX_TF_UNKNOWN_RANK = -1 };
+
+/* The node of ours that is being written: what `to_tf` gets. Shapes may have SX_BATCH. */
+typedef struct sx_tf_node {
+    const void *attrs; /* the operator's attribute struct */
+    const sx_tf_value *in;
+    const sx_type *in_types;
+    sx_tf_value *out; /* to be set, each of them */
+    const sx_type *out_types;
+    int n_in, n_out;
+} sx_tf_node;
 
 typedef enum sx_tf_attr_kind {
     SX_TF_ATTR_TYPE,

@@ -1,0 +1,372 @@
+#include "io/commit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "io/failpoint.h"
+#include "io/file.h"
+#include "io/path.h"
+
+enum {
+    BUFFER_BYTES = 1 << 18,
+    MAX_FILES = 65536,  /* of one commit */
+    NAME_IN_TEMP = 200, /* bytes of the final name kept in the temporary one: NAME_MAX is 255 */
+    RANDOM_DIGITS = 16,
+};
+
+#define TEMP_MARK ".tmp-"
+
+struct sx_commit_file {
+    sx_commit *commit;
+    int fd;
+    char *final_path, *temp_path; /* temp_path NULL once renamed or removed */
+    char *buffer;                 /* [BUFFER_BYTES] */
+    size_t buffered;
+    uint64_t offset; /* bytes appended, buffered ones included */
+    bool failed;     /* a write failed: the file is short of bytes */
+};
+
+struct sx_commit {
+    sx_commit_file **files; /* in the order added */
+    size_t count;
+    bool over; /* finished or failed */
+};
+
+/* ---- temporaries -------------------------------------------------------------------------- */
+
+/* "dir/.name.tmp-0123456789abcdef" */
+static sx_status temp_name(const char *path, char **out_temp)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return sx_errno_status(errno, "draw a temporary name for", path);
+    }
+    const char *name = sx_path_basename(path);
+    return sx_path_format(out_temp, "%.*s.%.*s" TEMP_MARK "%016" PRIx64, (int)(name - path), path,
+                          NAME_IN_TEMP, name, random);
+}
+
+static bool is_temp_name(const char *name)
+{
+    size_t length = strlen(name), tail = strlen(TEMP_MARK) + RANDOM_DIGITS;
+    if (name[0] != '.' || length <= tail) {
+        return false;
+    }
+    const char *mark = name + length - tail;
+    return strncmp(mark, TEMP_MARK, strlen(TEMP_MARK)) == 0 &&
+           strspn(mark + strlen(TEMP_MARK), "0123456789abcdef") == RANDOM_DIGITS;
+}
+
+/* Creates and locks. The lock is how sx_commit_sweep() knows that the writer lives; a sweeper may
+ * hold it for a moment, so one that is taken is not fatal: the next name is tried. */
+static sx_status open_temp(const char *path, char **out_temp, int *out_fd)
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        char *temp;
+        SX_TRY(temp_name(path, &temp));
+        int fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) {
+            sx_status status = sx_errno_status(errno, "create a temporary file for", path);
+            sx_free(temp);
+            return status;
+        }
+        if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno == ENOLCK)) {
+            *out_temp = temp;
+            *out_fd = fd;
+            return SX_OK;
+        }
+        if (fd >= 0) {
+            unlink(temp);
+            close(fd);
+        }
+        sx_free(temp);
+    }
+    return sx_error(SX_UNAVAILABLE, "cannot lock a temporary file for %s", path);
+}
+
+/* ---- one file ----------------------------------------------------------------------------- */
+
+static sx_status write_all(sx_commit_file *file, const char *data, size_t size)
+{
+    while (size > 0) {
+        bool injected = sx_failpoint_hit();
+        int error = errno;
+        ssize_t n = write(file->fd, data, injected ? size / 2 : size);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0 || injected) {
+            file->failed = true;
+            return sx_errno_status(injected ? error : errno, "write", file->final_path);
+        }
+        data += n;
+        size -= (size_t)n;
+    }
+    return SX_OK;
+}
+
+static sx_status flush(sx_commit_file *file)
+{
+    size_t size = file->buffered;
+    file->buffered = 0;
+    return write_all(file, file->buffer, size);
+}
+
+sx_status sx_commit_write(void *commit_file, const void *data, size_t size)
+{
+    sx_commit_file *file = commit_file;
+    if (file->failed || file->commit->over) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "cannot write %s: its commit is over or failed before", file->final_path);
+    }
+    file->offset += size;
+    if (size > BUFFER_BYTES - file->buffered) {
+        SX_TRY(flush(file));
+    }
+    if (size >= BUFFER_BYTES) {
+        return write_all(file, data, size);
+    }
+    if (size > 0) {
+        memcpy(file->buffer + file->buffered, data, size);
+        file->buffered += size;
+    }
+    return SX_OK;
+}
+
+uint64_t sx_commit_offset(const sx_commit_file *file)
+{
+    return file->offset;
+}
+
+static sx_status flush_and_sync(sx_commit_file *file)
+{
+    if (file->failed) {
+        return sx_error(SX_FAILED_PRECONDITION, "cannot commit %s: a write to it failed before",
+                        file->final_path);
+    }
+    SX_TRY(flush(file));
+    if (sx_failpoint_hit() || fsync(file->fd) != 0) {
+        return sx_errno_status(errno, "fsync", file->final_path);
+    }
+    return SX_OK;
+}
+
+static void file_destroy(sx_commit_file *file)
+{
+    if (file->temp_path != NULL) {
+        unlink(file->temp_path);
+    }
+    if (file->fd >= 0) {
+        close(file->fd);
+    }
+    sx_free(file->temp_path);
+    sx_free(file->final_path);
+    sx_free(file->buffer);
+    sx_free(file);
+}
+
+/* ---- the commit --------------------------------------------------------------------------- */
+
+sx_status sx_commit_create(sx_commit **out_commit)
+{
+    sx_commit *commit = sx_alloc(1, sizeof *commit);
+    if (commit == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for a commit");
+    }
+    *out_commit = commit;
+    return SX_OK;
+}
+
+void sx_commit_destroy(sx_commit *commit)
+{
+    if (commit == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < commit->count; i++) {
+        file_destroy(commit->files[i]);
+    }
+    sx_free(commit->files);
+    sx_free(commit);
+}
+
+/* Makes room for one more file. */
+static sx_status reserve(sx_commit *commit, const char *path)
+{
+    if (commit->over || commit->count >= MAX_FILES) {
+        return sx_error(SX_FAILED_PRECONDITION, "cannot add %s: the commit is over or full", path);
+    }
+    if ((commit->count & (commit->count - 1)) == 0) {
+        size_t capacity = commit->count == 0 ? 1 : 2 * commit->count;
+        sx_commit_file **files = sx_realloc(commit->files, capacity, sizeof(sx_commit_file *));
+        if (files == NULL) {
+            return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to write %s", path);
+        }
+        commit->files = files;
+    }
+    return SX_OK;
+}
+
+sx_status sx_commit_add(sx_commit *commit, const char *path, sx_commit_file **out_file)
+{
+    SX_TRY(reserve(commit, path));
+    sx_commit_file *file = sx_alloc(1, sizeof *file);
+    if (file == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to write %s", path);
+    }
+    file->commit = commit;
+    file->fd = -1;
+    sx_status status = SX_OK;
+    file->final_path = sx_strdup(path);
+    file->buffer = sx_alloc(BUFFER_BYTES, 1);
+    if (file->final_path == NULL || file->buffer == NULL) {
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "no memory to write %s", path);
+        goto failed;
+    }
+    SX_TRY_GOTO(status, open_temp(path, &file->temp_path, &file->fd), failed);
+    commit->files[commit->count++] = file;
+    *out_file = file;
+    return SX_OK;
+failed:
+    file_destroy(file);
+    return status;
+}
+
+static sx_status sync_dir_of(const char *path)
+{
+    char *dir;
+    SX_TRY(sx_path_dirname(path, &dir));
+    sx_status status = SX_OK;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || sx_failpoint_hit() || fsync(fd) != 0) {
+        status = sx_errno_status(errno, "fsync directory", dir);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    sx_free(dir);
+    return status;
+}
+
+static bool same_dir(const char *a, const char *b)
+{
+    size_t length = (size_t)(sx_path_basename(a) - a);
+    return length == (size_t)(sx_path_basename(b) - b) && memcmp(a, b, length) == 0;
+}
+
+static sx_status rename_file(sx_commit_file *file)
+{
+    if (sx_failpoint_hit() || rename(file->temp_path, file->final_path) != 0) {
+        return sx_errno_status(errno, "rename a temporary file to", file->final_path);
+    }
+    sx_free(file->temp_path);
+    file->temp_path = NULL;
+    return SX_OK;
+}
+
+/* All but the last, then their directories: each run of neighbours in one directory syncs once. */
+static sx_status publish_parts(sx_commit *commit)
+{
+    for (size_t i = 0; i + 1 < commit->count; i++) {
+        SX_TRY(rename_file(commit->files[i]));
+    }
+    for (size_t i = 0; i + 1 < commit->count; i++) {
+        const char *path = commit->files[i]->final_path;
+        bool repeated = i + 2 < commit->count && same_dir(path, commit->files[i + 1]->final_path);
+        if (!repeated) {
+            SX_TRY(sync_dir_of(path));
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status finish(sx_commit *commit)
+{
+    for (size_t i = 0; i < commit->count; i++) {
+        SX_TRY(flush_and_sync(commit->files[i]));
+    }
+    SX_TRY(publish_parts(commit));
+    if (commit->count > 0) {
+        sx_commit_file *last = commit->files[commit->count - 1];
+        SX_TRY(rename_file(last));
+        SX_TRY(sync_dir_of(last->final_path));
+    }
+    return SX_OK;
+}
+
+sx_status sx_commit_finish(sx_commit *commit)
+{
+    if (commit->over) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "the commit is over: finished, or failed and not to be retried");
+    }
+    sx_status status = finish(commit);
+    commit->over = true;
+    for (size_t i = 0; i < commit->count; i++) {
+        sx_commit_file *file = commit->files[i];
+        if (file->temp_path != NULL) {
+            unlink(file->temp_path);
+            sx_free(file->temp_path);
+            file->temp_path = NULL;
+        }
+        close(file->fd);
+        file->fd = -1;
+    }
+    return status;
+}
+
+sx_status sx_commit_bytes(const char *path, const void *data, size_t size)
+{
+    sx_commit *commit = NULL;
+    sx_commit_file *file = NULL;
+    SX_TRY(sx_commit_create(&commit));
+    sx_status status = sx_commit_add(commit, path, &file);
+    if (status == SX_OK) {
+        status = sx_commit_write(file, data, size);
+    }
+    if (status == SX_OK) {
+        status = sx_commit_finish(commit);
+    }
+    sx_commit_destroy(commit);
+    return status;
+}
+
+/* ---- sweeping ----------------------------------------------------------------------------- */
+
+/* Removes `name` when nobody holds its lock. It may be renamed to its final name between the open
+ * and the lock; then the name is gone, and unlinkat() finds nothing. */
+static void sweep_one(int dir_fd, const char *name)
+{
+    int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        unlinkat(dir_fd, name, 0);
+    }
+    close(fd);
+}
+
+sx_status sx_commit_sweep(const char *dir)
+{
+    DIR *stream = opendir(dir);
+    if (stream == NULL) {
+        return sx_errno_status(errno, "list", dir);
+    }
+    for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
+        if (is_temp_name(entry->d_name)) {
+            sweep_one(dirfd(stream), entry->d_name);
+        }
+    }
+    closedir(stream);
+    return SX_OK;
+}

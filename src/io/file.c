@@ -1,0 +1,240 @@
+#include "io/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/memory.h"
+
+struct sx_file {
+    int fd;
+    uint64_t size, mtime_ns;
+    char *path;
+};
+
+static const struct {
+    int error;
+    sx_code code;
+} errno_codes[] = {
+    {ENOENT, SX_NOT_FOUND},
+    {ENOTDIR, SX_NOT_FOUND},
+    {EEXIST, SX_ALREADY_EXISTS},
+    {ENOTEMPTY, SX_ALREADY_EXISTS},
+    {EACCES, SX_PERMISSION_DENIED},
+    {EPERM, SX_PERMISSION_DENIED},
+    {EROFS, SX_PERMISSION_DENIED},
+    {ENOSPC, SX_RESOURCE_EXHAUSTED},
+    {EDQUOT, SX_RESOURCE_EXHAUSTED},
+    {EMFILE, SX_RESOURCE_EXHAUSTED},
+    {ENFILE, SX_RESOURCE_EXHAUSTED},
+    {ENOMEM, SX_RESOURCE_EXHAUSTED},
+    {EFBIG, SX_RESOURCE_EXHAUSTED},
+    {EIO, SX_DATA_LOSS},
+    {EISDIR, SX_INVALID_ARGUMENT},
+    {EINVAL, SX_INVALID_ARGUMENT},
+    {ENAMETOOLONG, SX_INVALID_ARGUMENT},
+    {ELOOP, SX_INVALID_ARGUMENT},
+};
+
+sx_status sx_errno_status_at(int error, const char *file, int line, const char *verb,
+                             const char *path)
+{
+    sx_code code = SX_UNKNOWN;
+    for (size_t i = 0; i < SX_COUNT(errno_codes); i++) {
+        if (errno_codes[i].error == error) {
+            code = errno_codes[i].code;
+        }
+    }
+    char text[128];
+    return sx_status_make(code, file, line, "cannot %s %s: %s", verb, path,
+                          strerror_r(error, text, sizeof text));
+}
+
+/* Opens for reading; refuses directories, whose read() would fail with less clear words. */
+static sx_status open_to_read(const char *path, int *out_fd, struct stat *out_stat)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return sx_errno_status(errno, "open", path);
+    }
+    if (fstat(fd, out_stat) != 0 || S_ISDIR(out_stat->st_mode)) {
+        int error = S_ISDIR(out_stat->st_mode) ? EISDIR : errno;
+        close(fd);
+        return sx_errno_status(error, "read", path);
+    }
+    *out_fd = fd;
+    return SX_OK;
+}
+
+static uint64_t stat_mtime_ns(const struct stat *info)
+{
+    return (uint64_t)info->st_mtim.tv_sec * 1000000000u + (uint64_t)info->st_mtim.tv_nsec;
+}
+
+/* ---- whole files -------------------------------------------------------------------------- */
+
+static sx_status too_large(const char *path, size_t max_bytes)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "%s is larger than the limit of %zu bytes", path,
+                    max_bytes);
+}
+
+/* Reads until the end, in pieces: the size that stat told is only the first guess. */
+static sx_status read_to_end(int fd, const char *path, size_t guess, size_t max_bytes, sx_buf *buf)
+{
+    size_t piece = SX_MAX(guess + 1, (size_t)4096);
+    for (;;) {
+        size_t before = buf->size;
+        char *space = sx_buf_extend(buf, SX_MIN(piece, max_bytes + 1 - before));
+        if (space == NULL) {
+            return sx_buf_status(buf);
+        }
+        ssize_t n = read(fd, space, buf->size - before);
+        if (n < 0 && errno != EINTR) {
+            return sx_errno_status(errno, "read", path);
+        }
+        buf->size = before + (size_t)SX_MAX(n, (ssize_t)0);
+        buf->data[buf->size] = '\0';
+        if (n == 0) {
+            return SX_OK;
+        }
+        if (buf->size > max_bytes) {
+            return too_large(path, max_bytes);
+        }
+        piece = buf->size <= guess ? guess + 1 - buf->size : SX_MAX((size_t)65536, buf->size / 2);
+    }
+}
+
+sx_status sx_file_read(const char *path, size_t max_bytes, char **out_data, size_t *out_size)
+{
+    int fd = -1;
+    struct stat info;
+    SX_TRY(open_to_read(path, &fd, &info));
+    sx_status status = SX_OK;
+    sx_buf buf;
+    max_bytes = SX_MIN(max_bytes, SIZE_MAX / 4);
+    sx_buf_init(&buf, max_bytes + 1);
+    if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > max_bytes) {
+        SX_TRY_GOTO(status, too_large(path, max_bytes), done);
+    }
+    SX_TRY_GOTO(status, read_to_end(fd, path, (size_t)info.st_size, max_bytes, &buf), done);
+    size_t size;
+    char *data = sx_buf_take(&buf, &size);
+    if (data == NULL) {
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "no memory to read %s", path);
+        goto done;
+    }
+    *out_data = data;
+    *out_size = size;
+done:
+    sx_buf_deinit(&buf);
+    close(fd);
+    return status;
+}
+
+/* ---- maps --------------------------------------------------------------------------------- */
+
+sx_status sx_file_map_open(const char *path, sx_file_access access, sx_file_map *out_map)
+{
+    int fd = -1;
+    struct stat info;
+    SX_TRY(open_to_read(path, &fd, &info));
+    if (!S_ISREG(info.st_mode)) {
+        close(fd);
+        return sx_error(SX_INVALID_ARGUMENT, "cannot map %s: it is not a regular file", path);
+    }
+    sx_file_map map = {{"", (size_t)info.st_size}, stat_mtime_ns(&info)};
+    if (map.view.size > 0) {
+        void *data = mmap(NULL, map.view.size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED) {
+            int error = errno;
+            close(fd);
+            return sx_errno_status(error, "map", path);
+        }
+        madvise(data, map.view.size, access == SX_ACCESS_RANDOM ? MADV_RANDOM : MADV_SEQUENTIAL);
+        map.view.data = data;
+    }
+    close(fd);
+    *out_map = map;
+    return SX_OK;
+}
+
+void sx_file_map_close(sx_file_map *map)
+{
+    if (map->view.size > 0) {
+        munmap((void *)(uintptr_t)map->view.data, map->view.size);
+    }
+    *map = (sx_file_map){0};
+}
+
+/* ---- positioned reads --------------------------------------------------------------------- */
+
+sx_status sx_file_open(const char *path, sx_file **out_file)
+{
+    int fd = -1;
+    struct stat info;
+    SX_TRY(open_to_read(path, &fd, &info));
+    sx_file *file = sx_alloc(1, sizeof *file);
+    char *copy = sx_strdup(path);
+    if (file == NULL || copy == NULL) {
+        sx_free(file);
+        sx_free(copy);
+        close(fd);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to open %s", path);
+    }
+    *file = (sx_file){fd, (uint64_t)info.st_size, stat_mtime_ns(&info), copy};
+    *out_file = file;
+    return SX_OK;
+}
+
+void sx_file_close(sx_file *file)
+{
+    if (file != NULL) {
+        close(file->fd);
+        sx_free(file->path);
+        sx_free(file);
+    }
+}
+
+uint64_t sx_file_size(const sx_file *file)
+{
+    return file->size;
+}
+
+uint64_t sx_file_mtime_ns(const sx_file *file)
+{
+    return file->mtime_ns;
+}
+
+const char *sx_file_path(const sx_file *file)
+{
+    return file->path;
+}
+
+sx_status sx_file_read_at(const sx_file *file, uint64_t offset, void *buffer, size_t size)
+{
+    char *at = buffer;
+    while (size > 0) {
+        ssize_t n = pread(file->fd, at, size, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return sx_errno_status(errno, "read", file->path);
+        }
+        if (n == 0) {
+            return sx_error(SX_DATA_LOSS, "%s ends at byte %" PRIu64 ", %zu bytes early",
+                            file->path, offset, size);
+        }
+        at += n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return SX_OK;
+}

@@ -1,0 +1,50 @@
+/* Files: whole reads with a limit, read-only maps, positioned reads.
+ *
+ * Every error names the path and says what the system said. Sizes are bounded by the caller before
+ * memory is asked for. */
+#ifndef SX_IO_FILE_H
+#define SX_IO_FILE_H
+
+#include <stdint.h>
+
+#include <sextant/types.h>
+
+/* The status of a failed system call: "cannot <verb> <path>: <strerror>". ENOENT is NOT_FOUND,
+ * EACCES PERMISSION_DENIED, ENOSPC RESOURCE_EXHAUSTED, EIO DATA_LOSS, the rest as fits best. */
+sx_status sx_errno_status_at(int error, const char *file, int line, const char *verb,
+                             const char *path);
+#define sx_errno_status(error, verb, path) \
+    sx_errno_status_at((error), __FILE__, __LINE__, (verb), (path))
+
+/* Reads a whole file of at most max_bytes (RESOURCE_EXHAUSTED beyond). The data end with a NUL that
+ * is not counted; free with sx_free. Pipes and /proc files work too: their size is not trusted. */
+SX_MUST_USE sx_status sx_file_read(const char *path, size_t max_bytes, char **out_data,
+                                   size_t *out_size);
+
+/* A read-only map of a whole file. Invariant: view.data is non-NULL even for an empty file.
+ * A file that another process truncates while it is mapped kills the reader (SIGBUS): map only
+ * files that are replaced by rename, as everything of ours is. */
+typedef struct sx_file_map {
+    sx_bytes view;
+    uint64_t mtime_ns; /* of the file that was mapped, not of its name */
+} sx_file_map;
+
+typedef enum sx_file_access { SX_ACCESS_SEQUENTIAL, SX_ACCESS_RANDOM } sx_file_access;
+
+SX_MUST_USE sx_status sx_file_map_open(const char *path, sx_file_access access,
+                                       sx_file_map *out_map);
+void sx_file_map_close(sx_file_map *map); /* a zeroed one is fine */
+
+/* An open file, read at positions; threads may share it. */
+typedef struct sx_file sx_file;
+
+SX_MUST_USE sx_status sx_file_open(const char *path, sx_file **out_file);
+void sx_file_close(sx_file *file);              /* NULL is fine */
+uint64_t sx_file_size(const sx_file *file);     /* when it was opened */
+uint64_t sx_file_mtime_ns(const sx_file *file); /* likewise */
+const char *sx_file_path(const sx_file *file);
+/* Exactly `size` bytes from `offset`; DATA_LOSS when the file ends before. */
+SX_MUST_USE sx_status sx_file_read_at(const sx_file *file, uint64_t offset, void *buffer,
+                                      size_t size);
+
+#endif

@@ -1,0 +1,269 @@
+/* Records by number. The index, in memory and in the sidecar `<file>.index` (little-endian):
+ *
+ *   8  "SXTFIDX1"
+ *   8  size of the data file       8  its modification time, ns since the epoch
+ *   8  count                       8  damage: places      8  damage: bytes
+ *   count x { 8 offset of the header, 8 length of the data }
+ *   4  CRC32C (unmasked) of all above
+ *
+ * An index of another size or time, or that does not verify, is rebuilt, silently: it is a cache.
+ */
+#include "io/tfrecord.h"
+
+#include <inttypes.h>
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "io/file.h"
+#include "io/sidecar.h"
+#include "io/tfrecord_frame.h"
+
+enum { INDEX_HEADER = 48, INDEX_ENTRY = 16, INDEX_FOOTER = 4 };
+
+static const char index_magic[8] = {'S', 'X', 'T', 'F', 'I', 'D', 'X', '1'};
+static const char index_suffix[] = ".index";
+
+struct entry {
+    uint64_t offset, length;
+};
+
+struct sx_tfrecord_file {
+    char *path;
+    sx_file_map map;
+    struct entry *entries; /* [count], ascending, each inside the map */
+    uint64_t count;
+    size_t capacity;
+    sx_tfrecord_damage damage;
+    sx_tfrecord_options options;
+};
+
+/* ---- building ----------------------------------------------------------------------------- */
+
+static sx_status add_entry(sx_tfrecord_file *file, struct entry entry)
+{
+    if (file->count == file->capacity) {
+        size_t capacity = file->capacity == 0 ? 256 : 2 * file->capacity;
+        struct entry *entries = sx_realloc(file->entries, capacity, sizeof *entries);
+        if (entries == NULL) {
+            return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for the index of %s", file->path);
+        }
+        file->entries = entries;
+        file->capacity = capacity;
+    }
+    file->entries[file->count++] = entry;
+    return SX_OK;
+}
+
+/* Reads every header. Data are not read, so damage inside them shows later. */
+static sx_status build_index(sx_tfrecord_file *file)
+{
+    uint64_t limit = file->options.max_record_bytes;
+    for (size_t offset = 0;;) {
+        uint64_t length = 0;
+        sx_tfrecord_place place = sx_tfrecord_look(file->map.view, offset, limit, &length);
+        size_t next = offset + SX_TFRECORD_HEADER + (size_t)length + SX_TFRECORD_FOOTER;
+        if (place == SX_PLACE_END) {
+            return SX_OK;
+        }
+        if (place == SX_PLACE_RECORD) {
+            SX_TRY(add_entry(file, (struct entry){offset, length}));
+        } else if (!file->options.skip_corrupt) {
+            return sx_tfrecord_place_error(place, file->path, file->count, offset, length, limit);
+        } else {
+            next = place == SX_PLACE_TOO_LONG
+                       ? next
+                       : sx_tfrecord_resync(file->map.view, offset + 1, limit);
+            file->damage.places++;
+            file->damage.bytes += next - offset;
+        }
+        offset = next;
+    }
+}
+
+/* ---- saving and loading ------------------------------------------------------------------- */
+
+static sx_status save_index(const sx_tfrecord_file *file)
+{
+    sx_buf buf;
+    sx_buf_init(&buf, SIZE_MAX / 4);
+    const uint64_t words[] = {file->map.view.size, file->map.mtime_ns, file->count,
+                              file->damage.places, file->damage.bytes};
+    sx_buf_append(&buf, index_magic, sizeof index_magic);
+    for (size_t i = 0; i < SX_COUNT(words); i++) {
+        uint8_t word[8];
+        sx_store_u64(word, words[i]);
+        sx_buf_append(&buf, word, sizeof word);
+    }
+    uint8_t *at = sx_buf_extend(&buf, (size_t)file->count * INDEX_ENTRY);
+    for (uint64_t i = 0; at != NULL && i < file->count; i++, at += INDEX_ENTRY) {
+        sx_store_u64(at, file->entries[i].offset);
+        sx_store_u64(at + 8, file->entries[i].length);
+    }
+    uint8_t crc[INDEX_FOOTER];
+    sx_store_u32(crc, sx_crc32c(0, buf.data, buf.size));
+    sx_buf_append(&buf, crc, sizeof crc);
+    char *path = NULL;
+    sx_status status = sx_buf_status(&buf);
+    if (status == SX_OK) {
+        status = sx_sidecar_place(file->path, index_suffix, &path);
+    }
+    if (status == SX_OK) {
+        status = sx_commit_bytes(path, buf.data, buf.size);
+    }
+    sx_free(path);
+    sx_buf_deinit(&buf);
+    return status;
+}
+
+/* Whether these bytes are an index of this file, whole and within its bounds. */
+static bool index_fits(const sx_tfrecord_file *file, const uint8_t *index, size_t size)
+{
+    if (size < INDEX_HEADER + INDEX_FOOTER || memcmp(index, index_magic, sizeof index_magic) != 0 ||
+        sx_load_u64(index + 8) != file->map.view.size ||
+        sx_load_u64(index + 16) != file->map.mtime_ns) {
+        return false;
+    }
+    size_t body = size - INDEX_HEADER - INDEX_FOOTER;
+    if (body % INDEX_ENTRY != 0 || sx_load_u64(index + 24) != body / INDEX_ENTRY ||
+        sx_load_u32(index + size - INDEX_FOOTER) != sx_crc32c(0, index, size - INDEX_FOOTER)) {
+        return false;
+    }
+    uint64_t end = 0;
+    for (size_t at = INDEX_HEADER; at < INDEX_HEADER + body; at += INDEX_ENTRY) {
+        uint64_t offset = sx_load_u64(index + at), length = sx_load_u64(index + at + 8);
+        const uint64_t frame = SX_TFRECORD_HEADER + SX_TFRECORD_FOOTER;
+        if (offset < end || offset > file->map.view.size || file->map.view.size - offset < frame ||
+            length > file->map.view.size - offset - frame ||
+            length > file->options.max_record_bytes) {
+            return false;
+        }
+        end = offset + frame + length;
+    }
+    return true;
+}
+
+/* True when a valid index was found and taken over. One with damage is only good for a reader that
+ * skips it; the strict one builds anew, to say where the damage is. */
+static bool load_index(sx_tfrecord_file *file)
+{
+    char *path = NULL, *index = NULL;
+    size_t size = 0;
+    sx_status status = sx_sidecar_find(file->path, index_suffix, &path);
+    if (status == SX_OK) {
+        status =
+            sx_file_read(path, INDEX_HEADER + file->map.view.size + INDEX_FOOTER, &index, &size);
+    }
+    sx_free(path);
+    bool fits = status == SX_OK && index_fits(file, (const uint8_t *)index, size);
+    const uint8_t *at = (const uint8_t *)index;
+    if (fits) {
+        file->damage = (sx_tfrecord_damage){sx_load_u64(at + 32), sx_load_u64(at + 40)};
+        fits = file->options.skip_corrupt || file->damage.places == 0;
+    }
+    uint64_t count = fits ? sx_load_u64(at + 24) : 0;
+    for (uint64_t i = 0; i < count && fits; i++) {
+        const uint8_t *entry = at + INDEX_HEADER + i * INDEX_ENTRY;
+        sx_status added =
+            add_entry(file, (struct entry){sx_load_u64(entry), sx_load_u64(entry + 8)});
+        fits = added == SX_OK;
+        sx_status_free(added);
+    }
+    if (!fits) {
+        file->count = 0;
+        file->damage = (sx_tfrecord_damage){0};
+    }
+    sx_status_free(status);
+    sx_free(index);
+    return fits;
+}
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+static sx_status open_and_index(sx_tfrecord_file *file)
+{
+    SX_TRY(sx_file_map_open(file->path, SX_ACCESS_RANDOM, &file->map));
+    sx_codec codec = file->options.codec == SX_CODEC_AUTO ? sx_tfrecord_detect(file->map.view)
+                                                          : file->options.codec;
+    if (codec != SX_CODEC_NONE) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "%s is %s-compressed: its records can only be read in order", file->path,
+                        sx_codec_name(codec));
+    }
+    if (load_index(file)) {
+        return SX_OK;
+    }
+    SX_TRY(build_index(file));
+    sx_status saved = save_index(file);
+    if (saved != SX_OK) {
+        sx_log(SX_LOG_DEBUG, "no index saved for %s: %s", file->path, sx_status_message(saved));
+        sx_status_free(saved);
+    }
+    return SX_OK;
+}
+
+sx_status sx_tfrecord_file_open(const char *path, const sx_tfrecord_options *options,
+                                sx_tfrecord_file **out_file)
+{
+    sx_tfrecord_file *file = sx_alloc(1, sizeof *file);
+    char *copy = sx_strdup(path);
+    if (file == NULL || copy == NULL) {
+        sx_free(file);
+        sx_free(copy);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to open %s", path);
+    }
+    file->path = copy;
+    file->options = options != NULL ? *options : (sx_tfrecord_options){0};
+    if (file->options.max_record_bytes == 0) {
+        file->options.max_record_bytes = SX_TFRECORD_DEFAULT_MAX;
+    }
+    sx_status status = open_and_index(file);
+    if (status != SX_OK) {
+        sx_tfrecord_file_close(file);
+        return status;
+    }
+    *out_file = file;
+    return SX_OK;
+}
+
+void sx_tfrecord_file_close(sx_tfrecord_file *file)
+{
+    if (file != NULL) {
+        sx_file_map_close(&file->map);
+        sx_free(file->entries);
+        sx_free(file->path);
+        sx_free(file);
+    }
+}
+
+uint64_t sx_tfrecord_file_count(const sx_tfrecord_file *file)
+{
+    return file->count;
+}
+
+const char *sx_tfrecord_file_path(const sx_tfrecord_file *file)
+{
+    return file->path;
+}
+
+sx_tfrecord_damage sx_tfrecord_file_damage(const sx_tfrecord_file *file)
+{
+    return file->damage;
+}
+
+sx_status sx_tfrecord_file_record(const sx_tfrecord_file *file, uint64_t number,
+                                  sx_bytes *out_record)
+{
+    if (number >= file->count) {
+        return sx_error(SX_OUT_OF_RANGE, "%s has %" PRIu64 " records, no number %" PRIu64,
+                        file->path, file->count, number);
+    }
+    struct entry entry = file->entries[number];
+    const uint8_t *data = (const uint8_t *)file->map.view.data + entry.offset + SX_TFRECORD_HEADER;
+    if (!sx_tfrecord_data_ok(data, (size_t)entry.length)) {
+        return sx_tfrecord_data_error(file->path, number, entry.offset);
+    }
+    *out_record = (sx_bytes){data, (size_t)entry.length};
+    return SX_OK;
+}

@@ -1,0 +1,248 @@
+#include "io/scratch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "io/commit.h"
+#include "io/failpoint.h"
+
+static void test_io_commit__one_file(void **state)
+{
+    (void)state;
+    assert_ok(sx_commit_bytes(scratch("f"), "abc", 3));
+    assert_file(scratch("f"), "abc", 3);
+    assert_ok(sx_commit_bytes(scratch("f"), "", 0));
+    assert_file(scratch("f"), "", 0);
+    assert_int_equal(count_entries(scratch_dir), 1);
+    struct stat info;
+    mode_t mask = umask(0);
+    umask(mask);
+    assert_int_equal(stat(scratch("f"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0666 & ~mask);
+}
+
+static void test_io_commit__large_writes_pass_the_buffer(void **state)
+{
+    (void)state;
+    size_t size = 3 << 20;
+    char *data = malloc(size);
+    for (size_t i = 0; i < size; i++) {
+        data[i] = (char)(i * 7 + i / 251);
+    }
+    sx_commit *commit = NULL;
+    sx_commit_file *file = NULL;
+    assert_ok(sx_commit_create(&commit));
+    assert_ok(sx_commit_add(commit, scratch("f"), &file));
+    size_t at = 0;
+    for (size_t piece = 1; at < size; piece = piece * 3 + 1) {
+        size_t n = piece < size - at ? piece : size - at;
+        assert_ok(sx_commit_write(file, data + at, n));
+        at += n;
+        assert_int_equal(sx_commit_offset(file), at);
+    }
+    assert_false(sx_path_exists(scratch("f")));
+    assert_ok(sx_commit_finish(commit));
+    sx_commit_destroy(commit);
+    assert_file(scratch("f"), data, size);
+    free(data);
+}
+
+static void test_io_commit__destroy_abandons(void **state)
+{
+    (void)state;
+    sx_commit *commit = NULL;
+    sx_commit_file *file = NULL;
+    assert_ok(sx_commit_create(&commit));
+    assert_ok(sx_commit_add(commit, scratch("f"), &file));
+    assert_ok(sx_commit_write(file, "abc", 3));
+    assert_int_equal(count_entries(scratch_dir), 1);
+    sx_commit_destroy(commit);
+    sx_commit_destroy(NULL);
+    assert_int_equal(count_entries(scratch_dir), 0);
+}
+
+static void test_io_commit__is_over_after_finish(void **state)
+{
+    (void)state;
+    sx_commit *commit = NULL;
+    sx_commit_file *file = NULL;
+    assert_ok(sx_commit_create(&commit));
+    assert_ok(sx_commit_add(commit, scratch("f"), &file));
+    assert_ok(sx_commit_finish(commit));
+    assert_error(sx_commit_finish(commit), SX_FAILED_PRECONDITION, "over");
+    assert_error(sx_commit_write(file, "a", 1), SX_FAILED_PRECONDITION, "over");
+    assert_error(sx_commit_add(commit, scratch("g"), &file), SX_FAILED_PRECONDITION, "over");
+    sx_commit_destroy(commit);
+}
+
+static void test_io_commit__missing_directory(void **state)
+{
+    (void)state;
+    assert_error(sx_commit_bytes(scratch("none/f"), "a", 1), SX_NOT_FOUND, "none/f");
+}
+
+/* Two data files and an index: the commit that the sweeps break at every call. */
+static sx_status commit_three(const char *content)
+{
+    static const char *const names[] = {"data-0", "data-1", "index"};
+    sx_commit *commit = NULL;
+    sx_status status = sx_commit_create(&commit);
+    for (int i = 0; i < 3 && status == SX_OK; i++) {
+        sx_commit_file *file = NULL;
+        status = sx_commit_add(commit, scratch(names[i]), &file);
+        if (status == SX_OK) {
+            status = sx_commit_write(file, content, strlen(content));
+        }
+    }
+    if (status == SX_OK) {
+        status = sx_commit_finish(commit);
+    }
+    sx_commit_destroy(commit);
+    return status;
+}
+
+/* What a reader of the index may see: nothing, or an index whose data files are there and whole. */
+static void check_index_is_consistent(bool must_be_there)
+{
+    if (must_be_there) {
+        assert_file(scratch("index"), "new", 3);
+    }
+    if (sx_path_exists(scratch("index"))) {
+        assert_file(scratch("data-0"), "new", 3);
+        assert_file(scratch("data-1"), "new", 3);
+    }
+}
+
+static long calls_of_a_commit(void)
+{
+    sx_failpoint_arm(0, SX_FAIL_EIO);
+    assert_ok(commit_three("new"));
+    return sx_failpoint_count();
+}
+
+static void clear_scratch(void)
+{
+    assert_ok(sx_dir_remove(scratch_dir));
+    assert_ok(sx_dir_create(scratch_dir));
+}
+
+static void test_io_commit__every_call_may_fail(void **state)
+{
+    (void)state;
+    long calls = calls_of_a_commit();
+    assert_int_equal(calls, 3 * 2 + 3 + 2); /* write + fsync each, renames, directories */
+    static const sx_code codes[] = {SX_RESOURCE_EXHAUSTED, SX_DATA_LOSS};
+    for (int mode = SX_FAIL_ENOSPC; mode <= SX_FAIL_EIO; mode++) {
+        for (long n = 1; n <= calls; n++) {
+            clear_scratch();
+            sx_failpoint_arm(n, (sx_fail_mode)mode);
+            assert_error(commit_three("new"), codes[mode], scratch_dir);
+            check_index_is_consistent(n == calls);
+            sx_paths names = {0};
+            assert_ok(sx_dir_list(scratch_dir, &names));
+            assert_int_equal(count_entries(scratch_dir), names.count); /* no hidden temporary */
+            sx_paths_deinit(&names);
+        }
+    }
+    sx_failpoint_arm(0, SX_FAIL_EIO);
+}
+
+static void test_io_commit__a_failure_keeps_the_previous_file(void **state)
+{
+    (void)state;
+    assert_ok(sx_commit_bytes(scratch("f"), "old", 3));
+    for (long n = 1; n <= 3; n++) { /* write, fsync, rename */
+        sx_failpoint_arm(n, SX_FAIL_ENOSPC);
+        assert_error(sx_commit_bytes(scratch("f"), "newer", 5), SX_RESOURCE_EXHAUSTED, "/f");
+        assert_file(scratch("f"), "old", 3);
+        assert_int_equal(count_entries(scratch_dir), 1);
+    }
+    sx_failpoint_arm(0, SX_FAIL_EIO);
+}
+
+static void test_io_commit__a_failed_fsync_is_not_retried(void **state)
+{
+    (void)state;
+    sx_commit *commit = NULL;
+    sx_commit_file *file = NULL;
+    assert_ok(sx_commit_create(&commit));
+    assert_ok(sx_commit_add(commit, scratch("f"), &file));
+    assert_ok(sx_commit_write(file, "abc", 3));
+    sx_failpoint_arm(2, SX_FAIL_EIO);
+    assert_error(sx_commit_finish(commit), SX_DATA_LOSS, "fsync");
+    long calls = sx_failpoint_count();
+    assert_error(sx_commit_finish(commit), SX_FAILED_PRECONDITION, "not to be retried");
+    assert_int_equal(sx_failpoint_count(), calls);
+    sx_commit_destroy(commit);
+    assert_int_equal(count_entries(scratch_dir), 0);
+}
+
+static void test_io_commit__killed_anywhere(void **state)
+{
+    (void)state;
+    long calls = calls_of_a_commit();
+    for (long n = 1; n <= calls; n++) {
+        clear_scratch();
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            sx_failpoint_arm(n, SX_FAIL_KILL);
+            sx_status_free(commit_three("new"));
+            _exit(0);
+        }
+        int how;
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+        check_index_is_consistent(n == calls);
+        assert_ok(sx_commit_sweep(scratch_dir));
+        sx_paths names = {0};
+        assert_ok(sx_dir_list(scratch_dir, &names));
+        assert_int_equal(count_entries(scratch_dir), names.count);
+        sx_paths_deinit(&names);
+    }
+}
+
+static void test_io_commit__sweep_spares_the_living(void **state)
+{
+    (void)state;
+    write_file(scratch(".f.tmp-0123456789abcdef"), "dead", 4);
+    write_file(scratch(".f.tmp-0123456789abcdeX"), "other", 5);
+    write_file(scratch("f.tmp-0123456789abcdef"), "other", 5);
+    sx_commit *commit = NULL;
+    sx_commit_file *file = NULL;
+    assert_ok(sx_commit_create(&commit));
+    assert_ok(sx_commit_add(commit, scratch("f"), &file));
+    assert_int_equal(count_entries(scratch_dir), 4);
+    assert_ok(sx_commit_sweep(scratch_dir));
+    assert_int_equal(count_entries(scratch_dir), 3);
+    assert_ok(sx_commit_finish(commit));
+    sx_commit_destroy(commit);
+    assert_true(sx_path_exists(scratch("f")));
+    assert_error(sx_commit_sweep(scratch("none")), SX_NOT_FOUND, "none");
+}
+
+static void test_io_commit__long_names(void **state)
+{
+    (void)state;
+    char name[256];
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    assert_ok(sx_commit_bytes(scratch(name), "a", 1));
+    assert_file(scratch(name), "a", 1);
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_io_commit__one_file),
+    scratch_test(test_io_commit__large_writes_pass_the_buffer),
+    scratch_test(test_io_commit__destroy_abandons),
+    scratch_test(test_io_commit__is_over_after_finish),
+    scratch_test(test_io_commit__missing_directory),
+    scratch_test(test_io_commit__every_call_may_fail),
+    scratch_test(test_io_commit__a_failure_keeps_the_previous_file),
+    scratch_test(test_io_commit__a_failed_fsync_is_not_retried),
+    scratch_test(test_io_commit__killed_anywhere),
+    scratch_test(test_io_commit__sweep_spares_the_living),
+    scratch_test(test_io_commit__long_names),
+};
+SX_TEST_MAIN(tests)

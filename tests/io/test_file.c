@@ -1,0 +1,80 @@
+#include "io/scratch.h"
+
+static void test_io_file__reads_whole_files(void **state)
+{
+    (void)state;
+    char *data = NULL;
+    size_t size = 99;
+    write_file(scratch("f"), "a\0b", 3);
+    assert_ok(sx_file_read(scratch("f"), 3, &data, &size));
+    assert_int_equal(size, 3);
+    assert_memory_equal(data, "a\0b", 4);
+    sx_free(data);
+    write_file(scratch("f"), "", 0);
+    assert_ok(sx_file_read(scratch("f"), 0, &data, &size));
+    assert_int_equal(size, 0);
+    sx_free(data);
+    /* No size to trust: /proc says 0. */
+    assert_ok(sx_file_read("/proc/self/status", 1 << 20, &data, &size));
+    assert_true(size > 100);
+    sx_free(data);
+}
+
+static void test_io_file__reading_names_what_failed(void **state)
+{
+    (void)state;
+    char *data = NULL;
+    size_t size = 0;
+    write_file(scratch("f"), "abcd", 4);
+    assert_error(sx_file_read(scratch("f"), 3, &data, &size), SX_RESOURCE_EXHAUSTED, "3 bytes");
+    assert_error(sx_file_read("/proc/self/status", 5, &data, &size), SX_RESOURCE_EXHAUSTED,
+                 "/proc");
+    assert_error(sx_file_read(scratch("none"), 3, &data, &size), SX_NOT_FOUND,
+                 "none: No such file or directory");
+    assert_error(sx_file_read(scratch_dir, 3, &data, &size), SX_INVALID_ARGUMENT, "directory");
+    assert_null(data);
+}
+
+static void test_io_file__maps(void **state)
+{
+    (void)state;
+    sx_file_map map;
+    write_file(scratch("f"), "abcd", 4);
+    assert_ok(sx_file_map_open(scratch("f"), SX_ACCESS_RANDOM, &map));
+    assert_int_equal(map.view.size, 4);
+    assert_memory_equal(map.view.data, "abcd", 4);
+    assert_true(map.mtime_ns > 0);
+    sx_file_map_close(&map);
+    write_file(scratch("f"), "", 0);
+    assert_ok(sx_file_map_open(scratch("f"), SX_ACCESS_RANDOM, &map));
+    assert_int_equal(map.view.size, 0);
+    assert_non_null(map.view.data);
+    sx_file_map_close(&map);
+    assert_error(sx_file_map_open(scratch("none"), SX_ACCESS_RANDOM, &map), SX_NOT_FOUND, "none");
+    assert_error(sx_file_map_open("/dev/null", SX_ACCESS_RANDOM, &map), SX_INVALID_ARGUMENT,
+                 "regular");
+}
+
+static void test_io_file__reads_at_positions(void **state)
+{
+    (void)state;
+    sx_file *file = NULL;
+    char buffer[4];
+    write_file(scratch("f"), "abcdef", 6);
+    assert_ok(sx_file_open(scratch("f"), &file));
+    assert_int_equal(sx_file_size(file), 6);
+    assert_ok(sx_file_read_at(file, 2, buffer, 4));
+    assert_memory_equal(buffer, "cdef", 4);
+    assert_error(sx_file_read_at(file, 3, buffer, 4), SX_DATA_LOSS,
+                 "ends at byte 6, 1 bytes early");
+    sx_file_close(file);
+    sx_file_close(NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_io_file__reads_whole_files),
+    scratch_test(test_io_file__reading_names_what_failed),
+    scratch_test(test_io_file__maps),
+    scratch_test(test_io_file__reads_at_positions),
+};
+SX_TEST_MAIN(tests)

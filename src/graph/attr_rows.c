@@ -1,0 +1,467 @@
+/* See attr_rows.h. One row per kind of attribute says how to do each thing. */
+#include "graph/attr_rows.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/map.h"
+
+typedef struct kind_row {
+    bool (*is_zero)(const void *field);
+    bool (*equal)(const void *a, const void *b);
+    uint64_t (*hash)(const void *field);
+    bool (*copy)(sx_arena *arena, void *dst, const void *src);
+    void (*print)(const sx_attr_def *def, const void *field, sx_buf *out);
+    sx_status (*parse)(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *field);
+} kind_row;
+
+static sx_status dtype_token_parse(sx_lexer *l, sx_dtype *out_dtype)
+{
+    char name[16] = "";
+    if (l->kind == SX_TOKEN_WORD && l->size < sizeof(name)) {
+        memcpy(name, l->begin, l->size);
+    }
+    if (!sx_dtype_parse(name, out_dtype)) {
+        return sx_lexer_error(l, "a dtype");
+    }
+    sx_lexer_next(l);
+    return SX_OK;
+}
+
+/* --- integers ----------------------------------------------------------------------------------- */
+
+static bool int_is_zero(const void *f)
+{
+    return *(const int64_t *)f == 0;
+}
+static bool int_equal(const void *a, const void *b)
+{
+    return *(const int64_t *)a == *(const int64_t *)b;
+}
+static uint64_t int_hash(const void *f)
+{
+    return sx_hash64(f, sizeof(int64_t));
+}
+static bool int_copy(sx_arena *arena, void *dst, const void *src)
+{
+    (void)arena;
+    memcpy(dst, src, sizeof(int64_t));
+    return true;
+}
+static void int_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    (void)def;
+    sx_buf_printf(out, "%" PRId64, *(const int64_t *)f);
+}
+static sx_status int_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
+{
+    (void)def, (void)arena;
+    return sx_lexer_take_int(l, f);
+}
+
+/* --- floats: as integers but for their text; −0.0 is thus not the default ---------------------------------------------------- */
+
+static void float_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    (void)def;
+    sx_buf_printf(out, "%.17g", *(const double *)f);
+}
+static sx_status float_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
+{
+    (void)def, (void)arena;
+    return sx_lexer_take_float(l, f);
+}
+
+/* --- booleans --------------------------------------------------------------------------------------- */
+
+static bool bool_is_zero(const void *f)
+{
+    return !*(const bool *)f;
+}
+static bool bool_equal(const void *a, const void *b)
+{
+    return *(const bool *)a == *(const bool *)b;
+}
+static uint64_t bool_hash(const void *f)
+{
+    return *(const bool *)f;
+}
+static bool bool_copy(sx_arena *arena, void *dst, const void *src)
+{
+    (void)arena;
+    *(bool *)dst = *(const bool *)src;
+    return true;
+}
+static void bool_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    (void)def;
+    sx_buf_puts(out, *(const bool *)f ? "true" : "false");
+}
+static sx_status bool_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
+{
+    (void)def, (void)arena;
+    if (!sx_lexer_is_word(l, "true") && !sx_lexer_is_word(l, "false")) {
+        return sx_lexer_error(l, "true or false");
+    }
+    *(bool *)f = sx_lexer_is_word(l, "true");
+    sx_lexer_next(l);
+    return SX_OK;
+}
+
+/* --- enumerations and dtypes: 32-bit, printed by name ------------------------------------------------- */
+
+static bool enum_is_zero(const void *f)
+{
+    return *(const int32_t *)f == 0;
+}
+static bool enum_equal(const void *a, const void *b)
+{
+    return *(const int32_t *)a == *(const int32_t *)b;
+}
+static uint64_t enum_hash(const void *f)
+{
+    return sx_hash64(f, sizeof(int32_t));
+}
+static bool enum_copy(sx_arena *arena, void *dst, const void *src)
+{
+    (void)arena;
+    memcpy(dst, src, sizeof(int32_t));
+    return true;
+}
+static void enum_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    sx_buf_puts(out, def->names[*(const int32_t *)f]);
+}
+static sx_status enum_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
+{
+    (void)arena;
+    for (int32_t i = 0; def->names[i] != NULL; i++) {
+        if (sx_lexer_is_word(l, def->names[i])) {
+            *(int32_t *)f = i;
+            sx_lexer_next(l);
+            return SX_OK;
+        }
+    }
+    return sx_lexer_error(l, def->name);
+}
+static void dtype_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    (void)def;
+    sx_buf_puts(out, sx_dtype_name(*(const sx_dtype *)f));
+}
+static sx_status dtype_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
+{
+    (void)def, (void)arena;
+    return dtype_token_parse(l, f);
+}
+
+/* --- short lists of integers --------------------------------------------------------------------------- */
+
+static bool ints_is_zero(const void *f)
+{
+    return ((const sx_ints *)f)->n == 0;
+}
+static bool ints_equal(const void *a, const void *b)
+{
+    const sx_ints *x = a, *y = b;
+    return x->n == y->n && memcmp(x->v, y->v, (size_t)x->n * sizeof(int64_t)) == 0;
+}
+static uint64_t ints_hash(const void *f)
+{
+    const sx_ints *x = f;
+    return sx_hash64(x->v, (size_t)x->n * sizeof(int64_t)) + (uint64_t)x->n;
+}
+static bool ints_copy(sx_arena *arena, void *dst, const void *src)
+{
+    (void)arena;
+    *(sx_ints *)dst = *(const sx_ints *)src;
+    return true;
+}
+static void ints_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    (void)def;
+    const sx_ints *x = f;
+    sx_buf_putc(out, '[');
+    for (int i = 0; i < x->n; i++) {
+        sx_buf_printf(out, "%s%" PRId64, i > 0 ? "," : "", x->v[i]);
+    }
+    sx_buf_putc(out, ']');
+}
+static sx_status ints_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
+{
+    (void)def, (void)arena;
+    sx_ints x = {0};
+    SX_TRY(sx_lexer_expect(l, '['));
+    while (!sx_lexer_is_punct(l, ']')) {
+        if (x.n == SX_MAX_RANK) {
+            return sx_lexer_error(l, "at most 8 integers");
+        }
+        if (x.n > 0) {
+            SX_TRY(sx_lexer_expect(l, ','));
+        }
+        SX_TRY(sx_lexer_take_int(l, &x.v[x.n++]));
+    }
+    *(sx_ints *)f = x;
+    return sx_lexer_expect(l, ']');
+}
+
+/* --- strings ---------------------------------------------------------------------------------------------- */
+
+static const char *string_of(const void *f)
+{
+    const char *s = *(const char *const *)f;
+    return s != NULL ? s : "";
+}
+static bool string_is_zero(const void *f)
+{
+    return string_of(f)[0] == '\0';
+}
+static bool string_equal(const void *a, const void *b)
+{
+    return strcmp(string_of(a), string_of(b)) == 0;
+}
+static uint64_t string_hash(const void *f)
+{
+    return sx_hash64(string_of(f), strlen(string_of(f)));
+}
+static bool string_copy(sx_arena *arena, void *dst, const void *src)
+{
+    const char *copy = sx_arena_strdup(arena, string_of(src));
+    memcpy(dst, &copy, sizeof(copy));
+    return copy != NULL;
+}
+static void string_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    (void)def;
+    sx_quoted_print(string_of(f), out);
+}
+static sx_status string_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
+{
+    (void)arena;
+    return sx_lexer_take_string(l, def->name, (const char **)f);
+}
+
+/* --- constant tensors: tensor(float32[2] 0000803f00000040), bytes in hexadecimal ----------------------------- */
+
+static bool tensor_is_zero(const void *f)
+{
+    return ((const sx_tensor *)f)->data == NULL;
+}
+static bool tensor_equal(const void *a, const void *b)
+{
+    const sx_tensor *x = a, *y = b;
+    if (x->data == NULL || y->data == NULL) {
+        return x->data == y->data;
+    }
+    return sx_type_equal(&x->type, &y->type) &&
+           memcmp(x->data, y->data, (size_t)sx_type_bytes(&x->type)) == 0;
+}
+static uint64_t tensor_hash(const void *f)
+{
+    const sx_tensor *x = f;
+    return x->data == NULL ? 0 : sx_hash64(x->data, (size_t)sx_type_bytes(&x->type));
+}
+static bool tensor_copy(sx_arena *arena, void *dst, const void *src)
+{
+    sx_tensor t = *(const sx_tensor *)src;
+    if (t.data != NULL) {
+        t.data = sx_arena_memdup(arena, t.data, (size_t)sx_type_bytes(&t.type));
+        if (t.data == NULL) {
+            return false;
+        }
+    }
+    *(sx_tensor *)dst = t;
+    return true;
+}
+static void tensor_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    (void)def;
+    static const char digits[] = "0123456789abcdef";
+    const sx_tensor *t = f;
+    const unsigned char *bytes = t->data;
+    size_t n = (size_t)sx_type_bytes(&t->type);
+    sx_buf_puts(out, "tensor(");
+    sx_type_print(&t->type, out);
+    sx_buf_puts(out, " \"");
+    char *hex = sx_buf_extend(out, 2 * n);
+    for (size_t i = 0; hex != NULL && i < n; i++) {
+        hex[2 * i] = digits[bytes[i] >> 4];
+        hex[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    sx_buf_puts(out, "\")");
+}
+static int nibble(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+static sx_status tensor_bytes_parse(sx_lexer *l, int64_t bytes, unsigned char *out)
+{
+    if (l->kind != SX_TOKEN_STRING || bytes < 0 || l->size / 2 != (size_t)bytes || l->size % 2 != 0) {
+        return sx_lexer_error(l, "the bytes of a static tensor in hexadecimal, in quotes");
+    }
+    for (int64_t i = 0; i < bytes; i++) {
+        int high = nibble(l->begin[2 * i]), low = nibble(l->begin[2 * i + 1]);
+        if (high < 0 || low < 0) {
+            return sx_lexer_error(l, "hexadecimal digits");
+        }
+        out[i] = (unsigned char)(high * 16 + low);
+    }
+    sx_lexer_next(l);
+    return SX_OK;
+}
+static sx_status tensor_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
+{
+    sx_tensor t = {0};
+    if (!sx_lexer_accept_word(l, "tensor")) {
+        return sx_lexer_error(l, def->name);
+    }
+    SX_TRY(sx_lexer_expect(l, '('));
+    SX_TRY(sx_type_parse(l, &t.type));
+    /* the text holds the bytes, so it bounds them */
+    t.data = sx_arena_alloc(arena, l->size / 2 + 1, 1);
+    if (t.data == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a constant of %zu bytes", l->size / 2);
+    }
+    SX_TRY(tensor_bytes_parse(l, sx_type_bytes(&t.type), t.data));
+    *(sx_tensor *)f = t;
+    return sx_lexer_expect(l, ')');
+}
+
+/* --- the rows ------------------------------------------------------------------------------------------------- */
+
+static const kind_row kinds[] = {
+    [SX_ATTR_INT] = {int_is_zero, int_equal, int_hash, int_copy, int_print, int_parse},
+    [SX_ATTR_FLOAT] = {int_is_zero, int_equal, int_hash, int_copy, float_print, float_parse},
+    [SX_ATTR_BOOL] = {bool_is_zero, bool_equal, bool_hash, bool_copy, bool_print, bool_parse},
+    [SX_ATTR_ENUM] = {enum_is_zero, enum_equal, enum_hash, enum_copy, enum_print, enum_parse},
+    [SX_ATTR_DTYPE] = {enum_is_zero, enum_equal, enum_hash, enum_copy, dtype_print, dtype_parse},
+    [SX_ATTR_INTS] = {ints_is_zero, ints_equal, ints_hash, ints_copy, ints_print, ints_parse},
+    [SX_ATTR_STRING] = {string_is_zero, string_equal, string_hash, string_copy, string_print,
+                        string_parse},
+    [SX_ATTR_TENSOR] = {tensor_is_zero, tensor_equal, tensor_hash, tensor_copy, tensor_print,
+                        tensor_parse},
+};
+
+static const void *field_of(const sx_attr_def *def, const void *attrs)
+{
+    return (const char *)attrs + def->offset;
+}
+
+void *sx_attrs_copy(sx_arena *arena, const sx_op_def *op, const void *attrs)
+{
+    char *copy = sx_arena_alloc(arena, 1, op->attrs_bytes > 0 ? op->attrs_bytes : 1);
+    for (int i = 0; copy != NULL && attrs != NULL && i < op->n_attrs; i++) {
+        const sx_attr_def *def = &op->attrs[i];
+        if (!kinds[def->kind].copy(arena, copy + def->offset, field_of(def, attrs))) {
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+bool sx_attrs_equal(const sx_op_def *op, const void *a, const void *b)
+{
+    for (int i = 0; i < op->n_attrs; i++) {
+        const sx_attr_def *def = &op->attrs[i];
+        if (!kinds[def->kind].equal(field_of(def, a), field_of(def, b))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint64_t sx_attrs_hash(const sx_op_def *op, const void *attrs)
+{
+    uint64_t hash = sx_hash64(op->name, strlen(op->name));
+    for (int i = 0; i < op->n_attrs; i++) {
+        const sx_attr_def *def = &op->attrs[i];
+        hash = hash * 0x9E3779B97F4A7C15u + kinds[def->kind].hash(field_of(def, attrs));
+    }
+    return hash;
+}
+
+void sx_attrs_print(const sx_op_def *op, const void *attrs, sx_buf *out)
+{
+    const char *before = " {";
+    for (int i = 0; i < op->n_attrs; i++) {
+        const sx_attr_def *def = &op->attrs[i];
+        const void *field = field_of(def, attrs);
+        if (!kinds[def->kind].is_zero(field)) {
+            sx_buf_printf(out, "%s%s=", before, def->name);
+            kinds[def->kind].print(def, field, out);
+            before = ", ";
+        }
+    }
+    if (before[0] == ',') {
+        sx_buf_putc(out, '}');
+    }
+}
+
+static const sx_attr_def *find_row(const sx_op_def *op, const char *name)
+{
+    for (int i = 0; i < op->n_attrs; i++) {
+        if (strcmp(op->attrs[i].name, name) == 0) {
+            return &op->attrs[i];
+        }
+    }
+    return NULL;
+}
+
+sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *l, sx_arena *arena, void *attrs)
+{
+    if (!sx_lexer_accept(l, '{')) {
+        return SX_OK;
+    }
+    do {
+        const char *name;
+        SX_TRY(sx_lexer_take_word(l, "an attribute", &name));
+        const sx_attr_def *def = find_row(op, name);
+        if (def == NULL) {
+            return sx_error(SX_INVALID_ARGUMENT, "line %d: operator %s has no attribute \"%s\"", l->line,
+                            op->name, name);
+        }
+        SX_TRY(sx_lexer_expect(l, '='));
+        SX_TRY(kinds[def->kind].parse(def, l, arena, (char *)attrs + def->offset));
+    } while (sx_lexer_accept(l, ','));
+    return sx_lexer_expect(l, '}');
+}
+
+/* --- types: float32[N,28,28,1] ----------------------------------------------------------------------------------- */
+
+void sx_type_print(const sx_type *type, sx_buf *out)
+{
+    char text[SX_TYPE_TEXT];
+    sx_buf_puts(out, sx_type_format(type, text, sizeof(text)));
+}
+
+static sx_status dim_parse(sx_lexer *l, int64_t *out_dim)
+{
+    if (sx_lexer_accept_word(l, "N")) {
+        *out_dim = SX_BATCH;
+        return SX_OK;
+    }
+    if (sx_lexer_accept(l, '?')) {
+        *out_dim = SX_DYNAMIC;
+        return SX_OK;
+    }
+    SX_TRY(sx_lexer_take_int(l, out_dim));
+    return *out_dim >= 0 ? SX_OK : sx_lexer_error(l, "a dimension that is not negative");
+}
+
+sx_status sx_type_parse(sx_lexer *l, sx_type *out_type)
+{
+    sx_type type = {0};
+    SX_TRY(dtype_token_parse(l, &type.dtype));
+    SX_TRY(sx_lexer_expect(l, '['));
+    while (!sx_lexer_is_punct(l, ']')) {
+        if (type.rank == SX_MAX_RANK) {
+            return sx_lexer_error(l, "at most 8 dimensions");
+        }
+        if (type.rank > 0) {
+            SX_TRY(sx_lexer_expect(l, ','));
+        }
+        SX_TRY(dim_parse(l, &type.dims[type.rank++]));
+    }
+    *out_type = type;
+    return sx_lexer_expect(l, ']');
+}

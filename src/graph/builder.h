@@ -1,0 +1,43 @@
+/* The builder's inside, for the text parser, passes and automatic differentiation: nodes added
+ * under a name and place of their own instead of the current scope's. */
+#ifndef SX_GRAPH_BUILDER_H
+#define SX_GRAPH_BUILDER_H
+
+#include "base/map.h"
+#include "graph/ir.h"
+
+enum { SX_GRAPH_MAX_NODES = 1 << 20, SX_NODE_MAX_INPUTS = 4096, SX_SCOPE_MAX_DEPTH = 32 };
+
+struct sx_builder {
+    sx_graph *graph;
+    int node_capacity, value_capacity, arg_capacity, result_capacity;
+    sx_value *current; /* [arg_capacity]: what a read of that variable sees */
+    sx_status error;   /* the first */
+    sx_map node_names, scope_names; /* name -> how often it was asked for, as a counter */
+    const char *scopes[SX_SCOPE_MAX_DEPTH]; /* full names, innermost last; [0] = "" */
+    int depth;
+    const char *device, *file;
+    int line;
+};
+
+/* Everything of a node but its outputs. name NULL = made from the scope and the operator. */
+typedef struct sx_node_spec {
+    const sx_op_def *op;
+    const void *attrs;
+    const sx_value *inputs;
+    int n_inputs;
+    const char *name, *device, *file;
+    int line;
+} sx_node_spec;
+
+/* As sx_build(); an explicit name that is taken is an error. */
+sx_value sx_build_node(sx_builder *b, const sx_node_spec *spec);
+
+/* A `parameter` node and its argument; the kind and the variable's fields from `arg` (value ignored). */
+sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type);
+
+/* Calls op->infer on types alone; fills outputs and *out_n. */
+SX_MUST_USE sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *inputs,
+                                     int n_inputs, sx_type outputs[SX_MAX_OUTPUTS], int *out_n);
+
+#endif

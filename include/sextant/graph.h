@@ -107,6 +107,10 @@ SX_API sx_value sx_input(sx_builder *b, const char *name, sx_type type);
 /* A named result. */
 SX_API void sx_output(sx_builder *b, const char *name, sx_value value);
 
+/* A constant of static numeric type; the data is copied. */
+SX_API sx_value sx_constant(sx_builder *b, sx_tensor value);
+SX_API sx_value sx_constant_f32(sx_builder *b, double value); /* a scalar */
+
 /* Gradients of the scalar `y` with respect to each xs[i], into out[i] (SX_NO_VALUE where `y` does not
  * depend on it): nodes are added, nothing is computed. Errors: a node on the way without gradient. */
 SX_API void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, sx_value *out);

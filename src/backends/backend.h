@@ -133,6 +133,9 @@ struct sx_backend {
 /* --- Calling it ------------------------------------------------------------------------------------ */
 
 extern const sx_backend *const sx_backends[]; /* from backends.def, NULL-terminated */
+#define SX_BACKEND(name) extern const sx_backend sx_backend_##name;
+#include "backends/backends.def"
+#undef SX_BACKEND
 
 /* By name; NOT_FOUND lists what there is. */
 SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_options *options,

@@ -145,6 +145,7 @@ typedef enum sx_op_flags {
     SX_OP_COUPLES_BATCH = 1 << 4, /* an example's result depends on the others; never sharded */
     SX_OP_HOST = 1 << 5,          /* host segment: strings, dynamic shapes; no ref */
     SX_OP_RANDOM = 1 << 6,        /* draws by (seed, key attribute, step, position): see dropout */
+    SX_OP_NO_REF = 1 << 7,        /* nothing to compute: parameter */
 } sx_op_flags;
 
 enum { SX_VARIADIC = -1 };

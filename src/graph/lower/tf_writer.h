@@ -39,16 +39,6 @@ enum { SX_TF_RESOURCE = 20, SX_TF_VARIANT = 21 };
 /* sx_type.rank of a shape of unknown rank, in attributes only. */
 enum { SX_TF_UNKNOWN_RANK = -1 };
 
-/* The node of ours that is being written: what `to_tf` gets. Shapes may have SX_BATCH. */
-typedef struct sx_tf_node {
-    const void *attrs; /* the operator's attribute struct */
-    const sx_tf_value *in;
-    const sx_type *in_types;
-    sx_tf_value *out; /* to be set, each of them */
-    const sx_type *out_types;
-    int n_in, n_out;
-} sx_tf_node;
-
 typedef enum sx_tf_attr_kind {
     SX_TF_ATTR_TYPE,
     SX_TF_ATTR_TYPES,

@@ -1,0 +1,158 @@
+/* The generic half of the contract (backend.h): finding a backend, counting references, checking what
+ * callers pass, so that no backend repeats it. */
+#include "backends/backend.h"
+
+#include <string.h>
+
+#include "base/buffer.h"
+
+const sx_backend *const sx_backends[] = {
+#define SX_BACKEND(name) &sx_backend_##name,
+#include "backends/backends.def"
+#undef SX_BACKEND
+    NULL};
+
+static sx_status unknown_backend(const char *name)
+{
+    sx_buf known;
+    sx_buf_init(&known, 4096);
+    for (int i = 0; sx_backends[i] != NULL; i++) {
+        sx_buf_printf(&known, "%s%s", i > 0 ? ", " : "", sx_backends[i]->name);
+    }
+    sx_status status = sx_error(SX_NOT_FOUND, "no device kind \"%s\"; this build has %s", name,
+                                sx_buf_text(&known));
+    sx_buf_deinit(&known);
+    return status;
+}
+
+sx_status sx_platform_open(const char *name, const sx_platform_options *options, sx_platform **out_platform)
+{
+    const sx_platform_options defaults = {0};
+    for (int i = 0; sx_backends[i] != NULL; i++) {
+        if (strcmp(sx_backends[i]->name, name) == 0) {
+            SX_TRY(sx_backends[i]->open(options != NULL ? options : &defaults, out_platform),
+                   "opening device kind %s", name);
+            return SX_OK;
+        }
+    }
+    return unknown_backend(name);
+}
+
+void sx_platform_close(sx_platform *platform)
+{
+    if (platform != NULL) {
+        platform->backend->close(platform);
+    }
+}
+
+/* --- buffers ------------------------------------------------------------------------------------ */
+
+sx_status sx_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out)
+{
+    if (!sx_type_is_static(type) || sx_type_bytes(type) < 0) {
+        char text[SX_TYPE_TEXT];
+        return sx_error(SX_INVALID_ARGUMENT, "a buffer on %s needs a static numeric type of less than 2^63 "
+                                             "bytes, got %s",
+                        device->name, sx_type_format(type, text, sizeof(text)));
+    }
+    return device->platform->backend->buffer_create(device, type, out);
+}
+
+sx_status sx_buffer_write(sx_buffer *buffer, const void *data, bool borrow)
+{
+    return buffer->device->platform->backend->buffer_write(buffer, data, borrow);
+}
+
+sx_status sx_buffer_read(sx_buffer *buffer, void *data)
+{
+    return buffer->device->platform->backend->buffer_read(buffer, data);
+}
+
+sx_buffer *sx_buffer_retain(sx_buffer *buffer)
+{
+    atomic_fetch_add(&buffer->refs, 1);
+    return buffer;
+}
+
+void sx_buffer_release(sx_buffer *buffer)
+{
+    if (buffer != NULL && atomic_fetch_sub(&buffer->refs, 1) == 1) {
+        buffer->device->platform->backend->buffer_destroy(buffer);
+    }
+}
+
+/* --- executables ---------------------------------------------------------------------------------- */
+
+sx_status sx_compile(sx_platform *platform, const sx_graph *graph, const sx_compile_options *options,
+                     sx_executable **out)
+{
+    const sx_compile_options defaults = {0};
+    const sx_compile_options *o = options != NULL ? options : &defaults;
+    if (o->batch < 0 || o->batch > INT32_MAX) {
+        return sx_error(SX_INVALID_ARGUMENT, "batch size %lld is not in [1, 2^31)", (long long)o->batch);
+    }
+    for (int i = 0; i < graph->n_args; i++) {
+        if (o->batch == 0 && sx_type_has_batch(sx_graph_type(graph, graph->args[i].value))) {
+            return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" has a batch dimension, but no batch size was "
+                                                 "given to compile for",
+                            graph->args[i].name);
+        }
+    }
+    return platform->backend->compile(platform, graph, o, out);
+}
+
+static sx_status check_buffer(const sx_executable *e, const sx_buffer *buffer, const sx_type *type,
+                              const char *what, int i)
+{
+    char want[SX_TYPE_TEXT], got[SX_TYPE_TEXT];
+    if (buffer == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s %d is missing, expected %s", what, i,
+                        sx_type_format(type, want, sizeof(want)));
+    }
+    if (buffer->device->platform != e->platform || !sx_type_equal(&buffer->type, type)) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s %d is %s on %s, expected %s on %s", what, i,
+                        sx_type_format(&buffer->type, got, sizeof(got)), buffer->device->name,
+                        sx_type_format(type, want, sizeof(want)), e->platform->devices[0]->name);
+    }
+    return SX_OK;
+}
+
+sx_status sx_execute(sx_executable *e, sx_buffer *const *args, sx_buffer *const *outputs)
+{
+    for (int i = 0; i < e->n_args; i++) {
+        SX_TRY(check_buffer(e, args[i], &e->arg_types[i], "argument", i));
+    }
+    for (int i = 0; i < e->n_results; i++) {
+        if (e->result_args[i] < 0) {
+            SX_TRY(check_buffer(e, outputs[i], &e->result_types[i], "output", i));
+        }
+    }
+    return e->platform->backend->execute(e, args, outputs);
+}
+
+sx_status sx_executable_get_info(const sx_executable *e, sx_executable_info *out)
+{
+    *out = (sx_executable_info){.shards = 1, .numerics = ""};
+    return e->platform->backend->info != NULL ? e->platform->backend->info(e, out) : SX_OK;
+}
+
+sx_status sx_executable_get_profile(const sx_executable *e, const sx_kernel_time **out_rows, int *out_count)
+{
+    if (e->platform->backend->profile == NULL) {
+        return sx_error(SX_UNIMPLEMENTED, "device kind %s keeps no kernel times", e->platform->backend->name);
+    }
+    return e->platform->backend->profile(e, out_rows, out_count);
+}
+
+sx_executable *sx_executable_retain(sx_executable *e)
+{
+    atomic_fetch_add(&e->refs, 1);
+    return e;
+}
+
+void sx_executable_release(sx_executable *e)
+{
+    if (e != NULL && atomic_fetch_sub(&e->refs, 1) == 1) {
+        e->platform->backend->executable_destroy(e);
+    }
+}

@@ -1,0 +1,223 @@
+/* The reference backend: every operator's own reference, one node after the other, every value held
+ * in double and rounded to its dtype after each operator. Slow and obviously right: the oracle that
+ * the conformance suite holds the other backends against. A float64 graph runs in double throughout. */
+#include <string.h>
+
+#include "backends/backend.h"
+#include "base/memory.h"
+#include "graph/eval.h"
+#include "graph/passes/passes.h"
+
+typedef struct ref_platform {
+    sx_platform head;
+    sx_device device;
+    sx_device *devices[1];
+} ref_platform;
+
+typedef struct ref_buffer {
+    sx_buffer head;
+    void *bytes; /* row-major */
+} ref_buffer;
+
+typedef struct ref_executable {
+    sx_executable head;
+    sx_graph *graph;       /* batch fixed */
+    sx_ref_tensor *values; /* [n_values]; data allocated once */
+    sx_ref_tensor *inputs; /* scratch: the inputs of the widest node */
+    sx_type *types;        /* args, then results */
+    int *result_args;
+} ref_executable;
+
+static sx_status out_of_memory(const char *what)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "ref: out of memory for %s", what);
+}
+
+/* --- platform and buffers ------------------------------------------------------------------------ */
+
+static sx_status ref_open(const sx_platform_options *options, sx_platform **out)
+{
+    (void)options;
+    ref_platform *p = sx_alloc(1, sizeof(*p));
+    if (p == NULL) {
+        return out_of_memory("the platform");
+    }
+    p->device = (sx_device){.platform = &p->head, .name = "/device:CPU:0", .kind = "reference"};
+    p->devices[0] = &p->device;
+    p->head = (sx_platform){.backend = &sx_backend_ref, .devices = p->devices, .n_devices = 1};
+    *out = &p->head;
+    return SX_OK;
+}
+
+static void ref_close(sx_platform *platform)
+{
+    sx_free(platform);
+}
+
+static sx_status ref_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out)
+{
+    ref_buffer *buffer = sx_alloc(1, sizeof(*buffer));
+    void *bytes = sx_alloc((size_t)sx_type_bytes(type) + 1, 1);
+    if (buffer == NULL || bytes == NULL) {
+        sx_free(buffer);
+        sx_free(bytes);
+        return out_of_memory("a buffer");
+    }
+    buffer->head.device = device;
+    buffer->head.type = *type;
+    atomic_init(&buffer->head.refs, 1);
+    buffer->bytes = bytes;
+    *out = &buffer->head;
+    return SX_OK;
+}
+
+static void ref_buffer_destroy(sx_buffer *head)
+{
+    ref_buffer *buffer = (ref_buffer *)head;
+    sx_free(buffer->bytes);
+    sx_free(buffer);
+}
+
+static sx_status ref_buffer_write(sx_buffer *buffer, const void *data, bool borrow)
+{
+    (void)borrow;
+    memcpy(((ref_buffer *)buffer)->bytes, data, (size_t)sx_type_bytes(&buffer->type));
+    return SX_OK;
+}
+
+static sx_status ref_buffer_read(sx_buffer *buffer, void *data)
+{
+    memcpy(data, ((ref_buffer *)buffer)->bytes, (size_t)sx_type_bytes(&buffer->type));
+    return SX_OK;
+}
+
+/* --- compile --------------------------------------------------------------------------------------- */
+
+static void ref_destroy(sx_executable *head)
+{
+    ref_executable *e = (ref_executable *)head;
+    for (int i = 0; e->values != NULL && i < e->graph->n_values; i++) {
+        sx_free(e->values[i].data);
+    }
+    sx_free(e->values);
+    sx_free(e->inputs);
+    sx_free(e->types);
+    sx_free(e->result_args);
+    sx_graph_destroy(e->graph);
+    sx_free(e);
+}
+
+static sx_status allocate_values(ref_executable *e)
+{
+    const sx_graph *g = e->graph;
+    int widest = 1;
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *n = &g->nodes[k];
+        widest = n->n_inputs > widest ? n->n_inputs : widest;
+        if (n->op->flags & SX_OP_HOST) {
+            return sx_error(SX_UNIMPLEMENTED, "ref: %s \"%s\" belongs to the host segment", n->op->name,
+                            n->name);
+        }
+    }
+    e->values = sx_alloc((size_t)g->n_values, sizeof(*e->values));
+    e->inputs = sx_alloc((size_t)widest, sizeof(*e->inputs));
+    if (e->values == NULL || e->inputs == NULL) {
+        return out_of_memory("values");
+    }
+    for (int i = 1; i < g->n_values; i++) {
+        int64_t n = sx_type_elems(&g->values[i].type);
+        e->values[i].type = g->values[i].type;
+        e->values[i].data = n < 0 ? NULL : sx_alloc((size_t)n + 1, sizeof(double));
+        if (e->values[i].data == NULL) {
+            return out_of_memory("a value");
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status describe(ref_executable *e)
+{
+    const sx_graph *g = e->graph;
+    e->types = sx_alloc((size_t)(g->n_args + g->n_results) + 1, sizeof(sx_type));
+    e->result_args = sx_alloc((size_t)g->n_results + 1, sizeof(int));
+    if (e->types == NULL || e->result_args == NULL) {
+        return out_of_memory("types");
+    }
+    for (int i = 0; i < g->n_args; i++) {
+        e->types[i] = *sx_graph_type(g, g->args[i].value);
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        e->types[g->n_args + i] = *sx_graph_type(g, g->results[i].value);
+        e->result_args[i] = g->results[i].arg;
+    }
+    e->head.n_args = g->n_args;
+    e->head.n_results = g->n_results;
+    e->head.arg_types = e->types;
+    e->head.result_types = e->types + g->n_args;
+    e->head.result_args = e->result_args;
+    return SX_OK;
+}
+
+static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
+                             const sx_compile_options *options, sx_executable **out)
+{
+    ref_executable *e = sx_alloc(1, sizeof(*e));
+    if (e == NULL) {
+        return out_of_memory("an executable");
+    }
+    e->head.platform = platform;
+    atomic_init(&e->head.refs, 1);
+    sx_status status = sx_pass_fix_batch(graph, options->batch, &e->graph);
+    if (status == SX_OK) {
+        status = allocate_values(e);
+    }
+    if (status == SX_OK) {
+        status = describe(e);
+    }
+    if (status != SX_OK) {
+        ref_destroy(&e->head);
+        return status;
+    }
+    *out = &e->head;
+    return SX_OK;
+}
+
+/* --- execute ------------------------------------------------------------------------------------------ */
+
+static void run_node(ref_executable *e, const sx_node *n)
+{
+    for (int i = 0; i < n->n_inputs; i++) {
+        e->inputs[i] = e->values[n->inputs[i].id];
+    }
+    sx_ref r = {.attrs = n->attrs, .in = e->inputs, .out = &e->values[n->first_output.id],
+                .n_in = n->n_inputs, .n_out = n->n_outputs};
+    sx_ref_run(n->op, &r, false);
+}
+
+static sx_status ref_execute(sx_executable *head, sx_buffer *const *args, sx_buffer *const *outputs)
+{
+    ref_executable *e = (ref_executable *)head;
+    const sx_graph *g = e->graph;
+    for (int i = 0; i < g->n_args; i++) {
+        sx_ref_load(&e->values[g->args[i].value.id], ((ref_buffer *)args[i])->bytes);
+    }
+    for (int k = 0; k < g->n_nodes; k++) {
+        if (!(g->nodes[k].op->flags & SX_OP_NO_REF)) {
+            run_node(e, &g->nodes[k]);
+        }
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        sx_buffer *to = e->result_args[i] >= 0 ? args[e->result_args[i]] : outputs[i];
+        sx_ref_store(&e->values[g->results[i].value.id], ((ref_buffer *)to)->bytes);
+    }
+    return SX_OK;
+}
+
+const sx_backend sx_backend_ref = {
+    .name = "ref", .about = "reference operators, one after the other: slow, exact",
+    .capabilities = SX_CAN_TRAIN | SX_IS_EXACT_F64,
+    .open = ref_open, .close = ref_close,
+    .buffer_create = ref_buffer_create, .buffer_destroy = ref_buffer_destroy,
+    .buffer_write = ref_buffer_write, .buffer_read = ref_buffer_read,
+    .compile = ref_compile, .executable_destroy = ref_destroy, .execute = ref_execute,
+};

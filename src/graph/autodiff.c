@@ -1,0 +1,151 @@
+/* Reverse-mode differentiation by rules: one walk from y back to the xs, each operator's `grad`
+ * adding the nodes of its gradient (sextant/graph.h: sx_gradients).
+ *
+ *   needed[v]   v depends on some x: only there is a gradient worth building
+ *   grads[v]    dy/dv so far; several uses of v add up */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "graph/builder.h"
+
+typedef struct walk {
+    sx_builder *b;
+    int n_values; /* of the forward graph: nodes added since are not walked */
+    bool *needed;    /* [n_values] */
+    sx_value *grads; /* [n_values] */
+} walk;
+
+static void mark_needed(walk *w, const sx_value *xs, int n)
+{
+    const sx_graph *g = w->b->graph;
+    for (int i = 0; i < n; i++) {
+        w->needed[xs[i].id] = true;
+    }
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *node = &g->nodes[k];
+        bool any = false;
+        for (int i = 0; i < node->n_inputs; i++) {
+            any = any || w->needed[node->inputs[i].id];
+        }
+        for (int i = 0; any && !(node->op->flags & SX_OP_NO_GRAD) && i < node->n_outputs; i++) {
+            w->needed[sx_node_output(node, i).id] = true;
+        }
+    }
+}
+
+/* Adds `dx` to the gradient of `x`. */
+static void accumulate(walk *w, const sx_op_def *op, sx_value x, sx_value dx)
+{
+    if (!sx_value_is(dx) || sx_builder_failed(w->b)) {
+        return;
+    }
+    sx_type want = sx_type_of_value(w->b, x), got = sx_type_of_value(w->b, dx);
+    if (!sx_type_equal(&want, &got)) {
+        char a[SX_TYPE_TEXT], c[SX_TYPE_TEXT];
+        sx_builder_fail(w->b, sx_error(SX_INTERNAL, "gradient of %s is %s for an input of %s", op->name,
+                                       sx_type_format(&got, a, sizeof(a)),
+                                       sx_type_format(&want, c, sizeof(c))));
+        return;
+    }
+    sx_value *sum = &w->grads[x.id];
+    *sum = sx_value_is(*sum) ? sx_build(w->b, sx_op_find("add"), NULL, (const sx_value[]){*sum, dx}, 2) : dx;
+}
+
+static void differentiate(walk *w, const sx_node *node)
+{
+    sx_value y[SX_MAX_OUTPUTS], dy[SX_MAX_OUTPUTS];
+    bool any_dy = false;
+    for (int i = 0; i < node->n_outputs; i++) {
+        y[i] = sx_node_output(node, i);
+        dy[i] = w->grads[y[i].id];
+        any_dy = any_dy || sx_value_is(dy[i]);
+    }
+    if (!any_dy || (node->op->flags & SX_OP_NO_GRAD)) {
+        return;
+    }
+    sx_arena *arena = sx_builder_arena(w->b);
+    sx_value *dx = sx_arena_array(arena, node->n_inputs + 1, sx_value);
+    bool *needed = sx_arena_array(arena, node->n_inputs + 1, bool);
+    bool any_needed = false;
+    for (int i = 0; dx != NULL && needed != NULL && i < node->n_inputs; i++) {
+        needed[i] = w->needed[node->inputs[i].id];
+        any_needed = any_needed || needed[i];
+    }
+    if (!any_needed) {
+        return;
+    }
+    sx_builder_at(w->b, node->file, node->line);
+    node->op->grad(&(sx_grad){.b = w->b, .attrs = node->attrs, .x = node->inputs, .y = y, .dy = dy,
+                              .dx = dx, .needed = needed, .n_inputs = node->n_inputs,
+                              .n_outputs = node->n_outputs});
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (needed[i]) {
+            accumulate(w, node->op, node->inputs[i], dx[i]);
+        }
+    }
+}
+
+static bool check_arguments(sx_builder *b, sx_value y, const sx_value *xs, int n)
+{
+    sx_type type = sx_type_of_value(b, y);
+    if (!sx_builder_failed(b) && (type.rank != 0 || !sx_dtype_is_float(type.dtype))) {
+        char text[SX_TYPE_TEXT];
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "gradients: y is %s, expected a floating scalar; "
+                                                         "reduce the loss with sx_reduce_mean()",
+                                    sx_type_format(&type, text, sizeof(text))));
+    }
+    for (int i = 0; i < n; i++) {
+        if (!sx_builder_failed(b) && (!sx_value_is(xs[i]) || xs[i].id >= (uint32_t)b->graph->n_values)) {
+            sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "gradients: xs[%d] is not a value of this "
+                                                             "graph", i));
+        }
+    }
+    return !sx_builder_failed(b);
+}
+
+static void run_walk(walk *w, sx_value y, const sx_value *xs, int n)
+{
+    sx_builder *b = w->b;
+    const char *file = b->file;
+    int line = b->line;
+    mark_needed(w, xs, n);
+    double one = 1;
+    float one_f32 = 1;
+    sx_type type = sx_type_of_value(b, y);
+    if (type.dtype != SX_F32 && type.dtype != SX_F64) {
+        sx_builder_fail(b, sx_error(SX_UNIMPLEMENTED, "gradients: y is %s; cast the loss to float32",
+                                    sx_dtype_name(type.dtype)));
+        return;
+    }
+    int from = (int)b->graph->values[y.id].node;
+    w->grads[y.id] = sx_constant(b, (sx_tensor){type, type.dtype == SX_F64 ? (void *)&one : &one_f32});
+    sx_scope_begin(b, "gradients", NULL);
+    for (int k = from; k >= 0 && !sx_builder_failed(b); k--) {
+        sx_node node = b->graph->nodes[k]; /* a copy: the array grows */
+        differentiate(w, &node);
+    }
+    sx_scope_end(b);
+    sx_builder_at(b, file, line);
+}
+
+void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, sx_value *out)
+{
+    memset(out, 0, (size_t)n * sizeof(*out));
+    if (!check_arguments(b, y, xs, n)) {
+        return;
+    }
+    walk w = {.b = b, .n_values = b->graph->n_values};
+    w.needed = sx_alloc((size_t)w.n_values, sizeof(bool));
+    w.grads = sx_alloc((size_t)w.n_values, sizeof(sx_value));
+    if (w.needed == NULL || w.grads == NULL) {
+        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for gradients"));
+    } else {
+        run_walk(&w, y, xs, n);
+        for (int i = 0; i < n && !sx_builder_failed(b); i++) {
+            out[i] = w.grads[xs[i].id];
+        }
+    }
+    sx_free(w.needed);
+    sx_free(w.grads);
+}

@@ -1,0 +1,484 @@
+/* See sextant/graph.h and builder.h. */
+#include "graph/builder.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "graph/attr_rows.h"
+#include "graph/ops/attrs.h"
+
+/* --- errors ----------------------------------------------------------------------------------- */
+
+void sx_builder_fail(sx_builder *b, sx_status status)
+{
+    if (b->error != SX_OK) {
+        sx_status_free(status);
+        return;
+    }
+    b->error = status;
+}
+
+bool sx_builder_failed(const sx_builder *b)
+{
+    return b->error != SX_OK;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* Keeps the error of a node: "flowers.c:14: matmul "dense_1/matmul": <message>". */
+static void fail_at(sx_builder *b, const char *file, int line, const char *what, const char *name,
+                    sx_status status)
+{
+    if (file[0] == '\0') {
+        status = sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"", what, name);
+    } else {
+        status = sx_status_annotate(status, __FILE__, __LINE__, "%s:%d: %s \"%s\"", base_name(file),
+                                    line, what, name);
+    }
+    sx_builder_fail(b, status);
+}
+
+static void fail_memory(sx_builder *b)
+{
+    sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory building a graph"));
+}
+
+/* --- life cycle --------------------------------------------------------------------------------- */
+
+sx_status sx_builder_create(sx_builder **out_builder)
+{
+    sx_builder *b = sx_alloc(1, sizeof(*b));
+    sx_graph *g = sx_alloc(1, sizeof(*g));
+    if (b == NULL || g == NULL) {
+        sx_free(b);
+        sx_free(g);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a graph builder");
+    }
+    sx_arena_init(&g->arena, 0);
+    g->n_values = 1; /* value 0 is "none" */
+    b->graph = g;
+    b->file = b->device = b->scopes[0] = "";
+    sx_map_init(&b->node_names);
+    sx_map_init(&b->scope_names);
+    *out_builder = b;
+    return SX_OK;
+}
+
+void sx_builder_destroy(sx_builder *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    sx_graph_destroy(b->graph);
+    sx_map_deinit(&b->node_names);
+    sx_map_deinit(&b->scope_names);
+    sx_free(b->current);
+    sx_status_free(b->error);
+    sx_free(b);
+}
+
+void sx_graph_destroy(sx_graph *g)
+{
+    if (g == NULL) {
+        return;
+    }
+    sx_free(g->nodes);
+    sx_free(g->values);
+    sx_free(g->args);
+    sx_free(g->results);
+    sx_arena_deinit(&g->arena);
+    sx_free(g);
+}
+
+sx_arena *sx_builder_arena(sx_builder *b)
+{
+    return &b->graph->arena;
+}
+
+/* Makes room for `extra` more elements of a growing array; false and the error kept otherwise. */
+static bool reserve(sx_builder *b, void **array, int *capacity, int count, int extra, size_t elem_bytes)
+{
+    if (count + extra <= *capacity) {
+        return true;
+    }
+    int wanted = SX_MAX(*capacity * 2, SX_MAX(count + extra, 16));
+    void *grown = sx_realloc(*array, (size_t)wanted, elem_bytes);
+    if (grown == NULL) {
+        fail_memory(b);
+        return false;
+    }
+    *array = grown;
+    *capacity = wanted;
+    return true;
+}
+
+/* --- names and scopes ------------------------------------------------------------------------------ */
+
+/* "base", "base_1", "base_2", …: the first that is free in `taken`, which then holds it. Counters of
+ * the names asked for are the map's values, so that this is not quadratic. */
+static const char *unique_name(sx_builder *b, sx_map *taken, const char *base)
+{
+    uintptr_t count = (uintptr_t)sx_map_get(taken, base);
+    const char *name = base;
+    while (name != NULL && sx_map_has(taken, name)) {
+        name = sx_arena_printf(&b->graph->arena, "%s_%zu", base, (size_t)++count);
+    }
+    sx_status status = name == NULL ? SX_OK : sx_map_put(taken, name, NULL);
+    if (status == SX_OK && name != base && name != NULL) {
+        status = sx_map_put(taken, base, (void *)count);
+    }
+    if (name == NULL || status != SX_OK) {
+        sx_builder_fail(b, status);
+        fail_memory(b);
+        return "";
+    }
+    return name;
+}
+
+const char *sx_scoped_name(sx_builder *b, const char *leaf)
+{
+    const char *scope = b->scopes[b->depth];
+    const char *name = scope[0] == '\0' ? sx_arena_strdup(&b->graph->arena, leaf)
+                                        : sx_arena_printf(&b->graph->arena, "%s/%s", scope, leaf);
+    if (name == NULL) {
+        fail_memory(b);
+        return "";
+    }
+    return name;
+}
+
+const char *sx_scope_begin(sx_builder *b, const char *base, const char *name)
+{
+    if (b->depth + 1 == SX_SCOPE_MAX_DEPTH) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "scopes nest deeper than %d at \"%s\"",
+                                    SX_SCOPE_MAX_DEPTH, b->scopes[b->depth]));
+        return "";
+    }
+    const char *full = sx_scoped_name(b, name != NULL ? name : base);
+    if (name != NULL && sx_map_has(&b->scope_names, full)) {
+        fail_at(b, b->file, b->line, base, full,
+                sx_error(SX_ALREADY_EXISTS, "the name is taken; names of layers must differ"));
+    }
+    b->scopes[++b->depth] = unique_name(b, &b->scope_names, full);
+    return b->scopes[b->depth];
+}
+
+void sx_scope_end(sx_builder *b)
+{
+    if (b->depth > 0) {
+        b->depth--;
+    }
+}
+
+void sx_builder_at(sx_builder *b, const char *file, int line)
+{
+    b->file = file != NULL ? file : "";
+    b->line = line;
+}
+
+/* --- nodes --------------------------------------------------------------------------------------------- */
+
+sx_type sx_type_of_value(const sx_builder *b, sx_value v)
+{
+    bool known = b->error == SX_OK && sx_value_is(v) && v.id < (uint32_t)b->graph->n_values;
+    return known ? b->graph->values[v.id].type : (sx_type){0};
+}
+
+const sx_node *sx_builder_maker(const sx_builder *b, sx_value v)
+{
+    return sx_value_is(v) ? sx_graph_maker(b->graph, v) : NULL;
+}
+
+sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *inputs, int n_inputs,
+                         sx_type outputs[SX_MAX_OUTPUTS], int *out_n)
+{
+    if (op->n_in != SX_VARIADIC && op->n_in != n_inputs) {
+        return sx_error(SX_INVALID_ARGUMENT, "got %d inputs, expected %d", n_inputs, op->n_in);
+    }
+    sx_infer c = {.attrs = attrs, .inputs = inputs, .n_inputs = n_inputs, .outputs = outputs};
+    c.n_outputs = op->n_out == SX_VARIADIC ? 0 : op->n_out;
+    SX_TRY(op->infer(&c));
+    for (int i = 0; i < c.n_outputs; i++) {
+        for (int d = 1; d < outputs[i].rank; d++) {
+            if (outputs[i].dims[d] == SX_BATCH) {
+                return sx_error(SX_INVALID_ARGUMENT, "the batch would become dimension %d; it must "
+                                                     "stay dimension 0", d);
+            }
+        }
+    }
+    *out_n = c.n_outputs;
+    return SX_OK;
+}
+
+/* Types of the inputs, into the arena; NULL after an error (which is kept). */
+static sx_type *input_types(sx_builder *b, const sx_node_spec *spec)
+{
+    if (spec->n_inputs > SX_NODE_MAX_INPUTS || b->graph->n_nodes >= SX_GRAPH_MAX_NODES) {
+        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "the graph is larger than %d nodes of %d inputs",
+                                    SX_GRAPH_MAX_NODES, SX_NODE_MAX_INPUTS));
+        return NULL;
+    }
+    sx_type *types = sx_arena_array(&b->graph->arena, spec->n_inputs + 1, sx_type);
+    for (int i = 0; types != NULL && i < spec->n_inputs; i++) {
+        sx_value v = spec->inputs[i];
+        if (!sx_value_is(v) || v.id >= (uint32_t)b->graph->n_values) {
+            fail_at(b, spec->file, spec->line, spec->op->name, spec->name,
+                    sx_error(SX_INVALID_ARGUMENT, "input %d is not a value of this graph", i));
+            return NULL;
+        }
+        types[i] = b->graph->values[v.id].type;
+    }
+    if (types == NULL) {
+        fail_memory(b);
+    }
+    return types;
+}
+
+static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_type *outputs, int n_outputs)
+{
+    sx_graph *g = b->graph;
+    void *attrs = sx_attrs_copy(&g->arena, spec->op, spec->attrs);
+    sx_value *inputs = sx_arena_memdup(&g->arena, spec->inputs, (size_t)spec->n_inputs * sizeof(sx_value));
+    if (attrs == NULL || (inputs == NULL && spec->n_inputs > 0)) {
+        fail_memory(b);
+        return SX_NO_VALUE;
+    }
+    if (!reserve(b, (void **)&g->nodes, &b->node_capacity, g->n_nodes, 1, sizeof(sx_node)) ||
+        !reserve(b, (void **)&g->values, &b->value_capacity, g->n_values, n_outputs + 1,
+                 sizeof(sx_value_info))) {
+        return SX_NO_VALUE;
+    }
+    sx_value first = {(uint32_t)g->n_values};
+    for (int i = 0; i < n_outputs; i++) {
+        g->values[g->n_values++] = (sx_value_info){outputs[i], (uint32_t)g->n_nodes, (uint16_t)i};
+    }
+    g->nodes[g->n_nodes++] = (sx_node){
+        .op = spec->op, .attrs = attrs, .inputs = inputs, .n_inputs = spec->n_inputs,
+        .first_output = first, .n_outputs = n_outputs, .name = spec->name, .device = spec->device,
+        .file = spec->file, .line = spec->line,
+    };
+    return first;
+}
+
+/* Name, device and file copied into the graph; the name made unique, or an error if given and taken. */
+static bool settle_names(sx_builder *b, sx_node_spec *spec)
+{
+    sx_arena *arena = &b->graph->arena;
+    if (spec->name == NULL) {
+        spec->name = unique_name(b, &b->node_names, sx_scoped_name(b, spec->op->name));
+    } else if (sx_map_has(&b->node_names, spec->name)) {
+        fail_at(b, spec->file, spec->line, spec->op->name, spec->name,
+                sx_error(SX_ALREADY_EXISTS, "the name is taken"));
+    } else {
+        spec->name = unique_name(b, &b->node_names, sx_arena_strdup(arena, spec->name));
+    }
+    spec->device = sx_arena_strdup(arena, spec->device);
+    spec->file = sx_arena_strdup(arena, spec->file);
+    if (spec->device == NULL || spec->file == NULL) {
+        fail_memory(b);
+    }
+    return b->error == SX_OK;
+}
+
+sx_value sx_build_node(sx_builder *b, const sx_node_spec *asked)
+{
+    if (b->error != SX_OK) {
+        return SX_NO_VALUE;
+    }
+    sx_node_spec spec = *asked;
+    if (!settle_names(b, &spec)) {
+        return SX_NO_VALUE;
+    }
+    sx_type *inputs = input_types(b, &spec), outputs[SX_MAX_OUTPUTS] = {0};
+    if (inputs == NULL) {
+        return SX_NO_VALUE;
+    }
+    void *zero_attrs = spec.attrs != NULL ? NULL : sx_attrs_copy(&b->graph->arena, spec.op, NULL);
+    const void *attrs = spec.attrs != NULL ? spec.attrs : zero_attrs;
+    int n_outputs = 0;
+    sx_status status = sx_infer_types(spec.op, attrs, inputs, spec.n_inputs, outputs, &n_outputs);
+    if (status != SX_OK) {
+        fail_at(b, spec.file, spec.line, spec.op->name, spec.name, status);
+        return SX_NO_VALUE;
+    }
+    return append_node(b, &spec, outputs, n_outputs);
+}
+
+sx_value sx_build(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
+                  int n_inputs)
+{
+    return sx_build_node(b, &(sx_node_spec){.op = op, .attrs = attrs, .inputs = inputs,
+                                            .n_inputs = n_inputs, .device = b->device,
+                                            .file = b->file, .line = b->line});
+}
+
+/* --- arguments and results -------------------------------------------------------------------------------- */
+
+static int find_arg(const sx_builder *b, const char *name)
+{
+    return sx_graph_find_arg(b->graph, name);
+}
+
+sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type)
+{
+    sx_graph *g = b->graph;
+    if (b->error != SX_OK) {
+        return SX_NO_VALUE;
+    }
+    if (find_arg(b, arg->name) >= 0) {
+        fail_at(b, b->file, b->line, "argument", arg->name,
+                sx_error(SX_ALREADY_EXISTS, "the graph has an argument of this name already"));
+        return SX_NO_VALUE;
+    }
+    int capacity = b->arg_capacity;
+    if (!reserve(b, (void **)&g->args, &b->arg_capacity, g->n_args, 1, sizeof(sx_arg)) ||
+        !reserve(b, (void **)&b->current, &capacity, g->n_args, 1, sizeof(sx_value))) {
+        return SX_NO_VALUE;
+    }
+    sx_parameter_attrs attrs = {.dtype = type.dtype, .shape = {.n = type.rank}};
+    memcpy(attrs.shape.v, type.dims, sizeof(type.dims));
+    sx_value v = sx_build_node(b, &(sx_node_spec){.op = &sx_op_parameter, .attrs = &attrs,
+                                                  .name = arg->name, .device = b->device,
+                                                  .file = b->file, .line = b->line});
+    sx_arg kept = *arg;
+    kept.name = sx_arena_strdup(&g->arena, arg->name);
+    kept.value = v;
+    if (kept.name == NULL) {
+        fail_memory(b);
+    }
+    if (b->error != SX_OK) {
+        return SX_NO_VALUE;
+    }
+    b->current[g->n_args] = v;
+    g->args[g->n_args++] = kept;
+    return v;
+}
+
+/* A variable asked for again: its current value if the type agrees. */
+static sx_value existing_variable(sx_builder *b, int arg, const sx_variable_spec *spec)
+{
+    char had[SX_TYPE_TEXT], asked[SX_TYPE_TEXT];
+    const sx_type *type = sx_graph_type(b->graph, b->graph->args[arg].value);
+    if (b->graph->args[arg].kind == SX_ARG_VARIABLE && sx_type_equal(type, &spec->type)) {
+        return b->current[arg];
+    }
+    fail_at(b, b->file, b->line, "variable", spec->name,
+            sx_error(SX_INVALID_ARGUMENT, "asked for as %s, but it is %s",
+                     sx_type_format(&spec->type, asked, sizeof(asked)),
+                     sx_type_format(type, had, sizeof(had))));
+    return SX_NO_VALUE;
+}
+
+sx_value sx_variable(sx_builder *b, const sx_variable_spec *spec)
+{
+    if (b->error != SX_OK) {
+        return SX_NO_VALUE;
+    }
+    int arg = find_arg(b, spec->name);
+    if (arg >= 0) {
+        return existing_variable(b, arg, spec);
+    }
+    if (!sx_type_is_static(&spec->type)) {
+        char text[SX_TYPE_TEXT];
+        fail_at(b, b->file, b->line, "variable", spec->name,
+                sx_error(SX_INVALID_ARGUMENT, "type %s is not static; a variable cannot depend on the batch",
+                         sx_type_format(&spec->type, text, sizeof(text))));
+        return SX_NO_VALUE;
+    }
+    sx_initializer init = spec->init == SX_INIT_DEFAULT ? SX_INIT_ZEROS : spec->init;
+    return sx_build_arg(b, &(sx_arg){.kind = SX_ARG_VARIABLE, .name = spec->name, .role = spec->role,
+                                     .init = init, .init_value = spec->init_value},
+                        spec->type);
+}
+
+sx_value sx_input(sx_builder *b, const char *name, sx_type type)
+{
+    return sx_build_arg(b, &(sx_arg){.kind = SX_ARG_INPUT, .name = name}, type);
+}
+
+static void append_result(sx_builder *b, const char *name, sx_value value, int arg)
+{
+    sx_graph *g = b->graph;
+    const char *kept = sx_arena_strdup(&g->arena, name);
+    if (kept == NULL) {
+        fail_memory(b);
+    } else if (reserve(b, (void **)&g->results, &b->result_capacity, g->n_results, 1, sizeof(sx_result))) {
+        g->results[g->n_results++] = (sx_result){kept, value, arg};
+    }
+}
+
+void sx_output(sx_builder *b, const char *name, sx_value value)
+{
+    if (b->error != SX_OK) {
+        return;
+    }
+    if (!sx_value_is(value) || sx_graph_find_output(b->graph, name) >= 0) {
+        fail_at(b, b->file, b->line, "output", name,
+                sx_error(SX_INVALID_ARGUMENT, sx_value_is(value) ? "the graph has this output already"
+                                                                 : "its value is empty"));
+        return;
+    }
+    append_result(b, name, value, SX_RESULT_IS_OUTPUT);
+}
+
+static sx_result *find_assignment(sx_graph *g, int arg)
+{
+    for (int i = 0; i < g->n_results; i++) {
+        if (g->results[i].arg == arg) {
+            return &g->results[i];
+        }
+    }
+    return NULL;
+}
+
+void sx_assign(sx_builder *b, const char *variable_name, sx_value value)
+{
+    if (b->error != SX_OK) {
+        return;
+    }
+    sx_graph *g = b->graph;
+    int arg = find_arg(b, variable_name);
+    if (arg < 0 || g->args[arg].kind != SX_ARG_VARIABLE) {
+        fail_at(b, b->file, b->line, "assign", variable_name,
+                sx_error(SX_NOT_FOUND, "no variable of this name; make it with sx_variable() first"));
+        return;
+    }
+    sx_type type = sx_type_of_value(b, value);
+    if (!sx_type_equal(&type, sx_graph_type(g, g->args[arg].value))) {
+        char had[SX_TYPE_TEXT], got[SX_TYPE_TEXT];
+        fail_at(b, b->file, b->line, "assign", variable_name,
+                sx_error(SX_INVALID_ARGUMENT, "the variable is %s, the value %s",
+                         sx_type_format(sx_graph_type(g, g->args[arg].value), had, sizeof(had)),
+                         sx_type_format(&type, got, sizeof(got))));
+        return;
+    }
+    b->current[arg] = value;
+    sx_result *before = find_assignment(g, arg);
+    if (before != NULL) {
+        before->value = value;
+    } else {
+        append_result(b, variable_name, value, arg);
+    }
+}
+
+sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
+{
+    if (b->error == SX_OK && b->depth > 0) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "scope \"%s\" was not ended",
+                                    b->scopes[b->depth]));
+    }
+    if (b->error != SX_OK) {
+        sx_status status = b->error;
+        b->error = sx_error(SX_FAILED_PRECONDITION, "this builder has failed and reported it already");
+        return status;
+    }
+    *out_graph = b->graph;
+    b->graph = NULL;
+    b->error = sx_error(SX_FAILED_PRECONDITION, "this builder's graph is finished");
+    return SX_OK;
+}

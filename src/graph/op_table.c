@@ -1,0 +1,20 @@
+/* The table of operators, expanded from ops.def. */
+#include <string.h>
+
+#include "graph/op_def.h"
+
+const sx_op_def *const sx_op_table[SX_OPID_COUNT] = {
+#define SX_OP(op_name) [SX_OPID_##op_name] = &sx_op_##op_name,
+#include "graph/ops/ops.def"
+#undef SX_OP
+};
+
+const sx_op_def *sx_op_find(const char *name)
+{
+    for (int i = 0; i < SX_OPID_COUNT; i++) {
+        if (strcmp(sx_op_table[i]->name, name) == 0) {
+            return sx_op_table[i];
+        }
+    }
+    return NULL;
+}

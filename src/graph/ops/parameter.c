@@ -1,0 +1,26 @@
+/* parameter: an argument of the program, a variable or an input.
+ *
+ *   y [shape]  whatever the caller passes
+ *
+ * Made by sx_variable() and sx_input(), never differentiated: gradients end here. Exported as
+ * Placeholder or ReadVariableOp by the exporter, which knows which it is. */
+#include "graph/ops/attrs.h"
+
+static sx_status infer(sx_infer *c)
+{
+    const sx_parameter_attrs *a = c->attrs;
+    c->outputs[0] = sx_type_make(a->dtype, a->shape.n, a->shape.v);
+    return SX_OK;
+}
+
+static const sx_attr_def rows[] = {
+    SX_ATTR(sx_parameter_attrs, dtype, SX_ATTR_DTYPE),
+    SX_ATTR(sx_parameter_attrs, shape, SX_ATTR_INTS),
+};
+
+const sx_op_def sx_op_parameter = {
+    SX_OP_NAMED(parameter), .n_in = 0, .n_out = 1,
+    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_NO_REF,
+    SX_OP_ATTRS(sx_parameter_attrs, rows),
+    .infer = infer,
+};

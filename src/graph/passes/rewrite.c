@@ -1,0 +1,71 @@
+/* See rewrite.h. */
+#include "graph/passes/rewrite.h"
+
+#include "base/memory.h"
+
+void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
+{
+    sx_value *inputs = sx_arena_array(sx_builder_arena(rw->to), node->n_inputs + 1, sx_value);
+    if (inputs == NULL) {
+        sx_builder_fail(rw->to, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph"));
+        return;
+    }
+    for (int i = 0; i < node->n_inputs; i++) {
+        inputs[i] = rw->map[node->inputs[i].id];
+    }
+    sx_value first = sx_build_node(rw->to, &(sx_node_spec){
+        .op = node->op, .attrs = attrs != NULL ? attrs : node->attrs, .inputs = inputs,
+        .n_inputs = node->n_inputs, .name = node->name, .device = node->device, .file = node->file,
+        .line = node->line});
+    for (int i = 0; i < node->n_outputs; i++) {
+        rw->map[sx_node_output(node, i).id] = sx_output_of(first, i);
+    }
+}
+
+static void copy_arg(sx_rewrite *rw, const sx_arg *arg, int64_t batch)
+{
+    sx_type type = *sx_graph_type(rw->from, arg->value);
+    const sx_node *node = sx_graph_maker(rw->from, arg->value);
+    sx_builder_at(rw->to, node->file, node->line);
+    rw->map[arg->value.id] = sx_build_arg(rw->to, arg, batch > 0 ? sx_type_with_batch(type, batch) : type);
+}
+
+static void copy_results(sx_rewrite *rw)
+{
+    for (int i = 0; i < rw->from->n_results; i++) {
+        const sx_result *r = &rw->from->results[i];
+        if (r->arg == SX_RESULT_IS_OUTPUT) {
+            sx_output(rw->to, r->name, rw->map[r->value.id]);
+        } else {
+            sx_assign(rw->to, r->name, rw->map[r->value.id]);
+        }
+    }
+}
+
+sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn, void *user,
+                         sx_graph **out)
+{
+    sx_rewrite rw = {.from = from, .user = user};
+    SX_TRY(sx_builder_create(&rw.to));
+    sx_status status = SX_OK;
+    rw.map = sx_alloc((size_t)from->n_values, sizeof(sx_value));
+    if (rw.map == NULL) {
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph");
+        goto done;
+    }
+    for (int k = 0, arg = 0; k < from->n_nodes && !sx_builder_failed(rw.to); k++) {
+        bool is_arg = arg < from->n_args &&
+                      from->args[arg].value.id == from->nodes[k].first_output.id;
+        if (is_arg) {
+            copy_arg(&rw, &from->args[arg++], batch);
+        } else {
+            fn(&rw, &from->nodes[k]);
+        }
+    }
+    copy_results(&rw);
+    status = sx_builder_finish(rw.to, out);
+done:
+    sx_free(rw.map);
+    sx_builder_destroy(rw.to);
+    return status;
+}

@@ -97,7 +97,8 @@ SX_API void sx_builder_at(sx_builder *b, const char *file, int line);
 /* --- Arguments and results of the program ---------------------------------------------------- */
 
 /* A variable: an argument of the program under its name, kept between steps by the session.
- * Asking again for a name gives the same variable (its current value); a different type is an error. */
+ * Asking again for a name gives the same variable (its current value); a different type is an
+ * error. */
 SX_API sx_value sx_variable(sx_builder *b, const sx_variable_spec *spec);
 /* From here on, reads of that variable see `value` (same type); the program's last assignment is
  * what the session keeps. `variable` is any value that sx_variable() returned for it. */
@@ -111,14 +112,15 @@ SX_API void sx_output(sx_builder *b, const char *name, sx_value value);
 SX_API sx_value sx_constant(sx_builder *b, sx_tensor value);
 SX_API sx_value sx_constant_f32(sx_builder *b, double value); /* a scalar */
 
-/* Gradients of the scalar `y` with respect to each xs[i], into out[i] (SX_NO_VALUE where `y` does not
- * depend on it): nodes are added, nothing is computed. Errors: a node on the way without gradient. */
+/* Gradients of the scalar `y` with respect to each xs[i], into out[i] (SX_NO_VALUE where `y` does
+ * not depend on it): nodes are added, nothing is computed. Errors: a node on the way without
+ * gradient. */
 SX_API void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, sx_value *out);
 
 /* --- The finished graph ---------------------------------------------------------------------- */
 
-/* Canonical text form, versioned (D18): "sextant-graph 1\n…". Parsing what was printed gives an equal
- * graph, whose text is the same to the byte. *out_text is the caller's (sx_text_free). */
+/* Canonical text form, versioned (D18): "sextant-graph 1\n…". Parsing what was printed gives an
+ * equal graph, whose text is the same to the byte. *out_text is the caller's (sx_text_free). */
 SX_API SX_MUST_USE sx_status sx_graph_print(const sx_graph *g, char **out_text);
 SX_API SX_MUST_USE sx_status sx_graph_parse(const char *text, size_t size, sx_graph **out_graph);
 SX_API void sx_text_free(char *text);

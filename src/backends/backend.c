@@ -1,5 +1,5 @@
-/* The generic half of the contract (backend.h): finding a backend, counting references, checking what
- * callers pass, so that no backend repeats it. */
+/* The generic half of the contract (backend.h): finding a backend, counting references, checking
+ * what callers pass, so that no backend repeats it. */
 #include "backends/backend.h"
 
 #include <string.h>
@@ -25,7 +25,8 @@ static sx_status unknown_backend(const char *name)
     return status;
 }
 
-sx_status sx_platform_open(const char *name, const sx_platform_options *options, sx_platform **out_platform)
+sx_status sx_platform_open(const char *name, const sx_platform_options *options,
+                           sx_platform **out_platform)
 {
     const sx_platform_options defaults = {0};
     for (int i = 0; sx_backends[i] != NULL; i++) {
@@ -45,14 +46,15 @@ void sx_platform_close(sx_platform *platform)
     }
 }
 
-/* --- buffers ------------------------------------------------------------------------------------ */
+/* --- buffers --------------------------------------------------------------------------------- */
 
 sx_status sx_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out)
 {
     if (!sx_type_is_static(type) || sx_type_bytes(type) < 0) {
         char text[SX_TYPE_TEXT];
-        return sx_error(SX_INVALID_ARGUMENT, "a buffer on %s needs a static numeric type of less than 2^63 "
-                                             "bytes, got %s",
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "a buffer on %s needs a static numeric type of less than 2^63 "
+                        "bytes, got %s",
                         device->name, sx_type_format(type, text, sizeof(text)));
     }
     return device->platform->backend->buffer_create(device, type, out);
@@ -81,20 +83,23 @@ void sx_buffer_release(sx_buffer *buffer)
     }
 }
 
-/* --- executables ---------------------------------------------------------------------------------- */
+/* --- executables
+ * ---------------------------------------------------------------------------------- */
 
-sx_status sx_compile(sx_platform *platform, const sx_graph *graph, const sx_compile_options *options,
-                     sx_executable **out)
+sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
+                     const sx_compile_options *options, sx_executable **out)
 {
     const sx_compile_options defaults = {0};
     const sx_compile_options *o = options != NULL ? options : &defaults;
     if (o->batch < 0 || o->batch > INT32_MAX) {
-        return sx_error(SX_INVALID_ARGUMENT, "batch size %lld is not in [1, 2^31)", (long long)o->batch);
+        return sx_error(SX_INVALID_ARGUMENT, "batch size %lld is not in [1, 2^31)",
+                        (long long)o->batch);
     }
     for (int i = 0; i < graph->n_args; i++) {
         if (o->batch == 0 && sx_type_has_batch(sx_graph_type(graph, graph->args[i].value))) {
-            return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" has a batch dimension, but no batch size was "
-                                                 "given to compile for",
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "input \"%s\" has a batch dimension, but no batch size was "
+                            "given to compile for",
                             graph->args[i].name);
         }
     }
@@ -136,10 +141,12 @@ sx_status sx_executable_get_info(const sx_executable *e, sx_executable_info *out
     return e->platform->backend->info != NULL ? e->platform->backend->info(e, out) : SX_OK;
 }
 
-sx_status sx_executable_get_profile(const sx_executable *e, const sx_kernel_time **out_rows, int *out_count)
+sx_status sx_executable_get_profile(const sx_executable *e, const sx_kernel_time **out_rows,
+                                    int *out_count)
 {
     if (e->platform->backend->profile == NULL) {
-        return sx_error(SX_UNIMPLEMENTED, "device kind %s keeps no kernel times", e->platform->backend->name);
+        return sx_error(SX_UNIMPLEMENTED, "device kind %s keeps no kernel times",
+                        e->platform->backend->name);
     }
     return e->platform->backend->profile(e, out_rows, out_count);
 }

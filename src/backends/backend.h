@@ -1,18 +1,20 @@
-/* The backend contract: what a device must do for a Sextant program to run on it. It has PJRT's shape,
- * so that a plugin is one implementation among others.
+/* The backend contract: what a device must do for a Sextant program to run on it. It has PJRT's
+ * shape, so that a plugin is one implementation among others.
  *
  *   sx_platform     a family of devices, opened once: "ref", "cpu", "pjrt"
  *   sx_device       one of them, owned by its platform
  *   sx_buffer       an array on a device, refcounted; its layout there is the backend's affair
  *   sx_executable   a whole graph compiled for one batch size, refcounted, immutable
  *
- * An executable's arguments are the graph's args in order, its outputs the graph's results in order.
- * A result that assigns a variable is written into that variable's own buffer (donation): the caller
- * passes the buffer once, as argument, and finds the new value in it. Other outputs are written into
- * buffers that the caller made with sx_buffer_create(); nothing is allocated while executing.
+ * An executable's arguments are the graph's args in order, its outputs the graph's results in
+ * order. A result that assigns a variable is written into that variable's own buffer (donation):
+ * the caller passes the buffer once, as argument, and finds the new value in it. Other outputs are
+ * written into buffers that the caller made with sx_buffer_create(); nothing is allocated while
+ * executing.
  *
- * Threads: one execution at a time per executable; different executables may run in parallel. Errors
- * of a caller are INVALID_ARGUMENT; a program that the backend cannot compile names the node.
+ * Threads: one execution at a time per executable; different executables may run in parallel.
+ * Errors of a caller are INVALID_ARGUMENT; a program that the backend cannot compile names the
+ * node.
  *
  * To add a backend: a directory here that defines one sx_backend, and its row in backends.def. The
  * conformance suite (tests/backends) then runs every operator sample on it. */
@@ -29,7 +31,7 @@ typedef struct sx_device sx_device;
 typedef struct sx_buffer sx_buffer;
 typedef struct sx_executable sx_executable;
 
-/* --- What a caller says ------------------------------------------------------------------------- */
+/* --- What a caller says ---------------------------------------------------------------------- */
 
 typedef struct sx_platform_options {
     int threads;             /* cpu: workers; 0 = as many as this process may use */
@@ -40,13 +42,13 @@ typedef struct sx_platform_options {
 typedef enum sx_precision { SX_PRECISION_F32 = 0, SX_PRECISION_BF16 } sx_precision;
 
 typedef struct sx_compile_options {
-    int64_t batch;          /* what SX_BATCH becomes; ignored by a graph without it */
-    int shards;             /* logical shards of the batch; 0 = the backend's choice (its threads) */
+    int64_t batch; /* what SX_BATCH becomes; ignored by a graph without it */
+    int shards;    /* logical shards of the batch; 0 = the backend's choice (its threads) */
     sx_precision precision;
-    bool profile;           /* keep times per kernel: sx_executable_profile */
+    bool profile; /* keep times per kernel: sx_executable_profile */
 } sx_compile_options;
 
-/* --- What a device says -------------------------------------------------------------------------- */
+/* --- What a device says ---------------------------------------------------------------------- */
 
 struct sx_device {
     sx_platform *platform;
@@ -74,16 +76,18 @@ typedef struct sx_kernel_time {
     double flops, bytes; /* of one call */
 } sx_kernel_time;
 
-/* --- The contract ---------------------------------------------------------------------------------- */
+/* --- The contract
+ * ---------------------------------------------------------------------------------- */
 
 typedef enum sx_capability {
     SX_CAN_TRAIN = 1 << 0,
-    SX_CAN_SHARD = 1 << 1,    /* compile options' shards are honoured */
+    SX_CAN_SHARD = 1 << 1, /* compile options' shards are honoured */
     SX_CAN_BF16 = 1 << 2,
     SX_IS_EXACT_F64 = 1 << 3, /* float64 graphs run in double: the gradient oracle */
 } sx_capability;
 
-/* Shared heads: a backend's own structs start with these, so that the functions below work on all. */
+/* Shared heads: a backend's own structs start with these, so that the functions below work on all.
+ */
 struct sx_platform {
     const sx_backend *backend;
     sx_device *const *devices;
@@ -100,7 +104,7 @@ struct sx_executable {
     int n_args, n_results;
     const sx_type *arg_types;    /* [n_args], batch fixed */
     const sx_type *result_types; /* [n_results] */
-    const int *result_args;      /* [n_results]: the argument whose buffer it is written to, or -1 */
+    const int *result_args; /* [n_results]: the argument whose buffer it is written to, or -1 */
 };
 
 struct sx_backend {
@@ -124,13 +128,15 @@ struct sx_backend {
     void (*executable_destroy)(sx_executable *executable);
     /* args[n_args], outputs[n_results]; outputs[i] is ignored where the result assigns a variable.
      * Returns when the outputs may be read (buffer_read waits). */
-    sx_status (*execute)(sx_executable *executable, sx_buffer *const *args, sx_buffer *const *outputs);
-    sx_status (*info)(const sx_executable *executable, sx_executable_info *out);      /* optional */
+    sx_status (*execute)(sx_executable *executable, sx_buffer *const *args,
+                         sx_buffer *const *outputs);
+    sx_status (*info)(const sx_executable *executable, sx_executable_info *out); /* optional */
     sx_status (*profile)(const sx_executable *executable, const sx_kernel_time **out_rows,
-                         int *out_count);                                              /* optional */
+                         int *out_count); /* optional */
 };
 
-/* --- Calling it ------------------------------------------------------------------------------------ */
+/* --- Calling it
+ * ------------------------------------------------------------------------------------ */
 
 extern const sx_backend *const sx_backends[]; /* from backends.def, NULL-terminated */
 #define SX_BACKEND(name) extern const sx_backend sx_backend_##name;
@@ -140,7 +146,8 @@ extern const sx_backend *const sx_backends[]; /* from backends.def, NULL-termina
 /* By name; NOT_FOUND lists what there is. */
 SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_options *options,
                                        sx_platform **out_platform);
-void sx_platform_close(sx_platform *platform); /* NULL is fine; its buffers and executables are gone */
+void sx_platform_close(
+    sx_platform *platform); /* NULL is fine; its buffers and executables are gone */
 
 SX_MUST_USE sx_status sx_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out);
 SX_MUST_USE sx_status sx_buffer_write(sx_buffer *buffer, const void *data, bool borrow);
@@ -153,7 +160,8 @@ SX_MUST_USE sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
 /* Checks counts and types of args and outputs, then executes. */
 SX_MUST_USE sx_status sx_execute(sx_executable *executable, sx_buffer *const *args,
                                  sx_buffer *const *outputs);
-SX_MUST_USE sx_status sx_executable_get_info(const sx_executable *executable, sx_executable_info *out);
+SX_MUST_USE sx_status sx_executable_get_info(const sx_executable *executable,
+                                             sx_executable_info *out);
 SX_MUST_USE sx_status sx_executable_get_profile(const sx_executable *executable,
                                                 const sx_kernel_time **out_rows, int *out_count);
 sx_executable *sx_executable_retain(sx_executable *executable);

@@ -28,7 +28,7 @@ static sx_status dtype_token_parse(sx_lexer *l, sx_dtype *out_dtype)
     return SX_OK;
 }
 
-/* --- integers ----------------------------------------------------------------------------------- */
+/* --- integers -------------------------------------------------------------------------------- */
 
 static bool int_is_zero(const void *f)
 {
@@ -59,7 +59,8 @@ static sx_status int_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena,
     return sx_lexer_take_int(l, f);
 }
 
-/* --- floats: as integers but for their text; −0.0 is thus not the default ---------------------------------------------------- */
+/* --- floats: as integers but for their text; −0.0 is thus not the default
+ * ---------------------------------------------------- */
 
 static void float_print(const sx_attr_def *def, const void *f, sx_buf *out)
 {
@@ -72,7 +73,8 @@ static sx_status float_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *aren
     return sx_lexer_take_float(l, f);
 }
 
-/* --- booleans --------------------------------------------------------------------------------------- */
+/* --- booleans
+ * --------------------------------------------------------------------------------------- */
 
 static bool bool_is_zero(const void *f)
 {
@@ -108,7 +110,8 @@ static sx_status bool_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena
     return SX_OK;
 }
 
-/* --- enumerations and dtypes: 32-bit, printed by name ------------------------------------------------- */
+/* --- enumerations and dtypes: 32-bit, printed by name
+ * ------------------------------------------------- */
 
 static bool enum_is_zero(const void *f)
 {
@@ -155,7 +158,8 @@ static sx_status dtype_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *aren
     return dtype_token_parse(l, f);
 }
 
-/* --- short lists of integers --------------------------------------------------------------------------- */
+/* --- short lists of integers
+ * --------------------------------------------------------------------------- */
 
 static bool ints_is_zero(const void *f)
 {
@@ -205,7 +209,8 @@ static sx_status ints_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena
     return sx_lexer_expect(l, ']');
 }
 
-/* --- strings ---------------------------------------------------------------------------------------------- */
+/* --- strings
+ * ---------------------------------------------------------------------------------------------- */
 
 static const char *string_of(const void *f)
 {
@@ -241,7 +246,8 @@ static sx_status string_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *are
     return sx_lexer_take_string(l, def->name, (const char **)f);
 }
 
-/* --- constant tensors: tensor(float32[2] 0000803f00000040), bytes in hexadecimal ----------------------------- */
+/* --- constant tensors: tensor(float32[2] 0000803f00000040), bytes in hexadecimal
+ * ----------------------------- */
 
 static bool tensor_is_zero(const void *f)
 {
@@ -296,7 +302,8 @@ static int nibble(char c)
 }
 static sx_status tensor_bytes_parse(sx_lexer *l, int64_t bytes, unsigned char *out)
 {
-    if (l->kind != SX_TOKEN_STRING || bytes < 0 || l->size / 2 != (size_t)bytes || l->size % 2 != 0) {
+    if (l->kind != SX_TOKEN_STRING || bytes < 0 || l->size / 2 != (size_t)bytes ||
+        l->size % 2 != 0) {
         return sx_lexer_error(l, "the bytes of a static tensor in hexadecimal, in quotes");
     }
     for (int64_t i = 0; i < bytes; i++) {
@@ -320,14 +327,17 @@ static sx_status tensor_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *are
     /* the text holds the bytes, so it bounds them */
     t.data = sx_arena_alloc(arena, l->size / 2 + 1, 1);
     if (t.data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a constant of %zu bytes", l->size / 2);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a constant of %zu bytes",
+                        l->size / 2);
     }
     SX_TRY(tensor_bytes_parse(l, sx_type_bytes(&t.type), t.data));
     *(sx_tensor *)f = t;
     return sx_lexer_expect(l, ')');
 }
 
-/* --- the rows ------------------------------------------------------------------------------------------------- */
+/* --- the rows
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static const kind_row kinds[] = {
     [SX_ATTR_INT] = {int_is_zero, int_equal, int_hash, int_copy, int_print, int_parse},
@@ -417,8 +427,8 @@ sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *l, sx_arena *arena, void
         SX_TRY(sx_lexer_take_word(l, "an attribute", &name));
         const sx_attr_def *def = find_row(op, name);
         if (def == NULL) {
-            return sx_error(SX_INVALID_ARGUMENT, "line %d: operator %s has no attribute \"%s\"", l->line,
-                            op->name, name);
+            return sx_error(SX_INVALID_ARGUMENT, "line %d: operator %s has no attribute \"%s\"",
+                            l->line, op->name, name);
         }
         SX_TRY(sx_lexer_expect(l, '='));
         SX_TRY(kinds[def->kind].parse(def, l, arena, (char *)attrs + def->offset));
@@ -426,7 +436,8 @@ sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *l, sx_arena *arena, void
     return sx_lexer_expect(l, '}');
 }
 
-/* --- types: float32[N,28,28,1] ----------------------------------------------------------------------------------- */
+/* --- types: float32[N,28,28,1]
+ * ----------------------------------------------------------------------------------- */
 
 void sx_type_print(const sx_type *type, sx_buf *out)
 {

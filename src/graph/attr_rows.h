@@ -14,7 +14,8 @@ void *sx_attrs_copy(sx_arena *arena, const sx_op_def *op, const void *attrs);
 /* " {strides=[1,1], padding=same}"; fields at their zero value are left out; nothing if all are. */
 void sx_attrs_print(const sx_op_def *op, const void *attrs, sx_buf *out);
 /* The reverse, from after the operator's inputs. `attrs` is zeroed memory of op->attrs_bytes. */
-SX_MUST_USE sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *lexer, sx_arena *arena, void *attrs);
+SX_MUST_USE sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *lexer, sx_arena *arena,
+                                     void *attrs);
 
 void sx_type_print(const sx_type *type, sx_buf *out);
 SX_MUST_USE sx_status sx_type_parse(sx_lexer *lexer, sx_type *out_type);

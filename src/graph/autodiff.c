@@ -11,7 +11,7 @@
 
 typedef struct walk {
     sx_builder *b;
-    int n_values; /* of the forward graph: nodes added since are not walked */
+    int n_values;    /* of the forward graph: nodes added since are not walked */
     bool *needed;    /* [n_values] */
     sx_value *grads; /* [n_values] */
 } walk;
@@ -43,13 +43,15 @@ static void accumulate(walk *w, const sx_op_def *op, sx_value x, sx_value dx)
     sx_type want = sx_type_of_value(w->b, x), got = sx_type_of_value(w->b, dx);
     if (!sx_type_equal(&want, &got)) {
         char a[SX_TYPE_TEXT], c[SX_TYPE_TEXT];
-        sx_builder_fail(w->b, sx_error(SX_INTERNAL, "gradient of %s is %s for an input of %s", op->name,
-                                       sx_type_format(&got, a, sizeof(a)),
+        sx_builder_fail(w->b, sx_error(SX_INTERNAL, "gradient of %s is %s for an input of %s",
+                                       op->name, sx_type_format(&got, a, sizeof(a)),
                                        sx_type_format(&want, c, sizeof(c))));
         return;
     }
     sx_value *sum = &w->grads[x.id];
-    *sum = sx_value_is(*sum) ? sx_build(w->b, sx_op_find("add"), NULL, (const sx_value[]){*sum, dx}, 2) : dx;
+    *sum = sx_value_is(*sum)
+               ? sx_build(w->b, sx_op_find("add"), NULL, (const sx_value[]){*sum, dx}, 2)
+               : dx;
 }
 
 static void differentiate(walk *w, const sx_node *node)
@@ -76,8 +78,14 @@ static void differentiate(walk *w, const sx_node *node)
         return;
     }
     sx_builder_at(w->b, node->file, node->line);
-    node->op->grad(&(sx_grad){.b = w->b, .attrs = node->attrs, .x = node->inputs, .y = y, .dy = dy,
-                              .dx = dx, .needed = needed, .n_inputs = node->n_inputs,
+    node->op->grad(&(sx_grad){.b = w->b,
+                              .attrs = node->attrs,
+                              .x = node->inputs,
+                              .y = y,
+                              .dy = dy,
+                              .dx = dx,
+                              .needed = needed,
+                              .n_inputs = node->n_inputs,
                               .n_outputs = node->n_outputs});
     for (int i = 0; i < node->n_inputs; i++) {
         if (needed[i]) {
@@ -91,14 +99,18 @@ static bool check_arguments(sx_builder *b, sx_value y, const sx_value *xs, int n
     sx_type type = sx_type_of_value(b, y);
     if (!sx_builder_failed(b) && (type.rank != 0 || !sx_dtype_is_float(type.dtype))) {
         char text[SX_TYPE_TEXT];
-        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "gradients: y is %s, expected a floating scalar; "
-                                                         "reduce the loss with sx_reduce_mean()",
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                    "gradients: y is %s, expected a floating scalar; "
+                                    "reduce the loss with sx_reduce_mean()",
                                     sx_type_format(&type, text, sizeof(text))));
     }
     for (int i = 0; i < n; i++) {
-        if (!sx_builder_failed(b) && (!sx_value_is(xs[i]) || xs[i].id >= (uint32_t)b->graph->n_values)) {
-            sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "gradients: xs[%d] is not a value of this "
-                                                             "graph", i));
+        if (!sx_builder_failed(b) &&
+            (!sx_value_is(xs[i]) || xs[i].id >= (uint32_t)b->graph->n_values)) {
+            sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                        "gradients: xs[%d] is not a value of this "
+                                        "graph",
+                                        i));
         }
     }
     return !sx_builder_failed(b);
@@ -114,12 +126,14 @@ static void run_walk(walk *w, sx_value y, const sx_value *xs, int n)
     float one_f32 = 1;
     sx_type type = sx_type_of_value(b, y);
     if (type.dtype != SX_F32 && type.dtype != SX_F64) {
-        sx_builder_fail(b, sx_error(SX_UNIMPLEMENTED, "gradients: y is %s; cast the loss to float32",
-                                    sx_dtype_name(type.dtype)));
+        sx_builder_fail(b,
+                        sx_error(SX_UNIMPLEMENTED, "gradients: y is %s; cast the loss to float32",
+                                 sx_dtype_name(type.dtype)));
         return;
     }
     int from = (int)b->graph->values[y.id].node;
-    w->grads[y.id] = sx_constant(b, (sx_tensor){type, type.dtype == SX_F64 ? (void *)&one : &one_f32});
+    w->grads[y.id] =
+        sx_constant(b, (sx_tensor){type, type.dtype == SX_F64 ? (void *)&one : &one_f32});
     sx_scope_begin(b, "gradients", NULL);
     for (int k = from; k >= 0 && !sx_builder_failed(b); k--) {
         sx_node node = b->graph->nodes[k]; /* a copy: the array grows */

@@ -8,7 +8,7 @@
 #include "graph/attr_rows.h"
 #include "graph/ops/attrs.h"
 
-/* --- errors ----------------------------------------------------------------------------------- */
+/* --- errors ---------------------------------------------------------------------------------- */
 
 void sx_builder_fail(sx_builder *b, sx_status status)
 {
@@ -48,7 +48,7 @@ static void fail_memory(sx_builder *b)
     sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory building a graph"));
 }
 
-/* --- life cycle --------------------------------------------------------------------------------- */
+/* --- life cycle ------------------------------------------------------------------------------ */
 
 sx_status sx_builder_create(sx_builder **out_builder)
 {
@@ -101,7 +101,8 @@ sx_arena *sx_builder_arena(sx_builder *b)
 }
 
 /* Makes room for `extra` more elements of a growing array; false and the error kept otherwise. */
-static bool reserve(sx_builder *b, void **array, int *capacity, int count, int extra, size_t elem_bytes)
+static bool reserve(sx_builder *b, void **array, int *capacity, int count, int extra,
+                    size_t elem_bytes)
 {
     if (count + extra <= *capacity) {
         return true;
@@ -117,10 +118,11 @@ static bool reserve(sx_builder *b, void **array, int *capacity, int count, int e
     return true;
 }
 
-/* --- names and scopes ------------------------------------------------------------------------------ */
+/* --- names and scopes
+ * ------------------------------------------------------------------------------ */
 
-/* "base", "base_1", "base_2", …: the first that is free in `taken`, which then holds it. Counters of
- * the names asked for are the map's values, so that this is not quadratic. */
+/* "base", "base_1", "base_2", …: the first that is free in `taken`, which then holds it. Counters
+ * of the names asked for are the map's values, so that this is not quadratic. */
 static const char *unique_name(sx_builder *b, sx_map *taken, const char *base)
 {
     uintptr_t count = (uintptr_t)sx_map_get(taken, base);
@@ -181,7 +183,8 @@ void sx_builder_at(sx_builder *b, const char *file, int line)
     b->line = line;
 }
 
-/* --- nodes --------------------------------------------------------------------------------------------- */
+/* --- nodes
+ * --------------------------------------------------------------------------------------------- */
 
 sx_type sx_type_of_value(const sx_builder *b, sx_value v)
 {
@@ -194,8 +197,8 @@ const sx_node *sx_builder_maker(const sx_builder *b, sx_value v)
     return sx_value_is(v) ? sx_graph_maker(b->graph, v) : NULL;
 }
 
-sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *inputs, int n_inputs,
-                         sx_type outputs[SX_MAX_OUTPUTS], int *out_n)
+sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *inputs,
+                         int n_inputs, sx_type outputs[SX_MAX_OUTPUTS], int *out_n)
 {
     if (op->n_in != SX_VARIADIC && op->n_in != n_inputs) {
         return sx_error(SX_INVALID_ARGUMENT, "got %d inputs, expected %d", n_inputs, op->n_in);
@@ -206,8 +209,10 @@ sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *
     for (int i = 0; i < c.n_outputs; i++) {
         for (int d = 1; d < outputs[i].rank; d++) {
             if (outputs[i].dims[d] == SX_BATCH) {
-                return sx_error(SX_INVALID_ARGUMENT, "the batch would become dimension %d; it must "
-                                                     "stay dimension 0", d);
+                return sx_error(SX_INVALID_ARGUMENT,
+                                "the batch would become dimension %d; it must "
+                                "stay dimension 0",
+                                d);
             }
         }
     }
@@ -219,7 +224,8 @@ sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *
 static sx_type *input_types(sx_builder *b, const sx_node_spec *spec)
 {
     if (spec->n_inputs > SX_NODE_MAX_INPUTS || b->graph->n_nodes >= SX_GRAPH_MAX_NODES) {
-        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "the graph is larger than %d nodes of %d inputs",
+        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED,
+                                    "the graph is larger than %d nodes of %d inputs",
                                     SX_GRAPH_MAX_NODES, SX_NODE_MAX_INPUTS));
         return NULL;
     }
@@ -239,11 +245,13 @@ static sx_type *input_types(sx_builder *b, const sx_node_spec *spec)
     return types;
 }
 
-static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_type *outputs, int n_outputs)
+static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_type *outputs,
+                            int n_outputs)
 {
     sx_graph *g = b->graph;
     void *attrs = sx_attrs_copy(&g->arena, spec->op, spec->attrs);
-    sx_value *inputs = sx_arena_memdup(&g->arena, spec->inputs, (size_t)spec->n_inputs * sizeof(sx_value));
+    sx_value *inputs =
+        sx_arena_memdup(&g->arena, spec->inputs, (size_t)spec->n_inputs * sizeof(sx_value));
     if (attrs == NULL || (inputs == NULL && spec->n_inputs > 0)) {
         fail_memory(b);
         return SX_NO_VALUE;
@@ -258,14 +266,22 @@ static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_ty
         g->values[g->n_values++] = (sx_value_info){outputs[i], (uint32_t)g->n_nodes, (uint16_t)i};
     }
     g->nodes[g->n_nodes++] = (sx_node){
-        .op = spec->op, .attrs = attrs, .inputs = inputs, .n_inputs = spec->n_inputs,
-        .first_output = first, .n_outputs = n_outputs, .name = spec->name, .device = spec->device,
-        .file = spec->file, .line = spec->line,
+        .op = spec->op,
+        .attrs = attrs,
+        .inputs = inputs,
+        .n_inputs = spec->n_inputs,
+        .first_output = first,
+        .n_outputs = n_outputs,
+        .name = spec->name,
+        .device = spec->device,
+        .file = spec->file,
+        .line = spec->line,
     };
     return first;
 }
 
-/* Name, device and file copied into the graph; the name made unique, or an error if given and taken. */
+/* Name, device and file copied into the graph; the name made unique, or an error if given and
+ * taken. */
 static bool settle_names(sx_builder *b, sx_node_spec *spec)
 {
     sx_arena *arena = &b->graph->arena;
@@ -312,12 +328,17 @@ sx_value sx_build_node(sx_builder *b, const sx_node_spec *asked)
 sx_value sx_build(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
                   int n_inputs)
 {
-    return sx_build_node(b, &(sx_node_spec){.op = op, .attrs = attrs, .inputs = inputs,
-                                            .n_inputs = n_inputs, .device = b->device,
-                                            .file = b->file, .line = b->line});
+    return sx_build_node(b, &(sx_node_spec){.op = op,
+                                            .attrs = attrs,
+                                            .inputs = inputs,
+                                            .n_inputs = n_inputs,
+                                            .device = b->device,
+                                            .file = b->file,
+                                            .line = b->line});
 }
 
-/* --- arguments and results -------------------------------------------------------------------------------- */
+/* --- arguments and results
+ * -------------------------------------------------------------------------------- */
 
 static int find_arg(const sx_builder *b, const char *name)
 {
@@ -342,9 +363,12 @@ sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type)
     }
     sx_parameter_attrs attrs = {.dtype = type.dtype, .shape = {.n = type.rank}};
     memcpy(attrs.shape.v, type.dims, sizeof(type.dims));
-    sx_value v = sx_build_node(b, &(sx_node_spec){.op = &sx_op_parameter, .attrs = &attrs,
-                                                  .name = arg->name, .device = b->device,
-                                                  .file = b->file, .line = b->line});
+    sx_value v = sx_build_node(b, &(sx_node_spec){.op = &sx_op_parameter,
+                                                  .attrs = &attrs,
+                                                  .name = arg->name,
+                                                  .device = b->device,
+                                                  .file = b->file,
+                                                  .line = b->line});
     sx_arg kept = *arg;
     kept.name = sx_arena_strdup(&g->arena, arg->name);
     kept.value = v;
@@ -386,13 +410,18 @@ sx_value sx_variable(sx_builder *b, const sx_variable_spec *spec)
     if (!sx_type_is_static(&spec->type)) {
         char text[SX_TYPE_TEXT];
         fail_at(b, b->file, b->line, "variable", spec->name,
-                sx_error(SX_INVALID_ARGUMENT, "type %s is not static; a variable cannot depend on the batch",
+                sx_error(SX_INVALID_ARGUMENT,
+                         "type %s is not static; a variable cannot depend on the batch",
                          sx_type_format(&spec->type, text, sizeof(text))));
         return SX_NO_VALUE;
     }
     sx_initializer init = spec->init == SX_INIT_DEFAULT ? SX_INIT_ZEROS : spec->init;
-    return sx_build_arg(b, &(sx_arg){.kind = SX_ARG_VARIABLE, .name = spec->name, .role = spec->role,
-                                     .init = init, .init_value = spec->init_value},
+    return sx_build_arg(b,
+                        &(sx_arg){.kind = SX_ARG_VARIABLE,
+                                  .name = spec->name,
+                                  .role = spec->role,
+                                  .init = init,
+                                  .init_value = spec->init_value},
                         spec->type);
 }
 
@@ -407,7 +436,8 @@ static void append_result(sx_builder *b, const char *name, sx_value value, int a
     const char *kept = sx_arena_strdup(&g->arena, name);
     if (kept == NULL) {
         fail_memory(b);
-    } else if (reserve(b, (void **)&g->results, &b->result_capacity, g->n_results, 1, sizeof(sx_result))) {
+    } else if (reserve(b, (void **)&g->results, &b->result_capacity, g->n_results, 1,
+                       sizeof(sx_result))) {
         g->results[g->n_results++] = (sx_result){kept, value, arg};
     }
 }
@@ -419,8 +449,9 @@ void sx_output(sx_builder *b, const char *name, sx_value value)
     }
     if (!sx_value_is(value) || sx_graph_find_output(b->graph, name) >= 0) {
         fail_at(b, b->file, b->line, "output", name,
-                sx_error(SX_INVALID_ARGUMENT, sx_value_is(value) ? "the graph has this output already"
-                                                                 : "its value is empty"));
+                sx_error(SX_INVALID_ARGUMENT, sx_value_is(value)
+                                                  ? "the graph has this output already"
+                                                  : "its value is empty"));
         return;
     }
     append_result(b, name, value, SX_RESULT_IS_OUTPUT);
@@ -444,8 +475,9 @@ void sx_assign(sx_builder *b, const char *variable_name, sx_value value)
     sx_graph *g = b->graph;
     int arg = find_arg(b, variable_name);
     if (arg < 0 || g->args[arg].kind != SX_ARG_VARIABLE) {
-        fail_at(b, b->file, b->line, "assign", variable_name,
-                sx_error(SX_NOT_FOUND, "no variable of this name; make it with sx_variable() first"));
+        fail_at(
+            b, b->file, b->line, "assign", variable_name,
+            sx_error(SX_NOT_FOUND, "no variable of this name; make it with sx_variable() first"));
         return;
     }
     sx_type type = sx_type_of_value(b, value);
@@ -469,12 +501,13 @@ void sx_assign(sx_builder *b, const char *variable_name, sx_value value)
 sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
 {
     if (b->error == SX_OK && b->depth > 0) {
-        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "scope \"%s\" was not ended",
-                                    b->scopes[b->depth]));
+        sx_builder_fail(
+            b, sx_error(SX_INVALID_ARGUMENT, "scope \"%s\" was not ended", b->scopes[b->depth]));
     }
     if (b->error != SX_OK) {
         sx_status status = b->error;
-        b->error = sx_error(SX_FAILED_PRECONDITION, "this builder has failed and reported it already");
+        b->error =
+            sx_error(SX_FAILED_PRECONDITION, "this builder has failed and reported it already");
         return status;
     }
     *out_graph = b->graph;

@@ -11,9 +11,9 @@ enum { SX_GRAPH_MAX_NODES = 1 << 20, SX_NODE_MAX_INPUTS = 4096, SX_SCOPE_MAX_DEP
 struct sx_builder {
     sx_graph *graph;
     int node_capacity, value_capacity, arg_capacity, result_capacity;
-    sx_value *current; /* [arg_capacity]: what a read of that variable sees */
-    sx_status error;   /* the first */
-    sx_map node_names, scope_names; /* name -> how often it was asked for, as a counter */
+    sx_value *current;                      /* [arg_capacity]: what a read of that variable sees */
+    sx_status error;                        /* the first */
+    sx_map node_names, scope_names;         /* name -> how often it was asked for, as a counter */
     const char *scopes[SX_SCOPE_MAX_DEPTH]; /* full names, innermost last; [0] = "" */
     int depth;
     const char *device, *file;
@@ -33,7 +33,8 @@ typedef struct sx_node_spec {
 /* As sx_build(); an explicit name that is taken is an error. */
 sx_value sx_build_node(sx_builder *b, const sx_node_spec *spec);
 
-/* A `parameter` node and its argument; the kind and the variable's fields from `arg` (value ignored). */
+/* A `parameter` node and its argument; the kind and the variable's fields from `arg` (value
+ * ignored). */
 sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type);
 
 /* Calls op->infer on types alone; fills outputs and *out_n. */

@@ -10,14 +10,14 @@ typedef struct element_row {
     void (*store)(void *bytes, int64_t i, double v);
 } element_row;
 
-#define PLAIN_ROW(name, c_type)                               \
-    static double load_##name(const void *bytes, int64_t i)   \
-    {                                                         \
-        return (double)((const c_type *)bytes)[i];            \
-    }                                                         \
+#define PLAIN_ROW(name, c_type)                                \
+    static double load_##name(const void *bytes, int64_t i)    \
+    {                                                          \
+        return (double)((const c_type *)bytes)[i];             \
+    }                                                          \
     static void store_##name(void *bytes, int64_t i, double v) \
-    {                                                         \
-        ((c_type *)bytes)[i] = (c_type)v;                     \
+    {                                                          \
+        ((c_type *)bytes)[i] = (c_type)v;                      \
     }
 
 PLAIN_ROW(f32, float)

@@ -5,7 +5,8 @@
 
 #include "graph/op_def.h"
 
-/* Rounds each element to what `dtype` can hold (float32: to nearest even; integers: as a C cast). */
+/* Rounds each element to what `dtype` can hold (float32: to nearest even; integers: as a C cast).
+ */
 void sx_ref_round(const sx_ref_tensor *t);
 /* Host bytes of t.type.dtype <-> doubles. */
 void sx_ref_load(const sx_ref_tensor *t, const void *bytes);

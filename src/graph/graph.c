@@ -89,9 +89,10 @@ sx_status sx_graph_validate(const sx_graph *g)
         if (!sx_value_is(r->value) || r->value.id >= (uint32_t)g->n_values || r->arg >= g->n_args) {
             return sx_error(SX_INTERNAL, "result \"%s\" has no value or no variable", r->name);
         }
-        if (r->arg >= 0 && !sx_type_equal(sx_graph_type(g, r->value),
-                                          sx_graph_type(g, g->args[r->arg].value))) {
-            return sx_error(SX_INTERNAL, "result \"%s\" has another type than its variable", r->name);
+        if (r->arg >= 0 &&
+            !sx_type_equal(sx_graph_type(g, r->value), sx_graph_type(g, g->args[r->arg].value))) {
+            return sx_error(SX_INTERNAL, "result \"%s\" has another type than its variable",
+                            r->name);
         }
     }
     return SX_OK;

@@ -99,7 +99,7 @@ sx_type sx_type_with_batch(sx_type type, int64_t batch);
  * output, or SX_NO_VALUE after an error. */
 sx_value sx_build(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
                   int n_inputs);
-#define sx_build_op(b, op_name, attrs, ...)                                 \
+#define sx_build_op(b, op_name, attrs, ...)                                   \
     sx_build((b), &sx_op_##op_name, (attrs), (const sx_value[]){__VA_ARGS__}, \
              (int)(sizeof((const sx_value[]){__VA_ARGS__}) / sizeof(sx_value)))
 /* The i-th output of the node whose first output is `first`; SX_NO_VALUE of SX_NO_VALUE. */

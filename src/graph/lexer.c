@@ -22,7 +22,8 @@ static bool is_number_char(char c)
 
 static void skip_space(sx_lexer *l)
 {
-    while (l->at < l->end && (*l->at == ' ' || *l->at == '\t' || *l->at == '\n' || *l->at == '\r')) {
+    while (l->at < l->end &&
+           (*l->at == ' ' || *l->at == '\t' || *l->at == '\n' || *l->at == '\r')) {
         l->line += *l->at == '\n';
         l->at++;
     }
@@ -102,7 +103,8 @@ bool sx_lexer_is_punct(const sx_lexer *l, char c)
 
 bool sx_lexer_is_word(const sx_lexer *l, const char *word)
 {
-    return l->kind == SX_TOKEN_WORD && l->size == strlen(word) && memcmp(l->begin, word, l->size) == 0;
+    return l->kind == SX_TOKEN_WORD && l->size == strlen(word) &&
+           memcmp(l->begin, word, l->size) == 0;
 }
 
 bool sx_lexer_accept(sx_lexer *l, char c)
@@ -126,8 +128,8 @@ bool sx_lexer_accept_word(sx_lexer *l, const char *word)
 sx_status sx_lexer_error(const sx_lexer *l, const char *expected)
 {
     if (l->kind == SX_TOKEN_END) {
-        return sx_error(SX_INVALID_ARGUMENT, "line %d: expected %s, got the end of the text", l->line,
-                        expected);
+        return sx_error(SX_INVALID_ARGUMENT, "line %d: expected %s, got the end of the text",
+                        l->line, expected);
     }
     return sx_error(SX_INVALID_ARGUMENT, "line %d: expected %s, got \"%.*s\"", l->line, expected,
                     (int)(l->size < 60 ? l->size : 60), l->begin);
@@ -187,7 +189,7 @@ sx_status sx_lexer_take_string(sx_lexer *l, const char *what, const char **out_t
     if (l->kind != SX_TOKEN_STRING) {
         return sx_lexer_error(l, what);
     }
-    const char *kept;
+    const char *kept = NULL;
     SX_TRY(keep_text(l, l->begin, l->size, &kept));
     char *text = (char *)kept; /* ours, in the arena */
     text[unescape(text, strlen(text))] = '\0';

@@ -41,7 +41,8 @@ SX_MUST_USE sx_status sx_lexer_error(const sx_lexer *lexer, const char *expected
 SX_MUST_USE sx_status sx_lexer_expect(sx_lexer *lexer, char c);
 /* Each takes one token, or says what was expected. Texts are copied into the arena. */
 SX_MUST_USE sx_status sx_lexer_take_word(sx_lexer *lexer, const char *what, const char **out_text);
-SX_MUST_USE sx_status sx_lexer_take_string(sx_lexer *lexer, const char *what, const char **out_text);
+SX_MUST_USE sx_status sx_lexer_take_string(sx_lexer *lexer, const char *what,
+                                           const char **out_text);
 SX_MUST_USE sx_status sx_lexer_take_int(sx_lexer *lexer, int64_t *out_value);
 SX_MUST_USE sx_status sx_lexer_take_float(sx_lexer *lexer, double *out_value);
 SX_MUST_USE sx_status sx_lexer_take_value(sx_lexer *lexer, uint32_t *out_id);

@@ -15,7 +15,7 @@
 
 #include "graph/lower/tf_writer.h"
 
-/* --- Attributes: one row per field of the operator's attribute struct -------------------------- */
+/* --- Attributes: one row per field of the operator's attribute struct ------------------------ */
 
 /* A short list of integers: strides, axes, a shape. */
 typedef struct sx_ints {
@@ -41,15 +41,21 @@ typedef struct sx_attr_def {
     const char *const *names; /* SX_ATTR_ENUM: NULL-terminated; index = value */
 } sx_attr_def;
 
-#define SX_ATTR(struct_type, field, kind_) \
-    {.name = #field, .kind = (kind_), .offset = offsetof(struct_type, field)}
-#define SX_ATTR_NAMES(struct_type, field, names_) \
-    {.name = #field, .kind = SX_ATTR_ENUM, .offset = offsetof(struct_type, field), .names = (names_)}
+#define SX_ATTR(struct_type, field, kind_)                                      \
+    {                                                                           \
+        .name = #field, .kind = (kind_), .offset = offsetof(struct_type, field) \
+    }
+#define SX_ATTR_NAMES(struct_type, field, names_)                                     \
+    {                                                                                 \
+        .name = #field, .kind = SX_ATTR_ENUM, .offset = offsetof(struct_type, field), \
+        .names = (names_)                                                             \
+    }
 
-/* --- Contexts ------------------------------------------------------------------------------------ */
+/* --- Contexts -------------------------------------------------------------------------------- */
 
-/* Infer: fill outputs[0 .. n_outputs). n_outputs is preset to op->n_out; a variadic operator sets it
- * (at most SX_MAX_OUTPUTS). An error says expected and actual; the builder adds layer and line. */
+/* Infer: fill outputs[0 .. n_outputs). n_outputs is preset to op->n_out; a variadic operator sets
+ * it (at most SX_MAX_OUTPUTS). An error says expected and actual; the builder adds layer and line.
+ */
 enum { SX_MAX_OUTPUTS = 8 };
 typedef struct sx_infer {
     const void *attrs;
@@ -70,8 +76,9 @@ typedef struct sx_grad {
     int n_inputs, n_outputs;
 } sx_grad;
 
-/* Ref: every element is a double whatever the dtype (device programs hold no integer above 2^53), so
- * one function serves float32, where the caller rounds each result, and double. Booleans are 0, 1. */
+/* Ref: every element is a double whatever the dtype (device programs hold no integer above 2^53),
+ * so one function serves float32, where the caller rounds each result, and double. Booleans are
+ * 0, 1. */
 typedef struct sx_ref_tensor {
     sx_type type; /* static */
     double *data; /* row-major */
@@ -84,18 +91,18 @@ typedef struct sx_ref {
     int n_in, n_out;
 } sx_ref;
 
-/* --- Samples ------------------------------------------------------------------------------------- */
+/* --- Samples --------------------------------------------------------------------------------- */
 
 /* How a sample's input is filled, drawn from Threefry keyed by the sample's name. */
 typedef enum sx_fill {
     SX_FILL_NORMAL = 0,
-    SX_FILL_POSITIVE,  /* uniform in [0.5, 2) */
-    SX_FILL_UNIFORM,   /* uniform in (-0.9, 0.9) */
-    SX_FILL_DISTINCT,  /* normal-like; elements at least 1e-2 apart and from 0: no kinks, no ties */
-    SX_FILL_INDEX,     /* integers in [0, limit) */
+    SX_FILL_POSITIVE, /* uniform in [0.5, 2) */
+    SX_FILL_UNIFORM,  /* uniform in (-0.9, 0.9) */
+    SX_FILL_DISTINCT, /* normal-like; elements at least 1e-2 apart and from 0: no kinks, no ties */
+    SX_FILL_INDEX,    /* integers in [0, limit) */
     SX_FILL_BOOL,
-    SX_FILL_BITS,      /* any 32 bits: seeds */
-    SX_FILL_TRUE,      /* all 1 */
+    SX_FILL_BITS, /* any 32 bits: seeds */
+    SX_FILL_TRUE, /* all 1 */
 } sx_fill;
 
 enum { SX_SAMPLE_MAX_INPUTS = 8 };
@@ -118,14 +125,23 @@ typedef struct sx_op_sample {
 } sx_op_sample;
 
 /* {T, dims} of a float32 / int32 sample input: SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 4). */
-#define SX_TYPE_LITERAL_(dtype_, ...)                                           \
-    {.dtype = (dtype_), .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
-     .dims = {__VA_ARGS__}}
-#define SX_SAMPLE_F32(fill_, ...) {.type = SX_TYPE_LITERAL_(SX_F32, __VA_ARGS__), .fill = (fill_)}
-#define SX_SAMPLE_I32(limit_, ...) \
-    {.type = SX_TYPE_LITERAL_(SX_I32, __VA_ARGS__), .fill = SX_FILL_INDEX, .limit = (limit_)}
+#define SX_TYPE_LITERAL_(dtype_, ...)                                                         \
+    {                                                                                         \
+        .dtype = (dtype_), .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+        .dims = {                                                                             \
+            __VA_ARGS__                                                                       \
+        }                                                                                     \
+    }
+#define SX_SAMPLE_F32(fill_, ...)                                      \
+    {                                                                  \
+        .type = SX_TYPE_LITERAL_(SX_F32, __VA_ARGS__), .fill = (fill_) \
+    }
+#define SX_SAMPLE_I32(limit_, ...)                                                              \
+    {                                                                                           \
+        .type = SX_TYPE_LITERAL_(SX_I32, __VA_ARGS__), .fill = SX_FILL_INDEX, .limit = (limit_) \
+    }
 
-/* --- The descriptor ------------------------------------------------------------------------------ */
+/* --- The descriptor -------------------------------------------------------------------------- */
 
 /* How the partial results of a batch's shards meet (D4): for an output without the batch dimension,
  * of a node some of whose inputs have it. */
@@ -138,10 +154,10 @@ typedef enum sx_combine {
 } sx_combine;
 
 typedef enum sx_op_flags {
-    SX_OP_NO_GRAD = 1 << 0,       /* gradient zero by nature, or never differentiated through */
-    SX_OP_NO_TF = 1 << 1,         /* never exported: training only */
-    SX_OP_ELEMENTWISE = 1 << 2,   /* output element i depends on input elements i (broadcast) only */
-    SX_OP_SUM = 1 << 3,           /* a sum of products of inputs: tests bound the error by Σ|terms| */
+    SX_OP_NO_GRAD = 1 << 0,     /* gradient zero by nature, or never differentiated through */
+    SX_OP_NO_TF = 1 << 1,       /* never exported: training only */
+    SX_OP_ELEMENTWISE = 1 << 2, /* output element i depends on input elements i (broadcast) only */
+    SX_OP_SUM = 1 << 3, /* a sum of products of inputs: tests bound the error by Σ|terms| */
     SX_OP_COUPLES_BATCH = 1 << 4, /* an example's result depends on the others; never sharded */
     SX_OP_HOST = 1 << 5,          /* host segment: strings, dynamic shapes; no ref */
     SX_OP_RANDOM = 1 << 6,        /* draws by (seed, key attribute, step, position): see dropout */
@@ -150,7 +166,8 @@ typedef enum sx_op_flags {
 
 enum { SX_VARIADIC = -1 };
 
-/* To TensorFlow: emit nodes for in[], set out[i]. Types may have SX_BATCH. The writer keeps errors. */
+/* To TensorFlow: emit nodes for in[], set out[i]. Types may have SX_BATCH. The writer keeps errors.
+ */
 typedef struct sx_tf_op {
     const void *attrs;
     const char *name; /* of our node */
@@ -178,7 +195,7 @@ typedef struct sx_op_def {
 } sx_op_def;
 
 #define SX_OP_NAMED(op_name) .id = SX_OPID_##op_name, .name = #op_name
-#define SX_OP_ATTRS(struct_type, rows)                                     \
+#define SX_OP_ATTRS(struct_type, rows)                                   \
     .attrs = (rows), .n_attrs = (int)(sizeof(rows) / sizeof((rows)[0])), \
     .attrs_bytes = sizeof(struct_type)
 #define SX_OP_SAMPLES(rows) .samples = (rows), .n_samples = (int)(sizeof(rows) / sizeof((rows)[0]))
@@ -198,7 +215,7 @@ typedef enum sx_op_id {
 extern const sx_op_def *const sx_op_table[SX_OPID_COUNT]; /* by id */
 const sx_op_def *sx_op_find(const char *name);            /* NULL if unknown */
 
-/* --- Attributes, by their rows ------------------------------------------------------------------- */
+/* --- Attributes, by their rows --------------------------------------------------------------- */
 
 bool sx_attrs_equal(const sx_op_def *op, const void *a, const void *b);
 uint64_t sx_attrs_hash(const sx_op_def *op, const void *attrs);

@@ -1,6 +1,6 @@
-/* Reads the text form that print.c writes. Foreign bytes: every count is bounded by the text's length
- * and SX_GRAPH_MAX_NODES, and each node goes through the builder, which infers its types again; the
- * types in the text must agree. */
+/* Reads the text form that print.c writes. Foreign bytes: every count is bounded by the text's
+ * length and SX_GRAPH_MAX_NODES, and each node goes through the builder, which infers its types
+ * again; the types in the text must agree. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -15,7 +15,8 @@ typedef struct parser {
 } parser;
 
 /* Index of the current word in a NULL-terminated list. */
-static sx_status take_name_of(sx_lexer *l, const char *const *names, const char *what, int *out_index)
+static sx_status take_name_of(sx_lexer *l, const char *const *names, const char *what,
+                              int *out_index)
 {
     for (int i = 0; names[i] != NULL; i++) {
         if (sx_lexer_accept_word(l, names[i])) {
@@ -46,7 +47,7 @@ static sx_status parse_arg(parser *p, sx_arg_kind kind)
     SX_TRY(sx_type_parse(l, &type));
     SX_TRY(sx_lexer_take_string(l, "the argument's name", &arg.name));
     if (kind == SX_ARG_VARIABLE) {
-        int role, init;
+        int role = 0, init = 0;
         SX_TRY(take_name_of(l, sx_role_names, "a variable's role", &role));
         SX_TRY(take_name_of(l, sx_initializer_names, "an initializer", &init));
         if (l->kind == SX_TOKEN_NUMBER) {

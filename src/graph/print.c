@@ -8,8 +8,8 @@
  *   output "loss" %9
  *   assign "conv2d/kernel" %44
  *
- * Lines in program order; names in quotes; fields at their default left out: equal graphs have equal
- * texts. */
+ * Lines in program order; names in quotes; fields at their default left out: equal graphs have
+ * equal texts. */
 #include <string.h>
 
 #include "base/buffer.h"
@@ -19,16 +19,20 @@
 #include "graph/text.h"
 
 const char *const sx_role_names[] = {"weight", "state", "slot", "step", NULL};
-const char *const sx_initializer_names[] = {
-    "default",        "zeros",      "ones",           "constant",      "glorot_uniform", "glorot_normal",
-    "he_uniform",     "he_normal",  "lecun_uniform",  "lecun_normal",  "uniform",        "truncated_normal",
-    "normal",         NULL};
+const char *const sx_initializer_names[] = {"default",        "zeros",
+                                            "ones",           "constant",
+                                            "glorot_uniform", "glorot_normal",
+                                            "he_uniform",     "he_normal",
+                                            "lecun_uniform",  "lecun_normal",
+                                            "uniform",        "truncated_normal",
+                                            "normal",         NULL};
 
 enum { MAX_TEXT_BYTES = 1 << 30 };
 
 static void print_arg(const sx_graph *g, const sx_arg *arg, sx_buf *out)
 {
-    sx_buf_printf(out, "%s %%%u ", arg->kind == SX_ARG_VARIABLE ? "variable" : "input", arg->value.id);
+    sx_buf_printf(out, "%s %%%u ", arg->kind == SX_ARG_VARIABLE ? "variable" : "input",
+                  arg->value.id);
     sx_type_print(sx_graph_type(g, arg->value), out);
     sx_buf_putc(out, ' ');
     sx_quoted_print(arg->name, out);
@@ -104,8 +108,9 @@ sx_status sx_graph_print(const sx_graph *g, char **out_text)
     char *text = sx_buf_take(&out, &size);
     sx_buf_deinit(&out);
     if (text == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "the text of a graph of %d nodes is beyond memory or %d bytes",
-                        g->n_nodes, MAX_TEXT_BYTES);
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "the text of a graph of %d nodes is beyond memory or %d bytes", g->n_nodes,
+                        MAX_TEXT_BYTES);
     }
     *out_text = text;
     return SX_OK;

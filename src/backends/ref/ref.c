@@ -1,6 +1,7 @@
 /* The reference backend: every operator's own reference, one node after the other, every value held
  * in double and rounded to its dtype after each operator. Slow and obviously right: the oracle that
- * the conformance suite holds the other backends against. A float64 graph runs in double throughout. */
+ * the conformance suite holds the other backends against. A float64 graph runs in double
+ * throughout. */
 #include <string.h>
 
 #include "backends/backend.h"
@@ -33,7 +34,7 @@ static sx_status out_of_memory(const char *what)
     return sx_error(SX_RESOURCE_EXHAUSTED, "ref: out of memory for %s", what);
 }
 
-/* --- platform and buffers ------------------------------------------------------------------------ */
+/* --- platform and buffers -------------------------------------------------------------------- */
 
 static sx_status ref_open(const sx_platform_options *options, sx_platform **out)
 {
@@ -91,7 +92,8 @@ static sx_status ref_buffer_read(sx_buffer *buffer, void *data)
     return SX_OK;
 }
 
-/* --- compile --------------------------------------------------------------------------------------- */
+/* --- compile
+ * --------------------------------------------------------------------------------------- */
 
 static void ref_destroy(sx_executable *head)
 {
@@ -115,8 +117,8 @@ static sx_status allocate_values(ref_executable *e)
         const sx_node *n = &g->nodes[k];
         widest = n->n_inputs > widest ? n->n_inputs : widest;
         if (n->op->flags & SX_OP_HOST) {
-            return sx_error(SX_UNIMPLEMENTED, "ref: %s \"%s\" belongs to the host segment", n->op->name,
-                            n->name);
+            return sx_error(SX_UNIMPLEMENTED, "ref: %s \"%s\" belongs to the host segment",
+                            n->op->name, n->name);
         }
     }
     e->values = sx_alloc((size_t)g->n_values, sizeof(*e->values));
@@ -182,15 +184,19 @@ static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
     return SX_OK;
 }
 
-/* --- execute ------------------------------------------------------------------------------------------ */
+/* --- execute
+ * ------------------------------------------------------------------------------------------ */
 
 static void run_node(ref_executable *e, const sx_node *n)
 {
     for (int i = 0; i < n->n_inputs; i++) {
         e->inputs[i] = e->values[n->inputs[i].id];
     }
-    sx_ref r = {.attrs = n->attrs, .in = e->inputs, .out = &e->values[n->first_output.id],
-                .n_in = n->n_inputs, .n_out = n->n_outputs};
+    sx_ref r = {.attrs = n->attrs,
+                .in = e->inputs,
+                .out = &e->values[n->first_output.id],
+                .n_in = n->n_inputs,
+                .n_out = n->n_outputs};
     sx_ref_run(n->op, &r, false);
 }
 
@@ -214,10 +220,16 @@ static sx_status ref_execute(sx_executable *head, sx_buffer *const *args, sx_buf
 }
 
 const sx_backend sx_backend_ref = {
-    .name = "ref", .about = "reference operators, one after the other: slow, exact",
+    .name = "ref",
+    .about = "reference operators, one after the other: slow, exact",
     .capabilities = SX_CAN_TRAIN | SX_IS_EXACT_F64,
-    .open = ref_open, .close = ref_close,
-    .buffer_create = ref_buffer_create, .buffer_destroy = ref_buffer_destroy,
-    .buffer_write = ref_buffer_write, .buffer_read = ref_buffer_read,
-    .compile = ref_compile, .executable_destroy = ref_destroy, .execute = ref_execute,
+    .open = ref_open,
+    .close = ref_close,
+    .buffer_create = ref_buffer_create,
+    .buffer_destroy = ref_buffer_destroy,
+    .buffer_write = ref_buffer_write,
+    .buffer_read = ref_buffer_read,
+    .compile = ref_compile,
+    .executable_destroy = ref_destroy,
+    .execute = ref_execute,
 };

@@ -182,7 +182,7 @@ static inline void sx_tf_scope_pop(sx_tf_writer *w)
  * express in TensorFlow. */
 static inline void sx_tf_fail(sx_tf_writer *w, sx_status status)
 {
-    w->cls->fail(w, status);
+    (w->cls->fail)(w, status); /* parentheses: cmocka has a macro fail() */
 }
 
 /* Attributes. `types` are DataType numbers: sx_dtype values, SX_TF_RESOURCE, SX_TF_VARIANT. In shapes

@@ -34,16 +34,22 @@ static const sx_attr_def rows[] = {SX_ATTR(sx_constant_attrs, value, SX_ATTR_TEN
 static const float values[] = {1.5f, -2, 0, 0x1p-20f, 3, 4};
 static const sx_constant_attrs matrix = {
     .value = {.type = {.dtype = SX_F32, .rank = 2, .dims = {2, 3}}, .data = (void *)values}};
-static const sx_constant_attrs scalar = {.value = {.type = {.dtype = SX_F32}, .data = (void *)values}};
+static const sx_constant_attrs scalar = {
+    .value = {.type = {.dtype = SX_F32}, .data = (void *)values}};
 static const sx_op_sample samples[] = {
     {.name = "matrix", .attrs = &matrix},
     {.name = "scalar", .attrs = &scalar},
 };
 
 const sx_op_def sx_op_constant = {
-    SX_OP_NAMED(constant), .n_in = 0, .n_out = 1, .flags = SX_OP_NO_GRAD,
+    SX_OP_NAMED(constant),
+    .n_in = 0,
+    .n_out = 1,
+    .flags = SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_constant_attrs, rows),
-    .infer = infer, .ref = ref, .to_tf = to_tf,
+    .infer = infer,
+    .ref = ref,
+    .to_tf = to_tf,
     SX_OP_SAMPLES(samples),
 };
 

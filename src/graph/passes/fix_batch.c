@@ -12,8 +12,8 @@ static void *attrs_with_batch(sx_rewrite *rw, const sx_node *node, int64_t batch
     for (int i = 0; i < node->op->n_attrs; i++) {
         const sx_attr_def *def = &node->op->attrs[i];
         const sx_ints *shape = (const void *)((const char *)node->attrs + def->offset);
-        bool has_batch = def->kind == SX_ATTR_INTS && strcmp(def->name, "shape") == 0 && shape->n > 0 &&
-                         shape->v[0] == SX_BATCH;
+        bool has_batch = def->kind == SX_ATTR_INTS && strcmp(def->name, "shape") == 0 &&
+                         shape->n > 0 && shape->v[0] == SX_BATCH;
         if (has_batch && copy == NULL) {
             copy = sx_arena_memdup(sx_builder_arena(rw->to), node->attrs, node->op->attrs_bytes);
         }

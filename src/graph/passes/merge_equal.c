@@ -1,5 +1,5 @@
-/* Equal nodes become one: same operator, attributes, device and (mapped) inputs. Random operators are
- * functions of their inputs and key attributes, so they merge by the same rule. */
+/* Equal nodes become one: same operator, attributes, device and (mapped) inputs. Random operators
+ * are functions of their inputs and key attributes, so they merge by the same rule. */
 #include <string.h>
 
 #include "base/map.h"

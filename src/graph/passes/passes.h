@@ -1,5 +1,5 @@
-/* Graph-to-graph passes that every backend may use. Each makes a new graph (the caller's) with the same
- * args and results; in debug builds the result is validated. */
+/* Graph-to-graph passes that every backend may use. Each makes a new graph (the caller's) with the
+ * same args and results; in debug builds the result is validated. */
 #ifndef SX_GRAPH_PASSES_H
 #define SX_GRAPH_PASSES_H
 
@@ -10,7 +10,8 @@ SX_MUST_USE sx_status sx_pass_fix_batch(const sx_graph *g, int64_t batch, sx_gra
 /* Nodes whose inputs are all constants become constants, computed by the operator's reference and
  * rounded to its dtype (results of at most 64 KiB). */
 SX_MUST_USE sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out);
-/* Equal nodes (operator, attributes, inputs) become one; random and host nodes only if equal keys. */
+/* Equal nodes (operator, attributes, inputs) become one; random and host nodes only if equal keys.
+ */
 SX_MUST_USE sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out);
 /* Nodes that no result needs go. Args stay. */
 SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);

@@ -13,10 +13,15 @@ void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
     for (int i = 0; i < node->n_inputs; i++) {
         inputs[i] = rw->map[node->inputs[i].id];
     }
-    sx_value first = sx_build_node(rw->to, &(sx_node_spec){
-        .op = node->op, .attrs = attrs != NULL ? attrs : node->attrs, .inputs = inputs,
-        .n_inputs = node->n_inputs, .name = node->name, .device = node->device, .file = node->file,
-        .line = node->line});
+    sx_value first =
+        sx_build_node(rw->to, &(sx_node_spec){.op = node->op,
+                                              .attrs = attrs != NULL ? attrs : node->attrs,
+                                              .inputs = inputs,
+                                              .n_inputs = node->n_inputs,
+                                              .name = node->name,
+                                              .device = node->device,
+                                              .file = node->file,
+                                              .line = node->line});
     for (int i = 0; i < node->n_outputs; i++) {
         rw->map[sx_node_output(node, i).id] = sx_output_of(first, i);
     }
@@ -27,7 +32,8 @@ static void copy_arg(sx_rewrite *rw, const sx_arg *arg, int64_t batch)
     sx_type type = *sx_graph_type(rw->from, arg->value);
     const sx_node *node = sx_graph_maker(rw->from, arg->value);
     sx_builder_at(rw->to, node->file, node->line);
-    rw->map[arg->value.id] = sx_build_arg(rw->to, arg, batch > 0 ? sx_type_with_batch(type, batch) : type);
+    rw->map[arg->value.id] =
+        sx_build_arg(rw->to, arg, batch > 0 ? sx_type_with_batch(type, batch) : type);
 }
 
 static void copy_results(sx_rewrite *rw)
@@ -54,8 +60,8 @@ sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn,
         goto done;
     }
     for (int k = 0, arg = 0; k < from->n_nodes && !sx_builder_failed(rw.to); k++) {
-        bool is_arg = arg < from->n_args &&
-                      from->args[arg].value.id == from->nodes[k].first_output.id;
+        bool is_arg =
+            arg < from->n_args && from->args[arg].value.id == from->nodes[k].first_output.id;
         if (is_arg) {
             copy_arg(&rw, &from->args[arg++], batch);
         } else {

@@ -12,15 +12,17 @@ typedef struct sx_rewrite {
     void *user;
 } sx_rewrite;
 
-/* Decides about one node that is not a parameter: set map[] of all its outputs, by sx_rewrite_keep()
- * or otherwise; leaving them empty drops the node. */
+/* Decides about one node that is not a parameter: set map[] of all its outputs, by
+ * sx_rewrite_keep() or otherwise; leaving them empty drops the node. */
 typedef void sx_rewrite_fn(sx_rewrite *rw, const sx_node *node);
 
-/* Runs `fn` over the nodes; args are kept (types through `batch` when it is > 0), results mapped. */
-SX_MUST_USE sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn, void *user,
-                                     sx_graph **out);
+/* Runs `fn` over the nodes; args are kept (types through `batch` when it is > 0), results mapped.
+ */
+SX_MUST_USE sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn,
+                                     void *user, sx_graph **out);
 
-/* The same node over the mapped inputs, under its own name, device and place; `attrs` NULL = its own. */
+/* The same node over the mapped inputs, under its own name, device and place; `attrs` NULL = its
+ * own. */
 void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs);
 
 #endif

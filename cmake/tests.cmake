@@ -4,6 +4,7 @@
 #   tests/<layer>/long_<file>.c    the same, label long: only `make test-long` runs it
 #   tests/<layer>/{test,long}_<file>.sh                            ->  <layer>::<file>
 #   tests/interop/{test,long}_<file>.py                            ->  interop::<file>
+#   tests/interop/<x>_tool.c       a program that those scripts run: $SEXTANT_TEST_BIN/<x>_tool
 #
 # A test that returns 77 is skipped; it says why in a line "SKIP: reason".
 find_package(PkgConfig REQUIRED)
@@ -11,7 +12,7 @@ pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
 
 set(test_environment
     "SEXTANT_BIN=${CMAKE_BINARY_DIR}/sextant" "SEXTANT_SRC=${CMAKE_SOURCE_DIR}"
-    "SEXTANT_BUILD=${CMAKE_BINARY_DIR}" "SEXTANT_SANITIZE=${SEXTANT_SANITIZE}")
+    "SEXTANT_BUILD=${CMAKE_BINARY_DIR}" "SEXTANT_TEST_BIN=${CMAKE_BINARY_DIR}/tests" "SEXTANT_SANITIZE=${SEXTANT_SANITIZE}")
 
 # Splits tests/<layer>/<kind>_<file>.<ext> into `layer`, `file` and `labels` of the caller.
 macro(sx_test_names path)
@@ -66,6 +67,14 @@ file(GLOB_RECURSE shell_tests CONFIGURE_DEPENDS
 foreach(script IN LISTS shell_tests)
     sx_test_names(${script})
     sx_add_test(${layer}::${file} bash ${script})
+endforeach()
+
+file(GLOB interop_tools CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/interop/*_tool.c)
+foreach(source IN LISTS interop_tools)
+    get_filename_component(program ${source} NAME_WE)
+    add_executable(${program} ${source})
+    target_link_libraries(${program} PRIVATE sextant_static)
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
 
 file(GLOB python_tests CONFIGURE_DEPENDS

@@ -37,8 +37,8 @@
 enum {
     MAX_WORKERS = 1024,
     CACHE_LINE = 64,
-    SPIN_NS = 20 * 1000,  /* longer than the serial piece between two phases of a step */
-    PAUSES_PER_LOOK = 32, /* how many pauses between two looks at the clock */
+    SPIN_NS = 20 * 1000, /* longer than the serial piece between two phases of a step */
+    PAUSES = 50,         /* about a microsecond */
 };
 
 typedef struct gate {
@@ -74,22 +74,25 @@ static void pause_cpu(void)
 #endif
 }
 
+/* Looks at the gate for about SPIN_NS: first with pauses only, then offering the processor to
+ * others between two looks. The thread that we wait for may be queued behind us on a loaded
+ * machine. */
 static bool spin_at(gate *g, unsigned seen)
 {
-    int64_t deadline = 0;
-    for (;;) {
-        for (int i = 0; i < PAUSES_PER_LOOK; i++) {
-            if (atomic_load_explicit(&g->number, memory_order_acquire) != seen) {
-                return true;
-            }
-            pause_cpu();
+    for (int i = 0; i < PAUSES; i++) {
+        if (atomic_load_explicit(&g->number, memory_order_acquire) != seen) {
+            return true;
         }
-        int64_t now = sx_now_ns();
-        deadline = deadline == 0 ? now + SPIN_NS : deadline;
-        if (now > deadline) {
-            return false;
-        }
+        pause_cpu();
     }
+    int64_t deadline = sx_now_ns() + SPIN_NS;
+    do {
+        if (atomic_load_explicit(&g->number, memory_order_acquire) != seen) {
+            return true;
+        }
+        sched_yield();
+    } while (sx_now_ns() < deadline);
+    return false;
 }
 
 /* Returns when the gate's number is no longer `seen`. */

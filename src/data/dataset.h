@@ -1,0 +1,76 @@
+/* The inside of sx_dataset, shared by the files of src/data.
+ *
+ *   batch -> map -> repeat -> shuffle -> source      each node points to its parent (the input)
+ *
+ * A node is immutable once made. Two kinds of node never touch each other's business: order nodes
+ * compute which record comes at a position (order.h), map and cache nodes compute what an element
+ * is; so they commute, and an iterator runs all of the first, then all of the second. */
+#ifndef SX_DATA_DATASET_H
+#define SX_DATA_DATASET_H
+
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "data/order.h"
+#include "data/scratch.h"
+#include <sextant/data.h>
+
+struct sx_cache;
+
+/* ---- sources ---- */
+
+typedef struct sx_source sx_source;
+
+typedef struct sx_source_def {
+    const char *kind; /* "tfrecord": in the fingerprint */
+    bool stable;      /* the strings that read() gives last as long as the source */
+    /* Reads one record: sets out[i].data (types are set already) to memory of the source's own or
+     * of `scratch`. Called by several threads at once. Errors need not name the record. */
+    sx_status (*read)(sx_source *source, int64_t record, sx_scratch *scratch, sx_tensor *out);
+    /* Appends the record's name for messages: "data/train-0: record 17, offset 40213". */
+    void (*name_record)(const sx_source *source, int64_t record, sx_buf *out);
+    void (*destroy)(sx_source *source);
+} sx_source_def;
+
+/* The head of every source's own struct. */
+struct sx_source {
+    const sx_source_def *def;
+    sx_schema schema; /* names are static or the source's own */
+    int64_t count;
+    char **class_names; /* [class_count], or NULL; the source's own */
+    int class_count;
+};
+
+/* Makes the root node; takes the source in any case: on failure it is destroyed. */
+SX_MUST_USE sx_status sx_dataset_from_source(sx_source *source, sx_dataset **out_dataset);
+
+/* ---- nodes ---- */
+
+typedef enum sx_node_kind {
+    SX_NODE_SOURCE,
+    SX_NODE_ORDER,
+    SX_NODE_MAP,
+    SX_NODE_CACHE,
+    SX_NODE_BATCH,
+} sx_node_kind;
+
+struct sx_dataset {
+    atomic_int refs;
+    sx_node_kind kind;
+    sx_dataset *parent;  /* NULL for a source; one reference */
+    sx_schema schema;    /* names in `names` or the parent's */
+    int64_t count;       /* elements, or batches */
+    sx_source *source;   /* the root's; owned by the root */
+    sx_batch_args batch; /* size 0 before batch() */
+    union {
+        sx_order_op order;
+        sx_map_args map;
+        struct sx_cache *cache;
+    } as;
+    char *names; /* the map's own name and component names, one block; NULL otherwise */
+};
+
+/* Bytes of memory in this machine. */
+int64_t sx_ram_bytes(void);
+
+#endif

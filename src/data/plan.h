@@ -1,0 +1,72 @@
+/* sx_plan: a dataset's nodes, sorted for running.
+ *
+ *   batch number -> outer order ops -> batch j of an epoch -> element position
+ *                -> inner order ops -> (epoch, record)           locate: under the iterator's lock
+ *   (epoch, record) -> source -> map | cache -> ... -> element   produce: any worker
+ *
+ * Immutable but for the order states, which one thread at a time may use. */
+#ifndef SX_DATA_PLAN_H
+#define SX_DATA_PLAN_H
+
+#include "data/dataset.h"
+
+enum { SX_MAX_STAGES = 32 };
+
+typedef struct sx_plan_order {
+    const sx_order_op *ops[SX_MAX_STAGES]; /* outermost first: the order of application */
+    sx_order_state states[SX_MAX_STAGES];
+    int count;
+} sx_plan_order;
+
+typedef struct sx_plan {
+    sx_dataset *dataset; /* retained */
+    sx_schema element;   /* of one element: the schema before batch() */
+    int64_t elements;    /* per epoch of the outer ops: what batch() reads */
+    int64_t batches;     /* per epoch of the outer ops */
+    int64_t total;       /* batches in the whole iteration */
+    int64_t batch_size;  /* 1 without batch() */
+    bool batched;
+    sx_plan_order outer, inner;
+    const sx_dataset *stages[SX_MAX_STAGES]; /* map and cache nodes, first applied first */
+    int stage_count;
+    bool strings_last; /* what produce() gives as strings lasts as long as the dataset */
+    uint64_t fingerprint;
+} sx_plan;
+
+/* Errors: INVALID_ARGUMENT more than SX_MAX_STAGES nodes of a kind. deinit() is safe on a zeroed
+ * plan. */
+SX_MUST_USE sx_status sx_plan_init(sx_plan *plan, sx_dataset *dataset);
+void sx_plan_deinit(sx_plan *plan);
+
+/* A batch: where its elements lie among those that batch() reads. */
+typedef struct sx_plan_batch {
+    uint64_t outer_epoch;
+    int64_t first; /* element position */
+    int64_t size;
+} sx_plan_batch;
+
+/* number in [0, total). */
+SX_MUST_USE sx_status sx_plan_locate_batch(sx_plan *plan, int64_t number, sx_plan_batch *out_batch);
+/* The `row`-th element of a batch. */
+SX_MUST_USE sx_status sx_plan_locate(sx_plan *plan, const sx_plan_batch *batch, int64_t row,
+                                     uint64_t *out_epoch, int64_t *out_record);
+
+/* What one worker needs to make elements. */
+typedef struct sx_producer {
+    sx_scratch scratch;
+    void *workers[SX_MAX_STAGES]; /* of the maps, by stage */
+    bool created[SX_MAX_STAGES];
+    sx_tensor tensors[SX_MAX_STAGES + 1][SX_MAX_COMPONENTS]; /* [stage + 1]; 0 = the source */
+} sx_producer;
+
+/* `producer` is zeroed memory; deinit() undoes a partial init too. */
+SX_MUST_USE sx_status sx_producer_init(sx_producer *producer, const sx_plan *plan);
+void sx_producer_deinit(sx_producer *producer, const sx_plan *plan);
+
+/* Makes one element. destinations[component] is where its data belongs (fixed size: the row itself;
+ * strings: an array of sx_bytes, that then point to memory that lasts until the next call, or for
+ * ever if plan->strings_last). Errors name the record. */
+SX_MUST_USE sx_status sx_producer_run(sx_producer *producer, const sx_plan *plan, uint64_t epoch,
+                                      int64_t record, void *const *destinations);
+
+#endif

@@ -1,0 +1,115 @@
+/* Augmentation; see augment.h. */
+#include "image/augment.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "image/resize.h"
+
+enum { LANES = 8 }; /* partial sums of each channel's mean */
+
+static uint32_t fold(uint64_t x)
+{
+    return (uint32_t)x ^ (uint32_t)(x >> 32);
+}
+
+sx_u32x2 sx_augment_draw(const sx_augment_key *key, const char *name)
+{
+    sx_u32x2 k = {fold(key->seed), fold(sx_hash64(name, strlen(name)))};
+    sx_u32x2 counter = {key->epoch, fold(key->record)};
+    return sx_threefry2x32(k, counter);
+}
+
+int sx_augment_below(uint32_t bits, int count)
+{
+    return (int)((uint64_t)bits * (uint64_t)count >> 32);
+}
+
+float sx_augment_between(uint32_t bits, float lower, float upper)
+{
+    return lower + (upper - lower) * sx_uniform_f32(bits);
+}
+
+void sx_adjust_brightness(float *pixels, size_t elems, float delta)
+{
+    for (size_t i = 0; i < elems; i++) {
+        pixels[i] += delta;
+    }
+}
+
+/* sums[lane·channels + c] over groups of LANES pixels; the pixels left over go to the first lanes.
+ */
+static void sum_channels(const float *pixels, size_t count, int channels, double *sums)
+{
+    const size_t group = (size_t)LANES * (size_t)channels;
+    const size_t elems = count * (size_t)channels;
+    size_t at = 0;
+    for (; at + group <= elems; at += group) {
+        for (size_t i = 0; i < group; i++) {
+            sums[i] += (double)pixels[at + i];
+        }
+    }
+    for (size_t i = 0; at + i < elems; i++) {
+        sums[i] += (double)pixels[at + i];
+    }
+}
+
+static void mean_channels(const float *pixels, size_t count, int channels, float *out_means)
+{
+    double sums[LANES * SX_IMAGE_MAX_CHANNELS] = {0};
+    sum_channels(pixels, count, channels, sums);
+    for (int c = 0; c < channels; c++) {
+        double total = 0;
+        for (int lane = 0; lane < LANES; lane++) {
+            total += sums[lane * channels + c];
+        }
+        out_means[c] = (float)(total / (double)count);
+    }
+}
+
+void sx_adjust_contrast(float *pixels, int height, int width, int channels, float factor)
+{
+    assert(channels <= SX_IMAGE_MAX_CHANNELS);
+    const size_t count = (size_t)height * (size_t)width;
+    float means[SX_IMAGE_MAX_CHANNELS];
+    mean_channels(pixels, count, channels, means);
+    for (size_t i = 0; i < count; i++) {
+        for (int c = 0; c < channels; c++, pixels++) {
+            *pixels = (*pixels - means[c]) * factor + means[c];
+        }
+    }
+}
+
+void sx_flip_left_right(float *pixels, int height, int width, int channels)
+{
+    const size_t n = (size_t)channels, stride = (size_t)width * n;
+    for (int y = 0; y < height; y++, pixels += stride) {
+        for (float *left = pixels, *right = pixels + stride - n; left < right;
+             left += n, right -= n) {
+            for (size_t c = 0; c < n; c++) {
+                float spare = left[c];
+                left[c] = right[c];
+                right[c] = spare;
+            }
+        }
+    }
+}
+
+void sx_clip(float *pixels, size_t elems, float lower, float upper)
+{
+    for (size_t i = 0; i < elems; i++) {
+        float x = pixels[i] > lower ? pixels[i] : lower;
+        pixels[i] = x < upper ? x : upper;
+    }
+}
+
+void sx_scale_channels(float *pixels, size_t count, int channels, const float *mul,
+                       const float *add)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (int c = 0; c < channels; c++, pixels++) {
+            *pixels = *pixels * mul[c] + add[c];
+        }
+    }
+}

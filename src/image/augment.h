@@ -1,0 +1,51 @@
+/* Random changes to training images, and where their randomness comes from.
+ *
+ * Every draw is Threefry (base/threefry.h) with
+ *
+ *   key      (seed folded to 32 bits,  FNV-1a of the operation's name folded to 32 bits)
+ *   counter  (epoch,                   record number in the data set, folded to 32 bits)
+ *
+ * where folding is the exclusive or of the two halves. So a record's augmentation depends on the
+ * seed, the epoch and the record alone: not on threads, batches, order, replicas or restarts.
+ *
+ * Pixels are float32 [height, width, channels], changed in place. */
+#ifndef SX_IMAGE_AUGMENT_H
+#define SX_IMAGE_AUGMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/threefry.h"
+
+/* Whose draw it is. */
+typedef struct sx_augment_key {
+    uint64_t seed;
+    uint32_t epoch;
+    uint64_t record;
+} sx_augment_key;
+
+/* 64 random bits for the operation `name` ("flip_left_right"). */
+sx_u32x2 sx_augment_draw(const sx_augment_key *key, const char *name);
+
+/* From 32 random bits: a whole number in [0, count), and a real in [lower, upper). */
+int sx_augment_below(uint32_t bits, int count);
+float sx_augment_between(uint32_t bits, float lower, float upper);
+
+/* x + delta: tf.image.adjust_brightness on floats. */
+void sx_adjust_brightness(float *pixels, size_t elems, float delta);
+
+/* (x − mean)·factor + mean, with the mean of each channel: tf.image.adjust_contrast. The mean is
+ * summed in double over eight interleaved partial sums, in an order that never changes. */
+void sx_adjust_contrast(float *pixels, int height, int width, int channels, float factor);
+
+/* Mirrors left to right; its own inverse. */
+void sx_flip_left_right(float *pixels, int height, int width, int channels);
+
+/* Into [lower, upper]; NaN becomes lower. */
+void sx_clip(float *pixels, size_t elems, float lower, float upper);
+
+/* x·mul[c] + add[c]; a product, then a sum. */
+void sx_scale_channels(float *pixels, size_t count, int channels, const float *mul,
+                       const float *add);
+
+#endif

@@ -1,0 +1,232 @@
+/* JPEG to pixels through libjpeg; what it promises is in decode.h.
+ *
+ * A decompressor is made and destroyed for each image: one that is reused keeps the quantization
+ * and Huffman tables of the image before, and a file without tables of its own would decode by
+ * them.
+ *
+ * libjpeg returns errors by longjmp. The function that calls setjmp therefore has no locals: all
+ * state is in `struct decoder`, which its caller holds. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "image/decode.h"
+#include "image/jpeg_error.h"
+
+typedef struct decoder {
+    struct jpeg_decompress_struct info;
+    sx_jpeg_error error;
+    struct jpeg_source_mgr source;
+    struct jpeg_progress_mgr progress;
+    const sx_decode_options *options;
+    sx_bytes encoded;
+    sx_image *image;
+    int channels;     /* that come out */
+    sx_status status; /* an error of ours, found between libjpeg's calls */
+} decoder;
+
+/* ---- the source: one block of memory, whose end is an error and never a made-up end marker ----
+ */
+
+static void source_nothing(j_decompress_ptr info)
+{
+    (void)info;
+}
+
+static void fail_truncated(decoder *d)
+{
+    d->error.code = SX_DATA_LOSS;
+    snprintf(d->error.message, sizeof(d->error.message),
+             "the data ends before the image, after %zu bytes", d->encoded.size);
+    longjmp(d->error.jump, 1);
+}
+
+static boolean source_fill(j_decompress_ptr info)
+{
+    fail_truncated(info->client_data);
+    return FALSE;
+}
+
+static void source_skip(j_decompress_ptr info, long count)
+{
+    if (count <= 0) {
+        return;
+    }
+    if ((size_t)count > info->src->bytes_in_buffer) {
+        fail_truncated(info->client_data);
+    }
+    info->src->next_input_byte += count;
+    info->src->bytes_in_buffer -= (size_t)count;
+}
+
+static void source_init(decoder *d)
+{
+    d->source = (struct jpeg_source_mgr){
+        .next_input_byte = d->encoded.data,
+        .bytes_in_buffer = d->encoded.size,
+        .init_source = source_nothing,
+        .fill_input_buffer = source_fill,
+        .skip_input_data = source_skip,
+        .resync_to_restart = jpeg_resync_to_restart,
+        .term_source = source_nothing,
+    };
+    d->info.src = &d->source;
+}
+
+/* ---- limits ---- */
+
+static void check_scans(j_common_ptr info)
+{
+    decoder *d = info->client_data;
+    int scans = d->info.input_scan_number;
+    if (scans > d->options->limits->max_scans) {
+        d->error.code = SX_RESOURCE_EXHAUSTED;
+        snprintf(d->error.message, sizeof(d->error.message), "more than %d scans, the limit",
+                 d->options->limits->max_scans);
+        longjmp(d->error.jump, 1);
+    }
+}
+
+/* Coefficients that libjpeg holds at once: those of the whole image if there are several scans. */
+static int64_t coefficient_bytes(struct jpeg_decompress_struct *info)
+{
+    if (!jpeg_has_multiple_scans(info)) {
+        return 0;
+    }
+    int64_t blocks = 0;
+    for (int i = 0; i < info->num_components; i++) {
+        const jpeg_component_info *component = &info->comp_info[i];
+        blocks += (int64_t)component->width_in_blocks * component->height_in_blocks;
+    }
+    return blocks * (int64_t)sizeof(JBLOCK);
+}
+
+static sx_status check_limits(decoder *d)
+{
+    struct jpeg_decompress_struct *info = &d->info;
+    const sx_image_limits *limits = d->options->limits;
+    int64_t height = info->image_height, width = info->image_width;
+    int64_t bytes = height * width * d->channels + coefficient_bytes(info);
+    SX_TRY(sx_image_limits_check(limits, height, width, bytes));
+    info->mem->max_memory_to_use = (long)limits->max_bytes;
+    return SX_OK;
+}
+
+/* ---- pixels ---- */
+
+static bool is_four_colour(const struct jpeg_decompress_struct *info)
+{
+    return info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
+}
+
+static sx_status choose_output(decoder *d)
+{
+    struct jpeg_decompress_struct *info = &d->info;
+    int channels = d->options->channels;
+    if (channels == 0) {
+        channels = SX_MIN(info->num_components, 3);
+    }
+    if (channels != 1 && channels != 3) {
+        return sx_error(SX_INVALID_ARGUMENT, "JPEG decodes to 1 or 3 channels; %d were asked for",
+                        channels);
+    }
+    d->channels = channels;
+    if (channels == 1) {
+        info->out_color_space = JCS_GRAYSCALE;
+    } else {
+        info->out_color_space = is_four_colour(info) ? JCS_CMYK : JCS_RGB;
+    }
+    info->do_fancy_upsampling = TRUE;
+    info->dct_method = d->options->dct == SX_DCT_FAST ? JDCT_IFAST : JDCT_ISLOW;
+    return SX_OK;
+}
+
+/* Several rows a call: libjpeg gives as many as its upsampler holds. */
+static void read_rows(decoder *d)
+{
+    struct jpeg_decompress_struct *info = &d->info;
+    const size_t stride = (size_t)info->output_width * (size_t)d->channels;
+    JSAMPROW rows[8];
+    while (info->output_scanline < info->output_height) {
+        uint8_t *next = (uint8_t *)d->image->pixels + info->output_scanline * stride;
+        JDIMENSION count = SX_MIN(SX_COUNT(rows), info->output_height - info->output_scanline);
+        for (JDIMENSION i = 0; i < count; i++) {
+            rows[i] = next + i * stride;
+        }
+        jpeg_read_scanlines(info, rows, count);
+    }
+}
+
+static void cmyk_to_rgb(const uint8_t *cmyk, size_t width, bool inverted, uint8_t *rgb)
+{
+    const uint8_t flip = inverted ? 0 : 255;
+    for (size_t x = 0; x < width; x++, cmyk += 4, rgb += 3) {
+        for (int c = 0; c < 3; c++) {
+            rgb[c] = (uint8_t)((cmyk[3] ^ flip) * (cmyk[c] ^ flip) / 255);
+        }
+    }
+}
+
+static void read_cmyk_rows(decoder *d)
+{
+    struct jpeg_decompress_struct *info = &d->info;
+    const size_t width = info->output_width;
+    JSAMPARRAY row =
+        info->mem->alloc_sarray((j_common_ptr)info, JPOOL_IMAGE, (JDIMENSION)width * 4, 1);
+    uint8_t *out = d->image->pixels;
+    while (info->output_scanline < info->output_height) {
+        jpeg_read_scanlines(info, row, 1);
+        cmyk_to_rgb(row[0], width, info->saw_Adobe_marker, out);
+        out += width * 3;
+    }
+}
+
+/* Everything that may jump. */
+static void decode(decoder *d)
+{
+    struct jpeg_decompress_struct *info = &d->info;
+    jpeg_create_decompress(info);
+    info->client_data = d;
+    d->progress.progress_monitor = check_scans;
+    info->progress = &d->progress;
+    source_init(d);
+    jpeg_read_header(info, TRUE);
+    SX_TRY_GOTO(d->status, choose_output(d), done);
+    SX_TRY_GOTO(d->status, check_limits(d), done);
+    SX_TRY_GOTO(d->status,
+                sx_image_reserve(d->image, SX_U8, (int)info->image_height, (int)info->image_width,
+                                 d->channels),
+                done);
+    jpeg_start_decompress(info);
+    if (info->out_color_space == JCS_CMYK) {
+        read_cmyk_rows(d);
+    } else {
+        read_rows(d);
+    }
+    jpeg_finish_decompress(info);
+    sx_image_set(d->image, SX_U8, (int)info->output_height, (int)info->output_width, d->channels);
+    d->image->warnings = (int)info->err->num_warnings;
+done:
+    return;
+}
+
+static sx_status run(decoder *d)
+{
+    if (setjmp(d->error.jump) == 0) {
+        decode(d);
+        return d->status;
+    }
+    return sx_error(d->error.code, "JPEG: %s", d->error.message);
+}
+
+sx_status sx_jpeg_decode(sx_bytes encoded, const sx_decode_options *options, sx_image *image)
+{
+    decoder d;
+    memset(&d, 0, sizeof(d));
+    d.options = options;
+    d.encoded = encoded;
+    d.image = image;
+    d.info.err = sx_jpeg_error_init(&d.error);
+    sx_status status = run(&d);
+    jpeg_destroy_decompress(&d.info);
+    return status;
+}

@@ -1,0 +1,107 @@
+/* The one preprocessing function: from an encoded image (or its uint8 pixels) to a model's input.
+ *
+ * The input pipeline runs it; the server and `predict` run its evaluation form; and an exporter
+ * writes that form as graph nodes. So it is defined operation by operation. With H, W, C the
+ * output's size and eh, ew the extra rows and columns:
+ *
+ *   #  operation        training                                evaluation, and exported as
+ *   1  decode           decode.h, channels = C                  DecodeJpeg(channels=C, dct_method=
+ *                                                               "INTEGER_FAST"): [h, w, C] uint8
+ *   2  resize           to [H + eh, W + ew], float32            ResizeBilinear or
+ *                                                               ResizeNearestNeighbor on the uint8
+ *                                                               image, align_corners=false,
+ *                                                               half_pixel_centers = (rule is not
+ *                                                               bilinear-tf1); nearest: then Cast
+ *   3  crop [H, W]      random: top in [0, eh], left in         Slice at (eh / 2, ew / 2), rounded
+ *                       [0, ew]; draw "random_crop"             down; none when eh = ew = 0
+ *   4  flip             with probability 1/2;                   –
+ *                       draw "flip_left_right"
+ *   5  brightness       x + 255·d, d in [−max_delta,            –
+ *                       max_delta); draw "brightness"
+ *   6  contrast         factor in [lower, upper);               –
+ *                       draw "contrast"
+ *   7  clip             to [0, 255], if asked for               – (nothing is outside)
+ *   8  scale            x·mul[c] + add[c]                       Mul, AddV2 with
+ * sx_preprocess_affine
+ *
+ * Values are 0 … 255 up to step 8. Steps 2 to 4 are one pass here, equal to the bit to the three.
+ * Draws are those of augment.h; "random_crop" takes the top from its first word, the left from its
+ * second, every other operation takes its first word.
+ *
+ *   scale     mul                add              float32, rounded once from double
+ *   none      1                  0
+ *   0..1      1 / 255            0
+ *   -1..1     1 / 127.5          −1
+ *   mean/std  1 / (255·std[c])   −mean[c] / std[c]     mean and std in units of 0..1 */
+#ifndef SX_IMAGE_PREPROCESS_H
+#define SX_IMAGE_PREPROCESS_H
+
+#include <jansson.h>
+
+#include "image/augment.h"
+#include "image/image.h"
+#include "image/resize.h"
+
+typedef enum sx_crop { SX_CROP_NONE, SX_CROP_CENTER, SX_CROP_RANDOM } sx_crop;
+typedef enum sx_scale { SX_SCALE_NONE, SX_0_1, SX_MINUS1_1, SX_MEAN_STD } sx_scale;
+
+/* A plain value; all of it goes into sextant.json. */
+typedef struct sx_preprocess {
+    int height, width, channels; /* of the result; channels 1 or 3 */
+    sx_resize_rule resize;
+    int extra_height, extra_width; /* resized to that much more, then cropped; needs a crop */
+    sx_crop crop;
+    bool flip_left_right;
+    float brightness_max_delta;           /* of the range 0..1, so 63/255 is 63 levels; 0 = off */
+    float contrast_lower, contrast_upper; /* both 0 = off */
+    bool clip;
+    sx_scale scale;
+    float mean[3], std[3]; /* of SX_MEAN_STD only */
+    int label_base;        /* what the records call the first class: 0, or 1 in TPU-style files */
+} sx_preprocess;
+
+/* Ready sets by name, "simple" and "tpu-flowers"; the sizes are the model's.
+ * Errors: NOT_FOUND, naming those that exist. */
+SX_MUST_USE sx_status sx_preprocess_recipe(const char *name, int height, int width, int channels,
+                                           sx_preprocess *out);
+/* The names in the table, index 0, 1, …; NULL past the last. */
+const char *sx_preprocess_recipe_name(size_t index);
+
+/* INVALID_ARGUMENT, naming the field, when something makes no sense. */
+SX_MUST_USE sx_status sx_preprocess_check(const sx_preprocess *pre);
+
+/* Step 8's constants, for `channels` channels; the rest of `out` is 1 and 0. */
+void sx_preprocess_affine(const sx_preprocess *pre, sx_affine *out);
+/* The corner of the evaluation crop (step 3). */
+void sx_preprocess_center(const sx_preprocess *pre, int *out_top, int *out_left);
+
+/* One thread's buffers: {0} to begin with, then reused; nothing is allocated once they have grown.
+ */
+typedef struct sx_preprocess_scratch {
+    sx_image decoded;
+    sx_resizer resizer;
+    const sx_image_limits *limits; /* NULL = sx_image_limits_default */
+} sx_preprocess_scratch;
+
+void sx_preprocess_scratch_deinit(sx_preprocess_scratch *scratch);
+
+/* Encoded bytes to out, float32 [height, width, channels]. `key` says whose random numbers to use;
+ * NULL = evaluation. `pre` must have passed sx_preprocess_check. On failure `out` is undefined.
+ * Errors: those of sx_image_decode. */
+SX_MUST_USE sx_status sx_preprocess_encoded(const sx_preprocess *pre, sx_bytes encoded,
+                                            const sx_augment_key *key,
+                                            sx_preprocess_scratch *scratch, float *out);
+/* The same from decoded pixels, uint8, from step 2 on. One channel is repeated where three are
+ * wanted; INVALID_ARGUMENT when the channels differ otherwise. */
+SX_MUST_USE sx_status sx_preprocess_pixels(const sx_preprocess *pre, const sx_image *pixels,
+                                           const sx_augment_key *key,
+                                           sx_preprocess_scratch *scratch, float *out);
+
+/* As a JSON object with every field by name (enumerations as text), in a fixed order; the caller
+ * owns it. And back: fields that are missing are 0, off, none; the result has been checked.
+ * Errors: INVALID_ARGUMENT for an unknown field, a wrong type, an unknown name, a senseless value.
+ */
+SX_MUST_USE sx_status sx_preprocess_to_json(const sx_preprocess *pre, json_t **out_json);
+SX_MUST_USE sx_status sx_preprocess_from_json(const json_t *json, sx_preprocess *out);
+
+#endif

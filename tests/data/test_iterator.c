@@ -1,0 +1,662 @@
+#include "harness.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include <sextant/data.h>
+
+enum { N = 103 };
+
+/* x[i] = i, y[i] = [2i, 2i + 1]. */
+static sx_dataset *numbers(int64_t n)
+{
+    static float x[20000];
+    static int64_t y[20000][2];
+    for (int i = 0; i < n; i++) {
+        x[i] = (float)i;
+        y[i][0] = 2 * i;
+        y[i][1] = 2 * i + 1;
+    }
+    const char *names[] = {"x", "y"};
+    sx_tensor tensors[] = {{sx_type_of(SX_F32, n), x}, {sx_type_of(SX_I64, n, 2), y}};
+    sx_dataset *dataset = NULL;
+    assert_ok(sx_dataset_from_tensors(2, names, tensors, NULL, NULL, &dataset));
+    return dataset;
+}
+
+struct log {
+    int64_t ids[20000];
+    uint64_t epochs[20000]; /* of the batch */
+    int64_t sizes[20000];
+    int count, batches;
+};
+
+static void log_batch(struct log *log, const struct sx_batch_data *batch)
+{
+    for (int64_t i = 0; i < batch->size; i++) {
+        log->ids[log->count] = batch->ids[i];
+        log->epochs[log->count++] = batch->epoch;
+    }
+    log->sizes[log->batches++] = batch->size;
+}
+
+/* Reads at most `limit` batches. */
+static void drain(sx_iterator *iterator, int limit, struct log *log)
+{
+    const struct sx_batch_data *batch;
+    for (int i = 0; i < limit; i++) {
+        sx_status status = sx_iterator_next(iterator, &batch);
+        if (sx_status_code(status) == SX_OUT_OF_RANGE) {
+            sx_status_free(status);
+            return;
+        }
+        assert_ok(status);
+        log_batch(log, batch);
+    }
+}
+
+static void assert_same_log(const struct log *a, const struct log *b)
+{
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->batches, b->batches);
+    assert_memory_equal(a->ids, b->ids, (size_t)a->count * sizeof(a->ids[0]));
+    assert_memory_equal(a->epochs, b->epochs, (size_t)a->count * sizeof(a->epochs[0]));
+    assert_memory_equal(a->sizes, b->sizes, (size_t)a->batches * sizeof(a->sizes[0]));
+}
+
+static struct log logs[3];
+
+static void read_all(sx_dataset *dataset, int workers, int prefetch, int limit, struct log *log)
+{
+    sx_iterator *iterator = NULL;
+    memset(log, 0, sizeof(*log));
+    assert_ok(sx_iterator_create(dataset, &iterator, .workers = workers, .prefetch = prefetch));
+    drain(iterator, limit, log);
+    sx_iterator_destroy(iterator);
+}
+
+static void test_data_iterator__elements_in_order(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(N);
+    sx_iterator *iterator = NULL;
+    assert_ok(sx_iterator_create(data, &iterator, .workers = 2));
+    const struct sx_batch_data *batch;
+    for (int i = 0; i < N; i++) {
+        assert_ok(sx_iterator_next(iterator, &batch));
+        assert_int_equal(batch->size, 1);
+        assert_int_equal(batch->count, 2);
+        assert_int_equal(batch->components[0].type.rank, 0);
+        assert_int_equal(batch->components[1].type.rank, 1);
+        assert_true(*(float *)batch->components[0].data == (float)i);
+        assert_int_equal(((int64_t *)batch->components[1].data)[1], 2 * i + 1);
+        assert_int_equal(batch->ids[0], i);
+        assert_int_equal(batch->number, i);
+        assert_true(batch->ends_epoch == (i == N - 1));
+    }
+    assert_error(sx_iterator_next(iterator, &batch), SX_OUT_OF_RANGE, "103");
+    assert_error(sx_iterator_next(iterator, &batch), SX_OUT_OF_RANGE, "103");
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__batches_stack_and_the_last_is_smaller(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(N);
+    assert_ok(sx_dataset_batch(&data, .size = 10));
+    assert_int_equal(sx_dataset_count(data), 11);
+    assert_int_equal(sx_dataset_batch_size(data), 10);
+    assert_int_equal(sx_dataset_schema(data)->components[1].type.dims[0], SX_BATCH);
+    sx_iterator *iterator = NULL;
+    assert_ok(sx_iterator_create(data, &iterator));
+    const struct sx_batch_data *batch;
+    for (int b = 0; b < 11; b++) {
+        assert_ok(sx_iterator_next(iterator, &batch));
+        assert_int_equal(batch->size, b == 10 ? 3 : 10);
+        assert_int_equal(batch->components[1].type.dims[0], batch->size);
+        for (int i = 0; i < batch->size; i++) {
+            assert_true(((float *)batch->components[0].data)[i] == (float)(b * 10 + i));
+            assert_int_equal(((int64_t *)batch->components[1].data)[2 * i], 2 * (b * 10 + i));
+        }
+    }
+    assert_error(sx_iterator_next(iterator, &batch), SX_OUT_OF_RANGE, "");
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__drop_remainder(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(N);
+    assert_ok(sx_dataset_batch(&data, .size = 10, .drop_remainder = true));
+    assert_int_equal(sx_dataset_count(data), 10);
+    read_all(data, 2, 3, 1000, &logs[0]);
+    assert_int_equal(logs[0].count, 100);
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__take_skip_shard(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(N);
+    assert_ok(sx_dataset_skip(&data, 3));
+    assert_ok(sx_dataset_take(&data, 50));
+    assert_ok(sx_dataset_shard(&data, 7, 2));
+    assert_int_equal(sx_dataset_count(data), 7); /* 2 9 16 23 30 37 44 of 50 */
+    read_all(data, -1, 0, 1000, &logs[0]);
+    for (int i = 0; i < 7; i++) {
+        assert_int_equal(logs[0].ids[i], 3 + 2 + 7 * i);
+    }
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__repeat_before_batch_straddles(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(5);
+    assert_ok(sx_dataset_repeat(&data, 2));
+    assert_ok(sx_dataset_batch(&data, .size = 4));
+    read_all(data, 2, 2, 1000, &logs[0]);
+    assert_int_equal(logs[0].batches, 3);
+    assert_int_equal(logs[0].sizes[1], 4);
+    assert_int_equal(logs[0].sizes[2], 2);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(logs[0].ids[i], i % 5);
+    }
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__repeat_after_batch_does_not(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(5);
+    assert_ok(sx_dataset_shuffle(&data, .seed = 1));
+    assert_ok(sx_dataset_batch(&data, .size = 4));
+    assert_ok(sx_dataset_repeat(&data, 0));
+    assert_true(sx_dataset_count(data) == SX_ENDLESS);
+    sx_iterator *iterator = NULL;
+    assert_ok(sx_iterator_create(data, &iterator, .workers = 2));
+    const struct sx_batch_data *batch;
+    for (int i = 0; i < 100; i++) {
+        assert_ok(sx_iterator_next(iterator, &batch));
+        assert_int_equal(batch->size, i % 2 == 0 ? 4 : 1);
+        assert_int_equal(batch->epoch, i / 2);
+        assert_true(batch->ends_epoch == (i % 2 == 1));
+    }
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
+/* shuffle, batch, endless repeat: what training does. */
+static sx_dataset *training_data(int64_t n, int64_t batch)
+{
+    sx_dataset *data = numbers(n);
+    assert_ok(sx_dataset_shuffle(&data, .seed = 11));
+    assert_ok(sx_dataset_batch(&data, .size = batch));
+    assert_ok(sx_dataset_repeat(&data, 0));
+    return data;
+}
+
+static void check_exactly_once(const struct log *log, int n, int epochs)
+{
+    assert_int_equal(log->count, n * epochs);
+    for (int e = 0; e < epochs; e++) {
+        bool seen[20000] = {false};
+        for (int i = 0; i < n; i++) {
+            int64_t id = log->ids[e * n + i];
+            assert_int_equal(log->epochs[e * n + i], e);
+            assert_in_range(id, 0, n - 1);
+            assert_false(seen[id]);
+            seen[id] = true;
+        }
+    }
+}
+
+static void test_data_iterator__same_sequence_for_any_workers(void **state)
+{
+    (void)state;
+    sx_dataset *data = training_data(N, 8);
+    read_all(data, -1, 0, 13 * 5, &logs[0]);
+    check_exactly_once(&logs[0], N, 5);
+    static const int workers[] = {1, 2, 4, 7, 0};
+    for (int i = 0; i < 5; i++) {
+        for (int prefetch = 0; prefetch < 4; prefetch++) {
+            read_all(data, workers[i], prefetch, 13 * 5, &logs[1]);
+            assert_same_log(&logs[0], &logs[1]);
+        }
+    }
+    sx_dataset_release(data);
+}
+
+/* Stops after every batch, saves, throws everything away, and goes on with other workers. */
+static void test_data_iterator__resumes_at_every_position(void **state)
+{
+    (void)state;
+    sx_dataset *data = training_data(N, 8);
+    const int batches = 13 * 3;
+    read_all(data, 2, 0, batches, &logs[0]);
+    for (int stop = 0; stop <= batches; stop++) {
+        uint8_t cursor[SX_CURSOR_BYTES];
+        sx_iterator *iterator = NULL;
+        memset(&logs[1], 0, sizeof(logs[1]));
+        assert_ok(sx_iterator_create(data, &iterator, .workers = 1 + stop % 4));
+        drain(iterator, stop, &logs[1]);
+        sx_iterator_save(iterator, cursor);
+        sx_iterator_destroy(iterator);
+        assert_ok(sx_iterator_create(data, &iterator, .workers = stop % 3 == 0 ? -1 : stop % 3));
+        assert_ok(sx_iterator_restore(iterator, cursor));
+        drain(iterator, batches - stop, &logs[1]);
+        sx_iterator_destroy(iterator);
+        assert_same_log(&logs[0], &logs[1]);
+    }
+    sx_dataset_release(data);
+}
+
+/* Fifty stops at random places in one run: nothing lost, nothing twice. */
+static void test_data_iterator__exactly_once_over_fifty_kills(void **state)
+{
+    (void)state;
+    sx_dataset *data = training_data(N, 4);
+    const int batches = 26 * 8;
+    memset(&logs[0], 0, sizeof(logs[0]));
+    uint8_t cursor[SX_CURSOR_BYTES];
+    bool saved = false;
+    unsigned random = 12345;
+    while (logs[0].batches < batches) {
+        sx_iterator *iterator = NULL;
+        random = random * 1103515245u + 12345u;
+        assert_ok(sx_iterator_create(data, &iterator, .workers = (int)(random >> 16) % 4 + 1));
+        if (saved) {
+            assert_ok(sx_iterator_restore(iterator, cursor));
+        }
+        int go = (int)(random >> 20) % 8 + 1;
+        drain(iterator, go < batches - logs[0].batches ? go : batches - logs[0].batches, &logs[0]);
+        sx_iterator_save(iterator, cursor);
+        saved = true;
+        sx_iterator_destroy(iterator);
+    }
+    check_exactly_once(&logs[0], N, 8);
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__buffer_shuffle_resumes_too(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(N);
+    assert_ok(sx_dataset_shuffle(&data, .seed = 3, .buffer = 20));
+    assert_ok(sx_dataset_repeat(&data, 3));
+    assert_ok(sx_dataset_batch(&data, .size = 7));
+    read_all(data, 2, 0, 1000, &logs[0]);
+    assert_int_equal(logs[0].count, 3 * N);
+    for (int stop = 0; stop < logs[0].batches; stop += 5) {
+        sx_iterator *iterator = NULL;
+        memset(&logs[1], 0, sizeof(logs[1]));
+        assert_ok(sx_iterator_create(data, &iterator, .workers = 2));
+        assert_ok(sx_iterator_seek(iterator, stop));
+        drain(iterator, 1000, &logs[1]);
+        assert_int_equal(logs[1].count, logs[0].count - stop * 7);
+        assert_memory_equal(logs[1].ids, logs[0].ids + stop * 7, (size_t)logs[1].count * 8);
+        sx_iterator_destroy(iterator);
+    }
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__seeks_back_while_running(void **state)
+{
+    (void)state;
+    sx_dataset *data = training_data(N, 8);
+    read_all(data, 2, 0, 30, &logs[0]);
+    sx_iterator *iterator = NULL;
+    assert_ok(sx_iterator_create(data, &iterator, .workers = 3, .prefetch = 4));
+    for (int round = 0; round < 20; round++) {
+        memset(&logs[1], 0, sizeof(logs[1]));
+        assert_ok(sx_iterator_seek(iterator, 0));
+        drain(iterator, round + 1, &logs[1]);
+        assert_memory_equal(logs[1].ids, logs[0].ids, (size_t)logs[1].count * 8);
+    }
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__refuses_foreign_cursors(void **state)
+{
+    (void)state;
+    sx_dataset *data = training_data(N, 8), *other = training_data(N, 9),
+               *more = training_data(50, 8);
+    sx_iterator *a = NULL, *b = NULL, *c = NULL;
+    uint8_t cursor[SX_CURSOR_BYTES];
+    assert_ok(sx_iterator_create(data, &a));
+    assert_ok(sx_iterator_create(other, &b));
+    assert_ok(sx_iterator_create(more, &c));
+    memset(&logs[0], 0, sizeof(logs[0]));
+    drain(a, 2, &logs[0]);
+    sx_iterator_save(a, cursor);
+    assert_error(sx_iterator_restore(b, cursor), SX_FAILED_PRECONDITION, "batch size");
+    assert_error(sx_iterator_restore(c, cursor), SX_FAILED_PRECONDITION, "103 records");
+    for (int i = 0; i < SX_CURSOR_BYTES * 8; i++) {
+        cursor[i / 8] ^= (uint8_t)(1 << i % 8);
+        assert_error(sx_iterator_restore(a, cursor), SX_DATA_LOSS, "cursor");
+        cursor[i / 8] ^= (uint8_t)(1 << i % 8);
+    }
+    assert_ok(sx_iterator_restore(a, cursor));
+    sx_iterator_destroy(a);
+    sx_iterator_destroy(b);
+    sx_iterator_destroy(c);
+    sx_dataset_release(data);
+    sx_dataset_release(other);
+    sx_dataset_release(more);
+}
+
+/* ---- maps ---- */
+
+static sx_status add_epoch(const sx_map_call *call, void *user)
+{
+    if (user != NULL) {
+        atomic_fetch_add((atomic_int *)user, 1);
+    }
+    float x = *(const float *)call->in[0].data;
+    float *out = call->out[0].data;
+    out[0] = x;
+    out[1] = (float)call->epoch;
+    out[2] = (float)call->record;
+    return SX_OK;
+}
+
+static const sx_component triple[] = {{"triple", {SX_F32, 1, {3}}}};
+
+static void test_data_iterator__maps_see_epoch_and_record(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(N);
+    assert_ok(sx_dataset_shuffle(&data, .seed = 5));
+    assert_ok(
+        sx_dataset_map(&data, .name = "triple", .fn = add_epoch, .count = 1, .components = triple));
+    assert_int_equal(sx_dataset_find(data, "triple"), 0);
+    assert_int_equal(sx_dataset_find(data, "x"), -1);
+    assert_ok(sx_dataset_batch(&data, .size = 10));
+    assert_ok(sx_dataset_repeat(&data, 3));
+    sx_iterator *iterator = NULL;
+    assert_ok(sx_iterator_create(data, &iterator, .workers = 3));
+    const struct sx_batch_data *batch;
+    for (int b = 0; b < 33; b++) {
+        assert_ok(sx_iterator_next(iterator, &batch));
+        const float *rows = batch->components[0].data;
+        for (int i = 0; i < batch->size; i++) {
+            assert_true(rows[3 * i] == (float)batch->ids[i]);
+            assert_true(rows[3 * i + 1] == (float)(b / 11));
+            assert_true(rows[3 * i + 2] == (float)batch->ids[i]);
+        }
+    }
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__cache_computes_once_and_sees_epoch_zero(void **state)
+{
+    (void)state;
+    for (int budget = 0; budget < 2; budget++) { /* all fits; next to nothing fits */
+        atomic_int calls;
+        atomic_init(&calls, 0);
+        sx_dataset *data = numbers(N);
+        assert_ok(sx_dataset_map(&data, .name = "triple", .fn = add_epoch, .count = 1,
+                                 .components = triple, .user = &calls));
+        assert_ok(sx_dataset_cache(&data, budget == 0 ? 0 : N * 8 + 640));
+        assert_ok(sx_dataset_batch(&data, .size = 10));
+        assert_ok(sx_dataset_repeat(&data, 3));
+        sx_iterator *iterator = NULL;
+        const struct sx_batch_data *batch;
+        assert_ok(sx_iterator_create(data, &iterator, .workers = 1));
+        for (int b = 0; b < 33; b++) {
+            assert_ok(sx_iterator_next(iterator, &batch));
+            const float *rows = batch->components[0].data;
+            for (int i = 0; i < batch->size; i++) {
+                assert_true(rows[3 * i] == (float)batch->ids[i]);
+                assert_true(rows[3 * i + 1] == 0);
+            }
+        }
+        sx_iterator_destroy(iterator);
+        assert_int_equal(atomic_load(&calls), budget == 0 ? N : 3 * N - 2 * 10);
+        sx_dataset_release(data);
+    }
+}
+
+static sx_status number_text(const sx_map_call *call, void *user)
+{
+    (void)user;
+    char *text = sx_scratch_alloc(call->scratch, 32);
+    int length = snprintf(text, 32, "number %d", (int)*(const float *)call->in[0].data);
+    *(sx_bytes *)call->out[0].data = (sx_bytes){text, (size_t)length};
+    return SX_OK;
+}
+
+static void test_data_iterator__strings_survive_their_scratch(void **state)
+{
+    (void)state;
+    static const sx_component text[] = {{"text", {SX_STRING, 0, {0}}}};
+    sx_dataset *data = numbers(N);
+    assert_ok(
+        sx_dataset_map(&data, .name = "text", .fn = number_text, .count = 1, .components = text));
+    assert_ok(sx_dataset_cache(&data, 0));
+    assert_ok(sx_dataset_batch(&data, .size = 16));
+    sx_iterator *iterator = NULL;
+    for (int round = 0; round < 2; round++) {
+        const struct sx_batch_data *batch;
+        assert_ok(sx_iterator_create(data, &iterator, .workers = 2));
+        for (int b = 0; b < 7; b++) {
+            assert_ok(sx_iterator_next(iterator, &batch));
+            const sx_bytes *strings = batch->components[0].data;
+            for (int i = 0; i < batch->size; i++) {
+                char expected[32];
+                int length = snprintf(expected, sizeof(expected), "number %d", b * 16 + i);
+                assert_int_equal(strings[i].size, length);
+                assert_memory_equal(strings[i].data, expected, (size_t)length);
+            }
+        }
+        sx_iterator_destroy(iterator);
+    }
+    sx_dataset_release(data);
+}
+
+static sx_status fail_at_50(const sx_map_call *call, void *user)
+{
+    (void)user;
+    if (call->record == 50 || call->record == 52) {
+        return sx_error(SX_DATA_LOSS, "bad element %d", (int)call->record);
+    }
+    *(float *)call->out[0].data = 1;
+    memset(call->out[1].data, 0, 16);
+    return SX_OK;
+}
+
+static void test_data_iterator__the_first_error_wins_and_stays(void **state)
+{
+    (void)state;
+    for (int workers = -1; workers < 5; workers++) {
+        sx_dataset *data = numbers(N);
+        assert_ok(sx_dataset_map(&data, .name = "check", .fn = fail_at_50));
+        assert_ok(sx_dataset_batch(&data, .size = 8));
+        sx_iterator *iterator = NULL;
+        const struct sx_batch_data *batch;
+        assert_ok(sx_iterator_create(data, &iterator, .workers = workers));
+        for (int b = 0; b < 6; b++) {
+            assert_ok(sx_iterator_next(iterator, &batch));
+        }
+        assert_error(sx_iterator_next(iterator, &batch), SX_DATA_LOSS, "row 50: bad element 50");
+        assert_error(sx_iterator_next(iterator, &batch), SX_DATA_LOSS, "row 50: bad element 50");
+        assert_ok(sx_iterator_seek(iterator, 7));
+        assert_ok(sx_iterator_next(iterator, &batch));
+        assert_int_equal(batch->ids[0], 56);
+        sx_iterator_destroy(iterator);
+        sx_dataset_release(data);
+    }
+}
+
+static sx_status slow(const sx_map_call *call, void *user)
+{
+    (void)user;
+    usleep(500);
+    *(float *)call->out[0].data = *(const float *)call->in[0].data;
+    memset(call->out[1].data, 0, 16);
+    return SX_OK;
+}
+
+static void test_data_iterator__accounts_for_waiting(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(N);
+    assert_ok(sx_dataset_map(&data, .name = "slow", .fn = slow));
+    assert_ok(sx_dataset_batch(&data, .size = 8));
+    sx_iterator *iterator = NULL;
+    assert_ok(sx_iterator_create(data, &iterator, .workers = 1));
+    memset(&logs[0], 0, sizeof(logs[0]));
+    drain(iterator, 1000, &logs[0]);
+    sx_iterator_stats stats;
+    sx_iterator_get_stats(iterator, &stats);
+    assert_int_equal(stats.elements, N);
+    assert_int_equal(stats.batches, 13);
+    assert_true(stats.wait_ns > 20 * 1000 * 1000);
+    assert_true(stats.busy_ns > 40 * 1000 * 1000);
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__steady_state_allocates_nothing(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(N);
+    assert_ok(sx_dataset_shuffle(&data, .seed = 5));
+    assert_ok(
+        sx_dataset_map(&data, .name = "triple", .fn = add_epoch, .count = 1, .components = triple));
+    assert_ok(sx_dataset_batch(&data, .size = 10));
+    assert_ok(sx_dataset_repeat(&data, 0));
+    sx_iterator *iterator = NULL;
+    assert_ok(sx_iterator_create(data, &iterator, .workers = 2));
+    memset(&logs[0], 0, sizeof(logs[0]));
+    drain(iterator, 50, &logs[0]);
+    long before = sx_alloc_count();
+    drain(iterator, 500, &logs[0]);
+    assert_int_equal(sx_alloc_count(), before);
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
+/* Fails every allocation in turn: no crash, no leak (under ASan), a clean status. */
+static void test_data_iterator__survives_failing_allocations(void **state)
+{
+    (void)state;
+    for (long n = 1; n < 200; n++) {
+        sx_dataset *data = numbers(5);
+        sx_iterator *iterator = NULL;
+        const struct sx_batch_data *batch;
+        sx_alloc_fail_after(n);
+        sx_status status = sx_dataset_shuffle(&data, .seed = 5, .buffer = 3);
+        if (status == SX_OK) {
+            status = sx_dataset_map(&data, .name = "t", .fn = add_epoch, .count = 1,
+                                    .components = triple);
+        }
+        if (status == SX_OK) {
+            status = sx_dataset_cache(&data, 0);
+        }
+        if (status == SX_OK) {
+            status = sx_dataset_batch(&data, .size = 2);
+        }
+        if (status == SX_OK) {
+            status = sx_iterator_create(data, &iterator, .workers = -1);
+        }
+        if (status == SX_OK) {
+            status = sx_iterator_next(iterator, &batch);
+        }
+        sx_alloc_fail_after(0);
+        sx_iterator_destroy(iterator);
+        sx_dataset_release(data);
+        if (status != SX_OK) {
+            assert_int_equal(sx_status_code(status), SX_RESOURCE_EXHAUSTED);
+            sx_status_free(status);
+        }
+    }
+}
+
+static void test_data_iterator__refuses_what_makes_no_sense(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(N), *before = data;
+    assert_error(sx_dataset_batch(&data, .size = 0), SX_INVALID_ARGUMENT, "batch size 0");
+    assert_error(sx_dataset_batch(&data, .size = -5), SX_INVALID_ARGUMENT, "batch size -5");
+    assert_error(sx_dataset_batch(&data, .size = (int64_t)1 << 40), SX_INVALID_ARGUMENT,
+                 "batch size");
+    assert_error(sx_dataset_shard(&data, 3, 3), SX_INVALID_ARGUMENT, "shard");
+    assert_error(sx_dataset_take(&data, -1), SX_INVALID_ARGUMENT, "take");
+    assert_error(sx_dataset_map(&data, .name = "none"), SX_INVALID_ARGUMENT, "function");
+    static const sx_component dynamic[] = {{"image", {SX_U8, 3, {SX_DYNAMIC, SX_DYNAMIC, 3}}}};
+    assert_error(
+        sx_dataset_map(&data, .name = "decode", .fn = slow, .count = 1, .components = dynamic),
+        SX_INVALID_ARGUMENT, "static");
+    assert_ptr_equal(data, before);
+    assert_ok(sx_dataset_batch(&data, .size = 4));
+    assert_error(sx_dataset_batch(&data, .size = 4), SX_INVALID_ARGUMENT, "already");
+    assert_error(sx_dataset_map(&data, .name = "late", .fn = slow), SX_INVALID_ARGUMENT,
+                 "before batch");
+    assert_ok(sx_dataset_repeat(&data, 0));
+    assert_error(sx_dataset_shuffle(&data, .seed = 1), SX_INVALID_ARGUMENT, "before repeat");
+    assert_error(sx_dataset_repeat(&data, 2), SX_INVALID_ARGUMENT, "for ever");
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__nothing_left_is_the_end(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(5);
+    assert_ok(sx_dataset_take(&data, 0));
+    assert_ok(sx_dataset_repeat(&data, 0));
+    assert_ok(sx_dataset_batch(&data, .size = 2));
+    sx_iterator *iterator = NULL;
+    const struct sx_batch_data *batch;
+    assert_ok(sx_iterator_create(data, &iterator));
+    assert_error(sx_iterator_next(iterator, &batch), SX_OUT_OF_RANGE, "0 batches");
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
+static void test_data_iterator__tensors_must_agree(void **state)
+{
+    (void)state;
+    float x[6];
+    const char *names[] = {"x", "y"};
+    sx_tensor tensors[] = {{sx_type_of(SX_F32, 6), x}, {sx_type_of(SX_F32, 5), x}};
+    sx_dataset *data = NULL;
+    assert_error(sx_dataset_from_tensors(2, names, tensors, NULL, NULL, &data), SX_INVALID_ARGUMENT,
+                 "\"y\" has 5 rows, \"x\" has 6");
+    tensors[0].type = sx_scalar_type(SX_F32);
+    assert_error(sx_dataset_from_tensors(1, names, tensors, NULL, NULL, &data), SX_INVALID_ARGUMENT,
+                 "rank 1");
+    assert_error(sx_dataset_from_tensors(0, names, tensors, NULL, NULL, &data), SX_INVALID_ARGUMENT,
+                 "0 components");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_data_iterator__elements_in_order),
+    cmocka_unit_test(test_data_iterator__batches_stack_and_the_last_is_smaller),
+    cmocka_unit_test(test_data_iterator__drop_remainder),
+    cmocka_unit_test(test_data_iterator__take_skip_shard),
+    cmocka_unit_test(test_data_iterator__repeat_before_batch_straddles),
+    cmocka_unit_test(test_data_iterator__repeat_after_batch_does_not),
+    cmocka_unit_test(test_data_iterator__same_sequence_for_any_workers),
+    cmocka_unit_test(test_data_iterator__resumes_at_every_position),
+    cmocka_unit_test(test_data_iterator__exactly_once_over_fifty_kills),
+    cmocka_unit_test(test_data_iterator__buffer_shuffle_resumes_too),
+    cmocka_unit_test(test_data_iterator__seeks_back_while_running),
+    cmocka_unit_test(test_data_iterator__refuses_foreign_cursors),
+    cmocka_unit_test(test_data_iterator__maps_see_epoch_and_record),
+    cmocka_unit_test(test_data_iterator__cache_computes_once_and_sees_epoch_zero),
+    cmocka_unit_test(test_data_iterator__strings_survive_their_scratch),
+    cmocka_unit_test(test_data_iterator__the_first_error_wins_and_stays),
+    cmocka_unit_test(test_data_iterator__accounts_for_waiting),
+    cmocka_unit_test(test_data_iterator__steady_state_allocates_nothing),
+    cmocka_unit_test(test_data_iterator__survives_failing_allocations),
+    cmocka_unit_test(test_data_iterator__refuses_what_makes_no_sense),
+    cmocka_unit_test(test_data_iterator__nothing_left_is_the_end),
+    cmocka_unit_test(test_data_iterator__tensors_must_agree),
+};
+SX_TEST_MAIN(tests)

@@ -12,7 +12,12 @@ pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
 
 set(test_environment
     "SEXTANT_BIN=${CMAKE_BINARY_DIR}/sextant" "SEXTANT_SRC=${CMAKE_SOURCE_DIR}"
-    "SEXTANT_BUILD=${CMAKE_BINARY_DIR}" "SEXTANT_TEST_BIN=${CMAKE_BINARY_DIR}/tests" "SEXTANT_SANITIZE=${SEXTANT_SANITIZE}")
+    "SEXTANT_BUILD=${CMAKE_BINARY_DIR}" "SEXTANT_TEST_BIN=${CMAKE_BINARY_DIR}/tests"
+    "SEXTANT_SANITIZE=${SEXTANT_SANITIZE}"
+    # Tests ask for impossible sizes; oneDNN's OpenMP runtime synchronises unseen by TSan.
+    "ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=allocator_may_return_null=1:suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
 
 # Splits tests/<layer>/<kind>_<file>.<ext> into `layer`, `file` and `labels` of the caller.
 macro(sx_test_names path)

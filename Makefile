@@ -10,8 +10,8 @@ BUILD := build/release
 .PHONY: help deps build test test-long demo check bench asan ubsan tsan fuzz install clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r verb text; do \
-		printf '  make %-10s %s\n' "$$verb" "$$text"; done
+	@sed -n 's/^\([a-z -]*\):[^#]*## */\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r verb text; do \
+		printf '  make %-16s %s\n' "$$verb" "$$text"; done
 
 deps: ## installs the packages of tools/deps that are missing
 	@tools/deps

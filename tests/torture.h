@@ -1,0 +1,40 @@
+/* Torture: the same call with its 1st, 2nd, 3rd ... allocation failing, until none is left to fail.
+ *
+ *   static sx_status load(void *user) { ... make, use and free everything; return the first error }
+ *   sx_torture(load, &input);
+ *
+ * Each run must give OK (the allocation was one that can be done without) or RESOURCE_EXHAUSTED;
+ * the run with nothing failing must give OK. Crashes show by themselves, leaks under `make asan`.
+ */
+#ifndef SX_TESTS_TORTURE_H
+#define SX_TESTS_TORTURE_H
+
+#include "harness.h"
+
+#include "base/memory.h"
+
+enum { SX_TORTURE_MAX = 1000000 };
+
+/* Returns how many allocations were made to fail. */
+static inline long sx_torture(sx_status (*call)(void *user), void *user)
+{
+    for (long n = 1; n <= SX_TORTURE_MAX; n++) {
+        long before = sx_alloc_count();
+        sx_alloc_fail_after(n);
+        sx_status status = call(user);
+        sx_alloc_fail_after(0);
+        bool hit = sx_alloc_count() - before >= n;
+        if (status != SX_OK && (!hit || sx_status_code(status) != SX_RESOURCE_EXHAUSTED)) {
+            print_error("with allocation %ld failing: ", n);
+            assert_ok(status);
+        }
+        sx_status_free(status);
+        if (!hit) {
+            return n - 1;
+        }
+    }
+    fail_msg("more than %d allocations", SX_TORTURE_MAX);
+    return 0;
+}
+
+#endif

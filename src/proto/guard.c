@@ -1,0 +1,343 @@
+#include "proto/guard.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "proto/descriptor.h"
+#include "proto/wire.h"
+
+/* What protobuf-c takes besides the structs. It scans a message's fields into slabs before it
+ * fills the struct: the first 16 lie on the stack, further slabs double. */
+enum {
+    HEAP_BYTES = 16, /* of one allocation's own bookkeeping */
+    SLAB_FIELDS = 16,
+    SCAN_BYTES = 64, /* per field beyond the first slab: 32, and the slab may be half empty */
+    UNKNOWN_BYTES = sizeof(ProtobufCMessageUnknownField) + HEAP_BYTES,
+};
+
+/* ---- UTF-8 -------------------------------------------------------------------------------- */
+
+/* The length of the sequence at `at`, 0 if it is malformed. Rows of Unicode's table 3-7: the range
+ * of the second byte depends on the first, the others are 80..BF. */
+static size_t utf8_sequence(const uint8_t *at, size_t left)
+{
+    static const struct {
+        uint8_t first_low, first_high, second_low, second_high, length;
+    } rows[] = {
+        {0x00, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        if (at[0] < rows[i].first_low || at[0] > rows[i].first_high) {
+            continue;
+        }
+        size_t length = rows[i].length;
+        if (length > left ||
+            (length > 1 && (at[1] < rows[i].second_low || at[1] > rows[i].second_high))) {
+            return 0;
+        }
+        for (size_t k = 2; k < length; k++) {
+            if ((at[k] & 0xc0) != 0x80) {
+                return 0;
+            }
+        }
+        return length;
+    }
+    return 0;
+}
+
+bool sx_utf8_valid(sx_bytes text)
+{
+    const uint8_t *bytes = text.data;
+    for (size_t i = 0; i < text.size;) {
+        size_t length = bytes[i] < 0x80 ? 1 : utf8_sequence(bytes + i, text.size - i);
+        if (length == 0) {
+            return false;
+        }
+        i += length;
+    }
+    return true;
+}
+
+bool sx_proto_is_map_entry(const ProtobufCMessageDescriptor *type)
+{
+    static const char suffix[] = "Entry";
+    size_t length = strlen(type->short_name), tail = sizeof suffix - 1;
+    if (type->n_fields != 2 || length <= tail ||
+        strcmp(type->short_name + length - tail, suffix) != 0) {
+        return false;
+    }
+    const ProtobufCFieldDescriptor *key = &type->fields[0], *value = &type->fields[1];
+    bool key_type_ok = key->type != PROTOBUF_C_TYPE_MESSAGE && key->type != PROTOBUF_C_TYPE_BYTES &&
+                       key->type != PROTOBUF_C_TYPE_FLOAT && key->type != PROTOBUF_C_TYPE_DOUBLE;
+    return key->id == 1 && value->id == 2 && strcmp(key->name, "key") == 0 &&
+           strcmp(value->name, "value") == 0 && key_type_ok &&
+           key->label != PROTOBUF_C_LABEL_REPEATED && value->label != PROTOBUF_C_LABEL_REPEATED;
+}
+
+/* ---- the walk ----------------------------------------------------------------------------- */
+
+struct frame {
+    const ProtobufCMessageDescriptor *type;
+    sx_wire wire;
+    uint32_t fields;
+    bool lacks_value; /* a map entry whose value is a message and has not been seen */
+};
+
+struct walk {
+    const char *name;
+    const uint8_t *start;
+    sx_proto_limits limits;
+    uint64_t allowed_bytes, bytes, messages;
+    bool fill_values; /* some map entry had no value */
+    int depth;        /* frames in use */
+    struct frame stack[SX_PROTO_MAX_DEPTH];
+};
+
+static sx_proto_limits with_defaults(const sx_proto_limits *given)
+{
+    sx_proto_limits limits = given != NULL ? *given : (sx_proto_limits){0};
+    if (limits.max_depth <= 0 || limits.max_depth > SX_PROTO_MAX_DEPTH) {
+        limits.max_depth = SX_PROTO_MAX_DEPTH;
+    }
+    limits.max_messages = limits.max_messages != 0 ? limits.max_messages : 1000000;
+    limits.max_expansion = limits.max_expansion != 0 ? limits.max_expansion : 32;
+    limits.max_bytes = limits.max_bytes != 0 ? limits.max_bytes : (uint64_t)1 << 31;
+    limits.slack = limits.slack != 0 ? limits.slack : 1 << 20;
+    return limits;
+}
+
+static sx_status malformed(const struct walk *walk, const uint8_t *at, const char *what)
+{
+    return sx_error(SX_DATA_LOSS, "%s: byte %zu, in %s: %s", walk->name, (size_t)(at - walk->start),
+                    walk->stack[walk->depth - 1].type->name, what);
+}
+
+static sx_status charge(struct walk *walk, uint64_t bytes)
+{
+    walk->bytes += bytes;
+    if (walk->bytes > walk->allowed_bytes) {
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "%s: the message would take more than %" PRIu64 " bytes of memory",
+                        walk->name, walk->allowed_bytes);
+    }
+    return SX_OK;
+}
+
+/* Enters a message whose bytes are `content`. */
+static sx_status push(struct walk *walk, const ProtobufCMessageDescriptor *type, sx_bytes content)
+{
+    if (walk->depth == walk->limits.max_depth) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: messages nested deeper than %d levels",
+                        walk->name, walk->limits.max_depth);
+    }
+    if (++walk->messages > walk->limits.max_messages) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: more than %" PRIu64 " messages", walk->name,
+                        walk->limits.max_messages);
+    }
+    bool entry = sx_proto_is_map_entry(type) && type->fields[1].type == PROTOBUF_C_TYPE_MESSAGE;
+    walk->stack[walk->depth++] = (struct frame){type, sx_wire_over(content), 0, entry};
+    return charge(walk, type->sizeof_message + sizeof(void *) + HEAP_BYTES);
+}
+
+/* Counts the elements of a packed list; false if they do not fill it exactly. */
+static bool count_packed(ProtobufCType type, sx_bytes list, uint64_t *out_count)
+{
+    sx_wire_type wire_type = sx_proto_scalar_of(type).wire;
+    if (wire_type != SX_WIRE_VARINT) {
+        size_t size = wire_type == SX_WIRE_FIXED32 ? 4 : 8;
+        *out_count = list.size / size;
+        return list.size % size == 0;
+    }
+    sx_wire wire = sx_wire_over(list);
+    uint64_t count = 0, value;
+    while (sx_wire_more(&wire)) {
+        if (!sx_wire_varint(&wire, &value)) {
+            return false;
+        }
+        count++;
+    }
+    *out_count = count;
+    return true;
+}
+
+static sx_status check_string(struct walk *walk, const ProtobufCFieldDescriptor *field,
+                              sx_bytes text)
+{
+    if (memchr(text.data, 0, text.size) != NULL || !sx_utf8_valid(text)) {
+        char what[200];
+        snprintf(what, sizeof what, "the string %s is not UTF-8, or holds a NUL", field->name);
+        return malformed(walk, text.data, what);
+    }
+    return charge(walk, text.size + 1 + HEAP_BYTES + sizeof(char *));
+}
+
+static sx_status check_known(struct walk *walk, const ProtobufCFieldDescriptor *field,
+                             const sx_wire_field *found)
+{
+    sx_proto_scalar scalar = sx_proto_scalar_of(field->type);
+    if (field->label == PROTOBUF_C_LABEL_REPEATED && found->type == SX_WIRE_BYTES &&
+        sx_proto_is_packable(field->type)) {
+        uint64_t count;
+        if (!count_packed(field->type, found->value, &count)) {
+            return malformed(walk, found->value.data, "a packed list does not end with its size");
+        }
+        return charge(walk, count * scalar.struct_bytes);
+    }
+    if (found->type != scalar.wire) {
+        char what[200];
+        snprintf(what, sizeof what, "field %s has wire type %d, expected %d", field->name,
+                 (int)found->type, (int)scalar.wire);
+        return malformed(walk, found->value.data, what);
+    }
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return push(walk, field->descriptor, found->value);
+    case PROTOBUF_C_TYPE_STRING:
+        return check_string(walk, field, found->value);
+    case PROTOBUF_C_TYPE_BYTES:
+        return charge(walk, found->value.size + HEAP_BYTES + scalar.struct_bytes);
+    default:
+        return charge(walk, field->label == PROTOBUF_C_LABEL_REPEATED ? scalar.struct_bytes : 0);
+    }
+}
+
+/* Leaves the finished message on top of the stack. */
+static sx_status pop(struct walk *walk)
+{
+    struct frame *frame = &walk->stack[--walk->depth];
+    if (!frame->lacks_value) {
+        return SX_OK;
+    }
+    walk->fill_values = true;
+    const ProtobufCMessageDescriptor *value = frame->type->fields[1].descriptor;
+    return charge(walk, value->sizeof_message + HEAP_BYTES);
+}
+
+static sx_status step(struct walk *walk)
+{
+    struct frame *frame = &walk->stack[walk->depth - 1];
+    const uint8_t *at = frame->wire.at;
+    sx_wire_field found;
+    if (!sx_wire_more(&frame->wire)) {
+        return pop(walk);
+    }
+    if (!sx_wire_next(&frame->wire, &found)) {
+        return malformed(walk, at, "a malformed field, or one cut off");
+    }
+    if (++frame->fields > SLAB_FIELDS) {
+        SX_TRY(charge(walk, SCAN_BYTES));
+    }
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field(frame->type, found.number);
+    if (field == NULL) {
+        return charge(walk, found.value.size + UNKNOWN_BYTES);
+    }
+    frame->lacks_value = frame->lacks_value && field->id != 2;
+    return check_known(walk, field, &found);
+}
+
+static sx_status run_walk(struct walk *walk, const ProtobufCMessageDescriptor *type, sx_bytes bytes,
+                          const sx_proto_limits *limits, const char *name)
+{
+    walk->name = name;
+    walk->limits = with_defaults(limits);
+    if (bytes.size > INT_MAX) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: %zu bytes; a message stays below 2 GiB", name,
+                        bytes.size);
+    }
+    uint64_t expanded = (uint64_t)bytes.size * walk->limits.max_expansion;
+    walk->allowed_bytes = SX_MIN(SX_MAX(expanded, walk->limits.slack), walk->limits.max_bytes);
+    SX_TRY(push(walk, type, bytes));
+    walk->start = walk->stack[0].wire.at;
+    while (walk->depth > 0) {
+        SX_TRY(step(walk));
+    }
+    return SX_OK;
+}
+
+sx_status sx_proto_check(const ProtobufCMessageDescriptor *type, sx_bytes bytes,
+                         const sx_proto_limits *limits, const char *name)
+{
+    struct walk walk = {0};
+    return run_walk(&walk, type, bytes, limits, name);
+}
+
+/* ---- unpacking ---------------------------------------------------------------------------- */
+
+/* `failed` is a bool that the unpacking caller reads, or NULL. */
+static void *allocate(void *failed, size_t size)
+{
+    void *block = sx_alloc(1, size);
+    if (block == NULL && failed != NULL) {
+        *(bool *)failed = true;
+    }
+    return block;
+}
+
+static void release(void *failed, void *block)
+{
+    (void)failed;
+    sx_free(block);
+}
+
+/* Gives every map entry of a message without a value its default one. Depth: at most 100, as the
+ * walk found. */
+static sx_status fill_values(ProtobufCMessage *message)
+{
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+    if (sx_proto_is_map_entry(type) && type->fields[1].type == PROTOBUF_C_TYPE_MESSAGE) {
+        const ProtobufCMessageDescriptor *value_type = type->fields[1].descriptor;
+        ProtobufCMessage **value = sx_proto_member(message, &type->fields[1]);
+        if (*value == NULL) {
+            *value = sx_alloc(1, value_type->sizeof_message);
+            if (*value == NULL) {
+                return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for a map's value");
+            }
+            protobuf_c_message_init(value_type, *value);
+        }
+    }
+    for (unsigned f = 0; f < type->n_fields; f++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[f];
+        size_t count = field->type == PROTOBUF_C_TYPE_MESSAGE ? sx_proto_count(message, field) : 0;
+        for (size_t i = 0; i < count; i++) {
+            SX_TRY(fill_values(*(ProtobufCMessage **)sx_proto_value(message, field, i)));
+        }
+    }
+    return SX_OK;
+}
+
+sx_status sx_proto_unpack(const ProtobufCMessageDescriptor *type, sx_bytes bytes,
+                          const sx_proto_limits *limits, const char *name,
+                          ProtobufCMessage **out_message)
+{
+    struct walk walk = {0};
+    SX_TRY(run_walk(&walk, type, bytes, limits, name));
+    bool failed = false;
+    ProtobufCAllocator allocator = {allocate, release, &failed};
+    ProtobufCMessage *message =
+        protobuf_c_message_unpack(type, &allocator, bytes.size, sx_wire_over(bytes).at);
+    if (message == NULL) {
+        return failed ? sx_error(SX_RESOURCE_EXHAUSTED, "%s: no memory for the message", name)
+                      : sx_error(SX_DATA_LOSS, "%s: not a valid %s", name, type->name);
+    }
+    sx_status status = walk.fill_values ? fill_values(message) : SX_OK;
+    if (status != SX_OK) {
+        sx_proto_free(message);
+        return status;
+    }
+    *out_message = message;
+    return SX_OK;
+}
+
+void sx_proto_free(void *message)
+{
+    ProtobufCAllocator allocator = {allocate, release, NULL};
+    if (message != NULL) {
+        protobuf_c_message_free_unpacked(message, &allocator);
+    }
+}

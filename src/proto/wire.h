@@ -1,0 +1,126 @@
+/* Protobuf's wire format, read in place: tags, varints, and nothing else.
+ *
+ *   field = tag, value        tag = varint (number << 3 | type)
+ *   type 0 varint    1 eight bytes    2 varint size, bytes    5 four bytes
+ *
+ * Groups (3, 4) are refused. Every function returns false at malformed or missing bytes and leaves
+ * the reader where it was or beyond; the caller stops then. */
+#ifndef SX_PROTO_WIRE_H
+#define SX_PROTO_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <sextant/types.h>
+
+typedef enum sx_wire_type {
+    SX_WIRE_VARINT = 0,
+    SX_WIRE_FIXED64 = 1,
+    SX_WIRE_BYTES = 2,
+    SX_WIRE_FIXED32 = 5,
+} sx_wire_type;
+
+enum { SX_WIRE_MAX_VARINT = 10 };
+
+/* Invariant: at <= end. */
+typedef struct sx_wire {
+    const uint8_t *at, *end;
+} sx_wire;
+
+typedef struct sx_wire_field {
+    uint32_t number; /* 1 .. 2^29 - 1 */
+    sx_wire_type type;
+    sx_bytes value; /* the value's bytes: the varint, the 4 or 8 bytes, the content */
+} sx_wire_field;
+
+static inline sx_wire sx_wire_over(sx_bytes bytes)
+{
+    const uint8_t *at = bytes.size == 0 ? (const uint8_t *)"" : bytes.data;
+    return (sx_wire){at, at + bytes.size};
+}
+
+static inline bool sx_wire_more(const sx_wire *wire)
+{
+    return wire->at < wire->end;
+}
+
+static inline bool sx_wire_varint(sx_wire *wire, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (int shift = 0; shift < 70 && wire->at < wire->end; shift += 7) {
+        uint8_t byte = *wire->at++;
+        if (shift == 63 && byte > 1) {
+            return false; /* beyond 64 bits */
+        }
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next field with its value delimited; the value's inside is not looked at. */
+static inline bool sx_wire_next(sx_wire *wire, sx_wire_field *out)
+{
+    uint64_t tag, size = 0;
+    if (!sx_wire_varint(wire, &tag) || tag >> 32 != 0 || tag >> 3 == 0) {
+        return false;
+    }
+    const uint8_t *start = wire->at;
+    uint64_t ignored;
+    switch (tag & 7) {
+    case SX_WIRE_VARINT:
+        if (!sx_wire_varint(wire, &ignored)) {
+            return false;
+        }
+        size = (uint64_t)(wire->at - start);
+        wire->at = start;
+        break;
+    case SX_WIRE_FIXED64:
+        size = 8;
+        break;
+    case SX_WIRE_FIXED32:
+        size = 4;
+        break;
+    case SX_WIRE_BYTES:
+        if (!sx_wire_varint(wire, &size)) {
+            return false;
+        }
+        break;
+    default:
+        return false;
+    }
+    if (size > (uint64_t)(wire->end - wire->at)) {
+        return false;
+    }
+    *out = (sx_wire_field){(uint32_t)(tag >> 3), (sx_wire_type)(tag & 7), {wire->at, (size_t)size}};
+    wire->at += size;
+    return true;
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/* At most SX_WIRE_MAX_VARINT bytes; returns how many. */
+static inline size_t sx_wire_put_varint(uint8_t *out, uint64_t value)
+{
+    size_t size = 0;
+    for (; value >= 0x80; value >>= 7) {
+        out[size++] = (uint8_t)(value | 0x80);
+    }
+    out[size++] = (uint8_t)value;
+    return size;
+}
+
+static inline size_t sx_wire_varint_size(uint64_t value)
+{
+    size_t size = 1;
+    for (; value >= 0x80; value >>= 7) {
+        size++;
+    }
+    return size;
+}
+
+#endif

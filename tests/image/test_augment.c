@@ -1,0 +1,120 @@
+/* Augmentation and its draws. */
+#include "image/samples.h"
+
+#include <math.h>
+
+#include "image/augment.h"
+
+/* These numbers are part of every trained model's history: they may never change. The key of
+ * "flip_left_right" under seed 7 is (7, fold(FNV-1a)), the counter (epoch, record). */
+static void test_image_augment__draws_are_fixed(void **state)
+{
+    (void)state;
+    sx_augment_key key = {.seed = 7, .epoch = 3, .record = 12345};
+    sx_u32x2 bits = sx_augment_draw(&key, "flip_left_right");
+    assert_int_equal(bits.a, 0xB527E5F3);
+    assert_int_equal(bits.b, 0x17D4F597);
+}
+
+static void test_image_augment__draws_differ(void **state)
+{
+    (void)state;
+    const sx_augment_key keys[] = {
+        {.seed = 7, .epoch = 1, .record = 1},
+        {.seed = 8, .epoch = 1, .record = 1},
+        {.seed = 7, .epoch = 2, .record = 1},
+        {.seed = 7, .epoch = 1, .record = 2},
+        {.seed = UINT64_C(9) << 32, .epoch = 1, .record = UINT64_C(3) << 32}};
+    uint32_t seen[10];
+    for (int i = 0; i < 10; i++) {
+        seen[i] = sx_augment_draw(&keys[i / 2], i % 2 == 0 ? "brightness" : "contrast").a;
+        for (int j = 0; j < i; j++) {
+            assert_int_not_equal(seen[i], seen[j]);
+        }
+    }
+}
+
+static void test_image_augment__ranges(void **state)
+{
+    (void)state;
+    assert_int_equal(sx_augment_below(0, 11), 0);
+    assert_int_equal(sx_augment_below(UINT32_MAX, 11), 10);
+    assert_int_equal(sx_augment_below(UINT32_MAX, 1), 0);
+    assert_true(sx_augment_between(0, -0.5f, 1.5f) == -0.5f);
+    assert_true(sx_augment_between(UINT32_MAX, -0.5f, 1.5f) < 1.5f);
+    int counts[11] = {0};
+    double sum = 0;
+    sx_augment_key key = {.seed = 1};
+    for (int i = 0; i < 11000; i++) {
+        key.record = (uint64_t)i;
+        sx_u32x2 bits = sx_augment_draw(&key, "random_crop");
+        counts[sx_augment_below(bits.a, 11)]++;
+        sum += (double)sx_augment_between(bits.b, 0.2f, 1.8f);
+    }
+    for (int i = 0; i < 11; i++) {
+        assert_in_range(counts[i], 850, 1150); /* 1000 ± 5 sigma */
+    }
+    assert_true(fabs(sum / 11000 - 1.0) < 0.025);
+}
+
+static void test_image_augment__brightness(void **state)
+{
+    (void)state;
+    float pixels[3] = {0.0f, 10.0f, 250.0f};
+    sx_adjust_brightness(pixels, 3, 12.5f);
+    assert_true(pixels[0] == 12.5f && pixels[1] == 22.5f && pixels[2] == 262.5f);
+}
+
+/* Means 2 and 20; 26 pixels fill the groups of eight and leave some over. */
+static void test_image_augment__contrast(void **state)
+{
+    (void)state;
+    float pixels[26][2];
+    for (int i = 0; i < 26; i++) {
+        pixels[i][0] = i % 2 == 0 ? 1.0f : 3.0f;
+        pixels[i][1] = i % 2 == 0 ? 10.0f : 30.0f;
+    }
+    sx_adjust_contrast(&pixels[0][0], 2, 13, 2, 0.5f);
+    for (int i = 0; i < 26; i++) {
+        assert_true(pixels[i][0] == (i % 2 == 0 ? 1.5f : 2.5f));
+        assert_true(pixels[i][1] == (i % 2 == 0 ? 15.0f : 25.0f));
+    }
+    sx_adjust_contrast(&pixels[0][0], 26, 1, 2, 0.0f);
+    assert_true(pixels[0][0] == 2.0f && pixels[25][1] == 20.0f);
+}
+
+static void test_image_augment__flip(void **state)
+{
+    (void)state;
+    float pixels[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}; /* [2][3][2] */
+    const float mirrored[] = {5, 6, 3, 4, 1, 2, 11, 12, 9, 10, 7, 8};
+    const float before[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    sx_flip_left_right(pixels, 2, 3, 2);
+    assert_memory_equal(pixels, mirrored, sizeof(pixels));
+    sx_flip_left_right(pixels, 2, 3, 2);
+    assert_memory_equal(pixels, before, sizeof(pixels));
+}
+
+static void test_image_augment__clip_and_scale(void **state)
+{
+    (void)state;
+    float pixels[] = {-3, 0, 128, 255, 300, NAN};
+    sx_clip(pixels, 6, 0, 255);
+    const float want[] = {0, 0, 128, 255, 255, 0};
+    assert_memory_equal(pixels, want, sizeof(want));
+    const float mul[] = {2, 0.5f}, add[] = {1, -1};
+    sx_scale_channels(pixels, 3, 2, mul, add);
+    const float scaled[] = {1, -1, 257, 126.5f, 511, -1};
+    assert_memory_equal(pixels, scaled, sizeof(scaled));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_image_augment__draws_are_fixed),
+    cmocka_unit_test(test_image_augment__draws_differ),
+    cmocka_unit_test(test_image_augment__ranges),
+    cmocka_unit_test(test_image_augment__brightness),
+    cmocka_unit_test(test_image_augment__contrast),
+    cmocka_unit_test(test_image_augment__flip),
+    cmocka_unit_test(test_image_augment__clip_and_scale),
+};
+SX_TEST_MAIN(tests)

@@ -1,0 +1,258 @@
+/* The one preprocessing function. Its evaluation form is compared with TensorFlow's operators in
+ * tests/interop/test_image.py. */
+#include "image/samples.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+#include "image/decode.h"
+#include "image/preprocess.h"
+
+enum { SIDE = 32, ELEMS = SIDE * SIDE * 3 };
+
+static sx_preprocess flowers(void)
+{
+    sx_preprocess pre;
+    assert_ok(sx_preprocess_recipe("tpu-flowers", SIDE, SIDE, 3, &pre));
+    return pre;
+}
+
+static void test_image_preprocess__recipes(void **state)
+{
+    (void)state;
+    sx_preprocess pre = flowers();
+    assert_int_equal(pre.resize, SX_RESIZE_BILINEAR_TF1);
+    assert_int_equal(pre.extra_height, 10);
+    assert_int_equal(pre.crop, SX_CROP_RANDOM);
+    assert_true(pre.flip_left_right);
+    assert_true(pre.brightness_max_delta == 63.0f / 255.0f);
+    assert_int_equal(pre.scale, SX_MINUS1_1);
+    size_t count = 0;
+    for (; sx_preprocess_recipe_name(count) != NULL; count++) {
+        assert_ok(sx_preprocess_recipe(sx_preprocess_recipe_name(count), 28, 28, 1, &pre));
+        assert_int_equal(pre.height, 28);
+    }
+    assert_int_equal(count, 2);
+    assert_error(sx_preprocess_recipe("tpu", 28, 28, 1, &pre), SX_NOT_FOUND, "\"simple\"");
+    assert_error(sx_preprocess_recipe("simple", 28, 0, 1, &pre), SX_INVALID_ARGUMENT, "[28,0,1]");
+}
+
+/* Evaluation: decode, resize to 42 x 42, the middle 32 x 32, x / 127.5 − 1. */
+static void test_image_preprocess__evaluation_is_the_centre(void **state)
+{
+    (void)state;
+    sx_preprocess pre = flowers();
+    sx_buf jpeg = sample_jpeg(50, 70, 3);
+    sx_image image = {0};
+    sx_resizer resizer = {0};
+    static float full[42 * 42 * 3], got[ELEMS];
+    assert_ok(sx_image_decode(sample_bytes(&jpeg), NULL, &image));
+    assert_ok(sx_resize(
+        &resizer, &image,
+        &(sx_resize_args){.rule = SX_RESIZE_BILINEAR_TF1, .height = 42, .width = 42}, full));
+    sx_preprocess_scratch scratch = {0};
+    assert_ok(sx_preprocess_encoded(&pre, sample_bytes(&jpeg), NULL, &scratch, got));
+    for (int i = 0; i < ELEMS; i++) {
+        int y = i / 96 + 5, x = i / 3 % 32 + 5;
+        float want = full[(y * 42 + x) * 3 + i % 3] * (float)(1 / 127.5) + -1.0f;
+        assert_true(got[i] == want);
+        assert_true(got[i] >= -1.0f && got[i] <= 1.0f);
+    }
+    sx_preprocess_scratch_deinit(&scratch);
+    sx_resizer_deinit(&resizer);
+    sx_image_deinit(&image);
+    sx_buf_deinit(&jpeg);
+}
+
+/* Training equals the eight steps one after the other, to the bit. */
+static void test_image_preprocess__training_is_its_steps(void **state)
+{
+    (void)state;
+    sx_preprocess pre = flowers();
+    pre.clip = true;
+    sx_image image = sample_image(40, 45, 3);
+    sx_preprocess_scratch scratch = {0};
+    sx_resizer resizer = {0};
+    static float full[42 * 42 * 3], want[ELEMS], got[ELEMS];
+    assert_ok(sx_resize(
+        &resizer, &image,
+        &(sx_resize_args){.rule = SX_RESIZE_BILINEAR_TF1, .height = 42, .width = 42}, full));
+    for (uint64_t record = 0; record < 40; record++) {
+        sx_augment_key key = {.seed = 99, .epoch = 2, .record = record};
+        sx_u32x2 corner = sx_augment_draw(&key, "random_crop");
+        int top = sx_augment_below(corner.a, 11), left = sx_augment_below(corner.b, 11);
+        for (int i = 0; i < ELEMS; i++) {
+            want[i] = full[((i / 96 + top) * 42 + i / 3 % 32 + left) * 3 + i % 3];
+        }
+        if (sx_augment_draw(&key, "flip_left_right").a >> 31 != 0) {
+            sx_flip_left_right(want, SIDE, SIDE, 3);
+        }
+        const float limit = 63.0f / 255.0f;
+        float delta = sx_augment_between(sx_augment_draw(&key, "brightness").a, -limit, limit);
+        sx_adjust_brightness(want, ELEMS, 255.0f * delta);
+        float factor = sx_augment_between(sx_augment_draw(&key, "contrast").a, 0.2f, 1.8f);
+        sx_adjust_contrast(want, SIDE, SIDE, 3, factor);
+        sx_clip(want, ELEMS, 0, 255);
+        sx_affine affine;
+        sx_preprocess_affine(&pre, &affine);
+        sx_scale_channels(want, SIDE * SIDE, 3, affine.mul, affine.add);
+        assert_ok(sx_preprocess_pixels(&pre, &image, &key, &scratch, got));
+        assert_memory_equal(got, want, sizeof(want));
+    }
+    sx_preprocess_scratch_deinit(&scratch);
+    sx_resizer_deinit(&resizer);
+    sx_image_deinit(&image);
+}
+
+static void test_image_preprocess__record_decides_alone(void **state)
+{
+    (void)state;
+    sx_preprocess pre = flowers();
+    sx_image image = sample_image(40, 45, 3);
+    sx_preprocess_scratch used = {0}, fresh = {0};
+    static float a[ELEMS], b[ELEMS];
+    const sx_augment_key key = {.seed = 1, .epoch = 5, .record = 17};
+    const sx_augment_key other = {.seed = 1, .epoch = 6, .record = 17};
+    assert_ok(sx_preprocess_pixels(&pre, &image, &other, &used, a));
+    assert_ok(sx_preprocess_pixels(&pre, &image, &key, &used, a));
+    long before = sx_alloc_count();
+    assert_ok(sx_preprocess_pixels(&pre, &image, &key, &used, a));
+    assert_int_equal(sx_alloc_count(), before);
+    assert_ok(sx_preprocess_pixels(&pre, &image, &key, &fresh, b));
+    assert_memory_equal(a, b, sizeof(a));
+    assert_ok(sx_preprocess_pixels(&pre, &image, &other, &fresh, b));
+    assert_memory_not_equal(a, b, sizeof(a));
+    sx_preprocess_scratch_deinit(&used);
+    sx_preprocess_scratch_deinit(&fresh);
+    sx_image_deinit(&image);
+}
+
+static void test_image_preprocess__ranges(void **state)
+{
+    (void)state;
+    const uint8_t pixels[2] = {0, 255};
+    static const float want[][2] = {{0, 255}, {0, 1}, {-1, 1}};
+    sx_image image = sx_image_view(pixels, 1, 2, 1);
+    sx_preprocess_scratch scratch = {0};
+    for (int scale = 0; scale < 3; scale++) {
+        sx_preprocess pre = {.height = 1, .width = 2, .channels = 1, .scale = (sx_scale)scale};
+        float out[2];
+        assert_ok(sx_preprocess_pixels(&pre, &image, NULL, &scratch, out));
+        assert_memory_equal(out, want[scale], sizeof(out));
+    }
+    sx_preprocess pre = {.height = 1, .width = 2, .channels = 1, .scale = SX_MEAN_STD};
+    pre.mean[0] = 0.5f;
+    pre.std[0] = 0.25f;
+    float out[2];
+    assert_ok(sx_preprocess_pixels(&pre, &image, NULL, &scratch, out));
+    assert_true(fabsf(out[0] + 2) < 1e-6f && fabsf(out[1] - 2) < 1e-6f);
+    sx_preprocess_scratch_deinit(&scratch);
+}
+
+static void test_image_preprocess__gray_to_rgb(void **state)
+{
+    (void)state;
+    sx_image gray = sample_image(8, 8, 1), two = sample_image(8, 8, 2);
+    sx_preprocess pre = {.height = 5, .width = 6, .channels = 3};
+    sx_preprocess_scratch scratch = {0};
+    float out[5 * 6 * 3];
+    assert_ok(sx_preprocess_pixels(&pre, &gray, NULL, &scratch, out));
+    for (int i = 0; i < 90; i++) {
+        assert_true(out[i] == out[i / 3 * 3]);
+    }
+    assert_error(sx_preprocess_pixels(&pre, &two, NULL, &scratch, out), SX_INVALID_ARGUMENT,
+                 "have 2");
+    sx_preprocess_scratch_deinit(&scratch);
+    sx_image_deinit(&gray);
+    sx_image_deinit(&two);
+}
+
+static void test_image_preprocess__bad_bytes(void **state)
+{
+    (void)state;
+    sx_preprocess pre = flowers();
+    sx_preprocess_scratch scratch = {0};
+    static float out[ELEMS];
+    assert_error(sx_preprocess_encoded(&pre, (sx_bytes){"hello", 5}, NULL, &scratch, out),
+                 SX_INVALID_ARGUMENT, "no image");
+    sx_buf jpeg = sample_jpeg(50, 70, 3);
+    scratch.limits = &(sx_image_limits){.max_pixels = 100};
+    assert_error(sx_preprocess_encoded(&pre, sample_bytes(&jpeg), NULL, &scratch, out),
+                 SX_RESOURCE_EXHAUSTED, "50x70");
+    sx_buf_deinit(&jpeg);
+    sx_preprocess_scratch_deinit(&scratch);
+}
+
+static void test_image_preprocess__json_round_trip(void **state)
+{
+    (void)state;
+    sx_preprocess pre = flowers(), back = {0};
+    pre.scale = SX_MEAN_STD;
+    for (int c = 0; c < 3; c++) {
+        pre.mean[c] = 0.1f * (float)c;
+        pre.std[c] = 0.3f;
+    }
+    pre.label_base = 1;
+    json_t *json = NULL;
+    assert_ok(sx_preprocess_to_json(&pre, &json));
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    assert_non_null(
+        strstr(text, "{\"height\":32,\"width\":32,\"channels\":3,\"resize\":\"bilinear-tf1\""));
+    json = json_loads(text, 0, NULL);
+    assert_ok(sx_preprocess_from_json(json, &back));
+    assert_memory_equal(&back.mean, &pre.mean, sizeof(pre.mean));
+    assert_true(back.brightness_max_delta == pre.brightness_max_delta && back.flip_left_right &&
+                back.crop == SX_CROP_RANDOM && back.scale == SX_MEAN_STD && back.label_base == 1 &&
+                back.resize == SX_RESIZE_BILINEAR_TF1 && back.contrast_upper == pre.contrast_upper);
+    json_decref(json);
+    free(text);
+}
+
+static void test_image_preprocess__json_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *message;
+    } cases[] = {
+        {"[]", "JSON object"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"hue\":1}", "unknown field \"hue\""},
+        {"{\"height\":8.5,\"width\":8,\"channels\":3}", "\"height\" must be a whole number"},
+        {"{\"height\":99999999999,\"width\":8,\"channels\":3}", "whole number"},
+        {"{\"height\":8,\"width\":8,\"channels\":2}", "channels are 1 or 3"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"resize\":\"cubic\"}",
+         "bilinear, bilinear-tf1, nearest"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"flip_left_right\":1}", "true or false"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"extra_width\":4}", "needs crop"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"extra_width\":-4}", "extra size"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"mean\":[1,2]}", "three numbers"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"scale\":\"mean/std\"}", "std must be above 0"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"contrast_lower\":2,\"contrast_upper\":1}",
+         "contrast"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"brightness_max_delta\":\"x\"}", "a number"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"brightness_max_delta\":1.5}",
+         "outside 0 to 1"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"label_base\":2}", "label_base 2"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        json_t *json = json_loads(cases[i].json, 0, NULL);
+        assert_non_null(json);
+        sx_preprocess pre = {.height = 77};
+        assert_error(sx_preprocess_from_json(json, &pre), SX_INVALID_ARGUMENT, cases[i].message);
+        assert_int_equal(pre.height, 77);
+        json_decref(json);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_image_preprocess__recipes),
+    cmocka_unit_test(test_image_preprocess__evaluation_is_the_centre),
+    cmocka_unit_test(test_image_preprocess__training_is_its_steps),
+    cmocka_unit_test(test_image_preprocess__record_decides_alone),
+    cmocka_unit_test(test_image_preprocess__ranges),
+    cmocka_unit_test(test_image_preprocess__gray_to_rgb),
+    cmocka_unit_test(test_image_preprocess__bad_bytes),
+    cmocka_unit_test(test_image_preprocess__json_round_trip),
+    cmocka_unit_test(test_image_preprocess__json_refusals),
+};
+SX_TEST_MAIN(tests)

@@ -2,8 +2,9 @@
  *
  * A writer is one body of TensorFlow nodes: a GraphDef, or a FunctionDef of its library. An
  * operator emits nodes, constants and sub-functions through it and gets handles back; how a handle
- * is spelled (`node:1` in a graph, `node:output_arg:0` in a function) is the writer's affair, so the
- * same `to_tf` serves both. Here is only the interface; src/savedmodel/tf_graph.h implements it.
+ * is spelled (`node:1` in a graph, `node:output_arg:0` in a function) is the writer's affair, so
+ * the same `to_tf` serves both. Here is only the interface; src/savedmodel/tf_graph.h implements
+ * it.
  *
  *     sx_tf_value axis = sx_tf_const_i32(w, "axis", -1);
  *     n->out[0] = sx_tf_add(w, "Max", NULL, sx_tf_in(n->in[0], axis),
@@ -12,11 +13,11 @@
  *                                       sx_tf_attr_bool("keep_dims", true)));
  *
  * Errors: as in the builder (design D1) the writer keeps the first one and turns later calls into
- * no-ops; it surfaces when the writer is finished. So `to_tf` checks nothing, and returns an error only
- * for what it cannot express in TensorFlow.
+ * no-ops; it surfaces when the writer is finished. So `to_tf` checks nothing, and returns an error
+ * only for what it cannot express in TensorFlow.
  *
- * Attributes: write those without a default, and those that differ from it. Never write an attribute
- * that equals the operator's default: older runtimes refuse attributes they do not know
+ * Attributes: write those without a default, and those that differ from it. Never write an
+ * attribute that equals the operator's default: older runtimes refuse attributes they do not know
  * (reference 03 §4.3). Attributes that TensorFlow infers (T, Tidx, N) have no default: write them.
  *
  * Everything passed in (names, shapes, data) is copied before the call returns. */
@@ -27,8 +28,8 @@
 
 typedef struct sx_tf_writer sx_tf_writer;
 
-/* Output `output` of node `node` of one writer; valid in that writer only. {-1, 0} is no value (what
- * a failed writer hands out). */
+/* Output `output` of node `node` of one writer; valid in that writer only. {-1, 0} is no value
+ * (what a failed writer hands out). */
 typedef struct sx_tf_value {
     int node;
     int output;
@@ -80,14 +81,15 @@ typedef struct sx_tf_attr_list {
     int count;
 } sx_tf_attr_list;
 
-/* sx_tf_in(x, w) and sx_tf_attrs(...): the arguments of a node; SX_TF_NO_IN, SX_TF_NO_ATTRS if none. */
-#define sx_tf_in(...)                              \
+/* sx_tf_in(x, w) and sx_tf_attrs(...): the arguments of a node; SX_TF_NO_IN, SX_TF_NO_ATTRS if
+ * none. */
+#define sx_tf_in(...)                                   \
     ((sx_tf_values){(const sx_tf_value[]){__VA_ARGS__}, \
                     (int)(sizeof((sx_tf_value[]){__VA_ARGS__}) / sizeof(sx_tf_value))})
 #define sx_tf_attrs(...)                                  \
     ((sx_tf_attr_list){(const sx_tf_attr[]){__VA_ARGS__}, \
                        (int)(sizeof((sx_tf_attr[]){__VA_ARGS__}) / sizeof(sx_tf_attr))})
-#define SX_TF_NO_IN ((sx_tf_values){NULL, 0})
+#define SX_TF_NO_IN    ((sx_tf_values){NULL, 0})
 #define SX_TF_NO_ATTRS ((sx_tf_attr_list){NULL, 0})
 
 /* The contract between operators and the implementation. Call it through the functions below. */
@@ -95,7 +97,8 @@ typedef struct sx_tf_writer_class {
     sx_tf_value (*node)(sx_tf_writer *w, const char *op, const char *name, sx_tf_values in,
                         sx_tf_attr_list attrs);
     sx_tf_value (*constant)(sx_tf_writer *w, const char *name, const sx_tensor *value);
-    sx_tf_writer *(*function_begin)(sx_tf_writer *w, const char *name, int n_args, const int *types);
+    sx_tf_writer *(*function_begin)(sx_tf_writer *w, const char *name, int n_args,
+                                    const int *types);
     const char *(*function_end)(sx_tf_writer *body, sx_tf_values results, const int *types);
     void (*scope_push)(sx_tf_writer *w, const char *name);
     void (*scope_pop)(sx_tf_writer *w);
@@ -115,7 +118,8 @@ struct sx_tf_writer {
  *
  * Errors (kept by the writer)
  *   UNIMPLEMENTED     `op` is not in the writer's table of operators (src/savedmodel/tf_ops.def)
- *   INVALID_ARGUMENT  an input that this writer did not hand out, an output that `op` does not have */
+ *   INVALID_ARGUMENT  an input that this writer did not hand out, an output that `op` does not have
+ */
 static inline sx_tf_value sx_tf_add(sx_tf_writer *w, const char *op, const char *name,
                                     sx_tf_values in, sx_tf_attr_list attrs)
 {
@@ -151,7 +155,8 @@ static inline sx_tf_value sx_tf_const_i32s(sx_tf_writer *w, const char *name, in
 /* Starts a function of the library and returns the writer of its body. Its argument i is
  * sx_tf_arg(i), of DataType types[i]. `name` is made unique. The body is borrowed and is closed by
  * sx_tf_function_end(), which returns the function's name for sx_tf_attr_func() (owned by the
- * writer; "" if it failed). Bodies may nest. types[i] of the end is the DataType of results.items[i]. */
+ * writer; "" if it failed). Bodies may nest. types[i] of the end is the DataType of
+ * results.items[i]. */
 static inline sx_tf_writer *sx_tf_function_begin(sx_tf_writer *w, const char *name, int n_args,
                                                  const int *types)
 {
@@ -185,8 +190,8 @@ static inline void sx_tf_fail(sx_tf_writer *w, sx_status status)
     (w->cls->fail)(w, status); /* parentheses: cmocka has a macro fail() */
 }
 
-/* Attributes. `types` are DataType numbers: sx_dtype values, SX_TF_RESOURCE, SX_TF_VARIANT. In shapes
- * SX_BATCH and SX_DYNAMIC are unknown dimensions and the dtype is ignored. */
+/* Attributes. `types` are DataType numbers: sx_dtype values, SX_TF_RESOURCE, SX_TF_VARIANT. In
+ * shapes SX_BATCH and SX_DYNAMIC are unknown dimensions and the dtype is ignored. */
 static inline sx_tf_attr sx_tf_attr_type(const char *name, int type)
 {
     return (sx_tf_attr){.name = name, .kind = SX_TF_ATTR_TYPE, .i = type};

@@ -1,0 +1,20 @@
+/* Snappy's raw format, reading only: a few writers compress the blocks of SSTables with it.
+ *
+ *   varint32 length of the output | elements
+ *   element = literal bytes, or a copy of earlier output; the low two bits of its tag say which
+ *
+ * Source: google/snappy format_description.txt. */
+#ifndef SX_SAVEDMODEL_SNAPPY_H
+#define SX_SAVEDMODEL_SNAPPY_H
+
+#include <sextant/types.h>
+
+/* The length that `packed` says it unpacks to. DATA_LOSS when the preamble is cut short or over 32
+ * bits. Nothing else is checked. */
+SX_MUST_USE sx_status sx_snappy_length(sx_bytes packed, size_t *out_length);
+
+/* Unpacks into out[length], where `length` is what sx_snappy_length said. DATA_LOSS on any element
+ * that reaches outside its input or output, and unless exactly `length` bytes come out. */
+SX_MUST_USE sx_status sx_snappy_unpack(sx_bytes packed, uint8_t *out, size_t length);
+
+#endif

@@ -1,0 +1,50 @@
+/* sx_tf_graph: a TensorFlow GraphDef under construction, with its library of functions.
+ *
+ * It implements graph/lower/tf_writer.h twice over one arena: as the graph itself, where a value is
+ * spelled `node` or `node:k`, and as the body of a function, where it is `arg3` or
+ * `node:output_arg:k`. The messages are protobuf-c's own structs, so finishing copies nothing.
+ *
+ *   sx_tf_graph ── nodes of the graph
+ *       └── library ── FunctionDef per closed function body
+ *
+ * Names: scope path + "/" + last part; characters that TensorFlow refuses become '_'; a taken name
+ * gets _1, _2 … Ask for the outcome with sx_tf_graph_node_name().
+ *
+ * Life cycle: create -> writer calls -> finish -> (pack, once or more) -> destroy. One thread. */
+#ifndef SX_SAVEDMODEL_TF_GRAPH_H
+#define SX_SAVEDMODEL_TF_GRAPH_H
+
+#include "base/arena.h"
+#include "graph/lower/tf_writer.h"
+#include "proto/graph.pb-c.h"
+
+typedef struct sx_tf_graph sx_tf_graph;
+
+/* What the graph says of the TensorFlow that may run it: 2.2's GraphDef version, 1.0's at least. */
+enum { SX_TF_GRAPH_PRODUCER = 175, SX_TF_GRAPH_MIN_CONSUMER = 12 };
+
+SX_MUST_USE sx_status sx_tf_graph_create(sx_tf_graph **out_graph);
+void sx_tf_graph_destroy(sx_tf_graph *graph); /* NULL is fine */
+
+/* The writer of the graph's own nodes; borrowed. */
+sx_tf_writer *sx_tf_graph_writer(sx_tf_graph *graph);
+
+/* Makes `node` run after the nodes `after`: control inputs. All of the graph's own writer. */
+void sx_tf_graph_control(sx_tf_graph *graph, sx_tf_value node, sx_tf_values after);
+
+/* "save/RestoreV2", and "save/RestoreV2:1" as signatures spell it: owned by the graph. "" for what
+ * is no value of the graph. */
+const char *sx_tf_graph_node_name(sx_tf_graph *graph, sx_tf_value value);
+const char *sx_tf_graph_tensor_name(sx_tf_graph *graph, sx_tf_value value);
+
+/* The arena in which the graph's messages live: for messages that are packed along with it. */
+sx_arena *sx_tf_graph_arena(sx_tf_graph *graph);
+
+/* The first error, or the message: owned by the graph, valid until destroy. */
+SX_MUST_USE sx_status sx_tf_graph_finish(sx_tf_graph *graph, Tensorflow__GraphDef **out_message);
+
+/* A shape message in `arena`: SX_BATCH and SX_DYNAMIC are -1, rank SX_TF_UNKNOWN_RANK has no dims.
+ * NULL when out of memory. */
+Tensorflow__TensorShapeProto *sx_tf_shape_message(sx_arena *arena, const sx_type *type);
+
+#endif

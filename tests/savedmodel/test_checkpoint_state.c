@@ -1,0 +1,222 @@
+/* The state file, which checkpoint is trusted, and which are kept. */
+#include "io/scratch.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "io/failpoint.h"
+#include "savedmodel/bundle.h"
+#include "savedmodel/checkpoint_state.h"
+
+static const char example[] = "# a comment\n"
+                              "model_checkpoint_path: \"ckpt-2\"\n"
+                              "all_model_checkpoint_paths: \"ckpt \\\"1\\\"\\303\\251\"\n"
+                              "all_model_checkpoint_paths: 'ckpt-2'\n"
+                              "all_model_checkpoint_timestamps: 1700000000.5\n"
+                              "all_model_checkpoint_timestamps: 1700000100.5\n"
+                              "last_preserved_timestamp: 1700000000.0\n";
+
+static sx_status save(const char *name, double now, const sx_checkpoint_retention *r)
+{
+    float x = 1;
+    sx_bundle_writer *w = NULL;
+    SX_TRY(sx_bundle_writer_create(scratch(name), &w));
+    sx_status status = sx_bundle_add(w, "x", &(sx_tensor){sx_scalar_type(SX_F32), &x});
+    status = status != SX_OK ? status : sx_bundle_writer_finish(w);
+    sx_bundle_writer_destroy(w);
+    return status != SX_OK ? status : sx_checkpoint_register(scratch_dir, name, now, r);
+}
+
+/* The latest whole checkpoint's step; -1 if there is none. */
+static int64_t latest_step(void)
+{
+    sx_arena arena;
+    const char *prefix = NULL;
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_checkpoint_latest(scratch_dir, &arena, &prefix);
+    int64_t step = status == SX_OK ? sx_checkpoint_step(prefix) : -1;
+    sx_status_free(status);
+    sx_arena_deinit(&arena);
+    return step;
+}
+
+/* "1 2 5" */
+static void assert_steps(const char *expected)
+{
+    sx_arena arena;
+    sx_checkpoints list;
+    char text[256] = "";
+    sx_arena_init(&arena, 0);
+    assert_ok(sx_checkpoints_list(scratch_dir, &arena, &list));
+    for (size_t i = 0; i < list.count; i++) {
+        size_t n = strlen(text);
+        snprintf(text + n, sizeof(text) - n, "%s%lld", i > 0 ? " " : "",
+                 (long long)list.items[i].step);
+    }
+    assert_string_equal(text, expected);
+    sx_arena_deinit(&arena);
+}
+
+static void test_savedmodel_checkpoint_state__reads_text(void **state)
+{
+    (void)state;
+    sx_arena arena;
+    sx_checkpoint_state s;
+    sx_arena_init(&arena, 0);
+    assert_ok(sx_checkpoint_state_read(scratch_dir, &arena, &s));
+    assert_null(s.latest);
+    write_file(scratch("checkpoint"), example, sizeof(example) - 1);
+    for (int round = 0; round < 2; round++) { /* as written by hand, then as written by us */
+        assert_ok(sx_checkpoint_state_read(scratch_dir, &arena, &s));
+        assert_string_equal(s.latest, "ckpt-2");
+        assert_int_equal(s.count, 2);
+        assert_string_equal(s.names[0], "ckpt \"1\"\xc3\xa9");
+        assert_true(s.times[1] == 1700000100.5 && s.last_preserved == 1700000000.0);
+        assert_ok(sx_checkpoint_state_write(scratch_dir, &s));
+    }
+    sx_arena_deinit(&arena);
+}
+
+static void test_savedmodel_checkpoint_state__refuses_text(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"nonsense",
+                                      "model_checkpoint_path \"x\"",
+                                      "model_checkpoint_path: x",
+                                      "model_checkpoint_path: \"x",
+                                      "model_checkpoint_path: \"\\q\"",
+                                      "last_preserved_timestamp: soon"};
+    sx_arena arena;
+    sx_checkpoint_state s;
+    sx_arena_init(&arena, 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        write_file(scratch("checkpoint"), bad[i], strlen(bad[i]));
+        assert_error(sx_checkpoint_state_read(scratch_dir, &arena, &s), SX_DATA_LOSS, "checkpoint");
+    }
+    sx_arena_deinit(&arena);
+}
+
+static void test_savedmodel_checkpoint_state__steps(void **state)
+{
+    (void)state;
+    assert_int_equal(sx_checkpoint_step("a/model.ckpt-120"), 120);
+    assert_int_equal(sx_checkpoint_step("a-7/model.ckpt"), -1);
+    assert_int_equal(sx_checkpoint_step("ckpt-"), -1);
+    assert_int_equal(sx_checkpoint_step("ckpt-1a"), -1);
+    assert_int_equal(sx_checkpoint_step("ckpt-99999999999999999999"), -1);
+}
+
+static void test_savedmodel_checkpoint_state__latest_falls_back(void **state)
+{
+    (void)state;
+    const sx_checkpoint_retention all = {0};
+    assert_int_equal(latest_step(), -1);
+    assert_ok(save("model.ckpt-9", 1, &all));
+    assert_ok(save("model.ckpt-10", 2, &all));
+    assert_ok(save("model.ckpt-100", 3, &all));
+    assert_steps("9 10 100");
+    assert_int_equal(latest_step(), 100);
+    write_file(scratch("model.ckpt-100.data-00000-of-00001"), "\0\0\0\0", 4); /* rotten */
+    assert_int_equal(latest_step(), 10);
+    write_file(scratch("model.ckpt-10.index"), "", 0); /* truncated */
+    assert_int_equal(latest_step(), 9);
+    write_file(scratch("checkpoint"), "rubbish", 7); /* only a hint */
+    assert_int_equal(latest_step(), 9);
+    assert_int_equal(unlink(scratch("model.ckpt-9.data-00000-of-00001")), 0);
+    assert_int_equal(latest_step(), -1);
+}
+
+static void test_savedmodel_checkpoint_state__follows_an_unnumbered_name(void **state)
+{
+    (void)state;
+    const sx_checkpoint_retention all = {0};
+    assert_ok(save("model.ckpt-9", 1, &all));
+    assert_ok(save("best", 2, &all));
+    sx_arena arena;
+    const char *prefix = NULL;
+    sx_arena_init(&arena, 0);
+    assert_ok(sx_checkpoint_latest(scratch_dir, &arena, &prefix));
+    assert_string_equal(prefix, scratch("best"));
+    sx_arena_deinit(&arena);
+}
+
+static void test_savedmodel_checkpoint_state__keeps_the_newest(void **state)
+{
+    (void)state;
+    const sx_checkpoint_retention two = {.keep_max = 2};
+    char name[32];
+    for (int i = 1; i <= 5; i++) {
+        snprintf(name, sizeof(name), "model.ckpt-%d", i);
+        assert_ok(save(name, i, &two));
+    }
+    assert_steps("4 5");
+    assert_int_equal(count_entries(scratch_dir), 5); /* two files each, and `checkpoint` */
+    assert_ok(save("model.ckpt-4", 6, &two));        /* saved again: newest, not twice */
+    assert_steps("4 5");
+}
+
+static void test_savedmodel_checkpoint_state__keeps_one_every_n_hours(void **state)
+{
+    (void)state;
+    const sx_checkpoint_retention r = {.keep_max = 1, .keep_every_n_hours = 1};
+    char name[32];
+    for (int i = 1; i <= 9; i++) {
+        snprintf(name, sizeof(name), "model.ckpt-%d", i);
+        assert_ok(save(name, 1e9 + 1200 * i, &r)); /* every 20 minutes */
+    }
+    assert_steps("4 7 9");
+}
+
+static void test_savedmodel_checkpoint_state__deletes_nothing_outside(void **state)
+{
+    (void)state;
+    static const char text[] = "model_checkpoint_path: \"../victim-1\"\n"
+                               "all_model_checkpoint_paths: \"../victim-1\"\n";
+    char inner[300];
+    snprintf(inner, sizeof(inner), "%s/run", scratch_dir);
+    assert_int_equal(mkdir(inner, 0777), 0);
+    write_file(scratch("victim-1.index"), "x", 1);
+    write_file(scratch("run/checkpoint"), text, sizeof(text) - 1);
+    assert_ok(sx_checkpoint_register(inner, "model.ckpt-2", 2,
+                                     &(sx_checkpoint_retention){.keep_max = 1}));
+    assert_true(sx_path_exists(scratch("victim-1.index")));
+}
+
+static void test_savedmodel_checkpoint_state__crash_anywhere(void **state)
+{
+    (void)state;
+    const sx_checkpoint_retention one = {.keep_max = 1};
+    assert_ok(save("model.ckpt-1", 1, &one));
+    for (long n = 1, done = 0; !done; n++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            sx_failpoint_arm(n, SX_FAIL_KILL);
+            sx_status_free(save("model.ckpt-2", 2, &one));
+            _exit(0);
+        }
+        int how;
+        assert_int_equal(waitpid(child, &how, 0), child);
+        done = WIFEXITED(how);
+        int64_t step = latest_step();
+        assert_true(step == 1 || step == 2);
+        assert_true(!done || n > 12); /* the sweep did reach its injections */
+        if (step == 2) {              /* back to where it was */
+            assert_ok(sx_checkpoint_delete(scratch("model.ckpt-2")));
+            assert_ok(save("model.ckpt-1", 1, &one));
+        }
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_savedmodel_checkpoint_state__reads_text),
+    scratch_test(test_savedmodel_checkpoint_state__refuses_text),
+    scratch_test(test_savedmodel_checkpoint_state__steps),
+    scratch_test(test_savedmodel_checkpoint_state__latest_falls_back),
+    scratch_test(test_savedmodel_checkpoint_state__follows_an_unnumbered_name),
+    scratch_test(test_savedmodel_checkpoint_state__keeps_the_newest),
+    scratch_test(test_savedmodel_checkpoint_state__keeps_one_every_n_hours),
+    scratch_test(test_savedmodel_checkpoint_state__deletes_nothing_outside),
+    scratch_test(test_savedmodel_checkpoint_state__crash_anywhere),
+};
+SX_TEST_MAIN(tests)

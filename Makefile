@@ -22,9 +22,9 @@ build: deps ## builds the library and the program into build/release
 test: build ## sets up, builds, runs every test not labelled long
 	@TEST_JOBS=$(TEST_JOBS) tools/test release
 
-test-long: build ## everything: long tests, sanitizers, fuzzing; hours
+test-long: build ## everything: long tests, checks, sanitizers, fuzzing; hours
 	@TEST_JOBS=$(TEST_JOBS) tools/test release --long
-	@$(MAKE) --no-print-directory asan ubsan tsan
+	@$(MAKE) --no-print-directory check asan ubsan tsan
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 
 demo: build ## from photographs to an answering server

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# tools/check-source finds each kind of mistake in a small made-up checkout, and nothing else.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir -p "$dir"/{tools,cli,src/base,src/io,src/data,src/graph,include/sextant}
+cp "$SEXTANT_SRC/tools/layers" "$dir/tools"
+for layer in base io data graph; do
+    echo "# $layer" >"$dir/src/$layer/README.md"
+done
+cat >"$dir/src/io/good.c" <<'C'
+#include "base/map.h"
+#include <sextant/status.h>
+#include <stdio.h>
+/* exit(1) in a comment */
+static const char *text = "abort() in a string";
+void sx_exit(int code) { table->exit(code); snprintf(0, 0, "%s", text); }
+C
+echo '#include "graph/ir.h"' >"$dir/cli/main.c"
+cat >"$dir/include/sextant/good.h" <<'C'
+#include <sextant/status.h>
+/* Comment of both. */
+SX_API int sx_first(void);
+SX_API int sx_second(void);
+
+SX_API int sx_third(int a,
+                    int b); /* trailing */
+C
+cat >"$dir/ARCHITECTURE.md" <<'M'
+src/base/    status
+src/io/      files
+src/data/    datasets
+src/graph/   IR
+M
+python3 "$SEXTANT_SRC/tools/check-source" "$dir"
+
+expect() {
+    local file=$1 finding=$2
+    if python3 "$SEXTANT_SRC/tools/check-source" "$dir" >"$dir/out"; then
+        echo "nothing found, expected: $finding"
+        exit 1
+    fi
+    grep -qF "$finding" "$dir/out" || { echo "expected: $finding, got:"; cat "$dir/out"; exit 1; }
+    [ "$(wc -l <"$dir/out")" = 1 ] || { echo "more than one finding:"; cat "$dir/out"; exit 1; }
+    rm -r "$file"
+}
+try() {
+    local file=$dir/$1
+    printf '%s\n' "$2" >"$file"
+    expect "$file" "$3"
+}
+try src/base/up.c '#include "io/file.h"' 'src/base/up.c:1: base must not include io/file.h'
+try src/data/side.c '#include <sextant/graph.h>' 'data must not include sextant/graph.h'
+try include/sextant/base.h '#include <sextant/graph.h>' 'base must not include sextant/graph.h'
+try src/io/short.c '#include "good.h"' 'write the path from src'
+try src/io/call.c 'int f(void) { return system("x"); }' 'call.c:1: system() is banned here'
+try src/io/quit.c 'void f(void) { exit(1); }' 'exit() is banned here'
+try cli/copy.c 'void f(void) { strcpy(a, b); }' 'strcpy() is banned here'
+try include/sextant/bare.h 'SX_API int sx_bare(void);' 'bare.h:1: sx_bare: no comment'
+mkdir "$dir/src/image"
+try src/image/README.md '# image' 'src/image/ is not in the module list'
+rmdir "$dir/src/image"
+rm "$dir/src/graph/README.md"
+printf 'x\n' >"$dir/cli/x.c"
+expect "$dir/cli/x.c" 'no README.md'

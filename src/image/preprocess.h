@@ -38,12 +38,13 @@
 
 #include <jansson.h>
 
+#include <sextant/image.h>
+
 #include "image/augment.h"
 #include "image/image.h"
 #include "image/resize.h"
 
 typedef enum sx_crop { SX_CROP_NONE, SX_CROP_CENTER, SX_CROP_RANDOM } sx_crop;
-typedef enum sx_scale { SX_SCALE_NONE, SX_0_1, SX_MINUS1_1, SX_MEAN_STD } sx_scale;
 
 /* A plain value; all of it goes into sextant.json. */
 typedef struct sx_preprocess {

@@ -1,7 +1,5 @@
 /* SX_BATCH becomes a count. Types follow by inference from the inputs'; the only other places are
- * attributes that hold a shape, and an SX_BATCH in one means the batch by definition (op_def.h). */
-#include <string.h>
-
+ * lists of integers that begin with SX_BATCH: no other list may (ops/attrs.h). */
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -12,8 +10,7 @@ static void *attrs_with_batch(sx_rewrite *rw, const sx_node *node, int64_t batch
     for (int i = 0; i < node->op->n_attrs; i++) {
         const sx_attr_def *def = &node->op->attrs[i];
         const sx_ints *shape = (const void *)((const char *)node->attrs + def->offset);
-        bool has_batch = def->kind == SX_ATTR_INTS && strcmp(def->name, "shape") == 0 &&
-                         shape->n > 0 && shape->v[0] == SX_BATCH;
+        bool has_batch = def->kind == SX_ATTR_INTS && shape->n > 0 && shape->v[0] == SX_BATCH;
         if (has_batch && copy == NULL) {
             copy = sx_arena_memdup(sx_builder_arena(rw->to), node->attrs, node->op->attrs_bytes);
         }

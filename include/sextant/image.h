@@ -1,0 +1,18 @@
+/* What a model may ask of the pixels that it gets (see SX_MODEL in model.h). */
+#ifndef SEXTANT_IMAGE_H
+#define SEXTANT_IMAGE_H
+
+/* Pixels 0 … 255 become: */
+typedef enum sx_scale {
+    SX_SCALE_NONE, /* themselves */
+    SX_0_1,        /* x / 255 */
+    SX_MINUS1_1,   /* x / 127.5 − 1 */
+    SX_MEAN_STD,   /* (x / 255 − mean) / std */
+} sx_scale;
+
+/* Random operations of training, a set of flags; evaluation takes their identity or centre form. */
+typedef enum sx_augmentation {
+    SX_FLIP_LEFT_RIGHT = 1 << 0,
+} sx_augmentation;
+
+#endif

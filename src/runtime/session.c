@@ -1,0 +1,510 @@
+/* See session.h. */
+#include "runtime/session.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "graph/eval.h"
+#include "graph/passes/passes.h"
+#include "runtime/initialize.h"
+
+/* The session feeds this input itself: the run's seed as two 32-bit words. */
+static const char SEED_INPUT[] = "_seed";
+
+typedef struct variable {
+    sx_session_variable info;
+    sx_buffer *buffer;
+} variable;
+
+/* A program compiled for one batch size, with buffers of the inputs and outputs of that size. */
+typedef struct compiled {
+    int64_t batch;
+    sx_executable *executable;
+    sx_buffer **args;    /* [graph's args]: variables' buffers, and our own for inputs */
+    sx_buffer **outputs; /* [graph's results]: NULL where a variable is assigned */
+    struct compiled *next;
+} compiled;
+
+struct sx_program {
+    sx_session *session;
+    const sx_graph *graph;
+    int *inputs;  /* [n_inputs]: args that the caller feeds */
+    int *outputs; /* [n_outputs]: results that are no assignments */
+    int *scalars; /* [n_scalars]: indices into outputs */
+    int n_inputs, n_outputs, n_scalars;
+    const void **fed; /* [n_inputs] of the loop */
+    compiled *compiled, *last;
+    struct sx_program *next;
+};
+
+struct sx_session {
+    sx_session_options options;
+    sx_platform *platform;
+    sx_device *device;
+    variable *variables;
+    int n_variables, capacity;
+    sx_map by_name; /* name -> index + 1 */
+    sx_program *programs;
+};
+
+static sx_status out_of_memory(const char *what)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %s", what);
+}
+
+/* --- session ------------------------------------------------------------------------------------
+ */
+
+static const char *default_device(void)
+{
+    for (int i = 0; sx_backends[i] != NULL; i++) {
+        if (sx_backends[i]->capabilities & SX_CAN_TRAIN) {
+            return sx_backends[i]->name;
+        }
+    }
+    return "ref";
+}
+
+sx_status sx_session_create(const sx_session_options *options, sx_session **out_session)
+{
+    sx_session *s = sx_alloc(1, sizeof(*s));
+    if (s == NULL) {
+        return out_of_memory("a session");
+    }
+    s->options = *options;
+    sx_map_init(&s->by_name);
+    const char *name = options->device != NULL ? options->device : default_device();
+    sx_status status = sx_platform_open(name, &options->platform, &s->platform);
+    if (status != SX_OK) {
+        sx_session_destroy(s);
+        return status;
+    }
+    s->device = s->platform->devices[0];
+    *out_session = s;
+    return SX_OK;
+}
+
+static void destroy_compiled(const sx_program *p, compiled *c)
+{
+    for (int i = 0; c->args != NULL && i < p->graph->n_args; i++) {
+        sx_buffer_release(c->args[i]);
+    }
+    for (int i = 0; c->outputs != NULL && i < p->graph->n_results; i++) {
+        sx_buffer_release(c->outputs[i]);
+    }
+    sx_executable_release(c->executable);
+    sx_free(c->args);
+    sx_free(c->outputs);
+    sx_free(c);
+}
+
+static void destroy_program(sx_program *p)
+{
+    while (p->compiled != NULL) {
+        compiled *next = p->compiled->next;
+        destroy_compiled(p, p->compiled);
+        p->compiled = next;
+    }
+    sx_free(p->inputs);
+    sx_free(p->outputs);
+    sx_free(p->scalars);
+    sx_free(p->fed);
+    sx_free(p);
+}
+
+void sx_session_destroy(sx_session *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    while (s->programs != NULL) {
+        sx_program *next = s->programs->next;
+        destroy_program(s->programs);
+        s->programs = next;
+    }
+    for (int i = 0; i < s->n_variables; i++) {
+        sx_buffer_release(s->variables[i].buffer);
+        sx_free((char *)(uintptr_t)s->variables[i].info.name);
+    }
+    sx_free(s->variables);
+    sx_map_deinit(&s->by_name);
+    sx_platform_close(s->platform);
+    sx_free(s);
+}
+
+sx_device *sx_session_device(const sx_session *s)
+{
+    return s->device;
+}
+
+/* --- variables
+ * ------------------------------------------------------------------------------------ */
+
+int sx_session_variable_count(const sx_session *s)
+{
+    return s->n_variables;
+}
+
+const sx_session_variable *sx_session_variable_at(const sx_session *s, int i)
+{
+    return &s->variables[i].info;
+}
+
+int sx_session_find_variable(const sx_session *s, const char *name)
+{
+    return (int)(uintptr_t)sx_map_get(&s->by_name, name) - 1;
+}
+
+sx_status sx_session_read_variable(sx_session *s, int i, void *data)
+{
+    return sx_buffer_read(s->variables[i].buffer, data);
+}
+
+sx_status sx_session_write_variable(sx_session *s, int i, const void *data)
+{
+    return sx_buffer_write(s->variables[i].buffer, data, false);
+}
+
+sx_status sx_session_read_step(sx_session *s, int64_t *out_step)
+{
+    for (int i = 0; i < s->n_variables; i++) {
+        if (s->variables[i].info.role == SX_ROLE_STEP) {
+            return sx_session_read_variable(s, i, out_step);
+        }
+    }
+    *out_step = 0;
+    return SX_OK;
+}
+
+static sx_status grow_variables(sx_session *s)
+{
+    if (s->n_variables < s->capacity) {
+        return SX_OK;
+    }
+    int capacity = s->capacity == 0 ? 32 : 2 * s->capacity;
+    variable *grown = sx_realloc(s->variables, (size_t)capacity, sizeof(*grown));
+    if (grown == NULL) {
+        return out_of_memory("variables");
+    }
+    s->variables = grown;
+    s->capacity = capacity;
+    return SX_OK;
+}
+
+static sx_status draw_into(sx_session *s, const sx_arg *arg, const sx_type *type, sx_buffer *buffer)
+{
+    void *data = sx_alloc((size_t)sx_type_bytes(type) + 1, 1);
+    if (data == NULL) {
+        return out_of_memory(arg->name);
+    }
+    sx_status status =
+        sx_draw_initial_value(arg->init, arg->init_value, type, s->options.seed, arg->name, data);
+    if (status == SX_OK) {
+        status = sx_buffer_write(buffer, data, false);
+    }
+    sx_free(data);
+    return status;
+}
+
+static sx_status add_variable(sx_session *s, const sx_arg *arg, const sx_type *type)
+{
+    SX_TRY(grow_variables(s));
+    variable *v = &s->variables[s->n_variables];
+    *v = (variable){.info = {.name = sx_strdup(arg->name), .type = *type, .role = arg->role}};
+    sx_status status = v->info.name == NULL ? out_of_memory("a name") : SX_OK;
+    if (status == SX_OK) {
+        status = sx_buffer_create(s->device, type, &v->buffer);
+    }
+    if (status == SX_OK) {
+        status = draw_into(s, arg, type, v->buffer);
+    }
+    if (status == SX_OK) {
+        status = sx_map_put(&s->by_name, arg->name, (void *)(uintptr_t)(s->n_variables + 1));
+    }
+    if (status != SX_OK) {
+        sx_buffer_release(v->buffer);
+        sx_free((char *)(uintptr_t)v->info.name);
+        return sx_status_annotate(status, __FILE__, __LINE__, "variable \"%s\"", arg->name);
+    }
+    s->n_variables++;
+    return SX_OK;
+}
+
+static sx_status share_variable(sx_session *s, const sx_arg *arg, const sx_type *type)
+{
+    int i = sx_session_find_variable(s, arg->name);
+    if (i < 0) {
+        return add_variable(s, arg, type);
+    }
+    if (!sx_type_equal(&s->variables[i].info.type, type)) {
+        char has[SX_TYPE_TEXT], wants[SX_TYPE_TEXT];
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "variable \"%s\" is %s in this session, but the program has "
+                        "it as %s",
+                        arg->name, sx_type_format(&s->variables[i].info.type, has, sizeof(has)),
+                        sx_type_format(type, wants, sizeof(wants)));
+    }
+    return SX_OK;
+}
+
+/* --- programs
+ * ---------------------------------------------------------------------------------------- */
+
+static bool is_fed(const sx_arg *arg)
+{
+    return arg->kind == SX_ARG_INPUT && strcmp(arg->name, SEED_INPUT) != 0;
+}
+
+static void list_ports(sx_program *p)
+{
+    const sx_graph *g = p->graph;
+    for (int i = 0; i < g->n_args; i++) {
+        if (is_fed(&g->args[i])) {
+            p->inputs[p->n_inputs++] = i;
+        }
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        if (g->results[i].arg != SX_RESULT_IS_OUTPUT) {
+            continue;
+        }
+        if (sx_graph_type(g, g->results[i].value)->rank == 0 && p->n_scalars < SX_MAX_SCALARS) {
+            p->scalars[p->n_scalars++] = p->n_outputs;
+        }
+        p->outputs[p->n_outputs++] = i;
+    }
+}
+
+sx_status sx_session_add_program(sx_session *s, const sx_graph *graph, sx_program **out_program)
+{
+    for (int i = 0; i < graph->n_args; i++) {
+        if (graph->args[i].kind == SX_ARG_VARIABLE) {
+            SX_TRY(share_variable(s, &graph->args[i], sx_graph_type(graph, graph->args[i].value)));
+        }
+    }
+    sx_program *p = sx_alloc(1, sizeof(*p));
+    if (p == NULL) {
+        return out_of_memory("a program");
+    }
+    p->session = s;
+    p->graph = graph;
+    p->inputs = sx_alloc((size_t)graph->n_args + 1, sizeof(int));
+    p->outputs = sx_alloc((size_t)graph->n_results + 1, sizeof(int));
+    p->scalars = sx_alloc(SX_MAX_SCALARS, sizeof(int));
+    p->fed = sx_alloc((size_t)graph->n_args + 1, sizeof(void *));
+    if (p->inputs == NULL || p->outputs == NULL || p->scalars == NULL || p->fed == NULL) {
+        destroy_program(p);
+        return out_of_memory("a program");
+    }
+    list_ports(p);
+    p->next = s->programs;
+    s->programs = p;
+    *out_program = p;
+    return SX_OK;
+}
+
+int sx_program_input_count(const sx_program *p)
+{
+    return p->n_inputs;
+}
+const char *sx_program_input_name(const sx_program *p, int i)
+{
+    return p->graph->args[p->inputs[i]].name;
+}
+const sx_type *sx_program_input_type(const sx_program *p, int i)
+{
+    return sx_graph_type(p->graph, p->graph->args[p->inputs[i]].value);
+}
+int sx_program_output_count(const sx_program *p)
+{
+    return p->n_outputs;
+}
+const char *sx_program_output_name(const sx_program *p, int i)
+{
+    return p->graph->results[p->outputs[i]].name;
+}
+const sx_type *sx_program_output_type(const sx_program *p, int i)
+{
+    return sx_graph_type(p->graph, p->graph->results[p->outputs[i]].value);
+}
+
+/* --- compiling for a batch size
+ * ------------------------------------------------------------------------- */
+
+static sx_status bind_args(sx_program *p, compiled *c)
+{
+    sx_session *s = p->session;
+    for (int i = 0; i < p->graph->n_args; i++) {
+        const sx_arg *arg = &p->graph->args[i];
+        if (arg->kind == SX_ARG_VARIABLE) {
+            int v = sx_session_find_variable(s, arg->name);
+            c->args[i] = sx_buffer_retain(s->variables[v].buffer);
+            continue;
+        }
+        SX_TRY(sx_buffer_create(s->device, &c->executable->arg_types[i], &c->args[i]));
+        if (!is_fed(arg)) {
+            uint32_t words[2] = {(uint32_t)s->options.seed, (uint32_t)(s->options.seed >> 32)};
+            SX_TRY(sx_buffer_write(c->args[i], words, false));
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status bind_outputs(sx_program *p, compiled *c)
+{
+    for (int i = 0; i < p->graph->n_results; i++) {
+        if (p->graph->results[i].arg == SX_RESULT_IS_OUTPUT) {
+            SX_TRY(sx_buffer_create(p->session->device, &c->executable->result_types[i],
+                                    &c->outputs[i]));
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status compile_for(sx_program *p, int64_t batch, compiled **out)
+{
+    compiled *c = sx_alloc(1, sizeof(*c));
+    if (c == NULL) {
+        return out_of_memory("an executable");
+    }
+    c->batch = batch;
+    c->args = sx_alloc((size_t)p->graph->n_args + 1, sizeof(*c->args));
+    c->outputs = sx_alloc((size_t)p->graph->n_results + 1, sizeof(*c->outputs));
+    const sx_compile_options options = {.batch = batch,
+                                        .shards = p->session->options.shards,
+                                        .profile = p->session->options.profile};
+    sx_status status = c->args == NULL || c->outputs == NULL ? out_of_memory("buffers") : SX_OK;
+    if (status == SX_OK) {
+        status = sx_compile(p->session->platform, p->graph, &options, &c->executable);
+    }
+    if (status == SX_OK) {
+        status = bind_args(p, c);
+    }
+    if (status == SX_OK) {
+        status = bind_outputs(p, c);
+    }
+    if (status != SX_OK) {
+        destroy_compiled(p, c);
+        return sx_status_annotate(status, __FILE__, __LINE__, "compiling for batch size %" PRId64,
+                                  batch);
+    }
+    *out = c;
+    return SX_OK;
+}
+
+static sx_status find_compiled(sx_program *p, int64_t batch, compiled **out)
+{
+    for (compiled *c = p->compiled; c != NULL; c = c->next) {
+        if (c->batch == batch) {
+            *out = c;
+            return SX_OK;
+        }
+    }
+    compiled *made = NULL;
+    SX_TRY(compile_for(p, batch, &made));
+    made->next = p->compiled;
+    p->compiled = made;
+    *out = made;
+    return SX_OK;
+}
+
+sx_status sx_program_prepare(sx_program *p, int64_t batch, int64_t *out_ns)
+{
+    compiled *c;
+    int64_t start = sx_now_ns();
+    SX_TRY(find_compiled(p, batch, &c));
+    if (out_ns != NULL) {
+        *out_ns = sx_now_ns() - start;
+    }
+    return SX_OK;
+}
+
+/* --- running
+ * ---------------------------------------------------------------------------------------------- */
+
+sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs)
+{
+    compiled *c;
+    SX_TRY(find_compiled(p, batch, &c));
+    for (int i = 0; i < p->n_inputs; i++) {
+        SX_TRY(sx_buffer_write(c->args[p->inputs[i]], inputs[i], true));
+    }
+    p->last = c;
+    return sx_execute(c->executable, c->args, c->outputs);
+}
+
+sx_status sx_program_read_output(sx_program *p, int i, void *data)
+{
+    if (p->last == NULL) {
+        return sx_error(SX_FAILED_PRECONDITION, "output \"%s\" read before the program ran",
+                        sx_program_output_name(p, i));
+    }
+    return sx_buffer_read(p->last->outputs[p->outputs[i]], data);
+}
+
+sx_status sx_program_info(sx_program *p, int64_t batch, sx_executable_info *out)
+{
+    compiled *c;
+    SX_TRY(find_compiled(p, batch, &c));
+    return sx_executable_get_info(c->executable, out);
+}
+
+sx_status sx_program_profile(sx_program *p, int64_t batch, const sx_kernel_time **out_rows,
+                             int *out_count)
+{
+    compiled *c;
+    SX_TRY(find_compiled(p, batch, &c));
+    return sx_executable_get_profile(c->executable, out_rows, out_count);
+}
+
+/* --- the step loop
+ * ------------------------------------------------------------------------------------------ */
+
+static sx_status read_scalar(sx_program *p, int output, double *out)
+{
+    uint64_t element = 0;
+    SX_TRY(sx_program_read_output(p, output, &element));
+    sx_ref_tensor t = {sx_scalar_type(sx_program_output_type(p, output)->dtype), out};
+    sx_ref_load(&t, &element);
+    return SX_OK;
+}
+
+static sx_status run_step(sx_program *p, const sx_loop_args *args, sx_step_scalars *scalars)
+{
+    SX_TRY(args->feed(args->user, &scalars->batch, p->fed));
+    SX_TRY(sx_program_run(p, scalars->batch, p->fed));
+    for (int i = 0; i < p->n_scalars; i++) {
+        SX_TRY(read_scalar(p, p->scalars[i], &scalars->values[i]));
+        if (p->scalars[i] == args->ok_output && scalars->values[i] == 0) {
+            return sx_error(SX_ABORTED,
+                            "step %" PRId64 ": the loss or a gradient is not finite; the update "
+                            "was withheld",
+                            scalars->step + 1);
+        }
+    }
+    scalars->step++;
+    return SX_OK;
+}
+
+sx_status sx_program_loop(sx_program *p, const sx_loop_args *args, int64_t *out_done)
+{
+    sx_step_scalars scalars = {0};
+    *out_done = 0;
+    SX_TRY(sx_session_read_step(p->session, &scalars.step));
+    while (*out_done < args->steps) {
+        sx_status status = run_step(p, args, &scalars);
+        if (sx_status_code(status) == SX_OUT_OF_RANGE) {
+            sx_status_free(status);
+            return SX_OK;
+        }
+        SX_TRY(status);
+        ++*out_done;
+        if (args->step != NULL && args->step(args->user, &scalars)) {
+            return SX_OK;
+        }
+    }
+    return SX_OK;
+}

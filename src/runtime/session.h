@@ -1,0 +1,118 @@
+/* A session: the variables of a model on a device, and the programs (train, eval, predict graphs)
+ * that share them by name. The step loop runs a program many times without returning to user code.
+ *
+ *   session ── variables   name -> buffer on the device
+ *          └── programs    graph -> executables, one per batch size that was asked for
+ *
+ * A program's inputs are fed per step; its scalar outputs of each step go to a ring. Steady state
+ * makes no allocation. One thread at a time. */
+#ifndef SX_RUNTIME_SESSION_H
+#define SX_RUNTIME_SESSION_H
+
+#include "backends/backend.h"
+
+typedef struct sx_session sx_session;
+typedef struct sx_program sx_program;
+
+typedef struct sx_session_options {
+    const char *device; /* backend's name; NULL = the first that can train */
+    sx_platform_options platform;
+    int shards;    /* > 0: strict: so many whatever the threads (D4) */
+    uint64_t seed; /* of initial values and of the programs' random operators */
+    bool profile;
+} sx_session_options;
+
+SX_MUST_USE sx_status sx_session_create(const sx_session_options *options,
+                                        sx_session **out_session);
+void sx_session_destroy(sx_session *session); /* NULL is fine; its programs are destroyed first */
+sx_device *sx_session_device(const sx_session *session);
+
+/* Adds a program; the graph stays the caller's and outlives it. Variables of names that the session
+ * has already are shared; a different type is FAILED_PRECONDITION naming the first and both shapes.
+ * New variables are drawn from their initializers (sx_draw_initial_value). */
+SX_MUST_USE sx_status sx_session_add_program(sx_session *session, const sx_graph *graph,
+                                             sx_program **out_program);
+
+/* --- Variables, in the order in which they were first added ------------------------------------
+ */
+
+typedef struct sx_session_variable {
+    const char *name;
+    sx_type type;
+    sx_variable_role role;
+} sx_session_variable;
+
+int sx_session_variable_count(const sx_session *session);
+const sx_session_variable *sx_session_variable_at(const sx_session *session, int i);
+int sx_session_find_variable(const sx_session *session, const char *name); /* −1 if absent */
+/* Row-major host bytes of the variable's type. */
+SX_MUST_USE sx_status sx_session_read_variable(sx_session *session, int i, void *data);
+SX_MUST_USE sx_status sx_session_write_variable(sx_session *session, int i, const void *data);
+/* global_step; 0 if no program has it. */
+SX_MUST_USE sx_status sx_session_read_step(sx_session *session, int64_t *out_step);
+
+/* --- Running
+ * ---------------------------------------------------------------------------------------- */
+
+/* Compiles the program for `batch` if it is not yet; `*out_ns` (may be NULL) gets the time it took.
+ */
+SX_MUST_USE sx_status sx_program_prepare(sx_program *program, int64_t batch, int64_t *out_ns);
+
+/* Inputs that the caller feeds, in graph order, without the session's own (the seed): their names
+ * and symbolic types. And outputs likewise. */
+int sx_program_input_count(const sx_program *program);
+const char *sx_program_input_name(const sx_program *program, int i);
+const sx_type *sx_program_input_type(const sx_program *program, int i);
+int sx_program_output_count(const sx_program *program);
+const char *sx_program_output_name(const sx_program *program, int i);
+const sx_type *sx_program_output_type(const sx_program *program, int i);
+
+/* One execution at batch size `batch`: inputs[i] is row-major host memory, borrowed for the call.
+ * Variables that it assigns have their new values afterwards. */
+SX_MUST_USE sx_status sx_program_run(sx_program *program, int64_t batch, const void *const *inputs);
+/* Copies an output of the last run out: elems(type at that batch) × element size bytes. */
+SX_MUST_USE sx_status sx_program_read_output(sx_program *program, int i, void *data);
+
+/* What sx_executable_get_info / _profile say of the program at that (prepared) batch size. */
+SX_MUST_USE sx_status sx_program_info(sx_program *program, int64_t batch, sx_executable_info *out);
+SX_MUST_USE sx_status sx_program_profile(sx_program *program, int64_t batch,
+                                         const sx_kernel_time **out_rows, int *out_count);
+
+/* --- The step loop
+ * ------------------------------------------------------------------------------------ */
+
+/* The scalars of one step, as doubles, in the order of the program's scalar outputs. */
+enum { SX_MAX_SCALARS = 16 };
+typedef struct sx_step_scalars {
+    int64_t step; /* number of the step just done: global_step after it */
+    int64_t batch;
+    double values[SX_MAX_SCALARS];
+} sx_step_scalars;
+
+/* Hands out the next batch: inputs in the program's order, borrowed until the next call. */
+typedef sx_status sx_feed_fn(void *user, int64_t *out_batch, const void **inputs);
+/* Sees each step when it is done; true = end the loop after this step. Cheap: it runs in the loop.
+ */
+typedef bool sx_step_fn(void *user, const sx_step_scalars *scalars);
+
+typedef struct sx_loop_args {
+    int64_t steps;    /* at most so many */
+    sx_feed_fn *feed; /* OUT_OF_RANGE ends the loop without error */
+    sx_step_fn *step; /* NULL = nobody looks */
+    void *user;
+    int ok_output; /* index of the output "ok" (bool scalar): false = a non-finite update was
+                      withheld; the loop ends with DATA_LOSS-free FAILED status below; −1 = none */
+} sx_loop_args;
+
+/* Runs until a limit; *out_done counts the steps done. A withheld (non-finite) update ends it with
+ * sx_code ABORTED, the step not counted, inputs of the failing step still bound for
+ * sx_program_find_nonfinite(). */
+SX_MUST_USE sx_status sx_program_loop(sx_program *program, const sx_loop_args *args,
+                                      int64_t *out_done);
+
+/* Replays the last step with probes: the first value in program order that is not finite, as the
+ * status "step 17: relu \"conv2d/relu\" (mnist.c:14): 3 of 512 elements are not finite". SX_OK if
+ * none is. */
+SX_MUST_USE sx_status sx_program_find_nonfinite(sx_program *program);
+
+#endif

@@ -216,7 +216,6 @@ typedef struct sx_iterator_stats {
     int prefetch;              /* batches made ahead at most */
 } sx_iterator_stats;
 
-/* The counters so far; any thread may ask while another calls next(). */
 SX_API void sx_iterator_get_stats(const sx_iterator *iterator, sx_iterator_stats *out_stats);
 
 #ifdef __cplusplus

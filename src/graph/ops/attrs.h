@@ -1,7 +1,12 @@
-/* The attribute structs of the operators, which backends' kernels read. One struct per operator;
- * a field at zero is at its default. */
+/* Attribute structs of the operators that have attributes: what sx_node.attrs points to.
+ *
+ * Conventions. Axes are normalized: counted from the front, ascending, each once (the public
+ * functions accept -1 for the last). So -1 in an sx_ints always is SX_BATCH, in a shape. Lists that
+ * the public functions fill are never left empty: strides of a convolution are two numbers. */
 #ifndef SX_GRAPH_OPS_ATTRS_H
 #define SX_GRAPH_OPS_ATTRS_H
+
+#include <sextant/ops.h>
 
 #include "graph/ir.h"
 
@@ -13,5 +18,130 @@ typedef struct sx_parameter_attrs {
 typedef struct sx_constant_attrs {
     sx_tensor value;
 } sx_constant_attrs;
+
+/* cast; argmax and iota have their own */
+typedef struct sx_cast_attrs {
+    sx_dtype dtype;
+} sx_cast_attrs;
+
+/* reshape, broadcast_to */
+typedef struct sx_shape_attrs {
+    sx_ints shape; /* SX_BATCH may be the first */
+} sx_shape_attrs;
+
+/* reduce_sum, reduce_max */
+typedef struct sx_reduce_attrs {
+    sx_ints axes;   /* none = nothing is reduced */
+    bool keep_dims; /* reduced axes stay, with size 1 */
+} sx_reduce_attrs;
+
+/* size, moments */
+typedef struct sx_axes_attrs {
+    sx_ints axes;
+} sx_axes_attrs;
+
+/* argmax, concat, one axis of the input */
+typedef struct sx_axis_attrs {
+    int64_t axis;
+} sx_axis_attrs;
+
+typedef struct sx_argmax_attrs {
+    int64_t axis;
+    sx_dtype dtype; /* of the result: int32 or int64 */
+} sx_argmax_attrs;
+
+typedef struct sx_matmul_attrs {
+    bool transpose_a, transpose_b;
+} sx_matmul_attrs;
+
+/* conv2d, conv2d_grad_input, conv2d_grad_filter */
+typedef struct sx_conv2d_attrs {
+    sx_ints strides;   /* {h, w}; empty = 1, 1 */
+    sx_ints dilations; /* {h, w}; empty = 1, 1 */
+    int32_t padding;   /* sx_padding */
+    sx_ints pads;      /* SX_EXPLICIT only: {top, bottom, left, right} */
+    int64_t groups;    /* 0 = 1 */
+    sx_ints size; /* the two gradients: {h, w} of the image, or of the filter, that they make */
+} sx_conv2d_attrs;
+
+/* max_pool2d, max_pool2d_grad, avg_pool2d, avg_pool2d_grad */
+typedef struct sx_pool2d_attrs {
+    sx_ints window;  /* {h, w} */
+    sx_ints strides; /* {h, w}; empty = the window */
+    int32_t padding; /* sx_padding: SX_VALID or SX_SAME */
+    sx_ints size;    /* avg_pool2d_grad: {h, w} of the image that it makes */
+} sx_pool2d_attrs;
+
+typedef struct sx_dropout_attrs {
+    double rate;            /* in [0, 1): the share that is dropped */
+    int64_t key_hi, key_lo; /* each in [0, 2^32): hash of the operator's scope name */
+} sx_dropout_attrs;
+
+typedef struct sx_momentum_attrs {
+    double momentum;
+    bool nesterov;
+} sx_momentum_attrs;
+
+typedef struct sx_rmsprop_attrs {
+    double rho, momentum, epsilon;
+    bool centered;
+} sx_rmsprop_attrs;
+
+typedef struct sx_adam_attrs {
+    double beta1, beta2, epsilon;
+} sx_adam_attrs;
+
+/* batch_norm, batch_norm_train and its two gradients */
+typedef struct sx_batch_norm_attrs {
+    double epsilon;
+} sx_batch_norm_attrs;
+
+typedef struct sx_transpose_attrs {
+    sx_ints perm; /* output dimension i is input dimension perm[i] */
+} sx_transpose_attrs;
+
+typedef struct sx_slice_attrs {
+    sx_ints begin; /* 0 for the batch dimension */
+    sx_ints size;  /* SX_BATCH for the batch dimension */
+} sx_slice_attrs;
+
+typedef struct sx_pad_attrs {
+    sx_ints before, after; /* per dimension; 0 for the batch */
+    double value;
+} sx_pad_attrs;
+
+typedef struct sx_one_hot_attrs {
+    int64_t depth;
+    double on, off;
+    sx_dtype dtype;
+} sx_one_hot_attrs;
+
+/* gather_grad: rows of the table whose gradient it makes */
+typedef struct sx_gather_grad_attrs {
+    int64_t rows;
+} sx_gather_grad_attrs;
+
+typedef struct sx_iota_attrs {
+    sx_ints shape; /* static */
+    int64_t axis;
+    sx_dtype dtype;
+} sx_iota_attrs;
+
+/* top_k, in_top_k */
+typedef struct sx_top_k_attrs {
+    int64_t k;
+} sx_top_k_attrs;
+
+typedef struct sx_clip_attrs {
+    double low, high;
+} sx_clip_attrs;
+
+/* leaky_relu, elu */
+typedef struct sx_alpha_attrs {
+    double alpha;
+} sx_alpha_attrs;
+
+/* Names of sx_padding's values, for SX_ATTR_NAMES. */
+extern const char *const sx_padding_names[];
 
 #endif

@@ -2,6 +2,8 @@
  *
  *   y [shape]  whatever the caller passes
  *
+ * Errors  INVALID_ARGUMENT  no dtype, a negative dimension, the batch elsewhere than first
+ *
  * Made by sx_variable() and sx_input(), never differentiated: gradients end here. Exported as
  * Placeholder or ReadVariableOp by the exporter, which knows which it is. */
 #include "graph/ops/attrs.h"
@@ -9,7 +11,20 @@
 static sx_status infer(sx_infer *c)
 {
     const sx_parameter_attrs *a = c->attrs;
-    c->outputs[0] = sx_type_make(a->dtype, a->shape.n, a->shape.v);
+    sx_type type = sx_type_make(a->dtype, a->shape.n, a->shape.v);
+    bool sound = a->dtype == SX_STRING || sx_dtype_bytes(a->dtype) > 0;
+    for (int i = 0; i < type.rank; i++) {
+        sound = sound && (type.dims[i] >= 0 || type.dims[i] == SX_DYNAMIC ||
+                          (type.dims[i] == SX_BATCH && i == 0));
+    }
+    if (!sound) {
+        char text[SX_TYPE_TEXT];
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "parameter: %s is no type of a value: a known dtype, counts, and the batch "
+                        "as first dimension only",
+                        sx_type_format(&type, text, sizeof(text)));
+    }
+    c->outputs[0] = type;
     return SX_OK;
 }
 

@@ -1,0 +1,439 @@
+/* The operators, as functions that add one node each. What an operator computes, its shapes, dtypes
+ * and errors stand at the head of src/graph/ops/NAME.c.
+ *
+ * Every function returns the value (of several outputs the first: sx_output_at() gives the others)
+ * or SX_NO_VALUE after an error, which the builder keeps. Shapes broadcast as numpy's do; the batch
+ * SX_BATCH is always dimension 0. Names that layers use (sextant/nn.h) are left to them: the
+ * operators under them begin with sx_nn_, as in TensorFlow's tf.nn.
+ *
+ * Options are given by name:
+ *     y = sx_reduce_sum(b, x, .axes = SX_AXES(1, 2), .keep_dims = true);
+ *     y = sx_nn_conv2d(b, x, filter, .strides = {2, 2}, .padding = SX_SAME);
+ * `file` and `line` of the functions proper are the user's, for messages; NULL leaves the
+ * builder's. */
+#ifndef SEXTANT_OPS_H
+#define SEXTANT_OPS_H
+
+#include <sextant/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SX_HERE_            __FILE__, __LINE__
+#define SX_ARGS_(type, ...) (&(type){.struct_size = sizeof(type), __VA_ARGS__})
+#define SX_DIMS_(...)                                                            \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) \
+    {                                                                            \
+        __VA_ARGS__                                                              \
+    }
+
+typedef enum sx_padding {
+    SX_VALID = 0, /* none */
+    SX_SAME,      /* as much as makes the output ceil(input / stride) */
+    SX_EXPLICIT,  /* as told */
+} sx_padding;
+
+/* Axes of a value: SX_AXES(1, 2), -1 is the last. Empty means all. */
+typedef struct sx_axes {
+    int n;
+    int v[SX_MAX_RANK];
+} sx_axes;
+#define SX_AXES(...) \
+    ((sx_axes){.n = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .v = {__VA_ARGS__}})
+
+/* Output `i` of the node whose first output is `first`: sx_output_at(moments, 1) is the variance.
+ */
+SX_API sx_value sx_output_at(sx_value first, int i);
+
+/* --- Elementwise, one input ------------------------------------------------------------------ */
+
+#define SX_OP_OF_ONE_(name) \
+    SX_API sx_value sx_##name##_at(sx_builder *b, sx_value x, const char *file, int line)
+SX_OP_OF_ONE_(identity);      /* x */
+SX_OP_OF_ONE_(stop_gradient); /* x, where no gradient passes */
+SX_OP_OF_ONE_(neg);           /* -x */
+SX_OP_OF_ONE_(abs);           /* |x| */
+SX_OP_OF_ONE_(sign);          /* -1, 0 or 1 */
+SX_OP_OF_ONE_(square);        /* x² */
+SX_OP_OF_ONE_(sqrt);          /* √x */
+SX_OP_OF_ONE_(rsqrt);         /* 1 / √x */
+SX_OP_OF_ONE_(exp);           /* eˣ */
+SX_OP_OF_ONE_(ln);            /* the natural logarithm; operator log */
+SX_OP_OF_ONE_(log1p);         /* ln(1 + x) */
+SX_OP_OF_ONE_(cos);           /* cos x */
+SX_OP_OF_ONE_(floor);         /* the greatest integer not above x */
+SX_OP_OF_ONE_(tanh);          /* tanh x */
+SX_OP_OF_ONE_(sigmoid);       /* 1 / (1 + e⁻ˣ) */
+SX_OP_OF_ONE_(relu);          /* max(x, 0) */
+SX_OP_OF_ONE_(relu6);         /* min(max(x, 0), 6) */
+SX_OP_OF_ONE_(swish);         /* x sigmoid(x) */
+SX_OP_OF_ONE_(softmax);       /* over the last axis */
+SX_OP_OF_ONE_(log_softmax);   /* over the last axis */
+SX_OP_OF_ONE_(logical_not);   /* of bool */
+#undef SX_OP_OF_ONE_
+
+#define sx_identity(b, x)      sx_identity_at((b), (x), SX_HERE_)
+#define sx_stop_gradient(b, x) sx_stop_gradient_at((b), (x), SX_HERE_)
+#define sx_neg(b, x)           sx_neg_at((b), (x), SX_HERE_)
+#define sx_abs(b, x)           sx_abs_at((b), (x), SX_HERE_)
+#define sx_sign(b, x)          sx_sign_at((b), (x), SX_HERE_)
+#define sx_square(b, x)        sx_square_at((b), (x), SX_HERE_)
+#define sx_sqrt(b, x)          sx_sqrt_at((b), (x), SX_HERE_)
+#define sx_rsqrt(b, x)         sx_rsqrt_at((b), (x), SX_HERE_)
+#define sx_exp(b, x)           sx_exp_at((b), (x), SX_HERE_)
+#define sx_ln(b, x)            sx_ln_at((b), (x), SX_HERE_)
+#define sx_log1p(b, x)         sx_log1p_at((b), (x), SX_HERE_)
+#define sx_cos(b, x)           sx_cos_at((b), (x), SX_HERE_)
+#define sx_floor(b, x)         sx_floor_at((b), (x), SX_HERE_)
+#define sx_tanh(b, x)          sx_tanh_at((b), (x), SX_HERE_)
+#define sx_sigmoid(b, x)       sx_sigmoid_at((b), (x), SX_HERE_)
+#define sx_relu(b, x)          sx_relu_at((b), (x), SX_HERE_)
+#define sx_relu6(b, x)         sx_relu6_at((b), (x), SX_HERE_)
+#define sx_swish(b, x)         sx_swish_at((b), (x), SX_HERE_)
+#define sx_softmax(b, x)       sx_softmax_at((b), (x), SX_HERE_)
+#define sx_log_softmax(b, x)   sx_log_softmax_at((b), (x), SX_HERE_)
+#define sx_logical_not(b, x)   sx_logical_not_at((b), (x), SX_HERE_)
+
+/* x in another dtype. */
+SX_API sx_value sx_cast_at(sx_builder *b, sx_value x, sx_dtype dtype, const char *file, int line);
+#define sx_cast(b, x, dtype) sx_cast_at((b), (x), (dtype), SX_HERE_)
+
+/* x where positive, alpha x elsewhere. */
+SX_API sx_value sx_leaky_relu_at(sx_builder *b, sx_value x, double alpha, const char *file,
+                                 int line);
+#define sx_leaky_relu(b, x, alpha) sx_leaky_relu_at((b), (x), (alpha), SX_HERE_)
+
+/* x where positive, alpha (eˣ - 1) elsewhere. */
+SX_API sx_value sx_elu_at(sx_builder *b, sx_value x, double alpha, const char *file, int line);
+#define sx_elu(b, x, alpha) sx_elu_at((b), (x), (alpha), SX_HERE_)
+
+/* min(max(x, low), high). */
+SX_API sx_value sx_clip_at(sx_builder *b, sx_value x, double low, double high, const char *file,
+                           int line);
+#define sx_clip(b, x, low, high) sx_clip_at((b), (x), (low), (high), SX_HERE_)
+
+/* --- Elementwise, two inputs that broadcast ----------------------------------------------------
+ */
+
+#define SX_OP_OF_TWO_(name)                                                                 \
+    SX_API sx_value sx_##name##_at(sx_builder *b, sx_value x, sx_value y, const char *file, \
+                                   int line)
+SX_OP_OF_TWO_(add);         /* x + y */
+SX_OP_OF_TWO_(sub);         /* x - y */
+SX_OP_OF_TWO_(mul);         /* x y */
+SX_OP_OF_TWO_(div);         /* x / y */
+SX_OP_OF_TWO_(pow);         /* xʸ */
+SX_OP_OF_TWO_(maximum);     /* the greater */
+SX_OP_OF_TWO_(minimum);     /* the lesser */
+SX_OP_OF_TWO_(equal);       /* bool: x == y */
+SX_OP_OF_TWO_(less);        /* bool: x < y */
+SX_OP_OF_TWO_(greater);     /* bool: x > y */
+SX_OP_OF_TWO_(logical_and); /* of bool */
+#undef SX_OP_OF_TWO_
+
+#define sx_add(b, x, y)         sx_add_at((b), (x), (y), SX_HERE_)
+#define sx_sub(b, x, y)         sx_sub_at((b), (x), (y), SX_HERE_)
+#define sx_mul(b, x, y)         sx_mul_at((b), (x), (y), SX_HERE_)
+#define sx_div(b, x, y)         sx_div_at((b), (x), (y), SX_HERE_)
+#define sx_pow(b, x, y)         sx_pow_at((b), (x), (y), SX_HERE_)
+#define sx_maximum(b, x, y)     sx_maximum_at((b), (x), (y), SX_HERE_)
+#define sx_minimum(b, x, y)     sx_minimum_at((b), (x), (y), SX_HERE_)
+#define sx_equal(b, x, y)       sx_equal_at((b), (x), (y), SX_HERE_)
+#define sx_less(b, x, y)        sx_less_at((b), (x), (y), SX_HERE_)
+#define sx_greater(b, x, y)     sx_greater_at((b), (x), (y), SX_HERE_)
+#define sx_logical_and(b, x, y) sx_logical_and_at((b), (x), (y), SX_HERE_)
+
+/* x where cond holds, else y. */
+SX_API sx_value sx_select_at(sx_builder *b, sx_value cond, sx_value x, sx_value y, const char *file,
+                             int line);
+#define sx_select(b, cond, x, y) sx_select_at((b), (cond), (x), (y), SX_HERE_)
+
+/* x[..., C] + bias[C]. */
+SX_API sx_value sx_bias_add_at(sx_builder *b, sx_value x, sx_value bias, const char *file,
+                               int line);
+#define sx_bias_add(b, x, bias) sx_bias_add_at((b), (x), (bias), SX_HERE_)
+
+/* --- Shapes ------------------------------------------------------------------------------------
+ */
+
+/* sx_reshape(b, x, SX_BATCH, 784): the batch first if and only if x has it. */
+SX_API sx_value sx_reshape_at(sx_builder *b, sx_value x, int rank, const int64_t *dims,
+                              const char *file, int line);
+#define sx_reshape(b, x, ...) sx_reshape_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)
+
+/* sx_broadcast_to(b, x, SX_BATCH, 10) */
+SX_API sx_value sx_broadcast_to_at(sx_builder *b, sx_value x, int rank, const int64_t *dims,
+                                   const char *file, int line);
+#define sx_broadcast_to(b, x, ...) sx_broadcast_to_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)
+
+/* sx_transpose(b, x, 0, 3, 1, 2): NHWC to NCHW. */
+SX_API sx_value sx_transpose_at(sx_builder *b, sx_value x, int rank, const int64_t *perm,
+                                const char *file, int line);
+#define sx_transpose(b, x, ...) sx_transpose_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)
+
+/* The n values xs after one another along `axis`, -1 = the last. */
+SX_API sx_value sx_concat_at(sx_builder *b, const sx_value *xs, int n, int axis, const char *file,
+                             int line);
+#define sx_concat(b, xs, n, axis) sx_concat_at((b), (xs), (n), (axis), SX_HERE_)
+
+/* The block that starts at begin[rank] and is size[rank] large; 0 and SX_BATCH for the batch. */
+SX_API sx_value sx_slice_at(sx_builder *b, sx_value x, const int64_t *begin, const int64_t *size,
+                            const char *file, int line);
+#define sx_slice(b, x, begin, size) sx_slice_at((b), (x), (begin), (size), SX_HERE_)
+
+/* before[rank] and after[rank] elements of `value` around each dimension. */
+SX_API sx_value sx_pad_at(sx_builder *b, sx_value x, const int64_t *before, const int64_t *after,
+                          double value, const char *file, int line);
+#define sx_pad(b, x, before, after, value) sx_pad_at((b), (x), (before), (after), (value), SX_HERE_)
+
+/* --- Reductions --------------------------------------------------------------------------------
+ */
+
+typedef struct sx_reduce_args {
+    size_t struct_size;
+    sx_axes axes; /* empty = all */
+    bool keep_dims;
+} sx_reduce_args;
+
+/* The sum over the axes. */
+SX_API sx_value sx_reduce_sum_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
+                                 const char *file, int line);
+#define sx_reduce_sum(b, x, ...) \
+    sx_reduce_sum_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
+/* The greatest over the axes. */
+SX_API sx_value sx_reduce_max_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
+                                 const char *file, int line);
+#define sx_reduce_max(b, x, ...) \
+    sx_reduce_max_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
+/* reduce_sum divided by size, right for every batch. */
+SX_API sx_value sx_reduce_mean_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
+                                  const char *file, int line);
+#define sx_reduce_mean(b, x, ...) \
+    sx_reduce_mean_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
+/* The number of elements along the axes, a float scalar; keep_dims is ignored. */
+SX_API sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
+                           int line);
+#define sx_size(b, x, ...) sx_size_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
+/* Mean and variance (output 1; of the population) over the axes, which are dropped. */
+SX_API sx_value sx_moments_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
+                              const char *file, int line);
+#define sx_moments(b, x, ...) \
+    sx_moments_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
+typedef struct sx_argmax_args {
+    size_t struct_size;
+    int axis;       /* -1 = the last */
+    sx_dtype dtype; /* SX_I32 by default, or SX_I64 */
+} sx_argmax_args;
+
+/* The index of the greatest along an axis; the first of equals. */
+SX_API sx_value sx_argmax_at(sx_builder *b, sx_value x, const sx_argmax_args *args,
+                             const char *file, int line);
+#define sx_argmax(b, x, ...) sx_argmax_at((b), (x), SX_ARGS_(sx_argmax_args, __VA_ARGS__), SX_HERE_)
+
+/* Is every element of the n values finite? A bool scalar. */
+SX_API sx_value sx_all_finite_at(sx_builder *b, const sx_value *xs, int n, const char *file,
+                                 int line);
+#define sx_all_finite(b, xs, n) sx_all_finite_at((b), (xs), (n), SX_HERE_)
+
+/* --- Products ----------------------------------------------------------------------------------
+ */
+
+typedef struct sx_matmul_args {
+    size_t struct_size;
+    bool transpose_a, transpose_b;
+} sx_matmul_args;
+
+/* The product of two matrices; the batch may be the rows of lhs. */
+SX_API sx_value sx_matmul_at(sx_builder *b, sx_value lhs, sx_value rhs, const sx_matmul_args *args,
+                             const char *file, int line);
+#define sx_matmul(b, lhs, rhs, ...) \
+    sx_matmul_at((b), (lhs), (rhs), SX_ARGS_(sx_matmul_args, __VA_ARGS__), SX_HERE_)
+
+typedef struct sx_nn_conv2d_args {
+    size_t struct_size;
+    int strides[2];   /* {h, w}; {2} = {2, 2}; default 1 */
+    int dilations[2]; /* likewise */
+    sx_padding padding;
+    int pads[4]; /* top, bottom, left, right, with SX_EXPLICIT */
+    int groups;  /* default 1; as many as channels = depthwise */
+} sx_nn_conv2d_args;
+
+/* x [N,H,W,C], filter [KH,KW,C/groups,F] */
+SX_API sx_value sx_nn_conv2d_at(sx_builder *b, sx_value x, sx_value filter,
+                                const sx_nn_conv2d_args *args, const char *file, int line);
+#define sx_nn_conv2d(b, x, filter, ...) \
+    sx_nn_conv2d_at((b), (x), (filter), SX_ARGS_(sx_nn_conv2d_args, __VA_ARGS__), SX_HERE_)
+
+/* --- Pooling -----------------------------------------------------------------------------------
+ */
+
+typedef struct sx_nn_pool2d_args {
+    size_t struct_size;
+    int window[2];      /* {h, w}; {2} = {2, 2} */
+    int strides[2];     /* default: the window */
+    sx_padding padding; /* SX_VALID or SX_SAME */
+} sx_nn_pool2d_args;
+
+/* x [N,H,W,C]: the greatest of each window. */
+SX_API sx_value sx_nn_max_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2d_args *args,
+                                    const char *file, int line);
+#define sx_nn_max_pool2d(b, x, ...) \
+    sx_nn_max_pool2d_at((b), (x), SX_ARGS_(sx_nn_pool2d_args, __VA_ARGS__), SX_HERE_)
+
+/* x [N,H,W,C]: the mean of each window; padding does not count. */
+SX_API sx_value sx_nn_avg_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2d_args *args,
+                                    const char *file, int line);
+#define sx_nn_avg_pool2d(b, x, ...) \
+    sx_nn_avg_pool2d_at((b), (x), SX_ARGS_(sx_nn_pool2d_args, __VA_ARGS__), SX_HERE_)
+
+/* --- Normalization ------------------------------------------------------------------------------
+ */
+
+/* (x - mean) rsqrt(variance + epsilon) scale + offset, all four [C]; for inference. */
+SX_API sx_value sx_nn_batch_norm_at(sx_builder *b, sx_value x, sx_value scale, sx_value offset,
+                                    sx_value mean, sx_value variance, double epsilon,
+                                    const char *file, int line);
+#define sx_nn_batch_norm(b, x, scale, offset, mean, variance, epsilon) \
+    sx_nn_batch_norm_at((b), (x), (scale), (offset), (mean), (variance), (epsilon), SX_HERE_)
+
+/* The same where mean and variance are x's own moments over all but the last axis: the gradient to
+ * x goes through them too. */
+SX_API sx_value sx_nn_batch_norm_train_at(sx_builder *b, sx_value x, sx_value scale,
+                                          sx_value offset, sx_value mean, sx_value variance,
+                                          double epsilon, const char *file, int line);
+#define sx_nn_batch_norm_train(b, x, scale, offset, mean, variance, epsilon) \
+    sx_nn_batch_norm_train_at((b), (x), (scale), (offset), (mean), (variance), (epsilon), SX_HERE_)
+
+/* --- Randomness ---------------------------------------------------------------------------------
+ */
+
+typedef struct sx_nn_dropout_args {
+    size_t struct_size;
+    double rate;  /* the share that is dropped, in [0, 1) */
+    uint64_t key; /* differs from layer to layer: a hash of the scope's name */
+} sx_nn_dropout_args;
+
+/* seed uint32[2], step int64 scalar */
+SX_API sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_value step,
+                                 const sx_nn_dropout_args *args, const char *file, int line);
+#define sx_nn_dropout(b, x, seed, step, ...) \
+    sx_nn_dropout_at((b), (x), (seed), (step), SX_ARGS_(sx_nn_dropout_args, __VA_ARGS__), SX_HERE_)
+
+/* --- Losses: one value for each example ----------------------------------------------------------
+ */
+
+/* logits [N,C], labels int32 or int64 [N] -> loss [N]; output 1 is its gradient [N,C]. */
+SX_API sx_value sx_nn_sparse_softmax_cross_entropy_at(sx_builder *b, sx_value logits,
+                                                      sx_value labels, const char *file, int line);
+#define sx_nn_sparse_softmax_cross_entropy(b, logits, labels) \
+    sx_nn_sparse_softmax_cross_entropy_at((b), (logits), (labels), SX_HERE_)
+
+/* logits [N,C], labels [N,C] -> loss [N]; output 1 is its gradient [N,C]. */
+SX_API sx_value sx_nn_softmax_cross_entropy_at(sx_builder *b, sx_value logits, sx_value labels,
+                                               const char *file, int line);
+#define sx_nn_softmax_cross_entropy(b, logits, labels) \
+    sx_nn_softmax_cross_entropy_at((b), (logits), (labels), SX_HERE_)
+
+/* Elementwise: max(x, 0) - x z + log(1 + exp(-|x|)). */
+SX_API sx_value sx_nn_sigmoid_cross_entropy_at(sx_builder *b, sx_value logits, sx_value labels,
+                                               const char *file, int line);
+#define sx_nn_sigmoid_cross_entropy(b, logits, labels) \
+    sx_nn_sigmoid_cross_entropy_at((b), (logits), (labels), SX_HERE_)
+
+/* --- Indices -------------------------------------------------------------------------------------
+ */
+
+typedef struct sx_one_hot_args {
+    size_t struct_size;
+    int64_t depth;
+    double on, off; /* both 0 = 1 and 0 */
+    sx_dtype dtype; /* default float32 */
+} sx_one_hot_args;
+
+/* indices [...] -> [..., depth] */
+SX_API sx_value sx_one_hot_at(sx_builder *b, sx_value indices, const sx_one_hot_args *args,
+                              const char *file, int line);
+#define sx_one_hot(b, indices, ...) \
+    sx_one_hot_at((b), (indices), SX_ARGS_(sx_one_hot_args, __VA_ARGS__), SX_HERE_)
+
+/* Rows of table [V, ...] by number. */
+SX_API sx_value sx_gather_at(sx_builder *b, sx_value table, sx_value indices, const char *file,
+                             int line);
+#define sx_gather(b, table, indices) sx_gather_at((b), (table), (indices), SX_HERE_)
+
+/* 0, 1, 2, … along `axis` of a static shape. */
+SX_API sx_value sx_iota_at(sx_builder *b, sx_type type, int axis, const char *file, int line);
+#define sx_iota(b, type, axis) sx_iota_at((b), (type), (axis), SX_HERE_)
+
+/* The k greatest along the last axis, falling; output 1 holds their int32 indices. */
+SX_API sx_value sx_top_k_at(sx_builder *b, sx_value x, int64_t k, const char *file, int line);
+#define sx_top_k(b, x, k) sx_top_k_at((b), (x), (k), SX_HERE_)
+
+/* Is the target among the k greatest? predictions [N,C], targets [N] -> bool [N] */
+SX_API sx_value sx_in_top_k_at(sx_builder *b, sx_value predictions, sx_value targets, int64_t k,
+                               const char *file, int line);
+#define sx_in_top_k(b, predictions, targets, k) \
+    sx_in_top_k_at((b), (predictions), (targets), (k), SX_HERE_)
+
+/* --- Optimizer steps -------------------------------------------------------------------------- */
+
+/* Each returns the new variable; further outputs are the new slots, in the order of the arguments.
+ * With `ok` false nothing changes. */
+
+/* var - lr gradient */
+SX_API sx_value sx_apply_sgd_at(sx_builder *b, sx_value var, sx_value gradient, sx_value lr,
+                                sx_value ok, const char *file, int line);
+#define sx_apply_sgd(b, var, gradient, lr, ok) \
+    sx_apply_sgd_at((b), (var), (gradient), (lr), (ok), SX_HERE_)
+
+typedef struct sx_apply_momentum_args {
+    size_t struct_size;
+    double momentum;
+    bool nesterov;
+} sx_apply_momentum_args;
+
+/* TensorFlow's momentum: accum' = momentum accum + gradient, var' = var - lr accum'. */
+SX_API sx_value sx_apply_momentum_at(sx_builder *b, sx_value var, sx_value accum, sx_value gradient,
+                                     sx_value lr, sx_value ok, const sx_apply_momentum_args *args,
+                                     const char *file, int line);
+#define sx_apply_momentum(b, var, accum, gradient, lr, ok, ...)       \
+    sx_apply_momentum_at((b), (var), (accum), (gradient), (lr), (ok), \
+                         SX_ARGS_(sx_apply_momentum_args, __VA_ARGS__), SX_HERE_)
+
+typedef struct sx_apply_rmsprop_args {
+    size_t struct_size;
+    double rho, momentum, epsilon;
+    bool centered;
+} sx_apply_rmsprop_args;
+
+/* `mean` is used when centered, `mom` when momentum > 0; SX_NO_VALUE otherwise. */
+SX_API sx_value sx_apply_rmsprop_at(sx_builder *b, sx_value var, sx_value rms, sx_value mean,
+                                    sx_value mom, sx_value gradient, sx_value lr, sx_value ok,
+                                    const sx_apply_rmsprop_args *args, const char *file, int line);
+#define sx_apply_rmsprop(b, var, rms, mean, mom, gradient, lr, ok, ...)           \
+    sx_apply_rmsprop_at((b), (var), (rms), (mean), (mom), (gradient), (lr), (ok), \
+                        SX_ARGS_(sx_apply_rmsprop_args, __VA_ARGS__), SX_HERE_)
+
+typedef struct sx_apply_adam_args {
+    size_t struct_size;
+    double beta1, beta2, epsilon;
+} sx_apply_adam_args;
+
+/* `step`, int64 scalar: updates made before this one. */
+SX_API sx_value sx_apply_adam_at(sx_builder *b, sx_value var, sx_value m, sx_value v,
+                                 sx_value gradient, sx_value lr, sx_value step, sx_value ok,
+                                 const sx_apply_adam_args *args, const char *file, int line);
+#define sx_apply_adam(b, var, m, v, gradient, lr, step, ok, ...)           \
+    sx_apply_adam_at((b), (var), (m), (v), (gradient), (lr), (step), (ok), \
+                     SX_ARGS_(sx_apply_adam_args, __VA_ARGS__), SX_HERE_)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

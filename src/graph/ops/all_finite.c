@@ -1,0 +1,59 @@
+/* all_finite: is every element of every input neither NaN nor infinite? What a training step asks
+ * of its loss and gradients before it updates anything (D4). No gradient.
+ *
+ *   x...     one or more tensors, each of a float type, any shapes
+ *   returns  bool scalar
+ *
+ * Over the batch, true if it is for all shards.
+ * Errors   INVALID_ARGUMENT  no input, or one is no float
+ * Numbers  exact
+ * Source   TensorFlow tf.debugging.check_numerics, as a value */
+#include "graph/ops/common.h"
+
+static sx_status all_finite_infer(sx_infer *c)
+{
+    if (c->n_inputs < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "all_finite: no input");
+    }
+    for (int i = 0; i < c->n_inputs; i++) {
+        SX_TRY(sx_require_float("all_finite", "an input", &c->inputs[i]));
+    }
+    c->outputs[0] = sx_scalar_type(SX_BOOL);
+    return SX_OK;
+}
+
+static void all_finite_ref(const sx_ref *r)
+{
+    bool finite = true;
+    for (int k = 0; k < r->n_in; k++) {
+        int64_t n = sx_type_elems(&r->in[k].type);
+        for (int64_t i = 0; i < n; i++) {
+            finite = finite && isfinite(r->in[k].data[i]);
+        }
+    }
+    r->out[0].data[0] = finite;
+}
+
+static const sx_op_sample all_finite_samples[] = {
+    {.name = "one", .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3)}, .n_inputs = 1},
+    {.name = "several",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3), SX_SAMPLE_SCALAR(SX_F32, SX_FILL_NORMAL),
+                SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH)},
+     .n_inputs = 3},
+};
+
+sx_value sx_all_finite_at(sx_builder *b, const sx_value *xs, int n, const char *file, int line)
+{
+    return sx_build_at(b, &sx_op_all_finite, NULL, xs, n, file, line);
+}
+
+const sx_op_def sx_op_all_finite = {
+    SX_OP_NAMED(all_finite),
+    .n_in = SX_VARIADIC,
+    .n_out = 1,
+    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .combine = SX_COMBINE_AND,
+    .infer = all_finite_infer,
+    .ref = all_finite_ref,
+    SX_OP_SAMPLES(all_finite_samples),
+};

@@ -1,0 +1,103 @@
+/* argmax: the index along `axis` of the greatest element, the first of equals. No gradient.
+ *
+ *   x        any number; the axis is neither the batch nor empty
+ *   axis     normalized
+ *   dtype    of the result: int32 or int64
+ *   returns  x's shape without the axis
+ *
+ * Errors   INVALID_ARGUMENT  no number, axis out of range, empty or the batch, dtype
+ * Numbers  exact
+ * Source   TensorFlow tf.argmax */
+#include "graph/ops/common.h"
+
+static const sx_attr_def argmax_attrs[] = {
+    SX_ATTR(sx_argmax_attrs, axis, SX_ATTR_INT),
+    SX_ATTR(sx_argmax_attrs, dtype, SX_ATTR_DTYPE),
+};
+
+static sx_status argmax_infer(sx_infer *c)
+{
+    const sx_argmax_attrs *attrs = c->attrs;
+    const sx_type *x = &c->inputs[0];
+    SX_TRY(sx_require_number("argmax", "x", x));
+    bool fits = attrs->axis >= 0 && attrs->axis < x->rank && x->dims[attrs->axis] >= 1;
+    if (!fits || (attrs->dtype != SX_I32 && attrs->dtype != SX_I64)) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "argmax: axis %lld of %s as %s; expected an axis of at least one element that "
+            "is not the batch, and int32 or int64",
+            (long long)attrs->axis, SX_TEXT(x), sx_dtype_name(attrs->dtype));
+    }
+    c->outputs[0] = sx_reduced_type(x, &(sx_ints){1, {attrs->axis}}, false);
+    c->outputs[0].dtype = attrs->dtype;
+    return SX_OK;
+}
+
+static void argmax_ref(const sx_ref *r)
+{
+    const sx_argmax_attrs *attrs = r->attrs;
+    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
+    int64_t inner = sx_dims_product(&x->type, (int)attrs->axis + 1, x->type.rank);
+    int64_t count = x->type.dims[attrs->axis], n = sx_type_elems(&y->type);
+    for (int64_t i = 0; i < n; i++) {
+        const double *first = &x->data[i / inner * inner * count + i % inner];
+        int64_t best = 0;
+        for (int64_t k = 1; k < count; k++) {
+            best = first[k * inner] > first[best * inner] ? k : best;
+        }
+        y->data[i] = (double)best;
+    }
+}
+
+static void argmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_argmax_attrs *attrs = op->attrs;
+    const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)op->in_types[0].dtype),
+                               sx_tf_attr_type("Tidx", SX_I32),
+                               sx_tf_attr_type("output_type", (int)attrs->dtype)};
+    sx_tf_value axis = sx_tf_const_i32(w, "axis", (int32_t)attrs->axis);
+    op->out[0] = sx_tf_add(w, "ArgMax", NULL, sx_tf_in(op->in[0], axis),
+                           (sx_tf_attr_list){list, attrs->dtype == SX_I64 ? 2 : 3});
+}
+
+#define ALONG(axis_, dtype_) (&(const sx_argmax_attrs){.axis = (axis_), .dtype = (dtype_)})
+static const sx_op_sample argmax_samples[] = {
+    {.name = "classes",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, SX_BATCH, 10)},
+     .n_inputs = 1,
+     .attrs = ALONG(1, SX_I32)},
+    {.name = "middle",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, SX_BATCH, 5, 3)},
+     .n_inputs = 1,
+     .attrs = ALONG(1, SX_I64)},
+    {.name = "ties",
+     .inputs = {SX_SAMPLE_I32(2, SX_BATCH, 9)},
+     .n_inputs = 1,
+     .attrs = ALONG(1, SX_I32)},
+    {.name = "first",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 6, 2)},
+     .n_inputs = 1,
+     .attrs = ALONG(0, SX_I32)},
+};
+
+sx_value sx_argmax_at(sx_builder *b, sx_value x, const sx_argmax_args *args, const char *file,
+                      int line)
+{
+    sx_argmax_attrs attrs = {
+        .axis = sx_normalize_axis(args->axis, sx_type_of_value(b, x).rank),
+        .dtype = args->dtype == SX_DTYPE_NONE ? SX_I32 : args->dtype,
+    };
+    return sx_build_at(b, &sx_op_argmax, &attrs, &x, 1, file, line);
+}
+
+const sx_op_def sx_op_argmax = {
+    SX_OP_NAMED(argmax),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_NO_GRAD,
+    SX_OP_ATTRS(sx_argmax_attrs, argmax_attrs),
+    .infer = argmax_infer,
+    .ref = argmax_ref,
+    .to_tf = argmax_to_tf,
+    SX_OP_SAMPLES(argmax_samples),
+};

@@ -1,0 +1,75 @@
+/* bias_add: y[..., c] = x[..., c] + b[c];  dx = dy, db = dy summed over all but the last axis
+ *
+ *   x        [..., C], rank 2 or more, a float type
+ *   b        [C] of the same dtype
+ *   returns  x's type
+ *
+ * Errors   INVALID_ARGUMENT  no float, rank below 2, b is not [C]
+ * Numbers  one rounding
+ * Source   TensorFlow tf.nn.bias_add, NHWC */
+#include "graph/ops/common.h"
+
+static sx_status bias_add_infer(sx_infer *c)
+{
+    const sx_type *x = &c->inputs[0];
+    SX_TRY(sx_require_float("bias_add", "x", x));
+    if (x->rank < 2) {
+        return sx_error(SX_INVALID_ARGUMENT, "bias_add: x %s has rank %d, expected [...,C]",
+                        SX_TEXT(x), x->rank);
+    }
+    SX_TRY(sx_require_vector("bias_add", "b", &c->inputs[1], x->dtype, x->dims[x->rank - 1]));
+    c->outputs[0] = *x;
+    return SX_OK;
+}
+
+static void bias_add_grad(sx_grad *g)
+{
+    g->dx[0] = g->dy[0];
+    if (g->needed[1]) {
+        g->dx[1] = sx_unbroadcast(g->b, g->dy[0], g->x[1]);
+    }
+}
+
+static double bias_add_of(double x, double b)
+{
+    return x + b;
+}
+
+static void bias_add_ref(const sx_ref *r)
+{
+    sx_ref_zip(r, bias_add_of);
+}
+
+static void bias_add_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "BiasAdd");
+}
+
+static const sx_op_sample bias_add_samples[] = {
+    {.name = "dense",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 7), SX_SAMPLE_F32(SX_FILL_NORMAL, 7)},
+     .n_inputs = 2},
+    {.name = "image",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3, 5, 2), SX_SAMPLE_F32(SX_FILL_NORMAL, 2)},
+     .n_inputs = 2},
+    {.name = "one",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 1), SX_SAMPLE_F32(SX_FILL_NORMAL, 1)},
+     .n_inputs = 2},
+};
+
+sx_value sx_bias_add_at(sx_builder *b, sx_value x, sx_value bias, const char *file, int line)
+{
+    return sx_build_at(b, &sx_op_bias_add, NULL, (const sx_value[]){x, bias}, 2, file, line);
+}
+
+const sx_op_def sx_op_bias_add = {
+    SX_OP_NAMED(bias_add),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = bias_add_infer,
+    .grad = bias_add_grad,
+    .ref = bias_add_ref,
+    .to_tf = bias_add_to_tf,
+    SX_OP_SAMPLES(bias_add_samples),
+};

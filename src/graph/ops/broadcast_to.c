@@ -1,0 +1,94 @@
+/* broadcast_to: x repeated to a larger shape by numpy's rule;  dx = dy summed over what was added.
+ *
+ *   x        any type but string
+ *   shape    that x broadcasts to; SX_BATCH may be the first
+ *   returns  x's dtype
+ *
+ * Errors   INVALID_ARGUMENT  x does not broadcast to `shape`
+ * Numbers  exact
+ * Source   TensorFlow tf.broadcast_to */
+#include "graph/ops/common.h"
+
+static const sx_attr_def broadcast_to_attrs[] = {SX_ATTR(sx_shape_attrs, shape, SX_ATTR_INTS)};
+
+static sx_status broadcast_to_infer(sx_infer *c)
+{
+    const sx_shape_attrs *attrs = c->attrs;
+    const sx_type *x = &c->inputs[0];
+    sx_type y = sx_type_make(x->dtype, attrs->shape.n, attrs->shape.v), both;
+    SX_TRY(sx_infer_broadcast("broadcast_to", x, &y, &both));
+    if (x->dtype == SX_STRING || !sx_same_dims(&both, &y) || sx_dims_product(&y, 0, y.rank) < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "broadcast_to: %s does not broadcast to %s",
+                        SX_TEXT(x), SX_TEXT(&y));
+    }
+    c->outputs[0] = y;
+    return SX_OK;
+}
+
+static void broadcast_to_grad(sx_grad *g)
+{
+    g->dx[0] = sx_unbroadcast(g->b, g->dy[0], g->x[0]);
+}
+
+static void broadcast_to_ref(const sx_ref *r)
+{
+    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
+    int64_t n = sx_type_elems(&y->type);
+    for (int64_t i = 0; i < n; i++) {
+        y->data[i] = x->data[sx_broadcast_offset(&y->type, &x->type, i)];
+    }
+}
+
+static void broadcast_to_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_shape_attrs *attrs = op->attrs;
+    if (sx_type_has_batch(&op->out_types[0])) {
+        sx_tf_fail(w, sx_error(SX_UNIMPLEMENTED,
+                               "%s: broadcast_to a batch has no TensorFlow form; "
+                               "use arithmetic that broadcasts",
+                               op->name));
+        return;
+    }
+    sx_tf_value shape = sx_tf_ints(w, "shape", &attrs->shape);
+    op->out[0] = sx_tf_add(w, "BroadcastTo", NULL, sx_tf_in(op->in[0], shape),
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+}
+
+#define SHAPE(...) (&(const sx_shape_attrs){.shape = {__VA_ARGS__}})
+static const sx_op_sample broadcast_to_samples[] = {
+    {.name = "scalar",
+     .inputs = {SX_SAMPLE_SCALAR(SX_F32, SX_FILL_NORMAL)},
+     .n_inputs = 1,
+     .attrs = SHAPE(2, {3, 4})},
+    {.name = "row_to_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4)},
+     .n_inputs = 1,
+     .attrs = SHAPE(3, {SX_BATCH, 2, 4})},
+    {.name = "column_of_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 1)},
+     .n_inputs = 1,
+     .attrs = SHAPE(2, {SX_BATCH, 6})},
+    {.name = "inner_one",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 1, 3)},
+     .n_inputs = 1,
+     .attrs = SHAPE(3, {2, 4, 3})},
+};
+
+sx_value sx_broadcast_to_at(sx_builder *b, sx_value x, int rank, const int64_t *dims,
+                            const char *file, int line)
+{
+    sx_shape_attrs attrs = {.shape = sx_ints_of(rank, dims)};
+    return sx_build_at(b, &sx_op_broadcast_to, &attrs, &x, 1, file, line);
+}
+
+const sx_op_def sx_op_broadcast_to = {
+    SX_OP_NAMED(broadcast_to),
+    .n_in = 1,
+    .n_out = 1,
+    SX_OP_ATTRS(sx_shape_attrs, broadcast_to_attrs),
+    .infer = broadcast_to_infer,
+    .grad = broadcast_to_grad,
+    .ref = broadcast_to_ref,
+    .to_tf = broadcast_to_to_tf,
+    SX_OP_SAMPLES(broadcast_to_samples),
+};

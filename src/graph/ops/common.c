@@ -1,0 +1,538 @@
+/* Shared pieces of the operator files: see common.h. */
+#include "graph/ops/common.h"
+
+#include <string.h>
+
+#include "graph/eval.h"
+
+const char *const sx_padding_names[] = {"valid", "same", "explicit", NULL};
+
+/* --- Checks of infer -----------------------------------------------------------------------------
+ */
+
+static bool is_number(sx_dtype dtype)
+{
+    return sx_dtype_is_float(dtype) || sx_dtype_is_integer(dtype);
+}
+
+sx_status sx_require_float(const char *op, const char *what, const sx_type *t)
+{
+    if (sx_dtype_is_float(t->dtype)) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected a float type; add sx_cast()", op,
+                    what, SX_TEXT(t));
+}
+
+sx_status sx_require_number(const char *op, const char *what, const sx_type *t)
+{
+    if (is_number(t->dtype)) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected numbers; add sx_cast()", op, what,
+                    SX_TEXT(t));
+}
+
+sx_status sx_require_dtype(const char *op, const char *what, const sx_type *t, sx_dtype dtype)
+{
+    if (t->dtype == dtype) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected %s; add sx_cast()", op, what,
+                    SX_TEXT(t), sx_dtype_name(dtype));
+}
+
+sx_status sx_require_index(const char *op, const char *what, const sx_type *t)
+{
+    if (t->dtype == SX_I32 || t->dtype == SX_I64) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected int32 or int64; add sx_cast()", op,
+                    what, SX_TEXT(t));
+}
+
+sx_status sx_require_rank(const char *op, const char *what, const sx_type *t, int rank,
+                          const char *form)
+{
+    if (t->rank == rank) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s %s has rank %d, expected %s; add sx_reshape()", op,
+                    what, SX_TEXT(t), t->rank, form);
+}
+
+sx_status sx_require_scalar(const char *op, const char *what, const sx_type *t, sx_dtype dtype)
+{
+    if (t->rank == 0 && t->dtype == dtype) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected a scalar of %s", op, what,
+                    SX_TEXT(t), sx_dtype_name(dtype));
+}
+
+sx_status sx_require_vector(const char *op, const char *what, const sx_type *t, sx_dtype dtype,
+                            int64_t n)
+{
+    sx_type expected = {.dtype = dtype, .rank = 1, .dims = {n}};
+    return sx_require_equal(op, what, t, "its partners", &expected);
+}
+
+sx_status sx_require_equal(const char *op, const char *what_a, const sx_type *a, const char *what_b,
+                           const sx_type *b)
+{
+    if (a->dtype == b->dtype && sx_same_dims(a, b)) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected %s as %s asks", op, what_a,
+                    SX_TEXT(a), SX_TEXT(b), what_b);
+}
+
+sx_status sx_require_classes(const char *op, const char *what, const sx_type *t)
+{
+    SX_TRY(sx_require_float(op, what, t));
+    if (t->rank >= 1 && t->dims[t->rank - 1] >= 1) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected [...,C] with C at least 1", op,
+                    what, SX_TEXT(t));
+}
+
+bool sx_same_dims(const sx_type *a, const sx_type *b)
+{
+    if (a->rank != b->rank) {
+        return false;
+    }
+    for (int i = 0; i < a->rank; i++) {
+        if (a->dims[i] != b->dims[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int64_t sx_dims_product(const sx_type *t, int first, int last)
+{
+    int64_t product = 1;
+    for (int i = first; i < last; i++) {
+        int64_t dim = t->dims[i] == SX_BATCH ? 1 : t->dims[i];
+        if (dim < 0 || !sx_mul_i64(product, dim, &product)) {
+            return -1;
+        }
+    }
+    return product;
+}
+
+/* Dimension i of `t` seen as a tensor of rank `rank`: ones in front. */
+static int64_t dim_in_rank(const sx_type *t, int rank, int i)
+{
+    int own = i - (rank - t->rank);
+    return own < 0 ? 1 : t->dims[own];
+}
+
+sx_status sx_infer_broadcast(const char *op, const sx_type *a, const sx_type *b, sx_type *out)
+{
+    sx_type y = {.dtype = a->dtype, .rank = SX_MAX(a->rank, b->rank)};
+    for (int i = 0; i < y.rank; i++) {
+        int64_t p = dim_in_rank(a, y.rank, i), q = dim_in_rank(b, y.rank, i);
+        bool meet = p == q || p == 1 || q == 1;
+        bool batch_inside = i > 0 && (p == SX_BATCH || q == SX_BATCH);
+        if (!meet || batch_inside) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "%s: shapes %s and %s do not broadcast: counted from the last, "
+                            "dimensions must be equal or 1, and the batch N must stay the first",
+                            op, SX_TEXT(a), SX_TEXT(b));
+        }
+        y.dims[i] = p == 1 ? q : p;
+    }
+    *out = y;
+    return SX_OK;
+}
+
+static bool is_axis_of(const sx_ints *axes, int axis)
+{
+    for (int i = 0; i < axes->n; i++) {
+        if (axes->v[i] == axis) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sx_axes_fit(const sx_ints *axes, int rank)
+{
+    if (axes->n < 0 || axes->n > rank) {
+        return false;
+    }
+    for (int i = 0; i < axes->n; i++) {
+        if (axes->v[i] < (i == 0 ? 0 : axes->v[i - 1] + 1) || axes->v[i] >= rank) {
+            return false;
+        }
+    }
+    return true;
+}
+
+sx_type sx_reduced_type(const sx_type *x, const sx_ints *axes, bool keep_dims)
+{
+    sx_type y = {.dtype = x->dtype};
+    for (int i = 0; i < x->rank; i++) {
+        if (!is_axis_of(axes, i)) {
+            y.dims[y.rank++] = x->dims[i];
+        } else if (keep_dims) {
+            y.dims[y.rank++] = 1;
+        }
+    }
+    return y;
+}
+
+sx_status sx_infer_reduce(const char *op, const sx_type *x, const sx_ints *axes, bool keep_dims,
+                          sx_type *out)
+{
+    if (!sx_axes_fit(axes, x->rank)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: axes of %s must be in [%d, %d), ascending, each once", op, SX_TEXT(x),
+                        -x->rank, x->rank);
+    }
+    *out = sx_reduced_type(x, axes, keep_dims);
+    return SX_OK;
+}
+
+sx_status sx_infer_map_float(sx_infer *c, const char *op)
+{
+    SX_TRY(sx_require_float(op, "x", &c->inputs[0]));
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+sx_status sx_infer_map_number(sx_infer *c, const char *op)
+{
+    SX_TRY(sx_require_number(op, "x", &c->inputs[0]));
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+static sx_status infer_zip(sx_infer *c, const char *op)
+{
+    SX_TRY(sx_require_dtype(op, "y", &c->inputs[1], c->inputs[0].dtype));
+    return sx_infer_broadcast(op, &c->inputs[0], &c->inputs[1], &c->outputs[0]);
+}
+
+sx_status sx_infer_zip_float(sx_infer *c, const char *op)
+{
+    SX_TRY(sx_require_float(op, "x", &c->inputs[0]));
+    return infer_zip(c, op);
+}
+
+sx_status sx_infer_zip_number(sx_infer *c, const char *op)
+{
+    SX_TRY(sx_require_number(op, "x", &c->inputs[0]));
+    return infer_zip(c, op);
+}
+
+sx_status sx_infer_compare(sx_infer *c, const char *op)
+{
+    SX_TRY(sx_infer_zip_number(c, op));
+    c->outputs[0].dtype = SX_BOOL;
+    return SX_OK;
+}
+
+sx_status sx_infer_zip_equal(sx_infer *c, const char *op)
+{
+    SX_TRY(sx_require_float(op, "input 0", &c->inputs[0]));
+    for (int i = 1; i < c->n_inputs; i++) {
+        SX_TRY(sx_require_equal(op, "a later input", &c->inputs[i], "input 0", &c->inputs[0]));
+    }
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+sx_status sx_infer_apply(sx_infer *c, const char *op, int n, int n_out)
+{
+    const sx_type *var = &c->inputs[0];
+    SX_TRY(sx_require_float(op, "the variable", var));
+    for (int i = 1; i < n; i++) {
+        const char *what = i == n - 1 ? "the gradient" : "a slot";
+        SX_TRY(sx_require_equal(op, what, &c->inputs[i], "the variable", var));
+    }
+    SX_TRY(sx_require_scalar(op, "the learning rate", &c->inputs[n], var->dtype));
+    SX_TRY(sx_require_scalar(op, "ok", &c->inputs[c->n_inputs - 1], SX_BOOL));
+    for (int i = 0; i < n_out; i++) {
+        c->outputs[i] = *var;
+    }
+    c->n_outputs = n_out;
+    return SX_OK;
+}
+
+/* --- Walking -------------------------------------------------------------------------------------
+ */
+
+int64_t sx_broadcast_offset(const sx_type *out, const sx_type *in, int64_t i)
+{
+    int64_t offset = 0, stride = 1;
+    for (int d = 0; d < in->rank; d++) { /* from the last dimension on */
+        int64_t in_dim = in->dims[in->rank - 1 - d], out_dim = out->dims[out->rank - 1 - d];
+        if (in_dim != 1) {
+            offset += i % out_dim * stride;
+        }
+        i /= out_dim;
+        stride *= in_dim;
+    }
+    return offset;
+}
+
+int64_t sx_reduce_offset(const sx_type *x, const sx_ints *axes, int64_t i)
+{
+    int64_t offset = 0, stride = 1;
+    for (int d = x->rank - 1; d >= 0; d--) {
+        if (!is_axis_of(axes, d)) {
+            offset += i % x->dims[d] * stride;
+            stride *= x->dims[d];
+        }
+        i /= x->dims[d];
+    }
+    return offset;
+}
+
+void sx_unravel(const sx_type *t, int64_t i, int64_t *at)
+{
+    for (int d = t->rank - 1; d >= 0; d--) {
+        at[d] = i % t->dims[d];
+        i /= t->dims[d];
+    }
+}
+
+int64_t sx_ravel(const sx_type *t, const int64_t *at)
+{
+    int64_t i = 0;
+    for (int d = 0; d < t->rank; d++) {
+        i = i * t->dims[d] + at[d];
+    }
+    return i;
+}
+
+void sx_ref_map(const sx_ref *r, double (*f)(double))
+{
+    int64_t n = sx_type_elems(&r->out[0].type);
+    for (int64_t i = 0; i < n; i++) {
+        r->out[0].data[i] = f(r->in[0].data[i]);
+    }
+}
+
+void sx_ref_zip(const sx_ref *r, double (*f)(double, double))
+{
+    const sx_ref_tensor *x = &r->in[0], *y = &r->in[1], *z = &r->out[0];
+    int64_t n = sx_type_elems(&z->type);
+    for (int64_t i = 0; i < n; i++) {
+        z->data[i] = f(x->data[sx_broadcast_offset(&z->type, &x->type, i)],
+                       y->data[sx_broadcast_offset(&z->type, &y->type, i)]);
+    }
+}
+
+double sx_log_sum_exp(const double *x, int64_t n)
+{
+    double greatest = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        greatest = fmax(greatest, x[i]);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        sum += exp(x[i] - greatest);
+    }
+    return greatest + log(sum);
+}
+
+bool sx_ref_withheld(const sx_ref *r)
+{
+    if (r->in[r->n_in - 1].data[0] != 0) {
+        return false;
+    }
+    for (int k = 0; k < r->n_out; k++) {
+        size_t n = (size_t)sx_type_elems(&r->out[k].type);
+        memcpy(r->out[k].data, r->in[k].data, n * sizeof(double));
+    }
+    return true;
+}
+
+/* --- Gradients -----------------------------------------------------------------------------------
+ */
+
+sx_value sx_reshape_to(sx_builder *b, sx_value x, const sx_type *type)
+{
+    sx_shape_attrs attrs = {.shape = sx_ints_of(type->rank, type->dims)};
+    return sx_build_op(b, reshape, &attrs, x);
+}
+
+sx_value sx_unbroadcast(sx_builder *b, sx_value dy, sx_value like)
+{
+    sx_type from = sx_type_of_value(b, dy), to = sx_type_of_value(b, like);
+    if (sx_builder_failed(b) || sx_same_dims(&from, &to)) {
+        return dy;
+    }
+    int added = from.rank - to.rank;
+    sx_reduce_attrs attrs = {.keep_dims = added == 0};
+    for (int i = 0; i < from.rank; i++) {
+        if (i < added || to.dims[i - added] != from.dims[i]) {
+            attrs.axes.v[attrs.axes.n++] = i;
+        }
+    }
+    sx_value sum = sx_build_op(b, reduce_sum, &attrs, dy);
+    sx_type got = sx_type_of_value(b, sum);
+    return sx_same_dims(&got, &to) ? sum : sx_reshape_to(b, sum, &to);
+}
+
+sx_value sx_scalar(sx_builder *b, sx_dtype dtype, double value)
+{
+    uint64_t bytes = 0;
+    sx_ref_store(&(sx_ref_tensor){sx_scalar_type(dtype), &value}, &bytes);
+    return sx_constant(b, (sx_tensor){sx_scalar_type(dtype), &bytes});
+}
+
+sx_value sx_scalar_like(sx_builder *b, sx_value like, double value)
+{
+    return sx_builder_failed(b) ? SX_NO_VALUE
+                                : sx_scalar(b, sx_type_of_value(b, like).dtype, value);
+}
+
+sx_value sx_cast_like(sx_builder *b, sx_value x, sx_value like)
+{
+    sx_cast_attrs attrs = {.dtype = sx_type_of_value(b, like).dtype};
+    return sx_build_op(b, cast, &attrs, x);
+}
+
+sx_value sx_times(sx_builder *b, sx_value x, double value)
+{
+    return sx_build_op(b, mul, NULL, x, sx_scalar_like(b, x, value));
+}
+
+sx_value sx_sum_last(sx_builder *b, sx_value x)
+{
+    int rank = sx_type_of_value(b, x).rank;
+    sx_reduce_attrs attrs = {.axes = {.n = 1, .v = {rank - 1}}, .keep_dims = true};
+    return sx_build_op(b, reduce_sum, &attrs, x);
+}
+
+sx_value sx_scale_rows(sx_builder *b, sx_value rows, sx_value matrix)
+{
+    if (!sx_value_is(rows)) {
+        return SX_NO_VALUE;
+    }
+    sx_type column = sx_type_of_value(b, matrix);
+    column.dims[column.rank - 1] = 1;
+    sx_value shaped = sx_reshape_to(b, rows, &column);
+    return sx_build_op(b, mul, NULL, shaped, matrix);
+}
+
+sx_value sx_softmax_pull(sx_builder *b, sx_value x, sx_value w)
+{
+    if (!sx_value_is(w)) {
+        return SX_NO_VALUE;
+    }
+    sx_value p = sx_build_op(b, softmax, NULL, x);
+    sx_value weighted = sx_build_op(b, mul, NULL, w, p);
+    sx_value mean = sx_sum_last(b, weighted);
+    sx_value centred = sx_build_op(b, sub, NULL, w, mean);
+    return sx_build_op(b, mul, NULL, centred, p);
+}
+
+sx_value sx_add_maybe(sx_builder *b, sx_value x, sx_value y)
+{
+    if (!sx_value_is(x) || !sx_value_is(y)) {
+        return sx_value_is(x) ? x : y;
+    }
+    return sx_build_op(b, add, NULL, x, y);
+}
+
+/* --- TensorFlow ----------------------------------------------------------------------------------
+ */
+
+void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
+{
+    op->out[0] = sx_tf_add(w, tf_op, NULL, (sx_tf_values){op->in, op->n_in},
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+}
+
+void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
+{
+    const sx_reduce_attrs *attrs = op->attrs;
+    const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)op->in_types[0].dtype),
+                               sx_tf_attr_type("Tidx", SX_I32), sx_tf_attr_bool("keep_dims", true)};
+    op->out[0] = sx_tf_add(w, tf_op, NULL, sx_tf_in(op->in[0], sx_tf_ints(w, "axes", &attrs->axes)),
+                           (sx_tf_attr_list){list, attrs->keep_dims ? 3 : 2});
+}
+
+sx_tf_value sx_tf_ints(sx_tf_writer *w, const char *name, const sx_ints *values)
+{
+    int32_t narrow[SX_MAX_RANK] = {0};
+    for (int i = 0; i < values->n; i++) {
+        narrow[i] = (int32_t)values->v[i];
+    }
+    return sx_tf_const_i32s(w, name, values->n, narrow);
+}
+
+sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value)
+{
+    uint64_t bytes = 0;
+    sx_ref_store(&(sx_ref_tensor){sx_scalar_type(dtype), &value}, &bytes);
+    return sx_tf_const(w, name, &(sx_tensor){sx_scalar_type(dtype), &bytes});
+}
+
+/* --- Public functions ----------------------------------------------------------------------------
+ */
+
+sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
+                     int n_inputs, const char *file, int line)
+{
+    if (file != NULL) {
+        sx_builder_at(b, file, line);
+    }
+    return sx_build(b, op, attrs, inputs, n_inputs);
+}
+
+sx_value sx_build_reduce(sx_builder *b, const sx_op_def *op, sx_value x, const sx_reduce_args *args,
+                         const char *file, int line)
+{
+    sx_reduce_attrs attrs = {
+        .axes = sx_normalize_axes(args->axes, sx_type_of_value(b, x).rank),
+        .keep_dims = args->keep_dims,
+    };
+    return sx_build_at(b, op, &attrs, &x, 1, file, line);
+}
+
+int64_t sx_normalize_axis(int axis, int rank)
+{
+    return axis < 0 ? (int64_t)axis + rank : axis;
+}
+
+sx_ints sx_normalize_axes(sx_axes axes, int rank)
+{
+    sx_ints out = {0};
+    bool all = axes.n <= 0;
+    int n = SX_MIN(all ? rank : axes.n, SX_MAX_RANK);
+    for (int i = 0; i < n; i++) {
+        int64_t axis = all ? i : sx_normalize_axis(axes.v[i], rank);
+        int at = out.n++;
+        for (; at > 0 && out.v[at - 1] > axis; at--) {
+            out.v[at] = out.v[at - 1];
+        }
+        out.v[at] = axis;
+    }
+    return out;
+}
+
+sx_ints sx_ints_of(int n, const int64_t *values)
+{
+    sx_ints out = {.n = SX_MIN(SX_MAX(n, 0), SX_MAX_RANK)};
+    for (int i = 0; i < out.n; i++) {
+        out.v[i] = values[i];
+    }
+    return out;
+}
+
+sx_ints sx_pair_of(const int pair[2], int64_t fallback)
+{
+    int64_t h = pair[0] == 0 ? fallback : pair[0];
+    return (sx_ints){2, {h, pair[1] == 0 ? h : pair[1]}};
+}
+
+sx_value sx_output_at(sx_value first, int i)
+{
+    return sx_output_of(first, i);
+}

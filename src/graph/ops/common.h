@@ -1,0 +1,227 @@
+/* What operator files share: checks of infer, walking of indices in references, pieces of
+ * gradients, and the forms of the elementwise families. An operator's own words stay in its own
+ * file. */
+#ifndef SX_GRAPH_OPS_COMMON_H
+#define SX_GRAPH_OPS_COMMON_H
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "graph/ir.h"
+#include "graph/ops/attrs.h"
+
+/* --- Checks of infer. `op` and `what` start the message: "matmul: b is int32[4], expected ..." ---
+ */
+
+/* "float32[N,4]" in a buffer that lives as long as the enclosing block. */
+#define SX_TEXT(type) sx_type_format((type), (char[SX_TYPE_TEXT]){0}, SX_TYPE_TEXT)
+
+SX_MUST_USE sx_status sx_require_float(const char *op, const char *what, const sx_type *t);
+SX_MUST_USE sx_status sx_require_number(const char *op, const char *what, const sx_type *t);
+SX_MUST_USE sx_status sx_require_dtype(const char *op, const char *what, const sx_type *t,
+                                       sx_dtype dtype);
+SX_MUST_USE sx_status sx_require_index(const char *op, const char *what, const sx_type *t);
+/* `form` is how the message spells the expected shape: "[N,H,W,C]". */
+SX_MUST_USE sx_status sx_require_rank(const char *op, const char *what, const sx_type *t, int rank,
+                                      const char *form);
+SX_MUST_USE sx_status sx_require_scalar(const char *op, const char *what, const sx_type *t,
+                                        sx_dtype dtype);
+/* [n] of dtype `dtype`; `n` may be SX_BATCH. */
+SX_MUST_USE sx_status sx_require_vector(const char *op, const char *what, const sx_type *t,
+                                        sx_dtype dtype, int64_t n);
+SX_MUST_USE sx_status sx_require_equal(const char *op, const char *what_a, const sx_type *a,
+                                       const char *what_b, const sx_type *b);
+
+/* [..., C], floats; C is neither the batch nor empty. */
+SX_MUST_USE sx_status sx_require_classes(const char *op, const char *what, const sx_type *t);
+
+bool sx_same_dims(const sx_type *a, const sx_type *b);
+/* The product of dims [first, last), the batch counted as 1; -1 if one is dynamic or it overflows.
+ */
+int64_t sx_dims_product(const sx_type *t, int first, int last);
+
+/* numpy's broadcasting of shapes, dtypes not looked at: out gets a's dtype. The batch meets only
+ * the batch or 1, and stays dimension 0. */
+SX_MUST_USE sx_status sx_infer_broadcast(const char *op, const sx_type *a, const sx_type *b,
+                                         sx_type *out);
+/* Are the axes normalized (attrs.h) for that rank? */
+bool sx_axes_fit(const sx_ints *axes, int rank);
+/* The type left by a reduction over axes that fit. */
+sx_type sx_reduced_type(const sx_type *x, const sx_ints *axes, bool keep_dims);
+/* The same, checked. */
+SX_MUST_USE sx_status sx_infer_reduce(const char *op, const sx_type *x, const sx_ints *axes,
+                                      bool keep_dims, sx_type *out);
+/* One output like the one input. */
+SX_MUST_USE sx_status sx_infer_map_float(sx_infer *c, const char *op);
+SX_MUST_USE sx_status sx_infer_map_number(sx_infer *c, const char *op);
+/* One output, the broadcast of two inputs of one dtype. */
+SX_MUST_USE sx_status sx_infer_zip_float(sx_infer *c, const char *op);
+SX_MUST_USE sx_status sx_infer_zip_number(sx_infer *c, const char *op);
+SX_MUST_USE sx_status sx_infer_compare(sx_infer *c, const char *op); /* the same, giving bool */
+/* Inputs of one type; the output has it too: gradients of elementwise functions. */
+SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer *c, const char *op);
+/* The optimizers' common part: inputs 0 .. n-1 are floats of one type, input n a scalar rate of
+ * that dtype, the last one `ok`, bool. Outputs 0 .. n_out-1 get the type. */
+SX_MUST_USE sx_status sx_infer_apply(sx_infer *c, const char *op, int n, int n_out);
+
+/* --- Walking, for references
+ * ---------------------------------------------------------------------- */
+
+/* Offset in `in` of what is broadcast to element i of `out`. */
+int64_t sx_broadcast_offset(const sx_type *out, const sx_type *in, int64_t i);
+/* Offset in the reduction's result of element i of `x`. */
+int64_t sx_reduce_offset(const sx_type *x, const sx_ints *axes, int64_t i);
+/* i -> coordinates at[rank], and back. */
+void sx_unravel(const sx_type *t, int64_t i, int64_t *at);
+int64_t sx_ravel(const sx_type *t, const int64_t *at);
+
+void sx_ref_map(const sx_ref *r, double (*f)(double));
+void sx_ref_zip(const sx_ref *r, double (*f)(double, double)); /* broadcasts */
+double sx_log_sum_exp(const double *x, int64_t n);
+/* The optimizers': is the update withheld? Then every output is its old value, copied here. */
+bool sx_ref_withheld(const sx_ref *r);
+
+/* --- Gradients ----------------------------------------------------------------------------------
+ */
+
+/* Sums `dy` over what broadcasting added, back to the shape of `like`. */
+sx_value sx_unbroadcast(sx_builder *b, sx_value dy, sx_value like);
+/* A scalar constant of dtype `dtype`, or of the dtype of `like`: it broadcasts. */
+sx_value sx_scalar(sx_builder *b, sx_dtype dtype, double value);
+sx_value sx_scalar_like(sx_builder *b, sx_value like, double value);
+/* `x` in the shape of `type` (dtype ignored). */
+sx_value sx_reshape_to(sx_builder *b, sx_value x, const sx_type *type);
+sx_value sx_cast_like(sx_builder *b, sx_value x, sx_value like);
+/* x * value */
+sx_value sx_times(sx_builder *b, sx_value x, double value);
+/* Sum over the last axis, which stays with size 1. */
+sx_value sx_sum_last(sx_builder *b, sx_value x);
+/* rows[n] * matrix[n, c]; SX_NO_VALUE if `rows` is. */
+sx_value sx_scale_rows(sx_builder *b, sx_value rows, sx_value matrix);
+/* What softmax(x) = p passes back to x of a gradient w: (w - sum_c w p) p; SX_NO_VALUE if `w` is.
+ */
+sx_value sx_softmax_pull(sx_builder *b, sx_value x, sx_value w);
+/* The sum of two gradients, each of which may be none. */
+sx_value sx_add_maybe(sx_builder *b, sx_value x, sx_value y);
+
+/* --- TensorFlow ------------------------------------------------------------------------------- */
+
+/* One node with attribute T and all of our inputs in order. */
+void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
+/* A reduction: attributes sx_reduce_attrs. */
+void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
+/* An int32 vector constant. */
+sx_tf_value sx_tf_ints(sx_tf_writer *w, const char *name, const sx_ints *values);
+/* A scalar constant of a float or int32 dtype. */
+sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value);
+
+/* --- Public functions --------------------------------------------------------------------------
+ */
+
+/* sx_build() for user code at file:line (NULL = leave the place as it is). */
+sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
+                     int n_inputs, const char *file, int line);
+/* The same for a reduction, whose axes are normalized first. */
+sx_value sx_build_reduce(sx_builder *b, const sx_op_def *op, sx_value x, const sx_reduce_args *args,
+                         const char *file, int line);
+/* As users write axes -> as attributes hold them. Out of range stays so, for infer to report. */
+sx_ints sx_normalize_axes(sx_axes axes, int rank);
+int64_t sx_normalize_axis(int axis, int rank);
+sx_ints sx_ints_of(int n, const int64_t *values);
+/* {h, w} as users write it: 0 for h means `fallback`, 0 for w means the same as h. */
+sx_ints sx_pair_of(const int pair[2], int64_t fallback);
+
+#define SX_PUBLIC_MAP(op_name)                                                        \
+    sx_value sx_##op_name##_at(sx_builder *b, sx_value x, const char *file, int line) \
+    {                                                                                 \
+        return sx_build_at(b, &sx_op_##op_name, NULL, &x, 1, file, line);             \
+    }
+#define SX_PUBLIC_ZIP(op_name)                                                                    \
+    sx_value sx_##op_name##_at(sx_builder *b, sx_value x, sx_value y, const char *file, int line) \
+    {                                                                                             \
+        return sx_build_at(b, &sx_op_##op_name, NULL, (const sx_value[]){x, y}, 2, file, line);   \
+    }
+
+/* --- Samples -----------------------------------------------------------------------------------
+ */
+
+#define SX_SAMPLE_SCALAR(dtype_, fill_)              \
+    {                                                \
+        .type = {.dtype = (dtype_)}, .fill = (fill_) \
+    }
+#define SX_SAMPLE_BOOL(...)                                                  \
+    {                                                                        \
+        .type = SX_TYPE_LITERAL_(SX_BOOL, __VA_ARGS__), .fill = SX_FILL_BOOL \
+    }
+#define SX_SAMPLE_OK SX_SAMPLE_SCALAR(SX_BOOL, SX_FILL_TRUE)
+
+/* The usual cases of a function of one float tensor. */
+#define SX_SAMPLES_MAP(fill_)                                                                  \
+    {.name = "scalar", .inputs = {SX_SAMPLE_SCALAR(SX_F32, fill_)}, .n_inputs = 1},            \
+        {.name = "batch", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 7)}, .n_inputs = 1},       \
+        {.name = "image", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 3, 5, 2)}, .n_inputs = 1}, \
+    {                                                                                          \
+        .name = "static", .inputs = {SX_SAMPLE_F32(fill_, 1, 33)}, .n_inputs = 1               \
+    }
+
+/* The usual cases of a function along the last axis. */
+#define SX_SAMPLES_CLASSES(fill_)                                                           \
+    {.name = "ten", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 10)}, .n_inputs = 1},         \
+        {.name = "one", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 1)}, .n_inputs = 1},      \
+        {.name = "vector", .inputs = {SX_SAMPLE_F32(fill_, 7)}, .n_inputs = 1},             \
+    {                                                                                       \
+        .name = "image", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 2, 3, 5)}, .n_inputs = 1 \
+    }
+
+/* The usual cases of a reduction. */
+#define SX_SAMPLE_AXES(...) (&(const sx_reduce_attrs){.axes = {__VA_ARGS__}})
+#define SX_SAMPLE_KEPT(...) (&(const sx_reduce_attrs){.axes = {__VA_ARGS__}, .keep_dims = true})
+#define SX_SAMPLES_REDUCE(fill_)                                                                \
+    {.name = "batch",                                                                           \
+     .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH)},                                                \
+     .n_inputs = 1,                                                                             \
+     .attrs = SX_SAMPLE_AXES(1, {0})},                                                          \
+        {.name = "rows",                                                                        \
+         .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 7)},                                         \
+         .n_inputs = 1,                                                                         \
+         .attrs = SX_SAMPLE_AXES(1, {1})},                                                      \
+        {.name = "channels",                                                                    \
+         .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 3, 5, 2)},                                   \
+         .n_inputs = 1,                                                                         \
+         .attrs = SX_SAMPLE_AXES(3, {0, 1, 2})},                                                \
+        {.name = "spatial_kept",                                                                \
+         .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 3, 5, 2)},                                   \
+         .n_inputs = 1,                                                                         \
+         .attrs = SX_SAMPLE_KEPT(2, {1, 2})},                                                   \
+        {.name = "all_kept",                                                                    \
+         .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 1, 3)},                                      \
+         .n_inputs = 1,                                                                         \
+         .attrs = SX_SAMPLE_KEPT(3, {0, 1, 2})},                                                \
+        {.name = "static",                                                                      \
+         .inputs = {SX_SAMPLE_F32(fill_, 3, 1, 4)},                                             \
+         .n_inputs = 1,                                                                         \
+         .attrs = SX_SAMPLE_AXES(2, {0, 2})},                                                   \
+    {                                                                                           \
+        .name = "nothing", .inputs = {SX_SAMPLE_F32(fill_, 2, 3)}, .n_inputs = 1, .attrs = NULL \
+    }
+
+/* The usual cases of a function of two float tensors that broadcast. */
+#define SX_SAMPLES_ZIP(fill_x, fill_y)                                                             \
+    {.name = "same",                                                                               \
+     .inputs = {SX_SAMPLE_F32(fill_x, SX_BATCH, 7), SX_SAMPLE_F32(fill_y, SX_BATCH, 7)},           \
+     .n_inputs = 2},                                                                               \
+        {.name = "scalar",                                                                         \
+         .inputs = {SX_SAMPLE_F32(fill_x, SX_BATCH, 3), SX_SAMPLE_SCALAR(SX_F32, fill_y)},         \
+         .n_inputs = 2},                                                                           \
+        {.name = "channels",                                                                       \
+         .inputs = {SX_SAMPLE_F32(fill_x, SX_BATCH, 3, 2, 5), SX_SAMPLE_F32(fill_y, 5)},           \
+         .n_inputs = 2},                                                                           \
+        {.name = "column",                                                                         \
+         .inputs = {SX_SAMPLE_F32(fill_x, SX_BATCH, 1), SX_SAMPLE_F32(fill_y, 1, 6)},              \
+         .n_inputs = 2},                                                                           \
+    {                                                                                              \
+        .name = "static", .inputs = {SX_SAMPLE_F32(fill_x, 3, 1), SX_SAMPLE_F32(fill_y, 2, 1, 4)}, \
+        .n_inputs = 2                                                                              \
+    }
+
+#endif

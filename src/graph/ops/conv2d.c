@@ -1,0 +1,171 @@
+/* conv2d: two-dimensional convolution (correlation), NHWC by HWIO.
+ *
+ *   y[n,p,q,f] = sum over i,j,c of x[n, p sh - top + i dh, q sw - left + j dw, g C + c] w[i,j,c,f]
+ *   where filter f belongs to group g = f / (filters of a group), and x is 0 outside the image
+ *
+ *   dx = conv2d_grad_input(dy, w),  dw = conv2d_grad_filter(x, dy)
+ *
+ *   x        [N,H,W,groups C], a float type
+ *   w        [KH,KW,C,F] of the same dtype, F divisible by groups; groups = channels is depthwise
+ *   strides, dilations   {h, w}, 1 by default
+ *   padding  SX_VALID, SX_SAME, SX_EXPLICIT with pads {top, bottom, left, right}
+ *   returns  [N,H',W',F]: conv_geometry.h says H', W'
+ *
+ * Errors   INVALID_ARGUMENT  ranks, dtypes, channels and groups, a window larger than the image
+ * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
+ * Source   TensorFlow tf.nn.conv2d, tf.nn.depthwise_conv2d (its filter [KH,KW,C,M] is ours
+ *          [KH,KW,1,C M]) */
+#include "graph/ops/common.h"
+#include "graph/ops/conv_geometry.h"
+
+static const sx_attr_def conv2d_attrs[] = {
+    SX_ATTR(sx_conv2d_attrs, strides, SX_ATTR_INTS),
+    SX_ATTR(sx_conv2d_attrs, dilations, SX_ATTR_INTS),
+    SX_ATTR_NAMES(sx_conv2d_attrs, padding, sx_padding_names),
+    SX_ATTR(sx_conv2d_attrs, pads, SX_ATTR_INTS),
+    SX_ATTR(sx_conv2d_attrs, groups, SX_ATTR_INT),
+};
+
+static sx_status conv2d_infer(sx_infer *c)
+{
+    sx_conv_geometry g;
+    SX_TRY(sx_conv_geometry_of("conv2d", c->attrs, &c->inputs[0], &c->inputs[1], &g));
+    c->outputs[0] = sx_type_of(c->inputs[0].dtype, g.n, g.h.out, g.w.out, g.groups * g.o);
+    return SX_OK;
+}
+
+static void conv2d_grad(sx_grad *g)
+{
+    sx_conv2d_attrs attrs = *(const sx_conv2d_attrs *)g->attrs;
+    sx_type x = sx_type_of_value(g->b, g->x[0]), filter = sx_type_of_value(g->b, g->x[1]);
+    if (g->needed[0]) {
+        attrs.size = sx_ints_of(2, &x.dims[1]);
+        g->dx[0] = sx_build_op(g->b, conv2d_grad_input, &attrs, g->dy[0], g->x[1]);
+    }
+    if (g->needed[1]) {
+        attrs.size = sx_ints_of(2, filter.dims);
+        g->dx[1] = sx_build_op(g->b, conv2d_grad_filter, &attrs, g->x[0], g->dy[0]);
+    }
+}
+
+static void conv2d_ref(const sx_ref *r)
+{
+    const sx_ref_tensor *y = &r->out[0];
+    int64_t n = sx_type_elems(&y->type);
+    for (int64_t i = 0; i < n; i++) {
+        y->data[i] = 0;
+    }
+    sx_conv_walk(r->attrs, &r->in[0], &r->in[1], y, sx_conv_into_y);
+}
+
+/* TensorFlow's grouped Conv2D has no gradient on its CPU; depthwise has a node of its own. */
+static void conv2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_conv2d_attrs *attrs = op->attrs;
+    sx_conv_geometry g;
+    sx_status status = sx_conv_geometry_of("conv2d", attrs, &op->in_types[0], &op->in_types[1], &g);
+    if (status != SX_OK) {
+        sx_tf_fail(w, status);
+        return;
+    }
+    bool depthwise = g.groups > 1 && g.c == 1 && g.h.stride == g.w.stride;
+    sx_tf_value filter = op->in[1];
+    if (depthwise) {
+        sx_ints shape = {4, {g.h.kernel, g.w.kernel, g.groups, g.o}};
+        filter = sx_tf_add(w, "Reshape", NULL, sx_tf_in(filter, sx_tf_ints(w, "shape", &shape)),
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[1].dtype)));
+    }
+    const char *paddings[] = {"VALID", "SAME", "EXPLICIT"};
+    const int64_t strides[] = {1, g.h.stride, g.w.stride, 1};
+    const int64_t dilations[] = {1, g.h.dilation, g.w.dilation, 1};
+    const int64_t pads[] = {0, 0, g.h.pad_before, g.h.pad_after, g.w.pad_before, g.w.pad_after,
+                            0, 0};
+    sx_tf_attr list[5] = {sx_tf_attr_type("T", (int)op->in_types[0].dtype),
+                          sx_tf_attr_ints("strides", 4, strides),
+                          sx_tf_attr_string("padding", paddings[attrs->padding])};
+    int n = 3;
+    if (attrs->padding == SX_EXPLICIT) {
+        list[n++] = sx_tf_attr_ints("explicit_paddings", 8, pads);
+    }
+    if (g.h.dilation != 1 || g.w.dilation != 1) {
+        list[n++] = sx_tf_attr_ints("dilations", 4, dilations);
+    }
+    op->out[0] = sx_tf_add(w, depthwise ? "DepthwiseConv2dNative" : "Conv2D", NULL,
+                           sx_tf_in(op->in[0], filter), (sx_tf_attr_list){list, n});
+}
+
+#define NN        SX_FILL_NORMAL
+#define CONV(...) (&(const sx_conv2d_attrs){__VA_ARGS__})
+static const sx_op_sample conv2d_samples[] = {
+    {.name = "valid",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 7, 6, 3), SX_SAMPLE_F32(NN, 3, 3, 3, 4)},
+     .n_inputs = 2},
+    {.name = "same",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 7, 6, 3), SX_SAMPLE_F32(NN, 3, 3, 3, 4)},
+     .n_inputs = 2,
+     .attrs = CONV(.padding = SX_SAME)},
+    {.name = "same_stride2",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 8, 7, 2), SX_SAMPLE_F32(NN, 3, 5, 2, 3)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {2, 2}}, .padding = SX_SAME)},
+    {.name = "pointwise_stride2",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 5, 5, 4), SX_SAMPLE_F32(NN, 1, 1, 4, 6)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {2, 2}})},
+    {.name = "uneven",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 9, 4, 1), SX_SAMPLE_F32(NN, 4, 2, 1, 2)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {3, 1}}, .padding = SX_SAME)},
+    {.name = "dilated",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 9, 9, 2), SX_SAMPLE_F32(NN, 3, 3, 2, 2)},
+     .n_inputs = 2,
+     .attrs = CONV(.dilations = {2, {2, 3}}, .padding = SX_SAME)},
+    {.name = "explicit",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 8, 8, 3), SX_SAMPLE_F32(NN, 7, 7, 3, 2)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {2, 2}}, .padding = SX_EXPLICIT, .pads = {4, {3, 2, 3, 1}})},
+    {.name = "depthwise",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 6, 6, 3), SX_SAMPLE_F32(NN, 3, 3, 1, 6)},
+     .n_inputs = 2,
+     .attrs = CONV(.padding = SX_SAME, .groups = 3)},
+    {.name = "grouped",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 5, 5, 4), SX_SAMPLE_F32(NN, 3, 3, 2, 6)},
+     .n_inputs = 2,
+     .attrs = CONV(.padding = SX_SAME, .groups = 2)},
+    {.name = "whole_image",
+     .inputs = {SX_SAMPLE_F32(NN, 2, 3, 3, 2), SX_SAMPLE_F32(NN, 3, 3, 2, 3)},
+     .n_inputs = 2},
+    {.name = "tiny_same",
+     .inputs = {SX_SAMPLE_F32(NN, 1, 1, 1, 1), SX_SAMPLE_F32(NN, 3, 3, 1, 1)},
+     .n_inputs = 2,
+     .attrs = CONV(.padding = SX_SAME)},
+};
+
+sx_value sx_nn_conv2d_at(sx_builder *b, sx_value x, sx_value filter, const sx_nn_conv2d_args *args,
+                         const char *file, int line)
+{
+    sx_conv2d_attrs attrs = {
+        .strides = sx_pair_of(args->strides, 1),
+        .dilations = sx_pair_of(args->dilations, 1),
+        .padding = (int32_t)args->padding,
+        .groups = args->groups == 0 ? 1 : args->groups,
+    };
+    if (args->padding == SX_EXPLICIT) {
+        const int64_t pads[] = {args->pads[0], args->pads[1], args->pads[2], args->pads[3]};
+        attrs.pads = sx_ints_of(4, pads);
+    }
+    return sx_build_at(b, &sx_op_conv2d, &attrs, (const sx_value[]){x, filter}, 2, file, line);
+}
+
+const sx_op_def sx_op_conv2d = {
+    SX_OP_NAMED(conv2d),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_SUM,
+    SX_OP_ATTRS(sx_conv2d_attrs, conv2d_attrs),
+    .infer = conv2d_infer,
+    .grad = conv2d_grad,
+    .ref = conv2d_ref,
+    .to_tf = conv2d_to_tf,
+    SX_OP_SAMPLES(conv2d_samples),
+};

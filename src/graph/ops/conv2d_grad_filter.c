@@ -1,0 +1,113 @@
+/* conv2d_grad_filter: the gradient of conv2d with respect to its filter.
+ *
+ *   dw[i,j,c,f] = sum over n,p,q of x[n, p sh - top + i dh, q sw - left + j dw, g C + c]
+ * dy[n,p,q,f]
+ *
+ *   x        [N,H,W,groups C], a float type
+ *   dy       [N,H',W',F]
+ *   size     {KH, KW} of dw; the other attributes are conv2d's
+ *   returns  [KH,KW,C,F]
+ *
+ * It sums over the batch: shards' results add up.
+ * It is linear in both: dx = conv2d_grad_input(dy, g), d(dy) = conv2d(x, g).
+ * Errors   INVALID_ARGUMENT  as conv2d; dy is not what conv2d of x would give
+ * Numbers  as conv2d
+ * Source   TensorFlow Conv2DBackpropFilter */
+#include "graph/ops/common.h"
+#include "graph/ops/conv_geometry.h"
+
+static const sx_attr_def conv2d_grad_filter_attrs[] = {
+    SX_ATTR(sx_conv2d_attrs, strides, SX_ATTR_INTS),
+    SX_ATTR(sx_conv2d_attrs, dilations, SX_ATTR_INTS),
+    SX_ATTR_NAMES(sx_conv2d_attrs, padding, sx_padding_names),
+    SX_ATTR(sx_conv2d_attrs, pads, SX_ATTR_INTS),
+    SX_ATTR(sx_conv2d_attrs, groups, SX_ATTR_INT),
+    SX_ATTR(sx_conv2d_attrs, size, SX_ATTR_INTS),
+};
+
+static sx_status conv2d_grad_filter_infer(sx_infer *c)
+{
+    const sx_conv2d_attrs *attrs = c->attrs;
+    const sx_type *x = &c->inputs[0], *dy = &c->inputs[1];
+    SX_TRY(sx_require_rank("conv2d_grad_filter", "x", x, 4, "[N,H,W,C]"));
+    SX_TRY(sx_require_rank("conv2d_grad_filter", "dy", dy, 4, "[N,H,W,C]"));
+    int64_t channels = x->dims[3] / SX_MAX(attrs->groups, 1);
+    sx_type filter =
+        sx_type_of(x->dtype, attrs->size.v[0], attrs->size.v[1], channels, dy->dims[3]);
+    sx_conv_geometry g;
+    SX_TRY(sx_conv_geometry_of("conv2d_grad_filter", attrs, x, &filter, &g));
+    sx_type y = sx_type_of(x->dtype, g.n, g.h.out, g.w.out, g.groups * g.o);
+    SX_TRY(sx_require_equal("conv2d_grad_filter", "dy", dy, "x", &y));
+    c->outputs[0] = filter;
+    return SX_OK;
+}
+
+static void conv2d_grad_filter_grad(sx_grad *g)
+{
+    sx_conv2d_attrs attrs = *(const sx_conv2d_attrs *)g->attrs;
+    sx_type x = sx_type_of_value(g->b, g->x[0]);
+    if (g->needed[0]) {
+        attrs.size = sx_ints_of(2, &x.dims[1]);
+        g->dx[0] = sx_build_op(g->b, conv2d_grad_input, &attrs, g->x[1], g->dy[0]);
+    }
+    if (g->needed[1]) {
+        attrs.size = (sx_ints){0};
+        g->dx[1] = sx_build_op(g->b, conv2d, &attrs, g->x[0], g->dy[0]);
+    }
+}
+
+static void conv2d_grad_filter_ref(const sx_ref *r)
+{
+    const sx_ref_tensor *dw = &r->out[0];
+    int64_t n = sx_type_elems(&dw->type);
+    for (int64_t i = 0; i < n; i++) {
+        dw->data[i] = 0;
+    }
+    sx_conv_walk(r->attrs, &r->in[0], dw, &r->in[1], sx_conv_into_filter);
+}
+
+#define NN        SX_FILL_NORMAL
+#define CONV(...) (&(const sx_conv2d_attrs){__VA_ARGS__})
+static const sx_op_sample conv2d_grad_filter_samples[] = {
+    {.name = "valid",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 7, 6, 3), SX_SAMPLE_F32(NN, SX_BATCH, 5, 4, 4)},
+     .n_inputs = 2,
+     .attrs = CONV(.size = {2, {3, 3}})},
+    {.name = "same",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 7, 6, 3), SX_SAMPLE_F32(NN, SX_BATCH, 7, 6, 4)},
+     .n_inputs = 2,
+     .attrs = CONV(.padding = SX_SAME, .size = {2, {3, 3}})},
+    {.name = "same_stride2",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 8, 7, 2), SX_SAMPLE_F32(NN, SX_BATCH, 4, 4, 3)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {2, 2}}, .padding = SX_SAME, .size = {2, {3, 5}})},
+    {.name = "pointwise_stride2",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 5, 5, 4), SX_SAMPLE_F32(NN, SX_BATCH, 3, 3, 6)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {2, 2}}, .size = {2, {1, 1}})},
+    {.name = "dilated",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 9, 9, 2), SX_SAMPLE_F32(NN, SX_BATCH, 9, 9, 2)},
+     .n_inputs = 2,
+     .attrs = CONV(.dilations = {2, {2, 3}}, .padding = SX_SAME, .size = {2, {3, 3}})},
+    {.name = "depthwise",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 6, 6, 3), SX_SAMPLE_F32(NN, SX_BATCH, 6, 6, 6)},
+     .n_inputs = 2,
+     .attrs = CONV(.padding = SX_SAME, .groups = 3, .size = {2, {3, 3}})},
+    {.name = "tail_not_read",
+     .inputs = {SX_SAMPLE_F32(NN, 2, 7, 6, 1), SX_SAMPLE_F32(NN, 2, 2, 2, 1)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {3, 3}}, .size = {2, {2, 2}})},
+};
+
+const sx_op_def sx_op_conv2d_grad_filter = {
+    SX_OP_NAMED(conv2d_grad_filter),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_SUM | SX_OP_NO_TF,
+    .combine = SX_COMBINE_SUM,
+    SX_OP_ATTRS(sx_conv2d_attrs, conv2d_grad_filter_attrs),
+    .infer = conv2d_grad_filter_infer,
+    .grad = conv2d_grad_filter_grad,
+    .ref = conv2d_grad_filter_ref,
+    SX_OP_SAMPLES(conv2d_grad_filter_samples),
+};

@@ -1,0 +1,227 @@
+/* Windows of convolutions and pools: see conv_geometry.h. */
+#include "graph/ops/conv_geometry.h"
+
+#include <assert.h>
+
+#include "graph/ops/common.h"
+
+enum { MAX_EXTENT = 1 << 30 }; /* of every size here, so that products of two fit */
+
+static bool is_extent(int64_t v)
+{
+    return v >= 1 && v <= MAX_EXTENT;
+}
+
+/* Fills w->out and the pads from in, kernel, stride, dilation. */
+static sx_status fit_window(const char *op, const char *axis, int32_t padding, int64_t before,
+                            int64_t after, sx_window *w)
+{
+    if (!is_extent(w->in) || !is_extent(w->kernel) || !is_extent(w->stride) ||
+        !is_extent(w->dilation) || before < 0 || before > MAX_EXTENT || after < 0 ||
+        after > MAX_EXTENT) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: %s %lld, window %lld, stride %lld, dilation %lld, pads %lld and %lld; "
+                        "expected 1 to 2^30 (pads from 0)",
+                        op, axis, (long long)w->in, (long long)w->kernel, (long long)w->stride,
+                        (long long)w->dilation, (long long)before, (long long)after);
+    }
+    int64_t span = (w->kernel - 1) * w->dilation + 1;
+    if (padding == SX_SAME) {
+        w->out = (w->in + w->stride - 1) / w->stride;
+        int64_t total = SX_MAX((w->out - 1) * w->stride + span - w->in, 0);
+        w->pad_before = total / 2;
+        w->pad_after = total - total / 2;
+        return SX_OK;
+    }
+    int64_t room = w->in + before + after - span;
+    if (room < 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: window of %lld does not fit %s %lld without padding; use SX_SAME", op,
+                        (long long)span, axis, (long long)w->in);
+    }
+    w->out = room / w->stride + 1;
+    w->pad_before = before;
+    w->pad_after = after;
+    return SX_OK;
+}
+
+static int64_t pair_or(const sx_ints *pair, int i, int64_t fallback)
+{
+    return pair->n == 0 ? fallback : pair->v[i];
+}
+
+static sx_status check_lists(const char *op, const sx_ints *a, const sx_ints *b, int32_t padding,
+                             const sx_ints *pads)
+{
+    bool pairs = (a->n == 0 || a->n == 2) && (b->n == 0 || b->n == 2);
+    bool known = padding >= SX_VALID && padding <= SX_EXPLICIT;
+    if (pairs && known && pads->n == (padding == SX_EXPLICIT ? 4 : 0)) {
+        return SX_OK;
+    }
+    return sx_error(
+        SX_INVALID_ARGUMENT,
+        "%s: strides and dilations are {h, w}; pads {top, bottom, left, right} come with "
+        "SX_EXPLICIT only",
+        op);
+}
+
+sx_status sx_conv_geometry_of(const char *op, const sx_conv2d_attrs *attrs, const sx_type *x,
+                              const sx_type *filter, sx_conv_geometry *out)
+{
+    SX_TRY(sx_require_float(op, "x", x));
+    SX_TRY(sx_require_dtype(op, "filter", filter, x->dtype));
+    SX_TRY(sx_require_rank(op, "x", x, 4, "[N,H,W,C]"));
+    SX_TRY(sx_require_rank(op, "filter", filter, 4, "[KH,KW,C,O]"));
+    SX_TRY(check_lists(op, &attrs->strides, &attrs->dilations, attrs->padding, &attrs->pads));
+    int64_t groups = attrs->groups == 0 ? 1 : attrs->groups;
+    int64_t c = filter->dims[2], o = filter->dims[3];
+    if (!is_extent(groups) || !is_extent(c) || !is_extent(o) || o % groups != 0 ||
+        x->dims[3] != c * groups) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "%s: x %s and filter %s with %lld groups: x must have %lld x %lld channels, and "
+            "groups divide the filters",
+            op, SX_TEXT(x), SX_TEXT(filter), (long long)groups, (long long)groups, (long long)c);
+    }
+    sx_conv_geometry g = {.n = x->dims[0], .groups = groups, .c = c, .o = o / groups};
+    g.h = (sx_window){.in = x->dims[1], .kernel = filter->dims[0]};
+    g.w = (sx_window){.in = x->dims[2], .kernel = filter->dims[1]};
+    g.h.stride = pair_or(&attrs->strides, 0, 1);
+    g.w.stride = pair_or(&attrs->strides, 1, 1);
+    g.h.dilation = pair_or(&attrs->dilations, 0, 1);
+    g.w.dilation = pair_or(&attrs->dilations, 1, 1);
+    const int64_t *pads = attrs->pads.v;
+    SX_TRY(fit_window(op, "height", attrs->padding, pads[0], pads[1], &g.h));
+    SX_TRY(fit_window(op, "width", attrs->padding, pads[2], pads[3], &g.w));
+    *out = g;
+    return SX_OK;
+}
+
+sx_status sx_pool_geometry_of(const char *op, const sx_pool2d_attrs *attrs, const sx_type *x,
+                              sx_pool_geometry *out)
+{
+    SX_TRY(sx_require_float(op, "x", x));
+    SX_TRY(sx_require_rank(op, "x", x, 4, "[N,H,W,C]"));
+    SX_TRY(check_lists(op, &attrs->window, &attrs->strides, attrs->padding, &(sx_ints){0}));
+    if (attrs->window.n != 2 || attrs->padding == SX_EXPLICIT) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: the window {h, w} is missing, or padding is neither SX_VALID nor "
+                        "SX_SAME; for others add sx_pad()",
+                        op);
+    }
+    sx_pool_geometry g = {.n = x->dims[0], .c = x->dims[3]};
+    g.h = (sx_window){.in = x->dims[1], .kernel = attrs->window.v[0], .dilation = 1};
+    g.w = (sx_window){.in = x->dims[2], .kernel = attrs->window.v[1], .dilation = 1};
+    g.h.stride = pair_or(&attrs->strides, 0, g.h.kernel);
+    g.w.stride = pair_or(&attrs->strides, 1, g.w.kernel);
+    SX_TRY(fit_window(op, "height", attrs->padding, 0, 0, &g.h));
+    SX_TRY(fit_window(op, "width", attrs->padding, 0, 0, &g.w));
+    *out = g;
+    return SX_OK;
+}
+
+void sx_conv_into_y(double *x, double *w, double *y)
+{
+    *y += *x * *w;
+}
+
+void sx_conv_into_x(double *x, double *w, double *y)
+{
+    *x += *y * *w;
+}
+
+void sx_conv_into_filter(double *x, double *w, double *y)
+{
+    *w += *x * *y;
+}
+
+/* All products that make y[at]. */
+static void walk_element(const sx_conv_geometry *g, const int64_t at[4], const sx_ref_tensor *x,
+                         const sx_ref_tensor *filter, double *y, sx_conv_visit visit)
+{
+    int64_t group = at[3] / g->o;
+    for (int64_t i = 0; i < g->h.kernel; i++) {
+        int64_t row = sx_window_at(&g->h, at[1], i);
+        for (int64_t j = 0; j < g->w.kernel; j++) {
+            int64_t column = sx_window_at(&g->w, at[2], j);
+            for (int64_t c = 0; c < g->c && row >= 0 && column >= 0; c++) {
+                const int64_t x_at[] = {at[0], row, column, group * g->c + c};
+                const int64_t w_at[] = {i, j, c, at[3]};
+                visit(&x->data[sx_ravel(&x->type, x_at)],
+                      &filter->data[sx_ravel(&filter->type, w_at)], y);
+            }
+        }
+    }
+}
+
+void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_ref_tensor *x, const sx_ref_tensor *filter,
+                  const sx_ref_tensor *y, sx_conv_visit visit)
+{
+    sx_conv_geometry g;
+    sx_status status = sx_conv_geometry_of("conv2d", attrs, &x->type, &filter->type, &g);
+    assert(status == SX_OK && "infer has accepted these types");
+    (void)status;
+    int64_t n = sx_type_elems(&y->type);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t at[SX_MAX_RANK];
+        sx_unravel(&y->type, k, at);
+        walk_element(&g, at, x, filter, &y->data[k], visit);
+    }
+}
+
+/* How many kernel elements of output `o` read the image. */
+static int64_t window_count(const sx_window *w, int64_t o)
+{
+    int64_t count = 0;
+    for (int64_t k = 0; k < w->kernel; k++) {
+        count += sx_window_at(w, o, k) >= 0;
+    }
+    return count;
+}
+
+void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_ref_tensor *x, const sx_ref_tensor *y,
+                  sx_pool_visit visit, void *user)
+{
+    sx_pool_geometry g;
+    sx_status status = sx_pool_geometry_of("pool2d", attrs, &x->type, &g);
+    assert(status == SX_OK && "infer has accepted this type");
+    (void)status;
+    int64_t n = sx_type_elems(&y->type);
+    for (int64_t m = 0; m < n; m++) {
+        int64_t at[SX_MAX_RANK];
+        sx_unravel(&y->type, m, at);
+        int64_t count = window_count(&g.h, at[1]) * window_count(&g.w, at[2]);
+        for (int64_t k = 0; k < g.h.kernel * g.w.kernel; k++) {
+            int64_t row = sx_window_at(&g.h, at[1], k / g.w.kernel);
+            int64_t column = sx_window_at(&g.w, at[2], k % g.w.kernel);
+            if (row >= 0 && column >= 0) {
+                const int64_t x_at[] = {at[0], row, column, at[3]};
+                visit(user, count, &x->data[sx_ravel(&x->type, x_at)], &y->data[m]);
+            }
+        }
+    }
+}
+
+void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
+{
+    const sx_pool2d_attrs *attrs = op->attrs;
+    const sx_ints *steps = attrs->strides.n == 0 ? &attrs->window : &attrs->strides;
+    const int64_t window[] = {1, attrs->window.v[0], attrs->window.v[1], 1};
+    const int64_t strides[] = {1, steps->v[0], steps->v[1], 1};
+    op->out[0] = sx_tf_add(
+        w, tf_op, NULL, sx_tf_in(op->in[0]),
+        sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype),
+                    sx_tf_attr_ints("ksize", 4, window), sx_tf_attr_ints("strides", 4, strides),
+                    sx_tf_attr_string("padding", attrs->padding == SX_SAME ? "SAME" : "VALID")));
+}
+
+sx_value sx_build_pool(sx_builder *b, const sx_op_def *op, sx_value x,
+                       const sx_nn_pool2d_args *args, const char *file, int line)
+{
+    sx_pool2d_attrs attrs = {
+        .window = sx_pair_of(args->window, 0),
+        .padding = (int32_t)args->padding,
+    };
+    attrs.strides = args->strides[0] == 0 ? attrs.window : sx_pair_of(args->strides, 0);
+    return sx_build_at(b, op, &attrs, &x, 1, file, line);
+}

@@ -1,0 +1,96 @@
+/* Where the windows of convolutions and pools lie: the one place that knows SAME, VALID, strides
+ * and dilations. Operators and every backend's kernels ask here.
+ *
+ *   along one axis, output position o reads input positions
+ *
+ *       o * stride - pad_before + k * dilation,   k = 0 .. kernel - 1
+ *
+ *   and those outside [0, in) are padding.
+ *
+ *   SAME    out = ceil(in / stride), padding split evenly, the odd one after   (TensorFlow's rule)
+ *   VALID   out = floor((in - span) / stride) + 1, no padding; span = (kernel - 1) dilation + 1
+ *   EXPLICIT  as VALID over in + pad_before + pad_after
+ *
+ * Source: TensorFlow api_docs/python/tf/nn, "Notes on padding". */
+#ifndef SX_GRAPH_OPS_CONV_GEOMETRY_H
+#define SX_GRAPH_OPS_CONV_GEOMETRY_H
+
+#include "graph/ops/attrs.h"
+
+typedef struct sx_window {
+    int64_t in, out, kernel, stride, dilation;
+    int64_t pad_before, pad_after; /* what is really touched beyond the input's ends */
+} sx_window;
+
+/* x [n, h.in, w.in, groups * c], filter [h.kernel, w.kernel, c, groups * o] (HWIO),
+ * y [n, h.out, w.out, groups * o] */
+typedef struct sx_conv_geometry {
+    int64_t n; /* may be SX_BATCH */
+    sx_window h, w;
+    int64_t groups, c, o; /* channels and filters of one group */
+} sx_conv_geometry;
+
+/* x [n, h.in, w.in, c], y [n, h.out, w.out, c] */
+typedef struct sx_pool_geometry {
+    int64_t n; /* may be SX_BATCH */
+    sx_window h, w;
+    int64_t c;
+} sx_pool_geometry;
+
+/* Errors: INVALID_ARGUMENT, beginning with `op`. */
+SX_MUST_USE sx_status sx_conv_geometry_of(const char *op, const sx_conv2d_attrs *attrs,
+                                          const sx_type *x, const sx_type *filter,
+                                          sx_conv_geometry *out);
+SX_MUST_USE sx_status sx_pool_geometry_of(const char *op, const sx_pool2d_attrs *attrs,
+                                          const sx_type *x, sx_pool_geometry *out);
+
+/* For references: the input position that output `o` reads with kernel element `k`, or -1 in
+ * padding. */
+static inline int64_t sx_window_at(const sx_window *w, int64_t o, int64_t k)
+{
+    int64_t i = o * w->stride - w->pad_before + k * w->dilation;
+    return i >= 0 && i < w->in ? i : -1;
+}
+
+/* For references: visits every product that conv2d sums, one x[...] w[...] of one y[...], with
+ * `visit`, which adds into one of the three what the other two say. The loops are conv2d's formula.
+ */
+typedef void (*sx_conv_visit)(double *x, double *w, double *y);
+void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_ref_tensor *x, const sx_ref_tensor *filter,
+                  const sx_ref_tensor *y, sx_conv_visit visit);
+void sx_conv_into_y(double *x, double *w, double *y);
+void sx_conv_into_x(double *x, double *w, double *y);
+void sx_conv_into_filter(double *x, double *w, double *y);
+
+/* For references: visits every element of x that a window of y covers, window after window, each in
+ * row-major order. `count` is how many elements that window has in the image. */
+typedef void (*sx_pool_visit)(void *user, int64_t count, double *x, double *y);
+void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_ref_tensor *x, const sx_ref_tensor *y,
+                  sx_pool_visit visit, void *user);
+
+/* What max_pool2d and avg_pool2d share besides. */
+void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
+sx_value sx_build_pool(sx_builder *b, const sx_op_def *op, sx_value x,
+                       const sx_nn_pool2d_args *args, const char *file, int line);
+#define SX_SAMPLE_POOL_(name_, attrs_, ...)                                        \
+    {                                                                              \
+        .name = (name_), .inputs = {__VA_ARGS__}, .n_inputs = 1, .attrs = (attrs_) \
+    }
+#define SX_POOL_LITERAL_(...) (&(const sx_pool2d_attrs){__VA_ARGS__})
+#define SX_SAMPLES_POOL(fill_)                                                                     \
+    SX_SAMPLE_POOL_("half", SX_POOL_LITERAL_(.window = {2, {2, 2}}),                               \
+                    SX_SAMPLE_F32(fill_, SX_BATCH, 6, 4, 3)),                                      \
+        SX_SAMPLE_POOL_("odd_valid", SX_POOL_LITERAL_(.window = {2, {2, 2}}),                      \
+                        SX_SAMPLE_F32(fill_, SX_BATCH, 7, 5, 2)),                                  \
+        SX_SAMPLE_POOL_(                                                                           \
+            "overlap_same",                                                                        \
+            SX_POOL_LITERAL_(.window = {2, {3, 3}}, .strides = {2, {2, 2}}, .padding = SX_SAME),   \
+            SX_SAMPLE_F32(fill_, SX_BATCH, 7, 6, 2)),                                              \
+        SX_SAMPLE_POOL_("uneven", SX_POOL_LITERAL_(.window = {2, {2, 3}}, .strides = {2, {1, 2}}), \
+                        SX_SAMPLE_F32(fill_, SX_BATCH, 4, 7, 1)),                                  \
+        SX_SAMPLE_POOL_("global", SX_POOL_LITERAL_(.window = {2, {4, 3}}),                         \
+                        SX_SAMPLE_F32(fill_, 2, 4, 3, 5)),                                         \
+        SX_SAMPLE_POOL_("one", SX_POOL_LITERAL_(.window = {2, {3, 3}}, .padding = SX_SAME),        \
+                        SX_SAMPLE_F32(fill_, 1, 1, 1, 1))
+
+#endif

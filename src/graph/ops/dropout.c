@@ -1,0 +1,131 @@
+/* dropout: y = x / (1 - rate) where kept, else 0;  dx = dropout(dy) with the same seed, step and
+ * key.
+ *
+ * Whether an element is kept depends on (seed, key, step, its place) only (D5): not on threads,
+ * shards or restarts. For element e of the example at position n in the batch (dimension 0; a
+ * scalar counts as one example), with E elements in an example and j = e / 2:
+ *
+ *   words  = threefry2x32(key     = (seed[0] ^ key_lo, seed[1] ^ key_hi),
+ *                         counter = (step mod 2^32, (n ceil(E / 2) + j) mod 2^32))
+ *   kept   = words[e mod 2] >= floor(rate 2^32)
+ *
+ *   x        any shape, a float type
+ *   seed     uint32[2]
+ *   step     int64 scalar: the training step
+ *   rate     in [0, 1)
+ *   key      64 bits, a hash of the operator's scope name, so that layers differ
+ *   returns  x's type
+ *
+ * n is the position in the whole batch: a shard's kernel adds where its shard begins.
+ * Errors   INVALID_ARGUMENT  dtypes, rate or key out of range
+ * Numbers  one rounding of x times the rounded 1 / (1 - rate)
+ * Source   TensorFlow tf.nn.dropout, for what it means; the bits are ours */
+#include "graph/ops/common.h"
+
+#include "base/threefry.h"
+
+static const sx_attr_def dropout_attrs[] = {
+    SX_ATTR(sx_dropout_attrs, rate, SX_ATTR_FLOAT),
+    SX_ATTR(sx_dropout_attrs, key_hi, SX_ATTR_INT),
+    SX_ATTR(sx_dropout_attrs, key_lo, SX_ATTR_INT),
+};
+
+static bool is_u32(int64_t v)
+{
+    return v >= 0 && v <= UINT32_MAX;
+}
+
+static sx_status dropout_infer(sx_infer *c)
+{
+    const sx_dropout_attrs *attrs = c->attrs;
+    SX_TRY(sx_require_float("dropout", "x", &c->inputs[0]));
+    SX_TRY(sx_require_vector("dropout", "seed", &c->inputs[1], SX_U32, 2));
+    SX_TRY(sx_require_scalar("dropout", "step", &c->inputs[2], SX_I64));
+    if (!(attrs->rate >= 0 && attrs->rate < 1) || !is_u32(attrs->key_hi) ||
+        !is_u32(attrs->key_lo)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "dropout: rate is %g, expected in [0, 1); a key's halves are 32 bits",
+                        attrs->rate);
+    }
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+static void dropout_grad(sx_grad *g)
+{
+    g->dx[0] = sx_build_op(g->b, dropout, g->attrs, g->dy[0], g->x[1], g->x[2]);
+}
+
+/* Is element `e` of the example at `position` kept? */
+static bool is_kept(const sx_ref *r, int64_t position, int64_t elems, int64_t e)
+{
+    const sx_dropout_attrs *attrs = r->attrs;
+    const double *seed = r->in[1].data;
+    uint32_t threshold = (uint32_t)floor(attrs->rate * 0x1p32);
+    int64_t pair = position * ((elems + 1) / 2) + e / 2;
+    sx_u32x2 words =
+        sx_threefry2x32((sx_u32x2){(uint32_t)seed[0] ^ (uint32_t)attrs->key_lo,
+                                   (uint32_t)seed[1] ^ (uint32_t)attrs->key_hi},
+                        (sx_u32x2){(uint32_t)(int64_t)r->in[2].data[0], (uint32_t)pair});
+    return (e % 2 == 0 ? words.a : words.b) >= threshold;
+}
+
+static void dropout_ref(const sx_ref *r)
+{
+    const sx_dropout_attrs *attrs = r->attrs;
+    const sx_type *x = &r->in[0].type;
+    int64_t n = sx_type_elems(x), examples = x->rank == 0 ? 1 : x->dims[0];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t elems = n / examples;
+        bool kept = is_kept(r, i / elems, elems, i % elems);
+        r->out[0].data[i] = kept ? r->in[0].data[i] / (1 - attrs->rate) : 0;
+    }
+}
+
+#define STREAM                                                            \
+    {.type = SX_TYPE_LITERAL_(SX_U32, 2), .fill = SX_FILL_BITS},          \
+    {                                                                     \
+        .type = {.dtype = SX_I64}, .fill = SX_FILL_INDEX, .limit = 100000 \
+    }
+#define RATE(...) (&(const sx_dropout_attrs){__VA_ARGS__})
+static const sx_op_sample dropout_samples[] = {
+    {.name = "half",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 64), STREAM},
+     .n_inputs = 3,
+     .attrs = RATE(.rate = 0.5, .key_hi = 0x9e3779b9, .key_lo = 7)},
+    {.name = "odd",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3, 7), STREAM},
+     .n_inputs = 3,
+     .attrs = RATE(.rate = 0.4, .key_lo = 0xffffffff)},
+    {.name = "none",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 1, 5), STREAM},
+     .n_inputs = 3,
+     .attrs = NULL},
+    {.name = "scalar",
+     .inputs = {SX_SAMPLE_SCALAR(SX_F32, SX_FILL_NORMAL), STREAM},
+     .n_inputs = 3,
+     .attrs = RATE(.rate = 0.1)},
+};
+
+sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_value step,
+                          const sx_nn_dropout_args *args, const char *file, int line)
+{
+    sx_dropout_attrs attrs = {
+        .rate = args->rate,
+        .key_hi = (int64_t)(args->key >> 32),
+        .key_lo = (int64_t)(args->key & UINT32_MAX),
+    };
+    return sx_build_at(b, &sx_op_dropout, &attrs, (const sx_value[]){x, seed, step}, 3, file, line);
+}
+
+const sx_op_def sx_op_dropout = {
+    SX_OP_NAMED(dropout),
+    .n_in = 3,
+    .n_out = 1,
+    .flags = SX_OP_RANDOM | SX_OP_NO_TF,
+    SX_OP_ATTRS(sx_dropout_attrs, dropout_attrs),
+    .infer = dropout_infer,
+    .grad = dropout_grad,
+    .ref = dropout_ref,
+    SX_OP_SAMPLES(dropout_samples),
+};

@@ -1,0 +1,54 @@
+/* identity: y = x;  dx = dy. A name for a value; passes remove it.
+ *
+ *   x        any type
+ *   returns  x's shape and dtype
+ *
+ * Errors   none
+ * Numbers  exact
+ * Source   TensorFlow tf.identity */
+#include "graph/ops/common.h"
+
+static sx_status identity_infer(sx_infer *c)
+{
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+static void identity_grad(sx_grad *g)
+{
+    g->dx[0] = g->dy[0];
+}
+
+static double identity_of(double x)
+{
+    return x;
+}
+
+static void identity_ref(const sx_ref *r)
+{
+    sx_ref_map(r, identity_of);
+}
+
+static void identity_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "Identity");
+}
+
+static const sx_op_sample identity_samples[] = {
+    SX_SAMPLES_MAP(SX_FILL_NORMAL),
+    {.name = "int32", .inputs = {SX_SAMPLE_I32(9, SX_BATCH)}, .n_inputs = 1},
+};
+
+SX_PUBLIC_MAP(identity)
+
+const sx_op_def sx_op_identity = {
+    SX_OP_NAMED(identity),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = identity_infer,
+    .grad = identity_grad,
+    .ref = identity_ref,
+    .to_tf = identity_to_tf,
+    SX_OP_SAMPLES(identity_samples),
+};

@@ -1,0 +1,46 @@
+/* less: z = x < y. No gradient.
+ *
+ *   x, y     one dtype, any number; shapes that broadcast as numpy's do: counted from the last,
+ *            dimensions are equal or 1, and the batch meets only the batch or 1
+ *   returns  the broadcast shape, bool
+ *
+ * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
+ * Numbers  exact; a comparison with NaN is false
+ * Source   TensorFlow tf.less */
+#include "graph/ops/common.h"
+
+static sx_status less_infer(sx_infer *c)
+{
+    return sx_infer_compare(c, "less");
+}
+
+static double less_of(double x, double y)
+{
+    return x < y;
+}
+
+static void less_ref(const sx_ref *r)
+{
+    sx_ref_zip(r, less_of);
+}
+
+static void less_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "Less");
+}
+
+static const sx_op_sample less_samples[] = {
+    SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
+    {.name = "labels",
+     .inputs = {SX_SAMPLE_I32(3, SX_BATCH), SX_SAMPLE_I32(3, SX_BATCH)},
+     .n_inputs = 2},
+};
+
+SX_PUBLIC_ZIP(less)
+
+const sx_op_def sx_op_less = {
+    SX_OP_NAMED(less),   .n_in = 2,
+    .n_out = 1,          .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
+    .infer = less_infer, .ref = less_ref,
+    .to_tf = less_to_tf, SX_OP_SAMPLES(less_samples),
+};

@@ -1,0 +1,60 @@
+/* log_softmax over the last axis:  y[i] = x[i] - log sum_j exp(x[j])
+ *
+ *   dx = dy - exp(y) sum_j dy[j]
+ *
+ *   x        [..., C], rank 1 or more, a float type; the last axis is not the batch, and not empty
+ *   returns  x's type
+ *
+ * Errors   INVALID_ARGUMENT  no float, rank 0, the last axis is the batch or empty
+ * Numbers  accumulates in f32 for f16, bf16
+ * Source   TensorFlow tf.nn.log_softmax with axis -1 */
+#include "graph/ops/common.h"
+
+static sx_status log_softmax_infer(sx_infer *c)
+{
+    SX_TRY(sx_require_classes("log_softmax", "x", &c->inputs[0]));
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+static void log_softmax_grad(sx_grad *g)
+{
+    sx_value p = sx_build_op(g->b, exp, NULL, g->y[0]);
+    sx_value sum = sx_sum_last(g->b, g->dy[0]);
+    sx_value pull = sx_build_op(g->b, mul, NULL, p, sum);
+    g->dx[0] = sx_build_op(g->b, sub, NULL, g->dy[0], pull);
+}
+
+static void log_softmax_ref(const sx_ref *r)
+{
+    int64_t c = r->in[0].type.dims[r->in[0].type.rank - 1], n = sx_type_elems(&r->in[0].type);
+    for (int64_t row = 0; row < n; row += c) {
+        const double *x = &r->in[0].data[row];
+        double log_sum = sx_log_sum_exp(x, c);
+        for (int64_t i = 0; i < c; i++) {
+            r->out[0].data[row + i] = x[i] - log_sum;
+        }
+    }
+}
+
+static void log_softmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "LogSoftmax");
+}
+
+static const sx_op_sample log_softmax_samples[] = {
+    SX_SAMPLES_CLASSES(SX_FILL_NORMAL),
+};
+
+SX_PUBLIC_MAP(log_softmax)
+
+const sx_op_def sx_op_log_softmax = {
+    SX_OP_NAMED(log_softmax),
+    .n_in = 1,
+    .n_out = 1,
+    .infer = log_softmax_infer,
+    .grad = log_softmax_grad,
+    .ref = log_softmax_ref,
+    .to_tf = log_softmax_to_tf,
+    SX_OP_SAMPLES(log_softmax_samples),
+};

@@ -1,0 +1,54 @@
+/* logical_and: z = x and y. No gradient.
+ *
+ *   x, y     bool, shapes that broadcast as numpy's do
+ *   returns  the broadcast shape
+ *
+ * Errors   INVALID_ARGUMENT  not bool, shapes that do not broadcast
+ * Numbers  exact
+ * Source   TensorFlow tf.logical_and */
+#include "graph/ops/common.h"
+
+static sx_status logical_and_infer(sx_infer *c)
+{
+    SX_TRY(sx_require_dtype("logical_and", "x", &c->inputs[0], SX_BOOL));
+    SX_TRY(sx_require_dtype("logical_and", "y", &c->inputs[1], SX_BOOL));
+    return sx_infer_broadcast("logical_and", &c->inputs[0], &c->inputs[1], &c->outputs[0]);
+}
+
+static double logical_and_of(double x, double y)
+{
+    return x != 0 && y != 0;
+}
+
+static void logical_and_ref(const sx_ref *r)
+{
+    sx_ref_zip(r, logical_and_of);
+}
+
+static void logical_and_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    op->out[0] = sx_tf_add(w, "LogicalAnd", NULL, sx_tf_in(op->in[0], op->in[1]), SX_TF_NO_ATTRS);
+}
+
+static const sx_op_sample logical_and_samples[] = {
+    {.name = "same",
+     .inputs = {SX_SAMPLE_BOOL(SX_BATCH, 9), SX_SAMPLE_BOOL(SX_BATCH, 9)},
+     .n_inputs = 2},
+    {.name = "row", .inputs = {SX_SAMPLE_BOOL(SX_BATCH, 9), SX_SAMPLE_BOOL(9)}, .n_inputs = 2},
+    {.name = "scalars",
+     .inputs = {SX_SAMPLE_SCALAR(SX_BOOL, SX_FILL_TRUE), SX_SAMPLE_SCALAR(SX_BOOL, SX_FILL_BOOL)},
+     .n_inputs = 2},
+};
+
+SX_PUBLIC_ZIP(logical_and)
+
+const sx_op_def sx_op_logical_and = {
+    SX_OP_NAMED(logical_and),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
+    .infer = logical_and_infer,
+    .ref = logical_and_ref,
+    .to_tf = logical_and_to_tf,
+    SX_OP_SAMPLES(logical_and_samples),
+};

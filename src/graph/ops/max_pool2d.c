@@ -1,0 +1,75 @@
+/* max_pool2d: y = the greatest of each window;  dx = max_pool2d_grad(x, y, dy)
+ *
+ *   x        [N,H,W,C], a float type
+ *   window   {h, w}
+ *   strides  {h, w}, the window by default
+ *   padding  SX_VALID or SX_SAME; padding never wins
+ *   returns  [N,H',W',C]: conv_geometry.h says H', W'
+ *
+ * Errors   INVALID_ARGUMENT  rank, dtype, a window larger than the image
+ * Numbers  exact
+ * Source   TensorFlow tf.nn.max_pool2d */
+#include "graph/ops/common.h"
+#include "graph/ops/conv_geometry.h"
+
+static const sx_attr_def max_pool2d_attrs[] = {
+    SX_ATTR(sx_pool2d_attrs, window, SX_ATTR_INTS),
+    SX_ATTR(sx_pool2d_attrs, strides, SX_ATTR_INTS),
+    SX_ATTR_NAMES(sx_pool2d_attrs, padding, sx_padding_names),
+};
+
+static sx_status max_pool2d_infer(sx_infer *c)
+{
+    sx_pool_geometry g;
+    SX_TRY(sx_pool_geometry_of("max_pool2d", c->attrs, &c->inputs[0], &g));
+    c->outputs[0] = sx_type_of(c->inputs[0].dtype, g.n, g.h.out, g.w.out, g.c);
+    return SX_OK;
+}
+
+static void max_pool2d_grad(sx_grad *g)
+{
+    g->dx[0] = sx_build_op(g->b, max_pool2d_grad, g->attrs, g->x[0], g->y[0], g->dy[0]);
+}
+
+static void take_greatest(void *user, int64_t count, double *x, double *y)
+{
+    (void)user;
+    (void)count;
+    *y = *x > *y || isnan(*x) ? *x : *y;
+}
+
+static void max_pool2d_ref(const sx_ref *r)
+{
+    int64_t n = sx_type_elems(&r->out[0].type);
+    for (int64_t i = 0; i < n; i++) {
+        r->out[0].data[i] = -INFINITY;
+    }
+    sx_pool_walk(r->attrs, &r->in[0], &r->out[0], take_greatest, NULL);
+}
+
+static void max_pool2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_pool(w, op, "MaxPool");
+}
+
+static const sx_op_sample max_pool2d_samples[] = {
+    SX_SAMPLES_POOL(SX_FILL_DISTINCT),
+};
+
+sx_value sx_nn_max_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2d_args *args,
+                             const char *file, int line)
+{
+    return sx_build_pool(b, &sx_op_max_pool2d, x, args, file, line);
+}
+
+const sx_op_def sx_op_max_pool2d = {
+    SX_OP_NAMED(max_pool2d),
+    .n_in = 1,
+    .n_out = 1,
+    SX_OP_ATTRS(sx_pool2d_attrs, max_pool2d_attrs),
+    .infer = max_pool2d_infer,
+    .grad = max_pool2d_grad,
+    .ref = max_pool2d_ref,
+    .to_tf = max_pool2d_to_tf,
+    SX_OP_SAMPLES(max_pool2d_samples),
+};

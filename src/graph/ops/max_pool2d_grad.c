@@ -1,0 +1,92 @@
+/* max_pool2d_grad: the gradient of max_pool2d. Each dy goes to the first element of its window, in
+ * row-major order, that equals y; an element that several windows chose gets their sum.
+ *
+ *   x        [N,H,W,C], what was pooled
+ *   y, dy    [N,H',W',C]: the result, and its gradient
+ *   window, strides, padding   as max_pool2d
+ *   returns  x's type
+ *
+ * No second gradient.
+ * Errors   INVALID_ARGUMENT  as max_pool2d; y or dy is not what pooling x gives
+ * Numbers  one addition for each window
+ * Source   TensorFlow MaxPoolGrad on the CPU */
+#include "graph/ops/common.h"
+#include "graph/ops/conv_geometry.h"
+
+static const sx_attr_def max_pool2d_grad_attrs[] = {
+    SX_ATTR(sx_pool2d_attrs, window, SX_ATTR_INTS),
+    SX_ATTR(sx_pool2d_attrs, strides, SX_ATTR_INTS),
+    SX_ATTR_NAMES(sx_pool2d_attrs, padding, sx_padding_names),
+};
+
+static sx_status max_pool2d_grad_infer(sx_infer *c)
+{
+    const sx_type *x = &c->inputs[0];
+    sx_pool_geometry g;
+    SX_TRY(sx_pool_geometry_of("max_pool2d_grad", c->attrs, x, &g));
+    sx_type y = sx_type_of(x->dtype, g.n, g.h.out, g.w.out, g.c);
+    SX_TRY(sx_require_equal("max_pool2d_grad", "y", &c->inputs[1], "x", &y));
+    SX_TRY(sx_require_equal("max_pool2d_grad", "dy", &c->inputs[2], "x", &y));
+    c->outputs[0] = *x;
+    return SX_OK;
+}
+
+typedef struct scatter {
+    const sx_ref *r;
+    double *taken_by; /* the y whose dy has been given away last */
+} scatter;
+
+static void give_to_first(void *user, int64_t count, double *x, double *y)
+{
+    scatter *s = user;
+    (void)count;
+    if (*x == *y && s->taken_by != y) {
+        s->taken_by = y;
+        s->r->out[0].data[x - s->r->in[0].data] += s->r->in[2].data[y - s->r->in[1].data];
+    }
+}
+
+/* The walk visits one window after the other, each in row-major order. */
+static void max_pool2d_grad_ref(const sx_ref *r)
+{
+    int64_t n = sx_type_elems(&r->out[0].type);
+    for (int64_t i = 0; i < n; i++) {
+        r->out[0].data[i] = 0;
+    }
+    scatter s = {.r = r};
+    sx_pool_walk(r->attrs, &r->in[0], &r->in[1], give_to_first, &s);
+}
+
+/* y is an input of its own, so a sample's y equals no x by chance: see tests/graph/test_ops.c,
+ * where pooling and this are tested together. */
+#define DD        SX_FILL_DISTINCT
+#define POOL(...) (&(const sx_pool2d_attrs){__VA_ARGS__})
+static const sx_op_sample max_pool2d_grad_samples[] = {
+    {.name = "half",
+     .inputs = {SX_SAMPLE_F32(DD, SX_BATCH, 6, 4, 3), SX_SAMPLE_F32(DD, SX_BATCH, 3, 2, 3),
+                SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3, 2, 3)},
+     .n_inputs = 3,
+     .attrs = POOL(.window = {2, {2, 2}})},
+    {.name = "one_by_one",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_TRUE, SX_BATCH, 3, 3, 2),
+                SX_SAMPLE_F32(SX_FILL_TRUE, SX_BATCH, 3, 3, 2),
+                SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3, 3, 2)},
+     .n_inputs = 3,
+     .attrs = POOL(.window = {2, {1, 1}})},
+    {.name = "all_tied",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_TRUE, 2, 5, 5, 2), SX_SAMPLE_F32(SX_FILL_TRUE, 2, 3, 3, 2),
+                SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3, 3, 2)},
+     .n_inputs = 3,
+     .attrs = POOL(.window = {2, {3, 3}}, .strides = {2, {2, 2}}, .padding = SX_SAME)},
+};
+
+const sx_op_def sx_op_max_pool2d_grad = {
+    SX_OP_NAMED(max_pool2d_grad),
+    .n_in = 3,
+    .n_out = 1,
+    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
+    SX_OP_ATTRS(sx_pool2d_attrs, max_pool2d_grad_attrs),
+    .infer = max_pool2d_grad_infer,
+    .ref = max_pool2d_grad_ref,
+    SX_OP_SAMPLES(max_pool2d_grad_samples),
+};

@@ -1,0 +1,63 @@
+/* maximum: z = max(x, y), NaN if either is;  dz goes to x where x >= y, else to y
+ *
+ *   x, y     one dtype, any number; shapes that broadcast as numpy's do: counted from the last,
+ *            dimensions are equal or 1, and the batch meets only the batch or 1
+ *   returns  the broadcast shape, the dtype of x
+ *
+ * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
+ * Numbers  exact
+ * Source   TensorFlow tf.maximum */
+#include "graph/ops/common.h"
+
+static sx_status maximum_infer(sx_infer *c)
+{
+    return sx_infer_zip_number(c, "maximum");
+}
+
+/* where y > x, dy = dz; elsewhere dx = dz */
+static void maximum_grad(sx_grad *g)
+{
+    sx_value zero = sx_scalar_like(g->b, g->dy[0], 0);
+    sx_value second = sx_build_op(g->b, greater, NULL, g->x[1], g->x[0]);
+    if (g->needed[0]) {
+        sx_value part = sx_build_op(g->b, select, NULL, second, zero, g->dy[0]);
+        g->dx[0] = sx_unbroadcast(g->b, part, g->x[0]);
+    }
+    if (g->needed[1]) {
+        sx_value part = sx_build_op(g->b, select, NULL, second, g->dy[0], zero);
+        g->dx[1] = sx_unbroadcast(g->b, part, g->x[1]);
+    }
+}
+
+static double maximum_of(double x, double y)
+{
+    return isnan(x) || x >= y ? x : y;
+}
+
+static void maximum_ref(const sx_ref *r)
+{
+    sx_ref_zip(r, maximum_of);
+}
+
+static void maximum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "Maximum");
+}
+
+static const sx_op_sample maximum_samples[] = {
+    SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
+};
+
+SX_PUBLIC_ZIP(maximum)
+
+const sx_op_def sx_op_maximum = {
+    SX_OP_NAMED(maximum),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = maximum_infer,
+    .grad = maximum_grad,
+    .ref = maximum_ref,
+    .to_tf = maximum_to_tf,
+    SX_OP_SAMPLES(maximum_samples),
+};

@@ -1,0 +1,64 @@
+/* pow: z = xʸ;  dx = dz y xʸ⁻¹, dy = dz z ln x (0 where x <= 0)
+ *
+ *   x, y     one dtype, f16 bf16 f32 f64; shapes that broadcast as numpy's do: counted from the
+ * last, dimensions are equal or 1, and the batch meets only the batch or 1 returns  the broadcast
+ * shape, the dtype of x
+ *
+ * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
+ * Numbers  kernels: 4 units in the last place
+ * Source   TensorFlow tf.pow */
+#include "graph/ops/common.h"
+
+static sx_status pow_infer(sx_infer *c)
+{
+    return sx_infer_zip_float(c, "pow");
+}
+
+/* dx = dz y x^(y-1), dy = dz z ln x */
+static void pow_grad(sx_grad *g)
+{
+    if (g->needed[0]) {
+        sx_value one = sx_scalar_like(g->b, g->x[1], 1);
+        sx_value less_one = sx_build_op(g->b, sub, NULL, g->x[1], one);
+        sx_value power = sx_build_op(g->b, pow, NULL, g->x[0], less_one);
+        sx_value slope = sx_build_op(g->b, mul, NULL, g->x[1], power);
+        sx_value product = sx_build_op(g->b, mul, NULL, g->dy[0], slope);
+        g->dx[0] = sx_unbroadcast(g->b, product, g->x[0]);
+    }
+    if (g->needed[1]) {
+        sx_value positive =
+            sx_build_op(g->b, greater, NULL, g->x[0], sx_scalar_like(g->b, g->x[0], 0));
+        sx_value one = sx_scalar_like(g->b, g->x[0], 1);
+        sx_value safe = sx_build_op(g->b, select, NULL, positive, g->x[0], one);
+        sx_value slope = sx_build_op(g->b, mul, NULL, g->y[0], sx_build_op(g->b, log, NULL, safe));
+        sx_value product = sx_build_op(g->b, mul, NULL, g->dy[0], slope);
+        g->dx[1] = sx_unbroadcast(g->b, product, g->x[1]);
+    }
+}
+
+static double pow_of(double x, double y)
+{
+    return pow(x, y);
+}
+
+static void pow_ref(const sx_ref *r)
+{
+    sx_ref_zip(r, pow_of);
+}
+
+static void pow_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "Pow");
+}
+
+static const sx_op_sample pow_samples[] = {
+    SX_SAMPLES_ZIP(SX_FILL_POSITIVE, SX_FILL_NORMAL),
+};
+
+SX_PUBLIC_ZIP(pow)
+
+const sx_op_def sx_op_pow = {
+    SX_OP_NAMED(pow),           .n_in = 2,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
+    .infer = pow_infer,         .grad = pow_grad, .ref = pow_ref, .to_tf = pow_to_tf,
+    SX_OP_SAMPLES(pow_samples),
+};

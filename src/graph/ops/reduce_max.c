@@ -1,0 +1,90 @@
+/* reduce_max: y = the greatest of x over axes;  dx = dy shared equally among the elements that
+ * equal it.
+ *
+ *   x          any shape, any number; the reduced axes are not empty
+ *   axes       normalized; none reduces nothing
+ *   keep_dims  reduced axes stay, with size 1
+ *   returns    x's dtype
+ *
+ * Over the batch, the greatest of the shards' results.
+ * Errors   INVALID_ARGUMENT  x is no number, an axis is out of range or empty
+ * Numbers  exact
+ * Source   TensorFlow tf.reduce_max */
+#include "graph/ops/common.h"
+
+static const sx_attr_def reduce_max_attrs[] = {
+    SX_ATTR(sx_reduce_attrs, axes, SX_ATTR_INTS),
+    SX_ATTR(sx_reduce_attrs, keep_dims, SX_ATTR_BOOL),
+};
+
+static sx_status reduce_max_infer(sx_infer *c)
+{
+    const sx_reduce_attrs *attrs = c->attrs;
+    SX_TRY(sx_require_number("reduce_max", "x", &c->inputs[0]));
+    SX_TRY(sx_infer_reduce("reduce_max", &c->inputs[0], &attrs->axes, attrs->keep_dims,
+                           &c->outputs[0]));
+    for (int i = 0; i < attrs->axes.n; i++) {
+        if (c->inputs[0].dims[attrs->axes.v[i]] == 0) {
+            return sx_error(SX_INVALID_ARGUMENT, "reduce_max: axis %d of %s is empty",
+                            (int)attrs->axes.v[i], SX_TEXT(&c->inputs[0]));
+        }
+    }
+    return SX_OK;
+}
+
+/* hit = x == y; dx = hit dy / sum hit */
+static void reduce_max_grad(sx_grad *g)
+{
+    const sx_reduce_attrs *attrs = g->attrs;
+    sx_reduce_attrs keep = {.axes = attrs->axes, .keep_dims = true};
+    sx_type x = sx_type_of_value(g->b, g->x[0]);
+    sx_type kept = sx_reduced_type(&x, &attrs->axes, true);
+    sx_value y = sx_reshape_to(g->b, g->y[0], &kept);
+    sx_value dy = sx_reshape_to(g->b, g->dy[0], &kept);
+    sx_value hit = sx_cast_like(g->b, sx_build_op(g->b, equal, NULL, g->x[0], y), dy);
+    sx_value count = sx_build_op(g->b, reduce_sum, &keep, hit);
+    sx_value share = sx_build_op(g->b, div, NULL, dy, count);
+    g->dx[0] = sx_build_op(g->b, mul, NULL, hit, share);
+}
+
+static void reduce_max_ref(const sx_ref *r)
+{
+    const sx_reduce_attrs *attrs = r->attrs;
+    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
+    int64_t n = sx_type_elems(&x->type), m = sx_type_elems(&y->type);
+    for (int64_t i = 0; i < m; i++) {
+        y->data[i] = -INFINITY;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double *at = &y->data[sx_reduce_offset(&x->type, &attrs->axes, i)];
+        *at = x->data[i] > *at || isnan(x->data[i]) ? x->data[i] : *at;
+    }
+}
+
+static void reduce_max_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_reduce(w, op, "Max");
+}
+
+static const sx_op_sample reduce_max_samples[] = {
+    SX_SAMPLES_REDUCE(SX_FILL_DISTINCT),
+};
+
+sx_value sx_reduce_max_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
+                          int line)
+{
+    return sx_build_reduce(b, &sx_op_reduce_max, x, args, file, line);
+}
+
+const sx_op_def sx_op_reduce_max = {
+    SX_OP_NAMED(reduce_max),
+    .n_in = 1,
+    .n_out = 1,
+    .combine = SX_COMBINE_MAX,
+    SX_OP_ATTRS(sx_reduce_attrs, reduce_max_attrs),
+    .infer = reduce_max_infer,
+    .grad = reduce_max_grad,
+    .ref = reduce_max_ref,
+    .to_tf = reduce_max_to_tf,
+    SX_OP_SAMPLES(reduce_max_samples),
+};

@@ -1,0 +1,81 @@
+/* reduce_sum: y = sum of x over axes;  dx = dy repeated over them.
+ *
+ *   x          any shape, any number
+ *   axes       normalized; none reduces nothing
+ *   keep_dims  reduced axes stay, with size 1
+ *   returns    x's dtype
+ *
+ * Over the batch, shards' sums add up.
+ * Errors   INVALID_ARGUMENT  x is no number, an axis is out of range
+ * Numbers  f16 and bf16 accumulate in f32
+ * Source   TensorFlow tf.reduce_sum */
+#include "graph/ops/common.h"
+
+static const sx_attr_def reduce_sum_attrs[] = {
+    SX_ATTR(sx_reduce_attrs, axes, SX_ATTR_INTS),
+    SX_ATTR(sx_reduce_attrs, keep_dims, SX_ATTR_BOOL),
+};
+
+static sx_status reduce_sum_infer(sx_infer *c)
+{
+    const sx_reduce_attrs *attrs = c->attrs;
+    SX_TRY(sx_require_number("reduce_sum", "x", &c->inputs[0]));
+    return sx_infer_reduce("reduce_sum", &c->inputs[0], &attrs->axes, attrs->keep_dims,
+                           &c->outputs[0]);
+}
+
+static void reduce_sum_grad(sx_grad *g)
+{
+    const sx_reduce_attrs *attrs = g->attrs;
+    sx_type x = sx_type_of_value(g->b, g->x[0]);
+    sx_type kept = sx_reduced_type(&x, &attrs->axes, true);
+    sx_value dy = attrs->keep_dims ? g->dy[0] : sx_reshape_to(g->b, g->dy[0], &kept);
+    sx_shape_attrs shape = {.shape = sx_ints_of(x.rank, x.dims)};
+    g->dx[0] = sx_build_op(g->b, broadcast_to, &shape, dy);
+}
+
+static void reduce_sum_ref(const sx_ref *r)
+{
+    const sx_reduce_attrs *attrs = r->attrs;
+    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
+    int64_t n = sx_type_elems(&x->type), m = sx_type_elems(&y->type);
+    for (int64_t i = 0; i < m; i++) {
+        y->data[i] = 0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        y->data[sx_reduce_offset(&x->type, &attrs->axes, i)] += x->data[i];
+    }
+}
+
+static void reduce_sum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_reduce(w, op, "Sum");
+}
+
+static const sx_op_sample reduce_sum_samples[] = {
+    SX_SAMPLES_REDUCE(SX_FILL_NORMAL),
+    {.name = "int32",
+     .inputs = {SX_SAMPLE_I32(9, SX_BATCH, 4)},
+     .n_inputs = 1,
+     .attrs = SX_SAMPLE_AXES(1, {1})},
+};
+
+sx_value sx_reduce_sum_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
+                          int line)
+{
+    return sx_build_reduce(b, &sx_op_reduce_sum, x, args, file, line);
+}
+
+const sx_op_def sx_op_reduce_sum = {
+    SX_OP_NAMED(reduce_sum),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_SUM,
+    .combine = SX_COMBINE_SUM,
+    SX_OP_ATTRS(sx_reduce_attrs, reduce_sum_attrs),
+    .infer = reduce_sum_infer,
+    .grad = reduce_sum_grad,
+    .ref = reduce_sum_ref,
+    .to_tf = reduce_sum_to_tf,
+    SX_OP_SAMPLES(reduce_sum_samples),
+};

@@ -1,0 +1,51 @@
+/* relu6: y = min(max(x, 0), 6);  dx = dy where 0 < y < 6, else 0
+ *
+ *   x        any shape, f16 bf16 f32 f64
+ *   returns  x's shape and dtype
+ *
+ * Errors   INVALID_ARGUMENT  x is not a float type
+ * Numbers  exact
+ * Source   TensorFlow tf.nn.relu6 */
+#include "graph/ops/common.h"
+
+static sx_status relu6_infer(sx_infer *c)
+{
+    return sx_infer_map_float(c, "relu6");
+}
+
+/* dx = dy where 0 < y < 6 */
+static void relu6_grad(sx_grad *g)
+{
+    sx_value zero = sx_scalar_like(g->b, g->y[0], 0);
+    sx_value above = sx_build_op(g->b, greater, NULL, g->y[0], zero);
+    sx_value below = sx_build_op(g->b, less, NULL, g->y[0], sx_scalar_like(g->b, g->y[0], 6));
+    sx_value inside = sx_build_op(g->b, logical_and, NULL, above, below);
+    g->dx[0] = sx_build_op(g->b, select, NULL, inside, g->dy[0], zero);
+}
+
+static double relu6_of(double x)
+{
+    return x < 0 ? 0 : x > 6 ? 6 : x;
+}
+
+static void relu6_ref(const sx_ref *r)
+{
+    sx_ref_map(r, relu6_of);
+}
+
+static void relu6_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "Relu6");
+}
+
+static const sx_op_sample relu6_samples[] = {
+    SX_SAMPLES_MAP(SX_FILL_DISTINCT),
+};
+
+SX_PUBLIC_MAP(relu6)
+
+const sx_op_def sx_op_relu6 = {
+    SX_OP_NAMED(relu6),           .n_in = 1,          .n_out = 1,       .flags = SX_OP_ELEMENTWISE,
+    .infer = relu6_infer,         .grad = relu6_grad, .ref = relu6_ref, .to_tf = relu6_to_tf,
+    SX_OP_SAMPLES(relu6_samples),
+};

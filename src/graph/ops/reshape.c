@@ -1,0 +1,101 @@
+/* reshape: the same elements in the same order in another shape;  dx = dy in x's shape.
+ *
+ *   x        any type but string
+ *   shape    as many elements as x; SX_BATCH in front if and only if x has the batch
+ *   returns  x's dtype
+ *
+ * Errors   INVALID_ARGUMENT  counts of elements differ, or the batch would be lost or made
+ * Numbers  exact
+ * Source   TensorFlow tf.reshape */
+#include "graph/ops/common.h"
+
+static const sx_attr_def reshape_attrs[] = {SX_ATTR(sx_shape_attrs, shape, SX_ATTR_INTS)};
+
+static sx_status reshape_infer(sx_infer *c)
+{
+    const sx_shape_attrs *attrs = c->attrs;
+    const sx_type *x = &c->inputs[0];
+    sx_type y = sx_type_make(x->dtype, attrs->shape.n, attrs->shape.v);
+    bool fits = x->dtype != SX_STRING && sx_type_has_batch(x) == sx_type_has_batch(&y);
+    int64_t n = sx_dims_product(x, 0, x->rank), m = sx_dims_product(&y, 0, y.rank);
+    for (int i = 1; i < y.rank; i++) {
+        fits = fits && y.dims[i] >= 0;
+    }
+    if (!fits || n < 0 || n != m) {
+        return sx_error(SX_INVALID_ARGUMENT, "reshape: %s does not have the elements of %s%s",
+                        SX_TEXT(x), SX_TEXT(&y),
+                        sx_type_has_batch(x) != sx_type_has_batch(&y)
+                            ? "; the batch N must be the first dimension of both or of none"
+                            : "");
+    }
+    c->outputs[0] = y;
+    return SX_OK;
+}
+
+static void reshape_grad(sx_grad *g)
+{
+    sx_type x = sx_type_of_value(g->b, g->x[0]);
+    g->dx[0] = sx_reshape_to(g->b, g->dy[0], &x);
+}
+
+static double reshape_of(double x)
+{
+    return x;
+}
+
+static void reshape_ref(const sx_ref *r)
+{
+    sx_ref_map(r, reshape_of);
+}
+
+/* SX_BATCH is -1, which is TensorFlow's "whatever is left" as well. */
+static void reshape_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_shape_attrs *attrs = op->attrs;
+    sx_tf_value shape = sx_tf_ints(w, "shape", &attrs->shape);
+    op->out[0] = sx_tf_add(w, "Reshape", NULL, sx_tf_in(op->in[0], shape),
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+}
+
+#define SHAPE(...) (&(const sx_shape_attrs){.shape = {__VA_ARGS__}})
+static const sx_op_sample reshape_samples[] = {
+    {.name = "flatten",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3, 2, 5)},
+     .n_inputs = 1,
+     .attrs = SHAPE(2, {SX_BATCH, 30})},
+    {.name = "unflatten",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 12)},
+     .n_inputs = 1,
+     .attrs = SHAPE(4, {SX_BATCH, 2, 1, 6})},
+    {.name = "column",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH)},
+     .n_inputs = 1,
+     .attrs = SHAPE(2, {SX_BATCH, 1})},
+    {.name = "to_scalar",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 1, 1)},
+     .n_inputs = 1,
+     .attrs = SHAPE(0, {0})},
+    {.name = "static_int",
+     .inputs = {SX_SAMPLE_I32(9, 6)},
+     .n_inputs = 1,
+     .attrs = SHAPE(2, {2, 3})},
+};
+
+sx_value sx_reshape_at(sx_builder *b, sx_value x, int rank, const int64_t *dims, const char *file,
+                       int line)
+{
+    sx_shape_attrs attrs = {.shape = sx_ints_of(rank, dims)};
+    return sx_build_at(b, &sx_op_reshape, &attrs, &x, 1, file, line);
+}
+
+const sx_op_def sx_op_reshape = {
+    SX_OP_NAMED(reshape),
+    .n_in = 1,
+    .n_out = 1,
+    SX_OP_ATTRS(sx_shape_attrs, reshape_attrs),
+    .infer = reshape_infer,
+    .grad = reshape_grad,
+    .ref = reshape_ref,
+    .to_tf = reshape_to_tf,
+    SX_OP_SAMPLES(reshape_samples),
+};

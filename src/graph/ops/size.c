@@ -1,0 +1,119 @@
+/* size: how many elements of x lie along axes, as a float scalar. With the batch among the axes it
+ * is the true count whatever the batch: what a mean divides by. No gradient.
+ *
+ *   x        any type but string
+ *   axes     normalized; with a symbolic batch they must hold axis 0 (else the count is a constant,
+ *            and shards' counts could not be added: sx_size() makes that constant)
+ *   returns  f64 for x f64, else f32
+ *
+ * Errors   INVALID_ARGUMENT  an axis is out of range, or the batch is not among them
+ * Numbers  exact up to 2^24 in f32
+ * Source   the divisor in TensorFlow's tf.reduce_mean */
+#include "graph/ops/common.h"
+
+static const sx_attr_def size_attrs[] = {SX_ATTR(sx_axes_attrs, axes, SX_ATTR_INTS)};
+
+static sx_dtype dtype_of_count(sx_dtype x)
+{
+    return x == SX_F64 ? SX_F64 : SX_F32;
+}
+
+static sx_status size_infer(sx_infer *c)
+{
+    const sx_axes_attrs *attrs = c->attrs;
+    const sx_type *x = &c->inputs[0];
+    sx_type rest;
+    SX_TRY(sx_infer_reduce("size", x, &attrs->axes, false, &rest));
+    if (x->dtype == SX_STRING || sx_type_has_batch(&rest)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "size: %s must hold numbers, and its batch be among the axes", SX_TEXT(x));
+    }
+    c->outputs[0] = sx_scalar_type(dtype_of_count(x->dtype));
+    return SX_OK;
+}
+
+static double count_along(const sx_type *x, const sx_ints *axes)
+{
+    double count = 1;
+    for (int i = 0; i < axes->n; i++) {
+        count *= (double)x->dims[axes->v[i]];
+    }
+    return count;
+}
+
+static void size_ref(const sx_ref *r)
+{
+    const sx_axes_attrs *attrs = r->attrs;
+    r->out[0].data[0] = count_along(&r->in[0].type, &attrs->axes);
+}
+
+/* Size(x), divided by the sizes of the axes that are not counted. */
+static void size_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_axes_attrs *attrs = op->attrs;
+    sx_dtype out = op->out_types[0].dtype;
+    int64_t counted = 1;
+    for (int i = 0; i < attrs->axes.n; i++) {
+        int64_t dim = op->in_types[0].dims[attrs->axes.v[i]];
+        counted *= dim == SX_BATCH ? 1 : dim;
+    }
+    double rest =
+        (double)sx_dims_product(&op->in_types[0], 0, op->in_types[0].rank) / (double)counted;
+    sx_tf_value all = sx_tf_add(w, "Size", NULL, sx_tf_in(op->in[0]),
+                                sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+    sx_tf_value count =
+        sx_tf_add(w, "Cast", NULL, sx_tf_in(all),
+                  sx_tf_attrs(sx_tf_attr_type("SrcT", SX_I32), sx_tf_attr_type("DstT", (int)out)));
+    op->out[0] = sx_tf_add(w, "RealDiv", NULL, sx_tf_in(count, sx_tf_scalar(w, "rest", out, rest)),
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)out)));
+}
+
+#define AXES(...) (&(const sx_axes_attrs){.axes = {__VA_ARGS__}})
+static const sx_op_sample size_samples[] = {
+    {.name = "batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH)},
+     .n_inputs = 1,
+     .attrs = AXES(1, {0})},
+    {.name = "image",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3, 5, 2)},
+     .n_inputs = 1,
+     .attrs = AXES(3, {0, 1, 2})},
+    {.name = "labels",
+     .inputs = {SX_SAMPLE_I32(9, SX_BATCH, 3)},
+     .n_inputs = 1,
+     .attrs = AXES(2, {0, 1})},
+    {.name = "static",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3)},
+     .n_inputs = 1,
+     .attrs = AXES(1, {1})},
+};
+
+sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
+                    int line)
+{
+    if (sx_builder_failed(b)) {
+        return SX_NO_VALUE;
+    }
+    sx_type type = sx_type_of_value(b, x);
+    sx_axes_attrs attrs = {.axes = sx_normalize_axes(args->axes, type.rank)};
+    if (sx_axes_fit(&attrs.axes, type.rank)) {
+        sx_type rest = sx_reduced_type(&type, &attrs.axes, false);
+        if (sx_type_has_batch(&rest)) {
+            return sx_scalar(b, dtype_of_count(type.dtype), count_along(&type, &attrs.axes));
+        }
+    }
+    return sx_build_at(b, &sx_op_size, &attrs, &x, 1, file, line);
+}
+
+const sx_op_def sx_op_size = {
+    SX_OP_NAMED(size),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_NO_GRAD,
+    .combine = SX_COMBINE_SUM,
+    SX_OP_ATTRS(sx_axes_attrs, size_attrs),
+    .infer = size_infer,
+    .ref = size_ref,
+    .to_tf = size_to_tf,
+    SX_OP_SAMPLES(size_samples),
+};

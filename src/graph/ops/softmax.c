@@ -1,0 +1,60 @@
+/* softmax over the last axis:  y[i] = exp(x[i] - max x) / sum_j exp(x[j] - max x)
+ *
+ *   dx = (dy - sum_j dy[j] y[j]) y
+ *
+ *   x        [..., C], rank 1 or more, a float type; the last axis is not the batch, and not empty
+ *   returns  x's type
+ *
+ * Errors   INVALID_ARGUMENT  no float, rank 0, the last axis is the batch or empty
+ * Numbers  accumulates in f32 for f16, bf16
+ * Source   TensorFlow tf.nn.softmax with axis -1 */
+#include "graph/ops/common.h"
+
+static sx_status softmax_infer(sx_infer *c)
+{
+    SX_TRY(sx_require_classes("softmax", "x", &c->inputs[0]));
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+static void softmax_grad(sx_grad *g)
+{
+    sx_value weighted = sx_build_op(g->b, mul, NULL, g->dy[0], g->y[0]);
+    sx_value mean = sx_sum_last(g->b, weighted);
+    sx_value centred = sx_build_op(g->b, sub, NULL, g->dy[0], mean);
+    g->dx[0] = sx_build_op(g->b, mul, NULL, centred, g->y[0]);
+}
+
+static void softmax_ref(const sx_ref *r)
+{
+    int64_t c = r->in[0].type.dims[r->in[0].type.rank - 1], n = sx_type_elems(&r->in[0].type);
+    for (int64_t row = 0; row < n; row += c) {
+        const double *x = &r->in[0].data[row];
+        double log_sum = sx_log_sum_exp(x, c);
+        for (int64_t i = 0; i < c; i++) {
+            r->out[0].data[row + i] = exp(x[i] - log_sum);
+        }
+    }
+}
+
+static void softmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "Softmax");
+}
+
+static const sx_op_sample softmax_samples[] = {
+    SX_SAMPLES_CLASSES(SX_FILL_NORMAL),
+};
+
+SX_PUBLIC_MAP(softmax)
+
+const sx_op_def sx_op_softmax = {
+    SX_OP_NAMED(softmax),
+    .n_in = 1,
+    .n_out = 1,
+    .infer = softmax_infer,
+    .grad = softmax_grad,
+    .ref = softmax_ref,
+    .to_tf = softmax_to_tf,
+    SX_OP_SAMPLES(softmax_samples),
+};

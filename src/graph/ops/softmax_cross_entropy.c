@@ -1,0 +1,116 @@
+/* softmax_cross_entropy: the loss of logits against class distributions, and its gradient at once.
+ *
+ *   loss[n]        = sum_j z[n,j] (log sum_k exp(x[n,k]) - x[n,j])
+ *   backprop[n,c]  = softmax(x[n])[c] sum_j z[n,j] - z[n,c]
+ *   dx             = dloss backprop + sum_j z[j] (dback - sum_k dback[k] p[k]) p,   p = softmax(x)
+ *   dz             = -dloss log_softmax(x) + sum_k dback[k] p[k] - dback
+ *
+ *   logits   [N,C], a float type
+ *   labels   [N,C] of the same dtype, rows that sum to 1 as a rule
+ *   returns  loss [N], backprop [N,C]
+ *
+ * backprop is the true gradient for any labels; TensorFlow's leaves out sum_j z[j], taking it as 1.
+ * Errors   INVALID_ARGUMENT  ranks, dtypes, shapes differ
+ * Numbers  accumulates in f32 for f16, bf16
+ * Source   TensorFlow tf.nn.softmax_cross_entropy_with_logits */
+#include "graph/ops/common.h"
+
+static sx_status softmax_cross_entropy_infer(sx_infer *c)
+{
+    const char *op = "softmax_cross_entropy";
+    const sx_type *logits = &c->inputs[0];
+    SX_TRY(sx_require_rank(op, "logits", logits, 2, "[N,C]"));
+    SX_TRY(sx_require_classes(op, "logits", logits));
+    SX_TRY(sx_require_equal(op, "labels", &c->inputs[1], "logits", logits));
+    c->outputs[0] = sx_type_of(logits->dtype, logits->dims[0]);
+    c->outputs[1] = *logits;
+    return SX_OK;
+}
+
+static sx_value labels_from_loss(const sx_grad *g)
+{
+    if (!sx_value_is(g->dy[0])) {
+        return SX_NO_VALUE;
+    }
+    sx_value log_p = sx_build_op(g->b, log_softmax, NULL, g->x[0]);
+    sx_value scaled = sx_scale_rows(g->b, g->dy[0], log_p);
+    return sx_build_op(g->b, neg, NULL, scaled);
+}
+
+static sx_value labels_from_backprop(const sx_grad *g)
+{
+    if (!sx_value_is(g->dy[1])) {
+        return SX_NO_VALUE;
+    }
+    sx_value p = sx_build_op(g->b, softmax, NULL, g->x[0]);
+    sx_value weighted = sx_build_op(g->b, mul, NULL, g->dy[1], p);
+    sx_value mean = sx_sum_last(g->b, weighted);
+    return sx_build_op(g->b, sub, NULL, mean, g->dy[1]);
+}
+
+static void softmax_cross_entropy_grad(sx_grad *g)
+{
+    if (g->needed[0]) {
+        sx_value along_loss = sx_scale_rows(g->b, g->dy[0], g->y[1]);
+        sx_value pull = sx_softmax_pull(g->b, g->x[0], g->dy[1]);
+        if (sx_value_is(pull)) {
+            pull = sx_build_op(g->b, mul, NULL, pull, sx_sum_last(g->b, g->x[1]));
+        }
+        g->dx[0] = sx_add_maybe(g->b, along_loss, pull);
+    }
+    if (g->needed[1]) {
+        g->dx[1] = sx_add_maybe(g->b, labels_from_loss(g), labels_from_backprop(g));
+    }
+}
+
+static void softmax_cross_entropy_ref(const sx_ref *r)
+{
+    int64_t n = r->in[0].type.dims[0], c = r->in[0].type.dims[1];
+    for (int64_t i = 0; i < n; i++) {
+        const double *x = &r->in[0].data[i * c], *z = &r->in[1].data[i * c];
+        double log_sum = sx_log_sum_exp(x, c), total = 0, loss = 0;
+        for (int64_t j = 0; j < c; j++) {
+            total += z[j];
+            loss += z[j] * (log_sum - x[j]);
+        }
+        r->out[0].data[i] = loss;
+        for (int64_t j = 0; j < c; j++) {
+            r->out[1].data[i * c + j] = exp(x[j] - log_sum) * total - z[j];
+        }
+    }
+}
+
+static void softmax_cross_entropy_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    op->out[0] = sx_tf_add(w, "SoftmaxCrossEntropyWithLogits", NULL, sx_tf_in(op->in[0], op->in[1]),
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+    op->out[1] = sx_tf_output(op->out[0], 1);
+}
+
+#define NN SX_FILL_NORMAL
+static const sx_op_sample softmax_cross_entropy_samples[] = {
+    {.name = "ten",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 10), SX_SAMPLE_F32(SX_FILL_POSITIVE, SX_BATCH, 10)},
+     .n_inputs = 2},
+    {.name = "static",
+     .inputs = {SX_SAMPLE_F32(NN, 3, 2), SX_SAMPLE_F32(SX_FILL_POSITIVE, 3, 2)},
+     .n_inputs = 2},
+};
+
+sx_value sx_nn_softmax_cross_entropy_at(sx_builder *b, sx_value logits, sx_value labels,
+                                        const char *file, int line)
+{
+    return sx_build_at(b, &sx_op_softmax_cross_entropy, NULL, (const sx_value[]){logits, labels}, 2,
+                       file, line);
+}
+
+const sx_op_def sx_op_softmax_cross_entropy = {
+    SX_OP_NAMED(softmax_cross_entropy),
+    .n_in = 2,
+    .n_out = 2,
+    .infer = softmax_cross_entropy_infer,
+    .grad = softmax_cross_entropy_grad,
+    .ref = softmax_cross_entropy_ref,
+    .to_tf = softmax_cross_entropy_to_tf,
+    SX_OP_SAMPLES(softmax_cross_entropy_samples),
+};

@@ -1,0 +1,48 @@
+/* stop_gradient: y = x, and no gradient passes. Passes remove it.
+ *
+ *   x        any type
+ *   returns  x's shape and dtype
+ *
+ * Errors   none
+ * Numbers  exact
+ * Source   TensorFlow tf.stop_gradient */
+#include "graph/ops/common.h"
+
+static sx_status stop_gradient_infer(sx_infer *c)
+{
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+static double stop_gradient_of(double x)
+{
+    return x;
+}
+
+static void stop_gradient_ref(const sx_ref *r)
+{
+    sx_ref_map(r, stop_gradient_of);
+}
+
+static void stop_gradient_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "StopGradient");
+}
+
+static const sx_op_sample stop_gradient_samples[] = {
+    SX_SAMPLES_MAP(SX_FILL_NORMAL),
+    {.name = "int32", .inputs = {SX_SAMPLE_I32(9, SX_BATCH)}, .n_inputs = 1},
+};
+
+SX_PUBLIC_MAP(stop_gradient)
+
+const sx_op_def sx_op_stop_gradient = {
+    SX_OP_NAMED(stop_gradient),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
+    .infer = stop_gradient_infer,
+    .ref = stop_gradient_ref,
+    .to_tf = stop_gradient_to_tf,
+    SX_OP_SAMPLES(stop_gradient_samples),
+};

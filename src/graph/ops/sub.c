@@ -1,0 +1,57 @@
+/* sub: z = x - y;  dx = dz, dy = -dz, each summed over what broadcasting added
+ *
+ *   x, y     one dtype, any number; shapes that broadcast as numpy's do: counted from the last,
+ *            dimensions are equal or 1, and the batch meets only the batch or 1
+ *   returns  the broadcast shape, the dtype of x
+ *
+ * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
+ * Numbers  one rounding
+ * Source   TensorFlow tf.subtract */
+#include "graph/ops/common.h"
+
+static sx_status sub_infer(sx_infer *c)
+{
+    return sx_infer_zip_number(c, "sub");
+}
+
+/* dx = dz, dy = -dz */
+static void sub_grad(sx_grad *g)
+{
+    if (g->needed[0]) {
+        g->dx[0] = sx_unbroadcast(g->b, g->dy[0], g->x[0]);
+    }
+    if (g->needed[1]) {
+        sx_value sum = sx_unbroadcast(g->b, g->dy[0], g->x[1]);
+        g->dx[1] = sx_build_op(g->b, neg, NULL, sum);
+    }
+}
+
+static double sub_of(double x, double y)
+{
+    return x - y;
+}
+
+static void sub_ref(const sx_ref *r)
+{
+    sx_ref_zip(r, sub_of);
+}
+
+static void sub_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "Sub");
+}
+
+static const sx_op_sample sub_samples[] = {
+    SX_SAMPLES_ZIP(SX_FILL_NORMAL, SX_FILL_NORMAL),
+    {.name = "int32",
+     .inputs = {SX_SAMPLE_I32(9, SX_BATCH, 4), SX_SAMPLE_I32(9, 4)},
+     .n_inputs = 2},
+};
+
+SX_PUBLIC_ZIP(sub)
+
+const sx_op_def sx_op_sub = {
+    SX_OP_NAMED(sub),           .n_in = 2,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
+    .infer = sub_infer,         .grad = sub_grad, .ref = sub_ref, .to_tf = sub_to_tf,
+    SX_OP_SAMPLES(sub_samples),
+};

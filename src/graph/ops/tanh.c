@@ -1,0 +1,44 @@
+/* tanh: y = tanh x;  dx = dy (1 - y²)
+ *
+ *   x        any shape, f16 bf16 f32 f64
+ *   returns  x's shape and dtype
+ *
+ * Errors   INVALID_ARGUMENT  x is not a float type
+ * Numbers  kernels: 4 units in the last place
+ * Source   TensorFlow tf.tanh */
+#include "graph/ops/common.h"
+
+static sx_status tanh_infer(sx_infer *c)
+{
+    return sx_infer_map_float(c, "tanh");
+}
+
+/* dx = dy (1 - y²) */
+static void tanh_grad(sx_grad *g)
+{
+    sx_value y2 = sx_build_op(g->b, square, NULL, g->y[0]);
+    sx_value slope = sx_build_op(g->b, sub, NULL, sx_scalar_like(g->b, g->y[0], 1), y2);
+    g->dx[0] = sx_build_op(g->b, mul, NULL, g->dy[0], slope);
+}
+
+static void tanh_ref(const sx_ref *r)
+{
+    sx_ref_map(r, tanh);
+}
+
+static void tanh_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "Tanh");
+}
+
+static const sx_op_sample tanh_samples[] = {
+    SX_SAMPLES_MAP(SX_FILL_NORMAL),
+};
+
+SX_PUBLIC_MAP(tanh)
+
+const sx_op_def sx_op_tanh = {
+    SX_OP_NAMED(tanh),           .n_in = 1,         .n_out = 1,      .flags = SX_OP_ELEMENTWISE,
+    .infer = tanh_infer,         .grad = tanh_grad, .ref = tanh_ref, .to_tf = tanh_to_tf,
+    SX_OP_SAMPLES(tanh_samples),
+};

@@ -201,15 +201,19 @@ sx_status sx_inflate_all(sx_codec codec, sx_bytes source, size_t max_bytes, cons
     sx_inflate *stream = NULL;
     SX_TRY(sx_inflate_create(codec, source, max_bytes, name, &stream));
     sx_status status = SX_OK;
-    size_t piece = SX_MAX((size_t)OUT_BYTES, 4 * SX_MIN(source.size, (size_t)1 << 20)), n = piece;
+    /* One byte of room beyond the limit is enough to see that there is more. */
+    size_t step = SX_MAX((size_t)OUT_BYTES, 4 * SX_MIN(source.size, (size_t)1 << 20)), total = 0;
+    size_t piece = 0, n = 0;
     while (n == piece && status == SX_OK) {
         size_t before = out->size;
+        piece = SX_MIN(step, SX_MIN(max_bytes, SIZE_MAX - 1) - total + 1);
         char *space = sx_buf_extend(out, piece);
         if (space == NULL) {
             status = sx_buf_status(out);
             break;
         }
         status = sx_inflate_read(stream, space, piece, &n);
+        total += n;
         out->size = before + n;
         out->data[out->size] = '\0';
     }

@@ -1,0 +1,386 @@
+#include "io/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "io/compress.h"
+#include "io/file.h"
+#include "io/path.h"
+
+enum { READ_BLOCK = 1 << 18, PIECE_BYTES = 1 << 16 };
+
+struct sx_archive {
+    struct archive *lib;
+    char *name;
+    sx_archive_limits limits;
+    uint64_t members, total_bytes, skipped;
+    uint64_t member_bytes; /* read of the current one */
+};
+
+static const sx_archive_limits default_limits = {(uint64_t)1 << 24, (uint64_t)16 << 30,
+                                                 (uint64_t)1 << 40};
+
+bool sx_archive_is(sx_bytes head)
+{
+    static const struct {
+        size_t offset, size;
+        const char *magic;
+    } rows[] = {
+        {257, 5, "ustar"},
+        {0, 4, "PK\x03\x04"},
+        {0, 4, "PK\x05\x06"},
+        {0, 3, "\x1f\x8b\x08"},
+        {0, 6,
+         "\xfd"
+         "7zXZ\0"},
+        {0, 3, "BZh"},
+        {0, 4, "\x28\xb5\x2f\xfd"},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        if (head.size >= rows[i].offset + rows[i].size &&
+            memcmp((const char *)head.data + rows[i].offset, rows[i].magic, rows[i].size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static sx_status lib_error(const sx_archive *archive, const char *what)
+{
+    const char *said = archive_error_string(archive->lib);
+    return sx_error(archive_errno(archive->lib) == ENOMEM ? SX_RESOURCE_EXHAUSTED : SX_DATA_LOSS,
+                    "%s: %s: %s", archive->name, what, said != NULL ? said : "unknown reason");
+}
+
+/* Only the formats and filters named here: each is a parser of foreign bytes. */
+static bool enable_formats(struct archive *lib)
+{
+    return archive_read_support_format_tar(lib) == ARCHIVE_OK &&
+           archive_read_support_format_zip(lib) == ARCHIVE_OK &&
+           archive_read_support_filter_gzip(lib) == ARCHIVE_OK &&
+           archive_read_support_filter_bzip2(lib) == ARCHIVE_OK &&
+           archive_read_support_filter_xz(lib) == ARCHIVE_OK &&
+           archive_read_support_filter_zstd(lib) == ARCHIVE_OK;
+}
+
+static sx_status create(const char *name, const sx_archive_limits *limits, sx_archive **out_archive)
+{
+    sx_archive *archive = sx_alloc(1, sizeof *archive);
+    if (archive == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to open %s", name);
+    }
+    archive->limits = limits != NULL ? *limits : default_limits;
+    uint64_t *values[] = {&archive->limits.max_members, &archive->limits.max_member_bytes,
+                          &archive->limits.max_total_bytes};
+    const uint64_t defaults[] = {default_limits.max_members, default_limits.max_member_bytes,
+                                 default_limits.max_total_bytes};
+    for (size_t i = 0; i < SX_COUNT(values); i++) {
+        *values[i] = *values[i] != 0 ? *values[i] : defaults[i];
+    }
+    archive->name = sx_strdup(name);
+    archive->lib = archive_read_new();
+    if (archive->name == NULL || archive->lib == NULL || !enable_formats(archive->lib)) {
+        sx_archive_close(archive);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to open %s", name);
+    }
+    *out_archive = archive;
+    return SX_OK;
+}
+
+sx_status sx_archive_open(const char *path, const sx_archive_limits *limits,
+                          sx_archive **out_archive)
+{
+    sx_archive *archive = NULL;
+    if (access(path, R_OK) != 0) {
+        return sx_errno_status(errno, "open", path);
+    }
+    SX_TRY(create(path, limits, &archive));
+    if (archive_read_open_filename(archive->lib, path, READ_BLOCK) != ARCHIVE_OK) {
+        sx_status status = lib_error(archive, "cannot open the archive");
+        sx_archive_close(archive);
+        return status;
+    }
+    *out_archive = archive;
+    return SX_OK;
+}
+
+sx_status sx_archive_open_bytes(sx_bytes bytes, const char *name, const sx_archive_limits *limits,
+                                sx_archive **out_archive)
+{
+    sx_archive *archive = NULL;
+    SX_TRY(create(name, limits, &archive));
+    if (archive_read_open_memory(archive->lib, bytes.data, bytes.size) != ARCHIVE_OK) {
+        sx_status status = lib_error(archive, "cannot open the archive");
+        sx_archive_close(archive);
+        return status;
+    }
+    *out_archive = archive;
+    return SX_OK;
+}
+
+void sx_archive_close(sx_archive *archive)
+{
+    if (archive != NULL) {
+        archive_read_free(archive->lib);
+        sx_free(archive->name);
+        sx_free(archive);
+    }
+}
+
+/* ---- members ------------------------------------------------------------------------------ */
+
+/* libarchive converts to the locale's characters and gives up outside them; UTF-8 is asked for
+ * first, so that names do not depend on the locale. */
+static const char *raw_name(struct archive_entry *entry)
+{
+    const char *name = archive_entry_pathname_utf8(entry);
+    return name != NULL ? name : archive_entry_pathname(entry);
+}
+
+/* The name without a leading "./"; NULL if it may not be used. */
+static const char *safe_name(struct archive_entry *entry)
+{
+    const char *name = raw_name(entry);
+    while (name != NULL && name[0] == '.' && name[1] == '/') {
+        name += 2;
+    }
+    return name != NULL && sx_path_is_safe(name, strlen(name)) ? name : NULL;
+}
+
+static int64_t data_offset(const sx_archive *archive, struct archive_entry *entry)
+{
+    bool tar = (archive_format(archive->lib) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+    bool plain = archive_filter_count(archive->lib) == 1; /* the reader itself */
+    bool sparse = archive_entry_sparse_count(entry) > 0;
+    return tar && plain && !sparse ? archive_filter_bytes(archive->lib, 0) : -1;
+}
+
+static sx_status next_entry(sx_archive *archive, struct archive_entry **out_entry)
+{
+    int rc = archive_read_next_header(archive->lib, out_entry);
+    if (rc == ARCHIVE_EOF) {
+        *out_entry = NULL;
+        return SX_OK;
+    }
+    if (rc != ARCHIVE_OK && rc != ARCHIVE_WARN) {
+        return lib_error(archive, "the archive is damaged");
+    }
+    if (++archive->members > archive->limits.max_members) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s has more than %" PRIu64 " members",
+                        archive->name, archive->limits.max_members);
+    }
+    return SX_OK;
+}
+
+sx_status sx_archive_next(sx_archive *archive, sx_archive_member *out_member, bool *out_more)
+{
+    for (;;) {
+        struct archive_entry *entry = NULL;
+        SX_TRY(next_entry(archive, &entry));
+        if (entry == NULL) {
+            *out_more = false;
+            return SX_OK;
+        }
+        if (archive_entry_filetype(entry) == AE_IFDIR) {
+            continue;
+        }
+        if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != NULL) {
+            archive->skipped++;
+            continue;
+        }
+        const char *name = safe_name(entry);
+        if (name == NULL) {
+            const char *raw = raw_name(entry);
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "%s: member %" PRIu64 " has the unsafe name '%.200s'", archive->name,
+                            archive->members, raw != NULL ? raw : "");
+        }
+        archive->member_bytes = 0;
+        *out_member = (sx_archive_member){
+            name, archive_entry_size_is_set(entry) ? (uint64_t)archive_entry_size(entry) : 0,
+            data_offset(archive, entry)};
+        *out_more = true;
+        return SX_OK;
+    }
+}
+
+/* The next piece of the current member; *out_n = 0 at its end. Counts against the limits. */
+static sx_status read_piece(sx_archive *archive, void *buffer, size_t capacity, size_t *out_n)
+{
+    la_ssize_t n = archive_read_data(archive->lib, buffer, capacity);
+    if (n < 0) {
+        return lib_error(archive, "a member is damaged");
+    }
+    archive->member_bytes += (uint64_t)n;
+    archive->total_bytes += (uint64_t)n;
+    if (archive->member_bytes > archive->limits.max_member_bytes ||
+        archive->total_bytes > archive->limits.max_total_bytes) {
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "%s: member %" PRIu64 " exceeds the limit of %" PRIu64
+                        " bytes, or all exceed %" PRIu64,
+                        archive->name, archive->members, archive->limits.max_member_bytes,
+                        archive->limits.max_total_bytes);
+    }
+    *out_n = (size_t)n;
+    return SX_OK;
+}
+
+sx_status sx_archive_read(sx_archive *archive, sx_buf *out)
+{
+    for (size_t n = 1; n > 0;) {
+        size_t before = out->size;
+        void *space = sx_buf_extend(out, PIECE_BYTES);
+        if (space == NULL) {
+            return sx_buf_status(out);
+        }
+        n = 0;
+        sx_status status = read_piece(archive, space, PIECE_BYTES, &n);
+        out->size = before + n;
+        out->data[out->size] = '\0';
+        SX_TRY(status);
+    }
+    return SX_OK;
+}
+
+uint64_t sx_archive_skipped(const sx_archive *archive)
+{
+    return archive->skipped;
+}
+
+/* ---- unpacking ---------------------------------------------------------------------------- */
+
+/* Opens (makes) the folder `name[0 .. length)` in `parent`, not following a link. */
+static int enter_dir(int parent, const char *name, size_t length)
+{
+    char part[256];
+    if (length >= sizeof part) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(part, name, length);
+    part[length] = '\0';
+    if (mkdirat(parent, part, 0777) != 0 && errno != EEXIST) {
+        return -1;
+    }
+    return openat(parent, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Walks down to the member's folder, part by part, and opens the file there. */
+static int open_below(int root, const char *name)
+{
+    int dir = dup(root);
+    const char *part = name;
+    for (const char *slash = strchr(part, '/'); slash != NULL && dir >= 0;
+         slash = strchr(part, '/')) {
+        int next = enter_dir(dir, part, (size_t)(slash - part));
+        int error = errno;
+        close(dir);
+        errno = error;
+        dir = next;
+        part = slash + 1;
+    }
+    if (dir < 0) {
+        return -1;
+    }
+    /* A name that exists is replaced: opening it could write through a link. */
+    unlinkat(dir, part, 0);
+    int fd = openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int error = errno;
+    close(dir);
+    errno = error;
+    return fd;
+}
+
+static sx_status write_piece(int fd, const char *data, size_t size, const char *name)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return sx_errno_status(errno, "write", name);
+        }
+        data += n;
+        size -= (size_t)n;
+    }
+    return SX_OK;
+}
+
+static sx_status unpack_member(sx_archive *archive, int root, const char *name, char *buffer)
+{
+    int fd = open_below(root, name);
+    if (fd < 0) {
+        return sx_errno_status(errno, "unpack", name);
+    }
+    sx_status status = SX_OK;
+    for (size_t n = 1; n > 0 && status == SX_OK;) {
+        n = 0;
+        status = read_piece(archive, buffer, PIECE_BYTES, &n);
+        if (status == SX_OK) {
+            status = write_piece(fd, buffer, n, name);
+        }
+    }
+    if (close(fd) != 0 && status == SX_OK) {
+        status = sx_errno_status(errno, "write", name);
+    }
+    return status;
+}
+
+static sx_status unpack_all(sx_archive *archive, int root, sx_archive_progress_fn *progress,
+                            void *user, char *buffer)
+{
+    for (uint64_t count = 1;; count++) {
+        sx_archive_member member = {0};
+        bool more = false;
+        SX_TRY(sx_archive_next(archive, &member, &more));
+        if (!more) {
+            return SX_OK;
+        }
+        SX_TRY(unpack_member(archive, root, member.name, buffer), "unpacking %s", archive->name);
+        if (progress != NULL && !progress(user, count, archive->total_bytes)) {
+            return sx_error(SX_CANCELLED, "unpacking %s was cancelled", archive->name);
+        }
+    }
+}
+
+sx_status sx_archive_unpack(const char *path, const char *dir, const sx_archive_limits *limits,
+                            sx_archive_progress_fn *progress, void *user)
+{
+    sx_archive *archive = NULL;
+    char *buffer = NULL;
+    int root = -1;
+    SX_TRY(sx_dir_create(dir));
+    sx_status status = sx_archive_open(path, limits, &archive);
+    if (status != SX_OK) {
+        return status;
+    }
+    root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) {
+        status = sx_errno_status(errno, "open", dir);
+        goto done;
+    }
+    buffer = sx_alloc(PIECE_BYTES, 1);
+    if (buffer == NULL) {
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "no memory to unpack %s", path);
+        goto done;
+    }
+    status = unpack_all(archive, root, progress, user, buffer);
+done:
+    if (root >= 0) {
+        close(root);
+    }
+    sx_free(buffer);
+    sx_archive_close(archive);
+    return status;
+}

@@ -1,0 +1,69 @@
+#include "io/array.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+sx_status sx_array_alloc(const sx_type *type, size_t max_bytes, const char *name,
+                         sx_tensor *out_tensor)
+{
+    int64_t bytes = sx_type_bytes(type);
+    char text[SX_TYPE_TEXT];
+    if (bytes < 0 || (uint64_t)bytes > max_bytes) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: %s is larger than the limit of %zu bytes", name,
+                        sx_type_format(type, text, sizeof text), max_bytes);
+    }
+    void *data = sx_alloc(bytes == 0 ? 1 : (size_t)bytes, 1);
+    if (data == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: no memory for %s", name,
+                        sx_type_format(type, text, sizeof text));
+    }
+    *out_tensor = (sx_tensor){*type, data};
+    return SX_OK;
+}
+
+static void copy_element(char *out, const char *in, size_t bytes, bool swap)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        out[i] = in[swap ? bytes - 1 - i : i];
+    }
+}
+
+void sx_array_copy(void *out, const void *in, size_t count, size_t elem_bytes, bool swap)
+{
+    if (!swap || elem_bytes == 1) {
+        if (count > 0) {
+            memcpy(out, in, count * elem_bytes);
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        copy_element((char *)out + i * elem_bytes, (const char *)in + i * elem_bytes, elem_bytes,
+                     true);
+    }
+}
+
+/* Walks the output in order; `in_at` follows, its first index the fastest. */
+void sx_array_copy_columns(const sx_type *type, void *out, const void *in, bool swap)
+{
+    size_t bytes = sx_dtype_bytes(type->dtype), stride[SX_MAX_RANK], index[SX_MAX_RANK] = {0};
+    int64_t count = sx_type_elems(type);
+    size_t step = 1, in_at = 0;
+    for (int d = 0; d < type->rank; d++) {
+        stride[d] = step;
+        step *= (size_t)type->dims[d];
+    }
+    for (int64_t i = 0; i < count; i++) {
+        copy_element((char *)out + (size_t)i * bytes, (const char *)in + in_at * bytes, bytes,
+                     swap);
+        for (int d = type->rank - 1; d >= 0; d--) {
+            in_at += stride[d];
+            if (++index[d] < (size_t)type->dims[d]) {
+                break;
+            }
+            in_at -= stride[d] * index[d];
+            index[d] = 0;
+        }
+    }
+}

@@ -1,0 +1,24 @@
+/* IDX, the container of MNIST (reference 08): big-endian throughout.
+ *
+ *   00 00 | type | rank | rank x uint32 sizes | elements, row-major
+ *   type: 08 uint8   09 int8   0B int16   0C int32   0D float32   0E float64
+ *
+ * Files are distributed gzip-compressed; both forms are read, told apart by content. */
+#ifndef SX_IO_IDX_H
+#define SX_IO_IDX_H
+
+#include <stdbool.h>
+
+#include <sextant/types.h>
+
+/* Whether these first bytes (plain or gzip) may be an IDX file. */
+bool sx_idx_is(sx_bytes head);
+
+/* Parses plain IDX bytes into a tensor in the machine's byte order; free its data with sx_free.
+ * max_bytes 0 = 8 GiB. DATA_LOSS when the file is not exactly as long as its sizes say. */
+SX_MUST_USE sx_status sx_idx_parse(sx_bytes bytes, size_t max_bytes, const char *name,
+                                   sx_tensor *out_tensor);
+/* The same from a file, compressed or not. */
+SX_MUST_USE sx_status sx_idx_read(const char *path, size_t max_bytes, sx_tensor *out_tensor);
+
+#endif

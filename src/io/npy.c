@@ -1,0 +1,314 @@
+#include "io/npy.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "io/array.h"
+#include "io/commit.h"
+#include "io/file.h"
+
+static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
+
+/* ---- the dict literal --------------------------------------------------------------------- */
+
+/* A small parser of the one dict that numpy writes: keys in any order, nothing else in it. */
+struct text {
+    const char *at, *end;
+};
+
+static void skip_spaces(struct text *t)
+{
+    while (t->at < t->end && (*t->at == ' ' || *t->at == '\n' || *t->at == '\t')) {
+        t->at++;
+    }
+}
+
+static bool take(struct text *t, char c)
+{
+    skip_spaces(t);
+    bool found = t->at < t->end && *t->at == c;
+    t->at += found;
+    return found;
+}
+
+static bool take_word(struct text *t, const char *word)
+{
+    size_t length = strlen(word);
+    skip_spaces(t);
+    bool found = (size_t)(t->end - t->at) >= length && memcmp(t->at, word, length) == 0;
+    t->at += found ? length : 0;
+    return found;
+}
+
+/* A quoted string without escapes; at most `capacity` - 1 characters. */
+static bool take_string(struct text *t, char *out, size_t capacity)
+{
+    skip_spaces(t);
+    char quote = t->at < t->end ? *t->at : '\0';
+    if (quote != '\'' && quote != '"') {
+        return false;
+    }
+    const char *start = ++t->at;
+    while (t->at < t->end && *t->at != quote && *t->at != '\\') {
+        t->at++;
+    }
+    size_t length = (size_t)(t->at - start);
+    if (t->at == t->end || *t->at != quote || length >= capacity) {
+        return false;
+    }
+    memcpy(out, start, length);
+    out[length] = '\0';
+    t->at++;
+    return true;
+}
+
+static bool take_size(struct text *t, int64_t *out)
+{
+    skip_spaces(t);
+    int64_t value = 0;
+    const char *start = t->at;
+    for (; t->at < t->end && isdigit((unsigned char)*t->at); t->at++) {
+        if (!sx_mul_i64(value, 10, &value) || !sx_add_i64(value, *t->at - '0', &value)) {
+            return false;
+        }
+    }
+    bool any = t->at > start;
+    if (t->at < t->end && *t->at == 'L') { /* Python 2 wrote long integers so */
+        t->at++;
+    }
+    *out = value;
+    return any;
+}
+
+/* "()", "(3,)", "(3, 4)" */
+static bool take_shape(struct text *t, sx_type *type)
+{
+    if (!take(t, '(')) {
+        return false;
+    }
+    type->rank = 0;
+    while (!take(t, ')')) {
+        if (type->rank == SX_MAX_RANK || !take_size(t, &type->dims[type->rank])) {
+            return false;
+        }
+        type->rank++;
+        if (!take(t, ',')) {
+            return take(t, ')');
+        }
+    }
+    return true;
+}
+
+struct header {
+    char descr[64];
+    bool fortran_order;
+    sx_type type;
+};
+
+enum { GOT_DESCR = 1, GOT_ORDER = 2, GOT_SHAPE = 4, GOT_ALL = 7 };
+
+/* One "key: value"; the bit of the key, 0 for anything else. */
+static int take_item(struct text *t, struct header *header)
+{
+    char key[32];
+    if (!take_string(t, key, sizeof key) || !take(t, ':')) {
+        return 0;
+    }
+    if (strcmp(key, "descr") == 0) {
+        return take_string(t, header->descr, sizeof header->descr) ? GOT_DESCR : 0;
+    }
+    if (strcmp(key, "shape") == 0) {
+        return take_shape(t, &header->type) ? GOT_SHAPE : 0;
+    }
+    if (strcmp(key, "fortran_order") != 0) {
+        return 0;
+    }
+    header->fortran_order = take_word(t, "True");
+    return header->fortran_order || take_word(t, "False") ? GOT_ORDER : 0;
+}
+
+static bool take_dict(struct text *t, struct header *header)
+{
+    int got = 0;
+    if (!take(t, '{')) {
+        return false;
+    }
+    while (!take(t, '}')) {
+        int item = take_item(t, header);
+        if (item == 0 || (got & item) != 0) {
+            return false;
+        }
+        got |= item;
+        if (!take(t, ',')) {
+            if (!take(t, '}')) {
+                return false;
+            }
+            break;
+        }
+    }
+    skip_spaces(t);
+    return got == GOT_ALL && t->at == t->end;
+}
+
+/* "<f4" -> SX_F32 and whether its bytes are the other way round. */
+static bool find_dtype(const char *descr, sx_dtype *out_dtype, bool *out_swap)
+{
+    static const sx_dtype dtypes[] = {
+#define ROW(symbol, name, tf, bytes, numpy) symbol,
+        SX_DTYPES(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < SX_COUNT(dtypes); i++) {
+        const char *numpy = sx_dtype_numpy(dtypes[i]);
+        if (numpy[0] != '\0' && strcmp(numpy + 1, descr + 1) == 0 && strchr("<>|=", descr[0])) {
+            *out_dtype = dtypes[i];
+            *out_swap = descr[0] == '>' && dtypes[i] != SX_BF16;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* Finds the header's text: its place depends on the version. */
+static sx_status find_header(sx_bytes bytes, const char *name, struct text *out_text)
+{
+    const uint8_t *b = bytes.data;
+    if (bytes.size < 12 || memcmp(b, magic, sizeof magic) != 0) {
+        return sx_error(SX_DATA_LOSS, "%s is no .npy file", name);
+    }
+    if (b[6] < 1 || b[6] > 3) {
+        return sx_error(SX_UNIMPLEMENTED, "%s: .npy version %d.%d, expected 1 to 3", name, b[6],
+                        b[7]);
+    }
+    size_t start = b[6] == 1 ? 10 : 12;
+    size_t size = b[8] | (size_t)b[9] << 8;
+    if (b[6] > 1) {
+        size |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
+    }
+    if (size > SX_NPY_MAX_HEADER || size > bytes.size - start) {
+        return sx_error(SX_DATA_LOSS, "%s: a .npy header of %zu bytes is cut off or too large",
+                        name, size);
+    }
+    *out_text = (struct text){(const char *)b + start, (const char *)b + start + size};
+    return SX_OK;
+}
+
+sx_status sx_npy_parse(sx_bytes bytes, size_t max_bytes, const char *name, sx_tensor *out_tensor)
+{
+    struct text text = {0};
+    struct header header = {0};
+    bool swap = false;
+    SX_TRY(find_header(bytes, name, &text));
+    if (!take_dict(&text, &header)) {
+        return sx_error(SX_DATA_LOSS,
+                        "%s: the .npy header is not a dict of descr, fortran_order "
+                        "and shape (rank <= %d)",
+                        name, SX_MAX_RANK);
+    }
+    if (header.descr[0] == '\0' || !find_dtype(header.descr, &header.type.dtype, &swap)) {
+        return sx_error(SX_UNIMPLEMENTED, "%s: elements of type '%s'%s", name, header.descr,
+                        strchr(header.descr, 'O') != NULL
+                            ? " are Python objects; save numbers instead"
+                            : " are not supported");
+    }
+    int64_t size = sx_type_bytes(&header.type);
+    size_t left = bytes.size - (size_t)(text.end - (const char *)bytes.data);
+    if (size < 0 || (uint64_t)size != left) {
+        char words[SX_TYPE_TEXT];
+        return sx_error(SX_DATA_LOSS, "%s: %s needs %lld bytes, the file has %zu", name,
+                        sx_type_format(&header.type, words, sizeof words), (long long)size, left);
+    }
+    SX_TRY(sx_array_alloc(&header.type, max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes, name,
+                          out_tensor));
+    if (header.fortran_order) {
+        sx_array_copy_columns(&header.type, out_tensor->data, text.end, swap);
+    } else {
+        sx_array_copy(out_tensor->data, text.end, (size_t)sx_type_elems(&header.type),
+                      sx_dtype_bytes(header.type.dtype), swap);
+    }
+    return SX_OK;
+}
+
+sx_status sx_npy_read(const char *path, size_t max_bytes, sx_tensor *out_tensor)
+{
+    sx_file_map map = {0};
+    SX_TRY(sx_file_map_open(path, SX_ACCESS_SEQUENTIAL, &map));
+    sx_status status = sx_npy_parse(map.view, max_bytes, path, out_tensor);
+    sx_file_map_close(&map);
+    return status;
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/* numpy leaves room for the first dimension to grow to 21 digits, so that files can be appended to.
+ */
+static void put_growth_room(const sx_type *type, sx_buf *text)
+{
+    enum { GROWTH_DIGITS = 21 };
+    if (type->rank > 0) {
+        char digits[32];
+        int length = snprintf(digits, sizeof digits, "%lld", (long long)type->dims[0]);
+        sx_buf_printf(text, "%*s", GROWTH_DIGITS - length, "");
+    }
+}
+
+sx_status sx_npy_header(const sx_type *type, sx_buf *out)
+{
+    const char *descr = sx_dtype_numpy(type->dtype);
+    if (descr == NULL || descr[0] == '\0' || !sx_type_is_static(type)) {
+        char words[SX_TYPE_TEXT];
+        return sx_error(SX_UNIMPLEMENTED, "cannot write %s as .npy",
+                        sx_type_format(type, words, sizeof words));
+    }
+    sx_buf text;
+    sx_buf_init(&text, SX_NPY_MAX_HEADER);
+    sx_buf_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    for (int d = 0; d < type->rank; d++) {
+        sx_buf_printf(&text, "%s%lld%s", d == 0 ? "" : " ", (long long)type->dims[d],
+                      d + 1 < type->rank || type->rank == 1 ? "," : "");
+    }
+    sx_buf_puts(&text, "), }");
+    put_growth_room(type, &text);
+    size_t unpadded = sizeof magic + 4 + text.size + 1;
+    sx_buf_printf(&text, "%*s\n", (int)(64 - unpadded % 64), "");
+    const uint8_t head[] = {1, 0, (uint8_t)text.size, (uint8_t)(text.size >> 8)};
+    sx_buf_append(out, magic, sizeof magic);
+    sx_buf_append(out, head, sizeof head);
+    sx_buf_append(out, sx_buf_text(&text), text.size);
+    sx_status status = sx_buf_status(&text);
+    sx_buf_deinit(&text);
+    SX_TRY(status);
+    return sx_buf_status(out);
+}
+
+sx_status sx_npy_write(const char *path, const sx_tensor *tensor)
+{
+    sx_commit *commit = NULL;
+    sx_commit_file *file = NULL;
+    sx_buf header;
+    sx_buf_init(&header, 0);
+    sx_status status = sx_npy_header(&tensor->type, &header);
+    if (status == SX_OK) {
+        status = sx_commit_create(&commit);
+    }
+    if (status == SX_OK) {
+        status = sx_commit_add(commit, path, &file);
+    }
+    if (status == SX_OK) {
+        status = sx_commit_write(file, header.data, header.size);
+    }
+    if (status == SX_OK) {
+        status = sx_commit_write(file, tensor->data, (size_t)sx_type_bytes(&tensor->type));
+    }
+    if (status == SX_OK) {
+        status = sx_commit_finish(commit);
+    }
+    sx_commit_destroy(commit);
+    sx_buf_deinit(&header);
+    return sx_status_annotate(status, __FILE__, __LINE__, "writing %s", path);
+}

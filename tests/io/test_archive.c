@@ -1,0 +1,237 @@
+#include "io/scratch.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "io/archive.h"
+
+struct member {
+    const char *name;
+    const char *content; /* NULL: a folder */
+    const char *link;    /* a symbolic link's target */
+};
+
+enum format { TAR, TAR_GZ, ZIP };
+
+static void make_archive(const char *path, enum format format, const struct member *members,
+                         size_t count)
+{
+    struct archive *a = archive_write_new();
+    assert_int_equal(
+        format == ZIP ? archive_write_set_format_zip(a) : archive_write_set_format_pax(a), 0);
+    if (format == TAR_GZ) {
+        assert_int_equal(archive_write_add_filter_gzip(a), 0);
+    }
+    assert_int_equal(archive_write_open_filename(a, path), 0);
+    for (size_t i = 0; i < count; i++) {
+        const struct member *m = &members[i];
+        struct archive_entry *entry = archive_entry_new();
+        archive_entry_set_pathname(entry, m->name);
+        archive_entry_set_perm(entry, 0644);
+        size_t size = m->content != NULL ? strlen(m->content) : 0;
+        if (m->link != NULL) {
+            archive_entry_set_filetype(entry, AE_IFLNK);
+            archive_entry_set_symlink(entry, m->link);
+        } else {
+            archive_entry_set_filetype(entry, m->content != NULL ? AE_IFREG : AE_IFDIR);
+            archive_entry_set_size(entry, (la_int64_t)size);
+        }
+        assert_true(archive_write_header(a, entry) >= ARCHIVE_WARN); /* the locale cannot say it */
+        if (size > 0) {
+            assert_int_equal(archive_write_data(a, m->content, size), size);
+        }
+        archive_entry_free(entry);
+    }
+    assert_int_equal(archive_write_close(a), 0);
+    archive_write_free(a);
+}
+
+static const struct member flowers[] = {
+    {"flowers/", NULL, NULL},
+    {"flowers/rose/1.jpg", "a rose", NULL},
+    {"./flowers/tulip/2.jpg", "a tulip is longer", NULL},
+    {"flowers/rose/link", NULL, "/etc/passwd"},
+    {"flowers/daisy/empty", "", NULL},
+    {"flowers/l\xc3\xb6wenzahn/3.jpg", "umlaut", NULL},
+};
+static const char *const names[] = {"flowers/rose/1.jpg", "flowers/tulip/2.jpg",
+                                    "flowers/daisy/empty", "flowers/l\xc3\xb6wenzahn/3.jpg"};
+static const char *const contents[] = {"a rose", "a tulip is longer", "", "umlaut"};
+enum { FLOWERS = sizeof flowers / sizeof flowers[0] };
+
+static void test_io_archive__reads_members_in_order(void **state)
+{
+    (void)state;
+    for (int format = TAR; format <= ZIP; format++) {
+        make_archive(scratch("a"), (enum format)format, flowers, FLOWERS);
+        sx_file_map map = {0};
+        assert_ok(sx_file_map_open(scratch("a"), SX_ACCESS_RANDOM, &map));
+        assert_true(sx_archive_is(map.view));
+        sx_archive *archive = NULL;
+        assert_ok(sx_archive_open(scratch("a"), NULL, &archive));
+        sx_archive_member member = {0};
+        bool more = false;
+        for (int i = 0; i < 4; i++) {
+            assert_ok(sx_archive_next(archive, &member, &more));
+            assert_true(more);
+            assert_string_equal(member.name, names[i]);
+            sx_buf content;
+            sx_buf_init(&content, 0);
+            assert_int_equal(member.data_offset >= 0, format == TAR);
+            if (member.data_offset >= 0) {
+                assert_int_equal(member.size, strlen(contents[i]));
+                assert_memory_equal((const char *)map.view.data + member.data_offset, contents[i],
+                                    member.size);
+            }
+            assert_ok(sx_archive_read(archive, &content));
+            assert_string_equal(sx_buf_text(&content), contents[i]);
+            sx_buf_deinit(&content);
+        }
+        assert_ok(sx_archive_next(archive, &member, &more));
+        assert_false(more);
+        assert_int_equal(sx_archive_skipped(archive), 1);
+        sx_archive_close(archive);
+        sx_file_map_close(&map);
+    }
+    sx_archive_close(NULL);
+}
+
+static void test_io_archive__members_need_not_be_read(void **state)
+{
+    (void)state;
+    make_archive(scratch("a"), TAR, flowers, FLOWERS);
+    sx_archive *archive = NULL;
+    assert_ok(sx_archive_open(scratch("a"), NULL, &archive));
+    bool more = true;
+    int count = 0;
+    while (more) {
+        sx_archive_member member;
+        assert_ok(sx_archive_next(archive, &member, &more));
+        count += more;
+    }
+    assert_int_equal(count, 4);
+    sx_archive_close(archive);
+}
+
+static bool count_calls(void *user, uint64_t members, uint64_t bytes)
+{
+    (void)bytes;
+    *(uint64_t *)user = members;
+    return members < 3;
+}
+
+static void test_io_archive__unpacks(void **state)
+{
+    (void)state;
+    make_archive(scratch("a"), TAR_GZ, flowers, FLOWERS);
+    for (int round = 0; round < 2; round++) { /* once more: files are replaced */
+        assert_ok(sx_archive_unpack(scratch("a"), scratch("out/dir"), NULL, NULL, NULL));
+        for (int i = 0; i < 4; i++) {
+            char path[300];
+            snprintf(path, sizeof path, "out/dir/%s", names[i]);
+            assert_file(scratch(path), contents[i], strlen(contents[i]));
+        }
+        assert_int_equal(count_entries(scratch("out/dir/flowers/rose")), 1);
+    }
+    uint64_t members = 0;
+    assert_error(sx_archive_unpack(scratch("a"), scratch("x"), NULL, count_calls, &members),
+                 SX_CANCELLED, "cancelled");
+    assert_int_equal(members, 3);
+}
+
+static void test_io_archive__names_stay_inside(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"../x",   "/x",       "a/../../x", "a/..",   "..",
+                                      "a//b/x", "a\\..\\x", "a\nb",      "./../x", ".//x"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        for (int format = TAR; format <= ZIP; format += ZIP - TAR) {
+            struct member member = {bad[i], "evil", NULL};
+            make_archive(scratch("a"), (enum format)format, &member, 1);
+            assert_error(sx_archive_unpack(scratch("a"), scratch("in/out"), NULL, NULL, NULL),
+                         SX_INVALID_ARGUMENT, "unsafe name");
+            assert_int_equal(count_entries(scratch("in/out")), 0);
+            assert_int_equal(count_entries(scratch("in")), 1);
+            assert_int_equal(count_entries(scratch_dir), 2);
+        }
+    }
+}
+
+/* A link that lies in the folder already must not lead out of it. */
+static void test_io_archive__links_are_not_followed(void **state)
+{
+    (void)state;
+    assert_ok(sx_dir_create(scratch("out")));
+    assert_ok(sx_dir_create(scratch("elsewhere")));
+    write_file(scratch("victim"), "old", 3);
+    assert_int_equal(symlink(scratch("elsewhere"), scratch("out/dir")), 0);
+    assert_int_equal(symlink(scratch("victim"), scratch("out/file")), 0);
+    const struct member through_dir = {"dir/x", "evil", NULL};
+    make_archive(scratch("a"), TAR, &through_dir, 1);
+    assert_error(sx_archive_unpack(scratch("a"), scratch("out"), NULL, NULL, NULL), SX_NOT_FOUND,
+                 "dir/x");
+    assert_int_equal(count_entries(scratch("elsewhere")), 0);
+    const struct member through_file = {"file", "new", NULL};
+    make_archive(scratch("a"), TAR, &through_file, 1);
+    assert_ok(sx_archive_unpack(scratch("a"), scratch("out"), NULL, NULL, NULL));
+    assert_file(scratch("victim"), "old", 3);
+    assert_file(scratch("out/file"), "new", 3);
+}
+
+static void test_io_archive__limits(void **state)
+{
+    (void)state;
+    make_archive(scratch("a"), ZIP, flowers, FLOWERS);
+    sx_archive_limits few = {.max_members = 2}, small = {.max_member_bytes = 10},
+                      total = {.max_total_bytes = 20};
+    assert_error(sx_archive_unpack(scratch("a"), scratch("o"), &few, NULL, NULL),
+                 SX_RESOURCE_EXHAUSTED, "more than 2 members");
+    assert_error(sx_archive_unpack(scratch("a"), scratch("o"), &small, NULL, NULL),
+                 SX_RESOURCE_EXHAUSTED, "10 bytes");
+    assert_error(sx_archive_unpack(scratch("a"), scratch("o"), &total, NULL, NULL),
+                 SX_RESOURCE_EXHAUSTED, "exceed 20");
+}
+
+static void test_io_archive__what_is_no_archive(void **state)
+{
+    (void)state;
+    sx_archive *archive = NULL;
+    assert_error(sx_archive_open(scratch("none"), NULL, &archive), SX_NOT_FOUND, "none");
+    write_file(scratch("text"), "just text, nothing more", 23);
+    assert_error(sx_archive_unpack(scratch("text"), scratch("o"), NULL, NULL, NULL), SX_DATA_LOSS,
+                 "text");
+    assert_false(sx_archive_is((sx_bytes){"just text", 9}));
+}
+
+static void test_io_archive__cuts_never_crash(void **state)
+{
+    (void)state;
+    make_archive(scratch("a"), TAR_GZ, flowers, FLOWERS);
+    char *bytes = NULL;
+    size_t size = 0;
+    assert_ok(sx_file_read(scratch("a"), 1 << 20, &bytes, &size));
+    for (size_t cut = 0; cut < size; cut += 3) {
+        sx_archive *archive = NULL;
+        sx_status status = sx_archive_open_bytes((sx_bytes){bytes, cut}, "a", NULL, &archive);
+        bool more = status == SX_OK;
+        while (more && status == SX_OK) {
+            sx_archive_member member;
+            status = sx_archive_next(archive, &member, &more);
+        }
+        sx_status_free(status);
+        sx_archive_close(archive);
+    }
+    sx_free(bytes);
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_io_archive__reads_members_in_order),
+    scratch_test(test_io_archive__members_need_not_be_read),
+    scratch_test(test_io_archive__unpacks),
+    scratch_test(test_io_archive__names_stay_inside),
+    scratch_test(test_io_archive__links_are_not_followed),
+    scratch_test(test_io_archive__limits),
+    scratch_test(test_io_archive__what_is_no_archive),
+    scratch_test(test_io_archive__cuts_never_crash),
+};
+SX_TEST_MAIN(tests)

@@ -1,0 +1,93 @@
+#include "io/scratch.h"
+
+#include "io/compress.h"
+#include "io/idx.h"
+
+static const char golden[] = "\x00\x00\x08\x02\x00\x00\x00\x02\x00\x00\x00\x02\x01\x02\x03\x04";
+static const sx_bytes golden_bytes = {golden, sizeof golden - 1};
+
+static void check_golden(const sx_tensor *tensor)
+{
+    sx_type want = sx_type_of(SX_U8, 2, 2);
+    assert_true(sx_type_equal(&tensor->type, &want));
+    assert_memory_equal(tensor->data, "\1\2\3\4", 4);
+}
+
+static void test_io_idx__reads_the_reference(void **state)
+{
+    (void)state;
+    sx_tensor tensor = {0};
+    assert_true(sx_idx_is(golden_bytes));
+    assert_ok(sx_idx_parse(golden_bytes, 0, "g", &tensor));
+    check_golden(&tensor);
+    sx_free(tensor.data);
+    write_file(scratch("plain"), golden, sizeof golden - 1);
+    assert_ok(sx_idx_read(scratch("plain"), 0, &tensor));
+    check_golden(&tensor);
+    sx_free(tensor.data);
+    sx_buf packed;
+    sx_deflate *stream = NULL;
+    sx_buf_init(&packed, 0);
+    assert_ok(sx_deflate_create(SX_CODEC_GZIP, 9, sx_write_to_buf, &packed, &stream));
+    assert_ok(sx_deflate_write(stream, golden, sizeof golden - 1));
+    assert_ok(sx_deflate_finish(stream));
+    sx_deflate_destroy(stream);
+    assert_true(sx_idx_is((sx_bytes){packed.data, packed.size}));
+    write_file(scratch("packed"), packed.data, packed.size);
+    assert_ok(sx_idx_read(scratch("packed"), 0, &tensor));
+    check_golden(&tensor);
+    sx_free(tensor.data);
+    assert_error(sx_idx_read(scratch("packed"), 3, &tensor), SX_RESOURCE_EXHAUSTED, "limit of 3");
+    write_file(scratch("cut"), packed.data, packed.size - 1);
+    assert_error(sx_idx_read(scratch("cut"), 0, &tensor), SX_DATA_LOSS, "cut off");
+    sx_buf_deinit(&packed);
+}
+
+static void test_io_idx__swaps_big_endian(void **state)
+{
+    (void)state;
+    sx_tensor tensor = {0};
+    static const char floats[] = "\x00\x00\x0d\x01\x00\x00\x00\x02\x3f\x80\x00\x00\xc0\x00\x00\x00";
+    assert_ok(sx_idx_parse((sx_bytes){floats, sizeof floats - 1}, 0, "f", &tensor));
+    assert_int_equal(tensor.type.dtype, SX_F32);
+    assert_true(((float *)tensor.data)[0] == 1.0f && ((float *)tensor.data)[1] == -2.0f);
+    sx_free(tensor.data);
+    static const char shorts[] = "\x00\x00\x0b\x01\x00\x00\x00\x01\x01\x02";
+    assert_ok(sx_idx_parse((sx_bytes){shorts, sizeof shorts - 1}, 0, "s", &tensor));
+    assert_int_equal(((int16_t *)tensor.data)[0], 0x0102);
+    sx_free(tensor.data);
+}
+
+static void test_io_idx__all_damage_to_sizes_is_detected(void **state)
+{
+    (void)state;
+    char bytes[sizeof golden];
+    memcpy(bytes, golden, sizeof golden);
+    for (size_t bit = 0; bit < 12 * 8; bit++) {
+        sx_tensor tensor = {0};
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
+        sx_status status = sx_idx_parse((sx_bytes){bytes, sizeof golden - 1}, 0, "g", &tensor);
+        /* 08 -> 09: the type alone may change, to one of the same size. */
+        assert_true(sx_status_code(status) == SX_DATA_LOSS || bit == 16);
+        sx_status_free(status);
+        sx_free(tensor.data);
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    for (size_t cut = 0; cut < sizeof golden - 1; cut++) {
+        sx_tensor tensor = {0};
+        assert_error(sx_idx_parse((sx_bytes){golden, cut}, 0, "g", &tensor), SX_DATA_LOSS, "g");
+    }
+    sx_tensor tensor = {0};
+    static const char huge[] = "\x00\x00\x0e\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
+    assert_error(sx_idx_parse((sx_bytes){huge, sizeof huge - 1}, 0, "g", &tensor), SX_DATA_LOSS,
+                 "float64[4294967295,4294967295,4294967295]");
+    assert_false(sx_idx_is((sx_bytes){"\x1f\x8b\x08", 3}));
+    assert_false(sx_idx_is((sx_bytes){"PK\x03\x04", 4}));
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_io_idx__reads_the_reference),
+    cmocka_unit_test(test_io_idx__swaps_big_endian),
+    cmocka_unit_test(test_io_idx__all_damage_to_sizes_is_detected),
+};
+SX_TEST_MAIN(tests)

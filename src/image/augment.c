@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "image/clones.h"
 #include "image/resize.h"
 
 enum { LANES = 8 }; /* partial sums of each channel's mean */
@@ -38,12 +39,24 @@ void sx_adjust_brightness(float *pixels, size_t elems, float delta)
     }
 }
 
-/* sums[lane·channels + c] over groups of LANES pixels; the pixels left over go to the first lanes.
- */
-static void sum_channels(const float *pixels, size_t count, int channels, double *sums)
+/* A group is LANES pixels: its elements repeat a pattern of known length, so that loops over it
+ * need no inner loop over channels. The pixels left over at the end begin a group. */
+typedef struct pattern {
+    float of[LANES * SX_IMAGE_MAX_CHANNELS];
+} pattern;
+
+static pattern repeat(const float *values, int channels)
 {
-    const size_t group = (size_t)LANES * (size_t)channels;
-    const size_t elems = count * (size_t)channels;
+    pattern p;
+    for (int i = 0; i < LANES * SX_IMAGE_MAX_CHANNELS; i++) {
+        p.of[i] = values[i % channels];
+    }
+    return p;
+}
+
+/* sums[lane·channels + c] over all groups. */
+SX_CLONES static void sum_lanes(const float *pixels, size_t elems, size_t group, double *sums)
+{
     size_t at = 0;
     for (; at + group <= elems; at += group) {
         for (size_t i = 0; i < group; i++) {
@@ -58,7 +71,7 @@ static void sum_channels(const float *pixels, size_t count, int channels, double
 static void mean_channels(const float *pixels, size_t count, int channels, float *out_means)
 {
     double sums[LANES * SX_IMAGE_MAX_CHANNELS] = {0};
-    sum_channels(pixels, count, channels, sums);
+    sum_lanes(pixels, count * (size_t)channels, (size_t)LANES * (size_t)channels, sums);
     for (int c = 0; c < channels; c++) {
         double total = 0;
         for (int lane = 0; lane < LANES; lane++) {
@@ -68,17 +81,28 @@ static void mean_channels(const float *pixels, size_t count, int channels, float
     }
 }
 
+/* (x − centre)·mul + add, each of a pattern. */
+SX_CLONES static void apply(float *pixels, size_t elems, size_t group, const pattern *centre,
+                            const pattern *mul, const pattern *add)
+{
+    for (; elems > 0; pixels += group) {
+        group = group < elems ? group : elems;
+        for (size_t i = 0; i < group; i++) {
+            pixels[i] = (pixels[i] - centre->of[i]) * mul->of[i] + add->of[i];
+        }
+        elems -= group;
+    }
+}
+
 void sx_adjust_contrast(float *pixels, int height, int width, int channels, float factor)
 {
     assert(channels <= SX_IMAGE_MAX_CHANNELS);
     const size_t count = (size_t)height * (size_t)width;
+    const size_t group = (size_t)LANES * (size_t)channels;
     float means[SX_IMAGE_MAX_CHANNELS];
     mean_channels(pixels, count, channels, means);
-    for (size_t i = 0; i < count; i++) {
-        for (int c = 0; c < channels; c++, pixels++) {
-            *pixels = (*pixels - means[c]) * factor + means[c];
-        }
-    }
+    const pattern mean = repeat(means, channels), mul = repeat(&factor, 1);
+    apply(pixels, count * (size_t)channels, group, &mean, &mul, &mean);
 }
 
 void sx_flip_left_right(float *pixels, int height, int width, int channels)
@@ -107,9 +131,9 @@ void sx_clip(float *pixels, size_t elems, float lower, float upper)
 void sx_scale_channels(float *pixels, size_t count, int channels, const float *mul,
                        const float *add)
 {
-    for (size_t i = 0; i < count; i++) {
-        for (int c = 0; c < channels; c++, pixels++) {
-            *pixels = *pixels * mul[c] + add[c];
-        }
-    }
+    assert(channels <= SX_IMAGE_MAX_CHANNELS);
+    const float zero = 0;
+    const pattern none = repeat(&zero, 1), times = repeat(mul, channels),
+                  plus = repeat(add, channels);
+    apply(pixels, count * (size_t)channels, (size_t)LANES * (size_t)channels, &none, &times, &plus);
 }

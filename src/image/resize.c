@@ -3,13 +3,20 @@
  * An axis becomes a table of taps, one for each output index of the window:
  *
  *   lower, upper   the two source samples (elements from the row's start, or rows)
- *   lerp           the weight of upper
+ *   lerp           the weight of upper; 0 where upper = lower, which changes no bit of the result
  *
- * Bilinear runs in two passes over rows: source rows are interpolated along x into two row buffers,
- * which are kept while neighbouring output rows need them, and each output row is a lerp of the
- * two. That is the arithmetic of TensorFlow's one pass, done once per source row.
+ * and a source row goes through three buffers, each step a loop over contiguous floats:
  *
- * The block:  [ x taps | y taps | row | row | mul | add ]      rows, mul, add: a window row long */
+ *   source row --load--> wide --along x--> row[0] or row[1] --along y, scale--> out
+ *
+ * In a row, upper is where it is not lower always the next pixel; `wide` ends in a copy of its last
+ * pixel, so the loops along x read lower and lower + channels and need no upper.
+ *
+ * The two rows along x are kept while neighbouring output rows need them. That is the arithmetic of
+ * TensorFlow's one pass, done once per source row.
+ *
+ * The block:  [ x taps | y taps | wide | row | row | mul | add ]     row, mul, add: a window row
+ * long */
 #include "image/resize.h"
 
 #include <assert.h>
@@ -25,6 +32,10 @@ typedef struct tap {
     float lerp;
 } tap;
 
+/* Buffers are longer by SLACK floats: `wide` for the copy of the last pixel, and all so that three
+ * channels may be read and written as a vector of four. */
+enum { SLACK = SX_IMAGE_MAX_CHANNELS + 4 };
+
 /* Everything that the row functions need. */
 typedef struct plan {
     const sx_image *src;
@@ -33,9 +44,10 @@ typedef struct plan {
     int rows, columns; /* of the window */
     size_t row_elems;  /* columns × channels */
     const tap *x, *y;
-    int wide_begin, wide_end; /* columns whose taps may be read four elements wide */
-    float *row[2];            /* [row_elems + 1]: a three-channel store writes one more */
-    const float *mul, *add;   /* [row_elems] */
+    float *wide;            /* [src_stride]: a source row as floats */
+    float *row[2];          /* [row_elems]: source rows resized along x */
+    int held[2];            /* which they are; -1 = none */
+    const float *mul, *add; /* [row_elems] */
 } plan;
 
 /* ---- the rules ---- */
@@ -95,95 +107,94 @@ static void make_taps(const struct rule_row *rule, int src_size, int full_size, 
         float lower = floorf(at);
         taps[i].lower = clamp_index(lower, src_size) * unit;
         taps[i].upper = clamp_index(ceilf(at), src_size) * unit;
-        taps[i].lerp = at - lower;
+        taps[i].lerp = taps[i].upper != taps[i].lower ? at - lower : 0.0f;
     }
 }
 
-/* ---- along x ---- */
+/* ---- a source row as floats ---- */
 
-/* One source row to one row of the window. */
-typedef void row_fn(const plan *p, const void *src, float *out);
-
-#define DEFINE_ROWS(type, suffix)                                                                \
-    static void lerp_columns_##suffix(const plan *p, const type *src, int begin, int end,        \
-                                      float *out)                                                \
-    {                                                                                            \
-        for (int i = begin; i < end; i++) {                                                      \
-            const tap t = p->x[i];                                                               \
-            for (int c = 0; c < p->channels; c++) {                                              \
-                float left = src[t.lower + c], right = src[t.upper + c];                         \
-                out[i * p->channels + c] = left + (right - left) * t.lerp;                       \
-            }                                                                                    \
-        }                                                                                        \
-    }                                                                                            \
-    static void lerp_row_##suffix(const plan *p, const void *src, float *out)                    \
-    {                                                                                            \
-        lerp_columns_##suffix(p, src, 0, p->columns, out);                                       \
-    }                                                                                            \
-    static void pick_row_##suffix(const plan *p, const void *src, float *out)                    \
-    {                                                                                            \
-        const type *from = src;                                                                  \
-        for (int i = 0; i < p->columns; i++) {                                                   \
-            for (int c = 0; c < p->channels; c++) {                                              \
-                int at = i * p->channels + c;                                                    \
-                out[at] = (float)from[p->x[i].lower + c] * p->mul[at] + p->add[at];              \
-            }                                                                                    \
-        }                                                                                        \
-    }                                                                                            \
-    SX_CLONES static void copy_row_##suffix(const plan *p, const void *src, float *restrict out) \
-    {                                                                                            \
-        const type *from = (const type *)src + p->x[0].lower;                                    \
-        for (size_t i = 0; i < p->row_elems; i++) {                                              \
-            out[i] = (float)from[i] * p->mul[i] + p->add[i];                                     \
-        }                                                                                        \
+SX_CLONES static void widen(const uint8_t *restrict src, size_t count, float *restrict out)
+{
+    for (size_t i = 0; i < count; i++) {
+        out[i] = (float)src[i];
     }
+}
 
-DEFINE_ROWS(uint8_t, u8)
-DEFINE_ROWS(float, f32)
+static void load_row(plan *p, int row)
+{
+    const size_t at = (size_t)row * p->src_stride, n = (size_t)p->channels;
+    if (p->src->dtype == SX_U8) {
+        widen((const uint8_t *)p->src->pixels + at, p->src_stride, p->wide);
+    } else {
+        memcpy(p->wide, (const float *)p->src->pixels + at, p->src_stride * sizeof(float));
+    }
+    memcpy(p->wide + p->src_stride, p->wide + p->src_stride - n, n * sizeof(float));
+}
 
-typedef uint8_t bytes4 __attribute__((vector_size(4)));
-typedef int32_t ints4 __attribute__((vector_size(16)));
+/* ---- along x: p->wide to a row of the window ---- */
+
+typedef void row_fn(const plan *p, float *out);
+
+/* Three channels as a vector of four: the fourth is overwritten by the next pixel's first. */
 typedef float floats4 __attribute__((vector_size(16)));
 
-static inline __attribute__((always_inline)) floats4 load_pixel(const uint8_t *src)
+static inline __attribute__((always_inline)) floats4 load4(const float *src)
 {
-    bytes4 bytes;
-    memcpy(&bytes, src, sizeof(bytes));
-    return __builtin_convertvector(__builtin_convertvector(bytes, ints4), floats4);
+    floats4 x;
+    memcpy(&x, src, sizeof(x));
+    return x;
 }
 
-/* Three channels as a vector of four: the fourth is the next pixel's first, overwritten by it. */
-SX_CLONES static void lerp_wide_u8(const plan *p, const uint8_t *src, float *out)
+SX_CLONES static void lerp_rgb(const plan *p, float *out)
 {
-    for (int i = p->wide_begin; i < p->wide_end; i++) {
-        const tap t = p->x[i];
-        floats4 left = load_pixel(src + t.lower), right = load_pixel(src + t.upper);
-        floats4 mixed = left + (right - left) * t.lerp;
-        memcpy(out + (size_t)i * 3, &mixed, sizeof(mixed));
+    const float *wide = p->wide;
+    for (const tap *x = p->x, *end = p->x + p->columns; x < end; x++, out += 3) {
+        const floats4 left = load4(wide + x->lower), right = load4(wide + x->lower + 3);
+        const floats4 mixed = left + (right - left) * x->lerp;
+        memcpy(out, &mixed, sizeof(mixed));
     }
 }
 
-/* The columns at the edge come after, for the last wide store spills into the first of them. */
-static void lerp_row_u8_rgb(const plan *p, const void *src, float *out)
+static void lerp_any(const plan *p, float *out)
 {
-    lerp_wide_u8(p, src, out);
-    lerp_columns_u8(p, src, 0, p->wide_begin, out);
-    lerp_columns_u8(p, src, p->wide_end, p->columns, out);
+    for (int i = 0; i < p->columns; i++) {
+        const float *left = p->wide + p->x[i].lower, *right = left + p->channels;
+        for (int c = 0; c < p->channels; c++) {
+            *out++ = left[c] + (right[c] - left[c]) * p->x[i].lerp;
+        }
+    }
 }
 
-/* Taps run monotonously, so the columns that may be read wide are one range. */
-static void find_wide_columns(plan *p)
+static void pick_rgb(const plan *p, float *out)
 {
-    const int32_t last = (int32_t)p->src_stride - 4;
-    int begin = 0, end = p->columns;
-    while (begin < end && p->x[begin].upper > last) {
-        begin++;
+    for (int i = 0; i < p->columns; i++, out += 3) {
+        memcpy(out, p->wide + p->x[i].lower, 16);
     }
-    while (end > begin && p->x[end - 1].upper > last) {
-        end--;
+}
+
+static void pick_any(const plan *p, float *out)
+{
+    for (int i = 0; i < p->columns; i++) {
+        for (int c = 0; c < p->channels; c++) {
+            *out++ = p->wide[p->x[i].lower + c];
+        }
     }
-    p->wide_begin = begin;
-    p->wide_end = end;
+}
+
+/* Neither resized nor mirrored. */
+static void copy_row(const plan *p, float *out)
+{
+    memcpy(out, p->wide + p->x[0].lower, p->row_elems * sizeof(float));
+}
+
+static row_fn *choose_row_fn(const plan *p, const sx_resize_args *a)
+{
+    static row_fn *const functions[2][2] = {{lerp_any, lerp_rgb}, {pick_any, pick_rgb}};
+    const bool same = a->height == p->src->height && a->width == p->src->width;
+    if (same && !a->flip) {
+        return copy_row;
+    }
+    return functions[same || a->rule == SX_RESIZE_NEAREST][p->channels == 3];
 }
 
 /* ---- along y ---- */
@@ -197,42 +208,48 @@ SX_CLONES static void mix_rows(const plan *p, const float *restrict top,
     }
 }
 
-static const void *source_row(const plan *p, int row)
+SX_CLONES static void scale_row(const plan *p, const float *restrict row, float *restrict out)
 {
-    size_t bytes = p->src->dtype == SX_U8 ? 1 : sizeof(float);
-    return (const char *)p->src->pixels + (size_t)row * p->src_stride * bytes;
-}
-
-static void resize_bilinear(plan *p, row_fn *lerp_row, float *out)
-{
-    int held[2] = {-1, -1}; /* which source row is in row[0], row[1] */
-    for (int y = 0; y < p->rows; y++) {
-        const tap t = p->y[y];
-        if (held[1] == t.lower) {
-            float *spare = p->row[0];
-            p->row[0] = p->row[1];
-            p->row[1] = spare;
-            held[1] = held[0];
-            held[0] = t.lower;
-        }
-        if (held[0] != t.lower) {
-            lerp_row(p, source_row(p, t.lower), p->row[0]);
-            held[0] = t.lower;
-        }
-        if (t.upper != t.lower && held[1] != t.upper) {
-            lerp_row(p, source_row(p, t.upper), p->row[1]);
-            held[1] = t.upper;
-        }
-        mix_rows(p, p->row[0], t.upper == t.lower ? p->row[0] : p->row[1], t.lerp, out);
-        out += p->row_elems;
+    const float *restrict mul = p->mul, *restrict add = p->add;
+    for (size_t i = 0; i < p->row_elems; i++) {
+        out[i] = row[i] * mul[i] + add[i];
     }
 }
 
-static void resize_pick(const plan *p, row_fn *pick_row, float *out)
+/* Makes p->row[slot] hold source row `row`. */
+static void hold_row(plan *p, int slot, int row, row_fn *along_x)
 {
-    for (int y = 0; y < p->rows; y++) {
-        pick_row(p, source_row(p, p->y[y].lower), out);
-        out += p->row_elems;
+    if (p->held[slot] != row) {
+        load_row(p, row);
+        along_x(p, p->row[slot]);
+        p->held[slot] = row;
+    }
+}
+
+static void swap_rows(plan *p)
+{
+    float *row = p->row[0];
+    int held = p->held[0];
+    p->row[0] = p->row[1];
+    p->held[0] = p->held[1];
+    p->row[1] = row;
+    p->held[1] = held;
+}
+
+static void resize_rows(plan *p, row_fn *along_x, float *out)
+{
+    for (int y = 0; y < p->rows; y++, out += p->row_elems) {
+        const tap t = p->y[y];
+        if (p->held[1] == t.lower) {
+            swap_rows(p);
+        }
+        hold_row(p, 0, t.lower, along_x);
+        if (t.lerp == 0) {
+            scale_row(p, p->row[0], out);
+        } else {
+            hold_row(p, 1, t.upper, along_x);
+            mix_rows(p, p->row[0], p->row[1], t.lerp, out);
+        }
     }
 }
 
@@ -295,6 +312,13 @@ static void fill_affine(const plan *p, const sx_affine *affine, float *mul, floa
     }
 }
 
+static void *take(char **at, size_t bytes)
+{
+    void *taken = *at;
+    *at += bytes;
+    return taken;
+}
+
 static sx_status make_plan(sx_resizer *resizer, const sx_image *src, const sx_resize_args *a,
                            plan *p)
 {
@@ -303,29 +327,29 @@ static sx_status make_plan(sx_resizer *resizer, const sx_image *src, const sx_re
                 .channels = src->channels,
                 .rows = a->window_height,
                 .columns = a->window_width,
-                .row_elems = (size_t)a->window_width * (size_t)src->channels};
+                .row_elems = (size_t)a->window_width * (size_t)src->channels,
+                .held = {-1, -1}};
     const size_t x_bytes = sx_align_up((size_t)p->columns * sizeof(tap), 64);
     const size_t y_bytes = sx_align_up((size_t)p->rows * sizeof(tap), 64);
-    const size_t row_bytes = sx_align_up((p->row_elems + 1) * sizeof(float), 64);
-    SX_TRY(reserve(resizer, x_bytes + y_bytes + 4 * row_bytes));
-    char *block = resizer->block;
-    tap *x = (tap *)block, *y = (tap *)(block + x_bytes);
-    float *rows[4];
-    for (size_t i = 0; i < SX_COUNT(rows); i++) {
-        rows[i] = (float *)(block + x_bytes + y_bytes + i * row_bytes);
-    }
+    const size_t wide_bytes = sx_align_up((p->src_stride + SLACK) * sizeof(float), 64);
+    const size_t row_bytes = sx_align_up((p->row_elems + SLACK) * sizeof(float), 64);
+    SX_TRY(reserve(resizer, x_bytes + y_bytes + wide_bytes + 4 * row_bytes));
+    char *at = resizer->block;
+    tap *x = take(&at, x_bytes), *y = take(&at, y_bytes);
+    p->wide = take(&at, wide_bytes);
+    p->row[0] = take(&at, row_bytes);
+    p->row[1] = take(&at, row_bytes);
+    float *mul = take(&at, row_bytes), *add = take(&at, row_bytes);
     const struct rule_row *rule = &rules[a->rule];
     int first = a->flip ? a->left + a->window_width - 1 : a->left;
     make_taps(rule, src->width, a->width, first, a->flip ? -1 : 1, p->columns, src->channels, x);
     make_taps(rule, src->height, a->height, a->top, 1, p->rows, 1, y);
-    fill_affine(p, a->affine, rows[2], rows[3]);
+    fill_affine(p, a->affine, mul, add);
+    memset(p->wide + p->src_stride, 0, SLACK * sizeof(float));
     p->x = x;
     p->y = y;
-    p->row[0] = rows[0];
-    p->row[1] = rows[1];
-    p->mul = rows[2];
-    p->add = rows[3];
-    find_wide_columns(p);
+    p->mul = mul;
+    p->add = add;
     return SX_OK;
 }
 
@@ -333,20 +357,11 @@ sx_status sx_resize(sx_resizer *resizer, const sx_image *src, const sx_resize_ar
                     float *out)
 {
     assert(src->dtype == SX_U8 || src->dtype == SX_F32);
-    const bool bytes = src->dtype == SX_U8;
     const sx_resize_args a = resolve(src, args);
     SX_TRY(check_args(src, &a));
     plan p;
     SX_TRY(make_plan(resizer, src, &a, &p));
-    const bool same = a.height == src->height && a.width == src->width;
-    if (same && !a.flip) {
-        resize_pick(&p, bytes ? copy_row_u8 : copy_row_f32, out);
-    } else if (same || a.rule == SX_RESIZE_NEAREST) {
-        resize_pick(&p, bytes ? pick_row_u8 : pick_row_f32, out);
-    } else {
-        row_fn *lerp_u8 = src->channels == 3 ? lerp_row_u8_rgb : lerp_row_u8;
-        resize_bilinear(&p, bytes ? lerp_u8 : lerp_row_f32, out);
-    }
+    resize_rows(&p, choose_row_fn(&p, &a), out);
     return SX_OK;
 }
 

@@ -18,6 +18,7 @@ struct sx_builder {
     int depth;
     const char *device, *file;
     int line;
+    int mode; /* sx_mode of nn.h: train, eval, predict; the graph itself does not look */
 };
 
 /* Everything of a node but its outputs. name NULL = made from the scope and the operator. */

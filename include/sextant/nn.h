@@ -1,0 +1,191 @@
+/* Layers, losses, metrics, optimizers and schedules: what a model function is written with.
+ *
+ * A layer makes its variables under a scope numbered as Keras does (conv2d, conv2d_1, …), so that
+ * checkpoints carry the names `conv2d_1/kernel`. Options are fields: sx_conv2d(b, x, 32, 3,
+ * .padding = SX_SAME, .activation = SX_RELU); a field left out is the default written beside it.
+ * C++ calls the _at functions. Images are NHWC. */
+#ifndef SEXTANT_NN_H
+#define SEXTANT_NN_H
+
+#include <sextant/graph.h>
+#include <sextant/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sx_mode { SX_TRAIN = 0, SX_EVAL, SX_PREDICT } sx_mode;
+
+/* What layers that behave differently in training (dropout, batch norm) ask. Set before building.
+ */
+SX_API void sx_builder_set_mode(sx_builder *b, sx_mode mode);
+SX_API sx_mode sx_builder_mode(const sx_builder *b);
+
+typedef enum sx_activation {
+    SX_LINEAR = 0,
+    SX_RELU,
+    SX_RELU6,
+    SX_SIGMOID,
+    SX_TANH,
+    SX_SOFTMAX,
+    SX_ACTIVATION_COUNT_
+} sx_activation;
+SX_API sx_value sx_activate(sx_builder *b, sx_value x, sx_activation activation);
+
+/* A legal zero in a field whose zero means "default". */
+#define SX_ZERO (-0x1p-1000)
+
+/* --- Layers ----------------------------------------------------------------------------------- */
+
+typedef struct sx_dense_args {
+    size_t struct_size;
+    int64_t units;
+    sx_activation activation;
+    bool no_bias;
+    sx_initializer kernel_initializer; /* glorot_uniform */
+    sx_initializer bias_initializer;   /* zeros */
+    const char *name;                  /* "dense" */
+} sx_dense_args;
+/* y = activation(x W + b); x [N,K], W `kernel` [K,units], b `bias` [units]; y [N,units].
+ * Errors: a rank other than 2 (add sx_flatten()), units < 1. Source: Keras Dense. */
+SX_API sx_value sx_dense_at(sx_builder *b, sx_value x, const sx_dense_args *args, const char *file,
+                            int line);
+#define sx_dense(b, x, ...)                                                                    \
+    sx_dense_at((b), (x), &(sx_dense_args){.struct_size = sizeof(sx_dense_args), __VA_ARGS__}, \
+                __FILE__, __LINE__)
+
+typedef struct sx_conv2d_args {
+    size_t struct_size;
+    int64_t filters;
+    int64_t kernel;       /* kernel height and width */
+    int64_t kernel_width; /* if not square */
+    int64_t strides;      /* 1 */
+    int64_t dilation;     /* 1 */
+    int64_t groups;       /* 1 */
+    sx_padding padding;   /* SX_VALID */
+    sx_activation activation;
+    bool no_bias;
+    sx_initializer kernel_initializer; /* glorot_uniform */
+    sx_initializer bias_initializer;   /* zeros */
+    const char *name;                  /* "conv2d" */
+} sx_conv2d_args;
+/* x [N,H,W,C]; `kernel` [kh,kw,C/groups,filters], `bias` [filters]; y [N,H',W',filters].
+ * Errors: rank other than 4, filters or kernel < 1, channels not divisible by groups.
+ * Source: Keras Conv2D. */
+SX_API sx_value sx_conv2d_at(sx_builder *b, sx_value x, const sx_conv2d_args *args,
+                             const char *file, int line);
+#define sx_conv2d(b, x, ...)                                                                      \
+    sx_conv2d_at((b), (x), &(sx_conv2d_args){.struct_size = sizeof(sx_conv2d_args), __VA_ARGS__}, \
+                 __FILE__, __LINE__)
+
+typedef struct sx_pool2d_args {
+    size_t struct_size;
+    int64_t pool;       /* window height and width */
+    int64_t strides;    /* = pool */
+    sx_padding padding; /* SX_VALID */
+    const char *name;
+} sx_pool2d_args;
+/* Largest / mean of each window; windows at the border count only what is inside. */
+SX_API sx_value sx_max_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args,
+                                 const char *file, int line);
+SX_API sx_value sx_average_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args,
+                                     const char *file, int line);
+#define sx_max_pool2d(b, x, ...)                                                            \
+    sx_max_pool2d_at((b), (x),                                                              \
+                     &(sx_pool2d_args){.struct_size = sizeof(sx_pool2d_args), __VA_ARGS__}, \
+                     __FILE__, __LINE__)
+#define sx_average_pool2d(b, x, ...)                                                            \
+    sx_average_pool2d_at((b), (x),                                                              \
+                         &(sx_pool2d_args){.struct_size = sizeof(sx_pool2d_args), __VA_ARGS__}, \
+                         __FILE__, __LINE__)
+/* [N,H,W,C] -> [N,C]. */
+SX_API sx_value sx_global_average_pool2d_at(sx_builder *b, sx_value x, const char *file, int line);
+#define sx_global_average_pool2d(b, x) sx_global_average_pool2d_at((b), (x), __FILE__, __LINE__)
+
+/* [N,...] -> [N, product]. */
+SX_API sx_value sx_flatten_at(sx_builder *b, sx_value x, const char *file, int line);
+#define sx_flatten(b, x) sx_flatten_at((b), (x), __FILE__, __LINE__)
+
+/* In training each element is 0 with probability `rate`, else x / (1 − rate); the mask is a
+ * function of seed, scope, step and position (design D5). Elsewhere x. Errors: rate not in [0, 1).
+ */
+SX_API sx_value sx_dropout_at(sx_builder *b, sx_value x, double rate, const char *file, int line);
+#define sx_dropout(b, x, rate) sx_dropout_at((b), (x), (rate), __FILE__, __LINE__)
+
+typedef struct sx_batch_norm_args {
+    size_t struct_size;
+    double momentum; /* .99 */
+    double epsilon;  /* 1e-3 */
+    bool no_scale, no_center;
+    sx_initializer gamma_initializer; /* ones */
+    const char *name;                 /* "batch_normalization" */
+} sx_batch_norm_args;
+/* y = gamma (x − mean) / sqrt(var + epsilon) + beta over the last axis. Training uses the batch's
+ * moments and moves the averages: moving = moving·momentum + batch·(1 − momentum), the variance the
+ * biased one as Keras. Elsewhere the averages. Variables gamma, beta, moving_mean, moving_variance.
+ */
+SX_API sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_args *args,
+                                 const char *file, int line);
+#define sx_batch_norm(b, x, ...)                                                                 \
+    sx_batch_norm_at(                                                                            \
+        (b), (x), &(sx_batch_norm_args){.struct_size = sizeof(sx_batch_norm_args), __VA_ARGS__}, \
+        __FILE__, __LINE__)
+
+/* --- Schedules and optimizers ------------------------------------------------------------------
+ */
+
+typedef enum sx_schedule_kind {
+    SX_CONSTANT_RATE = 0,
+    SX_EXPONENTIAL_DECAY, /* lr · rate^(step / steps); staircase: the quotient rounded down */
+    SX_PIECEWISE,         /* values[i] while step <= boundaries[i], the last one after that */
+    SX_COSINE_DECAY, /* lr · ((1 − alpha)·(1 + cos(π·step / steps)) / 2 + alpha), then lr·alpha */
+} sx_schedule_kind;
+
+enum { SX_MAX_PIECES = 8 };
+
+/* The learning rate as a function of the step; computed inside the training program. A warm-up runs
+ * first: from 0 linearly to the schedule's start over `warmup_steps`, and shifts the rest. */
+typedef struct sx_schedule {
+    sx_schedule_kind kind;
+    double rate, alpha;
+    int64_t steps, warmup_steps;
+    bool staircase;
+    int n_boundaries;
+    int64_t boundaries[SX_MAX_PIECES];
+    double values[SX_MAX_PIECES + 1]; /* factors of the learning rate */
+} sx_schedule;
+
+typedef enum sx_optimizer_kind {
+    SX_OPTIMIZER_DEFAULT = 0, /* the trainer's: Adam */
+    SX_OPTIMIZER_SGD,
+    SX_OPTIMIZER_RMSPROP,
+    SX_OPTIMIZER_ADAM,
+    SX_OPTIMIZER_COUNT_
+} sx_optimizer_kind;
+
+/* A value. A field at 0 is the default of its optimizer (Keras'), written beside the makers. */
+typedef struct sx_optimizer {
+    sx_optimizer_kind kind;
+    double learning_rate;
+    double momentum;
+    double rho, beta_1, beta_2, epsilon;
+    bool nesterov, centered;
+    sx_schedule schedule;
+} sx_optimizer;
+
+/* learning_rate .01, momentum 0: v = momentum·v − lr·g; w += v (nesterov: w += momentum·v − lr·g)
+ */
+#define sx_sgd(...) ((sx_optimizer){.kind = SX_OPTIMIZER_SGD, __VA_ARGS__})
+/* learning_rate .001, rho .9, momentum 0, epsilon 1e-7 (inside the root) */
+#define sx_rmsprop(...) ((sx_optimizer){.kind = SX_OPTIMIZER_RMSPROP, __VA_ARGS__})
+/* learning_rate .001, beta_1 .9, beta_2 .999, epsilon 1e-7 (outside the root) */
+#define sx_adam(...) ((sx_optimizer){.kind = SX_OPTIMIZER_ADAM, __VA_ARGS__})
+
+/* The optimizer by its name: "sgd", "momentum" (sgd with .9), "rmsprop", "adam".
+ * NOT_FOUND lists them. */
+SX_API SX_MUST_USE sx_status sx_optimizer_by_name(const char *name, sx_optimizer *out_optimizer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

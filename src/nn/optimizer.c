@@ -1,0 +1,147 @@
+/* See optimizer.h. One row per optimizer: its defaults (Keras', training.md §2) and its update. */
+#include "nn/optimizer.h"
+
+#include <string.h>
+
+#include "graph/ops/attrs.h"
+
+typedef struct update {
+    sx_builder *b;
+    const sx_optimizer *o;
+    const char *name; /* of the variable */
+    sx_value var, gradient, rate, step, ok;
+} update;
+
+/* The slot variable `<name>/<slot>`, of the variable's type, starting at zero. */
+static const char *slot_name(const update *u, const char *slot)
+{
+    const char *name = sx_arena_printf(sx_builder_arena(u->b), "%s/%s", u->name, slot);
+    return name != NULL ? name : "";
+}
+
+static sx_value slot_of(const update *u, const char *slot)
+{
+    return sx_variable(u->b, &(sx_variable_spec){.name = slot_name(u, slot),
+                                                 .type = sx_type_of_value(u->b, u->var),
+                                                 .role = SX_ROLE_SLOT});
+}
+
+static void update_sgd(const update *u)
+{
+    sx_value first;
+    if (u->o->momentum == 0) {
+        first = sx_build_op(u->b, apply_sgd, NULL, u->var, u->gradient, u->rate, u->ok);
+    } else {
+        const sx_momentum_attrs attrs = {.momentum = u->o->momentum, .nesterov = u->o->nesterov};
+        first = sx_build_op(u->b, apply_momentum, &attrs, u->var, slot_of(u, "Momentum"), u->gradient,
+                            u->rate, u->ok);
+        sx_assign(u->b, slot_name(u, "Momentum"), sx_output_of(first, 1));
+    }
+    sx_assign(u->b, u->name, first);
+}
+
+static void update_rmsprop(const update *u)
+{
+    const sx_rmsprop_attrs attrs = {.rho = u->o->rho, .momentum = u->o->momentum,
+                                    .epsilon = u->o->epsilon, .centered = u->o->centered};
+    const char *slots[3] = {"RMSProp"};
+    int n_slots = 1;
+    if (attrs.centered) {
+        slots[n_slots++] = "RMSProp_2";
+    }
+    if (attrs.momentum > 0) {
+        slots[n_slots++] = "RMSProp_1";
+    }
+    sx_value inputs[7] = {u->var};
+    for (int i = 0; i < n_slots; i++) {
+        inputs[1 + i] = slot_of(u, slots[i]);
+    }
+    inputs[1 + n_slots] = u->gradient;
+    inputs[2 + n_slots] = u->rate;
+    inputs[3 + n_slots] = u->ok;
+    sx_value first = sx_build(u->b, &sx_op_apply_rmsprop, &attrs, inputs, 4 + n_slots);
+    sx_assign(u->b, u->name, first);
+    for (int i = 0; i < n_slots; i++) {
+        sx_assign(u->b, slot_name(u, slots[i]), sx_output_of(first, 1 + i));
+    }
+}
+
+static void update_adam(const update *u)
+{
+    const sx_adam_attrs attrs = {.beta1 = u->o->beta_1, .beta2 = u->o->beta_2, .epsilon = u->o->epsilon};
+    sx_value first = sx_build_op(u->b, apply_adam, &attrs, u->var, slot_of(u, "Adam"),
+                                 slot_of(u, "Adam_1"), u->gradient, u->rate, u->step, u->ok);
+    sx_assign(u->b, u->name, first);
+    sx_assign(u->b, slot_name(u, "Adam"), sx_output_of(first, 1));
+    sx_assign(u->b, slot_name(u, "Adam_1"), sx_output_of(first, 2));
+}
+
+typedef struct optimizer_row {
+    const char *name;
+    sx_optimizer defaults;
+    void (*update)(const update *u);
+} optimizer_row;
+
+static const optimizer_row rows[SX_OPTIMIZER_COUNT_] = {
+    [SX_OPTIMIZER_SGD] = {"sgd", {.learning_rate = .01}, update_sgd},
+    [SX_OPTIMIZER_RMSPROP] = {"rmsprop", {.learning_rate = .001, .rho = .9, .epsilon = 1e-7},
+                              update_rmsprop},
+    [SX_OPTIMIZER_ADAM] = {"adam",
+                           {.learning_rate = .001, .beta_1 = .9, .beta_2 = .999, .epsilon = 1e-7},
+                           update_adam},
+};
+
+const char *sx_optimizer_name(sx_optimizer_kind kind)
+{
+    return rows[kind].name;
+}
+
+sx_status sx_optimizer_by_name(const char *name, sx_optimizer *out_optimizer)
+{
+    if (strcmp(name, "momentum") == 0) {
+        *out_optimizer = sx_sgd(.momentum = .9);
+        return SX_OK;
+    }
+    for (int kind = 1; kind < SX_OPTIMIZER_COUNT_; kind++) {
+        if (strcmp(name, rows[kind].name) == 0) {
+            *out_optimizer = (sx_optimizer){.kind = (sx_optimizer_kind)kind};
+            return SX_OK;
+        }
+    }
+    return sx_error(SX_NOT_FOUND, "no optimizer \"%s\"; there are sgd, momentum, rmsprop, adam", name);
+}
+
+/* A field left at 0 takes its default; SX_ZERO is a zero that was meant. */
+static void settle(double *field, double otherwise)
+{
+    *field = *field == 0 ? otherwise : *field == SX_ZERO ? 0 : *field;
+}
+
+sx_status sx_optimizer_resolve(sx_optimizer *o)
+{
+    if (o->kind == SX_OPTIMIZER_DEFAULT) {
+        o->kind = SX_OPTIMIZER_ADAM;
+    }
+    if ((unsigned)o->kind >= SX_OPTIMIZER_COUNT_) {
+        return sx_error(SX_INVALID_ARGUMENT, "no optimizer of number %d", (int)o->kind);
+    }
+    const sx_optimizer *d = &rows[o->kind].defaults;
+    settle(&o->learning_rate, d->learning_rate);
+    settle(&o->momentum, d->momentum);
+    settle(&o->rho, d->rho);
+    settle(&o->beta_1, d->beta_1);
+    settle(&o->beta_2, d->beta_2);
+    settle(&o->epsilon, d->epsilon);
+    if (!(o->learning_rate >= 0) || !(o->momentum >= 0)) {
+        return sx_error(SX_INVALID_ARGUMENT, "optimizer %s: learning_rate %g and momentum %g must not be "
+                                             "negative",
+                        rows[o->kind].name, o->learning_rate, o->momentum);
+    }
+    return SX_OK;
+}
+
+void sx_build_update(sx_builder *b, const sx_optimizer *optimizer, const char *name, sx_value var,
+                     sx_value gradient, sx_value learning_rate, sx_value step, sx_value ok)
+{
+    rows[optimizer->kind].update(&(update){b, optimizer, name, var, gradient, learning_rate, step, ok});
+}

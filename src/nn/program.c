@@ -1,0 +1,250 @@
+/* See program.h. */
+#include "nn/program.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/ops/attrs.h"
+#include "nn/layer.h"
+#include "nn/optimizer.h"
+#include "nn/params.h"
+
+/* --- what the model returned, checked ------------------------------------------------------------ */
+
+static sx_status bad_output(const sx_builder *b, const char *what, sx_value v, const char *expected)
+{
+    char text[SX_TYPE_TEXT] = "nothing";
+    sx_type type = sx_type_of_value(b, v);
+    if (sx_value_is(v)) {
+        sx_type_format(&type, text, sizeof(text));
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "the model returned %s for %s, expected %s", text, what, expected);
+}
+
+static bool is_per_example(const sx_builder *b, sx_value v)
+{
+    sx_type type = sx_type_of_value(b, v);
+    return type.dtype == SX_F32 && type.rank == 1 && type.dims[0] == SX_BATCH;
+}
+
+static void check_spec(sx_builder *b, sx_mode mode, const sx_spec *spec)
+{
+    if (sx_builder_failed(b)) {
+        return;
+    }
+    if (mode == SX_PREDICT && !sx_value_is(spec->predictions[0].value)) {
+        sx_builder_fail(b, bad_output(b, "its first prediction", SX_NO_VALUE, "a value [N,...]"));
+    }
+    if (mode != SX_PREDICT && !is_per_example(b, spec->loss)) {
+        sx_builder_fail(b, bad_output(b, "its loss", spec->loss, "float32[N], one number for each example"));
+    }
+    for (int i = 0; mode != SX_PREDICT && i < SX_MAX_METRICS && sx_value_is(spec->metrics[i].value); i++) {
+        if (!is_per_example(b, spec->metrics[i].value) && !sx_builder_failed(b)) {
+            sx_builder_fail(b, bad_output(b, spec->metrics[i].name, spec->metrics[i].value, "float32[N]"));
+        }
+    }
+}
+
+/* --- training -------------------------------------------------------------------------------------- */
+
+static sx_value batch_mean(sx_builder *b, sx_value per_example)
+{
+    sx_value sum = sx_build_op(b, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {0}}}), per_example);
+    sx_value count = sx_build_op(b, size, (&(sx_axes_attrs){.axes = {1, {0}}}), per_example);
+    return sx_build_op(b, div, NULL, sum, count);
+}
+
+/* Weights of the graph so far, in order. */
+static int list_weights(sx_builder *b, sx_value *values, const char **names)
+{
+    int n = 0;
+    for (int i = 0; i < b->graph->n_args; i++) {
+        const sx_arg *arg = &b->graph->args[i];
+        if (arg->kind == SX_ARG_VARIABLE && arg->role == SX_ROLE_WEIGHT) {
+            values[n] = arg->value;
+            names[n++] = arg->name;
+        }
+    }
+    return n;
+}
+
+/* ok: the loss and every gradient are finite. */
+static sx_value build_ok(sx_builder *b, sx_value loss, const sx_value *gradients, int n)
+{
+    sx_value *all = sx_arena_array(sx_builder_arena(b), n + 1, sx_value);
+    int count = 0;
+    if (all == NULL) {
+        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory"));
+        return SX_NO_VALUE;
+    }
+    all[count++] = loss;
+    for (int i = 0; i < n; i++) {
+        if (sx_value_is(gradients[i])) {
+            all[count++] = gradients[i];
+        }
+    }
+    return sx_build(b, &sx_op_all_finite, NULL, all, count);
+}
+
+/* Averages and the step move only with the weights: each assignment so far is kept if ok. */
+static void guard_state(sx_builder *b, sx_value ok)
+{
+    for (int i = 0; i < b->graph->n_results && !sx_builder_failed(b); i++) {
+        sx_result r = b->graph->results[i];
+        if (r.arg != SX_RESULT_IS_OUTPUT) {
+            sx_value old = b->graph->args[r.arg].value;
+            sx_assign(b, r.name, sx_build_op(b, select, NULL, ok, r.value, old));
+        }
+    }
+}
+
+static void advance_step(sx_builder *b, sx_value step, sx_value ok)
+{
+    int64_t one = 1;
+    sx_value next = sx_build_op(b, add, NULL, step, sx_constant(b, (sx_tensor){sx_scalar_type(SX_I64), &one}));
+    sx_assign(b, "global_step", sx_build_op(b, select, NULL, ok, next, step));
+}
+
+static void build_updates(sx_builder *b, const sx_optimizer *o, sx_value total,
+                          sx_value *weights, const char **names, sx_value *gradients)
+{
+    int n = list_weights(b, weights, names);
+    sx_gradients(b, total, weights, n, gradients);
+    sx_value step = sx_global_step(b);
+    sx_scope_begin(b, "training", NULL);
+    sx_value ok = build_ok(b, total, gradients, n);
+    guard_state(b, ok);
+    sx_value rate = sx_build_learning_rate(b, o->learning_rate, &o->schedule, step);
+    for (int i = 0; i < n; i++) {
+        if (sx_value_is(gradients[i])) {
+            sx_build_update(b, o, names[i], weights[i], gradients[i], rate, step, ok);
+        }
+    }
+    advance_step(b, step, ok);
+    sx_scope_end(b);
+    sx_output(b, SX_LEARNING_RATE, rate);
+    sx_output(b, SX_OK_OUTPUT, ok);
+}
+
+static void build_train(sx_builder *b, const sx_spec *spec, const sx_optimizer *o)
+{
+    sx_value loss = batch_mean(b, spec->loss), total = loss;
+    if (sx_value_is(spec->regularization)) {
+        total = sx_build_op(b, add, NULL, loss, spec->regularization);
+    }
+    sx_output(b, SX_LOSS, total);
+    for (int i = 0; i < SX_MAX_METRICS && sx_value_is(spec->metrics[i].value); i++) {
+        sx_output(b, spec->metrics[i].name, batch_mean(b, spec->metrics[i].value));
+    }
+    if (sx_builder_failed(b)) {
+        return;
+    }
+    int capacity = b->graph->n_args + 1;
+    sx_arena *arena = sx_builder_arena(b);
+    sx_value *weights = sx_arena_array(arena, capacity, sx_value);
+    sx_value *gradients = sx_arena_array(arena, capacity, sx_value);
+    const char **names = sx_arena_array(arena, capacity, const char *);
+    if (weights == NULL || gradients == NULL || names == NULL) {
+        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory"));
+        return;
+    }
+    build_updates(b, o, total, weights, names, gradients);
+}
+
+/* --- evaluation and prediction ------------------------------------------------------------------------ */
+
+static void build_eval(sx_builder *b, const sx_spec *spec)
+{
+    sx_output(b, SX_LOSS, spec->loss);
+    for (int i = 0; i < SX_MAX_METRICS && sx_value_is(spec->metrics[i].value); i++) {
+        sx_output(b, spec->metrics[i].name, spec->metrics[i].value);
+    }
+}
+
+static void build_predict(sx_builder *b, const sx_spec *spec)
+{
+    for (int i = 0; i < SX_MAX_PREDICTIONS && sx_value_is(spec->predictions[i].value); i++) {
+        sx_output(b, spec->predictions[i].name, spec->predictions[i].value);
+    }
+}
+
+/* --- all together ----------------------------------------------------------------------------------------- */
+
+/* The model's optimizer with the request's wishes put over it. */
+static sx_status choose_optimizer(const sx_spec *spec, const sx_optimizer *wish, sx_optimizer *out)
+{
+    *out = spec->optimizer;
+    if (wish != NULL && wish->kind != SX_OPTIMIZER_DEFAULT) {
+        *out = *wish;
+    } else if (wish != NULL && wish->learning_rate != 0) {
+        out->learning_rate = wish->learning_rate;
+    }
+    return sx_optimizer_resolve(out);
+}
+
+static void build_all(sx_builder *b, const sx_program_request *r)
+{
+    sx_builder_set_mode(b, r->mode);
+    sx_value features = sx_input(b, SX_FEATURES, r->features);
+    sx_value labels = r->mode == SX_PREDICT ? SX_NO_VALUE : sx_input(b, SX_LABELS, r->labels);
+    const sx_named_value feature_map = {SX_FEATURES, features}, label_map = {SX_LABELS, labels};
+    const sx_batch in = {.mode = r->mode, .features = features, .labels = labels,
+                         .feature_map = &feature_map, .n_features = 1, .label_map = &label_map,
+                         .n_labels = r->mode != SX_PREDICT};
+    sx_spec spec = r->def->build(b, &in, r->params);
+    sx_builder_at(b, "", 0);
+    check_spec(b, r->mode, &spec);
+    if (r->mode == SX_TRAIN) {
+        sx_optimizer optimizer;
+        sx_status status = choose_optimizer(&spec, r->optimizer, &optimizer);
+        if (status != SX_OK) {
+            sx_builder_fail(b, status);
+            return;
+        }
+        build_train(b, &spec, &optimizer);
+    } else if (r->mode == SX_EVAL) {
+        build_eval(b, &spec);
+    } else {
+        build_predict(b, &spec);
+    }
+}
+
+sx_status sx_build_program(const sx_program_request *request, sx_graph **out_graph)
+{
+    sx_builder *b;
+    SX_TRY(sx_builder_create(&b));
+    build_all(b, request);
+    sx_status status = sx_params_status(request->params);
+    if (status == SX_OK) {
+        status = sx_builder_finish(b, out_graph);
+    }
+    sx_builder_destroy(b);
+    return status == SX_OK ? SX_OK : sx_status_annotate(status, __FILE__, __LINE__, "model \"%s\"",
+                                                        request->def->name);
+}
+
+sx_status sx_model_features(const sx_model_def *def, sx_type *out_type)
+{
+    if (def->image[0] > 0 && def->image[1] > 0 && def->image[2] > 0) {
+        *out_type = sx_type_of(SX_F32, SX_BATCH, def->image[0], def->image[1], def->image[2]);
+        return SX_OK;
+    }
+    if (def->features > 0) {
+        *out_type = sx_type_of(SX_F32, SX_BATCH, def->features);
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "model \"%s\" says neither .image = {height, width, channels} nor "
+                                         ".features = n",
+                    def->name);
+}
+
+int64_t sx_graph_count_elems(const sx_graph *g, sx_variable_role role)
+{
+    int64_t total = 0;
+    for (int i = 0; i < g->n_args; i++) {
+        if (g->args[i].kind == SX_ARG_VARIABLE && g->args[i].role == role) {
+            total += sx_type_elems(sx_graph_type(g, g->args[i].value));
+        }
+    }
+    return total;
+}

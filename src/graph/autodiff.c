@@ -50,7 +50,7 @@ static void accumulate(walk *w, const sx_op_def *op, sx_value x, sx_value dx)
     }
     sx_value *sum = &w->grads[x.id];
     *sum = sx_value_is(*sum)
-               ? sx_build(w->b, sx_op_find("add"), NULL, (const sx_value[]){*sum, dx}, 2)
+               ? sx_build_op(w->b, add, NULL, *sum, dx)
                : dx;
 }
 

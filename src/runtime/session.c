@@ -1,5 +1,5 @@
 /* See session.h. */
-#include "runtime/session.h"
+#include "runtime/program.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -19,27 +19,6 @@ typedef struct variable {
     sx_session_variable info;
     sx_buffer *buffer;
 } variable;
-
-/* A program compiled for one batch size, with buffers of the inputs and outputs of that size. */
-typedef struct compiled {
-    int64_t batch;
-    sx_executable *executable;
-    sx_buffer **args;    /* [graph's args]: variables' buffers, and our own for inputs */
-    sx_buffer **outputs; /* [graph's results]: NULL where a variable is assigned */
-    struct compiled *next;
-} compiled;
-
-struct sx_program {
-    sx_session *session;
-    const sx_graph *graph;
-    int *inputs;  /* [n_inputs]: args that the caller feeds */
-    int *outputs; /* [n_outputs]: results that are no assignments */
-    int *scalars; /* [n_scalars]: indices into outputs */
-    int n_inputs, n_outputs, n_scalars;
-    const void **fed; /* [n_inputs] of the loop */
-    compiled *compiled, *last;
-    struct sx_program *next;
-};
 
 struct sx_session {
     sx_session_options options;
@@ -88,7 +67,7 @@ sx_status sx_session_create(const sx_session_options *options, sx_session **out_
     return SX_OK;
 }
 
-static void destroy_compiled(const sx_program *p, compiled *c)
+static void destroy_compiled(const sx_program *p, sx_compiled *c)
 {
     for (int i = 0; c->args != NULL && i < p->graph->n_args; i++) {
         sx_buffer_release(c->args[i]);
@@ -105,7 +84,7 @@ static void destroy_compiled(const sx_program *p, compiled *c)
 static void destroy_program(sx_program *p)
 {
     while (p->compiled != NULL) {
-        compiled *next = p->compiled->next;
+        sx_compiled *next = p->compiled->next;
         destroy_compiled(p, p->compiled);
         p->compiled = next;
     }
@@ -334,7 +313,7 @@ const sx_type *sx_program_output_type(const sx_program *p, int i)
 /* --- compiling for a batch size
  * ------------------------------------------------------------------------- */
 
-static sx_status bind_args(sx_program *p, compiled *c)
+static sx_status bind_args(sx_program *p, sx_compiled *c)
 {
     sx_session *s = p->session;
     for (int i = 0; i < p->graph->n_args; i++) {
@@ -353,7 +332,7 @@ static sx_status bind_args(sx_program *p, compiled *c)
     return SX_OK;
 }
 
-static sx_status bind_outputs(sx_program *p, compiled *c)
+static sx_status bind_outputs(sx_program *p, sx_compiled *c)
 {
     for (int i = 0; i < p->graph->n_results; i++) {
         if (p->graph->results[i].arg == SX_RESULT_IS_OUTPUT) {
@@ -364,9 +343,9 @@ static sx_status bind_outputs(sx_program *p, compiled *c)
     return SX_OK;
 }
 
-static sx_status compile_for(sx_program *p, int64_t batch, compiled **out)
+static sx_status compile_for(sx_program *p, int64_t batch, sx_compiled **out)
 {
-    compiled *c = sx_alloc(1, sizeof(*c));
+    sx_compiled *c = sx_alloc(1, sizeof(*c));
     if (c == NULL) {
         return out_of_memory("an executable");
     }
@@ -395,15 +374,15 @@ static sx_status compile_for(sx_program *p, int64_t batch, compiled **out)
     return SX_OK;
 }
 
-static sx_status find_compiled(sx_program *p, int64_t batch, compiled **out)
+static sx_status find_compiled(sx_program *p, int64_t batch, sx_compiled **out)
 {
-    for (compiled *c = p->compiled; c != NULL; c = c->next) {
+    for (sx_compiled *c = p->compiled; c != NULL; c = c->next) {
         if (c->batch == batch) {
             *out = c;
             return SX_OK;
         }
     }
-    compiled *made = NULL;
+    sx_compiled *made = NULL;
     SX_TRY(compile_for(p, batch, &made));
     made->next = p->compiled;
     p->compiled = made;
@@ -413,7 +392,7 @@ static sx_status find_compiled(sx_program *p, int64_t batch, compiled **out)
 
 sx_status sx_program_prepare(sx_program *p, int64_t batch, int64_t *out_ns)
 {
-    compiled *c;
+    sx_compiled *c;
     int64_t start = sx_now_ns();
     SX_TRY(find_compiled(p, batch, &c));
     if (out_ns != NULL) {
@@ -427,7 +406,7 @@ sx_status sx_program_prepare(sx_program *p, int64_t batch, int64_t *out_ns)
 
 sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs)
 {
-    compiled *c;
+    sx_compiled *c;
     SX_TRY(find_compiled(p, batch, &c));
     for (int i = 0; i < p->n_inputs; i++) {
         SX_TRY(sx_buffer_write(c->args[p->inputs[i]], inputs[i], true));
@@ -447,7 +426,7 @@ sx_status sx_program_read_output(sx_program *p, int i, void *data)
 
 sx_status sx_program_info(sx_program *p, int64_t batch, sx_executable_info *out)
 {
-    compiled *c;
+    sx_compiled *c;
     SX_TRY(find_compiled(p, batch, &c));
     return sx_executable_get_info(c->executable, out);
 }
@@ -455,7 +434,7 @@ sx_status sx_program_info(sx_program *p, int64_t batch, sx_executable_info *out)
 sx_status sx_program_profile(sx_program *p, int64_t batch, const sx_kernel_time **out_rows,
                              int *out_count)
 {
-    compiled *c;
+    sx_compiled *c;
     SX_TRY(find_compiled(p, batch, &c));
     return sx_executable_get_profile(c->executable, out_rows, out_count);
 }

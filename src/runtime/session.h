@@ -110,9 +110,9 @@ typedef struct sx_loop_args {
 SX_MUST_USE sx_status sx_program_loop(sx_program *program, const sx_loop_args *args,
                                       int64_t *out_done);
 
-/* Replays the last step with probes: the first value in program order that is not finite, as the
- * status "step 17: relu \"conv2d/relu\" (mnist.c:14): 3 of 512 elements are not finite". SX_OK if
- * none is. */
+/* After a loop that ended with ABORTED: replays that step with probes and returns, as a DATA_LOSS status,
+ * the first value in program order that is not finite: "relu \"conv2d/relu\" (mnist.c:14) is not finite";
+ * inputs and variables come first. SX_OK if all are. */
 SX_MUST_USE sx_status sx_program_find_nonfinite(sx_program *program);
 
 #endif

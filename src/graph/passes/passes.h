@@ -15,8 +15,7 @@ SX_MUST_USE sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out);
 SX_MUST_USE sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out);
 /* Nodes that no result needs go. Args stay. */
 SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
-/* Algebra that costs nothing to know: x*1, x+0, reshape of reshape, transpose of transpose, cast to
- * the same type, stop_gradient and identity. */
+/* What types alone tell: identities, casts and reshapes to the same type, counts of elements. */
 SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
 
 #endif

@@ -1,0 +1,153 @@
+/* Sessions: variables shared by programs, the step loop, a withheld update and its cause. */
+#include "harness.h"
+
+#include <math.h>
+
+#include "nn/program.h"
+#include "nn/zoo/zoo.h"
+#include "runtime/session.h"
+
+enum { BATCH = 4, PIXELS = 28 * 28 };
+
+typedef struct feed {
+    float images[BATCH * PIXELS];
+    int32_t labels[BATCH];
+    double losses[8];
+    int seen;
+} feed;
+
+static sx_graph *program(const char *model, sx_mode mode)
+{
+    sx_program_request r = {.def = sx_zoo_find(model), .mode = mode,
+                            .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_graph *g = NULL;
+    assert_non_null(r.def);
+    assert_ok(sx_model_features(r.def, &r.features));
+    assert_ok(sx_build_program(&r, &g));
+    assert_ok(sx_graph_validate(g));
+    return g;
+}
+
+static void fill(feed *f)
+{
+    memset(f, 0, sizeof(*f));
+    for (int i = 0; i < BATCH * PIXELS; i++) {
+        f->images[i] = (float)((i * 37 + i / PIXELS * 11) % 101) / 101.0f;
+    }
+    for (int i = 0; i < BATCH; i++) {
+        f->labels[i] = i;
+    }
+}
+
+static sx_status feed_same(void *user, int64_t *out_batch, const void **inputs)
+{
+    feed *f = user;
+    *out_batch = BATCH;
+    inputs[0] = f->images;
+    inputs[1] = f->labels;
+    return SX_OK;
+}
+
+static bool keep_loss(void *user, const sx_step_scalars *scalars)
+{
+    feed *f = user;
+    f->losses[f->seen++] = scalars->values[0];
+    return false;
+}
+
+static void train(const char *model, const char *device, int steps, double *losses)
+{
+    static feed f;
+    sx_graph *g = program(model, SX_TRAIN);
+    sx_session *s;
+    sx_program *p;
+    int64_t done;
+    fill(&f);
+    assert_ok(sx_session_create(&(sx_session_options){.device = device, .seed = 7}, &s));
+    assert_ok(sx_session_add_program(s, g, &p));
+    assert_string_equal(sx_program_output_name(p, 0), SX_LOSS);
+    const sx_loop_args args = {.steps = steps, .feed = feed_same, .step = keep_loss, .user = &f,
+                               .ok_output = sx_program_output_count(p) - 1};
+    assert_ok(sx_program_loop(p, &args, &done));
+    assert_int_equal(done, steps);
+    sx_session_destroy(s);
+    sx_graph_destroy(g);
+    memcpy(losses, f.losses, (size_t)steps * sizeof(double));
+}
+
+static void test_runtime_session__trains_the_linear_model(void **state)
+{
+    (void)state;
+    double losses[4];
+    train("linear", "ref", 4, losses);
+    for (int i = 1; i < 4; i++) {
+        assert_true(losses[i] < losses[i - 1]);
+    }
+}
+
+static void test_runtime_session__trains_the_convolutional_model(void **state)
+{
+    (void)state;
+    double losses[3];
+    train("mnist_cnn", "ref", 3, losses);
+    assert_true(isfinite(losses[2]) && fabs(losses[0] - log(10)) < 1);
+}
+
+static void test_runtime_session__names_what_is_not_finite(void **state)
+{
+    (void)state;
+    static feed f;
+    fill(&f);
+    sx_graph *g = program("linear", SX_TRAIN);
+    sx_session *s;
+    sx_program *p;
+    int64_t done, step;
+    assert_ok(sx_session_create(&(sx_session_options){.device = "ref", .seed = 7}, &s));
+    assert_ok(sx_session_add_program(s, g, &p));
+    int kernel = sx_session_find_variable(s, "dense/kernel");
+    static float weights[PIXELS * 10];
+    assert_ok(sx_session_read_variable(s, kernel, weights));
+    weights[5] = 3e38f;
+    assert_ok(sx_session_write_variable(s, kernel, weights));
+    for (int i = 0; i < PIXELS; i++) {
+        f.images[i] = 1e10f;
+    }
+    const sx_loop_args args = {.steps = 5, .feed = feed_same, .user = &f,
+                               .ok_output = sx_program_output_count(p) - 1};
+    assert_error(sx_program_loop(p, &args, &done), SX_ABORTED, "step 1");
+    assert_int_equal(done, 0);
+    assert_ok(sx_session_read_step(s, &step));
+    assert_int_equal(step, 0);
+    assert_error(sx_program_find_nonfinite(p), SX_DATA_LOSS, "matmul \"dense/matmul\" (linear.c:6)");
+    sx_session_destroy(s);
+    sx_graph_destroy(g);
+}
+
+static void test_runtime_session__programs_share_variables(void **state)
+{
+    (void)state;
+    sx_graph *train_graph = program("linear", SX_TRAIN), *eval_graph = program("linear", SX_EVAL);
+    sx_session *s;
+    sx_program *train_program, *eval_program;
+    assert_ok(sx_session_create(&(sx_session_options){.device = "ref"}, &s));
+    assert_ok(sx_session_add_program(s, train_graph, &train_program));
+    int count = sx_session_variable_count(s);
+    assert_ok(sx_session_add_program(s, eval_graph, &eval_program));
+    assert_int_equal(sx_session_variable_count(s), count);
+    sx_graph *other = program("mlp", SX_EVAL);
+    sx_program *wrong;
+    assert_error(sx_session_add_program(s, other, &wrong), SX_FAILED_PRECONDITION,
+                 "variable \"dense/kernel\" is float32[784,10]");
+    sx_session_destroy(s);
+    sx_graph_destroy(train_graph);
+    sx_graph_destroy(eval_graph);
+    sx_graph_destroy(other);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_session__trains_the_linear_model),
+    cmocka_unit_test(test_runtime_session__trains_the_convolutional_model),
+    cmocka_unit_test(test_runtime_session__names_what_is_not_finite),
+    cmocka_unit_test(test_runtime_session__programs_share_variables),
+};
+SX_TEST_MAIN(tests)

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* --- What the function gets ------------------------------------------------------------------- */
+/* --- What the function gets ------------------------------------------------------------------ */
 
 /* Parameters by name: the command line's, a configuration's. */
 typedef struct sx_params sx_params;
@@ -39,8 +39,7 @@ typedef struct sx_batch {
     int n_features, n_labels;
 } sx_batch;
 
-/* --- What it returns ---------------------------------------------------------------------------
- */
+/* --- What it returns ------------------------------------------------------------------------- */
 
 enum { SX_MAX_METRICS = 8, SX_MAX_PREDICTIONS = 8 };
 
@@ -68,8 +67,7 @@ SX_API sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value la
         &(sx_classifier_args){.struct_size = sizeof(sx_classifier_args), __VA_ARGS__}, __FILE__, \
         __LINE__)
 
-/* --- The descriptor ------------------------------------------------------------------------------
- */
+/* --- The descriptor -------------------------------------------------------------------------- */
 
 typedef sx_spec sx_build_fn(sx_builder *b, const sx_batch *in, const sx_params *p);
 

@@ -35,7 +35,7 @@ SX_API sx_value sx_activate(sx_builder *b, sx_value x, sx_activation activation)
 /* A legal zero in a field whose zero means "default". */
 #define SX_ZERO (-0x1p-1000)
 
-/* --- Layers ----------------------------------------------------------------------------------- */
+/* --- Layers ---------------------------------------------------------------------------------- */
 
 typedef struct sx_dense_args {
     size_t struct_size;
@@ -131,8 +131,7 @@ SX_API sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_
         (b), (x), &(sx_batch_norm_args){.struct_size = sizeof(sx_batch_norm_args), __VA_ARGS__}, \
         __FILE__, __LINE__)
 
-/* --- Schedules and optimizers ------------------------------------------------------------------
- */
+/* --- Schedules and optimizers ---------------------------------------------------------------- */
 
 typedef enum sx_schedule_kind {
     SX_CONSTANT_RATE = 0,

@@ -33,28 +33,31 @@ void sx_layer_fail(sx_builder *b, const char *base, sx_status status)
 {
     const char *slash = strrchr(b->file, '/');
     const char *file = slash != NULL ? slash + 1 : b->file;
-    sx_builder_fail(b, sx_status_annotate(status, __FILE__, __LINE__, "%s:%d: %s \"%s\"", file, b->line,
-                                          base, b->scopes[b->depth]));
+    sx_builder_fail(b, sx_status_annotate(status, __FILE__, __LINE__, "%s:%d: %s \"%s\"", file,
+                                          b->line, base, b->scopes[b->depth]));
 }
 
-bool sx_layer_check_rank(sx_builder *b, const char *base, sx_value x, int rank, const char *expected,
-                         const char *hint)
+bool sx_layer_check_rank(sx_builder *b, const char *base, sx_value x, int rank,
+                         const char *expected, const char *hint)
 {
     sx_type type = sx_type_of_value(b, x);
     if (sx_builder_failed(b) || type.rank == rank) {
         return !sx_builder_failed(b);
     }
     char text[SX_TYPE_TEXT];
-    sx_layer_fail(b, base, sx_error(SX_INVALID_ARGUMENT, "input %s has rank %d, expected %s%s%s",
-                                    sx_type_format(&type, text, sizeof(text)), type.rank, expected,
-                                    hint[0] != '\0' ? "; " : "", hint));
+    sx_layer_fail(b, base,
+                  sx_error(SX_INVALID_ARGUMENT, "input %s has rank %d, expected %s%s%s",
+                           sx_type_format(&type, text, sizeof(text)), type.rank, expected,
+                           hint[0] != '\0' ? "; " : "", hint));
     return false;
 }
 
 sx_value sx_layer_variable(sx_builder *b, const char *leaf, sx_type type, sx_variable_role role,
                            sx_initializer init, sx_initializer otherwise)
 {
-    return sx_variable(b, &(sx_variable_spec){.name = sx_scoped_name(b, leaf), .type = type, .role = role,
+    return sx_variable(b, &(sx_variable_spec){.name = sx_scoped_name(b, leaf),
+                                              .type = type,
+                                              .role = role,
                                               .init = init == SX_INIT_DEFAULT ? otherwise : init});
 }
 
@@ -69,6 +72,7 @@ sx_value sx_seed_input(sx_builder *b)
 
 sx_value sx_global_step(sx_builder *b)
 {
-    return sx_variable(b, &(sx_variable_spec){.name = "global_step", .type = sx_scalar_type(SX_I64),
+    return sx_variable(b, &(sx_variable_spec){.name = "global_step",
+                                              .type = sx_scalar_type(SX_I64),
                                               .role = SX_ROLE_STEP});
 }

@@ -1,4 +1,5 @@
-/* What layers share: a scope that begins with the user's line, variables under it, the random inputs. */
+/* What layers share: a scope that begins with the user's line, variables under it, the random
+ * inputs. */
 #ifndef SX_NN_LAYER_H
 #define SX_NN_LAYER_H
 
@@ -7,16 +8,17 @@
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
 
-/* Begins the layer's scope and makes its line the current one; false when the builder has failed. */
+/* Begins the layer's scope and makes its line the current one; false when the builder has failed.
+ */
 bool sx_layer_begin(sx_builder *b, const char *base, const char *name, const char *file, int line);
 /* Ends it and returns `result`. */
 sx_value sx_layer_end(sx_builder *b, sx_value result);
 /* Fails the builder with "file.c:14: dense "dense_1": <message>". */
 void sx_layer_fail(sx_builder *b, const char *base, sx_status status);
-/* INVALID_ARGUMENT unless x has that rank: "input float32[N,2] has rank 2, expected [N,H,W,C]; hint".
- * Returns whether it has. */
-bool sx_layer_check_rank(sx_builder *b, const char *base, sx_value x, int rank, const char *expected,
-                         const char *hint);
+/* INVALID_ARGUMENT unless x has that rank: "input float32[N,2] has rank 2, expected [N,H,W,C];
+ * hint". Returns whether it has. */
+bool sx_layer_check_rank(sx_builder *b, const char *base, sx_value x, int rank,
+                         const char *expected, const char *hint);
 
 /* Variable `scope/leaf`; float32. */
 sx_value sx_layer_variable(sx_builder *b, const char *leaf, sx_type type, sx_variable_role role,

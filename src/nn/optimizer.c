@@ -33,8 +33,8 @@ static void update_sgd(const update *u)
         first = sx_build_op(u->b, apply_sgd, NULL, u->var, u->gradient, u->rate, u->ok);
     } else {
         const sx_momentum_attrs attrs = {.momentum = u->o->momentum, .nesterov = u->o->nesterov};
-        first = sx_build_op(u->b, apply_momentum, &attrs, u->var, slot_of(u, "Momentum"), u->gradient,
-                            u->rate, u->ok);
+        first = sx_build_op(u->b, apply_momentum, &attrs, u->var, slot_of(u, "Momentum"),
+                            u->gradient, u->rate, u->ok);
         sx_assign(u->b, slot_name(u, "Momentum"), sx_output_of(first, 1));
     }
     sx_assign(u->b, u->name, first);
@@ -42,8 +42,10 @@ static void update_sgd(const update *u)
 
 static void update_rmsprop(const update *u)
 {
-    const sx_rmsprop_attrs attrs = {.rho = u->o->rho, .momentum = u->o->momentum,
-                                    .epsilon = u->o->epsilon, .centered = u->o->centered};
+    const sx_rmsprop_attrs attrs = {.rho = u->o->rho,
+                                    .momentum = u->o->momentum,
+                                    .epsilon = u->o->epsilon,
+                                    .centered = u->o->centered};
     const char *slots[3] = {"RMSProp"};
     int n_slots = 1;
     if (attrs.centered) {
@@ -68,7 +70,8 @@ static void update_rmsprop(const update *u)
 
 static void update_adam(const update *u)
 {
-    const sx_adam_attrs attrs = {.beta1 = u->o->beta_1, .beta2 = u->o->beta_2, .epsilon = u->o->epsilon};
+    const sx_adam_attrs attrs = {
+        .beta1 = u->o->beta_1, .beta2 = u->o->beta_2, .epsilon = u->o->epsilon};
     sx_value first = sx_build_op(u->b, apply_adam, &attrs, u->var, slot_of(u, "Adam"),
                                  slot_of(u, "Adam_1"), u->gradient, u->rate, u->step, u->ok);
     sx_assign(u->b, u->name, first);
@@ -84,7 +87,8 @@ typedef struct optimizer_row {
 
 static const optimizer_row rows[SX_OPTIMIZER_COUNT_] = {
     [SX_OPTIMIZER_SGD] = {"sgd", {.learning_rate = .01}, update_sgd},
-    [SX_OPTIMIZER_RMSPROP] = {"rmsprop", {.learning_rate = .001, .rho = .9, .epsilon = 1e-7},
+    [SX_OPTIMIZER_RMSPROP] = {"rmsprop",
+                              {.learning_rate = .001, .rho = .9, .epsilon = 1e-7},
                               update_rmsprop},
     [SX_OPTIMIZER_ADAM] = {"adam",
                            {.learning_rate = .001, .beta_1 = .9, .beta_2 = .999, .epsilon = 1e-7},
@@ -108,7 +112,8 @@ sx_status sx_optimizer_by_name(const char *name, sx_optimizer *out_optimizer)
             return SX_OK;
         }
     }
-    return sx_error(SX_NOT_FOUND, "no optimizer \"%s\"; there are sgd, momentum, rmsprop, adam", name);
+    return sx_error(SX_NOT_FOUND, "no optimizer \"%s\"; there are sgd, momentum, rmsprop, adam",
+                    name);
 }
 
 /* A field left at 0 takes its default; SX_ZERO is a zero that was meant. */
@@ -133,8 +138,9 @@ sx_status sx_optimizer_resolve(sx_optimizer *o)
     settle(&o->beta_2, d->beta_2);
     settle(&o->epsilon, d->epsilon);
     if (!(o->learning_rate >= 0) || !(o->momentum >= 0)) {
-        return sx_error(SX_INVALID_ARGUMENT, "optimizer %s: learning_rate %g and momentum %g must not be "
-                                             "negative",
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "optimizer %s: learning_rate %g and momentum %g must not be "
+                        "negative",
                         rows[o->kind].name, o->learning_rate, o->momentum);
     }
     return SX_OK;
@@ -143,5 +149,6 @@ sx_status sx_optimizer_resolve(sx_optimizer *o)
 void sx_build_update(sx_builder *b, const sx_optimizer *optimizer, const char *name, sx_value var,
                      sx_value gradient, sx_value learning_rate, sx_value step, sx_value ok)
 {
-    rows[optimizer->kind].update(&(update){b, optimizer, name, var, gradient, learning_rate, step, ok});
+    rows[optimizer->kind].update(
+        &(update){b, optimizer, name, var, gradient, learning_rate, step, ok});
 }

@@ -10,7 +10,8 @@ SX_MUST_USE sx_status sx_optimizer_resolve(sx_optimizer *optimizer);
 const char *sx_optimizer_name(sx_optimizer_kind kind);
 
 /* The rate at `step` (int64 scalar), float32 scalar. */
-sx_value sx_build_learning_rate(sx_builder *b, double base, const sx_schedule *schedule, sx_value step);
+sx_value sx_build_learning_rate(sx_builder *b, double base, const sx_schedule *schedule,
+                                sx_value step);
 
 /* Assigns variable `name` (current value `var`) and its slots, which it makes: TF1's names
  * `<name>/Momentum`, `<name>/RMSProp`, `<name>/Adam`, `<name>/Adam_1`. With `ok` false at run time

@@ -96,7 +96,8 @@ static const char *use(const sx_params *p, const char *name)
 
 static void keep_bad(const sx_params *p, const char *name, const char *value)
 {
-    sx_params *mutable = (sx_params *)(uintptr_t)p; /* the error is part of the asking, not the values */
+    sx_params *mutable =
+        (sx_params *)(uintptr_t)p; /* the error is part of the asking, not the values */
     if (mutable->bad_name[0] == '\0') {
         strncpy(mutable->bad_name, name, sizeof(mutable->bad_name) - 1);
         strncpy(mutable->bad_value, value, sizeof(mutable->bad_value) - 1);
@@ -153,7 +154,8 @@ sx_status sx_params_check_used(const sx_params *p)
 {
     for (int i = 0; p != NULL && i < p->count; i++) {
         if (!p->items[i].used) {
-            return sx_error(SX_INVALID_ARGUMENT, "the model has no parameter \"%s\"", p->items[i].name);
+            return sx_error(SX_INVALID_ARGUMENT, "the model has no parameter \"%s\"",
+                            p->items[i].name);
         }
     }
     return SX_OK;

@@ -1,4 +1,5 @@
-/* sx_params: the parameters of a model by name, as texts, from the command line or a configuration. */
+/* sx_params: the parameters of a model by name, as texts, from the command line or a configuration.
+ */
 #ifndef SX_NN_PARAMS_H
 #define SX_NN_PARAMS_H
 

@@ -9,7 +9,7 @@
 #include "nn/optimizer.h"
 #include "nn/params.h"
 
-/* --- what the model returned, checked ------------------------------------------------------------ */
+/* --- what the model returned, checked -------------------------------------------------------- */
 
 static sx_status bad_output(const sx_builder *b, const char *what, sx_value v, const char *expected)
 {
@@ -18,7 +18,8 @@ static sx_status bad_output(const sx_builder *b, const char *what, sx_value v, c
     if (sx_value_is(v)) {
         sx_type_format(&type, text, sizeof(text));
     }
-    return sx_error(SX_INVALID_ARGUMENT, "the model returned %s for %s, expected %s", text, what, expected);
+    return sx_error(SX_INVALID_ARGUMENT, "the model returned %s for %s, expected %s", text, what,
+                    expected);
 }
 
 static bool is_per_example(const sx_builder *b, sx_value v)
@@ -36,16 +37,20 @@ static void check_spec(sx_builder *b, sx_mode mode, const sx_spec *spec)
         sx_builder_fail(b, bad_output(b, "its first prediction", SX_NO_VALUE, "a value [N,...]"));
     }
     if (mode != SX_PREDICT && !is_per_example(b, spec->loss)) {
-        sx_builder_fail(b, bad_output(b, "its loss", spec->loss, "float32[N], one number for each example"));
+        sx_builder_fail(
+            b, bad_output(b, "its loss", spec->loss, "float32[N], one number for each example"));
     }
-    for (int i = 0; mode != SX_PREDICT && i < SX_MAX_METRICS && sx_value_is(spec->metrics[i].value); i++) {
+    for (int i = 0; mode != SX_PREDICT && i < SX_MAX_METRICS && sx_value_is(spec->metrics[i].value);
+         i++) {
         if (!is_per_example(b, spec->metrics[i].value) && !sx_builder_failed(b)) {
-            sx_builder_fail(b, bad_output(b, spec->metrics[i].name, spec->metrics[i].value, "float32[N]"));
+            sx_builder_fail(
+                b, bad_output(b, spec->metrics[i].name, spec->metrics[i].value, "float32[N]"));
         }
     }
 }
 
-/* --- training -------------------------------------------------------------------------------------- */
+/* --- training
+ * -------------------------------------------------------------------------------------- */
 
 static sx_value batch_mean(sx_builder *b, sx_value per_example)
 {
@@ -101,12 +106,13 @@ static void guard_state(sx_builder *b, sx_value ok)
 static void advance_step(sx_builder *b, sx_value step, sx_value ok)
 {
     int64_t one = 1;
-    sx_value next = sx_build_op(b, add, NULL, step, sx_constant(b, (sx_tensor){sx_scalar_type(SX_I64), &one}));
+    sx_value next =
+        sx_build_op(b, add, NULL, step, sx_constant(b, (sx_tensor){sx_scalar_type(SX_I64), &one}));
     sx_assign(b, "global_step", sx_build_op(b, select, NULL, ok, next, step));
 }
 
-static void build_updates(sx_builder *b, const sx_optimizer *o, sx_value total,
-                          sx_value *weights, const char **names, sx_value *gradients)
+static void build_updates(sx_builder *b, const sx_optimizer *o, sx_value total, sx_value *weights,
+                          const char **names, sx_value *gradients)
 {
     int n = list_weights(b, weights, names);
     sx_gradients(b, total, weights, n, gradients);
@@ -151,7 +157,8 @@ static void build_train(sx_builder *b, const sx_spec *spec, const sx_optimizer *
     build_updates(b, o, total, weights, names, gradients);
 }
 
-/* --- evaluation and prediction ------------------------------------------------------------------------ */
+/* --- evaluation and prediction
+ * ------------------------------------------------------------------------ */
 
 static void build_eval(sx_builder *b, const sx_spec *spec)
 {
@@ -168,7 +175,8 @@ static void build_predict(sx_builder *b, const sx_spec *spec)
     }
 }
 
-/* --- all together ----------------------------------------------------------------------------------------- */
+/* --- all together
+ * ----------------------------------------------------------------------------------------- */
 
 /* The model's optimizer with the request's wishes put over it. */
 static sx_status choose_optimizer(const sx_spec *spec, const sx_optimizer *wish, sx_optimizer *out)
@@ -188,8 +196,12 @@ static void build_all(sx_builder *b, const sx_program_request *r)
     sx_value features = sx_input(b, SX_FEATURES, r->features);
     sx_value labels = r->mode == SX_PREDICT ? SX_NO_VALUE : sx_input(b, SX_LABELS, r->labels);
     const sx_named_value feature_map = {SX_FEATURES, features}, label_map = {SX_LABELS, labels};
-    const sx_batch in = {.mode = r->mode, .features = features, .labels = labels,
-                         .feature_map = &feature_map, .n_features = 1, .label_map = &label_map,
+    const sx_batch in = {.mode = r->mode,
+                         .features = features,
+                         .labels = labels,
+                         .feature_map = &feature_map,
+                         .n_features = 1,
+                         .label_map = &label_map,
                          .n_labels = r->mode != SX_PREDICT};
     sx_spec spec = r->def->build(b, &in, r->params);
     sx_builder_at(b, "", 0);
@@ -219,8 +231,9 @@ sx_status sx_build_program(const sx_program_request *request, sx_graph **out_gra
         status = sx_builder_finish(b, out_graph);
     }
     sx_builder_destroy(b);
-    return status == SX_OK ? SX_OK : sx_status_annotate(status, __FILE__, __LINE__, "model \"%s\"",
-                                                        request->def->name);
+    return status == SX_OK
+               ? SX_OK
+               : sx_status_annotate(status, __FILE__, __LINE__, "model \"%s\"", request->def->name);
 }
 
 sx_status sx_model_features(const sx_model_def *def, sx_type *out_type)
@@ -233,8 +246,9 @@ sx_status sx_model_features(const sx_model_def *def, sx_type *out_type)
         *out_type = sx_type_of(SX_F32, SX_BATCH, def->features);
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "model \"%s\" says neither .image = {height, width, channels} nor "
-                                         ".features = n",
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "model \"%s\" says neither .image = {height, width, channels} nor "
+                    ".features = n",
                     def->name);
 }
 

@@ -11,10 +11,10 @@
 #include <sextant/model.h>
 
 /* Names of the inputs and of train's own outputs. */
-#define SX_FEATURES "features"
-#define SX_LABELS "labels"
-#define SX_LOSS "loss"
-#define SX_OK_OUTPUT "ok"
+#define SX_FEATURES      "features"
+#define SX_LABELS        "labels"
+#define SX_LOSS          "loss"
+#define SX_OK_OUTPUT     "ok"
 #define SX_LEARNING_RATE "learning_rate"
 
 typedef struct sx_program_request {
@@ -23,7 +23,8 @@ typedef struct sx_program_request {
     sx_type features; /* of a batch: float32 [SX_BATCH, ...] */
     sx_type labels;   /* int32 [SX_BATCH] */
     sx_mode mode;
-    const sx_optimizer *optimizer; /* overrides the model's (kind DEFAULT: only its learning_rate) */
+    const sx_optimizer
+        *optimizer; /* overrides the model's (kind DEFAULT: only its learning_rate) */
 } sx_program_request;
 
 /* Calls the model's function and wraps what it returns. Errors: the builder's first (layer, line,

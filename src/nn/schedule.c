@@ -1,5 +1,6 @@
-/* Learning-rate schedules, as nodes of the training program (sextant/nn.h: sx_schedule). Formulas as
- * Keras' ExponentialDecay, PiecewiseConstantDecay, CosineDecay (training.md §2). All scalars, float32. */
+/* Learning-rate schedules, as nodes of the training program (sextant/nn.h: sx_schedule). Formulas
+ * as Keras' ExponentialDecay, PiecewiseConstantDecay, CosineDecay (training.md §2). All scalars,
+ * float32. */
 #include "nn/optimizer.h"
 
 #include "graph/ops/attrs.h"
@@ -66,8 +67,9 @@ static sx_status check(const sx_schedule *s)
                         (long long)s->steps);
     }
     if (s->n_boundaries < 0 || s->n_boundaries > SX_MAX_PIECES || s->warmup_steps < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "schedule: %d boundaries and %lld warm-up steps, expected at "
-                                             "most %d, at least 0",
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "schedule: %d boundaries and %lld warm-up steps, expected at "
+                        "most %d, at least 0",
                         s->n_boundaries, (long long)s->warmup_steps, SX_MAX_PIECES);
     }
     return SX_OK;
@@ -85,7 +87,8 @@ sx_value sx_build_learning_rate(sx_builder *b, double base, const sx_schedule *s
     }
     sx_value at = sx_build_op(b, cast, (&(sx_cast_attrs){.dtype = SX_F32}), step);
     sx_value warm = number(b, (double)s->warmup_steps);
-    sx_value since = sx_build_op(b, maximum, NULL, sx_build_op(b, sub, NULL, at, warm), number(b, 0));
+    sx_value since =
+        sx_build_op(b, maximum, NULL, sx_build_op(b, sub, NULL, at, warm), number(b, 0));
     sx_value rate = sx_build_op(b, mul, NULL, factors[s->kind](b, s, since), number(b, base));
     if (s->warmup_steps > 0) {
         sx_value rising = sx_build_op(b, mul, NULL, at, number(b, base / (double)s->warmup_steps));

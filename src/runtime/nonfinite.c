@@ -1,5 +1,6 @@
-/* Finding where a step went wrong: the same program once more, with a probe on every floating value,
- * in program order. The step withheld its update, so variables and inputs are still what they were. */
+/* Finding where a step went wrong: the same program once more, with a probe on every floating
+ * value, in program order. The step withheld its update, so variables and inputs are still what
+ * they were. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static sx_status not_finite(const char *what, const char *name, const char *file
                     slash != NULL ? slash + 1 : file, line);
 }
 
-/* --- arguments: read back and looked at on the host --------------------------------------------- */
+/* --- arguments: read back and looked at on the host ------------------------------------------ */
 
 static sx_status check_bytes(const sx_type *type, const void *bytes, bool *out_finite)
 {
@@ -58,7 +59,8 @@ static sx_status check_arg(const sx_arg *arg, sx_buffer *buffer)
     return status;
 }
 
-/* --- nodes: probed on the device ------------------------------------------------------------------- */
+/* --- nodes: probed on the device
+ * ------------------------------------------------------------------- */
 
 typedef struct probes {
     const sx_node **nodes; /* [count]: the node that probe i watches */
@@ -113,7 +115,8 @@ static sx_status run_probes(sx_program *p, const sx_graph *probed, const probes 
     sx_buffer **outputs = sx_alloc((size_t)probed->n_results + 1, sizeof(*outputs));
     sx_status status = outputs == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "out of memory") : SX_OK;
     if (status == SX_OK) {
-        status = sx_compile(device->platform, probed, &(sx_compile_options){.batch = p->last->batch}, &e);
+        status = sx_compile(device->platform, probed,
+                            &(sx_compile_options){.batch = p->last->batch}, &e);
     }
     if (status == SX_OK) {
         status = make_outputs(device, e, outputs);

@@ -20,7 +20,7 @@ struct sx_program {
     int *outputs; /* [n_outputs]: results that are no assignments */
     int *scalars; /* [n_scalars]: indices into outputs */
     int n_inputs, n_outputs, n_scalars;
-    const void **fed; /* [n_inputs] of the loop */
+    const void **fed;      /* [n_inputs] of the loop */
     sx_compiled *compiled; /* newest first */
     sx_compiled *last;     /* of the last run; NULL before */
     struct sx_program *next;

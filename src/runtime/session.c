@@ -35,8 +35,7 @@ static sx_status out_of_memory(const char *what)
     return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %s", what);
 }
 
-/* --- session ------------------------------------------------------------------------------------
- */
+/* --- session --------------------------------------------------------------------------------- */
 
 static const char *default_device(void)
 {

@@ -33,8 +33,7 @@ sx_device *sx_session_device(const sx_session *session);
 SX_MUST_USE sx_status sx_session_add_program(sx_session *session, const sx_graph *graph,
                                              sx_program **out_program);
 
-/* --- Variables, in the order in which they were first added ------------------------------------
- */
+/* --- Variables, in the order in which they were first added ---------------------------------- */
 
 typedef struct sx_session_variable {
     const char *name;
@@ -110,9 +109,9 @@ typedef struct sx_loop_args {
 SX_MUST_USE sx_status sx_program_loop(sx_program *program, const sx_loop_args *args,
                                       int64_t *out_done);
 
-/* After a loop that ended with ABORTED: replays that step with probes and returns, as a DATA_LOSS status,
- * the first value in program order that is not finite: "relu \"conv2d/relu\" (mnist.c:14) is not finite";
- * inputs and variables come first. SX_OK if all are. */
+/* After a loop that ended with ABORTED: replays that step with probes and returns, as a DATA_LOSS
+ * status, the first value in program order that is not finite: "relu \"conv2d/relu\" (mnist.c:14)
+ * is not finite"; inputs and variables come first. SX_OK if all are. */
 SX_MUST_USE sx_status sx_program_find_nonfinite(sx_program *program);
 
 #endif

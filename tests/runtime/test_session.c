@@ -18,8 +18,8 @@ typedef struct feed {
 
 static sx_graph *program(const char *model, sx_mode mode)
 {
-    sx_program_request r = {.def = sx_zoo_find(model), .mode = mode,
-                            .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request r = {
+        .def = sx_zoo_find(model), .mode = mode, .labels = sx_type_of(SX_I32, SX_BATCH)};
     sx_graph *g = NULL;
     assert_non_null(r.def);
     assert_ok(sx_model_features(r.def, &r.features));
@@ -66,7 +66,10 @@ static void train(const char *model, const char *device, int steps, double *loss
     assert_ok(sx_session_create(&(sx_session_options){.device = device, .seed = 7}, &s));
     assert_ok(sx_session_add_program(s, g, &p));
     assert_string_equal(sx_program_output_name(p, 0), SX_LOSS);
-    const sx_loop_args args = {.steps = steps, .feed = feed_same, .step = keep_loss, .user = &f,
+    const sx_loop_args args = {.steps = steps,
+                               .feed = feed_same,
+                               .step = keep_loss,
+                               .user = &f,
                                .ok_output = sx_program_output_count(p) - 1};
     assert_ok(sx_program_loop(p, &args, &done));
     assert_int_equal(done, steps);
@@ -112,13 +115,14 @@ static void test_runtime_session__names_what_is_not_finite(void **state)
     for (int i = 0; i < PIXELS; i++) {
         f.images[i] = 1e10f;
     }
-    const sx_loop_args args = {.steps = 5, .feed = feed_same, .user = &f,
-                               .ok_output = sx_program_output_count(p) - 1};
+    const sx_loop_args args = {
+        .steps = 5, .feed = feed_same, .user = &f, .ok_output = sx_program_output_count(p) - 1};
     assert_error(sx_program_loop(p, &args, &done), SX_ABORTED, "step 1");
     assert_int_equal(done, 0);
     assert_ok(sx_session_read_step(s, &step));
     assert_int_equal(step, 0);
-    assert_error(sx_program_find_nonfinite(p), SX_DATA_LOSS, "matmul \"dense/matmul\" (linear.c:6)");
+    assert_error(sx_program_find_nonfinite(p), SX_DATA_LOSS,
+                 "matmul \"dense/matmul\" (linear.c:6)");
     sx_session_destroy(s);
     sx_graph_destroy(g);
 }

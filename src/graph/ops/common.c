@@ -7,8 +7,7 @@
 
 const char *const sx_padding_names[] = {"valid", "same", "explicit", NULL};
 
-/* --- Checks of infer -----------------------------------------------------------------------------
- */
+/* --- Checks of infer ------------------------------------------------------------------------- */
 
 static bool is_number(sx_dtype dtype)
 {
@@ -262,8 +261,7 @@ sx_status sx_infer_apply(sx_infer *c, const char *op, int n, int n_out)
     return SX_OK;
 }
 
-/* --- Walking -------------------------------------------------------------------------------------
- */
+/* --- Walking --------------------------------------------------------------------------------- */
 
 int64_t sx_broadcast_offset(const sx_type *out, const sx_type *in, int64_t i)
 {
@@ -351,8 +349,7 @@ bool sx_ref_withheld(const sx_ref *r)
     return true;
 }
 
-/* --- Gradients -----------------------------------------------------------------------------------
- */
+/* --- Gradients ------------------------------------------------------------------------------- */
 
 sx_value sx_reshape_to(sx_builder *b, sx_value x, const sx_type *type)
 {
@@ -440,8 +437,7 @@ sx_value sx_add_maybe(sx_builder *b, sx_value x, sx_value y)
     return sx_build_op(b, add, NULL, x, y);
 }
 
-/* --- TensorFlow ----------------------------------------------------------------------------------
- */
+/* --- TensorFlow ------------------------------------------------------------------------------ */
 
 void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
 {
@@ -474,8 +470,7 @@ sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, doub
     return sx_tf_const(w, name, &(sx_tensor){sx_scalar_type(dtype), &bytes});
 }
 
-/* --- Public functions ----------------------------------------------------------------------------
- */
+/* --- Public functions ------------------------------------------------------------------------ */
 
 sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
                      int n_inputs, const char *file, int line)

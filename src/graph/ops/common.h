@@ -10,8 +10,7 @@
 #include "graph/ir.h"
 #include "graph/ops/attrs.h"
 
-/* --- Checks of infer. `op` and `what` start the message: "matmul: b is int32[4], expected ..." ---
- */
+/* --- Checks of infer. `op` and `what` start the message: "matmul: b is int32[4], expected ..." --- */
 
 /* "float32[N,4]" in a buffer that lives as long as the enclosing block. */
 #define SX_TEXT(type) sx_type_format((type), (char[SX_TYPE_TEXT]){0}, SX_TYPE_TEXT)
@@ -81,8 +80,7 @@ double sx_log_sum_exp(const double *x, int64_t n);
 /* The optimizers': is the update withheld? Then every output is its old value, copied here. */
 bool sx_ref_withheld(const sx_ref *r);
 
-/* --- Gradients ----------------------------------------------------------------------------------
- */
+/* --- Gradients ------------------------------------------------------------------------------- */
 
 /* Sums `dy` over what broadcasting added, back to the shape of `like`. */
 sx_value sx_unbroadcast(sx_builder *b, sx_value dy, sx_value like);
@@ -104,7 +102,7 @@ sx_value sx_softmax_pull(sx_builder *b, sx_value x, sx_value w);
 /* The sum of two gradients, each of which may be none. */
 sx_value sx_add_maybe(sx_builder *b, sx_value x, sx_value y);
 
-/* --- TensorFlow ------------------------------------------------------------------------------- */
+/* --- TensorFlow ------------------------------------------------------------------------------ */
 
 /* One node with attribute T and all of our inputs in order. */
 void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
@@ -115,8 +113,7 @@ sx_tf_value sx_tf_ints(sx_tf_writer *w, const char *name, const sx_ints *values)
 /* A scalar constant of a float or int32 dtype. */
 sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value);
 
-/* --- Public functions --------------------------------------------------------------------------
- */
+/* --- Public functions ------------------------------------------------------------------------ */
 
 /* sx_build() for user code at file:line (NULL = leave the place as it is). */
 sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
@@ -142,8 +139,7 @@ sx_ints sx_pair_of(const int pair[2], int64_t fallback);
         return sx_build_at(b, &sx_op_##op_name, NULL, (const sx_value[]){x, y}, 2, file, line);   \
     }
 
-/* --- Samples -----------------------------------------------------------------------------------
- */
+/* --- Samples --------------------------------------------------------------------------------- */
 
 #define SX_SAMPLE_SCALAR(dtype_, fill_)              \
     {                                                \

@@ -1,5 +1,5 @@
-/* Nodes whose result is known from types alone: copies of their input (identity, a cast or reshape to
- * the same type), and counts of elements once the batch is fixed. One row per operator. */
+/* Nodes whose result is known from types alone: copies of their input (identity, a cast or reshape
+ * to the same type), and counts of elements once the batch is fixed. One row per operator. */
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
@@ -15,14 +15,16 @@ static bool copy_input(sx_rewrite *rw, const sx_node *n)
 
 static bool copy_if_same_type(sx_rewrite *rw, const sx_node *n)
 {
-    return sx_type_equal(sx_graph_type(rw->from, n->inputs[0]), sx_graph_type(rw->from, n->first_output)) &&
+    return sx_type_equal(sx_graph_type(rw->from, n->inputs[0]),
+                         sx_graph_type(rw->from, n->first_output)) &&
            copy_input(rw, n);
 }
 
 static bool count_elements(sx_rewrite *rw, const sx_node *n)
 {
     const sx_axes_attrs *attrs = n->attrs;
-    const sx_type *x = sx_graph_type(rw->from, n->inputs[0]), *y = sx_graph_type(rw->from, n->first_output);
+    const sx_type *x = sx_graph_type(rw->from, n->inputs[0]),
+                  *y = sx_graph_type(rw->from, n->first_output);
     double count = 1;
     for (int i = 0; i < attrs->axes.n; i++) {
         int64_t dim = x->dims[attrs->axes.v[i]];

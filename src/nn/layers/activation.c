@@ -9,7 +9,7 @@ typedef struct activation_row {
 sx_value sx_activate(sx_builder *b, sx_value x, sx_activation activation)
 {
     const activation_row rows[SX_ACTIVATION_COUNT_] = {
-        [SX_RELU] = {"relu", &sx_op_relu},       [SX_RELU6] = {"relu6", &sx_op_relu6},
+        [SX_RELU] = {"relu", &sx_op_relu},          [SX_RELU6] = {"relu6", &sx_op_relu6},
         [SX_SIGMOID] = {"sigmoid", &sx_op_sigmoid}, [SX_TANH] = {"tanh", &sx_op_tanh},
         [SX_SOFTMAX] = {"softmax", &sx_op_softmax},
     };
@@ -17,7 +17,8 @@ sx_value sx_activate(sx_builder *b, sx_value x, sx_activation activation)
         return x;
     }
     if ((unsigned)activation >= SX_ACTIVATION_COUNT_) {
-        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "no activation of number %d", (int)activation));
+        sx_builder_fail(
+            b, sx_error(SX_INVALID_ARGUMENT, "no activation of number %d", (int)activation));
         return SX_NO_VALUE;
     }
     return sx_build(b, rows[activation].op, NULL, &x, 1);

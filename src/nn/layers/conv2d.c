@@ -14,17 +14,22 @@ static bool check(sx_builder *b, sx_value x, const sx_conv2d_args *args)
         return false;
     }
     int64_t channels = sx_type_of_value(b, x).dims[3], groups = or_one(args->groups);
-    if (args->filters < 1 || args->kernel < 1 || args->strides < 0 || args->dilation < 0 || groups < 1) {
-        sx_layer_fail(b, "conv2d", sx_error(SX_INVALID_ARGUMENT, "filters is %" PRId64 ", kernel %" PRId64
-                                                                 ", strides %" PRId64 "; each must be at "
-                                                                 "least 1",
-                                            args->filters, args->kernel, or_one(args->strides)));
+    if (args->filters < 1 || args->kernel < 1 || args->strides < 0 || args->dilation < 0 ||
+        groups < 1) {
+        sx_layer_fail(b, "conv2d",
+                      sx_error(SX_INVALID_ARGUMENT,
+                               "filters is %" PRId64 ", kernel %" PRId64 ", strides %" PRId64
+                               "; each must be at "
+                               "least 1",
+                               args->filters, args->kernel, or_one(args->strides)));
         return false;
     }
     if (channels % groups != 0 || args->filters % groups != 0) {
-        sx_layer_fail(b, "conv2d", sx_error(SX_INVALID_ARGUMENT, "%" PRId64 " groups must divide the %" PRId64
-                                                                 " channels and the %" PRId64 " filters",
-                                            groups, channels, args->filters));
+        sx_layer_fail(b, "conv2d",
+                      sx_error(SX_INVALID_ARGUMENT,
+                               "%" PRId64 " groups must divide the %" PRId64
+                               " channels and the %" PRId64 " filters",
+                               groups, channels, args->filters));
         return false;
     }
     return true;
@@ -37,22 +42,25 @@ static sx_value build(sx_builder *b, sx_value x, const sx_conv2d_args *args)
     }
     int64_t channels = sx_type_of_value(b, x).dims[3], groups = or_one(args->groups);
     int64_t kw = args->kernel_width == 0 ? args->kernel : args->kernel_width;
-    sx_value w = sx_layer_variable(b, "kernel",
-                                   sx_type_of(SX_F32, args->kernel, kw, channels / groups, args->filters),
-                                   SX_ROLE_WEIGHT, args->kernel_initializer, SX_INIT_GLOROT_UNIFORM);
+    sx_value w = sx_layer_variable(
+        b, "kernel", sx_type_of(SX_F32, args->kernel, kw, channels / groups, args->filters),
+        SX_ROLE_WEIGHT, args->kernel_initializer, SX_INIT_GLOROT_UNIFORM);
     int64_t s = or_one(args->strides), d = or_one(args->dilation);
-    const sx_conv2d_attrs attrs = {.strides = {2, {s, s}}, .dilations = {2, {d, d}},
-                                   .padding = (int32_t)args->padding, .groups = groups};
+    const sx_conv2d_attrs attrs = {.strides = {2, {s, s}},
+                                   .dilations = {2, {d, d}},
+                                   .padding = (int32_t)args->padding,
+                                   .groups = groups};
     sx_value y = sx_build_op(b, conv2d, &attrs, x, w);
     if (!args->no_bias) {
-        sx_value bias = sx_layer_variable(b, "bias", sx_type_of(SX_F32, args->filters), SX_ROLE_WEIGHT,
-                                          args->bias_initializer, SX_INIT_ZEROS);
+        sx_value bias = sx_layer_variable(b, "bias", sx_type_of(SX_F32, args->filters),
+                                          SX_ROLE_WEIGHT, args->bias_initializer, SX_INIT_ZEROS);
         y = sx_build_op(b, bias_add, NULL, y, bias);
     }
     return sx_activate(b, y, args->activation);
 }
 
-sx_value sx_conv2d_at(sx_builder *b, sx_value x, const sx_conv2d_args *args, const char *file, int line)
+sx_value sx_conv2d_at(sx_builder *b, sx_value x, const sx_conv2d_args *args, const char *file,
+                      int line)
 {
     if (!sx_layer_begin(b, "conv2d", args->name, file, line)) {
         return SX_NO_VALUE;

@@ -9,8 +9,9 @@ static sx_value build(sx_builder *b, sx_value x, const sx_dense_args *args)
         return SX_NO_VALUE;
     }
     if (args->units < 1) {
-        sx_layer_fail(b, "dense", sx_error(SX_INVALID_ARGUMENT, "units is %" PRId64 ", expected at least 1",
-                                           args->units));
+        sx_layer_fail(b, "dense",
+                      sx_error(SX_INVALID_ARGUMENT, "units is %" PRId64 ", expected at least 1",
+                               args->units));
         return SX_NO_VALUE;
     }
     int64_t k = sx_type_of_value(b, x).dims[1];
@@ -18,14 +19,15 @@ static sx_value build(sx_builder *b, sx_value x, const sx_dense_args *args)
                                    args->kernel_initializer, SX_INIT_GLOROT_UNIFORM);
     sx_value y = sx_build_op(b, matmul, NULL, x, w);
     if (!args->no_bias) {
-        sx_value bias = sx_layer_variable(b, "bias", sx_type_of(SX_F32, args->units), SX_ROLE_WEIGHT,
-                                          args->bias_initializer, SX_INIT_ZEROS);
+        sx_value bias = sx_layer_variable(b, "bias", sx_type_of(SX_F32, args->units),
+                                          SX_ROLE_WEIGHT, args->bias_initializer, SX_INIT_ZEROS);
         y = sx_build_op(b, bias_add, NULL, y, bias);
     }
     return sx_activate(b, y, args->activation);
 }
 
-sx_value sx_dense_at(sx_builder *b, sx_value x, const sx_dense_args *args, const char *file, int line)
+sx_value sx_dense_at(sx_builder *b, sx_value x, const sx_dense_args *args, const char *file,
+                     int line)
 {
     if (!sx_layer_begin(b, "dense", args->name, file, line)) {
         return SX_NO_VALUE;

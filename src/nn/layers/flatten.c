@@ -5,7 +5,8 @@ static sx_value build(sx_builder *b, sx_value x)
 {
     sx_type type = sx_type_of_value(b, x);
     if (type.rank < 1) {
-        sx_layer_fail(b, "flatten", sx_error(SX_INVALID_ARGUMENT, "input is a scalar, expected [N,...]"));
+        sx_layer_fail(b, "flatten",
+                      sx_error(SX_INVALID_ARGUMENT, "input is a scalar, expected [N,...]"));
         return SX_NO_VALUE;
     }
     int64_t product = 1;

@@ -1,4 +1,5 @@
-/* Pooling layers. See sx_max_pool2d, sx_average_pool2d, sx_global_average_pool2d in sextant/nn.h. */
+/* Pooling layers. See sx_max_pool2d, sx_average_pool2d, sx_global_average_pool2d in sextant/nn.h.
+ */
 #include <inttypes.h>
 
 #include "nn/layer.h"
@@ -10,12 +11,14 @@ static sx_value pool(sx_builder *b, sx_value x, const sx_pool2d_args *args, cons
         return SX_NO_VALUE;
     }
     if (args->pool < 1 || args->strides < 0) {
-        sx_layer_fail(b, base, sx_error(SX_INVALID_ARGUMENT, "pool is %" PRId64 ", expected at least 1",
-                                        args->pool));
+        sx_layer_fail(
+            b, base,
+            sx_error(SX_INVALID_ARGUMENT, "pool is %" PRId64 ", expected at least 1", args->pool));
         return SX_NO_VALUE;
     }
     int64_t s = args->strides == 0 ? args->pool : args->strides;
-    const sx_pool2d_attrs attrs = {.window = {2, {args->pool, args->pool}}, .strides = {2, {s, s}},
+    const sx_pool2d_attrs attrs = {.window = {2, {args->pool, args->pool}},
+                                   .strides = {2, {s, s}},
                                    .padding = (int32_t)args->padding};
     return sx_build(b, op, &attrs, &x, 1);
 }
@@ -29,8 +32,8 @@ sx_value sx_max_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args,
     return sx_layer_end(b, pool(b, x, args, "max_pooling2d", &sx_op_max_pool2d));
 }
 
-sx_value sx_average_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args, const char *file,
-                              int line)
+sx_value sx_average_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args,
+                              const char *file, int line)
 {
     if (!sx_layer_begin(b, "average_pooling2d", args->name, file, line)) {
         return SX_NO_VALUE;

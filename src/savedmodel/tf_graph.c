@@ -78,7 +78,8 @@ struct body {
     struct tf_node *nodes; /* [n_nodes], a function's arguments first */
     size_t n_nodes, capacity;
     sx_map names;
-    sx_buf scope; /* "a/b/" */
+    sx_buf scope;        /* "a/b/" */
+    sx_buf scope_starts; /* size_t each: the length of `scope` before each push */
 };
 
 struct sx_tf_graph {
@@ -118,6 +119,7 @@ static void body_init(struct body *body, sx_tf_graph *graph)
     *body = (struct body){.writer = {&writer_class}, .graph = graph};
     sx_map_init(&body->names);
     sx_buf_init(&body->scope, MAX_NAME_BYTES);
+    sx_buf_init(&body->scope_starts, MAX_NAME_BYTES);
 }
 
 static void body_deinit(struct body *body)
@@ -125,6 +127,7 @@ static void body_deinit(struct body *body)
     sx_free(body->nodes);
     sx_map_deinit(&body->names);
     sx_buf_deinit(&body->scope);
+    sx_buf_deinit(&body->scope_starts);
 }
 
 sx_status sx_tf_graph_create(sx_tf_graph **out_graph)
@@ -578,6 +581,8 @@ static sx_tf_value write_constant(sx_tf_writer *w, const char *name, const sx_te
 static void scope_push(sx_tf_writer *w, const char *name)
 {
     struct body *body = body_of(w);
+    size_t start = body->scope.size;
+    sx_buf_append(&body->scope_starts, &start, sizeof(start));
     sx_buf_printf(&body->scope, "%s/", name);
     sx_status status = sx_buf_status(&body->scope);
     if (status != SX_OK) {
@@ -587,15 +592,16 @@ static void scope_push(sx_tf_writer *w, const char *name)
 
 static void scope_pop(sx_tf_writer *w)
 {
-    sx_buf *scope = &body_of(w)->scope;
-    size_t n = scope->size;
-    while (n > 1 && scope->data[n - 2] != '/') {
-        n--;
+    struct body *body = body_of(w);
+    size_t start;
+    if (body->scope_starts.size < sizeof(start)) {
+        return;
     }
-    n = n > 0 ? n - 1 : 0;
-    scope->size = n;
-    if (scope->data != NULL) {
-        scope->data[n] = '\0';
+    body->scope_starts.size -= sizeof(start);
+    memcpy(&start, body->scope_starts.data + body->scope_starts.size, sizeof(start));
+    if (start < body->scope.size) {
+        body->scope.size = start;
+        body->scope.data[start] = '\0';
     }
 }
 

@@ -1,0 +1,125 @@
+/* What test_savedmodel.py runs:
+ *   saved_model_tool dense DIR    softmax(x·w + b) with variables, class names in an asset and a
+ * constant, and a second signature saved_model_tool images DIR RULE SIZE EXTRA CHANNELS SCALE
+ *                                 encoded images through the preprocessing nodes; a second
+ * signature takes the float images */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "savedmodel/image_nodes.h"
+#include "savedmodel/saved_model_write.h"
+
+static sx_tf_value placeholder(sx_tf_writer *w, const char *name, const sx_type *type)
+{
+    return sx_tf_add(
+        w, "Placeholder", name, SX_TF_NO_IN,
+        sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
+}
+
+static sx_tf_value unary(sx_tf_writer *w, const char *op, sx_tf_value x)
+{
+    return sx_tf_add(w, op, NULL, sx_tf_in(x), sx_tf_attrs(sx_tf_attr_type("T", SX_F32)));
+}
+
+static sx_tf_value class_of(sx_tf_writer *w, sx_tf_value classid)
+{
+    sx_bytes names[2] = {{"rose", 4}, {"tulip", 5}};
+    sx_tf_value table =
+        sx_tf_const(w, "class_names", &(sx_tensor){sx_type_of(SX_STRING, 2), names});
+    return sx_tf_add(
+        w, "GatherV2", "class", sx_tf_in(table, classid, sx_tf_const_i32(w, "axis", 0)),
+        sx_tf_attrs(sx_tf_attr_type("Tparams", SX_STRING), sx_tf_attr_type("Tindices", SX_I64),
+                    sx_tf_attr_type("Taxis", SX_I32)));
+}
+
+static sx_status give(void *user, const char *name, const sx_type *type, void *out)
+{
+    (void)user;
+    static const float kernel[6] = {1, 2, 3, 4, 5, 6}, bias[2] = {10, -10};
+    const float *values = strcmp(name, "dense/kernel") == 0 ? kernel : bias;
+    memcpy(out, values, (size_t)sx_type_bytes(type));
+    return SX_OK;
+}
+
+static sx_status dense(sx_saved_model_writer *m, const char *dir)
+{
+    const sx_type x_type = sx_type_of(SX_F32, SX_BATCH, 3),
+                  y_type = sx_type_of(SX_F32, SX_BATCH, 2);
+    const sx_type kernel_type = sx_type_of(SX_F32, 3, 2), bias_type = sx_type_of(SX_F32, 2);
+    const sx_type id_type = sx_type_of(SX_I64, SX_BATCH),
+                  name_type = sx_type_of(SX_STRING, SX_BATCH);
+    sx_tf_writer *w = sx_saved_model_nodes(m);
+    sx_tf_value x = placeholder(w, "x", &x_type);
+    sx_tf_value kernel = sx_saved_model_variable(m, "dense/kernel", &kernel_type, true);
+    sx_tf_value bias = sx_saved_model_variable(m, "dense/bias", &bias_type, false);
+    const sx_tf_attr t[] = {sx_tf_attr_type("T", SX_F32)};
+    sx_tf_value y = sx_tf_add(w, "MatMul", NULL, sx_tf_in(x, kernel), (sx_tf_attr_list){t, 1});
+    y = sx_tf_add(w, "BiasAdd", NULL, sx_tf_in(y, bias), (sx_tf_attr_list){t, 1});
+    sx_tf_value p = unary(w, "Softmax", y);
+    sx_tf_value id = sx_tf_add(w, "ArgMax", "classid", sx_tf_in(p, sx_tf_const_i32(w, "axis", -1)),
+                               sx_tf_attrs(t[0], sx_tf_attr_type("Tidx", SX_I32)));
+    (void)sx_saved_model_asset(m, "classes.txt", (sx_bytes){"rose\ntulip\n", 11});
+    sx_saved_model_signature(m, SX_SERVING_DEFAULT);
+    sx_saved_model_input(m, "x", x, &x_type);
+    sx_saved_model_output(m, "probabilities", p, &y_type);
+    sx_saved_model_output(m, "classid", id, &id_type);
+    sx_saved_model_output(m, "class", class_of(w, id), &name_type);
+    sx_saved_model_signature(m, "logits");
+    sx_saved_model_input(m, "x", x, &x_type);
+    sx_saved_model_output(m, "logits", y, &y_type);
+    return sx_saved_model_write(m, dir, give, NULL);
+}
+
+static sx_status images(sx_saved_model_writer *m, char **args)
+{
+    sx_preprocess pre = {
+        .height = atoi(args[2]), .width = atoi(args[2]) + 3, .channels = atoi(args[4])};
+    pre.extra_height = pre.extra_width = atoi(args[3]);
+    pre.crop = pre.extra_height > 0 ? SX_CROP_RANDOM : SX_CROP_NONE;
+    pre.scale = (sx_scale)atoi(args[5]);
+    for (int c = 0; c < 3; c++) {
+        pre.mean[c] = 0.4f + 0.05f * (float)c;
+        pre.std[c] = 0.2f + 0.01f * (float)c;
+    }
+    if (!sx_resize_rule_parse(args[1], &pre.resize)) {
+        return sx_error(SX_INVALID_ARGUMENT, "no resize rule %s", args[1]);
+    }
+    SX_TRY(sx_preprocess_check(&pre));
+    const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);
+    const sx_type image_type = sx_type_of(SX_F32, SX_BATCH, pre.height, pre.width, pre.channels);
+    sx_tf_writer *w = sx_saved_model_nodes(m);
+    sx_tf_value bytes = placeholder(w, "image_bytes", &bytes_type);
+    sx_tf_value decoded = sx_tf_preprocess_images(w, bytes, &pre);
+    sx_tf_value image = sx_tf_add(
+        w, "PlaceholderWithDefault", "image", sx_tf_in(decoded),
+        sx_tf_attrs(sx_tf_attr_type("dtype", SX_F32), sx_tf_attr_shape("shape", &image_type)));
+    sx_tf_value y = unary(w, "Identity", image);
+    sx_saved_model_signature(m, SX_SERVING_DEFAULT);
+    sx_saved_model_input(m, "image_bytes", bytes, &bytes_type);
+    sx_saved_model_output(m, "y", y, &image_type);
+    sx_saved_model_signature(m, "tensors");
+    sx_saved_model_input(m, "image", image, &image_type);
+    sx_saved_model_output(m, "y", y, &image_type);
+    return sx_saved_model_write(m, args[0], NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    sx_saved_model_writer *m = NULL;
+    sx_status status = sx_saved_model_writer_create(&m);
+    if (status == SX_OK && argc == 3 && strcmp(argv[1], "dense") == 0) {
+        status = dense(m, argv[2]);
+    } else if (status == SX_OK && argc == 8 && strcmp(argv[1], "images") == 0) {
+        status = images(m, argv + 2);
+    } else if (status == SX_OK) {
+        status = sx_error(SX_INVALID_ARGUMENT, "usage: see the head of saved_model_tool.c");
+    }
+    sx_saved_model_writer_destroy(m);
+    if (status != SX_OK) {
+        fprintf(stderr, "%s\n", sx_status_message(status));
+        sx_status_free(status);
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,152 @@
+"""SavedModels of ours in TensorFlow's hands: every loader, the command line tool, encoded images."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+TOOL = os.path.join(os.environ["SEXTANT_TEST_BIN"], "saved_model_tool")
+SOURCE = os.environ.get("SEXTANT_SRC", os.path.join(os.path.dirname(__file__), "../.."))
+v1 = tf.compat.v1
+
+X = np.array([[1, 0, 0], [0, -9, -9]], np.float32)
+LOGITS = X @ np.array([[1, 2], [3, 4], [5, 6]], np.float32) + np.array([10, -10], np.float32)
+PROBABILITIES = tf.nn.softmax(LOGITS).numpy()
+
+
+def tool(*args):
+    done = subprocess.run([TOOL, *map(str, args)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return args[1]
+
+
+def test_operator_table():
+    """Every row of tf_ops.def says what TensorFlow's registry says."""
+    rows = re.findall(r'SX_TF_OP\((\w+), (\w+),\s*"([^"]*)"\)',
+                      open(os.path.join(SOURCE, "src/savedmodel/tf_ops.def")).read())
+    assert len(rows) > 100 and [r[0] for r in rows] == sorted(r[0] for r in rows)
+    for name, stateful, outputs in rows:
+        op = op_def_registry.get(name)
+        assert op is not None, name
+        expected = ",".join(a.name + ("*" if a.number_attr or a.type_list_attr else "") for a in op.output_arg)
+        assert (outputs, stateful == "true") == (expected, op.is_stateful), name
+
+
+def check_outputs(out):
+    np.testing.assert_allclose(out["probabilities"], PROBABILITIES, atol=1e-6)
+    assert list(np.asarray(out["classid"])) == list(PROBABILITIES.argmax(1))
+    names = [b"rose", b"tulip"]
+    assert list(np.asarray(out["class"])) == [names[i] for i in PROBABILITIES.argmax(1)]
+
+
+def test_load(path):
+    model = tf.saved_model.load(path)
+    assert sorted(model.signatures) == ["logits", "serving_default"]
+    check_outputs({k: v.numpy() for k, v in model.signatures["serving_default"](x=tf.constant(X)).items()})
+    np.testing.assert_allclose(model.signatures["logits"](x=tf.constant(X))["logits"], LOGITS, atol=1e-5)
+    assert sorted(v.name for v in model.variables) == ["dense/bias:0", "dense/kernel:0"]
+    assert {v.name: v.trainable for v in model.variables} == {"dense/bias:0": False, "dense/kernel:0": True}
+    assert os.path.basename(model.asset_paths[0].asset_path.numpy().decode()) == "classes.txt"
+
+
+def test_load_v1(path):
+    with tf.Graph().as_default(), v1.Session() as session:
+        meta = v1.saved_model.load(session, ["serve"], path)
+        signature = meta.signature_def["serving_default"]
+        fetches = {k: v.name for k, v in signature.outputs.items()}
+        check_outputs(session.run(fetches, {signature.inputs["x"].name: X}))
+        assert signature.method_name == "tensorflow/serving/predict"
+        # what TF1 users do next: save again
+        again = v1.train.Saver().save(session, os.path.join(path, "..", "again"))
+        assert tf.train.load_checkpoint(again).get_tensor("dense/bias").tolist() == [10, -10]
+
+
+def test_keras(path):
+    layer = tf.keras.layers.TFSMLayer(path, call_endpoint="serving_default")
+    check_outputs({k: v.numpy() for k, v in layer(tf.constant(X)).items()})
+
+
+def cli(*args):
+    done = subprocess.run([os.path.join(os.path.dirname(sys.executable), "saved_model_cli"), *args],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_saved_model_cli(path):
+    shown = cli("show", "--dir", path, "--all")
+    for part in "serving_default", "'logits'", "(-1, 3)", "DT_STRING", "tensorflow/serving/predict":
+        assert part in shown, shown
+    ran = cli("run", "--dir", path, "--tag_set", "serve", "--signature_def", "serving_default",
+              "--input_exprs", "x=[[1,0,0]]")
+    assert "rose" in ran and "5.6" in ran, ran
+
+
+def jpeg(height, width, channels=3, seed=0):
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    waves = [127 + 120 * np.sin(x / (7 + c + seed) + y / (11 - c)) for c in range(channels)]
+    return tf.io.encode_jpeg(np.stack(waves, -1).astype(np.uint8), quality=90).numpy()
+
+
+def expected_images(batch, rule, size, extra, channels, scale):
+    out = []
+    for data in batch:
+        image = tf.io.decode_jpeg(data, channels=channels, dct_method="INTEGER_FAST")[None]
+        full = [size + extra, size + 3 + extra]
+        if rule == "bilinear":
+            image = tf.image.resize(image, full)
+        elif rule == "bilinear-tf1":
+            image = v1.image.resize_bilinear(image, full, align_corners=False)
+        else:
+            image = tf.cast(tf.image.resize(image, full, method="nearest"), tf.float32)
+        top = extra // 2
+        out.append(image[0, top:top + size, top:top + size + 3].numpy())
+    out = np.stack(out)
+    if scale == 1:
+        out = out / 255
+    elif scale == 2:
+        out = out / 127.5 - 1
+    elif scale == 3:
+        c = np.arange(channels, dtype=np.float32)
+        out = (out / 255 - (0.4 + 0.05 * c)) / (0.2 + 0.01 * c)
+    return out
+
+
+def test_images(folder):
+    batch = [jpeg(40, 60), jpeg(33, 21, seed=1), jpeg(128, 96, seed=2), jpeg(5, 7, 1), jpeg(64, 64, seed=3)]
+    for i, args in enumerate([("bilinear", 32, 0, 3, 1), ("bilinear-tf1", 30, 10, 3, 2), ("nearest", 17, 0, 3, 3),
+                              ("bilinear", 28, 0, 1, 0), ("nearest", 20, 5, 1, 2)]):
+        path = tool("images", f"{folder}/images{i}", *args)
+        model = tf.saved_model.load(path)
+        rule, size, extra, channels, scale = args
+        for n in 1, 5:
+            y = model.signatures["serving_default"](image_bytes=tf.constant(batch[:n]))["y"].numpy()
+            expected = expected_images(batch[:n], *args)
+            assert y.shape == expected.shape == (n, size, size + 3, channels)
+            span = {0: 255, 1: 1, 2: 2, 3: 5}[scale]
+            np.testing.assert_allclose(y, expected, atol=1e-5 * span)
+        floats = np.random.default_rng(i).normal(size=(2, size, size + 3, channels)).astype(np.float32)
+        np.testing.assert_array_equal(model.signatures["tensors"](image=tf.constant(floats))["y"], floats)
+        none = model.signatures["serving_default"](image_bytes=tf.constant([], tf.string))["y"]
+        assert none.shape == (0, size, size + 3, channels)
+        with tf.Graph().as_default(), v1.Session() as session:
+            meta = v1.saved_model.load(session, ["serve"], path)
+            signature = meta.signature_def["serving_default"]
+            y = session.run(signature.outputs["y"].name, {signature.inputs["image_bytes"].name: batch})
+            np.testing.assert_allclose(y, expected, atol=1e-5 * span)
+
+
+test_operator_table()
+with tempfile.TemporaryDirectory() as folder:
+    model = tool("dense", f"{folder}/dense/1")
+    test_load(model)
+    test_load_v1(model)
+    test_keras(model)
+    test_saved_model_cli(model)
+    test_images(folder)
+print("passed")

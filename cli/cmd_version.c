@@ -1,0 +1,18 @@
+/* sextant version */
+#include <stdio.h>
+
+#include "command.h"
+
+static sx_status run(const sx_invocation *inv)
+{
+    (void)inv;
+    printf("sextant %s\n", SX_VERSION);
+    return SX_OK;
+}
+
+const sx_command sx_command_version = {
+    .name = "version",
+    .summary = "the version of this program",
+    .words = "",
+    .run = run,
+};

@@ -1,0 +1,107 @@
+/* Help, generated from the rows. */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+enum { NAME_WIDTH = 28, TEXT_WIDTH = 66 };
+
+/* Words of `text` in lines of TEXT_WIDTH, the first after what was printed already. */
+static void print_wrapped(const char *text)
+{
+    int column = 0;
+    while (*text != '\0') {
+        int length = (int)strcspn(text, " ");
+        if (column > 0 && column + 1 + length > TEXT_WIDTH) {
+            printf("\n%*s", NAME_WIDTH + 4, "");
+            column = 0;
+        }
+        column += printf("%s%.*s", column > 0 ? " " : "", length, text);
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
+static void print_default(const sx_option *o, const void *field, char *out, size_t capacity)
+{
+    out[0] = '\0';
+    if (o->kind == SX_OPTION_INT && *(const int64_t *)field != 0) {
+        snprintf(out, capacity, " [%lld]", (long long)*(const int64_t *)field);
+    } else if (o->kind == SX_OPTION_FLOAT && *(const double *)field != 0) {
+        snprintf(out, capacity, " [%g]", *(const double *)field);
+    } else if ((o->kind == SX_OPTION_STRING || o->kind == SX_OPTION_CHOICE) &&
+               *(const char *const *)field != NULL) {
+        snprintf(out, capacity, " [%s]", *(const char *const *)field);
+    }
+}
+
+static void print_option(const sx_command *c, const sx_option *o)
+{
+    char left[96], help[1024], shown[128] = "";
+    if (c->defaults != NULL) {
+        print_default(o, (const char *)c->defaults + o->offset, shown, sizeof(shown));
+    }
+    snprintf(left, sizeof(left), "--%s%s%s", o->name, o->kind == SX_OPTION_FLAG ? "" : " ",
+             o->kind == SX_OPTION_FLAG     ? ""
+             : o->kind == SX_OPTION_CHOICE ? o->choices
+                                           : o->value);
+    snprintf(help, sizeof(help), "%s%s%s", o->help, o->required ? " (required)" : "", shown);
+    if ((int)strlen(left) > NAME_WIDTH) {
+        printf("  %s\n%*s", left, NAME_WIDTH + 4, "");
+    } else {
+        printf("  %-*s  ", NAME_WIDTH, left);
+    }
+    print_wrapped(help);
+}
+
+void sx_help_command(const sx_command *c)
+{
+    printf("usage: sextant %s%s%s%s%s\n\n%s\n", c->name, c->words[0] != '\0' ? " " : "", c->words,
+           c->n_options > 0 ? " [options]" : "", c->takes_rest ? " [-- model parameters]" : "",
+           c->summary);
+    if (c->about != NULL) {
+        printf("\n%s\n", c->about);
+    }
+    if (c->n_options > 0) {
+        printf("\noptions:\n");
+    }
+    for (int i = 0; i < c->n_options; i++) {
+        print_option(c, &c->options[i]);
+    }
+    if (c->examples != NULL) {
+        printf("\nexamples:\n%s\n", c->examples);
+    }
+}
+
+void sx_help_overview(void)
+{
+    printf("usage: sextant COMMAND [options]\n\n"
+           "Train, evaluate, export and serve TensorFlow-style models, in C.\n\ncommands:\n");
+    for (int i = 0; sx_commands[i] != NULL; i++) {
+        printf("  %-18s %s\n", sx_commands[i]->name, sx_commands[i]->summary);
+    }
+    printf("\n`sextant help COMMAND` says more; `sextant help exit-codes` lists the exit codes.\n");
+}
+
+typedef struct exit_text {
+    int code;
+    const char *text;
+} exit_text;
+
+void sx_help_exit_codes(void)
+{
+    static const exit_text rows[] = {
+        {SX_EXIT_OK, "all went well"},
+        {SX_EXIT_ERROR, "the command failed; the message says why"},
+        {SX_EXIT_USAGE, "an option or word is wrong; nothing was done"},
+        {SX_EXIT_DATA, "data is corrupt: a record, an image, a checkpoint"},
+        {SX_EXIT_NOT_FINITE, "training met a NaN or an infinity; the last checkpoint is kept"},
+        {SX_EXIT_RESOURCES, "memory, disk or a size limit is exhausted"},
+        {SX_EXIT_SIGINT, "stopped by Ctrl-C; what was done is saved"},
+        {SX_EXIT_SIGTERM, "stopped by SIGTERM; what was done is saved"},
+    };
+    printf("exit codes:\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        printf("  %3d  %s\n", rows[i].code, rows[i].text);
+    }
+}

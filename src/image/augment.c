@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "image/clones.h"
+#include "image/draw.h"
 #include "image/resize.h"
 
 enum { LANES = 8 }; /* partial sums of each channel's mean */
@@ -103,6 +104,49 @@ void sx_adjust_contrast(float *pixels, int height, int width, int channels, floa
     mean_channels(pixels, count, channels, means);
     const pattern mean = repeat(means, channels), mul = repeat(&factor, 1);
     apply(pixels, count * (size_t)channels, group, &mean, &mul, &mean);
+}
+
+/* A position along one axis as the two samples beside it and the weight of the second. */
+typedef struct between {
+    int lower, upper;
+    float lerp;
+} between;
+
+static between clamp_position(float at, int size)
+{
+    const float last = (float)(size - 1);
+    at = at > 0.0f ? at : 0.0f;
+    at = at < last ? at : last;
+    const int lower = (int)at;
+    return (between){lower, lower + 1 < size ? lower + 1 : lower, at - (float)lower};
+}
+
+static void sample(const float *src, int width, int channels, between row, between column,
+                   float *out)
+{
+    const size_t n = (size_t)channels, stride = (size_t)width * n;
+    const float *top = src + (size_t)row.lower * stride, *bottom = src + (size_t)row.upper * stride;
+    const size_t left = (size_t)column.lower * n, right = (size_t)column.upper * n;
+    for (size_t c = 0; c < n; c++) {
+        const float above = top[left + c] + (top[right + c] - top[left + c]) * column.lerp;
+        const float below = bottom[left + c] + (bottom[right + c] - bottom[left + c]) * column.lerp;
+        out[c] = above + (below - above) * row.lerp;
+    }
+}
+
+void sx_warp(const float *src, int height, int width, int channels, float shear_degrees,
+             float zoom_rows, float zoom_columns, float *out)
+{
+    const sx_point turn = sx_turn(shear_degrees / 360.0f); /* (cos, sin) */
+    const float middle_row = (float)(height - 1) * 0.5f, middle_column = (float)(width - 1) * 0.5f;
+    for (int y = 0; y < height; y++) {
+        const float r = zoom_rows * ((float)y - middle_row);
+        for (int x = 0; x < width; x++, out += channels) {
+            const float c = zoom_columns * ((float)x - middle_column);
+            sample(src, width, channels, clamp_position(r - turn.y * c + middle_row, height),
+                   clamp_position(turn.x * c + middle_column, width), out);
+        }
+    }
 }
 
 void sx_flip_left_right(float *pixels, int height, int width, int channels)

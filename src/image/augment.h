@@ -8,7 +8,7 @@
  * where folding is the exclusive or of the two halves. So a record's augmentation depends on the
  * seed, the epoch and the record alone: not on threads, batches, order, replicas or restarts.
  *
- * Pixels are float32 [height, width, channels], changed in place. */
+ * Pixels are float32 [height, width, channels], changed in place unless there is an `out`. */
 #ifndef SX_IMAGE_AUGMENT_H
 #define SX_IMAGE_AUGMENT_H
 
@@ -37,6 +37,17 @@ void sx_adjust_brightness(float *pixels, size_t elems, float delta);
 /* (x − mean)·factor + mean, with the mean of each channel: tf.image.adjust_contrast. The mean is
  * summed in double over eight interleaved partial sums, in an order that never changes. */
 void sx_adjust_contrast(float *pixels, int height, int width, int channels, float factor);
+
+/* Shear and zoom about the middle, as Keras' image preprocessing (apply_affine_transform, order 1,
+ * fill "nearest") does them. With rows and columns counted from the image's centre, out (r, c) is
+ * the bilinear sample of `src` at
+ *
+ *   row      zoom_rows·r − sin(shear)·zoom_columns·c
+ *   column                 cos(shear)·zoom_columns·c       clamped into the image
+ *
+ * so a zoom above 1 shows more of it, smaller. `out` has src's shape and does not overlap it. */
+void sx_warp(const float *src, int height, int width, int channels, float shear_degrees,
+             float zoom_rows, float zoom_columns, float *out);
 
 /* Mirrors left to right; its own inverse. */
 void sx_flip_left_right(float *pixels, int height, int width, int channels);

@@ -37,15 +37,26 @@ int sx_draws_below(sx_draws *draws, int count)
     return (int)((uint64_t)sx_draws_bits(draws) * (uint64_t)count >> 32);
 }
 
-/* sin(π/2 · x) for x in [0, 1], Taylor to the ninth power. */
+/* sin(π/2 · x) and cos(π/2 · x) for x in [0, 1]: Taylor to the eleventh and tenth power, so that no
+ * turn is exactly no turn. */
 static float sin_quarter(float x)
 {
     const float a = x * 1.57079633f, s = a * a;
-    float sum = 1.0f / 362880.0f;
+    float sum = s * (-1.0f / 39916800.0f) + 1.0f / 362880.0f;
     sum = sum * s - 1.0f / 5040.0f;
     sum = sum * s + 1.0f / 120.0f;
     sum = sum * s - 1.0f / 6.0f;
     return (sum * s + 1.0f) * a;
+}
+
+static float cos_quarter(float x)
+{
+    const float a = x * 1.57079633f, s = a * a;
+    float sum = s * (-1.0f / 3628800.0f) + 1.0f / 40320.0f;
+    sum = sum * s - 1.0f / 720.0f;
+    sum = sum * s + 1.0f / 24.0f;
+    sum = sum * s - 0.5f;
+    return sum * s + 1.0f;
 }
 
 sx_point sx_turn(float turns)
@@ -54,7 +65,7 @@ sx_point sx_turn(float turns)
     quarters = quarters < 0.0f ? quarters + 4.0f : quarters;
     const int whole = (int)quarters;
     const float part = quarters - (float)whole;
-    const float s = sin_quarter(part), c = sin_quarter(1.0f - part);
+    const float s = sin_quarter(part), c = cos_quarter(part);
     const sx_point by_quarter[4] = {{c, s}, {-s, c}, {-c, -s}, {s, -c}};
     return by_quarter[whole & 3];
 }

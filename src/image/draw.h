@@ -25,7 +25,7 @@ typedef struct sx_point {
     float x, y; /* x to the right, y down */
 } sx_point;
 
-/* (cos, sin) of `turns` whole turns, which may be any number from −1000 to 1000; within 1e-5. */
+/* (cos, sin) of `turns` whole turns, which may be any number from −1000 to 1000; within 1e-6. */
 sx_point sx_turn(float turns);
 
 /* How much of a pixel lies inside, from its centre's distance to the edge (negative: outside). */

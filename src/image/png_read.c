@@ -105,6 +105,14 @@ static int file_channels(decoder *d, int colour)
     return png_get_valid(d->png, d->info, PNG_INFO_tRNS) != 0 ? 4 : 3;
 }
 
+/* Texts and suggested palettes unpack to megabytes each and change no pixel. (Colour profiles stay:
+ * libpng mixes gray in the light that they tell it of, and so does TensorFlow.) */
+static void skip_texts(decoder *d)
+{
+    static const png_byte names[] = "tEXt\0zTXt\0iTXt\0sPLT\0eXIf";
+    png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, names, sizeof(names) / 5);
+}
+
 static void read_header(decoder *d)
 {
     png_uint_32 width = 0, height = 0;
@@ -112,6 +120,7 @@ static void read_header(decoder *d)
     png_set_read_fn(d->png, d, read_bytes);
     png_set_chunk_malloc_max(d->png, MAX_CHUNK_BYTES);
     png_set_chunk_cache_max(d->png, MAX_CACHED_CHUNKS);
+    skip_texts(d);
     png_read_info(d->png, d->info);
     png_get_IHDR(d->png, d->info, &width, &height, &depth, &colour, NULL, NULL, NULL);
     d->width = (int)width;

@@ -76,6 +76,19 @@ static sx_status check_size(const sx_preprocess *pre)
     return SX_OK;
 }
 
+static sx_status check_warp(const sx_preprocess *pre)
+{
+    if (!(pre->shear_degrees >= 0) || !(pre->shear_degrees < 90)) {
+        return sx_error(SX_INVALID_ARGUMENT, "preprocessing: shear_degrees %g is outside 0 to 90",
+                        (double)pre->shear_degrees);
+    }
+    if (!(pre->zoom >= 0) || !(pre->zoom < 1)) {
+        return sx_error(SX_INVALID_ARGUMENT, "preprocessing: zoom %g is outside 0 to 1",
+                        (double)pre->zoom);
+    }
+    return SX_OK;
+}
+
 static sx_status check_colour(const sx_preprocess *pre)
 {
     if (!(pre->brightness_max_delta >= 0) || !(pre->brightness_max_delta <= 1)) {
@@ -102,6 +115,7 @@ static sx_status check_colour(const sx_preprocess *pre)
 sx_status sx_preprocess_check(const sx_preprocess *pre)
 {
     SX_TRY(check_size(pre));
+    SX_TRY(check_warp(pre));
     SX_TRY(check_colour(pre));
     if (pre->label_base != 0 && pre->label_base != 1) {
         return sx_error(SX_INVALID_ARGUMENT, "preprocessing: label_base %d is neither 0 nor 1",
@@ -162,7 +176,7 @@ static bool has_colour_steps(const sx_preprocess *pre)
     return pre->brightness_max_delta > 0 || pre->contrast_upper > 0 || pre->clip;
 }
 
-/* Steps 5 to 8, where there is more to do than to scale. */
+/* Steps 6 to 9, where there is more to do than to scale. */
 static void change_colour(const sx_preprocess *pre, const sx_augment_key *key,
                           const sx_affine *affine, float *pixels)
 {
@@ -184,16 +198,44 @@ static void change_colour(const sx_preprocess *pre, const sx_augment_key *key,
     sx_scale_channels(pixels, count, pre->channels, affine->mul, affine->add);
 }
 
-/* Steps 2 to 8 on pixels that have the right channels. */
+/* Steps 2 to 4, and step 9 as well where `affine` is given. */
+static sx_status resize(const sx_preprocess *pre, const sx_image *pixels, const sx_augment_key *key,
+                        const sx_affine *affine, sx_resizer *resizer, float *out)
+{
+    sx_resize_args args = geometry(pre, key);
+    args.affine = affine;
+    return sx_resize(resizer, pixels, &args, out);
+}
+
+/* Steps 2 to 5. */
+static sx_status resize_and_warp(const sx_preprocess *pre, const sx_image *pixels,
+                                 const sx_augment_key *key, sx_preprocess_scratch *scratch,
+                                 float *out)
+{
+    SX_TRY(sx_image_reserve(&scratch->resized, SX_F32, pre->height, pre->width, pre->channels));
+    float *resized = scratch->resized.pixels;
+    SX_TRY(resize(pre, pixels, key, NULL, &scratch->resizer, resized));
+    const float limit = pre->shear_degrees, low = 1.0f - pre->zoom, high = 1.0f + pre->zoom;
+    const float shear = sx_augment_between(sx_augment_draw(key, "shear").a, -limit, limit);
+    const sx_u32x2 zoom = sx_augment_draw(key, "zoom");
+    sx_warp(resized, pre->height, pre->width, pre->channels, shear,
+            sx_augment_between(zoom.a, low, high), sx_augment_between(zoom.b, low, high), out);
+    return SX_OK;
+}
+
+/* Steps 2 to 9 on pixels that have the right channels. */
 static sx_status run(const sx_preprocess *pre, const sx_image *pixels, const sx_augment_key *key,
-                     sx_resizer *resizer, float *out)
+                     sx_preprocess_scratch *scratch, float *out)
 {
     sx_affine affine;
     sx_preprocess_affine(pre, &affine);
-    const bool colour = key != NULL && has_colour_steps(pre);
-    sx_resize_args args = geometry(pre, key);
-    args.affine = colour ? NULL : &affine;
-    SX_TRY(sx_resize(resizer, pixels, &args, out));
+    const bool warp = key != NULL && (pre->shear_degrees > 0 || pre->zoom > 0);
+    const bool colour = key != NULL && (warp || has_colour_steps(pre));
+    if (warp) {
+        SX_TRY(resize_and_warp(pre, pixels, key, scratch, out));
+    } else {
+        SX_TRY(resize(pre, pixels, key, colour ? NULL : &affine, &scratch->resizer, out));
+    }
     if (colour) {
         change_colour(pre, key, &affine, out);
     }
@@ -206,7 +248,7 @@ sx_status sx_preprocess_encoded(const sx_preprocess *pre, sx_bytes encoded,
 {
     const sx_decode_options options = {.channels = pre->channels, .limits = scratch->limits};
     SX_TRY(sx_image_decode(encoded, &options, &scratch->decoded));
-    return run(pre, &scratch->decoded, key, &scratch->resizer, out);
+    return run(pre, &scratch->decoded, key, scratch, out);
 }
 
 /* One gray channel three times over, into the scratch image. */
@@ -227,18 +269,19 @@ sx_status sx_preprocess_pixels(const sx_preprocess *pre, const sx_image *pixels,
                                float *out)
 {
     if (pixels->channels == pre->channels) {
-        return run(pre, pixels, key, &scratch->resizer, out);
+        return run(pre, pixels, key, scratch, out);
     }
     if (pixels->channels != 1 || pixels->dtype != SX_U8) {
         return sx_error(SX_INVALID_ARGUMENT, "preprocessing to %d channels: the pixels have %d",
                         pre->channels, pixels->channels);
     }
     SX_TRY(repeat_gray(pixels, &scratch->decoded));
-    return run(pre, &scratch->decoded, key, &scratch->resizer, out);
+    return run(pre, &scratch->decoded, key, scratch, out);
 }
 
 void sx_preprocess_scratch_deinit(sx_preprocess_scratch *scratch)
 {
     sx_image_deinit(&scratch->decoded);
+    sx_image_deinit(&scratch->resized);
     sx_resizer_deinit(&scratch->resizer);
 }

@@ -16,17 +16,21 @@
  *                       [0, ew]; draw "random_crop"             down; none when eh = ew = 0
  *   4  flip             with probability 1/2;                   –
  *                       draw "flip_left_right"
- *   5  brightness       x + 255·d, d in [−max_delta,            –
+ *   5  shear, zoom      by up to shear_degrees either way; –
+ *                       rows and columns each by a factor
+ *                       in [1 − zoom, 1 + zoom), sx_warp;
+ *                       draws "shear" and "zoom"
+ *   6  brightness       x + 255·d, d in [−max_delta,            –
  *                       max_delta); draw "brightness"
- *   6  contrast         factor in [lower, upper);               –
+ *   7  contrast         factor in [lower, upper);               –
  *                       draw "contrast"
- *   7  clip             to [0, 255], if asked for               – (nothing is outside)
- *   8  scale            x·mul[c] + add[c]                       Mul, AddV2 with
+ *   8  clip             to [0, 255], if asked for               – (nothing is outside)
+ *   9  scale            x·mul[c] + add[c]                       Mul, AddV2 with
  * sx_preprocess_affine
  *
- * Values are 0 … 255 up to step 8. Steps 2 to 4 are one pass here, equal to the bit to the three.
+ * Values are 0 … 255 up to step 9. Steps 2 to 4 are one pass here, equal to the bit to the three.
  * Draws are those of augment.h; "random_crop" takes the top from its first word, the left from its
- * second, every other operation takes its first word.
+ * second, "zoom" the rows' factor and the columns'; every other operation takes its first word.
  *
  *   scale     mul                add              float32, rounded once from double
  *   none      1                  0
@@ -53,6 +57,8 @@ typedef struct sx_preprocess {
     int extra_height, extra_width; /* resized to that much more, then cropped; needs a crop */
     sx_crop crop;
     bool flip_left_right;
+    float shear_degrees;                  /* 0 = off; Keras' shear_range */
+    float zoom;                           /* 0 = off; Keras' zoom_range; below 1 */
     float brightness_max_delta;           /* of the range 0..1, so 63/255 is 63 levels; 0 = off */
     float contrast_lower, contrast_upper; /* both 0 = off */
     bool clip;
@@ -71,7 +77,7 @@ const char *sx_preprocess_recipe_name(size_t index);
 /* INVALID_ARGUMENT, naming the field, when something makes no sense. */
 SX_MUST_USE sx_status sx_preprocess_check(const sx_preprocess *pre);
 
-/* Step 8's constants, for `channels` channels; the rest of `out` is 1 and 0. */
+/* Step 9's constants, for `channels` channels; the rest of `out` is 1 and 0. */
 void sx_preprocess_affine(const sx_preprocess *pre, sx_affine *out);
 /* The corner of the evaluation crop (step 3). */
 void sx_preprocess_center(const sx_preprocess *pre, int *out_top, int *out_left);
@@ -79,7 +85,7 @@ void sx_preprocess_center(const sx_preprocess *pre, int *out_top, int *out_left)
 /* One thread's buffers: {0} to begin with, then reused; nothing is allocated once they have grown.
  */
 typedef struct sx_preprocess_scratch {
-    sx_image decoded;
+    sx_image decoded, resized; /* resized: float32, used by step 5 only */
     sx_resizer resizer;
     const sx_image_limits *limits; /* NULL = sx_image_limits_default */
 } sx_preprocess_scratch;

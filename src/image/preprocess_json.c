@@ -49,6 +49,8 @@ static const struct field {
     FIELD(extra_width, INT, NULL),
     FIELD(crop, NAME, crop_name),
     FIELD(flip_left_right, BOOL, NULL),
+    FIELD(shear_degrees, FLOAT, NULL),
+    FIELD(zoom, FLOAT, NULL),
     FIELD(brightness_max_delta, FLOAT, NULL),
     FIELD(contrast_lower, FLOAT, NULL),
     FIELD(contrast_upper, FLOAT, NULL),

@@ -53,10 +53,10 @@ typedef struct sx_resizer {
 
 void sx_resizer_deinit(sx_resizer *resizer);
 
-/* src: uint8 or float32 (finite), 1 to 4 channels. out: float32 [window_height, window_width, channels], not
- * overlapping src. Allocates only when the resizer's tables grow.
- * Errors: INVALID_ARGUMENT (a side of 0 or above SX_RESIZE_MAX_SIDE, a window outside the full
- * size, channels); RESOURCE_EXHAUSTED. */
+/* src: uint8 or float32 (finite), 1 to 4 channels. out: float32 [window_height, window_width,
+ * channels], not overlapping src. Allocates only when the resizer's tables grow. Errors:
+ * INVALID_ARGUMENT (a side of 0 or above SX_RESIZE_MAX_SIDE, a window outside the full size,
+ * channels); RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_resize(sx_resizer *resizer, const sx_image *src,
                                 const sx_resize_args *args, float *out);
 

@@ -95,6 +95,29 @@ static void test_image_augment__flip(void **state)
     assert_memory_equal(pixels, before, sizeof(pixels));
 }
 
+static void test_image_augment__warp(void **state)
+{
+    (void)state;
+    float pixels[5][4][2], out[5][4][2];
+    for (int i = 0; i < 20; i++) {
+        pixels[i / 4][i % 4][0] = (float)(i / 4);
+        pixels[i / 4][i % 4][1] = (float)(i % 4);
+    }
+    sx_warp(&pixels[0][0][0], 5, 4, 2, 0, 1, 1, &out[0][0][0]);
+    assert_memory_equal(out, pixels, sizeof(out)); /* nothing to do */
+    /* half the rows: 1, 1.5, 2, 2.5, 3; twice the columns: -1.5, 0.5, 2.5, 4.5, clamped */
+    sx_warp(&pixels[0][0][0], 5, 4, 2, 0, 0.5f, 2, &out[0][0][0]);
+    static const float columns[4] = {0, 0.5f, 2.5f, 3};
+    for (int i = 0; i < 20; i++) {
+        assert_true(out[i / 4][i % 4][0] == 1 + 0.5f * (float)(i / 4));
+        assert_true(out[i / 4][i % 4][1] == columns[i % 4]);
+    }
+    /* 30°: a column's rows move by half its distance from the middle */
+    sx_warp(&pixels[0][0][0], 5, 4, 2, 30, 1, 1, &out[0][0][0]);
+    assert_true(fabsf(out[2][0][0] - 2.75f) < 1e-4f && fabsf(out[2][3][0] - 1.25f) < 1e-4f);
+    assert_true(fabsf(out[2][0][1] - (1.5f - 1.5f * 0.8660254f)) < 1e-4f);
+}
+
 static void test_image_augment__clip_and_scale(void **state)
 {
     (void)state;
@@ -115,6 +138,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_augment__brightness),
     cmocka_unit_test(test_image_augment__contrast),
     cmocka_unit_test(test_image_augment__flip),
+    cmocka_unit_test(test_image_augment__warp),
     cmocka_unit_test(test_image_augment__clip_and_scale),
 };
 SX_TEST_MAIN(tests)

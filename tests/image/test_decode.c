@@ -2,6 +2,9 @@
  * tests/interop/test_image.py. */
 #include "image/samples.h"
 
+#include <sys/resource.h>
+#include <zlib.h>
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "image/decode.h"
@@ -283,6 +286,48 @@ static void test_image_decode__out_of_memory(void **state)
     sx_buf_deinit(&png);
 }
 
+static void append_chunk(sx_buf *out, const char *type, const uint8_t *data, size_t size)
+{
+    uint8_t number[4] = {(uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
+                         (uint8_t)size};
+    uLong crc = crc32(crc32(0, (const Bytef *)type, 4), data, (uInt)size);
+    sx_buf_append(out, number, 4);
+    sx_buf_append(out, type, 4);
+    sx_buf_append(out, data, size);
+    for (int i = 0; i < 4; i++) {
+        sx_buf_putc(out, (char)(crc >> (24 - 8 * i)));
+    }
+}
+
+/* A hundred texts that unpack to 7 MB each are not unpacked. */
+static void test_image_decode__png_text_bombs(void **state)
+{
+    (void)state;
+    const size_t text_bytes = 7 << 20;
+    uint8_t *text = calloc(text_bytes, 1), *packed = malloc(1 << 16);
+    uLongf packed_bytes = (1 << 16) - 3;
+    memcpy(packed, "k\0\0", 3);
+    assert_int_equal(compress(packed + 3, &packed_bytes, text, text_bytes), Z_OK);
+    free(text);
+    sx_buf png = sample_png(8, 8, 3), bomb;
+    sx_buf_init(&bomb, 0);
+    sx_buf_append(&bomb, png.data, 33); /* magic and IHDR */
+    for (int i = 0; i < 100; i++) {
+        append_chunk(&bomb, "zTXt", packed, packed_bytes + 3);
+    }
+    sx_buf_append(&bomb, png.data + 33, png.size - 33);
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    sx_image image = {0};
+    assert_ok(sx_image_decode(sample_bytes(&bomb), NULL, &image));
+    getrusage(RUSAGE_SELF, &after);
+    assert_true(after.ru_maxrss - before.ru_maxrss < 100 * 1024); /* KiB */
+    free(packed);
+    sx_buf_deinit(&png);
+    sx_buf_deinit(&bomb);
+    sx_image_deinit(&image);
+}
+
 /* Tables of one image must not serve the next: this file without Huffman tables decodes by the
  * standard's, whatever came before it. */
 static void test_image_decode__images_are_independent(void **state)
@@ -344,6 +389,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_decode__two_thousand_scans),
     cmocka_unit_test(test_image_decode__steady_state_allocates_nothing),
     cmocka_unit_test(test_image_decode__out_of_memory),
+    cmocka_unit_test(test_image_decode__png_text_bombs),
     cmocka_unit_test(test_image_decode__images_are_independent),
     cmocka_unit_test(test_image_decode__shape_checks),
 };

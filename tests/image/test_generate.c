@@ -24,7 +24,7 @@ static void test_image_generate__pixels_are_fixed(void **state)
     snprintf(text, sizeof(text), "%016llx %016llx",
              (unsigned long long)sx_hash64(digits, sizeof(digits)),
              (unsigned long long)sx_hash64(flowers, sizeof(flowers)));
-    assert_string_equal(text, "e256723511a00e94 12782d2c0dab31b1");
+    assert_string_equal(text, "57315ad32a8c4bbf d011402baa8490b4");
 }
 
 static void test_image_generate__seed_and_index_matter(void **state)

@@ -104,6 +104,39 @@ static void test_image_preprocess__training_is_its_steps(void **state)
     sx_image_deinit(&image);
 }
 
+static void test_image_preprocess__shear_and_zoom(void **state)
+{
+    (void)state;
+    sx_preprocess pre = {.height = SIDE, .width = SIDE, .channels = 3, .scale = SX_0_1};
+    sx_preprocess plain = pre;
+    pre.shear_degrees = 20;
+    pre.zoom = 0.2f;
+    pre.flip_left_right = plain.flip_left_right = true;
+    plain.scale = SX_SCALE_NONE;
+    sx_image image = sample_image(40, 45, 3);
+    sx_preprocess_scratch scratch = {0};
+    static float resized[ELEMS], want[ELEMS], got[ELEMS];
+    for (uint64_t record = 0; record < 10; record++) {
+        const sx_augment_key key = {.seed = 5, .epoch = 1, .record = record};
+        assert_ok(sx_preprocess_pixels(&plain, &image, &key, &scratch, resized));
+        float shear = sx_augment_between(sx_augment_draw(&key, "shear").a, -20, 20);
+        sx_u32x2 zoom = sx_augment_draw(&key, "zoom");
+        sx_warp(resized, SIDE, SIDE, 3, shear, sx_augment_between(zoom.a, 1 - 0.2f, 1 + 0.2f),
+                sx_augment_between(zoom.b, 1 - 0.2f, 1 + 0.2f), want);
+        sx_affine affine;
+        sx_preprocess_affine(&pre, &affine);
+        sx_scale_channels(want, SIDE * SIDE, 3, affine.mul, affine.add);
+        assert_ok(sx_preprocess_pixels(&pre, &image, &key, &scratch, got));
+        assert_memory_equal(got, want, sizeof(want));
+    }
+    assert_ok(sx_preprocess_pixels(&pre, &image, NULL, &scratch, got));
+    plain.scale = SX_0_1;
+    assert_ok(sx_preprocess_pixels(&plain, &image, NULL, &scratch, want));
+    assert_memory_equal(got, want, sizeof(want)); /* nothing of it in evaluation */
+    sx_preprocess_scratch_deinit(&scratch);
+    sx_image_deinit(&image);
+}
+
 static void test_image_preprocess__record_decides_alone(void **state)
 {
     (void)state;
@@ -232,6 +265,8 @@ static void test_image_preprocess__json_refusals(void **state)
         {"{\"height\":8,\"width\":8,\"channels\":3,\"brightness_max_delta\":\"x\"}", "a number"},
         {"{\"height\":8,\"width\":8,\"channels\":3,\"brightness_max_delta\":1.5}",
          "outside 0 to 1"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"zoom\":1}", "zoom 1 is outside"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"shear_degrees\":-1}", "shear_degrees -1"},
         {"{\"height\":8,\"width\":8,\"channels\":3,\"label_base\":2}", "label_base 2"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -248,6 +283,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_preprocess__recipes),
     cmocka_unit_test(test_image_preprocess__evaluation_is_the_centre),
     cmocka_unit_test(test_image_preprocess__training_is_its_steps),
+    cmocka_unit_test(test_image_preprocess__shear_and_zoom),
     cmocka_unit_test(test_image_preprocess__record_decides_alone),
     cmocka_unit_test(test_image_preprocess__ranges),
     cmocka_unit_test(test_image_preprocess__gray_to_rgb),

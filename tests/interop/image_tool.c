@@ -5,6 +5,7 @@
  *   resize IN CHANNELS RULE HEIGHT WIDTH OUT   decode, then resize; float32 in OUT
  *   resize_f32 IN H W C RULE HEIGHT WIDTH OUT  the same from raw float32
  *   adjust IN H W C DELTA FACTOR OUT           brightness, then contrast, of raw float32
+ *   warp IN H W C SHEAR ZOOM_ROWS ZOOM_COLUMNS OUT   of raw float32; shear in degrees
  *   preprocess IN JSON OUT                     evaluation form; JSON is a file
  *   encode FORMAT IN H W C OUT                 raw uint8 to "jpeg" (quality 90) or "png"
  *   make_jpeg KIND IN H W OUT                  raw uint8, 3 or 4 channels, to a JPEG that
@@ -147,6 +148,23 @@ static sx_status run_adjust(const command *c)
     return status;
 }
 
+static sx_status run_warp(const command *c)
+{
+    sx_buf in;
+    sx_status status = read_file(c->words[1], &in);
+    if (status == SX_OK) {
+        float *out = sx_alloc(in.size, 1);
+        sx_warp((float *)in.data, number(c, 2), number(c, 3), number(c, 4),
+                strtof(c->words[5], NULL), strtof(c->words[6], NULL), strtof(c->words[7], NULL),
+                out);
+        status = write_file(c->words[8], out, in.size);
+        printf("ok\n");
+        sx_free(out);
+    }
+    sx_buf_deinit(&in);
+    return status;
+}
+
 static sx_status preprocess_to_file(sx_bytes encoded, const char *json_path, const char *path)
 {
     json_t *json = json_load_file(json_path, 0, NULL);
@@ -272,7 +290,7 @@ static const struct row {
 } commands[] = {
     {"decode", 5, run_decode},         {"resize", 7, run_resize}, {"resize_f32", 9, run_resize_f32},
     {"adjust", 8, run_adjust},         {"encode", 7, run_encode}, {"make_jpeg", 6, run_make_jpeg},
-    {"preprocess", 4, run_preprocess},
+    {"preprocess", 4, run_preprocess}, {"warp", 9, run_warp},
 };
 
 static sx_status dispatch(const command *c)

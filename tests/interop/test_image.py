@@ -203,6 +203,11 @@ def handmade_pngs():
     passes = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
     rows = b"".join(b"\0" + row.tobytes() for top, left, down, right in passes
                     for row in values[top::down, left::right] if row.size)
+    flat = b"".join(b"\0" + row.tobytes() for row in values)
+    images["rgb-gamma"] = png(8, 2, flat, width, height, chunk(b"gAMA", struct.pack(">I", 45455)))
+    images["rgb-linear"] = png(8, 2, flat, width, height, chunk(b"gAMA", struct.pack(">I", 100000)))
+    images["rgb-srgb"] = png(8, 2, flat, width, height, chunk(b"sRGB", b"\0"))
+    images["rgb-text"] = png(8, 2, flat, width, height, chunk(b"zTXt", b"k\0\0" + zlib.compress(b"x" * 9999)))
     images["adam7"] = png(8, 2, rows, width, height, interlace=1)
     return images
 
@@ -287,6 +292,26 @@ def test_adjust():
                   f"difference {d:.3g}")
 
 
+def test_warp():
+    """Against ImageProjectiveTransformV3, which takes Keras' matrix in x, y order."""
+    for height, width, depth in ((150, 150, 3), (31, 44, 1)):
+        pixels = photo(height, width, depth).astype(np.float32)
+        for shear, rows, columns in ((0, 1, 1), (0.2, 0.8, 1.2), (-20, 1.1, 0.9), (45, 1, 1)):
+            ok, answer = TOOL("warp", write("in", pixels.tobytes()), height, width, depth, shear, rows, columns,
+                              path("out"))
+            assert ok, answer
+            got = np.fromfile(path("out"), np.float32).reshape(pixels.shape)
+            s, r0, c0 = np.deg2rad(shear), (height - 1) / 2, (width - 1) / 2
+            matrix = [columns * np.cos(s), 0, c0 - columns * np.cos(s) * c0,
+                      -columns * np.sin(s), rows, r0 - rows * r0 + columns * np.sin(s) * c0, 0, 0]
+            want = tf.raw_ops.ImageProjectiveTransformV3(
+                images=pixels[None], transforms=np.array([matrix], np.float32), output_shape=(height, width),
+                fill_value=0.0, interpolation="BILINEAR", fill_mode="NEAREST")[0].numpy()
+            # positions are rounded differently: 1e-4 of a pixel, across at most 255 levels
+            check(f"shear {shear}, zoom {rows} x {columns} on {height}x{width}x{depth}",
+                  difference(got, want) <= 0.05, f"difference {difference(got, want):.3g} levels")
+
+
 def preprocess_by_tf(data, pre):
     """The evaluation form as preprocess.h writes it down, from TensorFlow's raw operators."""
     channels = pre["channels"]
@@ -350,6 +375,7 @@ def main():
     test_decode_png()
     test_resize(real, made)
     test_adjust()
+    test_warp()
     test_preprocess(real, made)
     test_encode()
     print(f"{len(failures)} failed")

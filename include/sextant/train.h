@@ -1,0 +1,336 @@
+/* Training, evaluation and prediction, with two faces over one trainer.
+ *
+ *   Estimator   a model function, input functions and a model_dir: all state lives on disk, each
+ * call takes up the newest checkpoint Model       create, compile, fit, evaluate, predict, save:
+ * state lives in memory
+ *
+ * A run (model_dir) is self-contained: it holds its configuration, its graphs and its checkpoints,
+ * so evaluating, predicting, exporting and resuming never need the model's source. A run that was
+ * killed at any moment continues to the bit (weights, slots, step, place in the data, running
+ * means).
+ *
+ *     sx_estimator *e;
+ *     SX_TRY(sx_estimator_create(&my_model, sx_run_config_of(.model_dir = "run1"), NULL, &e));
+ *     SX_TRY(sx_estimator_train(e, my_input, NULL, .max_steps = 1000));
+ *
+ * The library never prints: whoever wants to see progress passes an observer. One thread at a time.
+ */
+#ifndef SEXTANT_TRAIN_H
+#define SEXTANT_TRAIN_H
+
+#include <signal.h>
+
+#include <sextant/data.h>
+#include <sextant/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- What a run tells its observers ----------------------------------------------------------- */
+
+typedef struct sx_metric {
+    const char *name; /* "loss", "accuracy" */
+    double value;
+} sx_metric;
+
+enum { SX_MAX_RESULTS = 1 + SX_MAX_METRICS };
+
+/* Which fields of the event mean something, beside step, total_steps, epoch and epochs. */
+typedef enum sx_train_event_kind {
+    SX_EVENT_BEGIN,         /* training starts at `step`; resumed; path: the checkpoint, or NULL */
+    SX_EVENT_COMPILE_BEGIN, /* text: "train", "eval", "predict"; batch */
+    SX_EVENT_COMPILE_END,   /* the same; seconds */
+    SX_EVENT_PROGRESS,      /* metrics: means of this epoch so far; rates; at_cadence */
+    SX_EVENT_EPOCH,         /* an epoch has ended; metrics: its means; seconds */
+    SX_EVENT_CHECKPOINT,    /* saved: path, seconds */
+    SX_EVENT_EVAL_BEGIN,    /* examples: how many there are, 0 = unknown */
+    SX_EVENT_EVAL_PROGRESS, /* examples: done so far */
+    SX_EVENT_EVAL,          /* metrics: the results; examples, seconds, is_best */
+    SX_EVENT_WARNING,       /* text */
+    SX_EVENT_NONFINITE,     /* step: the one that was withheld; text: the first value at fault */
+    SX_EVENT_END,           /* text: why ("finished", "already finished", "stopped", "end of data",
+                               or a callback's reason); the times; examples: trained on */
+} sx_train_event_kind;
+
+typedef struct sx_train_event {
+    size_t struct_size;
+    sx_train_event_kind kind;
+    int64_t step;          /* steps done since the beginning of the run */
+    int64_t total_steps;   /* where it will end; 0 = unknown (until the data end) */
+    int64_t epoch, epochs; /* the current one, from 1; how many there will be, 0 = unknown */
+    int64_t step_in_epoch, steps_per_epoch; /* 0 = unknown */
+    int64_t batch, examples;
+    int n_metrics;
+    const sx_metric *metrics;                     /* [n_metrics], "loss" first */
+    double examples_per_second, steps_per_second; /* since the last PROGRESS at its cadence */
+    double input_wait;  /* 0 … 1: part of that time spent waiting for data */
+    double eta_seconds; /* until total_steps; < 0 = unknown */
+    double seconds;
+    double compile_seconds, train_seconds, eval_seconds, save_seconds; /* of this call so far */
+    bool at_cadence; /* PROGRESS: every log_step_count_steps, and at the end of an epoch; else it is
+                        one of those that come ten times a second for a progress bar */
+    bool resumed, is_best;
+    const char *path, *text;
+} sx_train_event;
+
+/* Everything that `event` points to is borrowed for the call. */
+typedef void sx_observer_fn(void *user, const sx_train_event *event);
+
+/* --- Configuration ------------------------------------------------------------------------------
+ */
+
+enum {
+    SX_NEVER = -1,    /* of a cadence */
+    SX_KEEP_ALL = -1, /* of keep_checkpoint_max */
+    SX_EVERY_EPOCH = -2,
+};
+
+/* TensorFlow's RunConfig under its own names, and what a single machine needs. A field at 0 is the
+ * default written beside it. Make one with sx_run_config_of(.model_dir = "run1"). */
+typedef struct sx_run_config {
+    size_t struct_size;
+    const char *model_dir;          /* NULL = nothing is kept on disk */
+    uint64_t tf_random_seed;        /* 0; weights, order, dropout and augmentation follow from it */
+    int64_t save_checkpoints_steps; /* not together with …_secs */
+    int64_t save_checkpoints_secs;  /* 600 if neither is given; SX_NEVER */
+    int keep_checkpoint_max;        /* 5; SX_KEEP_ALL */
+    double keep_checkpoint_every_n_hours; /* 10000 */
+    int64_t log_step_count_steps;         /* 100; SX_NEVER */
+    int64_t iterations_per_loop;          /* as many as there are up to the next event */
+    int64_t train_batch_size;             /* 32 */
+    int64_t eval_batch_size;              /* 32; how much is read at once: it changes no result */
+    int64_t steps_per_eval;               /* SX_EVERY_EPOCH; SX_NEVER */
+    const char *device;                   /* the first that can train; "ref", "cpu" */
+    int threads;                          /* as many as the process may use */
+    int shards;                           /* > 0: a fixed number whatever the threads (strict) */
+    bool no_shuffle;                      /* records in their own order */
+    bool require_exact;                   /* refuse to resume where the bits could differ */
+    bool fresh;                           /* delete the run that model_dir holds, and begin again */
+    sx_observer_fn *observer;             /* NULL = nobody looks */
+    void *observer_user;
+    const volatile sig_atomic_t *stop; /* nonzero: finish the step, save, return CANCELLED */
+} sx_run_config;
+
+#define sx_run_config_of(...) (&(sx_run_config){.struct_size = sizeof(sx_run_config), __VA_ARGS__})
+
+/* --- Callbacks ----------------------------------------------------------------------------------
+ */
+
+typedef struct sx_control {
+    bool stop;          /* end training after this step */
+    const char *reason; /* static text; becomes the END event's */
+} sx_control;
+
+/* A callback observes (sees every event, changes nothing, costs no launch) or controls: then it is
+ * asked at the end of epochs, after evaluations and every `every_steps`, where the device loop ends
+ * anyway for it. Its state is saved and restored with the checkpoints. */
+typedef struct sx_callback {
+    const char *name; /* unique in the run; part of the checkpoint's keys */
+    sx_observer_fn *observe;
+    void (*control)(void *user, const sx_train_event *event, sx_control *control);
+    int64_t every_steps; /* 0 = epochs and evaluations only */
+    void *user;
+    void *state; /* [state_bytes], plain bytes; NULL = none */
+    size_t state_bytes;
+} sx_callback;
+
+/* Stops when a metric of the evaluations has not improved for `patience` of them. */
+typedef struct sx_early_stopping {
+    const char *monitor; /* "loss" */
+    int patience;
+    double min_delta;
+    bool larger_is_better;
+    struct {
+        double best;
+        int64_t waited, seen;
+    } state; /* zero at first */
+} sx_early_stopping;
+/* The callback over *stopping, which outlives it. */
+SX_API sx_callback sx_early_stopping_callback(sx_early_stopping *stopping);
+
+/* --- Results
+ * -------------------------------------------------------------------------------------- */
+
+typedef struct sx_eval_result {
+    int64_t step, examples;
+    double loss;
+    int n_metrics;
+    sx_metric metrics[SX_MAX_METRICS]; /* names live as long as the estimator or model */
+} sx_eval_result;
+
+typedef struct sx_prediction_value {
+    const char *name;
+    sx_type type; /* of one example */
+    const void *data;
+} sx_prediction_value;
+
+/* One example's predictions; all borrowed for the call. */
+typedef struct sx_prediction {
+    int64_t number; /* in the data, from 0 */
+    int64_t record; /* its record's id (sx_dataset_record_name) */
+    int n_values;
+    const sx_prediction_value *values;
+    /* Of a classifier; else n_classes is 0. */
+    int n_classes, classid;
+    const float *probabilities; /* [n_classes] */
+    float probability;          /* of classid */
+    const char *class_name;     /* NULL if the run knows no names */
+} sx_prediction;
+
+/* An error ends the prediction and is returned. */
+typedef sx_status sx_prediction_fn(void *user, const sx_prediction *row);
+
+/* --- Estimator ----------------------------------------------------------------------------------
+ */
+
+typedef struct sx_estimator sx_estimator;
+
+/* Makes a data set; the estimator releases it. One without batch() is preprocessed, shuffled (when
+ * training) and batched as the model and the configuration say, and repeated; one with batch() is
+ * taken as it is: float32 features first (or "features"), integer labels second (or "labels"), and
+ * training ends where it ends. */
+typedef sx_status sx_input_fn(void *user, sx_dataset **out_dataset);
+
+/* `model` describes the model; one made of a function alone, &(sx_model_def){.build = fn}, takes
+ * its features' shape from the data. NULL: the model that config->model_dir holds. `params` are
+ * texts "name=value", NULL-terminated, or NULL. Model and texts are borrowed; the configuration is
+ * copied. Errors: INVALID_ARGUMENT a senseless configuration. */
+SX_API SX_MUST_USE sx_status sx_estimator_create(const sx_model_def *model,
+                                                 const sx_run_config *config,
+                                                 const char *const *params,
+                                                 sx_estimator **out_estimator);
+SX_API void sx_estimator_destroy(sx_estimator *e); /* NULL is fine */
+
+typedef struct sx_train_args {
+    size_t struct_size;
+    int64_t steps;     /* so many more; not together with the others */
+    int64_t max_steps; /* until this step, counted from the beginning of the run */
+    int64_t epochs;    /* likewise; without any of the three: until the data end, or 1 epoch */
+    const sx_callback *callbacks;
+    int n_callbacks;
+} sx_train_args;
+/* Trains from the newest checkpoint of model_dir, or from the start. A run that is there already is
+ * left alone (END event "already finished").
+ * Errors: CANCELLED after config.stop, everything saved; ABORTED a loss or gradient that is not
+ * finite (the message names the step and the first value at fault; nothing of it is saved);
+ * FAILED_PRECONDITION model_dir holds another model (first differing variable, both shapes);
+ * INVALID_ARGUMENT data that do not fit the model; those of reading data and of saving. */
+#define sx_estimator_train(e, input, user, ...) \
+    sx_estimator_train_at((e), (input), (user), \
+                          &(sx_train_args){.struct_size = sizeof(sx_train_args), __VA_ARGS__})
+SX_API SX_MUST_USE sx_status sx_estimator_train_at(sx_estimator *e, sx_input_fn *input, void *user,
+                                                   const sx_train_args *args);
+
+typedef struct sx_evaluate_args {
+    size_t struct_size;
+    const char *checkpoint; /* "latest" (default), "best", or a step: "1200" */
+    int64_t examples;       /* at most so many; 0 = all of them */
+} sx_evaluate_args;
+/* Scores every example once. Batch sizes and threads change no bit of the results.
+ * Errors: NOT_FOUND there is no such checkpoint. */
+#define sx_estimator_evaluate(e, input, user, out_result, ...) \
+    sx_estimator_evaluate_at(                                  \
+        (e), (input), (user),                                  \
+        &(sx_evaluate_args){.struct_size = sizeof(sx_evaluate_args), __VA_ARGS__}, (out_result))
+SX_API SX_MUST_USE sx_status sx_estimator_evaluate_at(sx_estimator *e, sx_input_fn *input,
+                                                      void *user, const sx_evaluate_args *args,
+                                                      sx_eval_result *out_result);
+
+/* One row for each example, in the data's order; labels, if there are any, are ignored. */
+#define sx_estimator_predict(e, input, user, row, row_user, ...) \
+    sx_estimator_predict_at(                                     \
+        (e), (input), (user), (row), (row_user),                 \
+        &(sx_evaluate_args){.struct_size = sizeof(sx_evaluate_args), __VA_ARGS__})
+SX_API SX_MUST_USE sx_status sx_estimator_predict_at(sx_estimator *e, sx_input_fn *input,
+                                                     void *user, sx_prediction_fn *row,
+                                                     void *row_user, const sx_evaluate_args *args);
+
+typedef struct sx_train_spec {
+    sx_input_fn *input;
+    void *user;
+    int64_t max_steps, epochs;
+    const sx_callback *callbacks;
+    int n_callbacks;
+} sx_train_spec;
+
+typedef struct sx_eval_spec {
+    sx_input_fn *input;
+    void *user;
+    int64_t examples;    /* at most so many; 0 = all of them */
+    int64_t every_steps; /* 0 = config.steps_per_eval */
+} sx_eval_spec;
+
+/* Trains, evaluates every so often and at the end, and keeps the best checkpoint (lowest loss; it
+ * survives restarts) apart from the others. *out_result (may be NULL): the last evaluation. */
+SX_API SX_MUST_USE sx_status sx_train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
+                                                   const sx_eval_spec *eval,
+                                                   sx_eval_result *out_result);
+
+/* --- Model
+ * ---------------------------------------------------------------------------------------- */
+
+typedef struct sx_model sx_model;
+
+/* As sx_estimator_create; `params` likewise. */
+SX_API SX_MUST_USE sx_status sx_model_create(const sx_model_def *def, const char *const *params,
+                                             sx_model **out_model);
+SX_API void sx_model_destroy(sx_model *m); /* NULL is fine */
+
+typedef struct sx_compile_args {
+    size_t struct_size;
+    sx_optimizer optimizer; /* default: the model's own */
+    int64_t steps_per_execution;
+    uint64_t seed;
+    const char *device;
+    int threads;
+    sx_observer_fn *observer;
+    void *observer_user;
+    const volatile sig_atomic_t *stop;
+} sx_compile_args;
+/* Says how to train; before fit(). FAILED_PRECONDITION after it. */
+#define sx_model_compile(m, ...) \
+    sx_model_compile_at((m),     \
+                        &(sx_compile_args){.struct_size = sizeof(sx_compile_args), __VA_ARGS__})
+SX_API SX_MUST_USE sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args);
+
+typedef struct sx_fit_args {
+    size_t struct_size;
+    int64_t epochs;     /* 1; that many more */
+    int64_t batch_size; /* 32 */
+    bool no_shuffle;
+    sx_dataset *validation_data; /* evaluated after each epoch; borrowed */
+    const char *backup_dir;      /* a run to save into and to resume from; NULL = none */
+    const sx_callback *callbacks;
+    int n_callbacks;
+} sx_fit_args;
+/* Trains on elements (not batched; as sx_input_fn says), borrowed for the call. */
+#define sx_model_fit(m, data, ...) \
+    sx_model_fit_at((m), (data), &(sx_fit_args){.struct_size = sizeof(sx_fit_args), __VA_ARGS__})
+SX_API SX_MUST_USE sx_status sx_model_fit_at(sx_model *m, sx_dataset *data,
+                                             const sx_fit_args *args);
+
+/* What fit() has seen: one row for each epoch, validation results named "val_…". Borrowed. */
+typedef struct sx_history_row {
+    int64_t epoch, step;
+    int n_metrics;
+    sx_metric metrics[2 * SX_MAX_RESULTS];
+} sx_history_row;
+SX_API const sx_history_row *sx_model_history(const sx_model *m, int *out_count);
+
+/* FAILED_PRECONDITION before fit() or sx_model_load(). */
+SX_API SX_MUST_USE sx_status sx_model_evaluate(sx_model *m, sx_dataset *data,
+                                               sx_eval_result *out_result);
+SX_API SX_MUST_USE sx_status sx_model_predict(sx_model *m, sx_dataset *data, sx_prediction_fn *row,
+                                              void *row_user);
+
+/* Saves a run (graphs and a checkpoint) into `dir`, which `sextant evaluate|predict|export` and
+ * sx_model_load() take. ALREADY_EXISTS: there is a run. */
+SX_API SX_MUST_USE sx_status sx_model_save(sx_model *m, const char *dir);
+/* The run's newest checkpoint, ready to evaluate, predict and go on fitting. */
+SX_API SX_MUST_USE sx_status sx_model_load(const char *dir, sx_model **out_model);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,78 @@
+/* A run's directory: everything that training wrote and that the rest of the run's life needs
+ * (D18).
+ *
+ *   run1/sextant.json                 what the run is (sx_run_info), written once, after the graphs
+ *   run1/graphs/{train,eval,predict}.graph   canonical text, symbolic batch
+ *   run1/checkpoint, model.ckpt-N.*   train/checkpoint.h
+ *   run1/history.json                 evaluations and the best of them, train/history.h
+ *   run1/best/model.ckpt-N.*          the best checkpoint, safe from retention
+ *
+ * A directory holds a run when it has sextant.json. All files appear whole or not at all. */
+#ifndef SX_TRAIN_RUN_DIR_H
+#define SX_TRAIN_RUN_DIR_H
+
+#include <jansson.h>
+
+#include <sextant/train.h>
+
+#include "base/arena.h"
+#include "image/preprocess.h"
+
+enum { SX_RUN_FORMAT = 1 };
+
+/* The three programs of a run, by sx_mode. Owned by whoever loaded or built them. */
+typedef struct sx_run_graphs {
+    sx_graph *by_mode[3];
+} sx_run_graphs;
+
+void sx_run_graphs_destroy(sx_run_graphs *graphs);
+
+/* sextant.json. Texts live in the arena that it was read into, or are the writer's. */
+typedef struct sx_run_info {
+    const char *model;         /* its name */
+    const char *source;        /* "zoo", "function", or the path of the .c */
+    const char *source_sha256; /* 64 hex digits of that file; NULL if it is none */
+    const char *const *param_names, *const *param_values; /* [n_params], sorted as given */
+    int n_params;
+    uint64_t seed;
+    bool has_preprocess; /* the model is fed by it from encoded images or uint8 pixels */
+    sx_preprocess preprocess;
+    const char *const *class_names; /* [n_classes] or NULL */
+    int n_classes;
+    sx_type features, labels;     /* of a batch, as in the graphs */
+    const char *data;             /* what --data said; may be NULL */
+    const char *data_description; /* sx_data_open's; may be NULL */
+    const char *image_key,
+        *label_key; /* the record features that were asked for; NULL = recognised */
+    int label_base;
+    int64_t records;         /* in the training data */
+    int64_t execution_batch; /* of evaluation and prediction (D19) */
+    json_t *config;          /* the RunConfig's fields by name; may be NULL; borrowed */
+} sx_run_info;
+
+/* Whether `dir` holds a run. */
+bool sx_run_exists(const char *dir);
+
+/* Writes the run's files; makes the directory. Existing ones are replaced. */
+SX_MUST_USE sx_status sx_run_write(const char *dir, const sx_run_info *info,
+                                   const sx_run_graphs *graphs);
+
+/* Reads sextant.json. NOT_FOUND: no run there. DATA_LOSS: not what we wrote; UNIMPLEMENTED: a
+ * format of a later version. `config` is NULL in what comes back. */
+SX_MUST_USE sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info);
+
+/* Reads the graphs that there are; parse errors name the file. */
+SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, sx_run_graphs *out_graphs);
+
+/* OK if both graphs have the same variables; else FAILED_PRECONDITION naming `dir`, the first
+ * differing variable and both shapes (in the order of `wanted`). */
+SX_MUST_USE sx_status sx_run_check_variables(const char *dir, const sx_graph *stored,
+                                             const sx_graph *wanted);
+
+/* Deletes what a run consists of, and nothing else, from `dir`. */
+SX_MUST_USE sx_status sx_run_delete(const char *dir);
+
+/* SHA-256 of a file in lower-case hex digits. */
+SX_MUST_USE sx_status sx_file_sha256(const char *path, char out_hex[65]);
+
+#endif

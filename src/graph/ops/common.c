@@ -73,7 +73,11 @@ sx_status sx_require_vector(const char *op, const char *what, const sx_type *t, 
                             int64_t n)
 {
     sx_type expected = {.dtype = dtype, .rank = 1, .dims = {n}};
-    return sx_require_equal(op, what, t, "its partners", &expected);
+    if (sx_type_equal(t, &expected)) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected %s", op, what, SX_TEXT(t),
+                    SX_TEXT(&expected));
 }
 
 sx_status sx_require_equal(const char *op, const char *what_a, const sx_type *a, const char *what_b,
@@ -82,7 +86,7 @@ sx_status sx_require_equal(const char *op, const char *what_a, const sx_type *a,
     if (a->dtype == b->dtype && sx_same_dims(a, b)) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected %s as %s asks", op, what_a,
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected %s to match %s", op, what_a,
                     SX_TEXT(a), SX_TEXT(b), what_b);
 }
 
@@ -94,6 +98,11 @@ sx_status sx_require_classes(const char *op, const char *what, const sx_type *t)
     }
     return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected [...,C] with C at least 1", op,
                     what, SX_TEXT(t));
+}
+
+sx_dtype sx_accumulator_dtype(sx_dtype dtype)
+{
+    return dtype == SX_F64 ? SX_F64 : SX_F32;
 }
 
 bool sx_same_dims(const sx_type *a, const sx_type *b)
@@ -391,7 +400,7 @@ sx_value sx_scalar_like(sx_builder *b, sx_value like, double value)
 sx_value sx_cast_like(sx_builder *b, sx_value x, sx_value like)
 {
     sx_cast_attrs attrs = {.dtype = sx_type_of_value(b, like).dtype};
-    return sx_build_op(b, cast, &attrs, x);
+    return sx_type_of_value(b, x).dtype == attrs.dtype ? x : sx_build_op(b, cast, &attrs, x);
 }
 
 sx_value sx_times(sx_builder *b, sx_value x, double value)

@@ -34,6 +34,8 @@ SX_MUST_USE sx_status sx_require_equal(const char *op, const char *what_a, const
 /* [..., C], floats; C is neither the batch nor empty. */
 SX_MUST_USE sx_status sx_require_classes(const char *op, const char *what, const sx_type *t);
 
+/* What sums and statistics of that float type are kept in: f64 for f64, else f32. */
+sx_dtype sx_accumulator_dtype(sx_dtype dtype);
 bool sx_same_dims(const sx_type *a, const sx_type *b);
 /* The product of dims [first, last), the batch counted as 1; -1 if one is dynamic or it overflows.
  */
@@ -89,6 +91,7 @@ sx_value sx_scalar(sx_builder *b, sx_dtype dtype, double value);
 sx_value sx_scalar_like(sx_builder *b, sx_value like, double value);
 /* `x` in the shape of `type` (dtype ignored). */
 sx_value sx_reshape_to(sx_builder *b, sx_value x, const sx_type *type);
+/* x in the dtype of `like`: x itself if it has it. */
 sx_value sx_cast_like(sx_builder *b, sx_value x, sx_value like);
 /* x * value */
 sx_value sx_times(sx_builder *b, sx_value x, double value);

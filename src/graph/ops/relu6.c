@@ -40,6 +40,8 @@ static void relu6_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 
 static const sx_op_sample relu6_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_DISTINCT),
+    /* wide enough to pass 6 */
+    {.name = "wide", .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, SX_BATCH, 90)}, .n_inputs = 1},
 };
 
 SX_PUBLIC_MAP(relu6)

@@ -13,11 +13,6 @@
 
 static const sx_attr_def size_attrs[] = {SX_ATTR(sx_axes_attrs, axes, SX_ATTR_INTS)};
 
-static sx_dtype dtype_of_count(sx_dtype x)
-{
-    return x == SX_F64 ? SX_F64 : SX_F32;
-}
-
 static sx_status size_infer(sx_infer *c)
 {
     const sx_axes_attrs *attrs = c->attrs;
@@ -28,7 +23,7 @@ static sx_status size_infer(sx_infer *c)
         return sx_error(SX_INVALID_ARGUMENT,
                         "size: %s must hold numbers, and its batch be among the axes", SX_TEXT(x));
     }
-    c->outputs[0] = sx_scalar_type(dtype_of_count(x->dtype));
+    c->outputs[0] = sx_scalar_type(sx_accumulator_dtype(x->dtype));
     return SX_OK;
 }
 
@@ -99,7 +94,7 @@ sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const
     if (sx_axes_fit(&attrs.axes, type.rank)) {
         sx_type rest = sx_reduced_type(&type, &attrs.axes, false);
         if (sx_type_has_batch(&rest)) {
-            return sx_scalar(b, dtype_of_count(type.dtype), count_along(&type, &attrs.axes));
+            return sx_scalar(b, sx_accumulator_dtype(type.dtype), count_along(&type, &attrs.axes));
         }
     }
     return sx_build_at(b, &sx_op_size, &attrs, &x, 1, file, line);

@@ -1,0 +1,139 @@
+/* batch_norm: normalization by given statistics, for inference.
+ *
+ *   y = (x - mean) s scale + offset,  s = 1 / sqrt(variance + epsilon)
+ *
+ *   doffset = sum dy,  dscale = sum dy (x - mean) s       over all but the last axis
+ *   dx = dy scale s,  dmean = -scale s doffset,  dvariance = -scale s² dscale / 2
+ *
+ *   x        [..., C], rank 2 or more, a float type
+ *   scale, offset, mean, variance   [C]; f64 for x f64, else f32
+ *   epsilon  0 or more
+ *   returns  x's type
+ *
+ * Errors   INVALID_ARGUMENT  ranks, dtypes, C differs, negative epsilon
+ * Numbers  computed in f32 for f16, bf16, f32
+ * Source   TensorFlow tf.nn.batch_normalization, FusedBatchNormV3 with is_training false */
+#include "graph/ops/batch_norm.h"
+
+static const sx_attr_def batch_norm_attrs[] = {
+    SX_ATTR(sx_batch_norm_attrs, epsilon, SX_ATTR_FLOAT),
+};
+
+static sx_status batch_norm_infer(sx_infer *c)
+{
+    return sx_infer_batch_norm(c, "batch_norm");
+}
+
+/* s, as nodes */
+static sx_value inverse_deviation(sx_builder *b, sx_value variance, double epsilon)
+{
+    sx_value shifted = sx_build_op(b, add, NULL, variance, sx_scalar_like(b, variance, epsilon));
+    return sx_build_op(b, rsqrt, NULL, shifted);
+}
+
+static void batch_norm_grad(sx_grad *g)
+{
+    const sx_batch_norm_attrs *attrs = g->attrs;
+    sx_value x = g->x[0], scale = g->x[1], mean = g->x[3], variance = g->x[4], dy = g->dy[0];
+    sx_value s = inverse_deviation(g->b, variance, attrs->epsilon);
+    sx_value slope = sx_build_op(g->b, mul, NULL, scale, s);
+    if (g->needed[0]) {
+        sx_value wide = sx_cast_like(g->b, dy, slope);
+        sx_value product = sx_build_op(g->b, mul, NULL, wide, slope);
+        g->dx[0] = sx_cast_like(g->b, product, x);
+    }
+    sx_value dscale = sx_build_op(g->b, batch_norm_train_grad_sums, attrs, dy, x, mean, variance);
+    sx_value doffset = sx_output_of(dscale, 1);
+    g->dx[1] = dscale;
+    g->dx[2] = doffset;
+    if (g->needed[3]) {
+        sx_value product = sx_build_op(g->b, mul, NULL, slope, doffset);
+        g->dx[3] = sx_build_op(g->b, neg, NULL, product);
+    }
+    if (g->needed[4]) {
+        sx_value steep = sx_build_op(g->b, mul, NULL, slope, s);
+        sx_value product = sx_build_op(g->b, mul, NULL, steep, dscale);
+        g->dx[4] = sx_times(g->b, product, -0.5);
+    }
+}
+
+static void batch_norm_ref(const sx_ref *r)
+{
+    sx_ref_batch_norm(r);
+}
+
+/* FusedBatchNormV3 wants rank 4; elsewhere the arithmetic is spelled out, as Keras does. */
+static void batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_batch_norm_attrs *attrs = op->attrs;
+    sx_dtype dtype = op->in_types[0].dtype, wide = op->in_types[1].dtype;
+    const sx_tf_value *in = op->in; /* x, scale, offset, mean, variance */
+    if (op->in_types[0].rank == 4 && wide == SX_F32) {
+        const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)dtype),
+                                   sx_tf_attr_type("U", (int)wide),
+                                   sx_tf_attr_bool("is_training", false),
+                                   sx_tf_attr_float("epsilon", (float)attrs->epsilon)};
+        bool is_default = (float)attrs->epsilon == 1e-4f;
+        op->out[0] = sx_tf_add(w, "FusedBatchNormV3", NULL, (sx_tf_values){in, op->n_in},
+                               (sx_tf_attr_list){list, is_default ? 3 : 4});
+        return;
+    }
+    sx_tf_attr_list t = sx_tf_attrs(sx_tf_attr_type("T", (int)wide));
+    sx_tf_value x = dtype == wide ? in[0]
+                                  : sx_tf_add(w, "Cast", NULL, sx_tf_in(in[0]),
+                                              sx_tf_attrs(sx_tf_attr_type("SrcT", (int)dtype),
+                                                          sx_tf_attr_type("DstT", (int)wide)));
+    sx_tf_value epsilon = sx_tf_scalar(w, "epsilon", wide, attrs->epsilon);
+    sx_tf_value shifted = sx_tf_add(w, "AddV2", NULL, sx_tf_in(in[4], epsilon), t);
+    sx_tf_value s = sx_tf_add(w, "Rsqrt", NULL, sx_tf_in(shifted), t);
+    sx_tf_value slope = sx_tf_add(w, "Mul", NULL, sx_tf_in(s, in[1]), t);
+    sx_tf_value moved = sx_tf_add(w, "Mul", NULL, sx_tf_in(in[3], slope), t);
+    sx_tf_value rest = sx_tf_add(w, "Sub", NULL, sx_tf_in(in[2], moved), t);
+    sx_tf_value scaled = sx_tf_add(w, "Mul", NULL, sx_tf_in(x, slope), t);
+    sx_tf_value y = sx_tf_add(w, "AddV2", NULL, sx_tf_in(scaled, rest), t);
+    op->out[0] = dtype == wide ? y
+                               : sx_tf_add(w, "Cast", NULL, sx_tf_in(y),
+                                           sx_tf_attrs(sx_tf_attr_type("SrcT", (int)wide),
+                                                       sx_tf_attr_type("DstT", (int)dtype)));
+}
+
+#define NN SX_FILL_NORMAL
+#define STATISTICS(c_)                                                   \
+    SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), \
+        SX_SAMPLE_F32(SX_FILL_POSITIVE, c_)
+#define EPSILON(value) (&(const sx_batch_norm_attrs){.epsilon = (value)})
+static const sx_op_sample batch_norm_samples[] = {
+    {.name = "image",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 3, 4, 2), STATISTICS(2)},
+     .n_inputs = 5,
+     .attrs = EPSILON(1e-3)},
+    {.name = "dense",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 7), STATISTICS(7)},
+     .n_inputs = 5,
+     .attrs = EPSILON(1e-3)},
+    {.name = "one",
+     .inputs = {SX_SAMPLE_F32(NN, 1, 1, 1, 1), STATISTICS(1)},
+     .n_inputs = 5,
+     .attrs = EPSILON(1e-4)},
+};
+
+sx_value sx_nn_batch_norm_at(sx_builder *b, sx_value x, sx_value scale, sx_value offset,
+                             sx_value mean, sx_value variance, double epsilon, const char *file,
+                             int line)
+{
+    sx_batch_norm_attrs attrs = {.epsilon = epsilon};
+    return sx_build_at(b, &sx_op_batch_norm, &attrs,
+                       (const sx_value[]){x, scale, offset, mean, variance}, 5, file, line);
+}
+
+const sx_op_def sx_op_batch_norm = {
+    SX_OP_NAMED(batch_norm),
+    .n_in = 5,
+    .n_out = 1,
+    SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_attrs),
+    .infer = batch_norm_infer,
+    .grad = batch_norm_grad,
+    .ref = batch_norm_ref,
+    .to_tf = batch_norm_to_tf,
+    SX_OP_SAMPLES(batch_norm_samples),
+};

@@ -1,0 +1,16 @@
+/* What the four batch-norm operators share. Their statistics are [C], of the accumulator's dtype.
+ */
+#ifndef SX_GRAPH_OPS_BATCH_NORM_H
+#define SX_GRAPH_OPS_BATCH_NORM_H
+
+#include "graph/ops/common.h"
+
+/* Checks x [..., C], epsilon, and that each of n statistics is [C]. */
+SX_MUST_USE sx_status sx_check_batch_norm(const char *op, const sx_batch_norm_attrs *attrs,
+                                          const sx_type *x, const sx_type *statistics, int n);
+
+/* batch_norm, batch_norm_train: inputs x, scale, offset, mean, variance. */
+SX_MUST_USE sx_status sx_infer_batch_norm(sx_infer *c, const char *op);
+void sx_ref_batch_norm(const sx_ref *r);
+
+#endif

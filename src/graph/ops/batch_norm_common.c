@@ -1,0 +1,38 @@
+/* What the batch-norm operators share: see batch_norm.h. */
+#include "graph/ops/batch_norm.h"
+
+sx_status sx_check_batch_norm(const char *op, const sx_batch_norm_attrs *attrs, const sx_type *x,
+                              const sx_type *statistics, int n)
+{
+    SX_TRY(sx_require_float(op, "x", x));
+    if (x->rank < 2 || !(attrs->epsilon >= 0 && isfinite(attrs->epsilon))) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: x is %s and epsilon %g, expected [...,C] and 0 or more", op,
+                        SX_TEXT(x), attrs->epsilon);
+    }
+    for (int i = 0; i < n; i++) {
+        SX_TRY(sx_require_vector(op, "a statistic", &statistics[i], sx_accumulator_dtype(x->dtype),
+                                 x->dims[x->rank - 1]));
+    }
+    return SX_OK;
+}
+
+sx_status sx_infer_batch_norm(sx_infer *c, const char *op)
+{
+    SX_TRY(sx_check_batch_norm(op, c->attrs, &c->inputs[0], &c->inputs[1], 4));
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+void sx_ref_batch_norm(const sx_ref *r)
+{
+    const sx_batch_norm_attrs *attrs = r->attrs;
+    const double *x = r->in[0].data, *scale = r->in[1].data, *offset = r->in[2].data;
+    const double *mean = r->in[3].data, *variance = r->in[4].data;
+    int64_t n = sx_type_elems(&r->in[0].type), c = r->in[1].type.dims[0];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = i % c;
+        double s = 1 / sqrt(variance[k] + attrs->epsilon);
+        r->out[0].data[i] = (x[i] - mean[k]) * s * scale[k] + offset[k];
+    }
+}

@@ -1,0 +1,72 @@
+/* batch_norm_train_grad_input: the gradient of a training batch norm to its input, through mean and
+ * variance as well.
+ *
+ *   dx = scale s (dy - (doffset + (x - mean) s dscale) / M),  s = 1 / sqrt(variance + epsilon)
+ *
+ *   dy, x    [..., C], rank 2 or more, one float type
+ *   mean, variance, scale, dscale, doffset   [C]; f64 for x f64, else f32: the last two from
+ *                                            batch_norm_train_grad_sums, of the whole batch
+ *   count    M, scalar of that dtype: elements for each channel in the whole batch (size)
+ *   returns  x's type
+ *
+ * No second gradient.
+ * Errors   INVALID_ARGUMENT  ranks, dtypes, C differs, negative epsilon
+ * Numbers  computed in f32 for f16, bf16, f32
+ * Source   TensorFlow FusedBatchNormGradV3 with is_training true; Ioffe, Szegedy 2015, section 3 */
+#include "graph/ops/batch_norm.h"
+
+static const sx_attr_def batch_norm_train_grad_input_attrs[] = {
+    SX_ATTR(sx_batch_norm_attrs, epsilon, SX_ATTR_FLOAT),
+};
+
+static sx_status batch_norm_train_grad_input_infer(sx_infer *c)
+{
+    const char *op = "batch_norm_train_grad_input";
+    const sx_type *x = &c->inputs[1];
+    SX_TRY(sx_check_batch_norm(op, c->attrs, x, &c->inputs[2], 5));
+    SX_TRY(sx_require_equal(op, "dy", &c->inputs[0], "x", x));
+    SX_TRY(sx_require_scalar(op, "count", &c->inputs[7], c->inputs[2].dtype));
+    c->outputs[0] = *x;
+    return SX_OK;
+}
+
+static void batch_norm_train_grad_input_ref(const sx_ref *r)
+{
+    const sx_batch_norm_attrs *attrs = r->attrs;
+    const double *dy = r->in[0].data, *x = r->in[1].data, *mean = r->in[2].data;
+    const double *variance = r->in[3].data, *scale = r->in[4].data;
+    const double *dscale = r->in[5].data, *doffset = r->in[6].data, count = r->in[7].data[0];
+    int64_t n = sx_type_elems(&r->in[1].type), c = r->in[2].type.dims[0];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = i % c;
+        double s = 1 / sqrt(variance[k] + attrs->epsilon), normal = (x[i] - mean[k]) * s;
+        r->out[0].data[i] = scale[k] * s * (dy[i] - (doffset[k] + normal * dscale[k]) / count);
+    }
+}
+
+#define NN SX_FILL_NORMAL
+#define INPUTS(c_, ...)                                                                        \
+    {                                                                                          \
+        SX_SAMPLE_F32(NN, __VA_ARGS__), SX_SAMPLE_F32(NN, __VA_ARGS__), SX_SAMPLE_F32(NN, c_), \
+            SX_SAMPLE_F32(SX_FILL_POSITIVE, c_), SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), \
+            SX_SAMPLE_F32(NN, c_), SX_SAMPLE_SCALAR(SX_F32, SX_FILL_POSITIVE)                  \
+    }
+#define EPSILON(value) (&(const sx_batch_norm_attrs){.epsilon = (value)})
+static const sx_op_sample batch_norm_train_grad_input_samples[] = {
+    {.name = "image",
+     .inputs = INPUTS(2, SX_BATCH, 3, 4, 2),
+     .n_inputs = 8,
+     .attrs = EPSILON(1e-3)},
+    {.name = "dense", .inputs = INPUTS(7, SX_BATCH, 7), .n_inputs = 8, .attrs = EPSILON(1e-3)},
+};
+
+const sx_op_def sx_op_batch_norm_train_grad_input = {
+    SX_OP_NAMED(batch_norm_train_grad_input),
+    .n_in = 8,
+    .n_out = 1,
+    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
+    SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_input_attrs),
+    .infer = batch_norm_train_grad_input_infer,
+    .ref = batch_norm_train_grad_input_ref,
+    SX_OP_SAMPLES(batch_norm_train_grad_input_samples),
+};

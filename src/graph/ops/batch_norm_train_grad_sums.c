@@ -1,0 +1,71 @@
+/* batch_norm_train_grad_sums: the gradients of a batch norm to its scale and offset.
+ *
+ *   dscale = sum dy (x - mean) s,  doffset = sum dy,  s = 1 / sqrt(variance + epsilon)
+ *   over all but the last axis
+ *
+ *   dy, x    [..., C], rank 2 or more, one float type
+ *   mean, variance   [C]; f64 for x f64, else f32
+ *   returns  dscale, doffset: [C] of that dtype
+ *
+ * Over the batch, shards' sums add up. No second gradient.
+ * Errors   INVALID_ARGUMENT  ranks, dtypes, C differs, negative epsilon
+ * Numbers  accumulates in f32 for f16, bf16, f32
+ * Source   TensorFlow FusedBatchNormGradV3 */
+#include "graph/ops/batch_norm.h"
+
+static const sx_attr_def batch_norm_train_grad_sums_attrs[] = {
+    SX_ATTR(sx_batch_norm_attrs, epsilon, SX_ATTR_FLOAT),
+};
+
+static sx_status batch_norm_train_grad_sums_infer(sx_infer *c)
+{
+    const char *op = "batch_norm_train_grad_sums";
+    const sx_type *x = &c->inputs[1];
+    SX_TRY(sx_check_batch_norm(op, c->attrs, x, &c->inputs[2], 2));
+    SX_TRY(sx_require_equal(op, "dy", &c->inputs[0], "x", x));
+    c->outputs[0] = c->outputs[1] = c->inputs[2];
+    return SX_OK;
+}
+
+static void batch_norm_train_grad_sums_ref(const sx_ref *r)
+{
+    const sx_batch_norm_attrs *attrs = r->attrs;
+    const double *dy = r->in[0].data, *x = r->in[1].data;
+    const double *mean = r->in[2].data, *variance = r->in[3].data;
+    int64_t n = sx_type_elems(&r->in[1].type), c = r->in[2].type.dims[0];
+    for (int64_t k = 0; k < c; k++) {
+        r->out[0].data[k] = r->out[1].data[k] = 0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = i % c;
+        r->out[0].data[k] += dy[i] * (x[i] - mean[k]) / sqrt(variance[k] + attrs->epsilon);
+        r->out[1].data[k] += dy[i];
+    }
+}
+
+#define NN SX_FILL_NORMAL
+#define INPUTS(c_, ...)                                                                        \
+    {                                                                                          \
+        SX_SAMPLE_F32(NN, __VA_ARGS__), SX_SAMPLE_F32(NN, __VA_ARGS__), SX_SAMPLE_F32(NN, c_), \
+            SX_SAMPLE_F32(SX_FILL_POSITIVE, c_)                                                \
+    }
+#define EPSILON(value) (&(const sx_batch_norm_attrs){.epsilon = (value)})
+static const sx_op_sample batch_norm_train_grad_sums_samples[] = {
+    {.name = "image",
+     .inputs = INPUTS(2, SX_BATCH, 3, 4, 2),
+     .n_inputs = 4,
+     .attrs = EPSILON(1e-3)},
+    {.name = "dense", .inputs = INPUTS(7, SX_BATCH, 7), .n_inputs = 4, .attrs = EPSILON(1e-3)},
+};
+
+const sx_op_def sx_op_batch_norm_train_grad_sums = {
+    SX_OP_NAMED(batch_norm_train_grad_sums),
+    .n_in = 4,
+    .n_out = 2,
+    .flags = SX_OP_SUM | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .combine = SX_COMBINE_SUM,
+    SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_sums_attrs),
+    .infer = batch_norm_train_grad_sums_infer,
+    .ref = batch_norm_train_grad_sums_ref,
+    SX_OP_SAMPLES(batch_norm_train_grad_sums_samples),
+};

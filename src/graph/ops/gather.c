@@ -1,0 +1,91 @@
+/* gather: rows of a table by number:  y[i..., j...] = table[index[i...], j...]
+ *
+ *   dtable = gather_grad(indices, dy)
+ *
+ *   table    [V, ...], any type but string, without the batch
+ *   indices  any shape, int32 or int64; one outside [0, V) gives zeros
+ *   returns  indices' shape and then the table's without its first dimension
+ *
+ * Errors   INVALID_ARGUMENT  dtypes, a scalar table, the batch in the table, a rank above 8
+ * Numbers  exact
+ * Source   TensorFlow tf.gather along axis 0 (which refuses indices outside on the CPU, and gives
+ * zeros on the GPU) */
+#include "graph/ops/common.h"
+
+static sx_status gather_infer(sx_infer *c)
+{
+    const sx_type *table = &c->inputs[0], *indices = &c->inputs[1];
+    SX_TRY(sx_require_index("gather", "indices", indices));
+    if (table->dtype == SX_STRING || table->rank < 1 || !sx_type_is_static(table) ||
+        indices->rank + table->rank - 1 > SX_MAX_RANK) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "gather: table %s by indices %s; expected a table [V,...] without the batch, and "
+            "a result of rank %d at most",
+            SX_TEXT(table), SX_TEXT(indices), SX_MAX_RANK);
+    }
+    sx_type y = *indices;
+    y.dtype = table->dtype;
+    for (int i = 1; i < table->rank; i++) {
+        y.dims[y.rank++] = table->dims[i];
+    }
+    c->outputs[0] = y;
+    return SX_OK;
+}
+
+static void gather_gradient(sx_grad *g)
+{
+    if (g->needed[0]) {
+        sx_gather_grad_attrs attrs = {.rows = sx_type_of_value(g->b, g->x[0]).dims[0]};
+        g->dx[0] = sx_build_op(g->b, gather_grad, &attrs, g->x[1], g->dy[0]);
+    }
+}
+
+static void gather_ref(const sx_ref *r)
+{
+    const sx_ref_tensor *table = &r->in[0], *indices = &r->in[1];
+    int64_t width = sx_dims_product(&table->type, 1, table->type.rank);
+    int64_t n = sx_type_elems(&r->out[0].type);
+    for (int64_t i = 0; i < n; i++) {
+        double row = indices->data[i / width];
+        bool known = row >= 0 && row < (double)table->type.dims[0];
+        r->out[0].data[i] = known ? table->data[(int64_t)row * width + i % width] : 0;
+    }
+}
+
+static void gather_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_value axis = sx_tf_const_i32(w, "axis", 0);
+    op->out[0] = sx_tf_add(w, "GatherV2", NULL, sx_tf_in(op->in[0], op->in[1], axis),
+                           sx_tf_attrs(sx_tf_attr_type("Tparams", (int)op->in_types[0].dtype),
+                                       sx_tf_attr_type("Tindices", (int)op->in_types[1].dtype),
+                                       sx_tf_attr_type("Taxis", SX_I32)));
+}
+
+static const sx_op_sample gather_samples[] = {
+    {.name = "embedding",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 6, 3), SX_SAMPLE_I32(6, SX_BATCH, 4)},
+     .n_inputs = 2},
+    {.name = "vector",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 9), SX_SAMPLE_I32(9, SX_BATCH)},
+     .n_inputs = 2},
+    {.name = "one_row",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 2, 3), SX_SAMPLE_I32(4, 1)},
+     .n_inputs = 2},
+};
+
+sx_value sx_gather_at(sx_builder *b, sx_value table, sx_value indices, const char *file, int line)
+{
+    return sx_build_at(b, &sx_op_gather, NULL, (const sx_value[]){table, indices}, 2, file, line);
+}
+
+const sx_op_def sx_op_gather = {
+    SX_OP_NAMED(gather),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = gather_infer,
+    .grad = gather_gradient,
+    .ref = gather_ref,
+    .to_tf = gather_to_tf,
+    SX_OP_SAMPLES(gather_samples),
+};

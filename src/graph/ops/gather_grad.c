@@ -1,0 +1,91 @@
+/* gather_grad: the gradient of gather to its table: each dy is added to the row that it came from.
+ *
+ *   dtable[v, j...] = sum of dy[i..., j...] over the i... with index[i...] == v
+ *
+ *   indices  any shape, int32 or int64; those outside [0, rows) add nothing
+ *   dy       indices' shape and then a row's, a float type
+ *   rows     of the table
+ *   returns  [rows, ...]
+ *
+ * Over the batch, shards' sums add up. It is linear: d(dy) = gather(g, indices).
+ * Errors   INVALID_ARGUMENT  dtypes, dy does not begin with the indices' shape, negative rows
+ * Numbers  accumulates in f32 for f16, bf16, in order of the examples
+ * Source   TensorFlow's gradient of tf.gather, made dense */
+#include "graph/ops/common.h"
+
+static const sx_attr_def gather_grad_attrs[] = {SX_ATTR(sx_gather_grad_attrs, rows, SX_ATTR_INT)};
+
+static sx_status gather_grad_infer(sx_infer *c)
+{
+    const sx_gather_grad_attrs *attrs = c->attrs;
+    const sx_type *indices = &c->inputs[0], *dy = &c->inputs[1];
+    SX_TRY(sx_require_index("gather_grad", "indices", indices));
+    SX_TRY(sx_require_float("gather_grad", "dy", dy));
+    sx_type head = *dy, table = {.dtype = dy->dtype, .rank = 1, .dims = {attrs->rows}};
+    head.rank = SX_MIN(dy->rank, indices->rank);
+    if (attrs->rows < 0 || !sx_same_dims(&head, indices) ||
+        dy->rank - indices->rank >= SX_MAX_RANK) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "gather_grad: dy is %s for indices %s and %lld rows; expected it to begin with "
+            "the indices' shape",
+            SX_TEXT(dy), SX_TEXT(indices), (long long)attrs->rows);
+    }
+    for (int i = indices->rank; i < dy->rank; i++) {
+        table.dims[table.rank++] = dy->dims[i];
+    }
+    if (sx_type_has_batch(&table)) {
+        return sx_error(SX_INVALID_ARGUMENT, "gather_grad: the batch of dy %s is not the indices'",
+                        SX_TEXT(dy));
+    }
+    c->outputs[0] = table;
+    return SX_OK;
+}
+
+static void gather_grad_grad(sx_grad *g)
+{
+    if (g->needed[1]) {
+        g->dx[1] = sx_build_op(g->b, gather, NULL, g->dy[0], g->x[0]);
+    }
+}
+
+static void gather_grad_ref(const sx_ref *r)
+{
+    const sx_ref_tensor *table = &r->out[0];
+    int64_t width = sx_dims_product(&table->type, 1, table->type.rank);
+    int64_t n = sx_type_elems(&r->in[1].type), m = sx_type_elems(&table->type);
+    for (int64_t i = 0; i < m; i++) {
+        table->data[i] = 0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double row = r->in[0].data[i / width];
+        if (row >= 0 && row < (double)table->type.dims[0]) {
+            table->data[(int64_t)row * width + i % width] += r->in[1].data[i];
+        }
+    }
+}
+
+#define ROWS(rows_) (&(const sx_gather_grad_attrs){.rows = (rows_)})
+static const sx_op_sample gather_grad_samples[] = {
+    {.name = "embedding",
+     .inputs = {SX_SAMPLE_I32(6, SX_BATCH, 4), SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 4, 3)},
+     .n_inputs = 2,
+     .attrs = ROWS(6)},
+    {.name = "some_outside",
+     .inputs = {SX_SAMPLE_I32(9, SX_BATCH), SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH)},
+     .n_inputs = 2,
+     .attrs = ROWS(4)},
+};
+
+const sx_op_def sx_op_gather_grad = {
+    SX_OP_NAMED(gather_grad),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_SUM | SX_OP_NO_TF,
+    .combine = SX_COMBINE_SUM,
+    SX_OP_ATTRS(sx_gather_grad_attrs, gather_grad_attrs),
+    .infer = gather_grad_infer,
+    .grad = gather_grad_grad,
+    .ref = gather_grad_ref,
+    SX_OP_SAMPLES(gather_grad_samples),
+};

@@ -1,0 +1,90 @@
+/* in_top_k: is the target among the k greatest predictions? Ties with the last place count as in; a
+ * target outside [0, C), or a prediction of it that is not finite, is out. No gradient.
+ *
+ *   predictions  [N,C], a float type
+ *   targets      [N], int32 or int64
+ *   k            1 or more
+ *   returns      bool [N]
+ *
+ * Errors   INVALID_ARGUMENT  ranks, dtypes, N differs, k
+ * Numbers  exact
+ * Source   TensorFlow tf.math.in_top_k */
+#include "graph/ops/common.h"
+
+static const sx_attr_def in_top_k_attrs[] = {SX_ATTR(sx_top_k_attrs, k, SX_ATTR_INT)};
+
+static sx_status in_top_k_infer(sx_infer *c)
+{
+    const sx_top_k_attrs *attrs = c->attrs;
+    const sx_type *predictions = &c->inputs[0], *targets = &c->inputs[1];
+    SX_TRY(sx_require_rank("in_top_k", "predictions", predictions, 2, "[N,C]"));
+    SX_TRY(sx_require_classes("in_top_k", "predictions", predictions));
+    SX_TRY(sx_require_index("in_top_k", "targets", targets));
+    SX_TRY(sx_require_vector("in_top_k", "targets", targets, targets->dtype, predictions->dims[0]));
+    if (attrs->k < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "in_top_k: k is %lld, expected 1 or more",
+                        (long long)attrs->k);
+    }
+    c->outputs[0] = sx_type_of(SX_BOOL, predictions->dims[0]);
+    return SX_OK;
+}
+
+static bool is_in(const double *row, int64_t c, double target, int64_t k)
+{
+    if (!(target >= 0 && target < (double)c) || !isfinite(row[(int64_t)target])) {
+        return false;
+    }
+    int64_t greater = 0;
+    for (int64_t j = 0; j < c; j++) {
+        if (isnan(row[j])) {
+            return false;
+        }
+        greater += row[j] > row[(int64_t)target];
+    }
+    return greater < k;
+}
+
+static void in_top_k_ref(const sx_ref *r)
+{
+    const sx_top_k_attrs *attrs = r->attrs;
+    int64_t n = r->in[0].type.dims[0], c = r->in[0].type.dims[1];
+    for (int64_t i = 0; i < n; i++) {
+        r->out[0].data[i] = is_in(&r->in[0].data[i * c], c, r->in[1].data[i], attrs->k);
+    }
+}
+
+#define TOP(k_) (&(const sx_top_k_attrs){.k = (k_)})
+static const sx_op_sample in_top_k_samples[] = {
+    {.name = "five",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, SX_BATCH, 10), SX_SAMPLE_I32(10, SX_BATCH)},
+     .n_inputs = 2,
+     .attrs = TOP(5)},
+    {.name = "ties",
+     .inputs = {{.type = SX_TYPE_LITERAL_(SX_F32, SX_BATCH, 6), .fill = SX_FILL_INDEX, .limit = 3},
+                SX_SAMPLE_I32(6, SX_BATCH)},
+     .n_inputs = 2,
+     .attrs = TOP(2)},
+    {.name = "some_outside",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 7, 3), SX_SAMPLE_I32(6, 7)},
+     .n_inputs = 2,
+     .attrs = TOP(3)},
+};
+
+sx_value sx_in_top_k_at(sx_builder *b, sx_value predictions, sx_value targets, int64_t k,
+                        const char *file, int line)
+{
+    sx_top_k_attrs attrs = {.k = k};
+    return sx_build_at(b, &sx_op_in_top_k, &attrs, (const sx_value[]){predictions, targets}, 2,
+                       file, line);
+}
+
+const sx_op_def sx_op_in_top_k = {
+    SX_OP_NAMED(in_top_k),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
+    SX_OP_ATTRS(sx_top_k_attrs, in_top_k_attrs),
+    .infer = in_top_k_infer,
+    .ref = in_top_k_ref,
+    SX_OP_SAMPLES(in_top_k_samples),
+};

@@ -1,0 +1,134 @@
+/* pad: x with before[i] and after[i] elements of `value` around dimension i;  dx = the slice of dy
+ * where x lies
+ *
+ *   x        any number or bool
+ *   before, after   per dimension, 0 or more; 0 for the batch
+ *   returns  x's dtype
+ *
+ * Errors   INVALID_ARGUMENT  lists not of x's rank, negative, around the batch
+ * Numbers  exact; `value` is rounded to the dtype
+ * Source   TensorFlow tf.pad, constant mode */
+#include "graph/ops/common.h"
+
+static const sx_attr_def pad_attrs[] = {
+    SX_ATTR(sx_pad_attrs, before, SX_ATTR_INTS),
+    SX_ATTR(sx_pad_attrs, after, SX_ATTR_INTS),
+    SX_ATTR(sx_pad_attrs, value, SX_ATTR_FLOAT),
+};
+
+/* dim + before + after, where that is a count. */
+static bool widen(int64_t *dim, int64_t before, int64_t after)
+{
+    if (*dim < 0) {
+        return *dim == SX_BATCH && before == 0 && after == 0;
+    }
+    return before >= 0 && after >= 0 && sx_add_i64(*dim, before, dim) &&
+           sx_add_i64(*dim, after, dim);
+}
+
+static sx_status pad_infer(sx_infer *c)
+{
+    const sx_pad_attrs *attrs = c->attrs;
+    sx_type y = c->inputs[0];
+    bool fits = y.dtype != SX_STRING && attrs->before.n == y.rank && attrs->after.n == y.rank;
+    for (int i = 0; fits && i < y.rank; i++) {
+        fits = widen(&y.dims[i], attrs->before.v[i], attrs->after.v[i]);
+    }
+    if (!fits) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "pad: %s is padded by two lists of %d counts, 0 for the batch",
+                        SX_TEXT(&c->inputs[0]), c->inputs[0].rank);
+    }
+    c->outputs[0] = y;
+    return SX_OK;
+}
+
+static void pad_grad(sx_grad *g)
+{
+    const sx_pad_attrs *attrs = g->attrs;
+    sx_type x = sx_type_of_value(g->b, g->x[0]);
+    sx_slice_attrs inside = {.begin = attrs->before, .size = sx_ints_of(x.rank, x.dims)};
+    g->dx[0] = sx_build_op(g->b, slice, &inside, g->dy[0]);
+}
+
+static void pad_ref(const sx_ref *r)
+{
+    const sx_pad_attrs *attrs = r->attrs;
+    int64_t n = sx_type_elems(&r->in[0].type), m = sx_type_elems(&r->out[0].type);
+    for (int64_t i = 0; i < m; i++) {
+        r->out[0].data[i] = attrs->value;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at[SX_MAX_RANK];
+        sx_unravel(&r->in[0].type, i, at);
+        for (int d = 0; d < attrs->before.n; d++) {
+            at[d] += attrs->before.v[d];
+        }
+        r->out[0].data[sx_ravel(&r->out[0].type, at)] = r->in[0].data[i];
+    }
+}
+
+static void pad_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_pad_attrs *attrs = op->attrs;
+    sx_dtype dtype = op->in_types[0].dtype;
+    int32_t pairs[SX_MAX_RANK][2] = {{0}};
+    for (int i = 0; i < attrs->before.n; i++) {
+        pairs[i][0] = (int32_t)attrs->before.v[i];
+        pairs[i][1] = (int32_t)attrs->after.v[i];
+    }
+    sx_tf_value paddings =
+        sx_tf_const(w, "paddings", &(sx_tensor){sx_type_of(SX_I32, attrs->before.n, 2), pairs});
+    sx_tf_attr_list list = sx_tf_attrs(sx_tf_attr_type("T", (int)dtype));
+    if (attrs->value == 0) {
+        op->out[0] = sx_tf_add(w, "Pad", NULL, sx_tf_in(op->in[0], paddings), list);
+        return;
+    }
+    sx_tf_value value = sx_tf_scalar(w, "value", dtype, attrs->value);
+    op->out[0] = sx_tf_add(w, "PadV2", NULL, sx_tf_in(op->in[0], paddings, value), list);
+}
+
+#define AROUND(before_, after_, ...) \
+    (&(const sx_pad_attrs){.before = before_, .after = after_, __VA_ARGS__})
+#define AT(...)     \
+    {               \
+        __VA_ARGS__ \
+    }
+static const sx_op_sample pad_samples[] = {
+    {.name = "image",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3, 2, 2)},
+     .n_inputs = 1,
+     .attrs = AROUND(AT(4, {0, 3, 1, 0}), AT(4, {0, 3, 2, 0}), .value = 0)},
+    {.name = "with_one",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3)},
+     .n_inputs = 1,
+     .attrs = AROUND(AT(2, {0, 0}), AT(2, {0, 2}), .value = 1)},
+    {.name = "int32",
+     .inputs = {SX_SAMPLE_I32(9, 2)},
+     .n_inputs = 1,
+     .attrs = AROUND(AT(1, {1}), AT(1, {1}), .value = -1)},
+};
+
+sx_value sx_pad_at(sx_builder *b, sx_value x, const int64_t *before, const int64_t *after,
+                   double value, const char *file, int line)
+{
+    int rank = sx_type_of_value(b, x).rank;
+    sx_pad_attrs attrs = {
+        .before = sx_ints_of(rank, before),
+        .after = sx_ints_of(rank, after),
+        .value = value,
+    };
+    return sx_build_at(b, &sx_op_pad, &attrs, &x, 1, file, line);
+}
+
+const sx_op_def sx_op_pad = {
+    SX_OP_NAMED(pad),
+    .n_in = 1,
+    .n_out = 1,
+    SX_OP_ATTRS(sx_pad_attrs, pad_attrs),
+    .infer = pad_infer,
+    .grad = pad_grad,
+    .ref = pad_ref,
+    .to_tf = pad_to_tf,
+    SX_OP_SAMPLES(pad_samples),
+};

@@ -1,0 +1,123 @@
+/* slice: the block of x that starts at `begin` and is `size` large;  dx = dy with zeros around it
+ *
+ *   x        any type but string
+ *   begin    per dimension; 0 for the batch
+ *   size     per dimension; SX_BATCH for the batch: examples are not cut
+ *   returns  x's dtype, shape `size`
+ *
+ * Errors   INVALID_ARGUMENT  lists not of x's rank, a block that leaves x, a part of the batch
+ * Numbers  exact
+ * Source   TensorFlow tf.slice */
+#include "graph/ops/common.h"
+
+static const sx_attr_def slice_attrs[] = {
+    SX_ATTR(sx_slice_attrs, begin, SX_ATTR_INTS),
+    SX_ATTR(sx_slice_attrs, size, SX_ATTR_INTS),
+};
+
+static bool is_inside(int64_t begin, int64_t size, int64_t dim)
+{
+    return dim == SX_BATCH ? begin == 0 && size == SX_BATCH
+                           : begin >= 0 && size >= 0 && begin <= dim && size <= dim - begin;
+}
+
+static sx_status slice_infer(sx_infer *c)
+{
+    const sx_slice_attrs *attrs = c->attrs;
+    const sx_type *x = &c->inputs[0];
+    bool fits = x->dtype != SX_STRING && attrs->begin.n == x->rank && attrs->size.n == x->rank;
+    for (int i = 0; fits && i < x->rank; i++) {
+        fits = is_inside(attrs->begin.v[i], attrs->size.v[i], x->dims[i]);
+    }
+    sx_type y = sx_type_make(x->dtype, attrs->size.n, attrs->size.v);
+    if (!fits) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "slice: a block %s from %s does not lie inside; the batch is taken whole, with "
+            "begin 0 and size SX_BATCH",
+            SX_TEXT(&y), SX_TEXT(x));
+    }
+    c->outputs[0] = y;
+    return SX_OK;
+}
+
+static void slice_grad(sx_grad *g)
+{
+    const sx_slice_attrs *attrs = g->attrs;
+    sx_type x = sx_type_of_value(g->b, g->x[0]);
+    sx_pad_attrs around = {.before = attrs->begin, .after = {.n = x.rank}};
+    for (int i = 0; i < x.rank; i++) {
+        around.after.v[i] =
+            x.dims[i] == SX_BATCH ? 0 : x.dims[i] - attrs->begin.v[i] - attrs->size.v[i];
+    }
+    g->dx[0] = sx_build_op(g->b, pad, &around, g->dy[0]);
+}
+
+static void slice_ref(const sx_ref *r)
+{
+    const sx_slice_attrs *attrs = r->attrs;
+    int64_t n = sx_type_elems(&r->out[0].type);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at[SX_MAX_RANK];
+        sx_unravel(&r->out[0].type, i, at);
+        for (int d = 0; d < attrs->begin.n; d++) {
+            at[d] += attrs->begin.v[d];
+        }
+        r->out[0].data[i] = r->in[0].data[sx_ravel(&r->in[0].type, at)];
+    }
+}
+
+/* SX_BATCH is -1, which is TensorFlow's "to the end" as well. */
+static void slice_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_slice_attrs *attrs = op->attrs;
+    sx_tf_value begin = sx_tf_ints(w, "begin", &attrs->begin);
+    sx_tf_value size = sx_tf_ints(w, "size", &attrs->size);
+    op->out[0] = sx_tf_add(w, "Slice", NULL, sx_tf_in(op->in[0], begin, size),
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype),
+                                       sx_tf_attr_type("Index", SX_I32)));
+}
+
+#define BLOCK(begin_, ...) (&(const sx_slice_attrs){.begin = begin_, .size = __VA_ARGS__})
+#define AT(...)     \
+    {               \
+        __VA_ARGS__ \
+    }
+static const sx_op_sample slice_samples[] = {
+    {.name = "columns",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 7)},
+     .n_inputs = 1,
+     .attrs = BLOCK(AT(2, {0, 2}), {2, {SX_BATCH, 3}})},
+    {.name = "crop",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 5, 6, 2)},
+     .n_inputs = 1,
+     .attrs = BLOCK(AT(4, {0, 1, 2, 0}), {4, {SX_BATCH, 4, 3, 2}})},
+    {.name = "all",
+     .inputs = {SX_SAMPLE_I32(9, SX_BATCH, 3)},
+     .n_inputs = 1,
+     .attrs = BLOCK(AT(2, {0, 0}), {2, {SX_BATCH, 3}})},
+    {.name = "rows",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 6, 2)},
+     .n_inputs = 1,
+     .attrs = BLOCK(AT(2, {4, 1}), {2, {2, 1}})},
+};
+
+sx_value sx_slice_at(sx_builder *b, sx_value x, const int64_t *begin, const int64_t *size,
+                     const char *file, int line)
+{
+    int rank = sx_type_of_value(b, x).rank;
+    sx_slice_attrs attrs = {.begin = sx_ints_of(rank, begin), .size = sx_ints_of(rank, size)};
+    return sx_build_at(b, &sx_op_slice, &attrs, &x, 1, file, line);
+}
+
+const sx_op_def sx_op_slice = {
+    SX_OP_NAMED(slice),
+    .n_in = 1,
+    .n_out = 1,
+    SX_OP_ATTRS(sx_slice_attrs, slice_attrs),
+    .infer = slice_infer,
+    .grad = slice_grad,
+    .ref = slice_ref,
+    .to_tf = slice_to_tf,
+    SX_OP_SAMPLES(slice_samples),
+};

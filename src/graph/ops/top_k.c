@@ -1,0 +1,95 @@
+/* top_k: the k greatest elements along the last axis, falling, and where they are. Of equals the
+ * one of lower index comes first. No gradient.
+ *
+ *   x        [..., C], any number; the last axis is not the batch
+ *   k        in [1, C]
+ *   returns  values [..., k] of x's dtype, indices [..., k] int32
+ *
+ * Errors   INVALID_ARGUMENT  no number, rank 0, k out of range
+ * Numbers  exact
+ * Source   TensorFlow tf.math.top_k, sorted */
+#include "graph/ops/common.h"
+
+static const sx_attr_def top_k_attrs[] = {SX_ATTR(sx_top_k_attrs, k, SX_ATTR_INT)};
+
+static sx_status top_k_infer(sx_infer *c)
+{
+    const sx_top_k_attrs *attrs = c->attrs;
+    sx_type y = c->inputs[0];
+    SX_TRY(sx_require_number("top_k", "x", &y));
+    if (y.rank < 1 || attrs->k < 1 || attrs->k > y.dims[y.rank - 1]) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "top_k: k is %lld for x %s, expected 1 up to its last "
+                        "dimension, which is not the batch",
+                        (long long)attrs->k, SX_TEXT(&y));
+    }
+    y.dims[y.rank - 1] = attrs->k;
+    c->outputs[0] = c->outputs[1] = y;
+    c->outputs[1].dtype = SX_I32;
+    return SX_OK;
+}
+
+/* How many elements of the row come before element i. */
+static int64_t place_of(const double *row, int64_t n, int64_t i)
+{
+    int64_t before = 0;
+    for (int64_t j = 0; j < n; j++) {
+        before += row[j] > row[i] || (row[j] == row[i] && j < i);
+    }
+    return before;
+}
+
+static void top_k_ref(const sx_ref *r)
+{
+    const sx_top_k_attrs *attrs = r->attrs;
+    const sx_type *x = &r->in[0].type;
+    int64_t c = x->dims[x->rank - 1], n = sx_type_elems(x);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = place_of(&r->in[0].data[i / c * c], c, i % c);
+        if (place < attrs->k) {
+            r->out[0].data[i / c * attrs->k + place] = r->in[0].data[i];
+            r->out[1].data[i / c * attrs->k + place] = (double)(i % c);
+        }
+    }
+}
+
+static void top_k_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_top_k_attrs *attrs = op->attrs;
+    sx_tf_value k = sx_tf_const_i32(w, "k", (int32_t)attrs->k);
+    op->out[0] = sx_tf_add(w, "TopKV2", NULL, sx_tf_in(op->in[0], k),
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+    op->out[1] = sx_tf_output(op->out[0], 1);
+}
+
+#define TOP(k_) (&(const sx_top_k_attrs){.k = (k_)})
+static const sx_op_sample top_k_samples[] = {
+    {.name = "three",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, SX_BATCH, 9)},
+     .n_inputs = 1,
+     .attrs = TOP(3)},
+    {.name = "sort",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, SX_BATCH, 2, 5)},
+     .n_inputs = 1,
+     .attrs = TOP(5)},
+    {.name = "ties", .inputs = {SX_SAMPLE_I32(3, SX_BATCH, 8)}, .n_inputs = 1, .attrs = TOP(4)},
+    {.name = "one", .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 1)}, .n_inputs = 1, .attrs = TOP(1)},
+};
+
+sx_value sx_top_k_at(sx_builder *b, sx_value x, int64_t k, const char *file, int line)
+{
+    sx_top_k_attrs attrs = {.k = k};
+    return sx_build_at(b, &sx_op_top_k, &attrs, &x, 1, file, line);
+}
+
+const sx_op_def sx_op_top_k = {
+    SX_OP_NAMED(top_k),
+    .n_in = 1,
+    .n_out = 2,
+    .flags = SX_OP_NO_GRAD,
+    SX_OP_ATTRS(sx_top_k_attrs, top_k_attrs),
+    .infer = top_k_infer,
+    .ref = top_k_ref,
+    .to_tf = top_k_to_tf,
+    SX_OP_SAMPLES(top_k_samples),
+};

@@ -1,0 +1,117 @@
+/* transpose: y's dimension i is x's dimension perm[i];  dx = dy transposed by the inverse
+ *
+ *   x        any type but string
+ *   perm     a permutation of 0 .. rank - 1; the batch stays first
+ *   returns  x's dtype
+ *
+ * Errors   INVALID_ARGUMENT  perm is no permutation of the rank, or moves the batch
+ * Numbers  exact
+ * Source   TensorFlow tf.transpose */
+#include "graph/ops/common.h"
+
+static const sx_attr_def transpose_attrs[] = {SX_ATTR(sx_transpose_attrs, perm, SX_ATTR_INTS)};
+
+static bool is_permutation(const sx_ints *perm, int rank)
+{
+    unsigned seen = 0;
+    for (int i = 0; i < perm->n; i++) {
+        if (perm->v[i] < 0 || perm->v[i] >= rank) {
+            return false;
+        }
+        seen |= 1u << perm->v[i];
+    }
+    return perm->n == rank && seen == (1u << rank) - 1;
+}
+
+static sx_status transpose_infer(sx_infer *c)
+{
+    const sx_transpose_attrs *attrs = c->attrs;
+    const sx_type *x = &c->inputs[0];
+    if (x->dtype == SX_STRING || !is_permutation(&attrs->perm, x->rank) ||
+        (sx_type_has_batch(x) && attrs->perm.v[0] != 0)) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "transpose: expected a permutation of the %d dimensions of %s that leaves the "
+            "batch first",
+            x->rank, SX_TEXT(x));
+    }
+    sx_type y = {.dtype = x->dtype, .rank = x->rank};
+    for (int i = 0; i < x->rank; i++) {
+        y.dims[i] = x->dims[attrs->perm.v[i]];
+    }
+    c->outputs[0] = y;
+    return SX_OK;
+}
+
+static void transpose_grad(sx_grad *g)
+{
+    const sx_transpose_attrs *attrs = g->attrs;
+    sx_transpose_attrs inverse = {.perm = {.n = attrs->perm.n}};
+    for (int i = 0; i < attrs->perm.n; i++) {
+        inverse.perm.v[attrs->perm.v[i]] = i;
+    }
+    g->dx[0] = sx_build_op(g->b, transpose, &inverse, g->dy[0]);
+}
+
+static void transpose_ref(const sx_ref *r)
+{
+    const sx_transpose_attrs *attrs = r->attrs;
+    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
+    int64_t n = sx_type_elems(&y->type);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t y_at[SX_MAX_RANK], x_at[SX_MAX_RANK];
+        sx_unravel(&y->type, i, y_at);
+        for (int d = 0; d < y->type.rank; d++) {
+            x_at[attrs->perm.v[d]] = y_at[d];
+        }
+        y->data[i] = x->data[sx_ravel(&x->type, x_at)];
+    }
+}
+
+static void transpose_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_transpose_attrs *attrs = op->attrs;
+    sx_tf_value perm = sx_tf_ints(w, "perm", &attrs->perm);
+    op->out[0] = sx_tf_add(w, "Transpose", NULL, sx_tf_in(op->in[0], perm),
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+}
+
+#define PERM(...) (&(const sx_transpose_attrs){.perm = {__VA_ARGS__}})
+static const sx_op_sample transpose_samples[] = {
+    {.name = "to_nchw",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 2, 3, 4)},
+     .n_inputs = 1,
+     .attrs = PERM(4, {0, 3, 1, 2})},
+    {.name = "matrix",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 3, 5)},
+     .n_inputs = 1,
+     .attrs = PERM(2, {1, 0})},
+    {.name = "cycle",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3, 4)},
+     .n_inputs = 1,
+     .attrs = PERM(3, {1, 2, 0})},
+    {.name = "same_int",
+     .inputs = {SX_SAMPLE_I32(9, SX_BATCH, 1)},
+     .n_inputs = 1,
+     .attrs = PERM(2, {0, 1})},
+    {.name = "scalar", .inputs = {SX_SAMPLE_SCALAR(SX_F32, SX_FILL_NORMAL)}, .n_inputs = 1},
+};
+
+sx_value sx_transpose_at(sx_builder *b, sx_value x, int rank, const int64_t *perm, const char *file,
+                         int line)
+{
+    sx_transpose_attrs attrs = {.perm = sx_ints_of(rank, perm)};
+    return sx_build_at(b, &sx_op_transpose, &attrs, &x, 1, file, line);
+}
+
+const sx_op_def sx_op_transpose = {
+    SX_OP_NAMED(transpose),
+    .n_in = 1,
+    .n_out = 1,
+    SX_OP_ATTRS(sx_transpose_attrs, transpose_attrs),
+    .infer = transpose_infer,
+    .grad = transpose_grad,
+    .ref = transpose_ref,
+    .to_tf = transpose_to_tf,
+    SX_OP_SAMPLES(transpose_samples),
+};

@@ -164,7 +164,7 @@ void sx_flip_left_right(float *pixels, int height, int width, int channels)
     }
 }
 
-void sx_clip(float *pixels, size_t elems, float lower, float upper)
+void sx_clip_pixels(float *pixels, size_t elems, float lower, float upper)
 {
     for (size_t i = 0; i < elems; i++) {
         float x = pixels[i] > lower ? pixels[i] : lower;

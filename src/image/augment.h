@@ -53,7 +53,7 @@ void sx_warp(const float *src, int height, int width, int channels, float shear_
 void sx_flip_left_right(float *pixels, int height, int width, int channels);
 
 /* Into [lower, upper]; NaN becomes lower. */
-void sx_clip(float *pixels, size_t elems, float lower, float upper);
+void sx_clip_pixels(float *pixels, size_t elems, float lower, float upper);
 
 /* x·mul[c] + add[c]; a product, then a sum. */
 void sx_scale_channels(float *pixels, size_t count, int channels, const float *mul,

@@ -193,7 +193,7 @@ static void change_colour(const sx_preprocess *pre, const sx_augment_key *key,
         sx_adjust_contrast(pixels, pre->height, pre->width, pre->channels, factor);
     }
     if (pre->clip) {
-        sx_clip(pixels, elems, 0.0f, 255.0f);
+        sx_clip_pixels(pixels, elems, 0.0f, 255.0f);
     }
     sx_scale_channels(pixels, count, pre->channels, affine->mul, affine->add);
 }

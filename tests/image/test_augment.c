@@ -122,7 +122,7 @@ static void test_image_augment__clip_and_scale(void **state)
 {
     (void)state;
     float pixels[] = {-3, 0, 128, 255, 300, NAN};
-    sx_clip(pixels, 6, 0, 255);
+    sx_clip_pixels(pixels, 6, 0, 255);
     const float want[] = {0, 0, 128, 255, 255, 0};
     assert_memory_equal(pixels, want, sizeof(want));
     const float mul[] = {2, 0.5f}, add[] = {1, -1};

@@ -92,7 +92,7 @@ static void test_image_preprocess__training_is_its_steps(void **state)
         sx_adjust_brightness(want, ELEMS, 255.0f * delta);
         float factor = sx_augment_between(sx_augment_draw(&key, "contrast").a, 0.2f, 1.8f);
         sx_adjust_contrast(want, SIDE, SIDE, 3, factor);
-        sx_clip(want, ELEMS, 0, 255);
+        sx_clip_pixels(want, ELEMS, 0, 255);
         sx_affine affine;
         sx_preprocess_affine(&pre, &affine);
         sx_scale_channels(want, SIDE * SIDE, 3, affine.mul, affine.add);

@@ -36,7 +36,7 @@ typedef struct sx_decode_options {
  *   INVALID_ARGUMENT    no image, a header without sense, channels that the format cannot give
  *   DATA_LOSS           truncated or corrupt
  *   RESOURCE_EXHAUSTED  over the limits, or out of memory
- *   UNIMPLEMENTED       GIF, BMP, WebP; arithmetic-coded, lossless or 12-bit JPEG */
+ *   UNIMPLEMENTED       GIF, BMP, WebP; lossless or 12-bit JPEG */
 SX_MUST_USE sx_status sx_image_decode(sx_bytes encoded, const sx_decode_options *options,
                                       sx_image *image);
 

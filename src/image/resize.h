@@ -4,8 +4,10 @@
  *
  *   bilinear       (i + 0.5)·scale − 0.5     tf.image.resize; ResizeBilinear, half_pixel_centers
  *   bilinear-tf1   i·scale                   TF1 resize_bilinear(align_corners=False); no attribute
- *   nearest        ⌊(i + 0.5)·scale⌋         tf.image.resize(method="nearest"); PIL's NEAREST,
- * which Keras' directory loaders use
+ *   nearest        ⌊(i + 0.5)·scale⌋         tf.image.resize(method="nearest")
+ *
+ * PIL's NEAREST, which Keras' directory loaders use, is the same in exact arithmetic; it adds up
+ * its positions in double, so where one falls on a whole number it may take the pixel before.
  *
  * and bilinear interpolates, without antialiasing, first along x and then along y:
  *

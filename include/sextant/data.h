@@ -78,6 +78,30 @@ SX_API SX_MUST_USE sx_status sx_dataset_from_tensors(int count, const char *cons
                                                      void (*release)(void *user), void *user,
                                                      sx_dataset **out_dataset);
 
+typedef struct sx_data_options {
+    size_t struct_size;
+    int label_base;        /* labels in record files count from this; 0 = ask the sidecar, else 0 */
+    bool label_base_set;   /* label_base counts although it is 0 */
+    const char *image_key; /* feature that holds the image; NULL = recognise */
+    const char *label_key; /* feature that holds the label; NULL = recognise */
+    const char *compression; /* "none", "gzip", "zlib"; NULL = recognise */
+    bool skip_corrupt;       /* drop and count records that fail their CRC or do not parse */
+    int64_t memory_budget;   /* bytes that a source may keep decompressed; 0 = half of the RAM */
+} sx_data_options;
+
+/* Opens whatever `spec` names, recognised by content: TFRecord files (paths or patterns, separated
+ * by commas), a folder of class folders, a .tar or .zip of class folders, an IDX pair (both files,
+ * or the images' alone, gzip or not), .npy (features[,labels]), "generated:digits?n=60000&seed=1",
+ * "generated:flowers?n=1000&size=64". Images come as "image" (string, encoded; or uint8 [H,W,C])
+ * and "label" (int64, from 0). `options` may be NULL.
+ *
+ * *out_description (may be NULL) gets a text of one or more lines that says what was found and what
+ * was assumed (keys, label base, corrupt records dropped); free with sx_text_free().
+ * Errors: NOT_FOUND with the nearest names, INVALID_ARGUMENT for what is no data set, DATA_LOSS,
+ * PERMISSION_DENIED, RESOURCE_EXHAUSTED beyond the budget. */
+SX_API SX_MUST_USE sx_status sx_data_open(const char *spec, const sx_data_options *options,
+                                          sx_dataset **out_dataset, char **out_description);
+
 /* ---- order: which record comes when; no data is touched ---- */
 
 typedef struct sx_shuffle_args {
@@ -134,6 +158,7 @@ typedef struct sx_map_args {
     void (*release)(void *user); /* when the last dataset with this map is gone; not on failure */
     sx_status (*worker_create)(void *user, void **out_worker); /* NULL = worker is NULL */
     void (*worker_destroy)(void *worker);
+    uint64_t fingerprint; /* tells maps of one name apart (their parameters' hash), for cursors */
     bool views; /* string outputs point into the input's strings: nothing to copy if those last */
 } sx_map_args;
 
@@ -161,6 +186,29 @@ typedef struct sx_batch_args {
     sx_dataset_batch_at((dataset),     \
                         &(sx_batch_args){.struct_size = sizeof(sx_batch_args), __VA_ARGS__})
 SX_API SX_MUST_USE sx_status sx_dataset_batch_at(sx_dataset **dataset, const sx_batch_args *args);
+
+/* ---- images ---- */
+
+struct sx_preprocess; /* src/image/preprocess.h: decode, resize, crop, augment, scale */
+
+typedef struct sx_image_args {
+    size_t struct_size;
+    const struct sx_preprocess *preprocess; /* copied; required */
+    bool augment;         /* its random parts on (training); off = their centre form */
+    uint64_t seed;        /* of the random parts */
+    int num_classes;      /* labels outside [0, n) are errors; 0 = any */
+    sx_dtype label_dtype; /* SX_I64 (0) or SX_I32 */
+} sx_image_args;
+
+/* The standard map of image classification, working on components "image" (an encoded string, or
+ * uint8 [H,W], [H,W,C]) and, if there is one, "label" (an integer scalar). Result: "image" float32
+ * [height,width,channels], "label". Errors while iterating name the record: those of decoding, and
+ * OUT_OF_RANGE for a label that is no class.
+ * Errors: INVALID_ARGUMENT no such component, or preprocess makes no sense. */
+#define sx_image_pipeline(dataset, ...) \
+    sx_image_pipeline_at((dataset),     \
+                         &(sx_image_args){.struct_size = sizeof(sx_image_args), __VA_ARGS__})
+SX_API SX_MUST_USE sx_status sx_image_pipeline_at(sx_dataset **dataset, const sx_image_args *args);
 
 /* ---- iterating ---- */
 
@@ -216,6 +264,7 @@ typedef struct sx_iterator_stats {
     int prefetch;              /* batches made ahead at most */
 } sx_iterator_stats;
 
+/* A snapshot; waiting over elapsed time is the share of "input" in a progress line. */
 SX_API void sx_iterator_get_stats(const sx_iterator *iterator, sx_iterator_stats *out_stats);
 
 #ifdef __cplusplus

@@ -123,7 +123,6 @@ SX_API void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, s
  * equal graph, whose text is the same to the byte. *out_text is the caller's (sx_text_free). */
 SX_API SX_MUST_USE sx_status sx_graph_print(const sx_graph *g, char **out_text);
 SX_API SX_MUST_USE sx_status sx_graph_parse(const char *text, size_t size, sx_graph **out_graph);
-SX_API void sx_text_free(char *text);
 
 #ifdef __cplusplus
 }

@@ -93,6 +93,9 @@ typedef struct sx_tensor {
     void *data;
 } sx_tensor;
 
+/* Frees a text that a function of the library made for its caller; NULL is fine. */
+SX_API void sx_text_free(char *text);
+
 #ifdef __cplusplus
 }
 #endif

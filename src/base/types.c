@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/memory.h"
 
 typedef struct dtype_row {
     sx_dtype dtype;
@@ -168,4 +169,9 @@ char *sx_type_format(const sx_type *type, char *buffer, size_t capacity)
     snprintf(text + at, sizeof(text) - (size_t)at, "]");
     snprintf(buffer, capacity, "%s", text);
     return buffer;
+}
+
+void sx_text_free(char *text)
+{
+    sx_free(text);
 }

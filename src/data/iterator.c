@@ -28,7 +28,7 @@ enum {
     AUTO_ELEMENTS = 256,           /* made ahead by default, where the budget allows */
     AUTO_SLOTS = 4,                /* or so many batches, if that is more */
     STRING_GUESS_BYTES = 64 << 10, /* of a string, for the budget */
-    TUNE_BATCHES = 8,
+    TUNE_BATCHES = 2,
     TUNE_NS = 20 * 1000 * 1000,
 };
 static const size_t max_string_bytes = (size_t)1 << 30;

@@ -23,7 +23,8 @@ static void describe_node(const sx_dataset *node, sx_buf *text)
                       (long long)op->b, (unsigned long long)op->seed, op->same_each_epoch);
         break;
     case SX_NODE_MAP:
-        sx_buf_printf(text, "map %s;", node->as.map.name);
+        sx_buf_printf(text, "map %s %llu;", node->as.map.name,
+                      (unsigned long long)node->as.map.fingerprint);
         break;
     case SX_NODE_CACHE:
         sx_buf_puts(text, "cache;");
@@ -285,10 +286,14 @@ static sx_status produce(const struct element *e, int stage, uint64_t epoch, sx_
                                                            : run_cache(e, stage, tensors);
 }
 
+/* Puts the record's name in front, unless the source has said it already. */
 static sx_status name_record(sx_status status, const sx_plan *plan, int64_t record)
 {
     char name[1024];
     sx_dataset_record_name(plan->dataset, record, name, sizeof(name));
+    if (strncmp(sx_status_message(status), name, strlen(name)) == 0) {
+        return status;
+    }
     return sx_status_annotate(status, __FILE__, __LINE__, "%s", name);
 }
 

@@ -2,13 +2,14 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/dataset.h"
+#include "data/sources.h"
 
 struct memory_source {
     sx_source head;
     char *data[SX_MAX_COMPONENTS];       /* of row 0 */
     size_t row_bytes[SX_MAX_COMPONENTS]; /* strings: of their sx_bytes */
     char *names;                         /* one block */
+    const char *where;                   /* "x.npy", for record names; NULL = none; the user's */
     void (*release)(void *user);
     void *user;
 };
@@ -25,8 +26,9 @@ static sx_status memory_read(sx_source *source, int64_t record, sx_scratch *scra
 
 static void memory_name(const sx_source *source, int64_t record, sx_buf *out)
 {
-    (void)source;
-    sx_buf_printf(out, "row %lld", (long long)record);
+    const struct memory_source *self = (const struct memory_source *)source;
+    sx_buf_printf(out, "%s%srow %lld", self->where == NULL ? "" : self->where,
+                  self->where == NULL ? "" : ": ", (long long)record);
 }
 
 static void memory_destroy(sx_source *source)
@@ -96,34 +98,45 @@ static sx_status copy_names(struct memory_source *self, int count, const char *c
     return SX_OK;
 }
 
-sx_status sx_dataset_from_tensors(int count, const char *const *names, const sx_tensor *tensors,
-                                  void (*release)(void *user), void *user, sx_dataset **out_dataset)
+sx_status sx_source_memory(const sx_memory_args *args, sx_dataset **out_dataset)
 {
-    SX_TRY(check_tensors(count, names, tensors));
+    int count = args->count;
+    SX_TRY(check_tensors(count, args->names, args->tensors));
     struct memory_source *self = sx_alloc(1, sizeof(*self));
     if (self == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "tensors: out of memory");
     }
     self->head.def = &memory_def;
-    self->head.count = tensors[0].type.dims[0];
+    self->head.count = args->tensors[0].type.dims[0];
     self->head.schema.count = count;
-    sx_status status = copy_names(self, count, names);
+    self->head.class_names = args->class_names;
+    self->head.class_count = args->class_count;
+    self->where = args->where;
+    sx_status status = copy_names(self, count, args->names);
     if (status != SX_OK) {
         sx_free(self);
         return status;
     }
     for (int i = 0; i < count; i++) {
-        sx_type type = row_type(&tensors[i].type);
+        sx_type type = row_type(&args->tensors[i].type);
         self->head.schema.components[i].type = type;
-        self->data[i] = tensors[i].data;
+        self->data[i] = args->tensors[i].data;
         self->row_bytes[i] = type.dtype == SX_STRING
                                  ? (size_t)sx_type_elems(&type) * sizeof(sx_bytes)
                                  : (size_t)sx_type_bytes(&type);
     }
     sx_dataset *dataset = NULL;
     SX_TRY(sx_dataset_from_source(&self->head, &dataset));
-    self->release = release; /* from here on the memory is the dataset's */
-    self->user = user;
+    self->release = args->release; /* from here on the memory is the dataset's */
+    self->user = args->user;
     *out_dataset = dataset;
     return SX_OK;
+}
+
+sx_status sx_dataset_from_tensors(int count, const char *const *names, const sx_tensor *tensors,
+                                  void (*release)(void *user), void *user, sx_dataset **out_dataset)
+{
+    sx_memory_args args = {
+        .count = count, .names = names, .tensors = tensors, .release = release, .user = user};
+    return sx_source_memory(&args, out_dataset);
 }

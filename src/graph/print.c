@@ -115,8 +115,3 @@ sx_status sx_graph_print(const sx_graph *g, char **out_text)
     *out_text = text;
     return SX_OK;
 }
-
-void sx_text_free(char *text)
-{
-    sx_free(text);
-}

@@ -1,0 +1,305 @@
+/* Class folders to record files: split, order, one Example for each image. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/threefry.h"
+#include "data/classed.h"
+#include "data/fileset.h"
+#include "data/prepare.h"
+#include "data/set_writer.h"
+#include "image/format.h"
+#include "io/path.h"
+#include "io/tfrecord.h"
+#include "proto/example.h"
+
+enum { PROGRESS_EVERY = 64 };
+
+/* One set to write: images [first, end) of the order. */
+struct split {
+    char name[64]; /* "" without --split */
+    double fraction;
+    int64_t first, end;
+    sx_set_writer *writer;
+};
+
+/* An image and its place in the order. */
+struct placed {
+    uint64_t key;
+    const sx_class_item *item;
+};
+
+struct job {
+    const sx_from_images_args *args;
+    sx_fileset *files;
+    sx_class_list list;
+    struct split splits[SX_MAX_SPLITS];
+    int split_count;
+    struct placed *order; /* [list.count] */
+    sx_scratch scratch;
+    sx_example_writer example;
+    sx_buf record;
+};
+
+/* ---- splits ---- */
+
+static sx_status bad_split(const char *text, const char *why)
+{
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "split \"%s\": %s; expected something like train=.8,val=.1,test=.1", text, why);
+}
+
+static bool is_set_name(const char *name, size_t length)
+{
+    size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+    return length > 0 && length < sizeof(((struct split *)0)->name) && good >= length &&
+           name[0] != '.';
+}
+
+/* One "name=fraction" that begins at *text; moves on behind it. */
+static sx_status parse_one(struct job *job, const char **text)
+{
+    const char *whole = job->args->split;
+    size_t length = strcspn(*text, "=,");
+    if ((*text)[length] != '=' || !is_set_name(*text, length)) {
+        return bad_split(whole, "each part is a name, =, and a fraction");
+    }
+    if (job->split_count == SX_MAX_SPLITS) {
+        return bad_split(whole, "more than 16 parts");
+    }
+    struct split *split = &job->splits[job->split_count];
+    memcpy(split->name, *text, length);
+    split->name[length] = '\0';
+    for (int i = 0; i < job->split_count; i++) {
+        if (strcmp(job->splits[i].name, split->name) == 0) {
+            return bad_split(whole, "a name comes twice");
+        }
+    }
+    char *end;
+    split->fraction = strtod(*text + length + 1, &end);
+    bool ends = *end == '\0' || (*end == ',' && end[1] != '\0');
+    if (end == *text + length + 1 || !ends || !(split->fraction > 0 && split->fraction <= 1)) {
+        return bad_split(whole, "a fraction is a number above 0 and at most 1");
+    }
+    job->split_count++;
+    *text = *end == ',' ? end + 1 : end;
+    return SX_OK;
+}
+
+static sx_status parse_splits(struct job *job)
+{
+    const char *text = job->args->split;
+    if (text == NULL) {
+        job->splits[0].fraction = 1;
+        job->split_count = 1;
+        return SX_OK;
+    }
+    double sum = 0;
+    do {
+        SX_TRY(parse_one(job, &text));
+        sum += job->splits[job->split_count - 1].fraction;
+    } while (*text != '\0');
+    return sum > 1 + 1e-6 ? bad_split(job->args->split, "the fractions exceed 1 in all") : SX_OK;
+}
+
+/* Cuts the order at the rounded cumulative fractions. */
+static sx_status cut_splits(struct job *job)
+{
+    double cumulative = 0;
+    int64_t first = 0;
+    for (int i = 0; i < job->split_count; i++) {
+        struct split *split = &job->splits[i];
+        cumulative += split->fraction;
+        split->first = first;
+        split->end = (int64_t)(cumulative * (double)job->list.count + 0.5);
+        split->end = SX_MIN(split->end, job->list.count);
+        if (split->end == split->first) {
+            return sx_error(SX_INVALID_ARGUMENT, "split \"%s\": %lld images leave none for \"%s\"",
+                            job->args->split, (long long)job->list.count, split->name);
+        }
+        first = split->end;
+    }
+    return SX_OK;
+}
+
+/* ---- order ---- */
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->key != y->key) {
+        return x->key < y->key ? -1 : 1;
+    }
+    return strcmp(x->item->name, y->item->name);
+}
+
+/* Sorts by Threefry of the name's hash under the seed. */
+static sx_status make_order(struct job *job)
+{
+    uint64_t seed = job->args->seed;
+    job->order = sx_alloc((size_t)job->list.count, sizeof(*job->order));
+    if (job->order == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", job->args->source);
+    }
+    for (int64_t i = 0; i < job->list.count; i++) {
+        const sx_class_item *item = &job->list.items[i];
+        uint64_t hash = sx_hash64(item->name, strlen(item->name));
+        sx_u32x2 key = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+        sx_u32x2 bits = sx_threefry2x32(key, (sx_u32x2){(uint32_t)hash, (uint32_t)(hash >> 32)});
+        job->order[i] = (struct placed){(uint64_t)bits.a << 32 | bits.b, item};
+    }
+    qsort(job->order, (size_t)job->list.count, sizeof(*job->order), compare_placed);
+    return SX_OK;
+}
+
+/* ---- records ---- */
+
+static sx_status check_format(const struct job *job, const char *name, sx_bytes image,
+                              sx_image_info *out_info)
+{
+    sx_status status = sx_image_probe(image, out_info);
+    if (status != SX_OK) {
+        return sx_status_annotate(status, __FILE__, __LINE__, "%s/%s: not a JPEG or PNG",
+                                  job->args->source, name);
+    }
+    if (out_info->format != SX_FORMAT_JPEG && out_info->format != SX_FORMAT_PNG) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s/%s is a %s file; expected JPEG or PNG",
+                        job->args->source, name, sx_image_format_name(out_info->format));
+    }
+    return SX_OK;
+}
+
+static sx_status write_image(struct job *job, struct split *split, const sx_class_item *item)
+{
+    sx_bytes image;
+    sx_image_info info;
+    sx_scratch_reset(&job->scratch);
+    SX_TRY(sx_fileset_read(job->files, item->index, &job->scratch, &image));
+    SX_TRY(check_format(job, item->name, image, &info));
+    sx_example_writer *e = &job->example;
+    sx_example_add_bytes(e, "image/encoded", &image, 1);
+    sx_example_add_text(e, "image/format", sx_image_format_name(info.format));
+    sx_example_add_int(e, "image/height", info.height);
+    sx_example_add_int(e, "image/width", info.width);
+    sx_example_add_int(e, "image/class/label", item->label + job->args->label_base);
+    sx_example_add_text(e, "image/class/text", job->list.classes[item->label]);
+    sx_example_add_text(e, "image/filename", sx_path_basename(item->name));
+    sx_buf_reset(&job->record);
+    SX_TRY(sx_example_finish(e, &job->record));
+    return sx_set_writer_write(split->writer, (sx_bytes){job->record.data, job->record.size});
+}
+
+static sx_status write_split(struct job *job, struct split *split)
+{
+    const sx_from_images_args *args = job->args;
+    for (int64_t i = split->first; i < split->end; i++) {
+        SX_TRY(write_image(job, split, job->order[i].item));
+        if (args->progress != NULL && (i % PROGRESS_EVERY == 0 || i + 1 == split->end) &&
+            !args->progress(args->user, i + 1, job->list.count)) {
+            return sx_error(SX_CANCELLED, "writing %s was stopped; nothing was kept", args->out);
+        }
+    }
+    return SX_OK;
+}
+
+/* The shards for the bytes that go into a split. */
+static sx_status choose_shards(struct job *job, const struct split *split, int *out_shards)
+{
+    int64_t bytes = 0;
+    *out_shards = job->args->shards;
+    for (int64_t i = split->first; *out_shards == 0 && i < split->end; i++) {
+        sx_bytes image;
+        sx_scratch_reset(&job->scratch);
+        SX_TRY(sx_fileset_read(job->files, job->order[i].item->index, &job->scratch, &image));
+        bytes += (int64_t)image.size;
+    }
+    if (*out_shards == 0) {
+        *out_shards = sx_default_shards(bytes);
+    }
+    return SX_OK;
+}
+
+static sx_status open_split(struct job *job, struct split *split)
+{
+    char *prefix = NULL;
+    int shards;
+    SX_TRY(choose_shards(job, split, &shards));
+    SX_TRY(job->args->split == NULL ? sx_path_format(&prefix, "%s", job->args->out)
+                                    : sx_path_join(job->args->out, split->name, &prefix));
+    sx_status status =
+        sx_set_writer_open(prefix, shards, split->end - split->first, &split->writer);
+    sx_free(prefix);
+    return status;
+}
+
+static sx_status write_all(struct job *job, sx_buf *text)
+{
+    for (int i = 0; i < job->split_count; i++) {
+        SX_TRY(open_split(job, &job->splits[i]));
+    }
+    for (int i = 0; i < job->split_count; i++) {
+        SX_TRY(write_split(job, &job->splits[i]));
+    }
+    sx_set_info info = {.label_base = job->args->label_base,
+                        .classes = (const char *const *)job->list.classes,
+                        .class_count = job->list.class_count,
+                        .image_key = "image/encoded",
+                        .label_key = "image/class/label"};
+    for (int i = 0; i < job->split_count; i++) {
+        SX_TRY(sx_set_writer_finish(job->splits[i].writer, &info, text));
+    }
+    return SX_OK;
+}
+
+/* ---- the whole ---- */
+
+static sx_status check_args(const sx_from_images_args *args)
+{
+    if (args->shards < 0 || args->shards > SX_MAX_SHARDS) {
+        return sx_error(SX_INVALID_ARGUMENT, "shards %d: expected 1 to %d", args->shards,
+                        (int)SX_MAX_SHARDS);
+    }
+    size_t length = strlen(args->out);
+    if (length == 0 || (args->split == NULL && args->out[length - 1] == '/')) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "out \"%s\": without a split it is the beginning of the files' names, as in "
+            "data/train",
+            args->out);
+    }
+    return SX_OK;
+}
+
+static sx_status run(struct job *job, sx_buf *text)
+{
+    const sx_from_images_args *args = job->args;
+    SX_TRY(check_args(args));
+    SX_TRY(parse_splits(job));
+    SX_TRY(sx_fileset_open(args->source, 0, &job->files));
+    SX_TRY(sx_class_list_init(sx_fileset_names(job->files), sx_fileset_count(job->files),
+                              args->source, &job->list));
+    SX_TRY(make_order(job));
+    SX_TRY(cut_splits(job));
+    return write_all(job, text);
+}
+
+sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text)
+{
+    struct job job = {.args = args};
+    sx_scratch_init(&job.scratch);
+    sx_example_writer_init(&job.example);
+    sx_buf_init(&job.record, 0);
+    sx_status status = run(&job, text);
+    for (int i = 0; i < job.split_count; i++) {
+        sx_set_writer_close(job.splits[i].writer);
+    }
+    sx_free(job.order);
+    sx_class_list_deinit(&job.list);
+    sx_fileset_close(job.files);
+    sx_buf_deinit(&job.record);
+    sx_example_writer_deinit(&job.example);
+    sx_scratch_deinit(&job.scratch);
+    return status;
+}

@@ -1,0 +1,186 @@
+/* The standard map of image classification: bytes or pixels and a label in, a float image and a
+ * checked label out. What happens to the pixels is the image layer's one preprocessing function. */
+#include <string.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+#include "data/dataset.h"
+#include "image/preprocess.h"
+
+struct pipeline {
+    sx_preprocess pre;
+    sx_image_args args;
+    int image, label; /* components of the input; label −1 = none */
+};
+
+static sx_status worker_create(void *user, void **out_worker)
+{
+    (void)user;
+    *out_worker = sx_alloc(1, sizeof(sx_preprocess_scratch));
+    return *out_worker == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "out of memory") : SX_OK;
+}
+
+static void worker_destroy(void *worker)
+{
+    sx_preprocess_scratch_deinit(worker);
+    sx_free(worker);
+}
+
+/* uint8 [H,W] or [H,W,C] as an image. */
+static sx_image view_of(const sx_tensor *tensor)
+{
+    int channels = tensor->type.rank == 3 ? (int)tensor->type.dims[2] : 1;
+    return sx_image_view(tensor->data, (int)tensor->type.dims[0], (int)tensor->type.dims[1],
+                         channels);
+}
+
+static sx_status run_image(const struct pipeline *self, const sx_map_call *call)
+{
+    const sx_tensor *in = &call->in[self->image];
+    sx_augment_key key = {self->args.seed, (uint32_t)call->epoch, (uint64_t)call->record};
+    const sx_augment_key *random = self->args.augment ? &key : NULL;
+    if (in->type.dtype == SX_STRING) {
+        return sx_preprocess_encoded(&self->pre, *(const sx_bytes *)in->data, random, call->worker,
+                                     call->out[0].data);
+    }
+    sx_image pixels = view_of(in);
+    return sx_preprocess_pixels(&self->pre, &pixels, random, call->worker, call->out[0].data);
+}
+
+/* Any integer scalar. */
+static int64_t read_integer(const sx_tensor *tensor)
+{
+    switch (tensor->type.dtype) {
+    case SX_I8:
+        return *(const int8_t *)tensor->data;
+    case SX_U8:
+        return *(const uint8_t *)tensor->data;
+    case SX_I16:
+        return *(const int16_t *)tensor->data;
+    case SX_U16:
+        return *(const uint16_t *)tensor->data;
+    case SX_I32:
+        return *(const int32_t *)tensor->data;
+    case SX_U32:
+        return *(const uint32_t *)tensor->data;
+    default:
+        return *(const int64_t *)tensor->data;
+    }
+}
+
+static sx_status run_label(const struct pipeline *self, const sx_map_call *call)
+{
+    int64_t label = read_integer(&call->in[self->label]);
+    int64_t end = self->args.num_classes > 0 ? self->args.num_classes : INT32_MAX;
+    if (label < 0 || label >= end) {
+        return sx_error(SX_OUT_OF_RANGE,
+                        "label %lld is outside the classes [0, %lld); if the labels in the file "
+                        "start at 1, say so (label base)",
+                        (long long)label, (long long)end);
+    }
+    if (call->out[1].type.dtype == SX_I32) {
+        *(int32_t *)call->out[1].data = (int32_t)label;
+    } else {
+        *(int64_t *)call->out[1].data = label;
+    }
+    return SX_OK;
+}
+
+static sx_status run(const sx_map_call *call, void *user)
+{
+    const struct pipeline *self = user;
+    if (self->label >= 0) {
+        SX_TRY(run_label(self, call));
+    }
+    return run_image(self, call);
+}
+
+static sx_status check_image(const sx_dataset *dataset, int image)
+{
+    char text[SX_TYPE_TEXT];
+    if (image < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "image pipeline: the data has no component \"image\"");
+    }
+    const sx_type *type = &sx_dataset_schema(dataset)->components[image].type;
+    bool encoded = type->dtype == SX_STRING && type->rank == 0;
+    bool raw = type->dtype == SX_U8 && (type->rank == 2 || type->rank == 3);
+    if (!encoded && !raw) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "image pipeline: \"image\" is %s; expected an encoded string or uint8 "
+                        "[H,W,C]",
+                        sx_type_format(type, text, sizeof(text)));
+    }
+    return SX_OK;
+}
+
+static sx_status check_label(const sx_dataset *dataset, int label)
+{
+    if (label < 0) {
+        return SX_OK;
+    }
+    const sx_type *type = &sx_dataset_schema(dataset)->components[label].type;
+    char text[SX_TYPE_TEXT];
+    if (!sx_dtype_is_integer(type->dtype) || type->dtype == SX_U64 || type->rank != 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "image pipeline: \"label\" is %s; expected an integer scalar",
+                        sx_type_format(type, text, sizeof(text)));
+    }
+    return SX_OK;
+}
+
+/* The hash of everything that changes the results. */
+static sx_status hash_parameters(const struct pipeline *self, uint64_t *out_hash)
+{
+    json_t *json = NULL;
+    SX_TRY(sx_preprocess_to_json(&self->pre, &json));
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    if (text == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "image pipeline: out of memory");
+    }
+    uint64_t parts[] = {sx_hash64(text, strlen(text)), self->args.augment,
+                        self->args.augment ? self->args.seed : 0};
+    free(text);
+    *out_hash = sx_hash64(parts, sizeof(parts));
+    return SX_OK;
+}
+
+static sx_status add_map(sx_dataset **dataset, struct pipeline *self)
+{
+    const sx_preprocess *pre = &self->pre;
+    sx_component components[] = {
+        {"image", sx_type_of(SX_F32, pre->height, pre->width, pre->channels)},
+        {"label", sx_scalar_type(self->args.label_dtype)},
+    };
+    uint64_t fingerprint = 0;
+    SX_TRY(hash_parameters(self, &fingerprint));
+    return sx_dataset_map(dataset, .name = "image", .fn = run, .count = self->label >= 0 ? 2 : 1,
+                          .components = components, .user = self, .release = sx_free,
+                          .worker_create = worker_create, .worker_destroy = worker_destroy,
+                          .fingerprint = fingerprint);
+}
+
+sx_status sx_image_pipeline_at(sx_dataset **dataset, const sx_image_args *args)
+{
+    int image = sx_dataset_find(*dataset, "image"), label = sx_dataset_find(*dataset, "label");
+    if (args->preprocess == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "image pipeline: no preprocessing given");
+    }
+    SX_TRY(check_image(*dataset, image));
+    SX_TRY(check_label(*dataset, label));
+    SX_TRY(sx_preprocess_check(args->preprocess));
+    struct pipeline *self = sx_alloc(1, sizeof(*self));
+    if (self == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "image pipeline: out of memory");
+    }
+    self->pre = *args->preprocess;
+    self->args = *args;
+    self->args.label_dtype = args->label_dtype == SX_I32 ? SX_I32 : SX_I64;
+    self->image = image;
+    self->label = label;
+    sx_status status = add_map(dataset, self);
+    if (status != SX_OK) {
+        sx_free(self);
+    }
+    return status;
+}

@@ -1,0 +1,91 @@
+/* What `sextant data ...` does: writing record files, looking at them, checking them.
+ * The commands themselves only read arguments and print. */
+#ifndef SX_DATA_PREPARE_H
+#define SX_DATA_PREPARE_H
+
+#include "base/buffer.h"
+#include <sextant/data.h>
+
+/* Called now and then; false stops with CANCELLED. */
+typedef bool sx_progress_fn(void *user, int64_t done, int64_t total);
+
+enum { SX_MAX_SPLITS = 16 };
+
+/* ---- class folders to records ----
+ *
+ * Every image becomes an Example with image/encoded (the file's bytes, untouched), image/format,
+ * image/height, image/width, image/class/label, image/class/text, image/filename. */
+typedef struct sx_from_images_args {
+    const char *source;       /* a folder, .tar or .zip of class folders */
+    const char *out;          /* the prefix of the files; with splits their folder */
+    const char *split;        /* "train=.8,val=.1,test=.1", or NULL: one set */
+    int shards;               /* files of each set; 0 = one for each 128 MiB */
+    int label_base;           /* number of the first class */
+    uint64_t seed;            /* of split and order */
+    sx_progress_fn *progress; /* may be NULL */
+    void *user;
+} sx_from_images_args;
+
+/* An image's split and its place in the order depend on the hash of its name and the seed; the
+ * splits' sizes are the fractions of the whole, rounded. All files appear together at the end, or
+ * none. Appends to `text` what was written, one line for each set.
+ * Errors: INVALID_ARGUMENT a file that is no JPEG or PNG (named), a bad or empty split, no images.
+ */
+SX_MUST_USE sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text);
+
+/* ---- IDX pairs to records ---- */
+
+typedef struct sx_from_idx_args {
+    const char *images, *labels;
+    const char *out; /* the prefix of the files */
+    bool png;        /* image/encoded as PNG; else raw: image_raw, label, height, width, depth */
+    int shards;      /* 0 = one for each 128 MiB of pixels */
+    int label_base;
+    sx_progress_fn *progress; /* may be NULL */
+    void *user;
+} sx_from_idx_args;
+
+/* Order and content of the arrays are kept. Appends one line to `text`. */
+SX_MUST_USE sx_status sx_from_idx(const sx_from_idx_args *args, sx_buf *text);
+
+/* ---- looking ---- */
+
+/* Appends a description of the data and of its first `count` examples: each feature of record files
+ * with its kind and beginning; images with format and size. */
+SX_MUST_USE sx_status sx_data_show(const char *spec, const sx_data_options *options, int64_t count,
+                                   sx_buf *text);
+
+/* ---- checking ---- */
+
+typedef struct sx_verify_args {
+    const char *const *paths; /* [path_count] TFRecord files */
+    size_t path_count;
+    bool decode;                    /* decode every image too */
+    const sx_data_options *options; /* keys, label base, compression, skip_corrupt; may be NULL */
+    sx_progress_fn *progress;       /* files; may be NULL */
+    void *user;
+} sx_verify_args;
+
+typedef struct sx_verify_result {
+    int64_t files, records, bytes;
+    int64_t corrupt;     /* records or stretches that failed; 0 unless skip_corrupt */
+    int64_t undecodable; /* likewise */
+} sx_verify_result;
+
+/* Reads every byte: checksums, Examples, labels within the classes, images if asked, and whether
+ * the sidecar schema's counts and checksums fit. The first fault is the error, with file, record
+ * and offset; with skip_corrupt faults of records are counted and named in `text` (the first 20).
+ */
+SX_MUST_USE sx_status sx_data_verify(const sx_verify_args *args, sx_buf *text,
+                                     sx_verify_result *out_result);
+
+/* ---- taking ---- */
+
+/* Writes examples [first, first + count) of an unbatched dataset as .npy: component "image" or
+ * "features" to `path`, and "label" to `label_path` unless NULL. Encoded images are decoded to
+ * uint8; all must then have one size. Errors: OUT_OF_RANGE fewer examples; INVALID_ARGUMENT sizes
+ * that differ (naming both). */
+SX_MUST_USE sx_status sx_data_take(sx_dataset *dataset, int64_t first, int64_t count,
+                                   const char *path, const char *label_path);
+
+#endif

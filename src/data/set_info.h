@@ -1,0 +1,49 @@
+/* sx_set_info: what the writers of record files note beside them, and readers look for.
+ *
+ *   data/train-00000-of-00008 ...
+ *   data/.sextant/schema.json     {"version": 1, "sets": {"train": {...}, "val": {...}}}
+ *
+ * One object for each set (file name prefix) of the directory:
+ *
+ *   count        records                     label_base   number of the first class in the records
+ *   classes      names by class, from 0      features     {"image": key, "label": key}
+ *   format       "encoded" or "raw"          files        [{"name", "records", "bytes", "crc32c"}]
+ *   shape        [height, width, channels] of raw images
+ *   checksum     CRC-32C (hex) of the files' CRCs in order: one number for the whole set
+ *
+ * A hint that is never required; data without it are read with what can be recognised. */
+#ifndef SX_DATA_SET_INFO_H
+#define SX_DATA_SET_INFO_H
+
+#include "base/arena.h"
+#include <sextant/types.h>
+
+typedef struct sx_set_file {
+    const char *name; /* without directory */
+    int64_t records, bytes;
+    uint32_t crc32c;
+} sx_set_file;
+
+/* Strings and arrays are borrowed from whoever fills it; after find() from `arena`. */
+typedef struct sx_set_info {
+    const char *set; /* "train" */
+    int64_t count;
+    int label_base;
+    const char *const *classes; /* [class_count] */
+    int class_count;
+    const char *image_key, *label_key;
+    bool raw;                 /* pixels instead of encoded images */
+    int64_t shape[3];         /* of raw images */
+    const sx_set_file *files; /* [file_count] */
+    int file_count;
+} sx_set_info;
+
+/* Notes `info` beside the files of `prefix` ("data/train"); other sets of the directory are kept.
+ * A directory that cannot be written is no error: the user cache takes it (io/sidecar.h). */
+SX_MUST_USE sx_status sx_set_info_save(const char *prefix, const sx_set_info *info);
+
+/* What is noted about the data file at `path`; NOT_FOUND if nothing is. DATA_LOSS for a sidecar
+ * that makes no sense, naming it. */
+SX_MUST_USE sx_status sx_set_info_find(const char *path, sx_arena *arena, sx_set_info *out_info);
+
+#endif

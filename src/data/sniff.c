@@ -1,0 +1,117 @@
+#include "data/sniff.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "image/format.h"
+#include "io/compress.h"
+#include "io/crc32c.h"
+#include "io/file.h"
+
+enum { HEAD_BYTES = 4096, INSIDE_BYTES = 512 };
+
+static const char *const kind_names[SX_FILE_KINDS] = {
+    [SX_FILE_UNKNOWN] = "unknown", [SX_FILE_EMPTY] = "empty", [SX_FILE_TFRECORD] = "TFRecord",
+    [SX_FILE_ARCHIVE] = "archive", [SX_FILE_IDX] = "IDX",     [SX_FILE_NPY] = ".npy",
+    [SX_FILE_IMAGE] = "image",
+};
+
+const char *sx_file_kind_name(sx_file_kind kind)
+{
+    return kind_names[kind];
+}
+
+/* The length of the first record with its checksum (reference 01). */
+static bool is_tfrecord(const uint8_t *p, size_t size)
+{
+    if (size < 12) {
+        return false;
+    }
+    uint32_t stored = p[8] | (uint32_t)p[9] << 8 | (uint32_t)p[10] << 16 | (uint32_t)p[11] << 24;
+    return sx_crc32c_mask(sx_crc32c(0, p, 8)) == stored;
+}
+
+/* 00 00, type, rank, then rank sizes that are not all zero bytes (reference 08). */
+static bool is_idx(const uint8_t *p, size_t size)
+{
+    return size >= 8 && p[0] == 0 && p[1] == 0 && p[3] >= 1 && p[3] <= SX_MAX_RANK &&
+           memchr("\x08\x09\x0b\x0c\x0d\x0e", p[2], 6) != NULL;
+}
+
+static bool begins(const uint8_t *p, size_t size, size_t at, const char *magic, size_t length)
+{
+    return size >= at + length && memcmp(p + at, magic, length) == 0;
+}
+
+static const struct {
+    size_t at, length;
+    const char *magic;
+    sx_file_kind kind;
+} magics[] = {
+    {0, 4, "PK\003\004", SX_FILE_ARCHIVE},
+    {0, 4, "PK\005\006", SX_FILE_ARCHIVE},
+    {257, 5, "ustar", SX_FILE_ARCHIVE},
+    {0, 6, "\x93NUMPY", SX_FILE_NPY},
+    {0, 6,
+     "\xfd"
+     "7zXZ\0",
+     SX_FILE_ARCHIVE},
+    {0, 4, "\x28\xb5\x2f\xfd", SX_FILE_ARCHIVE},
+    {0, 3, "BZh", SX_FILE_ARCHIVE},
+};
+
+sx_file_kind sx_sniff_bytes(sx_bytes head)
+{
+    const uint8_t *p = head.data;
+    if (head.size == 0) {
+        return SX_FILE_EMPTY;
+    }
+    if (is_tfrecord(p, head.size)) {
+        return SX_FILE_TFRECORD;
+    }
+    for (size_t i = 0; i < SX_COUNT(magics); i++) {
+        if (begins(p, head.size, magics[i].at, magics[i].magic, magics[i].length)) {
+            return magics[i].kind;
+        }
+    }
+    if (is_idx(p, head.size)) {
+        return SX_FILE_IDX;
+    }
+    return sx_image_format_of(head) != SX_FORMAT_UNKNOWN ? SX_FILE_IMAGE : SX_FILE_UNKNOWN;
+}
+
+/* What lies in a compressed stream. An error shows later, when the file is read. */
+static sx_file_kind sniff_inside(sx_codec codec, sx_bytes head, const char *path)
+{
+    uint8_t inside[INSIDE_BYTES];
+    size_t size = 0;
+    sx_inflate *stream = NULL;
+    sx_status status = sx_inflate_create(codec, head, UINT64_MAX, path, &stream);
+    if (status == SX_OK) {
+        status = sx_inflate_read(stream, inside, sizeof(inside), &size);
+        sx_inflate_destroy(stream);
+    }
+    sx_status_free(status);
+    sx_file_kind kind = size == 0 ? SX_FILE_UNKNOWN : sx_sniff_bytes((sx_bytes){inside, size});
+    return kind == SX_FILE_IMAGE ? SX_FILE_UNKNOWN : kind;
+}
+
+sx_status sx_sniff_file(const char *path, sx_file_kind *out_kind)
+{
+    uint8_t head[HEAD_BYTES];
+    sx_file *file = NULL;
+    SX_TRY(sx_file_open(path, &file));
+    size_t size = (size_t)SX_MIN(sx_file_size(file), (uint64_t)sizeof(head));
+    sx_status status = sx_file_read_at(file, 0, head, size);
+    sx_file_close(file);
+    SX_TRY(status);
+    sx_bytes bytes = {head, size};
+    sx_file_kind kind = sx_sniff_bytes(bytes);
+    sx_codec codec = sx_codec_guess(bytes);
+    if (kind == SX_FILE_UNKNOWN && codec != SX_CODEC_NONE) {
+        kind = sniff_inside(codec, bytes, path);
+    }
+    *out_kind = kind;
+    return SX_OK;
+}

@@ -1,0 +1,25 @@
+/* What kind of data file something is, by its first bytes. */
+#ifndef SX_DATA_SNIFF_H
+#define SX_DATA_SNIFF_H
+
+#include <sextant/types.h>
+
+typedef enum sx_file_kind {
+    SX_FILE_UNKNOWN,
+    SX_FILE_EMPTY,
+    SX_FILE_TFRECORD, /* the checksum of the first length fits; compressed or not */
+    SX_FILE_ARCHIVE,  /* tar, zip; compressed tars too */
+    SX_FILE_IDX,      /* gzip or not */
+    SX_FILE_NPY,
+    SX_FILE_IMAGE, /* one picture: no data set */
+    SX_FILE_KINDS,
+} sx_file_kind;
+
+const char *sx_file_kind_name(sx_file_kind kind); /* "TFRecord"; static */
+
+/* By the first bytes of a file, already read. `head` should hold 512 bytes or the whole file. */
+sx_file_kind sx_sniff_bytes(sx_bytes head);
+/* Reads the first bytes, looking into gzip and zlib. */
+SX_MUST_USE sx_status sx_sniff_file(const char *path, sx_file_kind *out_kind);
+
+#endif

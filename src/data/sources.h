@@ -1,0 +1,50 @@
+/* Makers of the sources that sx_data_open chooses from. Each appends to `text` lines that say what
+ * was found and assumed; on failure *out_dataset and the text's meaning are untouched. */
+#ifndef SX_DATA_SOURCES_H
+#define SX_DATA_SOURCES_H
+
+#include "data/dataset.h"
+
+/* sx_dataset_from_tensors() and what files know besides. All but `names` is the user's: it must
+ * last until release(user). */
+typedef struct sx_memory_args {
+    int count;
+    const char *const *names; /* copied */
+    const sx_tensor *tensors;
+    const char *where;  /* the file, for record names; NULL = none */
+    char **class_names; /* [class_count], or NULL */
+    int class_count;
+    void (*release)(void *user);
+    void *user;
+} sx_memory_args;
+
+SX_MUST_USE sx_status sx_source_memory(const sx_memory_args *args, sx_dataset **out_dataset);
+
+/* A folder or archive of class folders. Components: image (string), label (int64). */
+SX_MUST_USE sx_status sx_source_classed(const char *path, const sx_data_options *options,
+                                        sx_buf *text, sx_dataset **out_dataset);
+
+/* TFRecord files of Examples. Components: image (string; uint8 [H,W,C] for raw pixels), label
+ * (int64) where the records have one. */
+SX_MUST_USE sx_status sx_source_examples(const char *const *paths, size_t count,
+                                         const sx_data_options *options, sx_buf *text,
+                                         sx_dataset **out_dataset);
+
+/* An IDX file of images [n,H,W] or [n,H,W,C] uint8 and, unless NULL, one of labels [n]. Components:
+ * image (uint8 [H,W,C]), label (int64). */
+SX_MUST_USE sx_status sx_source_idx(const char *images, const char *labels,
+                                    const sx_data_options *options, sx_buf *text,
+                                    sx_dataset **out_dataset);
+
+/* .npy arrays with the same number of rows: features and, unless NULL, labels. Components: image
+ * for uint8 rows of rank 2 or 3, features for all others; label. */
+SX_MUST_USE sx_status sx_source_npy(const char *features, const char *labels,
+                                    const sx_data_options *options, sx_buf *text,
+                                    sx_dataset **out_dataset);
+
+/* "digits?n=60000&seed=1": pictures that the project draws itself. Components: image (uint8
+ * [H,W,C]), label (int64). */
+SX_MUST_USE sx_status sx_source_generated(const char *spec, const sx_data_options *options,
+                                          sx_buf *text, sx_dataset **out_dataset);
+
+#endif

@@ -1,0 +1,103 @@
+#include "harness.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/classed.h"
+#include "io/commit.h"
+
+static sx_class_list list;
+
+static sx_status classify(const char *const *names, size_t count)
+{
+    memset(&list, 0, sizeof(list));
+    return sx_class_list_init(names, count, "photos", &list);
+}
+
+static void test_data_classed__folders_become_sorted_classes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "tulips/b.jpg", "daisy/1.JPG", "tulips/a.png",
+        "roses/x.jpeg", ".git/x.jpg",  "daisy/.hidden.jpg",
+    };
+    assert_ok(classify(names, 6));
+    assert_int_equal(list.class_count, 3);
+    assert_string_equal(list.classes[0], "daisy");
+    assert_string_equal(list.classes[1], "roses");
+    assert_string_equal(list.classes[2], "tulips");
+    assert_int_equal(list.count, 4);
+    assert_int_equal(list.ignored, 0);
+    assert_string_equal(list.items[0].name, "daisy/1.JPG");
+    assert_int_equal(list.items[0].label, 0);
+    assert_int_equal(list.items[0].index, 1);
+    assert_string_equal(list.items[2].name, "tulips/a.png");
+    assert_int_equal(list.items[2].label, 2);
+    sx_class_list_deinit(&list);
+}
+
+static void test_data_classed__descends_to_the_class_folders(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "flower_photos/LICENSE.txt",          "flower_photos/roses/1.jpg",
+        "__MACOSX/flower_photos/roses/1.jpg", "flower_photos/daisy/2.jpg",
+        "flower_photos/daisy/notes.txt",
+    };
+    assert_ok(classify(names, 5));
+    assert_int_equal(list.class_count, 2);
+    assert_int_equal(list.count, 3); /* notes.txt too: reading it names it */
+    assert_int_equal(list.ignored, 1);
+    assert_string_equal(list.items[1].name, "flower_photos/daisy/notes.txt");
+    sx_class_list_deinit(&list);
+}
+
+static void test_data_classed__refuses_what_is_no_set_of_class_folders(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"a.txt", "b/c.csv"};
+    static const char *const flat[] = {"1.jpg", "2.jpg"};
+    static const char *const split[] = {"train/cats/1.jpg", "train/dogs/1.jpg",
+                                        "validation/cats/1.jpg"};
+    static const char *const deep[] = {"cats/1.jpg", "dogs/small/2.jpg"};
+    assert_error(classify(none, 2), SX_INVALID_ARGUMENT, "photos: no images");
+    assert_error(classify(none, 0), SX_INVALID_ARGUMENT, "photos: no images");
+    assert_error(classify(flat, 2), SX_INVALID_ARGUMENT, "directly");
+    assert_error(classify(split, 3), SX_INVALID_ARGUMENT, "\"train\", \"validation\"");
+    assert_error(classify(deep, 2), SX_INVALID_ARGUMENT, "\".\", \"dogs\"");
+}
+
+static void test_data_classed__lists_a_tree(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/sextant-classed-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    static const char *const files[] = {"b/2.jpg", "b/1.jpg", "a/c/deep.png", "top.txt",
+                                        ".no/1.jpg"};
+    char path[256];
+    for (size_t i = 0; i < 5; i++) {
+        char *parent = NULL;
+        snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+        assert_ok(sx_path_dirname(path, &parent));
+        assert_ok(sx_dir_create(parent));
+        free(parent);
+        assert_ok(sx_commit_bytes(path, "x", 1));
+    }
+    sx_paths names = {0};
+    assert_ok(sx_list_tree(dir, &names));
+    assert_int_equal(names.count, 4);
+    assert_string_equal(names.items[0], "a/c/deep.png");
+    assert_string_equal(names.items[1], "b/1.jpg");
+    assert_string_equal(names.items[3], "top.txt");
+    sx_paths_deinit(&names);
+    assert_ok(sx_dir_remove(dir));
+    assert_error(sx_list_tree(dir, &names), SX_NOT_FOUND, dir);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_data_classed__folders_become_sorted_classes),
+    cmocka_unit_test(test_data_classed__descends_to_the_class_folders),
+    cmocka_unit_test(test_data_classed__refuses_what_is_no_set_of_class_folders),
+    cmocka_unit_test(test_data_classed__lists_a_tree),
+};
+SX_TEST_MAIN(tests)

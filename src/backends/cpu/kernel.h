@@ -1,0 +1,105 @@
+/* What a kernel is: a row of kernels.def says for which operator, match() for which nodes around
+ * it, prepare() makes the step.
+ *
+ * The planner walks the graph from its end and asks the rows of a node's operator in their order;
+ * the first whose match() says yes gets the node, and the producers that match() claimed. The last
+ * row of every operator is the reference. So the choice is a function of the graph, its shapes and
+ * the class of the CPU alone. */
+#ifndef SX_BACKENDS_CPU_KERNEL_H
+#define SX_BACKENDS_CPU_KERNEL_H
+
+#include "backends/cpu/plan.h"
+#include "backends/cpu/vec/vec.h"
+
+enum { SX_CPU_MAX_NODES = 24, SX_CPU_MAX_VALUES = 4096 /* as a node's inputs */ };
+
+/* --- Matching ------------------------------------------------------------------------------------
+ */
+
+typedef struct sx_cpu_kernel sx_cpu_kernel;
+
+typedef struct sx_cpu_match {
+    const sx_graph *graph; /* batch fixed to the larger shard */
+    int root;              /* node */
+    const int *uses;       /* [n_values]: reads by nodes and results */
+    const int *readers;    /* [n_values]: for uses == 1 the node that reads it, -1 = a result */
+    const bool *claimed;   /* [n_nodes] */
+    const bool *batched;   /* [n_values] */
+    const bool *sharded;   /* [n_nodes] */
+    int shards;
+    /* The answer; preset to the root alone with its inputs and outputs. */
+    int nodes[SX_CPU_MAX_NODES]; /* root first, then the claimed ones */
+    int n_nodes;
+    sx_value in[SX_CPU_MAX_VALUES], out[SX_MAX_OUTPUTS];
+    int n_in, n_out;
+    unsigned in_place; /* bit i: out[0] may lie where in[i] does, should that die here */
+} sx_cpu_match;
+
+/* The node that makes `v`, if it may be claimed: not yet claimed, `v` its only used output and read
+ * once, sharded as the root is. -1 otherwise. */
+int sx_cpu_claimable(const sx_cpu_match *m, sx_value v, int op);
+void sx_cpu_claim(sx_cpu_match *m, int node);
+
+static inline const sx_node *sx_cpu_node(const sx_cpu_match *m, int i)
+{
+    return &m->graph->nodes[m->nodes[i]];
+}
+static inline bool sx_cpu_is_f32(const sx_cpu_match *m, sx_value v)
+{
+    return sx_graph_type(m->graph, v)->dtype == SX_F32;
+}
+
+/* --- Preparing -----------------------------------------------------------------------------------
+ */
+
+typedef struct sx_cpu_site {
+    sx_cpu_plan *plan;
+    const sx_graph *graph; /* of this variant */
+    const sx_node *const *nodes;
+    int n_nodes;
+    const sx_value *values_in, *values_out;
+    const sx_type *in, *out; /* of this variant */
+    int n_in, n_out;
+    int slots; /* shards that may run this step at the same time: per-shard objects */
+    const sx_cpu_vec *vec;
+} sx_cpu_site;
+
+struct sx_cpu_kernel {
+    const char *name;
+    int op; /* of the root */
+    bool (*match)(sx_cpu_match *m);
+    /* Fills step: run, data (from the plan's arena), scratch_bytes, range, flops. */
+    sx_status (*prepare)(const sx_cpu_site *site, sx_cpu_step *step);
+};
+
+/* `bytes` from the plan's arena; NULL when out of memory. */
+#define sx_cpu_new(site, type) sx_arena_new(&(site)->plan->arena, type)
+/* Calls destroy(object) when the plan ends, or at once when that cannot be noted. */
+SX_MUST_USE sx_status sx_cpu_own(const sx_cpu_site *site, void *object, void (*destroy)(void *));
+sx_status sx_cpu_no_memory(void);
+
+/* The rows, best first for each operator. */
+extern const sx_cpu_kernel *const sx_cpu_kernels[];
+extern const int sx_cpu_kernel_count;
+extern const sx_cpu_kernel sx_cpu_kernel_reference;
+enum { SX_CPU_KERNEL_TABLE_VERSION = 1 };
+
+/* --- Steps that the planner itself adds
+ * ----------------------------------------------------------- */
+
+/* out = in, bytes. */
+sx_status sx_cpu_prepare_copy(const sx_cpu_site *site, int64_t bytes, sx_cpu_step *step);
+
+typedef struct sx_cpu_combine_data {
+    const sx_cpu_vec *vec;
+    sx_combine combine;
+    int shards;
+    sx_dtype dtype;
+    int64_t elems;
+    const int64_t *counts; /* [shards], moments: elements behind each partial */
+} sx_cpu_combine_data;
+
+/* in: a partial (SX_CPU_SHARD), out: the whole; two of each for moments. */
+void sx_cpu_run_combine(const sx_cpu_step *step, const sx_cpu_call *call);
+
+#endif

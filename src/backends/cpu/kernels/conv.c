@@ -1,0 +1,287 @@
+/* Convolutions: oneDNN's primitives over NHWC (onednn2.h), with bias and relu in the forward one
+ * and the bias gradient in the filter's; 1x1 backward as matrix products, where oneDNN 2.6 is at a
+ * third of the machine's rate over NHWC (README). */
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/onednn2.h"
+
+/* --- what is fused
+ * --------------------------------------------------------------------------------- */
+
+static bool all_f32(const sx_cpu_match *m)
+{
+    for (int i = 0; i < m->n_in; i++) {
+        if (!sx_cpu_is_f32(m, m->in[i])) {
+            return false;
+        }
+    }
+    return sx_cpu_is_f32(m, m->out[0]);
+}
+
+/* image, filter types of any of the three operators */
+static sx_status geometry_of(const sx_node *n, const sx_type *in, const sx_type *out,
+                             sx_conv_geometry *g)
+{
+    const sx_type *x = n->op->id == SX_OPID_conv2d_grad_input ? out : &in[0];
+    const sx_type *filter = n->op->id == SX_OPID_conv2d_grad_filter ? out : &in[1];
+    return sx_conv_geometry_of(n->op->name, n->attrs, x, filter, g);
+}
+
+static sx_status match_geometry(const sx_cpu_match *m, const sx_node *n, sx_conv_geometry *g)
+{
+    sx_type in[2] = {*sx_graph_type(m->graph, n->inputs[0]),
+                     *sx_graph_type(m->graph, n->inputs[1])};
+    return geometry_of(n, in, sx_graph_type(m->graph, n->first_output), g);
+}
+
+/* Does oneDNN have a good primitive? Asked with one slot, thrown away. */
+static bool dnn_has(const sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias,
+                    bool relu)
+{
+    sx_dnn_conv_spec spec = {.kind = kind, .bias = bias, .relu = relu, .slots = 1};
+    sx_dnn_conv *conv = NULL;
+    sx_status status = match_geometry(m, n, &spec.geometry);
+    if (status == SX_OK) {
+        status = sx_dnn_conv_create(&spec, &conv);
+    }
+    bool ok = status == SX_OK;
+    sx_status_free(status);
+    sx_dnn_conv_destroy(conv);
+    return ok;
+}
+
+/* Forward: relu(conv + bias), conv + bias, conv. in: x, filter, bias. */
+static bool match_forward(sx_cpu_match *m, bool relu, bool bias)
+{
+    const sx_node *n = &m->graph->nodes[m->root];
+    sx_value b = SX_NO_VALUE;
+    if (relu) {
+        int k = sx_cpu_claimable(m, n->inputs[0], SX_OPID_bias_add);
+        if (k < 0) {
+            return false;
+        }
+        sx_cpu_claim(m, k);
+        n = &m->graph->nodes[k];
+    }
+    if (bias) {
+        b = n->inputs[1];
+        int k = sx_cpu_claimable(m, n->inputs[0], SX_OPID_conv2d);
+        if (k < 0) {
+            return false;
+        }
+        sx_cpu_claim(m, k);
+        n = &m->graph->nodes[k];
+    }
+    m->in[0] = n->inputs[0];
+    m->in[1] = n->inputs[1];
+    m->in[2] = b;
+    m->n_in = bias ? 3 : 2;
+    return all_f32(m) && dnn_has(m, n, SX_DNN_FORWARD, bias, relu);
+}
+
+static bool match_conv_relu(sx_cpu_match *m)
+{
+    return match_forward(m, true, true);
+}
+static bool match_conv_bias(sx_cpu_match *m)
+{
+    return match_forward(m, false, true);
+}
+static bool match_conv(sx_cpu_match *m)
+{
+    return match_forward(m, false, false);
+}
+
+static bool match_grad_input(sx_cpu_match *m)
+{
+    return all_f32(m) && dnn_has(m, &m->graph->nodes[m->root], SX_DNN_BACKWARD_DATA, false, false);
+}
+
+/* The sum of `dy` over all but its channels, if there is one to take along. */
+static int bias_gradient(const sx_cpu_match *m, sx_value dy)
+{
+    for (int k = 0; k < m->graph->n_nodes; k++) {
+        const sx_node *n = &m->graph->nodes[k];
+        if (n->op->id != SX_OPID_reduce_sum || n->inputs[0].id != dy.id || m->claimed[k] ||
+            m->uses[n->first_output.id] == 0) {
+            continue;
+        }
+        const sx_reduce_attrs *a = n->attrs;
+        if (a->axes.n == 3 && a->axes.v[2] == 2 && !a->keep_dims) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+static bool match_grad_filter(sx_cpu_match *m)
+{
+    const sx_node *n = &m->graph->nodes[m->root];
+    int k = all_f32(m) ? bias_gradient(m, n->inputs[1]) : -1;
+    bool ok = all_f32(m) && dnn_has(m, n, SX_DNN_BACKWARD_FILTER, k >= 0, false);
+    if (ok && k >= 0) {
+        sx_cpu_claim(m, k);
+        m->out[m->n_out++] = m->graph->nodes[k].first_output;
+    }
+    return ok;
+}
+
+/* --- oneDNN --------------------------------------------------------------------------------------
+ */
+
+static void run_forward(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    void *bias = step->n_in > 2 ? sx_cpu_in(step, call, 2) : NULL;
+    sx_dnn_conv_run(step->data, call->shard, sx_cpu_in(step, call, 0), sx_cpu_in(step, call, 1),
+                    bias, sx_cpu_out(step, call, 0), sx_cpu_at(call, step->scratch));
+}
+
+/* in: dy, filter */
+static void run_grad_input(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    sx_dnn_conv_run(step->data, call->shard, sx_cpu_out(step, call, 0), sx_cpu_in(step, call, 1),
+                    NULL, sx_cpu_in(step, call, 0), sx_cpu_at(call, step->scratch));
+}
+
+/* in: x, dy; out: filter, bias */
+static void run_grad_filter(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    void *bias = step->n_out > 1 ? sx_cpu_out(step, call, 1) : NULL;
+    sx_dnn_conv_run(step->data, call->shard, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0),
+                    bias, sx_cpu_in(step, call, 1), sx_cpu_at(call, step->scratch));
+}
+
+static void destroy_conv(void *conv)
+{
+    sx_dnn_conv_destroy(conv);
+}
+
+static const sx_node *conv_node(const sx_cpu_site *site)
+{
+    const sx_node *found = NULL;
+    for (int i = 0; i < site->n_nodes; i++) {
+        int id = site->nodes[i]->op->id;
+        if (id == SX_OPID_conv2d || id == SX_OPID_conv2d_grad_input ||
+            id == SX_OPID_conv2d_grad_filter) {
+            found = site->nodes[i];
+        }
+    }
+    return found;
+}
+
+static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_conv_kind kind,
+                             const char *what, sx_cpu_run_fn *run)
+{
+    const sx_node *n = conv_node(site);
+    sx_dnn_conv_spec spec = {.kind = kind,
+                             .bias = kind == SX_DNN_FORWARD ? site->n_in > 2 : site->n_out > 1,
+                             .relu = site->nodes[0]->op->id == SX_OPID_relu,
+                             .slots = site->slots,
+                             .team = site->plan->team ? site->plan->workers : 1};
+    sx_dnn_conv *conv;
+    SX_TRY(geometry_of(n, site->in, &site->out[0], &spec.geometry));
+    SX_TRY(sx_dnn_conv_create(&spec, &conv));
+    SX_TRY(sx_cpu_own(site, conv, destroy_conv));
+    step->run = run;
+    step->data = conv;
+    step->scratch_bytes = sx_dnn_conv_scratch_bytes(conv);
+    step->kernel =
+        sx_arena_printf(&site->plan->arena, "%s onednn %s", what, sx_dnn_conv_name(conv));
+    return step->kernel != NULL ? SX_OK : sx_cpu_no_memory();
+}
+
+static sx_status prepare_forward(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_dnn(site, step, SX_DNN_FORWARD, "conv2d", run_forward);
+}
+static sx_status prepare_grad_input(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_dnn(site, step, SX_DNN_BACKWARD_DATA, "conv2d_grad_input", run_grad_input);
+}
+static sx_status prepare_grad_filter(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_dnn(site, step, SX_DNN_BACKWARD_FILTER, "conv2d_grad_filter", run_grad_filter);
+}
+
+#define CONV_ROW(row_name, op_name, what)                                      \
+    const sx_cpu_kernel sx_cpu_kernel_##row_name = {.name = #row_name,         \
+                                                    .op = SX_OPID_##op_name,   \
+                                                    .match = match_##row_name, \
+                                                    .prepare = prepare_##what}
+CONV_ROW(conv_relu, relu, forward);
+CONV_ROW(conv_bias, bias_add, forward);
+CONV_ROW(conv, conv2d, forward);
+const sx_cpu_kernel sx_cpu_kernel_conv_grad_input = {.name = "conv_grad_input",
+                                                     .op = SX_OPID_conv2d_grad_input,
+                                                     .match = match_grad_input,
+                                                     .prepare = prepare_grad_input};
+const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter = {.name = "conv_grad_filter",
+                                                      .op = SX_OPID_conv2d_grad_filter,
+                                                      .match = match_grad_filter,
+                                                      .prepare = prepare_grad_filter};
+
+/* --- 1x1 as matrix products ----------------------------------------------------------------------
+ */
+
+typedef struct product {
+    int64_t rows, c, o; /* pixels, channels in and out */
+} product;
+
+static bool is_plain(const sx_window *w)
+{
+    return w->kernel == 1 && w->stride == 1 && w->pad_before == 0 && w->out == w->in;
+}
+
+static bool match_1x1(sx_cpu_match *m)
+{
+    sx_conv_geometry g;
+    sx_status status = match_geometry(m, &m->graph->nodes[m->root], &g);
+    bool ok = status == SX_OK && all_f32(m) && g.groups == 1 && is_plain(&g.h) && is_plain(&g.w);
+    sx_status_free(status);
+    return ok;
+}
+
+static sx_status prepare_1x1(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_run_fn *run)
+{
+    sx_conv_geometry g;
+    product *p = sx_cpu_new(site, product);
+    if (p == NULL) {
+        return sx_cpu_no_memory();
+    }
+    SX_TRY(geometry_of(site->nodes[0], site->in, &site->out[0], &g));
+    *p = (product){g.n * g.h.in * g.w.in, g.c, g.o};
+    step->run = run;
+    step->data = p;
+    return SX_OK;
+}
+
+static void run_grad_input_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const product *p = step->data;
+    sx_dnn_gemm(false, true, p->rows, p->c, p->o, sx_cpu_in(step, call, 0),
+                sx_cpu_in(step, call, 1), 0, sx_cpu_out(step, call, 0));
+}
+
+static void run_grad_filter_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const product *p = step->data;
+    sx_dnn_gemm(true, false, p->c, p->o, p->rows, sx_cpu_in(step, call, 0),
+                sx_cpu_in(step, call, 1), 0, sx_cpu_out(step, call, 0));
+}
+
+static sx_status prepare_grad_input_1x1(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_1x1(site, step, run_grad_input_1x1);
+}
+static sx_status prepare_grad_filter_1x1(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_1x1(site, step, run_grad_filter_1x1);
+}
+
+const sx_cpu_kernel sx_cpu_kernel_conv_grad_input_1x1 = {.name = "conv2d_grad_input as matmul",
+                                                         .op = SX_OPID_conv2d_grad_input,
+                                                         .match = match_1x1,
+                                                         .prepare = prepare_grad_input_1x1};
+const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter_1x1 = {.name = "conv2d_grad_filter as matmul",
+                                                          .op = SX_OPID_conv2d_grad_filter,
+                                                          .match = match_1x1,
+                                                          .prepare = prepare_grad_filter_1x1};

@@ -1,0 +1,53 @@
+/* Dropout: the bits of graph/ops/dropout.c, many counters at a time; a shard adds where it begins.
+ */
+#include <math.h>
+
+#include "backends/cpu/kernel.h"
+
+typedef struct dropout_data {
+    const sx_cpu_vec *vec;
+    const sx_dropout_attrs *attrs;
+    int64_t examples, elems;
+} dropout_data;
+
+static bool match_dropout(sx_cpu_match *m)
+{
+    m->in_place = 1;
+    return sx_cpu_is_f32(m, m->in[0]) && sx_type_elems(sx_graph_type(m->graph, m->in[0])) > 0;
+}
+
+static void run_dropout(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const dropout_data *d = step->data;
+    const uint32_t *seed = sx_cpu_in(step, call, 1);
+    const int64_t *at = sx_cpu_in(step, call, 2);
+    sx_vec_dropout v = {
+        .key = {seed[0] ^ (uint32_t)d->attrs->key_lo, seed[1] ^ (uint32_t)d->attrs->key_hi},
+        .step = (uint32_t)*at,
+        .threshold = (uint32_t)floor(d->attrs->rate * 0x1p32),
+        .scale = (float)(1 / (1 - d->attrs->rate)),
+        .first_example = call->first_example,
+        .examples = d->examples,
+        .elems = d->elems,
+    };
+    d->vec->dropout(&v, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0));
+}
+
+static sx_status prepare_dropout(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    const sx_type *x = &site->in[0];
+    dropout_data *d = sx_cpu_new(site, dropout_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    d->vec = site->vec;
+    d->attrs = site->nodes[0]->attrs;
+    d->examples = x->rank == 0 ? 1 : x->dims[0];
+    d->elems = sx_type_elems(x) / d->examples;
+    step->run = run_dropout;
+    step->data = d;
+    return SX_OK;
+}
+
+const sx_cpu_kernel sx_cpu_kernel_dropout = {
+    .name = "dropout", .op = SX_OPID_dropout, .match = match_dropout, .prepare = prepare_dropout};

@@ -1,0 +1,66 @@
+/* Softmax, its logarithm, and its loss with integer labels. */
+#include "backends/cpu/kernel.h"
+
+typedef struct softmax_data {
+    const sx_cpu_vec *vec;
+    int64_t rows, cols;
+    bool narrow; /* int32 labels */
+    void (*loop)(const float *x, int64_t rows, int64_t cols, float *y);
+} softmax_data;
+
+static bool match_f32(sx_cpu_match *m)
+{
+    const sx_type *x = sx_graph_type(m->graph, m->in[0]);
+    return x->dtype == SX_F32 && x->rank >= 1 && sx_type_elems(x) > 0;
+}
+
+static void run_softmax(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const softmax_data *d = step->data;
+    d->loop(sx_cpu_in(step, call, 0), d->rows, d->cols, sx_cpu_out(step, call, 0));
+}
+
+static void run_loss(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const softmax_data *d = step->data;
+    const int32_t *narrow = sx_cpu_in(step, call, 1);
+    const int64_t *labels = sx_cpu_in(step, call, 1);
+    if (d->narrow) {
+        int64_t *wide = sx_cpu_at(call, step->scratch);
+        for (int64_t i = 0; i < d->rows; i++) {
+            wide[i] = narrow[i];
+        }
+        labels = wide;
+    }
+    d->vec->softmax_xent(sx_cpu_in(step, call, 0), labels, d->rows, d->cols,
+                         sx_cpu_out(step, call, 0), sx_cpu_out(step, call, 1));
+}
+
+static sx_status prepare_softmax(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    int op = site->nodes[0]->op->id;
+    const sx_type *x = &site->in[0];
+    softmax_data *d = sx_cpu_new(site, softmax_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    d->vec = site->vec;
+    d->cols = x->dims[x->rank - 1];
+    d->rows = sx_type_elems(x) / d->cols;
+    d->loop = op == SX_OPID_softmax ? site->vec->softmax : site->vec->log_softmax;
+    step->run = run_softmax;
+    step->data = d;
+    if (op == SX_OPID_sparse_softmax_cross_entropy) {
+        d->narrow = site->in[1].dtype == SX_I32;
+        step->run = run_loss;
+        step->scratch_bytes = d->narrow ? d->rows * (int64_t)sizeof(int64_t) : 0;
+    }
+    return SX_OK;
+}
+
+#define SOFTMAX_ROW(op_name)                        \
+    const sx_cpu_kernel sx_cpu_kernel_##op_name = { \
+        .name = #op_name, .op = SX_OPID_##op_name, .match = match_f32, .prepare = prepare_softmax}
+SOFTMAX_ROW(softmax);
+SOFTMAX_ROW(log_softmax);
+SOFTMAX_ROW(sparse_softmax_cross_entropy);

@@ -1,0 +1,109 @@
+/* Updates of variables, in place, one pass each; a withheld one (`ok` false) copies. */
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/kernel.h"
+
+typedef struct apply_data {
+    const sx_cpu_vec *vec;
+    const void *attrs;
+} apply_data;
+
+static bool match_apply(sx_cpu_match *m)
+{
+    m->in_place = (1u << m->n_out) - 1;
+    return sx_cpu_is_f32(m, m->in[0]);
+}
+
+/* The last input says no: what there was stays. */
+static bool withheld(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    if (*(const uint8_t *)sx_cpu_in(step, call, step->n_in - 1) != 0) {
+        return false;
+    }
+    size_t first = (size_t)call->begin * sizeof(float);
+    size_t bytes = (size_t)(call->end - call->begin) * sizeof(float);
+    for (int i = 0; i < step->n_out; i++) {
+        memmove((char *)sx_cpu_out(step, call, i) + first, (char *)sx_cpu_in(step, call, i) + first,
+                bytes);
+    }
+    return true;
+}
+
+/* in: var g lr ok */
+static void run_sgd(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const apply_data *d = step->data;
+    if (!withheld(step, call)) {
+        d->vec->sgd(*(float *)sx_cpu_in(step, call, 2), sx_cpu_in(step, call, 0),
+                    sx_cpu_in(step, call, 1), sx_cpu_out(step, call, 0), call->begin, call->end);
+    }
+}
+
+/* in: var accum g lr ok */
+static void run_momentum(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const apply_data *d = step->data;
+    const sx_momentum_attrs *a = d->attrs;
+    sx_vec_momentum v = {.lr = *(float *)sx_cpu_in(step, call, 3),
+                         .momentum = (float)a->momentum,
+                         .nesterov = a->nesterov};
+    if (!withheld(step, call)) {
+        d->vec->momentum(&v, sx_cpu_in(step, call, 0), sx_cpu_in(step, call, 1),
+                         sx_cpu_in(step, call, 2), sx_cpu_out(step, call, 0),
+                         sx_cpu_out(step, call, 1), call->begin, call->end);
+    }
+}
+
+/* in: var m v g lr step ok */
+static void run_adam(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const apply_data *d = step->data;
+    const sx_adam_attrs *a = d->attrs;
+    double t = (double)(*(int64_t *)sx_cpu_in(step, call, 5) + 1);
+    double lr = (double)*(float *)sx_cpu_in(step, call, 4);
+    sx_vec_adam v = {.alpha = (float)(lr * sqrt(1 - pow(a->beta2, t)) / (1 - pow(a->beta1, t))),
+                     .one_minus_beta1 = (float)(1 - a->beta1),
+                     .one_minus_beta2 = (float)(1 - a->beta2),
+                     .epsilon = (float)a->epsilon};
+    if (!withheld(step, call)) {
+        d->vec->adam(&v, sx_cpu_in(step, call, 0), sx_cpu_in(step, call, 1),
+                     sx_cpu_in(step, call, 2), sx_cpu_in(step, call, 3), sx_cpu_out(step, call, 0),
+                     sx_cpu_out(step, call, 1), sx_cpu_out(step, call, 2), call->begin, call->end);
+    }
+}
+
+static sx_status prepare_apply(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_run_fn *run)
+{
+    apply_data *d = sx_cpu_new(site, apply_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    *d = (apply_data){site->vec, site->nodes[0]->attrs};
+    step->run = run;
+    step->data = d;
+    step->range = sx_type_elems(&site->out[0]);
+    return SX_OK;
+}
+
+static sx_status prepare_sgd(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_apply(site, step, run_sgd);
+}
+static sx_status prepare_momentum(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_apply(site, step, run_momentum);
+}
+static sx_status prepare_adam(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_apply(site, step, run_adam);
+}
+
+const sx_cpu_kernel sx_cpu_kernel_apply_sgd = {
+    .name = "apply_sgd", .op = SX_OPID_apply_sgd, .match = match_apply, .prepare = prepare_sgd};
+const sx_cpu_kernel sx_cpu_kernel_apply_momentum = {.name = "apply_momentum",
+                                                    .op = SX_OPID_apply_momentum,
+                                                    .match = match_apply,
+                                                    .prepare = prepare_momentum};
+const sx_cpu_kernel sx_cpu_kernel_apply_adam = {
+    .name = "apply_adam", .op = SX_OPID_apply_adam, .match = match_apply, .prepare = prepare_adam};

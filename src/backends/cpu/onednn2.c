@@ -1,0 +1,346 @@
+/* See onednn2.h. Written for oneDNN 2.6. */
+#include "backends/cpu/onednn2.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cpu/plan.h"
+#include "base/memory.h"
+
+/* libgomp's, whose header only gcc finds. */
+extern int omp_get_max_threads(void);
+extern void omp_set_num_threads(int n);
+
+int sx_dnn_enter(int team)
+{
+    int before = omp_get_max_threads();
+    if (before != team) {
+        omp_set_num_threads(team);
+    }
+    return before;
+}
+
+void sx_dnn_leave(int before)
+{
+    if (omp_get_max_threads() != before) {
+        omp_set_num_threads(before);
+    }
+}
+
+const char *sx_dnn_version(void)
+{
+    static char text[32]; /* the same bytes whoever writes them */
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, sizeof(text), "%d.%d.%d", v->major, v->minor, v->patch);
+    return text;
+}
+
+static sx_status wrong(dnnl_status_t status, const char *what)
+{
+    static const char *const names[] = {"success",       "out of memory", "invalid arguments",
+                                        "unimplemented", "iterator ends", "runtime error",
+                                        "not required"};
+    bool known = (size_t)status < sizeof(names) / sizeof(names[0]);
+    sx_code code = status == dnnl_out_of_memory   ? SX_RESOURCE_EXHAUSTED
+                   : status == dnnl_unimplemented ? SX_UNIMPLEMENTED
+                                                  : SX_INTERNAL;
+    return sx_error(code, "oneDNN: %s: %s", what, known ? names[status] : "unknown error");
+}
+
+#define DNN_TRY(expr, what)                    \
+    do {                                       \
+        dnnl_status_t dnn_status_ = (expr);    \
+        if (dnn_status_ != dnnl_success) {     \
+            status = wrong(dnn_status_, what); \
+            goto done;                         \
+        }                                      \
+    } while (0)
+
+/* --- convolution ---------------------------------------------------------------------------------
+ */
+
+enum { SRC, FILTER, BIAS, DST, SCRATCH, PACKED, MEMORIES };
+
+/* What one shard's call needs of its own. */
+typedef struct slot {
+    dnnl_stream_t stream;
+    dnnl_memory_t memory[MEMORIES];
+} slot;
+
+struct sx_dnn_conv {
+    sx_dnn_conv_kind kind;
+    bool has_bias, packs; /* packs: the primitive wants the filter in a layout of its own */
+    dnnl_engine_t engine;
+    dnnl_primitive_t primitive, reorder;
+    dnnl_memory_desc_t md[MEMORIES];
+    int64_t packed_bytes, scratch_bytes;
+    char name[48];
+    int slots;
+    slot *slot;
+};
+
+typedef struct conv_maker {
+    const sx_dnn_conv_spec *spec;
+    sx_dnn_conv *conv;
+    dnnl_memory_desc_t any_filter;
+    dnnl_dims_t strides, dilations, before, after;
+    dnnl_primitive_attr_t attr;
+    dnnl_primitive_desc_t desc, forward;
+} conv_maker;
+
+static int64_t align(int64_t bytes)
+{
+    return (bytes + SX_CPU_ALIGN - 1) / SX_CPU_ALIGN * SX_CPU_ALIGN;
+}
+
+/* oneDNN's logical dims are NCHW and [G]OIHW whatever the layout. */
+static dnnl_status_t describe(conv_maker *m)
+{
+    const sx_conv_geometry *g = &m->spec->geometry;
+    sx_dnn_conv *c = m->conv;
+    int64_t in = g->groups * g->c, out = g->groups * g->o, kh = g->h.kernel, kw = g->w.kernel;
+    dnnl_dims_t src = {g->n, in, g->h.in, g->w.in}, dst = {g->n, out, g->h.out, g->w.out};
+    dnnl_dims_t bias = {out};
+    dnnl_dims_t plain = {out, g->c, kh, kw}, plain_strides = {1, out, kw * g->c * out, g->c * out};
+    dnnl_dims_t grouped = {g->groups, g->o, g->c, kh, kw};
+    dnnl_dims_t grouped_strides = {g->o, 1, out, kw * g->c * out, g->c * out};
+    bool many = g->groups > 1;
+    dnnl_status_t s = dnnl_memory_desc_init_by_tag(&c->md[SRC], 4, src, dnnl_f32, dnnl_nhwc);
+    s = s != dnnl_success ? s
+                          : dnnl_memory_desc_init_by_tag(&c->md[DST], 4, dst, dnnl_f32, dnnl_nhwc);
+    s = s != dnnl_success ? s
+                          : dnnl_memory_desc_init_by_tag(&c->md[BIAS], 1, bias, dnnl_f32, dnnl_x);
+    s = s != dnnl_success
+            ? s
+            : dnnl_memory_desc_init_by_strides(&c->md[FILTER], many ? 5 : 4, many ? grouped : plain,
+                                               dnnl_f32, many ? grouped_strides : plain_strides);
+    s = s != dnnl_success
+            ? s
+            : dnnl_memory_desc_init_by_tag(&m->any_filter, many ? 5 : 4, many ? grouped : plain,
+                                           dnnl_f32, dnnl_format_tag_any);
+    const sx_window *w[2] = {&g->h, &g->w};
+    for (int i = 0; i < 2; i++) {
+        m->strides[i] = w[i]->stride;
+        m->dilations[i] = w[i]->dilation - 1;
+        m->before[i] = w[i]->pad_before;
+        m->after[i] = (w[i]->out - 1) * w[i]->stride + (w[i]->kernel - 1) * w[i]->dilation + 1 -
+                      w[i]->in - w[i]->pad_before;
+    }
+    return s;
+}
+
+static dnnl_status_t make_attr(conv_maker *m)
+{
+    dnnl_status_t s = dnnl_primitive_attr_create(&m->attr);
+    s = s != dnnl_success
+            ? s
+            : dnnl_primitive_attr_set_scratchpad_mode(m->attr, dnnl_scratchpad_mode_user);
+    if (s != dnnl_success || !m->spec->relu) {
+        return s;
+    }
+    dnnl_post_ops_t ops;
+    s = dnnl_post_ops_create(&ops);
+    if (s == dnnl_success) {
+        s = dnnl_post_ops_append_eltwise(ops, 1.0F, dnnl_eltwise_relu, 0.0F, 0.0F);
+        s = s != dnnl_success ? s : dnnl_primitive_attr_set_post_ops(m->attr, ops);
+        dnnl_post_ops_destroy(ops);
+    }
+    return s;
+}
+
+static dnnl_status_t make_forward(conv_maker *m, dnnl_primitive_attr_t attr,
+                                  dnnl_primitive_desc_t *out)
+{
+    dnnl_convolution_desc_t d;
+    sx_dnn_conv *c = m->conv;
+    dnnl_status_t s = dnnl_dilated_convolution_forward_desc_init(
+        &d, dnnl_forward_training, dnnl_convolution_direct, &c->md[SRC], &m->any_filter,
+        m->spec->bias ? &c->md[BIAS] : NULL, &c->md[DST], m->strides, m->dilations, m->before,
+        m->after);
+    return s != dnnl_success ? s : dnnl_primitive_desc_create(out, &d, attr, c->engine, NULL);
+}
+
+static dnnl_status_t make_backward(conv_maker *m)
+{
+    dnnl_convolution_desc_t d;
+    sx_dnn_conv *c = m->conv;
+    dnnl_status_t s = make_forward(m, NULL, &m->forward);
+    if (s != dnnl_success) {
+        return s;
+    }
+    if (c->kind == SX_DNN_BACKWARD_DATA) {
+        s = dnnl_dilated_convolution_backward_data_desc_init(
+            &d, dnnl_convolution_direct, &c->md[SRC], &m->any_filter, &c->md[DST], m->strides,
+            m->dilations, m->before, m->after);
+    } else {
+        s = dnnl_dilated_convolution_backward_weights_desc_init(
+            &d, dnnl_convolution_direct, &c->md[SRC], &m->any_filter,
+            m->spec->bias ? &c->md[BIAS] : NULL, &c->md[DST], m->strides, m->dilations, m->before,
+            m->after);
+    }
+    return s != dnnl_success
+               ? s
+               : dnnl_primitive_desc_create(&m->desc, &d, m->attr, c->engine, m->forward);
+}
+
+static dnnl_status_t make_reorder(sx_dnn_conv *c)
+{
+    bool from_packed = c->kind == SX_DNN_BACKWARD_FILTER;
+    dnnl_primitive_desc_t desc;
+    dnnl_status_t s =
+        dnnl_reorder_primitive_desc_create(&desc, &c->md[from_packed ? PACKED : FILTER], c->engine,
+                                           &c->md[from_packed ? FILTER : PACKED], c->engine, NULL);
+    if (s == dnnl_success) {
+        s = dnnl_primitive_create(&c->reorder, desc);
+        dnnl_primitive_desc_destroy(desc);
+    }
+    return s;
+}
+
+static dnnl_status_t make_slots(sx_dnn_conv *c)
+{
+    for (int i = 0; i < c->slots; i++) {
+        dnnl_status_t s =
+            dnnl_stream_create(&c->slot[i].stream, c->engine, dnnl_stream_default_flags);
+        for (int k = 0; k < MEMORIES && s == dnnl_success; k++) {
+            s = dnnl_memory_create(&c->slot[i].memory[k], &c->md[k], c->engine, DNNL_MEMORY_NONE);
+        }
+        if (s != dnnl_success) {
+            return s;
+        }
+    }
+    return dnnl_success;
+}
+
+static sx_status finish(conv_maker *m)
+{
+    sx_status status = SX_OK;
+    sx_dnn_conv *c = m->conv;
+    const char *name = NULL;
+    dnnl_query_t filter =
+        c->kind == SX_DNN_BACKWARD_FILTER ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
+    DNN_TRY(dnnl_primitive_desc_query(m->desc, dnnl_query_impl_info_str, 0, &name), "name");
+    snprintf(c->name, sizeof(c->name), "%s", name);
+    if (strncmp(name, "ref", 3) == 0) {
+        status = sx_error(SX_UNIMPLEMENTED, "oneDNN has only reference loops for this convolution");
+        goto done;
+    }
+    c->md[PACKED] = *dnnl_primitive_desc_query_md(m->desc, filter, 0);
+    c->md[SCRATCH] = *dnnl_primitive_desc_query_md(m->desc, dnnl_query_scratchpad_md, 0);
+    c->packs = !dnnl_memory_desc_equal(&c->md[PACKED], &c->md[FILTER]);
+    c->packed_bytes = c->packs ? align((int64_t)dnnl_memory_desc_get_size(&c->md[PACKED])) : 0;
+    c->scratch_bytes = c->packed_bytes + align((int64_t)dnnl_memory_desc_get_size(&c->md[SCRATCH]));
+    DNN_TRY(dnnl_primitive_create(&c->primitive, m->desc), "convolution");
+    if (c->packs) {
+        DNN_TRY(make_reorder(c), "reorder");
+    }
+    DNN_TRY(make_slots(c), "memory");
+done:
+    return status;
+}
+
+sx_status sx_dnn_conv_create(const sx_dnn_conv_spec *spec, sx_dnn_conv **out)
+{
+    sx_status status = SX_OK;
+    int team = sx_dnn_enter(spec->team > 0 ? spec->team : 1);
+    sx_dnn_conv *c = sx_alloc(1, sizeof(*c));
+    conv_maker m = {.spec = spec, .conv = c};
+    if (c == NULL || (c->slot = sx_alloc((size_t)spec->slots, sizeof(slot))) == NULL) {
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "oneDNN: out of memory");
+        goto done;
+    }
+    c->kind = spec->kind;
+    c->has_bias = spec->bias;
+    c->slots = spec->slots;
+    DNN_TRY(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine");
+    DNN_TRY(describe(&m), "shapes");
+    DNN_TRY(make_attr(&m), "attributes");
+    DNN_TRY(spec->kind == SX_DNN_FORWARD ? make_forward(&m, m.attr, &m.desc) : make_backward(&m),
+            "convolution");
+    status = finish(&m);
+done:
+    dnnl_primitive_attr_destroy(m.attr);
+    dnnl_primitive_desc_destroy(m.desc);
+    dnnl_primitive_desc_destroy(m.forward);
+    sx_dnn_leave(team);
+    if (status != SX_OK) {
+        sx_dnn_conv_destroy(c);
+    } else {
+        *out = c;
+    }
+    return status;
+}
+
+void sx_dnn_conv_destroy(sx_dnn_conv *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    for (int i = 0; i < c->slots && c->slot != NULL; i++) {
+        for (int k = 0; k < MEMORIES; k++) {
+            dnnl_memory_destroy(c->slot[i].memory[k]);
+        }
+        dnnl_stream_destroy(c->slot[i].stream);
+    }
+    dnnl_primitive_destroy(c->primitive);
+    dnnl_primitive_destroy(c->reorder);
+    dnnl_engine_destroy(c->engine);
+    sx_free(c->slot);
+    sx_free(c);
+}
+
+int64_t sx_dnn_conv_scratch_bytes(const sx_dnn_conv *conv)
+{
+    return conv->scratch_bytes;
+}
+
+const char *sx_dnn_conv_name(const sx_dnn_conv *conv)
+{
+    return conv->name;
+}
+
+/* --- running -------------------------------------------------------------------------------------
+ */
+
+static void reorder(const sx_dnn_conv *c, const slot *s, int from, int to)
+{
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, s->memory[from]}, {DNNL_ARG_TO, s->memory[to]}};
+    dnnl_primitive_execute(c->reorder, s->stream, 2, args);
+}
+
+void sx_dnn_conv_run(const sx_dnn_conv *c, int slot_index, void *src, void *filter, void *bias,
+                     void *dst, void *scratch)
+{
+    static const int names[][4] = {
+        [SX_DNN_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
+        [SX_DNN_BACKWARD_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, 0},
+        [SX_DNN_BACKWARD_FILTER] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST,
+                                    DNNL_ARG_DIFF_BIAS},
+    };
+    const slot *s = &c->slot[slot_index];
+    const int *name = names[c->kind];
+    void *data[MEMORIES] = {src, filter, bias, dst, (char *)scratch + c->packed_bytes, scratch};
+    for (int k = 0; k < MEMORIES; k++) {
+        dnnl_memory_set_data_handle_v2(s->memory[k], data[k], s->stream);
+    }
+    if (c->packs && c->kind != SX_DNN_BACKWARD_FILTER) {
+        reorder(c, s, FILTER, PACKED);
+    }
+    dnnl_exec_arg_t args[] = {{name[0], s->memory[SRC]},
+                              {name[1], s->memory[c->packs ? PACKED : FILTER]},
+                              {name[2], s->memory[DST]},
+                              {DNNL_ARG_SCRATCHPAD, s->memory[SCRATCH]},
+                              {name[3], s->memory[BIAS]}};
+    dnnl_primitive_execute(c->primitive, s->stream, c->has_bias ? 5 : 4, args);
+    if (c->packs && c->kind == SX_DNN_BACKWARD_FILTER) {
+        reorder(c, s, PACKED, FILTER);
+    }
+}
+
+void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                 float beta, float *c)
+{
+    dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0F, a, ta ? m : k, b, tb ? k : n, beta, c,
+               n);
+}

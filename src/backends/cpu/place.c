@@ -1,0 +1,355 @@
+/* Every value gets its place.
+ *
+ *   results      a result's value is written where the caller wants it, if nothing still reads what
+ *                lies there; else a copy at the end
+ *   in place     an elementwise output takes over the place of an input that dies there
+ *   the rest     lifetimes in steps; greedy by size, each at the lowest offset that is free for all
+ * of its life (as TensorFlow Lite plans its arena)
+ *
+ * Shards run a sharded stage at different speed, but each has its own arena, so a lifetime there is
+ * counted in steps. In the common arena it is rounded out to whole stages. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/planner.h"
+
+int64_t sx_cpu_align(int64_t bytes)
+{
+    return (bytes + SX_CPU_ALIGN - 1) / SX_CPU_ALIGN * SX_CPU_ALIGN;
+}
+
+/* --- results -------------------------------------------------------------------------------------
+ */
+
+static sx_cpu_operand result_place(const sx_cpu_planner *p, int i)
+{
+    int arg = p->g->results[i].arg;
+    return (sx_cpu_operand){SX_CPU_ARGS + (arg >= 0 ? arg : p->g->n_args + i), 0};
+}
+
+/* What `value` is written to by a copy, for result i. */
+static sx_status copy_to_result(sx_cpu_planner *p, int value, sx_cpu_operand to)
+{
+    sx_cpu_pvalue v = p->values[value];
+    int copied;
+    sx_cpu_unit *u;
+    SX_TRY(sx_cpu_add_value(
+        p,
+        &(sx_cpu_pvalue){
+            .bytes = v.bytes, .batched = v.batched, .maker = p->n_units, .at = to, .placed = true},
+        &copied));
+    bool sharded = p->plan->shards == 1 || v.batched;
+    SX_TRY(sx_cpu_add_unit(p,
+                           &(sx_cpu_unit){.kind = SX_CPU_UNIT_COPY,
+                                          .sharded = sharded,
+                                          .last_of_all = true,
+                                          .node = p->g->n_nodes},
+                           1, 1, &u));
+    u->in[0] = value;
+    u->out[0] = copied;
+    return SX_OK;
+}
+
+static bool overwritten(const sx_cpu_planner *p, int space)
+{
+    for (int i = 0; i < p->g->n_results; i++) {
+        if (p->g->results[i].arg >= 0 && SX_CPU_ARGS + p->g->results[i].arg == space) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Every result is copied out by a unit of its own; place_values() then drops the copies that it can
+ * do without. A source that another result overwrites goes through a temporary. */
+sx_status sx_cpu_place_results(sx_cpu_planner *p)
+{
+    for (int i = 0; i < p->g->n_results; i++) {
+        int value = (int)p->g->results[i].value.id;
+        sx_cpu_pvalue root = p->values[sx_cpu_root(p, value)];
+        sx_cpu_operand to = result_place(p, i);
+        if (root.placed && root.at.space == to.space) {
+            continue; /* assigned to itself */
+        }
+        if (root.maker < 0 && root.placed && overwritten(p, root.at.space)) {
+            int temporary;
+            sx_cpu_unit *u;
+            SX_TRY(sx_cpu_add_value(
+                p,
+                &(sx_cpu_pvalue){.bytes = root.bytes, .batched = root.batched, .maker = p->n_units},
+                &temporary));
+            SX_TRY(sx_cpu_add_unit(p,
+                                   &(sx_cpu_unit){.kind = SX_CPU_UNIT_COPY,
+                                                  .sharded = p->plan->shards == 1 || root.batched},
+                                   1, 1, &u));
+            u->in[0] = value;
+            u->out[0] = temporary;
+            value = temporary;
+        }
+        SX_TRY(copy_to_result(p, value, to));
+    }
+    return SX_OK;
+}
+
+/* May unit `k` write where argument `space` lies: has everyone else read it before? */
+static bool readers_done(const sx_cpu_planner *p, int space, int k)
+{
+    const sx_cpu_unit *writer = &p->units[k];
+    for (int j = 0; j < p->n_units; j++) {
+        const sx_cpu_unit *u = &p->units[j];
+        for (int i = 0; i < u->n_in; i++) {
+            const sx_cpu_pvalue *v = &p->values[sx_cpu_root(p, u->in[i])];
+            if (!v->placed || v->at.space != space || v->maker >= 0) {
+                continue;
+            }
+            bool itself = j == k && (writer->in_place >> i & 1);
+            bool earlier = u->stage < writer->stage ||
+                           (u->stage == writer->stage && u->step < writer->step &&
+                            (p->plan->shards == 1 || p->plan->stages[u->stage].serial));
+            if (!itself && !earlier) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Drops the copy that unit `k` is, when its source can be made in place. */
+static void try_direct(sx_cpu_planner *p, int k, bool *dropped)
+{
+    sx_cpu_unit *copy = &p->units[k];
+    int root = sx_cpu_root(p, copy->in[0]);
+    sx_cpu_pvalue *v = &p->values[root];
+    sx_cpu_operand to = p->values[copy->out[0]].at;
+    bool is_arg = to.space < SX_CPU_ARGS + p->g->n_args;
+    if (v->placed || v->constant || v->maker < 0 ||
+        (is_arg && !readers_done(p, to.space, v->maker))) {
+        return;
+    }
+    v->at = to;
+    v->placed = true;
+    dropped[k] = true;
+}
+
+/* --- lifetimes -----------------------------------------------------------------------------------
+ */
+
+static bool in_shard_arena(const sx_cpu_planner *p, const sx_cpu_pvalue *v)
+{
+    return v->batched || v->partial || p->plan->shards == 1;
+}
+
+static void live_at(const sx_cpu_planner *p, sx_cpu_pvalue *v, const sx_cpu_unit *u)
+{
+    const sx_cpu_stage *stage = &p->plan->stages[u->stage];
+    bool exact = u->sharded && in_shard_arena(p, v);
+    int from = exact ? u->step : stage->first;
+    int to = exact ? u->step : stage->first + stage->count - 1;
+    v->first = from < v->first ? from : v->first;
+    v->last = to > v->last ? to : v->last;
+}
+
+static void lifetimes(sx_cpu_planner *p, const bool *dropped)
+{
+    for (int i = 0; i < p->n_values; i++) {
+        p->values[i].first = INT32_MAX;
+        p->values[i].last = -1;
+    }
+    for (int k = 0; k < p->n_units; k++) {
+        sx_cpu_unit *u = &p->units[k];
+        for (int i = 0; i < u->n_in && !dropped[k]; i++) {
+            live_at(p, &p->values[sx_cpu_root(p, u->in[i])], u);
+        }
+        for (int i = 0; i < u->n_out && !dropped[k]; i++) {
+            live_at(p, &p->values[sx_cpu_root(p, u->out[i])], u);
+        }
+    }
+}
+
+/* Output 0 of unit `k` takes the place of an input that dies at this very step. */
+static void try_in_place(sx_cpu_planner *p, int k)
+{
+    sx_cpu_unit *u = &p->units[k];
+    int out = u->n_out > 0 ? u->out[0] : 0;
+    sx_cpu_pvalue *v = &p->values[out];
+    if (u->in_place == 0 || v->placed || !(u->sharded && in_shard_arena(p, v))) {
+        return;
+    }
+    for (int i = 0; i < u->n_in; i++) {
+        int root = sx_cpu_root(p, u->in[i]);
+        sx_cpu_pvalue *r = &p->values[root];
+        bool twice = false;
+        for (int j = 0; j < u->n_in; j++) {
+            twice |= j != i && sx_cpu_root(p, u->in[j]) == root && !(u->in_place >> j & 1);
+        }
+        if ((u->in_place >> i & 1) && !twice && r->maker >= 0 && !r->placed && r->last == u->step &&
+            r->bytes == v->bytes && in_shard_arena(p, r)) {
+            r->last = v->last > r->last ? v->last : r->last;
+            v->root = root;
+            return;
+        }
+    }
+}
+
+/* --- arenas --------------------------------------------------------------------------------------
+ */
+
+typedef struct block {
+    int64_t bytes, offset;
+    int first, last;
+    bool common;
+    sx_cpu_operand *at;
+} block;
+
+static int by_size(const void *a, const void *b)
+{
+    const block *x = a, *y = b;
+    if (x->bytes != y->bytes) {
+        return x->bytes > y->bytes ? -1 : 1;
+    }
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+/* The lowest offset that is free while `b` lives; placed[] is sorted by offset. */
+static int64_t lowest_free(const block *b, block *const *placed, int n)
+{
+    int64_t at = 0;
+    for (int i = 0; i < n; i++) {
+        const block *o = placed[i];
+        bool meets = o->common == b->common && o->first <= b->last && b->first <= o->last;
+        if (meets && o->offset + o->bytes > at) {
+            if (o->offset >= at + b->bytes) {
+                break;
+            }
+            at = o->offset + o->bytes;
+        }
+    }
+    return at;
+}
+
+static sx_status pack(sx_cpu_planner *p, block *blocks, int n)
+{
+    block **placed = sx_arena_array(&p->scratch, n + 1, block *);
+    if (placed == NULL) {
+        return sx_cpu_no_memory();
+    }
+    qsort(blocks, (size_t)n, sizeof(block), by_size);
+    for (int i = 0; i < n; i++) {
+        block *b = &blocks[i];
+        b->offset = lowest_free(b, placed, i);
+        *b->at = (sx_cpu_operand){b->common ? SX_CPU_COMMON : SX_CPU_SHARD, b->offset};
+        int64_t *top = b->common ? &p->plan->common_bytes : &p->plan->shard_bytes;
+        *top = b->offset + b->bytes > *top ? b->offset + b->bytes : *top;
+        int j = i;
+        for (; j > 0 && placed[j - 1]->offset > b->offset; j--) {
+            placed[j] = placed[j - 1];
+        }
+        placed[j] = b;
+    }
+    return SX_OK;
+}
+
+static sx_status place_temporaries(sx_cpu_planner *p)
+{
+    block *blocks = sx_arena_array(&p->scratch, p->n_values + p->n_units + 1, block);
+    int n = 0;
+    if (blocks == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 1; i < p->n_values; i++) {
+        sx_cpu_pvalue *v = &p->values[i];
+        if (v->root == i && !v->placed && !v->constant && v->last >= 0) {
+            blocks[n++] = (block){sx_cpu_align(v->bytes + (v->bytes == 0)),
+                                  0,
+                                  v->first,
+                                  v->last,
+                                  !in_shard_arena(p, v),
+                                  &v->at};
+        }
+    }
+    for (int k = 0; k < p->n_units; k++) {
+        sx_cpu_unit *u = &p->units[k];
+        int64_t bytes = 0;
+        for (int i = 0; i < p->plan->n_variants && u->step >= 0; i++) {
+            int64_t b = p->plan->steps[i][u->step].scratch_bytes;
+            bytes = b > bytes ? b : bytes;
+        }
+        if (bytes > 0) {
+            const sx_cpu_stage *s = &p->plan->stages[u->stage];
+            int first = u->sharded ? u->step : s->first;
+            int last = u->sharded ? u->step : s->first + s->count - 1;
+            blocks[n++] = (block){sx_cpu_align(bytes), 0, first, last, !u->sharded, &u->scratch};
+        }
+    }
+    return pack(p, blocks, n);
+}
+
+static void place_constants(sx_cpu_planner *p)
+{
+    int64_t at = 0;
+    for (int i = 1; i < p->n_values; i++) {
+        sx_cpu_pvalue *v = &p->values[i];
+        if (v->constant && v->root == i) {
+            v->at = (sx_cpu_operand){SX_CPU_CONST, at};
+            v->placed = true;
+            at += sx_cpu_align(v->bytes);
+        }
+    }
+    p->plan->const_bytes = at;
+}
+
+/* The steps that are left close ranks. */
+static void drop_steps(sx_cpu_planner *p, const bool *dropped)
+{
+    sx_cpu_plan *plan = p->plan;
+    int step = 0, n_stages = 0;
+    for (int s = 0; s < plan->n_stages; s++) {
+        sx_cpu_stage stage = plan->stages[s];
+        int first = step;
+        for (int i = stage.first; i < stage.first + stage.count; i++) {
+            int k = p->order[i];
+            if (dropped[k]) {
+                p->units[k].step = -1;
+                continue;
+            }
+            p->order[step] = k;
+            p->units[k].step = step++;
+            p->units[k].stage = n_stages;
+        }
+        if (step > first) {
+            plan->stages[n_stages++] =
+                (sx_cpu_stage){first, step - first, stage.sharded, stage.serial};
+        }
+    }
+    plan->n_stages = n_stages;
+    plan->n_steps = step;
+}
+
+sx_status sx_cpu_place_direct(sx_cpu_planner *p)
+{
+    bool *dropped = sx_arena_array(&p->scratch, p->n_units + 1, bool);
+    if (dropped == NULL) {
+        return sx_cpu_no_memory();
+    }
+    place_constants(p);
+    for (int k = 0; k < p->n_units; k++) {
+        if (p->units[k].kind == SX_CPU_UNIT_COPY) {
+            try_direct(p, k, dropped);
+        }
+    }
+    drop_steps(p, dropped);
+    lifetimes(p, dropped);
+    for (int i = 0; i < p->plan->n_steps; i++) {
+        try_in_place(p, p->order[i]);
+    }
+    return SX_OK;
+}
+
+sx_status sx_cpu_place_values(sx_cpu_planner *p)
+{
+    SX_TRY(place_temporaries(p));
+    for (int i = 1; i < p->n_values; i++) {
+        p->values[i].at = p->values[sx_cpu_root(p, i)].at;
+    }
+    return SX_OK;
+}

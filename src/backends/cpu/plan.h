@@ -1,0 +1,132 @@
+/* The plan: what compile() makes of a graph and execute() runs. Immutable once built.
+ *
+ *   graph node ──┐ fused
+ *   graph node ──┴─> unit ──> step (one per variant of shard size: prepared kernel, operands)
+ *
+ *   stage 0      stage 1        stage 2      ...      a barrier between stages
+ *   sharded      common         common
+ *   [shard 0]    [step a]       [steps ranges]
+ *   [shard 1]    [step b]
+ *
+ * A value with the batch dimension lives in pieces, one per shard; others are common. A sharded
+ * stage runs its steps for each shard, one after the other; a worker owns the shards worker,
+ * worker + workers, ... A common stage's steps do not depend on one another: small ones go to the
+ * workers in turn, large elementwise ones are cut into ranges. A step of a sharded stage whose
+ * output is common leaves a partial result per shard; a combine step joins them in a fixed tree.
+ * So no bit depends on which worker runs what, or how many there are.
+ *
+ * Operands are (space, offset); execute() fills a table of the spaces' addresses per shard:
+ *
+ *   SX_CPU_SHARD    this shard's own arena: pieces of temporaries, partials, scratch
+ *   SX_CPU_COMMON   arena of common temporaries
+ *   SX_CPU_CONST    constants
+ *   SX_CPU_ARGS+i   argument i (its piece, if it has the batch dimension), then the outputs */
+#ifndef SX_BACKENDS_CPU_PLAN_H
+#define SX_BACKENDS_CPU_PLAN_H
+
+#include "backends/backend.h"
+#include "base/arena.h"
+
+enum { SX_CPU_SHARD = 0, SX_CPU_COMMON, SX_CPU_CONST, SX_CPU_ARGS };
+enum { SX_CPU_ALIGN = 64 };
+
+typedef struct sx_cpu_operand {
+    int space;
+    int64_t offset;
+} sx_cpu_operand;
+
+/* One running call of a step: what is not in the plan. */
+typedef struct sx_cpu_call {
+    char *const *bases;              /* [spaces] of this shard */
+    char *const *const *shard_bases; /* [shards][spaces] */
+    int shard;
+    int64_t first_example; /* of this shard, in the batch */
+    int64_t begin, end;    /* the elements of a ranged step that this call does */
+} sx_cpu_call;
+
+typedef struct sx_cpu_step sx_cpu_step;
+typedef void sx_cpu_run_fn(const sx_cpu_step *step, const sx_cpu_call *call);
+
+struct sx_cpu_step {
+    sx_cpu_run_fn *run;
+    const void *data; /* the kernel's own, immutable but for per-shard slots */
+    const sx_cpu_operand *in, *out;
+    int n_in, n_out;
+    sx_cpu_operand scratch;
+    int64_t scratch_bytes;
+    int64_t range; /* > 0: elements that a common stage may divide among workers */
+    const char *kernel, *node;
+    double flops, bytes; /* of one call */
+};
+
+static inline void *sx_cpu_at(const sx_cpu_call *call, sx_cpu_operand o)
+{
+    return call->bases[o.space] + o.offset;
+}
+static inline void *sx_cpu_in(const sx_cpu_step *s, const sx_cpu_call *call, int i)
+{
+    return sx_cpu_at(call, s->in[i]);
+}
+static inline void *sx_cpu_out(const sx_cpu_step *s, const sx_cpu_call *call, int i)
+{
+    return sx_cpu_at(call, s->out[i]);
+}
+
+typedef struct sx_cpu_stage {
+    int first, count; /* of steps */
+    bool sharded;
+    bool serial; /* common and small: one worker does it */
+} sx_cpu_stage;
+
+typedef struct sx_cpu_cleanup {
+    void (*destroy)(void *object);
+    void *object;
+    struct sx_cpu_cleanup *next;
+} sx_cpu_cleanup;
+
+typedef struct sx_cpu_plan {
+    sx_arena arena;
+    sx_graph *graph;       /* after the passes; batch symbolic */
+    sx_graph *variants[2]; /* batch = the larger, the smaller shard */
+    int64_t batch;
+    int shards;
+    int larger;        /* the first `larger` shards have one example more */
+    int64_t shard_max; /* examples of the larger */
+    int n_variants;
+    sx_cpu_step *steps[2]; /* [n_variants][n_steps] */
+    int n_steps;
+    sx_cpu_stage *stages;
+    int n_stages;
+    int n_spaces;
+    int64_t shard_bytes, common_bytes, const_bytes;
+    char *constants;
+    const bool *arg_batched, *out_batched;
+    const int64_t *arg_example_bytes, *out_example_bytes;
+    bool parallel; /* enough work to wake the pool */
+    bool team;     /* one shard of much work: oneDNN may use its own team */
+    int workers;   /* of the platform */
+    double flops;
+    sx_cpu_cleanup *cleanups;
+} sx_cpu_plan;
+
+typedef struct sx_cpu_plan_options {
+    int64_t batch;
+    int shards;  /* 0 = choose */
+    int workers; /* of the platform */
+} sx_cpu_plan_options;
+
+SX_MUST_USE sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,
+                                         sx_cpu_plan **out);
+void sx_cpu_plan_destroy(sx_cpu_plan *plan); /* NULL is fine */
+
+static inline int64_t sx_cpu_shard_examples(const sx_cpu_plan *p, int shard)
+{
+    return shard < p->larger ? p->shard_max : p->shard_max - 1;
+}
+static inline int64_t sx_cpu_shard_first(const sx_cpu_plan *p, int shard)
+{
+    int small = shard > p->larger ? shard - p->larger : 0;
+    return (int64_t)shard * p->shard_max - small;
+}
+
+#endif

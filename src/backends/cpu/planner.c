@@ -1,0 +1,390 @@
+/* Makes a plan (plan.h):
+ *
+ *   passes -> shards -> one graph per shard size -> units -> schedule -> results, in place
+ *          -> prepared steps -> arenas -> operands */
+#include <string.h>
+
+#include "backends/cpu/planner.h"
+#include "base/memory.h"
+#include "graph/eval.h"
+#include "graph/passes/passes.h"
+
+/* Below this many operations a second worker costs more than it brings, */
+static const double parallel_flops = 1e6;
+/* and below this many one shard does not call up oneDNN's team. */
+static const double team_flops = 2e7;
+
+enum { MAX_SHARDS = 1024 };
+
+sx_status sx_cpu_no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: out of memory preparing a program");
+}
+
+/* --- passes --------------------------------------------------------------------------------------
+ */
+
+typedef sx_status pass_fn(const sx_graph *g, sx_graph **out);
+
+static sx_status run_passes(const sx_graph *graph, sx_graph **out)
+{
+    static pass_fn *const passes[] = {sx_pass_simplify, sx_pass_fold_constants, sx_pass_merge_equal,
+                                      sx_pass_simplify, sx_pass_drop_dead};
+    sx_graph *g = NULL;
+    for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
+        sx_graph *next = NULL;
+        sx_status status = passes[i](g != NULL ? g : graph, &next);
+        sx_graph_destroy(g);
+        if (status != SX_OK) {
+            return status;
+        }
+        g = next;
+    }
+    *out = g;
+    return SX_OK;
+}
+
+/* --- shards --------------------------------------------------------------------------------------
+ */
+
+static int choose_shards(const sx_cpu_plan_options *o, const sx_graph *g, double flops)
+{
+    int wanted = o->shards;
+    if (wanted <= 0) {
+        wanted = flops < parallel_flops ? 1 : o->workers;
+    }
+    wanted = wanted < o->batch ? wanted : (int)o->batch;
+    wanted = wanted < MAX_SHARDS ? wanted : MAX_SHARDS;
+    return wanted > 1 && sx_cpu_can_shard(g) ? wanted : 1;
+}
+
+static sx_status cut(sx_cpu_plan *plan, const sx_cpu_plan_options *o)
+{
+    sx_graph *whole;
+    SX_TRY(sx_pass_fix_batch(plan->graph, o->batch > 0 ? o->batch : 1, &whole));
+    plan->variants[0] = whole;
+    plan->n_variants = 1;
+    plan->workers = o->workers;
+    plan->flops = sx_cpu_graph_flops(whole);
+    plan->batch = o->batch > 0 ? o->batch : 1;
+    plan->shards = choose_shards(o, plan->graph, plan->flops);
+    plan->shard_max = (plan->batch + plan->shards - 1) / plan->shards;
+    plan->larger = (int)(plan->batch - (plan->shard_max - 1) * plan->shards);
+    plan->parallel = plan->shards > 1 && o->workers > 1 && plan->flops >= parallel_flops;
+    plan->team = plan->shards == 1 && o->shards <= 0 && o->workers > 1 && plan->flops >= team_flops;
+    if (plan->shards == 1) {
+        return SX_OK;
+    }
+    sx_graph_destroy(whole);
+    plan->variants[0] = NULL;
+    SX_TRY(sx_pass_fix_batch(plan->graph, plan->shard_max, &plan->variants[0]));
+    if (plan->larger < plan->shards) {
+        SX_TRY(sx_pass_fix_batch(plan->graph, plan->shard_max - 1, &plan->variants[1]));
+        plan->n_variants = 2;
+    }
+    return SX_OK;
+}
+
+/* Arguments and outputs: whole or in pieces, and a piece's bytes for each example. */
+static sx_status describe_ends(sx_cpu_plan *plan)
+{
+    const sx_graph *g = plan->graph;
+    bool *batched = sx_arena_array(&plan->arena, g->n_args + g->n_results + 1, bool);
+    int64_t *bytes = sx_arena_array(&plan->arena, g->n_args + g->n_results + 1, int64_t);
+    if (batched == NULL || bytes == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < g->n_args + g->n_results; i++) {
+        sx_value v = i < g->n_args ? g->args[i].value : g->results[i - g->n_args].value;
+        sx_type one = sx_type_with_batch(*sx_graph_type(g, v), 1);
+        batched[i] = plan->shards > 1 && sx_type_has_batch(sx_graph_type(g, v));
+        bytes[i] = sx_type_bytes(&one);
+    }
+    plan->arg_batched = batched;
+    plan->out_batched = batched + g->n_args;
+    plan->arg_example_bytes = bytes;
+    plan->out_example_bytes = bytes + g->n_args;
+    plan->n_spaces = SX_CPU_ARGS + g->n_args + g->n_results;
+    return SX_OK;
+}
+
+/* --- steps ---------------------------------------------------------------------------------------
+ */
+
+sx_status sx_cpu_own(const sx_cpu_site *site, void *object, void (*destroy)(void *))
+{
+    sx_cpu_cleanup *c = sx_arena_new(&site->plan->arena, sx_cpu_cleanup);
+    if (c == NULL) {
+        destroy(object);
+        return sx_cpu_no_memory();
+    }
+    *c = (sx_cpu_cleanup){destroy, object, site->plan->cleanups};
+    site->plan->cleanups = c;
+    return SX_OK;
+}
+
+/* "a+b" of the fused nodes' names, in program order. */
+static const char *joined_names(sx_cpu_planner *p, const sx_cpu_unit *u)
+{
+    const char *text = "";
+    for (int at = -1;;) {
+        int next = INT32_MAX;
+        for (int i = 0; i < u->n_nodes; i++) {
+            next = u->nodes[i] > at && u->nodes[i] < next ? u->nodes[i] : next;
+        }
+        if (next == INT32_MAX) {
+            return text;
+        }
+        const char *name = p->g->nodes[next].name;
+        text = sx_arena_printf(&p->plan->arena, "%s%s%s", text, *text != '\0' ? "+" : "", name);
+        at = next;
+        if (text == NULL) {
+            return "";
+        }
+    }
+}
+
+static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int variant,
+                                sx_cpu_step *s)
+{
+    sx_cpu_plan *plan = p->plan;
+    const sx_graph *g = plan->variants[variant];
+    const sx_node **nodes = sx_arena_array(&plan->arena, u->n_nodes, const sx_node *);
+    sx_type *types = sx_arena_array(&p->scratch, u->n_in + u->n_out + 1, sx_type);
+    sx_value *values = sx_arena_array(&p->scratch, u->n_in + u->n_out + 1, sx_value);
+    if (nodes == NULL || types == NULL || values == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < u->n_nodes; i++) {
+        nodes[i] = &g->nodes[u->nodes[i]];
+        s->flops += sx_cpu_node_flops(g, nodes[i]);
+    }
+    for (int i = 0; i < u->n_in + u->n_out; i++) {
+        int v = i < u->n_in ? u->in[i] : u->out[i - u->n_in];
+        v = p->values[v].partial ? p->values[v].whole : v;
+        values[i] = (sx_value){(uint32_t)v};
+        types[i] = g->values[v].type;
+        s->bytes += (double)sx_type_bytes(&types[i]);
+    }
+    sx_cpu_site site = {.plan = plan,
+                        .graph = g,
+                        .nodes = nodes,
+                        .n_nodes = u->n_nodes,
+                        .values_in = values,
+                        .values_out = values + u->n_in,
+                        .in = types,
+                        .out = types + u->n_in,
+                        .n_in = u->n_in,
+                        .n_out = u->n_out,
+                        .slots = u->sharded ? plan->shards : 1,
+                        .vec = p->vec};
+    s->kernel = u->kernel->name;
+    SX_TRY(u->kernel->prepare(&site, s), "preparing %s \"%s\"", nodes[0]->op->name, nodes[0]->name);
+    return SX_OK;
+}
+
+/* Elements of x behind one mean: what the node reduces. */
+static int64_t elems_behind(const sx_graph *g, const sx_node *n)
+{
+    int64_t in = sx_type_elems(sx_graph_type(g, n->inputs[0]));
+    int64_t out = sx_type_elems(sx_graph_type(g, sx_node_output(n, n->n_outputs - 1)));
+    return out > 0 ? in / out : 0;
+}
+
+static sx_status prepare_combine(sx_cpu_planner *p, const sx_cpu_unit *u, sx_cpu_step *s)
+{
+    sx_cpu_plan *plan = p->plan;
+    const sx_node *n = &p->g->nodes[u->nodes[0]];
+    const sx_type *type = &p->g->values[u->out[0]].type;
+    sx_cpu_combine_data *d = sx_arena_new(&plan->arena, sx_cpu_combine_data);
+    int64_t *counts = sx_arena_array(&plan->arena, plan->shards, int64_t);
+    if (d == NULL || counts == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < plan->shards; i++) {
+        const sx_graph *g = plan->variants[i < plan->larger ? 0 : 1];
+        counts[i] =
+            n->op->combine == SX_COMBINE_MOMENTS ? elems_behind(g, &g->nodes[u->nodes[0]]) : 1;
+    }
+    *d = (sx_cpu_combine_data){.vec = p->vec,
+                               .combine = n->op->combine,
+                               .shards = plan->shards,
+                               .dtype = type->dtype,
+                               .elems = sx_type_elems(type),
+                               .counts = counts};
+    s->run = sx_cpu_run_combine;
+    s->data = d;
+    s->range = d->elems;
+    s->kernel = "combine";
+    s->flops = (double)(d->elems * plan->shards);
+    s->bytes = (double)(sx_type_bytes(type) * (plan->shards + 1));
+    return SX_OK;
+}
+
+static sx_status prepare_copy(sx_cpu_planner *p, const sx_cpu_unit *u, int variant, sx_cpu_step *s)
+{
+    const sx_cpu_pvalue *v = &p->values[u->in[0]];
+    int64_t bytes = v->bytes;
+    if (v->batched && variant == 1) {
+        bytes = bytes / p->plan->shard_max * (p->plan->shard_max - 1);
+    }
+    sx_cpu_site site = {.plan = p->plan, .vec = p->vec};
+    s->kernel = "copy";
+    s->bytes = 2.0 * (double)bytes;
+    return sx_cpu_prepare_copy(&site, bytes, s);
+}
+
+static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int variant)
+{
+    sx_cpu_step *s = &p->plan->steps[variant][u->step];
+    s->node = joined_names(p, u);
+    switch (u->kind) {
+    case SX_CPU_UNIT_KERNEL:
+        return prepare_kernel(p, u, variant, s);
+    case SX_CPU_UNIT_COMBINE:
+        return prepare_combine(p, u, s);
+    default:
+        return prepare_copy(p, u, variant, s);
+    }
+}
+
+static sx_status prepare_steps(sx_cpu_planner *p)
+{
+    sx_cpu_plan *plan = p->plan;
+    for (int v = 0; v < plan->n_variants; v++) {
+        plan->steps[v] = sx_arena_array(&plan->arena, plan->n_steps + 1, sx_cpu_step);
+        if (plan->steps[v] == NULL) {
+            return sx_cpu_no_memory();
+        }
+        for (int i = 0; i < plan->n_steps; i++) {
+            SX_TRY(prepare_step(p, &p->units[p->order[i]], v));
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status set_operands(sx_cpu_planner *p)
+{
+    sx_cpu_plan *plan = p->plan;
+    for (int i = 0; i < plan->n_steps; i++) {
+        const sx_cpu_unit *u = &p->units[p->order[i]];
+        sx_cpu_operand *at = sx_arena_array(&plan->arena, u->n_in + u->n_out + 1, sx_cpu_operand);
+        if (at == NULL) {
+            return sx_cpu_no_memory();
+        }
+        for (int j = 0; j < u->n_in + u->n_out; j++) {
+            at[j] = p->values[j < u->n_in ? u->in[j] : u->out[j - u->n_in]].at;
+        }
+        for (int v = 0; v < plan->n_variants; v++) {
+            sx_cpu_step *s = &plan->steps[v][i];
+            s->in = at;
+            s->n_in = u->n_in;
+            s->out = at + u->n_in;
+            s->n_out = u->n_out;
+            s->scratch = u->scratch;
+        }
+    }
+    return SX_OK;
+}
+
+/* --- constants -----------------------------------------------------------------------------------
+ */
+
+/* `size` and its like: the operator's reference looks at types alone. */
+static void compute_size(const sx_cpu_planner *p, const sx_node *n, void *bytes)
+{
+    double value = 0;
+    sx_ref_tensor in = {
+        .type = sx_type_with_batch(*sx_graph_type(p->plan->graph, n->inputs[0]), p->plan->batch)};
+    sx_ref_tensor out = {.type = *sx_graph_type(p->plan->graph, n->first_output), .data = &value};
+    sx_ref_run(n->op, &(sx_ref){.attrs = n->attrs, .in = &in, .out = &out, .n_in = 1, .n_out = 1},
+               false);
+    sx_ref_store(&out, bytes);
+}
+
+static sx_status fill_constants(sx_cpu_planner *p)
+{
+    sx_cpu_plan *plan = p->plan;
+    plan->constants = sx_alloc_aligned((size_t)plan->const_bytes + SX_CPU_ALIGN, SX_CPU_ALIGN);
+    if (plan->constants == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 1; i < plan->graph->n_values; i++) {
+        const sx_cpu_pvalue *v = &p->values[i];
+        const sx_node *n = &plan->graph->nodes[plan->graph->values[i].node];
+        if (!v->constant) {
+            continue;
+        }
+        char *to = plan->constants + v->at.offset;
+        if (n->op->id == SX_OPID_constant) {
+            memcpy(to, ((const sx_constant_attrs *)n->attrs)->value.data, (size_t)v->bytes);
+        } else {
+            compute_size(p, n, to);
+        }
+    }
+    return SX_OK;
+}
+
+/* --- all of it -----------------------------------------------------------------------------------
+ */
+
+static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o)
+{
+    sx_cpu_plan *plan = p->plan;
+    SX_TRY(cut(plan, o));
+    SX_TRY(describe_ends(plan));
+    p->g = plan->variants[0];
+    p->batched = sx_arena_array(&p->scratch, p->g->n_values + 1, bool);
+    p->sharded = sx_arena_array(&p->scratch, p->g->n_nodes + 1, bool);
+    if (p->batched == NULL || p->sharded == NULL) {
+        return sx_cpu_no_memory();
+    }
+    sx_cpu_mark_batched(plan->graph, plan->shards > 1, p->batched, p->sharded);
+    SX_TRY(sx_cpu_make_units(p));
+    SX_TRY(sx_cpu_place_results(p));
+    SX_TRY(sx_cpu_schedule(p));
+    SX_TRY(sx_cpu_place_direct(p));
+    SX_TRY(prepare_steps(p));
+    SX_TRY(sx_cpu_place_values(p));
+    SX_TRY(set_operands(p));
+    return fill_constants(p);
+}
+
+sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,
+                             sx_cpu_plan **out)
+{
+    sx_cpu_plan *plan = sx_alloc(1, sizeof(*plan));
+    if (plan == NULL) {
+        return sx_cpu_no_memory();
+    }
+    sx_arena_init(&plan->arena, 0);
+    sx_cpu_planner p = {.plan = plan, .vec = sx_cpu_vec_best()};
+    sx_arena_init(&p.scratch, 0);
+    sx_status status = run_passes(graph, &plan->graph);
+    if (status == SX_OK) {
+        status = plan_all(&p, options);
+    }
+    sx_arena_deinit(&p.scratch);
+    if (status != SX_OK) {
+        sx_cpu_plan_destroy(plan);
+        return status;
+    }
+    *out = plan;
+    return SX_OK;
+}
+
+void sx_cpu_plan_destroy(sx_cpu_plan *plan)
+{
+    if (plan == NULL) {
+        return;
+    }
+    for (sx_cpu_cleanup *c = plan->cleanups; c != NULL; c = c->next) {
+        c->destroy(c->object);
+    }
+    sx_graph_destroy(plan->graph);
+    sx_graph_destroy(plan->variants[0]);
+    sx_graph_destroy(plan->variants[1]);
+    sx_free_aligned(plan->constants);
+    sx_arena_deinit(&plan->arena);
+    sx_free(plan);
+}

@@ -1,0 +1,93 @@
+/* The planner's working state, shared by its steps; gone when the plan is made.
+ *
+ *   shard.c     which values are cut along the batch, into how many shards
+ *   units.c     graph nodes -> units: rows of kernels.def, fusion, views, combines
+ *   schedule.c  units -> stages
+ *   place.c     values -> operands: results, in-place, lifetimes, arenas
+ *   planner.c   the order of all this; prepares the steps */
+#ifndef SX_BACKENDS_CPU_PLANNER_H
+#define SX_BACKENDS_CPU_PLANNER_H
+
+#include "backends/cpu/kernel.h"
+
+/* Where bytes must be. One per graph value (same index), then partials and copies. */
+typedef struct sx_cpu_pvalue {
+    int64_t bytes; /* a piece's (of the larger shard) if batched, else all */
+    bool batched;
+    bool partial;  /* one whole per shard: not batched, but in the shard's arena */
+    bool constant; /* at CONST, given by `node` */
+    int whole;     /* partial: the value that it is a part of */
+    int root;      /* view of that one; itself if none */
+    int maker;     /* unit, or -1: argument, constant, unused */
+    sx_cpu_operand at;
+    bool placed;
+    /* lifetime in steps, of roots */
+    int first, last;
+} sx_cpu_pvalue;
+
+typedef enum sx_cpu_unit_kind {
+    SX_CPU_UNIT_KERNEL,
+    SX_CPU_UNIT_COMBINE,
+    SX_CPU_UNIT_COPY
+} sx_cpu_unit_kind;
+
+typedef struct sx_cpu_unit {
+    sx_cpu_unit_kind kind;
+    const sx_cpu_kernel *kernel;
+    int *nodes; /* root first */
+    int n_nodes;
+    int *in, *out; /* pvalues */
+    int n_in, n_out;
+    unsigned in_place;
+    bool sharded;
+    int node; /* the greatest: order */
+    int phase, level, stage, step;
+    int state;        /* of the sort */
+    bool last_of_all; /* final copies */
+    sx_cpu_operand scratch;
+} sx_cpu_unit;
+
+typedef struct sx_cpu_planner {
+    sx_cpu_plan *plan;
+    const sx_cpu_vec *vec;
+    sx_arena scratch;
+    const sx_graph *g; /* variants[0] */
+    bool *batched;     /* [n_values] */
+    bool *sharded;     /* [n_nodes] */
+    sx_cpu_pvalue *values;
+    int n_values, max_values;
+    sx_cpu_unit *units; /* after sort: in topological order */
+    int n_units, max_units;
+    int *order; /* [n_units]: unit of each step */
+} sx_cpu_planner;
+
+/* shard.c */
+bool sx_cpu_can_shard(const sx_graph *g);
+double sx_cpu_node_flops(const sx_graph *g, const sx_node *n);
+double sx_cpu_graph_flops(const sx_graph *g);
+void sx_cpu_mark_batched(const sx_graph *g, bool shard, bool *batched, bool *sharded);
+
+/* units.c */
+SX_MUST_USE sx_status sx_cpu_make_units(sx_cpu_planner *p);
+SX_MUST_USE sx_status sx_cpu_add_value(sx_cpu_planner *p, const sx_cpu_pvalue *v, int *out_index);
+SX_MUST_USE sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, int n_in, int n_out,
+                                      sx_cpu_unit **out_unit);
+
+/* schedule.c */
+SX_MUST_USE sx_status sx_cpu_schedule(sx_cpu_planner *p);
+
+/* place.c */
+SX_MUST_USE sx_status sx_cpu_place_results(sx_cpu_planner *p); /* before the schedule: copies */
+SX_MUST_USE sx_status sx_cpu_place_direct(sx_cpu_planner *p);  /* after it: drops most of them */
+SX_MUST_USE sx_status sx_cpu_place_values(sx_cpu_planner *p);  /* when scratch sizes are known */
+int64_t sx_cpu_align(int64_t bytes);
+
+static inline int sx_cpu_root(const sx_cpu_planner *p, int value)
+{
+    while (p->values[value].root != value) {
+        value = p->values[value].root;
+    }
+    return value;
+}
+
+#endif

@@ -1,0 +1,294 @@
+/* Graph nodes become units. From the end of the graph to its start, each node that nobody claimed
+ * yet goes to the first row of kernels.def that matches; views (reshape and the like) become no
+ * unit, and a common output of a sharded unit becomes a partial and a combine. */
+#include <string.h>
+
+#include "backends/cpu/planner.h"
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: out of memory planning a graph");
+}
+
+sx_status sx_cpu_add_value(sx_cpu_planner *p, const sx_cpu_pvalue *v, int *out_index)
+{
+    if (p->n_values == p->max_values) {
+        int max = 2 * p->max_values + 64;
+        sx_cpu_pvalue *values = sx_arena_array(&p->scratch, max, sx_cpu_pvalue);
+        if (values == NULL) {
+            return no_memory();
+        }
+        if (p->n_values > 0) {
+            memcpy(values, p->values, (size_t)p->n_values * sizeof(*values));
+        }
+        p->values = values;
+        p->max_values = max;
+    }
+    *out_index = p->n_values;
+    p->values[p->n_values] = *v;
+    p->values[p->n_values].root = p->n_values;
+    p->n_values++;
+    return SX_OK;
+}
+
+sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, int n_in, int n_out,
+                          sx_cpu_unit **out_unit)
+{
+    if (p->n_units == p->max_units) {
+        int max = 2 * p->max_units + 64;
+        sx_cpu_unit *units = sx_arena_array(&p->scratch, max, sx_cpu_unit);
+        if (units == NULL) {
+            return no_memory();
+        }
+        if (p->n_units > 0) {
+            memcpy(units, p->units, (size_t)p->n_units * sizeof(*units));
+        }
+        p->units = units;
+        p->max_units = max;
+    }
+    sx_cpu_unit *unit = &p->units[p->n_units];
+    *unit = *u;
+    unit->n_in = n_in;
+    unit->n_out = n_out;
+    unit->in = sx_arena_array(&p->scratch, n_in + 1, int);
+    unit->out = sx_arena_array(&p->scratch, n_out + 1, int);
+    if (unit->in == NULL || unit->out == NULL) {
+        return no_memory();
+    }
+    p->n_units++;
+    *out_unit = unit;
+    return SX_OK;
+}
+
+/* --- values -------------------------------------------------------------------------------------
+ */
+
+static bool is_view(const sx_node *n)
+{
+    return n->op->id == SX_OPID_identity || n->op->id == SX_OPID_stop_gradient ||
+           n->op->id == SX_OPID_reshape;
+}
+
+static bool is_size(const sx_node *n)
+{
+    return n->op->id == SX_OPID_size;
+}
+
+static bool is_constant(const sx_node *n)
+{
+    return n->op->id == SX_OPID_constant || is_size(n);
+}
+
+static sx_status make_values(sx_cpu_planner *p)
+{
+    const sx_graph *g = p->g;
+    int index;
+    SX_TRY(sx_cpu_add_value(p, &(sx_cpu_pvalue){.maker = -1}, &index));
+    for (int i = 1; i < g->n_values; i++) {
+        int64_t bytes = sx_type_bytes(&g->values[i].type);
+        const sx_node *n = &g->nodes[g->values[i].node];
+        if (bytes < 0) {
+            return sx_error(SX_UNIMPLEMENTED, "cpu: %s \"%s\" has a value of no fixed size",
+                            n->op->name, n->name);
+        }
+        SX_TRY(sx_cpu_add_value(
+            p,
+            &(sx_cpu_pvalue){
+                .bytes = bytes, .batched = p->batched[i], .constant = is_constant(n), .maker = -1},
+            &index));
+    }
+    for (int i = 0; i < g->n_args; i++) {
+        sx_cpu_pvalue *v = &p->values[g->args[i].value.id];
+        v->at = (sx_cpu_operand){SX_CPU_ARGS + i, 0};
+        v->placed = true;
+    }
+    for (int k = 0; k < g->n_nodes; k++) {
+        if (is_view(&g->nodes[k])) {
+            p->values[g->nodes[k].first_output.id].root = (int)g->nodes[k].inputs[0].id;
+        }
+    }
+    return SX_OK;
+}
+
+/* --- matching ------------------------------------------------------------------------------------
+ */
+
+static void count_uses(const sx_cpu_planner *p, int *uses, int *readers)
+{
+    const sx_graph *g = p->g;
+    for (int k = 0; k < g->n_nodes; k++) {
+        for (int i = 0; i < g->nodes[k].n_inputs; i++) {
+            uses[g->nodes[k].inputs[i].id]++;
+            readers[g->nodes[k].inputs[i].id] = k;
+        }
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        uses[g->results[i].value.id]++;
+        readers[g->results[i].value.id] = -1;
+    }
+}
+
+int sx_cpu_claimable(const sx_cpu_match *m, sx_value v, int op)
+{
+    int k = (int)m->graph->values[v.id].node;
+    const sx_node *n = &m->graph->nodes[k];
+    if ((op >= 0 && n->op->id != op) || m->claimed[k] || m->uses[v.id] != 1 ||
+        m->sharded[k] != m->sharded[m->root] || m->n_nodes == SX_CPU_MAX_NODES ||
+        (n->op->flags & SX_OP_NO_REF) || is_constant(n)) {
+        return -1;
+    }
+    for (int i = 0; i < n->n_outputs; i++) {
+        sx_value o = sx_node_output(n, i);
+        if (o.id != v.id && m->uses[o.id] > 0) {
+            return -1;
+        }
+    }
+    return k;
+}
+
+void sx_cpu_claim(sx_cpu_match *m, int node)
+{
+    m->nodes[m->n_nodes++] = node;
+}
+
+static void preset(sx_cpu_match *m, int k)
+{
+    const sx_node *n = &m->graph->nodes[k];
+    m->root = k;
+    m->nodes[0] = k;
+    m->n_nodes = 1;
+    m->in_place = 0;
+    m->n_in = n->n_inputs;
+    m->n_out = n->n_outputs;
+    for (int i = 0; i < n->n_inputs; i++) {
+        m->in[i] = n->inputs[i];
+    }
+    for (int i = 0; i < n->n_outputs; i++) {
+        m->out[i] = sx_node_output(n, i);
+    }
+}
+
+static const sx_cpu_kernel *choose(sx_cpu_match *m, int k)
+{
+    const sx_node *n = &m->graph->nodes[k];
+    for (int i = 0; i < sx_cpu_kernel_count; i++) {
+        const sx_cpu_kernel *row = sx_cpu_kernels[i];
+        preset(m, k);
+        if (row->op == n->op->id && row->match(m)) {
+            return row;
+        }
+    }
+    preset(m, k);
+    return &sx_cpu_kernel_reference;
+}
+
+/* One unit that joins the partials of `count` outputs of unit `index`, from the `first` on. */
+static sx_status add_combine(sx_cpu_planner *p, int index, int first, int count)
+{
+    sx_cpu_unit *join;
+    sx_cpu_unit proto = {.kind = SX_CPU_UNIT_COMBINE,
+                         .nodes = p->units[index].nodes,
+                         .n_nodes = p->units[index].n_nodes,
+                         .node = p->units[index].node};
+    SX_TRY(sx_cpu_add_unit(p, &proto, count, count, &join));
+    int *out = p->units[index].out;
+    for (int i = 0; i < count; i++) {
+        int whole = out[first + i], partial;
+        sx_cpu_pvalue v = {
+            .bytes = p->values[whole].bytes, .partial = true, .whole = whole, .maker = index};
+        SX_TRY(sx_cpu_add_value(p, &v, &partial));
+        join->in[i] = partial;
+        join->out[i] = whole;
+        p->values[whole].maker = p->n_units - 1;
+        out[first + i] = partial;
+    }
+    return SX_OK;
+}
+
+/* A sharded unit's common outputs: a partial for each shard, and units that join them; mean and
+ * variance are joined together. */
+static sx_status split_outputs(sx_cpu_planner *p, int index)
+{
+    bool sharded = p->units[index].sharded && p->plan->shards > 1;
+    for (int i = 0, count; sharded && i < p->units[index].n_out; i += count) {
+        const sx_cpu_unit *u = &p->units[index];
+        bool pair = p->g->nodes[u->nodes[0]].op->combine == SX_COMBINE_MOMENTS;
+        bool common = !p->values[u->out[i]].batched;
+        count = pair && common ? 2 : 1;
+        if (common) {
+            SX_TRY(add_combine(p, index, i, count));
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status add_kernel_unit(sx_cpu_planner *p, const sx_cpu_match *m, const sx_cpu_kernel *row)
+{
+    sx_cpu_unit proto = {.kind = SX_CPU_UNIT_KERNEL,
+                         .kernel = row,
+                         .n_nodes = m->n_nodes,
+                         .in_place = m->in_place,
+                         .sharded = p->sharded[m->root]};
+    proto.nodes = sx_arena_memdup(&p->scratch, m->nodes, (size_t)m->n_nodes * sizeof(int));
+    if (proto.nodes == NULL) {
+        return no_memory();
+    }
+    for (int i = 0; i < m->n_nodes; i++) {
+        proto.node = m->nodes[i] > proto.node ? m->nodes[i] : proto.node;
+    }
+    sx_cpu_unit *u;
+    SX_TRY(sx_cpu_add_unit(p, &proto, m->n_in, m->n_out, &u));
+    for (int i = 0; i < m->n_in; i++) {
+        u->in[i] = (int)m->in[i].id;
+    }
+    for (int i = 0; i < m->n_out; i++) {
+        u->out[i] = (int)m->out[i].id;
+        p->values[u->out[i]].maker = p->n_units - 1;
+    }
+    return split_outputs(p, p->n_units - 1);
+}
+
+static bool needs_unit(const sx_cpu_match *m, const sx_node *n)
+{
+    bool used = false;
+    for (int i = 0; i < n->n_outputs; i++) {
+        used |= m->uses[sx_node_output(n, i).id] > 0;
+    }
+    return used && !is_view(n) && !is_constant(n) && !(n->op->flags & SX_OP_NO_REF);
+}
+
+sx_status sx_cpu_make_units(sx_cpu_planner *p)
+{
+    const sx_graph *g = p->g;
+    int *uses = sx_arena_array(&p->scratch, g->n_values, int);
+    int *readers = sx_arena_array(&p->scratch, g->n_values, int);
+    bool *claimed = sx_arena_array(&p->scratch, g->n_nodes + 1, bool);
+    if (uses == NULL || readers == NULL || claimed == NULL) {
+        return no_memory();
+    }
+    SX_TRY(make_values(p));
+    count_uses(p, uses, readers);
+    sx_cpu_match m = {.graph = g,
+                      .uses = uses,
+                      .readers = readers,
+                      .claimed = claimed,
+                      .batched = p->batched,
+                      .sharded = p->sharded,
+                      .shards = p->plan->shards};
+    for (int k = g->n_nodes - 1; k >= 0; k--) {
+        const sx_node *n = &g->nodes[k];
+        if (n->op->flags & SX_OP_HOST) {
+            return sx_error(SX_UNIMPLEMENTED, "cpu: %s \"%s\" belongs to the host segment",
+                            n->op->name, n->name);
+        }
+        if (claimed[k] || !needs_unit(&m, n)) {
+            continue;
+        }
+        const sx_cpu_kernel *row = choose(&m, k);
+        for (int i = 0; i < m.n_nodes; i++) {
+            claimed[m.nodes[i]] = true;
+        }
+        SX_TRY(add_kernel_unit(p, &m, row), "planning %s \"%s\"", n->op->name, n->name);
+    }
+    return SX_OK;
+}

@@ -1,0 +1,137 @@
+/* The loops over numbers, compiled once for each instruction set and chosen when the program
+ * starts.
+ *
+ *   base   what the compiler assumes (x86-64: SSE2; others: plain C)
+ *   v3     AVX2, FMA
+ *   v4     AVX-512 F, BW, CD, DQ, VL
+ *
+ * The bodies are plain C (*.inc) that compilers vectorize; vec_base.c, vec_v3.c, vec_v4.c include
+ * them under different flags. No function depends on where a range begins or ends: element i of a
+ * result is the same bits whatever range it was computed in. Reductions have one order, which is
+ * part of the function. */
+#ifndef SX_BACKENDS_CPU_VEC_H
+#define SX_BACKENDS_CPU_VEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "graph/ops/conv_geometry.h"
+
+/* --- The elementwise tape ------------------------------------------------------------------------
+ */
+
+/* One row per operation: name of the operator, operands, expression of x and y. */
+#define SX_VEC_OPS(X)                      \
+    X(add, 2, x + y)                       \
+    X(sub, 2, x - y)                       \
+    X(mul, 2, x *y)                        \
+    X(div, 2, x / y)                       \
+    X(maximum, 2, x > y || x != x ? x : y) \
+    X(minimum, 2, x < y || x != x ? x : y) \
+    X(bias_add, 2, x + y)                  \
+    X(relu_grad, 2, y > 0 ? x : 0)         \
+    X(neg, 1, -x)                          \
+    X(abs, 1, abs_f(x))                    \
+    X(square, 1, x *x)                     \
+    X(sqrt, 1, sqrt_f(x))                  \
+    X(rsqrt, 1, 1 / sqrt_f(x))             \
+    X(relu, 1, x < 0 ? 0 : x)              \
+    X(exp, 1, exp_f(x))                    \
+    X(sigmoid, 1, 1 / (1 + exp_f(-x)))     \
+    X(tanh, 1, tanh_f(x))
+
+typedef enum sx_vec_code {
+#define SX_VEC_CODE_(name, n, expr) SX_VEC_##name,
+    SX_VEC_OPS(SX_VEC_CODE_)
+#undef SX_VEC_CODE_
+        SX_VEC_CODES
+} sx_vec_code;
+
+enum { SX_VEC_CHUNK = 512, SX_VEC_TEMPS = 8, SX_VEC_INPUTS = 12, SX_VEC_TAPE = 24 };
+
+/* dst = code(a, b). Slots: [0, n_in) inputs, [n_in, n_in + SX_VEC_TEMPS) temporaries; the last
+ * operation's dst is the output. */
+typedef struct sx_vec_op {
+    uint8_t code, dst, a, b;
+} sx_vec_op;
+
+typedef struct sx_vec_tape {
+    int n_in, n_ops;
+    int64_t period[SX_VEC_INPUTS]; /* input i repeats every so many elements; 0 = does not. All that
+                                      are above 1 are equal */
+    sx_vec_op ops[SX_VEC_TAPE];
+} sx_vec_tape;
+
+/* --- The table -----------------------------------------------------------------------------------
+ */
+
+typedef struct sx_vec_adam {
+    float alpha, one_minus_beta1, one_minus_beta2, epsilon;
+} sx_vec_adam;
+
+typedef struct sx_vec_momentum {
+    float lr, momentum;
+    bool nesterov;
+} sx_vec_momentum;
+
+typedef struct sx_vec_dropout {
+    uint32_t key[2], step, threshold;
+    float scale;
+    int64_t first_example, examples, elems; /* elems of one example */
+} sx_vec_dropout;
+
+/* A convolution of few input channels (its first), 3x3 and the like; stride 1, NHWC, HWIO. */
+typedef struct sx_vec_conv {
+    int64_t n, h, w, c; /* image */
+    int64_t oh, ow, o;  /* result; o a multiple of 16 up to 64 */
+    int64_t kh, kw;
+} sx_vec_conv;
+
+typedef struct sx_cpu_vec {
+    const char *name;
+    /* out[begin .. end) */
+    void (*tape)(const sx_vec_tape *t, const float *const *in, float *out, int64_t begin,
+                 int64_t end);
+
+    /* out[i] = the sum over parts[k][i], as a balanced tree over k */
+    void (*sum_parts)(float *out, const float *const *parts, int n, int64_t begin, int64_t end);
+    /* x [rows, cols] -> out[cols]: sum over rows, in blocks of 64 */
+    void (*sum_rows)(const float *x, int64_t rows, int64_t cols, float *out);
+    /* x [rows, cols] -> out[rows] */
+    void (*sum_cols)(const float *x, int64_t rows, int64_t cols, float *out);
+    void (*max_cols)(const float *x, int64_t rows, int64_t cols, float *out);
+    bool (*all_finite)(const float *x, int64_t n);
+
+    /* x [rows, cols] */
+    void (*softmax)(const float *x, int64_t rows, int64_t cols, float *y);
+    void (*log_softmax)(const float *x, int64_t rows, int64_t cols, float *y);
+    /* label[i] outside [0, cols): NaN */
+    void (*softmax_xent)(const float *x, const int64_t *label, int64_t rows, int64_t cols,
+                         float *loss, float *backprop);
+
+    void (*dropout)(const sx_vec_dropout *d, const float *x, float *y);
+
+    void (*max_pool)(const sx_pool_geometry *g, const float *x, float *y);
+    /* relu: the gradient also passes a relu whose output x is */
+    void (*max_pool_grad)(const sx_pool_geometry *g, bool relu, const float *x, const float *y,
+                          const float *dy, float *dx);
+    void (*avg_pool)(const sx_pool_geometry *g, const float *x, float *y);
+    void (*avg_pool_grad)(const sx_pool_geometry *g, const float *dy, float *dx);
+
+    void (*adam)(const sx_vec_adam *a, const float *var, const float *m, const float *v,
+                 const float *g, float *out_var, float *out_m, float *out_v, int64_t begin,
+                 int64_t end);
+    void (*sgd)(float lr, const float *var, const float *g, float *out_var, int64_t begin,
+                int64_t end);
+    void (*momentum)(const sx_vec_momentum *a, const float *var, const float *accum, const float *g,
+                     float *out_var, float *out_accum, int64_t begin, int64_t end);
+} sx_cpu_vec;
+
+/* What this processor runs best. SEXTANT_CPU_VEC=base|v3|v4 asks for a lesser one (tests). */
+const sx_cpu_vec *sx_cpu_vec_best(void);
+extern const sx_cpu_vec sx_cpu_vec_base;
+#if defined(__x86_64__)
+extern const sx_cpu_vec sx_cpu_vec_v3, sx_cpu_vec_v4;
+#endif
+
+#endif

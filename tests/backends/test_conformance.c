@@ -1,0 +1,327 @@
+/* Every backend against the reference: each sample of each operator, whole and in shards, and whole
+ * training programs of the zoo. A failing sample is named. */
+#include "../graph/op_samples.h"
+
+#include "backends/backend.h"
+#include "nn/params.h"
+#include "nn/program.h"
+#include "nn/zoo/zoo.h"
+#include "runtime/session.h"
+
+static char wrong[512];
+
+/* --- Operators -----------------------------------------------------------------------------------
+ */
+
+static sx_status sample_graph(const op_sample_run *run, sx_graph **out)
+{
+    sx_builder *b;
+    sx_value inputs[SX_SAMPLE_MAX_INPUTS];
+    char name[16];
+    SX_TRY(sx_builder_create(&b));
+    for (int i = 0; i < run->n_in; i++) {
+        snprintf(name, sizeof(name), "x%d", i);
+        inputs[i] = sx_input(b, name, run->sample->inputs[i].type);
+    }
+    sx_value first =
+        sx_build(b, run->op, run->sample->attrs != NULL ? run->sample->attrs : run->attrs, inputs,
+                 run->n_in);
+    for (int i = 0; i < run->n_out; i++) {
+        snprintf(name, sizeof(name), "y%d", i);
+        sx_output(b, name, sx_output_of(first, i));
+    }
+    sx_status status = sx_builder_finish(b, out);
+    sx_builder_destroy(b);
+    return status;
+}
+
+static void *bytes_of(const sx_ref_tensor *t)
+{
+    void *bytes = sx_alloc((size_t)sx_type_bytes(&t->type) + 1, 1);
+    assert_non_null(bytes);
+    sx_ref_store(t, bytes);
+    return bytes;
+}
+
+/* The bound on |a - b|: tolerance times the greatest value, or the greatest sum of |terms|. */
+static double bound_of(const op_sample_run *run, const sx_ref_tensor *expected, int k)
+{
+    double greatest = 0, tolerance = run->sample->tolerance > 0 ? run->sample->tolerance : 1e-5;
+    int64_t n = sx_type_elems(&expected->type);
+    op_sample_run terms;
+    op_sample_begin(run->op, run->sample, &terms);
+    for (int i = 0; i < terms.n_in && (run->op->flags & SX_OP_SUM) != 0; i++) {
+        for (int64_t e = 0; e < sx_type_elems(&terms.in[i].type); e++) {
+            terms.in[i].data[e] = fabs(terms.in[i].data[e]);
+        }
+    }
+    op_sample_forward(&terms, true);
+    for (int64_t e = 0; e < n; e++) {
+        greatest = fmax(greatest, fmax(fabs(expected->data[e]), fabs(terms.out[k].data[e])));
+    }
+    op_sample_end(&terms);
+    return sx_dtype_is_float(expected->type.dtype) ? tolerance * greatest : 0;
+}
+
+static const char *compare(const op_sample_run *run, int k, sx_buffer *got)
+{
+    const sx_ref_tensor *expected = &run->out[k];
+    sx_ref_tensor t = op_sample_tensor(expected->type);
+    void *bytes = bytes_of(&t);
+    const char *result = NULL;
+    assert_ok(sx_buffer_read(got, bytes));
+    sx_ref_load(&t, bytes);
+    double bound = bound_of(run, expected, k);
+    for (int64_t e = 0; e < sx_type_elems(&t.type) && result == NULL; e++) {
+        double a = t.data[e], b = expected->data[e];
+        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= bound;
+        if (!same) {
+            snprintf(wrong, sizeof(wrong),
+                     "output %d element %lld is %.9g, expected %.9g within %.2g", k, (long long)e,
+                     a, b, bound);
+            result = wrong;
+        }
+    }
+    sx_free(bytes);
+    sx_free(t.data);
+    return result;
+}
+
+static void run_sample(sx_platform *platform, sx_executable *e, const op_sample_run *run,
+                       sx_buffer **outputs)
+{
+    sx_buffer *args[SX_SAMPLE_MAX_INPUTS];
+    for (int i = 0; i < run->n_in; i++) {
+        void *bytes = bytes_of(&run->in[i]);
+        assert_ok(sx_buffer_create(platform->devices[0], &run->in[i].type, &args[i]));
+        assert_ok(sx_buffer_write(args[i], bytes, false));
+        sx_free(bytes);
+    }
+    for (int i = 0; i < run->n_out; i++) {
+        assert_ok(sx_buffer_create(platform->devices[0], &run->out[i].type, &outputs[i]));
+    }
+    assert_ok(sx_execute(e, args, outputs));
+    for (int i = 0; i < run->n_in; i++) {
+        sx_buffer_release(args[i]);
+    }
+}
+
+typedef struct setting {
+    const char *backend;
+    int threads, shards;
+} setting;
+
+static const char *check_on(sx_platform *platform, int shards, const sx_op_def *op,
+                            const sx_op_sample *sample)
+{
+    op_sample_run run;
+    sx_graph *graph = NULL;
+    sx_executable *e = NULL;
+    sx_buffer *outputs[SX_MAX_OUTPUTS];
+    const char *result = NULL;
+    op_sample_begin(op, sample, &run);
+    op_sample_forward(&run, false);
+    assert_ok(sample_graph(&run, &graph));
+    sx_compile_options o = {.batch = op_sample_batch(sample), .shards = shards};
+    sx_status status = sx_compile(platform, graph, &o, &e);
+    if (status != SX_OK) {
+        snprintf(wrong, sizeof(wrong), "%s", sx_status_message(status));
+        sx_status_free(status);
+        result = wrong;
+    } else {
+        run_sample(platform, e, &run, outputs);
+        for (int i = 0; i < run.n_out; i++) {
+            result = result == NULL ? compare(&run, i, outputs[i]) : result;
+            sx_buffer_release(outputs[i]);
+        }
+    }
+    sx_executable_release(e);
+    sx_graph_destroy(graph);
+    op_sample_end(&run);
+    return result;
+}
+
+static void check_operators(const setting *s)
+{
+    sx_platform *platform;
+    int failed = 0;
+    assert_ok(
+        sx_platform_open(s->backend, &(sx_platform_options){.threads = s->threads}, &platform));
+    for (int id = 0; id < SX_OPID_COUNT; id++) {
+        const sx_op_def *op = sx_op_table[id];
+        for (int k = 0; k < op->n_samples && op->ref != NULL; k++) {
+            const char *why = check_on(platform, s->shards, op, &op->samples[k]);
+            if (why != NULL) {
+                print_error("%s, %d shards: %s/%s: %s\n", s->backend, s->shards, op->name,
+                            op->samples[k].name, why);
+                failed++;
+            }
+        }
+    }
+    sx_platform_close(platform);
+    assert_int_equal(failed, 0);
+}
+
+static void test_backends_conformance__operators_whole(void **state)
+{
+    (void)state;
+    for (int i = 0; sx_backends[i] != NULL; i++) {
+        check_operators(&(setting){sx_backends[i]->name, 2, 1});
+    }
+}
+
+static void test_backends_conformance__operators_in_shards(void **state)
+{
+    (void)state;
+    for (int i = 0; sx_backends[i] != NULL; i++) {
+        for (int shards = 2; shards <= 3 && (sx_backends[i]->capabilities & SX_CAN_SHARD);
+             shards++) {
+            check_operators(&(setting){sx_backends[i]->name, 2, shards});
+        }
+    }
+}
+
+/* --- Programs ------------------------------------------------------------------------------------
+ */
+
+enum { BATCH = 6, STEPS = 4 };
+
+typedef struct trained {
+    float **weights; /* [variables], as floats or raw bytes */
+    int64_t *bytes;
+    int n;
+} trained;
+
+static void fill_inputs(sx_program *p, int step, void **data)
+{
+    for (int i = 0; i < sx_program_input_count(p); i++) {
+        sx_type t = sx_type_with_batch(*sx_program_input_type(p, i), BATCH);
+        int64_t n = sx_type_elems(&t);
+        data[i] = sx_alloc((size_t)sx_type_bytes(&t), 1);
+        assert_non_null(data[i]);
+        for (int64_t e = 0; e < n; e++) {
+            uint32_t word =
+                sx_threefry2x32((sx_u32x2){(uint32_t)step, (uint32_t)i}, (sx_u32x2){(uint32_t)e, 0})
+                    .a;
+            if (t.dtype == SX_F32) {
+                ((float *)data[i])[e] = sx_uniform_f32(word);
+            } else {
+                ((int32_t *)data[i])[e] = (int32_t)(word % 10);
+            }
+        }
+    }
+}
+
+/* Trains a zoo model for some steps; the variables afterwards. */
+static trained train(const char *model, const setting *s)
+{
+    sx_session *session;
+    sx_program *program;
+    sx_graph *graph;
+    sx_params *params;
+    const sx_model_def *def = sx_zoo_find(model);
+    assert_non_null(def);
+    assert_ok(sx_params_create(&params));
+    sx_program_request request = {
+        .def = def, .params = params, .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    assert_ok(sx_model_features(def, &request.features));
+    assert_ok(sx_build_program(&request, &graph));
+    assert_ok(sx_session_create(
+        &(sx_session_options){
+            .device = s->backend, .seed = 7, .shards = s->shards, .platform.threads = s->threads},
+        &session));
+    assert_ok(sx_session_add_program(session, graph, &program));
+    for (int step = 0; step < STEPS; step++) {
+        void *inputs[8];
+        fill_inputs(program, step, inputs);
+        assert_ok(sx_program_run(program, BATCH, (const void *const *)inputs));
+        for (int i = 0; i < sx_program_input_count(program); i++) {
+            sx_free(inputs[i]);
+        }
+    }
+    trained t = {.n = sx_session_variable_count(session)};
+    t.weights = sx_alloc((size_t)t.n, sizeof(*t.weights));
+    t.bytes = sx_alloc((size_t)t.n, sizeof(*t.bytes));
+    for (int i = 0; i < t.n; i++) {
+        t.bytes[i] = sx_type_bytes(&sx_session_variable_at(session, i)->type);
+        t.weights[i] = sx_alloc((size_t)t.bytes[i], 1);
+        assert_ok(sx_session_read_variable(session, i, t.weights[i]));
+    }
+    sx_session_destroy(session);
+    sx_graph_destroy(graph);
+    sx_params_destroy(params);
+    return t;
+}
+
+static void trained_end(trained *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        sx_free(t->weights[i]);
+    }
+    sx_free(t->weights);
+    sx_free(t->bytes);
+}
+
+/* Adam's first steps divide by the root of tiny second moments: an update has the learning rate's
+ * size whatever its gradient's, so what differs by rounding differs by a share of it. */
+static void check_program(const char *model)
+{
+    trained ref = train(model, &(setting){"ref", 1, 1});
+    for (int i = 0; sx_backends[i] != NULL; i++) {
+        for (int shards = 1; shards <= 4; shards += 3) {
+            trained got = train(model, &(setting){sx_backends[i]->name, 2, shards});
+            assert_int_equal(got.n, ref.n);
+            for (int v = 0; v < ref.n; v++) {
+                double sum = 0, square = 0;
+                for (int64_t e = 0; e < ref.bytes[v] / 4; e++) {
+                    double d = (double)got.weights[v][e] - (double)ref.weights[v][e];
+                    sum += d * d;
+                    square += (double)ref.weights[v][e] * (double)ref.weights[v][e];
+                }
+                if (!(sum <= 1e-6 * square + 1e-12)) {
+                    fail_msg("%s on %s, %d shards: variable %d differs by %.3g of %.3g", model,
+                             sx_backends[i]->name, shards, v, sqrt(sum), sqrt(square));
+                }
+            }
+            trained_end(&got);
+        }
+    }
+    trained_end(&ref);
+}
+
+static void test_backends_conformance__mlp_trains_as_the_reference(void **state)
+{
+    (void)state;
+    check_program("mlp");
+}
+
+static void test_backends_conformance__cnn_trains_as_the_reference(void **state)
+{
+    (void)state;
+    check_program("mnist_cnn");
+}
+
+/* Design D4: a fixed number of shards, whatever the threads, and run after run, gives the same
+ * bits. */
+static void test_backends_conformance__strict_shards_give_the_same_bits(void **state)
+{
+    (void)state;
+    trained first = train("mnist_cnn", &(setting){"cpu", 1, 4});
+    for (int threads = 1; threads <= 4; threads++) {
+        trained again = train("mnist_cnn", &(setting){"cpu", threads, 4});
+        for (int v = 0; v < first.n; v++) {
+            assert_memory_equal(first.weights[v], again.weights[v], (size_t)first.bytes[v]);
+        }
+        trained_end(&again);
+    }
+    trained_end(&first);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_conformance__operators_whole),
+    cmocka_unit_test(test_backends_conformance__operators_in_shards),
+    cmocka_unit_test(test_backends_conformance__mlp_trains_as_the_reference),
+    cmocka_unit_test(test_backends_conformance__cnn_trains_as_the_reference),
+    cmocka_unit_test(test_backends_conformance__strict_shards_give_the_same_bits),
+};
+SX_TEST_MAIN(tests)

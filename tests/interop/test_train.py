@@ -1,0 +1,155 @@
+"""Training against Keras: mnist_cnn without dropout, the same weights and batches on both sides.
+
+Teacher-forced: at each of 100 steps both start from Keras' weights and slots; the loss agrees within
+1e-5 and the update within 1e-4 of its largest element. Free-running: 100 steps each on its own; the
+losses agree within 1e-2. (design: Proof)
+"""
+import os
+import subprocess
+import sys
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import keras
+from keras import layers
+
+STEPS, BATCH, CLASSES = 100, 32, 10
+UPDATE = 1e-4
+# A step has about a million ReLU inputs and pooling candidates. When rounding puts one of them on the
+# other side of 0, or swaps two candidates, one example's share of one gradient moves: such a step is
+# counted, bounded, and may not be common.
+KINK, MOST_KINKED = 5e-2, 10
+TOOL = os.path.join(os.environ["SEXTANT_TEST_BIN"], "train_tool")
+# Keras' variables in the order that we have ours by name
+LAYERS = ["conv2d", "conv2d_1", "dense"]
+
+
+class Ours:
+    """One training step at a time, through train_tool."""
+
+    def __init__(self, device):
+        self.process = subprocess.Popen([TOOL, "mnist_cnn", device, str(BATCH), "dropout=0"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.shapes = {}
+        for line in iter(self.process.stdout.readline, b"end\n"):
+            if not line:
+                raise RuntimeError("train_tool ended")
+            name, *dims = line.decode().split()
+            self.shapes[name] = [int(d) for d in dims]
+
+    def dtype(self, name):
+        return np.int64 if name == "global_step" else np.float32
+
+    def step(self, variables, images, labels):
+        for name in self.shapes:
+            self.process.stdin.write(np.ascontiguousarray(variables[name], self.dtype(name)).tobytes())
+        self.process.stdin.write(images.astype(np.float32).tobytes())
+        self.process.stdin.write(labels.astype(np.int32).tobytes())
+        self.process.stdin.flush()
+        loss = np.frombuffer(self.process.stdout.read(8), np.float64)[0]
+        after = {}
+        for name, shape in self.shapes.items():
+            dtype = self.dtype(name)
+            count = int(np.prod(shape, dtype=np.int64))
+            data = self.process.stdout.read(count * np.dtype(dtype).itemsize)
+            after[name] = np.frombuffer(data, dtype).reshape(shape).copy()
+        return loss, after
+
+
+def keras_model():
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([
+        keras.Input((28, 28, 1)),
+        layers.Conv2D(32, 3, activation="relu"), layers.MaxPooling2D(2),
+        layers.Conv2D(64, 3, activation="relu"), layers.MaxPooling2D(2),
+        layers.Flatten(), layers.Dense(CLASSES),
+    ])
+    model.compile(optimizer=keras.optimizers.Adam(1e-3),
+                  loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def keras_state(model, step):
+    """Keras' weights and slots under our names."""
+    state = {"global_step": np.int64(step)}
+    optimizer = model.optimizer
+    for i, variable in enumerate(model.trainable_variables):
+        name = LAYERS[i // 2] + ("/kernel" if i % 2 == 0 else "/bias")
+        state[name] = variable.numpy()
+        state[name + "/Adam"] = optimizer._momentums[i].numpy()
+        state[name + "/Adam_1"] = optimizer._velocities[i].numpy()
+    return state
+
+
+def batches():
+    """Smooth class-dependent images: learnable, no ties between neighbouring pixels."""
+    rng = np.random.default_rng(7)
+    prototypes = rng.normal(size=(CLASSES, 28, 28, 1))
+    for _ in range(STEPS):
+        labels = rng.integers(0, CLASSES, BATCH)
+        images = 0.5 + 0.2 * prototypes[labels] + 0.1 * rng.normal(size=(BATCH, 28, 28, 1))
+        yield images.astype(np.float32), labels
+
+
+def well_conditioned(after, name):
+    """Where an Adam update can be compared: it is m / (sqrt(v) + 1e-7), the sign of the gradient
+    smoothed over about 1e-6, so that an element whose gradient is rounding noise beside the largest
+    gets an update of any size from either side; one that is exactly 0 does not move. Its slots are compared without exception.
+    """
+    momentum, root = np.abs(after[name + "/Adam"]), np.sqrt(after[name + "/Adam_1"])
+    clear = (momentum > 1e-3 * momentum.max()) & (root > 1e-3 * root.max()) | (root == 0)
+    assert clear.mean() > 0.8, (name, clear.mean())
+    return clear
+
+
+def check_teacher_forced(device):
+    model, ours = keras_model(), Ours(device)
+    worst_loss, worst_update, kinked = 0, 0, []
+    for step, (images, labels) in enumerate(batches()):
+        before = keras_state(model, step)
+        our_loss, our_after = ours.step(before, images, labels)
+        model.reset_metrics()
+        keras_loss = float(model.train_on_batch(images, labels))
+        after = keras_state(model, step + 1)
+        worst_loss = max(worst_loss, abs(our_loss - keras_loss))
+        assert abs(our_loss - keras_loss) <= 1e-5 * max(1, keras_loss), (step, our_loss, keras_loss)
+        worst = 0
+        for name in after:
+            delta, ours_delta = after[name] - before[name], our_after[name] - before[name]
+            largest = np.abs(delta).max()
+            if largest == 0 or name == "global_step":
+                assert np.array_equal(after[name], our_after[name]), name
+                continue
+            error = np.abs(delta - ours_delta) / largest
+            if not name.endswith(("Adam", "Adam_1")):
+                error = error[well_conditioned(after, name)]
+            worst = max(worst, error.max())
+        if worst > UPDATE:
+            kinked.append(step)
+        else:
+            worst_update = max(worst_update, worst)
+        assert worst <= KINK, (step, worst)
+    assert len(kinked) <= MOST_KINKED, kinked
+    print(f"{device}: {STEPS} teacher-forced steps: loss within {worst_loss:.2g}, "
+          f"update within {worst_update:.2g} of its largest element "
+          f"but at a kink in {len(kinked)} steps")
+
+
+def check_free_running(device):
+    model, ours = keras_model(), Ours(device)
+    state, worst = keras_state(model, 0), 0
+    for images, labels in batches():
+        our_loss, state = ours.step(state, images, labels)
+        model.reset_metrics()
+        keras_loss = float(model.train_on_batch(images, labels))
+        worst = max(worst, abs(our_loss - keras_loss))
+    assert worst <= 1e-2, worst
+    print(f"{device}: {STEPS} free-running steps: losses within {worst:.2g}")
+
+
+if __name__ == "__main__":
+    devices = sys.argv[1:] or ["cpu"]
+    for device in devices:
+        check_teacher_forced(device)
+        check_free_running(device)

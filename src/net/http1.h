@@ -1,0 +1,99 @@
+/* HTTP/1.1 requests, strictly: a head parser and a chunk decoder over memory, without any I/O.
+ *
+ * Strict means: whatever two implementations could read differently is refused (400, and the caller
+ * closes). No bare LF, no NUL or other control byte, no space before a colon, no folded header, one
+ * Host, one Content-Length of plain digits, Transfer-Encoding exactly "chunked" and never together
+ * with a length. Source: RFC 9110, RFC 9112.
+ *
+ * Nothing here allocates; a parsed head is a set of views into the caller's bytes. Failures are an
+ * HTTP status and a static reason instead of an sx_status: hostile input must not cost memory. */
+#ifndef SX_NET_HTTP1_H
+#define SX_NET_HTTP1_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+enum {
+    SX_HTTP_MAX_HEADERS = 64,
+    SX_HTTP_MAX_TARGET = 4096, /* bytes; beyond it 414 */
+};
+
+/* Bytes of somebody else's buffer; not NUL-terminated. */
+typedef struct sx_text {
+    const char *data;
+    size_t size;
+} sx_text;
+
+bool sx_text_is(sx_text text, const char *expected);        /* byte for byte */
+bool sx_text_is_nocase(sx_text text, const char *expected); /* ASCII case ignored */
+
+typedef struct sx_http_header {
+    sx_text name;
+    sx_text value; /* surrounding white space removed */
+} sx_http_header;
+
+typedef enum sx_http_coding { SX_HTTP_IDENTITY, SX_HTTP_GZIP } sx_http_coding;
+
+typedef struct sx_http_head {
+    sx_text method; /* "GET", as sent: methods are case-sensitive */
+    sx_text target; /* as sent */
+    sx_text path;   /* of the target, still percent-encoded; "*" for OPTIONS * */
+    sx_text query;  /* after '?'; empty if none */
+    int minor;      /* of HTTP/1.x: 0 or 1 */
+    bool keep_alive;
+    bool chunked;
+    bool expect_continue;
+    uint64_t content_length; /* 0 if none was given, or chunked */
+    sx_http_coding coding;   /* of the body */
+    int header_count;
+    sx_http_header headers[SX_HTTP_MAX_HEADERS];
+} sx_http_head;
+
+typedef enum sx_http_progress {
+    SX_HTTP_DONE,
+    SX_HTTP_MORE, /* well-formed so far; needs more bytes */
+    SX_HTTP_BAD,
+} sx_http_progress;
+
+typedef struct sx_http_failure {
+    int status;         /* 400, 413, 414, 415, 417, 431, 505 */
+    const char *reason; /* static */
+} sx_http_failure;
+
+/* Parses the head of a request at `data`. `*scanned` must be 0 for a new request and is kept
+ * between calls on the same growing bytes, so that a head arriving byte by byte costs linear time.
+ * On DONE
+ * `*out_size` is the head's size with its empty line. More than `max_bytes` without an end: 431. */
+sx_http_progress sx_http_head_parse(const char *data, size_t size, size_t max_bytes,
+                                    size_t *scanned, sx_http_head *out_head, size_t *out_size,
+                                    sx_http_failure *out_failure);
+
+/* The value of the first header of that name (ASCII case ignored); data == NULL if absent. */
+sx_text sx_http_header_get(const sx_http_head *head, const char *name);
+
+/* A chunked body being decoded:  size [;extension] CRLF  bytes CRLF ...  0 CRLF trailers CRLF
+ * Trailers are checked and dropped. Bodies that are mostly framing (tiny chunks) are refused: they
+ * cost more than they carry. */
+typedef struct sx_http_chunks {
+    int state;
+    int size_digits;
+    uint64_t remaining; /* bytes left of the current chunk */
+    size_t line_bytes;  /* of the current extension or trailer line */
+    size_t trailer_bytes;
+    size_t framing_bytes; /* all bytes that were not payload */
+    size_t payload_bytes;
+} sx_http_chunks;
+
+void sx_http_chunks_init(sx_http_chunks *chunks);
+
+/* Decodes what it can of `data`, appending payload to `body`, whose max_bytes is the limit of the
+ * body: beyond it 413. `*out_used` is how many bytes were consumed (on DONE, the rest belongs to
+ * the next request). */
+sx_http_progress sx_http_chunks_decode(sx_http_chunks *chunks, const char *data, size_t size,
+                                       sx_buf *body, size_t *out_used,
+                                       sx_http_failure *out_failure);
+
+#endif

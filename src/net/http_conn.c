@@ -1,0 +1,642 @@
+/* One connection of the HTTP server; see http_conn.h for its states and buffers. */
+#include "net/http_conn.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+enum {
+    IN_BODY_BYTES = 16 * 1024,    /* behind the largest head: small bodies, chunk framing */
+    FIRST_BODY_BYTES = 64 * 1024, /* of a large body; doubled as it really arrives */
+    READ_BYTES = 256 * 1024,      /* the most one event reads, so that connections share */
+    LINGER_BYTES = 32 * 1024,     /* of a refused body that are still read */
+    LINGER_MS = 1000,
+    DRAIN_IDLE_MS = 250,              /* a request may be on its way when draining begins */
+    BYTES_FOR_ONE_SECOND = 64 * 1024, /* the slowest transfer that is waited for */
+};
+
+static const int64_t ms = 1000000;
+
+/* ---------------------------------------------------------------- life */
+
+static void on_event(void *user, uint32_t events);
+static void on_timer(void *user);
+static void on_answered(void *user);
+static void on_reap(void *user);
+static void serve_input(sx_http_conn *conn);
+
+static void set_deadline(sx_http_conn *conn, int64_t deadline_ns)
+{
+    conn->deadline_ns = deadline_ns;
+    /* A timer that fires early looks at deadline_ns and is set again: most requests never touch
+     * the wheel. */
+    if (!conn->timer.link || conn->timer.deadline_ns > deadline_ns) {
+        sx_loop_timer_set(conn->worker->loop, &conn->timer, deadline_ns);
+    }
+}
+
+static void set_timeout(sx_http_conn *conn, int timeout_ms)
+{
+    set_deadline(conn, sx_loop_now_ns(conn->worker->loop) + timeout_ms * ms);
+}
+
+static void note_progress(sx_http_conn *conn, size_t bytes)
+{
+    conn->phase_bytes += bytes;
+    conn->progress_ns = sx_loop_now_ns(conn->worker->loop);
+}
+
+static void link_conn(sx_http_conn *conn)
+{
+    sx_http_worker *worker = conn->worker;
+    conn->next = worker->conns;
+    conn->link = &worker->conns;
+    if (conn->next) {
+        conn->next->link = &conn->next;
+    }
+    worker->conns = conn;
+    worker->conn_count++;
+    atomic_fetch_add_explicit(&worker->connections, 1, memory_order_relaxed);
+}
+
+/* Frees a closed connection, in a turn of its own: whoever closed it may still look at its state.
+ */
+static void on_reap(void *user)
+{
+    sx_http_conn *conn = user;
+    sx_http_worker *worker = conn->worker;
+    *conn->link = conn->next;
+    if (conn->next) {
+        conn->next->link = conn->link;
+    }
+    sx_free(conn->out_body);
+    sx_buf_deinit(&conn->body);
+    sx_free(conn->in);
+    sx_free(conn);
+    worker->conn_count--;
+    if (worker->draining && worker->conn_count == 0) {
+        worker->on_empty(worker);
+    }
+}
+
+void sx_http_conn_open(sx_http_worker *worker, int fd)
+{
+    const size_t in_size = worker->config->max_head_bytes + IN_BODY_BYTES;
+    sx_http_conn *conn = sx_alloc(1, sizeof(*conn));
+    char *in = conn ? sx_realloc(NULL, in_size, 1) : NULL;
+    if (!in) {
+        sx_free(conn);
+        close(fd);
+        return;
+    }
+    conn->worker = worker;
+    conn->in = in;
+    conn->in_size = in_size;
+    conn->io = (sx_loop_io){.fd = fd, .events = EPOLLIN, .fn = on_event, .user = conn};
+    conn->timer = (sx_loop_timer){.fn = on_timer, .user = conn};
+    conn->reap = (sx_loop_task){.fn = on_reap, .user = conn};
+    conn->exchange.answered = (sx_loop_task){.fn = on_answered, .user = conn};
+    conn->exchange.conn = conn;
+    sx_buf_init(&conn->body, worker->config->max_body_bytes);
+    link_conn(conn);
+    sx_status status = sx_loop_add(worker->loop, &conn->io);
+    if (status != SX_OK) {
+        sx_status_free(status);
+        sx_http_conn_close(conn);
+        return;
+    }
+    set_timeout(conn, worker->config->head_timeout_ms);
+}
+
+void sx_http_conn_close(sx_http_conn *conn)
+{
+    if (conn->state == SX_CONN_CLOSED) {
+        return;
+    }
+    sx_loop_remove(conn->worker->loop, &conn->io);
+    sx_loop_timer_cancel(conn->worker->loop, &conn->timer);
+    close(conn->io.fd);
+    conn->state = SX_CONN_CLOSED;
+    atomic_fetch_sub_explicit(&conn->worker->connections, 1, memory_order_relaxed);
+    if (conn->with_handler) {
+        atomic_store_explicit(&conn->exchange.cancelled, true, memory_order_relaxed);
+    } else {
+        sx_loop_post(conn->worker->loop, &conn->reap);
+    }
+}
+
+static bool is_idle(const sx_http_conn *conn)
+{
+    return conn->state == SX_CONN_HEAD && conn->in_used == 0;
+}
+
+void sx_http_conn_drain(sx_http_conn *conn)
+{
+    conn->keep_alive = false;
+    if (is_idle(conn)) {
+        set_timeout(conn, DRAIN_IDLE_MS);
+    }
+}
+
+/* ---------------------------------------------------------------- writing */
+
+static void begin_linger(sx_http_conn *conn)
+{
+    if (conn->peer_finished) {
+        sx_http_conn_close(conn);
+        return;
+    }
+    shutdown(conn->io.fd, SHUT_WR);
+    conn->state = SX_CONN_LINGER;
+    conn->lingered = 0;
+    set_timeout(conn, LINGER_MS);
+    sx_loop_modify(conn->worker->loop, &conn->io, EPOLLIN);
+}
+
+static void drop_output(sx_http_conn *conn)
+{
+    sx_free(conn->out_body);
+    conn->out_body = NULL;
+    conn->out_body_size = conn->out_head_size = conn->out_sent = 0;
+}
+
+/* The next request may begin, or be there already, where the last one ended. */
+static void begin_next_request(sx_http_conn *conn)
+{
+    conn->in_used -= conn->request_size;
+    memmove(conn->in, conn->in + conn->request_size, conn->in_used);
+    conn->request_size = conn->scanned = 0;
+    sx_buf_deinit(&conn->body);
+    conn->state = SX_CONN_HEAD;
+    set_timeout(conn, conn->in_used > 0 ? conn->worker->config->head_timeout_ms
+                                        : conn->worker->config->idle_timeout_ms);
+    if (!conn->peer_finished) {
+        sx_loop_modify(conn->worker->loop, &conn->io, EPOLLIN);
+    }
+    serve_input(conn);
+    if (conn->peer_finished && (conn->state == SX_CONN_HEAD || conn->state == SX_CONN_BODY)) {
+        sx_http_conn_close(conn); /* it waits for bytes that will not come */
+    }
+}
+
+static void finish_response(sx_http_conn *conn)
+{
+    drop_output(conn);
+    if (conn->keep_alive && !conn->worker->draining) {
+        begin_next_request(conn);
+    } else {
+        begin_linger(conn);
+    }
+}
+
+/* Sends what it can; returns true when the response is out, false when it must wait or the
+ * connection is gone. */
+static bool write_some(sx_http_conn *conn)
+{
+    const size_t total = conn->out_head_size + conn->out_body_size;
+    while (conn->out_sent < total) {
+        struct iovec parts[2];
+        int count = 0;
+        if (conn->out_sent < conn->out_head_size) {
+            parts[count++] = (struct iovec){conn->out_head + conn->out_sent,
+                                            conn->out_head_size - conn->out_sent};
+        }
+        const size_t body_sent =
+            conn->out_sent > conn->out_head_size ? conn->out_sent - conn->out_head_size : 0;
+        if (body_sent < conn->out_body_size) {
+            parts[count++] =
+                (struct iovec){conn->out_body + body_sent, conn->out_body_size - body_sent};
+        }
+        const struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
+        const ssize_t sent = sendmsg(conn->io.fd, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) {
+            continue;
+        }
+        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            sx_loop_modify(conn->worker->loop, &conn->io, EPOLLOUT);
+            return false;
+        }
+        if (sent < 0) {
+            sx_http_conn_close(conn);
+            return false;
+        }
+        conn->out_sent += (size_t)sent;
+        note_progress(conn, (size_t)sent);
+    }
+    return true;
+}
+
+static void begin_write(sx_http_conn *conn)
+{
+    conn->state = SX_CONN_WRITE;
+    conn->out_sent = conn->phase_bytes = 0;
+    note_progress(conn, 0);
+    set_timeout(conn, conn->worker->config->write_timeout_ms);
+    if (write_some(conn)) {
+        finish_response(conn);
+    }
+}
+
+/* Formats the head of a response and takes its body. A HEAD request gets the head alone. */
+static void set_response(sx_http_conn *conn, const sx_http_response *response, bool head_only)
+{
+    const bool typed = response->content_type != NULL;
+    const int size =
+        snprintf(conn->out_head, sizeof(conn->out_head),
+                 "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%sContent-Length: %zu\r\n%s%s\r\n",
+                 response->status, sx_http_reason(response->status),
+                 sx_http_worker_date(conn->worker), typed ? "Content-Type: " : "",
+                 typed ? response->content_type : "", typed ? "\r\n" : "", response->body_size,
+                 !conn->keep_alive                ? "Connection: close\r\n"
+                 : conn->exchange.head.minor == 0 ? "Connection: keep-alive\r\n"
+                                                  : "",
+                 response->headers ? response->headers : "");
+    if (size < 0 || (size_t)size >= sizeof(conn->out_head)) {
+        conn->keep_alive = false; /* headers beyond our own bound: a handler's mistake, not sent */
+        conn->out_head_size = (size_t)snprintf(conn->out_head, sizeof(conn->out_head),
+                                               "HTTP/1.1 500 Internal Server Error\r\n"
+                                               "Content-Length: 0\r\nConnection: close\r\n\r\n");
+        head_only = true;
+    } else {
+        conn->out_head_size = (size_t)size;
+    }
+    conn->out_body = response->body;
+    conn->out_body_size = head_only ? 0 : response->body_size;
+}
+
+/* Answers in the server's own name and closes: what follows on the connection cannot be trusted. */
+static void refuse(sx_http_conn *conn, int status, const char *reason)
+{
+    sx_buf text;
+    sx_buf_init(&text, 1024);
+    sx_buf_printf(&text, "{\n    \"error\": \"%s\"\n}\n", reason);
+    sx_http_response response = {.status = status, .content_type = "application/json"};
+    response.body = sx_buf_take(&text, &response.body_size);
+    if (!response.body) {
+        sx_buf_deinit(&text);
+        response.body_size = 0;
+    }
+    atomic_fetch_add_explicit(&conn->worker->refused, 1, memory_order_relaxed);
+    conn->keep_alive = false;
+    set_response(conn, &response, false);
+    begin_write(conn);
+}
+
+/* ---------------------------------------------------------------- the exchange */
+
+/* The answer has arrived on the loop's thread. */
+static void on_answered(void *user)
+{
+    sx_http_conn *conn = user;
+    conn->with_handler = false;
+    if (conn->state != SX_CONN_BUSY) { /* timed out or cut off meanwhile */
+        sx_free(conn->exchange.response.body);
+        if (conn->state == SX_CONN_CLOSED) {
+            on_reap(conn);
+        }
+        return;
+    }
+    conn->keep_alive = conn->keep_alive && !conn->worker->draining;
+    set_response(conn, &conn->exchange.response, sx_text_is(conn->exchange.head.method, "HEAD"));
+    begin_write(conn);
+}
+
+static void begin_exchange(sx_http_conn *conn, sx_bytes body)
+{
+    sx_http_exchange *exchange = &conn->exchange;
+    const sx_http_config *config = conn->worker->config;
+    exchange->body = body;
+    exchange->deadline_ns = sx_loop_now_ns(conn->worker->loop) + config->request_timeout_ms * ms;
+    atomic_store_explicit(&exchange->cancelled, false, memory_order_relaxed);
+    memset(exchange->scratch, 0, sizeof(exchange->scratch));
+    conn->state = SX_CONN_BUSY;
+    conn->with_handler = true;
+    conn->keep_alive = exchange->head.keep_alive && !conn->worker->draining;
+    set_deadline(conn, exchange->deadline_ns);
+    atomic_fetch_add_explicit(&conn->worker->requests, 1, memory_order_relaxed);
+    config->handler(config->user, exchange);
+}
+
+const sx_http_head *sx_http_request_head(const sx_http_exchange *exchange)
+{
+    return &exchange->head;
+}
+
+sx_bytes sx_http_request_body(const sx_http_exchange *exchange)
+{
+    return exchange->body;
+}
+
+int64_t sx_http_request_deadline_ns(const sx_http_exchange *exchange)
+{
+    return exchange->deadline_ns;
+}
+
+bool sx_http_request_cancelled(const sx_http_exchange *exchange)
+{
+    return atomic_load_explicit(&exchange->cancelled, memory_order_relaxed);
+}
+
+void *sx_http_request_scratch(sx_http_exchange *exchange)
+{
+    return exchange->scratch;
+}
+
+void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *response)
+{
+    exchange->response = *response;
+    sx_loop_post(exchange->conn->worker->loop, &exchange->answered);
+}
+
+/* ---------------------------------------------------------------- reading */
+
+/* Reads into [at, at + room); returns the count, 0 at the end of the stream or when nothing is
+ * there (then *out_again), -1 when the connection was closed. */
+static ssize_t read_some(sx_http_conn *conn, char *at, size_t room, bool *out_again)
+{
+    ssize_t got;
+    do {
+        got = recv(conn->io.fd, at, room, 0);
+    } while (got < 0 && errno == EINTR);
+    *out_again = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (got < 0 && !*out_again) {
+        sx_http_conn_close(conn);
+        return -1;
+    }
+    if (got == 0) {
+        conn->peer_finished = true;
+    }
+    return got < 0 ? 0 : got;
+}
+
+static void send_continue(sx_http_conn *conn)
+{
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    /* An empty socket buffer always has room for it; if not, the peer waits and then sends anyway.
+     */
+    const ssize_t sent = send(conn->io.fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
+    (void)sent;
+}
+
+static void begin_body(sx_http_conn *conn, size_t head_size)
+{
+    const sx_http_head *head = &conn->exchange.head;
+    conn->state = SX_CONN_BODY;
+    conn->request_size = head_size;
+    conn->phase_bytes = 0;
+    note_progress(conn, conn->in_used - head_size);
+    sx_http_chunks_init(&conn->chunks);
+    set_timeout(conn, conn->worker->config->body_timeout_ms);
+    if (head->expect_continue && conn->in_used == head_size) {
+        send_continue(conn);
+    }
+}
+
+/* Makes room in the body's own buffer for what arrives next, never beyond its announced length. */
+static char *body_room(sx_http_conn *conn, size_t *out_room)
+{
+    const size_t left = (size_t)conn->exchange.head.content_length - conn->body.size;
+    const size_t room = SX_MIN(left, SX_MAX(conn->body.size, (size_t)FIRST_BODY_BYTES));
+    const size_t before = conn->body.size;
+    char *at = sx_buf_extend(&conn->body, SX_MIN(room, (size_t)READ_BYTES));
+    *out_room = conn->body.size - before;
+    conn->body.size = before;
+    return at;
+}
+
+/* Moves the part of a large body that came with the head out of the read buffer. */
+static bool begin_large_body(sx_http_conn *conn, size_t head_size)
+{
+    sx_buf_append(&conn->body, conn->in + head_size, conn->in_used - head_size);
+    conn->in_used = head_size;
+    return !conn->body.failed;
+}
+
+static bool body_fits_behind_head(const sx_http_conn *conn)
+{
+    return conn->exchange.head.content_length <= conn->in_size - conn->request_size;
+}
+
+/* A request head is complete: decide how its body arrives. */
+static void on_head(sx_http_conn *conn, size_t head_size)
+{
+    const sx_http_head *head = &conn->exchange.head;
+    if (head->content_length > conn->worker->config->max_body_bytes) {
+        refuse(conn, 413, "the body is larger than this server accepts");
+        return;
+    }
+    begin_body(conn, head_size);
+    if (!head->chunked && !body_fits_behind_head(conn) && !begin_large_body(conn, head_size)) {
+        refuse(conn, 503, "out of memory");
+    }
+}
+
+/* Takes chunks from the read buffer; whatever is consumed makes room behind the head. */
+static void serve_chunks(sx_http_conn *conn)
+{
+    const size_t head_size = conn->request_size;
+    size_t used = 0;
+    sx_http_failure failure;
+    const sx_http_progress progress =
+        sx_http_chunks_decode(&conn->chunks, conn->in + head_size, conn->in_used - head_size,
+                              &conn->body, &used, &failure);
+    if (progress == SX_HTTP_BAD) {
+        refuse(conn, failure.status, failure.reason);
+        return;
+    }
+    memmove(conn->in + head_size, conn->in + head_size + used, conn->in_used - head_size - used);
+    conn->in_used -= used;
+    if (progress == SX_HTTP_DONE) {
+        begin_exchange(conn, (sx_bytes){sx_buf_text(&conn->body), conn->body.size});
+    }
+}
+
+static void serve_body(sx_http_conn *conn)
+{
+    const size_t length = (size_t)conn->exchange.head.content_length;
+    const size_t head_size = conn->request_size;
+    if (conn->exchange.head.chunked) {
+        serve_chunks(conn);
+    } else if (!body_fits_behind_head(conn)) {
+        if (conn->body.size == length) {
+            begin_exchange(conn, (sx_bytes){conn->body.data, length});
+        }
+    } else if (conn->in_used - head_size >= length) {
+        conn->request_size = head_size + length;
+        begin_exchange(conn, (sx_bytes){conn->in + head_size, length});
+    }
+}
+
+static void serve_head(sx_http_conn *conn)
+{
+    size_t head_size = 0;
+    sx_http_failure failure;
+    const sx_http_progress progress =
+        sx_http_head_parse(conn->in, conn->in_used, conn->worker->config->max_head_bytes,
+                           &conn->scanned, &conn->exchange.head, &head_size, &failure);
+    if (progress == SX_HTTP_BAD) {
+        refuse(conn, failure.status, failure.reason);
+    } else if (progress == SX_HTTP_DONE) {
+        on_head(conn, head_size);
+    }
+}
+
+/* Parses what the read buffer holds, as far as it goes. */
+static void serve_input(sx_http_conn *conn)
+{
+    if (conn->state == SX_CONN_HEAD && conn->in_used > 0) {
+        serve_head(conn);
+    }
+    if (conn->state == SX_CONN_BODY) {
+        serve_body(conn);
+    }
+}
+
+/* The peer's stream ended. A request under way is still answered; half a request is not. */
+static void on_stream_end(sx_http_conn *conn)
+{
+    if (conn->state == SX_CONN_BUSY || conn->state == SX_CONN_WRITE) {
+        conn->keep_alive = conn->keep_alive && conn->in_used > conn->request_size;
+        sx_loop_modify(conn->worker->loop, &conn->io, 0);
+    } else {
+        sx_http_conn_close(conn);
+    }
+}
+
+static void read_large_body(sx_http_conn *conn)
+{
+    size_t room = 0;
+    bool again = false;
+    char *at = body_room(conn, &room);
+    if (!at) {
+        refuse(conn, 503, "out of memory");
+        return;
+    }
+    const ssize_t got = read_some(conn, at, room, &again);
+    if (got > 0) {
+        conn->body.size += (size_t)got;
+        note_progress(conn, (size_t)got);
+        serve_body(conn);
+    } else if (got == 0 && !again) {
+        on_stream_end(conn);
+    }
+}
+
+static void read_buffered(sx_http_conn *conn)
+{
+    const size_t room = conn->in_size - conn->in_used;
+    bool again = false;
+    if (room == 0) { /* pipelined beyond the buffer: the peer waits until the response is out */
+        sx_loop_modify(conn->worker->loop, &conn->io, 0);
+        return;
+    }
+    const bool was_idle = is_idle(conn);
+    const ssize_t got = read_some(conn, conn->in + conn->in_used, room, &again);
+    if (got > 0) {
+        conn->in_used += (size_t)got;
+        note_progress(conn, (size_t)got);
+        if (was_idle) {
+            set_timeout(conn, conn->worker->config->head_timeout_ms);
+        }
+        serve_input(conn);
+    } else if (got == 0 && !again) {
+        on_stream_end(conn);
+    }
+}
+
+static void read_lingering(sx_http_conn *conn)
+{
+    char dropped[4096];
+    bool again = false;
+    const ssize_t got = read_some(conn, dropped, sizeof(dropped), &again);
+    if (got > 0) {
+        conn->lingered += (size_t)got;
+        if (conn->lingered >= LINGER_BYTES) { /* enough: leave the rest to the timer */
+            sx_loop_modify(conn->worker->loop, &conn->io, 0);
+        }
+    } else if (got == 0 && !again) {
+        sx_http_conn_close(conn);
+    }
+}
+
+/* ---------------------------------------------------------------- events */
+
+static void on_readable(sx_http_conn *conn)
+{
+    if (conn->state == SX_CONN_LINGER) {
+        read_lingering(conn);
+    } else if (conn->state == SX_CONN_BODY && !conn->exchange.head.chunked &&
+               !body_fits_behind_head(conn)) {
+        read_large_body(conn);
+    } else {
+        read_buffered(conn);
+    }
+}
+
+static void on_event(void *user, uint32_t events)
+{
+    sx_http_conn *conn = user;
+    if (events & (EPOLLERR | EPOLLHUP)) { /* both directions are gone */
+        sx_http_conn_close(conn);
+    } else if (events & EPOLLOUT) {
+        if (write_some(conn)) {
+            finish_response(conn);
+        }
+    } else if (events & EPOLLIN) {
+        on_readable(conn);
+    }
+}
+
+/* What happens when a phase takes too long. */
+static void on_timeout(sx_http_conn *conn)
+{
+    switch (conn->state) {
+    case SX_CONN_HEAD:
+        if (conn->in_used > 0) {
+            refuse(conn, 408, "the request head did not arrive in time");
+        } else {
+            sx_http_conn_close(conn);
+        }
+        break;
+    case SX_CONN_BODY:
+        refuse(conn, 408, "the request body did not arrive in time");
+        break;
+    case SX_CONN_BUSY:
+        atomic_store_explicit(&conn->exchange.cancelled, true, memory_order_relaxed);
+        refuse(conn, 504, "the request was not answered before its deadline");
+        break;
+    default:
+        sx_http_conn_close(conn);
+        break;
+    }
+}
+
+/* BODY and WRITE earn time by moving bytes, but none by standing still. */
+static int64_t earned_deadline_ns(const sx_http_conn *conn)
+{
+    const sx_http_config *config = conn->worker->config;
+    if (conn->state != SX_CONN_BODY && conn->state != SX_CONN_WRITE) {
+        return conn->deadline_ns;
+    }
+    const int64_t earned_ms = (int64_t)(conn->phase_bytes * 1000 / BYTES_FOR_ONE_SECOND);
+    const int64_t patience_ms =
+        conn->state == SX_CONN_BODY ? config->body_timeout_ms : config->write_timeout_ms;
+    return SX_MIN(conn->deadline_ns + earned_ms * ms, conn->progress_ns + patience_ms * ms);
+}
+
+static void on_timer(void *user)
+{
+    sx_http_conn *conn = user;
+    const int64_t deadline_ns = earned_deadline_ns(conn);
+    if (sx_loop_now_ns(conn->worker->loop) < deadline_ns) {
+        sx_loop_timer_set(conn->worker->loop, &conn->timer, deadline_ns);
+    } else {
+        on_timeout(conn);
+    }
+}

@@ -1,0 +1,102 @@
+/* An HTTP/1.1 server: event loops that read whole requests and hand them to one function.
+ *
+ * Life of a request:
+ *   accept -> read head -> read body -> handler(exchange) ... sx_http_respond(exchange) -> write
+ * The handler runs on a loop's thread and must not block; whoever does the work calls
+ * sx_http_respond once, from any thread, and may not touch the exchange afterwards. Requests of one
+ * connection are served one after the other, in order (pipelining is just a full read buffer).
+ *
+ * Every resource is bounded: head, body, time for each phase, connections; a slow or silent peer is
+ * cut off by its own timer. Out of descriptors, the server sheds new connections and goes on.
+ *
+ * Life cycle: create (binds) -> start (threads) -> drain -> destroy. */
+#ifndef SX_NET_HTTP_SERVER_H
+#define SX_NET_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sextant/types.h>
+
+#include "net/http1.h"
+
+typedef struct sx_http_server sx_http_server;
+typedef struct sx_http_exchange sx_http_exchange;
+
+/* Called when a whole request has arrived; see above. */
+typedef void sx_http_handler(void *user, sx_http_exchange *exchange);
+
+/* A zero takes the default in the comment. */
+typedef struct sx_http_config {
+    const char *host;       /* every address */
+    int port;               /* the kernel chooses */
+    int loops;              /* 1 */
+    int backlog;            /* 1024 */
+    int max_connections;    /* no limit but the descriptors; for each loop */
+    size_t max_head_bytes;  /* 16 KiB */
+    size_t max_body_bytes;  /* 64 MiB, as sent */
+    int head_timeout_ms;    /* 10 s, from the first byte of a request to its last header */
+    int body_timeout_ms;    /* 30 s without a byte, or plus 1 s for every 64 KiB received */
+    int write_timeout_ms;   /* 30 s, likewise for what the peer takes */
+    int idle_timeout_ms;    /* 60 s between requests */
+    int request_timeout_ms; /* 30 s for the handler; then 504, its answer is dropped */
+    sx_http_handler *handler;
+    void *user;
+} sx_http_config;
+
+/* Binds the port and prepares the loops. Errors: as sx_listen; RESOURCE_EXHAUSTED. `config` is
+ * copied but for `host`, which is only read here. */
+SX_MUST_USE sx_status sx_http_server_create(const sx_http_config *config,
+                                            sx_http_server **out_server);
+int sx_http_server_port(const sx_http_server *server);
+SX_MUST_USE sx_status sx_http_server_start(sx_http_server *server);
+
+/* Stops accepting; serves what is connected: requests under way are answered (with Connection:
+ * close), idle connections are closed. Returns true when all connections have ended, false when
+ * `grace_ms` passed first; the rest is then cut off. Once. */
+bool sx_http_server_drain(sx_http_server *server, int grace_ms);
+
+/* Waits for the threads and frees everything. Drains with grace 0 if that was not done. Every
+ * exchange must have been or be going to be answered by its handler. NULL is fine. */
+void sx_http_server_destroy(sx_http_server *server);
+
+typedef struct sx_http_stats {
+    uint64_t accepted;    /* connections */
+    uint64_t shed;        /* of these closed at once: descriptors or max_connections */
+    uint64_t requests;    /* handed to the handler */
+    uint64_t refused;     /* answered by the server itself: 4xx, 5xx of the protocol, timeouts */
+    uint64_t connections; /* open now */
+} sx_http_stats;
+
+sx_http_stats sx_http_server_stats(const sx_http_server *server);
+
+/* ---- what a handler sees ---- */
+
+/* Borrowed until sx_http_respond. */
+const sx_http_head *sx_http_request_head(const sx_http_exchange *exchange);
+sx_bytes sx_http_request_body(const sx_http_exchange *exchange); /* still content-encoded */
+int64_t sx_http_request_deadline_ns(const sx_http_exchange *exchange);
+/* True when nobody waits any more (peer gone, deadline passed): work not begun can be skipped. The
+ * exchange must be answered all the same. Any thread. */
+bool sx_http_request_cancelled(const sx_http_exchange *exchange);
+
+/* Memory for the handler's own state of the request, zeroed, so that queuing needs no allocation.
+ */
+enum { SX_HTTP_SCRATCH = 192 };
+void *sx_http_request_scratch(sx_http_exchange *exchange);
+
+typedef struct sx_http_response {
+    int status;
+    const char *content_type; /* static; NULL = none */
+    const char *headers; /* more header lines, each with CRLF; static or outliving the call; NULL */
+    char *body;          /* heap (sx_alloc family); taken over, whatever happens; NULL = empty */
+    size_t body_size;
+} sx_http_response;
+
+void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *response);
+
+/* The standard phrase, "Not Found"; "Unknown" for codes outside the table. Static. */
+const char *sx_http_reason(int status);
+
+#endif

@@ -1,0 +1,402 @@
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "net/client.h"
+#include "net/http_server.h"
+
+/* ---------------------------------------------------------------- a small site */
+
+struct site {
+    sx_http_server *server;
+    int port;
+    atomic_int handled, cancelled;
+    pthread_t late[64];
+    atomic_int late_count;
+};
+
+static void answer_text(sx_http_exchange *exchange, int status, const void *data, size_t size)
+{
+    sx_http_response response = {.status = status, .content_type = "text/plain", .body_size = size};
+    response.body = sx_alloc(size + 1, 1);
+    memcpy(response.body, data, size);
+    sx_http_respond(exchange, &response);
+}
+
+struct late {
+    struct site *site;
+    sx_http_exchange *exchange;
+};
+
+static void *answer_late(void *user)
+{
+    struct late late = *(struct late *)user;
+    const struct timespec nap = {.tv_nsec = 200 * 1000000};
+    nanosleep(&nap, NULL);
+    atomic_fetch_add(&late.site->cancelled, sx_http_request_cancelled(late.exchange));
+    answer_text(late.exchange, 200, "late", 4);
+    return NULL;
+}
+
+/* /echo gives the body back, /late answers from another thread after 200 ms, /big has 1 MB. */
+static void handle(void *user, sx_http_exchange *exchange)
+{
+    struct site *site = user;
+    const sx_http_head *head = sx_http_request_head(exchange);
+    atomic_fetch_add(&site->handled, 1);
+    if (sx_text_is(head->path, "/echo")) {
+        const sx_bytes body = sx_http_request_body(exchange);
+        answer_text(exchange, 200, body.data, body.size);
+    } else if (sx_text_is(head->path, "/late")) {
+        struct late *late = sx_http_request_scratch(exchange);
+        *late = (struct late){site, exchange};
+        pthread_create(&site->late[atomic_fetch_add(&site->late_count, 1)], NULL, answer_late,
+                       late);
+    } else if (sx_text_is(head->path, "/big")) {
+        static char big[8 << 20];
+        answer_text(exchange, 200, big, sizeof(big));
+    } else {
+        answer_text(exchange, 404, "no", 2);
+    }
+}
+
+static void open_site(struct site *site, sx_http_config config)
+{
+    memset(site, 0, sizeof(*site));
+    config.host = "127.0.0.1";
+    config.handler = handle;
+    config.user = site;
+    assert_ok(sx_http_server_create(&config, &site->server));
+    assert_ok(sx_http_server_start(site->server));
+    site->port = sx_http_server_port(site->server);
+    assert_in_range(site->port, 1, 65535);
+}
+
+static void close_site(struct site *site)
+{
+    for (int i = 0; i < site->late_count; i++) {
+        pthread_join(site->late[i], NULL);
+    }
+    sx_http_server_destroy(site->server);
+}
+
+/* Sends bytes on a new connection and expects an answer of that status. */
+static void expect(const struct site *site, const char *request, size_t size, int status,
+                   const char *body)
+{
+    const struct answer answer = client_exchange(site->port, request, size);
+    if (answer.status != status || (body && strcmp(answer.body, body) != 0)) {
+        fail_msg("got %d \"%s\", expected %d \"%s\" for:\n%.300s", answer.status, answer.body,
+                 status, body ? body : "", request);
+    }
+}
+
+#define EXPECT(site, request, status, body) \
+    expect((site), (request), sizeof(request) - 1, (status), (body))
+
+static void test_net_http_server__answers_raw_vectors(void **state)
+{
+    (void)state;
+    struct site site;
+    open_site(&site, (sx_http_config){.max_body_bytes = 100000});
+    EXPECT(&site, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 200, "hello");
+    EXPECT(&site,
+           "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+           "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+           200, "abcde");
+    EXPECT(&site, "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n", 404, "no");
+    EXPECT(&site, "GET /echo HTTP/1.0\r\n\r\n", 200, "");
+    EXPECT(&site, "GET /echo HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n", 400, NULL);
+    EXPECT(&site,
+           "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", 400,
+           NULL);
+    EXPECT(&site, "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400,
+           NULL);
+    EXPECT(&site, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100001\r\n\r\n", 413, NULL);
+    EXPECT(&site, "\x16\x03\x01\x02", 400, NULL);
+    EXPECT(&site, "GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505, NULL);
+    const sx_http_stats stats = sx_http_server_stats(site.server);
+    assert_int_equal(stats.requests, 4);
+    assert_int_equal(stats.refused, 6);
+    assert_int_equal(stats.accepted, 10);
+    close_site(&site);
+}
+
+static void test_net_http_server__keeps_connections(void **state)
+{
+    (void)state;
+    struct site site;
+    open_site(&site, (sx_http_config){.loops = 2});
+    const int fd = client_connect(site.port);
+    char request[300];
+    for (int i = 0; i < 100; i++) {
+        char body[20];
+        snprintf(body, sizeof(body), "%d", i * 7919);
+        client_send(fd, request, client_post(request, sizeof(request), "/echo", body));
+        const struct answer answer = client_answer(fd);
+        assert_int_equal(answer.status, 200);
+        assert_string_equal(answer.body, body);
+        assert_null(strstr(answer.head, "Connection: close"));
+        assert_non_null(strstr(answer.head, "Date: "));
+    }
+    const char last[] = "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    client_send(fd, last, sizeof(last) - 1);
+    assert_non_null(strstr(client_answer(fd).head, "Connection: close"));
+    assert_true(client_sees_close(fd, 2000));
+    close(fd);
+    assert_int_equal(sx_http_server_stats(site.server).accepted, 1);
+    close_site(&site);
+}
+
+/* 500 requests in one go, more than the read buffer holds; answers in order. */
+static void test_net_http_server__answers_pipelined_requests_in_order(void **state)
+{
+    (void)state;
+    struct site site;
+    char *all = malloc(500 * 300);
+    size_t size = 0;
+    open_site(&site, (sx_http_config){0});
+    for (int i = 0; i < 500; i++) {
+        char body[64];
+        snprintf(body, sizeof(body), "number %d %.*s", i, i % 40,
+                 "........................................");
+        size += client_post(all + size, 300, i % 50 == 7 ? "/late" : "/echo", body);
+    }
+    const int fd = client_connect(site.port);
+    assert_true(client_send(fd, all, size));
+    shutdown(fd, SHUT_WR); /* half-closed clients are still answered */
+    for (int i = 0; i < 500; i++) {
+        const struct answer answer = client_answer(fd);
+        char body[64];
+        snprintf(body, sizeof(body), "number %d %.*s", i, i % 40,
+                 "........................................");
+        assert_int_equal(answer.status, 200);
+        assert_string_equal(answer.body, i % 50 == 7 ? "late" : body);
+    }
+    assert_true(client_sees_close(fd, 2000));
+    close(fd);
+    free(all);
+    close_site(&site);
+}
+
+static void test_net_http_server__reads_large_bodies(void **state)
+{
+    (void)state;
+    struct site site;
+    const size_t size = 3 << 20;
+    char *request = malloc(size + 200);
+    open_site(&site, (sx_http_config){.max_body_bytes = size});
+    const size_t head = (size_t)snprintf(
+        request, 200, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", size);
+    for (size_t i = 0; i < size; i++) {
+        request[head + i] = (char)('a' + i % 26);
+    }
+    const int fd = client_connect(site.port);
+    for (int i = 0; i < 2; i++) { /* twice: nothing of the first is left over */
+        assert_true(client_send(fd, request, head + size));
+        const struct answer answer = client_answer(fd);
+        assert_int_equal(answer.status, 200);
+        assert_int_equal(answer.body_size, size);
+        assert_memory_equal(answer.body, request + head, 1000);
+    }
+    close(fd);
+    /* Chunked beyond the limit: refused while reading, not after. */
+    const int chunked = client_connect(site.port);
+    const char start[] = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    client_send(chunked, start, sizeof(start) - 1);
+    for (int i = 0; i < 100; i++) {
+        if (!client_send(chunked, "10000\r\n", 7) ||
+            !client_send(chunked, request + head, 0x10000) || !client_send(chunked, "\r\n", 2)) {
+            break;
+        }
+    }
+    assert_int_equal(client_answer(chunked).status, 413);
+    close(chunked);
+    free(request);
+    close_site(&site);
+}
+
+static void test_net_http_server__continues_on_expect(void **state)
+{
+    (void)state;
+    struct site site;
+    open_site(&site, (sx_http_config){0});
+    const int fd = client_connect(site.port);
+    const char head[] =
+        "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+    client_send(fd, head, sizeof(head) - 1);
+    assert_int_equal(client_answer(fd).status, 100);
+    client_send(fd, "ok", 2);
+    assert_string_equal(client_answer(fd).body, "ok");
+    close(fd);
+    close_site(&site);
+}
+
+static void test_net_http_server__cuts_off_slow_clients(void **state)
+{
+    (void)state;
+    struct site site;
+    open_site(&site, (sx_http_config){.head_timeout_ms = 200,
+                                      .body_timeout_ms = 200,
+                                      .idle_timeout_ms = 200,
+                                      .write_timeout_ms = 200,
+                                      .request_timeout_ms = 100});
+    const int64_t begin = sx_now_ns();
+    const int silent = client_connect(site.port), head = client_connect(site.port);
+    const int body = client_connect(site.port), late = client_connect(site.port);
+    const int reader = client_connect(site.port), idle = client_connect(site.port);
+    char request[300];
+    client_send(head, "GET / HT", 8);
+    const char half[] = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\nabc";
+    client_send(body, half, sizeof(half) - 1);
+    client_send(late, request, client_get(request, sizeof(request), "/late"));
+    client_send(reader, request, client_get(request, sizeof(request), "/big")); /* never read */
+    client_send(idle, request, client_get(request, sizeof(request), "/echo"));
+    assert_int_equal(client_answer(idle).status, 200);
+    assert_int_equal(client_answer(late).status, 504);
+    assert_int_equal(client_answer(head).status, 408);
+    assert_int_equal(client_answer(body).status, 408);
+    assert_true(client_sees_close(silent, 2000));
+    assert_true(client_sees_close(idle, 2000));
+    assert_true(client_sees_close(head, 2000));
+    while (sx_http_server_stats(site.server).connections > 0 &&
+           sx_now_ns() - begin < (int64_t)5 * 1000000000) {
+        usleep(10000);
+    }
+    assert_int_equal(sx_http_server_stats(site.server).connections, 0);
+    close(silent), close(head), close(body), close(late), close(reader), close(idle);
+    close_site(&site);
+    assert_int_equal(atomic_load(&site.cancelled), 1);
+}
+
+/* reliability.md R8: out of descriptors the server sheds connections and recovers. */
+static void test_net_http_server__survives_descriptor_exhaustion(void **state)
+{
+    (void)state;
+    struct site site;
+    struct rlimit before, tight;
+    int fds[200];
+    char request[200];
+    open_site(&site, (sx_http_config){0});
+    const size_t size = client_get(request, sizeof(request), "/echo");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    tight = before;
+    tight.rlim_cur = 64;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    int opened = 0;
+    for (int round = 0; round < 4; round++) { /* clients and server share the 64 */
+        while (opened < 200 && (fds[opened] = client_connect(site.port)) >= 0) {
+            opened++;
+        }
+        usleep(50000);
+    }
+    assert_in_range(opened, 10, 64);
+    clock_t cpu = clock();
+    usleep(500000);
+    cpu = clock() - cpu;
+    for (int i = 0; i < opened; i++) {
+        close(fds[i]);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    const int64_t begin = sx_now_ns();
+    while (client_exchange(site.port, request, size).status != 200) {
+        assert_true(sx_now_ns() - begin < 1000000000);
+        usleep(10000);
+    }
+    assert_true(cpu < CLOCKS_PER_SEC / 10); /* no spinning on the queue that cannot be taken */
+    assert_true(sx_http_server_stats(site.server).shed > 0);
+    close_site(&site);
+}
+
+static void test_net_http_server__drains(void **state)
+{
+    (void)state;
+    struct site site;
+    char request[200];
+    open_site(&site, (sx_http_config){.loops = 2});
+    const size_t size = client_get(request, sizeof(request), "/late");
+    int fds[8], idle = client_connect(site.port);
+    for (int i = 0; i < 8; i++) {
+        fds[i] = client_connect(site.port);
+        client_send(fds[i], request, size);
+    }
+    while (atomic_load(&site.handled) < 8) {
+        usleep(1000);
+    }
+    assert_true(sx_http_server_drain(site.server, 5000));
+    for (int i = 0; i < 8; i++) {
+        const struct answer answer = client_answer(fds[i]);
+        assert_int_equal(answer.status, 200);
+        assert_non_null(strstr(answer.head, "Connection: close"));
+        close(fds[i]);
+    }
+    assert_true(client_sees_close(idle, 1000));
+    close(idle);
+    assert_int_equal(client_connect(site.port), -1); /* nobody listens any more */
+    close_site(&site);
+}
+
+/* Grace too short: the connection is cut, the handler's late answer is dropped, nothing leaks. */
+static void test_net_http_server__cuts_off_after_grace(void **state)
+{
+    (void)state;
+    struct site site;
+    char request[200];
+    open_site(&site, (sx_http_config){0});
+    const int fd = client_connect(site.port);
+    client_send(fd, request, client_get(request, sizeof(request), "/late"));
+    while (atomic_load(&site.handled) < 1) {
+        usleep(1000);
+    }
+    assert_false(sx_http_server_drain(site.server, 10));
+    assert_int_equal(client_answer(fd).status, 0);
+    close(fd);
+    close_site(&site);
+    assert_int_equal(atomic_load(&site.cancelled), 1);
+}
+
+static void test_net_http_server__reports_ports(void **state)
+{
+    (void)state;
+    struct site site;
+    sx_http_server *other = NULL;
+    open_site(&site, (sx_http_config){.loops = 2});
+    sx_http_config config = {.host = "127.0.0.1", .port = site.port, .handler = handle};
+    assert_error(sx_http_server_create(&config, &other), SX_ALREADY_EXISTS, "another program");
+    config.host = NULL;
+    assert_error(sx_http_server_create(&config, &other), SX_ALREADY_EXISTS, "another program");
+    config.port = 70000;
+    assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT,
+                 "expected 0 to 65535");
+    config.port = -5;
+    assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT, "-5");
+    config = (sx_http_config){.host = "192.0.2.1", .handler = handle};
+    assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT, "no interface");
+    close_site(&site);
+    config = (sx_http_config){.port = 0, .handler = handle}; /* every address, any port */
+    assert_ok(sx_http_server_create(&config, &other));
+    assert_ok(sx_http_server_start(other));
+    const int fd = client_connect(sx_http_server_port(other));
+    assert_true(fd >= 0);
+    close(fd);
+    sx_http_server_destroy(other);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_net_http_server__answers_raw_vectors),
+    cmocka_unit_test(test_net_http_server__keeps_connections),
+    cmocka_unit_test(test_net_http_server__answers_pipelined_requests_in_order),
+    cmocka_unit_test(test_net_http_server__reads_large_bodies),
+    cmocka_unit_test(test_net_http_server__continues_on_expect),
+    cmocka_unit_test(test_net_http_server__cuts_off_slow_clients),
+    cmocka_unit_test(test_net_http_server__survives_descriptor_exhaustion),
+    cmocka_unit_test(test_net_http_server__drains),
+    cmocka_unit_test(test_net_http_server__cuts_off_after_grace),
+    cmocka_unit_test(test_net_http_server__reports_ports),
+};
+SX_TEST_MAIN(tests)

@@ -1,0 +1,25 @@
+/* The router: "METHOD path" is one of its kinds, names are bounded and not empty where one is asked
+ * for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/router.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data;
+    const char *space = size > 0 ? memchr(text, ' ', size) : NULL;
+    if (!space) {
+        return 0;
+    }
+    const sx_text method = {text, (size_t)(space - text)};
+    const sx_text path = {space + 1, size - method.size - 1};
+    sx_route route;
+    sx_route_parse(method, path, "/metrics", &route);
+    const bool of_model = route.kind >= SX_ROUTE_STATUS && route.kind <= SX_ROUTE_REGRESS;
+    if (!memchr(route.model, '\0', SX_ROUTE_NAME) || !memchr(route.label, '\0', SX_ROUTE_NAME) ||
+        route.version < -1 || route.kind > SX_ROUTE_OPTIONS || (of_model && !route.model[0])) {
+        abort();
+    }
+    return 0;
+}

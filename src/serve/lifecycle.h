@@ -1,0 +1,97 @@
+/* The life of one model's versions: found on disk, loaded, swapped in, drained, unloaded.
+ *
+ * A thread of its own watches the base path (inotify, and polling for file systems without events),
+ * loads what is new and unloads what nobody uses any more; requests never wait for it.
+ *
+ *   found -> settling (being copied?) -> LOADING -> AVAILABLE -> UNLOADING (draining) -> END
+ *                                          \-> END with the error; retried, and again when its
+ *                                              files change
+ *
+ * Rules:
+ *   - The highest version on disk is served. The old one serves until the new one is ready.
+ *   - A version that does not load never displaces one that does; if nothing is served yet, older
+ *     versions are tried.
+ *   - When the served version's directory is gone, the highest that is left takes over; when none
+ * is left, or the base path itself is gone, the loaded one goes on serving.
+ *   - A request holds the version it began with; a version is unloaded when its last request ends.
+ *
+ * Differs from TensorFlow Serving where that has known faults (reference: serving, sections 3, 6):
+ * half-copied versions, one bad version, an empty directory. */
+#ifndef SX_SERVE_LIFECYCLE_H
+#define SX_SERVE_LIFECYCLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sextant/types.h>
+
+#include "base/arena.h"
+#include "serve/model.h"
+
+typedef struct sx_lifecycle sx_lifecycle;
+typedef struct sx_servable sx_servable; /* one loaded version, counted by its users */
+
+/* A zero takes the default in the comment. */
+typedef struct sx_lifecycle_config {
+    const char *name;              /* of the model; required */
+    const char *base_path;         /* required; relative to the working directory of create */
+    const sx_serve_model_ops *ops; /* required */
+    void *ops_user;
+    double poll_wait_seconds;  /* 1; negative: never poll */
+    int max_load_retries;      /* 5; negative: none */
+    double load_retry_seconds; /* 60 */
+    int settle_ms;             /* 100: a new version's files must not change for this long */
+} sx_lifecycle_config;
+
+/* Errors: INVALID_ARGUMENT (empty name or path), RESOURCE_EXHAUSTED. A base path that is missing or
+ * empty is no error: it is watched, and the status tells. */
+SX_MUST_USE sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **out);
+SX_MUST_USE sx_status sx_lifecycle_start(sx_lifecycle *lifecycle);
+/* Ends the thread and unloads. No servable may be held any more. NULL is fine. */
+void sx_lifecycle_destroy(sx_lifecycle *lifecycle);
+
+const char *sx_lifecycle_name(const sx_lifecycle *lifecycle);
+
+/* Something is being served. */
+bool sx_lifecycle_ready(sx_lifecycle *lifecycle);
+/* Waits until ready, or until a first attempt has failed, or for `timeout_ms`; returns ready. */
+bool sx_lifecycle_wait_ready(sx_lifecycle *lifecycle, int timeout_ms);
+
+enum { SX_LATEST_VERSION = -1 };
+
+/* The version to run a request on; release it afterwards. NOT_FOUND "Servable not found for
+ * request: Latest(name)" or "Specific(name, 3)". Any thread, never waits for loading. */
+SX_MUST_USE sx_status sx_lifecycle_acquire(sx_lifecycle *lifecycle, int64_t version,
+                                           sx_servable **out_servable);
+void sx_servable_release(sx_servable *servable);
+
+int64_t sx_servable_version(const sx_servable *servable);
+/* Borrowed from the servable. */
+const sx_serve_signature *sx_servable_signatures(const sx_servable *servable, size_t *out_count);
+SX_MUST_USE sx_status sx_servable_run(sx_servable *servable, const sx_serve_signature *signature,
+                                      const sx_tensor *inputs, sx_arena *arena, sx_tensor *outputs);
+
+/* The states of TensorFlow Serving's ModelVersionStatus. */
+typedef enum sx_version_state {
+    SX_VERSION_START = 10,
+    SX_VERSION_LOADING = 20,
+    SX_VERSION_AVAILABLE = 30,
+    SX_VERSION_UNLOADING = 40,
+    SX_VERSION_END = 50,
+} sx_version_state;
+
+const char *sx_version_state_name(sx_version_state state);
+
+typedef struct sx_version_status {
+    int64_t version;
+    sx_version_state state;
+    sx_code code;
+    const char *message;
+} sx_version_status;
+
+/* The known versions, highest first, ended ones included (the latest 32), in `arena`. With none,
+ * NOT_FOUND says why: the base path is missing, or holds no version. */
+SX_MUST_USE sx_status sx_lifecycle_status(sx_lifecycle *lifecycle, sx_arena *arena,
+                                          sx_version_status **out_rows, size_t *out_count);
+
+#endif

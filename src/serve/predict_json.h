@@ -1,0 +1,64 @@
+/* The JSON of REST predict: requests straight into typed tensors, outputs straight to text.
+ *
+ * Request    {"signature_name": "...", "instances": [...]}   row form, or
+ *            {"signature_name": "...", "inputs": ...}        column form
+ *   Row form: a list of values (one input) or of objects whose keys are the inputs; the list's
+ *   length becomes dimension 0. Column form: the value of the one input, or an object by input
+ * name. Types come from the signature; strings may be {"b64": "..."}; NaN and infinities are
+ * numbers. Response   {"predictions": [...]} or {"outputs": ...}; strings of outputs whose name
+ * ends in _bytes, or that are no UTF-8, are written as {"b64": "..."}.
+ *
+ * There is no tree: each number goes from the text into its tensor's slot, which is sized once from
+ * the count of commas. Source: TensorFlow Serving's RESTful API; wording of errors follows
+ * its where clients match on it. Beyond it: 16-bit unsigned integers work, integers are checked
+ * against their type's range, trailing bytes and duplicate keys are refused. */
+#ifndef SX_SERVE_PREDICT_JSON_H
+#define SX_SERVE_PREDICT_JSON_H
+
+#include <sextant/types.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "serve/model.h"
+
+/* Tensor memory of one request after the other: a block for each input, kept for the next request.
+ * One thread at a time. */
+typedef struct sx_predict_slots {
+    struct sx_predict_slot *slots;
+    size_t count;
+} sx_predict_slots;
+
+void sx_predict_slots_init(sx_predict_slots *slots);
+void sx_predict_slots_deinit(sx_predict_slots *slots);
+/* Gives back blocks that one large request left. */
+void sx_predict_slots_trim(sx_predict_slots *slots);
+
+typedef struct sx_predict_request {
+    const sx_serve_signature *signature;
+    bool row;
+    sx_tensor *inputs; /* [signature->input_count], in arena; data in the slots */
+} sx_predict_request;
+
+/* Parses `body`. String elements are views of `body` or memory of `arena`: both must outlive the
+ * run. Errors: INVALID_ARGUMENT (syntax, shapes, types, unknown signature), UNIMPLEMENTED (a dtype
+ * without JSON form), RESOURCE_EXHAUSTED. */
+SX_MUST_USE sx_status sx_predict_parse(sx_bytes body, const sx_serve_signature *signatures,
+                                       size_t signature_count, sx_arena *arena,
+                                       sx_predict_slots *slots, sx_predict_request *out_request);
+
+typedef enum sx_float_format {
+    SX_FLOAT_SHORTEST, /* the shortest text that reads back to the same value */
+    SX_FLOAT_TFS, /* TensorFlow Serving's bytes: %.6g if that reads back, else 9 or 17 digits */
+} sx_float_format;
+
+/* Appends the response to `out`. INVALID_ARGUMENT if the row form does not fit: an output without
+ * dimensions, or outputs of different dimension 0; UNIMPLEMENTED for dtypes without JSON form. */
+SX_MUST_USE sx_status sx_predict_print(const sx_serve_signature *signature,
+                                       const sx_tensor *outputs, bool row, sx_float_format format,
+                                       sx_buf *out);
+
+/* Appends `text` as a JSON string with its quotes; it must be UTF-8 (others: see above). Bytes that
+ * are not become U+FFFD. */
+void sx_json_print_string(sx_buf *out, const char *text, size_t size);
+
+#endif

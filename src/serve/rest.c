@@ -1,0 +1,523 @@
+/* The REST API; see rest.h. */
+#include "serve/rest.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "io/compress.h"
+#include "serve/executor.h"
+#include "serve/metrics.h"
+#include "serve/rest_pages.h"
+#include "serve/router.h"
+
+enum { INFLATE_SLACK = 8 * 1024 * 1024 }; /* what sx_inflate_all reserves ahead */
+
+static const char json_type[] = "application/json";
+static const char cors_headers[] = "Access-Control-Allow-Origin: *\r\n"
+                                   "Access-Control-Allow-Methods: POST, GET\r\n"
+                                   "Access-Control-Allow-Headers: Content-Type\r\n";
+
+struct model {
+    sx_lifecycle *lifecycle;
+    sx_model_metrics metrics;
+};
+
+/* What one executor thread keeps between requests. */
+struct context {
+    sx_predict_slots slots;
+};
+
+struct sx_rest {
+    sx_rest_config config;
+    char *metrics_path;
+    struct model *models;     /* [config.model_count] */
+    struct context *contexts; /* [config.threads] */
+    sx_executor *executor;
+    const sx_http_server *server;
+};
+
+/* A predict request on its way; lives in the exchange's scratch memory. */
+struct predict_job {
+    sx_executor_job job;
+    sx_rest *rest;
+    sx_http_exchange *exchange;
+    struct model *model;
+    sx_servable *servable;
+    int64_t arrived_ns;
+    int http_status; /* of an error; 0 = what its code says */
+};
+_Static_assert(sizeof(struct predict_job) <= SX_HTTP_SCRATCH,
+               "the job must fit the scratch memory");
+
+/* ---------------------------------------------------------------- answers */
+
+int sx_rest_http_status(sx_code code)
+{
+    static const unsigned short statuses[SX_METRIC_CODES] = {
+        [SX_CODE_OK] = 200,
+        [SX_CANCELLED] = 499,
+        [SX_UNKNOWN] = 500,
+        [SX_INVALID_ARGUMENT] = 400,
+        [SX_DEADLINE_EXCEEDED] = 504,
+        [SX_NOT_FOUND] = 404,
+        [SX_ALREADY_EXISTS] = 409,
+        [SX_PERMISSION_DENIED] = 403,
+        [SX_RESOURCE_EXHAUSTED] = 429,
+        [SX_FAILED_PRECONDITION] = 400,
+        [SX_ABORTED] = 409,
+        [SX_OUT_OF_RANGE] = 400,
+        [SX_UNIMPLEMENTED] = 501,
+        [SX_INTERNAL] = 500,
+        [SX_UNAVAILABLE] = 503,
+        [SX_DATA_LOSS] = 500,
+        [SX_UNAUTHENTICATED] = 401,
+    };
+    return (int)code >= 0 && (int)code < SX_METRIC_CODES ? statuses[code] : 500;
+}
+
+/* Sends what `body` holds and empties it. */
+static void respond_as(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
+                       const char *content_type, sx_buf *body)
+{
+    const bool cross_origin =
+        rest->config.cors &&
+        sx_http_header_get(sx_http_request_head(exchange), "Origin").data != NULL;
+    sx_http_response response = {.status = http_status,
+                                 .content_type = content_type,
+                                 .headers = cross_origin ? cors_headers : NULL};
+    response.body = sx_buf_take(body, &response.body_size);
+    if (!response.body) { /* out of memory: the code alone must do */
+        response.status = 500;
+        response.body_size = 0;
+    }
+    sx_buf_deinit(body);
+    sx_http_respond(exchange, &response);
+}
+
+static void respond_message(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
+                            const char *message)
+{
+    sx_buf body;
+    sx_buf_init(&body, 64 * 1024);
+    sx_rest_print_error(&body, message);
+    respond_as(rest, exchange, http_status, json_type, &body);
+}
+
+/* Takes the status. */
+static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_status status)
+{
+    respond_message(rest, exchange, sx_rest_http_status(sx_status_code(status)),
+                    sx_status_message(status));
+    sx_status_free(status);
+}
+
+/* ---------------------------------------------------------------- predict */
+
+/* The body as JSON text: itself, or inflated into `inflated`. */
+static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes *out_body)
+{
+    *out_body = sx_http_request_body(job->exchange);
+    if (sx_http_request_head(job->exchange)->coding == SX_HTTP_IDENTITY) {
+        return SX_OK;
+    }
+    sx_status status = sx_inflate_all(SX_CODEC_GZIP, *out_body, job->rest->config.max_body_bytes,
+                                      "the gzip body", inflated);
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* the client's mistake, not ours */
+        job->http_status = 400;
+    } else if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
+        job->http_status = 413;
+    }
+    *out_body = (sx_bytes){sx_buf_text(inflated), inflated->size};
+    return status;
+}
+
+static sx_status check_wanted(const struct predict_job *job)
+{
+    if (sx_http_request_cancelled(job->exchange)) {
+        return sx_error(SX_CANCELLED, "the client is gone");
+    }
+    if (sx_now_ns() >= sx_http_request_deadline_ns(job->exchange)) {
+        return sx_error(SX_DEADLINE_EXCEEDED, "the request waited beyond its deadline");
+    }
+    return SX_OK;
+}
+
+static sx_status run_model(const struct predict_job *job, const sx_predict_request *request,
+                           sx_arena *arena, sx_tensor **out_outputs)
+{
+    const size_t count = request->signature->output_count;
+    sx_tensor *outputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
+    if (!outputs) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "predict: no memory for %zu outputs", count);
+    }
+    const int64_t begin_ns = sx_now_ns();
+    SX_TRY(sx_servable_run(job->servable, request->signature, request->inputs, arena, outputs));
+    sx_latency_add(&job->model->metrics.run_latency, sx_now_ns() - begin_ns);
+    *out_outputs = outputs;
+    return SX_OK;
+}
+
+/* The request's answer into `out`. `arena` and `inflated` live until the text is printed. */
+static sx_status predict(struct predict_job *job, struct context *context, sx_arena *arena,
+                         sx_buf *inflated, sx_buf *out)
+{
+    sx_bytes body;
+    sx_predict_request request;
+    sx_tensor *outputs = NULL;
+    size_t signature_count = 0;
+    const sx_serve_signature *signatures = sx_servable_signatures(job->servable, &signature_count);
+    SX_TRY(check_wanted(job));
+    SX_TRY(plain_body(job, inflated, &body));
+    SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, &context->slots, &request));
+    SX_TRY(check_wanted(job));
+    SX_TRY(run_model(job, &request, arena, &outputs));
+    return sx_predict_print(request.signature, outputs, request.row, job->rest->config.float_format,
+                            out);
+}
+
+static void run_predict(sx_executor_job *base, int worker)
+{
+    struct predict_job *job = (struct predict_job *)base;
+    sx_rest *rest = job->rest;
+    sx_http_exchange *exchange = job->exchange;
+    struct context *context = &rest->contexts[worker];
+    sx_arena arena;
+    sx_buf inflated, out;
+    sx_arena_init(&arena, 0);
+    sx_buf_init(&inflated, rest->config.max_body_bytes + INFLATE_SLACK);
+    sx_buf_init(&out, 0);
+    sx_status status = predict(job, context, &arena, &inflated, &out);
+    sx_arena_deinit(&arena);
+    sx_buf_deinit(&inflated);
+    sx_predict_slots_trim(&context->slots);
+    sx_servable_release(job->servable);
+    sx_metrics_count(&job->model->metrics, sx_status_code(status));
+    if (status != SX_OK) {
+        const int by_code = sx_rest_http_status(sx_status_code(status));
+        sx_buf_deinit(&out);
+        respond_message(rest, exchange, job->http_status ? job->http_status : by_code,
+                        sx_status_message(status));
+        sx_status_free(status);
+        return;
+    }
+    sx_latency_add(&job->model->metrics.request_latency, sx_now_ns() - job->arrived_ns);
+    respond_as(rest, exchange, 200, json_type, &out);
+}
+
+static struct model *find_model(sx_rest *rest, const char *name)
+{
+    for (size_t i = 0; i < rest->config.model_count; i++) {
+        if (strcmp(sx_lifecycle_name(rest->models[i].lifecycle), name) == 0) {
+            return &rest->models[i];
+        }
+    }
+    return NULL;
+}
+
+/* The version that a route names; labels need a configuration that names them. */
+static sx_status acquire(sx_rest *rest, const sx_route *route, struct model **out_model,
+                         sx_servable **out_servable)
+{
+    struct model *model = find_model(rest, route->model);
+    if (!model && route->version < 0) {
+        return sx_error(SX_NOT_FOUND, "Servable not found for request: Latest(%s)", route->model);
+    }
+    if (!model) {
+        return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
+                        route->model, route->version);
+    }
+    *out_model = model;
+    if (route->label[0]) {
+        return sx_error(SX_INVALID_ARGUMENT, "Unrecognized servable version label: %s",
+                        route->label);
+    }
+    return sx_lifecycle_acquire(
+        model->lifecycle, route->version < 0 ? SX_LATEST_VERSION : route->version, out_servable);
+}
+
+static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    struct predict_job *job = sx_http_request_scratch(exchange);
+    struct model *model = NULL;
+    sx_servable *servable = NULL;
+    sx_status status = acquire(rest, route, &model, &servable);
+    if (status != SX_OK) {
+        if (model) {
+            sx_metrics_count(&model->metrics, sx_status_code(status));
+        }
+        respond_error(rest, exchange, status);
+        return;
+    }
+    *job = (struct predict_job){.job = {.fn = run_predict},
+                                .rest = rest,
+                                .exchange = exchange,
+                                .model = model,
+                                .servable = servable,
+                                .arrived_ns = sx_now_ns()};
+    if (!sx_executor_submit(rest->executor, &job->job)) {
+        sx_servable_release(servable);
+        sx_metrics_count(&model->metrics, SX_UNAVAILABLE);
+        respond_message(rest, exchange, 503, "the server is overloaded: its queue is full");
+    }
+}
+
+/* ---------------------------------------------------------------- the other routes */
+
+/* Keeps the row of `version` alone. */
+static sx_status pick_version(const char *model, int64_t version, sx_version_status **rows,
+                              size_t *count)
+{
+    for (size_t i = 0; i < *count; i++) {
+        if ((*rows)[i].version == version) {
+            *rows += i;
+            *count = 1;
+            return SX_OK;
+        }
+    }
+    return sx_error(SX_NOT_FOUND, "Could not find version %" PRId64 " of model %s", version, model);
+}
+
+static sx_status print_model_status(sx_rest *rest, const sx_route *route, sx_arena *arena,
+                                    sx_buf *out)
+{
+    sx_version_status *rows;
+    size_t count;
+    struct model *model = find_model(rest, route->model);
+    if (!model) {
+        return sx_error(SX_NOT_FOUND, "Could not find any versions of model %s", route->model);
+    }
+    SX_TRY(sx_lifecycle_status(model->lifecycle, arena, &rows, &count));
+    if (route->version >= 0) {
+        SX_TRY(pick_version(route->model, route->version, &rows, &count));
+    }
+    sx_rest_print_status(out, rows, count);
+    return SX_OK;
+}
+
+static sx_status print_metadata(sx_rest *rest, const sx_route *route, sx_buf *out)
+{
+    struct model *model = NULL;
+    sx_servable *servable = NULL;
+    size_t count = 0;
+    SX_TRY(acquire(rest, route, &model, &servable));
+    const sx_serve_signature *signatures = sx_servable_signatures(servable, &count);
+    sx_rest_print_metadata(out, route->model, sx_servable_version(servable), signatures, count);
+    sx_servable_release(servable);
+    return SX_OK;
+}
+
+static void handle_page(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    sx_arena arena;
+    sx_buf body;
+    sx_arena_init(&arena, 1024 * 1024);
+    sx_buf_init(&body, 0);
+    sx_status status = route->kind == SX_ROUTE_STATUS
+                           ? print_model_status(rest, route, &arena, &body)
+                           : print_metadata(rest, route, &body);
+    sx_arena_deinit(&arena);
+    if (status != SX_OK) {
+        sx_buf_deinit(&body);
+        respond_error(rest, exchange, status);
+        return;
+    }
+    respond_as(rest, exchange, 200, json_type, &body);
+}
+
+static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    sx_buf body;
+    bool ready = true;
+    if (route->kind == SX_ROUTE_READY) {
+        for (size_t i = 0; i < rest->config.model_count; i++) {
+            ready = ready && sx_lifecycle_ready(rest->models[i].lifecycle);
+        }
+    }
+    sx_buf_init(&body, 0);
+    sx_buf_printf(&body, "{\"%s\": %s}\n", route->kind == SX_ROUTE_READY ? "ready" : "live",
+                  ready ? "true" : "false");
+    respond_as(rest, exchange, ready ? 200 : 503, json_type, &body);
+}
+
+static void print_server_metrics(const sx_rest *rest, sx_buf *out)
+{
+    sx_metrics_print_value(out, "sextant_queued_requests", "gauge",
+                           "Requests that wait for an executor thread.",
+                           sx_executor_queued(rest->executor));
+    if (!rest->server) {
+        return;
+    }
+    const sx_http_stats stats = sx_http_server_stats(rest->server);
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } rows[] = {
+        {"sextant_http_connections", "gauge", "Open connections.", stats.connections},
+        {"sextant_http_connections_total", "counter", "Connections accepted.", stats.accepted},
+        {"sextant_http_connections_shed_total", "counter",
+         "Connections closed at once for want of descriptors.", stats.shed},
+        {"sextant_http_requests_total", "counter", "Whole requests received.", stats.requests},
+        {"sextant_http_refused_total", "counter",
+         "Requests refused by the HTTP layer: malformed, too large, too slow.", stats.refused},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        sx_metrics_print_value(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+    }
+}
+
+static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    (void)route;
+    sx_buf body;
+    sx_buf_init(&body, 0);
+    struct sx_metrics_row *rows = sx_alloc(rest->config.model_count + 1, sizeof(*rows));
+    if (!rows) {
+        respond_message(rest, exchange, 500, "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < rest->config.model_count; i++) {
+        rows[i] = (struct sx_metrics_row){sx_lifecycle_name(rest->models[i].lifecycle),
+                                          &rest->models[i].metrics};
+    }
+    sx_metrics_print(rows, rest->config.model_count, &body);
+    sx_free(rows);
+    print_server_metrics(rest, &body);
+    respond_as(rest, exchange, 200, "text/plain; version=0.0.4", &body);
+}
+
+/* A preflight must say where it comes from. */
+static void handle_options(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    (void)route;
+    const sx_text origin = sx_http_header_get(sx_http_request_head(exchange), "Origin");
+    const bool named = (origin.size > 7 && memcmp(origin.data, "http://", 7) == 0) ||
+                       (origin.size > 8 && memcmp(origin.data, "https://", 8) == 0);
+    sx_buf body;
+    if (!named) {
+        respond_message(rest, exchange, 400, "OPTIONS asks for an Origin header: http(s)://...");
+        return;
+    }
+    sx_buf_init(&body, 0);
+    respond_as(rest, exchange, 200, json_type, &body);
+}
+
+static void handle_malformed(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    (void)route;
+    const sx_http_head *head = sx_http_request_head(exchange);
+    respond_error(rest, exchange,
+                  sx_error(SX_INVALID_ARGUMENT, "Malformed request: %.*s %.*s",
+                           (int)head->method.size, head->method.data, (int)head->path.size,
+                           head->path.data));
+}
+
+static void handle_refused(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    static const struct {
+        sx_route_kind kind;
+        int status;
+        const char *message;
+    } rows[] = {
+        {SX_ROUTE_NOT_FOUND, 404, "Not found: see /v1/models/NAME, /healthz, /readyz"},
+        {SX_ROUTE_METHOD_NOT_ALLOWED, 405, "this path answers GET alone"},
+        {SX_ROUTE_MISSING_MODEL, 400, "Missing model name in request."},
+        {SX_ROUTE_CLASSIFY, 501, "classify is not supported over REST; use :predict"},
+        {SX_ROUTE_REGRESS, 501, "regress is not supported over REST; use :predict"},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        if (rows[i].kind == route->kind) {
+            respond_message(rest, exchange, rows[i].status, rows[i].message);
+            return;
+        }
+    }
+    respond_message(rest, exchange, 500, "no handler for this route");
+}
+
+void sx_rest_handle(void *user, sx_http_exchange *exchange)
+{
+    static void (*const handlers[])(sx_rest *, sx_http_exchange *, const sx_route *) = {
+        [SX_ROUTE_NOT_FOUND] = handle_refused,
+        [SX_ROUTE_MALFORMED] = handle_malformed,
+        [SX_ROUTE_METHOD_NOT_ALLOWED] = handle_refused,
+        [SX_ROUTE_MISSING_MODEL] = handle_refused,
+        [SX_ROUTE_STATUS] = handle_page,
+        [SX_ROUTE_METADATA] = handle_page,
+        [SX_ROUTE_PREDICT] = handle_predict,
+        [SX_ROUTE_CLASSIFY] = handle_refused,
+        [SX_ROUTE_REGRESS] = handle_refused,
+        [SX_ROUTE_LIVE] = handle_ready,
+        [SX_ROUTE_READY] = handle_ready,
+        [SX_ROUTE_METRICS] = handle_metrics,
+        [SX_ROUTE_OPTIONS] = handle_options,
+    };
+    sx_rest *rest = user;
+    sx_route route;
+    const sx_http_head *head = sx_http_request_head(exchange);
+    sx_route_parse(head->method, head->path, rest->metrics_path, &route);
+    handlers[route.kind](rest, exchange, &route);
+}
+
+/* ---------------------------------------------------------------- life */
+
+sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest)
+{
+    sx_status status = SX_OK;
+    sx_rest *rest = sx_alloc(1, sizeof(*rest));
+    if (!rest) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "REST API: out of memory");
+    }
+    rest->config = *config;
+    rest->config.threads = config->threads > 0 ? config->threads : sx_cpu_count();
+    rest->config.max_queued = config->max_queued ? config->max_queued : 1024;
+    rest->config.max_body_bytes =
+        config->max_body_bytes ? config->max_body_bytes : 64 * 1024 * 1024;
+    rest->models = sx_alloc(config->model_count + 1, sizeof(rest->models[0]));
+    rest->contexts = sx_alloc((size_t)rest->config.threads, sizeof(rest->contexts[0]));
+    rest->metrics_path = config->metrics_path ? sx_strdup(config->metrics_path) : NULL;
+    if (!rest->models || !rest->contexts || (config->metrics_path && !rest->metrics_path)) {
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "REST API: out of memory");
+    } else {
+        for (size_t i = 0; i < config->model_count; i++) {
+            rest->models[i].lifecycle = config->models[i];
+        }
+        status = sx_executor_create(rest->config.threads, rest->config.max_queued, &rest->executor);
+    }
+    if (status != SX_OK) {
+        sx_rest_destroy(rest);
+        return status;
+    }
+    *out_rest = rest;
+    return SX_OK;
+}
+
+void sx_rest_stop(sx_rest *rest)
+{
+    if (rest) {
+        sx_executor_stop(rest->executor);
+    }
+}
+
+void sx_rest_destroy(sx_rest *rest)
+{
+    if (!rest) {
+        return;
+    }
+    sx_executor_destroy(rest->executor);
+    for (int i = 0; rest->contexts && i < rest->config.threads; i++) {
+        sx_predict_slots_deinit(&rest->contexts[i].slots);
+    }
+    sx_free(rest->contexts);
+    sx_free(rest->models);
+    sx_free(rest->metrics_path);
+    sx_free(rest);
+}
+
+void sx_rest_set_server(sx_rest *rest, const sx_http_server *server)
+{
+    rest->server = server;
+}

@@ -1,0 +1,51 @@
+/* The REST API over the HTTP server: routes, error bodies, status, metadata, metrics, and predict,
+ * which runs on the executor's threads.
+ *
+ * Life of a predict request:
+ *   handler (loop thread)   route, take hold of the model's version, queue
+ *   executor thread         gunzip -> parse into tensors -> run -> print -> respond
+ * A request waits in one place, the executor's queue, and is refused there when it is full (503) or
+ * dropped when its deadline has passed (504) or its client is gone. */
+#ifndef SX_SERVE_REST_H
+#define SX_SERVE_REST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sextant/status.h>
+
+#include "net/http_server.h"
+#include "serve/lifecycle.h"
+#include "serve/predict_json.h"
+
+typedef struct sx_rest sx_rest;
+
+/* A zero takes the default in the comment. */
+typedef struct sx_rest_config {
+    sx_lifecycle **models; /* [model_count]; borrowed until destroy */
+    size_t model_count;
+    int threads;           /* as many as processors */
+    size_t max_queued;     /* 1024 */
+    size_t max_body_bytes; /* 64 MiB, after decompression */
+    bool cors;
+    const char *metrics_path; /* NULL = none */
+    sx_float_format float_format;
+} sx_rest_config;
+
+SX_MUST_USE sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest);
+/* Answers what is queued and ends the threads; later requests get 503. The models and the HTTP
+ * server must still be there. Idempotent; NULL is fine. */
+void sx_rest_stop(sx_rest *rest);
+/* Stops, and frees: no request may come any more. NULL is fine. */
+void sx_rest_destroy(sx_rest *rest);
+
+/* The sx_http_handler; `rest` is its user. */
+void sx_rest_handle(void *rest, sx_http_exchange *exchange);
+
+/* The server whose counters the metrics page shows; before it starts. */
+void sx_rest_set_server(sx_rest *rest, const sx_http_server *server);
+
+/* The HTTP status of an error, as TensorFlow Serving maps them. */
+int sx_rest_http_status(sx_code code);
+
+#endif

@@ -1,0 +1,160 @@
+/* From method and path to what is asked for; see router.h. */
+#include "serve/router.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+static bool take(sx_text *text, const char *prefix)
+{
+    const size_t size = strlen(prefix);
+    if (text->size < size || !sx_text_is_nocase((sx_text){text->data, size}, prefix)) {
+        return false;
+    }
+    text->data += size;
+    text->size -= size;
+    return true;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Percent-decodes into out[SX_ROUTE_NAME]; false for bad escapes, NUL bytes, or too long a name. */
+static bool decode(sx_text text, char *out)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (c == '%') {
+            const int high = i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
+            const int low = i + 2 < text.size ? hex_digit(text.data[i + 2]) : -1;
+            if (high < 0 || low < 0) {
+                return false;
+            }
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (c == '\0' || size + 1 >= SX_ROUTE_NAME) {
+            return false;
+        }
+        out[size++] = c;
+    }
+    out[size] = '\0';
+    return size > 0;
+}
+
+/* Takes a segment: everything before '/' or ':'. */
+static sx_text take_segment(sx_text *text)
+{
+    size_t size = 0;
+    while (size < text->size && text->data[size] != '/' && text->data[size] != ':') {
+        size++;
+    }
+    const sx_text segment = {text->data, size};
+    text->data += size;
+    text->size -= size;
+    return segment;
+}
+
+static bool parse_version(sx_text text, int64_t *out)
+{
+    int64_t value = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        const char c = text.data[i];
+        if (c < '0' || c > '9' || __builtin_mul_overflow(value, (int64_t)10, &value) ||
+            __builtin_add_overflow(value, (int64_t)(c - '0'), &value)) {
+            return false;
+        }
+    }
+    *out = value;
+    return text.size > 0;
+}
+
+/* /versions/N or /labels/L, or nothing. */
+static bool parse_choice(sx_text *rest, sx_route *route)
+{
+    if (take(rest, "/versions/")) {
+        return parse_version(take_segment(rest), &route->version);
+    }
+    if (take(rest, "/labels/")) {
+        return decode(take_segment(rest), route->label);
+    }
+    return true;
+}
+
+static const struct {
+    const char *suffix, *method;
+    sx_route_kind kind;
+} model_routes[] = {
+    {"", "GET", SX_ROUTE_STATUS},           {"/metadata", "GET", SX_ROUTE_METADATA},
+    {":predict", "POST", SX_ROUTE_PREDICT}, {":classify", "POST", SX_ROUTE_CLASSIFY},
+    {":regress", "POST", SX_ROUTE_REGRESS},
+};
+
+static const struct {
+    const char *path;
+    sx_route_kind kind;
+} fixed_routes[] = {
+    {"/healthz", SX_ROUTE_LIVE},
+    {"/v2/health/live", SX_ROUTE_LIVE},
+    {"/readyz", SX_ROUTE_READY},
+    {"/v2/health/ready", SX_ROUTE_READY},
+};
+
+static sx_route_kind parse_model_path(sx_text method, sx_text rest, sx_route *route)
+{
+    if (rest.size == 0 || sx_text_is(rest, "/")) {
+        return sx_text_is(method, "GET") ? SX_ROUTE_MISSING_MODEL : SX_ROUTE_MALFORMED;
+    }
+    if (!take(&rest, "/") || !decode(take_segment(&rest), route->model) ||
+        !parse_choice(&rest, route)) {
+        return SX_ROUTE_MALFORMED;
+    }
+    for (size_t i = 0; i < SX_COUNT(model_routes); i++) {
+        if (sx_text_is(method, model_routes[i].method) &&
+            sx_text_is_nocase(rest, model_routes[i].suffix)) {
+            return model_routes[i].kind;
+        }
+    }
+    return SX_ROUTE_MALFORMED;
+}
+
+static sx_route_kind parse_fixed_path(sx_text method, sx_text path, const char *metrics_path)
+{
+    sx_route_kind kind = SX_ROUTE_NOT_FOUND;
+    for (size_t i = 0; i < SX_COUNT(fixed_routes); i++) {
+        if (sx_text_is(path, fixed_routes[i].path)) {
+            kind = fixed_routes[i].kind;
+        }
+    }
+    if (metrics_path && sx_text_is(path, metrics_path)) {
+        kind = SX_ROUTE_METRICS;
+    }
+    const bool wrong_method = kind != SX_ROUTE_NOT_FOUND && !sx_text_is(method, "GET");
+    return wrong_method ? SX_ROUTE_METHOD_NOT_ALLOWED : kind;
+}
+
+void sx_route_parse(sx_text method, sx_text path, const char *metrics_path, sx_route *out_route)
+{
+    sx_text rest = path;
+    *out_route = (sx_route){.version = -1};
+    if (sx_text_is(method, "HEAD")) {
+        method = (sx_text){"GET", 3};
+    }
+    out_route->kind = parse_fixed_path(method, path, metrics_path);
+    if (out_route->kind != SX_ROUTE_NOT_FOUND || !take(&rest, "/v1/")) {
+        return;
+    }
+    if (sx_text_is(method, "OPTIONS")) {
+        out_route->kind = SX_ROUTE_OPTIONS;
+    } else if (take(&rest, "models")) {
+        out_route->kind = parse_model_path(method, rest, out_route);
+    } else {
+        out_route->kind = SX_ROUTE_MALFORMED;
+    }
+}

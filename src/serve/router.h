@@ -1,0 +1,47 @@
+/* From method and path to what is asked for. The paths are TensorFlow Serving's:
+ *
+ *   GET   /v1/models/NAME[/versions/N | /labels/L]            status
+ *   GET   /v1/models/NAME[/versions/N | /labels/L]/metadata   metadata
+ *   POST  /v1/models/NAME[/versions/N | /labels/L]:predict    predict (classify, regress)
+ *   GET   /healthz, /v2/health/live                           the process answers
+ *   GET   /readyz, /v2/health/ready                           every model serves
+ *   GET   the monitoring path                                 Prometheus
+ *
+ * Fixed words match whatever their case; names and labels are percent-decoded. */
+#ifndef SX_SERVE_ROUTER_H
+#define SX_SERVE_ROUTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/http1.h"
+
+enum { SX_ROUTE_NAME = 256 }; /* bytes of a name or label, decoded, with its NUL */
+
+typedef enum sx_route_kind {
+    SX_ROUTE_NOT_FOUND,          /* no path of ours: 404 */
+    SX_ROUTE_MALFORMED,          /* under /v1/, but no route, or not for this method: 400 as TFS */
+    SX_ROUTE_METHOD_NOT_ALLOWED, /* any other path of ours, by another method than GET: 405 */
+    SX_ROUTE_MISSING_MODEL,      /* /v1/models: 400 */
+    SX_ROUTE_STATUS,
+    SX_ROUTE_METADATA,
+    SX_ROUTE_PREDICT,
+    SX_ROUTE_CLASSIFY,
+    SX_ROUTE_REGRESS,
+    SX_ROUTE_LIVE,
+    SX_ROUTE_READY,
+    SX_ROUTE_METRICS,
+    SX_ROUTE_OPTIONS, /* OPTIONS of any /v1 path */
+} sx_route_kind;
+
+typedef struct sx_route {
+    sx_route_kind kind;
+    char model[SX_ROUTE_NAME];
+    char label[SX_ROUTE_NAME]; /* "" if none */
+    int64_t version;           /* -1 if none */
+} sx_route;
+
+/* `metrics_path` may be NULL (off). HEAD is routed as GET. */
+void sx_route_parse(sx_text method, sx_text path, const char *metrics_path, sx_route *out_route);
+
+#endif

@@ -1,0 +1,202 @@
+/* The model server, put together; see server.h.
+ *
+ * Order of the end: the HTTP server drains (it needs the executor), the executor ends (it answers
+ * into the HTTP server's loops), the HTTP server goes, and last the models. */
+#include "serve/server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "net/http_server.h"
+#include "serve/lifecycle.h"
+#include "serve/rest.h"
+
+struct sx_server {
+    sx_lifecycle *lifecycle;
+    sx_rest *rest;
+    sx_http_server *http;
+    int stop_fd; /* readable once a stop was requested */
+    int drain_grace_ms;
+    int port;
+    bool stopped, drained_well;
+};
+
+static int or_default(int value, int fallback)
+{
+    return value > 0 ? value : fallback;
+}
+
+static sx_status create_lifecycle(const sx_server_config *config, sx_lifecycle **out)
+{
+    const char *name = config->model_name && config->model_name[0] ? config->model_name : "default";
+    const sx_lifecycle_config lifecycle = {
+        .name = name,
+        .base_path = config->model_base_path,
+        .ops = config->ops,
+        .ops_user = config->ops_user,
+        .poll_wait_seconds = config->file_system_poll_wait_seconds,
+        .max_load_retries = config->max_num_load_retries,
+        .load_retry_seconds = config->load_retry_interval_seconds,
+    };
+    return sx_lifecycle_create(&lifecycle, out);
+}
+
+static sx_status create_rest(const sx_server_config *config, sx_server *server)
+{
+    const char *path = config->monitoring_path;
+    const sx_rest_config rest = {
+        .models = &server->lifecycle,
+        .model_count = 1,
+        .threads = config->rest_api_num_threads,
+        .max_queued = config->max_queued_requests,
+        .max_body_bytes = config->max_body_bytes,
+        .cors = config->rest_api_enable_cors_support,
+        .metrics_path = !path     ? "/monitoring/prometheus/metrics"
+                        : path[0] ? path
+                                  : NULL,
+        .float_format = config->json_float_format,
+    };
+    return sx_rest_create(&rest, &server->rest);
+}
+
+static sx_status create_http(const sx_server_config *config, sx_server *server)
+{
+    const int cpus = sx_cpu_count();
+    const int port = config->rest_api_port;
+    const sx_http_config http = {
+        .host = config->host,
+        .port = port == SX_ANY_PORT ? 0
+                : port == 0         ? 8501
+                                    : port,
+        .loops = or_default(config->rest_api_num_loops, SX_MAX(cpus / 4, 1)),
+        .max_connections = config->max_connections,
+        .max_body_bytes = config->max_body_bytes,
+        .head_timeout_ms = config->header_timeout_ms,
+        .body_timeout_ms = config->body_timeout_ms,
+        .idle_timeout_ms = config->idle_timeout_ms,
+        .request_timeout_ms = config->rest_api_timeout_in_ms,
+        .handler = sx_rest_handle,
+        .user = server->rest,
+    };
+    SX_TRY(sx_http_server_create(&http, &server->http), "REST API (rest_api_port)");
+    sx_rest_set_server(server->rest, server->http);
+    server->port = sx_http_server_port(server->http);
+    return SX_OK;
+}
+
+static sx_status create_parts(const sx_server_config *config, sx_server *server)
+{
+    server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->stop_fd < 0) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "server: no descriptor is left");
+    }
+    SX_TRY(create_lifecycle(config, &server->lifecycle));
+    SX_TRY(create_rest(config, server));
+    return create_http(config, server);
+}
+
+sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
+{
+    if (!config->ops) {
+        return sx_error(SX_INVALID_ARGUMENT, "server: no model runtime was given");
+    }
+    sx_server *server = sx_alloc(1, sizeof(*server));
+    if (!server) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "server: out of memory");
+    }
+    server->stop_fd = -1;
+    server->drain_grace_ms = or_default(config->drain_grace_ms, 30000);
+    sx_status status = create_parts(config, server);
+    if (status != SX_OK) {
+        sx_server_destroy(server);
+        return status;
+    }
+    *out_server = server;
+    return SX_OK;
+}
+
+int sx_server_rest_port(const sx_server *server)
+{
+    return server->port;
+}
+
+sx_status sx_server_start(sx_server *server)
+{
+    SX_TRY(sx_lifecycle_start(server->lifecycle));
+    return sx_http_server_start(server->http);
+}
+
+bool sx_server_wait_ready(sx_server *server, int timeout_ms)
+{
+    return sx_lifecycle_wait_ready(server->lifecycle, timeout_ms);
+}
+
+sx_status sx_server_model_error(sx_server *server)
+{
+    sx_arena arena;
+    sx_version_status *rows = NULL;
+    size_t count = 0;
+    if (sx_lifecycle_ready(server->lifecycle)) {
+        return SX_OK;
+    }
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_lifecycle_status(server->lifecycle, &arena, &rows, &count);
+    for (size_t i = 0; i < count && status == SX_OK; i++) {
+        if (rows[i].code != SX_CODE_OK) {
+            status = sx_error(rows[i].code, "version %lld does not load: %s",
+                              (long long)rows[i].version, rows[i].message);
+        }
+    }
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+void sx_server_request_stop(sx_server *server)
+{
+    const int saved = errno; /* a signal handler must not change it */
+    const uint64_t one = 1;
+    const ssize_t written = write(server->stop_fd, &one, sizeof(one));
+    (void)written; /* full: requested already */
+    errno = saved;
+}
+
+void sx_server_wait(sx_server *server)
+{
+    struct pollfd fd = {.fd = server->stop_fd, .events = POLLIN};
+    while (poll(&fd, 1, -1) < 0 && errno == EINTR) {
+    }
+}
+
+bool sx_server_stop(sx_server *server)
+{
+    if (server->stopped) {
+        return server->drained_well;
+    }
+    server->stopped = true;
+    server->drained_well =
+        !server->http || sx_http_server_drain(server->http, server->drain_grace_ms);
+    sx_rest_stop(server->rest);
+    sx_http_server_destroy(server->http);
+    server->http = NULL;
+    return server->drained_well;
+}
+
+void sx_server_destroy(sx_server *server)
+{
+    if (!server) {
+        return;
+    }
+    sx_server_stop(server);
+    sx_rest_destroy(server->rest);
+    sx_lifecycle_destroy(server->lifecycle);
+    if (server->stop_fd >= 0) {
+        close(server->stop_fd);
+    }
+    sx_free(server);
+}

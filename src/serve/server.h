@@ -1,0 +1,69 @@
+/* The model server: one call each to create, start, wait for, stop and destroy it. `sextant serve`
+ * is a thin command on top of this header.
+ *
+ *   sx_server_create(&config, &server)   checks the configuration, binds the port
+ *   sx_server_start(server)              loads models in the background, answers
+ *   sx_server_wait(server)               until sx_server_request_stop (from a signal handler, say)
+ *   sx_server_stop(server)               drains: requests under way end, new connections are
+ * refused sx_server_destroy(server)
+ *
+ * The fields of the configuration carry the names of tensorflow_model_server's flags. */
+#ifndef SX_SERVE_SERVER_H
+#define SX_SERVE_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sextant/status.h>
+
+#include "serve/model.h"
+#include "serve/predict_json.h"
+
+typedef struct sx_server sx_server;
+
+/* A zero takes the default in the comment. */
+typedef struct sx_server_config {
+    const char *host;           /* every address; --rest_api_host */
+    int rest_api_port;          /* 8501; SX_ANY_PORT lets the kernel choose */
+    int rest_api_num_threads;   /* executor threads; as many as processors */
+    int rest_api_num_loops;     /* event loops; 1 for up to 4 processors, then a quarter of them */
+    int rest_api_timeout_in_ms; /* 30000 */
+    bool rest_api_enable_cors_support;
+    const char *model_name;               /* "default" */
+    const char *model_base_path;          /* required */
+    double file_system_poll_wait_seconds; /* 1; negative: never poll */
+    int max_num_load_retries;             /* 5; negative: none */
+    double load_retry_interval_seconds;   /* 60 */
+    const char *monitoring_path;          /* "/monitoring/prometheus/metrics"; "" = off */
+    size_t max_body_bytes;                /* 64 MiB */
+    size_t max_queued_requests;           /* 1024 */
+    int max_connections;                  /* no limit but the descriptors; for each loop */
+    int header_timeout_ms, body_timeout_ms, idle_timeout_ms; /* 10 s, 30 s, 60 s */
+    int drain_grace_ms;                /* 30000: how long stop waits for requests under way */
+    sx_float_format json_float_format; /* shortest */
+    const sx_serve_model_ops *ops;     /* required: the model runtime */
+    void *ops_user;
+} sx_server_config;
+
+enum { SX_ANY_PORT = -1 };
+
+/* Errors: INVALID_ARGUMENT (port out of range, no model), ALREADY_EXISTS (port in use),
+ * RESOURCE_EXHAUSTED. Nothing of `config` but the ops is kept. */
+SX_MUST_USE sx_status sx_server_create(const sx_server_config *config, sx_server **out_server);
+int sx_server_rest_port(const sx_server *server);
+
+SX_MUST_USE sx_status sx_server_start(sx_server *server);
+/* Waits for the first version to be served; false if that failed or took too long: the server goes
+ * on all the same, sx_server_model_error says why. */
+bool sx_server_wait_ready(sx_server *server, int timeout_ms);
+/* Why nothing is served: the base path's or the newest version's error; OK when something is. */
+SX_MUST_USE sx_status sx_server_model_error(sx_server *server);
+
+void sx_server_wait(sx_server *server);
+void sx_server_request_stop(sx_server *server); /* async-signal-safe, any thread */
+
+/* Drains and stops; true if every request ended within the grace. Idempotent. */
+bool sx_server_stop(sx_server *server);
+void sx_server_destroy(sx_server *server); /* stops first; NULL is fine */
+
+#endif

@@ -1,0 +1,167 @@
+/* A model runtime for tests. A version's directory holds model.txt:
+ *
+ *   scale=2 load_ms=0 run_ms=0 fail=0
+ *
+ * and the model answers y = scale * x, whatever x's shape. Signatures: serving_default (x -> y),
+ * pair (a, b -> sum, twice), text (s -> echo, echo_bytes). */
+#ifndef SX_TESTS_SERVE_FAKE_MODEL_H
+#define SX_TESTS_SERVE_FAKE_MODEL_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "serve/model.h"
+
+/* The `user` of the table: what the runtime has done so far. */
+struct fake_runtime {
+    atomic_int loads, unloads, runs, running;
+    atomic_int failing_loads; /* that many loads fail, whatever the files say */
+};
+
+struct fake_model {
+    struct fake_runtime *runtime;
+    int scale, run_ms;
+};
+
+static inline void fake_sleep(int ms)
+{
+    const struct timespec nap = {ms / 1000, ms % 1000 * 1000000L};
+    nanosleep(&nap, NULL);
+}
+
+static sx_status fake_load(void *user, const char *version_dir, void **out_model)
+{
+    struct fake_runtime *runtime = user;
+    char path[1024];
+    int scale, load_ms, run_ms, fails;
+    snprintf(path, sizeof(path), "%s/model.txt", version_dir);
+    if (atomic_load(&runtime->failing_loads) > 0) {
+        atomic_fetch_sub(&runtime->failing_loads, 1);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory just now");
+    }
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        return sx_error(SX_NOT_FOUND, "%s is missing", path);
+    }
+    const int fields =
+        fscanf(file, "scale=%d load_ms=%d run_ms=%d fail=%d", &scale, &load_ms, &run_ms, &fails);
+    fclose(file);
+    if (fields != 4 || fails) {
+        return sx_error(SX_DATA_LOSS, "%s is corrupt", path);
+    }
+    fake_sleep(load_ms);
+    struct fake_model *model = sx_alloc(1, sizeof(*model));
+    *model = (struct fake_model){runtime, scale, run_ms};
+    atomic_fetch_add(&runtime->loads, 1);
+    *out_model = model;
+    return SX_OK;
+}
+
+static const sx_serve_signature *fake_signatures(void *model, size_t *out_count)
+{
+    static const sx_serve_tensor x[] = {
+        {.name = "x", .tensor_name = "x:0", .type = {SX_F32}, .unknown_rank = true}};
+    static const sx_serve_tensor y[] = {
+        {.name = "y", .tensor_name = "y:0", .type = {SX_F32, 2, {SX_BATCH, 3}}}};
+    static const sx_serve_tensor ab[] = {
+        {.name = "a", .tensor_name = "a:0", .type = {SX_F32, 1, {SX_BATCH}}},
+        {.name = "b", .tensor_name = "b:0", .type = {SX_F32, 1, {SX_BATCH}}}};
+    static const sx_serve_tensor sums[] = {
+        {.name = "sum", .tensor_name = "sum:0", .type = {SX_F32, 1, {SX_BATCH}}},
+        {.name = "twice", .tensor_name = "twice:0", .type = {SX_F32, 1, {SX_BATCH}}}};
+    static const sx_serve_tensor s[] = {
+        {.name = "s", .tensor_name = "s:0", .type = {SX_STRING, 1, {SX_BATCH}}}};
+    static const sx_serve_tensor echoes[] = {
+        {.name = "echo", .tensor_name = "echo:0", .type = {SX_STRING, 1, {SX_BATCH}}},
+        {.name = "echo_bytes", .tensor_name = "echo:1", .type = {SX_STRING, 1, {SX_BATCH}}}};
+    static const sx_serve_signature signatures[] = {
+        {"serving_default", "tensorflow/serving/predict", 1, 1, x, y},
+        {"pair", "tensorflow/serving/predict", 2, 2, ab, sums},
+        {"text", "tensorflow/serving/predict", 1, 2, s, echoes}};
+    (void)model;
+    *out_count = 3;
+    return signatures;
+}
+
+static sx_status fake_run(void *model, const sx_serve_signature *signature, const sx_tensor *inputs,
+                          sx_arena *arena, sx_tensor *outputs)
+{
+    const struct fake_model *fake = model;
+    const size_t count = (size_t)sx_type_elems(&inputs[0].type);
+    atomic_fetch_add(&fake->runtime->runs, 1);
+    atomic_fetch_add(&fake->runtime->running, 1);
+    fake_sleep(fake->run_ms);
+    atomic_fetch_sub(&fake->runtime->running, 1);
+    if (inputs[0].type.dtype == SX_STRING) {
+        outputs[0] = outputs[1] = inputs[0];
+        return SX_OK;
+    }
+    const float *a = inputs[0].data, *b = signature->input_count == 2 ? inputs[1].data : a;
+    for (size_t o = 0; o < signature->output_count; o++) {
+        float *out = sx_arena_array(arena, count + 1, float);
+        for (size_t i = 0; i < count; i++) {
+            out[i] = signature->input_count == 1 ? a[i] * (float)fake->scale
+                     : o == 0                    ? a[i] + b[i]
+                                                 : 2 * a[i];
+        }
+        outputs[o] = (sx_tensor){inputs[0].type, out};
+    }
+    return SX_OK;
+}
+
+static void fake_unload(void *model)
+{
+    struct fake_model *fake = model;
+    atomic_fetch_add(&fake->runtime->unloads, 1);
+    sx_free(fake);
+}
+
+static const sx_serve_model_ops fake_ops = {fake_load, fake_signatures, fake_run, fake_unload};
+
+/* ---------------------------------------------------------------- directories */
+
+/* A fresh directory, in `out`. */
+static inline void fake_base_path(char out[64])
+{
+    snprintf(out, 64, "/tmp/sextant-serve-XXXXXX");
+    if (!mkdtemp(out)) {
+        abort();
+    }
+}
+
+/* Writes a version in one piece: beside, then renamed. */
+static inline void fake_publish(const char *base, const char *version, int scale, int load_ms,
+                                int run_ms, int fails)
+{
+    char beside[200], path[300], target[200];
+    snprintf(beside, sizeof(beside), "%s/tmp.%s", base, version);
+    snprintf(target, sizeof(target), "%s/%s", base, version);
+    snprintf(path, sizeof(path), "%s/model.txt", beside);
+    mkdir(beside, 0777);
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        abort();
+    }
+    fprintf(file, "scale=%d load_ms=%d run_ms=%d fail=%d\n", scale, load_ms, run_ms, fails);
+    fclose(file);
+    if (rename(beside, target) != 0) {
+        abort();
+    }
+}
+
+static inline void fake_remove_version(const char *base, const char *version)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/%s/model.txt", base, version);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/%s", base, version);
+    rmdir(path);
+}
+
+#endif

@@ -1,0 +1,97 @@
+#include "harness.h"
+
+#include "base/checked.h"
+#include "serve/router.h"
+
+static sx_text text_of(const char *text)
+{
+    return (sx_text){text, strlen(text)};
+}
+
+static void test_serve_router__routes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *method, *path;
+        sx_route_kind kind;
+        const char *model, *label;
+        int64_t version;
+    } rows[] = {
+        {"GET", "/v1/models/m", SX_ROUTE_STATUS, "m", "", -1},
+        {"HEAD", "/v1/models/m", SX_ROUTE_STATUS, "m", "", -1},
+        {"GET", "/V1/Models/m/Versions/007", SX_ROUTE_STATUS, "m", "", 7},
+        {"GET", "/v1/models/m/labels/stable", SX_ROUTE_STATUS, "m", "stable", -1},
+        {"GET", "/v1/models/m/metadata", SX_ROUTE_METADATA, "m", "", -1},
+        {"GET", "/v1/models/m/versions/3/metadata", SX_ROUTE_METADATA, "m", "", 3},
+        {"POST", "/v1/models/m:predict", SX_ROUTE_PREDICT, "m", "", -1},
+        {"POST", "/v1/models/m:PREDICT", SX_ROUTE_PREDICT, "m", "", -1},
+        {"POST", "/v1/models/m/versions/12:predict", SX_ROUTE_PREDICT, "m", "", 12},
+        {"POST", "/v1/models/m/labels/a%20b:predict", SX_ROUTE_PREDICT, "m", "a b", -1},
+        {"POST", "/v1/models/a%2Fb%3a:predict", SX_ROUTE_PREDICT, "a/b:", "", -1},
+        {"POST", "/v1/models/m:classify", SX_ROUTE_CLASSIFY, "m", "", -1},
+        {"POST", "/v1/models/m:regress", SX_ROUTE_REGRESS, "m", "", -1},
+        {"GET", "/v1/models", SX_ROUTE_MISSING_MODEL, "", "", -1},
+        {"GET", "/v1/models/", SX_ROUTE_MISSING_MODEL, "", "", -1},
+        {"OPTIONS", "/v1/models/m:predict", SX_ROUTE_OPTIONS, "", "", -1},
+        {"OPTIONS", "/v1/anything", SX_ROUTE_OPTIONS, "", "", -1},
+        {"GET", "/healthz", SX_ROUTE_LIVE, "", "", -1},
+        {"GET", "/v2/health/live", SX_ROUTE_LIVE, "", "", -1},
+        {"GET", "/readyz", SX_ROUTE_READY, "", "", -1},
+        {"GET", "/v2/health/ready", SX_ROUTE_READY, "", "", -1},
+        {"POST", "/healthz", SX_ROUTE_METHOD_NOT_ALLOWED, "", "", -1},
+        {"GET", "/metrics", SX_ROUTE_METRICS, "", "", -1},
+        {"GET", "/v1/models/m:predict", SX_ROUTE_MALFORMED, "m", "", -1},
+        {"POST", "/v1/models/m", SX_ROUTE_MALFORMED, "m", "", -1},
+        {"POST", "/v1/models/m:train", SX_ROUTE_MALFORMED, "m", "", -1},
+        {"POST", "/v1/models/m:predict/", SX_ROUTE_MALFORMED, "m", "", -1},
+        {"POST", "/v1/models/:predict", SX_ROUTE_MALFORMED, "", "", -1},
+        {"GET", "/v1/models/m/versions/x", SX_ROUTE_MALFORMED, "m", "", -1},
+        {"GET", "/v1/models/m/versions/-1", SX_ROUTE_MALFORMED, "m", "", -1},
+        {"GET", "/v1/models/m/versions/9223372036854775808", SX_ROUTE_MALFORMED, "m", "", -1},
+        {"GET", "/v1/models/m/versions/1/labels/x", SX_ROUTE_MALFORMED, "m", "", 1},
+        {"GET", "/v1/models/%00", SX_ROUTE_MALFORMED, "", "", -1},
+        {"GET", "/v1/models/%4", SX_ROUTE_MALFORMED, "", "", -1},
+        {"GET", "/v1/models/%zz", SX_ROUTE_MALFORMED, "", "", -1},
+        {"GET", "/v1/modelsx", SX_ROUTE_MALFORMED, "", "", -1},
+        {"GET", "/v1/", SX_ROUTE_MALFORMED, "", "", -1},
+        {"GET", "/", SX_ROUTE_NOT_FOUND, "", "", -1},
+        {"GET", "/v1", SX_ROUTE_NOT_FOUND, "", "", -1},
+        {"GET", "/index.html", SX_ROUTE_NOT_FOUND, "", "", -1},
+        {"GET", "*", SX_ROUTE_NOT_FOUND, "", "", -1},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        sx_route route;
+        sx_route_parse(text_of(rows[i].method), text_of(rows[i].path), "/metrics", &route);
+        if (route.kind != rows[i].kind) {
+            fail_msg("%s %s: got kind %d, expected %d", rows[i].method, rows[i].path, route.kind,
+                     rows[i].kind);
+        }
+        if (route.kind != SX_ROUTE_MALFORMED) {
+            assert_string_equal(route.model, rows[i].model);
+            assert_string_equal(route.label, rows[i].label);
+            assert_int_equal(route.version, rows[i].version);
+        }
+    }
+}
+
+static void test_serve_router__bounds_names(void **state)
+{
+    (void)state;
+    char path[1024];
+    sx_route route;
+    snprintf(path, sizeof(path), "/v1/models/%0255d", 0);
+    sx_route_parse(text_of("GET"), text_of(path), NULL, &route);
+    assert_int_equal(route.kind, SX_ROUTE_STATUS);
+    assert_int_equal(strlen(route.model), 255);
+    snprintf(path, sizeof(path), "/v1/models/%0256d", 0);
+    sx_route_parse(text_of("GET"), text_of(path), NULL, &route);
+    assert_int_equal(route.kind, SX_ROUTE_MALFORMED);
+    sx_route_parse(text_of("GET"), text_of("/metrics"), NULL, &route);
+    assert_int_equal(route.kind, SX_ROUTE_NOT_FOUND); /* switched off */
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_serve_router__routes),
+    cmocka_unit_test(test_serve_router__bounds_names),
+};
+SX_TEST_MAIN(tests)

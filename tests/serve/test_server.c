@@ -1,0 +1,431 @@
+#include "harness.h"
+
+#include <pthread.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "io/compress.h"
+#include "net/client.h"
+#include "serve/fake_model.h"
+#include "serve/server.h"
+
+struct scene {
+    char base[64];
+    struct fake_runtime runtime;
+    sx_server *server;
+    int port;
+};
+
+/* A server of version 2, which doubles. `config` may bring limits. */
+static void open_scene(struct scene *scene, sx_server_config config, int run_ms)
+{
+    memset(scene, 0, sizeof(*scene));
+    fake_base_path(scene->base);
+    fake_publish(scene->base, "2", 2, 0, run_ms, 0);
+    config.host = "127.0.0.1";
+    config.rest_api_port = SX_ANY_PORT;
+    config.model_name = "m";
+    config.model_base_path = scene->base;
+    config.ops = &fake_ops;
+    config.ops_user = &scene->runtime;
+    config.file_system_poll_wait_seconds = 0.05;
+    assert_ok(sx_server_create(&config, &scene->server));
+    assert_ok(sx_server_start(scene->server));
+    assert_true(sx_server_wait_ready(scene->server, 5000));
+    assert_ok(sx_server_model_error(scene->server));
+    scene->port = sx_server_rest_port(scene->server);
+}
+
+static void close_scene(struct scene *scene)
+{
+    sx_server_destroy(scene->server);
+    assert_int_equal(atomic_load(&scene->runtime.loads), atomic_load(&scene->runtime.unloads));
+    for (int version = 0; version < 100; version++) {
+        char name[20];
+        snprintf(name, sizeof(name), "%d", version);
+        fake_remove_version(scene->base, name);
+    }
+    rmdir(scene->base);
+}
+
+static struct answer post(const struct scene *scene, const char *path, const char *body)
+{
+    char request[4096];
+    return client_exchange(scene->port, request, client_post(request, sizeof(request), path, body));
+}
+
+static struct answer get(const struct scene *scene, const char *path)
+{
+    char request[1024];
+    return client_exchange(scene->port, request, client_get(request, sizeof(request), path));
+}
+
+static void assert_answer(struct answer answer, int status, const char *body)
+{
+    if (answer.status != status || strcmp(answer.body, body) != 0) {
+        fail_msg("got %d %s\nexpected %d %s", answer.status, answer.body, status, body);
+    }
+}
+
+static void assert_says(struct answer answer, int status, const char *part)
+{
+    if (answer.status != status || !strstr(answer.body, part)) {
+        fail_msg("got %d %s\nexpected %d with %s", answer.status, answer.body, status, part);
+    }
+    assert_non_null(strstr(answer.head, "Content-Type: application/json"));
+}
+
+static void test_serve_server__predicts(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    assert_answer(post(&scene, "/v1/models/m:predict", "{\"instances\": [1, 2.5, -3]}"), 200,
+                  "{\n    \"predictions\": [2.0, 5.0, -6.0\n    ]\n}");
+    assert_answer(post(&scene, "/v1/models/m/versions/2:predict", "{\"inputs\": [[1, 2], [3, 4]]}"),
+                  200, "{\n    \"outputs\": [[2.0, 4.0], [6.0, 8.0]]\n}");
+    assert_answer(post(&scene, "/v1/models/m:predict",
+                       "{\"signature_name\":\"pair\",\"instances\":[{\"a\":1,\"b\":2}]}"),
+                  200,
+                  "{\n    \"predictions\": [\n        {\n            \"sum\": 3.0,\n"
+                  "            \"twice\": 2.0\n        }\n    ]\n}");
+    assert_answer(post(&scene, "/v1/models/m:predict",
+                       "{\"signature_name\":\"text\",\"inputs\":[{\"b64\":\"aGk=\"}]}"),
+                  200,
+                  "{\n    \"outputs\": {\n        \"echo\": [\"hi\"],\n"
+                  "        \"echo_bytes\": [{\"b64\": \"aGk=\"}]\n    }\n}");
+    close_scene(&scene);
+}
+
+static void test_serve_server__answers_errors_as_tensorflow_serving(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    assert_answer(post(&scene, "/v1/models/other:predict", "{}"), 404,
+                  "{\n    \"error\": \"Servable not found for request: Latest(other)\"\n}");
+    assert_says(post(&scene, "/v1/models/m/versions/9:predict", "{}"), 404,
+                "Servable not found for request: Specific(m, 9)");
+    assert_says(post(&scene, "/v1/models/m/labels/x:predict", "{}"), 400, "version label: x");
+    assert_says(post(&scene, "/v1/models/m:predict", "{"), 400, "JSON Parse error");
+    assert_says(post(&scene, "/v1/models/m:predict", "{}"), 400, "Missing 'inputs' or 'instances'");
+    assert_says(
+        post(&scene, "/v1/models/m:predict", "{\"signature_name\":\"no\",\"instances\":[1]}"), 400,
+        "Serving signature name: \\\"no\\\" not found in signature def");
+    assert_says(post(&scene, "/v1/models/m:classify", "{}"), 501, "classify");
+    assert_says(post(&scene, "/v1/models/m:regress", "{}"), 501, "regress");
+    assert_says(get(&scene, "/v1/models/m:predict"), 400,
+                "Malformed request: GET /v1/models/m:predict");
+    assert_says(get(&scene, "/v1/models"), 400, "Missing model name");
+    assert_says(get(&scene, "/v1/models/other"), 404, "Could not find any versions of model other");
+    assert_says(get(&scene, "/v1/models/m/versions/7"), 404, "version 7");
+    assert_says(get(&scene, "/v1/models/other/metadata"), 404, "Servable not found");
+    assert_says(get(&scene, "/nothing"), 404, "Not found");
+    assert_says(post(&scene, "/healthz", ""), 405, "GET");
+    close_scene(&scene);
+}
+
+static void test_serve_server__shows_status_metadata_health(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    static const char available[] = "{\n \"model_version_status\": [\n  {\n   \"version\": "
+                                    "\"2\",\n   \"state\": \"AVAILABLE\",\n"
+                                    "   \"status\": {\n    \"error_code\": \"OK\",\n    "
+                                    "\"error_message\": \"\"\n   }\n  }\n ]\n}\n";
+    assert_answer(get(&scene, "/v1/models/m"), 200, available);
+    assert_answer(get(&scene, "/v1/models/m/versions/2"), 200, available);
+    assert_answer(get(&scene, "/v1/models/m/labels/any"), 200, available);
+    const struct answer metadata = get(&scene, "/v1/models/m/metadata");
+    assert_says(metadata, 200,
+                "{\n\"model_spec\":{\n \"name\": \"m\",\n \"signature_name\": \"\",\n"
+                " \"version\": \"2\"\n}\n,\n\"metadata\": {\"signature_def\": {\n"
+                " \"signature_def\": {\n   \"serving_default\": {\n");
+    assert_says(
+        metadata, 200,
+        "     \"y\": {\n      \"dtype\": \"DT_FLOAT\",\n      \"tensor_shape\": {\n"
+        "       \"dim\": [\n        {\n         \"size\": \"-1\",\n         \"name\": \"\"\n"
+        "        },\n        {\n         \"size\": \"3\",\n         \"name\": \"\"\n        }\n"
+        "       ],\n       \"unknown_rank\": false\n      },\n      \"name\": \"y:0\"\n     }");
+    assert_says(metadata, 200, "\"unknown_rank\": true");
+    assert_says(metadata, 200, "\"method_name\": \"tensorflow/serving/predict\"");
+    assert_answer(get(&scene, "/healthz"), 200, "{\"live\": true}\n");
+    assert_answer(get(&scene, "/v2/health/ready"), 200, "{\"ready\": true}\n");
+    post(&scene, "/v1/models/m:predict", "{\"instances\": [1]}");
+    post(&scene, "/v1/models/m:predict", "{\"instances\": []}");
+    const struct answer metrics = get(&scene, "/monitoring/prometheus/metrics");
+    assert_int_equal(metrics.status, 200);
+    assert_non_null(strstr(metrics.head, "Content-Type: text/plain"));
+    assert_non_null(strstr(metrics.body, ":tensorflow:serving:request_count{model_name=\"m\","
+                                         "status=\"OK\"} 1\n"));
+    assert_non_null(strstr(metrics.body, "status=\"INVALID_ARGUMENT\"} 1\n"));
+    close_scene(&scene);
+}
+
+static void test_serve_server__answers_preflights(void **state)
+{
+    (void)state;
+    struct scene scene;
+    static const char preflight[] = "OPTIONS /v1/models/m:predict HTTP/1.1\r\nHost: a\r\n"
+                                    "Origin: http://page.example\r\n\r\n";
+    static const char anonymous[] = "OPTIONS /v1/models/m:predict HTTP/1.1\r\nHost: a\r\n\r\n";
+    open_scene(&scene, (sx_server_config){.rest_api_enable_cors_support = true}, 0);
+    struct answer answer = client_exchange(scene.port, preflight, sizeof(preflight) - 1);
+    assert_int_equal(answer.status, 200);
+    assert_non_null(strstr(answer.head, "Access-Control-Allow-Origin: *"));
+    assert_int_equal(client_exchange(scene.port, anonymous, sizeof(anonymous) - 1).status, 400);
+    close_scene(&scene);
+    open_scene(&scene, (sx_server_config){0}, 0);
+    answer = client_exchange(scene.port, preflight, sizeof(preflight) - 1);
+    assert_int_equal(answer.status, 200);
+    assert_null(strstr(answer.head, "Access-Control"));
+    close_scene(&scene);
+}
+
+static struct answer post_gzip(const struct scene *scene, sx_bytes plain, bool spoil)
+{
+    sx_buf packed, request;
+    sx_deflate *deflate = NULL;
+    sx_buf_init(&packed, 0);
+    sx_buf_init(&request, 0);
+    assert_ok(sx_deflate_create(SX_CODEC_GZIP, 6, sx_write_to_buf, &packed, &deflate));
+    assert_ok(sx_deflate_write(deflate, plain.data, plain.size));
+    assert_ok(sx_deflate_finish(deflate));
+    sx_deflate_destroy(deflate);
+    packed.data[packed.size / 2] ^= spoil ? 0x55 : 0;
+    sx_buf_printf(&request,
+                  "POST /v1/models/m:predict HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\n"
+                  "Content-Length: %zu\r\n\r\n",
+                  packed.size);
+    sx_buf_append(&request, packed.data, packed.size);
+    const struct answer answer = client_exchange(scene->port, request.data, request.size);
+    sx_buf_deinit(&packed);
+    sx_buf_deinit(&request);
+    return answer;
+}
+
+/* gzip works, and a bomb does not (reliability.md R15). */
+static void test_serve_server__inflates_bodies_under_a_cap(void **state)
+{
+    (void)state;
+    struct scene scene;
+    static const char text[] = "{\"instances\": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}";
+    const size_t bomb_size = 64 << 20;
+    char *bomb = sx_alloc(bomb_size, 1);
+    open_scene(&scene, (sx_server_config){.max_body_bytes = 1 << 20}, 0);
+    assert_says(post_gzip(&scene, (sx_bytes){text, sizeof(text) - 1}, false), 200, "24.0");
+    assert_says(post_gzip(&scene, (sx_bytes){text, sizeof(text) - 1}, true), 400, "gzip body");
+    assert_says(post_gzip(&scene, (sx_bytes){bomb, bomb_size}, false), 413, "gzip body");
+    sx_free(bomb);
+    close_scene(&scene);
+}
+
+/* ---------------------------------------------------------------- under load */
+
+struct load {
+    struct scene *scene;
+    atomic_bool stop;
+    atomic_int answered, lost, wrong, versions_seen[100];
+};
+
+/* One keep-alive client; reconnects when the server says so. Every answer must be some version's.
+ */
+static void *run_client(void *user)
+{
+    struct load *load = user;
+    int fd = -1;
+    while (!atomic_load(&load->stop)) {
+        char request[200];
+        double y = 0;
+        if (fd < 0 && (fd = client_connect(load->scene->port)) < 0) {
+            break;
+        }
+        client_send(
+            fd, request,
+            client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [1]}"));
+        const struct answer answer = client_answer(fd);
+        if (answer.status != 200) {
+            atomic_fetch_add(&load->lost, 1);
+        } else if (sscanf(answer.body, "{\n    \"predictions\": [%lf", &y) != 1 || y < 2 ||
+                   y > 99) {
+            atomic_fetch_add(&load->wrong, 1);
+        } else {
+            atomic_fetch_add(&load->answered, 1);
+            atomic_fetch_add(&load->versions_seen[(int)y], 1);
+        }
+        if (answer.status == 0 || strstr(answer.head, "Connection: close")) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return NULL;
+}
+
+/* reliability.md R1, R2 in short: versions change under load, bad ones between them; nothing is
+ * lost, each answer is that of a version. */
+static void test_serve_server__swaps_under_load(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 4, SWAPS = 12 };
+    struct scene scene;
+    static struct load load;
+    pthread_t clients[CLIENTS];
+    int seen = 0;
+    memset(&load, 0, sizeof(load));
+    open_scene(&scene, (sx_server_config){.rest_api_num_loops = 2, .rest_api_num_threads = 2}, 1);
+    load.scene = &scene;
+    for (int i = 0; i < CLIENTS; i++) {
+        assert_int_equal(pthread_create(&clients[i], NULL, run_client, &load), 0);
+    }
+    for (int i = 0; i < SWAPS; i++) {
+        char name[20];
+        const int version = 3 + i;
+        snprintf(name, sizeof(name), "%d", version);
+        fake_publish(scene.base, name, version, 5, 1, i % 4 == 3);
+        const int64_t begin = sx_now_ns();
+        while (i % 4 != 3 && atomic_load(&load.versions_seen[version]) == 0 &&
+               sx_now_ns() - begin < (int64_t)10 * 1000000000) {
+            fake_sleep(1);
+        }
+    }
+    atomic_store(&load.stop, true);
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(clients[i], NULL);
+    }
+    for (int i = 0; i < 100; i++) {
+        seen += atomic_load(&load.versions_seen[i]) > 0;
+    }
+    assert_int_equal(atomic_load(&load.lost), 0);
+    assert_int_equal(atomic_load(&load.wrong), 0);
+    assert_int_equal(seen, 1 + SWAPS - SWAPS / 4); /* the load reached every good version */
+    assert_true(atomic_load(&load.answered) > 100);
+    close_scene(&scene);
+}
+
+static void *request_stop_soon(void *user)
+{
+    fake_sleep(100);
+    sx_server_request_stop(user);
+    return NULL;
+}
+
+/* reliability.md R5 in short: requests in flight when the stop comes are answered. */
+static void test_serve_server__drains_requests_in_flight(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 6 };
+    struct scene scene;
+    pthread_t stopper;
+    int fds[CLIENTS];
+    char request[200];
+    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 2}, 150);
+    const size_t size =
+        client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [4]}");
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client_connect(scene.port);
+        client_send(fds[i], request, size);
+    }
+    assert_int_equal(pthread_create(&stopper, NULL, request_stop_soon, scene.server), 0);
+    sx_server_wait(scene.server);
+    assert_true(sx_server_stop(scene.server));
+    for (int i = 0; i < CLIENTS; i++) {
+        const struct answer answer = client_answer(fds[i]);
+        assert_answer(answer, 200, "{\n    \"predictions\": [8.0\n    ]\n}");
+        assert_non_null(strstr(answer.head, "Connection: close"));
+        close(fds[i]);
+    }
+    pthread_join(stopper, NULL);
+    assert_int_equal(client_connect(scene.port), -1);
+    close_scene(&scene);
+}
+
+/* A queue that is full refuses at once; a request that waited too long is not run. */
+static void test_serve_server__refuses_overload(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 8 };
+    struct scene scene;
+    int fds[CLIENTS], ok = 0, refused = 0;
+    char request[200];
+    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .max_queued_requests = 2},
+               200);
+    const size_t size =
+        client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [4]}");
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client_connect(scene.port);
+        client_send(fds[i], request, size);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        const struct answer answer = client_answer(fds[i]);
+        ok += answer.status == 200;
+        refused += answer.status == 503;
+        close(fds[i]);
+    }
+    assert_int_equal(ok + refused, CLIENTS);
+    assert_in_range(ok, 2, 4);
+    close_scene(&scene);
+    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .rest_api_timeout_in_ms = 100},
+               250);
+    for (int i = 0; i < 3; i++) {
+        fds[i] = client_connect(scene.port);
+        client_send(fds[i], request, size);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(client_answer(fds[i]).status, 504);
+        close(fds[i]);
+    }
+    fake_sleep(300);
+    assert_int_equal(atomic_load(&scene.runtime.runs), 1); /* the two that expired were not run */
+    close_scene(&scene);
+}
+
+static void test_serve_server__refuses_bad_configurations(void **state)
+{
+    (void)state;
+    struct scene scene;
+    sx_server *other = NULL;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    sx_server_config config = {.host = "127.0.0.1",
+                               .rest_api_port = scene.port,
+                               .model_base_path = scene.base,
+                               .ops = &fake_ops,
+                               .ops_user = &scene.runtime};
+    assert_error(sx_server_create(&config, &other), SX_ALREADY_EXISTS, "choose another port");
+    config.rest_api_port = 65536;
+    assert_error(sx_server_create(&config, &other), SX_INVALID_ARGUMENT, "rest_api_port");
+    config.rest_api_port = SX_ANY_PORT;
+    config.model_base_path = NULL;
+    assert_error(sx_server_create(&config, &other), SX_INVALID_ARGUMENT, "model_base_path");
+    config.ops = NULL;
+    assert_error(sx_server_create(&config, &other), SX_INVALID_ARGUMENT, "runtime");
+    config.ops = &fake_ops;
+    config.model_base_path = "/nonexistent/models"; /* no error: it is looked for */
+    assert_ok(sx_server_create(&config, &other));
+    assert_ok(sx_server_start(other));
+    assert_false(sx_server_wait_ready(other, 5000));
+    assert_error(sx_server_model_error(other), SX_NOT_FOUND, "/nonexistent/models");
+    char request[200];
+    assert_int_equal(client_exchange(sx_server_rest_port(other), request,
+                                     client_get(request, sizeof(request), "/readyz"))
+                         .status,
+                     503);
+    sx_server_destroy(other);
+    close_scene(&scene);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_serve_server__predicts),
+    cmocka_unit_test(test_serve_server__answers_errors_as_tensorflow_serving),
+    cmocka_unit_test(test_serve_server__shows_status_metadata_health),
+    cmocka_unit_test(test_serve_server__answers_preflights),
+    cmocka_unit_test(test_serve_server__inflates_bodies_under_a_cap),
+    cmocka_unit_test(test_serve_server__swaps_under_load),
+    cmocka_unit_test(test_serve_server__drains_requests_in_flight),
+    cmocka_unit_test(test_serve_server__refuses_overload),
+    cmocka_unit_test(test_serve_server__refuses_bad_configurations),
+};
+SX_TEST_MAIN(tests)

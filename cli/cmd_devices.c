@@ -16,7 +16,7 @@ static sx_status print_platform(const sx_backend *backend)
     return SX_OK;
 }
 
-static sx_status run(const sx_invocation *inv)
+static sx_status run(sx_invocation *inv)
 {
     (void)inv;
     for (int i = 0; sx_backends[i] != NULL; i++) {

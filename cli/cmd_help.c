@@ -3,24 +3,22 @@
 
 #include "command.h"
 
-static sx_status run(const sx_invocation *inv)
+static sx_status run(sx_invocation *inv)
 {
     if (inv->words.count == 0) {
         sx_help_overview();
         return SX_OK;
     }
-    if (strcmp(inv->words.items[0], "exit-codes") == 0) {
+    const char *first = inv->words.items[0];
+    const char *second = inv->words.count > 1 ? inv->words.items[1] : NULL;
+    if (strcmp(first, "exit-codes") == 0) {
         sx_help_exit_codes();
         return SX_OK;
     }
     int words;
-    const char *second = inv->words.count > 1 ? inv->words.items[1] : NULL;
-    const sx_command *c = sx_command_find(inv->words.items[0], second, &words);
+    const sx_command *c = sx_command_find(first, second, &words);
     if (c == NULL) {
-        const char *nearest = sx_command_nearest(inv->words.items[0]);
-        return sx_error(SX_NOT_FOUND, "no command \"%s\"%s%s", inv->words.items[0],
-                        nearest != NULL ? "; did you mean " : "; `sextant help` lists them",
-                        nearest != NULL ? nearest : "");
+        return sx_command_unknown(first, second);
     }
     sx_help_command(c);
     return SX_OK;

@@ -3,7 +3,7 @@
 
 #include "command.h"
 
-static sx_status run(const sx_invocation *inv)
+static sx_status run(sx_invocation *inv)
 {
     (void)inv;
     printf("sextant %s\n", SX_VERSION);

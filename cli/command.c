@@ -1,11 +1,13 @@
 /* Finding a command, parsing its options, running it, saying what went wrong. */
 #include "command.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "terminal.h"
 
 const sx_command *const sx_commands[] = {
 #define SX_COMMAND(name) &sx_command_##name,
@@ -13,11 +15,12 @@ const sx_command *const sx_commands[] = {
 #undef SX_COMMAND
     NULL};
 
-/* --- signals
- * --------------------------------------------------------------------------------------- */
+enum { MAX_COMMANDS = 64 };
 
-static volatile int
-    stop_signal; /* the one piece of global state: a signal handler can reach no other */
+/* --- signals ---- */
+
+/* The one piece of global state: a signal handler can reach no other. */
+static volatile sig_atomic_t stop_signal;
 
 static void on_signal(int number)
 {
@@ -32,56 +35,136 @@ int sx_stop_signal(void)
     return stop_signal;
 }
 
-const volatile int *sx_stop_flag(void)
+const volatile sig_atomic_t *sx_stop_flag(void)
 {
     return &stop_signal;
 }
 
-static void catch_signals(void)
+static void set_up_signals(const sx_command *c)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    if (c->stops_itself) {
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+    }
 }
 
-/* --- finding
- * ----------------------------------------------------------------------------------------- */
+/* --- finding ---- */
+
+/* Two words of a command's name, the second with - and _ alike. */
+static bool is_second(const char *name, const char *word)
+{
+    while (*name != '\0' && (*name == *word || (*name == '-' && *word == '_'))) {
+        name++;
+        word++;
+    }
+    return *name == '\0' && *word == '\0';
+}
 
 const sx_command *sx_command_find(const char *first, const char *second, int *out_words)
 {
+    size_t size = strlen(first);
     for (int i = 0; sx_commands[i] != NULL; i++) {
-        const char *name = sx_commands[i]->name, *space = strchr(name, ' ');
-        if (space == NULL && strcmp(name, first) == 0) {
-            *out_words = 1;
-            return sx_commands[i];
+        const char *name = sx_commands[i]->name;
+        if (strncmp(name, first, size) != 0) {
+            continue;
         }
-        if (space != NULL && second != NULL && strlen(first) == (size_t)(space - name) &&
-            strncmp(name, first, (size_t)(space - name)) == 0 &&
-            sx_name_distance(space + 1, second) == 0) {
-            *out_words = 2;
+        if (name[size] == '\0' ||
+            (name[size] == ' ' && second != NULL && is_second(name + size + 1, second))) {
+            *out_words = name[size] == '\0' ? 1 : 2;
             return sx_commands[i];
         }
     }
     return NULL;
 }
 
-const char *sx_command_nearest(const char *name)
+/* Is it the first word of commands of two words? */
+static bool is_family(const char *first)
 {
-    const char *best = NULL;
-    int best_distance = 4;
+    size_t size = strlen(first);
     for (int i = 0; sx_commands[i] != NULL; i++) {
-        int distance = sx_name_distance(name, sx_commands[i]->name);
-        if (distance < best_distance) {
-            best = sx_commands[i]->name;
-            best_distance = distance;
+        if (strncmp(sx_commands[i]->name, first, size) == 0 && sx_commands[i]->name[size] == ' ') {
+            return true;
         }
     }
-    return best;
+    return false;
 }
 
-/* --- errors
- * -------------------------------------------------------------------------------------------- */
+/* "expected data fetch, data show, ..." */
+static sx_status family_member_missing(const char *first)
+{
+    char names[512] = "";
+    size_t used = 0, size = strlen(first);
+    for (int i = 0; sx_commands[i] != NULL && used < sizeof(names); i++) {
+        const char *name = sx_commands[i]->name;
+        if (strncmp(name, first, size) == 0 && name[size] == ' ') {
+            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+                                     used > 0 ? ", " : "", name + size + 1);
+        }
+    }
+    return sx_error(SX_NOT_FOUND, "\"%s\" is followed by one of: %s", first, names);
+}
+
+sx_status sx_command_unknown(const char *first, const char *second)
+{
+    const char *names[MAX_COMMANDS];
+    size_t count = 0;
+    bool family = is_family(first);
+    if (family && second == NULL) {
+        return family_member_missing(first);
+    }
+    for (; sx_commands[count] != NULL && count < MAX_COMMANDS; count++) {
+        names[count] = sx_commands[count]->name;
+    }
+    sx_arena arena;
+    sx_arena_init(&arena, 1 << 16);
+    const char *name = family ? sx_arena_printf(&arena, "%s %s", first, second) : first;
+    sx_status status = sx_error(SX_NOT_FOUND, "no command \"%s\"%s", name != NULL ? name : first,
+                                sx_did_you_mean(&arena, name != NULL ? name : first, names, count,
+                                                "; `sextant help` lists them"));
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+/* --- the options of every command ---- */
+
+static const sx_option common_rows[] = {
+    {"verbosity", SX_OPTION_CHOICE, SX_OPT(sx_common, verbosity),
+     "how much is said on stderr; debug adds where an error came from",
+     .choices = "debug|info|warn|error"},
+    {"color", SX_OPTION_CHOICE, SX_OPT(sx_common, color),
+     "colours; auto: on a terminal, unless NO_COLOR is set", .choices = "auto|always|never"},
+};
+static const sx_common common_defaults = {.verbosity = "info", .color = "auto"};
+const sx_option_table sx_common_options = {common_rows, (int)SX_COUNT(common_rows),
+                                           (void *)&common_defaults, NULL};
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+static const char *const level_marks[] = {"debug: ", "", "warning: ", "error: "};
+
+static sx_log_level level_of(const sx_common *common)
+{
+    for (size_t i = 0; i < SX_COUNT(level_names); i++) {
+        if (strcmp(common->verbosity, level_names[i]) == 0) {
+            return (sx_log_level)i;
+        }
+    }
+    return SX_LOG_INFO;
+}
+
+static void print_log(void *user, sx_log_level level, const char *file, int line,
+                      const char *message)
+{
+    (void)user;
+    if (level == SX_LOG_DEBUG) {
+        fprintf(stderr, "%s%s:%d: %s\n", level_marks[level], file, line, message);
+    } else {
+        fprintf(stderr, "%s%s\n", level_marks[level], message);
+    }
+}
+
+/* --- errors ---- */
 
 typedef struct exit_row {
     sx_code code;
@@ -94,12 +177,22 @@ static const exit_row exit_rows[] = {
     {SX_RESOURCE_EXHAUSTED, SX_EXIT_RESOURCES},
 };
 
-static int exit_code_of(sx_code code)
+sx_status sx_usage(sx_invocation *inv, sx_status status)
 {
+    inv->usage = status != SX_OK;
+    return status;
+}
+
+static int exit_code_of(sx_status status, bool usage)
+{
+    sx_code code = sx_status_code(status);
     if (code == SX_CANCELLED && stop_signal != 0) {
         return 128 + stop_signal;
     }
-    for (size_t i = 0; i < sizeof(exit_rows) / sizeof(exit_rows[0]); i++) {
+    if (usage && code != SX_CODE_OK) {
+        return SX_EXIT_USAGE;
+    }
+    for (size_t i = 0; i < SX_COUNT(exit_rows); i++) {
         if (exit_rows[i].code == code) {
             return (int)exit_rows[i].exit;
         }
@@ -107,98 +200,137 @@ static int exit_code_of(sx_code code)
     return code == SX_CODE_OK ? SX_EXIT_OK : SX_EXIT_ERROR;
 }
 
-static int report(const char *name, sx_status status, int usage)
+static void print_error(const char *name, const sx_common *common, sx_status status)
 {
-    int code = usage != 0 ? usage : exit_code_of(sx_status_code(status));
-    if (status != SX_OK && sx_status_code(status) != SX_CANCELLED) {
-        fprintf(stderr, "sextant %s: %s\n", name, sx_status_message(status));
-        if (getenv("SEXTANT_TRACE") != NULL) {
-            fprintf(stderr, "  at %s\n", sx_status_trace(status));
-        }
+    sx_terminal t = sx_terminal_of(stderr, common->color);
+    fprintf(stderr, "%ssextant%s%s:%s %s\n", sx_style(&t, SX_STYLE_ERROR),
+            name[0] != '\0' ? " " : "", name, sx_style(&t, SX_STYLE_NONE),
+            sx_status_message(status));
+    if (level_of(common) == SX_LOG_DEBUG) {
+        fprintf(stderr, "  %s at %s\n", sx_code_name(sx_status_code(status)),
+                sx_status_trace(status));
     }
-    if (usage != 0) {
-        fprintf(stderr, "see: sextant help %s\n", name);
+}
+
+/* Says what went wrong, frees the status, returns the exit code. `see` is what help to name. */
+static int report(const char *name, const sx_common *common, sx_status status, const char *see)
+{
+    int code = exit_code_of(status, see != NULL);
+    if (status != SX_OK && (sx_status_code(status) != SX_CANCELLED || stop_signal == 0)) {
+        print_error(name, common, status);
+        if (see != NULL) {
+            fprintf(stderr, "see: sextant help%s%s\n", see[0] != '\0' ? " " : "", see);
+        }
     }
     sx_status_free(status);
     return code;
 }
 
-/* --- running
- * --------------------------------------------------------------------------------------------- */
+/* --- running ---- */
 
 static sx_status check_words(const sx_command *c, const sx_invocation *inv)
 {
     if (inv->words.count < c->min_words) {
-        return sx_error(SX_INVALID_ARGUMENT, "expected %s", c->words);
+        bool list = false;
+        for (int i = 0; i < c->n_options; i++) {
+            list |= c->options[i].kind == SX_OPTION_LIST && inv->tables[0].given[i];
+        }
+        return sx_error(SX_INVALID_ARGUMENT, "expected %s%s", c->words,
+                        list ? " (a list takes all words up to the next option; say it before)"
+                             : "");
     }
     if (c->max_words >= 0 && inv->words.count > c->max_words) {
         return sx_error(SX_INVALID_ARGUMENT, "\"%s\" is one word too many; expected %s",
                         inv->words.items[c->max_words],
                         c->words[0] != '\0' ? c->words : "options only");
     }
-    if (inv->rest.count > 0 && !c->takes_rest) {
+    if (inv->rest.count > 0 && c->rest == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "nothing may follow --, got \"%s\"",
                         inv->rest.items[0]);
     }
     return SX_OK;
 }
 
-static int run_command(const sx_command *c, sx_invocation *inv, int argc, const char *const *argv)
+static sx_status check_required(const sx_option_table *t)
 {
-    if (c->defaults != NULL) {
-        memcpy(inv->options, c->defaults, c->options_bytes);
+    for (int i = 0; i < t->n; i++) {
+        if (t->rows[i].required && !t->given[i]) {
+            return sx_error(SX_INVALID_ARGUMENT, "--%s %s is required: %s", t->rows[i].name,
+                            t->rows[i].value, t->rows[i].help);
+        }
     }
-    sx_status status = sx_options_parse(c->options, c->n_options, argc, argv, inv);
-    if (status == SX_OK && inv->help) {
-        sx_help_command(c);
-        return SX_EXIT_OK;
-    }
-    if (status == SX_OK) {
-        status = check_words(c, inv);
-    }
-    if (status != SX_OK) {
-        return report(c->name, status, SX_EXIT_USAGE);
-    }
-    return report(c->name, c->run(inv), 0);
+    return SX_OK;
 }
 
-static int unknown_command(const char *name)
+static sx_status run_command(const sx_command *c, sx_invocation *inv, int argc,
+                             const char *const *argv)
 {
-    const char *nearest = sx_command_nearest(name);
-    fprintf(stderr, "sextant: no command \"%s\"", name);
-    fprintf(stderr, nearest != NULL ? "; did you mean %s?\n" : "; `sextant help` lists them%s\n",
-            nearest != NULL ? nearest : "");
-    return SX_EXIT_USAGE;
+    SX_TRY(sx_usage(inv, sx_options_parse(inv, argc, argv)));
+    if (inv->help) {
+        sx_help_command(c);
+        return SX_OK;
+    }
+    SX_TRY(sx_usage(inv, check_words(c, inv)));
+    SX_TRY(sx_usage(inv, check_required(&inv->tables[0])));
+    sx_log_set_sink(print_log, NULL, level_of(sx_common_of(inv)));
+    set_up_signals(c);
+    return c->run(inv);
 }
+
+/* The values of a table: the defaults, in the invocation's arena. */
+static bool make_table(sx_invocation *inv, sx_option_table *table, const sx_option *rows, int n,
+                       const void *defaults, size_t bytes)
+{
+    *table = (sx_option_table){
+        .rows = rows,
+        .n = n,
+        .values = sx_arena_alloc(&inv->arena, 1, bytes + 1),
+        .given = sx_arena_array(&inv->arena, n + 1, bool),
+    };
+    if (table->values != NULL && defaults != NULL) {
+        memcpy(table->values, defaults, bytes);
+    }
+    return table->values != NULL && table->given != NULL;
+}
+
+static int invoke(const sx_command *c, int argc, const char *const *argv)
+{
+    sx_invocation inv = {0};
+    int code = SX_EXIT_RESOURCES;
+    sx_arena_init(&inv.arena, 0);
+    if (make_table(&inv, &inv.tables[0], c->options, c->n_options, c->defaults, c->options_bytes) &&
+        make_table(&inv, &inv.tables[1], common_rows, (int)SX_COUNT(common_rows), &common_defaults,
+                   sizeof(common_defaults))) {
+        inv.options = inv.tables[0].values;
+        sx_status status = run_command(c, &inv, argc, argv);
+        code = report(c->name, sx_common_of(&inv), status, inv.usage ? c->name : NULL);
+    }
+    sx_arena_deinit(&inv.arena);
+    return fflush(stdout) != 0 && code == SX_EXIT_OK ? SX_EXIT_ERROR : code;
+}
+
+typedef struct alias {
+    const char *word, *command;
+} alias;
+
+static const alias aliases[] = {{"--version", "version"}, {"--help", "help"}, {"-h", "help"}};
 
 int sx_cli_run(int argc, const char *const *argv)
 {
-    catch_signals();
     if (argc == 0) {
         sx_help_overview();
         return SX_EXIT_USAGE;
     }
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
-        sx_help_overview();
-        return SX_EXIT_OK;
+    const char *first = argv[0], *second = argc > 1 ? argv[1] : NULL;
+    for (size_t i = 0; i < SX_COUNT(aliases); i++) {
+        first = strcmp(first, aliases[i].word) == 0 ? aliases[i].command : first;
     }
     int words = 0;
-    const sx_command *c = sx_command_find(strcmp(argv[0], "--version") == 0 ? "version" : argv[0],
-                                          argc > 1 ? argv[1] : NULL, &words);
-    if (c == NULL) {
-        return unknown_command(argv[0]);
+    const sx_command *c = sx_command_find(first, second, &words);
+    if (c == NULL && is_family(first) && second != NULL &&
+        (strcmp(second, "--help") == 0 || strcmp(second, "-h") == 0)) {
+        second = NULL;
     }
-    sx_invocation *inv = calloc(1, sizeof(*inv));
-    void *options = calloc(1, c->options_bytes + 1);
-    bool *given = calloc((size_t)c->n_options + 1, sizeof(bool));
-    int code = SX_EXIT_RESOURCES;
-    if (inv != NULL && options != NULL && given != NULL) {
-        inv->options = options;
-        inv->given = given;
-        code = run_command(c, inv, argc - words, argv + words);
-    }
-    free(inv);
-    free(options);
-    free(given);
-    return fflush(stdout) != 0 && code == SX_EXIT_OK ? SX_EXIT_ERROR : code;
+    return c != NULL ? invoke(c, argc - words, argv + words)
+                     : report("", &common_defaults, sx_command_unknown(first, second), "");
 }

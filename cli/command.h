@@ -3,6 +3,9 @@
 #ifndef SX_CLI_COMMAND_H
 #define SX_CLI_COMMAND_H
 
+#include <signal.h>
+
+#include "base/checked.h"
 #include "option.h"
 
 typedef struct sx_command {
@@ -12,16 +15,18 @@ typedef struct sx_command {
     const char *about;    /* a paragraph, or NULL */
     const char *examples; /* lines, or NULL */
     int min_words, max_words; /* max_words −1 = any */
-    bool takes_rest;          /* words after -- are the command's own */
+    const char *rest;         /* what words after -- are: "model parameters"; NULL = not allowed */
+    bool stops_itself; /* Ctrl-C and SIGTERM only set sx_stop_flag(); it looks and returns CANCELLED
+                        */
     const sx_option *options;
     int n_options;
     size_t options_bytes; /* of the options struct */
     const void *defaults; /* NULL = all zero */
-    sx_status (*run)(const sx_invocation *inv);
+    sx_status (*run)(sx_invocation *inv);
 } sx_command;
 
-#define SX_COMMAND_OPTIONS(rows, struct_type)                                \
-    .options = (rows), .n_options = (int)(sizeof(rows) / sizeof((rows)[0])), \
+#define SX_COMMAND_OPTIONS(option_rows, struct_type)                   \
+    .options = (option_rows), .n_options = (int)SX_COUNT(option_rows), \
     .options_bytes = sizeof(struct_type)
 
 extern const sx_command *const sx_commands[]; /* NULL-terminated, in the order of commands.def */
@@ -32,7 +37,17 @@ extern const sx_command *const sx_commands[]; /* NULL-terminated, in the order o
 /* Runs argv[0 .. argc) (without the program's name) and returns the process's exit code. */
 int sx_cli_run(int argc, const char *const *argv);
 
-/* --- What the process says -------------------------------------------------------------------- */
+/* The options that every command has; the values of inv->tables[1]. */
+typedef struct sx_common {
+    const char *verbosity, *color;
+} sx_common;
+extern const sx_option_table sx_common_options; /* values: the defaults */
+static inline const sx_common *sx_common_of(const sx_invocation *inv)
+{
+    return inv->tables[1].values;
+}
+
+/* --- What the process says ---- */
 
 /* Exit codes; `sextant help exit-codes` prints the table. */
 typedef enum sx_exit {
@@ -46,10 +61,14 @@ typedef enum sx_exit {
     SX_EXIT_SIGTERM = 143,
 } sx_exit;
 
+/* A mistake on the command line that only the command itself can see: exit code 2. Takes the
+ * status. */
+sx_status sx_usage(sx_invocation *inv, sx_status status);
+
 /* The signal that asked to stop (SIGINT, SIGTERM), 0 while none did. A second one ends the process.
  */
 int sx_stop_signal(void);
-const volatile int *sx_stop_flag(void);
+const volatile sig_atomic_t *sx_stop_flag(void);
 
 /* Help texts, to stdout. */
 void sx_help_overview(void);
@@ -57,7 +76,7 @@ void sx_help_command(const sx_command *command);
 void sx_help_exit_codes(void);
 /* By name, in one or two words; NULL if there is none. */
 const sx_command *sx_command_find(const char *first, const char *second, int *out_words);
-/* The nearest command's name, or NULL if none is near. */
-const char *sx_command_nearest(const char *name);
+/* NOT_FOUND, with the nearest names. `second` may be NULL. */
+SX_MUST_USE sx_status sx_command_unknown(const char *first, const char *second);
 
 #endif

@@ -22,11 +22,20 @@ static void print_wrapped(const char *text)
     putchar('\n');
 }
 
-static void print_default(const sx_option *o, const void *field, char *out, size_t capacity)
+static void format_int(const sx_option *o, int64_t value, char *out, size_t capacity)
+{
+    if (o->word.word != NULL && value == o->word.value) {
+        snprintf(out, capacity, " [%s]", o->word.word);
+    } else if (value != 0) {
+        snprintf(out, capacity, " [%lld]", (long long)value);
+    }
+}
+
+static void format_default(const sx_option *o, const void *field, char *out, size_t capacity)
 {
     out[0] = '\0';
-    if (o->kind == SX_OPTION_INT && *(const int64_t *)field != 0) {
-        snprintf(out, capacity, " [%lld]", (long long)*(const int64_t *)field);
+    if (o->kind == SX_OPTION_INT) {
+        format_int(o, *(const int64_t *)field, out, capacity);
     } else if (o->kind == SX_OPTION_FLOAT && *(const double *)field != 0) {
         snprintf(out, capacity, " [%g]", *(const double *)field);
     } else if ((o->kind == SX_OPTION_STRING || o->kind == SX_OPTION_CHOICE) &&
@@ -35,16 +44,15 @@ static void print_default(const sx_option *o, const void *field, char *out, size
     }
 }
 
-static void print_option(const sx_command *c, const sx_option *o)
+static void print_option(const sx_option *o, const void *values)
 {
-    char left[96], help[1024], shown[128] = "";
-    if (c->defaults != NULL) {
-        print_default(o, (const char *)c->defaults + o->offset, shown, sizeof(shown));
+    char left[128], help[1024], shown[128] = "";
+    if (values != NULL) {
+        format_default(o, (const char *)values + o->offset, shown, sizeof(shown));
     }
-    snprintf(left, sizeof(left), "--%s%s%s", o->name, o->kind == SX_OPTION_FLAG ? "" : " ",
-             o->kind == SX_OPTION_FLAG     ? ""
-             : o->kind == SX_OPTION_CHOICE ? o->choices
-                                           : o->value);
+    const char *value = o->kind == SX_OPTION_CHOICE ? o->choices : o->value;
+    snprintf(left, sizeof(left), "--%s%s%s%s", o->name, value != NULL ? " " : "",
+             value != NULL ? value : "", o->kind == SX_OPTION_LIST ? "..." : "");
     snprintf(help, sizeof(help), "%s%s%s", o->help, o->required ? " (required)" : "", shown);
     if ((int)strlen(left) > NAME_WIDTH) {
         printf("  %s\n%*s", left, NAME_WIDTH + 4, "");
@@ -54,20 +62,29 @@ static void print_option(const sx_command *c, const sx_option *o)
     print_wrapped(help);
 }
 
+static void print_options(const sx_option_table *table, const char *heading)
+{
+    for (int i = 0; i < table->n; i++) {
+        const char *group = table->rows[i].group;
+        if (i == 0 || group != NULL) {
+            printf("\n%s:\n", group != NULL ? group : heading);
+        }
+        print_option(&table->rows[i], table->values);
+    }
+}
+
 void sx_help_command(const sx_command *c)
 {
-    printf("usage: sextant %s%s%s%s%s\n\n%s\n", c->name, c->words[0] != '\0' ? " " : "", c->words,
-           c->n_options > 0 ? " [options]" : "", c->takes_rest ? " [-- model parameters]" : "",
-           c->summary);
+    printf("usage: sextant %s%s%s%s%s%s%s\n\n%s\n", c->name, c->words[0] != '\0' ? " " : "",
+           c->words, c->n_options > 0 ? " [options]" : "", c->rest != NULL ? " [-- " : "",
+           c->rest != NULL ? c->rest : "", c->rest != NULL ? "]" : "", c->summary);
     if (c->about != NULL) {
         printf("\n%s\n", c->about);
     }
-    if (c->n_options > 0) {
-        printf("\noptions:\n");
-    }
-    for (int i = 0; i < c->n_options; i++) {
-        print_option(c, &c->options[i]);
-    }
+    /* values is read only here */
+    sx_option_table own = {c->options, c->n_options, (void *)c->defaults, NULL};
+    print_options(&own, "options");
+    print_options(&sx_common_options, "common options");
     if (c->examples != NULL) {
         printf("\nexamples:\n%s\n", c->examples);
     }
@@ -101,7 +118,7 @@ void sx_help_exit_codes(void)
         {SX_EXIT_SIGTERM, "stopped by SIGTERM; what was done is saved"},
     };
     printf("exit codes:\n");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
         printf("  %3d  %s\n", rows[i].code, rows[i].text);
     }
 }

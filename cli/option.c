@@ -1,38 +1,26 @@
-/* See option.h. */
 #include "option.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/checked.h"
+#include "base/nearest.h"
 
-enum { MAX_NAME = 64 };
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory reading the options");
+}
+
+/* --- names ---- */
 
 static char fold(char c)
 {
     return c == '_' ? '-' : c;
 }
 
-int sx_name_distance(const char *a, const char *b)
-{
-    int row[MAX_NAME + 1], m = (int)strnlen(b, MAX_NAME);
-    for (int j = 0; j <= m; j++) {
-        row[j] = j;
-    }
-    for (int i = 1; a[i - 1] != '\0' && i < MAX_NAME; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= m; j++) {
-            int replace = diagonal + (fold(a[i - 1]) != fold(b[j - 1]));
-            diagonal = row[j];
-            row[j] = SX_MIN(replace, 1 + SX_MIN(row[j], row[j - 1]));
-        }
-    }
-    return row[m];
-}
-
-/* Does `word` (without dashes, up to `size`) name the option? */
+/* Does `word` (without dashes, `size` bytes) name the option? */
 static bool is_named(const char *name, const char *word, size_t size)
 {
     size_t i = 0;
@@ -42,48 +30,71 @@ static bool is_named(const char *name, const char *word, size_t size)
     return i == size && name[i] == '\0';
 }
 
-static const sx_option *find(const sx_option *options, int n, const char *word, size_t size)
+/* A row of one of the tables; NULL = none. */
+typedef struct found {
+    const sx_option_table *table;
+    const sx_option *row;
+} found;
+
+static found find(const sx_invocation *inv, const char *word, size_t size)
 {
-    for (int i = 0; i < n; i++) {
-        if (is_named(options[i].name, word, size)) {
-            return &options[i];
+    for (size_t t = 0; t < SX_COUNT(inv->tables); t++) {
+        for (int i = 0; i < inv->tables[t].n; i++) {
+            if (is_named(inv->tables[t].rows[i].name, word, size)) {
+                return (found){&inv->tables[t], &inv->tables[t].rows[i]};
+            }
         }
     }
-    return NULL;
+    return (found){NULL, NULL};
 }
 
-static sx_status unknown_option(const sx_option *options, int n, const char *word, size_t size)
+const char *sx_did_you_mean(sx_arena *arena, const char *name, const char *const *names,
+                            size_t count, const char *otherwise)
 {
-    char name[MAX_NAME] = "";
-    memcpy(name, word, SX_MIN(size, sizeof(name) - 1));
-    int best = -1, best_distance = 4;
-    for (int i = 0; i < n; i++) {
-        int distance = sx_name_distance(name, options[i].name);
-        if (distance < best_distance) {
-            best = i;
-            best_distance = distance;
+    sx_buf near;
+    sx_buf_init(&near, 4096);
+    int n = sx_nearest_names(name, names, count, &near);
+    const char *text =
+        n > 0 ? sx_arena_printf(arena, "; did you mean %s?", sx_buf_text(&near)) : otherwise;
+    sx_buf_deinit(&near);
+    return text != NULL ? text : "";
+}
+
+static sx_status unknown_option(sx_invocation *inv, const char *word, size_t size,
+                                const char *dashes)
+{
+    char *name = sx_arena_printf(&inv->arena, "%s%.*s", dashes, (int)SX_MIN(size, 100), word);
+    int n = inv->tables[0].n + inv->tables[1].n, count = 0;
+    const char **names = sx_arena_array(&inv->arena, n + 1, const char *);
+    if (name == NULL || names == NULL) {
+        return no_memory();
+    }
+    for (size_t i = strlen(dashes); name[i] != '\0'; i++) {
+        name[i] = fold(name[i]);
+    }
+    for (size_t t = 0; t < SX_COUNT(inv->tables); t++) {
+        for (int i = 0; i < inv->tables[t].n; i++) {
+            names[count] =
+                sx_arena_printf(&inv->arena, "%s%s", dashes, inv->tables[t].rows[i].name);
+            count += names[count] != NULL;
         }
     }
-    if (best >= 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "no option --%s; did you mean --%s?", name,
-                        options[best].name);
-    }
-    return sx_error(SX_INVALID_ARGUMENT, "no option --%s; --help lists them", name);
+    return sx_error(
+        SX_INVALID_ARGUMENT, "no option %s%s", name,
+        sx_did_you_mean(&inv->arena, name, names, (size_t)count, "; --help lists them"));
 }
 
-/* --- values --------------------------------------------------------------------------------------
- */
+/* --- values ---- */
 
 static sx_status check_range(const sx_option *o, double value, const char *text)
 {
-    bool bounded = o->min != 0 || o->max != 0;
-    if (bounded && (value < o->min || (o->max > o->min && value > o->max))) {
-        return o->max > o->min ? sx_error(SX_INVALID_ARGUMENT, "--%s is %s, expected %g to %g",
-                                          o->name, text, o->min, o->max)
-                               : sx_error(SX_INVALID_ARGUMENT, "--%s is %s, expected at least %g",
-                                          o->name, text, o->min);
+    if ((o->min == 0 && o->max == 0) || (value >= o->min && (value <= o->max || o->max == 0))) {
+        return SX_OK;
     }
-    return SX_OK;
+    return o->max != 0 ? sx_error(SX_INVALID_ARGUMENT, "--%s is %s, expected %.15g to %.15g",
+                                  o->name, text, o->min, o->max)
+                       : sx_error(SX_INVALID_ARGUMENT, "--%s is %s, expected at least %.15g",
+                                  o->name, text, o->min);
 }
 
 static sx_status set_int(const sx_option *o, const char *text, void *field)
@@ -91,9 +102,14 @@ static sx_status set_int(const sx_option *o, const char *text, void *field)
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
+    if (o->word.word != NULL && strcmp(text, o->word.word) == 0) {
+        *(int64_t *)field = o->word.value;
+        return SX_OK;
+    }
     if (end == text || *end != '\0' || errno != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected a whole number", o->name,
-                        text);
+        return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected a whole number%s%s", o->name,
+                        text, o->word.word != NULL ? " or " : "",
+                        o->word.word != NULL ? o->word.word : "");
     }
     SX_TRY(check_range(o, (double)value, text));
     *(int64_t *)field = value;
@@ -131,156 +147,231 @@ static sx_status set_choice(const sx_option *o, const char *text, void *field)
     return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected %s", o->name, text, o->choices);
 }
 
+static sx_status set_flag(const sx_option *o, const char *text, void *field)
+{
+    bool yes = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    if (!yes && strcmp(text, "false") != 0 && strcmp(text, "0") != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected true or false", o->name,
+                        text);
+    }
+    *(bool *)field = yes;
+    return SX_OK;
+}
+
 typedef sx_status set_fn(const sx_option *o, const char *text, void *field);
 
 static set_fn *const setters[] = {
-    [SX_OPTION_INT] = set_int,
-    [SX_OPTION_FLOAT] = set_float,
-    [SX_OPTION_STRING] = set_string,
-    [SX_OPTION_CHOICE] = set_choice,
+    [SX_OPTION_FLAG] = set_flag,     [SX_OPTION_INT] = set_int,       [SX_OPTION_FLOAT] = set_float,
+    [SX_OPTION_STRING] = set_string, [SX_OPTION_CHOICE] = set_choice,
 };
 
-/* --- the walk over argv
- * ---------------------------------------------------------------------------- */
+static bool is_list(const sx_option *o)
+{
+    return o->kind == SX_OPTION_LIST || o->kind == SX_OPTION_EACH;
+}
+
+/* Lists grow by doubling: at 1, 2, 4, ... words the array moves. */
+static sx_status add_word(sx_arena *arena, sx_words *list, const char *word)
+{
+    if ((list->count & (list->count - 1)) == 0) {
+        const char **moved = sx_arena_array(arena, list->count * 2 + 1, const char *);
+        if (moved == NULL) {
+            return no_memory();
+        }
+        for (int i = 0; i < list->count; i++) {
+            moved[i] = list->items[i];
+        }
+        list->items = moved;
+    }
+    list->items[list->count++] = word;
+    return SX_OK;
+}
+
+static sx_status set_value(sx_invocation *inv, found f, const char *text)
+{
+    void *field = (char *)f.table->values + f.row->offset;
+    f.table->given[f.row - f.table->rows] = true;
+    return is_list(f.row) ? add_word(&inv->arena, field, text)
+                          : setters[f.row->kind](f.row, text, field);
+}
+
+/* --- the walk over argv ---- */
 
 typedef struct walk {
-    const sx_option *options;
-    int n_options, argc, at;
+    int argc, at;
     const char *const *argv;
     sx_invocation *inv;
 } walk;
 
 static bool is_option(const char *word)
 {
-    return word[0] == '-' && word[1] == '-' && word[2] != '\0';
+    return word[0] == '-' && word[1] == '-';
 }
 
-static void *field_of(walk *w, const sx_option *o)
+static sx_status take_list(walk *w, found f)
 {
-    return (char *)w->inv->options + o->offset;
-}
-
-static sx_status add_to_list(walk *w, const sx_option *o, const char *word)
-{
-    sx_words *list = field_of(w, o);
-    sx_invocation *inv = w->inv;
-    if (inv->n_list_items + list->count + 1 >= SX_MAX_WORDS) {
-        return sx_error(SX_INVALID_ARGUMENT, "--%s: more than %d words", o->name, SX_MAX_WORDS);
-    }
-    /* a list that is not the newest in the storage moves to its end */
-    if (list->count == 0 || list->items + list->count != inv->list_items + inv->n_list_items) {
-        const char **moved = inv->list_items + inv->n_list_items;
-        for (int i = 0; i < list->count; i++) {
-            moved[i] = list->items[i];
-        }
-        list->items = moved;
-        inv->n_list_items += list->count;
-    }
-    list->items[list->count++] = word;
-    inv->n_list_items++;
-    return SX_OK;
-}
-
-static sx_status take_list(walk *w, const sx_option *o, const char *attached)
-{
-    if (attached != NULL) {
-        return add_to_list(w, o, attached);
-    }
     int before = w->at;
-    while (w->at < w->argc && !is_option(w->argv[w->at]) && strcmp(w->argv[w->at], "--") != 0) {
-        SX_TRY(add_to_list(w, o, w->argv[w->at++]));
+    while (w->at < w->argc && !is_option(w->argv[w->at])) {
+        SX_TRY(set_value(w->inv, f, w->argv[w->at++]));
     }
-    return w->at > before
-               ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT, "--%s needs at least one %s", o->name, o->value);
+    return w->at > before ? SX_OK
+                          : sx_error(SX_INVALID_ARGUMENT, "--%s needs at least one %s", f.row->name,
+                                     f.row->value);
 }
 
-static sx_status take_value(walk *w, const sx_option *o, const char *attached)
+static sx_status take_value(walk *w, found f)
 {
-    if (o->kind == SX_OPTION_LIST) {
-        return take_list(w, o, attached);
+    if (f.row->kind == SX_OPTION_FLAG) {
+        return set_value(w->inv, f, "true");
     }
-    if (attached == NULL && w->at >= w->argc) {
-        return sx_error(SX_INVALID_ARGUMENT, "--%s needs a value: %s", o->name, o->value);
+    if (f.row->kind == SX_OPTION_LIST) {
+        return take_list(w, f);
     }
-    return setters[o->kind](o, attached != NULL ? attached : w->argv[w->at++], field_of(w, o));
-}
-
-static sx_status take_flag(walk *w, const sx_option *o, const char *attached, bool value)
-{
-    if (attached != NULL && strcmp(attached, "true") != 0 && strcmp(attached, "false") != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected true or false", o->name,
-                        attached);
+    if (w->at >= w->argc) {
+        return sx_error(SX_INVALID_ARGUMENT, "--%s needs a value: %s", f.row->name,
+                        f.row->kind == SX_OPTION_CHOICE ? f.row->choices : f.row->value);
     }
-    bool *field = field_of(w, o);
-    *field = attached != NULL ? strcmp(attached, "true") == 0 : value;
-    return SX_OK;
+    return set_value(w->inv, f, w->argv[w->at++]);
 }
 
 /* --no-name and --noname of a flag, as TensorFlow's flags have it. */
-static const sx_option *find_negated(const walk *w, const char *word, size_t size)
+static found find_negated(const sx_invocation *inv, const char *word, size_t size)
 {
     if (size < 3 || strncmp(word, "no", 2) != 0) {
-        return NULL;
+        return (found){NULL, NULL};
     }
-    size_t skip = word[2] == '-' || word[2] == '_' ? 3 : 2;
-    const sx_option *o = find(w->options, w->n_options, word + skip, size - skip);
-    return o != NULL && o->kind == SX_OPTION_FLAG ? o : NULL;
+    size_t skip = fold(word[2]) == '-' ? 3 : 2;
+    found f = find(inv, word + skip, size - skip);
+    return f.row != NULL && f.row->kind == SX_OPTION_FLAG ? f : (found){NULL, NULL};
 }
 
 static sx_status take_option(walk *w)
 {
     const char *word = w->argv[w->at++] + 2;
-    const char *equals = strchr(word, '=');
-    size_t size = equals != NULL ? (size_t)(equals - word) : strlen(word);
-    const char *attached = equals != NULL ? equals + 1 : NULL;
+    size_t size = strcspn(word, "=");
+    const char *attached = word[size] == '=' ? word + size + 1 : NULL;
     if (is_named("help", word, size)) {
         w->inv->help = true;
         return SX_OK;
     }
-    const sx_option *o = find(w->options, w->n_options, word, size);
-    const sx_option *negated = o == NULL ? find_negated(w, word, size) : NULL;
-    if (o == NULL && negated == NULL) {
-        return unknown_option(w->options, w->n_options, word, size);
+    found f = find(w->inv, word, size);
+    if (f.row != NULL) {
+        return attached != NULL ? set_value(w->inv, f, attached) : take_value(w, f);
     }
-    const sx_option *named = o != NULL ? o : negated;
-    w->inv->given[named - w->options] = true;
-    return named->kind == SX_OPTION_FLAG ? take_flag(w, named, attached, o != NULL)
-                                         : take_value(w, named, attached);
+    f = find_negated(w->inv, word, size);
+    if (f.row != NULL && attached == NULL) {
+        return set_value(w->inv, f, "false");
+    }
+    return unknown_option(w->inv, word, size, "--");
 }
 
-static sx_status check_required(const walk *w)
+sx_status sx_options_parse(sx_invocation *inv, int argc, const char *const *argv)
 {
-    for (int i = 0; i < w->n_options; i++) {
-        if (w->options[i].required && !w->inv->given[i]) {
-            return sx_error(SX_INVALID_ARGUMENT, "--%s %s is required: %s", w->options[i].name,
-                            w->options[i].value, w->options[i].help);
+    walk w = {argc, 0, argv, inv};
+    while (w.at < argc && !inv->help) {
+        const char *word = argv[w.at];
+        if (strcmp(word, "--") == 0) {
+            for (w.at++; w.at < argc; w.at++) {
+                SX_TRY(add_word(&inv->arena, &inv->rest, argv[w.at]));
+            }
+        } else if (strcmp(word, "-h") == 0) {
+            inv->help = true;
+        } else if (is_option(word)) {
+            SX_TRY(take_option(&w));
+        } else if (word[0] == '-' && word[1] != '\0') {
+            return sx_error(SX_INVALID_ARGUMENT, "no option %s; options begin with two dashes",
+                            word);
+        } else {
+            SX_TRY(add_word(&inv->arena, &inv->words, word));
+            w.at++;
         }
     }
     return SX_OK;
 }
 
-sx_status sx_options_parse(const sx_option *options, int n_options, int argc,
-                           const char *const *argv, sx_invocation *inv)
+bool sx_option_given(const sx_invocation *inv, const char *name)
 {
-    walk w = {options, n_options, argc, 0, argv, inv};
-    inv->words.items = inv->word_items;
-    while (w.at < argc && !inv->help) {
-        const char *word = argv[w.at];
-        if (strcmp(word, "--") == 0) {
-            inv->rest = (sx_words){(const char **)(uintptr_t)(argv + w.at + 1), argc - w.at - 1};
-            break;
+    found f = find(inv, name, strlen(name));
+    return f.row != NULL && f.table->given[f.row - f.table->rows];
+}
+
+/* --- configuration files ---- */
+
+/* The text that the command line would have for a value; NULL if there is none. */
+static const char *json_text(sx_arena *arena, const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        return json_string_value(value);
+    case JSON_INTEGER:
+        return sx_arena_printf(arena, "%lld", (long long)json_integer_value(value));
+    case JSON_REAL:
+        return sx_arena_printf(arena, "%.17g", json_real_value(value));
+    case JSON_TRUE:
+        return "true";
+    case JSON_FALSE:
+        return "false";
+    default:
+        return NULL;
+    }
+}
+
+static sx_status set_json(sx_invocation *inv, found f, const json_t *value)
+{
+    const char *text = json_text(&inv->arena, value);
+    return text != NULL ? set_value(inv, f, text)
+                        : sx_error(SX_INVALID_ARGUMENT, "\"%s\": expected %s", f.row->name,
+                                   is_list(f.row) ? "texts" : "a text, a number, true or false");
+}
+
+/* {"units": 128}: as --param units=128. */
+static sx_status set_json_members(sx_invocation *inv, found f, const json_t *object)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        const char *text = json_text(&inv->arena, value);
+        const char *pair = text != NULL ? sx_arena_printf(&inv->arena, "%s=%s", key, text) : NULL;
+        if (pair == NULL) {
+            return sx_error(SX_INVALID_ARGUMENT, "\"%s\": \"%s\" is no text, number, true or false",
+                            f.row->name, key);
         }
-        if (strcmp(word, "-h") == 0) {
-            inv->help = true;
-        } else if (is_option(word)) {
-            SX_TRY(take_option(&w));
-        } else if (inv->words.count == SX_MAX_WORDS) {
-            return sx_error(SX_INVALID_ARGUMENT, "more than %d words", SX_MAX_WORDS);
-        } else {
-            inv->word_items[inv->words.count++] = word;
-            w.at++;
+        SX_TRY(set_value(inv, f, pair));
+    }
+    return SX_OK;
+}
+
+static sx_status set_json_option(sx_invocation *inv, found f, const json_t *value)
+{
+    if (is_list(f.row) && json_is_object(value)) {
+        return set_json_members(inv, f, value);
+    }
+    if (!is_list(f.row) || !json_is_array(value)) {
+        return set_json(inv, f, value);
+    }
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        SX_TRY(set_json(inv, f, json_array_get(value, i)));
+    }
+    return SX_OK;
+}
+
+sx_status sx_options_from_json(sx_invocation *inv, const json_t *object)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(object)) {
+        return sx_error(SX_INVALID_ARGUMENT, "expected one JSON object of options by name");
+    }
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        found f = find(inv, key, strlen(key));
+        if (f.row == NULL) {
+            return unknown_option(inv, key, strlen(key), "");
+        }
+        if (!f.table->given[f.row - f.table->rows]) {
+            SX_TRY(set_json_option(inv, f, value));
         }
     }
-    return inv->help ? SX_OK : check_required(&w);
+    return SX_OK;
 }

@@ -1,0 +1,50 @@
+# What the tests of the command line share; each sources it first. They work in a fresh folder.
+#
+#   run WORDS...           runs sextant; its output is in ./out and ./err, its exit code in $code
+#   ok WORDS...            the same, and it must succeed
+#   fails CODE WORDS...    the same, and it must end with that code
+#   says TEXT, warns TEXT  ./out, ./err contains the text (says_line: has it as a whole line)
+#   says_not, warns_not    or not
+#   is FILE                ./out is the text on stdin
+set -euo pipefail
+sextant=$SEXTANT_BIN
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+export XDG_CACHE_HOME=$dir/cache NO_COLOR=1
+ran=
+
+fail() {
+    echo "FAILED after: sextant $ran"
+    echo "$@"
+    echo "--- exit code ${code:-none}; stdout:"
+    cat "$dir/out"
+    echo "--- stderr:"
+    cat "$dir/err"
+    exit 1
+}
+run() {
+    ran=$*
+    code=0
+    "$sextant" "$@" >"$dir/out" 2>"$dir/err" </dev/null || code=$?
+}
+ok() {
+    run "$@"
+    [ "$code" = 0 ] || fail "expected success"
+}
+fails() {
+    local expected=$1
+    shift
+    run "$@"
+    [ "$code" = "$expected" ] || fail "expected exit code $expected"
+}
+says() { grep -qF -- "$1" "$dir/out" || fail "stdout lacks: $1"; }
+says_line() { grep -qxF -- "$1" "$dir/out" || fail "stdout lacks the line: $1"; }
+says_not() { ! grep -qF -- "$1" "$dir/out" || fail "stdout has: $1"; }
+warns() { grep -qF -- "$1" "$dir/err" || fail "stderr lacks: $1"; }
+warns_not() { ! grep -qF -- "$1" "$dir/err" || fail "stderr has: $1"; }
+quiet() { [ ! -s "$dir/err" ] || fail "stderr is not empty"; }
+is() {
+    cat >"$dir/expected"
+    diff -u "$dir/expected" "$dir/out" >"$dir/diff" || fail "$(cat "$dir/diff")"
+}

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# --verbosity debug says where an error came from.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+fails 1 help nothing
+warns_not 'command.c:'
+fails 1 help nothing --verbosity debug
+warns 'NOT_FOUND at cli/command.c:'

@@ -172,20 +172,34 @@ SX_API sx_value sx_transpose_at(sx_builder *b, sx_value x, int rank, const int64
                                 const char *file, int line);
 #define sx_transpose(b, x, ...) sx_transpose_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)
 
-/* The n values xs after one another along `axis`, -1 = the last. */
+/* The n values xs after one another along `axis`, -1 = the last: sx_concat(b, -1, x, y). */
 SX_API sx_value sx_concat_at(sx_builder *b, const sx_value *xs, int n, int axis, const char *file,
                              int line);
-#define sx_concat(b, xs, n, axis) sx_concat_at((b), (xs), (n), (axis), SX_HERE_)
+#define sx_concat(b, axis, ...)                        \
+    sx_concat_at((b), (const sx_value[]){__VA_ARGS__}, \
+                 (int)(sizeof((sx_value[]){__VA_ARGS__}) / sizeof(sx_value)), (axis), SX_HERE_)
 
-/* The block that starts at begin[rank] and is size[rank] large; 0 and SX_BATCH for the batch. */
-SX_API sx_value sx_slice_at(sx_builder *b, sx_value x, const int64_t *begin, const int64_t *size,
-                            const char *file, int line);
-#define sx_slice(b, x, begin, size) sx_slice_at((b), (x), (begin), (size), SX_HERE_)
+typedef struct sx_slice_args {
+    size_t struct_size;
+    int64_t begin[SX_MAX_RANK]; /* 0 for the batch */
+    int64_t size[SX_MAX_RANK];  /* SX_BATCH for the batch */
+} sx_slice_args;
 
-/* before[rank] and after[rank] elements of `value` around each dimension. */
-SX_API sx_value sx_pad_at(sx_builder *b, sx_value x, const int64_t *before, const int64_t *after,
-                          double value, const char *file, int line);
-#define sx_pad(b, x, before, after, value) sx_pad_at((b), (x), (before), (after), (value), SX_HERE_)
+/* A block of x: sx_slice(b, x, .begin = {0, 2}, .size = {SX_BATCH, 3}). */
+SX_API sx_value sx_slice_at(sx_builder *b, sx_value x, const sx_slice_args *args, const char *file,
+                            int line);
+#define sx_slice(b, x, ...) sx_slice_at((b), (x), SX_ARGS_(sx_slice_args, __VA_ARGS__), SX_HERE_)
+
+typedef struct sx_pad_args {
+    size_t struct_size;
+    int64_t before[SX_MAX_RANK], after[SX_MAX_RANK]; /* 0 for the batch */
+    double value;
+} sx_pad_args;
+
+/* x with `value` around it: sx_pad(b, x, .before = {0, 1, 1}, .after = {0, 1, 1}). */
+SX_API sx_value sx_pad_at(sx_builder *b, sx_value x, const sx_pad_args *args, const char *file,
+                          int line);
+#define sx_pad(b, x, ...) sx_pad_at((b), (x), SX_ARGS_(sx_pad_args, __VA_ARGS__), SX_HERE_)
 
 /* --- Reductions --------------------------------------------------------------------------------
  */

@@ -1,9 +1,10 @@
-/* The operators' samples (op_def.h) as data: what every test that runs over the operator table
- * shares.
+/* The operators' samples (op_def.h) as data: what everything that runs over the operator table
+ * shares, tests, tools and benchmarks alike (nothing here needs the test framework).
  *
  *   for each operator, for each of its samples:
  *       inputs    types with the batch fixed, filled from Threefry keyed by "operator/sample/input"
  *       outputs   by the operator's reference, in double or rounded to their dtypes
+ *       graph     of the sample alone, or with the gradients of a weighted sum of its outputs
  *
  * Inputs are rounded to their dtype, so that float32 backends and the double reference see one
  * value. */
@@ -11,13 +12,34 @@
 #define SX_TESTS_GRAPH_OP_SAMPLES_H
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "harness.h"
+#include <sextant/ops.h>
 
 #include "base/memory.h"
 #include "base/threefry.h"
 #include "graph/eval.h"
 #include "graph/ir.h"
+#include "graph/passes/passes.h"
+
+/* Ends the program where a sample itself is broken. */
+#define OP_SAMPLE_CHECK(condition)                                          \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                        \
+        }                                                                   \
+    } while (0)
+
+static inline void op_sample_ok(sx_status status, const sx_op_def *op, const char *sample)
+{
+    if (status != SX_OK) {
+        fprintf(stderr, "%s/%s: %s\n", op->name, sample, sx_status_message(status));
+        exit(1);
+    }
+}
 
 typedef struct op_sample_run {
     const sx_op_def *op;
@@ -110,9 +132,9 @@ static inline void op_sample_fill(const op_sample_run *run, int index)
 static inline sx_ref_tensor op_sample_tensor(sx_type type)
 {
     int64_t n = sx_type_elems(&type);
-    assert_true(n >= 0);
+    OP_SAMPLE_CHECK(n >= 0);
     sx_ref_tensor t = {.type = type, .data = sx_alloc((size_t)n + 1, sizeof(double))};
-    assert_non_null(t.data);
+    OP_SAMPLE_CHECK(t.data != NULL);
     return t;
 }
 
@@ -121,7 +143,7 @@ static inline void op_sample_fix_attrs(op_sample_run *run)
 {
     const sx_op_def *op = run->op;
     run->owned_attrs = sx_alloc(1, op->attrs_bytes + 1);
-    assert_non_null(run->owned_attrs);
+    OP_SAMPLE_CHECK(run->owned_attrs != NULL);
     run->attrs = run->owned_attrs;
     if (run->sample->attrs == NULL) {
         return;
@@ -152,7 +174,7 @@ static inline void op_sample_begin(const sx_op_def *op, const sx_op_sample *samp
                   .n_inputs = run->n_in,
                   .outputs = out,
                   .n_outputs = op->n_out};
-    assert_ok(op->infer(&c));
+    op_sample_ok(op->infer(&c), op, sample->name);
     run->n_out = c.n_outputs;
     for (int i = 0; i < run->n_out; i++) {
         run->out[i] = op_sample_tensor(out[i]);
@@ -176,11 +198,163 @@ static inline void op_sample_end(op_sample_run *run)
     sx_free(run->owned_attrs);
 }
 
-/* Calls `check` for every sample of every operator that has a reference; it returns NULL or what is
- * wrong. Every failing sample is named before the test fails. */
+/* --- Graphs of one sample ------------------------------------------------------------------------
+ */
+
+enum op_sample_graph_kind {
+    OP_SAMPLE_FORWARD,  /* inputs x0.., outputs y0.. */
+    OP_SAMPLE_GRADIENT, /* inputs x0.., w0..; outputs dx0..: of the sum of all w y, where there is
+                           one */
+};
+
+static inline sx_value op_sample_weighted(sx_builder *b, sx_value y, int n_out)
+{
+    sx_value loss = SX_NO_VALUE;
+    for (int k = 0; k < n_out; k++) {
+        char name[16];
+        snprintf(name, sizeof(name), "w%d", k);
+        sx_value yk = sx_output_at(y, k), w = sx_input(b, name, sx_type_of_value(b, yk));
+        sx_value sum = sx_reduce_sum(b, sx_mul(b, yk, w), .keep_dims = false);
+        loss = sx_value_is(loss) ? sx_add(b, loss, sum) : sum;
+    }
+    return loss;
+}
+
+static inline void op_sample_gradients(sx_builder *b, const sx_op_sample *sample, sx_value loss,
+                                       const sx_value *x)
+{
+    for (int i = 0; i < sample->n_inputs && !sx_builder_failed(b); i++) {
+        sx_value dx = SX_NO_VALUE;
+        char name[16];
+        snprintf(name, sizeof(name), "dx%d", i);
+        if (sx_dtype_is_float(sample->inputs[i].type.dtype)) {
+            sx_gradients(b, loss, &x[i], 1, &dx);
+        }
+        if (sx_value_is(dx)) {
+            sx_output(b, name, dx);
+        }
+    }
+}
+
+static inline void op_sample_graph(const sx_op_def *op, const sx_op_sample *sample,
+                                   enum op_sample_graph_kind kind, sx_graph **out_graph)
+{
+    sx_builder *b;
+    sx_value x[SX_SAMPLE_MAX_INPUTS + 1];
+    char name[16];
+    op_sample_ok(sx_builder_create(&b), op, sample->name);
+    for (int i = 0; i < sample->n_inputs; i++) {
+        snprintf(name, sizeof(name), "x%d", i);
+        x[i] = sx_input(b, name, sample->inputs[i].type);
+    }
+    sx_value y = sx_build(b, op, sample->attrs, x, sample->n_inputs);
+    int n_out = sx_value_is(y) ? sx_builder_maker(b, y)->n_outputs : 0;
+    for (int k = 0; kind == OP_SAMPLE_FORWARD && k < n_out; k++) {
+        snprintf(name, sizeof(name), "y%d", k);
+        sx_output(b, name, sx_output_at(y, k));
+    }
+    if (kind == OP_SAMPLE_GRADIENT && n_out > 0) {
+        op_sample_gradients(b, sample, op_sample_weighted(b, y, n_out), x);
+    }
+    op_sample_ok(sx_builder_finish(b, out_graph), op, sample->name);
+    sx_builder_destroy(b);
+    op_sample_ok(sx_graph_validate(*out_graph), op, sample->name);
+}
+
+/* Does the sample have a gradient? Not where an output is no float. */
+static inline bool op_sample_is_differentiable(const op_sample_run *run)
+{
+    bool floats = (run->op->flags & SX_OP_NO_GRAD) == 0;
+    for (int k = 0; k < run->n_out; k++) {
+        floats = floats && sx_dtype_is_float(run->out[k].type.dtype);
+    }
+    return floats;
+}
+
+/* A graph of fixed batch, evaluated in double by the references. */
+typedef struct op_sample_values {
+    sx_graph *graph;
+    sx_ref_tensor *values; /* by value id */
+} op_sample_values;
+
+static inline void op_sample_values_end(op_sample_values *v)
+{
+    for (int i = 1; i < v->graph->n_values; i++) {
+        sx_free(v->values[i].data);
+    }
+    sx_free(v->values);
+    sx_graph_destroy(v->graph);
+}
+
+static inline void op_sample_fill_weights(const sx_ref_tensor *t, uint32_t index)
+{
+    op_sample_words words = {.key = {index, 77}};
+    int64_t n = sx_type_elems(&t->type);
+    for (int64_t i = 0; i < n; i++) {
+        t->data[i] = 2 * op_sample_uniform(&words) - 1;
+    }
+    sx_ref_round(t);
+}
+
+static inline void op_sample_evaluate(const op_sample_values *v)
+{
+    for (int k = 0; k < v->graph->n_nodes; k++) {
+        const sx_node *n = &v->graph->nodes[k];
+        sx_ref_tensor in[SX_SAMPLE_MAX_INPUTS];
+        OP_SAMPLE_CHECK(n->n_inputs <= SX_SAMPLE_MAX_INPUTS);
+        for (int i = 0; i < n->n_inputs; i++) {
+            in[i] = v->values[n->inputs[i].id];
+        }
+        sx_ref r = {n->attrs, in, &v->values[n->first_output.id], n->n_inputs, n->n_outputs};
+        if ((n->op->flags & SX_OP_NO_REF) == 0) {
+            sx_ref_run(n->op, &r, true);
+        }
+    }
+}
+
+/* Builds the gradient graph of `run`, feeds it the run's inputs and the weights, evaluates it. */
+static inline void op_sample_backward(const op_sample_run *run, op_sample_values *v)
+{
+    sx_graph *symbolic;
+    op_sample_graph(run->op, run->sample, OP_SAMPLE_GRADIENT, &symbolic);
+    op_sample_ok(sx_pass_fix_batch(symbolic, op_sample_batch(run->sample), &v->graph), run->op,
+                 run->sample->name);
+    sx_graph_destroy(symbolic);
+    v->values = sx_alloc((size_t)v->graph->n_values, sizeof(*v->values));
+    OP_SAMPLE_CHECK(v->values != NULL);
+    for (int i = 1; i < v->graph->n_values; i++) {
+        v->values[i] = op_sample_tensor(v->graph->values[i].type);
+    }
+    for (int i = 0; i < v->graph->n_args; i++) {
+        const sx_ref_tensor *value = &v->values[v->graph->args[i].value.id];
+        int at = atoi(v->graph->args[i].name + 1);
+        if (v->graph->args[i].name[0] == 'w') {
+            op_sample_fill_weights(value, (uint32_t)at);
+        } else {
+            size_t n = (size_t)sx_type_elems(&value->type);
+            memcpy(value->data, run->in[at].data, n * sizeof(double));
+        }
+    }
+    op_sample_evaluate(v);
+}
+
+/* The value of the argument or output of that name and number; NULL if there is none. */
+static inline const sx_ref_tensor *op_sample_value(const op_sample_values *v, const char *prefix,
+                                                   int index)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "%s%d", prefix, index);
+    int arg = sx_graph_find_arg(v->graph, name), output = sx_graph_find_output(v->graph, name);
+    return arg >= 0      ? &v->values[v->graph->args[arg].value.id]
+           : output >= 0 ? &v->values[v->graph->results[output].value.id]
+                         : NULL;
+}
+
+/* Calls `check` for every sample of every operator; it returns NULL or what is wrong. Every failing
+ * sample is named. Returns how many failed. */
 typedef const char *(*op_sample_check)(const sx_op_def *op, const sx_op_sample *sample);
 
-static inline void op_samples_check(op_sample_check check)
+static inline int op_samples_failing(op_sample_check check)
 {
     int failed = 0;
     for (int id = 0; id < SX_OPID_COUNT; id++) {
@@ -188,12 +362,12 @@ static inline void op_samples_check(op_sample_check check)
         for (int k = 0; k < op->n_samples; k++) {
             const char *wrong = check(op, &op->samples[k]);
             if (wrong != NULL) {
-                print_error("%s/%s: %s\n", op->name, op->samples[k].name, wrong);
+                fprintf(stderr, "%s/%s: %s\n", op->name, op->samples[k].name, wrong);
                 failed++;
             }
         }
     }
-    assert_int_equal(failed, 0);
+    return failed;
 }
 
 #endif

@@ -1,11 +1,9 @@
 /* Every operator of the table, on its samples: facets, inference, gradient against central
  * differences in double, text form; and random types into every infer. A failing sample is named.
  */
+#include "harness.h"
+
 #include "graph/op_samples.h"
-
-#include <sextant/ops.h>
-
-#include "graph/passes/passes.h"
 
 static char wrong[512];
 
@@ -83,63 +81,16 @@ static const char *check_inference(const sx_op_def *op, const sx_op_sample *samp
 static void test_graph_ops__types_agree_with_symbolic_and_fixed_batch(void **state)
 {
     (void)state;
-    op_samples_check(check_inference);
+    assert_int_equal(op_samples_failing(check_inference), 0);
 }
 
-/* --- Graphs of one sample --------------------------------------------------------------------- */
-
-/* inputs "x0".., weights "w0".. of the outputs, loss = sum of all w y, outputs "dx0".. where there
- * is a gradient. Without gradients: outputs "y0".. only. */
-static void build_sample(const sx_op_def *op, const sx_op_sample *sample, bool gradients,
-                         sx_graph **out_graph)
-{
-    sx_builder *b;
-    assert_ok(sx_builder_create(&b));
-    sx_value x[SX_SAMPLE_MAX_INPUTS], floats[SX_SAMPLE_MAX_INPUTS], dx[SX_SAMPLE_MAX_INPUTS];
-    int n_floats = 0, float_index[SX_SAMPLE_MAX_INPUTS];
-    char name[16];
-    for (int i = 0; i < sample->n_inputs; i++) {
-        snprintf(name, sizeof(name), "x%d", i);
-        x[i] = sx_input(b, name, sample->inputs[i].type);
-        if (sx_dtype_is_float(sample->inputs[i].type.dtype)) {
-            float_index[n_floats] = i;
-            floats[n_floats++] = x[i];
-        }
-    }
-    sx_value y = sx_build(b, op, sample->attrs, x, sample->n_inputs), loss = SX_NO_VALUE;
-    const sx_node *node = sx_builder_maker(b, y);
-    int n_out = node == NULL ? 0 : node->n_outputs;
-    for (int k = 0; k < n_out; k++) {
-        sx_value yk = sx_output_of(y, k);
-        sx_type type = sx_type_of_value(b, yk);
-        snprintf(name, sizeof(name), gradients ? "w%d" : "y%d", k);
-        if (!gradients) {
-            sx_output(b, name, yk);
-            continue;
-        }
-        sx_value term = sx_build_op(b, mul, NULL, yk, sx_input(b, name, type));
-        sx_value sum = sx_reduce_sum(b, term, .keep_dims = false);
-        loss = sx_value_is(loss) ? sx_add(b, loss, sum) : sum;
-    }
-    if (gradients && !sx_builder_failed(b)) {
-        sx_gradients(b, loss, floats, n_floats, dx);
-        for (int i = 0; i < n_floats; i++) {
-            snprintf(name, sizeof(name), "dx%d", float_index[i]);
-            if (sx_value_is(dx[i])) {
-                sx_output(b, name, dx[i]);
-            }
-        }
-    }
-    assert_ok(sx_builder_finish(b, out_graph));
-    sx_builder_destroy(b);
-    assert_ok(sx_graph_validate(*out_graph));
-}
+/* --- Text form ------------------------------------------------------------------------------- */
 
 static const char *check_text(const sx_op_def *op, const sx_op_sample *sample)
 {
     sx_graph *graph, *again;
     char *text, *second;
-    build_sample(op, sample, false, &graph);
+    op_sample_graph(op, sample, OP_SAMPLE_FORWARD, &graph);
     assert_ok(sx_graph_print(graph, &text));
     sx_status status = sx_graph_parse(text, strlen(text), &again);
     if (status != SX_OK) {
@@ -161,72 +112,43 @@ static const char *check_text(const sx_op_def *op, const sx_op_sample *sample)
 static void test_graph_ops__text_round_trip(void **state)
 {
     (void)state;
-    op_samples_check(check_text);
+    assert_int_equal(op_samples_failing(check_text), 0);
 }
 
 /* --- Gradients -------------------------------------------------------------------------------- */
 
-/* Evaluates a graph of fixed batch in double; values[id] are allocated, args' are filled. */
-static void evaluate(const sx_graph *g, sx_ref_tensor *values)
-{
-    for (int k = 0; k < g->n_nodes; k++) {
-        const sx_node *n = &g->nodes[k];
-        sx_ref_tensor in[SX_SAMPLE_MAX_INPUTS];
-        assert_true(n->n_inputs <= SX_SAMPLE_MAX_INPUTS);
-        if (n->op->flags & SX_OP_NO_REF) {
-            continue;
-        }
-        for (int i = 0; i < n->n_inputs; i++) {
-            in[i] = values[n->inputs[i].id];
-        }
-        sx_ref r = {n->attrs, in, &values[n->first_output.id], n->n_inputs, n->n_outputs};
-        sx_ref_run(n->op, &r, true);
-    }
-}
-
-static void fill_weights(const sx_ref_tensor *t, uint32_t key)
-{
-    op_sample_words words = {.key = {key, 77}};
-    int64_t n = sx_type_elems(&t->type);
-    for (int64_t i = 0; i < n; i++) {
-        t->data[i] = 2 * op_sample_uniform(&words) - 1;
-    }
-}
-
-/* sum of w y over all outputs, by the reference in double; *magnitude: of |w y|. */
-static double weighted_sum(const op_sample_run *run, const sx_ref_tensor *weights,
-                           double *magnitude)
+/* sum of w y over all outputs, by the reference in double */
+static double weighted_sum(const op_sample_run *run, const op_sample_values *v)
 {
     double sum = 0;
     op_sample_forward(run, true);
-    *magnitude = 0;
     for (int k = 0; k < run->n_out; k++) {
         int64_t n = sx_type_elems(&run->out[k].type);
+        const double *w = op_sample_value(v, "w", k)->data;
         for (int64_t i = 0; i < n; i++) {
-            sum += weights[k].data[i] * run->out[k].data[i];
-            *magnitude += fabs(weights[k].data[i] * run->out[k].data[i]);
+            sum += w[i] * run->out[k].data[i];
         }
     }
     return sum;
 }
 
-/* Central differences of one input against `dx` (NULL = zeros). */
-static const char *compare_input(const op_sample_run *run, int index, const sx_ref_tensor *weights,
-                                 const double *dx)
+/* Central differences of one input against the gradient graph's (none = zeros). */
+static const char *compare_input(const op_sample_run *run, int index, const op_sample_values *v)
 {
     const double h = 1e-5;
-    double *x = run->in[index].data, greatest = 0, worst = 0, magnitude = 0;
+    const sx_ref_tensor *dx = op_sample_value(v, "dx", index);
+    double *x = run->in[index].data, greatest = 0, worst = 0;
     int64_t n = sx_type_elems(&run->in[index].type), worst_at = 0;
     double tolerance = run->sample->tolerance == 0 ? 1e-5 : run->sample->tolerance;
     for (int64_t i = 0; i < n; i++) {
         double kept = x[i];
         x[i] = kept + h;
-        double above = weighted_sum(run, weights, &magnitude);
+        double above = weighted_sum(run, v);
         x[i] = kept - h;
-        double below = weighted_sum(run, weights, &magnitude);
+        double below = weighted_sum(run, v);
         x[i] = kept;
-        double numeric = (above - below) / (2 * h), analytic = dx == NULL ? 0 : dx[i];
-        double error = fabs(numeric - analytic);
+        double numeric = (above - below) / (2 * h);
+        double error = fabs(numeric - (dx == NULL ? 0 : dx->data[i]));
         if (!(error <= worst)) {
             worst = error;
             worst_at = i;
@@ -243,53 +165,19 @@ static const char *compare_input(const op_sample_run *run, int index, const sx_r
 
 static const char *check_gradient(const sx_op_def *op, const sx_op_sample *sample)
 {
-    if ((op->flags & SX_OP_NO_GRAD) || sample->no_grad_check) {
-        return NULL;
-    }
     op_sample_run run;
     op_sample_begin(op, sample, &run);
-    for (int k = 0; k < run.n_out; k++) {
-        if (!sx_dtype_is_float(run.out[k].type.dtype)) {
-            op_sample_end(&run);
-            return NULL; /* a cast to integers: nothing flows back */
-        }
-    }
-    sx_graph *symbolic, *g;
-    build_sample(op, sample, true, &symbolic);
-    assert_ok(sx_pass_fix_batch(symbolic, op_sample_batch(sample), &g));
-    sx_ref_tensor *values = sx_alloc((size_t)g->n_values, sizeof(*values)), weights[SX_MAX_OUTPUTS];
-    assert_non_null(values);
-    for (int i = 1; i < g->n_values; i++) {
-        values[i] = op_sample_tensor(g->values[i].type);
-    }
-    for (int i = 0; i < g->n_args; i++) {
-        const sx_ref_tensor *value = &values[g->args[i].value.id];
-        int at = atoi(g->args[i].name + 1);
-        if (g->args[i].name[0] == 'w') {
-            fill_weights(value, (uint32_t)at);
-            weights[at] = *value;
-        } else {
-            memcpy(value->data, run.in[at].data,
-                   (size_t)sx_type_elems(&value->type) * sizeof(double));
-        }
-    }
-    evaluate(g, values);
     const char *result = NULL;
-    for (int i = 0; result == NULL && i < run.n_in; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "dx%d", i);
-        int at = sx_graph_find_output(g, name);
-        if (sx_dtype_is_float(run.in[i].type.dtype)) {
-            result = compare_input(&run, i, weights,
-                                   at < 0 ? NULL : values[g->results[at].value.id].data);
+    if (op_sample_is_differentiable(&run) && !sample->no_grad_check) {
+        op_sample_values v;
+        op_sample_backward(&run, &v);
+        for (int i = 0; result == NULL && i < run.n_in; i++) {
+            if (sx_dtype_is_float(run.in[i].type.dtype)) {
+                result = compare_input(&run, i, &v);
+            }
         }
+        op_sample_values_end(&v);
     }
-    for (int i = 1; i < g->n_values; i++) {
-        sx_free(values[i].data);
-    }
-    sx_free(values);
-    sx_graph_destroy(symbolic);
-    sx_graph_destroy(g);
     op_sample_end(&run);
     return result;
 }
@@ -297,7 +185,113 @@ static const char *check_gradient(const sx_op_def *op, const sx_op_sample *sampl
 static void test_graph_ops__gradients_equal_central_differences(void **state)
 {
     (void)state;
-    op_samples_check(check_gradient);
+    assert_int_equal(op_samples_failing(check_gradient), 0);
+}
+
+/* --- Shards (D4) -------------------------------------------------------------------------------
+ */
+
+enum { CUT = 2 }; /* the first shard's examples */
+
+/* A run of the same sample on examples [from, from + count) of `whole`. */
+static void begin_shard(const op_sample_run *whole, int64_t from, int64_t count, op_sample_run *out)
+{
+    static sx_op_sample samples[2];
+    sx_op_sample *sample = &samples[from != 0];
+    *sample = *whole->sample;
+    sample->batch = count;
+    op_sample_begin(whole->op, sample, out);
+    for (int i = 0; i < whole->n_in; i++) {
+        bool batched = sx_type_has_batch(&sample->inputs[i].type);
+        int64_t n = sx_type_elems(&out->in[i].type), skipped = batched ? n / count * from : 0;
+        memcpy(out->in[i].data, whole->in[i].data + skipped, (size_t)n * sizeof(double));
+    }
+    op_sample_forward(out, true);
+}
+
+static double combine(sx_combine how, double a, double b)
+{
+    return how == SX_COMBINE_SUM   ? a + b
+           : how == SX_COMBINE_MAX ? fmax(a, b)
+           : how == SX_COMBINE_AND ? a != 0 && b != 0
+                                   : NAN;
+}
+
+/* Chan's formula for element i of the outputs; weights are the shards' examples. */
+static double combine_moments(const op_sample_run shards[2], int k, int64_t i)
+{
+    double a = CUT, b = (double)op_sample_batch(shards[1].sample), n = a + b;
+    double d = shards[1].out[0].data[i] - shards[0].out[0].data[i];
+    return k == 0 ? shards[0].out[0].data[i] + d * b / n
+                  : (a * shards[0].out[1].data[i] + b * shards[1].out[1].data[i]) / n +
+                        d * d * a * b / (n * n);
+}
+
+static double from_shards(const op_sample_run *whole, const op_sample_run shards[2], int k,
+                          int64_t i, bool batched)
+{
+    if (batched) {
+        int64_t first = sx_type_elems(&shards[0].out[k].type);
+        return i < first ? shards[0].out[k].data[i] : shards[1].out[k].data[i - first];
+    }
+    return whole->op->combine == SX_COMBINE_MOMENTS
+               ? combine_moments(shards, k, i)
+               : combine(whole->op->combine, shards[0].out[k].data[i], shards[1].out[k].data[i]);
+}
+
+static const char *compare_shards(const op_sample_run *whole, const op_sample_run shards[2],
+                                  const sx_type *symbolic)
+{
+    for (int k = 0; k < whole->n_out; k++) {
+        bool batched = sx_type_has_batch(&symbolic[k]);
+        int64_t n = sx_type_elems(&whole->out[k].type);
+        for (int64_t i = 0; i < n; i++) {
+            double got = from_shards(whole, shards, k, i, batched), want = whole->out[k].data[i];
+            bool same = fabs(got - want) <= 1e-9 * fmax(1, fabs(want));
+            if (!same && !(isnan(got) && isnan(want))) {
+                snprintf(wrong, sizeof(wrong), "y%d[%lld] is %g from two shards, %g from one", k,
+                         (long long)i, got, want);
+                return wrong;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Two shards of the batch, put together as the operator declares, give what the whole gives. */
+static const char *check_shards(const sx_op_def *op, const sx_op_sample *sample)
+{
+    bool batched = false;
+    sx_type in[SX_SAMPLE_MAX_INPUTS], out[SX_MAX_OUTPUTS] = {0};
+    for (int i = 0; i < sample->n_inputs; i++) {
+        in[i] = sample->inputs[i].type;
+        batched = batched || sx_type_has_batch(&in[i]);
+    }
+    if (!batched || (op->flags & (SX_OP_COUPLES_BATCH | SX_OP_RANDOM))) {
+        return NULL;
+    }
+    op_sample_run whole, shards[2];
+    op_sample_begin(op, sample, &whole);
+    void *zeros = sx_alloc(1, op->attrs_bytes + 1);
+    int n_out;
+    assert_non_null(zeros);
+    assert_ok(infer(op, sample->attrs != NULL ? sample->attrs : zeros, in, sample->n_inputs, out,
+                    &n_out));
+    sx_free(zeros);
+    op_sample_forward(&whole, true);
+    begin_shard(&whole, 0, CUT, &shards[0]);
+    begin_shard(&whole, CUT, op_sample_batch(sample) - CUT, &shards[1]);
+    const char *result = compare_shards(&whole, shards, out);
+    op_sample_end(&whole);
+    op_sample_end(&shards[0]);
+    op_sample_end(&shards[1]);
+    return result;
+}
+
+static void test_graph_ops__shards_combine_to_the_whole_batch(void **state)
+{
+    (void)state;
+    assert_int_equal(op_samples_failing(check_shards), 0);
 }
 
 /* --- Anything into infer ------------------------------------------------------------------------
@@ -434,6 +428,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_ops__types_agree_with_symbolic_and_fixed_batch),
     cmocka_unit_test(test_graph_ops__text_round_trip),
     cmocka_unit_test(test_graph_ops__gradients_equal_central_differences),
+    cmocka_unit_test(test_graph_ops__shards_combine_to_the_whole_batch),
     cmocka_unit_test(test_graph_ops__infer_survives_any_types_and_attributes),
 };
 SX_TEST_MAIN(tests)

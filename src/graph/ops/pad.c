@@ -109,14 +109,13 @@ static const sx_op_sample pad_samples[] = {
      .attrs = AROUND(AT(1, {1}), AT(1, {1}), .value = -1)},
 };
 
-sx_value sx_pad_at(sx_builder *b, sx_value x, const int64_t *before, const int64_t *after,
-                   double value, const char *file, int line)
+sx_value sx_pad_at(sx_builder *b, sx_value x, const sx_pad_args *args, const char *file, int line)
 {
     int rank = sx_type_of_value(b, x).rank;
     sx_pad_attrs attrs = {
-        .before = sx_ints_of(rank, before),
-        .after = sx_ints_of(rank, after),
-        .value = value,
+        .before = sx_ints_of(rank, args->before),
+        .after = sx_ints_of(rank, args->after),
+        .value = args->value,
     };
     return sx_build_at(b, &sx_op_pad, &attrs, &x, 1, file, line);
 }

@@ -102,11 +102,14 @@ static const sx_op_sample slice_samples[] = {
      .attrs = BLOCK(AT(2, {4, 1}), {2, {2, 1}})},
 };
 
-sx_value sx_slice_at(sx_builder *b, sx_value x, const int64_t *begin, const int64_t *size,
-                     const char *file, int line)
+sx_value sx_slice_at(sx_builder *b, sx_value x, const sx_slice_args *args, const char *file,
+                     int line)
 {
     int rank = sx_type_of_value(b, x).rank;
-    sx_slice_attrs attrs = {.begin = sx_ints_of(rank, begin), .size = sx_ints_of(rank, size)};
+    sx_slice_attrs attrs = {
+        .begin = sx_ints_of(rank, args->begin),
+        .size = sx_ints_of(rank, args->size),
+    };
     return sx_build_at(b, &sx_op_slice, &attrs, &x, 1, file, line);
 }
 

@@ -1,0 +1,192 @@
+/* What the operators' public functions say when they are misused: what, where, expected, got, what
+ * to do. One row per mistake. */
+#include "harness.h"
+
+#include <sextant/ops.h>
+
+typedef struct values {
+    sx_value image, filter, matrix, batch_matrix, ints, step, flag, wide;
+} values;
+
+typedef void (*mistake)(sx_builder *b, const values *v);
+
+static void conv_of_matrix(sx_builder *b, const values *v)
+{
+    sx_nn_conv2d(b, v->matrix, v->filter, .padding = SX_SAME);
+}
+static void conv_channels(sx_builder *b, const values *v)
+{
+    sx_nn_conv2d(b, v->wide, v->filter, .padding = SX_SAME);
+}
+static void conv_too_large(sx_builder *b, const values *v)
+{
+    sx_nn_conv2d(b, v->image, v->filter, .dilations = {5});
+}
+static void pool_without_window(sx_builder *b, const values *v)
+{
+    sx_nn_max_pool2d(b, v->image, .padding = SX_SAME);
+}
+static void matmul_of_image(sx_builder *b, const values *v)
+{
+    sx_matmul(b, v->image, v->matrix, .transpose_a = false);
+}
+static void matmul_inner(sx_builder *b, const values *v)
+{
+    sx_matmul(b, v->batch_matrix, v->batch_matrix, .transpose_a = false);
+}
+static void matmul_batch_columns(sx_builder *b, const values *v)
+{
+    sx_matmul(b, v->matrix, v->batch_matrix, .transpose_b = true);
+}
+static void add_shapes(sx_builder *b, const values *v)
+{
+    sx_add(b, v->batch_matrix, v->matrix);
+}
+static void add_dtypes(sx_builder *b, const values *v)
+{
+    sx_add(b, v->ints, v->step);
+}
+static void tanh_of_ints(sx_builder *b, const values *v)
+{
+    sx_tanh(b, v->ints);
+}
+static void reshape_count(sx_builder *b, const values *v)
+{
+    sx_reshape(b, v->matrix, 4, 5);
+}
+static void reshape_loses_batch(sx_builder *b, const values *v)
+{
+    sx_reshape(b, v->batch_matrix, 4, 5);
+}
+static void axis_outside(sx_builder *b, const values *v)
+{
+    sx_reduce_sum(b, v->matrix, .axes = SX_AXES(2));
+}
+static void labels_as_floats(sx_builder *b, const values *v)
+{
+    sx_nn_sparse_softmax_cross_entropy(b, v->batch_matrix, v->batch_matrix);
+}
+static void labels_of_another_batch(sx_builder *b, const values *v)
+{
+    sx_nn_sparse_softmax_cross_entropy(b, v->matrix, v->ints);
+}
+static void dropout_everything(sx_builder *b, const values *v)
+{
+    sx_value seed = sx_input(b, "seed", sx_type_of(SX_U32, 2));
+    sx_nn_dropout(b, v->image, seed, v->step, .rate = 1);
+}
+static void concat_the_batch(sx_builder *b, const values *v)
+{
+    sx_concat(b, 0, v->batch_matrix, v->batch_matrix);
+}
+static void transpose_the_batch(sx_builder *b, const values *v)
+{
+    sx_transpose(b, v->batch_matrix, 1, 0);
+}
+static void softmax_over_batch(sx_builder *b, const values *v)
+{
+    sx_softmax(b, v->ints);
+}
+static void select_on_floats(sx_builder *b, const values *v)
+{
+    sx_select(b, v->matrix, v->matrix, v->matrix);
+}
+static void update_of_another_shape(sx_builder *b, const values *v)
+{
+    sx_value rate = sx_constant_f32(b, 0.1);
+    sx_apply_sgd(b, v->matrix, v->filter, rate, v->flag);
+}
+static void adam_without_decay(sx_builder *b, const values *v)
+{
+    sx_value m = v->matrix, rate = sx_constant_f32(b, 0.1);
+    sx_apply_adam(b, m, m, m, m, rate, v->step, v->flag, .beta1 = 1);
+}
+
+static const struct {
+    mistake make;
+    const char *says;
+} mistakes[] = {
+    {conv_of_matrix, "conv2d: x float32[4,6] has rank 2, expected [N,H,W,C]; add sx_reshape()"},
+    {conv_channels, "x must have 1 x 3 channels"},
+    {conv_too_large, "conv2d: window of 11 does not fit height 8 without padding; use SX_SAME"},
+    {pool_without_window, "max_pool2d: expected 1 to 2^30"},
+    {matmul_of_image, "matmul: a float32[N,8,8,3] has rank 4, expected [N,K]"},
+    {matmul_inner, "differ in the inner dimension"},
+    {matmul_batch_columns, "would become columns; exchange a and b"},
+    {add_shapes, "add: shapes float32[N,6] and float32[4,6] do not broadcast"},
+    {add_dtypes, "add: y is int64[], expected int32; add sx_cast()"},
+    {tanh_of_ints, "tanh: x is int32[N], expected a float type; add sx_cast()"},
+    {reshape_count, "reshape: float32[4,6] does not have the elements of float32[4,5]"},
+    {reshape_loses_batch, "the batch N must be the first dimension of both or of none"},
+    {axis_outside, "reduce_sum: axes of float32[4,6] must be in [-2, 2)"},
+    {labels_as_floats, "labels is float32[N,6], expected int32 or int64"},
+    {labels_of_another_batch, "labels is int32[N], expected int32[4]"},
+    {dropout_everything, "dropout: rate is 1, expected in [0, 1)"},
+    {concat_the_batch, "that is not the batch"},
+    {transpose_the_batch, "leaves the batch first"},
+    {softmax_over_batch, "softmax: x is int32[N], expected a float type"},
+    {select_on_floats, "select: the condition is float32[4,6], expected bool"},
+    {update_of_another_shape, "the gradient is float32[3,3,3,2], expected float32[4,6]"},
+    {adam_without_decay, "expected betas in [0, 1)"},
+};
+
+static sx_status make(mistake m)
+{
+    sx_builder *b;
+    sx_graph *g = NULL;
+    assert_ok(sx_builder_create(&b));
+    values v = {
+        .image = sx_input(b, "image", sx_type_of(SX_F32, SX_BATCH, 8, 8, 3)),
+        .filter = sx_input(b, "filter", sx_type_of(SX_F32, 3, 3, 3, 2)),
+        .matrix = sx_input(b, "matrix", sx_type_of(SX_F32, 4, 6)),
+        .batch_matrix = sx_input(b, "batch_matrix", sx_type_of(SX_F32, SX_BATCH, 6)),
+        .ints = sx_input(b, "ints", sx_type_of(SX_I32, SX_BATCH)),
+        .step = sx_input(b, "step", sx_scalar_type(SX_I64)),
+        .flag = sx_input(b, "flag", sx_scalar_type(SX_BOOL)),
+        .wide = sx_input(b, "wide", sx_type_of(SX_F32, SX_BATCH, 8, 8, 5)),
+    };
+    m(b, &v);
+    sx_status status = sx_builder_finish(b, &g);
+    sx_builder_destroy(b);
+    sx_graph_destroy(g);
+    return status;
+}
+
+static void test_graph_op_errors__say_what_is_wrong_and_where(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        sx_status status = make(mistakes[i].make);
+        const char *message = sx_status_message(status);
+        if (strstr(message, "test_op_errors.c:") == NULL) {
+            fail_msg("no place in \"%s\"", message);
+        }
+        assert_error(status, SX_INVALID_ARGUMENT, mistakes[i].says);
+    }
+}
+
+/* After the first error every function returns the empty value and adds nothing. */
+static void test_graph_op_errors__later_calls_do_nothing(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 6));
+    sx_value bad = sx_reshape(b, x, 7);
+    assert_false(sx_value_is(bad));
+    sx_value y = sx_reduce_mean(b, sx_nn_max_pool2d(b, bad, .window = {2}), .axes = SX_AXES(-1));
+    sx_value moments = sx_moments(b, y, .axes = SX_AXES(0));
+    sx_value cut = sx_slice(b, moments, .begin = {0, 1}, .size = {0, 1});
+    assert_false(sx_value_is(y) || sx_value_is(moments) || sx_value_is(cut));
+    assert_false(sx_value_is(sx_argmax(b, y, .axis = -1)) ||
+                 sx_value_is(sx_size(b, y, .axes = {0})));
+    assert_error(sx_builder_finish(b, &g), SX_INVALID_ARGUMENT, "reshape");
+    sx_builder_destroy(b);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_op_errors__say_what_is_wrong_and_where),
+    cmocka_unit_test(test_graph_op_errors__later_calls_do_nothing),
+};
+SX_TEST_MAIN(tests)

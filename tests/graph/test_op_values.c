@@ -1,0 +1,407 @@
+/* What operators do at the edges of their domains: ties, NaN, indices outside, withheld updates,
+ * random bits; and training batch norm, whose gradient spans two operators. Expected numbers are
+ * worked out by hand. */
+#include "harness.h"
+
+#include "graph/op_samples.h"
+#include "graph/ops/attrs.h"
+
+enum { MAX_ELEMS = 256 };
+
+typedef struct results {
+    double data[SX_MAX_OUTPUTS][MAX_ELEMS];
+    sx_ref_tensor out[SX_MAX_OUTPUTS];
+    int n;
+} results;
+
+/* Infers, runs, rounds. */
+static void run(const sx_op_def *op, const void *attrs, const sx_ref_tensor *in, int n_in,
+                results *out)
+{
+    sx_type types_in[SX_SAMPLE_MAX_INPUTS], types_out[SX_MAX_OUTPUTS] = {0};
+    for (int i = 0; i < n_in; i++) {
+        types_in[i] = in[i].type;
+    }
+    sx_infer c = {.attrs = attrs,
+                  .inputs = types_in,
+                  .n_inputs = n_in,
+                  .outputs = types_out,
+                  .n_outputs = op->n_out};
+    assert_ok(op->infer(&c));
+    out->n = c.n_outputs;
+    for (int k = 0; k < out->n; k++) {
+        assert_in_range(sx_type_elems(&types_out[k]), 0, MAX_ELEMS);
+        out->out[k] = (sx_ref_tensor){types_out[k], out->data[k]};
+    }
+    sx_ref r = {attrs, in, out->out, n_in, out->n};
+    sx_ref_run(op, &r, false);
+}
+
+static void expect(const results *got, int output, int n, const double *want)
+{
+    assert_int_equal(sx_type_elems(&got->out[output].type), n);
+    for (int i = 0; i < n; i++) {
+        double a = got->data[output][i], b = want[i];
+        if (!(isnan(a) && isnan(b)) && !(fabs(a - b) <= 1e-6 * fmax(1, fabs(b)))) {
+            fail_msg("element %d is %g, expected %g", i, a, b);
+        }
+    }
+}
+#define EXPECT(got, output, ...)                                                     \
+    expect((got), (output), (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), \
+           (double[]){__VA_ARGS__})
+
+static void test_graph_op_values__labels_outside_give_nan(void **state)
+{
+    (void)state;
+    const sx_ref_tensor in[] = {
+        {.type = {.dtype = SX_F32, .rank = 2, .dims = {3, 2}},
+         .data = (double[]){0, 0, 1, 1, 2, 2}},
+        {.type = {.dtype = SX_I32, .rank = 1, .dims = {3}}, .data = (double[]){1, 2, -1}},
+    };
+    results r;
+    run(&sx_op_sparse_softmax_cross_entropy, NULL, in, 2, &r);
+    EXPECT(&r, 0, log(2), NAN, NAN);
+    EXPECT(&r, 1, 0.5, -0.5, NAN, NAN, NAN, NAN);
+}
+
+static void test_graph_op_values__nan_and_infinity_pass_or_are_seen(void **state)
+{
+    (void)state;
+    const sx_ref_tensor x = {.type = {.dtype = SX_F32, .rank = 1, .dims = {4}},
+                             .data = (double[]){NAN, -1, INFINITY, 2}};
+    const sx_ref_tensor y = {.type = {.dtype = SX_F32}, .data = (double[]){0}};
+    const sx_ref_tensor pair[] = {x, y};
+    results r;
+    run(&sx_op_relu, NULL, &x, 1, &r);
+    EXPECT(&r, 0, NAN, 0, INFINITY, 2);
+    run(&sx_op_maximum, NULL, pair, 2, &r);
+    EXPECT(&r, 0, NAN, 0, INFINITY, 2);
+    run(&sx_op_minimum, NULL, pair, 2, &r);
+    EXPECT(&r, 0, NAN, -1, 0, 0);
+    run(&sx_op_clip, &(sx_clip_attrs){.low = 0, .high = 1}, &x, 1, &r);
+    EXPECT(&r, 0, NAN, 0, 1, 1);
+    run(&sx_op_reduce_max, &(sx_reduce_attrs){.axes = {1, {0}}}, &x, 1, &r);
+    EXPECT(&r, 0, NAN);
+    run(&sx_op_all_finite, NULL, &x, 1, &r);
+    EXPECT(&r, 0, 0);
+    run(&sx_op_all_finite, NULL, &y, 1, &r);
+    EXPECT(&r, 0, 1);
+}
+
+static void test_graph_op_values__the_first_of_equals_wins(void **state)
+{
+    (void)state;
+    const sx_ref_tensor x = {.type = {.dtype = SX_F32, .rank = 2, .dims = {1, 4}},
+                             .data = (double[]){1, 3, 3, 2}};
+    results r;
+    run(&sx_op_argmax, &(sx_argmax_attrs){.axis = 1, .dtype = SX_I32}, &x, 1, &r);
+    EXPECT(&r, 0, 1);
+    run(&sx_op_top_k, &(sx_top_k_attrs){.k = 3}, &x, 1, &r);
+    EXPECT(&r, 0, 3, 3, 2);
+    EXPECT(&r, 1, 1, 2, 3);
+    /* pooling: windows {3, 3} and {2, 2}: the first of each gets the gradient */
+    const sx_pool2d_attrs pool = {.window = {2, {1, 2}}};
+    const sx_ref_tensor in[] = {
+        {.type = {.dtype = SX_F32, .rank = 4, .dims = {1, 1, 4, 1}},
+         .data = (double[]){3, 3, 2, 2}},
+        {.type = {.dtype = SX_F32, .rank = 4, .dims = {1, 1, 2, 1}}, .data = (double[]){3, 2}},
+        {.type = {.dtype = SX_F32, .rank = 4, .dims = {1, 1, 2, 1}}, .data = (double[]){10, 20}},
+    };
+    run(&sx_op_max_pool2d_grad, &pool, in, 3, &r);
+    EXPECT(&r, 0, 10, 0, 20, 0);
+}
+
+static void test_graph_op_values__in_top_k_counts_ties_in_and_nan_out(void **state)
+{
+    (void)state;
+    const sx_top_k_attrs two = {.k = 2};
+    const sx_ref_tensor in[] = {
+        {.type = {.dtype = SX_F32, .rank = 2, .dims = {4, 3}},
+         .data = (double[]){1, 2, 2, 3, 2, 1, NAN, 1, 0, 1, 2, 3}},
+        {.type = {.dtype = SX_I32, .rank = 1, .dims = {4}}, .data = (double[]){0, 1, 1, 3}},
+    };
+    results r;
+    run(&sx_op_in_top_k, &two, in, 2, &r);
+    EXPECT(&r, 0, 0, 1, 0, 0);
+    const sx_ref_tensor tied[] = {
+        {.type = {.dtype = SX_F32, .rank = 2, .dims = {1, 3}}, .data = (double[]){2, 2, 2}},
+        {.type = {.dtype = SX_I32, .rank = 1, .dims = {1}}, .data = (double[]){2}},
+    };
+    run(&sx_op_in_top_k, &(sx_top_k_attrs){.k = 1}, tied, 2, &r);
+    EXPECT(&r, 0, 1);
+}
+
+static void test_graph_op_values__indices_outside_give_zeros(void **state)
+{
+    (void)state;
+    const sx_ref_tensor in[] = {
+        {.type = {.dtype = SX_F32, .rank = 2, .dims = {2, 2}}, .data = (double[]){1, 2, 3, 4}},
+        {.type = {.dtype = SX_I32, .rank = 1, .dims = {3}}, .data = (double[]){1, 2, -1}},
+    };
+    results r;
+    run(&sx_op_gather, NULL, in, 2, &r);
+    EXPECT(&r, 0, 3, 4, 0, 0, 0, 0);
+    run(&sx_op_one_hot, &(sx_one_hot_attrs){.depth = 2, .on = 1, .dtype = SX_F32}, &in[1], 1, &r);
+    EXPECT(&r, 0, 0, 1, 0, 0, 0, 0);
+}
+
+static void test_graph_op_values__convolution_of_a_hand_example(void **state)
+{
+    (void)state;
+    /* 3x3 image 1..9, filter [[1,2],[3,4]]: 1*1+2*2+4*3+5*4 = 37, ... */
+    const sx_ref_tensor in[] = {
+        {.type = {.dtype = SX_F32, .rank = 4, .dims = {1, 3, 3, 1}},
+         .data = (double[]){1, 2, 3, 4, 5, 6, 7, 8, 9}},
+        {.type = {.dtype = SX_F32, .rank = 4, .dims = {2, 2, 1, 1}},
+         .data = (double[]){1, 2, 3, 4}},
+    };
+    results r;
+    run(&sx_op_conv2d, &(sx_conv2d_attrs){0}, in, 2, &r);
+    EXPECT(&r, 0, 37, 47, 67, 77);
+    /* same: the odd padding comes after; stride 2 reads rows and columns 0, 2 */
+    const sx_conv2d_attrs same = {.padding = SX_SAME, .strides = {2, {2, 2}}};
+    run(&sx_op_conv2d, &same, in, 2, &r);
+    EXPECT(&r, 0, 37, 3 * 1 + 6 * 3, 7 * 1 + 8 * 2, 9);
+}
+
+/* --- Optimizers --------------------------------------------------------------------------------
+ */
+
+typedef struct update {
+    const sx_op_def *op;
+    const void *attrs;
+    int slots, n_in;
+} update;
+
+static const update updates[] = {
+    {&sx_op_apply_sgd, NULL, 0, 4},
+    {&sx_op_apply_momentum, &(sx_momentum_attrs){.momentum = 0.9}, 1, 5},
+    {&sx_op_apply_rmsprop, &(sx_rmsprop_attrs){.rho = 0.9, .momentum = 0.5, .centered = true}, 3,
+     7},
+    {&sx_op_apply_adam, &(sx_adam_attrs){.beta1 = 0.9, .beta2 = 0.999}, 2, 7},
+};
+
+/* Inputs: variable 1, slots 2, 3, 4, gradient `g`, rate 0.1, [step 0], ok. */
+static void fill_update(const update *u, double g, double ok, double *data, sx_ref_tensor *in)
+{
+    int n = 0;
+    for (; n < u->slots + 2; n++) {
+        data[n] = n == u->slots + 1 ? g : n + 1;
+        in[n] = (sx_ref_tensor){{.dtype = SX_F32, .rank = 1, .dims = {1}}, &data[n]};
+    }
+    data[n] = 0.1;
+    in[n] = (sx_ref_tensor){{.dtype = SX_F32}, &data[n]};
+    for (n++; n < u->n_in - 1; n++) {
+        data[n] = 0;
+        in[n] = (sx_ref_tensor){{.dtype = SX_I64}, &data[n]};
+    }
+    data[n] = ok;
+    in[n] = (sx_ref_tensor){{.dtype = SX_BOOL}, &data[n]};
+}
+
+static void test_graph_op_values__a_withheld_update_changes_nothing(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof(updates) / sizeof(updates[0]); k++) {
+        double data[SX_SAMPLE_MAX_INPUTS];
+        sx_ref_tensor in[SX_SAMPLE_MAX_INPUTS];
+        results r;
+        fill_update(&updates[k], NAN, 0, data, in);
+        run(updates[k].op, updates[k].attrs, in, updates[k].n_in, &r);
+        assert_int_equal(r.n, updates[k].slots + 1);
+        for (int i = 0; i < r.n; i++) {
+            assert_true(r.data[i][0] == i + 1);
+        }
+        fill_update(&updates[k], NAN, 1, data, in);
+        run(updates[k].op, updates[k].attrs, in, updates[k].n_in, &r);
+        assert_true(isnan(r.data[0][0]));
+    }
+}
+
+static void test_graph_op_values__updates_by_hand(void **state)
+{
+    (void)state;
+    double data[SX_SAMPLE_MAX_INPUTS];
+    sx_ref_tensor in[SX_SAMPLE_MAX_INPUTS];
+    results r;
+    fill_update(&updates[0], 5, 1, data, in);
+    run(updates[0].op, updates[0].attrs, in, 4, &r);
+    EXPECT(&r, 0, 1 - 0.1 * 5);
+    fill_update(&updates[1], 5, 1, data, in);
+    run(updates[1].op, updates[1].attrs, in, 5, &r);
+    EXPECT(&r, 1, 0.9 * 2 + 5);
+    EXPECT(&r, 0, 1 - 0.1 * (0.9 * 2 + 5));
+    run(updates[1].op, &(sx_momentum_attrs){.momentum = 0.9, .nesterov = true}, in, 5, &r);
+    EXPECT(&r, 0, 1 - 0.1 * (5 + 0.9 * (0.9 * 2 + 5)));
+    fill_update(&updates[2], 5, 1, data, in);
+    run(updates[2].op, updates[2].attrs, in, 7, &r); /* slots rms 2, mean 3, mom 4 */
+    double rms = 0.9 * 2 + 0.1 * 25, mean = 0.9 * 3 + 0.1 * 5;
+    EXPECT(&r, 1, rms);
+    EXPECT(&r, 2, mean);
+    EXPECT(&r, 3, rms < mean * mean ? NAN : 0.5 * 4 + 0.1 * 5 / sqrt(rms - mean * mean));
+    fill_update(&updates[3], 5, 1, data, in);
+    run(updates[3].op, updates[3].attrs, in, 7, &r); /* slots m 2, v 3; first step */
+    double m = 2 + 3 * 0.1, v = 3 + 22 * 0.001, alpha = 0.1 * sqrt(0.001) / 0.1;
+    EXPECT(&r, 1, m);
+    EXPECT(&r, 2, v);
+    EXPECT(&r, 0, 1 - alpha * m / sqrt(v));
+}
+
+/* --- Dropout -----------------------------------------------------------------------------------
+ */
+
+static void drop(int64_t examples, double rate, double step, double seed, results *out)
+{
+    double ones[MAX_ELEMS];
+    for (int i = 0; i < MAX_ELEMS; i++) {
+        ones[i] = 1;
+    }
+    const sx_ref_tensor in[] = {
+        {.type = {.dtype = SX_F32, .rank = 2, .dims = {examples, 25}}, .data = ones},
+        {.type = {.dtype = SX_U32, .rank = 1, .dims = {2}}, .data = (double[]){seed, 0xffffffff}},
+        {.type = {.dtype = SX_I64}, .data = (double[]){step}},
+    };
+    const sx_dropout_attrs attrs = {.rate = rate, .key_hi = 0x12345678, .key_lo = 0x9abcdef0};
+    run(&sx_op_dropout, &attrs, in, 3, out);
+}
+
+static int differing(const results *a, const results *b, int n)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        count += a->data[0][i] != b->data[0][i];
+    }
+    return count;
+}
+
+static void test_graph_op_values__dropout_depends_on_seed_step_and_place_only(void **state)
+{
+    (void)state;
+    results ten, four, other;
+    drop(10, 0.4, 7, 3, &ten);
+    drop(4, 0.4, 7, 3, &four);
+    assert_int_equal(differing(&ten, &four, 100), 0);
+    drop(10, 0.4, 8, 3, &other);
+    assert_in_range(differing(&ten, &other, 250), 60, 190);
+    drop(10, 0.4, 7, 4, &other);
+    assert_in_range(differing(&ten, &other, 250), 60, 190);
+    int kept = 0;
+    for (int i = 0; i < 250; i++) {
+        kept += ten.data[0][i] != 0;
+        assert_true(ten.data[0][i] == 0 || fabs(ten.data[0][i] - 1 / 0.6) < 1e-6);
+    }
+    assert_in_range(kept, 120, 180); /* 150 expected, sd 8 */
+    drop(10, 0, 7, 3, &other);
+    for (int i = 0; i < 250; i++) {
+        assert_true(other.data[0][i] == 1);
+    }
+}
+
+/* --- Composed -----------------------------------------------------------------------------------
+ */
+
+/* loss = sum of w batch_norm_train(x, scale, offset, moments(x)) */
+static sx_graph *batch_norm_graph(int64_t n, int64_t c)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 2, c));
+    sx_value scale = sx_input(b, "scale", sx_type_of(SX_F32, c));
+    sx_value offset = sx_input(b, "offset", sx_type_of(SX_F32, c));
+    sx_value w = sx_input(b, "w", sx_type_of(SX_F32, SX_BATCH, 2, c));
+    sx_value mean = sx_moments(b, x, .axes = SX_AXES(0, 1));
+    sx_value y = sx_nn_batch_norm_train(b, x, scale, offset, mean, sx_output_at(mean, 1), 1e-3);
+    sx_value loss = sx_reduce_sum(b, sx_mul(b, w, y), .keep_dims = false);
+    sx_value dx[3];
+    sx_gradients(b, loss, (const sx_value[]){x, scale, offset}, 3, dx);
+    sx_output(b, "loss", loss);
+    for (int i = 0; i < 3; i++) {
+        sx_output(b, (const char *[]){"dx", "dscale", "doffset"}[i], dx[i]);
+    }
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    sx_graph *fixed;
+    assert_ok(sx_pass_fix_batch(g, n, &fixed));
+    sx_graph_destroy(g);
+    return fixed;
+}
+
+static int nodes_of(const sx_graph *g, const sx_op_def *op)
+{
+    int count = 0;
+    for (int i = 0; i < g->n_nodes; i++) {
+        count += g->nodes[i].op == op;
+    }
+    return count;
+}
+
+static void test_graph_op_values__batch_norm_differentiates_through_moments(void **state)
+{
+    (void)state;
+    op_sample_values v = {.graph = batch_norm_graph(3, 2)};
+    v.values = sx_alloc((size_t)v.graph->n_values, sizeof(*v.values));
+    assert_non_null(v.values);
+    for (int i = 1; i < v.graph->n_values; i++) {
+        v.values[i] = op_sample_tensor(v.graph->values[i].type);
+    }
+    for (int i = 0; i < v.graph->n_args; i++) {
+        op_sample_fill_weights(&v.values[v.graph->args[i].value.id], (uint32_t)i);
+    }
+    const double *loss = v.values[v.graph->results[0].value.id].data;
+    for (int k = 0; k < 3; k++) {
+        const sx_ref_tensor *input = &v.values[v.graph->args[k].value.id];
+        const double *dx = v.values[v.graph->results[k + 1].value.id].data;
+        for (int64_t i = 0; i < sx_type_elems(&input->type); i++) {
+            double kept = input->data[i];
+            input->data[i] = kept + 1e-5;
+            op_sample_evaluate(&v);
+            double above = *loss;
+            input->data[i] = kept - 1e-5;
+            op_sample_evaluate(&v);
+            double below = *loss;
+            input->data[i] = kept;
+            op_sample_evaluate(&v);
+            assert_true(fabs((above - below) / 2e-5 - dx[i]) < 1e-6 * fmax(1, fabs(dx[i])));
+        }
+    }
+    assert_int_equal(nodes_of(v.graph, &sx_op_batch_norm_train_grad_sums), 1);
+    assert_int_equal(nodes_of(v.graph, &sx_op_batch_norm_train_grad_input), 1);
+    op_sample_values_end(&v);
+}
+
+static void test_graph_op_values__a_mean_counts_the_batch_only_when_it_must(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_BF16, SX_BATCH, 3));
+    sx_value rows = sx_reduce_mean(b, x, .axes = SX_AXES(-1));
+    sx_value all = sx_reduce_mean(b, x, .keep_dims = true);
+    sx_type rows_type = sx_type_of_value(b, rows), all_type = sx_type_of_value(b, all);
+    assert_true(sx_type_equal(&rows_type, &(sx_type){SX_BF16, 1, {SX_BATCH}}));
+    assert_true(sx_type_equal(&all_type, &(sx_type){SX_BF16, 2, {1, 1}}));
+    sx_output(b, "rows", rows);
+    sx_output(b, "all", all);
+    sx_graph *g;
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    assert_int_equal(nodes_of(g, &sx_op_size), 1);
+    sx_graph_destroy(g);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_op_values__labels_outside_give_nan),
+    cmocka_unit_test(test_graph_op_values__nan_and_infinity_pass_or_are_seen),
+    cmocka_unit_test(test_graph_op_values__the_first_of_equals_wins),
+    cmocka_unit_test(test_graph_op_values__in_top_k_counts_ties_in_and_nan_out),
+    cmocka_unit_test(test_graph_op_values__indices_outside_give_zeros),
+    cmocka_unit_test(test_graph_op_values__convolution_of_a_hand_example),
+    cmocka_unit_test(test_graph_op_values__a_withheld_update_changes_nothing),
+    cmocka_unit_test(test_graph_op_values__updates_by_hand),
+    cmocka_unit_test(test_graph_op_values__dropout_depends_on_seed_step_and_place_only),
+    cmocka_unit_test(test_graph_op_values__batch_norm_differentiates_through_moments),
+    cmocka_unit_test(test_graph_op_values__a_mean_counts_the_batch_only_when_it_must),
+};
+SX_TEST_MAIN(tests)

@@ -1,5 +1,7 @@
 /* Every backend against the reference: each sample of each operator, whole and in shards, and whole
  * training programs of the zoo. A failing sample is named. */
+#include "harness.h"
+
 #include "../graph/op_samples.h"
 
 #include "backends/backend.h"

@@ -42,7 +42,7 @@ static void expect(const results *got, int output, int n, const double *want)
     assert_int_equal(sx_type_elems(&got->out[output].type), n);
     for (int i = 0; i < n; i++) {
         double a = got->data[output][i], b = want[i];
-        if (!(isnan(a) && isnan(b)) && !(fabs(a - b) <= 1e-6 * fmax(1, fabs(b)))) {
+        if (a != b && !(isnan(a) && isnan(b)) && !(fabs(a - b) <= 1e-6 * fmax(1, fabs(b)))) {
             fail_msg("element %d is %g, expected %g", i, a, b);
         }
     }

@@ -10,7 +10,7 @@
 
 static sx_status abs_infer(sx_infer *c)
 {
-    return sx_infer_map_number(c, "abs");
+    return sx_infer_map_number(c);
 }
 
 /* dx = dy sign x */

@@ -11,7 +11,7 @@
 
 static sx_status add_infer(sx_infer *c)
 {
-    return sx_infer_zip_number(c, "add");
+    return sx_infer_zip_number(c);
 }
 
 /* dx = dz, dy = dz */

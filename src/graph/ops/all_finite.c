@@ -13,10 +13,10 @@
 static sx_status all_finite_infer(sx_infer *c)
 {
     if (c->n_inputs < 1) {
-        return sx_error(SX_INVALID_ARGUMENT, "all_finite: no input");
+        return sx_error(SX_INVALID_ARGUMENT, "no input, expected one or more");
     }
     for (int i = 0; i < c->n_inputs; i++) {
-        SX_TRY(sx_require_float("all_finite", "an input", &c->inputs[i]));
+        SX_TRY(sx_require_float("an input", &c->inputs[i]));
     }
     c->outputs[0] = sx_scalar_type(SX_BOOL);
     return SX_OK;

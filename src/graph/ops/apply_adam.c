@@ -34,14 +34,13 @@ static sx_status apply_adam_infer(sx_infer *c)
 {
     const sx_adam_attrs *attrs = c->attrs;
     if (!is_decay(attrs->beta1) || !is_decay(attrs->beta2) || !(attrs->epsilon >= 0)) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "apply_adam: beta1 %g, beta2 %g, epsilon %g; expected betas in [0, 1) and an "
-            "epsilon of 0 or more",
-            attrs->beta1, attrs->beta2, attrs->epsilon);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "beta1 %g, beta2 %g, epsilon %g; expected betas in [0, 1) and an "
+                        "epsilon of 0 or more",
+                        attrs->beta1, attrs->beta2, attrs->epsilon);
     }
-    SX_TRY(sx_require_scalar("apply_adam", "step", &c->inputs[5], SX_I64));
-    return sx_infer_apply(c, "apply_adam", 4, 3);
+    SX_TRY(sx_require_scalar("step", &c->inputs[5], SX_I64));
+    return sx_infer_apply(c, 4, 3);
 }
 
 static void apply_adam_ref(const sx_ref *r)

@@ -28,10 +28,9 @@ static sx_status apply_momentum_infer(sx_infer *c)
 {
     const sx_momentum_attrs *attrs = c->attrs;
     if (!(attrs->momentum >= 0 && isfinite(attrs->momentum))) {
-        return sx_error(SX_INVALID_ARGUMENT, "apply_momentum: momentum is %g, expected 0 or more",
-                        attrs->momentum);
+        return sx_error(SX_INVALID_ARGUMENT, "momentum is %g, expected 0 or more", attrs->momentum);
     }
-    return sx_infer_apply(c, "apply_momentum", 3, 2);
+    return sx_infer_apply(c, 3, 2);
 }
 
 static void apply_momentum_ref(const sx_ref *r)

@@ -34,13 +34,12 @@ static sx_status apply_rmsprop_infer(sx_infer *c)
     int slots = 1 + attrs->centered + (attrs->momentum > 0);
     bool fits = attrs->rho >= 0 && attrs->rho <= 1 && attrs->momentum >= 0 && attrs->epsilon >= 0;
     if (!fits || c->n_inputs != slots + 4) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "apply_rmsprop: %d inputs, rho %g, momentum %g, epsilon %g; expected %d inputs, "
-            "rho in [0, 1], others 0 or more",
-            c->n_inputs, attrs->rho, attrs->momentum, attrs->epsilon, slots + 4);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%d inputs, rho %g, momentum %g, epsilon %g; expected %d inputs, "
+                        "rho in [0, 1], others 0 or more",
+                        c->n_inputs, attrs->rho, attrs->momentum, attrs->epsilon, slots + 4);
     }
-    return sx_infer_apply(c, "apply_rmsprop", slots + 2, slots + 1);
+    return sx_infer_apply(c, slots + 2, slots + 1);
 }
 
 static void apply_rmsprop_ref(const sx_ref *r)

@@ -13,7 +13,7 @@
 
 static sx_status apply_sgd_infer(sx_infer *c)
 {
-    return sx_infer_apply(c, "apply_sgd", 2, 1);
+    return sx_infer_apply(c, 2, 1);
 }
 
 static void apply_sgd_ref(const sx_ref *r)

@@ -22,7 +22,7 @@ static const sx_attr_def avg_pool2d_attrs[] = {
 static sx_status avg_pool2d_infer(sx_infer *c)
 {
     sx_pool_geometry g;
-    SX_TRY(sx_pool_geometry_of("avg_pool2d", c->attrs, &c->inputs[0], &g));
+    SX_TRY(sx_pool_geometry_of(c->attrs, &c->inputs[0], &g));
     c->outputs[0] = sx_type_of(c->inputs[0].dtype, g.n, g.h.out, g.w.out, g.c);
     return SX_OK;
 }

@@ -23,12 +23,12 @@ static sx_status avg_pool2d_grad_infer(sx_infer *c)
 {
     const sx_pool2d_attrs *attrs = c->attrs;
     const sx_type *dy = &c->inputs[0];
-    SX_TRY(sx_require_rank("avg_pool2d_grad", "dy", dy, 4, "[N,H,W,C]"));
+    SX_TRY(sx_require_rank("dy", dy, 4, "[N,H,W,C]"));
     sx_type x = sx_type_of(dy->dtype, dy->dims[0], attrs->size.v[0], attrs->size.v[1], dy->dims[3]);
     sx_pool_geometry g;
-    SX_TRY(sx_pool_geometry_of("avg_pool2d_grad", attrs, &x, &g));
+    SX_TRY(sx_pool_geometry_of(attrs, &x, &g));
     sx_type y = sx_type_of(dy->dtype, g.n, g.h.out, g.w.out, g.c);
-    SX_TRY(sx_require_equal("avg_pool2d_grad", "dy", dy, "the image's size", &y));
+    SX_TRY(sx_require_equal("dy", dy, "the image's size", &y));
     c->outputs[0] = x;
     return SX_OK;
 }

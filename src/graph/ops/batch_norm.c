@@ -21,7 +21,7 @@ static const sx_attr_def batch_norm_attrs[] = {
 
 static sx_status batch_norm_infer(sx_infer *c)
 {
-    return sx_infer_batch_norm(c, "batch_norm");
+    return sx_infer_batch_norm(c);
 }
 
 /* s, as nodes */

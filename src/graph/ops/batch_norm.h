@@ -6,11 +6,11 @@
 #include "graph/ops/common.h"
 
 /* Checks x [..., C], epsilon, and that each of n statistics is [C]. */
-SX_MUST_USE sx_status sx_check_batch_norm(const char *op, const sx_batch_norm_attrs *attrs,
-                                          const sx_type *x, const sx_type *statistics, int n);
+SX_MUST_USE sx_status sx_check_batch_norm(const sx_batch_norm_attrs *attrs, const sx_type *x,
+                                          const sx_type *statistics, int n);
 
 /* batch_norm, batch_norm_train: inputs x, scale, offset, mean, variance. */
-SX_MUST_USE sx_status sx_infer_batch_norm(sx_infer *c, const char *op);
+SX_MUST_USE sx_status sx_infer_batch_norm(sx_infer *c);
 void sx_ref_batch_norm(const sx_ref *r);
 
 #endif

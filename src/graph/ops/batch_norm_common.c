@@ -1,25 +1,25 @@
 /* What the batch-norm operators share: see batch_norm.h. */
 #include "graph/ops/batch_norm.h"
 
-sx_status sx_check_batch_norm(const char *op, const sx_batch_norm_attrs *attrs, const sx_type *x,
+sx_status sx_check_batch_norm(const sx_batch_norm_attrs *attrs, const sx_type *x,
                               const sx_type *statistics, int n)
 {
-    SX_TRY(sx_require_float(op, "x", x));
+    SX_TRY(sx_require_float("x", x));
     if (x->rank < 2 || !(attrs->epsilon >= 0 && isfinite(attrs->epsilon))) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: x is %s and epsilon %g, expected [...,C] and 0 or more", op,
-                        SX_TEXT(x), attrs->epsilon);
+                        "x is %s and epsilon %g, expected [...,C] and 0 or more", SX_TEXT(x),
+                        attrs->epsilon);
     }
     for (int i = 0; i < n; i++) {
-        SX_TRY(sx_require_vector(op, "a statistic", &statistics[i], sx_accumulator_dtype(x->dtype),
+        SX_TRY(sx_require_vector("a statistic", &statistics[i], sx_accumulator_dtype(x->dtype),
                                  x->dims[x->rank - 1]));
     }
     return SX_OK;
 }
 
-sx_status sx_infer_batch_norm(sx_infer *c, const char *op)
+sx_status sx_infer_batch_norm(sx_infer *c)
 {
-    SX_TRY(sx_check_batch_norm(op, c->attrs, &c->inputs[0], &c->inputs[1], 4));
+    SX_TRY(sx_check_batch_norm(c->attrs, &c->inputs[0], &c->inputs[1], 4));
     c->outputs[0] = c->inputs[0];
     return SX_OK;
 }

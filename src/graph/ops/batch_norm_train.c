@@ -27,7 +27,7 @@ static const sx_attr_def batch_norm_train_attrs[] = {
 
 static sx_status batch_norm_train_infer(sx_infer *c)
 {
-    return sx_infer_batch_norm(c, "batch_norm_train");
+    return sx_infer_batch_norm(c);
 }
 
 static void batch_norm_train_grad(sx_grad *g)

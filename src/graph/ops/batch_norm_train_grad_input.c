@@ -21,11 +21,10 @@ static const sx_attr_def batch_norm_train_grad_input_attrs[] = {
 
 static sx_status batch_norm_train_grad_input_infer(sx_infer *c)
 {
-    const char *op = "batch_norm_train_grad_input";
     const sx_type *x = &c->inputs[1];
-    SX_TRY(sx_check_batch_norm(op, c->attrs, x, &c->inputs[2], 5));
-    SX_TRY(sx_require_equal(op, "dy", &c->inputs[0], "x", x));
-    SX_TRY(sx_require_scalar(op, "count", &c->inputs[7], c->inputs[2].dtype));
+    SX_TRY(sx_check_batch_norm(c->attrs, x, &c->inputs[2], 5));
+    SX_TRY(sx_require_equal("dy", &c->inputs[0], "x", x));
+    SX_TRY(sx_require_scalar("count", &c->inputs[7], c->inputs[2].dtype));
     c->outputs[0] = *x;
     return SX_OK;
 }

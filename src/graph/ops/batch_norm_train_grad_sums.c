@@ -19,10 +19,9 @@ static const sx_attr_def batch_norm_train_grad_sums_attrs[] = {
 
 static sx_status batch_norm_train_grad_sums_infer(sx_infer *c)
 {
-    const char *op = "batch_norm_train_grad_sums";
     const sx_type *x = &c->inputs[1];
-    SX_TRY(sx_check_batch_norm(op, c->attrs, x, &c->inputs[2], 2));
-    SX_TRY(sx_require_equal(op, "dy", &c->inputs[0], "x", x));
+    SX_TRY(sx_check_batch_norm(c->attrs, x, &c->inputs[2], 2));
+    SX_TRY(sx_require_equal("dy", &c->inputs[0], "x", x));
     c->outputs[0] = c->outputs[1] = c->inputs[2];
     return SX_OK;
 }

@@ -12,12 +12,12 @@
 static sx_status bias_add_infer(sx_infer *c)
 {
     const sx_type *x = &c->inputs[0];
-    SX_TRY(sx_require_float("bias_add", "x", x));
+    SX_TRY(sx_require_float("x", x));
     if (x->rank < 2) {
-        return sx_error(SX_INVALID_ARGUMENT, "bias_add: x %s has rank %d, expected [...,C]",
-                        SX_TEXT(x), x->rank);
+        return sx_error(SX_INVALID_ARGUMENT, "x %s has rank %d, expected [...,C]", SX_TEXT(x),
+                        x->rank);
     }
-    SX_TRY(sx_require_vector("bias_add", "b", &c->inputs[1], x->dtype, x->dims[x->rank - 1]));
+    SX_TRY(sx_require_vector("b", &c->inputs[1], x->dtype, x->dims[x->rank - 1]));
     c->outputs[0] = *x;
     return SX_OK;
 }

@@ -16,10 +16,10 @@ static sx_status broadcast_to_infer(sx_infer *c)
     const sx_shape_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
     sx_type y = sx_type_make(x->dtype, attrs->shape.n, attrs->shape.v), both;
-    SX_TRY(sx_infer_broadcast("broadcast_to", x, &y, &both));
+    SX_TRY(sx_infer_broadcast(x, &y, &both));
     if (x->dtype == SX_STRING || !sx_same_dims(&both, &y) || sx_dims_product(&y, 0, y.rank) < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "broadcast_to: %s does not broadcast to %s",
-                        SX_TEXT(x), SX_TEXT(&y));
+        return sx_error(SX_INVALID_ARGUMENT, "%s does not broadcast to %s", SX_TEXT(x),
+                        SX_TEXT(&y));
     }
     c->outputs[0] = y;
     return SX_OK;

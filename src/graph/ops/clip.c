@@ -18,10 +18,10 @@ static sx_status clip_infer(sx_infer *c)
 {
     const sx_clip_attrs *attrs = c->attrs;
     if (!(attrs->low <= attrs->high)) {
-        return sx_error(SX_INVALID_ARGUMENT, "clip: low is %g and high %g, expected low <= high",
+        return sx_error(SX_INVALID_ARGUMENT, "low is %g and high %g, expected low <= high",
                         attrs->low, attrs->high);
     }
-    return sx_infer_map_number(c, "clip");
+    return sx_infer_map_number(c);
 }
 
 static void clip_grad(sx_grad *g)

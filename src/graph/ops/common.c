@@ -14,90 +14,88 @@ static bool is_number(sx_dtype dtype)
     return sx_dtype_is_float(dtype) || sx_dtype_is_integer(dtype);
 }
 
-sx_status sx_require_float(const char *op, const char *what, const sx_type *t)
+sx_status sx_require_float(const char *what, const sx_type *t)
 {
     if (sx_dtype_is_float(t->dtype)) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected a float type; add sx_cast()", op,
-                    what, SX_TEXT(t));
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected a float type; add sx_cast()", what,
+                    SX_TEXT(t));
 }
 
-sx_status sx_require_number(const char *op, const char *what, const sx_type *t)
+sx_status sx_require_number(const char *what, const sx_type *t)
 {
     if (is_number(t->dtype)) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected numbers; add sx_cast()", op, what,
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected numbers; add sx_cast()", what,
                     SX_TEXT(t));
 }
 
-sx_status sx_require_dtype(const char *op, const char *what, const sx_type *t, sx_dtype dtype)
+sx_status sx_require_dtype(const char *what, const sx_type *t, sx_dtype dtype)
 {
     if (t->dtype == dtype) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected %s; add sx_cast()", op, what,
-                    SX_TEXT(t), sx_dtype_name(dtype));
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected %s; add sx_cast()", what, SX_TEXT(t),
+                    sx_dtype_name(dtype));
 }
 
-sx_status sx_require_index(const char *op, const char *what, const sx_type *t)
+sx_status sx_require_index(const char *what, const sx_type *t)
 {
     if (t->dtype == SX_I32 || t->dtype == SX_I64) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected int32 or int64; add sx_cast()", op,
-                    what, SX_TEXT(t));
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected int32 or int64; add sx_cast()", what,
+                    SX_TEXT(t));
 }
 
-sx_status sx_require_rank(const char *op, const char *what, const sx_type *t, int rank,
-                          const char *form)
+sx_status sx_require_rank(const char *what, const sx_type *t, int rank, const char *form)
 {
     if (t->rank == rank) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s %s has rank %d, expected %s; add sx_reshape()", op,
-                    what, SX_TEXT(t), t->rank, form);
+    return sx_error(SX_INVALID_ARGUMENT, "%s %s has rank %d, expected %s; add sx_reshape()", what,
+                    SX_TEXT(t), t->rank, form);
 }
 
-sx_status sx_require_scalar(const char *op, const char *what, const sx_type *t, sx_dtype dtype)
+sx_status sx_require_scalar(const char *what, const sx_type *t, sx_dtype dtype)
 {
     if (t->rank == 0 && t->dtype == dtype) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected a scalar of %s", op, what,
-                    SX_TEXT(t), sx_dtype_name(dtype));
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected a scalar of %s", what, SX_TEXT(t),
+                    sx_dtype_name(dtype));
 }
 
-sx_status sx_require_vector(const char *op, const char *what, const sx_type *t, sx_dtype dtype,
-                            int64_t n)
+sx_status sx_require_vector(const char *what, const sx_type *t, sx_dtype dtype, int64_t n)
 {
     sx_type expected = {.dtype = dtype, .rank = 1, .dims = {n}};
     if (sx_type_equal(t, &expected)) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected %s", op, what, SX_TEXT(t),
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected %s", what, SX_TEXT(t),
                     SX_TEXT(&expected));
 }
 
-sx_status sx_require_equal(const char *op, const char *what_a, const sx_type *a, const char *what_b,
+sx_status sx_require_equal(const char *what_a, const sx_type *a, const char *what_b,
                            const sx_type *b)
 {
     if (a->dtype == b->dtype && sx_same_dims(a, b)) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected %s to match %s", op, what_a,
-                    SX_TEXT(a), SX_TEXT(b), what_b);
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected %s to match %s", what_a, SX_TEXT(a),
+                    SX_TEXT(b), what_b);
 }
 
-sx_status sx_require_classes(const char *op, const char *what, const sx_type *t)
+sx_status sx_require_classes(const char *what, const sx_type *t)
 {
-    SX_TRY(sx_require_float(op, what, t));
+    SX_TRY(sx_require_float(what, t));
     if (t->rank >= 1 && t->dims[t->rank - 1] >= 1) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is %s, expected [...,C] with C at least 1", op,
-                    what, SX_TEXT(t));
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected [...,C] with C at least 1", what,
+                    SX_TEXT(t));
 }
 
 sx_dtype sx_accumulator_dtype(sx_dtype dtype)
@@ -137,7 +135,7 @@ static int64_t dim_in_rank(const sx_type *t, int rank, int i)
     return own < 0 ? 1 : t->dims[own];
 }
 
-sx_status sx_infer_broadcast(const char *op, const sx_type *a, const sx_type *b, sx_type *out)
+sx_status sx_infer_broadcast(const sx_type *a, const sx_type *b, sx_type *out)
 {
     sx_type y = {.dtype = a->dtype, .rank = SX_MAX(a->rank, b->rank)};
     for (int i = 0; i < y.rank; i++) {
@@ -146,9 +144,9 @@ sx_status sx_infer_broadcast(const char *op, const sx_type *a, const sx_type *b,
         bool batch_inside = i > 0 && (p == SX_BATCH || q == SX_BATCH);
         if (!meet || batch_inside) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "%s: shapes %s and %s do not broadcast: counted from the last, "
+                            "shapes %s and %s do not broadcast: counted from the last, "
                             "dimensions must be equal or 1, and the batch N must stay the first",
-                            op, SX_TEXT(a), SX_TEXT(b));
+                            SX_TEXT(a), SX_TEXT(b));
         }
         y.dims[i] = p == 1 ? q : p;
     }
@@ -192,77 +190,75 @@ sx_type sx_reduced_type(const sx_type *x, const sx_ints *axes, bool keep_dims)
     return y;
 }
 
-sx_status sx_infer_reduce(const char *op, const sx_type *x, const sx_ints *axes, bool keep_dims,
-                          sx_type *out)
+sx_status sx_infer_reduce(const sx_type *x, const sx_ints *axes, bool keep_dims, sx_type *out)
 {
     if (!sx_axes_fit(axes, x->rank)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: axes of %s must be in [%d, %d), ascending, each once", op, SX_TEXT(x),
-                        -x->rank, x->rank);
+        return sx_error(SX_INVALID_ARGUMENT, "axes of %s must be in [%d, %d), ascending, each once",
+                        SX_TEXT(x), -x->rank, x->rank);
     }
     *out = sx_reduced_type(x, axes, keep_dims);
     return SX_OK;
 }
 
-sx_status sx_infer_map_float(sx_infer *c, const char *op)
+sx_status sx_infer_map_float(sx_infer *c)
 {
-    SX_TRY(sx_require_float(op, "x", &c->inputs[0]));
+    SX_TRY(sx_require_float("x", &c->inputs[0]));
     c->outputs[0] = c->inputs[0];
     return SX_OK;
 }
 
-sx_status sx_infer_map_number(sx_infer *c, const char *op)
+sx_status sx_infer_map_number(sx_infer *c)
 {
-    SX_TRY(sx_require_number(op, "x", &c->inputs[0]));
+    SX_TRY(sx_require_number("x", &c->inputs[0]));
     c->outputs[0] = c->inputs[0];
     return SX_OK;
 }
 
-static sx_status infer_zip(sx_infer *c, const char *op)
+static sx_status infer_zip(sx_infer *c)
 {
-    SX_TRY(sx_require_dtype(op, "y", &c->inputs[1], c->inputs[0].dtype));
-    return sx_infer_broadcast(op, &c->inputs[0], &c->inputs[1], &c->outputs[0]);
+    SX_TRY(sx_require_dtype("y", &c->inputs[1], c->inputs[0].dtype));
+    return sx_infer_broadcast(&c->inputs[0], &c->inputs[1], &c->outputs[0]);
 }
 
-sx_status sx_infer_zip_float(sx_infer *c, const char *op)
+sx_status sx_infer_zip_float(sx_infer *c)
 {
-    SX_TRY(sx_require_float(op, "x", &c->inputs[0]));
-    return infer_zip(c, op);
+    SX_TRY(sx_require_float("x", &c->inputs[0]));
+    return infer_zip(c);
 }
 
-sx_status sx_infer_zip_number(sx_infer *c, const char *op)
+sx_status sx_infer_zip_number(sx_infer *c)
 {
-    SX_TRY(sx_require_number(op, "x", &c->inputs[0]));
-    return infer_zip(c, op);
+    SX_TRY(sx_require_number("x", &c->inputs[0]));
+    return infer_zip(c);
 }
 
-sx_status sx_infer_compare(sx_infer *c, const char *op)
+sx_status sx_infer_compare(sx_infer *c)
 {
-    SX_TRY(sx_infer_zip_number(c, op));
+    SX_TRY(sx_infer_zip_number(c));
     c->outputs[0].dtype = SX_BOOL;
     return SX_OK;
 }
 
-sx_status sx_infer_zip_equal(sx_infer *c, const char *op)
+sx_status sx_infer_zip_equal(sx_infer *c)
 {
-    SX_TRY(sx_require_float(op, "input 0", &c->inputs[0]));
+    SX_TRY(sx_require_float("input 0", &c->inputs[0]));
     for (int i = 1; i < c->n_inputs; i++) {
-        SX_TRY(sx_require_equal(op, "a later input", &c->inputs[i], "input 0", &c->inputs[0]));
+        SX_TRY(sx_require_equal("a later input", &c->inputs[i], "input 0", &c->inputs[0]));
     }
     c->outputs[0] = c->inputs[0];
     return SX_OK;
 }
 
-sx_status sx_infer_apply(sx_infer *c, const char *op, int n, int n_out)
+sx_status sx_infer_apply(sx_infer *c, int n, int n_out)
 {
     const sx_type *var = &c->inputs[0];
-    SX_TRY(sx_require_float(op, "the variable", var));
+    SX_TRY(sx_require_float("the variable", var));
     for (int i = 1; i < n; i++) {
         const char *what = i == n - 1 ? "the gradient" : "a slot";
-        SX_TRY(sx_require_equal(op, what, &c->inputs[i], "the variable", var));
+        SX_TRY(sx_require_equal(what, &c->inputs[i], "the variable", var));
     }
-    SX_TRY(sx_require_scalar(op, "the learning rate", &c->inputs[n], var->dtype));
-    SX_TRY(sx_require_scalar(op, "ok", &c->inputs[c->n_inputs - 1], SX_BOOL));
+    SX_TRY(sx_require_scalar("the learning rate", &c->inputs[n], var->dtype));
+    SX_TRY(sx_require_scalar("ok", &c->inputs[c->n_inputs - 1], SX_BOOL));
     for (int i = 0; i < n_out; i++) {
         c->outputs[i] = *var;
     }

@@ -10,29 +10,28 @@
 #include "graph/ir.h"
 #include "graph/ops/attrs.h"
 
-/* --- Checks of infer. `op` and `what` start the message: "matmul: b is int32[4], expected ..." --- */
+/* --- Checks of infer. The message starts with `what`; the builder has put operator and node in
+ * front of it: model.c:14: matmul "dense_1/matmul": b is int32[4], expected ... --- */
 
 /* "float32[N,4]" in a buffer that lives as long as the enclosing block. */
 #define SX_TEXT(type) sx_type_format((type), (char[SX_TYPE_TEXT]){0}, SX_TYPE_TEXT)
 
-SX_MUST_USE sx_status sx_require_float(const char *op, const char *what, const sx_type *t);
-SX_MUST_USE sx_status sx_require_number(const char *op, const char *what, const sx_type *t);
-SX_MUST_USE sx_status sx_require_dtype(const char *op, const char *what, const sx_type *t,
-                                       sx_dtype dtype);
-SX_MUST_USE sx_status sx_require_index(const char *op, const char *what, const sx_type *t);
+SX_MUST_USE sx_status sx_require_float(const char *what, const sx_type *t);
+SX_MUST_USE sx_status sx_require_number(const char *what, const sx_type *t);
+SX_MUST_USE sx_status sx_require_dtype(const char *what, const sx_type *t, sx_dtype dtype);
+SX_MUST_USE sx_status sx_require_index(const char *what, const sx_type *t);
 /* `form` is how the message spells the expected shape: "[N,H,W,C]". */
-SX_MUST_USE sx_status sx_require_rank(const char *op, const char *what, const sx_type *t, int rank,
+SX_MUST_USE sx_status sx_require_rank(const char *what, const sx_type *t, int rank,
                                       const char *form);
-SX_MUST_USE sx_status sx_require_scalar(const char *op, const char *what, const sx_type *t,
-                                        sx_dtype dtype);
+SX_MUST_USE sx_status sx_require_scalar(const char *what, const sx_type *t, sx_dtype dtype);
 /* [n] of dtype `dtype`; `n` may be SX_BATCH. */
-SX_MUST_USE sx_status sx_require_vector(const char *op, const char *what, const sx_type *t,
-                                        sx_dtype dtype, int64_t n);
-SX_MUST_USE sx_status sx_require_equal(const char *op, const char *what_a, const sx_type *a,
-                                       const char *what_b, const sx_type *b);
+SX_MUST_USE sx_status sx_require_vector(const char *what, const sx_type *t, sx_dtype dtype,
+                                        int64_t n);
+SX_MUST_USE sx_status sx_require_equal(const char *what_a, const sx_type *a, const char *what_b,
+                                       const sx_type *b);
 
 /* [..., C], floats; C is neither the batch nor empty. */
-SX_MUST_USE sx_status sx_require_classes(const char *op, const char *what, const sx_type *t);
+SX_MUST_USE sx_status sx_require_classes(const char *what, const sx_type *t);
 
 /* What sums and statistics of that float type are kept in: f64 for f64, else f32. */
 sx_dtype sx_accumulator_dtype(sx_dtype dtype);
@@ -43,27 +42,26 @@ int64_t sx_dims_product(const sx_type *t, int first, int last);
 
 /* numpy's broadcasting of shapes, dtypes not looked at: out gets a's dtype. The batch meets only
  * the batch or 1, and stays dimension 0. */
-SX_MUST_USE sx_status sx_infer_broadcast(const char *op, const sx_type *a, const sx_type *b,
-                                         sx_type *out);
+SX_MUST_USE sx_status sx_infer_broadcast(const sx_type *a, const sx_type *b, sx_type *out);
 /* Are the axes normalized (attrs.h) for that rank? */
 bool sx_axes_fit(const sx_ints *axes, int rank);
 /* The type left by a reduction over axes that fit. */
 sx_type sx_reduced_type(const sx_type *x, const sx_ints *axes, bool keep_dims);
 /* The same, checked. */
-SX_MUST_USE sx_status sx_infer_reduce(const char *op, const sx_type *x, const sx_ints *axes,
-                                      bool keep_dims, sx_type *out);
+SX_MUST_USE sx_status sx_infer_reduce(const sx_type *x, const sx_ints *axes, bool keep_dims,
+                                      sx_type *out);
 /* One output like the one input. */
-SX_MUST_USE sx_status sx_infer_map_float(sx_infer *c, const char *op);
-SX_MUST_USE sx_status sx_infer_map_number(sx_infer *c, const char *op);
+SX_MUST_USE sx_status sx_infer_map_float(sx_infer *c);
+SX_MUST_USE sx_status sx_infer_map_number(sx_infer *c);
 /* One output, the broadcast of two inputs of one dtype. */
-SX_MUST_USE sx_status sx_infer_zip_float(sx_infer *c, const char *op);
-SX_MUST_USE sx_status sx_infer_zip_number(sx_infer *c, const char *op);
-SX_MUST_USE sx_status sx_infer_compare(sx_infer *c, const char *op); /* the same, giving bool */
+SX_MUST_USE sx_status sx_infer_zip_float(sx_infer *c);
+SX_MUST_USE sx_status sx_infer_zip_number(sx_infer *c);
+SX_MUST_USE sx_status sx_infer_compare(sx_infer *c); /* the same, giving bool */
 /* Inputs of one type; the output has it too: gradients of elementwise functions. */
-SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer *c, const char *op);
+SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer *c);
 /* The optimizers' common part: inputs 0 .. n-1 are floats of one type, input n a scalar rate of
  * that dtype, the last one `ok`, bool. Outputs 0 .. n_out-1 get the type. */
-SX_MUST_USE sx_status sx_infer_apply(sx_infer *c, const char *op, int n, int n_out);
+SX_MUST_USE sx_status sx_infer_apply(sx_infer *c, int n, int n_out);
 
 /* --- Walking, for references
  * ---------------------------------------------------------------------- */

@@ -18,12 +18,11 @@ static sx_status concat_infer(sx_infer *c)
     const sx_axis_attrs *attrs = c->attrs;
     if (c->n_inputs < 1 || c->inputs[0].dtype == SX_STRING || attrs->axis < 0 ||
         attrs->axis >= c->inputs[0].rank || c->inputs[0].dims[attrs->axis] < 0) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "concat: axis %lld of %d inputs, the first %s; expected an axis of it that is "
-            "not the batch",
-            (long long)attrs->axis, c->n_inputs,
-            c->n_inputs < 1 ? "missing" : SX_TEXT(&c->inputs[0]));
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "axis %lld of %d inputs, the first %s; expected an axis of it that is "
+                        "not the batch",
+                        (long long)attrs->axis, c->n_inputs,
+                        c->n_inputs < 1 ? "missing" : SX_TEXT(&c->inputs[0]));
     }
     sx_type y = c->inputs[0];
     for (int i = 1; i < c->n_inputs; i++) {
@@ -32,11 +31,10 @@ static sx_status concat_infer(sx_infer *c)
         x.dims[attrs->axis] = y.dims[attrs->axis];
         if (x.dtype != y.dtype || own < 0 || !sx_same_dims(&x, &y) ||
             !sx_add_i64(y.dims[attrs->axis], own, &sum)) {
-            return sx_error(
-                SX_INVALID_ARGUMENT,
-                "concat: input %d is %s, and what is before it %s; expected the same but "
-                "for axis %d",
-                i, SX_TEXT(&c->inputs[i]), SX_TEXT(&y), (int)attrs->axis);
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "input %d is %s, and what is before it %s; expected the same but "
+                            "for axis %d",
+                            i, SX_TEXT(&c->inputs[i]), SX_TEXT(&y), (int)attrs->axis);
         }
         y.dims[attrs->axis] = sum;
     }

@@ -29,7 +29,7 @@ static const sx_attr_def conv2d_attrs[] = {
 static sx_status conv2d_infer(sx_infer *c)
 {
     sx_conv_geometry g;
-    SX_TRY(sx_conv_geometry_of("conv2d", c->attrs, &c->inputs[0], &c->inputs[1], &g));
+    SX_TRY(sx_conv_geometry_of(c->attrs, &c->inputs[0], &c->inputs[1], &g));
     c->outputs[0] = sx_type_of(c->inputs[0].dtype, g.n, g.h.out, g.w.out, g.groups * g.o);
     return SX_OK;
 }
@@ -63,7 +63,7 @@ static void conv2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_conv2d_attrs *attrs = op->attrs;
     sx_conv_geometry g;
-    sx_status status = sx_conv_geometry_of("conv2d", attrs, &op->in_types[0], &op->in_types[1], &g);
+    sx_status status = sx_conv_geometry_of(attrs, &op->in_types[0], &op->in_types[1], &g);
     if (status != SX_OK) {
         sx_tf_fail(w, status);
         return;

@@ -29,15 +29,15 @@ static sx_status conv2d_grad_filter_infer(sx_infer *c)
 {
     const sx_conv2d_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0], *dy = &c->inputs[1];
-    SX_TRY(sx_require_rank("conv2d_grad_filter", "x", x, 4, "[N,H,W,C]"));
-    SX_TRY(sx_require_rank("conv2d_grad_filter", "dy", dy, 4, "[N,H,W,C]"));
+    SX_TRY(sx_require_rank("x", x, 4, "[N,H,W,C]"));
+    SX_TRY(sx_require_rank("dy", dy, 4, "[N,H,W,C]"));
     int64_t channels = x->dims[3] / SX_MAX(attrs->groups, 1);
     sx_type filter =
         sx_type_of(x->dtype, attrs->size.v[0], attrs->size.v[1], channels, dy->dims[3]);
     sx_conv_geometry g;
-    SX_TRY(sx_conv_geometry_of("conv2d_grad_filter", attrs, x, &filter, &g));
+    SX_TRY(sx_conv_geometry_of(attrs, x, &filter, &g));
     sx_type y = sx_type_of(x->dtype, g.n, g.h.out, g.w.out, g.groups * g.o);
-    SX_TRY(sx_require_equal("conv2d_grad_filter", "dy", dy, "x", &y));
+    SX_TRY(sx_require_equal("dy", dy, "x", &y));
     c->outputs[0] = filter;
     return SX_OK;
 }

@@ -28,17 +28,17 @@ static sx_status conv2d_grad_input_infer(sx_infer *c)
 {
     const sx_conv2d_attrs *attrs = c->attrs;
     const sx_type *dy = &c->inputs[0], *filter = &c->inputs[1];
-    SX_TRY(sx_require_rank("conv2d_grad_input", "dy", dy, 4, "[N,H,W,C]"));
-    SX_TRY(sx_require_rank("conv2d_grad_input", "filter", filter, 4, "[KH,KW,C,O]"));
+    SX_TRY(sx_require_rank("dy", dy, 4, "[N,H,W,C]"));
+    SX_TRY(sx_require_rank("filter", filter, 4, "[KH,KW,C,O]"));
     int64_t groups = SX_MAX(attrs->groups, 1), channels = 0;
     if (!sx_mul_i64(groups, filter->dims[2], &channels)) {
         channels = -1;
     }
     sx_type x = sx_type_of(dy->dtype, dy->dims[0], attrs->size.v[0], attrs->size.v[1], channels);
     sx_conv_geometry g;
-    SX_TRY(sx_conv_geometry_of("conv2d_grad_input", attrs, &x, filter, &g));
+    SX_TRY(sx_conv_geometry_of(attrs, &x, filter, &g));
     sx_type y = sx_type_of(dy->dtype, g.n, g.h.out, g.w.out, g.groups * g.o);
-    SX_TRY(sx_require_equal("conv2d_grad_input", "dy", dy, "the image's size", &y));
+    SX_TRY(sx_require_equal("dy", dy, "the image's size", &y));
     c->outputs[0] = x;
     return SX_OK;
 }

@@ -13,16 +13,16 @@ static bool is_extent(int64_t v)
 }
 
 /* Fills w->out and the pads from in, kernel, stride, dilation. */
-static sx_status fit_window(const char *op, const char *axis, int32_t padding, int64_t before,
-                            int64_t after, sx_window *w)
+static sx_status fit_window(const char *axis, int32_t padding, int64_t before, int64_t after,
+                            sx_window *w)
 {
     if (!is_extent(w->in) || !is_extent(w->kernel) || !is_extent(w->stride) ||
         !is_extent(w->dilation) || before < 0 || before > MAX_EXTENT || after < 0 ||
         after > MAX_EXTENT) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: %s %lld, window %lld, stride %lld, dilation %lld, pads %lld and %lld; "
+                        "%s %lld, window %lld, stride %lld, dilation %lld, pads %lld and %lld; "
                         "expected 1 to 2^30 (pads from 0)",
-                        op, axis, (long long)w->in, (long long)w->kernel, (long long)w->stride,
+                        axis, (long long)w->in, (long long)w->kernel, (long long)w->stride,
                         (long long)w->dilation, (long long)before, (long long)after);
     }
     int64_t span = (w->kernel - 1) * w->dilation + 1;
@@ -36,7 +36,7 @@ static sx_status fit_window(const char *op, const char *axis, int32_t padding, i
     int64_t room = w->in + before + after - span;
     if (room < 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: window of %lld does not fit %s %lld without padding; use SX_SAME", op,
+                        "window of %lld does not fit %s %lld without padding; use SX_SAME",
                         (long long)span, axis, (long long)w->in);
     }
     w->out = room / w->stride + 1;
@@ -50,7 +50,7 @@ static int64_t pair_or(const sx_ints *pair, int i, int64_t fallback)
     return pair->n == 0 ? fallback : pair->v[i];
 }
 
-static sx_status check_lists(const char *op, const sx_ints *a, const sx_ints *b, int32_t padding,
+static sx_status check_lists(const sx_ints *a, const sx_ints *b, int32_t padding,
                              const sx_ints *pads)
 {
     bool pairs = (a->n == 0 || a->n == 2) && (b->n == 0 || b->n == 2);
@@ -58,30 +58,28 @@ static sx_status check_lists(const char *op, const sx_ints *a, const sx_ints *b,
     if (pairs && known && pads->n == (padding == SX_EXPLICIT ? 4 : 0)) {
         return SX_OK;
     }
-    return sx_error(
-        SX_INVALID_ARGUMENT,
-        "%s: strides and dilations are {h, w}; pads {top, bottom, left, right} come with "
-        "SX_EXPLICIT only",
-        op);
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "strides and dilations are {h, w}; pads {top, bottom, left, right} come with "
+                    "SX_EXPLICIT only");
 }
 
-sx_status sx_conv_geometry_of(const char *op, const sx_conv2d_attrs *attrs, const sx_type *x,
-                              const sx_type *filter, sx_conv_geometry *out)
+sx_status sx_conv_geometry_of(const sx_conv2d_attrs *attrs, const sx_type *x, const sx_type *filter,
+                              sx_conv_geometry *out)
 {
-    SX_TRY(sx_require_float(op, "x", x));
-    SX_TRY(sx_require_dtype(op, "filter", filter, x->dtype));
-    SX_TRY(sx_require_rank(op, "x", x, 4, "[N,H,W,C]"));
-    SX_TRY(sx_require_rank(op, "filter", filter, 4, "[KH,KW,C,O]"));
-    SX_TRY(check_lists(op, &attrs->strides, &attrs->dilations, attrs->padding, &attrs->pads));
+    SX_TRY(sx_require_float("x", x));
+    SX_TRY(sx_require_dtype("filter", filter, x->dtype));
+    SX_TRY(sx_require_rank("x", x, 4, "[N,H,W,C]"));
+    SX_TRY(sx_require_rank("filter", filter, 4, "[KH,KW,C,O]"));
+    SX_TRY(check_lists(&attrs->strides, &attrs->dilations, attrs->padding, &attrs->pads));
     int64_t groups = attrs->groups == 0 ? 1 : attrs->groups;
     int64_t c = filter->dims[2], o = filter->dims[3];
     if (!is_extent(groups) || !is_extent(c) || !is_extent(o) || o % groups != 0 ||
         x->dims[3] != c * groups) {
         return sx_error(
             SX_INVALID_ARGUMENT,
-            "%s: x %s and filter %s with %lld groups: x must have %lld x %lld channels, and "
+            "x %s and filter %s with %lld groups: x must have %lld x %lld channels, and "
             "groups divide the filters",
-            op, SX_TEXT(x), SX_TEXT(filter), (long long)groups, (long long)groups, (long long)c);
+            SX_TEXT(x), SX_TEXT(filter), (long long)groups, (long long)groups, (long long)c);
     }
     sx_conv_geometry g = {.n = x->dims[0], .groups = groups, .c = c, .o = o / groups};
     g.h = (sx_window){.in = x->dims[1], .kernel = filter->dims[0]};
@@ -91,31 +89,29 @@ sx_status sx_conv_geometry_of(const char *op, const sx_conv2d_attrs *attrs, cons
     g.h.dilation = pair_or(&attrs->dilations, 0, 1);
     g.w.dilation = pair_or(&attrs->dilations, 1, 1);
     const int64_t *pads = attrs->pads.v;
-    SX_TRY(fit_window(op, "height", attrs->padding, pads[0], pads[1], &g.h));
-    SX_TRY(fit_window(op, "width", attrs->padding, pads[2], pads[3], &g.w));
+    SX_TRY(fit_window("height", attrs->padding, pads[0], pads[1], &g.h));
+    SX_TRY(fit_window("width", attrs->padding, pads[2], pads[3], &g.w));
     *out = g;
     return SX_OK;
 }
 
-sx_status sx_pool_geometry_of(const char *op, const sx_pool2d_attrs *attrs, const sx_type *x,
-                              sx_pool_geometry *out)
+sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx_type *x, sx_pool_geometry *out)
 {
-    SX_TRY(sx_require_float(op, "x", x));
-    SX_TRY(sx_require_rank(op, "x", x, 4, "[N,H,W,C]"));
-    SX_TRY(check_lists(op, &attrs->window, &attrs->strides, attrs->padding, &(sx_ints){0}));
+    SX_TRY(sx_require_float("x", x));
+    SX_TRY(sx_require_rank("x", x, 4, "[N,H,W,C]"));
+    SX_TRY(check_lists(&attrs->window, &attrs->strides, attrs->padding, &(sx_ints){0}));
     if (attrs->window.n != 2 || attrs->padding == SX_EXPLICIT) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: the window {h, w} is missing, or padding is neither SX_VALID nor "
-                        "SX_SAME; for others add sx_pad()",
-                        op);
+                        "the window {h, w} is missing, or padding is neither SX_VALID nor "
+                        "SX_SAME; for others add sx_pad()");
     }
     sx_pool_geometry g = {.n = x->dims[0], .c = x->dims[3]};
     g.h = (sx_window){.in = x->dims[1], .kernel = attrs->window.v[0], .dilation = 1};
     g.w = (sx_window){.in = x->dims[2], .kernel = attrs->window.v[1], .dilation = 1};
     g.h.stride = pair_or(&attrs->strides, 0, g.h.kernel);
     g.w.stride = pair_or(&attrs->strides, 1, g.w.kernel);
-    SX_TRY(fit_window(op, "height", attrs->padding, 0, 0, &g.h));
-    SX_TRY(fit_window(op, "width", attrs->padding, 0, 0, &g.w));
+    SX_TRY(fit_window("height", attrs->padding, 0, 0, &g.h));
+    SX_TRY(fit_window("width", attrs->padding, 0, 0, &g.w));
     *out = g;
     return SX_OK;
 }
@@ -158,7 +154,7 @@ void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_ref_tensor *x, const sx
                   const sx_ref_tensor *y, sx_conv_visit visit)
 {
     sx_conv_geometry g;
-    sx_status status = sx_conv_geometry_of("conv2d", attrs, &x->type, &filter->type, &g);
+    sx_status status = sx_conv_geometry_of(attrs, &x->type, &filter->type, &g);
     assert(status == SX_OK && "infer has accepted these types");
     (void)status;
     int64_t n = sx_type_elems(&y->type);
@@ -183,7 +179,7 @@ void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_ref_tensor *x, const sx
                   sx_pool_visit visit, void *user)
 {
     sx_pool_geometry g;
-    sx_status status = sx_pool_geometry_of("pool2d", attrs, &x->type, &g);
+    sx_status status = sx_pool_geometry_of(attrs, &x->type, &g);
     assert(status == SX_OK && "infer has accepted this type");
     (void)status;
     int64_t n = sx_type_elems(&y->type);

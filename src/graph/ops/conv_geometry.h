@@ -38,11 +38,10 @@ typedef struct sx_pool_geometry {
 } sx_pool_geometry;
 
 /* Errors: INVALID_ARGUMENT, beginning with `op`. */
-SX_MUST_USE sx_status sx_conv_geometry_of(const char *op, const sx_conv2d_attrs *attrs,
-                                          const sx_type *x, const sx_type *filter,
-                                          sx_conv_geometry *out);
-SX_MUST_USE sx_status sx_pool_geometry_of(const char *op, const sx_pool2d_attrs *attrs,
-                                          const sx_type *x, sx_pool_geometry *out);
+SX_MUST_USE sx_status sx_conv_geometry_of(const sx_conv2d_attrs *attrs, const sx_type *x,
+                                          const sx_type *filter, sx_conv_geometry *out);
+SX_MUST_USE sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx_type *x,
+                                          sx_pool_geometry *out);
 
 /* For references: the input position that output `o` reads with kernel element `k`, or -1 in
  * padding. */

@@ -10,7 +10,7 @@
 
 static sx_status cos_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "cos");
+    return sx_infer_map_float(c);
 }
 
 /* dx = -dy cos(x - π/2) */

@@ -11,7 +11,7 @@
 
 static sx_status div_infer(sx_infer *c)
 {
-    return sx_infer_zip_float(c, "div");
+    return sx_infer_zip_float(c);
 }
 
 /* dx = dz / y, dy = -dx z */

@@ -38,14 +38,13 @@ static bool is_u32(int64_t v)
 static sx_status dropout_infer(sx_infer *c)
 {
     const sx_dropout_attrs *attrs = c->attrs;
-    SX_TRY(sx_require_float("dropout", "x", &c->inputs[0]));
-    SX_TRY(sx_require_vector("dropout", "seed", &c->inputs[1], SX_U32, 2));
-    SX_TRY(sx_require_scalar("dropout", "step", &c->inputs[2], SX_I64));
+    SX_TRY(sx_require_float("x", &c->inputs[0]));
+    SX_TRY(sx_require_vector("seed", &c->inputs[1], SX_U32, 2));
+    SX_TRY(sx_require_scalar("step", &c->inputs[2], SX_I64));
     if (!(attrs->rate >= 0 && attrs->rate < 1) || !is_u32(attrs->key_hi) ||
         !is_u32(attrs->key_lo)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "dropout: rate is %g, expected in [0, 1); a key's halves are 32 bits",
-                        attrs->rate);
+                        "rate is %g, expected in [0, 1); a key's halves are 32 bits", attrs->rate);
     }
     c->outputs[0] = c->inputs[0];
     return SX_OK;

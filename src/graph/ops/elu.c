@@ -15,10 +15,9 @@ static sx_status elu_infer(sx_infer *c)
 {
     const sx_alpha_attrs *attrs = c->attrs;
     if (!isfinite(attrs->alpha)) {
-        return sx_error(SX_INVALID_ARGUMENT, "elu: alpha is %g, expected a finite number",
-                        attrs->alpha);
+        return sx_error(SX_INVALID_ARGUMENT, "alpha is %g, expected a finite number", attrs->alpha);
     }
-    return sx_infer_map_float(c, "elu");
+    return sx_infer_map_float(c);
 }
 
 static void elu_grad(sx_grad *g)

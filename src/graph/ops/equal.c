@@ -11,7 +11,7 @@
 
 static sx_status equal_infer(sx_infer *c)
 {
-    return sx_infer_compare(c, "equal");
+    return sx_infer_compare(c);
 }
 
 static double equal_of(double x, double y)

@@ -10,7 +10,7 @@
 
 static sx_status exp_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "exp");
+    return sx_infer_map_float(c);
 }
 
 /* dx = dy y */

@@ -10,7 +10,7 @@
 
 static sx_status floor_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "floor");
+    return sx_infer_map_float(c);
 }
 
 static void floor_ref(const sx_ref *r)

@@ -15,14 +15,13 @@
 static sx_status gather_infer(sx_infer *c)
 {
     const sx_type *table = &c->inputs[0], *indices = &c->inputs[1];
-    SX_TRY(sx_require_index("gather", "indices", indices));
+    SX_TRY(sx_require_index("indices", indices));
     if (table->dtype == SX_STRING || table->rank < 1 || !sx_type_is_static(table) ||
         indices->rank + table->rank - 1 > SX_MAX_RANK) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "gather: table %s by indices %s; expected a table [V,...] without the batch, and "
-            "a result of rank %d at most",
-            SX_TEXT(table), SX_TEXT(indices), SX_MAX_RANK);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "table %s by indices %s; expected a table [V,...] without the batch, and "
+                        "a result of rank %d at most",
+                        SX_TEXT(table), SX_TEXT(indices), SX_MAX_RANK);
     }
     sx_type y = *indices;
     y.dtype = table->dtype;

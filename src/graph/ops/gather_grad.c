@@ -19,24 +19,22 @@ static sx_status gather_grad_infer(sx_infer *c)
 {
     const sx_gather_grad_attrs *attrs = c->attrs;
     const sx_type *indices = &c->inputs[0], *dy = &c->inputs[1];
-    SX_TRY(sx_require_index("gather_grad", "indices", indices));
-    SX_TRY(sx_require_float("gather_grad", "dy", dy));
+    SX_TRY(sx_require_index("indices", indices));
+    SX_TRY(sx_require_float("dy", dy));
     sx_type head = *dy, table = {.dtype = dy->dtype, .rank = 1, .dims = {attrs->rows}};
     head.rank = SX_MIN(dy->rank, indices->rank);
     if (attrs->rows < 0 || !sx_same_dims(&head, indices) ||
         dy->rank - indices->rank >= SX_MAX_RANK) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "gather_grad: dy is %s for indices %s and %lld rows; expected it to begin with "
-            "the indices' shape",
-            SX_TEXT(dy), SX_TEXT(indices), (long long)attrs->rows);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "dy is %s for indices %s and %lld rows; expected it to begin with "
+                        "the indices' shape",
+                        SX_TEXT(dy), SX_TEXT(indices), (long long)attrs->rows);
     }
     for (int i = indices->rank; i < dy->rank; i++) {
         table.dims[table.rank++] = dy->dims[i];
     }
     if (sx_type_has_batch(&table)) {
-        return sx_error(SX_INVALID_ARGUMENT, "gather_grad: the batch of dy %s is not the indices'",
-                        SX_TEXT(dy));
+        return sx_error(SX_INVALID_ARGUMENT, "the batch of dy %s is not the indices'", SX_TEXT(dy));
     }
     c->outputs[0] = table;
     return SX_OK;

@@ -11,7 +11,7 @@
 
 static sx_status greater_infer(sx_infer *c)
 {
-    return sx_infer_compare(c, "greater");
+    return sx_infer_compare(c);
 }
 
 static double greater_of(double x, double y)

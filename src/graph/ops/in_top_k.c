@@ -17,13 +17,12 @@ static sx_status in_top_k_infer(sx_infer *c)
 {
     const sx_top_k_attrs *attrs = c->attrs;
     const sx_type *predictions = &c->inputs[0], *targets = &c->inputs[1];
-    SX_TRY(sx_require_rank("in_top_k", "predictions", predictions, 2, "[N,C]"));
-    SX_TRY(sx_require_classes("in_top_k", "predictions", predictions));
-    SX_TRY(sx_require_index("in_top_k", "targets", targets));
-    SX_TRY(sx_require_vector("in_top_k", "targets", targets, targets->dtype, predictions->dims[0]));
+    SX_TRY(sx_require_rank("predictions", predictions, 2, "[N,C]"));
+    SX_TRY(sx_require_classes("predictions", predictions));
+    SX_TRY(sx_require_index("targets", targets));
+    SX_TRY(sx_require_vector("targets", targets, targets->dtype, predictions->dims[0]));
     if (attrs->k < 1) {
-        return sx_error(SX_INVALID_ARGUMENT, "in_top_k: k is %lld, expected 1 or more",
-                        (long long)attrs->k);
+        return sx_error(SX_INVALID_ARGUMENT, "k is %lld, expected 1 or more", (long long)attrs->k);
     }
     c->outputs[0] = sx_type_of(SX_BOOL, predictions->dims[0]);
     return SX_OK;

@@ -20,11 +20,11 @@ static sx_status iota_infer(sx_infer *c)
 {
     const sx_iota_attrs *attrs = c->attrs;
     sx_type y = sx_type_make(attrs->dtype, attrs->shape.n, attrs->shape.v);
-    SX_TRY(sx_require_number("iota", "the result", &y));
+    SX_TRY(sx_require_number("the result", &y));
     if (!sx_type_is_static(&y) || sx_type_elems(&y) < 0 || attrs->axis < 0 ||
         attrs->axis >= y.rank) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "iota: axis %lld of %s; expected a static shape and an axis "
+                        "axis %lld of %s; expected a static shape and an axis "
                         "of it",
                         (long long)attrs->axis, SX_TEXT(&y));
     }

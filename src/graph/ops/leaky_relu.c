@@ -15,10 +15,9 @@ static sx_status leaky_relu_infer(sx_infer *c)
 {
     const sx_alpha_attrs *attrs = c->attrs;
     if (!isfinite(attrs->alpha)) {
-        return sx_error(SX_INVALID_ARGUMENT, "leaky_relu: alpha is %g, expected a finite number",
-                        attrs->alpha);
+        return sx_error(SX_INVALID_ARGUMENT, "alpha is %g, expected a finite number", attrs->alpha);
     }
-    return sx_infer_map_float(c, "leaky_relu");
+    return sx_infer_map_float(c);
 }
 
 static void leaky_relu_grad(sx_grad *g)

@@ -11,7 +11,7 @@
 
 static sx_status less_infer(sx_infer *c)
 {
-    return sx_infer_compare(c, "less");
+    return sx_infer_compare(c);
 }
 
 static double less_of(double x, double y)

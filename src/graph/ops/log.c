@@ -10,7 +10,7 @@
 
 static sx_status log_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "log");
+    return sx_infer_map_float(c);
 }
 
 /* dx = dy / x */

@@ -10,7 +10,7 @@
 
 static sx_status log1p_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "log1p");
+    return sx_infer_map_float(c);
 }
 
 /* dx = dy / (1 + x) */

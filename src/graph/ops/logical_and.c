@@ -10,9 +10,9 @@
 
 static sx_status logical_and_infer(sx_infer *c)
 {
-    SX_TRY(sx_require_dtype("logical_and", "x", &c->inputs[0], SX_BOOL));
-    SX_TRY(sx_require_dtype("logical_and", "y", &c->inputs[1], SX_BOOL));
-    return sx_infer_broadcast("logical_and", &c->inputs[0], &c->inputs[1], &c->outputs[0]);
+    SX_TRY(sx_require_dtype("x", &c->inputs[0], SX_BOOL));
+    SX_TRY(sx_require_dtype("y", &c->inputs[1], SX_BOOL));
+    return sx_infer_broadcast(&c->inputs[0], &c->inputs[1], &c->outputs[0]);
 }
 
 static double logical_and_of(double x, double y)

@@ -10,7 +10,7 @@
 
 static sx_status logical_not_infer(sx_infer *c)
 {
-    SX_TRY(sx_require_dtype("logical_not", "x", &c->inputs[0], SX_BOOL));
+    SX_TRY(sx_require_dtype("x", &c->inputs[0], SX_BOOL));
     c->outputs[0] = c->inputs[0];
     return SX_OK;
 }

@@ -20,22 +20,20 @@ static sx_status matmul_infer(sx_infer *c)
 {
     const sx_matmul_attrs *attrs = c->attrs;
     const sx_type *a = &c->inputs[0], *b = &c->inputs[1];
-    SX_TRY(sx_require_float("matmul", "a", a));
-    SX_TRY(sx_require_dtype("matmul", "b", b, a->dtype));
-    SX_TRY(sx_require_rank("matmul", "a", a, 2, "[N,K]"));
-    SX_TRY(sx_require_rank("matmul", "b", b, 2, "[K,M]"));
+    SX_TRY(sx_require_float("a", a));
+    SX_TRY(sx_require_dtype("b", b, a->dtype));
+    SX_TRY(sx_require_rank("a", a, 2, "[N,K]"));
+    SX_TRY(sx_require_rank("b", b, 2, "[K,M]"));
     int64_t rows = a->dims[attrs->transpose_a], inner_a = a->dims[!attrs->transpose_a];
     int64_t columns = b->dims[!attrs->transpose_b], inner_b = b->dims[attrs->transpose_b];
     if (inner_a != inner_b) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "matmul: a %s%s and b %s%s differ in the inner dimension", SX_TEXT(a),
-                        attrs->transpose_a ? " transposed" : "", SX_TEXT(b),
+        return sx_error(SX_INVALID_ARGUMENT, "a %s%s and b %s%s differ in the inner dimension",
+                        SX_TEXT(a), attrs->transpose_a ? " transposed" : "", SX_TEXT(b),
                         attrs->transpose_b ? " transposed" : "");
     }
     if (columns < 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "matmul: the batch of b %s would become columns; exchange a and b",
-                        SX_TEXT(b));
+                        "the batch of b %s would become columns; exchange a and b", SX_TEXT(b));
     }
     c->outputs[0] = sx_type_of(a->dtype, rows, columns);
     return SX_OK;

@@ -23,10 +23,10 @@ static sx_status max_pool2d_grad_infer(sx_infer *c)
 {
     const sx_type *x = &c->inputs[0];
     sx_pool_geometry g;
-    SX_TRY(sx_pool_geometry_of("max_pool2d_grad", c->attrs, x, &g));
+    SX_TRY(sx_pool_geometry_of(c->attrs, x, &g));
     sx_type y = sx_type_of(x->dtype, g.n, g.h.out, g.w.out, g.c);
-    SX_TRY(sx_require_equal("max_pool2d_grad", "y", &c->inputs[1], "x", &y));
-    SX_TRY(sx_require_equal("max_pool2d_grad", "dy", &c->inputs[2], "x", &y));
+    SX_TRY(sx_require_equal("y", &c->inputs[1], "x", &y));
+    SX_TRY(sx_require_equal("dy", &c->inputs[2], "x", &y));
     c->outputs[0] = *x;
     return SX_OK;
 }

@@ -11,7 +11,7 @@
 
 static sx_status minimum_infer(sx_infer *c)
 {
-    return sx_infer_zip_number(c, "minimum");
+    return sx_infer_zip_number(c);
 }
 
 /* where y < x, dy = dz; elsewhere dx = dz */

@@ -20,8 +20,8 @@ static const sx_attr_def moments_attrs[] = {SX_ATTR(sx_axes_attrs, axes, SX_ATTR
 static sx_status moments_infer(sx_infer *c)
 {
     const sx_axes_attrs *attrs = c->attrs;
-    SX_TRY(sx_require_float("moments", "x", &c->inputs[0]));
-    SX_TRY(sx_infer_reduce("moments", &c->inputs[0], &attrs->axes, false, &c->outputs[0]));
+    SX_TRY(sx_require_float("x", &c->inputs[0]));
+    SX_TRY(sx_infer_reduce(&c->inputs[0], &attrs->axes, false, &c->outputs[0]));
     c->outputs[0].dtype = sx_accumulator_dtype(c->inputs[0].dtype);
     c->outputs[1] = c->outputs[0];
     return SX_OK;

@@ -11,7 +11,7 @@
 
 static sx_status mul_infer(sx_infer *c)
 {
-    return sx_infer_zip_number(c, "mul");
+    return sx_infer_zip_number(c);
 }
 
 /* dx = dz y, dy = dz x */

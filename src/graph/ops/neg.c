@@ -10,7 +10,7 @@
 
 static sx_status neg_infer(sx_infer *c)
 {
-    return sx_infer_map_number(c, "neg");
+    return sx_infer_map_number(c);
 }
 
 /* dx = -dy */

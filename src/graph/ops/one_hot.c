@@ -22,13 +22,13 @@ static sx_status one_hot_infer(sx_infer *c)
 {
     const sx_one_hot_attrs *attrs = c->attrs;
     sx_type y = c->inputs[0];
-    SX_TRY(sx_require_index("one_hot", "indices", &y));
+    SX_TRY(sx_require_index("indices", &y));
     if (y.rank >= SX_MAX_RANK || attrs->depth < 1 || sx_dtype_bytes(attrs->dtype) == 0) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "one_hot: %s to depth %lld of %s; expected rank below %d, a depth of 1 or more, "
-            "numbers or bool",
-            SX_TEXT(&y), (long long)attrs->depth, sx_dtype_name(attrs->dtype), SX_MAX_RANK);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s to depth %lld of %s; expected rank below %d, a depth of 1 or more, "
+                        "numbers or bool",
+                        SX_TEXT(&y), (long long)attrs->depth, sx_dtype_name(attrs->dtype),
+                        SX_MAX_RANK);
     }
     y.dims[y.rank++] = attrs->depth;
     y.dtype = attrs->dtype;

@@ -20,7 +20,7 @@ static sx_status infer(sx_infer *c)
     if (!sound) {
         char text[SX_TYPE_TEXT];
         return sx_error(SX_INVALID_ARGUMENT,
-                        "parameter: %s is no type of a value: a known dtype, counts, and the batch "
+                        "%s is no type of a value: a known dtype, counts, and the batch "
                         "as first dimension only",
                         sx_type_format(&type, text, sizeof(text)));
     }

@@ -11,7 +11,7 @@
 
 static sx_status pow_infer(sx_infer *c)
 {
-    return sx_infer_zip_float(c, "pow");
+    return sx_infer_zip_float(c);
 }
 
 /* dx = dz y x^(y-1), dy = dz z ln x */

@@ -20,13 +20,12 @@ static const sx_attr_def reduce_max_attrs[] = {
 static sx_status reduce_max_infer(sx_infer *c)
 {
     const sx_reduce_attrs *attrs = c->attrs;
-    SX_TRY(sx_require_number("reduce_max", "x", &c->inputs[0]));
-    SX_TRY(sx_infer_reduce("reduce_max", &c->inputs[0], &attrs->axes, attrs->keep_dims,
-                           &c->outputs[0]));
+    SX_TRY(sx_require_number("x", &c->inputs[0]));
+    SX_TRY(sx_infer_reduce(&c->inputs[0], &attrs->axes, attrs->keep_dims, &c->outputs[0]));
     for (int i = 0; i < attrs->axes.n; i++) {
         if (c->inputs[0].dims[attrs->axes.v[i]] == 0) {
-            return sx_error(SX_INVALID_ARGUMENT, "reduce_max: axis %d of %s is empty",
-                            (int)attrs->axes.v[i], SX_TEXT(&c->inputs[0]));
+            return sx_error(SX_INVALID_ARGUMENT, "axis %d of %s is empty", (int)attrs->axes.v[i],
+                            SX_TEXT(&c->inputs[0]));
         }
     }
     return SX_OK;

@@ -19,9 +19,8 @@ static const sx_attr_def reduce_sum_attrs[] = {
 static sx_status reduce_sum_infer(sx_infer *c)
 {
     const sx_reduce_attrs *attrs = c->attrs;
-    SX_TRY(sx_require_number("reduce_sum", "x", &c->inputs[0]));
-    return sx_infer_reduce("reduce_sum", &c->inputs[0], &attrs->axes, attrs->keep_dims,
-                           &c->outputs[0]);
+    SX_TRY(sx_require_number("x", &c->inputs[0]));
+    return sx_infer_reduce(&c->inputs[0], &attrs->axes, attrs->keep_dims, &c->outputs[0]);
 }
 
 static void reduce_sum_grad(sx_grad *g)

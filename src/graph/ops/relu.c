@@ -10,7 +10,7 @@
 
 static sx_status relu_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "relu");
+    return sx_infer_map_float(c);
 }
 
 /* dx = dy where y > 0 */

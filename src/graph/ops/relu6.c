@@ -10,7 +10,7 @@
 
 static sx_status relu6_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "relu6");
+    return sx_infer_map_float(c);
 }
 
 /* dx = dy where 0 < y < 6 */

@@ -11,7 +11,7 @@
 
 static sx_status relu_grad_infer(sx_infer *c)
 {
-    return sx_infer_zip_equal(c, "relu_grad");
+    return sx_infer_zip_equal(c);
 }
 
 static void relu_grad_grad(sx_grad *g)

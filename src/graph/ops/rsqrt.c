@@ -10,7 +10,7 @@
 
 static sx_status rsqrt_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "rsqrt");
+    return sx_infer_map_float(c);
 }
 
 /* dx = -dy y³ / 2 */

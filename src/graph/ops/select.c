@@ -13,14 +13,14 @@
 static sx_status select_infer(sx_infer *c)
 {
     const sx_type *cond = &c->inputs[0], *x = &c->inputs[1], *y = &c->inputs[2];
-    SX_TRY(sx_require_dtype("select", "the condition", cond, SX_BOOL));
-    SX_TRY(sx_require_dtype("select", "y", y, x->dtype));
+    SX_TRY(sx_require_dtype("the condition", cond, SX_BOOL));
+    SX_TRY(sx_require_dtype("y", y, x->dtype));
     if (x->dtype == SX_STRING) {
-        return sx_error(SX_INVALID_ARGUMENT, "select: strings are not selected on a device");
+        return sx_error(SX_INVALID_ARGUMENT, "strings are not selected on a device");
     }
     sx_type z;
-    SX_TRY(sx_infer_broadcast("select", x, y, &z));
-    return sx_infer_broadcast("select", &z, cond, &c->outputs[0]);
+    SX_TRY(sx_infer_broadcast(x, y, &z));
+    return sx_infer_broadcast(&z, cond, &c->outputs[0]);
 }
 
 static void select_grad(sx_grad *g)

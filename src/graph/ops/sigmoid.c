@@ -10,7 +10,7 @@
 
 static sx_status sigmoid_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "sigmoid");
+    return sx_infer_map_float(c);
 }
 
 /* dx = dy y (1 - y) */

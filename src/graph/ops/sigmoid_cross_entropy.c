@@ -13,7 +13,7 @@
 
 static sx_status sigmoid_cross_entropy_infer(sx_infer *c)
 {
-    return sx_infer_zip_equal(c, "sigmoid_cross_entropy");
+    return sx_infer_zip_equal(c);
 }
 
 static void sigmoid_cross_entropy_grad(sx_grad *g)

@@ -10,7 +10,7 @@
 
 static sx_status sign_infer(sx_infer *c)
 {
-    return sx_infer_map_number(c, "sign");
+    return sx_infer_map_number(c);
 }
 
 static double sign_of(double x)

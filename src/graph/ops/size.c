@@ -18,10 +18,10 @@ static sx_status size_infer(sx_infer *c)
     const sx_axes_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
     sx_type rest;
-    SX_TRY(sx_infer_reduce("size", x, &attrs->axes, false, &rest));
+    SX_TRY(sx_infer_reduce(x, &attrs->axes, false, &rest));
     if (x->dtype == SX_STRING || sx_type_has_batch(&rest)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "size: %s must hold numbers, and its batch be among the axes", SX_TEXT(x));
+                        "%s must hold numbers, and its batch be among the axes", SX_TEXT(x));
     }
     c->outputs[0] = sx_scalar_type(sx_accumulator_dtype(x->dtype));
     return SX_OK;

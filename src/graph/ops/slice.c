@@ -31,11 +31,10 @@ static sx_status slice_infer(sx_infer *c)
     }
     sx_type y = sx_type_make(x->dtype, attrs->size.n, attrs->size.v);
     if (!fits) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "slice: a block %s from %s does not lie inside; the batch is taken whole, with "
-            "begin 0 and size SX_BATCH",
-            SX_TEXT(&y), SX_TEXT(x));
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "a block %s from %s does not lie inside; the batch is taken whole, with "
+                        "begin 0 and size SX_BATCH",
+                        SX_TEXT(&y), SX_TEXT(x));
     }
     c->outputs[0] = y;
     return SX_OK;

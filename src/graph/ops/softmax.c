@@ -12,7 +12,7 @@
 
 static sx_status softmax_infer(sx_infer *c)
 {
-    SX_TRY(sx_require_classes("softmax", "x", &c->inputs[0]));
+    SX_TRY(sx_require_classes("x", &c->inputs[0]));
     c->outputs[0] = c->inputs[0];
     return SX_OK;
 }

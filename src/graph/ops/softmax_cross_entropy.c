@@ -17,11 +17,10 @@
 
 static sx_status softmax_cross_entropy_infer(sx_infer *c)
 {
-    const char *op = "softmax_cross_entropy";
     const sx_type *logits = &c->inputs[0];
-    SX_TRY(sx_require_rank(op, "logits", logits, 2, "[N,C]"));
-    SX_TRY(sx_require_classes(op, "logits", logits));
-    SX_TRY(sx_require_equal(op, "labels", &c->inputs[1], "logits", logits));
+    SX_TRY(sx_require_rank("logits", logits, 2, "[N,C]"));
+    SX_TRY(sx_require_classes("logits", logits));
+    SX_TRY(sx_require_equal("labels", &c->inputs[1], "logits", logits));
     c->outputs[0] = sx_type_of(logits->dtype, logits->dims[0]);
     c->outputs[1] = *logits;
     return SX_OK;

@@ -15,12 +15,11 @@
 
 static sx_status sparse_softmax_cross_entropy_infer(sx_infer *c)
 {
-    const char *op = "sparse_softmax_cross_entropy";
     const sx_type *logits = &c->inputs[0], *labels = &c->inputs[1];
-    SX_TRY(sx_require_rank(op, "logits", logits, 2, "[N,C]"));
-    SX_TRY(sx_require_classes(op, "logits", logits));
-    SX_TRY(sx_require_index(op, "labels", labels));
-    SX_TRY(sx_require_vector(op, "labels", labels, labels->dtype, logits->dims[0]));
+    SX_TRY(sx_require_rank("logits", logits, 2, "[N,C]"));
+    SX_TRY(sx_require_classes("logits", logits));
+    SX_TRY(sx_require_index("labels", labels));
+    SX_TRY(sx_require_vector("labels", labels, labels->dtype, logits->dims[0]));
     c->outputs[0] = sx_type_of(logits->dtype, logits->dims[0]);
     c->outputs[1] = *logits;
     return SX_OK;

@@ -10,7 +10,7 @@
 
 static sx_status sqrt_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "sqrt");
+    return sx_infer_map_float(c);
 }
 
 /* dx = dy / 2y */

@@ -10,7 +10,7 @@
 
 static sx_status square_infer(sx_infer *c)
 {
-    return sx_infer_map_number(c, "square");
+    return sx_infer_map_number(c);
 }
 
 /* dx = dy 2x */

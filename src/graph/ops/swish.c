@@ -10,7 +10,7 @@
 
 static sx_status swish_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "swish");
+    return sx_infer_map_float(c);
 }
 
 static void swish_grad(sx_grad *g)

@@ -10,7 +10,7 @@
 
 static sx_status tanh_infer(sx_infer *c)
 {
-    return sx_infer_map_float(c, "tanh");
+    return sx_infer_map_float(c);
 }
 
 /* dx = dy (1 - y²) */

@@ -16,10 +16,10 @@ static sx_status top_k_infer(sx_infer *c)
 {
     const sx_top_k_attrs *attrs = c->attrs;
     sx_type y = c->inputs[0];
-    SX_TRY(sx_require_number("top_k", "x", &y));
+    SX_TRY(sx_require_number("x", &y));
     if (y.rank < 1 || attrs->k < 1 || attrs->k > y.dims[y.rank - 1]) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "top_k: k is %lld for x %s, expected 1 up to its last "
+                        "k is %lld for x %s, expected 1 up to its last "
                         "dimension, which is not the batch",
                         (long long)attrs->k, SX_TEXT(&y));
     }

@@ -29,11 +29,10 @@ static sx_status transpose_infer(sx_infer *c)
     const sx_type *x = &c->inputs[0];
     if (x->dtype == SX_STRING || !is_permutation(&attrs->perm, x->rank) ||
         (sx_type_has_batch(x) && attrs->perm.v[0] != 0)) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "transpose: expected a permutation of the %d dimensions of %s that leaves the "
-            "batch first",
-            x->rank, SX_TEXT(x));
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "expected a permutation of the %d dimensions of %s that leaves the "
+                        "batch first",
+                        x->rank, SX_TEXT(x));
     }
     sx_type y = {.dtype = x->dtype, .rank = x->rank};
     for (int i = 0; i < x->rank; i++) {

@@ -23,7 +23,7 @@ static sx_status geometry_of(const sx_node *n, const sx_type *in, const sx_type 
 {
     const sx_type *x = n->op->id == SX_OPID_conv2d_grad_input ? out : &in[0];
     const sx_type *filter = n->op->id == SX_OPID_conv2d_grad_filter ? out : &in[1];
-    return sx_conv_geometry_of(n->op->name, n->attrs, x, filter, g);
+    return sx_conv_geometry_of(n->attrs, x, filter, g);
 }
 
 static sx_status match_geometry(const sx_cpu_match *m, const sx_node *n, sx_conv_geometry *g)

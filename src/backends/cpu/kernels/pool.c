@@ -80,8 +80,8 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].op == n->op->id) {
             step->run = rows[i].run;
-            SX_TRY(sx_pool_geometry_of(n->op->name, n->attrs,
-                                       rows[i].grad ? &site->out[0] : &site->in[0], &d->geometry));
+            SX_TRY(sx_pool_geometry_of(n->attrs, rows[i].grad ? &site->out[0] : &site->in[0],
+                                       &d->geometry));
         }
     }
     return SX_OK;

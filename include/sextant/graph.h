@@ -68,6 +68,7 @@ typedef struct sx_variable_spec {
     double init_value;
 } sx_variable_spec;
 
+/* An empty builder, the caller's. Fails only when out of memory. */
 SX_API SX_MUST_USE sx_status sx_builder_create(sx_builder **out_builder);
 SX_API void sx_builder_destroy(sx_builder *b); /* NULL is fine */
 

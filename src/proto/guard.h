@@ -49,6 +49,10 @@ SX_MUST_USE sx_status sx_proto_check(const ProtobufCMessageDescriptor *type, sx_
  */
 SX_MUST_USE sx_status sx_proto_pack(ProtobufCMessage *message, sx_buf *out);
 
+/* Sorts the entries of every map by key, equal keys in the order they had; INVALID_ARGUMENT for a
+ * message nested deeper than SX_PROTO_MAX_DEPTH. */
+SX_MUST_USE sx_status sx_proto_sort_maps(ProtobufCMessage *message);
+
 /* Whether a repeated field's message type is the entry of a map: what protoc makes of map<K, V>.
  * protobuf-c keeps no mark, so it is told by its shape: named ...Entry, two optional fields `key` =
  * 1 (not a message, bytes, float or double) and `value` = 2. */

@@ -96,6 +96,11 @@ static sx_status sort_maps(ProtobufCMessage *message, int depth)
     return SX_OK;
 }
 
+sx_status sx_proto_sort_maps(ProtobufCMessage *message)
+{
+    return sort_maps(message, 0);
+}
+
 sx_status sx_proto_pack(ProtobufCMessage *message, sx_buf *out)
 {
     SX_TRY(sort_maps(message, 0));

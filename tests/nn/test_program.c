@@ -1,0 +1,138 @@
+/* From models to programs: parameter counts, names, what each mode has, errors with the user's
+ * line. */
+#include "harness.h"
+
+#include "graph/ir.h"
+#include "nn/params.h"
+#include "nn/program.h"
+#include "nn/zoo/zoo.h"
+
+static sx_status build(const sx_model_def *def, sx_mode mode, const sx_params *params,
+                       sx_graph **out)
+{
+    sx_program_request r = {
+        .def = def, .mode = mode, .params = params, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    SX_TRY(sx_model_features(def, &r.features));
+    return sx_build_program(&r, out);
+}
+
+static sx_graph *zoo(const char *name, sx_mode mode)
+{
+    sx_graph *g = NULL;
+    assert_ok(build(sx_zoo_find(name), mode, NULL, &g));
+    assert_ok(sx_graph_validate(g));
+    return g;
+}
+
+static void test_nn_program__zoo_has_keras_parameter_counts(void **state)
+{
+    (void)state;
+    /* Keras' count_params of the same layers; resnet50 without the moving averages */
+    static const struct {
+        const char *name;
+        int64_t weights;
+    } rows[] = {{"mnist_cnn", 34826},   {"flowers_cnn", 8483397}, {"catsdogs_cnn", 1212513},
+                {"resnet50", 25557032}, {"mlp", 101770},          {"linear", 7850}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_graph *g = zoo(rows[i].name, SX_TRAIN);
+        assert_int_equal(sx_graph_count_elems(g, SX_ROLE_WEIGHT), rows[i].weights);
+        sx_graph_destroy(g);
+    }
+}
+
+static void test_nn_program__variables_have_tf1_names(void **state)
+{
+    (void)state;
+    sx_graph *g = zoo("mnist_cnn", SX_TRAIN);
+    static const char *const names[] = {"conv2d/kernel", "conv2d/bias",     "conv2d_1/kernel",
+                                        "conv2d_1/bias", "dense/kernel",    "dense/bias",
+                                        "global_step",   "dense/bias/Adam", "dense/bias/Adam_1"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_true(sx_graph_find_arg(g, names[i]) >= 0);
+    }
+    sx_graph_destroy(g);
+}
+
+static void test_nn_program__texts_round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; sx_zoo[i] != NULL; i++) {
+        for (int mode = SX_TRAIN; mode <= SX_PREDICT; mode++) {
+            sx_graph *g = zoo(sx_zoo[i]->name, (sx_mode)mode), *again = NULL;
+            char *text, *text_again;
+            assert_ok(sx_graph_print(g, &text));
+            assert_ok(sx_graph_parse(text, strlen(text), &again));
+            assert_ok(sx_graph_print(again, &text_again));
+            assert_string_equal(text, text_again);
+            sx_text_free(text);
+            sx_text_free(text_again);
+            sx_graph_destroy(g);
+            sx_graph_destroy(again);
+        }
+    }
+}
+
+static sx_spec no_flatten(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_value x = sx_conv2d(b, in->features, 4, 3);
+    return sx_classifier_spec(b, sx_dense(b, x, 10), in->labels);
+}
+
+static sx_spec scalar_loss(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)in, (void)p;
+    return (sx_spec){.loss = sx_constant_f32(b, 1)};
+}
+
+static sx_spec asks(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    sx_value x = sx_dense(b, sx_flatten(b, in->features), sx_param_int(p, "classes", 3));
+    return sx_classifier_spec(b, x, in->labels);
+}
+
+static void test_nn_program__errors_say_layer_line_and_shapes(void **state)
+{
+    (void)state;
+    sx_model_def def = {.name = "m", .build = no_flatten, .image = {8, 8, 1}};
+    sx_graph *g;
+    assert_error(
+        build(&def, SX_TRAIN, NULL, &g), SX_INVALID_ARGUMENT,
+        "model \"m\": test_program.c:79: dense \"dense\": input float32[N,6,6,4] has rank 4, "
+        "expected [N,K]; add sx_flatten()");
+    def.build = scalar_loss;
+    assert_error(build(&def, SX_TRAIN, NULL, &g), SX_INVALID_ARGUMENT,
+                 "the model returned float32[] for its loss, expected float32[N]");
+    def.image[0] = 0;
+    assert_error(build(&def, SX_TRAIN, NULL, &g), SX_INVALID_ARGUMENT, "neither .image");
+}
+
+static void test_nn_program__parameters_are_checked(void **state)
+{
+    (void)state;
+    const sx_model_def def = {.name = "m", .build = asks, .image = {8, 8, 1}};
+    sx_params *p;
+    sx_graph *g = NULL;
+    assert_ok(sx_params_create(&p));
+    assert_ok(sx_params_set(p, "classes", "7"));
+    assert_ok(build(&def, SX_PREDICT, p, &g));
+    assert_ok(sx_params_check_used(p));
+    int probabilities = sx_graph_find_output(g, "probabilities");
+    assert_int_equal(sx_graph_type(g, g->results[probabilities].value)->dims[1], 7);
+    sx_graph_destroy(g);
+    assert_ok(sx_params_set(p, "clases", "7"));
+    assert_error(sx_params_check_used(p), SX_INVALID_ARGUMENT, "no parameter \"clases\"");
+    assert_ok(sx_params_set(p, "classes", "many"));
+    assert_error(build(&def, SX_PREDICT, p, &g), SX_INVALID_ARGUMENT,
+                 "parameter classes is \"many\", expected a number");
+    sx_params_destroy(p);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_nn_program__zoo_has_keras_parameter_counts),
+    cmocka_unit_test(test_nn_program__variables_have_tf1_names),
+    cmocka_unit_test(test_nn_program__texts_round_trip),
+    cmocka_unit_test(test_nn_program__errors_say_layer_line_and_shapes),
+    cmocka_unit_test(test_nn_program__parameters_are_checked),
+};
+SX_TEST_MAIN(tests)

@@ -41,7 +41,7 @@ int sx_nearest_names(const char *name, const char *const *names, size_t count, s
     for (size_t i = 0; i < count; i++) {
         int distance = sx_edit_distance(name, names[i]);
         size_t longer = SX_MAX(strlen(name), strlen(names[i]));
-        if ((size_t)distance * 3 > longer + 1) {
+        if ((size_t)distance * 3 > longer) {
             continue;
         }
         int at = found < MOST ? found++ : MOST;

@@ -11,6 +11,23 @@ typedef bool sx_progress_fn(void *user, int64_t done, int64_t total);
 
 enum { SX_MAX_SPLITS = 16 };
 
+/* ---- from the network ---- */
+
+typedef struct sx_fetch_set_args {
+    const char *name;   /* "flowers", "mnist", "catsdogs", or an http, https or file address */
+    const char *dir;    /* where it goes; made if missing */
+    const char *sha256; /* of an address's file, or NULL; named sets know theirs */
+    sx_progress_fn *progress; /* bytes; total 0 while unknown; may be NULL */
+    void *user;
+} sx_fetch_set_args;
+
+/* Downloads what is not there yet, going on where an earlier try stopped, and unpacks archives.
+ * Tries to connect for 5 seconds. Appends to `text` what came. Errors: those of io/fetch.h;
+ * NOT_FOUND for an unknown name. */
+SX_MUST_USE sx_status sx_fetch_set(const sx_fetch_set_args *args, sx_buf *text);
+/* The names in the table, index 0, 1, ...; NULL past the last. */
+const char *sx_fetch_set_name(size_t index);
+
 /* ---- class folders to records ----
  *
  * Every image becomes an Example with image/encoded (the file's bytes, untouched), image/format,

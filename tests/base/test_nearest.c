@@ -20,8 +20,8 @@ static void test_base_nearest__names_the_near_ones_nearest_first(void **state)
     static const char *const names[] = {"evaluate", "train", "serve", "strain", "drain", "brain"};
     sx_buf text;
     sx_buf_init(&text, 0);
-    assert_int_equal(sx_nearest_names("trian", names, 6, &text), 1);
-    assert_string_equal(sx_buf_text(&text), "\"train\"");
+    assert_int_equal(sx_nearest_names("trian", names, 6, &text), 2);
+    assert_string_equal(sx_buf_text(&text), "\"train\" or \"strain\"");
     sx_buf_reset(&text);
     assert_int_equal(sx_nearest_names("train", names, 6, &text), 3);
     assert_string_equal(sx_buf_text(&text), "\"train\", \"strain\" or \"drain\"");

@@ -5,13 +5,13 @@ Teacher-forced: at each of 100 steps both start from Keras' weights and slots; t
 losses agree within 1e-2. (design: Proof)
 """
 import os
-import subprocess
 import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import keras
 from keras import layers
+from stepper import Stepper
 
 STEPS, BATCH, CLASSES = 100, 32, 10
 UPDATE = 1e-4
@@ -19,41 +19,8 @@ UPDATE = 1e-4
 # other side of 0, or swaps two candidates, one example's share of one gradient moves: such a step is
 # counted, bounded, and may not be common.
 KINK, MOST_KINKED = 5e-2, 10
-TOOL = os.path.join(os.environ["SEXTANT_TEST_BIN"], "train_tool")
 # Keras' variables in the order that we have ours by name
 LAYERS = ["conv2d", "conv2d_1", "dense"]
-
-
-class Ours:
-    """One training step at a time, through train_tool."""
-
-    def __init__(self, device):
-        self.process = subprocess.Popen([TOOL, "mnist_cnn", device, str(BATCH), "dropout=0"],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.shapes = {}
-        for line in iter(self.process.stdout.readline, b"end\n"):
-            if not line:
-                raise RuntimeError("train_tool ended")
-            name, *dims = line.decode().split()
-            self.shapes[name] = [int(d) for d in dims]
-
-    def dtype(self, name):
-        return np.int64 if name == "global_step" else np.float32
-
-    def step(self, variables, images, labels):
-        for name in self.shapes:
-            self.process.stdin.write(np.ascontiguousarray(variables[name], self.dtype(name)).tobytes())
-        self.process.stdin.write(images.astype(np.float32).tobytes())
-        self.process.stdin.write(labels.astype(np.int32).tobytes())
-        self.process.stdin.flush()
-        loss = np.frombuffer(self.process.stdout.read(8), np.float64)[0]
-        after = {}
-        for name, shape in self.shapes.items():
-            dtype = self.dtype(name)
-            count = int(np.prod(shape, dtype=np.int64))
-            data = self.process.stdout.read(count * np.dtype(dtype).itemsize)
-            after[name] = np.frombuffer(data, dtype).reshape(shape).copy()
-        return loss, after
 
 
 def keras_model():
@@ -104,7 +71,7 @@ def well_conditioned(after, name):
 
 
 def check_teacher_forced(device):
-    model, ours = keras_model(), Ours(device)
+    model, ours = keras_model(), Stepper("mnist_cnn", device, BATCH, "dropout=0")
     worst_loss, worst_update, kinked = 0, 0, []
     for step, (images, labels) in enumerate(batches()):
         before = keras_state(model, step)
@@ -137,7 +104,7 @@ def check_teacher_forced(device):
 
 
 def check_free_running(device):
-    model, ours = keras_model(), Ours(device)
+    model, ours = keras_model(), Stepper("mnist_cnn", device, BATCH, "dropout=0")
     state, worst = keras_state(model, 0), 0
     for images, labels in batches():
         our_loss, state = ours.step(state, images, labels)

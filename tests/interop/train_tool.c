@@ -1,4 +1,5 @@
-/* train_tool MODEL DEVICE BATCH [NAME=VALUE...]: one training step at a time, for test_train.py.
+/* train_tool MODEL DEVICE BATCH [NAME=VALUE...]: one training step at a time, for test_train.py and
+ * test_optimizers.py. The names optimizer and learning_rate choose those; all others are the model's.
  *
  * Writes a line for each variable, "name dims...", then "end". Then, until end of input: reads every
  * variable, the features and the labels as raw row-major bytes (float32; int64 global_step; int32
@@ -21,18 +22,31 @@ static void check(sx_status status)
     }
 }
 
-static sx_graph *build(const char *model, int n_params, char **params)
+static void take_setting(char *setting, sx_params *params, sx_optimizer *optimizer)
+{
+    char *value = strchr(setting, '=');
+    *value++ = '\0';
+    if (strcmp(setting, "optimizer") == 0) {
+        check(sx_optimizer_by_name(value, optimizer));
+    } else if (strcmp(setting, "learning_rate") == 0) {
+        optimizer->learning_rate = atof(value);
+    } else {
+        check(sx_params_set(params, setting, value));
+    }
+}
+
+static sx_graph *build(const char *model, int n_settings, char **settings)
 {
     sx_params *p;
     sx_graph *g;
+    sx_optimizer optimizer = {0};
     sx_program_request r = {.def = sx_zoo_find(model), .labels = sx_type_of(SX_I32, SX_BATCH)};
     check(sx_params_create(&p));
-    for (int i = 0; i < n_params; i++) {
-        char *equals = strchr(params[i], '=');
-        *equals = '\0';
-        check(sx_params_set(p, params[i], equals + 1));
+    for (int i = 0; i < n_settings; i++) {
+        take_setting(settings[i], p, &optimizer);
     }
     r.params = p;
+    r.optimizer = &optimizer;
     check(sx_model_features(r.def, &r.features));
     check(sx_build_program(&r, &g));
     sx_params_destroy(p);

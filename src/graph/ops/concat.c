@@ -82,6 +82,10 @@ static void concat_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                                op->name, op->n_in, MAX_INPUTS));
         return;
     }
+    if (op->n_in == 1) { /* ConcatV2 wants two */
+        sx_tf_plain(w, op, "Identity");
+        return;
+    }
     memcpy(in, op->in, (size_t)op->n_in * sizeof(in[0]));
     in[op->n_in] = sx_tf_const_i32(w, "axis", (int32_t)attrs->axis);
     op->out[0] = sx_tf_add(w, "ConcatV2", NULL, (sx_tf_values){in, op->n_in + 1},

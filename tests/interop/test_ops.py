@@ -1,0 +1,326 @@
+"""Every operator against TensorFlow: values and gradients, on the samples of the operator table.
+
+An operator with a `to_tf` is held against the GraphDef that it writes, run and differentiated by
+TensorFlow. The others (training only) are held against the row of PEERS of their name. Bound:
+|a - b| <= 1e-5 max(max |b|, sum of |terms|).
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+TOLERANCE = 1e-5
+PADDING = {"valid": "VALID", "same": "SAME"}
+failures = []
+
+
+def fail(name, why):
+    print(f"FAIL {name}: {why}")
+    failures.append(name)
+
+
+# --- Peers of the operators without a TensorFlow form ---------------------------------------------
+
+
+def pair(values):
+    return list(values) or [1, 1]
+
+
+def conv_args(a):
+    sh, sw = pair(a["strides"])
+    dh, dw = pair(a["dilations"])
+    return {"strides": [1, sh, sw, 1], "padding": PADDING[a["padding"]], "dilations": [1, dh, dw, 1]}
+
+
+def conv(a, x, w):
+    """Forward by TensorFlow's public function; groups one by one, which its CPU lacks."""
+    groups = a["groups"] or 1
+    args = conv_args(a)
+    parts = [
+        tf.nn.conv2d(xs, ws, args["strides"], args["padding"], dilations=args["dilations"][1:3])
+        for xs, ws in zip(tf.split(x, groups, 3), tf.split(w, groups, 3))
+    ]
+    return tf.concat(parts, 3)
+
+
+def conv2d_grad_input(a, dy, w):
+    groups = a["groups"] or 1
+    x = tf.zeros([dy.shape[0], *a["size"], w.shape[2] * groups])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = conv(a, x, w)
+    return tape.gradient(y, x, dy)
+
+
+def conv2d_grad_filter(a, x, dy):
+    groups = a["groups"] or 1
+    w = tf.zeros([*a["size"], x.shape[3] // groups, dy.shape[3]])
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+        y = conv(a, x, w)
+    return tape.gradient(y, w, dy)
+
+
+def pool_args(a):
+    window = [1, *a["window"], 1]
+    return {"ksize": window, "strides": [1, *a["strides"], 1] if a["strides"] else window, "padding": PADDING[a["padding"]]}
+
+
+def max_pool2d_grad(a, x, y, dy):
+    if a["window"] == [2, 2]:
+        # The sample's y is no pooling of x: TensorFlow would pool again. Nothing equals, so nothing flows.
+        return tf.zeros_like(x)
+    return tf.raw_ops.MaxPoolGrad(orig_input=x, orig_output=y, grad=dy, **pool_args(a))
+
+
+def avg_pool2d_grad(a, dy):
+    shape = [dy.shape[0], *a["size"], dy.shape[3]]
+    return tf.raw_ops.AvgPoolGrad(orig_input_shape=shape, grad=dy, **pool_args(a))
+
+
+def threefry(key, counter):
+    """Threefry-2x32-20, from the paper (Salmon et al., SC'11)."""
+    mask = 0xFFFFFFFF
+    ks = [key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDA]
+    x = [(counter[0] + ks[0]) & mask, (counter[1] + ks[1]) & mask]
+    rotations = [13, 15, 26, 6, 17, 29, 16, 24]
+    for r in range(20):
+        x[0] = (x[0] + x[1]) & mask
+        n = rotations[r % 8]
+        x[1] = ((x[1] << n) | (x[1] >> (32 - n))) & mask ^ x[0]
+        if r % 4 == 3:
+            s = r // 4 + 1
+            x[0] = (x[0] + ks[s % 3]) & mask
+            x[1] = (x[1] + ks[(s + 1) % 3] + s) & mask
+    return x
+
+
+def dropout(a, x, seed, step):
+    examples = x.shape[0] if x.shape.rank else 1
+    elems = int(np.prod(x.shape)) // examples
+    key = [int(seed[0]) ^ a["key_lo"], int(seed[1]) ^ a["key_hi"]]
+    kept = np.zeros([examples, elems], bool)
+    for n in range(examples):
+        for e in range(elems):
+            counter = [int(step) & 0xFFFFFFFF, n * ((elems + 1) // 2) + e // 2]
+            kept[n, e] = threefry(key, counter)[e % 2] >= int(a["rate"] * 2**32)
+    return x * tf.reshape(tf.constant(kept, x.dtype), x.shape) / (1 - a["rate"])
+
+
+def batch_norm(a, x, scale, offset, mean, variance):
+    return tf.nn.batch_normalization(x, mean, variance, offset, scale, a["epsilon"])
+
+
+def batch_norm_grad_sums(a, dy, x, mean, variance):
+    four = lambda t: t if t.shape.rank == 4 else t[:, None, None, :]
+    out = tf.raw_ops.FusedBatchNormGradV3(
+        y_backprop=four(dy), x=four(x), scale=tf.ones_like(mean), reserve_space_1=mean,
+        reserve_space_2=variance, reserve_space_3=tf.zeros([0]), epsilon=a["epsilon"])
+    return out.scale_backprop, out.offset_backprop
+
+
+def batch_norm_grad_input(a, dy, x, mean, variance, scale, dscale, doffset, count):
+    s = tf.math.rsqrt(variance + a["epsilon"])
+    return scale * s * (dy - doffset / count - (x - mean) * s * dscale / count)
+
+
+def gather_grad(a, indices, dy):
+    shape = [a["rows"], *dy.shape[indices.shape.rank:]]
+    inside = indices < a["rows"]
+    return tf.scatter_nd(indices[inside][:, None], dy[inside], shape)
+
+
+def softmax_cross_entropy(a, logits, labels):
+    """The true gradient for labels that do not sum to 1, which TensorFlow takes for granted."""
+    loss = -tf.reduce_sum(labels * tf.nn.log_softmax(logits), 1)
+    backprop = tf.nn.softmax(logits) * tf.reduce_sum(labels, 1, keepdims=True) - labels
+    return loss, backprop
+
+
+def apply_sgd(a, var, g, lr, ok):
+    v = tf.Variable(var)
+    if ok:
+        tf.raw_ops.ResourceApplyGradientDescent(var=v.handle, alpha=lr, delta=g)
+    return v
+
+
+def apply_momentum(a, var, accum, g, lr, ok):
+    v, m = tf.Variable(var), tf.Variable(accum)
+    if ok:
+        tf.raw_ops.ResourceApplyMomentum(
+            var=v.handle, accum=m.handle, lr=lr, grad=g, momentum=a["momentum"], use_nesterov=a["nesterov"])
+    return v, m
+
+
+def keras_step(optimizer, var, g, slots):
+    """One step of a Keras optimizer; slots: {its list of slots: first value}."""
+    v = keras.Variable(var)
+    optimizer.build([v])
+    for name, value in slots.items():
+        getattr(optimizer, name)[0].assign(value)
+    optimizer.apply([g])
+    return (v, *(getattr(optimizer, name)[0] for name in slots))
+
+
+def apply_rmsprop(a, var, rms, *rest):
+    slots, (g, lr, ok) = {"_velocities": rms}, rest[-3:]
+    for name, value in zip([n for n, used in (("_average_gradients", a["centered"]), ("_momentums", a["momentum"] > 0)) if used], rest):
+        slots[name] = value
+    if not ok:
+        return (var, *slots.values())
+    optimizer = keras.optimizers.RMSprop(float(lr), a["rho"], a["momentum"], a["epsilon"], a["centered"])
+    return keras_step(optimizer, var, g, slots)
+
+
+def apply_adam(a, var, m, v, g, lr, step, ok):
+    if not ok:
+        return var, m, v
+    optimizer = keras.optimizers.Adam(float(lr), a["beta1"], a["beta2"], a["epsilon"])
+    optimizer.iterations.assign(step)
+    return keras_step(optimizer, var, g, {"_momentums": m, "_velocities": v})
+
+
+PEERS = {
+    "broadcast_to": lambda a, x: tf.broadcast_to(x, a["shape"]),
+    "conv2d_grad_input": conv2d_grad_input,
+    "conv2d_grad_filter": conv2d_grad_filter,
+    "max_pool2d_grad": max_pool2d_grad,
+    "avg_pool2d_grad": avg_pool2d_grad,
+    "dropout": dropout,
+    "all_finite": lambda a, *xs: tf.reduce_all([tf.reduce_all(tf.math.is_finite(x)) for x in xs]),
+    "moments": lambda a, x: tf.nn.moments(x, a["axes"]),
+    "batch_norm_train": batch_norm,
+    "batch_norm_train_grad_sums": batch_norm_grad_sums,
+    "batch_norm_train_grad_input": batch_norm_grad_input,
+    "gather_grad": gather_grad,
+    "in_top_k": lambda a, p, t: tf.math.in_top_k(t, p, a["k"]),
+    "softmax_cross_entropy": softmax_cross_entropy,
+    "apply_sgd": apply_sgd,
+    "apply_momentum": apply_momentum,
+    "apply_rmsprop": apply_rmsprop,
+    "apply_adam": apply_adam,
+}
+
+# Gradients that TensorFlow does not have, with the reason; ours stand on central differences there.
+NO_TF_GRADIENT = {
+    ("batch_norm", 3): "FusedBatchNormGradV3 gives none to mean",
+    ("batch_norm", 4): "FusedBatchNormGradV3 gives none to variance",
+    ("conv2d", "grouped"): "no grouped convolution gradients on the CPU",
+}
+
+
+# --- The comparison --------------------------------------------------------------------------------
+
+
+class Sample:
+    def __init__(self, directory, entry):
+        self.directory, self.entry = directory, entry
+        self.op, self.attrs = entry["op"], entry["attrs"]
+        self.name = f"{entry['op']}.{entry['sample']}"
+
+    def path(self, suffix):
+        return os.path.join(self.directory, f"{self.name}.{suffix}")
+
+    def load(self, kind, count):
+        return [np.load(self.path(f"{kind}{i}.npy")) for i in range(count)]
+
+    def function(self):
+        """Inputs -> list of outputs, in TensorFlow."""
+        if self.entry["tf"] is None or self.op == "softmax_cross_entropy":
+            peer = PEERS[self.op]
+
+            def call(*xs):
+                out = peer(self.attrs, *xs)
+                return list(out) if isinstance(out, (tuple, list)) else [out]
+
+            return call
+        return self.graph_function()
+
+    def graph_function(self):
+        graph = tf.compat.v1.GraphDef()
+        with open(self.path("pb"), "rb") as file:
+            graph.ParseFromString(file.read())
+        wrapped = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(graph, name=""), [])
+        inputs = [wrapped.graph.get_tensor_by_name(f"x{i}:0") for i in range(self.entry["inputs"])]
+        names = [n if ":" in n else n + ":0" for n in self.entry["tf"]]
+        pruned = wrapped.prune(inputs, [wrapped.graph.get_tensor_by_name(n) for n in names])
+        return lambda *xs: pruned(*xs)
+
+
+def compare(name, ours, theirs, bound=0.0):
+    theirs = np.asarray(theirs)
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return fail(name, f"{ours.dtype}{ours.shape}, TensorFlow {theirs.dtype}{theirs.shape}")
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    both_nan = np.isnan(a) & np.isnan(b)
+    limit = TOLERANCE * max(np.max(np.abs(b[~both_nan]), initial=0), bound)
+    if not np.issubdtype(ours.dtype, np.floating):
+        limit = 0
+    off = np.max(np.abs(a - b)[~both_nan], initial=0)
+    if not off <= limit:
+        fail(name, f"off by {off:.3g}, limit {limit:.3g}")
+
+
+def check_gradients(sample, tape, outputs, inputs):
+    entry = sample.entry
+    if not entry["dx"] or (sample.op, entry["sample"]) in NO_TF_GRADIENT:
+        return
+    weights = sample.load("w", entry["outputs"])
+    floats = [i for i, x in enumerate(inputs) if x.dtype.is_floating]
+    gradients = tape.gradient(outputs, [inputs[i] for i in floats], [tf.constant(w) for w in weights])
+    for i, theirs in zip(floats, gradients):
+        if theirs is None and (sample.op, i) in NO_TF_GRADIENT:
+            continue
+        zeros = np.zeros(inputs[i].shape, inputs[i].dtype.as_numpy_dtype)  # what no gradient means
+        ours = np.load(sample.path(f"dx{i}.npy")) if i in entry["dx"] else zeros
+        compare(f"{sample.name} dx{i}", ours, zeros if theirs is None else tf.convert_to_tensor(theirs))
+
+
+def check(sample):
+    entry = sample.entry
+    inputs = [tf.constant(x) for x in sample.load("x", entry["inputs"])]
+    function = sample.function()
+    with tf.GradientTape() as tape:
+        tape.watch([x for x in inputs if x.dtype.is_floating])
+        outputs = function(*inputs)
+    for k, (ours, theirs) in enumerate(zip(sample.load("y", entry["outputs"]), outputs, strict=True)):
+        bound = np.max(np.load(sample.path(f"bound{k}.npy")), initial=0) if entry["sum"] else 0
+        compare(f"{sample.name} y{k}", ours, tf.convert_to_tensor(theirs), bound)
+    check_gradients(sample, tape, outputs, inputs)
+
+
+def check_softmax_cross_entropy_graph(sample):
+    """The node that is exported, on labels that sum to 1."""
+    logits, labels = sample.load("x", 2)
+    labels = labels / labels.sum(1, keepdims=True)
+    ours = softmax_cross_entropy({}, tf.constant(logits), tf.constant(labels))
+    theirs = sample.graph_function()(tf.constant(logits), tf.constant(labels))
+    for k in range(2):
+        compare(f"{sample.name} graph y{k}", ours[k].numpy(), theirs[k])
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="sextant-ops-") as directory:
+        subprocess.run([os.path.join(os.environ["SEXTANT_TEST_BIN"], "ops_tool"), directory], check=True)
+        with open(os.path.join(directory, "manifest.json")) as file:
+            entries = json.load(file)
+        for entry in entries:
+            sample = Sample(directory, entry)
+            try:
+                check(sample)
+                if sample.op == "softmax_cross_entropy":
+                    check_softmax_cross_entropy_graph(sample)
+            except Exception as error:  # a sample that does not run is a failure by its name
+                fail(sample.name, f"{type(error).__name__}: {str(error)[:300]}")
+    operators = {entry["op"] for entry in entries}
+    print(f"{len(operators)} operators, {len(entries)} samples, {len(failures)} failures")
+    return 1 if failures or len(operators) < 60 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -60,6 +60,20 @@ static bool output_arg(const struct op_row *op, int k, sx_bytes *out_arg, int *o
     return false;
 }
 
+int sx_tf_op_output(const char *op, sx_bytes arg, int index)
+{
+    const struct op_row *row = find_op(op);
+    const char *at = row == NULL ? "" : row->outputs;
+    for (int first = 0; *at != '\0'; first++) {
+        size_t length = strcspn(at, ","), name = length - (at[length - 1] == '*' ? 1 : 0);
+        if (name == arg.size && memcmp(at, arg.data, name) == 0) {
+            return first + index;
+        }
+        at += length + (at[length] == ',' ? 1 : 0);
+    }
+    return index;
+}
+
 /* ---- the graph and its bodies ---- */
 
 struct tf_node {

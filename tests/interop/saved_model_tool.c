@@ -7,7 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/threefry.h"
+#include "io/file.h"
+#include "nn/params.h"
+#include "nn/program.h"
+#include "nn/zoo/zoo.h"
+#include "runtime/session.h"
+#include "savedmodel/export.h"
 #include "savedmodel/image_nodes.h"
+#include "savedmodel/predictor.h"
 #include "savedmodel/saved_model_write.h"
 
 static sx_tf_value placeholder(sx_tf_writer *w, const char *name, const sx_type *type)
@@ -104,6 +113,127 @@ static sx_status images(sx_saved_model_writer *m, char **args)
     return sx_saved_model_write(m, args[0], NULL, NULL);
 }
 
+/* Weights that leave no term of the model idle: small and random, variances positive. */
+static sx_status fresh(void *user, const char *name, const sx_type *type, void *out)
+{
+    sx_session *session = user;
+    int i = sx_session_find_variable(session, name);
+    SX_TRY(sx_session_read_variable(session, i, out));
+    bool variance = strstr(name, "variance") != NULL || strstr(name, "gamma") != NULL;
+    for (int64_t k = 0; type->rank == 1 && k < sx_type_elems(type); k++) {
+        sx_u32x2 bits = sx_threefry2x32((sx_u32x2){1, (uint32_t)i}, (sx_u32x2){0, (uint32_t)k});
+        ((float *)out)[k] =
+            variance ? 0.5f + sx_uniform_f32(bits.a) : 0.2f * (sx_uniform_f32(bits.a) - 0.5f);
+    }
+    return SX_OK;
+}
+
+static sx_status export_graph(const sx_graph *graph, char **args, int channels)
+{
+    static const char *const names[] = {"daisy", "dandelion", "roses", "sunflowers", "tulips",
+                                        "six",   "seven",     "eight", "nine",       "ten"};
+    const sx_preprocess pre = {.height = atoi(args[3]),
+                               .width = atoi(args[4]),
+                               .channels = channels,
+                               .scale = SX_MINUS1_1};
+    sx_session *session = NULL;
+    sx_program *program = NULL;
+    char *dir = NULL;
+    SX_TRY(sx_session_create(&(sx_session_options){.seed = 3}, &session));
+    sx_status status = sx_session_add_program(session, graph, &program);
+    const sx_export_request request = {.graph = graph,
+                                       .read_variable = fresh,
+                                       .user = session,
+                                       .preprocess = channels > 0 ? &pre : NULL,
+                                       .class_names = names,
+                                       .n_classes = atoi(args[2]),
+                                       .base = args[0]};
+    status = status == SX_OK ? sx_export_saved_model(&request, &dir) : status;
+    if (status == SX_OK) {
+        printf("%s\n", dir);
+    }
+    sx_free(dir);
+    sx_session_destroy(session);
+    return status;
+}
+
+static sx_status export_model(char **args)
+{
+    const sx_model_def *def = sx_zoo_find(args[1]);
+    int channels = atoi(args[5]);
+    sx_params *params = NULL;
+    sx_graph *graph = NULL;
+    SX_TRY(sx_params_create(&params));
+    sx_status status = sx_params_set(params, "num_classes", args[2]);
+    sx_program_request request = {
+        .def = def, .params = params, .labels = sx_type_of(SX_I32, SX_BATCH), .mode = SX_PREDICT};
+    request.features = channels > 0
+                           ? sx_type_of(SX_F32, SX_BATCH, atoi(args[3]), atoi(args[4]), channels)
+                           : sx_type_of(SX_F32, SX_BATCH, atoi(args[3]));
+    status = status == SX_OK ? sx_build_program(&request, &graph) : status;
+    status = status == SX_OK ? export_graph(graph, args, channels) : status;
+    sx_graph_destroy(graph);
+    sx_params_destroy(params);
+    return status;
+}
+
+static sx_status load_inputs(const sx_signature_tensor *want, char **files, int n, sx_arena *arena,
+                             sx_tensor *out)
+{
+    sx_bytes *views = sx_arena_array(arena, n, sx_bytes);
+    for (int i = 0; i < n; i++) {
+        char *data = NULL;
+        size_t size = 0;
+        SX_TRY(sx_file_read(files[i], 1 << 28, &data, &size));
+        views[i] = (sx_bytes){sx_arena_memdup(arena, data, size), size};
+        sx_free(data);
+    }
+    if (want->type.dtype == SX_STRING) {
+        *out = (sx_tensor){sx_type_of(SX_STRING, n), views};
+        return SX_OK;
+    }
+    sx_type one = sx_type_with_batch(want->type, 1);
+    *out = (sx_tensor){sx_type_with_batch(want->type, (int64_t)views[0].size / sx_type_bytes(&one)),
+                       (void *)(uintptr_t)views[0].data};
+    return SX_OK;
+}
+
+static void print_output(const char *key, const sx_tensor *t)
+{
+    printf("%s", key);
+    for (int64_t i = 0; i < sx_type_elems(&t->type); i++) {
+        if (t->type.dtype == SX_STRING) {
+            const sx_bytes *s = (const sx_bytes *)t->data + i;
+            printf(" %.*s", (int)s->size, (const char *)s->data);
+        } else if (t->type.dtype == SX_F32) {
+            printf(" %.9g", (double)((const float *)t->data)[i]);
+        } else {
+            printf(" %d", ((const int32_t *)t->data)[i]);
+        }
+    }
+    printf("\n");
+}
+
+static sx_status predict(char **args, int n_files)
+{
+    sx_predictor *p = NULL;
+    const sx_signature *s = NULL;
+    sx_arena arena;
+    sx_tensor input, outputs[8];
+    SX_TRY(sx_predictor_load(args[0], NULL, &p));
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_saved_model_find_signature(sx_predictor_model(p), args[1], &s);
+    status =
+        status == SX_OK ? load_inputs(&s->inputs[0], args + 2, n_files, &arena, &input) : status;
+    status = status == SX_OK ? sx_predictor_run(p, s, &input, &arena, outputs) : status;
+    for (size_t i = 0; status == SX_OK && i < s->n_outputs; i++) {
+        print_output(s->outputs[i].key, &outputs[i]);
+    }
+    sx_arena_deinit(&arena);
+    sx_predictor_unload(p);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     sx_saved_model_writer *m = NULL;
@@ -112,6 +242,10 @@ int main(int argc, char **argv)
         status = dense(m, argv[2]);
     } else if (status == SX_OK && argc == 8 && strcmp(argv[1], "images") == 0) {
         status = images(m, argv + 2);
+    } else if (status == SX_OK && argc == 8 && strcmp(argv[1], "export") == 0) {
+        status = export_model(argv + 2);
+    } else if (status == SX_OK && argc >= 5 && strcmp(argv[1], "predict") == 0) {
+        status = predict(argv + 2, argc - 4);
     } else if (status == SX_OK) {
         status = sx_error(SX_INVALID_ARGUMENT, "usage: see the head of saved_model_tool.c");
     }

@@ -141,6 +141,53 @@ def test_images(folder):
             np.testing.assert_allclose(y, expected, atol=1e-5 * span)
 
 
+def predict(path, signature, *files):
+    """{output: list of strings} of one signature, by our own import."""
+    done = subprocess.run([TOOL, "predict", path, signature, *map(str, files)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {line.split(" ")[0]: line.split(" ")[1:] for line in done.stdout.splitlines()}
+
+
+def check_same(ours, theirs):
+    """Our import and TensorFlow compute the same from one exported model."""
+    assert sorted(ours) == sorted(theirs)
+    probabilities = np.array(ours["probabilities"], np.float32).reshape(theirs["probabilities"].shape)
+    np.testing.assert_allclose(probabilities, theirs["probabilities"], atol=1e-5)
+    assert [int(i) for i in ours["classid"]] == list(theirs["classid"])
+    assert ours["class"] == [c.decode() for c in theirs["class"]]
+
+
+def test_export(folder):
+    """Zoo models: the whole export, TensorFlow against our own import of the same files."""
+    batch = [jpeg(40, 60), jpeg(33, 21, seed=1), jpeg(128, 96, seed=2), jpeg(90, 90, seed=4), jpeg(64, 64, seed=3)]
+    files = []
+    for i, data in enumerate(batch):
+        files.append(f"{folder}/image{i}.jpg")
+        with open(files[-1], "wb") as f:
+            f.write(data)
+    for model, classes, height, width, channels in [("mnist_cnn", 10, 28, 28, 1), ("flowers_cnn", 5, 128, 128, 3),
+                                                    ("catsdogs_cnn", 2, 150, 150, 3), ("resnet50", 10, 64, 64, 3),
+                                                    ("linear", 4, 20, 1, 0), ("mlp", 4, 20, 1, 0)]:
+        tool("export", f"{folder}/{model}", model, classes, height, width, channels)
+        path = f"{folder}/{model}/1"
+        signatures = tf.saved_model.load(path).signatures
+        shape = (5, height, width, channels) if channels else (5, height)
+        floats = np.random.default_rng(5).uniform(-1, 1, size=shape).astype(np.float32)
+        raw = f"{folder}/floats"
+        floats.tofile(raw)
+        if channels:
+            assert sorted(signatures) == ["serving_default", "tensors"]
+            for n in 1, 5:
+                theirs = signatures["serving_default"](image_bytes=tf.constant(batch[:n]))
+                check_same(predict(path, "serving_default", *files[:n]), {k: v.numpy() for k, v in theirs.items()})
+            theirs = signatures["tensors"](image=tf.constant(floats))
+            check_same(predict(path, "tensors", raw), {k: v.numpy() for k, v in theirs.items()})
+            assert len(set(theirs["classid"].numpy())) > 0
+        else:
+            theirs = signatures["serving_default"](features=tf.constant(floats))
+            check_same(predict(path, "serving_default", raw), {k: v.numpy() for k, v in theirs.items()})
+
+
 test_operator_table()
 with tempfile.TemporaryDirectory() as folder:
     model = tool("dense", f"{folder}/dense/1")
@@ -149,4 +196,5 @@ with tempfile.TemporaryDirectory() as folder:
     test_keras(model)
     test_saved_model_cli(model)
     test_images(folder)
+    test_export(folder)
 print("passed")

@@ -1,0 +1,318 @@
+#include "savedmodel/export.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "savedmodel/bundle.h"
+#include "savedmodel/image_nodes.h"
+#include "savedmodel/versions.h"
+
+struct exporter {
+    const sx_export_request *request;
+    const sx_graph *graph;
+    sx_saved_model_writer *model;
+    sx_tf_writer *w;
+    sx_tf_value *values; /* [graph->n_values] */
+    sx_arena arena;
+    const sx_arg *input;
+    sx_tf_value image_bytes; /* with preprocessing */
+    sx_tf_value classes;     /* the output `class` */
+    bool has_classes;
+};
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "export: no memory");
+}
+
+sx_status sx_export_read_bundle(void *bundle, const char *name, const sx_type *type, void *out)
+{
+    return sx_bundle_read(bundle, name, type, out);
+}
+
+/* ---- before anything is written ---- */
+
+static bool writes_itself(const sx_node *node)
+{
+    return node->op->to_tf != NULL || node->op->id == SX_OPID_parameter;
+}
+
+static sx_status check_operators(const sx_graph *graph)
+{
+    sx_buf names;
+    sx_buf_init(&names, 4096);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (!writes_itself(&graph->nodes[i])) {
+            sx_buf_printf(&names, "%s%s \"%s\"", names.size > 0 ? ", " : "",
+                          graph->nodes[i].op->name, graph->nodes[i].name);
+        }
+    }
+    sx_status status = SX_OK;
+    if (names.size > 0) {
+        status = sx_error(SX_UNIMPLEMENTED, "operators without a TensorFlow form: %s",
+                          sx_buf_text(&names));
+    }
+    sx_buf_deinit(&names);
+    return status;
+}
+
+static sx_status find_input(struct exporter *e)
+{
+    for (int i = 0; i < e->graph->n_args; i++) {
+        const sx_arg *arg = &e->graph->args[i];
+        if (arg->kind == SX_ARG_INPUT && e->input != NULL) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "the predict graph has inputs \"%s\" and \"%s\", expected one",
+                            e->input->name, arg->name);
+        }
+        if (arg->kind == SX_ARG_INPUT) {
+            e->input = arg;
+        }
+    }
+    return e->input != NULL ? SX_OK
+                            : sx_error(SX_INVALID_ARGUMENT, "the predict graph has no input");
+}
+
+static sx_status check_input(const struct exporter *e)
+{
+    const sx_preprocess *pre = e->request->preprocess;
+    const sx_type *type = sx_graph_type(e->graph, e->input->value);
+    if (pre == NULL) {
+        return SX_OK;
+    }
+    SX_TRY(sx_preprocess_check(pre));
+    sx_type image = sx_type_of(SX_F32, SX_BATCH, pre->height, pre->width, pre->channels);
+    if (!sx_type_equal(type, &image)) {
+        char got[SX_TYPE_TEXT], wanted[SX_TYPE_TEXT];
+        return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is %s, preprocessing makes %s",
+                        e->input->name, sx_type_format(type, got, sizeof(got)),
+                        sx_type_format(&image, wanted, sizeof(wanted)));
+    }
+    return SX_OK;
+}
+
+/* ---- nodes ---- */
+
+static sx_tf_value placeholder(sx_tf_writer *w, const char *name, const sx_type *type)
+{
+    return sx_tf_add(
+        w, "Placeholder", name, SX_TF_NO_IN,
+        sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
+}
+
+/* The float batch behind image_bytes, on a node that says what it is. */
+static sx_status write_images(struct exporter *e, sx_tf_value *out)
+{
+    const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);
+    json_t *json = NULL;
+    SX_TRY(sx_preprocess_to_json(e->request->preprocess, &json));
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    if (text == NULL) {
+        return no_memory();
+    }
+    e->image_bytes = placeholder(e->w, SX_INPUT_IMAGE_BYTES, &bytes_type);
+    sx_tf_value batch = sx_tf_preprocess_images(e->w, e->image_bytes, e->request->preprocess);
+    *out = sx_tf_add(e->w, "Identity", "preprocess/image", sx_tf_in(batch),
+                     sx_tf_attrs(sx_tf_attr_type("T", SX_F32),
+                                 sx_tf_attr_string(SX_PREPROCESS_ATTRIBUTE, text)));
+    free(text);
+    return SX_OK;
+}
+
+static sx_status write_input(struct exporter *e)
+{
+    const sx_type *type = sx_graph_type(e->graph, e->input->value);
+    sx_tf_value value;
+    if (e->request->preprocess == NULL) {
+        value = placeholder(e->w, e->input->name, type);
+    } else {
+        sx_tf_value decoded = {-1, 0};
+        SX_TRY(write_images(e, &decoded));
+        value = sx_tf_add(
+            e->w, "PlaceholderWithDefault", SX_INPUT_IMAGE, sx_tf_in(decoded),
+            sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
+    }
+    e->values[e->input->value.id] = value;
+    return SX_OK;
+}
+
+static void write_variables(struct exporter *e)
+{
+    for (int i = 0; i < e->graph->n_args; i++) {
+        const sx_arg *arg = &e->graph->args[i];
+        if (arg->kind == SX_ARG_VARIABLE) {
+            e->values[arg->value.id] =
+                sx_saved_model_variable(e->model, arg->name, sx_graph_type(e->graph, arg->value),
+                                        arg->role == SX_ROLE_WEIGHT);
+        }
+    }
+}
+
+static sx_status write_node(struct exporter *e, const sx_node *node)
+{
+    int n_in = node->n_inputs, n_out = node->n_outputs;
+    sx_tf_value *in = sx_arena_array(&e->arena, n_in + 1, sx_tf_value);
+    sx_type *in_types = sx_arena_array(&e->arena, n_in + 1, sx_type);
+    sx_type *out_types = sx_arena_array(&e->arena, n_out + 1, sx_type);
+    if (in == NULL || in_types == NULL || out_types == NULL) {
+        return no_memory();
+    }
+    for (int i = 0; i < n_in; i++) {
+        in[i] = e->values[node->inputs[i].id];
+        in_types[i] = *sx_graph_type(e->graph, node->inputs[i]);
+    }
+    for (int i = 0; i < n_out; i++) {
+        out_types[i] = *sx_graph_type(e->graph, sx_node_output(node, i));
+    }
+    const sx_tf_op op = {.attrs = node->attrs,
+                         .name = node->name,
+                         .in = in,
+                         .out = &e->values[node->first_output.id],
+                         .in_types = in_types,
+                         .out_types = out_types,
+                         .n_in = n_in,
+                         .n_out = n_out};
+    sx_tf_scope_push(e->w, node->name);
+    node->op->to_tf(e->w, &op);
+    sx_tf_scope_pop(e->w);
+    return SX_OK;
+}
+
+static sx_status write_body(struct exporter *e)
+{
+    SX_TRY(write_input(e));
+    write_variables(e);
+    for (int i = 0; i < e->graph->n_nodes; i++) {
+        if (e->graph->nodes[i].op->id != SX_OPID_parameter) {
+            SX_TRY(write_node(e, &e->graph->nodes[i]));
+        }
+    }
+    return SX_OK;
+}
+
+/* ---- classes ---- */
+
+static sx_status write_class_asset(struct exporter *e, const sx_bytes *names, int n)
+{
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    for (int i = 0; i < n; i++) {
+        sx_buf_append(&text, names[i].data, names[i].size);
+        sx_buf_putc(&text, '\n');
+    }
+    sx_status status = sx_buf_status(&text);
+    if (status == SX_OK) {
+        (void)sx_saved_model_asset(e->model, SX_CLASSES_ASSET,
+                                   (sx_bytes){sx_buf_text(&text), text.size});
+    }
+    sx_buf_deinit(&text);
+    return status;
+}
+
+static sx_status write_classes(struct exporter *e)
+{
+    int n = e->request->n_classes, found = sx_graph_find_output(e->graph, SX_CLASSID_OUTPUT);
+    if (e->request->class_names == NULL || n <= 0) {
+        return SX_OK;
+    }
+    sx_bytes *names = sx_arena_array(&e->arena, n, sx_bytes);
+    if (names == NULL) {
+        return no_memory();
+    }
+    for (int i = 0; i < n; i++) {
+        names[i] = (sx_bytes){e->request->class_names[i], strlen(e->request->class_names[i])};
+    }
+    SX_TRY(write_class_asset(e, names, n));
+    if (found < 0) {
+        return SX_OK;
+    }
+    sx_value classid = e->graph->results[found].value;
+    int index_type = (int)sx_graph_type(e->graph, classid)->dtype;
+    sx_tf_value table =
+        sx_tf_const(e->w, "class_names", &(sx_tensor){sx_type_of(SX_STRING, n), names});
+    e->classes = sx_tf_add(
+        e->w, "GatherV2", SX_CLASS_OUTPUT,
+        sx_tf_in(table, e->values[classid.id], sx_tf_const_i32(e->w, "class_axis", 0)),
+        sx_tf_attrs(sx_tf_attr_type("Tparams", SX_STRING), sx_tf_attr_type("Tindices", index_type),
+                    sx_tf_attr_type("Taxis", SX_I32)));
+    e->has_classes = true;
+    return SX_OK;
+}
+
+/* ---- signatures ---- */
+
+static void write_outputs(struct exporter *e)
+{
+    for (int i = 0; i < e->graph->n_results; i++) {
+        const sx_result *r = &e->graph->results[i];
+        if (r->arg == SX_RESULT_IS_OUTPUT) {
+            sx_saved_model_output(e->model, r->name, e->values[r->value.id],
+                                  sx_graph_type(e->graph, r->value));
+        }
+    }
+    if (e->has_classes) {
+        const sx_type names_type = sx_type_of(SX_STRING, SX_BATCH);
+        sx_saved_model_output(e->model, SX_CLASS_OUTPUT, e->classes, &names_type);
+    }
+}
+
+static void write_signature(struct exporter *e, const char *key, const char *input,
+                            sx_tf_value value, const sx_type *type)
+{
+    sx_saved_model_signature(e->model, key);
+    sx_saved_model_input(e->model, input, value, type);
+    write_outputs(e);
+}
+
+static void write_signatures(struct exporter *e)
+{
+    const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);
+    const sx_type *type = sx_graph_type(e->graph, e->input->value);
+    sx_tf_value value = e->values[e->input->value.id];
+    if (e->request->preprocess == NULL) {
+        write_signature(e, SX_SERVING_DEFAULT, e->input->name, value, type);
+        return;
+    }
+    write_signature(e, SX_SERVING_DEFAULT, SX_INPUT_IMAGE_BYTES, e->image_bytes, &bytes_type);
+    write_signature(e, SX_TENSORS_SIGNATURE, SX_INPUT_IMAGE, value, type);
+}
+
+static sx_status write_model(struct exporter *e, char **out_dir)
+{
+    const char *dir = NULL;
+    SX_TRY(sx_version_directory(e->request->base, e->request->version, &e->arena, &dir));
+    SX_TRY(check_operators(e->graph));
+    SX_TRY(find_input(e));
+    SX_TRY(check_input(e));
+    SX_TRY(write_body(e));
+    SX_TRY(write_classes(e));
+    write_signatures(e);
+    char *copy = sx_strdup(dir);
+    if (copy == NULL) {
+        return no_memory();
+    }
+    sx_status status =
+        sx_saved_model_write(e->model, dir, e->request->read_variable, e->request->user);
+    if (status != SX_OK) {
+        sx_free(copy);
+        return status;
+    }
+    *out_dir = copy;
+    return SX_OK;
+}
+
+sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir)
+{
+    struct exporter e = {.request = request, .graph = request->graph};
+    SX_TRY(sx_saved_model_writer_create(&e.model));
+    e.w = sx_saved_model_nodes(e.model);
+    sx_arena_init(&e.arena, 0);
+    e.values = sx_arena_array(&e.arena, request->graph->n_values, sx_tf_value);
+    sx_status status = e.values == NULL ? no_memory() : write_model(&e, out_dir);
+    sx_arena_deinit(&e.arena);
+    sx_saved_model_writer_destroy(e.model);
+    return status;
+}

@@ -1,0 +1,51 @@
+/* A trained model as a SavedModel directory (design D9).
+ *
+ *   model                  signature        input                         outputs
+ *   with preprocessing     serving_default  image_bytes  string [N]       the graph's, and `class`
+ *                          tensors          image        float32 [N,...]  the same
+ *   on arrays              serving_default  features     float32 [N,...]  the same
+ *
+ * The outputs are the predict graph's by name; where there is `classid` [N] and class names are
+ * given, `class` [N] is the name of each: GatherV2 from a constant, because a table would need an
+ * initialisation that not every runtime runs. The names are also the asset classes.txt, one a line.
+ *
+ * Both signatures share one body: the float input is a PlaceholderWithDefault behind the decoded
+ * images. Variables are not frozen. The node that ends preprocessing carries its definition as JSON
+ * in the attribute `_sextant_preprocess`, from which import gets it back. */
+#ifndef SX_SAVEDMODEL_EXPORT_H
+#define SX_SAVEDMODEL_EXPORT_H
+
+#include "graph/ir.h"
+#include "image/preprocess.h"
+#include "savedmodel/saved_model_write.h"
+
+#define SX_INPUT_IMAGE_BYTES    "image_bytes"
+#define SX_INPUT_IMAGE          "image"
+#define SX_TENSORS_SIGNATURE    "tensors"
+#define SX_CLASS_OUTPUT         "class"
+#define SX_CLASSID_OUTPUT       "classid"
+#define SX_CLASSES_ASSET        "classes.txt"
+#define SX_PREPROCESS_ATTRIBUTE "_sextant_preprocess"
+
+typedef struct sx_export_request {
+    const sx_graph *graph; /* predict: one input [N,...], outputs [N,...], variables read only */
+    sx_read_variable_fn *read_variable; /* gives the variables' values, one at a time */
+    void *user;
+    const sx_preprocess
+        *preprocess; /* NULL = a model on arrays; height, width, channels are the input's */
+    const char *const *class_names; /* [n_classes], may be NULL */
+    int n_classes;
+    const char *base;    /* models/flowers */
+    const char *version; /* "0001", or NULL = the highest + 1 */
+} sx_export_request;
+
+/* Writes base/<version>; its path goes to *out_dir, free with sx_free.
+ * UNIMPLEMENTED: operators without a TensorFlow form, all of them named. INVALID_ARGUMENT: a graph
+ * without exactly one input, an input that is not what preprocessing makes. And the errors of
+ * sx_version_directory and sx_saved_model_write. */
+SX_MUST_USE sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir);
+
+/* sx_export_request.read_variable from a checkpoint; `user` is the sx_bundle. */
+sx_status sx_export_read_bundle(void *bundle, const char *name, const sx_type *type, void *out);
+
+#endif

@@ -1,0 +1,516 @@
+/* Walking the graph of a signature: what the outputs need, in order, functions inlined. */
+#include "savedmodel/import.h"
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "savedmodel/export.h"
+#include "savedmodel/import_internal.h"
+#include "savedmodel/tf_graph.h"
+
+enum {
+    MAX_INLINED_NODES = 200000,
+    MAX_CALL_DEPTH = 64,
+    MAX_OUTPUTS = 8, /* of an operator; a call has as many as its function */
+    MAX_REFUSED_SHOWN = 20,
+};
+
+/* A body being imported: the graph, or a function for one call of it. */
+struct frame {
+    Tensorflow__NodeDef *const *nodes;
+    size_t n_nodes;
+    sx_map index;          /* name -> its number + 1 */
+    sx_imported **results; /* [n_nodes], NULL until imported */
+    int *n_results;
+    const Tensorflow__OpDef *signature; /* of the function, or NULL */
+    const sx_imported *args;
+    int n_args;
+    int *order; /* what is needed, inputs first */
+    int n_order;
+};
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "import: no memory, or beyond the model's budget");
+}
+
+static sx_status call_function(sx_importer *im, const Tensorflow__FunctionDef *function,
+                               sx_import_node *n);
+
+/* ---- references ---- */
+
+/* The node that a reference names: its number, or -1. */
+static int find_node(const struct frame *f, const sx_tf_ref *ref)
+{
+    char name[1024];
+    if (ref->node_bytes >= sizeof(name)) {
+        return -1;
+    }
+    memcpy(name, ref->node, ref->node_bytes);
+    name[ref->node_bytes] = '\0';
+    return (int)(uintptr_t)sx_map_get(&f->index, name) - 1;
+}
+
+/* The argument of the function that a reference names, or -1. */
+static int find_arg(const struct frame *f, const sx_tf_ref *ref)
+{
+    for (size_t i = 0; f->signature != NULL && i < f->signature->n_input_arg; i++) {
+        const char *name = f->signature->input_arg[i]->name;
+        if (strlen(name) == ref->node_bytes && memcmp(name, ref->node, ref->node_bytes) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static sx_status resolve(const struct frame *f, const char *text, sx_imported *out)
+{
+    sx_tf_ref ref;
+    if (!sx_tf_ref_parse(text, &ref)) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\" is no reference to a tensor", text);
+    }
+    int arg = find_arg(f, &ref), node = find_node(f, &ref);
+    if (arg >= 0) {
+        *out = arg < f->n_args ? f->args[arg] : (sx_imported){0};
+        return SX_OK;
+    }
+    if (node < 0 || f->results[node] == NULL) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\" names no node", text);
+    }
+    int output = ref.arg == NULL ? ref.output
+                                 : sx_tf_op_output(f->nodes[node]->op,
+                                                   (sx_bytes){ref.arg, ref.arg_bytes}, ref.output);
+    *out = output < f->n_results[node] ? f->results[node][output] : (sx_imported){0};
+    return SX_OK;
+}
+
+/* ---- order ---- */
+
+/* Decoded images begin at a marked node: what is before it is the host's affair. */
+static bool is_leaf(const struct frame *f, int node)
+{
+    return f->results[node] != NULL ||
+           sx_tf_node_attr(f->nodes[node], SX_PREPROCESS_ATTRIBUTE) != NULL;
+}
+
+struct visit {
+    int node;
+    size_t next; /* input to look at */
+};
+
+enum { UNSEEN = 0, OPEN, DONE };
+
+struct walk {
+    struct frame *f;
+    struct visit *stack; /* [n_nodes] */
+    int depth;
+    uint8_t *state; /* [n_nodes] */
+};
+
+static sx_status enter(struct walk *w, const char *text)
+{
+    sx_tf_ref ref;
+    if (!sx_tf_ref_parse(text, &ref)) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\" is no reference to a tensor", text);
+    }
+    if (ref.control || find_arg(w->f, &ref) >= 0) {
+        return SX_OK;
+    }
+    int node = find_node(w->f, &ref);
+    if (node < 0) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\" names no node", text);
+    }
+    if (w->state[node] == OPEN) {
+        return sx_error(SX_DATA_LOSS, "node \"%.200s\" depends on itself", w->f->nodes[node]->name);
+    }
+    if (w->state[node] == UNSEEN) {
+        w->state[node] = OPEN;
+        w->stack[w->depth++] = (struct visit){node, 0};
+    }
+    return SX_OK;
+}
+
+/* Puts what `root` needs behind what is in the order already: a walk with a stack of its own,
+ * because a graph may be as deep as it is large. */
+static sx_status walk_from(struct walk *w, const char *root)
+{
+    SX_TRY(enter(w, root));
+    while (w->depth > 0) {
+        struct visit *top = &w->stack[w->depth - 1];
+        const Tensorflow__NodeDef *node = w->f->nodes[top->node];
+        if (!is_leaf(w->f, top->node) && top->next < node->n_input) {
+            SX_TRY(enter(w, node->input[top->next++]), "node \"%.200s\"", node->name);
+            continue;
+        }
+        w->state[top->node] = DONE;
+        w->f->order[w->f->n_order++] = top->node;
+        w->depth--;
+    }
+    return SX_OK;
+}
+
+static sx_status order_from(struct frame *f, const char *const *roots, size_t n)
+{
+    struct walk w = {.f = f,
+                     .stack = sx_alloc(f->n_nodes + 1, sizeof(struct visit)),
+                     .state = sx_alloc(f->n_nodes + 1, 1)};
+    sx_status status = w.stack == NULL || w.state == NULL ? no_memory() : SX_OK;
+    for (size_t i = 0; i < n && status == SX_OK; i++) {
+        status = walk_from(&w, roots[i]);
+    }
+    sx_free(w.stack);
+    sx_free(w.state);
+    return status;
+}
+
+/* ---- nodes ---- */
+
+static const Tensorflow__FunctionDef *find_function(const sx_importer *im, const char *name)
+{
+    const Tensorflow__FunctionDefLibrary *library = sx_saved_model_graph(im->model)->library;
+    for (size_t i = 0; library != NULL && i < library->n_function; i++) {
+        const Tensorflow__OpDef *signature = library->function[i]->signature;
+        if (signature != NULL && strcmp(signature->name, name) == 0) {
+            return library->function[i];
+        }
+    }
+    return NULL;
+}
+
+/* The function that a node calls, if it does. */
+static const Tensorflow__FunctionDef *called(const sx_importer *im, const Tensorflow__NodeDef *node)
+{
+    bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
+                   strcmp(node->op, "StatefulPartitionedCall") == 0;
+    const Tensorflow__AttrValue *f = is_call ? sx_tf_node_attr(node, "f") : NULL;
+    if (f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL) {
+        return find_function(im, f->func->name);
+    }
+    return sx_import_find(node->op) == NULL ? find_function(im, node->op) : NULL;
+}
+
+static void refuse(sx_importer *im, const Tensorflow__NodeDef *node, const char *why)
+{
+    if (im->n_refused++ < MAX_REFUSED_SHOWN) {
+        sx_buf_printf(&im->refused, "%s%.100s \"%.200s\"%s%s", im->refused.size > 0 ? ", " : "",
+                      node->op, node->name, *why != '\0' ? ": " : "", why);
+    }
+}
+
+static sx_status take_inputs(sx_importer *im, const struct frame *f, sx_import_node *n)
+{
+    sx_imported *in = sx_arena_array(im->arena, n->node->n_input + 1, sx_imported);
+    if (in == NULL) {
+        return no_memory();
+    }
+    for (size_t i = 0; i < n->node->n_input && !(n->node->input[i][0] == '^'); i++) {
+        SX_TRY(resolve(f, n->node->input[i], &in[n->n_in++]));
+    }
+    n->in = in;
+    return SX_OK;
+}
+
+static bool has_refused_input(const sx_import_node *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i].kind == SX_IMPORTED_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static sx_status run_row(sx_importer *im, sx_import_node *n)
+{
+    n->row = sx_import_find(n->node->op);
+    if (n->row == NULL) {
+        refuse(im, n->node, "");
+        return SX_OK;
+    }
+    if (has_refused_input(n)) {
+        return SX_OK;
+    }
+    (void)sx_scope_begin(im->b, n->node->name, NULL);
+    sx_status status = n->row->import(im, n);
+    sx_scope_end(im->b);
+    if (sx_status_code(status) == SX_UNIMPLEMENTED) {
+        refuse(im, n->node, sx_status_message(status));
+        sx_status_free(status);
+        memset(n->out, 0, (size_t)n->n_out * sizeof(*n->out));
+        return SX_OK;
+    }
+    return status;
+}
+
+static sx_status import_node(sx_importer *im, struct frame *f, int i)
+{
+    if (f->results[i] != NULL) { /* fed */
+        return SX_OK;
+    }
+    if (++im->n_nodes > MAX_INLINED_NODES) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %d nodes with functions inlined",
+                        MAX_INLINED_NODES);
+    }
+    sx_import_node n = {.node = f->nodes[i], .n_out = MAX_OUTPUTS};
+    const Tensorflow__FunctionDef *function = called(im, n.node);
+    if (function != NULL) {
+        n.n_out = (int)function->signature->n_output_arg;
+    }
+    n.out = sx_arena_array(im->arena, n.n_out + 1, sx_imported);
+    if (n.out == NULL) {
+        return no_memory();
+    }
+    if (!is_leaf(f, i)) {
+        SX_TRY(take_inputs(im, f, &n));
+    }
+    SX_TRY(function != NULL ? call_function(im, function, &n) : run_row(im, &n));
+    f->results[i] = n.out;
+    f->n_results[i] = n.n_out;
+    return SX_OK;
+}
+
+static sx_status import_order(sx_importer *im, struct frame *f)
+{
+    for (int i = 0; i < f->n_order; i++) {
+        const Tensorflow__NodeDef *node = f->nodes[f->order[i]];
+        SX_TRY(import_node(im, f, f->order[i]), "%.100s \"%.200s\"", node->op, node->name);
+    }
+    return SX_OK;
+}
+
+/* ---- frames ---- */
+
+static sx_status frame_init(struct frame *f, Tensorflow__NodeDef *const *nodes, size_t n)
+{
+    *f = (struct frame){.nodes = nodes, .n_nodes = n};
+    sx_map_init(&f->index);
+    f->results = sx_alloc(n + 1, sizeof(*f->results));
+    f->n_results = sx_alloc(n + 1, sizeof(*f->n_results));
+    f->order = sx_alloc(n + 1, sizeof(*f->order));
+    if (f->results == NULL || f->n_results == NULL || f->order == NULL) {
+        return no_memory();
+    }
+    for (size_t i = 0; i < n; i++) {
+        SX_TRY(sx_map_put(&f->index, nodes[i]->name, (void *)(uintptr_t)(i + 1)));
+    }
+    return SX_OK;
+}
+
+static void frame_deinit(struct frame *f)
+{
+    sx_map_deinit(&f->index);
+    sx_free(f->results);
+    sx_free(f->n_results);
+    sx_free(f->order);
+}
+
+static const char *returned(const Tensorflow__FunctionDef *function, size_t output)
+{
+    for (size_t i = 0; i < function->n_ret; i++) {
+        if (strcmp(function->ret[i]->key, function->signature->output_arg[output]->name) == 0) {
+            return function->ret[i]->value;
+        }
+    }
+    return NULL;
+}
+
+static sx_status import_function(sx_importer *im, const Tensorflow__FunctionDef *function,
+                                 struct frame *f, sx_import_node *n)
+{
+    const char **roots = sx_arena_array(im->arena, n->n_out + 1, const char *);
+    if (roots == NULL) {
+        return no_memory();
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        roots[i] = returned(function, (size_t)i);
+        if (roots[i] == NULL) {
+            return sx_error(SX_DATA_LOSS, "function \"%.100s\" returns nothing for output %d",
+                            function->signature->name, i);
+        }
+    }
+    SX_TRY(order_from(f, roots, (size_t)n->n_out));
+    SX_TRY(import_order(im, f));
+    for (int i = 0; i < n->n_out; i++) {
+        SX_TRY(resolve(f, roots[i], &n->out[i]));
+    }
+    return SX_OK;
+}
+
+static sx_status call_function(sx_importer *im, const Tensorflow__FunctionDef *function,
+                               sx_import_node *n)
+{
+    if (im->depth == MAX_CALL_DEPTH) {
+        return sx_error(SX_DATA_LOSS, "functions call one another deeper than %d", MAX_CALL_DEPTH);
+    }
+    struct frame f;
+    sx_status status = frame_init(&f, function->node_def, function->n_node_def);
+    f.signature = function->signature;
+    f.args = n->in;
+    f.n_args = n->n_in;
+    im->depth++;
+    if (status == SX_OK) {
+        status = import_function(im, function, &f, n);
+    }
+    im->depth--;
+    frame_deinit(&f);
+    return status;
+}
+
+/* ---- the signature ---- */
+
+/* The value of an input of the signature: an input of our graph, or the encoded images. */
+static sx_status feed(sx_importer *im, const sx_signature_tensor *t, sx_imported *out)
+{
+    if (t->type.dtype == SX_STRING) {
+        *out = (sx_imported){.kind = SX_IMPORTED_STRINGS};
+        return SX_OK;
+    }
+    bool fits = t->type.dtype != SX_DTYPE_NONE && !t->unknown_rank;
+    for (int d = 1; fits && d < t->type.rank; d++) {
+        fits = t->type.dims[d] >= 0;
+    }
+    if (!fits) {
+        char text[SX_TYPE_TEXT];
+        return sx_error(
+            SX_UNIMPLEMENTED, "input \"%.100s\" is %s; every dimension but the first must be known",
+            t->key,
+            t->unknown_rank ? "of unknown rank" : sx_type_format(&t->type, text, sizeof(text)));
+    }
+    *out = (sx_imported){.kind = SX_IMPORTED_VALUE, .value = sx_input(im->b, t->key, t->type)};
+    return SX_OK;
+}
+
+static sx_status feed_all(sx_importer *im, struct frame *f)
+{
+    const sx_signature *s = im->result->signature;
+    for (size_t i = 0; i < s->n_inputs; i++) {
+        sx_tf_ref ref;
+        int node = sx_tf_ref_parse(s->inputs[i].tensor, &ref) ? find_node(f, &ref) : -1;
+        sx_imported *value = sx_arena_new(im->arena, sx_imported);
+        if (value == NULL) {
+            return no_memory();
+        }
+        if (node < 0 || ref.output != 0) {
+            return sx_error(SX_DATA_LOSS,
+                            "input \"%.100s\" is tensor \"%.100s\", which is not there",
+                            s->inputs[i].key, s->inputs[i].tensor);
+        }
+        SX_TRY(feed(im, &s->inputs[i], value));
+        f->results[node] = value;
+        f->n_results[node] = 1;
+    }
+    return SX_OK;
+}
+
+static sx_status add_lookup(sx_importer *im, const char *key, const sx_imported *v)
+{
+    char *index = sx_arena_printf(im->arena, "%s/index", key);
+    if (index == NULL) {
+        return no_memory();
+    }
+    sx_output(im->b, index, v->value);
+    im->result->lookups[im->result->n_lookups++] =
+        (sx_import_lookup){key, index, v->constant.data, sx_type_elems(&v->constant.type)};
+    return SX_OK;
+}
+
+static sx_status add_output(sx_importer *im, const char *key, const sx_imported *v)
+{
+    if (v->kind == SX_IMPORTED_LOOKUP) {
+        return add_lookup(im, key, v);
+    }
+    sx_value value = SX_NO_VALUE;
+    SX_TRY(sx_import_value(im, v, &value), "output \"%.100s\"", key);
+    sx_output(im->b, key, value);
+    return SX_OK;
+}
+
+static sx_status add_outputs(sx_importer *im, struct frame *f)
+{
+    const sx_signature *s = im->result->signature;
+    im->result->lookups = sx_arena_array(im->arena, s->n_outputs + 1, sx_import_lookup);
+    if (im->result->lookups == NULL) {
+        return no_memory();
+    }
+    if (im->n_refused > 0) {
+        return sx_error(SX_UNIMPLEMENTED, "%d operators that cannot be imported: %s%s",
+                        im->n_refused, sx_buf_text(&im->refused),
+                        im->n_refused > MAX_REFUSED_SHOWN ? ", …" : "");
+    }
+    for (size_t i = 0; i < s->n_outputs; i++) {
+        sx_imported value = {0};
+        SX_TRY(resolve(f, s->outputs[i].tensor, &value));
+        SX_TRY(add_output(im, s->outputs[i].key, &value));
+    }
+    return SX_OK;
+}
+
+static sx_status import_outputs(sx_importer *im, struct frame *f)
+{
+    const sx_signature *s = im->result->signature;
+    const char **roots = sx_arena_array(im->arena, s->n_outputs + 1, const char *);
+    if (roots == NULL) {
+        return no_memory();
+    }
+    for (size_t i = 0; i < s->n_outputs; i++) {
+        roots[i] = s->outputs[i].tensor;
+    }
+    SX_TRY(feed_all(im, f));
+    SX_TRY(order_from(f, roots, s->n_outputs));
+    SX_TRY(import_order(im, f));
+    return add_outputs(im, f);
+}
+
+static sx_status import_graph(sx_importer *im)
+{
+    const Tensorflow__GraphDef *graph = sx_saved_model_graph(im->model);
+    struct frame f;
+    sx_status status = frame_init(&f, graph->node, graph->n_node);
+    if (status == SX_OK) {
+        status = import_outputs(im, &f);
+    }
+    frame_deinit(&f);
+    SX_TRY(status);
+    return sx_builder_finish(im->b, &im->result->graph);
+}
+
+static sx_status import_into(const sx_saved_model *model, const char *signature, sx_import *result)
+{
+    sx_importer im = {.model = model, .result = result, .arena = &result->arena};
+    SX_TRY(sx_saved_model_find_signature(model, signature, &result->signature));
+    SX_TRY(sx_builder_create(&im.b));
+    sx_buf_init(&im.refused, 16384);
+    sx_status status = import_graph(&im);
+    sx_buf_deinit(&im.refused);
+    sx_builder_destroy(im.b);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s, signature \"%s\"",
+                              sx_saved_model_dir(model), signature);
+}
+
+sx_status sx_import_signature(const sx_saved_model *model, const char *signature,
+                              sx_import **out_import)
+{
+    sx_import *import = sx_alloc(1, sizeof(*import));
+    if (import == NULL) {
+        return no_memory();
+    }
+    sx_arena_init(&import->arena, sx_saved_model_budget(model));
+    sx_status status = import_into(model, signature, import);
+    if (status != SX_OK) {
+        sx_import_destroy(import);
+        return status;
+    }
+    *out_import = import;
+    return SX_OK;
+}
+
+void sx_import_destroy(sx_import *import)
+{
+    if (import != NULL) {
+        sx_graph_destroy(import->graph);
+        sx_arena_deinit(&import->arena);
+        sx_free(import);
+    }
+}

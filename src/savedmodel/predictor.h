@@ -1,0 +1,42 @@
+/* A SavedModel ready to run: imported, its variables on a device, its signatures as programs.
+ *
+ *   run(signature, inputs)
+ *     string input   decode and preprocess on the host, into the graph's float input
+ *     batch          cut into pieces of 1, 2, 4 … 64 rows, the last one padded: few executables
+ *     string output  looked up on the host by the graph's numbers
+ *
+ * Thread-safe: any number of threads may run at once; executions take turns on the device, decoding
+ * does not. An answer depends on its own row only. */
+#ifndef SX_SAVEDMODEL_PREDICTOR_H
+#define SX_SAVEDMODEL_PREDICTOR_H
+
+#include "image/image.h"
+#include "savedmodel/import.h"
+
+typedef struct sx_predictor sx_predictor;
+
+typedef struct sx_predictor_options {
+    const char *device;            /* backend's name; NULL = the default */
+    int threads;                   /* of the device; 0 = all */
+    const sx_image_limits *limits; /* of encoded images; NULL = those for requests from strangers */
+} sx_predictor_options;
+
+/* Loads dir/saved_model.pb and its variables; `options` may be NULL. Signatures that cannot be
+ * imported are kept for show and fail when run; when none can be, the first one's error is
+ * returned. */
+SX_MUST_USE sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options,
+                                        sx_predictor **out_predictor);
+void sx_predictor_unload(sx_predictor *p); /* NULL is fine; no run may be under way */
+
+/* The model that it was loaded from: signatures, variables. Borrowed. */
+const sx_saved_model *sx_predictor_model(const sx_predictor *p);
+
+/* Runs a signature of the model on inputs[n_inputs] in its order, all with the same first
+ * dimension. outputs[n_outputs] in its order get types and data in `arena`. INVALID_ARGUMENT: a
+ * dtype or shape that does not fit, named. UNIMPLEMENTED: a signature that could not be imported.
+ * And the errors of decoding, with the number of the image. */
+SX_MUST_USE sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature,
+                                       const sx_tensor *inputs, sx_arena *arena,
+                                       sx_tensor *outputs);
+
+#endif

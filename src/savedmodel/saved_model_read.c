@@ -1,0 +1,451 @@
+#include "savedmodel/saved_model_read.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "io/file.h"
+#include "io/path.h"
+#include "proto/guard.h"
+#include "proto/saved_model.pb-c.h"
+
+#define TAG_SERVE "serve"
+
+enum { MAX_MODEL_BYTES = 1 << 30, BUDGET_FACTOR = 4, BUDGET_SLACK = 64 << 20 };
+
+struct sx_saved_model {
+    sx_arena arena;
+    const char *dir;
+    ProtobufCMessage *message; /* the SavedModel: strings and nodes are borrowed from it */
+    const Tensorflow__MetaGraphDef *meta;
+    sx_signature *signatures;
+    size_t n_signatures;
+    sx_bundle *bundle;
+    size_t budget_bytes;
+    sx_map nodes;     /* of the graph: name -> NodeDef */
+    sx_map variables; /* VarHandleOp's name -> checkpoint key */
+};
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "SavedModel: no memory");
+}
+
+/* ---- pieces of graphs ---- */
+
+const Tensorflow__AttrValue *sx_tf_node_attr(const Tensorflow__NodeDef *node, const char *name)
+{
+    for (size_t i = node->n_attr; i-- > 0;) {
+        if (strcmp(node->attr[i]->key, name) == 0) {
+            return node->attr[i]->value;
+        }
+    }
+    return NULL;
+}
+
+bool sx_tf_ref_parse(const char *text, sx_tf_ref *out)
+{
+    sx_tf_ref ref = {.control = *text == '^'};
+    ref.node = text + (ref.control ? 1 : 0);
+    ref.node_bytes = strcspn(ref.node, ":");
+    const char *rest = ref.node + ref.node_bytes, *last = strrchr(ref.node, ':');
+    if (*rest == ':') {
+        const char *digits = last + 1;
+        size_t n = strlen(digits);
+        if (n == 0 || n > 6 || strspn(digits, "0123456789") != n) {
+            return false;
+        }
+        ref.output = atoi(digits);
+        if (last > rest) {
+            ref.arg = rest + 1;
+            ref.arg_bytes = (size_t)(last - rest) - 1;
+        }
+    }
+    *out = ref;
+    return ref.node_bytes > 0 && memchr(ref.node, ':', ref.node_bytes) == NULL;
+}
+
+/* Nodes by name, of a graph or a function's body. */
+static sx_status index_nodes(Tensorflow__NodeDef *const *nodes, size_t n, sx_map *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        SX_TRY(sx_map_put(out, nodes[i]->name, nodes[i]));
+    }
+    return SX_OK;
+}
+
+static const Tensorflow__NodeDef *find_ref(const sx_map *nodes, const char *text, int *out_output)
+{
+    sx_tf_ref ref;
+    char name[512];
+    if (!sx_tf_ref_parse(text, &ref) || ref.control || ref.node_bytes >= sizeof(name)) {
+        return NULL;
+    }
+    memcpy(name, ref.node, ref.node_bytes);
+    name[ref.node_bytes] = '\0';
+    *out_output = ref.output;
+    return sx_map_get(nodes, name);
+}
+
+/* ---- opening ---- */
+
+static sx_status unpack(sx_saved_model *m, sx_bytes bytes, const char *name)
+{
+    m->budget_bytes = bytes.size * BUDGET_FACTOR + BUDGET_SLACK;
+    const sx_proto_limits limits = {.max_bytes = m->budget_bytes,
+                                    .max_messages = SX_MAX(bytes.size, 1000000u)};
+    return sx_proto_unpack(&tensorflow__saved_model__descriptor, bytes, &limits, name, &m->message);
+}
+
+static bool is_serving(const Tensorflow__MetaGraphDef *meta)
+{
+    const Tensorflow__MetaGraphDef__MetaInfoDef *info = meta->meta_info_def;
+    return info != NULL && info->n_tags == 1 && strcmp(info->tags[0], TAG_SERVE) == 0;
+}
+
+static sx_status pick_meta(sx_saved_model *m, const char *path)
+{
+    const Tensorflow__SavedModel *model = (const Tensorflow__SavedModel *)m->message;
+    for (size_t i = 0; i < model->n_meta_graphs && m->meta == NULL; i++) {
+        if (is_serving(model->meta_graphs[i])) {
+            m->meta = model->meta_graphs[i];
+        }
+    }
+    if (m->meta == NULL) {
+        return sx_error(SX_NOT_FOUND, "%s: none of its %zu graphs is tagged \"" TAG_SERVE "\"",
+                        path, model->n_meta_graphs);
+    }
+    if (m->meta->graph_def == NULL) {
+        return sx_error(SX_DATA_LOSS, "%s: no graph", path);
+    }
+    return SX_OK;
+}
+
+/* ---- signatures ---- */
+
+static sx_signature_tensor signature_tensor(const char *key, const Tensorflow__TensorInfo *info)
+{
+    sx_signature_tensor t = {.key = key, .tensor = info->name, .tf_dtype = (int)info->dtype};
+    const Tensorflow__TensorShapeProto *shape = info->tensor_shape;
+    size_t rank = shape == NULL ? 0 : shape->n_dim;
+    t.type.dtype = strcmp(sx_dtype_name((sx_dtype)info->dtype), "?") == 0 ? SX_DTYPE_NONE
+                                                                          : (sx_dtype)info->dtype;
+    t.unknown_rank = rank > SX_MAX_RANK || (shape != NULL && shape->unknown_rank);
+    for (size_t i = 0; i < rank && !t.unknown_rank; i++) {
+        int64_t size = shape->dim[i]->size;
+        t.type.dims[i] = size >= 0 ? size : i == 0 ? SX_BATCH : SX_DYNAMIC;
+        t.type.rank = (int)i + 1;
+    }
+    return t;
+}
+
+static int by_tensor_key(const void *a, const void *b)
+{
+    return strcmp(((const sx_signature_tensor *)a)->key, ((const sx_signature_tensor *)b)->key);
+}
+
+static int by_signature_key(const void *a, const void *b)
+{
+    return strcmp(((const sx_signature *)a)->key, ((const sx_signature *)b)->key);
+}
+
+static bool read_signature(sx_arena *arena, const char *key, const Tensorflow__SignatureDef *def,
+                           sx_signature *out)
+{
+    sx_signature_tensor *inputs = sx_arena_array(arena, def->n_inputs + 1, sx_signature_tensor);
+    sx_signature_tensor *outputs = sx_arena_array(arena, def->n_outputs + 1, sx_signature_tensor);
+    if (inputs == NULL || outputs == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < def->n_inputs; i++) {
+        inputs[i] = signature_tensor(def->inputs[i]->key, def->inputs[i]->value);
+    }
+    for (size_t i = 0; i < def->n_outputs; i++) {
+        outputs[i] = signature_tensor(def->outputs[i]->key, def->outputs[i]->value);
+    }
+    qsort(inputs, def->n_inputs, sizeof(*inputs), by_tensor_key);
+    qsort(outputs, def->n_outputs, sizeof(*outputs), by_tensor_key);
+    *out = (sx_signature){key, def->method_name, inputs, outputs, def->n_inputs, def->n_outputs};
+    return true;
+}
+
+static sx_status read_signatures(sx_saved_model *m)
+{
+    size_t n = m->meta->n_signature_def;
+    m->signatures = sx_arena_array(&m->arena, n + 1, sx_signature);
+    if (m->signatures == NULL) {
+        return no_memory();
+    }
+    for (size_t i = 0; i < n; i++) {
+        const Tensorflow__MetaGraphDef__SignatureDefEntry *e = m->meta->signature_def[i];
+        if (!read_signature(&m->arena, e->key, e->value, &m->signatures[i])) {
+            return no_memory();
+        }
+    }
+    m->n_signatures = n;
+    qsort(m->signatures, n, sizeof(*m->signatures), by_signature_key);
+    return SX_OK;
+}
+
+/* ---- which key fills which variable ---- */
+
+/* A body in which variables are restored: the graph itself, or the function that the restore
+ * operation calls, with the call whose inputs are its arguments. */
+struct restorer {
+    sx_saved_model *model;
+    sx_map nodes;
+    const Tensorflow__FunctionDef *function;
+    const Tensorflow__NodeDef *call;
+};
+
+static const Tensorflow__NodeDef *skip_identity(const struct restorer *r, const char *ref,
+                                                int *out_output)
+{
+    const Tensorflow__NodeDef *node = find_ref(&r->nodes, ref, out_output);
+    for (int hops = 0;
+         node != NULL && hops < 8 && strcmp(node->op, "Identity") == 0 && node->n_input > 0;
+         hops++) {
+        node = find_ref(&r->nodes, node->input[0], out_output);
+    }
+    return node;
+}
+
+/* The VarHandleOp of the graph that a handle in this body is; through the call if it is an
+ * argument. */
+static const Tensorflow__NodeDef *find_handle(const struct restorer *r, const char *ref)
+{
+    int output = 0;
+    const Tensorflow__NodeDef *node = find_ref(&r->nodes, ref, &output);
+    if (node == NULL && r->function != NULL) {
+        const Tensorflow__OpDef *signature = r->function->signature;
+        for (size_t i = 0; i < signature->n_input_arg && i < r->call->n_input; i++) {
+            if (strcmp(signature->input_arg[i]->name, ref) == 0) {
+                node = find_ref(&r->model->nodes, r->call->input[i], &output);
+            }
+        }
+    }
+    return node != NULL && strcmp(node->op, "VarHandleOp") == 0 ? node : NULL;
+}
+
+/* String k of a Const of strings. */
+static const ProtobufCBinaryData *const_string(const Tensorflow__NodeDef *node, int k)
+{
+    const Tensorflow__AttrValue *value = node == NULL ? NULL : sx_tf_node_attr(node, "value");
+    if (value == NULL || value->value_case != TENSORFLOW__ATTR_VALUE__VALUE_TENSOR ||
+        value->tensor == NULL || (size_t)k >= value->tensor->n_string_val) {
+        return NULL;
+    }
+    return &value->tensor->string_val[k];
+}
+
+static sx_status note_assignment(const struct restorer *r, const Tensorflow__NodeDef *assign)
+{
+    int output = 0, unused;
+    if (assign->n_input < 2) {
+        return SX_OK;
+    }
+    const Tensorflow__NodeDef *handle = find_handle(r, assign->input[0]);
+    const Tensorflow__NodeDef *restore = skip_identity(r, assign->input[1], &output);
+    if (handle == NULL || restore == NULL || strcmp(restore->op, "RestoreV2") != 0 ||
+        restore->n_input < 2) {
+        return SX_OK;
+    }
+    const ProtobufCBinaryData *key =
+        const_string(find_ref(&r->nodes, restore->input[1], &unused), output);
+    if (key == NULL) {
+        return SX_OK;
+    }
+    char *copy = sx_arena_strndup(&r->model->arena, (const char *)key->data, key->len);
+    return copy == NULL ? no_memory() : sx_map_put(&r->model->variables, handle->name, copy);
+}
+
+static sx_status note_assignments(struct restorer *r, Tensorflow__NodeDef *const *nodes, size_t n)
+{
+    SX_TRY(index_nodes(nodes, n, &r->nodes));
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(nodes[i]->op, "AssignVariableOp") == 0) {
+            SX_TRY(note_assignment(r, nodes[i]));
+        }
+    }
+    return SX_OK;
+}
+
+static const Tensorflow__FunctionDef *find_function(const Tensorflow__GraphDef *graph,
+                                                    const char *name)
+{
+    for (size_t i = 0; graph->library != NULL && i < graph->library->n_function; i++) {
+        const Tensorflow__OpDef *signature = graph->library->function[i]->signature;
+        if (signature != NULL && strcmp(signature->name, name) == 0) {
+            return graph->library->function[i];
+        }
+    }
+    return NULL;
+}
+
+static sx_status read_restorer(sx_saved_model *m)
+{
+    const Tensorflow__GraphDef *graph = m->meta->graph_def;
+    struct restorer r = {.model = m};
+    int output;
+    const Tensorflow__NodeDef *restore =
+        m->meta->saver_def == NULL
+            ? NULL
+            : find_ref(&m->nodes, m->meta->saver_def->restore_op_name, &output);
+    const Tensorflow__AttrValue *f = restore == NULL ? NULL : sx_tf_node_attr(restore, "f");
+    if (f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL) {
+        r.function = find_function(graph, f->func->name);
+        r.call = restore;
+    }
+    sx_map_init(&r.nodes);
+    sx_status status = r.function != NULL
+                           ? note_assignments(&r, r.function->node_def, r.function->n_node_def)
+                           : note_assignments(&r, graph->node, graph->n_node);
+    sx_map_deinit(&r.nodes);
+    return status;
+}
+
+static sx_status open_variables(sx_saved_model *m)
+{
+    char *prefix = sx_arena_printf(&m->arena, "%s/variables/variables", m->dir);
+    char *index = sx_arena_printf(&m->arena, "%s/variables/variables.index", m->dir);
+    if (prefix == NULL || index == NULL) {
+        return no_memory();
+    }
+    return sx_path_exists(index) ? sx_bundle_open(prefix, &m->bundle) : SX_OK;
+}
+
+static sx_status parse(sx_saved_model *m, sx_bytes bytes, const char *name)
+{
+    SX_TRY(unpack(m, bytes, name));
+    SX_TRY(pick_meta(m, name));
+    SX_TRY(read_signatures(m));
+    SX_TRY(index_nodes(m->meta->graph_def->node, m->meta->graph_def->n_node, &m->nodes));
+    return read_restorer(m);
+}
+
+static sx_status read_file(sx_saved_model *m)
+{
+    char *path = sx_arena_printf(&m->arena, "%s/saved_model.pb", m->dir), *data = NULL;
+    size_t size = 0;
+    if (path == NULL) {
+        return no_memory();
+    }
+    SX_TRY(sx_file_read(path, MAX_MODEL_BYTES, &data, &size));
+    sx_status status = parse(m, (sx_bytes){data, size}, path);
+    sx_free(data);
+    return status;
+}
+
+static sx_status create(const char *dir, sx_saved_model **out_model)
+{
+    sx_saved_model *m = sx_alloc(1, sizeof(*m));
+    if (m == NULL) {
+        return no_memory();
+    }
+    sx_arena_init(&m->arena, 0);
+    sx_map_init(&m->nodes);
+    sx_map_init(&m->variables);
+    m->dir = sx_arena_strdup(&m->arena, dir);
+    if (m->dir == NULL) {
+        sx_saved_model_close(m);
+        return no_memory();
+    }
+    *out_model = m;
+    return SX_OK;
+}
+
+sx_status sx_saved_model_open(const char *dir, sx_saved_model **out_model)
+{
+    sx_saved_model *m = NULL;
+    SX_TRY(create(dir, &m));
+    sx_status status = read_file(m);
+    if (status == SX_OK) {
+        status = open_variables(m);
+    }
+    if (status != SX_OK) {
+        sx_saved_model_close(m);
+        return status;
+    }
+    *out_model = m;
+    return SX_OK;
+}
+
+sx_status sx_saved_model_parse(sx_bytes bytes, sx_saved_model **out_model)
+{
+    sx_saved_model *m = NULL;
+    SX_TRY(create("", &m));
+    sx_status status = parse(m, bytes, "saved_model.pb");
+    if (status != SX_OK) {
+        sx_saved_model_close(m);
+        return status;
+    }
+    *out_model = m;
+    return SX_OK;
+}
+
+void sx_saved_model_close(sx_saved_model *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    sx_bundle_close(m->bundle);
+    sx_proto_free(m->message);
+    sx_map_deinit(&m->nodes);
+    sx_map_deinit(&m->variables);
+    sx_arena_deinit(&m->arena);
+    sx_free(m);
+}
+
+const char *sx_saved_model_dir(const sx_saved_model *m)
+{
+    return m->dir;
+}
+
+const sx_signature *sx_saved_model_signatures(const sx_saved_model *m, size_t *out_count)
+{
+    *out_count = m->n_signatures;
+    return m->signatures;
+}
+
+sx_status sx_saved_model_find_signature(const sx_saved_model *m, const char *key,
+                                        const sx_signature **out_signature)
+{
+    sx_buf names;
+    sx_buf_init(&names, 4096);
+    for (size_t i = 0; i < m->n_signatures; i++) {
+        if (strcmp(m->signatures[i].key, key) == 0) {
+            *out_signature = &m->signatures[i];
+            sx_buf_deinit(&names);
+            return SX_OK;
+        }
+        sx_buf_printf(&names, "%s\"%s\"", i > 0 ? ", " : "", m->signatures[i].key);
+    }
+    sx_status status = sx_error(SX_NOT_FOUND, "%s has no signature \"%s\"; it has %s", m->dir, key,
+                                sx_buf_text(&names));
+    sx_buf_deinit(&names);
+    return status;
+}
+
+size_t sx_saved_model_budget(const sx_saved_model *m)
+{
+    return m->budget_bytes;
+}
+
+const Tensorflow__GraphDef *sx_saved_model_graph(const sx_saved_model *m)
+{
+    return m->meta->graph_def;
+}
+
+const sx_bundle *sx_saved_model_variables(const sx_saved_model *m)
+{
+    return m->bundle;
+}
+
+const char *sx_saved_model_variable_key(const sx_saved_model *m, const char *node)
+{
+    return sx_map_get(&m->variables, node);
+}

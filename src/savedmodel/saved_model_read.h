@@ -1,0 +1,76 @@
+/* Reading a SavedModel: the graph, its signatures, and which checkpoint key fills which variable.
+ *
+ * saved_model.pb is foreign: it is unpacked behind the guard, within a budget of four times its
+ * size and 64 MiB, and every name in it is looked up, never trusted. Nothing is run.
+ *
+ * Thread-safe once opened; all that it hands out is borrowed and lives until close. */
+#ifndef SX_SAVEDMODEL_SAVED_MODEL_READ_H
+#define SX_SAVEDMODEL_SAVED_MODEL_READ_H
+
+#include "base/arena.h"
+#include "proto/graph.pb-c.h"
+#include "savedmodel/bundle.h"
+
+typedef struct sx_saved_model sx_saved_model;
+
+/* An input or output of a signature. */
+typedef struct sx_signature_tensor {
+    const char *key;    /* "image_bytes" */
+    const char *tensor; /* "image_bytes:0"; "" for sparse and composite ones */
+    sx_type type;       /* unknown dimensions: SX_BATCH in front, SX_DYNAMIC elsewhere */
+    int tf_dtype;
+    bool unknown_rank; /* or a rank above SX_MAX_RANK: the type then holds the dtype alone */
+} sx_signature_tensor;
+
+typedef struct sx_signature {
+    const char *key, *method;
+    const sx_signature_tensor *inputs, *outputs; /* each sorted by key */
+    size_t n_inputs, n_outputs;
+} sx_signature;
+
+/* Opens dir/saved_model.pb and, if there is one, its checkpoint. The graph is the one tagged
+ * exactly
+ * {"serve"}. NOT_FOUND: no file, no such graph. DATA_LOSS: not a SavedModel, a corrupt index. */
+SX_MUST_USE sx_status sx_saved_model_open(const char *dir, sx_saved_model **out_model);
+/* The same from the bytes of a saved_model.pb (not kept), without variables. */
+SX_MUST_USE sx_status sx_saved_model_parse(sx_bytes bytes, sx_saved_model **out_model);
+void sx_saved_model_close(sx_saved_model *model); /* NULL is fine */
+
+const char *sx_saved_model_dir(const sx_saved_model *model);
+const sx_signature *sx_saved_model_signatures(const sx_saved_model *model,
+                                              size_t *out_count); /* sorted by key */
+/* NOT_FOUND names those that exist. */
+SX_MUST_USE sx_status sx_saved_model_find_signature(const sx_saved_model *model, const char *key,
+                                                    const sx_signature **out_signature);
+/* What importing it may take: four times the file and 64 MiB. */
+size_t sx_saved_model_budget(const sx_saved_model *model);
+const Tensorflow__GraphDef *sx_saved_model_graph(const sx_saved_model *model);
+const sx_bundle *sx_saved_model_variables(const sx_saved_model *model); /* NULL if there are none */
+
+/* The checkpoint key of the variable that VarHandleOp `node` of the graph is: what the restore
+ * operation assigns to it. NULL if it restores none. */
+const char *sx_saved_model_variable_key(const sx_saved_model *model, const char *node);
+
+/* ---- graphs ---- */
+
+/* The attribute of that name; NULL if absent. Of duplicates the last counts. */
+const Tensorflow__AttrValue *sx_tf_node_attr(const Tensorflow__NodeDef *node, const char *name);
+
+/* Splits "node", "node:1", "node:output_arg:1", "^node". `node_bytes` is the length of the name. */
+typedef struct sx_tf_ref {
+    const char *node;
+    size_t node_bytes;
+    int output;
+    const char *arg; /* the output argument of the three-part form, or NULL */
+    size_t arg_bytes;
+    bool control;
+} sx_tf_ref;
+SX_MUST_USE bool sx_tf_ref_parse(const char *text, sx_tf_ref *out);
+
+/* A tensor's value in `arena`, typed lists extended as TensorFlow extends them. DATA_LOSS: sizes
+ * that do not match. UNIMPLEMENTED: a dtype or rank of which we have none. RESOURCE_EXHAUSTED: the
+ * arena's limit. */
+SX_MUST_USE sx_status sx_tf_tensor_value(const Tensorflow__TensorProto *message, sx_arena *arena,
+                                         sx_tensor *out_tensor);
+
+#endif

@@ -1,0 +1,130 @@
+/* TensorProto to tensor (formats.md): either tensor_content, or the typed list of the dtype, which
+ * a short list extends by its last value and an empty one by zeros. */
+#include <string.h>
+
+#include "savedmodel/saved_model_read.h"
+
+static sx_status tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
+{
+    sx_type type = {.dtype = (sx_dtype)m->dtype};
+    const Tensorflow__TensorShapeProto *shape = m->tensor_shape;
+    size_t rank = shape == NULL ? 0 : shape->n_dim;
+    if (strcmp(sx_dtype_name(type.dtype), "?") == 0 || rank > SX_MAX_RANK ||
+        (shape != NULL && shape->unknown_rank)) {
+        return sx_error(SX_UNIMPLEMENTED, "a constant of TensorFlow's type number %d and rank %zu",
+                        (int)m->dtype, rank);
+    }
+    type.rank = (int)rank;
+    for (size_t i = 0; i < rank; i++) {
+        type.dims[i] = shape->dim[i]->size;
+        if (type.dims[i] < 0) {
+            return sx_error(SX_DATA_LOSS, "a constant with dimension %lld",
+                            (long long)type.dims[i]);
+        }
+    }
+    if (sx_type_elems(&type) < 0) {
+        return sx_error(SX_DATA_LOSS, "a constant with more elements than can be counted");
+    }
+    *out = type;
+    return SX_OK;
+}
+
+/* The list that holds values of a dtype, and how one of its items becomes an element. */
+struct list {
+    const void *items;
+    size_t count, item_bytes;
+};
+
+static struct list typed_list(const Tensorflow__TensorProto *m)
+{
+    switch ((int)m->dtype) {
+    case SX_F32:
+        return (struct list){m->float_val, m->n_float_val, sizeof(float)};
+    case SX_F64:
+        return (struct list){m->double_val, m->n_double_val, sizeof(double)};
+    case SX_I64:
+        return (struct list){m->int64_val, m->n_int64_val, sizeof(int64_t)};
+    case SX_U32:
+        return (struct list){m->uint32_val, m->n_uint32_val, sizeof(uint32_t)};
+    case SX_U64:
+        return (struct list){m->uint64_val, m->n_uint64_val, sizeof(uint64_t)};
+    case SX_BOOL:
+        return (struct list){m->bool_val, m->n_bool_val, sizeof(protobuf_c_boolean)};
+    case SX_F16:
+    case SX_BF16:
+        return (struct list){m->half_val, m->n_half_val, sizeof(int32_t)};
+    default:
+        return (struct list){m->int_val, m->n_int_val, sizeof(int32_t)};
+    }
+}
+
+static void store(const struct list *list, size_t i, size_t elem_bytes, uint8_t *out)
+{
+    if (list->count == 0) {
+        memset(out, 0, elem_bytes);
+        return;
+    }
+    const uint8_t *item =
+        (const uint8_t *)list->items + (i < list->count ? i : list->count - 1) * list->item_bytes;
+    memcpy(out, item, elem_bytes); /* little-endian: the low bytes of a wider item come first */
+}
+
+static sx_status numbers(const Tensorflow__TensorProto *m, const sx_type *type, sx_arena *arena,
+                         void **out)
+{
+    int64_t bytes = sx_type_bytes(type);
+    size_t elems = (size_t)sx_type_elems(type), elem_bytes = sx_dtype_bytes(type->dtype);
+    if (m->tensor_content.len > 0 && (int64_t)m->tensor_content.len != bytes) {
+        return sx_error(SX_DATA_LOSS, "a constant has %zu bytes, its shape says %lld",
+                        m->tensor_content.len, (long long)bytes);
+    }
+    uint8_t *data = bytes < 0 ? NULL : sx_arena_alloc(arena, (size_t)bytes + 1, 1);
+    if (data == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "a constant of %lld bytes is over the limit",
+                        (long long)bytes);
+    }
+    if (m->tensor_content.len > 0) {
+        memcpy(data, m->tensor_content.data, m->tensor_content.len);
+    } else {
+        struct list list = typed_list(m);
+        for (size_t i = 0; i < elems; i++) {
+            store(&list, i, elem_bytes, data + i * elem_bytes);
+        }
+    }
+    *out = data;
+    return SX_OK;
+}
+
+static sx_status strings(const Tensorflow__TensorProto *m, const sx_type *type, sx_arena *arena,
+                         void **out)
+{
+    size_t elems = (size_t)sx_type_elems(type);
+    sx_bytes *views =
+        elems > SIZE_MAX / sizeof(sx_bytes) - 1 ? NULL : sx_arena_array(arena, elems + 1, sx_bytes);
+    if (views == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "a constant of %zu strings is over the limit",
+                        elems);
+    }
+    for (size_t i = 0; i < elems; i++) {
+        const ProtobufCBinaryData *s =
+            m->n_string_val == 0 ? NULL
+                                 : &m->string_val[i < m->n_string_val ? i : m->n_string_val - 1];
+        views[i] = s == NULL ? (sx_bytes){"", 0} : (sx_bytes){s->data, s->len};
+    }
+    *out = views;
+    return SX_OK;
+}
+
+sx_status sx_tf_tensor_value(const Tensorflow__TensorProto *m, sx_arena *arena,
+                             sx_tensor *out_tensor)
+{
+    sx_tensor tensor = {0};
+    SX_TRY(tensor_type(m, &tensor.type));
+    if (tensor.type.dtype == SX_STRING) {
+        SX_TRY(strings(m, &tensor.type, arena, &tensor.data));
+    } else {
+        SX_TRY(numbers(m, &tensor.type, arena, &tensor.data));
+    }
+    *out_tensor = tensor;
+    return SX_OK;
+}

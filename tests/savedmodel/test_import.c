@@ -1,0 +1,264 @@
+/* Import and predictor: our own exports round trip, what cannot be imported is said at once, and
+ * damaged models are errors. TensorFlow's opinion of the same: tests/interop/test_savedmodel.py. */
+#include "io/scratch.h"
+
+#include <math.h>
+
+#include <sextant/ops.h>
+
+#include "graph/ir.h"
+#include "savedmodel/export.h"
+#include "savedmodel/predictor.h"
+
+static const float kernel[6] = {1, -1, 0, 2, 3, 0};
+
+static sx_status give_kernel(void *user, const char *name, const sx_type *type, void *out)
+{
+    (void)user;
+    (void)name;
+    memcpy(out, kernel, (size_t)sx_type_bytes(type));
+    return SX_OK;
+}
+
+/* y = softmax(x·kernel), classid = argmax(y) */
+static sx_graph *small_graph(void)
+{
+    sx_builder *b = NULL;
+    sx_graph *graph = NULL;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "features", sx_type_of(SX_F32, SX_BATCH, 3));
+    sx_value w = sx_variable(
+        b, &(sx_variable_spec){.name = "dense/kernel", .type = sx_type_of(SX_F32, 3, 2)});
+    sx_value y = sx_softmax(b, sx_matmul(b, x, w));
+    sx_output(b, "probabilities", y);
+    sx_output(b, "classid", sx_argmax(b, y, .axis = 1));
+    assert_ok(sx_builder_finish(b, &graph));
+    sx_builder_destroy(b);
+    return graph;
+}
+
+static void export_small(const char *version)
+{
+    static const char *const names[] = {"no", "yes"};
+    sx_graph *graph = small_graph();
+    char *dir = NULL;
+    const sx_export_request request = {.graph = graph,
+                                       .read_variable = give_kernel,
+                                       .class_names = names,
+                                       .n_classes = 2,
+                                       .base = scratch("m"),
+                                       .version = version};
+    assert_ok(sx_export_saved_model(&request, &dir));
+    sx_free(dir);
+    sx_graph_destroy(graph);
+}
+
+static void test_savedmodel_import__round_trip(void **state)
+{
+    (void)state;
+    export_small("0007");
+    sx_saved_model *model = NULL;
+    sx_import *import = NULL;
+    assert_ok(sx_saved_model_open(scratch("m/0007"), &model));
+    assert_ok(sx_import_signature(model, "serving_default", &import));
+    assert_int_equal(import->graph->n_args, 2);
+    assert_true(sx_graph_find_arg(import->graph, "features") >= 0);
+    assert_true(sx_graph_find_arg(import->graph, "dense/kernel") >= 0);
+    assert_int_equal(import->n_lookups, 1);
+    assert_string_equal(import->lookups[0].output, "class");
+    assert_int_equal(import->lookups[0].n_names, 2);
+    sx_import_destroy(import);
+    assert_error(sx_import_signature(model, "tensors", &import), SX_NOT_FOUND,
+                 "\"serving_default\"");
+    sx_saved_model_close(model);
+}
+
+static void test_savedmodel_import__predicts_any_batch(void **state)
+{
+    (void)state;
+    export_small(NULL);
+    sx_predictor *p = NULL;
+    const sx_signature *s = NULL;
+    assert_ok(sx_predictor_load(scratch("m/1"), NULL, &p));
+    assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), "serving_default", &s));
+    static float x[200 * 3];
+    for (int i = 0; i < 200 * 3; i++) {
+        x[i] = (float)((i * 37) % 11) - 5;
+    }
+    for (int64_t n = 0; n <= 200; n = n * 2 + 1) { /* 0, 1, 3, 7 … 127 */
+        sx_arena arena;
+        sx_tensor outputs[3];
+        sx_arena_init(&arena, 0);
+        const sx_tensor input = {sx_type_of(SX_F32, n, 3), x};
+        assert_ok(sx_predictor_run(p, s, &input, &arena, outputs));
+        assert_string_equal(s->outputs[0].key, "class");
+        for (int64_t i = 0; i < n; i++) {
+            const float *row = x + 3 * i;
+            float no = row[0] + 3 * row[2], yes = -row[0] + 2 * row[1];
+            const sx_bytes *name = (const sx_bytes *)outputs[0].data + i;
+            assert_int_equal(((const int32_t *)outputs[1].data)[i], yes > no);
+            assert_memory_equal(name->data, yes > no ? "yes" : "no", name->size);
+            assert_float_equal(((const float *)outputs[2].data)[2 * i], 1 / (1 + expf(yes - no)),
+                               1e-6);
+        }
+        assert_int_equal(outputs[2].type.dims[0], n);
+        sx_arena_deinit(&arena);
+    }
+    sx_predictor_unload(p);
+}
+
+static void test_savedmodel_import__says_what_does_not_fit(void **state)
+{
+    (void)state;
+    export_small(NULL);
+    sx_predictor *p = NULL;
+    const sx_signature *s = NULL;
+    sx_arena arena;
+    sx_tensor outputs[3];
+    float x[8] = {0};
+    sx_arena_init(&arena, 0);
+    assert_ok(sx_predictor_load(scratch("m/1"), NULL, &p));
+    assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), "serving_default", &s));
+    const sx_tensor wide = {sx_type_of(SX_F32, 2, 4), x}, whole = {sx_type_of(SX_I32, 2, 3), x};
+    assert_error(sx_predictor_run(p, s, &wide, &arena, outputs), SX_INVALID_ARGUMENT,
+                 "\"features\" is float32[2,4], expected float32[N,3]");
+    assert_error(sx_predictor_run(p, s, &whole, &arena, outputs), SX_INVALID_ARGUMENT, "int32");
+    sx_predictor_unload(p);
+    sx_arena_deinit(&arena);
+}
+
+static void test_savedmodel_import__refuses_all_at_once(void **state)
+{
+    (void)state;
+    const sx_type type = sx_type_of(SX_F32, SX_BATCH, 3);
+    sx_saved_model_writer *m = NULL;
+    assert_ok(sx_saved_model_writer_create(&m));
+    sx_tf_writer *w = sx_saved_model_nodes(m);
+    const sx_tf_attr_list t = sx_tf_attrs(sx_tf_attr_type("T", SX_F32));
+    sx_tf_value x =
+        sx_tf_add(w, "Placeholder", "x", SX_TF_NO_IN,
+                  sx_tf_attrs(sx_tf_attr_type("dtype", SX_F32), sx_tf_attr_shape("shape", &type)));
+    sx_tf_value y = sx_tf_add(w, "Erf", "first", sx_tf_in(x), t);
+    y = sx_tf_add(w, "Relu", NULL, sx_tf_in(y), t);
+    y = sx_tf_add(w, "Softsign", "second", sx_tf_in(y), t);
+    sx_saved_model_signature(m, SX_SERVING_DEFAULT);
+    sx_saved_model_input(m, "x", x, &type);
+    sx_saved_model_output(m, "y", y, &type);
+    assert_ok(sx_saved_model_write(m, scratch("m/1"), NULL, NULL));
+    sx_saved_model_writer_destroy(m);
+    sx_predictor *p = NULL;
+    assert_error(sx_predictor_load(scratch("m/1"), NULL, &p), SX_UNIMPLEMENTED,
+                 "Erf \"first\", Softsign \"second\"");
+}
+
+static void test_savedmodel_import__inlines_functions(void **state)
+{
+    (void)state;
+    static const int f32[] = {SX_F32};
+    const sx_type type = sx_type_of(SX_F32, SX_BATCH, 2);
+    sx_saved_model_writer *m = NULL;
+    assert_ok(sx_saved_model_writer_create(&m));
+    sx_tf_writer *w = sx_saved_model_nodes(m);
+    const sx_tf_attr_list t = sx_tf_attrs(sx_tf_attr_type("T", SX_F32));
+    sx_tf_writer *inner = sx_tf_function_begin(w, "double", 1, f32);
+    sx_tf_value doubled = sx_tf_add(inner, "AddV2", NULL, sx_tf_in(sx_tf_arg(0), sx_tf_arg(0)), t);
+    const char *twice = sx_tf_function_end(inner, sx_tf_in(doubled), f32);
+    sx_tf_writer *outer = sx_tf_function_begin(w, "quadruple", 1, f32);
+    const sx_tf_attr_list call =
+        sx_tf_attrs(sx_tf_attr_types("Tin", 1, f32), sx_tf_attr_types("Tout", 1, f32),
+                    sx_tf_attr_func("f", twice));
+    sx_tf_value once = sx_tf_add(outer, "PartitionedCall", NULL, sx_tf_in(sx_tf_arg(0)), call);
+    sx_tf_value again = sx_tf_add(outer, "PartitionedCall", NULL, sx_tf_in(once), call);
+    const char *four = sx_tf_function_end(outer, sx_tf_in(again), f32);
+    sx_tf_value x =
+        sx_tf_add(w, "Placeholder", "x", SX_TF_NO_IN,
+                  sx_tf_attrs(sx_tf_attr_type("dtype", SX_F32), sx_tf_attr_shape("shape", &type)));
+    sx_tf_value y =
+        sx_tf_add(w, "StatefulPartitionedCall", NULL, sx_tf_in(x),
+                  sx_tf_attrs(sx_tf_attr_types("Tin", 1, f32), sx_tf_attr_types("Tout", 1, f32),
+                              sx_tf_attr_func("f", four)));
+    sx_saved_model_signature(m, SX_SERVING_DEFAULT);
+    sx_saved_model_input(m, "x", x, &type);
+    sx_saved_model_output(m, "y", y, &type);
+    assert_ok(sx_saved_model_write(m, scratch("m/1"), NULL, NULL));
+    sx_saved_model_writer_destroy(m);
+
+    sx_predictor *p = NULL;
+    const sx_signature *s = NULL;
+    sx_arena arena;
+    sx_tensor output;
+    float values[2] = {1.5f, -2};
+    sx_arena_init(&arena, 0);
+    assert_ok(sx_predictor_load(scratch("m/1"), NULL, &p));
+    assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), "serving_default", &s));
+    assert_ok(
+        sx_predictor_run(p, s, &(sx_tensor){sx_type_of(SX_F32, 1, 2), values}, &arena, &output));
+    assert_true(((const float *)output.data)[0] == 6 && ((const float *)output.data)[1] == -8);
+    sx_predictor_unload(p);
+    sx_arena_deinit(&arena);
+}
+
+/* Every cut, and every byte set to two other values: an error or a model, never a crash. */
+static void test_savedmodel_import__survives_damage(void **state)
+{
+    (void)state;
+    export_small(NULL);
+    char path[700], *bytes = NULL;
+    size_t size = 0, refused = 0;
+    snprintf(path, sizeof(path), "%s/m/1/saved_model.pb", scratch_dir);
+    assert_ok(sx_file_read(path, 1 << 20, &bytes, &size));
+    for (size_t i = 0; i < 3 * size; i++) {
+        size_t at = i / 3;
+        char old = bytes[at];
+        bytes[at] = i % 3 == 0 ? (char)~old : (char)(old + (i % 3 == 1 ? 1 : -1));
+        write_file(path, bytes, size);
+        sx_saved_model *model = NULL;
+        sx_import *import = NULL;
+        sx_status status = sx_saved_model_open(scratch("m/1"), &model);
+        if (status == SX_OK) {
+            status = sx_import_signature(model, "serving_default", &import);
+            sx_import_destroy(import);
+            sx_saved_model_close(model);
+        }
+        refused += status != SX_OK;
+        sx_status_free(status);
+        bytes[at] = old;
+    }
+    assert_true(refused > size); /* most of it does matter */
+    for (size_t cut = 0; cut < size; cut++) {
+        write_file(path, bytes, cut);
+        sx_saved_model *model = NULL;
+        sx_status status = sx_saved_model_open(scratch("m/1"), &model);
+        assert_int_not_equal(sx_status_code(status), SX_CODE_OK);
+        sx_status_free(status);
+    }
+    sx_free(bytes);
+}
+
+static void test_savedmodel_import__export_refuses(void **state)
+{
+    (void)state;
+    sx_graph *graph = small_graph();
+    const sx_preprocess pre = {.height = 8, .width = 8, .channels = 3};
+    char *dir = NULL;
+    sx_export_request request = {
+        .graph = graph, .read_variable = give_kernel, .base = scratch("m"), .preprocess = &pre};
+    assert_error(sx_export_saved_model(&request, &dir), SX_INVALID_ARGUMENT,
+                 "\"features\" is float32[N,3], preprocessing makes float32[N,8,8,3]");
+    request.preprocess = NULL;
+    request.version = "latest";
+    assert_error(sx_export_saved_model(&request, &dir), SX_INVALID_ARGUMENT, "latest");
+    assert_false(sx_path_exists(scratch("m")));
+    sx_graph_destroy(graph);
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_savedmodel_import__round_trip),
+    scratch_test(test_savedmodel_import__predicts_any_batch),
+    scratch_test(test_savedmodel_import__says_what_does_not_fit),
+    scratch_test(test_savedmodel_import__refuses_all_at_once),
+    scratch_test(test_savedmodel_import__inlines_functions),
+    scratch_test(test_savedmodel_import__survives_damage),
+    scratch_test(test_savedmodel_import__export_refuses),
+};
+SX_TEST_MAIN(tests)

@@ -130,14 +130,26 @@ sx_status sx_commit_write(void *commit_file, const void *data, size_t size)
                         "cannot write %s: its commit is over or failed before", file->final_path);
     }
     file->offset += size;
-    if (size > BUFFER_BYTES - file->buffered) {
+    /* The buffer leaves full, so that writes stay aligned to pages; what is left of a large piece
+     * goes past it. */
+    const char *bytes = data;
+    while (size >= BUFFER_BYTES - file->buffered) {
+        if (file->buffered == 0) {
+            size_t whole = size - size % BUFFER_BYTES;
+            SX_TRY(write_all(file, bytes, whole));
+            bytes += whole;
+            size -= whole;
+            continue;
+        }
+        size_t room = BUFFER_BYTES - file->buffered;
+        memcpy(file->buffer + file->buffered, bytes, room);
+        file->buffered = BUFFER_BYTES;
         SX_TRY(flush(file));
-    }
-    if (size >= BUFFER_BYTES) {
-        return write_all(file, data, size);
+        bytes += room;
+        size -= room;
     }
     if (size > 0) {
-        memcpy(file->buffer + file->buffered, data, size);
+        memcpy(file->buffer + file->buffered, bytes, size);
         file->buffered += size;
     }
     return SX_OK;

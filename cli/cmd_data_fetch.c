@@ -3,39 +3,34 @@
 
 #include "command.h"
 #include "data/prepare.h"
-#include "data_options.h"
+#include "data_args.h"
 
-struct options {
+typedef struct options {
     const char *dir, *sha256;
-};
+} options;
 
-static const sx_option options[] = {
-    {.name = "dir",
-     .kind = SX_OPTION_STRING,
-     SX_OPT(struct options, dir),
-     .value = "DIR",
-     .help = "where it goes; made if missing",
-     .required = true},
-    {.name = "sha256",
-     .kind = SX_OPTION_STRING,
-     SX_OPT(struct options, sha256),
-     .value = "HEX",
-     .help = "what an address's file must hash to"},
+static const sx_option rows[] = {
+    {"dir", SX_OPTION_STRING, SX_OPT(options, dir), "the folder to fetch into; made if missing",
+     "DIR", .required = true},
+    {"sha256", SX_OPTION_STRING, SX_OPT(options, sha256),
+     "of the file at URL, 64 hexadecimal digits; flowers and mnist have theirs pinned", "HEX"},
 };
 
 static sx_status run(sx_invocation *inv)
 {
-    const struct options *o = inv->options;
-    sx_data_progress progress = {.label = inv->words.items[0], .bytes = true};
-    sx_fetch_set_args args = {.name = inv->words.items[0],
-                              .dir = o->dir,
-                              .sha256 = o->sha256,
-                              .progress = sx_data_progress_show,
-                              .user = &progress};
+    const options *o = inv->options;
+    sx_work_line line = {.what = inv->words.items[0], .in_bytes = true};
+    sx_fetch_set_args args = {
+        .name = inv->words.items[0],
+        .dir = o->dir,
+        .sha256 = o->sha256,
+        .progress = sx_work_progress,
+        .user = &line,
+    };
     sx_buf text;
     sx_buf_init(&text, 0);
     sx_status status = sx_fetch_set(&args, &text);
-    sx_data_progress_end(&progress);
+    sx_work_end(&line);
     fputs(sx_buf_text(&text), stdout);
     sx_buf_deinit(&text);
     return status;
@@ -43,13 +38,14 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_data_fetch = {
     .name = "data fetch",
-    .summary = "download a data set and unpack it",
+    .summary = "downloads a data set: flowers, mnist, catsdogs, or an address",
     .words = "flowers|mnist|catsdogs|URL",
-    .about = "An interrupted download goes on where it stopped. MNIST is checked against its\n"
-             "SHA-256; for the other two no sum is published by their owners.",
-    .examples = "sextant data fetch flowers --dir photos/",
+    .about = "An interrupted download goes on where it stopped. Archives are unpacked.",
+    .examples = "  sextant data fetch flowers --dir photos/\n"
+                "  sextant data fetch https://example.org/birds.zip --dir birds/ --sha256 2c26...",
     .min_words = 1,
     .max_words = 1,
-    SX_COMMAND_OPTIONS(options, struct options),
+    .stops_itself = true,
+    SX_COMMAND_OPTIONS(rows, options),
     .run = run,
 };

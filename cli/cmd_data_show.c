@@ -1,55 +1,47 @@
 /* sextant data show */
 #include <stdio.h>
 
-#include "base/memory.h"
 #include "command.h"
 #include "data/prepare.h"
-#include "data_options.h"
+#include "data_args.h"
 
-struct options {
-    sx_data_words data;
+typedef struct options {
     int64_t count;
-};
+    sx_data_args data_args;
+} options;
 
-static const struct options defaults = {.data = SX_DATA_WORDS_DEFAULT, .count = 3};
-
-static const sx_option options[] = {
-    {.name = "count",
-     .kind = SX_OPTION_INT,
-     SX_OPT(struct options, count),
-     .value = "N",
-     .help = "examples to print",
-     .min = 0,
-     .max = 1e9},
-    SX_DATA_OPTIONS(struct options, data),
+static const sx_option rows[] = {
+    {"count", SX_OPTION_INT, SX_OPT(options, count), "examples to show", "N", .min = 0, .max = 1e9},
+    SX_DATA_ARGS_ROWS(options),
 };
+static const options defaults = {.count = 2};
 
 static sx_status run(sx_invocation *inv)
 {
-    const struct options *o = inv->options;
-    sx_data_options data;
-    char *spec = NULL;
+    const options *o = inv->options;
+    sx_data_options how;
+    const char *spec;
+    SX_TRY(sx_data_args_options(inv, &o->data_args, &how));
+    SX_TRY(sx_data_spec(inv, &inv->words, &spec));
     sx_buf text;
-    SX_TRY(sx_data_words_read(&o->data, &data));
-    SX_TRY(sx_data_words_join(&inv->words, &spec));
     sx_buf_init(&text, 0);
-    sx_status status = sx_data_show(spec, &data, o->count, &text);
-    fputs(sx_buf_text(&text), stdout);
+    sx_status status = sx_data_show(spec, &how, o->count, &text);
+    if (status == SX_OK) {
+        fputs(sx_buf_text(&text), stdout);
+    }
     sx_buf_deinit(&text);
-    sx_free(spec);
     return status;
 }
 
 const sx_command sx_command_data_show = {
     .name = "data show",
-    .summary = "say what some data are and print their first examples",
-    .words = "DATA...",
-    .about = "DATA is a TFRecord pattern, a folder or archive of class folders, an IDX pair, .npy\n"
-             "arrays, or generated:digits?n=60000.",
-    .examples = "sextant data show 'data/train-*'",
+    .summary = "what data are, and their first examples",
+    .words = "DATA",
+    .examples = "  sextant data show 'data/train-*'\n  sextant data show photos/ --count 1\n"
+                "  sextant data show 'generated:digits?n=100'",
     .min_words = 1,
     .max_words = -1,
-    SX_COMMAND_OPTIONS(options, struct options),
+    SX_COMMAND_OPTIONS(rows, options),
     .defaults = &defaults,
     .run = run,
 };

@@ -3,81 +3,89 @@
 
 #include "command.h"
 #include "data/prepare.h"
-#include "data_options.h"
+#include "data_args.h"
 #include "io/path.h"
+#include "terminal.h"
 
-struct options {
-    sx_data_words data;
+typedef struct options {
     bool decode;
-};
+    sx_data_args data_args;
+} options;
 
-static const struct options defaults = {.data = SX_DATA_WORDS_DEFAULT};
-
-static const sx_option options[] = {
-    {.name = "decode",
-     .kind = SX_OPTION_FLAG,
-     SX_OPT(struct options, decode),
-     .help = "decode every image too"},
-    SX_DATA_OPTIONS(struct options, data),
+static const sx_option rows[] = {
+    {"decode", SX_OPTION_FLAG, SX_OPT(options, decode), "decode every image too (slow)"},
+    SX_DATA_ARGS_ROWS(options),
 };
 
 static void print_result(const sx_verify_result *r)
 {
-    printf("%lld files, %lld records, %.1f MiB: ", (long long)r->files, (long long)r->records,
-           (double)r->bytes / (1 << 20));
-    if (r->corrupt + r->undecodable == 0) {
-        printf("no fault\n");
+    sx_buf text;
+    sx_buf_init(&text, 4096);
+    sx_put_grouped(&text, (double)r->records);
+    sx_buf_puts(&text, r->records == 1 ? " record in " : " records in ");
+    sx_put_grouped(&text, (double)r->files);
+    sx_buf_puts(&text, r->files == 1 ? " file, " : " files, ");
+    sx_put_bytes(&text, (double)r->bytes);
+    if (r->corrupt + r->undecodable > 0) {
+        sx_buf_printf(&text, ": %lld corrupt, %lld undecodable", (long long)r->corrupt,
+                      (long long)r->undecodable);
     } else {
-        printf("%lld corrupt, %lld undecodable\n", (long long)r->corrupt,
-               (long long)r->undecodable);
+        sx_buf_puts(&text, ": all good");
     }
+    printf("%s\n", sx_buf_text(&text));
+    sx_buf_deinit(&text);
 }
 
-static sx_status verify(const struct options *o, const sx_paths *paths)
+static sx_status verify(const sx_verify_args *args)
 {
-    sx_data_options data;
-    SX_TRY(sx_data_words_read(&o->data, &data));
-    sx_data_progress progress = {.label = "verify"};
-    sx_verify_args args = {.paths = (const char *const *)paths->items,
-                           .path_count = paths->count,
-                           .decode = o->decode,
-                           .options = &data,
-                           .progress = sx_data_progress_show,
-                           .user = &progress};
     sx_verify_result result;
     sx_buf text;
     sx_buf_init(&text, 0);
-    sx_status status = sx_data_verify(&args, &text, &result);
-    sx_data_progress_end(&progress);
-    fputs(sx_buf_text(&text), stdout);
-    sx_buf_deinit(&text);
+    sx_status status = sx_data_verify(args, &text, &result);
+    sx_work_end(args->user);
     if (status == SX_OK) {
+        fputs(sx_buf_text(&text), stdout);
         print_result(&result);
+        if (result.corrupt + result.undecodable > 0) {
+            status = sx_error(SX_DATA_LOSS, "%lld records are corrupt, %lld images undecodable",
+                              (long long)result.corrupt, (long long)result.undecodable);
+        }
     }
+    sx_buf_deinit(&text);
     return status;
 }
 
 static sx_status run(sx_invocation *inv)
 {
+    const options *o = inv->options;
+    sx_data_options how;
+    SX_TRY(sx_data_args_options(inv, &o->data_args, &how));
     sx_paths paths = {0};
     SX_TRY(sx_paths_glob(inv->words.items, (size_t)inv->words.count, &paths));
-    sx_status status = verify(inv->options, &paths);
+    sx_work_line line = {.what = "files verified"};
+    sx_verify_args args = {
+        .paths = (const char *const *)paths.items,
+        .path_count = paths.count,
+        .decode = o->decode,
+        .options = &how,
+        .progress = sx_work_progress,
+        .user = &line,
+    };
+    sx_status status = verify(&args);
     sx_paths_deinit(&paths);
     return status;
 }
 
 const sx_command sx_command_data_verify = {
     .name = "data verify",
-    .summary = "read every byte of TFRecord files and say whether it is right",
-    .words = "PATTERN...",
-    .about =
-        "Checks checksums, that each record is an Example, its label, and counts and sums that\n"
-        "the schema beside the files notes. Stops at the first fault, which it names with file,\n"
-        "record and offset; with --skip-corrupt it counts them all.",
-    .examples = "sextant data verify 'data/train-*' --decode",
+    .summary = "reads every byte of record files: checksums, Examples, labels, images",
+    .words = "FILES",
+    .about = "Stops at the first fault and names file, record and offset; with --skip-corrupt all "
+             "faults are counted.",
+    .examples = "  sextant data verify 'data/train-*' --decode",
     .min_words = 1,
     .max_words = -1,
-    SX_COMMAND_OPTIONS(options, struct options),
-    .defaults = &defaults,
+    .stops_itself = true,
+    SX_COMMAND_OPTIONS(rows, options),
     .run = run,
 };

@@ -6,13 +6,17 @@
 static sx_status run(sx_invocation *inv)
 {
     if (inv->words.count == 0) {
-        sx_help_overview();
+        sx_help_overview(NULL);
         return SX_OK;
     }
     const char *first = inv->words.items[0];
     const char *second = inv->words.count > 1 ? inv->words.items[1] : NULL;
     if (strcmp(first, "exit-codes") == 0) {
         sx_help_exit_codes();
+        return SX_OK;
+    }
+    if (second == NULL && sx_command_is_family(first)) {
+        sx_help_overview(first);
         return SX_OK;
     }
     int words;

@@ -79,8 +79,7 @@ const sx_command *sx_command_find(const char *first, const char *second, int *ou
     return NULL;
 }
 
-/* Is it the first word of commands of two words? */
-static bool is_family(const char *first)
+bool sx_command_is_family(const char *first)
 {
     size_t size = strlen(first);
     for (int i = 0; sx_commands[i] != NULL; i++) {
@@ -91,29 +90,11 @@ static bool is_family(const char *first)
     return false;
 }
 
-/* "expected data fetch, data show, ..." */
-static sx_status family_member_missing(const char *first)
-{
-    char names[512] = "";
-    size_t used = 0, size = strlen(first);
-    for (int i = 0; sx_commands[i] != NULL && used < sizeof(names); i++) {
-        const char *name = sx_commands[i]->name;
-        if (strncmp(name, first, size) == 0 && name[size] == ' ') {
-            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-                                     used > 0 ? ", " : "", name + size + 1);
-        }
-    }
-    return sx_error(SX_NOT_FOUND, "\"%s\" is followed by one of: %s", first, names);
-}
-
 sx_status sx_command_unknown(const char *first, const char *second)
 {
     const char *names[MAX_COMMANDS];
     size_t count = 0;
-    bool family = is_family(first);
-    if (family && second == NULL) {
-        return family_member_missing(first);
-    }
+    bool family = second != NULL && sx_command_is_family(first);
     for (; sx_commands[count] != NULL && count < MAX_COMMANDS; count++) {
         names[count] = sx_commands[count]->name;
     }
@@ -318,7 +299,7 @@ static const alias aliases[] = {{"--version", "version"}, {"--help", "help"}, {"
 int sx_cli_run(int argc, const char *const *argv)
 {
     if (argc == 0) {
-        sx_help_overview();
+        sx_help_overview(NULL);
         return SX_EXIT_USAGE;
     }
     const char *first = argv[0], *second = argc > 1 ? argv[1] : NULL;
@@ -327,9 +308,10 @@ int sx_cli_run(int argc, const char *const *argv)
     }
     int words = 0;
     const sx_command *c = sx_command_find(first, second, &words);
-    if (c == NULL && is_family(first) && second != NULL &&
-        (strcmp(second, "--help") == 0 || strcmp(second, "-h") == 0)) {
-        second = NULL;
+    bool help = second != NULL && (strcmp(second, "--help") == 0 || strcmp(second, "-h") == 0);
+    if (c == NULL && sx_command_is_family(first) && (second == NULL || help)) {
+        sx_help_overview(first);
+        return help ? SX_EXIT_OK : SX_EXIT_USAGE;
     }
     return c != NULL ? invoke(c, argc - words, argv + words)
                      : report("", &common_defaults, sx_command_unknown(first, second), "");

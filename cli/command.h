@@ -70,8 +70,10 @@ sx_status sx_usage(sx_invocation *inv, sx_status status);
 int sx_stop_signal(void);
 const volatile sig_atomic_t *sx_stop_flag(void);
 
-/* Help texts, to stdout. */
-void sx_help_overview(void);
+/* Help texts, to stdout. `family`: only commands of that first word; NULL = all. */
+void sx_help_overview(const char *family);
+/* Whether there are commands with that first word and a second one. */
+bool sx_command_is_family(const char *first);
 void sx_help_command(const sx_command *command);
 void sx_help_exit_codes(void);
 /* By name, in one or two words; NULL if there is none. */

@@ -90,12 +90,25 @@ void sx_help_command(const sx_command *c)
     }
 }
 
-void sx_help_overview(void)
+/* Is the command one of the family ("data": "data fetch", ...)? NULL: of any. */
+static bool is_of(const char *name, const char *family)
 {
-    printf("usage: sextant COMMAND [options]\n\n"
-           "Train, evaluate, export and serve TensorFlow-style models, in C.\n\ncommands:\n");
+    size_t size = family != NULL ? strlen(family) : 0;
+    return family == NULL || (strncmp(name, family, size) == 0 && name[size] == ' ');
+}
+
+void sx_help_overview(const char *family)
+{
+    printf("usage: sextant %s%sCOMMAND [options]\n\n", family != NULL ? family : "",
+           family != NULL ? " " : "");
+    if (family == NULL) {
+        printf("Train, evaluate, export and serve TensorFlow-style models, in C.\n\n");
+    }
+    printf("commands:\n");
     for (int i = 0; sx_commands[i] != NULL; i++) {
-        printf("  %-18s %s\n", sx_commands[i]->name, sx_commands[i]->summary);
+        if (is_of(sx_commands[i]->name, family)) {
+            printf("  %-18s %s\n", sx_commands[i]->name, sx_commands[i]->summary);
+        }
     }
     printf("\n`sextant help COMMAND` says more; `sextant help exit-codes` lists the exit codes.\n");
 }

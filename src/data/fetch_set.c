@@ -25,7 +25,7 @@ static const struct named_set {
 } named_sets[] = {
     {"flowers",
      {{"https://storage.googleapis.com/download.tensorflow.org/example_images/flower_photos.tgz",
-       NULL}}},
+       "4c54ace7911aaffe13a365c34f650e71dd5bf1be0a58b464e5a7183e3e595d9c"}}},
     {"mnist",
      {{MNIST "train-images-idx3-ubyte.gz",
        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},

@@ -38,8 +38,8 @@ has "$("$sextant" data from-images photos.tar --out data/ --split train=.75,test
     "data/train: 30 records in 2 files"
 has "$("$sextant" data show 'data/train-*' --count 1)" "2 classes: cats, dogs"
 has "$("$sextant" data show data/train-00000-of-00002 data/train-00001-of-00002 --count 0)" "30 records"
-has "$("$sextant" data verify 'data/*' --decode)" "4 files, 40 records"
-has "$("$sextant" data take 'data/test-*' --count 3 --out x.npy --labels y.npy)" "wrote 3 examples"
+has "$("$sextant" data verify 'data/*' --decode)" "40 records in 4 files"
+has "$("$sextant" data take 'data/test-*' --count 3 --out x.npy --labels y.npy)" "x.npy: 3 examples"
 "$sextant" data take photos --skip 20 --count 20 --size 8 --out z.npy >/dev/null
 python3 - <<'PY'
 x, y, z = (open(n + ".npy", "rb").read() for n in "xyz")
@@ -54,13 +54,13 @@ has "$("$sextant" data show fetched --count 0)" "40 images in 2 class folders"
 # One flipped bit.
 printf '\x01' | dd of=data/train-00001-of-00002 bs=1 seek=60 conv=notrunc status=none
 refuses 3 "data/train-00001-of-00002: record 0 at offset 0" data verify 'data/train-*'
-has "$("$sextant" data verify 'data/train-*' --skip-corrupt)" "29 records, 0.0 MiB: 1 corrupt"
+refuses 3 "29 records in 2 files" data verify 'data/train-*' --skip-corrupt
 
 refuses 1 'nearest there: "photos' data show photso
 refuses 1 "unknown data set" data show generated:dogs
 refuses 1 "split" data from-images photos --out data --split train=2
 refuses 2 "--shards" data from-images photos --out data --shards 0
-refuses 1 "expected image=KEY" data show photos --feature picture=x
+refuses 2 "expected image=KEY" data show photos --feature picture=x
 refuses 1 "did you mean \"flowers\"" data fetch flowrs --dir fetched
 echo "no image" >photos/dogs/20.jpg
 refuses 1 "photos/dogs/20.jpg: not a JPEG or PNG" data from-images photos --out data/again

@@ -1,0 +1,62 @@
+/* The options that say how data are read, for every command that reads some. */
+#ifndef SX_CLI_DATA_ARGS_H
+#define SX_CLI_DATA_ARGS_H
+
+#include <sextant/data.h>
+
+#include "option.h"
+
+typedef struct sx_data_args {
+    int64_t label_base;
+    sx_words feature; /* "image=KEY", "label=KEY" */
+    const char *compression;
+    bool skip_corrupt;
+} sx_data_args;
+
+/* The rows, for a command whose options struct has the field `data_args`. */
+#define SX_DATA_ARGS_ROWS(type)                                                                   \
+    {"label-base",                                                                                \
+     SX_OPTION_INT,                                                                               \
+     SX_OPT(type, data_args.label_base),                                                          \
+     "what the record files call the first class: 0, or 1 in TPU-style files; default: as noted " \
+     "beside the data, else 0",                                                                   \
+     "N",                                                                                         \
+     .min = 0,                                                                                    \
+     .max = 1,                                                                                    \
+     .group = "reading the data"},                                                                \
+        {"feature", SX_OPTION_EACH, SX_OPT(type, data_args.feature),                              \
+         "record feature to read: image=KEY or label=KEY; default: recognised", "NAME=KEY"},      \
+        {"compression", SX_OPTION_CHOICE, SX_OPT(type, data_args.compression),                    \
+         "of record files; default: recognised", .choices = "none|gzip|zlib"},                    \
+    {                                                                                             \
+        "skip-corrupt", SX_OPTION_FLAG, SX_OPT(type, data_args.skip_corrupt),                     \
+            "leave out and count records that are corrupt"                                        \
+    }
+
+/* INVALID_ARGUMENT (a usage error) for a --feature that is neither. */
+SX_MUST_USE sx_status sx_data_args_options(sx_invocation *inv, const sx_data_args *args,
+                                           sx_data_options *out_options);
+
+/* What --data names, words joined by commas (an unquoted pattern comes as many words); in the
+ * invocation's arena. */
+SX_MUST_USE sx_status sx_data_spec(sx_invocation *inv, const sx_words *words,
+                                   const char **out_spec);
+
+/* sx_data_open(); what was found and assumed is logged and, if asked, given to the caller
+ * (sx_text_free). */
+SX_MUST_USE sx_status sx_data_args_open(const char *spec, const sx_data_options *options,
+                                        sx_dataset **out_dataset, char **out_description);
+
+/* A progress function of long work on data: draws a line on stderr if that is a terminal, and says
+ * stop after Ctrl-C. `user` is an sx_work_line, {.what = "reading"} to begin with. */
+typedef struct sx_work_line {
+    const char *what;
+    bool in_bytes;
+    int64_t next_ns;
+    bool drawn;
+} sx_work_line;
+bool sx_work_progress(void *user, int64_t done, int64_t total);
+/* Wipes the line. */
+void sx_work_end(sx_work_line *line);
+
+#endif

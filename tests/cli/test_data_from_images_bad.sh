@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Bad sources name what is wrong, and write nothing.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/photos.sh"
+fails 1 data from-images nowhere/ --out data/x
+warns nowhere
+mkdir empty
+fails 1 data from-images empty --out data/x
+warns empty
+photos 3
+printf 'this is no picture' >photos/rose/rose-9.jpg
+fails 1 data from-images photos --out data/x
+warns 'rose/rose-9.jpg'
+[ ! -e data/x-00000-of-00001 ] || fail 'files were left'
+rm photos/rose/rose-9.jpg
+fails 1 data from-images photos --out data --split train=.8,val=.8
+warns split
+fails 2 data from-images photos
+warns '--out PATH is required'
+fails 2 data from-images --out data
+warns 'expected SOURCE'
+fails 2 data from-images photos --out data --shards 0
+warns '--shards is 0, expected 1 to 100000'

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Examples as .npy; drawn data are the same every time.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+ok data take 'generated:digits?n=50' --count 3 --out a.npy
+says_line 'a.npy: 3 examples'
+ok data take 'generated:digits?n=50' --count 3 --out b.npy
+cmp a.npy b.npy
+ok data take 'generated:digits?n=50' --skip 1 --count 3 --out b.npy
+! cmp -s a.npy b.npy || fail 'another range, the same file'
+[ "$(stat -c %s a.npy)" = $((128 + 3 * 784)) ] || fail 'size of a.npy'
+fails 1 data take 'generated:digits?n=50' --skip 49 --count 3 --out c.npy
+fails 2 data take 'generated:digits?n=50' --count 0 --out c.npy
+warns '--count is 0, expected 1 to'
+ok data take 'generated:digits?n=50' --count 2 --size 32 --channels 1 --out d.npy
+[ "$(stat -c %s d.npy)" = $((128 + 2 * 32 * 32 * 4)) ] || fail 'size of d.npy'

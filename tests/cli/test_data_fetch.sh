@@ -19,6 +19,6 @@ printf 'hello' >plain.txt
 ok data fetch "file://$PWD/plain.txt" --dir got
 [ "$(cat got/plain.txt)" = hello ] || fail 'plain file'
 fails 1 data fetch flowrs --dir x
-warns 'did you mean "flowers"?'
+warns 'did you mean "flowers"'
 fails 1 data fetch "file://$PWD/nothing" --dir x
 warns nothing

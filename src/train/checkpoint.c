@@ -1,0 +1,420 @@
+/* See checkpoint.h. */
+#include "train/checkpoint.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/half.h"
+#include "base/memory.h"
+#include "io/commit.h"
+#include "io/file.h"
+#include "io/path.h"
+#include "savedmodel/bundle.h"
+#include "savedmodel/checkpoint_state.h"
+#include "savedmodel/object_graph.h"
+
+#define PRIVATE_KEY   "_sextant/"
+#define CURSOR_KEY    PRIVATE_KEY "cursor"
+#define NUMERICS_KEY  PRIVATE_KEY "numerics"
+#define PROGRESS_KEY  PRIVATE_KEY "progress"
+#define CALLBACKS_KEY PRIVATE_KEY "callbacks/"
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "checkpoint: out of memory");
+}
+
+/* --- progress as JSON; doubles survive 17 digits to the bit ------------------------------------- */
+
+static sx_status progress_to_text(const sx_progress *p, char **out)
+{
+    json_t *sums = json_array();
+    for (int i = 0; i < p->n_sums; i++) {
+        json_array_append_new(sums, json_real(p->sums[i]));
+    }
+    json_t *json =
+        json_pack("{s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:I}", "epochs_done", (json_int_t)p->epochs_done,
+                  "step_in_epoch", (json_int_t)p->step_in_epoch, "examples", (json_int_t)p->examples,
+                  "examples_in_all", (json_int_t)p->examples_in_all, "sums", sums, "eval_due",
+                  (int)p->eval_due, "data_ended", (int)p->data_ended, "saves", (json_int_t)p->saves);
+    *out = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(json);
+    return *out != NULL ? SX_OK : no_memory();
+}
+
+static int64_t get_count(const json_t *json, const char *name)
+{
+    json_int_t value = json_integer_value(json_object_get(json, name));
+    return value > 0 ? value : 0;
+}
+
+static sx_status progress_from_text(const char *text, size_t size, sx_progress *out)
+{
+    json_error_t error;
+    json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    const json_t *sums = json_object_get(json, "sums");
+    size_t n = json_array_size(sums);
+    if (json == NULL || n > SX_MAX_RESULTS) {
+        json_decref(json);
+        return sx_error(SX_DATA_LOSS, "%s is not what was written", PROGRESS_KEY);
+    }
+    *out = (sx_progress){.epochs_done = get_count(json, "epochs_done"),
+                         .step_in_epoch = get_count(json, "step_in_epoch"),
+                         .examples = get_count(json, "examples"),
+                         .examples_in_all = get_count(json, "examples_in_all"),
+                         .n_sums = (int)n,
+                         .eval_due = json_is_true(json_object_get(json, "eval_due")),
+                         .data_ended = json_is_true(json_object_get(json, "data_ended")),
+                         .saves = get_count(json, "saves")};
+    for (size_t i = 0; i < n; i++) {
+        out->sums[i] = json_number_value(json_array_get(sums, i));
+    }
+    json_decref(json);
+    return SX_OK;
+}
+
+/* --- saving --------------------------------------------------------------------------------------- */
+
+/* Are all elements finite? One row for each floating type that variables may have. */
+static bool finite_f32(const void *data, int64_t n)
+{
+    const float *x = data;
+    bool finite = true;
+    for (int64_t i = 0; i < n; i++) {
+        finite &= isfinite(x[i]) != 0;
+    }
+    return finite;
+}
+
+static bool finite_f64(const void *data, int64_t n)
+{
+    const double *x = data;
+    bool finite = true;
+    for (int64_t i = 0; i < n; i++) {
+        finite &= isfinite(x[i]) != 0;
+    }
+    return finite;
+}
+
+static bool finite_bf16(const void *data, int64_t n)
+{
+    const uint16_t *x = data;
+    bool finite = true;
+    for (int64_t i = 0; i < n; i++) {
+        finite &= (x[i] & 0x7f80) != 0x7f80; /* exponent not all ones */
+    }
+    return finite;
+}
+
+static bool is_finite(const sx_type *type, const void *data)
+{
+    int64_t n = sx_type_elems(type);
+    switch (type->dtype) {
+    case SX_F32:
+        return finite_f32(data, n);
+    case SX_F64:
+        return finite_f64(data, n);
+    case SX_BF16:
+        return finite_bf16(data, n);
+    default:
+        return true;
+    }
+}
+
+static sx_status save_variable(sx_bundle_writer *w, sx_session *session, int i)
+{
+    const sx_session_variable *v = sx_session_variable_at(session, i);
+    void *data = sx_alloc_aligned((size_t)sx_type_bytes(&v->type) + 1, 64);
+    if (data == NULL) {
+        return no_memory();
+    }
+    sx_status status = sx_session_read_variable(session, i, data);
+    if (status == SX_OK && !is_finite(&v->type, data)) {
+        status = sx_error(SX_DATA_LOSS, "variable \"%s\" is not finite; nothing was saved", v->name);
+    }
+    if (status == SX_OK) {
+        status = sx_bundle_add(w, v->name, &(sx_tensor){v->type, data});
+    }
+    sx_free_aligned(data);
+    return status;
+}
+
+static sx_status save_variables(sx_bundle_writer *w, sx_session *session, int64_t saves)
+{
+    int n = sx_session_variable_count(session);
+    const char **names = sx_alloc((size_t)n + 1, sizeof(*names));
+    sx_status status = names != NULL ? SX_OK : no_memory();
+    for (int i = 0; i < n && status == SX_OK; i++) {
+        names[i] = sx_session_variable_at(session, i)->name;
+        status = save_variable(w, session, i);
+    }
+    if (status == SX_OK) {
+        status = sx_object_graph_add(w, names, (size_t)n, saves);
+    }
+    sx_free(names);
+    return status;
+}
+
+static sx_status save_text(sx_bundle_writer *w, const char *key, const char *text)
+{
+    sx_bytes bytes = {text, strlen(text)};
+    return sx_bundle_add(w, key, &(sx_tensor){sx_scalar_type(SX_STRING), &bytes});
+}
+
+static sx_status save_bytes(sx_bundle_writer *w, const char *key, const void *data, size_t size)
+{
+    return sx_bundle_add(
+        w, key, &(sx_tensor){sx_type_of(SX_U8, (int64_t)size), (void *)(uintptr_t)data});
+}
+
+static sx_status save_callbacks(sx_bundle_writer *w, const sx_callback *callbacks, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const sx_callback *c = &callbacks[i];
+        char *key = NULL;
+        if (c->state == NULL || c->state_bytes == 0) {
+            continue;
+        }
+        SX_TRY(sx_path_format(&key, CALLBACKS_KEY "%s", c->name));
+        sx_status status = save_bytes(w, key, c->state, c->state_bytes);
+        sx_free(key);
+        SX_TRY(status);
+    }
+    return SX_OK;
+}
+
+static sx_status save_state(sx_bundle_writer *w, const sx_train_state *state)
+{
+    char *progress = NULL;
+    if (state->has_cursor) {
+        SX_TRY(save_bytes(w, CURSOR_KEY, state->cursor, SX_CURSOR_BYTES));
+    }
+    SX_TRY(save_text(w, NUMERICS_KEY, state->numerics != NULL ? state->numerics : ""));
+    SX_TRY(progress_to_text(&state->progress, &progress));
+    sx_status status = save_text(w, PROGRESS_KEY, progress);
+    free(progress); /* jansson's */
+    return status;
+}
+
+sx_status sx_checkpoint_save(sx_session *session, const char *prefix, const sx_train_state *state,
+                             const sx_callback *callbacks, int n_callbacks)
+{
+    sx_bundle_writer *w = NULL;
+    SX_TRY(sx_bundle_writer_create(prefix, &w));
+    sx_status status = save_variables(w, session, state->progress.saves);
+    if (status == SX_OK) {
+        status = save_state(w, state);
+    }
+    if (status == SX_OK) {
+        status = save_callbacks(w, callbacks, n_callbacks);
+    }
+    if (status == SX_OK) {
+        status = sx_bundle_writer_finish(w);
+    }
+    sx_bundle_writer_destroy(w);
+    return sx_status_annotate(status, __FILE__, __LINE__, "saving %s", prefix);
+}
+
+/* --- loading -------------------------------------------------------------------------------------- */
+
+static sx_status load_variable(sx_session *session, const sx_bundle *bundle, int i)
+{
+    const sx_session_variable *v = sx_session_variable_at(session, i);
+    void *data = sx_alloc_aligned((size_t)sx_type_bytes(&v->type) + 1, 64);
+    if (data == NULL) {
+        return no_memory();
+    }
+    sx_status status = sx_bundle_read(bundle, v->name, &v->type, data);
+    if (sx_status_code(status) == SX_NOT_FOUND) {
+        sx_status_free(status);
+        status = sx_error(SX_FAILED_PRECONDITION, "the checkpoint has no variable \"%s\"", v->name);
+    }
+    if (status == SX_OK) {
+        status = sx_session_write_variable(session, i, data);
+    }
+    sx_free_aligned(data);
+    return status;
+}
+
+sx_status sx_checkpoint_load(sx_session *session, const char *prefix, int first)
+{
+    sx_bundle *bundle = NULL;
+    SX_TRY(sx_bundle_open(prefix, &bundle));
+    sx_status status = SX_OK;
+    for (int i = first; i < sx_session_variable_count(session) && status == SX_OK; i++) {
+        status = load_variable(session, bundle, i);
+    }
+    sx_bundle_close(bundle);
+    return sx_status_annotate(status, __FILE__, __LINE__, "restoring %s", prefix);
+}
+
+/* The scalar string `key`, NULL if there is none. */
+static sx_status load_text(const sx_bundle *bundle, const char *key, sx_arena *arena,
+                           const char **out_text, size_t *out_size)
+{
+    sx_tensor tensor;
+    *out_text = NULL;
+    if (sx_bundle_find(bundle, key) == NULL) {
+        return SX_OK;
+    }
+    SX_TRY(sx_bundle_read_strings(bundle, key, arena, &tensor));
+    const sx_bytes *bytes = tensor.data;
+    if (tensor.type.rank != 0) {
+        return sx_error(SX_DATA_LOSS, "%s is no scalar", key);
+    }
+    *out_text = sx_arena_strndup(arena, bytes->data, bytes->size);
+    *out_size = bytes->size;
+    return *out_text != NULL ? SX_OK : no_memory();
+}
+
+/* Fills out[size] if there is a tensor of exactly that many bytes. */
+static sx_status load_bytes(const sx_bundle *bundle, const char *key, void *out, size_t size,
+                            bool *out_found)
+{
+    sx_type type = sx_type_of(SX_U8, (int64_t)size);
+    const sx_bundle_entry *entry = sx_bundle_find(bundle, key);
+    *out_found = entry != NULL && sx_type_equal(&entry->type, &type);
+    return *out_found ? sx_bundle_read(bundle, key, &type, out) : SX_OK;
+}
+
+static sx_status load_callbacks(const sx_bundle *bundle, const sx_callback *callbacks, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const sx_callback *c = &callbacks[i];
+        char *key = NULL;
+        bool found;
+        if (c->state == NULL || c->state_bytes == 0) {
+            continue;
+        }
+        SX_TRY(sx_path_format(&key, CALLBACKS_KEY "%s", c->name));
+        sx_status status = load_bytes(bundle, key, c->state, c->state_bytes, &found);
+        sx_free(key);
+        SX_TRY(status);
+    }
+    return SX_OK;
+}
+
+static sx_status load_state(const sx_bundle *bundle, sx_arena *arena, sx_train_state *out)
+{
+    sx_train_state state = {.numerics = ""};
+    const char *text;
+    size_t size;
+    SX_TRY(load_bytes(bundle, CURSOR_KEY, state.cursor, SX_CURSOR_BYTES, &state.has_cursor));
+    SX_TRY(load_text(bundle, NUMERICS_KEY, arena, &text, &size));
+    state.numerics = text != NULL ? text : "";
+    SX_TRY(load_text(bundle, PROGRESS_KEY, arena, &text, &size));
+    if (text != NULL) {
+        SX_TRY(progress_from_text(text, size, &state.progress));
+    }
+    *out = state;
+    return SX_OK;
+}
+
+sx_status sx_checkpoint_load_state(const char *prefix, sx_arena *arena, sx_train_state *out_state,
+                                   const sx_callback *callbacks, int n_callbacks)
+{
+    sx_bundle *bundle = NULL;
+    SX_TRY(sx_bundle_open(prefix, &bundle));
+    sx_status status = load_state(bundle, arena, out_state);
+    if (status == SX_OK) {
+        status = load_callbacks(bundle, callbacks, n_callbacks);
+    }
+    sx_bundle_close(bundle);
+    return sx_status_annotate(status, __FILE__, __LINE__, "restoring %s", prefix);
+}
+
+sx_status sx_checkpoint_verify(const char *prefix)
+{
+    sx_bundle *bundle = NULL;
+    SX_TRY(sx_bundle_open(prefix, &bundle));
+    sx_status status = sx_bundle_verify(bundle);
+    sx_bundle_close(bundle);
+    return status;
+}
+
+/* --- keeping the best ----------------------------------------------------------------------------- */
+
+/* The checkpoint's files in its directory, `.index` last. */
+static sx_status copy_file(const char *from, const char *to)
+{
+    if (link(from, to) == 0) {
+        return SX_OK;
+    }
+    if (errno == EEXIST) {
+        SX_TRY(sx_dir_remove(to));
+        if (link(from, to) == 0) {
+            return SX_OK;
+        }
+    }
+    sx_file_map map;
+    SX_TRY(sx_file_map_open(from, SX_ACCESS_SEQUENTIAL, &map));
+    sx_status status = sx_commit_bytes(to, map.view.data, map.view.size);
+    sx_file_map_close(&map);
+    return status;
+}
+
+static sx_status keep_file(const char *from_dir, const char *to_dir, const char *name)
+{
+    char *from = NULL, *to = NULL;
+    SX_TRY(sx_path_join(from_dir, name, &from));
+    sx_status status = sx_path_join(to_dir, name, &to);
+    if (status == SX_OK) {
+        status = copy_file(from, to);
+    }
+    sx_free(from);
+    sx_free(to);
+    return status;
+}
+
+static bool has_prefix(const char *name, const char *base, const char *suffix)
+{
+    size_t length = strlen(base);
+    return strncmp(name, base, length) == 0 &&
+           strncmp(name + length, suffix, strlen(suffix)) == 0;
+}
+
+static sx_status keep_files(const char *from_dir, const char *to_dir, const char *base)
+{
+    static const char *const suffixes[] = {".data-", ".index"};
+    sx_paths names = {0};
+    SX_TRY(sx_dir_list(from_dir, &names));
+    sx_status status = SX_OK;
+    for (int k = 0; k < 2; k++) {
+        for (size_t i = 0; i < names.count && status == SX_OK; i++) {
+            if (has_prefix(names.items[i], base, suffixes[k])) {
+                status = keep_file(from_dir, to_dir, names.items[i]);
+            }
+        }
+    }
+    sx_paths_deinit(&names);
+    return status;
+}
+
+static sx_status delete_others(const char *dir, const char *base)
+{
+    sx_arena arena;
+    sx_checkpoints list = {0};
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_checkpoints_list(dir, &arena, &list);
+    for (size_t i = 0; i < list.count && status == SX_OK; i++) {
+        if (strcmp(sx_path_basename(list.items[i].prefix), base) != 0) {
+            status = sx_checkpoint_delete(list.items[i].prefix);
+        }
+    }
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+sx_status sx_checkpoint_keep(const char *prefix, const char *dir)
+{
+    char *from_dir = NULL;
+    const char *base = sx_path_basename(prefix);
+    SX_TRY(sx_dir_create(dir));
+    SX_TRY(sx_path_dirname(prefix, &from_dir));
+    sx_status status = keep_files(from_dir, dir, base);
+    sx_free(from_dir);
+    return status == SX_OK ? delete_others(dir, base) : status;
+}

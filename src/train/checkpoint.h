@@ -1,0 +1,60 @@
+/* A training checkpoint: every variable of a session under its TF1 name, an object graph over the same
+ * bytes, and beside them what an exact continuation needs (design D8):
+ *
+ *   _sextant/cursor            uint8 [40]   the place in the data (sx_iterator_save)
+ *   _sextant/numerics          string []    what decides the bits of a step
+ *   _sextant/progress          string []    JSON: the epoch, its running sums, saves so far
+ *   _sextant/callbacks/<name>  uint8 [n]    a callback's state
+ *
+ * Invariant: nothing that is not finite is saved; a bundle that appears is whole. */
+#ifndef SX_TRAIN_CHECKPOINT_H
+#define SX_TRAIN_CHECKPOINT_H
+
+#include <sextant/train.h>
+
+#include "base/arena.h"
+#include "runtime/session.h"
+
+enum { SX_MAX_STATE_BYTES = 1 << 20 }; /* of one callback */
+
+/* Where an epoch is: sums of its steps so far, for the running means. */
+typedef struct sx_progress {
+    int64_t epochs_done, step_in_epoch, examples; /* of this epoch */
+    int64_t examples_in_all;
+    int n_sums;
+    double sums[SX_MAX_RESULTS]; /* loss, metrics: Σ mean × batch size */
+    bool eval_due;               /* a regular evaluation follows this checkpoint */
+    bool data_ended;             /* the cursor stands at the end of finite data */
+    int64_t saves;               /* this one included */
+} sx_progress;
+
+typedef struct sx_train_state {
+    bool has_cursor;
+    uint8_t cursor[SX_CURSOR_BYTES];
+    const char *numerics; /* never NULL once read */
+    sx_progress progress;
+} sx_train_state;
+
+/* Commits the session as `prefix` (its directory exists).
+ * Errors: DATA_LOSS a variable that is not finite, named; those of writing. */
+SX_MUST_USE sx_status sx_checkpoint_save(sx_session *session, const char *prefix,
+                                         const sx_train_state *state, const sx_callback *callbacks,
+                                         int n_callbacks);
+
+/* Fills the session's variables from number `first` on. FAILED_PRECONDITION: a variable is missing or has
+ * another shape. */
+SX_MUST_USE sx_status sx_checkpoint_load(sx_session *session, const char *prefix, int first);
+/* The rest of it; texts live in `arena`. What a checkpoint of somebody else's lacks stays empty; states of
+ * other sizes than the callbacks' are left out. */
+SX_MUST_USE sx_status sx_checkpoint_load_state(const char *prefix, sx_arena *arena,
+                                               sx_train_state *out_state,
+                                               const sx_callback *callbacks, int n_callbacks);
+
+/* OK if the checkpoint is whole: index, shards, every checksum. */
+SX_MUST_USE sx_status sx_checkpoint_verify(const char *prefix);
+
+/* Makes dir/<its name> a second name of all files of the checkpoint (hard links, or copies), and removes
+ * other checkpoints from `dir`. */
+SX_MUST_USE sx_status sx_checkpoint_keep(const char *prefix, const char *dir);
+
+#endif

@@ -1,0 +1,468 @@
+/* See run_dir.h. */
+#include "train/run_dir.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/memory.h"
+#include "graph/ir.h"
+#include "io/commit.h"
+#include "io/file.h"
+#include "io/path.h"
+#include "savedmodel/checkpoint_state.h"
+
+enum { MAX_JSON_BYTES = 1 << 24, MAX_GRAPH_BYTES = 1 << 30, MAX_CLASSES = 1 << 20 };
+
+static const char INFO_FILE[] = "sextant.json";
+static const char *const graph_files[3] = {
+    [SX_TRAIN] = "graphs/train.graph",
+    [SX_EVAL] = "graphs/eval.graph",
+    [SX_PREDICT] = "graphs/predict.graph",
+};
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "run directory: out of memory");
+}
+
+void sx_run_graphs_destroy(sx_run_graphs *graphs)
+{
+    for (int i = 0; i < 3; i++) {
+        sx_graph_destroy(graphs->by_mode[i]);
+        graphs->by_mode[i] = NULL;
+    }
+}
+
+bool sx_run_exists(const char *dir)
+{
+    char *path = NULL;
+    sx_status status = sx_path_join(dir, INFO_FILE, &path);
+    bool exists = status == SX_OK && sx_path_exists(path);
+    sx_status_free(status);
+    sx_free(path);
+    return exists;
+}
+
+/* --- sextant.json: writing ---------------------------------------------------------------------- */
+
+static json_t *type_to_json(const sx_type *type)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < type->rank; i++) {
+        json_array_append_new(shape, type->dims[i] == SX_BATCH ? json_null()
+                                                               : json_integer(type->dims[i]));
+    }
+    return json_pack("{s:s, s:o}", "dtype", sx_dtype_name(type->dtype), "shape", shape);
+}
+
+static json_t *texts_to_json(const char *const *texts, int n)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < n; i++) {
+        json_array_append_new(array, json_string(texts[i]));
+    }
+    return array;
+}
+
+static json_t *params_to_json(const sx_run_info *info)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < info->n_params; i++) {
+        json_object_set_new(object, info->param_names[i], json_string(info->param_values[i]));
+    }
+    return object;
+}
+
+static json_t *data_to_json(const sx_run_info *info)
+{
+    return json_pack("{s:s?, s:s?, s:I, s:s?, s:s?, s:i}", "spec", info->data, "description",
+                     info->data_description, "records", (json_int_t)info->records, "image_key",
+                     info->image_key, "label_key", info->label_key, "label_base", info->label_base);
+}
+
+static sx_status info_to_json(const sx_run_info *info, json_t **out)
+{
+    json_t *preprocess = NULL;
+    if (info->has_preprocess) {
+        SX_TRY(sx_preprocess_to_json(&info->preprocess, &preprocess));
+    }
+    json_t *classes =
+        info->class_names != NULL ? texts_to_json(info->class_names, info->n_classes) : json_null();
+    json_t *config = info->config != NULL ? json_incref(info->config) : json_object();
+    /* seed as text: JSON's integers are signed */
+    char seed[32];
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)info->seed);
+    *out = json_pack("{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o}",
+                     "format", (int)SX_RUN_FORMAT, "model", "name", info->model, "source",
+                     info->source, "sha256", info->source_sha256, "params", params_to_json(info),
+                     "seed", seed, "preprocess", preprocess != NULL ? preprocess : json_null(),
+                     "class_names", classes, "features", type_to_json(&info->features), "labels",
+                     type_to_json(&info->labels), "data", data_to_json(info), "execution_batch",
+                     (json_int_t)info->execution_batch, "config", config);
+    return *out != NULL ? SX_OK
+                        : sx_error(SX_INVALID_ARGUMENT, "%s: a name or text is not UTF-8", INFO_FILE);
+}
+
+/* --- sextant.json: reading ---------------------------------------------------------------------- */
+
+static sx_status wrong(const char *what)
+{
+    return sx_error(SX_DATA_LOSS, "%s is missing or is not what was written", what);
+}
+
+static sx_status copy_text(sx_arena *arena, const json_t *json, const char **out)
+{
+    *out = NULL;
+    if (json_is_string(json)) {
+        *out = sx_arena_strdup(arena, json_string_value(json));
+        return *out != NULL ? SX_OK : no_memory();
+    }
+    return SX_OK;
+}
+
+static sx_status type_from_json(const json_t *json, const char *what, sx_type *out)
+{
+    const json_t *shape = json_object_get(json, "shape");
+    const char *dtype = json_string_value(json_object_get(json, "dtype"));
+    sx_type type = {0};
+    if (dtype == NULL || !sx_dtype_parse(dtype, &type.dtype) || !json_is_array(shape) ||
+        json_array_size(shape) > SX_MAX_RANK) {
+        return wrong(what);
+    }
+    type.rank = (int)json_array_size(shape);
+    for (int i = 0; i < type.rank; i++) {
+        const json_t *dim = json_array_get(shape, (size_t)i);
+        type.dims[i] = json_is_null(dim) ? SX_BATCH : json_integer_value(dim);
+        if (!json_is_null(dim) && type.dims[i] < 1) {
+            return wrong(what);
+        }
+    }
+    *out = type;
+    return SX_OK;
+}
+
+static sx_status texts_from_json(const json_t *json, sx_arena *arena, const char *const **out, int *n)
+{
+    size_t count = json_array_size(json);
+    const char **texts = sx_arena_array(arena, count + 1, const char *);
+    if (texts == NULL || count > MAX_CLASSES) {
+        return no_memory();
+    }
+    for (size_t i = 0; i < count; i++) {
+        SX_TRY(copy_text(arena, json_array_get(json, i), &texts[i]));
+        if (texts[i] == NULL) {
+            return wrong("class_names");
+        }
+    }
+    *out = count > 0 ? texts : NULL;
+    *n = (int)count;
+    return SX_OK;
+}
+
+static sx_status params_from_json(json_t *json, sx_arena *arena, sx_run_info *info)
+{
+    size_t count = json_object_size(json);
+    const char **names = sx_arena_array(arena, count + 1, const char *);
+    const char **values = sx_arena_array(arena, count + 1, const char *);
+    if (names == NULL || values == NULL) {
+        return no_memory();
+    }
+    info->param_names = names;
+    info->param_values = values;
+    const char *name;
+    json_t *value;
+    json_object_foreach(json, name, value)
+    {
+        names[info->n_params] = sx_arena_strdup(arena, name);
+        SX_TRY(copy_text(arena, value, &values[info->n_params]));
+        if (names[info->n_params] == NULL || values[info->n_params] == NULL) {
+            return wrong("params");
+        }
+        info->n_params++;
+    }
+    return SX_OK;
+}
+
+static sx_status data_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
+{
+    SX_TRY(copy_text(arena, json_object_get(json, "spec"), &info->data));
+    SX_TRY(copy_text(arena, json_object_get(json, "description"), &info->data_description));
+    SX_TRY(copy_text(arena, json_object_get(json, "image_key"), &info->image_key));
+    SX_TRY(copy_text(arena, json_object_get(json, "label_key"), &info->label_key));
+    info->records = json_integer_value(json_object_get(json, "records"));
+    info->label_base = (int)json_integer_value(json_object_get(json, "label_base"));
+    return SX_OK;
+}
+
+static sx_status model_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
+{
+    SX_TRY(copy_text(arena, json_object_get(json, "name"), &info->model));
+    SX_TRY(copy_text(arena, json_object_get(json, "source"), &info->source));
+    SX_TRY(copy_text(arena, json_object_get(json, "sha256"), &info->source_sha256));
+    return info->model != NULL && info->source != NULL ? SX_OK : wrong("model");
+}
+
+static sx_status preprocess_from_json(const json_t *json, sx_run_info *info)
+{
+    info->has_preprocess = json_is_object(json);
+    return info->has_preprocess ? sx_preprocess_from_json(json, &info->preprocess) : SX_OK;
+}
+
+static sx_status info_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
+{
+    json_int_t format = json_integer_value(json_object_get(json, "format"));
+    if (format > SX_RUN_FORMAT) {
+        return sx_error(SX_UNIMPLEMENTED, "format %lld was written by a later version, this one reads "
+                                          "up to %d",
+                        (long long)format, (int)SX_RUN_FORMAT);
+    }
+    const char *seed = json_string_value(json_object_get(json, "seed"));
+    info->execution_batch = json_integer_value(json_object_get(json, "execution_batch"));
+    if (format < 1 || seed == NULL || info->execution_batch < 1) {
+        return wrong("format, seed or execution_batch");
+    }
+    info->seed = strtoull(seed, NULL, 10);
+    SX_TRY(model_from_json(json_object_get(json, "model"), arena, info));
+    SX_TRY(params_from_json(json_object_get(json, "params"), arena, info));
+    SX_TRY(preprocess_from_json(json_object_get(json, "preprocess"), info), "preprocess");
+    SX_TRY(texts_from_json(json_object_get(json, "class_names"), arena, &info->class_names,
+                           &info->n_classes));
+    SX_TRY(type_from_json(json_object_get(json, "features"), "features", &info->features));
+    SX_TRY(type_from_json(json_object_get(json, "labels"), "labels", &info->labels));
+    return data_from_json(json_object_get(json, "data"), arena, info);
+}
+
+/* A JSON object from a file; DATA_LOSS names the line. */
+static sx_status load_json(const char *path, json_t **out)
+{
+    char *text = NULL;
+    size_t size = 0;
+    json_error_t error;
+    SX_TRY(sx_file_read(path, MAX_JSON_BYTES, &text, &size));
+    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    sx_free(text);
+    return *out != NULL ? SX_OK
+                        : sx_error(SX_DATA_LOSS, "%s:%d: %s", path, error.line, error.text);
+}
+
+sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info)
+{
+    char *path = NULL;
+    json_t *json = NULL;
+    sx_run_info info = {0};
+    if (!sx_run_exists(dir)) {
+        return sx_error(SX_NOT_FOUND, "%s holds no run (no %s in it)", dir, INFO_FILE);
+    }
+    SX_TRY(sx_path_join(dir, INFO_FILE, &path));
+    sx_status status = load_json(path, &json);
+    if (status == SX_OK) {
+        status = sx_status_annotate(info_from_json(json, arena, &info), __FILE__, __LINE__, "%s", path);
+        json_decref(json);
+    }
+    sx_free(path);
+    if (status == SX_OK) {
+        *out_info = info;
+    }
+    return status;
+}
+
+/* --- graphs --------------------------------------------------------------------------------------- */
+
+static sx_status add_text(sx_commit *commit, const char *dir, const char *name, const char *text)
+{
+    char *path = NULL;
+    sx_commit_file *file = NULL;
+    SX_TRY(sx_path_join(dir, name, &path));
+    sx_status status = sx_commit_add(commit, path, &file);
+    if (status == SX_OK) {
+        status = sx_commit_write(file, text, strlen(text));
+    }
+    sx_free(path);
+    return status;
+}
+
+static sx_status add_graph(sx_commit *commit, const char *dir, int mode, const sx_graph *graph)
+{
+    char *text = NULL;
+    SX_TRY(sx_graph_print(graph, &text));
+    sx_status status = add_text(commit, dir, graph_files[mode], text);
+    sx_text_free(text);
+    return status;
+}
+
+static sx_status add_info(sx_commit *commit, const char *dir, const sx_run_info *info)
+{
+    json_t *json = NULL;
+    SX_TRY(info_to_json(info, &json));
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17));
+    json_decref(json);
+    sx_status status = text != NULL ? add_text(commit, dir, INFO_FILE, text) : no_memory();
+    free(text); /* jansson's */
+    return status;
+}
+
+static sx_status make_dirs(const char *dir)
+{
+    char *graphs = NULL;
+    SX_TRY(sx_path_join(dir, "graphs", &graphs));
+    sx_status status = sx_dir_create(graphs);
+    sx_free(graphs);
+    return status;
+}
+
+sx_status sx_run_write(const char *dir, const sx_run_info *info, const sx_run_graphs *graphs)
+{
+    sx_commit *commit = NULL;
+    SX_TRY(make_dirs(dir));
+    SX_TRY(sx_commit_create(&commit));
+    sx_status status = SX_OK;
+    for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
+        if (graphs->by_mode[mode] != NULL) {
+            status = add_graph(commit, dir, mode, graphs->by_mode[mode]);
+        }
+    }
+    if (status == SX_OK) {
+        status = add_info(commit, dir, info); /* last: the commit point */
+    }
+    if (status == SX_OK) {
+        status = sx_commit_finish(commit);
+    }
+    sx_commit_destroy(commit);
+    return status;
+}
+
+static sx_status read_graph(const char *path, sx_graph **out)
+{
+    char *text = NULL;
+    size_t size = 0;
+    SX_TRY(sx_file_read(path, MAX_GRAPH_BYTES, &text, &size));
+    sx_status status = sx_graph_parse(text, size, out);
+    sx_free(text);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s", path);
+}
+
+sx_status sx_run_read_graphs(const char *dir, sx_run_graphs *out_graphs)
+{
+    sx_run_graphs graphs = {{NULL}};
+    sx_status status = SX_OK;
+    for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
+        char *path = NULL;
+        status = sx_path_join(dir, graph_files[mode], &path);
+        if (status == SX_OK) {
+            status = read_graph(path, &graphs.by_mode[mode]);
+        }
+        sx_free(path);
+    }
+    if (status != SX_OK) {
+        sx_run_graphs_destroy(&graphs);
+        return status;
+    }
+    *out_graphs = graphs;
+    return SX_OK;
+}
+
+/* --- another model's directory -------------------------------------------------------------------- */
+
+/* The variable's type, NULL if the graph has none of that name. */
+static const sx_type *variable_type(const sx_graph *g, const char *name)
+{
+    int i = sx_graph_find_arg(g, name);
+    return i >= 0 && g->args[i].kind == SX_ARG_VARIABLE ? sx_graph_type(g, g->args[i].value) : NULL;
+}
+
+static sx_status differs(const char *dir, const char *name, const sx_type *has, const sx_type *wants)
+{
+    char a[SX_TYPE_TEXT] = "nothing", b[SX_TYPE_TEXT] = "nothing";
+    if (has != NULL) {
+        sx_type_format(has, a, sizeof(a));
+    }
+    if (wants != NULL) {
+        sx_type_format(wants, b, sizeof(b));
+    }
+    return sx_error(SX_FAILED_PRECONDITION,
+                    "%s holds another model: variable \"%s\" is %s there, and %s in this model; "
+                    "use another model-dir, or begin again with --fresh",
+                    dir, name, a, b);
+}
+
+sx_status sx_run_check_variables(const char *dir, const sx_graph *stored, const sx_graph *wanted)
+{
+    for (int i = 0; i < wanted->n_args; i++) {
+        const sx_arg *arg = &wanted->args[i];
+        if (arg->kind != SX_ARG_VARIABLE) {
+            continue;
+        }
+        const sx_type *wants = sx_graph_type(wanted, arg->value), *has = variable_type(stored, arg->name);
+        if (has == NULL || !sx_type_equal(has, wants)) {
+            return differs(dir, arg->name, has, wants);
+        }
+    }
+    for (int i = 0; i < stored->n_args; i++) {
+        const sx_arg *arg = &stored->args[i];
+        if (arg->kind == SX_ARG_VARIABLE && variable_type(wanted, arg->name) == NULL) {
+            return differs(dir, arg->name, sx_graph_type(stored, arg->value), NULL);
+        }
+    }
+    return SX_OK;
+}
+
+/* --- deleting ------------------------------------------------------------------------------------- */
+
+static sx_status delete_named(const char *dir, const char *name)
+{
+    char *path = NULL;
+    SX_TRY(sx_path_join(dir, name, &path));
+    sx_status status = sx_dir_remove(path);
+    sx_free(path);
+    return status;
+}
+
+static sx_status delete_checkpoints(const char *dir)
+{
+    sx_arena arena;
+    sx_checkpoints list = {0};
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_checkpoints_list(dir, &arena, &list);
+    for (size_t i = 0; i < list.count && status == SX_OK; i++) {
+        if (strncmp(sx_path_basename(list.items[i].prefix), SX_CHECKPOINT_BASENAME "-",
+                    sizeof(SX_CHECKPOINT_BASENAME)) == 0) {
+            status = sx_checkpoint_delete(list.items[i].prefix);
+        }
+    }
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+sx_status sx_run_delete(const char *dir)
+{
+    /* sextant.json goes last: what is half deleted still looks like a run, and can be deleted again */
+    static const char *const names[] = {"checkpoint", "best", "history.json", "graphs", INFO_FILE};
+    if (!sx_path_exists(dir)) {
+        return SX_OK;
+    }
+    SX_TRY(delete_checkpoints(dir));
+    for (size_t i = 0; i < SX_COUNT(names); i++) {
+        SX_TRY(delete_named(dir, names[i]));
+    }
+    return SX_OK;
+}
+
+/* --- hash ------------------------------------------------------------------------------------------ */
+
+sx_status sx_file_sha256(const char *path, char out_hex[65])
+{
+    sx_file_map map;
+    unsigned char digest[32];
+    SX_TRY(sx_file_map_open(path, SX_ACCESS_SEQUENTIAL, &map));
+    int ok = EVP_Digest(map.view.data, map.view.size, digest, NULL, EVP_sha256(), NULL);
+    sx_file_map_close(&map);
+    if (!ok) {
+        return sx_error(SX_INTERNAL, "SHA-256 of %s failed", path);
+    }
+    for (int i = 0; i < 32; i++) {
+        snprintf(out_hex + 2 * i, 3, "%02x", digest[i]);
+    }
+    return SX_OK;
+}

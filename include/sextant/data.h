@@ -203,7 +203,7 @@ typedef struct sx_image_args {
 /* The standard map of image classification, working on components "image" (an encoded string, or
  * uint8 [H,W], [H,W,C]) and, if there is one, "label" (an integer scalar). Result: "image" float32
  * [height,width,channels], "label". Errors while iterating name the record: those of decoding, and
- * OUT_OF_RANGE for a label that is no class.
+ * INVALID_ARGUMENT for a label that is no class.
  * Errors: INVALID_ARGUMENT no such component, or preprocess makes no sense. */
 #define sx_image_pipeline(dataset, ...) \
     sx_image_pipeline_at((dataset),     \
@@ -240,7 +240,8 @@ SX_API SX_MUST_USE sx_status sx_iterator_create_at(sx_dataset *dataset,
 SX_API void sx_iterator_destroy(sx_iterator *iterator); /* NULL is fine; waits for its threads */
 
 /* The next batch; *out_batch and all it points to are borrowed until the next call on the iterator.
- * Errors: OUT_OF_RANGE at the end; else the first failing element's own error (read, parse, map),
+ * Errors: OUT_OF_RANGE at the end only; else the first failing element's own error (read, parse, map;
+ * its OUT_OF_RANGE becomes INVALID_ARGUMENT),
  * naming its file and record; the next call gives it again, until the iterator is restored
  * elsewhere. */
 SX_API SX_MUST_USE sx_status sx_iterator_next(sx_iterator *iterator,

@@ -562,7 +562,9 @@ static void show_batch(sx_iterator *it, struct slot *slot)
 
 static sx_status copy_error(sx_status status)
 {
-    return sx_error(sx_status_code(status), "%s", sx_status_message(status));
+    sx_code code = sx_status_code(status);
+    code = code == SX_OUT_OF_RANGE ? SX_INVALID_ARGUMENT : code; /* which means the end here */
+    return sx_error(code, "%s", sx_status_message(status));
 }
 
 /* Frees the batch that the caller held: its slot is room for the workers. They are woken when a

@@ -1,7 +1,6 @@
 /* See run_dir.h. */
 #include "train/run_dir.h"
 
-#include <openssl/evp.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -445,24 +444,6 @@ sx_status sx_run_delete(const char *dir)
     SX_TRY(delete_checkpoints(dir));
     for (size_t i = 0; i < SX_COUNT(names); i++) {
         SX_TRY(delete_named(dir, names[i]));
-    }
-    return SX_OK;
-}
-
-/* --- hash ------------------------------------------------------------------------------------------ */
-
-sx_status sx_file_sha256(const char *path, char out_hex[65])
-{
-    sx_file_map map;
-    unsigned char digest[32];
-    SX_TRY(sx_file_map_open(path, SX_ACCESS_SEQUENTIAL, &map));
-    int ok = EVP_Digest(map.view.data, map.view.size, digest, NULL, EVP_sha256(), NULL);
-    sx_file_map_close(&map);
-    if (!ok) {
-        return sx_error(SX_INTERNAL, "SHA-256 of %s failed", path);
-    }
-    for (int i = 0; i < 32; i++) {
-        snprintf(out_hex + 2 * i, 3, "%02x", digest[i]);
     }
     return SX_OK;
 }

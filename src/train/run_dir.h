@@ -72,7 +72,4 @@ SX_MUST_USE sx_status sx_run_check_variables(const char *dir, const sx_graph *st
 /* Deletes what a run consists of, and nothing else, from `dir`. */
 SX_MUST_USE sx_status sx_run_delete(const char *dir);
 
-/* SHA-256 of a file in lower-case hex digits. */
-SX_MUST_USE sx_status sx_file_sha256(const char *path, char out_hex[65]);
-
 #endif

@@ -66,6 +66,7 @@ typedef struct sx_train_event {
     double examples_per_second, steps_per_second; /* since the last PROGRESS at its cadence */
     double input_wait;  /* 0 … 1: part of that time spent waiting for data */
     double eta_seconds; /* until total_steps; < 0 = unknown */
+    double learning_rate;
     double seconds;
     double compile_seconds, train_seconds, eval_seconds, save_seconds; /* of this call so far */
     bool at_cadence; /* PROGRESS: every log_step_count_steps, and at the end of an epoch; else it is

@@ -27,7 +27,8 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "checkpoint: out of memory");
 }
 
-/* --- progress as JSON; doubles survive 17 digits to the bit ------------------------------------- */
+/* --- progress as JSON; doubles survive 17 digits to the bit -------------------------------------
+ */
 
 static sx_status progress_to_text(const sx_progress *p, char **out)
 {
@@ -35,11 +36,11 @@ static sx_status progress_to_text(const sx_progress *p, char **out)
     for (int i = 0; i < p->n_sums; i++) {
         json_array_append_new(sums, json_real(p->sums[i]));
     }
-    json_t *json =
-        json_pack("{s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:I}", "epochs_done", (json_int_t)p->epochs_done,
-                  "step_in_epoch", (json_int_t)p->step_in_epoch, "examples", (json_int_t)p->examples,
-                  "examples_in_all", (json_int_t)p->examples_in_all, "sums", sums, "eval_due",
-                  (int)p->eval_due, "data_ended", (int)p->data_ended, "saves", (json_int_t)p->saves);
+    json_t *json = json_pack(
+        "{s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:I}", "epochs_done", (json_int_t)p->epochs_done,
+        "step_in_epoch", (json_int_t)p->step_in_epoch, "examples", (json_int_t)p->examples,
+        "examples_in_all", (json_int_t)p->examples_in_all, "sums", sums, "eval_due",
+        (int)p->eval_due, "data_ended", (int)p->data_ended, "saves", (json_int_t)p->saves);
     *out = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(json);
     return *out != NULL ? SX_OK : no_memory();
@@ -76,7 +77,8 @@ static sx_status progress_from_text(const char *text, size_t size, sx_progress *
     return SX_OK;
 }
 
-/* --- saving --------------------------------------------------------------------------------------- */
+/* --- saving
+ * --------------------------------------------------------------------------------------- */
 
 /* Are all elements finite? One row for each floating type that variables may have. */
 static bool finite_f32(const void *data, int64_t n)
@@ -133,7 +135,8 @@ static sx_status save_variable(sx_bundle_writer *w, sx_session *session, int i)
     }
     sx_status status = sx_session_read_variable(session, i, data);
     if (status == SX_OK && !is_finite(&v->type, data)) {
-        status = sx_error(SX_DATA_LOSS, "variable \"%s\" is not finite; nothing was saved", v->name);
+        status =
+            sx_error(SX_DATA_LOSS, "variable \"%s\" is not finite; nothing was saved", v->name);
     }
     if (status == SX_OK) {
         status = sx_bundle_add(w, v->name, &(sx_tensor){v->type, data});
@@ -166,8 +169,8 @@ static sx_status save_text(sx_bundle_writer *w, const char *key, const char *tex
 
 static sx_status save_bytes(sx_bundle_writer *w, const char *key, const void *data, size_t size)
 {
-    return sx_bundle_add(
-        w, key, &(sx_tensor){sx_type_of(SX_U8, (int64_t)size), (void *)(uintptr_t)data});
+    return sx_bundle_add(w, key,
+                         &(sx_tensor){sx_type_of(SX_U8, (int64_t)size), (void *)(uintptr_t)data});
 }
 
 static sx_status save_callbacks(sx_bundle_writer *w, const sx_callback *callbacks, int n)
@@ -218,7 +221,8 @@ sx_status sx_checkpoint_save(sx_session *session, const char *prefix, const sx_t
     return sx_status_annotate(status, __FILE__, __LINE__, "saving %s", prefix);
 }
 
-/* --- loading -------------------------------------------------------------------------------------- */
+/* --- loading
+ * -------------------------------------------------------------------------------------- */
 
 static sx_status load_variable(sx_session *session, const sx_bundle *bundle, int i)
 {
@@ -335,7 +339,8 @@ sx_status sx_checkpoint_verify(const char *prefix)
     return status;
 }
 
-/* --- keeping the best ----------------------------------------------------------------------------- */
+/* --- keeping the best
+ * ----------------------------------------------------------------------------- */
 
 /* The checkpoint's files in its directory, `.index` last. */
 static sx_status copy_file(const char *from, const char *to)
@@ -372,8 +377,7 @@ static sx_status keep_file(const char *from_dir, const char *to_dir, const char 
 static bool has_prefix(const char *name, const char *base, const char *suffix)
 {
     size_t length = strlen(base);
-    return strncmp(name, base, length) == 0 &&
-           strncmp(name + length, suffix, strlen(suffix)) == 0;
+    return strncmp(name, base, length) == 0 && strncmp(name + length, suffix, strlen(suffix)) == 0;
 }
 
 static sx_status keep_files(const char *from_dir, const char *to_dir, const char *base)

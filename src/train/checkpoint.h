@@ -1,5 +1,5 @@
-/* A training checkpoint: every variable of a session under its TF1 name, an object graph over the same
- * bytes, and beside them what an exact continuation needs (design D8):
+/* A training checkpoint: every variable of a session under its TF1 name, an object graph over the
+ * same bytes, and beside them what an exact continuation needs (design D8):
  *
  *   _sextant/cursor            uint8 [40]   the place in the data (sx_iterator_save)
  *   _sextant/numerics          string []    what decides the bits of a step
@@ -41,11 +41,11 @@ SX_MUST_USE sx_status sx_checkpoint_save(sx_session *session, const char *prefix
                                          const sx_train_state *state, const sx_callback *callbacks,
                                          int n_callbacks);
 
-/* Fills the session's variables from number `first` on. FAILED_PRECONDITION: a variable is missing or has
- * another shape. */
+/* Fills the session's variables from number `first` on. FAILED_PRECONDITION: a variable is missing
+ * or has another shape. */
 SX_MUST_USE sx_status sx_checkpoint_load(sx_session *session, const char *prefix, int first);
-/* The rest of it; texts live in `arena`. What a checkpoint of somebody else's lacks stays empty; states of
- * other sizes than the callbacks' are left out. */
+/* The rest of it; texts live in `arena`. What a checkpoint of somebody else's lacks stays empty;
+ * states of other sizes than the callbacks' are left out. */
 SX_MUST_USE sx_status sx_checkpoint_load_state(const char *prefix, sx_arena *arena,
                                                sx_train_state *out_state,
                                                const sx_callback *callbacks, int n_callbacks);
@@ -53,8 +53,8 @@ SX_MUST_USE sx_status sx_checkpoint_load_state(const char *prefix, sx_arena *are
 /* OK if the checkpoint is whole: index, shards, every checksum. */
 SX_MUST_USE sx_status sx_checkpoint_verify(const char *prefix);
 
-/* Makes dir/<its name> a second name of all files of the checkpoint (hard links, or copies), and removes
- * other checkpoints from `dir`. */
+/* Makes dir/<its name> a second name of all files of the checkpoint (hard links, or copies), and
+ * removes other checkpoints from `dir`. */
 SX_MUST_USE sx_status sx_checkpoint_keep(const char *prefix, const char *dir);
 
 #endif

@@ -32,7 +32,8 @@ void sx_history_deinit(sx_history *h)
     sx_history_init(h);
 }
 
-/* --- in memory ------------------------------------------------------------------------------------ */
+/* --- in memory
+ * ------------------------------------------------------------------------------------ */
 
 static size_t position_of(const sx_history *h, int64_t step)
 {
@@ -66,7 +67,8 @@ static sx_status grow(sx_history *h)
 {
     size_t capacity = h->capacity > 0 ? 2 * h->capacity : 16;
     if (capacity > MAX_EVALUATIONS) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "history: more than %d evaluations", MAX_EVALUATIONS);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "history: more than %d evaluations",
+                        MAX_EVALUATIONS);
     }
     sx_eval_result *items = sx_realloc(h->items, capacity, sizeof(*items));
     if (items == NULL) {
@@ -104,7 +106,8 @@ sx_status sx_history_put(sx_history *h, const sx_eval_result *result, bool *out_
     return SX_OK;
 }
 
-/* --- writing -------------------------------------------------------------------------------------- */
+/* --- writing
+ * -------------------------------------------------------------------------------------- */
 
 /* JSON has no NaN: a number that is none becomes null. */
 static json_t *number(double x)
@@ -137,9 +140,10 @@ static json_t *history_to_json(const sx_history *h)
 sx_status sx_history_save(const sx_history *h, const char *dir)
 {
     json_t *json = history_to_json(h);
-    char *text = json != NULL
-                     ? json_dumps(json, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17))
-                     : NULL;
+    char *text =
+        json != NULL
+            ? json_dumps(json, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17))
+            : NULL;
     json_decref(json);
     if (text == NULL) {
         return no_memory();
@@ -154,7 +158,8 @@ sx_status sx_history_save(const sx_history *h, const char *dir)
     return status;
 }
 
-/* --- reading -------------------------------------------------------------------------------------- */
+/* --- reading
+ * -------------------------------------------------------------------------------------- */
 
 static double read_number(const json_t *json)
 {

@@ -1,5 +1,6 @@
-/* The evaluations of a run and the best of them: history.json. It outlives restarts, so that "best" means
- * the best of the whole run; and a resumed run tells its callbacks what they had already seen.
+/* The evaluations of a run and the best of them: history.json. It outlives restarts, so that "best"
+ * means the best of the whole run; and a resumed run tells its callbacks what they had already
+ * seen.
  *
  *   {"best": {"step": 960, "loss": 0.31}, "evaluations": [{"step": 480, "examples": 500, "loss": …,
  *    "metrics": {"accuracy": 0.93}}, …]}                                    ascending steps */

@@ -44,7 +44,8 @@ bool sx_run_exists(const char *dir)
     return exists;
 }
 
-/* --- sextant.json: writing ---------------------------------------------------------------------- */
+/* --- sextant.json: writing ----------------------------------------------------------------------
+ */
 
 static json_t *type_to_json(const sx_type *type)
 {
@@ -100,11 +101,13 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
                      "class_names", classes, "features", type_to_json(&info->features), "labels",
                      type_to_json(&info->labels), "data", data_to_json(info), "execution_batch",
                      (json_int_t)info->execution_batch, "config", config);
-    return *out != NULL ? SX_OK
-                        : sx_error(SX_INVALID_ARGUMENT, "%s: a name or text is not UTF-8", INFO_FILE);
+    return *out != NULL
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT, "%s: a name or text is not UTF-8", INFO_FILE);
 }
 
-/* --- sextant.json: reading ---------------------------------------------------------------------- */
+/* --- sextant.json: reading ----------------------------------------------------------------------
+ */
 
 static sx_status wrong(const char *what)
 {
@@ -142,7 +145,8 @@ static sx_status type_from_json(const json_t *json, const char *what, sx_type *o
     return SX_OK;
 }
 
-static sx_status texts_from_json(const json_t *json, sx_arena *arena, const char *const **out, int *n)
+static sx_status texts_from_json(const json_t *json, sx_arena *arena, const char *const **out,
+                                 int *n)
 {
     size_t count = json_array_size(json);
     const char **texts = sx_arena_array(arena, count + 1, const char *);
@@ -213,8 +217,9 @@ static sx_status info_from_json(const json_t *json, sx_arena *arena, sx_run_info
 {
     json_int_t format = json_integer_value(json_object_get(json, "format"));
     if (format > SX_RUN_FORMAT) {
-        return sx_error(SX_UNIMPLEMENTED, "format %lld was written by a later version, this one reads "
-                                          "up to %d",
+        return sx_error(SX_UNIMPLEMENTED,
+                        "format %lld was written by a later version, this one reads "
+                        "up to %d",
                         (long long)format, (int)SX_RUN_FORMAT);
     }
     const char *seed = json_string_value(json_object_get(json, "seed"));
@@ -242,8 +247,7 @@ static sx_status load_json(const char *path, json_t **out)
     SX_TRY(sx_file_read(path, MAX_JSON_BYTES, &text, &size));
     *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     sx_free(text);
-    return *out != NULL ? SX_OK
-                        : sx_error(SX_DATA_LOSS, "%s:%d: %s", path, error.line, error.text);
+    return *out != NULL ? SX_OK : sx_error(SX_DATA_LOSS, "%s:%d: %s", path, error.line, error.text);
 }
 
 sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info)
@@ -257,7 +261,8 @@ sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info)
     SX_TRY(sx_path_join(dir, INFO_FILE, &path));
     sx_status status = load_json(path, &json);
     if (status == SX_OK) {
-        status = sx_status_annotate(info_from_json(json, arena, &info), __FILE__, __LINE__, "%s", path);
+        status =
+            sx_status_annotate(info_from_json(json, arena, &info), __FILE__, __LINE__, "%s", path);
         json_decref(json);
     }
     sx_free(path);
@@ -267,7 +272,8 @@ sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info)
     return status;
 }
 
-/* --- graphs --------------------------------------------------------------------------------------- */
+/* --- graphs
+ * --------------------------------------------------------------------------------------- */
 
 static sx_status add_text(sx_commit *commit, const char *dir, const char *name, const char *text)
 {
@@ -362,7 +368,8 @@ sx_status sx_run_read_graphs(const char *dir, sx_run_graphs *out_graphs)
     return SX_OK;
 }
 
-/* --- another model's directory -------------------------------------------------------------------- */
+/* --- another model's directory
+ * -------------------------------------------------------------------- */
 
 /* The variable's type, NULL if the graph has none of that name. */
 static const sx_type *variable_type(const sx_graph *g, const char *name)
@@ -371,7 +378,8 @@ static const sx_type *variable_type(const sx_graph *g, const char *name)
     return i >= 0 && g->args[i].kind == SX_ARG_VARIABLE ? sx_graph_type(g, g->args[i].value) : NULL;
 }
 
-static sx_status differs(const char *dir, const char *name, const sx_type *has, const sx_type *wants)
+static sx_status differs(const char *dir, const char *name, const sx_type *has,
+                         const sx_type *wants)
 {
     char a[SX_TYPE_TEXT] = "nothing", b[SX_TYPE_TEXT] = "nothing";
     if (has != NULL) {
@@ -393,7 +401,8 @@ sx_status sx_run_check_variables(const char *dir, const sx_graph *stored, const 
         if (arg->kind != SX_ARG_VARIABLE) {
             continue;
         }
-        const sx_type *wants = sx_graph_type(wanted, arg->value), *has = variable_type(stored, arg->name);
+        const sx_type *wants = sx_graph_type(wanted, arg->value),
+                      *has = variable_type(stored, arg->name);
         if (has == NULL || !sx_type_equal(has, wants)) {
             return differs(dir, arg->name, has, wants);
         }
@@ -407,7 +416,8 @@ sx_status sx_run_check_variables(const char *dir, const sx_graph *stored, const 
     return SX_OK;
 }
 
-/* --- deleting ------------------------------------------------------------------------------------- */
+/* --- deleting
+ * ------------------------------------------------------------------------------------- */
 
 static sx_status delete_named(const char *dir, const char *name)
 {
@@ -436,7 +446,8 @@ static sx_status delete_checkpoints(const char *dir)
 
 sx_status sx_run_delete(const char *dir)
 {
-    /* sextant.json goes last: what is half deleted still looks like a run, and can be deleted again */
+    /* sextant.json goes last: what is half deleted still looks like a run, and can be deleted again
+     */
     static const char *const names[] = {"checkpoint", "best", "history.json", "graphs", INFO_FILE};
     if (!sx_path_exists(dir)) {
         return SX_OK;

@@ -47,7 +47,7 @@ const sx_run_info *sx_trainer_info(const sx_trainer *t);
 const sx_graph *sx_trainer_graph(const sx_trainer *t, sx_mode mode);
 sx_session *sx_trainer_session(sx_trainer *t);
 /* The step that the session's variables are at. */
-int64_t sx_trainer_step(const sx_trainer *t);
+int64_t sx_trainer_step(sx_trainer *t);
 /* Deepest of all: replaces the observer and the stop flag. */
 void sx_trainer_observe(sx_trainer *t, sx_observer_fn *fn, void *user);
 

@@ -1,0 +1,161 @@
+/* See config.h. */
+#include "train/config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+typedef enum field_kind { INTEGER, COUNT, FLAG, TEXT, HOURS } field_kind;
+
+/* COUNT is an int, INTEGER an int64_t. Values from `low` up are legal; 0 becomes `otherwise`. */
+typedef struct field {
+    const char *name;
+    size_t offset;
+    field_kind kind;
+    int64_t low, high, otherwise;
+} field;
+
+#define FIELD(name, kind, low, high, otherwise)                                  \
+    {                                                                            \
+#name, offsetof(sx_run_config, name), (kind), (low), (high), (otherwise) \
+    }
+
+enum { DEFAULT_BATCH = 32, MAX_BATCH = 1 << 24, MAX_WORKERS = 1 << 12 };
+
+static const field fields[] = {
+    FIELD(model_dir, TEXT, 0, 0, 0),
+    FIELD(save_checkpoints_steps, INTEGER, SX_NEVER, INT64_MAX, SX_NEVER),
+    FIELD(save_checkpoints_secs, INTEGER, SX_NEVER, INT64_MAX, SX_NEVER),
+    FIELD(keep_checkpoint_max, COUNT, SX_KEEP_ALL, INT32_MAX, 5),
+    FIELD(keep_checkpoint_every_n_hours, HOURS, 0, INT64_MAX, 10000),
+    FIELD(log_step_count_steps, INTEGER, SX_NEVER, INT64_MAX, 100),
+    FIELD(iterations_per_loop, INTEGER, 0, INT64_MAX, INT64_MAX),
+    FIELD(train_batch_size, INTEGER, 1, MAX_BATCH, DEFAULT_BATCH),
+    FIELD(eval_batch_size, INTEGER, 1, MAX_BATCH, DEFAULT_BATCH),
+    FIELD(steps_per_eval, INTEGER, SX_EVERY_EPOCH, INT64_MAX, SX_EVERY_EPOCH),
+    FIELD(device, TEXT, 0, 0, 0),
+    FIELD(threads, COUNT, 0, MAX_WORKERS, 0),
+    FIELD(shards, COUNT, 0, MAX_WORKERS, 0),
+    FIELD(no_shuffle, FLAG, 0, 1, 0),
+    FIELD(require_exact, FLAG, 0, 1, 0),
+};
+
+static int64_t get(const sx_run_config *c, const field *f)
+{
+    const char *at = (const char *)c + f->offset;
+    return f->kind == COUNT ? *(const int *)at : *(const int64_t *)at;
+}
+
+static void set(sx_run_config *c, const field *f, int64_t value)
+{
+    char *at = (char *)c + f->offset;
+    if (f->kind == COUNT) {
+        *(int *)at = (int)value;
+    } else {
+        *(int64_t *)at = value;
+    }
+}
+
+static sx_status resolve_number(sx_run_config *c, const field *f)
+{
+    int64_t value = get(c, f);
+    if (value == 0) {
+        set(c, f, f->otherwise);
+        return SX_OK;
+    }
+    if (value < f->low || value > f->high) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is %" PRId64 ", expected %" PRId64 " … %" PRId64,
+                        f->name, value, f->low, f->high);
+    }
+    return SX_OK;
+}
+
+static sx_status resolve_text(sx_run_config *c, const field *f, sx_arena *arena)
+{
+    const char **text = (const char **)((char *)c + f->offset);
+    if (*text != NULL) {
+        *text = sx_arena_strdup(arena, *text);
+        return *text != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    return SX_OK;
+}
+
+static sx_status resolve_hours(sx_run_config *c, const field *f)
+{
+    double *hours = (double *)((char *)c + f->offset);
+    if (!(*hours >= 0)) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is %g, expected a number of hours", f->name,
+                        *hours);
+    }
+    *hours = *hours == 0 ? (double)f->otherwise : *hours;
+    return SX_OK;
+}
+
+static sx_status resolve_field(sx_run_config *c, const field *f, sx_arena *arena)
+{
+    switch (f->kind) {
+    case INTEGER:
+    case COUNT:
+        return resolve_number(c, f);
+    case TEXT:
+        return resolve_text(c, f, arena);
+    case HOURS:
+        return resolve_hours(c, f);
+    default:
+        return SX_OK;
+    }
+}
+
+sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena, sx_run_config *out)
+{
+    sx_run_config c = *config;
+    if (c.struct_size != sizeof(c)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "sx_run_config of %zu bytes, this library has %zu: use "
+                        "sx_run_config_of(), and build against its headers",
+                        c.struct_size, sizeof(c));
+    }
+    if (c.save_checkpoints_steps > 0 && c.save_checkpoints_secs > 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "save_checkpoints_steps and save_checkpoints_secs are both "
+                        "given; choose one");
+    }
+    if (c.save_checkpoints_steps == 0 && c.save_checkpoints_secs == 0) {
+        c.save_checkpoints_secs = 600;
+    }
+    for (size_t i = 0; i < SX_COUNT(fields); i++) {
+        SX_TRY(resolve_field(&c, &fields[i], arena));
+    }
+    *out = c;
+    return SX_OK;
+}
+
+static json_t *field_to_json(const sx_run_config *c, const field *f)
+{
+    const char *at = (const char *)c + f->offset;
+    switch (f->kind) {
+    case TEXT:
+        return *(const char *const *)at != NULL ? json_string(*(const char *const *)at)
+                                                : json_null();
+    case FLAG:
+        return json_boolean(*(const bool *)at);
+    case HOURS:
+        return json_real(*(const double *)at);
+    default:
+        return json_integer(get(c, f));
+    }
+}
+
+sx_status sx_run_config_to_json(const sx_run_config *config, json_t **out_json)
+{
+    json_t *json = json_object();
+    for (size_t i = 0; i < SX_COUNT(fields); i++) {
+        if (json_object_set_new(json, fields[i].name, field_to_json(config, &fields[i])) != 0) {
+            json_decref(json);
+            return sx_error(SX_INVALID_ARGUMENT, "%s is not UTF-8", fields[i].name);
+        }
+    }
+    *out_json = json;
+    return SX_OK;
+}

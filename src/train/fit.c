@@ -1,0 +1,690 @@
+/* Training: the device loop runs from one control point to the next.
+ *
+ *        ┌────────────── sx_program_loop: at most `segment` steps ─────────────┐
+ *   feed ┤ batch from the iterator; another size is compiled first             │ step: sums,
+ * observers; └──────────────────────────────────────────────────────────────────────┘ leaves at the
+ * end of an control point:  epoch ends ─ controls ─ save ─ evaluate ─ controls             epoch,
+ * of time, on stop
+ *
+ * A checkpoint is taken after the controls of its step and before its evaluation, and says whether
+ * a regular evaluation follows (eval_due); a run that resumes there begins with that evaluation,
+ * or, if its result is on disk already, shows it to the controls again. So nothing is lost or
+ * counted twice. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "nn/program.h"
+#include "train/save.h"
+#include "train/state.h"
+
+static const int64_t TELL_NS = 100000000; /* a progress bar's cadence */
+
+typedef struct fit {
+    sx_trainer *t;
+    const sx_fit_request *r;
+    sx_program *program;
+    sx_feed input;
+
+    int64_t step, target; /* target INT64_MAX = until the data end */
+    int64_t epochs;       /* to come in all; 0 = unknown */
+    int64_t saved_step;   /* of the last checkpoint; -1 = none */
+    int64_t saved_ns;     /* when */
+
+    int n_metrics; /* loss and metrics among the scalars */
+    int metric_scalars[SX_MAX_RESULTS];
+    sx_metric metrics[SX_MAX_RESULTS];
+    int rate_scalar;
+    double learning_rate;
+
+    int64_t compiled[4]; /* batch sizes that were compiled, newest first */
+    int64_t batch;       /* size of the batch in flight */
+    bool batch_ends_epoch, epoch_ended;
+    sx_control control;
+
+    int64_t began_ns, told_ns, epoch_ns;
+    int64_t window_ns, window_wait_ns, window_step, window_examples; /* since the last cadence */
+    int64_t trained_examples;
+} fit;
+
+static sx_progress *progress(fit *f)
+{
+    return &f->t->state.progress;
+}
+
+/* --- events
+ * --------------------------------------------------------------------------------------- */
+
+static void fill_means(fit *f)
+{
+    const sx_progress *p = progress(f);
+    for (int k = 0; k < f->n_metrics; k++) {
+        f->metrics[k].value = p->examples > 0 ? p->sums[k] / (double)p->examples : 0;
+    }
+}
+
+static sx_train_event make_event(fit *f, sx_train_event_kind kind)
+{
+    const sx_progress *p = progress(f);
+    bool between = p->step_in_epoch == 0 && p->epochs_done > 0 && f->epoch_ended;
+    return (sx_train_event){.kind = kind,
+                            .step = f->step,
+                            .total_steps = f->target == INT64_MAX ? 0 : f->target,
+                            .epoch = p->epochs_done + (between ? 0 : 1),
+                            .epochs = f->epochs,
+                            .step_in_epoch = p->step_in_epoch,
+                            .steps_per_epoch = f->input.steps_per_epoch,
+                            .batch = f->batch,
+                            .examples = f->trained_examples,
+                            .learning_rate = f->learning_rate,
+                            .eta_seconds = -1};
+}
+
+static void add_rates(fit *f, sx_train_event *e, int64_t now)
+{
+    sx_iterator_stats stats;
+    double seconds = (double)(now - f->window_ns) * 1e-9;
+    sx_iterator_get_stats(f->input.iterator, &stats);
+    if (seconds <= 0) {
+        return;
+    }
+    e->examples_per_second = (double)(f->trained_examples - f->window_examples) / seconds;
+    e->steps_per_second = (double)(f->step - f->window_step) / seconds;
+    e->input_wait = SX_MIN(1.0, (double)(stats.wait_ns - f->window_wait_ns) * 1e-9 / seconds);
+    if (f->target != INT64_MAX && e->steps_per_second > 0) {
+        e->eta_seconds = (double)(f->target - f->step) / e->steps_per_second;
+    }
+}
+
+static void begin_window(fit *f, int64_t now)
+{
+    sx_iterator_stats stats;
+    sx_iterator_get_stats(f->input.iterator, &stats);
+    f->window_ns = now;
+    f->window_wait_ns = stats.wait_ns;
+    f->window_step = f->step;
+    f->window_examples = f->trained_examples;
+}
+
+static void tell_progress(fit *f, int64_t now, bool at_cadence)
+{
+    sx_train_event e = make_event(f, SX_EVENT_PROGRESS);
+    fill_means(f);
+    e.metrics = f->metrics;
+    e.n_metrics = f->n_metrics;
+    e.at_cadence = at_cadence;
+    add_rates(f, &e, now);
+    sx_trainer_emit(f->t, &e);
+    f->told_ns = now;
+    if (at_cadence) {
+        begin_window(f, now);
+    }
+}
+
+/* --- what the loop calls
+ * -------------------------------------------------------------------------- */
+
+static sx_status compile_if_new(fit *f, int64_t batch)
+{
+    for (size_t i = 0; i < SX_COUNT(f->compiled); i++) {
+        if (f->compiled[i] == batch) {
+            return SX_OK;
+        }
+    }
+    memmove(f->compiled + 1, f->compiled, sizeof(f->compiled) - sizeof(f->compiled[0]));
+    f->compiled[0] = batch;
+    return sx_trainer_compile(f->t, SX_TRAIN, batch);
+}
+
+static sx_status feed(void *user, int64_t *out_batch, const void **inputs)
+{
+    fit *f = user;
+    sx_feed_batch batch;
+    sx_status status = sx_feed_next(&f->input, &batch);
+    if (sx_status_code(status) == SX_OUT_OF_RANGE) {
+        progress(f)->data_ended = true;
+    }
+    SX_TRY(status);
+    SX_TRY(compile_if_new(f, batch.size));
+    for (int i = 0; i < sx_program_input_count(f->program); i++) {
+        bool labels = strcmp(sx_program_input_name(f->program, i), SX_LABELS) == 0;
+        inputs[i] = labels ? batch.labels : batch.features;
+    }
+    f->batch = *out_batch = batch.size;
+    f->batch_ends_epoch = batch.ends_epoch;
+    return SX_OK;
+}
+
+static void add_step(fit *f, const sx_step_scalars *s)
+{
+    sx_progress *p = progress(f);
+    for (int k = 0; k < f->n_metrics; k++) {
+        p->sums[k] += s->values[f->metric_scalars[k]] * (double)s->batch;
+    }
+    p->examples += s->batch;
+    p->examples_in_all += s->batch;
+    p->step_in_epoch++;
+    f->trained_examples += s->batch;
+    f->learning_rate = f->rate_scalar >= 0 ? s->values[f->rate_scalar] : 0;
+    f->step = s->step;
+}
+
+static bool time_to_save(const fit *f, int64_t now)
+{
+    int64_t secs = f->t->config.save_checkpoints_secs;
+    return f->t->config.model_dir != NULL && secs > 0 && (now - f->saved_ns) / 1000000000 >= secs;
+}
+
+static bool is_multiple(int64_t step, int64_t every)
+{
+    return every > 0 && step % every == 0;
+}
+
+static bool see_step(void *user, const sx_step_scalars *s)
+{
+    fit *f = user;
+    int64_t now = sx_now_ns();
+    add_step(f, s);
+    f->epoch_ended = f->batch_ends_epoch;
+    bool at_cadence = is_multiple(f->step, f->t->config.log_step_count_steps);
+    if (at_cadence || f->epoch_ended || now - f->told_ns >= TELL_NS) {
+        tell_progress(f, now, at_cadence || f->epoch_ended);
+    }
+    return f->epoch_ended || sx_trainer_stopped(f->t) || time_to_save(f, now);
+}
+
+/* --- control points
+ * ------------------------------------------------------------------------------- */
+
+static void ask_controls(fit *f, const sx_train_event *event)
+{
+    for (int i = 0; i < f->r->n_callbacks; i++) {
+        const sx_callback *c = &f->r->callbacks[i];
+        bool asked = event->kind != SX_EVENT_PROGRESS || is_multiple(f->step, c->every_steps);
+        if (c->control != NULL && asked) {
+            c->control(c->user, event, &f->control);
+        }
+    }
+}
+
+static void begin_epoch(fit *f)
+{
+    sx_progress *p = progress(f);
+    p->step_in_epoch = 0;
+    p->examples = 0;
+    memset(p->sums, 0, sizeof(p->sums));
+}
+
+static void end_epoch(fit *f)
+{
+    sx_progress *p = progress(f);
+    fill_means(f);
+    p->epochs_done++;
+    begin_epoch(f);
+    int64_t now = sx_now_ns();
+    sx_train_event e = make_event(f, SX_EVENT_EPOCH);
+    e.metrics = f->metrics;
+    e.n_metrics = f->n_metrics;
+    e.seconds = (double)(now - f->epoch_ns) * 1e-9;
+    f->epoch_ns = now;
+    sx_trainer_emit(f->t, &e);
+    ask_controls(f, &e);
+}
+
+static void control_steps(fit *f)
+{
+    sx_train_event e = make_event(f, SX_EVENT_PROGRESS);
+    fill_means(f);
+    e.metrics = f->metrics;
+    e.n_metrics = f->n_metrics;
+    ask_controls(f, &e);
+}
+
+static bool regular_eval(const fit *f)
+{
+    int64_t every = f->t->config.steps_per_eval;
+    if (f->r->eval == NULL || f->step == 0) {
+        return false;
+    }
+    return every == SX_EVERY_EPOCH ? f->epoch_ended : is_multiple(f->step, every);
+}
+
+static bool at_end(fit *f)
+{
+    return f->step >= f->target || f->control.stop || progress(f)->data_ended;
+}
+
+static void keep_cursor(fit *f)
+{
+    sx_iterator_save(f->input.iterator, f->t->state.cursor);
+    f->t->state.has_cursor = true;
+}
+
+static sx_status save(fit *f)
+{
+    if (f->t->config.model_dir == NULL || f->saved_step == f->step) {
+        return SX_OK;
+    }
+    progress(f)->eval_due = regular_eval(f);
+    keep_cursor(f);
+    SX_TRY(sx_trainer_save(f->t));
+    f->saved_step = f->step;
+    f->saved_ns = sx_now_ns();
+    return SX_OK;
+}
+
+static void tell_eval(fit *f, const sx_eval_result *result, double seconds, bool is_best,
+                      bool replayed)
+{
+    sx_metric metrics[SX_MAX_RESULTS];
+    sx_train_event e = make_event(f, SX_EVENT_EVAL);
+    metrics[e.n_metrics++] = (sx_metric){SX_LOSS, result->loss};
+    for (int k = 0; k < result->n_metrics; k++) {
+        metrics[e.n_metrics++] = result->metrics[k];
+    }
+    e.metrics = metrics;
+    e.examples = result->examples;
+    e.seconds = seconds;
+    e.is_best = is_best;
+    if (!replayed) {
+        sx_trainer_emit(f->t, &e);
+    }
+    ask_controls(f, &e);
+}
+
+static sx_status keep_result(fit *f, const sx_eval_result *result, bool *out_is_best)
+{
+    SX_TRY(sx_history_put(&f->t->history, result, out_is_best));
+    if (f->t->config.model_dir == NULL) {
+        return SX_OK;
+    }
+    if (*out_is_best) {
+        SX_TRY(sx_trainer_keep_best(f->t)); /* before the history names it */
+    }
+    return sx_history_save(&f->t->history, f->t->config.model_dir);
+}
+
+static sx_status evaluate(fit *f)
+{
+    sx_eval_result result;
+    bool is_best;
+    int64_t start = sx_now_ns();
+    SX_TRY(sx_trainer_evaluate(f->t, f->r->eval, f->r->eval_examples, &result));
+    SX_TRY(keep_result(f, &result, &is_best));
+    tell_eval(f, &result, (double)(sx_now_ns() - start) * 1e-9, is_best, false);
+    return SX_OK;
+}
+
+/* What a checkpoint said was still to be done at its step. */
+static sx_status replay_eval(fit *f)
+{
+    const sx_eval_result *known = sx_history_find(&f->t->history, f->step);
+    if (!progress(f)->eval_due || f->r->eval == NULL) {
+        return SX_OK;
+    }
+    if (known == NULL) {
+        return evaluate(f);
+    }
+    tell_eval(f, known, 0, f->t->history.best_step == f->step, true);
+    return SX_OK;
+}
+
+static bool save_is_due(fit *f)
+{
+    return at_end(f) || sx_trainer_stopped(f->t) || time_to_save(f, sx_now_ns()) ||
+           is_multiple(f->step, f->t->config.save_checkpoints_steps) || regular_eval(f);
+}
+
+static sx_status control_point(fit *f)
+{
+    if (f->epoch_ended) {
+        end_epoch(f);
+    }
+    control_steps(f);
+    bool saving_on =
+        f->t->config.save_checkpoints_steps > 0 || f->t->config.save_checkpoints_secs > 0;
+    if (save_is_due(f) &&
+        (saving_on || at_end(f) || f->r->eval != NULL || sx_trainer_stopped(f->t))) {
+        SX_TRY(save(f));
+    }
+    if (sx_trainer_stopped(f->t)) {
+        return SX_OK;
+    }
+    if (regular_eval(f) ||
+        (at_end(f) && f->r->eval != NULL && sx_history_find(&f->t->history, f->step) == NULL)) {
+        SX_TRY(evaluate(f));
+    }
+    return SX_OK;
+}
+
+/* --- the loop
+ * ------------------------------------------------------------------------------------- */
+
+/* Steps up to the next multiple of `every`. */
+static int64_t steps_until(int64_t step, int64_t every, int64_t at_most)
+{
+    return every > 0 ? SX_MIN(at_most, every - step % every) : at_most;
+}
+
+static int64_t segment(const fit *f)
+{
+    const sx_run_config *c = &f->t->config;
+    int64_t n = SX_MIN(f->target - f->step, c->iterations_per_loop);
+    n = steps_until(f->step, c->model_dir != NULL ? c->save_checkpoints_steps : 0, n);
+    n = steps_until(f->step, f->r->eval != NULL ? c->steps_per_eval : 0, n);
+    for (int i = 0; i < f->r->n_callbacks; i++) {
+        n = steps_until(f->step, f->r->callbacks[i].every_steps, n);
+    }
+    return n;
+}
+
+static sx_status explain_nonfinite(fit *f, sx_status withheld)
+{
+    sx_buf text;
+    sx_buf_init(&text, 1 << 16);
+    sx_status cause = sx_program_find_nonfinite(f->program);
+    sx_buf_printf(&text, "%s",
+                  cause != SX_OK ? sx_status_message(cause)
+                                 : "every value was finite when the step was repeated");
+    sx_train_event e = make_event(f, SX_EVENT_NONFINITE);
+    e.step = f->step + 1;
+    e.text = sx_buf_text(&text);
+    sx_trainer_emit(f->t, &e);
+    sx_status status = sx_error(
+        SX_ABORTED,
+        "step %" PRId64 ": %s; the update was withheld and nothing of it saved (try a smaller "
+        "learning rate)",
+        f->step + 1, sx_buf_text(&text));
+    sx_status_free(cause);
+    sx_status_free(withheld);
+    sx_buf_deinit(&text);
+    return status;
+}
+
+static sx_status run_segment(fit *f, int ok_output)
+{
+    const sx_loop_args args = {
+        .steps = segment(f), .feed = feed, .step = see_step, .user = f, .ok_output = ok_output};
+    int64_t done = 0, compiling = f->t->times.compile_ns, start = sx_now_ns();
+    f->epoch_ended = false;
+    progress(f)->data_ended = false;
+    sx_status status = sx_program_loop(f->program, &args, &done);
+    f->t->times.train_ns += sx_now_ns() - start - (f->t->times.compile_ns - compiling);
+    if (done > 0) {
+        f->t->has_state = true;
+    }
+    return sx_status_code(status) == SX_ABORTED ? explain_nonfinite(f, status) : status;
+}
+
+static int find_output(const sx_program *p, const char *name)
+{
+    for (int i = 0; i < sx_program_output_count(p); i++) {
+        if (strcmp(sx_program_output_name(p, i), name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static sx_status run(fit *f)
+{
+    int ok_output = find_output(f->program, SX_OK_OUTPUT);
+    while (!at_end(f) && !sx_trainer_stopped(f->t)) {
+        SX_TRY(run_segment(f, ok_output));
+        SX_TRY(control_point(f));
+    }
+    return SX_OK;
+}
+
+/* --- where to begin and to end
+ * -------------------------------------------------------------------- */
+
+static sx_status check_request(const sx_fit_request *r)
+{
+    if (r->steps < 0 || r->max_steps < 0 || r->epochs < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "steps, max_steps and epochs must not be negative");
+    }
+    if ((r->steps > 0) + (r->max_steps > 0) + (r->epochs > 0) > 1) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "of steps (so many more), max_steps and epochs (in all) give "
+                        "one");
+    }
+    if (r->train == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "no training data");
+    }
+    return SX_OK;
+}
+
+/* Finite batches train until they end; everything else goes round and round. */
+static bool until_data_end(const sx_fit_request *r)
+{
+    return sx_dataset_batch_size(r->train) > 0 && r->epochs == 0;
+}
+
+static sx_status choose_target(fit *f)
+{
+    const sx_fit_request *r = f->r;
+    int64_t epochs = r->epochs;
+    if (r->steps == 0 && r->max_steps == 0 && epochs == 0 && !until_data_end(r)) {
+        epochs = 1;
+    }
+    f->target = INT64_MAX;
+    if (r->steps > 0) {
+        f->target = r->steps < INT64_MAX - f->step ? f->step + r->steps : INT64_MAX;
+    } else if (r->max_steps > 0) {
+        f->target = r->max_steps;
+    } else if (epochs > 0) {
+        if (f->input.steps_per_epoch == 0) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "the data have no end, so they have no epochs; give steps "
+                            "or max_steps");
+        }
+        if (!sx_mul_i64(epochs, f->input.steps_per_epoch, &f->target)) {
+            return sx_error(SX_INVALID_ARGUMENT, "%" PRId64 " epochs are too many", epochs);
+        }
+    }
+    if (f->input.steps_per_epoch > 0 && f->target != INT64_MAX) {
+        f->epochs = (f->target + f->input.steps_per_epoch - 1) / f->input.steps_per_epoch;
+    }
+    return SX_OK;
+}
+
+/* The scalars that are losses and metrics. */
+static void list_metrics(fit *f)
+{
+    f->rate_scalar = -1;
+    for (int i = 0; i < sx_program_output_count(f->program) && i < SX_MAX_SCALARS; i++) {
+        const char *name = sx_program_output_name(f->program, i);
+        if (strcmp(name, SX_LEARNING_RATE) == 0) {
+            f->rate_scalar = i;
+        } else if (strcmp(name, SX_OK_OUTPUT) != 0 && f->n_metrics < SX_MAX_RESULTS) {
+            f->metric_scalars[f->n_metrics] = i;
+            f->metrics[f->n_metrics++].name = name;
+        }
+    }
+}
+
+static sx_status open_input(fit *f)
+{
+    sx_trainer *t = f->t;
+    const sx_feed_args args = {.mode = SX_TRAIN,
+                               .batch_size = t->config.train_batch_size,
+                               .no_shuffle = t->config.no_shuffle,
+                               .repeat = !until_data_end(f->r),
+                               .classes = sx_trainer_classes(t)};
+    SX_TRY(sx_feed_init(&f->input, &t->info, f->r->train, &args), "training data");
+    if (f->r->eval != NULL) { /* a misfit is found now, not after an epoch */
+        const sx_feed_args eval = {
+            .mode = SX_EVAL, .batch_size = t->config.eval_batch_size, .classes = args.classes};
+        sx_feed trial;
+        SX_TRY(sx_feed_init(&trial, &t->info, f->r->eval, &eval), "evaluation data");
+        sx_feed_deinit(&trial);
+    }
+    return SX_OK;
+}
+
+/* Where the data go on: at the cursor, or at the same number of batches in other data. */
+static sx_status place_input(fit *f)
+{
+    sx_train_state *state = &f->t->state;
+    if (!state->has_cursor || (progress(f)->data_ended && until_data_end(f->r))) {
+        progress(f)->data_ended = false;
+        return SX_OK;
+    }
+    sx_status status = sx_iterator_restore(f->input.iterator, state->cursor);
+    if (status == SX_OK || f->t->config.require_exact) {
+        return sx_status_annotate(status, __FILE__, __LINE__, "resuming exactly");
+    }
+    if (f->t->config.model_dir == NULL) { /* fitting other data next is no resuming */
+        sx_status_free(status);
+        begin_epoch(f);
+        return SX_OK;
+    }
+    sx_buf text;
+    sx_buf_init(&text, 1 << 16);
+    sx_buf_printf(&text, "not resuming to the bit: %s; going on at batch %" PRId64 " of these data",
+                  sx_status_message(status), f->step);
+    sx_trainer_warn(f->t, sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    sx_status_free(status);
+    return sx_iterator_seek(f->input.iterator, f->step);
+}
+
+static sx_status check_numerics(fit *f)
+{
+    sx_executable_info info = {0};
+    sx_trainer *t = f->t;
+    SX_TRY(sx_program_info(f->program, f->input.max_batch, &info));
+    const char *now = sx_arena_strdup(&t->arena, info.numerics != NULL ? info.numerics : "");
+    const char *then = t->state.numerics;
+    t->state.numerics = now;
+    if (now == NULL || then == NULL || strcmp(now, then) == 0) {
+        return now != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    if (t->config.require_exact) {
+        return sx_error(
+            SX_FAILED_PRECONDITION,
+            "resuming exactly: this checkpoint was computed with \"%s\", here it would be "
+            "\"%s\"",
+            then, now);
+    }
+    sx_buf text;
+    sx_buf_init(&text, 1 << 16);
+    sx_buf_printf(&text,
+                  "the bits of a step may differ: computed so far with \"%s\", from here with "
+                  "\"%s\"",
+                  then, now);
+    sx_trainer_warn(t, sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    return SX_OK;
+}
+
+static sx_status restore(fit *f, bool *out_found)
+{
+    sx_trainer *t = f->t;
+    *out_found = false;
+    if (!t->has_state || sx_session_find_variable(t->session, "global_step") < 0) {
+        SX_TRY(sx_trainer_restore_latest(t, out_found));
+    }
+    f->step = sx_trainer_step(t);
+    f->saved_step = *out_found ? f->step : -1;
+    return SX_OK;
+}
+
+/* --- from beginning to end
+ * ------------------------------------------------------------------------ */
+
+static void tell_begin(fit *f, bool found)
+{
+    sx_train_event e = make_event(f, SX_EVENT_BEGIN);
+    e.resumed = found;
+    e.path = found ? f->t->prefix : NULL;
+    sx_trainer_emit(f->t, &e);
+    if (f->t->warned != NULL) {
+        sx_trainer_warn(f->t, f->t->warned);
+        f->t->warned = NULL;
+    }
+}
+
+static void tell_end(fit *f, const char *why)
+{
+    sx_train_event e = make_event(f, SX_EVENT_END);
+    e.text = why;
+    e.path = f->t->prefix;
+    sx_trainer_emit(f->t, &e);
+}
+
+static const char *reason(fit *f)
+{
+    if (f->control.stop) {
+        return f->control.reason != NULL ? f->control.reason : "stopped by a callback";
+    }
+    return sx_trainer_stopped(f->t) ? "stopped" : f->step >= f->target ? "finished" : "end of data";
+}
+
+static sx_status prepare(fit *f, bool *out_found)
+{
+    sx_trainer *t = f->t;
+    SX_TRY(open_input(f));
+    SX_TRY(sx_trainer_program(t, SX_TRAIN, &f->program));
+    list_metrics(f);
+    SX_TRY(restore(f, out_found));
+    progress(f)->n_sums = f->n_metrics;
+    return choose_target(f);
+}
+
+static sx_status begin(fit *f, bool found)
+{
+    sx_trainer *t = f->t;
+    tell_begin(f, found);
+    SX_TRY(sx_trainer_begin_run(t));
+    SX_TRY(place_input(f));
+    SX_TRY(compile_if_new(f, f->input.max_batch));
+    SX_TRY(check_numerics(f));
+    t->has_state = true;
+    f->began_ns = f->told_ns = f->epoch_ns = f->saved_ns = sx_now_ns();
+    begin_window(f, f->began_ns);
+    if (!found) {
+        SX_TRY(save(f));
+    }
+    return replay_eval(f);
+}
+
+static sx_status stopped(const fit *f)
+{
+    const char *prefix = f->t->config.model_dir != NULL ? f->t->prefix : NULL;
+    return sx_error(SX_CANCELLED, "stopped at step %" PRId64 "%s%s", f->step,
+                    prefix != NULL ? ", saved as " : "", prefix != NULL ? prefix : "");
+}
+
+static sx_status fit_all(fit *f)
+{
+    bool found;
+    SX_TRY(prepare(f, &found));
+    if (f->step >= f->target) {
+        tell_end(f, "already finished");
+        return SX_OK;
+    }
+    SX_TRY(begin(f, found));
+    SX_TRY(run(f));
+    keep_cursor(f); /* for another fit in this process */
+    tell_end(f, reason(f));
+    return sx_trainer_stopped(f->t) && !at_end(f) ? stopped(f) : SX_OK;
+}
+
+sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
+{
+    fit f = {.t = t, .r = request, .saved_step = -1, .input = {.labels = -1}};
+    SX_TRY(check_request(request));
+    t->callbacks = request->callbacks;
+    t->n_callbacks = request->n_callbacks;
+    t->times = (sx_train_times){0};
+    sx_status status = fit_all(&f);
+    t->callbacks = NULL;
+    t->n_callbacks = 0;
+    sx_feed_deinit(&f.input);
+    return status;
+}

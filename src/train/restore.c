@@ -1,0 +1,262 @@
+/* Which checkpoint, and back into the session with it; and saving one. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "io/path.h"
+#include "savedmodel/checkpoint_state.h"
+#include "train/config.h"
+#include "train/save.h"
+#include "train/state.h"
+
+/* --- into the session
+ * ----------------------------------------------------------------------------- */
+
+static sx_status load(sx_trainer *t, const char *prefix)
+{
+    char *own = sx_strdup(prefix);
+    if (own == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    sx_status status = sx_checkpoint_load(t->session, prefix, 0);
+    if (status == SX_OK) {
+        status =
+            sx_checkpoint_load_state(prefix, &t->arena, &t->state, t->callbacks, t->n_callbacks);
+    }
+    if (status != SX_OK) {
+        sx_free(own);
+        return status;
+    }
+    sx_free(t->prefix);
+    t->prefix = own;
+    t->has_state = true;
+    return SX_OK;
+}
+
+/* --- the newest whole one
+ * ------------------------------------------------------------------------- */
+
+static void say_broken(sx_trainer *t, sx_status broken)
+{
+    sx_buf text;
+    sx_buf_init(&text, 1 << 16);
+    sx_buf_printf(&text, "passing over a broken checkpoint: %s", sx_status_message(broken));
+    sx_trainer_warn(t, sx_buf_text(&text));
+    sx_buf_deinit(&text);
+}
+
+/* The newest of `list` that is whole; NULL if none is. */
+static const char *newest_whole(sx_trainer *t, const sx_checkpoints *list)
+{
+    for (size_t i = list->count; i-- > 0;) {
+        sx_status status = sx_checkpoint_verify(list->items[i].prefix);
+        if (status == SX_OK) {
+            return list->items[i].prefix;
+        }
+        say_broken(t, status);
+        sx_status_free(status);
+    }
+    return NULL;
+}
+
+sx_status sx_trainer_restore_latest(sx_trainer *t, bool *out_found)
+{
+    sx_arena arena;
+    sx_checkpoints list = {0};
+    *out_found = false;
+    if (!t->on_disk) {
+        return SX_OK;
+    }
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_checkpoints_list(t->config.model_dir, &arena, &list);
+    const char *prefix = status == SX_OK ? newest_whole(t, &list) : NULL;
+    if (status == SX_OK && prefix == NULL && list.count > 0) {
+        status = sx_error(SX_DATA_LOSS,
+                          "%s: each of its %zu checkpoints is broken; begin again with --fresh",
+                          t->config.model_dir, list.count);
+    }
+    if (prefix != NULL) {
+        status = load(t, prefix);
+        *out_found = status == SX_OK;
+    }
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+/* --- one by name
+ * ---------------------------------------------------------------------------------- */
+
+static sx_status no_such_step(const sx_trainer *t, const sx_checkpoints *list, const char *wanted)
+{
+    sx_buf steps;
+    sx_buf_init(&steps, 1 << 16);
+    for (size_t i = 0; i < list->count; i++) {
+        sx_buf_printf(&steps, "%s%" PRId64, i > 0 ? ", " : "", list->items[i].step);
+    }
+    sx_status status =
+        sx_error(SX_NOT_FOUND, "%s has no checkpoint of step %s; there are %s", t->config.model_dir,
+                 wanted, list->count > 0 ? sx_buf_text(&steps) : "none");
+    sx_buf_deinit(&steps);
+    return status;
+}
+
+static sx_status load_step(sx_trainer *t, const char *wanted)
+{
+    char *end;
+    long long step = strtoll(wanted, &end, 10);
+    if (end == wanted || *end != '\0' || step < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "checkpoint \"%s\": expected latest, best, or a step",
+                        wanted);
+    }
+    sx_arena arena;
+    sx_checkpoints list = {0};
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_checkpoints_list(t->config.model_dir, &arena, &list);
+    const char *prefix = NULL;
+    for (size_t i = 0; i < list.count; i++) {
+        prefix = list.items[i].step == step ? list.items[i].prefix : prefix;
+    }
+    if (status == SX_OK) {
+        status = prefix == NULL ? no_such_step(t, &list, wanted) : sx_checkpoint_verify(prefix);
+    }
+    if (status == SX_OK) {
+        status = load(t, prefix);
+    }
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+static sx_status load_best(sx_trainer *t)
+{
+    char *prefix = NULL;
+    if (t->history.best_step < 0) {
+        return sx_error(SX_NOT_FOUND, "%s has no best checkpoint: the run has not been evaluated",
+                        t->config.model_dir);
+    }
+    SX_TRY(sx_path_format(&prefix, "%s/best/" SX_CHECKPOINT_BASENAME "-%" PRId64,
+                          t->config.model_dir, t->history.best_step));
+    sx_status status = sx_checkpoint_verify(prefix);
+    if (status == SX_OK) {
+        status = load(t, prefix);
+    }
+    sx_free(prefix);
+    return status;
+}
+
+static sx_status load_latest(sx_trainer *t)
+{
+    bool found;
+    SX_TRY(sx_trainer_restore_latest(t, &found));
+    return found
+               ? SX_OK
+               : sx_error(SX_NOT_FOUND, "%s holds no checkpoint: the run has not been trained yet",
+                          t->config.model_dir != NULL ? t->config.model_dir : "this model");
+}
+
+sx_status sx_trainer_restore(sx_trainer *t, const char *checkpoint)
+{
+    sx_program *p;
+    if (!t->on_disk) {
+        return sx_error(SX_NOT_FOUND, "%s holds no run",
+                        t->config.model_dir != NULL ? t->config.model_dir : "memory");
+    }
+    if (sx_session_variable_count(t->session) == 0) {
+        SX_TRY(sx_trainer_program(t, SX_PREDICT, &p)); /* the model's variables, without slots */
+    }
+    if (checkpoint == NULL || strcmp(checkpoint, "latest") == 0) {
+        return load_latest(t);
+    }
+    return strcmp(checkpoint, "best") == 0 ? load_best(t) : load_step(t, checkpoint);
+}
+
+/* --- saving
+ * --------------------------------------------------------------------------------------- */
+
+static sx_status write_run(sx_trainer *t, const char *dir)
+{
+    sx_run_info info = t->info;
+    SX_TRY(sx_run_config_to_json(&t->config, &info.config));
+    sx_status status = sx_run_write(dir, &info, &t->graphs);
+    json_decref(info.config);
+    return status;
+}
+
+sx_status sx_trainer_begin_run(sx_trainer *t)
+{
+    if (t->config.model_dir == NULL || t->on_disk) {
+        return SX_OK;
+    }
+    SX_TRY(write_run(t, t->config.model_dir));
+    t->on_disk = true;
+    return SX_OK;
+}
+
+static sx_status save_to(sx_trainer *t, const char *dir, const char *name, char **out_prefix)
+{
+    const sx_checkpoint_retention keep = {
+        .keep_max =
+            t->config.keep_checkpoint_max == SX_KEEP_ALL ? 0 : t->config.keep_checkpoint_max,
+        .keep_every_n_hours = t->config.keep_checkpoint_every_n_hours};
+    char *prefix = NULL;
+    SX_TRY(sx_path_join(dir, name, &prefix));
+    t->state.progress.saves++;
+    sx_status status =
+        sx_checkpoint_save(t->session, prefix, &t->state, t->callbacks, t->n_callbacks);
+    if (status == SX_OK) {
+        status = sx_checkpoint_register(dir, name, sx_wall_seconds(), &keep);
+    }
+    if (status != SX_OK) {
+        t->state.progress.saves--;
+        sx_free(prefix);
+        return status;
+    }
+    *out_prefix = prefix;
+    return SX_OK;
+}
+
+sx_status sx_trainer_save(sx_trainer *t)
+{
+    char name[64], *prefix = NULL;
+    int64_t start = sx_now_ns(), step = sx_trainer_step(t);
+    snprintf(name, sizeof(name), SX_CHECKPOINT_BASENAME "-%" PRId64, step);
+    SX_TRY(save_to(t, t->config.model_dir, name, &prefix));
+    sx_free(t->prefix);
+    t->prefix = prefix;
+    int64_t ns = sx_now_ns() - start;
+    t->times.save_ns += ns;
+    sx_trainer_emit(t, &(sx_train_event){.kind = SX_EVENT_CHECKPOINT,
+                                         .step = step,
+                                         .path = prefix,
+                                         .seconds = (double)ns * 1e-9});
+    return SX_OK;
+}
+
+sx_status sx_trainer_keep_best(sx_trainer *t)
+{
+    char *dir = NULL;
+    SX_TRY(sx_trainer_path(t, "best", &dir));
+    sx_status status = sx_checkpoint_keep(t->prefix, dir);
+    sx_free(dir);
+    return status;
+}
+
+sx_status sx_trainer_save_as(sx_trainer *t, const char *dir)
+{
+    char name[64], *prefix = NULL;
+    sx_program *p;
+    if (sx_run_exists(dir)) {
+        return sx_error(SX_ALREADY_EXISTS, "%s holds a run already", dir);
+    }
+    if (!t->has_state) {
+        return sx_error(SX_FAILED_PRECONDITION, "the model has not been trained or loaded");
+    }
+    SX_TRY(sx_trainer_program(t, SX_TRAIN, &p)); /* with slots and step: the saved run can go on */
+    SX_TRY(write_run(t, dir));
+    snprintf(name, sizeof(name), SX_CHECKPOINT_BASENAME "-%" PRId64, sx_trainer_step(t));
+    SX_TRY(save_to(t, dir, name, &prefix));
+    sx_free(prefix);
+    return SX_OK;
+}

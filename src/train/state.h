@@ -1,0 +1,59 @@
+/* The inside of a trainer, for the files of this directory. */
+#ifndef SX_TRAIN_STATE_H
+#define SX_TRAIN_STATE_H
+
+#include "train/checkpoint.h"
+#include "train/history.h"
+#include "train/feed.h"
+#include "train/trainer.h"
+
+/* Where the time of a call went. */
+typedef struct sx_train_times {
+    int64_t compile_ns, train_ns, eval_ns, save_ns;
+} sx_train_times;
+
+struct sx_trainer {
+    sx_run_config config; /* defaults filled in; texts in the arena */
+    sx_arena arena;
+    sx_run_info info;
+    sx_run_graphs graphs;
+    bool on_disk; /* model_dir holds this run */
+    sx_session *session;
+    sx_program *programs[3]; /* by sx_mode; NULL = not asked for yet */
+    bool has_state;          /* the session's variables are a checkpoint's, or trained */
+    char *prefix;            /* of the checkpoint restored last; NULL = none */
+    sx_train_state state;    /* of that checkpoint; after training, of the session */
+    const char *warned;      /* unused warnings of creation, told at the first fit; NULL = none */
+    sx_history history;
+    const sx_callback *callbacks; /* of the fit in progress */
+    int n_callbacks;
+    sx_train_times times;
+};
+
+/* Tells observer and callbacks; fills the times in. */
+void sx_trainer_emit(sx_trainer *t, sx_train_event *event);
+void sx_trainer_warn(sx_trainer *t, const char *text);
+
+/* The program of a mode, added to the session when first asked for; variables that come with it are
+ * taken from the checkpoint that the others came from. */
+SX_MUST_USE sx_status sx_trainer_program(sx_trainer *t, sx_mode mode, sx_program **out_program);
+/* Compiles it for a batch size, telling the observers how long that took. */
+SX_MUST_USE sx_status sx_trainer_compile(sx_trainer *t, sx_mode mode, int64_t batch);
+
+/* The classes that labels name: the width of the predict program's "probabilities"; 0 = unknown. */
+int64_t sx_trainer_classes(const sx_trainer *t);
+
+/* A path below model_dir; free with sx_free. */
+SX_MUST_USE sx_status sx_trainer_path(const sx_trainer *t, const char *name, char **out_path);
+
+/* restore.c: the newest whole checkpoint of model_dir, with its state and the callbacks' (during a
+ * fit). *out_found false: there is none. */
+SX_MUST_USE sx_status sx_trainer_restore_latest(sx_trainer *t, bool *out_found);
+
+/* Whether a stop was asked for. */
+static inline bool sx_trainer_stopped(const sx_trainer *t)
+{
+    return t->config.stop != NULL && *t->config.stop != 0;
+}
+
+#endif

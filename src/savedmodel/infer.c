@@ -1,0 +1,187 @@
+/* The public face of a predictor (sextant/infer.h): refcounted, with results that own their memory.
+ */
+#include <sextant/infer.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "savedmodel/predictor.h"
+
+struct sx_servable {
+    atomic_int refs;
+    sx_predictor *predictor;
+    sx_arena arena;
+    const sx_signature *signatures; /* [count], the model's; infos[i] describes signatures[i] */
+    sx_signature_info *infos;
+    int count;
+};
+
+struct sx_outputs {
+    sx_arena arena;
+    sx_servable *servable; /* retained: names and constants are its */
+    const sx_signature_info *signature;
+    sx_tensor *tensors;
+};
+
+static sx_status out_of_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a model");
+}
+
+/* --- loading ---------------------------------------------------------------------------------- */
+
+static sx_port *describe_ports(sx_arena *arena, const sx_signature_tensor *tensors, size_t n)
+{
+    sx_port *ports = sx_arena_array(arena, n + 1, sx_port);
+    for (size_t i = 0; ports != NULL && i < n; i++) {
+        ports[i] =
+            (sx_port){tensors[i].key, tensors[i].tensor, tensors[i].type, tensors[i].unknown_rank};
+    }
+    return ports;
+}
+
+static sx_status describe(sx_servable *s)
+{
+    size_t n;
+    s->signatures = sx_saved_model_signatures(sx_predictor_model(s->predictor), &n);
+    s->infos = sx_arena_array(&s->arena, n + 1, sx_signature_info);
+    if (s->infos == NULL) {
+        return out_of_memory();
+    }
+    s->count = (int)n;
+    for (size_t i = 0; i < n; i++) {
+        const sx_signature *from = &s->signatures[i];
+        s->infos[i] = (sx_signature_info){
+            .name = from->key,
+            .method = from->method,
+            .n_inputs = (int)from->n_inputs,
+            .n_outputs = (int)from->n_outputs,
+            .inputs = describe_ports(&s->arena, from->inputs, from->n_inputs),
+            .outputs = describe_ports(&s->arena, from->outputs, from->n_outputs),
+        };
+        if (s->infos[i].inputs == NULL || s->infos[i].outputs == NULL) {
+            return out_of_memory();
+        }
+    }
+    return SX_OK;
+}
+
+static void destroy(sx_servable *s)
+{
+    sx_predictor_unload(s->predictor);
+    sx_arena_deinit(&s->arena);
+    sx_free(s);
+}
+
+sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
+                           sx_servable **out_servable)
+{
+    sx_servable *s = sx_alloc(1, sizeof(*s));
+    if (s == NULL) {
+        return out_of_memory();
+    }
+    atomic_init(&s->refs, 1);
+    sx_arena_init(&s->arena, 0);
+    sx_predictor_options wanted = {0};
+    if (options != NULL) {
+        wanted = (sx_predictor_options){.device = options->device, .threads = options->threads};
+    }
+    sx_status status = sx_predictor_load(dir, &wanted, &s->predictor);
+    if (status == SX_OK) {
+        status = describe(s);
+    }
+    if (status != SX_OK) {
+        destroy(s);
+        return status;
+    }
+    *out_servable = s;
+    return SX_OK;
+}
+
+sx_servable *sx_servable_retain(sx_servable *s)
+{
+    atomic_fetch_add(&s->refs, 1);
+    return s;
+}
+
+void sx_servable_release(sx_servable *s)
+{
+    if (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1) {
+        destroy(s);
+    }
+}
+
+const sx_signature_info *sx_servable_signatures(const sx_servable *s, int *out_count)
+{
+    *out_count = s->count;
+    return s->infos;
+}
+
+sx_status sx_servable_find(const sx_servable *s, const char *name,
+                           const sx_signature_info **out_signature)
+{
+    const sx_signature *found;
+    SX_TRY(sx_saved_model_find_signature(sx_predictor_model(s->predictor),
+                                         name != NULL ? name : "serving_default", &found));
+    *out_signature = &s->infos[found - s->signatures];
+    return SX_OK;
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+static sx_status run_into(sx_servable *s, const sx_tensor *inputs, sx_outputs *outputs)
+{
+    const sx_signature *signature = &s->signatures[outputs->signature - s->infos];
+    outputs->tensors = sx_arena_array(&outputs->arena, signature->n_outputs + 1, sx_tensor);
+    if (outputs->tensors == NULL) {
+        return out_of_memory();
+    }
+    return sx_predictor_run(s->predictor, signature, inputs, &outputs->arena, outputs->tensors);
+}
+
+sx_status sx_servable_run(sx_servable *s, const char *signature, const sx_tensor *inputs,
+                          sx_outputs **out_outputs)
+{
+    const sx_signature_info *info;
+    SX_TRY(sx_servable_find(s, signature, &info));
+    sx_outputs *outputs = sx_alloc(1, sizeof(*outputs));
+    if (outputs == NULL) {
+        return out_of_memory();
+    }
+    sx_arena_init(&outputs->arena, 0);
+    outputs->signature = info;
+    outputs->servable = sx_servable_retain(s);
+    sx_status status = run_into(s, inputs, outputs);
+    if (status != SX_OK) {
+        sx_outputs_free(outputs);
+        return status;
+    }
+    *out_outputs = outputs;
+    return SX_OK;
+}
+
+const sx_tensor *sx_outputs_at(const sx_outputs *outputs, int i)
+{
+    bool exists = i >= 0 && i < outputs->signature->n_outputs;
+    return exists ? &outputs->tensors[i] : NULL;
+}
+
+const sx_tensor *sx_outputs_find(const sx_outputs *outputs, const char *name)
+{
+    for (int i = 0; i < outputs->signature->n_outputs; i++) {
+        if (strcmp(outputs->signature->outputs[i].name, name) == 0) {
+            return &outputs->tensors[i];
+        }
+    }
+    return NULL;
+}
+
+void sx_outputs_free(sx_outputs *outputs)
+{
+    if (outputs != NULL) {
+        sx_servable_release(outputs->servable);
+        sx_arena_deinit(&outputs->arena);
+        sx_free(outputs);
+    }
+}

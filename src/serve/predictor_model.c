@@ -1,0 +1,100 @@
+/* See predictor_model.h. */
+#include "serve/predictor_model.h"
+
+#include "base/memory.h"
+
+typedef struct model {
+    sx_predictor *predictor;
+    sx_arena arena;
+    const sx_signature *signatures; /* [count], the predictor's */
+    sx_serve_signature *described;  /* [count], the same as the server sees them */
+    size_t count;
+} model;
+
+static sx_status out_of_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a model");
+}
+
+static void unload(void *loaded)
+{
+    model *m = loaded;
+    sx_predictor_unload(m->predictor);
+    sx_arena_deinit(&m->arena);
+    sx_free(m);
+}
+
+static sx_serve_tensor *describe_tensors(model *m, const sx_signature_tensor *from, size_t n)
+{
+    sx_serve_tensor *tensors = sx_arena_array(&m->arena, n + 1, sx_serve_tensor);
+    for (size_t i = 0; tensors != NULL && i < n; i++) {
+        tensors[i] =
+            (sx_serve_tensor){from[i].key, from[i].tensor, from[i].type, from[i].unknown_rank};
+    }
+    return tensors;
+}
+
+static sx_status describe(model *m)
+{
+    m->signatures = sx_saved_model_signatures(sx_predictor_model(m->predictor), &m->count);
+    m->described = sx_arena_array(&m->arena, m->count + 1, sx_serve_signature);
+    if (m->described == NULL) {
+        return out_of_memory();
+    }
+    for (size_t i = 0; i < m->count; i++) {
+        const sx_signature *from = &m->signatures[i];
+        m->described[i] = (sx_serve_signature){
+            .name = from->key,
+            .method = from->method,
+            .input_count = from->n_inputs,
+            .output_count = from->n_outputs,
+            .inputs = describe_tensors(m, from->inputs, from->n_inputs),
+            .outputs = describe_tensors(m, from->outputs, from->n_outputs),
+        };
+        if (m->described[i].inputs == NULL || m->described[i].outputs == NULL) {
+            return out_of_memory();
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status load(void *user, const char *version_dir, void **out_model)
+{
+    model *m = sx_alloc(1, sizeof(*m));
+    if (m == NULL) {
+        return out_of_memory();
+    }
+    sx_arena_init(&m->arena, 0);
+    sx_status status = sx_predictor_load(version_dir, user, &m->predictor);
+    if (status == SX_OK) {
+        status = describe(m);
+    }
+    if (status != SX_OK) {
+        unload(m);
+        return status;
+    }
+    *out_model = m;
+    return SX_OK;
+}
+
+static const sx_serve_signature *signatures(void *loaded, size_t *out_count)
+{
+    const model *m = loaded;
+    *out_count = m->count;
+    return m->described;
+}
+
+static sx_status run(void *loaded, const sx_serve_signature *signature, const sx_tensor *inputs,
+                     sx_arena *arena, sx_tensor *outputs)
+{
+    model *m = loaded;
+    return sx_predictor_run(m->predictor, &m->signatures[signature - m->described], inputs, arena,
+                            outputs);
+}
+
+const sx_serve_model_ops sx_predictor_model_ops = {
+    .load = load,
+    .signatures = signatures,
+    .run = run,
+    .unload = unload,
+};

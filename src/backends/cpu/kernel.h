@@ -26,12 +26,18 @@ typedef struct sx_cpu_match {
     const bool *claimed;   /* [n_nodes] */
     const bool *batched;   /* [n_values] */
     const bool *sharded;   /* [n_nodes] */
+    const int *hidden;     /* [n_nodes]: values that a gradient asked of a node, 0 = none */
+    const sx_cpu_vec *vec;
     int shards;
     /* The answer; preset to the root alone with its inputs and outputs. */
     int nodes[SX_CPU_MAX_NODES]; /* root first, then the claimed ones */
     int n_nodes;
     sx_value in[SX_CPU_MAX_VALUES], out[SX_MAX_OUTPUTS];
     int n_in, n_out;
+    /* A value that is not in the graph: `hidden_bytes` that the kernel of `hidden_node`, which is
+     * matched later, writes after its outputs, and this one reads after its inputs. -1 = none. */
+    int hidden_node;
+    int64_t hidden_bytes;
     unsigned in_place; /* bit i: out[0] may lie where in[i] does, should that die here */
 } sx_cpu_match;
 
@@ -77,6 +83,7 @@ struct sx_cpu_kernel {
 /* Calls destroy(object) when the plan ends, or at once when that cannot be noted. */
 SX_MUST_USE sx_status sx_cpu_own(const sx_cpu_site *site, void *object, void (*destroy)(void *));
 sx_status sx_cpu_no_memory(void);
+int64_t sx_cpu_round_up(int64_t bytes); /* to SX_CPU_ALIGN */
 
 /* The rows, best first for each operator. */
 extern const sx_cpu_kernel *const sx_cpu_kernels[];

@@ -13,7 +13,7 @@
 
 #include "backends/cpu/planner.h"
 
-int64_t sx_cpu_align(int64_t bytes)
+int64_t sx_cpu_round_up(int64_t bytes)
 {
     return (bytes + SX_CPU_ALIGN - 1) / SX_CPU_ALIGN * SX_CPU_ALIGN;
 }
@@ -259,7 +259,7 @@ static sx_status place_temporaries(sx_cpu_planner *p)
     for (int i = 1; i < p->n_values; i++) {
         sx_cpu_pvalue *v = &p->values[i];
         if (v->root == i && !v->placed && !v->constant && v->last >= 0) {
-            blocks[n++] = (block){sx_cpu_align(v->bytes + (v->bytes == 0)),
+            blocks[n++] = (block){sx_cpu_round_up(v->bytes + (v->bytes == 0)),
                                   0,
                                   v->first,
                                   v->last,
@@ -278,7 +278,7 @@ static sx_status place_temporaries(sx_cpu_planner *p)
             const sx_cpu_stage *s = &p->plan->stages[u->stage];
             int first = u->sharded ? u->step : s->first;
             int last = u->sharded ? u->step : s->first + s->count - 1;
-            blocks[n++] = (block){sx_cpu_align(bytes), 0, first, last, !u->sharded, &u->scratch};
+            blocks[n++] = (block){sx_cpu_round_up(bytes), 0, first, last, !u->sharded, &u->scratch};
         }
     }
     return pack(p, blocks, n);
@@ -292,7 +292,7 @@ static void place_constants(sx_cpu_planner *p)
         if (v->constant && v->root == i) {
             v->at = (sx_cpu_operand){SX_CPU_CONST, at};
             v->placed = true;
-            at += sx_cpu_align(v->bytes);
+            at += sx_cpu_round_up(v->bytes);
         }
     }
     p->plan->const_bytes = at;

@@ -162,8 +162,9 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     for (int i = 0; i < u->n_in + u->n_out; i++) {
         int v = i < u->n_in ? u->in[i] : u->out[i - u->n_in];
         v = p->values[v].partial ? p->values[v].whole : v;
-        values[i] = (sx_value){(uint32_t)v};
-        types[i] = g->values[v].type;
+        bool hidden = v >= g->n_values;
+        values[i] = hidden ? SX_NO_VALUE : (sx_value){(uint32_t)v};
+        types[i] = hidden ? sx_type_of(SX_U8, p->values[v].bytes) : g->values[v].type;
         s->bytes += (double)sx_type_bytes(&types[i]);
     }
     sx_cpu_site site = {.plan = plan,

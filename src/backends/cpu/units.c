@@ -158,6 +158,7 @@ static void preset(sx_cpu_match *m, int k)
     m->nodes[0] = k;
     m->n_nodes = 1;
     m->in_place = 0;
+    m->hidden_node = -1;
     m->n_in = n->n_inputs;
     m->n_out = n->n_outputs;
     for (int i = 0; i < n->n_inputs; i++) {
@@ -222,6 +223,21 @@ static sx_status split_outputs(sx_cpu_planner *p, int index)
     return SX_OK;
 }
 
+/* What the unit reads beside its inputs, or makes beside its outputs (sx_cpu_match.hidden). */
+static sx_status add_hidden(sx_cpu_planner *p, const sx_cpu_match *m, sx_cpu_unit *u)
+{
+    if (m->hidden_node >= 0) {
+        sx_cpu_pvalue v = {.bytes = m->hidden_bytes, .batched = p->plan->shards > 1, .maker = -1};
+        SX_TRY(sx_cpu_add_value(p, &v, &p->hidden[m->hidden_node]));
+        u->in[u->n_in++] = p->hidden[m->hidden_node];
+    }
+    if (p->hidden[m->root] != 0) {
+        p->values[p->hidden[m->root]].maker = p->n_units - 1;
+        u->out[u->n_out++] = p->hidden[m->root];
+    }
+    return SX_OK;
+}
+
 static sx_status add_kernel_unit(sx_cpu_planner *p, const sx_cpu_match *m, const sx_cpu_kernel *row)
 {
     sx_cpu_unit proto = {.kind = SX_CPU_UNIT_KERNEL,
@@ -237,7 +253,9 @@ static sx_status add_kernel_unit(sx_cpu_planner *p, const sx_cpu_match *m, const
         proto.node = m->nodes[i] > proto.node ? m->nodes[i] : proto.node;
     }
     sx_cpu_unit *u;
-    SX_TRY(sx_cpu_add_unit(p, &proto, m->n_in, m->n_out, &u));
+    SX_TRY(sx_cpu_add_unit(p, &proto, m->n_in + 1, m->n_out + 1, &u));
+    u->n_in = m->n_in;
+    u->n_out = m->n_out;
     for (int i = 0; i < m->n_in; i++) {
         u->in[i] = (int)m->in[i].id;
     }
@@ -245,6 +263,7 @@ static sx_status add_kernel_unit(sx_cpu_planner *p, const sx_cpu_match *m, const
         u->out[i] = (int)m->out[i].id;
         p->values[u->out[i]].maker = p->n_units - 1;
     }
+    SX_TRY(add_hidden(p, m, u));
     return split_outputs(p, p->n_units - 1);
 }
 
@@ -263,7 +282,8 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
     int *uses = sx_arena_array(&p->scratch, g->n_values, int);
     int *readers = sx_arena_array(&p->scratch, g->n_values, int);
     bool *claimed = sx_arena_array(&p->scratch, g->n_nodes + 1, bool);
-    if (uses == NULL || readers == NULL || claimed == NULL) {
+    p->hidden = sx_arena_array(&p->scratch, g->n_nodes + 1, int);
+    if (uses == NULL || readers == NULL || claimed == NULL || p->hidden == NULL) {
         return no_memory();
     }
     SX_TRY(make_values(p));
@@ -274,6 +294,8 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
                       .claimed = claimed,
                       .batched = p->batched,
                       .sharded = p->sharded,
+                      .hidden = p->hidden,
+                      .vec = p->vec,
                       .shards = p->plan->shards};
     for (int k = g->n_nodes - 1; k >= 0; k--) {
         const sx_node *n = &g->nodes[k];

@@ -80,12 +80,17 @@ typedef struct sx_vec_dropout {
     int64_t first_example, examples, elems; /* elems of one example */
 } sx_vec_dropout;
 
-/* A convolution of few input channels (its first), 3x3 and the like; stride 1, NHWC, HWIO. */
-typedef struct sx_vec_conv {
-    int64_t n, h, w, c; /* image */
-    int64_t oh, ow, o;  /* result; o a multiple of 16 up to 64 */
-    int64_t kh, kw;
-} sx_vec_conv;
+/* A network's first convolution (stem.inc), NHWC by HWIO. offset[t]: where tap t of a pixel lies
+ * from its first, in the padded image; taps = kernel height, width and channels. */
+typedef struct sx_vec_stem {
+    int64_t n, h, w, c, o; /* images, and filters */
+    int64_t top, left, padded_h, padded_w;
+    int64_t stride_h, stride_w;
+    int64_t out_h, out_w;   /* of the convolution */
+    int64_t pool_h, pool_w; /* of 2x2 windows; 0 without a pool */
+    int64_t taps;
+    const int64_t *offset;
+} sx_vec_stem;
 
 typedef struct sx_cpu_vec {
     const char *name;
@@ -117,6 +122,14 @@ typedef struct sx_cpu_vec {
                           const float *dy, float *dx);
     void (*avg_pool)(const sx_pool_geometry *g, const float *x, float *y);
     void (*avg_pool_grad)(const sx_pool_geometry *g, const float *dy, float *dx);
+
+    /* o must be a multiple of stem_width. `padded` is an image's room, NULL without padding. */
+    int stem_width;
+    void (*stem_forward)(const sx_vec_stem *s, const float *x, const float *filter,
+                         const float *bias, float *y, uint8_t *index, float *padded);
+    /* index NULL: no pool behind; dy is the convolution's own */
+    void (*stem_backward)(const sx_vec_stem *s, const float *x, const float *y, const float *dy,
+                          const uint8_t *index, float *dfilter, float *dbias, float *padded);
 
     void (*adam)(const sx_vec_adam *a, const float *var, const float *m, const float *v,
                  const float *g, float *out_var, float *out_m, float *out_v, int64_t begin,

@@ -1,0 +1,254 @@
+/* Training steps on synthetic data: mnist_cnn at batch 32 and 128, a near-empty model (dense 4 ->
+ * 1, batch 32), and with arguments any model of the zoo.
+ *
+ *   bench_train                          all of them, median time of a step
+ *   bench_train MODEL BATCH              the same for one
+ *   bench_train MODEL BATCH --profile    and where its time goes
+ *   bench_train MODEL BATCH --serve      answers each line of input, "N", with the seconds that N
+ *                                        steps took, by the clock and of processors:
+ *                                        bench_train.py alternates it with its peers
+ *
+ * mnist_cnn is bound by the two convolutions (30 MFLOP an image forward and back, at 200 GFLOP/s a
+ * core); the near-empty model by one call of each of its kernels. */
+#include "bench.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/threefry.h"
+#include "nn/params.h"
+#include "nn/program.h"
+#include "nn/zoo/zoo.h"
+#include "runtime/session.h"
+
+typedef struct trainee {
+    sx_session *session;
+    sx_graph *graph;
+    sx_program *program;
+    int64_t batch, steps;
+    void *inputs[8];
+} trainee;
+
+static void check(sx_status status)
+{
+    if (status != SX_OK) {
+        fprintf(stderr, "bench_train: %s\n", sx_status_message(status));
+        exit(1);
+    }
+}
+
+/* --- Models ---------------------------------------------------------------------------------- */
+
+static sx_spec empty_build(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_value y = sx_dense(b, in->features, 1);
+    sx_spec spec = {.loss = sx_reshape(b, sx_square(b, y), SX_BATCH)};
+    spec.optimizer = sx_sgd(.learning_rate = 1e-2);
+    return spec;
+}
+
+static const sx_model_def empty_model = {
+    .struct_size = sizeof(sx_model_def),
+    .version = SX_MODEL_VERSION,
+    .name = "empty",
+    .about = "dense 4 -> 1",
+    .build = empty_build,
+    .features = 4,
+    .num_classes = 2,
+};
+
+static sx_graph *build(const char *model)
+{
+    sx_params *params;
+    sx_graph *graph;
+    sx_program_request r = {.labels = sx_type_of(SX_I32, SX_BATCH)};
+    r.def = strcmp(model, "empty") == 0 ? &empty_model : sx_zoo_find(model);
+    if (r.def == NULL) {
+        fprintf(stderr, "bench_train: no model %s\n", model);
+        exit(1);
+    }
+    check(sx_params_create(&params));
+    r.params = params;
+    check(sx_model_features(r.def, &r.features));
+    check(sx_build_program(&r, &graph));
+    sx_params_destroy(params);
+    return graph;
+}
+
+/* --- Steps ----------------------------------------------------------------------------------- */
+
+static void fill(const sx_type *type, uint32_t key, void *data)
+{
+    int64_t n = sx_type_elems(type);
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t word = sx_threefry2x32((sx_u32x2){key, 0}, (sx_u32x2){(uint32_t)i, 0}).a;
+        if (type->dtype == SX_F32) {
+            ((float *)data)[i] = sx_uniform_f32(word);
+        } else {
+            ((int32_t *)data)[i] = (int32_t)(word % 10);
+        }
+    }
+}
+
+static sx_status feed(void *user, int64_t *out_batch, const void **inputs)
+{
+    const trainee *t = user;
+    *out_batch = t->batch;
+    for (int i = 0; i < sx_program_input_count(t->program); i++) {
+        inputs[i] = t->inputs[i];
+    }
+    return SX_OK;
+}
+
+static void run_steps(void *user)
+{
+    trainee *t = user;
+    int64_t done;
+    sx_loop_args args = {.steps = t->steps, .feed = feed, .user = t, .ok_output = -1};
+    check(sx_program_loop(t->program, &args, &done));
+}
+
+static void trainee_begin(trainee *t, const char *model, int64_t batch, int64_t steps, bool profile)
+{
+    *t = (trainee){.graph = build(model), .batch = batch, .steps = steps};
+    check(sx_session_create(&(sx_session_options){.device = "cpu", .seed = 1, .profile = profile},
+                            &t->session));
+    check(sx_session_add_program(t->session, t->graph, &t->program));
+    for (int i = 0; i < sx_program_input_count(t->program); i++) {
+        sx_type type = sx_type_with_batch(*sx_program_input_type(t->program, i), batch);
+        t->inputs[i] = sx_alloc_aligned((size_t)sx_type_bytes(&type) + 64, 64);
+        if (t->inputs[i] == NULL) {
+            fprintf(stderr, "bench_train: out of memory\n");
+            exit(1);
+        }
+        fill(&type, (uint32_t)i, t->inputs[i]);
+    }
+    check(sx_program_prepare(t->program, batch, NULL));
+}
+
+static void trainee_end(trainee *t)
+{
+    for (int i = 0; i < sx_program_input_count(t->program); i++) {
+        sx_free_aligned(t->inputs[i]);
+    }
+    sx_session_destroy(t->session);
+    sx_graph_destroy(t->graph);
+}
+
+/* --- What is asked --------------------------------------------------------------------------- */
+
+enum { LOOP = 20, PROFILE_STEPS = 200, PROFILE_ROWS = 45 };
+
+static void measure(const char *model, int64_t batch)
+{
+    trainee t;
+    double ns[BENCH_SAMPLES];
+    char name[80];
+    trainee_begin(&t, model, batch, LOOP, false);
+    bench_measure(run_steps, &t, ns);
+    double step = 1e-9 / LOOP;
+    snprintf(name, sizeof(name), "train: %s, batch %d, a step", model, (int)batch);
+    bench_print(name, "s", ns[BENCH_SAMPLES / 2] * step, ns[BENCH_SAMPLES / 10] * step,
+                ns[BENCH_SAMPLES * 9 / 10] * step);
+    snprintf(name, sizeof(name), "train: %s, batch %d", model, (int)batch);
+    double examples = (double)batch / step;
+    bench_print(name, "examples/s", examples / ns[BENCH_SAMPLES / 2],
+                examples / ns[BENCH_SAMPLES * 9 / 10], examples / ns[BENCH_SAMPLES / 10]);
+    trainee_end(&t);
+}
+
+typedef struct kernel_row {
+    const sx_kernel_time *kernel;
+    int64_t total_ns, best_ns; /* best: of one step, all shards together */
+} kernel_row;
+
+static int by_time(const void *a, const void *b)
+{
+    const kernel_row *x = a, *y = b;
+    return (y->best_ns > x->best_ns) - (y->best_ns < x->best_ns);
+}
+
+/* The least of many steps, so that a busy machine hardly matters. */
+static void profile(const char *model, int64_t batch)
+{
+    trainee t;
+    const sx_kernel_time *rows;
+    int n;
+    int64_t sum = 0;
+    trainee_begin(&t, model, batch, 1, true);
+    run_steps(&t);
+    check(sx_program_profile(t.program, batch, &rows, &n));
+    kernel_row *best = sx_alloc((size_t)n, sizeof(*best));
+    if (best == NULL) {
+        exit(1);
+    }
+    for (int i = 0; i < n; i++) {
+        best[i] = (kernel_row){&rows[i], rows[i].total_ns, INT64_MAX};
+    }
+    for (int step = 0; step < PROFILE_STEPS; step++) {
+        run_steps(&t);
+        check(sx_program_profile(t.program, batch, &rows, &n));
+        for (int i = 0; i < n; i++) {
+            int64_t ns = rows[i].total_ns - best[i].total_ns;
+            best[i].total_ns = rows[i].total_ns;
+            best[i].best_ns = ns < best[i].best_ns ? ns : best[i].best_ns;
+        }
+    }
+    qsort(best, (size_t)n, sizeof(*best), by_time);
+    for (int i = 0; i < n; i++) {
+        sum += best[i].best_ns;
+    }
+    printf("%9.2f us  sum of all kernels' best over all shards\n", (double)sum * 1e-3);
+    for (int i = 0; i < n && i < PROFILE_ROWS; i++) {
+        const sx_kernel_time *k = best[i].kernel;
+        printf("%9.2f us %5.1f %%  %-40.40s %s\n", (double)best[i].best_ns * 1e-3,
+               100.0 * (double)best[i].best_ns / (double)sum, k->kernel, k->node);
+    }
+    sx_free(best);
+    trainee_end(&t);
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void serve(const char *model, int64_t batch)
+{
+    trainee t;
+    long steps;
+    trainee_begin(&t, model, batch, LOOP, false);
+    printf("ready\n");
+    fflush(stdout);
+    while (scanf("%ld", &steps) == 1) {
+        int64_t start = sx_now_ns();
+        double cpu = cpu_seconds();
+        t.steps = steps;
+        run_steps(&t);
+        cpu = cpu_seconds() - cpu;
+        printf("%.9f %.9f\n", (double)(sx_now_ns() - start) * 1e-9, cpu);
+        fflush(stdout);
+    }
+    trainee_end(&t);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 3 ? argv[3] : "";
+    if (argc < 3) {
+        measure("mnist_cnn", 32);
+        measure("mnist_cnn", 128);
+        measure("empty", 32);
+    } else if (strcmp(what, "--serve") == 0) {
+        serve(argv[1], atol(argv[2]));
+    } else if (strcmp(what, "--profile") == 0) {
+        profile(argv[1], atol(argv[2]));
+    } else {
+        measure(argv[1], atol(argv[2]));
+    }
+    return 0;
+}

@@ -58,7 +58,9 @@ static void softmax_cross_entropy_grad(sx_grad *g)
         g->dx[0] = sx_add_maybe(g->b, along_loss, pull);
     }
     if (g->needed[1]) {
-        g->dx[1] = sx_add_maybe(g->b, labels_from_loss(g), labels_from_backprop(g));
+        sx_value from_loss =
+            labels_from_loss(g); /* first: the order of nodes is the graph's text */
+        g->dx[1] = sx_add_maybe(g->b, from_loss, labels_from_backprop(g));
     }
 }
 

@@ -34,14 +34,14 @@ enum {
 
 static const int64_t second_ns = 1000000000;
 
-struct sx_servable {
+struct sx_served {
     atomic_int users;
     sx_lifecycle *lifecycle;
     int64_t version;
     void *model;
     const sx_serve_signature *signatures;
     size_t signature_count;
-    struct sx_servable *next_idle; /* in lifecycle->idle */
+    struct sx_served *next_idle; /* in lifecycle->idle */
 };
 
 /* What is known about one version. */
@@ -69,8 +69,8 @@ struct sx_lifecycle {
     pthread_cond_t changed;
     struct row rows[MAX_ROWS];
     size_t row_count;
-    sx_servable *current;
-    sx_servable *idle; /* retired and without users: to be unloaded */
+    sx_served *current;
+    sx_served *idle;   /* retired and without users: to be unloaded */
     bool tried;        /* a first look has come to an end */
     sx_code path_code; /* of the latest listing */
     char path_message[512];
@@ -228,10 +228,10 @@ static void set_state(sx_lifecycle *lc, int64_t version, sx_version_state state,
 
 /* ---------------------------------------------------------------- servables */
 
-sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_servable **out_servable)
+sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_served **out_servable)
 {
     pthread_mutex_lock(&lc->mutex);
-    sx_servable *found = lc->current;
+    sx_served *found = lc->current;
     if (found && version != SX_LATEST_VERSION && found->version != version) {
         found = NULL;
     }
@@ -250,7 +250,7 @@ sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_servable **
                     lc->name, version);
 }
 
-void sx_servable_release(sx_servable *servable)
+void sx_served_release(sx_served *servable)
 {
     if (atomic_fetch_sub_explicit(&servable->users, 1, memory_order_acq_rel) != 1) {
         return;
@@ -263,24 +263,24 @@ void sx_servable_release(sx_servable *servable)
     pthread_mutex_unlock(&lc->mutex);
 }
 
-int64_t sx_servable_version(const sx_servable *servable)
+int64_t sx_served_version(const sx_served *servable)
 {
     return servable->version;
 }
 
-const sx_serve_signature *sx_servable_signatures(const sx_servable *servable, size_t *out_count)
+const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t *out_count)
 {
     *out_count = servable->signature_count;
     return servable->signatures;
 }
 
-sx_status sx_servable_run(sx_servable *servable, const sx_serve_signature *signature,
-                          const sx_tensor *inputs, sx_arena *arena, sx_tensor *outputs)
+sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature,
+                        const sx_tensor *inputs, sx_arena *arena, sx_tensor *outputs)
 {
     return servable->lifecycle->config.ops->run(servable->model, signature, inputs, arena, outputs);
 }
 
-static void unload(sx_servable *servable)
+static void unload(sx_served *servable)
 {
     sx_lifecycle *lc = servable->lifecycle;
     lc->config.ops->unload(servable->model);
@@ -299,21 +299,21 @@ static void unload(sx_servable *servable)
 static void unload_idle(sx_lifecycle *lc)
 {
     pthread_mutex_lock(&lc->mutex);
-    sx_servable *servable = lc->idle;
+    sx_served *servable = lc->idle;
     lc->idle = NULL;
     pthread_mutex_unlock(&lc->mutex);
     while (servable) {
-        sx_servable *next = servable->next_idle;
+        sx_served *next = servable->next_idle;
         unload(servable);
         servable = next;
     }
 }
 
 /* Makes `next` current and retires the one before; its requests finish on it. */
-static void swap_in(sx_lifecycle *lc, sx_servable *next)
+static void swap_in(sx_lifecycle *lc, sx_served *next)
 {
     pthread_mutex_lock(&lc->mutex);
-    sx_servable *before = lc->current;
+    sx_served *before = lc->current;
     lc->current = next;
     if (before) {
         struct row *row = find_row(lc, before->version);
@@ -330,16 +330,15 @@ static void swap_in(sx_lifecycle *lc, sx_servable *next)
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
     if (before) {
-        sx_servable_release(before);
+        sx_served_release(before);
     }
 }
 
 /* ---------------------------------------------------------------- loading */
 
-static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *dir,
-                               sx_servable **out)
+static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *dir, sx_served **out)
 {
-    sx_servable *servable = sx_alloc(1, sizeof(*servable));
+    sx_served *servable = sx_alloc(1, sizeof(*servable));
     if (!servable) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
     }
@@ -375,7 +374,7 @@ static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status)
 
 static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
 {
-    sx_servable *servable = NULL;
+    sx_served *servable = NULL;
     set_state(lc, version, SX_VERSION_LOADING, SX_CODE_OK, NULL);
     sx_status status = load_servable(lc, version, dir, &servable);
     if (status != SX_OK) {

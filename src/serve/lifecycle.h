@@ -29,7 +29,7 @@
 #include "serve/model.h"
 
 typedef struct sx_lifecycle sx_lifecycle;
-typedef struct sx_servable sx_servable; /* one loaded version, counted by its users */
+typedef struct sx_served sx_served; /* one loaded version, counted by its users */
 
 /* A zero takes the default in the comment. */
 typedef struct sx_lifecycle_config {
@@ -62,14 +62,14 @@ enum { SX_LATEST_VERSION = -1 };
 /* The version to run a request on; release it afterwards. NOT_FOUND "Servable not found for
  * request: Latest(name)" or "Specific(name, 3)". Any thread, never waits for loading. */
 SX_MUST_USE sx_status sx_lifecycle_acquire(sx_lifecycle *lifecycle, int64_t version,
-                                           sx_servable **out_servable);
-void sx_servable_release(sx_servable *servable);
+                                           sx_served **out_servable);
+void sx_served_release(sx_served *servable);
 
-int64_t sx_servable_version(const sx_servable *servable);
+int64_t sx_served_version(const sx_served *servable);
 /* Borrowed from the servable. */
-const sx_serve_signature *sx_servable_signatures(const sx_servable *servable, size_t *out_count);
-SX_MUST_USE sx_status sx_servable_run(sx_servable *servable, const sx_serve_signature *signature,
-                                      const sx_tensor *inputs, sx_arena *arena, sx_tensor *outputs);
+const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t *out_count);
+SX_MUST_USE sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature,
+                                    const sx_tensor *inputs, sx_arena *arena, sx_tensor *outputs);
 
 /* The states of TensorFlow Serving's ModelVersionStatus. */
 typedef enum sx_version_state {

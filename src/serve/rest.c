@@ -47,7 +47,7 @@ struct predict_job {
     sx_rest *rest;
     sx_http_exchange *exchange;
     struct model *model;
-    sx_servable *servable;
+    sx_served *servable;
     int64_t arrived_ns;
     int http_status; /* of an error; 0 = what its code says */
 };
@@ -156,7 +156,7 @@ static sx_status run_model(const struct predict_job *job, const sx_predict_reque
         return sx_error(SX_RESOURCE_EXHAUSTED, "predict: no memory for %zu outputs", count);
     }
     const int64_t begin_ns = sx_now_ns();
-    SX_TRY(sx_servable_run(job->servable, request->signature, request->inputs, arena, outputs));
+    SX_TRY(sx_served_run(job->servable, request->signature, request->inputs, arena, outputs));
     sx_latency_add(&job->model->metrics.run_latency, sx_now_ns() - begin_ns);
     *out_outputs = outputs;
     return SX_OK;
@@ -170,7 +170,7 @@ static sx_status predict(struct predict_job *job, struct context *context, sx_ar
     sx_predict_request request;
     sx_tensor *outputs = NULL;
     size_t signature_count = 0;
-    const sx_serve_signature *signatures = sx_servable_signatures(job->servable, &signature_count);
+    const sx_serve_signature *signatures = sx_served_signatures(job->servable, &signature_count);
     SX_TRY(check_wanted(job));
     SX_TRY(plain_body(job, inflated, &body));
     SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, &context->slots, &request));
@@ -195,7 +195,7 @@ static void run_predict(sx_executor_job *base, int worker)
     sx_arena_deinit(&arena);
     sx_buf_deinit(&inflated);
     sx_predict_slots_trim(&context->slots);
-    sx_servable_release(job->servable);
+    sx_served_release(job->servable);
     sx_metrics_count(&job->model->metrics, sx_status_code(status));
     if (status != SX_OK) {
         const int by_code = sx_rest_http_status(sx_status_code(status));
@@ -221,7 +221,7 @@ static struct model *find_model(sx_rest *rest, const char *name)
 
 /* The version that a route names; labels need a configuration that names them. */
 static sx_status acquire(sx_rest *rest, const sx_route *route, struct model **out_model,
-                         sx_servable **out_servable)
+                         sx_served **out_servable)
 {
     struct model *model = find_model(rest, route->model);
     if (!model && route->version < 0) {
@@ -244,7 +244,7 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
 {
     struct predict_job *job = sx_http_request_scratch(exchange);
     struct model *model = NULL;
-    sx_servable *servable = NULL;
+    sx_served *servable = NULL;
     sx_status status = acquire(rest, route, &model, &servable);
     if (status != SX_OK) {
         if (model) {
@@ -260,7 +260,7 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
                                 .servable = servable,
                                 .arrived_ns = sx_now_ns()};
     if (!sx_executor_submit(rest->executor, &job->job)) {
-        sx_servable_release(servable);
+        sx_served_release(servable);
         sx_metrics_count(&model->metrics, SX_UNAVAILABLE);
         respond_message(rest, exchange, 503, "the server is overloaded: its queue is full");
     }
@@ -302,12 +302,12 @@ static sx_status print_model_status(sx_rest *rest, const sx_route *route, sx_are
 static sx_status print_metadata(sx_rest *rest, const sx_route *route, sx_buf *out)
 {
     struct model *model = NULL;
-    sx_servable *servable = NULL;
+    sx_served *servable = NULL;
     size_t count = 0;
     SX_TRY(acquire(rest, route, &model, &servable));
-    const sx_serve_signature *signatures = sx_servable_signatures(servable, &count);
-    sx_rest_print_metadata(out, route->model, sx_servable_version(servable), signatures, count);
-    sx_servable_release(servable);
+    const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
+    sx_rest_print_metadata(out, route->model, sx_served_version(servable), signatures, count);
+    sx_served_release(servable);
     return SX_OK;
 }
 

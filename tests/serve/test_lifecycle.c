@@ -49,14 +49,14 @@ static void close_scene(struct scene *scene)
 /* The version served now, -1 if none. */
 static int64_t served(struct scene *scene)
 {
-    sx_servable *servable = NULL;
+    sx_served *servable = NULL;
     sx_status status = sx_lifecycle_acquire(scene->lifecycle, SX_LATEST_VERSION, &servable);
     if (status != SX_OK) {
         sx_status_free(status);
         return -1;
     }
-    const int64_t version = sx_servable_version(servable);
-    sx_servable_release(servable);
+    const int64_t version = sx_served_version(servable);
+    sx_served_release(servable);
     return version;
 }
 
@@ -146,7 +146,7 @@ static void test_serve_lifecycle__serves_the_newest(void **state)
     start(&scene);
     assert_true(sx_lifecycle_wait_ready(scene.lifecycle, 5000));
     assert_int_equal(served(&scene), 3);
-    sx_servable *servable = NULL;
+    sx_served *servable = NULL;
     assert_error(sx_lifecycle_acquire(scene.lifecycle, 1, &servable), SX_NOT_FOUND,
                  "Servable not found for request: Specific(m, 1)");
     assert_ok(sx_lifecycle_acquire(scene.lifecycle, 3, &servable));
@@ -155,8 +155,8 @@ static void test_serve_lifecycle__serves_the_newest(void **state)
     /* A request in flight keeps its version; it is unloaded when that ends. */
     wait_state(&scene, 3, SX_VERSION_UNLOADING, "");
     assert_int_equal(atomic_load(&scene.runtime.unloads), 0);
-    assert_int_equal(sx_servable_version(servable), 3);
-    sx_servable_release(servable);
+    assert_int_equal(sx_served_version(servable), 3);
+    sx_served_release(servable);
     wait_state(&scene, 3, SX_VERSION_END, "");
     assert_int_equal(atomic_load(&scene.runtime.unloads), 1);
     wait_state(&scene, 4, SX_VERSION_AVAILABLE, "");

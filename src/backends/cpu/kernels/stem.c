@@ -22,7 +22,7 @@ static int index_of(const sx_cpu_match *m, const sx_node *n)
 static bool conv_fits(const sx_node *n, const sx_type *x, const sx_type *filter, int width,
                       sx_conv_geometry *g)
 {
-    sx_status status = sx_conv_geometry_of(n->op->name, n->attrs, x, filter, g);
+    sx_status status = sx_conv_geometry_of(n->attrs, x, filter, g);
     bool ok = status == SX_OK && x->dtype == SX_F32 && g->groups == 1 && g->c <= MAX_CHANNELS &&
               g->h.dilation == 1 && g->w.dilation == 1 && g->o % width == 0 &&
               g->c * g->h.kernel * g->w.kernel <= MAX_TAPS;
@@ -38,8 +38,7 @@ static bool is_2x2(const sx_window *w)
 static bool pool_fits(const sx_graph *g, const sx_node *pool)
 {
     sx_pool_geometry p;
-    sx_status status =
-        sx_pool_geometry_of(pool->op->name, pool->attrs, sx_graph_type(g, pool->inputs[0]), &p);
+    sx_status status = sx_pool_geometry_of(pool->attrs, sx_graph_type(g, pool->inputs[0]), &p);
     bool ok = status == SX_OK && is_2x2(&p.h) && is_2x2(&p.w);
     sx_status_free(status);
     return ok;
@@ -234,7 +233,7 @@ static sx_status prepare(const sx_cpu_site *site, sx_cpu_step *step, const sx_no
         return sx_cpu_no_memory();
     }
     d->vec = site->vec;
-    SX_TRY(sx_conv_geometry_of(node->op->name, node->attrs, &site->in[0], filter, &g));
+    SX_TRY(sx_conv_geometry_of(node->attrs, &site->in[0], filter, &g));
     SX_TRY(fill_stem(site, &g, pooled, d));
     step->run = run;
     step->data = d;

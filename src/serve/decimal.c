@@ -2,6 +2,7 @@
 #include "serve/decimal.h"
 
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,7 +130,7 @@ static void keep_leading_digits(const char *p, const char *digits_end, int64_t w
                                                        : exponent);
 }
 
-bool sx_decimal_scan(const char *text, const char *end, sx_decimal *out_decimal)
+static inline bool scan(const char *text, const char *end, sx_decimal *out_decimal)
 {
     const char *p = text;
     sx_decimal d = {.text = text};
@@ -179,6 +180,11 @@ bool sx_decimal_scan(const char *text, const char *end, sx_decimal *out_decimal)
     }
     *out_decimal = d;
     return true;
+}
+
+bool sx_decimal_scan(const char *text, const char *end, sx_decimal *out_decimal)
+{
+    return scan(text, end, out_decimal);
 }
 
 /* 10^q as the method wants it: rounded up where 5^-q can divide the digits exactly (the paper's
@@ -321,9 +327,33 @@ static float slow_f32(const sx_decimal *d)
     return value;
 }
 
-float sx_decimal_to_f32(const sx_decimal *decimal)
+/* The quick way of W. D. Clinger (1990): digits and power of ten are both exact doubles, so that
+ * one division rounds once. Covers what most clients send. */
+static inline bool divides_exactly(const sx_decimal *d)
+{
+    return !d->truncated && d->digits < (uint64_t)1 << 53 && d->exponent <= 0 && d->exponent >= -22;
+}
+
+static inline double divide(const sx_decimal *d)
+{
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const double quotient = (double)(int64_t)d->digits / powers[-d->exponent];
+    return d->negative ? -quotient : quotient;
+}
+
+static inline float to_f32(const sx_decimal *decimal)
 {
     uint64_t bits;
+    if (divides_exactly(decimal)) {
+        /* Rounding twice is wrong only where the double is the middle of two floats. */
+        const double quotient = divide(decimal);
+        memcpy(&bits, &quotient, sizeof(bits));
+        if ((bits & 0x1FFFFFFF) != 0x10000000) {
+            return (float)quotient;
+        }
+    }
     if (!decided_by_leading_digits(&format_f32, decimal, &bits)) {
         return slow_f32(decimal);
     }
@@ -333,9 +363,12 @@ float sx_decimal_to_f32(const sx_decimal *decimal)
     return value;
 }
 
-double sx_decimal_to_f64(const sx_decimal *decimal)
+static inline double to_f64(const sx_decimal *decimal)
 {
     uint64_t bits;
+    if (divides_exactly(decimal)) {
+        return divide(decimal);
+    }
     if (!decided_by_leading_digits(&format_f64, decimal, &bits)) {
         return slow_f64(decimal);
     }
@@ -344,6 +377,51 @@ double sx_decimal_to_f64(const sx_decimal *decimal)
     memcpy(&value, &bits, sizeof(value));
     return value;
 }
+
+float sx_decimal_to_f32(const sx_decimal *decimal)
+{
+    return to_f32(decimal);
+}
+
+double sx_decimal_to_f64(const sx_decimal *decimal)
+{
+    return to_f64(decimal);
+}
+
+static inline const char *skip_space(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
+        p++;
+    }
+    return p;
+}
+
+#define READ_LIST(name, type, convert)                                              \
+    const char *name(const char *text, const char *end, type *out, size_t capacity, \
+                     size_t *out_count)                                             \
+    {                                                                               \
+        const char *done = text, *p = text;                                         \
+        size_t count = 0;                                                           \
+        sx_decimal number;                                                          \
+        while (count < capacity && scan(p, end, &number)) {                         \
+            const type value = convert(&number);                                    \
+            if (isinf(value)) {                                                     \
+                break;                                                              \
+            }                                                                       \
+            out[count++] = value;                                                   \
+            done = number.end;                                                      \
+            p = skip_space(done, end);                                              \
+            if (p == end || *p != ',') {                                            \
+                break;                                                              \
+            }                                                                       \
+            p = skip_space(p + 1, end);                                             \
+        }                                                                           \
+        *out_count = count;                                                         \
+        return done;                                                                \
+    }
+
+READ_LIST(sx_decimal_read_f32s, float, to_f32)
+READ_LIST(sx_decimal_read_f64s, double, to_f64)
 
 bool sx_decimal_to_u64(const sx_decimal *decimal, uint64_t *out_value)
 {

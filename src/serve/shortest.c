@@ -140,15 +140,21 @@ static inline int digit_count(uint64_t value)
 static inline void put_digits(char *out, uint64_t value, int count)
 {
     char *p = out + count;
-    while (value >= 100) {
+    while (value > UINT32_MAX) {
         p -= 2;
         memcpy(p, digit_pairs + 2 * (value % 100), 2);
         value /= 100;
     }
-    if (value >= 10) {
-        memcpy(p - 2, digit_pairs + 2 * value, 2);
+    uint32_t rest = (uint32_t)value;
+    while (rest >= 100) {
+        p -= 2;
+        memcpy(p, digit_pairs + 2 * (rest % 100), 2);
+        rest /= 100;
+    }
+    if (rest >= 10) {
+        memcpy(p - 2, digit_pairs + 2 * rest, 2);
     } else {
-        p[-1] = (char)('0' + value);
+        p[-1] = (char)('0' + rest);
     }
 }
 
@@ -176,15 +182,17 @@ static char *put_text(char *out, const char *text)
     return out + size;
 }
 
-/* d.ddde±xx */
-static char *lay_out_exponent(char *out, const char *digits, int count, int exponent)
+/* d.ddde±xx; `count` digits, the first before the point. */
+static char *lay_out_exponent(char *out, uint64_t digits, int count, int exponent)
 {
-    *out++ = digits[0];
-    if (count > 1) {
-        *out++ = '.';
-        memcpy(out, digits + 1, (size_t)count - 1);
-        out += count - 1;
+    put_digits(out + 1, digits, count);
+    out[0] = out[1];
+    out[1] = '.';
+    out += count + 1;
+    while (out[-1] == '0') {
+        out--;
     }
+    out -= out[-1] == '.';
     *out++ = 'e';
     *out++ = exponent < 0 ? '-' : '+';
     const int magnitude = exponent < 0 ? -exponent : exponent;
@@ -195,39 +203,43 @@ static char *lay_out_exponent(char *out, const char *digits, int count, int expo
 }
 
 /* `point` digits stand before the decimal point (negative: zeros after it). */
-static char *lay_out_fixed(char *out, const char *digits, int count, int point)
+static char *lay_out_fixed(char *out, uint64_t digits, int count, int point)
 {
-    if (point <= 0) {
-        out = put_text(out, "0.");
-        memset(out, '0', (size_t)-point);
-        out += -point;
-        memcpy(out, digits, (size_t)count);
-        return out + count;
-    }
     if (point >= count) {
-        memcpy(out, digits, (size_t)count);
-        memset(out + count, '0', (size_t)(point - count));
-        return put_text(out + point, ".0");
+        put_digits(out, digits, count);
+        for (int i = count; i < point; i++) {
+            out[i] = '0';
+        }
+        memcpy(out + point, ".0", 2);
+        return out + point + 2;
     }
-    memcpy(out, digits, (size_t)point);
-    out[point] = '.';
-    memcpy(out + point + 1, digits + point, (size_t)(count - point));
-    return out + count + 1;
+    if (point <= 0) {
+        memcpy(out, "0.000000", 8);
+        out += 2 - point;
+        put_digits(out, digits, count);
+        out += count;
+    } else {
+        put_digits(out + 1, digits, count);
+        for (int i = 0; i < point; i++) {
+            out[i] = out[i + 1];
+        }
+        out[point] = '.';
+        out += count + 1;
+    }
+    while (out[-1] == '0' && out[-2] != '.') {
+        out--;
+    }
+    return out;
 }
 
-static char *lay_out(char *out, struct decimal d)
+static inline char *lay_out(char *out, struct decimal d)
 {
-    char digits[24];
-    int count = digit_count(d.digits);
-    put_digits(digits, d.digits, count);
+    const int count = digit_count(d.digits);
     const int point = count + d.exponent;
-    while (count > 1 && digits[count - 1] == '0') {
-        count--;
-    }
     if (point < FIXED_MIN || point > FIXED_MAX) {
-        return lay_out_exponent(out, digits, count, point - 1);
+        return lay_out_exponent(out, d.digits, count, point - 1);
     }
-    return lay_out_fixed(out, digits, count, point);
+    return lay_out_fixed(out, d.digits, count, point);
 }
 
 static char *put_special(char *out, bool nan, bool negative)

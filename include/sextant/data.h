@@ -78,7 +78,17 @@ SX_API SX_MUST_USE sx_status sx_dataset_from_tensors(int count, const char *cons
                                                      void (*release)(void *user), void *user,
                                                      sx_dataset **out_dataset);
 
-typedef struct sx_data_options {
+typedef struct sx_data_options sx_data_options;
+
+/* The records of TFRecord files as they are: one component "record" (string), for maps that parse
+ * them themselves. `patterns` are paths or shell patterns; records are numbered through in their
+ * order. `options` (may be NULL): compression, skip_corrupt, memory_budget.
+ * Errors: NOT_FOUND a pattern without match; DATA_LOSS; INVALID_ARGUMENT no records. */
+SX_API SX_MUST_USE sx_status sx_dataset_from_records(const char *const *patterns, int count,
+                                                     const sx_data_options *options,
+                                                     sx_dataset **out_dataset);
+
+struct sx_data_options {
     size_t struct_size;
     int label_base;        /* labels in record files count from this; 0 = ask the sidecar, else 0 */
     bool label_base_set;   /* label_base counts although it is 0 */
@@ -87,7 +97,7 @@ typedef struct sx_data_options {
     const char *compression; /* "none", "gzip", "zlib"; NULL = recognise */
     bool skip_corrupt;       /* drop and count records that fail their CRC or do not parse */
     int64_t memory_budget;   /* bytes that a source may keep decompressed; 0 = half of the RAM */
-} sx_data_options;
+};
 
 /* Opens whatever `spec` names, recognised by content: TFRecord files (paths or patterns, separated
  * by commas), a folder of class folders, a .tar or .zip of class folders, an IDX pair (both files,

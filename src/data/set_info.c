@@ -16,15 +16,11 @@ static const size_t max_file_bytes = (size_t)64 << 20;
 
 /* ---- reading ---- */
 
-/* Loads a sidecar as a JSON object. */
-static sx_status load(const char *path, json_t **out_json)
+/* A sidecar's bytes as a JSON object. */
+static sx_status parse(const char *path, sx_bytes bytes, json_t **out_json)
 {
-    char *data = NULL;
-    size_t size;
-    SX_TRY(sx_file_read(path, max_file_bytes, &data, &size));
     json_error_t error;
-    json_t *json = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
-    sx_free(data);
+    json_t *json = json_loadb(bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
     if (json == NULL || !json_is_object(json_object_get(json, "sets"))) {
         json_decref(json);
         return sx_error(SX_DATA_LOSS, "%s: not a schema (%s); delete it, or write the data again",
@@ -32,6 +28,16 @@ static sx_status load(const char *path, json_t **out_json)
     }
     *out_json = json;
     return SX_OK;
+}
+
+static sx_status load(const char *path, json_t **out_json)
+{
+    char *data = NULL;
+    size_t size;
+    SX_TRY(sx_file_read(path, max_file_bytes, &data, &size));
+    sx_status status = parse(path, (sx_bytes){data, size}, out_json);
+    sx_free(data);
+    return status;
 }
 
 /* The set that lists a file of this name. */
@@ -149,6 +155,19 @@ static sx_status read_set(const json_t *json, const char *path, const char *set,
     return SX_OK;
 }
 
+sx_status sx_set_info_parse(sx_bytes bytes, const char *path, const char *file, sx_arena *arena,
+                            sx_set_info *out_info)
+{
+    const char *set = NULL;
+    json_t *json = NULL;
+    SX_TRY(parse(path, bytes, &json));
+    const json_t *info = find_set(json, file, &set);
+    sx_status status = info == NULL ? sx_error(SX_NOT_FOUND, "%s does not know %s", path, file)
+                                    : read_set(info, path, set, arena, out_info);
+    json_decref(json);
+    return status;
+}
+
 /* The path to ask the sidecar functions about: "data/train-0" -> "data/schema". */
 static sx_status schema_path(const char *path, char **out_path)
 {
@@ -161,18 +180,16 @@ static sx_status schema_path(const char *path, char **out_path)
 
 sx_status sx_set_info_find(const char *path, sx_arena *arena, sx_set_info *out_info)
 {
-    char *schema = NULL, *sidecar = NULL;
-    const char *set = NULL;
-    json_t *json = NULL;
+    char *schema = NULL, *sidecar = NULL, *data = NULL;
+    size_t size;
     sx_status status;
     SX_TRY(schema_path(path, &schema));
     SX_TRY_GOTO(status, sx_sidecar_find(schema, ".json", &sidecar), done);
-    SX_TRY_GOTO(status, load(sidecar, &json), done);
-    const json_t *info = find_set(json, sx_path_basename(path), &set);
-    status = info == NULL ? sx_error(SX_NOT_FOUND, "%s does not know %s", sidecar, path)
-                          : read_set(info, sidecar, set, arena, out_info);
+    SX_TRY_GOTO(status, sx_file_read(sidecar, max_file_bytes, &data, &size), done);
+    status =
+        sx_set_info_parse((sx_bytes){data, size}, sidecar, sx_path_basename(path), arena, out_info);
 done:
-    json_decref(json);
+    sx_free(data);
     sx_free(sidecar);
     sx_free(schema);
     return status;

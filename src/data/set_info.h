@@ -46,4 +46,9 @@ SX_MUST_USE sx_status sx_set_info_save(const char *prefix, const sx_set_info *in
  * that makes no sense, naming it. */
 SX_MUST_USE sx_status sx_set_info_find(const char *path, sx_arena *arena, sx_set_info *out_info);
 
+/* The same from a sidecar's bytes: the set that lists a file called `file`. `path` names the
+ * sidecar in messages. */
+SX_MUST_USE sx_status sx_set_info_parse(sx_bytes bytes, const char *path, const char *file,
+                                        sx_arena *arena, sx_set_info *out_info);
+
 #endif

@@ -12,6 +12,7 @@
 #include "data/set_info.h"
 #include "data/sources.h"
 #include "image/format.h"
+#include "io/path.h"
 #include "proto/example.h"
 
 enum {
@@ -442,18 +443,25 @@ static sx_status check_record(sx_bytes record)
     return status;
 }
 
-static sx_status open_records(struct finding *f, const char *const *paths, size_t count)
+static sx_status open_files(struct example_source *source, const char *const *paths, size_t count,
+                            const sx_data_options *options, sx_status (*check)(sx_bytes record))
 {
-    sx_records_options options = {.compression = f->options->compression,
-                                  .skip_corrupt = f->options->skip_corrupt,
-                                  .check = check_record,
-                                  .memory_budget = f->options->memory_budget};
-    SX_TRY(sx_records_open(paths, count, &options, &f->source->records));
-    f->source->head.count = sx_records_count(f->source->records);
-    if (f->source->head.count == 0) {
+    sx_records_options how = {.compression = options->compression,
+                              .skip_corrupt = options->skip_corrupt,
+                              .check = check,
+                              .memory_budget = options->memory_budget};
+    SX_TRY(sx_records_open(paths, count, &how, &source->records));
+    source->head.count = sx_records_count(source->records);
+    if (source->head.count == 0) {
         return sx_error(SX_INVALID_ARGUMENT, "%s: no records in %zu file%s", paths[0], count,
                         count == 1 ? "" : "s");
     }
+    return SX_OK;
+}
+
+static sx_status open_records(struct finding *f, const char *const *paths, size_t count)
+{
+    SX_TRY(open_files(f->source, paths, count, f->options, check_record));
     sx_status status = sx_set_info_find(paths[0], &f->source->arena, &f->info);
     f->has_info = status == SX_OK;
     if (sx_status_code(status) == SX_NOT_FOUND) {
@@ -488,14 +496,20 @@ static sx_status find_out(struct finding *f, const char *const *paths, size_t co
     return find_classes(f);
 }
 
+/* The source alone; takes it. */
+static sx_status make_records_dataset(struct example_source *source, sx_dataset **out_dataset)
+{
+    source->head.def = &examples_def;
+    source->head.schema = (sx_schema){1, {{"record", sx_scalar_type(SX_STRING)}}};
+    return sx_dataset_from_source(&source->head, out_dataset);
+}
+
 /* The source under the map; takes both parts of the finding. */
 static sx_status make_dataset(struct finding *f, sx_dataset **out_dataset)
 {
     struct features *features = f->features;
     sx_dataset *dataset = NULL;
-    f->source->head.def = &examples_def;
-    f->source->head.schema = (sx_schema){1, {{"record", sx_scalar_type(SX_STRING)}}};
-    sx_status status = sx_dataset_from_source(&f->source->head, &dataset);
+    sx_status status = make_records_dataset(f->source, &dataset);
     f->source = NULL;
     SX_TRY(status);
     bool raw = features->shape[0] > 0;
@@ -540,5 +554,32 @@ sx_status sx_source_examples(const char *const *paths, size_t count, const sx_da
     if (f.features != NULL) {
         free_features(f.features);
     }
+    return status;
+}
+
+sx_status sx_dataset_from_records(const char *const *patterns, int count,
+                                  const sx_data_options *options, sx_dataset **out_dataset)
+{
+    static const sx_data_options defaults = {.struct_size = sizeof(defaults)};
+    sx_paths paths = {0};
+    if (count < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "records: no file given");
+    }
+    struct example_source *source = sx_alloc(1, sizeof(*source));
+    if (source == NULL) {
+        return no_memory();
+    }
+    sx_arena_init(&source->arena, 0);
+    sx_status status = sx_paths_glob(patterns, (size_t)count, &paths);
+    if (status == SX_OK) {
+        status = open_files(source, (const char *const *)paths.items, paths.count,
+                            options != NULL ? options : &defaults, NULL);
+    }
+    if (status == SX_OK) {
+        status = make_records_dataset(source, out_dataset);
+    } else {
+        examples_destroy(&source->head);
+    }
+    sx_paths_deinit(&paths);
     return status;
 }

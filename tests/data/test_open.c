@@ -144,6 +144,34 @@ static void test_data_open__record_files_without_schema(void **state)
     assert_error(open_with(in_dir("set-*"), &options), SX_NOT_FOUND, "grade");
 }
 
+static void test_data_open__raw_records(void **state)
+{
+    (void)state;
+    make_records(in_dir("set"), 5, 0);
+    const char *patterns[] = {in_dir("set-00000*"), in_dir("set-00002*")};
+    data = NULL;
+    assert_ok(sx_dataset_from_records(patterns, 2, NULL, &data));
+    assert_int_equal(sx_dataset_count(data), 10);
+    assert_string_equal(sx_dataset_schema(data)->components[0].name, "record");
+    sx_iterator *iterator = NULL;
+    const struct sx_batch_data *batch;
+    sx_example example;
+    sx_example_init(&example);
+    assert_ok(sx_dataset_batch(&data, .size = 10));
+    assert_ok(sx_iterator_create(data, &iterator));
+    assert_ok(sx_iterator_next(iterator, &batch));
+    for (int i = 0; i < 10; i++) {
+        assert_ok(sx_example_parse(&example, ((const sx_bytes *)batch->components[0].data)[i]));
+        assert_int_equal(example.count, 7);
+    }
+    sx_example_deinit(&example);
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+    patterns[1] = in_dir("none-*");
+    assert_error(sx_dataset_from_records(patterns, 2, NULL, &data), SX_NOT_FOUND, "none-*");
+    assert_error(sx_dataset_from_records(patterns, 0, NULL, &data), SX_INVALID_ARGUMENT, "no file");
+}
+
 static void test_data_open__a_folder_of_records_must_be_one_set(void **state)
 {
     (void)state;
@@ -352,6 +380,7 @@ static const struct CMUnitTest tests[] = {
     photo_test(test_data_open__archives),
     photo_test(test_data_open__record_files_with_schema),
     photo_test(test_data_open__record_files_without_schema),
+    photo_test(test_data_open__raw_records),
     photo_test(test_data_open__a_folder_of_records_must_be_one_set),
     photo_test(test_data_open__raw_pixels_and_compressed_files),
     photo_test(test_data_open__idx_pairs),

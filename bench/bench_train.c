@@ -140,6 +140,7 @@ static void trainee_end(trainee *t)
 /* --- What is asked --------------------------------------------------------------------------- */
 
 enum { LOOP = 20, PROFILE_STEPS = 200, PROFILE_ROWS = 45 };
+#define PROFILE_NS (20LL * 1000 * 1000 * 1000)
 
 static void measure(const char *model, int64_t batch)
 {
@@ -187,7 +188,8 @@ static void profile(const char *model, int64_t batch)
     for (int i = 0; i < n; i++) {
         best[i] = (kernel_row){&rows[i], rows[i].total_ns, INT64_MAX};
     }
-    for (int step = 0; step < PROFILE_STEPS; step++) {
+    int64_t until = sx_now_ns() + PROFILE_NS;
+    for (int step = 0; step < PROFILE_STEPS && sx_now_ns() < until; step++) {
         run_steps(&t);
         check(sx_program_profile(t.program, batch, &rows, &n));
         for (int i = 0; i < n; i++) {

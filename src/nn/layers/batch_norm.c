@@ -78,7 +78,7 @@ static sx_value build(sx_builder *b, sx_value x, const sx_batch_norm_args *args)
         return train(b, x, &n, type.rank, epsilon, momentum);
     }
     const sx_batch_norm_attrs attrs = {.epsilon = epsilon};
-    return sx_build_op(b, batch_norm, &attrs, x, n.mean, n.variance, n.gamma, n.beta);
+    return sx_build_op(b, batch_norm, &attrs, x, n.gamma, n.beta, n.mean, n.variance);
 }
 
 sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_args *args,

@@ -1,50 +1,86 @@
 /* Elementwise operators: a node takes along the elementwise producers that only it reads, and all
- * of them become one pass over memory (the tape of vec.h). */
+ * of them become one pass over memory (the tape of vec.h).
+ *
+ * A batch norm is elementwise too, once its vectors are folded for each channel:
+ *
+ *   batch_norm(_train)            y  = x a + b          a = s scale, b = offset - mean a
+ *   batch_norm_train_grad_input   dx = dy a + x b + c   a = s scale, b = -a s dscale / M,
+ *                                                       c = -a doffset / M - mean b
+ *
+ * so that batch norm, shortcut and relu of a residual network are one pass. The folded vectors are
+ * made at the start of a call, in scratch, and are the tape's last inputs. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
 
-typedef struct code_row {
-    int op;
-    sx_vec_code code;
-    int operands;
-} code_row;
+/* --- what there is -------------------------------------------------------------------------------
+ */
 
-static const code_row codes[] = {
-#define CODE_ROW(name, operands, expr) {SX_OPID_##name, SX_VEC_##name, operands},
-    SX_VEC_OPS(CODE_ROW)
-#undef CODE_ROW
+typedef enum form { FORM_PLAIN, FORM_NORM, FORM_NORM_GRAD } form;
+
+/* One row per operator: how many inputs the tape reads element by element, how many vectors follow
+ * them that are folded, and into how many. */
+typedef struct op_row {
+    int op;
+    form form;
+    sx_vec_code code;
+    int operands, stats, folded;
+} op_row;
+
+static const op_row rows[] = {
+#define PLAIN_ROW(name, n, expr) {SX_OPID_##name, FORM_PLAIN, SX_VEC_##name, n, 0, 0},
+    SX_VEC_OPS(PLAIN_ROW)
+#undef PLAIN_ROW
+        {SX_OPID_batch_norm, FORM_NORM, SX_VEC_mul, 1, 4, 2},
+    {SX_OPID_batch_norm_train, FORM_NORM, SX_VEC_mul, 1, 4, 2},
+    {SX_OPID_batch_norm_train_grad_input, FORM_NORM_GRAD, SX_VEC_mul, 2, 6, 3},
 };
 
-static const code_row *code_of(const sx_node *n)
+static const op_row *row_of(const sx_node *n)
 {
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
-        if (codes[i].op == n->op->id) {
-            return &codes[i];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].op == n->op->id) {
+            return &rows[i];
         }
     }
     return NULL;
 }
 
-enum { NO_PERIOD = -1 };
+/* How an operand repeats in the output. */
+typedef struct access {
+    bool possible;
+    int64_t period, repeat; /* as sx_vec_tape */
+} access;
 
-/* How an operand of type `in` repeats in `out`: 0 = it has out's shape, n = it is out's last
- * dimensions, n elements, again and again. NO_PERIOD: otherwise (a column). */
-static int64_t period_of(const sx_type *in, const sx_type *out)
+/* `in` is out's last dimensions, again and again, or its first, each element again and again; other
+ * broadcasts the tape cannot. */
+static access access_of(const sx_type *in, const sx_type *out)
 {
-    int64_t elems = sx_type_elems(in), tail = 1;
-    if (elems == sx_type_elems(out)) {
-        return 0;
+    int64_t elems = sx_type_elems(in), total = sx_type_elems(out), tail = 1, head = 1;
+    if (elems == total) {
+        return (access){true, 0, 0};
     }
-    for (int i = 0; i < in->rank; i++) { /* from the last dimension */
-        int64_t a = in->dims[in->rank - 1 - i];
-        int64_t b = i < out->rank ? out->dims[out->rank - 1 - i] : 1;
-        if (a != b) {
-            return tail == elems ? elems : NO_PERIOD;
+    if (elems == 0 || total == 0) {
+        return (access){false, 0, 0};
+    }
+    for (int i = 0; i < out->rank && tail != elems; i++) { /* from the last dimension */
+        int at = in->rank - 1 - i;
+        if (at < 0 || in->dims[at] != out->dims[out->rank - 1 - i]) {
+            break;
         }
-        tail *= a;
+        tail *= in->dims[at];
     }
-    return elems;
+    if (tail == elems) {
+        return (access){true, elems, 0};
+    }
+    for (int i = 0; i < out->rank && head != elems && in->rank == out->rank; i++) {
+        if (in->dims[i] != out->dims[i]) {
+            break;
+        }
+        head *= in->dims[i];
+    }
+    return (access){head == elems, 0, total / elems};
 }
 
 /* --- matching ------------------------------------------------------------------------------------
@@ -53,13 +89,24 @@ static int64_t period_of(const sx_type *in, const sx_type *out)
 typedef struct group {
     sx_cpu_match *m;
     const sx_type *out;
-    sx_value inputs[SX_VEC_INPUTS];
-    int64_t period[SX_VEC_INPUTS];
-    int n_in;
-    int64_t common_period; /* the one above 1, or 1 */
+    sx_value inputs[SX_VEC_INPUTS]; /* of the tape */
+    access access[SX_VEC_INPUTS];
+    sx_value stats[SX_VEC_INPUTS * 4]; /* what is folded, node after node in order of claiming */
+    int n_in, n_stats, n_folded, n_ops;
+    int64_t period; /* the one above 1, or 1 */
 } group;
 
-/* Adds `v` to the inputs, if the tape can read it that way. */
+enum { MAX_STATS = SX_VEC_INPUTS * 4 };
+
+static bool set_period(group *g, int64_t period)
+{
+    if (period > 1 && g->period > 1 && g->period != period) {
+        return false;
+    }
+    g->period = period > 1 ? period : g->period;
+    return true;
+}
+
 static bool add_input(group *g, sx_value v)
 {
     for (int i = 0; i < g->n_in; i++) {
@@ -67,83 +114,85 @@ static bool add_input(group *g, sx_value v)
             return true;
         }
     }
-    int64_t period = period_of(sx_graph_type(g->m->graph, v), g->out);
-    bool fits = period != NO_PERIOD && sx_cpu_is_f32(g->m, v) && g->n_in < SX_VEC_INPUTS &&
-                (period <= 1 || g->common_period == 1 || g->common_period == period);
-    if (fits) {
-        g->common_period = period > 1 ? period : g->common_period;
-        g->inputs[g->n_in] = v;
-        g->period[g->n_in++] = period;
+    access a = access_of(sx_graph_type(g->m->graph, v), g->out);
+    if (!a.possible || !sx_cpu_is_f32(g->m, v) || !set_period(g, a.period) ||
+        g->n_in + g->n_folded >= SX_VEC_INPUTS) {
+        return false;
     }
-    return fits;
+    g->inputs[g->n_in] = v;
+    g->access[g->n_in++] = a;
+    return true;
 }
 
-static bool is_same_shape(const group *g, sx_value v)
+/* The node's inputs become the group's; false leaves the group spoilt. */
+static bool add_node(group *g, const sx_node *n)
 {
-    const sx_type *t = sx_graph_type(g->m->graph, v);
-    return t->dtype == SX_F32 && sx_type_elems(t) == sx_type_elems(g->out);
-}
-
-static bool inputs_fit(group *g, const sx_node *n)
-{
-    for (int i = 0; i < n->n_inputs; i++) {
+    const op_row *row = row_of(n);
+    const sx_type *y = row == NULL ? NULL : sx_graph_type(g->m->graph, n->first_output);
+    if (row == NULL || y->dtype != SX_F32 || sx_type_elems(y) != sx_type_elems(g->out)) {
+        return false;
+    }
+    g->n_ops += row->form == FORM_PLAIN ? 1 : row->form == FORM_NORM ? 2 : 4;
+    if (g->n_ops > SX_VEC_TAPE || g->n_stats + row->stats > MAX_STATS) {
+        return false;
+    }
+    for (int i = 0; i < row->operands; i++) {
         if (!add_input(g, n->inputs[i])) {
             return false;
         }
     }
-    return true;
+    for (int i = 0; i < row->stats; i++) {
+        g->stats[g->n_stats++] = n->inputs[row->operands + i];
+    }
+    g->n_folded += row->folded;
+    return (row->folded == 0 || set_period(g, y->dims[y->rank - 1])) &&
+           g->n_in + g->n_folded <= SX_VEC_INPUTS;
 }
 
-/* Can producer `k` of input `v` join? Tries, and takes it back if it does not fit. Its value leaves
- * the inputs, its own inputs come in. */
+static bool write_tape(const sx_graph *g, const int *nodes, int n_nodes, const sx_value *in,
+                       int n_in, sx_vec_tape *out);
+
+/* The producer of input `at` joins, if all fits; else the group is as before. */
 static bool try_join(group *g, int at)
 {
-    sx_value v = g->inputs[at];
-    int k = sx_cpu_claimable(g->m, v, -1);
-    if (k < 0 || g->period[at] != 0 || g->m->n_nodes >= SX_VEC_TAPE ||
-        code_of(&g->m->graph->nodes[k]) == NULL || !is_same_shape(g, v)) {
-        return false;
-    }
+    sx_vec_tape tape;
     group saved = *g;
-    g->inputs[at] = g->inputs[--g->n_in];
-    g->period[at] = g->period[g->n_in];
-    if (!inputs_fit(g, &g->m->graph->nodes[k])) {
-        *g = saved;
+    int k = g->access[at].period != 0 || g->access[at].repeat != 0
+                ? -1
+                : sx_cpu_claimable(g->m, g->inputs[at], -1);
+    if (k < 0) {
         return false;
     }
+    g->inputs[at] = g->inputs[--g->n_in];
+    g->access[at] = g->access[g->n_in];
     sx_cpu_claim(g->m, k);
-    return true;
+    if (add_node(g, &g->m->graph->nodes[k]) &&
+        write_tape(g->m->graph, g->m->nodes, g->m->n_nodes, g->inputs, g->n_in, &tape)) {
+        return true;
+    }
+    *g = saved;
+    g->m->n_nodes--;
+    return false;
 }
-
-static bool tape_of(const sx_graph *g, const int *nodes, int n_nodes, const sx_value *in, int n_in,
-                    sx_vec_tape *out);
 
 static bool match_elementwise(sx_cpu_match *m)
 {
     const sx_node *root = &m->graph->nodes[m->root];
-    sx_value y = root->first_output;
-    group g = {.m = m, .out = sx_graph_type(m->graph, y), .common_period = 1};
-    if (!sx_cpu_is_f32(m, y) || !inputs_fit(&g, root)) {
+    group g = {.m = m, .out = sx_graph_type(m->graph, root->first_output), .period = 1};
+    if (!add_node(&g, root)) {
         return false;
     }
     for (int i = 0; i < g.n_in;) {
-        int before = m->n_nodes;
-        group saved = g;
-        sx_vec_tape tape;
-        if (!try_join(&g, i)) {
-            i++;
-        } else if (!tape_of(m->graph, m->nodes, m->n_nodes, g.inputs, g.n_in, &tape)) {
-            g = saved; /* too many temporaries */
-            m->n_nodes = before;
-            i++;
-        } else {
-            i = 0;
-        }
+        i = try_join(&g, i) ? 0 : i + 1;
     }
-    m->n_in = g.n_in;
+    m->n_in = 0;
     for (int i = 0; i < g.n_in; i++) {
-        m->in[i] = g.inputs[i];
-        m->in_place |= g.period[i] == 0 ? 1u << i : 0;
+        bool whole = g.access[i].period == 0 && g.access[i].repeat == 0;
+        m->in_place |= whole ? 1u << i : 0;
+        m->in[m->n_in++] = g.inputs[i];
+    }
+    for (int i = 0; i < g.n_stats; i++) {
+        m->in[m->n_in++] = g.stats[i];
     }
     return true;
 }
@@ -151,15 +200,16 @@ static bool match_elementwise(sx_cpu_match *m)
 /* --- the tape ------------------------------------------------------------------------------------
  */
 
-/* Where the values of the group lie while its tape is written. */
 typedef struct tape_writer {
     const sx_graph *g;
-    const int *order; /* of the nodes, in program order */
-    int n;
     const sx_value *in;
-    int n_in;
-    int slot[SX_CPU_MAX_NODES]; /* of each node's output */
+    int n_in, n_all; /* n_all: with the folded vectors */
+    sx_value made[SX_CPU_MAX_NODES];
+    int slot[SX_CPU_MAX_NODES]; /* of made[] */
+    int n_made;
     bool busy[SX_VEC_TEMPS];
+    sx_vec_tape *tape;
+    bool failed;
 } tape_writer;
 
 static int slot_of(const tape_writer *w, sx_value v)
@@ -169,135 +219,289 @@ static int slot_of(const tape_writer *w, sx_value v)
             return i;
         }
     }
-    for (int i = 0; i < w->n; i++) {
-        if (w->g->nodes[w->order[i]].first_output.id == v.id) {
+    for (int i = 0; i < w->n_made; i++) {
+        if (w->made[i].id == v.id) {
             return w->slot[i];
         }
     }
     return -1;
 }
 
-/* Each value of a group has one reader: what is read is free again. */
-static void release(tape_writer *w, int slot)
+/* dst = code(a, b); a and b are free again if they are temporaries (each value of a group has one
+ * reader), unless kept. Returns dst. */
+static int emit(tape_writer *w, sx_vec_code code, int a, int b)
 {
-    if (slot >= w->n_in) {
-        w->busy[slot - w->n_in] = false;
+    int dst = -1;
+    if (a < 0 || b < 0 || w->tape->n_ops == SX_VEC_TAPE) {
+        w->failed = true;
+        return -1;
     }
+    for (int i = 0; i < 2; i++) {
+        int s = i == 0 ? a : b;
+        if (s >= w->n_all) {
+            w->busy[s - w->n_all] = false;
+        }
+    }
+    for (int i = 0; i < SX_VEC_TEMPS && dst < 0; i++) {
+        dst = w->busy[i] ? -1 : w->n_all + i;
+    }
+    if (dst < 0) {
+        w->failed = true;
+        return -1;
+    }
+    w->busy[dst - w->n_all] = true;
+    w->tape->ops[w->tape->n_ops++] =
+        (sx_vec_op){(uint8_t)code, (uint8_t)dst, (uint8_t)a, (uint8_t)b};
+    return dst;
 }
 
-static int take_temp(tape_writer *w)
+/* `folded`: the slot of the node's first folded vector. */
+static void write_node(tape_writer *w, const sx_node *n, int folded)
 {
-    for (int i = 0; i < SX_VEC_TEMPS; i++) {
-        if (!w->busy[i]) {
-            w->busy[i] = true;
-            return w->n_in + i;
-        }
+    const op_row *row = row_of(n);
+    int a = slot_of(w, n->inputs[0]), b = row->operands > 1 ? slot_of(w, n->inputs[1]) : a, y;
+    if (row->form == FORM_PLAIN) {
+        y = emit(w, row->code, a, b);
+    } else if (row->form == FORM_NORM) {
+        y = emit(w, SX_VEC_mul, a, folded);
+        y = emit(w, SX_VEC_add, y, folded + 1);
+    } else {
+        y = emit(w, SX_VEC_mul, a, folded);
+        y = emit(w, SX_VEC_add, y, folded + 2);
+        int x = emit(w, SX_VEC_mul, b, folded + 1);
+        y = emit(w, SX_VEC_add, y, x);
     }
-    return -1;
+    w->made[w->n_made] = n->first_output;
+    w->slot[w->n_made++] = y;
 }
 
-static bool tape_of(const sx_graph *g, const int *nodes, int n_nodes, const sx_value *in, int n_in,
-                    sx_vec_tape *out)
+/* Nodes in program order; the folded vectors of nodes[i] lie in the order of nodes[]. */
+static bool write_tape(const sx_graph *g, const int *nodes, int n_nodes, const sx_value *in,
+                       int n_in, sx_vec_tape *out)
 {
-    int order[SX_CPU_MAX_NODES];
+    int first[SX_CPU_MAX_NODES], all = n_in;
     for (int i = 0; i < n_nodes; i++) {
-        int j = i;
-        for (; j > 0 && order[j - 1] > nodes[i]; j--) {
-            order[j] = order[j - 1];
-        }
-        order[j] = nodes[i];
+        first[i] = all;
+        all += row_of(&g->nodes[nodes[i]])->folded;
     }
-    tape_writer w = {.g = g, .order = order, .n = n_nodes, .in = in, .n_in = n_in};
-    *out = (sx_vec_tape){.n_in = n_in, .n_ops = n_nodes};
-    for (int i = 0; i < n_nodes; i++) {
-        const sx_node *n = &g->nodes[order[i]];
-        int a = slot_of(&w, n->inputs[0]);
-        int b = n->n_inputs > 1 ? slot_of(&w, n->inputs[1]) : a;
-        release(&w, a);
-        release(&w, b);
-        int dst = take_temp(&w);
-        if (a < 0 || b < 0 || dst < 0) {
-            return false;
+    *out = (sx_vec_tape){.n_in = all};
+    tape_writer w = {.g = g, .in = in, .n_in = n_in, .n_all = all, .tape = out};
+    for (int done = -1, count = 0; count < n_nodes && !w.failed; count++) {
+        int next = -1;
+        for (int i = 0; i < n_nodes; i++) {
+            if (nodes[i] > done && (next < 0 || nodes[i] < nodes[next])) {
+                next = i;
+            }
         }
-        w.slot[i] = dst;
-        out->ops[i] = (sx_vec_op){(uint8_t)code_of(n)->code, (uint8_t)dst, (uint8_t)a, (uint8_t)b};
+        done = nodes[next];
+        write_node(&w, &g->nodes[done], first[next]);
     }
-    return true;
+    return !w.failed;
 }
 
 /* --- running -------------------------------------------------------------------------------------
  */
 
+typedef struct norm {
+    form form;
+    int stat; /* first of its inputs, in the step's */
+    float epsilon;
+} norm;
+
 typedef struct elementwise_data {
     const sx_cpu_vec *vec;
     sx_vec_tape tape;
+    int n_in; /* of the tape, without folded vectors */
+    int n_norms;
+    norm norms[SX_VEC_INPUTS];
+    int64_t channels, elems;
 } elementwise_data;
+
+/* stats: scale, offset, mean, variance */
+static void fold_norm(const float *const *stat, float epsilon, int64_t channels, float *a, float *b)
+{
+    for (int64_t k = 0; k < channels; k++) {
+        a[k] = stat[0][k] / sqrtf(stat[3][k] + epsilon);
+        b[k] = stat[1][k] - stat[2][k] * a[k];
+    }
+}
+
+/* stats: mean, variance, scale, dscale, doffset, count */
+static void fold_norm_grad(const float *const *stat, float epsilon, int64_t channels, float *a,
+                           float *b, float *c)
+{
+    float count = stat[5][0];
+    for (int64_t k = 0; k < channels; k++) {
+        float s = 1 / sqrtf(stat[1][k] + epsilon);
+        a[k] = s * stat[2][k];
+        b[k] = -a[k] * s * stat[3][k] / count;
+        c[k] = -a[k] * stat[4][k] / count - stat[0][k] * b[k];
+    }
+}
+
+static void fold_all(const elementwise_data *d, const sx_cpu_step *step, const sx_cpu_call *call,
+                     const float **in)
+{
+    float *to = sx_cpu_at(call, step->scratch);
+    for (int i = 0, at = d->n_in; i < d->n_norms; i++) {
+        const norm *n = &d->norms[i];
+        const float *stat[6] = {NULL};
+        for (int k = 0; k < (n->form == FORM_NORM ? 4 : 6); k++) {
+            stat[k] = sx_cpu_in(step, call, n->stat + k);
+        }
+        float *a = to, *b = a + d->channels, *c = b + d->channels;
+        in[at++] = a;
+        in[at++] = b;
+        if (n->form == FORM_NORM) {
+            fold_norm(stat, n->epsilon, d->channels, a, b);
+            to = c;
+        } else {
+            fold_norm_grad(stat, n->epsilon, d->channels, a, b, c);
+            in[at++] = c;
+            to = c + d->channels;
+        }
+    }
+}
 
 static void run_elementwise(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const elementwise_data *d = step->data;
     const float *in[SX_VEC_INPUTS];
-    for (int i = 0; i < step->n_in; i++) {
+    for (int i = 0; i < d->n_in; i++) {
         in[i] = sx_cpu_in(step, call, i);
     }
+    if (d->n_norms > 0) { /* no range: the scratch is one call's */
+        fold_all(d, step, call, in);
+        d->vec->tape(&d->tape, in, sx_cpu_out(step, call, 0), 0, d->elems);
+        return;
+    }
     d->vec->tape(&d->tape, in, sx_cpu_out(step, call, 0), call->begin, call->end);
+}
+
+static void set_access(elementwise_data *d, const sx_cpu_site *site)
+{
+    for (int i = 0; i < d->tape.n_in; i++) {
+        if (i < d->n_in) {
+            access a = access_of(&site->in[i], &site->out[0]);
+            d->tape.period[i] = a.period;
+            d->tape.repeat[i] = a.repeat;
+        } else {
+            d->tape.period[i] = d->channels;
+        }
+    }
 }
 
 static sx_status prepare_elementwise(const sx_cpu_site *site, sx_cpu_step *step)
 {
     elementwise_data *d = sx_cpu_new(site, elementwise_data);
-    int nodes[SX_CPU_MAX_NODES];
+    int nodes[SX_CPU_MAX_NODES], stats = 0;
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
+    d->vec = site->vec;
+    d->channels = site->out[0].rank > 0 ? site->out[0].dims[site->out[0].rank - 1] : 1;
     for (int i = 0; i < site->n_nodes; i++) {
         nodes[i] = (int)(site->nodes[i] - site->graph->nodes);
+        stats += row_of(site->nodes[i])->stats;
     }
-    d->vec = site->vec;
-    if (!tape_of(site->graph, nodes, site->n_nodes, site->values_in, site->n_in, &d->tape)) {
+    d->n_in = site->n_in - stats;
+    for (int i = 0, stat = d->n_in; i < site->n_nodes; i++) {
+        const op_row *row = row_of(site->nodes[i]);
+        if (row->form != FORM_PLAIN) {
+            const sx_batch_norm_attrs *a = site->nodes[i]->attrs;
+            d->norms[d->n_norms++] = (norm){row->form, stat, (float)a->epsilon};
+            stat += row->stats;
+        }
+    }
+    if (!write_tape(site->graph, nodes, site->n_nodes, site->values_in, d->n_in, &d->tape)) {
         return sx_error(SX_INTERNAL, "a fused group does not fit the tape");
     }
-    for (int i = 0; i < site->n_in; i++) {
-        d->tape.period[i] = period_of(&site->in[i], &site->out[0]);
-    }
+    set_access(d, site);
     step->run = run_elementwise;
     step->data = d;
-    step->range = sx_type_elems(&site->out[0]);
+    d->elems = sx_type_elems(&site->out[0]);
+    step->range = d->n_norms > 0 ? 0 : d->elems;
+    step->scratch_bytes = d->n_norms * 3 * d->channels * (int64_t)sizeof(float);
     return SX_OK;
 }
 
-#define ROW(op_name, operands, expr)                \
-    const sx_cpu_kernel sx_cpu_kernel_##op_name = { \
-        .name = "elementwise",                      \
-        .op = SX_OPID_##op_name,                    \
-        .match = match_elementwise,                 \
-        .prepare = prepare_elementwise,             \
-    };
+#define ROW(op_name, operands, expr)                                           \
+    const sx_cpu_kernel sx_cpu_kernel_##op_name = {.name = "elementwise",      \
+                                                   .op = SX_OPID_##op_name,    \
+                                                   .match = match_elementwise, \
+                                                   .prepare = prepare_elementwise};
 SX_VEC_OPS(ROW)
+ROW(batch_norm, , )
+ROW(batch_norm_train, , )
+ROW(batch_norm_train_grad_input, , )
 
-/* A broadcast on its own, of what the tape can repeat: x + nothing. */
+/* --- a broadcast on its own ----------------------------------------------------------------------
+ */
+
+/* out [a, b, c] from in [a, 1, c] */
+typedef struct broadcast_data {
+    int64_t a, b, bytes; /* bytes of c elements */
+} broadcast_data;
+
+static bool broadcast_of(const sx_type *in, const sx_type *out, broadcast_data *d)
+{
+    int64_t part[3] = {1, 1, 1};
+    int at = 0; /* which of a, b, c, from the last */
+    for (int i = 0; i < out->rank; i++) {
+        int k = in->rank - 1 - i;
+        int64_t from = k < 0 ? 1 : in->dims[k], to = out->dims[out->rank - 1 - i];
+        bool same = from == to;
+        if (to != 1 && at == 0 && !same) {
+            at = 1;
+        } else if (to != 1 && at == 1 && same) {
+            at = 2;
+        } else if (to != 1 && at == 2 && !same) {
+            return false;
+        }
+        part[at] *= to;
+    }
+    *d = (broadcast_data){part[2], part[1], part[0] * (int64_t)sx_dtype_bytes(out->dtype)};
+    return true;
+}
+
 static bool match_broadcast(sx_cpu_match *m)
 {
     const sx_node *n = &m->graph->nodes[m->root];
-    return sx_cpu_is_f32(m, n->inputs[0]) &&
-           period_of(sx_graph_type(m->graph, n->inputs[0]),
-                     sx_graph_type(m->graph, n->first_output)) != NO_PERIOD;
+    broadcast_data d;
+    return broadcast_of(sx_graph_type(m->graph, n->inputs[0]),
+                        sx_graph_type(m->graph, n->first_output), &d);
+}
+
+static void run_broadcast(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const broadcast_data *d = step->data;
+    const char *in = sx_cpu_in(step, call, 0);
+    char *out = sx_cpu_out(step, call, 0);
+    for (int64_t a = 0; a < d->a; a++, in += d->bytes) {
+        if (d->bytes == 4) {
+            uint32_t v, *to = (void *)out;
+            memcpy(&v, in, sizeof(v));
+            for (int64_t b = 0; b < d->b; b++) {
+                to[b] = v;
+            }
+            out += d->b * d->bytes;
+            continue;
+        }
+        for (int64_t b = 0; b < d->b; b++, out += d->bytes) {
+            memcpy(out, in, (size_t)d->bytes);
+        }
+    }
 }
 
 static sx_status prepare_broadcast(const sx_cpu_site *site, sx_cpu_step *step)
 {
-    elementwise_data *d = sx_cpu_new(site, elementwise_data);
+    broadcast_data *d = sx_cpu_new(site, broadcast_data);
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    d->vec = site->vec;
-    d->tape = (sx_vec_tape){.n_in = 1,
-                            .n_ops = 1,
-                            .period = {period_of(&site->in[0], &site->out[0])},
-                            .ops = {{SX_VEC_maximum, 1, 0, 0}}};
-    step->run = run_elementwise;
+    (void)broadcast_of(&site->in[0], &site->out[0], d);
+    step->run = run_broadcast;
     step->data = d;
-    step->range = sx_type_elems(&site->out[0]);
     return SX_OK;
 }
 

@@ -55,6 +55,26 @@ static void run_momentum(const sx_cpu_step *step, const sx_cpu_call *call)
     }
 }
 
+/* in: var square [accum] g lr ok */
+static void run_rmsprop(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const apply_data *d = step->data;
+    const sx_rmsprop_attrs *a = d->attrs;
+    int g = step->n_in - 3;
+    bool moves = step->n_out == 3;
+    sx_vec_rmsprop v = {.lr = *(float *)sx_cpu_in(step, call, g + 1),
+                        .rho = (float)a->rho,
+                        .one_minus_rho = (float)(1 - a->rho),
+                        .momentum = (float)a->momentum,
+                        .epsilon = (float)a->epsilon};
+    if (!withheld(step, call)) {
+        d->vec->rmsprop(&v, sx_cpu_in(step, call, 0), sx_cpu_in(step, call, 1),
+                        moves ? sx_cpu_in(step, call, 2) : NULL, sx_cpu_in(step, call, g),
+                        sx_cpu_out(step, call, 0), sx_cpu_out(step, call, 1),
+                        moves ? sx_cpu_out(step, call, 2) : NULL, call->begin, call->end);
+    }
+}
+
 /* in: var m v g lr step ok */
 static void run_adam(const sx_cpu_step *step, const sx_cpu_call *call)
 {
@@ -86,6 +106,16 @@ static sx_status prepare_apply(const sx_cpu_site *site, sx_cpu_step *step, sx_cp
     return SX_OK;
 }
 
+static bool match_rmsprop(sx_cpu_match *m)
+{
+    const sx_rmsprop_attrs *a = m->graph->nodes[m->root].attrs;
+    return match_apply(m) && !a->centered;
+}
+
+static sx_status prepare_rmsprop(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_apply(site, step, run_rmsprop);
+}
 static sx_status prepare_sgd(const sx_cpu_site *site, sx_cpu_step *step)
 {
     return prepare_apply(site, step, run_sgd);
@@ -107,3 +137,7 @@ const sx_cpu_kernel sx_cpu_kernel_apply_momentum = {.name = "apply_momentum",
                                                     .prepare = prepare_momentum};
 const sx_cpu_kernel sx_cpu_kernel_apply_adam = {
     .name = "apply_adam", .op = SX_OPID_apply_adam, .match = match_apply, .prepare = prepare_adam};
+const sx_cpu_kernel sx_cpu_kernel_apply_rmsprop = {.name = "apply_rmsprop",
+                                                   .op = SX_OPID_apply_rmsprop,
+                                                   .match = match_rmsprop,
+                                                   .prepare = prepare_rmsprop};

@@ -1,20 +1,19 @@
-/* Reductions over leading or over trailing axes, and all_finite. */
+/* Reductions over neighbouring axes, and all_finite. */
 #include "backends/cpu/kernel.h"
 
 typedef struct reduce_data {
     const sx_cpu_vec *vec;
-    int64_t rows, cols;
+    int64_t outer, rows, cols;
     void (*loop)(const float *x, int64_t rows, int64_t cols, float *out);
 } reduce_data;
 
-/* x seen as [rows, cols] of which all rows (leading axes) or all columns (trailing) are summed;
- * axes of size 1 count as either. */
-static bool as_matrix(const sx_type *x, const sx_reduce_attrs *a, int64_t *rows, int64_t *cols,
-                      bool *leading)
+/* x seen as [outer, rows, cols] of which the rows are reduced; with cols 1 those are x's last axes.
+ * Axes of size 1 count as any. */
+static bool as_rows(const sx_type *x, const sx_reduce_attrs *a, reduce_data *d)
 {
     bool reduced[SX_MAX_RANK] = {false};
-    int64_t in = 1, out = 1;
-    int changes = 0, last = -1, first = -1;
+    int64_t part[3] = {1, 1, 1};
+    int at = 0;
     for (int i = 0; i < a->axes.n; i++) {
         reduced[a->axes.v[i]] = true;
     }
@@ -22,47 +21,56 @@ static bool as_matrix(const sx_type *x, const sx_reduce_attrs *a, int64_t *rows,
         if (x->dims[i] == 1) {
             continue;
         }
-        *(reduced[i] ? &in : &out) *= x->dims[i];
-        first = first < 0 ? reduced[i] : first;
-        changes += last >= 0 && last != (int)reduced[i];
-        last = reduced[i];
+        at += (at == 0 && reduced[i]) || (at == 1 && !reduced[i]);
+        if (at == 2 && reduced[i]) {
+            return false;
+        }
+        part[at] *= x->dims[i];
     }
-    *leading = first == 1 && changes == 1;
-    *rows = *leading ? in : out;
-    *cols = *leading ? out : in;
-    return changes <= 1 && in > 0 && out > 0;
+    d->outer = part[0];
+    d->rows = part[1];
+    d->cols = part[2];
+    return sx_type_elems(x) > 0;
 }
 
 static bool match_reduce(sx_cpu_match *m)
 {
     const sx_node *n = &m->graph->nodes[m->root];
-    int64_t rows, cols;
-    bool leading;
-    return sx_cpu_is_f32(m, m->in[0]) &&
-           as_matrix(sx_graph_type(m->graph, m->in[0]), n->attrs, &rows, &cols, &leading) &&
-           (n->op->id == SX_OPID_reduce_sum || !leading);
+    reduce_data d;
+    return sx_cpu_is_f32(m, m->in[0]) && as_rows(sx_graph_type(m->graph, m->in[0]), n->attrs, &d) &&
+           (n->op->id == SX_OPID_reduce_sum || d.cols == 1);
 }
 
-static void run_reduce(const sx_cpu_step *step, const sx_cpu_call *call)
+/* Rows that end x: each of `outer` is one row of a matrix. */
+static void run_trailing(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const reduce_data *d = step->data;
-    d->loop(sx_cpu_in(step, call, 0), d->rows, d->cols, sx_cpu_out(step, call, 0));
+    d->loop(sx_cpu_in(step, call, 0), d->outer, d->rows, sx_cpu_out(step, call, 0));
+}
+
+static void run_leading(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const reduce_data *d = step->data;
+    const float *x = sx_cpu_in(step, call, 0);
+    float *out = sx_cpu_out(step, call, 0);
+    for (int64_t i = 0; i < d->outer; i++) {
+        d->loop(x + i * d->rows * d->cols, d->rows, d->cols, out + i * d->cols);
+    }
 }
 
 static sx_status prepare_reduce(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_node *n = site->nodes[0];
     reduce_data *d = sx_cpu_new(site, reduce_data);
-    bool leading;
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
     d->vec = site->vec;
-    (void)as_matrix(&site->in[0], n->attrs, &d->rows, &d->cols, &leading);
+    (void)as_rows(&site->in[0], n->attrs, d);
+    step->run = d->cols == 1 ? run_trailing : run_leading;
     d->loop = n->op->id == SX_OPID_reduce_max ? site->vec->max_cols
-              : leading                       ? site->vec->sum_rows
-                                              : site->vec->sum_cols;
-    step->run = run_reduce;
+              : d->cols == 1                  ? site->vec->sum_cols
+                                              : site->vec->sum_rows;
     step->data = d;
     return SX_OK;
 }

@@ -47,7 +47,7 @@ typedef enum sx_vec_code {
         SX_VEC_CODES
 } sx_vec_code;
 
-enum { SX_VEC_CHUNK = 512, SX_VEC_TEMPS = 8, SX_VEC_INPUTS = 12, SX_VEC_TAPE = 24 };
+enum { SX_VEC_CHUNK = 512, SX_VEC_TEMPS = 8, SX_VEC_INPUTS = 14, SX_VEC_TAPE = 48 };
 
 /* dst = code(a, b). Slots: [0, n_in) inputs, [n_in, n_in + SX_VEC_TEMPS) temporaries; the last
  * operation's dst is the output. */
@@ -57,8 +57,9 @@ typedef struct sx_vec_op {
 
 typedef struct sx_vec_tape {
     int n_in, n_ops;
-    int64_t period[SX_VEC_INPUTS]; /* input i repeats every so many elements; 0 = does not. All that
-                                      are above 1 are equal */
+    /* Element e of the output reads element e of input i, or with a period e % period[i] (all
+     * periods above 1 are equal), or with a repeat e / repeat[i]. 0 = neither. */
+    int64_t period[SX_VEC_INPUTS], repeat[SX_VEC_INPUTS];
     sx_vec_op ops[SX_VEC_TAPE];
 } sx_vec_tape;
 
@@ -73,6 +74,10 @@ typedef struct sx_vec_momentum {
     float lr, momentum;
     bool nesterov;
 } sx_vec_momentum;
+
+typedef struct sx_vec_rmsprop {
+    float lr, rho, one_minus_rho, momentum, epsilon;
+} sx_vec_rmsprop;
 
 typedef struct sx_vec_dropout {
     uint32_t key[2], step, threshold;
@@ -105,6 +110,11 @@ typedef struct sx_cpu_vec {
     /* x [rows, cols] -> out[rows] */
     void (*sum_cols)(const float *x, int64_t rows, int64_t cols, float *out);
     void (*max_cols)(const float *x, int64_t rows, int64_t cols, float *out);
+    /* x [rows, cols] -> mean[cols], variance[cols], in blocks that Chan's formula joins */
+    void (*moments)(const float *x, int64_t rows, int64_t cols, float *mean, float *variance);
+    /* dy, x [rows, cols] -> dscale = sum dy (x - mean) s, doffset = sum dy;  s[cols] */
+    void (*norm_sums)(const float *dy, const float *x, const float *mean, const float *s,
+                      int64_t rows, int64_t cols, float *dscale, float *doffset);
     bool (*all_finite)(const float *x, int64_t n);
 
     /* x [rows, cols] */
@@ -134,6 +144,10 @@ typedef struct sx_cpu_vec {
     void (*adam)(const sx_vec_adam *a, const float *var, const float *m, const float *v,
                  const float *g, float *out_var, float *out_m, float *out_v, int64_t begin,
                  int64_t end);
+    /* accum: the momentum's, NULL without */
+    void (*rmsprop)(const sx_vec_rmsprop *a, const float *var, const float *square,
+                    const float *accum, const float *g, float *out_var, float *out_square,
+                    float *out_accum, int64_t begin, int64_t end);
     void (*sgd)(float lr, const float *var, const float *g, float *out_var, int64_t begin,
                 int64_t end);
     void (*momentum)(const sx_vec_momentum *a, const float *var, const float *accum, const float *g,

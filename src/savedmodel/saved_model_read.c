@@ -256,7 +256,7 @@ static sx_status note_assignment(const struct restorer *r, const Tensorflow__Nod
     }
     const ProtobufCBinaryData *key =
         const_string(find_ref(&r->nodes, restore->input[1], &unused), output);
-    if (key == NULL) {
+    if (key == NULL || key->len == 0) { /* an empty key has no bytes to point to */
         return SX_OK;
     }
     char *copy = sx_arena_strndup(&r->model->arena, (const char *)key->data, key->len);

@@ -235,6 +235,12 @@ static sx_status run_row(sx_importer *im, sx_import_node *n)
     (void)sx_scope_begin(im->b, n->node->name, NULL);
     sx_status status = n->row->import(im, n);
     sx_scope_end(im->b);
+    if (sx_builder_failed(
+            im->b)) { /* what came after has no types to go by: the first error counts */
+        sx_graph *none = NULL;
+        sx_status_free(status);
+        return sx_builder_finish(im->b, &none);
+    }
     if (sx_status_code(status) == SX_UNIMPLEMENTED) {
         refuse(im, n->node, sx_status_message(status));
         sx_status_free(status);

@@ -10,6 +10,7 @@ typedef enum sx_imported_kind {
         0, /* not there, or of a refused operator: whoever uses it is refused silently */
     SX_IMPORTED_VALUE,   /* of our graph */
     SX_IMPORTED_CONST,   /* a constant that has not become a node yet */
+    SX_IMPORTED_SHAPE,   /* int32 like CONST, where -1 is the batch: good for shapes only */
     SX_IMPORTED_HANDLE,  /* of a variable */
     SX_IMPORTED_STRINGS, /* the input of encoded images */
     SX_IMPORTED_LOOKUP,  /* strings by number */
@@ -18,7 +19,7 @@ typedef enum sx_imported_kind {
 typedef struct sx_imported {
     sx_imported_kind kind;
     sx_value value;       /* VALUE; LOOKUP: the numbers */
-    sx_tensor constant;   /* CONST; LOOKUP: the strings */
+    sx_tensor constant;   /* CONST, SHAPE; LOOKUP: the strings */
     const char *variable; /* HANDLE: its checkpoint key */
     sx_type type;         /* HANDLE */
 } sx_imported;

@@ -88,13 +88,8 @@ static void set(sx_import_node *n, sx_value value)
     n->out[0] = (sx_imported){.kind = SX_IMPORTED_VALUE, .value = value};
 }
 
-/* The integers of a constant operand of rank 0 or 1. */
-static sx_status operand_ints(const sx_import_node *n, int i, sx_ints *out)
+static sx_status ints_of(const sx_tensor *t, int i, sx_ints *out)
 {
-    if (i >= n->n_in || n->in[i].kind != SX_IMPORTED_CONST) {
-        return unsupported("input %d is not a constant", i);
-    }
-    const sx_tensor *t = &n->in[i].constant;
     int64_t count = sx_type_elems(&t->type);
     if ((t->type.dtype != SX_I32 && t->type.dtype != SX_I64) || t->type.rank > 1 ||
         count > SX_MAX_RANK) {
@@ -107,6 +102,24 @@ static sx_status operand_ints(const sx_import_node *n, int i, sx_ints *out)
     }
     *out = ints;
     return SX_OK;
+}
+
+/* The integers of a constant operand of rank 0 or 1. */
+static sx_status operand_ints(const sx_import_node *n, int i, sx_ints *out)
+{
+    if (i >= n->n_in || n->in[i].kind != SX_IMPORTED_CONST) {
+        return unsupported("input %d is not a constant", i);
+    }
+    return ints_of(&n->in[i].constant, i, out);
+}
+
+/* The same where -1 may stand for the batch. */
+static sx_status shape_ints(const sx_import_node *n, int i, sx_ints *out)
+{
+    if (i < n->n_in && n->in[i].kind == SX_IMPORTED_SHAPE) {
+        return ints_of(&n->in[i].constant, i, out);
+    }
+    return operand_ints(n, i, out);
 }
 
 static sx_status require_nhwc(const sx_import_node *n)
@@ -313,12 +326,79 @@ static sx_status reshape_to(sx_importer *im, sx_import_node *n, sx_value x, sx_i
     return SX_OK;
 }
 
+/* The shape of something with a batch stays symbolic: Flatten slices and packs it for Reshape. */
+static sx_status import_shape(sx_importer *im, sx_import_node *n)
+{
+    sx_value x = SX_NO_VALUE;
+    SX_TRY(operand(im, n, 0, &x));
+    sx_type type = sx_type_of_value(im->b, x);
+    int32_t *dims = sx_arena_array(im->arena, type.rank + 1, int32_t);
+    if (dims == NULL || attr_dtype(n, "out_type", SX_I32) != SX_I32) {
+        return unsupported("a shape that is not int32");
+    }
+    for (int d = 0; d < type.rank; d++) {
+        dims[d] = type.dims[d] < 0 ? -1 : (int32_t)type.dims[d];
+    }
+    n->out[0].kind = sx_type_has_batch(&type) ? SX_IMPORTED_SHAPE : SX_IMPORTED_CONST;
+    n->out[0].constant = (sx_tensor){sx_type_of(SX_I32, type.rank), dims};
+    return SX_OK;
+}
+
+/* One element of a shape: x[i:i+1] with the axis dropped. */
+static sx_status import_strided_slice(sx_importer *im, sx_import_node *n)
+{
+    sx_ints begin = {0}, end = {0}, strides = {0};
+    (void)im;
+    const sx_imported *x = n->n_in > 0 ? &n->in[0] : NULL;
+    if (x == NULL || (x->kind != SX_IMPORTED_SHAPE && x->kind != SX_IMPORTED_CONST) ||
+        x->constant.type.dtype != SX_I32 || x->constant.type.rank != 1 ||
+        attr_int(n, "shrink_axis_mask", 0) != 1 || attr_int(n, "begin_mask", 0) != 0 ||
+        attr_int(n, "end_mask", 0) != 0) {
+        return unsupported("slices something else than one element of a shape");
+    }
+    SX_TRY(operand_ints(n, 1, &begin));
+    SX_TRY(operand_ints(n, 2, &end));
+    SX_TRY(operand_ints(n, 3, &strides));
+    int64_t size = x->constant.type.dims[0];
+    int64_t at = begin.n == 1 ? begin.v[0] + (begin.v[0] < 0 ? size : 0) : -1;
+    if (at < 0 || at >= size) {
+        return sx_error(SX_DATA_LOSS, "slices outside a shape of rank %lld", (long long)size);
+    }
+    int32_t *element = (int32_t *)x->constant.data + at;
+    n->out[0].kind =
+        x->kind == SX_IMPORTED_SHAPE && *element == -1 ? SX_IMPORTED_SHAPE : SX_IMPORTED_CONST;
+    n->out[0].constant = (sx_tensor){sx_scalar_type(SX_I32), element};
+    return SX_OK;
+}
+
+/* Scalars to a shape. */
+static sx_status import_pack(sx_importer *im, sx_import_node *n)
+{
+    int32_t *dims = sx_arena_array(im->arena, n->n_in + 1, int32_t);
+    bool symbolic = false;
+    if (dims == NULL || attr_int(n, "axis", 0) != 0) {
+        return unsupported("packs along another axis than the first");
+    }
+    for (int i = 0; i < n->n_in; i++) {
+        const sx_imported *x = &n->in[i];
+        if ((x->kind != SX_IMPORTED_SHAPE && x->kind != SX_IMPORTED_CONST) ||
+            x->constant.type.dtype != SX_I32 || x->constant.type.rank != 0) {
+            return unsupported("packs something else than the sizes of a shape");
+        }
+        symbolic |= x->kind == SX_IMPORTED_SHAPE;
+        dims[i] = *(const int32_t *)x->constant.data;
+    }
+    n->out[0].kind = symbolic ? SX_IMPORTED_SHAPE : SX_IMPORTED_CONST;
+    n->out[0].constant = (sx_tensor){sx_type_of(SX_I32, n->n_in), dims};
+    return SX_OK;
+}
+
 static sx_status import_reshape(sx_importer *im, sx_import_node *n)
 {
     sx_value x = SX_NO_VALUE;
     sx_ints shape = {0};
     SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(operand_ints(n, 1, &shape));
+    SX_TRY(shape_ints(n, 1, &shape));
     return reshape_to(im, n, x, shape);
 }
 
@@ -676,6 +756,9 @@ static const sx_import_row rows[] = {
     {"BiasAdd", import_bias_add, "bias_add"},
     {"Cast", import_cast, NULL},
     {"Reshape", import_reshape, NULL},
+    {"Shape", import_shape, NULL},
+    {"StridedSlice", import_strided_slice, NULL},
+    {"Pack", import_pack, NULL},
     {"Squeeze", import_squeeze, NULL},
     {"ExpandDims", import_expand_dims, NULL},
     {"Transpose", import_transpose, "transpose"},

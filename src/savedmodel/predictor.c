@@ -54,7 +54,9 @@ static sx_status load_variables(sx_predictor *p)
 
 static sx_status import_one(sx_predictor *p, const char *key, struct ready *r)
 {
-    sx_status status = sx_import_signature(p->model, key, &r->import);
+    sx_status status = strcmp(key, SX_INIT_SIGNATURE) == 0
+                           ? sx_error(SX_UNIMPLEMENTED, "%s initializes; it is not to be run", key)
+                           : sx_import_signature(p->model, key, &r->import);
     if (sx_status_code(status) == SX_UNIMPLEMENTED) {
         r->why = sx_strdup(sx_status_message(status));
         sx_status_free(status);
@@ -62,6 +64,17 @@ static sx_status import_one(sx_predictor *p, const char *key, struct ready *r)
     }
     SX_TRY(status);
     return sx_session_add_program(p->session, r->import->graph, &r->program);
+}
+
+/* Why nothing can be run: the default signature's reason, or else the last one's. */
+static const char *why_not(const sx_predictor *p, const sx_signature *signatures)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (strcmp(signatures[i].key, SX_SERVING_DEFAULT) == 0) {
+            return p->ready[i].why;
+        }
+    }
+    return p->ready[p->n - 1].why;
 }
 
 static sx_status import_all(sx_predictor *p)
@@ -79,7 +92,7 @@ static sx_status import_all(sx_predictor *p)
     if (done == 0) {
         return p->n == 0 ? sx_error(SX_FAILED_PRECONDITION, "%s has no signature",
                                     sx_saved_model_dir(p->model))
-                         : sx_error(SX_UNIMPLEMENTED, "%s", p->ready[0].why);
+                         : sx_error(SX_UNIMPLEMENTED, "%s", why_not(p, signatures));
     }
     return SX_OK;
 }

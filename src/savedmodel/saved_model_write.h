@@ -16,11 +16,10 @@
 #ifndef SX_SAVEDMODEL_SAVED_MODEL_WRITE_H
 #define SX_SAVEDMODEL_SAVED_MODEL_WRITE_H
 
+#include "savedmodel/names.h"
 #include "savedmodel/tf_graph.h"
 
 typedef struct sx_saved_model_writer sx_saved_model_writer;
-
-#define SX_SERVING_DEFAULT "serving_default"
 
 /* Gives a variable's value when the checkpoint is written: fills out[sx_type_bytes(type)]. */
 typedef sx_status sx_read_variable_fn(void *user, const char *name, const sx_type *type, void *out);

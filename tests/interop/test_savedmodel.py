@@ -188,6 +188,38 @@ def test_export(folder):
             check_same(predict(path, "serving_default", raw), {k: v.numpy() for k, v in theirs.items()})
 
 
+def test_keras_models(folder):
+    """What Keras exports, we import: functions inlined, variables found, the same answers."""
+    layers = tf.keras.layers
+    tf.keras.utils.set_random_seed(1)
+    models = [
+        [layers.Input((32, 32, 3)), layers.Rescaling(1 / 127.5, -1), layers.Conv2D(8, 3, activation="relu", padding="same"),
+         layers.BatchNormalization(), layers.MaxPooling2D(), layers.DepthwiseConv2D(3, depth_multiplier=2),
+         layers.ReLU(6.0), layers.SeparableConv2D(5, 3), layers.GlobalAveragePooling2D(), layers.Dropout(0.3),
+         layers.Dense(7), layers.Softmax()],
+        [layers.Input((32, 32, 3)), layers.ZeroPadding2D(1), layers.Conv2D(4, 5, strides=2, dilation_rate=1),
+         layers.LeakyReLU(), layers.AveragePooling2D(3, padding="same"), layers.Flatten(),
+         layers.Dense(9, activation="tanh"), layers.Dense(3, activation="sigmoid")],
+    ]
+    x = np.random.default_rng(0).uniform(0, 255, (3, 32, 32, 3)).astype(np.float32)
+    raw = f"{folder}/keras_input"
+    x.tofile(raw)
+    for i, stack in enumerate(models):
+        model = tf.keras.Sequential(stack)
+        for weight in model.weights:
+            positive = "variance" in weight.name or "gamma" in weight.name
+            weight.assign(tf.random.uniform(weight.shape, 0.5 if positive else -0.2, 1.5 if positive else 0.2))
+        path = f"{folder}/keras{i}"
+        model.export(path, verbose=False)
+        ours = predict(path, "serving_default", raw)
+        expected = model(x).numpy()
+        np.testing.assert_allclose(np.array(ours["output_0"], np.float32).reshape(expected.shape), expected, atol=1e-5)
+    refused = tf.keras.Sequential([layers.Input((4,)), layers.Dense(3, activation="gelu")])
+    refused.export(f"{folder}/refused", verbose=False)
+    done = subprocess.run([TOOL, "predict", f"{folder}/refused", "serving_default", raw], capture_output=True, text=True)
+    assert done.returncode == 1 and "cannot be imported: Erfc" in done.stderr, done.stderr
+
+
 test_operator_table()
 with tempfile.TemporaryDirectory() as folder:
     model = tool("dense", f"{folder}/dense/1")
@@ -197,4 +229,5 @@ with tempfile.TemporaryDirectory() as folder:
     test_saved_model_cli(model)
     test_images(folder)
     test_export(folder)
+    test_keras_models(folder)
 print("passed")

@@ -1,0 +1,146 @@
+/* Every allocation failing in turn, on the whole paths: save and read a checkpoint, export and
+ * import a model. */
+#include "io/scratch.h"
+#include "torture.h"
+
+#include "graph/ir.h"
+#include "graph/ops/attrs.h"
+#include "savedmodel/bundle.h"
+#include "savedmodel/checkpoint_state.h"
+#include "savedmodel/export.h"
+#include "savedmodel/import.h"
+#include "savedmodel/object_graph.h"
+
+static sx_status fill(sx_bundle_writer *w)
+{
+    static const char *const names[] = {"a/kernel", "b"};
+    float x[4] = {1, 2, 3, 4};
+    sx_bytes words[2] = {{"one", 3}, {"two", 3}};
+    SX_TRY(sx_bundle_add(w, "a/kernel", &(sx_tensor){sx_type_of(SX_F32, 4), x}));
+    SX_TRY(sx_bundle_add(w, "b", &(sx_tensor){sx_type_of(SX_STRING, 2), words}));
+    SX_TRY(sx_object_graph_add(w, names, 2, 1));
+    return sx_bundle_writer_finish(w);
+}
+
+static sx_status save(void *user)
+{
+    sx_bundle_writer *w = NULL;
+    SX_TRY(sx_bundle_writer_create(scratch("model.ckpt-1"), &w));
+    sx_status status = fill(w);
+    sx_bundle_writer_destroy(w);
+    (void)user;
+    return status != SX_OK ? status
+                           : sx_checkpoint_register(scratch_dir, "model.ckpt-1", 1,
+                                                    &(sx_checkpoint_retention){.keep_max = 2});
+}
+
+static sx_status load(void *user)
+{
+    float x[4];
+    const sx_type type = sx_type_of(SX_F32, 4);
+    sx_bundle *b = NULL;
+    sx_arena arena;
+    sx_tensor words;
+    SX_TRY(sx_bundle_open(scratch("model.ckpt-1"), &b));
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_bundle_read(b, "a/kernel", &type, x);
+    status = status == SX_OK ? sx_bundle_read_strings(b, "b", &arena, &words) : status;
+    status = status == SX_OK ? sx_bundle_verify(b) : status;
+    sx_arena_deinit(&arena);
+    sx_bundle_close(b);
+    (void)user;
+    return status;
+}
+
+static void test_savedmodel_memory__checkpoints(void **state)
+{
+    (void)state;
+    assert_true(sx_torture(save, NULL) > 20);
+    assert_true(sx_torture(load, NULL) > 10);
+}
+
+static sx_status give_ones(void *user, const char *name, const sx_type *type, void *out)
+{
+    (void)user;
+    (void)name;
+    for (int64_t i = 0; i < sx_type_elems(type); i++) {
+        ((float *)out)[i] = 1;
+    }
+    return SX_OK;
+}
+
+static sx_graph *image_graph(void)
+{
+    sx_builder *b = NULL;
+    sx_graph *graph = NULL;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "features", sx_type_of(SX_F32, SX_BATCH, 4, 4, 3));
+    sx_value w =
+        sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 4, 4, 3, 2)});
+    sx_value y = sx_build_op(b, conv2d, (&(sx_conv2d_attrs){.strides = {2, {1, 1}}}), x, w);
+    y = sx_build_op(b, reshape, (&(sx_shape_attrs){.shape = {2, {SX_BATCH, 2}}}), y);
+    sx_output(b, "probabilities", sx_build_op(b, softmax, NULL, y));
+    sx_output(b, "classid",
+              sx_build_op(b, argmax, (&(sx_argmax_attrs){.axis = 1, .dtype = SX_I32}), y));
+    assert_ok(sx_builder_finish(b, &graph));
+    sx_builder_destroy(b);
+    return graph;
+}
+
+static sx_status export(void *user)
+{
+    static const char *const names[] = {"no", "yes"};
+    const sx_preprocess pre = {.height = 4, .width = 4, .channels = 3, .scale = SX_0_1};
+    const sx_export_request request = {.graph = user,
+                                       .read_variable = give_ones,
+                                       .preprocess = &pre,
+                                       .class_names = names,
+                                       .n_classes = 2,
+                                       .base = scratch("m"),
+                                       .version = "1"};
+    char *dir = NULL;
+    sx_status status = sx_export_saved_model(&request, &dir);
+    if (status == SX_OK) { /* so that it can be done again */
+        status = sx_dir_remove(dir);
+    }
+    sx_free(dir);
+    return status;
+}
+
+static sx_status import(void *user)
+{
+    sx_saved_model *model = NULL;
+    sx_import *result = NULL;
+    SX_TRY(sx_saved_model_open(user, &model));
+    sx_status status = sx_import_signature(model, "serving_default", &result);
+    sx_import_destroy(result);
+    sx_saved_model_close(model);
+    return status;
+}
+
+static void test_savedmodel_memory__models(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"no", "yes"};
+    sx_graph *graph = image_graph();
+    assert_true(sx_torture(export, graph) > 20);
+    assert_int_equal(count_entries(scratch("m")), 0);
+    const sx_preprocess pre = {.height = 4, .width = 4, .channels = 3, .scale = SX_0_1};
+    const sx_export_request request = {.graph = graph,
+                                       .read_variable = give_ones,
+                                       .preprocess = &pre,
+                                       .class_names = names,
+                                       .n_classes = 2,
+                                       .base = scratch("n")};
+    char *dir = NULL;
+    assert_ok(sx_export_saved_model(&request, &dir));
+    assert_true(sx_torture(import, dir) > 20);
+    sx_free(dir);
+    sx_graph_destroy(graph);
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_savedmodel_memory__checkpoints),
+    scratch_test(test_savedmodel_memory__models),
+};
+SX_TEST_MAIN(tests)

@@ -250,10 +250,9 @@ SX_API SX_MUST_USE sx_status sx_iterator_create_at(sx_dataset *dataset,
 SX_API void sx_iterator_destroy(sx_iterator *iterator); /* NULL is fine; waits for its threads */
 
 /* The next batch; *out_batch and all it points to are borrowed until the next call on the iterator.
- * Errors: OUT_OF_RANGE at the end only; else the first failing element's own error (read, parse, map;
- * its OUT_OF_RANGE becomes INVALID_ARGUMENT),
- * naming its file and record; the next call gives it again, until the iterator is restored
- * elsewhere. */
+ * Errors: OUT_OF_RANGE at the end only; else the first failing element's own error (read, parse,
+ * map; its OUT_OF_RANGE becomes INVALID_ARGUMENT), naming its file and record; the next call gives
+ * it again, until the iterator is restored elsewhere. */
 SX_API SX_MUST_USE sx_status sx_iterator_next(sx_iterator *iterator,
                                               const struct sx_batch_data **out_batch);
 

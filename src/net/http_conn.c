@@ -333,6 +333,11 @@ sx_bytes sx_http_request_body(const sx_http_exchange *exchange)
     return exchange->body;
 }
 
+int sx_http_request_loop(const sx_http_exchange *exchange)
+{
+    return exchange->conn->worker->index;
+}
+
 int64_t sx_http_request_deadline_ns(const sx_http_exchange *exchange)
 {
     return exchange->deadline_ns;

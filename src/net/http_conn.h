@@ -35,6 +35,7 @@ typedef struct sx_http_worker {
     sx_http_server *server;
     const sx_http_config *config;
     sx_loop *loop;
+    int index;                  /* among the server's */
     struct sx_http_conn *conns; /* all of this worker, closed ones with the handler included */
     int conn_count;
     bool draining;

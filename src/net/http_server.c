@@ -299,6 +299,7 @@ sx_status sx_http_server_create(const sx_http_config *config, sx_http_server **o
     for (int i = 0; i < count; i++) {
         server->listeners[i].spare_fd = -1;
         server->listeners[i].io.fd = fds[i];
+        server->listeners[i].worker.index = i;
     }
     for (int i = 0; i < count && status == SX_OK; i++) {
         status = prepare_listener(server, &server->listeners[i], fds[i]);

@@ -76,6 +76,8 @@ sx_http_stats sx_http_server_stats(const sx_http_server *server);
 /* Borrowed until sx_http_respond. */
 const sx_http_head *sx_http_request_head(const sx_http_exchange *exchange);
 sx_bytes sx_http_request_body(const sx_http_exchange *exchange); /* still content-encoded */
+/* The number of the loop whose thread runs the handler, in [0, loops): for per-thread state. */
+int sx_http_request_loop(const sx_http_exchange *exchange);
 int64_t sx_http_request_deadline_ns(const sx_http_exchange *exchange);
 /* True when nobody waits any more (peer gone, deadline passed): work not begun can be skipped. The
  * exchange must be answered all the same. Any thread. */

@@ -15,6 +15,11 @@
 #include "serve/rest_pages.h"
 #include "serve/router.h"
 
+enum {
+    INLINE_BODY_BYTES = 16 * 1024, /* larger requests always go to the executor */
+    INLINE_NS = 40000,             /* about what handing a request over and back costs */
+};
+
 enum { INFLATE_SLACK = 8 * 1024 * 1024 }; /* what sx_inflate_all reserves ahead */
 
 static const char json_type[] = "application/json";
@@ -25,9 +30,11 @@ static const char cors_headers[] = "Access-Control-Allow-Origin: *\r\n"
 struct model {
     sx_lifecycle *lifecycle;
     sx_model_metrics metrics;
+    atomic_int_fast64_t cost_ns; /* of a request from parsing to printing: the recent worst,
+                                    decaying; 0 = not known yet */
 };
 
-/* What one executor thread keeps between requests. */
+/* What one thread keeps between requests. */
 struct context {
     sx_predict_slots slots;
 };
@@ -36,7 +43,7 @@ struct sx_rest {
     sx_rest_config config;
     char *metrics_path;
     struct model *models;     /* [config.model_count] */
-    struct context *contexts; /* [config.threads] */
+    struct context *contexts; /* [config.threads + config.loops]: the executor's, the loops' */
     sx_executor *executor;
     const sx_http_server *server;
 };
@@ -180,6 +187,22 @@ static sx_status predict(struct predict_job *job, struct context *context, sx_ar
                             out);
 }
 
+/* A slow request counts at once, quick ones win back trust slowly. */
+static void note_cost(struct model *model, int64_t sample_ns)
+{
+    const int64_t before = atomic_load_explicit(&model->cost_ns, memory_order_relaxed);
+    const int64_t decayed = before - before / 16 + sample_ns / 16;
+    atomic_store_explicit(&model->cost_ns, SX_MAX(sample_ns, decayed), memory_order_relaxed);
+}
+
+static bool is_quick(const struct model *model, const sx_http_exchange *exchange)
+{
+    const int64_t cost_ns = atomic_load_explicit(&model->cost_ns, memory_order_relaxed);
+    return cost_ns > 0 && cost_ns < INLINE_NS &&
+           sx_http_request_body(exchange).size <= INLINE_BODY_BYTES &&
+           sx_http_request_head(exchange)->coding == SX_HTTP_IDENTITY;
+}
+
 static void run_predict(sx_executor_job *base, int worker)
 {
     struct predict_job *job = (struct predict_job *)base;
@@ -191,7 +214,10 @@ static void run_predict(sx_executor_job *base, int worker)
     sx_arena_init(&arena, 0);
     sx_buf_init(&inflated, rest->config.max_body_bytes + INFLATE_SLACK);
     sx_buf_init(&out, 0);
+    const int64_t begin_ns = sx_now_ns();
     sx_status status = predict(job, context, &arena, &inflated, &out);
+    const int64_t end_ns = sx_now_ns();
+    note_cost(job->model, end_ns - begin_ns);
     sx_arena_deinit(&arena);
     sx_buf_deinit(&inflated);
     sx_predict_slots_trim(&context->slots);
@@ -205,7 +231,7 @@ static void run_predict(sx_executor_job *base, int worker)
         sx_status_free(status);
         return;
     }
-    sx_latency_add(&job->model->metrics.request_latency, sx_now_ns() - job->arrived_ns);
+    sx_latency_add(&job->model->metrics.request_latency, end_ns - job->arrived_ns);
     respond_as(rest, exchange, 200, json_type, &out);
 }
 
@@ -259,7 +285,9 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
                                 .model = model,
                                 .servable = servable,
                                 .arrived_ns = sx_now_ns()};
-    if (!sx_executor_submit(rest->executor, &job->job)) {
+    if (is_quick(model, exchange)) {
+        run_predict(&job->job, rest->config.threads + sx_http_request_loop(exchange));
+    } else if (!sx_executor_submit(rest->executor, &job->job)) {
         sx_served_release(servable);
         sx_metrics_count(&model->metrics, SX_UNAVAILABLE);
         respond_message(rest, exchange, 503, "the server is overloaded: its queue is full");
@@ -473,11 +501,13 @@ sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest)
     }
     rest->config = *config;
     rest->config.threads = config->threads > 0 ? config->threads : sx_cpu_count();
+    rest->config.loops = SX_MAX(config->loops, 1);
     rest->config.max_queued = config->max_queued ? config->max_queued : 1024;
     rest->config.max_body_bytes =
         config->max_body_bytes ? config->max_body_bytes : 64 * 1024 * 1024;
     rest->models = sx_alloc(config->model_count + 1, sizeof(rest->models[0]));
-    rest->contexts = sx_alloc((size_t)rest->config.threads, sizeof(rest->contexts[0]));
+    rest->contexts =
+        sx_alloc((size_t)(rest->config.threads + rest->config.loops), sizeof(rest->contexts[0]));
     rest->metrics_path = config->metrics_path ? sx_strdup(config->metrics_path) : NULL;
     if (!rest->models || !rest->contexts || (config->metrics_path && !rest->metrics_path)) {
         status = sx_error(SX_RESOURCE_EXHAUSTED, "REST API: out of memory");
@@ -508,7 +538,7 @@ void sx_rest_destroy(sx_rest *rest)
         return;
     }
     sx_executor_destroy(rest->executor);
-    for (int i = 0; rest->contexts && i < rest->config.threads; i++) {
+    for (int i = 0; rest->contexts && i < rest->config.threads + rest->config.loops; i++) {
         sx_predict_slots_deinit(&rest->contexts[i].slots);
     }
     sx_free(rest->contexts);

@@ -4,6 +4,9 @@
  * Life of a predict request:
  *   handler (loop thread)   route, take hold of the model's version, queue
  *   executor thread         gunzip -> parse into tensors -> run -> print -> respond
+ * A model that answers in less time than it takes to wake another thread is run by the loop's
+ * thread itself, while its requests stay small and quick.
+ *
  * A request waits in one place, the executor's queue, and is refused there when it is full (503) or
  * dropped when its deadline has passed (504) or its client is gone. */
 #ifndef SX_SERVE_REST_H
@@ -25,6 +28,7 @@ typedef struct sx_rest_config {
     sx_lifecycle **models; /* [model_count]; borrowed until destroy */
     size_t model_count;
     int threads;           /* as many as processors */
+    int loops;             /* of the HTTP server; 1 */
     size_t max_queued;     /* 1024 */
     size_t max_body_bytes; /* 64 MiB, after decompression */
     bool cors;

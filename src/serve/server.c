@@ -47,6 +47,11 @@ static sx_status create_lifecycle(const sx_server_config *config, sx_lifecycle *
     return sx_lifecycle_create(&lifecycle, out);
 }
 
+static int loop_count(const sx_server_config *config)
+{
+    return or_default(config->rest_api_num_loops, SX_MAX(sx_cpu_count() / 2, 1));
+}
+
 static sx_status create_rest(const sx_server_config *config, sx_server *server)
 {
     const char *path = config->monitoring_path;
@@ -54,6 +59,7 @@ static sx_status create_rest(const sx_server_config *config, sx_server *server)
         .models = &server->lifecycle,
         .model_count = 1,
         .threads = config->rest_api_num_threads,
+        .loops = loop_count(config),
         .max_queued = config->max_queued_requests,
         .max_body_bytes = config->max_body_bytes,
         .cors = config->rest_api_enable_cors_support,
@@ -67,14 +73,13 @@ static sx_status create_rest(const sx_server_config *config, sx_server *server)
 
 static sx_status create_http(const sx_server_config *config, sx_server *server)
 {
-    const int cpus = sx_cpu_count();
     const int port = config->rest_api_port;
     const sx_http_config http = {
         .host = config->host,
         .port = port == SX_ANY_PORT ? 0
                 : port == 0         ? 8501
                                     : port,
-        .loops = or_default(config->rest_api_num_loops, SX_MAX(cpus / 4, 1)),
+        .loops = loop_count(config),
         .max_connections = config->max_connections,
         .max_body_bytes = config->max_body_bytes,
         .head_timeout_ms = config->header_timeout_ms,

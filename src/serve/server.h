@@ -26,7 +26,7 @@ typedef struct sx_server_config {
     const char *host;           /* every address; --rest_api_host */
     int rest_api_port;          /* 8501; SX_ANY_PORT lets the kernel choose */
     int rest_api_num_threads;   /* executor threads; as many as processors */
-    int rest_api_num_loops;     /* event loops; 1 for up to 4 processors, then a quarter of them */
+    int rest_api_num_loops;     /* event loops; half as many as processors */
     int rest_api_timeout_in_ms; /* 30000 */
     bool rest_api_enable_cors_support;
     const char *model_name;               /* "default" */

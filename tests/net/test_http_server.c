@@ -18,7 +18,7 @@ struct site {
     int port;
     atomic_int handled, cancelled;
     pthread_t late[64];
-    atomic_int late_count;
+    atomic_int late_count, late_ms;
 };
 
 static void answer_text(sx_http_exchange *exchange, int status, const void *data, size_t size)
@@ -37,14 +37,15 @@ struct late {
 static void *answer_late(void *user)
 {
     struct late late = *(struct late *)user;
-    const struct timespec nap = {.tv_nsec = 200 * 1000000};
+    const int late_ms = atomic_load(&late.site->late_ms);
+    const struct timespec nap = {late_ms / 1000, late_ms % 1000 * 1000000L};
     nanosleep(&nap, NULL);
     atomic_fetch_add(&late.site->cancelled, sx_http_request_cancelled(late.exchange));
     answer_text(late.exchange, 200, "late", 4);
     return NULL;
 }
 
-/* /echo gives the body back, /late answers from another thread after 200 ms, /big has 1 MB. */
+/* /echo gives the body back, /late answers from another thread after late_ms, /big has 1 MB. */
 static void handle(void *user, sx_http_exchange *exchange)
 {
     struct site *site = user;
@@ -69,6 +70,7 @@ static void handle(void *user, sx_http_exchange *exchange)
 static void open_site(struct site *site, sx_http_config config)
 {
     memset(site, 0, sizeof(*site));
+    atomic_store(&site->late_ms, 200);
     config.host = "127.0.0.1";
     config.handler = handle;
     config.user = site;
@@ -247,6 +249,7 @@ static void test_net_http_server__cuts_off_slow_clients(void **state)
                                       .idle_timeout_ms = 200,
                                       .write_timeout_ms = 200,
                                       .request_timeout_ms = 100});
+    atomic_store(&site.late_ms, 1500);
     const int64_t begin = sx_now_ns();
     const int silent = client_connect(site.port), head = client_connect(site.port);
     const int body = client_connect(site.port), late = client_connect(site.port);

@@ -31,6 +31,9 @@ struct fake_model {
 
 static inline void fake_sleep(int ms)
 {
+    if (ms <= 0) {
+        return;
+    }
     const struct timespec nap = {ms / 1000, ms % 1000 * 1000000L};
     nanosleep(&nap, NULL);
 }

@@ -306,6 +306,41 @@ static void test_serve_server__swaps_under_load(void **state)
     close_scene(&scene);
 }
 
+/* A quick model comes to be run on the loop's thread; a slow request sends it back to the executor,
+ * so that a loop is held up once, not for long. */
+static void test_serve_server__quick_models_skip_the_queue(void **state)
+{
+    (void)state;
+    struct scene scene;
+    char request[200];
+    open_scene(&scene, (sx_server_config){.rest_api_num_loops = 1, .rest_api_num_threads = 1}, 0);
+    const int fd = client_connect(scene.port);
+    const size_t size =
+        client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [1]}");
+    for (int i = 0; i < 300; i++) {
+        client_send(fd, request, size);
+        assert_int_equal(client_answer(fd).status, 200);
+    }
+    fake_publish(scene.base, "3", 3, 0, 200, 0); /* now it takes 200 ms */
+    while (!strstr(client_exchange(scene.port, request, size).body, "3.0")) {
+        fake_sleep(5);
+    }
+    int fds[4];
+    for (int i = 0; i < 4; i++) {
+        fds[i] = client_connect(scene.port);
+        client_send(fds[i], request, size);
+    }
+    const int64_t begin = sx_now_ns();
+    assert_int_equal(get(&scene, "/healthz").status, 200); /* the loop is free */
+    assert_true(sx_now_ns() - begin < 150 * 1000000);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(client_answer(fds[i]).status, 200);
+        close(fds[i]);
+    }
+    close(fd);
+    close_scene(&scene);
+}
+
 static void *request_stop_soon(void *user)
 {
     fake_sleep(100);
@@ -424,6 +459,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_server__answers_preflights),
     cmocka_unit_test(test_serve_server__inflates_bodies_under_a_cap),
     cmocka_unit_test(test_serve_server__swaps_under_load),
+    cmocka_unit_test(test_serve_server__quick_models_skip_the_queue),
     cmocka_unit_test(test_serve_server__drains_requests_in_flight),
     cmocka_unit_test(test_serve_server__refuses_overload),
     cmocka_unit_test(test_serve_server__refuses_bad_configurations),

@@ -133,7 +133,8 @@ def theirs_by_us():
         write_records(f"flowers-{kind}.tfrec", flowers, compression)
         check_take(f"image and class, {kind}", f"flowers-{kind}.tfrec", images, labels)
     write_records("odd", odd, "")
-    check_take("keys as told", "odd", images, labels, "--feature", "image=picture", "label=kind")
+    check_take("keys as told", "odd", images, labels, "--feature", "image=picture",
+               "--feature", "label=kind")
     gray = RANDOM.integers(0, 256, (6, 28, 28, 1), dtype=np.uint8)
     write_records("raw", [{"image_raw": g.tobytes(), "label": int(l), "height": 28, "width": 28,
                            "depth": 1} for g, l in zip(gray, labels)], "")

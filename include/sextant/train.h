@@ -247,6 +247,21 @@ SX_API SX_MUST_USE sx_status sx_estimator_predict_at(sx_estimator *e, sx_input_f
                                                      void *user, sx_prediction_fn *row,
                                                      void *row_user, const sx_evaluate_args *args);
 
+typedef struct sx_export_args {
+    size_t struct_size;
+    const char *checkpoint; /* as in sx_evaluate_args */
+    const char *version;    /* "0001" keeps its zeros; NULL = the highest there is + 1 */
+} sx_export_args;
+/* Writes a SavedModel as `base`/<version>, which TensorFlow, TensorFlow Serving and `sextant serve`
+ * load. *out_dir (may be NULL) gets its path; free with sx_text_free(). */
+#define sx_estimator_export_saved_model(e, base, out_dir, ...)                              \
+    sx_estimator_export_saved_model_at(                                                     \
+        (e), (base), &(sx_export_args){.struct_size = sizeof(sx_export_args), __VA_ARGS__}, \
+        (out_dir))
+SX_API SX_MUST_USE sx_status sx_estimator_export_saved_model_at(sx_estimator *e, const char *base,
+                                                                const sx_export_args *args,
+                                                                char **out_dir);
+
 typedef struct sx_train_spec {
     sx_input_fn *input;
     void *user;
@@ -297,7 +312,7 @@ SX_API SX_MUST_USE sx_status sx_model_compile_at(sx_model *m, const sx_compile_a
 
 typedef struct sx_fit_args {
     size_t struct_size;
-    int64_t epochs;     /* 1; that many more */
+    int64_t epochs;     /* 1; that many more, with backup_dir so many in all */
     int64_t batch_size; /* 32 */
     bool no_shuffle;
     sx_dataset *validation_data; /* evaluated after each epoch; borrowed */

@@ -344,10 +344,7 @@ static sx_status control_point(fit *f)
         end_epoch(f);
     }
     control_steps(f);
-    bool saving_on =
-        f->t->config.save_checkpoints_steps > 0 || f->t->config.save_checkpoints_secs > 0;
-    if (save_is_due(f) &&
-        (saving_on || at_end(f) || f->r->eval != NULL || sx_trainer_stopped(f->t))) {
+    if (save_is_due(f)) {
         SX_TRY(save(f));
     }
     if (sx_trainer_stopped(f->t)) {
@@ -586,7 +583,7 @@ static sx_status restore(fit *f, bool *out_found)
 {
     sx_trainer *t = f->t;
     *out_found = false;
-    if (!t->has_state || sx_session_find_variable(t->session, "global_step") < 0) {
+    if (!t->has_state) {
         SX_TRY(sx_trainer_restore_latest(t, out_found));
     }
     f->step = sx_trainer_step(t);
@@ -660,13 +657,25 @@ static sx_status stopped(const fit *f)
                     prefix != NULL ? ", saved as " : "", prefix != NULL ? prefix : "");
 }
 
+/* Nothing to train. A run that died between its last checkpoint and its last evaluation gets that.
+ */
+static sx_status confirm_finished(fit *f)
+{
+    bool missing = f->r->eval != NULL && f->step == f->target && f->t->has_state &&
+                   sx_history_find(&f->t->history, f->step) == NULL;
+    if (missing) {
+        SX_TRY(evaluate(f));
+    }
+    tell_end(f, "already finished");
+    return SX_OK;
+}
+
 static sx_status fit_all(fit *f)
 {
     bool found;
     SX_TRY(prepare(f, &found));
     if (f->step >= f->target) {
-        tell_end(f, "already finished");
-        return SX_OK;
+        return confirm_finished(f);
     }
     SX_TRY(begin(f, found));
     SX_TRY(run(f));

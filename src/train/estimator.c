@@ -1,0 +1,212 @@
+/* The Estimator face: state lives in model_dir, and each call takes up the newest checkpoint. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "train/face.h"
+
+struct sx_estimator {
+    sx_arena arena; /* names handed out */
+    sx_run_config config;
+    const sx_model_def *model; /* NULL: what model_dir holds */
+    sx_params *params;
+    sx_trainer *trainer; /* NULL before the first call */
+    bool compared;       /* the trainer was made from the model, not from the directory alone */
+};
+
+sx_status sx_estimator_create(const sx_model_def *model, const sx_run_config *config,
+                              const char *const *params, sx_estimator **out_estimator)
+{
+    sx_estimator *e = sx_alloc(1, sizeof(*e));
+    if (e == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "estimator: out of memory");
+    }
+    sx_arena_init(&e->arena, 0);
+    e->model = model;
+    sx_status status =
+        sx_face_check_args("sx_run_config", config->struct_size, sizeof(sx_run_config));
+    if (status == SX_OK) {
+        e->config = *config;
+        status = sx_face_params(params, &e->params);
+    }
+    if (status == SX_OK && config->model_dir != NULL) {
+        e->config.model_dir = sx_arena_strdup(&e->arena, config->model_dir);
+        status =
+            e->config.model_dir != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    if (status != SX_OK) {
+        sx_estimator_destroy(e);
+        return status;
+    }
+    *out_estimator = e;
+    return SX_OK;
+}
+
+void sx_estimator_destroy(sx_estimator *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    sx_trainer_destroy(e->trainer);
+    sx_params_destroy(e->params);
+    sx_arena_deinit(&e->arena);
+    sx_free(e);
+}
+
+/* --- the trainer beneath
+ * -------------------------------------------------------------------------- */
+
+static sx_status make_trainer(sx_estimator *e, const sx_model_def *def, sx_dataset *data)
+{
+    const sx_trainer_options options = {
+        .config = &e->config, .def = def, .params = e->params, .data = data};
+    sx_trainer *t = NULL;
+    SX_TRY(sx_trainer_create(&options, &t));
+    sx_trainer_destroy(e->trainer);
+    e->trainer = t;
+    e->compared = def != NULL;
+    e->config.fresh = false; /* once */
+    return SX_OK;
+}
+
+/* For training: made from the model, which the directory must agree with. */
+static sx_status trainer_to_train(sx_estimator *e, sx_dataset *data)
+{
+    if (e->trainer != NULL && (e->compared || e->model == NULL)) {
+        if (e->config.model_dir != NULL) {
+            e->trainer->has_state = false; /* the newest checkpoint counts */
+        }
+        return SX_OK;
+    }
+    return make_trainer(e, e->model, data);
+}
+
+/* For the rest: what the directory holds, or what was trained in memory. */
+static sx_status trainer_to_use(sx_estimator *e, const char *checkpoint)
+{
+    if (e->trainer == NULL && e->config.model_dir == NULL) {
+        return sx_error(SX_FAILED_PRECONDITION, "the model has not been trained");
+    }
+    if (e->trainer == NULL) {
+        SX_TRY(make_trainer(e, NULL, NULL));
+    }
+    return e->config.model_dir != NULL ? sx_trainer_restore(e->trainer, checkpoint) : SX_OK;
+}
+
+/* --- training
+ * ------------------------------------------------------------------------------------- */
+
+static sx_status fit(sx_estimator *e, sx_input_fn *input, void *user, sx_fit_request *request)
+{
+    SX_TRY(input(user, &request->train), "the input function");
+    sx_status status = trainer_to_train(e, request->train);
+    if (status == SX_OK) {
+        status = sx_trainer_fit(e->trainer, request);
+    }
+    sx_dataset_release(request->train);
+    return status;
+}
+
+sx_status sx_estimator_train_at(sx_estimator *e, sx_input_fn *input, void *user,
+                                const sx_train_args *args)
+{
+    SX_TRY(sx_face_check_args("sx_train_args", args->struct_size, sizeof(*args)));
+    sx_fit_request request = {.steps = args->steps,
+                              .max_steps = args->max_steps,
+                              .epochs = args->epochs,
+                              .callbacks = args->callbacks,
+                              .n_callbacks = args->n_callbacks};
+    return fit(e, input, user, &request);
+}
+
+/* --- evaluating and predicting
+ * -------------------------------------------------------------------- */
+
+sx_status sx_estimator_evaluate_at(sx_estimator *e, sx_input_fn *input, void *user,
+                                   const sx_evaluate_args *args, sx_eval_result *out_result)
+{
+    sx_dataset *data = NULL;
+    sx_eval_result result;
+    SX_TRY(sx_face_check_args("sx_evaluate_args", args->struct_size, sizeof(*args)));
+    SX_TRY(trainer_to_use(e, args->checkpoint));
+    SX_TRY(input(user, &data), "the input function");
+    sx_status status = sx_trainer_evaluate(e->trainer, data, args->examples, &result);
+    sx_dataset_release(data);
+    if (status == SX_OK) {
+        status = sx_face_own_names(&e->arena, &result);
+    }
+    if (status == SX_OK) {
+        *out_result = result;
+    }
+    return status;
+}
+
+sx_status sx_estimator_predict_at(sx_estimator *e, sx_input_fn *input, void *user,
+                                  sx_prediction_fn *row, void *row_user,
+                                  const sx_evaluate_args *args)
+{
+    sx_dataset *data = NULL;
+    SX_TRY(sx_face_check_args("sx_evaluate_args", args->struct_size, sizeof(*args)));
+    SX_TRY(trainer_to_use(e, args->checkpoint));
+    SX_TRY(input(user, &data), "the input function");
+    sx_status status = sx_trainer_predict(e->trainer, data, args->examples, row, row_user);
+    sx_dataset_release(data);
+    return status;
+}
+
+sx_status sx_estimator_export_saved_model_at(sx_estimator *e, const char *base,
+                                             const sx_export_args *args, char **out_dir)
+{
+    SX_TRY(sx_face_check_args("sx_export_args", args->struct_size, sizeof(*args)));
+    SX_TRY(trainer_to_use(e, args->checkpoint));
+    return sx_trainer_export(e->trainer, base, args->version, out_dir);
+}
+
+/* --- both in turn
+ * --------------------------------------------------------------------------------- */
+
+/* The evaluation of the step that training ended at, made now if it has not been. */
+static sx_status last_result(sx_estimator *e, const sx_fit_request *request, sx_eval_result *out)
+{
+    const sx_eval_result *known =
+        sx_history_find(&e->trainer->history, sx_trainer_step(e->trainer));
+    if (known != NULL) {
+        *out = *known;
+    } else {
+        SX_TRY(sx_trainer_evaluate(e->trainer, request->eval, request->eval_examples, out));
+    }
+    return sx_face_own_names(&e->arena, out);
+}
+
+static sx_status train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
+                                    const sx_eval_spec *eval, sx_fit_request *request,
+                                    sx_eval_result *out)
+{
+    SX_TRY(train->input(train->user, &request->train), "the input function of training");
+    SX_TRY(eval->input(eval->user, &request->eval), "the input function of evaluation");
+    SX_TRY(trainer_to_train(e, request->train));
+    int64_t every = e->trainer->config.steps_per_eval;
+    if (eval->every_steps > 0) {
+        e->trainer->config.steps_per_eval = eval->every_steps;
+    }
+    sx_status status = sx_trainer_fit(e->trainer, request);
+    e->trainer->config.steps_per_eval = every;
+    return status == SX_OK ? last_result(e, request, out) : status;
+}
+
+sx_status sx_train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
+                                const sx_eval_spec *eval, sx_eval_result *out_result)
+{
+    sx_fit_request request = {.max_steps = train->max_steps,
+                              .epochs = train->epochs,
+                              .eval_examples = eval->examples,
+                              .callbacks = train->callbacks,
+                              .n_callbacks = train->n_callbacks};
+    sx_eval_result result;
+    sx_status status = train_and_evaluate(e, train, eval, &request, &result);
+    sx_dataset_release(request.train);
+    sx_dataset_release(request.eval);
+    if (status == SX_OK && out_result != NULL) {
+        *out_result = result;
+    }
+    return status;
+}

@@ -1,0 +1,264 @@
+/* The Model face: state lives in memory; fit() goes on from where the last one ended. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "train/face.h"
+
+enum { MAX_EPOCHS = 1 << 20 };
+
+struct sx_model {
+    sx_arena arena;          /* names handed out */
+    const sx_model_def *def; /* NULL: loaded from a run */
+    sx_params *params;
+    sx_run_config config;
+    sx_optimizer optimizer;
+    sx_trainer *trainer; /* NULL before the first fit() */
+    sx_observer_fn *observer;
+    void *observer_user;
+    sx_history_row *rows;
+    int n_rows, capacity;
+};
+
+/* --- history
+ * -------------------------------------------------------------------------------------- */
+
+static bool grow(sx_model *m)
+{
+    int capacity = m->capacity > 0 ? 2 * m->capacity : 16;
+    if (m->n_rows < m->capacity) {
+        return true;
+    }
+    sx_history_row *rows =
+        capacity <= MAX_EPOCHS ? sx_realloc(m->rows, (size_t)capacity, sizeof(*rows)) : NULL;
+    if (rows != NULL) {
+        m->rows = rows;
+        m->capacity = capacity;
+    }
+    return rows != NULL;
+}
+
+/* The name with its prefix, kept once. */
+static const char *own_name(sx_model *m, const char *prefix, const char *name)
+{
+    char text[256];
+    snprintf(text, sizeof(text), "%s%s", prefix, name);
+    for (int i = 0; m->n_rows > 0 && i < m->rows[0].n_metrics; i++) {
+        if (strcmp(m->rows[0].metrics[i].name, text) == 0) {
+            return m->rows[0].metrics[i].name;
+        }
+    }
+    const char *copy = sx_arena_strdup(&m->arena, text);
+    return copy != NULL ? copy : "?";
+}
+
+static void add_metrics(sx_model *m, sx_history_row *row, const char *prefix,
+                        const sx_train_event *e)
+{
+    for (int i = 0; i < e->n_metrics && row->n_metrics < 2 * SX_MAX_RESULTS; i++) {
+        const sx_metric metric = {own_name(m, prefix, e->metrics[i].name), e->metrics[i].value};
+        row->metrics[row->n_metrics++] = metric;
+    }
+}
+
+static void keep_row(sx_model *m, const sx_train_event *e)
+{
+    if (e->kind == SX_EVENT_EPOCH && grow(m)) {
+        sx_history_row *row = &m->rows[m->n_rows];
+        *row = (sx_history_row){.epoch = e->epoch, .step = e->step};
+        add_metrics(m, row, "", e);
+        m->n_rows++;
+    } else if (e->kind == SX_EVENT_EVAL && m->n_rows > 0 &&
+               m->rows[m->n_rows - 1].step == e->step) {
+        add_metrics(m, &m->rows[m->n_rows - 1], "val_", e);
+    }
+}
+
+static void observe(void *user, const sx_train_event *e)
+{
+    sx_model *m = user;
+    keep_row(m, e);
+    if (m->observer != NULL) {
+        m->observer(m->observer_user, e);
+    }
+}
+
+const sx_history_row *sx_model_history(const sx_model *m, int *out_count)
+{
+    *out_count = m->n_rows;
+    return m->rows;
+}
+
+/* --- life
+ * ----------------------------------------------------------------------------------------- */
+
+static sx_status create_empty(sx_model **out)
+{
+    sx_model *m = sx_alloc(1, sizeof(*m));
+    if (m == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "model: out of memory");
+    }
+    sx_arena_init(&m->arena, 0);
+    m->config = *sx_run_config_of(.observer = observe, .observer_user = m);
+    *out = m;
+    return SX_OK;
+}
+
+sx_status sx_model_create(const sx_model_def *def, const char *const *params, sx_model **out_model)
+{
+    sx_model *m = NULL;
+    SX_TRY(create_empty(&m));
+    m->def = def;
+    sx_status status = sx_face_params(params, &m->params);
+    if (status != SX_OK) {
+        sx_model_destroy(m);
+        return status;
+    }
+    *out_model = m;
+    return SX_OK;
+}
+
+void sx_model_destroy(sx_model *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    sx_trainer_destroy(m->trainer);
+    sx_params_destroy(m->params);
+    sx_free(m->rows);
+    sx_arena_deinit(&m->arena);
+    sx_free(m);
+}
+
+sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
+{
+    SX_TRY(sx_face_check_args("sx_compile_args", args->struct_size, sizeof(*args)));
+    if (m->trainer != NULL) {
+        return sx_error(SX_FAILED_PRECONDITION, "compile() after fit() or load()");
+    }
+    m->optimizer = args->optimizer;
+    m->config.iterations_per_loop = args->steps_per_execution;
+    m->config.tf_random_seed = args->seed;
+    m->config.threads = args->threads;
+    m->config.stop = args->stop;
+    if (args->device != NULL) {
+        m->config.device = sx_arena_strdup(&m->arena, args->device);
+    }
+    m->observer = args->observer;
+    m->observer_user = args->observer_user;
+    return SX_OK;
+}
+
+/* --- fit
+ * ------------------------------------------------------------------------------------------ */
+
+static sx_status make_trainer(sx_model *m, sx_dataset *data, const sx_fit_args *args)
+{
+    m->config.model_dir = args->backup_dir;
+    const sx_trainer_options options = {.config = &m->config,
+                                        .def = m->def,
+                                        .params = m->params,
+                                        .optimizer = &m->optimizer,
+                                        .data = data};
+    if (m->def == NULL || m->def->build == NULL) {
+        return sx_error(SX_FAILED_PRECONDITION, "the model has no function");
+    }
+    return sx_trainer_create(&options, &m->trainer);
+}
+
+/* That many epochs more; over a backup directory, in all. */
+static sx_status choose_length(const sx_model *m, sx_dataset *data, const sx_fit_args *args,
+                               sx_fit_request *request)
+{
+    int64_t epochs = args->epochs > 0 ? args->epochs : 1, n = sx_dataset_count(data);
+    int64_t batch = m->trainer->config.train_batch_size;
+    if (m->trainer->config.model_dir != NULL) {
+        request->epochs = epochs;
+        return SX_OK;
+    }
+    if (n == SX_ENDLESS || n < 1 || !sx_mul_i64(epochs, (n + batch - 1) / batch, &request->steps)) {
+        return sx_error(SX_INVALID_ARGUMENT, "fit: data without an end, or too many epochs");
+    }
+    return SX_OK;
+}
+
+sx_status sx_model_fit_at(sx_model *m, sx_dataset *data, const sx_fit_args *args)
+{
+    SX_TRY(sx_face_check_args("sx_fit_args", args->struct_size, sizeof(*args)));
+    if (args->epochs < 0 || args->batch_size < 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "fit: epochs %" PRId64 " and batch_size %" PRId64 " must not be negative",
+                        args->epochs, args->batch_size);
+    }
+    if (sx_dataset_batch_size(data) > 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "fit: the data are batched already; fit() does that");
+    }
+    if (m->trainer == NULL) {
+        SX_TRY(make_trainer(m, data, args));
+    }
+    sx_fit_request request = {.train = data,
+                              .eval = args->validation_data,
+                              .callbacks = args->callbacks,
+                              .n_callbacks = args->n_callbacks};
+    m->trainer->config.train_batch_size = args->batch_size > 0 ? args->batch_size : 32;
+    m->trainer->config.no_shuffle = args->no_shuffle;
+    SX_TRY(choose_length(m, data, args, &request));
+    return sx_trainer_fit(m->trainer, &request);
+}
+
+/* --- use
+ * ------------------------------------------------------------------------------------------ */
+
+static sx_status require_trainer(const sx_model *m)
+{
+    return m->trainer != NULL
+               ? SX_OK
+               : sx_error(SX_FAILED_PRECONDITION, "the model has been neither fitted nor loaded");
+}
+
+sx_status sx_model_evaluate(sx_model *m, sx_dataset *data, sx_eval_result *out_result)
+{
+    sx_eval_result result;
+    SX_TRY(require_trainer(m));
+    SX_TRY(sx_trainer_evaluate(m->trainer, data, 0, &result));
+    SX_TRY(sx_face_own_names(&m->arena, &result));
+    *out_result = result;
+    return SX_OK;
+}
+
+sx_status sx_model_predict(sx_model *m, sx_dataset *data, sx_prediction_fn *row, void *row_user)
+{
+    SX_TRY(require_trainer(m));
+    return sx_trainer_predict(m->trainer, data, 0, row, row_user);
+}
+
+sx_status sx_model_save(sx_model *m, const char *dir)
+{
+    SX_TRY(require_trainer(m));
+    return sx_trainer_save_as(m->trainer, dir);
+}
+
+static sx_status load(sx_model *m, const char *dir)
+{
+    m->config.model_dir = dir;
+    SX_TRY(sx_trainer_create(&(sx_trainer_options){.config = &m->config}, &m->trainer));
+    SX_TRY(sx_trainer_restore(m->trainer, "latest"));
+    m->trainer->config.model_dir = NULL; /* from here on in memory */
+    m->trainer->on_disk = false;
+    m->config.model_dir = NULL;
+    return SX_OK;
+}
+
+sx_status sx_model_load(const char *dir, sx_model **out_model)
+{
+    sx_model *m = NULL;
+    SX_TRY(create_empty(&m));
+    sx_status status = load(m, dir);
+    if (status != SX_OK) {
+        sx_model_destroy(m);
+        return status;
+    }
+    *out_model = m;
+    return SX_OK;
+}

@@ -1,0 +1,194 @@
+/* Estimator and Model. */
+#include "run.h"
+
+static sx_status train_input(void *user, sx_dataset **out)
+{
+    (void)user;
+    *out = tiny_data(0, EXAMPLES);
+    return SX_OK;
+}
+
+static sx_status eval_input(void *user, sx_dataset **out)
+{
+    (void)user;
+    *out = tiny_data(100, 41);
+    return SX_OK;
+}
+
+static sx_status no_input(void *user, sx_dataset **out)
+{
+    (void)user, (void)out;
+    return sx_error(SX_NOT_FOUND, "nothing there");
+}
+
+static sx_status count_row(void *user, const sx_prediction *row)
+{
+    int64_t *count = user;
+    assert_int_equal(row->number, *count);
+    ++*count;
+    return SX_OK;
+}
+
+static void test_train_faces__estimator(void **state)
+{
+    (void)state;
+    static const sx_model_def fn = {.build = tiny_build}; /* shapes come from the data */
+    sx_run_config config = tiny_config(scratch("run"), NULL);
+    sx_estimator *e = NULL;
+    sx_eval_result result, again;
+    int64_t rows = 0;
+    assert_ok(sx_estimator_create(&fn, &config, NULL, &e));
+    assert_error(sx_estimator_evaluate(e, eval_input, NULL, &result), SX_NOT_FOUND, "holds no run");
+    assert_error(sx_estimator_train(e, no_input, NULL, .steps = 1), SX_NOT_FOUND, "nothing there");
+    assert_ok(sx_estimator_train(e, train_input, NULL, .steps = 4));
+    assert_ok(sx_estimator_train(e, train_input, NULL, .steps = 4));
+    assert_ok(sx_estimator_evaluate(e, eval_input, NULL, &result));
+    assert_int_equal(result.step, 8);
+    assert_int_equal(result.examples, 41);
+    assert_ok(sx_estimator_predict(e, eval_input, NULL, count_row, &rows));
+    assert_int_equal(rows, 41);
+    assert_ok(sx_estimator_evaluate(e, eval_input, NULL, &again, .checkpoint = "4"));
+    assert_int_equal(again.step, 4);
+    assert_true(again.loss != result.loss);
+    assert_ok(sx_estimator_train(e, train_input, NULL, .max_steps = 9)); /* from 8, not 4 */
+    assert_ok(sx_estimator_evaluate(e, eval_input, NULL, &result));
+    assert_int_equal(result.step, 9);
+    sx_estimator_destroy(e);
+
+    /* another process: the directory is all it needs */
+    assert_ok(sx_estimator_create(NULL, &config, NULL, &e));
+    assert_ok(sx_estimator_evaluate(e, eval_input, NULL, &again));
+    assert_true(again.loss == result.loss);
+    sx_estimator_destroy(e);
+}
+
+static void test_train_faces__train_and_evaluate(void **state)
+{
+    (void)state;
+    seen s = {0};
+    sx_run_config config = tiny_config(scratch("run"), &s);
+    sx_estimator *e = NULL;
+    sx_eval_result result, again;
+    assert_ok(sx_estimator_create(&tiny, &config, NULL, &e));
+    const sx_train_spec train = {.input = train_input, .max_steps = 12};
+    const sx_eval_spec eval = {.input = eval_input, .every_steps = 5};
+    assert_ok(sx_train_and_evaluate(e, &train, &eval, &result));
+    assert_int_equal(result.step, 12);
+    assert_int_equal(s.count[SX_EVENT_EVAL], 3);
+    assert_ok(sx_train_and_evaluate(e, &train, &eval, &again)); /* finished already */
+    assert_true(again.loss == result.loss);
+    assert_ok(sx_estimator_evaluate(e, eval_input, NULL, &again, .checkpoint = "best"));
+    assert_true(again.loss <= result.loss);
+    sx_estimator_destroy(e);
+}
+
+static void test_train_faces__estimator_exports(void **state)
+{
+    (void)state;
+    sx_run_config config = tiny_config(scratch("run"), NULL);
+    sx_estimator *e = NULL;
+    char *dir = NULL;
+    assert_ok(sx_estimator_create(&tiny, &config, NULL, &e));
+    assert_ok(sx_estimator_train(e, train_input, NULL, .steps = 2));
+    assert_ok(sx_estimator_export_saved_model(e, scratch("models"), &dir));
+    assert_string_equal(dir, scratch("models/1"));
+    sx_text_free(dir);
+    assert_ok(sx_estimator_export_saved_model(e, scratch("models"), NULL, .version = "0007"));
+    assert_true(sx_path_exists(scratch("models/0007/saved_model.pb")));
+    assert_true(sx_path_exists(scratch("models/1/variables/variables.index")));
+    sx_estimator_destroy(e);
+}
+
+static void test_train_faces__model(void **state)
+{
+    (void)state;
+    sx_model *m = NULL;
+    sx_eval_result result, again;
+    int rows = 0;
+    int64_t predicted = 0;
+    sx_dataset *train = tiny_data(0, EXAMPLES), *eval = tiny_data(100, 41);
+    assert_ok(sx_model_create(&tiny, (const char *const[]){"hidden=12", NULL}, &m));
+    assert_error(sx_model_evaluate(m, eval, &result), SX_FAILED_PRECONDITION, "neither fitted");
+    assert_ok(
+        sx_model_compile(m, .optimizer = sx_sgd(.learning_rate = 0.1), .seed = 3, .device = "ref"));
+    assert_ok(sx_model_fit(m, train, .epochs = 2, .batch_size = 8, .validation_data = eval));
+    assert_ok(sx_model_fit(m, train, .batch_size = 8, .validation_data = eval));
+    assert_error(sx_model_compile(m, .seed = 4), SX_FAILED_PRECONDITION, "after fit");
+    const sx_history_row *row = sx_model_history(m, &rows);
+    assert_int_equal(rows, 3);
+    assert_int_equal(row[2].epoch, 3);
+    assert_int_equal(row[2].n_metrics, 4);
+    assert_string_equal(row[2].metrics[0].name, "loss");
+    assert_string_equal(row[2].metrics[2].name, "val_loss");
+    assert_string_equal(row[2].metrics[3].name, "val_accuracy");
+    assert_ok(sx_model_evaluate(m, eval, &result));
+    assert_true(result.loss == row[2].metrics[2].value);
+    assert_ok(sx_model_predict(m, eval, count_row, &predicted));
+    assert_int_equal(predicted, 41);
+
+    assert_ok(sx_model_save(m, scratch("saved")));
+    assert_error(sx_model_save(m, scratch("saved")), SX_ALREADY_EXISTS, "holds a run already");
+    sx_model_destroy(m);
+    assert_ok(sx_model_load(scratch("saved"), &m));
+    assert_ok(sx_model_evaluate(m, eval, &again)); /* on the default device now */
+    assert_float_equal(again.loss, result.loss, 1e-5);
+    assert_ok(sx_model_fit(m, train, .batch_size = 8));
+    assert_ok(sx_model_evaluate(m, eval, &again));
+    assert_int_equal(again.step, result.step + STEPS_PER_EPOCH);
+    sx_model_destroy(m);
+    sx_dataset_release(train);
+    sx_dataset_release(eval);
+}
+
+/* What a model saved goes on as if it had never been away. */
+static void test_train_faces__loading_is_exact(void **state)
+{
+    (void)state;
+    sx_model *a = NULL, *b = NULL;
+    sx_eval_result x, y;
+    sx_dataset *train = tiny_data(0, EXAMPLES);
+    assert_ok(sx_model_create(&tiny, NULL, &a));
+    assert_ok(sx_model_compile(a, .seed = 7));
+    assert_ok(sx_model_fit(a, train, .batch_size = 8));
+    assert_ok(sx_model_save(a, scratch("saved")));
+    assert_ok(sx_model_load(scratch("saved"), &b));
+    assert_ok(sx_model_fit(a, train, .batch_size = 8));
+    assert_ok(sx_model_fit(b, train, .batch_size = 8));
+    assert_ok(sx_model_evaluate(a, train, &x));
+    assert_ok(sx_model_evaluate(b, train, &y));
+    assert_true(x.loss == y.loss);
+    sx_model_destroy(a);
+    sx_model_destroy(b);
+    sx_dataset_release(train);
+}
+
+static void test_train_faces__refuse_what_makes_no_sense(void **state)
+{
+    (void)state;
+    sx_model *m = NULL;
+    sx_dataset *batched = tiny_data(0, EXAMPLES);
+    assert_error(sx_model_create(&tiny, (const char *const[]){"hidden", NULL}, &m),
+                 SX_INVALID_ARGUMENT, "expected name=value");
+    assert_ok(sx_dataset_batch(&batched, .size = 8));
+    assert_ok(sx_model_create(&tiny, NULL, &m));
+    assert_error(sx_model_fit(m, batched), SX_INVALID_ARGUMENT, "batched already");
+    assert_error(sx_model_fit(m, batched, .epochs = -1), SX_INVALID_ARGUMENT, "negative");
+    sx_train_args args = {.struct_size = 3};
+    sx_estimator *e = NULL;
+    assert_ok(sx_estimator_create(&tiny, sx_run_config_of(.device = "ref"), NULL, &e));
+    assert_error(sx_estimator_train_at(e, train_input, NULL, &args), SX_INVALID_ARGUMENT,
+                 "sx_train_args of 3 bytes");
+    sx_estimator_destroy(e);
+    sx_model_destroy(m);
+    sx_dataset_release(batched);
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_train_faces__estimator),
+    scratch_test(test_train_faces__train_and_evaluate),
+    scratch_test(test_train_faces__estimator_exports),
+    scratch_test(test_train_faces__model),
+    scratch_test(test_train_faces__loading_is_exact),
+    scratch_test(test_train_faces__refuse_what_makes_no_sense),
+};
+SX_TEST_MAIN(tests)

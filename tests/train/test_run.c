@@ -1,0 +1,339 @@
+/* The run directory: what is kept, what is trusted, whose it is, and what survives a restart. */
+#include "run.h"
+
+#include "train/history.h"
+
+static char text[4096];
+
+/* "0 3 6": the steps of the checkpoints in a directory. */
+static const char *steps_in(const char *dir)
+{
+    sx_paths names = {0};
+    text[0] = '\0';
+    assert_ok(sx_dir_list(dir, &names));
+    for (int step = 0; step < 100; step++) {
+        char name[64];
+        snprintf(name, sizeof(name), "model.ckpt-%d.index", step);
+        for (size_t i = 0; i < names.count; i++) {
+            if (strcmp(names.items[i], name) == 0) {
+                snprintf(text + strlen(text), 16, "%s%d", text[0] != '\0' ? " " : "", step);
+            }
+        }
+    }
+    sx_paths_deinit(&names);
+    return text;
+}
+
+static void train_to(const char *dir, int64_t steps, int64_t every, bool evaluate, seen *s)
+{
+    sx_run_config config = tiny_config(dir, s);
+    config.save_checkpoints_secs = every > 0 ? 0 : SX_NEVER;
+    config.save_checkpoints_steps = every;
+    config.keep_checkpoint_max = 3;
+    sx_trainer *t = open_tiny(&config);
+    assert_ok(fit_tiny(t, steps, evaluate));
+    sx_trainer_destroy(t);
+}
+
+static void test_train_run__saves_on_cadence_and_keeps_so_many(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 2, 3, false, &s);
+    assert_string_equal(steps_in(dir), "0 2"); /* the start, and the end */
+    train_to(dir, 13, 3, false, &s);
+    assert_string_equal(steps_in(dir), "9 12 13");
+    assert_int_equal(s.count[SX_EVENT_CHECKPOINT], 7);
+}
+
+static void flip_byte(const char *path, long at)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    int c = fgetc(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    fputc(c ^ 0x40, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_train_run__falls_back_from_a_broken_checkpoint(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 9, 3, false, &s);
+    sx_run_config config = tiny_config(dir, &s);
+    sx_trainer *t = open_tiny(&config);
+    assert_ok(sx_trainer_restore(t, NULL));
+    sx_trainer_destroy(t);
+    flip_byte(scratch("run/model.ckpt-9.data-00000-of-00001"), 100);
+    t = open_tiny(&config);
+    assert_ok(sx_trainer_restore(t, "latest"));
+    assert_int_equal(sx_trainer_step(t), 6);
+    assert_non_null(strstr(s.warning, "model.ckpt-9"));
+    assert_error(sx_trainer_restore(t, "9"), SX_DATA_LOSS, "model.ckpt-9");
+    assert_error(sx_trainer_restore(t, "4"), SX_NOT_FOUND,
+                 "no checkpoint of step 4; there are 3, 6, 9");
+    assert_error(sx_trainer_restore(t, "newest"), SX_INVALID_ARGUMENT, "latest, best, or a step");
+    assert_error(sx_trainer_restore(t, "best"), SX_NOT_FOUND, "has not been evaluated");
+    sx_trainer_destroy(t);
+    train_to(dir, 9, 3, false, &s); /* trains the lost steps again, over the broken one */
+    t = open_tiny(&config);
+    assert_ok(sx_trainer_restore(t, "9"));
+    sx_trainer_destroy(t);
+}
+
+static void test_train_run__says_when_every_checkpoint_is_broken(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 2, 0, false, &s);
+    flip_byte(scratch("run/model.ckpt-0.data-00000-of-00001"), 100);
+    flip_byte(scratch("run/model.ckpt-2.data-00000-of-00001"), 100);
+    sx_run_config config = tiny_config(dir, &s);
+    sx_trainer *t = open_tiny(&config);
+    assert_error(fit_tiny(t, 4, false), SX_DATA_LOSS, "each of its 2 checkpoints is broken");
+    sx_trainer_destroy(t);
+}
+
+/* --- whose directory it is
+ * ------------------------------------------------------------------------ */
+
+static sx_status open_with(const char *dir, const char *param, const char *value, bool fresh)
+{
+    sx_trainer *t = NULL;
+    sx_params *params = NULL;
+    sx_run_config config = tiny_config(dir, NULL);
+    config.fresh = fresh;
+    assert_ok(sx_params_create(&params));
+    if (param != NULL) {
+        assert_ok(sx_params_set(params, param, value));
+    }
+    sx_dataset *data = tiny_data(0, EXAMPLES);
+    const sx_trainer_options options = {
+        .config = &config, .def = &tiny, .params = params, .data = data};
+    sx_status status = sx_trainer_create(&options, &t);
+    sx_dataset_release(data);
+    sx_params_destroy(params);
+    sx_trainer_destroy(t);
+    return status;
+}
+
+static void test_train_run__refuses_another_models_directory(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 2, 0, false, &s);
+    assert_error(open_with(dir, "hidden", "9", false), SX_FAILED_PRECONDITION,
+                 "variable \"dense/kernel\" is float32[6,8] there, and float32[6,9] in this model");
+    assert_ok(open_with(dir, "hidden", "8", false));
+    assert_error(open_with(dir, "hiden", "8", false), SX_INVALID_ARGUMENT,
+                 "no parameter \"hiden\"");
+    write_file(scratch("run/mine.txt"), "x", 1);
+    assert_ok(open_with(dir, "hidden", "9", true)); /* --fresh */
+    assert_string_equal(steps_in(dir), "");
+    assert_false(sx_run_exists(dir));
+    assert_true(sx_path_exists(scratch("run/mine.txt")));
+}
+
+static void test_train_run__refuses_foreign_checkpoints(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 2, 0, false, &s);
+    assert_int_equal(unlink(scratch("run/sextant.json")), 0);
+    assert_error(open_with(dir, NULL, NULL, false), SX_FAILED_PRECONDITION,
+                 "holds checkpoints (model.ckpt-0) but no sextant.json");
+}
+
+static void test_train_run__needs_no_model_once_it_is_there(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 5, 0, false, &s);
+    sx_run_config config = tiny_config(dir, NULL);
+    sx_trainer *t = NULL;
+    assert_ok(sx_trainer_create(&(sx_trainer_options){.config = &config}, &t));
+    const sx_run_info *info = sx_trainer_info(t);
+    assert_string_equal(info->model, "tiny");
+    assert_int_equal(info->seed, 7);
+    assert_int_equal(info->records, EXAMPLES);
+    assert_int_equal(info->features.dims[1], FEATURES);
+    assert_false(info->has_preprocess);
+    assert_ok(fit_tiny(t, 8, false));
+    uint64_t hash = hash_variables(t);
+    sx_trainer_destroy(t);
+    config.model_dir = NULL;
+    t = open_tiny(&config);
+    assert_ok(fit_tiny(t, 8, false));
+    assert_true(hash_variables(t) == hash);
+    sx_trainer_destroy(t);
+    config.model_dir = scratch("nothing");
+    assert_error(sx_trainer_create(&(sx_trainer_options){.config = &config}, &t), SX_NOT_FOUND,
+                 "holds no run");
+}
+
+/* --- other circumstances
+ * -------------------------------------------------------------------------- */
+
+static void test_train_run__says_when_it_cannot_resume_exactly(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 5, 0, false, &s);
+    sx_run_config config = tiny_config(dir, &s);
+    config.train_batch_size = 4;
+    config.require_exact = true;
+    sx_trainer *t = open_tiny(&config);
+    assert_error(fit_tiny(t, 8, false), SX_FAILED_PRECONDITION, "another pipeline");
+    sx_trainer_destroy(t);
+    config.require_exact = false;
+    t = open_tiny(&config);
+    assert_ok(fit_tiny(t, 8, false));
+    assert_non_null(strstr(s.warning, "not resuming to the bit"));
+    sx_trainer_destroy(t);
+}
+
+static void test_train_run__checks_its_configuration(void **state)
+{
+    (void)state;
+    sx_trainer *t = NULL;
+    sx_run_config config = tiny_config(NULL, NULL);
+    const sx_trainer_options options = {.config = &config, .def = &tiny};
+    config.save_checkpoints_secs = 60;
+    config.save_checkpoints_steps = 10;
+    assert_error(sx_trainer_create(&options, &t), SX_INVALID_ARGUMENT, "choose one");
+    config.save_checkpoints_steps = 0;
+    config.train_batch_size = -3;
+    assert_error(sx_trainer_create(&options, &t), SX_INVALID_ARGUMENT, "train_batch_size is -3");
+    config.train_batch_size = INT64_MAX;
+    assert_error(sx_trainer_create(&options, &t), SX_INVALID_ARGUMENT, "train_batch_size is 9223");
+    config.train_batch_size = 0;
+    config.struct_size = 8;
+    assert_error(sx_trainer_create(&options, &t), SX_INVALID_ARGUMENT, "sx_run_config_of");
+}
+
+/* --- evaluations
+ * ---------------------------------------------------------------------------------- */
+
+static void test_train_run__keeps_the_best(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 4 * STEPS_PER_EPOCH, 0, true, &s);
+    assert_int_equal(s.count[SX_EVENT_EVAL], 4);
+    sx_history h;
+    sx_history_init(&h);
+    assert_ok(sx_history_load(&h, dir));
+    assert_int_equal(h.count, 4);
+    double lowest = INFINITY;
+    for (size_t i = 0; i < h.count; i++) {
+        assert_int_equal(h.items[i].examples, 41);
+        assert_string_equal(h.items[i].metrics[0].name, "accuracy");
+        lowest = fmin(lowest, h.items[i].loss);
+    }
+    assert_true(h.best_loss == lowest);
+    int64_t best = h.best_step;
+    sx_history_deinit(&h);
+
+    sx_run_config config = tiny_config(dir, &s);
+    sx_trainer *t = open_tiny(&config);
+    assert_ok(sx_trainer_restore(t, "best"));
+    assert_int_equal(sx_trainer_step(t), best);
+    sx_eval_result result;
+    sx_dataset *data = tiny_data(100, 41);
+    assert_ok(sx_trainer_evaluate(t, data, 0, &result));
+    assert_true(result.loss == lowest);
+    sx_dataset_release(data);
+    sx_trainer_destroy(t);
+}
+
+/* A worse evaluation after a restart does not become the best. */
+static void test_train_run__best_survives_restarts(void **state)
+{
+    (void)state;
+    sx_history h;
+    bool best;
+    char *dir = scratch("run");
+    assert_ok(sx_dir_create(dir));
+    sx_history_init(&h);
+    assert_ok(sx_history_put(&h, &(sx_eval_result){.step = 5, .loss = 0.5}, &best));
+    assert_true(best);
+    assert_ok(sx_history_save(&h, dir));
+    sx_history_deinit(&h);
+    assert_ok(sx_history_load(&h, dir));
+    assert_ok(sx_history_put(&h, &(sx_eval_result){.step = 10, .loss = 0.7}, &best));
+    assert_false(best);
+    assert_ok(sx_history_put(&h, &(sx_eval_result){.step = 15, .loss = NAN}, &best));
+    assert_false(best);
+    assert_int_equal(h.best_step, 5);
+    assert_ok(sx_history_save(&h, dir)); /* NaN and all */
+    sx_history_deinit(&h);
+    assert_ok(sx_history_load(&h, dir));
+    assert_int_equal(h.count, 3);
+    sx_history_deinit(&h);
+    write_file(scratch("run/history.json"), "{", 1);
+    assert_error(sx_history_load(&h, dir), SX_DATA_LOSS, "history.json: line 1");
+    sx_history_deinit(&h);
+}
+
+static int64_t stopped_at(const char *dir, int64_t kill_after, sx_early_stopping *stopping)
+{
+    seen s = {.stop_at = kill_after};
+    sx_run_config config = tiny_config(dir, &s);
+    config.steps_per_eval = 2;
+    sx_callback callback = sx_early_stopping_callback(stopping);
+    sx_trainer *t = open_tiny(&config);
+    sx_dataset *train = tiny_data(0, EXAMPLES), *eval = tiny_data(100, 41);
+    const sx_fit_request request = {
+        .train = train, .eval = eval, .max_steps = 60, .callbacks = &callback, .n_callbacks = 1};
+    sx_status status = sx_trainer_fit(t, &request);
+    assert_int_equal(sx_status_code(status), kill_after > 0 ? SX_CANCELLED : SX_CODE_OK);
+    sx_status_free(status);
+    int64_t step = sx_trainer_step(t);
+    sx_dataset_release(train);
+    sx_dataset_release(eval);
+    sx_trainer_destroy(t);
+    return step;
+}
+
+/* A controlling callback sees what it would have seen without the restarts. */
+static void test_train_run__callbacks_resume(void **state)
+{
+    (void)state;
+    sx_early_stopping straight = {.monitor = "loss", .patience = 3, .min_delta = 0.05};
+    int64_t expected = stopped_at(scratch("straight"), 0, &straight);
+    assert_in_range(expected, 8, 58);
+    for (int64_t at = expected - 4; at < expected; at++) {
+        sx_early_stopping first = straight, second = straight;
+        memset(&first.state, 0, sizeof(first.state));
+        memset(&second.state, 0, sizeof(second.state));
+        char *dir = scratch("run");
+        stopped_at(dir, at, &first);
+        assert_int_equal(stopped_at(dir, 0, &second), expected);
+        assert_ok(sx_run_delete(dir));
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_train_run__saves_on_cadence_and_keeps_so_many),
+    scratch_test(test_train_run__falls_back_from_a_broken_checkpoint),
+    scratch_test(test_train_run__says_when_every_checkpoint_is_broken),
+    scratch_test(test_train_run__refuses_another_models_directory),
+    scratch_test(test_train_run__refuses_foreign_checkpoints),
+    scratch_test(test_train_run__needs_no_model_once_it_is_there),
+    scratch_test(test_train_run__says_when_it_cannot_resume_exactly),
+    scratch_test(test_train_run__checks_its_configuration),
+    scratch_test(test_train_run__keeps_the_best),
+    scratch_test(test_train_run__best_survives_restarts),
+    scratch_test(test_train_run__callbacks_resume),
+};
+SX_TEST_MAIN(tests)

@@ -243,6 +243,18 @@ static sx_status check_required(const sx_option_table *t)
     return SX_OK;
 }
 
+/* The value of a command's option --config; NULL without. */
+static const char *config_file(const sx_invocation *inv)
+{
+    const sx_option_table *t = &inv->tables[0];
+    for (int i = 0; i < t->n; i++) {
+        if (strcmp(t->rows[i].name, "config") == 0) {
+            return *(const char *const *)((const char *)t->values + t->rows[i].offset);
+        }
+    }
+    return NULL;
+}
+
 static sx_status run_command(const sx_command *c, sx_invocation *inv, int argc,
                              const char *const *argv)
 {
@@ -250,6 +262,10 @@ static sx_status run_command(const sx_command *c, sx_invocation *inv, int argc,
     if (inv->help) {
         sx_help_command(c);
         return SX_OK;
+    }
+    const char *config = config_file(inv);
+    if (config != NULL) {
+        SX_TRY(sx_usage(inv, sx_options_from_file(inv, config)));
     }
     SX_TRY(sx_usage(inv, check_words(c, inv)));
     SX_TRY(sx_usage(inv, check_required(&inv->tables[0])));
@@ -286,6 +302,7 @@ static int invoke(const sx_command *c, int argc, const char *const *argv)
         sx_status status = run_command(c, &inv, argc, argv);
         code = report(c->name, sx_common_of(&inv), status, inv.usage ? c->name : NULL);
     }
+    json_decref(inv.config);
     sx_arena_deinit(&inv.arena);
     return fflush(stdout) != 0 && code == SX_EXIT_OK ? SX_EXIT_ERROR : code;
 }

@@ -356,7 +356,7 @@ static sx_status set_json_option(sx_invocation *inv, found f, const json_t *valu
     return SX_OK;
 }
 
-sx_status sx_options_from_json(sx_invocation *inv, const json_t *object)
+static sx_status set_from_object(sx_invocation *inv, const json_t *object)
 {
     const char *key;
     json_t *value;
@@ -373,5 +373,16 @@ sx_status sx_options_from_json(sx_invocation *inv, const json_t *object)
             SX_TRY(set_json_option(inv, f, value));
         }
     }
+    return SX_OK;
+}
+
+sx_status sx_options_from_file(sx_invocation *inv, const char *path)
+{
+    json_error_t error;
+    inv->config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (inv->config == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s:%d: %s", path, error.line, error.text);
+    }
+    SX_TRY(set_from_object(inv, inv->config), "%s", path);
     return SX_OK;
 }

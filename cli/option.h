@@ -63,6 +63,7 @@ typedef struct sx_invocation {
     void *options;             /* = tables[0].values */
     bool help;                 /* --help was given: nothing else was checked */
     bool usage;                /* what failed is a mistake on the command line */
+    json_t *config;            /* of --config; texts of options point into it */
     sx_arena arena;
 } sx_invocation;
 
@@ -70,10 +71,9 @@ typedef struct sx_invocation {
  * INVALID_ARGUMENT says which option, expected, got; an unknown one names the nearest. */
 SX_MUST_USE sx_status sx_options_parse(sx_invocation *inv, int argc, const char *const *argv);
 
-/* Sets options of the command from an object of a configuration file, by their names; those given
- * in argv already stay as they are. INVALID_ARGUMENT as above. The object is borrowed for as long
- * as the invocation. */
-SX_MUST_USE sx_status sx_options_from_json(sx_invocation *inv, const json_t *object);
+/* Sets options of the command by their names from a JSON object in a file; those given in argv
+ * stay as they are. Keeps the object in inv->config. INVALID_ARGUMENT as above. */
+SX_MUST_USE sx_status sx_options_from_file(sx_invocation *inv, const char *path);
 
 /* Whether the user gave this option of the command. */
 bool sx_option_given(const sx_invocation *inv, const char *name);

@@ -37,13 +37,26 @@ const char *sx_style(const sx_terminal *t, sx_style_id style)
     return t->colors ? sequences[style] : "";
 }
 
-/* Bytes of `line` that fill at most `columns`: every UTF-8 sequence of ours is one column wide. */
+static bool begins_column(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+int sx_terminal_columns(const char *line)
+{
+    int columns = 0;
+    for (; *line != '\0'; line++) {
+        columns += begins_column(*line);
+    }
+    return columns;
+}
+
+/* Bytes of `line` that fill at most `columns`. */
 static int prefix(const char *line, int columns)
 {
     int at = 0;
     for (int column = 0; line[at] != '\0'; at++) {
-        bool begins = ((unsigned char)line[at] & 0xc0) != 0x80;
-        if (begins && column++ == columns) {
+        if (begins_column(line[at]) && column++ == columns) {
             break;
         }
     }

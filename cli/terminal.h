@@ -25,6 +25,9 @@ const char *sx_style(const sx_terminal *t, sx_style_id style);
  * Only for a terminal. */
 void sx_terminal_overwrite(const sx_terminal *t, const char *line);
 
+/* Columns that a line takes: one for each UTF-8 sequence of ours. */
+int sx_terminal_columns(const char *line);
+
 /* "▇▇▇▇▇▁▁": `done` (0 to 1) of `columns`. */
 void sx_put_bar(sx_buf *out, double done, int columns);
 /* "1:12", "2:03:10". */

@@ -8,25 +8,25 @@
 #   is FILE                ./out is the text on stdin
 set -euo pipefail
 sextant=$SEXTANT_BIN
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-export XDG_CACHE_HOME=$dir/cache NO_COLOR=1
+here=$(mktemp -d)
+trap 'rm -rf "$here"' EXIT
+cd "$here"
+export XDG_CACHE_HOME=$here/cache NO_COLOR=1
 ran=
 
 fail() {
     echo "FAILED after: sextant $ran"
     echo "$@"
     echo "--- exit code ${code:-none}; stdout:"
-    cat "$dir/out"
+    cat "$here/out"
     echo "--- stderr:"
-    cat "$dir/err"
+    cat "$here/err"
     exit 1
 }
 run() {
     ran=$*
     code=0
-    "$sextant" "$@" >"$dir/out" 2>"$dir/err" </dev/null || code=$?
+    "$sextant" "$@" >"$here/out" 2>"$here/err" </dev/null || code=$?
 }
 ok() {
     run "$@"
@@ -38,13 +38,13 @@ fails() {
     run "$@"
     [ "$code" = "$expected" ] || fail "expected exit code $expected"
 }
-says() { grep -qF -- "$1" "$dir/out" || fail "stdout lacks: $1"; }
-says_line() { grep -qxF -- "$1" "$dir/out" || fail "stdout lacks the line: $1"; }
-says_not() { ! grep -qF -- "$1" "$dir/out" || fail "stdout has: $1"; }
-warns() { grep -qF -- "$1" "$dir/err" || fail "stderr lacks: $1"; }
-warns_not() { ! grep -qF -- "$1" "$dir/err" || fail "stderr has: $1"; }
-quiet() { [ ! -s "$dir/err" ] || fail "stderr is not empty"; }
+says() { grep -qF -- "$1" "$here/out" || fail "stdout lacks: $1"; }
+says_line() { grep -qxF -- "$1" "$here/out" || fail "stdout lacks the line: $1"; }
+says_not() { ! grep -qF -- "$1" "$here/out" || fail "stdout has: $1"; }
+warns() { grep -qF -- "$1" "$here/err" || fail "stderr lacks: $1"; }
+warns_not() { ! grep -qF -- "$1" "$here/err" || fail "stderr has: $1"; }
+quiet() { [ ! -s "$here/err" ] || fail "stderr is not empty"; }
 is() {
-    cat >"$dir/expected"
-    diff -u "$dir/expected" "$dir/out" >"$dir/diff" || fail "$(cat "$dir/diff")"
+    cat >"$here/expected"
+    diff -u "$here/expected" "$here/out" >"$here/diff" || fail "$(cat "$here/diff")"
 }

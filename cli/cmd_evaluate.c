@@ -1,0 +1,115 @@
+/* sextant evaluate */
+#include <stdio.h>
+
+#include "command.h"
+#include "run_args.h"
+
+typedef struct options {
+    sx_words data;
+    const char *checkpoint;
+    int64_t batch_size, examples;
+    bool json;
+    sx_data_args data_args;
+    sx_device_args device_args;
+} options;
+
+static const sx_option rows[] = {
+    {"data", SX_OPTION_LIST, SX_OPT(options, data), "what to evaluate with, as in train", "DATA",
+     .required = true},
+    SX_CHECKPOINT_ROW(options),
+    {"examples", SX_OPTION_INT, SX_OPT(options, examples), "at most so many; default: all", "N",
+     .min = 1},
+    {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
+     "examples read at once; changes no result", "N", .min = 1, .max = 1 << 24},
+    {"json", SX_OPTION_FLAG, SX_OPT(options, json),
+     "one object: step, examples, loss, each metric by name"},
+    SX_DEVICE_ARGS_ROWS(options),
+    SX_DATA_ARGS_ROWS(options),
+};
+static const options defaults = {.checkpoint = "latest"};
+
+/* Numbers that JSON cannot write become null. */
+static void set_number(json_t *object, const char *name, double value)
+{
+    json_t *number = json_real(value);
+    json_object_set_new(object, name, number != NULL ? number : json_null());
+}
+
+static void print_json(const sx_eval_result *result)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "step", json_integer(result->step));
+    json_object_set_new(object, "examples", json_integer(result->examples));
+    set_number(object, "loss", result->loss);
+    for (int i = 0; i < result->n_metrics; i++) {
+        set_number(object, result->metrics[i].name, result->metrics[i].value);
+    }
+    json_dumpf(object, stdout, JSON_ENSURE_ASCII);
+    putchar('\n');
+    json_decref(object);
+}
+
+static void print_line(const sx_eval_result *result)
+{
+    sx_metric all[1 + SX_MAX_METRICS] = {{"loss", result->loss}};
+    sx_buf line;
+    for (int i = 0; i < result->n_metrics; i++) {
+        all[1 + i] = result->metrics[i];
+    }
+    sx_buf_init(&line, 1 << 16);
+    sx_put_results(&line, all, 1 + result->n_metrics);
+    printf("Eval results at step %lld: %s (%lld examples)\n", (long long)result->step,
+           sx_buf_text(&line), (long long)result->examples);
+    sx_buf_deinit(&line);
+}
+
+static sx_status evaluate(sx_invocation *inv, sx_trainer *trainer)
+{
+    const options *o = inv->options;
+    sx_dataset *data = NULL;
+    sx_eval_result result;
+    SX_TRY(sx_open_run_data(inv, &o->data, &o->data_args, sx_trainer_info(trainer), &data));
+    sx_status status = sx_trainer_evaluate(trainer, data, o->examples, &result);
+    sx_dataset_release(data);
+    SX_TRY(status);
+    if (o->json) {
+        print_json(&result);
+    } else {
+        print_line(&result);
+    }
+    return SX_OK;
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    const options *o = inv->options;
+    sx_trainer *trainer = NULL;
+    sx_run_config config = {
+        .struct_size = sizeof(config),
+        .eval_batch_size = o->batch_size,
+        .device = o->device_args.device,
+        .threads = (int)o->device_args.threads,
+        .stop = sx_stop_flag(),
+    };
+    SX_TRY(sx_open_run(inv, inv->words.items[0], o->checkpoint, &config, &trainer));
+    sx_status status = evaluate(inv, trainer);
+    sx_trainer_destroy(trainer);
+    return status;
+}
+
+const sx_command sx_command_evaluate = {
+    .name = "evaluate",
+    .summary = "scores a run's checkpoint: every example exactly once",
+    .words = "RUN_DIR",
+    .about =
+        "The batch size changes no bit of the results. The run's own graphs are used; the model's "
+        "source is not needed.",
+    .examples = "  sextant evaluate run1 --data 'data/test-*' --json\n"
+                "  sextant evaluate run1 --data photos/ --checkpoint best",
+    .min_words = 1,
+    .max_words = 1,
+    .stops_itself = true,
+    SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
+    .run = run,
+};

@@ -1,0 +1,249 @@
+/* sextant predict: one CSV row for each example, in the data's order. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "command.h"
+#include "image_files.h"
+#include "io/commit.h"
+#include "io/csv.h"
+#include "run_args.h"
+
+typedef struct options {
+    sx_words data, image;
+    const char *checkpoint, *out;
+    int64_t batch_size, examples;
+    sx_data_args data_args;
+    sx_device_args device_args;
+} options;
+
+static const sx_option rows[] = {
+    {"data", SX_OPTION_LIST, SX_OPT(options, data),
+     "what to predict, as in train; labels are ignored", "DATA"},
+    {"image", SX_OPTION_LIST, SX_OPT(options, image), "JPEG and PNG files instead", "FILE"},
+    {"out", SX_OPTION_STRING, SX_OPT(options, out),
+     "the CSV file, which appears when it is whole; "
+     "default: stdout",
+     "FILE"},
+    SX_CHECKPOINT_ROW(options),
+    {"examples", SX_OPTION_INT, SX_OPT(options, examples), "at most so many; default: all", "N",
+     .min = 1},
+    {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
+     "examples read at once; changes no result", "N", .min = 1, .max = 1 << 24},
+    SX_DEVICE_ARGS_ROWS(options),
+    SX_DATA_ARGS_ROWS(options),
+};
+static const options defaults = {.checkpoint = "latest"};
+
+enum { FLUSH_BYTES = 1 << 16 };
+
+/* Where rows go. */
+typedef struct table {
+    const sx_run_info *info;
+    const char *const *ids; /* of --image, else NULL: the number */
+    sx_buf text;            /* rows not yet written */
+    sx_commit *commit;      /* NULL = stdout */
+    sx_commit_file *file;
+    int64_t count;
+} table;
+
+static sx_status flush(table *t)
+{
+    SX_TRY(sx_buf_status(&t->text));
+    if (t->commit != NULL) {
+        SX_TRY(sx_commit_write(t->file, sx_buf_text(&t->text), t->text.size));
+    } else if (fwrite(sx_buf_text(&t->text), 1, t->text.size, stdout) != t->text.size) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "cannot write to stdout");
+    }
+    sx_buf_reset(&t->text);
+    return SX_OK;
+}
+
+/* --- a classifier's columns: id, class, probability, one for each class ---- */
+
+static void put_class(sx_buf *out, const sx_run_info *info, int i)
+{
+    if (i >= 0 && i < info->n_classes) {
+        sx_csv_text(out, info->class_names[i]);
+    } else {
+        sx_csv_int(out, i);
+    }
+}
+
+static void put_class_header(table *t, const sx_prediction *p)
+{
+    sx_csv_text(&t->text, "id");
+    sx_csv_text(&t->text, "class");
+    sx_csv_text(&t->text, "probability");
+    for (int i = 0; i < p->n_classes; i++) {
+        put_class(&t->text, t->info, i);
+    }
+}
+
+static void put_class_row(table *t, const sx_prediction *p)
+{
+    put_class(&t->text, t->info, p->classid);
+    sx_csv_float(&t->text, p->probability);
+    for (int i = 0; i < p->n_classes; i++) {
+        sx_csv_float(&t->text, p->probabilities[i]);
+    }
+}
+
+/* --- any other model's: id, then every number of every prediction: name, or name[0], name[1] ----
+ */
+
+static void put_value_names(table *t, const sx_prediction *p)
+{
+    char name[128];
+    sx_csv_text(&t->text, "id");
+    for (int k = 0; k < p->n_values; k++) {
+        const sx_prediction_value *v = &p->values[k];
+        int64_t n = sx_type_elems(&v->type);
+        for (int64_t i = 0; i < n; i++) {
+            snprintf(name, sizeof(name), n == 1 ? "%.100s" : "%.100s[%" PRId64 "]", v->name, i);
+            sx_csv_text(&t->text, name);
+        }
+    }
+}
+
+static void put_number(sx_buf *out, const sx_prediction_value *v, int64_t i)
+{
+    switch (v->type.dtype) {
+    case SX_F32:
+        sx_csv_float(out, ((const float *)v->data)[i]);
+        break;
+    case SX_I32:
+        sx_csv_int(out, ((const int32_t *)v->data)[i]);
+        break;
+    case SX_I64:
+        sx_csv_int(out, ((const int64_t *)v->data)[i]);
+        break;
+    case SX_BOOL:
+        sx_csv_int(out, ((const uint8_t *)v->data)[i] != 0);
+        break;
+    default:
+        sx_csv_text(out, "");
+    }
+}
+
+static void put_value_row(table *t, const sx_prediction *p)
+{
+    for (int k = 0; k < p->n_values; k++) {
+        int64_t n = sx_type_elems(&p->values[k].type);
+        for (int64_t i = 0; i < n; i++) {
+            put_number(&t->text, &p->values[k], i);
+        }
+    }
+}
+
+static sx_status put_row(void *user, const sx_prediction *p)
+{
+    table *t = user;
+    bool classifier = p->n_classes > 0;
+    if (t->count++ == 0) {
+        (classifier ? put_class_header : put_value_names)(t, p);
+        sx_csv_end(&t->text);
+    }
+    if (t->ids != NULL) {
+        sx_csv_text(&t->text, t->ids[p->number]);
+    } else {
+        sx_csv_int(&t->text, p->number);
+    }
+    (classifier ? put_class_row : put_value_row)(t, p);
+    sx_csv_end(&t->text);
+    return t->text.size >= FLUSH_BYTES ? flush(t) : SX_OK;
+}
+
+/* --- the data ---- */
+
+static sx_status images_as_data(const sx_image_files *files, const sx_run_info *info,
+                                sx_dataset **out_dataset)
+{
+    if (!info->has_preprocess) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "the run's model takes arrays, not images; give --data x.npy");
+    }
+    return sx_image_files_dataset(files, out_dataset);
+}
+
+static sx_status write_table(sx_trainer *trainer, sx_dataset *data, const options *o, table *t)
+{
+    if (o->out != NULL) {
+        SX_TRY(sx_commit_create(&t->commit));
+        SX_TRY(sx_commit_add(t->commit, o->out, &t->file));
+    }
+    SX_TRY(sx_trainer_predict(trainer, data, o->examples, put_row, t));
+    SX_TRY(flush(t));
+    if (t->commit != NULL) {
+        SX_TRY(sx_commit_finish(t->commit));
+        printf("%s: %" PRId64 " rows\n", o->out, t->count);
+    }
+    return SX_OK;
+}
+
+static sx_status predict(sx_invocation *inv, sx_trainer *trainer, const sx_image_files *files)
+{
+    const options *o = inv->options;
+    sx_dataset *data = NULL;
+    table t = {.info = sx_trainer_info(trainer)};
+    if (files->count > 0) {
+        SX_TRY(images_as_data(files, t.info, &data));
+        t.ids = files->paths;
+    } else {
+        SX_TRY(sx_open_run_data(inv, &o->data, &o->data_args, t.info, &data));
+    }
+    sx_buf_init(&t.text, 0);
+    sx_status status = write_table(trainer, data, o, &t);
+    sx_commit_destroy(t.commit);
+    sx_buf_deinit(&t.text);
+    sx_dataset_release(data);
+    return status;
+}
+
+static sx_status run_with(sx_invocation *inv, const sx_image_files *files)
+{
+    const options *o = inv->options;
+    sx_trainer *trainer = NULL;
+    sx_run_config config = {
+        .struct_size = sizeof(config),
+        .eval_batch_size = o->batch_size,
+        .device = o->device_args.device,
+        .threads = (int)o->device_args.threads,
+        .stop = sx_stop_flag(),
+    };
+    SX_TRY(sx_open_run(inv, inv->words.items[0], o->checkpoint, &config, &trainer));
+    sx_status status = predict(inv, trainer, files);
+    sx_trainer_destroy(trainer);
+    return status;
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    const options *o = inv->options;
+    sx_image_files files = {0};
+    if ((o->data.count > 0) == (o->image.count > 0)) {
+        return sx_usage(inv,
+                        sx_error(SX_INVALID_ARGUMENT, "give --data or --image, one of the two"));
+    }
+    if (o->image.count > 0) {
+        SX_TRY(sx_image_files_read(&o->image, &files));
+    }
+    sx_status status = run_with(inv, &files);
+    sx_image_files_free(&files);
+    return status;
+}
+
+const sx_command sx_command_predict = {
+    .name = "predict",
+    .summary = "a run's predictions as CSV, one row for each example",
+    .words = "RUN_DIR",
+    .about = "Columns of a classifier: id (the example's number, or the file), class, probability, "
+             "and one for each class.",
+    .examples = "  sextant predict run1 --data 'data/test-*' --out predictions.csv\n"
+                "  sextant predict run1 --image a.jpg b.jpg",
+    .min_words = 1,
+    .max_words = 1,
+    .stops_itself = true,
+    SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
+    .run = run,
+};

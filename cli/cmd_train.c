@@ -1,0 +1,374 @@
+/* sextant train */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "data_args.h"
+#include "model_file.h"
+#include "nn/zoo/zoo.h"
+#include "report.h"
+#include "run_args.h"
+#include "train/trainer.h"
+
+typedef struct options {
+    sx_words data, eval_data, param;
+    const char *model_dir, *config, *recipe, *optimizer;
+    int64_t epochs, max_steps, steps;
+    int64_t batch_size, train_batch_size, eval_batch_size;
+    int64_t seed, tf_random_seed;
+    double learning_rate;
+    int64_t steps_per_eval, eval_examples;
+    int64_t save_checkpoints_steps, save_checkpoints_secs, keep_checkpoint_max;
+    double keep_checkpoint_every_n_hours;
+    int64_t log_step_count_steps, iterations_per_loop, shards;
+    bool fresh, shuffle, require_exact, json_log;
+    sx_data_args data_args;
+    sx_device_args device_args;
+} options;
+
+enum { MAX_BATCH = 1 << 24 };
+
+static const sx_option rows[] = {
+    {"data", SX_OPTION_LIST, SX_OPT(options, data),
+     "training data: a TFRecord pattern, a folder, .tar or .zip of class folders, an IDX pair, "
+     ".npy "
+     "files, or generated:digits?n=60000",
+     "DATA", .required = true},
+    {"eval-data", SX_OPTION_LIST, SX_OPT(options, eval_data), "evaluation data, likewise", "DATA"},
+    {"model-dir", SX_OPTION_STRING, SX_OPT(options, model_dir),
+     "the run's folder: checkpoints, graphs, configuration; a rerun goes on there", "DIR"},
+    {"config", SX_OPTION_STRING, SX_OPT(options, config),
+     "options by name in a JSON object; the command line's come first", "FILE"},
+    {"fresh", SX_OPTION_FLAG, SX_OPT(options, fresh),
+     "delete the run that model-dir holds, and begin again"},
+
+    {"epochs", SX_OPTION_INT, SX_OPT(options, epochs),
+     "train until so many passes over the data, counted from the beginning of the run", "N",
+     .min = 1, .group = "how long"},
+    {"max-steps", SX_OPTION_INT, SX_OPT(options, max_steps),
+     "train until this step, counted from the beginning of the run", "N", .min = 1},
+    {"steps", SX_OPTION_INT, SX_OPT(options, steps), "train so many steps more", "N", .min = 1},
+
+    {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
+     "examples in a batch, for training and evaluation", "N", .min = 1, .max = MAX_BATCH,
+     .group = "how"},
+    {"train-batch-size", SX_OPTION_INT, SX_OPT(options, train_batch_size),
+     "examples in a training batch", "N", .min = 1, .max = MAX_BATCH},
+    {"eval-batch-size", SX_OPTION_INT, SX_OPT(options, eval_batch_size),
+     "examples read at once when evaluating; changes no result", "N", .min = 1, .max = MAX_BATCH},
+    {"learning-rate", SX_OPTION_FLOAT, SX_OPT(options, learning_rate), "default: the model's",
+     "RATE", .min = 1e-30, .max = 1e30},
+    {"optimizer", SX_OPTION_CHOICE, SX_OPT(options, optimizer), "default: the model's",
+     .choices = "sgd|momentum|rmsprop|adam"},
+    {"recipe", SX_OPTION_STRING, SX_OPT(options, recipe),
+     "of preprocessing: simple, tpu-flowers; default: the model's", "NAME"},
+    {"param", SX_OPTION_EACH, SX_OPT(options, param), "a parameter of the model; or after --",
+     "NAME=VALUE"},
+    {"seed", SX_OPTION_INT, SX_OPT(options, seed),
+     "weights, order, dropout and augmentation follow from it", "N", .min = 0,
+     .max = 9223372036854775807.0},
+    {"tf-random-seed", SX_OPTION_INT, SX_OPT(options, tf_random_seed), "RunConfig's name of seed",
+     "N", .min = 0, .max = 9223372036854775807.0},
+    {"shuffle", SX_OPTION_FLAG, SX_OPT(options, shuffle),
+     "another order in each epoch; --no-shuffle: the records' own"},
+
+    {"steps-per-eval", SX_OPTION_INT, SX_OPT(options, steps_per_eval),
+     "steps between evaluations, or epoch", "N|epoch", .min = 1, .word = {"epoch", SX_EVERY_EPOCH},
+     .group = "evaluating, saving, telling"},
+    {"eval-examples", SX_OPTION_INT, SX_OPT(options, eval_examples),
+     "evaluate with so many examples; default: all", "N", .min = 1},
+    {"save-checkpoints-steps", SX_OPTION_INT, SX_OPT(options, save_checkpoints_steps),
+     "steps between checkpoints", "N", .min = 1},
+    {"save-checkpoints-secs", SX_OPTION_INT, SX_OPT(options, save_checkpoints_secs),
+     "seconds between checkpoints; 600 if neither is given", "SECONDS", .min = 1},
+    {"keep-checkpoint-max", SX_OPTION_INT, SX_OPT(options, keep_checkpoint_max),
+     "newest checkpoints to keep; 0: all", "N", .min = 0, .max = 1e9},
+    {"keep-checkpoint-every-n-hours", SX_OPTION_FLOAT,
+     SX_OPT(options, keep_checkpoint_every_n_hours), "and one for each so many hours", "HOURS",
+     .min = 1e-6, .max = 1e9},
+    {"log-step-count-steps", SX_OPTION_INT, SX_OPT(options, log_step_count_steps),
+     "steps between lines; 0: none", "N", .min = 0, .max = 1e15},
+    {"json-log", SX_OPTION_FLAG, SX_OPT(options, json_log),
+     "one JSON object for each event instead of lines for people"},
+
+    SX_DEVICE_ARGS_ROWS(options),
+    {"iterations-per-loop", SX_OPTION_INT, SX_OPT(options, iterations_per_loop),
+     "steps on the device at a time; default: up to the next event", "N", .min = 1},
+    {"shards", SX_OPTION_INT, SX_OPT(options, shards),
+     "cut batches into so many shards whatever the threads, so that those change no bit", "N",
+     .min = 1, .max = 4096},
+    {"require-exact", SX_OPTION_FLAG, SX_OPT(options, require_exact),
+     "refuse to resume where the bits could differ"},
+    SX_DATA_ARGS_ROWS(options),
+};
+
+static const options defaults = {
+    .steps_per_eval = SX_EVERY_EPOCH,
+    .keep_checkpoint_max = 5,
+    .keep_checkpoint_every_n_hours = 10000,
+    .log_step_count_steps = 100,
+    .shuffle = true,
+};
+
+/* All that one call owns. */
+typedef struct job {
+    sx_invocation *inv;
+    const options *o;
+    sx_model_file file;
+    const sx_model_def *def;
+    sx_params *params;
+    sx_dataset *train, *eval;
+    char *description;
+    sx_data_options how;
+    const char *spec;
+    sx_run_config config;
+    sx_report report;
+} job;
+
+/* --- the model and its parameters ---- */
+
+static sx_status unknown_model(job *j, const char *name)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (; sx_zoo[n] != NULL && n < SX_COUNT(names); n++) {
+        names[n] = sx_zoo[n]->name;
+    }
+    return sx_usage(j->inv, sx_error(SX_NOT_FOUND, "no model \"%s\" in the zoo%s", name,
+                                     sx_did_you_mean(&j->inv->arena, name, names, n,
+                                                     "; `sextant zoo` lists them, and a file of "
+                                                     "your own is named as ./model.c")));
+}
+
+static sx_status find_model(job *j)
+{
+    const char *name = j->inv->words.items[0];
+    j->def = sx_zoo_find(name);
+    if (j->def != NULL) {
+        return SX_OK;
+    }
+    if (!sx_model_file_is(name)) {
+        return unknown_model(j, name);
+    }
+    sx_terminal t = sx_terminal_of(stderr, sx_common_of(j->inv)->color);
+    SX_TRY(sx_model_file_load(name, t.colors, &j->file));
+    j->def = &j->file.def;
+    return SX_OK;
+}
+
+/* Names as the models' C code asks for them: num-classes is num_classes. */
+static sx_status set_param(job *j, const char *name, size_t size, const char *value)
+{
+    char *text = sx_arena_strndup(&j->inv->arena, name, size);
+    if (text == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    for (char *p = text; *p != '\0'; p++) {
+        *p = *p == '-' ? '_' : *p;
+    }
+    return sx_params_set(j->params, text, value);
+}
+
+static sx_status set_param_word(job *j, const char *word)
+{
+    size_t size = strcspn(word, "=");
+    if (size == 0 || word[size] == '\0') {
+        return sx_usage(
+            j->inv, sx_error(SX_INVALID_ARGUMENT, "parameter \"%s\", expected NAME=VALUE", word));
+    }
+    return set_param(j, word, size, word + size + 1);
+}
+
+/* After --: --name value, --name=value, name=value; a name alone is 1. */
+static sx_status read_rest(job *j)
+{
+    const sx_words *rest = &j->inv->rest;
+    for (int i = 0; i < rest->count; i++) {
+        const char *word = rest->items[i];
+        if (strncmp(word, "--", 2) != 0) {
+            SX_TRY(set_param_word(j, word));
+            continue;
+        }
+        word += 2;
+        const char *next = i + 1 < rest->count ? rest->items[i + 1] : NULL;
+        bool takes_next = strchr(word, '=') == NULL && next != NULL && strncmp(next, "--", 2) != 0;
+        if (strchr(word, '=') != NULL) {
+            SX_TRY(set_param_word(j, word));
+        } else {
+            SX_TRY(set_param(j, word, strlen(word), takes_next ? next : "1"));
+            i += takes_next;
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status read_params(job *j)
+{
+    SX_TRY(sx_params_create(&j->params));
+    for (int i = 0; i < j->o->param.count; i++) {
+        SX_TRY(set_param_word(j, j->o->param.items[i]));
+    }
+    return read_rest(j);
+}
+
+/* --- configuration ---- */
+
+static sx_status check_length(job *j)
+{
+    const options *o = j->o;
+    if ((o->epochs > 0) + (o->max_steps > 0) + (o->steps > 0) > 1) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "--epochs, --max-steps and --steps: give one of the three");
+    }
+    if (o->save_checkpoints_steps > 0 && o->save_checkpoints_secs > 0) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "--save-checkpoints-steps and --save-checkpoints-secs: give one of the two");
+    }
+    return SX_OK;
+}
+
+static int64_t first_given(int64_t a, int64_t b)
+{
+    return a > 0 ? a : b;
+}
+
+static void fill_config(job *j)
+{
+    const options *o = j->o;
+    j->config = (sx_run_config){
+        .struct_size = sizeof(j->config),
+        .model_dir = o->model_dir,
+        .tf_random_seed = (uint64_t)first_given(o->seed, o->tf_random_seed),
+        .save_checkpoints_steps = o->save_checkpoints_steps,
+        .save_checkpoints_secs = o->save_checkpoints_secs,
+        .keep_checkpoint_max =
+            o->keep_checkpoint_max == 0 ? SX_KEEP_ALL : (int)o->keep_checkpoint_max,
+        .keep_checkpoint_every_n_hours = o->keep_checkpoint_every_n_hours,
+        .log_step_count_steps = o->log_step_count_steps == 0 ? SX_NEVER : o->log_step_count_steps,
+        .iterations_per_loop = o->iterations_per_loop,
+        .train_batch_size = first_given(o->train_batch_size, o->batch_size),
+        .eval_batch_size = first_given(o->eval_batch_size, o->batch_size),
+        .steps_per_eval = o->steps_per_eval,
+        .device = o->device_args.device,
+        .threads = (int)o->device_args.threads,
+        .shards = (int)o->shards,
+        .no_shuffle = !o->shuffle,
+        .require_exact = o->require_exact,
+        .fresh = o->fresh,
+        .observer = sx_report_event,
+        .observer_user = &j->report,
+        .stop = sx_stop_flag(),
+    };
+    j->report = (sx_report){
+        .terminal = sx_terminal_of(stdout, sx_common_of(j->inv)->color),
+        .json = o->json_log,
+        .unit = j->def->image[0] > 0 ? "img/s" : "ex/s",
+        .rerun = o->model_dir != NULL ? "the same command goes on from there" : NULL,
+    };
+}
+
+/* --- data ---- */
+
+static sx_status open_data(job *j)
+{
+    SX_TRY(sx_data_args_options(j->inv, &j->o->data_args, &j->how));
+    SX_TRY(sx_data_spec(j->inv, &j->o->data, &j->spec));
+    SX_TRY(sx_data_args_open(j->spec, &j->how, &j->train, &j->description));
+    if (j->o->eval_data.count == 0) {
+        return SX_OK;
+    }
+    const char *spec;
+    int n = 0;
+    const char *const *names = sx_dataset_class_names(j->train, &n);
+    SX_TRY(sx_data_spec(j->inv, &j->o->eval_data, &spec));
+    SX_TRY(sx_data_args_open(spec, &j->how, &j->eval, NULL));
+    return sx_check_class_names(j->eval, spec, names, n);
+}
+
+/* --- training ---- */
+
+static sx_status fit(job *j, sx_trainer *trainer)
+{
+    const options *o = j->o;
+    sx_fit_request request = {
+        .train = j->train,
+        .eval = j->eval,
+        .steps = o->steps,
+        .max_steps = o->max_steps,
+        .epochs = o->epochs,
+        .eval_examples = o->eval_examples,
+    };
+    return sx_trainer_fit(trainer, &request);
+}
+
+static sx_status train(job *j)
+{
+    sx_optimizer optimizer = {0};
+    sx_trainer *trainer = NULL;
+    if (j->o->optimizer != NULL) {
+        SX_TRY(sx_optimizer_by_name(j->o->optimizer, &optimizer));
+    }
+    optimizer.learning_rate = j->o->learning_rate;
+    sx_trainer_options wanted = {
+        .config = &j->config,
+        .def = j->def,
+        .source = j->file.library != NULL ? j->inv->words.items[0] : "zoo",
+        .params = j->params,
+        .optimizer = &optimizer,
+        .recipe = j->o->recipe,
+        .data = j->train,
+        .data_spec = j->spec,
+        .data_description = j->description,
+        .image_key = j->how.image_key,
+        .label_key = j->how.label_key,
+        .label_base = j->how.label_base,
+    };
+    SX_TRY(sx_trainer_create(&wanted, &trainer));
+    sx_status status = fit(j, trainer);
+    sx_trainer_destroy(trainer);
+    return status;
+}
+
+static sx_status run_job(job *j)
+{
+    SX_TRY(sx_usage(j->inv, check_length(j)));
+    SX_TRY(find_model(j));
+    SX_TRY(read_params(j));
+    SX_TRY(open_data(j));
+    fill_config(j);
+    return train(j);
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    job j = {.inv = inv, .o = inv->options};
+    sx_status status = run_job(&j);
+    sx_dataset_release(j.train);
+    sx_dataset_release(j.eval);
+    sx_text_free(j.description);
+    sx_params_destroy(j.params);
+    sx_model_file_unload(&j.file);
+    return status;
+}
+
+const sx_command sx_command_train = {
+    .name = "train",
+    .summary = "trains a model of the zoo, or of a C file",
+    .words = "MODEL|./model.c",
+    .about =
+        "Without --epochs, --max-steps or --steps: one epoch. Ctrl-C finishes the step and saves; "
+        "the same\ncommand then goes on, and ends with the weights of a run that was never "
+        "stopped.",
+    .examples = "  sextant train flowers_cnn --data 'data/train-*' --eval-data 'data/val-*' "
+                "--model-dir run1 --epochs 20 --seed 7\n"
+                "  sextant train ./flowers.c --data photos/ --model-dir run2 -- --num_classes 5\n"
+                "  sextant train mnist_cnn --data 'generated:digits?n=6000' --model-dir run3",
+    .min_words = 1,
+    .max_words = 1,
+    .rest = "model parameters",
+    .stops_itself = true,
+    SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
+    .run = run,
+};

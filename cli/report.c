@@ -1,0 +1,352 @@
+#include "report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { BAR_COLUMNS = 7 };
+
+/* --- lines ---- */
+
+static void wipe(sx_report *r)
+{
+    if (r->drawn) {
+        sx_terminal_overwrite(&r->terminal, "");
+        r->drawn = false;
+    }
+}
+
+static void print_line(sx_report *r, sx_buf *line)
+{
+    wipe(r);
+    fprintf(r->terminal.stream, "%s\n", sx_buf_text(line));
+    fflush(r->terminal.stream);
+}
+
+void sx_put_results(sx_buf *out, const sx_metric *metrics, int n)
+{
+    bool done[SX_MAX_RESULTS + 1] = {false};
+    for (int k = 0; k < n && k <= SX_MAX_RESULTS; k++) {
+        int next = -1;
+        for (int i = 0; i < n && i <= SX_MAX_RESULTS; i++) {
+            if (!done[i] && (next < 0 || strcmp(metrics[i].name, metrics[next].name) < 0)) {
+                next = i;
+            }
+        }
+        done[next] = true;
+        sx_buf_printf(out, "%s%s = %.6g", k > 0 ? ", " : "", metrics[next].name,
+                      metrics[next].value);
+    }
+}
+
+static void put_metrics(sx_buf *out, const sx_train_event *e)
+{
+    for (int i = 0; i < e->n_metrics; i++) {
+        sx_buf_printf(out, "  %s %.4f", e->metrics[i].name, e->metrics[i].value);
+    }
+}
+
+static void put_rates(sx_buf *out, const sx_report *r, const sx_train_event *e)
+{
+    if (e->examples_per_second > 0) {
+        sx_buf_puts(out, "  ");
+        sx_put_grouped(out, e->examples_per_second);
+        sx_buf_printf(out, " %s  input %.0f %%", r->unit, 100 * e->input_wait);
+    }
+    if (e->eta_seconds >= 0) {
+        sx_buf_puts(out, "  eta ");
+        sx_put_duration(out, e->eta_seconds);
+    }
+}
+
+/* "epoch 3/20  step 144/960" */
+static void put_place(sx_buf *out, const sx_train_event *e)
+{
+    if (e->epochs > 0) {
+        sx_buf_printf(out, "epoch %" PRId64 "/%" PRId64 "  ", e->epoch, e->epochs);
+    } else if (e->epoch > 0) {
+        sx_buf_printf(out, "epoch %" PRId64 "  ", e->epoch);
+    }
+    sx_buf_printf(out, "step %" PRId64, e->step);
+    if (e->total_steps > 0) {
+        sx_buf_printf(out, "/%" PRId64, e->total_steps);
+    }
+}
+
+/* --- one function for each event ---- */
+
+typedef void tell_fn(sx_report *r, const sx_train_event *e, sx_buf *line);
+
+static void tell_begin(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    if (e->resumed && e->path != NULL) {
+        sx_buf_printf(line, "Resuming from %s.\n", e->path);
+    }
+    if (e->total_steps > 0) {
+        sx_buf_printf(line, "Training for %" PRId64 " steps", e->total_steps);
+    } else {
+        sx_buf_puts(line, "Training until the data end");
+    }
+    if (e->epochs > 0) {
+        sx_buf_printf(line, " (%" PRId64 " epochs in total)", e->epochs);
+    }
+    sx_buf_printf(line, ". Current step %" PRId64 ".", e->step);
+    print_line(r, line);
+}
+
+static void tell_compile(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    if (r->terminal.is_tty) {
+        sx_buf_printf(line, "compiling the %s program", e->text);
+        sx_terminal_overwrite(&r->terminal, sx_buf_text(line));
+        r->drawn = true;
+    }
+}
+
+static void tell_compiled(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    (void)line;
+    wipe(r);
+    sx_log(SX_LOG_DEBUG, "compiled the %s program for batches of %" PRId64 " in %.3f s", e->text,
+           e->batch, e->seconds);
+}
+
+/* Without the bar where the line would not fit. */
+static void draw_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    for (int bar = e->total_steps > 0 ? BAR_COLUMNS : 0; bar >= 0; bar -= BAR_COLUMNS) {
+        sx_buf_reset(line);
+        put_place(line, e);
+        if (bar > 0) {
+            sx_buf_puts(line, "  ");
+            sx_put_bar(line, (double)e->step / (double)e->total_steps, bar);
+        }
+        put_metrics(line, e);
+        put_rates(line, r, e);
+        if (sx_terminal_columns(sx_buf_text(line)) < r->terminal.width) {
+            break;
+        }
+    }
+    sx_terminal_overwrite(&r->terminal, sx_buf_text(line));
+    r->drawn = true;
+}
+
+static void tell_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    if (r->terminal.is_tty) {
+        draw_progress(r, e, line);
+    } else if (e->at_cadence) {
+        put_place(line, e);
+        put_metrics(line, e);
+        put_rates(line, r, e);
+        print_line(r, line);
+    }
+}
+
+/* On a terminal the line of a finished epoch stays. */
+static void tell_epoch(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    if (r->terminal.is_tty) {
+        put_place(line, e);
+        put_metrics(line, e);
+        sx_buf_printf(line, "  %.1f s", e->seconds);
+        print_line(r, line);
+    }
+}
+
+static void tell_checkpoint(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    if (!r->terminal.is_tty) {
+        sx_buf_printf(line, "Saved %s.", e->path);
+        print_line(r, line);
+    }
+}
+
+static void tell_eval_begin(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    (void)line;
+    r->eval_examples = e->examples;
+}
+
+static void tell_eval_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    if (!r->terminal.is_tty) {
+        return;
+    }
+    sx_buf_printf(line, "evaluating  %" PRId64, e->examples);
+    if (r->eval_examples > 0) {
+        sx_buf_printf(line, "/%" PRId64 "  ", r->eval_examples);
+        sx_put_bar(line, (double)e->examples / (double)r->eval_examples, BAR_COLUMNS);
+    }
+    sx_terminal_overwrite(&r->terminal, sx_buf_text(line));
+    r->drawn = true;
+}
+
+static void tell_eval(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    sx_buf_printf(line, "Eval results at step %" PRId64 ": ", e->step);
+    sx_put_results(line, e->metrics, e->n_metrics);
+    sx_buf_puts(line, e->is_best ? " (best so far)" : "");
+    print_line(r, line);
+}
+
+static void tell_warning(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    (void)line;
+    wipe(r);
+    sx_log(SX_LOG_WARN, "%s", e->text);
+}
+
+/* The error that ends the command says it. */
+static void tell_nonfinite(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    (void)e;
+    (void)line;
+    wipe(r);
+}
+
+static void put_times(sx_buf *out, const sx_train_event *e)
+{
+    double all = e->compile_seconds + e->train_seconds + e->eval_seconds + e->save_seconds;
+    sx_buf_printf(out,
+                  "Elapsed %.2f s: compile %.2f s, train %.2f s, evaluate %.2f s, save %.2f s.",
+                  all, e->compile_seconds, e->train_seconds, e->eval_seconds, e->save_seconds);
+}
+
+static void tell_end(sx_report *r, const sx_train_event *e, sx_buf *line)
+{
+    if (strcmp(e->text, "already finished") == 0) {
+        sx_buf_printf(line,
+                      "This run is finished already: it is at step %" PRId64
+                      ". To train on, raise --epochs or --max-steps, or give --steps; to begin "
+                      "again, --fresh.",
+                      e->step);
+        print_line(r, line);
+        return;
+    }
+    if (strcmp(e->text, "stopped") == 0) {
+        sx_buf_printf(line, "Stopped at step %" PRId64 "%s%s.\n", e->step,
+                      r->rerun != NULL ? "; " : "", r->rerun != NULL ? r->rerun : "");
+    } else {
+        sx_buf_printf(line, "Done at step %" PRId64 " (%s).\n", e->step, e->text);
+    }
+    put_times(line, e);
+    print_line(r, line);
+}
+
+/* --- one JSON object for each event ---- */
+
+typedef struct event_row {
+    const char *name; /* of the kind, in --json-log */
+    tell_fn *tell;
+} event_row;
+
+static const event_row events[] = {
+    [SX_EVENT_BEGIN] = {"begin", tell_begin},
+    [SX_EVENT_COMPILE_BEGIN] = {"compile_begin", tell_compile},
+    [SX_EVENT_COMPILE_END] = {"compile_end", tell_compiled},
+    [SX_EVENT_PROGRESS] = {"progress", tell_progress},
+    [SX_EVENT_EPOCH] = {"epoch", tell_epoch},
+    [SX_EVENT_CHECKPOINT] = {"checkpoint", tell_checkpoint},
+    [SX_EVENT_EVAL_BEGIN] = {"eval_begin", tell_eval_begin},
+    [SX_EVENT_EVAL_PROGRESS] = {"eval_progress", tell_eval_progress},
+    [SX_EVENT_EVAL] = {"eval", tell_eval},
+    [SX_EVENT_WARNING] = {"warning", tell_warning},
+    [SX_EVENT_NONFINITE] = {"nonfinite", tell_nonfinite},
+    [SX_EVENT_END] = {"end", tell_end},
+};
+
+#define NUMBER(field)                           \
+    {                                           \
+#field, offsetof(sx_train_event, field) \
+    }
+typedef struct json_field {
+    const char *name;
+    size_t offset;
+} json_field;
+
+/* Written where they are not 0, and `step` always. */
+static const json_field counts[] = {
+    NUMBER(step),          NUMBER(total_steps),     NUMBER(epoch), NUMBER(epochs),
+    NUMBER(step_in_epoch), NUMBER(steps_per_epoch), NUMBER(batch), NUMBER(examples),
+};
+static const json_field reals[] = {
+    NUMBER(examples_per_second), NUMBER(steps_per_second),
+    NUMBER(input_wait),          NUMBER(seconds),
+    NUMBER(compile_seconds),     NUMBER(train_seconds),
+    NUMBER(eval_seconds),        NUMBER(save_seconds),
+};
+
+static void add_numbers(json_t *object, const sx_train_event *e)
+{
+    for (size_t i = 0; i < SX_COUNT(counts); i++) {
+        int64_t value = *(const int64_t *)((const char *)e + counts[i].offset);
+        if (value != 0 || i == 0) {
+            json_object_set_new(object, counts[i].name, json_integer(value));
+        }
+    }
+    for (size_t i = 0; i < SX_COUNT(reals); i++) {
+        double value = *(const double *)((const char *)e + reals[i].offset);
+        if (value != 0) {
+            json_object_set_new(object, reals[i].name, json_real(value));
+        }
+    }
+}
+
+/* Values that JSON cannot write (a NaN) are null: json_real gives NULL, which becomes it. */
+static json_t *metrics_object(const sx_train_event *e)
+{
+    json_t *metrics = json_object();
+    for (int i = 0; i < e->n_metrics; i++) {
+        json_t *value = json_real(e->metrics[i].value);
+        json_object_set_new(metrics, e->metrics[i].name, value != NULL ? value : json_null());
+    }
+    return metrics;
+}
+
+static void print_json(sx_report *r, const sx_train_event *e)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "event", json_string(events[e->kind].name));
+    json_object_set_new(object, "time", json_real(sx_wall_seconds()));
+    add_numbers(object, e);
+    if (e->n_metrics > 0) {
+        json_object_set_new(object, "metrics", metrics_object(e));
+    }
+    if (e->eta_seconds > 0) {
+        json_object_set_new(object, "eta_seconds", json_real(e->eta_seconds));
+    }
+    if (e->path != NULL) {
+        json_object_set_new(object, "path", json_string(e->path));
+    }
+    if (e->text != NULL) {
+        json_object_set_new(object, "text", json_string(e->text));
+    }
+    if (e->kind == SX_EVENT_EVAL) {
+        json_object_set_new(object, "best", json_boolean(e->is_best));
+    }
+    if (json_dumpf(object, r->terminal.stream, JSON_COMPACT | JSON_ENSURE_ASCII) == 0) {
+        fputc('\n', r->terminal.stream);
+        fflush(r->terminal.stream);
+    }
+    json_decref(object);
+}
+
+void sx_report_event(void *user, const sx_train_event *e)
+{
+    sx_report *r = user;
+    if (r->json) {
+        if (e->kind != SX_EVENT_EVAL_PROGRESS && (e->kind != SX_EVENT_PROGRESS || e->at_cadence)) {
+            print_json(r, e);
+        }
+        return;
+    }
+    sx_buf line;
+    sx_buf_init(&line, 1 << 16);
+    events[e->kind].tell(r, e, &line);
+    sx_buf_deinit(&line);
+}

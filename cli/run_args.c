@@ -1,0 +1,74 @@
+#include "run_args.h"
+
+#include <string.h>
+
+static sx_status check_checkpoint(const char *text)
+{
+    bool digits = text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+    if (digits || strcmp(text, "latest") == 0 || strcmp(text, "best") == 0) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "--checkpoint is \"%s\", expected a step, latest or best",
+                    text);
+}
+
+sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoint,
+                      const sx_run_config *config, sx_trainer **out_trainer)
+{
+    sx_run_config c = *config;
+    c.model_dir = dir;
+    sx_trainer *t = NULL;
+    SX_TRY(sx_usage(inv, check_checkpoint(checkpoint)));
+    SX_TRY(sx_trainer_create(&(sx_trainer_options){.config = &c}, &t));
+    sx_status status = sx_trainer_restore(t, checkpoint);
+    if (status != SX_OK) {
+        sx_trainer_destroy(t);
+        return status;
+    }
+    *out_trainer = t;
+    return SX_OK;
+}
+
+sx_status sx_check_class_names(const sx_dataset *data, const char *what, const char *const *names,
+                               int n)
+{
+    int found = 0;
+    const char *const *other = sx_dataset_class_names(data, &found);
+    if (n == 0 || found == 0) {
+        return SX_OK;
+    }
+    for (int i = 0; i < SX_MIN(n, found); i++) {
+        if (strcmp(names[i], other[i]) != 0) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "%s: class %d is \"%s\", the run was trained with \"%s\" there", what,
+                            i, other[i], names[i]);
+        }
+    }
+    return found <= n ? SX_OK
+                      : sx_error(SX_INVALID_ARGUMENT, "%s: %d classes, the run was trained with %d",
+                                 what, found, n);
+}
+
+sx_status sx_open_run_data(sx_invocation *inv, const sx_words *data, const sx_data_args *args,
+                           const sx_run_info *info, sx_dataset **out_dataset)
+{
+    sx_data_options how;
+    const char *spec;
+    SX_TRY(sx_data_args_options(inv, args, &how));
+    SX_TRY(sx_data_spec(inv, data, &spec));
+    how.image_key = how.image_key != NULL ? how.image_key : info->image_key;
+    how.label_key = how.label_key != NULL ? how.label_key : info->label_key;
+    if (!how.label_base_set && info->label_base != 0) {
+        how.label_base = info->label_base;
+        how.label_base_set = true;
+    }
+    sx_dataset *dataset = NULL;
+    SX_TRY(sx_data_args_open(spec, &how, &dataset, NULL));
+    sx_status status = sx_check_class_names(dataset, spec, info->class_names, info->n_classes);
+    if (status != SX_OK) {
+        sx_dataset_release(dataset);
+        return status;
+    }
+    *out_dataset = dataset;
+    return SX_OK;
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Every mistake on the command line of train: what, expected, got.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+data='generated:digits?n=64'
+fails 2 train
+warns 'expected MODEL|./model.c'
+fails 2 train linear
+warns '--data DATA is required'
+fails 2 train mnist-cnn --data "$data"
+warns 'no model "mnist-cnn" in the zoo; did you mean "mnist_cnn"?'
+fails 2 train linear --data "$data" --epoch 3
+warns 'no option --epoch; did you mean "--epochs"'
+fails 2 train linear --data "$data" --batch-size 0
+warns '--batch-size is 0, expected 1 to 16777216'
+fails 2 train linear --data "$data" --batch-size 99999999999
+warns '--batch-size is 99999999999, expected 1 to 16777216'
+fails 2 train linear --data "$data" --batch-size many
+warns '--batch-size is "many", expected a whole number'
+fails 2 train linear --data "$data" --steps-per-eval never
+warns '--steps-per-eval is "never", expected a whole number or epoch'
+fails 2 train linear --data "$data" --epochs 2 --steps 3
+warns 'give one of the three'
+fails 2 train linear --data "$data" --optimizer adma
+warns '--optimizer is "adma", expected sgd|momentum|rmsprop|adam'
+fails 1 train linear --data nothing-here
+warns 'nothing-here'
+mkdir empty
+fails 1 train linear --data empty
+warns empty
+fails 1 train linear --data "$data" --steps 1 --param units=3
+warns 'units'
+fails 2 train linear --data "$data" --param units
+warns 'parameter "units", expected NAME=VALUE'
+fails 1 train linear --data "$data" --steps 1 -- --num_classes ten
+warns 'num_classes'
+fails 1 train linear --data "$data" --steps 1 -- --num_classes 3
+warns '10 classes'
+fails 1 train linear --data "$data" --recipe nonsense --steps 1
+warns 'nonsense'
+fails 2 train linear --data "$data" --feature picture=x
+warns 'expected image=KEY or label=KEY'

@@ -2,10 +2,11 @@
 # Ctrl-C finishes the step, saves and exits with 130; SIGTERM with 143.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 for signal in INT TERM; do
+    rm -f out err
     "$sextant" train mnist_cnn --data 'generated:digits?n=60000' --model-dir run-$signal \
         --epochs 1000 --log-step-count-steps 1 >out 2>err &
     pid=$!
-    until grep -q '^epoch' out || ! kill -0 $pid; do sleep 0.02; done
+    until grep -q "^epoch" out 2>/dev/null || ! kill -0 $pid; do sleep 0.02; done
     kill -$signal $pid
     code=0
     wait $pid || code=$?

@@ -11,10 +11,11 @@ train whole --epochs 3
 train pieces --epochs 1
 says '. Current step 0.'
 for signal in INT TERM; do
+    rm -f out err
     "$sextant" train mnist_cnn --data "$data" --model-dir pieces --seed 5 --epochs 3 \
         --log-step-count-steps 1 >out 2>err &
     pid=$!
-    until grep -q '^epoch' out || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+    until grep -q "^epoch" out 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
     kill -$signal $pid || true
     code=0
     wait $pid || code=$?

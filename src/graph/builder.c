@@ -125,6 +125,10 @@ static bool reserve(sx_builder *b, void **array, int *capacity, int count, int e
  * of the names asked for are the map's values, so that this is not quadratic. */
 static const char *unique_name(sx_builder *b, sx_map *taken, const char *base)
 {
+    if (base == NULL) { /* a copy that there was no memory for */
+        fail_memory(b);
+        return "";
+    }
     uintptr_t count = (uintptr_t)sx_map_get(taken, base);
     const char *name = base;
     while (name != NULL && sx_map_has(taken, name)) {

@@ -38,6 +38,7 @@ typedef struct sx_cpu_match {
      * matched later, writes after its outputs, and this one reads after its inputs. -1 = none. */
     int hidden_node;
     int64_t hidden_bytes;
+    sx_status error;   /* out of memory while asking: ends the planning */
     unsigned in_place; /* bit i: out[0] may lie where in[i] does, should that die here */
 } sx_cpu_match;
 

@@ -307,6 +307,7 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
             continue;
         }
         const sx_cpu_kernel *row = choose(&m, k);
+        SX_TRY(m.error);
         for (int i = 0; i < m.n_nodes; i++) {
             claimed[m.nodes[i]] = true;
         }

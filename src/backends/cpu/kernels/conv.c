@@ -34,8 +34,7 @@ static sx_status match_geometry(const sx_cpu_match *m, const sx_node *n, sx_conv
 }
 
 /* Does oneDNN have a good primitive? Asked with one slot, thrown away. */
-static bool dnn_has(const sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias,
-                    bool relu)
+static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias, bool relu)
 {
     sx_dnn_conv_spec spec = {.kind = kind, .bias = bias, .relu = relu, .slots = 1};
     sx_dnn_conv *conv = NULL;
@@ -43,9 +42,13 @@ static bool dnn_has(const sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind ki
     if (status == SX_OK) {
         status = sx_dnn_conv_create(&spec, &conv);
     }
+    sx_dnn_conv_destroy(conv);
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && m->error == SX_OK) {
+        m->error = status; /* no reason to choose another kernel */
+        return false;
+    }
     bool ok = status == SX_OK;
     sx_status_free(status);
-    sx_dnn_conv_destroy(conv);
     return ok;
 }
 

@@ -1,0 +1,286 @@
+/* The cpu backend's own promises: fusion, results that are arguments, no allocation in a step,
+ * times of kernels, clean failure without memory. What it computes is test_conformance.c's. */
+#include "torture.h"
+
+#include <sextant/ops.h>
+
+#include "backends/backend.h"
+#include "base/threefry.h"
+#include "nn/params.h"
+#include "nn/program.h"
+#include "nn/zoo/zoo.h"
+
+typedef struct fixture {
+    sx_platform *platform;
+    sx_graph *graph;
+    sx_executable *executable;
+    sx_buffer *args[64], *outputs[64];
+} fixture;
+
+static sx_graph *zoo_train(const char *model)
+{
+    sx_graph *graph;
+    sx_params *params;
+    sx_program_request r = {
+        .def = sx_zoo_find(model), .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    assert_ok(sx_params_create(&params));
+    r.params = params;
+    assert_ok(sx_model_features(r.def, &r.features));
+    assert_ok(sx_build_program(&r, &graph));
+    sx_params_destroy(params);
+    return graph;
+}
+
+static void begin(fixture *f, sx_graph *graph, const sx_compile_options *options, int threads)
+{
+    *f = (fixture){.graph = graph};
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.threads = threads}, &f->platform));
+    assert_ok(sx_compile(f->platform, graph, options, &f->executable));
+    assert_true(f->executable->n_args <= 64 && f->executable->n_results <= 64);
+    for (int i = 0; i < f->executable->n_args; i++) {
+        assert_ok(
+            sx_buffer_create(f->platform->devices[0], &f->executable->arg_types[i], &f->args[i]));
+    }
+    for (int i = 0; i < f->executable->n_results; i++) {
+        assert_ok(sx_buffer_create(f->platform->devices[0], &f->executable->result_types[i],
+                                   &f->outputs[i]));
+    }
+}
+
+static void end(fixture *f)
+{
+    for (int i = 0; i < f->executable->n_args; i++) {
+        sx_buffer_release(f->args[i]);
+    }
+    for (int i = 0; i < f->executable->n_results; i++) {
+        sx_buffer_release(f->outputs[i]);
+    }
+    sx_executable_release(f->executable);
+    sx_graph_destroy(f->graph);
+    sx_platform_close(f->platform);
+}
+
+static sx_value variable(sx_builder *b, const char *name)
+{
+    return sx_variable(b, &(sx_variable_spec){.name = name, .type = sx_type_of(SX_F32, 3)});
+}
+
+static void test_backends_cpu__variables_change_places(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    fixture f;
+    float a[3] = {1, 2, 3}, c[3] = {4, 5, 6}, got[3];
+    assert_ok(sx_builder_create(&b));
+    sx_value x = variable(b, "x"), y = variable(b, "y");
+    sx_assign(b, "x", y);
+    sx_assign(b, "y", x);
+    sx_output(b, "old", x);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    begin(&f, g, NULL, 1);
+    assert_ok(sx_buffer_write(f.args[0], a, false));
+    assert_ok(sx_buffer_write(f.args[1], c, false));
+    assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    assert_ok(sx_buffer_read(f.args[0], got));
+    assert_memory_equal(got, c, sizeof(got));
+    assert_ok(sx_buffer_read(f.args[1], got));
+    assert_memory_equal(got, a, sizeof(got));
+    for (int i = 0; i < f.executable->n_results; i++) {
+        if (f.executable->result_args[i] < 0) {
+            assert_ok(sx_buffer_read(f.outputs[i], got));
+            assert_memory_equal(got, a, sizeof(got));
+        }
+    }
+    end(&f);
+}
+
+/* x is assigned first, and its old value is read after that in the program: the update waits. */
+static void test_backends_cpu__an_assigned_variable_may_be_read_later(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    fixture f;
+    float a[3] = {1, 2, 3}, got[3];
+    assert_ok(sx_builder_create(&b));
+    sx_value x = variable(b, "x");
+    sx_value next = sx_mul(b, x, x);
+    sx_value old = sx_neg(b, x);
+    sx_assign(b, "x", next);
+    sx_output(b, "new", next);
+    sx_output(b, "old", old);
+    sx_output(b, "both", sx_add(b, next, x));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    begin(&f, g, NULL, 1);
+    assert_ok(sx_buffer_write(f.args[0], a, true)); /* borrowed: must not be written to */
+    assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    static const float expected[4][3] = {{1, 4, 9}, {-1, -2, -3}, {2, 6, 12}, {1, 4, 9}};
+    int at = 0;
+    for (int i = 0; i < f.executable->n_results; i++) {
+        if (f.executable->result_args[i] < 0) {
+            assert_ok(sx_buffer_read(f.outputs[i], got));
+            assert_memory_equal(got, expected[at++], sizeof(got));
+        }
+    }
+    assert_ok(sx_buffer_read(f.args[0], got));
+    assert_memory_equal(got, expected[3], sizeof(got));
+    assert_true(a[1] == 2);
+    end(&f);
+}
+
+static void test_backends_cpu__an_input_is_an_output(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    fixture f;
+    float x[10], got[10];
+    assert_ok(sx_builder_create(&b));
+    sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 2));
+    sx_output(b, "same", in);
+    sx_output(b, "flat", sx_reshape(b, sx_neg(b, in), SX_BATCH, 1, 2));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    begin(&f, g, &(sx_compile_options){.batch = 5, .shards = 3}, 2);
+    for (int i = 0; i < 10; i++) {
+        x[i] = (float)i;
+    }
+    assert_ok(sx_buffer_write(f.args[0], x, true));
+    assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    assert_ok(sx_buffer_read(f.outputs[0], got));
+    assert_memory_equal(got, x, sizeof(got));
+    assert_ok(sx_buffer_read(f.outputs[1], got));
+    for (int i = 0; i < 10; i++) {
+        assert_true(got[i] == -x[i]);
+    }
+    end(&f);
+}
+
+/* What a long chain of elementwise operators becomes: one kernel. */
+static void test_backends_cpu__elementwise_chains_are_one_kernel(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    fixture f;
+    sx_executable_info info;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 7));
+    sx_value c = sx_input(b, "c", sx_type_of(SX_F32, 7));
+    sx_value y = sx_relu(b, sx_bias_add(b, sx_mul(b, x, c), c));
+    sx_output(b, "y", sx_tanh(b, sx_add(b, y, sx_exp(b, sx_neg(b, x)))));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    begin(&f, g, &(sx_compile_options){.batch = 4}, 1);
+    assert_ok(sx_executable_get_info(f.executable, &info));
+    assert_int_equal(info.kernels, 1);
+    assert_int_equal(info.shards, 1);
+    assert_non_null(strstr(info.numerics, "cpu v"));
+    end(&f);
+}
+
+static void test_backends_cpu__a_step_allocates_nothing(void **state)
+{
+    (void)state;
+    fixture f;
+    begin(&f, zoo_train("mnist_cnn"), &(sx_compile_options){.batch = 8, .shards = 2}, 2);
+    assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    long before = sx_alloc_count();
+    for (int i = 0; i < 3; i++) {
+        assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    }
+    assert_int_equal(sx_alloc_count(), before);
+    end(&f);
+}
+
+static void test_backends_cpu__profile_names_kernels_and_nodes(void **state)
+{
+    (void)state;
+    fixture f;
+    const sx_kernel_time *rows;
+    int n, convolutions = 0, references = 0;
+    begin(&f, zoo_train("mnist_cnn"), &(sx_compile_options){.batch = 8, .profile = true}, 1);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    }
+    assert_ok(sx_executable_get_profile(f.executable, &rows, &n));
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(rows[i].calls, 3);
+        convolutions += strstr(rows[i].node, "conv2d_1/conv2d") != NULL && rows[i].total_ns > 0;
+        references += strstr(rows[i].kernel, "reference") != NULL && rows[i].bytes > 4096;
+    }
+    assert_true(convolutions > 0);
+    assert_int_equal(references, 0); /* nothing large is left to the reference */
+    end(&f);
+}
+
+static void test_backends_cpu__profile_must_be_asked_for(void **state)
+{
+    (void)state;
+    fixture f;
+    const sx_kernel_time *rows;
+    int n;
+    begin(&f, zoo_train("linear"), &(sx_compile_options){.batch = 2}, 1);
+    assert_error(sx_executable_get_profile(f.executable, &rows, &n), SX_FAILED_PRECONDITION,
+                 "profile = true");
+    end(&f);
+}
+
+static void test_backends_cpu__refuses_bfloat16(void **state)
+{
+    (void)state;
+    sx_platform *platform;
+    sx_executable *e;
+    sx_graph *g = zoo_train("linear");
+    assert_ok(sx_platform_open("cpu", NULL, &platform));
+    assert_error(sx_compile(platform, g,
+                            &(sx_compile_options){.batch = 2, .precision = SX_PRECISION_BF16}, &e),
+                 SX_UNIMPLEMENTED, "bfloat16");
+    sx_graph_destroy(g);
+    sx_platform_close(platform);
+}
+
+typedef struct compile_input {
+    const sx_graph *graph;
+    int64_t batch;
+} compile_input;
+
+static sx_status compile_once(void *user)
+{
+    const compile_input *in = user;
+    sx_platform *platform;
+    sx_executable *e;
+    SX_TRY(sx_platform_open("cpu", &(sx_platform_options){.threads = 1}, &platform));
+    sx_status status =
+        sx_compile(platform, in->graph, &(sx_compile_options){.batch = in->batch, .shards = 2}, &e);
+    if (status == SX_OK) {
+        sx_executable_release(e);
+    }
+    sx_platform_close(platform);
+    return status;
+}
+
+static void test_backends_cpu__compiling_survives_failing_allocations(void **state)
+{
+    (void)state;
+    compile_input in = {zoo_train("mlp"), 3};
+    assert_true(sx_torture(compile_once, &in) > 10);
+    sx_graph *g = (sx_graph *)in.graph;
+    sx_graph_destroy(g);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_cpu__variables_change_places),
+    cmocka_unit_test(test_backends_cpu__an_assigned_variable_may_be_read_later),
+    cmocka_unit_test(test_backends_cpu__an_input_is_an_output),
+    cmocka_unit_test(test_backends_cpu__elementwise_chains_are_one_kernel),
+    cmocka_unit_test(test_backends_cpu__a_step_allocates_nothing),
+    cmocka_unit_test(test_backends_cpu__profile_names_kernels_and_nodes),
+    cmocka_unit_test(test_backends_cpu__profile_must_be_asked_for),
+    cmocka_unit_test(test_backends_cpu__refuses_bfloat16),
+    cmocka_unit_test(test_backends_cpu__compiling_survives_failing_allocations),
+};
+SX_TEST_MAIN(tests)

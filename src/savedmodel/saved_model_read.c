@@ -59,7 +59,7 @@ bool sx_tf_ref_parse(const char *text, sx_tf_ref *out)
         if (n == 0 || n > 6 || strspn(digits, "0123456789") != n) {
             return false;
         }
-        ref.output = atoi(digits);
+        ref.output = (int)strtol(digits, NULL, 10); /* at most six digits */
         if (last > rest) {
             ref.arg = rest + 1;
             ref.arg_bytes = (size_t)(last - rest) - 1;

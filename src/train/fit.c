@@ -50,6 +50,11 @@ typedef struct fit {
     int64_t trained_examples;
 } fit;
 
+static bool is_multiple(int64_t step, int64_t every)
+{
+    return every > 0 && step % every == 0;
+}
+
 static sx_progress *progress(fit *f)
 {
     return &f->t->state.progress;
@@ -119,7 +124,7 @@ static void tell_progress(fit *f, int64_t now, bool at_cadence)
     add_rates(f, &e, now);
     sx_trainer_emit(f->t, &e);
     f->told_ns = now;
-    if (at_cadence) {
+    if (is_multiple(f->step, f->t->config.log_step_count_steps)) {
         begin_window(f, now);
     }
 }
@@ -136,7 +141,10 @@ static sx_status compile_if_new(fit *f, int64_t batch)
     }
     memmove(f->compiled + 1, f->compiled, sizeof(f->compiled) - sizeof(f->compiled[0]));
     f->compiled[0] = batch;
-    return sx_trainer_compile(f->t, SX_TRAIN, batch);
+    int64_t start = sx_now_ns();
+    SX_TRY(sx_trainer_compile(f->t, SX_TRAIN, batch));
+    f->window_ns += sx_now_ns() - start; /* no step's time */
+    return SX_OK;
 }
 
 static sx_status feed(void *user, int64_t *out_batch, const void **inputs)
@@ -176,11 +184,6 @@ static bool time_to_save(const fit *f, int64_t now)
 {
     int64_t secs = f->t->config.save_checkpoints_secs;
     return f->t->config.model_dir != NULL && secs > 0 && (now - f->saved_ns) / 1000000000 >= secs;
-}
-
-static bool is_multiple(int64_t step, int64_t every)
-{
-    return every > 0 && step % every == 0;
 }
 
 static bool see_step(void *user, const sx_step_scalars *s)
@@ -431,7 +434,9 @@ static sx_status run(fit *f)
     int ok_output = find_output(f->program, SX_OK_OUTPUT);
     while (!at_end(f) && !sx_trainer_stopped(f->t)) {
         SX_TRY(run_segment(f, ok_output));
+        int64_t start = sx_now_ns();
         SX_TRY(control_point(f));
+        f->window_ns += sx_now_ns() - start;
     }
     return SX_OK;
 }

@@ -1,6 +1,8 @@
 /* Training: where it begins and ends, exact resume, stopping, values that are not finite. */
 #include "run.h"
 
+#include "nn/zoo/zoo.h"
+
 static uint64_t train_straight(int64_t steps)
 {
     sx_run_config config = tiny_config(NULL, NULL);
@@ -48,6 +50,43 @@ static void test_train_fit__resumes_to_the_bit_at_every_step(void **state)
         assert_string_equal(s.warning, "");
         assert_true(hash_variables(t) == expected);
         sx_trainer_destroy(t);
+        assert_ok(sx_run_delete(dir));
+    }
+}
+
+/* Pictures decoded and augmented on the way, several threads, the default device, a partial last
+ * batch. */
+static uint64_t train_pictures(const char *dir, int64_t stop_at)
+{
+    seen s = {.stop_at = stop_at};
+    sx_run_config config = tiny_config(dir, &s);
+    sx_model_def def = *sx_zoo_find("mlp");
+    sx_dataset *data = NULL;
+    sx_trainer *t = NULL;
+    def.augment = SX_FLIP_LEFT_RIGHT;
+    config.device = NULL;
+    config.threads = 2;
+    assert_ok(sx_data_open("generated:digits?n=70&seed=3", NULL, &data, NULL));
+    const sx_trainer_options options = {.config = &config, .def = &def, .data = data};
+    assert_ok(sx_trainer_create(&options, &t));
+    const sx_fit_request request = {.train = data, .epochs = 2};
+    sx_status status = sx_trainer_fit(t, &request);
+    assert_int_equal(sx_status_code(status), stop_at > 0 ? SX_CANCELLED : SX_CODE_OK);
+    sx_status_free(status);
+    uint64_t hash = hash_variables(t);
+    sx_trainer_destroy(t);
+    sx_dataset_release(data);
+    return hash;
+}
+
+static void test_train_fit__resumes_to_the_bit_on_pictures(void **state)
+{
+    (void)state;
+    uint64_t expected = train_pictures(NULL, 0);
+    for (int64_t k = 1; k < 18; k += 4) {
+        char *dir = scratch("run");
+        train_pictures(dir, k);
+        assert_true(train_pictures(dir, 0) == expected);
         assert_ok(sx_run_delete(dir));
     }
 }
@@ -230,6 +269,7 @@ static void test_train_fit__says_when_data_do_not_fit(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_fit__learns),
     scratch_test(test_train_fit__resumes_to_the_bit_at_every_step),
+    scratch_test(test_train_fit__resumes_to_the_bit_on_pictures),
     scratch_test(test_train_fit__resumes_running_means),
     cmocka_unit_test(test_train_fit__seeds_decide_the_bits),
     scratch_test(test_train_fit__counts_steps_and_epochs),

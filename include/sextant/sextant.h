@@ -1,0 +1,16 @@
+/* All of Sextant's public interface. */
+#ifndef SEXTANT_SEXTANT_H
+#define SEXTANT_SEXTANT_H
+
+#include <sextant/data.h>
+#include <sextant/graph.h>
+#include <sextant/image.h>
+#include <sextant/infer.h>
+#include <sextant/model.h>
+#include <sextant/nn.h>
+#include <sextant/ops.h>
+#include <sextant/status.h>
+#include <sextant/train.h>
+#include <sextant/types.h>
+
+#endif

@@ -30,6 +30,7 @@ typedef enum sx_activation {
     SX_SOFTMAX,
     SX_ACTIVATION_COUNT_
 } sx_activation;
+/* y = activation(x), any shape; softmax over the last axis. */
 SX_API sx_value sx_activate(sx_builder *b, sx_value x, sx_activation activation);
 
 /* A legal zero in a field whose zero means "default". */

@@ -2,6 +2,7 @@
 #include "nn/params.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,8 +100,8 @@ static void keep_bad(const sx_params *p, const char *name, const char *value)
     sx_params *mutable =
         (sx_params *)(uintptr_t)p; /* the error is part of the asking, not the values */
     if (mutable->bad_name[0] == '\0') {
-        strncpy(mutable->bad_name, name, sizeof(mutable->bad_name) - 1);
-        strncpy(mutable->bad_value, value, sizeof(mutable->bad_value) - 1);
+        snprintf(mutable->bad_name, sizeof(mutable->bad_name), "%s", name);
+        snprintf(mutable->bad_value, sizeof(mutable->bad_value), "%s", value);
     }
 }
 

@@ -69,7 +69,7 @@ static sx_status fake_load(void *user, const char *version_dir, void **out_model
 static const sx_serve_signature *fake_signatures(void *model, size_t *out_count)
 {
     static const sx_serve_tensor x[] = {
-        {.name = "x", .tensor_name = "x:0", .type = {SX_F32}, .unknown_rank = true}};
+        {.name = "x", .tensor_name = "x:0", .type = {.dtype = SX_F32}, .unknown_rank = true}};
     static const sx_serve_tensor y[] = {
         {.name = "y", .tensor_name = "y:0", .type = {SX_F32, 2, {SX_BATCH, 3}}}};
     static const sx_serve_tensor ab[] = {

@@ -20,7 +20,8 @@
 
 static const sx_serve_tensor floats[] = {TENSOR("x", SX_F32, SX_BATCH, 2)};
 static const sx_serve_tensor doubles[] = {TENSOR("x", SX_F64, SX_BATCH)};
-static const sx_serve_tensor anything[] = {{.name = "x", .type = {SX_F32}, .unknown_rank = true}};
+static const sx_serve_tensor anything[] = {
+    {.name = "x", .type = {.dtype = SX_F32}, .unknown_rank = true}};
 static const sx_serve_tensor bytes8[] = {TENSOR("x", SX_U8, SX_BATCH)};
 static const sx_serve_tensor ints16[] = {TENSOR("x", SX_I16, SX_BATCH)};
 static const sx_serve_tensor longs[] = {TENSOR("x", SX_I64, SX_BATCH)};
@@ -217,8 +218,8 @@ static void test_serve_predict_json__reuses_slots(void **state)
     for (int i = 0; i < 3; i++) {
         static const char *const texts[] = {"{\"instances\":[[1,2]]}",
                                             "{\"instances\":[[1,2],[3,4],[5,6],[7,8],[9,10]]}",
-                                            "{\"signature_name\":\"pair\",\"instances\":"
-                                            "[{\"a\":1,\"b\":[1,2]}]}"};
+                                            ("{\"signature_name\":\"pair\",\"instances\":"
+                                             "[{\"a\":1,\"b\":[1,2]}]}")};
         assert_ok(sx_predict_parse((sx_bytes){texts[i], strlen(texts[i])}, signatures,
                                    SX_COUNT(signatures), &p.arena, &p.slots, &p.request));
     }

@@ -1,10 +1,8 @@
 /* sextant export */
 #include <stdio.h>
 
-#include "base/memory.h"
 #include "command.h"
 #include "run_args.h"
-#include "savedmodel/export.h"
 
 typedef struct options {
     const char *out, *checkpoint, *version;
@@ -19,32 +17,12 @@ static const sx_option rows[] = {
 };
 static const options defaults = {.checkpoint = "latest"};
 
-static sx_status read_variable(void *session, const char *name, const sx_type *type, void *out)
-{
-    int i = sx_session_find_variable(session, name);
-    if (i < 0 || !sx_type_equal(&sx_session_variable_at(session, i)->type, type)) {
-        return sx_error(SX_INTERNAL, "the session has no variable %s of that type", name);
-    }
-    return sx_session_read_variable(session, i, out);
-}
-
 static sx_status export_run(const options *o, sx_trainer *trainer)
 {
-    const sx_run_info *info = sx_trainer_info(trainer);
     char *dir = NULL;
-    sx_export_request request = {
-        .graph = sx_trainer_graph(trainer, SX_PREDICT),
-        .read_variable = read_variable,
-        .user = sx_trainer_session(trainer),
-        .preprocess = info->has_preprocess ? &info->preprocess : NULL,
-        .class_names = info->class_names,
-        .n_classes = info->n_classes,
-        .base = o->out,
-        .version = o->version,
-    };
-    SX_TRY(sx_export_saved_model(&request, &dir));
+    SX_TRY(sx_trainer_export(trainer, o->out, o->version, &dir));
     printf("%s\n", dir);
-    sx_free(dir);
+    sx_text_free(dir);
     return SX_OK;
 }
 

@@ -1,0 +1,251 @@
+/* sextant query: asks a model server over REST. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "command.h"
+#include "image_files.h"
+#include "io/file.h"
+#include "net/http_client.h"
+#include "npy_files.h"
+#include "serve/base64.h"
+#include "serve/predict_json.h"
+
+typedef struct options {
+    sx_words image, input;
+    const char *request, *signature;
+    int64_t timeout;
+    bool json;
+} options;
+
+static const sx_option rows[] = {
+    {"image", SX_OPTION_LIST, SX_OPT(options, image), "JPEG and PNG files, one instance each",
+     "FILE"},
+    {"input", SX_OPTION_LIST, SX_OPT(options, input),
+     "arrays, one instance for each row; the name may be left out where there is one input",
+     "[NAME=]X.npy"},
+    {"request", SX_OPTION_STRING, SX_OPT(options, request), "a JSON request as it is", "FILE"},
+    {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
+     "default: the server's serving_default", "NAME"},
+    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "the answer as it came"},
+    {"timeout", SX_OPTION_INT, SX_OPT(options, timeout), "for the whole answer", "SECONDS",
+     .min = 1, .max = 86400},
+};
+static const options defaults = {.timeout = 60};
+
+enum { MAX_ANSWER = 1 << 30 };
+
+/* --- the request ---- */
+
+static sx_status put_images(const sx_image_files *images, sx_buf *out)
+{
+    sx_buf_puts(out, "\"instances\":[");
+    for (int i = 0; i < images->count; i++) {
+        sx_bytes bytes = images->bytes[i];
+        sx_buf_puts(out, i > 0 ? ",{\"b64\":\"" : "{\"b64\":\"");
+        char *room = sx_buf_extend(out, SX_BASE64_ENCODED(bytes.size));
+        if (room != NULL) {
+            sx_base64_encode(bytes.data, bytes.size, room);
+        }
+        sx_buf_puts(out, "\"}");
+    }
+    sx_buf_putc(out, ']');
+    return sx_buf_status(out);
+}
+
+/* The arrays in column form: as a server prints its outputs, under "inputs" instead. */
+static sx_status put_arrays(sx_invocation *inv, const sx_npy_file *files, int n, sx_buf *out)
+{
+    sx_serve_tensor *ports = sx_arena_array(&inv->arena, n, sx_serve_tensor);
+    sx_tensor *tensors = sx_arena_array(&inv->arena, n, sx_tensor);
+    sx_buf text;
+    if (ports == NULL || tensors == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    for (int i = 0; i < n; i++) {
+        ports[i] = (sx_serve_tensor){.name = files[i].name != NULL ? files[i].name : "",
+                                     .type = files[i].tensor.type};
+        tensors[i] = files[i].tensor;
+    }
+    sx_serve_signature signature = {.name = "", .output_count = (size_t)n, .outputs = ports};
+    sx_buf_init(&text, MAX_ANSWER);
+    sx_status status = sx_predict_print(&signature, tensors, false, SX_FLOAT_SHORTEST, &text);
+    if (status == SX_OK) {
+        const char *value = strchr(sx_buf_text(&text), ':') + 1, *end = strrchr(value, '}');
+        sx_buf_puts(out, "\"inputs\":");
+        sx_buf_append(out, value, (size_t)(end - value));
+        status = sx_buf_status(out);
+    }
+    sx_buf_deinit(&text);
+    return status;
+}
+
+static sx_status put_request(sx_invocation *inv, const sx_image_files *images,
+                             const sx_npy_file *arrays, sx_buf *out)
+{
+    const options *o = inv->options;
+    sx_buf_putc(out, '{');
+    if (o->signature != NULL) {
+        sx_buf_puts(out, "\"signature_name\":");
+        sx_json_print_string(out, o->signature, strlen(o->signature));
+        sx_buf_putc(out, ',');
+    }
+    SX_TRY(images->count > 0 ? put_images(images, out)
+                             : put_arrays(inv, arrays, o->input.count, out));
+    sx_buf_putc(out, '}');
+    return sx_buf_status(out);
+}
+
+/* --- the answer ---- */
+
+/* The server's own words: {"error": "..."}, or the body. */
+static sx_status refused(const char *url, int http_status, const sx_buf *body)
+{
+    json_t *answer = json_loadb(sx_buf_text(body), body->size, 0, NULL);
+    const char *error = json_string_value(json_object_get(answer, "error"));
+    sx_status status = sx_error(http_status == 404  ? SX_NOT_FOUND
+                                : http_status < 500 ? SX_INVALID_ARGUMENT
+                                                    : SX_UNAVAILABLE,
+                                "%s answers %d: %.2000s", url, http_status,
+                                error != NULL ? error : sx_buf_text(body));
+    json_decref(answer);
+    return status;
+}
+
+/* A classifier's prediction: {"class": "rose", "classid": 2, "probabilities": [...]}. */
+static bool print_class(const char *what, const json_t *row)
+{
+    const json_t *class_name = json_object_get(row, "class");
+    const json_t *classid = json_object_get(row, "classid");
+    const json_t *probabilities = json_object_get(row, "probabilities");
+    const json_t *p = json_array_get(probabilities, (size_t)json_integer_value(classid));
+    if (!json_is_integer(classid) || !json_is_number(p)) {
+        return false;
+    }
+    if (json_is_string(class_name)) {
+        printf("%s: %s %.1f %%\n", what, json_string_value(class_name), 100 * json_number_value(p));
+    } else {
+        printf("%s: class %lld %.1f %%\n", what, (long long)json_integer_value(classid),
+               100 * json_number_value(p));
+    }
+    return true;
+}
+
+static void print_answer(const options *o, const sx_buf *body)
+{
+    json_t *answer = o->json ? NULL : json_loadb(sx_buf_text(body), body->size, 0, NULL);
+    const json_t *rows_array = json_object_get(answer, "predictions");
+    bool printed = json_array_size(rows_array) > 0;
+    for (size_t i = 0; i < json_array_size(rows_array) && printed; i++) {
+        char number[32];
+        snprintf(number, sizeof(number), "%zu", i);
+        const char *what = i < (size_t)o->image.count ? o->image.items[i] : number;
+        printed = print_class(what, json_array_get(rows_array, i));
+    }
+    if (!printed) {
+        printf("%s%s", sx_buf_text(body),
+               body->size > 0 && body->data[body->size - 1] == '\n' ? "" : "\n");
+    }
+    json_decref(answer);
+}
+
+/* --- asking ---- */
+
+static sx_status ask(const options *o, const char *url, sx_bytes request)
+{
+    int http_status = 0;
+    sx_buf body;
+    sx_http_call call = {.url = url, .body = request, .timeout_ms = (int)o->timeout * 1000};
+    sx_buf_init(&body, MAX_ANSWER);
+    sx_status status = sx_http_fetch(&call, &body, &http_status);
+    if (status == SX_OK && http_status / 100 != 2) {
+        status = refused(url, http_status, &body);
+    }
+    if (status == SX_OK) {
+        print_answer(o, &body);
+    }
+    sx_buf_deinit(&body);
+    return status;
+}
+
+/* http://host/v1/models/flowers -> …:predict, unless it has a verb already. */
+static const char *predict_url(sx_invocation *inv)
+{
+    const char *url = inv->words.items[0], *name = strrchr(url, '/');
+    size_t size = strlen(url);
+    if (name == NULL || strchr(name, ':') != NULL) {
+        return url;
+    }
+    while (size > 0 && url[size - 1] == '/') {
+        size--;
+    }
+    return sx_arena_printf(&inv->arena, "%.*s:predict", (int)size, url);
+}
+
+static sx_status ask_with(sx_invocation *inv, const sx_image_files *images,
+                          const sx_npy_file *arrays)
+{
+    const char *url = predict_url(inv);
+    sx_buf request;
+    sx_buf_init(&request, MAX_ANSWER);
+    sx_status status = put_request(inv, images, arrays, &request);
+    if (status == SX_OK) {
+        status = ask(inv->options, url, (sx_bytes){sx_buf_text(&request), request.size});
+    }
+    sx_buf_deinit(&request);
+    return status;
+}
+
+static sx_status ask_file(sx_invocation *inv, const char *path)
+{
+    char *data = NULL;
+    size_t size = 0;
+    SX_TRY(sx_file_read(path, MAX_ANSWER, &data, &size));
+    sx_status status = ask(inv->options, predict_url(inv), (sx_bytes){data, size});
+    sx_free(data);
+    return status;
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    const options *o = inv->options;
+    sx_image_files images = {0};
+    sx_npy_file *arrays = NULL;
+    int ways = (o->image.count > 0) + (o->input.count > 0) + (o->request != NULL);
+    if (ways > 1) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                      "--image, --input and --request: give one of the three"));
+    }
+    if (ways == 0) {
+        return ask(o, inv->words.items[0], (sx_bytes){0});
+    }
+    if (o->request != NULL) {
+        return ask_file(inv, o->request);
+    }
+    SX_TRY(sx_npy_files_read(inv, &o->input, &arrays));
+    sx_status status = sx_image_files_read(&o->image, &images);
+    if (status == SX_OK) {
+        status = ask_with(inv, &images, arrays);
+    }
+    sx_image_files_free(&images);
+    sx_npy_files_free(arrays, o->input.count);
+    return status;
+}
+
+const sx_command sx_command_query = {
+    .name = "query",
+    .summary = "asks a model server about images or arrays",
+    .words = "URL",
+    .about =
+        "URL is the model's: http://host:8501/v1/models/NAME, perhaps with /versions/N. Without "
+        "inputs the\nanswer of the address itself is printed: the model's status.",
+    .examples = "  sextant query http://localhost:8501/v1/models/flowers --image rose.jpg\n"
+                "  sextant query http://localhost:8501/v1/models/flowers --signature tensors "
+                "--input x.npy",
+    .min_words = 1,
+    .max_words = 1,
+    SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
+    .run = run,
+};

@@ -1,0 +1,167 @@
+/* sextant serve: the model server, until SIGTERM or Ctrl-C. Options carry tensorflow_model_server's
+ * names.
+ *
+ * The two signals are blocked before the server's threads start, so that they reach this thread,
+ * and only while it waits. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "command.h"
+#include "serve/predictor_model.h"
+#include "serve/server.h"
+
+typedef struct options {
+    const char *host, *model_name, *model_base_path, *monitoring_path, *device;
+    int64_t rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms, threads;
+    int64_t max_num_load_retries, max_body_bytes, drain_grace_ms;
+    double file_system_poll_wait_seconds, load_retry_interval_seconds;
+    bool cors;
+} options;
+
+static const sx_option rows[] = {
+    {"model-name", SX_OPTION_STRING, SX_OPT(options, model_name), "as in the address", "NAME"},
+    {"model-base-path", SX_OPTION_STRING, SX_OPT(options, model_base_path),
+     "the folder of the version folders; the highest version is served, and newer ones replace it",
+     "DIR", .required = true},
+    {"rest-api-port", SX_OPTION_INT, SX_OPT(options, rest_api_port), "0: any that is free", "PORT",
+     .min = 0, .max = 65535},
+    {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: every",
+     "ADDRESS"},
+    {"rest-api-num-threads", SX_OPTION_INT, SX_OPT(options, rest_api_num_threads),
+     "for requests; default: as many as processors", "N", .min = 1, .max = 4096, .group = "limits"},
+    {"rest-api-timeout-in-ms", SX_OPTION_INT, SX_OPT(options, rest_api_timeout_in_ms),
+     "of one request", "MS", .min = 1, .max = 1e9},
+    {"max-body-bytes", SX_OPTION_INT, SX_OPT(options, max_body_bytes), "of one request", "BYTES",
+     .min = 1, .max = 4e9},
+    {"drain-grace-ms", SX_OPTION_INT, SX_OPT(options, drain_grace_ms),
+     "how long stopping waits for requests under way", "MS", .min = 1, .max = 1e9},
+    {"rest-api-enable-cors-support", SX_OPTION_FLAG, SX_OPT(options, cors),
+     "let pages of other sites call"},
+    {"file-system-poll-wait-seconds", SX_OPTION_FLOAT,
+     SX_OPT(options, file_system_poll_wait_seconds), "between looks for new versions", "SECONDS",
+     .min = 0.001, .max = 1e6, .group = "versions"},
+    {"max-num-load-retries", SX_OPTION_INT, SX_OPT(options, max_num_load_retries),
+     "of a version that does not load", "N", .min = 1, .max = 1e6},
+    {"load-retry-interval-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_retry_interval_seconds),
+     "between them", "SECONDS", .min = 0.001, .max = 1e6},
+    {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
+     "of the metrics, in Prometheus' format", "PATH", .group = "other"},
+    {"device", SX_OPTION_STRING, SX_OPT(options, device), "where to compute", "NAME"},
+    {"threads", SX_OPTION_INT, SX_OPT(options, threads),
+     "of the device; default: as many as the process may use", "N", .min = 1, .max = 4096},
+};
+static const options defaults = {
+    .model_name = "default",
+    .rest_api_port = 8501,
+    .rest_api_timeout_in_ms = 30000,
+    .max_body_bytes = 64 << 20,
+    .drain_grace_ms = 30000,
+    .file_system_poll_wait_seconds = 1,
+    .max_num_load_retries = 5,
+    .load_retry_interval_seconds = 60,
+    .monitoring_path = "/monitoring/prometheus/metrics",
+};
+
+enum { READY_SLICE_MS = 100 };
+
+static void fill_config(const options *o, sx_server_config *c)
+{
+    *c = (sx_server_config){
+        .host = o->host,
+        .rest_api_port = o->rest_api_port == 0 ? SX_ANY_PORT : (int)o->rest_api_port,
+        .rest_api_num_threads = (int)o->rest_api_num_threads,
+        .rest_api_timeout_in_ms = (int)o->rest_api_timeout_in_ms,
+        .rest_api_enable_cors_support = o->cors,
+        .model_name = o->model_name,
+        .model_base_path = o->model_base_path,
+        .file_system_poll_wait_seconds = o->file_system_poll_wait_seconds,
+        .max_num_load_retries = (int)o->max_num_load_retries,
+        .load_retry_interval_seconds = o->load_retry_interval_seconds,
+        .monitoring_path = o->monitoring_path,
+        .max_body_bytes = (size_t)o->max_body_bytes,
+        .drain_grace_ms = (int)o->drain_grace_ms,
+        .ops = &sx_predictor_model_ops,
+    };
+}
+
+static bool stop_is_pending(void)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+}
+
+/* Says when the model answers, or why it does not yet. */
+static void announce(sx_server *server, const options *o)
+{
+    bool told = false;
+    while (!sx_server_wait_ready(server, READY_SLICE_MS)) {
+        sx_status error = sx_server_model_error(server);
+        if (error != SX_OK && !told) {
+            sx_log(SX_LOG_WARN, "nothing to serve yet: %s", sx_status_message(error));
+            told = true;
+        }
+        bool give_up = error != SX_OK || stop_is_pending();
+        sx_status_free(error);
+        if (give_up) {
+            return;
+        }
+    }
+    printf("Serving %s at http://localhost:%d/v1/models/%s\n", o->model_name,
+           sx_server_rest_port(server), o->model_name);
+    fflush(stdout);
+}
+
+static sx_status serve(sx_server *server, const options *o, const sigset_t *unblocked)
+{
+    SX_TRY(sx_server_start(server));
+    printf("Listening on port %d\n", sx_server_rest_port(server));
+    fflush(stdout);
+    announce(server, o);
+    while (sx_stop_signal() == 0) {
+        sigsuspend(unblocked);
+    }
+    pthread_sigmask(SIG_SETMASK, unblocked, NULL); /* a second signal ends it at once */
+    sx_log(SX_LOG_INFO, "draining");
+    return sx_server_stop(server)
+               ? SX_OK
+               : sx_error(SX_DEADLINE_EXCEEDED,
+                          "requests were still under way after %lld ms; they were cut off",
+                          (long long)o->drain_grace_ms);
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    const options *o = inv->options;
+    sx_predictor_options device = {.device = o->device, .threads = (int)o->threads};
+    sx_server_config config;
+    sx_server *server = NULL;
+    sigset_t blocked, unblocked;
+    fill_config(o, &config);
+    config.ops_user = &device;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGINT);
+    sigaddset(&blocked, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &blocked, &unblocked);
+    sx_status status = sx_server_create(&config, &server);
+    if (status == SX_OK) {
+        status = serve(server, o, &unblocked);
+    }
+    sx_server_destroy(server);
+    return status;
+}
+
+const sx_command sx_command_serve = {
+    .name = "serve",
+    .summary = "serves a model over TensorFlow Serving's REST protocol",
+    .words = "",
+    .about = "SIGTERM and Ctrl-C drain: requests under way end, then the server exits with 0.",
+    .examples = "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
+                "--rest_api_port=8501",
+    .stops_itself = true,
+    SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
+    .run = run,
+};

@@ -1,0 +1,153 @@
+/* sextant show: what a SavedModel or a run is. */
+#include <stdio.h>
+
+#include "answer.h"
+#include "command.h"
+#include "io/path.h"
+#include "savedmodel/checkpoint_state.h"
+#include "savedmodel/saved_model_read.h"
+#include "savedmodel/versions.h"
+#include "terminal.h"
+#include "train/run_dir.h"
+
+/* --- a SavedModel ---- */
+
+static void print_ports(const char *kind, const sx_signature_tensor *ports, size_t n)
+{
+    char type[SX_TYPE_TEXT];
+    for (size_t i = 0; i < n; i++) {
+        bool whole = !ports[i].unknown_rank;
+        printf("  %s  %-16s %-28s %s\n", kind, ports[i].key,
+               whole ? sx_type_format(&ports[i].type, type, sizeof(type))
+                     : sx_dtype_name(ports[i].type.dtype),
+               ports[i].tensor);
+    }
+}
+
+static void print_variables(const sx_bundle *variables)
+{
+    int64_t tensors = 0, values = 0, bytes = 0;
+    size_t n = variables != NULL ? sx_bundle_count(variables) : 0;
+    for (size_t i = 0; i < n; i++) {
+        const sx_bundle_entry *e = sx_bundle_at(variables, i);
+        if (e->type.dtype != SX_DTYPE_NONE && e->type.dtype != SX_STRING) {
+            tensors++;
+            values += sx_type_elems(&e->type);
+            bytes += (int64_t)e->size;
+        }
+    }
+    sx_buf text;
+    sx_buf_init(&text, 4096);
+    sx_put_grouped(&text, (double)tensors);
+    sx_buf_puts(&text, " tensors, ");
+    sx_put_grouped(&text, (double)values);
+    sx_buf_puts(&text, " values, ");
+    sx_put_bytes(&text, (double)bytes);
+    printf("variables: %s\n", sx_buf_text(&text));
+    sx_buf_deinit(&text);
+}
+
+static void print_names(const char *const *names, int n)
+{
+    printf("classes: %d", n);
+    for (int i = 0; i < n; i++) {
+        printf("%s%s", i > 0 ? ", " : ": ", names[i]);
+    }
+    putchar('\n');
+}
+
+static sx_status print_saved_model(const char *dir)
+{
+    sx_saved_model *model = NULL;
+    sx_class_names names;
+    SX_TRY(sx_class_names_read(dir, &names));
+    sx_status status = sx_saved_model_open(dir, &model);
+    if (status == SX_OK) {
+        size_t n = 0;
+        const sx_signature *signatures = sx_saved_model_signatures(model, &n);
+        printf("SavedModel %s\n", dir);
+        for (size_t i = 0; i < n; i++) {
+            printf("signature %s (%s)\n", signatures[i].key, signatures[i].method);
+            print_ports("in ", signatures[i].inputs, signatures[i].n_inputs);
+            print_ports("out", signatures[i].outputs, signatures[i].n_outputs);
+        }
+        print_variables(sx_saved_model_variables(model));
+        if (names.count > 0) {
+            print_names((const char *const *)names.items, names.count);
+        }
+        sx_saved_model_close(model);
+    }
+    sx_class_names_free(&names);
+    return status;
+}
+
+/* --- a run ---- */
+
+static sx_status print_checkpoints(const char *dir, sx_arena *arena)
+{
+    sx_checkpoints list = {0};
+    SX_TRY(sx_checkpoints_list(dir, arena, &list));
+    printf("checkpoints:");
+    for (size_t i = 0; i < list.count; i++) {
+        printf(" %lld", (long long)list.items[i].step);
+    }
+    printf("%s\n", list.count == 0 ? " none" : "");
+    return SX_OK;
+}
+
+static sx_status print_run(const char *dir, sx_arena *arena)
+{
+    sx_run_info info = {0};
+    char features[SX_TYPE_TEXT];
+    SX_TRY(sx_run_read(dir, arena, &info));
+    printf("run %s\nmodel: %s (%s)\n", dir, info.model, info.source);
+    for (int i = 0; i < info.n_params; i++) {
+        printf("parameter: %s=%s\n", info.param_names[i], info.param_values[i]);
+    }
+    printf("features: %s%s\n", sx_type_format(&info.features, features, sizeof(features)),
+           info.has_preprocess ? ", preprocessed from images" : "");
+    printf("data: %s\nseed: %llu\n", info.data != NULL ? info.data : "(not named)",
+           (unsigned long long)info.seed);
+    if (info.n_classes > 0) {
+        print_names(info.class_names, info.n_classes);
+    }
+    return print_checkpoints(dir, arena);
+}
+
+/* --- anything else ---- */
+
+static sx_status refuse(const char *dir, sx_arena *arena)
+{
+    sx_version *versions = NULL;
+    size_t n = 0;
+    if (!sx_path_exists(dir)) {
+        return sx_error(SX_NOT_FOUND, "%s: no such folder", dir);
+    }
+    SX_TRY(sx_versions_list(dir, arena, &versions, &n));
+    if (n > 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s holds %zu version%s; name one: %s/%s", dir, n,
+                        n == 1 ? "" : "s", dir, versions[n - 1].name);
+    }
+    return sx_error(SX_NOT_FOUND,
+                    "%s is no SavedModel (no saved_model.pb) and no run (no sextant.json)", dir);
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    const char *dir = inv->words.items[0];
+    const char *file = sx_arena_printf(&inv->arena, "%s/saved_model.pb", dir);
+    if (file != NULL && sx_path_exists(file)) {
+        return print_saved_model(dir);
+    }
+    return sx_run_exists(dir) ? print_run(dir, &inv->arena) : refuse(dir, &inv->arena);
+}
+
+const sx_command sx_command_show = {
+    .name = "show",
+    .summary = "what a SavedModel takes and gives, or what a run is",
+    .words = "MODEL_DIR|RUN_DIR",
+    .examples = "  sextant show models/flowers/1\n  sextant show run1",
+    .min_words = 1,
+    .max_words = 1,
+    .run = run,
+};

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# serve and query: an answer as run gives it; a new version takes over; SIGTERM drains, exit 0.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/photos.sh"
+photos 3
+ok train mnist_cnn --data photos --model-dir run --steps 2 -- --num_classes 3
+ok export run --out models/m
+"$sextant" serve --model_name=m --model_base_path=models/m --rest_api_port=0 >serve.out 2>serve.err &
+server=$!
+trap 'kill $server 2>/dev/null || true; rm -rf "$here"' EXIT
+until grep -q '^Serving m at ' serve.out; do
+    kill -0 $server || { cat serve.err; fail 'the server ended'; }
+    sleep 0.02
+done
+url=$(sed -n 's/^Serving m at //p' serve.out)
+image=photos/rose/rose-0.jpg
+ok query "$url" --image $image photos/daisy/daisy-0.jpg
+grep -qE "^$image: (daisy|rose|tulip) [0-9.]+ %$" out || fail 'answer'
+cut -d % -f 1 out >by_query
+ok run models/m/1 --image $image photos/daisy/daisy-0.jpg
+cut -d % -f 1 out | diff - by_query || fail 'run and query differ'
+ok query "$url"
+says '"version": "1"'
+ok data take photos --size 28 --channels 1 --count 2 --out x.npy
+ok query "$url" --signature tensors --input x.npy --json
+says '"probabilities"'
+echo '{"instances": [{"b64": "bm8="}]}' >request.json
+fails 1 query "$url" --request request.json
+warns 'answers 400'
+fails 1 query "${url}x" --image $image
+warns 'answers 404: Servable not found'
+port=${url#http://localhost:}
+fails 1 serve --model_name=m --model_base_path=models/m --rest_api_port="${port%%/*}"
+warns 'choose another port'
+ok export run --out models/m
+until "$sextant" query "$url" 2>/dev/null | grep -q '"version": "2"'; do sleep 0.05; done
+until "$sextant" query "$url/versions/2" --image $image >/dev/null 2>&1; do sleep 0.05; done
+kill -TERM $server
+code=0
+wait $server || code=$?
+ran='serve, SIGTERM'
+[ "$code" = 0 ] || fail 'exit code'
+fails 1 query "$url" --image $image
+warns 'connect'

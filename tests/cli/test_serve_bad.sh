@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Mistakes of serve and query.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+fails 2 serve --model_name=m
+warns '--model-base-path DIR is required'
+fails 2 serve --model_base_path=m --rest_api_port=70000
+warns '--rest-api-port is 70000, expected 0 to 65535'
+fails 2 serve --model_base_path=m --rest_api_prot=8501
+warns 'did you mean "--rest-api-port"?'
+fails 2 query
+warns 'expected URL'
+fails 1 query ftp://localhost/x
+fails 1 query http://localhost:1/v1/models/m --image missing.jpg
+warns 'missing.jpg'
+fails 2 query http://localhost:1/v1/models/m --image a.jpg --input x.npy
+warns 'give one of the three'

@@ -102,7 +102,11 @@ static sx_status open_pass(pass *p, sx_dataset *data)
                         "the data have no end; say how many examples to evaluate");
     }
     SX_TRY(make_outputs(p));
-    return sx_trainer_compile(t, p->mode, p->size);
+    if (t->compiled[p->mode] != p->size) {
+        SX_TRY(sx_trainer_compile(t, p->mode, p->size));
+        t->compiled[p->mode] = p->size;
+    }
+    return SX_OK;
 }
 
 static void close_pass(pass *p)

@@ -20,6 +20,7 @@ struct sx_trainer {
     bool on_disk; /* model_dir holds this run */
     sx_session *session;
     sx_program *programs[3]; /* by sx_mode; NULL = not asked for yet */
+    int64_t compiled[3];     /* batch size that evaluation and prediction are compiled for */
     bool has_state;          /* the session's variables are a checkpoint's, or trained */
     char *prefix;            /* of the checkpoint restored last; NULL = none */
     sx_train_state state;    /* of that checkpoint; after training, of the session */

@@ -3,22 +3,23 @@
 
 enum { MANY = 101 };
 
-static sx_trainer *trained(int64_t eval_batch)
+static sx_trainer *trained(int64_t eval_batch, const char *device)
 {
     sx_run_config config = tiny_config(NULL, NULL);
+    config.device = device;
+    config.threads = 2;
     config.eval_batch_size = eval_batch;
     sx_trainer *t = open_tiny(&config);
     assert_ok(fit_tiny(t, 10, false));
     return t;
 }
 
-static void test_train_evaluate__no_batch_size_changes_a_bit(void **state)
+static void assert_results_equal_at_any_size(const char *device)
 {
-    (void)state;
     static const int64_t sizes[] = {1, 7, 32, 1024};
     sx_eval_result first;
     for (int i = 0; i < 4; i++) {
-        sx_trainer *t = trained(sizes[i]);
+        sx_trainer *t = trained(sizes[i], device);
         sx_dataset *data = tiny_data(200, MANY);
         sx_eval_result result;
         assert_ok(sx_trainer_evaluate(t, data, 0, &result));
@@ -32,6 +33,13 @@ static void test_train_evaluate__no_batch_size_changes_a_bit(void **state)
         sx_dataset_release(data);
         sx_trainer_destroy(t);
     }
+}
+
+static void test_train_evaluate__no_batch_size_changes_a_bit(void **state)
+{
+    (void)state;
+    assert_results_equal_at_any_size("ref");
+    assert_results_equal_at_any_size(NULL);
 }
 
 typedef struct rows {
@@ -59,7 +67,7 @@ static void test_train_evaluate__predicts_in_order_at_any_batch_size(void **stat
     static const int64_t sizes[] = {1, 7, 32, 1024};
     static rows first, r;
     for (int i = 0; i < 4; i++) {
-        sx_trainer *t = trained(sizes[i]);
+        sx_trainer *t = trained(sizes[i], NULL);
         sx_dataset *data = tiny_data(200, MANY);
         r.count = 0;
         assert_ok(sx_trainer_predict(t, data, 0, keep_row, &r));
@@ -77,7 +85,7 @@ static void test_train_evaluate__predicts_in_order_at_any_batch_size(void **stat
 static void test_train_evaluate__takes_batches_as_they_come(void **state)
 {
     (void)state;
-    sx_trainer *t = trained(32);
+    sx_trainer *t = trained(32, "ref");
     sx_dataset *data = tiny_data(200, MANY), *batched = tiny_data(200, MANY);
     sx_eval_result a, b;
     assert_ok(sx_dataset_batch(&batched, .size = 13));
@@ -101,7 +109,7 @@ static void test_train_evaluate__passes_errors_on(void **state)
 {
     (void)state;
     int calls = 0;
-    sx_trainer *t = trained(32);
+    sx_trainer *t = trained(32, "ref");
     sx_dataset *data = tiny_data(200, MANY), *endless = tiny_data(200, MANY);
     sx_eval_result result;
     assert_error(sx_trainer_predict(t, data, 0, refuse, &calls), SX_OUT_OF_RANGE, "two are enough");

@@ -329,19 +329,31 @@ static sx_status fill_constants(sx_cpu_planner *p)
 /* --- all of it -----------------------------------------------------------------------------------
  */
 
-static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o)
+static sx_status plan_units(sx_cpu_planner *p, bool crop)
 {
     sx_cpu_plan *plan = p->plan;
-    SX_TRY(cut(plan, o));
-    SX_TRY(describe_ends(plan));
     p->g = plan->variants[0];
     p->batched = sx_arena_array(&p->scratch, p->g->n_values + 1, bool);
     p->sharded = sx_arena_array(&p->scratch, p->g->n_nodes + 1, bool);
-    if (p->batched == NULL || p->sharded == NULL) {
+    p->cropped = sx_arena_array(&p->scratch, p->g->n_nodes + 1, bool);
+    if (p->batched == NULL || p->sharded == NULL || p->cropped == NULL) {
         return sx_cpu_no_memory();
     }
+    for (int i = 0; i < plan->n_variants && crop; i++) {
+        sx_cpu_crop(plan->variants[i], p->cropped);
+    }
     sx_cpu_mark_batched(plan->graph, plan->shards > 1, p->batched, p->sharded);
-    SX_TRY(sx_cpu_make_units(p));
+    return sx_cpu_make_units(p);
+}
+
+static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool crop)
+{
+    SX_TRY(cut(p->plan, o));
+    SX_TRY(describe_ends(p->plan));
+    SX_TRY(plan_units(p, crop));
+    if (p->crop_failed) {
+        return SX_OK;
+    }
     SX_TRY(sx_cpu_place_results(p));
     SX_TRY(sx_cpu_schedule(p));
     SX_TRY(sx_cpu_place_direct(p));
@@ -351,8 +363,8 @@ static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o)
     return fill_constants(p);
 }
 
-sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,
-                             sx_cpu_plan **out)
+static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *options, bool crop,
+                          bool *out_failed, sx_cpu_plan **out)
 {
     sx_cpu_plan *plan = sx_alloc(1, sizeof(*plan));
     if (plan == NULL) {
@@ -363,15 +375,24 @@ sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *o
     sx_arena_init(&p.scratch, 0);
     sx_status status = run_passes(graph, &plan->graph);
     if (status == SX_OK) {
-        status = plan_all(&p, options);
+        status = plan_all(&p, options, crop);
     }
+    *out_failed = p.crop_failed;
     sx_arena_deinit(&p.scratch);
-    if (status != SX_OK) {
+    if (status != SX_OK || p.crop_failed) {
         sx_cpu_plan_destroy(plan);
         return status;
     }
     *out = plan;
     return SX_OK;
+}
+
+sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,
+                             sx_cpu_plan **out)
+{
+    bool crop_failed;
+    SX_TRY(try_plan(graph, options, true, &crop_failed, out));
+    return crop_failed ? try_plan(graph, options, false, &crop_failed, out) : SX_OK;
 }
 
 void sx_cpu_plan_destroy(sx_cpu_plan *plan)

@@ -1,6 +1,7 @@
 /* The planner's working state, shared by its steps; gone when the plan is made.
  *
  *   shard.c     which values are cut along the batch, into how many shards
+ *   crop.c      borders that nobody reads
  *   units.c     graph nodes -> units: rows of kernels.def, fusion, views, combines
  *   schedule.c  units -> stages
  *   place.c     values -> operands: results, in-place, lifetimes, arenas
@@ -54,6 +55,8 @@ typedef struct sx_cpu_planner {
     const sx_graph *g; /* variants[0] */
     bool *batched;     /* [n_values] */
     bool *sharded;     /* [n_nodes] */
+    bool *cropped;     /* [n_nodes]: the output is smaller than the attributes say */
+    bool crop_failed;  /* such a node came to a kernel that does not know: plan without */
     sx_cpu_pvalue *values;
     int n_values, max_values;
     sx_cpu_unit *units; /* after sort: in topological order */
@@ -67,6 +70,9 @@ bool sx_cpu_can_shard(const sx_graph *g);
 double sx_cpu_node_flops(const sx_graph *g, const sx_node *n);
 double sx_cpu_graph_flops(const sx_graph *g);
 void sx_cpu_mark_batched(const sx_graph *g, bool shard, bool *batched, bool *sharded);
+
+/* crop.c */
+void sx_cpu_crop(sx_graph *g, bool *cropped);
 
 /* units.c */
 SX_MUST_USE sx_status sx_cpu_make_units(sx_cpu_planner *p);

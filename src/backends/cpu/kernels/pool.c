@@ -57,14 +57,15 @@ static void run_avg_grad(const sx_cpu_step *step, const sx_cpu_call *call)
 typedef struct pool_row {
     int op;
     sx_cpu_run_fn *run;
-    bool grad; /* the image is the output */
+    bool grad;     /* the image is the output */
+    int pooled_in; /* input of the pooled size; -1: the output */
 } pool_row;
 
 static const pool_row rows[] = {
-    {SX_OPID_max_pool2d, run_max, false},
-    {SX_OPID_max_pool2d_grad, run_max_grad, false},
-    {SX_OPID_avg_pool2d, run_avg, false},
-    {SX_OPID_avg_pool2d_grad, run_avg_grad, true},
+    {SX_OPID_max_pool2d, run_max, false, -1},
+    {SX_OPID_max_pool2d_grad, run_max_grad, false, 1},
+    {SX_OPID_avg_pool2d, run_avg, false, -1},
+    {SX_OPID_avg_pool2d_grad, run_avg_grad, true, 0},
 };
 
 static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
@@ -82,6 +83,10 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
             step->run = rows[i].run;
             SX_TRY(sx_pool_geometry_of(n->attrs, rows[i].grad ? &site->out[0] : &site->in[0],
                                        &d->geometry));
+            const sx_type *pooled =
+                rows[i].pooled_in >= 0 ? &site->in[rows[i].pooled_in] : site->out;
+            d->geometry.h.out = pooled->dims[1]; /* perhaps cropped: crop.c */
+            d->geometry.w.out = pooled->dims[2];
         }
     }
     return SX_OK;

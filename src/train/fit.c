@@ -44,6 +44,7 @@ typedef struct fit {
     int64_t batch;       /* size of the batch in flight */
     bool batch_ends_epoch, epoch_ended;
     sx_control control;
+    bool cut_short; /* stopped before an evaluation had ended */
 
     int64_t began_ns, told_ns, epoch_ns;
     int64_t window_ns, window_wait_ns, window_step, window_examples; /* since the last cadence */
@@ -315,7 +316,13 @@ static sx_status evaluate(fit *f)
     sx_eval_result result;
     bool is_best;
     int64_t start = sx_now_ns();
-    SX_TRY(sx_trainer_evaluate(f->t, f->r->eval, f->r->eval_examples, &result));
+    sx_status status = sx_trainer_evaluate(f->t, f->r->eval, f->r->eval_examples, &result);
+    if (sx_status_code(status) == SX_CANCELLED && sx_trainer_stopped(f->t)) {
+        sx_status_free(status); /* made up for by the next fit */
+        f->cut_short = true;
+        return SX_OK;
+    }
+    SX_TRY(status);
     SX_TRY(keep_result(f, &result, &is_best));
     tell_eval(f, &result, (double)(sx_now_ns() - start) * 1e-9, is_best, false);
     return SX_OK;
@@ -341,6 +348,12 @@ static bool save_is_due(fit *f)
            is_multiple(f->step, f->t->config.save_checkpoints_steps) || regular_eval(f);
 }
 
+static bool eval_is_due(fit *f)
+{
+    bool last = at_end(f) && f->r->eval != NULL && sx_history_find(&f->t->history, f->step) == NULL;
+    return regular_eval(f) || last;
+}
+
 static sx_status control_point(fit *f)
 {
     if (f->epoch_ended) {
@@ -350,14 +363,14 @@ static sx_status control_point(fit *f)
     if (save_is_due(f)) {
         SX_TRY(save(f));
     }
-    if (sx_trainer_stopped(f->t)) {
+    if (!eval_is_due(f)) {
         return SX_OK;
     }
-    if (regular_eval(f) ||
-        (at_end(f) && f->r->eval != NULL && sx_history_find(&f->t->history, f->step) == NULL)) {
-        SX_TRY(evaluate(f));
+    if (sx_trainer_stopped(f->t)) {
+        f->cut_short = true;
+        return SX_OK;
     }
-    return SX_OK;
+    return evaluate(f);
 }
 
 /* --- the loop
@@ -624,7 +637,8 @@ static const char *reason(fit *f)
     if (f->control.stop) {
         return f->control.reason != NULL ? f->control.reason : "stopped by a callback";
     }
-    return sx_trainer_stopped(f->t) ? "stopped" : f->step >= f->target ? "finished" : "end of data";
+    bool cut = f->cut_short || (sx_trainer_stopped(f->t) && f->step < f->target);
+    return cut ? "stopped" : f->step >= f->target ? "finished" : "end of data";
 }
 
 static sx_status prepare(fit *f, bool *out_found)
@@ -671,8 +685,8 @@ static sx_status confirm_finished(fit *f)
     if (missing) {
         SX_TRY(evaluate(f));
     }
-    tell_end(f, "already finished");
-    return SX_OK;
+    tell_end(f, f->cut_short ? "stopped" : "already finished");
+    return f->cut_short ? stopped(f) : SX_OK;
 }
 
 static sx_status fit_all(fit *f)
@@ -686,7 +700,7 @@ static sx_status fit_all(fit *f)
     SX_TRY(run(f));
     keep_cursor(f); /* for another fit in this process */
     tell_end(f, reason(f));
-    return sx_trainer_stopped(f->t) && !at_end(f) ? stopped(f) : SX_OK;
+    return f->cut_short || (sx_trainer_stopped(f->t) && !at_end(f)) ? stopped(f) : SX_OK;
 }
 
 sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)

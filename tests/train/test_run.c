@@ -201,6 +201,72 @@ static void test_train_run__says_when_it_cannot_resume_exactly(void **state)
     sx_trainer_destroy(t);
 }
 
+static void test_train_run__says_when_the_numerics_changed(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 5, 0, false, &s);
+    sx_run_config config = tiny_config(dir, &s);
+    config.device = "cpu";
+    config.require_exact = true;
+    sx_trainer *t = open_tiny(&config);
+    assert_error(fit_tiny(t, 8, false), SX_FAILED_PRECONDITION,
+                 "this checkpoint was computed with");
+    sx_trainer_destroy(t);
+    config.require_exact = false;
+    t = open_tiny(&config);
+    assert_ok(fit_tiny(t, 8, false));
+    assert_non_null(strstr(s.warning, "the bits of a step may differ"));
+    sx_trainer_destroy(t);
+}
+
+static void test_train_run__saves_nothing_that_is_not_finite(void **state)
+{
+    (void)state;
+    float weights[FEATURES * 8] = {INFINITY};
+    sx_run_config config = tiny_config(NULL, NULL);
+    sx_trainer *t = open_tiny(&config);
+    assert_ok(fit_tiny(t, 2, false));
+    sx_session *session = sx_trainer_session(t);
+    int kernel = sx_session_find_variable(session, "dense/kernel");
+    assert_ok(sx_session_write_variable(session, kernel, weights));
+    assert_error(sx_trainer_save_as(t, scratch("copy")), SX_DATA_LOSS,
+                 "variable \"dense/kernel\" is not finite");
+    assert_string_equal(steps_in(scratch("copy")), "");
+    sx_trainer_destroy(t);
+}
+
+static void stop_in_evaluation(void *user, const sx_train_event *e)
+{
+    seen *s = user;
+    see(s, e);
+    s->stop = s->stop || e->kind == SX_EVENT_EVAL_BEGIN;
+}
+
+/* An evaluation that was cut short is made up for, whether or not more training follows. */
+static void test_train_run__stops_while_evaluating(void **state)
+{
+    (void)state;
+    for (int64_t steps = STEPS_PER_EPOCH; steps <= 2 * STEPS_PER_EPOCH; steps += STEPS_PER_EPOCH) {
+        seen s = {0};
+        char *dir = scratch("run");
+        sx_run_config config = tiny_config(dir, &s);
+        config.observer = stop_in_evaluation;
+        sx_trainer *t = open_tiny(&config);
+        assert_error(fit_tiny(t, steps, true), SX_CANCELLED, "stopped at step 7, saved as ");
+        assert_string_equal(s.end, "stopped");
+        sx_trainer_destroy(t);
+        config.observer = see;
+        s = (seen){0};
+        t = open_tiny(&config);
+        assert_ok(fit_tiny(t, steps, true));
+        assert_int_equal(s.count[SX_EVENT_EVAL], steps / STEPS_PER_EPOCH);
+        sx_trainer_destroy(t);
+        assert_ok(sx_run_delete(dir));
+    }
+}
+
 static void test_train_run__checks_its_configuration(void **state)
 {
     (void)state;
@@ -331,6 +397,9 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_run__refuses_foreign_checkpoints),
     scratch_test(test_train_run__needs_no_model_once_it_is_there),
     scratch_test(test_train_run__says_when_it_cannot_resume_exactly),
+    scratch_test(test_train_run__says_when_the_numerics_changed),
+    scratch_test(test_train_run__saves_nothing_that_is_not_finite),
+    scratch_test(test_train_run__stops_while_evaluating),
     scratch_test(test_train_run__checks_its_configuration),
     scratch_test(test_train_run__keeps_the_best),
     scratch_test(test_train_run__best_survives_restarts),

@@ -38,7 +38,7 @@ static sx_status take(const options *o, sx_dataset **data)
         SX_TRY(sx_image_pipeline(data, .preprocess = &pre));
     }
     SX_TRY(sx_data_take(*data, o->skip, o->count, o->out, o->labels));
-    printf("%s: %lld examples\n", o->out, (long long)o->count);
+    printf("%s: %lld example%s\n", o->out, (long long)o->count, o->count == 1 ? "" : "s");
     return SX_OK;
 }
 

@@ -1,5 +1,7 @@
 /* sextant evaluate */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "command.h"
 #include "run_args.h"
@@ -28,25 +30,26 @@ static const sx_option rows[] = {
 };
 static const options defaults = {.checkpoint = "latest"};
 
-/* Numbers that JSON cannot write become null. */
-static void set_number(json_t *object, const char *name, double value)
+/* The shortest digits that read back as the same number; null for what JSON cannot write. */
+static void print_number(const char *name, double value)
 {
-    json_t *number = json_real(value);
-    json_object_set_new(object, name, number != NULL ? number : json_null());
+    char text[32];
+    int digits = 15;
+    do {
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+    } while (strtod(text, NULL) != value && ++digits <= 17);
+    printf(", \"%s\": %s", name, isfinite(value) ? text : "null");
 }
 
 static void print_json(const sx_eval_result *result)
 {
-    json_t *object = json_object();
-    json_object_set_new(object, "step", json_integer(result->step));
-    json_object_set_new(object, "examples", json_integer(result->examples));
-    set_number(object, "loss", result->loss);
+    printf("{\"step\": %lld, \"examples\": %lld", (long long)result->step,
+           (long long)result->examples);
+    print_number("loss", result->loss);
     for (int i = 0; i < result->n_metrics; i++) {
-        set_number(object, result->metrics[i].name, result->metrics[i].value);
+        print_number(result->metrics[i].name, result->metrics[i].value);
     }
-    json_dumpf(object, stdout, JSON_ENSURE_ASCII);
-    putchar('\n');
-    json_decref(object);
+    printf("}\n");
 }
 
 static void print_line(const sx_eval_result *result)

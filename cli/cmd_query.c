@@ -54,7 +54,7 @@ static sx_status put_images(const sx_image_files *images, sx_buf *out)
     return sx_buf_status(out);
 }
 
-/* The arrays in column form: as a server prints its outputs, under "inputs" instead. */
+/* The arrays in row form: as a server prints its predictions, under "instances" instead. */
 static sx_status put_arrays(sx_invocation *inv, const sx_npy_file *files, int n, sx_buf *out)
 {
     sx_serve_tensor *ports = sx_arena_array(&inv->arena, n, sx_serve_tensor);
@@ -70,10 +70,10 @@ static sx_status put_arrays(sx_invocation *inv, const sx_npy_file *files, int n,
     }
     sx_serve_signature signature = {.name = "", .output_count = (size_t)n, .outputs = ports};
     sx_buf_init(&text, MAX_ANSWER);
-    sx_status status = sx_predict_print(&signature, tensors, false, SX_FLOAT_SHORTEST, &text);
+    sx_status status = sx_predict_print(&signature, tensors, true, SX_FLOAT_SHORTEST, &text);
     if (status == SX_OK) {
         const char *value = strchr(sx_buf_text(&text), ':') + 1, *end = strrchr(value, '}');
-        sx_buf_puts(out, "\"inputs\":");
+        sx_buf_puts(out, "\"instances\":");
         sx_buf_append(out, value, (size_t)(end - value));
         status = sx_buf_status(out);
     }

@@ -24,6 +24,8 @@ says '"version": "1"'
 ok data take photos --size 28 --channels 1 --count 2 --out x.npy
 ok query "$url" --signature tensors --input x.npy --json
 says '"probabilities"'
+ok query "$url" --signature tensors --input image=x.npy
+grep -qE '^1: (daisy|rose|tulip) [0-9.]+ %$' out || fail 'answer of an array'
 echo '{"instances": [{"b64": "bm8="}]}' >request.json
 fails 1 query "$url" --request request.json
 warns 'answers 400'

@@ -49,9 +49,7 @@ static void accumulate(walk *w, const sx_op_def *op, sx_value x, sx_value dx)
         return;
     }
     sx_value *sum = &w->grads[x.id];
-    *sum = sx_value_is(*sum)
-               ? sx_build_op(w->b, add, NULL, *sum, dx)
-               : dx;
+    *sum = sx_value_is(*sum) ? sx_build_op(w->b, add, NULL, *sum, dx) : dx;
 }
 
 static void differentiate(walk *w, const sx_node *node)

@@ -1,9 +1,10 @@
 /* train_tool MODEL DEVICE BATCH [NAME=VALUE...]: one training step at a time, for test_train.py and
- * test_optimizers.py. The names optimizer and learning_rate choose those; all others are the model's.
+ * test_optimizers.py. The names optimizer and learning_rate choose those; all others are the
+ * model's.
  *
- * Writes a line for each variable, "name dims...", then "end". Then, until end of input: reads every
- * variable, the features and the labels as raw row-major bytes (float32; int64 global_step; int32
- * labels), runs one step, and writes the loss (float64) and every variable. */
+ * Writes a line for each variable, "name dims...", then "end". Then, until end of input: reads
+ * every variable, the features and the labels as raw row-major bytes (float32; int64 global_step;
+ * int32 labels), runs one step, and writes the loss (float64) and every variable. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +116,8 @@ int main(int argc, char **argv)
     check(sx_session_add_program(s, g, &p));
     print_variables(s);
     sx_type features = sx_type_with_batch(*sx_program_input_type(p, 0), batch);
-    void *scratch = malloc((size_t)largest_variable(s)), *x = malloc((size_t)sx_type_bytes(&features));
+    void *scratch = malloc((size_t)largest_variable(s)),
+         *x = malloc((size_t)sx_type_bytes(&features));
     int32_t *labels = malloc((size_t)batch * sizeof(*labels));
     while (read_variables(s, scratch) && read_exactly(x, sx_type_bytes(&features)) &&
            read_exactly(labels, batch * (int64_t)sizeof(*labels))) {

@@ -1,7 +1,8 @@
 /* sextant evaluate */
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "base/memory.h"
+#include "io/json_text.h"
 
 #include "command.h"
 #include "run_args.h"
@@ -30,26 +31,30 @@ static const sx_option rows[] = {
 };
 static const options defaults = {.checkpoint = "latest"};
 
-/* The shortest digits that read back as the same number; null for what JSON cannot write. */
-static void print_number(const char *name, double value)
+/* Numbers that JSON cannot write become null. */
+static void set_number(json_t *object, const char *name, double value)
 {
-    char text[32];
-    int digits = 15;
-    do {
-        snprintf(text, sizeof(text), "%.*g", digits, value);
-    } while (strtod(text, NULL) != value && ++digits <= 17);
-    printf(", \"%s\": %s", name, isfinite(value) ? text : "null");
+    json_t *number = json_real(value);
+    json_object_set_new(object, name, number != NULL ? number : json_null());
 }
 
-static void print_json(const sx_eval_result *result)
+static sx_status print_json(const sx_eval_result *result)
 {
-    printf("{\"step\": %lld, \"examples\": %lld", (long long)result->step,
-           (long long)result->examples);
-    print_number("loss", result->loss);
+    json_t *object = json_object();
+    json_object_set_new(object, "step", json_integer(result->step));
+    json_object_set_new(object, "examples", json_integer(result->examples));
+    set_number(object, "loss", result->loss);
     for (int i = 0; i < result->n_metrics; i++) {
-        print_number(result->metrics[i].name, result->metrics[i].value);
+        set_number(object, result->metrics[i].name, result->metrics[i].value);
     }
-    printf("}\n");
+    char *text = NULL;
+    sx_status status = sx_json_text(object, JSON_ENSURE_ASCII, &text);
+    json_decref(object);
+    if (status == SX_OK) {
+        printf("%s\n", text);
+    }
+    sx_free(text);
+    return status;
 }
 
 static void print_line(const sx_eval_result *result)
@@ -76,10 +81,9 @@ static sx_status evaluate(sx_invocation *inv, sx_trainer *trainer)
     sx_dataset_release(data);
     SX_TRY(status);
     if (o->json) {
-        print_json(&result);
-    } else {
-        print_line(&result);
+        return print_json(&result);
     }
+    print_line(&result);
     return SX_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/nearest.h"
+#include "base/shortest.h"
 
 static sx_status no_memory(void)
 {
@@ -300,13 +301,15 @@ bool sx_option_given(const sx_invocation *inv, const char *name)
 /* The text that the command line would have for a value; NULL if there is none. */
 static const char *json_text(sx_arena *arena, const json_t *value)
 {
+    char number[SX_NUMBER_TEXT], *end;
     switch (json_typeof(value)) {
     case JSON_STRING:
         return json_string_value(value);
     case JSON_INTEGER:
         return sx_arena_printf(arena, "%lld", (long long)json_integer_value(value));
     case JSON_REAL:
-        return sx_arena_printf(arena, "%.17g", json_real_value(value));
+        end = sx_print_f64(number, json_real_value(value));
+        return sx_arena_printf(arena, "%.*s", (int)(end - number), number);
     case JSON_TRUE:
         return "true";
     case JSON_FALSE:

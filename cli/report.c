@@ -7,6 +7,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "io/json_text.h"
 
 enum { BAR_COLUMNS = 7 };
 
@@ -329,11 +331,15 @@ static void print_json(sx_report *r, const sx_train_event *e)
     if (e->kind == SX_EVENT_EVAL) {
         json_object_set_new(object, "best", json_boolean(e->is_best));
     }
-    if (json_dumpf(object, r->terminal.stream, JSON_COMPACT | JSON_ENSURE_ASCII) == 0) {
-        fputc('\n', r->terminal.stream);
+    char *text = NULL;
+    sx_status status = sx_json_text(object, JSON_COMPACT | JSON_ENSURE_ASCII, &text);
+    json_decref(object);
+    if (status == SX_OK) {
+        fprintf(r->terminal.stream, "%s\n", text);
         fflush(r->terminal.stream);
     }
-    json_decref(object);
+    sx_status_free(status);
+    sx_free(text);
 }
 
 void sx_report_event(void *user, const sx_train_event *e)

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "image/preprocess.h"
+#include "io/json_text.h"
 
 struct pipeline {
     sx_preprocess pre;
@@ -133,14 +134,15 @@ static sx_status hash_parameters(const struct pipeline *self, uint64_t *out_hash
 {
     json_t *json = NULL;
     SX_TRY(sx_preprocess_to_json(&self->pre, &json));
-    char *text = json_dumps(json, JSON_COMPACT);
+    char *text = NULL;
+    sx_status status = sx_json_text(json, JSON_COMPACT, &text);
     json_decref(json);
-    if (text == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "image pipeline: out of memory");
+    if (status != SX_OK) {
+        return status;
     }
     uint64_t parts[] = {sx_hash64(text, strlen(text)), self->args.augment,
                         self->args.augment ? self->args.seed : 0};
-    free(text);
+    sx_free(text);
     *out_hash = sx_hash64(parts, sizeof(parts));
     return SX_OK;
 }

@@ -8,6 +8,7 @@
 #include "io/commit.h"
 #include "io/crc32c.h"
 #include "io/file.h"
+#include "io/json_text.h"
 #include "io/path.h"
 #include "io/sidecar.h"
 
@@ -268,12 +269,10 @@ sx_status sx_set_info_save(const char *prefix, const sx_set_info *info)
     SX_TRY_GOTO(status, sx_sidecar_place(schema, ".json", &sidecar), done);
     json = load_or_begin(sidecar);
     json_object_set_new(json_object_get(json, "sets"), info->set, set_json(info));
-    text = json_dumps(json, JSON_INDENT(1));
-    status = text == NULL ? sx_error(SX_INVALID_ARGUMENT,
-                                     "%s: a name in the schema is not valid UTF-8", sidecar)
-                          : sx_commit_bytes(sidecar, text, strlen(text));
+    SX_TRY_GOTO(status, sx_json_text(json, JSON_INDENT(1), &text), done);
+    status = sx_commit_bytes(sidecar, text, strlen(text));
 done:
-    free(text);
+    sx_free(text);
     json_decref(json);
     sx_free(sidecar);
     sx_free(schema);

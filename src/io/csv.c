@@ -1,9 +1,9 @@
 #include "io/csv.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/shortest.h"
 
 static void separate(sx_buf *out)
 {
@@ -57,15 +57,10 @@ void sx_csv_int(sx_buf *out, int64_t value)
 
 void sx_csv_float(sx_buf *out, float value)
 {
-    char text[64];
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value) {
-            break;
-        }
-    }
+    char text[SX_NUMBER_TEXT];
+    char *end = sx_print_f32(text, value);
     separate(out);
-    sx_buf_puts(out, text);
+    sx_buf_append(out, text, (size_t)(end - text));
 }
 
 void sx_csv_end(sx_buf *out)

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "io/json_text.h"
 #include "savedmodel/bundle.h"
 #include "savedmodel/image_nodes.h"
 #include "savedmodel/versions.h"
@@ -108,17 +109,18 @@ static sx_status write_images(struct exporter *e, sx_tf_value *out)
     const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);
     json_t *json = NULL;
     SX_TRY(sx_preprocess_to_json(e->request->preprocess, &json));
-    char *text = json_dumps(json, JSON_COMPACT);
+    char *text = NULL;
+    sx_status status = sx_json_text(json, JSON_COMPACT, &text);
     json_decref(json);
-    if (text == NULL) {
-        return no_memory();
+    if (status != SX_OK) {
+        return status;
     }
     e->image_bytes = placeholder(e->w, SX_INPUT_IMAGE_BYTES, &bytes_type);
     sx_tf_value batch = sx_tf_preprocess_images(e->w, e->image_bytes, e->request->preprocess);
     *out = sx_tf_add(e->w, "Identity", "preprocess/image", sx_tf_in(batch),
                      sx_tf_attrs(sx_tf_attr_type("T", SX_F32),
                                  sx_tf_attr_string(SX_PREPROCESS_ATTRIBUTE, text)));
-    free(text);
+    sx_free(text);
     return SX_OK;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/pow10.h"
+#include "base/pow10.h"
 
 enum {
     MAX_DIGITS = 19,        /* the most that always fit 64 bits */

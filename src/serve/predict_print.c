@@ -23,7 +23,7 @@
 #include "base/checked.h"
 #include "serve/base64.h"
 #include "serve/json_scan.h"
-#include "serve/shortest.h"
+#include "base/shortest.h"
 
 enum { RUN_ELEMS = 256 }; /* numbers printed per reservation of the buffer */
 

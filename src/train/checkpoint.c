@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "io/commit.h"
 #include "io/file.h"
+#include "io/json_text.h"
 #include "io/path.h"
 #include "savedmodel/bundle.h"
 #include "savedmodel/checkpoint_state.h"
@@ -41,9 +42,9 @@ static sx_status progress_to_text(const sx_progress *p, char **out)
         "step_in_epoch", (json_int_t)p->step_in_epoch, "examples", (json_int_t)p->examples,
         "examples_in_all", (json_int_t)p->examples_in_all, "sums", sums, "eval_due",
         (int)p->eval_due, "data_ended", (int)p->data_ended, "saves", (json_int_t)p->saves);
-    *out = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    sx_status status = sx_json_text(json, JSON_COMPACT, out);
     json_decref(json);
-    return *out != NULL ? SX_OK : no_memory();
+    return status;
 }
 
 static int64_t get_count(const json_t *json, const char *name)
@@ -198,7 +199,7 @@ static sx_status save_state(sx_bundle_writer *w, const sx_train_state *state)
     SX_TRY(save_text(w, NUMERICS_KEY, state->numerics != NULL ? state->numerics : ""));
     SX_TRY(progress_to_text(&state->progress, &progress));
     sx_status status = save_text(w, PROGRESS_KEY, progress);
-    free(progress); /* jansson's */
+    sx_free(progress);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "io/commit.h"
 #include "io/file.h"
+#include "io/json_text.h"
 #include "io/path.h"
 
 enum { MAX_FILE_BYTES = 1 << 28, MAX_EVALUATIONS = 1 << 20 };
@@ -140,21 +141,17 @@ static json_t *history_to_json(const sx_history *h)
 sx_status sx_history_save(const sx_history *h, const char *dir)
 {
     json_t *json = history_to_json(h);
-    char *text =
-        json != NULL
-            ? json_dumps(json, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17))
-            : NULL;
+    char *text = NULL, *path = NULL;
+    sx_status status = sx_json_text(json, JSON_INDENT(1), &text);
     json_decref(json);
-    if (text == NULL) {
-        return no_memory();
+    if (status == SX_OK) {
+        status = sx_path_join(dir, FILE_NAME, &path);
     }
-    char *path = NULL;
-    sx_status status = sx_path_join(dir, FILE_NAME, &path);
     if (status == SX_OK) {
         status = sx_commit_bytes(path, text, strlen(text));
     }
     sx_free(path);
-    free(text); /* jansson's */
+    sx_free(text);
     return status;
 }
 

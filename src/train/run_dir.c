@@ -9,6 +9,7 @@
 #include "graph/ir.h"
 #include "io/commit.h"
 #include "io/file.h"
+#include "io/json_text.h"
 #include "io/path.h"
 #include "savedmodel/checkpoint_state.h"
 
@@ -301,10 +302,13 @@ static sx_status add_info(sx_commit *commit, const char *dir, const sx_run_info 
 {
     json_t *json = NULL;
     SX_TRY(info_to_json(info, &json));
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17));
+    char *text = NULL;
+    sx_status status = sx_json_text(json, JSON_INDENT(2), &text);
     json_decref(json);
-    sx_status status = text != NULL ? add_text(commit, dir, INFO_FILE, text) : no_memory();
-    free(text); /* jansson's */
+    if (status == SX_OK) {
+        status = add_text(commit, dir, INFO_FILE, text);
+    }
+    sx_free(text);
     return status;
 }
 

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/threefry.h"
 #include "serve/predict_json.h"
-#include "serve/shortest.h"
+#include "base/shortest.h"
 
 /* ---------------------------------------------------------------- signatures to parse by */
 

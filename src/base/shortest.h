@@ -4,8 +4,8 @@
  * a JSON number as TensorFlow Serving writes it: whole numbers get ".0", very large and very small
  * ones an exponent (1e-05, 1.5e+16), NaN and the infinities are the bare tokens NaN, Infinity,
  * -Infinity. */
-#ifndef SX_SERVE_SHORTEST_H
-#define SX_SERVE_SHORTEST_H
+#ifndef SX_BASE_SHORTEST_H
+#define SX_BASE_SHORTEST_H
 
 #include <stddef.h>
 #include <stdint.h>

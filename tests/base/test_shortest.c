@@ -4,9 +4,9 @@
 
 #include "base/checked.h"
 #include "base/threefry.h"
-#include "serve/shortest.h"
+#include "base/shortest.h"
 
-static void test_serve_shortest__layout(void **state)
+static void test_base_shortest__layout(void **state)
 {
     (void)state;
     static const struct {
@@ -74,7 +74,7 @@ static int significant_digits(const char *text)
 }
 
 /* Random values read back to the same bits, by no more digits than printf needs. */
-static void test_serve_shortest__reads_back_and_is_short(void **state)
+static void test_base_shortest__reads_back_and_is_short(void **state)
 {
     (void)state;
     char text[SX_NUMBER_TEXT + 1], other[64];
@@ -112,7 +112,7 @@ static void test_serve_shortest__reads_back_and_is_short(void **state)
 }
 
 /* All powers of two, whose lower neighbour is nearer, and their neighbours. */
-static void test_serve_shortest__powers_of_two(void **state)
+static void test_base_shortest__powers_of_two(void **state)
 {
     (void)state;
     char text[SX_NUMBER_TEXT + 1];
@@ -129,7 +129,7 @@ static void test_serve_shortest__powers_of_two(void **state)
     }
 }
 
-static void test_serve_shortest__integers(void **state)
+static void test_base_shortest__integers(void **state)
 {
     (void)state;
     static const uint64_t values[] = {0,
@@ -159,9 +159,9 @@ static void test_serve_shortest__integers(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_serve_shortest__layout),
-    cmocka_unit_test(test_serve_shortest__reads_back_and_is_short),
-    cmocka_unit_test(test_serve_shortest__powers_of_two),
-    cmocka_unit_test(test_serve_shortest__integers),
+    cmocka_unit_test(test_base_shortest__layout),
+    cmocka_unit_test(test_base_shortest__reads_back_and_is_short),
+    cmocka_unit_test(test_base_shortest__powers_of_two),
+    cmocka_unit_test(test_base_shortest__integers),
 };
 SX_TEST_MAIN(tests)

@@ -1,5 +1,5 @@
 /* Written by tools/gen-pow10; do not edit. floor(10^k * 2^s), bit 127 set, high half first. */
-#include "serve/pow10.h"
+#include "base/pow10.h"
 
 /* clang-format off */
 const sx_pow10 sx_pow10_table[SX_POW10_MAX - SX_POW10_MIN + 1] = {

@@ -1,10 +1,10 @@
 /* Printing floats; see shortest.h. */
-#include "serve/shortest.h"
+#include "base/shortest.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "serve/pow10.h"
+#include "base/pow10.h"
 
 /* value = digits * 10^exponent */
 struct decimal {

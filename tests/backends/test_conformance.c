@@ -427,6 +427,32 @@ static void test_backends_conformance__borders_that_nobody_reads(void **state)
     }
 }
 
+/* --- One example, much work: oneDNN's own team (design D4) ---------------------------------------- */
+
+static void test_backends_conformance__one_large_example(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
+    int64_t elems[BORDER_OUTPUTS];
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, 1, 28, 28, 32));
+    sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 3, 3, 32, 64));
+    sx_value bias = sx_input(b, "bias", sx_type_of(SX_F32, 64));
+    sx_output(b, "y", sx_relu(b, sx_bias_add(b, sx_nn_conv2d(b, x, w), bias)));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    run_borders(g, &(setting){"ref", 1, 0}, expected, elems);
+    run_borders(g, &(setting){"cpu", 2, 0}, got, elems);
+    for (int64_t k = 0; k < elems[0]; k++) {
+        assert_true(fabsf(got[0][k] - expected[0][k]) <= 1e-4F);
+    }
+    sx_free(got[0]);
+    sx_free(expected[0]);
+    sx_graph_destroy(g);
+}
+
 /* Design D4: a fixed number of shards, whatever the threads, and run after run, gives the same
  * bits. */
 static void test_backends_conformance__strict_shards_give_the_same_bits(void **state)
@@ -449,6 +475,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_conformance__mlp_trains_as_the_reference),
     cmocka_unit_test(test_backends_conformance__cnn_trains_as_the_reference),
     cmocka_unit_test(test_backends_conformance__borders_that_nobody_reads),
+    cmocka_unit_test(test_backends_conformance__one_large_example),
     cmocka_unit_test(test_backends_conformance__strict_shards_give_the_same_bits),
 };
 SX_TEST_MAIN(tests)

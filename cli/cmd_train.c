@@ -50,8 +50,8 @@ static const sx_option rows[] = {
     {"steps", SX_OPTION_INT, SX_OPT(options, steps), "train so many steps more", "N", .min = 1},
 
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
-     "examples in a batch, for training and evaluation", "N", .min = 1, .max = MAX_BATCH,
-     .group = "how"},
+     "examples in a batch, for training and evaluation; default: 32", "N", .min = 1,
+     .max = MAX_BATCH, .group = "how"},
     {"train-batch-size", SX_OPTION_INT, SX_OPT(options, train_batch_size),
      "examples in a training batch", "N", .min = 1, .max = MAX_BATCH},
     {"eval-batch-size", SX_OPTION_INT, SX_OPT(options, eval_batch_size),

@@ -34,7 +34,9 @@ static void format_int(const sx_option *o, int64_t value, char *out, size_t capa
 static void format_default(const sx_option *o, const void *field, char *out, size_t capacity)
 {
     out[0] = '\0';
-    if (o->kind == SX_OPTION_INT) {
+    if (o->kind == SX_OPTION_FLAG && *(const bool *)field) {
+        snprintf(out, capacity, " [on]");
+    } else if (o->kind == SX_OPTION_INT) {
         format_int(o, *(const int64_t *)field, out, capacity);
     } else if (o->kind == SX_OPTION_FLOAT && *(const double *)field != 0) {
         snprintf(out, capacity, " [%g]", *(const double *)field);

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# On a terminal one line is written over; finished epochs and evaluations stay.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+command -v script >/dev/null || { echo 'SKIP: no script(1)'; exit 77; }
+ran='train on a terminal'
+code=0
+TERM=xterm script -qec "stty cols 120; '$sextant' train linear --data 'generated:digits?n=320' \
+    --eval-data 'generated:digits?n=64' --epochs 2 --seed 1" /dev/null >out 2>err </dev/null || code=$?
+[ "$code" = 0 ] || fail 'it failed'
+tr '\r' '\n' <out | sed 's/\x1b\[K//g' >lines
+cp lines out
+says 'Training for 20 steps (2 epochs in total). Current step 0.'
+grep -qE '^epoch 1/2  step 10/20  loss [0-9.]+  accuracy [0-9.]+  [0-9.]+ s$' out || fail 'no line of the epoch'
+grep -qE '^Eval results at step 20: ' out || fail 'no results'
+says 'Elapsed '
+says 'compiling the train program'

@@ -17,6 +17,8 @@ struct arrays {
     const char *where;
     char **class_names;
     int class_count;
+    int64_t largest,
+        largest_at; /* of integer labels, counted from 0, and its first example; or -1 */
 };
 
 static void free_arrays(void *user)
@@ -93,9 +95,9 @@ static int64_t integer_at(const sx_tensor *tensor, int64_t i)
 }
 
 /* Integer labels become int64 counted from 0; others (targets of a regression) stay. */
-static sx_status widen_labels(struct arrays *a, int label_base, int64_t *out_largest)
+static sx_status widen_labels(struct arrays *a, int label_base)
 {
-    *out_largest = -1;
+    a->largest = a->largest_at = -1;
     if (a->labels.data == NULL || !sx_dtype_is_integer(a->labels.type.dtype)) {
         return SX_OK;
     }
@@ -106,7 +108,10 @@ static sx_status widen_labels(struct arrays *a, int label_base, int64_t *out_lar
     }
     for (int64_t i = 0; i < count; i++) {
         wide[i] = integer_at(&a->labels, i) - label_base;
-        *out_largest = SX_MAX(*out_largest, wide[i]);
+        if (wide[i] > a->largest) {
+            a->largest = wide[i];
+            a->largest_at = i;
+        }
     }
     sx_free(a->labels.data);
     a->labels = (sx_tensor){sx_type_of(SX_I64, count), wide};
@@ -114,8 +119,9 @@ static sx_status widen_labels(struct arrays *a, int label_base, int64_t *out_lar
 }
 
 /* "0", "1", ...: as many as there are labels. */
-static sx_status name_classes(struct arrays *a, int64_t largest)
+static sx_status name_classes(struct arrays *a)
 {
+    int64_t largest = a->largest;
     if (largest < 0 || largest >= MAX_CLASSES) {
         return SX_OK;
     }
@@ -152,7 +158,9 @@ static void describe(const struct arrays *a, const char *kind, const char *name,
     if (a->labels.data == NULL) {
         sx_buf_puts(text, "; no labels\n");
     } else if (a->class_count > 0) {
-        sx_buf_printf(text, "; %d classes, counted from %d\n", a->class_count, label_base);
+        sx_buf_printf(text, "; %d classes, counted from %d (label %lld: example %lld)\n",
+                      a->class_count, label_base, (long long)(a->largest + label_base),
+                      (long long)a->largest_at);
     } else {
         sx_buf_printf(text, "; label: %s\n", sx_type_format(&a->labels.type, type, sizeof(type)));
     }
@@ -162,10 +170,9 @@ static sx_status open_arrays(struct arrays *a, read_fn *read, const char *kind,
                              const char *features, const char *labels,
                              const sx_data_options *options, sx_buf *text, sx_dataset **out_dataset)
 {
-    int64_t largest;
     SX_TRY(read_arrays(a, read, features, labels, options));
-    SX_TRY(widen_labels(a, options->label_base, &largest));
-    SX_TRY(name_classes(a, largest));
+    SX_TRY(widen_labels(a, options->label_base));
+    SX_TRY(name_classes(a));
     const char *names[] = {name_features(&a->features), "label"};
     describe(a, kind, names[0], options->label_base, text);
     sx_tensor tensors[] = {a->features, a->labels};

@@ -149,6 +149,8 @@ struct finding {
     struct features *features;
     sx_example example;     /* of the first record */
     sx_image_format format; /* of its image */
+    bool counted;    /* the classes are as many as the labels ask for; the last has no name */
+    int64_t highest; /* then: the first record of the highest label */
 };
 
 static sx_status no_memory(void)
@@ -300,10 +302,11 @@ static sx_status names_from_info(struct finding *f)
 struct class_scan {
     char **names; /* [capacity], by label; NULL = no text seen */
     int64_t capacity, count;
+    int64_t highest; /* the first record of the highest label */
 };
 
 static sx_status note_class(struct finding *f, struct class_scan *scan, const sx_example *example,
-                            int64_t label)
+                            int64_t label, int64_t record)
 {
     if (label >= scan->capacity) {
         int64_t capacity = SX_MIN(SX_MAX(label + 1, scan->capacity * 2), (int64_t)MAX_CLASSES);
@@ -315,7 +318,10 @@ static sx_status note_class(struct finding *f, struct class_scan *scan, const sx
         scan->names = names;
         scan->capacity = capacity;
     }
-    scan->count = SX_MAX(scan->count, label + 1);
+    if (label >= scan->count) {
+        scan->count = label + 1;
+        scan->highest = record;
+    }
     const sx_feature *text = sx_example_find(example, "image/class/text");
     sx_bytes value;
     if (scan->names[label] == NULL && text != NULL && sx_feature_bytes(text, &value, 1) == 1) {
@@ -339,7 +345,7 @@ static sx_status scan_classes(struct finding *f, struct class_scan *scan)
         read = read != SX_OK ? read : take_label(f->features, &example, &label);
         sx_status_free(read);
         if (label >= 0 && label < MAX_CLASSES) {
-            status = note_class(f, scan, &example, label);
+            status = note_class(f, scan, &example, label, i);
         }
     }
     sx_example_deinit(&example);
@@ -364,6 +370,8 @@ static sx_status names_from_records(struct finding *f)
     if (status == SX_OK) {
         head->class_names = names;
         head->class_count = (int)scan.count;
+        f->counted = scan.count > 0 && scan.names[scan.count - 1] == NULL;
+        f->highest = scan.highest;
     }
     sx_free(scan.names);
     return status;
@@ -386,8 +394,13 @@ static void describe_damage(const sx_records *records, sx_buf *text)
 {
     sx_records_damage dropped = sx_records_dropped(records);
     if (dropped.records + dropped.places > 0) {
-        sx_buf_printf(text, "skipped %lld corrupt records and %lld stretches without records\n",
-                      (long long)dropped.records, (long long)dropped.places);
+        sx_buf_printf(text, "skipped %lld corrupt record%s", (long long)dropped.records,
+                      dropped.records == 1 ? "" : "s");
+        if (dropped.places > 0) {
+            sx_buf_printf(text, " and %lld corrupt stretch%s in which no record is to be found",
+                          (long long)dropped.places, dropped.places == 1 ? "" : "es");
+        }
+        sx_buf_putc(text, '\n');
     }
     if (sx_records_memory_bytes(records) > 0) {
         sx_buf_printf(text, "compressed: held decompressed in memory, %.1f MiB\n",
@@ -427,6 +440,11 @@ static void describe(const struct finding *f, size_t file_count, sx_buf *text)
             sx_buf_printf(text, "%s %s", i == 0 ? "" : ",", head->class_names[i]);
         }
         sx_buf_puts(text, head->class_count > SHOW_CLASSES ? ", ..." : "");
+    }
+    if (f->counted) {
+        sx_buf_printf(text, " (label %d: ", head->class_count - 1 + f->features->label_base);
+        sx_records_name(f->source->records, f->highest, text);
+        sx_buf_putc(text, ')');
     }
     sx_buf_putc(text, '\n');
     describe_damage(f->source->records, text);

@@ -123,12 +123,20 @@ static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx
                              .num_classes = (int)args->classes, .label_dtype = SX_I32);
 }
 
+/* A batch that could hold more than all the data is no larger than they are: buffers and programs
+ * are made for its size. */
+static int64_t useful_batch_size(const sx_dataset *data, int64_t wanted)
+{
+    int64_t count = sx_dataset_count(data);
+    return count == SX_ENDLESS || count == 0 ? wanted : SX_MIN(wanted, count);
+}
+
 static sx_status order_elements(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
 {
     if (args->mode == SX_TRAIN && !args->no_shuffle) {
         SX_TRY(sx_dataset_shuffle(&input->data, .seed = info->seed));
     }
-    return sx_dataset_batch(&input->data, .size = args->batch_size);
+    return sx_dataset_batch(&input->data, .size = useful_batch_size(input->data, args->batch_size));
 }
 
 static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)

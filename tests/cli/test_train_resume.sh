@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A run in pieces, one of them ended by Ctrl-C, gives the predictions of a run in one piece.
+# A run in pieces, ended by Ctrl-C and SIGTERM, gives the weights and predictions of one in one piece.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/runs.sh"
 data='generated:digits?n=2000'
 train() { # DIR WORDS...
     local dir=$1
@@ -25,6 +26,7 @@ for signal in INT TERM; do
     [ "$code" != 0 ] || echo "note: the run was over before SIG$signal"
 done
 train pieces --epochs 3
+same_variables whole pieces 189
 for run in whole pieces; do
     ok predict $run --data 'generated:digits?n=100&seed=8' --out $run.csv
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # On a terminal one line is written over; finished epochs and evaluations stay.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
-command -v script >/dev/null || { echo 'SKIP: no script(1)'; exit 77; }
+script -qec true /dev/null >/dev/null 2>&1 </dev/null || { echo 'SKIP: script(1) makes no pseudo-terminal here'; exit 77; }
 ran='train on a terminal'
 code=0
 TERM=xterm script -qec "stty cols 120; '$sextant' train linear --data 'generated:digits?n=320' \

@@ -34,9 +34,14 @@ typedef struct sx_executable sx_executable;
 /* --- What a caller says ---------------------------------------------------------------------- */
 
 typedef struct sx_platform_options {
-    int threads;             /* cpu: workers; 0 = as many as this process may use */
-    const char *plugin_path; /* pjrt */
+    int threads; /* cpu: workers; 0 = as many as this process may use */
+    const char
+        *plugin_path; /* pjrt: the plugin's library; NULL = search (backends/pjrt/plugin.h) */
+    const char *plugin_name; /* pjrt: "cpu", "tpu", "cuda", …; NULL = the first that is found */
+    const char *python;      /* pjrt: an interpreter whose packages may hold it; NULL = none */
+    const char *dump_dir;    /* pjrt: every program's StableHLO text is written here; NULL = no */
     int virtual_devices;     /* 0 = the real ones */
+    int replicas; /* pjrt: this many devices work as one, each on its part of the batch; 0 = 1 */
 } sx_platform_options;
 
 typedef enum sx_precision { SX_PRECISION_F32 = 0, SX_PRECISION_BF16 } sx_precision;

@@ -5,6 +5,7 @@
  *   grad       adds the nodes of the gradient; never touches data
  *   ref        the scalar reference, in double: the oracle of every backend
  *   to_tf      the TensorFlow nodes that say the same (SavedModel export)
+ *   to_stablehlo   the StableHLO operations that compute it (pjrt backend)
  *   samples    shapes and attributes on which all of the above are tested
  *
  * A facet that does not exist is declared by a flag, never left silently NULL. */
@@ -13,6 +14,7 @@
 
 #include <sextant/graph.h>
 
+#include "graph/lower/stablehlo.h"
 #include "graph/lower/tf_writer.h"
 
 /* --- Attributes: one row per field of the operator's attribute struct ------------------------ */
@@ -162,6 +164,7 @@ typedef enum sx_op_flags {
     SX_OP_HOST = 1 << 5,          /* host segment: strings, dynamic shapes; no ref */
     SX_OP_RANDOM = 1 << 6,        /* draws by (seed, key attribute, step, position): see dropout */
     SX_OP_NO_REF = 1 << 7,        /* nothing to compute: parameter */
+    SX_OP_NO_STABLEHLO = 1 << 8,  /* no operation of a device program: parameter */
 } sx_op_flags;
 
 enum { SX_VARIADIC = -1 };
@@ -190,6 +193,7 @@ typedef struct sx_op_def {
     void (*grad)(sx_grad *g);
     void (*ref)(const sx_ref *r);
     void (*to_tf)(sx_tf_writer *w, const sx_tf_op *op);
+    void (*to_stablehlo)(sx_hlo_writer *w, const sx_hlo_op *op);
     const sx_op_sample *samples;
     int n_samples;
 } sx_op_def;

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "../graph/op_samples.h"
+#include "pjrt_plugin.h"
 
 #include <sextant/ops.h>
 
@@ -113,7 +114,22 @@ static void run_sample(sx_platform *platform, sx_executable *e, const op_sample_
 typedef struct setting {
     const char *backend;
     int threads, shards;
+    int replicas; /* pjrt */
 } setting;
+
+static sx_platform_options options_of(const setting *s)
+{
+    return (sx_platform_options){.threads = s->threads,
+                                 .replicas = s->replicas,
+                                 .plugin_path =
+                                     strcmp(s->backend, "pjrt") == 0 ? pjrt_plugin() : NULL};
+}
+
+/* The backends that need nothing but this build; pjrt's tests are their own, and skip aloud. */
+static bool is_built_in(const sx_backend *backend)
+{
+    return backend != NULL && strcmp(backend->name, "pjrt") != 0;
+}
 
 static const char *check_on(sx_platform *platform, int shards, const sx_op_def *op,
                             const sx_op_sample *sample)
@@ -145,19 +161,24 @@ static const char *check_on(sx_platform *platform, int shards, const sx_op_def *
     return result;
 }
 
-static void check_operators(const setting *s)
+typedef const char *(*sample_check)(sx_platform *platform, int shards, const sx_op_def *op,
+                                    const sx_op_sample *sample);
+
+static void check_samples(const setting *s, sample_check check, bool replicas_divide)
 {
     sx_platform *platform;
+    sx_platform_options options = options_of(s);
     int failed = 0;
-    assert_ok(
-        sx_platform_open(s->backend, &(sx_platform_options){.threads = s->threads}, &platform));
+    assert_ok(sx_platform_open(s->backend, &options, &platform));
     for (int id = 0; id < SX_OPID_COUNT; id++) {
         const sx_op_def *op = sx_op_table[id];
         for (int k = 0; k < op->n_samples && op->ref != NULL; k++) {
-            const char *why = check_on(platform, s->shards, op, &op->samples[k]);
+            sx_op_sample sample = op->samples[k];
+            sample.batch = replicas_divide ? 3 * s->replicas : sample.batch;
+            const char *why = check(platform, s->shards, op, &sample);
             if (why != NULL) {
-                print_error("%s, %d shards: %s/%s: %s\n", s->backend, s->shards, op->name,
-                            op->samples[k].name, why);
+                print_error("%s, %d shards, %d replicas: %s/%s: %s\n", s->backend, s->shards,
+                            s->replicas, op->name, sample.name, why);
                 failed++;
             }
         }
@@ -169,20 +190,27 @@ static void check_operators(const setting *s)
 static void test_backends_conformance__operators_whole(void **state)
 {
     (void)state;
-    for (int i = 0; sx_backends[i] != NULL; i++) {
-        check_operators(&(setting){sx_backends[i]->name, 2, 1});
+    for (int i = 0; is_built_in(sx_backends[i]); i++) {
+        check_samples(&(setting){sx_backends[i]->name, 2, 1, 0}, check_on, false);
     }
 }
 
 static void test_backends_conformance__operators_in_shards(void **state)
 {
     (void)state;
-    for (int i = 0; sx_backends[i] != NULL; i++) {
+    for (int i = 0; is_built_in(sx_backends[i]); i++) {
         for (int shards = 2; shards <= 3 && (sx_backends[i]->capabilities & SX_CAN_SHARD);
              shards++) {
-            check_operators(&(setting){sx_backends[i]->name, 2, shards});
+            check_samples(&(setting){sx_backends[i]->name, 2, shards, 0}, check_on, false);
         }
     }
+}
+
+static void test_backends_conformance__operators_on_pjrt(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    check_samples(&(setting){"pjrt", 1, 1, 1}, check_on, false);
 }
 
 /* --- Programs ------------------------------------------------------------------------------------
@@ -232,7 +260,7 @@ static trained train(const char *model, const setting *s)
     assert_ok(sx_build_program(&request, &graph));
     assert_ok(sx_session_create(
         &(sx_session_options){
-            .device = s->backend, .seed = 7, .shards = s->shards, .platform.threads = s->threads},
+            .device = s->backend, .seed = 7, .shards = s->shards, .platform = options_of(s)},
         &session));
     assert_ok(sx_session_add_program(session, graph, &program));
     for (int step = 0; step < STEPS; step++) {
@@ -270,10 +298,10 @@ static void trained_end(trained *t)
  * size whatever its gradient's, so what differs by rounding differs by a share of it. */
 static void check_program(const char *model)
 {
-    trained ref = train(model, &(setting){"ref", 1, 1});
-    for (int i = 0; sx_backends[i] != NULL; i++) {
+    trained ref = train(model, &(setting){"ref", 1, 1, 0});
+    for (int i = 0; is_built_in(sx_backends[i]); i++) {
         for (int shards = 1; shards <= 4; shards += 3) {
-            trained got = train(model, &(setting){sx_backends[i]->name, 2, shards});
+            trained got = train(model, &(setting){sx_backends[i]->name, 2, shards, 0});
             assert_int_equal(got.n, ref.n);
             for (int v = 0; v < ref.n; v++) {
                 double sum = 0, square = 0;
@@ -458,9 +486,9 @@ static void test_backends_conformance__one_large_example(void **state)
 static void test_backends_conformance__strict_shards_give_the_same_bits(void **state)
 {
     (void)state;
-    trained first = train("mnist_cnn", &(setting){"cpu", 1, 4});
+    trained first = train("mnist_cnn", &(setting){"cpu", 1, 4, 0});
     for (int threads = 1; threads <= 4; threads++) {
-        trained again = train("mnist_cnn", &(setting){"cpu", threads, 4});
+        trained again = train("mnist_cnn", &(setting){"cpu", threads, 4, 0});
         for (int v = 0; v < first.n; v++) {
             assert_memory_equal(first.weights[v], again.weights[v], (size_t)first.bytes[v]);
         }
@@ -472,6 +500,7 @@ static void test_backends_conformance__strict_shards_give_the_same_bits(void **s
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_conformance__operators_whole),
     cmocka_unit_test(test_backends_conformance__operators_in_shards),
+    cmocka_unit_test(test_backends_conformance__operators_on_pjrt),
     cmocka_unit_test(test_backends_conformance__mlp_trains_as_the_reference),
     cmocka_unit_test(test_backends_conformance__cnn_trains_as_the_reference),
     cmocka_unit_test(test_backends_conformance__borders_that_nobody_reads),

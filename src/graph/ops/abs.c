@@ -30,6 +30,15 @@ static void abs_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Abs");
 }
 
+static void abs_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    if (sx_hlo_is_unsigned(w, op->in[0])) {
+        op->out[0] = op->in[0];
+    } else {
+        sx_hlo_map(w, op, "abs");
+    }
+}
+
 static const sx_op_sample abs_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_DISTINCT),
 };
@@ -37,7 +46,14 @@ static const sx_op_sample abs_samples[] = {
 SX_PUBLIC_MAP(abs)
 
 const sx_op_def sx_op_abs = {
-    SX_OP_NAMED(abs),           .n_in = 1,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = abs_infer,         .grad = abs_grad, .ref = abs_ref, .to_tf = abs_to_tf,
+    SX_OP_NAMED(abs),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = abs_infer,
+    .grad = abs_grad,
+    .ref = abs_ref,
+    .to_tf = abs_to_tf,
+    .to_stablehlo = abs_to_stablehlo,
     SX_OP_SAMPLES(abs_samples),
 };

@@ -40,6 +40,11 @@ static void add_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "AddV2");
 }
 
+static void add_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip(w, op, "add");
+}
+
 static const sx_op_sample add_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_NORMAL, SX_FILL_NORMAL),
     {.name = "int32",
@@ -50,7 +55,14 @@ static const sx_op_sample add_samples[] = {
 SX_PUBLIC_ZIP(add)
 
 const sx_op_def sx_op_add = {
-    SX_OP_NAMED(add),           .n_in = 2,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = add_infer,         .grad = add_grad, .ref = add_ref, .to_tf = add_to_tf,
+    SX_OP_NAMED(add),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = add_infer,
+    .grad = add_grad,
+    .ref = add_ref,
+    .to_tf = add_to_tf,
+    .to_stablehlo = add_to_stablehlo,
     SX_OP_SAMPLES(add_samples),
 };

@@ -97,6 +97,11 @@ static void batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                                                        sx_tf_attr_type("DstT", (int)dtype)));
 }
 
+static void batch_norm_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_batch_norm(w, op);
+}
+
 #define NN SX_FILL_NORMAL
 #define STATISTICS(c_)                                                   \
     SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), \
@@ -135,5 +140,6 @@ const sx_op_def sx_op_batch_norm = {
     .grad = batch_norm_grad,
     .ref = batch_norm_ref,
     .to_tf = batch_norm_to_tf,
+    .to_stablehlo = batch_norm_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_samples),
 };

@@ -54,6 +54,11 @@ static void batch_norm_train_ref(const sx_ref *r)
     sx_ref_batch_norm(r);
 }
 
+static void batch_norm_train_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_batch_norm(w, op);
+}
+
 /* A sample's mean and variance are not its x's, so central differences do not apply: see
  * tests/graph/test_op_batch_norm.c, which differentiates moments and this together. */
 #define NN SX_FILL_NORMAL
@@ -92,5 +97,6 @@ const sx_op_def sx_op_batch_norm_train = {
     .infer = batch_norm_train_infer,
     .grad = batch_norm_train_grad,
     .ref = batch_norm_train_ref,
+    .to_stablehlo = batch_norm_train_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_train_samples),
 };

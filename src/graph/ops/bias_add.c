@@ -45,6 +45,11 @@ static void bias_add_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "BiasAdd");
 }
 
+static void bias_add_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip(w, op, "add");
+}
+
 static const sx_op_sample bias_add_samples[] = {
     {.name = "dense",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 7), SX_SAMPLE_F32(SX_FILL_NORMAL, 7)},
@@ -71,5 +76,6 @@ const sx_op_def sx_op_bias_add = {
     .grad = bias_add_grad,
     .ref = bias_add_ref,
     .to_tf = bias_add_to_tf,
+    .to_stablehlo = bias_add_to_stablehlo,
     SX_OP_SAMPLES(bias_add_samples),
 };

@@ -114,6 +114,25 @@ sx_tf_value sx_tf_ints(sx_tf_writer *w, const char *name, const sx_ints *values)
 /* A scalar constant of a float or int32 dtype. */
 sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value);
 
+/* --- StableHLO ------------------------------------------------------------------------------- */
+
+/* out = hlo_op(in): a function of one tensor. */
+void sx_hlo_map(sx_hlo_writer *w, const sx_hlo_op *op, const char *hlo_op);
+/* out = hlo_op(in0, in1), both broadcast to the output's shape. */
+void sx_hlo_zip(sx_hlo_writer *w, const sx_hlo_op *op, const char *hlo_op);
+/* The same for a comparison: "EQ", "LT", "GT". */
+void sx_hlo_zip_compare(sx_hlo_writer *w, const sx_hlo_op *op, const char *direction);
+/* x - log sum exp x over the last axis; x is wide (sx_hlo_widen). */
+sx_hlo sx_hlo_log_softmax(sx_hlo_writer *w, sx_hlo x);
+/* index[i...] -> bool [i..., depth]: is it that class? */
+sx_hlo sx_hlo_hits(sx_hlo_writer *w, sx_hlo index, int64_t depth);
+/* Is 0 <= index < n? */
+sx_hlo sx_hlo_known(sx_hlo_writer *w, sx_hlo index, int64_t n);
+/* out[k] = ok ? next[k] : in[k], for the optimizers; `ok` is the last input. */
+void sx_hlo_apply(sx_hlo_writer *w, const sx_hlo_op *op, const sx_hlo *next);
+/* A scalar repeated to the shape of the optimizers' variable (input 0). */
+sx_hlo sx_hlo_spread(sx_hlo_writer *w, const sx_hlo_op *op, sx_hlo scalar);
+
 /* --- Public functions ------------------------------------------------------------------------ */
 
 /* sx_build() for user code at file:line (NULL = leave the place as it is). */

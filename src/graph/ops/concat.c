@@ -93,6 +93,12 @@ static void concat_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                                        sx_tf_attr_int("N", op->n_in)));
 }
 
+static void concat_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_axis_attrs *attrs = op->attrs;
+    op->out[0] = sx_hlo_concat(w, op->in, op->n_in, (int)attrs->axis);
+}
+
 #define NN           SX_FILL_NORMAL
 #define ALONG(axis_) (&(const sx_axis_attrs){.axis = (axis_)})
 static const sx_op_sample concat_samples[] = {
@@ -129,5 +135,6 @@ const sx_op_def sx_op_concat = {
     .grad = concat_grad,
     .ref = concat_ref,
     .to_tf = concat_to_tf,
+    .to_stablehlo = concat_to_stablehlo,
     SX_OP_SAMPLES(concat_samples),
 };

@@ -94,6 +94,24 @@ static void conv2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            sx_tf_in(op->in[0], filter), (sx_tf_attr_list){list, n});
 }
 
+static void conv2d_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_conv_geometry g;
+    sx_status status = sx_conv_geometry_of(op->attrs, &op->in_types[0], &op->in_types[1], &g);
+    if (status != SX_OK) {
+        sx_hlo_fail(w, status);
+        return;
+    }
+    const sx_hlo_conv conv = {
+        .strides = {g.h.stride, g.w.stride},
+        .pads = {{g.h.pad_before, g.h.pad_after}, {g.w.pad_before, g.w.pad_after}},
+        .x_dilation = {1, 1},
+        .filter_dilation = {g.h.dilation, g.w.dilation},
+        .groups = g.groups,
+    };
+    op->out[0] = sx_hlo_convolution(w, op->in[0], op->in[1], &conv);
+}
+
 #define NN        SX_FILL_NORMAL
 #define CONV(...) (&(const sx_conv2d_attrs){__VA_ARGS__})
 static const sx_op_sample conv2d_samples[] = {
@@ -167,5 +185,6 @@ const sx_op_def sx_op_conv2d = {
     .grad = conv2d_grad,
     .ref = conv2d_ref,
     .to_tf = conv2d_to_tf,
+    .to_stablehlo = conv2d_to_stablehlo,
     SX_OP_SAMPLES(conv2d_samples),
 };

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/memory.h"
 #include "graph/ops/common.h"
 
 enum { MAX_EXTENT = 1 << 30 }; /* of every size here, so that products of two fit */
@@ -196,6 +197,50 @@ void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_ref_tensor *x, const sx
             }
         }
     }
+}
+
+bool sx_hlo_pool_geometry(sx_hlo_writer *w, const sx_pool2d_attrs *attrs, const sx_type *x,
+                          sx_pool_geometry *out)
+{
+    sx_status status = sx_pool_geometry_of(attrs, x, out);
+    if (status != SX_OK) {
+        sx_hlo_fail(w, status);
+    }
+    return status == SX_OK;
+}
+
+sx_hlo_window sx_hlo_pool_window(const sx_pool_geometry *g)
+{
+    return (sx_hlo_window){
+        .size = {g->h.kernel, g->w.kernel},
+        .strides = {g->h.stride, g->w.stride},
+        .pads = {{g->h.pad_before, g->h.pad_after}, {g->w.pad_before, g->w.pad_after}},
+    };
+}
+
+/* The counts along one axis, as a vector of `dtype` repeated along the others of `type`. */
+static sx_hlo counts_along(sx_hlo_writer *w, const sx_window *window, int64_t axis,
+                           const sx_type *type)
+{
+    sx_type vector = sx_type_of(SX_F32, window->out);
+    float *counts = sx_alloc((size_t)window->out, sizeof(*counts));
+    if (counts == NULL) {
+        sx_hlo_fail(w, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a pool's counts"));
+        return SX_HLO_NONE;
+    }
+    for (int64_t o = 0; o < window->out; o++) {
+        counts[o] = (float)window_count(window, o);
+    }
+    sx_hlo v = sx_hlo_constant(w, &(sx_tensor){.type = vector, .data = counts});
+    sx_free(counts);
+    return sx_hlo_broadcast_in(w, sx_hlo_convert(w, v, type->dtype), type, &axis);
+}
+
+sx_hlo sx_hlo_pool_counts(sx_hlo_writer *w, const sx_pool_geometry *g, sx_hlo y)
+{
+    sx_type type = sx_hlo_type(w, y);
+    sx_hlo rows = counts_along(w, &g->h, 1, &type);
+    return sx_hlo_binary(w, "multiply", rows, counts_along(w, &g->w, 2, &type));
 }
 
 void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)

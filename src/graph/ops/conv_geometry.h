@@ -67,6 +67,13 @@ typedef void (*sx_pool_visit)(void *user, int64_t count, double *x, double *y);
 void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_ref_tensor *x, const sx_ref_tensor *y,
                   sx_pool_visit visit, void *user);
 
+/* For StableHLO: the geometry (false after an error, which the writer keeps), the window, and how
+ * many elements of the image each window has, in the type of y. */
+bool sx_hlo_pool_geometry(sx_hlo_writer *w, const sx_pool2d_attrs *attrs, const sx_type *x,
+                          sx_pool_geometry *out);
+sx_hlo_window sx_hlo_pool_window(const sx_pool_geometry *g);
+sx_hlo sx_hlo_pool_counts(sx_hlo_writer *w, const sx_pool_geometry *g, sx_hlo y);
+
 /* What max_pool2d and avg_pool2d share besides. */
 void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
 sx_value sx_build_pool(sx_builder *b, const sx_op_def *op, sx_value x,

@@ -33,6 +33,11 @@ static void cos_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Cos");
 }
 
+static void cos_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "cosine");
+}
+
 static const sx_op_sample cos_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
 };
@@ -40,7 +45,14 @@ static const sx_op_sample cos_samples[] = {
 SX_PUBLIC_MAP(cos)
 
 const sx_op_def sx_op_cos = {
-    SX_OP_NAMED(cos),           .n_in = 1,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = cos_infer,         .grad = cos_grad, .ref = cos_ref, .to_tf = cos_to_tf,
+    SX_OP_NAMED(cos),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = cos_infer,
+    .grad = cos_grad,
+    .ref = cos_ref,
+    .to_tf = cos_to_tf,
+    .to_stablehlo = cos_to_stablehlo,
     SX_OP_SAMPLES(cos_samples),
 };

@@ -43,6 +43,11 @@ static void div_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "RealDiv");
 }
 
+static void div_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip(w, op, "divide");
+}
+
 static const sx_op_sample div_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_NORMAL, SX_FILL_POSITIVE),
 };
@@ -50,7 +55,14 @@ static const sx_op_sample div_samples[] = {
 SX_PUBLIC_ZIP(div)
 
 const sx_op_def sx_op_div = {
-    SX_OP_NAMED(div),           .n_in = 2,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = div_infer,         .grad = div_grad, .ref = div_ref, .to_tf = div_to_tf,
+    SX_OP_NAMED(div),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = div_infer,
+    .grad = div_grad,
+    .ref = div_ref,
+    .to_tf = div_to_tf,
+    .to_stablehlo = div_to_stablehlo,
     SX_OP_SAMPLES(div_samples),
 };

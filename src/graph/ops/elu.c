@@ -59,6 +59,14 @@ static void elu_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_add(w, "SelectV2", NULL, sx_tf_in(positive, op->in[0], below), t);
 }
 
+static void elu_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_alpha_attrs *attrs = op->attrs;
+    sx_hlo x = op->in[0], positive = sx_hlo_compare(w, "GT", x, sx_hlo_like(w, x, 0));
+    sx_hlo below = sx_hlo_unary(w, "exponential_minus_one", x);
+    op->out[0] = sx_hlo_select(w, positive, x, sx_hlo_with(w, "multiply", below, attrs->alpha));
+}
+
 #define ALPHA(value) (&(const sx_alpha_attrs){.alpha = (value)})
 static const sx_op_sample elu_samples[] = {
     {.name = "batch",
@@ -88,5 +96,6 @@ const sx_op_def sx_op_elu = {
     .grad = elu_grad,
     .ref = elu_ref,
     .to_tf = elu_to_tf,
+    .to_stablehlo = elu_to_stablehlo,
     SX_OP_SAMPLES(elu_samples),
 };

@@ -29,6 +29,11 @@ static void equal_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Equal");
 }
 
+static void equal_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip_compare(w, op, "EQ");
+}
+
 static const sx_op_sample equal_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
     {.name = "labels",
@@ -39,8 +44,13 @@ static const sx_op_sample equal_samples[] = {
 SX_PUBLIC_ZIP(equal)
 
 const sx_op_def sx_op_equal = {
-    SX_OP_NAMED(equal),   .n_in = 2,
-    .n_out = 1,           .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
-    .infer = equal_infer, .ref = equal_ref,
-    .to_tf = equal_to_tf, SX_OP_SAMPLES(equal_samples),
+    SX_OP_NAMED(equal),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
+    .infer = equal_infer,
+    .ref = equal_ref,
+    .to_tf = equal_to_tf,
+    .to_stablehlo = equal_to_stablehlo,
+    SX_OP_SAMPLES(equal_samples),
 };

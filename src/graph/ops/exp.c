@@ -29,6 +29,11 @@ static void exp_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Exp");
 }
 
+static void exp_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "exponential");
+}
+
 static const sx_op_sample exp_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
 };
@@ -36,7 +41,14 @@ static const sx_op_sample exp_samples[] = {
 SX_PUBLIC_MAP(exp)
 
 const sx_op_def sx_op_exp = {
-    SX_OP_NAMED(exp),           .n_in = 1,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = exp_infer,         .grad = exp_grad, .ref = exp_ref, .to_tf = exp_to_tf,
+    SX_OP_NAMED(exp),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = exp_infer,
+    .grad = exp_grad,
+    .ref = exp_ref,
+    .to_tf = exp_to_tf,
+    .to_stablehlo = exp_to_stablehlo,
     SX_OP_SAMPLES(exp_samples),
 };

@@ -23,6 +23,11 @@ static void floor_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Floor");
 }
 
+static void floor_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "floor");
+}
+
 static const sx_op_sample floor_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_DISTINCT),
 };
@@ -30,8 +35,13 @@ static const sx_op_sample floor_samples[] = {
 SX_PUBLIC_MAP(floor)
 
 const sx_op_def sx_op_floor = {
-    SX_OP_NAMED(floor),   .n_in = 1,
-    .n_out = 1,           .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
-    .infer = floor_infer, .ref = floor_ref,
-    .to_tf = floor_to_tf, SX_OP_SAMPLES(floor_samples),
+    SX_OP_NAMED(floor),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
+    .infer = floor_infer,
+    .ref = floor_ref,
+    .to_tf = floor_to_tf,
+    .to_stablehlo = floor_to_stablehlo,
+    SX_OP_SAMPLES(floor_samples),
 };

@@ -29,6 +29,11 @@ static void greater_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Greater");
 }
 
+static void greater_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip_compare(w, op, "GT");
+}
+
 static const sx_op_sample greater_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
     {.name = "labels",
@@ -46,5 +51,6 @@ const sx_op_def sx_op_greater = {
     .infer = greater_infer,
     .ref = greater_ref,
     .to_tf = greater_to_tf,
+    .to_stablehlo = greater_to_stablehlo,
     SX_OP_SAMPLES(greater_samples),
 };

@@ -49,6 +49,13 @@ static void leaky_relu_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            (sx_tf_attr_list){list, is_default ? 1 : 2});
 }
 
+static void leaky_relu_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_alpha_attrs *attrs = op->attrs;
+    sx_hlo x = op->in[0], positive = sx_hlo_compare(w, "GT", x, sx_hlo_like(w, x, 0));
+    op->out[0] = sx_hlo_select(w, positive, x, sx_hlo_with(w, "multiply", x, attrs->alpha));
+}
+
 #define ALPHA(value) (&(const sx_alpha_attrs){.alpha = (value)})
 static const sx_op_sample leaky_relu_samples[] = {
     {.name = "batch",
@@ -78,5 +85,6 @@ const sx_op_def sx_op_leaky_relu = {
     .grad = leaky_relu_grad,
     .ref = leaky_relu_ref,
     .to_tf = leaky_relu_to_tf,
+    .to_stablehlo = leaky_relu_to_stablehlo,
     SX_OP_SAMPLES(leaky_relu_samples),
 };

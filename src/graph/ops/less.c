@@ -29,6 +29,11 @@ static void less_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Less");
 }
 
+static void less_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip_compare(w, op, "LT");
+}
+
 static const sx_op_sample less_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
     {.name = "labels",
@@ -39,8 +44,13 @@ static const sx_op_sample less_samples[] = {
 SX_PUBLIC_ZIP(less)
 
 const sx_op_def sx_op_less = {
-    SX_OP_NAMED(less),   .n_in = 2,
-    .n_out = 1,          .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
-    .infer = less_infer, .ref = less_ref,
-    .to_tf = less_to_tf, SX_OP_SAMPLES(less_samples),
+    SX_OP_NAMED(less),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
+    .infer = less_infer,
+    .ref = less_ref,
+    .to_tf = less_to_tf,
+    .to_stablehlo = less_to_stablehlo,
+    SX_OP_SAMPLES(less_samples),
 };

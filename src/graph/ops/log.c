@@ -29,6 +29,11 @@ static void log_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Log");
 }
 
+static void log_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "log");
+}
+
 static const sx_op_sample log_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_POSITIVE),
 };
@@ -40,7 +45,14 @@ sx_value sx_ln_at(sx_builder *b, sx_value x, const char *file, int line)
 }
 
 const sx_op_def sx_op_log = {
-    SX_OP_NAMED(log),           .n_in = 1,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = log_infer,         .grad = log_grad, .ref = log_ref, .to_tf = log_to_tf,
+    SX_OP_NAMED(log),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = log_infer,
+    .grad = log_grad,
+    .ref = log_ref,
+    .to_tf = log_to_tf,
+    .to_stablehlo = log_to_stablehlo,
     SX_OP_SAMPLES(log_samples),
 };

@@ -31,6 +31,11 @@ static void log1p_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Log1p");
 }
 
+static void log1p_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "log_plus_one");
+}
+
 static const sx_op_sample log1p_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_POSITIVE),
 };
@@ -38,7 +43,14 @@ static const sx_op_sample log1p_samples[] = {
 SX_PUBLIC_MAP(log1p)
 
 const sx_op_def sx_op_log1p = {
-    SX_OP_NAMED(log1p),           .n_in = 1,          .n_out = 1,       .flags = SX_OP_ELEMENTWISE,
-    .infer = log1p_infer,         .grad = log1p_grad, .ref = log1p_ref, .to_tf = log1p_to_tf,
+    SX_OP_NAMED(log1p),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = log1p_infer,
+    .grad = log1p_grad,
+    .ref = log1p_ref,
+    .to_tf = log1p_to_tf,
+    .to_stablehlo = log1p_to_stablehlo,
     SX_OP_SAMPLES(log1p_samples),
 };

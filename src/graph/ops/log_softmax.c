@@ -42,6 +42,12 @@ static void log_softmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "LogSoftmax");
 }
 
+static void log_softmax_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo y = sx_hlo_log_softmax(w, sx_hlo_widen(w, op->in[0]));
+    op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
+}
+
 static const sx_op_sample log_softmax_samples[] = {
     SX_SAMPLES_CLASSES(SX_FILL_NORMAL),
 };
@@ -56,5 +62,6 @@ const sx_op_def sx_op_log_softmax = {
     .grad = log_softmax_grad,
     .ref = log_softmax_ref,
     .to_tf = log_softmax_to_tf,
+    .to_stablehlo = log_softmax_to_stablehlo,
     SX_OP_SAMPLES(log_softmax_samples),
 };

@@ -30,6 +30,11 @@ static void logical_and_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_add(w, "LogicalAnd", NULL, sx_tf_in(op->in[0], op->in[1]), SX_TF_NO_ATTRS);
 }
 
+static void logical_and_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip(w, op, "and");
+}
+
 static const sx_op_sample logical_and_samples[] = {
     {.name = "same",
      .inputs = {SX_SAMPLE_BOOL(SX_BATCH, 9), SX_SAMPLE_BOOL(SX_BATCH, 9)},
@@ -50,5 +55,6 @@ const sx_op_def sx_op_logical_and = {
     .infer = logical_and_infer,
     .ref = logical_and_ref,
     .to_tf = logical_and_to_tf,
+    .to_stablehlo = logical_and_to_stablehlo,
     SX_OP_SAMPLES(logical_and_samples),
 };

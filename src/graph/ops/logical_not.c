@@ -30,6 +30,11 @@ static void logical_not_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_add(w, "LogicalNot", NULL, sx_tf_in(op->in[0]), SX_TF_NO_ATTRS);
 }
 
+static void logical_not_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "not");
+}
+
 static const sx_op_sample logical_not_samples[] = {
     {.name = "batch", .inputs = {SX_SAMPLE_BOOL(SX_BATCH, 9)}, .n_inputs = 1},
     {.name = "scalar", .inputs = {SX_SAMPLE_SCALAR(SX_BOOL, SX_FILL_BOOL)}, .n_inputs = 1},
@@ -45,5 +50,6 @@ const sx_op_def sx_op_logical_not = {
     .infer = logical_not_infer,
     .ref = logical_not_ref,
     .to_tf = logical_not_to_tf,
+    .to_stablehlo = logical_not_to_stablehlo,
     SX_OP_SAMPLES(logical_not_samples),
 };

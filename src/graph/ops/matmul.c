@@ -100,6 +100,12 @@ static void matmul_to_tf(sx_tf_writer *w, const sx_tf_op *op)
         sx_tf_add(w, "MatMul", NULL, sx_tf_in(op->in[0], op->in[1]), (sx_tf_attr_list){list, n});
 }
 
+static void matmul_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_matmul_attrs *attrs = op->attrs;
+    op->out[0] = sx_hlo_matmul(w, op->in[0], attrs->transpose_a, op->in[1], attrs->transpose_b);
+}
+
 #define NN              SX_FILL_NORMAL
 #define TRANSPOSE(a, b) (&(const sx_matmul_attrs){.transpose_a = (a), .transpose_b = (b)})
 static const sx_op_sample matmul_samples[] = {
@@ -144,5 +150,6 @@ const sx_op_def sx_op_matmul = {
     .grad = matmul_grad,
     .ref = matmul_ref,
     .to_tf = matmul_to_tf,
+    .to_stablehlo = matmul_to_stablehlo,
     SX_OP_SAMPLES(matmul_samples),
 };

@@ -44,6 +44,11 @@ static void maximum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Maximum");
 }
 
+static void maximum_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip(w, op, "maximum");
+}
+
 static const sx_op_sample maximum_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
 };
@@ -59,5 +64,6 @@ const sx_op_def sx_op_maximum = {
     .grad = maximum_grad,
     .ref = maximum_ref,
     .to_tf = maximum_to_tf,
+    .to_stablehlo = maximum_to_stablehlo,
     SX_OP_SAMPLES(maximum_samples),
 };

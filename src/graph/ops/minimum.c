@@ -44,6 +44,11 @@ static void minimum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Minimum");
 }
 
+static void minimum_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip(w, op, "minimum");
+}
+
 static const sx_op_sample minimum_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
 };
@@ -59,5 +64,6 @@ const sx_op_def sx_op_minimum = {
     .grad = minimum_grad,
     .ref = minimum_ref,
     .to_tf = minimum_to_tf,
+    .to_stablehlo = minimum_to_stablehlo,
     SX_OP_SAMPLES(minimum_samples),
 };

@@ -40,6 +40,11 @@ static void mul_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Mul");
 }
 
+static void mul_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip(w, op, "multiply");
+}
+
 static const sx_op_sample mul_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_NORMAL, SX_FILL_NORMAL),
     {.name = "int32",
@@ -50,7 +55,14 @@ static const sx_op_sample mul_samples[] = {
 SX_PUBLIC_ZIP(mul)
 
 const sx_op_def sx_op_mul = {
-    SX_OP_NAMED(mul),           .n_in = 2,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = mul_infer,         .grad = mul_grad, .ref = mul_ref, .to_tf = mul_to_tf,
+    SX_OP_NAMED(mul),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = mul_infer,
+    .grad = mul_grad,
+    .ref = mul_ref,
+    .to_tf = mul_to_tf,
+    .to_stablehlo = mul_to_stablehlo,
     SX_OP_SAMPLES(mul_samples),
 };

@@ -34,6 +34,11 @@ static void neg_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Neg");
 }
 
+static void neg_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "negate");
+}
+
 static const sx_op_sample neg_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
 };
@@ -41,7 +46,14 @@ static const sx_op_sample neg_samples[] = {
 SX_PUBLIC_MAP(neg)
 
 const sx_op_def sx_op_neg = {
-    SX_OP_NAMED(neg),           .n_in = 1,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = neg_infer,         .grad = neg_grad, .ref = neg_ref, .to_tf = neg_to_tf,
+    SX_OP_NAMED(neg),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = neg_infer,
+    .grad = neg_grad,
+    .ref = neg_ref,
+    .to_tf = neg_to_tf,
+    .to_stablehlo = neg_to_stablehlo,
     SX_OP_SAMPLES(neg_samples),
 };

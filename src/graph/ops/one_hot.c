@@ -58,6 +58,14 @@ static void one_hot_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            (sx_tf_attr_list){list, op->in_types[0].dtype == SX_I64 ? 1 : 2});
 }
 
+static void one_hot_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_one_hot_attrs *attrs = op->attrs;
+    sx_hlo hits = sx_hlo_hits(w, op->in[0], attrs->depth);
+    sx_hlo on = sx_hlo_splat(w, op->out_types[0], attrs->on);
+    op->out[0] = sx_hlo_select(w, hits, on, sx_hlo_splat(w, op->out_types[0], attrs->off));
+}
+
 #define HOT(...) (&(const sx_one_hot_attrs){__VA_ARGS__})
 static const sx_op_sample one_hot_samples[] = {
     {.name = "labels",
@@ -96,5 +104,6 @@ const sx_op_def sx_op_one_hot = {
     .infer = one_hot_infer,
     .ref = one_hot_ref,
     .to_tf = one_hot_to_tf,
+    .to_stablehlo = one_hot_to_stablehlo,
     SX_OP_SAMPLES(one_hot_samples),
 };

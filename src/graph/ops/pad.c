@@ -88,6 +88,12 @@ static void pad_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_add(w, "PadV2", NULL, sx_tf_in(op->in[0], paddings, value), list);
 }
 
+static void pad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_pad_attrs *attrs = op->attrs;
+    op->out[0] = sx_hlo_pad(w, op->in[0], attrs->value, attrs->before.v, attrs->after.v, NULL);
+}
+
 #define AROUND(before_, after_, ...) \
     (&(const sx_pad_attrs){.before = before_, .after = after_, __VA_ARGS__})
 #define AT(...)     \
@@ -129,5 +135,6 @@ const sx_op_def sx_op_pad = {
     .grad = pad_grad,
     .ref = pad_ref,
     .to_tf = pad_to_tf,
+    .to_stablehlo = pad_to_stablehlo,
     SX_OP_SAMPLES(pad_samples),
 };

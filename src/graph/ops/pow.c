@@ -51,6 +51,11 @@ static void pow_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Pow");
 }
 
+static void pow_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip(w, op, "power");
+}
+
 static const sx_op_sample pow_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_POSITIVE, SX_FILL_NORMAL),
 };
@@ -58,7 +63,14 @@ static const sx_op_sample pow_samples[] = {
 SX_PUBLIC_ZIP(pow)
 
 const sx_op_def sx_op_pow = {
-    SX_OP_NAMED(pow),           .n_in = 2,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = pow_infer,         .grad = pow_grad, .ref = pow_ref, .to_tf = pow_to_tf,
+    SX_OP_NAMED(pow),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = pow_infer,
+    .grad = pow_grad,
+    .ref = pow_ref,
+    .to_tf = pow_to_tf,
+    .to_stablehlo = pow_to_stablehlo,
     SX_OP_SAMPLES(pow_samples),
 };

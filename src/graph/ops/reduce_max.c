@@ -65,6 +65,13 @@ static void reduce_max_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_reduce(w, op, "Max");
 }
 
+static void reduce_max_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_reduce_attrs *attrs = op->attrs;
+    op->out[0] =
+        sx_hlo_reduce(w, "maximum", op->in[0], attrs->axes.n, attrs->axes.v, attrs->keep_dims);
+}
+
 static const sx_op_sample reduce_max_samples[] = {
     SX_SAMPLES_REDUCE(SX_FILL_DISTINCT),
 };
@@ -85,5 +92,6 @@ const sx_op_def sx_op_reduce_max = {
     .grad = reduce_max_grad,
     .ref = reduce_max_ref,
     .to_tf = reduce_max_to_tf,
+    .to_stablehlo = reduce_max_to_stablehlo,
     SX_OP_SAMPLES(reduce_max_samples),
 };

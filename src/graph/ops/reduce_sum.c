@@ -51,6 +51,12 @@ static void reduce_sum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_reduce(w, op, "Sum");
 }
 
+static void reduce_sum_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_reduce_attrs *attrs = op->attrs;
+    op->out[0] = sx_hlo_reduce(w, "add", op->in[0], attrs->axes.n, attrs->axes.v, attrs->keep_dims);
+}
+
 static const sx_op_sample reduce_sum_samples[] = {
     SX_SAMPLES_REDUCE(SX_FILL_NORMAL),
     {.name = "int32",
@@ -76,5 +82,6 @@ const sx_op_def sx_op_reduce_sum = {
     .grad = reduce_sum_grad,
     .ref = reduce_sum_ref,
     .to_tf = reduce_sum_to_tf,
+    .to_stablehlo = reduce_sum_to_stablehlo,
     SX_OP_SAMPLES(reduce_sum_samples),
 };

@@ -34,6 +34,11 @@ static void relu_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Relu");
 }
 
+static void relu_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    op->out[0] = sx_hlo_with(w, "maximum", op->in[0], 0);
+}
+
 static const sx_op_sample relu_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_DISTINCT),
 };
@@ -41,7 +46,14 @@ static const sx_op_sample relu_samples[] = {
 SX_PUBLIC_MAP(relu)
 
 const sx_op_def sx_op_relu = {
-    SX_OP_NAMED(relu),           .n_in = 1,         .n_out = 1,      .flags = SX_OP_ELEMENTWISE,
-    .infer = relu_infer,         .grad = relu_grad, .ref = relu_ref, .to_tf = relu_to_tf,
+    SX_OP_NAMED(relu),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = relu_infer,
+    .grad = relu_grad,
+    .ref = relu_ref,
+    .to_tf = relu_to_tf,
+    .to_stablehlo = relu_to_stablehlo,
     SX_OP_SAMPLES(relu_samples),
 };

@@ -38,6 +38,11 @@ static void relu6_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Relu6");
 }
 
+static void relu6_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    op->out[0] = sx_hlo_clamp(w, op->in[0], 0, 6);
+}
+
 static const sx_op_sample relu6_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_DISTINCT),
     /* wide enough to pass 6 */
@@ -47,7 +52,14 @@ static const sx_op_sample relu6_samples[] = {
 SX_PUBLIC_MAP(relu6)
 
 const sx_op_def sx_op_relu6 = {
-    SX_OP_NAMED(relu6),           .n_in = 1,          .n_out = 1,       .flags = SX_OP_ELEMENTWISE,
-    .infer = relu6_infer,         .grad = relu6_grad, .ref = relu6_ref, .to_tf = relu6_to_tf,
+    SX_OP_NAMED(relu6),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = relu6_infer,
+    .grad = relu6_grad,
+    .ref = relu6_ref,
+    .to_tf = relu6_to_tf,
+    .to_stablehlo = relu6_to_stablehlo,
     SX_OP_SAMPLES(relu6_samples),
 };

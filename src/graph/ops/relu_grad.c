@@ -34,6 +34,13 @@ static void relu_grad_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "ReluGrad");
 }
 
+static void relu_grad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo zero = sx_hlo_like(w, op->in[0], 0);
+    sx_hlo positive = sx_hlo_compare(w, "GT", op->in[1], zero);
+    op->out[0] = sx_hlo_select(w, positive, op->in[0], zero);
+}
+
 static const sx_op_sample relu_grad_samples[] = {
     {.name = "batch",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 7),
@@ -54,5 +61,6 @@ const sx_op_def sx_op_relu_grad = {
     .grad = relu_grad_grad,
     .ref = relu_grad_ref,
     .to_tf = relu_grad_to_tf,
+    .to_stablehlo = relu_grad_to_stablehlo,
     SX_OP_SAMPLES(relu_grad_samples),
 };

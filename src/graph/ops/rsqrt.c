@@ -36,6 +36,11 @@ static void rsqrt_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Rsqrt");
 }
 
+static void rsqrt_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "rsqrt");
+}
+
 static const sx_op_sample rsqrt_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_POSITIVE),
 };
@@ -43,7 +48,14 @@ static const sx_op_sample rsqrt_samples[] = {
 SX_PUBLIC_MAP(rsqrt)
 
 const sx_op_def sx_op_rsqrt = {
-    SX_OP_NAMED(rsqrt),           .n_in = 1,          .n_out = 1,       .flags = SX_OP_ELEMENTWISE,
-    .infer = rsqrt_infer,         .grad = rsqrt_grad, .ref = rsqrt_ref, .to_tf = rsqrt_to_tf,
+    SX_OP_NAMED(rsqrt),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = rsqrt_infer,
+    .grad = rsqrt_grad,
+    .ref = rsqrt_ref,
+    .to_tf = rsqrt_to_tf,
+    .to_stablehlo = rsqrt_to_stablehlo,
     SX_OP_SAMPLES(rsqrt_samples),
 };

@@ -36,6 +36,11 @@ static void sigmoid_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Sigmoid");
 }
 
+static void sigmoid_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "logistic");
+}
+
 static const sx_op_sample sigmoid_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
 };
@@ -51,5 +56,6 @@ const sx_op_def sx_op_sigmoid = {
     .grad = sigmoid_grad,
     .ref = sigmoid_ref,
     .to_tf = sigmoid_to_tf,
+    .to_stablehlo = sigmoid_to_stablehlo,
     SX_OP_SAMPLES(sigmoid_samples),
 };

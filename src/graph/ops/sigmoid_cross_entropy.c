@@ -53,6 +53,16 @@ static void sigmoid_cross_entropy_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_add(w, "AddV2", NULL, sx_tf_in(straight, curve), t);
 }
 
+static void sigmoid_cross_entropy_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo x = sx_hlo_widen(w, op->in[0]), z = sx_hlo_widen(w, op->in[1]);
+    sx_hlo away = sx_hlo_unary(w, "negate", sx_hlo_unary(w, "abs", x));
+    sx_hlo tail = sx_hlo_unary(w, "log_plus_one", sx_hlo_unary(w, "exponential", away));
+    sx_hlo head = sx_hlo_with(w, "maximum", x, 0);
+    head = sx_hlo_binary(w, "subtract", head, sx_hlo_binary(w, "multiply", x, z));
+    op->out[0] = sx_hlo_convert(w, sx_hlo_binary(w, "add", head, tail), op->out_types[0].dtype);
+}
+
 #define NN SX_FILL_NORMAL
 static const sx_op_sample sigmoid_cross_entropy_samples[] = {
     {.name = "column",
@@ -82,5 +92,6 @@ const sx_op_def sx_op_sigmoid_cross_entropy = {
     .grad = sigmoid_cross_entropy_grad,
     .ref = sigmoid_cross_entropy_ref,
     .to_tf = sigmoid_cross_entropy_to_tf,
+    .to_stablehlo = sigmoid_cross_entropy_to_stablehlo,
     SX_OP_SAMPLES(sigmoid_cross_entropy_samples),
 };

@@ -63,6 +63,13 @@ static void size_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            sx_tf_attrs(sx_tf_attr_type("T", (int)out)));
 }
 
+static void size_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_axes_attrs *attrs = op->attrs;
+    double count = count_along(&op->in_types[0], &attrs->axes);
+    op->out[0] = sx_hlo_splat(w, op->out_types[0], count);
+}
+
 #define AXES(...) (&(const sx_axes_attrs){.axes = {__VA_ARGS__}})
 static const sx_op_sample size_samples[] = {
     {.name = "batch",
@@ -110,5 +117,6 @@ const sx_op_def sx_op_size = {
     .infer = size_infer,
     .ref = size_ref,
     .to_tf = size_to_tf,
+    .to_stablehlo = size_to_stablehlo,
     SX_OP_SAMPLES(size_samples),
 };

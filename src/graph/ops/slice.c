@@ -77,6 +77,12 @@ static void slice_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                                        sx_tf_attr_type("Index", SX_I32)));
 }
 
+static void slice_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_slice_attrs *attrs = op->attrs;
+    op->out[0] = sx_hlo_slice(w, op->in[0], attrs->begin.v, op->out_types[0].dims);
+}
+
 #define BLOCK(begin_, ...) (&(const sx_slice_attrs){.begin = begin_, .size = __VA_ARGS__})
 #define AT(...)     \
     {               \
@@ -121,5 +127,6 @@ const sx_op_def sx_op_slice = {
     .grad = slice_grad,
     .ref = slice_ref,
     .to_tf = slice_to_tf,
+    .to_stablehlo = slice_to_stablehlo,
     SX_OP_SAMPLES(slice_samples),
 };

@@ -30,6 +30,11 @@ static void sqrt_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Sqrt");
 }
 
+static void sqrt_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "sqrt");
+}
+
 static const sx_op_sample sqrt_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_POSITIVE),
 };
@@ -37,7 +42,14 @@ static const sx_op_sample sqrt_samples[] = {
 SX_PUBLIC_MAP(sqrt)
 
 const sx_op_def sx_op_sqrt = {
-    SX_OP_NAMED(sqrt),           .n_in = 1,         .n_out = 1,      .flags = SX_OP_ELEMENTWISE,
-    .infer = sqrt_infer,         .grad = sqrt_grad, .ref = sqrt_ref, .to_tf = sqrt_to_tf,
+    SX_OP_NAMED(sqrt),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = sqrt_infer,
+    .grad = sqrt_grad,
+    .ref = sqrt_ref,
+    .to_tf = sqrt_to_tf,
+    .to_stablehlo = sqrt_to_stablehlo,
     SX_OP_SAMPLES(sqrt_samples),
 };

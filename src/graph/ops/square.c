@@ -35,6 +35,11 @@ static void square_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Square");
 }
 
+static void square_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    op->out[0] = sx_hlo_binary(w, "multiply", op->in[0], op->in[0]);
+}
+
 static const sx_op_sample square_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
 };
@@ -50,5 +55,6 @@ const sx_op_def sx_op_square = {
     .grad = square_grad,
     .ref = square_ref,
     .to_tf = square_to_tf,
+    .to_stablehlo = square_to_stablehlo,
     SX_OP_SAMPLES(square_samples),
 };

@@ -41,6 +41,11 @@ static void sub_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Sub");
 }
 
+static void sub_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_zip(w, op, "subtract");
+}
+
 static const sx_op_sample sub_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_NORMAL, SX_FILL_NORMAL),
     {.name = "int32",
@@ -51,7 +56,14 @@ static const sx_op_sample sub_samples[] = {
 SX_PUBLIC_ZIP(sub)
 
 const sx_op_def sx_op_sub = {
-    SX_OP_NAMED(sub),           .n_in = 2,        .n_out = 1,     .flags = SX_OP_ELEMENTWISE,
-    .infer = sub_infer,         .grad = sub_grad, .ref = sub_ref, .to_tf = sub_to_tf,
+    SX_OP_NAMED(sub),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = sub_infer,
+    .grad = sub_grad,
+    .ref = sub_ref,
+    .to_tf = sub_to_tf,
+    .to_stablehlo = sub_to_stablehlo,
     SX_OP_SAMPLES(sub_samples),
 };

@@ -39,6 +39,11 @@ static void swish_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_add(w, "Mul", NULL, sx_tf_in(op->in[0], s), t);
 }
 
+static void swish_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    op->out[0] = sx_hlo_binary(w, "multiply", op->in[0], sx_hlo_unary(w, "logistic", op->in[0]));
+}
+
 static const sx_op_sample swish_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
 };
@@ -46,7 +51,14 @@ static const sx_op_sample swish_samples[] = {
 SX_PUBLIC_MAP(swish)
 
 const sx_op_def sx_op_swish = {
-    SX_OP_NAMED(swish),           .n_in = 1,          .n_out = 1,       .flags = SX_OP_ELEMENTWISE,
-    .infer = swish_infer,         .grad = swish_grad, .ref = swish_ref, .to_tf = swish_to_tf,
+    SX_OP_NAMED(swish),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = swish_infer,
+    .grad = swish_grad,
+    .ref = swish_ref,
+    .to_tf = swish_to_tf,
+    .to_stablehlo = swish_to_stablehlo,
     SX_OP_SAMPLES(swish_samples),
 };

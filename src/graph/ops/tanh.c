@@ -31,6 +31,11 @@ static void tanh_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Tanh");
 }
 
+static void tanh_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_map(w, op, "tanh");
+}
+
 static const sx_op_sample tanh_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
 };
@@ -38,7 +43,14 @@ static const sx_op_sample tanh_samples[] = {
 SX_PUBLIC_MAP(tanh)
 
 const sx_op_def sx_op_tanh = {
-    SX_OP_NAMED(tanh),           .n_in = 1,         .n_out = 1,      .flags = SX_OP_ELEMENTWISE,
-    .infer = tanh_infer,         .grad = tanh_grad, .ref = tanh_ref, .to_tf = tanh_to_tf,
+    SX_OP_NAMED(tanh),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE,
+    .infer = tanh_infer,
+    .grad = tanh_grad,
+    .ref = tanh_ref,
+    .to_tf = tanh_to_tf,
+    .to_stablehlo = tanh_to_stablehlo,
     SX_OP_SAMPLES(tanh_samples),
 };

@@ -1,0 +1,242 @@
+/* The PJRT C ABI, as far as we call it: our own declarations of its structs and slots.
+ *
+ * Every argument struct begins with {struct_size, extension}. A plugin refuses one smaller than its
+ * own definition and accepts a larger one; new fields are appended, and zero is their default. So
+ * each of ours ends in eight spare zero words, counted in struct_size, and a plugin newer than this
+ * file reads zeros there (or writes results that we do not look at). Structs passed as arrays
+ * (sx_pjrt_named) are exact.
+ *
+ *   the table, at GetPjrtApi():
+ *
+ *   0   size_t struct_size        what slots there are: slot i is there if 40 + 8 i < struct_size
+ *   8   extension list
+ *   16  size_t, pointer, int major (32), int minor (36)
+ *   40  function pointers, one a slot, only ever appended
+ *
+ * A function takes a pointer to its struct and returns an error, or NULL.
+ * Source: facts of the PJRT C API, versions 0.81 to 0.116. */
+#ifndef SX_BACKENDS_PJRT_ABI_H
+#define SX_BACKENDS_PJRT_ABI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SX_PJRT_MAJOR = 0,
+    SX_PJRT_MINOR = 116,     /* the newest that these declarations were held against */
+    SX_PJRT_MIN_MINOR = 57,  /* since then the table is only appended to */
+    SX_PJRT_SLOTS_AT = 40,   /* offset of slot 0 */
+    SX_PJRT_MAX_SLOTS = 256, /* of any version that we would believe */
+};
+
+/* The slots that we call, with their names for messages. */
+#define SX_PJRT_SLOTS(X)                                         \
+    X(0, ERROR_DESTROY, "Error_Destroy")                         \
+    X(1, ERROR_MESSAGE, "Error_Message")                         \
+    X(2, ERROR_CODE, "Error_GetCode")                            \
+    X(3, PLUGIN_INITIALIZE, "Plugin_Initialize")                 \
+    X(4, PLUGIN_ATTRIBUTES, "Plugin_Attributes")                 \
+    X(5, EVENT_DESTROY, "Event_Destroy")                         \
+    X(8, EVENT_AWAIT, "Event_Await")                             \
+    X(10, CLIENT_CREATE, "Client_Create")                        \
+    X(11, CLIENT_DESTROY, "Client_Destroy")                      \
+    X(12, CLIENT_PLATFORM, "Client_PlatformName")                \
+    X(14, CLIENT_VERSION, "Client_PlatformVersion")              \
+    X(16, CLIENT_DEVICES, "Client_AddressableDevices")           \
+    X(20, CLIENT_COMPILE, "Client_Compile")                      \
+    X(22, BUFFER_FROM_HOST, "Client_BufferFromHostBuffer")       \
+    X(23, DESCRIPTION_ID, "DeviceDescription_Id")                \
+    X(26, DESCRIPTION_KIND, "DeviceDescription_Kind")            \
+    X(29, DEVICE_DESCRIPTION, "Device_GetDescription")           \
+    X(34, DEVICE_MEMORY, "Device_MemoryStats")                   \
+    X(40, EXECUTABLE_DESTROY, "Executable_Destroy")              \
+    X(44, NUM_OUTPUTS, "Executable_NumOutputs")                  \
+    X(45, CODE_SIZE, "Executable_SizeOfGeneratedCodeInBytes")    \
+    X(46, COST_ANALYSIS, "Executable_GetCostAnalysis")           \
+    X(50, LOADED_DESTROY, "LoadedExecutable_Destroy")            \
+    X(51, LOADED_EXECUTABLE, "LoadedExecutable_GetExecutable")   \
+    X(52, LOADED_DEVICES, "LoadedExecutable_AddressableDevices") \
+    X(55, EXECUTE, "LoadedExecutable_Execute")                   \
+    X(58, BUFFER_DESTROY, "Buffer_Destroy")                      \
+    X(64, BUFFER_SIZE, "Buffer_OnDeviceSizeInBytes")             \
+    X(68, BUFFER_IS_DELETED, "Buffer_IsDeleted")                 \
+    X(70, BUFFER_TO_HOST, "Buffer_ToHostBuffer")                 \
+    X(96, COMPILED_MEMORY, "Executable_GetCompiledMemoryStats")
+
+typedef enum sx_pjrt_slot {
+#define SX_PJRT_SLOT_(number, symbol, name) SX_PJRT_##symbol = (number),
+    SX_PJRT_SLOTS(SX_PJRT_SLOT_)
+#undef SX_PJRT_SLOT_
+} sx_pjrt_slot;
+
+typedef void *(*sx_pjrt_function)(void *args);
+
+typedef struct sx_pjrt_api {
+    size_t struct_size;
+    void *extensions;
+    size_t version_size;
+    void *version_extensions;
+    int major, minor;
+    sx_pjrt_function slots[SX_PJRT_MAX_SLOTS]; /* as many as struct_size says */
+} sx_pjrt_api;
+_Static_assert(offsetof(sx_pjrt_api, major) == 32 && offsetof(sx_pjrt_api, minor) == 36 &&
+                   offsetof(sx_pjrt_api, slots) == SX_PJRT_SLOTS_AT,
+               "the table's layout is the ABI's");
+
+/* --- Argument structs ------------------------------------------------------------------------ */
+
+typedef struct sx_pjrt_head {
+    size_t struct_size;
+    void *extension;
+} sx_pjrt_head;
+
+/* SX_PJRT_STRUCT(name, fields) declares sx_pjrt_<name>; SX_PJRT_ARGS(name, .field = …) is one, its
+ * size set and everything else zero. */
+#define SX_PJRT_STRUCT(name, ...)      \
+    typedef struct sx_pjrt_##name {    \
+        sx_pjrt_head head;             \
+        __VA_ARGS__ uint64_t spare[8]; \
+    } sx_pjrt_##name
+#define SX_PJRT_ARGS(name, ...)                             \
+    (sx_pjrt_##name)                                        \
+    {                                                       \
+        .head = {sizeof(sx_pjrt_##name), NULL}, __VA_ARGS__ \
+    }
+/* The size of the struct without its spare words, as version 0.81 knows it: tests hold it. */
+#define SX_PJRT_SIZE(name) offsetof(sx_pjrt_##name, spare)
+
+/* A struct whose one field is the thing that it is about: Destroy, Await, Initialize. */
+SX_PJRT_STRUCT(object, void *object;);
+/* … and whose result is a text of the plugin's: message, platform, version, kind. */
+SX_PJRT_STRUCT(text, const void *object; const char *text; size_t size;);
+/* … a number. */
+SX_PJRT_STRUCT(int, const void *object; int value;);
+SX_PJRT_STRUCT(int64, const void *object; int64_t value;);
+SX_PJRT_STRUCT(bool, const void *object; bool value;);
+SX_PJRT_STRUCT(pointer, const void *object; void *value;);
+/* … a list. */
+SX_PJRT_STRUCT(list, const void *object; void *const *items; size_t count;);
+/* … a count and then properties. */
+SX_PJRT_STRUCT(properties, const void *object; size_t count; const struct sx_pjrt_named *items;);
+
+enum {
+    SX_PJRT_STRING = 0,
+    SX_PJRT_INT64 = 1,
+    SX_PJRT_INT64_LIST = 2,
+    SX_PJRT_FLOAT = 3,
+    SX_PJRT_BOOL = 4
+};
+
+typedef struct sx_pjrt_named {
+    size_t struct_size;
+    void *extension;
+    const char *name;
+    size_t name_size;
+    int type;
+    union {
+        const char *string;
+        int64_t int64;
+        const int64_t *int64_list;
+        float real;
+        bool boolean;
+    };
+    size_t value_size; /* of strings and lists; else 1 */
+} sx_pjrt_named;
+_Static_assert(sizeof(sx_pjrt_named) == 56, "exact: it is passed in arrays");
+
+SX_PJRT_STRUCT(client_create, const sx_pjrt_named *options; size_t n_options; void *kv_get;
+               void *kv_get_user; void *kv_put; void *kv_put_user; void *client; void *kv_try_get;
+               void *kv_try_get_user;);
+
+typedef struct sx_pjrt_program_text {
+    size_t struct_size;
+    void *extension;
+    const char *code;
+    size_t code_size;
+    const char *format;
+    size_t format_size;
+    uint64_t spare[8];
+} sx_pjrt_program_text;
+
+SX_PJRT_STRUCT(compile_args, void *client; const sx_pjrt_program_text *program; const char *options;
+               size_t options_size; void *executable;);
+
+/* Element types; not XLA's PrimitiveType numbers. */
+enum {
+    SX_PJRT_PRED = 1,
+    SX_PJRT_S8,
+    SX_PJRT_S16,
+    SX_PJRT_S32,
+    SX_PJRT_S64,
+    SX_PJRT_U8,
+    SX_PJRT_U16,
+    SX_PJRT_U32,
+    SX_PJRT_U64,
+    SX_PJRT_F16,
+    SX_PJRT_F32,
+    SX_PJRT_F64,
+    SX_PJRT_BF16,
+};
+/* How long a host array stays as it is. */
+enum { SX_PJRT_DURING_CALL = 0, SX_PJRT_UNTIL_TRANSFERRED = 1 };
+
+SX_PJRT_STRUCT(from_host, void *client; const void *data; int type; const int64_t *dims;
+               size_t n_dims; const int64_t *strides; size_t n_strides; int semantics; void *device;
+               void *memory; void *layout; void *done; void *buffer;);
+
+/* A layout: without tiles, minor_to_major = {rank - 1, …, 0} is row-major. */
+typedef struct sx_pjrt_layout {
+    size_t struct_size;
+    void *extension;
+    size_t tiled_size;
+    void *tiled_extension;
+    const int64_t *minor_to_major;
+    size_t n_minor_to_major;
+    const int64_t *tile_dims;
+    const size_t *tile_dim_sizes;
+    size_t n_tiles;
+    int type; /* 0 = tiled */
+    uint64_t spare[8];
+} sx_pjrt_layout;
+
+SX_PJRT_STRUCT(to_host, void *buffer; sx_pjrt_layout * layout; void *data; size_t size;
+               void *event;);
+
+typedef struct sx_pjrt_execute_options {
+    size_t struct_size;
+    void *extension;
+    void **send, **receive;
+    size_t n_send, n_receive;
+    int launch_id;
+    const int64_t *not_donated;
+    size_t n_not_donated;
+    void *context;
+    const char *call_location;
+    size_t n_tasks;
+    int *task_ids;
+    int64_t *incarnations;
+    uint64_t spare[16];
+} sx_pjrt_execute_options;
+
+SX_PJRT_STRUCT(execute, void *executable; sx_pjrt_execute_options * options;
+               void *const *const *arguments; size_t n_devices; size_t n_args;
+               void **const *outputs; void **events; void *device;);
+
+SX_PJRT_STRUCT(device_memory, void *device; int64_t in_use; int64_t peak; bool has_peak;
+               int64_t n_allocations; bool has_n_allocations; int64_t largest; bool has_largest;
+               int64_t limit; bool has_limit; int64_t more[12];);
+
+SX_PJRT_STRUCT(compiled_memory, void *executable; int64_t code; int64_t arguments; int64_t outputs;
+               int64_t aliases; int64_t temporaries; int64_t host[5]; int64_t peak;);
+
+/* Sizes at version 0.81. Later versions append (the spare words), never change. */
+_Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) == 56 &&
+                   SX_PJRT_SIZE(from_host) == 120 && SX_PJRT_SIZE(to_host) == 56 &&
+                   SX_PJRT_SIZE(execute) == 80 && SX_PJRT_SIZE(object) == 24 &&
+                   offsetof(sx_pjrt_program_text, spare) == 48 &&
+                   offsetof(sx_pjrt_layout, type) == 72 &&
+                   offsetof(sx_pjrt_execute_options, spare) == 112,
+               "field order and sizes are the ABI's");
+
+#endif

@@ -1,0 +1,274 @@
+/* See client.h. */
+#include "backends/pjrt/client.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/pjrt/compile_options.h"
+#include "base/memory.h"
+
+static struct {
+    pthread_mutex_t lock;
+    sx_pjrt_client *clients;
+} open_ones = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- Opening --------------------------------------------------------------------------------- */
+
+static sx_pjrt_named named(const char *name, int type)
+{
+    return (sx_pjrt_named){.struct_size = sizeof(sx_pjrt_named),
+                           .name = name,
+                           .name_size = strlen(name),
+                           .type = type,
+                           .value_size = 1};
+}
+
+/* Plugins refuse options that they do not know. */
+static size_t client_options(const sx_pjrt_client *c, sx_pjrt_named options[4])
+{
+    if (c->plugin->kind == SX_PJRT_CPU && c->wanted_devices > 0) {
+        options[0] = named("cpu_device_count", SX_PJRT_INT64);
+        options[0].int64 = c->wanted_devices;
+        return 1;
+    }
+    if (c->plugin->kind == SX_PJRT_CUDA) { /* else it takes three quarters of the memory at once */
+        options[0] = named("preallocate", SX_PJRT_BOOL);
+        options[0].boolean = false;
+        return 1;
+    }
+    return 0;
+}
+
+static void copy_text(char *to, size_t capacity, const sx_pjrt_text *text)
+{
+    size_t n = text->size < capacity - 1 ? text->size : capacity - 1;
+    memcpy(to, text->text, n);
+    to[n] = '\0';
+}
+
+static sx_status describe(sx_pjrt_client *c)
+{
+    sx_pjrt_text name = SX_PJRT_ARGS(text, .object = c->handle);
+    sx_pjrt_text version = SX_PJRT_ARGS(text, .object = c->handle);
+    sx_pjrt_list devices = SX_PJRT_ARGS(list, .object = c->handle);
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_PLATFORM, &name));
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_VERSION, &version));
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_DEVICES, &devices));
+    copy_text(c->platform, sizeof(c->platform), &name);
+    copy_text(c->version, sizeof(c->version), &version);
+    if (devices.count == 0 || devices.count > INT_MAX) {
+        return sx_error(SX_UNAVAILABLE, "%s offers no device here", c->plugin->path);
+    }
+    c->devices = devices.items;
+    c->n_devices = (int)devices.count;
+    return SX_OK;
+}
+
+static void client_free(sx_pjrt_client *c)
+{
+    sx_pjrt_end(c->plugin, SX_PJRT_CLIENT_DESTROY, c->handle);
+    sx_free(c);
+}
+
+static sx_status client_new(const sx_pjrt_plugin *plugin, int devices, sx_pjrt_client **out)
+{
+    sx_pjrt_client *c = sx_alloc(1, sizeof(*c));
+    sx_pjrt_named options[4];
+    if (c == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a PJRT client");
+    }
+    *c = (sx_pjrt_client){.plugin = plugin, .wanted_devices = devices, .refs = 1};
+    sx_pjrt_client_create args = SX_PJRT_ARGS(client_create, .options = options);
+    args.n_options = client_options(c, options);
+    sx_status status = sx_pjrt_call(plugin, SX_PJRT_CLIENT_CREATE, &args);
+    c->handle = args.client;
+    status = status != SX_OK ? status : describe(c);
+    if (status != SX_OK) {
+        client_free(c);
+        return status;
+    }
+    c->next = open_ones.clients;
+    open_ones.clients = c;
+    *out = c;
+    return SX_OK;
+}
+
+sx_status sx_pjrt_client_open(const sx_pjrt_plugin *plugin, int devices, sx_pjrt_client **out)
+{
+    sx_status status = SX_OK;
+    pthread_mutex_lock(&open_ones.lock);
+    sx_pjrt_client *c = open_ones.clients;
+    while (c != NULL && (c->plugin != plugin || c->wanted_devices != devices)) {
+        c = c->next;
+    }
+    if (c != NULL) {
+        c->refs++;
+    } else {
+        status = client_new(plugin, devices, &c);
+    }
+    pthread_mutex_unlock(&open_ones.lock);
+    if (status == SX_OK) {
+        *out = c;
+    }
+    return status;
+}
+
+void sx_pjrt_client_close(sx_pjrt_client *c)
+{
+    pthread_mutex_lock(&open_ones.lock);
+    if (--c->refs == 0) {
+        sx_pjrt_client **at = &open_ones.clients;
+        while (*at != c) {
+            at = &(*at)->next;
+        }
+        *at = c->next;
+        client_free(c);
+    }
+    pthread_mutex_unlock(&open_ones.lock);
+}
+
+/* --- Devices, events ----------------------------------------------------------------------------
+ */
+
+static sx_status description_of(const sx_pjrt_client *c, int index, void **out)
+{
+    sx_pjrt_pointer args = SX_PJRT_ARGS(pointer, .object = c->devices[index]);
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_DEVICE_DESCRIPTION, &args));
+    *out = args.value;
+    return SX_OK;
+}
+
+sx_status sx_pjrt_device_id(const sx_pjrt_client *c, int index, int *out)
+{
+    void *description = NULL;
+    SX_TRY(description_of(c, index, &description));
+    sx_pjrt_int args = SX_PJRT_ARGS(int, .object = description);
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_DESCRIPTION_ID, &args));
+    *out = args.value;
+    return SX_OK;
+}
+
+sx_status sx_pjrt_device_kind(const sx_pjrt_client *c, int index, char *buffer, size_t capacity)
+{
+    void *description = NULL;
+    SX_TRY(description_of(c, index, &description));
+    sx_pjrt_text args = SX_PJRT_ARGS(text, .object = description);
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_DESCRIPTION_KIND, &args));
+    copy_text(buffer, capacity, &args);
+    return SX_OK;
+}
+
+sx_status sx_pjrt_await(const sx_pjrt_client *c, void *event)
+{
+    if (event == NULL) {
+        return SX_OK;
+    }
+    sx_pjrt_object args = SX_PJRT_ARGS(object, .object = event);
+    sx_status status = sx_pjrt_call(c->plugin, SX_PJRT_EVENT_AWAIT, &args);
+    sx_pjrt_end(c->plugin, SX_PJRT_EVENT_DESTROY, event);
+    return status;
+}
+
+/* --- Arrays -------------------------------------------------------------------------------------
+ */
+
+static int element_type(sx_dtype dtype)
+{
+    static const int types[] = {
+        [SX_BOOL] = SX_PJRT_PRED, [SX_I8] = SX_PJRT_S8,   [SX_I16] = SX_PJRT_S16,
+        [SX_I32] = SX_PJRT_S32,   [SX_I64] = SX_PJRT_S64, [SX_U8] = SX_PJRT_U8,
+        [SX_U16] = SX_PJRT_U16,   [SX_U32] = SX_PJRT_U32, [SX_U64] = SX_PJRT_U64,
+        [SX_F16] = SX_PJRT_F16,   [SX_F32] = SX_PJRT_F32, [SX_F64] = SX_PJRT_F64,
+        [SX_BF16] = SX_PJRT_BF16,
+    };
+    return types[dtype];
+}
+
+sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, const sx_type *type, const void *data,
+                      void **out_done, void **out_array)
+{
+    static const uint64_t nothing = 0; /* an empty array's data may be NULL */
+    sx_pjrt_from_host args =
+        SX_PJRT_ARGS(from_host, .client = c->handle, .data = data == NULL ? &nothing : data,
+                     .type = element_type(type->dtype), .dims = type->dims,
+                     .n_dims = (size_t)type->rank, .device = c->devices[device]);
+    args.semantics = out_done == NULL ? SX_PJRT_DURING_CALL : SX_PJRT_UNTIL_TRANSFERRED;
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_BUFFER_FROM_HOST, &args));
+    if (out_done != NULL) {
+        *out_done = args.done;
+    } else {
+        sx_pjrt_end(c->plugin, SX_PJRT_EVENT_DESTROY, args.done);
+    }
+    *out_array = args.buffer;
+    return SX_OK;
+}
+
+sx_status sx_pjrt_get(const sx_pjrt_client *c, void *array, const sx_type *type, void *data)
+{
+    int64_t order[SX_MAX_RANK];
+    for (int i = 0; i < type->rank; i++) {
+        order[i] = type->rank - 1 - i;
+    }
+    /* Without a layout the device's own is copied out, which on a TPU is tiled. */
+    sx_pjrt_layout layout = {.struct_size = sizeof(layout),
+                             .tiled_size = 56,
+                             .minor_to_major = order,
+                             .n_minor_to_major = (size_t)type->rank};
+    sx_pjrt_to_host args = SX_PJRT_ARGS(to_host, .buffer = array, .layout = &layout, .data = data,
+                                        .size = (size_t)sx_type_bytes(type));
+    if (args.size == 0) {
+        return SX_OK;
+    }
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_BUFFER_TO_HOST, &args));
+    return sx_pjrt_await(c, args.event);
+}
+
+void sx_pjrt_array_destroy(const sx_pjrt_client *c, void *array)
+{
+    sx_pjrt_end(c->plugin, SX_PJRT_BUFFER_DESTROY, array);
+}
+
+bool sx_pjrt_array_is_gone(const sx_pjrt_client *c, void *array)
+{
+    sx_pjrt_bool args = SX_PJRT_ARGS(bool, .object = array);
+    sx_status status = sx_pjrt_call(c->plugin, SX_PJRT_BUFFER_IS_DELETED, &args);
+    bool known = status == SX_OK;
+    sx_status_free(status);
+    return !known || args.value;
+}
+
+/* --- Programs -----------------------------------------------------------------------------------
+ */
+
+sx_status sx_pjrt_compile(const sx_pjrt_client *c, const char *text, size_t size, int replicas,
+                          const int *ids, void **out_loaded)
+{
+    sx_buf options;
+    sx_buf_init(&options, 1 << 20);
+    sx_pjrt_put_compile_options(&options, replicas, ids);
+    sx_status status = sx_buf_status(&options);
+    sx_pjrt_program_text program = {.struct_size = sizeof(program),
+                                    .code = text,
+                                    .code_size = size,
+                                    .format = "mlir",
+                                    .format_size = 4};
+    sx_pjrt_compile_args args =
+        SX_PJRT_ARGS(compile_args, .client = c->handle, .program = &program,
+                     .options = sx_buf_text(&options), .options_size = options.size);
+    status = status != SX_OK ? status : sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_COMPILE, &args);
+    sx_buf_deinit(&options);
+    if (status == SX_OK) {
+        *out_loaded = args.executable;
+    }
+    return status;
+}
+
+sx_status sx_pjrt_executable_of(const sx_pjrt_client *c, void *loaded, void **out)
+{
+    sx_pjrt_pointer args = SX_PJRT_ARGS(pointer, .object = loaded);
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_LOADED_EXECUTABLE, &args));
+    *out = args.value;
+    return SX_OK;
+}

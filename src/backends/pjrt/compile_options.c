@@ -1,0 +1,59 @@
+/* See compile_options.h. */
+#include "backends/pjrt/compile_options.h"
+
+static void put_varint(sx_buf *buf, uint64_t v)
+{
+    for (; v >= 0x80; v >>= 7) {
+        sx_buf_putc(buf, (char)(v | 0x80));
+    }
+    sx_buf_putc(buf, (char)v);
+}
+
+static void put_number(sx_buf *buf, unsigned field, int64_t v)
+{
+    put_varint(buf, field << 3);
+    put_varint(buf, (uint64_t)v);
+}
+
+/* A field of bytes: a message, or packed numbers. */
+static void put_bytes(sx_buf *buf, unsigned field, const sx_buf *bytes)
+{
+    put_varint(buf, field << 3 | 2);
+    put_varint(buf, bytes->size);
+    sx_buf_append(buf, sx_buf_text(bytes), bytes->size);
+}
+
+static void put_assignment(sx_buf *buf, int replicas, const int *ids)
+{
+    sx_buf packed, devices, assignment;
+    sx_buf_init(&packed, 0);
+    sx_buf_init(&devices, 0);
+    sx_buf_init(&assignment, 0);
+    for (int i = 0; i < replicas; i++) {
+        put_varint(&packed, (uint64_t)(int64_t)ids[i]);
+    }
+    put_bytes(&devices, 1, &packed);
+    put_number(&assignment, 1, replicas);
+    put_number(&assignment, 2, 1);
+    put_bytes(&assignment, 3, &devices);
+    put_bytes(buf, 9, &assignment);
+    sx_buf_deinit(&packed);
+    sx_buf_deinit(&devices);
+    sx_buf_deinit(&assignment);
+}
+
+void sx_pjrt_put_compile_options(sx_buf *buf, int replicas, const int *ids)
+{
+    sx_buf build;
+    sx_buf_init(&build, 0);
+    put_number(&build, 1, -1);
+    put_number(&build, 4, replicas);
+    put_number(&build, 5, 1);
+    if (replicas > 1) {
+        put_assignment(&build, replicas, ids);
+    } else {
+        put_number(buf, 4, 1);
+    }
+    put_bytes(buf, 3, &build);
+    sx_buf_deinit(&build);
+}

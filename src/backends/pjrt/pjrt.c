@@ -1,0 +1,672 @@
+/* The pjrt backend: a plugin's devices behind the backend contract.
+ *
+ *   platform   a client; its devices, or one that stands for `replicas` of them
+ *   buffer     an array on each replica: copies of one, or a batch cut into equal parts
+ *   executable a program compiled for all replicas; execution waits for its end, so that an error
+ *              is that step's
+ *
+ *       write                     place                       execute
+ *   EMPTY ---> HELD (host data) --------> COPIED or CUT -------------> COPIED or CUT
+ *                                                       \-- failed --> LOST
+ *
+ * A buffer of several replicas learns from the first program that takes it whether it is cut; until
+ * then it holds the host's data. Donated arrays are gone once submitted: an execution's results
+ * take their place. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/backend.h"
+#include "backends/pjrt/client.h"
+#include "backends/pjrt/program.h"
+#include "base/memory.h"
+
+enum { MAX_REPLICAS = 1024, NAME_BYTES = 64, KIND_BYTES = 128 };
+
+typedef struct pjrt_device {
+    sx_device head;
+    char name[NAME_BYTES], kind[KIND_BYTES];
+} pjrt_device;
+
+typedef struct pjrt_platform {
+    sx_platform head;
+    sx_pjrt_client *client;
+    int replicas;
+    int ids[MAX_REPLICAS];    /* of the replicas' devices, in assignments */
+    pjrt_device *device_rows; /* [head.n_devices] */
+    sx_device **devices;
+    char *dump_dir;
+    pthread_mutex_t lock; /* of buffers' states: executables share them */
+} pjrt_platform;
+
+typedef enum buffer_state {
+    EMPTY, /* no value: zeros */
+    HELD,  /* host data, not on the devices yet */
+    COPIED,
+    CUT,
+    LOST, /* consumed by an execution that failed */
+} buffer_state;
+
+typedef struct pjrt_buffer {
+    sx_buffer head;
+    buffer_state state;
+    void **arrays;    /* [replicas] */
+    void **transfers; /* [replicas]: events of copies that still read `held`; NULL when over */
+    const void *held; /* HELD: `owned`, or borrowed */
+    void *owned;
+} pjrt_buffer;
+
+typedef struct pjrt_executable {
+    sx_executable head;
+    void *loaded;
+    sx_type *types; /* args, then results */
+    int *result_args;
+    bool *cut; /* args, then results */
+    /* for Execute: [replicas][args], [replicas][results], [replicas] */
+    void **arg_arrays, **result_arrays, **events;
+    void *const **arg_lists;
+    void ***result_lists;
+    sx_executable_info info;
+    char numerics[256];
+} pjrt_executable;
+
+static sx_status out_of_memory(const char *what)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "pjrt: out of memory for %s", what);
+}
+
+static pjrt_platform *platform_of(const sx_buffer *buffer)
+{
+    return (pjrt_platform *)buffer->device->platform;
+}
+
+/* --- Platform -------------------------------------------------------------------------------- */
+
+static void pjrt_close(sx_platform *head)
+{
+    pjrt_platform *p = (pjrt_platform *)head;
+    if (p->client != NULL) {
+        sx_pjrt_client_close(p->client);
+    }
+    pthread_mutex_destroy(&p->lock);
+    sx_free(p->device_rows);
+    sx_free(p->devices);
+    sx_free(p->dump_dir);
+    sx_free(p);
+}
+
+/* "/device:TPU:0"; "/device:TPU:0..3" for four that work as one. */
+static void name_device(const pjrt_platform *p, int i, pjrt_device *d)
+{
+    char upper[sizeof(p->client->platform)];
+    snprintf(upper, sizeof(upper), "%s",
+             strcmp(p->client->platform, "cuda") == 0 ? "GPU" : p->client->platform);
+    for (char *c = upper; *c != '\0'; c++) {
+        *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+    }
+    if (p->replicas > 1) {
+        snprintf(d->name, sizeof(d->name), "/device:%s:0..%d", upper, p->replicas - 1);
+    } else {
+        snprintf(d->name, sizeof(d->name), "/device:%s:%d", upper, i);
+    }
+}
+
+static sx_status list_devices(pjrt_platform *p)
+{
+    int n = p->replicas > 1 ? 1 : p->client->n_devices;
+    p->device_rows = sx_alloc((size_t)n, sizeof(*p->device_rows));
+    p->devices = sx_alloc((size_t)n, sizeof(*p->devices));
+    if (p->device_rows == NULL || p->devices == NULL) {
+        return out_of_memory("the devices");
+    }
+    for (int i = 0; i < p->replicas; i++) {
+        SX_TRY(sx_pjrt_device_id(p->client, i, &p->ids[i]));
+    }
+    for (int i = 0; i < n; i++) {
+        pjrt_device *d = &p->device_rows[i];
+        SX_TRY(sx_pjrt_device_kind(p->client, i, d->kind, sizeof(d->kind)));
+        name_device(p, i, d);
+        d->head = (sx_device){.platform = &p->head, .index = i, .name = d->name, .kind = d->kind};
+        p->devices[i] = &d->head;
+    }
+    p->head.devices = p->devices;
+    p->head.n_devices = n;
+    return SX_OK;
+}
+
+static sx_status open_client(pjrt_platform *p, const sx_platform_options *options)
+{
+    char path[SX_PJRT_PATH_BYTES];
+    const sx_pjrt_plugin *plugin = NULL;
+    const sx_pjrt_wish wish = {
+        .path = options->plugin_path, .name = options->plugin_name, .python = options->python};
+    SX_TRY(sx_pjrt_find(&wish, path));
+    SX_TRY(sx_pjrt_load(path, &plugin));
+    SX_TRY(sx_pjrt_client_open(plugin, options->virtual_devices, &p->client), "%s", path);
+    if (p->replicas > p->client->n_devices) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d replicas, but %s offers %d devices", p->replicas,
+                        path, p->client->n_devices);
+    }
+    return SX_OK;
+}
+
+static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out)
+{
+    if (options->replicas < 0 || options->replicas > MAX_REPLICAS || options->virtual_devices < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d replicas on %d virtual devices; at most %d",
+                        options->replicas, options->virtual_devices, MAX_REPLICAS);
+    }
+    pjrt_platform *p = sx_alloc(1, sizeof(*p));
+    if (p == NULL) {
+        return out_of_memory("the platform");
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    p->head.backend = &sx_backend_pjrt;
+    p->replicas = options->replicas > 0 ? options->replicas : 1;
+    sx_status status = SX_OK;
+    if (options->dump_dir != NULL && (p->dump_dir = sx_strdup(options->dump_dir)) == NULL) {
+        status = out_of_memory("the platform");
+    }
+    status = status != SX_OK ? status : open_client(p, options);
+    status = status != SX_OK ? status : list_devices(p);
+    if (status != SX_OK) {
+        pjrt_close(&p->head);
+        return status;
+    }
+    *out = &p->head;
+    return SX_OK;
+}
+
+/* Of all replicas together. Plugins without statistics give zeros. */
+static sx_status pjrt_memory(sx_device *device, sx_memory_stats *out)
+{
+    const pjrt_platform *p = (const pjrt_platform *)device->platform;
+    sx_memory_stats sum = {0};
+    for (int r = 0; r < p->replicas; r++) {
+        sx_pjrt_device_memory args =
+            SX_PJRT_ARGS(device_memory, .device = p->client->devices[device->index + r]);
+        sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_DEVICE_MEMORY, &args);
+        if (sx_status_code(status) == SX_UNIMPLEMENTED) {
+            sx_status_free(status);
+            continue;
+        }
+        SX_TRY(status);
+        sum.bytes_in_use += args.in_use;
+        sum.peak_bytes += args.has_peak ? args.peak : 0;
+        sum.limit_bytes += args.has_limit ? args.limit : 0;
+    }
+    *out = sum;
+    return SX_OK;
+}
+
+/* --- Buffers --------------------------------------------------------------------------------- */
+
+/* Waits until nothing reads host memory that the caller lent. */
+static sx_status settle(pjrt_buffer *b)
+{
+    const pjrt_platform *p = platform_of(&b->head);
+    sx_status first = SX_OK;
+    for (int r = 0; r < p->replicas; r++) {
+        sx_status status = sx_pjrt_await(p->client, b->transfers[r]);
+        b->transfers[r] = NULL;
+        if (first == SX_OK) {
+            first = status;
+        } else {
+            sx_status_free(status);
+        }
+    }
+    return first;
+}
+
+static void drop_arrays(pjrt_buffer *b)
+{
+    const pjrt_platform *p = platform_of(&b->head);
+    for (int r = 0; r < p->replicas; r++) {
+        sx_pjrt_array_destroy(p->client, b->arrays[r]);
+        b->arrays[r] = NULL;
+    }
+}
+
+static void pjrt_buffer_destroy(sx_buffer *head)
+{
+    pjrt_buffer *b = (pjrt_buffer *)head;
+    if (b->arrays != NULL && b->transfers != NULL) {
+        sx_status_free(settle(b));
+        drop_arrays(b);
+    }
+    sx_free(b->arrays);
+    sx_free(b->transfers);
+    sx_free(b->owned);
+    sx_free(b);
+}
+
+static sx_status pjrt_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out)
+{
+    const pjrt_platform *p = (const pjrt_platform *)device->platform;
+    pjrt_buffer *b = sx_alloc(1, sizeof(*b));
+    if (b == NULL) {
+        return out_of_memory("a buffer");
+    }
+    b->head.device = device;
+    b->head.type = *type;
+    atomic_init(&b->head.refs, 1);
+    b->arrays = sx_alloc((size_t)p->replicas, sizeof(*b->arrays));
+    b->transfers = sx_alloc((size_t)p->replicas, sizeof(*b->transfers));
+    if (b->arrays == NULL || b->transfers == NULL) {
+        pjrt_buffer_destroy(&b->head);
+        return out_of_memory("a buffer");
+    }
+    *out = &b->head;
+    return SX_OK;
+}
+
+static sx_type part_of(const pjrt_buffer *b, bool cut)
+{
+    sx_type type = b->head.type;
+    type.dims[0] = cut ? type.dims[0] / platform_of(&b->head)->replicas : type.dims[0];
+    return type;
+}
+
+/* Puts host data onto the devices; with `lent`, they stay until settle(). */
+static sx_status put(pjrt_buffer *b, const void *data, bool cut, bool lent)
+{
+    const pjrt_platform *p = platform_of(&b->head);
+    sx_type part = part_of(b, cut);
+    size_t step = cut ? (size_t)sx_type_bytes(&part) : 0;
+    drop_arrays(b);
+    b->state = EMPTY;
+    for (int r = 0; r < p->replicas; r++) {
+        SX_TRY(sx_pjrt_put(p->client, b->head.device->index + r, &part,
+                           (const char *)data + (size_t)r * step, lent ? &b->transfers[r] : NULL,
+                           &b->arrays[r]));
+    }
+    b->state = cut ? CUT : COPIED;
+    return SX_OK;
+}
+
+/* Keeps the host's data for later: `data` itself if lent. */
+static sx_status hold(pjrt_buffer *b, const void *data, bool lent)
+{
+    size_t bytes = (size_t)sx_type_bytes(&b->head.type);
+    if (!lent) {
+        b->owned = b->owned != NULL ? b->owned : sx_alloc(bytes + 1, 1);
+        if (b->owned == NULL) {
+            return out_of_memory("a buffer");
+        }
+        memcpy(b->owned, data, bytes);
+    }
+    drop_arrays(b);
+    b->held = lent ? data : b->owned;
+    b->state = HELD;
+    return SX_OK;
+}
+
+static sx_status write_locked(pjrt_buffer *b, const void *data, bool borrow)
+{
+    SX_TRY(settle(b));
+    if (platform_of(&b->head)->replicas == 1) {
+        return put(b, data, false, borrow);
+    }
+    return b->state == COPIED || b->state == CUT ? put(b, data, b->state == CUT, borrow)
+                                                 : hold(b, data, borrow);
+}
+
+static sx_status pjrt_buffer_write(sx_buffer *head, const void *data, bool borrow)
+{
+    pjrt_platform *p = platform_of(head);
+    pthread_mutex_lock(&p->lock);
+    sx_status status = write_locked((pjrt_buffer *)head, data, borrow);
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+static sx_status read_locked(const pjrt_buffer *b, void *data)
+{
+    const pjrt_platform *p = platform_of(&b->head);
+    size_t bytes = (size_t)sx_type_bytes(&b->head.type);
+    if (b->state == LOST) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "this buffer's value was consumed by an execution that failed");
+    }
+    if (b->state == EMPTY) {
+        memset(data, 0, bytes);
+        return SX_OK;
+    }
+    if (b->state == HELD) {
+        memcpy(data, b->held, bytes);
+        return SX_OK;
+    }
+    sx_type part = part_of(b, b->state == CUT);
+    size_t step = (size_t)sx_type_bytes(&part);
+    for (int r = 0; r < (b->state == CUT ? p->replicas : 1); r++) {
+        SX_TRY(sx_pjrt_get(p->client, b->arrays[r], &part, (char *)data + (size_t)r * step));
+    }
+    return SX_OK;
+}
+
+static sx_status pjrt_buffer_read(sx_buffer *head, void *data)
+{
+    pjrt_platform *p = platform_of(head);
+    pthread_mutex_lock(&p->lock);
+    sx_status status = read_locked((const pjrt_buffer *)head, data);
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+/* Brings the value onto the devices as a program wants it. */
+static sx_status place(pjrt_buffer *b, bool cut)
+{
+    if (b->state == (cut ? CUT : COPIED)) {
+        return SX_OK;
+    }
+    if (b->state == HELD) {
+        return put(b, b->held, cut, b->held != b->owned);
+    }
+    void *host = sx_alloc((size_t)sx_type_bytes(&b->head.type) + 1, 1);
+    if (host == NULL) {
+        return out_of_memory("a buffer");
+    }
+    sx_status status = read_locked(b, host);
+    status = status != SX_OK ? status : put(b, host, cut, false);
+    sx_free(host);
+    return status;
+}
+
+/* --- Compile --------------------------------------------------------------------------------- */
+
+static void pjrt_destroy(sx_executable *head)
+{
+    pjrt_executable *e = (pjrt_executable *)head;
+    const pjrt_platform *p = (const pjrt_platform *)head->platform;
+    sx_pjrt_end(p->client->plugin, SX_PJRT_LOADED_DESTROY, e->loaded);
+    sx_free(e->types);
+    sx_free(e->result_args);
+    sx_free(e->cut);
+    sx_free(e->arg_arrays);
+    sx_free(e->result_arrays);
+    sx_free(e->events);
+    sx_free(e->arg_lists);
+    sx_free(e->result_lists);
+    sx_free(e);
+}
+
+static sx_status allocate(pjrt_executable *e, const sx_graph *g, int replicas)
+{
+    size_t n_args = (size_t)g->n_args, n_results = (size_t)g->n_results, n = (size_t)replicas;
+    e->types = sx_alloc(n_args + n_results + 1, sizeof(*e->types));
+    e->result_args = sx_alloc(n_results + 1, sizeof(*e->result_args));
+    e->cut = sx_alloc(n_args + n_results + 1, sizeof(*e->cut));
+    e->arg_arrays = sx_alloc(n_args * n + 1, sizeof(*e->arg_arrays));
+    e->result_arrays = sx_alloc(n_results * n + 1, sizeof(*e->result_arrays));
+    e->events = sx_alloc(n, sizeof(*e->events));
+    e->arg_lists = sx_alloc(n, sizeof(*e->arg_lists));
+    e->result_lists = sx_alloc(n, sizeof(*e->result_lists));
+    if (e->types == NULL || e->result_args == NULL || e->cut == NULL || e->arg_arrays == NULL ||
+        e->result_arrays == NULL || e->events == NULL || e->arg_lists == NULL ||
+        e->result_lists == NULL) {
+        return out_of_memory("an executable");
+    }
+    for (size_t r = 0; r < n; r++) {
+        e->arg_lists[r] = e->arg_arrays + r * n_args;
+        e->result_lists[r] = e->result_arrays + r * n_results;
+    }
+    return SX_OK;
+}
+
+static void describe(pjrt_executable *e, const sx_graph *g, int64_t batch, int replicas)
+{
+    for (int i = 0; i < g->n_args + g->n_results; i++) {
+        const sx_type *type = i < g->n_args ? sx_graph_type(g, g->args[i].value)
+                                            : sx_graph_type(g, g->results[i - g->n_args].value);
+        e->types[i] = sx_type_with_batch(*type, batch);
+        e->cut[i] = replicas > 1 && sx_type_has_batch(type);
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        e->result_args[i] = g->results[i].arg;
+    }
+    e->head.n_args = g->n_args;
+    e->head.n_results = g->n_results;
+    e->head.arg_types = e->types;
+    e->head.result_types = e->types + g->n_args;
+    e->head.result_args = e->result_args;
+}
+
+/* FNV-1a of the text names its file. */
+static sx_status dump(const pjrt_platform *p, const sx_pjrt_program *program)
+{
+    uint64_t hash = 14695981039346656037u;
+    char path[SX_PJRT_PATH_BYTES];
+    for (size_t i = 0; i < program->size; i++) {
+        hash = (hash ^ (uint8_t)program->text[i]) * 1099511628211u;
+    }
+    snprintf(path, sizeof(path), "%s/program-%016llx.mlir", p->dump_dir, (unsigned long long)hash);
+    FILE *file = fopen(path, "wb");
+    bool done = file != NULL && fwrite(program->text, 1, program->size, file) == program->size;
+    done = file != NULL && fclose(file) == 0 && done;
+    return done ? SX_OK : sx_error(SX_UNAVAILABLE, "writing the program to %s failed", path);
+}
+
+/* What the plugin knows of the program; what it does not stays zero. */
+static void measure(const pjrt_platform *p, pjrt_executable *e, void *executable)
+{
+    const sx_pjrt_plugin *plugin = p->client->plugin;
+    sx_pjrt_compiled_memory memory = SX_PJRT_ARGS(compiled_memory, .executable = executable);
+    sx_pjrt_properties costs = SX_PJRT_ARGS(properties, .object = executable);
+    sx_status status = sx_pjrt_call(plugin, SX_PJRT_COMPILED_MEMORY, &memory);
+    if (status == SX_OK) {
+        e->info.argument_bytes = memory.arguments;
+        e->info.output_bytes = memory.outputs;
+        e->info.temporary_bytes = memory.temporaries;
+        e->info.code_bytes = memory.code;
+    }
+    sx_status_free(status);
+    status = sx_pjrt_call(plugin, SX_PJRT_COST_ANALYSIS, &costs);
+    for (size_t i = 0; status == SX_OK && i < costs.count; i++) {
+        const sx_pjrt_named *row = &costs.items[i];
+        if (row->name_size == 5 && memcmp(row->name, "flops", 5) == 0) {
+            e->info.flops = row->type == SX_PJRT_FLOAT ? (double)row->real : (double)row->int64;
+        }
+    }
+    sx_status_free(status);
+}
+
+static sx_status inspect(const pjrt_platform *p, pjrt_executable *e)
+{
+    void *executable = NULL;
+    SX_TRY(sx_pjrt_executable_of(p->client, e->loaded, &executable));
+    sx_pjrt_pointer outputs = SX_PJRT_ARGS(pointer, .object = executable);
+    sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_NUM_OUTPUTS, &outputs);
+    if (status == SX_OK && (size_t)outputs.value != (size_t)e->head.n_results) {
+        status = sx_error(SX_INTERNAL, "the plugin's program has %zu results, expected %d",
+                          (size_t)outputs.value, e->head.n_results);
+    }
+    measure(p, e, executable);
+    sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
+    snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %d replicas", p->client->platform,
+             p->client->version, p->replicas);
+    e->info.numerics = e->numerics;
+    e->info.shards = p->replicas;
+    return status;
+}
+
+/* The plugin's words, with the node and the user's line that they are about. */
+static sx_status explain(const sx_graph *g, sx_status status)
+{
+    const sx_node *n =
+        status == SX_OK ? NULL : sx_pjrt_node_of_message(g, sx_status_message(status));
+    if (n == NULL) {
+        return sx_status_annotate(status, __FILE__, __LINE__, "compiling the program");
+    }
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s:%d: %s \"%s\"",
+                              n->file[0] == '\0' ? "(built in)" : n->file, n->line, n->op->name,
+                              n->name);
+}
+
+static sx_status compile_into(pjrt_platform *p, const sx_graph *g,
+                              const sx_compile_options *options, pjrt_executable *e)
+{
+    bool bf16 = options->precision == SX_PRECISION_BF16;
+    const sx_pjrt_program_options how = {
+        .batch = options->batch,
+        .replicas = p->replicas,
+        .hlo = {.bf16_products = bf16, .precision = bf16 ? "DEFAULT" : "HIGHEST"},
+    };
+    sx_pjrt_program program = {0};
+    SX_TRY(allocate(e, g, p->replicas));
+    describe(e, g, options->batch, p->replicas);
+    SX_TRY(sx_pjrt_program_create(g, &how, &program));
+    sx_status status = p->dump_dir != NULL ? dump(p, &program) : SX_OK;
+    if (status == SX_OK) {
+        status = explain(g, sx_pjrt_compile(p->client, program.text, program.size, p->replicas,
+                                            p->ids, &e->loaded));
+    }
+    sx_pjrt_program_destroy(&program);
+    return status != SX_OK ? status : inspect(p, e);
+}
+
+static sx_status pjrt_compile(sx_platform *platform, const sx_graph *graph,
+                              const sx_compile_options *options, sx_executable **out)
+{
+    pjrt_executable *e = sx_alloc(1, sizeof(*e));
+    if (e == NULL) {
+        return out_of_memory("an executable");
+    }
+    e->head.platform = platform;
+    atomic_init(&e->head.refs, 1);
+    sx_status status = compile_into((pjrt_platform *)platform, graph, options, e);
+    if (status != SX_OK) {
+        pjrt_destroy(&e->head);
+        return status;
+    }
+    *out = &e->head;
+    return SX_OK;
+}
+
+/* --- Execute --------------------------------------------------------------------------------- */
+
+static pjrt_buffer *result_buffer(const pjrt_executable *e, sx_buffer *const *args,
+                                  sx_buffer *const *outputs, int i)
+{
+    int arg = e->result_args[i];
+    return (pjrt_buffer *)(arg >= 0 ? args[arg] : outputs[i]);
+}
+
+static sx_status place_args(pjrt_executable *e, sx_buffer *const *args, int replicas)
+{
+    for (int i = 0; i < e->head.n_args; i++) {
+        pjrt_buffer *b = (pjrt_buffer *)args[i];
+        if (b->head.device != args[0]->device) {
+            return sx_error(SX_INVALID_ARGUMENT, "argument %d is on %s, argument 0 on %s", i,
+                            b->head.device->name, args[0]->device->name);
+        }
+        SX_TRY(place(b, e->cut[i]), "argument %d", i);
+        for (int r = 0; r < replicas; r++) {
+            e->arg_arrays[r * e->head.n_args + i] = b->arrays[r];
+        }
+    }
+    return SX_OK;
+}
+
+/* The results' arrays take the place of what their buffers held. */
+static void take_results(pjrt_executable *e, sx_buffer *const *args, sx_buffer *const *outputs,
+                         int replicas)
+{
+    for (int i = 0; i < e->head.n_results; i++) {
+        pjrt_buffer *b = result_buffer(e, args, outputs, i);
+        drop_arrays(b);
+        for (int r = 0; r < replicas; r++) {
+            b->arrays[r] = e->result_arrays[r * e->head.n_results + i];
+        }
+        b->state = e->cut[e->head.n_args + i] ? CUT : COPIED;
+    }
+}
+
+/* After a refused execution: donated arrays may be gone all the same. */
+static void find_lost(const pjrt_executable *e, sx_buffer *const *args, const pjrt_platform *p)
+{
+    for (int i = 0; i < e->head.n_results; i++) {
+        int arg = e->result_args[i];
+        pjrt_buffer *b = arg < 0 ? NULL : (pjrt_buffer *)args[arg];
+        if (b != NULL && b->arrays[0] != NULL && sx_pjrt_array_is_gone(p->client, b->arrays[0])) {
+            drop_arrays(b);
+            b->state = LOST;
+        }
+    }
+}
+
+static sx_status submit(pjrt_executable *e, sx_buffer *const *args, sx_buffer *const *outputs)
+{
+    const pjrt_platform *p = (const pjrt_platform *)e->head.platform;
+    const sx_buffer *any = e->head.n_args > 0 ? args[0] : NULL;
+    for (int i = 0; any == NULL && i < e->head.n_results; i++) {
+        any = outputs[i];
+    }
+    sx_pjrt_execute_options options = {.struct_size = sizeof(options)};
+    sx_pjrt_execute call = SX_PJRT_ARGS(execute, .executable = e->loaded, .options = &options,
+                                        .arguments = e->arg_lists, .n_devices = (size_t)p->replicas,
+                                        .n_args = (size_t)e->head.n_args,
+                                        .outputs = e->result_lists, .events = e->events);
+    if (p->replicas == 1) { /* a portable program: it runs where its arguments are */
+        call.device = p->client->devices[any == NULL ? 0 : any->device->index];
+    }
+    sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_EXECUTE, &call);
+    if (status != SX_OK) {
+        find_lost(e, args, p);
+        return status;
+    }
+    take_results(e, args, outputs, p->replicas);
+    return SX_OK;
+}
+
+static sx_status await_all(pjrt_executable *e)
+{
+    const pjrt_platform *p = (const pjrt_platform *)e->head.platform;
+    sx_status first = SX_OK;
+    for (int r = 0; r < p->replicas; r++) {
+        sx_status status = sx_pjrt_await(p->client, e->events[r]);
+        e->events[r] = NULL;
+        if (first == SX_OK) {
+            first = status;
+        } else {
+            sx_status_free(status);
+        }
+    }
+    return first;
+}
+
+static sx_status pjrt_execute(sx_executable *head, sx_buffer *const *args,
+                              sx_buffer *const *outputs)
+{
+    pjrt_executable *e = (pjrt_executable *)head;
+    pjrt_platform *p = (pjrt_platform *)head->platform;
+    pthread_mutex_lock(&p->lock);
+    sx_status status = place_args(e, args, p->replicas);
+    status = status != SX_OK ? status : submit(e, args, outputs);
+    pthread_mutex_unlock(&p->lock);
+    SX_TRY(status, "executing on %s", p->devices[0]->name);
+    SX_TRY(await_all(e), "executing on %s", p->devices[0]->name);
+    return SX_OK;
+}
+
+static sx_status pjrt_info(const sx_executable *head, sx_executable_info *out)
+{
+    *out = ((const pjrt_executable *)head)->info;
+    return SX_OK;
+}
+
+const sx_backend sx_backend_pjrt = {
+    .name = "pjrt",
+    .about = "any PJRT plugin: TPU, XLA's GPU and CPU",
+    .capabilities = SX_CAN_TRAIN | SX_CAN_BF16,
+    .open = pjrt_open,
+    .close = pjrt_close,
+    .memory = pjrt_memory,
+    .buffer_create = pjrt_buffer_create,
+    .buffer_destroy = pjrt_buffer_destroy,
+    .buffer_write = pjrt_buffer_write,
+    .buffer_read = pjrt_buffer_read,
+    .compile = pjrt_compile,
+    .executable_destroy = pjrt_destroy,
+    .execute = pjrt_execute,
+    .info = pjrt_info,
+};

@@ -1,0 +1,205 @@
+/* sx_hlo_writer: what an operator's `to_stablehlo` facet writes itself to.
+ *
+ * A writer makes the text of one StableHLO function, in MLIR's generic form (pjrt.md §2.2): one
+ * operation a line, SSA names %0, %1 … in order, so that equal graphs give equal texts, which key
+ * the compile cache.
+ *
+ *     sx_hlo e = sx_hlo_unary(w, "exponential", op->in[0]);
+ *     op->out[0] = sx_hlo_binary(w, "add", e, sx_hlo_splat(w, sx_hlo_type(w, e), 1));
+ *
+ *     %3 = "stablehlo.exponential"(%2) : (tensor<5x7xf32>) -> tensor<5x7xf32> loc("dense/exp")
+ *
+ * Every type here is static: the batch is fixed before lowering. A value knows its type.
+ *
+ * Errors: as in the builder (design D1) the writer keeps the first one and turns later calls into
+ * no-ops that return SX_HLO_NONE; sx_hlo_finish() reports it. So a facet checks nothing.
+ *
+ * Rules of the text: no operation newer than StableHLO 1.13, sums of f16 and bf16 in f32,
+ * convolutions NHWC by HWIO without reversal (the form that XLA's CPU runs fast inside a loop). */
+#ifndef SX_GRAPH_LOWER_STABLEHLO_H
+#define SX_GRAPH_LOWER_STABLEHLO_H
+
+#include <sextant/types.h>
+
+typedef struct sx_hlo_writer sx_hlo_writer;
+
+/* A value of one writer: its SSA number. */
+typedef struct sx_hlo {
+    int id;
+} sx_hlo;
+
+#define SX_HLO_NONE ((sx_hlo){-1})
+static inline bool sx_hlo_is(sx_hlo v)
+{
+    return v.id >= 0;
+}
+
+/* Context of `to_stablehlo`: set out[0 .. n_out). */
+typedef struct sx_hlo_op {
+    const void *attrs; /* with the batch put in */
+    const char *name;  /* of the node */
+    const sx_hlo *in;
+    sx_hlo *out;
+    const sx_type *in_types, *out_types; /* static */
+    int n_in, n_out;
+    /* uint32 scalar: the place in the whole batch of this program's first example; SX_HLO_NONE = 0.
+     * What random operators add to the position (D5). */
+    sx_hlo first_example;
+} sx_hlo_op;
+
+/* --- A writer's life ------------------------------------------------------------------------- */
+
+typedef struct sx_hlo_options {
+    /* Products (convolutions, matrix products) of f32: "HIGHEST" (f32 everywhere, the default when
+     * NULL), "HIGH", "DEFAULT" (one pass of bf16 on TPU, TF32 on GPU). */
+    const char *precision;
+    bool bf16_products; /* operands of f32 products are rounded to bf16; results stay f32 */
+} sx_hlo_options;
+
+/* One argument of the function. */
+typedef struct sx_hlo_arg {
+    sx_type type;
+    int alias; /* the result written over it (donation), or -1 */
+} sx_hlo_arg;
+
+/* Begins `func @main` with these arguments, out_args[n]. `max_bytes` bounds the text; 0 = 1 GiB.
+ * Errors: RESOURCE_EXHAUSTED. */
+SX_MUST_USE sx_status sx_hlo_create(const sx_hlo_options *options, const sx_hlo_arg *args, int n,
+                                    size_t max_bytes, sx_hlo *out_args, sx_hlo_writer **out);
+void sx_hlo_destroy(sx_hlo_writer *w); /* NULL is fine */
+
+/* Names what is written from now on: `loc("…")` of each operation, which plugins put into their
+ * errors and profiles. Borrowed until the next call; NULL for none. */
+void sx_hlo_at(sx_hlo_writer *w, const char *name);
+
+/* Ends the function with these results; the module's text and its length, borrowed until
+ * sx_hlo_destroy(). Reports the first error, if there was one. */
+SX_MUST_USE sx_status sx_hlo_finish(sx_hlo_writer *w, const sx_hlo *results, int n,
+                                    const char **out_text, size_t *out_size);
+
+/* Keeps `status`, if it is the first error; takes it over. */
+void sx_hlo_fail(sx_hlo_writer *w, sx_status status);
+bool sx_hlo_failed(const sx_hlo_writer *w);
+/* The type of a value; a float32 scalar for SX_HLO_NONE. */
+sx_type sx_hlo_type(const sx_hlo_writer *w, sx_hlo v);
+bool sx_hlo_is_unsigned(const sx_hlo_writer *w, sx_hlo v);
+/* Result k of the operation whose first result is `first`. */
+static inline sx_hlo sx_hlo_result(sx_hlo first, int k)
+{
+    return sx_hlo_is(first) ? (sx_hlo){first.id + k} : SX_HLO_NONE;
+}
+
+/* --- Any operation --------------------------------------------------------------------------- */
+
+/* `name = value` of the next operation without regions that is emitted, or of sx_hlo_end(). */
+void sx_hlo_attr(sx_hlo_writer *w, const char *name, const char *format, ...) SX_PRINTF(3, 4);
+/* name = array<i64: v0, v1, …> */
+void sx_hlo_attr_i64s(sx_hlo_writer *w, const char *name, int n, const int64_t *values);
+/* "2, 3, 4": first .. last - 1, for lists inside attributes. Returns `buffer`. */
+enum { SX_HLO_NUMBERS = 64 };
+char *sx_hlo_numbers(int first, int last, char buffer[SX_HLO_NUMBERS]);
+
+/* "stablehlo.<op>"(in...) : types; the first of n_out results, which have consecutive ids. */
+sx_hlo sx_hlo_emit(sx_hlo_writer *w, const char *op, const sx_hlo *in, int n_in,
+                   const sx_type *out_types, int n_out);
+
+/* The same around regions:
+ *
+ *     first = sx_hlo_begin(w, "while", in, n, types, n);
+ *     sx_hlo_region(w, types, n, args);   ... the condition, from args ...
+ *     sx_hlo_region_end(w, &test, 1);
+ *     sx_hlo_region(w, types, n, args);   ... the body ...
+ *     sx_hlo_region_end(w, next, n);
+ *     sx_hlo_end(w);                      the staged attributes are its
+ *
+ * They nest, SX_HLO_MAX_DEPTH deep. */
+enum { SX_HLO_MAX_DEPTH = 8 };
+sx_hlo sx_hlo_begin(sx_hlo_writer *w, const char *op, const sx_hlo *in, int n_in,
+                    const sx_type *out_types, int n_out);
+void sx_hlo_region(sx_hlo_writer *w, const sx_type *arg_types, int n, sx_hlo *out_args);
+void sx_hlo_region_end(sx_hlo_writer *w, const sx_hlo *results, int n);
+void sx_hlo_end(sx_hlo_writer *w);
+/* A region of two scalars of `dtype` that returns op(a, b): the body of sums and maxima. */
+void sx_hlo_region_binary(sx_hlo_writer *w, const char *op, sx_dtype dtype);
+
+/* --- Constants ------------------------------------------------------------------------------- */
+
+sx_hlo sx_hlo_constant(sx_hlo_writer *w, const sx_tensor *value); /* static numeric or bool */
+/* Every element `value`, rounded to the dtype (integers saturate). */
+sx_hlo sx_hlo_splat(sx_hlo_writer *w, sx_type type, double value);
+sx_hlo sx_hlo_scalar(sx_hlo_writer *w, sx_dtype dtype, double value);
+/* A splat of v's type. */
+sx_hlo sx_hlo_like(sx_hlo_writer *w, sx_hlo v, double value);
+
+/* --- Elementwise: operands of one shape ------------------------------------------------------ */
+
+sx_hlo sx_hlo_unary(sx_hlo_writer *w, const char *op, sx_hlo x);
+sx_hlo sx_hlo_binary(sx_hlo_writer *w, const char *op, sx_hlo x, sx_hlo y);
+/* direction: "EQ", "NE", "LT", "LE", "GT", "GE"; the kind of comparison is the dtype's */
+sx_hlo sx_hlo_compare(sx_hlo_writer *w, const char *direction, sx_hlo x, sx_hlo y);
+/* `cond` has their shape or is a scalar */
+sx_hlo sx_hlo_select(sx_hlo_writer *w, sx_hlo cond, sx_hlo x, sx_hlo y);
+/* x itself where it has that dtype */
+sx_hlo sx_hlo_convert(sx_hlo_writer *w, sx_hlo x, sx_dtype dtype);
+/* x in f32, or f64 where it is f64: what sums are kept in */
+sx_hlo sx_hlo_widen(sx_hlo_writer *w, sx_hlo x);
+/* min(max(x, low), high); NaN stays */
+sx_hlo sx_hlo_clamp(sx_hlo_writer *w, sx_hlo x, double low, double high);
+/* op(x, value) with a splat */
+sx_hlo sx_hlo_with(sx_hlo_writer *w, const char *op, sx_hlo x, double value);
+
+/* --- Shapes ---------------------------------------------------------------------------------- */
+
+/* numpy's rule: to the dims of `to` (its dtype is not looked at). x itself where it has them. */
+sx_hlo sx_hlo_broadcast_to(sx_hlo_writer *w, sx_hlo x, const sx_type *to);
+/* A value without axis `axis` of `to`, repeated along it. */
+sx_hlo sx_hlo_repeat(sx_hlo_writer *w, sx_hlo x, const sx_type *to, int axis);
+/* x's dimension i becomes dimension map[i] of `to`. */
+sx_hlo sx_hlo_broadcast_in(sx_hlo_writer *w, sx_hlo x, const sx_type *to, const int64_t *map);
+sx_hlo sx_hlo_reshape(sx_hlo_writer *w, sx_hlo x, const sx_type *to);
+sx_hlo sx_hlo_transpose(sx_hlo_writer *w, sx_hlo x, const int64_t *perm);
+sx_hlo sx_hlo_reverse(sx_hlo_writer *w, sx_hlo x, int n, const int64_t *axes);
+sx_hlo sx_hlo_slice(sx_hlo_writer *w, sx_hlo x, const int64_t *begin, const int64_t *size);
+/* low, high may be negative (cut); interior NULL = 0 */
+sx_hlo sx_hlo_pad(sx_hlo_writer *w, sx_hlo x, double value, const int64_t *low, const int64_t *high,
+                  const int64_t *interior);
+sx_hlo sx_hlo_concat(sx_hlo_writer *w, const sx_hlo *xs, int n, int axis);
+sx_hlo sx_hlo_iota(sx_hlo_writer *w, sx_type type, int axis);
+
+/* --- Reductions, windows, products ----------------------------------------------------------- */
+
+/* op "add", "maximum", "and", "or" over axes[n]; kept = they stay, with size 1. Sums of
+ * f16 and bf16 are made in f32; the result has x's dtype. */
+sx_hlo sx_hlo_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n, const int64_t *axes,
+                     bool kept);
+/* Over the last axis, kept. */
+sx_hlo sx_hlo_reduce_last(sx_hlo_writer *w, const char *op, sx_hlo x);
+
+/* A window over the two spatial dimensions of NHWC. */
+typedef struct sx_hlo_window {
+    int64_t size[2], strides[2];
+    int64_t pads[2][2]; /* {before, after} of height, of width; not negative */
+} sx_hlo_window;
+/* Its attributes, for the next sx_hlo_end(). */
+void sx_hlo_attr_window(sx_hlo_writer *w, const sx_hlo_window *window);
+/* op "add" or "maximum" over each window; padding is neutral. */
+sx_hlo sx_hlo_reduce_window(sx_hlo_writer *w, const char *op, sx_hlo x, const sx_hlo_window *window,
+                            const sx_type *out);
+
+/* op(a) op(b) of matrices, in a's dtype, accumulated in f32. */
+sx_hlo sx_hlo_matmul(sx_hlo_writer *w, sx_hlo a, bool transpose_a, sx_hlo b, bool transpose_b);
+
+/* A plain convolution, NHWC by HWIO, in x's dtype, accumulated in f32. Negative pads cut. */
+typedef struct sx_hlo_conv {
+    int64_t strides[2], pads[2][2];
+    int64_t x_dilation[2], filter_dilation[2];
+    int64_t groups;
+} sx_hlo_conv;
+sx_hlo sx_hlo_convolution(sx_hlo_writer *w, sx_hlo x, sx_hlo filter, const sx_hlo_conv *conv);
+
+/* --- Replicas -------------------------------------------------------------------------------- */
+
+/* op "add", "maximum" or "minimum" of x over replicas 0 .. n-1, element by element, on each. */
+sx_hlo sx_hlo_all_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n);
+
+#endif

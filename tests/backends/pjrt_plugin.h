@@ -1,0 +1,39 @@
+/* Where the pjrt backend's tests find their plugin: $SEXTANT_PJRT_PLUGIN, else the one of
+ * `tools/peers pjrt`, which installs it at first. */
+#ifndef SX_TESTS_BACKENDS_PJRT_PLUGIN_H
+#define SX_TESTS_BACKENDS_PJRT_PLUGIN_H
+
+#include "harness.h"
+
+#include "backends/pjrt/plugin.h"
+
+/* The library's path, or NULL: the tests that need it skip. */
+static inline const char *pjrt_plugin(void)
+{
+    static char path[SX_PJRT_PATH_BYTES];
+    const char *given = getenv("SEXTANT_PJRT_PLUGIN"), *source = getenv("SEXTANT_SRC");
+    char python[SX_PJRT_PATH_BYTES], command[SX_PJRT_PATH_BYTES + 64];
+    if (given != NULL || path[0] != '\0') {
+        return given != NULL ? given : path;
+    }
+    snprintf(command, sizeof(command), "%s/tools/peers pjrt", source == NULL ? "." : source);
+    FILE *pipe = popen(command, "r");
+    bool found = pipe != NULL && fgets(python, sizeof(python), pipe) != NULL;
+    found = pipe != NULL && pclose(pipe) == 0 && found;
+    if (!found) {
+        return NULL;
+    }
+    python[strcspn(python, "\n")] = '\0';
+    sx_status status = sx_pjrt_find(&(sx_pjrt_wish){.name = "cpu", .python = python}, path);
+    sx_status_free(status);
+    return path[0] != '\0' ? path : NULL;
+}
+
+#define SKIP_WITHOUT_PJRT()                                                                \
+    do {                                                                                   \
+        if (pjrt_plugin() == NULL) {                                                       \
+            SX_SKIP("the PJRT plugin could not be installed (tools/peers pjrt says why)"); \
+        }                                                                                  \
+    } while (0)
+
+#endif

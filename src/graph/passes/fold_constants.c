@@ -67,7 +67,7 @@ static sx_status fold(sx_rewrite *rw, const sx_node *n, sx_arena *scratch)
             return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory folding constants");
         }
         sx_ref_store(&out[i], bytes);
-        rw->map[sx_node_output(n, i).id] = sx_constant(rw->to, (sx_tensor){out[i].type, bytes});
+        sx_rewrite_constant(rw, n, i, &(sx_tensor){out[i].type, bytes});
     }
     return SX_OK;
 }

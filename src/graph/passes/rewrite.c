@@ -2,6 +2,7 @@
 #include "graph/passes/rewrite.h"
 
 #include "base/memory.h"
+#include "graph/ops/attrs.h"
 
 void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
 {
@@ -25,6 +26,23 @@ void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
     for (int i = 0; i < node->n_outputs; i++) {
         rw->map[sx_node_output(node, i).id] = sx_output_of(first, i);
     }
+}
+
+void sx_rewrite_constant(sx_rewrite *rw, const sx_node *node, int k, const sx_tensor *value)
+{
+    const char *name =
+        k == 0 ? node->name : sx_arena_printf(sx_builder_arena(rw->to), "%s/%d", node->name, k);
+    if (name == NULL) {
+        sx_builder_fail(rw->to, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph"));
+        return;
+    }
+    rw->map[sx_node_output(node, k).id] =
+        sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_constant,
+                                              .attrs = &(sx_constant_attrs){.value = *value},
+                                              .name = name,
+                                              .device = node->device,
+                                              .file = node->file,
+                                              .line = node->line});
 }
 
 static void copy_arg(sx_rewrite *rw, const sx_arg *arg, int64_t batch)

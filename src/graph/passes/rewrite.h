@@ -25,4 +25,8 @@ SX_MUST_USE sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rew
  * own. */
 void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs);
 
+/* A constant in place of the node's k-th output, under the node's name and place: a name made anew
+ * could be one that a later node of the old graph has. */
+void sx_rewrite_constant(sx_rewrite *rw, const sx_node *node, int k, const sx_tensor *value);
+
 #endif

@@ -35,7 +35,7 @@ static bool count_elements(sx_rewrite *rw, const sx_node *n)
     }
     float count_f32 = (float)count;
     void *data = y->dtype == SX_F64 ? (void *)&count : &count_f32;
-    rw->map[n->first_output.id] = sx_constant(rw->to, (sx_tensor){*y, data});
+    sx_rewrite_constant(rw, n, 0, &(sx_tensor){*y, data});
     return true;
 }
 

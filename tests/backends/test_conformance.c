@@ -113,16 +113,15 @@ static void run_sample(sx_platform *platform, sx_executable *e, const op_sample_
 
 typedef struct setting {
     const char *backend;
-    int threads, shards;
-    int replicas; /* pjrt */
+    int threads, shards; /* on pjrt, threads are replicas */
 } setting;
 
 static sx_platform_options options_of(const setting *s)
 {
-    return (sx_platform_options){.threads = s->threads,
-                                 .replicas = s->replicas,
-                                 .plugin_path =
-                                     strcmp(s->backend, "pjrt") == 0 ? pjrt_plugin() : NULL};
+    bool pjrt = strcmp(s->backend, "pjrt") == 0;
+    return (sx_platform_options){.threads = pjrt ? 0 : s->threads,
+                                 .replicas = pjrt ? s->threads : 0,
+                                 .plugin_path = pjrt ? pjrt_plugin() : NULL};
 }
 
 /* The backends that need nothing but this build; pjrt's tests are their own, and skip aloud. */
@@ -161,6 +160,90 @@ static const char *check_on(sx_platform *platform, int shards, const sx_op_def *
     return result;
 }
 
+/* The gradients of a weighted sum of the sample's outputs, as a program of the backend, against the
+ * same graph by the references in double: within 1e-4 of the greatest. */
+static const char *compare_gradient(const sx_ref_tensor *expected, sx_buffer *got, const char *name)
+{
+    sx_ref_tensor t = op_sample_tensor(expected->type);
+    void *bytes = bytes_of(&t);
+    double greatest = 0;
+    const char *result = NULL;
+    assert_ok(sx_buffer_read(got, bytes));
+    sx_ref_load(&t, bytes);
+    for (int64_t e = 0; e < sx_type_elems(&t.type); e++) {
+        greatest = fmax(greatest, fabs(expected->data[e]));
+    }
+    for (int64_t e = 0; e < sx_type_elems(&t.type) && result == NULL; e++) {
+        double a = t.data[e], b = expected->data[e];
+        if (!(fabs(a - b) <= 1e-4 * greatest + 1e-30 || (isnan(a) && isnan(b)))) {
+            snprintf(wrong, sizeof(wrong), "%s element %lld is %.9g, expected %.9g", name,
+                     (long long)e, a, b);
+            result = wrong;
+        }
+    }
+    sx_free(bytes);
+    sx_free(t.data);
+    return result;
+}
+
+static const char *run_gradients(sx_platform *platform, const op_sample_values *v, sx_executable *e)
+{
+    enum { MAX = 2 * SX_SAMPLE_MAX_INPUTS };
+    sx_buffer *args[MAX] = {NULL}, *outputs[MAX] = {NULL};
+    const sx_graph *g = v->graph;
+    const char *result = NULL;
+    assert_true(g->n_args <= MAX && g->n_results <= MAX);
+    for (int i = 0; i < g->n_args; i++) {
+        const sx_ref_tensor *value = &v->values[g->args[i].value.id];
+        void *bytes = bytes_of(value);
+        assert_ok(sx_buffer_create(platform->devices[0], &value->type, &args[i]));
+        assert_ok(sx_buffer_write(args[i], bytes, false));
+        sx_free(bytes);
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        assert_ok(sx_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
+    }
+    assert_ok(sx_execute(e, args, outputs));
+    for (int i = 0; i < g->n_results && result == NULL; i++) {
+        result =
+            compare_gradient(&v->values[g->results[i].value.id], outputs[i], g->results[i].name);
+    }
+    for (int i = 0; i < MAX; i++) {
+        sx_buffer_release(args[i]);
+        sx_buffer_release(outputs[i]);
+    }
+    return result;
+}
+
+static const char *check_gradients_on(sx_platform *platform, int shards, const sx_op_def *op,
+                                      const sx_op_sample *sample)
+{
+    op_sample_run run;
+    op_sample_values v;
+    sx_graph *symbolic;
+    sx_executable *e = NULL;
+    const char *result = NULL;
+    op_sample_begin(op, sample, &run);
+    if (op_sample_is_differentiable(&run)) {
+        op_sample_backward(&run, &v);
+        op_sample_graph(op, sample, OP_SAMPLE_GRADIENT, &symbolic);
+        sx_compile_options o = {.batch = op_sample_batch(sample), .shards = shards};
+        sx_status status = sx_compile(platform, symbolic, &o, &e);
+        if (status != SX_OK) {
+            snprintf(wrong, sizeof(wrong), "%s", sx_status_message(status));
+            sx_status_free(status);
+            result = wrong;
+        } else {
+            result = run_gradients(platform, &v, e);
+        }
+        sx_executable_release(e);
+        sx_graph_destroy(symbolic);
+        op_sample_values_end(&v);
+    }
+    op_sample_end(&run);
+    return result;
+}
+
 typedef const char *(*sample_check)(sx_platform *platform, int shards, const sx_op_def *op,
                                     const sx_op_sample *sample);
 
@@ -174,11 +257,11 @@ static void check_samples(const setting *s, sample_check check, bool replicas_di
         const sx_op_def *op = sx_op_table[id];
         for (int k = 0; k < op->n_samples && op->ref != NULL; k++) {
             sx_op_sample sample = op->samples[k];
-            sample.batch = replicas_divide ? 3 * s->replicas : sample.batch;
+            sample.batch = replicas_divide ? 3 * s->threads : sample.batch;
             const char *why = check(platform, s->shards, op, &sample);
             if (why != NULL) {
-                print_error("%s, %d shards, %d replicas: %s/%s: %s\n", s->backend, s->shards,
-                            s->replicas, op->name, sample.name, why);
+                print_error("%s, %d threads, %d shards: %s/%s: %s\n", s->backend, s->threads,
+                            s->shards, op->name, sample.name, why);
                 failed++;
             }
         }
@@ -191,7 +274,7 @@ static void test_backends_conformance__operators_whole(void **state)
 {
     (void)state;
     for (int i = 0; is_built_in(sx_backends[i]); i++) {
-        check_samples(&(setting){sx_backends[i]->name, 2, 1, 0}, check_on, false);
+        check_samples(&(setting){sx_backends[i]->name, 2, 1}, check_on, false);
     }
 }
 
@@ -201,7 +284,7 @@ static void test_backends_conformance__operators_in_shards(void **state)
     for (int i = 0; is_built_in(sx_backends[i]); i++) {
         for (int shards = 2; shards <= 3 && (sx_backends[i]->capabilities & SX_CAN_SHARD);
              shards++) {
-            check_samples(&(setting){sx_backends[i]->name, 2, shards, 0}, check_on, false);
+            check_samples(&(setting){sx_backends[i]->name, 2, shards}, check_on, false);
         }
     }
 }
@@ -210,7 +293,29 @@ static void test_backends_conformance__operators_on_pjrt(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    check_samples(&(setting){"pjrt", 1, 1, 1}, check_on, false);
+    check_samples(&(setting){"pjrt", 1, 1}, check_on, false);
+}
+
+static void test_backends_conformance__operators_on_pjrt_replicas(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    check_samples(&(setting){"pjrt", 2, 1}, check_on, true);
+}
+
+static void test_backends_conformance__gradients_built_in(void **state)
+{
+    (void)state;
+    for (int i = 0; is_built_in(sx_backends[i]); i++) {
+        check_samples(&(setting){sx_backends[i]->name, 1, 1}, check_gradients_on, false);
+    }
+}
+
+static void test_backends_conformance__gradients_on_pjrt(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    check_samples(&(setting){"pjrt", 1, 1}, check_gradients_on, false);
 }
 
 /* --- Programs ------------------------------------------------------------------------------------
@@ -296,27 +401,41 @@ static void trained_end(trained *t)
 
 /* Adam's first steps divide by the root of tiny second moments: an update has the learning rate's
  * size whatever its gradient's, so what differs by rounding differs by a share of it. */
+static void compare_trained(const char *model, const setting *s, const trained *ref)
+{
+    trained got = train(model, s);
+    assert_int_equal(got.n, ref->n);
+    for (int v = 0; v < ref->n; v++) {
+        double sum = 0, square = 0;
+        for (int64_t e = 0; e < ref->bytes[v] / 4; e++) {
+            double d = (double)got.weights[v][e] - (double)ref->weights[v][e];
+            sum += d * d;
+            square += (double)ref->weights[v][e] * (double)ref->weights[v][e];
+        }
+        if (!(sum <= 1e-6 * square + 1e-12)) {
+            fail_msg("%s on %s, %d threads, %d shards: variable %d differs by %.3g of %.3g", model,
+                     s->backend, s->threads, s->shards, v, sqrt(sum), sqrt(square));
+        }
+    }
+    trained_end(&got);
+}
+
 static void check_program(const char *model)
 {
-    trained ref = train(model, &(setting){"ref", 1, 1, 0});
+    trained ref = train(model, &(setting){"ref", 1, 1});
     for (int i = 0; is_built_in(sx_backends[i]); i++) {
         for (int shards = 1; shards <= 4; shards += 3) {
-            trained got = train(model, &(setting){sx_backends[i]->name, 2, shards, 0});
-            assert_int_equal(got.n, ref.n);
-            for (int v = 0; v < ref.n; v++) {
-                double sum = 0, square = 0;
-                for (int64_t e = 0; e < ref.bytes[v] / 4; e++) {
-                    double d = (double)got.weights[v][e] - (double)ref.weights[v][e];
-                    sum += d * d;
-                    square += (double)ref.weights[v][e] * (double)ref.weights[v][e];
-                }
-                if (!(sum <= 1e-6 * square + 1e-12)) {
-                    fail_msg("%s on %s, %d shards: variable %d differs by %.3g of %.3g", model,
-                             sx_backends[i]->name, shards, v, sqrt(sum), sqrt(square));
-                }
-            }
-            trained_end(&got);
+            compare_trained(model, &(setting){sx_backends[i]->name, 2, shards}, &ref);
         }
+    }
+    trained_end(&ref);
+}
+
+static void check_program_on_pjrt(const char *model)
+{
+    trained ref = train(model, &(setting){"ref", 1, 1});
+    for (int replicas = 1; replicas <= 3; replicas++) {
+        compare_trained(model, &(setting){"pjrt", replicas, 1}, &ref);
     }
     trained_end(&ref);
 }
@@ -333,7 +452,8 @@ static void test_backends_conformance__cnn_trains_as_the_reference(void **state)
     check_program("mnist_cnn");
 }
 
-/* --- Borders that nobody reads (cpu/crop.c) ------------------------------------------------------
+/* --- Borders that nobody reads (cpu/crop.c)
+ * ------------------------------------------------------
  */
 
 typedef struct border_case {
@@ -455,7 +575,8 @@ static void test_backends_conformance__borders_that_nobody_reads(void **state)
     }
 }
 
-/* --- One example, much work: oneDNN's own team (design D4) ---------------------------------------- */
+/* --- One example, much work: oneDNN's own team (design D4)
+ * ---------------------------------------- */
 
 static void test_backends_conformance__one_large_example(void **state)
 {
@@ -481,30 +602,49 @@ static void test_backends_conformance__one_large_example(void **state)
     sx_graph_destroy(g);
 }
 
-/* Design D4: a fixed number of shards, whatever the threads, and run after run, gives the same
- * bits. */
-static void test_backends_conformance__strict_shards_give_the_same_bits(void **state)
+static void test_backends_conformance__mlp_trains_on_pjrt(void **state)
 {
     (void)state;
-    trained first = train("mnist_cnn", &(setting){"cpu", 1, 4, 0});
-    for (int threads = 1; threads <= 4; threads++) {
-        trained again = train("mnist_cnn", &(setting){"cpu", threads, 4, 0});
-        for (int v = 0; v < first.n; v++) {
-            assert_memory_equal(first.weights[v], again.weights[v], (size_t)first.bytes[v]);
-        }
-        trained_end(&again);
-    }
-    trained_end(&first);
+    SKIP_WITHOUT_PJRT();
+    check_program_on_pjrt("mlp");
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_backends_conformance__operators_whole),
-    cmocka_unit_test(test_backends_conformance__operators_in_shards),
-    cmocka_unit_test(test_backends_conformance__operators_on_pjrt),
-    cmocka_unit_test(test_backends_conformance__mlp_trains_as_the_reference),
-    cmocka_unit_test(test_backends_conformance__cnn_trains_as_the_reference),
-    cmocka_unit_test(test_backends_conformance__borders_that_nobody_reads),
-    cmocka_unit_test(test_backends_conformance__one_large_example),
-    cmocka_unit_test(test_backends_conformance__strict_shards_give_the_same_bits),
-};
-SX_TEST_MAIN(tests)
+static void test_backends_conformance__cnn_trains_on_pjrt(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    check_program_on_pjrt("mnist_cnn");
+
+    /* Design D4: a fixed number of shards, whatever the threads, and run after run, gives the same
+     * bits. */
+    static void test_backends_conformance__strict_shards_give_the_same_bits(void **state)
+    {
+        (void)state;
+        trained first = train("mnist_cnn", &(setting){"cpu", 1, 4});
+        for (int threads = 1; threads <= 4; threads++) {
+            trained again = train("mnist_cnn", &(setting){"cpu", threads, 4});
+            for (int v = 0; v < first.n; v++) {
+                assert_memory_equal(first.weights[v], again.weights[v], (size_t)first.bytes[v]);
+            }
+            trained_end(&again);
+        }
+        trained_end(&first);
+    }
+
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_backends_conformance__operators_whole),
+        cmocka_unit_test(test_backends_conformance__operators_in_shards),
+        cmocka_unit_test(test_backends_conformance__operators_on_pjrt),
+        cmocka_unit_test(test_backends_conformance__operators_on_pjrt_replicas),
+        cmocka_unit_test(test_backends_conformance__gradients_built_in),
+        cmocka_unit_test(test_backends_conformance__gradients_on_pjrt),
+        cmocka_unit_test(test_backends_conformance__mlp_trains_as_the_reference),
+        cmocka_unit_test(test_backends_conformance__cnn_trains_as_the_reference),
+        cmocka_unit_test(test_backends_conformance__mlp_trains_on_pjrt),
+        cmocka_unit_test(test_backends_conformance__cnn_trains_on_pjrt),
+
+        cmocka_unit_test(test_backends_conformance__borders_that_nobody_reads),
+        cmocka_unit_test(test_backends_conformance__one_large_example),
+        cmocka_unit_test(test_backends_conformance__strict_shards_give_the_same_bits),
+    };
+    SX_TEST_MAIN(tests)

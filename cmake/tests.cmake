@@ -5,6 +5,7 @@
 #   tests/<layer>/{test,long}_<file>.sh                            ->  <layer>::<file>
 #   tests/interop/{test,long}_<file>.py                            ->  interop::<file>
 #   tests/interop/<x>_tool.c       a program that those scripts run: $SEXTANT_TEST_BIN/<x>_tool
+#   tests/<layer>/<x>_plugin.c     a library that tests load: $SEXTANT_TEST_BIN/<x>_plugin.so
 #
 # A test that returns 77 is skipped; it says why in a line "SKIP: reason".
 find_package(PkgConfig REQUIRED)
@@ -65,6 +66,15 @@ foreach(source IN LISTS c_tests)
         string(SUBSTRING "${function}" ${prefix_length} -1 what)
         sx_add_test(${layer}::${file}::${what} $<TARGET_FILE:${program}> ${function})
     endforeach()
+endforeach()
+
+file(GLOB_RECURSE test_plugins CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_plugin.c)
+foreach(source IN LISTS test_plugins)
+    get_filename_component(library ${source} NAME_WE)
+    add_library(${library} MODULE ${source})
+    target_link_libraries(${library} PRIVATE sextant_flags)
+    set_target_properties(${library} PROPERTIES PREFIX ""
+        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
 
 file(GLOB_RECURSE shell_tests CONFIGURE_DEPENDS

@@ -158,7 +158,7 @@ static void probe_child(const char *path, int out, int words)
     const char *message = sx_status_message(status);
     ssize_t done = write(out, &code, 1);
     done = done == 1 && code != 0 ? write(out, message, strlen(message)) : done;
-    _exit(done < 0);
+    _exit(done < 0); /* child */
 }
 
 /* The end of what was written to it. */

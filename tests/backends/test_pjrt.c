@@ -1,0 +1,516 @@
+/* The pjrt backend: programs' texts, the bytes of compile options, finding and trying plugins,
+ * buffers, donation, replicas, faults. What it computes: test_conformance.c. */
+#include "harness.h"
+
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sextant/ops.h>
+
+#include "backends/backend.h"
+#include "backends/pjrt/compile_options.h"
+#include "backends/pjrt/plugin.h"
+#include "backends/pjrt/program.h"
+#include "base/memory.h"
+#include "pjrt_plugin.h"
+
+/* w <- w - x' (x w - y) ; outputs the sum of squares: a program with the batch, a variable, a
+ * result of each kind. x [N,2], w [2,1], y [N,1] */
+static sx_graph *step_graph(void)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value w = sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 2, 1)});
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 2));
+    sx_value y = sx_input(b, "y", sx_type_of(SX_F32, SX_BATCH, 1));
+    sx_scope_begin(b, "dense", NULL);
+    sx_value error = sx_sub(b, sx_matmul(b, x, w), y);
+    sx_value dw = sx_matmul(b, x, error, .transpose_a = true);
+    sx_scope_end(b);
+    sx_assign(b, "w", sx_sub(b, w, dw));
+    sx_output(b, "errors", error);
+    sx_output(b, "loss", sx_reduce_sum(b, sx_square(b, error), .keep_dims = false));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+static sx_platform *open_platform(const char *plugin, int replicas)
+{
+    sx_platform *p;
+    assert_ok(sx_platform_open(
+        "pjrt", &(sx_platform_options){.plugin_path = plugin, .replicas = replicas}, &p));
+    return p;
+}
+
+static sx_buffer *buffer_of(sx_platform *p, const sx_type *type, const void *data)
+{
+    sx_buffer *b;
+    assert_ok(sx_buffer_create(p->devices[0], type, &b));
+    if (data != NULL) {
+        assert_ok(sx_buffer_write(b, data, false));
+    }
+    return b;
+}
+
+static const char *fake_plugin(void)
+{
+    static char path[4096];
+    const char *bin = getenv("SEXTANT_TEST_BIN");
+    snprintf(path, sizeof(path), "%s/fake_plugin.so", bin == NULL ? "build/dev/tests" : bin);
+    return path;
+}
+
+/* --- Texts and bytes ------------------------------------------------------------------------- */
+
+static void test_backends_pjrt__compile_options(void **state)
+{
+    (void)state;
+    static const uint8_t one[] = {0x20, 0x01, 0x1a, 0x0f, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                  0xff, 0xff, 0xff, 0xff, 0x01, 0x20, 0x01, 0x28, 0x01};
+    static const uint8_t four[] = {0x1a, 0x1d, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                   0xff, 0x01, 0x20, 0x04, 0x28, 0x01, 0x4a, 0x0c, 0x08, 0x04, 0x10,
+                                   0x01, 0x1a, 0x06, 0x0a, 0x04, 0x00, 0x01, 0x02, 0x03};
+    static const int ids[] = {0, 1, 2, 3};
+    sx_buf buf;
+    sx_buf_init(&buf, 0);
+    sx_pjrt_put_compile_options(&buf, 1, ids);
+    assert_int_equal(buf.size, sizeof(one));
+    assert_memory_equal(buf.data, one, sizeof(one));
+    sx_buf_reset(&buf);
+    sx_pjrt_put_compile_options(&buf, 4, ids);
+    assert_int_equal(buf.size, sizeof(four));
+    assert_memory_equal(buf.data, four, sizeof(four));
+    sx_buf_deinit(&buf);
+}
+
+static void test_backends_pjrt__program_text(void **state)
+{
+    (void)state;
+    sx_graph *g = step_graph();
+    sx_pjrt_program p, again;
+    assert_ok(sx_pjrt_program_create(g, &(sx_pjrt_program_options){.batch = 4}, &p));
+    assert_ok(sx_pjrt_program_create(g, &(sx_pjrt_program_options){.batch = 4}, &again));
+    assert_string_equal(p.text, again.text);
+    assert_non_null(strstr(
+        p.text, "@main(%0: tensor<2x1xf32> {tf.aliasing_output = 0 : i32}, %1: "
+                "tensor<4x2xf32>, %2: tensor<4x1xf32>) -> (tensor<2x1xf32>, tensor<4x1xf32>, "
+                "tensor<f32>)"));
+    assert_non_null(strstr(p.text, "loc(\"dense/matmul\")"));
+    assert_null(strstr(p.text, "all_reduce"));
+    sx_pjrt_program_destroy(&p);
+    sx_pjrt_program_destroy(&again);
+    sx_graph_destroy(g);
+}
+
+/* The weights' gradient and the loss meet; the errors of examples do not. */
+static void test_backends_pjrt__program_of_replicas(void **state)
+{
+    (void)state;
+    sx_graph *g = step_graph();
+    sx_pjrt_program p;
+    assert_ok(sx_pjrt_program_create(g, &(sx_pjrt_program_options){.batch = 8, .replicas = 4}, &p));
+    int count = 0;
+    for (const char *at = p.text; (at = strstr(at, "\"stablehlo.all_reduce\"")) != NULL; at++) {
+        count++;
+    }
+    assert_int_equal(count, 2);
+    assert_non_null(strstr(p.text, "%1: tensor<2x2xf32>"));
+    assert_non_null(strstr(p.text, "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, "
+                                   "channel_handle = #stablehlo.channel_handle<handle = 2, "
+                                   "type = 0>, use_global_device_ids = unit"));
+    sx_pjrt_program_destroy(&p);
+    assert_error(
+        sx_pjrt_program_create(g, &(sx_pjrt_program_options){.batch = 1026, .replicas = 4}, &p),
+        SX_INVALID_ARGUMENT, "the nearest that do are 1024 and 1028");
+    sx_graph_destroy(g);
+}
+
+static void test_backends_pjrt__messages_name_nodes(void **state)
+{
+    (void)state;
+    sx_graph *g = step_graph();
+    const sx_node *n =
+        sx_pjrt_node_of_message(g, "loc(\"dense/matmul_1\"): error: something about shapes");
+    assert_non_null(n);
+    assert_string_equal(n->name, "dense/matmul_1");
+    assert_null(sx_pjrt_node_of_message(g, "out of memory in dense/matmul"));
+    sx_graph_destroy(g);
+}
+
+/* --- Finding, trying ------------------------------------------------------------------------- */
+
+static void clear_environment(void)
+{
+    unsetenv("PJRT_NAMES_AND_LIBRARY_PATHS");
+    unsetenv("TPU_LIBRARY_PATH");
+    unsetenv("VIRTUAL_ENV");
+    unsetenv("SEXTANT_FAKE_PJRT");
+    unsetenv("SEXTANT_REAL_PJRT");
+}
+
+static void test_backends_pjrt__finds_plugins(void **state)
+{
+    (void)state;
+    char path[SX_PJRT_PATH_BYTES];
+    clear_environment();
+    assert_ok(sx_pjrt_find(&(sx_pjrt_wish){.path = "/x/y.so"}, path));
+    assert_string_equal(path, "/x/y.so");
+    setenv("TPU_LIBRARY_PATH", "/t/libtpu.so", 1);
+    assert_ok(sx_pjrt_find(&(sx_pjrt_wish){.name = "tpu"}, path));
+    assert_string_equal(path, "/t/libtpu.so");
+    setenv("PJRT_NAMES_AND_LIBRARY_PATHS", "neuron:/n/libneuron.so,tpu:/u/libtpu.so", 1);
+    assert_ok(sx_pjrt_find(&(sx_pjrt_wish){.name = "tpu"}, path));
+    assert_string_equal(path, "/u/libtpu.so");
+    assert_ok(sx_pjrt_find(&(sx_pjrt_wish){0}, path));
+    assert_string_equal(path, "/n/libneuron.so");
+    assert_error(sx_pjrt_find(&(sx_pjrt_wish){.name = "neuro"}, path), SX_NOT_FOUND,
+                 "no PJRT plugin for neuro");
+    clear_environment();
+}
+
+static void test_backends_pjrt__finds_packages_of_an_interpreter(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/sextant-pjrt-XXXXXX", path[SX_PJRT_PATH_BYTES], file[256], python[256];
+    static const char *const parts[] = {"/lib", "/lib/python3.11", "/lib/python3.11/site-packages",
+                                        "/lib/python3.11/site-packages/libtpu"};
+    clear_environment();
+    assert_non_null(mkdtemp(root));
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        snprintf(file, sizeof(file), "%s%s", root, parts[i]);
+        assert_int_equal(mkdir(file, 0700), 0);
+    }
+    snprintf(file, sizeof(file), "%s%s/libtpu.so", root, parts[3]);
+    FILE *f = fopen(file, "wb");
+    assert_non_null(f);
+    fclose(f);
+    snprintf(python, sizeof(python), "%s/bin/python3", root);
+    assert_ok(sx_pjrt_find(&(sx_pjrt_wish){.python = python}, path));
+    assert_string_equal(path, file);
+    assert_error(sx_pjrt_find(&(sx_pjrt_wish){.python = python, .name = "cpu"}, path), SX_NOT_FOUND,
+                 python);
+    setenv("VIRTUAL_ENV", root, 1);
+    assert_ok(sx_pjrt_find(&(sx_pjrt_wish){.name = "tpu"}, path));
+    unlink(file);
+    for (size_t i = sizeof(parts) / sizeof(parts[0]); i-- > 0;) {
+        snprintf(file, sizeof(file), "%s%s", root, parts[i]);
+        rmdir(file);
+    }
+    rmdir(root);
+    clear_environment();
+}
+
+static void test_backends_pjrt__says_what_to_install(void **state)
+{
+    (void)state;
+    sx_platform *p;
+    clear_environment();
+    assert_error(sx_platform_open("pjrt", NULL, &p), SX_NOT_FOUND,
+                 "PJRT_NAMES_AND_LIBRARY_PATHS (not set), TPU_LIBRARY_PATH (not set), VIRTUAL_ENV "
+                 "(not set); install one, say pip install libtpu (tpu)");
+}
+
+typedef struct load_case {
+    const char *mode;
+    sx_code code;
+    const char *part;
+} load_case;
+
+static void test_backends_pjrt__plugins_that_fail_to_load(void **state)
+{
+    (void)state;
+    static const load_case cases[] = {
+        {"abort", SX_UNAVAILABLE, "(Aborted); it wrote: F0817 Check failed: chips > 0"},
+        {"exit", SX_UNAVAILABLE, "(exit code 3); it wrote: no licence"},
+        {"null", SX_FAILED_PRECONDITION, "returned nothing"},
+        {"old", SX_FAILED_PRECONDITION, "speaks PJRT 0.40; this build speaks 0.57 up to 0.116"},
+        {"major", SX_FAILED_PRECONDITION, "speaks PJRT 1."},
+        {"refuse", SX_FAILED_PRECONDITION, "PJRT Plugin_Initialize: the chips are asleep"},
+    };
+    sx_platform *p;
+    clear_environment();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        setenv("SEXTANT_FAKE_PJRT", cases[i].mode, 1);
+        assert_error(
+            sx_platform_open("pjrt", &(sx_platform_options){.plugin_path = fake_plugin()}, &p),
+            cases[i].code, cases[i].part);
+    }
+    clear_environment();
+}
+
+static void test_backends_pjrt__libraries_that_are_no_plugins(void **state)
+{
+    (void)state;
+    const sx_pjrt_plugin *plugin;
+    assert_error(sx_pjrt_load("/nowhere/plugin.so", &plugin), SX_NOT_FOUND, "No such file");
+    assert_error(sx_pjrt_load("/etc/passwd", &plugin), SX_FAILED_PRECONDITION, "/etc/passwd");
+}
+
+static void test_backends_pjrt__no_client(void **state)
+{
+    (void)state;
+    sx_platform *p;
+    clear_environment();
+    setenv("SEXTANT_FAKE_PJRT", "no-client", 1);
+    assert_error(sx_platform_open("pjrt", &(sx_platform_options){.plugin_path = fake_plugin()}, &p),
+                 SX_UNAVAILABLE, "PJRT Client_Create: no chip in this machine");
+    clear_environment();
+}
+
+/* --- On XLA's CPU ----------------------------------------------------------------------------- */
+
+static void test_backends_pjrt__lists_devices(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    sx_platform *p = open_platform(pjrt_plugin(), 0), *same = open_platform(pjrt_plugin(), 0);
+    assert_int_equal(p->n_devices, 4);
+    assert_string_equal(p->devices[3]->name, "/device:CPU:3");
+    assert_string_equal(p->devices[3]->kind, "cpu");
+    sx_platform_close(same); /* the client is shared, and still there */
+    sx_memory_stats stats;
+    assert_ok(p->backend->memory(p->devices[0], &stats));
+    sx_platform_close(p);
+    assert_ok(sx_platform_open(
+        "pjrt",
+        &(sx_platform_options){.plugin_path = pjrt_plugin(), .virtual_devices = 6, .replicas = 6},
+        &p));
+    assert_int_equal(p->n_devices, 1);
+    assert_string_equal(p->devices[0]->name, "/device:CPU:0..5");
+    sx_platform_close(p);
+    assert_error(
+        sx_platform_open("pjrt",
+                         &(sx_platform_options){.plugin_path = pjrt_plugin(), .replicas = 5}, &p),
+        SX_INVALID_ARGUMENT, "5 replicas, but");
+}
+
+static void test_backends_pjrt__buffers_hold_every_type(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    static const sx_dtype dtypes[] = {SX_F32,  SX_F64,  SX_I32, SX_U8,  SX_I16, SX_I8, SX_I64,
+                                      SX_BOOL, SX_BF16, SX_U16, SX_F16, SX_U32, SX_U64};
+    for (int replicas = 1; replicas <= 2; replicas++) {
+        sx_platform *p = open_platform(pjrt_plugin(), replicas);
+        for (size_t k = 0; k < sizeof(dtypes) / sizeof(dtypes[0]); k++) {
+            uint8_t in[3 * 5 * 8], out[3 * 5 * 8], zero[3 * 5 * 8] = {0};
+            sx_type type = sx_type_of(dtypes[k], 3, 5);
+            size_t bytes = (size_t)sx_type_bytes(&type);
+            sx_buffer *b = buffer_of(p, &type, NULL);
+            assert_ok(sx_buffer_read(b, out));
+            assert_memory_equal(out, zero, bytes);
+            for (size_t i = 0; i < bytes; i++) {
+                in[i] = (uint8_t)(dtypes[k] == SX_BOOL ? i % 2 : i * 7);
+            }
+            assert_ok(sx_buffer_write(b, in, true));
+            assert_ok(sx_buffer_read(b, out));
+            assert_memory_equal(in, out, bytes);
+            sx_buffer_release(b);
+        }
+        sx_platform_close(p);
+    }
+}
+
+typedef struct step_run {
+    sx_platform *platform;
+    sx_executable *executable;
+    sx_buffer *args[3], *outputs[3];
+} step_run;
+
+static void step_begin(step_run *s, const char *plugin, int replicas)
+{
+    static const float w[2] = {0.5f, -1}, x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[4] = {1, 0, -1, 2};
+    sx_graph *g = step_graph();
+    s->platform = open_platform(plugin, replicas);
+    assert_ok(sx_compile(s->platform, g, &(sx_compile_options){.batch = 4}, &s->executable));
+    const void *data[3] = {w, x, y};
+    for (int i = 0; i < 3; i++) {
+        s->args[i] = buffer_of(s->platform, &s->executable->arg_types[i], data[i]);
+        s->outputs[i] = s->executable->result_args[i] < 0
+                            ? buffer_of(s->platform, &s->executable->result_types[i], NULL)
+                            : NULL;
+    }
+    sx_graph_destroy(g);
+}
+
+static void step_end(step_run *s)
+{
+    for (int i = 0; i < 3; i++) {
+        sx_buffer_release(s->args[i]);
+        sx_buffer_release(s->outputs[i]);
+    }
+    sx_executable_release(s->executable);
+    sx_platform_close(s->platform);
+}
+
+/* errors = x w - y = -2.5 … -6.5; dw = x' errors */
+static void test_backends_pjrt__a_step_updates_its_variable_in_place(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    for (int replicas = 1; replicas <= 4; replicas *= 2) {
+        step_run s;
+        float errors[4], loss, w[2];
+        static const float expected[4] = {-2.5f, -2.5f, -2.5f, -6.5f};
+        step_begin(&s, pjrt_plugin(), replicas);
+        assert_ok(sx_execute(s.executable, s.args, s.outputs));
+        assert_ok(sx_buffer_read(s.outputs[1], errors));
+        assert_ok(sx_buffer_read(s.outputs[2], &loss));
+        assert_ok(sx_buffer_read(s.args[0], w));
+        assert_memory_equal(errors, expected, sizeof(errors));
+        assert_float_equal(loss, 3 * 6.25 + 42.25, 0);
+        assert_float_equal(w[0], 0.5 + 2.5 * 9 + 6.5 * 7, 0);
+        assert_float_equal(w[1], -1 + 2.5 * 12 + 6.5 * 8, 0);
+        assert_ok(sx_execute(s.executable, s.args, s.outputs)); /* from the new value */
+        assert_ok(sx_buffer_read(s.outputs[1], errors));
+        assert_float_equal(errors[0], 68.5 + 2 * 81 - 1, 0);
+        step_end(&s);
+    }
+}
+
+static void test_backends_pjrt__says_what_a_program_needs(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    step_run s;
+    sx_executable_info info;
+    step_begin(&s, pjrt_plugin(), 1);
+    assert_ok(sx_executable_get_info(s.executable, &info));
+    assert_int_equal(info.argument_bytes, 8 + 32 + 16);
+    assert_int_equal(info.shards, 1);
+    assert_non_null(strstr(info.numerics, "pjrt cpu"));
+    step_end(&s);
+}
+
+static void test_backends_pjrt__steps_do_not_allocate(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    step_run s;
+    float x[8] = {0};
+    step_begin(&s, pjrt_plugin(), 2);
+    assert_ok(sx_execute(s.executable, s.args, s.outputs));
+    long before = sx_alloc_count();
+    for (int i = 0; i < 5; i++) {
+        assert_ok(sx_buffer_write(s.args[1], x, true));
+        assert_ok(sx_execute(s.executable, s.args, s.outputs));
+    }
+    assert_int_equal(sx_alloc_count(), before);
+    step_end(&s);
+}
+
+static void test_backends_pjrt__dumps_programs(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    char dir[] = "/tmp/sextant-pjrt-XXXXXX", command[128];
+    sx_platform *p;
+    sx_executable *e;
+    sx_graph *g = step_graph();
+    assert_non_null(mkdtemp(dir));
+    assert_ok(sx_platform_open(
+        "pjrt", &(sx_platform_options){.plugin_path = pjrt_plugin(), .dump_dir = dir}, &p));
+    assert_ok(sx_compile(p, g, &(sx_compile_options){.batch = 4}, &e));
+    sx_executable_release(e);
+    sx_platform_close(p);
+    snprintf(command, sizeof(command), "grep -q stablehlo.dot_general %s/program-*.mlir", dir);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+    sx_graph_destroy(g);
+}
+
+/* --- Faults on the way: the fake plugin in front of the real one -------------------------------
+ */
+
+static void test_backends_pjrt__rejected_programs_name_the_node(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    sx_graph *g = step_graph();
+    sx_executable *e;
+    clear_environment();
+    setenv("SEXTANT_REAL_PJRT", pjrt_plugin(), 1);
+    sx_platform *p = open_platform(fake_plugin(), 1);
+    setenv("SEXTANT_FAKE_PJRT", "compile", 1);
+    assert_error(sx_compile(p, g, &(sx_compile_options){.batch = 4}, &e), SX_INVALID_ARGUMENT,
+                 "matmul \"dense/matmul\": PJRT Client_Compile: loc(\"dense/matmul\"): error: "
+                 "'stablehlo.dot_general' is not for me");
+    clear_environment();
+    sx_platform_close(p);
+    sx_graph_destroy(g);
+}
+
+static void test_backends_pjrt__a_refused_step_leaves_the_variables(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    step_run s;
+    float w[2];
+    clear_environment();
+    setenv("SEXTANT_REAL_PJRT", pjrt_plugin(), 1);
+    step_begin(&s, fake_plugin(), 1);
+    setenv("SEXTANT_FAKE_PJRT", "execute", 1);
+    assert_error(sx_execute(s.executable, s.args, s.outputs), SX_RESOURCE_EXHAUSTED,
+                 "executing on /device:CPU:0: PJRT LoadedExecutable_Execute: out of memory");
+    assert_ok(sx_buffer_read(s.args[0], w)); /* nothing was consumed */
+    assert_float_equal(w[0], 0.5, 0);
+    clear_environment();
+    assert_ok(sx_execute(s.executable, s.args, s.outputs));
+    step_end(&s);
+}
+
+static void test_backends_pjrt__a_step_that_fails_later_is_that_step(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    step_run s;
+    clear_environment();
+    setenv("SEXTANT_REAL_PJRT", pjrt_plugin(), 1);
+    step_begin(&s, fake_plugin(), 1);
+    setenv("SEXTANT_FAKE_PJRT", "execute-later", 1);
+    assert_error(sx_execute(s.executable, s.args, s.outputs), SX_UNAVAILABLE, "device lost");
+    clear_environment();
+    assert_ok(sx_execute(s.executable, s.args, s.outputs));
+    step_end(&s);
+}
+
+static void test_backends_pjrt__batches_that_do_not_divide_are_refused(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    sx_graph *g = step_graph();
+    sx_executable *e;
+    sx_platform *p = open_platform(pjrt_plugin(), 4);
+    assert_error(sx_compile(p, g, &(sx_compile_options){.batch = 6}, &e), SX_INVALID_ARGUMENT,
+                 "a batch of 6 does not divide by 4 replicas; the nearest that do are 4 and 8");
+    sx_platform_close(p);
+    sx_graph_destroy(g);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_pjrt__compile_options),
+    cmocka_unit_test(test_backends_pjrt__program_text),
+    cmocka_unit_test(test_backends_pjrt__program_of_replicas),
+    cmocka_unit_test(test_backends_pjrt__messages_name_nodes),
+    cmocka_unit_test(test_backends_pjrt__finds_plugins),
+    cmocka_unit_test(test_backends_pjrt__finds_packages_of_an_interpreter),
+    cmocka_unit_test(test_backends_pjrt__says_what_to_install),
+    cmocka_unit_test(test_backends_pjrt__plugins_that_fail_to_load),
+    cmocka_unit_test(test_backends_pjrt__libraries_that_are_no_plugins),
+    cmocka_unit_test(test_backends_pjrt__no_client),
+    cmocka_unit_test(test_backends_pjrt__lists_devices),
+    cmocka_unit_test(test_backends_pjrt__buffers_hold_every_type),
+    cmocka_unit_test(test_backends_pjrt__a_step_updates_its_variable_in_place),
+    cmocka_unit_test(test_backends_pjrt__says_what_a_program_needs),
+    cmocka_unit_test(test_backends_pjrt__steps_do_not_allocate),
+    cmocka_unit_test(test_backends_pjrt__dumps_programs),
+    cmocka_unit_test(test_backends_pjrt__rejected_programs_name_the_node),
+    cmocka_unit_test(test_backends_pjrt__a_refused_step_leaves_the_variables),
+    cmocka_unit_test(test_backends_pjrt__a_step_that_fails_later_is_that_step),
+    cmocka_unit_test(test_backends_pjrt__batches_that_do_not_divide_are_refused),
+};
+SX_TEST_MAIN(tests)

@@ -95,6 +95,10 @@ sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
         return sx_error(SX_INVALID_ARGUMENT, "batch size %lld is not in [1, 2^31)",
                         (long long)o->batch);
     }
+    if (o->steps < 0 || (o->steps > 1 && !(platform->backend->capabilities & SX_CAN_LOOP))) {
+        return sx_error(SX_UNIMPLEMENTED, "device kind %s runs one step at a time, got %lld",
+                        platform->backend->name, (long long)o->steps);
+    }
     for (int i = 0; i < graph->n_args; i++) {
         if (o->batch == 0 && sx_type_has_batch(sx_graph_type(graph, graph->args[i].value))) {
             return sx_error(SX_INVALID_ARGUMENT,

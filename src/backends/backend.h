@@ -51,6 +51,13 @@ typedef struct sx_compile_options {
     int shards;    /* logical shards of the batch; 0 = the backend's choice (its threads) */
     sx_precision precision;
     bool profile; /* keep times per kernel: sx_executable_profile */
+    /* SX_CAN_LOOP: up to that many steps in one execution (design D4); 0 and 1 = one step. Then
+     * inputs with the batch are superbatches [steps, batch, …], outputs are rings [steps, …] with a
+     * row of each step (zeros where none ran), one more argument at the end, int64, says how many
+     * steps to run, and one more result, int64, how many ran: the loop leaves after a step whose
+     * `ok_output` (a bool scalar of the program; NULL = none) is false. */
+    int64_t steps;
+    const char *ok_output;
 } sx_compile_options;
 
 /* --- What a device says ---------------------------------------------------------------------- */
@@ -89,6 +96,7 @@ typedef enum sx_capability {
     SX_CAN_SHARD = 1 << 1, /* compile options' shards are honoured */
     SX_CAN_BF16 = 1 << 2,
     SX_IS_EXACT_F64 = 1 << 3, /* float64 graphs run in double: the gradient oracle */
+    SX_CAN_LOOP = 1 << 4,     /* compile options' steps may be more than 1 */
 } sx_capability;
 
 /* Shared heads: a backend's own structs start with these, so that the functions below work on all.

@@ -423,6 +423,132 @@ static void test_backends_pjrt__dumps_programs(void **state)
     sx_graph_destroy(g);
 }
 
+/* --- The step loop -----------------------------------------------------------------------------
+ */
+
+enum { LOOP_STEPS = 3, LOOP_BATCH = 4 };
+
+/* w += sum of x; outputs: sums of examples, the sum of the batch, whether it is below 50. */
+static sx_graph *loop_graph(void)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value w = sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_scalar_type(SX_F32)});
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 2));
+    sx_value scale = sx_input(b, "scale", sx_scalar_type(SX_F32));
+    sx_value sums = sx_mul(b, sx_reduce_sum(b, x, .axes = SX_AXES(1)), scale);
+    sx_value sum = sx_reduce_sum(b, sums, .keep_dims = false);
+    sx_value next = sx_add(b, w, sum);
+    sx_assign(b, "w", next);
+    sx_output(b, "sums", sums);
+    sx_output(b, "w_after", next);
+    sx_output(b, "ok", sx_less(b, next, sx_constant_f32(b, 50)));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* x[step][example] = (10 step + example, 0); scale 1; starts at w = 1. After step k, w is
+ * 1 + sum over steps of 40 step + 6: 7, 53, 139. */
+static void run_loop(int replicas, int64_t steps, const char *ok_output, float *out_w,
+                     float sums[LOOP_STEPS * LOOP_BATCH], float w_after[LOOP_STEPS],
+                     int64_t *out_ran)
+{
+    float x[LOOP_STEPS * LOOP_BATCH * 2] = {0};
+    const float one = 1;
+    sx_graph *g = loop_graph();
+    sx_executable *e;
+    sx_buffer *args[4], *outputs[5];
+    sx_platform *p = open_platform(pjrt_plugin(), replicas);
+    assert_ok(sx_compile(
+        p, g,
+        &(sx_compile_options){.batch = LOOP_BATCH, .steps = LOOP_STEPS, .ok_output = ok_output},
+        &e));
+    assert_int_equal(e->n_args, 4);
+    assert_int_equal(e->n_results, 5);
+    for (int i = 0; i < LOOP_STEPS * LOOP_BATCH; i++) {
+        x[2 * i] = (float)(10 * (i / LOOP_BATCH) + i % LOOP_BATCH);
+    }
+    const void *data[4] = {&one, x, &one, &steps};
+    for (int i = 0; i < 4; i++) {
+        args[i] = buffer_of(p, &e->arg_types[i], data[i]);
+    }
+    for (int i = 0; i < 5; i++) {
+        outputs[i] = e->result_args[i] < 0 ? buffer_of(p, &e->result_types[i], NULL) : NULL;
+    }
+    assert_ok(sx_execute(e, args, outputs));
+    assert_ok(sx_buffer_read(args[0], out_w));
+    assert_ok(sx_buffer_read(outputs[1], sums));
+    assert_ok(sx_buffer_read(outputs[2], w_after));
+    assert_ok(sx_buffer_read(outputs[4], out_ran));
+    for (int i = 0; i < 4; i++) {
+        sx_buffer_release(args[i]);
+    }
+    for (int i = 0; i < 5; i++) {
+        sx_buffer_release(outputs[i]);
+    }
+    sx_executable_release(e);
+    sx_platform_close(p);
+    sx_graph_destroy(g);
+}
+
+static void test_backends_pjrt__the_loop_runs_steps_over_a_superbatch(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    for (int replicas = 1; replicas <= 4; replicas *= 2) {
+        float w, sums[LOOP_STEPS * LOOP_BATCH], after[LOOP_STEPS];
+        int64_t ran;
+        run_loop(replicas, 3, NULL, &w, sums, after, &ran);
+        assert_int_equal(ran, 3);
+        assert_float_equal(w, 139, 0);
+        for (int i = 0; i < LOOP_STEPS * LOOP_BATCH; i++) {
+            assert_float_equal(sums[i], 10 * (i / LOOP_BATCH) + i % LOOP_BATCH, 0);
+        }
+        assert_float_equal(after[0], 7, 0);
+        assert_float_equal(after[1], 53, 0);
+        assert_float_equal(after[2], 139, 0);
+    }
+}
+
+/* One executable serves every length; rows of steps that did not run are zero. */
+static void test_backends_pjrt__the_loop_runs_as_long_as_told(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    float w, sums[LOOP_STEPS * LOOP_BATCH], after[LOOP_STEPS];
+    int64_t ran;
+    run_loop(2, 1, NULL, &w, sums, after, &ran);
+    assert_int_equal(ran, 1);
+    assert_float_equal(w, 7, 0);
+    assert_float_equal(sums[LOOP_BATCH + 1], 0, 0);
+    assert_float_equal(after[2], 0, 0);
+}
+
+/* After step 2, w = 53 is not below 50: the third does not run. */
+static void test_backends_pjrt__the_loop_leaves_when_not_ok(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    float w, sums[LOOP_STEPS * LOOP_BATCH], after[LOOP_STEPS];
+    int64_t ran;
+    run_loop(1, 3, "ok", &w, sums, after, &ran);
+    assert_int_equal(ran, 2);
+    assert_float_equal(w, 53, 0);
+    sx_graph *g = loop_graph();
+    sx_executable *e;
+    sx_platform *p = open_platform(pjrt_plugin(), 1);
+    sx_compile_options o = {.batch = 4, .steps = 2, .ok_output = "w_after"};
+    assert_error(sx_compile(p, g, &o, &e), SX_INVALID_ARGUMENT,
+                 "no output \"w_after\" of type bool");
+    sx_platform_close(p);
+    assert_ok(sx_platform_open("ref", NULL, &p));
+    assert_error(sx_compile(p, g, &o, &e), SX_UNIMPLEMENTED, "ref runs one step at a time");
+    sx_platform_close(p);
+    sx_graph_destroy(g);
+}
+
 /* --- Faults on the way: the fake plugin in front of the real one -------------------------------
  */
 
@@ -508,6 +634,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_pjrt__says_what_a_program_needs),
     cmocka_unit_test(test_backends_pjrt__steps_do_not_allocate),
     cmocka_unit_test(test_backends_pjrt__dumps_programs),
+    cmocka_unit_test(test_backends_pjrt__the_loop_runs_steps_over_a_superbatch),
+    cmocka_unit_test(test_backends_pjrt__the_loop_runs_as_long_as_told),
+    cmocka_unit_test(test_backends_pjrt__the_loop_leaves_when_not_ok),
     cmocka_unit_test(test_backends_pjrt__rejected_programs_name_the_node),
     cmocka_unit_test(test_backends_pjrt__a_refused_step_leaves_the_variables),
     cmocka_unit_test(test_backends_pjrt__a_step_that_fails_later_is_that_step),

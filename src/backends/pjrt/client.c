@@ -187,13 +187,15 @@ static int element_type(sx_dtype dtype)
 }
 
 sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, const sx_type *type, const void *data,
-                      void **out_done, void **out_array)
+                      const int64_t *strides, void **out_done, void **out_array)
 {
     static const uint64_t nothing = 0; /* an empty array's data may be NULL */
     sx_pjrt_from_host args =
         SX_PJRT_ARGS(from_host, .client = c->handle, .data = data == NULL ? &nothing : data,
                      .type = element_type(type->dtype), .dims = type->dims,
                      .n_dims = (size_t)type->rank, .device = c->devices[device]);
+    args.strides = strides;
+    args.n_strides = strides == NULL ? 0 : (size_t)type->rank;
     args.semantics = out_done == NULL ? SX_PJRT_DURING_CALL : SX_PJRT_UNTIL_TRANSFERRED;
     SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_BUFFER_FROM_HOST, &args));
     if (out_done != NULL) {

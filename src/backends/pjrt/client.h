@@ -35,10 +35,12 @@ SX_MUST_USE sx_status sx_pjrt_device_kind(const sx_pjrt_client *c, int index, ch
 /* Waits for an event, and destroys it; its error. NULL is SX_OK. */
 SX_MUST_USE sx_status sx_pjrt_await(const sx_pjrt_client *c, void *event);
 
-/* A new array on a device from row-major host memory. With out_done NULL the data are copied in the
+/* A new array on a device from host memory, whose strides in bytes are strides[rank], row-major if
+ * NULL. With out_done NULL the data are copied in the
  * call; else they must stay until the event (destroy it through sx_pjrt_await). */
 SX_MUST_USE sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, const sx_type *type,
-                                  const void *data, void **out_done, void **out_array);
+                                  const void *data, const int64_t *strides, void **out_done,
+                                  void **out_array);
 /* Copies an array out, row-major whatever its layout on the device; waits. */
 SX_MUST_USE sx_status sx_pjrt_get(const sx_pjrt_client *c, void *array, const sx_type *type,
                                   void *data);

@@ -1,7 +1,8 @@
 /* The pjrt backend: a plugin's devices behind the backend contract.
  *
  *   platform   a client; its devices, or one that stands for `replicas` of them
- *   buffer     an array on each replica: copies of one, or a batch cut into equal parts
+ *   buffer     an array on each replica: copies of one, or a batch cut into equal parts, along
+ *              dimension 0, or 1 of a superbatch
  *   executable a program compiled for all replicas; execution waits for its end, so that an error
  *              is that step's
  *
@@ -54,14 +55,18 @@ typedef struct pjrt_buffer {
     void **transfers; /* [replicas]: events of copies that still read `held`; NULL when over */
     const void *held; /* HELD: `owned`, or borrowed */
     void *owned;
+    int axis; /* CUT: along which dimension */
 } pjrt_buffer;
+
+/* How a program wants a value: along which dimension it is cut, or WHOLE. */
+enum { WHOLE = -1 };
 
 typedef struct pjrt_executable {
     sx_executable head;
     void *loaded;
     sx_type *types; /* args, then results */
     int *result_args;
-    bool *cut; /* args, then results */
+    int *cuts; /* args, then results: WHOLE, 0, 1 */
     /* for Execute: [replicas][args], [replicas][results], [replicas] */
     void **arg_arrays, **result_arrays, **events;
     void *const **arg_lists;
@@ -260,27 +265,47 @@ static sx_status pjrt_buffer_create(sx_device *device, const sx_type *type, sx_b
     return SX_OK;
 }
 
-static sx_type part_of(const pjrt_buffer *b, bool cut)
+/* What one replica holds. */
+static sx_type part_of(const pjrt_buffer *b, int axis)
 {
     sx_type type = b->head.type;
-    type.dims[0] = cut ? type.dims[0] / platform_of(&b->head)->replicas : type.dims[0];
+    if (axis != WHOLE) {
+        type.dims[axis] /= platform_of(&b->head)->replicas;
+    }
     return type;
 }
 
+/* Bytes from one row of the axis' dimension to the next in the whole value. */
+static int64_t stride_of(const sx_type *type, int axis)
+{
+    int64_t stride = (int64_t)sx_dtype_bytes(type->dtype);
+    for (int i = type->rank - 1; i > axis; i--) {
+        stride *= type->dims[i];
+    }
+    return stride;
+}
+
 /* Puts host data onto the devices; with `lent`, they stay until settle(). */
-static sx_status put(pjrt_buffer *b, const void *data, bool cut, bool lent)
+static sx_status put(pjrt_buffer *b, const void *data, int axis, bool lent)
 {
     const pjrt_platform *p = platform_of(&b->head);
-    sx_type part = part_of(b, cut);
-    size_t step = cut ? (size_t)sx_type_bytes(&part) : 0;
+    sx_type part = part_of(b, axis);
+    int64_t strides[SX_MAX_RANK], step = 0;
+    for (int i = 0; i < part.rank; i++) {
+        strides[i] = stride_of(&b->head.type, i);
+    }
+    if (axis != WHOLE) {
+        step = part.dims[axis] * strides[axis];
+    }
     drop_arrays(b);
     b->state = EMPTY;
     for (int r = 0; r < p->replicas; r++) {
         SX_TRY(sx_pjrt_put(p->client, b->head.device->index + r, &part,
-                           (const char *)data + (size_t)r * step, lent ? &b->transfers[r] : NULL,
-                           &b->arrays[r]));
+                           (const char *)data + r * step, axis > 0 ? strides : NULL,
+                           lent ? &b->transfers[r] : NULL, &b->arrays[r]));
     }
-    b->state = cut ? CUT : COPIED;
+    b->state = axis == WHOLE ? COPIED : CUT;
+    b->axis = axis;
     return SX_OK;
 }
 
@@ -304,11 +329,10 @@ static sx_status hold(pjrt_buffer *b, const void *data, bool lent)
 static sx_status write_locked(pjrt_buffer *b, const void *data, bool borrow)
 {
     SX_TRY(settle(b));
-    if (platform_of(&b->head)->replicas == 1) {
-        return put(b, data, false, borrow);
+    if (platform_of(&b->head)->replicas == 1 || b->state == COPIED) {
+        return put(b, data, WHOLE, borrow);
     }
-    return b->state == COPIED || b->state == CUT ? put(b, data, b->state == CUT, borrow)
-                                                 : hold(b, data, borrow);
+    return b->state == CUT ? put(b, data, b->axis, borrow) : hold(b, data, borrow);
 }
 
 static sx_status pjrt_buffer_write(sx_buffer *head, const void *data, bool borrow)
@@ -320,54 +344,77 @@ static sx_status pjrt_buffer_write(sx_buffer *head, const void *data, bool borro
     return status;
 }
 
-static sx_status read_locked(const pjrt_buffer *b, void *data)
+/* Parts of a superbatch: K rows of each replica, put side by side. */
+static sx_status read_parts(pjrt_buffer *b, char *data)
+{
+    const pjrt_platform *p = platform_of(&b->head);
+    sx_type part = part_of(b, b->axis);
+    int64_t outer = b->axis == 0 ? 1 : part.dims[0], whole = stride_of(&b->head.type, b->axis);
+    int64_t bytes = sx_type_bytes(&part), row = bytes / (outer > 0 ? outer : 1);
+    whole *= b->head.type.dims[b->axis];
+    for (int r = 0; r < p->replicas; r++) {
+        if (b->axis == 0) {
+            SX_TRY(sx_pjrt_get(p->client, b->arrays[r], &part, data + r * row));
+            continue;
+        }
+        b->owned = b->owned != NULL ? b->owned : sx_alloc((size_t)whole * (size_t)outer + 1, 1);
+        if (b->owned == NULL) {
+            return out_of_memory("a buffer");
+        }
+        SX_TRY(sx_pjrt_get(p->client, b->arrays[r], &part, b->owned));
+        for (int64_t k = 0; k < outer; k++) {
+            memcpy(data + k * whole + r * row, (const char *)b->owned + k * row, (size_t)row);
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status read_locked(pjrt_buffer *b, void *data)
 {
     const pjrt_platform *p = platform_of(&b->head);
     size_t bytes = (size_t)sx_type_bytes(&b->head.type);
-    if (b->state == LOST) {
-        return sx_error(SX_FAILED_PRECONDITION,
-                        "this buffer's value was consumed by an execution that failed");
-    }
-    if (b->state == EMPTY) {
+    switch (b->state) {
+    case EMPTY:
         memset(data, 0, bytes);
         return SX_OK;
-    }
-    if (b->state == HELD) {
+    case HELD:
         memcpy(data, b->held, bytes);
         return SX_OK;
+    case COPIED:
+        return sx_pjrt_get(p->client, b->arrays[0], &b->head.type, data);
+    case CUT:
+        return read_parts(b, data);
+    case LOST:
+        break;
     }
-    sx_type part = part_of(b, b->state == CUT);
-    size_t step = (size_t)sx_type_bytes(&part);
-    for (int r = 0; r < (b->state == CUT ? p->replicas : 1); r++) {
-        SX_TRY(sx_pjrt_get(p->client, b->arrays[r], &part, (char *)data + (size_t)r * step));
-    }
-    return SX_OK;
+    return sx_error(SX_FAILED_PRECONDITION,
+                    "this buffer's value was consumed by an execution that failed");
 }
 
 static sx_status pjrt_buffer_read(sx_buffer *head, void *data)
 {
     pjrt_platform *p = platform_of(head);
     pthread_mutex_lock(&p->lock);
-    sx_status status = read_locked((const pjrt_buffer *)head, data);
+    sx_status status = read_locked((pjrt_buffer *)head, data);
     pthread_mutex_unlock(&p->lock);
     return status;
 }
 
 /* Brings the value onto the devices as a program wants it. */
-static sx_status place(pjrt_buffer *b, bool cut)
+static sx_status place(pjrt_buffer *b, int axis)
 {
-    if (b->state == (cut ? CUT : COPIED)) {
+    if (axis == WHOLE ? b->state == COPIED : b->state == CUT && b->axis == axis) {
         return SX_OK;
     }
     if (b->state == HELD) {
-        return put(b, b->held, cut, b->held != b->owned);
+        return put(b, b->held, axis, b->held != b->owned);
     }
     void *host = sx_alloc((size_t)sx_type_bytes(&b->head.type) + 1, 1);
     if (host == NULL) {
         return out_of_memory("a buffer");
     }
     sx_status status = read_locked(b, host);
-    status = status != SX_OK ? status : put(b, host, cut, false);
+    status = status != SX_OK ? status : put(b, host, axis, false);
     sx_free(host);
     return status;
 }
@@ -381,7 +428,7 @@ static void pjrt_destroy(sx_executable *head)
     sx_pjrt_end(p->client->plugin, SX_PJRT_LOADED_DESTROY, e->loaded);
     sx_free(e->types);
     sx_free(e->result_args);
-    sx_free(e->cut);
+    sx_free(e->cuts);
     sx_free(e->arg_arrays);
     sx_free(e->result_arrays);
     sx_free(e->events);
@@ -390,18 +437,19 @@ static void pjrt_destroy(sx_executable *head)
     sx_free(e);
 }
 
-static sx_status allocate(pjrt_executable *e, const sx_graph *g, int replicas)
+static sx_status allocate(pjrt_executable *e, int replicas)
 {
-    size_t n_args = (size_t)g->n_args, n_results = (size_t)g->n_results, n = (size_t)replicas;
+    size_t n_args = (size_t)e->head.n_args, n_results = (size_t)e->head.n_results,
+           n = (size_t)replicas;
     e->types = sx_alloc(n_args + n_results + 1, sizeof(*e->types));
     e->result_args = sx_alloc(n_results + 1, sizeof(*e->result_args));
-    e->cut = sx_alloc(n_args + n_results + 1, sizeof(*e->cut));
+    e->cuts = sx_alloc(n_args + n_results + 1, sizeof(*e->cuts));
     e->arg_arrays = sx_alloc(n_args * n + 1, sizeof(*e->arg_arrays));
     e->result_arrays = sx_alloc(n_results * n + 1, sizeof(*e->result_arrays));
     e->events = sx_alloc(n, sizeof(*e->events));
     e->arg_lists = sx_alloc(n, sizeof(*e->arg_lists));
     e->result_lists = sx_alloc(n, sizeof(*e->result_lists));
-    if (e->types == NULL || e->result_args == NULL || e->cut == NULL || e->arg_arrays == NULL ||
+    if (e->types == NULL || e->result_args == NULL || e->cuts == NULL || e->arg_arrays == NULL ||
         e->result_arrays == NULL || e->events == NULL || e->arg_lists == NULL ||
         e->result_lists == NULL) {
         return out_of_memory("an executable");
@@ -413,21 +461,29 @@ static sx_status allocate(pjrt_executable *e, const sx_graph *g, int replicas)
     return SX_OK;
 }
 
-static void describe(pjrt_executable *e, const sx_graph *g, int64_t batch, int replicas)
+/* Along which dimension replicas cut a value of the graph; `is_stack`: of a superbatch or ring. */
+static int cut_of(const sx_graph *g, sx_value v, int replicas, bool is_stack)
 {
-    for (int i = 0; i < g->n_args + g->n_results; i++) {
-        const sx_type *type = i < g->n_args ? sx_graph_type(g, g->args[i].value)
-                                            : sx_graph_type(g, g->results[i - g->n_args].value);
-        e->types[i] = sx_type_with_batch(*type, batch);
-        e->cut[i] = replicas > 1 && sx_type_has_batch(type);
+    return replicas > 1 && sx_type_has_batch(sx_graph_type(g, v)) ? is_stack : WHOLE;
+}
+
+static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_program_options *o)
+{
+    bool loop = o->steps > 1;
+    for (int i = 0; i < e->head.n_args; i++) {
+        e->types[i] = sx_pjrt_program_arg_type(g, o, i);
+        e->cuts[i] = i < g->n_args ? cut_of(g, g->args[i].value, o->replicas, loop) : WHOLE;
     }
-    for (int i = 0; i < g->n_results; i++) {
-        e->result_args[i] = g->results[i].arg;
+    for (int i = 0; i < e->head.n_results; i++) {
+        bool own = i < g->n_results;
+        e->types[e->head.n_args + i] = sx_pjrt_program_result_type(g, o, i);
+        e->result_args[i] = own ? g->results[i].arg : SX_RESULT_IS_OUTPUT;
+        e->cuts[e->head.n_args + i] =
+            own ? cut_of(g, g->results[i].value, o->replicas, loop && e->result_args[i] < 0)
+                : WHOLE;
     }
-    e->head.n_args = g->n_args;
-    e->head.n_results = g->n_results;
     e->head.arg_types = e->types;
-    e->head.result_types = e->types + g->n_args;
+    e->head.result_types = e->types + e->head.n_args;
     e->head.result_args = e->result_args;
 }
 
@@ -509,13 +565,21 @@ static sx_status compile_into(pjrt_platform *p, const sx_graph *g,
     const sx_pjrt_program_options how = {
         .batch = options->batch,
         .replicas = p->replicas,
+        .steps = options->steps,
+        .ok_output = options->ok_output,
         .hlo = {.bf16_products = bf16, .precision = bf16 ? "DEFAULT" : "HIGHEST"},
     };
     sx_pjrt_program program = {0};
-    SX_TRY(allocate(e, g, p->replicas));
-    describe(e, g, options->batch, p->replicas);
+    e->head.n_args = g->n_args + (options->steps > 1);
+    e->head.n_results = g->n_results + (options->steps > 1);
     SX_TRY(sx_pjrt_program_create(g, &how, &program));
-    sx_status status = p->dump_dir != NULL ? dump(p, &program) : SX_OK;
+    sx_status status = allocate(e, p->replicas);
+    if (status == SX_OK) {
+        describe(e, g, &how);
+    }
+    if (status == SX_OK && p->dump_dir != NULL) {
+        status = dump(p, &program);
+    }
     if (status == SX_OK) {
         status = explain(g, sx_pjrt_compile(p->client, program.text, program.size, p->replicas,
                                             p->ids, &e->loaded));
@@ -559,7 +623,7 @@ static sx_status place_args(pjrt_executable *e, sx_buffer *const *args, int repl
             return sx_error(SX_INVALID_ARGUMENT, "argument %d is on %s, argument 0 on %s", i,
                             b->head.device->name, args[0]->device->name);
         }
-        SX_TRY(place(b, e->cut[i]), "argument %d", i);
+        SX_TRY(place(b, e->cuts[i]), "argument %d", i);
         for (int r = 0; r < replicas; r++) {
             e->arg_arrays[r * e->head.n_args + i] = b->arrays[r];
         }
@@ -577,7 +641,8 @@ static void take_results(pjrt_executable *e, sx_buffer *const *args, sx_buffer *
         for (int r = 0; r < replicas; r++) {
             b->arrays[r] = e->result_arrays[r * e->head.n_results + i];
         }
-        b->state = e->cut[e->head.n_args + i] ? CUT : COPIED;
+        b->axis = e->cuts[e->head.n_args + i];
+        b->state = b->axis == WHOLE ? COPIED : CUT;
     }
 }
 
@@ -657,7 +722,7 @@ static sx_status pjrt_info(const sx_executable *head, sx_executable_info *out)
 const sx_backend sx_backend_pjrt = {
     .name = "pjrt",
     .about = "any PJRT plugin: TPU, XLA's GPU and CPU",
-    .capabilities = SX_CAN_TRAIN | SX_CAN_BF16,
+    .capabilities = SX_CAN_TRAIN | SX_CAN_BF16 | SX_CAN_LOOP,
     .open = pjrt_open,
     .close = pjrt_close,
     .memory = pjrt_memory,

@@ -11,6 +11,8 @@ typedef struct lowering {
     sx_hlo_writer *w;
     int64_t batch, local; /* of all replicas, of one */
     int replicas;
+    int64_t steps;  /* more than 1: a loop */
+    int ok;         /* the result that lets it go on, or -1 */
     sx_hlo *values; /* [n_values] */
     sx_hlo first_example;
 } lowering;
@@ -227,6 +229,186 @@ static sx_status lower_graph(lowering *l, sx_hlo *results)
     return SX_OK;
 }
 
+/* --- The step loop -----------------------------------------------------------------------------
+ */
+
+/* [K, …] of a type. */
+static sx_type stacked(const sx_type *type, int64_t steps)
+{
+    sx_type out = {.dtype = type->dtype, .rank = type->rank + 1, .dims = {steps}};
+    for (int i = 0; i < type->rank && i + 1 < SX_MAX_RANK; i++) {
+        out.dims[i + 1] = type->dims[i];
+    }
+    return out;
+}
+
+static sx_type arg_type(const sx_graph *g, int i, int64_t batch, int64_t steps)
+{
+    if (i == g->n_args) {
+        return sx_scalar_type(SX_I64);
+    }
+    const sx_type *type = sx_graph_type(g, g->args[i].value);
+    sx_type one = sx_type_with_batch(*type, batch);
+    return steps > 1 && sx_type_has_batch(type) ? stacked(&one, steps) : one;
+}
+
+static sx_type result_type(const sx_graph *g, int i, int64_t batch, int64_t steps)
+{
+    if (i == g->n_results) {
+        return sx_scalar_type(SX_I64);
+    }
+    sx_type one = sx_type_with_batch(*sx_graph_type(g, g->results[i].value), batch);
+    return steps > 1 && g->results[i].arg < 0 ? stacked(&one, steps) : one;
+}
+
+sx_type sx_pjrt_program_arg_type(const sx_graph *g, const sx_pjrt_program_options *o, int i)
+{
+    return arg_type(g, i, o->batch, o->steps);
+}
+
+sx_type sx_pjrt_program_result_type(const sx_graph *g, const sx_pjrt_program_options *o, int i)
+{
+    return result_type(g, i, o->batch, o->steps);
+}
+
+/* (i, 0, 0, …): where row i of a stack of that rank begins. */
+static void row_at(lowering *l, sx_hlo i, int rank, sx_hlo *at)
+{
+    sx_hlo zero = sx_hlo_scalar(l->w, SX_I64, 0);
+    for (int k = 0; k < rank; k++) {
+        at[k] = k == 0 ? i : zero;
+    }
+}
+
+static sx_hlo take_row(lowering *l, sx_hlo stack, sx_hlo i)
+{
+    sx_type type = sx_hlo_type(l->w, stack), row = type, one = {.dtype = type.dtype};
+    sx_hlo in[SX_MAX_RANK + 1] = {stack};
+    row.dims[0] = 1;
+    for (int k = 1; k < type.rank; k++) {
+        one.dims[one.rank++] = type.dims[k];
+    }
+    row_at(l, i, type.rank, in + 1);
+    sx_hlo_attr_i64s(l->w, "slice_sizes", row.rank, row.dims);
+    return sx_hlo_reshape(l->w, sx_hlo_emit(l->w, "dynamic_slice", in, type.rank + 1, &row, 1),
+                          &one);
+}
+
+static sx_hlo put_row(lowering *l, sx_hlo stack, sx_hlo value, sx_hlo i)
+{
+    sx_type type = sx_hlo_type(l->w, stack), row = type;
+    row.dims[0] = 1;
+    sx_hlo in[SX_MAX_RANK + 2] = {stack, sx_hlo_reshape(l->w, value, &row)};
+    row_at(l, i, type.rank, in + 2);
+    return sx_hlo_emit(l->w, "dynamic_update_slice", in, type.rank + 2, &type, 1);
+}
+
+/* The loop's state: {i, n, go, args…, rings of the outputs…}; a result that is no ring has none. */
+enum { AT_I, AT_N, AT_GO, AT_ARGS };
+
+typedef struct loop {
+    sx_type *types;
+    sx_hlo *state, *next, *results;
+    int *rings; /* of each result: where in the state, or -1 */
+    int n;
+} loop;
+
+static void loop_end(loop *p)
+{
+    sx_free(p->types);
+    sx_free(p->state);
+    sx_free(p->next);
+    sx_free(p->results);
+    sx_free(p->rings);
+}
+
+static sx_status loop_begin(lowering *l, const sx_hlo *args, loop *p)
+{
+    const sx_graph *g = l->g;
+    size_t most = (size_t)AT_ARGS + (size_t)g->n_args + (size_t)g->n_results;
+    *p = (loop){.types = sx_alloc(most, sizeof(*p->types)),
+                .state = sx_alloc(most, sizeof(*p->state)),
+                .next = sx_alloc(most, sizeof(*p->next)),
+                .results = sx_alloc((size_t)g->n_results + 1, sizeof(*p->results)),
+                .rings = sx_alloc((size_t)g->n_results + 1, sizeof(*p->rings))};
+    if (p->types == NULL || p->state == NULL || p->next == NULL || p->results == NULL ||
+        p->rings == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
+    }
+    p->state[AT_I] = sx_hlo_scalar(l->w, SX_I64, 0);
+    p->state[AT_N] = args[g->n_args];
+    p->state[AT_GO] = sx_hlo_scalar(l->w, SX_BOOL, 1);
+    for (int i = 0; i < g->n_args; i++) {
+        p->state[AT_ARGS + i] = args[i];
+    }
+    p->n = AT_ARGS + g->n_args;
+    for (int i = 0; i < g->n_results; i++) {
+        bool is_ring = g->results[i].arg < 0;
+        p->rings[i] = is_ring ? p->n++ : -1;
+        if (is_ring) {
+            p->state[p->rings[i]] = sx_hlo_splat(l->w, result_type(g, i, l->local, l->steps), 0);
+        }
+    }
+    for (int i = 0; i < p->n; i++) {
+        p->types[i] = sx_hlo_type(l->w, p->state[i]);
+    }
+    return SX_OK;
+}
+
+static void loop_condition(lowering *l, loop *p)
+{
+    sx_hlo_region(l->w, p->types, p->n, p->next);
+    sx_hlo more = sx_hlo_compare(l->w, "LT", p->next[AT_I], p->next[AT_N]);
+    sx_hlo test = sx_hlo_binary(l->w, "and", more, p->next[AT_GO]);
+    sx_hlo_region_end(l->w, &test, 1);
+}
+
+static sx_status loop_body(lowering *l, loop *p)
+{
+    const sx_graph *g = l->g;
+    sx_hlo_region(l->w, p->types, p->n, p->next);
+    sx_hlo i = p->next[AT_I];
+    for (int k = 0; k < g->n_args; k++) {
+        sx_hlo arg = p->next[AT_ARGS + k];
+        bool is_stack = has_batch(l, g->args[k].value);
+        l->values[g->args[k].value.id] = is_stack ? take_row(l, arg, i) : arg;
+    }
+    SX_TRY(lower_graph(l, p->results));
+    sx_hlo_at(l->w, "step_loop");
+    p->next[AT_I] = sx_hlo_with(l->w, "add", i, 1);
+    p->next[AT_GO] = l->ok >= 0 ? p->results[l->ok] : p->next[AT_GO];
+    for (int k = 0; k < g->n_results; k++) {
+        int ring = p->rings[k], at = ring >= 0 ? ring : AT_ARGS + g->results[k].arg;
+        p->next[at] = ring >= 0 ? put_row(l, p->next[ring], p->results[k], i) : p->results[k];
+    }
+    sx_hlo_region_end(l->w, p->next, p->n);
+    return SX_OK;
+}
+
+/* results[n_results + 1] */
+static sx_status lower_loop(lowering *l, const sx_hlo *args, sx_hlo *results)
+{
+    const sx_graph *g = l->g;
+    loop p = {0};
+    sx_hlo_at(l->w, "step_loop");
+    sx_status status = loop_begin(l, args, &p);
+    if (status == SX_OK) {
+        sx_hlo first = sx_hlo_begin(l->w, "while", p.state, p.n, p.types, p.n);
+        loop_condition(l, &p);
+        status = loop_body(l, &p);
+        if (status == SX_OK) {
+            sx_hlo_end(l->w);
+        }
+        for (int i = 0; i < g->n_results; i++) {
+            results[i] =
+                sx_hlo_result(first, p.rings[i] >= 0 ? p.rings[i] : AT_ARGS + g->results[i].arg);
+        }
+        results[g->n_results] = sx_hlo_result(first, AT_I);
+    }
+    loop_end(&p);
+    return status;
+}
+
 /* --- The whole ---------------------------------------------------------------------------------
  */
 
@@ -241,32 +423,47 @@ static int alias_of(const sx_graph *g, int i)
     return -1;
 }
 
-static sx_status begin(lowering *l, const sx_pjrt_program_options *options)
+static sx_status begin(lowering *l, const sx_pjrt_program_options *options, sx_hlo *in)
 {
     const sx_graph *g = l->g;
-    sx_hlo_arg *args = sx_alloc((size_t)g->n_args + 1, sizeof(*args));
-    sx_hlo *in = sx_alloc((size_t)g->n_args + 1, sizeof(*in));
-    sx_status status = SX_OK;
+    int n = g->n_args + (l->steps > 1);
+    sx_hlo_arg *args = sx_alloc((size_t)n + 1, sizeof(*args));
     l->values = sx_alloc((size_t)g->n_values, sizeof(*l->values));
-    if (args == NULL || in == NULL || l->values == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
-        goto done;
+    if (args == NULL || l->values == NULL) {
+        sx_free(args);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
     }
     for (int i = 0; i < g->n_values; i++) {
         l->values[i] = SX_HLO_NONE;
     }
-    for (int i = 0; i < g->n_args; i++) {
-        args[i].type = sx_type_with_batch(*sx_graph_type(g, g->args[i].value), l->local);
-        args[i].alias = alias_of(g, i);
+    for (int i = 0; i < n; i++) {
+        args[i] = (sx_hlo_arg){arg_type(g, i, l->local, l->steps), alias_of(g, i)};
     }
-    status = sx_hlo_create(&options->hlo, args, g->n_args, 0, in, &l->w);
+    sx_status status = sx_hlo_create(&options->hlo, args, n, 0, in, &l->w);
     for (int i = 0; i < g->n_args && status == SX_OK; i++) {
         l->values[g->args[i].value.id] = in[i];
     }
-done:
     sx_free(args);
-    sx_free(in);
     return status;
+}
+
+static sx_status check_loop(const lowering *l, const sx_pjrt_program_options *options)
+{
+    const sx_graph *g = l->g;
+    const sx_type flag = sx_scalar_type(SX_BOOL);
+    for (int i = 0; l->steps > 1 && i < g->n_args + g->n_results; i++) {
+        sx_value v = i < g->n_args ? g->args[i].value : g->results[i - g->n_args].value;
+        if (sx_graph_type(g, v)->rank >= SX_MAX_RANK) {
+            return sx_error(SX_UNIMPLEMENTED, "a step loop stacks values of at most rank %d",
+                            SX_MAX_RANK - 1);
+        }
+    }
+    if (l->steps > 1 && options->ok_output != NULL &&
+        (l->ok < 0 || !sx_type_equal(sx_graph_type(g, g->results[l->ok].value), &flag))) {
+        return sx_error(SX_INVALID_ARGUMENT, "the program has no output \"%s\" of type bool",
+                        options->ok_output);
+    }
+    return SX_OK;
 }
 
 static sx_status divide_batch(lowering *l)
@@ -292,28 +489,33 @@ sx_status sx_pjrt_program_create(const sx_graph *g, const sx_pjrt_program_option
     lowering l = {.g = g,
                   .batch = options->batch,
                   .replicas = options->replicas > 0 ? options->replicas : 1,
+                  .steps = options->steps,
                   .first_example = SX_HLO_NONE};
     sx_pjrt_program p = {0};
-    sx_hlo *results = NULL;
-    sx_status status = divide_batch(&l);
-    SX_TRY_GOTO(status, status, done);
-    SX_TRY_GOTO(status, begin(&l, options), done);
-    results = sx_alloc((size_t)g->n_results + 1, sizeof(*results));
-    if (results == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
-        goto done;
+    l.ok = options->ok_output == NULL ? -1 : sx_graph_find_output(g, options->ok_output);
+    SX_TRY(divide_batch(&l));
+    SX_TRY(check_loop(&l, options));
+    sx_hlo *args = sx_alloc((size_t)g->n_args + 2, sizeof(*args));
+    sx_hlo *results = sx_alloc((size_t)g->n_results + 2, sizeof(*results));
+    sx_status status = args == NULL || results == NULL
+                           ? sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program")
+                           : begin(&l, options, args);
+    if (status == SX_OK) {
+        status = l.steps > 1 ? lower_loop(&l, args, results) : lower_graph(&l, results);
     }
-    SX_TRY_GOTO(status, lower_graph(&l, results), done);
-    SX_TRY_GOTO(status, sx_hlo_finish(l.w, results, g->n_results, &p.text, &p.size), done);
-    p.writer = l.w;
-    *out = p;
-done:
+    if (status == SX_OK) {
+        status = sx_hlo_finish(l.w, results, g->n_results + (l.steps > 1), &p.text, &p.size);
+    }
+    sx_free(args);
     sx_free(results);
     sx_free(l.values);
     if (status != SX_OK) {
         sx_hlo_destroy(l.w);
+        return status;
     }
-    return status;
+    p.writer = l.w;
+    *out = p;
+    return SX_OK;
 }
 
 void sx_pjrt_program_destroy(sx_pjrt_program *p)

@@ -8,15 +8,27 @@
  * values with the batch dimension hold batch / n examples, all others are equal on all devices.
  * Where a node loses the batch, its results meet by all_reduce as its operator says (`combine`), so
  * loss, gradients and the moments of batch norm are those of the whole batch; random operators
- * count positions in the whole batch (D5). */
+ * count positions in the whole batch (D5).
+ *
+ * Step loop (design D4). With steps = K > 1 the program is a loop of up to K steps over a
+ * superbatch:
+ *
+ *   arguments  inputs that have the batch are [K, batch, …]; the others, and the variables, are as
+ *              ever; one more at the end, int64: how many steps to run, at most K
+ *   results    assigned variables after the last step; outputs as rings [K, …], row i of step i,
+ *              zero where no step was; one more at the end, int64: how many steps ran
+ *
+ * The loop leaves after the first step whose `ok_output` is false. */
 #ifndef SX_BACKENDS_PJRT_PROGRAM_H
 #define SX_BACKENDS_PJRT_PROGRAM_H
 
 #include "graph/ir.h"
 
 typedef struct sx_pjrt_program_options {
-    int64_t batch; /* of all replicas together; ignored by a graph without it */
-    int replicas;  /* 0 = 1 */
+    int64_t batch;         /* of all replicas together; ignored by a graph without it */
+    int replicas;          /* 0 = 1 */
+    int64_t steps;         /* of the loop; 0 and 1 = no loop */
+    const char *ok_output; /* bool scalar output that lets the loop go on; NULL = none */
     sx_hlo_options hlo;
 } sx_pjrt_program_options;
 
@@ -25,6 +37,11 @@ typedef struct sx_pjrt_program {
     size_t size;
     sx_hlo_writer *writer; /* owns the text */
 } sx_pjrt_program;
+
+/* Argument or result i as the caller sees it: the batch of all replicas, superbatches and rings.
+ * Argument n_args and result n_results are the loop's counts. */
+sx_type sx_pjrt_program_arg_type(const sx_graph *g, const sx_pjrt_program_options *o, int i);
+sx_type sx_pjrt_program_result_type(const sx_graph *g, const sx_pjrt_program_options *o, int i);
 
 /* Errors: INVALID_ARGUMENT (the replicas do not divide the batch: the nearest batches that they
  * do), UNIMPLEMENTED (an operator that device programs or replicas do not have: its node and

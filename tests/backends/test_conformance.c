@@ -113,7 +113,7 @@ static void run_sample(sx_platform *platform, sx_executable *e, const op_sample_
 
 typedef struct setting {
     const char *backend;
-    int threads, shards; /* on pjrt, threads are replicas */
+    int threads, shards; /* on pjrt: replicas, steps of one execution */
 } setting;
 
 static sx_platform_options options_of(const setting *s)
@@ -349,6 +349,110 @@ static void fill_inputs(sx_program *p, int step, void **data)
     }
 }
 
+static void run_steps(sx_program *program)
+{
+    for (int step = 0; step < STEPS; step++) {
+        void *inputs[8];
+        fill_inputs(program, step, inputs);
+        assert_ok(sx_program_run(program, BATCH, (const void *const *)inputs));
+        for (int i = 0; i < sx_program_input_count(program); i++) {
+            sx_free(inputs[i]);
+        }
+    }
+}
+
+/* Superbatches of all inputs: [STEPS, BATCH, ...]. */
+static void fill_superbatches(sx_program *program, void **data)
+{
+    int n = sx_program_input_count(program);
+    for (int step = 0; step < STEPS; step++) {
+        void *one[8];
+        fill_inputs(program, step, one);
+        for (int i = 0; i < n; i++) {
+            sx_type t = sx_type_with_batch(*sx_program_input_type(program, i), BATCH);
+            size_t bytes = (size_t)sx_type_bytes(&t);
+            data[i] = step == 0 ? sx_alloc(STEPS, bytes) : data[i];
+            assert_non_null(data[i]);
+            memcpy((char *)data[i] + (size_t)step * bytes, one[i], bytes);
+            sx_free(one[i]);
+        }
+    }
+}
+
+/* What argument i of the loop starts with: a variable of the session, an input, the seed, the
+ * count. */
+static const void *loop_argument(sx_session *session, const sx_graph *g, int i, void *const *inputs,
+                                 void *scratch)
+{
+    static const int64_t steps = STEPS;
+    static const uint32_t seed[2] = {7, 0};
+    if (i == g->n_args) {
+        return &steps;
+    }
+    const sx_arg *arg = &g->args[i];
+    if (arg->kind == SX_ARG_VARIABLE) {
+        assert_ok(sx_session_read_variable(session, sx_session_find_variable(session, arg->name),
+                                           scratch));
+        return scratch;
+    }
+    if (!sx_type_has_batch(sx_graph_type(g, arg->value))) {
+        return seed;
+    }
+    int place = 0;
+    for (int k = 0; k < i; k++) {
+        bool fed = g->args[k].kind == SX_ARG_INPUT;
+        place += fed && sx_type_has_batch(sx_graph_type(g, g->args[k].value));
+    }
+    return inputs[place];
+}
+
+/* All steps in one execution; the variables go back to the session. */
+static void run_loop(sx_session *session, sx_program *program, const sx_graph *g, const setting *s)
+{
+    enum { MAX = 256, SCRATCH = 64 << 20 };
+    static sx_buffer *args[MAX], *outputs[MAX];
+    sx_platform_options options = options_of(s);
+    sx_platform *platform;
+    sx_executable *e;
+    void *inputs[8], *scratch = sx_alloc(SCRATCH, 1);
+    assert_true(scratch != NULL && g->n_args + 1 < MAX && g->n_results + 1 < MAX);
+    fill_superbatches(program, inputs);
+    assert_ok(sx_platform_open("pjrt", &options, &platform));
+    sx_compile_options how = {.batch = BATCH, .steps = STEPS, .ok_output = SX_OK_OUTPUT};
+    assert_ok(sx_compile(platform, g, &how, &e));
+    for (int i = 0; i < e->n_args; i++) {
+        assert_ok(sx_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
+        assert_ok(sx_buffer_write(args[i], loop_argument(session, g, i, inputs, scratch), false));
+    }
+    for (int i = 0; i < e->n_results; i++) {
+        outputs[i] = NULL;
+        if (e->result_args[i] < 0) {
+            assert_ok(sx_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
+        }
+    }
+    assert_ok(sx_execute(e, args, outputs));
+    int64_t ran;
+    assert_ok(sx_buffer_read(outputs[g->n_results], &ran));
+    assert_int_equal(ran, STEPS);
+    for (int i = 0; i < e->n_args; i++) {
+        if (i < g->n_args && g->args[i].kind == SX_ARG_VARIABLE) {
+            int v = sx_session_find_variable(session, g->args[i].name);
+            assert_ok(sx_buffer_read(args[i], scratch));
+            assert_ok(sx_session_write_variable(session, v, scratch));
+        }
+        sx_buffer_release(args[i]);
+    }
+    for (int i = 0; i < e->n_results; i++) {
+        sx_buffer_release(outputs[i]);
+    }
+    for (int i = 0; i < sx_program_input_count(program); i++) {
+        sx_free(inputs[i]);
+    }
+    sx_free(scratch);
+    sx_executable_release(e);
+    sx_platform_close(platform);
+}
+
 /* Trains a zoo model for some steps; the variables afterwards. */
 static trained train(const char *model, const setting *s)
 {
@@ -368,13 +472,10 @@ static trained train(const char *model, const setting *s)
             .device = s->backend, .seed = 7, .shards = s->shards, .platform = options_of(s)},
         &session));
     assert_ok(sx_session_add_program(session, graph, &program));
-    for (int step = 0; step < STEPS; step++) {
-        void *inputs[8];
-        fill_inputs(program, step, inputs);
-        assert_ok(sx_program_run(program, BATCH, (const void *const *)inputs));
-        for (int i = 0; i < sx_program_input_count(program); i++) {
-            sx_free(inputs[i]);
-        }
+    if (strcmp(s->backend, "pjrt") == 0 && s->shards > 1) {
+        run_loop(session, program, graph, s);
+    } else {
+        run_steps(program);
     }
     trained t = {.n = sx_session_variable_count(session)};
     t.weights = sx_alloc((size_t)t.n, sizeof(*t.weights));
@@ -436,6 +537,7 @@ static void check_program_on_pjrt(const char *model)
     trained ref = train(model, &(setting){"ref", 1, 1});
     for (int replicas = 1; replicas <= 3; replicas++) {
         compare_trained(model, &(setting){"pjrt", replicas, 1}, &ref);
+        compare_trained(model, &(setting){"pjrt", replicas, STEPS}, &ref);
     }
     trained_end(&ref);
 }
@@ -614,37 +716,38 @@ static void test_backends_conformance__cnn_trains_on_pjrt(void **state)
     (void)state;
     SKIP_WITHOUT_PJRT();
     check_program_on_pjrt("mnist_cnn");
+}
 
-    /* Design D4: a fixed number of shards, whatever the threads, and run after run, gives the same
-     * bits. */
-    static void test_backends_conformance__strict_shards_give_the_same_bits(void **state)
-    {
-        (void)state;
-        trained first = train("mnist_cnn", &(setting){"cpu", 1, 4});
-        for (int threads = 1; threads <= 4; threads++) {
-            trained again = train("mnist_cnn", &(setting){"cpu", threads, 4});
-            for (int v = 0; v < first.n; v++) {
-                assert_memory_equal(first.weights[v], again.weights[v], (size_t)first.bytes[v]);
-            }
-            trained_end(&again);
+/* Design D4: a fixed number of shards, whatever the threads, and run after run, gives the same
+ * bits. */
+static void test_backends_conformance__strict_shards_give_the_same_bits(void **state)
+{
+    (void)state;
+    trained first = train("mnist_cnn", &(setting){"cpu", 1, 4});
+    for (int threads = 1; threads <= 4; threads++) {
+        trained again = train("mnist_cnn", &(setting){"cpu", threads, 4});
+        for (int v = 0; v < first.n; v++) {
+            assert_memory_equal(first.weights[v], again.weights[v], (size_t)first.bytes[v]);
         }
-        trained_end(&first);
+        trained_end(&again);
     }
+    trained_end(&first);
+}
 
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_backends_conformance__operators_whole),
-        cmocka_unit_test(test_backends_conformance__operators_in_shards),
-        cmocka_unit_test(test_backends_conformance__operators_on_pjrt),
-        cmocka_unit_test(test_backends_conformance__operators_on_pjrt_replicas),
-        cmocka_unit_test(test_backends_conformance__gradients_built_in),
-        cmocka_unit_test(test_backends_conformance__gradients_on_pjrt),
-        cmocka_unit_test(test_backends_conformance__mlp_trains_as_the_reference),
-        cmocka_unit_test(test_backends_conformance__cnn_trains_as_the_reference),
-        cmocka_unit_test(test_backends_conformance__mlp_trains_on_pjrt),
-        cmocka_unit_test(test_backends_conformance__cnn_trains_on_pjrt),
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_conformance__operators_whole),
+    cmocka_unit_test(test_backends_conformance__operators_in_shards),
+    cmocka_unit_test(test_backends_conformance__operators_on_pjrt),
+    cmocka_unit_test(test_backends_conformance__operators_on_pjrt_replicas),
+    cmocka_unit_test(test_backends_conformance__gradients_built_in),
+    cmocka_unit_test(test_backends_conformance__gradients_on_pjrt),
+    cmocka_unit_test(test_backends_conformance__mlp_trains_as_the_reference),
+    cmocka_unit_test(test_backends_conformance__cnn_trains_as_the_reference),
+    cmocka_unit_test(test_backends_conformance__mlp_trains_on_pjrt),
+    cmocka_unit_test(test_backends_conformance__cnn_trains_on_pjrt),
 
-        cmocka_unit_test(test_backends_conformance__borders_that_nobody_reads),
-        cmocka_unit_test(test_backends_conformance__one_large_example),
-        cmocka_unit_test(test_backends_conformance__strict_shards_give_the_same_bits),
-    };
-    SX_TEST_MAIN(tests)
+    cmocka_unit_test(test_backends_conformance__borders_that_nobody_reads),
+    cmocka_unit_test(test_backends_conformance__one_large_example),
+    cmocka_unit_test(test_backends_conformance__strict_shards_give_the_same_bits),
+};
+SX_TEST_MAIN(tests)

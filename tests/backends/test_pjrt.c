@@ -14,6 +14,7 @@
 #include "backends/pjrt/program.h"
 #include "base/memory.h"
 #include "pjrt_plugin.h"
+#include "torture.h"
 
 /* w <- w - x' (x w - y) ; outputs the sum of squares: a program with the batch, a variable, a
  * result of each kind. x [N,2], w [2,1], y [N,1] */
@@ -137,6 +138,24 @@ static void test_backends_pjrt__messages_name_nodes(void **state)
     assert_non_null(n);
     assert_string_equal(n->name, "dense/matmul_1");
     assert_null(sx_pjrt_node_of_message(g, "out of memory in dense/matmul"));
+    sx_graph_destroy(g);
+}
+
+static sx_status lower_once(void *user)
+{
+    sx_graph *g = user;
+    sx_pjrt_program p;
+    SX_TRY(sx_pjrt_program_create(
+        g, &(sx_pjrt_program_options){.batch = 8, .replicas = 2, .steps = 3}, &p));
+    sx_pjrt_program_destroy(&p);
+    return SX_OK;
+}
+
+static void test_backends_pjrt__lowering_survives_failing_allocations(void **state)
+{
+    (void)state;
+    sx_graph *g = step_graph();
+    assert_true(sx_torture(lower_once, g) > 10);
     sx_graph_destroy(g);
 }
 
@@ -622,6 +641,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_pjrt__program_text),
     cmocka_unit_test(test_backends_pjrt__program_of_replicas),
     cmocka_unit_test(test_backends_pjrt__messages_name_nodes),
+    cmocka_unit_test(test_backends_pjrt__lowering_survives_failing_allocations),
     cmocka_unit_test(test_backends_pjrt__finds_plugins),
     cmocka_unit_test(test_backends_pjrt__finds_packages_of_an_interpreter),
     cmocka_unit_test(test_backends_pjrt__says_what_to_install),

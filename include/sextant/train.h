@@ -107,8 +107,8 @@ typedef struct sx_run_config {
     int shards;                           /* > 0: a fixed number whatever the threads (strict) */
     bool no_shuffle;                      /* records in their own order */
     bool require_exact;                   /* refuse to resume where the bits could differ */
-    bool fresh;                           /* delete the run that model_dir holds, and begin again */
-    sx_observer_fn *observer;             /* NULL = nobody looks */
+    bool fresh;               /* begin again; what model_dir holds goes when training does begin */
+    sx_observer_fn *observer; /* NULL = nobody looks */
     void *observer_user;
     const volatile sig_atomic_t *stop; /* nonzero: finish the step, save, return CANCELLED */
 } sx_run_config;

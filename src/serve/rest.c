@@ -154,7 +154,7 @@ static sx_status check_wanted(const struct predict_job *job)
     return SX_OK;
 }
 
-static sx_status run_model(const struct predict_job *job, const sx_predict_request *request,
+static sx_status run_model(struct predict_job *job, const sx_predict_request *request,
                            sx_arena *arena, sx_tensor **out_outputs)
 {
     const size_t count = request->signature->output_count;
@@ -163,7 +163,12 @@ static sx_status run_model(const struct predict_job *job, const sx_predict_reque
         return sx_error(SX_RESOURCE_EXHAUSTED, "predict: no memory for %zu outputs", count);
     }
     const int64_t begin_ns = sx_now_ns();
-    SX_TRY(sx_served_run(job->servable, request->signature, request->inputs, arena, outputs));
+    sx_status status =
+        sx_served_run(job->servable, request->signature, request->inputs, arena, outputs);
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* an image in the request is cut or damaged */
+        job->http_status = 400;
+    }
+    SX_TRY(status);
     sx_latency_add(&job->model->metrics.run_latency, sx_now_ns() - begin_ns);
     *out_outputs = outputs;
     return SX_OK;

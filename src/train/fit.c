@@ -17,6 +17,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "io/dir_lock.h"
+#include "io/path.h"
 #include "nn/program.h"
 #include "train/save.h"
 #include "train/state.h"
@@ -45,6 +47,7 @@ typedef struct fit {
     bool batch_ends_epoch, epoch_ended;
     sx_control control;
     bool cut_short; /* stopped before an evaluation had ended */
+    int lock;       /* on model_dir, while this fit writes there */
 
     int64_t began_ns, told_ns, epoch_ns;
     int64_t window_ns, window_wait_ns, window_step, window_examples; /* since the last cadence */
@@ -597,10 +600,21 @@ static sx_status check_numerics(fit *f)
     return SX_OK;
 }
 
+/* Two that train in one folder would delete each other's checkpoints. */
+static sx_status lock_directory(fit *f)
+{
+    const char *dir = f->t->config.model_dir;
+    if (dir == NULL || f->lock != SX_NO_LOCK || !sx_path_exists(dir)) {
+        return SX_OK;
+    }
+    return sx_dir_lock(dir, &f->lock);
+}
+
 static sx_status restore(fit *f, bool *out_found)
 {
     sx_trainer *t = f->t;
     *out_found = false;
+    SX_TRY(lock_directory(f));
     if (!t->has_state) {
         SX_TRY(sx_trainer_restore_latest(t, out_found));
     }
@@ -657,6 +671,7 @@ static sx_status begin(fit *f, bool found)
     sx_trainer *t = f->t;
     tell_begin(f, found);
     SX_TRY(sx_trainer_begin_run(t));
+    SX_TRY(lock_directory(f)); /* that has just been made */
     SX_TRY(place_input(f));
     SX_TRY(compile_if_new(f, f->input.max_batch));
     SX_TRY(check_numerics(f));
@@ -705,7 +720,7 @@ static sx_status fit_all(fit *f)
 
 sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
 {
-    fit f = {.t = t, .r = request, .saved_step = -1, .input = {.labels = -1}};
+    fit f = {.t = t, .r = request, .saved_step = -1, .input = {.labels = -1}, .lock = SX_NO_LOCK};
     SX_TRY(check_request(request));
     t->callbacks = request->callbacks;
     t->n_callbacks = request->n_callbacks;
@@ -714,5 +729,6 @@ sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
     t->callbacks = NULL;
     t->n_callbacks = 0;
     sx_feed_deinit(&f.input);
+    sx_dir_unlock(f.lock);
     return status;
 }

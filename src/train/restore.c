@@ -189,6 +189,9 @@ sx_status sx_trainer_begin_run(sx_trainer *t)
     if (t->config.model_dir == NULL || t->on_disk) {
         return SX_OK;
     }
+    if (t->config.fresh) {
+        SX_TRY(sx_run_delete(t->config.model_dir));
+    }
     SX_TRY(write_run(t, t->config.model_dir));
     t->on_disk = true;
     return SX_OK;

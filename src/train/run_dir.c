@@ -385,7 +385,7 @@ static const sx_type *variable_type(const sx_graph *g, const char *name)
 static sx_status differs(const char *dir, const char *name, const sx_type *has,
                          const sx_type *wants)
 {
-    char a[SX_TYPE_TEXT] = "nothing", b[SX_TYPE_TEXT] = "nothing";
+    char a[SX_TYPE_TEXT] = "missing", b[SX_TYPE_TEXT] = "missing";
     if (has != NULL) {
         sx_type_format(has, a, sizeof(a));
     }

@@ -292,7 +292,7 @@ static sx_status open_directory(sx_trainer *t, const sx_trainer_options *o)
                               : sx_error(SX_INVALID_ARGUMENT, "neither a model nor a model_dir");
     }
     if (t->config.fresh && o->def != NULL) {
-        return sx_run_delete(dir);
+        return SX_OK; /* what is there goes when the new run begins, not before */
     }
     if (sx_run_exists(dir)) {
         return adopt_stored(t, o->def != NULL);

@@ -29,6 +29,9 @@ grep -qE '^1: (daisy|rose|tulip) [0-9.]+ %$' out || fail 'answer of an array'
 echo '{"instances": [{"b64": "bm8="}]}' >request.json
 fails 1 query "$url" --request request.json
 warns 'answers 400'
+head -c 200 $image >cut.jpg
+fails 1 query "$url" --image cut.jpg
+warns 'answers 400: image 0: JPEG: the data ends before the image'
 fails 1 query "${url}x" --image $image
 warns 'answers 404: Servable not found'
 port=${url#http://localhost:}

@@ -1,6 +1,7 @@
 /* The run directory: what is kept, what is trusted, whose it is, and what survives a restart. */
 #include "run.h"
 
+#include "io/dir_lock.h"
 #include "train/history.h"
 
 static char text[4096];
@@ -134,10 +135,62 @@ static void test_train_run__refuses_another_models_directory(void **state)
     assert_error(open_with(dir, "hiden", "8", false), SX_INVALID_ARGUMENT,
                  "no parameter \"hiden\"");
     write_file(scratch("run/mine.txt"), "x", 1);
-    assert_ok(open_with(dir, "hidden", "9", true)); /* --fresh */
-    assert_string_equal(steps_in(dir), "");
-    assert_false(sx_run_exists(dir));
+}
+
+/* What was there goes when the new run begins, not before; what is not the run's stays. */
+static void test_train_run__fresh_deletes_when_it_begins(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    train_to(dir, 2, 0, false, &s);
+    write_file(scratch("run/mine.txt"), "x", 1);
+    assert_ok(open_with(dir, "hidden", "9", true));
+    assert_true(sx_run_exists(dir));
+    assert_string_equal(steps_in(dir), "0 2");
+
+    sx_run_config config = tiny_config(dir, &s);
+    config.fresh = true;
+    sx_trainer *t = open_tiny(&config);
+    static const float wide[2][FEATURES + 1];
+    static const int64_t labels[2];
+    sx_dataset *misfit = NULL;
+    assert_ok(sx_dataset_from_tensors(
+        2, (const char *[]){"features", "label"},
+        (const sx_tensor[]){{sx_type_of(SX_F32, 2, FEATURES + 1), (void *)wide},
+                            {sx_type_of(SX_I64, 2), (void *)labels}},
+        NULL, NULL, &misfit));
+    assert_error(sx_trainer_fit(t, &(sx_fit_request){.train = misfit}), SX_INVALID_ARGUMENT,
+                 "training data");
+    sx_dataset_release(misfit);
+    assert_string_equal(steps_in(dir), "0 2");
+    assert_ok(fit_tiny(t, 1, false));
+    assert_false(s.resumed);
+    assert_string_equal(steps_in(dir), "0 1");
+    assert_ok(fit_tiny(t, 3, false));
+    assert_string_equal(steps_in(dir), "0 1 3");
+    sx_trainer_destroy(t);
     assert_true(sx_path_exists(scratch("run/mine.txt")));
+}
+
+static void test_train_run__one_trains_at_a_time(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char *dir = scratch("run");
+    int lock = SX_NO_LOCK;
+    train_to(dir, 2, 0, false, &s);
+    assert_ok(sx_dir_lock(dir, &lock));
+    for (int fresh = 0; fresh <= 1; fresh++) {
+        sx_run_config config = tiny_config(dir, &s);
+        config.fresh = fresh;
+        sx_trainer *t = open_tiny(&config);
+        assert_error(fit_tiny(t, 3, false), SX_FAILED_PRECONDITION, "is in use");
+        sx_trainer_destroy(t);
+        assert_string_equal(steps_in(dir), "0 2");
+    }
+    sx_dir_unlock(lock);
+    train_to(dir, 3, 0, false, &s);
 }
 
 static void test_train_run__refuses_foreign_checkpoints(void **state)
@@ -394,6 +447,8 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_run__falls_back_from_a_broken_checkpoint),
     scratch_test(test_train_run__says_when_every_checkpoint_is_broken),
     scratch_test(test_train_run__refuses_another_models_directory),
+    scratch_test(test_train_run__fresh_deletes_when_it_begins),
+    scratch_test(test_train_run__one_trains_at_a_time),
     scratch_test(test_train_run__refuses_foreign_checkpoints),
     scratch_test(test_train_run__needs_no_model_once_it_is_there),
     scratch_test(test_train_run__says_when_it_cannot_resume_exactly),

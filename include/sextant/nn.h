@@ -21,6 +21,15 @@ typedef enum sx_mode { SX_TRAIN = 0, SX_EVAL, SX_PREDICT } sx_mode;
 SX_API void sx_builder_set_mode(sx_builder *b, sx_mode mode);
 SX_API sx_mode sx_builder_mode(const sx_builder *b);
 
+/* The precision policy, set before building: SX_F32 (the default), or SX_BF16, Keras'
+ * mixed_bfloat16. Then layers take their inputs and variables in bfloat16 and give bfloat16;
+ * variables, their gradients, the statistics of batch norm, softmax, losses, metrics and what the
+ * model returns stay float32. Where operators that users call get operands of both, a constant or
+ * a variable takes bfloat16, anything else makes the result float32.
+ * Errors: INVALID_ARGUMENT another dtype. */
+SX_API void sx_builder_set_precision(sx_builder *b, sx_dtype compute);
+SX_API sx_dtype sx_builder_precision(const sx_builder *b); /* SX_F32 or SX_BF16 */
+
 typedef enum sx_activation {
     SX_LINEAR = 0,
     SX_RELU,

@@ -18,7 +18,8 @@ struct sx_builder {
     int depth;
     const char *device, *file;
     int line;
-    int mode; /* sx_mode of nn.h: train, eval, predict; the graph itself does not look */
+    int mode;         /* sx_mode of nn.h: train, eval, predict; the graph itself does not look */
+    sx_dtype compute; /* what layers compute in, SX_BF16; 0 = float32 (ops/precision.h) */
 };
 
 /* Everything of a node but its outputs. name NULL = made from the scope and the operator. */

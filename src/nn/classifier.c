@@ -100,7 +100,7 @@ sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value labels,
     if (!sx_layer_begin(b, "classifier", NULL, file, line)) {
         return nothing;
     }
-    head h = {b, logits, labels, 0};
+    head h = {b, sx_widen(b, logits), labels, 0};
     sx_spec spec = nothing;
     if (sx_layer_check_rank(b, "classifier", logits, 2, "logits [N,C]", "")) {
         h.classes = sx_type_of_value(b, logits).dims[1];

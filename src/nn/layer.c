@@ -13,6 +13,22 @@ sx_mode sx_builder_mode(const sx_builder *b)
     return (sx_mode)b->mode;
 }
 
+void sx_builder_set_precision(sx_builder *b, sx_dtype compute)
+{
+    if (compute != SX_F32 && compute != SX_BF16 && compute != SX_DTYPE_NONE) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                    "precision is %s, expected float32 or bfloat16",
+                                    sx_dtype_name(compute)));
+        return;
+    }
+    b->compute = compute;
+}
+
+sx_dtype sx_builder_precision(const sx_builder *b)
+{
+    return sx_precision_is_narrow(b) ? b->compute : SX_F32;
+}
+
 bool sx_layer_begin(sx_builder *b, const char *base, const char *name, const char *file, int line)
 {
     if (sx_builder_failed(b)) {
@@ -59,6 +75,12 @@ sx_value sx_layer_variable(sx_builder *b, const char *leaf, sx_type type, sx_var
                                               .type = type,
                                               .role = role,
                                               .init = init == SX_INIT_DEFAULT ? otherwise : init});
+}
+
+sx_value sx_layer_weight(sx_builder *b, const char *leaf, sx_type type, sx_initializer init,
+                         sx_initializer otherwise)
+{
+    return sx_narrow(b, sx_layer_variable(b, leaf, type, SX_ROLE_WEIGHT, init, otherwise));
 }
 
 sx_value sx_seed_input(sx_builder *b)

@@ -7,6 +7,7 @@
 
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
+#include "graph/ops/precision.h"
 
 /* Begins the layer's scope and makes its line the current one; false when the builder has failed.
  */
@@ -23,6 +24,9 @@ bool sx_layer_check_rank(sx_builder *b, const char *base, sx_value x, int rank,
 /* Variable `scope/leaf`; float32. */
 sx_value sx_layer_variable(sx_builder *b, const char *leaf, sx_type type, sx_variable_role role,
                            sx_initializer init, sx_initializer otherwise);
+/* A weight likewise, as the layer computes with it: in the precision of the policy. */
+sx_value sx_layer_weight(sx_builder *b, const char *leaf, sx_type type, sx_initializer init,
+                         sx_initializer otherwise);
 
 /* The run's seed, uint32[2], an input that the session feeds; made when first asked for. */
 sx_value sx_seed_input(sx_builder *b);

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
+#include "graph/passes/passes.h"
 #include "nn/layer.h"
 #include "nn/optimizer.h"
 #include "nn/params.h"
@@ -26,6 +27,19 @@ static bool is_per_example(const sx_builder *b, sx_value v)
 {
     sx_type type = sx_type_of_value(b, v);
     return type.dtype == SX_F32 && type.rank == 1 && type.dims[0] == SX_BATCH;
+}
+
+/* Losses, metrics and predictions are float32 whatever the layers compute in. */
+static void widen_spec(sx_builder *b, sx_spec *spec)
+{
+    spec->loss = sx_widen(b, spec->loss);
+    spec->regularization = sx_widen(b, spec->regularization);
+    for (int i = 0; i < SX_MAX_METRICS; i++) {
+        spec->metrics[i].value = sx_widen(b, spec->metrics[i].value);
+    }
+    for (int i = 0; i < SX_MAX_PREDICTIONS; i++) {
+        spec->predictions[i].value = sx_widen(b, spec->predictions[i].value);
+    }
 }
 
 static void check_spec(sx_builder *b, sx_mode mode, const sx_spec *spec)
@@ -193,6 +207,7 @@ static sx_status choose_optimizer(const sx_spec *spec, const sx_optimizer *wish,
 static void build_all(sx_builder *b, const sx_program_request *r)
 {
     sx_builder_set_mode(b, r->mode);
+    sx_builder_set_precision(b, r->precision);
     sx_value features = sx_input(b, SX_FEATURES, r->features);
     sx_value labels = r->mode == SX_PREDICT ? SX_NO_VALUE : sx_input(b, SX_LABELS, r->labels);
     const sx_named_value feature_map = {SX_FEATURES, features}, label_map = {SX_LABELS, labels};
@@ -205,6 +220,7 @@ static void build_all(sx_builder *b, const sx_program_request *r)
                          .n_labels = r->mode != SX_PREDICT};
     sx_spec spec = r->def->build(b, &in, r->params);
     sx_builder_at(b, "", 0);
+    widen_spec(b, &spec);
     check_spec(b, r->mode, &spec);
     if (r->mode == SX_TRAIN) {
         sx_optimizer optimizer;
@@ -221,6 +237,15 @@ static void build_all(sx_builder *b, const sx_program_request *r)
     }
 }
 
+/* Gradients that were made again in float32 leave their narrow selves behind. */
+static sx_status drop_replaced(sx_graph **graph)
+{
+    sx_graph *whole = *graph;
+    sx_status status = sx_pass_drop_dead(whole, graph);
+    sx_graph_destroy(whole);
+    return status;
+}
+
 sx_status sx_build_program(const sx_program_request *request, sx_graph **out_graph)
 {
     sx_builder *b;
@@ -229,6 +254,9 @@ sx_status sx_build_program(const sx_program_request *request, sx_graph **out_gra
     sx_status status = sx_params_status(request->params);
     if (status == SX_OK) {
         status = sx_builder_finish(b, out_graph);
+    }
+    if (status == SX_OK && sx_precision_is_narrow(b)) {
+        status = drop_replaced(out_graph);
     }
     sx_builder_destroy(b);
     return status == SX_OK

@@ -4,7 +4,10 @@
  *   train     features, labels,      loss, each metric (means over the batch), learning_rate,
  *             _seed                  ok; assigns weights, state, slots, global_step
  *   eval      features, labels       loss [N], each metric [N]
- *   predict   features               the predictions by name, [N, ...] */
+ *   predict   features               the predictions by name, [N, ...]
+ *
+ * Inputs, variables and outputs are float32 whatever the precision: that is the layers' affair
+ * (sx_builder_set_precision). */
 #ifndef SX_NN_PROGRAM_H
 #define SX_NN_PROGRAM_H
 
@@ -24,11 +27,13 @@ typedef struct sx_program_request {
     sx_type labels;   /* int32 [SX_BATCH] */
     sx_mode mode;
     const sx_optimizer
-        *optimizer; /* overrides the model's (kind DEFAULT: only its learning_rate) */
+        *optimizer;     /* overrides the model's (kind DEFAULT: only its learning_rate) */
+    sx_dtype precision; /* what its layers compute in: SX_BF16; 0 and SX_F32 = float32 */
 } sx_program_request;
 
 /* Calls the model's function and wraps what it returns. Errors: the builder's first (layer, line,
- * shapes); a loss or prediction that is missing or not [N]; a parameter that is no number. */
+ * shapes); a loss or prediction that is missing or not [N]; a parameter that is no number; a
+ * precision that is none. */
 SX_MUST_USE sx_status sx_build_program(const sx_program_request *request, sx_graph **out_graph);
 
 /* The features' type of a model: its image, or its vector; INVALID_ARGUMENT if it says neither. */

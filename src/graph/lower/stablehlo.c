@@ -834,16 +834,19 @@ sx_hlo sx_hlo_reduce_window(sx_hlo_writer *w, const char *op, sx_hlo x, const sx
 
 /* --- Products -------------------------------------------------------------------------------- */
 
-/* The operand as the precision policy wants it. */
+/* The operand as the options want it. */
 static sx_hlo product_operand(sx_hlo_writer *w, sx_hlo x)
 {
     bool narrow = w->options.bf16_products && sx_hlo_type(w, x).dtype == SX_F32;
-    return narrow ? sx_hlo_convert(w, x, SX_BF16) : x;
+    x = narrow ? sx_hlo_convert(w, x, SX_BF16) : x;
+    return w->options.wide_products ? sx_hlo_widen(w, x) : x;
 }
 
-static void attr_precision(sx_hlo_writer *w)
+/* bf16 operands are exact in one pass. */
+static void attr_precision(sx_hlo_writer *w, sx_hlo operand)
 {
-    const char *p = w->options.precision != NULL ? w->options.precision : "HIGHEST";
+    const char *asked = w->options.precision != NULL ? w->options.precision : "HIGHEST";
+    const char *p = is_narrow_float(sx_hlo_type(w, operand).dtype) ? "DEFAULT" : asked;
     sx_hlo_attr(w, "precision_config", "[#stablehlo<precision %s>, #stablehlo<precision %s>]", p,
                 p);
 }
@@ -858,8 +861,8 @@ sx_hlo sx_hlo_matmul(sx_hlo_writer *w, sx_hlo a, bool transpose_a, sx_hlo b, boo
                 "#stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
                 "lhs_contracting_dimensions = [%d], rhs_contracting_dimensions = [%d]>",
                 transpose_a ? 0 : 1, transpose_b ? 1 : 0);
-    attr_precision(w);
-    return sx_hlo_convert(w, sx_hlo_emit(w, "dot_general", in, 2, &type, 1), ta.dtype);
+    attr_precision(w, in[0]);
+    return sx_hlo_emit(w, "dot_general", in, 2, &type, 1);
 }
 
 /* Negative pads cut the dilated image, before the convolution: few implementations take them. */
@@ -912,8 +915,8 @@ sx_hlo sx_hlo_convolution(sx_hlo_writer *w, sx_hlo x, sx_hlo filter, const sx_hl
                 "output_spatial_dimensions = [1, 2]>");
     sx_hlo_attr(w, "feature_group_count", "%lld : i64", (long long)c.groups);
     sx_hlo_attr(w, "batch_group_count", "1 : i64");
-    attr_precision(w);
-    return sx_hlo_convert(w, sx_hlo_emit(w, "convolution", in, 2, &type, 1), tx.dtype);
+    attr_precision(w, in[0]);
+    return sx_hlo_emit(w, "convolution", in, 2, &type, 1);
 }
 
 /* --- Replicas -------------------------------------------------------------------------------- */

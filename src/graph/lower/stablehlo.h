@@ -54,6 +54,7 @@ typedef struct sx_hlo_options {
      * NULL), "HIGH", "DEFAULT" (one pass of bf16 on TPU, TF32 on GPU). */
     const char *precision;
     bool bf16_products; /* operands of f32 products are rounded to bf16; results stay f32 */
+    bool wide_products; /* operands of bf16 and f16 products are widened: XLA's CPU is slow else */
 } sx_hlo_options;
 
 /* One argument of the function. */
@@ -186,10 +187,10 @@ void sx_hlo_attr_window(sx_hlo_writer *w, const sx_hlo_window *window);
 sx_hlo sx_hlo_reduce_window(sx_hlo_writer *w, const char *op, sx_hlo x, const sx_hlo_window *window,
                             const sx_type *out);
 
-/* op(a) op(b) of matrices, in a's dtype, accumulated in f32. */
+/* op(a) op(b) of matrices of one dtype; the result is in f32 (f64 of f64), as it is accumulated. */
 sx_hlo sx_hlo_matmul(sx_hlo_writer *w, sx_hlo a, bool transpose_a, sx_hlo b, bool transpose_b);
 
-/* A plain convolution, NHWC by HWIO, in x's dtype, accumulated in f32. Negative pads cut. */
+/* A plain convolution, NHWC by HWIO; the result's dtype as sx_hlo_matmul's. Negative pads cut. */
 typedef struct sx_hlo_conv {
     int64_t strides[2], pads[2][2];
     int64_t x_dilation[2], filter_dilation[2];

@@ -79,10 +79,7 @@ static void batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
         return;
     }
     sx_tf_attr_list t = sx_tf_attrs(sx_tf_attr_type("T", (int)wide));
-    sx_tf_value x = dtype == wide ? in[0]
-                                  : sx_tf_add(w, "Cast", NULL, sx_tf_in(in[0]),
-                                              sx_tf_attrs(sx_tf_attr_type("SrcT", (int)dtype),
-                                                          sx_tf_attr_type("DstT", (int)wide)));
+    sx_tf_value x = sx_tf_cast(w, in[0], dtype, wide);
     sx_tf_value epsilon = sx_tf_scalar(w, "epsilon", wide, attrs->epsilon);
     sx_tf_value shifted = sx_tf_add(w, "AddV2", NULL, sx_tf_in(in[4], epsilon), t);
     sx_tf_value s = sx_tf_add(w, "Rsqrt", NULL, sx_tf_in(shifted), t);
@@ -91,10 +88,7 @@ static void batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_value rest = sx_tf_add(w, "Sub", NULL, sx_tf_in(in[2], moved), t);
     sx_tf_value scaled = sx_tf_add(w, "Mul", NULL, sx_tf_in(x, slope), t);
     sx_tf_value y = sx_tf_add(w, "AddV2", NULL, sx_tf_in(scaled, rest), t);
-    op->out[0] = dtype == wide ? y
-                               : sx_tf_add(w, "Cast", NULL, sx_tf_in(y),
-                                           sx_tf_attrs(sx_tf_attr_type("SrcT", (int)wide),
-                                                       sx_tf_attr_type("DstT", (int)dtype)));
+    op->out[0] = sx_tf_cast(w, y, wide, dtype);
 }
 
 static void batch_norm_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)

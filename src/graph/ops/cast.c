@@ -11,6 +11,7 @@
  * Numbers  float to float rounds to nearest even
  * Source   TensorFlow tf.cast */
 #include "graph/ops/common.h"
+#include "graph/ops/precision.h"
 
 static const sx_attr_def cast_attrs[] = {SX_ATTR(sx_cast_attrs, dtype, SX_ATTR_DTYPE)};
 
@@ -31,7 +32,8 @@ static void cast_grad(sx_grad *g)
     sx_dtype from = sx_type_of_value(g->b, g->x[0]).dtype,
              to = sx_type_of_value(g->b, g->y[0]).dtype;
     if (sx_dtype_is_float(from) && sx_dtype_is_float(to)) {
-        g->dx[0] = sx_cast_like(g->b, g->dy[0], g->x[0]);
+        sx_value dy = from == SX_F32 ? sx_widen_gradient(g->b, g->dy[0]) : g->dy[0];
+        g->dx[0] = sx_cast_like(g->b, dy, g->x[0]);
     }
 }
 
@@ -52,9 +54,7 @@ static void cast_ref(const sx_ref *r)
 
 static void cast_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
-    op->out[0] = sx_tf_add(w, "Cast", NULL, sx_tf_in(op->in[0]),
-                           sx_tf_attrs(sx_tf_attr_type("SrcT", (int)op->in_types[0].dtype),
-                                       sx_tf_attr_type("DstT", (int)op->out_types[0].dtype)));
+    op->out[0] = sx_tf_cast(w, op->in[0], op->in_types[0].dtype, op->out_types[0].dtype);
 }
 
 static void cast_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)

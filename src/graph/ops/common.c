@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/eval.h"
+#include "graph/ops/precision.h"
 
 const char *const sx_padding_names[] = {"valid", "same", "explicit", NULL};
 
@@ -459,6 +460,14 @@ void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
                            (sx_tf_attr_list){list, attrs->keep_dims ? 3 : 2});
 }
 
+sx_tf_value sx_tf_cast(sx_tf_writer *w, sx_tf_value x, sx_dtype from, sx_dtype to)
+{
+    return from == to ? x
+                      : sx_tf_add(w, "Cast", NULL, sx_tf_in(x),
+                                  sx_tf_attrs(sx_tf_attr_type("SrcT", (int)from),
+                                              sx_tf_attr_type("DstT", (int)to)));
+}
+
 sx_tf_value sx_tf_ints(sx_tf_writer *w, const char *name, const sx_ints *values)
 {
     int32_t narrow[SX_MAX_RANK] = {0};
@@ -541,7 +550,17 @@ sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, cons
     if (file != NULL) {
         sx_builder_at(b, file, line);
     }
-    return sx_build(b, op, attrs, inputs, n_inputs);
+    if (!sx_precision_is_narrow(b) || sx_builder_failed(b)) {
+        return sx_build(b, op, attrs, inputs, n_inputs);
+    }
+    sx_value *met =
+        sx_arena_memdup(sx_builder_arena(b), inputs, (size_t)n_inputs * sizeof(*inputs));
+    if (met == NULL) {
+        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory building a graph"));
+        return SX_NO_VALUE;
+    }
+    sx_meet_precision(b, op, met, n_inputs);
+    return sx_build(b, op, attrs, met, n_inputs);
 }
 
 sx_value sx_build_reduce(sx_builder *b, const sx_op_def *op, sx_value x, const sx_reduce_args *args,

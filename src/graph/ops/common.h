@@ -109,6 +109,8 @@ sx_value sx_add_maybe(sx_builder *b, sx_value x, sx_value y);
 void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
 /* A reduction: attributes sx_reduce_attrs. */
 void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
+/* x as it is where the dtypes are equal. */
+sx_tf_value sx_tf_cast(sx_tf_writer *w, sx_tf_value x, sx_dtype from, sx_dtype to);
 /* An int32 vector constant. */
 sx_tf_value sx_tf_ints(sx_tf_writer *w, const char *name, const sx_ints *values);
 /* A scalar constant of a float or int32 dtype. */

@@ -29,6 +29,7 @@ static const sx_attr_def conv2d_attrs[] = {
 static sx_status conv2d_infer(sx_infer *c)
 {
     sx_conv_geometry g;
+    SX_TRY(sx_require_dtype("filter", &c->inputs[1], c->inputs[0].dtype));
     SX_TRY(sx_conv_geometry_of(c->attrs, &c->inputs[0], &c->inputs[1], &g));
     c->outputs[0] = sx_type_of(c->inputs[0].dtype, g.n, g.h.out, g.w.out, g.groups * g.o);
     return SX_OK;
@@ -109,7 +110,8 @@ static void conv2d_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
         .filter_dilation = {g.h.dilation, g.w.dilation},
         .groups = g.groups,
     };
-    op->out[0] = sx_hlo_convolution(w, op->in[0], op->in[1], &conv);
+    sx_hlo y = sx_hlo_convolution(w, op->in[0], op->in[1], &conv);
+    op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
 }
 
 #define NN        SX_FILL_NORMAL

@@ -6,6 +6,7 @@
  *   x        [N,H,W,groups C], a float type
  *   dy       [N,H',W',F]
  *   size     {KH, KW} of dw; the other attributes are conv2d's
+ *   wide     f16 and bf16 operands give f32, as it was accumulated
  *   returns  [KH,KW,C,F]
  *
  * It sums over the batch: shards' results add up.
@@ -23,6 +24,7 @@ static const sx_attr_def conv2d_grad_filter_attrs[] = {
     SX_ATTR(sx_conv2d_attrs, pads, SX_ATTR_INTS),
     SX_ATTR(sx_conv2d_attrs, groups, SX_ATTR_INT),
     SX_ATTR(sx_conv2d_attrs, size, SX_ATTR_INTS),
+    SX_ATTR(sx_conv2d_attrs, wide, SX_ATTR_BOOL),
 };
 
 static sx_status conv2d_grad_filter_infer(sx_infer *c)
@@ -39,6 +41,7 @@ static sx_status conv2d_grad_filter_infer(sx_infer *c)
     sx_type y = sx_type_of(x->dtype, g.n, g.h.out, g.w.out, g.groups * g.o);
     SX_TRY(sx_require_equal("dy", dy, "x", &y));
     c->outputs[0] = filter;
+    c->outputs[0].dtype = attrs->wide ? sx_accumulator_dtype(x->dtype) : x->dtype;
     return SX_OK;
 }
 
@@ -46,13 +49,15 @@ static void conv2d_grad_filter_grad(sx_grad *g)
 {
     sx_conv2d_attrs attrs = *(const sx_conv2d_attrs *)g->attrs;
     sx_type x = sx_type_of_value(g->b, g->x[0]);
+    sx_value dy = sx_cast_like(g->b, g->dy[0], g->x[0]);
+    attrs.wide = false;
     if (g->needed[0]) {
         attrs.size = sx_ints_of(2, &x.dims[1]);
-        g->dx[0] = sx_build_op(g->b, conv2d_grad_input, &attrs, g->x[1], g->dy[0]);
+        g->dx[0] = sx_build_op(g->b, conv2d_grad_input, &attrs, g->x[1], dy);
     }
     if (g->needed[1]) {
         attrs.size = (sx_ints){0};
-        g->dx[1] = sx_build_op(g->b, conv2d, &attrs, g->x[0], g->dy[0]);
+        g->dx[1] = sx_build_op(g->b, conv2d, &attrs, g->x[0], dy);
     }
 }
 
@@ -100,7 +105,8 @@ static void conv2d_grad_filter_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *o
     }
     sx_hlo x = exchanged_image(w, op->in[0], &g);
     sx_hlo dy = sx_hlo_transpose(w, op->in[1], to_filter);
-    op->out[0] = sx_hlo_transpose(w, sx_hlo_convolution(w, x, dy, &conv), to_filter);
+    sx_hlo dw = sx_hlo_transpose(w, sx_hlo_convolution(w, x, dy, &conv), to_filter);
+    op->out[0] = sx_hlo_convert(w, dw, op->out_types[0].dtype);
 }
 
 #define NN        SX_FILL_NORMAL

@@ -28,6 +28,8 @@ static sx_status conv2d_grad_input_infer(sx_infer *c)
 {
     const sx_conv2d_attrs *attrs = c->attrs;
     const sx_type *dy = &c->inputs[0], *filter = &c->inputs[1];
+    SX_TRY(sx_require_float("dy", dy));
+    SX_TRY(sx_require_dtype("filter", filter, dy->dtype));
     SX_TRY(sx_require_rank("dy", dy, 4, "[N,H,W,C]"));
     SX_TRY(sx_require_rank("filter", filter, 4, "[KH,KW,C,O]"));
     int64_t groups = SX_MAX(attrs->groups, 1), channels = 0;
@@ -100,7 +102,8 @@ static void conv2d_grad_input_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op
         conv.pads[i][0] = (a->kernel - 1) * a->dilation - a->pad_before;
         conv.pads[i][1] = a->in - ((a->out - 1) * a->stride + 1) + a->pad_before;
     }
-    op->out[0] = sx_hlo_convolution(w, op->in[0], turned_filter(w, op->in[1], &g), &conv);
+    sx_hlo y = sx_hlo_convolution(w, op->in[0], turned_filter(w, op->in[1], &g), &conv);
+    op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
 }
 
 #define NN        SX_FILL_NORMAL

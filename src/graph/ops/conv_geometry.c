@@ -68,7 +68,6 @@ sx_status sx_conv_geometry_of(const sx_conv2d_attrs *attrs, const sx_type *x, co
                               sx_conv_geometry *out)
 {
     SX_TRY(sx_require_float("x", x));
-    SX_TRY(sx_require_dtype("filter", filter, x->dtype));
     SX_TRY(sx_require_rank("x", x, 4, "[N,H,W,C]"));
     SX_TRY(sx_require_rank("filter", filter, 4, "[KH,KW,C,O]"));
     SX_TRY(check_lists(&attrs->strides, &attrs->dilations, attrs->padding, &attrs->pads));

@@ -160,7 +160,8 @@ static void dropout_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
     sx_hlo words = dropout_words(w, op, examples, n / examples);
     sx_hlo threshold = sx_hlo_like(w, words, floor(attrs->rate * 0x1p32));
     sx_hlo kept = sx_hlo_compare(w, "GE", words, threshold);
-    sx_hlo scaled = sx_hlo_with(w, "multiply", op->in[0], 1 / (1 - attrs->rate));
+    sx_hlo scaled = sx_hlo_with(w, "multiply", sx_hlo_widen(w, op->in[0]), 1 / (1 - attrs->rate));
+    scaled = sx_hlo_convert(w, scaled, type->dtype);
     op->out[0] = sx_hlo_select(w, kept, scaled, sx_hlo_like(w, scaled, 0));
 }
 

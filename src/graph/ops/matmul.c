@@ -3,7 +3,9 @@
  *   da = dy op(b)ᵀ,  db = op(a)ᵀ dy, and transposed where a, b were
  *
  *   a, b     rank 2, one float dtype; the batch may be the rows of `a`, or the dimension summed
- * over returns  [rows of op(a), columns of op(b)]
+ * over
+ *   wide     f16 and bf16 operands give f32, as it was accumulated
+ *   returns  [rows of op(a), columns of op(b)]
  *
  * Summing over the batch, shards' products add up.
  * Errors   INVALID_ARGUMENT  rank not 2, no float, inner dimensions differ, the batch as columns
@@ -14,6 +16,7 @@
 static const sx_attr_def matmul_attrs[] = {
     SX_ATTR(sx_matmul_attrs, transpose_a, SX_ATTR_BOOL),
     SX_ATTR(sx_matmul_attrs, transpose_b, SX_ATTR_BOOL),
+    SX_ATTR(sx_matmul_attrs, wide, SX_ATTR_BOOL),
 };
 
 static sx_status matmul_infer(sx_infer *c)
@@ -35,7 +38,8 @@ static sx_status matmul_infer(sx_infer *c)
         return sx_error(SX_INVALID_ARGUMENT,
                         "the batch of b %s would become columns; exchange a and b", SX_TEXT(b));
     }
-    c->outputs[0] = sx_type_of(a->dtype, rows, columns);
+    sx_dtype dtype = attrs->wide ? sx_accumulator_dtype(a->dtype) : a->dtype;
+    c->outputs[0] = sx_type_of(dtype, rows, columns);
     return SX_OK;
 }
 
@@ -52,7 +56,7 @@ static void matmul_grad(sx_grad *g)
 {
     const sx_matmul_attrs *attrs = g->attrs;
     bool ta = attrs->transpose_a, tb = attrs->transpose_b;
-    sx_value a = g->x[0], b = g->x[1], dy = g->dy[0];
+    sx_value a = g->x[0], b = g->x[1], dy = sx_cast_like(g->b, g->dy[0], a);
     if (g->needed[0]) {
         g->dx[0] = ta ? product(g->b, b, tb, dy, true) : product(g->b, dy, false, b, !tb);
     }
@@ -96,14 +100,16 @@ static void matmul_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     if (attrs->transpose_b) {
         list[n++] = sx_tf_attr_bool("transpose_b", true);
     }
-    op->out[0] =
+    sx_tf_value y =
         sx_tf_add(w, "MatMul", NULL, sx_tf_in(op->in[0], op->in[1]), (sx_tf_attr_list){list, n});
+    op->out[0] = sx_tf_cast(w, y, op->in_types[0].dtype, op->out_types[0].dtype);
 }
 
 static void matmul_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_matmul_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_matmul(w, op->in[0], attrs->transpose_a, op->in[1], attrs->transpose_b);
+    sx_hlo y = sx_hlo_matmul(w, op->in[0], attrs->transpose_a, op->in[1], attrs->transpose_b);
+    op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
 }
 
 #define NN              SX_FILL_NORMAL

@@ -21,5 +21,6 @@ sx_value sx_activate(sx_builder *b, sx_value x, sx_activation activation)
             b, sx_error(SX_INVALID_ARGUMENT, "no activation of number %d", (int)activation));
         return SX_NO_VALUE;
     }
+    x = activation == SX_SOFTMAX ? sx_widen(b, x) : x; /* probabilities are float32 */
     return sx_build(b, rows[activation].op, NULL, &x, 1);
 }

@@ -87,5 +87,5 @@ sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_args *a
     if (!sx_layer_begin(b, "batch_normalization", args->name, file, line)) {
         return SX_NO_VALUE;
     }
-    return sx_layer_end(b, build(b, x, args));
+    return sx_layer_end(b, build(b, sx_narrow(b, x), args));
 }

@@ -42,18 +42,18 @@ static sx_value build(sx_builder *b, sx_value x, const sx_conv2d_args *args)
     }
     int64_t channels = sx_type_of_value(b, x).dims[3], groups = or_one(args->groups);
     int64_t kw = args->kernel_width == 0 ? args->kernel : args->kernel_width;
-    sx_value w = sx_layer_variable(
+    sx_value w = sx_layer_weight(
         b, "kernel", sx_type_of(SX_F32, args->kernel, kw, channels / groups, args->filters),
-        SX_ROLE_WEIGHT, args->kernel_initializer, SX_INIT_GLOROT_UNIFORM);
+        args->kernel_initializer, SX_INIT_GLOROT_UNIFORM);
     int64_t s = or_one(args->strides), d = or_one(args->dilation);
     const sx_conv2d_attrs attrs = {.strides = {2, {s, s}},
                                    .dilations = {2, {d, d}},
                                    .padding = (int32_t)args->padding,
                                    .groups = groups};
-    sx_value y = sx_build_op(b, conv2d, &attrs, x, w);
+    sx_value y = sx_build_op(b, conv2d, &attrs, sx_narrow(b, x), w);
     if (!args->no_bias) {
-        sx_value bias = sx_layer_variable(b, "bias", sx_type_of(SX_F32, args->filters),
-                                          SX_ROLE_WEIGHT, args->bias_initializer, SX_INIT_ZEROS);
+        sx_value bias = sx_layer_weight(b, "bias", sx_type_of(SX_F32, args->filters),
+                                        args->bias_initializer, SX_INIT_ZEROS);
         y = sx_build_op(b, bias_add, NULL, y, bias);
     }
     return sx_activate(b, y, args->activation);

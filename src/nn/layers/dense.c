@@ -15,12 +15,12 @@ static sx_value build(sx_builder *b, sx_value x, const sx_dense_args *args)
         return SX_NO_VALUE;
     }
     int64_t k = sx_type_of_value(b, x).dims[1];
-    sx_value w = sx_layer_variable(b, "kernel", sx_type_of(SX_F32, k, args->units), SX_ROLE_WEIGHT,
-                                   args->kernel_initializer, SX_INIT_GLOROT_UNIFORM);
-    sx_value y = sx_build_op(b, matmul, NULL, x, w);
+    sx_value w = sx_layer_weight(b, "kernel", sx_type_of(SX_F32, k, args->units),
+                                 args->kernel_initializer, SX_INIT_GLOROT_UNIFORM);
+    sx_value y = sx_build_op(b, matmul, NULL, sx_narrow(b, x), w);
     if (!args->no_bias) {
-        sx_value bias = sx_layer_variable(b, "bias", sx_type_of(SX_F32, args->units),
-                                          SX_ROLE_WEIGHT, args->bias_initializer, SX_INIT_ZEROS);
+        sx_value bias = sx_layer_weight(b, "bias", sx_type_of(SX_F32, args->units),
+                                        args->bias_initializer, SX_INIT_ZEROS);
         y = sx_build_op(b, bias_add, NULL, y, bias);
     }
     return sx_activate(b, y, args->activation);

@@ -25,5 +25,5 @@ sx_value sx_dropout_at(sx_builder *b, sx_value x, double rate, const char *file,
     if (!sx_layer_begin(b, "dropout", NULL, file, line)) {
         return SX_NO_VALUE;
     }
-    return sx_layer_end(b, build(b, x, rate));
+    return sx_layer_end(b, build(b, sx_narrow(b, x), rate));
 }

@@ -21,5 +21,5 @@ sx_value sx_flatten_at(sx_builder *b, sx_value x, const char *file, int line)
     if (!sx_layer_begin(b, "flatten", NULL, file, line)) {
         return SX_NO_VALUE;
     }
-    return sx_layer_end(b, build(b, x));
+    return sx_layer_end(b, build(b, sx_narrow(b, x)));
 }

@@ -20,6 +20,7 @@ static sx_value pool(sx_builder *b, sx_value x, const sx_pool2d_args *args, cons
     const sx_pool2d_attrs attrs = {.window = {2, {args->pool, args->pool}},
                                    .strides = {2, {s, s}},
                                    .padding = (int32_t)args->padding};
+    x = sx_narrow(b, x);
     return sx_build(b, op, &attrs, &x, 1);
 }
 
@@ -51,8 +52,9 @@ sx_value sx_global_average_pool2d_at(sx_builder *b, sx_value x, const char *file
     if (sx_layer_check_rank(b, base, x, 4, "[N,H,W,C]", "")) {
         sx_type type = sx_type_of_value(b, x);
         double share = 1.0 / (double)(type.dims[1] * type.dims[2]);
-        sx_value sum = sx_build_op(b, reduce_sum, (&(sx_reduce_attrs){.axes = {2, {1, 2}}}), x);
-        y = sx_build_op(b, mul, NULL, sum, sx_constant_f32(b, share));
+        const sx_reduce_attrs spatial = {.axes = {2, {1, 2}}};
+        sx_value sum = sx_build_op(b, reduce_sum, &spatial, sx_widen(b, x));
+        y = sx_narrow(b, sx_build_op(b, mul, NULL, sum, sx_constant_f32(b, share)));
     }
     return sx_layer_end(b, y);
 }

@@ -123,10 +123,10 @@ static sx_status refuse(const char *dir, sx_arena *arena)
     if (!sx_path_exists(dir)) {
         return sx_error(SX_NOT_FOUND, "%s: no such folder", dir);
     }
-    SX_TRY(sx_versions_list(dir, arena, &versions, &n));
+    SX_TRY(sx_versions_list(dir, "saved_model.pb", arena, &versions, &n));
     if (n > 0) {
         return sx_error(SX_INVALID_ARGUMENT, "%s holds %zu version%s; name one: %s/%s", dir, n,
-                        n == 1 ? "" : "s", dir, versions[n - 1].name);
+                        n == 1 ? "" : "s", dir, versions[0].name);
     }
     return sx_error(SX_NOT_FOUND,
                     "%s is no SavedModel (no saved_model.pb) and no run (no sextant.json)", dir);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "proto/guard.h"
 #include "proto/wire.h"
 
@@ -251,7 +252,7 @@ static sx_status parse_entry(sx_example *example, sx_bytes record, sx_bytes entr
             has_value = true;
         }
     }
-    if (!sx_utf8_valid(feature.name)) {
+    if (!sx_utf8_valid(feature.name.data, feature.name.size)) {
         return not_an_example(record, feature.name.data, "a feature's name is not UTF-8");
     }
     return add_feature(example, feature);

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "proto/descriptor.h"
 #include "proto/wire.h"
 
@@ -17,51 +18,6 @@ enum {
     SCAN_BYTES = 64, /* per field beyond the first slab: 32, and the slab may be half empty */
     UNKNOWN_BYTES = sizeof(ProtobufCMessageUnknownField) + HEAP_BYTES,
 };
-
-/* ---- UTF-8 -------------------------------------------------------------------------------- */
-
-/* The length of the sequence at `at`, 0 if it is malformed. Rows of Unicode's table 3-7: the range
- * of the second byte depends on the first, the others are 80..BF. */
-static size_t utf8_sequence(const uint8_t *at, size_t left)
-{
-    static const struct {
-        uint8_t first_low, first_high, second_low, second_high, length;
-    } rows[] = {
-        {0x00, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < SX_COUNT(rows); i++) {
-        if (at[0] < rows[i].first_low || at[0] > rows[i].first_high) {
-            continue;
-        }
-        size_t length = rows[i].length;
-        if (length > left ||
-            (length > 1 && (at[1] < rows[i].second_low || at[1] > rows[i].second_high))) {
-            return 0;
-        }
-        for (size_t k = 2; k < length; k++) {
-            if ((at[k] & 0xc0) != 0x80) {
-                return 0;
-            }
-        }
-        return length;
-    }
-    return 0;
-}
-
-bool sx_utf8_valid(sx_bytes text)
-{
-    const uint8_t *bytes = text.data;
-    for (size_t i = 0; i < text.size;) {
-        size_t length = bytes[i] < 0x80 ? 1 : utf8_sequence(bytes + i, text.size - i);
-        if (length == 0) {
-            return false;
-        }
-        i += length;
-    }
-    return true;
-}
 
 bool sx_proto_is_map_entry(const ProtobufCMessageDescriptor *type)
 {
@@ -168,7 +124,7 @@ static bool count_packed(ProtobufCType type, sx_bytes list, uint64_t *out_count)
 static sx_status check_string(struct walk *walk, const ProtobufCFieldDescriptor *field,
                               sx_bytes text)
 {
-    if (memchr(text.data, 0, text.size) != NULL || !sx_utf8_valid(text)) {
+    if (memchr(text.data, 0, text.size) != NULL || !sx_utf8_valid(text.data, text.size)) {
         char what[200];
         snprintf(what, sizeof what, "the string %s is not UTF-8, or holds a NUL", field->name);
         return malformed(walk, text.data, what);

@@ -58,7 +58,4 @@ SX_MUST_USE sx_status sx_proto_sort_maps(ProtobufCMessage *message);
  * 1 (not a message, bytes, float or double) and `value` = 2. */
 bool sx_proto_is_map_entry(const ProtobufCMessageDescriptor *type);
 
-/* Whether bytes are well-formed UTF-8: no surrogates, no overlong forms, at most U+10FFFF. */
-bool sx_utf8_valid(sx_bytes text);
-
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "proto/descriptor.h"
 #include "proto/guard.h"
 
@@ -121,20 +122,6 @@ static sx_status take_token(struct parser *p, char out[MAX_TOKEN])
 
 /* ---- strings ------------------------------------------------------------------------------ */
 
-static void put_utf8(sx_buf *out, uint32_t code)
-{
-    if (code < 0x80) {
-        sx_buf_putc(out, (char)code);
-        return;
-    }
-    int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
-    sx_buf_putc(out, (char)(lead[more] | code >> (6 * more)));
-    while (more-- > 0) {
-        sx_buf_putc(out, (char)(0x80 | (code >> (6 * more) & 0x3f)));
-    }
-}
-
 /* Digits of `base`, at least one, at most `most`; the value, or -1. */
 static int64_t take_digits(struct parser *p, int base, int most)
 {
@@ -172,7 +159,8 @@ static sx_status take_escape(struct parser *p)
         return fail(p, "an escape that is not known, or out of range");
     }
     if (unicode) {
-        put_utf8(p->out, (uint32_t)value);
+        char bytes[4];
+        sx_buf_append(p->out, bytes, (size_t)(sx_utf8_put(bytes, (uint32_t)value) - bytes));
     } else {
         sx_buf_putc(p->out, (char)value);
     }

@@ -1,25 +1,93 @@
 #include "savedmodel/versions.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "io/path.h"
 
 int64_t sx_version_number(const char *name)
 {
     size_t length = strlen(name);
-    if (length == 0 || length > 18 || strspn(name, "0123456789") != length) {
+    if (length == 0 || length >= SX_VERSION_NAME || strspn(name, "0123456789") != length) {
         return -1;
     }
-    return strtoll(name, NULL, 10);
+    errno = 0;
+    int64_t number = strtoll(name, NULL, 10);
+    return errno == 0 ? number : -1;
 }
 
-static int by_number(const void *a, const void *b)
+static int highest_first(const void *a, const void *b)
 {
     const sx_version *x = a, *y = b;
-    return x->number != y->number ? (x->number > y->number) - (x->number < y->number)
+    return x->number != y->number ? (x->number < y->number) - (x->number > y->number)
                                   : strcmp(x->name, y->name);
 }
+
+/* Whether base/name is a directory, and base/name/holding is there. */
+static sx_status is_version(const char *base, const char *name, const char *holding, bool *out_is)
+{
+    char *path = NULL;
+    SX_TRY(sx_path_format(&path, "%s/%s%s%s", base, name, holding != NULL ? "/" : "",
+                          holding != NULL ? holding : ""));
+    *out_is = holding != NULL ? sx_path_exists(path) : sx_path_is_dir(path);
+    sx_free(path);
+    return SX_OK;
+}
+
+/* Keeps the first of equal numbers, in sorted `versions`. */
+static size_t drop_equal(sx_version *versions, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (kept == 0 || versions[kept - 1].number != versions[i].number) {
+            versions[kept++] = versions[i];
+        }
+    }
+    return kept;
+}
+
+static sx_status collect(const char *base, const char *holding, const sx_paths *names,
+                         sx_arena *arena, sx_version **out_versions, size_t *out_count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < names->count; i++) {
+        n += sx_version_number(names->items[i]) >= 0;
+    }
+    sx_version *versions = sx_arena_array(arena, n + 1, sx_version);
+    if (versions == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu versions", n);
+    }
+    n = 0;
+    for (size_t i = 0; i < names->count; i++) {
+        const char *name = names->items[i];
+        bool is = false;
+        versions[n].number = sx_version_number(name);
+        if (versions[n].number >= 0) {
+            SX_TRY(is_version(base, name, holding, &is));
+            snprintf(versions[n].name, SX_VERSION_NAME, "%s", name);
+        }
+        n += is;
+    }
+    qsort(versions, n, sizeof(*versions), highest_first);
+    *out_versions = versions;
+    *out_count = drop_equal(versions, n);
+    return SX_OK;
+}
+
+sx_status sx_versions_list(const char *base, const char *holding, sx_arena *arena,
+                           sx_version **out_versions, size_t *out_count)
+{
+    sx_paths names = {0};
+    SX_TRY(sx_dir_list(base, &names));
+    sx_status status = collect(base, holding, &names, arena, out_versions, out_count);
+    sx_paths_deinit(&names);
+    return status;
+}
+
+/* ---- exporting ---------------------------------------------------------------------------- */
 
 /* The names below `base`; an empty list if it is not there. */
 static sx_status names_below(const char *base, sx_paths *out)
@@ -30,40 +98,6 @@ static sx_status names_below(const char *base, sx_paths *out)
         *out = (sx_paths){0};
         return SX_OK;
     }
-    return status;
-}
-
-static sx_status collect(const char *base, const sx_paths *names, sx_arena *arena,
-                         sx_version **out_versions, size_t *out_count)
-{
-    sx_version *versions = sx_arena_array(arena, names->count + 1, sx_version);
-    size_t n = 0;
-    for (size_t i = 0; versions != NULL && i < names->count; i++) {
-        const char *name = names->items[i];
-        char *model = sx_arena_printf(arena, "%s/%s/saved_model.pb", base, name);
-        char *copy = sx_arena_strdup(arena, name);
-        if (model == NULL || copy == NULL) {
-            versions = NULL;
-        } else if (sx_version_number(name) >= 0 && sx_path_exists(model)) {
-            versions[n++] = (sx_version){sx_version_number(name), copy};
-        }
-    }
-    if (versions == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "listing versions: no memory");
-    }
-    qsort(versions, n, sizeof(*versions), by_number);
-    *out_versions = versions;
-    *out_count = n;
-    return SX_OK;
-}
-
-sx_status sx_versions_list(const char *base, sx_arena *arena, sx_version **out_versions,
-                           size_t *out_count)
-{
-    sx_paths names = {0};
-    SX_TRY(names_below(base, &names));
-    sx_status status = collect(base, &names, arena, out_versions, out_count);
-    sx_paths_deinit(&names);
     return status;
 }
 
@@ -78,6 +112,10 @@ static sx_status choose(const char *base, const sx_paths *names, const char *wan
             return sx_error(SX_ALREADY_EXISTS, "%s has version %s already", base, names->items[i]);
         }
     }
+    if (wanted == NULL && highest == INT64_MAX) {
+        return sx_error(SX_OUT_OF_RANGE, "%s has the highest version that there can be; name one",
+                        base);
+    }
     *out_dir = wanted != NULL ? sx_arena_printf(arena, "%s/%s", base, wanted)
                               : sx_arena_printf(arena, "%s/%lld", base, (long long)highest + 1);
     return *out_dir == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "choosing a version: no memory")
@@ -88,8 +126,8 @@ sx_status sx_version_directory(const char *base, const char *wanted, sx_arena *a
                                const char **out_dir)
 {
     if (wanted != NULL && sx_version_number(wanted) < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "version \"%s\" is not a number of at most 18 digits",
-                        wanted);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "version \"%s\" is not a number, digits alone and below 2^63", wanted);
     }
     sx_paths names = {0};
     SX_TRY(names_below(base, &names));

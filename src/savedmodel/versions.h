@@ -6,23 +6,27 @@
 
 #include "base/arena.h"
 
+enum { SX_VERSION_NAME = 24 }; /* with its NUL */
+
 typedef struct sx_version {
     int64_t number;
-    const char *name; /* as the directory is called: "0002" */
+    char name[SX_VERSION_NAME]; /* as the directory is called: "0002" */
 } sx_version;
 
-/* The number that a name says, digits only and at most 18 of them; -1 if it says none. */
+/* The number that a name says, -1 if it says none: digits only, fewer than SX_VERSION_NAME of them,
+ * at most INT64_MAX. */
 int64_t sx_version_number(const char *name);
 
-/* The versions below `base` that hold a saved_model.pb, by number, ascending. A missing base has
- * none. */
-SX_MUST_USE sx_status sx_versions_list(const char *base, sx_arena *arena, sx_version **out_versions,
-                                       size_t *out_count);
+/* The numbered directories below `base`, highest first; of two names of one number the one that
+ * sorts first stays. `holding`: only those that hold a file of this name; NULL: all. Lives in
+ * `arena`. NOT_FOUND, PERMISSION_DENIED: `base` is missing, no directory, or closed to us. */
+SX_MUST_USE sx_status sx_versions_list(const char *base, const char *holding, sx_arena *arena,
+                                       sx_version **out_versions, size_t *out_count);
 
 /* Where to export to: base/`wanted` with its zeros kept, or, if that is NULL, base/N with N one
- * above every numbered directory (whatever it holds), 1 if there is none. Lives in `arena`.
+ * above every numbered name (whatever it is), 1 if there is none, or no base. Lives in `arena`.
  * INVALID_ARGUMENT: `wanted` is no number. ALREADY_EXISTS: there is that number, perhaps with other
- * zeros. */
+ * zeros. OUT_OF_RANGE: the highest number there can be is taken. */
 SX_MUST_USE sx_status sx_version_directory(const char *base, const char *wanted, sx_arena *arena,
                                            const char **out_dir);
 

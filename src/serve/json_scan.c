@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "serve/decimal.h"
 
 void sx_json_init(sx_json *json, sx_bytes text, sx_arena *arena)
@@ -24,40 +25,7 @@ bool sx_bytes_is(sx_bytes bytes, const char *text)
     return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
 }
 
-/* ---------------------------------------------------------------- UTF-8 */
-
-static inline bool is_continuation(unsigned char c)
-{
-    return (c & 0xC0) == 0x80;
-}
-
-/* Table 3-7 of the Unicode standard. */
-size_t sx_utf8_sequence(const char *text, size_t size)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    const unsigned char c = p[0];
-    if (c < 0x80) {
-        return 1;
-    }
-    if (c < 0xC2 || c > 0xF4) {
-        return 0;
-    }
-    const size_t length = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-    if (size < length) {
-        return 0;
-    }
-    const unsigned char low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
-    const unsigned char high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
-    if (p[1] < low || p[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if (!is_continuation(p[i])) {
-            return 0;
-        }
-    }
-    return length;
-}
+/* ---------------------------------------------------------------- strings */
 
 static inline uint64_t load8(const char *p)
 {
@@ -65,25 +33,6 @@ static inline uint64_t load8(const char *p)
     memcpy(&word, p, sizeof(word));
     return word;
 }
-
-size_t sx_utf8_prefix(const char *text, size_t size)
-{
-    size_t i = 0;
-    while (i < size) {
-        if (size - i >= 8 && (load8(text + i) & 0x8080808080808080u) == 0) {
-            i += 8;
-            continue;
-        }
-        const size_t length = sx_utf8_sequence(text + i, size - i);
-        if (length == 0) {
-            break;
-        }
-        i += length;
-    }
-    return i;
-}
-
-/* ---------------------------------------------------------------- strings */
 
 /* A byte of `word` that ends plain text: a quote, a backslash, or below 0x20. The classic
  * has-zero-byte trick; a false alarm only costs a slower look. */
@@ -182,26 +131,6 @@ static bool read_code_point(const char **p, const char *end, unsigned *out)
     return true;
 }
 
-static char *put_utf8(char *out, unsigned code)
-{
-    if (code < 0x80) {
-        *out++ = (char)code;
-    } else if (code < 0x800) {
-        *out++ = (char)(0xC0 | code >> 6);
-        *out++ = (char)(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-        *out++ = (char)(0xE0 | code >> 12);
-        *out++ = (char)(0x80 | (code >> 6 & 0x3F));
-        *out++ = (char)(0x80 | (code & 0x3F));
-    } else {
-        *out++ = (char)(0xF0 | code >> 18);
-        *out++ = (char)(0x80 | (code >> 12 & 0x3F));
-        *out++ = (char)(0x80 | (code >> 6 & 0x3F));
-        *out++ = (char)(0x80 | (code & 0x3F));
-    }
-    return out;
-}
-
 /* Undoes one escape; `*p` is after the backslash. NULL if it is none. */
 static char *put_escape(const char **p, const char *end, char *out)
 {
@@ -210,7 +139,7 @@ static char *put_escape(const char **p, const char *end, char *out)
     const char c = *(*p)++;
     if (c == 'u') {
         unsigned code;
-        return read_code_point(p, end, &code) ? put_utf8(out, code) : NULL;
+        return read_code_point(p, end, &code) ? sx_utf8_put(out, code) : NULL;
     }
     const char *found = c ? strchr(from, c) : NULL;
     if (!found) {

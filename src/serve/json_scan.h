@@ -75,12 +75,6 @@ SX_MUST_USE sx_status sx_json_skip(sx_json *json);
 /* Nothing but white space may follow. */
 SX_MUST_USE sx_status sx_json_finish(sx_json *json);
 
-/* The size of the UTF-8 sequence that begins at `text` (size >= 1); 0 if it is malformed. */
-size_t sx_utf8_sequence(const char *text, size_t size);
-
-/* The length of the longest valid UTF-8 beginning of the bytes. */
-size_t sx_utf8_prefix(const char *text, size_t size);
-
 bool sx_bytes_is(sx_bytes bytes, const char *text);
 
 #endif

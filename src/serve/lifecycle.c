@@ -23,7 +23,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "serve/version_dirs.h"
+#include "savedmodel/versions.h"
+#include "serve/fingerprint.h"
 
 enum {
     MAX_ROWS = 64, /* versions remembered at once */
@@ -392,7 +393,7 @@ enum verdict { SETTLING, LOADABLE, FAILED };
 static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, int64_t now_ns,
                           int64_t *soonest_ns)
 {
-    const uint64_t fingerprint = sx_version_dir_fingerprint(dir);
+    const uint64_t fingerprint = sx_dir_fingerprint(dir);
     const int64_t settle_ns = lc->config.settle_ms * (int64_t)1000000;
     enum verdict verdict = FAILED;
     pthread_mutex_lock(&lc->mutex);
@@ -428,10 +429,10 @@ static int64_t current_version(sx_lifecycle *lc)
     return version;
 }
 
-static bool contains(const sx_version_dir *dirs, size_t count, int64_t version)
+static bool contains(const sx_version *found, size_t count, int64_t version)
 {
     for (size_t i = 0; i < count; i++) {
-        if (dirs[i].version == version) {
+        if (found[i].number == version) {
             return true;
         }
     }
@@ -440,25 +441,24 @@ static bool contains(const sx_version_dir *dirs, size_t count, int64_t version)
 
 /* Looks at the versions from the highest down, until one serves. Older ones than the current are of
  * interest only when that has lost its directory. */
-static void consider(sx_lifecycle *lc, const sx_version_dir *dirs, size_t count,
-                     int64_t *soonest_ns)
+static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, int64_t *soonest_ns)
 {
     const int64_t current = current_version(lc);
-    const bool current_on_disk = contains(dirs, count, current);
+    const bool current_on_disk = contains(found, count, current);
     bool settling = false;
     for (size_t i = 0; i < count && i < MAX_CANDIDATES; i++) {
         char dir[PATH_MAX];
-        if (dirs[i].version == current || (current_on_disk && dirs[i].version < current)) {
+        if (found[i].number == current || (current_on_disk && found[i].number < current)) {
             break;
         }
-        const int size = snprintf(dir, sizeof(dir), "%s/%s", lc->base_path, dirs[i].name);
+        const int size = snprintf(dir, sizeof(dir), "%s/%s", lc->base_path, found[i].name);
         if (size < 0 || (size_t)size >= sizeof(dir) || atomic_load(&lc->stopping)) {
             break;
         }
-        const enum verdict verdict = judge(lc, dirs[i].version, dir, sx_now_ns(), soonest_ns);
+        const enum verdict verdict = judge(lc, found[i].number, dir, sx_now_ns(), soonest_ns);
         settling |= verdict == SETTLING;
         if (verdict == SETTLING ||
-            (verdict == LOADABLE && load_and_swap(lc, dirs[i].version, dir))) {
+            (verdict == LOADABLE && load_and_swap(lc, found[i].number, dir))) {
             break; /* one that is being copied is worth waiting for */
         }
     }
@@ -482,28 +482,33 @@ static void note_path(sx_lifecycle *lc, sx_code code, const char *message)
     }
 }
 
+/* What there is below the base path, and what to do about it. */
+static sx_status look_below(sx_lifecycle *lc, sx_arena *arena, int64_t *soonest_ns)
+{
+    sx_version *found = NULL;
+    size_t count = 0;
+    SX_TRY(sx_versions_list(lc->base_path, NULL, arena, &found, &count),
+           "Could not find base path %s", lc->base_path);
+    if (count == 0) {
+        return sx_error(SX_NOT_FOUND, "No versions of servable %.100s found under base path %.300s",
+                        lc->name, lc->base_path);
+    }
+    note_path(lc, SX_CODE_OK, "");
+    consider(lc, found, count, soonest_ns);
+    return SX_OK;
+}
+
 /* One look at the base path. */
 static void look(sx_lifecycle *lc, int64_t *soonest_ns)
 {
-    sx_version_dir *dirs = NULL;
-    size_t count = 0;
-    sx_status status = sx_version_dirs_list(lc->base_path, &dirs, &count);
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    sx_status status = look_below(lc, &arena, soonest_ns);
     if (status != SX_OK) {
         note_path(lc, sx_status_code(status), sx_status_message(status));
         sx_status_free(status);
-        return;
     }
-    if (count == 0) {
-        char message[sizeof(lc->path_message)];
-        snprintf(message, sizeof(message),
-                 "No versions of servable %.100s found under base path %.300s", lc->name,
-                 lc->base_path);
-        note_path(lc, SX_NOT_FOUND, message);
-        return;
-    }
-    note_path(lc, SX_CODE_OK, "");
-    consider(lc, dirs, count, soonest_ns);
-    sx_free(dirs);
+    sx_arena_deinit(&arena);
 }
 
 /* ---------------------------------------------------------------- the watcher */

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "serve/base64.h"
 #include "serve/decimal.h"
 #include "serve/json_scan.h"

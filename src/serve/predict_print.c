@@ -21,9 +21,10 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/shortest.h"
+#include "base/utf8.h"
 #include "serve/base64.h"
 #include "serve/json_scan.h"
-#include "base/shortest.h"
 
 enum { RUN_ELEMS = 256 }; /* numbers printed per reservation of the buffer */
 

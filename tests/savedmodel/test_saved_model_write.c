@@ -1,4 +1,4 @@
-/* Writing SavedModels: versions, a directory that is there whole or not at all, refusals. The
+/* Writing SavedModels: a directory that is there whole or not at all, refusals. The
  * contents are TensorFlow's to judge: tests/interop/test_savedmodel.py. */
 #include "io/scratch.h"
 
@@ -7,7 +7,6 @@
 
 #include "io/failpoint.h"
 #include "savedmodel/saved_model_write.h"
-#include "savedmodel/versions.h"
 
 static sx_status give_one(void *user, const char *name, const sx_type *type, void *out)
 {
@@ -92,48 +91,9 @@ static void test_savedmodel_saved_model_write__crash_anywhere(void **state)
     assert_int_equal(count_entries(scratch("m")), 1);
 }
 
-static void assert_directory(const char *wanted, const char *expected)
-{
-    sx_arena arena;
-    const char *dir = NULL;
-    sx_arena_init(&arena, 0);
-    assert_ok(sx_version_directory(scratch("m"), wanted, &arena, &dir));
-    assert_string_equal(sx_path_basename(dir), expected);
-    sx_arena_deinit(&arena);
-}
-
-static void test_savedmodel_saved_model_write__versions(void **state)
-{
-    (void)state;
-    sx_arena arena;
-    const char *dir = NULL;
-    sx_version *versions = NULL;
-    size_t n = 9;
-    sx_arena_init(&arena, 0);
-    assert_ok(sx_versions_list(scratch("m"), &arena, &versions, &n));
-    assert_int_equal(n, 0);
-    assert_directory(NULL, "1");
-    assert_directory("0001", "0001");
-    assert_ok(sx_dir_create(scratch("m/0009")));
-    assert_ok(sx_dir_create(scratch("m/x12")));
-    assert_ok(export(scratch("m/2"), "names", NULL));
-    assert_ok(export(scratch("m/0003"), "names", NULL));
-    assert_directory(NULL, "10");
-    assert_ok(sx_versions_list(scratch("m"), &arena, &versions, &n));
-    assert_int_equal(n, 2);
-    assert_string_equal(versions[0].name, "2");
-    assert_string_equal(versions[1].name, "0003");
-    assert_int_equal(versions[1].number, 3);
-    assert_error(sx_version_directory(scratch("m"), "3", &arena, &dir), SX_ALREADY_EXISTS, "0003");
-    assert_error(sx_version_directory(scratch("m"), "v1", &arena, &dir), SX_INVALID_ARGUMENT, "v1");
-    assert_error(sx_version_directory(scratch("m"), "", &arena, &dir), SX_INVALID_ARGUMENT, "\"\"");
-    sx_arena_deinit(&arena);
-}
-
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_saved_model_write__whole_and_once),
     scratch_test(test_savedmodel_saved_model_write__failures_leave_nothing),
     scratch_test(test_savedmodel_saved_model_write__crash_anywhere),
-    scratch_test(test_savedmodel_saved_model_write__versions),
 };
 SX_TEST_MAIN(tests)

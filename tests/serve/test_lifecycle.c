@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "serve/fake_model.h"
 #include "serve/lifecycle.h"
-#include "serve/version_dirs.h"
 
 struct scene {
     char base[64];
@@ -98,42 +97,6 @@ static void wait_state(struct scene *scene, int64_t version, sx_version_state st
         }
         fake_sleep(2);
     }
-}
-
-static void test_serve_lifecycle__lists_versions(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"1", "0042", "42", "7",
-                                        "x", "1a",   "-3", "99999999999999999999"};
-    struct scene scene;
-    char path[200];
-    sx_version_dir *dirs = NULL;
-    size_t count = 0;
-    open_scene(&scene);
-    assert_ok(sx_version_dirs_list(scene.base, &dirs, &count));
-    assert_int_equal(count, 0);
-    for (size_t i = 0; i < SX_COUNT(names); i++) {
-        snprintf(path, sizeof(path), "%s/%s", scene.base, names[i]);
-        assert_int_equal(mkdir(path, 0777), 0);
-    }
-    snprintf(path, sizeof(path), "%s/50", scene.base); /* a file is no version */
-    fclose(fopen(path, "w"));
-    assert_ok(sx_version_dirs_list(scene.base, &dirs, &count));
-    assert_int_equal(count, 3);
-    assert_int_equal(dirs[0].version, 42);
-    assert_string_equal(dirs[0].name, "0042");
-    assert_int_equal(dirs[1].version, 7);
-    assert_int_equal(dirs[2].version, 1);
-    sx_free(dirs);
-    assert_error(sx_version_dirs_list(path, &dirs, &count), SX_FAILED_PRECONDITION, "base path");
-    unlink(path);
-    assert_error(sx_version_dirs_list(path, &dirs, &count), SX_NOT_FOUND,
-                 "Could not find base path");
-    for (size_t i = 0; i < SX_COUNT(names); i++) {
-        snprintf(path, sizeof(path), "%s/%s", scene.base, names[i]);
-        rmdir(path);
-    }
-    rmdir(scene.base);
 }
 
 static void test_serve_lifecycle__serves_the_newest(void **state)
@@ -301,7 +264,6 @@ static void test_serve_lifecycle__notices_new_versions_soon(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_serve_lifecycle__lists_versions),
     cmocka_unit_test(test_serve_lifecycle__serves_the_newest),
     cmocka_unit_test(test_serve_lifecycle__bad_versions_displace_nothing),
     cmocka_unit_test(test_serve_lifecycle__waits_for_copies_to_settle),

@@ -29,7 +29,7 @@ static const sx_option rows[] = {
     SX_DEVICE_ARGS_ROWS(options),
     SX_DATA_ARGS_ROWS(options),
 };
-static const options defaults = {.checkpoint = "latest"};
+static const options defaults = {.checkpoint = "latest", .device_args = SX_DEVICE_ARGS_DEFAULTS};
 
 /* Numbers that JSON cannot write become null. */
 static void set_number(json_t *object, const char *name, double value)
@@ -96,6 +96,7 @@ static sx_status run(sx_invocation *inv)
         .eval_batch_size = o->batch_size,
         .device = o->device_args.device,
         .threads = (int)o->device_args.threads,
+        .no_compile_cache = !o->device_args.compile_cache,
         .stop = sx_stop_flag(),
     };
     SX_TRY(sx_open_run(inv, inv->words.items[0], o->checkpoint, &config, &trainer));

@@ -32,7 +32,7 @@ static const sx_option rows[] = {
     SX_DEVICE_ARGS_ROWS(options),
     SX_DATA_ARGS_ROWS(options),
 };
-static const options defaults = {.checkpoint = "latest"};
+static const options defaults = {.checkpoint = "latest", .device_args = SX_DEVICE_ARGS_DEFAULTS};
 
 enum { FLUSH_BYTES = 1 << 16 };
 
@@ -208,6 +208,7 @@ static sx_status run_with(sx_invocation *inv, const sx_image_files *files)
         .eval_batch_size = o->batch_size,
         .device = o->device_args.device,
         .threads = (int)o->device_args.threads,
+        .no_compile_cache = !o->device_args.compile_cache,
         .stop = sx_stop_flag(),
     };
     SX_TRY(sx_open_run(inv, inv->words.items[0], o->checkpoint, &config, &trainer));

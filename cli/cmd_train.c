@@ -108,6 +108,7 @@ static const options defaults = {
     .keep_checkpoint_every_n_hours = 10000,
     .log_step_count_steps = 100,
     .shuffle = true,
+    .device_args = SX_DEVICE_ARGS_DEFAULTS,
 };
 
 /* All that one call owns. */
@@ -255,6 +256,7 @@ static void fill_config(job *j)
         .shards = (int)o->shards,
         .no_shuffle = !o->shuffle,
         .require_exact = o->require_exact,
+        .no_compile_cache = !o->device_args.compile_cache,
         .fresh = o->fresh,
         .observer = sx_report_event,
         .observer_user = &j->report,
@@ -326,6 +328,7 @@ static sx_status train(job *j)
     };
     SX_TRY(sx_trainer_create(&wanted, &trainer));
     sx_status status = fit(j, trainer);
+    sx_report_end(&j->report);
     sx_trainer_destroy(trainer);
     return status;
 }

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/path.h"
+#include "io/user_cache.h"
 
 extern char **environ;
 
@@ -169,16 +170,16 @@ static sx_status find_headers(sx_arena *arena, const char **out_dir)
 
 static sx_status cache_dir(sx_arena *arena, const char **out_dir)
 {
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const char *dir = xdg != NULL && xdg[0] == '/'
-                          ? sx_arena_printf(arena, "%s/sextant/models", xdg)
-                          : sx_arena_printf(arena, "%s/.cache/sextant/models",
-                                            home != NULL && home[0] != '\0' ? home : "/tmp");
-    if (dir == NULL) {
+    char *dir = NULL;
+    sx_status status = sx_user_cache("models", &dir);
+    const char *copy = sx_arena_strdup(arena, status == SX_OK ? dir : "/tmp/.cache/sextant/models");
+    sx_status_free(status);
+    sx_free(dir);
+    if (copy == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
     }
-    *out_dir = dir;
-    return sx_dir_create(dir);
+    *out_dir = copy;
+    return sx_dir_create(copy);
 }
 
 /* --- from a file to a library ---- */

@@ -102,19 +102,22 @@ static void tell_begin(sx_report *r, const sx_train_event *e, sx_buf *line)
 
 static void tell_compile(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
-    if (r->terminal.is_tty) {
-        sx_buf_printf(line, "compiling the %s program", e->text);
-        sx_terminal_overwrite(&r->terminal, sx_buf_text(line));
-        r->drawn = true;
-    }
+    wipe(r);
+    sx_buf_printf(line, "compiling the %s program for batches of %" PRId64 " on %s", e->text,
+                  e->batch, e->device);
+    sx_waiting_begin(&r->compiling, &r->terminal, sx_buf_text(line));
 }
 
 static void tell_compiled(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
-    (void)line;
-    wipe(r);
-    sx_log(SX_LOG_DEBUG, "compiled the %s program for batches of %" PRId64 " in %.3f s", e->text,
-           e->batch, e->seconds);
+    r->compiled++;
+    r->from_cache += e->from_cache;
+    if (sx_waiting_end(&r->compiling)) {
+        sx_buf_printf(line, "compiled in %.1f s", e->seconds);
+        print_line(r, line);
+    }
+    sx_log(SX_LOG_DEBUG, "%s the %s program for batches of %" PRId64 " in %.3f s",
+           e->from_cache ? "took from the cache" : "compiled", e->text, e->batch, e->seconds);
 }
 
 /* Without the bar where the line would not fit. */
@@ -211,12 +214,14 @@ static void tell_nonfinite(sx_report *r, const sx_train_event *e, sx_buf *line)
     wipe(r);
 }
 
-static void put_times(sx_buf *out, const sx_train_event *e)
+static void put_times(sx_buf *out, const sx_report *r, const sx_train_event *e)
 {
     double all = e->compile_seconds + e->train_seconds + e->eval_seconds + e->save_seconds;
+    bool cached = r->compiled > 0 && r->from_cache == r->compiled;
     sx_buf_printf(out,
-                  "Elapsed %.2f s: compile %.2f s, train %.2f s, evaluate %.2f s, save %.2f s.",
-                  all, e->compile_seconds, e->train_seconds, e->eval_seconds, e->save_seconds);
+                  "Elapsed %.2f s: compile %.2f s%s, train %.2f s, evaluate %.2f s, save %.2f s.",
+                  all, e->compile_seconds, cached ? " (from the cache)" : "", e->train_seconds,
+                  e->eval_seconds, e->save_seconds);
 }
 
 static void tell_end(sx_report *r, const sx_train_event *e, sx_buf *line)
@@ -236,7 +241,7 @@ static void tell_end(sx_report *r, const sx_train_event *e, sx_buf *line)
     } else {
         sx_buf_printf(line, "Done at step %" PRId64 " (%s).\n", e->step, e->text);
     }
-    put_times(line, e);
+    put_times(line, r, e);
     print_line(r, line);
 }
 
@@ -328,6 +333,12 @@ static void print_json(sx_report *r, const sx_train_event *e)
     if (e->text != NULL) {
         json_object_set_new(object, "text", json_string(e->text));
     }
+    if (e->device != NULL) {
+        json_object_set_new(object, "device", json_string(e->device));
+    }
+    if (e->kind == SX_EVENT_COMPILE_END) {
+        json_object_set_new(object, "from_cache", json_boolean(e->from_cache));
+    }
     if (e->kind == SX_EVENT_EVAL) {
         json_object_set_new(object, "best", json_boolean(e->is_best));
     }
@@ -355,4 +366,9 @@ void sx_report_event(void *user, const sx_train_event *e)
     sx_buf_init(&line, 1 << 16);
     events[e->kind].tell(r, e, &line);
     sx_buf_deinit(&line);
+}
+
+void sx_report_end(sx_report *r)
+{
+    sx_waiting_end(&r->compiling);
 }

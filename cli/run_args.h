@@ -10,7 +10,13 @@
 typedef struct sx_device_args {
     const char *device;
     int64_t threads;
+    bool compile_cache;
 } sx_device_args;
+
+#define SX_DEVICE_ARGS_DEFAULTS \
+    {                           \
+        .compile_cache = true   \
+    }
 
 #define SX_DEVICE_ARGS_ROWS(type)                                                                \
     {"device",                                                                                   \
@@ -19,6 +25,8 @@ typedef struct sx_device_args {
      "where to compute: cpu, ref (`sextant devices`); default: the first",                       \
      "NAME",                                                                                     \
      .group = "computing"},                                                                      \
+        {"compile-cache", SX_OPTION_FLAG, SX_OPT(type, device_args.compile_cache),               \
+         "keep compiled programs, and use those kept; --no-compile-cache: neither"},             \
     {                                                                                            \
         "threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                             \
             "of the device; default: as many as the process may use", "N", .min = 1, .max = 4096 \

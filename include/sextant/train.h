@@ -39,8 +39,8 @@ enum { SX_MAX_RESULTS = 1 + SX_MAX_METRICS };
 /* Which fields of the event mean something, beside step, total_steps, epoch and epochs. */
 typedef enum sx_train_event_kind {
     SX_EVENT_BEGIN,         /* training starts at `step`; resumed; path: the checkpoint, or NULL */
-    SX_EVENT_COMPILE_BEGIN, /* text: "train", "eval", "predict"; batch */
-    SX_EVENT_COMPILE_END,   /* the same; seconds */
+    SX_EVENT_COMPILE_BEGIN, /* text: "train", "eval", "predict"; batch; device */
+    SX_EVENT_COMPILE_END,   /* the same; seconds, from_cache */
     SX_EVENT_PROGRESS,      /* metrics: means of this epoch so far; rates; at_cadence */
     SX_EVENT_EPOCH,         /* an epoch has ended; metrics: its means; seconds */
     SX_EVENT_CHECKPOINT,    /* saved: path, seconds */
@@ -72,7 +72,9 @@ typedef struct sx_train_event {
     bool at_cadence; /* PROGRESS: every log_step_count_steps, and at the end of an epoch; else it is
                         one of those that come ten times a second for a progress bar */
     bool resumed, is_best;
+    bool from_cache; /* the program had been compiled before, and was kept */
     const char *path, *text;
+    const char *device; /* "/device:TPU:0" */
 } sx_train_event;
 
 /* Everything that `event` points to is borrowed for the call. */
@@ -107,6 +109,7 @@ typedef struct sx_run_config {
     int shards;                           /* > 0: a fixed number whatever the threads (strict) */
     bool no_shuffle;                      /* records in their own order */
     bool require_exact;                   /* refuse to resume where the bits could differ */
+    bool no_compile_cache;                /* neither use nor keep compiled programs (pjrt) */
     bool fresh;               /* begin again; what model_dir holds goes when training does begin */
     sx_observer_fn *observer; /* NULL = nobody looks */
     void *observer_user;

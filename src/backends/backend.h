@@ -40,6 +40,7 @@ typedef struct sx_platform_options {
     const char *plugin_name; /* pjrt: "cpu", "tpu", "cuda", …; NULL = the first that is found */
     const char *python;      /* pjrt: an interpreter whose packages may hold it; NULL = none */
     const char *dump_dir;    /* pjrt: every program's StableHLO text is written here; NULL = no */
+    const char *cache_dir;   /* pjrt: compiled programs are kept here; NULL = nowhere */
     int virtual_devices;     /* 0 = the real ones */
     int replicas; /* pjrt: this many devices work as one, each on its part of the batch; 0 = 1 */
 } sx_platform_options;
@@ -76,7 +77,9 @@ typedef struct sx_memory_stats {
 /* What an executable needs and is: for --explain, `sextant compile`, the compile log. */
 typedef struct sx_executable_info {
     int64_t argument_bytes, output_bytes, temporary_bytes, code_bytes;
-    double flops; /* of one execution */
+    int64_t alias_bytes; /* of the outputs: written over arguments, not beside them */
+    bool from_cache;     /* it was compiled before, and kept */
+    double flops;        /* of one execution */
     int shards, kernels;
     const char *numerics; /* what decides its bits: class, kernel table, shards, library versions */
 } sx_executable_info;

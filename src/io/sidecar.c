@@ -1,6 +1,7 @@
 #include "io/sidecar.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "io/path.h"
+#include "io/user_cache.h"
 
 static sx_status beside(const char *data_path, char **out_dir)
 {
@@ -21,17 +23,12 @@ static sx_status beside(const char *data_path, char **out_dir)
 /* The cache is told apart by the data's real directory: two names of one place share it. */
 static sx_status in_cache(const char *data_path, char **out_dir)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    bool use_home = cache == NULL || cache[0] != '/';
-    if (use_home && (home == NULL || home[0] != '/')) {
-        return sx_error(SX_NOT_FOUND, "no user cache: neither XDG_CACHE_HOME nor HOME is set");
-    }
-    char *dir = NULL;
+    char *dir = NULL, name[17];
     SX_TRY(sx_path_dirname(data_path, &dir));
     char *real = realpath(dir, NULL);
     const char *key = real != NULL ? real : dir;
-    sx_status status = sx_path_format(out_dir, "%s%s/sextant/%016" PRIx64, use_home ? home : cache,
-                                      use_home ? "/.cache" : "", sx_hash64(key, strlen(key)));
+    snprintf(name, sizeof(name), "%016" PRIx64, sx_hash64(key, strlen(key)));
+    sx_status status = sx_user_cache(name, out_dir);
     free(real);
     sx_free(dir);
     return status;

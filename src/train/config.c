@@ -39,6 +39,7 @@ static const field fields[] = {
     FIELD(shards, COUNT, 0, MAX_WORKERS, 0),
     FIELD(no_shuffle, FLAG, 0, 1, 0),
     FIELD(require_exact, FLAG, 0, 1, 0),
+    FIELD(no_compile_cache, FLAG, 0, 1, 0),
 };
 
 static int64_t get(const sx_run_config *c, const field *f)

@@ -6,6 +6,7 @@
 #include "graph/ir.h"
 #include "io/fetch.h"
 #include "io/path.h"
+#include "io/user_cache.h"
 #include "nn/program.h"
 #include "savedmodel/checkpoint_state.h"
 #include "train/config.h"
@@ -306,13 +307,27 @@ static sx_status open_directory(sx_trainer *t, const sx_trainer_options *o)
 /* --- life
  * ----------------------------------------------------------------------------------------- */
 
+/* Where compiled programs are kept; NULL: nowhere. */
+static char *compile_cache(const sx_trainer *t)
+{
+    char *dir = NULL;
+    if (!t->config.no_compile_cache) {
+        sx_status_free(sx_user_cache("compiled", &dir)); /* without a home there is none */
+    }
+    return dir;
+}
+
 static sx_status open_session(sx_trainer *t)
 {
-    const sx_session_options options = {.device = t->config.device,
-                                        .platform = {.threads = t->config.threads},
-                                        .shards = t->config.shards,
-                                        .seed = t->info.seed};
-    return sx_session_create(&options, &t->session);
+    char *cache_dir = compile_cache(t);
+    const sx_session_options options = {
+        .device = t->config.device,
+        .platform = {.threads = t->config.threads, .cache_dir = cache_dir},
+        .shards = t->config.shards,
+        .seed = t->info.seed};
+    sx_status status = sx_session_create(&options, &t->session);
+    sx_free(cache_dir);
+    return status;
 }
 
 static sx_status create(sx_trainer *t, const sx_trainer_options *o)
@@ -459,13 +474,19 @@ sx_status sx_trainer_program(sx_trainer *t, sx_mode mode, sx_program **out_progr
 sx_status sx_trainer_compile(sx_trainer *t, sx_mode mode, int64_t batch)
 {
     static const char *const names[3] = {"train", "eval", "predict"};
-    sx_train_event event = {.kind = SX_EVENT_COMPILE_BEGIN, .text = names[mode], .batch = batch};
+    sx_train_event event = {.kind = SX_EVENT_COMPILE_BEGIN,
+                            .text = names[mode],
+                            .batch = batch,
+                            .device = sx_session_device(t->session)->name};
+    sx_executable_info info;
     int64_t ns = 0;
     event.step = sx_trainer_step(t);
     sx_trainer_emit(t, &event);
     SX_TRY(sx_program_prepare(t->programs[mode], batch, &ns));
     t->times.compile_ns += ns;
+    SX_TRY(sx_program_info(t->programs[mode], batch, &info));
     event.kind = SX_EVENT_COMPILE_END;
+    event.from_cache = info.from_cache;
     event.seconds = (double)ns * 1e-9;
     sx_trainer_emit(t, &event);
     return SX_OK;

@@ -3,6 +3,7 @@
  *   abort, exit, null, old, major, refuse   while it is loaded
  *   no-client                               Client_Create fails
  *   compile                                 Client_Compile fails, naming a node
+ *   serialize, deserialize                  Executable_Serialize, …_DeserializeAndLoad fail
  *   execute, execute-later                  Execute fails at once; or its completion event does
  *
  * Otherwise, and for everything else, it passes calls on to the real plugin, $SEXTANT_REAL_PJRT:
@@ -106,6 +107,16 @@ static void *client_compile(void *args)
     return mode_is("compile") ? &rejected : real->slots[SX_PJRT_CLIENT_COMPILE](args);
 }
 
+static void *serialize(void *args)
+{
+    return mode_is("serialize") ? &exhausted : real->slots[SX_PJRT_EXECUTABLE_SERIALIZE](args);
+}
+
+static void *deserialize(void *args)
+{
+    return mode_is("deserialize") ? &rejected : real->slots[SX_PJRT_DESERIALIZE_AND_LOAD](args);
+}
+
 static void *execute(void *args)
 {
     sx_pjrt_execute *a = args;
@@ -155,6 +166,8 @@ static void fill_table(void)
     table.slots[SX_PJRT_PLUGIN_INITIALIZE] = initialize;
     table.slots[SX_PJRT_CLIENT_CREATE] = client_create;
     table.slots[SX_PJRT_CLIENT_COMPILE] = client_compile;
+    table.slots[SX_PJRT_EXECUTABLE_SERIALIZE] = serialize;
+    table.slots[SX_PJRT_DESERIALIZE_AND_LOAD] = deserialize;
     table.slots[SX_PJRT_EXECUTE] = execute;
     table.slots[SX_PJRT_EVENT_AWAIT] = event_await;
     table.slots[SX_PJRT_EVENT_DESTROY] = event_destroy;

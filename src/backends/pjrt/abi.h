@@ -54,10 +54,12 @@ enum {
     X(44, NUM_OUTPUTS, "Executable_NumOutputs")                  \
     X(45, CODE_SIZE, "Executable_SizeOfGeneratedCodeInBytes")    \
     X(46, COST_ANALYSIS, "Executable_GetCostAnalysis")           \
+    X(49, EXECUTABLE_SERIALIZE, "Executable_Serialize")          \
     X(50, LOADED_DESTROY, "LoadedExecutable_Destroy")            \
     X(51, LOADED_EXECUTABLE, "LoadedExecutable_GetExecutable")   \
     X(52, LOADED_DEVICES, "LoadedExecutable_AddressableDevices") \
     X(55, EXECUTE, "LoadedExecutable_Execute")                   \
+    X(56, DESERIALIZE_AND_LOAD, "Executable_DeserializeAndLoad") \
     X(58, BUFFER_DESTROY, "Buffer_Destroy")                      \
     X(64, BUFFER_SIZE, "Buffer_OnDeviceSizeInBytes")             \
     X(68, BUFFER_IS_DELETED, "Buffer_IsDeleted")                 \
@@ -227,13 +229,21 @@ SX_PJRT_STRUCT(device_memory, void *device; int64_t in_use; int64_t peak; bool h
                int64_t n_allocations; bool has_n_allocations; int64_t largest; bool has_largest;
                int64_t limit; bool has_limit; int64_t more[12];);
 
+/* `bytes` last until destroy(backing). */
+SX_PJRT_STRUCT(serialized, const void *executable; const char *bytes; size_t size; void *backing;
+               void (*destroy)(void *backing););
+
+SX_PJRT_STRUCT(deserialize, void *client; const char *bytes; size_t size; void *loaded;
+               const char *options; size_t options_size;);
+
 SX_PJRT_STRUCT(compiled_memory, void *executable; int64_t code; int64_t arguments; int64_t outputs;
                int64_t aliases; int64_t temporaries; int64_t host[5]; int64_t peak;);
 
 /* Sizes at version 0.81. Later versions append (the spare words), never change. */
 _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) == 56 &&
                    SX_PJRT_SIZE(from_host) == 120 && SX_PJRT_SIZE(to_host) == 56 &&
-                   SX_PJRT_SIZE(execute) == 80 && SX_PJRT_SIZE(object) == 24 &&
+                   SX_PJRT_SIZE(execute) == 80 && SX_PJRT_SIZE(serialized) == 56 &&
+                   SX_PJRT_SIZE(deserialize) == 64 && SX_PJRT_SIZE(object) == 24 &&
                    offsetof(sx_pjrt_program_text, spare) == 48 &&
                    offsetof(sx_pjrt_layout, type) == 72 &&
                    offsetof(sx_pjrt_execute_options, spare) == 112,

@@ -19,6 +19,7 @@
 
 #include "backends/backend.h"
 #include "backends/pjrt/client.h"
+#include "backends/pjrt/compile.h"
 #include "backends/pjrt/program.h"
 #include "base/memory.h"
 
@@ -36,7 +37,7 @@ typedef struct pjrt_platform {
     int ids[MAX_REPLICAS];    /* of the replicas' devices, in assignments */
     pjrt_device *device_rows; /* [head.n_devices] */
     sx_device **devices;
-    char *dump_dir;
+    char *dump_dir, *cache_dir;
     pthread_mutex_t lock; /* of buffers' states: executables share them */
 } pjrt_platform;
 
@@ -97,6 +98,7 @@ static void pjrt_close(sx_platform *head)
     sx_free(p->device_rows);
     sx_free(p->devices);
     sx_free(p->dump_dir);
+    sx_free(p->cache_dir);
     sx_free(p);
 }
 
@@ -155,6 +157,12 @@ static sx_status open_client(pjrt_platform *p, const sx_platform_options *option
     return SX_OK;
 }
 
+static sx_status copy_path(const char *path, char **out)
+{
+    *out = path != NULL ? sx_strdup(path) : NULL;
+    return path == NULL || *out != NULL ? SX_OK : out_of_memory("the platform");
+}
+
 static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out)
 {
     if (options->replicas < 0 || options->replicas > MAX_REPLICAS || options->virtual_devices < 0) {
@@ -168,10 +176,8 @@ static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out
     pthread_mutex_init(&p->lock, NULL);
     p->head.backend = &sx_backend_pjrt;
     p->replicas = options->replicas > 0 ? options->replicas : 1;
-    sx_status status = SX_OK;
-    if (options->dump_dir != NULL && (p->dump_dir = sx_strdup(options->dump_dir)) == NULL) {
-        status = out_of_memory("the platform");
-    }
+    sx_status status = copy_path(options->dump_dir, &p->dump_dir);
+    status = status != SX_OK ? status : copy_path(options->cache_dir, &p->cache_dir);
     status = status != SX_OK ? status : open_client(p, options);
     status = status != SX_OK ? status : list_devices(p);
     if (status != SX_OK) {
@@ -502,30 +508,6 @@ static sx_status dump(const pjrt_platform *p, const sx_pjrt_program *program)
     return done ? SX_OK : sx_error(SX_UNAVAILABLE, "writing the program to %s failed", path);
 }
 
-/* What the plugin knows of the program; what it does not stays zero. */
-static void measure(const pjrt_platform *p, pjrt_executable *e, void *executable)
-{
-    const sx_pjrt_plugin *plugin = p->client->plugin;
-    sx_pjrt_compiled_memory memory = SX_PJRT_ARGS(compiled_memory, .executable = executable);
-    sx_pjrt_properties costs = SX_PJRT_ARGS(properties, .object = executable);
-    sx_status status = sx_pjrt_call(plugin, SX_PJRT_COMPILED_MEMORY, &memory);
-    if (status == SX_OK) {
-        e->info.argument_bytes = memory.arguments;
-        e->info.output_bytes = memory.outputs;
-        e->info.temporary_bytes = memory.temporaries;
-        e->info.code_bytes = memory.code;
-    }
-    sx_status_free(status);
-    status = sx_pjrt_call(plugin, SX_PJRT_COST_ANALYSIS, &costs);
-    for (size_t i = 0; status == SX_OK && i < costs.count; i++) {
-        const sx_pjrt_named *row = &costs.items[i];
-        if (row->name_size == 5 && memcmp(row->name, "flops", 5) == 0) {
-            e->info.flops = row->type == SX_PJRT_FLOAT ? (double)row->real : (double)row->int64;
-        }
-    }
-    sx_status_free(status);
-}
-
 static sx_status inspect(const pjrt_platform *p, pjrt_executable *e)
 {
     void *executable = NULL;
@@ -536,7 +518,6 @@ static sx_status inspect(const pjrt_platform *p, pjrt_executable *e)
         status = sx_error(SX_INTERNAL, "the plugin's program has %zu results, expected %d",
                           (size_t)outputs.value, e->head.n_results);
     }
-    measure(p, e, executable);
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
     snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %d replicas", p->client->platform,
              p->client->version, p->replicas);
@@ -556,6 +537,27 @@ static sx_status explain(const sx_graph *g, sx_status status)
     return sx_status_annotate(status, __FILE__, __LINE__, "%s:%d: %s \"%s\"",
                               n->file[0] == '\0' ? "(built in)" : n->file, n->line, n->op->name,
                               n->name);
+}
+
+static sx_status compile_text(const pjrt_platform *p, const sx_pjrt_program *program,
+                              pjrt_executable *e)
+{
+    sx_pjrt_compiled made;
+    const sx_pjrt_compile_request request = {.text = program->text,
+                                             .size = program->size,
+                                             .replicas = p->replicas,
+                                             .ids = p->ids,
+                                             .cache_dir = p->cache_dir};
+    SX_TRY(sx_pjrt_compile_program(p->client, &request, &made));
+    e->loaded = made.loaded;
+    e->info = (sx_executable_info){.argument_bytes = made.facts.argument_bytes,
+                                   .output_bytes = made.facts.output_bytes,
+                                   .alias_bytes = made.facts.alias_bytes,
+                                   .temporary_bytes = made.facts.temporary_bytes,
+                                   .code_bytes = made.facts.code_bytes,
+                                   .flops = made.facts.flops,
+                                   .from_cache = made.from_cache};
+    return SX_OK;
 }
 
 static sx_status compile_into(pjrt_platform *p, const sx_graph *g,
@@ -581,8 +583,7 @@ static sx_status compile_into(pjrt_platform *p, const sx_graph *g,
         status = dump(p, &program);
     }
     if (status == SX_OK) {
-        status = explain(g, sx_pjrt_compile(p->client, program.text, program.size, p->replicas,
-                                            p->ids, &e->loaded));
+        status = explain(g, compile_text(p, &program, e));
     }
     sx_pjrt_program_destroy(&program);
     return status != SX_OK ? status : inspect(p, e);

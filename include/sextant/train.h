@@ -106,6 +106,7 @@ typedef struct sx_run_config {
     int64_t steps_per_eval;               /* SX_EVERY_EPOCH; SX_NEVER */
     const char *device;                   /* the first that can train; "ref", "cpu" */
     int threads;                          /* as many as the process may use */
+    int replicas;                         /* 1; devices that work as one, each on its part */
     int shards;                           /* > 0: a fixed number whatever the threads (strict) */
     bool no_shuffle;                      /* records in their own order */
     bool require_exact;                   /* refuse to resume where the bits could differ */

@@ -36,6 +36,7 @@ static const field fields[] = {
     FIELD(steps_per_eval, INTEGER, SX_EVERY_EPOCH, INT64_MAX, SX_EVERY_EPOCH),
     FIELD(device, TEXT, 0, 0, 0),
     FIELD(threads, COUNT, 0, MAX_WORKERS, 0),
+    FIELD(replicas, COUNT, 1, MAX_WORKERS, 1),
     FIELD(shards, COUNT, 0, MAX_WORKERS, 0),
     FIELD(no_shuffle, FLAG, 0, 1, 0),
     FIELD(require_exact, FLAG, 0, 1, 0),

@@ -322,7 +322,9 @@ static sx_status open_session(sx_trainer *t)
     char *cache_dir = compile_cache(t);
     const sx_session_options options = {
         .device = t->config.device,
-        .platform = {.threads = t->config.threads, .cache_dir = cache_dir},
+        .platform = {.threads = t->config.threads,
+                     .replicas = t->config.replicas,
+                     .cache_dir = cache_dir},
         .shards = t->config.shards,
         .seed = t->info.seed};
     sx_status status = sx_session_create(&options, &t->session);

@@ -10,7 +10,7 @@
 typedef struct options {
     sx_words data;
     const char *checkpoint;
-    int64_t batch_size, examples;
+    int64_t batch_size, examples, eval_steps;
     bool json;
     sx_data_args data_args;
     sx_device_args device_args;
@@ -22,6 +22,8 @@ static const sx_option rows[] = {
     SX_CHECKPOINT_ROW(options),
     {"examples", SX_OPTION_INT, SX_OPT(options, examples), "at most so many; default: all", "N",
      .min = 1},
+    {"eval-steps", SX_OPTION_INT, SX_OPT(options, eval_steps),
+     "at most so many batches, as TensorFlow does; default: every example", "N", .min = 1},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
      "examples read at once; changes no result", "N", .min = 1, .max = 1 << 24},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json),
@@ -66,8 +68,13 @@ static void print_line(const sx_eval_result *result)
     }
     sx_buf_init(&line, 1 << 16);
     sx_put_results(&line, all, 1 + result->n_metrics);
-    printf("Eval results at step %lld: %s (%lld examples)\n", (long long)result->step,
-           sx_buf_text(&line), (long long)result->examples);
+    if (result->steps > 0) {
+        sx_buf_puts(&line, "; ");
+        sx_put_scored(&line, result->examples, result->available, result->steps);
+    } else {
+        sx_buf_printf(&line, " (%lld examples)", (long long)result->examples);
+    }
+    printf("Eval results at step %lld: %s\n", (long long)result->step, sx_buf_text(&line));
     sx_buf_deinit(&line);
 }
 
@@ -77,7 +84,8 @@ static sx_status evaluate(sx_invocation *inv, sx_trainer *trainer)
     sx_dataset *data = NULL;
     sx_eval_result result;
     SX_TRY(sx_open_run_data(inv, &o->data, &o->data_args, sx_trainer_info(trainer), &data));
-    sx_status status = sx_trainer_evaluate(trainer, data, o->examples, &result);
+    sx_status status =
+        sx_trainer_evaluate_at_most(trainer, data, o->examples, o->eval_steps, &result);
     sx_dataset_release(data);
     SX_TRY(status);
     if (o->json) {

@@ -17,7 +17,9 @@ typedef struct options {
     int64_t batch_size, train_batch_size, eval_batch_size;
     int64_t seed, tf_random_seed;
     double learning_rate;
-    int64_t steps_per_eval, eval_examples;
+    int64_t base_batch_size, warmup_steps;
+    double warmup_epochs;
+    int64_t steps_per_eval, eval_examples, eval_steps;
     int64_t save_checkpoints_steps, save_checkpoints_secs, keep_checkpoint_max;
     double keep_checkpoint_every_n_hours;
     int64_t log_step_count_steps, iterations_per_loop, shards;
@@ -58,6 +60,12 @@ static const sx_option rows[] = {
      "examples read at once when evaluating; changes no result", "N", .min = 1, .max = MAX_BATCH},
     {"learning-rate", SX_OPTION_FLOAT, SX_OPT(options, learning_rate), "default: the model's",
      "RATE", .min = 1e-30, .max = 1e30},
+    {"base-batch-size", SX_OPTION_INT, SX_OPT(options, base_batch_size),
+     "learning-rate is that of a batch of so many: it grows linearly with the batch size", "N",
+     .min = 1, .max = MAX_BATCH},
+    {"warmup-epochs", SX_OPTION_FLOAT, SX_OPT(options, warmup_epochs),
+     "epochs in which the learning rate rises from 0", "EPOCHS", .min = 1e-6, .max = 1e6},
+    {"warmup-steps", SX_OPTION_INT, SX_OPT(options, warmup_steps), "or steps", "N", .min = 1},
     {"optimizer", SX_OPTION_CHOICE, SX_OPT(options, optimizer), "default: the model's",
      .choices = "sgd|momentum|rmsprop|adam"},
     {"recipe", SX_OPTION_STRING, SX_OPT(options, recipe),
@@ -77,6 +85,8 @@ static const sx_option rows[] = {
      .group = "evaluating, saving, telling"},
     {"eval-examples", SX_OPTION_INT, SX_OPT(options, eval_examples),
      "evaluate with so many examples; default: all", "N", .min = 1},
+    {"eval-steps", SX_OPTION_INT, SX_OPT(options, eval_steps),
+     "or with so many batches, as TensorFlow does; default: every example", "N", .min = 1},
     {"save-checkpoints-steps", SX_OPTION_INT, SX_OPT(options, save_checkpoints_steps),
      "steps between checkpoints", "N", .min = 1},
     {"save-checkpoints-secs", SX_OPTION_INT, SX_OPT(options, save_checkpoints_secs),
@@ -226,6 +236,14 @@ static sx_status check_length(job *j)
             SX_INVALID_ARGUMENT,
             "--save-checkpoints-steps and --save-checkpoints-secs: give one of the two");
     }
+    if (o->eval_examples > 0 && o->eval_steps > 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "--eval-examples and --eval-steps: give one of the two");
+    }
+    if (o->warmup_epochs > 0 && o->warmup_steps > 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "--warmup-epochs and --warmup-steps: give one of the two");
+    }
     return SX_OK;
 }
 
@@ -300,6 +318,7 @@ static sx_status fit(job *j, sx_trainer *trainer)
         .max_steps = o->max_steps,
         .epochs = o->epochs,
         .eval_examples = o->eval_examples,
+        .eval_steps = o->eval_steps,
     };
     return sx_trainer_fit(trainer, &request);
 }
@@ -312,6 +331,9 @@ static sx_status train(job *j)
         SX_TRY(sx_optimizer_by_name(j->o->optimizer, &optimizer));
     }
     optimizer.learning_rate = j->o->learning_rate;
+    optimizer.base_batch_size = j->o->base_batch_size;
+    optimizer.schedule.warmup_epochs = j->o->warmup_epochs;
+    optimizer.schedule.warmup_steps = j->o->warmup_steps;
     sx_trainer_options wanted = {
         .config = &j->config,
         .def = j->def,

@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -42,6 +43,19 @@ void sx_put_results(sx_buf *out, const sx_metric *metrics, int n)
         done[next] = true;
         sx_buf_printf(out, "%s%s = %.6g", k > 0 ? ", " : "", metrics[next].name,
                       metrics[next].value);
+    }
+}
+
+void sx_put_scored(sx_buf *out, int64_t examples, int64_t available, int64_t steps)
+{
+    sx_put_grouped(out, (double)examples);
+    if (available > 0) {
+        sx_buf_puts(out, " of ");
+        sx_put_grouped(out, (double)available);
+    }
+    sx_buf_puts(out, " examples");
+    if (steps > 0) {
+        sx_buf_printf(out, " (steps = %" PRId64 ")", steps);
     }
 }
 
@@ -97,6 +111,9 @@ static void tell_begin(sx_report *r, const sx_train_event *e, sx_buf *line)
         sx_buf_printf(line, " (%" PRId64 " epochs in total)", e->epochs);
     }
     sx_buf_printf(line, ". Current step %" PRId64 ".", e->step);
+    if (e->text != NULL) {
+        sx_buf_printf(line, "\n%c%s.", toupper((unsigned char)e->text[0]), e->text + 1);
+    }
     print_line(r, line);
 }
 
@@ -196,6 +213,10 @@ static void tell_eval(sx_report *r, const sx_train_event *e, sx_buf *line)
     sx_buf_printf(line, "Eval results at step %" PRId64 ": ", e->step);
     sx_put_results(line, e->metrics, e->n_metrics);
     sx_buf_puts(line, e->is_best ? " (best so far)" : "");
+    if (e->eval_steps > 0) {
+        sx_buf_puts(line, "; ");
+        sx_put_scored(line, e->examples, e->available, e->eval_steps);
+    }
     print_line(r, line);
 }
 
@@ -280,6 +301,7 @@ typedef struct json_field {
 static const json_field counts[] = {
     NUMBER(step),          NUMBER(total_steps),     NUMBER(epoch), NUMBER(epochs),
     NUMBER(step_in_epoch), NUMBER(steps_per_epoch), NUMBER(batch), NUMBER(examples),
+    NUMBER(available),     NUMBER(eval_steps),
 };
 static const json_field reals[] = {
     NUMBER(examples_per_second), NUMBER(steps_per_second),

@@ -27,4 +27,8 @@ void sx_report_end(sx_report *r);
 /* "accuracy = 0.9123, loss = 0.31": names sorted, as TensorFlow prints results. */
 void sx_put_results(sx_buf *out, const sx_metric *metrics, int n);
 
+/* "1,024 of 1,026 examples (steps = 1)": how much of the data an evaluation limited to so many
+ * batches has seen; `available` 0 = unknown. */
+void sx_put_scored(sx_buf *out, int64_t examples, int64_t available, int64_t steps);
+
 #endif

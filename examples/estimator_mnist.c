@@ -25,8 +25,9 @@ static const sx_model_def mnist = {
     .name = "mnist", .build = mnist_fn, .image = {28, 28, 1}, .scale = SX_0_1};
 
 /* Elements, as the source has them: the estimator decodes, scales, shuffles and batches. */
-static sx_status open_data(void *spec, sx_dataset **out_dataset)
+static sx_status open_data(void *spec, const sx_input_context *context, sx_dataset **out_dataset)
 {
+    (void)context;
     return sx_data_open(spec, NULL, out_dataset, NULL);
 }
 

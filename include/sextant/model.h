@@ -41,7 +41,43 @@ typedef struct sx_batch {
 
 /* --- What it returns ------------------------------------------------------------------------- */
 
-enum { SX_MAX_METRICS = 8, SX_MAX_PREDICTIONS = 8 };
+enum { SX_MAX_METRICS = 8, SX_MAX_PREDICTIONS = 8, SX_MAX_HOST_TENSORS = 8 };
+
+/* What left the device for a function on the host: of one example, or of one step. */
+typedef struct sx_host_value {
+    const char *name;
+    sx_type type;     /* static */
+    const void *data; /* row-major; borrowed for the call */
+} sx_host_value;
+
+/* A metric that is more than a mean of one number for each example: an F1 score, an AUC. `add` sees
+ * every example once, in the data's order, whatever the batch size and the number of replicas;
+ * `result` makes the number. The state is plain bytes, zero at first. */
+typedef struct sx_host_metric {
+    const char *name; /* static text */
+    size_t state_bytes;
+    void *user;
+    void (*add)(void *state, const sx_host_value *values, void *user); /* in the tensors' order */
+    double (*result)(const void *state, void *user);
+} sx_host_metric;
+
+/* TPUEstimatorSpec's eval_metrics: which values of each example leave the device in an evaluation,
+ * and what the host makes of them. Functions are not stored with a run: an evaluation without the
+ * model's source leaves these metrics out, and says so. */
+typedef struct sx_eval_metrics {
+    sx_named_value tensors[SX_MAX_HOST_TENSORS]; /* [N, ...] */
+    sx_host_metric metrics[SX_MAX_METRICS];
+} sx_eval_metrics;
+
+/* TPUEstimatorSpec's host_call: a function on the host that sees values of the training steps, in
+ * order, every experimental_host_call_every_n_steps of them. Scalars are legal (TensorFlow wants
+ * them reshaped to [1]); a value with the batch is the whole batch's. An error that it returns ends
+ * the training. `values` are in the tensors' order. */
+typedef struct sx_host_call {
+    sx_status (*fn)(void *user, int64_t step, const sx_host_value *values, int n);
+    void *user;
+    sx_named_value tensors[SX_MAX_HOST_TENSORS];
+} sx_host_call;
 
 typedef struct sx_spec {
     sx_value loss;           /* float32 [N], of each example; training minimises the mean */
@@ -49,6 +85,8 @@ typedef struct sx_spec {
     sx_named_value metrics[SX_MAX_METRICS];         /* float32 [N]; reported as their means */
     sx_named_value predictions[SX_MAX_PREDICTIONS]; /* [N, ...] */
     sx_optimizer optimizer;
+    sx_eval_metrics eval_metrics;
+    sx_host_call host_call;
 } sx_spec;
 
 typedef struct sx_classifier_args {

@@ -153,12 +153,15 @@ typedef enum sx_schedule_kind {
 enum { SX_MAX_PIECES = 8 };
 
 /* The learning rate as a function of the step; computed inside the training program. A warm-up runs
- * first: from 0 linearly to the schedule's start over `warmup_steps`, and shifts the rest. */
+ * first: from 0 linearly to the schedule's start over `warmup_steps`, and shifts the rest. With
+ * `in_epochs`, `steps` and `boundaries` are epochs, counted from the beginning, warm-up included.
+ */
 typedef struct sx_schedule {
     sx_schedule_kind kind;
     double rate, alpha;
     int64_t steps, warmup_steps;
-    bool staircase;
+    double warmup_epochs; /* instead of warmup_steps */
+    bool staircase, in_epochs;
     int n_boundaries;
     int64_t boundaries[SX_MAX_PIECES];
     double values[SX_MAX_PIECES + 1]; /* factors of the learning rate */
@@ -172,6 +175,11 @@ typedef enum sx_optimizer_kind {
     SX_OPTIMIZER_COUNT_
 } sx_optimizer_kind;
 
+/* How the gradients of n replicas meet. MEAN: the gradient of the mean loss over the global batch.
+ * SUM: n times that (each replica's mean loss, added up), n as when the run began. The loss that is
+ * reported is the mean over the global batch in both. */
+typedef enum sx_reduction { SX_REDUCTION_MEAN = 0, SX_REDUCTION_SUM } sx_reduction;
+
 /* A value. A field at 0 is the default of its optimizer (Keras'), written beside the makers. */
 typedef struct sx_optimizer {
     sx_optimizer_kind kind;
@@ -180,7 +188,24 @@ typedef struct sx_optimizer {
     double rho, beta_1, beta_2, epsilon;
     bool nesterov, centered;
     sx_schedule schedule;
+    /* > 0: learning_rate is that of a batch of so many; the rate grows linearly with the global
+     * batch size (learning_rate · batch / base_batch_size). */
+    int64_t base_batch_size;
+    sx_reduction reduction;
 } sx_optimizer;
+
+typedef struct sx_cross_shard_args {
+    size_t struct_size;
+    sx_reduction reduction;
+} sx_cross_shard_args;
+/* TensorFlow's CrossShardOptimizer: the optimizer, told how the replicas' gradients meet. Ours meet
+ * always, so that an optimizer that nobody wrapped is SX_REDUCTION_MEAN, not a mistake. */
+SX_API sx_optimizer sx_cross_shard_optimizer_at(sx_optimizer optimizer,
+                                                const sx_cross_shard_args *args);
+#define sx_cross_shard_optimizer(optimizer, ...) \
+    sx_cross_shard_optimizer_at(                 \
+        (optimizer),                             \
+        &(sx_cross_shard_args){.struct_size = sizeof(sx_cross_shard_args), __VA_ARGS__})
 
 /* learning_rate .01, momentum 0: v = momentum·v − lr·g; w += v (nesterov: w += momentum·v − lr·g)
  */

@@ -38,7 +38,8 @@ enum { SX_MAX_RESULTS = 1 + SX_MAX_METRICS };
 
 /* Which fields of the event mean something, beside step, total_steps, epoch and epochs. */
 typedef enum sx_train_event_kind {
-    SX_EVENT_BEGIN,         /* training starts at `step`; resumed; path: the checkpoint, or NULL */
+    SX_EVENT_BEGIN,         /* training starts at `step`; resumed; path: the checkpoint, or NULL;
+                               text: how the learning rate was scaled, or NULL */
     SX_EVENT_COMPILE_BEGIN, /* text: "train", "eval", "predict"; batch; device */
     SX_EVENT_COMPILE_END,   /* the same; seconds, from_cache */
     SX_EVENT_PROGRESS,      /* metrics: means of this epoch so far; rates; at_cadence */
@@ -46,7 +47,8 @@ typedef enum sx_train_event_kind {
     SX_EVENT_CHECKPOINT,    /* saved: path, seconds */
     SX_EVENT_EVAL_BEGIN,    /* examples: how many there are, 0 = unknown */
     SX_EVENT_EVAL_PROGRESS, /* examples: done so far */
-    SX_EVENT_EVAL,          /* metrics: the results; examples, seconds, is_best */
+    SX_EVENT_EVAL,          /* metrics: the results; examples, seconds, is_best; available and
+                               eval_steps as in sx_eval_result */
     SX_EVENT_WARNING,       /* text */
     SX_EVENT_NONFINITE,     /* step: the one that was withheld; text: the first value at fault */
     SX_EVENT_END,           /* text: why ("finished", "already finished", "stopped", "end of data",
@@ -61,6 +63,7 @@ typedef struct sx_train_event {
     int64_t epoch, epochs; /* the current one, from 1; how many there will be, 0 = unknown */
     int64_t step_in_epoch, steps_per_epoch; /* 0 = unknown */
     int64_t batch, examples;
+    int64_t available, eval_steps;
     int n_metrics;
     const sx_metric *metrics;                     /* [n_metrics], "loss" first */
     double examples_per_second, steps_per_second; /* since the last PROGRESS at its cadence */
@@ -89,6 +92,36 @@ enum {
     SX_EVERY_EPOCH = -2,
 };
 
+/* Which hosts call the input function, and for how much; R replicas on H hosts, global batch B.
+ *
+ *                      called               asked for batches of   of which a step takes
+ *   SX_PER_HOST_V1     once a host          B / H                  one
+ *   SX_PER_SHARD_V1    once a replica       B / R                  one of each; training only
+ *   SX_PER_HOST_V2     once a host          B / R                  R / H
+ *   SX_BROADCAST       on host 0            B, need not divide     one, which every replica gets
+ *   SX_SLICED          on host 0            B                      one; evaluation, prediction
+ *
+ * The values are TensorFlow's InputPipelineConfig. */
+typedef enum sx_input_config {
+    SX_PER_SHARD_V1 = 1,
+    SX_PER_HOST_V1,
+    SX_PER_HOST_V2,
+    SX_BROADCAST,
+    SX_SLICED,
+} sx_input_config;
+
+/* TensorFlow's TPUConfig under its own names. A field at 0 is the default written beside it. */
+typedef struct sx_tpu_config {
+    int num_shards;            /* ignored, as in TensorFlow: the device's replicas count */
+    int num_cores_per_replica; /* 1; more is model parallelism, which is refused */
+    sx_input_config per_host_input_for_training; /* SX_PER_HOST_V1 */
+    const char *tpu_job_name;                    /* kept, not used: one process drives the TPU */
+    int initial_infeed_sleep_secs;               /* ignored: there is no infeed to wait for */
+    sx_input_config eval_training_input_configuration;     /* SX_PER_HOST_V1; or SX_SLICED */
+    int64_t experimental_host_call_every_n_steps;          /* 1 */
+    bool experimental_allow_per_host_v2_parallel_get_next; /* ignored: reading is parallel anyway */
+} sx_tpu_config;
+
 /* TensorFlow's RunConfig under its own names, and what a single machine needs. A field at 0 is the
  * default written beside it. Make one with sx_run_config_of(.model_dir = "run1"). */
 typedef struct sx_run_config {
@@ -111,7 +144,8 @@ typedef struct sx_run_config {
     bool no_shuffle;                      /* records in their own order */
     bool require_exact;                   /* refuse to resume where the bits could differ */
     bool no_compile_cache;                /* neither use nor keep compiled programs (pjrt) */
-    bool fresh;               /* begin again; what model_dir holds goes when training does begin */
+    bool fresh; /* begin again; what model_dir holds goes when training does begin */
+    sx_tpu_config tpu_config;
     sx_observer_fn *observer; /* NULL = nobody looks */
     void *observer_user;
     const volatile sig_atomic_t *stop; /* nonzero: finish the step, save, return CANCELLED */
@@ -159,6 +193,8 @@ SX_API sx_callback sx_early_stopping_callback(sx_early_stopping *stopping);
 
 typedef struct sx_eval_result {
     int64_t step, examples;
+    int64_t available; /* examples that the data hold; 0 = unknown */
+    int64_t steps;     /* batches that the evaluation was limited to; 0 = it was not */
     double loss;
     int n_metrics;
     sx_metric metrics[SX_MAX_METRICS]; /* names live as long as the estimator or model */
@@ -191,11 +227,24 @@ typedef sx_status sx_prediction_fn(void *user, const sx_prediction *row);
 
 typedef struct sx_estimator sx_estimator;
 
+/* What an input function is told: TPUEstimator's params["batch_size"] and params["context"]. */
+typedef struct sx_input_context {
+    size_t struct_size;
+    sx_mode mode;
+    int64_t batch_size;        /* examples in a batch of this call (sx_input_config) */
+    int64_t global_batch_size; /* in a step, over all replicas */
+    int num_replicas, num_hosts, num_of_replicas_per_host, current_host;
+    int invocation_index, num_invocations; /* this call of so many on this host */
+    const sx_params
+        *params; /* the model's, and batch_size: sx_param_int(params, "batch_size", 0) */
+} sx_input_context;
+
 /* Makes a data set; the estimator releases it. One without batch() is preprocessed, shuffled (when
  * training) and batched as the model and the configuration say, and repeated; one with batch() is
  * taken as it is: float32 features first (or "features"), integer labels second (or "labels"), and
- * training ends where it ends. */
-typedef sx_status sx_input_fn(void *user, sx_dataset **out_dataset);
+ * training ends where it ends. The context is borrowed for the call. */
+typedef sx_status sx_input_fn(void *user, const sx_input_context *context,
+                              sx_dataset **out_dataset);
 
 /* `model` describes the model; one made of a function alone, &(sx_model_def){.build = fn}, takes
  * its features' shape from the data. NULL: the model that config->model_dir holds. `params` are
@@ -206,6 +255,26 @@ SX_API SX_MUST_USE sx_status sx_estimator_create(const sx_model_def *model,
                                                  const char *const *params,
                                                  sx_estimator **out_estimator);
 SX_API void sx_estimator_destroy(sx_estimator *e); /* NULL is fine */
+
+typedef struct sx_tpu_estimator_args {
+    size_t struct_size;
+    const sx_run_config *config; /* required */
+    const char *const *params;   /* as sx_estimator_create; batch_size and context are reserved */
+    bool use_tpu; /* false: the same program on the CPU, one replica (TensorFlow's default: true) */
+    int64_t train_batch_size, eval_batch_size, predict_batch_size; /* global; 0 = the config's */
+} sx_tpu_estimator_args;
+/* TensorFlow's TPUEstimator: an estimator whose batch sizes are global. With use_tpu it computes on
+ * config.device ("tpu" when that is NULL), else on config.device only if that is a CPU's.
+ * Training batches must divide by the replicas, and the error names the nearest that do;
+ * evaluation and prediction score every example once whatever their batch size. */
+#define sx_tpu_estimator_create(model, out_estimator, ...)                                   \
+    sx_tpu_estimator_create_at(                                                              \
+        (model),                                                                             \
+        &(sx_tpu_estimator_args){.struct_size = sizeof(sx_tpu_estimator_args), __VA_ARGS__}, \
+        (out_estimator))
+SX_API SX_MUST_USE sx_status sx_tpu_estimator_create_at(const sx_model_def *model,
+                                                        const sx_tpu_estimator_args *args,
+                                                        sx_estimator **out_estimator);
 
 typedef struct sx_train_args {
     size_t struct_size;
@@ -231,8 +300,9 @@ typedef struct sx_evaluate_args {
     size_t struct_size;
     const char *checkpoint; /* "latest" (default), "best", or a step: "1200" */
     int64_t examples;       /* at most so many; 0 = all of them */
+    int64_t steps;          /* at most so many batches of eval_batch_size; not with `examples` */
 } sx_evaluate_args;
-/* Scores every example once. Batch sizes and threads change no bit of the results.
+/* Scores every example once. Batch sizes, threads and replicas change no bit of the results.
  * Errors: NOT_FOUND there is no such checkpoint. */
 #define sx_estimator_evaluate(e, input, user, out_result, ...) \
     sx_estimator_evaluate_at(                                  \
@@ -279,6 +349,7 @@ typedef struct sx_eval_spec {
     void *user;
     int64_t examples;    /* at most so many; 0 = all of them */
     int64_t every_steps; /* 0 = config.steps_per_eval */
+    int64_t steps; /* > 0: at most so many batches of eval_batch_size (TensorFlow's default: 100) */
 } sx_eval_spec;
 
 /* Trains, evaluates every so often and at the end, and keeps the best checkpoint (lowest loss; it

@@ -9,6 +9,15 @@
 SX_MUST_USE sx_status sx_optimizer_resolve(sx_optimizer *optimizer);
 const char *sx_optimizer_name(sx_optimizer_kind kind);
 
+/* Turns what depends on the batch size and on epochs into a rate and steps: base_batch_size,
+ * warmup_epochs, in_epochs. 0 = unknown. INVALID_ARGUMENT: what is unknown is needed. */
+SX_MUST_USE sx_status sx_optimizer_settle_rate(sx_optimizer *optimizer, int64_t batch,
+                                               int64_t steps_per_epoch);
+/* "learning rate 0.4 = 0.1 x 1024 / 256, rising over the first 1560 steps" of an optimizer as it
+ * was asked for; empty when there is nothing of the kind. Returns `buffer`. */
+char *sx_optimizer_rate_text(const sx_optimizer *optimizer, int64_t batch, int64_t steps_per_epoch,
+                             char *buffer, size_t capacity);
+
 /* The rate at `step` (int64 scalar), float32 scalar. */
 sx_value sx_build_learning_rate(sx_builder *b, double base, const sx_schedule *schedule,
                                 sx_value step);

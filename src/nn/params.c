@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 
 enum { MAX_PARAMS = 256 };
@@ -69,6 +70,41 @@ sx_status sx_params_set(sx_params *p, const char *name, const char *value)
     }
     sx_free(item->value);
     item->value = copy;
+    return SX_OK;
+}
+
+sx_status sx_params_add_all(sx_params *p, const sx_params *from)
+{
+    for (int i = 0; from != NULL && i < from->count; i++) {
+        SX_TRY(sx_params_set(p, from->items[i].name, from->items[i].value));
+    }
+    if (from != NULL) {
+        sx_params_mark_used(p, from);
+    }
+    return SX_OK;
+}
+
+void sx_params_mark_used(sx_params *p, const sx_params *other)
+{
+    for (int i = 0; i < other->count; i++) {
+        param *item = find(p, other->items[i].name);
+        if (item != NULL && other->items[i].used) {
+            item->used = true;
+        }
+    }
+}
+
+sx_status sx_params_check_reserved(const sx_params *p)
+{
+    static const char *const reserved[] = {"batch_size", "context"};
+    for (size_t i = 0; i < SX_COUNT(reserved); i++) {
+        if (find(p, reserved[i]) != NULL) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "the parameter \"%s\" is reserved: the input function is handed it; "
+                            "set train_batch_size (--train-batch-size) instead",
+                            reserved[i]);
+        }
+    }
     return SX_OK;
 }
 

@@ -10,6 +10,14 @@ void sx_params_destroy(sx_params *params); /* NULL is fine */
 /* Adds or replaces; both texts are copied. */
 SX_MUST_USE sx_status sx_params_set(sx_params *params, const char *name, const char *value);
 
+/* Adds all of `from`, with the marks of those that have been asked for. */
+SX_MUST_USE sx_status sx_params_add_all(sx_params *params, const sx_params *from);
+/* Marks those that have been asked for in `other`, too. */
+void sx_params_mark_used(sx_params *params, const sx_params *other);
+/* INVALID_ARGUMENT: one has a name that is the trainer's own (batch_size, context): what an input
+ * function is handed. */
+SX_MUST_USE sx_status sx_params_check_reserved(const sx_params *params);
+
 int sx_params_count(const sx_params *params);
 /* In the order in which they were first set; borrowed. */
 const char *sx_params_name(const sx_params *params, int i);

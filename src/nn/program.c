@@ -125,6 +125,15 @@ static void advance_step(sx_builder *b, sx_value step, sx_value ok)
     sx_assign(b, "global_step", sx_build_op(b, select, NULL, ok, next, step));
 }
 
+/* What is differentiated: with SUM, the replicas' losses added up. */
+static sx_value reduced(sx_builder *b, const sx_optimizer *o, sx_value total, int replicas)
+{
+    if (o->reduction == SX_REDUCTION_MEAN || replicas <= 1) {
+        return total;
+    }
+    return sx_build_op(b, mul, NULL, total, sx_constant_f32(b, replicas));
+}
+
 static void build_updates(sx_builder *b, const sx_optimizer *o, sx_value total, sx_value *weights,
                           const char **names, sx_value *gradients)
 {
@@ -146,7 +155,19 @@ static void build_updates(sx_builder *b, const sx_optimizer *o, sx_value total, 
     sx_output(b, SX_OK_OUTPUT, ok);
 }
 
-static void build_train(sx_builder *b, const sx_spec *spec, const sx_optimizer *o)
+/* Values for functions on the host: outputs under the prefix. */
+static void put_host_tensors(sx_builder *b, const char *prefix, const sx_named_value *tensors)
+{
+    for (int i = 0; i < SX_MAX_HOST_TENSORS && tensors[i].name != NULL; i++) {
+        const char *name = sx_arena_printf(sx_builder_arena(b), "%s%s", prefix, tensors[i].name);
+        if (!sx_value_is(tensors[i].value) && !sx_builder_failed(b)) {
+            sx_builder_fail(b, bad_output(b, name, SX_NO_VALUE, "a value"));
+        }
+        sx_output(b, name != NULL ? name : "", tensors[i].value);
+    }
+}
+
+static void build_train(sx_builder *b, const sx_spec *spec, const sx_optimizer *o, int replicas)
 {
     sx_value loss = batch_mean(b, spec->loss), total = loss;
     if (sx_value_is(spec->regularization)) {
@@ -168,7 +189,8 @@ static void build_train(sx_builder *b, const sx_spec *spec, const sx_optimizer *
         sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory"));
         return;
     }
-    build_updates(b, o, total, weights, names, gradients);
+    build_updates(b, o, reduced(b, o, total, replicas), weights, names, gradients);
+    put_host_tensors(b, SX_HOST_CALL_PREFIX, spec->host_call.tensors);
 }
 
 /* --- evaluation and prediction
@@ -180,6 +202,7 @@ static void build_eval(sx_builder *b, const sx_spec *spec)
     for (int i = 0; i < SX_MAX_METRICS && sx_value_is(spec->metrics[i].value); i++) {
         sx_output(b, spec->metrics[i].name, spec->metrics[i].value);
     }
+    put_host_tensors(b, SX_EVAL_METRICS_PREFIX, spec->eval_metrics.tensors);
 }
 
 static void build_predict(sx_builder *b, const sx_spec *spec)
@@ -192,16 +215,95 @@ static void build_predict(sx_builder *b, const sx_spec *spec)
 /* --- all together
  * ----------------------------------------------------------------------------------------- */
 
-/* The model's optimizer with the request's wishes put over it. */
-static sx_status choose_optimizer(const sx_spec *spec, const sx_optimizer *wish, sx_optimizer *out)
+static void put_rate_wishes(const sx_optimizer *wish, sx_optimizer *out)
 {
+    if (wish->learning_rate != 0) {
+        out->learning_rate = wish->learning_rate;
+    }
+    if (wish->base_batch_size != 0) {
+        out->base_batch_size = wish->base_batch_size;
+    }
+    if (wish->schedule.warmup_steps != 0 || wish->schedule.warmup_epochs != 0) {
+        out->schedule.warmup_steps = wish->schedule.warmup_steps;
+        out->schedule.warmup_epochs = wish->schedule.warmup_epochs;
+    }
+}
+
+/* The model's optimizer with the request's wishes put over it, its rate in numbers. */
+static sx_status choose_optimizer(const sx_spec *spec, const sx_program_request *r,
+                                  sx_optimizer *out)
+{
+    const sx_optimizer *wish = r->optimizer;
     *out = spec->optimizer;
     if (wish != NULL && wish->kind != SX_OPTIMIZER_DEFAULT) {
         *out = *wish;
-    } else if (wish != NULL && wish->learning_rate != 0) {
-        out->learning_rate = wish->learning_rate;
+        out->reduction = spec->optimizer.reduction;
+    } else if (wish != NULL) {
+        put_rate_wishes(wish, out);
     }
-    return sx_optimizer_resolve(out);
+    SX_TRY(sx_optimizer_resolve(out));
+    if (r->out_optimizer != NULL) {
+        *r->out_optimizer = *out;
+    }
+    return sx_optimizer_settle_rate(out, r->batch, r->steps_per_epoch);
+}
+
+/* --- functions on the host
+ * ---------------------------------------------------------------------------- */
+
+enum { MAX_HOST_STATE = 1 << 24 };
+
+static sx_status check_metric(const sx_host_metric *m)
+{
+    if (m->add == NULL || m->result == NULL || m->state_bytes > MAX_HOST_STATE) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "eval_metrics: \"%s\" needs add, result and a state of at most %d bytes",
+                        m->name, (int)MAX_HOST_STATE);
+    }
+    return SX_OK;
+}
+
+static int count_metrics(const sx_spec *spec)
+{
+    int n = 0;
+    while (n < SX_MAX_METRICS && sx_value_is(spec->metrics[n].value)) {
+        n++;
+    }
+    return n;
+}
+
+static sx_status take_metrics(const sx_spec *spec, sx_host_functions *out)
+{
+    const sx_host_metric *metrics = spec->eval_metrics.metrics;
+    for (int i = 0; i < SX_MAX_METRICS && metrics[i].name != NULL; i++) {
+        SX_TRY(check_metric(&metrics[i]));
+        out->metrics[out->n_metrics++] = metrics[i];
+    }
+    if (out->n_metrics > 0 && spec->eval_metrics.tensors[0].name == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "eval_metrics: metrics without tensors");
+    }
+    if (count_metrics(spec) + out->n_metrics > SX_MAX_METRICS) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d metrics, at most %d",
+                        count_metrics(spec) + out->n_metrics, (int)SX_MAX_METRICS);
+    }
+    return SX_OK;
+}
+
+static sx_status take_host(const sx_program_request *r, const sx_spec *spec)
+{
+    sx_host_functions host = {0};
+    SX_TRY(take_metrics(spec, &host));
+    if (spec->host_call.tensors[0].name != NULL && spec->host_call.fn == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "host_call: tensors without a function");
+    }
+    host.call = spec->host_call;
+    if (r->out_host != NULL && r->mode == SX_TRAIN) {
+        r->out_host->call = host.call;
+    } else if (r->out_host != NULL && r->mode == SX_EVAL) {
+        r->out_host->n_metrics = host.n_metrics;
+        memcpy(r->out_host->metrics, host.metrics, sizeof(host.metrics));
+    }
+    return SX_OK;
 }
 
 static void build_all(sx_builder *b, const sx_program_request *r)
@@ -222,14 +324,17 @@ static void build_all(sx_builder *b, const sx_program_request *r)
     sx_builder_at(b, "", 0);
     widen_spec(b, &spec);
     check_spec(b, r->mode, &spec);
+    sx_optimizer optimizer;
+    sx_status status = take_host(r, &spec);
+    if (status == SX_OK && r->mode == SX_TRAIN) {
+        status = choose_optimizer(&spec, r, &optimizer);
+    }
+    if (status != SX_OK) {
+        sx_builder_fail(b, status);
+        return;
+    }
     if (r->mode == SX_TRAIN) {
-        sx_optimizer optimizer;
-        sx_status status = choose_optimizer(&spec, r->optimizer, &optimizer);
-        if (status != SX_OK) {
-            sx_builder_fail(b, status);
-            return;
-        }
-        build_train(b, &spec, &optimizer);
+        build_train(b, &spec, &optimizer, r->replicas);
     } else if (r->mode == SX_EVAL) {
         build_eval(b, &spec);
     } else {

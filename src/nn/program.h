@@ -2,8 +2,9 @@
  *
  *   mode      inputs                 outputs
  *   train     features, labels,      loss, each metric (means over the batch), learning_rate,
- *             _seed                  ok; assigns weights, state, slots, global_step
- *   eval      features, labels       loss [N], each metric [N]
+ *             _seed                  ok, host_call/<name>; assigns weights, state, slots,
+ *                                    global_step
+ *   eval      features, labels       loss [N], each metric [N], eval_metrics/<name> [N, ...]
  *   predict   features               the predictions by name, [N, ...]
  *
  * Inputs, variables and outputs are float32 whatever the precision: that is the layers' affair
@@ -20,15 +21,32 @@
 #define SX_OK_OUTPUT     "ok"
 #define SX_LEARNING_RATE "learning_rate"
 
+/* Of outputs for functions on the host: these and the tensor's name. */
+#define SX_HOST_CALL_PREFIX    "host_call/"
+#define SX_EVAL_METRICS_PREFIX "eval_metrics/"
+
+/* What a model computes on the host; no part of a graph. */
+typedef struct sx_host_functions {
+    int n_metrics;
+    sx_host_metric metrics[SX_MAX_METRICS];
+    sx_host_call call; /* fn NULL = none */
+} sx_host_functions;
+
 typedef struct sx_program_request {
     const sx_model_def *def;
     const sx_params *params;
     sx_type features; /* of a batch: float32 [SX_BATCH, ...] */
     sx_type labels;   /* int32 [SX_BATCH] */
     sx_mode mode;
-    const sx_optimizer
-        *optimizer;     /* overrides the model's (kind DEFAULT: only its learning_rate) */
+    const sx_optimizer *
+        optimizer; /* overrides the model's (kind DEFAULT: only the rate's fields that are given) */
     sx_dtype precision; /* what its layers compute in: SX_BF16; 0 and SX_F32 = float32 */
+    /* What a learning rate may depend on (train): examples in a step's batch over all replicas, and
+     * steps of an epoch. 0 = unknown. */
+    int64_t batch, steps_per_epoch;
+    int replicas;                /* 0 = 1 */
+    sx_optimizer *out_optimizer; /* train: the optimizer as it was asked for; may be NULL */
+    sx_host_functions *out_host; /* train: .call; eval: .metrics; may be NULL */
 } sx_program_request;
 
 /* Calls the model's function and wraps what it returns. Errors: the builder's first (layer, line,

@@ -81,7 +81,7 @@ SX_MUST_USE sx_status sx_program_profile(sx_program *program, int64_t batch,
  * ------------------------------------------------------------------------------------ */
 
 /* The scalars of one step, as doubles, in the order of the program's scalar outputs. */
-enum { SX_MAX_SCALARS = 16 };
+enum { SX_MAX_SCALARS = 24 };
 typedef struct sx_step_scalars {
     int64_t step; /* number of the step just done: global_step after it */
     int64_t batch;

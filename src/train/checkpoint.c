@@ -193,8 +193,9 @@ static sx_status save_callbacks(sx_bundle_writer *w, const sx_callback *callback
 static sx_status save_state(sx_bundle_writer *w, const sx_train_state *state)
 {
     char *progress = NULL;
-    if (state->has_cursor) {
-        SX_TRY(save_bytes(w, CURSOR_KEY, state->cursor, SX_CURSOR_BYTES));
+    if (state->n_cursors > 0) {
+        SX_TRY(
+            save_bytes(w, CURSOR_KEY, state->cursors, (size_t)state->n_cursors * SX_CURSOR_BYTES));
     }
     SX_TRY(save_text(w, NUMERICS_KEY, state->numerics != NULL ? state->numerics : ""));
     SX_TRY(progress_to_text(&state->progress, &progress));
@@ -285,6 +286,20 @@ static sx_status load_bytes(const sx_bundle *bundle, const char *key, void *out,
     return *out_found ? sx_bundle_read(bundle, key, &type, out) : SX_OK;
 }
 
+/* As many cursors as there are; none if the tensor is something else. */
+static sx_status load_cursors(const sx_bundle *bundle, sx_train_state *state)
+{
+    const sx_bundle_entry *entry = sx_bundle_find(bundle, CURSOR_KEY);
+    int64_t bytes = entry != NULL ? sx_type_elems(&entry->type) : 0;
+    bool found = false;
+    if (bytes <= 0 || bytes > (int64_t)sizeof(state->cursors) || bytes % SX_CURSOR_BYTES != 0) {
+        return SX_OK;
+    }
+    SX_TRY(load_bytes(bundle, CURSOR_KEY, state->cursors, (size_t)bytes, &found));
+    state->n_cursors = found ? (int)(bytes / SX_CURSOR_BYTES) : 0;
+    return SX_OK;
+}
+
 static sx_status load_callbacks(const sx_bundle *bundle, const sx_callback *callbacks, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -307,7 +322,7 @@ static sx_status load_state(const sx_bundle *bundle, sx_arena *arena, sx_train_s
     sx_train_state state = {.numerics = ""};
     const char *text;
     size_t size;
-    SX_TRY(load_bytes(bundle, CURSOR_KEY, state.cursor, SX_CURSOR_BYTES, &state.has_cursor));
+    SX_TRY(load_cursors(bundle, &state));
     SX_TRY(load_text(bundle, NUMERICS_KEY, arena, &text, &size));
     state.numerics = text != NULL ? text : "";
     SX_TRY(load_text(bundle, PROGRESS_KEY, arena, &text, &size));

@@ -1,7 +1,7 @@
 /* A training checkpoint: every variable of a session under its TF1 name, an object graph over the
  * same bytes, and beside them what an exact continuation needs (design D8):
  *
- *   _sextant/cursor            uint8 [40]   the place in the data (sx_iterator_save)
+ *   _sextant/cursor            uint8 [40n]  the place in the data: n of sx_iterator_save
  *   _sextant/numerics          string []    what decides the bits of a step
  *   _sextant/progress          string []    JSON: the epoch, its running sums, saves so far
  *   _sextant/callbacks/<name>  uint8 [n]    a callback's state
@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "runtime/session.h"
+#include "train/input_plan.h"
 
 enum { SX_MAX_STATE_BYTES = 1 << 20 }; /* of one callback */
 
@@ -29,8 +30,8 @@ typedef struct sx_progress {
 } sx_progress;
 
 typedef struct sx_train_state {
-    bool has_cursor;
-    uint8_t cursor[SX_CURSOR_BYTES];
+    int n_cursors; /* 0 = the place is unknown */
+    uint8_t cursors[SX_MAX_INPUTS * SX_CURSOR_BYTES];
     const char *numerics; /* never NULL once read */
     sx_progress progress;
 } sx_train_state;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "train/input_plan.h"
 
 typedef enum field_kind { INTEGER, COUNT, FLAG, TEXT, HOURS } field_kind;
 
@@ -38,6 +39,16 @@ static const field fields[] = {
     FIELD(threads, COUNT, 0, MAX_WORKERS, 0),
     FIELD(replicas, COUNT, 1, MAX_WORKERS, 1),
     FIELD(shards, COUNT, 0, MAX_WORKERS, 0),
+    FIELD(tpu_config.num_shards, COUNT, 0, MAX_WORKERS, 0),
+    FIELD(tpu_config.num_cores_per_replica, COUNT, 1, 128, 1),
+    FIELD(tpu_config.per_host_input_for_training, COUNT, SX_PER_SHARD_V1, SX_SLICED,
+          SX_PER_HOST_V1),
+    FIELD(tpu_config.tpu_job_name, TEXT, 0, 0, 0),
+    FIELD(tpu_config.initial_infeed_sleep_secs, COUNT, 0, INT32_MAX, 0),
+    FIELD(tpu_config.eval_training_input_configuration, COUNT, SX_PER_SHARD_V1, SX_SLICED,
+          SX_PER_HOST_V1),
+    FIELD(tpu_config.experimental_host_call_every_n_steps, INTEGER, 1, INT64_MAX, 1),
+    FIELD(tpu_config.experimental_allow_per_host_v2_parallel_get_next, FLAG, 0, 1, 0),
     FIELD(no_shuffle, FLAG, 0, 1, 0),
     FIELD(require_exact, FLAG, 0, 1, 0),
     FIELD(no_compile_cache, FLAG, 0, 1, 0),
@@ -129,6 +140,7 @@ sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena, sx
     for (size_t i = 0; i < SX_COUNT(fields); i++) {
         SX_TRY(resolve_field(&c, &fields[i], arena));
     }
+    SX_TRY(sx_tpu_config_check(&c.tpu_config));
     *out = c;
     return SX_OK;
 }

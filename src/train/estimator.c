@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "train/face.h"
+#include "train/inputs.h"
 
 struct sx_estimator {
     sx_arena arena; /* names handed out */
@@ -11,6 +12,7 @@ struct sx_estimator {
     sx_params *params;
     sx_trainer *trainer; /* NULL before the first call */
     bool compared;       /* the trainer was made from the model, not from the directory alone */
+    int64_t predict_batch_size; /* 0 = config.eval_batch_size */
 };
 
 sx_status sx_estimator_create(const sx_model_def *model, const sx_run_config *config,
@@ -52,15 +54,53 @@ void sx_estimator_destroy(sx_estimator *e)
     sx_free(e);
 }
 
+static int64_t first_given(int64_t a, int64_t b)
+{
+    return a != 0 ? a : b;
+}
+
+sx_status sx_tpu_estimator_create_at(const sx_model_def *model, const sx_tpu_estimator_args *args,
+                                     sx_estimator **out_estimator)
+{
+    SX_TRY(sx_face_check_args("sx_tpu_estimator_args", args->struct_size, sizeof(*args)));
+    SX_TRY(sx_face_check_args("sx_run_config", args->config->struct_size, sizeof(sx_run_config)));
+    if (args->predict_batch_size < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "predict_batch_size must not be negative");
+    }
+    sx_run_config config = *args->config;
+    config.train_batch_size = first_given(args->train_batch_size, config.train_batch_size);
+    config.eval_batch_size = first_given(args->eval_batch_size, config.eval_batch_size);
+    if (args->use_tpu && config.device == NULL) {
+        config.device = "tpu";
+    }
+    if (!args->use_tpu) {
+        config.replicas = 1;
+    }
+    SX_TRY(sx_estimator_create(model, &config, args->params, out_estimator));
+    (*out_estimator)->predict_batch_size = args->predict_batch_size;
+    return SX_OK;
+}
+
 /* --- the trainer beneath
  * -------------------------------------------------------------------------- */
 
-static sx_status make_trainer(sx_estimator *e, const sx_model_def *def, sx_dataset *data)
+static sx_status make_trainer(sx_estimator *e, const sx_model_def *def, const sx_inputs *in)
 {
-    const sx_trainer_options options = {
-        .config = &e->config, .def = def, .params = e->params, .data = data};
+    sx_trainer_options options = {.config = &e->config, .def = def, .params = e->params};
+    if (in != NULL) {
+        options.data = in->data[0];
+        options.step_batch = in->step_batch;
+        options.steps_per_epoch = in->steps_per_epoch;
+    }
     sx_trainer *t = NULL;
     SX_TRY(sx_trainer_create(&options, &t));
+    if (def == NULL && e->model != NULL) {
+        sx_status status = sx_trainer_know_model(t, e->model);
+        if (status != SX_OK) {
+            sx_trainer_destroy(t);
+            return status;
+        }
+    }
     sx_trainer_destroy(e->trainer);
     e->trainer = t;
     e->compared = def != NULL;
@@ -69,7 +109,7 @@ static sx_status make_trainer(sx_estimator *e, const sx_model_def *def, sx_datas
 }
 
 /* For training: made from the model, which the directory must agree with. */
-static sx_status trainer_to_train(sx_estimator *e, sx_dataset *data)
+static sx_status trainer_to_train(sx_estimator *e, const sx_inputs *in)
 {
     if (e->trainer != NULL && (e->compared || e->model == NULL)) {
         if (e->config.model_dir != NULL) {
@@ -77,7 +117,7 @@ static sx_status trainer_to_train(sx_estimator *e, sx_dataset *data)
         }
         return SX_OK;
     }
-    return make_trainer(e, e->model, data);
+    return make_trainer(e, e->model, in);
 }
 
 /* For the rest: what the directory holds, or what was trained in memory. */
@@ -95,27 +135,32 @@ static sx_status trainer_to_use(sx_estimator *e, const char *checkpoint)
 /* --- training
  * ------------------------------------------------------------------------------------- */
 
-static sx_status fit(sx_estimator *e, sx_input_fn *input, void *user, sx_fit_request *request)
+static void put_inputs(sx_fit_request *request, const sx_inputs *in)
 {
-    SX_TRY(input(user, &request->train), "the input function");
-    sx_status status = trainer_to_train(e, request->train);
-    if (status == SX_OK) {
-        status = sx_trainer_fit(e->trainer, request);
-    }
-    sx_dataset_release(request->train);
-    return status;
+    request->train = in->data[0];
+    request->shards = in->data;
+    request->n_shards = in->n > 1 ? in->n : 0;
+    request->pulls = in->pulls;
 }
 
 sx_status sx_estimator_train_at(sx_estimator *e, sx_input_fn *input, void *user,
                                 const sx_train_args *args)
 {
+    sx_inputs in;
     SX_TRY(sx_face_check_args("sx_train_args", args->struct_size, sizeof(*args)));
     sx_fit_request request = {.steps = args->steps,
                               .max_steps = args->max_steps,
                               .epochs = args->epochs,
                               .callbacks = args->callbacks,
                               .n_callbacks = args->n_callbacks};
-    return fit(e, input, user, &request);
+    SX_TRY(sx_inputs_call(&e->config, e->params, SX_TRAIN, 0, input, user, &in));
+    put_inputs(&request, &in);
+    sx_status status = trainer_to_train(e, &in);
+    if (status == SX_OK) {
+        status = sx_trainer_fit(e->trainer, &request);
+    }
+    sx_inputs_release(&in);
+    return status;
 }
 
 /* --- evaluating and predicting
@@ -124,13 +169,14 @@ sx_status sx_estimator_train_at(sx_estimator *e, sx_input_fn *input, void *user,
 sx_status sx_estimator_evaluate_at(sx_estimator *e, sx_input_fn *input, void *user,
                                    const sx_evaluate_args *args, sx_eval_result *out_result)
 {
-    sx_dataset *data = NULL;
+    sx_inputs in;
     sx_eval_result result;
     SX_TRY(sx_face_check_args("sx_evaluate_args", args->struct_size, sizeof(*args)));
     SX_TRY(trainer_to_use(e, args->checkpoint));
-    SX_TRY(input(user, &data), "the input function");
-    sx_status status = sx_trainer_evaluate(e->trainer, data, args->examples, &result);
-    sx_dataset_release(data);
+    SX_TRY(sx_inputs_call(&e->config, e->params, SX_EVAL, 0, input, user, &in));
+    sx_status status =
+        sx_trainer_evaluate_at_most(e->trainer, in.data[0], args->examples, args->steps, &result);
+    sx_inputs_release(&in);
     if (status == SX_OK) {
         status = sx_face_own_names(&e->arena, &result);
     }
@@ -144,12 +190,16 @@ sx_status sx_estimator_predict_at(sx_estimator *e, sx_input_fn *input, void *use
                                   sx_prediction_fn *row, void *row_user,
                                   const sx_evaluate_args *args)
 {
-    sx_dataset *data = NULL;
+    sx_inputs in;
     SX_TRY(sx_face_check_args("sx_evaluate_args", args->struct_size, sizeof(*args)));
+    if (args->steps != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "predict: give `examples`, not `steps`");
+    }
     SX_TRY(trainer_to_use(e, args->checkpoint));
-    SX_TRY(input(user, &data), "the input function");
-    sx_status status = sx_trainer_predict(e->trainer, data, args->examples, row, row_user);
-    sx_dataset_release(data);
+    SX_TRY(
+        sx_inputs_call(&e->config, e->params, SX_PREDICT, e->predict_batch_size, input, user, &in));
+    sx_status status = sx_trainer_predict(e->trainer, in.data[0], args->examples, row, row_user);
+    sx_inputs_release(&in);
     return status;
 }
 
@@ -172,18 +222,17 @@ static sx_status last_result(sx_estimator *e, const sx_fit_request *request, sx_
     if (known != NULL) {
         *out = *known;
     } else {
-        SX_TRY(sx_trainer_evaluate(e->trainer, request->eval, request->eval_examples, out));
+        SX_TRY(sx_trainer_evaluate_at_most(e->trainer, request->eval, request->eval_examples,
+                                           request->eval_steps, out));
     }
     return sx_face_own_names(&e->arena, out);
 }
 
-static sx_status train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
-                                    const sx_eval_spec *eval, sx_fit_request *request,
-                                    sx_eval_result *out)
+static sx_status fit_and_evaluate(sx_estimator *e, const sx_inputs *in, const sx_eval_spec *eval,
+                                  sx_fit_request *request, sx_eval_result *out)
 {
-    SX_TRY(train->input(train->user, &request->train), "the input function of training");
-    SX_TRY(eval->input(eval->user, &request->eval), "the input function of evaluation");
-    SX_TRY(trainer_to_train(e, request->train));
+    put_inputs(request, in);
+    SX_TRY(trainer_to_train(e, in));
     int64_t every = e->trainer->config.steps_per_eval;
     if (eval->every_steps > 0) {
         e->trainer->config.steps_per_eval = eval->every_steps;
@@ -193,20 +242,36 @@ static sx_status train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
     return status == SX_OK ? last_result(e, request, out) : status;
 }
 
-sx_status sx_train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
-                                const sx_eval_spec *eval, sx_eval_result *out_result)
+static sx_status train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
+                                    const sx_eval_spec *eval, sx_eval_result *out)
 {
     sx_fit_request request = {.max_steps = train->max_steps,
                               .epochs = train->epochs,
                               .eval_examples = eval->examples,
+                              .eval_steps = eval->steps,
                               .callbacks = train->callbacks,
                               .n_callbacks = train->n_callbacks};
+    sx_inputs in, eval_in;
+    SX_TRY(sx_inputs_call(&e->config, e->params, SX_TRAIN, 0, train->input, train->user, &in),
+           "training");
+    sx_status status =
+        sx_inputs_call(&e->config, e->params, SX_EVAL, 0, eval->input, eval->user, &eval_in);
+    if (status == SX_OK) {
+        request.eval = eval_in.data[0];
+        status = fit_and_evaluate(e, &in, eval, &request, out);
+        sx_inputs_release(&eval_in);
+    }
+    sx_inputs_release(&in);
+    return status;
+}
+
+sx_status sx_train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
+                                const sx_eval_spec *eval, sx_eval_result *out_result)
+{
     sx_eval_result result;
-    sx_status status = train_and_evaluate(e, train, eval, &request, &result);
-    sx_dataset_release(request.train);
-    sx_dataset_release(request.eval);
-    if (status == SX_OK && out_result != NULL) {
+    SX_TRY(train_and_evaluate(e, train, eval, &result));
+    if (out_result != NULL) {
         *out_result = result;
     }
-    return status;
+    return SX_OK;
 }

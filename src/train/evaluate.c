@@ -4,14 +4,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "graph/ir.h"
 #include "nn/program.h"
+#include "train/host_metrics.h"
 #include "train/means.h"
 #include "train/state.h"
 
-enum { MAX_OUTPUTS = 1 + SX_MAX_METRICS }; /* of eval; predict has SX_MAX_PREDICTIONS */
+/* Of eval; predict has SX_MAX_PREDICTIONS. */
+enum { MAX_OUTPUTS = 1 + SX_MAX_METRICS + SX_MAX_HOST_TENSORS };
 _Static_assert(MAX_OUTPUTS >= (int)SX_MAX_PREDICTIONS, "room for the outputs of both programs");
 static const int64_t PROGRESS_NS = 100000000;
 
@@ -87,6 +90,13 @@ static int64_t count_examples(const sx_dataset *data, int64_t limit)
         n = 0;
     }
     return limit > 0 && (n == 0 || n > limit) ? limit : n;
+}
+
+/* Examples that the data hold, 0 = unknown: those of batches are known once all were seen. */
+static int64_t available(const sx_dataset *data, int64_t done, int64_t limit)
+{
+    int64_t n = sx_dataset_batch_size(data) > 0 ? SX_ENDLESS : sx_dataset_count(data);
+    return n != SX_ENDLESS ? n : limit == 0 || done < limit ? done : 0;
 }
 
 static sx_status open_pass(pass *p, sx_dataset *data)
@@ -202,52 +212,122 @@ static sx_status require_state(const sx_trainer *t)
 /* --- evaluating
  * ----------------------------------------------------------------------------------- */
 
+/* What an evaluation adds up: means of the program's numbers, and the model's own metrics. */
+typedef struct scores {
+    sx_sum sums[MAX_OUTPUTS];
+    bool is_sum[MAX_OUTPUTS];
+    sx_host_metrics host;
+} scores;
+
 static sx_status add_rows(pass *p, const sx_feed_batch *batch, void *user)
 {
-    sx_sum *sums = user;
+    scores *s = user;
     for (int k = 0; k < p->n_outputs; k++) {
         const float *values = p->outputs[k];
-        for (int64_t i = 0; i < batch->size; i++) {
-            sx_sum_add(&sums[k], (double)values[i]);
+        for (int64_t i = 0; i < batch->size && s->is_sum[k]; i++) {
+            sx_sum_add(&s->sums[k], (double)values[i]);
         }
+    }
+    for (int64_t i = 0; i < batch->size && s->host.functions->n_metrics > 0; i++) {
+        const void *rows[MAX_OUTPUTS];
+        for (int k = 0; k < p->n_outputs; k++) {
+            rows[k] = (const char *)p->outputs[k] + (size_t)i * p->row_bytes[k];
+        }
+        sx_host_metrics_add(&s->host, rows);
     }
     return SX_OK;
 }
 
-static void fill_result(const pass *p, const sx_sum *sums, sx_eval_result *out)
+static void add_metric(sx_eval_result *out, const char *name, double value)
+{
+    if (out->n_metrics < SX_MAX_METRICS) {
+        out->metrics[out->n_metrics++] = (sx_metric){name, value};
+    }
+}
+
+static void fill_result(const pass *p, const scores *s, sx_eval_result *out)
 {
     *out = (sx_eval_result){.step = sx_trainer_step(p->t), .examples = p->done};
     for (int k = 0; k < p->n_outputs; k++) {
         const char *name = sx_program_output_name(p->program, k);
-        double mean = sx_sum_value(&sums[k]) / (double)p->done;
+        double mean = sx_sum_value(&s->sums[k]) / (double)p->done;
         if (strcmp(name, SX_LOSS) == 0) {
             out->loss = mean;
-        } else if (out->n_metrics < SX_MAX_METRICS) {
-            out->metrics[out->n_metrics++] = (sx_metric){name, mean};
+        } else if (s->is_sum[k]) {
+            add_metric(out, name, mean);
         }
     }
+    for (int i = 0; i < s->host.functions->n_metrics; i++) {
+        add_metric(out, s->host.functions->metrics[i].name, sx_host_metrics_result(&s->host, i));
+    }
+}
+
+/* Which outputs are summed, which are the model's metrics'. */
+static void sort_outputs(pass *p, scores *s)
+{
+    bool any = false;
+    for (int k = 0; k < p->n_outputs; k++) {
+        const char *name = sx_program_output_name(p->program, k);
+        s->is_sum[k] = !sx_is_host_metric(name);
+        any = any || !s->is_sum[k];
+        sx_host_metrics_add_output(&s->host, k, name, &p->row_types[k]);
+    }
+    if (any && s->host.functions->n_metrics == 0) {
+        sx_trainer_warn(p->t, "the model's eval_metrics are functions of its source, which is not "
+                              "here: they are left out");
+    }
+}
+
+static sx_status score(pass *p, sx_dataset *data, int64_t examples, sx_eval_result *out)
+{
+    scores s = {0};
+    SX_TRY(sx_host_metrics_init(&s.host, &p->t->host));
+    sort_outputs(p, &s);
+    sx_trainer_emit(p->t, &(sx_train_event){.kind = SX_EVENT_EVAL_BEGIN,
+                                            .step = sx_trainer_step(p->t),
+                                            .examples = count_examples(data, examples)});
+    sx_status status = run_pass(p, add_rows, &s);
+    if (status == SX_OK) {
+        fill_result(p, &s, out);
+    }
+    sx_host_metrics_deinit(&s.host);
+    return status;
 }
 
 sx_status sx_trainer_evaluate(sx_trainer *t, sx_dataset *data, int64_t examples,
                               sx_eval_result *out_result)
 {
-    sx_sum sums[MAX_OUTPUTS] = {{0, 0}};
     pass p = {.t = t, .mode = SX_EVAL, .size = t->info.execution_batch, .limit = examples};
+    sx_eval_result result = {0};
     int64_t compiling = t->times.compile_ns, start = sx_now_ns();
     SX_TRY(require_state(t));
     sx_status status = open_pass(&p, data);
     if (status == SX_OK) {
-        sx_trainer_emit(t, &(sx_train_event){.kind = SX_EVENT_EVAL_BEGIN,
-                                             .step = sx_trainer_step(t),
-                                             .examples = count_examples(data, examples)});
-        status = run_pass(&p, add_rows, sums);
+        status = score(&p, data, examples, &result);
     }
     t->times.eval_ns += sx_now_ns() - start - (t->times.compile_ns - compiling);
     if (status == SX_OK) {
-        fill_result(&p, sums, out_result);
+        result.available = available(data, result.examples, examples);
+        *out_result = result;
     }
     close_pass(&p);
     return sx_status_annotate(status, __FILE__, __LINE__, "evaluating");
+}
+
+sx_status sx_trainer_evaluate_at_most(sx_trainer *t, sx_dataset *data, int64_t examples,
+                                      int64_t steps, sx_eval_result *out_result)
+{
+    int64_t batch = sx_dataset_batch_size(data);
+    if (examples < 0 || steps < 0 || (examples > 0 && steps > 0)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "evaluating: of examples and steps give one, not negative");
+    }
+    if (steps > 0 && !sx_mul_i64(steps, batch > 0 ? batch : t->config.eval_batch_size, &examples)) {
+        return sx_error(SX_INVALID_ARGUMENT, "evaluating: %" PRId64 " steps are too many", steps);
+    }
+    SX_TRY(sx_trainer_evaluate(t, data, examples, out_result));
+    out_result->steps = steps;
+    return SX_OK;
 }
 
 /* --- predicting

@@ -24,6 +24,9 @@ sx_status sx_face_params(const char *const *texts, sx_params **out_params)
     for (int i = 0; texts != NULL && texts[i] != NULL && status == SX_OK; i++) {
         status = add_param(params, texts[i]);
     }
+    if (status == SX_OK) {
+        status = sx_params_check_reserved(params);
+    }
     if (status != SX_OK) {
         sx_params_destroy(params);
         return status;

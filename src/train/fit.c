@@ -20,6 +20,8 @@
 #include "io/dir_lock.h"
 #include "io/path.h"
 #include "nn/program.h"
+#include "train/gather.h"
+#include "train/host_call.h"
 #include "train/save.h"
 #include "train/state.h"
 
@@ -29,7 +31,7 @@ typedef struct fit {
     sx_trainer *t;
     const sx_fit_request *r;
     sx_program *program;
-    sx_feed input;
+    sx_gather input;
 
     int64_t step, target; /* target INT64_MAX = until the data end */
     int64_t epochs;       /* to come in all; 0 = unknown */
@@ -47,7 +49,9 @@ typedef struct fit {
     bool batch_ends_epoch, epoch_ended;
     sx_control control;
     bool cut_short; /* stopped before an evaluation had ended */
-    int lock;       /* on model_dir, while this fit writes there */
+    sx_host_caller host;
+    sx_status failed; /* what the host call returned */
+    int lock;         /* on model_dir, while this fit writes there */
 
     int64_t began_ns, told_ns, epoch_ns;
     int64_t window_ns, window_wait_ns, window_step, window_examples; /* since the last cadence */
@@ -94,15 +98,14 @@ static sx_train_event make_event(fit *f, sx_train_event_kind kind)
 
 static void add_rates(fit *f, sx_train_event *e, int64_t now)
 {
-    sx_iterator_stats stats;
     double seconds = (double)(now - f->window_ns) * 1e-9;
-    sx_iterator_get_stats(f->input.iterator, &stats);
+    int64_t waited = sx_gather_waited(&f->input) - f->window_wait_ns;
     if (seconds <= 0) {
         return;
     }
     e->examples_per_second = (double)(f->trained_examples - f->window_examples) / seconds;
     e->steps_per_second = (double)(f->step - f->window_step) / seconds;
-    e->input_wait = SX_MIN(1.0, (double)(stats.wait_ns - f->window_wait_ns) * 1e-9 / seconds);
+    e->input_wait = SX_MIN(1.0, (double)waited * 1e-9 / seconds);
     if (f->target != INT64_MAX && e->steps_per_second > 0) {
         e->eta_seconds = (double)(f->target - f->step) / e->steps_per_second;
     }
@@ -110,10 +113,8 @@ static void add_rates(fit *f, sx_train_event *e, int64_t now)
 
 static void begin_window(fit *f, int64_t now)
 {
-    sx_iterator_stats stats;
-    sx_iterator_get_stats(f->input.iterator, &stats);
     f->window_ns = now;
-    f->window_wait_ns = stats.wait_ns;
+    f->window_wait_ns = sx_gather_waited(&f->input);
     f->window_step = f->step;
     f->window_examples = f->trained_examples;
 }
@@ -155,7 +156,7 @@ static sx_status feed(void *user, int64_t *out_batch, const void **inputs)
 {
     fit *f = user;
     sx_feed_batch batch;
-    sx_status status = sx_feed_next(&f->input, &batch);
+    sx_status status = sx_gather_next(&f->input, &batch);
     if (sx_status_code(status) == SX_OUT_OF_RANGE) {
         progress(f)->data_ended = true;
     }
@@ -200,7 +201,10 @@ static bool see_step(void *user, const sx_step_scalars *s)
     if (at_cadence || f->epoch_ended || now - f->told_ns >= TELL_NS) {
         tell_progress(f, now, at_cadence || f->epoch_ended);
     }
-    return f->epoch_ended || sx_trainer_stopped(f->t) || time_to_save(f, now);
+    if (f->failed == SX_OK) {
+        f->failed = sx_host_caller_step(&f->host, s);
+    }
+    return f->failed != SX_OK || f->epoch_ended || sx_trainer_stopped(f->t) || time_to_save(f, now);
 }
 
 /* --- control points
@@ -266,8 +270,8 @@ static bool at_end(fit *f)
 
 static void keep_cursor(fit *f)
 {
-    sx_iterator_save(f->input.iterator, f->t->state.cursor);
-    f->t->state.has_cursor = true;
+    sx_gather_save(&f->input, f->t->state.cursors);
+    f->t->state.n_cursors = f->input.n;
 }
 
 static sx_status save(fit *f)
@@ -294,6 +298,8 @@ static void tell_eval(fit *f, const sx_eval_result *result, double seconds, bool
     }
     e.metrics = metrics;
     e.examples = result->examples;
+    e.available = result->available;
+    e.eval_steps = result->steps;
     e.seconds = seconds;
     e.is_best = is_best;
     if (!replayed) {
@@ -319,7 +325,8 @@ static sx_status evaluate(fit *f)
     sx_eval_result result;
     bool is_best;
     int64_t start = sx_now_ns();
-    sx_status status = sx_trainer_evaluate(f->t, f->r->eval, f->r->eval_examples, &result);
+    sx_status status = sx_trainer_evaluate_at_most(f->t, f->r->eval, f->r->eval_examples,
+                                                   f->r->eval_steps, &result);
     if (sx_status_code(status) == SX_CANCELLED && sx_trainer_stopped(f->t)) {
         sx_status_free(status); /* made up for by the next fit */
         f->cut_short = true;
@@ -432,6 +439,13 @@ static sx_status run_segment(fit *f, int ok_output)
     if (done > 0) {
         f->t->has_state = true;
     }
+    if (f->failed != SX_OK) {
+        sx_status_free(status);
+        status = f->failed;
+        f->failed = SX_OK;
+        return sx_status_annotate(status, __FILE__, __LINE__, "host_call at step %" PRId64,
+                                  f->step);
+    }
     return sx_status_code(status) == SX_ABORTED ? explain_nonfinite(f, status) : status;
 }
 
@@ -470,7 +484,7 @@ static sx_status check_request(const sx_fit_request *r)
                         "of steps (so many more), max_steps and epochs (in all) give "
                         "one");
     }
-    if (r->train == NULL) {
+    if (r->train == NULL || (r->n_shards > 0 && r->shards[0] != r->train)) {
         return sx_error(SX_INVALID_ARGUMENT, "no training data");
     }
     return SX_OK;
@@ -513,15 +527,21 @@ static sx_status choose_target(fit *f)
 /* The scalars that are losses and metrics. */
 static void list_metrics(fit *f)
 {
+    int scalar = 0;
     f->rate_scalar = -1;
-    for (int i = 0; i < sx_program_output_count(f->program) && i < SX_MAX_SCALARS; i++) {
+    for (int i = 0; i < sx_program_output_count(f->program) && scalar < SX_MAX_SCALARS; i++) {
         const char *name = sx_program_output_name(f->program, i);
+        if (sx_program_output_type(f->program, i)->rank > 0) {
+            continue;
+        }
         if (strcmp(name, SX_LEARNING_RATE) == 0) {
-            f->rate_scalar = i;
-        } else if (strcmp(name, SX_OK_OUTPUT) != 0 && f->n_metrics < SX_MAX_RESULTS) {
-            f->metric_scalars[f->n_metrics] = i;
+            f->rate_scalar = scalar;
+        } else if (strcmp(name, SX_OK_OUTPUT) != 0 && !sx_is_host_call(name) &&
+                   f->n_metrics < SX_MAX_RESULTS) {
+            f->metric_scalars[f->n_metrics] = scalar;
             f->metrics[f->n_metrics++].name = name;
         }
+        scalar++;
     }
 }
 
@@ -529,11 +549,17 @@ static sx_status open_input(fit *f)
 {
     sx_trainer *t = f->t;
     const sx_feed_args args = {.mode = SX_TRAIN,
-                               .batch_size = t->config.train_batch_size,
+                               .batch_size = t->config.train_batch_size / SX_MAX(1, f->r->n_shards),
                                .no_shuffle = t->config.no_shuffle,
                                .repeat = !until_data_end(f->r),
                                .classes = sx_trainer_classes(t)};
-    SX_TRY(sx_feed_init(&f->input, &t->info, f->r->train, &args), "training data");
+    bool cut = f->r->n_shards > 0;
+    SX_TRY(sx_gather_init(&f->input, &t->info, cut ? f->r->shards : &f->r->train,
+                          cut ? f->r->n_shards : 1, SX_MAX(1, f->r->pulls), &args),
+           "training data");
+    bool batched = sx_dataset_batch_size(f->r->train) > 0;
+    SX_TRY(sx_check_batch_divides(&t->config,
+                                  batched ? f->input.max_batch : t->config.train_batch_size));
     if (f->r->eval != NULL) { /* a misfit is found now, not after an epoch */
         const sx_feed_args eval = {
             .mode = SX_EVAL, .batch_size = t->config.eval_batch_size, .classes = args.classes};
@@ -548,11 +574,12 @@ static sx_status open_input(fit *f)
 static sx_status place_input(fit *f)
 {
     sx_train_state *state = &f->t->state;
-    if (!state->has_cursor || (progress(f)->data_ended && until_data_end(f->r))) {
+    if (state->n_cursors == 0 || (progress(f)->data_ended && until_data_end(f->r))) {
         progress(f)->data_ended = false;
         return SX_OK;
     }
-    sx_status status = sx_iterator_restore(f->input.iterator, state->cursor);
+    sx_status status =
+        sx_gather_restore(&f->input, state->cursors, state->n_cursors, progress(f)->step_in_epoch);
     if (status == SX_OK || f->t->config.require_exact) {
         return sx_status_annotate(status, __FILE__, __LINE__, "resuming exactly");
     }
@@ -568,7 +595,7 @@ static sx_status place_input(fit *f)
     sx_trainer_warn(f->t, sx_buf_text(&text));
     sx_buf_deinit(&text);
     sx_status_free(status);
-    return sx_iterator_seek(f->input.iterator, f->step);
+    return sx_gather_seek(&f->input, f->step);
 }
 
 static sx_status check_numerics(fit *f)
@@ -631,7 +658,12 @@ static void tell_begin(fit *f, bool found)
     sx_train_event e = make_event(f, SX_EVENT_BEGIN);
     e.resumed = found;
     e.path = found ? f->t->prefix : NULL;
+    e.text = f->t->warned == NULL ? f->t->rate_text : NULL;
     sx_trainer_emit(f->t, &e);
+    const char *note = sx_tpu_config_note(&f->t->config.tpu_config);
+    if (note != NULL) {
+        sx_trainer_warn(f->t, note);
+    }
     if (f->t->warned != NULL) {
         sx_trainer_warn(f->t, f->t->warned);
         f->t->warned = NULL;
@@ -661,6 +693,8 @@ static sx_status prepare(fit *f, bool *out_found)
     SX_TRY(open_input(f));
     SX_TRY(sx_trainer_program(t, SX_TRAIN, &f->program));
     list_metrics(f);
+    SX_TRY(sx_host_caller_init(&f->host, f->program, &t->host.call, f->input.max_batch,
+                               t->config.tpu_config.experimental_host_call_every_n_steps));
     SX_TRY(restore(f, out_found));
     progress(f)->n_sums = f->n_metrics;
     return choose_target(f);
@@ -720,7 +754,7 @@ static sx_status fit_all(fit *f)
 
 sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
 {
-    fit f = {.t = t, .r = request, .saved_step = -1, .input = {.labels = -1}, .lock = SX_NO_LOCK};
+    fit f = {.t = t, .r = request, .saved_step = -1, .lock = SX_NO_LOCK};
     SX_TRY(check_request(request));
     t->callbacks = request->callbacks;
     t->n_callbacks = request->n_callbacks;
@@ -728,7 +762,8 @@ sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
     sx_status status = fit_all(&f);
     t->callbacks = NULL;
     t->n_callbacks = 0;
-    sx_feed_deinit(&f.input);
+    sx_gather_deinit(&f.input);
+    sx_host_caller_deinit(&f.host);
     sx_dir_unlock(f.lock);
     return status;
 }

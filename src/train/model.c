@@ -156,6 +156,7 @@ sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
 static sx_status make_trainer(sx_model *m, sx_dataset *data, const sx_fit_args *args)
 {
     m->config.model_dir = args->backup_dir;
+    m->config.train_batch_size = args->batch_size;
     const sx_trainer_options options = {.config = &m->config,
                                         .def = m->def,
                                         .params = m->params,

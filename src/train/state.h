@@ -5,6 +5,7 @@
 #include "train/checkpoint.h"
 #include "train/history.h"
 #include "train/feed.h"
+#include "nn/program.h"
 #include "train/trainer.h"
 
 /* Where the time of a call went. */
@@ -24,6 +25,8 @@ struct sx_trainer {
     bool has_state;          /* the session's variables are a checkpoint's, or trained */
     char *prefix;            /* of the checkpoint restored last; NULL = none */
     sx_train_state state;    /* of that checkpoint; after training, of the session */
+    sx_host_functions host;  /* of the model, where it is known; names are static */
+    const char *rate_text;   /* how the learning rate was scaled; NULL = it was not */
     const char *warned;      /* unused warnings of creation, told at the first fit; NULL = none */
     sx_history history;
     const sx_callback *callbacks; /* of the fit in progress */

@@ -7,6 +7,7 @@
 #include "io/fetch.h"
 #include "io/path.h"
 #include "io/user_cache.h"
+#include "nn/optimizer.h"
 #include "nn/program.h"
 #include "savedmodel/checkpoint_state.h"
 #include "train/config.h"
@@ -140,9 +141,8 @@ static sx_status complete_params(const sx_trainer *t, const sx_trainer_options *
                                  sx_params *params)
 {
     char text[32];
-    for (int i = 0; o->params != NULL && i < sx_params_count(o->params); i++) {
-        SX_TRY(sx_params_set(params, sx_params_name(o->params, i), sx_params_value(o->params, i)));
-    }
+    SX_TRY(sx_params_add_all(params, o->params));
+    SX_TRY(sx_params_check_reserved(params));
     int classes = o->def->num_classes > 0 ? o->def->num_classes : t->info.n_classes;
     if (classes > 0 && sx_param_string(params, "num_classes", NULL) == NULL) {
         snprintf(text, sizeof(text), "%d", classes);
@@ -173,19 +173,75 @@ static sx_status keep_params(sx_trainer *t, const sx_params *params)
 /* --- graphs
  * --------------------------------------------------------------------------------------- */
 
-static sx_status build_graphs(const sx_trainer *t, const sx_trainer_options *o,
-                              const sx_params *params, sx_run_graphs *out)
+/* Examples in a step's batch, and steps of an epoch, 0 = unknown. */
+static void measure_steps(const sx_trainer *t, const sx_trainer_options *o, int64_t *out_batch,
+                          int64_t *out_steps)
 {
+    int64_t own = o->data != NULL ? sx_dataset_batch_size(o->data) : 0;
+    int64_t count = o->data != NULL ? sx_dataset_count(o->data) : SX_ENDLESS;
+    int64_t batch = own > 0 ? own : t->config.train_batch_size;
+    *out_batch = o->step_batch > 0 ? o->step_batch : batch;
+    if (o->steps_per_epoch > 0 || count == SX_ENDLESS) {
+        *out_steps = o->steps_per_epoch;
+    } else {
+        *out_steps = own > 0 ? count : (count + batch - 1) / batch;
+    }
+}
+
+static sx_status keep_rate_text(sx_trainer *t, const sx_program_request *r)
+{
+    char text[256];
+    sx_optimizer_rate_text(r->out_optimizer, r->batch, r->steps_per_epoch, text, sizeof(text));
+    return text[0] != '\0' ? copy_text(t, text, &t->rate_text) : SX_OK;
+}
+
+static sx_status build_graphs(sx_trainer *t, const sx_trainer_options *o, const sx_params *params,
+                              sx_run_graphs *out)
+{
+    sx_optimizer optimizer;
+    sx_program_request request = {.def = o->def,
+                                  .params = params,
+                                  .features = t->info.features,
+                                  .labels = t->info.labels,
+                                  .optimizer = o->optimizer,
+                                  .replicas = t->config.replicas,
+                                  .out_optimizer = &optimizer,
+                                  .out_host = &t->host};
+    measure_steps(t, o, &request.batch, &request.steps_per_epoch);
     for (int mode = 0; mode < 3; mode++) {
-        const sx_program_request request = {.def = o->def,
-                                            .params = params,
-                                            .features = t->info.features,
-                                            .labels = t->info.labels,
-                                            .mode = (sx_mode)mode,
-                                            .optimizer = o->optimizer};
+        request.mode = (sx_mode)mode;
         SX_TRY(sx_build_program(&request, &out->by_mode[mode]));
     }
+    return keep_rate_text(t, &request);
+}
+
+/* The parameters that the run was begun with. */
+static sx_status stored_params(const sx_trainer *t, sx_params *params)
+{
+    for (int i = 0; i < t->info.n_params; i++) {
+        SX_TRY(sx_params_set(params, t->info.param_names[i], t->info.param_values[i]));
+    }
     return SX_OK;
+}
+
+sx_status sx_trainer_know_model(sx_trainer *t, const sx_model_def *def)
+{
+    sx_params *params = NULL;
+    sx_graph *graph = NULL;
+    SX_TRY(sx_params_create(&params));
+    sx_status status = stored_params(t, params);
+    if (status == SX_OK) {
+        status = sx_build_program(&(sx_program_request){.def = def,
+                                                        .params = params,
+                                                        .features = t->info.features,
+                                                        .labels = t->info.labels,
+                                                        .mode = SX_EVAL,
+                                                        .out_host = &t->host},
+                                  &graph);
+    }
+    sx_graph_destroy(graph);
+    sx_params_destroy(params);
+    return status;
 }
 
 /* The data must not know more classes than the model tells apart. */
@@ -320,13 +376,12 @@ static char *compile_cache(const sx_trainer *t)
 static sx_status open_session(sx_trainer *t)
 {
     char *cache_dir = compile_cache(t);
-    const sx_session_options options = {
-        .device = t->config.device,
-        .platform = {.threads = t->config.threads,
-                     .replicas = t->config.replicas,
-                     .cache_dir = cache_dir},
-        .shards = t->config.shards,
-        .seed = t->info.seed};
+    const sx_session_options options = {.device = t->config.device,
+                                        .platform = {.threads = t->config.threads,
+                                                     .replicas = t->config.replicas,
+                                                     .cache_dir = cache_dir},
+                                        .shards = t->config.shards,
+                                        .seed = t->info.seed};
     sx_status status = sx_session_create(&options, &t->session);
     sx_free(cache_dir);
     return status;

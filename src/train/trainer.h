@@ -27,6 +27,8 @@ typedef struct sx_trainer_options {
     const char *recipe;            /* of preprocessing; NULL = the model's */
     /* The training data, for what only they know: class names, shapes. Elements, or batches. */
     sx_dataset *data;
+    /* Where `data` are not all that a step takes (sx_fit_request: shards, pulls); 0 = they are. */
+    int64_t step_batch, steps_per_epoch;
     const char *data_spec, *data_description, *image_key,
         *label_key; /* for sextant.json; may be NULL */
     int label_base;
@@ -41,6 +43,10 @@ SX_MUST_USE sx_status sx_trainer_create(const sx_trainer_options *options,
                                         sx_trainer **out_trainer);
 void sx_trainer_destroy(sx_trainer *t); /* NULL is fine */
 
+/* Tells a trainer made from a directory alone which model it holds: for the model's functions on
+ * the host. Errors: the model's own. */
+SX_MUST_USE sx_status sx_trainer_know_model(sx_trainer *t, const sx_model_def *def);
+
 /* What sextant.json says, or will say. Borrowed. */
 const sx_run_info *sx_trainer_info(const sx_trainer *t);
 /* The program of a mode, symbolic batch. Borrowed. */
@@ -53,9 +59,13 @@ void sx_trainer_observe(sx_trainer *t, sx_observer_fn *fn, void *user);
 
 typedef struct sx_fit_request {
     sx_dataset *train; /* elements or batches (sx_input_fn says what becomes of them); required */
-    sx_dataset *eval;  /* likewise; NULL = no evaluation */
+    sx_dataset *const *shards; /* PER_SHARD_V1: one for each replica, the first is `train` */
+    int n_shards;              /* 0 = `train` is all */
+    int pulls;                 /* batches of `train` that a step takes (PER_HOST_V2); 0 = 1 */
+    sx_dataset *eval;          /* likewise; NULL = no evaluation */
     int64_t steps, max_steps, epochs; /* sx_train_args; at most one */
     int64_t eval_examples;            /* at most so many of `eval`; 0 = all */
+    int64_t eval_steps;               /* or at most so many batches of eval_batch_size */
     const sx_callback *callbacks;
     int n_callbacks;
 } sx_fit_request;
@@ -70,7 +80,10 @@ SX_MUST_USE sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *reques
  * FAILED_PRECONDITION variables of other shapes, or require_exact and other numerics. */
 SX_MUST_USE sx_status sx_trainer_restore(sx_trainer *t, const char *checkpoint);
 
-/* Evaluates the session's variables; `examples` > 0: at most so many. */
+/* Evaluates the session's variables; `examples` > 0: at most so many; `steps` > 0: at most so many
+ * batches of eval_batch_size (or of the data's own). */
+SX_MUST_USE sx_status sx_trainer_evaluate_at_most(sx_trainer *t, sx_dataset *data, int64_t examples,
+                                                  int64_t steps, sx_eval_result *out_result);
 SX_MUST_USE sx_status sx_trainer_evaluate(sx_trainer *t, sx_dataset *data, int64_t examples,
                                           sx_eval_result *out_result);
 SX_MUST_USE sx_status sx_trainer_predict(sx_trainer *t, sx_dataset *data, int64_t examples,

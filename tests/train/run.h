@@ -50,7 +50,7 @@ static inline sx_dataset *tiny_data(int64_t first, int64_t count)
 typedef struct seen {
     int count[SX_EVENT_END + 1];
     char warning[1024], end[256];
-    int64_t last_step, total_steps, epochs;
+    int64_t last_step, total_steps, epochs, examples;
     double last_loss;
     bool resumed;
     volatile sig_atomic_t stop; /* set when a PROGRESS event shows step stop_at */
@@ -72,6 +72,7 @@ static inline void see(void *user, const sx_train_event *e)
     }
     if (e->kind == SX_EVENT_END) {
         snprintf(s->end, sizeof(s->end), "%s", e->text);
+        s->examples = e->examples;
     }
     if (e->kind == SX_EVENT_PROGRESS && e->n_metrics > 0) {
         s->last_loss = e->metrics[0].value;

@@ -1,23 +1,23 @@
 /* Estimator and Model. */
 #include "run.h"
 
-static sx_status train_input(void *user, sx_dataset **out)
+static sx_status train_input(void *user, const sx_input_context *context, sx_dataset **out)
 {
-    (void)user;
+    (void)user, (void)context;
     *out = tiny_data(0, EXAMPLES);
     return SX_OK;
 }
 
-static sx_status eval_input(void *user, sx_dataset **out)
+static sx_status eval_input(void *user, const sx_input_context *context, sx_dataset **out)
 {
-    (void)user;
+    (void)user, (void)context;
     *out = tiny_data(100, 41);
     return SX_OK;
 }
 
-static sx_status no_input(void *user, sx_dataset **out)
+static sx_status no_input(void *user, const sx_input_context *context, sx_dataset **out)
 {
-    (void)user, (void)out;
+    (void)user, (void)context, (void)out;
     return sx_error(SX_NOT_FOUND, "nothing there");
 }
 

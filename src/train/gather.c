@@ -1,0 +1,219 @@
+/* See gather.h. */
+#include "train/gather.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "graph/ir.h"
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "input: out of memory");
+}
+
+/* --- making
+ * --------------------------------------------------------------------------------------- */
+
+static sx_status row_bytes(const sx_type *batch_type, size_t *out)
+{
+    sx_type row = sx_type_with_batch(*batch_type, 1);
+    int64_t bytes = sx_type_bytes(&row);
+    if (bytes < 0) {
+        return no_memory();
+    }
+    *out = (size_t)bytes;
+    return SX_OK;
+}
+
+static bool passes_through(const sx_gather *g)
+{
+    return g->n == 1 && g->pulls == 1;
+}
+
+static sx_status make_buffers(sx_gather *g, const sx_run_info *info)
+{
+    size_t features, labels, rows = (size_t)g->max_batch;
+    SX_TRY(row_bytes(&info->features, &g->feature_bytes));
+    SX_TRY(row_bytes(&info->labels, &g->label_bytes));
+    if (!sx_mul_size(g->feature_bytes, rows, &features) ||
+        !sx_mul_size(g->label_bytes, rows, &labels)) {
+        return no_memory();
+    }
+    g->features = sx_alloc_aligned(features + 1, 64);
+    g->labels = sx_alloc_aligned(labels + 1, 64);
+    g->ids = sx_alloc(rows, sizeof(int64_t));
+    return g->features != NULL && g->labels != NULL && g->ids != NULL ? SX_OK : no_memory();
+}
+
+/* The longest feed's epoch, and all their batches together. */
+static sx_status measure(sx_gather *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        int64_t steps = (g->feeds[i].steps_per_epoch + g->pulls - 1) / g->pulls;
+        int64_t rows;
+        if ((steps == 0) != (g->feeds[0].steps_per_epoch == 0)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "the input function made data with an end and data without one");
+        }
+        if (!sx_mul_i64(g->feeds[i].max_batch, g->pulls, &rows) ||
+            !sx_add_i64(g->max_batch, rows, &g->max_batch)) {
+            return no_memory();
+        }
+        g->steps_per_epoch = SX_MAX(g->steps_per_epoch, steps);
+    }
+    return SX_OK;
+}
+
+sx_status sx_gather_init(sx_gather *g, const sx_run_info *info, sx_dataset *const *data, int n,
+                         int pulls, const sx_feed_args *args)
+{
+    *g = (sx_gather){.pulls = pulls, .feeds = sx_alloc((size_t)n, sizeof(sx_feed))};
+    sx_status status = g->feeds != NULL ? SX_OK : no_memory();
+    while (status == SX_OK && g->n < n) {
+        status = sx_feed_init(&g->feeds[g->n], info, data[g->n], args);
+        g->n += status == SX_OK;
+    }
+    if (status == SX_OK) {
+        status = measure(g);
+    }
+    if (status == SX_OK && !passes_through(g)) {
+        status = make_buffers(g, info);
+    }
+    if (status != SX_OK) {
+        sx_gather_deinit(g);
+    }
+    return status;
+}
+
+void sx_gather_deinit(sx_gather *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        sx_feed_deinit(&g->feeds[i]);
+    }
+    sx_free(g->feeds);
+    sx_free_aligned(g->features);
+    sx_free_aligned(g->labels);
+    sx_free(g->ids);
+    *g = (sx_gather){0};
+}
+
+/* --- running
+ * -------------------------------------------------------------------------------------- */
+
+static void copy_rows(sx_gather *g, const sx_feed_batch *from, sx_feed_batch *to)
+{
+    size_t at = (size_t)to->size, n = (size_t)from->size;
+    memcpy(g->features + at * g->feature_bytes, from->features, n * g->feature_bytes);
+    if (from->labels != NULL) {
+        memcpy(g->labels + at * g->label_bytes, from->labels, n * g->label_bytes);
+    }
+    memcpy(g->ids + at, from->ids, n * sizeof(int64_t));
+    to->labels = from->labels != NULL ? g->labels : NULL;
+    to->size += from->size;
+}
+
+/* Whether feed i has a batch in this step of the epoch. */
+static bool has_step(const sx_gather *g, int i)
+{
+    int64_t batches = g->feeds[i].steps_per_epoch;
+    return batches == 0 || g->step_in_epoch * g->pulls < batches;
+}
+
+/* The step's batches of one feed; fewer where its epoch, or its data, end. */
+static sx_status pull(sx_gather *g, sx_feed *feed, sx_feed_batch *to)
+{
+    for (int k = 0; k < g->pulls; k++) {
+        sx_feed_batch batch;
+        sx_status status = sx_feed_next(feed, &batch);
+        if (sx_status_code(status) == SX_OUT_OF_RANGE && to->size > 0) {
+            sx_status_free(status);
+            return SX_OK;
+        }
+        SX_TRY(status);
+        copy_rows(g, &batch, to);
+        if (batch.ends_epoch) {
+            break;
+        }
+    }
+    return SX_OK;
+}
+
+static void end_step(sx_gather *g, sx_feed_batch *batch)
+{
+    g->step_in_epoch++;
+    if (g->steps_per_epoch > 0 && g->step_in_epoch >= g->steps_per_epoch) {
+        g->step_in_epoch = 0;
+        batch->ends_epoch = true;
+    }
+}
+
+sx_status sx_gather_next(sx_gather *g, sx_feed_batch *out_batch)
+{
+    if (passes_through(g)) {
+        return sx_feed_next(&g->feeds[0], out_batch);
+    }
+    sx_feed_batch batch = {.features = g->features, .ids = g->ids};
+    for (int i = 0; i < g->n; i++) {
+        if (has_step(g, i)) {
+            SX_TRY(pull(g, &g->feeds[i], &batch));
+        }
+    }
+    end_step(g, &batch);
+    *out_batch = batch;
+    return SX_OK;
+}
+
+/* --- the place in the data
+ * ------------------------------------------------------------------------ */
+
+void sx_gather_save(const sx_gather *g, uint8_t *cursors)
+{
+    for (int i = 0; i < g->n; i++) {
+        sx_iterator_save(g->feeds[i].iterator, cursors + (size_t)i * SX_CURSOR_BYTES);
+    }
+}
+
+sx_status sx_gather_restore(sx_gather *g, const uint8_t *cursors, int count, int64_t step_in_epoch)
+{
+    if (count != g->n) {
+        return sx_error(SX_FAILED_PRECONDITION, "the data came in %d parts, now they come in %d",
+                        count, g->n);
+    }
+    for (int i = 0; i < g->n; i++) {
+        SX_TRY(sx_iterator_restore(g->feeds[i].iterator, cursors + (size_t)i * SX_CURSOR_BYTES));
+    }
+    g->step_in_epoch = step_in_epoch;
+    return SX_OK;
+}
+
+/* Batches of a feed that come before step `step`. */
+static int64_t batches_before(const sx_gather *g, const sx_feed *feed, int64_t step)
+{
+    if (g->steps_per_epoch == 0) {
+        return step * g->pulls;
+    }
+    int64_t epochs = step / g->steps_per_epoch, rest = step % g->steps_per_epoch;
+    return epochs * feed->steps_per_epoch + SX_MIN(rest * g->pulls, feed->steps_per_epoch);
+}
+
+sx_status sx_gather_seek(sx_gather *g, int64_t step)
+{
+    for (int i = 0; i < g->n; i++) {
+        sx_feed *feed = &g->feeds[i];
+        SX_TRY(sx_iterator_seek(feed->iterator, batches_before(g, feed, step)));
+    }
+    g->step_in_epoch = g->steps_per_epoch > 0 ? step % g->steps_per_epoch : 0;
+    return SX_OK;
+}
+
+int64_t sx_gather_waited(const sx_gather *g)
+{
+    int64_t waited = 0;
+    for (int i = 0; i < g->n; i++) {
+        sx_iterator_stats stats;
+        sx_iterator_get_stats(g->feeds[i].iterator, &stats);
+        waited += stats.wait_ns;
+    }
+    return waited;
+}

@@ -1,0 +1,41 @@
+/* TPUEstimator's host_call: the model's function on the host sees values of the steps (sextant/
+ * model.h: sx_host_call). They are outputs "host_call/<name>" of the train program; scalars come
+ * with the step's others, arrays are read from the program. */
+#ifndef SX_TRAIN_HOST_CALL_H
+#define SX_TRAIN_HOST_CALL_H
+
+#include "nn/program.h"
+#include "runtime/session.h"
+
+typedef struct sx_host_caller {
+    sx_program *program;
+    sx_host_call call; /* fn NULL = nothing is called */
+    int64_t every;     /* steps */
+    int n;
+    int outputs[SX_MAX_HOST_TENSORS];
+    int scalars[SX_MAX_HOST_TENSORS]; /* number among the step's scalars, or -1 */
+    sx_host_value values[SX_MAX_HOST_TENSORS];
+    union {
+        float f32;
+        double f64;
+        int32_t i32;
+        int64_t i64;
+        bool b;
+    } numbers[SX_MAX_HOST_TENSORS]; /* scalars */
+    void *arrays[SX_MAX_HOST_TENSORS];
+} sx_host_caller;
+
+/* Whether an output is for the host call alone. */
+bool sx_is_host_call(const char *output_name);
+
+/* Batches hold at most `max_batch` examples. {0} may be deinitialized.
+ * Errors: INVALID_ARGUMENT a tensor of a type that the host cannot be given. */
+SX_MUST_USE sx_status sx_host_caller_init(sx_host_caller *h, sx_program *program,
+                                          const sx_host_call *call, int64_t max_batch,
+                                          int64_t every);
+void sx_host_caller_deinit(sx_host_caller *h);
+
+/* After a step, while its outputs can be read: calls the function if it is its turn. */
+SX_MUST_USE sx_status sx_host_caller_step(sx_host_caller *h, const sx_step_scalars *scalars);
+
+#endif

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# TPUEstimator's habits: the rate of a base batch size, warm-up, evaluation steps, reserved names.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+data='generated:digits?n=320'
+eval='generated:digits?n=1026&seed=2'
+ok train linear --data "$data" --eval-data "$eval" --model-dir run --epochs 1 --batch-size 64 \
+    --eval-batch-size 1024 --eval-steps 1 --learning-rate 0.1 --base-batch-size 256 --warmup-epochs 1
+says_line 'Learning rate 0.025 = 0.1 x 64 / 256, rising over the first 5 steps.'
+says '1,024 of 1,026 examples (steps = 1)'
+ok evaluate run --data "$eval" --eval-steps 1 --batch-size 1000
+says '1,000 of 1,026 examples (steps = 1)'
+ok evaluate run --data "$eval"
+says '(1026 examples)'
+ok train linear --data "$data" --epochs 1 --warmup-steps 4
+says_line 'Learning rate 0.01, rising over the first 4 steps.'
+fails 2 train linear --data "$data" --warmup-epochs 1 --warmup-steps 4
+warns '--warmup-epochs and --warmup-steps: give one of the two'
+fails 2 train linear --data "$data" --eval-steps 1 --eval-examples 4
+warns '--eval-examples and --eval-steps: give one of the two'
+fails 1 train linear --data "$data" -- --batch_size 64
+warns 'the parameter "batch_size" is reserved: the input function is handed it'

@@ -47,7 +47,7 @@ static sx_status verify(const sx_verify_args *args)
         fputs(sx_buf_text(&text), stdout);
         print_result(&result);
         if (result.corrupt + result.undecodable > 0) {
-            status = sx_error(SX_DATA_LOSS, "%lld records are corrupt, %lld images undecodable",
+            status = sx_error(SX_DATA_LOSS, "corrupt records: %lld, undecodable images: %lld",
                               (long long)result.corrupt, (long long)result.undecodable);
         }
     }

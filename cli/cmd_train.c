@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "command.h"
 #include "data_args.h"
 #include "model_file.h"
@@ -22,7 +23,7 @@ typedef struct options {
     int64_t steps_per_eval, eval_examples, eval_steps;
     int64_t save_checkpoints_steps, save_checkpoints_secs, keep_checkpoint_max;
     double keep_checkpoint_every_n_hours;
-    int64_t log_step_count_steps, iterations_per_loop, shards;
+    int64_t log_step_count_steps, save_summary_steps, iterations_per_loop, shards;
     bool fresh, shuffle, require_exact, json_log;
     sx_data_args data_args;
     sx_device_args device_args;
@@ -98,6 +99,10 @@ static const sx_option rows[] = {
      .min = 1e-6, .max = 1e9},
     {"log-step-count-steps", SX_OPTION_INT, SX_OPT(options, log_step_count_steps),
      "steps between lines; 0: none", "N", .min = 0, .max = 1e15},
+    {"save-summary-steps", SX_OPTION_INT, SX_OPT(options, save_summary_steps),
+     "RunConfig's; taken, but no event files are written: history.json and --json-log hold the "
+     "metrics",
+     "N", .min = 0, .max = 1e15},
     {"json-log", SX_OPTION_FLAG, SX_OPT(options, json_log),
      "one JSON object for each event instead of lines for people"},
 
@@ -247,6 +252,15 @@ static sx_status check_length(job *j)
     return SX_OK;
 }
 
+static void note_summaries(const job *j)
+{
+    if (j->o->save_summary_steps > 0) {
+        sx_log(SX_LOG_INFO,
+               "--save-summary-steps: no event files for TensorBoard are written; the evaluations "
+               "are in history.json in the model-dir, and --json-log tells the metrics as they come");
+    }
+}
+
 static int64_t first_given(int64_t a, int64_t b)
 {
     return a > 0 ? a : b;
@@ -358,6 +372,7 @@ static sx_status train(job *j)
 static sx_status run_job(job *j)
 {
     SX_TRY(sx_usage(j->inv, check_length(j)));
+    note_summaries(j);
     SX_TRY(find_model(j));
     SX_TRY(read_params(j));
     SX_TRY(open_data(j));

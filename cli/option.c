@@ -6,8 +6,12 @@
 
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/memory.h"
 #include "base/nearest.h"
 #include "base/shortest.h"
+#include "io/file.h"
+
+enum { MAX_CONFIG_BYTES = 1 << 20 };
 
 static sx_status no_memory(void)
 {
@@ -309,6 +313,7 @@ static const char *json_text(sx_arena *arena, const json_t *value)
         return sx_arena_printf(arena, "%lld", (long long)json_integer_value(value));
     case JSON_REAL:
         end = sx_print_f64(number, json_real_value(value));
+        end -= end - number > 2 && memcmp(end - 2, ".0", 2) == 0 ? 2 : 0; /* 1e3 is 1000 */
         return sx_arena_printf(arena, "%.*s", (int)(end - number), number);
     case JSON_TRUE:
         return "true";
@@ -382,7 +387,11 @@ static sx_status set_from_object(sx_invocation *inv, const json_t *object)
 sx_status sx_options_from_file(sx_invocation *inv, const char *path)
 {
     json_error_t error;
-    inv->config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    char *text = NULL;
+    size_t size = 0;
+    SX_TRY(sx_file_read(path, MAX_CONFIG_BYTES, &text, &size));
+    inv->config = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    sx_free(text);
     if (inv->config == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "%s:%d: %s", path, error.line, error.text);
     }

@@ -17,6 +17,7 @@ set(test_environment
     "SEXTANT_SANITIZE=${SEXTANT_SANITIZE}"
     # Tests ask for impossible sizes; oneDNN's OpenMP runtime synchronises unseen by TSan.
     "ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1"
+    "LSAN_OPTIONS=print_suppressions=0:suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp"
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=allocator_may_return_null=1:suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
 

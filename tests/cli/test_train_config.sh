@@ -2,7 +2,7 @@
 # --config: options by name; the command line comes first; mistakes are named.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 cat >run.json <<'JSON'
-{"data": "generated:digits?n=320", "epochs": 2, "train_batch_size": 64, "seed": 5,
+{"data": "generated:digits?n=320", "epochs": 2.0, "train_batch_size": 64, "seed": 5,
  "learning-rate": 0.01, "shuffle": false, "param": {"num_classes": 10}}
 JSON
 ok train linear --config run.json --model-dir a
@@ -20,4 +20,6 @@ echo '{"epochs": ' >bad.json
 fails 2 train linear --data 'generated:digits?n=64' --config bad.json
 warns 'bad.json:'
 fails 2 train linear --data 'generated:digits?n=64' --config missing.json
-warns 'missing.json'
+warns 'cannot open missing.json: No such file or directory'
+ok train linear --data 'generated:digits?n=64' --max-steps 1 --save_summary_steps 100
+warns 'no event files for TensorBoard'

@@ -401,6 +401,19 @@ typedef struct sx_fit_args {
 SX_API SX_MUST_USE sx_status sx_model_fit_at(sx_model *m, sx_dataset *data,
                                              const sx_fit_args *args);
 
+typedef struct sx_to_args {
+    size_t struct_size;
+    const char *device; /* as in sx_run_config */
+    int replicas, threads;
+} sx_to_args;
+/* Moves the model to other devices, with its weights, the optimizer's state, the step and the place
+ * in the data: training goes on there with the bits that those devices compute. Before fit() it
+ * says where that will be. Errors: those of opening the devices; then the model stays where it is.
+ */
+#define sx_model_to(m, ...) \
+    sx_model_to_at((m), &(sx_to_args){.struct_size = sizeof(sx_to_args), __VA_ARGS__})
+SX_API SX_MUST_USE sx_status sx_model_to_at(sx_model *m, const sx_to_args *args);
+
 /* What fit() has seen: one row for each epoch, validation results named "val_…". Borrowed. */
 typedef struct sx_history_row {
     int64_t epoch, step;

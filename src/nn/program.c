@@ -1,6 +1,7 @@
 /* See program.h. */
 #include "nn/program.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -39,6 +40,12 @@ static void widen_spec(sx_builder *b, sx_spec *spec)
     }
     for (int i = 0; i < SX_MAX_PREDICTIONS; i++) {
         spec->predictions[i].value = sx_widen(b, spec->predictions[i].value);
+    }
+    for (int i = 0; i < SX_MAX_HOST_TENSORS; i++) {
+        sx_named_value *metric = &spec->eval_metrics.tensors[i];
+        sx_named_value *call = &spec->host_call.tensors[i];
+        metric->value = sx_widen(b, metric->value);
+        call->value = sx_widen(b, call->value);
     }
 }
 
@@ -306,6 +313,28 @@ static sx_status take_host(const sx_program_request *r, const sx_spec *spec)
     return SX_OK;
 }
 
+/* Every value of a step lives on the device: none may belong to the host segment (D1). */
+static void check_device_values(sx_builder *b)
+{
+    const sx_graph *g = b->graph;
+    for (int i = 0; i < g->n_nodes && !sx_builder_failed(b); i++) {
+        const sx_node *n = &g->nodes[i];
+        bool host = (n->op->flags & SX_OP_HOST) != 0;
+        for (int k = 0; k < n->n_outputs; k++) {
+            host = host || sx_graph_type(g, sx_node_output(n, k))->dtype == SX_STRING;
+        }
+        if (host) {
+            char line[16];
+            snprintf(line, sizeof(line), ":%d: ", n->line);
+            sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                        "%s%s%s \"%s\" is a value of the host (a string, or a "
+                                        "shape known only there): it cannot be sent to a device",
+                                        n->file, n->file[0] != '\0' ? line : "", n->op->name,
+                                        n->name));
+        }
+    }
+}
+
 static void build_all(sx_builder *b, const sx_program_request *r)
 {
     sx_builder_set_mode(b, r->mode);
@@ -333,6 +362,7 @@ static void build_all(sx_builder *b, const sx_program_request *r)
         sx_builder_fail(b, status);
         return;
     }
+    check_device_values(b);
     if (r->mode == SX_TRAIN) {
         build_train(b, &spec, &optimizer, r->replicas);
     } else if (r->mode == SX_EVAL) {

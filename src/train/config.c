@@ -145,6 +145,11 @@ sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena, sx
     return SX_OK;
 }
 
+int sx_run_config_replicas(const sx_run_config *config)
+{
+    return SX_MAX(1, config->replicas);
+}
+
 static json_t *field_to_json(const sx_run_config *c, const field *f)
 {
     const char *at = (const char *)c + f->offset;

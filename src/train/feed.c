@@ -72,10 +72,22 @@ static bool same_rows(const sx_type *a, const sx_type *b)
     return sx_type_equal(&x, &y);
 }
 
+sx_status sx_check_for_device(const sx_component *c)
+{
+    char has[SX_TYPE_TEXT];
+    return c->type.dtype != SX_STRING
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "the data's \"%s\" is %s: a string stays on the host and cannot be sent "
+                          "to a device; map it to numbers, or leave it out",
+                          c->name, sx_type_format(&c->type, has, sizeof(has)));
+}
+
 static sx_status check_features(const sx_feed *input, const sx_run_info *info)
 {
     const sx_component *c = &sx_dataset_schema(input->data)->components[input->features];
     char has[SX_TYPE_TEXT], wants[SX_TYPE_TEXT];
+    SX_TRY(sx_check_for_device(c));
     if (same_rows(&c->type, &info->features)) {
         return SX_OK;
     }
@@ -96,7 +108,11 @@ static sx_status check_labels(const sx_feed *input, const sx_run_info *info, sx_
     if (info->labels.dtype == SX_I32 && (type.dtype == SX_I64 || type.dtype == SX_U8)) {
         type.dtype = SX_I32; /* converted on the way */
     }
-    if (mode == SX_PREDICT || same_rows(&type, &info->labels)) {
+    if (mode == SX_PREDICT) {
+        return SX_OK;
+    }
+    SX_TRY(sx_check_for_device(c));
+    if (same_rows(&type, &info->labels)) {
         return SX_OK;
     }
     return sx_error(SX_INVALID_ARGUMENT, "the data's \"%s\" is %s, the model \"%s\" expects %s",

@@ -37,6 +37,9 @@ void sx_feed_components(const sx_dataset *data, int *out_features, int *out_labe
 /* Whether these features are images yet to be decoded or scaled. */
 bool sx_feed_needs_preprocess(const sx_dataset *data);
 
+/* INVALID_ARGUMENT for a component that no device can hold (a string), named. */
+SX_MUST_USE sx_status sx_check_for_device(const sx_component *component);
+
 /* `data` is borrowed (the input retains what it needs).
  * Errors: INVALID_ARGUMENT features or labels that do not fit the model (both types are named). */
 SX_MUST_USE sx_status sx_feed_init(sx_feed *input, const sx_run_info *info, sx_dataset *data,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "train/config.h"
 
 typedef enum share { ALL, BY_HOST, BY_REPLICA } share;
 
@@ -91,7 +92,7 @@ sx_input_config sx_input_config_of(const sx_tpu_config *c, sx_mode mode)
 
 sx_status sx_check_batch_divides(const sx_run_config *c, int64_t batch)
 {
-    int replicas = SX_MAX(1, c->replicas);
+    int replicas = sx_run_config_replicas(c);
     bool whole = c->tpu_config.per_host_input_for_training == SX_BROADCAST;
     return whole || batch % replicas == 0 ? SX_OK : refuse_batch(batch, replicas);
 }

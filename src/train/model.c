@@ -150,6 +150,33 @@ sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
     return SX_OK;
 }
 
+/* --- elsewhere
+ * ------------------------------------------------------------------------------------ */
+
+static sx_status own_text(sx_model *m, const char **text)
+{
+    if (*text != NULL) {
+        *text = sx_arena_strdup(&m->arena, *text);
+        return *text != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "model: out of memory");
+    }
+    return SX_OK;
+}
+
+sx_status sx_model_to_at(sx_model *m, const sx_to_args *args)
+{
+    SX_TRY(sx_face_check_args("sx_to_args", args->struct_size, sizeof(*args)));
+    sx_run_config place = m->config;
+    place.device = args->device;
+    place.replicas = args->replicas;
+    place.threads = args->threads;
+    SX_TRY(own_text(m, &place.device));
+    if (m->trainer != NULL) {
+        SX_TRY(sx_trainer_move(m->trainer, &place));
+    }
+    m->config = place;
+    return SX_OK;
+}
+
 /* --- fit
  * ------------------------------------------------------------------------------------------ */
 

@@ -41,6 +41,8 @@ void sx_trainer_warn(sx_trainer *t, const char *text);
 /* The program of a mode, added to the session when first asked for; variables that come with it are
  * taken from the checkpoint that the others came from. */
 SX_MUST_USE sx_status sx_trainer_program(sx_trainer *t, sx_mode mode, sx_program **out_program);
+/* A session where the configuration says, without programs. */
+SX_MUST_USE sx_status sx_trainer_open_session(const sx_trainer *t, sx_session **out_session);
 /* Compiles it for a batch size, telling the observers how long that took. */
 SX_MUST_USE sx_status sx_trainer_compile(sx_trainer *t, sx_mode mode, int64_t batch);
 

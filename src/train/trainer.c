@@ -84,9 +84,13 @@ static sx_status describe_features(sx_trainer *t, const sx_trainer_options *o)
     if (o->data != NULL) {
         labels_from_data(t, o->data, labels);
     }
+    if (t->info.labels.dtype == SX_STRING) {
+        return sx_check_for_device(&sx_dataset_schema(o->data)->components[labels]);
+    }
     if (shaped || o->data == NULL) {
         SX_TRY(sx_model_features(o->def, &t->info.features));
     } else {
+        SX_TRY(sx_check_for_device(&sx_dataset_schema(o->data)->components[features]));
         t->info.features = with_batch_dim(o->data, features);
     }
     t->info.has_preprocess =
@@ -204,7 +208,7 @@ static sx_status build_graphs(sx_trainer *t, const sx_trainer_options *o, const 
                                   .features = t->info.features,
                                   .labels = t->info.labels,
                                   .optimizer = o->optimizer,
-                                  .replicas = t->config.replicas,
+                                  .replicas = sx_run_config_replicas(&t->config),
                                   .out_optimizer = &optimizer,
                                   .out_host = &t->host};
     measure_steps(t, o, &request.batch, &request.steps_per_epoch);
@@ -373,7 +377,7 @@ static char *compile_cache(const sx_trainer *t)
     return dir;
 }
 
-static sx_status open_session(sx_trainer *t)
+sx_status sx_trainer_open_session(const sx_trainer *t, sx_session **out_session)
 {
     char *cache_dir = compile_cache(t);
     const sx_session_options options = {.device = t->config.device,
@@ -382,7 +386,7 @@ static sx_status open_session(sx_trainer *t)
                                                      .cache_dir = cache_dir},
                                         .shards = t->config.shards,
                                         .seed = t->info.seed};
-    sx_status status = sx_session_create(&options, &t->session);
+    sx_status status = sx_session_create(&options, out_session);
     sx_free(cache_dir);
     return status;
 }
@@ -397,7 +401,7 @@ static sx_status create(sx_trainer *t, const sx_trainer_options *o)
     if (t->on_disk) {
         SX_TRY(sx_history_load(&t->history, t->config.model_dir));
     }
-    return open_session(t);
+    return sx_trainer_open_session(t, &t->session);
 }
 
 sx_status sx_trainer_create(const sx_trainer_options *options, sx_trainer **out_trainer)

@@ -80,6 +80,11 @@ SX_MUST_USE sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *reques
  * FAILED_PRECONDITION variables of other shapes, or require_exact and other numerics. */
 SX_MUST_USE sx_status sx_trainer_restore(sx_trainer *t, const char *checkpoint);
 
+/* Goes on elsewhere: of `place` the fields that say where to compute count. Variables (weights,
+ * slots, step) and the place in the data go with it; programs are compiled anew when needed. On
+ * failure everything stays as it was. Errors: those of opening a device. */
+SX_MUST_USE sx_status sx_trainer_move(sx_trainer *t, const sx_run_config *place);
+
 /* Evaluates the session's variables; `examples` > 0: at most so many; `steps` > 0: at most so many
  * batches of eval_batch_size (or of the data's own). */
 SX_MUST_USE sx_status sx_trainer_evaluate_at_most(sx_trainer *t, sx_dataset *data, int64_t examples,

@@ -50,8 +50,9 @@ typedef enum sx_precision { SX_PRECISION_F32 = 0, SX_PRECISION_BF16 } sx_precisi
 typedef struct sx_compile_options {
     int64_t batch; /* what SX_BATCH becomes; ignored by a graph without it */
     int shards;    /* logical shards of the batch; 0 = the backend's choice (its threads) */
-    sx_precision precision;
-    bool profile; /* keep times per kernel: sx_executable_profile */
+    sx_precision precision; /* BF16: products of f32 may round their operands to bf16; a device
+                               that gains nothing by it computes in f32 */
+    bool profile;           /* keep times per kernel: sx_executable_profile */
     /* SX_CAN_LOOP: up to that many steps in one execution (design D4); 0 and 1 = one step. Then
      * inputs with the batch are superbatches [steps, batch, …], outputs are rings [steps, …] with a
      * row of each step (zeros where none ran), one more argument at the end, int64, says how many
@@ -96,8 +97,8 @@ typedef struct sx_kernel_time {
 
 typedef enum sx_capability {
     SX_CAN_TRAIN = 1 << 0,
-    SX_CAN_SHARD = 1 << 1, /* compile options' shards are honoured */
-    SX_CAN_BF16 = 1 << 2,
+    SX_CAN_SHARD = 1 << 1,    /* compile options' shards are honoured */
+    SX_CAN_BF16 = 1 << 2,     /* graphs of bfloat16 (nn.h: sx_builder_set_precision) */
     SX_IS_EXACT_F64 = 1 << 3, /* float64 graphs run in double: the gradient oracle */
     SX_CAN_LOOP = 1 << 4,     /* compile options' steps may be more than 1 */
 } sx_capability;

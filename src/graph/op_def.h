@@ -95,6 +95,10 @@ typedef struct sx_ref {
 
 /* --- Samples --------------------------------------------------------------------------------- */
 
+/* Each sample is run a second time with the inputs that `bf16` names in bfloat16. That has 8
+ * significant bits: a result that is rounded once is within 2^-9 of itself, and one that two
+ * backends round apart within 2^-8 of the greatest of |value| and of the sum of its terms. */
+
 /* How a sample's input is filled, drawn from Threefry keyed by the sample's name. */
 typedef enum sx_fill {
     SX_FILL_NORMAL = 0,
@@ -184,6 +188,7 @@ typedef struct sx_op_def {
     int id; /* SX_OPID_<name> */
     const char *name;
     int n_in, n_out; /* SX_VARIADIC */
+    unsigned bf16;   /* bit i: input i may be bfloat16 (a float32 input's, in the samples) */
     unsigned flags;
     sx_combine combine;
     const sx_attr_def *attrs;
@@ -196,6 +201,7 @@ typedef struct sx_op_def {
     void (*to_stablehlo)(sx_hlo_writer *w, const sx_hlo_op *op);
     const sx_op_sample *samples;
     int n_samples;
+    double bf16_tolerance; /* of the samples in bfloat16; 0 = 2^-8, a looser one says why */
 } sx_op_def;
 
 #define SX_OP_NAMED(op_name) .id = SX_OPID_##op_name, .name = #op_name

@@ -161,8 +161,10 @@ static const char *check_on(sx_platform *platform, int shards, const sx_op_def *
 }
 
 /* The gradients of a weighted sum of the sample's outputs, as a program of the backend, against the
- * same graph by the references in double: within 1e-4 of the greatest. */
-static const char *compare_gradient(const sx_ref_tensor *expected, sx_buffer *got, const char *name)
+ * same graph by the references in double: within 1e-4 of the greatest; in bfloat16, where each node
+ * on the way rounds, within four of its roundings. */
+static const char *compare_gradient(const sx_ref_tensor *expected, sx_buffer *got, const char *name,
+                                    double tolerance)
 {
     sx_ref_tensor t = op_sample_tensor(expected->type);
     void *bytes = bytes_of(&t);
@@ -175,7 +177,7 @@ static const char *compare_gradient(const sx_ref_tensor *expected, sx_buffer *go
     }
     for (int64_t e = 0; e < sx_type_elems(&t.type) && result == NULL; e++) {
         double a = t.data[e], b = expected->data[e];
-        if (!(fabs(a - b) <= 1e-4 * greatest + 1e-30 || (isnan(a) && isnan(b)))) {
+        if (!(fabs(a - b) <= tolerance * greatest + 1e-30 || (isnan(a) && isnan(b)))) {
             snprintf(wrong, sizeof(wrong), "%s element %lld is %.9g, expected %.9g", name,
                      (long long)e, a, b);
             result = wrong;
@@ -186,7 +188,8 @@ static const char *compare_gradient(const sx_ref_tensor *expected, sx_buffer *go
     return result;
 }
 
-static const char *run_gradients(sx_platform *platform, const op_sample_values *v, sx_executable *e)
+static const char *run_gradients(sx_platform *platform, const op_sample_values *v, sx_executable *e,
+                                 double tolerance)
 {
     enum { MAX = 2 * SX_SAMPLE_MAX_INPUTS };
     sx_buffer *args[MAX] = {NULL}, *outputs[MAX] = {NULL};
@@ -205,8 +208,8 @@ static const char *run_gradients(sx_platform *platform, const op_sample_values *
     }
     assert_ok(sx_execute(e, args, outputs));
     for (int i = 0; i < g->n_results && result == NULL; i++) {
-        result =
-            compare_gradient(&v->values[g->results[i].value.id], outputs[i], g->results[i].name);
+        result = compare_gradient(&v->values[g->results[i].value.id], outputs[i],
+                                  g->results[i].name, tolerance);
     }
     for (int i = 0; i < MAX; i++) {
         sx_buffer_release(args[i]);
@@ -234,7 +237,8 @@ static const char *check_gradients_on(sx_platform *platform, int shards, const s
             sx_status_free(status);
             result = wrong;
         } else {
-            result = run_gradients(platform, &v, e);
+            double rounding = sample->tolerance;
+            result = run_gradients(platform, &v, e, fmax(1e-4, 4 * rounding));
         }
         sx_executable_release(e);
         sx_graph_destroy(symbolic);
@@ -247,27 +251,42 @@ static const char *check_gradients_on(sx_platform *platform, int shards, const s
 typedef const char *(*sample_check)(sx_platform *platform, int shards, const sx_op_def *op,
                                     const sx_op_sample *sample);
 
+static int check_sample(sx_platform *platform, const setting *s, sample_check check,
+                        const sx_op_def *op, const sx_op_sample *sample)
+{
+    const char *why = check(platform, s->shards, op, sample);
+    if (why != NULL) {
+        print_error("%s, %d threads, %d shards: %s/%s: %s\n", s->backend, s->threads, s->shards,
+                    op->name, sample->name, why);
+    }
+    return why != NULL;
+}
+
+/* Every sample, and in bfloat16 where the backend can. */
 static void check_samples(const setting *s, sample_check check, bool replicas_divide)
 {
     sx_platform *platform;
     sx_platform_options options = options_of(s);
-    int failed = 0;
+    int failed = 0, narrow_ones = 0;
     assert_ok(sx_platform_open(s->backend, &options, &platform));
+    /* replicas change nothing about it */
+    bool can_bf16 = (platform->backend->capabilities & SX_CAN_BF16) != 0 && !replicas_divide;
     for (int id = 0; id < SX_OPID_COUNT; id++) {
         const sx_op_def *op = sx_op_table[id];
         for (int k = 0; k < op->n_samples && op->ref != NULL; k++) {
-            sx_op_sample sample = op->samples[k];
+            sx_op_sample sample = op->samples[k], narrow;
+            char name[OP_SAMPLE_NAME];
             sample.batch = replicas_divide ? 3 * s->threads : sample.batch;
-            const char *why = check(platform, s->shards, op, &sample);
-            if (why != NULL) {
-                print_error("%s, %d threads, %d shards: %s/%s: %s\n", s->backend, s->threads,
-                            s->shards, op->name, sample.name, why);
-                failed++;
+            failed += check_sample(platform, s, check, op, &sample);
+            if (can_bf16 && op_sample_narrow(op, &sample, name, &narrow)) {
+                failed += check_sample(platform, s, check, op, &narrow);
+                narrow_ones++;
             }
         }
     }
     sx_platform_close(platform);
     assert_int_equal(failed, 0);
+    assert_true(!can_bf16 || narrow_ones > 150);
 }
 
 static void test_backends_conformance__operators_whole(void **state)

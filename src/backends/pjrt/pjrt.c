@@ -569,7 +569,9 @@ static sx_status compile_into(pjrt_platform *p, const sx_graph *g,
         .replicas = p->replicas,
         .steps = options->steps,
         .ok_output = options->ok_output,
-        .hlo = {.bf16_products = bf16, .precision = bf16 ? "DEFAULT" : "HIGHEST"},
+        .hlo = {.bf16_products = bf16,
+                .wide_products = strcmp(p->client->platform, "cpu") == 0,
+                .precision = bf16 ? "DEFAULT" : "HIGHEST"},
     };
     sx_pjrt_program program = {0};
     e->head.n_args = g->n_args + (options->steps > 1);

@@ -222,7 +222,7 @@ static sx_status ref_execute(sx_executable *head, sx_buffer *const *args, sx_buf
 const sx_backend sx_backend_ref = {
     .name = "ref",
     .about = "reference operators, one after the other: slow, exact",
-    .capabilities = SX_CAN_TRAIN | SX_IS_EXACT_F64,
+    .capabilities = SX_CAN_TRAIN | SX_CAN_BF16 | SX_IS_EXACT_F64,
     .open = ref_open,
     .close = ref_close,
     .buffer_create = ref_buffer_create,

@@ -49,6 +49,7 @@ const sx_op_def sx_op_abs = {
     SX_OP_NAMED(abs),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = abs_infer,
     .grad = abs_grad,

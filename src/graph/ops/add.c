@@ -58,6 +58,7 @@ const sx_op_def sx_op_add = {
     SX_OP_NAMED(add),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
     .infer = add_infer,
     .grad = add_grad,

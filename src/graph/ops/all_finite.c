@@ -68,6 +68,7 @@ const sx_op_def sx_op_all_finite = {
     SX_OP_NAMED(all_finite),
     .n_in = SX_VARIADIC,
     .n_out = 1,
+    .bf16 = ~0u,
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     .combine = SX_COMBINE_AND,
     .infer = all_finite_infer,

@@ -82,6 +82,7 @@ const sx_op_def sx_op_avg_pool2d = {
     SX_OP_NAMED(avg_pool2d),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_SUM,
     SX_OP_ATTRS(sx_pool2d_attrs, avg_pool2d_attrs),
     .infer = avg_pool2d_infer,

@@ -129,6 +129,7 @@ const sx_op_def sx_op_batch_norm = {
     SX_OP_NAMED(batch_norm),
     .n_in = 5,
     .n_out = 1,
+    .bf16 = 0x1,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_attrs),
     .infer = batch_norm_infer,
     .grad = batch_norm_grad,

@@ -75,6 +75,7 @@ const sx_op_def sx_op_batch_norm_train_grad_sums = {
     SX_OP_NAMED(batch_norm_train_grad_sums),
     .n_in = 4,
     .n_out = 2,
+    .bf16 = 0x3,
     .flags = SX_OP_SUM | SX_OP_NO_GRAD | SX_OP_NO_TF,
     .combine = SX_COMBINE_SUM,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_sums_attrs),

@@ -71,6 +71,7 @@ const sx_op_def sx_op_bias_add = {
     SX_OP_NAMED(bias_add),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
     .infer = bias_add_infer,
     .grad = bias_add_grad,

@@ -100,6 +100,7 @@ const sx_op_def sx_op_cast = {
     SX_OP_NAMED(cast),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     SX_OP_ATTRS(sx_cast_attrs, cast_attrs),
     .infer = cast_infer,

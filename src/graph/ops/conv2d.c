@@ -181,6 +181,7 @@ const sx_op_def sx_op_conv2d = {
     SX_OP_NAMED(conv2d),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_SUM,
     SX_OP_ATTRS(sx_conv2d_attrs, conv2d_attrs),
     .infer = conv2d_infer,

@@ -48,6 +48,7 @@ const sx_op_def sx_op_cos = {
     SX_OP_NAMED(cos),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = cos_infer,
     .grad = cos_grad,

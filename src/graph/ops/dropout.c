@@ -205,6 +205,7 @@ const sx_op_def sx_op_dropout = {
     SX_OP_NAMED(dropout),
     .n_in = 3,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_RANDOM | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_dropout_attrs, dropout_attrs),
     .infer = dropout_infer,

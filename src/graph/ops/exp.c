@@ -44,6 +44,7 @@ const sx_op_def sx_op_exp = {
     SX_OP_NAMED(exp),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = exp_infer,
     .grad = exp_grad,

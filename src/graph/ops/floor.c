@@ -38,6 +38,7 @@ const sx_op_def sx_op_floor = {
     SX_OP_NAMED(floor),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
     .infer = floor_infer,
     .ref = floor_ref,

@@ -105,6 +105,7 @@ const sx_op_def sx_op_gather = {
     SX_OP_NAMED(gather),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x1,
     .infer = gather_infer,
     .grad = gather_gradient,
     .ref = gather_ref,

@@ -101,6 +101,7 @@ const sx_op_def sx_op_gather_grad = {
     SX_OP_NAMED(gather_grad),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x2,
     .flags = SX_OP_SUM | SX_OP_NO_TF,
     .combine = SX_COMBINE_SUM,
     SX_OP_ATTRS(sx_gather_grad_attrs, gather_grad_attrs),

@@ -47,6 +47,7 @@ const sx_op_def sx_op_greater = {
     SX_OP_NAMED(greater),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
     .infer = greater_infer,
     .ref = greater_ref,

@@ -51,6 +51,7 @@ const sx_op_def sx_op_identity = {
     SX_OP_NAMED(identity),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = identity_infer,
     .grad = identity_grad,

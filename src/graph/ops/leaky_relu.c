@@ -79,6 +79,7 @@ const sx_op_def sx_op_leaky_relu = {
     SX_OP_NAMED(leaky_relu),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     SX_OP_ATTRS(sx_alpha_attrs, leaky_relu_attrs),
     .infer = leaky_relu_infer,

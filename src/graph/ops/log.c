@@ -48,6 +48,7 @@ const sx_op_def sx_op_log = {
     SX_OP_NAMED(log),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = log_infer,
     .grad = log_grad,

@@ -46,6 +46,7 @@ const sx_op_def sx_op_log1p = {
     SX_OP_NAMED(log1p),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = log1p_infer,
     .grad = log1p_grad,

@@ -149,6 +149,7 @@ const sx_op_def sx_op_matmul = {
     SX_OP_NAMED(matmul),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_SUM,
     .combine = SX_COMBINE_SUM,
     SX_OP_ATTRS(sx_matmul_attrs, matmul_attrs),

@@ -59,6 +59,7 @@ const sx_op_def sx_op_maximum = {
     SX_OP_NAMED(maximum),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
     .infer = maximum_infer,
     .grad = maximum_grad,

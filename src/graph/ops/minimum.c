@@ -59,6 +59,7 @@ const sx_op_def sx_op_minimum = {
     SX_OP_NAMED(minimum),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
     .infer = minimum_infer,
     .grad = minimum_grad,

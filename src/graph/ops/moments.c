@@ -119,6 +119,7 @@ const sx_op_def sx_op_moments = {
     SX_OP_NAMED(moments),
     .n_in = 1,
     .n_out = 2,
+    .bf16 = 0x1,
     .flags = SX_OP_NO_TF,
     .combine = SX_COMBINE_MOMENTS,
     SX_OP_ATTRS(sx_axes_attrs, moments_attrs),

@@ -49,6 +49,7 @@ const sx_op_def sx_op_neg = {
     SX_OP_NAMED(neg),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = neg_infer,
     .grad = neg_grad,

@@ -66,6 +66,7 @@ const sx_op_def sx_op_pow = {
     SX_OP_NAMED(pow),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
     .infer = pow_infer,
     .grad = pow_grad,

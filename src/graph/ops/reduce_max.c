@@ -86,6 +86,7 @@ const sx_op_def sx_op_reduce_max = {
     SX_OP_NAMED(reduce_max),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .combine = SX_COMBINE_MAX,
     SX_OP_ATTRS(sx_reduce_attrs, reduce_max_attrs),
     .infer = reduce_max_infer,

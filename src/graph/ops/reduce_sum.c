@@ -75,6 +75,7 @@ const sx_op_def sx_op_reduce_sum = {
     SX_OP_NAMED(reduce_sum),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_SUM,
     .combine = SX_COMBINE_SUM,
     SX_OP_ATTRS(sx_reduce_attrs, reduce_sum_attrs),

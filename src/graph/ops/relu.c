@@ -49,6 +49,7 @@ const sx_op_def sx_op_relu = {
     SX_OP_NAMED(relu),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = relu_infer,
     .grad = relu_grad,

@@ -55,6 +55,7 @@ const sx_op_def sx_op_relu6 = {
     SX_OP_NAMED(relu6),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = relu6_infer,
     .grad = relu6_grad,

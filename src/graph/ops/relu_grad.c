@@ -56,6 +56,7 @@ const sx_op_def sx_op_relu_grad = {
     SX_OP_NAMED(relu_grad),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
     .infer = relu_grad_infer,
     .grad = relu_grad_grad,

@@ -51,6 +51,7 @@ const sx_op_def sx_op_rsqrt = {
     SX_OP_NAMED(rsqrt),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = rsqrt_infer,
     .grad = rsqrt_grad,

@@ -90,6 +90,7 @@ const sx_op_def sx_op_select = {
     SX_OP_NAMED(select),
     .n_in = 3,
     .n_out = 1,
+    .bf16 = 0x6,
     .flags = SX_OP_ELEMENTWISE,
     .infer = select_infer,
     .grad = select_grad,

@@ -87,6 +87,7 @@ const sx_op_def sx_op_sigmoid_cross_entropy = {
     SX_OP_NAMED(sigmoid_cross_entropy),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
     .infer = sigmoid_cross_entropy_infer,
     .grad = sigmoid_cross_entropy_grad,

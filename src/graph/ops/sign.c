@@ -47,6 +47,7 @@ const sx_op_def sx_op_sign = {
     SX_OP_NAMED(sign),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
     .infer = sign_infer,
     .ref = sign_ref,

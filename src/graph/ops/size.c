@@ -111,6 +111,7 @@ const sx_op_def sx_op_size = {
     SX_OP_NAMED(size),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_NO_GRAD,
     .combine = SX_COMBINE_SUM,
     SX_OP_ATTRS(sx_axes_attrs, size_attrs),

@@ -122,6 +122,7 @@ const sx_op_def sx_op_slice = {
     SX_OP_NAMED(slice),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     SX_OP_ATTRS(sx_slice_attrs, slice_attrs),
     .infer = slice_infer,
     .grad = slice_grad,

@@ -62,6 +62,7 @@ const sx_op_def sx_op_softmax = {
     SX_OP_NAMED(softmax),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .infer = softmax_infer,
     .grad = softmax_grad,
     .ref = softmax_ref,

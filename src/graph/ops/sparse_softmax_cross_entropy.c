@@ -103,6 +103,7 @@ const sx_op_def sx_op_sparse_softmax_cross_entropy = {
     SX_OP_NAMED(sparse_softmax_cross_entropy),
     .n_in = 2,
     .n_out = 2,
+    .bf16 = 0x1,
     .infer = sparse_softmax_cross_entropy_infer,
     .grad = sparse_softmax_cross_entropy_grad,
     .ref = sparse_softmax_cross_entropy_ref,

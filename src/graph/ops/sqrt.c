@@ -45,6 +45,7 @@ const sx_op_def sx_op_sqrt = {
     SX_OP_NAMED(sqrt),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = sqrt_infer,
     .grad = sqrt_grad,

@@ -50,6 +50,7 @@ const sx_op_def sx_op_square = {
     SX_OP_NAMED(square),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = square_infer,
     .grad = square_grad,

@@ -59,6 +59,7 @@ const sx_op_def sx_op_sub = {
     SX_OP_NAMED(sub),
     .n_in = 2,
     .n_out = 1,
+    .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
     .infer = sub_infer,
     .grad = sub_grad,

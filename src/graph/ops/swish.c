@@ -54,6 +54,7 @@ const sx_op_def sx_op_swish = {
     SX_OP_NAMED(swish),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = swish_infer,
     .grad = swish_grad,

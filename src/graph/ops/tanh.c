@@ -46,6 +46,7 @@ const sx_op_def sx_op_tanh = {
     SX_OP_NAMED(tanh),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .infer = tanh_infer,
     .grad = tanh_grad,

@@ -113,6 +113,7 @@ const sx_op_def sx_op_transpose = {
     SX_OP_NAMED(transpose),
     .n_in = 1,
     .n_out = 1,
+    .bf16 = 0x1,
     SX_OP_ATTRS(sx_transpose_attrs, transpose_attrs),
     .infer = transpose_infer,
     .grad = transpose_grad,

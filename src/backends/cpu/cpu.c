@@ -242,9 +242,6 @@ static sx_status allocate(cpu_executable *e, bool profile)
 static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              const sx_compile_options *options, sx_executable **out)
 {
-    if (options->precision != SX_PRECISION_F32) {
-        return sx_error(SX_UNIMPLEMENTED, "cpu: bfloat16 precision is not built in; use float32");
-    }
     cpu_executable *e = sx_alloc(1, sizeof(*e));
     if (e == NULL) {
         return sx_cpu_no_memory();
@@ -463,7 +460,7 @@ static sx_status cpu_profile(const sx_executable *head, const sx_kernel_time **o
 const sx_backend sx_backend_cpu = {
     .name = "cpu",
     .about = "this machine's processors: fused plans, oneDNN convolutions",
-    .capabilities = SX_CAN_TRAIN | SX_CAN_SHARD,
+    .capabilities = SX_CAN_TRAIN | SX_CAN_SHARD | SX_CAN_BF16,
     .open = cpu_open,
     .close = cpu_close,
     .buffer_create = cpu_buffer_create,

@@ -41,7 +41,9 @@ static void swish_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 
 static void swish_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
-    op->out[0] = sx_hlo_binary(w, "multiply", op->in[0], sx_hlo_unary(w, "logistic", op->in[0]));
+    sx_hlo x = sx_hlo_widen(w, op->in[0]); /* rounded once */
+    sx_hlo y = sx_hlo_binary(w, "multiply", x, sx_hlo_unary(w, "logistic", x));
+    op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
 }
 
 static const sx_op_sample swish_samples[] = {

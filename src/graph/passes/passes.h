@@ -17,5 +17,9 @@ SX_MUST_USE sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out);
 SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
 /* What types alone tell: identities, casts and reshapes to the same type, counts of elements. */
 SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
+/* bfloat16 values become float32 values that are rounded to bfloat16, for devices that compute in
+ * float32: args and results keep their types. A value that only one elementwise node reads is left
+ * unrounded, as compilers leave what they fuse. The graph itself, copied, where there are none. */
+SX_MUST_USE sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out);
 
 #endif

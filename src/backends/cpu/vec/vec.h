@@ -38,7 +38,8 @@
     X(relu, 1, x < 0 ? 0 : x)              \
     X(exp, 1, exp_f(x))                    \
     X(sigmoid, 1, 1 / (1 + exp_f(-x)))     \
-    X(tanh, 1, tanh_f(x))
+    X(tanh, 1, tanh_f(x))                  \
+    X(round_bf16, 1, round_bf16_f(x))
 
 typedef enum sx_vec_code {
 #define SX_VEC_CODE_(name, n, expr) SX_VEC_##name,

@@ -1,0 +1,56 @@
+/* round_bf16: y = x rounded to what bfloat16 can hold, to nearest even; its dtype stays x's.
+ *
+ * What a bfloat16 value is on a device that keeps it in float32 (passes/widen_bf16.c makes it,
+ * after differentiation: there is no gradient).
+ *
+ *   x        any shape, float32 or float64
+ *   returns  x's shape and dtype
+ *
+ * Errors   INVALID_ARGUMENT  x is neither
+ * Numbers  exact
+ * Source   StableHLO reduce_precision with 8 and 7 bits */
+#include "graph/ops/common.h"
+
+#include "base/half.h"
+
+static sx_status round_bf16_infer(sx_infer *c)
+{
+    const sx_type *x = &c->inputs[0];
+    if (x->dtype != SX_F32 && x->dtype != SX_F64) {
+        return sx_error(SX_INVALID_ARGUMENT, "x is %s, expected float32 or float64", SX_TEXT(x));
+    }
+    c->outputs[0] = *x;
+    return SX_OK;
+}
+
+static double rounded(double x)
+{
+    return (double)sx_bf16_to_f32(sx_f32_to_bf16((float)x));
+}
+
+static void round_bf16_ref(const sx_ref *r)
+{
+    sx_ref_map(r, rounded);
+}
+
+static void round_bf16_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    sx_hlo_attr(w, "exponent_bits", "8 : i32");
+    sx_hlo_attr(w, "mantissa_bits", "7 : i32");
+    sx_hlo_map(w, op, "reduce_precision");
+}
+
+static const sx_op_sample round_bf16_samples[] = {
+    SX_SAMPLES_MAP(SX_FILL_NORMAL),
+};
+
+const sx_op_def sx_op_round_bf16 = {
+    SX_OP_NAMED(round_bf16),
+    .n_in = 1,
+    .n_out = 1,
+    .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .infer = round_bf16_infer,
+    .ref = round_bf16_ref,
+    .to_stablehlo = round_bf16_to_stablehlo,
+    SX_OP_SAMPLES(round_bf16_samples),
+};

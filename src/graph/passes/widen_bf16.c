@@ -1,0 +1,227 @@
+/* bfloat16 in float32's clothes: the graph for devices whose kernels know float32 only.
+ *
+ *   %3 = cast(%1) bfloat16          %3 = round_bf16(%1)
+ *   %4 = conv2d(%2, %3) bfloat16    %4 = conv2d(%2, %3)      float32, accumulated as before
+ *   %5 = bias_add(%4, …) bfloat16   %5 = bias_add(%4, …)     %4 unrounded: read here alone
+ *   %6 = relu(%5) bfloat16          %6 = round_bf16(relu(%5))
+ *
+ * Every value on bfloat16's grid stays the number that it is in the narrow graph but for the
+ * roundings left out, so kernels fuse as they do in float32. */
+#include "base/half.h"
+#include "graph/ops/attrs.h"
+#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
+
+typedef struct widening {
+    sx_value *wide; /* [n_values]: the new value, float32 where the old one is bfloat16 */
+    bool *on_grid;  /* [n_values]: a bfloat16 value that needs no rounding (any more) */
+    int *uses;      /* [n_values] */
+    bool *fused;    /* [n_values]: its one reader is an elementwise node that gives bfloat16 */
+    bool *result;   /* [n_values] */
+} widening;
+
+/* Operators whose result consists of numbers of their operands, and of 0, 6. */
+static bool is_exact(const sx_op_def *op)
+{
+    static const bool exact[SX_OPID_COUNT] = {
+        [SX_OPID_identity] = true,   [SX_OPID_stop_gradient] = true, [SX_OPID_maximum] = true,
+        [SX_OPID_minimum] = true,    [SX_OPID_neg] = true,           [SX_OPID_abs] = true,
+        [SX_OPID_sign] = true,       [SX_OPID_relu] = true,          [SX_OPID_relu_grad] = true,
+        [SX_OPID_relu6] = true,      [SX_OPID_select] = true,        [SX_OPID_reshape] = true,
+        [SX_OPID_constant] = true,   [SX_OPID_broadcast_to] = true,  [SX_OPID_transpose] = true,
+        [SX_OPID_concat] = true,     [SX_OPID_slice] = true,         [SX_OPID_reduce_max] = true,
+        [SX_OPID_max_pool2d] = true, [SX_OPID_gather] = true,
+    };
+    return exact[op->id];
+}
+
+static bool is_bf16(const sx_graph *g, sx_value v)
+{
+    return sx_graph_type(g, v)->dtype == SX_BF16;
+}
+
+/* --- what is read how --------------------------------------------------------------------------
+ */
+
+static void mark_readers(const sx_graph *g, widening *w)
+{
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *n = &g->nodes[k];
+        bool elementwise = (n->op->flags & SX_OP_ELEMENTWISE) != 0 && n->n_outputs == 1 &&
+                           is_bf16(g, n->first_output);
+        for (int i = 0; i < n->n_inputs; i++) {
+            int v = (int)n->inputs[i].id;
+            w->fused[v] = elementwise && w->uses[v] == 0;
+            w->uses[v]++;
+        }
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        w->result[g->results[i].value.id] = true;
+    }
+}
+
+/* --- nodes ---------------------------------------------------------------------------------------
+ */
+
+static sx_value beside(sx_rewrite *rw, const sx_node *n, int k, const sx_op_def *op,
+                       const void *attrs, sx_value x, const char *what)
+{
+    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.%s%d", n->name, what, k);
+    if (name == NULL) {
+        sx_builder_fail(rw->to, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph"));
+        return SX_NO_VALUE;
+    }
+    return sx_build_node(rw->to, &(sx_node_spec){.op = op,
+                                                 .attrs = attrs,
+                                                 .inputs = &x,
+                                                 .n_inputs = 1,
+                                                 .name = name,
+                                                 .device = n->device,
+                                                 .file = n->file,
+                                                 .line = n->line});
+}
+
+/* The widened value of an input; an argument of bfloat16 is cast where it is first read. */
+static sx_value wide_input(sx_rewrite *rw, sx_value v)
+{
+    widening *w = rw->user;
+    if (!sx_value_is(w->wide[v.id])) {
+        w->wide[v.id] = rw->map[v.id]; /* an argument */
+        w->on_grid[v.id] = true;
+        if (is_bf16(rw->from, v)) {
+            w->wide[v.id] = beside(rw, sx_graph_maker(rw->from, v), 0, &sx_op_cast,
+                                   &(sx_cast_attrs){.dtype = SX_F32}, rw->map[v.id], "wide");
+        }
+    }
+    return w->wide[v.id];
+}
+
+/* A constant of bfloat16 in float32. */
+static void *wide_constant(sx_rewrite *rw, const sx_constant_attrs *attrs)
+{
+    sx_arena *arena = sx_builder_arena(rw->to);
+    sx_constant_attrs *copy = sx_arena_new(arena, sx_constant_attrs);
+    int64_t n = sx_type_elems(&attrs->value.type);
+    float *data = sx_arena_array(arena, n + 1, float);
+    if (copy == NULL || data == NULL) {
+        return NULL;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        data[i] = sx_bf16_to_f32(((const uint16_t *)attrs->value.data)[i]);
+    }
+    copy->value = (sx_tensor){attrs->value.type, data};
+    copy->value.type.dtype = SX_F32;
+    return copy;
+}
+
+/* Attributes that say float32 where they said bfloat16; the node's own if none did. */
+static const void *wide_attrs(sx_rewrite *rw, const sx_node *n)
+{
+    if (n->op->id == SX_OPID_constant && is_bf16(rw->from, n->first_output)) {
+        return wide_constant(rw, n->attrs);
+    }
+    for (int i = 0; i < n->op->n_attrs; i++) {
+        const sx_attr_def *def = &n->op->attrs[i];
+        const sx_dtype *dtype = (const void *)((const char *)n->attrs + def->offset);
+        if (def->kind == SX_ATTR_DTYPE && *dtype == SX_BF16) {
+            char *copy = sx_arena_memdup(sx_builder_arena(rw->to), n->attrs, n->op->attrs_bytes);
+            if (copy != NULL) {
+                *(sx_dtype *)(void *)(copy + def->offset) = SX_F32;
+            }
+            return copy;
+        }
+    }
+    return n->attrs;
+}
+
+/* Rounds output k where later nodes must see the number that bfloat16 has. */
+static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
+{
+    widening *w = rw->user;
+    sx_value v = sx_node_output(n, k);
+    if (!is_bf16(rw->from, v)) {
+        rw->map[v.id] = w->wide[v.id];
+        return;
+    }
+    w->on_grid[v.id] = is_exact(n->op) && inputs_on_grid;
+    bool fused = w->fused[v.id] && w->uses[v.id] == 1 && !w->result[v.id];
+    if (!w->on_grid[v.id] && !fused && w->uses[v.id] > 0) {
+        w->wide[v.id] = beside(rw, n, k, &sx_op_round_bf16, NULL, w->wide[v.id], "rounded");
+        w->on_grid[v.id] = true;
+    }
+    if (w->result[v.id]) {
+        rw->map[v.id] = beside(rw, n, k, &sx_op_cast, &(sx_cast_attrs){.dtype = SX_BF16},
+                               w->wide[v.id], "narrow");
+    }
+}
+
+static void widen_node(sx_rewrite *rw, const sx_node *n)
+{
+    widening *w = rw->user;
+    const void *attrs = wide_attrs(rw, n);
+    sx_value *inputs = sx_arena_array(sx_builder_arena(rw->to), n->n_inputs + 1, sx_value);
+    bool on_grid = true;
+    if (inputs == NULL || (attrs == NULL && n->op->attrs_bytes > 0)) {
+        sx_builder_fail(rw->to, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph"));
+        return;
+    }
+    for (int i = 0; i < n->n_inputs; i++) {
+        inputs[i] = wide_input(rw, n->inputs[i]);
+        bool narrow = is_bf16(rw->from, n->inputs[i]);
+        on_grid = on_grid && (!narrow || w->on_grid[n->inputs[i].id]);
+    }
+    sx_value first = sx_build_node(rw->to, &(sx_node_spec){.op = n->op,
+                                                           .attrs = attrs,
+                                                           .inputs = inputs,
+                                                           .n_inputs = n->n_inputs,
+                                                           .name = n->name,
+                                                           .device = n->device,
+                                                           .file = n->file,
+                                                           .line = n->line});
+    for (int k = 0; k < n->n_outputs; k++) {
+        w->wide[sx_node_output(n, k).id] = sx_output_of(first, k);
+        settle(rw, n, k, on_grid);
+    }
+}
+
+/* --- the pass ------------------------------------------------------------------------------------
+ */
+
+static void keep_node(sx_rewrite *rw, const sx_node *n)
+{
+    sx_rewrite_keep(rw, n, NULL);
+}
+
+static bool has_bf16(const sx_graph *g)
+{
+    for (int i = 1; i < g->n_values; i++) {
+        if (g->values[i].type.dtype == SX_BF16) {
+            return true;
+        }
+    }
+    return false;
+}
+
+sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out)
+{
+    if (!has_bf16(g)) {
+        return sx_rewrite_run(g, 0, keep_node, NULL, out);
+    }
+    sx_arena scratch;
+    sx_arena_init(&scratch, 0);
+    widening w = {.wide = sx_arena_array(&scratch, g->n_values, sx_value),
+                  .on_grid = sx_arena_array(&scratch, g->n_values, bool),
+                  .uses = sx_arena_array(&scratch, g->n_values, int),
+                  .fused = sx_arena_array(&scratch, g->n_values, bool),
+                  .result = sx_arena_array(&scratch, g->n_values, bool)};
+    sx_status status = SX_OK;
+    if (w.wide == NULL || w.on_grid == NULL || w.uses == NULL || w.fused == NULL ||
+        w.result == NULL) {
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph");
+    } else {
+        mark_readers(g, &w);
+        status = sx_rewrite_run(g, 0, widen_node, &w, out);
+    }
+    sx_arena_deinit(&scratch);
+    return status;
+}

@@ -2,7 +2,7 @@
  * 1, batch 32), and with arguments any model of the zoo.
  *
  *   bench_train                          all of them, median time of a step
- *   bench_train MODEL BATCH              the same for one
+ *   bench_train MODEL BATCH              the same for one; MODEL:bfloat16 under that policy
  *   bench_train MODEL BATCH --profile    and where its time goes
  *   bench_train MODEL BATCH --serve      answers each line of input, "N", with the seconds that N
  *                                        steps took, by the clock and of processors:
@@ -64,7 +64,10 @@ static sx_graph *build(const char *model)
     sx_params *params;
     sx_graph *graph;
     sx_program_request r = {.labels = sx_type_of(SX_I32, SX_BATCH)};
-    r.def = strcmp(model, "empty") == 0 ? &empty_model : sx_zoo_find(model);
+    char name[64];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(model, ":"), model);
+    r.precision = strcmp(model + strlen(name), ":bfloat16") == 0 ? SX_BF16 : SX_F32;
+    r.def = strcmp(name, "empty") == 0 ? &empty_model : sx_zoo_find(name);
     if (r.def == NULL) {
         fprintf(stderr, "bench_train: no model %s\n", model);
         exit(1);

@@ -13,7 +13,7 @@
 
 typedef struct options {
     sx_words data, eval_data, param;
-    const char *model_dir, *config, *recipe, *optimizer;
+    const char *model_dir, *config, *recipe, *precision, *optimizer;
     int64_t epochs, max_steps, steps;
     int64_t batch_size, train_batch_size, eval_batch_size;
     int64_t seed, tf_random_seed;
@@ -69,6 +69,11 @@ static const sx_option rows[] = {
     {"warmup-steps", SX_OPTION_INT, SX_OPT(options, warmup_steps), "or steps", "N", .min = 1},
     {"optimizer", SX_OPTION_CHOICE, SX_OPT(options, optimizer), "default: the model's",
      .choices = "sgd|momentum|rmsprop|adam"},
+    {"precision", SX_OPTION_CHOICE, SX_OPT(options, precision),
+     "what layers compute in; variables, sums and losses are float32; default: float32, or what "
+     "the "
+     "run was begun with",
+     .choices = "float32|bfloat16"},
     {"recipe", SX_OPTION_STRING, SX_OPT(options, recipe),
      "of preprocessing: simple, tpu-flowers; default: the model's", "NAME"},
     {"param", SX_OPTION_EACH, SX_OPT(options, param), "a parameter of the model; or after --",
@@ -269,6 +274,8 @@ static int64_t first_given(int64_t a, int64_t b)
 static void fill_config(job *j)
 {
     const options *o = j->o;
+    sx_dtype precision = SX_DTYPE_NONE;
+    (void)(o->precision != NULL && sx_dtype_parse(o->precision, &precision));
     j->config = (sx_run_config){
         .struct_size = sizeof(j->config),
         .model_dir = o->model_dir,
@@ -286,6 +293,7 @@ static void fill_config(job *j)
         .device = o->device_args.device,
         .threads = (int)o->device_args.threads,
         .shards = (int)o->shards,
+        .precision = precision,
         .no_shuffle = !o->shuffle,
         .require_exact = o->require_exact,
         .no_compile_cache = !o->device_args.compile_cache,

@@ -141,10 +141,12 @@ typedef struct sx_run_config {
     int threads;                          /* as many as the process may use */
     int replicas;                         /* 1; devices that work as one, each on its part */
     int shards;                           /* > 0: a fixed number whatever the threads (strict) */
-    bool no_shuffle;                      /* records in their own order */
-    bool require_exact;                   /* refuse to resume where the bits could differ */
-    bool no_compile_cache;                /* neither use nor keep compiled programs (pjrt) */
-    bool fresh; /* begin again; what model_dir holds goes when training does begin */
+    sx_dtype precision;    /* what layers compute in: SX_F32, or SX_BF16 over float32 variables
+                              (sx_builder_set_precision); a run that is there: its own */
+    bool no_shuffle;       /* records in their own order */
+    bool require_exact;    /* refuse to resume where the bits could differ */
+    bool no_compile_cache; /* neither use nor keep compiled programs (pjrt) */
+    bool fresh;            /* begin again; what model_dir holds goes when training does begin */
     sx_tpu_config tpu_config;
     sx_observer_fn *observer; /* NULL = nobody looks */
     void *observer_user;
@@ -373,6 +375,7 @@ typedef struct sx_compile_args {
     sx_optimizer optimizer; /* default: the model's own */
     int64_t steps_per_execution;
     uint64_t seed;
+    sx_dtype precision; /* SX_F32; SX_BF16 as in sx_run_config */
     const char *device;
     int threads;
     sx_observer_fn *observer;

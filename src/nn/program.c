@@ -170,7 +170,7 @@ static void put_host_tensors(sx_builder *b, const char *prefix, const sx_named_v
         if (!sx_value_is(tensors[i].value) && !sx_builder_failed(b)) {
             sx_builder_fail(b, bad_output(b, name, SX_NO_VALUE, "a value"));
         }
-        sx_output(b, name != NULL ? name : "", tensors[i].value);
+        sx_output(b, name != NULL ? name : "", sx_widen(b, tensors[i].value));
     }
 }
 

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "train/input_plan.h"
 
-typedef enum field_kind { INTEGER, COUNT, FLAG, TEXT, HOURS } field_kind;
+typedef enum field_kind { INTEGER, COUNT, FLAG, TEXT, HOURS, PRECISION } field_kind;
 
 /* COUNT is an int, INTEGER an int64_t. Values from `low` up are legal; 0 becomes `otherwise`. */
 typedef struct field {
@@ -49,6 +49,7 @@ static const field fields[] = {
           SX_PER_HOST_V1),
     FIELD(tpu_config.experimental_host_call_every_n_steps, INTEGER, 1, INT64_MAX, 1),
     FIELD(tpu_config.experimental_allow_per_host_v2_parallel_get_next, FLAG, 0, 1, 0),
+    FIELD(precision, PRECISION, 0, 0, 0),
     FIELD(no_shuffle, FLAG, 0, 1, 0),
     FIELD(require_exact, FLAG, 0, 1, 0),
     FIELD(no_compile_cache, FLAG, 0, 1, 0),
@@ -105,6 +106,17 @@ static sx_status resolve_hours(sx_run_config *c, const field *f)
     return SX_OK;
 }
 
+/* 0 stays: nobody asked. */
+static sx_status check_precision(const sx_run_config *c, const field *f)
+{
+    sx_dtype dtype = *(const sx_dtype *)(const void *)((const char *)c + f->offset);
+    if (dtype == SX_DTYPE_NONE || dtype == SX_F32 || dtype == SX_BF16) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected float32 or bfloat16", f->name,
+                    sx_dtype_name(dtype));
+}
+
 static sx_status resolve_field(sx_run_config *c, const field *f, sx_arena *arena)
 {
     switch (f->kind) {
@@ -115,6 +127,8 @@ static sx_status resolve_field(sx_run_config *c, const field *f, sx_arena *arena
         return resolve_text(c, f, arena);
     case HOURS:
         return resolve_hours(c, f);
+    case PRECISION:
+        return check_precision(c, f);
     default:
         return SX_OK;
     }
@@ -161,6 +175,8 @@ static json_t *field_to_json(const sx_run_config *c, const field *f)
         return json_boolean(*(const bool *)at);
     case HOURS:
         return json_real(*(const double *)at);
+    case PRECISION:
+        return json_string(sx_dtype_name(*(const sx_dtype *)(const void *)at));
     default:
         return json_integer(get(c, f));
     }

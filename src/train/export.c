@@ -3,6 +3,8 @@
 
 #include <sextant/graph.h>
 
+#include "base/checked.h"
+#include "graph/passes/passes.h"
 #include "train/state.h"
 
 static sx_status read_variable(void *user, const char *name, const sx_type *type, void *out)
@@ -15,17 +17,31 @@ static sx_status read_variable(void *user, const char *name, const sx_type *type
     return sx_session_read_variable(session, i, out);
 }
 
-sx_status sx_trainer_export(sx_trainer *t, const char *base, const char *version, char **out_dir)
+/* What is served computes in float32 whatever the run was trained in: TensorFlow's kernels of
+ * bfloat16 are few and slow on the machines that serve. The caller's. */
+static sx_status float32_graph(const sx_trainer *t, sx_graph **out)
 {
-    sx_program *program;
-    char *dir = NULL;
-    if (!t->has_state) {
-        return sx_error(SX_FAILED_PRECONDITION,
-                        "the model has not been trained, and no checkpoint is loaded");
+    static sx_status (*const passes[])(const sx_graph *, sx_graph **) = {
+        sx_pass_drop_bf16, sx_pass_simplify, sx_pass_drop_dead};
+    sx_graph *g = NULL;
+    for (size_t i = 0; i < SX_COUNT(passes); i++) {
+        sx_graph *next = NULL;
+        sx_status status = passes[i](g != NULL ? g : t->graphs.by_mode[SX_PREDICT], &next);
+        sx_graph_destroy(g);
+        if (status != SX_OK) {
+            return status;
+        }
+        g = next;
     }
-    SX_TRY(sx_trainer_program(t, SX_PREDICT, &program));
+    *out = g;
+    return SX_OK;
+}
+
+static sx_status export_graph(sx_trainer *t, const sx_graph *graph, const char *base,
+                              const char *version, char **out_dir)
+{
     const sx_export_request request = {
-        .graph = t->graphs.by_mode[SX_PREDICT],
+        .graph = graph,
         .read_variable = read_variable,
         .user = t->session,
         .preprocess = t->info.has_preprocess ? &t->info.preprocess : NULL,
@@ -34,7 +50,27 @@ sx_status sx_trainer_export(sx_trainer *t, const char *base, const char *version
         .base = base,
         .version = version,
     };
-    SX_TRY(sx_export_saved_model(&request, &dir), "exporting");
+    SX_TRY(sx_export_saved_model(&request, out_dir), "exporting");
+    return SX_OK;
+}
+
+sx_status sx_trainer_export(sx_trainer *t, const char *base, const char *version, char **out_dir)
+{
+    sx_program *program;
+    sx_graph *wide = NULL;
+    char *dir = NULL;
+    if (!t->has_state) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "the model has not been trained, and no checkpoint is loaded");
+    }
+    SX_TRY(sx_trainer_program(t, SX_PREDICT, &program));
+    if (t->info.precision == SX_BF16) {
+        SX_TRY(float32_graph(t, &wide));
+    }
+    const sx_graph *graph = wide != NULL ? wide : t->graphs.by_mode[SX_PREDICT];
+    sx_status status = export_graph(t, graph, base, version, &dir);
+    sx_graph_destroy(wide);
+    SX_TRY(status);
     if (out_dir != NULL) {
         *out_dir = dir;
     } else {

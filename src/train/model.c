@@ -141,6 +141,7 @@ sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
     m->config.iterations_per_loop = args->steps_per_execution;
     m->config.tf_random_seed = args->seed;
     m->config.threads = args->threads;
+    m->config.precision = args->precision;
     m->config.stop = args->stop;
     if (args->device != NULL) {
         m->config.device = sx_arena_strdup(&m->arena, args->device);

@@ -95,11 +95,12 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
     /* seed as text: JSON's integers are signed */
     char seed[32];
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)info->seed);
-    *out = json_pack("{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o}",
+    *out = json_pack("{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o}",
                      "format", (int)SX_RUN_FORMAT, "model", "name", info->model, "source",
                      info->source, "sha256", info->source_sha256, "params", params_to_json(info),
-                     "seed", seed, "preprocess", preprocess != NULL ? preprocess : json_null(),
-                     "class_names", classes, "features", type_to_json(&info->features), "labels",
+                     "seed", seed, "precision", sx_dtype_name(info->precision), "preprocess",
+                     preprocess != NULL ? preprocess : json_null(), "class_names", classes,
+                     "features", type_to_json(&info->features), "labels",
                      type_to_json(&info->labels), "data", data_to_json(info), "execution_batch",
                      (json_int_t)info->execution_batch, "config", config);
     return *out != NULL
@@ -214,6 +215,18 @@ static sx_status preprocess_from_json(const json_t *json, sx_run_info *info)
     return info->has_preprocess ? sx_preprocess_from_json(json, &info->preprocess) : SX_OK;
 }
 
+/* Runs of before there was a choice do not say. */
+static sx_status precision_from_json(const json_t *json, sx_run_info *info)
+{
+    const char *name = json_string_value(json);
+    info->precision = SX_F32;
+    if (name != NULL && (!sx_dtype_parse(name, &info->precision) ||
+                         (info->precision != SX_F32 && info->precision != SX_BF16))) {
+        return wrong("precision");
+    }
+    return SX_OK;
+}
+
 static sx_status info_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
 {
     json_int_t format = json_integer_value(json_object_get(json, "format"));
@@ -229,6 +242,7 @@ static sx_status info_from_json(const json_t *json, sx_arena *arena, sx_run_info
         return wrong("format, seed or execution_batch");
     }
     info->seed = strtoull(seed, NULL, 10);
+    SX_TRY(precision_from_json(json_object_get(json, "precision"), info));
     SX_TRY(model_from_json(json_object_get(json, "model"), arena, info));
     SX_TRY(params_from_json(json_object_get(json, "params"), arena, info));
     SX_TRY(preprocess_from_json(json_object_get(json, "preprocess"), info), "preprocess");

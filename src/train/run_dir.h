@@ -40,6 +40,7 @@ typedef struct sx_run_info {
     const char *const *class_names; /* [n_classes] or NULL */
     int n_classes;
     sx_type features, labels;     /* of a batch, as in the graphs */
+    sx_dtype precision;           /* what the graphs' layers compute in: SX_F32 or SX_BF16 */
     const char *data;             /* what --data said; may be NULL */
     const char *data_description; /* sx_data_open's; may be NULL */
     const char *image_key,

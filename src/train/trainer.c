@@ -128,8 +128,24 @@ static sx_status describe_data(sx_trainer *t, const sx_trainer_options *o)
     return SX_OK;
 }
 
+/* What was asked for, or else what the run that goes on computes in. */
+static sx_status describe_precision(sx_trainer *t)
+{
+    sx_run_info stored = {.precision = SX_F32};
+    t->info.precision = t->config.precision;
+    if (t->info.precision != SX_DTYPE_NONE) {
+        return SX_OK;
+    }
+    if (t->config.model_dir != NULL && !t->config.fresh && sx_run_exists(t->config.model_dir)) {
+        SX_TRY(sx_run_read(t->config.model_dir, &t->arena, &stored));
+    }
+    t->info.precision = stored.precision;
+    return SX_OK;
+}
+
 static sx_status describe(sx_trainer *t, const sx_trainer_options *o)
 {
+    SX_TRY(describe_precision(t));
     t->info.seed = t->config.tf_random_seed;
     t->info.execution_batch = EXECUTION_BATCH;
     SX_TRY(describe_source(t, o));
@@ -209,6 +225,7 @@ static sx_status build_graphs(sx_trainer *t, const sx_trainer_options *o, const 
                                   .labels = t->info.labels,
                                   .optimizer = o->optimizer,
                                   .replicas = sx_run_config_replicas(&t->config),
+                                  .precision = t->info.precision,
                                   .out_optimizer = &optimizer,
                                   .out_host = &t->host};
     measure_steps(t, o, &request.batch, &request.steps_per_epoch);
@@ -240,6 +257,7 @@ sx_status sx_trainer_know_model(sx_trainer *t, const sx_model_def *def)
                                                         .features = t->info.features,
                                                         .labels = t->info.labels,
                                                         .mode = SX_EVAL,
+                                                        .precision = t->info.precision,
                                                         .out_host = &t->host},
                                   &graph);
     }
@@ -313,6 +331,11 @@ static sx_status adopt_stored(sx_trainer *t, bool compare)
             t->warned =
                 "the model, its parameters or its optimizer differ from those that this run was "
                 "begun with; it goes on with its own (--fresh begins again)";
+        }
+        if (status == SX_OK && info.precision != t->info.precision) {
+            t->warned = info.precision == SX_BF16
+                            ? "this run was begun in bfloat16 and goes on so (--fresh begins again)"
+                            : "this run was begun in float32 and goes on so (--fresh begins again)";
         }
         if (status == SX_OK && info.seed != t->info.seed && t->info.seed != 0) {
             t->warned = "this run was begun with another seed and goes on with its own";

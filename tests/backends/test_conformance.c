@@ -114,6 +114,7 @@ static void run_sample(sx_platform *platform, sx_executable *e, const op_sample_
 typedef struct setting {
     const char *backend;
     int threads, shards; /* on pjrt: replicas, steps of one execution */
+    sx_dtype precision;
 } setting;
 
 static sx_platform_options options_of(const setting *s)
@@ -293,7 +294,7 @@ static void test_backends_conformance__operators_whole(void **state)
 {
     (void)state;
     for (int i = 0; is_built_in(sx_backends[i]); i++) {
-        check_samples(&(setting){sx_backends[i]->name, 2, 1}, check_on, false);
+        check_samples(&(setting){sx_backends[i]->name, 2, 1, SX_F32}, check_on, false);
     }
 }
 
@@ -303,7 +304,7 @@ static void test_backends_conformance__operators_in_shards(void **state)
     for (int i = 0; is_built_in(sx_backends[i]); i++) {
         for (int shards = 2; shards <= 3 && (sx_backends[i]->capabilities & SX_CAN_SHARD);
              shards++) {
-            check_samples(&(setting){sx_backends[i]->name, 2, shards}, check_on, false);
+            check_samples(&(setting){sx_backends[i]->name, 2, shards, SX_F32}, check_on, false);
         }
     }
 }
@@ -312,21 +313,21 @@ static void test_backends_conformance__operators_on_pjrt(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    check_samples(&(setting){"pjrt", 1, 1}, check_on, false);
+    check_samples(&(setting){"pjrt", 1, 1, SX_F32}, check_on, false);
 }
 
 static void test_backends_conformance__operators_on_pjrt_replicas(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    check_samples(&(setting){"pjrt", 2, 1}, check_on, true);
+    check_samples(&(setting){"pjrt", 2, 1, SX_F32}, check_on, true);
 }
 
 static void test_backends_conformance__gradients_built_in(void **state)
 {
     (void)state;
     for (int i = 0; is_built_in(sx_backends[i]); i++) {
-        check_samples(&(setting){sx_backends[i]->name, 1, 1}, check_gradients_on, false);
+        check_samples(&(setting){sx_backends[i]->name, 1, 1, SX_F32}, check_gradients_on, false);
     }
 }
 
@@ -334,7 +335,7 @@ static void test_backends_conformance__gradients_on_pjrt(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    check_samples(&(setting){"pjrt", 1, 1}, check_gradients_on, false);
+    check_samples(&(setting){"pjrt", 1, 1, SX_F32}, check_gradients_on, false);
 }
 
 /* --- Programs ------------------------------------------------------------------------------------
@@ -484,6 +485,7 @@ static trained train(const char *model, const setting *s)
     assert_ok(sx_params_create(&params));
     sx_program_request request = {
         .def = def, .params = params, .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    request.precision = s->precision;
     assert_ok(sx_model_features(def, &request.features));
     assert_ok(sx_build_program(&request, &graph));
     assert_ok(sx_session_create(
@@ -520,9 +522,12 @@ static void trained_end(trained *t)
 }
 
 /* Adam's first steps divide by the root of tiny second moments: an update has the learning rate's
- * size whatever its gradient's, so what differs by rounding differs by a share of it. */
+ * size whatever its gradient's, so what differs by rounding differs by a share of it. In bfloat16
+ * that share is large: which of two numbers in a pool is the greater depends on when they were
+ * rounded, and first moments over so few examples move with it (measured: up to 0.11). */
 static void compare_trained(const char *model, const setting *s, const trained *ref)
 {
+    double share = s->precision == SX_BF16 ? 0.2 : 1e-3;
     trained got = train(model, s);
     assert_int_equal(got.n, ref->n);
     for (int v = 0; v < ref->n; v++) {
@@ -532,7 +537,7 @@ static void compare_trained(const char *model, const setting *s, const trained *
             sum += d * d;
             square += (double)ref->weights[v][e] * (double)ref->weights[v][e];
         }
-        if (!(sum <= 1e-6 * square + 1e-12)) {
+        if (!(sum <= share * share * square + 1e-12)) {
             fail_msg("%s on %s, %d threads, %d shards: variable %d differs by %.3g of %.3g", model,
                      s->backend, s->threads, s->shards, v, sqrt(sum), sqrt(square));
         }
@@ -540,23 +545,23 @@ static void compare_trained(const char *model, const setting *s, const trained *
     trained_end(&got);
 }
 
-static void check_program(const char *model)
+static void check_program(const char *model, sx_dtype precision)
 {
-    trained ref = train(model, &(setting){"ref", 1, 1});
+    trained ref = train(model, &(setting){"ref", 1, 1, precision});
     for (int i = 0; is_built_in(sx_backends[i]); i++) {
         for (int shards = 1; shards <= 4; shards += 3) {
-            compare_trained(model, &(setting){sx_backends[i]->name, 2, shards}, &ref);
+            compare_trained(model, &(setting){sx_backends[i]->name, 2, shards, precision}, &ref);
         }
     }
     trained_end(&ref);
 }
 
-static void check_program_on_pjrt(const char *model)
+static void check_program_on_pjrt(const char *model, sx_dtype precision)
 {
-    trained ref = train(model, &(setting){"ref", 1, 1});
+    trained ref = train(model, &(setting){"ref", 1, 1, precision});
     for (int replicas = 1; replicas <= 3; replicas++) {
-        compare_trained(model, &(setting){"pjrt", replicas, 1}, &ref);
-        compare_trained(model, &(setting){"pjrt", replicas, STEPS}, &ref);
+        compare_trained(model, &(setting){"pjrt", replicas, 1, precision}, &ref);
+        compare_trained(model, &(setting){"pjrt", replicas, STEPS, precision}, &ref);
     }
     trained_end(&ref);
 }
@@ -564,13 +569,19 @@ static void check_program_on_pjrt(const char *model)
 static void test_backends_conformance__mlp_trains_as_the_reference(void **state)
 {
     (void)state;
-    check_program("mlp");
+    check_program("mlp", SX_F32);
 }
 
 static void test_backends_conformance__cnn_trains_as_the_reference(void **state)
 {
     (void)state;
-    check_program("mnist_cnn");
+    check_program("mnist_cnn", SX_F32);
+}
+
+static void test_backends_conformance__cnn_trains_in_bfloat16(void **state)
+{
+    (void)state;
+    check_program("mnist_cnn", SX_BF16);
 }
 
 /* --- Borders that nobody reads (cpu/crop.c)
@@ -663,7 +674,7 @@ static void check_borders(const border_case *c, const setting *s)
     float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
     int64_t elems[BORDER_OUTPUTS];
     sx_graph *g = border_graph(c);
-    run_borders(g, &(setting){"ref", 1, 1}, expected, elems);
+    run_borders(g, &(setting){"ref", 1, 1, SX_F32}, expected, elems);
     run_borders(g, s, got, elems);
     for (int i = 0; i < BORDER_OUTPUTS; i++) {
         double greatest = 0, worst = 0;
@@ -691,7 +702,7 @@ static void test_backends_conformance__borders_that_nobody_reads(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (int shards = 1; shards <= 2; shards++) {
-            check_borders(&cases[i], &(setting){"cpu", 2, shards});
+            check_borders(&cases[i], &(setting){"cpu", 2, shards, SX_F32});
         }
     }
 }
@@ -713,8 +724,8 @@ static void test_backends_conformance__one_large_example(void **state)
     sx_output(b, "y", sx_relu(b, sx_bias_add(b, sx_nn_conv2d(b, x, w), bias)));
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
-    run_borders(g, &(setting){"ref", 1, 0}, expected, elems);
-    run_borders(g, &(setting){"cpu", 2, 0}, got, elems);
+    run_borders(g, &(setting){"ref", 1, 0, SX_F32}, expected, elems);
+    run_borders(g, &(setting){"cpu", 2, 0, SX_F32}, got, elems);
     for (int64_t k = 0; k < elems[0]; k++) {
         assert_true(fabsf(got[0][k] - expected[0][k]) <= 1e-4F);
     }
@@ -727,14 +738,21 @@ static void test_backends_conformance__mlp_trains_on_pjrt(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    check_program_on_pjrt("mlp");
+    check_program_on_pjrt("mlp", SX_F32);
 }
 
 static void test_backends_conformance__cnn_trains_on_pjrt(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    check_program_on_pjrt("mnist_cnn");
+    check_program_on_pjrt("mnist_cnn", SX_F32);
+}
+
+static void test_backends_conformance__cnn_trains_in_bfloat16_on_pjrt(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    check_program_on_pjrt("mnist_cnn", SX_BF16);
 }
 
 /* Design D4: a fixed number of shards, whatever the threads, and run after run, gives the same
@@ -742,9 +760,9 @@ static void test_backends_conformance__cnn_trains_on_pjrt(void **state)
 static void test_backends_conformance__strict_shards_give_the_same_bits(void **state)
 {
     (void)state;
-    trained first = train("mnist_cnn", &(setting){"cpu", 1, 4});
+    trained first = train("mnist_cnn", &(setting){"cpu", 1, 4, SX_F32});
     for (int threads = 1; threads <= 4; threads++) {
-        trained again = train("mnist_cnn", &(setting){"cpu", threads, 4});
+        trained again = train("mnist_cnn", &(setting){"cpu", threads, 4, SX_F32});
         for (int v = 0; v < first.n; v++) {
             assert_memory_equal(first.weights[v], again.weights[v], (size_t)first.bytes[v]);
         }
@@ -764,6 +782,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_conformance__cnn_trains_as_the_reference),
     cmocka_unit_test(test_backends_conformance__mlp_trains_on_pjrt),
     cmocka_unit_test(test_backends_conformance__cnn_trains_on_pjrt),
+    cmocka_unit_test(test_backends_conformance__cnn_trains_in_bfloat16),
+    cmocka_unit_test(test_backends_conformance__cnn_trains_in_bfloat16_on_pjrt),
 
     cmocka_unit_test(test_backends_conformance__borders_that_nobody_reads),
     cmocka_unit_test(test_backends_conformance__one_large_example),

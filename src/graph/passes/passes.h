@@ -21,5 +21,8 @@ SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
  * float32: args and results keep their types. A value that only one elementwise node reads is left
  * unrounded, as compilers leave what they fuse. The graph itself, copied, where there are none. */
 SX_MUST_USE sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out);
+/* The same without any rounding: the graph as if it had been built in float32. Args and results of
+ * bfloat16 keep their types. */
+SX_MUST_USE sx_status sx_pass_drop_bf16(const sx_graph *g, sx_graph **out);
 
 #endif

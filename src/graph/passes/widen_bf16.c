@@ -13,6 +13,7 @@
 #include "graph/passes/rewrite.h"
 
 typedef struct widening {
+    bool rounds;
     sx_value *wide; /* [n_values]: the new value, float32 where the old one is bfloat16 */
     bool *on_grid;  /* [n_values]: a bfloat16 value that needs no rounding (any more) */
     int *uses;      /* [n_values] */
@@ -145,7 +146,7 @@ static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
     }
     w->on_grid[v.id] = is_exact(n->op) && inputs_on_grid;
     bool fused = w->fused[v.id] && w->uses[v.id] == 1 && !w->result[v.id];
-    if (!w->on_grid[v.id] && !fused && w->uses[v.id] > 0) {
+    if (w->rounds && !w->on_grid[v.id] && !fused && w->uses[v.id] > 0) {
         w->wide[v.id] = beside(rw, n, k, &sx_op_round_bf16, NULL, w->wide[v.id], "rounded");
         w->on_grid[v.id] = true;
     }
@@ -202,14 +203,15 @@ static bool has_bf16(const sx_graph *g)
     return false;
 }
 
-sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out)
+static sx_status widen(const sx_graph *g, bool rounds, sx_graph **out)
 {
     if (!has_bf16(g)) {
         return sx_rewrite_run(g, 0, keep_node, NULL, out);
     }
     sx_arena scratch;
     sx_arena_init(&scratch, 0);
-    widening w = {.wide = sx_arena_array(&scratch, g->n_values, sx_value),
+    widening w = {.rounds = rounds,
+                  .wide = sx_arena_array(&scratch, g->n_values, sx_value),
                   .on_grid = sx_arena_array(&scratch, g->n_values, bool),
                   .uses = sx_arena_array(&scratch, g->n_values, int),
                   .fused = sx_arena_array(&scratch, g->n_values, bool),
@@ -224,4 +226,14 @@ sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out)
     }
     sx_arena_deinit(&scratch);
     return status;
+}
+
+sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out)
+{
+    return widen(g, true, out);
+}
+
+sx_status sx_pass_drop_bf16(const sx_graph *g, sx_graph **out)
+{
+    return widen(g, false, out);
 }

@@ -7,6 +7,9 @@
 #   tests/interop/<x>_tool.c       a program that those scripts run: $SEXTANT_TEST_BIN/<x>_tool
 #   tests/<layer>/<x>_plugin.c     a library that tests load: $SEXTANT_TEST_BIN/<x>_plugin.so
 #
+# Tests of the pjrt backend, and those called …_on_pjrt…, run twice: over XLA's plugin, and, as
+# pjrt_ref::…, over our own (cmake/pjrt_ref.cmake).
+#
 # A test that returns 77 is skipped; it says why in a line "SKIP: reason".
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
@@ -54,6 +57,9 @@ foreach(source IN LISTS c_tests)
     add_executable(${program} ${source})
     target_link_libraries(${program} PRIVATE sextant_static PkgConfig::cmocka)
     target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    if(layer STREQUAL "pjrt_ref") # its own tests look inside
+        target_sources(${program} PRIVATE $<TARGET_OBJECTS:pjrt_ref_objects>)
+    endif()
     target_compile_definitions(${program} PRIVATE SX_TESTS_FOUND=${count})
     set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     foreach(line IN LISTS lines)
@@ -66,6 +72,11 @@ foreach(source IN LISTS c_tests)
         string(LENGTH "${prefix}" prefix_length)
         string(SUBSTRING "${function}" ${prefix_length} -1 what)
         sx_add_test(${layer}::${file}::${what} $<TARGET_FILE:${program}> ${function})
+        if(function MATCHES "^test_backends_(pjrt|cache)__|_on_pjrt" AND NOT stem MATCHES "^long_")
+            sx_add_test(pjrt_ref::${layer}::${file}::${what} $<TARGET_FILE:${program}> ${function})
+            set_property(TEST pjrt_ref::${layer}::${file}::${what} APPEND PROPERTY ENVIRONMENT
+                "SEXTANT_PJRT_PLUGIN=$<TARGET_FILE:pjrt_ref>")
+        endif()
     endforeach()
 endforeach()
 

@@ -1,5 +1,6 @@
 /* Where the pjrt backend's tests find their plugin: $SEXTANT_PJRT_PLUGIN, else the one of
- * `tools/peers pjrt`, which installs it at first. */
+ * `tools/peers pjrt`, which installs it at first. CTest runs each a second time over our own plugin
+ * (tests/pjrt_ref), which needs nothing but this build. */
 #ifndef SX_TESTS_BACKENDS_PJRT_PLUGIN_H
 #define SX_TESTS_BACKENDS_PJRT_PLUGIN_H
 
@@ -27,6 +28,15 @@ static inline const char *pjrt_plugin(void)
     sx_status status = sx_pjrt_find(&(sx_pjrt_wish){.name = "cpu", .python = python}, path);
     sx_status_free(status);
     return path[0] != '\0' ? path : NULL;
+}
+
+/* Our own plugin, for faults: $SX_PJRT_REF_FAULT (tests/pjrt_ref/fault.h). */
+static inline const char *ref_plugin(void)
+{
+    static char path[SX_PJRT_PATH_BYTES];
+    const char *bin = getenv("SEXTANT_TEST_BIN");
+    snprintf(path, sizeof(path), "%s/libpjrt_ref.so", bin == NULL ? "build/release/tests" : bin);
+    return path;
 }
 
 #define SKIP_WITHOUT_PJRT()                                                                \

@@ -168,14 +168,6 @@ static void test_backends_cache__a_folder_that_cannot_be_made_is_an_error(void *
 
 /* --- Compiling through it --------------------------------------------------------------------- */
 
-static const char *fake_plugin(void)
-{
-    static char path[4096];
-    const char *bin = getenv("SEXTANT_TEST_BIN");
-    snprintf(path, sizeof(path), "%s/fake_plugin.so", bin == NULL ? "build/dev/tests" : bin);
-    return path;
-}
-
 /* y = x w + `bias` */
 static sx_graph *small_graph(double bias)
 {
@@ -274,26 +266,23 @@ static void test_backends_cache__a_damaged_entry_is_compiled_anew(void **state)
     remove_dir();
 }
 
-/* Through the plugin that misbehaves: what it refuses to load is compiled anew; what it cannot
+/* Our own plugin misbehaves: what it refuses to load is compiled anew; what it cannot
  * write is not kept. */
 static void test_backends_cache__a_refused_entry_is_compiled_anew(void **state)
 {
     (void)state;
-    SKIP_WITHOUT_PJRT();
     make_dir();
-    setenv("SEXTANT_REAL_PJRT", pjrt_plugin(), 1);
-    const compiling c = {fake_plugin(), 1, 8, 0.5, dir};
-    setenv("SEXTANT_FAKE_PJRT", "serialize", 1);
+    const compiling c = {ref_plugin(), 1, 8, 0.5, dir};
+    setenv("SX_PJRT_REF_FAULT", "serialize", 1);
     assert_false(compile_and_run(&c));
     assert_int_equal(entries(NULL, 0), 0);
-    setenv("SEXTANT_FAKE_PJRT", "", 1);
+    setenv("SX_PJRT_REF_FAULT", "", 1);
     assert_false(compile_and_run(&c));
     assert_true(compile_and_run(&c));
-    setenv("SEXTANT_FAKE_PJRT", "deserialize", 1);
+    setenv("SX_PJRT_REF_FAULT", "deserialize", 1);
     assert_false(compile_and_run(&c));
     assert_int_equal(entries(NULL, 0), 1); /* it was written again */
-    unsetenv("SEXTANT_FAKE_PJRT");
-    unsetenv("SEXTANT_REAL_PJRT");
+    unsetenv("SX_PJRT_REF_FAULT");
     remove_dir();
 }
 

@@ -56,14 +56,6 @@ static sx_buffer *buffer_of(sx_platform *p, const sx_type *type, const void *dat
     return b;
 }
 
-static const char *fake_plugin(void)
-{
-    static char path[4096];
-    const char *bin = getenv("SEXTANT_TEST_BIN");
-    snprintf(path, sizeof(path), "%s/fake_plugin.so", bin == NULL ? "build/dev/tests" : bin);
-    return path;
-}
-
 /* --- Texts and bytes ------------------------------------------------------------------------- */
 
 static void test_backends_pjrt__compile_options(void **state)
@@ -166,8 +158,7 @@ static void clear_environment(void)
     unsetenv("PJRT_NAMES_AND_LIBRARY_PATHS");
     unsetenv("TPU_LIBRARY_PATH");
     unsetenv("VIRTUAL_ENV");
-    unsetenv("SEXTANT_FAKE_PJRT");
-    unsetenv("SEXTANT_REAL_PJRT");
+    unsetenv("SX_PJRT_REF_FAULT");
 }
 
 static void test_backends_pjrt__finds_plugins(void **state)
@@ -245,16 +236,17 @@ static void test_backends_pjrt__plugins_that_fail_to_load(void **state)
         {"abort", SX_UNAVAILABLE, "(Aborted); it wrote: F0817 Check failed: chips > 0"},
         {"exit", SX_UNAVAILABLE, "(exit code 3); it wrote: no licence"},
         {"null", SX_FAILED_PRECONDITION, "returned nothing"},
-        {"old", SX_FAILED_PRECONDITION, "speaks PJRT 0.40; this build speaks 0.57 up to 0.116"},
-        {"major", SX_FAILED_PRECONDITION, "speaks PJRT 1."},
-        {"refuse", SX_FAILED_PRECONDITION, "PJRT Plugin_Initialize: the chips are asleep"},
+        {"version:0:0.40", SX_FAILED_PRECONDITION,
+         "speaks PJRT 0.40; this build speaks 0.57 up to 0.116"},
+        {"version:0:1.81", SX_FAILED_PRECONDITION, "speaks PJRT 1.81; this build speaks 0.57"},
+        {"initialize", SX_FAILED_PRECONDITION, "PJRT Plugin_Initialize: the chips are asleep"},
     };
     sx_platform *p;
     clear_environment();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        setenv("SEXTANT_FAKE_PJRT", cases[i].mode, 1);
+        setenv("SX_PJRT_REF_FAULT", cases[i].mode, 1);
         assert_error(
-            sx_platform_open("pjrt", &(sx_platform_options){.plugin_path = fake_plugin()}, &p),
+            sx_platform_open("pjrt", &(sx_platform_options){.plugin_path = ref_plugin()}, &p),
             cases[i].code, cases[i].part);
     }
     clear_environment();
@@ -273,8 +265,8 @@ static void test_backends_pjrt__no_client(void **state)
     (void)state;
     sx_platform *p;
     clear_environment();
-    setenv("SEXTANT_FAKE_PJRT", "no-client", 1);
-    assert_error(sx_platform_open("pjrt", &(sx_platform_options){.plugin_path = fake_plugin()}, &p),
+    setenv("SX_PJRT_REF_FAULT", "client", 1);
+    assert_error(sx_platform_open("pjrt", &(sx_platform_options){.plugin_path = ref_plugin()}, &p),
                  SX_UNAVAILABLE, "PJRT Client_Create: no chip in this machine");
     clear_environment();
 }
@@ -568,19 +560,18 @@ static void test_backends_pjrt__the_loop_leaves_when_not_ok(void **state)
     sx_graph_destroy(g);
 }
 
-/* --- Faults on the way: the fake plugin in front of the real one -------------------------------
+/* --- Faults on the way: our own plugin -------------------------------
  */
 
 static void test_backends_pjrt__rejected_programs_name_the_node(void **state)
 {
     (void)state;
-    SKIP_WITHOUT_PJRT();
     sx_graph *g = step_graph();
     sx_executable *e;
     clear_environment();
-    setenv("SEXTANT_REAL_PJRT", pjrt_plugin(), 1);
-    sx_platform *p = open_platform(fake_plugin(), 1);
-    setenv("SEXTANT_FAKE_PJRT", "compile", 1);
+    sx_platform *p = open_platform(ref_plugin(), 1);
+    setenv("SX_PJRT_REF_FAULT",
+           "compile:0:loc(\"dense/matmul\"): error: 'stablehlo.dot_general' is not for me", 1);
     assert_error(sx_compile(p, g, &(sx_compile_options){.batch = 4}, &e), SX_INVALID_ARGUMENT,
                  "matmul \"dense/matmul\": PJRT Client_Compile: loc(\"dense/matmul\"): error: "
                  "'stablehlo.dot_general' is not for me");
@@ -592,15 +583,13 @@ static void test_backends_pjrt__rejected_programs_name_the_node(void **state)
 static void test_backends_pjrt__a_refused_step_leaves_the_variables(void **state)
 {
     (void)state;
-    SKIP_WITHOUT_PJRT();
     step_run s;
     float w[2];
     clear_environment();
-    setenv("SEXTANT_REAL_PJRT", pjrt_plugin(), 1);
-    step_begin(&s, fake_plugin(), 1);
-    setenv("SEXTANT_FAKE_PJRT", "execute", 1);
+    step_begin(&s, ref_plugin(), 1);
+    setenv("SX_PJRT_REF_FAULT", "oom", 1);
     assert_error(sx_execute(s.executable, s.args, s.outputs), SX_RESOURCE_EXHAUSTED,
-                 "executing on /device:CPU:0: PJRT LoadedExecutable_Execute: out of memory");
+                 "executing on /device:CPU:0: PJRT LoadedExecutable_Execute: Out of memory");
     assert_ok(sx_buffer_read(s.args[0], w)); /* nothing was consumed */
     assert_float_equal(w[0], 0.5, 0);
     clear_environment();
@@ -611,12 +600,10 @@ static void test_backends_pjrt__a_refused_step_leaves_the_variables(void **state
 static void test_backends_pjrt__a_step_that_fails_later_is_that_step(void **state)
 {
     (void)state;
-    SKIP_WITHOUT_PJRT();
     step_run s;
     clear_environment();
-    setenv("SEXTANT_REAL_PJRT", pjrt_plugin(), 1);
-    step_begin(&s, fake_plugin(), 1);
-    setenv("SEXTANT_FAKE_PJRT", "execute-later", 1);
+    step_begin(&s, ref_plugin(), 1);
+    setenv("SX_PJRT_REF_FAULT", "later", 1);
     assert_error(sx_execute(s.executable, s.args, s.outputs), SX_UNAVAILABLE, "device lost");
     clear_environment();
     assert_ok(sx_execute(s.executable, s.args, s.outputs));

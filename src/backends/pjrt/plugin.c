@@ -85,7 +85,9 @@ static sx_pjrt_kind kind_of(const char *path)
         const char *part;
         sx_pjrt_kind kind;
     } rows[] = {
-        {"tpu", SX_PJRT_TPU}, {"cuda", SX_PJRT_CUDA}, {"gpu", SX_PJRT_CUDA}, {"cpu", SX_PJRT_CPU}};
+        {"tpu", SX_PJRT_TPU}, {"cuda", SX_PJRT_CUDA},    {"gpu", SX_PJRT_CUDA},
+        {"cpu", SX_PJRT_CPU}, {"pjrt_ref", SX_PJRT_CPU}, /* ours: tests/pjrt_ref */
+    };
     const char *file = strrchr(path, '/');
     file = file == NULL ? path : file + 1;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

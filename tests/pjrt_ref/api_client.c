@@ -1,0 +1,228 @@
+/* Clients, devices, memories: see api.h. A device's handle is that of its description and of its
+ * memory too. */
+#include "pjrt_ref/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pjrt_ref/fault.h"
+#include "pjrt_ref/options.h"
+
+/* --- Clients ---------------------------------------------------------------------------------- */
+
+/* Known ones of the right type only, as XLA's plugins do. */
+static sx_status read_option(const sx_pjrt_named *option, int *devices)
+{
+    static const char name[] = "cpu_device_count";
+    if (option->name_size != sizeof(name) - 1 ||
+        memcmp(option->name, name, sizeof(name) - 1) != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "unknown client option %.*s", (int)option->name_size,
+                        option->name);
+    }
+    if (option->type != SX_PJRT_INT64 || option->int64 < 1 || option->int64 > REF_MAX_DEVICES) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s takes an int64 from 1 to %d", name,
+                        REF_MAX_DEVICES);
+    }
+    *devices = (int)option->int64;
+    return SX_OK;
+}
+
+sx_status ref_api_client_create(void *args)
+{
+    sx_pjrt_client_create *a = args;
+    ref_client *c;
+    int devices = (int)ref_setting("devices", 4);
+    ref_faults_reset();
+    SX_TRY(ref_fault("client"));
+    for (size_t i = 0; i < a->n_options; i++) {
+        SX_TRY(read_option(&a->options[i], &devices));
+    }
+    if (devices < 0 || devices > REF_MAX_DEVICES) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d devices", devices);
+    }
+    SX_TRY(ref_client_create(devices, &c));
+    a->client = c;
+    return SX_OK;
+}
+
+/* What is left behind would be used after its end: on some plugins that crashes, later and
+ * elsewhere. Here at once. */
+sx_status ref_api_client_destroy(void *args)
+{
+    ref_client *c = ((sx_pjrt_object *)args)->object;
+    int buffers = atomic_load(&c->buffers), executables = atomic_load(&c->executables);
+    if (buffers != 0 || executables != 0) {
+        fprintf(stderr, "pjrt_ref: Client_Destroy with %d buffers and %d executables alive\n",
+                buffers, executables);
+        abort();
+    }
+    ref_client_destroy(c);
+    return SX_OK;
+}
+
+static sx_status give_text(void *args, const char *text)
+{
+    sx_pjrt_text *a = args;
+    a->text = text;
+    a->size = strlen(text);
+    return SX_OK;
+}
+
+static const ref_client *client_of(const void *args)
+{
+    return ((const sx_pjrt_object *)args)->object;
+}
+
+sx_status ref_api_client_platform_name(void *args)
+{
+    return give_text(args, client_of(args)->platform);
+}
+
+sx_status ref_api_client_platform_version(void *args)
+{
+    return give_text(args, client_of(args)->version);
+}
+
+sx_status ref_api_client_process_index(void *args)
+{
+    ((sx_pjrt_int *)args)->value = 0;
+    return SX_OK;
+}
+
+sx_status ref_api_client_devices(void *args)
+{
+    sx_pjrt_list *a = args;
+    a->items = (void *const *)client_of(args)->list;
+    a->count = (size_t)client_of(args)->n_devices;
+    return SX_OK;
+}
+
+sx_status ref_api_client_lookup(void *args)
+{
+    struct {
+        sx_pjrt_head head;
+        const ref_client *client;
+        int id;
+        ref_device *device;
+    } *a = args;
+    if (a->id < 0 || a->id >= a->client->n_devices) {
+        return sx_error(SX_INVALID_ARGUMENT, "no device %d here", a->id);
+    }
+    a->device = a->client->list[a->id];
+    return SX_OK;
+}
+
+sx_status ref_api_client_assignment(void *args)
+{
+    struct {
+        sx_pjrt_head head;
+        const ref_client *client;
+        int replicas, partitions;
+        size_t size;
+        int *assignment;
+    } *a = args;
+    if (a->partitions != 1 || a->replicas < 1 || a->replicas > a->client->n_devices ||
+        a->size < (size_t)a->replicas) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d replicas of %d partitions on %d devices",
+                        a->replicas, a->partitions, a->client->n_devices);
+    }
+    for (int i = 0; i < a->replicas; i++) {
+        a->assignment[i] = i;
+    }
+    return SX_OK;
+}
+
+sx_status ref_api_client_compile(void *args)
+{
+    sx_pjrt_compile_args *a = args;
+    const sx_pjrt_program_text *program = a->program;
+    ref_spread spread;
+    ref_code *code;
+    ref_loaded *loaded;
+    SX_TRY(ref_fault("compile"));
+    SX_TRY(ref_read_options(a->options, a->options_size, &spread));
+    if (program->struct_size < 48 || program->format_size != 4 ||
+        memcmp(program->format, "mlir", 4) != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "a program of format '%.*s'; expected mlir",
+                        (int)program->format_size, program->format);
+    }
+    SX_TRY(ref_code_create(program->code, program->code_size, (int)spread.replicas, spread.ids,
+                           spread.is_portable, &code));
+    sx_status status = ref_loaded_create(a->client, code, &loaded);
+    ref_code_release(code);
+    SX_TRY(status);
+    a->executable = loaded;
+    return SX_OK;
+}
+
+/* --- Devices ---------------------------------------------------------------------------------- */
+
+static ref_device *device_of(const void *args)
+{
+    return ((const sx_pjrt_object *)args)->object;
+}
+
+sx_status ref_api_device_id(void *args)
+{
+    ((sx_pjrt_int *)args)->value = device_of(args)->index;
+    return SX_OK;
+}
+
+sx_status ref_api_device_attributes(void *args)
+{
+    sx_pjrt_properties *a = args;
+    a->items = device_of(args)->attributes;
+    a->count = REF_ATTRIBUTES;
+    return SX_OK;
+}
+
+sx_status ref_api_device_kind(void *args)
+{
+    return give_text(args, device_of(args)->kind);
+}
+
+sx_status ref_api_device_text(void *args)
+{
+    return give_text(args, device_of(args)->text);
+}
+
+sx_status ref_api_memory_kind(void *args)
+{
+    return give_text(args, "device");
+}
+
+sx_status ref_api_device_itself(void *args)
+{
+    ((sx_pjrt_pointer *)args)->value = device_of(args);
+    return SX_OK;
+}
+
+sx_status ref_api_device_is_addressable(void *args)
+{
+    ((sx_pjrt_bool *)args)->value = true;
+    return SX_OK;
+}
+
+sx_status ref_api_device_list(void *args)
+{
+    sx_pjrt_list *a = args;
+    a->items = (void *const *)&device_of(args)->self;
+    a->count = 1;
+    return SX_OK;
+}
+
+sx_status ref_api_device_memory(void *args)
+{
+    sx_pjrt_device_memory *a = args;
+    const ref_memory *m = &((const ref_device *)a->device)->memory;
+    SX_TRY(ref_fault("memory"));
+    a->in_use = atomic_load(&m->in_use);
+    a->peak = atomic_load(&m->peak);
+    a->n_allocations = atomic_load(&m->count);
+    a->largest = atomic_load(&m->largest);
+    a->limit = m->limit;
+    a->has_peak = a->has_n_allocations = a->has_largest = true;
+    a->has_limit = m->limit > 0;
+    return SX_OK;
+}

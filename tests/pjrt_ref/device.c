@@ -1,0 +1,157 @@
+/* Clients, and devices with their threads: see objects.h. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "pjrt_ref/fault.h"
+#include "pjrt_ref/objects.h"
+
+typedef struct ref_job {
+    ref_job_fn *fn;
+    void *user;
+    struct ref_job *next;
+} ref_job;
+
+/* --- The thread ------------------------------------------------------------------------------ */
+
+/* The next piece of work; NULL = it is over. */
+static ref_job *next_job(ref_device *d)
+{
+    pthread_mutex_lock(&d->lock);
+    while (d->first == NULL && !d->is_over) {
+        pthread_cond_wait(&d->changed, &d->lock);
+    }
+    ref_job *job = d->first;
+    if (job != NULL) {
+        d->first = job->next;
+        d->last = d->first == NULL ? NULL : d->last;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return job;
+}
+
+static void *work(void *user)
+{
+    ref_device *d = user;
+    ref_job *job;
+    while ((job = next_job(d)) != NULL) {
+        if (d->client->delay_us > 0) {
+            usleep((useconds_t)d->client->delay_us);
+        }
+        job->fn(job->user);
+        sx_free(job);
+    }
+    return NULL;
+}
+
+sx_status ref_device_do(ref_device *d, ref_job_fn *fn, void *user)
+{
+    ref_job *job = sx_alloc(1, sizeof(*job));
+    if (job == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for work of a device");
+    }
+    *job = (ref_job){.fn = fn, .user = user};
+    pthread_mutex_lock(&d->lock);
+    if (d->last == NULL) {
+        d->first = job;
+    } else {
+        d->last->next = job;
+    }
+    d->last = job;
+    pthread_cond_signal(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    return SX_OK;
+}
+
+/* --- Devices --------------------------------------------------------------------------------- */
+
+static void describe(ref_device *d, ref_client *c, int index)
+{
+    char kind[REF_WORDS];
+    d->client = c;
+    d->index = index;
+    d->self = d;
+    d->coords[0] = index % 2; /* as a v5e host: two in a row */
+    d->coords[1] = index / 2;
+    d->memory.limit = ref_setting("limit", 0);
+    snprintf(d->kind, sizeof(d->kind), "%s", ref_setting_text("kind", "cpu", kind));
+    snprintf(d->text, sizeof(d->text), "pjrt_ref(id=%d)", index);
+    d->attributes[0] = (sx_pjrt_named){.struct_size = sizeof(sx_pjrt_named),
+                                       .name = "coords",
+                                       .name_size = 6,
+                                       .type = SX_PJRT_INT64_LIST,
+                                       .int64_list = d->coords,
+                                       .value_size = 3};
+}
+
+static bool start(ref_device *d)
+{
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->changed, NULL);
+    if (pthread_create(&d->thread, NULL, work, d) == 0) {
+        return true;
+    }
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->lock);
+    return false;
+}
+
+static void end(ref_device *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->is_over = true;
+    pthread_cond_signal(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->thread, NULL);
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->lock);
+}
+
+/* --- Clients --------------------------------------------------------------------------------- */
+
+static void client_free(ref_client *c)
+{
+    pthread_mutex_destroy(&c->submitting);
+    sx_free(c->devices);
+    sx_free(c->list);
+    sx_free(c);
+}
+
+void ref_client_destroy(ref_client *c)
+{
+    for (int i = 0; i < c->n_devices; i++) {
+        end(&c->devices[i]);
+    }
+    client_free(c);
+}
+
+sx_status ref_client_create(int n_devices, ref_client **out)
+{
+    char text[REF_WORDS];
+    ref_client *c = sx_alloc(1, sizeof(*c));
+    if (c == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a client");
+    }
+    pthread_mutex_init(&c->submitting, NULL);
+    c->devices = sx_alloc((size_t)n_devices, sizeof(*c->devices));
+    c->list = sx_alloc((size_t)n_devices, sizeof(*c->list));
+    if (c->devices == NULL || c->list == NULL) {
+        client_free(c);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %d devices", n_devices);
+    }
+    c->delay_us = ref_setting("delay", 20);
+    snprintf(c->platform, sizeof(c->platform), "%s", ref_setting_text("platform", "cpu", text));
+    snprintf(c->version, sizeof(c->version), "pjrt_ref %s", SX_VERSION);
+    for (int i = 0; i < n_devices; i++) {
+        describe(&c->devices[i], c, i);
+        c->list[i] = &c->devices[i];
+        if (!start(&c->devices[i])) {
+            ref_client_destroy(c);
+            return sx_error(SX_RESOURCE_EXHAUSTED, "no thread for device %d", i);
+        }
+        c->n_devices++;
+    }
+    *out = c;
+    return SX_OK;
+}

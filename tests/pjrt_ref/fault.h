@@ -1,0 +1,38 @@
+/* What the plugin is told by its environment.
+ *
+ * SX_PJRT_REF, settings: "devices=8,limit=1000000,delay=100,platform=tpu,kind=TPU v5 lite"
+ *
+ * SX_PJRT_REF_FAULT, how it misbehaves: "POINT[:N[:WORDS]]", several divided by ";". N is which
+ * call of that kind since the client was made: the seventh for 7, every one for 0 or nothing. WORDS
+ * take the place of the point's own. "execute:7:device lost;put:0" is two. The points:
+ *
+ *   while it is loaded    abort, exit, null, hang, noise (words on stderr, and nothing else),
+ *                         version (WORDS are "1.0"), short (a table of few slots), missing (WORDS
+ *                         are a slot's name)
+ *   in a call             initialize, client, compile, serialize, deserialize, put, get, memory:
+ *                         an error
+ *                         oom, lost: Execute refuses (out of memory; device lost)
+ *                         later: Execute accepts, and the execution fails
+ *                         stuck: it never ends
+ *   in all calls          strict: argument structs must have exactly the size of version 0.81 */
+#ifndef PJRT_REF_FAULT_H
+#define PJRT_REF_FAULT_H
+
+#include <stdbool.h>
+
+#include <sextant/status.h>
+
+enum { REF_WORDS = 256 };
+
+/* Is this point's fault due? Counts the call. `words` (may be NULL) gets the words given, or "". */
+bool ref_fault_due(const char *point, char words[REF_WORDS]);
+/* The same as an error of the point's code. */
+SX_MUST_USE sx_status ref_fault(const char *point);
+/* Calls are counted anew. */
+void ref_faults_reset(void);
+
+/* A setting's number, or `otherwise`; its text into `buffer`, or `otherwise`. */
+long ref_setting(const char *name, long otherwise);
+const char *ref_setting_text(const char *name, const char *otherwise, char buffer[REF_WORDS]);
+
+#endif

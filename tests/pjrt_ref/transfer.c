@@ -1,0 +1,201 @@
+/* See transfer.h. */
+#include "pjrt_ref/transfer.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "pjrt_ref/fault.h"
+
+/* A copy that waits for its turn on a device's thread. */
+typedef struct transfer {
+    ref_device *device;
+    ref_cell *from, *to; /* NULL = the host's */
+    sx_type type;
+    void *host;
+    void *owned; /* the host's data, copied in the call */
+    int64_t strides[SX_MAX_RANK];
+    ref_event *done;
+} transfer;
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a transfer");
+}
+
+static void transfer_free(transfer *t)
+{
+    if (t != NULL) {
+        ref_cell_release(t->from);
+        ref_cell_release(t->to);
+        ref_event_release(t->done);
+        sx_free(t->owned);
+        sx_free(t);
+    }
+}
+
+/* Row-major `array` and strided `host`, one way or the other. */
+static void copy_strided(const transfer *t, char *array, bool to_host)
+{
+    int64_t index[SX_MAX_RANK] = {0};
+    size_t size = sx_dtype_bytes(t->type.dtype);
+    if (sx_type_elems(&t->type) == 0) {
+        return;
+    }
+    do {
+        char *host = (char *)t->host + ref_dot(index, t->strides, t->type.rank);
+        memcpy(to_host ? host : array, to_host ? array : host, size);
+        array += size;
+    } while (ref_next_index(&t->type, index));
+}
+
+static sx_status copy_in(transfer *t)
+{
+    ref_array *a;
+    SX_TRY(ref_array_create(&t->device->memory, &t->type, &a));
+    copy_strided(t, a->data, false);
+    ref_cell_fill(t->to, a);
+    return SX_OK;
+}
+
+static sx_status copy_out(transfer *t)
+{
+    SX_TRY(ref_event_await(t->from->ready));
+    copy_strided(t, t->from->array->data, true);
+    return SX_OK;
+}
+
+static sx_status copy_across(transfer *t)
+{
+    ref_array *a;
+    SX_TRY(ref_event_await(t->from->ready));
+    SX_TRY(ref_array_create(&t->device->memory, &t->type, &a));
+    memcpy(a->data, t->from->array->data, (size_t)a->bytes);
+    ref_cell_fill(t->to, a);
+    return SX_OK;
+}
+
+static void transfer_job(void *user)
+{
+    transfer *t = user;
+    sx_status status = t->from == NULL ? copy_in(t) : t->to == NULL ? copy_out(t) : copy_across(t);
+    if (status != SX_OK && t->to != NULL) {
+        ref_event_end(t->to->ready, ref_status_copy(status));
+    }
+    ref_event_end(t->done, status);
+    transfer_free(t);
+}
+
+static sx_status transfer_create(ref_device *d, const sx_type *type, transfer **out)
+{
+    transfer *t = sx_alloc(1, sizeof(*t));
+    if (t == NULL || (t->done = ref_event_create()) == NULL) {
+        sx_free(t);
+        return no_memory();
+    }
+    t->device = d;
+    t->type = *type;
+    *out = t;
+    return SX_OK;
+}
+
+/* Strides in bytes of an array whose dimensions lie in this order. */
+static void ordered_strides(const sx_type *type, const int64_t *minor_to_major,
+                            int64_t strides[SX_MAX_RANK])
+{
+    int64_t step = (int64_t)sx_dtype_bytes(type->dtype);
+    for (int i = 0; i < type->rank; i++) {
+        int64_t axis = minor_to_major == NULL ? type->rank - 1 - i : minor_to_major[i];
+        strides[axis] = step;
+        step *= type->dims[axis];
+    }
+}
+
+/* Row-major, the host's data as they are now. */
+static sx_status copy_now(transfer *t)
+{
+    t->owned = sx_alloc((size_t)sx_type_bytes(&t->type) + 1, 1);
+    if (t->owned == NULL) {
+        return no_memory();
+    }
+    copy_strided(t, t->owned, false);
+    t->host = t->owned;
+    ordered_strides(&t->type, NULL, t->strides);
+    return SX_OK;
+}
+
+/* Queues it; its event, with a reference for the caller. Takes the transfer over. */
+static sx_status start(transfer *t, ref_event **out_done)
+{
+    ref_event *done = ref_event_retain(t->done);
+    sx_status status = ref_device_do(t->device, transfer_job, t);
+    if (status != SX_OK || out_done == NULL) {
+        ref_event_release(done);
+    }
+    if (status != SX_OK) {
+        transfer_free(t);
+    } else if (out_done != NULL) {
+        *out_done = done;
+    }
+    return status;
+}
+
+sx_status ref_put_data(ref_device *d, const sx_type *type, const void *data, const int64_t *strides,
+                       ref_event **out_done, ref_buffer **out)
+{
+    transfer *t = NULL;
+    ref_buffer *b = NULL;
+    SX_TRY(ref_fault("put"));
+    SX_TRY(transfer_create(d, type, &t));
+    t->host = (void *)(uintptr_t)data;
+    ordered_strides(type, NULL, t->strides);
+    if (strides != NULL) {
+        memcpy(t->strides, strides, (size_t)type->rank * sizeof(*strides));
+    }
+    sx_status status = out_done == NULL ? copy_now(t) : SX_OK;
+    status = status != SX_OK ? status : ref_buffer_create(d, type, &b);
+    if (status != SX_OK) {
+        transfer_free(t);
+        return status;
+    }
+    t->to = ref_cell_retain(b->cell);
+    status = start(t, out_done);
+    if (status != SX_OK) {
+        ref_buffer_destroy(b);
+        return status;
+    }
+    *out = b;
+    return SX_OK;
+}
+
+sx_status ref_get_data(ref_buffer *b, const int64_t *minor_to_major, void *data,
+                       ref_event **out_done)
+{
+    transfer *t = NULL;
+    SX_TRY(ref_fault("get"));
+    SX_TRY(transfer_create(b->device, &b->type, &t));
+    t->host = data;
+    t->from = ref_cell_retain(b->cell);
+    ordered_strides(&b->type, minor_to_major == NULL ? b->layout : minor_to_major, t->strides);
+    return start(t, out_done);
+}
+
+sx_status ref_copy_buffer(ref_buffer *b, ref_device *to, ref_buffer **out)
+{
+    transfer *t = NULL;
+    ref_buffer *copy = NULL;
+    SX_TRY(transfer_create(to, &b->type, &t));
+    sx_status status = ref_buffer_create(to, &b->type, &copy);
+    if (status != SX_OK) {
+        transfer_free(t);
+        return status;
+    }
+    t->from = ref_cell_retain(b->cell);
+    t->to = ref_cell_retain(copy->cell);
+    status = start(t, NULL);
+    if (status != SX_OK) {
+        ref_buffer_destroy(copy);
+        return status;
+    }
+    *out = copy;
+    return SX_OK;
+}

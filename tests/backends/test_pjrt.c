@@ -601,11 +601,16 @@ static void test_backends_pjrt__a_step_that_fails_later_is_that_step(void **stat
 {
     (void)state;
     step_run s;
+    float w[2] = {0};
     clear_environment();
     step_begin(&s, ref_plugin(), 1);
     setenv("SX_PJRT_REF_FAULT", "later", 1);
     assert_error(sx_execute(s.executable, s.args, s.outputs), SX_UNAVAILABLE, "device lost");
     clear_environment();
+    /* The variable went with it; a new value brings all back. */
+    assert_error(sx_execute(s.executable, s.args, s.outputs), SX_UNAVAILABLE, "device lost");
+    assert_error(sx_buffer_read(s.args[0], w), SX_UNAVAILABLE, "device lost");
+    assert_ok(sx_buffer_write(s.args[0], w, false));
     assert_ok(sx_execute(s.executable, s.args, s.outputs));
     step_end(&s);
 }

@@ -11,7 +11,7 @@
 #include "pjrt_ref/ops.h"
 #include "pjrt_ref/scan.h"
 
-enum { MAX_REGIONS = 4, MAX_TYPES = REF_MAX_OPERANDS };
+enum { MAX_REGIONS = 4 };
 
 typedef struct parser {
     ref_scan s;
@@ -20,7 +20,8 @@ typedef struct parser {
     int depth;
     int max_values;
     int *numbers;   /* scratch [REF_MAX_OPERANDS]: never held across a nested call */
-    sx_type *types; /* scratch [MAX_TYPES] */
+    sx_type *types; /* likewise [max_types] */
+    int max_types;
 } parser;
 
 static sx_status no_memory(void)
@@ -114,18 +115,33 @@ static sx_status take_values(parser *ps, char close, int *out_n)
     return SX_OK;
 }
 
+/* Into ps->types[i], which grows. */
+static sx_status take_type(parser *ps, int i)
+{
+    if (i == ps->max_types) {
+        int more = i == 0 ? 16 : 2 * i;
+        sx_type *types = sx_realloc(ps->types, (size_t)more, sizeof(*types));
+        if (types == NULL) {
+            return no_memory();
+        }
+        ps->types = types;
+        ps->max_types = more;
+    }
+    return ref_take_type(&ps->s, &ps->types[i]);
+}
+
 /* "type, type" up to `close`, which stays; into ps->types. */
 static sx_status take_types(parser *ps, char close, int *out_n)
 {
     int n = 0;
     while (!ref_next_is(&ps->s, close)) {
-        if (n == MAX_TYPES) {
+        if (n == REF_MAX_OPERANDS) {
             return ref_scan_error(&ps->s, "fewer types");
         }
         if (n > 0) {
             SX_TRY(ref_require(&ps->s, ","));
         }
-        SX_TRY(ref_take_type(&ps->s, &ps->types[n++]));
+        SX_TRY(take_type(ps, n++));
     }
     *out_n = n;
     return SX_OK;
@@ -211,7 +227,7 @@ static sx_status take_results(parser *ps, ref_op *op)
         SX_TRY(take_types(ps, ')', &n));
         SX_TRY(ref_require(&ps->s, ")"));
     } else {
-        SX_TRY(ref_take_type(&ps->s, &ps->types[n++]));
+        SX_TRY(take_type(ps, n++));
     }
     if (n != op->n_out) {
         return ref_scan_error(&ps->s, "as many types as results before this");
@@ -438,9 +454,14 @@ static sx_status take_signature(parser *ps, sx_type **out_types, int *out_n)
     SX_TRY(ref_require(&ps->s, "("));
     SX_TRY(take_types(ps, ')', out_n));
     SX_TRY(ref_require(&ps->s, ")"));
-    *out_types =
-        sx_arena_memdup(&ps->p->arena, ps->types, (size_t)*out_n * sizeof(sx_type) + (*out_n == 0));
-    return *out_types == NULL ? no_memory() : ref_require(&ps->s, "{");
+    *out_types = sx_arena_array(&ps->p->arena, *out_n + 1, sx_type);
+    if (*out_types == NULL) {
+        return no_memory();
+    }
+    if (*out_n > 0) {
+        memcpy(*out_types, ps->types, (size_t)*out_n * sizeof(sx_type));
+    }
+    return ref_require(&ps->s, "{");
 }
 
 /* func.return %1, %2 : types */
@@ -530,8 +551,7 @@ static sx_status parse_into(parser *ps)
     ref_program *p = ps->p;
     p->aliases = sx_arena_array(&p->arena, REF_MAX_OPERANDS, int);
     ps->numbers = sx_arena_array(&p->arena, REF_MAX_OPERANDS, int);
-    ps->types = sx_alloc(MAX_TYPES, sizeof(*ps->types));
-    if (p->aliases == NULL || ps->numbers == NULL || ps->types == NULL) {
+    if (p->aliases == NULL || ps->numbers == NULL) {
         return no_memory();
     }
     SX_TRY(take_module(ps));

@@ -260,9 +260,10 @@ static sx_status check_length(job *j)
 static void note_summaries(const job *j)
 {
     if (j->o->save_summary_steps > 0) {
-        sx_log(SX_LOG_INFO,
-               "--save-summary-steps: no event files for TensorBoard are written; the evaluations "
-               "are in history.json in the model-dir, and --json-log tells the metrics as they come");
+        sx_log(
+            SX_LOG_INFO,
+            "--save-summary-steps: no event files for TensorBoard are written; the evaluations "
+            "are in history.json in the model-dir, and --json-log tells the metrics as they come");
     }
 }
 

@@ -1,4 +1,8 @@
 # For tests on XLA's CPU plugin; source it after lib.sh. Skips where the plugin is not to be had.
+if [ "${SEXTANT_SANITIZE:-}" = thread ]; then
+    echo "SKIP: ThreadSanitizer does not see the locks of XLA's plugin"
+    exit 77
+fi
 if [ -z "${SEXTANT_PJRT_PLUGIN:-}" ]; then
     python=$(XDG_CACHE_HOME= "$SEXTANT_SRC/tools/peers" pjrt 2>"$here/peers") || {
         echo "SKIP: the PJRT plugin could not be installed (tools/peers pjrt says why)"

@@ -63,7 +63,7 @@ typedef struct sx_conv2d_attrs {
     sx_ints pads;      /* SX_EXPLICIT only: {top, bottom, left, right} */
     int64_t groups;    /* 0 = 1 */
     sx_ints size; /* the two gradients: {h, w} of the image, or of the filter, that they make */
-    bool wide; /* conv2d_grad_filter: the result stays in the accumulator's dtype */
+    bool wide;    /* conv2d_grad_filter: the result stays in the accumulator's dtype */
 } sx_conv2d_attrs;
 
 /* max_pool2d, max_pool2d_grad, avg_pool2d, avg_pool2d_grad */

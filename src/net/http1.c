@@ -67,6 +67,17 @@ bool sx_text_is_nocase(sx_text text, const char *expected)
     return true;
 }
 
+bool sx_text_take_nocase(sx_text *text, const char *prefix)
+{
+    const size_t size = strlen(prefix);
+    if (text->size < size || !sx_text_is_nocase((sx_text){text->data, size}, prefix)) {
+        return false;
+    }
+    text->data += size;
+    text->size -= size;
+    return true;
+}
+
 static sx_text trim(sx_text text)
 {
     while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
@@ -87,17 +98,6 @@ static sx_http_progress fail(sx_http_failure *failure, int status, const char *r
 
 /* ---------------------------------------------------------------- request line */
 
-static bool take_prefix(sx_text *text, const char *prefix)
-{
-    const size_t size = strlen(prefix);
-    if (text->size < size || !sx_text_is_nocase((sx_text){text->data, size}, prefix)) {
-        return false;
-    }
-    text->data += size;
-    text->size -= size;
-    return true;
-}
-
 /* Splits the target into path and query. Accepts origin form, absolute form (its authority is
  * ignored as RFC 9112 3.2.2 lets a server that hosts one site) and "*" of OPTIONS. */
 static bool split_target(sx_http_head *head)
@@ -107,7 +107,7 @@ static bool split_target(sx_http_head *head)
         head->path = rest;
         return sx_text_is(head->method, "OPTIONS");
     }
-    if (take_prefix(&rest, "http://")) {
+    if (sx_text_take_nocase(&rest, "http://")) {
         const char *slash = memchr(rest.data, '/', rest.size);
         const size_t host_size = slash ? (size_t)(slash - rest.data) : rest.size;
         if (host_size == 0 || !all_of_class((sx_text){rest.data, host_size}, HOST)) {

@@ -29,6 +29,8 @@ typedef struct sx_text {
 
 bool sx_text_is(sx_text text, const char *expected);        /* byte for byte */
 bool sx_text_is_nocase(sx_text text, const char *expected); /* ASCII case ignored */
+/* Drops `prefix` from the beginning, ASCII case ignored; false if it is not there. */
+bool sx_text_take_nocase(sx_text *text, const char *prefix);
 
 typedef struct sx_http_header {
     sx_text name;

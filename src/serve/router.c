@@ -5,17 +5,6 @@
 
 #include "base/checked.h"
 
-static bool take(sx_text *text, const char *prefix)
-{
-    const size_t size = strlen(prefix);
-    if (text->size < size || !sx_text_is_nocase((sx_text){text->data, size}, prefix)) {
-        return false;
-    }
-    text->data += size;
-    text->size -= size;
-    return true;
-}
-
 static int hex_digit(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -78,10 +67,10 @@ static bool parse_version(sx_text text, int64_t *out)
 /* /versions/N or /labels/L, or nothing. */
 static bool parse_choice(sx_text *rest, sx_route *route)
 {
-    if (take(rest, "/versions/")) {
+    if (sx_text_take_nocase(rest, "/versions/")) {
         return parse_version(take_segment(rest), &route->version);
     }
-    if (take(rest, "/labels/")) {
+    if (sx_text_take_nocase(rest, "/labels/")) {
         return decode(take_segment(rest), route->label);
     }
     return true;
@@ -111,7 +100,7 @@ static sx_route_kind parse_model_path(sx_text method, sx_text rest, sx_route *ro
     if (rest.size == 0 || sx_text_is(rest, "/")) {
         return sx_text_is(method, "GET") ? SX_ROUTE_MISSING_MODEL : SX_ROUTE_MALFORMED;
     }
-    if (!take(&rest, "/") || !decode(take_segment(&rest), route->model) ||
+    if (!sx_text_take_nocase(&rest, "/") || !decode(take_segment(&rest), route->model) ||
         !parse_choice(&rest, route)) {
         return SX_ROUTE_MALFORMED;
     }
@@ -147,12 +136,12 @@ void sx_route_parse(sx_text method, sx_text path, const char *metrics_path, sx_r
         method = (sx_text){"GET", 3};
     }
     out_route->kind = parse_fixed_path(method, path, metrics_path);
-    if (out_route->kind != SX_ROUTE_NOT_FOUND || !take(&rest, "/v1/")) {
+    if (out_route->kind != SX_ROUTE_NOT_FOUND || !sx_text_take_nocase(&rest, "/v1/")) {
         return;
     }
     if (sx_text_is(method, "OPTIONS")) {
         out_route->kind = SX_ROUTE_OPTIONS;
-    } else if (take(&rest, "models")) {
+    } else if (sx_text_take_nocase(&rest, "models")) {
         out_route->kind = parse_model_path(method, rest, out_route);
     } else {
         out_route->kind = SX_ROUTE_MALFORMED;

@@ -381,6 +381,19 @@ sx_value sx_unbroadcast(sx_builder *b, sx_value dy, sx_value like)
     return sx_same_dims(&got, &to) ? sum : sx_reshape_to(b, sum, &to);
 }
 
+void sx_grad_choice(sx_grad *g, sx_value second)
+{
+    sx_value zero = sx_scalar_like(g->b, g->dy[0], 0);
+    if (g->needed[0]) {
+        sx_value part = sx_build_op(g->b, select, NULL, second, zero, g->dy[0]);
+        g->dx[0] = sx_unbroadcast(g->b, part, g->x[0]);
+    }
+    if (g->needed[1]) {
+        sx_value part = sx_build_op(g->b, select, NULL, second, g->dy[0], zero);
+        g->dx[1] = sx_unbroadcast(g->b, part, g->x[1]);
+    }
+}
+
 sx_value sx_scalar(sx_builder *b, sx_dtype dtype, double value)
 {
     uint64_t bytes = 0;

@@ -84,6 +84,9 @@ bool sx_ref_withheld(const sx_ref *r);
 
 /* Sums `dy` over what broadcasting added, back to the shape of `like`. */
 sx_value sx_unbroadcast(sx_builder *b, sx_value dy, sx_value like);
+/* Of an operator that takes one of its two inputs, element by element: dy goes to the second where
+ * `second` holds, to the first elsewhere. */
+void sx_grad_choice(sx_grad *g, sx_value second);
 /* A scalar constant of dtype `dtype`, or of the dtype of `like`: it broadcasts. */
 sx_value sx_scalar(sx_builder *b, sx_dtype dtype, double value);
 sx_value sx_scalar_like(sx_builder *b, sx_value like, double value);

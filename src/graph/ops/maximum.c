@@ -17,16 +17,7 @@ static sx_status maximum_infer(sx_infer *c)
 /* where y > x, dy = dz; elsewhere dx = dz */
 static void maximum_grad(sx_grad *g)
 {
-    sx_value zero = sx_scalar_like(g->b, g->dy[0], 0);
-    sx_value second = sx_build_op(g->b, greater, NULL, g->x[1], g->x[0]);
-    if (g->needed[0]) {
-        sx_value part = sx_build_op(g->b, select, NULL, second, zero, g->dy[0]);
-        g->dx[0] = sx_unbroadcast(g->b, part, g->x[0]);
-    }
-    if (g->needed[1]) {
-        sx_value part = sx_build_op(g->b, select, NULL, second, g->dy[0], zero);
-        g->dx[1] = sx_unbroadcast(g->b, part, g->x[1]);
-    }
+    sx_grad_choice(g, sx_build_op(g->b, greater, NULL, g->x[1], g->x[0]));
 }
 
 static double maximum_of(double x, double y)

@@ -11,6 +11,7 @@
 #include "proto/variable.pb-c.h"
 #include "savedmodel/bundle.h"
 #include "savedmodel/dir_commit.h"
+#include "savedmodel/tf_attrs.h"
 
 #define PREDICT_METHOD "tensorflow/serving/predict"
 #define ASSET_TYPE_URL "type.googleapis.com/tensorflow.AssetFileDef"

@@ -47,8 +47,4 @@ SX_MUST_USE sx_status sx_tf_graph_finish(sx_tf_graph *graph, Tensorflow__GraphDe
  * operator or argument that the table does not have. */
 int sx_tf_op_output(const char *op, sx_bytes arg, int index);
 
-/* A shape message in `arena`: SX_BATCH and SX_DYNAMIC are -1, rank SX_TF_UNKNOWN_RANK has no dims.
- * NULL when out of memory. */
-Tensorflow__TensorShapeProto *sx_tf_shape_message(sx_arena *arena, const sx_type *type);
-
 #endif

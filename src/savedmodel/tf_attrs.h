@@ -1,0 +1,18 @@
+/* What a TensorFlow node carries beside its inputs: types, shapes, numbers, tensors, functions, as
+ * protobuf-c's messages. */
+#ifndef SX_SAVEDMODEL_TF_ATTRS_H
+#define SX_SAVEDMODEL_TF_ATTRS_H
+
+#include "base/arena.h"
+#include "graph/lower/tf_writer.h"
+#include "proto/graph.pb-c.h"
+
+/* A shape message in `arena`: SX_BATCH and SX_DYNAMIC are -1, rank SX_TF_UNKNOWN_RANK has no dims.
+ * NULL when out of memory. */
+Tensorflow__TensorShapeProto *sx_tf_shape_message(sx_arena *arena, const sx_type *type);
+
+/* Sets the node's attributes, sorted by name: maps are written in one order only. Copies live in
+ * `arena`; false if it is full. */
+bool sx_tf_set_attrs(sx_arena *arena, Tensorflow__NodeDef *node, sx_tf_attr_list attrs);
+
+#endif

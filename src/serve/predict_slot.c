@@ -1,0 +1,444 @@
+/* One input of a request, filled from JSON text; see predict_slot.h. */
+#include "serve/predict_slot.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/utf8.h"
+#include "serve/base64.h"
+#include "serve/decimal.h"
+
+enum {
+    SLOT_ALIGN = 64,
+    KEPT_BLOCK_BYTES = 4 * 1024 * 1024, /* larger blocks go back after their request */
+};
+
+/* ---------------------------------------------------------------- scalars */
+
+/* "JSON Value: 3.5 is not of expected type: int32", quoting the beginning of the value. */
+static sx_status type_error(const sx_json *json, const struct sx_predict_slot *slot)
+{
+    size_t size = (size_t)(json->end - json->p);
+    size = SX_MIN(size, (size_t)SX_SLOT_SHOWN_BYTES);
+    for (size_t i = 0; i < size; i++) {
+        const char c = json->p[i];
+        const bool ends_scalar = i > 0 && (c == ',' || c == ']' || c == '}' || c == '\n');
+        if (ends_scalar || (unsigned char)c < 0x20) {
+            size = i;
+        }
+    }
+    size = sx_utf8_prefix(json->p, size);
+    return sx_error(SX_INVALID_ARGUMENT, "JSON Value: %.*s is not of expected type: %s", (int)size,
+                    json->p, sx_dtype_name(slot->info->type.dtype));
+}
+
+static sx_status take_number(sx_json *json, const struct sx_predict_slot *slot,
+                             sx_decimal *out_number)
+{
+    sx_json_peek(json);
+    return sx_decimal_scan(json->p, json->end, out_number) ? SX_OK : type_error(json, slot);
+}
+
+static sx_status range_error(const sx_json *json, const sx_decimal *number,
+                             const struct sx_predict_slot *slot)
+{
+    const int size = (int)SX_MIN(number->end - json->p, (ptrdiff_t)SX_SLOT_SHOWN_BYTES);
+    return sx_error(SX_INVALID_ARGUMENT, "JSON Value: %.*s does not fit the type %s", size, json->p,
+                    sx_dtype_name(slot->info->type.dtype));
+}
+
+/* sx_slot_sx_slot_scalar_fn for each type. */
+
+static sx_status read_f32(sx_json *json, struct sx_predict_slot *slot)
+{
+    sx_decimal number;
+    double special;
+    float value;
+    sx_json_peek(json);
+    if (sx_decimal_scan(json->p, json->end, &number)) {
+        value = sx_decimal_to_f32(&number);
+        if (isinf(value)) {
+            return range_error(json, &number, slot);
+        }
+        json->p = number.end;
+    } else if (sx_json_special(json, &special)) {
+        value = (float)special;
+    } else {
+        return type_error(json, slot);
+    }
+    ((float *)slot->block)[slot->count++] = value;
+    return SX_OK;
+}
+
+static sx_status read_f64(sx_json *json, struct sx_predict_slot *slot)
+{
+    sx_decimal number;
+    double value;
+    sx_json_peek(json);
+    if (sx_decimal_scan(json->p, json->end, &number)) {
+        value = sx_decimal_to_f64(&number);
+        if (isinf(value)) {
+            return range_error(json, &number, slot);
+        }
+        json->p = number.end;
+    } else if (!sx_json_special(json, &value)) {
+        return type_error(json, slot);
+    }
+    ((double *)slot->block)[slot->count++] = value;
+    return SX_OK;
+}
+
+/* The range of the signed and narrow unsigned integers. */
+static void integer_range(sx_dtype dtype, int64_t *out_low, int64_t *out_high)
+{
+    static const struct {
+        sx_dtype dtype;
+        int64_t low, high;
+    } ranges[] = {
+        {SX_I8, INT8_MIN, INT8_MAX},    {SX_I16, INT16_MIN, INT16_MAX},
+        {SX_I32, INT32_MIN, INT32_MAX}, {SX_I64, INT64_MIN, INT64_MAX},
+        {SX_U8, 0, UINT8_MAX},          {SX_U16, 0, UINT16_MAX},
+        {SX_U32, 0, UINT32_MAX},
+    };
+    *out_low = *out_high = 0;
+    for (size_t i = 0; i < SX_COUNT(ranges); i++) {
+        if (ranges[i].dtype == dtype) {
+            *out_low = ranges[i].low;
+            *out_high = ranges[i].high;
+        }
+    }
+}
+
+static sx_status read_integer(sx_json *json, struct sx_predict_slot *slot)
+{
+    sx_decimal number;
+    int64_t value, low, high;
+    SX_TRY(take_number(json, slot, &number));
+    if (!number.integral) {
+        return type_error(json, slot);
+    }
+    integer_range(slot->info->type.dtype, &low, &high);
+    if (!sx_decimal_to_i64(&number, &value) || value < low || value > high) {
+        return range_error(json, &number, slot);
+    }
+    json->p = number.end;
+    /* little-endian: the low bytes are the narrower integer */
+    memcpy((char *)slot->block + slot->count++ * slot->elem_bytes, &value, slot->elem_bytes);
+    return SX_OK;
+}
+
+static sx_status read_u64(sx_json *json, struct sx_predict_slot *slot)
+{
+    sx_decimal number;
+    uint64_t value;
+    SX_TRY(take_number(json, slot, &number));
+    if (!number.integral) {
+        return type_error(json, slot);
+    }
+    if (!sx_decimal_to_u64(&number, &value)) {
+        return range_error(json, &number, slot);
+    }
+    json->p = number.end;
+    ((uint64_t *)slot->block)[slot->count++] = value;
+    return SX_OK;
+}
+
+static sx_status read_bool(sx_json *json, struct sx_predict_slot *slot)
+{
+    bool value;
+    sx_json_peek(json);
+    sx_status status = sx_json_bool(json, &value);
+    if (status != SX_OK) {
+        sx_status_free(status);
+        return type_error(json, slot);
+    }
+    ((unsigned char *)slot->block)[slot->count++] = value;
+    return SX_OK;
+}
+
+static sx_status decode_b64(sx_json *json, sx_bytes text, sx_bytes *out_bytes)
+{
+    unsigned char *bytes = sx_arena_alloc(json->arena, SX_BASE64_DECODED_MAX(text.size), 1);
+    if (!bytes) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu bytes of base64", text.size);
+    }
+    const ptrdiff_t size = sx_base64_decode(text.data, text.size, bytes);
+    if (size < 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "Unable to base64 decode: the \"b64\" value of %zu "
+                        "characters is not formatted correctly",
+                        text.size);
+    }
+    *out_bytes = (sx_bytes){bytes, (size_t)size};
+    return SX_OK;
+}
+
+/* {"b64": "..."}, exactly. */
+static sx_status read_b64_object(sx_json *json, sx_bytes *out_bytes)
+{
+    sx_bytes key, text;
+    bool more;
+    SX_TRY(sx_json_enter(json, '{'));
+    SX_TRY(sx_json_key(json, &key));
+    if (!sx_bytes_is(key, "b64")) {
+        return sx_json_error(json, "An object as a value must be {\"b64\": \"...\"}.");
+    }
+    SX_TRY(sx_json_string(json, &text));
+    SX_TRY(sx_json_next(json, '}', &more));
+    if (more) {
+        return sx_json_error(json, "An object as a value must be {\"b64\": \"...\"}.");
+    }
+    return decode_b64(json, text, out_bytes);
+}
+
+static sx_status read_string(sx_json *json, struct sx_predict_slot *slot)
+{
+    sx_bytes *out = (sx_bytes *)slot->block + slot->count;
+    const char c = sx_json_peek(json);
+    if (c == '"') {
+        SX_TRY(sx_json_string(json, out));
+    } else if (c == '{') {
+        SX_TRY(read_b64_object(json, out));
+    } else {
+        return type_error(json, slot);
+    }
+    slot->count++;
+    return SX_OK;
+}
+
+static sx_slot_scalar_fn *scalar_reader(sx_dtype dtype)
+{
+    static const struct {
+        sx_dtype dtype;
+        sx_slot_scalar_fn *read;
+    } readers[] = {
+        {SX_F32, read_f32},     {SX_F64, read_f64},     {SX_I8, read_integer},
+        {SX_I16, read_integer}, {SX_I32, read_integer}, {SX_I64, read_integer},
+        {SX_U8, read_integer},  {SX_U16, read_integer}, {SX_U32, read_integer},
+        {SX_U64, read_u64},     {SX_BOOL, read_bool},   {SX_STRING, read_string},
+    };
+    for (size_t i = 0; i < SX_COUNT(readers); i++) {
+        if (readers[i].dtype == dtype) {
+            return readers[i].read;
+        }
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- values */
+
+static sx_status level_error(const struct sx_predict_slot *slot, int level)
+{
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "input \"%s\": a value was found at level %d, but the values before it are at "
+                    "level %d: every element must have the same shape",
+                    slot->info->name, level, slot->rank);
+}
+
+static sx_status read_scalar(sx_json *json, struct sx_predict_slot *slot, int level)
+{
+    if (slot->rank < 0) {
+        slot->rank = level;
+    }
+    if (slot->rank != level) {
+        return level_error(slot, level);
+    }
+    if (slot->count == slot->capacity) { /* more values than commas: the text is malformed */
+        return sx_json_error(json, "Missing a comma.");
+    }
+    return slot->read(json, slot);
+}
+
+static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int level);
+
+/* As many plain floats as follow at this level, read in one go; returns how many. What stops it
+ * (the list's end, NaN, a mistake) is left to the general path. */
+static size_t read_float_run(sx_json *json, struct sx_predict_slot *slot, int level)
+{
+    const size_t room = slot->capacity - slot->count;
+    size_t count = 0;
+    if (slot->rank >= 0 && slot->rank != level) {
+        return 0;
+    }
+    if (slot->info->type.dtype == SX_F32) {
+        json->p = sx_decimal_read_f32s(json->p, json->end, (float *)slot->block + slot->count, room,
+                                       &count);
+    } else if (slot->info->type.dtype == SX_F64) {
+        json->p = sx_decimal_read_f64s(json->p, json->end, (double *)slot->block + slot->count,
+                                       room, &count);
+    }
+    slot->rank = count > 0 ? level : slot->rank;
+    slot->count += count;
+    return count;
+}
+
+/* The elements of a list whose '[' has been taken. */
+static sx_status read_elements(sx_json *json, struct sx_predict_slot *slot, int level,
+                               int64_t *out_count)
+{
+    int64_t count = 0;
+    bool more = true;
+    if (sx_json_take(json, ']')) {
+        sx_json_leave(json);
+        *out_count = 0;
+        return SX_OK;
+    }
+    while (more) {
+        const char c = sx_json_peek(json);
+        const size_t run = c == '[' ? 0 : read_float_run(json, slot, level + 1);
+        if (run == 0) {
+            SX_TRY(c == '[' ? read_list(json, slot, level + 1)
+                            : read_scalar(json, slot, level + 1));
+        }
+        count += run > 0 ? (int64_t)run : 1;
+        SX_TRY(sx_json_next(json, ']', &more));
+    }
+    *out_count = count;
+    return SX_OK;
+}
+
+static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int level)
+{
+    int64_t count = 0;
+    if (level >= SX_MAX_RANK) {
+        return sx_error(SX_INVALID_ARGUMENT, "input \"%s\": lists nested deeper than %d levels",
+                        slot->info->name, (int)SX_MAX_RANK);
+    }
+    if (slot->rank >= 0 && level >= slot->rank) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "input \"%s\": Encountered list at unexpected level: %d expected < %d",
+                        slot->info->name, level, slot->rank);
+    }
+    SX_TRY(sx_json_enter(json, '['));
+    SX_TRY(read_elements(json, slot, level, &count));
+    if (slot->dims[level] == SX_DYNAMIC) {
+        slot->dims[level] = count;
+    }
+    if (slot->dims[level] != count) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "input \"%s\": Encountered list at unexpected size: %" PRId64
+                        " at level: %d expected size: %" PRId64,
+                        slot->info->name, count, level, slot->dims[level]);
+    }
+    if (count == 0 && slot->rank < 0) {
+        slot->rank = level + 1; /* nothing lies deeper */
+    }
+    return SX_OK;
+}
+
+sx_status sx_slot_read(sx_json *json, struct sx_predict_slot *slot, int level)
+{
+    if (!slot->read) {
+        return sx_error(SX_UNIMPLEMENTED, "input \"%s\": conversion of JSON values to type %s",
+                        slot->info->name, sx_dtype_name(slot->info->type.dtype));
+    }
+    return sx_json_peek(json) == '[' ? read_list(json, slot, level)
+                                     : read_scalar(json, slot, level);
+}
+
+/* ---------------------------------------------------------------- memory */
+
+void sx_predict_slots_init(sx_predict_slots *slots)
+{
+    *slots = (sx_predict_slots){0};
+}
+
+void sx_predict_slots_deinit(sx_predict_slots *slots)
+{
+    for (size_t i = 0; i < slots->count; i++) {
+        sx_free_aligned(slots->slots[i].block);
+    }
+    sx_free(slots->slots);
+    sx_predict_slots_init(slots);
+}
+
+void sx_predict_slots_trim(sx_predict_slots *slots)
+{
+    for (size_t i = 0; i < slots->count; i++) {
+        if (slots->slots[i].block_bytes > KEPT_BLOCK_BYTES) {
+            sx_free_aligned(slots->slots[i].block);
+            slots->slots[i].block = NULL;
+            slots->slots[i].block_bytes = 0;
+        }
+    }
+}
+
+sx_status sx_predict_slots_reserve(sx_predict_slots *slots, size_t count)
+{
+    if (count <= slots->count) {
+        return SX_OK;
+    }
+    struct sx_predict_slot *grown = sx_realloc(slots->slots, count, sizeof(*grown));
+    if (!grown) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "predict: no memory for %zu inputs", count);
+    }
+    memset(grown + slots->count, 0, (count - slots->count) * sizeof(*grown));
+    slots->slots = grown;
+    slots->count = count;
+    return SX_OK;
+}
+
+static size_t elem_bytes_of(sx_dtype dtype)
+{
+    return dtype == SX_STRING ? sizeof(sx_bytes) : sx_dtype_bytes(dtype);
+}
+
+sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_serve_tensor *info,
+                          size_t max_elems)
+{
+    size_t bytes;
+    slot->info = info;
+    slot->read = scalar_reader(info->type.dtype);
+    slot->elem_bytes = elem_bytes_of(info->type.dtype);
+    slot->count = 0;
+    slot->rank = -1;
+    slot->seen_at = 0;
+    for (int i = 0; i < SX_MAX_RANK; i++) {
+        slot->dims[i] = SX_DYNAMIC;
+    }
+    if (!sx_mul_size(max_elems, slot->elem_bytes, &bytes)) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "input \"%s\": too many values", info->name);
+    }
+    if (bytes > slot->block_bytes) {
+        sx_free_aligned(slot->block);
+        slot->block_bytes = 0;
+        slot->block = sx_alloc_aligned(sx_align_up(bytes, SLOT_ALIGN), SLOT_ALIGN);
+        if (!slot->block) {
+            return sx_error(SX_RESOURCE_EXHAUSTED, "input \"%s\": no memory for %zu values",
+                            info->name, max_elems);
+        }
+        slot->block_bytes = bytes;
+    }
+    slot->capacity = max_elems;
+    return SX_OK;
+}
+
+/* ---------------------------------------------------------------- shapes */
+
+static sx_status check_shape(const struct sx_predict_slot *slot, const sx_type *got)
+{
+    const sx_type *wanted = &slot->info->type;
+    bool fits = slot->info->unknown_rank || got->rank == wanted->rank;
+    for (int i = 0; fits && !slot->info->unknown_rank && i < got->rank; i++) {
+        fits = wanted->dims[i] < 0 || wanted->dims[i] == got->dims[i];
+    }
+    if (!fits) {
+        char got_text[SX_TYPE_TEXT], wanted_text[SX_TYPE_TEXT];
+        return sx_error(SX_INVALID_ARGUMENT, "input \"%s\": got %s, expected %s", slot->info->name,
+                        sx_type_format(got, got_text, sizeof(got_text)),
+                        sx_type_format(wanted, wanted_text, sizeof(wanted_text)));
+    }
+    return SX_OK;
+}
+
+/* Lists that never reached a scalar ([[], []]) end where they end. */
+sx_status sx_slot_finish(struct sx_predict_slot *slot, bool row, sx_tensor *out)
+{
+    const int rank = slot->rank < 0 ? (int)row : slot->rank;
+    *out = (sx_tensor){.type = sx_type_make(slot->info->type.dtype, rank, slot->dims),
+                       .data = slot->block};
+    return check_shape(slot, &out->type);
+}

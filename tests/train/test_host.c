@@ -131,10 +131,10 @@ static void test_train_host__metrics_of_the_model(void **state)
     sx_estimator *e = open_hosted(&hosted, scratch("run"), &s, 7, 0);
     assert_ok(sx_estimator_train(e, some_input, NULL, .max_steps = 5));
     assert_ok(sx_estimator_evaluate(e, some_input, NULL, &a));
-    sx_estimator_destroy(e);
     assert_int_equal(a.n_metrics, 3);
     assert_string_equal(a.metrics[0].name, "accuracy");
     assert_string_equal(a.metrics[1].name, "right");
+    sx_estimator_destroy(e);
     assert_true(a.metrics[0].value == a.metrics[1].value);
     assert_int_equal(a.examples, 41);
 

@@ -5,8 +5,7 @@
 #include "base/log.h"
 #include "command.h"
 #include "data_args.h"
-#include "model_file.h"
-#include "nn/zoo/zoo.h"
+#include "model_args.h"
 #include "report.h"
 #include "run_args.h"
 #include "train/trainer.h"
@@ -135,9 +134,7 @@ static const options defaults = {
 typedef struct job {
     sx_invocation *inv;
     const options *o;
-    sx_model_file file;
-    const sx_model_def *def;
-    sx_params *params;
+    sx_model_args model;
     sx_dataset *train, *eval;
     char *description;
     sx_data_options how;
@@ -145,92 +142,6 @@ typedef struct job {
     sx_run_config config;
     sx_report report;
 } job;
-
-/* --- the model and its parameters ---- */
-
-static sx_status unknown_model(job *j, const char *name)
-{
-    const char *names[64];
-    size_t n = 0;
-    for (; sx_zoo[n] != NULL && n < SX_COUNT(names); n++) {
-        names[n] = sx_zoo[n]->name;
-    }
-    return sx_usage(j->inv, sx_error(SX_NOT_FOUND, "no model \"%s\" in the zoo%s", name,
-                                     sx_did_you_mean(&j->inv->arena, name, names, n,
-                                                     "; `sextant zoo` lists them, and a file of "
-                                                     "your own is named as ./model.c")));
-}
-
-static sx_status find_model(job *j)
-{
-    const char *name = j->inv->words.items[0];
-    j->def = sx_zoo_find(name);
-    if (j->def != NULL) {
-        return SX_OK;
-    }
-    if (!sx_model_file_is(name)) {
-        return unknown_model(j, name);
-    }
-    sx_terminal t = sx_terminal_of(stderr, sx_common_of(j->inv)->color);
-    SX_TRY(sx_model_file_load(name, t.colors, &j->file));
-    j->def = &j->file.def;
-    return SX_OK;
-}
-
-/* Names as the models' C code asks for them: num-classes is num_classes. */
-static sx_status set_param(job *j, const char *name, size_t size, const char *value)
-{
-    char *text = sx_arena_strndup(&j->inv->arena, name, size);
-    if (text == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
-    }
-    for (char *p = text; *p != '\0'; p++) {
-        *p = *p == '-' ? '_' : *p;
-    }
-    return sx_params_set(j->params, text, value);
-}
-
-static sx_status set_param_word(job *j, const char *word)
-{
-    size_t size = strcspn(word, "=");
-    if (size == 0 || word[size] == '\0') {
-        return sx_usage(
-            j->inv, sx_error(SX_INVALID_ARGUMENT, "parameter \"%s\", expected NAME=VALUE", word));
-    }
-    return set_param(j, word, size, word + size + 1);
-}
-
-/* After --: --name value, --name=value, name=value; a name alone is 1. */
-static sx_status read_rest(job *j)
-{
-    const sx_words *rest = &j->inv->rest;
-    for (int i = 0; i < rest->count; i++) {
-        const char *word = rest->items[i];
-        if (strncmp(word, "--", 2) != 0) {
-            SX_TRY(set_param_word(j, word));
-            continue;
-        }
-        word += 2;
-        const char *next = i + 1 < rest->count ? rest->items[i + 1] : NULL;
-        bool takes_next = strchr(word, '=') == NULL && next != NULL && strncmp(next, "--", 2) != 0;
-        if (strchr(word, '=') != NULL) {
-            SX_TRY(set_param_word(j, word));
-        } else {
-            SX_TRY(set_param(j, word, strlen(word), takes_next ? next : "1"));
-            i += takes_next;
-        }
-    }
-    return SX_OK;
-}
-
-static sx_status read_params(job *j)
-{
-    SX_TRY(sx_params_create(&j->params));
-    for (int i = 0; i < j->o->param.count; i++) {
-        SX_TRY(set_param_word(j, j->o->param.items[i]));
-    }
-    return read_rest(j);
-}
 
 /* --- configuration ---- */
 
@@ -306,7 +217,7 @@ static void fill_config(job *j)
     j->report = (sx_report){
         .terminal = sx_terminal_of(stdout, sx_common_of(j->inv)->color),
         .json = o->json_log,
-        .unit = j->def->image[0] > 0 ? "img/s" : "ex/s",
+        .unit = j->model.def->image[0] > 0 ? "img/s" : "ex/s",
         .rerun = o->model_dir != NULL ? "the same command goes on from there" : NULL,
     };
 }
@@ -359,9 +270,9 @@ static sx_status train(job *j)
     optimizer.schedule.warmup_steps = j->o->warmup_steps;
     sx_trainer_options wanted = {
         .config = &j->config,
-        .def = j->def,
-        .source = j->file.library != NULL ? j->inv->words.items[0] : "zoo",
-        .params = j->params,
+        .def = j->model.def,
+        .source = j->model.file.library != NULL ? j->inv->words.items[0] : "zoo",
+        .params = j->model.params,
         .optimizer = &optimizer,
         .recipe = j->o->recipe,
         .data = j->train,
@@ -382,8 +293,7 @@ static sx_status run_job(job *j)
 {
     SX_TRY(sx_usage(j->inv, check_length(j)));
     note_summaries(j);
-    SX_TRY(find_model(j));
-    SX_TRY(read_params(j));
+    SX_TRY(sx_model_args_read(j->inv, j->inv->words.items[0], &j->o->param, &j->model));
     SX_TRY(open_data(j));
     fill_config(j);
     return train(j);
@@ -396,8 +306,7 @@ static sx_status run(sx_invocation *inv)
     sx_dataset_release(j.train);
     sx_dataset_release(j.eval);
     sx_text_free(j.description);
-    sx_params_destroy(j.params);
-    sx_model_file_unload(&j.file);
+    sx_model_args_end(&j.model);
     return status;
 }
 

@@ -31,39 +31,46 @@ enum {
 };
 
 /* The slots that we call, with their names for messages. */
-#define SX_PJRT_SLOTS(X)                                         \
-    X(0, ERROR_DESTROY, "Error_Destroy")                         \
-    X(1, ERROR_MESSAGE, "Error_Message")                         \
-    X(2, ERROR_CODE, "Error_GetCode")                            \
-    X(3, PLUGIN_INITIALIZE, "Plugin_Initialize")                 \
-    X(4, PLUGIN_ATTRIBUTES, "Plugin_Attributes")                 \
-    X(5, EVENT_DESTROY, "Event_Destroy")                         \
-    X(8, EVENT_AWAIT, "Event_Await")                             \
-    X(10, CLIENT_CREATE, "Client_Create")                        \
-    X(11, CLIENT_DESTROY, "Client_Destroy")                      \
-    X(12, CLIENT_PLATFORM, "Client_PlatformName")                \
-    X(14, CLIENT_VERSION, "Client_PlatformVersion")              \
-    X(16, CLIENT_DEVICES, "Client_AddressableDevices")           \
-    X(20, CLIENT_COMPILE, "Client_Compile")                      \
-    X(22, BUFFER_FROM_HOST, "Client_BufferFromHostBuffer")       \
-    X(23, DESCRIPTION_ID, "DeviceDescription_Id")                \
-    X(26, DESCRIPTION_KIND, "DeviceDescription_Kind")            \
-    X(29, DEVICE_DESCRIPTION, "Device_GetDescription")           \
-    X(34, DEVICE_MEMORY, "Device_MemoryStats")                   \
-    X(40, EXECUTABLE_DESTROY, "Executable_Destroy")              \
-    X(44, NUM_OUTPUTS, "Executable_NumOutputs")                  \
-    X(45, CODE_SIZE, "Executable_SizeOfGeneratedCodeInBytes")    \
-    X(46, COST_ANALYSIS, "Executable_GetCostAnalysis")           \
-    X(49, EXECUTABLE_SERIALIZE, "Executable_Serialize")          \
-    X(50, LOADED_DESTROY, "LoadedExecutable_Destroy")            \
-    X(51, LOADED_EXECUTABLE, "LoadedExecutable_GetExecutable")   \
-    X(52, LOADED_DEVICES, "LoadedExecutable_AddressableDevices") \
-    X(55, EXECUTE, "LoadedExecutable_Execute")                   \
-    X(56, DESERIALIZE_AND_LOAD, "Executable_DeserializeAndLoad") \
-    X(58, BUFFER_DESTROY, "Buffer_Destroy")                      \
-    X(64, BUFFER_SIZE, "Buffer_OnDeviceSizeInBytes")             \
-    X(68, BUFFER_IS_DELETED, "Buffer_IsDeleted")                 \
-    X(70, BUFFER_TO_HOST, "Buffer_ToHostBuffer")                 \
+#define SX_PJRT_SLOTS(X)                                                 \
+    X(0, ERROR_DESTROY, "Error_Destroy")                                 \
+    X(1, ERROR_MESSAGE, "Error_Message")                                 \
+    X(2, ERROR_CODE, "Error_GetCode")                                    \
+    X(3, PLUGIN_INITIALIZE, "Plugin_Initialize")                         \
+    X(4, PLUGIN_ATTRIBUTES, "Plugin_Attributes")                         \
+    X(5, EVENT_DESTROY, "Event_Destroy")                                 \
+    X(8, EVENT_AWAIT, "Event_Await")                                     \
+    X(10, CLIENT_CREATE, "Client_Create")                                \
+    X(11, CLIENT_DESTROY, "Client_Destroy")                              \
+    X(12, CLIENT_PLATFORM, "Client_PlatformName")                        \
+    X(14, CLIENT_VERSION, "Client_PlatformVersion")                      \
+    X(16, CLIENT_DEVICES, "Client_AddressableDevices")                   \
+    X(20, CLIENT_COMPILE, "Client_Compile")                              \
+    X(22, BUFFER_FROM_HOST, "Client_BufferFromHostBuffer")               \
+    X(23, DESCRIPTION_ID, "DeviceDescription_Id")                        \
+    X(24, DESCRIPTION_PROCESS, "DeviceDescription_ProcessIndex")         \
+    X(25, DESCRIPTION_ATTRIBUTES, "DeviceDescription_Attributes")        \
+    X(26, DESCRIPTION_KIND, "DeviceDescription_Kind")                    \
+    X(29, DEVICE_DESCRIPTION, "Device_GetDescription")                   \
+    X(34, DEVICE_MEMORY, "Device_MemoryStats")                           \
+    X(40, EXECUTABLE_DESTROY, "Executable_Destroy")                      \
+    X(44, NUM_OUTPUTS, "Executable_NumOutputs")                          \
+    X(45, CODE_SIZE, "Executable_SizeOfGeneratedCodeInBytes")            \
+    X(46, COST_ANALYSIS, "Executable_GetCostAnalysis")                   \
+    X(48, OPTIMIZED_PROGRAM, "Executable_OptimizedProgram")              \
+    X(49, EXECUTABLE_SERIALIZE, "Executable_Serialize")                  \
+    X(50, LOADED_DESTROY, "LoadedExecutable_Destroy")                    \
+    X(51, LOADED_EXECUTABLE, "LoadedExecutable_GetExecutable")           \
+    X(52, LOADED_DEVICES, "LoadedExecutable_AddressableDevices")         \
+    X(55, EXECUTE, "LoadedExecutable_Execute")                           \
+    X(56, DESERIALIZE_AND_LOAD, "Executable_DeserializeAndLoad")         \
+    X(58, BUFFER_DESTROY, "Buffer_Destroy")                              \
+    X(64, BUFFER_SIZE, "Buffer_OnDeviceSizeInBytes")                     \
+    X(68, BUFFER_IS_DELETED, "Buffer_IsDeleted")                         \
+    X(70, BUFFER_TO_HOST, "Buffer_ToHostBuffer")                         \
+    X(82, TOPOLOGY_CREATE, "TopologyDescription_Create")                 \
+    X(83, TOPOLOGY_DESTROY, "TopologyDescription_Destroy")               \
+    X(86, TOPOLOGY_DEVICES, "TopologyDescription_GetDeviceDescriptions") \
+    X(89, COMPILE, "Compile")                                            \
     X(96, COMPILED_MEMORY, "Executable_GetCompiledMemoryStats")
 
 typedef enum sx_pjrt_slot {
@@ -164,6 +171,16 @@ typedef struct sx_pjrt_program_text {
 SX_PJRT_STRUCT(compile_args, void *client; const sx_pjrt_program_text *program; const char *options;
                size_t options_size; void *executable;);
 
+SX_PJRT_STRUCT(topology_create, const char *name; size_t name_size; const sx_pjrt_named *options;
+               size_t n_options; void *topology;);
+
+/* Ahead of time: for a topology, without its devices. */
+SX_PJRT_STRUCT(compile_ahead, const void *topology; const sx_pjrt_program_text *program;
+               const char *options; size_t options_size; void *client; void *executable;);
+
+/* Asked twice: with code NULL it says code_size, then it writes there. */
+SX_PJRT_STRUCT(optimized, void *executable; sx_pjrt_program_text * program;);
+
 /* Element types; not XLA's PrimitiveType numbers. */
 enum {
     SX_PJRT_PRED = 1,
@@ -243,8 +260,9 @@ SX_PJRT_STRUCT(compiled_memory, void *executable; int64_t code; int64_t argument
 _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) == 56 &&
                    SX_PJRT_SIZE(from_host) == 120 && SX_PJRT_SIZE(to_host) == 56 &&
                    SX_PJRT_SIZE(execute) == 80 && SX_PJRT_SIZE(serialized) == 56 &&
-                   SX_PJRT_SIZE(deserialize) == 64 && SX_PJRT_SIZE(object) == 24 &&
-                   offsetof(sx_pjrt_program_text, spare) == 48 &&
+                   SX_PJRT_SIZE(deserialize) == 64 && SX_PJRT_SIZE(topology_create) == 56 &&
+                   SX_PJRT_SIZE(compile_ahead) == 64 && SX_PJRT_SIZE(optimized) == 32 &&
+                   SX_PJRT_SIZE(object) == 24 && offsetof(sx_pjrt_program_text, spare) == 48 &&
                    offsetof(sx_pjrt_layout, type) == 72 &&
                    offsetof(sx_pjrt_execute_options, spare) == 112,
                "field order and sizes are the ABI's");

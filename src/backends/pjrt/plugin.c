@@ -4,20 +4,16 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/child.h"
 #include "base/memory.h"
 
-enum { PROBE_SECONDS = 120, LAST_WORDS = 4000, QUOTED = 600 };
+enum { PROBE_SECONDS = 120 };
 
 static struct {
     pthread_mutex_t lock;
@@ -147,131 +143,24 @@ static sx_status open_library(const char *path, const sx_pjrt_api **out)
 
 /* --- Trying it in a child --------------------------------------------------------------------- */
 
-/* In the child: load, write the error's code and message to fd 1, and leave without handlers. */
-static void probe_child(const char *path, int out, int words)
+static sx_status try_library(void *path, sx_buf *answer)
 {
-    const struct rlimit no_core = {0, 0};
     const sx_pjrt_api *api = NULL;
-    setrlimit(RLIMIT_CORE, &no_core);
-    dup2(words, STDERR_FILENO);
-    dup2(words, STDOUT_FILENO);
-    sx_status status = open_library(path, &api);
-    char code = (char)sx_status_code(status);
-    const char *message = sx_status_message(status);
-    ssize_t done = write(out, &code, 1);
-    done = done == 1 && code != 0 ? write(out, message, strlen(message)) : done;
-    _exit(done < 0); /* child */
-}
-
-/* The end of what was written to it. */
-typedef struct tail {
-    int fd;
-    char text[LAST_WORDS + 1];
-    size_t size;
-} tail;
-
-/* Reads once; false at the end. */
-static bool tail_read(tail *t)
-{
-    char chunk[LAST_WORDS];
-    ssize_t n = read(t->fd, chunk, sizeof(chunk));
-    if (n < 0) {
-        return errno == EINTR;
-    }
-    size_t keep = t->size + (size_t)n > LAST_WORDS ? LAST_WORDS - (size_t)n : t->size;
-    memmove(t->text, t->text + t->size - keep, keep);
-    memcpy(t->text + keep, chunk, (size_t)n);
-    t->size = keep + (size_t)n;
-    t->text[t->size] = '\0';
-    return n > 0;
-}
-
-/* Collects both pipes until they end or the time is over; false then. */
-static bool listen_to(tail *result, tail *words, double seconds)
-{
-    double end = (double)sx_now_ns() * 1e-9 + seconds;
-    struct pollfd fds[2] = {{.fd = result->fd, .events = POLLIN},
-                            {.fd = words->fd, .events = POLLIN}};
-    while (fds[0].fd >= 0 || fds[1].fd >= 0) {
-        double left = end - (double)sx_now_ns() * 1e-9;
-        if (left <= 0) {
-            return false;
-        }
-        if (poll(fds, 2, (int)(left * 1e3) + 1) < 0 && errno != EINTR) {
-            return false;
-        }
-        for (int i = 0; i < 2; i++) {
-            if (fds[i].revents != 0 && !tail_read(i == 0 ? result : words)) {
-                fds[i].fd = -1;
-            }
-            fds[i].revents = 0;
-        }
-    }
-    return true;
-}
-
-/* The last of it, as much as a message can hold. */
-static const char *last_of(const tail *t)
-{
-    return t->size > QUOTED ? t->text + t->size - QUOTED : t->text;
-}
-
-static sx_status judge(const char *path, bool in_time, int state, const tail *result,
-                       const tail *words)
-{
-    if (!in_time) {
-        return sx_error(SX_UNAVAILABLE, "the PJRT plugin %s did not load within %d s; it wrote: %s",
-                        path, PROBE_SECONDS, last_of(words));
-    }
-    if (WIFSIGNALED(state)) {
-        return sx_error(SX_UNAVAILABLE,
-                        "the PJRT plugin %s ended the process that tried it (%s); it wrote: %s",
-                        path, strsignal(WTERMSIG(state)), last_of(words));
-    }
-    if (result->size == 0) {
-        return sx_error(SX_UNAVAILABLE,
-                        "the PJRT plugin %s ended the process that tried it (exit code %d); it "
-                        "wrote: %s",
-                        path, WEXITSTATUS(state), last_of(words));
-    }
-    if (result->text[0] != 0) {
-        return sx_error((sx_code)result->text[0], "%s", result->text + 1);
-    }
-    return SX_OK;
+    (void)answer;
+    return open_library(path, &api);
 }
 
 static sx_status probe(const char *path)
 {
-    int result_fds[2], word_fds[2];
-    if (pipe(result_fds) != 0) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "trying %s: no pipe: %s", path, strerror(errno));
-    }
-    if (pipe(word_fds) != 0) {
-        close(result_fds[0]);
-        close(result_fds[1]);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "trying %s: no pipe: %s", path, strerror(errno));
-    }
-    pid_t child = fork();
-    if (child == 0) {
-        probe_child(path, result_fds[1], word_fds[1]);
-    }
-    int error = errno, state = 0;
-    close(result_fds[1]);
-    close(word_fds[1]);
-    tail result = {.fd = result_fds[0]}, words = {.fd = word_fds[0]};
-    bool in_time = child > 0 && listen_to(&result, &words, PROBE_SECONDS);
-    if (child > 0) {
-        if (!in_time) {
-            kill(child, SIGKILL);
-        }
-        while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
-        }
-    }
-    close(result_fds[0]);
-    close(word_fds[0]);
-    return child > 0 ? judge(path, in_time, state, &result, &words)
-                     : sx_error(SX_RESOURCE_EXHAUSTED, "trying %s: no process: %s", path,
-                                strerror(error));
+    sx_buf what, answer;
+    sx_buf_init(&what, 1 << 14);
+    sx_buf_init(&answer, 0);
+    sx_buf_printf(&what, "the PJRT plugin %s", path);
+    sx_status status = sx_run_in_child(sx_buf_text(&what), PROBE_SECONDS, try_library,
+                                       (void *)(uintptr_t)path, &answer);
+    sx_buf_deinit(&what);
+    sx_buf_deinit(&answer);
+    return status;
 }
 
 static sx_status load_new(const char *path, const sx_pjrt_plugin **out)

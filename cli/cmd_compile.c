@@ -1,0 +1,226 @@
+/* sextant compile */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "compile_report.h"
+#include "graph/ir.h"
+#include "io/commit.h"
+#include "io/user_cache.h"
+#include "model_args.h"
+#include "nn/program.h"
+#include "base/memory.h"
+#include "train/run_dir.h"
+#include "waiting.h"
+
+typedef struct options {
+    const char *target, *mode, *precision, *save, *plugin, *python, *dump;
+    sx_words param;
+    int64_t batch_size, image_size;
+    bool json, largest, compile_cache;
+} options;
+
+static const sx_option rows[] = {
+    {"target", SX_OPTION_STRING, SX_OPT(options, target),
+     "what to compile for: tpu:v5e:2x2, v5litepod-4, v6e-8, v5p-8, v4-8, v3-8, v2-8, or "
+     "pjrt-cpu[:devices]",
+     "TARGET", .required = true},
+    {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
+     "examples of a step on all devices together", "N", .min = 1, .max = 1 << 24},
+    {"mode", SX_OPTION_CHOICE, SX_OPT(options, mode), "which program", .choices = "train|predict"},
+    {"precision", SX_OPTION_CHOICE, SX_OPT(options, precision),
+     "what layers compute in; default: bfloat16 for a TPU, float32 for pjrt-cpu",
+     .choices = "bfloat16|float32"},
+    {"param", SX_OPTION_EACH, SX_OPT(options, param), "a parameter of the model; or after --",
+     "NAME=VALUE"},
+    {"image-size", SX_OPTION_INT, SX_OPT(options, image_size),
+     "height and width of an image model's input; default: the model's", "PIXELS", .min = 1,
+     .max = 1 << 14},
+    {"largest", SX_OPTION_FLAG, SX_OPT(options, largest),
+     "look for the largest batch that fits, with up to two compiles more; --no-largest: do not"},
+    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "one object with all figures, in bytes"},
+    {"save", SX_OPTION_STRING, SX_OPT(options, save),
+     "keep the executable, as the plugin serializes it", "FILE"},
+    {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(options, plugin),
+     "the plugin's library: libtpu.so, xla_cpu_pjrt.so; default: searched for", "PATH",
+     .group = "compiling"},
+    {"python", SX_OPTION_STRING, SX_OPT(options, python),
+     "an interpreter among whose packages it is searched for", "PATH"},
+    {"dump-stablehlo", SX_OPTION_STRING, SX_OPT(options, dump),
+     "write the program's text into this folder", "DIR"},
+    {"compile-cache", SX_OPTION_FLAG, SX_OPT(options, compile_cache),
+     "keep the figures of compiled programs, and use those kept; --no-compile-cache: neither"},
+};
+static const options defaults = {
+    .mode = "train", .largest = true, .compile_cache = true, .batch_size = 1024};
+
+typedef struct job {
+    sx_invocation *inv;
+    const options *o;
+    sx_target target;
+    sx_model_args model;
+    sx_run_graphs stored; /* of a run directory */
+    sx_graph *graph;      /* to compile: ours, or one of `stored` */
+    bool bf16;
+    sx_waiting waiting;
+} job;
+
+/* --- the program ---- */
+
+static sx_status load_run(job *j, const char *dir)
+{
+    SX_TRY(sx_run_read_graphs(dir, &j->stored));
+    j->graph = j->stored.by_mode[strcmp(j->o->mode, "train") == 0 ? SX_TRAIN : SX_PREDICT];
+    return j->graph != NULL ? SX_OK
+                            : sx_error(SX_NOT_FOUND, "%s holds no %s graph", dir, j->o->mode);
+}
+
+static sx_status build(job *j)
+{
+    sx_program_request request = {
+        .def = j->model.def,
+        .params = j->model.params,
+        .labels = sx_type_of(SX_I32, SX_BATCH),
+        .mode = strcmp(j->o->mode, "train") == 0 ? SX_TRAIN : SX_PREDICT,
+        .precision = j->bf16 ? SX_BF16 : SX_F32,
+    };
+    SX_TRY(sx_model_features(j->model.def, &request.features));
+    if (j->o->image_size > 0 && request.features.rank == 4) {
+        request.features.dims[1] = request.features.dims[2] = j->o->image_size;
+    }
+    SX_TRY(sx_build_program(&request, &j->graph));
+    SX_TRY(sx_params_status(j->model.params));
+    return sx_params_check_used(j->model.params);
+}
+
+static sx_status make_graph(job *j)
+{
+    const char *name = j->inv->words.items[0];
+    if (sx_run_exists(name)) {
+        return load_run(j, name);
+    }
+    SX_TRY(sx_model_args_read(j->inv, name, &j->o->param, &j->model));
+    return build(j);
+}
+
+/* --- compiling ---- */
+
+static void tell(void *user, int64_t batch)
+{
+    job *j = user;
+    sx_terminal t = sx_terminal_of(stderr, sx_common_of(j->inv)->color);
+    char text[200];
+    snprintf(text, sizeof(text), "compiling %s for a batch of %lld on %s", j->inv->words.items[0],
+             (long long)batch, j->o->target);
+    sx_waiting_begin(&j->waiting, &t, text);
+}
+
+static sx_status print(job *j, const sx_compile_report *report)
+{
+    sx_buf text;
+    sx_buf_init(&text, 1 << 20);
+    sx_status status = SX_OK;
+    if (j->o->json) {
+        status = sx_put_compile_json(&text, report);
+    } else if (report->plan->asked.devices > 0) {
+        sx_put_compile_report(&text, report);
+    }
+    if (status == SX_OK) {
+        fputs(sx_buf_text(&text), stdout);
+    }
+    sx_buf_deinit(&text);
+    return status;
+}
+
+static sx_status finish(job *j, const sx_aot_plan *plan)
+{
+    const sx_compile_report report = {
+        .model = j->inv->words.items[0],
+        .mode = j->o->mode,
+        .precision = j->bf16 ? "bfloat16" : "float32",
+        .target_text = j->o->target,
+        .target = &j->target,
+        .batch = j->o->batch_size,
+        .plan = plan,
+    };
+    if (plan->fits || j->o->json) {
+        SX_TRY(print(j, &report));
+    }
+    if (!plan->fits) {
+        return sx_compile_misfit(&report);
+    }
+    return j->o->save == NULL
+               ? SX_OK
+               : sx_commit_bytes(j->o->save, plan->executable, plan->executable_size);
+}
+
+static sx_status compile(job *j)
+{
+    char *cache = NULL;
+    sx_aot_plan plan;
+    if (j->o->compile_cache) {
+        sx_status_free(sx_user_cache("compiled", &cache));
+    }
+    const sx_aot_plan_request request = {
+        .compile = {.graph = j->graph,
+                    .target = &j->target,
+                    .wish = {.path = j->o->plugin, .python = j->o->python},
+                    .batch = j->o->batch_size,
+                    .hlo = {.precision = j->bf16 ? "DEFAULT" : "HIGHEST"},
+                    .dump_dir = j->o->dump,
+                    .cache_dir = cache,
+                    .keep = j->o->save != NULL},
+        .largest = j->o->largest,
+        .tell = tell,
+        .user = j,
+    };
+    sx_status status = sx_aot_plan_make(&request, &plan);
+    sx_waiting_end(&j->waiting);
+    status = status != SX_OK ? status : finish(j, &plan);
+    sx_free(plan.executable);
+    sx_free(cache);
+    return status;
+}
+
+static sx_status run_job(job *j)
+{
+    SX_TRY(sx_usage(j->inv, sx_target_parse(j->o->target, &j->target)));
+    j->bf16 =
+        j->o->precision != NULL ? strcmp(j->o->precision, "bfloat16") == 0 : j->target.tpu != NULL;
+    SX_TRY(make_graph(j));
+    return compile(j);
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    job j = {.inv = inv, .o = inv->options};
+    sx_status status = run_job(&j);
+    if (j.stored.by_mode[SX_TRAIN] == NULL && j.stored.by_mode[SX_PREDICT] == NULL) {
+        sx_graph_destroy(j.graph);
+    }
+    sx_run_graphs_destroy(&j.stored);
+    sx_model_args_end(&j.model);
+    return status;
+}
+
+const sx_command sx_command_compile = {
+    .name = "compile",
+    .summary = "compiles a step for a TPU that need not be here: does it fit, where do bytes go",
+    .words = "MODEL|./model.c|RUN_DIR",
+    .about =
+        "For a TPU, libtpu (pip install libtpu) compiles ahead of time on any machine; nothing "
+        "runs. A batch\nthat does not fit is refused with the figures and the largest that "
+        "does: exit code 5. Figures are kept in\nthe user's cache. A run's graphs are compiled "
+        "as they were built: --precision and --param are theirs.",
+    .examples = "  sextant compile resnet50 --target tpu:v5e:2x2 --batch-size 1024\n"
+                "  sextant compile resnet50 --target v5litepod-16 --batch-size 4096 --json\n"
+                "  sextant compile ./flowers.c --target v6e-8 --mode predict --batch-size 256 -- "
+                "--num_classes 5\n"
+                "  sextant compile run1 --target pjrt-cpu:2 --batch-size 64",
+    .min_words = 1,
+    .max_words = 1,
+    .rest = "model parameters",
+    SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
+    .run = run,
+};

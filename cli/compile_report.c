@@ -1,0 +1,296 @@
+#include "compile_report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "io/json_text.h"
+#include "terminal.h"
+
+enum { SHOWN_HOSTS = 4 };
+
+static const sx_aot_result *result_of(const sx_compile_report *r)
+{
+    return &r->plan->asked;
+}
+
+/* Peak of one device, bf16 FLOP/s; 0 = unknown. */
+static double peak(const sx_compile_report *r)
+{
+    const sx_tpu_generation *g = r->target->tpu;
+    return g == NULL ? 0 : g->peak_bf16 * r->target->n_chips / result_of(r)->devices;
+}
+
+/* --- For people ------------------------------------------------------------------------------ */
+
+static void put_row(sx_buf *out, const char *name, double bytes)
+{
+    sx_buf_printf(out, "  %-12s ", name);
+    sx_put_bytes(out, bytes);
+    sx_buf_putc(out, '\n');
+}
+
+static void put_head(sx_buf *out, const sx_compile_report *r)
+{
+    const sx_aot_result *a = result_of(r);
+    sx_buf_printf(out, "%s, %s step, %s, for %s", r->model, r->mode, r->precision, r->target_text);
+    if (r->target->tpu != NULL) {
+        sx_buf_printf(out, " (%s, %s)", r->target->type, r->target->topology);
+    }
+    sx_buf_printf(out, ": %d × %s on %d host%s\nbatch ", a->devices, a->kind, a->hosts,
+                  a->hosts == 1 ? "" : "s");
+    sx_put_grouped(out, (double)a->batch);
+    sx_buf_puts(out, ": ");
+    sx_put_grouped(out, (double)(a->batch / a->devices));
+    sx_buf_printf(out, " examples on each device; compiled in %.1f s\n", a->compile_seconds);
+}
+
+static void put_hosts(sx_buf *out, const sx_compile_report *r)
+{
+    const sx_aot_result *a = result_of(r);
+    int64_t first = 0, each = a->batch / a->devices;
+    if (a->hosts < 2) {
+        return;
+    }
+    sx_buf_puts(out, "input of each host in a step\n");
+    for (int h = 0; h < SX_MIN(a->hosts, SHOWN_HOSTS); h++) {
+        int64_t n = each * a->host_devices[h];
+        sx_buf_printf(out,
+                      "  host %-3d %d devices, examples %" PRId64 " … %" PRId64 " (%" PRId64 ")\n",
+                      h, a->host_devices[h], first, first + n - 1, n);
+        first += n;
+    }
+    if (a->hosts > SHOWN_HOSTS) {
+        sx_buf_printf(out, "  … and so on, %d hosts\n", a->hosts);
+    }
+}
+
+static void put_memory(sx_buf *out, const sx_compile_report *r)
+{
+    const sx_aot_result *a = result_of(r);
+    double total = (double)sx_aot_total_bytes(a), limit = (double)a->hbm_bytes;
+    sx_buf_puts(out, "memory of each device\n");
+    put_row(out, "arguments", (double)a->facts.argument_bytes);
+    sx_buf_puts(out, "  outputs      ");
+    sx_put_bytes(out, (double)a->facts.output_bytes);
+    if (a->facts.alias_bytes > 0) {
+        sx_buf_puts(out, ", of which ");
+        sx_put_bytes(out, (double)a->facts.alias_bytes);
+        sx_buf_puts(out, " over arguments");
+    }
+    sx_buf_putc(out, '\n');
+    put_row(out, "temporaries", (double)a->facts.temporary_bytes);
+    put_row(out, "code", (double)a->facts.code_bytes);
+    sx_buf_puts(out, "  total        ");
+    sx_put_bytes(out, total);
+    if (limit > 0) {
+        sx_buf_puts(out, " of ");
+        sx_put_bytes(out, limit);
+        sx_buf_printf(out, " (%.0f %%): %s", 100 * total / limit,
+                      total <= limit ? "fits" : "does not fit");
+    }
+    sx_buf_putc(out, '\n');
+}
+
+static void put_compute(sx_buf *out, const sx_compile_report *r)
+{
+    const sx_aot_result *a = result_of(r);
+    double flops = a->facts.flops, at = peak(r);
+    if (flops <= 0) {
+        return;
+    }
+    sx_buf_printf(out, "compute\n  %.4g GFLOP a step on each device", flops * 1e-9);
+    if (at > 0) {
+        double seconds = flops / at;
+        sx_buf_printf(out, "; at its peak of %.4g TFLOP/s in bfloat16 %.3g ms, so at most ",
+                      at * 1e-12, seconds * 1e3);
+        sx_put_grouped(out, (double)a->batch / seconds);
+        sx_buf_puts(out, " examples/s on all");
+    }
+    sx_buf_putc(out, '\n');
+}
+
+static void put_pair(sx_buf *out, const char *name, const sx_aot_bytes *b)
+{
+    double waste = b->padded > 0 ? 100.0 * (double)(b->padded - b->bytes) / (double)b->padded : 0;
+    sx_buf_printf(out, "  %-34s ", name);
+    sx_put_bytes(out, (double)b->bytes);
+    sx_buf_puts(out, " take ");
+    sx_put_bytes(out, (double)b->padded);
+    sx_buf_printf(out, ": %.0f %% padding\n", waste);
+}
+
+static void put_layouts(sx_buf *out, const sx_compile_report *r)
+{
+    const sx_aot_result *a = result_of(r);
+    if (!a->has_layouts) {
+        sx_buf_puts(out, "layouts: the plugin does not show them\n");
+        return;
+    }
+    sx_buf_puts(out, "layouts (as the compiler tiles arrays, on each device)\n");
+    put_pair(out, "arguments", &a->arguments);
+    put_pair(out, "values in between, all of a step", &a->activations);
+    for (int i = 0; i < a->n_wasteful && i < 5; i++) {
+        char name[2 * SX_AOT_NAME + 2];
+        snprintf(name, sizeof(name), "%s %s", a->wasteful[i].name, a->wasteful[i].type);
+        put_pair(out, name, &a->wasteful[i].size);
+    }
+    sx_buf_puts(out, "largest layers (parameters with the optimizer's slots; values)\n");
+    for (int i = 0; i < a->n_layers; i++) {
+        sx_buf_printf(out, "  %-34s ", a->layers[i].name);
+        sx_put_bytes(out, (double)a->layers[i].parameters.padded);
+        sx_buf_puts(out, "; ");
+        sx_put_bytes(out, (double)a->layers[i].activations.padded);
+        sx_buf_putc(out, '\n');
+    }
+}
+
+static void put_largest(sx_buf *out, const sx_compile_report *r)
+{
+    const sx_aot_plan *p = r->plan;
+    if (p->largest == 0) {
+        return;
+    }
+    sx_buf_puts(out, "largest batch that fits: ");
+    sx_put_grouped(out, (double)p->largest);
+    if (p->points[0] > 0) {
+        sx_buf_printf(out, " (the line through %" PRId64 " and %" PRId64 " says %" PRId64 "; %s)",
+                      p->points[0], p->points[1], p->by_line,
+                      p->largest == p->by_line ? "compiled, and it fits"
+                                               : "this one was compiled, that one does not fit");
+    }
+    sx_buf_putc(out, '\n');
+}
+
+void sx_put_compile_report(sx_buf *out, const sx_compile_report *r)
+{
+    put_head(out, r);
+    put_hosts(out, r);
+    put_memory(out, r);
+    put_compute(out, r);
+    put_layouts(out, r);
+    put_largest(out, r);
+}
+
+sx_status sx_compile_misfit(const sx_compile_report *r)
+{
+    const sx_aot_plan *p = r->plan;
+    sx_buf text;
+    sx_buf_init(&text, 1 << 14);
+    sx_buf_printf(&text, "a batch of %" PRId64 " does not fit on %s", r->batch, r->target_text);
+    if (p->asked_bytes > 0 && p->asked.hbm_bytes > 0) {
+        sx_buf_puts(&text, ": it takes about ");
+        sx_put_bytes(&text, p->asked_bytes);
+        sx_buf_puts(&text, " on each device, which has ");
+        sx_put_bytes(&text, (double)p->asked.hbm_bytes);
+    }
+    if (p->largest > 0) {
+        sx_buf_printf(&text, "; the largest that fits is %" PRId64, p->largest);
+    }
+    if (p->words[0] != '\0') {
+        sx_buf_printf(&text, "; the compiler: %.*s", (int)strcspn(p->words, "\n"), p->words);
+    }
+    sx_status status = sx_error(SX_RESOURCE_EXHAUSTED, "%s", sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    return status;
+}
+
+/* --- For programs ---------------------------------------------------------------------------- */
+
+static json_t *bytes_json(const sx_aot_bytes *b)
+{
+    return json_pack("{s:I, s:I}", "bytes", (json_int_t)b->bytes, "padded_bytes",
+                     (json_int_t)b->padded);
+}
+
+static json_t *memory_json(const sx_aot_result *a)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "argument_bytes",
+        (json_int_t)a->facts.argument_bytes, "output_bytes", (json_int_t)a->facts.output_bytes,
+        "alias_bytes", (json_int_t)a->facts.alias_bytes, "temporary_bytes",
+        (json_int_t)a->facts.temporary_bytes, "code_bytes", (json_int_t)a->facts.code_bytes,
+        "total_bytes", (json_int_t)sx_aot_total_bytes(a), "limit_bytes", (json_int_t)a->hbm_bytes);
+}
+
+static json_t *hosts_json(const sx_aot_result *a)
+{
+    json_t *hosts = json_array();
+    int64_t first = 0, each = a->batch / a->devices;
+    for (int h = 0; h < SX_MIN(a->hosts, SX_AOT_HOSTS); h++) {
+        json_array_append_new(hosts, json_pack("{s:i, s:I, s:I}", "devices", a->host_devices[h],
+                                               "first_example", (json_int_t)first, "examples",
+                                               (json_int_t)(each * a->host_devices[h])));
+        first += each * a->host_devices[h];
+    }
+    return hosts;
+}
+
+static json_t *layers_json(const sx_aot_result *a)
+{
+    json_t *layers = json_array();
+    for (int i = 0; i < a->n_layers; i++) {
+        json_array_append_new(layers,
+                              json_pack("{s:s, s:o, s:o}", "name", a->layers[i].name, "parameters",
+                                        bytes_json(&a->layers[i].parameters), "activations",
+                                        bytes_json(&a->layers[i].activations)));
+    }
+    return layers;
+}
+
+static json_t *padding_json(const sx_aot_result *a)
+{
+    json_t *rows = json_array();
+    for (int i = 0; i < a->n_wasteful; i++) {
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:o}", "name", a->wasteful[i].name,
+                                              "type", a->wasteful[i].type, "size",
+                                              bytes_json(&a->wasteful[i].size)));
+    }
+    return json_pack("{s:o, s:o, s:o}", "arguments", bytes_json(&a->arguments), "values",
+                     bytes_json(&a->activations), "most", rows);
+}
+
+static void add_result(json_t *object, const sx_compile_report *r)
+{
+    const sx_aot_result *a = result_of(r);
+    json_object_set_new(object, "device_kind", json_string(a->kind));
+    json_object_set_new(object, "devices", json_integer(a->devices));
+    json_object_set_new(object, "compiled_batch", json_integer(a->batch));
+    json_object_set_new(object, "compile_seconds", json_real(a->compile_seconds));
+    json_object_set_new(object, "hosts", hosts_json(a));
+    json_object_set_new(object, "memory", memory_json(a));
+    json_object_set_new(object, "flops", json_real(a->facts.flops));
+    if (peak(r) > 0) {
+        json_object_set_new(object, "peak_flops_per_second", json_real(peak(r)));
+        json_object_set_new(object, "seconds_at_peak", json_real(a->facts.flops / peak(r)));
+    }
+    if (a->has_layouts) {
+        json_object_set_new(object, "padding", padding_json(a));
+        json_object_set_new(object, "layers", layers_json(a));
+    }
+}
+
+sx_status sx_put_compile_json(sx_buf *out, const sx_compile_report *r)
+{
+    const sx_aot_plan *p = r->plan;
+    char *text = NULL;
+    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b}", "model", r->model, "mode", r->mode,
+                               "precision", r->precision, "target", r->target_text, "batch",
+                               (json_int_t)r->batch, "fits", p->fits);
+    if (p->asked.devices > 0) {
+        add_result(object, r);
+    }
+    if (p->largest > 0) {
+        json_object_set_new(object, "largest_batch", json_integer(p->largest));
+        json_object_set_new(object, "largest_by_line", json_integer(p->by_line));
+    }
+    sx_status status = sx_json_text(object, JSON_INDENT(2) | JSON_ENSURE_ASCII, &text);
+    json_decref(object);
+    if (status == SX_OK) {
+        sx_buf_printf(out, "%s\n", text);
+    }
+    sx_free(text);
+    return status != SX_OK ? status : sx_buf_status(out);
+}

@@ -1,0 +1,21 @@
+/* What `compile` prints of a plan: a page for people, or one JSON object. */
+#ifndef SX_CLI_COMPILE_REPORT_H
+#define SX_CLI_COMPILE_REPORT_H
+
+#include "backends/pjrt/aot_plan.h"
+#include "base/buffer.h"
+
+typedef struct sx_compile_report {
+    const char *model, *mode, *precision, *target_text;
+    const sx_target *target;
+    int64_t batch;
+    const sx_aot_plan *plan;
+} sx_compile_report;
+
+void sx_put_compile_report(sx_buf *out, const sx_compile_report *r);
+/* Text that ends with a newline. */
+SX_MUST_USE sx_status sx_put_compile_json(sx_buf *out, const sx_compile_report *r);
+/* "a batch of 4,096 takes about 60.1 GiB on each device, which has 15.7 GiB; …" */
+SX_MUST_USE sx_status sx_compile_misfit(const sx_compile_report *r);
+
+#endif

@@ -1,0 +1,43 @@
+/* Does a batch fit, and which is the largest that does: a few compiles ahead of time.
+ *
+ * The bytes of a step are close to a line in the batch. Two compiles give the line, the line a
+ * batch, and one more compile confirms it. Near the limit a compiler computes values again rather
+ * than keep them, so the line is drawn from batches well below it. */
+#ifndef SX_BACKENDS_PJRT_AOT_PLAN_H
+#define SX_BACKENDS_PJRT_AOT_PLAN_H
+
+#include "backends/pjrt/aot.h"
+
+/* Told before each compile. */
+typedef void sx_aot_tell(void *user, int64_t batch);
+
+typedef struct sx_aot_plan_request {
+    sx_aot_request compile; /* with the batch that is asked for */
+    bool largest;           /* look for the largest batch too */
+    sx_aot_tell *tell;      /* may be NULL */
+    void *user;
+} sx_aot_plan_request;
+
+typedef struct sx_aot_plan {
+    sx_aot_result asked; /* compiled; where it does not fit and did not compile, a smaller batch */
+    bool fits;
+    double asked_bytes; /* of one device: compiled, or by the line; 0 = unknown */
+    int64_t largest;    /* 0 = not known: not looked for, or the device's memory is unknown */
+    int64_t points[2];  /* the line's batches; 0 = no line */
+    int64_t by_line;    /* the largest that the line allows */
+    bool confirmed;     /* `largest` was compiled and fits */
+    char words[600];    /* the compiler's, about what does not fit */
+    char *executable;   /* request.compile.keep: of the batch asked for; free with sx_free */
+    size_t executable_size;
+} sx_aot_plan;
+
+/* A batch that does not fit is no error: out->fits says so. Errors: those of sx_aot_compile. */
+SX_MUST_USE sx_status sx_aot_plan_make(const sx_aot_plan_request *request, sx_aot_plan *out);
+
+/* What the line through two results says of a batch: bytes of one device. */
+double sx_aot_bytes_at(const sx_aot_result *a, const sx_aot_result *b, int64_t batch);
+/* The largest batch that the line allows in the device's memory: a multiple of devices × 8 where
+ * that is not 0 (rows of tiles come in eights), else of devices; at most 2^20 examples. */
+int64_t sx_aot_largest_batch(const sx_aot_result *a, const sx_aot_result *b);
+
+#endif

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Ahead of time for XLA's CPU plugin: the figures, JSON, the kept executable, the errors.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/pjrt.sh"
+unset TPU_LIBRARY_PATH VIRTUAL_ENV
+
+fails 2 compile mnist_cnn --target v5lite-4
+warns 'did you mean "v5litepod"'
+fails 2 compile mnist_cnn --target v4-7
+warns 'cores (two to a chip)'
+fails 2 compile mnist_cn --target pjrt-cpu
+warns 'did you mean "mnist_cnn"'
+PJRT_NAMES_AND_LIBRARY_PATHS= fails 1 compile linear --target v5e-4
+warns 'pip install libtpu'
+fails 1 compile linear --target pjrt-cpu:2 --batch-size 7
+warns 'a batch of 7 does not divide by 2 replicas; the nearest that do are 6 and 8'
+
+ok compile linear --target pjrt-cpu:2 --batch-size 64 --save kept.exe --dump-stablehlo .
+says 'linear, train step, float32, for pjrt-cpu:2: 2 × cpu on 1 host'
+says 'batch 64: 32 examples on each device'
+grep -qE '^  arguments +[0-9.]+ KiB$' out || fail 'no arguments'
+grep -qE '^  code ' out || fail 'no code'
+grep -qE 'GFLOP a step on each device' out || fail 'no FLOPs'
+says 'largest layers'
+[ -s kept.exe ] || fail 'nothing kept'
+grep -q stablehlo.dot_general program-pjrt-cpu-64.mlir || fail 'no program'
+
+ok compile linear --target pjrt-cpu --batch-size 8 --mode predict --json
+python3 - out <<'P' || fail 'the JSON'
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r['fits'] is True and r['batch'] == 8 and r['mode'] == 'predict', r
+assert r['memory']['argument_bytes'] == (784 * 8 + 7850) * 4, r['memory']
+assert r['hosts'] == [{'devices': 1, 'first_example': 0, 'examples': 8}], r['hosts']
+assert r['padding']['arguments']['bytes'] == r['memory']['argument_bytes'], r['padding']
+assert r['flops'] > 0 and len(r['layers']) > 0
+P
+[ "$(ls cache/sextant/compiled | wc -l)" -ge 1 ] || fail 'no figures kept'

@@ -95,12 +95,12 @@ static void fill(const sx_type *type, uint32_t key, void *data)
     }
 }
 
-static sx_status feed(void *user, int64_t *out_batch, const void **inputs)
+static sx_status feed(void *user, sx_step_input *out)
 {
     const trainee *t = user;
-    *out_batch = t->batch;
+    out->batch = t->batch;
     for (int i = 0; i < sx_program_input_count(t->program); i++) {
-        inputs[i] = t->inputs[i];
+        out->inputs[i] = t->inputs[i];
     }
     return SX_OK;
 }

@@ -1,5 +1,6 @@
 /* sextant train */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -22,7 +23,8 @@ typedef struct options {
     int64_t steps_per_eval, eval_examples, eval_steps;
     int64_t save_checkpoints_steps, save_checkpoints_secs, keep_checkpoint_max;
     double keep_checkpoint_every_n_hours;
-    int64_t log_step_count_steps, save_summary_steps, iterations_per_loop, shards;
+    int64_t log_step_count_steps, save_summary_steps, shards;
+    const char *iterations_per_loop;
     bool fresh, shuffle, require_exact, json_log;
     sx_data_args data_args;
     sx_device_args device_args;
@@ -111,8 +113,10 @@ static const sx_option rows[] = {
      "one JSON object for each event instead of lines for people"},
 
     SX_DEVICE_ARGS_ROWS(options),
-    {"iterations-per-loop", SX_OPTION_INT, SX_OPT(options, iterations_per_loop),
-     "steps on the device at a time; default: up to the next event", "N", .min = 1},
+    {"iterations-per-loop", SX_OPTION_STRING, SX_OPT(options, iterations_per_loop),
+     "steps on the device at a time, where it can loop: so many, or for so long (30s, 5m, 1h); "
+     "default: about half a second",
+     "N|TIME"},
     {"shards", SX_OPTION_INT, SX_OPT(options, shards),
      "cut batches into so many shards whatever the threads, so that those change no bit", "N",
      .min = 1, .max = 4096},
@@ -139,6 +143,8 @@ typedef struct job {
     char *description;
     sx_data_options how;
     const char *spec;
+    int64_t loop_steps; /* iterations_per_loop, as a number or as a time */
+    double loop_secs;
     sx_run_config config;
     sx_report report;
 } job;
@@ -178,6 +184,36 @@ static void note_summaries(const job *j)
     }
 }
 
+/* "100", "30s", "5m", "1h": TPUConfig's iterations_per_loop. */
+static sx_status read_iterations(job *j)
+{
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = {{"s", 1}, {"m", 60}, {"h", 3600}};
+    const char *text = j->o->iterations_per_loop;
+    char *end = NULL;
+    if (text == NULL) {
+        return SX_OK;
+    }
+    long long n = strtoll(text, &end, 10);
+    bool is_number = end > text && *text >= '0' && *text <= '9' && n > 0 && n <= (1LL << 40);
+    if (is_number && *end == '\0') {
+        j->loop_steps = n;
+        return SX_OK;
+    }
+    for (size_t i = 0; is_number && i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(end, units[i].unit) == 0) {
+            j->loop_secs = (double)n * units[i].seconds;
+            return SX_OK;
+        }
+    }
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "--iterations-per-loop is \"%s\", expected a number of steps or a time: 100, "
+                    "30s, 5m, 1h",
+                    text);
+}
+
 static int64_t first_given(int64_t a, int64_t b)
 {
     return a > 0 ? a : b;
@@ -198,7 +234,8 @@ static void fill_config(job *j)
             o->keep_checkpoint_max == 0 ? SX_KEEP_ALL : (int)o->keep_checkpoint_max,
         .keep_checkpoint_every_n_hours = o->keep_checkpoint_every_n_hours,
         .log_step_count_steps = o->log_step_count_steps == 0 ? SX_NEVER : o->log_step_count_steps,
-        .iterations_per_loop = o->iterations_per_loop,
+        .iterations_per_loop = j->loop_steps,
+        .iterations_per_loop_secs = j->loop_secs,
         .train_batch_size = first_given(o->train_batch_size, o->batch_size),
         .eval_batch_size = first_given(o->eval_batch_size, o->batch_size),
         .steps_per_eval = o->steps_per_eval,
@@ -292,6 +329,7 @@ static sx_status train(job *j)
 static sx_status run_job(job *j)
 {
     SX_TRY(sx_usage(j->inv, check_length(j)));
+    SX_TRY(sx_usage(j->inv, read_iterations(j)));
     note_summaries(j);
     SX_TRY(sx_model_args_read(j->inv, j->inv->words.items[0], &j->o->param, &j->model));
     SX_TRY(open_data(j));

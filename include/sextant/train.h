@@ -133,20 +133,27 @@ typedef struct sx_run_config {
     int keep_checkpoint_max;        /* 5; SX_KEEP_ALL */
     double keep_checkpoint_every_n_hours; /* 10000 */
     int64_t log_step_count_steps;         /* 100; SX_NEVER */
-    int64_t iterations_per_loop;          /* as many as there are up to the next event */
-    int64_t train_batch_size;             /* 32 */
-    int64_t eval_batch_size;              /* 32; how much is read at once: it changes no result */
-    int64_t steps_per_eval;               /* SX_EVERY_EPOCH; SX_NEVER */
-    const char *device;                   /* the first that can train; "ref", "cpu" */
-    int threads;                          /* as many as the process may use */
-    int replicas;                         /* 1; devices that work as one, each on its part */
-    int shards;                           /* > 0: a fixed number whatever the threads (strict) */
-    sx_dtype precision;    /* what layers compute in: SX_F32, or SX_BF16 over float32 variables
-                              (sx_builder_set_precision); a run that is there: its own */
-    bool no_shuffle;       /* records in their own order */
-    bool require_exact;    /* refuse to resume where the bits could differ */
-    bool no_compile_cache; /* neither use nor keep compiled programs (pjrt) */
-    bool fresh;            /* begin again; what model_dir holds goes when training does begin */
+    /* Steps that a device runs in one launch, where it can, before anybody sees them (the last
+     * launch before an event is shorter): so many, or for so long. Neither: about half a second. */
+    int64_t iterations_per_loop;
+    double iterations_per_loop_secs; /* not together with iterations_per_loop */
+    int64_t train_batch_size;        /* 32 */
+    int64_t eval_batch_size;         /* 32; how much is read at once: it changes no result */
+    int64_t steps_per_eval;          /* SX_EVERY_EPOCH; SX_NEVER */
+    const char *device;              /* the first that can train; "ref", "cpu", "pjrt" */
+    int replicas;                    /* 1; devices that work as one, each on its part (pjrt) */
+    int virtual_devices;             /* the real ones; pjrt: so many of the host's */
+    const char *batch_norm;          /* moments over: "sync", all replicas; or "replica" */
+    const char *pjrt_plugin;         /* pjrt: the plugin's library; searched for */
+    int threads;                     /* as many as the process may use */
+    int shards;                      /* > 0: a fixed number whatever the threads (strict) */
+    sx_dtype precision;              /* what layers compute in: SX_F32, or SX_BF16 over float32
+                                        variables (sx_builder_set_precision); a run that is there:
+                                        its own */
+    bool no_shuffle;                 /* records in their own order */
+    bool require_exact;              /* refuse to resume where the bits could differ */
+    bool no_compile_cache;           /* neither use nor keep compiled programs (pjrt) */
+    bool fresh; /* begin again; what model_dir holds goes when training does begin */
     sx_tpu_config tpu_config;
     sx_observer_fn *observer; /* NULL = nobody looks */
     void *observer_user;

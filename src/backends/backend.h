@@ -33,6 +33,12 @@ typedef struct sx_executable sx_executable;
 
 /* --- What a caller says ---------------------------------------------------------------------- */
 
+/* Over which examples a batch norm in training takes its moments when replicas share a batch.
+ * SYNC: the whole batch, so that n replicas compute what one device does. REPLICA, TensorFlow's:
+ * each replica's part alone; the moving averages move by the mean over replicas of the parts'
+ * moments (TensorFlow keeps an average on each replica and reads their mean: the same number). */
+typedef enum sx_batch_norm { SX_BATCH_NORM_SYNC = 0, SX_BATCH_NORM_REPLICA } sx_batch_norm;
+
 typedef struct sx_platform_options {
     int threads; /* cpu: workers; 0 = as many as this process may use */
     const char
@@ -43,6 +49,7 @@ typedef struct sx_platform_options {
     const char *cache_dir;   /* pjrt: compiled programs are kept here; NULL = nowhere */
     int virtual_devices;     /* 0 = the real ones */
     int replicas; /* pjrt: this many devices work as one, each on its part of the batch; 0 = 1 */
+    sx_batch_norm batch_norm; /* pjrt, with replicas */
 } sx_platform_options;
 
 typedef enum sx_precision { SX_PRECISION_F32 = 0, SX_PRECISION_BF16 } sx_precision;
@@ -60,6 +67,7 @@ typedef struct sx_compile_options {
      * `ok_output` (a bool scalar of the program; NULL = none) is false. */
     int64_t steps;
     const char *ok_output;
+    bool any_batch; /* replicas need not divide the batch: then each computes all of it */
 } sx_compile_options;
 
 /* --- What a device says ---------------------------------------------------------------------- */

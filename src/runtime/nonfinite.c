@@ -116,7 +116,7 @@ static sx_status run_probes(sx_program *p, const sx_graph *probed, const probes 
     sx_status status = outputs == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "out of memory") : SX_OK;
     if (status == SX_OK) {
         status = sx_compile(device->platform, probed,
-                            &(sx_compile_options){.batch = p->last->batch}, &e);
+                            &(sx_compile_options){.batch = p->last->batch, .any_batch = true}, &e);
     }
     if (status == SX_OK) {
         status = make_outputs(device, e, outputs);

@@ -7,11 +7,15 @@
 /* A program compiled for one batch size, with buffers of the inputs and outputs of that size. */
 typedef struct sx_compiled {
     int64_t batch;
+    int64_t steps; /* more than 1: a loop of up to so many, over superbatches */
     sx_executable *executable;
-    sx_buffer **args;    /* [graph's args]: variables' buffers, and our own for inputs */
-    sx_buffer **outputs; /* [graph's results]: NULL where a variable is assigned */
+    sx_buffer **args; /* [graph's args, the loop's count]: variables' buffers, and our own */
+    sx_buffer *
+        *outputs; /* [graph's results, the loop's count]: NULL where a variable is assigned */
     struct sx_compiled *next;
 } sx_compiled;
+
+typedef struct sx_launches sx_launches; /* loop.c */
 
 struct sx_program {
     sx_session *session;
@@ -22,8 +26,28 @@ struct sx_program {
     int n_inputs, n_outputs, n_scalars;
     const void **fed;      /* [n_inputs] of the loop */
     sx_compiled *compiled; /* newest first */
-    sx_compiled *last;     /* of the last run; NULL before */
+    sx_compiled *last;     /* of the last run, or of the step to replay; NULL before */
+    sx_launches *launches; /* NULL = one step at a time */
     struct sx_program *next;
 };
+
+/* The program for that batch and that many steps, compiled at first; `ok_output` as in
+ * sx_loop_args. */
+SX_MUST_USE sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps,
+                                          int ok_output, sx_compiled **out);
+/* Buffers for one step at `batch`, with no executable: what the replay of a step is bound to. */
+SX_MUST_USE sx_status sx_program_bind_step(sx_program *p, int64_t batch, const void *const *inputs,
+                                           sx_compiled **out);
+void sx_compiled_destroy(const sx_program *p, sx_compiled *c); /* NULL is fine */
+
+const sx_session_options *sx_session_get_options(const sx_session *s);
+sx_platform *sx_session_platform(const sx_session *s);
+
+/* loop.c */
+void sx_launches_destroy(sx_program *p); /* NULL launches are fine */
+/* The executable of launches for that batch, or NULL. */
+sx_compiled *sx_launches_compiled(const sx_program *p, int64_t batch);
+/* Output i of the step shown last, if the last run was a launch's; *out_done says whether. */
+SX_MUST_USE sx_status sx_launches_read(sx_program *p, int i, void *data, bool *out_done);
 
 #endif

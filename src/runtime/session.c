@@ -2,14 +2,11 @@
 #include "runtime/program.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "graph/eval.h"
-#include "graph/passes/passes.h"
 #include "runtime/initialize.h"
 
 /* The session feeds this input itself: the run's seed as two 32-bit words. */
@@ -66,12 +63,15 @@ sx_status sx_session_create(const sx_session_options *options, sx_session **out_
     return SX_OK;
 }
 
-static void destroy_compiled(const sx_program *p, sx_compiled *c)
+void sx_compiled_destroy(const sx_program *p, sx_compiled *c)
 {
-    for (int i = 0; c->args != NULL && i < p->graph->n_args; i++) {
+    if (c == NULL) {
+        return;
+    }
+    for (int i = 0; c->args != NULL && i <= p->graph->n_args; i++) {
         sx_buffer_release(c->args[i]);
     }
-    for (int i = 0; c->outputs != NULL && i < p->graph->n_results; i++) {
+    for (int i = 0; c->outputs != NULL && i <= p->graph->n_results; i++) {
         sx_buffer_release(c->outputs[i]);
     }
     sx_executable_release(c->executable);
@@ -82,9 +82,10 @@ static void destroy_compiled(const sx_program *p, sx_compiled *c)
 
 static void destroy_program(sx_program *p)
 {
+    sx_launches_destroy(p);
     while (p->compiled != NULL) {
         sx_compiled *next = p->compiled->next;
-        destroy_compiled(p, p->compiled);
+        sx_compiled_destroy(p, p->compiled);
         p->compiled = next;
     }
     sx_free(p->inputs);
@@ -117,6 +118,21 @@ void sx_session_destroy(sx_session *s)
 sx_device *sx_session_device(const sx_session *s)
 {
     return s->device;
+}
+
+int sx_session_replicas(const sx_session *s)
+{
+    return s->options.platform.replicas > 0 ? s->options.platform.replicas : 1;
+}
+
+const sx_session_options *sx_session_get_options(const sx_session *s)
+{
+    return &s->options;
+}
+
+sx_platform *sx_session_platform(const sx_session *s)
+{
+    return s->platform;
 }
 
 /* --- variables
@@ -304,6 +320,15 @@ const char *sx_program_output_name(const sx_program *p, int i)
 {
     return p->graph->results[p->outputs[i]].name;
 }
+int sx_program_find_output(const sx_program *p, const char *name)
+{
+    for (int i = 0; i < p->n_outputs; i++) {
+        if (strcmp(sx_program_output_name(p, i), name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
 const sx_type *sx_program_output_type(const sx_program *p, int i)
 {
     return sx_graph_type(p->graph, p->graph->results[p->outputs[i]].value);
@@ -312,52 +337,70 @@ const sx_type *sx_program_output_type(const sx_program *p, int i)
 /* --- compiling for a batch size
  * ------------------------------------------------------------------------- */
 
-static sx_status bind_args(sx_program *p, sx_compiled *c)
+/* Argument i: a variable's buffer, or a new one of that type. */
+static sx_status bind_arg(sx_program *p, sx_compiled *c, int i, const sx_type *type)
 {
     sx_session *s = p->session;
+    const sx_arg *arg = &p->graph->args[i];
+    if (arg->kind == SX_ARG_VARIABLE) {
+        int v = sx_session_find_variable(s, arg->name);
+        c->args[i] = sx_buffer_retain(s->variables[v].buffer);
+        return SX_OK;
+    }
+    SX_TRY(sx_buffer_create(s->device, type, &c->args[i]));
+    if (is_fed(arg)) {
+        return SX_OK;
+    }
+    uint32_t words[2] = {(uint32_t)s->options.seed, (uint32_t)(s->options.seed >> 32)};
+    return sx_buffer_write(c->args[i], words, false);
+}
+
+static sx_status bind_args(sx_program *p, sx_compiled *c)
+{
     for (int i = 0; i < p->graph->n_args; i++) {
-        const sx_arg *arg = &p->graph->args[i];
-        if (arg->kind == SX_ARG_VARIABLE) {
-            int v = sx_session_find_variable(s, arg->name);
-            c->args[i] = sx_buffer_retain(s->variables[v].buffer);
-            continue;
-        }
-        SX_TRY(sx_buffer_create(s->device, &c->executable->arg_types[i], &c->args[i]));
-        if (!is_fed(arg)) {
-            uint32_t words[2] = {(uint32_t)s->options.seed, (uint32_t)(s->options.seed >> 32)};
-            SX_TRY(sx_buffer_write(c->args[i], words, false));
-        }
+        SX_TRY(bind_arg(p, c, i, &c->executable->arg_types[i]));
+    }
+    for (int i = p->graph->n_args; i < c->executable->n_args; i++) {
+        SX_TRY(sx_buffer_create(p->session->device, &c->executable->arg_types[i], &c->args[i]));
     }
     return SX_OK;
 }
 
 static sx_status bind_outputs(sx_program *p, sx_compiled *c)
 {
-    for (int i = 0; i < p->graph->n_results; i++) {
-        if (p->graph->results[i].arg == SX_RESULT_IS_OUTPUT) {
-            SX_TRY(sx_buffer_create(p->session->device, &c->executable->result_types[i],
-                                    &c->outputs[i]));
+    const sx_executable *e = c->executable;
+    for (int i = 0; i < e->n_results; i++) {
+        if (e->result_args[i] < 0) {
+            SX_TRY(sx_buffer_create(p->session->device, &e->result_types[i], &c->outputs[i]));
         }
     }
     return SX_OK;
 }
 
-static sx_status compile_for(sx_program *p, int64_t batch, sx_compiled **out)
+static sx_status create_compiled(const sx_program *p, int64_t batch, int64_t steps,
+                                 sx_compiled **out)
 {
     sx_compiled *c = sx_alloc(1, sizeof(*c));
     if (c == NULL) {
         return out_of_memory("an executable");
     }
     c->batch = batch;
+    c->steps = steps;
     c->args = sx_alloc((size_t)p->graph->n_args + 1, sizeof(*c->args));
     c->outputs = sx_alloc((size_t)p->graph->n_results + 1, sizeof(*c->outputs));
-    const sx_compile_options options = {.batch = batch,
-                                        .shards = p->session->options.shards,
-                                        .profile = p->session->options.profile};
-    sx_status status = c->args == NULL || c->outputs == NULL ? out_of_memory("buffers") : SX_OK;
-    if (status == SX_OK) {
-        status = sx_compile(p->session->platform, p->graph, &options, &c->executable);
+    if (c->args == NULL || c->outputs == NULL) {
+        sx_compiled_destroy(p, c);
+        return out_of_memory("buffers");
     }
+    *out = c;
+    return SX_OK;
+}
+
+static sx_status compile_for(sx_program *p, const sx_compile_options *options, sx_compiled **out)
+{
+    sx_compiled *c = NULL;
+    SX_TRY(create_compiled(p, options->batch, options->steps, &c));
+    sx_status status = sx_compile(p->session->platform, p->graph, options, &c->executable);
     if (status == SX_OK) {
         status = bind_args(p, c);
     }
@@ -365,27 +408,58 @@ static sx_status compile_for(sx_program *p, int64_t batch, sx_compiled **out)
         status = bind_outputs(p, c);
     }
     if (status != SX_OK) {
-        destroy_compiled(p, c);
+        sx_compiled_destroy(p, c);
         return sx_status_annotate(status, __FILE__, __LINE__, "compiling for batch size %" PRId64,
-                                  batch);
+                                  options->batch);
     }
     *out = c;
     return SX_OK;
 }
 
-static sx_status find_compiled(sx_program *p, int64_t batch, sx_compiled **out)
+sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps, int ok_output,
+                              sx_compiled **out)
 {
     for (sx_compiled *c = p->compiled; c != NULL; c = c->next) {
-        if (c->batch == batch) {
+        if (c->batch == batch && c->steps == steps) {
             *out = c;
             return SX_OK;
         }
     }
+    const sx_compile_options options = {
+        .batch = batch,
+        .shards = p->session->options.shards,
+        .profile = p->session->options.profile,
+        .steps = steps,
+        .ok_output = steps > 1 && ok_output >= 0 ? sx_program_output_name(p, ok_output) : NULL,
+        .any_batch = steps == 1,
+    };
     sx_compiled *made = NULL;
-    SX_TRY(compile_for(p, batch, &made));
+    SX_TRY(compile_for(p, &options, &made));
     made->next = p->compiled;
     p->compiled = made;
     *out = made;
+    return SX_OK;
+}
+
+sx_status sx_program_bind_step(sx_program *p, int64_t batch, const void *const *inputs,
+                               sx_compiled **out)
+{
+    sx_compiled *c = NULL;
+    sx_status status = SX_OK;
+    SX_TRY(create_compiled(p, batch, 1, &c));
+    for (int i = 0; i < p->graph->n_args && status == SX_OK; i++) {
+        const sx_type *symbolic = sx_graph_type(p->graph, p->graph->args[i].value);
+        const sx_type type = sx_type_with_batch(*symbolic, batch);
+        status = bind_arg(p, c, i, &type);
+    }
+    for (int i = 0; i < p->n_inputs && status == SX_OK; i++) {
+        status = sx_buffer_write(c->args[p->inputs[i]], inputs[i], false);
+    }
+    if (status != SX_OK) {
+        sx_compiled_destroy(p, c);
+        return status;
+    }
+    *out = c;
     return SX_OK;
 }
 
@@ -393,7 +467,7 @@ sx_status sx_program_prepare(sx_program *p, int64_t batch, int64_t *out_ns)
 {
     sx_compiled *c;
     int64_t start = sx_now_ns();
-    SX_TRY(find_compiled(p, batch, &c));
+    SX_TRY(sx_program_compiled(p, batch, 1, -1, &c));
     if (out_ns != NULL) {
         *out_ns = sx_now_ns() - start;
     }
@@ -406,7 +480,7 @@ sx_status sx_program_prepare(sx_program *p, int64_t batch, int64_t *out_ns)
 sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs)
 {
     sx_compiled *c;
-    SX_TRY(find_compiled(p, batch, &c));
+    SX_TRY(sx_program_compiled(p, batch, 1, -1, &c));
     for (int i = 0; i < p->n_inputs; i++) {
         SX_TRY(sx_buffer_write(c->args[p->inputs[i]], inputs[i], true));
     }
@@ -416,11 +490,24 @@ sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs
 
 sx_status sx_program_read_output(sx_program *p, int i, void *data)
 {
-    if (p->last == NULL) {
-        return sx_error(SX_FAILED_PRECONDITION, "output \"%s\" read before the program ran",
-                        sx_program_output_name(p, i));
+    bool read = false;
+    SX_TRY(sx_launches_read(p, i, data, &read));
+    if (read) {
+        return SX_OK;
     }
-    return sx_buffer_read(p->last->outputs[p->outputs[i]], data);
+    sx_buffer *output = p->last != NULL ? p->last->outputs[p->outputs[i]] : NULL;
+    if (output == NULL) {
+        return sx_error(SX_FAILED_PRECONDITION, "output \"%s\" read, but no step has run%s",
+                        sx_program_output_name(p, i), p->last != NULL ? " whole" : "");
+    }
+    return sx_buffer_read(output, data);
+}
+
+/* What the loop runs at that batch size, if it was prepared for it. */
+static sx_status find_compiled(sx_program *p, int64_t batch, sx_compiled **out)
+{
+    *out = sx_launches_compiled(p, batch);
+    return *out != NULL ? SX_OK : sx_program_compiled(p, batch, 1, -1, out);
 }
 
 sx_status sx_program_info(sx_program *p, int64_t batch, sx_executable_info *out)
@@ -436,53 +523,4 @@ sx_status sx_program_profile(sx_program *p, int64_t batch, const sx_kernel_time 
     sx_compiled *c;
     SX_TRY(find_compiled(p, batch, &c));
     return sx_executable_get_profile(c->executable, out_rows, out_count);
-}
-
-/* --- the step loop
- * ------------------------------------------------------------------------------------------ */
-
-static sx_status read_scalar(sx_program *p, int output, double *out)
-{
-    uint64_t element = 0;
-    SX_TRY(sx_program_read_output(p, output, &element));
-    sx_ref_tensor t = {sx_scalar_type(sx_program_output_type(p, output)->dtype), out};
-    sx_ref_load(&t, &element);
-    return SX_OK;
-}
-
-static sx_status run_step(sx_program *p, const sx_loop_args *args, sx_step_scalars *scalars)
-{
-    SX_TRY(args->feed(args->user, &scalars->batch, p->fed));
-    SX_TRY(sx_program_run(p, scalars->batch, p->fed));
-    for (int i = 0; i < p->n_scalars; i++) {
-        SX_TRY(read_scalar(p, p->scalars[i], &scalars->values[i]));
-        if (p->scalars[i] == args->ok_output && scalars->values[i] == 0) {
-            return sx_error(SX_ABORTED,
-                            "step %" PRId64 ": the loss or a gradient is not finite; the update "
-                            "was withheld",
-                            scalars->step + 1);
-        }
-    }
-    scalars->step++;
-    return SX_OK;
-}
-
-sx_status sx_program_loop(sx_program *p, const sx_loop_args *args, int64_t *out_done)
-{
-    sx_step_scalars scalars = {0};
-    *out_done = 0;
-    SX_TRY(sx_session_read_step(p->session, &scalars.step));
-    while (*out_done < args->steps) {
-        sx_status status = run_step(p, args, &scalars);
-        if (sx_status_code(status) == SX_OUT_OF_RANGE) {
-            sx_status_free(status);
-            return SX_OK;
-        }
-        SX_TRY(status);
-        ++*out_done;
-        if (args->step != NULL && args->step(args->user, &scalars)) {
-            return SX_OK;
-        }
-    }
-    return SX_OK;
 }

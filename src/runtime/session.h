@@ -4,8 +4,9 @@
  *   session ── variables   name -> buffer on the device
  *          └── programs    graph -> executables, one per batch size that was asked for
  *
- * A program's inputs are fed per step; its scalar outputs of each step go to a ring. Steady state
- * makes no allocation. One thread at a time. */
+ * A program's inputs are fed per step; its scalar outputs are shown after each. A device that can
+ * (SX_CAN_LOOP) runs many steps in one launch. Steady state makes no allocation of ours. One thread
+ * at a time. */
 #ifndef SX_RUNTIME_SESSION_H
 #define SX_RUNTIME_SESSION_H
 
@@ -20,12 +21,18 @@ typedef struct sx_session_options {
     int shards;    /* > 0: strict: so many whatever the threads (D4) */
     uint64_t seed; /* of initial values and of the programs' random operators */
     bool profile;
+    /* Of launches of several steps: so many at most; 0 = as many as take `launch_seconds`, which is
+     * half a second if 0. */
+    int64_t launch_steps;
+    double launch_seconds;
 } sx_session_options;
 
 SX_MUST_USE sx_status sx_session_create(const sx_session_options *options,
                                         sx_session **out_session);
 void sx_session_destroy(sx_session *session); /* NULL is fine; its programs are destroyed first */
 sx_device *sx_session_device(const sx_session *session);
+/* How many replicas share a batch: full batches of training must divide by it. */
+int sx_session_replicas(const sx_session *session);
 
 /* Adds a program; the graph stays the caller's and outlives it. Variables of names that the session
  * has already are shared; a different type is FAILED_PRECONDITION naming the first and both shapes.
@@ -56,6 +63,17 @@ SX_MUST_USE sx_status sx_session_read_step(sx_session *session, int64_t *out_ste
 /* Compiles the program for `batch` if it is not yet; `*out_ns` (may be NULL) gets the time it took.
  */
 SX_MUST_USE sx_status sx_program_prepare(sx_program *program, int64_t batch, int64_t *out_ns);
+/* Likewise for the batch size that the step loop will mostly see: where the device can, compiles it
+ * for launches of up to sx_program_launch_steps(), and makes their memory. `ok_output` as in
+ * sx_loop_args. Replicas must divide the batch (INVALID_ARGUMENT names the nearest two that they
+ * do); other sizes run one by one, and those that replicas do not divide are computed whole by each
+ * of them. */
+SX_MUST_USE sx_status sx_program_prepare_loop(sx_program *program, int64_t batch, int ok_output,
+                                              int64_t *out_ns);
+/* The most steps of one launch; 1 without such a preparation. It is a function of the session's
+ * options and the program's types alone (a restart computes the same bits): at most 1024, and at
+ * most 64 MiB of staged batches and outputs (1 GiB where launch_steps asks for more). */
+int64_t sx_program_launch_steps(const sx_program *program);
 
 /* Inputs that the caller feeds, in graph order, without the session's own (the seed): their names
  * and symbolic types. And outputs likewise. */
@@ -64,12 +82,14 @@ const char *sx_program_input_name(const sx_program *program, int i);
 const sx_type *sx_program_input_type(const sx_program *program, int i);
 int sx_program_output_count(const sx_program *program);
 const char *sx_program_output_name(const sx_program *program, int i);
+int sx_program_find_output(const sx_program *program, const char *name); /* −1 if absent */
 const sx_type *sx_program_output_type(const sx_program *program, int i);
 
 /* One execution at batch size `batch`: inputs[i] is row-major host memory, borrowed for the call.
  * Variables that it assigns have their new values afterwards. */
 SX_MUST_USE sx_status sx_program_run(sx_program *program, int64_t batch, const void *const *inputs);
-/* Copies an output of the last run out: elems(type at that batch) × element size bytes. */
+/* Copies an output of the last run out: elems(type at that batch) × element size bytes. In a step
+ * loop's `step`: of that step. */
 SX_MUST_USE sx_status sx_program_read_output(sx_program *program, int i, void *data);
 
 /* What sx_executable_get_info / _profile say of the program at that (prepared) batch size. */
@@ -78,34 +98,54 @@ SX_MUST_USE sx_status sx_program_profile(sx_program *program, int64_t batch,
                                          const sx_kernel_time **out_rows, int *out_count);
 
 /* --- The step loop
- * ------------------------------------------------------------------------------------ */
+ *
+ *   collect   feed, feed, feed …      into one staged superbatch, until the launch is full or ends
+ *   launch    one execution           the device runs the steps, and leaves early after a bad one
+ *   replay    step, step, step …      the rings' rows, in order
+ *
+ * A launch is one step where the device cannot loop, or the program was not prepared for it. A
+ * batch of another size ends a launch and runs on its own. Whatever was fed is run: when `step`
+ * answers true in the middle of a launch, the steps after it have been done already; they are shown
+ * too, and the loop ends then. So callers end launches themselves (`ends_launch`) where nothing may
+ * come after a step, as at the end of an epoch, and have to live with a launch's length (half a
+ * second by default) where they are told to stop by a clock or a signal.
+ * ------------------------------------------------------------------------------------------ */
 
 /* The scalars of one step, as doubles, in the order of the program's scalar outputs. */
 enum { SX_MAX_SCALARS = 24 };
 typedef struct sx_step_scalars {
     int64_t step; /* number of the step just done: global_step after it */
     int64_t batch;
+    int64_t ended_ns; /* sx_now_ns() then; in a launch its time is divided evenly */
     double values[SX_MAX_SCALARS];
 } sx_step_scalars;
 
-/* Hands out the next batch: inputs in the program's order, borrowed until the next call. */
-typedef sx_status sx_feed_fn(void *user, int64_t *out_batch, const void **inputs);
-/* Sees each step when it is done; true = end the loop after this step. Cheap: it runs in the loop.
- */
+/* What a step is fed with. */
+typedef struct sx_step_input {
+    int64_t batch;
+    const void *
+        *inputs;      /* [inputs], in the program's order; borrowed until the next call of feed */
+    bool ends_launch; /* no step after this one in the same launch */
+} sx_step_input;
+
+/* Hands out the next batch: fills batch, inputs[…], ends_launch. */
+typedef sx_status sx_feed_fn(void *user, sx_step_input *out);
+/* Sees each step when it is done; true = end the loop after this launch. Cheap: it runs in the
+ * loop. */
 typedef bool sx_step_fn(void *user, const sx_step_scalars *scalars);
 
 typedef struct sx_loop_args {
     int64_t steps;    /* at most so many */
-    sx_feed_fn *feed; /* OUT_OF_RANGE ends the loop without error */
+    sx_feed_fn *feed; /* OUT_OF_RANGE ends the loop without error, after what was fed before */
     sx_step_fn *step; /* NULL = nobody looks */
     void *user;
     int ok_output; /* index of the output "ok" (bool scalar): false = a non-finite update was
-                      withheld; the loop ends with DATA_LOSS-free FAILED status below; −1 = none */
+                      withheld, and the loop ends with ABORTED; −1 = none */
 } sx_loop_args;
 
 /* Runs until a limit; *out_done counts the steps done. A withheld (non-finite) update ends it with
- * sx_code ABORTED, the step not counted, inputs of the failing step still bound for
- * sx_program_find_nonfinite(). */
+ * sx_code ABORTED: steps before it count, it and what was fed after it do not, and its inputs are
+ * bound for sx_program_find_nonfinite(). */
 SX_MUST_USE sx_status sx_program_loop(sx_program *program, const sx_loop_args *args,
                                       int64_t *out_done);
 

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "train/input_plan.h"
 
-typedef enum field_kind { INTEGER, COUNT, FLAG, TEXT, HOURS, PRECISION } field_kind;
+typedef enum field_kind { INTEGER, COUNT, FLAG, TEXT, REAL, PRECISION } field_kind;
 
 /* COUNT is an int, INTEGER an int64_t. Values from `low` up are legal; 0 becomes `otherwise`. */
 typedef struct field {
@@ -22,22 +22,26 @@ typedef struct field {
 #name, offsetof(sx_run_config, name), (kind), (low), (high), (otherwise) \
     }
 
-enum { DEFAULT_BATCH = 32, MAX_BATCH = 1 << 24, MAX_WORKERS = 1 << 12 };
+enum { DEFAULT_BATCH = 32, MAX_BATCH = 1 << 24, MAX_WORKERS = 1 << 12, MAX_REPLICAS = 1024 };
 
 static const field fields[] = {
     FIELD(model_dir, TEXT, 0, 0, 0),
     FIELD(save_checkpoints_steps, INTEGER, SX_NEVER, INT64_MAX, SX_NEVER),
     FIELD(save_checkpoints_secs, INTEGER, SX_NEVER, INT64_MAX, SX_NEVER),
     FIELD(keep_checkpoint_max, COUNT, SX_KEEP_ALL, INT32_MAX, 5),
-    FIELD(keep_checkpoint_every_n_hours, HOURS, 0, INT64_MAX, 10000),
+    FIELD(keep_checkpoint_every_n_hours, REAL, 0, INT64_MAX, 10000),
     FIELD(log_step_count_steps, INTEGER, SX_NEVER, INT64_MAX, 100),
-    FIELD(iterations_per_loop, INTEGER, 0, INT64_MAX, INT64_MAX),
+    FIELD(iterations_per_loop, INTEGER, 0, INT64_MAX, 0),
+    FIELD(iterations_per_loop_secs, REAL, 0, INT64_MAX, 0),
     FIELD(train_batch_size, INTEGER, 1, MAX_BATCH, DEFAULT_BATCH),
     FIELD(eval_batch_size, INTEGER, 1, MAX_BATCH, DEFAULT_BATCH),
     FIELD(steps_per_eval, INTEGER, SX_EVERY_EPOCH, INT64_MAX, SX_EVERY_EPOCH),
     FIELD(device, TEXT, 0, 0, 0),
+    FIELD(replicas, COUNT, 1, MAX_REPLICAS, 1),
+    FIELD(virtual_devices, COUNT, 0, MAX_REPLICAS, 0),
+    FIELD(batch_norm, TEXT, 0, 0, 0),
+    FIELD(pjrt_plugin, TEXT, 0, 0, 0),
     FIELD(threads, COUNT, 0, MAX_WORKERS, 0),
-    FIELD(replicas, COUNT, 1, MAX_WORKERS, 1),
     FIELD(shards, COUNT, 0, MAX_WORKERS, 0),
     FIELD(tpu_config.num_shards, COUNT, 0, MAX_WORKERS, 0),
     FIELD(tpu_config.num_cores_per_replica, COUNT, 1, 128, 1),
@@ -95,14 +99,14 @@ static sx_status resolve_text(sx_run_config *c, const field *f, sx_arena *arena)
     return SX_OK;
 }
 
-static sx_status resolve_hours(sx_run_config *c, const field *f)
+static sx_status resolve_real(sx_run_config *c, const field *f)
 {
-    double *hours = (double *)((char *)c + f->offset);
-    if (!(*hours >= 0)) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s is %g, expected a number of hours", f->name,
-                        *hours);
+    double *value = (double *)((char *)c + f->offset);
+    if (!(*value >= 0)) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is %g, expected a number that is not negative",
+                        f->name, *value);
     }
-    *hours = *hours == 0 ? (double)f->otherwise : *hours;
+    *value = *value == 0 ? (double)f->otherwise : *value;
     return SX_OK;
 }
 
@@ -125,13 +129,34 @@ static sx_status resolve_field(sx_run_config *c, const field *f, sx_arena *arena
         return resolve_number(c, f);
     case TEXT:
         return resolve_text(c, f, arena);
-    case HOURS:
-        return resolve_hours(c, f);
+    case REAL:
+        return resolve_real(c, f);
     case PRECISION:
         return check_precision(c, f);
     default:
         return SX_OK;
     }
+}
+
+static sx_status check_pairs(const sx_run_config *c)
+{
+    if (c->save_checkpoints_steps > 0 && c->save_checkpoints_secs > 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "save_checkpoints_steps and save_checkpoints_secs are both "
+                        "given; choose one");
+    }
+    if (c->iterations_per_loop > 0 && c->iterations_per_loop_secs > 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "iterations_per_loop is given as a number and as a "
+                                             "time; choose one");
+    }
+    const char *norm = c->batch_norm;
+    if (norm != NULL && strcmp(norm, "sync") != 0 && strcmp(norm, "replica") != 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "batch_norm is \"%s\", expected \"sync\" or "
+                        "\"replica\"",
+                        norm);
+    }
+    return SX_OK;
 }
 
 sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena, sx_run_config *out)
@@ -143,11 +168,7 @@ sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena, sx
                         "sx_run_config_of(), and build against its headers",
                         c.struct_size, sizeof(c));
     }
-    if (c.save_checkpoints_steps > 0 && c.save_checkpoints_secs > 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "save_checkpoints_steps and save_checkpoints_secs are both "
-                        "given; choose one");
-    }
+    SX_TRY(check_pairs(&c));
     if (c.save_checkpoints_steps == 0 && c.save_checkpoints_secs == 0) {
         c.save_checkpoints_secs = 600;
     }
@@ -173,7 +194,7 @@ static json_t *field_to_json(const sx_run_config *c, const field *f)
                                                 : json_null();
     case FLAG:
         return json_boolean(*(const bool *)at);
-    case HOURS:
+    case REAL:
         return json_real(*(const double *)at);
     case PRECISION:
         return json_string(sx_dtype_name(*(const sx_dtype *)(const void *)at));

@@ -113,7 +113,7 @@ static sx_status open_pass(pass *p, sx_dataset *data)
     }
     SX_TRY(make_outputs(p));
     if (t->compiled[p->mode] != p->size) {
-        SX_TRY(sx_trainer_compile(t, p->mode, p->size));
+        SX_TRY(sx_trainer_compile(t, p->mode, p->size, false));
         t->compiled[p->mode] = p->size;
     }
     return SX_OK;
@@ -200,6 +200,13 @@ static sx_status run_pass(pass *p, rows_fn *rows, void *user)
         tell_progress(p);
     }
     return p->done > 0 ? SX_OK : sx_error(SX_INVALID_ARGUMENT, "the data hold no example");
+}
+
+/* Each replica runs the run's own execution batch, as one device alone does: their number changes
+ * no bit. */
+static int64_t execution_batch(const sx_trainer *t)
+{
+    return t->info.execution_batch * sx_session_replicas(t->session);
 }
 
 static sx_status require_state(const sx_trainer *t)
@@ -297,7 +304,7 @@ static sx_status score(pass *p, sx_dataset *data, int64_t examples, sx_eval_resu
 sx_status sx_trainer_evaluate(sx_trainer *t, sx_dataset *data, int64_t examples,
                               sx_eval_result *out_result)
 {
-    pass p = {.t = t, .mode = SX_EVAL, .size = t->info.execution_batch, .limit = examples};
+    pass p = {.t = t, .mode = SX_EVAL, .size = execution_batch(t), .limit = examples};
     sx_eval_result result = {0};
     int64_t compiling = t->times.compile_ns, start = sx_now_ns();
     SX_TRY(require_state(t));
@@ -407,7 +414,7 @@ static void describe_rows(const pass *p, predicting *s)
 sx_status sx_trainer_predict(sx_trainer *t, sx_dataset *data, int64_t examples,
                              sx_prediction_fn *row, void *row_user)
 {
-    pass p = {.t = t, .mode = SX_PREDICT, .size = t->info.execution_batch, .limit = examples};
+    pass p = {.t = t, .mode = SX_PREDICT, .size = execution_batch(t), .limit = examples};
     predicting s = {.fn = row, .user = row_user};
     SX_TRY(require_state(t));
     sx_status status = open_pass(&p, data);

@@ -1,10 +1,15 @@
 /* Training: the device loop runs from one control point to the next.
  *
- *        ┌────────────── sx_program_loop: at most `segment` steps ─────────────┐
- *   feed ┤ batch from the iterator; another size is compiled first             │ step: sums,
- * observers; └──────────────────────────────────────────────────────────────────────┘ leaves at the
- * end of an control point:  epoch ends ─ controls ─ save ─ evaluate ─ controls             epoch,
- * of time, on stop
+ *   feed   a batch from the iterator; another size is compiled first     \
+ *   step   sums, observers; leaves at the end of an epoch, of time, on    > sx_program_loop: at
+ *          stop                                                          /  most `segment` steps
+ *
+ *   control point   epoch ends ─ controls ─ save ─ evaluate ─ controls
+ *
+ * A device may run many fed batches in one launch, and shows their steps afterwards: what a step
+ * must know of its batch waits in a queue. Launches end by themselves before anything that must
+ * not be passed (segment(), the end of an epoch). Time and stops are looked at while feeding, and
+ * again when steps are shown: then the launch has been run to its end, and is saved whole.
  *
  * A checkpoint is taken after the controls of its step and before its evaluation, and says whether
  * a regular evaluation follows (eval_due); a run that resumes there begins with that evaluation,
@@ -27,6 +32,12 @@
 
 static const int64_t TELL_NS = 100000000; /* a progress bar's cadence */
 
+/* What is known of a batch when it is fed. */
+typedef struct fed_batch {
+    int64_t wait_ns; /* the input's waiting so far */
+    bool ends_epoch;
+} fed_batch;
+
 typedef struct fit {
     sx_trainer *t;
     const sx_fit_request *r;
@@ -45,8 +56,10 @@ typedef struct fit {
     double learning_rate;
 
     int64_t compiled[4]; /* batch sizes that were compiled, newest first */
-    int64_t batch;       /* size of the batch in flight */
-    bool batch_ends_epoch, epoch_ended;
+    int64_t batch;       /* size of the batch shown last */
+    bool epoch_ended;
+    fed_batch *fed; /* [fed_room], round: batches fed and not yet shown */
+    int64_t fed_room, n_fed, n_shown;
     sx_control control;
     bool cut_short; /* stopped before an evaluation had ended */
     sx_host_caller host;
@@ -55,6 +68,7 @@ typedef struct fit {
 
     int64_t began_ns, told_ns, epoch_ns;
     int64_t window_ns, window_wait_ns, window_step, window_examples; /* since the last cadence */
+    int64_t wait_ns; /* the input's waiting up to the batch shown last */
     int64_t trained_examples;
 } fit;
 
@@ -99,13 +113,12 @@ static sx_train_event make_event(fit *f, sx_train_event_kind kind)
 static void add_rates(fit *f, sx_train_event *e, int64_t now)
 {
     double seconds = (double)(now - f->window_ns) * 1e-9;
-    int64_t waited = sx_gather_waited(&f->input) - f->window_wait_ns;
     if (seconds <= 0) {
         return;
     }
     e->examples_per_second = (double)(f->trained_examples - f->window_examples) / seconds;
     e->steps_per_second = (double)(f->step - f->window_step) / seconds;
-    e->input_wait = SX_MIN(1.0, (double)waited * 1e-9 / seconds);
+    e->input_wait = SX_MIN(1.0, (double)(f->wait_ns - f->window_wait_ns) * 1e-9 / seconds);
     if (f->target != INT64_MAX && e->steps_per_second > 0) {
         e->eta_seconds = (double)(f->target - f->step) / e->steps_per_second;
     }
@@ -114,7 +127,7 @@ static void add_rates(fit *f, sx_train_event *e, int64_t now)
 static void begin_window(fit *f, int64_t now)
 {
     f->window_ns = now;
-    f->window_wait_ns = sx_gather_waited(&f->input);
+    f->window_wait_ns = f->wait_ns;
     f->window_step = f->step;
     f->window_examples = f->trained_examples;
 }
@@ -134,6 +147,12 @@ static void tell_progress(fit *f, int64_t now, bool at_cadence)
     }
 }
 
+/* The full batch runs in launches; a smaller one comes once an epoch. */
+static bool is_looped(const fit *f, int64_t batch)
+{
+    return batch == f->input.max_batch && batch % sx_session_replicas(f->t->session) == 0;
+}
+
 /* --- what the loop calls
  * -------------------------------------------------------------------------- */
 
@@ -147,27 +166,39 @@ static sx_status compile_if_new(fit *f, int64_t batch)
     memmove(f->compiled + 1, f->compiled, sizeof(f->compiled) - sizeof(f->compiled[0]));
     f->compiled[0] = batch;
     int64_t start = sx_now_ns();
-    SX_TRY(sx_trainer_compile(f->t, SX_TRAIN, batch));
+    SX_TRY(sx_trainer_compile(f->t, SX_TRAIN, batch, is_looped(f, batch)));
     f->window_ns += sx_now_ns() - start; /* no step's time */
     return SX_OK;
 }
 
-static sx_status feed(void *user, int64_t *out_batch, const void **inputs)
+static bool time_to_save(const fit *f, int64_t now)
 {
-    fit *f = user;
-    sx_feed_batch batch;
-    sx_status status = sx_gather_next(&f->input, &batch);
+    int64_t secs = f->t->config.save_checkpoints_secs;
+    return f->t->config.model_dir != NULL && secs > 0 && (now - f->saved_ns) / 1000000000 >= secs;
+}
+
+static sx_status next_batch(fit *f, sx_feed_batch *out)
+{
+    sx_status status = sx_gather_next(&f->input, out);
     if (sx_status_code(status) == SX_OUT_OF_RANGE) {
         progress(f)->data_ended = true;
     }
-    SX_TRY(status);
+    return status;
+}
+
+static sx_status feed(void *user, sx_step_input *out)
+{
+    fit *f = user;
+    sx_feed_batch batch;
+    SX_TRY(next_batch(f, &batch));
     SX_TRY(compile_if_new(f, batch.size));
     for (int i = 0; i < sx_program_input_count(f->program); i++) {
         bool labels = strcmp(sx_program_input_name(f->program, i), SX_LABELS) == 0;
-        inputs[i] = labels ? batch.labels : batch.features;
+        out->inputs[i] = labels ? batch.labels : batch.features;
     }
-    f->batch = *out_batch = batch.size;
-    f->batch_ends_epoch = batch.ends_epoch;
+    f->fed[f->n_fed++ % f->fed_room] = (fed_batch){sx_gather_waited(&f->input), batch.ends_epoch};
+    out->batch = batch.size;
+    out->ends_launch = batch.ends_epoch || sx_trainer_stopped(f->t) || time_to_save(f, sx_now_ns());
     return SX_OK;
 }
 
@@ -185,26 +216,23 @@ static void add_step(fit *f, const sx_step_scalars *s)
     f->step = s->step;
 }
 
-static bool time_to_save(const fit *f, int64_t now)
-{
-    int64_t secs = f->t->config.save_checkpoints_secs;
-    return f->t->config.model_dir != NULL && secs > 0 && (now - f->saved_ns) / 1000000000 >= secs;
-}
-
 static bool see_step(void *user, const sx_step_scalars *s)
 {
     fit *f = user;
-    int64_t now = sx_now_ns();
+    const fed_batch batch = f->fed[f->n_shown++ % f->fed_room];
     add_step(f, s);
-    f->epoch_ended = f->batch_ends_epoch;
+    f->batch = s->batch;
+    f->wait_ns = batch.wait_ns;
+    f->epoch_ended = batch.ends_epoch;
     bool at_cadence = is_multiple(f->step, f->t->config.log_step_count_steps);
-    if (at_cadence || f->epoch_ended || now - f->told_ns >= TELL_NS) {
-        tell_progress(f, now, at_cadence || f->epoch_ended);
+    if (at_cadence || f->epoch_ended || s->ended_ns - f->told_ns >= TELL_NS) {
+        tell_progress(f, s->ended_ns, at_cadence || f->epoch_ended);
     }
     if (f->failed == SX_OK) {
         f->failed = sx_host_caller_step(&f->host, s);
     }
-    return f->failed != SX_OK || f->epoch_ended || sx_trainer_stopped(f->t) || time_to_save(f, now);
+    return f->failed != SX_OK || f->epoch_ended || sx_trainer_stopped(f->t) ||
+           time_to_save(f, s->ended_ns);
 }
 
 /* --- control points
@@ -395,7 +423,8 @@ static int64_t steps_until(int64_t step, int64_t every, int64_t at_most)
 static int64_t segment(const fit *f)
 {
     const sx_run_config *c = &f->t->config;
-    int64_t n = SX_MIN(f->target - f->step, c->iterations_per_loop);
+    int64_t n = f->target - f->step;
+    n = c->iterations_per_loop > 0 ? SX_MIN(n, c->iterations_per_loop) : n;
     n = steps_until(f->step, c->model_dir != NULL ? c->save_checkpoints_steps : 0, n);
     n = steps_until(f->step, f->r->eval != NULL ? c->steps_per_eval : 0, n);
     for (int i = 0; i < f->r->n_callbacks; i++) {
@@ -433,6 +462,7 @@ static sx_status run_segment(fit *f, int ok_output)
         .steps = segment(f), .feed = feed, .step = see_step, .user = f, .ok_output = ok_output};
     int64_t done = 0, compiling = f->t->times.compile_ns, start = sx_now_ns();
     f->epoch_ended = false;
+    f->n_fed = f->n_shown = 0;
     progress(f)->data_ended = false;
     sx_status status = sx_program_loop(f->program, &args, &done);
     f->t->times.train_ns += sx_now_ns() - start - (f->t->times.compile_ns - compiling);
@@ -449,19 +479,9 @@ static sx_status run_segment(fit *f, int ok_output)
     return sx_status_code(status) == SX_ABORTED ? explain_nonfinite(f, status) : status;
 }
 
-static int find_output(const sx_program *p, const char *name)
-{
-    for (int i = 0; i < sx_program_output_count(p); i++) {
-        if (strcmp(sx_program_output_name(p, i), name) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
 static sx_status run(fit *f)
 {
-    int ok_output = find_output(f->program, SX_OK_OUTPUT);
+    int ok_output = sx_program_find_output(f->program, SX_OK_OUTPUT);
     while (!at_end(f) && !sx_trainer_stopped(f->t)) {
         SX_TRY(run_segment(f, ok_output));
         int64_t start = sx_now_ns();
@@ -700,6 +720,14 @@ static sx_status prepare(fit *f, bool *out_found)
     return choose_target(f);
 }
 
+/* A launch, and the batch of another size that may end it. */
+static sx_status make_queue(fit *f)
+{
+    f->fed_room = sx_program_launch_steps(f->program) + 1;
+    f->fed = sx_alloc((size_t)f->fed_room, sizeof(*f->fed));
+    return f->fed != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+}
+
 static sx_status begin(fit *f, bool found)
 {
     sx_trainer *t = f->t;
@@ -708,6 +736,7 @@ static sx_status begin(fit *f, bool found)
     SX_TRY(lock_directory(f)); /* that has just been made */
     SX_TRY(place_input(f));
     SX_TRY(compile_if_new(f, f->input.max_batch));
+    SX_TRY(make_queue(f));
     SX_TRY(check_numerics(f));
     t->has_state = true;
     f->began_ns = f->told_ns = f->epoch_ns = f->saved_ns = sx_now_ns();
@@ -764,6 +793,7 @@ sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
     t->n_callbacks = 0;
     sx_gather_deinit(&f.input);
     sx_host_caller_deinit(&f.host);
+    sx_free(f.fed);
     sx_dir_unlock(f.lock);
     return status;
 }

@@ -43,8 +43,9 @@ void sx_trainer_warn(sx_trainer *t, const char *text);
 SX_MUST_USE sx_status sx_trainer_program(sx_trainer *t, sx_mode mode, sx_program **out_program);
 /* A session where the configuration says, without programs. */
 SX_MUST_USE sx_status sx_trainer_open_session(const sx_trainer *t, sx_session **out_session);
-/* Compiles it for a batch size, telling the observers how long that took. */
-SX_MUST_USE sx_status sx_trainer_compile(sx_trainer *t, sx_mode mode, int64_t batch);
+/* Compiles it for a batch size, `looped` for the step loop, telling the observers how long that
+ * took. */
+SX_MUST_USE sx_status sx_trainer_compile(sx_trainer *t, sx_mode mode, int64_t batch, bool looped);
 
 /* The classes that labels name: the width of the predict program's "probabilities"; 0 = unknown. */
 int64_t sx_trainer_classes(const sx_trainer *t);

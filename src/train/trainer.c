@@ -402,13 +402,22 @@ static char *compile_cache(const sx_trainer *t)
 
 sx_status sx_trainer_open_session(const sx_trainer *t, sx_session **out_session)
 {
+    const sx_run_config *c = &t->config;
+    bool own_moments = c->batch_norm != NULL && strcmp(c->batch_norm, "replica") == 0;
     char *cache_dir = compile_cache(t);
-    const sx_session_options options = {.device = t->config.device,
-                                        .platform = {.threads = t->config.threads,
-                                                     .replicas = t->config.replicas,
-                                                     .cache_dir = cache_dir},
-                                        .shards = t->config.shards,
-                                        .seed = t->info.seed};
+    const sx_platform_options platform = {.threads = c->threads,
+                                          .plugin_path = c->pjrt_plugin,
+                                          .virtual_devices = c->virtual_devices,
+                                          .replicas = c->replicas,
+                                          .batch_norm = own_moments ? SX_BATCH_NORM_REPLICA
+                                                                    : SX_BATCH_NORM_SYNC,
+                                          .cache_dir = cache_dir};
+    const sx_session_options options = {.device = c->device,
+                                        .platform = platform,
+                                        .shards = c->shards,
+                                        .seed = t->info.seed,
+                                        .launch_steps = c->iterations_per_loop,
+                                        .launch_seconds = c->iterations_per_loop_secs};
     sx_status status = sx_session_create(&options, out_session);
     sx_free(cache_dir);
     return status;
@@ -555,8 +564,9 @@ sx_status sx_trainer_program(sx_trainer *t, sx_mode mode, sx_program **out_progr
     return SX_OK;
 }
 
-sx_status sx_trainer_compile(sx_trainer *t, sx_mode mode, int64_t batch)
+sx_status sx_trainer_compile(sx_trainer *t, sx_mode mode, int64_t batch, bool looped)
 {
+    sx_program *p = t->programs[mode];
     static const char *const names[3] = {"train", "eval", "predict"};
     sx_train_event event = {.kind = SX_EVENT_COMPILE_BEGIN,
                             .text = names[mode],
@@ -566,7 +576,8 @@ sx_status sx_trainer_compile(sx_trainer *t, sx_mode mode, int64_t batch)
     int64_t ns = 0;
     event.step = sx_trainer_step(t);
     sx_trainer_emit(t, &event);
-    SX_TRY(sx_program_prepare(t->programs[mode], batch, &ns));
+    SX_TRY(looped ? sx_program_prepare_loop(p, batch, sx_program_find_output(p, SX_OK_OUTPUT), &ns)
+                  : sx_program_prepare(p, batch, &ns));
     t->times.compile_ns += ns;
     SX_TRY(sx_program_info(t->programs[mode], batch, &info));
     event.kind = SX_EVENT_COMPILE_END;

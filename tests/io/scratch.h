@@ -40,6 +40,7 @@ static inline char *scratch(const char *name)
     static char paths[4][600];
     static int next;
     char *path = paths[next++ % 4];
+    assert_true(scratch_dir[0] != '\0'); /* else the test lacks scratch_test() */
     snprintf(path, sizeof paths[0], "%s/%s", scratch_dir, name);
     return path;
 }

@@ -39,12 +39,12 @@ static void fill(feed *f)
     }
 }
 
-static sx_status feed_same(void *user, int64_t *out_batch, const void **inputs)
+static sx_status feed_same(void *user, sx_step_input *out)
 {
     feed *f = user;
-    *out_batch = BATCH;
-    inputs[0] = f->images;
-    inputs[1] = f->labels;
+    out->batch = BATCH;
+    out->inputs[0] = f->images;
+    out->inputs[1] = f->labels;
     return SX_OK;
 }
 

@@ -5,6 +5,8 @@
 #include "../io/scratch.h"
 
 #include <math.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "base/map.h"
 #include "train/trainer.h"
@@ -55,6 +57,7 @@ typedef struct seen {
     bool resumed;
     volatile sig_atomic_t stop; /* set when a PROGRESS event shows step stop_at */
     int64_t stop_at;
+    int64_t kill_at; /* likewise SIGKILL */
 } seen;
 
 static inline void see(void *user, const sx_train_event *e)
@@ -76,6 +79,9 @@ static inline void see(void *user, const sx_train_event *e)
     }
     if (e->kind == SX_EVENT_PROGRESS && e->n_metrics > 0) {
         s->last_loss = e->metrics[0].value;
+    }
+    if (e->kind == SX_EVENT_PROGRESS && s->kill_at > 0 && e->step >= s->kill_at) {
+        kill(getpid(), SIGKILL);
     }
     s->stop = s->stop || (e->kind == SX_EVENT_PROGRESS && s->stop_at > 0 && e->step >= s->stop_at);
 }

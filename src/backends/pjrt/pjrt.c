@@ -34,6 +34,7 @@ typedef struct pjrt_platform {
     sx_platform head;
     sx_pjrt_client *client;
     int replicas;
+    sx_batch_norm batch_norm;
     int ids[MAX_REPLICAS];    /* of the replicas' devices, in assignments */
     pjrt_device *device_rows; /* [head.n_devices] */
     sx_device **devices;
@@ -176,6 +177,7 @@ static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out
     pthread_mutex_init(&p->lock, NULL);
     p->head.backend = &sx_backend_pjrt;
     p->replicas = options->replicas > 0 ? options->replicas : 1;
+    p->batch_norm = options->batch_norm;
     sx_status status = copy_path(options->dump_dir, &p->dump_dir);
     status = status != SX_OK ? status : copy_path(options->cache_dir, &p->cache_dir);
     status = status != SX_OK ? status : open_client(p, options);
@@ -476,17 +478,17 @@ static int cut_of(const sx_graph *g, sx_value v, int replicas, bool is_stack)
 static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_program_options *o)
 {
     bool loop = o->steps > 1;
+    int parts = sx_pjrt_batch_parts(o);
     for (int i = 0; i < e->head.n_args; i++) {
         e->types[i] = sx_pjrt_program_arg_type(g, o, i);
-        e->cuts[i] = i < g->n_args ? cut_of(g, g->args[i].value, o->replicas, loop) : WHOLE;
+        e->cuts[i] = i < g->n_args ? cut_of(g, g->args[i].value, parts, loop) : WHOLE;
     }
     for (int i = 0; i < e->head.n_results; i++) {
         bool own = i < g->n_results;
         e->types[e->head.n_args + i] = sx_pjrt_program_result_type(g, o, i);
         e->result_args[i] = own ? g->results[i].arg : SX_RESULT_IS_OUTPUT;
         e->cuts[e->head.n_args + i] =
-            own ? cut_of(g, g->results[i].value, o->replicas, loop && e->result_args[i] < 0)
-                : WHOLE;
+            own ? cut_of(g, g->results[i].value, parts, loop && e->result_args[i] < 0) : WHOLE;
     }
     e->head.arg_types = e->types;
     e->head.result_types = e->types + e->head.n_args;
@@ -569,6 +571,8 @@ static sx_status compile_into(pjrt_platform *p, const sx_graph *g,
         .replicas = p->replicas,
         .steps = options->steps,
         .ok_output = options->ok_output,
+        .any_batch = options->any_batch,
+        .batch_norm = p->batch_norm,
         .hlo = {.bf16_products = bf16,
                 .wide_products = strcmp(p->client->platform, "cpu") == 0,
                 .precision = bf16 ? "DEFAULT" : "HIGHEST"},

@@ -10,10 +10,13 @@ typedef struct lowering {
     const sx_graph *g;
     sx_hlo_writer *w;
     int64_t batch, local; /* of all replicas, of one */
-    int replicas;
-    int64_t steps;  /* more than 1: a loop */
-    int ok;         /* the result that lets it go on, or -1 */
-    sx_hlo *values; /* [n_values] */
+    int replicas;         /* that share the batch */
+    int copies;           /* replicas in all: more where each computes the whole batch */
+    int64_t steps;        /* more than 1: a loop */
+    int ok;               /* the result that lets it go on, or -1 */
+    bool own_moments;     /* SX_BATCH_NORM_REPLICA, and replicas share the batch */
+    sx_hlo *values;       /* [n_values] */
+    sx_hlo *parts; /* [n_values]: own_moments: what of a value is this replica's; NONE = the same */
     sx_hlo first_example;
 } lowering;
 
@@ -142,6 +145,64 @@ static void frame_end(frame *f)
     }
 }
 
+/* --- Batch norm of each replica ----------------------------------------------------------------
+ */
+
+/* These three see their replica's moments, sums and count. */
+static bool sees_parts(const sx_node *n)
+{
+    return n->op->id == SX_OPID_batch_norm_train ||
+           n->op->id == SX_OPID_batch_norm_train_grad_sums ||
+           n->op->id == SX_OPID_batch_norm_train_grad_input;
+}
+
+static sx_hlo input_of(const lowering *l, const sx_node *n, sx_value v)
+{
+    sx_hlo part = l->own_moments && sees_parts(n) ? l->parts[v.id] : SX_HLO_NONE;
+    return sx_hlo_is(part) ? part : l->values[v.id];
+}
+
+/* Moments that nothing normalizes by stay those of the whole batch. */
+static bool normalizes(const lowering *l, const sx_node *moments)
+{
+    for (int k = 0; k < l->g->n_nodes; k++) {
+        const sx_node *n = &l->g->nodes[k];
+        if (n->op->id == SX_OPID_batch_norm_train &&
+            n->inputs[3].id == sx_node_output(moments, 0).id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Keeps what is this replica's before it meets. */
+static void keep_parts(lowering *l, const sx_node *n, sx_hlo *out)
+{
+    for (int i = 0; i < n->n_outputs; i++) {
+        l->parts[sx_node_output(n, i).id] =
+            n->op->id == SX_OPID_size ? sx_hlo_with(l->w, "divide", out[i], l->replicas) : out[i];
+    }
+}
+
+static void meet_parts(lowering *l, const sx_node *n, sx_hlo *out)
+{
+    keep_parts(l, n, out);
+    for (int i = 0; i < n->n_outputs && n->op->id == SX_OPID_moments; i++) {
+        out[i] = mean_of_replicas(l, out[i]);
+    }
+    if (n->op->id == SX_OPID_batch_norm_train_grad_sums) {
+        meet_sum(l, out, n->n_outputs);
+    }
+}
+
+/* Nodes whose results have parts: what the three see. */
+static bool has_parts(const lowering *l, const sx_node *n)
+{
+    return l->own_moments && reads_batch(l, n) &&
+           (n->op->id == SX_OPID_size || n->op->id == SX_OPID_batch_norm_train_grad_sums ||
+            (n->op->id == SX_OPID_moments && normalizes(l, n)));
+}
+
 static sx_status frame_begin(lowering *l, const sx_node *n, frame *f)
 {
     int64_t batch = is_whole(n) ? l->batch : l->local;
@@ -156,7 +217,7 @@ static sx_status frame_begin(lowering *l, const sx_node *n, frame *f)
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
     }
     for (int i = 0; i < n->n_inputs; i++) {
-        f->in[i] = l->values[n->inputs[i].id];
+        f->in[i] = input_of(l, n, n->inputs[i]);
         f->types[i] = sx_type_with_batch(*sx_graph_type(l->g, n->inputs[i]), batch);
     }
     for (int i = 0; i < n->n_outputs; i++) {
@@ -194,7 +255,9 @@ static sx_status lower_node(lowering *l, const sx_node *n)
     };
     sx_hlo_at(l->w, n->name);
     n->op->to_stablehlo(l->w, &op);
-    if (meets(l, n)) {
+    if (has_parts(l, n)) {
+        meet_parts(l, n, f.out);
+    } else if (meets(l, n)) {
         meetings[n->op->combine](l, f.out, n->n_outputs);
     }
     for (int i = 0; i < n->n_outputs; i++) {
@@ -215,6 +278,17 @@ static void make_first_example(lowering *l)
     }
 }
 
+/* The first replica's value, on all. */
+static sx_hlo of_first_replica(lowering *l, sx_hlo x)
+{
+    const sx_type id_type = sx_scalar_type(SX_U32);
+    sx_hlo_at(l->w, "replica");
+    sx_hlo id = sx_hlo_emit(l->w, "replica_id", NULL, 0, &id_type, 1);
+    sx_hlo is_first = sx_hlo_compare(l->w, "EQ", id, sx_hlo_like(l->w, id, 0));
+    sx_hlo own = sx_hlo_select(l->w, is_first, x, sx_hlo_like(l->w, x, 0));
+    return sx_hlo_all_reduce(l->w, "add", own, l->copies);
+}
+
 static sx_status lower_graph(lowering *l, sx_hlo *results)
 {
     make_first_example(l);
@@ -225,6 +299,9 @@ static sx_status lower_graph(lowering *l, sx_hlo *results)
     }
     for (int i = 0; i < l->g->n_results; i++) {
         results[i] = l->values[l->g->results[i].value.id];
+        if (l->copies > l->replicas && l->g->results[i].arg >= 0) {
+            results[i] = of_first_replica(l, results[i]);
+        }
     }
     return SX_OK;
 }
@@ -429,12 +506,13 @@ static sx_status begin(lowering *l, const sx_pjrt_program_options *options, sx_h
     int n = g->n_args + (l->steps > 1);
     sx_hlo_arg *args = sx_alloc((size_t)n + 1, sizeof(*args));
     l->values = sx_alloc((size_t)g->n_values, sizeof(*l->values));
-    if (args == NULL || l->values == NULL) {
+    l->parts = sx_alloc((size_t)g->n_values, sizeof(*l->parts));
+    if (args == NULL || l->values == NULL || l->parts == NULL) {
         sx_free(args);
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
     }
     for (int i = 0; i < g->n_values; i++) {
-        l->values[i] = SX_HLO_NONE;
+        l->values[i] = l->parts[i] = SX_HLO_NONE;
     }
     for (int i = 0; i < n; i++) {
         args[i] = (sx_hlo_arg){arg_type(g, i, l->local, l->steps), alias_of(g, i)};
@@ -466,13 +544,22 @@ static sx_status check_loop(const lowering *l, const sx_pjrt_program_options *op
     return SX_OK;
 }
 
-static sx_status divide_batch(lowering *l)
+int sx_pjrt_batch_parts(const sx_pjrt_program_options *o)
+{
+    int n = o->replicas > 0 ? o->replicas : 1;
+    return o->any_batch && o->batch % n != 0 ? 1 : n;
+}
+
+static sx_status divide_batch(lowering *l, const sx_pjrt_program_options *options)
 {
     bool batched = false;
     for (int i = 0; i < l->g->n_args; i++) {
         batched = batched || has_batch(l, l->g->args[i].value);
     }
+    l->copies = l->replicas;
+    l->replicas = sx_pjrt_batch_parts(options);
     l->local = l->batch / l->replicas;
+    l->own_moments = options->batch_norm == SX_BATCH_NORM_REPLICA && l->replicas > 1;
     if (!batched || l->batch % l->replicas == 0) {
         return SX_OK;
     }
@@ -493,7 +580,7 @@ sx_status sx_pjrt_program_create(const sx_graph *g, const sx_pjrt_program_option
                   .first_example = SX_HLO_NONE};
     sx_pjrt_program p = {0};
     l.ok = options->ok_output == NULL ? -1 : sx_graph_find_output(g, options->ok_output);
-    SX_TRY(divide_batch(&l));
+    SX_TRY(divide_batch(&l, options));
     SX_TRY(check_loop(&l, options));
     sx_hlo *args = sx_alloc((size_t)g->n_args + 2, sizeof(*args));
     sx_hlo *results = sx_alloc((size_t)g->n_results + 2, sizeof(*results));
@@ -509,6 +596,7 @@ sx_status sx_pjrt_program_create(const sx_graph *g, const sx_pjrt_program_option
     sx_free(args);
     sx_free(results);
     sx_free(l.values);
+    sx_free(l.parts);
     if (status != SX_OK) {
         sx_hlo_destroy(l.w);
         return status;

@@ -10,6 +10,16 @@
  * loss, gradients and the moments of batch norm are those of the whole batch; random operators
  * count positions in the whole batch (D5).
  *
+ * Batch norm in training (design D11): SX_BATCH_NORM_SYNC meets as above. With REPLICA the moments
+ * that a batch_norm_train takes, and the sums that its own gradient takes, are those of the
+ * replica's part; the moving averages see the mean of the parts' moments, and the gradients of
+ * scale and offset are sums over all.
+ *
+ * A batch that the replicas do not divide (`any_batch`: the last of an epoch): each replica
+ * computes all of it, with no cut and no meeting, so loss, moments and gradients are one device's.
+ * New values of variables are the first replica's, on all: replicas whose arithmetic varies from
+ * run to run (a GPU's atomics) must not drift apart.
+ *
  * Step loop (design D4). With steps = K > 1 the program is a loop of up to K steps over a
  * superbatch:
  *
@@ -22,13 +32,15 @@
 #ifndef SX_BACKENDS_PJRT_PROGRAM_H
 #define SX_BACKENDS_PJRT_PROGRAM_H
 
-#include "graph/ir.h"
+#include "backends/backend.h"
 
 typedef struct sx_pjrt_program_options {
     int64_t batch;         /* of all replicas together; ignored by a graph without it */
     int replicas;          /* 0 = 1 */
     int64_t steps;         /* of the loop; 0 and 1 = no loop */
     const char *ok_output; /* bool scalar output that lets the loop go on; NULL = none */
+    bool any_batch;        /* a batch that the replicas do not divide is computed whole by each */
+    sx_batch_norm batch_norm;
     sx_hlo_options hlo;
 } sx_pjrt_program_options;
 
@@ -38,6 +50,8 @@ typedef struct sx_pjrt_program {
     sx_hlo_writer *writer; /* owns the text */
 } sx_pjrt_program;
 
+/* Into how many parts the replicas cut a batch: as many as they are, or 1: each computes all. */
+int sx_pjrt_batch_parts(const sx_pjrt_program_options *o);
 /* Argument or result i as the caller sees it: the batch of all replicas, superbatches and rings.
  * Argument n_args and result n_results are the loop's counts. */
 sx_type sx_pjrt_program_arg_type(const sx_graph *g, const sx_pjrt_program_options *o, int i);

@@ -1,0 +1,441 @@
+/* The step loop: collecting, launching, replaying; over XLA's CPU plugin where the device loops,
+ * and over ref, where a launch is one step. */
+#include "harness.h"
+
+#include <math.h>
+
+#include "../backends/pjrt_plugin.h"
+#include "base/memory.h"
+#include "nn/program.h"
+#include "runtime/session.h"
+
+enum { BATCH = 8, FEATURES = 6, CLASSES = 3, STEPS = 12, MOST_VALUES = 4096 };
+
+/* A model with everything that meets over replicas: dense layers, batch norm, a mean loss. */
+static sx_spec normed_build(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_value x = sx_dense(b, in->features, 5);
+    x = sx_relu(b, sx_batch_norm(b, x));
+    sx_value logits = sx_dense(b, x, CLASSES);
+    return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_sgd(.learning_rate = 0.1));
+}
+
+static const sx_model_def normed = {.struct_size = sizeof(sx_model_def),
+                                    .version = SX_MODEL_VERSION,
+                                    .name = "normed",
+                                    .build = normed_build,
+                                    .features = FEATURES};
+
+/* What the loop was fed and has shown. */
+typedef struct run {
+    sx_graph *graph;
+    sx_session *session;
+    sx_program *program;
+    float x[STEPS][BATCH][FEATURES];
+    int32_t y[STEPS][BATCH];
+    int64_t sizes[STEPS];
+    bool ends[STEPS];
+    int n_fed, n_shown,
+        end_at; /* end_at: feed says OUT_OF_RANGE there; fail_at likewise an error */
+    int fail_at, stop_at;
+    int fed_when_shown[STEPS];
+    double losses[STEPS];
+    float read[STEPS]; /* the loss again, by sx_program_read_output() */
+    int64_t steps[STEPS], ended[STEPS];
+} run;
+
+static sx_status feed(void *user, sx_step_input *out)
+{
+    run *r = user;
+    int k = r->n_fed;
+    if (k == r->fail_at) {
+        return sx_error(SX_DATA_LOSS, "record 7 is broken");
+    }
+    if (k == r->end_at) {
+        return sx_error(SX_OUT_OF_RANGE, "end");
+    }
+    r->n_fed++;
+    out->batch = r->sizes[k];
+    out->inputs[0] = r->x[k];
+    out->inputs[1] = r->y[k];
+    out->ends_launch = r->ends[k];
+    return SX_OK;
+}
+
+static bool show(void *user, const sx_step_scalars *s)
+{
+    run *r = user;
+    int k = r->n_shown++;
+    r->losses[k] = s->values[0];
+    r->steps[k] = s->step;
+    r->ended[k] = s->ended_ns;
+    r->fed_when_shown[k] = r->n_fed;
+    assert_int_equal(s->batch, r->sizes[k]);
+    assert_ok(sx_program_read_output(r->program, 0, &r->read[k]));
+    return k + 1 == r->stop_at;
+}
+
+static run *open_run(const sx_session_options *options)
+{
+    run *r = sx_alloc(1, sizeof(*r));
+    const sx_program_request request = {.def = &normed,
+                                        .mode = SX_TRAIN,
+                                        .features = sx_type_of(SX_F32, SX_BATCH, FEATURES),
+                                        .labels = sx_type_of(SX_I32, SX_BATCH)};
+    assert_non_null(r);
+    assert_ok(sx_build_program(&request, &r->graph));
+    assert_ok(sx_session_create(options, &r->session));
+    assert_ok(sx_session_add_program(r->session, r->graph, &r->program));
+    for (int k = 0; k < STEPS; k++) {
+        for (int i = 0; i < BATCH; i++) {
+            r->y[k][i] = (k + i * 5) % CLASSES;
+            for (int f = 0; f < FEATURES; f++) {
+                r->x[k][i][f] = (float)((k * 7 + i * 13 + f * 5 + i * f) % 17) / 17.0f -
+                                (f == r->y[k][i] ? 0.5f : 0.0f);
+            }
+        }
+        r->sizes[k] = BATCH;
+    }
+    r->fail_at = r->end_at = -1;
+    return r;
+}
+
+static run *open_pjrt(int64_t launch_steps, int replicas, sx_batch_norm batch_norm)
+{
+    const sx_platform_options platform = {.plugin_path = pjrt_plugin(),
+                                          .virtual_devices = 4,
+                                          .replicas = replicas,
+                                          .batch_norm = batch_norm};
+    return open_run(&(sx_session_options){
+        .device = "pjrt", .platform = platform, .seed = 3, .launch_steps = launch_steps});
+}
+
+static void close_run(run *r)
+{
+    sx_session_destroy(r->session);
+    sx_graph_destroy(r->graph);
+    sx_free(r);
+}
+
+static sx_status loop(run *r, int64_t steps, int64_t *out_done)
+{
+    int ok = sx_program_find_output(r->program, SX_OK_OUTPUT);
+    const sx_loop_args args = {
+        .steps = steps, .feed = feed, .step = show, .user = r, .ok_output = ok};
+    assert_ok(sx_program_prepare_loop(r->program, BATCH, ok, NULL));
+    return sx_program_loop(r->program, &args, out_done);
+}
+
+static void loop_all(run *r)
+{
+    int64_t done, step;
+    assert_ok(loop(r, STEPS, &done));
+    assert_int_equal(done, STEPS);
+    assert_ok(sx_session_read_step(r->session, &step));
+    assert_int_equal(step, STEPS);
+    for (int k = 0; k < STEPS; k++) {
+        assert_int_equal(r->steps[k], k + 1);
+        assert_true(r->read[k] == (float)r->losses[k]);
+        assert_true(k == 0 || r->ended[k] >= r->ended[k - 1]);
+    }
+}
+
+/* Every variable, one behind the other; returns how many numbers. */
+static int read_variables(const run *r, float *out)
+{
+    int n = 0;
+    for (int i = 0; i < sx_session_variable_count(r->session); i++) {
+        const sx_session_variable *v = sx_session_variable_at(r->session, i);
+        int64_t elems = sx_type_elems(&v->type);
+        if (v->type.dtype == SX_F32) {
+            assert_true(n + elems <= MOST_VALUES);
+            assert_ok(sx_session_read_variable(r->session, i, out + n));
+            n += (int)elems;
+        }
+    }
+    assert_true(n > 0);
+    return n;
+}
+
+static void assert_close(const float *a, const float *b, int n, double tolerance)
+{
+    for (int i = 0; i < n; i++) {
+        if (!(fabs((double)a[i] - (double)b[i]) <= tolerance)) {
+            fail_msg("number %d is %.9g, expected %.9g", i, (double)a[i], (double)b[i]);
+        }
+    }
+}
+
+static void assert_same_run(const run *a, const run *b, double tolerance)
+{
+    float x[MOST_VALUES], y[MOST_VALUES];
+    int n = read_variables(a, x);
+    assert_int_equal(read_variables(b, y), n);
+    assert_close(x, y, n, tolerance);
+    for (int k = 0; k < STEPS; k++) {
+        assert_true(fabs(a->losses[k] - b->losses[k]) <= tolerance);
+    }
+}
+
+/* --- without a loop -------------------------------------------------------------------------- */
+
+static void test_runtime_loop__one_step_at_a_time_where_the_device_cannot(void **state)
+{
+    (void)state;
+    run *r = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    r->sizes[4] = 3;
+    loop_all(r);
+    assert_int_equal(sx_program_launch_steps(r->program), 1);
+    for (int k = 0; k < STEPS; k++) {
+        assert_int_equal(r->fed_when_shown[k], k + 1);
+    }
+    close_run(r);
+}
+
+static void test_runtime_loop__ends_where_step_says_so(void **state)
+{
+    (void)state;
+    int64_t done;
+    run *r = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    r->stop_at = 3;
+    assert_ok(loop(r, STEPS, &done));
+    assert_int_equal(done, 3);
+    assert_int_equal(r->n_fed, 3);
+    close_run(r);
+}
+
+/* --- launches -------------------------------------------------------------------------------- */
+
+static void test_runtime_loop__launches_show_every_step(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC), *ref;
+    static const int fed[STEPS] = {4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
+    loop_all(r);
+    assert_int_equal(sx_program_launch_steps(r->program), 4);
+    for (int k = 0; k < STEPS; k++) {
+        assert_int_equal(r->fed_when_shown[k], fed[k]);
+    }
+    ref = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    loop_all(ref);
+    assert_same_run(r, ref, 1e-5);
+    close_run(r);
+    close_run(ref);
+}
+
+static void test_runtime_loop__the_lengths_of_launches_change_no_bit(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    run *a = open_pjrt(5, 1, SX_BATCH_NORM_SYNC), *b = open_pjrt(5, 1, SX_BATCH_NORM_SYNC);
+    b->ends[0] = b->ends[2] = b->ends[3] = b->ends[8] = true;
+    loop_all(a);
+    loop_all(b);
+    assert_int_equal(b->fed_when_shown[0], 1);
+    assert_int_equal(b->fed_when_shown[1], 3);
+    assert_same_run(a, b, 0);
+    close_run(a);
+    close_run(b);
+}
+
+static void test_runtime_loop__another_size_ends_a_launch(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    run *r = open_pjrt(5, 1, SX_BATCH_NORM_SYNC);
+    run *ref = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    r->sizes[2] = ref->sizes[2] = 3;
+    loop_all(r);
+    assert_int_equal(r->fed_when_shown[0], 3);
+    assert_int_equal(r->fed_when_shown[2], 3);
+    assert_int_equal(r->fed_when_shown[3], 8);
+    loop_all(ref);
+    assert_same_run(r, ref, 1e-5);
+    close_run(r);
+    close_run(ref);
+}
+
+static void test_runtime_loop__a_launch_is_run_whole_when_step_ends_the_loop(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    int64_t done;
+    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    r->sizes[7] = 5; /* fed before the steps are shown: it is run too */
+    r->stop_at = 6;
+    assert_ok(loop(r, STEPS, &done));
+    assert_int_equal(done, 8);
+    assert_int_equal(r->n_shown, 8);
+    assert_int_equal(r->n_fed, 8);
+    close_run(r);
+}
+
+static void test_runtime_loop__what_was_fed_before_an_end_is_run(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    int64_t done;
+    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    r->end_at = 6;
+    assert_ok(loop(r, STEPS, &done));
+    assert_int_equal(done, 6);
+    r->end_at = -1;
+    r->fail_at = 9;
+    assert_error(loop(r, STEPS, &done), SX_DATA_LOSS, "record 7 is broken");
+    assert_int_equal(done, 3);
+    assert_int_equal(r->n_shown, 9);
+    close_run(r);
+}
+
+static void test_runtime_loop__launches_last_about_as_long_as_asked(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    int64_t done;
+    const sx_platform_options platform = {.plugin_path = pjrt_plugin()};
+    run *r = open_run(
+        &(sx_session_options){.device = "pjrt", .platform = platform, .launch_seconds = 1e-9});
+    assert_ok(loop(r, STEPS, &done));
+    assert_int_equal(sx_program_launch_steps(r->program), 1024);
+    for (int k = 0; k < STEPS; k++) {
+        assert_int_equal(r->fed_when_shown[k], k + 1); /* each is longer than that */
+    }
+    close_run(r);
+}
+
+/* --- what is not finite ---------------------------------------------------------------------- */
+
+static void assert_step_6_is_withheld(run *r, const char *cause)
+{
+    int64_t done, step;
+    float before = 0;
+    assert_error(loop(r, STEPS, &done), SX_ABORTED, "step 6");
+    assert_int_equal(done, 5);
+    assert_int_equal(r->n_shown, 5);
+    assert_ok(sx_session_read_step(r->session, &step));
+    assert_int_equal(step, 5);
+    assert_error(sx_program_read_output(r->program, 0, &before), SX_FAILED_PRECONDITION, "loss");
+    assert_error(sx_program_find_nonfinite(r->program), SX_DATA_LOSS, cause);
+}
+
+static void test_runtime_loop__a_bad_step_inside_a_launch_is_found(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    r->x[5][2][3] = NAN;
+    assert_step_6_is_withheld(r, "input \"features\" is not finite");
+    close_run(r);
+    r = open_pjrt(4, 2, SX_BATCH_NORM_SYNC);
+    r->x[5][2][3] = 3e38f;
+    r->x[5][2][4] = 3e38f;
+    r->x[5][2][5] = -3e38f;
+    assert_step_6_is_withheld(r, "(test_loop.c:");
+    close_run(r);
+}
+
+static void test_runtime_loop__steps_before_a_bad_one_count(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    int64_t done;
+    float x[MOST_VALUES], y[MOST_VALUES];
+    run *bad = open_pjrt(4, 1, SX_BATCH_NORM_SYNC), *good = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    bad->x[5][0][0] = INFINITY;
+    assert_error(loop(bad, STEPS, &done), SX_ABORTED, "step 6");
+    assert_ok(loop(good, 5, &done));
+    int n = read_variables(bad, x);
+    assert_int_equal(read_variables(good, y), n);
+    assert_memory_equal(x, y, (size_t)n * sizeof(float));
+    close_run(bad);
+    close_run(good);
+}
+
+/* --- replicas -------------------------------------------------------------------------------- */
+
+static void test_runtime_loop__replicas_compute_what_one_device_does(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    run *ref = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    ref->sizes[4] = 5; /* of all batches the only one that nothing divides */
+    loop_all(ref);
+    for (int replicas = 1; replicas <= 4; replicas *= 2) {
+        run *r = open_pjrt(4, replicas, SX_BATCH_NORM_SYNC);
+        r->sizes[4] = 5;
+        loop_all(r);
+        assert_same_run(r, ref, 1e-5);
+        close_run(r);
+    }
+    close_run(ref);
+}
+
+static void test_runtime_loop__full_batches_divide_by_the_replicas(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    run *r = open_pjrt(4, 4, SX_BATCH_NORM_SYNC);
+    assert_error(sx_program_prepare_loop(r->program, 6, -1, NULL), SX_INVALID_ARGUMENT,
+                 "a batch of 6 does not divide by 4 replicas; the nearest that do are 4 and 8");
+    assert_error(sx_program_prepare_loop(r->program, 3, -1, NULL), SX_INVALID_ARGUMENT,
+                 "the smallest that does is 4");
+    close_run(r);
+}
+
+/* TensorFlow's batch norm: each replica by its own moments. Then a step of n replicas is the mean
+ * of n devices' steps from the same weights on the parts: losses, averages, and, as the optimizer
+ * is plain SGD, weights. */
+static void test_runtime_loop__batch_norm_of_each_replica(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    enum { PARTS = 2, PART = BATCH / PARTS };
+    int64_t done;
+    float whole[MOST_VALUES], part[MOST_VALUES], mean[MOST_VALUES] = {0};
+    double loss = 0;
+    int n = 0;
+    for (int k = 0; k < PARTS; k++) {
+        run *r = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+        memmove(r->x[0][0], r->x[0][k * PART], PART * sizeof(r->x[0][0]));
+        memmove(&r->y[0][0], &r->y[0][k * PART], PART * sizeof(r->y[0][0]));
+        r->sizes[0] = PART;
+        assert_ok(loop(r, 1, &done));
+        n = read_variables(r, part);
+        for (int i = 0; i < n; i++) {
+            mean[i] += part[i] / PARTS;
+        }
+        loss += r->losses[0] / PARTS;
+        close_run(r);
+    }
+    for (int launch = 1; launch <= 2; launch++) {
+        run *r = open_pjrt(launch, PARTS, SX_BATCH_NORM_REPLICA);
+        assert_ok(loop(r, 1, &done));
+        assert_int_equal(read_variables(r, whole), n);
+        assert_close(whole, mean, n, 1e-6);
+        assert_true(fabs(r->losses[0] - loss) < 1e-6);
+        close_run(r);
+    }
+    run *sync = open_pjrt(1, PARTS, SX_BATCH_NORM_SYNC);
+    assert_ok(loop(sync, 1, &done));
+    assert_true(fabs(sync->losses[0] - loss) > 1e-4); /* the modes do differ */
+    close_run(sync);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_loop__one_step_at_a_time_where_the_device_cannot),
+    cmocka_unit_test(test_runtime_loop__ends_where_step_says_so),
+    cmocka_unit_test(test_runtime_loop__launches_show_every_step),
+    cmocka_unit_test(test_runtime_loop__the_lengths_of_launches_change_no_bit),
+    cmocka_unit_test(test_runtime_loop__another_size_ends_a_launch),
+    cmocka_unit_test(test_runtime_loop__a_launch_is_run_whole_when_step_ends_the_loop),
+    cmocka_unit_test(test_runtime_loop__what_was_fed_before_an_end_is_run),
+    cmocka_unit_test(test_runtime_loop__launches_last_about_as_long_as_asked),
+    cmocka_unit_test(test_runtime_loop__a_bad_step_inside_a_launch_is_found),
+    cmocka_unit_test(test_runtime_loop__steps_before_a_bad_one_count),
+    cmocka_unit_test(test_runtime_loop__replicas_compute_what_one_device_does),
+    cmocka_unit_test(test_runtime_loop__full_batches_divide_by_the_replicas),
+    cmocka_unit_test(test_runtime_loop__batch_norm_of_each_replica),
+};
+SX_TEST_MAIN(tests)

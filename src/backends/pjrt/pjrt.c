@@ -510,7 +510,7 @@ static sx_status dump(const pjrt_platform *p, const sx_pjrt_program *program)
     return done ? SX_OK : sx_error(SX_UNAVAILABLE, "writing the program to %s failed", path);
 }
 
-static sx_status inspect(const pjrt_platform *p, pjrt_executable *e)
+static sx_status inspect(const pjrt_platform *p, pjrt_executable *e, int64_t steps)
 {
     void *executable = NULL;
     SX_TRY(sx_pjrt_executable_of(p->client, e->loaded, &executable));
@@ -521,8 +521,10 @@ static sx_status inspect(const pjrt_platform *p, pjrt_executable *e)
                           (size_t)outputs.value, e->head.n_results);
     }
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
-    snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %d replicas", p->client->platform,
-             p->client->version, p->replicas);
+    snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %d replicas%s, loop of %lld",
+             p->client->platform, p->client->version, p->replicas,
+             p->batch_norm == SX_BATCH_NORM_REPLICA ? ", batch norm of each" : "",
+             (long long)(steps > 1 ? steps : 1));
     e->info.numerics = e->numerics;
     e->info.shards = p->replicas;
     return status;
@@ -592,7 +594,7 @@ static sx_status compile_into(pjrt_platform *p, const sx_graph *g,
         status = explain(g, compile_text(p, &program, e));
     }
     sx_pjrt_program_destroy(&program);
-    return status != SX_OK ? status : inspect(p, e);
+    return status != SX_OK ? status : inspect(p, e, options->steps);
 }
 
 static sx_status pjrt_compile(sx_platform *platform, const sx_graph *graph,

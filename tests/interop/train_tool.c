@@ -1,6 +1,6 @@
 /* train_tool MODEL DEVICE BATCH [NAME=VALUE...]: one training step at a time, for test_train.py and
- * test_optimizers.py. The names optimizer and learning_rate choose those; all others are the
- * model's.
+ * test_optimizers.py. The names optimizer, learning_rate and precision choose those; all others are
+ * the model's.
  *
  * Writes a line for each variable, "name dims...", then "end". Then, until end of input: reads
  * every variable, the features and the labels as raw row-major bytes (float32; int64 global_step;
@@ -23,7 +23,8 @@ static void check(sx_status status)
     }
 }
 
-static void take_setting(char *setting, sx_params *params, sx_optimizer *optimizer)
+static void take_setting(char *setting, sx_params *params, sx_optimizer *optimizer,
+                         sx_dtype *precision)
 {
     char *value = strchr(setting, '=');
     *value++ = '\0';
@@ -31,6 +32,8 @@ static void take_setting(char *setting, sx_params *params, sx_optimizer *optimiz
         check(sx_optimizer_by_name(value, optimizer));
     } else if (strcmp(setting, "learning_rate") == 0) {
         optimizer->learning_rate = atof(value);
+    } else if (strcmp(setting, "precision") == 0) {
+        (void)sx_dtype_parse(value, precision);
     } else {
         check(sx_params_set(params, setting, value));
     }
@@ -44,7 +47,7 @@ static sx_graph *build(const char *model, int n_settings, char **settings)
     sx_program_request r = {.def = sx_zoo_find(model), .labels = sx_type_of(SX_I32, SX_BATCH)};
     check(sx_params_create(&p));
     for (int i = 0; i < n_settings; i++) {
-        take_setting(settings[i], p, &optimizer);
+        take_setting(settings[i], p, &optimizer, &r.precision);
     }
     r.params = p;
     r.optimizer = &optimizer;

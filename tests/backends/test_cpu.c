@@ -5,6 +5,7 @@
 #include <sextant/ops.h>
 
 #include "backends/backend.h"
+#include "backends/cpu/onednn2.h"
 #include "base/threefry.h"
 #include "nn/params.h"
 #include "nn/program.h"
@@ -17,7 +18,7 @@ typedef struct fixture {
     sx_buffer *args[64], *outputs[64];
 } fixture;
 
-static sx_graph *zoo_train(const char *model)
+static sx_graph *zoo_in(const char *model, sx_dtype precision)
 {
     sx_graph *graph;
     sx_params *params;
@@ -25,10 +26,16 @@ static sx_graph *zoo_train(const char *model)
         .def = sx_zoo_find(model), .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH)};
     assert_ok(sx_params_create(&params));
     r.params = params;
+    r.precision = precision;
     assert_ok(sx_model_features(r.def, &r.features));
     assert_ok(sx_build_program(&r, &graph));
     sx_params_destroy(params);
     return graph;
+}
+
+static sx_graph *zoo_train(const char *model)
+{
+    return zoo_in(model, SX_F32);
 }
 
 static void begin(fixture *f, sx_graph *graph, const sx_compile_options *options, int threads)
@@ -229,6 +236,28 @@ static void test_backends_cpu__profile_must_be_asked_for(void **state)
     end(&f);
 }
 
+/* Under the policy the convolutions of many channels are the processor's own of bfloat16, if it has
+ * them, and the numerics say so; nothing large falls to the reference. */
+static void test_backends_cpu__the_policy_uses_what_the_processor_has(void **state)
+{
+    (void)state;
+    fixture f;
+    const sx_kernel_time *rows;
+    sx_executable_info info;
+    int n, narrow = 0;
+    begin(&f, zoo_in("mnist_cnn", SX_BF16), &(sx_compile_options){.batch = 8, .profile = true}, 1);
+    assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    assert_ok(sx_executable_get_profile(f.executable, &rows, &n));
+    for (int i = 0; i < n; i++) {
+        narrow += strstr(rows[i].kernel, "bf16") != NULL;
+        assert_true(strstr(rows[i].kernel, "reference") == NULL || rows[i].bytes <= 4096);
+    }
+    assert_ok(sx_executable_get_info(f.executable, &info));
+    assert_int_equal(narrow, sx_dnn_has_bf16() ? 3 : 0);
+    assert_int_equal(strstr(info.numerics, " bf16 ") != NULL, sx_dnn_has_bf16());
+    end(&f);
+}
+
 /* Asking for products in bfloat16 is leave to round, not an order: float32 it stays. */
 static void test_backends_cpu__products_in_bfloat16_change_nothing(void **state)
 {
@@ -267,10 +296,12 @@ static sx_status compile_once(void *user)
 static void test_backends_cpu__compiling_survives_failing_allocations(void **state)
 {
     (void)state;
-    compile_input in = {zoo_train("mlp"), 3};
-    assert_true(sx_torture(compile_once, &in) > 10);
-    sx_graph *g = (sx_graph *)in.graph;
-    sx_graph_destroy(g);
+    for (int i = 0; i < 2; i++) {
+        sx_graph *g = zoo_in("mlp", i == 0 ? SX_F32 : SX_BF16);
+        compile_input in = {g, 3};
+        assert_true(sx_torture(compile_once, &in) > 10);
+        sx_graph_destroy(g);
+    }
 }
 
 static const struct CMUnitTest tests[] = {
@@ -281,6 +312,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cpu__a_step_allocates_nothing),
     cmocka_unit_test(test_backends_cpu__profile_names_kernels_and_nodes),
     cmocka_unit_test(test_backends_cpu__profile_must_be_asked_for),
+    cmocka_unit_test(test_backends_cpu__the_policy_uses_what_the_processor_has),
     cmocka_unit_test(test_backends_cpu__products_in_bfloat16_change_nothing),
     cmocka_unit_test(test_backends_cpu__compiling_survives_failing_allocations),
 };

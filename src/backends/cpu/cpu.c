@@ -262,9 +262,9 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
         cpu_destroy(&e->head);
         return status;
     }
-    snprintf(e->numerics, sizeof(e->numerics), "cpu %s kernels:%d shards:%d%s onednn:%s",
-             sx_cpu_vec_best()->name, SX_CPU_KERNEL_TABLE_VERSION, e->plan->shards,
-             e->plan->team ? " team" : "", sx_dnn_version());
+    snprintf(e->numerics, sizeof(e->numerics), "cpu %s%s kernels:%d shards:%d%s onednn:%s",
+             sx_cpu_vec_best()->name, e->plan->bf16 ? " bf16" : "", SX_CPU_KERNEL_TABLE_VERSION,
+             e->plan->shards, e->plan->team ? " team" : "", sx_dnn_version());
     *out = &e->head;
     return SX_OK;
 }

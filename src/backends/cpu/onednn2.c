@@ -28,6 +28,12 @@ void sx_dnn_leave(int before)
     }
 }
 
+bool sx_dnn_has_bf16(void)
+{
+    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+           dnnl_cpu_isa_avx512_core_bf16;
+}
+
 const char *sx_dnn_version(void)
 {
     static char text[32]; /* the same bytes whoever writes them */
@@ -83,7 +89,9 @@ struct sx_dnn_conv {
 typedef struct conv_maker {
     const sx_dnn_conv_spec *spec;
     sx_dnn_conv *conv;
-    dnnl_memory_desc_t any_filter;
+    dnnl_memory_desc_t any_filter; /* what the primitive is made with */
+    dnnl_memory_desc_t src, filter,
+        dst; /* of the forward convolution, its own or the hint of one */
     dnnl_dims_t strides, dilations, before, after;
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t desc, forward;
@@ -94,32 +102,14 @@ static int64_t align(int64_t bytes)
     return (bytes + SX_CPU_ALIGN - 1) / SX_CPU_ALIGN * SX_CPU_ALIGN;
 }
 
-/* oneDNN's logical dims are NCHW and [G]OIHW whatever the layout. */
-static dnnl_status_t describe(conv_maker *m)
+static dnnl_status_t nhwc(dnnl_memory_desc_t *md, const dnnl_dims_t dims, dnnl_data_type_t type)
 {
-    const sx_conv_geometry *g = &m->spec->geometry;
-    sx_dnn_conv *c = m->conv;
-    int64_t in = g->groups * g->c, out = g->groups * g->o, kh = g->h.kernel, kw = g->w.kernel;
-    dnnl_dims_t src = {g->n, in, g->h.in, g->w.in}, dst = {g->n, out, g->h.out, g->w.out};
-    dnnl_dims_t bias = {out};
-    dnnl_dims_t plain = {out, g->c, kh, kw}, plain_strides = {1, out, kw * g->c * out, g->c * out};
-    dnnl_dims_t grouped = {g->groups, g->o, g->c, kh, kw};
-    dnnl_dims_t grouped_strides = {g->o, 1, out, kw * g->c * out, g->c * out};
-    bool many = g->groups > 1;
-    dnnl_status_t s = dnnl_memory_desc_init_by_tag(&c->md[SRC], 4, src, dnnl_f32, dnnl_nhwc);
-    s = s != dnnl_success ? s
-                          : dnnl_memory_desc_init_by_tag(&c->md[DST], 4, dst, dnnl_f32, dnnl_nhwc);
-    s = s != dnnl_success ? s
-                          : dnnl_memory_desc_init_by_tag(&c->md[BIAS], 1, bias, dnnl_f32, dnnl_x);
-    s = s != dnnl_success
-            ? s
-            : dnnl_memory_desc_init_by_strides(&c->md[FILTER], many ? 5 : 4, many ? grouped : plain,
-                                               dnnl_f32, many ? grouped_strides : plain_strides);
-    s = s != dnnl_success
-            ? s
-            : dnnl_memory_desc_init_by_tag(&m->any_filter, many ? 5 : 4, many ? grouped : plain,
-                                           dnnl_f32, dnnl_format_tag_any);
-    const sx_window *w[2] = {&g->h, &g->w};
+    return dnnl_memory_desc_init_by_tag(md, 4, dims, type, dnnl_nhwc);
+}
+
+static void describe_windows(conv_maker *m)
+{
+    const sx_window *w[2] = {&m->spec->geometry.h, &m->spec->geometry.w};
     for (int i = 0; i < 2; i++) {
         m->strides[i] = w[i]->stride;
         m->dilations[i] = w[i]->dilation - 1;
@@ -127,7 +117,52 @@ static dnnl_status_t describe(conv_maker *m)
         m->after[i] = (w[i]->out - 1) * w[i]->stride + (w[i]->kernel - 1) * w[i]->dilation + 1 -
                       w[i]->in - w[i]->pad_before;
     }
-    return s;
+}
+
+/* oneDNN's logical dims are NCHW and [G]OIHW whatever the layout. */
+static sx_status describe_filter(conv_maker *m, dnnl_data_type_t narrow)
+{
+    sx_status status = SX_OK;
+    const sx_conv_geometry *g = &m->spec->geometry;
+    int64_t out = g->groups * g->o, kh = g->h.kernel, kw = g->w.kernel;
+    dnnl_dims_t plain = {out, g->c, kh, kw}, plain_strides = {1, out, kw * g->c * out, g->c * out};
+    dnnl_dims_t grouped = {g->groups, g->o, g->c, kh, kw};
+    dnnl_dims_t grouped_strides = {g->o, 1, out, kw * g->c * out, g->c * out};
+    bool many = g->groups > 1, made = m->spec->kind == SX_DNN_BACKWARD_FILTER;
+    const int rank = many ? 5 : 4;
+    DNN_TRY(dnnl_memory_desc_init_by_strides(&m->conv->md[FILTER], rank, many ? grouped : plain,
+                                             dnnl_f32, many ? grouped_strides : plain_strides),
+            "filter");
+    DNN_TRY(dnnl_memory_desc_init_by_tag(&m->filter, rank, many ? grouped : plain, narrow,
+                                         dnnl_format_tag_any),
+            "filter");
+    DNN_TRY(dnnl_memory_desc_init_by_tag(&m->any_filter, rank, many ? grouped : plain,
+                                         made ? dnnl_f32 : narrow, dnnl_format_tag_any),
+            "filter");
+done:
+    return status;
+}
+
+/* What a primitive writes is f32 whatever it reads; the forward convolution that a backward one is
+ * hinted with reads and writes the narrow type. */
+static sx_status describe(conv_maker *m)
+{
+    sx_status status = SX_OK;
+    const sx_conv_geometry *g = &m->spec->geometry;
+    sx_dnn_conv *c = m->conv;
+    dnnl_data_type_t narrow = m->spec->bf16 ? dnnl_bf16 : dnnl_f32;
+    int64_t in = g->groups * g->c, out = g->groups * g->o;
+    dnnl_dims_t src = {g->n, in, g->h.in, g->w.in}, dst = {g->n, out, g->h.out, g->w.out};
+    dnnl_dims_t bias = {out};
+    DNN_TRY(nhwc(&m->src, src, narrow), "source");
+    DNN_TRY(nhwc(&m->dst, dst, c->kind == SX_DNN_FORWARD ? dnnl_f32 : narrow), "result");
+    DNN_TRY(nhwc(&c->md[SRC], src, c->kind == SX_DNN_BACKWARD_DATA ? dnnl_f32 : narrow), "source");
+    c->md[DST] = m->dst;
+    DNN_TRY(dnnl_memory_desc_init_by_tag(&c->md[BIAS], 1, bias, dnnl_f32, dnnl_x), "bias");
+    status = describe_filter(m, narrow);
+    describe_windows(m);
+done:
+    return status;
 }
 
 static dnnl_status_t make_attr(conv_maker *m)
@@ -155,8 +190,8 @@ static dnnl_status_t make_forward(conv_maker *m, dnnl_primitive_attr_t attr,
     dnnl_convolution_desc_t d;
     sx_dnn_conv *c = m->conv;
     dnnl_status_t s = dnnl_dilated_convolution_forward_desc_init(
-        &d, dnnl_forward_training, dnnl_convolution_direct, &c->md[SRC], &m->any_filter,
-        m->spec->bias ? &c->md[BIAS] : NULL, &c->md[DST], m->strides, m->dilations, m->before,
+        &d, dnnl_forward_training, dnnl_convolution_direct, &m->src, &m->filter,
+        m->spec->bias ? &c->md[BIAS] : NULL, &m->dst, m->strides, m->dilations, m->before,
         m->after);
     return s != dnnl_success ? s : dnnl_primitive_desc_create(out, &d, attr, c->engine, NULL);
 }
@@ -254,7 +289,9 @@ sx_status sx_dnn_conv_create(const sx_dnn_conv_spec *spec, sx_dnn_conv **out)
     c->has_bias = spec->bias;
     c->slots = spec->slots;
     DNN_TRY(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine");
-    DNN_TRY(describe(&m), "shapes");
+    if ((status = describe(&m)) != SX_OK) {
+        goto done;
+    }
     DNN_TRY(make_attr(&m), "attributes");
     DNN_TRY(spec->kind == SX_DNN_FORWARD ? make_forward(&m, m.attr, &m.desc) : make_backward(&m),
             "convolution");

@@ -29,8 +29,12 @@ typedef struct sx_dnn_conv_spec {
     sx_dnn_conv_kind kind;
     sx_conv_geometry geometry; /* static */
     bool bias, relu;
+    bool bf16; /* images that are read are bfloat16; what is written, filter and bias are float32 */
     int slots, team;
 } sx_dnn_conv_spec;
+
+/* Does this processor multiply bfloat16 (AVX512_BF16, AMX)? */
+bool sx_dnn_has_bf16(void);
 
 typedef struct sx_dnn_conv sx_dnn_conv;
 /* UNIMPLEMENTED when oneDNN has nothing better than its reference loops. */
@@ -39,7 +43,8 @@ void sx_dnn_conv_destroy(sx_dnn_conv *conv); /* NULL is fine */
 int64_t sx_dnn_conv_scratch_bytes(const sx_dnn_conv *conv);
 const char *sx_dnn_conv_name(const sx_dnn_conv *conv); /* "brgconv:avx512_core" */
 
-/* f32; src, dst NHWC, filter HWIO, bias may be NULL. What the kind computes is written. */
+/* f32 (but see spec.bf16); src, dst NHWC, filter HWIO, bias may be NULL. What the kind computes is
+ * written. */
 void sx_dnn_conv_run(const sx_dnn_conv *conv, int slot, void *src, void *filter, void *bias,
                      void *dst, void *scratch);
 

@@ -104,6 +104,7 @@ typedef struct sx_cpu_plan {
     const int64_t *arg_example_bytes, *out_example_bytes;
     bool parallel; /* enough work to wake the pool */
     bool team;     /* one shard of much work: oneDNN may use its own team */
+    bool bf16;     /* some products are of bfloat16 */
     int workers;   /* of the platform */
     double flops;
     sx_cpu_cleanup *cleanups;

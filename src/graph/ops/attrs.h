@@ -64,6 +64,8 @@ typedef struct sx_conv2d_attrs {
     int64_t groups;    /* 0 = 1 */
     sx_ints size; /* the two gradients: {h, w} of the image, or of the filter, that they make */
     bool wide;    /* conv2d_grad_filter: the result stays in the accumulator's dtype */
+    bool bf16_operands; /* they are float32 of bfloat16's precision (sx_pass_widen_bf16): a device
+                           may multiply them as bfloat16 and lose nothing */
 } sx_conv2d_attrs;
 
 /* max_pool2d, max_pool2d_grad, avg_pool2d, avg_pool2d_grad */

@@ -24,6 +24,7 @@ static const sx_attr_def conv2d_attrs[] = {
     SX_ATTR_NAMES(sx_conv2d_attrs, padding, sx_padding_names),
     SX_ATTR(sx_conv2d_attrs, pads, SX_ATTR_INTS),
     SX_ATTR(sx_conv2d_attrs, groups, SX_ATTR_INT),
+    SX_ATTR(sx_conv2d_attrs, bf16_operands, SX_ATTR_BOOL),
 };
 
 static sx_status conv2d_infer(sx_infer *c)
@@ -155,6 +156,16 @@ static const sx_op_sample conv2d_samples[] = {
     {.name = "whole_image",
      .inputs = {SX_SAMPLE_F32(NN, 2, 3, 3, 2), SX_SAMPLE_F32(NN, 3, 3, 2, 3)},
      .n_inputs = 2},
+    /* enough channels for kernels that take them in blocks; central differences would take long */
+    {.name = "channels",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 6, 5, 16), SX_SAMPLE_F32(NN, 3, 3, 16, 24)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {2, 2}}, .padding = SX_SAME),
+     .no_grad_check = true},
+    {.name = "pointwise_channels",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 4, 3, 16), SX_SAMPLE_F32(NN, 1, 1, 16, 32)},
+     .n_inputs = 2,
+     .no_grad_check = true},
     {.name = "tiny_same",
      .inputs = {SX_SAMPLE_F32(NN, 1, 1, 1, 1), SX_SAMPLE_F32(NN, 3, 3, 1, 1)},
      .n_inputs = 2,

@@ -25,6 +25,7 @@ static const sx_attr_def conv2d_grad_filter_attrs[] = {
     SX_ATTR(sx_conv2d_attrs, groups, SX_ATTR_INT),
     SX_ATTR(sx_conv2d_attrs, size, SX_ATTR_INTS),
     SX_ATTR(sx_conv2d_attrs, wide, SX_ATTR_BOOL),
+    SX_ATTR(sx_conv2d_attrs, bf16_operands, SX_ATTR_BOOL),
 };
 
 static sx_status conv2d_grad_filter_infer(sx_infer *c)
@@ -136,6 +137,12 @@ static const sx_op_sample conv2d_grad_filter_samples[] = {
      .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 6, 6, 3), SX_SAMPLE_F32(NN, SX_BATCH, 6, 6, 6)},
      .n_inputs = 2,
      .attrs = CONV(.padding = SX_SAME, .groups = 3, .size = {2, {3, 3}})},
+    /* as conv2d's */
+    {.name = "channels",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 6, 5, 16), SX_SAMPLE_F32(NN, SX_BATCH, 3, 3, 24)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {2, 2}}, .padding = SX_SAME, .size = {2, {3, 3}}),
+     .no_grad_check = true},
     {.name = "tail_not_read",
      .inputs = {SX_SAMPLE_F32(NN, 2, 7, 6, 1), SX_SAMPLE_F32(NN, 2, 2, 2, 1)},
      .n_inputs = 2,

@@ -22,6 +22,7 @@ static const sx_attr_def conv2d_grad_input_attrs[] = {
     SX_ATTR(sx_conv2d_attrs, pads, SX_ATTR_INTS),
     SX_ATTR(sx_conv2d_attrs, groups, SX_ATTR_INT),
     SX_ATTR(sx_conv2d_attrs, size, SX_ATTR_INTS),
+    SX_ATTR(sx_conv2d_attrs, bf16_operands, SX_ATTR_BOOL),
 };
 
 static sx_status conv2d_grad_input_infer(sx_infer *c)
@@ -109,6 +110,12 @@ static void conv2d_grad_input_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op
 #define NN        SX_FILL_NORMAL
 #define CONV(...) (&(const sx_conv2d_attrs){__VA_ARGS__})
 static const sx_op_sample conv2d_grad_input_samples[] = {
+    /* as conv2d's */
+    {.name = "channels",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 3, 3, 24), SX_SAMPLE_F32(NN, 3, 3, 16, 24)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {2, 2}}, .padding = SX_SAME, .size = {2, {6, 5}}),
+     .no_grad_check = true},
     {.name = "valid",
      .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 5, 4, 4), SX_SAMPLE_F32(NN, 3, 3, 3, 4)},
      .n_inputs = 2,

@@ -21,8 +21,15 @@ typedef struct widening {
     bool *result;   /* [n_values] */
 } widening;
 
+/* Windows that share no element give each at most one number back. */
+static bool is_apart(const sx_pool2d_attrs *a)
+{
+    return a->strides.n == 0 ||
+           (a->window.v[0] <= a->strides.v[0] && a->window.v[1] <= a->strides.v[1]);
+}
+
 /* Operators whose result consists of numbers of their operands, and of 0, 6. */
-static bool is_exact(const sx_op_def *op)
+static bool is_exact(const sx_node *n)
 {
     static const bool exact[SX_OPID_COUNT] = {
         [SX_OPID_identity] = true,   [SX_OPID_stop_gradient] = true, [SX_OPID_maximum] = true,
@@ -33,7 +40,7 @@ static bool is_exact(const sx_op_def *op)
         [SX_OPID_concat] = true,     [SX_OPID_slice] = true,         [SX_OPID_reduce_max] = true,
         [SX_OPID_max_pool2d] = true, [SX_OPID_gather] = true,
     };
-    return exact[op->id];
+    return exact[n->op->id] || (n->op->id == SX_OPID_max_pool2d_grad && is_apart(n->attrs));
 }
 
 static bool is_bf16(const sx_graph *g, sx_value v)
@@ -135,6 +142,27 @@ static const void *wide_attrs(sx_rewrite *rw, const sx_node *n)
     return n->attrs;
 }
 
+static bool is_convolution(const sx_op_def *op)
+{
+    return op->id == SX_OPID_conv2d || op->id == SX_OPID_conv2d_grad_input ||
+           op->id == SX_OPID_conv2d_grad_filter;
+}
+
+/* A convolution of bfloat16 says what its operands are. */
+static const void *marked_attrs(sx_rewrite *rw, const sx_node *n, const void *attrs)
+{
+    const widening *w = rw->user;
+    bool narrow = w->rounds && is_convolution(n->op) && is_bf16(rw->from, n->inputs[0]) &&
+                  w->on_grid[n->inputs[0].id] && w->on_grid[n->inputs[1].id];
+    sx_conv2d_attrs *copy =
+        narrow ? sx_arena_memdup(sx_builder_arena(rw->to), attrs, sizeof(*copy)) : NULL;
+    if (copy == NULL) {
+        return attrs; /* without memory the builder fails later */
+    }
+    copy->bf16_operands = true;
+    return copy;
+}
+
 /* Rounds output k where later nodes must see the number that bfloat16 has. */
 static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
 {
@@ -144,7 +172,7 @@ static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
         rw->map[v.id] = w->wide[v.id];
         return;
     }
-    w->on_grid[v.id] = is_exact(n->op) && inputs_on_grid;
+    w->on_grid[v.id] = is_exact(n) && inputs_on_grid;
     bool fused = w->fused[v.id] && w->uses[v.id] == 1 && !w->result[v.id];
     if (w->rounds && !w->on_grid[v.id] && !fused && w->uses[v.id] > 0) {
         w->wide[v.id] = beside(rw, n, k, &sx_op_round_bf16, NULL, w->wide[v.id], "rounded");
@@ -171,6 +199,7 @@ static void widen_node(sx_rewrite *rw, const sx_node *n)
         bool narrow = is_bf16(rw->from, n->inputs[i]);
         on_grid = on_grid && (!narrow || w->on_grid[n->inputs[i].id]);
     }
+    attrs = marked_attrs(rw, n, attrs);
     sx_value first = sx_build_node(rw->to, &(sx_node_spec){.op = n->op,
                                                            .attrs = attrs,
                                                            .inputs = inputs,

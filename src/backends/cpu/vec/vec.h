@@ -104,6 +104,9 @@ typedef struct sx_cpu_vec {
     void (*tape)(const sx_vec_tape *t, const float *const *in, float *out, int64_t begin,
                  int64_t end);
 
+    /* y[i] = x[i], float32 of bfloat16's precision, as bfloat16 */
+    void (*to_bf16)(const float *x, uint16_t *y, int64_t n);
+
     /* out[i] = the sum over parts[k][i], as a balanced tree over k */
     void (*sum_parts)(float *out, const float *const *parts, int n, int64_t begin, int64_t end);
     /* x [rows, cols] -> out[cols]: sum over rows, in blocks of 64 */

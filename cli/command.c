@@ -156,6 +156,7 @@ static const exit_row exit_rows[] = {
     {SX_DATA_LOSS, SX_EXIT_DATA},
     {SX_ABORTED, SX_EXIT_NOT_FINITE},
     {SX_RESOURCE_EXHAUSTED, SX_EXIT_RESOURCES},
+    {SX_UNAVAILABLE, SX_EXIT_UNAVAILABLE},
 };
 
 sx_status sx_usage(sx_invocation *inv, sx_status status)

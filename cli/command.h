@@ -57,6 +57,7 @@ typedef enum sx_exit {
     SX_EXIT_DATA = 3,
     SX_EXIT_NOT_FINITE = 4,
     SX_EXIT_RESOURCES = 5,
+    SX_EXIT_UNAVAILABLE = 6,
     SX_EXIT_SIGINT = 130,
     SX_EXIT_SIGTERM = 143,
 } sx_exit;

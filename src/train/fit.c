@@ -16,6 +16,7 @@
  * or, if its result is on disk already, shows it to the controls again. So nothing is lost or
  * counted twice. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -64,6 +65,7 @@ typedef struct fit {
     bool cut_short; /* stopped before an evaluation had ended */
     sx_host_caller host;
     sx_status failed; /* what the host call returned */
+    bool feed_failed; /* the error is the input's */
     int lock;         /* on model_dir, while this fit writes there */
 
     int64_t began_ns, told_ns, epoch_ns;
@@ -186,9 +188,8 @@ static sx_status next_batch(fit *f, sx_feed_batch *out)
     return status;
 }
 
-static sx_status feed(void *user, sx_step_input *out)
+static sx_status feed_batch(fit *f, sx_step_input *out)
 {
-    fit *f = user;
     sx_feed_batch batch;
     SX_TRY(next_batch(f, &batch));
     SX_TRY(compile_if_new(f, batch.size));
@@ -200,6 +201,15 @@ static sx_status feed(void *user, sx_step_input *out)
     out->batch = batch.size;
     out->ends_launch = batch.ends_epoch || sx_trainer_stopped(f->t) || time_to_save(f, sx_now_ns());
     return SX_OK;
+}
+
+/* An error of the input is told from the device's. */
+static sx_status feed(void *user, sx_step_input *out)
+{
+    fit *f = user;
+    sx_status status = feed_batch(f, out);
+    f->feed_failed = status != SX_OK && !progress(f)->data_ended;
+    return status;
 }
 
 static void add_step(fit *f, const sx_step_scalars *s)
@@ -456,6 +466,22 @@ static sx_status explain_nonfinite(fit *f, sx_status withheld)
     return status;
 }
 
+/* The device failed: in which step, or in a launch of which, and what is left. */
+static sx_status explain_failure(const fit *f, sx_status status)
+{
+    char steps[64], kept[96] = "nothing is saved";
+    int64_t fed = SX_MAX(f->n_fed - f->n_shown, 1);
+    snprintf(steps, sizeof(steps),
+             fed > 1 ? "one of steps %" PRId64 " to %" PRId64 : "step %" PRId64, f->step + 1,
+             f->step + fed);
+    if (f->saved_step >= 0) {
+        snprintf(kept, sizeof(kept),
+                 "the checkpoint of step %" PRId64 " is kept, and the run goes on from it",
+                 f->saved_step);
+    }
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s failed (%s)", steps, kept);
+}
+
 static sx_status run_segment(fit *f, int ok_output)
 {
     const sx_loop_args args = {
@@ -476,7 +502,10 @@ static sx_status run_segment(fit *f, int ok_output)
         return sx_status_annotate(status, __FILE__, __LINE__, "host_call at step %" PRId64,
                                   f->step);
     }
-    return sx_status_code(status) == SX_ABORTED ? explain_nonfinite(f, status) : status;
+    if (sx_status_code(status) == SX_ABORTED) {
+        return explain_nonfinite(f, status);
+    }
+    return status != SX_OK && !f->feed_failed ? explain_failure(f, status) : status;
 }
 
 static sx_status run(fit *f)

@@ -10,6 +10,7 @@ exit codes:
     3  data is corrupt: a record, an image, a checkpoint
     4  training met a NaN or an infinity; the last checkpoint is kept
     5  memory, disk or a size limit is exhausted
+    6  a device or a server is lost or does not answer; checkpoints are kept
   130  stopped by Ctrl-C; what was done is saved
   143  stopped by SIGTERM; what was done is saved
 TEXT

@@ -45,5 +45,5 @@ code=0
 wait $server || code=$?
 ran='serve, SIGTERM'
 [ "$code" = 0 ] || fail 'exit code'
-fails 1 query "$url" --image $image
+fails 6 query "$url" --image $image
 warns 'connect'

@@ -72,8 +72,8 @@ static void describe(ref_device *d, ref_client *c, int index)
     d->client = c;
     d->index = index;
     d->self = d;
-    d->coords[0] = index % 2; /* as a v5e host: two in a row */
-    d->coords[1] = index / 2;
+    d->coords[0] = index / 2; /* as a v5e host: two in a row */
+    d->coords[1] = index % 2;
     d->memory.limit = ref_setting("limit", 0);
     snprintf(d->kind, sizeof(d->kind), "%s", ref_setting_text("kind", "cpu", kind));
     snprintf(d->text, sizeof(d->text), "pjrt_ref(id=%d)", index);
@@ -83,6 +83,11 @@ static void describe(ref_device *d, ref_client *c, int index)
                                        .type = SX_PJRT_INT64_LIST,
                                        .int64_list = d->coords,
                                        .value_size = 3};
+    d->attributes[1] = (sx_pjrt_named){.struct_size = sizeof(sx_pjrt_named),
+                                       .name = "core_on_chip",
+                                       .name_size = 12,
+                                       .type = SX_PJRT_INT64,
+                                       .value_size = 1};
 }
 
 static bool start(ref_device *d)

@@ -244,6 +244,36 @@ static sx_status run_convert(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
+/* --- reduce_precision ------------------------------------------------------------------------ */
+
+/* Of the bits of bfloat16 only: 8 of exponent, 7 of mantissa. */
+static sx_status check_reduce_precision(ref_program *p, const ref_op *op, void **out_plan)
+{
+    const sx_type *type = ref_in_type(p, op, 0);
+    int64_t bits;
+    (void)out_plan;
+    SX_TRY(ref_attr_int(op, "exponent_bits", 8, 8, &bits));
+    SX_TRY(ref_attr_int(op, "mantissa_bits", 7, 7, &bits));
+    return ref_class_of(type->dtype) == REF_FLOAT ? ref_expect(p, op, 0, type)
+                                                  : ref_wrong("takes floats");
+}
+
+static void f_to_bf16(const ref_lane *a, const ref_lane *b, ref_lane *out, int n)
+{
+    uint16_t narrow[REF_LANES];
+    (void)b;
+    ref_store(SX_BF16, narrow, 0, n, a);
+    ref_load(SX_BF16, narrow, 0, n, out);
+}
+
+static sx_status run_reduce_precision(ref_run *r, const ref_op *op)
+{
+    ref_array *out;
+    SX_TRY(ref_out(r, op, 0, &out));
+    apply(f_to_bf16, ref_in(r, op, 0), NULL, out);
+    return SX_OK;
+}
+
 /* --- select, clamp: an operand may be a scalar ----------------------------------------------- */
 
 static sx_status check_select(ref_program *p, const ref_op *op, void **out_plan)
@@ -379,6 +409,11 @@ const ref_row ref_elementwise_rows[] = {
     {.name = "compare", .n_in = 2, .n_out = 1, .check = check_compare, .run = run_compare},
     {.name = "is_finite", .n_in = 1, .n_out = 1, .check = check_is_finite, .run = run_is_finite},
     {.name = "convert", .n_in = 1, .n_out = 1, .check = check_convert, .run = run_convert},
+    {.name = "reduce_precision",
+     .n_in = 1,
+     .n_out = 1,
+     .check = check_reduce_precision,
+     .run = run_reduce_precision},
     {.name = "select", .n_in = 3, .n_out = 1, .check = check_select, .run = run_select},
     {.name = "clamp", .n_in = 3, .n_out = 1, .check = check_clamp, .run = run_clamp},
     {.name = NULL},

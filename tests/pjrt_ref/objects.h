@@ -18,7 +18,7 @@
 #include "pjrt_ref/array.h"
 #include "pjrt_ref/program.h"
 
-enum { REF_MAX_DEVICES = 256, REF_TEXT = 128, REF_ATTRIBUTES = 1 };
+enum { REF_MAX_DEVICES = 256, REF_TEXT = 128, REF_ATTRIBUTES = 2 };
 
 /* --- Events ---------------------------------------------------------------------------------- */
 

@@ -221,7 +221,7 @@ static void test_pjrt_ref_parse__survives_truncation(void **state)
 static void test_pjrt_ref_parse__survives_damage(void **state)
 {
     (void)state;
-    static const char puts[] = "\0 \"%><{}[](),:=01x9-\n/\xff";
+    static const char puts[] = "\0%>{(,9\xff";
     char text[sizeof(whole)];
     int parsed = 0;
     memcpy(text, whole, sizeof(whole));

@@ -530,17 +530,22 @@ static sx_status inspect(const pjrt_platform *p, pjrt_executable *e, int64_t ste
     return status;
 }
 
-/* The plugin's words, with the node and the user's line that they are about. */
-static sx_status explain(const sx_graph *g, sx_status status)
+/* The plugin's words, with the node and the user's line that they are about; how to see all of it.
+ */
+static sx_status explain(const pjrt_platform *p, const sx_graph *g, sx_status status)
 {
+    const char *where = p->dump_dir != NULL ? p->dump_dir : "--dump-stablehlo DIR";
     const sx_node *n =
         status == SX_OK ? NULL : sx_pjrt_node_of_message(g, sx_status_message(status));
     if (n == NULL) {
-        return sx_status_annotate(status, __FILE__, __LINE__, "compiling the program");
+        return sx_status_annotate(status, __FILE__, __LINE__, "compiling the program (%s shows it)",
+                                  where);
     }
-    return sx_status_annotate(status, __FILE__, __LINE__, "%s:%d: %s \"%s\"",
-                              n->file[0] == '\0' ? "(built in)" : n->file, n->line, n->op->name,
-                              n->name);
+    return sx_status_annotate(status, __FILE__, __LINE__,
+                              "the device's compiler rejected the program (%s shows it): %s:%d: %s "
+                              "\"%s\"",
+                              where, n->file[0] == '\0' ? "(built in)" : n->file, n->line,
+                              n->op->name, n->name);
 }
 
 static sx_status compile_text(const pjrt_platform *p, const sx_pjrt_program *program,
@@ -591,7 +596,7 @@ static sx_status compile_into(pjrt_platform *p, const sx_graph *g,
         status = dump(p, &program);
     }
     if (status == SX_OK) {
-        status = explain(g, compile_text(p, &program, e));
+        status = explain(p, g, compile_text(p, &program, e));
     }
     sx_pjrt_program_destroy(&program);
     return status != SX_OK ? status : inspect(p, e, options->steps);

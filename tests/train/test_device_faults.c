@@ -52,12 +52,15 @@ static void fails_and_goes_on(const char *fault, sx_code code, const char *part)
     uint64_t expected = 0, got = 0;
     sx_run_config config = config_of(scratch("whole"), NULL);
     use_plugin(NULL);
+    config.fresh = true;
     assert_ok(train(&config, &expected));
     config = config_of(scratch("run"), &s);
+    config.fresh = true;
     use_plugin(fault);
     assert_error(train(&config, NULL), code, part);
     assert_int_equal(s.last_step, 5);
     use_plugin(NULL);
+    config.fresh = false;
     s = (seen){0};
     assert_ok(train(&config, &got));
     assert_true(s.resumed);
@@ -105,6 +108,7 @@ static void test_train_device_faults__saving_fails(void **state)
     char path[600];
     use_plugin(NULL);
     config.save_checkpoints_steps = 4;
+    config.fresh = true;
     sx_trainer *t = open_tiny(&config);
     assert_ok(fit_tiny(t, 4, false));
     use_plugin("get:0");
@@ -123,7 +127,7 @@ static void test_train_device_faults__a_program_is_rejected(void **state)
     sx_run_config config = config_of(NULL, NULL);
     use_plugin("compile:0:loc(\"dense/matmul\"): error: not for me");
     assert_error(train(&config, NULL), SX_INVALID_ARGUMENT,
-                 "run.h:16: matmul \"dense/matmul\": PJRT Client_Compile: loc(\"dense/matmul\"): "
+                 "run.h:17: matmul \"dense/matmul\": PJRT Client_Compile: loc(\"dense/matmul\"): "
                  "error: not for me");
     assert_error(train(&config, NULL), SX_INVALID_ARGUMENT, "--dump-stablehlo DIR");
 }

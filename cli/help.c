@@ -129,7 +129,8 @@ void sx_help_exit_codes(void)
         {SX_EXIT_DATA, "data is corrupt: a record, an image, a checkpoint"},
         {SX_EXIT_NOT_FINITE, "training met a NaN or an infinity; the last checkpoint is kept"},
         {SX_EXIT_RESOURCES, "memory, disk or a size limit is exhausted"},
-        {SX_EXIT_UNAVAILABLE, "a device or a server is lost or does not answer; checkpoints are kept"},
+        {SX_EXIT_UNAVAILABLE,
+         "a device or a server is lost or does not answer; checkpoints are kept"},
         {SX_EXIT_SIGINT, "stopped by Ctrl-C; what was done is saved"},
         {SX_EXIT_SIGTERM, "stopped by SIGTERM; what was done is saved"},
     };

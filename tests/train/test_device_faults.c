@@ -24,6 +24,7 @@ static sx_run_config config_of(const char *dir, seen *s)
     sx_run_config config = tiny_config(dir, s);
     config.device = "pjrt";
     config.no_compile_cache = true;
+    config.iterations_per_loop = 1;
     config.save_checkpoints_steps = 2;
     config.save_checkpoints_secs = 0;
     return config;
@@ -90,6 +91,21 @@ static void test_train_device_faults__memory_runs_out(void **state)
     fails_and_goes_on("oom:6", SX_RESOURCE_EXHAUSTED, "step 6 failed (the checkpoint of step 4");
 }
 
+/* Steps of one launch fail together. */
+static void test_train_device_faults__a_launch_fails(void **state)
+{
+    (void)state;
+    seen s = {0};
+    sx_run_config config = config_of(scratch("run"), &s);
+    config.fresh = true;
+    config.iterations_per_loop = 3;
+    config.save_checkpoints_steps = 3;
+    use_plugin("lost:2");
+    assert_error(train(&config, NULL), SX_UNAVAILABLE,
+                 "one of steps 4 to 6 failed (the checkpoint of step 3 is kept");
+    assert_int_equal(s.last_step, 3);
+}
+
 static void test_train_device_faults__without_a_checkpoint(void **state)
 {
     (void)state;
@@ -126,10 +142,12 @@ static void test_train_device_faults__a_program_is_rejected(void **state)
     (void)state;
     sx_run_config config = config_of(NULL, NULL);
     use_plugin("compile:0:loc(\"dense/matmul\"): error: not for me");
+    assert_error(
+        train(&config, NULL), SX_INVALID_ARGUMENT,
+        ": matmul \"dense/matmul\": PJRT Client_Compile: loc(\"dense/matmul\"): error: not "
+        "for me");
     assert_error(train(&config, NULL), SX_INVALID_ARGUMENT,
-                 "run.h:17: matmul \"dense/matmul\": PJRT Client_Compile: loc(\"dense/matmul\"): "
-                 "error: not for me");
-    assert_error(train(&config, NULL), SX_INVALID_ARGUMENT, "--dump-stablehlo DIR");
+                 "rejected the program (--dump-stablehlo DIR shows it): tests/train/run.h:");
 }
 
 static void test_train_device_faults__a_plugin_is_missing(void **state)
@@ -142,12 +160,13 @@ static void test_train_device_faults__a_plugin_is_missing(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_train_device_faults__a_device_is_lost),
-    cmocka_unit_test(test_train_device_faults__an_execution_fails_later),
-    cmocka_unit_test(test_train_device_faults__memory_runs_out),
-    cmocka_unit_test(test_train_device_faults__without_a_checkpoint),
-    cmocka_unit_test(test_train_device_faults__saving_fails),
-    cmocka_unit_test(test_train_device_faults__a_program_is_rejected),
-    cmocka_unit_test(test_train_device_faults__a_plugin_is_missing),
+    scratch_test(test_train_device_faults__a_device_is_lost),
+    scratch_test(test_train_device_faults__an_execution_fails_later),
+    scratch_test(test_train_device_faults__memory_runs_out),
+    scratch_test(test_train_device_faults__a_launch_fails),
+    scratch_test(test_train_device_faults__without_a_checkpoint),
+    scratch_test(test_train_device_faults__saving_fails),
+    scratch_test(test_train_device_faults__a_program_is_rejected),
+    scratch_test(test_train_device_faults__a_plugin_is_missing),
 };
 SX_TEST_MAIN(tests)

@@ -1,40 +1,206 @@
 /* sextant devices */
 #include <stdio.h>
+#include <string.h>
 
-#include "backends/backend.h"
-#include "command.h"
+#include "distribute/resolver.h"
+#include "io/json_text.h"
+#include "run_args.h"
+#include "terminal.h"
 
-/* A backend whose library is not installed has no devices, and says why. */
-static sx_status print_platform(const sx_backend *backend)
+typedef struct options {
+    const char *type;
+    bool json;
+    sx_device_args device_args;
+} options;
+
+static const sx_option rows[] = {
+    {"type", SX_OPTION_CHOICE, SX_OPT(options, type), "only devices of this type",
+     .choices = "CPU|GPU|TPU"},
+    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "one JSON object instead of lines for people"},
+    SX_DEVICE_NAME_ROWS(options),
+};
+
+/* --- for people ---- */
+
+/* "TPU v5 lite, chip (0,1,0), core 0" */
+static void put_kind(sx_buf *out, const sx_device_info *d)
 {
-    sx_platform *platform;
-    sx_status status = sx_platform_open(backend->name, NULL, &platform);
-    if (sx_status_code(status) == SX_NOT_FOUND) {
-        printf("%-6s %-18s %s\n", backend->name, "none", sx_status_message(status));
+    sx_buf_puts(out, d->kind);
+    for (int i = 0; i < d->n_coords; i++) {
+        sx_buf_printf(out, "%s%lld", i == 0 ? ", chip (" : ",", (long long)d->coords[i]);
+    }
+    sx_buf_puts(out, d->n_coords > 0 ? ")" : "");
+    if (d->core_on_chip >= 0) {
+        sx_buf_printf(out, ", core %d", d->core_on_chip);
+    }
+}
+
+static void print_device(const sx_device_info *d)
+{
+    sx_buf memory, kind;
+    sx_buf_init(&memory, 256);
+    sx_buf_init(&kind, 4096);
+    if (d->memory_bytes > 0) {
+        sx_put_bytes(&memory, (double)d->memory_bytes);
+    }
+    put_kind(&kind, d);
+    printf("%-9s %-15s %10s  %s  %s\n", d->device, d->name,
+           d->memory_bytes > 0 ? sx_buf_text(&memory) : "-", d->full_name, sx_buf_text(&kind));
+    sx_buf_deinit(&memory);
+    sx_buf_deinit(&kind);
+}
+
+/* TensorFlow's words (its tpu_system_metadata). */
+static void print_tpu(const sx_device_list *list)
+{
+    if (list->tpu_cores > 0) {
+        printf("Found TPU system:\n*** Num TPU Cores: %d\n*** Num TPU Workers: %d\n"
+               "*** Num TPU Cores Per Worker: %d\n",
+               list->tpu_cores, list->tpu_workers, list->tpu_cores_per_worker);
+    }
+}
+
+static void print_list(const sx_device_list *list)
+{
+    for (int i = 0; i < list->n_devices; i++) {
+        print_device(&list->devices[i]);
+    }
+    for (int i = 0; i < list->n_missing; i++) {
+        printf("%-9s %-15s %s\n", list->missing[i].device, "none", list->missing[i].reason);
+    }
+    print_tpu(list);
+}
+
+/* --- for programs ---- */
+
+static json_t *device_to_json(const sx_device_info *d)
+{
+    json_t *coords = json_array();
+    for (int i = 0; i < d->n_coords; i++) {
+        json_array_append_new(coords, json_integer(d->coords[i]));
+    }
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:o}", "device", d->device, "name",
+                  d->name, "full_name", d->full_name, "type", d->type, "kind", d->kind,
+                  "memory_bytes", (json_int_t)d->memory_bytes, "memory_in_use_bytes",
+                  (json_int_t)d->memory_in_use_bytes, "process", d->process, "coords", coords);
+    if (d->core_on_chip >= 0) {
+        json_object_set_new(object, "core_on_chip", json_integer(d->core_on_chip));
+    }
+    return object;
+}
+
+static json_t *cluster_to_json(const sx_tpu_cluster *c)
+{
+    json_t *workers = json_array();
+    for (int i = 0; i < c->n_workers; i++) {
+        json_array_append_new(workers, json_string(c->workers[i]));
+    }
+    return json_pack("{s:b, s:s, s:s?, s:s, s:o}", "local", c->local, "name", c->name,
+                     "accelerator_type", c->accelerator_type, "master", c->master, "workers",
+                     workers);
+}
+
+static sx_status print_json(const sx_device_list *list, const sx_tpu_cluster *cluster)
+{
+    json_t *devices = json_array(), *missing = json_array();
+    for (int i = 0; i < list->n_devices; i++) {
+        json_array_append_new(devices, device_to_json(&list->devices[i]));
+    }
+    for (int i = 0; i < list->n_missing; i++) {
+        json_array_append_new(missing, json_pack("{s:s, s:s}", "device", list->missing[i].device,
+                                                 "reason", list->missing[i].reason));
+    }
+    json_t *root = json_pack("{s:o, s:o, s:i, s:i, s:i}", "devices", devices, "missing", missing,
+                             "tpu_cores", list->tpu_cores, "tpu_workers", list->tpu_workers,
+                             "tpu_cores_per_worker", list->tpu_cores_per_worker);
+    if (cluster != NULL) {
+        json_object_set_new(root, "cluster", cluster_to_json(cluster));
+    }
+    char *text = NULL;
+    sx_status status = sx_json_text(root, JSON_INDENT(2), &text);
+    json_decref(root);
+    SX_TRY(status);
+    puts(text);
+    sx_text_free(text);
+    return SX_OK;
+}
+
+/* --- the TPU that options or the environment name ---- */
+
+static bool names_tpu(const sx_device_args *a)
+{
+    return a->tpu != NULL || a->master != NULL || a->tpu_zone != NULL || a->project != NULL;
+}
+
+/* One that is asked for must be there; with --explain alone the answer is only told. */
+static sx_status find_tpu(sx_invocation *inv, const options *o, sx_tpu_cluster *out, bool *found)
+{
+    const sx_device_args *a = &o->device_args;
+    const sx_tpu_request request = {.struct_size = sizeof(request),
+                                    .tpu = a->tpu,
+                                    .zone = a->tpu_zone,
+                                    .project = a->project,
+                                    .master = a->master};
+    const char *explanation = NULL;
+    sx_status status = sx_tpu_find(&request, SX_PCI_DEVICES, &inv->arena, out, &explanation);
+    bool told = a->explain || (status == SX_OK && !out->local && !o->json);
+    if (told && explanation != NULL) {
+        fputs(explanation, a->explain ? stderr : stdout);
+    }
+    *found = status == SX_OK;
+    if (!names_tpu(a)) {
         sx_status_free(status);
         return SX_OK;
     }
-    SX_TRY(status);
-    for (int i = 0; i < platform->n_devices; i++) {
-        printf("%-6s %-18s %s\n", backend->name, platform->devices[i]->name,
-               platform->devices[i]->kind);
+    return sx_status_code(status) == SX_INVALID_ARGUMENT ? sx_usage(inv, status) : status;
+}
+
+static sx_status list(sx_invocation *inv, const char *device, const sx_tpu_cluster *cluster)
+{
+    const options *o = inv->options;
+    const sx_device_args *a = &o->device_args;
+    sx_device_list *devices = NULL;
+    sx_status status =
+        sx_list_devices(&devices, .device = device, .type = o->type, .pjrt_plugin = a->pjrt_plugin,
+                        .python = a->python, .virtual_devices = (int)a->virtual_devices);
+    if (status != SX_OK) {
+        return sx_status_code(status) == SX_INVALID_ARGUMENT ? sx_usage(inv, status) : status;
     }
-    sx_platform_close(platform);
-    return SX_OK;
+    if (o->json) {
+        status = print_json(devices, cluster);
+    } else {
+        print_list(devices);
+    }
+    sx_device_list_free(devices);
+    return status;
 }
 
 static sx_status run(sx_invocation *inv)
 {
-    (void)inv;
-    for (int i = 0; sx_backends[i] != NULL; i++) {
-        SX_TRY(print_platform(sx_backends[i]));
+    const options *o = inv->options;
+    const sx_device_args *a = &o->device_args;
+    const char *device = a->device;
+    sx_tpu_cluster cluster = {0};
+    bool found = false, asked = names_tpu(a);
+    if (asked || a->explain) {
+        SX_TRY(find_tpu(inv, o, &cluster, &found));
     }
-    return SX_OK;
+    if (asked && !cluster.local) {
+        return o->json ? print_json(&(sx_device_list){0}, &cluster) : SX_OK;
+    }
+    return list(inv, asked && device == NULL ? "tpu" : device, found ? &cluster : NULL);
 }
 
 const sx_command sx_command_devices = {
     .name = "devices",
     .summary = "the devices that this machine offers",
     .words = "",
+    .about = "A kind of device that cannot be asked is listed with the reason. --tpu, --master and "
+             "--explain\nsay how a TPU is found, as TensorFlow's TPUClusterResolver does.",
+    .examples = "  sextant devices --type TPU\n"
+                "  sextant devices --device pjrt:cpu --virtual-devices 4 --json\n"
+                "  sextant devices --tpu my-tpu --tpu-zone us-central1-b --project p1 --explain",
+    SX_COMMAND_OPTIONS(rows, options),
     .run = run,
 };

@@ -145,6 +145,7 @@ typedef struct job {
     const char *spec;
     int64_t loop_steps; /* iterations_per_loop, as a number or as a time */
     double loop_secs;
+    sx_strategy *strategy;
     sx_run_config config;
     sx_report report;
 } job;
@@ -239,7 +240,7 @@ static void fill_config(job *j)
         .train_batch_size = first_given(o->train_batch_size, o->batch_size),
         .eval_batch_size = first_given(o->eval_batch_size, o->batch_size),
         .steps_per_eval = o->steps_per_eval,
-        .device = o->device_args.device,
+        .train_distribute = j->strategy,
         .threads = (int)o->device_args.threads,
         .shards = (int)o->shards,
         .precision = precision,
@@ -332,6 +333,7 @@ static sx_status run_job(job *j)
     SX_TRY(sx_usage(j->inv, read_iterations(j)));
     note_summaries(j);
     SX_TRY(sx_model_args_read(j->inv, j->inv->words.items[0], &j->o->param, &j->model));
+    SX_TRY(sx_device_args_strategy(j->inv, &j->o->device_args, &j->strategy));
     SX_TRY(open_data(j));
     fill_config(j);
     return train(j);
@@ -344,6 +346,7 @@ static sx_status run(sx_invocation *inv)
     sx_dataset_release(j.train);
     sx_dataset_release(j.eval);
     sx_text_free(j.description);
+    sx_strategy_release(j.strategy);
     sx_model_args_end(&j.model);
     return status;
 }
@@ -356,10 +359,15 @@ const sx_command sx_command_train = {
         "Without --epochs, --max-steps or --steps: one epoch. Ctrl-C finishes the step and saves; "
         "the same\ncommand then goes on, and ends with the weights of a run that was never "
         "stopped.",
-    .examples = "  sextant train flowers_cnn --data 'data/train-*' --eval-data 'data/val-*' "
-                "--model-dir run1 --epochs 20 --seed 7\n"
-                "  sextant train ./flowers.c --data photos/ --model-dir run2 -- --num_classes 5\n"
-                "  sextant train mnist_cnn --data 'generated:digits?n=6000' --model-dir run3",
+    .examples =
+        "  sextant train flowers_cnn --data 'data/train-*' --eval-data 'data/val-*' "
+        "--model-dir run1 --epochs 20 --seed 7\n"
+        "  sextant train ./flowers.c --data photos/ --model-dir run2 -- --num_classes 5\n"
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --model-dir run3\n"
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --device tpu --explain\n"
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --device pjrt:cpu:4 "
+        "--batch-norm replica\n"
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --virtual-devices 4",
     .min_words = 1,
     .max_words = 1,
     .rest = "model parameters",

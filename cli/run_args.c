@@ -1,8 +1,35 @@
 #include "run_args.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "distribute/strategy.h"
+
+sx_status sx_device_args_strategy(sx_invocation *inv, const sx_device_args *args,
+                                  sx_strategy **out_strategy)
+{
+    sx_buf explanation;
+    const sx_strategy_wish wish = {.args = {.device = args->device,
+                                            .replicas = (int)args->replicas,
+                                            .virtual_devices = (int)args->virtual_devices,
+                                            .pjrt_plugin = args->pjrt_plugin,
+                                            .python = args->python,
+                                            .dump_stablehlo = args->dump_stablehlo,
+                                            .batch_norm = args->batch_norm},
+                                   .tpu = args->tpu,
+                                   .zone = args->tpu_zone,
+                                   .project = args->project,
+                                   .master = args->master,
+                                   .explanation = args->explain ? &explanation : NULL};
+    sx_buf_init(&explanation, 1 << 20);
+    sx_status status = sx_strategy_create(&wish, out_strategy);
+    if (args->explain) {
+        fputs(sx_buf_text(&explanation), stderr);
+    }
+    sx_buf_deinit(&explanation);
+    return sx_status_code(status) == SX_INVALID_ARGUMENT ? sx_usage(inv, status) : status;
+}
 
 static sx_status check_checkpoint(const char *text)
 {

@@ -8,9 +8,10 @@
 #include "train/trainer.h"
 
 typedef struct sx_device_args {
-    const char *device;
-    int64_t threads;
-    bool compile_cache;
+    const char *device, *batch_norm, *pjrt_plugin, *python, *dump_stablehlo;
+    const char *tpu, *tpu_zone, *project, *master;
+    int64_t threads, replicas, virtual_devices;
+    bool compile_cache, explain;
 } sx_device_args;
 
 #define SX_DEVICE_ARGS_DEFAULTS \
@@ -18,19 +19,53 @@ typedef struct sx_device_args {
         .compile_cache = true   \
     }
 
-#define SX_DEVICE_ARGS_ROWS(type)                                                                \
-    {"device",                                                                                   \
-     SX_OPTION_STRING,                                                                           \
-     SX_OPT(type, device_args.device),                                                           \
-     "where to compute: cpu, ref (`sextant devices`); default: the first",                       \
-     "NAME",                                                                                     \
-     .group = "computing"},                                                                      \
-        {"compile-cache", SX_OPTION_FLAG, SX_OPT(type, device_args.compile_cache),               \
-         "keep compiled programs, and use those kept; --no-compile-cache: neither"},             \
-    {                                                                                            \
-        "threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                             \
-            "of the device; default: as many as the process may use", "N", .min = 1, .max = 4096 \
-    }
+/* clang-format off */
+/* Which device, and what of it: `devices` has these too. */
+#define SX_DEVICE_NAME_ROWS(type)                                                              \
+    {"device", SX_OPTION_STRING, SX_OPT(type, device_args.device),                             \
+     "where to compute: cpu, ref, tpu, cuda or pjrt:NAME[:n] (`sextant devices`); default: "   \
+     "the first",                                                                              \
+     "NAME", .group = "computing"},                                                            \
+    {"virtual-devices", SX_OPTION_INT, SX_OPT(type, device_args.virtual_devices),              \
+     "make so many of cpu or pjrt:cpu, and share batches between them", "N", .min = 1,         \
+     .max = 1024},                                                                             \
+    {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(type, device_args.pjrt_plugin),                   \
+     "a PJRT plugin's library; default: searched for", "PATH"},                                \
+    {"python", SX_OPTION_STRING, SX_OPT(type, device_args.python),                             \
+     "an interpreter whose packages may hold plugins; default: $VIRTUAL_ENV's", "PATH"},       \
+    {"tpu", SX_OPTION_STRING, SX_OPT(type, device_args.tpu),                                   \
+     "the TPU: local, grpc://HOST:PORT, or a name in the cloud; default: looked for",          \
+     "NAME"},                                                                                  \
+    {"tpu-zone", SX_OPTION_STRING, SX_OPT(type, device_args.tpu_zone),                         \
+     "its zone; default: this machine's", "ZONE"},                                             \
+    {"project", SX_OPTION_STRING, SX_OPT(type, device_args.project),                           \
+     "its project; default: this machine's", "PROJECT"},                                       \
+    {"master", SX_OPTION_STRING, SX_OPT(type, device_args.master),                             \
+     "RunConfig's name of --tpu: local, or grpc://HOST:PORT", "ADDRESS"},                      \
+    {"explain", SX_OPTION_FLAG, SX_OPT(type, device_args.explain),                             \
+     "say on stderr how the device was chosen"}
+
+#define SX_DEVICE_ARGS_ROWS(type)                                                              \
+    SX_DEVICE_NAME_ROWS(type),                                                                 \
+    {"replicas", SX_OPTION_INT, SX_OPT(type, device_args.replicas),                            \
+     "devices that share each batch; default: of a tpu all its cores, else one", "N",          \
+     .min = 1, .max = 1024},                                                                   \
+    {"batch-norm", SX_OPTION_CHOICE, SX_OPT(type, device_args.batch_norm),                     \
+     "in training over the whole batch, or over each replica's part as TensorFlow; default: "  \
+     "sync",                                                                                   \
+     .choices = "sync|replica"},                                                               \
+    {"dump-stablehlo", SX_OPTION_STRING, SX_OPT(type, device_args.dump_stablehlo),             \
+     "write every program that a plugin compiles into this folder", "DIR"},                    \
+    {"compile-cache", SX_OPTION_FLAG, SX_OPT(type, device_args.compile_cache),                 \
+     "keep compiled programs, and use those kept; --no-compile-cache: neither"},               \
+    {"threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                              \
+     "of the device; default: as many as the process may use", "N", .min = 1, .max = 4096}
+/* clang-format on */
+
+/* The strategy that the options describe; told on stderr with --explain, also when it fails.
+ * Options that do not go together are a usage error. Let go with sx_strategy_release(). */
+SX_MUST_USE sx_status sx_device_args_strategy(sx_invocation *inv, const sx_device_args *args,
+                                              sx_strategy **out_strategy);
 
 /* The option --checkpoint of evaluate, predict, export; the struct has the field `checkpoint`. */
 #define SX_CHECKPOINT_ROW(type)                                                    \

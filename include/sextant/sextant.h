@@ -3,6 +3,7 @@
 #define SEXTANT_SEXTANT_H
 
 #include <sextant/data.h>
+#include <sextant/distribute.h>
 #include <sextant/graph.h>
 #include <sextant/image.h>
 #include <sextant/infer.h>

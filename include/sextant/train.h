@@ -21,6 +21,7 @@
 #include <signal.h>
 
 #include <sextant/data.h>
+#include <sextant/distribute.h>
 #include <sextant/model.h>
 
 #ifdef __cplusplus
@@ -137,22 +138,26 @@ typedef struct sx_run_config {
      * launch before an event is shorter): so many, or for so long. Neither: about half a second. */
     int64_t iterations_per_loop;
     double iterations_per_loop_secs; /* not together with iterations_per_loop */
-    int64_t train_batch_size;        /* 32 */
-    int64_t eval_batch_size;         /* 32; how much is read at once: it changes no result */
-    int64_t steps_per_eval;          /* SX_EVERY_EPOCH; SX_NEVER */
-    const char *device;              /* the first that can train; "ref", "cpu", "pjrt" */
-    int replicas;                    /* 1; devices that work as one, each on its part (pjrt) */
-    int virtual_devices;             /* the real ones; pjrt: so many of the host's */
-    const char *batch_norm;          /* moments over: "sync", all replicas; or "replica" */
-    const char *pjrt_plugin;         /* pjrt: the plugin's library; searched for */
-    int threads;                     /* as many as the process may use */
-    int shards;                      /* > 0: a fixed number whatever the threads (strict) */
-    sx_dtype precision;              /* what layers compute in: SX_F32, or SX_BF16 over float32
-                                        variables (sx_builder_set_precision); a run that is there:
-                                        its own */
-    bool no_shuffle;                 /* records in their own order */
-    bool require_exact;              /* refuse to resume where the bits could differ */
-    bool no_compile_cache;           /* neither use nor keep compiled programs (pjrt) */
+    int64_t train_batch_size;             /* 32 */
+    int64_t eval_batch_size;              /* 32; how much is read at once: it changes no result */
+    int64_t steps_per_eval;               /* SX_EVERY_EPOCH; SX_NEVER */
+    /* Where to compute, for training, evaluation and prediction alike: a strategy, held as long as
+     * whoever trains with it; or the fields after it, as in sx_strategy_args. */
+    sx_strategy *train_distribute;
+    const char *device;         /* the first that can train; "cpu", "tpu", "pjrt:cpu:4" */
+    int replicas;               /* as the device says: of a tpu all cores, else 1 */
+    int virtual_devices;        /* of cpu and pjrt:cpu; the real ones */
+    const char *batch_norm;     /* moments over: "sync", all replicas; or "replica" */
+    const char *pjrt_plugin;    /* the plugin's library; searched for */
+    const char *python;         /* an interpreter whose packages may hold it */
+    const char *dump_stablehlo; /* a folder for every program's text; none */
+    int threads;                /* as many as the process may use */
+    int shards;                 /* > 0: a fixed number whatever the threads (strict) */
+    sx_dtype precision;         /* what layers compute in: SX_F32, or SX_BF16 over float32 variables
+                                   (sx_builder_set_precision); a run that is there: its own */
+    bool no_shuffle;            /* records in their own order */
+    bool require_exact;         /* refuse to resume where the bits could differ */
+    bool no_compile_cache;      /* neither use nor keep compiled programs (pjrt) */
     bool fresh; /* begin again; what model_dir holds goes when training does begin */
     sx_tpu_config tpu_config;
     sx_observer_fn *observer; /* NULL = nobody looks */
@@ -383,7 +388,11 @@ typedef struct sx_compile_args {
     int64_t steps_per_execution;
     uint64_t seed;
     sx_dtype precision; /* SX_F32; SX_BF16 as in sx_run_config */
+    /* As in sx_run_config. */
+    sx_strategy *train_distribute;
     const char *device;
+    int replicas, virtual_devices;
+    const char *batch_norm, *pjrt_plugin, *python, *dump_stablehlo;
     int threads;
     sx_observer_fn *observer;
     void *observer_user;
@@ -413,8 +422,12 @@ SX_API SX_MUST_USE sx_status sx_model_fit_at(sx_model *m, sx_dataset *data,
 
 typedef struct sx_to_args {
     size_t struct_size;
-    const char *device; /* as in sx_run_config */
-    int replicas, threads;
+    /* As in sx_run_config. */
+    sx_strategy *train_distribute;
+    const char *device;
+    int replicas, virtual_devices;
+    const char *batch_norm, *pjrt_plugin, *python, *dump_stablehlo;
+    int threads;
 } sx_to_args;
 /* Moves the model to other devices, with its weights, the optimizer's state, the step and the place
  * in the data: training goes on there with the bits that those devices compute. Before fit() it

@@ -72,11 +72,17 @@ typedef struct sx_compile_options {
 
 /* --- What a device says ---------------------------------------------------------------------- */
 
+enum { SX_MAX_COORDS = 4 };
+
 struct sx_device {
     sx_platform *platform;
     int index;        /* in the platform */
     const char *name; /* TensorFlow's: "/device:CPU:0" */
     const char *kind; /* "AMD EPYC (AVX-512, BF16, VNNI)" */
+    /* Of a chip in a slice, where it says: */
+    int process; /* the host that it belongs to */
+    int n_coords, core_on_chip;
+    int64_t coords[SX_MAX_COORDS];
 };
 
 typedef struct sx_memory_stats {

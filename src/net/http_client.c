@@ -62,6 +62,13 @@ static void set_options(CURL *curl, const sx_http_call *call, struct curl_slist 
     if (call->method) {
         curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method);
     }
+    if (call->direct) {
+        curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+    }
+    if (call->out_headers) {
+        curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_body);
+        curl_easy_setopt(curl, CURLOPT_HEADERDATA, call->out_headers);
+    }
 }
 
 /* The headers of the request; "Expect:" keeps curl from waiting for 100 Continue. */
@@ -72,6 +79,9 @@ static struct curl_slist *make_headers(const sx_http_call *call)
              call->content_type ? call->content_type : "application/json");
     struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
     struct curl_slist *more = headers ? curl_slist_append(headers, type) : NULL;
+    for (int i = 0; more && call->headers && call->headers[i]; i++) {
+        more = curl_slist_append(headers, call->headers[i]);
+    }
     if (!more) {
         curl_slist_free_all(headers);
     }

@@ -3,6 +3,8 @@
 #ifndef SX_NET_HTTP_CLIENT_H
 #define SX_NET_HTTP_CLIENT_H
 
+#include <stdbool.h>
+
 #include <sextant/types.h>
 
 #include "base/buffer.h"
@@ -13,8 +15,11 @@ typedef struct sx_http_call {
     const char *method;       /* POST with a body, GET without */
     const char *content_type; /* application/json */
     sx_bytes body;
-    int connect_timeout_ms; /* 5 s */
-    int timeout_ms;         /* 60 s, all in all */
+    const char *const *headers; /* more of them, "Name: value", NULL-terminated; none */
+    bool direct;                /* through no proxy, whatever the environment says */
+    sx_buf *out_headers;        /* gets the answer's head as it came; nobody wants it */
+    int connect_timeout_ms;     /* 5 s */
+    int timeout_ms;             /* 60 s, all in all */
 } sx_http_call;
 
 /* Appends the answer's body to `out_body` (its max_bytes is the cap) and sets the HTTP status; an

@@ -37,10 +37,12 @@ static const field fields[] = {
     FIELD(eval_batch_size, INTEGER, 1, MAX_BATCH, DEFAULT_BATCH),
     FIELD(steps_per_eval, INTEGER, SX_EVERY_EPOCH, INT64_MAX, SX_EVERY_EPOCH),
     FIELD(device, TEXT, 0, 0, 0),
-    FIELD(replicas, COUNT, 1, MAX_REPLICAS, 1),
+    FIELD(replicas, COUNT, 0, MAX_REPLICAS, 0),
     FIELD(virtual_devices, COUNT, 0, MAX_REPLICAS, 0),
     FIELD(batch_norm, TEXT, 0, 0, 0),
     FIELD(pjrt_plugin, TEXT, 0, 0, 0),
+    FIELD(python, TEXT, 0, 0, 0),
+    FIELD(dump_stablehlo, TEXT, 0, 0, 0),
     FIELD(threads, COUNT, 0, MAX_WORKERS, 0),
     FIELD(shards, COUNT, 0, MAX_WORKERS, 0),
     FIELD(tpu_config.num_shards, COUNT, 0, MAX_WORKERS, 0),
@@ -178,11 +180,6 @@ sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena, sx
     SX_TRY(sx_tpu_config_check(&c.tpu_config));
     *out = c;
     return SX_OK;
-}
-
-int sx_run_config_replicas(const sx_run_config *config)
-{
-    return SX_MAX(1, config->replicas);
 }
 
 static json_t *field_to_json(const sx_run_config *c, const field *f)

@@ -11,8 +11,6 @@
 /* A copy with the defaults filled in and texts in `arena`. INVALID_ARGUMENT names the field. */
 SX_MUST_USE sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena,
                                             sx_run_config *out);
-/* Replicas that share a step's batch, at least 1. */
-int sx_run_config_replicas(const sx_run_config *config);
 
 /* The fields by name, without what belongs to the process (observer, stop, fresh). */
 SX_MUST_USE sx_status sx_run_config_to_json(const sx_run_config *config, json_t **out_json);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "train/face.h"
 #include "train/inputs.h"
+#include "train/place.h"
 
 struct sx_estimator {
     sx_arena arena; /* names handed out */
@@ -28,12 +29,20 @@ sx_status sx_estimator_create(const sx_model_def *model, const sx_run_config *co
         sx_face_check_args("sx_run_config", config->struct_size, sizeof(sx_run_config));
     if (status == SX_OK) {
         e->config = *config;
+        e->config.train_distribute = NULL;
         status = sx_face_params(params, &e->params);
     }
     if (status == SX_OK && config->model_dir != NULL) {
         e->config.model_dir = sx_arena_strdup(&e->arena, config->model_dir);
         status =
             e->config.model_dir != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    if (status == SX_OK) { /* input functions are told how many replicas there are */
+        sx_strategy *strategy = NULL;
+        status = sx_place_choose(config, &strategy);
+        if (status == SX_OK) {
+            sx_place_settle(&e->config, strategy);
+        }
     }
     if (status != SX_OK) {
         sx_estimator_destroy(e);
@@ -49,6 +58,7 @@ void sx_estimator_destroy(sx_estimator *e)
         return;
     }
     sx_trainer_destroy(e->trainer);
+    sx_strategy_release(e->config.train_distribute);
     sx_params_destroy(e->params);
     sx_arena_deinit(&e->arena);
     sx_free(e);
@@ -70,10 +80,11 @@ sx_status sx_tpu_estimator_create_at(const sx_model_def *model, const sx_tpu_est
     sx_run_config config = *args->config;
     config.train_batch_size = first_given(args->train_batch_size, config.train_batch_size);
     config.eval_batch_size = first_given(args->eval_batch_size, config.eval_batch_size);
-    if (args->use_tpu && config.device == NULL) {
+    bool free_to_choose = config.train_distribute == NULL;
+    if (args->use_tpu && free_to_choose && config.device == NULL && config.pjrt_plugin == NULL) {
         config.device = "tpu";
     }
-    if (!args->use_tpu) {
+    if (!args->use_tpu && free_to_choose) {
         config.replicas = 1;
     }
     SX_TRY(sx_estimator_create(model, &config, args->params, out_estimator));

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
-#include "train/config.h"
+#include "train/place.h"
 
 typedef enum share { ALL, BY_HOST, BY_REPLICA } share;
 

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "train/config.h"
+#include "train/place.h"
 
 enum { HOSTS = 1 }; /* one process drives the device */
 

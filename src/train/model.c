@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "train/face.h"
+#include "train/place.h"
 
 enum { MAX_EPOCHS = 1 << 20 };
 
@@ -125,11 +126,43 @@ void sx_model_destroy(sx_model *m)
         return;
     }
     sx_trainer_destroy(m->trainer);
+    sx_strategy_release(m->config.train_distribute);
     sx_params_destroy(m->params);
     sx_free(m->rows);
     sx_arena_deinit(&m->arena);
     sx_free(m);
 }
+
+/* Where to compute from now on: `place` has the device fields of a configuration. */
+static sx_status choose_place(sx_model *m, const sx_run_config *place)
+{
+    sx_strategy *strategy = NULL;
+    SX_TRY(sx_place_choose(place, &strategy));
+    sx_run_config settled = m->config;
+    settled.threads = place->threads;
+    sx_place_settle(&settled, strategy);
+    sx_status status = m->trainer != NULL ? sx_trainer_move(m->trainer, &settled) : SX_OK;
+    if (status != SX_OK) {
+        sx_strategy_release(strategy);
+        return status;
+    }
+    sx_strategy_release(m->config.train_distribute);
+    m->config = settled;
+    return SX_OK;
+}
+
+/* The device fields of any struct that has them. */
+#define PLACE_OF(args)                                              \
+    (&(sx_run_config){.struct_size = sizeof(sx_run_config),         \
+                      .train_distribute = (args)->train_distribute, \
+                      .device = (args)->device,                     \
+                      .replicas = (args)->replicas,                 \
+                      .virtual_devices = (args)->virtual_devices,   \
+                      .batch_norm = (args)->batch_norm,             \
+                      .pjrt_plugin = (args)->pjrt_plugin,           \
+                      .python = (args)->python,                     \
+                      .dump_stablehlo = (args)->dump_stablehlo,     \
+                      .threads = (args)->threads})
 
 sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
 {
@@ -140,12 +173,9 @@ sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
     m->optimizer = args->optimizer;
     m->config.iterations_per_loop = args->steps_per_execution;
     m->config.tf_random_seed = args->seed;
-    m->config.threads = args->threads;
     m->config.precision = args->precision;
     m->config.stop = args->stop;
-    if (args->device != NULL) {
-        m->config.device = sx_arena_strdup(&m->arena, args->device);
-    }
+    SX_TRY(choose_place(m, PLACE_OF(args)));
     m->observer = args->observer;
     m->observer_user = args->observer_user;
     return SX_OK;
@@ -154,28 +184,10 @@ sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
 /* --- elsewhere
  * ------------------------------------------------------------------------------------ */
 
-static sx_status own_text(sx_model *m, const char **text)
-{
-    if (*text != NULL) {
-        *text = sx_arena_strdup(&m->arena, *text);
-        return *text != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "model: out of memory");
-    }
-    return SX_OK;
-}
-
 sx_status sx_model_to_at(sx_model *m, const sx_to_args *args)
 {
     SX_TRY(sx_face_check_args("sx_to_args", args->struct_size, sizeof(*args)));
-    sx_run_config place = m->config;
-    place.device = args->device;
-    place.replicas = args->replicas;
-    place.threads = args->threads;
-    SX_TRY(own_text(m, &place.device));
-    if (m->trainer != NULL) {
-        SX_TRY(sx_trainer_move(m->trainer, &place));
-    }
-    m->config = place;
-    return SX_OK;
+    return choose_place(m, PLACE_OF(args));
 }
 
 /* --- fit

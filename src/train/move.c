@@ -1,15 +1,7 @@
 /* A trainer goes on elsewhere: a new session, the same variables. See trainer.h. */
 #include "base/memory.h"
-#include "train/config.h"
+#include "train/place.h"
 #include "train/state.h"
-
-/* Where to compute. */
-static void copy_place(const sx_run_config *from, sx_run_config *to)
-{
-    to->device = from->device;
-    to->replicas = from->replicas;
-    to->threads = from->threads;
-}
 
 static sx_status copy_variable(sx_session *from, int i, sx_session *to)
 {
@@ -55,23 +47,36 @@ static void settle(sx_trainer *t, sx_session *session, sx_program *const *progra
         NULL; /* of the device that was left: going on elsewhere is what is wanted */
 }
 
+/* Back to where it was. */
+static void stay(sx_trainer *t, const sx_run_config *config, sx_strategy *strategy)
+{
+    sx_strategy_release(t->strategy);
+    t->strategy = strategy;
+    t->config = *config;
+}
+
 sx_status sx_trainer_move(sx_trainer *t, const sx_run_config *place)
 {
-    sx_run_config before = t->config, wanted = before;
+    sx_run_config before = t->config;
+    sx_strategy *left = t->strategy, *chosen = NULL;
     sx_session *session = NULL;
     sx_program *programs[3] = {NULL};
-    copy_place(place, &wanted);
-    SX_TRY(sx_run_config_resolve(&wanted, &t->arena, &t->config));
+    SX_TRY(sx_place_choose(place, &chosen), "moving");
+    t->strategy = chosen;
+    t->config.threads = place->threads;
+    sx_place_settle(&t->config, chosen);
     sx_status status = sx_trainer_open_session(t, &session);
     if (status == SX_OK) {
         status = fill(t, session, programs);
     }
     if (status != SX_OK) {
         sx_session_destroy(session);
-        t->config = before;
-        return sx_status_annotate(status, __FILE__, __LINE__, "moving to \"%s\"",
-                                  place->device != NULL ? place->device : "the default device");
+        status =
+            sx_status_annotate(status, __FILE__, __LINE__, "moving to \"%s\"", t->config.device);
+        stay(t, &before, left);
+        return status;
     }
     settle(t, session, programs);
+    sx_strategy_release(left);
     return SX_OK;
 }

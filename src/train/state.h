@@ -18,7 +18,8 @@ struct sx_trainer {
     sx_arena arena;
     sx_run_info info;
     sx_run_graphs graphs;
-    bool on_disk; /* model_dir holds this run */
+    bool on_disk;          /* model_dir holds this run */
+    sx_strategy *strategy; /* the configuration's, or made from its fields; held */
     sx_session *session;
     sx_program *programs[3]; /* by sx_mode; NULL = not asked for yet */
     int64_t compiled[3];     /* batch size that evaluation and prediction are compiled for */

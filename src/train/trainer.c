@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "distribute/strategy.h"
 #include "graph/ir.h"
 #include "io/fetch.h"
 #include "io/path.h"
@@ -11,6 +12,7 @@
 #include "nn/program.h"
 #include "savedmodel/checkpoint_state.h"
 #include "train/config.h"
+#include "train/place.h"
 #include "train/state.h"
 
 /* The device batch of evaluation and prediction: large enough for the machine, small enough to
@@ -400,25 +402,27 @@ static char *compile_cache(const sx_trainer *t)
     return dir;
 }
 
+/* Known before the graphs are built: a loss may depend on the number of replicas. */
+static sx_status choose_strategy(sx_trainer *t, const sx_run_config *config)
+{
+    SX_TRY(sx_place_choose(config, &t->strategy));
+    sx_place_settle(&t->config, t->strategy);
+    return SX_OK;
+}
+
 sx_status sx_trainer_open_session(const sx_trainer *t, sx_session **out_session)
 {
     const sx_run_config *c = &t->config;
-    bool own_moments = c->batch_norm != NULL && strcmp(c->batch_norm, "replica") == 0;
     char *cache_dir = compile_cache(t);
-    const sx_platform_options platform = {.threads = c->threads,
-                                          .plugin_path = c->pjrt_plugin,
-                                          .virtual_devices = c->virtual_devices,
-                                          .replicas = c->replicas,
-                                          .batch_norm = own_moments ? SX_BATCH_NORM_REPLICA
-                                                                    : SX_BATCH_NORM_SYNC,
-                                          .cache_dir = cache_dir};
-    const sx_session_options options = {.device = c->device,
-                                        .platform = platform,
-                                        .shards = c->shards,
-                                        .seed = t->info.seed,
-                                        .launch_steps = c->iterations_per_loop,
-                                        .launch_seconds = c->iterations_per_loop_secs};
-    sx_status status = sx_session_create(&options, out_session);
+    sx_session_options options = {.platform = {.threads = c->threads, .cache_dir = cache_dir},
+                                  .shards = c->shards,
+                                  .seed = t->info.seed,
+                                  .launch_steps = c->iterations_per_loop,
+                                  .launch_seconds = c->iterations_per_loop_secs};
+    sx_status status = sx_strategy_apply(t->strategy, &options);
+    if (status == SX_OK) {
+        status = sx_session_create(&options, out_session);
+    }
     sx_free(cache_dir);
     return status;
 }
@@ -426,6 +430,7 @@ sx_status sx_trainer_open_session(const sx_trainer *t, sx_session **out_session)
 static sx_status create(sx_trainer *t, const sx_trainer_options *o)
 {
     SX_TRY(sx_run_config_resolve(o->config, &t->arena, &t->config));
+    SX_TRY(choose_strategy(t, o->config));
     if (o->def != NULL) {
         SX_TRY(build_model(t, o));
     }
@@ -459,6 +464,7 @@ void sx_trainer_destroy(sx_trainer *t)
         return;
     }
     sx_session_destroy(t->session);
+    sx_strategy_release(t->strategy);
     sx_run_graphs_destroy(&t->graphs);
     sx_history_deinit(&t->history);
     sx_free(t->prefix);

@@ -160,6 +160,39 @@ sx_status sx_pjrt_device_kind(const sx_pjrt_client *c, int index, char *buffer, 
     return SX_OK;
 }
 
+static bool is_called(const sx_pjrt_named *row, const char *name, int type)
+{
+    return row->type == type && row->name_size == strlen(name) &&
+           memcmp(row->name, name, row->name_size) == 0;
+}
+
+void sx_pjrt_device_place(const sx_pjrt_client *c, int index, int *process, int64_t *coords,
+                          int capacity, int *n_coords, int *core_on_chip)
+{
+    void *description = NULL;
+    sx_status status = description_of(c, index, &description);
+    sx_pjrt_int number = SX_PJRT_ARGS(int, .object = description);
+    sx_pjrt_properties rows = SX_PJRT_ARGS(properties, .object = description);
+    if (status == SX_OK) {
+        status = sx_pjrt_call(c->plugin, SX_PJRT_DESCRIPTION_PROCESS, &number);
+        *process = status == SX_OK ? number.value : *process;
+    }
+    if (status == SX_OK) {
+        status = sx_pjrt_call(c->plugin, SX_PJRT_DESCRIPTION_ATTRIBUTES, &rows);
+    }
+    for (size_t i = 0; status == SX_OK && i < rows.count; i++) {
+        const sx_pjrt_named *row = &rows.items[i];
+        if (is_called(row, "core_on_chip", SX_PJRT_INT64)) {
+            *core_on_chip = (int)row->int64;
+        } else if (is_called(row, "coords", SX_PJRT_INT64_LIST) &&
+                   row->value_size <= (size_t)capacity) {
+            memcpy(coords, row->int64_list, row->value_size * sizeof(*coords));
+            *n_coords = (int)row->value_size;
+        }
+    }
+    sx_status_free(status);
+}
+
 sx_status sx_pjrt_await(const sx_pjrt_client *c, void *event)
 {
     if (event == NULL) {

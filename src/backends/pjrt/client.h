@@ -32,6 +32,11 @@ SX_MUST_USE sx_status sx_pjrt_device_id(const sx_pjrt_client *c, int index, int 
 SX_MUST_USE sx_status sx_pjrt_device_kind(const sx_pjrt_client *c, int index, char *buffer,
                                           size_t capacity);
 
+/* Where it is in a slice; what the plugin does not tell stays untouched. `coords` takes up to
+ * `capacity`. */
+void sx_pjrt_device_place(const sx_pjrt_client *c, int index, int *process, int64_t *coords,
+                          int capacity, int *n_coords, int *core_on_chip);
+
 /* Waits for an event, and destroys it; its error. NULL is SX_OK. */
 SX_MUST_USE sx_status sx_pjrt_await(const sx_pjrt_client *c, void *event);
 

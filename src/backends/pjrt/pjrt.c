@@ -135,6 +135,9 @@ static sx_status list_devices(pjrt_platform *p)
         SX_TRY(sx_pjrt_device_kind(p->client, i, d->kind, sizeof(d->kind)));
         name_device(p, i, d);
         d->head = (sx_device){.platform = &p->head, .index = i, .name = d->name, .kind = d->kind};
+        d->head.core_on_chip = -1;
+        sx_pjrt_device_place(p->client, i, &d->head.process, d->head.coords, SX_MAX_COORDS,
+                             &d->head.n_coords, &d->head.core_on_chip);
         p->devices[i] = &d->head;
     }
     p->head.devices = p->devices;

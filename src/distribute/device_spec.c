@@ -1,0 +1,162 @@
+/* See device_spec.h. */
+#include "distribute/device_spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/nearest.h"
+
+typedef struct kind {
+    const char *name, *type, *backend, *plugin;
+    bool counts; /* name:n means something */
+} kind;
+
+/* `type` is TensorFlow's. */
+static const kind kinds[] = {
+    {"cpu", "CPU", "cpu", NULL, false},  {"ref", NULL, "ref", NULL, false},
+    {"tpu", "TPU", "pjrt", "tpu", true}, {"cuda", "GPU", "pjrt", "cuda", true},
+    {"pjrt", NULL, "pjrt", NULL, false},
+};
+
+static const char expected[] =
+    "cpu, ref, tpu, cuda or pjrt:NAME[:n] (`sextant devices` lists them)";
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "device: out of memory");
+}
+
+static sx_status unknown(const char *text, const char *head)
+{
+    const char *names[SX_COUNT(kinds)];
+    for (size_t i = 0; i < SX_COUNT(kinds); i++) {
+        names[i] = kinds[i].name;
+    }
+    sx_buf near;
+    sx_buf_init(&near, 4096);
+    sx_buf_puts(&near, "; did you mean ");
+    bool any = sx_nearest_names(head, names, SX_COUNT(names), &near) > 0;
+    sx_status status = sx_error(SX_INVALID_ARGUMENT, "no device \"%s\"%s%s; expected %s", text,
+                                any ? sx_buf_text(&near) : "", any ? "?" : "", expected);
+    sx_buf_deinit(&near);
+    return status;
+}
+
+static const kind *find(const char *name, size_t size, size_t offset)
+{
+    for (size_t i = 0; i < SX_COUNT(kinds); i++) {
+        const char *known = *(const char *const *)((const char *)&kinds[i] + offset);
+        if (known != NULL && strlen(known) == size && strncasecmp(known, name, size) == 0) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
+}
+
+static void take_kind(const kind *k, sx_device_spec *out)
+{
+    *out = (sx_device_spec){.backend = k->backend,
+                            .plugin_name = k->plugin,
+                            .is_tpu = k->plugin != NULL && strcmp(k->plugin, "tpu") == 0};
+}
+
+static bool parse_count(const char *text, int *out)
+{
+    char *end = NULL;
+    long n = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || n < 1 || n > SX_MAX_REPLICAS) {
+        return false;
+    }
+    *out = (int)n;
+    return true;
+}
+
+static sx_status bad_count(const char *text, const char *count)
+{
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "device \"%s\": the number of devices is \"%s\", expected 1 … %d", text, count,
+                    SX_MAX_REPLICAS);
+}
+
+/* /cpu:0, /device:CPU:0, /job:localhost/replica:0/task:0/device:CPU:0 */
+static sx_status parse_tensorflow(const char *text, sx_device_spec *out)
+{
+    const char *last = strrchr(text, '/') + 1;
+    last += strncmp(last, "device:", 7) == 0 ? 7 : 0;
+    size_t size = strcspn(last, ":");
+    const kind *k = find(last, size, offsetof(kind, type));
+    if (k == NULL || last[size] != ':') {
+        return unknown(text, last);
+    }
+    if (strcmp(last + size, ":0") != 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "device \"%s\": one device is the first, %.*s:0; several are named with "
+                        "their number, as in pjrt:NAME:n",
+                        text, (int)size, last);
+    }
+    take_kind(k, out);
+    out->devices = k->plugin != NULL ? 1 : 0;
+    return SX_OK;
+}
+
+/* The part of pjrt:NAME[:n] after the first colon. */
+static sx_status parse_plugin(const char *text, const char *rest, sx_arena *arena,
+                              sx_device_spec *out)
+{
+    size_t size = strcspn(rest, ":");
+    if (size == 0 || (rest[0] >= '0' && rest[0] <= '9')) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "device \"%s\": expected pjrt:NAME[:n], with a plugin's name: cpu, tpu, "
+                        "cuda, or one of PJRT_NAMES_AND_LIBRARY_PATHS",
+                        text);
+    }
+    out->plugin_name = sx_arena_strndup(arena, rest, size);
+    if (out->plugin_name == NULL) {
+        return no_memory();
+    }
+    if (rest[size] == ':' && !parse_count(rest + size + 1, &out->devices)) {
+        return bad_count(text, rest + size + 1);
+    }
+    return SX_OK;
+}
+
+sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec *out)
+{
+    sx_device_spec spec = {0};
+    if (text[0] == '/') {
+        return parse_tensorflow(text, out);
+    }
+    size_t size = strcspn(text, ":");
+    const kind *k = find(text, size, offsetof(kind, name));
+    if (k == NULL) {
+        const char *head = sx_arena_strndup(arena, text, size);
+        return head != NULL ? unknown(text, head) : no_memory();
+    }
+    take_kind(k, &spec);
+    if (text[size] == ':' && k->counts && !parse_count(text + size + 1, &spec.devices)) {
+        return bad_count(text, text + size + 1);
+    }
+    if (text[size] == ':' && strcmp(k->name, "pjrt") == 0) {
+        SX_TRY(parse_plugin(text, text + size + 1, arena, &spec));
+    } else if (text[size] == ':' && !k->counts) {
+        return sx_error(SX_INVALID_ARGUMENT, "device \"%s\": %s is one device%s", text, k->name,
+                        strcmp(k->name, "cpu") == 0
+                            ? "; --virtual-devices n (virtual_devices) makes n of it"
+                            : "");
+    }
+    *out = spec;
+    return SX_OK;
+}
+
+const char *sx_device_spec_text(const sx_device_spec *spec, sx_arena *arena)
+{
+    if (strcmp(spec->backend, "pjrt") != 0) {
+        return spec->backend;
+    }
+    if (spec->is_tpu) {
+        return "tpu";
+    }
+    return spec->plugin_name == NULL ? "pjrt"
+                                     : sx_arena_printf(arena, "pjrt:%s", spec->plugin_name);
+}

@@ -1,0 +1,55 @@
+/* See place.h. */
+#include "train/place.h"
+
+#include "base/checked.h"
+#include "distribute/strategy.h"
+
+static bool names_devices(const sx_run_config *c)
+{
+    return c->device != NULL || c->replicas > 0 || c->virtual_devices > 0 ||
+           c->batch_norm != NULL || c->pjrt_plugin != NULL || c->python != NULL ||
+           c->dump_stablehlo != NULL;
+}
+
+/* Settled by sx_place_settle(): the fields repeat what the strategy is. */
+static bool is_settled(const sx_run_config *c)
+{
+    return c->device == sx_strategy_device(c->train_distribute);
+}
+
+sx_status sx_place_choose(const sx_run_config *c, sx_strategy **out_strategy)
+{
+    if (c->train_distribute == NULL) {
+        const sx_strategy_wish wish = {.args = {.device = c->device,
+                                                .replicas = c->replicas,
+                                                .virtual_devices = c->virtual_devices,
+                                                .pjrt_plugin = c->pjrt_plugin,
+                                                .python = c->python,
+                                                .dump_stablehlo = c->dump_stablehlo,
+                                                .batch_norm = c->batch_norm}};
+        return sx_strategy_create(&wish, out_strategy);
+    }
+    if (names_devices(c) && !is_settled(c)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "train_distribute and device, replicas, virtual_devices, batch_norm, "
+                        "pjrt_plugin, python or dump_stablehlo: a strategy says them all");
+    }
+    *out_strategy = sx_strategy_retain(c->train_distribute);
+    return SX_OK;
+}
+
+void sx_place_settle(sx_run_config *config, sx_strategy *strategy)
+{
+    config->train_distribute = strategy;
+    config->device = sx_strategy_device(strategy);
+    config->replicas = sx_strategy_num_replicas_in_sync(strategy);
+    config->batch_norm = sx_strategy_batch_norm(strategy);
+    config->virtual_devices = 0;
+    config->pjrt_plugin = config->python = config->dump_stablehlo = NULL;
+}
+
+int sx_run_config_replicas(const sx_run_config *c)
+{
+    return c->train_distribute != NULL ? sx_strategy_num_replicas_in_sync(c->train_distribute)
+                                       : SX_MAX(1, c->replicas);
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The options that say where to compute, on train, evaluate and predict.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/runs.sh"
+unset VIRTUAL_ENV PJRT_NAMES_AND_LIBRARY_PATHS TPU_LIBRARY_PATH
+data='generated:digits?n=96'
+train() { ok train mnist_cnn --data "$data" --batch-size 32 --epochs 1 --seed 3 "$@"; }
+
+# Virtual devices of cpu: the bits do not depend on the threads.
+train --model-dir a --virtual-devices 4 --threads 1 --explain
+warns 'mirrored: 4 virtual devices on cpu'
+train --model-dir b --virtual-devices 4 --threads 3
+train --model-dir c --replicas 4 --shards 4
+same_variables a b 3
+same_variables a c 3
+ok evaluate a --data "$data" --virtual-devices 2
+cp out two
+ok evaluate a --data "$data"
+cmp out two || fail 'virtual devices change the evaluation'
+
+fails 2 train mnist_cnn --data "$data" --device cpu:4
+warns '--virtual-devices n'
+fails 1 train mnist_cnn --data "$data" --virtual-devices 4 --shards 3
+warns 'shards is 3, but the number of virtual devices is 4'
+fails 2 train mnist_cnn --data "$data" --batch-norm replica
+warns 'takes the moments of the whole batch'
+fails 2 train mnist_cnn --data "$data" --dump-stablehlo hlo
+warns 'not of cpu'
+fails 2 evaluate a --data "$data" --device cup
+warns 'did you mean "cpu"?'
+fails 1 predict a --data "$data" --device cuda
+warns 'pip install jax-cuda13-pjrt'

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# The options that say where to compute, over XLA's CPU plugin.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/pjrt.sh"
+data='generated:digits?n=96'
+ok train mnist_cnn --data "$data" --batch-size 32 --seed 3 --model-dir d --device pjrt:cpu:2 \
+    --dump-stablehlo hlo --explain
+warns 'mirrored: 2 replicas on pjrt:cpu'
+ls hlo/*.mlir >/dev/null || fail 'no program was dumped'
+ok predict d --data "$data" --device pjrt:cpu --out p.csv
+ok predict d --data "$data" --device pjrt --pjrt-plugin "$SEXTANT_PJRT_PLUGIN" --replicas 2 --out q.csv
+[ "$(cut -d, -f1,2 p.csv)" = "$(cut -d, -f1,2 q.csv)" ] || fail 'replicas change classes'
+fails 2 train mnist_cnn --data "$data" --device pjrt:cpu:2 --replicas 3
+warns 'the number of devices in its name is 2'
+fails 2 train mnist_cnn --data "$data" --device pjrt:cpu --virtual-devices 2 --replicas 3
+warns '3 replicas, but pjrt:cpu offers 2 devices'
+ok devices --device pjrt:cpu --virtual-devices 3
+[ "$(grep -c '^pjrt:cpu  /device:CPU:' out)" = 3 ] || fail 'not three devices'

@@ -1,0 +1,274 @@
+#include "../train/run.h"
+#include "../backends/pjrt_plugin.h"
+#include "cloud.h"
+
+#include "distribute/strategy.h"
+
+static sx_status mirrored(sx_strategy_args args, sx_strategy **out)
+{
+    args.struct_size = sizeof(args);
+    return sx_mirrored_strategy_at(&args, out);
+}
+#define MIRRORED(out, ...) mirrored((sx_strategy_args){__VA_ARGS__}, (out))
+
+static void test_distribute_strategy__one_device(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    assert_ok(sx_one_device_strategy(&s, .device = "ref"));
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 1);
+    assert_string_equal(sx_strategy_name(s), "one-device");
+    assert_string_equal(sx_strategy_text(s), "one-device: 1 replica on ref");
+    sx_strategy_release(s);
+    assert_ok(sx_one_device_strategy(&s, .device = NULL));
+    assert_string_equal(sx_strategy_text(s), "one-device: 1 replica on cpu");
+    sx_strategy_release(sx_strategy_retain(s));
+    assert_string_equal(sx_strategy_explanation(s), "one-device: 1 replica on cpu\n");
+    sx_strategy_release(s);
+    sx_strategy_release(NULL);
+    assert_error(sx_one_device_strategy(&s, .virtual_devices = 2), SX_INVALID_ARGUMENT,
+                 "a mirrored one takes several");
+    assert_error(sx_one_device_strategy_at(&(sx_strategy_args){0}, &s), SX_INVALID_ARGUMENT,
+                 "use the macro");
+}
+
+static void test_distribute_strategy__virtual_devices_of_cpu(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    sx_session_options options = {.platform = {.threads = 3, .cache_dir = "x"}, .seed = 9};
+    assert_ok(sx_mirrored_strategy(&s, .device = "cpu", .virtual_devices = 4));
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 4);
+    assert_string_equal(sx_strategy_text(s), "mirrored: 4 virtual devices on cpu");
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_string_equal(options.device, "cpu");
+    assert_int_equal(options.shards, 4);
+    assert_int_equal(options.platform.threads, 3);
+    assert_string_equal(options.platform.cache_dir, "x");
+    assert_int_equal(options.seed, 9);
+    options.shards = 8;
+    assert_error(sx_strategy_apply(s, &options), SX_INVALID_ARGUMENT,
+                 "shards is 8, but the number of virtual devices is 4");
+    sx_strategy_release(s);
+    assert_ok(MIRRORED(&s, .virtual_devices = 4, .replicas = 2));
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 2);
+    sx_strategy_release(s);
+    assert_ok(MIRRORED(&s, .device = "ref", .replicas = 3)); /* computes the batch whole */
+    options.shards = 0;
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_int_equal(options.shards, 0);
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 3);
+    sx_strategy_release(s);
+}
+
+static void test_distribute_strategy__what_does_not_go_together(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    static const struct {
+        sx_strategy_args args;
+        const char *says;
+    } rows[] = {
+        {{.device = "tpu", .virtual_devices = 4}, "only processors (cpu, ref, pjrt:cpu)"},
+        {{.device = "pjrt:cuda", .virtual_devices = 4}, "only processors (cpu, ref, pjrt:cpu)"},
+        {{.virtual_devices = 2, .replicas = 4}, "replicas is 4, but virtual_devices is 2"},
+        {{.virtual_devices = -1}, "virtual_devices is -1"},
+        {{.replicas = 5000}, "replicas is 5000"},
+        {{.device = "pjrt:cpu:4", .replicas = 2}, "the number of devices in its name is 4"},
+        {{.device = "cpu", .pjrt_plugin = "x.so"}, "pjrt_plugin \"x.so\" is of devices behind"},
+        {{.device = "cpu", .python = "py"}, "python \"py\" is of devices behind"},
+        {{.device = "cpu", .dump_stablehlo = "d"}, "dump_stablehlo \"d\" is of devices behind"},
+        {{.device = "cpu", .batch_norm = "replica"}, "takes the moments of the whole batch"},
+        {{.device = "cpu", .batch_norm = "both"}, "expected sync or replica"},
+        {{.device = "cpo"}, "did you mean \"cpu\"?"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_error(mirrored(rows[i].args, &s), SX_INVALID_ARGUMENT, rows[i].says);
+    }
+}
+
+static void test_distribute_strategy__no_plugin_says_what_to_install(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    unsetenv("VIRTUAL_ENV");
+    assert_error(MIRRORED(&s, .device = "cuda"), SX_NOT_FOUND, "pip install jax-cuda13-pjrt");
+    assert_error(sx_tpu_strategy(&s, .tpu = "local"), SX_NOT_FOUND, "pip install libtpu");
+    assert_error(MIRRORED(&s, .pjrt_plugin = "/no/such.so"), SX_NOT_FOUND, "/no/such.so");
+}
+
+static void test_distribute_strategy__a_tpu_of_another_machine(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    cloud_start("vm");
+    assert_error(sx_tpu_strategy(&s, .tpu = "grpc://10.0.0.2"), SX_UNIMPLEMENTED,
+                 "TPU 10.0.0.2:8470 (of unknown type) is another machine's, reached at "
+                 "grpc://10.0.0.2:8470");
+    assert_error(sx_tpu_strategy(&s, .tpu = "idle"), SX_UNIMPLEMENTED,
+                 "gcloud compute tpus tpu-vm ssh idle) and run it with --tpu local");
+    assert_error(sx_tpu_strategy(&s, .tpu = "four"), SX_UNIMPLEMENTED,
+                 "TPU four, v5litepod-16 spans 4 hosts");
+    assert_error(sx_tpu_strategy(&s, .tpu = "creating"), SX_FAILED_PRECONDITION, "CREATING");
+    sx_buf told;
+    sx_buf_init(&told, 0);
+    assert_error(sx_strategy_create(&(sx_strategy_wish){.tpu = "gone", .explanation = &told}, &s),
+                 SX_NOT_FOUND, "gone");
+    assert_non_null(strstr(sx_buf_text(&told), "none chosen"));
+    sx_buf_deinit(&told);
+    assert_error(
+        sx_strategy_create(&(sx_strategy_wish){.tpu = "idle", .args = {.device = "cpu"}}, &s),
+        SX_INVALID_ARGUMENT, "device \"cpu\" and a TPU");
+}
+
+static void test_distribute_strategy__over_a_plugin(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    char dump[300];
+    const char *path = ref_plugin();
+    setenv("SX_PJRT_REF", "devices=4", 1);
+    snprintf(dump, sizeof(dump), "%s", scratch("hlo/deep"));
+    assert_ok(sx_mirrored_strategy(&s, .pjrt_plugin = path, .virtual_devices = 3,
+                                   .dump_stablehlo = dump));
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 3);
+    assert_true(sx_path_is_dir(dump));
+    sx_session_options options = {0};
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_string_equal(options.device, "pjrt");
+    assert_int_equal(options.platform.replicas, 3);
+    assert_int_equal(options.platform.virtual_devices, 3);
+    assert_int_equal(options.shards, 0);
+    sx_strategy_release(s);
+    assert_ok(sx_one_device_strategy(&s, .pjrt_plugin = path));
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 1);
+    sx_strategy_release(s);
+    assert_ok(sx_tpu_strategy(&s, .pjrt_plugin = path)); /* all that it offers */
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 4);
+    assert_string_equal(sx_strategy_text(s), "tpu: 4 replicas on tpu");
+    sx_strategy_release(s);
+    assert_error(MIRRORED(&s, .pjrt_plugin = path, .replicas = 9), SX_INVALID_ARGUMENT,
+                 "9 replicas, but pjrt offers 4 devices");
+    char named[5000];
+    snprintf(named, sizeof(named), "cpu:%s", path);
+    setenv("PJRT_NAMES_AND_LIBRARY_PATHS", named, 1);
+    assert_ok(MIRRORED(&s, .device = "pjrt:cpu:5"));
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 5);
+    sx_strategy_release(s);
+}
+
+/* --- training under one ---------------------------------------------------------------------- */
+
+typedef struct outcome {
+    double loss;
+    float kernel[FEATURES * 8];
+} outcome;
+
+static void train_under(sx_strategy *strategy, const char *device, outcome *out)
+{
+    sx_trainer *t = NULL;
+    sx_dataset *data = tiny_data(0, EXAMPLES);
+    sx_run_config config = *sx_run_config_of(.train_batch_size = BATCH, .tf_random_seed = 5,
+                                             .train_distribute = strategy, .device = device);
+    sx_eval_result result;
+    assert_ok(sx_trainer_create(
+        &(sx_trainer_options){.config = &config, .def = &tiny, .data = data}, &t));
+    assert_ok(sx_trainer_fit(t, &(sx_fit_request){.train = data, .epochs = 3}));
+    assert_ok(sx_trainer_evaluate(t, data, 0, &result));
+    assert_int_equal(result.examples, EXAMPLES);
+    out->loss = result.loss;
+    sx_session *session = sx_trainer_session(t);
+    int i = sx_session_find_variable(session, "dense/kernel");
+    assert_true(i >= 0);
+    assert_ok(sx_session_read_variable(session, i, out->kernel));
+    sx_trainer_destroy(t);
+    sx_dataset_release(data);
+}
+
+/* Virtual devices of cpu: the same to the bit as so many shards, whatever the threads; and a last
+ * batch that divides by nothing. */
+static void test_distribute_strategy__virtual_devices_train(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    static outcome one, four, again;
+    train_under(NULL, "ref", &one);
+    assert_ok(sx_mirrored_strategy(&s, .virtual_devices = 4));
+    train_under(s, NULL, &four);
+    train_under(s, NULL, &again);
+    sx_strategy_release(s);
+    assert_memory_equal(&four, &again, sizeof(four));
+    assert_true(fabs(one.loss - four.loss) < 1e-4);
+}
+
+static void test_distribute_strategy__estimator_and_model_hold_it(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    sx_estimator *e = NULL;
+    sx_model *m = NULL;
+    sx_dataset *data = tiny_data(0, EXAMPLES);
+    sx_eval_result result;
+    assert_ok(sx_mirrored_strategy(&s, .virtual_devices = 2));
+    assert_ok(sx_estimator_create(&tiny, sx_run_config_of(.train_distribute = s), NULL, &e));
+    assert_ok(sx_model_create(&tiny, NULL, &m));
+    assert_ok(sx_model_compile(m, .train_distribute = s));
+    assert_ok(sx_model_compile(m, .train_distribute = s)); /* again: the first is let go */
+    sx_strategy_release(s);
+    assert_ok(sx_model_fit(m, data, .epochs = 1));
+    assert_ok(sx_model_evaluate(m, data, &result));
+    assert_int_equal(result.examples, EXAMPLES);
+    sx_model_destroy(m);
+    sx_estimator_destroy(e);
+    sx_dataset_release(data);
+}
+
+static void test_distribute_strategy__the_configuration_says_it_once(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    sx_trainer *t = NULL;
+    sx_dataset *data = tiny_data(0, EXAMPLES);
+    assert_ok(sx_one_device_strategy(&s, .device = "ref"));
+    sx_run_config config = *sx_run_config_of(.train_distribute = s, .device = "cpu");
+    assert_error(
+        sx_trainer_create(&(sx_trainer_options){.config = &config, .def = &tiny, .data = data}, &t),
+        SX_INVALID_ARGUMENT, "a strategy says them all");
+    config.train_distribute = NULL;
+    config.virtual_devices = 2;
+    config.shards = 3;
+    assert_error(
+        sx_trainer_create(&(sx_trainer_options){.config = &config, .def = &tiny, .data = data}, &t),
+        SX_INVALID_ARGUMENT, "shards is 3, but the number of virtual devices is 2");
+    sx_strategy_release(s);
+    sx_dataset_release(data);
+}
+
+/* One of XLA's devices: the same loss but for rounding. */
+static void test_distribute_strategy__trains_over_a_plugin(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    sx_strategy *s = NULL;
+    static outcome one, many;
+    train_under(NULL, "ref", &one);
+    assert_ok(sx_mirrored_strategy(&s, .pjrt_plugin = pjrt_plugin(), .replicas = 1));
+    train_under(s, NULL, &many);
+    sx_strategy_release(s);
+    assert_true(fabs(one.loss - many.loss) < 1e-4);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, cloud_setup, cloud_teardown)
+static const struct CMUnitTest tests[] = {
+    TEST(test_distribute_strategy__one_device),
+    TEST(test_distribute_strategy__virtual_devices_of_cpu),
+    TEST(test_distribute_strategy__what_does_not_go_together),
+    TEST(test_distribute_strategy__no_plugin_says_what_to_install),
+    TEST(test_distribute_strategy__a_tpu_of_another_machine),
+    TEST(test_distribute_strategy__over_a_plugin),
+    TEST(test_distribute_strategy__virtual_devices_train),
+    TEST(test_distribute_strategy__estimator_and_model_hold_it),
+    TEST(test_distribute_strategy__the_configuration_says_it_once),
+    TEST(test_distribute_strategy__trains_over_a_plugin),
+};
+SX_TEST_MAIN(tests)

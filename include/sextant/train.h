@@ -138,9 +138,9 @@ typedef struct sx_run_config {
      * launch before an event is shorter): so many, or for so long. Neither: about half a second. */
     int64_t iterations_per_loop;
     double iterations_per_loop_secs; /* not together with iterations_per_loop */
-    int64_t train_batch_size;             /* 32 */
-    int64_t eval_batch_size;              /* 32; how much is read at once: it changes no result */
-    int64_t steps_per_eval;               /* SX_EVERY_EPOCH; SX_NEVER */
+    int64_t train_batch_size;        /* 32 */
+    int64_t eval_batch_size;         /* 32; how much is read at once: it changes no result */
+    int64_t steps_per_eval;          /* SX_EVERY_EPOCH; SX_NEVER */
     /* Where to compute, for training, evaluation and prediction alike: a strategy, held as long as
      * whoever trains with it; or the fields after it, as in sx_strategy_args. */
     sx_strategy *train_distribute;

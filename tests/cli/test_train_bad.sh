@@ -22,6 +22,10 @@ fails 2 train linear --data "$data" --epochs 2 --steps 3
 warns 'give one of the three'
 fails 2 train linear --data "$data" --optimizer adma
 warns '--optimizer is "adma", expected sgd|momentum|rmsprop|adam'
+for time in 0 -3 soon 5d 10sm 1.5m; do
+    fails 2 train linear --data "$data" --iterations-per-loop "$time"
+    warns "--iterations-per-loop is \"$time\", expected a number of steps or a time: 100, 30s, 5m, 1h"
+done
 fails 1 train linear --data nothing-here
 warns 'nothing-here'
 mkdir empty

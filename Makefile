@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 10
 BUILD := build/release
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test test-long demo check bench asan ubsan tsan fuzz install clean
+.PHONY: help deps build test test-long test-tpu demo check bench asan ubsan tsan fuzz install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z -]*\):[^#]*## */\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r verb text; do \
@@ -26,6 +26,9 @@ test-long: build ## everything: long tests, checks, sanitizers, fuzzing; hours
 	@TEST_JOBS=$(TEST_JOBS) tools/test release --long
 	@$(MAKE) --no-print-directory check asan ubsan tsan
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
+
+test-tpu: build ## ahead of time for TPUs with libtpu (installs it: 575 MB); tens of minutes
+	@tools/test-tpu
 
 demo: build ## from photographs to an answering server
 	@tools/demo

@@ -37,7 +37,7 @@ static const sx_option rows[] = {
      "height and width of an image model's input; default: the model's", "PIXELS", .min = 1,
      .max = 1 << 14},
     {"largest", SX_OPTION_FLAG, SX_OPT(options, largest),
-     "look for the largest batch that fits, with up to two compiles more; --no-largest: do not"},
+     "look for the largest batch that fits, with some compiles more; --no-largest: do not"},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json), "one object with all figures, in bytes"},
     {"save", SX_OPTION_STRING, SX_OPT(options, save),
      "keep the executable, as the plugin serializes it", "FILE"},

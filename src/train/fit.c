@@ -26,6 +26,7 @@
 #include "io/dir_lock.h"
 #include "io/path.h"
 #include "nn/program.h"
+#include "runtime/fits.h"
 #include "train/gather.h"
 #include "train/host_call.h"
 #include "train/save.h"
@@ -757,14 +758,32 @@ static sx_status make_queue(fit *f)
     return f->fed != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
 }
 
+/* That the program compiles and fits, before a record is read or a run replaced. */
+static sx_status prove(fit *f)
+{
+    sx_session *session = f->t->session;
+    int64_t batch = f->input.max_batch;
+    sx_status status = compile_if_new(f, batch);
+    if (sx_status_code(status) != SX_RESOURCE_EXHAUSTED) {
+        SX_TRY(status);
+        return sx_program_prove_fit(session, f->program, batch);
+    }
+    int64_t largest = sx_program_suggest_batch(session, f->program, batch);
+    return largest == 0 ? status
+                        : sx_status_annotate(status, __FILE__, __LINE__,
+                                             "a batch of %" PRId64 " does not fit, one of about "
+                                             "%" PRId64 " does",
+                                             batch, largest);
+}
+
 static sx_status begin(fit *f, bool found)
 {
     sx_trainer *t = f->t;
     tell_begin(f, found);
+    SX_TRY(prove(f));
     SX_TRY(sx_trainer_begin_run(t));
     SX_TRY(lock_directory(f)); /* that has just been made */
     SX_TRY(place_input(f));
-    SX_TRY(compile_if_new(f, f->input.max_batch));
     SX_TRY(make_queue(f));
     SX_TRY(check_numerics(f));
     t->has_state = true;

@@ -6,7 +6,14 @@
 
 #include "base/checked.h"
 
-enum { ROWS = 8, MOST_BATCH = 1 << 20, FIRST_POINT = 128, SMALL_POINT = 16 };
+enum {
+    ROWS = 8,
+    MOST_BATCH = 1 << 20,
+    FIRST_POINT = 128,
+    SMALL_POINT = 16,
+    GROWTH = 8,
+    GROWTHS = 3
+};
 
 /* --- The line -------------------------------------------------------------------------------- */
 
@@ -94,25 +101,49 @@ static void draw_line(planning *p, const sx_aot_result *a, const sx_aot_result *
     p->out->by_line = sx_aot_largest_batch(a, b);
 }
 
+/* While a batch takes little of the memory, one eight times as large says more about the line:
+ * small values lie on the chip, and take nothing. *out_fits false: that one is too large. */
+static sx_status grow(planning *p, int64_t below, sx_aot_result points[2], bool *out_fits)
+{
+    *out_fits = true;
+    for (int i = 0; i < GROWTHS && *out_fits; i++) {
+        sx_aot_result larger;
+        int64_t batch = points[1].batch * GROWTH;
+        if (sx_aot_total_bytes(&points[1]) > points[1].hbm_bytes / GROWTH || batch >= below) {
+            return SX_OK;
+        }
+        SX_TRY(try_batch(p, batch, false, &larger, out_fits));
+        if (*out_fits) {
+            points[0] = points[1];
+            points[1] = larger;
+        }
+    }
+    return SX_OK;
+}
+
 /* The batch asked for fits: how much further does it go? */
 static sx_status look_above(planning *p)
 {
     sx_aot_plan *out = p->out;
     const sx_aot_result *asked = &out->asked;
-    sx_aot_result half;
+    sx_aot_result points[2] = {*asked, *asked};
     bool fits;
     out->largest = asked->batch;
     out->confirmed = true;
-    int64_t each = asked->batch / asked->devices;
-    if (each < 2) {
-        return SX_OK;
+    SX_TRY(grow(p, MOST_BATCH + 1, points, &fits));
+    int64_t each = points[1].batch / asked->devices;
+    if (points[0].batch == points[1].batch) { /* it takes much already: one half as large */
+        if (each < 2) {
+            return SX_OK;
+        }
+        SX_TRY(try_batch(p, batch_of(asked->devices, each / 2), false, &points[0], &fits));
+        if (!fits || points[0].batch == points[1].batch) {
+            return SX_OK;
+        }
     }
-    SX_TRY(try_batch(p, batch_of(asked->devices, each / 2), false, &half, &fits));
-    if (!fits || half.batch == asked->batch) {
-        return SX_OK;
-    }
-    draw_line(p, &half, asked);
-    return out->by_line > asked->batch ? confirm(p, out->by_line) : SX_OK;
+    out->largest = points[1].batch;
+    draw_line(p, &points[0], &points[1]);
+    return out->by_line > out->largest ? confirm(p, out->by_line) : SX_OK;
 }
 
 /* Two batches that fit, the larger one `each` examples a device; *out_fits false: not even these.
@@ -120,9 +151,9 @@ static sx_status look_above(planning *p)
 static sx_status two_points(planning *p, int64_t devices, int64_t each, sx_aot_result out[2],
                             bool *out_fits)
 {
-    SX_TRY(try_batch(p, batch_of(devices, each), false, &out[0], out_fits));
+    SX_TRY(try_batch(p, batch_of(devices, each), false, &out[1], out_fits));
     if (*out_fits) {
-        SX_TRY(try_batch(p, batch_of(devices, SX_MAX(each / 2, 1)), false, &out[1], out_fits));
+        SX_TRY(try_batch(p, batch_of(devices, SX_MAX(each / 2, 1)), false, &out[0], out_fits));
     }
     return SX_OK;
 }
@@ -132,7 +163,7 @@ static sx_status look_below(planning *p, int64_t devices)
 {
     sx_aot_plan *out = p->out;
     sx_aot_result points[2];
-    bool fits = false;
+    bool fits = false, grown;
     int64_t asked = p->r->compile.batch, each = asked / devices;
     const int64_t tries[] = {SX_MIN(FIRST_POINT, each / 2), SX_MIN(SMALL_POINT, each / 8)};
     for (size_t i = 0; i < SX_COUNT(tries) && !fits && tries[i] >= 2; i++) {
@@ -141,19 +172,18 @@ static sx_status look_below(planning *p, int64_t devices)
     if (!fits || points[0].hbm_bytes == 0 || points[0].batch == points[1].batch) {
         return SX_OK;
     }
+    SX_TRY(grow(p, asked, points, &grown));
     draw_line(p, &points[0], &points[1]);
-    out->asked = points[0];
+    out->asked = points[1];
     out->asked_bytes = sx_aot_bytes_at(&points[0], &points[1], asked);
-    out->largest = points[0].batch;
+    out->largest = points[1].batch;
     out->confirmed = true;
-    int64_t try = SX_MIN(out->by_line, asked - devices);
-    if (try > points[0].batch) {
-        SX_TRY(confirm(p, try));
+    int64_t first = SX_MIN(out->by_line, asked - devices);
+    int64_t second = batch_of(devices, first / devices / 8 * 7); /* once more, below */
+    if (first > points[1].batch) {
+        SX_TRY(confirm(p, first));
     }
-    if (out->largest == points[0].batch && try / 8 * 7 > points[0].batch) { /* once more, below */
-        SX_TRY(confirm(p, batch_of(devices, try / devices / 8 * 7)));
-    }
-    return SX_OK;
+    return out->largest == points[1].batch && second > points[1].batch ? confirm(p, second) : SX_OK;
 }
 
 sx_status sx_aot_plan_make(const sx_aot_plan_request *request, sx_aot_plan *out)

@@ -2,7 +2,8 @@
  *
  * The bytes of a step are close to a line in the batch. Two compiles give the line, the line a
  * batch, and one more compile confirms it. Near the limit a compiler computes values again rather
- * than keep them, so the line is drawn from batches well below it. */
+ * than keep them, and small batches lie on the chip, so the line is drawn from batches in between.
+ */
 #ifndef SX_BACKENDS_PJRT_AOT_PLAN_H
 #define SX_BACKENDS_PJRT_AOT_PLAN_H
 

@@ -1,0 +1,25 @@
+/* Does a program fit on its device? Asked when it is compiled, before the first record is read.
+ *
+ *   bytes of a device = arguments + outputs − outputs over arguments + temporaries + code
+ *
+ * They are close to a line in the batch: a second, smaller batch gives the line, and the line the
+ * largest batch that fits. A device that does not say how much memory it has is not judged. */
+#ifndef SX_RUNTIME_FITS_H
+#define SX_RUNTIME_FITS_H
+
+#include "runtime/session.h"
+
+/* Compiles for `batch`, if that is not done yet. Errors: RESOURCE_EXHAUSTED it does not fit: both
+ * sizes, and the largest batch that would; those of compiling. */
+SX_MUST_USE sx_status sx_program_prove_fit(sx_session *session, sx_program *program, int64_t batch);
+
+/* The largest batch that fits, about, by the line through a half and a quarter of `batch`, which
+ * are compiled; 0 = not known. */
+int64_t sx_program_suggest_batch(sx_session *session, sx_program *program, int64_t batch);
+
+/* The largest multiple of `unit` whose bytes, on the line through (batch, bytes) a and b, stay
+ * within `limit`; 0 if there is none, or no line. */
+int64_t sx_batch_within(int64_t batch_a, int64_t bytes_a, int64_t batch_b, int64_t bytes_b,
+                        int64_t limit, int64_t unit);
+
+#endif

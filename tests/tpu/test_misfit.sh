@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# A batch that cannot fit is refused with the figures, exit code 5.
+set -uo pipefail
+code=0
+said=$("$SEXTANT_BIN" compile flowers_cnn --target tpu:v5e:2x2 --batch-size 65536 2>&1 >/dev/null) || code=$?
+echo "$said"
+[ "$code" = 5 ] && grep -q 'a batch of 65536 does not fit on tpu:v5e:2x2: it takes about' <<<"$said" &&
+    grep -qE 'on each device, which has 15\.7 GiB; the largest that fits is [0-9]+' <<<"$said"

@@ -20,7 +20,7 @@ static const options defaults = {.checkpoint = "latest"};
 static sx_status export_run(const options *o, sx_trainer *trainer)
 {
     char *dir = NULL;
-    SX_TRY(sx_trainer_export(trainer, o->out, o->version, &dir));
+    SX_TRY(sx_trainer_export(trainer, o->out, o->version, NULL, &dir));
     printf("%s\n", dir);
     sx_text_free(dir);
     return SX_OK;

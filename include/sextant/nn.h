@@ -154,8 +154,8 @@ enum { SX_MAX_PIECES = 8 };
 
 /* The learning rate as a function of the step; computed inside the training program. A warm-up runs
  * first: from 0 linearly to the schedule's start over `warmup_steps`, and shifts the rest. With
- * `in_epochs`, `steps` and `boundaries` are epochs, counted from the beginning, warm-up included.
- */
+ * `in_epochs`, `steps` and `boundaries` are epochs; boundaries and a cosine's end count from the
+ * beginning, warm-up included. */
 typedef struct sx_schedule {
     sx_schedule_kind kind;
     double rate, alpha;

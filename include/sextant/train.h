@@ -160,6 +160,9 @@ typedef struct sx_run_config {
     bool no_compile_cache;      /* neither use nor keep compiled programs (pjrt) */
     bool fresh; /* begin again; what model_dir holds goes when training does begin */
     sx_tpu_config tpu_config;
+    /* Where the TPU is, when the device is one: the address ("local", "grpc://HOST:PORT"), or its
+     * name; one of the two. Evaluation is where training is: NULL, or equal to `master`. */
+    const char *master, *cluster, *evaluation_master;
     sx_observer_fn *observer; /* NULL = nobody looks */
     void *observer_user;
     const volatile sig_atomic_t *stop; /* nonzero: finish the step, save, return CANCELLED */
@@ -335,10 +338,24 @@ SX_API SX_MUST_USE sx_status sx_estimator_predict_at(sx_estimator *e, sx_input_f
                                                      void *user, sx_prediction_fn *row,
                                                      void *row_user, const sx_evaluate_args *args);
 
+/* What a serving input function says of requests (TensorFlow's ServingInputReceiver): the names
+ * that they come under, and how encoded images become the model's features. */
+typedef struct sx_serving_input {
+    const char *image_bytes; /* encoded images, string [N]; "image_bytes" */
+    const char *features;    /* the features themselves, in signature "tensors"; "image"; of a model
+                                on arrays the one input, "features" */
+    bool no_tensors;         /* without that signature */
+    const char *recipe;      /* preprocessing; NULL = that of evaluation */
+} sx_serving_input;
+/* Fills in what is not as it would be anyway; texts live until the export is done. */
+typedef sx_status sx_serving_input_fn(void *user, sx_serving_input *input);
+
 typedef struct sx_export_args {
     size_t struct_size;
     const char *checkpoint; /* as in sx_evaluate_args */
     const char *version;    /* "0001" keeps its zeros; NULL = the highest there is + 1 */
+    sx_serving_input_fn *serving_input_fn; /* NULL = all as it would be anyway */
+    void *serving_user;
 } sx_export_args;
 /* Writes a SavedModel as `base`/<version>, which TensorFlow, TensorFlow Serving and `sextant serve`
  * load. *out_dir (may be NULL) gets its path; free with sx_text_free(). */

@@ -74,8 +74,9 @@ static sx_status settle_epochs(sx_schedule *s, int64_t steps_per_epoch)
     if (steps_per_epoch <= 0) {
         return need("epochs (in_epochs)", "");
     }
-    if (s->steps > 0) {
-        SX_TRY(to_steps(&s->steps, steps_per_epoch, s->warmup_steps, 1));
+    if (s->steps > 0) { /* of a cosine its end, of a decay its period */
+        int64_t before = s->kind == SX_COSINE_DECAY ? s->warmup_steps : 0;
+        SX_TRY(to_steps(&s->steps, steps_per_epoch, before, 1));
     }
     for (int i = 0; i < s->n_boundaries && i < SX_MAX_PIECES; i++) {
         SX_TRY(to_steps(&s->boundaries[i], steps_per_epoch, s->warmup_steps, 0));

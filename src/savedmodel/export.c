@@ -274,12 +274,18 @@ static void write_signatures(struct exporter *e)
     const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);
     const sx_type *type = sx_graph_type(e->graph, e->input->value);
     sx_tf_value value = e->values[e->input->value.id];
+    const char *bytes = e->request->image_bytes_key, *features = e->request->features_key;
     if (e->request->preprocess == NULL) {
-        write_signature(e, SX_SERVING_DEFAULT, e->input->name, value, type);
+        write_signature(e, SX_SERVING_DEFAULT, features != NULL ? features : e->input->name, value,
+                        type);
         return;
     }
-    write_signature(e, SX_SERVING_DEFAULT, SX_INPUT_IMAGE_BYTES, e->image_bytes, &bytes_type);
-    write_signature(e, SX_TENSORS_SIGNATURE, SX_INPUT_IMAGE, value, type);
+    write_signature(e, SX_SERVING_DEFAULT, bytes != NULL ? bytes : SX_INPUT_IMAGE_BYTES,
+                    e->image_bytes, &bytes_type);
+    if (!e->request->no_tensors) {
+        write_signature(e, SX_TENSORS_SIGNATURE, features != NULL ? features : SX_INPUT_IMAGE,
+                        value, type);
+    }
 }
 
 static sx_status write_model(struct exporter *e, char **out_dir)

@@ -35,6 +35,9 @@ typedef struct sx_export_request {
         *preprocess; /* NULL = a model on arrays; height, width, channels are the input's */
     const char *const *class_names; /* [n_classes], may be NULL */
     int n_classes;
+    const char *image_bytes_key; /* names of the signatures' inputs; NULL = as above */
+    const char *features_key;
+    bool no_tensors;     /* without the signature `tensors` */
     const char *base;    /* models/flowers */
     const char *version; /* "0001", or NULL = the highest + 1 */
 } sx_export_request;

@@ -56,6 +56,9 @@ static const field fields[] = {
     FIELD(tpu_config.experimental_host_call_every_n_steps, INTEGER, 1, INT64_MAX, 1),
     FIELD(tpu_config.experimental_allow_per_host_v2_parallel_get_next, FLAG, 0, 1, 0),
     FIELD(precision, PRECISION, 0, 0, 0),
+    FIELD(master, TEXT, 0, 0, 0),
+    FIELD(cluster, TEXT, 0, 0, 0),
+    FIELD(evaluation_master, TEXT, 0, 0, 0),
     FIELD(no_shuffle, FLAG, 0, 1, 0),
     FIELD(require_exact, FLAG, 0, 1, 0),
     FIELD(no_compile_cache, FLAG, 0, 1, 0),
@@ -140,6 +143,23 @@ static sx_status resolve_field(sx_run_config *c, const field *f, sx_arena *arena
     }
 }
 
+static sx_status check_masters(const sx_run_config *c)
+{
+    if (c->master != NULL && c->cluster != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "master is \"%s\" and cluster is \"%s\"; give one of the two", c->master,
+                        c->cluster);
+    }
+    if (c->evaluation_master != NULL &&
+        (c->master == NULL || strcmp(c->evaluation_master, c->master) != 0)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "evaluation_master is \"%s\", master is \"%s\": evaluation is where "
+                        "training is",
+                        c->evaluation_master, c->master != NULL ? c->master : "");
+    }
+    return SX_OK;
+}
+
 static sx_status check_pairs(const sx_run_config *c)
 {
     if (c->save_checkpoints_steps > 0 && c->save_checkpoints_secs > 0) {
@@ -177,6 +197,7 @@ sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena, sx
     for (size_t i = 0; i < SX_COUNT(fields); i++) {
         SX_TRY(resolve_field(&c, &fields[i], arena));
     }
+    SX_TRY(check_masters(&c));
     SX_TRY(sx_tpu_config_check(&c.tpu_config));
     *out = c;
     return SX_OK;

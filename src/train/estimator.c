@@ -86,6 +86,7 @@ sx_status sx_tpu_estimator_create_at(const sx_model_def *model, const sx_tpu_est
     }
     if (!args->use_tpu && free_to_choose) {
         config.replicas = 1;
+        config.master = config.cluster = config.evaluation_master = NULL;
     }
     SX_TRY(sx_estimator_create(model, &config, args->params, out_estimator));
     (*out_estimator)->predict_batch_size = args->predict_batch_size;
@@ -218,8 +219,12 @@ sx_status sx_estimator_export_saved_model_at(sx_estimator *e, const char *base,
                                              const sx_export_args *args, char **out_dir)
 {
     SX_TRY(sx_face_check_args("sx_export_args", args->struct_size, sizeof(*args)));
+    sx_serving_input serving = {0};
+    if (args->serving_input_fn != NULL) {
+        SX_TRY(args->serving_input_fn(args->serving_user, &serving), "the serving input function");
+    }
     SX_TRY(trainer_to_use(e, args->checkpoint));
-    return sx_trainer_export(e->trainer, base, args->version, out_dir);
+    return sx_trainer_export(e->trainer, base, args->version, &serving, out_dir);
 }
 
 /* --- both in turn

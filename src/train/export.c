@@ -17,6 +17,23 @@ static sx_status read_variable(void *user, const char *name, const sx_type *type
     return sx_session_read_variable(session, i, out);
 }
 
+/* How encoded images become features when serving. */
+static sx_status choose_preprocess(const sx_trainer *t, const char *recipe, sx_preprocess *out)
+{
+    *out = t->info.preprocess;
+    if (recipe == NULL) {
+        return SX_OK;
+    }
+    if (!t->info.has_preprocess) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "the serving input's recipe \"%s\" is for models on images; \"%s\" is on "
+                        "arrays",
+                        recipe, t->info.model);
+    }
+    return sx_preprocess_recipe(recipe, t->info.preprocess.height, t->info.preprocess.width,
+                                t->info.preprocess.channels, out);
+}
+
 /* What is served computes in float32 whatever the run was trained in: TensorFlow's kernels of
  * bfloat16 are few and slow on the machines that serve. The caller's. */
 static sx_status float32_graph(const sx_trainer *t, sx_graph **out)
@@ -38,13 +55,18 @@ static sx_status float32_graph(const sx_trainer *t, sx_graph **out)
 }
 
 static sx_status export_graph(sx_trainer *t, const sx_graph *graph, const char *base,
-                              const char *version, char **out_dir)
+                              const char *version, const sx_serving_input *in, char **out_dir)
 {
+    sx_preprocess preprocess;
+    SX_TRY(choose_preprocess(t, in->recipe, &preprocess));
     const sx_export_request request = {
         .graph = graph,
         .read_variable = read_variable,
         .user = t->session,
-        .preprocess = t->info.has_preprocess ? &t->info.preprocess : NULL,
+        .preprocess = t->info.has_preprocess ? &preprocess : NULL,
+        .image_bytes_key = in->image_bytes,
+        .features_key = in->features,
+        .no_tensors = in->no_tensors,
         .class_names = t->info.class_names,
         .n_classes = t->info.class_names != NULL ? t->info.n_classes : 0,
         .base = base,
@@ -54,8 +76,10 @@ static sx_status export_graph(sx_trainer *t, const sx_graph *graph, const char *
     return SX_OK;
 }
 
-sx_status sx_trainer_export(sx_trainer *t, const char *base, const char *version, char **out_dir)
+sx_status sx_trainer_export(sx_trainer *t, const char *base, const char *version,
+                            const sx_serving_input *serving, char **out_dir)
 {
+    static const sx_serving_input usual = {0};
     sx_program *program;
     sx_graph *wide = NULL;
     char *dir = NULL;
@@ -68,7 +92,8 @@ sx_status sx_trainer_export(sx_trainer *t, const char *base, const char *version
         SX_TRY(float32_graph(t, &wide));
     }
     const sx_graph *graph = wide != NULL ? wide : t->graphs.by_mode[SX_PREDICT];
-    sx_status status = export_graph(t, graph, base, version, &dir);
+    sx_status status =
+        export_graph(t, graph, base, version, serving != NULL ? serving : &usual, &dir);
     sx_graph_destroy(wide);
     SX_TRY(status);
     if (out_dir != NULL) {

@@ -95,10 +95,10 @@ SX_MUST_USE sx_status sx_trainer_predict(sx_trainer *t, sx_dataset *data, int64_
                                          sx_prediction_fn *row, void *row_user);
 
 /* The session's variables and the predict program as SavedModel base/`version` (NULL: the highest +
- * 1); the path goes to *out_dir (may be NULL), free with sx_text_free(). See
+ * 1); the path goes to *out_dir (may be NULL), free with sx_text_free(). `serving` may be NULL. See
  * sx_export_saved_model(). */
 SX_MUST_USE sx_status sx_trainer_export(sx_trainer *t, const char *base, const char *version,
-                                        char **out_dir);
+                                        const sx_serving_input *serving, char **out_dir);
 
 /* Writes the run and a checkpoint of the session's variables into another directory. */
 SX_MUST_USE sx_status sx_trainer_save_as(sx_trainer *t, const char *dir);

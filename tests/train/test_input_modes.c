@@ -74,6 +74,19 @@ static void test_train_input_modes__tpu_config_is_checked(void **state)
     }
 }
 
+static void test_train_input_modes__one_master(void **state)
+{
+    (void)state;
+    sx_inputs in;
+    sx_run_config both = {.master = "local", .cluster = "mine"};
+    sx_run_config other = {.master = "local", .evaluation_master = "grpc://10.1.2.3:8470"};
+    both.struct_size = other.struct_size = sizeof(sx_run_config);
+    assert_error(sx_inputs_call(&both, NULL, SX_TRAIN, 0, NULL, NULL, &in), SX_INVALID_ARGUMENT,
+                 "give one of the two");
+    assert_error(sx_inputs_call(&other, NULL, SX_TRAIN, 0, NULL, NULL, &in), SX_INVALID_ARGUMENT,
+                 "evaluation is where training is");
+}
+
 /* --- what an input function is told -------------------------------------------------------------
  */
 
@@ -303,6 +316,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_input_modes__the_table),
     cmocka_unit_test(test_train_input_modes__refuses_by_name),
     cmocka_unit_test(test_train_input_modes__tpu_config_is_checked),
+    cmocka_unit_test(test_train_input_modes__one_master),
     cmocka_unit_test(test_train_input_modes__context_and_params),
     cmocka_unit_test(test_train_input_modes__reserved_parameters),
     cmocka_unit_test(test_train_input_modes__indivisible_before_data),

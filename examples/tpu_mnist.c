@@ -210,10 +210,9 @@ static sx_status train(sx_estimator *estimator, char *train_file, char *eval_fil
     }
     SX_TRY(sx_estimator_evaluate(estimator, input_fn, eval_file, &result,
                                  .steps = FLAGS.eval_steps)); /* 0: every example */
-    printf(
-        "Eval results: accuracy = %.4f, global_step = %lld, loss = %.4f; %lld of %lld examples\n",
-        result.metrics[0].value, (long long)result.step, result.loss, (long long)result.examples,
-        (long long)result.available);
+    printf("Eval results: accuracy = %.4f, global_step = %lld, loss = %.4f (%lld examples%s)\n",
+           result.metrics[0].value, (long long)result.step, result.loss, (long long)result.examples,
+           result.steps > 0 ? ", limited by --eval_steps" : "");
     return SX_OK;
 }
 

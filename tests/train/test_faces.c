@@ -1,6 +1,8 @@
 /* Estimator and Model. */
 #include "run.h"
 
+#include <sextant/infer.h>
+
 static sx_status train_input(void *user, const sx_input_context *context, sx_dataset **out)
 {
     (void)user, (void)context;
@@ -99,6 +101,52 @@ static void test_train_faces__estimator_exports(void **state)
     sx_estimator_destroy(e);
 }
 
+static sx_status serve_as_x(void *user, sx_serving_input *input)
+{
+    input->features = "x";
+    input->recipe = user;
+    return SX_OK;
+}
+
+static sx_status serve_not(void *user, sx_serving_input *input)
+{
+    (void)user, (void)input;
+    return sx_error(SX_UNAVAILABLE, "no serving today");
+}
+
+static void check_input_name(const char *dir, const char *signature, const char *name)
+{
+    sx_servable *s = NULL;
+    const sx_signature_info *info;
+    assert_ok(sx_servable_load(dir, NULL, &s));
+    assert_ok(sx_servable_find(s, signature, &info));
+    assert_int_equal(info->n_inputs, 1);
+    assert_string_equal(info->inputs[0].name, name);
+    sx_servable_release(s);
+}
+
+/* Signatures are what the serving input function says. */
+static void test_train_faces__serving_input_function(void **state)
+{
+    (void)state;
+    sx_run_config config = tiny_config(scratch("run"), NULL);
+    sx_estimator *e = NULL;
+    char recipe[] = "simple";
+    assert_ok(sx_estimator_create(&tiny, &config, NULL, &e));
+    assert_ok(sx_estimator_train(e, train_input, NULL, .steps = 1));
+    assert_ok(sx_estimator_export_saved_model(e, scratch("models"), NULL,
+                                              .serving_input_fn = serve_as_x));
+    check_input_name(scratch("models/1"), NULL, "x");
+    assert_error(sx_estimator_export_saved_model(e, scratch("models"), NULL,
+                                                 .serving_input_fn = serve_as_x,
+                                                 .serving_user = recipe),
+                 SX_INVALID_ARGUMENT, "recipe \"simple\" is for models on images");
+    assert_error(
+        sx_estimator_export_saved_model(e, scratch("models"), NULL, .serving_input_fn = serve_not),
+        SX_UNAVAILABLE, "no serving today");
+    sx_estimator_destroy(e);
+}
+
 static void test_train_faces__model(void **state)
 {
     (void)state;
@@ -187,6 +235,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_faces__estimator),
     scratch_test(test_train_faces__train_and_evaluate),
     scratch_test(test_train_faces__estimator_exports),
+    scratch_test(test_train_faces__serving_input_function),
     scratch_test(test_train_faces__model),
     scratch_test(test_train_faces__loading_is_exact),
     scratch_test(test_train_faces__refuse_what_makes_no_sense),

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# The TPU's example programs run on XLA's CPU plugin with two replicas (on the cpu backend where the
+# plugin cannot be installed), and do what they say.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bin=$SEXTANT_BUILD/examples
+device=cpu replicas=
+if python=$("$SEXTANT_SRC/tools/peers" pjrt 2>/dev/null); then
+    plugin=$(find "$(dirname "$python")/../lib" -name 'xla_cpu_pjrt*.so' | head -1)
+    if [ -n "$plugin" ]; then
+        export PJRT_NAMES_AND_LIBRARY_PATHS=cpu:$plugin
+        device=pjrt:cpu:2 replicas=2
+    fi
+fi
+export XDG_CACHE_HOME=$dir/cache
+
+expect() {
+    grep -qE "$1" "$dir/out" || {
+        echo "no line matches: $1"
+        cat "$dir/out"
+        exit 1
+    }
+}
+fails() {
+    local code=0
+    "$@" >"$dir/out" 2>&1 || code=$?
+    [ "$code" != 0 ] || {
+        echo "accepted: $*"
+        exit 1
+    }
+}
+
+echo "tpu_mnist"
+(
+    cd "$dir"
+    . "$SEXTANT_SRC/tests/cli/idx.sh"
+    idx t 40
+    idx u 19
+    "$SEXTANT_BIN" data from-idx t-images-idx3-ubyte t-labels-idx1-ubyte --out mnist/train
+    "$SEXTANT_BIN" data from-idx u-images-idx3-ubyte u-labels-idx1-ubyte --out mnist/test
+) >"$dir/out" 2>&1
+"$bin/tpu_mnist" -- --use_tpu --device $device --master=local --iterations 2 --batch_size 8 \
+    --train_steps 6 --train_file "$dir/mnist/train-*" --model_dir "$dir/run" >"$dir/out"
+expect '^Loss for final step: finished at step 6\.$'
+"$bin/tpu_mnist" --use_tpu=false --batch_size 8 --train_steps 8 --data_dir "$dir/mnist" \
+    --model_dir "$dir/run" >"$dir/out" # the same run, on the CPU
+expect '^Loss for final step: finished at step 8\.$'
+expect '^Eval results: accuracy = [01]\.[0-9]+, global_step = 8, loss = [0-9.]+ \(19 examples\)$'
+"$bin/tpu_mnist" --batch_size 8 --train_steps 8 --data_dir "$dir/mnist" --model_dir "$dir/run" \
+    --eval_steps 2 >"$dir/out"
+expect ' \(16 examples, limited by --eval_steps\)$'
+if [ -n "$replicas" ]; then
+    fails "$bin/tpu_mnist" --use_tpu --device $device --batch_size 7 --train_steps 1 --data_dir "$dir/mnist"
+    expect 'does not divide by 2 replicas: the nearest that do are 6 and 8'
+fi
+fails "$bin/tpu_mnist" --use_tpu
+expect 'must be set for training'
+fails "$bin/tpu_mnist" --use_gpu
+expect '^usage: '
+
+echo "flowers_estimator"
+"$bin/flowers_estimator" --train_data_path 'generated:flowers?n=24&size=40' \
+    --eval_data_path 'generated:flowers?n=9&size=40&seed=2' --output_dir "$dir/flowers" \
+    --image_size 32 --train_batch_size 8 --eval_batch_size 4 --steps_per_eval 2 --train_steps 4 \
+    --nfil1 4 --nfil2 4 --ksize1 3 --ksize2 3 --nhidden 8 --batch_norm 1 --use_tpu 1 --device $device >"$dir/out"
+expect '^Saving dict for global step 2: accuracy = [01]\.[0-9]+, loss = '
+expect '^Saving dict for global step 4: '
+expect '^probabilities\[[0-4]\] = [01]\.[0-9]+, classid = [0-4], class = [a-z]+$'
+expect "^exported to $dir/flowers/export/exporter/1\$"
+"$SEXTANT_BIN" show "$dir/flowers/export/exporter/1" >"$dir/out"
+expect 'image_bytes'
+expect 'probabilities'
+expect 'classid'
+fails "$bin/flowers_estimator" --train_data_path x
+expect '^usage: '
+fails "$bin/flowers_estimator" --train_data_path 'generated:flowers?n=8&size=40' \
+    --eval_data_path 'generated:flowers?n=8&size=40' --output_dir "$dir/other" --image_size 32 --device cpu --nfil 3
+expect 'the model has no parameter "nfil"'
+
+echo "flowers_tpu"
+for size in 192 224 331 512; do
+    "$bin/flowers_tpu" --train 'generated:flowers?n=4&size=SIZE' --val 'generated:flowers?n=3&size=SIZE&seed=2' \
+        --size $size --device $device --epochs 1 --batch_size_per_replica 2 --classes 5 --filters 2 >"$dir/out"
+    expect "^Dataset: 4 training images, 3 validation images of $size x $size\$"
+    expect "^Replicas: ${replicas:-1} "
+    expect '^Epoch 1/1 - loss: [0-9.]+ - accuracy: [01]\.[0-9]+ - lr: '
+    expect '^val_loss: [0-9.]+ - val_accuracy: [01]\.[0-9]+ \(3 examples\)$'
+    expect '^2,[0-4]$'
+done
+fails "$bin/flowers_tpu" --train x --val x --size 200
+expect '^usage: '

@@ -1,6 +1,8 @@
 /* See place.h. */
 #include "train/place.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "distribute/strategy.h"
 
@@ -17,10 +19,19 @@ static bool is_settled(const sx_run_config *c)
     return c->device == sx_strategy_device(c->train_distribute);
 }
 
+/* Master and cluster are about a TPU: another device that is named leaves them out. */
+static bool may_be_tpu(const sx_run_config *c)
+{
+    return c->device == NULL || strncmp(c->device, "tpu", 3) == 0;
+}
+
 sx_status sx_place_choose(const sx_run_config *c, sx_strategy **out_strategy)
 {
     if (c->train_distribute == NULL) {
-        const sx_strategy_wish wish = {.args = {.device = c->device,
+        bool tpu = may_be_tpu(c);
+        const sx_strategy_wish wish = {.master = tpu ? c->master : NULL,
+                                       .tpu = tpu ? c->cluster : NULL,
+                                       .args = {.device = c->device,
                                                 .replicas = c->replicas,
                                                 .virtual_devices = c->virtual_devices,
                                                 .pjrt_plugin = c->pjrt_plugin,

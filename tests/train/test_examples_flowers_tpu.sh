@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The flowers-on-TPU script at its four image sizes, on XLA's CPU plugin with two replicas (on the cpu
+# backend where the plugin cannot be installed).
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bin=$SEXTANT_BUILD/examples
+device=cpu replicas=
+if python=$("$SEXTANT_SRC/tools/peers" pjrt 2>/dev/null); then
+    plugin=$(find "$(dirname "$python")/../lib" -name 'xla_cpu_pjrt*.so' | head -1)
+    if [ -n "$plugin" ]; then
+        export PJRT_NAMES_AND_LIBRARY_PATHS=cpu:$plugin
+        device=pjrt:cpu:2 replicas=2
+    fi
+fi
+export XDG_CACHE_HOME=$dir/cache
+
+expect() {
+    grep -qE "$1" "$dir/out" || {
+        echo "no line matches: $1"
+        cat "$dir/out"
+        exit 1
+    }
+}
+fails() {
+    local code=0
+    "$@" >"$dir/out" 2>&1 || code=$?
+    [ "$code" != 0 ] || {
+        echo "accepted: $*"
+        exit 1
+    }
+}
+
+echo "flowers_tpu"
+for size in 192 224 331 512; do
+    "$bin/flowers_tpu" --train 'generated:flowers?n=4&size=SIZE' --val 'generated:flowers?n=3&size=SIZE&seed=2' \
+        --size $size --device ${device%:2} --replicas ${replicas:-1} --epochs 1 --batch_size_per_replica 2 --classes 5 --filters 2 >"$dir/out"
+    expect "^Dataset: 4 training images, 3 validation images of $size x $size\$"
+    expect "^Replicas: ${replicas:-1} "
+    expect '^Epoch 1/1 - loss: [0-9.]+ - accuracy: [01]\.[0-9]+ - lr: '
+    expect '^val_loss: [0-9.]+ - val_accuracy: [01]\.[0-9]+ \(3 examples\)$'
+    expect '^2,[0-4]$'
+done
+fails "$bin/flowers_tpu" --train x --val x --size 200
+expect '^usage: '

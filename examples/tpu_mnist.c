@@ -228,7 +228,7 @@ static sx_status run(void)
     const sx_run_config *config =
         sx_run_config_of(.master = FLAGS.master, .evaluation_master = FLAGS.master,
                          .model_dir = FLAGS.model_dir, .device = FLAGS.device,
-                         .iterations_per_loop = FLAGS.iterations, .observer = show);
+                         .tpu_config = {.iterations_per_loop = FLAGS.iterations}, .observer = show);
     SX_TRY(sx_tpu_estimator_create(&model, &estimator, .config = config, .use_tpu = FLAGS.use_tpu,
                                    .train_batch_size = FLAGS.batch_size,
                                    .eval_batch_size = FLAGS.batch_size));

@@ -113,8 +113,9 @@ typedef enum sx_input_config {
 
 /* TensorFlow's TPUConfig under its own names. A field at 0 is the default written beside it. */
 typedef struct sx_tpu_config {
-    int num_shards;            /* ignored, as in TensorFlow: the device's replicas count */
-    int num_cores_per_replica; /* 1; more is model parallelism, which is refused */
+    int64_t iterations_per_loop; /* as in sx_run_config (TensorFlow's 2) */
+    int num_shards;              /* ignored, as in TensorFlow: the device's replicas count */
+    int num_cores_per_replica;   /* 1; more is model parallelism, which is refused */
     sx_input_config per_host_input_for_training; /* SX_PER_HOST_V1 */
     const char *tpu_job_name;                    /* kept, not used: one process drives the TPU */
     int initial_infeed_sleep_secs;               /* ignored: there is no infeed to wait for */

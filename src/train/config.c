@@ -160,6 +160,21 @@ static sx_status check_masters(const sx_run_config *c)
     return SX_OK;
 }
 
+/* TPUConfig's name for a field of ours. */
+static sx_status take_iterations(sx_run_config *c)
+{
+    int64_t *own = &c->iterations_per_loop, given = c->tpu_config.iterations_per_loop;
+    if (given < 0 ||
+        (given > 0 && (*own > 0 || c->iterations_per_loop_secs > 0) && *own != given)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "tpu_config.iterations_per_loop is %" PRId64
+                        ", and iterations_per_loop says something else",
+                        given);
+    }
+    *own = given > 0 ? given : *own;
+    return SX_OK;
+}
+
 static sx_status check_pairs(const sx_run_config *c)
 {
     if (c->save_checkpoints_steps > 0 && c->save_checkpoints_secs > 0) {
@@ -190,6 +205,7 @@ sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena, sx
                         "sx_run_config_of(), and build against its headers",
                         c.struct_size, sizeof(c));
     }
+    SX_TRY(take_iterations(&c));
     SX_TRY(check_pairs(&c));
     if (c.save_checkpoints_steps == 0 && c.save_checkpoints_secs == 0) {
         c.save_checkpoints_secs = 600;

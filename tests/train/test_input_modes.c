@@ -2,6 +2,7 @@
  * their batches make a step's, and resuming in the middle of them. */
 #include "run.h"
 
+#include "train/config.h"
 #include "train/inputs.h"
 #include "train/state.h"
 
@@ -85,6 +86,21 @@ static void test_train_input_modes__one_master(void **state)
                  "give one of the two");
     assert_error(sx_inputs_call(&other, NULL, SX_TRAIN, 0, NULL, NULL, &in), SX_INVALID_ARGUMENT,
                  "evaluation is where training is");
+}
+
+static void test_train_input_modes__iterations_per_loop(void **state)
+{
+    (void)state;
+    sx_run_config config = tiny_config(NULL, NULL), resolved;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    config.tpu_config.iterations_per_loop = 7;
+    assert_ok(sx_run_config_resolve(&config, &arena, &resolved));
+    assert_int_equal(resolved.iterations_per_loop, 7);
+    config.iterations_per_loop = 8;
+    assert_error(sx_run_config_resolve(&config, &arena, &resolved), SX_INVALID_ARGUMENT,
+                 "tpu_config.iterations_per_loop is 7");
+    sx_arena_deinit(&arena);
 }
 
 /* --- what an input function is told -------------------------------------------------------------
@@ -317,6 +333,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_input_modes__refuses_by_name),
     cmocka_unit_test(test_train_input_modes__tpu_config_is_checked),
     cmocka_unit_test(test_train_input_modes__one_master),
+    cmocka_unit_test(test_train_input_modes__iterations_per_loop),
     cmocka_unit_test(test_train_input_modes__context_and_params),
     cmocka_unit_test(test_train_input_modes__reserved_parameters),
     cmocka_unit_test(test_train_input_modes__indivisible_before_data),

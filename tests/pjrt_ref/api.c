@@ -15,10 +15,10 @@ const void *GetPjrtApi(void);
 
 enum { MAJOR = 0, MINOR = 81, SLOTS = 100 };
 
-static void *enter(void *args, size_t size, const char *name, sx_status (*fn)(void *args))
+static void *enter(void *args, int slot, size_t size, const char *name, sx_status (*fn)(void *args))
 {
     const sx_pjrt_head *head = args;
-    bool strict = ref_fault_due("strict", NULL);
+    bool strict = slot > SX_PJRT_ERROR_CODE && ref_fault_due("strict", NULL); /* it can be said */
     if (head->struct_size < size || (strict && head->struct_size != size)) {
         return ref_error_of(sx_error(SX_INVALID_ARGUMENT,
                                      "Unexpected PJRT_%s_Args size: expected %zu, got %zu", name,
@@ -27,10 +27,10 @@ static void *enter(void *args, size_t size, const char *name, sx_status (*fn)(vo
     return ref_error_of(fn(args));
 }
 
-#define REF_SLOT(slot, function, size, name)                \
-    static void *slot_##slot(void *args)                    \
-    {                                                       \
-        return enter(args, size, name, ref_api_##function); \
+#define REF_SLOT(slot, function, size, name)                      \
+    static void *slot_##slot(void *args)                          \
+    {                                                             \
+        return enter(args, slot, size, name, ref_api_##function); \
     }
 #include "pjrt_ref/slots.def"
 #undef REF_SLOT

@@ -16,7 +16,8 @@
  *                         oom, lost: Execute refuses (out of memory; device lost)
  *                         later: Execute accepts, and the execution fails
  *                         stuck: it never ends
- *   in all calls          strict: argument structs must have exactly the size of version 0.81 */
+ *   in all calls          strict (but of errors): argument structs must have exactly the size of
+ * version 0.81 */
 #ifndef PJRT_REF_FAULT_H
 #define PJRT_REF_FAULT_H
 

@@ -716,6 +716,15 @@ static sx_status await_all(pjrt_executable *e)
     return first;
 }
 
+/* Nothing awaits the copies of an execution that did not begin, and the caller may free what it
+ * lent: they end here. */
+static void settle_args(const pjrt_executable *e, sx_buffer *const *args)
+{
+    for (int i = 0; i < e->head.n_args; i++) {
+        sx_status_free(settle((pjrt_buffer *)args[i]));
+    }
+}
+
 static sx_status pjrt_execute(sx_executable *head, sx_buffer *const *args,
                               sx_buffer *const *outputs)
 {
@@ -724,6 +733,9 @@ static sx_status pjrt_execute(sx_executable *head, sx_buffer *const *args,
     pthread_mutex_lock(&p->lock);
     sx_status status = place_args(e, args, p->replicas);
     status = status != SX_OK ? status : submit(e, args, outputs);
+    if (status != SX_OK) {
+        settle_args(e, args);
+    }
     pthread_mutex_unlock(&p->lock);
     SX_TRY(status, "executing on %s", p->devices[0]->name);
     SX_TRY(await_all(e), "executing on %s", p->devices[0]->name);

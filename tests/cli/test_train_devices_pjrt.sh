@@ -9,7 +9,8 @@ warns 'mirrored: 2 replicas on pjrt:cpu'
 ls hlo/*.mlir >/dev/null || fail 'no program was dumped'
 ok predict d --data "$data" --device pjrt:cpu --out p.csv
 ok predict d --data "$data" --device pjrt --pjrt-plugin "$SEXTANT_PJRT_PLUGIN" --replicas 2 --out q.csv
-[ "$(cut -d, -f1,2 p.csv)" = "$(cut -d, -f1,2 q.csv)" ] || fail 'replicas change classes'
+cmp p.csv q.csv || fail 'replicas change predictions'
+ok train mnist_cnn --data "$data" --batch-size 32 --seed 3 --device pjrt:cpu:2 --batch-norm replica
 fails 2 train mnist_cnn --data "$data" --device pjrt:cpu:2 --replicas 3
 warns 'the number of devices in its name is 2'
 fails 2 train mnist_cnn --data "$data" --device pjrt:cpu --virtual-devices 2 --replicas 3

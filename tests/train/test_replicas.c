@@ -124,8 +124,10 @@ static void test_train_replicas__a_checkpoint_of_replicas_goes_on_elsewhere(void
         sx_trainer_destroy(t);
         seen s = {0};
         config = pjrt_config(dir, &s, other == 0 ? 1 : 4);
-        config.device = other == 1 ? "cpu" : "pjrt";
-        config.replicas = other == 1 ? 1 : config.replicas;
+        if (other == 1) {
+            config = tiny_config(dir, &s);
+            config.device = "cpu";
+        }
         t = open_tiny(&config);
         assert_ok(fit_tiny(t, ALL_STEPS, false));
         assert_true(s.resumed);

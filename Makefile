@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 10
 BUILD := build/release
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test test-long test-tpu demo check bench asan ubsan tsan fuzz install clean
+.PHONY: help deps build test test-long test-tpu test-gpu demo check bench asan ubsan tsan fuzz install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z -]*\):[^#]*## */\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r verb text; do \
@@ -29,6 +29,9 @@ test-long: build ## everything: long tests, checks, sanitizers, fuzzing; hours
 
 test-tpu: build ## ahead of time for TPUs with libtpu (installs it: 575 MB); tens of minutes
 	@tools/test-tpu
+
+test-gpu: build ## through jax-cuda13-pjrt on an NVIDIA GPU; says so where there is none
+	@tools/test-gpu
 
 demo: build ## from photographs to an answering server
 	@tools/demo

@@ -263,7 +263,8 @@ static int check_sample(sx_platform *platform, const setting *s, sample_check ch
     return why != NULL;
 }
 
-/* Every sample, and in bfloat16 where the backend can. */
+/* Every sample, and in bfloat16 where the backend can: of pjrt, where compiling takes long, the
+ * first of each operator. */
 static void check_samples(const setting *s, sample_check check, bool replicas_divide)
 {
     sx_platform *platform;
@@ -279,15 +280,17 @@ static void check_samples(const setting *s, sample_check check, bool replicas_di
             char name[OP_SAMPLE_NAME];
             sample.batch = replicas_divide ? 3 * s->threads : sample.batch;
             failed += check_sample(platform, s, check, op, &sample);
-            if (can_bf16 && op_sample_narrow(op, &sample, name, &narrow)) {
+            if (can_bf16 && (k == 0 || is_built_in(platform->backend)) &&
+                op_sample_narrow(op, &sample, name, &narrow)) {
                 failed += check_sample(platform, s, check, op, &narrow);
                 narrow_ones++;
             }
         }
     }
+    int least = is_built_in(platform->backend) ? 150 : 50;
     sx_platform_close(platform);
     assert_int_equal(failed, 0);
-    assert_true(!can_bf16 || narrow_ones > 150);
+    assert_true(!can_bf16 || narrow_ones > least);
 }
 
 static void test_backends_conformance__operators_whole(void **state)

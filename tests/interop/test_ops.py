@@ -186,6 +186,7 @@ def apply_adam(a, var, m, v, g, lr, step, ok):
 
 
 PEERS = {
+    "round_bf16": lambda a, x: tf.cast(tf.cast(x, tf.bfloat16), x.dtype),
     "broadcast_to": lambda a, x: tf.broadcast_to(x, a["shape"]),
     "conv2d_grad_input": conv2d_grad_input,
     "conv2d_grad_filter": conv2d_grad_filter,

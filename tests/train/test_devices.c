@@ -89,6 +89,71 @@ static void test_train_devices__train_and_evaluate_on_replicas(void **state)
     assert_memory_equal(here, there, sizeof(here));
 }
 
+/* --- host_call in a device's loop
+ * ---------------------------------------------------------------------------------------- */
+
+typedef struct told {
+    int n;
+    double sums[64];
+    int64_t rows[64];
+} told;
+
+static sx_status tell(void *user, int64_t step, const sx_host_value *values, int n)
+{
+    told *t = user;
+    assert_int_equal(n, 1);
+    assert_int_equal(step, t->n + 1);
+    t->rows[t->n] = values[0].type.dims[0];
+    for (int64_t i = 0; i < values[0].type.dims[0]; i++) {
+        t->sums[t->n] += (double)((const float *)values[0].data)[i];
+    }
+    t->n++;
+    return SX_OK;
+}
+
+static told told_here;
+
+static sx_spec told_build(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    sx_spec spec = plain_build(b, in, p);
+    if (in->mode == SX_TRAIN) {
+        spec.host_call =
+            (sx_host_call){.fn = tell, .user = &told_here, .tensors = {{"losses", spec.loss}}};
+    }
+    return spec;
+}
+
+static told train_and_tell(const char *device, int replicas)
+{
+    sx_model_def def = plain;
+    sx_estimator *e = NULL;
+    sx_run_config config = tiny_config(NULL, NULL);
+    def.build = told_build;
+    config.device = device;
+    config.replicas = replicas;
+    config.iterations_per_loop = 4;
+    config.log_step_count_steps = SX_NEVER;
+    told_here = (told){0};
+    assert_ok(sx_estimator_create(&def, &config, NULL, &e));
+    assert_ok(sx_estimator_train(e, some_input, NULL, .max_steps = 11));
+    sx_estimator_destroy(e);
+    return told_here;
+}
+
+/* Each step's own rows, of the whole batch, though four steps run in one launch. */
+static void test_train_devices__host_call_sees_each_step_of_a_launch(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    name_plugin();
+    told ref = train_and_tell("ref", 1), pjrt = train_and_tell("pjrt:cpu", 2);
+    assert_int_equal(pjrt.n, 11);
+    for (int i = 0; i < 11; i++) {
+        assert_int_equal(pjrt.rows[i], BATCH);
+        assert_float_equal(pjrt.sums[i], ref.sums[i], 1e-4);
+    }
+}
+
 /* --- moving
  * ---------------------------------------------------------------------------------------- */
 
@@ -223,6 +288,7 @@ static void test_train_devices__strings_are_refused_by_name(void **state)
 static const struct CMUnitTest tests[] = {
     scratch_test(test_train_devices__train_and_evaluate),
     scratch_test(test_train_devices__train_and_evaluate_on_replicas),
+    cmocka_unit_test(test_train_devices__host_call_sees_each_step_of_a_launch),
     cmocka_unit_test(test_train_devices__a_move_changes_no_bit),
     cmocka_unit_test(test_train_devices__to_replicas_and_back),
     cmocka_unit_test(test_train_devices__a_move_that_fails_changes_nothing),

@@ -94,6 +94,7 @@ endforeach()
 
 file(GLOB_RECURSE shell_tests CONFIGURE_DEPENDS
     ${CMAKE_SOURCE_DIR}/tests/test_*.sh ${CMAKE_SOURCE_DIR}/tests/long_*.sh)
+list(FILTER shell_tests EXCLUDE REGEX "/tests/tpu/") # they need libtpu: tools/test-tpu runs them
 foreach(script IN LISTS shell_tests)
     sx_test_names(${script})
     sx_add_test(${layer}::${file} bash ${script})

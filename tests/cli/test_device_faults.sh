@@ -55,4 +55,4 @@ ok "${steps[@]}" --model-dir run
 cmp whole/model.ckpt-12.data-00000-of-00001 run/model.ckpt-12.data-00000-of-00001 ||
     fail 'a run that goes on has other weights'
 SX_PJRT_REF=limit=100000 fails 5 "${steps[@]}" --model-dir small
-warns 'Out of memory allocating '
+warns "of each device's memory, and /device:CPU:0 has 97.7 KiB"

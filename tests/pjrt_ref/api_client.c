@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pjrt_ref/fault.h"
 #include "pjrt_ref/options.h"
@@ -141,6 +142,7 @@ sx_status ref_api_client_compile(void *args)
     ref_code *code;
     ref_loaded *loaded;
     SX_TRY(ref_fault("compile"));
+    usleep((useconds_t)ref_setting("compile", 0) * 1000);
     SX_TRY(ref_read_options(a->options, a->options_size, &spread));
     if (program->struct_size < 48 || program->format_size != 4 ||
         memcmp(program->format, "mlir", 4) != 0) {

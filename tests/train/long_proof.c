@@ -5,7 +5,13 @@
  *   100 steps   losses within 1e-4 for the first 10, within 1e-2 after
  *
  * The optimizer is momentum at a rate so small that 100 steps of another rounding stay comparable;
- * after one step its slots are the gradients. */
+ * after one step its slots are the gradients.
+ *
+ * ResNet-50 at 32 x 32 cannot be held to these figures: its last stage normalises over 8 numbers,
+ * and some of its rectifiers stand so near their kink that changing the pictures by half a unit in
+ * the last place moves a gradient by 0.38 of its largest, on one and the same backend. So it gets
+ * echoes: runs on the cpu backend with pictures changed by a few units in the last place. Another
+ * backend may be off by the figures above, or by ECHO_MARGIN times what the echoes are off by. */
 #include "harness.h"
 
 #include <math.h>
@@ -19,12 +25,15 @@
 #include "nn/zoo/zoo.h"
 #include "runtime/session.h"
 
-enum { BATCH = 8, STEPS = 100, CLASSES = 5 };
+enum { BATCH = 8, STEPS = 100, CLASSES = 5, ECHOES = 3, ECHO_MARGIN = 2 };
+static const float NUDGE =
+    0x1p-20f; /* what a sum of some hundred terms in another order is off by */
 
 typedef struct subject {
     const char *model;
     int64_t side, channels; /* of the pictures */
     double learning_rate;
+    bool has_echoes;
 } subject;
 
 typedef struct place {
@@ -43,8 +52,18 @@ typedef struct run {
     int32_t labels[BATCH];
     int64_t n_fed;
     int n_shown;
+    int echo; /* > 0: the pictures are changed by NUDGE, so or so */
     double losses[STEPS];
 } run;
+
+/* 1, or for an echo a little more or less. */
+static float shade(const run *r, uint32_t word)
+{
+    if (r->echo == 0) {
+        return 1;
+    }
+    return word >> r->echo & 1 ? 1 + NUDGE : 1 - NUDGE;
+}
 
 /* Noise, brighter where the class says: there is something to learn. */
 static void draw(run *r, int64_t step)
@@ -55,8 +74,9 @@ static void draw(run *r, int64_t step)
             uint32_t word =
                 sx_threefry2x32((sx_u32x2){(uint32_t)step, (uint32_t)i}, (sx_u32x2){(uint32_t)k, 0})
                     .a;
+            float bright = k % CLASSES == r->labels[i] ? 0.3f : 0.0f;
             r->pictures[i * r->picture + k] =
-                2 * sx_uniform_f32(word) - 1 + (k % CLASSES == r->labels[i] ? 0.3f : 0.0f);
+                (2 * sx_uniform_f32(word) - 1 + bright) * shade(r, word);
         }
     }
 }
@@ -150,78 +170,147 @@ static float *read_gradient(const run *r, int i, int64_t *out_n)
     return data;
 }
 
-static void compare_gradient(const run *a, const run *b, int i, int *compared)
+/* The largest difference of slot i, and its largest value; false if it is no slot. */
+static bool difference(const run *a, const run *b, int i, double *off, double *most)
 {
     int64_t n = 0;
     float *x = read_gradient(a, i, &n), *y = read_gradient(b, i, &n);
-    double most = 0, off = 0;
-    for (int64_t k = 0; x != NULL && k < n; k++) {
-        most = fmax(most, fabs((double)x[k]));
-        off = fmax(off, fabs((double)x[k] - (double)y[k]));
+    bool found = x != NULL;
+    *off = *most = 0;
+    for (int64_t k = 0; found && k < n; k++) {
+        *most = fmax(*most, fabs((double)x[k]));
+        *off = fmax(*off, fabs((double)x[k] - (double)y[k]));
     }
-    if (off > 1e-4 * most) {
-        fail_msg("%s: off by %g of %g", sx_session_variable_at(a->session, i)->name, off, most);
-    }
-    *compared += x != NULL;
     sx_free(x);
     sx_free(y);
+    return found;
 }
 
-static void compare_one_step(const run *a, const run *b)
+/* The cpu backend's run that others are compared with, and its echoes. */
+typedef struct base {
+    run *run, *echoes[ECHOES];
+    int n_echoes;
+} base;
+
+static double allowed_loss(const base *b, int step)
 {
-    int compared = 0;
-    int n = sx_session_variable_count(a->session);
-    assert_int_equal(sx_session_variable_count(b->session), n);
-    for (int i = 0; i < n; i++) {
-        compare_gradient(a, b, i, &compared);
+    double allowed = step < 10 ? 1e-4 : 1e-2;
+    for (int k = 0; k < b->n_echoes; k++) {
+        double off = fabs(b->run->losses[step] - b->echoes[k]->losses[step]);
+        allowed = fmax(allowed, ECHO_MARGIN * off);
     }
-    assert_true(compared > 4);
-    assert_true(fabs(a->losses[0] - b->losses[0]) <= 1e-4 * fabs(a->losses[0]));
+    return allowed;
 }
 
-static void compare_losses(const run *a, const run *b)
+static void compare_each_gradient(const base *b, const run *r)
 {
-    for (int k = 0; k < STEPS; k++) {
-        double off = fabs(a->losses[k] - b->losses[k]), allowed = k < 10 ? 1e-4 : 1e-2;
-        if (!(off <= allowed)) {
-            fail_msg("step %d: loss %.8g, expected %.8g", k + 1, b->losses[k], a->losses[k]);
+    int compared = 0, n = sx_session_variable_count(b->run->session);
+    assert_int_equal(sx_session_variable_count(r->session), n);
+    for (int i = 0; i < n; i++) {
+        double off, most;
+        if (!difference(b->run, r, i, &off, &most)) {
+            continue;
+        }
+        compared++;
+        if (!(off <= 1e-4 * most)) {
+            fail_msg("%s: off by %g of %g", sx_session_variable_at(r->session, i)->name, off, most);
         }
     }
-    assert_true(a->losses[STEPS - 1] < a->losses[0]); /* it does train */
+    assert_true(compared > 4);
+}
+
+/* The differences of all gradients, each as a part of its largest value: their root mean square. */
+static double distance(const run *a, const run *b)
+{
+    double sum = 0;
+    int compared = 0, n = sx_session_variable_count(a->session);
+    for (int i = 0; i < n; i++) {
+        double off, most;
+        if (difference(a, b, i, &off, &most) && most > 0) {
+            sum += off / most * (off / most);
+            compared++;
+        }
+    }
+    assert_true(compared > 100);
+    return sqrt(sum / compared);
+}
+
+static void compare_with_echoes(const base *b, const run *r)
+{
+    double off = distance(b->run, r), echoes = 0;
+    for (int k = 0; k < b->n_echoes; k++) {
+        echoes = fmax(echoes, distance(b->run, b->echoes[k]));
+    }
+    print_message("gradients are %.3g of their largest apart, those of echoes %.3g\n", off, echoes);
+    assert_true(off <= ECHO_MARGIN * echoes);
+    assert_true(echoes < 0.2); /* else it would say nothing */
+}
+
+static void compare_losses(const base *b, const run *r, int from, int to)
+{
+    for (int k = from; k < to; k++) {
+        double expected = b->run->losses[k];
+        if (!(fabs(expected - r->losses[k]) <= allowed_loss(b, k))) {
+            fail_msg("step %d: loss %.8g, expected %.8g within %g", k + 1, r->losses[k], expected,
+                     allowed_loss(b, k));
+        }
+    }
 }
 
 static void prove(const subject *s)
 {
     SKIP_WITHOUT_PJRT();
-    run *runs[SX_COUNT(places)];
-    for (size_t k = 0; k < SX_COUNT(places); k++) {
-        runs[k] = open_run(s, &places[k]);
-        steps(runs[k], 1);
-        compare_one_step(runs[0], runs[k]);
+    base b = {.run = open_run(s, &places[0]), .n_echoes = s->has_echoes ? ECHOES : 0};
+    steps(b.run, 1);
+    for (int k = 0; k < b.n_echoes; k++) {
+        b.echoes[k] = open_run(s, &places[0]);
+        b.echoes[k]->echo = k + 1;
+        steps(b.echoes[k], 1);
     }
-    for (size_t k = 0; k < SX_COUNT(places); k++) {
-        steps(runs[k], STEPS - 1);
-        compare_losses(runs[0], runs[k]);
+    run *others[SX_COUNT(places) - 1];
+    for (size_t k = 0; k < SX_COUNT(others); k++) {
+        others[k] = open_run(s, &places[k + 1]);
+        steps(others[k], 1);
+        (s->has_echoes ? compare_with_echoes : compare_each_gradient)(&b, others[k]);
+        compare_losses(&b, others[k], 0, 1);
     }
-    for (size_t k = 0; k < SX_COUNT(places); k++) {
-        close_run(runs[k]);
+    steps(b.run, STEPS - 1);
+    assert_true(b.run->losses[STEPS - 1] < b.run->losses[0]); /* it does train */
+    for (int k = 0; k < b.n_echoes; k++) {
+        steps(b.echoes[k], STEPS - 1);
     }
+    for (size_t k = 0; k < SX_COUNT(others); k++) {
+        steps(others[k], STEPS - 1);
+        compare_losses(&b, others[k], 1, STEPS);
+        close_run(others[k]);
+    }
+    for (int k = 0; k < b.n_echoes; k++) {
+        close_run(b.echoes[k]);
+    }
+    close_run(b.run);
 }
 
 static void test_train_proof__mnist_cnn(void **state)
 {
     (void)state;
-    prove(&(subject){"mnist_cnn", 28, 1, 1e-3});
+    prove(&(subject){"mnist_cnn", 28, 1, 1e-3, false});
 }
 
 static void test_train_proof__flowers_cnn(void **state)
 {
     (void)state;
-    prove(&(subject){"flowers_cnn", 32, 3, 1e-3});
+    prove(&(subject){"flowers_cnn", 32, 3, 1e-3, false});
+}
+
+static void test_train_proof__resnet50(void **state)
+{
+    (void)state;
+    prove(&(subject){"resnet50", 32, 3, 1e-4, true});
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_proof__mnist_cnn),
     cmocka_unit_test(test_train_proof__flowers_cnn),
+    cmocka_unit_test(test_train_proof__resnet50),
 };
 SX_TEST_MAIN(tests)

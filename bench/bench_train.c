@@ -7,6 +7,10 @@
  *   bench_train MODEL BATCH --serve      answers each line of input, "N", with the seconds that N
  *                                        steps took, by the clock and of processors:
  *                                        bench_train.py alternates it with its peers
+ *   bench_train MODEL BATCH --serve PLUGIN DIR
+ *                                        the same through a PJRT plugin, in launches of 20 steps;
+ *                                        the program's text goes into DIR: bench_pjrt.py runs it
+ *                                        from JAX
  *
  * mnist_cnn is bound by the two convolutions (30 MFLOP an image forward and back, at 200 GFLOP/s a
  * core); the near-empty model by one call of each of its kernels. */
@@ -113,11 +117,11 @@ static void run_steps(void *user)
     check(sx_program_loop(t->program, &args, &done));
 }
 
-static void trainee_begin(trainee *t, const char *model, int64_t batch, int64_t steps, bool profile)
+static void trainee_begin_on(trainee *t, const char *model, int64_t batch, int64_t steps,
+                             const sx_session_options *options)
 {
     *t = (trainee){.graph = build(model), .batch = batch, .steps = steps};
-    check(sx_session_create(&(sx_session_options){.device = "cpu", .seed = 1, .profile = profile},
-                            &t->session));
+    check(sx_session_create(options, &t->session));
     check(sx_session_add_program(t->session, t->graph, &t->program));
     for (int i = 0; i < sx_program_input_count(t->program); i++) {
         sx_type type = sx_type_with_batch(*sx_program_input_type(t->program, i), batch);
@@ -128,7 +132,14 @@ static void trainee_begin(trainee *t, const char *model, int64_t batch, int64_t 
         }
         fill(&type, (uint32_t)i, t->inputs[i]);
     }
-    check(sx_program_prepare(t->program, batch, NULL));
+    int ok = sx_program_find_output(t->program, SX_OK_OUTPUT);
+    check(sx_program_prepare_loop(t->program, batch, ok, NULL));
+}
+
+static void trainee_begin(trainee *t, const char *model, int64_t batch, int64_t steps, bool profile)
+{
+    const sx_session_options options = {.device = "cpu", .seed = 1, .profile = profile};
+    trainee_begin_on(t, model, batch, steps, &options);
 }
 
 static void trainee_end(trainee *t)
@@ -222,11 +233,15 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void serve(const char *model, int64_t batch)
+static void serve(const char *model, int64_t batch, const char *plugin, const char *dump_dir)
 {
     trainee t;
     long steps;
-    trainee_begin(&t, model, batch, LOOP, false);
+    const sx_session_options options = {.device = plugin != NULL ? "pjrt" : "cpu",
+                                        .seed = 1,
+                                        .launch_steps = LOOP,
+                                        .platform = {.plugin_path = plugin, .dump_dir = dump_dir}};
+    trainee_begin_on(&t, model, batch, LOOP, &options);
     printf("ready\n");
     fflush(stdout);
     while (scanf("%ld", &steps) == 1) {
@@ -249,7 +264,7 @@ int main(int argc, char **argv)
         measure("mnist_cnn", 128);
         measure("empty", 32);
     } else if (strcmp(what, "--serve") == 0) {
-        serve(argv[1], atol(argv[2]));
+        serve(argv[1], atol(argv[2]), argc > 5 ? argv[4] : NULL, argc > 5 ? argv[5] : NULL);
     } else if (strcmp(what, "--profile") == 0) {
         profile(argv[1], atol(argv[2]));
     } else {

@@ -214,8 +214,13 @@ int main(int argc, char **argv)
         return 2;
     }
     sx_status status = train_and_evaluate(&f);
-    if (status != SX_OK) {
+    bool failed = status != SX_OK;
+    if (failed) {
         fprintf(stderr, "%s: %s\n", argv[0], sx_status_message(status));
     }
-    return status != SX_OK; /* the process ends: nothing to free */
+    for (int i = 0; i < f.n_hparams; i++) {
+        free(f.hparams[i]);
+    }
+    sx_status_free(status);
+    return failed;
 }

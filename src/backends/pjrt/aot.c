@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "backends/pjrt/aot_layers.h"
 #include "backends/pjrt/compile.h"
@@ -53,26 +52,15 @@ static void set_environment(const sx_target *t)
     setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 1);
 }
 
-static sx_status text_of(const aot *a, sx_pjrt_slot slot, void *object, char *out, size_t capacity)
-{
-    sx_pjrt_text args = SX_PJRT_ARGS(text, .object = object);
-    SX_TRY(sx_pjrt_call(a->plugin, slot, &args));
-    snprintf(out, capacity, "%.*s", (int)SX_MIN(args.size, capacity), args.text);
-    return SX_OK;
-}
-
 static int64_t memory_limit(const aot *a, void *description)
 {
-    static const char name[] = "device_memory_bytes_limit";
     sx_pjrt_properties args = SX_PJRT_ARGS(properties, .object = description);
     sx_status status = sx_pjrt_call(a->plugin, SX_PJRT_DESCRIPTION_ATTRIBUTES, &args);
     int64_t limit = 0;
     for (size_t i = 0; status == SX_OK && i < args.count; i++) {
         const sx_pjrt_named *row = &args.items[i];
-        if (row->type == SX_PJRT_INT64 && row->name_size == sizeof(name) - 1 &&
-            memcmp(row->name, name, row->name_size) == 0) {
-            limit = row->int64;
-        }
+        limit =
+            sx_pjrt_is_named(row, "device_memory_bytes_limit", SX_PJRT_INT64) ? row->int64 : limit;
     }
     sx_status_free(status);
     return limit;
@@ -110,8 +98,8 @@ static sx_status describe_topology(aot *a)
         SX_TRY(describe_device(a, list.items[i], i));
     }
     a->result.hbm_bytes = memory_limit(a, list.items[0]);
-    return text_of(a, SX_PJRT_DESCRIPTION_KIND, list.items[0], a->result.kind,
-                   sizeof(a->result.kind));
+    return sx_pjrt_text_of(a->plugin, SX_PJRT_DESCRIPTION_KIND, list.items[0], a->result.kind,
+                           sizeof(a->result.kind));
 }
 
 static sx_status open_topology(aot *a)
@@ -189,28 +177,20 @@ static sx_status write_program(aot *a)
     char path[SX_PJRT_PATH_BYTES];
     snprintf(path, sizeof(path), "%s/program-%s-%" PRId64 ".mlir", a->r->dump_dir,
              a->r->target->type, a->r->batch);
-    FILE *file = fopen(path, "wb");
-    bool done =
-        file != NULL && fwrite(a->program.text, 1, a->program.size, file) == a->program.size;
-    done = file != NULL && fclose(file) == 0 && done;
-    return done ? SX_OK : sx_error(SX_UNAVAILABLE, "writing the program to %s failed", path);
+    return sx_pjrt_program_save(&a->program, path);
 }
 
 static sx_status make_key(aot *a)
 {
-    struct stat info = {0};
     sx_buf place;
-    sx_buf_init(&place, 1 << 14);
-    (void)stat(a->plugin->path, &info);
-    sx_buf_printf(&place, "aot %d %zu\n%s\n%lld %lld.%09ld\n%d.%d\n%s\n%s\n%s", FORMAT,
-                  sizeof(a->result), a->plugin->path, (long long)info.st_size,
-                  (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec, a->plugin->api->major,
-                  a->plugin->api->minor, a->r->target->topology, a->r->target->type,
-                  getenv("LIBTPU_INIT_ARGS") == NULL ? "" : getenv("LIBTPU_INIT_ARGS"));
+    sx_buf_init(&place, SX_PJRT_PLUGIN_TEXT);
+    sx_buf_printf(&place, "aot %d %zu\n%s\n%s\n", FORMAT, sizeof(a->result), a->r->target->topology,
+                  a->r->target->type);
+    sx_status status = sx_pjrt_put_plugin(a->plugin, &place);
     const sx_bytes parts[] = {{sx_buf_text(&place), place.size},
                               {sx_buf_text(&a->options), a->options.size},
                               {a->program.text, a->program.size}};
-    sx_status status = sx_pjrt_cache_key_of(parts, 3, &a->key);
+    status = status != SX_OK ? status : sx_pjrt_cache_key_of(parts, 3, &a->key);
     sx_buf_deinit(&place);
     return status;
 }
@@ -264,17 +244,6 @@ static sx_status compile_here(aot *a)
     void *loaded = NULL;
     SX_TRY(sx_pjrt_compile(a->client, a->program.text, a->program.size, a->n, a->ids, &loaded));
     return sx_pjrt_executable_of(a->client, loaded, &a->executable);
-}
-
-/* The plugin's words, with the node and the user's line that they are about. */
-static sx_status explain(const sx_graph *g, sx_status status)
-{
-    const sx_node *n =
-        status == SX_OK ? NULL : sx_pjrt_node_of_message(g, sx_status_message(status));
-    return n == NULL ? status
-                     : sx_status_annotate(status, __FILE__, __LINE__, "%s:%d: %s \"%s\"",
-                                          n->file[0] == '\0' ? "(built in)" : n->file, n->line,
-                                          n->op->name, n->name);
 }
 
 static sx_status read_layouts(aot *a)
@@ -333,7 +302,8 @@ static sx_status compile(aot *a, sx_buf *answer)
         return SX_OK;
     }
     int64_t start = sx_now_ns();
-    SX_TRY(explain(a->r->graph, a->topology != NULL ? compile_ahead(a) : compile_here(a)));
+    SX_TRY(sx_pjrt_locate(a->r->graph, a->topology != NULL ? compile_ahead(a) : compile_here(a),
+                          NULL));
     a->result.compile_seconds = (double)(sx_now_ns() - start) * 1e-9;
     a->result.batch = a->r->batch;
     inspect(a);

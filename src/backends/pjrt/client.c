@@ -41,23 +41,14 @@ static size_t client_options(const sx_pjrt_client *c, sx_pjrt_named options[4])
     return 0;
 }
 
-static void copy_text(char *to, size_t capacity, const sx_pjrt_text *text)
-{
-    size_t n = text->size < capacity - 1 ? text->size : capacity - 1;
-    memcpy(to, text->text, n);
-    to[n] = '\0';
-}
-
 static sx_status describe(sx_pjrt_client *c)
 {
-    sx_pjrt_text name = SX_PJRT_ARGS(text, .object = c->handle);
-    sx_pjrt_text version = SX_PJRT_ARGS(text, .object = c->handle);
     sx_pjrt_list devices = SX_PJRT_ARGS(list, .object = c->handle);
-    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_PLATFORM, &name));
-    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_VERSION, &version));
+    SX_TRY(sx_pjrt_text_of(c->plugin, SX_PJRT_CLIENT_PLATFORM, c->handle, c->platform,
+                           sizeof(c->platform)));
+    SX_TRY(sx_pjrt_text_of(c->plugin, SX_PJRT_CLIENT_VERSION, c->handle, c->version,
+                           sizeof(c->version)));
     SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_DEVICES, &devices));
-    copy_text(c->platform, sizeof(c->platform), &name);
-    copy_text(c->version, sizeof(c->version), &version);
     if (devices.count == 0 || devices.count > INT_MAX) {
         return sx_error(SX_UNAVAILABLE, "%s offers no device here", c->plugin->path);
     }
@@ -154,16 +145,7 @@ sx_status sx_pjrt_device_kind(const sx_pjrt_client *c, int index, char *buffer, 
 {
     void *description = NULL;
     SX_TRY(description_of(c, index, &description));
-    sx_pjrt_text args = SX_PJRT_ARGS(text, .object = description);
-    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_DESCRIPTION_KIND, &args));
-    copy_text(buffer, capacity, &args);
-    return SX_OK;
-}
-
-static bool is_called(const sx_pjrt_named *row, const char *name, int type)
-{
-    return row->type == type && row->name_size == strlen(name) &&
-           memcmp(row->name, name, row->name_size) == 0;
+    return sx_pjrt_text_of(c->plugin, SX_PJRT_DESCRIPTION_KIND, description, buffer, capacity);
 }
 
 void sx_pjrt_device_place(const sx_pjrt_client *c, int index, int *process, int64_t *coords,
@@ -182,9 +164,9 @@ void sx_pjrt_device_place(const sx_pjrt_client *c, int index, int *process, int6
     }
     for (size_t i = 0; status == SX_OK && i < rows.count; i++) {
         const sx_pjrt_named *row = &rows.items[i];
-        if (is_called(row, "core_on_chip", SX_PJRT_INT64)) {
+        if (sx_pjrt_is_named(row, "core_on_chip", SX_PJRT_INT64)) {
             *core_on_chip = (int)row->int64;
-        } else if (is_called(row, "coords", SX_PJRT_INT64_LIST) &&
+        } else if (sx_pjrt_is_named(row, "coords", SX_PJRT_INT64_LIST) &&
                    row->value_size <= (size_t)capacity) {
             memcpy(coords, row->int64_list, row->value_size * sizeof(*coords));
             *n_coords = (int)row->value_size;

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "backends/pjrt/compile_options.h"
-#include "base/buffer.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "io/file.h"
@@ -89,19 +88,16 @@ static void put_processor(sx_buf *text)
     sx_free(data);
 }
 
-static sx_status describe(const sx_pjrt_client *c, sx_buf *text)
+sx_status sx_pjrt_put_plugin(const sx_pjrt_plugin *plugin, sx_buf *text)
 {
     static const char *const variables[] = {"XLA_FLAGS", "LIBTPU_INIT_ARGS"};
     struct stat info;
-    char kind[256];
-    const sx_pjrt_plugin *plugin = c->plugin;
     if (stat(plugin->path, &info) != 0) {
         return sx_errno_status(errno, "look at", plugin->path);
     }
-    SX_TRY(sx_pjrt_device_kind(c, 0, kind, sizeof(kind)));
-    sx_buf_printf(text, "%s\n%lld %lld.%09ld\n%d.%d\n%s\n%s\n%s\n", plugin->path,
-                  (long long)info.st_size, (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
-                  plugin->api->major, plugin->api->minor, c->platform, c->version, kind);
+    sx_buf_printf(text, "%s\n%lld %lld.%09ld\n%d.%d\n", plugin->path, (long long)info.st_size,
+                  (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec, plugin->api->major,
+                  plugin->api->minor);
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         const char *value = getenv(variables[i]);
         sx_buf_printf(text, "%s=%s\n", variables[i], value == NULL ? "" : value);
@@ -112,11 +108,19 @@ static sx_status describe(const sx_pjrt_client *c, sx_buf *text)
     return sx_buf_status(text);
 }
 
+static sx_status describe(const sx_pjrt_client *c, sx_buf *text)
+{
+    char kind[256];
+    SX_TRY(sx_pjrt_device_kind(c, 0, kind, sizeof(kind)));
+    sx_buf_printf(text, "%s\n%s\n%s\n", c->platform, c->version, kind);
+    return sx_pjrt_put_plugin(c->plugin, text);
+}
+
 static sx_status key_of(const sx_pjrt_client *c, const sx_pjrt_compile_request *r,
                         sx_pjrt_cache_key *out)
 {
     sx_buf place, options;
-    sx_buf_init(&place, 1 << 20);
+    sx_buf_init(&place, SX_PJRT_PLUGIN_TEXT);
     sx_buf_init(&options, 1 << 20);
     sx_pjrt_put_compile_options(&options, r->replicas, r->ids);
     sx_status status = describe(c, &place);

@@ -12,6 +12,7 @@
 
 #include "backends/pjrt/cache.h"
 #include "backends/pjrt/client.h"
+#include "base/buffer.h"
 
 typedef struct sx_pjrt_compile_request {
     const char *text; /* StableHLO */
@@ -33,6 +34,11 @@ typedef struct sx_pjrt_compiled {
 SX_MUST_USE sx_status sx_pjrt_compile_program(const sx_pjrt_client *c,
                                               const sx_pjrt_compile_request *request,
                                               sx_pjrt_compiled *out);
+
+/* What of the plugin decides its programs, for a key: its file, its version, the flags that it
+ * reads from the environment, and the processor where that is the device. */
+enum { SX_PJRT_PLUGIN_TEXT = 1 << 20 }; /* room enough */
+SX_MUST_USE sx_status sx_pjrt_put_plugin(const sx_pjrt_plugin *plugin, sx_buf *text);
 
 /* What the plugin says of an executable (not of a loaded one). */
 sx_pjrt_facts sx_pjrt_measure(const sx_pjrt_plugin *plugin, void *executable);

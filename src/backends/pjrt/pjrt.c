@@ -507,10 +507,7 @@ static sx_status dump(const pjrt_platform *p, const sx_pjrt_program *program)
         hash = (hash ^ (uint8_t)program->text[i]) * 1099511628211u;
     }
     snprintf(path, sizeof(path), "%s/program-%016llx.mlir", p->dump_dir, (unsigned long long)hash);
-    FILE *file = fopen(path, "wb");
-    bool done = file != NULL && fwrite(program->text, 1, program->size, file) == program->size;
-    done = file != NULL && fclose(file) == 0 && done;
-    return done ? SX_OK : sx_error(SX_UNAVAILABLE, "writing the program to %s failed", path);
+    return sx_pjrt_program_save(program, path);
 }
 
 static sx_status inspect(const pjrt_platform *p, pjrt_executable *e, int64_t steps)
@@ -538,17 +535,11 @@ static sx_status inspect(const pjrt_platform *p, pjrt_executable *e, int64_t ste
 static sx_status explain(const pjrt_platform *p, const sx_graph *g, sx_status status)
 {
     const char *where = p->dump_dir != NULL ? p->dump_dir : "--dump-stablehlo DIR";
-    const sx_node *n =
-        status == SX_OK ? NULL : sx_pjrt_node_of_message(g, sx_status_message(status));
-    if (n == NULL) {
-        return sx_status_annotate(status, __FILE__, __LINE__, "compiling the program (%s shows it)",
-                                  where);
-    }
-    return sx_status_annotate(status, __FILE__, __LINE__,
-                              "the device's compiler rejected the program (%s shows it): %s:%d: %s "
-                              "\"%s\"",
-                              where, n->file[0] == '\0' ? "(built in)" : n->file, n->line,
-                              n->op->name, n->name);
+    bool named;
+    status = sx_pjrt_locate(g, status, &named);
+    return sx_status_annotate(
+        status, __FILE__, __LINE__, "%s (%s shows it)",
+        named ? "the device's compiler rejected the program" : "compiling the program", where);
 }
 
 static sx_status compile_text(const pjrt_platform *p, const sx_pjrt_program *program,

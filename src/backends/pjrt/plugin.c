@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/checked.h"
 #include "base/memory.h"
 
 enum { PROBE_SECONDS = 120 };
@@ -71,6 +72,23 @@ void sx_pjrt_end(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot, void *object)
         sx_pjrt_object args = SX_PJRT_ARGS(object, .object = object);
         sx_status_free(sx_pjrt_call(plugin, slot, &args));
     }
+}
+
+sx_status sx_pjrt_text_of(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot, void *object,
+                          char *buffer, size_t capacity)
+{
+    sx_pjrt_text args = SX_PJRT_ARGS(text, .object = object);
+    SX_TRY(sx_pjrt_call(plugin, slot, &args));
+    size_t n = SX_MIN(args.size, capacity - 1);
+    memcpy(buffer, args.text, n);
+    buffer[n] = '\0';
+    return SX_OK;
+}
+
+bool sx_pjrt_is_named(const sx_pjrt_named *row, const char *name, int type)
+{
+    return row->type == type && row->name_size == strlen(name) &&
+           memcmp(row->name, name, row->name_size) == 0;
 }
 
 /* --- Loading --------------------------------------------------------------------------------- */

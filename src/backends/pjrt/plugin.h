@@ -52,6 +52,11 @@ bool sx_pjrt_has(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot);
 SX_MUST_USE sx_status sx_pjrt_call(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot, void *args);
 /* The same for functions that end something: a failure is dropped. `object` NULL does nothing. */
 void sx_pjrt_end(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot, void *object);
+/* A call that answers a text about an object, cut to `capacity` - 1 bytes. */
+SX_MUST_USE sx_status sx_pjrt_text_of(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot, void *object,
+                                      char *buffer, size_t capacity);
+/* Is it the property of that name and type (SX_PJRT_INT64, …)? */
+bool sx_pjrt_is_named(const sx_pjrt_named *row, const char *name, int type);
 /* A plugin's error as a status; the error is destroyed. NULL is SX_OK. */
 SX_MUST_USE sx_status sx_pjrt_status(const sx_pjrt_plugin *plugin, const char *what, void *error);
 

@@ -1,6 +1,7 @@
 /* Lowering a graph: see program.h. */
 #include "backends/pjrt/program.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -606,6 +607,14 @@ sx_status sx_pjrt_program_create(const sx_graph *g, const sx_pjrt_program_option
     return SX_OK;
 }
 
+sx_status sx_pjrt_program_save(const sx_pjrt_program *p, const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    bool done = file != NULL && fwrite(p->text, 1, p->size, file) == p->size;
+    done = file != NULL && fclose(file) == 0 && done;
+    return done ? SX_OK : sx_error(SX_UNAVAILABLE, "writing the program to %s failed", path);
+}
+
 void sx_pjrt_program_destroy(sx_pjrt_program *p)
 {
     sx_hlo_destroy(p->writer);
@@ -625,4 +634,17 @@ const sx_node *sx_pjrt_node_of_message(const sx_graph *g, const char *message)
         }
     }
     return best;
+}
+
+sx_status sx_pjrt_locate(const sx_graph *g, sx_status status, bool *out_named)
+{
+    const sx_node *n =
+        status == SX_OK ? NULL : sx_pjrt_node_of_message(g, sx_status_message(status));
+    if (out_named != NULL) {
+        *out_named = n != NULL;
+    }
+    return n == NULL ? status
+                     : sx_status_annotate(status, __FILE__, __LINE__, "%s:%d: %s \"%s\"",
+                                          n->file[0] == '\0' ? "(built in)" : n->file, n->line,
+                                          n->op->name, n->name);
 }

@@ -65,7 +65,13 @@ SX_MUST_USE sx_status sx_pjrt_program_create(const sx_graph *g,
                                              sx_pjrt_program *out);
 void sx_pjrt_program_destroy(sx_pjrt_program *p); /* zero is fine */
 
+/* Writes the text as a file. */
+SX_MUST_USE sx_status sx_pjrt_program_save(const sx_pjrt_program *p, const char *path);
+
 /* The node that the text of a plugin's error names, or NULL: operations carry loc("node"). */
 const sx_node *sx_pjrt_node_of_message(const sx_graph *g, const char *message);
+/* A plugin's error with the node and the user's line that it names; as it is if it names none, and
+ * then *out_named (may be NULL) is false. */
+SX_MUST_USE sx_status sx_pjrt_locate(const sx_graph *g, sx_status status, bool *out_named);
 
 #endif

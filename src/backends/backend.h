@@ -37,7 +37,10 @@ typedef struct sx_executable sx_executable;
  * SYNC: the whole batch, so that n replicas compute what one device does. REPLICA, TensorFlow's:
  * each replica's part alone; the moving averages move by the mean over replicas of the parts'
  * moments (TensorFlow keeps an average on each replica and reads their mean: the same number). */
-typedef enum sx_batch_norm { SX_BATCH_NORM_SYNC = 0, SX_BATCH_NORM_REPLICA } sx_batch_norm;
+typedef enum sx_batch_norm_scope {
+    SX_BATCH_NORM_SYNC = 0,
+    SX_BATCH_NORM_REPLICA
+} sx_batch_norm_scope;
 
 typedef struct sx_platform_options {
     int threads; /* cpu: workers; 0 = as many as this process may use */
@@ -49,7 +52,7 @@ typedef struct sx_platform_options {
     const char *cache_dir;   /* pjrt: compiled programs are kept here; NULL = nowhere */
     int virtual_devices;     /* 0 = the real ones */
     int replicas; /* pjrt: this many devices work as one, each on its part of the batch; 0 = 1 */
-    sx_batch_norm batch_norm; /* pjrt, with replicas */
+    sx_batch_norm_scope batch_norm; /* pjrt, with replicas */
 } sx_platform_options;
 
 typedef enum sx_precision { SX_PRECISION_F32 = 0, SX_PRECISION_BF16 } sx_precision;

@@ -105,7 +105,7 @@ static sx_status check_plugin_options(const sx_strategy *s, const sx_strategy_ar
     return SX_OK;
 }
 
-static sx_status parse_batch_norm(const sx_strategy *s, const char *text, sx_batch_norm *out)
+static sx_status parse_batch_norm(const sx_strategy *s, const char *text, sx_batch_norm_scope *out)
 {
     if (text == NULL || strcmp(text, "sync") == 0) {
         *out = SX_BATCH_NORM_SYNC;

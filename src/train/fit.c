@@ -86,8 +86,8 @@ static sx_status open_input(sx_fit *f)
                                .classes = sx_trainer_classes(t),
                                .program = t->graphs.by_mode[SX_TRAIN]};
     bool cut = f->r->n_shards > 0;
-    SX_TRY(sx_gather_init(&f->input, &t->info, cut ? f->r->shards : &f->r->train,
-                          cut ? f->r->n_shards : 1, SX_MAX(1, f->r->pulls), &args),
+    SX_TRY(sx_batch_gather_init(&f->input, &t->info, cut ? f->r->shards : &f->r->train,
+                                cut ? f->r->n_shards : 1, SX_MAX(1, f->r->pulls), &args),
            "training data");
     bool batched = sx_dataset_batch_size(f->r->train) > 0;
     SX_TRY(sx_check_batch_divides(&t->config,
@@ -121,7 +121,7 @@ static sx_status prepare(sx_fit *f, bool *out_found)
  * divide it compute it whole. 0 = it does not, or is not known, or the run ends before. */
 static int64_t large_remainder(const sx_fit *f)
 {
-    const sx_gather *g = &f->input;
+    const sx_batch_gather *g = &f->input;
     int64_t replicas = sx_session_replicas(f->t->session), n = sx_dataset_count(f->r->train);
     bool known = sx_dataset_batch_size(f->r->train) == 0 && n != SX_ENDLESS && g->n == 1;
     int64_t rest = known ? n % g->max_batch : 0, epoch = known ? n / g->max_batch + 1 : 0;
@@ -234,7 +234,7 @@ sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
     sx_status status = fit_all(&f);
     t->callbacks = NULL;
     t->n_callbacks = 0;
-    sx_gather_deinit(&f.input);
+    sx_batch_gather_deinit(&f.input);
     sx_host_caller_deinit(&f.host);
     sx_free(f.fed);
     sx_dir_unlock(f.lock);

@@ -28,7 +28,7 @@ typedef struct sx_fit {
     sx_trainer *t;
     const sx_fit_request *r;
     sx_program *program;
-    sx_gather input;
+    sx_batch_gather input;
     int lock; /* on model_dir, while this fit writes there */
 
     int64_t step, target; /* target INT64_MAX = until the data end */

@@ -65,7 +65,7 @@ bool sx_fit_time_to_save(const sx_fit *f, int64_t now)
 
 void sx_fit_keep_cursor(sx_fit *f)
 {
-    sx_gather_save(&f->input, f->t->state.cursors);
+    sx_batch_gather_save(&f->input, f->t->state.cursors);
     f->t->state.n_cursors = f->input.n;
 }
 

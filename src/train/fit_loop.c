@@ -53,7 +53,7 @@ sx_status sx_fit_make_queue(sx_fit *f)
 
 static sx_status next_batch(sx_fit *f, sx_feed_batch *out)
 {
-    sx_status status = sx_gather_next(&f->input, out);
+    sx_status status = sx_batch_gather_next(&f->input, out);
     if (sx_status_code(status) == SX_OUT_OF_RANGE) {
         sx_fit_progress(f)->data_ended = true;
     }
@@ -70,7 +70,7 @@ static sx_status feed_batch(sx_fit *f, sx_step_input *out)
         out->inputs[i] = labels ? batch.labels : batch.features;
     }
     f->fed[f->n_fed++ % f->fed_room] =
-        (sx_fed_batch){sx_gather_waited(&f->input), batch.ends_epoch};
+        (sx_fed_batch){sx_batch_gather_waited(&f->input), batch.ends_epoch};
     out->batch = batch.size;
     out->ends_launch =
         batch.ends_epoch || sx_trainer_stopped(f->t) || sx_fit_time_to_save(f, sx_now_ns());

@@ -36,8 +36,8 @@ sx_status sx_fit_place_input(sx_fit *f)
         sx_fit_progress(f)->data_ended = false;
         return SX_OK;
     }
-    sx_status status = sx_gather_restore(&f->input, state->cursors, state->n_cursors,
-                                         sx_fit_progress(f)->step_in_epoch);
+    sx_status status = sx_batch_gather_restore(&f->input, state->cursors, state->n_cursors,
+                                               sx_fit_progress(f)->step_in_epoch);
     if (status == SX_OK || f->t->config.require_exact) {
         return sx_status_annotate(status, __FILE__, __LINE__, "resuming exactly");
     }
@@ -53,7 +53,7 @@ sx_status sx_fit_place_input(sx_fit *f)
     sx_trainer_warn(f->t, sx_buf_text(&text));
     sx_buf_deinit(&text);
     sx_status_free(status);
-    return sx_gather_seek(&f->input, f->step);
+    return sx_batch_gather_seek(&f->input, f->step);
 }
 
 sx_status sx_fit_check_numerics(sx_fit *f)

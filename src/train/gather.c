@@ -14,12 +14,12 @@ static sx_status no_memory(void)
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-static bool passes_through(const sx_gather *g)
+static bool passes_through(const sx_batch_gather *g)
 {
     return g->n == 1 && g->pulls == 1;
 }
 
-static sx_status make_buffers(sx_gather *g, const sx_run_info *info)
+static sx_status make_buffers(sx_batch_gather *g, const sx_run_info *info)
 {
     size_t features, labels, rows = (size_t)g->max_batch;
     SX_TRY(sx_feed_row_bytes(&info->features, &g->feature_bytes));
@@ -35,7 +35,7 @@ static sx_status make_buffers(sx_gather *g, const sx_run_info *info)
 }
 
 /* The longest feed's epoch, and all their batches together. */
-static sx_status measure(sx_gather *g)
+static sx_status measure(sx_batch_gather *g)
 {
     for (int i = 0; i < g->n; i++) {
         int64_t steps = (g->feeds[i].steps_per_epoch + g->pulls - 1) / g->pulls;
@@ -53,10 +53,10 @@ static sx_status measure(sx_gather *g)
     return SX_OK;
 }
 
-sx_status sx_gather_init(sx_gather *g, const sx_run_info *info, sx_dataset *const *data, int n,
-                         int pulls, const sx_feed_args *args)
+sx_status sx_batch_gather_init(sx_batch_gather *g, const sx_run_info *info, sx_dataset *const *data,
+                               int n, int pulls, const sx_feed_args *args)
 {
-    *g = (sx_gather){.pulls = pulls, .feeds = sx_alloc((size_t)n, sizeof(sx_feed))};
+    *g = (sx_batch_gather){.pulls = pulls, .feeds = sx_alloc((size_t)n, sizeof(sx_feed))};
     sx_status status = g->feeds != NULL ? SX_OK : no_memory();
     while (status == SX_OK && g->n < n) {
         status = sx_feed_init(&g->feeds[g->n], info, data[g->n], args);
@@ -69,12 +69,12 @@ sx_status sx_gather_init(sx_gather *g, const sx_run_info *info, sx_dataset *cons
         status = make_buffers(g, info);
     }
     if (status != SX_OK) {
-        sx_gather_deinit(g);
+        sx_batch_gather_deinit(g);
     }
     return status;
 }
 
-void sx_gather_deinit(sx_gather *g)
+void sx_batch_gather_deinit(sx_batch_gather *g)
 {
     for (int i = 0; i < g->n; i++) {
         sx_feed_deinit(&g->feeds[i]);
@@ -83,12 +83,12 @@ void sx_gather_deinit(sx_gather *g)
     sx_free_aligned(g->features);
     sx_free_aligned(g->labels);
     sx_free(g->ids);
-    *g = (sx_gather){0};
+    *g = (sx_batch_gather){0};
 }
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static void copy_rows(sx_gather *g, const sx_feed_batch *from, sx_feed_batch *to)
+static void copy_rows(sx_batch_gather *g, const sx_feed_batch *from, sx_feed_batch *to)
 {
     size_t at = (size_t)to->size, n = (size_t)from->size;
     memcpy(g->features + at * g->feature_bytes, from->features, n * g->feature_bytes);
@@ -101,14 +101,14 @@ static void copy_rows(sx_gather *g, const sx_feed_batch *from, sx_feed_batch *to
 }
 
 /* Whether feed i has a batch in this step of the epoch. */
-static bool has_step(const sx_gather *g, int i)
+static bool has_step(const sx_batch_gather *g, int i)
 {
     int64_t batches = g->feeds[i].steps_per_epoch;
     return batches == 0 || g->step_in_epoch * g->pulls < batches;
 }
 
 /* The step's batches of one feed; fewer where its epoch, or its data, end. */
-static sx_status pull(sx_gather *g, sx_feed *feed, sx_feed_batch *to)
+static sx_status pull(sx_batch_gather *g, sx_feed *feed, sx_feed_batch *to)
 {
     for (int k = 0; k < g->pulls; k++) {
         sx_feed_batch batch;
@@ -126,7 +126,7 @@ static sx_status pull(sx_gather *g, sx_feed *feed, sx_feed_batch *to)
     return SX_OK;
 }
 
-static void end_step(sx_gather *g, sx_feed_batch *batch)
+static void end_step(sx_batch_gather *g, sx_feed_batch *batch)
 {
     g->step_in_epoch++;
     if (g->steps_per_epoch > 0 && g->step_in_epoch >= g->steps_per_epoch) {
@@ -135,7 +135,7 @@ static void end_step(sx_gather *g, sx_feed_batch *batch)
     }
 }
 
-sx_status sx_gather_next(sx_gather *g, sx_feed_batch *out_batch)
+sx_status sx_batch_gather_next(sx_batch_gather *g, sx_feed_batch *out_batch)
 {
     if (passes_through(g)) {
         return sx_feed_next(&g->feeds[0], out_batch);
@@ -153,14 +153,15 @@ sx_status sx_gather_next(sx_gather *g, sx_feed_batch *out_batch)
 
 /* --- the place in the data ------------------------------------------------------------------- */
 
-void sx_gather_save(const sx_gather *g, uint8_t *cursors)
+void sx_batch_gather_save(const sx_batch_gather *g, uint8_t *cursors)
 {
     for (int i = 0; i < g->n; i++) {
         sx_iterator_save(g->feeds[i].iterator, cursors + (size_t)i * SX_CURSOR_BYTES);
     }
 }
 
-sx_status sx_gather_restore(sx_gather *g, const uint8_t *cursors, int count, int64_t step_in_epoch)
+sx_status sx_batch_gather_restore(sx_batch_gather *g, const uint8_t *cursors, int count,
+                                  int64_t step_in_epoch)
 {
     if (count != g->n) {
         return sx_error(SX_FAILED_PRECONDITION, "the data came in %d parts, now they come in %d",
@@ -174,7 +175,7 @@ sx_status sx_gather_restore(sx_gather *g, const uint8_t *cursors, int count, int
 }
 
 /* Batches of a feed that come before step `step`. */
-static int64_t batches_before(const sx_gather *g, const sx_feed *feed, int64_t step)
+static int64_t batches_before(const sx_batch_gather *g, const sx_feed *feed, int64_t step)
 {
     if (g->steps_per_epoch == 0) {
         return step * g->pulls;
@@ -183,7 +184,7 @@ static int64_t batches_before(const sx_gather *g, const sx_feed *feed, int64_t s
     return epochs * feed->steps_per_epoch + SX_MIN(rest * g->pulls, feed->steps_per_epoch);
 }
 
-sx_status sx_gather_seek(sx_gather *g, int64_t step)
+sx_status sx_batch_gather_seek(sx_batch_gather *g, int64_t step)
 {
     for (int i = 0; i < g->n; i++) {
         sx_feed *feed = &g->feeds[i];
@@ -193,7 +194,7 @@ sx_status sx_gather_seek(sx_gather *g, int64_t step)
     return SX_OK;
 }
 
-int64_t sx_gather_waited(const sx_gather *g)
+int64_t sx_batch_gather_waited(const sx_batch_gather *g)
 {
     int64_t waited = 0;
     for (int i = 0; i < g->n; i++) {

@@ -101,7 +101,7 @@ static run *open_run(const sx_session_options *options)
     return r;
 }
 
-static run *open_pjrt(int64_t launch_steps, int replicas, sx_batch_norm batch_norm)
+static run *open_pjrt(int64_t launch_steps, int replicas, sx_batch_norm_scope batch_norm)
 {
     const sx_platform_options platform = {.plugin_path = pjrt_plugin(),
                                           .virtual_devices = 4,

@@ -5,6 +5,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir"/{tools,cli,src/base,src/io,src/data,src/graph,include/sextant}
 cp "$SEXTANT_SRC/tools/layers" "$dir/tools"
+printf '%s -> base\n' good.h bare.h >>"$dir/tools/layers"
 for layer in base io data graph; do
     echo "# $layer" >"$dir/src/$layer/README.md"
 done
@@ -52,6 +53,12 @@ try() {
 try src/base/up.c '#include "io/file.h"' 'src/base/up.c:1: base must not include io/file.h'
 try src/data/side.c '#include <sextant/graph.h>' 'data must not include sextant/graph.h'
 try include/sextant/base.h '#include <sextant/graph.h>' 'base must not include sextant/graph.h'
+try include/sextant/infer.h '#include <sextant/train.h>' 'savedmodel must not include sextant/train.h'
+try include/sextant/other.h '/* nothing */' 'other.h:1: other.h is in no layer'
+try src/data/all.c '#include <sextant/sextant.h>' 'data must not include sextant/sextant.h'
+echo 'typedef enum sx_kind { SX_KIND } sx_kind;' >"$dir/src/io/kind.h"
+try include/sextant/bare.h '#define sx_kind(x) (x)' 'bare.h:1: sx_kind is a type, too (src/io/kind.h)'
+rm "$dir/src/io/kind.h"
 try src/io/short.c '#include "good.h"' 'write the path from src'
 try src/io/call.c 'int f(void) { return system("x"); }' 'call.c:1: system() is banned here'
 try src/io/quit.c 'void f(void) { exit(1); }' 'exit() is banned here'

@@ -40,7 +40,7 @@ typedef struct sx_pjrt_program_options {
     int64_t steps;         /* of the loop; 0 and 1 = no loop */
     const char *ok_output; /* bool scalar output that lets the loop go on; NULL = none */
     bool any_batch;        /* a batch that the replicas do not divide is computed whole by each */
-    sx_batch_norm batch_norm;
+    sx_batch_norm_scope batch_norm;
     sx_hlo_options hlo;
 } sx_pjrt_program_options;
 

@@ -1,4 +1,4 @@
-# Verbs. `make help` lists them; CMake and Ninja do the work.
+# Convenience targets around CMake and Ninja; `make help` lists them.
 JOBS ?= $(shell nproc)
 TEST_JOBS ?= 2
 PREFIX ?= /usr/local
@@ -9,50 +9,50 @@ BUILD := build/release
 .DEFAULT_GOAL := build
 .PHONY: help deps build test test-long test-tpu test-gpu demo check bench asan ubsan tsan fuzz install clean
 
-help: ## this list
+help: ## show this list
 	@sed -n 's/^\([a-z -]*\):[^#]*## */\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r verb text; do \
 		printf '  make %-16s %s\n' "$$verb" "$$text"; done
 
-deps: ## installs the packages of tools/deps that are missing
+deps: ## install missing packages (listed in tools/deps)
 	@tools/deps
 
-build: deps ## builds the library and the program into build/release
+build: deps ## build the library and the program in build/release
 	@tools/build release
 
-test: build ## sets up, builds, runs every test not labelled long
+test: build ## run all tests except the long ones
 	@TEST_JOBS=$(TEST_JOBS) tools/test release
 
-test-long: build ## everything: long tests, checks, sanitizers, fuzzing; hours
+test-long: build ## run everything: long tests, checks, sanitizers, fuzzing (hours)
 	@TEST_JOBS=$(TEST_JOBS) tools/test release --long
 	@$(MAKE) --no-print-directory check asan ubsan tsan
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 
-test-tpu: build ## ahead of time for TPUs with libtpu (installs it: 575 MB); tens of minutes
+test-tpu: build ## compile for TPUs with libtpu (downloads 575 MB; tens of minutes)
 	@tools/test-tpu
 
-test-gpu: build ## through jax-cuda13-pjrt on an NVIDIA GPU; says so where there is none
+test-gpu: build ## train through jax-cuda13-pjrt on an NVIDIA GPU, if there is one
 	@tools/test-gpu
 
-demo: build ## from photographs to an answering server
+demo: build ## build a data set, train, export and serve an example
 	@tools/demo
 
-check: deps ## format, warnings with gcc and clang, layering, banned calls, documentation
+check: deps ## check formatting, warnings (gcc, clang), layering, banned calls, documentation
 	@tools/check
 
-bench: build ## benchmarks, with their peers in the same run
+bench: build ## run the benchmarks and compare with TensorFlow and JAX
 	@bench/run
 
-asan ubsan tsan: deps ## the tests under a sanitizer
+asan ubsan tsan: deps ## run the tests under a sanitizer
 	@tools/build $@
 	@TEST_JOBS=$(TEST_JOBS) tools/test $@
 
-fuzz: deps ## every fuzz target, FUZZ_SECONDS each
+fuzz: deps ## run every fuzz target for FUZZ_SECONDS (10)
 	@tools/build fuzz
 	@tools/fuzz $(FUZZ_SECONDS)
 
-install: build ## into PREFIX (/usr/local), under DESTDIR
+install: build ## install in PREFIX (/usr/local), below DESTDIR if set
 	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)
 
-clean: ## removes build/
+clean: ## remove build/
 	rm -rf build

@@ -1,10 +1,10 @@
-/* Measuring: warm up, find how many calls make a sample of a few milliseconds, take SAMPLES of
- * them, print the median with the 10th and the 90th percentile.
+/* Measuring: warms up, chooses a number of calls that takes a few milliseconds (one sample), takes
+ * BENCH_SAMPLES samples and prints the median with the 10th and 90th percentiles.
  *
- *   bench_time("pool: empty run, 2 workers", run, pool);              time of one call
- *   bench_rate("crc32c: 1 MiB", 1 << 20, "B/s", checksum, block);     amount of one call per second
+ *   bench_time("pool: empty run, 2 workers", run, pool);              time per call
+ *   bench_rate("crc32c: 1 MiB", 1 << 20, "B/s", checksum, block);     amount per call, as a rate
  *
- * The peers' scripts print lines of the same form: name, median, unit, (p10 … p90). */
+ * The Python benchmarks print lines of the same form: name, median, unit, (p10 … p90). */
 #ifndef SX_BENCH_H
 #define SX_BENCH_H
 
@@ -33,7 +33,7 @@ static inline int bench_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted nanoseconds of one call, in `samples`. */
+/* Stores the nanoseconds per call of each sample in `samples`, sorted. */
 static inline void bench_measure(bench_fn *fn, void *user, double samples[BENCH_SAMPLES])
 {
     long calls = 1;
@@ -46,7 +46,7 @@ static inline void bench_measure(bench_fn *fn, void *user, double samples[BENCH_
     qsort(samples, BENCH_SAMPLES, sizeof(double), bench_compare);
 }
 
-/* The number with a prefix, "12.3 M"; the unit follows. */
+/* Prints the number with an SI prefix, "12.3 M"; the caller prints the unit. */
 static inline void bench_print_number(double value)
 {
     static const struct {

@@ -10,10 +10,10 @@ ran='demo'
 code=0
 "$SEXTANT_SRC/tools/demo" >out 2>err || code=$?
 [ "$code" = 0 ] || fail 'it failed'
-says "those of $here/given/flowers"
+says "Photographs from $here/given/flowers"
 says 'data/train: 72 records in 4 files'
 says_line 'Training for 3 steps (1 epoch in total). Current step 0.'
 says '"examples": 9'
 says_line 'models/flowers/1'
 grep -qE '^photos/(daisy|rose|tulip)/.*: (daisy|rose|tulip) [0-9.]+ %$' out || fail 'no answer'
-says 'What to try next'
+says 'Try next'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/check-source finds each kind of mistake in a small made-up checkout, and nothing else.
+# tools/check-source reports each kind of mistake in a small made-up checkout, and nothing else.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -57,7 +57,7 @@ try include/sextant/infer.h '#include <sextant/train.h>' 'savedmodel must not in
 try include/sextant/other.h '/* nothing */' 'other.h:1: other.h is in no layer'
 try src/data/all.c '#include <sextant/sextant.h>' 'data must not include sextant/sextant.h'
 echo 'typedef enum sx_kind { SX_KIND } sx_kind;' >"$dir/src/io/kind.h"
-try include/sextant/bare.h '#define sx_kind(x) (x)' 'bare.h:1: sx_kind is a type, too (src/io/kind.h)'
+try include/sextant/bare.h '#define sx_kind(x) (x)' 'bare.h:1: sx_kind is also a type (src/io/kind.h)'
 rm "$dir/src/io/kind.h"
 try src/io/short.c '#include "good.h"' 'write the path from src'
 try src/io/call.c 'int f(void) { return system("x"); }' 'call.c:1: system() is banned here'

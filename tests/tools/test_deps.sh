@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# tools/deps says nothing when all is there; without root it names what is missing, with the reason.
+# tools/deps is silent if everything is installed; without root it lists what is missing, with the reason.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-# Everything but cmake is installed, as far as this dpkg-query knows; we are nobody, without sudo.
+# A fake dpkg-query reports everything but cmake as installed; a fake id and sudo say we are not root.
 cat >"$dir/dpkg-query" <<'SH'
 #!/bin/bash
 shift 3
@@ -22,6 +22,6 @@ if "$SEXTANT_SRC/tools/deps" >"$dir/out" 2>&1; then
     echo "succeeded with a package missing"
     exit 1
 fi
-grep -q '^  cmake  *the build description' "$dir/out"
+grep -q '^  cmake  *build system' "$dir/out"
 grep -q 'apt-get install cmake$' "$dir/out"
 [ "$(grep -c '^  ' "$dir/out")" = 1 ]

@@ -21,39 +21,40 @@ typedef struct options {
 
 static const sx_option rows[] = {
     {"target", SX_OPTION_STRING, SX_OPT(options, target),
-     "what to compile for: tpu:v5e:2x2, v5litepod-4, v6e-8, v5p-8, v4-8, v3-8, v2-8, or "
-     "pjrt-cpu[:devices]",
+     "what to compile for: tpu:v5e:2x2, v5litepod-4, v6e-8, v5p-8, v4-8, v3-8, v2-8 or "
+     "pjrt-cpu[:DEVICES]",
      "TARGET", .required = true},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
-     "examples of a step on all devices together", "N", .min = 1, .max = 1 << 24},
-    {"mode", SX_OPTION_CHOICE, SX_OPT(options, mode), "which program", .choices = "train|predict"},
+     "global batch size: examples per step over all devices", "N", .min = 1, .max = 1 << 24},
+    {"mode", SX_OPTION_CHOICE, SX_OPT(options, mode), "program to compile",
+     .choices = "train|predict"},
     {"precision", SX_OPTION_CHOICE, SX_OPT(options, precision),
-     "what layers compute in; default: bfloat16 for a TPU, float32 for pjrt-cpu",
+     "compute type of the layers; default: bfloat16 for a TPU, float32 for pjrt-cpu",
      .choices = "bfloat16|float32"},
-    {"param", SX_OPTION_EACH, SX_OPT(options, param), "a parameter of the model; or after --",
+    {"param", SX_OPTION_EACH, SX_OPT(options, param), "model parameter; may also follow --",
      "NAME=VALUE"},
     {"iterations-per-loop", SX_OPTION_INT, SX_OPT(options, iterations),
-     "the training loop over so many staged batches, as `train` runs it; default: one step", "N",
+     "compile the training loop over N batches, as `train` runs it; default: one step", "N",
      .min = 1, .max = 1024},
     {"image-size", SX_OPTION_INT, SX_OPT(options, image_size),
-     "height and width of an image model's input; default: the model's", "PIXELS", .min = 1,
+     "height and width of the input images; default: the model's", "PIXELS", .min = 1,
      .max = 1 << 14},
     {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
-     "of a SavedModel; default: serving_default", "NAME"},
+     "signature of a SavedModel; default: serving_default", "NAME"},
     {"largest", SX_OPTION_FLAG, SX_OPT(options, largest),
      "look for the largest batch that fits, with some compiles more; --no-largest: do not"},
-    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "one object with all figures, in bytes"},
+    {"json", SX_OPTION_FLAG, SX_OPT(options, json),
+     "print a JSON object with all figures, in bytes"},
     {"save", SX_OPTION_STRING, SX_OPT(options, save),
-     "keep the executable, as the plugin serializes it", "FILE"},
+     "write the executable, as serialized by the plugin", "FILE"},
     {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(options, plugin),
-     "the plugin's library: libtpu.so, xla_cpu_pjrt.so; default: searched for", "PATH",
-     .group = "compiling"},
+     "PJRT plugin: libtpu.so, xla_cpu_pjrt.so; default: searched for", "PATH", .group = "Compiler"},
     {"python", SX_OPTION_STRING, SX_OPT(options, python),
-     "an interpreter among whose packages it is searched for", "PATH"},
+     "Python interpreter whose packages are searched for the plugin", "PATH"},
     {"dump-stablehlo", SX_OPTION_STRING, SX_OPT(options, dump),
-     "write the program's text into this folder", "DIR"},
+     "write the StableHLO of each program to this directory", "DIR"},
     {"compile-cache", SX_OPTION_FLAG, SX_OPT(options, compile_cache),
-     "keep the figures of compiled programs, and use those kept; --no-compile-cache: neither"},
+     "cache the figures of compiled programs"},
 };
 static const options defaults = {
     .mode = "train", .largest = true, .compile_cache = true, .batch_size = 1024};
@@ -194,13 +195,12 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_compile = {
     .name = "compile",
-    .summary = "compiles a step for a TPU that need not be here: does it fit, where do bytes go",
+    .summary = "compile a model ahead of time for a TPU; report memory and cost",
     .words = "MODEL|./model.c|RUN_DIR|MODEL_DIR",
-    .about =
-        "For a TPU, libtpu (pip install libtpu) compiles ahead of time on any machine; nothing "
-        "runs. A batch\nthat does not fit is refused with the figures and the largest that "
-        "does: exit code 5. Figures are kept in\nthe user's cache. A run's graphs and a "
-        "SavedModel's (with --mode predict) are compiled as they were built.",
+    .about = "libtpu (pip install libtpu) compiles for TPUs ahead of time: no TPU is needed, and "
+             "nothing runs. A batch that does not fit in memory is an error with the figures, exit "
+             "code 5. Figures are cached. A run and a SavedModel (with --mode predict) are "
+             "compiled as they were built.",
     .examples = "  sextant compile resnet50 --target tpu:v5e:2x2 --batch-size 1024\n"
                 "  sextant compile resnet50 --target v5litepod-16 --batch-size 4096 --json\n"
                 "  sextant compile resnet50 --target v6e-8 --batch-size 2048 "

@@ -10,10 +10,11 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"dir", SX_OPTION_STRING, SX_OPT(options, dir), "the folder to fetch into; made if missing",
-     "DIR", .required = true},
+    {"dir", SX_OPTION_STRING, SX_OPT(options, dir),
+     "directory to download into; created if missing", "DIR", .required = true},
     {"sha256", SX_OPTION_STRING, SX_OPT(options, sha256),
-     "of the file at URL, 64 hexadecimal digits; flowers and mnist have theirs pinned", "HEX"},
+     "expected SHA-256 of the file at URL, 64 hexadecimal digits; known for flowers and mnist",
+     "HEX"},
 };
 
 static sx_status run(sx_invocation *inv)
@@ -38,9 +39,9 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_data_fetch = {
     .name = "data fetch",
-    .summary = "downloads a data set: flowers, mnist, catsdogs, or an address",
+    .summary = "download a data set",
     .words = "flowers|mnist|catsdogs|URL",
-    .about = "An interrupted download goes on where it stopped. Archives are unpacked.",
+    .about = "An interrupted download resumes where it stopped. Archives are unpacked.",
     .examples = "  sextant data fetch flowers --dir photos/\n"
                 "  sextant data fetch https://example.org/birds.zip --dir birds/ --sha256 2c26...",
     .min_words = 1,

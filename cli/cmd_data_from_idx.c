@@ -12,14 +12,14 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"out", SX_OPTION_STRING, SX_OPT(options, out), "the prefix of the files", "PATH",
+    {"out", SX_OPTION_STRING, SX_OPT(options, out), "prefix of the output files", "PATH",
      .required = true},
     {"format", SX_OPTION_CHOICE, SX_OPT(options, format),
-     "raw: pixels in image_raw, label; png: image/encoded and the other keys of from-images",
+     "raw: features image_raw and label; png: image/encoded and the other features of from-images",
      .choices = "raw|png"},
     {"shards", SX_OPTION_INT, SX_OPT(options, shards),
-     "files; default: one for each 128 MiB of pixels", "N", .min = 1, .max = 100000},
-    {"label-base", SX_OPTION_INT, SX_OPT(options, label_base), "number of the first class", "N",
+     "number of files; default: one per 128 MiB of pixels", "N", .min = 1, .max = 100000},
+    {"label-base", SX_OPTION_INT, SX_OPT(options, label_base), "label of the first class", "N",
      .min = 0, .max = 1},
 };
 static const options defaults = {.format = "raw"};
@@ -51,7 +51,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_data_from_idx = {
     .name = "data from-idx",
-    .summary = "an IDX pair, as MNIST comes, becomes TFRecords",
+    .summary = "convert a pair of IDX files (MNIST) to TFRecord files",
     .words = "IMAGES LABELS",
     .examples = "  sextant data from-idx train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz "
                 "--out data/mnist-train",

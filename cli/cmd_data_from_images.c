@@ -12,14 +12,14 @@ typedef struct options {
 
 static const sx_option rows[] = {
     {"out", SX_OPTION_STRING, SX_OPT(options, out),
-     "with --split the folder of the files, else their prefix", "PATH", .required = true},
+     "prefix of the output files; with --split, the directory for them", "PATH", .required = true},
     {"split", SX_OPTION_STRING, SX_OPT(options, split),
-     "sets and their parts of the whole: train=.8,val=.1,test=.1", "NAME=PART,..."},
+     "split into sets by fraction: train=.8,val=.1,test=.1", "NAME=FRACTION,..."},
     {"shards", SX_OPTION_INT, SX_OPT(options, shards),
-     "files of each set; default: one for each 128 MiB", "N", .min = 1, .max = 100000},
+     "number of files per set; default: one per 128 MiB", "N", .min = 1, .max = 100000},
     {"label-base", SX_OPTION_INT, SX_OPT(options, label_base),
-     "number of the first class: 0, or 1 as TPU-style files have it", "N", .min = 0, .max = 1},
-    {"seed", SX_OPTION_INT, SX_OPT(options, seed), "of the split and of the order", "N"},
+     "label of the first class: 0, or 1 as in TPU-style files", "N", .min = 0, .max = 1},
+    {"seed", SX_OPTION_INT, SX_OPT(options, seed), "seed of the split and of the order", "N"},
 };
 
 static sx_status run(sx_invocation *inv)
@@ -49,11 +49,11 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_data_from_images = {
     .name = "data from-images",
-    .summary = "class folders of JPEG and PNG files become TFRecords",
+    .summary = "convert class folders of JPEG and PNG files to TFRecord files",
     .words = "SOURCE",
-    .about =
-        "SOURCE is a folder of class folders, or a .tar or .zip of them. The files' bytes are kept "
-        "as they are;\nall record files appear together at the end, or none.",
+    .about = "SOURCE is a directory with one folder per class, or a .tar or .zip of it. Images are "
+             "stored as they are, not encoded again. The record files appear together at the end, "
+             "or not at all.",
     .examples = "  sextant data from-images photos/ --out data/ --split train=.8,val=.1,test=.1 "
                 "--shards 8\n  sextant data from-images photos.tar --out data/all",
     .min_words = 1,

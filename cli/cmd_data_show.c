@@ -11,7 +11,8 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"count", SX_OPTION_INT, SX_OPT(options, count), "examples to show", "N", .min = 0, .max = 1e9},
+    {"count", SX_OPTION_INT, SX_OPT(options, count), "number of examples to print", "N", .min = 0,
+     .max = 1e9},
     SX_DATA_ARGS_ROWS(options),
 };
 static const options defaults = {.count = 2};
@@ -35,7 +36,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_data_show = {
     .name = "data show",
-    .summary = "what data are, and their first examples",
+    .summary = "describe a data set; print examples",
     .words = "DATA",
     .examples = "  sextant data show 'data/train-*'\n  sextant data show photos/ --count 1\n"
                 "  sextant data show 'generated:digits?n=100'",

@@ -13,19 +13,20 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"count", SX_OPTION_INT, SX_OPT(options, count), "how many examples", "N", .min = 1,
+    {"count", SX_OPTION_INT, SX_OPT(options, count), "number of examples", "N", .min = 1,
      .max = 1e12},
-    {"skip", SX_OPTION_INT, SX_OPT(options, skip), "examples to pass over before", "N", .min = 0,
-     .max = 1e12},
-    {"out", SX_OPTION_STRING, SX_OPT(options, out), "the .npy file", "FILE", .required = true},
-    {"labels", SX_OPTION_STRING, SX_OPT(options, labels), "a .npy file for the labels", "FILE"},
+    {"skip", SX_OPTION_INT, SX_OPT(options, skip), "number of examples to skip first", "N",
+     .min = 0, .max = 1e12},
+    {"out", SX_OPTION_STRING, SX_OPT(options, out), ".npy file to write", "FILE", .required = true},
+    {"labels", SX_OPTION_STRING, SX_OPT(options, labels), ".npy file to write the labels to",
+     "FILE"},
     {"size", SX_OPTION_INT, SX_OPT(options, size),
-     "preprocess images to float32 of this height and width; default: uint8 as they are", "PIXELS",
+     "preprocess images to float32 of this height and width; default: unchanged, uint8", "PIXELS",
      .min = 1, .max = 65536},
-    {"channels", SX_OPTION_INT, SX_OPT(options, channels), "with --size: 1 or 3", "N", .min = 1,
-     .max = 3},
+    {"channels", SX_OPTION_INT, SX_OPT(options, channels),
+     "channels of preprocessed images: 1 or 3", "N", .min = 1, .max = 3},
     {"recipe", SX_OPTION_STRING, SX_OPT(options, recipe),
-     "with --size: how to preprocess, in its evaluation form: simple, tpu-flowers", "NAME"},
+     "preprocessing recipe for --size, as in evaluation: simple or tpu-flowers", "NAME"},
     SX_DATA_ARGS_ROWS(options),
 };
 static const options defaults = {.count = 1, .channels = 3, .recipe = "simple"};
@@ -58,7 +59,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_data_take = {
     .name = "data take",
-    .summary = "some examples as a .npy array",
+    .summary = "copy examples to a .npy array",
     .words = "DATA",
     .examples = "  sextant data take 'data/test-*' --count 3 --out x.npy\n"
                 "  sextant data take 'data/test-*' --skip 10 --size 128 --out x.npy --labels y.npy",

@@ -13,7 +13,7 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"decode", SX_OPTION_FLAG, SX_OPT(options, decode), "decode every image too (slow)"},
+    {"decode", SX_OPTION_FLAG, SX_OPT(options, decode), "also decode every image (slow)"},
     SX_DATA_ARGS_ROWS(options),
 };
 
@@ -78,10 +78,10 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_data_verify = {
     .name = "data verify",
-    .summary = "reads every byte of record files: checksums, Examples, labels, images",
-    .words = "FILES",
-    .about = "Stops at the first fault and names file, record and offset; with --skip-corrupt all "
-             "faults are counted.",
+    .summary = "check TFRecord files: checksums, Examples, labels, images",
+    .words = "FILE...",
+    .about = "Stops at the first error, naming file, record and offset; with --skip-corrupt, "
+             "counts all errors.",
     .examples = "  sextant data verify 'data/train-*' --decode",
     .min_words = 1,
     .max_words = -1,

@@ -15,9 +15,9 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"type", SX_OPTION_CHOICE, SX_OPT(options, type), "only devices of this type",
+    {"type", SX_OPTION_CHOICE, SX_OPT(options, type), "list only devices of this type",
      .choices = "CPU|GPU|TPU"},
-    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "one JSON object instead of lines for people"},
+    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print a JSON object"},
     SX_DEVICE_NAME_ROWS(options),
 };
 
@@ -212,10 +212,10 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_devices = {
     .name = "devices",
-    .summary = "the devices that this machine offers",
+    .summary = "list the devices of this machine",
     .words = "",
-    .about = "A kind of device that cannot be asked is listed with the reason. --tpu, --master and "
-             "--explain\nsay how a TPU is found, as TensorFlow's TPUClusterResolver does.",
+    .about = "Kinds of devices that are unavailable are listed with the reason. --tpu, --master "
+             "and --explain resolve a TPU in the way of TensorFlow's TPUClusterResolver.",
     .examples = "  sextant devices --type TPU\n"
                 "  sextant devices --device pjrt:cpu --virtual-devices 4 --json\n"
                 "  sextant devices --tpu my-tpu --tpu-zone us-central1-b --project p1 --explain",

@@ -17,17 +17,17 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"data", SX_OPTION_LIST, SX_OPT(options, data), "what to evaluate with, as in train", "DATA",
-     .required = true},
+    {"data", SX_OPTION_LIST, SX_OPT(options, data), "evaluation data, in any form that train takes",
+     "DATA", .required = true},
     SX_CHECKPOINT_ROW(options),
-    {"examples", SX_OPTION_INT, SX_OPT(options, examples), "at most so many; default: all", "N",
-     .min = 1},
+    {"examples", SX_OPTION_INT, SX_OPT(options, examples),
+     "maximum number of examples; default: all", "N", .min = 1},
     {"eval-steps", SX_OPTION_INT, SX_OPT(options, eval_steps),
-     "at most so many batches, as TensorFlow does; default: every example", "N", .min = 1},
+     "maximum number of batches, as in TensorFlow; default: every example", "N", .min = 1},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
-     "examples read at once; changes no result", "N", .min = 1, .max = 1 << 24},
+     "examples per batch; does not change the results", "N", .min = 1, .max = 1 << 24},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json),
-     "one object: step, examples, loss, each metric by name"},
+     "print a JSON object: step, examples, loss and each metric"},
     SX_DEVICE_ARGS_ROWS(options),
     SX_DATA_ARGS_ROWS(options),
 };
@@ -109,11 +109,10 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_evaluate = {
     .name = "evaluate",
-    .summary = "scores a run's checkpoint: every example exactly once",
+    .summary = "evaluate a checkpoint on a data set",
     .words = "RUN_DIR",
-    .about =
-        "The batch size changes no bit of the results. The run's own graphs are used; the model's "
-        "source is not needed.",
+    .about = "Every example is scored exactly once. Results are bit-identical for every batch "
+             "size. The graphs stored in the run are used; the model's source is not needed.",
     .examples = "  sextant evaluate run1 --data 'data/test-*' --json\n"
                 "  sextant evaluate run1 --data photos/ --checkpoint best",
     .min_words = 1,

@@ -9,10 +9,10 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"out", SX_OPTION_STRING, SX_OPT(options, out), "the model's folder, under which versions lie",
-     "DIR", .required = true},
+    {"out", SX_OPTION_STRING, SX_OPT(options, out),
+     "model directory; the version is written to a subdirectory", "DIR", .required = true},
     {"version", SX_OPTION_STRING, SX_OPT(options, version),
-     "the version's folder, a number that keeps its zeros; default: the highest + 1", "N"},
+     "version number; leading zeros are kept; default: the highest + 1", "N"},
     SX_CHECKPOINT_ROW(options),
 };
 static const options defaults = {.checkpoint = "latest"};
@@ -39,11 +39,12 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_export = {
     .name = "export",
-    .summary = "a run's checkpoint as a SavedModel, in the next version's folder",
+    .summary = "export a checkpoint as a SavedModel",
     .words = "RUN_DIR",
-    .about = "A model of images gets the signatures serving_default (encoded images, decoded and "
-             "preprocessed in\nthe graph) and tensors (float images); others serving_default on "
-             "their float features. The folder\nappears when it is whole; its path is printed.",
+    .about = "An image model gets two signatures: serving_default takes encoded images, which the "
+             "graph decodes and preprocesses; tensors takes float images. Other models get "
+             "serving_default on float features. The version directory appears only when it is "
+             "complete; its path is printed.",
     .examples = "  sextant export run1 --out models/flowers\n"
                 "  sextant export run1 --out models/flowers --version 0001 --checkpoint best",
     .min_words = 1,

@@ -30,7 +30,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_help = {
     .name = "help",
-    .summary = "what a command does and takes",
+    .summary = "show help for a command",
     .words = "[COMMAND]",
     .examples = "  sextant help train\n  sextant help exit-codes",
     .max_words = 2,

@@ -18,17 +18,15 @@ typedef struct options {
 
 static const sx_option rows[] = {
     {"data", SX_OPTION_LIST, SX_OPT(options, data),
-     "what to predict, as in train; labels are ignored", "DATA"},
-    {"image", SX_OPTION_LIST, SX_OPT(options, image), "JPEG and PNG files instead", "FILE"},
-    {"out", SX_OPTION_STRING, SX_OPT(options, out),
-     "the CSV file, which appears when it is whole; "
-     "default: stdout",
-     "FILE"},
+     "input data, in any form that train takes; labels are ignored", "DATA"},
+    {"image", SX_OPTION_LIST, SX_OPT(options, image),
+     "JPEG and PNG files to predict, instead of --data", "FILE"},
+    {"out", SX_OPTION_STRING, SX_OPT(options, out), "CSV file to write; default: stdout", "FILE"},
     SX_CHECKPOINT_ROW(options),
-    {"examples", SX_OPTION_INT, SX_OPT(options, examples), "at most so many; default: all", "N",
-     .min = 1},
+    {"examples", SX_OPTION_INT, SX_OPT(options, examples),
+     "maximum number of examples; default: all", "N", .min = 1},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
-     "examples read at once; changes no result", "N", .min = 1, .max = 1 << 24},
+     "examples per batch; does not change the results", "N", .min = 1, .max = 1 << 24},
     SX_DEVICE_ARGS_ROWS(options),
     SX_DATA_ARGS_ROWS(options),
 };
@@ -160,7 +158,7 @@ static sx_status images_as_data(const sx_image_files *files, const sx_run_info *
 {
     if (!info->has_preprocess) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "the run's model takes arrays, not images; give --data x.npy");
+                        "the model of this run takes arrays, not images; use --data x.npy");
     }
     return sx_image_files_dataset(files, out_dataset);
 }
@@ -214,8 +212,7 @@ static sx_status run(sx_invocation *inv)
     const options *o = inv->options;
     sx_image_files files = {0};
     if ((o->data.count > 0) == (o->image.count > 0)) {
-        return sx_usage(inv,
-                        sx_error(SX_INVALID_ARGUMENT, "give --data or --image, one of the two"));
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, "expected either --data or --image"));
     }
     if (o->image.count > 0) {
         SX_TRY(sx_image_files_read(&o->image, &files));
@@ -227,10 +224,10 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_predict = {
     .name = "predict",
-    .summary = "a run's predictions as CSV, one row for each example",
+    .summary = "write predictions as CSV, one row per example",
     .words = "RUN_DIR",
-    .about = "Columns of a classifier: id (the example's number, or the file), class, probability, "
-             "and one for each class.",
+    .about = "Columns for a classifier: id (example number or file name), class, probability, then "
+             "the probability of each class.",
     .examples = "  sextant predict run1 --data 'data/test-*' --out predictions.csv\n"
                 "  sextant predict run1 --image a.jpg b.jpg",
     .min_words = 1,

@@ -34,103 +34,103 @@ enum { MAX_BATCH = 1 << 24 };
 
 static const sx_option rows[] = {
     {"data", SX_OPTION_LIST, SX_OPT(options, data),
-     "training data: a TFRecord pattern, a folder, .tar or .zip of class folders, an IDX pair, "
-     ".npy "
-     "files, or generated:digits?n=60000",
+     "training data: a TFRecord pattern; a directory, .tar or .zip of class folders; a pair of "
+     "IDX files; .npy files; or generated:digits?n=60000",
      "DATA", .required = true},
-    {"eval-data", SX_OPTION_LIST, SX_OPT(options, eval_data), "evaluation data, likewise", "DATA"},
+    {"eval-data", SX_OPTION_LIST, SX_OPT(options, eval_data), "evaluation data, in the same forms",
+     "DATA"},
     {"model-dir", SX_OPTION_STRING, SX_OPT(options, model_dir),
-     "the run's folder: checkpoints, graphs, configuration; a rerun goes on there", "DIR"},
+     "directory of the run: checkpoints, graphs, configuration; an existing run is resumed", "DIR"},
     {"config", SX_OPTION_STRING, SX_OPT(options, config),
-     "options by name in a JSON object; the command line's come first", "FILE"},
+     "read options from a JSON object; the command line takes precedence", "FILE"},
     {"fresh", SX_OPTION_FLAG, SX_OPT(options, fresh),
-     "delete the run that model-dir holds, and begin again"},
+     "delete the run in --model-dir and start over"},
 
     {"warm-start-from", SX_OPTION_STRING, SX_OPT(options, warm_start_from),
-     "begin with the weights of another run, of a SavedModel or of a checkpoint", "PATH"},
+     "start from the weights of another run, a SavedModel or a checkpoint", "PATH"},
     {"vars-to-warm-start", SX_OPTION_STRING, SX_OPT(options, vars_to_warm_start),
-     "of them only the variables whose names begin with a match; default: all", "REGEX"},
+     "warm-start only variables whose names match at their beginning; default: all", "REGEX"},
 
     {"epochs", SX_OPTION_INT, SX_OPT(options, epochs),
-     "train until so many passes over the data, counted from the beginning of the run", "N",
-     .min = 1, .group = "how long"},
+     "total number of passes over the training data, including earlier invocations", "N", .min = 1,
+     .group = "Duration"},
     {"max-steps", SX_OPTION_INT, SX_OPT(options, max_steps),
-     "train until this step, counted from the beginning of the run", "N", .min = 1},
-    {"steps", SX_OPTION_INT, SX_OPT(options, steps), "train so many steps more", "N", .min = 1},
+     "total number of steps, including earlier invocations", "N", .min = 1},
+    {"steps", SX_OPTION_INT, SX_OPT(options, steps), "number of additional steps", "N", .min = 1},
 
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
-     "examples in a batch, for training and evaluation; default: 32", "N", .min = 1,
-     .max = MAX_BATCH, .group = "how"},
+     "examples per batch in training and evaluation; default: 32", "N", .min = 1, .max = MAX_BATCH,
+     .group = "Training"},
     {"train-batch-size", SX_OPTION_INT, SX_OPT(options, train_batch_size),
-     "examples in a training batch", "N", .min = 1, .max = MAX_BATCH},
+     "examples per training batch", "N", .min = 1, .max = MAX_BATCH},
     {"eval-batch-size", SX_OPTION_INT, SX_OPT(options, eval_batch_size),
-     "examples read at once when evaluating; changes no result", "N", .min = 1, .max = MAX_BATCH},
-    {"learning-rate", SX_OPTION_FLOAT, SX_OPT(options, learning_rate), "default: the model's",
-     "RATE", .min = 1e-30, .max = 1e30},
+     "examples per evaluation batch; does not change the results", "N", .min = 1, .max = MAX_BATCH},
+    {"learning-rate", SX_OPTION_FLOAT, SX_OPT(options, learning_rate),
+     "learning rate; default: the model's", "RATE", .min = 1e-30, .max = 1e30},
     {"base-batch-size", SX_OPTION_INT, SX_OPT(options, base_batch_size),
-     "learning-rate is that of a batch of so many: it grows linearly with the batch size", "N",
+     "reference batch size; the learning rate scales linearly with it: rate * batch / N", "N",
      .min = 1, .max = MAX_BATCH},
     {"warmup-epochs", SX_OPTION_FLOAT, SX_OPT(options, warmup_epochs),
-     "epochs in which the learning rate rises from 0", "EPOCHS", .min = 1e-6, .max = 1e6},
-    {"warmup-steps", SX_OPTION_INT, SX_OPT(options, warmup_steps), "or steps", "N", .min = 1},
+     "epochs over which the learning rate rises from 0", "EPOCHS", .min = 1e-6, .max = 1e6},
+    {"warmup-steps", SX_OPTION_INT, SX_OPT(options, warmup_steps), "the same in steps", "N",
+     .min = 1},
     {"l2", SX_OPTION_FLOAT, SX_OPT(options, l2),
-     "add RATE / 2 times the weights' squares to the loss, but for batch norm's (of lars the "
-     "weight decay); default: the model's",
+     "L2 regularization: add RATE / 2 times the squared weights, batch norm's excluded, to the "
+     "loss (lars: weight decay); default: the model's",
      "RATE", .min = 1e-30, .max = 1e30},
-    {"optimizer", SX_OPTION_CHOICE, SX_OPT(options, optimizer), "default: the model's",
+    {"optimizer", SX_OPTION_CHOICE, SX_OPT(options, optimizer), "optimizer; default: the model's",
      .choices = "sgd|momentum|rmsprop|adam|lars"},
     {"precision", SX_OPTION_CHOICE, SX_OPT(options, precision),
-     "what layers compute in; variables, sums and losses are float32; default: float32, or what "
-     "the "
-     "run was begun with",
+     "compute type of the layers; variables, sums and losses are float32; default: that of the "
+     "run, else float32",
      .choices = "float32|bfloat16"},
     {"recipe", SX_OPTION_STRING, SX_OPT(options, recipe),
-     "of preprocessing: simple, tpu-flowers; default: the model's", "NAME"},
-    {"param", SX_OPTION_EACH, SX_OPT(options, param), "a parameter of the model; or after --",
+     "image preprocessing: simple or tpu-flowers; default: the model's", "NAME"},
+    {"param", SX_OPTION_EACH, SX_OPT(options, param), "model parameter; may also follow --",
      "NAME=VALUE"},
     {"seed", SX_OPTION_INT, SX_OPT(options, seed),
-     "weights, order, dropout and augmentation follow from it", "N", .min = 0,
+     "seed of initial weights, data order, dropout and augmentation", "N", .min = 0,
      .max = 9223372036854775807.0},
-    {"tf-random-seed", SX_OPTION_INT, SX_OPT(options, tf_random_seed), "RunConfig's name of seed",
-     "N", .min = 0, .max = 9223372036854775807.0},
+    {"tf-random-seed", SX_OPTION_INT, SX_OPT(options, tf_random_seed),
+     "same as --seed, as named in RunConfig", "N", .min = 0, .max = 9223372036854775807.0},
     {"shuffle", SX_OPTION_FLAG, SX_OPT(options, shuffle),
-     "another order in each epoch; --no-shuffle: the records' own"},
+     "shuffle the training data in every epoch"},
 
     {"steps-per-eval", SX_OPTION_INT, SX_OPT(options, steps_per_eval),
-     "steps between evaluations, or epoch", "N|epoch", .min = 1, .word = {"epoch", SX_EVERY_EPOCH},
-     .group = "evaluating, saving, telling"},
+     "steps between evaluations, or epoch: at the end of each epoch", "N|epoch", .min = 1,
+     .word = {"epoch", SX_EVERY_EPOCH}, .group = "Evaluation, checkpoints, logging"},
     {"eval-examples", SX_OPTION_INT, SX_OPT(options, eval_examples),
-     "evaluate with so many examples; default: all", "N", .min = 1},
+     "examples per evaluation; default: all", "N", .min = 1},
     {"eval-steps", SX_OPTION_INT, SX_OPT(options, eval_steps),
-     "or with so many batches, as TensorFlow does; default: every example", "N", .min = 1},
+     "batches per evaluation, as in TensorFlow; default: every example", "N", .min = 1},
     {"save-checkpoints-steps", SX_OPTION_INT, SX_OPT(options, save_checkpoints_steps),
      "steps between checkpoints", "N", .min = 1},
     {"save-checkpoints-secs", SX_OPTION_INT, SX_OPT(options, save_checkpoints_secs),
-     "seconds between checkpoints; 600 if neither is given", "SECONDS", .min = 1},
+     "seconds between checkpoints; default: 600 unless --save-checkpoints-steps is given",
+     "SECONDS", .min = 1},
     {"keep-checkpoint-max", SX_OPTION_INT, SX_OPT(options, keep_checkpoint_max),
-     "newest checkpoints to keep; 0: all", "N", .min = 0, .max = 1e9},
+     "recent checkpoints to keep; 0: all", "N", .min = 0, .max = 1e9},
     {"keep-checkpoint-every-n-hours", SX_OPTION_FLOAT,
-     SX_OPT(options, keep_checkpoint_every_n_hours), "and one for each so many hours", "HOURS",
-     .min = 1e-6, .max = 1e9},
+     SX_OPT(options, keep_checkpoint_every_n_hours),
+     "additionally keep one checkpoint every N hours", "N", .min = 1e-6, .max = 1e9},
     {"log-step-count-steps", SX_OPTION_INT, SX_OPT(options, log_step_count_steps),
-     "steps between lines; 0: none", "N", .min = 0, .max = 1e15},
+     "steps between log lines; 0: none", "N", .min = 0, .max = 1e15},
     {"save-summary-steps", SX_OPTION_INT, SX_OPT(options, save_summary_steps),
-     "RunConfig's; taken, but no event files are written: history.json and --json-log hold the "
-     "metrics",
+     "accepted for compatibility with RunConfig; no event files are written, metrics are in "
+     "history.json and --json-log",
      "N", .min = 0, .max = 1e15},
-    {"json-log", SX_OPTION_FLAG, SX_OPT(options, json_log),
-     "one JSON object for each event instead of lines for people"},
+    {"json-log", SX_OPTION_FLAG, SX_OPT(options, json_log), "log one JSON object per event"},
 
     SX_DEVICE_ARGS_ROWS(options),
     {"iterations-per-loop", SX_OPTION_STRING, SX_OPT(options, iterations_per_loop),
-     "steps on the device at a time, where it can loop: so many, or for so long (30s, 5m, 1h); "
+     "steps per launch on a device that can loop: a number, or a time (30s, 5m, 1h); "
      "default: about half a second",
      "N|TIME"},
     {"shards", SX_OPTION_INT, SX_OPT(options, shards),
-     "cut batches into so many shards whatever the threads, so that those change no bit", "N",
-     .min = 1, .max = 4096},
+     "split batches into N shards regardless of threads, so that results do not depend on them",
+     "N", .min = 1, .max = 4096},
     {"require-exact", SX_OPTION_FLAG, SX_OPT(options, require_exact),
-     "refuse to resume where the bits could differ"},
+     "refuse to resume if results could differ in any bit"},
     SX_DATA_ARGS_ROWS(options),
 };
 
@@ -166,20 +166,20 @@ static sx_status check_length(job *j)
     const options *o = j->o;
     if ((o->epochs > 0) + (o->max_steps > 0) + (o->steps > 0) > 1) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "--epochs, --max-steps and --steps: give one of the three");
+                        "--epochs, --max-steps and --steps are mutually exclusive");
     }
     if (o->save_checkpoints_steps > 0 && o->save_checkpoints_secs > 0) {
         return sx_error(
             SX_INVALID_ARGUMENT,
-            "--save-checkpoints-steps and --save-checkpoints-secs: give one of the two");
+            "--save-checkpoints-steps and --save-checkpoints-secs are mutually exclusive");
     }
     if (o->eval_examples > 0 && o->eval_steps > 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "--eval-examples and --eval-steps: give one of the two");
+                        "--eval-examples and --eval-steps are mutually exclusive");
     }
     if (o->warmup_epochs > 0 && o->warmup_steps > 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "--warmup-epochs and --warmup-steps: give one of the two");
+                        "--warmup-epochs and --warmup-steps are mutually exclusive");
     }
     return SX_OK;
 }
@@ -258,7 +258,7 @@ static void fill_config(job *j)
         .terminal = sx_terminal_of(stdout, sx_common_of(j->inv)->color),
         .json = o->json_log,
         .unit = j->model.def->image[0] > 0 ? "img/s" : "ex/s",
-        .rerun = o->model_dir != NULL ? "the same command goes on from there" : NULL,
+        .rerun = o->model_dir != NULL ? "run the same command to continue" : NULL,
     };
 }
 
@@ -352,12 +352,12 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_train = {
     .name = "train",
-    .summary = "trains a model of the zoo, or of a C file",
+    .summary = "train a model from the zoo or a C file",
     .words = "MODEL|./model.c",
-    .about =
-        "Without --epochs, --max-steps or --steps: one epoch. Ctrl-C finishes the step, on a "
-        "device that\nloops its launch, and saves; the same command then goes on, and ends with "
-        "the weights of a run\nthat was never stopped.",
+    .about = "Trains for one epoch unless --epochs, --max-steps or --steps is given. Ctrl-C "
+             "finishes the current step (the current launch on a device that loops) and saves a "
+             "checkpoint. Running the same command again resumes, and ends with the same weights "
+             "as an uninterrupted run.",
     .examples =
         "  sextant train flowers_cnn --data 'data/train-*' --eval-data 'data/val-*' "
         "--model-dir run1 --epochs 20 --seed 7\n"

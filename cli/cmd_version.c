@@ -12,7 +12,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_version = {
     .name = "version",
-    .summary = "the version of this program",
+    .summary = "print the version",
     .words = "",
     .run = run,
 };

@@ -64,8 +64,8 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_zoo = {
     .name = "zoo",
-    .summary = "ready models with their parameters and FLOPs",
+    .summary = "list the built-in models",
     .words = "",
-    .about = "FLOPs are the multiplications and additions of one prediction for one example.",
+    .about = "FLOPs: multiplications and additions in the prediction of one example.",
     .run = run,
 };

@@ -27,7 +27,7 @@ static volatile sig_atomic_t answers; /* someone watches: stderr is a terminal *
 /* The end of a step, a compile, an evaluation may be minutes away. */
 static void on_signal(int number)
 {
-    static const char answer[] = "\nstopping; once more stops at once\n";
+    static const char answer[] = "\nstopping; interrupt again to quit at once\n";
     int saved = errno;
     if (stop_signal != 0) {
         _exit(128 + number);
@@ -111,9 +111,9 @@ sx_status sx_command_unknown(const char *first, const char *second)
     sx_arena arena;
     sx_arena_init(&arena, 1 << 16);
     const char *name = family ? sx_arena_printf(&arena, "%s %s", first, second) : first;
-    sx_status status = sx_error(SX_NOT_FOUND, "no command \"%s\"%s", name != NULL ? name : first,
-                                sx_did_you_mean(&arena, name != NULL ? name : first, names, count,
-                                                "; `sextant help` lists them"));
+    sx_status status = sx_error(
+        SX_NOT_FOUND, "unknown command \"%s\"%s", name != NULL ? name : first,
+        sx_did_you_mean(&arena, name != NULL ? name : first, names, count, "; see `sextant help`"));
     sx_arena_deinit(&arena);
     return status;
 }
@@ -122,10 +122,10 @@ sx_status sx_command_unknown(const char *first, const char *second)
 
 static const sx_option common_rows[] = {
     {"verbosity", SX_OPTION_CHOICE, SX_OPT(sx_common, verbosity),
-     "how much is said on stderr; debug adds where an error came from",
+     "least severe messages to print; debug also prints where an error was raised",
      .choices = "debug|info|warn|error"},
     {"color", SX_OPTION_CHOICE, SX_OPT(sx_common, color),
-     "colours; auto: on a terminal, unless NO_COLOR is set", .choices = "auto|always|never"},
+     "use colors; auto: on a terminal, unless NO_COLOR is set", .choices = "auto|always|never"},
 };
 static const sx_common common_defaults = {.verbosity = "info", .color = "auto"};
 const sx_option_table sx_common_options = {common_rows, (int)SX_COUNT(common_rows),
@@ -227,17 +227,16 @@ static sx_status check_words(const sx_command *c, const sx_invocation *inv)
         for (int i = 0; i < c->n_options; i++) {
             list |= c->options[i].kind == SX_OPTION_LIST && inv->tables[0].given[i];
         }
-        return sx_error(SX_INVALID_ARGUMENT, "expected %s%s", c->words,
-                        list ? " (a list takes all words up to the next option; say it before)"
-                             : "");
+        return sx_error(SX_INVALID_ARGUMENT, "missing argument; expected %s%s", c->words,
+                        list ? " before any option that takes a list" : "");
     }
     if (c->max_words >= 0 && inv->words.count > c->max_words) {
-        return sx_error(SX_INVALID_ARGUMENT, "\"%s\" is one word too many; expected %s",
+        return sx_error(SX_INVALID_ARGUMENT, "unexpected argument \"%s\"%s%s",
                         inv->words.items[c->max_words],
-                        c->words[0] != '\0' ? c->words : "options only");
+                        c->words[0] != '\0' ? "; expected only " : "", c->words);
     }
     if (inv->rest.count > 0 && c->rest == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "nothing may follow --, got \"%s\"",
+        return sx_error(SX_INVALID_ARGUMENT, "unexpected argument \"%s\" after --",
                         inv->rest.items[0]);
     }
     return SX_OK;

@@ -24,8 +24,8 @@ static sx_status no_choices(const opening *o, const char *kind)
                                                                             : NULL;
     return given == NULL ? SX_OK
                          : sx_usage(o->inv, sx_error(SX_INVALID_ARGUMENT,
-                                                     "%s is compiled as it was built; %s is for "
-                                                     "models of the zoo and C files",
+                                                     "%s is compiled as it was built; %s applies "
+                                                     "only to zoo models and C files",
                                                      kind, given));
 }
 
@@ -40,7 +40,7 @@ static sx_status open_run(opening *o)
     o->out->graph = o->out->run.by_mode[o->r->mode];
     return o->out->graph != NULL
                ? SX_OK
-               : sx_error(SX_NOT_FOUND, "%s holds no %s graph", o->r->name, names[o->r->mode]);
+               : sx_error(SX_NOT_FOUND, "%s has no %s graph", o->r->name, names[o->r->mode]);
 }
 
 static sx_status open_saved(opening *o)
@@ -50,8 +50,8 @@ static sx_status open_saved(opening *o)
     SX_TRY(no_choices(o, "a SavedModel"));
     if (o->r->mode != SX_PREDICT) {
         return sx_usage(o->inv, sx_error(SX_INVALID_ARGUMENT,
-                                         "%s is a SavedModel, which holds no training step; give "
-                                         "--mode predict, or the run that it was exported from",
+                                         "%s is a SavedModel, which has no training step; use "
+                                         "--mode predict, or name the run it was exported from",
                                          o->r->name));
     }
     SX_TRY(sx_saved_model_open(o->r->name, &o->out->saved));
@@ -98,7 +98,7 @@ sx_status sx_compile_model_open(sx_invocation *inv, const sx_compile_model_reque
     }
     if (request->signature != NULL) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
-                                      "--signature is for a SavedModel; %s "
+                                      "--signature applies only to SavedModels; %s "
                                       "has no saved_model.pb",
                                       request->name));
     }

@@ -49,7 +49,7 @@ static void put_head(sx_buf *out, const sx_compile_report *r)
     sx_put_grouped(out, (double)a->batch);
     sx_buf_puts(out, ": ");
     sx_put_grouped(out, (double)(a->batch / a->devices));
-    sx_buf_printf(out, " examples on each device; compiled in %.1f s\n", a->compile_seconds);
+    sx_buf_printf(out, " examples per device; compiled in %.1f s\n", a->compile_seconds);
 }
 
 static void put_hosts(sx_buf *out, const sx_compile_report *r)
@@ -59,7 +59,7 @@ static void put_hosts(sx_buf *out, const sx_compile_report *r)
     if (a->hosts < 2) {
         return;
     }
-    sx_buf_puts(out, "input of each host in a step\n");
+    sx_buf_puts(out, "input of each host per step\n");
     for (int h = 0; h < SX_MIN(a->hosts, SHOWN_HOSTS); h++) {
         int64_t n = each * a->host_devices[h];
         sx_buf_printf(out,
@@ -68,7 +68,7 @@ static void put_hosts(sx_buf *out, const sx_compile_report *r)
         first += n;
     }
     if (a->hosts > SHOWN_HOSTS) {
-        sx_buf_printf(out, "  … and so on, %d hosts\n", a->hosts);
+        sx_buf_printf(out, "  … %d hosts in total\n", a->hosts);
     }
 }
 
@@ -76,14 +76,14 @@ static void put_memory(sx_buf *out, const sx_compile_report *r)
 {
     const sx_aot_result *a = result_of(r);
     double total = (double)sx_aot_total_bytes(a), limit = (double)a->hbm_bytes;
-    sx_buf_puts(out, "memory of each device\n");
+    sx_buf_puts(out, "memory per device\n");
     put_row(out, "arguments", (double)a->facts.argument_bytes);
     sx_buf_puts(out, "  outputs      ");
     sx_buf_put_size(out, (double)a->facts.output_bytes);
     if (a->facts.alias_bytes > 0) {
         sx_buf_puts(out, ", of which ");
         sx_buf_put_size(out, (double)a->facts.alias_bytes);
-        sx_buf_puts(out, " over arguments");
+        sx_buf_puts(out, " alias arguments");
     }
     sx_buf_putc(out, '\n');
     put_row(out, "temporaries", (double)a->facts.temporary_bytes);
@@ -106,13 +106,13 @@ static void put_compute(sx_buf *out, const sx_compile_report *r)
     if (flops <= 0) {
         return;
     }
-    sx_buf_printf(out, "compute\n  %.4g GFLOP a step on each device", flops * 1e-9);
+    sx_buf_printf(out, "compute\n  %.4g GFLOP per step and device", flops * 1e-9);
     if (at > 0) {
         double seconds = flops / at;
-        sx_buf_printf(out, "; at its peak of %.4g TFLOP/s in bfloat16 %.3g ms, so at most ",
-                      at * 1e-12, seconds * 1e3);
+        sx_buf_printf(out, "; at the bfloat16 peak of %.4g TFLOP/s %.3g ms, at most ", at * 1e-12,
+                      seconds * 1e3);
         sx_put_grouped(out, (double)a->batch / seconds);
-        sx_buf_puts(out, " examples/s on all");
+        sx_buf_puts(out, " examples/s in total");
     }
     sx_buf_putc(out, '\n');
 }
@@ -122,7 +122,7 @@ static void put_pair(sx_buf *out, const char *name, int width, const sx_aot_byte
     double waste = b->padded > 0 ? 100.0 * (double)(b->padded - b->bytes) / (double)b->padded : 0;
     sx_buf_printf(out, "  %-*s ", width, name);
     sx_buf_put_size(out, (double)b->bytes);
-    sx_buf_puts(out, " take ");
+    sx_buf_puts(out, " padded to ");
     sx_buf_put_size(out, (double)b->padded);
     sx_buf_printf(out, ": %.0f %% padding\n", waste);
 }
@@ -138,7 +138,7 @@ static void put_layouts(sx_buf *out, const sx_compile_report *r)
 {
     const sx_aot_result *a = result_of(r);
     if (!a->has_layouts) {
-        sx_buf_puts(out, "layouts: the plugin does not show them\n");
+        sx_buf_puts(out, "layouts: not reported by the plugin\n");
         return;
     }
     char name[2 * SX_AOT_NAME + 2];
@@ -146,14 +146,14 @@ static void put_layouts(sx_buf *out, const sx_compile_report *r)
     for (int i = 0; i < n; i++) {
         width = SX_MAX(width, name_of(a, i, sizeof(name), name));
     }
-    sx_buf_puts(out, "layouts (as the compiler tiles arrays, on each device)\n");
+    sx_buf_puts(out, "layouts (arrays as tiled by the compiler, per device)\n");
     put_pair(out, "arguments", width, &a->arguments);
-    put_pair(out, "values in between, all of a step", width, &a->activations);
+    put_pair(out, "intermediate values of a step", width, &a->activations);
     for (int i = 0; i < n; i++) {
         name_of(a, i, sizeof(name), name);
         put_pair(out, name, width, &a->wasteful[i].size);
     }
-    sx_buf_puts(out, "largest layers (parameters with the optimizer's slots; values)\n");
+    sx_buf_puts(out, "largest layers (parameters with optimizer slots; intermediate values)\n");
     for (int i = 0; i < a->n_layers; i++) {
         sx_buf_printf(out, "  %-*s ", width, a->layers[i].name);
         sx_buf_put_size(out, (double)a->layers[i].parameters.padded);
@@ -169,19 +169,19 @@ static bool is_bound(const sx_aot_plan *p)
     return p->largest + p->asked.devices > SX_AOT_MOST_BATCH;
 }
 
-/* " (the line through 4,096 and 32,768 says 61,440; compiled, and it fits)" */
+/* " (extrapolated from 4,096 and 32,768: 61,440; compiled, fits)" */
 static void put_line(sx_buf *out, const sx_aot_plan *p)
 {
-    sx_buf_puts(out, " (the line through ");
+    sx_buf_puts(out, " (extrapolated from ");
     sx_put_grouped(out, (double)p->points[0]);
     sx_buf_puts(out, " and ");
     sx_put_grouped(out, (double)p->points[1]);
-    sx_buf_puts(out, " says ");
+    sx_buf_puts(out, ": ");
     sx_put_grouped(out, (double)p->by_line);
     sx_buf_printf(out, "; %s)",
-                  p->largest == p->by_line  ? "compiled, and it fits"
-                  : p->largest < p->by_line ? "this one was compiled, that one does not fit"
-                                            : "this one was compiled, and fits");
+                  p->largest == p->by_line  ? "compiled, fits"
+                  : p->largest < p->by_line ? "that does not fit, this compiles and fits"
+                                            : "this compiles and fits");
 }
 
 static void put_largest(sx_buf *out, const sx_compile_report *r)
@@ -193,7 +193,7 @@ static void put_largest(sx_buf *out, const sx_compile_report *r)
     sx_buf_puts(out, "largest batch that fits: ");
     sx_put_grouped(out, (double)p->largest);
     if (is_bound(p)) {
-        sx_buf_puts(out, ", and larger ones may: this is as far as is looked");
+        sx_buf_puts(out, " (the search ends here; larger batches may fit)");
     } else if (p->points[0] > 0) {
         put_line(out, p);
     }
@@ -217,17 +217,17 @@ sx_status sx_compile_misfit(const sx_compile_report *r)
     sx_buf_init(&text, 1 << 14);
     sx_buf_printf(&text, "a batch of %" PRId64 " does not fit on %s", r->batch, r->target_text);
     if (p->asked_bytes > 0 && p->asked.hbm_bytes > 0) {
-        sx_buf_puts(&text, ": it takes about ");
+        sx_buf_puts(&text, ": it needs about ");
         sx_buf_put_size(&text, p->asked_bytes);
-        sx_buf_puts(&text, " on each device, which has ");
+        sx_buf_puts(&text, " per device, which has ");
         sx_buf_put_size(&text, (double)p->asked.hbm_bytes);
     }
     if (p->largest > 0) {
-        sx_buf_printf(&text, "; the largest that fits is about %" PRId64 "%s", p->largest,
+        sx_buf_printf(&text, "; the largest batch that fits is about %" PRId64 "%s", p->largest,
                       is_bound(p) ? " or more" : "");
     }
     if (p->words[0] != '\0') {
-        sx_buf_printf(&text, "; the compiler: %.*s", (int)strcspn(p->words, "\n"), p->words);
+        sx_buf_printf(&text, "; compiler message: %.*s", (int)strcspn(p->words, "\n"), p->words);
     }
     sx_status status = sx_error(SX_RESOURCE_EXHAUSTED, "%s", sx_buf_text(&text));
     sx_buf_deinit(&text);

@@ -15,7 +15,7 @@ typedef struct sx_compile_report {
 void sx_put_compile_report(sx_buf *out, const sx_compile_report *r);
 /* Text that ends with a newline. */
 SX_MUST_USE sx_status sx_put_compile_json(sx_buf *out, const sx_compile_report *r);
-/* "a batch of 4,096 takes about 60.1 GiB on each device, which has 15.7 GiB; …" */
+/* "a batch of 4,096 needs about 60.1 GiB per device, which has 15.7 GiB; …" */
 SX_MUST_USE sx_status sx_compile_misfit(const sx_compile_report *r);
 
 #endif

@@ -14,23 +14,23 @@ typedef struct sx_data_args {
 } sx_data_args;
 
 /* The rows, for a command whose options struct has the field `data_args`. */
-#define SX_DATA_ARGS_ROWS(type)                                                                   \
-    {"label-base",                                                                                \
-     SX_OPTION_INT,                                                                               \
-     SX_OPT(type, data_args.label_base),                                                          \
-     "what the record files call the first class: 0, or 1 in TPU-style files; default: as noted " \
-     "beside the data, else 0",                                                                   \
-     "N",                                                                                         \
-     .min = 0,                                                                                    \
-     .max = 1,                                                                                    \
-     .group = "reading the data"},                                                                \
-        {"feature", SX_OPTION_EACH, SX_OPT(type, data_args.feature),                              \
-         "record feature to read: image=KEY or label=KEY; default: recognised", "NAME=KEY"},      \
-        {"compression", SX_OPTION_CHOICE, SX_OPT(type, data_args.compression),                    \
-         "of record files; default: recognised", .choices = "none|gzip|zlib"},                    \
-    {                                                                                             \
-        "skip-corrupt", SX_OPTION_FLAG, SX_OPT(type, data_args.skip_corrupt),                     \
-            "leave out and count records that are corrupt"                                        \
+#define SX_DATA_ARGS_ROWS(type)                                                                  \
+    {"label-base",                                                                               \
+     SX_OPTION_INT,                                                                              \
+     SX_OPT(type, data_args.label_base),                                                         \
+     "label of the first class in record files: 0, or 1 in TPU-style files; default: from the "  \
+     "data's schema file, else 0",                                                               \
+     "N",                                                                                        \
+     .min = 0,                                                                                   \
+     .max = 1,                                                                                   \
+     .group = "Input data"},                                                                     \
+        {"feature", SX_OPTION_EACH, SX_OPT(type, data_args.feature),                             \
+         "feature to read from records: image=KEY or label=KEY; default: detected", "NAME=KEY"}, \
+        {"compression", SX_OPTION_CHOICE, SX_OPT(type, data_args.compression),                   \
+         "compression of record files; default: detected", .choices = "none|gzip|zlib"},         \
+    {                                                                                            \
+        "skip-corrupt", SX_OPTION_FLAG, SX_OPT(type, data_args.skip_corrupt),                    \
+            "skip and count corrupt records"                                                     \
     }
 
 /* INVALID_ARGUMENT (a usage error) for a --feature that is neither. */

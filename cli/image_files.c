@@ -16,7 +16,7 @@ static sx_status read_one(const char *path, sx_bytes *out)
     sx_bytes bytes = {data, size};
     sx_status status = sx_image_probe(bytes, &info);
     if (status == SX_OK && info.format != SX_FORMAT_JPEG && info.format != SX_FORMAT_PNG) {
-        status = sx_error(SX_INVALID_ARGUMENT, "a %s; expected JPEG or PNG",
+        status = sx_error(SX_INVALID_ARGUMENT, "unsupported format %s; expected JPEG or PNG",
                           sx_image_format_name(info.format));
     }
     if (status != SX_OK) {

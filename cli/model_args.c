@@ -17,10 +17,10 @@ static sx_status unknown_model(args_job *j, const char *name)
     for (; sx_zoo[n] != NULL && n < SX_COUNT(names); n++) {
         names[n] = sx_zoo[n]->name;
     }
-    return sx_usage(j->inv, sx_error(SX_NOT_FOUND, "no model \"%s\" in the zoo%s", name,
-                                     sx_did_you_mean(&j->inv->arena, name, names, n,
-                                                     "; `sextant zoo` lists them, and a file of "
-                                                     "your own is named as ./model.c")));
+    return sx_usage(
+        j->inv, sx_error(SX_NOT_FOUND, "unknown model \"%s\"%s", name,
+                         sx_did_you_mean(&j->inv->arena, name, names, n,
+                                         "; see `sextant zoo`, or give a C file as ./model.c")));
 }
 
 static sx_status find_model(args_job *j, const char *name)
@@ -55,8 +55,8 @@ static sx_status set_param_word(args_job *j, const char *word)
 {
     size_t size = strcspn(word, "=");
     if (size == 0 || word[size] == '\0') {
-        return sx_usage(
-            j->inv, sx_error(SX_INVALID_ARGUMENT, "parameter \"%s\", expected NAME=VALUE", word));
+        return sx_usage(j->inv, sx_error(SX_INVALID_ARGUMENT,
+                                         "model parameter \"%s\": expected NAME=VALUE", word));
     }
     return set_param(j, word, size, word + size + 1);
 }

@@ -59,7 +59,8 @@ static sx_status drain(int fds[2], sx_buf *bufs[2])
     char bytes[65536];
     while (open_count > 0) {
         if (poll(polled, 2, -1) < 0 && errno != EINTR) {
-            return sx_error(SX_UNKNOWN, "cannot read the compiler's output: %s", strerror(errno));
+            return sx_error(SX_UNKNOWN, "cannot read the output of the compiler: %s",
+                            strerror(errno));
         }
         for (int i = 0; i < 2; i++) {
             if (polled[i].fd < 0 || polled[i].revents == 0) {
@@ -91,7 +92,8 @@ static sx_status spawn(const command_line *line, int out[2], int err[2], pid_t *
                              (char *const *)(uintptr_t)line->words, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error == ENOENT) {
-        return sx_error(SX_NOT_FOUND, "no C compiler: %s is not there", line->words[0]);
+        return sx_error(SX_NOT_FOUND, "no C compiler: %s not found; install one or set CC",
+                        line->words[0]);
     }
     return error == 0
                ? SX_OK
@@ -162,10 +164,11 @@ static sx_status find_headers(sx_arena *arena, const char **out_dir)
             return SX_OK;
         }
     }
-    return sx_error(SX_NOT_FOUND,
-                    "the headers of Sextant are not found beside %s; set SEXTANT_INCLUDE to the "
-                    "folder that holds sextant/model.h",
-                    program);
+    return sx_error(
+        SX_NOT_FOUND,
+        "cannot find the header sextant/model.h near %s; set SEXTANT_INCLUDE to the directory that "
+        "contains sextant/",
+        program);
 }
 
 static sx_status cache_dir(sx_arena *arena, const char **out_dir)
@@ -217,7 +220,7 @@ static sx_status compile(build *b, command_line *line)
     while (size > 0 && b->err.data[size - 1] == '\n') {
         size--;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s does not compile; %s says:\n%.*s", b->path,
+    return sx_error(SX_INVALID_ARGUMENT, "cannot compile %s; output of %s:\n%.*s", b->path,
                     b->compiler, (int)SX_MIN(size, 1 << 16), sx_buf_text(&b->err));
 }
 
@@ -282,19 +285,19 @@ static sx_status check_def(const char *path, const sx_model_def *def)
 {
     if (def->version != SX_MODEL_VERSION) {
         return sx_error(SX_FAILED_PRECONDITION,
-                        "%s is a model of version %d, this program takes version %d: build it "
-                        "against these headers",
+                        "%s: model of version %d, expected version %d; rebuild it with the headers "
+                        "of this program",
                         path, def->version, SX_MODEL_VERSION);
     }
     if (def->struct_size < offsetof(sx_model_def, build) + sizeof(def->build) ||
         def->struct_size > sizeof(*def)) {
         return sx_error(SX_FAILED_PRECONDITION,
-                        "%s: its descriptor has %zu bytes, expected %zu: build it against these "
-                        "headers",
+                        "%s: model descriptor of %zu bytes, expected %zu; rebuild it with the "
+                        "headers of this program",
                         path, def->struct_size, sizeof(*def));
     }
     if (def->build == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: SX_MODEL(...) without .build", path);
+        return sx_error(SX_INVALID_ARGUMENT, "%s: SX_MODEL(...) lacks .build", path);
     }
     return SX_OK;
 }
@@ -303,9 +306,11 @@ static sx_status read_def(const char *path, void *library, sx_model_def *out_def
 {
     const sx_model_def *def = dlsym(library, "sextant_model_v1");
     if (def == NULL) {
-        return sx_error(
-            SX_INVALID_ARGUMENT, "%s: no model in it; add SX_MODEL(name, .build = ...)%s", path,
-            dlsym(library, "main") != NULL ? " (a program with a main() runs by itself)" : "");
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: defines no model; add SX_MODEL(name, .build = ...)%s", path,
+                        dlsym(library, "main") != NULL
+                            ? " (it has a main(): compile and run it as a program of its own)"
+                            : "");
     }
     SX_TRY(check_def(path, def));
     memset(out_def, 0, sizeof(*out_def));
@@ -323,7 +328,7 @@ static sx_status load(build *b, sx_model_file *out_file)
     }
     sx_model_file file = {.library = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
     if (file.library == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s does not load: %s", b->path, dlerror());
+        return sx_error(SX_INVALID_ARGUMENT, "cannot load %s: %s", b->path, dlerror());
     }
     sx_status status = read_def(b->path, file.library, &file.def);
     if (status != SX_OK) {

@@ -84,9 +84,8 @@ static sx_status unknown_option(sx_invocation *inv, const char *word, size_t siz
             count += names[count] != NULL;
         }
     }
-    return sx_error(
-        SX_INVALID_ARGUMENT, "no option %s%s", name,
-        sx_did_you_mean(&inv->arena, name, names, (size_t)count, "; --help lists them"));
+    return sx_error(SX_INVALID_ARGUMENT, "unknown option %s%s", name,
+                    sx_did_you_mean(&inv->arena, name, names, (size_t)count, "; see --help"));
 }
 
 /* --- values ---------------------------------------------------------------------------------- */
@@ -112,7 +111,7 @@ static sx_status set_int(const sx_option *o, const char *text, void *field)
         return SX_OK;
     }
     if (end == text || *end != '\0' || errno != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected a whole number%s%s", o->name,
+        return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected an integer%s%s", o->name,
                         text, o->word.word != NULL ? " or " : "",
                         o->word.word != NULL ? o->word.word : "");
     }
@@ -284,8 +283,7 @@ sx_status sx_options_parse(sx_invocation *inv, int argc, const char *const *argv
         } else if (is_option(word)) {
             SX_TRY(take_option(&w));
         } else if (word[0] == '-' && word[1] != '\0') {
-            return sx_error(SX_INVALID_ARGUMENT, "no option %s; options begin with two dashes",
-                            word);
+            return sx_error(SX_INVALID_ARGUMENT, "unknown option %s; options start with --", word);
         } else {
             SX_TRY(add_word(&inv->arena, &inv->words, word));
             w.at++;
@@ -327,9 +325,10 @@ static const char *json_text(sx_arena *arena, const json_t *value)
 static sx_status set_json(sx_invocation *inv, found f, const json_t *value)
 {
     const char *text = json_text(&inv->arena, value);
-    return text != NULL ? set_value(inv, f, text)
-                        : sx_error(SX_INVALID_ARGUMENT, "\"%s\": expected %s", f.row->name,
-                                   is_list(f.row) ? "texts" : "a text, a number, true or false");
+    return text != NULL
+               ? set_value(inv, f, text)
+               : sx_error(SX_INVALID_ARGUMENT, "\"%s\": expected %s", f.row->name,
+                          is_list(f.row) ? "strings" : "a string, a number, true or false");
 }
 
 /* {"units": 128}: as --param units=128. */
@@ -342,7 +341,8 @@ static sx_status set_json_members(sx_invocation *inv, found f, const json_t *obj
         const char *text = json_text(&inv->arena, value);
         const char *pair = text != NULL ? sx_arena_printf(&inv->arena, "%s=%s", key, text) : NULL;
         if (pair == NULL) {
-            return sx_error(SX_INVALID_ARGUMENT, "\"%s\": \"%s\" is no text, number, true or false",
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "\"%s\": \"%s\": expected a string, a number, true or false",
                             f.row->name, key);
         }
         SX_TRY(set_value(inv, f, pair));
@@ -369,7 +369,8 @@ static sx_status set_from_object(sx_invocation *inv, const json_t *object)
     const char *key;
     json_t *value;
     if (!json_is_object(object)) {
-        return sx_error(SX_INVALID_ARGUMENT, "expected one JSON object of options by name");
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "expected a JSON object that maps option names to values");
     }
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {

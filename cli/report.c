@@ -106,7 +106,7 @@ static void tell_begin(sx_report *r, const sx_train_event *e, sx_buf *line)
         sx_buf_printf(line, "Training for %" PRId64 " step%s", e->total_steps,
                       e->total_steps == 1 ? "" : "s");
     } else {
-        sx_buf_puts(line, "Training until the data end");
+        sx_buf_puts(line, "Training until the data ends");
     }
     if (e->epochs > 0) {
         sx_buf_printf(line, " (%" PRId64 " epoch%s in total)", e->epochs,
@@ -122,7 +122,7 @@ static void tell_begin(sx_report *r, const sx_train_event *e, sx_buf *line)
 static void tell_compile(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
     wipe(r);
-    sx_buf_printf(line, "compiling the %s program for batches of %" PRId64 " on %s", e->text,
+    sx_buf_printf(line, "compiling the %s program for batch size %" PRId64 " on %s", e->text,
                   e->batch, e->device);
     sx_waiting_begin(&r->compiling, &r->terminal, sx_buf_text(line));
 }
@@ -135,8 +135,8 @@ static void tell_compiled(sx_report *r, const sx_train_event *e, sx_buf *line)
         sx_buf_printf(line, "compiled in %.1f s", e->seconds);
         print_line(r, line);
     }
-    sx_log(SX_LOG_DEBUG, "%s the %s program for batches of %" PRId64 " in %.3f s",
-           e->from_cache ? "took from the cache" : "compiled", e->text, e->batch, e->seconds);
+    sx_log(SX_LOG_DEBUG, "%s the %s program for batch size %" PRId64 " in %.3f s",
+           e->from_cache ? "loaded from the cache" : "compiled", e->text, e->batch, e->seconds);
 }
 
 /* Without the bar where the line would not fit. */
@@ -251,9 +251,9 @@ static void tell_end(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
     if (strcmp(e->text, "already finished") == 0) {
         sx_buf_printf(line,
-                      "This run is finished already: it is at step %" PRId64
-                      ". To train on, raise --epochs or --max-steps, or give --steps; to begin "
-                      "again, --fresh.",
+                      "This run has already finished: it is at step %" PRId64
+                      ". To continue, raise --epochs or --max-steps, or give --steps; to start "
+                      "over, use --fresh.",
                       e->step);
         print_line(r, line);
         return;

@@ -23,43 +23,42 @@ typedef struct sx_device_args {
 /* Which device, and what of it: `devices` has these too. */
 #define SX_DEVICE_NAME_ROWS(type)                                                              \
     {"device", SX_OPTION_STRING, SX_OPT(type, device_args.device),                             \
-     "where to compute: cpu, ref, tpu, cuda or pjrt:NAME[:n] (`sextant devices`); default: "   \
-     "the first",                                                                              \
-     "NAME", .group = "computing"},                                                            \
+     "device to compute on: cpu, ref, tpu, cuda or pjrt:NAME[:N], see `sextant devices`; default: the first", \
+     "NAME", .group = "Device"},                                                            \
     {"virtual-devices", SX_OPTION_INT, SX_OPT(type, device_args.virtual_devices),              \
-     "make so many of cpu or pjrt:cpu, and share batches between them", "N", .min = 1,         \
+     "split cpu or pjrt:cpu into N devices that share each batch", "N", .min = 1,         \
      .max = 1024},                                                                             \
     {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(type, device_args.pjrt_plugin),                   \
-     "a PJRT plugin's library; default: searched for", "PATH"},                                \
+     "PJRT plugin library; default: searched for", "PATH"},                                \
     {"python", SX_OPTION_STRING, SX_OPT(type, device_args.python),                             \
-     "an interpreter whose packages may hold plugins; default: $VIRTUAL_ENV's", "PATH"},       \
+     "Python interpreter whose packages are searched for plugins; default: $VIRTUAL_ENV's", "PATH"},       \
     {"tpu", SX_OPTION_STRING, SX_OPT(type, device_args.tpu),                                   \
-     "the TPU: local, grpc://HOST:PORT, or a name in the cloud; default: looked for",          \
+     "TPU: local, grpc://HOST:PORT or a Cloud TPU name; default: searched for",          \
      "NAME"},                                                                                  \
     {"tpu-zone", SX_OPTION_STRING, SX_OPT(type, device_args.tpu_zone),                         \
-     "its zone; default: this machine's", "ZONE"},                                             \
+     "zone of the Cloud TPU; default: that of this machine", "ZONE"},                                             \
     {"project", SX_OPTION_STRING, SX_OPT(type, device_args.project),                           \
-     "its project; default: this machine's", "PROJECT"},                                       \
+     "project of the Cloud TPU; default: that of this machine", "PROJECT"},                                       \
     {"master", SX_OPTION_STRING, SX_OPT(type, device_args.master),                             \
-     "RunConfig's name of --tpu: local, or grpc://HOST:PORT", "ADDRESS"},                      \
+     "same as --tpu, as named in RunConfig: local or grpc://HOST:PORT", "ADDRESS"},                      \
     {"explain", SX_OPTION_FLAG, SX_OPT(type, device_args.explain),                             \
-     "say on stderr how the device was chosen"}
+     "print to stderr how the device was chosen"}
 
 #define SX_DEVICE_ARGS_ROWS(type)                                                              \
     SX_DEVICE_NAME_ROWS(type),                                                                 \
     {"replicas", SX_OPTION_INT, SX_OPT(type, device_args.replicas),                            \
-     "devices that share each batch; default: of a tpu all its cores, else one", "N",          \
+     "devices that share each batch; default: all cores of a TPU, else one", "N",          \
      .min = 1, .max = 1024},                                                                   \
     {"batch-norm", SX_OPTION_CHOICE, SX_OPT(type, device_args.batch_norm),                     \
-     "in training over the whole batch, or over each replica's part as TensorFlow; default: "  \
-     "sync",                                                                                   \
+     "batch statistics in training: of the global batch (sync) or of each replica's part, as in " \
+     "TensorFlow (replica); default: sync",                                                                                   \
      .choices = "sync|replica"},                                                               \
     {"dump-stablehlo", SX_OPTION_STRING, SX_OPT(type, device_args.dump_stablehlo),             \
-     "write every program that a plugin compiles into this folder", "DIR"},                    \
+     "write the StableHLO of every compiled program to this directory", "DIR"},                    \
     {"compile-cache", SX_OPTION_FLAG, SX_OPT(type, device_args.compile_cache),                 \
-     "keep compiled programs, and use those kept; --no-compile-cache: neither"},               \
+     "cache compiled programs"},               \
     {"threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                              \
-     "of the device; default: as many as the process may use", "N", .min = 1, .max = 4096}
+     "CPU threads; default: all CPUs available to the process", "N", .min = 1, .max = 4096}
 /* clang-format on */
 
 /* The strategy that the options describe; told on stderr with --explain, also when it fails.
@@ -68,10 +67,10 @@ SX_MUST_USE sx_status sx_device_args_strategy(sx_invocation *inv, const sx_devic
                                               sx_strategy **out_strategy);
 
 /* The option --checkpoint of evaluate, predict, export; the struct has the field `checkpoint`. */
-#define SX_CHECKPOINT_ROW(type)                                                    \
-    {                                                                              \
-        "checkpoint", SX_OPTION_STRING, SX_OPT(type, checkpoint),                  \
-            "a step, latest, or best (lowest evaluation loss)", "STEP|latest|best" \
+#define SX_CHECKPOINT_ROW(type)                                                                \
+    {                                                                                          \
+        "checkpoint", SX_OPTION_STRING, SX_OPT(type, checkpoint),                              \
+            "checkpoint: a step, latest, or best (lowest evaluation loss)", "STEP|latest|best" \
     }
 
 /* Opens the run with that checkpoint's variables. `config` says what else matters; its model_dir is

@@ -1,5 +1,5 @@
 /* A line that counts the seconds of something that takes long, drawn by a thread of its own while
- * the program is busy in it: "compiling the train program for batches of 1024 on /device:TPU:0 … 12
+ * the program is busy in it: "compiling the train program for batch size 1024 on /device:TPU:0 … 12
  * s". Nothing is drawn before the first second has passed. Where there is no terminal, one line is
  * printed, after five seconds. */
 #ifndef SX_CLI_WAITING_H

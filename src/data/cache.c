@@ -26,7 +26,7 @@ sx_status sx_cache_create(const sx_schema *schema, int64_t records, int64_t budg
     cache->entries = sx_alloc((size_t)records, sizeof(*cache->entries));
     if (cache->entries == NULL) {
         sx_free(cache);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cache: no memory to index %lld records",
+        return sx_error(SX_RESOURCE_EXHAUSTED, "cache: out of memory indexing %lld records",
                         (long long)records);
     }
     cache->schema = schema;

@@ -58,8 +58,7 @@ struct finder {
 
 static sx_status no_memory(const struct finder *finder)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "%s: no memory for the list of its files",
-                    finder->where);
+    return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory listing its files", finder->where);
 }
 
 static const char *folder_of(struct finder *finder, const char *name)
@@ -110,8 +109,8 @@ static sx_status mixed_parents(const struct finder *finder)
     }
     if (status == SX_OK) {
         status = sx_error(SX_INVALID_ARGUMENT,
-                          "%s: its class folders lie in different places (%s); name the one folder "
-                          "whose sub-folders are the classes",
+                          "%s: class folders with different parents (%s); name the directory whose "
+                          "subdirectories are the classes",
                           finder->where, sx_buf_text(&text));
     }
     sx_buf_deinit(&text);
@@ -124,7 +123,7 @@ static sx_status check_folders(const struct finder *finder)
     const sx_map *folders = &finder->folders;
     if (folders->count == 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: no images in it; expected one folder for each class with .jpg, .jpeg "
+                        "%s: no images found; expected one folder per class with .jpg, .jpeg "
                         "or .png files",
                         finder->where);
     }
@@ -133,10 +132,11 @@ static sx_status check_folders(const struct finder *finder)
     for (size_t i = 0; i < folders->count; i++) {
         const char *folder = folders->entries[i].key;
         if (folder[0] == '\0') {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "%s: images lie in it directly; expected one folder for each class, as "
-                            "in %s/roses/1.jpg",
-                            finder->where, finder->where);
+            return sx_error(
+                SX_INVALID_ARGUMENT,
+                "%s: images are not in class folders; expected one folder per class, as "
+                "in %s/roses/1.jpg",
+                finder->where, finder->where);
         }
         if (parent_length(folder, strlen(folder)) != length || memcmp(folder, first, length) != 0) {
             return mixed_parents(finder);
@@ -257,7 +257,7 @@ static sx_status add_file(struct walk *walk, char *relative)
         char **items = sx_realloc(walk->names.items, capacity, sizeof(*items));
         if (items == NULL) {
             sx_free(relative);
-            return sx_error(SX_RESOURCE_EXHAUSTED, "%s: no memory for the list of its files",
+            return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory listing its files",
                             walk->root);
         }
         walk->names.items = items;
@@ -294,8 +294,8 @@ static sx_status walk_entry(struct walk *walk, char *relative, int depth)
 static sx_status walk_folder(struct walk *walk, const char *relative, int depth)
 {
     if (depth > MAX_DEPTH) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s/%s: more than %d folders deep", walk->root,
-                        relative, (int)MAX_DEPTH);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s/%s: folders nested more than %d deep",
+                        walk->root, relative, (int)MAX_DEPTH);
     }
     char *path = NULL;
     sx_paths entries = {0};

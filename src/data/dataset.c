@@ -189,7 +189,7 @@ sx_status sx_dataset_shuffle_at(sx_dataset **dataset, const sx_shuffle_args *arg
     int64_t count = (*dataset)->count;
     if (count == SX_ENDLESS) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "shuffle: its input repeats for ever; shuffle before repeat");
+                        "shuffle: the input repeats forever; shuffle before repeat");
     }
     if (args->buffer < 0 || (args->buffer > 0 && count > max_buffer_count)) {
         return sx_error(
@@ -250,7 +250,7 @@ sx_status sx_dataset_repeat(sx_dataset **dataset, int64_t times)
     SX_TRY(check_count("repeat", times));
     int64_t in_count = (*dataset)->count, count;
     if (in_count == SX_ENDLESS) {
-        return sx_error(SX_INVALID_ARGUMENT, "repeat: its input repeats for ever already");
+        return sx_error(SX_INVALID_ARGUMENT, "repeat: the input already repeats forever");
     }
     if (in_count == 0) {
         count = 0; /* nothing, however often */
@@ -294,10 +294,10 @@ static sx_status copy_names(sx_dataset *node, const sx_map_args *args)
 sx_status sx_dataset_map_at(sx_dataset **dataset, const sx_map_args *args)
 {
     if (args->name == NULL || args->fn == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "map: needs a name and a function");
+        return sx_error(SX_INVALID_ARGUMENT, "map: expected a name and a function");
     }
     if ((*dataset)->batch.size != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "map \"%s\": its input is batched; map before batch",
+        return sx_error(SX_INVALID_ARGUMENT, "map \"%s\": the input is batched; map before batch",
                         args->name);
     }
     if (args->count != 0) {
@@ -324,7 +324,7 @@ int64_t sx_ram_bytes(void)
 sx_status sx_dataset_cache(sx_dataset **dataset, int64_t budget_bytes)
 {
     if ((*dataset)->batch.size != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "cache: its input is batched; cache before batch");
+        return sx_error(SX_INVALID_ARGUMENT, "cache: the input is batched; cache before batch");
     }
     sx_dataset *node = NULL;
     SX_TRY(make_node(SX_NODE_CACHE, *dataset, &node));
@@ -347,8 +347,8 @@ static sx_status check_batch_bytes(const sx_schema *schema, int64_t size)
         int64_t each = sx_type_bytes(&schema->components[i].type), bytes;
         if (each > 0 && (!sx_mul_i64(each, size, &bytes) || bytes > max_batch_bytes)) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "batch size %lld: component \"%s\" of %lld bytes would need more than "
-                            "1 TiB; choose a smaller batch",
+                            "batch size %lld: component \"%s\" of %lld bytes needs more than "
+                            "1 TiB; use a smaller batch",
                             (long long)size, schema->components[i].name, (long long)each);
         }
     }
@@ -360,7 +360,8 @@ static sx_status add_batch_dimension(sx_schema *schema)
     for (int i = 0; i < schema->count; i++) {
         sx_type *type = &schema->components[i].type;
         if (type->rank == SX_MAX_RANK) {
-            return sx_error(SX_INVALID_ARGUMENT, "batch: component \"%s\" has rank %d already",
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "batch: component \"%s\" already has rank %d, the maximum",
                             schema->components[i].name, type->rank);
         }
         memmove(type->dims + 1, type->dims, (size_t)type->rank * sizeof(type->dims[0]));
@@ -383,7 +384,7 @@ static int64_t count_batches(int64_t count, const sx_batch_args *args)
 sx_status sx_dataset_batch_at(sx_dataset **dataset, const sx_batch_args *args)
 {
     if ((*dataset)->batch.size != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "batch: its input is batched already");
+        return sx_error(SX_INVALID_ARGUMENT, "batch: the input is already batched");
     }
     if (args->size < 1 || args->size > max_batch) {
         return sx_error(SX_INVALID_ARGUMENT, "batch size %lld: expected 1 to %lld",

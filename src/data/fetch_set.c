@@ -71,7 +71,7 @@ static sx_status name_of_url(const char *url, char out[256])
     }
     if (begin == end || end - begin >= 256 || !sx_path_is_safe(url + begin, end - begin) ||
         url[begin] == '.') {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: the address ends in no file name", url);
+        return sx_error(SX_INVALID_ARGUMENT, "%s: URL has no file name", url);
     }
     memcpy(out, url + begin, end - begin);
     out[end - begin] = '\0';
@@ -118,7 +118,7 @@ static sx_status fetch_one(struct fetching *f, const char *url, const char *sha2
     SX_TRY_GOTO(status, sx_path_format(&done, "%s/.sextant/%s.done", args->dir, name), out);
     SX_TRY_GOTO(status, sx_path_join(args->dir, name, &final), out);
     if (sx_path_exists(done) || sx_path_exists(final)) {
-        sx_buf_printf(f->text, "%s is there already\n", name);
+        sx_buf_printf(f->text, "%s already exists\n", name);
         goto out;
     }
     if (!sx_path_exists(path)) {
@@ -148,8 +148,8 @@ static sx_status unknown_set(const char *name)
     int found = sx_nearest_names(name, names, SX_COUNT(named_sets), &near);
     sx_status status =
         sx_error(SX_NOT_FOUND,
-                 "no data set \"%s\"%s%s; there are flowers, mnist, catsdogs, and any "
-                 "http, https or file address",
+                 "unknown data set \"%s\"%s%s; expected flowers, mnist, catsdogs or an "
+                 "http, https or file URL",
                  name, found > 0 ? ", did you mean " : "", sx_buf_text(&near));
     sx_buf_deinit(&near);
     return status;

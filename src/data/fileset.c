@@ -56,13 +56,13 @@ static sx_status read_descriptor(int fd, const char *path, sx_scratch *scratch, 
         return sx_errno_status(errno, "read", path);
     }
     if (info.st_size > MAX_FILE_BYTES) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: %lld bytes; at most 1 GiB each", path,
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: %lld bytes, expected at most 1 GiB", path,
                         (long long)info.st_size);
     }
     size_t size = (size_t)info.st_size, done = 0;
     char *data = sx_scratch_alloc(scratch, size);
     if (data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: no memory for its %zu bytes", path, size);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory for its %zu bytes", path, size);
     }
     while (done < size) {
         ssize_t n = read(fd, data + done, size - done);
@@ -70,7 +70,8 @@ static sx_status read_descriptor(int fd, const char *path, sx_scratch *scratch, 
             return sx_errno_status(errno, "read", path);
         }
         if (n == 0) {
-            return sx_error(SX_DATA_LOSS, "%s: ends after %zu of %zu bytes; it shrank meanwhile",
+            return sx_error(SX_DATA_LOSS,
+                            "%s: ends after %zu of %zu bytes; it was truncated while being read",
                             path, done, size);
         }
         done += n > 0 ? (size_t)n : 0;
@@ -139,11 +140,10 @@ static sx_status unpack_member(sx_fileset *set, sx_archive *archive, struct memb
         status = sx_buf_status(&set->unpacked);
     }
     if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
-        status =
-            sx_status_annotate(status, __FILE__, __LINE__,
-                               "%s: its members are compressed, and are held in memory; unpack "
-                               "it, or allow more memory",
-                               set->path);
+        status = sx_status_annotate(status, __FILE__, __LINE__,
+                                    "%s: compressed members are kept in memory; unpack the archive "
+                                    "or raise the memory budget",
+                                    set->path);
     }
     member->size = set->unpacked.size - member->offset;
     return status;
@@ -159,7 +159,7 @@ static sx_status add_member(sx_fileset *set, sx_archive *archive, const sx_archi
         member->size = (size_t)found->size;
         if (member->offset > set->map.view.size ||
             member->size > set->map.view.size - member->offset) {
-            return sx_error(SX_DATA_LOSS, "%s: member %s reaches beyond the end of the archive",
+            return sx_error(SX_DATA_LOSS, "%s: member %s extends beyond the end of the archive",
                             set->path, found->name);
         }
     } else {

@@ -74,7 +74,7 @@ static sx_status write_all(struct job *job)
         SX_TRY(write_one(job, one));
         if (args->progress != NULL && (i % PROGRESS_EVERY == 0 || i + 1 == job->count) &&
             !args->progress(args->user, i + 1, job->count)) {
-            return sx_error(SX_CANCELLED, "writing %s was stopped; nothing was kept", args->out);
+            return sx_error(SX_CANCELLED, "interrupted; nothing was written to %s", args->out);
         }
     }
     return SX_OK;
@@ -86,12 +86,11 @@ static sx_status check_pair(const struct job *job, const sx_dataset *data)
     char text[SX_TYPE_TEXT];
     if (schema->count != 2 || strcmp(schema->components[0].name, "image") != 0 ||
         schema->components[1].type.dtype != SX_I64) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "%s and %s: expected uint8 images [n,H,W] and integer labels [n]; the first "
-            "holds rows of %s",
-            job->args->images, job->args->labels,
-            sx_type_format(&schema->components[0].type, text, sizeof(text)));
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s and %s: expected uint8 images [n,H,W] and integer labels [n]; rows of "
+                        "the first are %s",
+                        job->args->images, job->args->labels,
+                        sx_type_format(&schema->components[0].type, text, sizeof(text)));
     }
     return SX_OK;
 }

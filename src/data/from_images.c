@@ -48,7 +48,7 @@ struct job {
 static sx_status bad_split(const char *text, const char *why)
 {
     return sx_error(SX_INVALID_ARGUMENT,
-                    "split \"%s\": %s; expected something like train=.8,val=.1,test=.1", text, why);
+                    "split \"%s\": %s; expected, for example, train=.8,val=.1,test=.1", text, why);
 }
 
 static bool is_set_name(const char *name, size_t length)
@@ -64,7 +64,7 @@ static sx_status parse_one(struct job *job, const char **text)
     const char *whole = job->args->split;
     size_t length = strcspn(*text, "=,");
     if ((*text)[length] != '=' || !is_set_name(*text, length)) {
-        return bad_split(whole, "each part is a name, =, and a fraction");
+        return bad_split(whole, "each part must be NAME=FRACTION");
     }
     if (job->split_count == SX_MAX_SPLITS) {
         return bad_split(whole, "more than 16 parts");
@@ -74,14 +74,14 @@ static sx_status parse_one(struct job *job, const char **text)
     split->name[length] = '\0';
     for (int i = 0; i < job->split_count; i++) {
         if (strcmp(job->splits[i].name, split->name) == 0) {
-            return bad_split(whole, "a name comes twice");
+            return bad_split(whole, "duplicate name");
         }
     }
     char *end;
     split->fraction = strtod(*text + length + 1, &end);
     bool ends = *end == '\0' || (*end == ',' && end[1] != '\0');
     if (end == *text + length + 1 || !ends || !(split->fraction > 0 && split->fraction <= 1)) {
-        return bad_split(whole, "a fraction is a number above 0 and at most 1");
+        return bad_split(whole, "a fraction must be above 0 and at most 1");
     }
     job->split_count++;
     *text = *end == ',' ? end + 1 : end;
@@ -101,7 +101,8 @@ static sx_status parse_splits(struct job *job)
         SX_TRY(parse_one(job, &text));
         sum += job->splits[job->split_count - 1].fraction;
     } while (*text != '\0');
-    return sum > 1 + 1e-6 ? bad_split(job->args->split, "the fractions exceed 1 in all") : SX_OK;
+    return sum > 1 + 1e-6 ? bad_split(job->args->split, "the fractions add up to more than 1")
+                          : SX_OK;
 }
 
 /* Cuts the order at the rounded cumulative fractions. */
@@ -116,7 +117,7 @@ static sx_status cut_splits(struct job *job)
         split->end = (int64_t)(cumulative * (double)job->list.count + 0.5);
         split->end = SX_MIN(split->end, job->list.count);
         if (split->end == split->first) {
-            return sx_error(SX_INVALID_ARGUMENT, "split \"%s\": %lld images leave none for \"%s\"",
+            return sx_error(SX_INVALID_ARGUMENT, "split \"%s\": no image of %lld left for \"%s\"",
                             job->args->split, (long long)job->list.count, split->name);
         }
         first = split->end;
@@ -198,7 +199,7 @@ static sx_status write_split(struct job *job, struct split *split)
         SX_TRY(write_image(job, split, job->order[i].item));
         if (args->progress != NULL && (i % PROGRESS_EVERY == 0 || i + 1 == split->end) &&
             !args->progress(args->user, i + 1, job->list.count)) {
-            return sx_error(SX_CANCELLED, "writing %s was stopped; nothing was kept", args->out);
+            return sx_error(SX_CANCELLED, "interrupted; nothing was written to %s", args->out);
         }
     }
     return SX_OK;
@@ -265,8 +266,7 @@ static sx_status check_args(const sx_from_images_args *args)
     if (length == 0 || (args->split == NULL && args->out[length - 1] == '/')) {
         return sx_error(
             SX_INVALID_ARGUMENT,
-            "out \"%s\": without a split it is the beginning of the files' names, as in "
-            "data/train",
+            "out \"%s\": expected a file name prefix, such as data/train, unless a split is given",
             args->out);
     }
     return SX_OK;

@@ -74,10 +74,10 @@ static sx_status run_label(const struct pipeline *self, const sx_map_call *call)
     int64_t label = read_integer(&call->in[self->label]);
     int64_t end = self->args.num_classes > 0 ? self->args.num_classes : INT32_MAX;
     if (label < 0 || label >= end) {
-        return sx_error(SX_OUT_OF_RANGE,
-                        "label %lld is outside the classes [0, %lld); if the labels in the file "
-                        "start at 1, say so (label base)",
-                        (long long)label, (long long)end);
+        return sx_error(
+            SX_OUT_OF_RANGE,
+            "label %lld out of range [0, %lld); if labels start at 1, set the label base to 1",
+            (long long)label, (long long)end);
     }
     if (call->out[1].type.dtype == SX_I32) {
         *(int32_t *)call->out[1].data = (int32_t)label;

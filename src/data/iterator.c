@@ -114,7 +114,7 @@ static sx_status make_component(sx_iterator *it, struct slot *slot, int c)
     if (slot->components[c].data == NULL) {
         return sx_error(
             SX_RESOURCE_EXHAUSTED,
-            "iterator: no memory for a batch of %lld x %zu bytes of \"%s\"; use a smaller "
+            "iterator: out of memory for a batch of %lld x %zu bytes of \"%s\"; use a smaller "
             "batch or smaller elements",
             (long long)it->plan.batch_size, component_bytes(type),
             it->plan.element.components[c].name);
@@ -380,9 +380,8 @@ static struct chunk take_chunk(sx_iterator *it)
 static sx_status keep_string(struct kept_string *kept, sx_bytes *string)
 {
     if (string->size > max_string_bytes) {
-        return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "a string of %zu bytes; at most %zu fit into a batch", string->size,
-                        max_string_bytes);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "string of %zu bytes; a batch takes at most %zu",
+                        string->size, max_string_bytes);
     }
     if (string->size > kept->capacity || kept->data == NULL) {
         size_t capacity = sx_align_up(string->size + string->size / 4 + 1, 64);
@@ -584,7 +583,7 @@ static sx_status next_locked(sx_iterator *it)
 {
     drop_held(it);
     if (it->next >= it->plan.total) {
-        return sx_error(SX_OUT_OF_RANGE, "end of the data after %lld batches",
+        return sx_error(SX_OUT_OF_RANGE, "end of data after %lld batches",
                         (long long)it->plan.total);
     }
     SX_TRY(start_threads(it));
@@ -650,19 +649,19 @@ sx_status sx_iterator_restore(sx_iterator *it, const uint8_t cursor[SX_CURSOR_BY
 {
     if (memcmp(cursor, cursor_magic, sizeof(cursor_magic)) != 0 ||
         get_u64(cursor + 32) != sx_hash64(cursor, 32)) {
-        return sx_error(SX_DATA_LOSS, "data cursor: these %d bytes are none, or are damaged",
+        return sx_error(SX_DATA_LOSS, "data cursor: invalid or damaged (%d bytes)",
                         (int)SX_CURSOR_BYTES);
     }
     int64_t records = (int64_t)get_u64(cursor + 16);
     if (records != it->plan.dataset->source->count) {
         return sx_error(SX_FAILED_PRECONDITION,
-                        "data cursor: it was saved over %lld records, this data set has %lld",
+                        "data cursor: saved for %lld records, but the data set has %lld",
                         (long long)records, (long long)it->plan.dataset->source->count);
     }
     if (get_u64(cursor + 8) != it->plan.fingerprint) {
-        return sx_error(SX_FAILED_PRECONDITION,
-                        "data cursor: it was saved in another pipeline (other order, seed, maps or "
-                        "batch size)");
+        return sx_error(
+            SX_FAILED_PRECONDITION,
+            "data cursor: saved for a different pipeline (order, seed, maps or batch size)");
     }
     return sx_iterator_seek(it, (int64_t)get_u64(cursor + 24));
 }

@@ -45,11 +45,11 @@ static sx_status suggest(const struct opening *o, const char *dir, const char *p
     }
     sx_paths_deinit(&names);
     if (count == 0) {
-        return sx_error(SX_NOT_FOUND, "%s: nothing matches \"%s\": the folder %s is empty", o->spec,
+        return sx_error(SX_NOT_FOUND, "%s: no file matches \"%s\": directory %s is empty", o->spec,
                         part, dir);
     }
-    return sx_error(SX_NOT_FOUND, "%s: nothing matches \"%s\"; %s %s%s", o->spec, part,
-                    found > 0 ? "nearest there:" : "in that folder:", sx_buf_text(near),
+    return sx_error(SX_NOT_FOUND, "%s: no file matches \"%s\"; %s %s%s", o->spec, part,
+                    found > 0 ? "similar names:" : "the directory contains", sx_buf_text(near),
                     found == 0 && count > 3 ? ", ..." : "");
 }
 
@@ -99,8 +99,8 @@ static sx_status find_paths(struct opening *o)
     const char **parts = NULL;
     size_t count = 0;
     if (o->spec[0] == '\0') {
-        return sx_error(SX_INVALID_ARGUMENT, "the name of the data is empty; expected a TFRecord "
-                                             "pattern, a folder, an archive, an IDX pair or "
+        return sx_error(SX_INVALID_ARGUMENT, "empty data name; expected a TFRecord "
+                                             "pattern, a directory, an archive, an IDX pair or "
                                              "generated:digits");
     }
     SX_TRY(split(o, &parts, &count));
@@ -132,7 +132,8 @@ static sx_status open_tfrecords(struct opening *o)
 static sx_status open_archive(struct opening *o)
 {
     if (o->paths.count != 1) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: %zu archives; name one", o->spec, o->paths.count);
+        return sx_error(SX_INVALID_ARGUMENT, "%s: %zu archives; expected one", o->spec,
+                        o->paths.count);
     }
     return sx_source_classed(o->paths.items[0], o->options, &o->text, &o->dataset);
 }
@@ -161,7 +162,7 @@ static sx_status open_idx(struct opening *o)
     if (o->paths.count > 2) {
         const char *name = sx_path_basename(first);
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: %zu IDX files; name the two of one pair, images and labels, as in "
+                        "%s: %zu IDX files; expected one pair, images and labels, as in "
                         "'%.*s%.*s-*'",
                         o->spec, o->paths.count, (int)(name - first), first,
                         (int)strcspn(name, "-."), name);
@@ -172,7 +173,7 @@ static sx_status open_idx(struct opening *o)
 static sx_status open_npy(struct opening *o)
 {
     if (o->paths.count > 2) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: %zu .npy files; name features and labels",
+        return sx_error(SX_INVALID_ARGUMENT, "%s: %zu .npy files; expected features and labels",
                         o->spec, o->paths.count);
     }
     return sx_source_npy(o->paths.items[0], o->paths.count > 1 ? o->paths.items[1] : NULL,
@@ -181,24 +182,24 @@ static sx_status open_npy(struct opening *o)
 
 static sx_status open_image(struct opening *o)
 {
-    return sx_error(SX_INVALID_ARGUMENT,
-                    "%s is a single image, not a data set; expected a folder of class folders, or "
-                    "`predict --image` for pictures one by one",
-                    o->paths.items[0]);
+    return sx_error(
+        SX_INVALID_ARGUMENT,
+        "%s is a single image, not a data set; expected a directory of class folders (for "
+        "predictions of single images use `predict --image`)",
+        o->paths.items[0]);
 }
 
 static sx_status open_empty(struct opening *o)
 {
-    return sx_error(SX_INVALID_ARGUMENT, "%s: the file %s is empty", o->spec, o->paths.items[0]);
+    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is an empty file", o->spec, o->paths.items[0]);
 }
 
 static sx_status open_unknown(struct opening *o)
 {
     return sx_error(
         SX_INVALID_ARGUMENT,
-        "%s: not recognised; expected TFRecords, a .tar or .zip of class folders, an IDX "
-        "pair or .npy arrays (for damaged or oddly compressed TFRecords say how: "
-        "--compression)",
+        "%s: unknown format; expected TFRecords, a .tar or .zip of class folders, an IDX "
+        "pair or .npy arrays (for damaged or compressed TFRecords, use --compression)",
         o->paths.items[0]);
 }
 
@@ -230,9 +231,8 @@ static sx_status sniff_paths(struct opening *o, sx_file_kind *out_kind)
         sx_file_kind kind;
         if (sx_path_is_dir(o->paths.items[i])) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "%s: %s is a folder among other names; name one "
-                            "folder, or files only",
-                            o->spec, o->paths.items[i]);
+                            "%s: %s is a directory; expected one directory, or only files", o->spec,
+                            o->paths.items[i]);
         }
         SX_TRY(sx_sniff_file(o->paths.items[i], &kind));
         if (kind != SX_FILE_UNKNOWN && kind != SX_FILE_EMPTY) {
@@ -298,7 +298,7 @@ static sx_status check_one_set(const struct opening *o, const sx_paths *files, c
         bool sharded = length != strlen(first) || other != strlen(name);
         if (sharded && (other != length || memcmp(name, first, length) != 0)) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "%s holds several sets (\"%.*s\", \"%.*s\", ...); name one, as in "
+                            "%s contains several sets (\"%.*s\", \"%.*s\", ...); name one, as in "
                             "'%s/%.*s-*'",
                             o->spec, (int)length, first, (int)other, name, dir, (int)length, first);
         }
@@ -334,7 +334,7 @@ static sx_status open_folder(struct opening *o)
     SX_TRY(sx_dir_list(dir, &names));
     bool done = names.count == 0;
     sx_status status =
-        done ? sx_error(SX_INVALID_ARGUMENT, "%s is an empty folder", o->spec) : SX_OK;
+        done ? sx_error(SX_INVALID_ARGUMENT, "%s is an empty directory", o->spec) : SX_OK;
     static const sx_file_kind kinds[] = {SX_FILE_TFRECORD, SX_FILE_IDX};
     for (size_t i = 0; i < SX_COUNT(kinds) && status == SX_OK && !done; i++) {
         status = try_kind(o, dir, &names, kinds[i], &done);
@@ -371,7 +371,7 @@ sx_status sx_data_open(const char *spec, const sx_data_options *options, sx_data
     sx_arena_init(&o.arena, 0);
     sx_status status = open_spec(&o);
     if (status == SX_OK && o.dataset->count == 0) {
-        status = sx_error(SX_INVALID_ARGUMENT, "%s holds no examples", spec);
+        status = sx_error(SX_INVALID_ARGUMENT, "%s has no examples", spec);
     }
     char *text = NULL;
     if (status == SX_OK && out_description != NULL) {

@@ -118,7 +118,7 @@ static sx_status buffer_at(const sx_order_op *op, sx_order_state *state, uint64_
         state->table = sx_alloc((size_t)op->in_count, sizeof(*state->table));
         if (state->table == NULL) {
             return sx_error(SX_RESOURCE_EXHAUSTED,
-                            "shuffle: no memory for the order of %lld elements",
+                            "shuffle: out of memory for the order of %lld elements",
                             (long long)op->in_count);
         }
     }

@@ -55,8 +55,8 @@ static sx_status keep_record(struct sx_records *self, struct record_file *file, 
     int64_t bytes = (int64_t)record.size + 8;
     if (bytes > self->budget - self->memory_bytes) {
         return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "%s: compressed record files are held decompressed in memory, and this set "
-                        "needs more than %lld MiB; decompress the files, or allow more memory",
+                        "%s: compressed record files are kept decompressed in memory, and this set "
+                        "needs more than %lld MiB; decompress the files or raise the memory budget",
                         file->path, (long long)(self->budget >> 20));
     }
     self->memory_bytes += bytes;

@@ -24,8 +24,9 @@ static sx_status parse(const char *path, sx_bytes bytes, json_t **out_json)
     json_t *json = json_loadb(bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
     if (json == NULL || !json_is_object(json_object_get(json, "sets"))) {
         json_decref(json);
-        return sx_error(SX_DATA_LOSS, "%s: not a schema (%s); delete it, or write the data again",
-                        path, json == NULL ? error.text : "no object \"sets\"");
+        return sx_error(SX_DATA_LOSS,
+                        "%s: invalid schema file (%s); delete it or write the data again", path,
+                        json == NULL ? error.text : "no object \"sets\"");
     }
     *out_json = json;
     return SX_OK;
@@ -64,8 +65,7 @@ static json_t *find_set(json_t *json, const char *name, const char **out_set)
 static sx_status bad(const char *path, const char *set, const char *field)
 {
     return sx_error(SX_DATA_LOSS,
-                    "%s: set \"%s\": field \"%s\" makes no sense; delete the file, or "
-                    "write the data again",
+                    "%s: set \"%s\": invalid field \"%s\"; delete the file or write the data again",
                     path, set, field);
 }
 
@@ -163,7 +163,7 @@ sx_status sx_set_info_parse(sx_bytes bytes, const char *path, const char *file, 
     json_t *json = NULL;
     SX_TRY(parse(path, bytes, &json));
     const json_t *info = find_set(json, file, &set);
-    sx_status status = info == NULL ? sx_error(SX_NOT_FOUND, "%s does not know %s", path, file)
+    sx_status status = info == NULL ? sx_error(SX_NOT_FOUND, "%s does not list %s", path, file)
                                     : read_set(info, path, set, arena, out_info);
     json_decref(json);
     return status;

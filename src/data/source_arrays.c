@@ -58,14 +58,14 @@ static sx_status read_arrays(struct arrays *a, read_fn *read, const char *featur
     }
     if (a->labels.type.rank != 1 || a->features.type.rank < 1) {
         char one[SX_TYPE_TEXT], two[SX_TYPE_TEXT];
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "%s and %s are %s and %s; expected one array of examples and one label for "
-                        "each",
-                        features, labels, sx_type_format(&a->features.type, one, sizeof(one)),
-                        sx_type_format(&a->labels.type, two, sizeof(two)));
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "%s and %s are %s and %s; expected an array of examples and one label per example",
+            features, labels, sx_type_format(&a->features.type, one, sizeof(one)),
+            sx_type_format(&a->labels.type, two, sizeof(two)));
     }
     if (a->labels.type.dims[0] != a->features.type.dims[0]) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s holds %lld examples, but %s holds %lld labels",
+        return sx_error(SX_INVALID_ARGUMENT, "%s has %lld examples, but %s has %lld labels",
                         features, (long long)a->features.type.dims[0], labels,
                         (long long)a->labels.type.dims[0]);
     }
@@ -158,7 +158,7 @@ static void describe(const struct arrays *a, const char *kind, const char *name,
     if (a->labels.data == NULL) {
         sx_buf_puts(text, "; no labels\n");
     } else if (a->class_count > 0) {
-        sx_buf_printf(text, "; %d classes, counted from %d (label %lld: example %lld)\n",
+        sx_buf_printf(text, "; %d classes, labels from %d (highest: %lld, example %lld)\n",
                       a->class_count, label_base, (long long)(a->largest + label_base),
                       (long long)a->largest_at);
     } else {

@@ -123,9 +123,8 @@ static sx_status take_label(const struct features *f, const sx_example *example,
     int64_t label;
     SX_TRY(sx_example_get_int(example, f->label_key, &label));
     if (label < f->label_base) {
-        return sx_error(SX_OUT_OF_RANGE,
-                        "label %lld, but labels were said to count from %d (label base)",
-                        (long long)label, f->label_base);
+        return sx_error(SX_OUT_OF_RANGE, "label %lld is below the label base %d", (long long)label,
+                        f->label_base);
     }
     *out = label - f->label_base;
     return SX_OK;
@@ -254,10 +253,11 @@ static sx_status find_shape(struct finding *f, size_t bytes)
             return SX_OK;
         }
     }
-    return sx_error(SX_INVALID_ARGUMENT,
-                    "feature \"%s\" of the first record holds %zu bytes that are no JPEG or PNG, "
-                    "and no height, width, depth say how they are pixels",
-                    f->features->image_key, bytes);
+    return sx_error(
+        SX_INVALID_ARGUMENT,
+        "feature \"%s\" of the first record has %zu bytes that are neither a JPEG or PNG nor "
+        "pixels of a known height, width and depth",
+        f->features->image_key, bytes);
 }
 
 static sx_status find_format(struct finding *f)
@@ -397,13 +397,13 @@ static void describe_damage(const sx_records *records, sx_buf *text)
         sx_buf_printf(text, "skipped %lld corrupt record%s", (long long)dropped.records,
                       dropped.records == 1 ? "" : "s");
         if (dropped.places > 0) {
-            sx_buf_printf(text, " and %lld corrupt stretch%s in which no record is to be found",
-                          (long long)dropped.places, dropped.places == 1 ? "" : "es");
+            sx_buf_printf(text, " and %lld damaged region%s without readable records",
+                          (long long)dropped.places, dropped.places == 1 ? "" : "s");
         }
         sx_buf_putc(text, '\n');
     }
     if (sx_records_memory_bytes(records) > 0) {
-        sx_buf_printf(text, "compressed: held decompressed in memory, %.1f MiB\n",
+        sx_buf_printf(text, "compressed: kept decompressed in memory, %.1f MiB\n",
                       (double)sx_records_memory_bytes(records) / (1 << 20));
     }
 }
@@ -415,11 +415,11 @@ static void describe_label(const struct finding *f, sx_buf *text)
         return;
     }
     bool said = f->options->label_base_set || f->options->label_base != 0;
-    sx_buf_printf(text, "; label: %s, counted from %d (%s)", f->features->label_key,
+    sx_buf_printf(text, "; label: %s, from %d (%s)", f->features->label_key,
                   f->features->label_base,
-                  said          ? "as told"
-                  : f->has_info ? "schema"
-                                : "assumed; --label-base 1 otherwise");
+                  said          ? "as given"
+                  : f->has_info ? "schema file"
+                                : "assumed; change with --label-base");
 }
 
 static void describe(const struct finding *f, size_t file_count, sx_buf *text)

@@ -113,11 +113,11 @@ static sx_status read_parameter(struct generated *self, const char *spec, const 
     char *end;
     size_t key = strcspn(*text, "=&");
     if ((*text)[key] != '=') {
-        return bad(spec, "a parameter is key=number");
+        return bad(spec, "a parameter must be key=number");
     }
     long long value = strtoll(*text + key + 1, &end, 10);
     if (end == *text + key + 1 || (*end != '&' && *end != '\0') || value < 0) {
-        return bad(spec, "a parameter is no whole number");
+        return bad(spec, "a parameter must be an integer");
     }
     if (key == 1 && **text == 'n') {
         self->count = value;
@@ -151,11 +151,11 @@ static sx_status parse(struct generated *self, const char *spec)
         SX_TRY(read_parameter(self, spec, &text));
     }
     if (self->count < 1 || self->count > MAX_COUNT) {
-        return bad(spec, "n is at least 1 and at most 2^28");
+        return bad(spec, "n must be 1 to 2^28");
     }
     if (self->drawing->side != 0 &&
         (self->side < SX_FLOWERS_MIN_SIDE || self->side > SX_FLOWERS_MAX_SIDE)) {
-        return bad(spec, "size is 16 to 1024");
+        return bad(spec, "size must be 16 to 1024");
     }
     return SX_OK;
 }

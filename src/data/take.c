@@ -22,7 +22,7 @@ static sx_status make_tensor(const sx_type *element, int64_t count, sx_tensor *o
     char text[SX_TYPE_TEXT];
     sx_type type = *element;
     if (type.rank == SX_MAX_RANK || type.dtype == SX_STRING) {
-        return sx_error(SX_UNIMPLEMENTED, "examples of %s cannot be stacked into a .npy",
+        return sx_error(SX_UNIMPLEMENTED, "cannot store examples of %s in a .npy array",
                         sx_type_format(element, text, sizeof(text)));
     }
     memmove(type.dims + 1, type.dims, (size_t)type.rank * sizeof(type.dims[0]));
@@ -31,7 +31,7 @@ static sx_status make_tensor(const sx_type *element, int64_t count, sx_tensor *o
     int64_t bytes = sx_type_bytes(&type);
     void *data = bytes < 0 ? NULL : sx_alloc((size_t)SX_MAX(bytes, (int64_t)1), 1);
     if (data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %s",
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %s",
                         sx_type_format(&type, text, sizeof(text)));
     }
     *out_tensor = (sx_tensor){type, data};
@@ -58,8 +58,7 @@ static sx_status put_image(struct taking *t, int64_t i, const sx_bytes *encoded)
         char text[SX_TYPE_TEXT];
         return sx_error(
             SX_INVALID_ARGUMENT,
-            "this image is %s, the first one was [%lld,%lld,%lld]; give a size to bring "
-            "all to",
+            "image of %s, but the first is [%lld,%lld,%lld]; use --size to resize all images",
             sx_type_format(&type, text, sizeof(text)), (long long)t->x.type.dims[1],
             (long long)t->x.type.dims[2], (long long)t->x.type.dims[3]);
     }
@@ -105,7 +104,7 @@ static sx_status find_components(struct taking *t, const char *label_path)
     }
     t->label = label_path == NULL ? -1 : sx_dataset_find(t->dataset, "label");
     if (t->features < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "the data has neither \"image\" nor \"features\"");
+        return sx_error(SX_INVALID_ARGUMENT, "the data has no component \"image\" or \"features\"");
     }
     if (label_path != NULL && t->label < 0) {
         return sx_error(SX_INVALID_ARGUMENT, "the data has no labels to write to %s", label_path);
@@ -118,8 +117,8 @@ static sx_status run(struct taking *t, int64_t first, const char *path, const ch
 {
     int64_t there = sx_dataset_count(t->dataset);
     if (first < 0 || t->count < 1 || first > there || t->count > there - first) {
-        return sx_error(SX_OUT_OF_RANGE, "examples %lld to %lld of %lld", (long long)first,
-                        (long long)(first + t->count - 1), (long long)there);
+        return sx_error(SX_OUT_OF_RANGE, "examples %lld to %lld requested; the data has %lld",
+                        (long long)first, (long long)(first + t->count - 1), (long long)there);
     }
     SX_TRY(find_components(t, label_path));
     SX_TRY(sx_dataset_skip(&t->dataset, first));

@@ -64,8 +64,8 @@ static sx_status check_label(const struct verifying *v)
         return SX_OK;
     }
     if (label < base || label - base >= v->info.class_count) {
-        return sx_error(SX_OUT_OF_RANGE, "label %lld is outside the classes [%lld, %lld)",
-                        (long long)label, (long long)base, (long long)(base + v->info.class_count));
+        return sx_error(SX_OUT_OF_RANGE, "label %lld out of range [%lld, %lld)", (long long)label,
+                        (long long)base, (long long)(base + v->info.class_count));
     }
     return SX_OK;
 }
@@ -162,10 +162,10 @@ static sx_status check_against_schema(struct verifying *v, const char *path, sx_
     uint32_t crc = sx_crc32c(0, bytes.data, bytes.size);
     if (noted->records != count || noted->bytes != (int64_t)bytes.size) {
         status = sx_error(
-            SX_DATA_LOSS, "%s: %lld records in %zu bytes, but the schema notes %lld in %lld", path,
-            (long long)count, bytes.size, (long long)noted->records, (long long)noted->bytes);
+            SX_DATA_LOSS, "%s: %lld records in %zu bytes, but its schema file lists %lld in %lld",
+            path, (long long)count, bytes.size, (long long)noted->records, (long long)noted->bytes);
     } else if (noted->crc32c != crc) {
-        status = sx_error(SX_DATA_LOSS, "%s: its checksum is %08x, but the schema notes %08x", path,
+        status = sx_error(SX_DATA_LOSS, "%s: checksum %08x, but its schema file lists %08x", path,
                           crc, noted->crc32c);
     }
     return status == SX_OK ? SX_OK : fault(v, status, &v->result.corrupt);
@@ -198,7 +198,7 @@ static sx_status check_files(struct verifying *v)
         SX_TRY(check_file(v, args->paths[i]));
         if (args->progress != NULL &&
             !args->progress(args->user, (int64_t)i + 1, (int64_t)args->path_count)) {
-            return sx_error(SX_CANCELLED, "stopped after %zu of %zu files", i + 1,
+            return sx_error(SX_CANCELLED, "interrupted after %zu of %zu files", i + 1,
                             args->path_count);
         }
     }

@@ -20,8 +20,7 @@ static const kind kinds[] = {
     {"pjrt", NULL, "pjrt", NULL, false},
 };
 
-static const char expected[] =
-    "cpu, ref, tpu, cuda or pjrt:NAME[:n] (`sextant devices` lists them)";
+static const char expected[] = "cpu, ref, tpu, cuda or pjrt:NAME[:n] (see `sextant devices`)";
 
 static sx_status no_memory(void)
 {
@@ -31,6 +30,10 @@ static sx_status no_memory(void)
 static sx_status unknown(const char *text, const char *head)
 {
     const char *names[SX_COUNT(kinds)];
+    if (strcasecmp(head, "gpu") == 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "unknown device \"%s\"; use --device cuda for GPUs",
+                        text);
+    }
     for (size_t i = 0; i < SX_COUNT(kinds); i++) {
         names[i] = kinds[i].name;
     }
@@ -38,7 +41,7 @@ static sx_status unknown(const char *text, const char *head)
     sx_buf_init(&near, 4096);
     sx_buf_puts(&near, "; did you mean ");
     bool any = sx_nearest_names(head, names, SX_COUNT(names), &near) > 0;
-    sx_status status = sx_error(SX_INVALID_ARGUMENT, "no device \"%s\"%s%s; expected %s", text,
+    sx_status status = sx_error(SX_INVALID_ARGUMENT, "unknown device \"%s\"%s%s; expected %s", text,
                                 any ? sx_buf_text(&near) : "", any ? "?" : "", expected);
     sx_buf_deinit(&near);
     return status;
@@ -141,10 +144,9 @@ sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec
     if (text[size] == ':' && strcmp(k->name, "pjrt") == 0) {
         SX_TRY(parse_plugin(text, text + size + 1, arena, &spec));
     } else if (text[size] == ':' && !k->counts) {
-        return sx_error(SX_INVALID_ARGUMENT, "device \"%s\": %s is one device%s", text, k->name,
-                        strcmp(k->name, "cpu") == 0
-                            ? "; --virtual-devices n (virtual_devices) makes n of it"
-                            : "");
+        return sx_error(SX_INVALID_ARGUMENT, "device \"%s\": %s takes no count%s", text, k->name,
+                        strcmp(k->name, "cpu") == 0 ? "; use --virtual-devices N (virtual_devices)"
+                                                    : "");
     }
     *out = spec;
     return SX_OK;

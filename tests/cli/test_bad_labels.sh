@@ -26,4 +26,4 @@ records one.tfrecord "1=$jpeg" "2=$jpeg" "3=$jpeg"
 ok train mnist_cnn --data one.tfrecord --steps 1 --label-base 1 -- --num_classes 3
 records zero.tfrecord "0=$jpeg" "1=$jpeg" "2=$jpeg"
 fails 1 train mnist_cnn --data zero.tfrecord --steps 1 --label-base 1 -- --num_classes 3
-warns 'zero.tfrecord: record 0: label 0, but labels were said to count from 1'
+warns 'zero.tfrecord: record 0: label 0 is below the label base 1'

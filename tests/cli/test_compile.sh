@@ -20,10 +20,10 @@ warns 'a batch of 7 does not divide by 2 replicas; the nearest that do are 6 and
 
 ok compile linear --target pjrt-cpu:2 --batch-size 64 --save kept.exe --dump-stablehlo .
 says 'linear, train step, float32, for pjrt-cpu:2: 2 × cpu on 1 host'
-says 'batch 64: 32 examples on each device'
+says 'batch 64: 32 examples per device'
 grep -qE '^  arguments +[0-9.]+ KiB$' out || fail 'no arguments'
 grep -qE '^  code ' out || fail 'no code'
-grep -qE 'GFLOP a step on each device' out || fail 'no FLOPs'
+grep -qE 'GFLOP per step and device' out || fail 'no FLOPs'
 says 'largest layers'
 [ -s kept.exe ] || fail 'nothing kept'
 grep -q stablehlo.dot_general program-pjrt-cpu-64.mlir || fail 'no program'
@@ -50,21 +50,21 @@ ok compile run1 --target pjrt-cpu --batch-size 16
 says 'run1, train step, float32, for pjrt-cpu: 1 × cpu on 1 host'
 ok compile models/1 --target pjrt-cpu:2 --batch-size 64 --mode predict --dump-stablehlo .
 says 'models/1, predict step, float32, for pjrt-cpu:2: 2 × cpu on 1 host'
-says 'batch 64: 32 examples on each device'
+says 'batch 64: 32 examples per device'
 grep -q 'tensor<32x28x28x1xf32>' program-pjrt-cpu-64.mlir || fail 'not the signature'
 ok compile models/1 --target pjrt-cpu --batch-size 8 --mode predict --signature tensors
 fails 1 compile models/1 --target pjrt-cpu --mode predict --signature tensorz
 warns 'serving_default'
 fails 2 compile models/1 --target pjrt-cpu
-warns 'models/1 is a SavedModel, which holds no training step; give --mode predict'
+warns 'models/1 is a SavedModel, which has no training step; use --mode predict'
 fails 2 compile models/1 --target pjrt-cpu --mode predict --precision bfloat16
-warns 'a SavedModel is compiled as it was built; --precision is for'
+warns 'a SavedModel is compiled as it was built; --precision applies only to'
 fails 2 compile run1 --target pjrt-cpu -- --units 3
-warns 'a run is compiled as it was built; a parameter is for'
+warns 'a run is compiled as it was built; a parameter applies only to'
 fails 1 compile models --target pjrt-cpu --mode predict
 warns 'models holds 1 version; name one: models/1'
 fails 2 compile linear --target pjrt-cpu --signature tensors
-warns '--signature is for a SavedModel'
+warns '--signature applies only to SavedModels'
 
 # The step loop, with its staged batches.
 ok compile linear --target pjrt-cpu:2 --batch-size 64 --iterations-per-loop 8 --json
@@ -83,19 +83,19 @@ warns '--iterations-per-loop is for --mode train'
 # The largest batch that fits does not depend on the batch that is asked for.
 export PJRT_NAMES_AND_LIBRARY_PATHS=cpu:$SEXTANT_TEST_BIN/libpjrt_ref.so SX_PJRT_REF=limit=8000000
 ok compile linear --target pjrt-cpu:2 --batch-size 64
-says '(the line through 512 and 4,096 says '
-says 'compiled, and it fits)'
+says '(extrapolated from 512 and 4,096: '
+says 'compiled, fits)'
 largest=$(sed -n 's/^largest batch that fits: \([0-9,]*\) .*/\1/p' out | tr -d ,)
 [ "$largest" -gt 4096 ] || fail 'the largest batch'
 fails 5 compile linear --target pjrt-cpu:2 --batch-size 65536
-warns 'a batch of 65536 does not fit on pjrt-cpu:2: it takes about 98.'
-warns 'each device, which has 7.6 MiB; the largest that fits is about '"$largest"
+warns 'a batch of 65536 does not fit on pjrt-cpu:2: it needs about 98.'
+warns 'per device, which has 7.6 MiB; the largest batch that fits is about '"$largest"
 fails 5 compile linear --target pjrt-cpu:2 --batch-size 65536 --no-largest
 warns_not 'the largest'
 ok compile linear --target pjrt-cpu:2 --batch-size "$largest" --no-largest
 fails 5 compile linear --target pjrt-cpu:2 --batch-size $((largest + 16)) --no-largest
 SX_PJRT_REF=limit=100000000000000 ok compile linear --target pjrt-cpu:2 --batch-size 64 --no-compile-cache
-says_line 'largest batch that fits: 1,048,576, and larger ones may: this is as far as is looked'
+says_line 'largest batch that fits: 1,048,576 (the search ends here; larger batches may fit)'
 # Where hardly an example fits, too.
 SX_PJRT_REF=limit=45000 ok compile linear --target pjrt-cpu:1 --batch-size 1 --param num_classes=2
 grep -qE '^largest batch that fits: [1-9]' out || fail 'no largest batch'

@@ -9,7 +9,7 @@ ok data fetch "file://$PWD/photos.tgz" --dir got --sha256 "$sum"
 says_line 'unpacked photos.tgz into got'
 diff -r photos got/photos
 ok data fetch "file://$PWD/photos.tgz" --dir got
-says 'photos.tgz is there already'
+says 'photos.tgz already exists'
 ok data show got --count 0
 says '6 images in 3 class folders'
 fails 3 data fetch "file://$PWD/photos.tgz" --dir other --sha256 "$(printf %064d 1)"

@@ -17,4 +17,4 @@ for command in $(awk '/^  [a-z]/ {print $1}' out); do
 done
 ok help zoo
 says '--verbosity debug|info|warn|error'
-says '[info]'
+says 'default: info'

@@ -11,6 +11,6 @@ diff direct out
 fails 2 data
 diff direct out
 fails 2 data shwo
-warns 'no command "data shwo"; did you mean "data show"?'
+warns 'unknown command "data shwo"; did you mean "data show"?'
 ok data from_images --help
 says 'usage: sextant data from-images SOURCE [options]'

@@ -27,7 +27,7 @@ head -c 300 photos/rose/rose-0.jpg >cut.jpg
 run predict run --image cut.jpg
 [ "$code" != 0 ] && warns cut.jpg
 fails 2 predict run
-warns 'give --data or --image'
+warns 'expected either --data or --image'
 mkdir -p other/a other/b && cp photos/rose/rose-0.jpg other/a && cp photos/rose/rose-0.jpg other/b
 fails 1 evaluate run --data other
 warns 'class 0 is "a", the run was trained with "daisy"'

@@ -15,7 +15,7 @@ says_line 'Done at step 20 (finished).'
 grep -qE '^Loss for final step: [0-9.]+\.$' out || fail 'no loss of the final step'
 warns 'generated digits: 320 of uint8[28,28,1]'
 ok train linear --data "$data" --model-dir run --epochs 2
-says 'This run is finished already: it is at step 20.'
+says 'This run has already finished: it is at step 20.'
 ok train linear --data "$data" --model-dir run --steps 3
 says_line 'Resuming from run/model.ckpt-20.'
 says_line 'Done at step 23 (finished).'

@@ -7,19 +7,19 @@ warns 'expected MODEL|./model.c'
 fails 2 train linear
 warns '--data DATA is required'
 fails 2 train mnist-cnn --data "$data"
-warns 'no model "mnist-cnn" in the zoo; did you mean "mnist_cnn"?'
+warns 'unknown model "mnist-cnn"; did you mean "mnist_cnn"?'
 fails 2 train linear --data "$data" --epoch 3
-warns 'no option --epoch; did you mean "--epochs"'
+warns 'unknown option --epoch; did you mean "--epochs"'
 fails 2 train linear --data "$data" --batch-size 0
 warns '--batch-size is 0, expected 1 to 16777216'
 fails 2 train linear --data "$data" --batch-size 99999999999
 warns '--batch-size is 99999999999, expected 1 to 16777216'
 fails 2 train linear --data "$data" --batch-size many
-warns '--batch-size is "many", expected a whole number'
+warns '--batch-size is "many", expected an integer'
 fails 2 train linear --data "$data" --steps-per-eval never
-warns '--steps-per-eval is "never", expected a whole number or epoch'
+warns '--steps-per-eval is "never", expected an integer or epoch'
 fails 2 train linear --data "$data" --epochs 2 --steps 3
-warns 'give one of the three'
+warns 'are mutually exclusive'
 fails 2 train linear --data "$data" --optimizer adma
 warns '--optimizer is "adma", expected sgd|momentum|rmsprop|adam|lars'
 for time in 0 -3 soon 5d 10sm 1.5m; do
@@ -34,7 +34,7 @@ warns empty
 fails 1 train linear --data "$data" --steps 1 --param units=3
 warns 'units'
 fails 2 train linear --data "$data" --param units
-warns 'parameter "units", expected NAME=VALUE'
+warns 'parameter "units": expected NAME=VALUE'
 fails 1 train linear --data "$data" --steps 1 -- --num_classes ten
 warns 'num_classes'
 fails 1 train linear --data "$data" --steps 1 -- --num_classes 3

@@ -12,10 +12,10 @@ says_line 'Training for 5 steps (1 epoch in total). Current step 0.'
 grep -q '"train_batch_size": 64' a/sextant.json || fail 'the run does not know its batch size'
 echo '{"epochz": 3}' >bad.json
 fails 2 train linear --data 'generated:digits?n=64' --config bad.json
-warns 'bad.json: no option epochz; did you mean "epochs"?'
+warns 'bad.json: unknown option epochz; did you mean "epochs"?'
 echo '{"epochs": "three"}' >bad.json
 fails 2 train linear --data 'generated:digits?n=64' --config bad.json
-warns '--epochs is "three", expected a whole number'
+warns '--epochs is "three", expected an integer'
 echo '{"epochs": ' >bad.json
 fails 2 train linear --data 'generated:digits?n=64' --config bad.json
 warns 'bad.json:'

@@ -19,7 +19,7 @@ ok evaluate a --data "$data"
 cmp out two || fail 'virtual devices change the evaluation'
 
 fails 2 train mnist_cnn --data "$data" --device cpu:4
-warns '--virtual-devices n'
+warns '--virtual-devices N'
 fails 1 train mnist_cnn --data "$data" --virtual-devices 4 --shards 3
 warns 'shards is 3, but the number of virtual devices is 4'
 fails 2 train mnist_cnn --data "$data" --batch-norm replica

@@ -23,8 +23,8 @@ awk "BEGIN { exit !($(loss) < $plain) }" || fail 'LARS learns nothing'
 ok train linear --data "$data" --epochs 1 --warmup-steps 4
 says_line 'Learning rate 0.01, rising over the first 4 steps.'
 fails 2 train linear --data "$data" --warmup-epochs 1 --warmup-steps 4
-warns '--warmup-epochs and --warmup-steps: give one of the two'
+warns '--warmup-epochs and --warmup-steps are mutually exclusive'
 fails 2 train linear --data "$data" --eval-steps 1 --eval-examples 4
-warns '--eval-examples and --eval-steps: give one of the two'
+warns '--eval-examples and --eval-steps are mutually exclusive'
 fails 1 train linear --data "$data" -- --batch_size 64
 warns 'the parameter "batch_size" is reserved: the input function is handed it'

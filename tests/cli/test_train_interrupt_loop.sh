@@ -17,7 +17,7 @@ kill -INT $pid
 code=0
 wait $pid || code=$?
 [ "$code" = 130 ] || fail 'expected exit code 130'
-step=$(sed -n 's/^Stopped at step \([0-9]*\); the same command goes on from there\.$/\1/p' out)
+step=$(sed -n 's/^Stopped at step \([0-9]*\); run the same command to continue\.$/\1/p' out)
 case $step in 100 | 150 | 200) ;; *) fail "it stopped at step $step, inside a launch" ;; esac
 says "step $step/250"
 says "Saved run/model.ckpt-$step."

@@ -33,7 +33,7 @@ fails 1 train ./missing.c --data "$data"
 warns 'missing.c: no such file'
 sed 's/units/unitz/; s/SX_RELU/SX_RELUU/' net.c >bad.c
 fails 1 train ./bad.c --data "$data"
-warns 'bad.c does not compile; cc says:'
+warns 'bad.c; output of cc:'
 warns "bad.c:6:"
 warns 'SX_RELUU'
 sed 's/sx_dense(b, x, 10)/sx_densee(b, x, 10)/' net.c >bad.c
@@ -45,7 +45,7 @@ warns 'bad.c:6: dense "dense"'
 warns 'add sx_flatten()'
 grep -v SX_MODEL net.c >bad.c
 fails 1 train ./bad.c --data "$data"
-warns 'no model in it; add SX_MODEL'
+warns 'defines no model; add SX_MODEL'
 sed 's/{28/{.version = 9}, .image = {28/; s/\.image = {\.version = 9}, //; s/.build = net/.build = net, .version = 9/' net.c >bad.c
 fails 1 train ./bad.c --data "$data"
 warns 'version 9'

@@ -2,15 +2,15 @@
 # Unknown commands and options name the nearest ones.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 fails 2 vershun
-warns 'sextant: no command "vershun"; did you mean "version"?'
+warns 'sextant: unknown command "vershun"; did you mean "version"?'
 fails 2 frobnicate
-warns 'sextant: no command "frobnicate"; `sextant help` lists them'
+warns 'sextant: unknown command "frobnicate"; see `sextant help`'
 fails 1 help zo
 warns 'did you mean "zoo"?'
 fails 2 zoo --verbosty debug
-warns 'sextant zoo: no option --verbosty; did you mean "--verbosity"?'
+warns 'sextant zoo: unknown option --verbosty; did you mean "--verbosity"?'
 warns 'see: sextant help zoo'
 fails 2 zoo --frobnicate
-warns 'no option --frobnicate; --help lists them'
+warns 'unknown option --frobnicate; see --help'
 fails 2 zoo -v
-warns 'options begin with two dashes'
+warns 'unknown option -v; options start with --'

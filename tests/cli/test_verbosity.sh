@@ -4,4 +4,4 @@
 fails 1 help nothing
 warns_not 'command.c:'
 fails 1 help nothing --verbosity debug
-warns 'NOT_FOUND at cli/command.c:'
+grep -qE '^  NOT_FOUND at ([^ ]*/)?cli/command\.c:[0-9]+$' err || fail 'no place in the source'

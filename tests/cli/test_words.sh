@@ -2,10 +2,16 @@
 # Words too many, words after --, values that are none.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 fails 2 version now
-warns '"now" is one word too many; expected options only'
+warns 'unexpected argument "now"'
 fails 2 version -- now
-warns 'nothing may follow --, got "now"'
+warns 'unexpected argument "now" after --'
 fails 2 zoo --color
 warns '--color needs a value: auto|always|never'
 fails 2 zoo --color=pink
 warns '--color is "pink", expected auto|always|never'
+fails 2 train mnist_cnn flowers_cnn --data 'generated:digits?n=8'
+warns 'unexpected argument "flowers_cnn"; expected only MODEL|./model.c'
+fails 2 evaluate --data a b
+warns 'missing argument; expected RUN_DIR before any option that takes a list'
+fails 2 train mnist_cnn --data 'generated:digits?n=8' --device gpu
+warns 'unknown device "gpu"; use --device cuda for GPUs'

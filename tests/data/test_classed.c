@@ -62,7 +62,7 @@ static void test_data_classed__refuses_what_is_no_set_of_class_folders(void **st
     static const char *const deep[] = {"cats/1.jpg", "dogs/small/2.jpg"};
     assert_error(classify(none, 2), SX_INVALID_ARGUMENT, "photos: no images");
     assert_error(classify(none, 0), SX_INVALID_ARGUMENT, "photos: no images");
-    assert_error(classify(flat, 2), SX_INVALID_ARGUMENT, "directly");
+    assert_error(classify(flat, 2), SX_INVALID_ARGUMENT, "not in class folders");
     assert_error(classify(split, 3), SX_INVALID_ARGUMENT, "\"train\", \"validation\"");
     assert_error(classify(deep, 2), SX_INVALID_ARGUMENT, "\".\", \"dogs\"");
 }

@@ -48,7 +48,7 @@ assert b"'shape': (3,)" in y and b"'<i8'" in y, y[:80]
 assert b"'shape': (20, 8, 8, 3)" in z and b"'<f4'" in z, z[:80]
 PY
 has "$("$sextant" data fetch "file://$dir/photos.tar" --dir fetched)" "unpacked photos.tar"
-has "$("$sextant" data fetch "file://$dir/photos.tar" --dir fetched)" "there already"
+has "$("$sextant" data fetch "file://$dir/photos.tar" --dir fetched)" "already exists"
 has "$("$sextant" data show fetched --count 0)" "40 images in 2 class folders"
 
 # One flipped bit.
@@ -56,7 +56,7 @@ printf '\x01' | dd of=data/train-00001-of-00002 bs=1 seek=60 conv=notrunc status
 refuses 3 "data/train-00001-of-00002: record 0 at offset 0" data verify 'data/train-*'
 refuses 3 "29 records in 2 files" data verify 'data/train-*' --skip-corrupt
 
-refuses 1 'nearest there: "photos' data show photso
+refuses 1 'similar names: "photos' data show photso
 refuses 1 "unknown data set" data show generated:dogs
 refuses 1 "split" data from-images photos --out data --split train=2
 refuses 2 "--shards" data from-images photos --out data --shards 0

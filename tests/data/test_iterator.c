@@ -600,7 +600,7 @@ static void test_data_iterator__refuses_what_makes_no_sense(void **state)
                  "before batch");
     assert_ok(sx_dataset_repeat(&data, 0));
     assert_error(sx_dataset_shuffle(&data, .seed = 1), SX_INVALID_ARGUMENT, "before repeat");
-    assert_error(sx_dataset_repeat(&data, 2), SX_INVALID_ARGUMENT, "for ever");
+    assert_error(sx_dataset_repeat(&data, 2), SX_INVALID_ARGUMENT, "forever");
     sx_dataset_release(data);
 }
 

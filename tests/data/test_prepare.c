@@ -113,7 +113,8 @@ static void test_data_prepare__refuses_bad_splits(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_error(from_images(in_dir("data"), bad[i], 1), SX_INVALID_ARGUMENT, "split");
     }
-    assert_error(from_images(in_dir("data/"), NULL, 1), SX_INVALID_ARGUMENT, "without a split");
+    assert_error(from_images(in_dir("data/"), NULL, 1), SX_INVALID_ARGUMENT,
+                 "expected a file name prefix");
     assert_false(sx_path_exists(in_dir("data/train-00000-of-00002")));
 }
 
@@ -149,7 +150,7 @@ static void test_data_prepare__can_be_stopped(void **state)
                                 .shards = 1,
                                 .progress = stop_early,
                                 .user = &total};
-    assert_error(sx_from_images(&args, &text), SX_CANCELLED, "stopped");
+    assert_error(sx_from_images(&args, &text), SX_CANCELLED, "interrupted");
     assert_int_equal(total, 9);
     assert_false(sx_path_exists(in_dir("set-00000-of-00001")));
 }
@@ -259,7 +260,7 @@ static void test_data_prepare__verify_decodes_and_checks_labels(void **state)
     sx_data_options options = {.struct_size = sizeof(options), .label_base = 1};
     sx_verify_args args = {
         .paths = (const char *const *)paths.items, .path_count = paths.count, .options = &options};
-    assert_error(sx_data_verify(&args, &text, &result), SX_OUT_OF_RANGE, "label 0 is outside");
+    assert_error(sx_data_verify(&args, &text, &result), SX_OUT_OF_RANGE, "label 0 out of range");
     sx_paths_deinit(&paths);
 }
 
@@ -295,7 +296,8 @@ static void test_data_prepare__take_stacks_images(void **state)
     assert_int_equal(((uint8_t *)x.data)[0], 20); /* ants/2, bees/0, bees/1 */
     assert_int_equal(((uint8_t *)x.data)[PHOTO_HEIGHT * PHOTO_WIDTH * 3], 1);
     assert_int_equal(((int64_t *)y.data)[2], 1);
-    assert_error(sx_data_take(data, 8, 2, in_dir("x.npy"), NULL), SX_OUT_OF_RANGE, "8 to 9 of 9");
+    assert_error(sx_data_take(data, 8, 2, in_dir("x.npy"), NULL), SX_OUT_OF_RANGE,
+                 "8 to 9 requested; the data has 9");
     sx_dataset_release(data);
     sx_free(x.data);
     sx_free(y.data);
@@ -309,7 +311,7 @@ static void test_data_prepare__take_stacks_images(void **state)
     sx_buf_deinit(&png);
     assert_ok(sx_data_open(in_dir("photos"), NULL, &data, NULL));
     assert_error(sx_data_take(data, 0, 3, in_dir("x.npy"), NULL), SX_INVALID_ARGUMENT,
-                 "give a size");
+                 "use --size");
     sx_dataset_release(data);
 }
 

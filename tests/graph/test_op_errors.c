@@ -22,6 +22,45 @@ static void conv_too_large(sx_builder *b, const values *v)
 {
     sx_nn_conv2d(b, v->image, v->filter, .dilations = {5});
 }
+static void conv_groups_of_channels(sx_builder *b, const values *v)
+{
+    sx_nn_conv2d(b, v->image, v->filter, .padding = SX_SAME, .groups = 2);
+}
+/* 4 channels in 4 groups of 1 would be right, but 6 filters cannot be shared by 4 groups. */
+static void conv_groups_of_filters(sx_builder *b, const values *v)
+{
+    sx_value four = sx_slice(b, v->wide, .begin = {0}, .size = {SX_BATCH, 8, 8, 4});
+    sx_value filter = sx_input(b, "six", sx_type_of(SX_F32, 3, 3, 1, 6));
+    sx_nn_conv2d(b, four, filter, .padding = SX_SAME, .groups = 4);
+}
+static void slice_past_the_end(sx_builder *b, const values *v)
+{
+    sx_slice(b, v->matrix, .begin = {0, 4}, .size = {4, 3});
+}
+static void slice_from_behind(sx_builder *b, const values *v)
+{
+    sx_slice(b, v->matrix, .begin = {5, 0}, .size = {0, 6});
+}
+static void slice_overflows(sx_builder *b, const values *v)
+{
+    sx_slice(b, v->matrix, .begin = {0, 1}, .size = {4, INT64_MAX});
+}
+static void slice_of_the_batch(sx_builder *b, const values *v)
+{
+    sx_slice(b, v->batch_matrix, .begin = {1, 0}, .size = {SX_BATCH, 6});
+}
+static void top_k_of_too_many(sx_builder *b, const values *v)
+{
+    sx_top_k(b, v->batch_matrix, 7);
+}
+static void top_k_of_none(sx_builder *b, const values *v)
+{
+    sx_top_k(b, v->batch_matrix, 0);
+}
+static void top_k_of_the_batch(sx_builder *b, const values *v)
+{
+    sx_top_k(b, v->ints, 1);
+}
 static void pool_without_window(sx_builder *b, const values *v)
 {
     sx_nn_max_pool2d(b, v->image, .padding = SX_SAME);
@@ -108,7 +147,17 @@ static const struct {
 } mistakes[] = {
     {conv_of_matrix,
      "conv2d \"conv2d\": x float32[4,6] has rank 2, expected [N,H,W,C]; add sx_reshape()"},
-    {conv_channels, "x must have 1 x 3 channels"},
+    {conv_channels, "x float32[N,8,8,5] has 5 channels, expected 3"},
+    {conv_groups_of_channels, "has 3 channels, expected 6: 2 groups of the 3 channels of filter"},
+    {conv_groups_of_filters, "has 6 filters, expected a multiple of the 4 groups"},
+    {slice_past_the_end,
+     "slice \"slice\": begin 4 and size 3 are outside axis 1 of x float32[4,6], which has 6"},
+    {slice_from_behind, "begin 5 and size 0 are outside axis 0 of x float32[4,6]"},
+    {slice_overflows, "begin 1 and size 9223372036854775807 are outside axis 1"},
+    {slice_of_the_batch, "axis 0 of x float32[N,6] is the batch, which cannot be sliced"},
+    {top_k_of_too_many, "top_k \"top_k\": k is 7, expected 1 to 6, the size of the last axis"},
+    {top_k_of_none, "k is 0, expected 1 to 6"},
+    {top_k_of_the_batch, "x is int32[N], expected [...,C] with C other than the batch"},
     {conv_too_large,
      "conv2d \"conv2d\": window of 11 does not fit height 8 without padding; use SX_SAME"},
     {pool_without_window,

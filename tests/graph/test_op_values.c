@@ -371,6 +371,41 @@ static void test_graph_op_values__batch_norm_differentiates_through_moments(void
     op_sample_values_end(&v);
 }
 
+/* As TensorFlow: all elements that equal the maximum get the same share. */
+static void test_graph_op_values__reduce_max_divides_its_gradient_among_ties(void **state)
+{
+    (void)state;
+    static const double x[] = {1, 3, 3, 2, /**/ 5, 5, 5, 5, /**/ -1, -4, -2, -3};
+    static const double rows[] = {0, 3, 3, 0, /**/ 1, 1, 1, 1, /**/ 2, 0, 0, 0};
+    static const double all[] = {0, 0, 0, 0, /**/ 3, 3, 3, 3, /**/ 0, 0, 0, 0};
+    for (int over_all = 0; over_all < 2; over_all++) {
+        sx_builder *b;
+        sx_graph *g;
+        sx_value dx;
+        assert_ok(sx_builder_create(&b));
+        sx_value in = sx_input(b, "x", sx_type_of(SX_F32, 3, 4));
+        sx_value y = over_all ? sx_reduce_max(b, in, .keep_dims = false)
+                              : sx_reduce_max(b, in, .axes = SX_AXES(1));
+        sx_value w = sx_input(b, "w", sx_type_of_value(b, y));
+        sx_gradients(b, sx_reduce_sum(b, sx_mul(b, y, w), .keep_dims = false), &in, 1, &dx);
+        sx_output(b, "dx", dx);
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        op_sample_values v = {g, sx_alloc((size_t)g->n_values, sizeof(sx_ref_tensor))};
+        assert_non_null(v.values);
+        for (int i = 1; i < g->n_values; i++) {
+            v.values[i] = op_sample_tensor(g->values[i].type);
+        }
+        memcpy(v.values[g->args[0].value.id].data, x, sizeof(x));
+        memcpy(v.values[g->args[1].value.id].data, over_all ? (double[]){12} : (double[]){6, 4, 2},
+               over_all ? sizeof(double) : 3 * sizeof(double));
+        op_sample_evaluate(&v);
+        assert_memory_equal(v.values[g->results[0].value.id].data, over_all ? all : rows,
+                            sizeof(x));
+        op_sample_values_end(&v);
+    }
+}
+
 static void test_graph_op_values__a_mean_counts_the_batch_only_when_it_must(void **state)
 {
     (void)state;
@@ -402,6 +437,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__updates_by_hand),
     cmocka_unit_test(test_graph_op_values__dropout_depends_on_seed_step_and_place_only),
     cmocka_unit_test(test_graph_op_values__batch_norm_differentiates_through_moments),
+    cmocka_unit_test(test_graph_op_values__reduce_max_divides_its_gradient_among_ties),
     cmocka_unit_test(test_graph_op_values__a_mean_counts_the_batch_only_when_it_must),
 };
 SX_TEST_MAIN(tests)

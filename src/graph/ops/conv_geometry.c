@@ -73,13 +73,23 @@ sx_status sx_conv_geometry_of(const sx_conv2d_attrs *attrs, const sx_type *x, co
     SX_TRY(check_lists(&attrs->strides, &attrs->dilations, attrs->padding, &attrs->pads));
     int64_t groups = attrs->groups == 0 ? 1 : attrs->groups;
     int64_t c = filter->dims[2], o = filter->dims[3];
-    if (!is_extent(groups) || !is_extent(c) || !is_extent(o) || o % groups != 0 ||
-        x->dims[3] != c * groups) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "x %s and filter %s with %lld groups: x must have %lld x %lld channels, and "
-            "groups divide the filters",
-            SX_TEXT(x), SX_TEXT(filter), (long long)groups, (long long)groups, (long long)c);
+    if (!is_extent(groups) || !is_extent(c) || !is_extent(o)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "filter %s with %lld groups; expected 1 to 2^30 channels, filters and "
+                        "groups",
+                        SX_TEXT(filter), (long long)groups);
+    }
+    if (x->dims[3] != c * groups) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "x %s has %lld channels, expected %lld: %lld groups of the %lld channels "
+                        "of filter %s",
+                        SX_TEXT(x), (long long)x->dims[3], (long long)(c * groups),
+                        (long long)groups, (long long)c, SX_TEXT(filter));
+    }
+    if (o % groups != 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "filter %s has %lld filters, expected a multiple of the %lld groups",
+                        SX_TEXT(filter), (long long)o, (long long)groups);
     }
     sx_conv_geometry g = {.n = x->dims[0], .groups = groups, .c = c, .o = o / groups};
     g.h = (sx_window){.in = x->dims[1], .kernel = filter->dims[0]};

@@ -15,28 +15,32 @@ static const sx_attr_def slice_attrs[] = {
     SX_ATTR(sx_slice_attrs, size, SX_ATTR_INTS),
 };
 
-static bool is_inside(int64_t begin, int64_t size, int64_t dim)
-{
-    return dim == SX_BATCH ? begin == 0 && size == SX_BATCH
-                           : begin >= 0 && size >= 0 && begin <= dim && size <= dim - begin;
-}
-
 static sx_status slice_infer(sx_infer *c)
 {
     const sx_slice_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
-    bool fits = x->dtype != SX_STRING && attrs->begin.n == x->rank && attrs->size.n == x->rank;
-    for (int i = 0; fits && i < x->rank; i++) {
-        fits = is_inside(attrs->begin.v[i], attrs->size.v[i], x->dims[i]);
-    }
-    sx_type y = sx_type_make(x->dtype, attrs->size.n, attrs->size.v);
-    if (!fits) {
+    if (x->dtype == SX_STRING || attrs->begin.n != x->rank || attrs->size.n != x->rank) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "a block %s from %s does not lie inside; the batch is taken whole, with "
-                        "begin 0 and size SX_BATCH",
-                        SX_TEXT(&y), SX_TEXT(x));
+                        "x is %s with %d begins and %d sizes; expected numbers, and one begin and "
+                        "one size for each dimension",
+                        SX_TEXT(x), attrs->begin.n, attrs->size.n);
     }
-    c->outputs[0] = y;
+    for (int i = 0; i < x->rank; i++) {
+        int64_t begin = attrs->begin.v[i], size = attrs->size.v[i], dim = x->dims[i];
+        if (dim == SX_BATCH && !(begin == 0 && size == SX_BATCH)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "axis %d of x %s is the batch, which cannot be sliced: its begin must "
+                            "be 0 and its size SX_BATCH, got %lld and %lld",
+                            i, SX_TEXT(x), (long long)begin, (long long)size);
+        }
+        if (dim != SX_BATCH && (begin < 0 || size < 0 || begin > dim || size > dim - begin)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "begin %lld and size %lld are outside axis %d of x %s, which has %lld "
+                            "elements",
+                            (long long)begin, (long long)size, i, SX_TEXT(x), (long long)dim);
+        }
+    }
+    c->outputs[0] = sx_type_make(x->dtype, attrs->size.n, attrs->size.v);
     return SX_OK;
 }
 

@@ -17,11 +17,15 @@ static sx_status top_k_infer(sx_infer *c)
     const sx_top_k_attrs *attrs = c->attrs;
     sx_type y = c->inputs[0];
     SX_TRY(sx_require_number("x", &y));
-    if (y.rank < 1 || attrs->k < 1 || attrs->k > y.dims[y.rank - 1]) {
+    int64_t last = y.rank < 1 ? SX_BATCH : y.dims[y.rank - 1];
+    if (last < 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "k is %lld for x %s, expected 1 up to its last "
-                        "dimension, which is not the batch",
-                        (long long)attrs->k, SX_TEXT(&y));
+                        "x is %s, expected [...,C] with C other than the batch", SX_TEXT(&y));
+    }
+    if (attrs->k < 1 || attrs->k > last) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "k is %lld, expected 1 to %lld, the size of the last axis of x %s",
+                        (long long)attrs->k, (long long)last, SX_TEXT(&y));
     }
     y.dims[y.rank - 1] = attrs->k;
     c->outputs[0] = c->outputs[1] = y;

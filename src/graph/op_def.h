@@ -109,6 +109,7 @@ typedef enum sx_fill {
     SX_FILL_BOOL,
     SX_FILL_BITS, /* any 32 bits: seeds */
     SX_FILL_TRUE, /* all 1 */
+    SX_FILL_FAR,  /* 10000 + normal: differences of such lose the digits that are not kept */
 } sx_fill;
 
 enum { SX_SAMPLE_MAX_INPUTS = 8 };

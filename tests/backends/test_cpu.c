@@ -7,6 +7,7 @@
 #include "backends/backend.h"
 #include "backends/cpu/onednn2.h"
 #include "base/threefry.h"
+#include "graph/ops/attrs.h"
 #include "nn/params.h"
 #include "nn/program.h"
 #include "nn/zoo/zoo.h"
@@ -189,6 +190,74 @@ static void test_backends_cpu__elementwise_chains_are_one_kernel(void **state)
     end(&f);
 }
 
+/* The end of a residual block, both ways normalized: one pass over memory. */
+static void test_backends_cpu__a_residual_sum_of_batch_norms_is_one_kernel(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    fixture f;
+    sx_executable_info info;
+    assert_ok(sx_builder_create(&b));
+    sx_value normal[2];
+    for (int i = 0; i < 2; i++) {
+        char name[8];
+        sx_value in[5];
+        for (int k = 0; k < 5; k++) {
+            snprintf(name, sizeof(name), "x%d%d", i, k);
+            in[k] = sx_input(
+                b, name, k == 0 ? sx_type_of(SX_F32, SX_BATCH, 3, 3, 7) : sx_type_of(SX_F32, 7));
+        }
+        normal[i] = sx_nn_batch_norm(b, in[0], in[1], in[2], in[3], in[4], 1e-3);
+    }
+    sx_output(b, "y", sx_relu(b, sx_add(b, normal[0], normal[1])));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    begin(&f, g, &(sx_compile_options){.batch = 4}, 1);
+    assert_ok(sx_executable_get_info(f.executable, &info));
+    assert_int_equal(info.kernels, 1);
+    end(&f);
+}
+
+/* relu_grad(max_pool2d_grad(x, max_pool2d(x), dy), z): one kernel with the pool where z is x; where
+ * it is another value, that value's signs count. */
+static void test_backends_cpu__a_pool_is_fused_with_its_own_relu_alone(void **state)
+{
+    (void)state;
+    static const float x[8] = {1, 4, 3, 2, 5, 7, 6, 8}, dy[2] = {10, 20};
+    static const float z[8] = {1, -1, 1, 1, 1, 1, 1, 1};
+    static const float expected[2][8] = {{0, 10, 0, 0, 0, 0, 0, 20}, {0, 0, 0, 0, 0, 0, 0, 20}};
+    const sx_pool2d_attrs pool = {.window = {2, {2, 2}}};
+    int64_t kernels[2];
+    for (int other = 0; other < 2; other++) {
+        sx_builder *b;
+        sx_graph *g;
+        fixture f;
+        sx_executable_info info;
+        float got[8];
+        assert_ok(sx_builder_create(&b));
+        sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 2, 2, 1));
+        sx_value d = sx_input(b, "dy", sx_type_of(SX_F32, SX_BATCH, 1, 1, 1));
+        sx_value signs = sx_input(b, "z", sx_type_of(SX_F32, SX_BATCH, 2, 2, 1));
+        sx_value y = sx_nn_max_pool2d(b, in, .window = {2});
+        sx_value dx = sx_build_op(b, max_pool2d_grad, &pool, in, y, d);
+        sx_output(b, "dx", sx_build_op(b, relu_grad, NULL, dx, other ? signs : in));
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        begin(&f, g, &(sx_compile_options){.batch = 2}, 1);
+        assert_ok(sx_buffer_write(f.args[0], x, false));
+        assert_ok(sx_buffer_write(f.args[1], dy, false));
+        assert_ok(sx_buffer_write(f.args[2], z, false));
+        assert_ok(sx_execute(f.executable, f.args, f.outputs));
+        assert_ok(sx_buffer_read(f.outputs[0], got));
+        assert_memory_equal(got, expected[other], sizeof(got));
+        assert_ok(sx_executable_get_info(f.executable, &info));
+        kernels[other] = info.kernels;
+        end(&f);
+    }
+    assert_int_equal(kernels[0] + 1, kernels[1]);
+}
+
 static void test_backends_cpu__a_step_allocates_nothing(void **state)
 {
     (void)state;
@@ -309,6 +378,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cpu__an_assigned_variable_may_be_read_later),
     cmocka_unit_test(test_backends_cpu__an_input_is_an_output),
     cmocka_unit_test(test_backends_cpu__elementwise_chains_are_one_kernel),
+    cmocka_unit_test(test_backends_cpu__a_residual_sum_of_batch_norms_is_one_kernel),
+    cmocka_unit_test(test_backends_cpu__a_pool_is_fused_with_its_own_relu_alone),
     cmocka_unit_test(test_backends_cpu__a_step_allocates_nothing),
     cmocka_unit_test(test_backends_cpu__profile_names_kernels_and_nodes),
     cmocka_unit_test(test_backends_cpu__profile_must_be_asked_for),

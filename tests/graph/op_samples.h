@@ -96,7 +96,8 @@ static inline double op_sample_draw(const sx_sample_input *input, op_sample_word
         return 1;
     default: {
         double radius = sqrt(-2 * log(op_sample_uniform(w)));
-        return radius * cos(6.283185307179586 * op_sample_uniform(w));
+        double normal = radius * cos(6.283185307179586 * op_sample_uniform(w));
+        return normal + (input->fill == SX_FILL_FAR ? 10000 : 0);
     }
     }
 }

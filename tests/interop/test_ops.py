@@ -113,7 +113,9 @@ def dropout(a, x, seed, step):
 
 
 def batch_norm(a, x, scale, offset, mean, variance):
-    return tf.nn.batch_normalization(x, mean, variance, offset, scale, a["epsilon"])
+    """In double: TensorFlow computes x s + (offset - mean s), which loses digits far from zero."""
+    wide = [tf.cast(t, tf.float64) for t in (x, mean, variance, offset, scale)]
+    return tf.cast(tf.nn.batch_normalization(*wide, a["epsilon"]), x.dtype)
 
 
 def batch_norm_grad_sums(a, dy, x, mean, variance):

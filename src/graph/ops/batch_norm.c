@@ -62,7 +62,7 @@ static void batch_norm_ref(const sx_ref *r)
     sx_ref_batch_norm(r);
 }
 
-/* FusedBatchNormV3 wants rank 4; elsewhere the arithmetic is spelled out, as Keras does. */
+/* FusedBatchNormV3 wants rank 4; elsewhere the arithmetic is spelled out. */
 static void batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_batch_norm_attrs *attrs = op->attrs;
@@ -84,10 +84,9 @@ static void batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_value shifted = sx_tf_add(w, "AddV2", NULL, sx_tf_in(in[4], epsilon), t);
     sx_tf_value s = sx_tf_add(w, "Rsqrt", NULL, sx_tf_in(shifted), t);
     sx_tf_value slope = sx_tf_add(w, "Mul", NULL, sx_tf_in(s, in[1]), t);
-    sx_tf_value moved = sx_tf_add(w, "Mul", NULL, sx_tf_in(in[3], slope), t);
-    sx_tf_value rest = sx_tf_add(w, "Sub", NULL, sx_tf_in(in[2], moved), t);
-    sx_tf_value scaled = sx_tf_add(w, "Mul", NULL, sx_tf_in(x, slope), t);
-    sx_tf_value y = sx_tf_add(w, "AddV2", NULL, sx_tf_in(scaled, rest), t);
+    sx_tf_value centred = sx_tf_add(w, "Sub", NULL, sx_tf_in(x, in[3]), t);
+    sx_tf_value scaled = sx_tf_add(w, "Mul", NULL, sx_tf_in(centred, slope), t);
+    sx_tf_value y = sx_tf_add(w, "AddV2", NULL, sx_tf_in(scaled, in[2]), t);
     op->out[0] = sx_tf_cast(w, y, wide, dtype);
 }
 
@@ -101,6 +100,11 @@ static void batch_norm_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
     SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), \
         SX_SAMPLE_F32(SX_FILL_POSITIVE, c_)
 #define EPSILON(value) (&(const sx_batch_norm_attrs){.epsilon = (value)})
+/* The mean is far from zero beside the deviation: x - mean must be computed first. */
+#define FAR SX_FILL_FAR
+#define FAR_STATISTICS(c_)                                                \
+    SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(FAR, c_), \
+        SX_SAMPLE_F32(SX_FILL_POSITIVE, c_)
 static const sx_op_sample batch_norm_samples[] = {
     {.name = "image",
      .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 3, 4, 2), STATISTICS(2)},
@@ -108,6 +112,14 @@ static const sx_op_sample batch_norm_samples[] = {
      .attrs = EPSILON(1e-3)},
     {.name = "dense",
      .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 7), STATISTICS(7)},
+     .n_inputs = 5,
+     .attrs = EPSILON(1e-3)},
+    {.name = "far_image",
+     .inputs = {SX_SAMPLE_F32(FAR, SX_BATCH, 3, 4, 2), FAR_STATISTICS(2)},
+     .n_inputs = 5,
+     .attrs = EPSILON(1e-3)},
+    {.name = "far_dense",
+     .inputs = {SX_SAMPLE_F32(FAR, SX_BATCH, 7), FAR_STATISTICS(7)},
      .n_inputs = 5,
      .attrs = EPSILON(1e-3)},
     {.name = "one",

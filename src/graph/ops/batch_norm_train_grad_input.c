@@ -75,6 +75,14 @@ static const sx_op_sample batch_norm_train_grad_input_samples[] = {
      .n_inputs = 8,
      .attrs = EPSILON(1e-3)},
     {.name = "dense", .inputs = INPUTS(7, SX_BATCH, 7), .n_inputs = 8, .attrs = EPSILON(1e-3)},
+    /* the mean is far from zero beside the deviation: x - mean must be computed first */
+    {.name = "far",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 7), SX_SAMPLE_F32(SX_FILL_FAR, SX_BATCH, 7),
+                SX_SAMPLE_F32(SX_FILL_FAR, 7), SX_SAMPLE_F32(SX_FILL_POSITIVE, 7),
+                SX_SAMPLE_F32(NN, 7), SX_SAMPLE_F32(NN, 7), SX_SAMPLE_F32(NN, 7),
+                SX_SAMPLE_SCALAR(SX_F32, SX_FILL_POSITIVE)},
+     .n_inputs = 8,
+     .attrs = EPSILON(1e-3)},
 };
 
 const sx_op_def sx_op_batch_norm_train_grad_input = {

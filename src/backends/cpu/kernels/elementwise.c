@@ -1,14 +1,16 @@
 /* Elementwise operators: a node takes along the elementwise producers that only it reads, and all
  * of them become one pass over memory (the tape of vec.h).
  *
- * A batch norm is elementwise too, once its vectors are folded for each channel:
+ * A batch norm is elementwise too, once the factors of each channel are known:
  *
- *   batch_norm(_train)            y  = x a + b          a = s scale, b = offset - mean a
- *   batch_norm_train_grad_input   dx = dy a + x b + c   a = s scale, b = -a s dscale / M,
- *                                                       c = -a doffset / M - mean b
+ *   batch_norm(_train)            y  = (x - mean) a + offset          a = s scale
+ *   batch_norm_train_grad_input   dx = (x - mean) b + c + dy a        b = -a s dscale / M,
+ *                                                                     c = -a doffset / M
  *
- * so that batch norm, shortcut and relu of a residual network are one pass. The folded vectors are
- * made at the start of a call, in scratch, and are the tape's last inputs. */
+ * so that batch norm, shortcut and relu of a residual network are one pass. The mean is subtracted
+ * first: x a + (offset - mean a) would lose as many digits as |mean| is greater than the deviation.
+ * The factors are computed at the start of a call, in scratch; with mean and offset they are the
+ * tape's last inputs. */
 #include <math.h>
 #include <string.h>
 
@@ -19,22 +21,22 @@
 
 typedef enum form { FORM_PLAIN, FORM_NORM, FORM_NORM_GRAD } form;
 
-/* One row per operator: how many inputs the tape reads element by element, how many vectors follow
- * them that are folded, and into how many. */
+/* One row per operator: how many inputs the tape reads element by element, how many vectors of the
+ * channels follow them, how many inputs of the tape those become, and in how many operations. */
 typedef struct op_row {
     int op;
     form form;
     sx_vec_code code;
-    int operands, stats, folded;
+    int operands, stats, folded, ops;
 } op_row;
 
 static const op_row rows[] = {
-#define PLAIN_ROW(name, n, expr) {SX_OPID_##name, FORM_PLAIN, SX_VEC_##name, n, 0, 0},
+#define PLAIN_ROW(name, n, expr) {SX_OPID_##name, FORM_PLAIN, SX_VEC_##name, n, 0, 0, 1},
     SX_VEC_OPS(PLAIN_ROW)
 #undef PLAIN_ROW
-        {SX_OPID_batch_norm, FORM_NORM, SX_VEC_mul, 1, 4, 2},
-    {SX_OPID_batch_norm_train, FORM_NORM, SX_VEC_mul, 1, 4, 2},
-    {SX_OPID_batch_norm_train_grad_input, FORM_NORM_GRAD, SX_VEC_mul, 2, 6, 3},
+        {SX_OPID_batch_norm, FORM_NORM, SX_VEC_mul, 1, 4, 3, 3},
+    {SX_OPID_batch_norm_train, FORM_NORM, SX_VEC_mul, 1, 4, 3, 3},
+    {SX_OPID_batch_norm_train_grad_input, FORM_NORM_GRAD, SX_VEC_mul, 2, 6, 4, 5},
 };
 
 static const op_row *row_of(const sx_node *n)
@@ -132,7 +134,7 @@ static bool add_node(group *g, const sx_node *n)
     if (row == NULL || y->dtype != SX_F32 || sx_type_elems(y) != sx_type_elems(g->out)) {
         return false;
     }
-    g->n_ops += row->form == FORM_PLAIN ? 1 : row->form == FORM_NORM ? 2 : 4;
+    g->n_ops += row->ops;
     if (g->n_ops > SX_VEC_TAPE || g->n_stats + row->stats > MAX_STATS) {
         return false;
     }
@@ -262,13 +264,15 @@ static void write_node(tape_writer *w, const sx_node *n, int folded)
     int a = slot_of(w, n->inputs[0]), b = row->operands > 1 ? slot_of(w, n->inputs[1]) : a, y;
     if (row->form == FORM_PLAIN) {
         y = emit(w, row->code, a, b);
-    } else if (row->form == FORM_NORM) {
-        y = emit(w, SX_VEC_mul, a, folded);
-        y = emit(w, SX_VEC_add, y, folded + 1);
-    } else {
-        y = emit(w, SX_VEC_mul, a, folded);
+    } else if (row->form == FORM_NORM) { /* folded: mean, a, offset */
+        y = emit(w, SX_VEC_sub, a, folded);
+        y = emit(w, SX_VEC_mul, y, folded + 1);
         y = emit(w, SX_VEC_add, y, folded + 2);
-        int x = emit(w, SX_VEC_mul, b, folded + 1);
+    } else { /* a is dy, b is x; folded: mean, b, c, a */
+        int x = emit(w, SX_VEC_sub, b, folded);
+        x = emit(w, SX_VEC_mul, x, folded + 1);
+        x = emit(w, SX_VEC_add, x, folded + 2);
+        y = emit(w, SX_VEC_mul, a, folded + 3);
         y = emit(w, SX_VEC_add, y, x);
     }
     w->made[w->n_made] = n->first_output;
@@ -318,11 +322,10 @@ typedef struct elementwise_data {
 } elementwise_data;
 
 /* stats: scale, offset, mean, variance */
-static void fold_norm(const float *const *stat, float epsilon, int64_t channels, float *a, float *b)
+static void fold_norm(const float *const *stat, float epsilon, int64_t channels, float *a)
 {
     for (int64_t k = 0; k < channels; k++) {
         a[k] = stat[0][k] / sqrtf(stat[3][k] + epsilon);
-        b[k] = stat[1][k] - stat[2][k] * a[k];
     }
 }
 
@@ -335,7 +338,7 @@ static void fold_norm_grad(const float *const *stat, float epsilon, int64_t chan
         float s = 1 / sqrtf(stat[1][k] + epsilon);
         a[k] = s * stat[2][k];
         b[k] = -a[k] * s * stat[3][k] / count;
-        c[k] = -a[k] * stat[4][k] / count - stat[0][k] * b[k];
+        c[k] = -a[k] * stat[4][k] / count;
     }
 }
 
@@ -350,14 +353,18 @@ static void fold_all(const elementwise_data *d, const sx_cpu_step *step, const s
             stat[k] = sx_cpu_in(step, call, n->stat + k);
         }
         float *a = to, *b = a + d->channels, *c = b + d->channels;
-        in[at++] = a;
-        in[at++] = b;
         if (n->form == FORM_NORM) {
-            fold_norm(stat, n->epsilon, d->channels, a, b);
-            to = c;
+            fold_norm(stat, n->epsilon, d->channels, a);
+            in[at++] = stat[2];
+            in[at++] = a;
+            in[at++] = stat[1];
+            to = b;
         } else {
             fold_norm_grad(stat, n->epsilon, d->channels, a, b, c);
+            in[at++] = stat[0];
+            in[at++] = b;
             in[at++] = c;
+            in[at++] = a;
             to = c + d->channels;
         }
     }

@@ -1,10 +1,10 @@
-/* What a model may ask of the pixels that it gets (see SX_MODEL in model.h). */
+/* How a model's input images are scaled and augmented (see SX_MODEL in model.h). */
 #ifndef SEXTANT_IMAGE_H
 #define SEXTANT_IMAGE_H
 
-/* Pixels 0 … 255 become: */
+/* The scaling of pixels x in 0 … 255. */
 typedef enum sx_scale {
-    SX_SCALE_NONE, /* themselves */
+    SX_SCALE_NONE, /* x */
     SX_0_1,        /* x / 255 */
     SX_MINUS1_1,   /* x / 127.5 − 1 */
     SX_MEAN_STD,   /* (x / 255 − mean) / std */

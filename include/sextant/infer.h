@@ -1,4 +1,4 @@
-/* Inference: load a SavedModel, run it. Any number of threads may run one servable at once.
+/* Inference: load a SavedModel and run it. Any number of threads may run a servable at once.
  *
  *     sx_servable *model;
  *     sx_outputs *outputs;
@@ -25,15 +25,15 @@ typedef struct sx_outputs sx_outputs;
 typedef struct sx_servable_options {
     size_t struct_size;
     const char *device; /* NULL = the default */
-    int threads;        /* 0 = as many as the process may use */
+    int threads;        /* 0 = all processors available to the process */
 } sx_servable_options;
 
 /* An input or output of a signature. */
 typedef struct sx_port {
     const char *name;   /* "image_bytes" */
-    const char *tensor; /* TensorFlow's name of it: "image_bytes:0" */
-    sx_type type;       /* SX_BATCH in front; SX_DYNAMIC: unknown */
-    bool unknown_rank;  /* the type then holds the dtype alone */
+    const char *tensor; /* its name in the TensorFlow graph: "image_bytes:0" */
+    sx_type type;       /* the first dimension is SX_BATCH; SX_DYNAMIC: unknown */
+    bool unknown_rank;  /* only the dtype of `type` is valid */
 } sx_port;
 
 typedef struct sx_signature_info {
@@ -42,29 +42,27 @@ typedef struct sx_signature_info {
     const sx_port *inputs, *outputs; /* sorted by name */
 } sx_signature_info;
 
-/* Loads one version directory (with saved_model.pb in it): graph and weights; nothing is run.
- * Errors: NOT_FOUND; DATA_LOSS corrupt files; UNIMPLEMENTED operators that we do not have, all
- * named. */
+/* Loads the graph and weights of a version directory (one that contains saved_model.pb).
+ * Errors: NOT_FOUND; DATA_LOSS: corrupt files; UNIMPLEMENTED: unsupported operators, all listed. */
 SX_API SX_MUST_USE sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
                                               sx_servable **out_servable);
 SX_API sx_servable *sx_servable_retain(sx_servable *s);
-SX_API void sx_servable_release(sx_servable *s); /* NULL is fine; the last one frees it */
+SX_API void sx_servable_release(sx_servable *s); /* the last release frees it; NULL is fine */
 
-/* Signatures that can be run, sorted by name; borrowed. */
+/* The signatures that can be run, sorted by name; borrowed. */
 SX_API const sx_signature_info *sx_servable_signatures(const sx_servable *s, int *out_count);
-/* NULL name = "serving_default". NOT_FOUND names those that exist. */
+/* The signature `name` (NULL = "serving_default"). Errors: NOT_FOUND, listing those that exist. */
 SX_API SX_MUST_USE sx_status sx_servable_find(const sx_servable *s, const char *name,
                                               const sx_signature_info **out_signature);
 
 /* Runs a signature on a batch of any size. `inputs` are in the signature's order (strings: arrays
- * of sx_bytes); borrowed for the call. Each example's result is its own: it does not depend on the
- * others in the batch. Errors: INVALID_ARGUMENT an input of another dtype or shape, batch sizes
- * that differ, an image that is none (with its number). */
+ * of sx_bytes) and borrowed for the call. An example's result does not depend on the other examples
+ * in the batch. Errors: INVALID_ARGUMENT: wrong dtype or shape of an input, inputs with different
+ * batch sizes, an image that cannot be decoded (with its index). */
 SX_API SX_MUST_USE sx_status sx_servable_run(sx_servable *s, const char *signature,
                                              const sx_tensor *inputs, sx_outputs **out_outputs);
 
-/* Outputs in the signature's order, or by name (NULL if there is none); borrowed.
- */
+/* An output by its position in the signature, or by name (NULL if there is none); borrowed. */
 SX_API const sx_tensor *sx_outputs_at(const sx_outputs *outputs, int i);
 SX_API const sx_tensor *sx_outputs_find(const sx_outputs *outputs, const char *name);
 SX_API void sx_outputs_free(sx_outputs *outputs); /* NULL is fine */

@@ -1,8 +1,8 @@
-/* Layers, losses, metrics, optimizers and schedules: what a model function is written with.
+/* Layers, losses, metrics, optimizers and schedules: the building blocks of model functions.
  *
- * A layer makes its variables under a scope numbered as Keras does (conv2d, conv2d_1, …), so that
- * checkpoints carry the names `conv2d_1/kernel`. Options are fields: sx_conv2d(b, x, 32, 3,
- * .padding = SX_SAME, .activation = SX_RELU); a field left out is the default written beside it.
+ * A layer creates its variables in a scope numbered as in Keras (conv2d, conv2d_1, …), so
+ * checkpoints have names such as `conv2d_1/kernel`. Options are fields: sx_conv2d(b, x, 32, 3,
+ * .padding = SX_SAME, .activation = SX_RELU); an omitted field takes the default in its comment.
  * C++ calls the _at functions. Images are NHWC. */
 #ifndef SEXTANT_NN_H
 #define SEXTANT_NN_H
@@ -16,17 +16,17 @@ extern "C" {
 
 typedef enum sx_mode { SX_TRAIN = 0, SX_EVAL, SX_PREDICT } sx_mode;
 
-/* What layers that behave differently in training (dropout, batch norm) ask. Set before building.
- */
+/* The mode, for layers that behave differently in training (dropout, batch norm). Set it before
+ * building. */
 SX_API void sx_builder_set_mode(sx_builder *b, sx_mode mode);
 SX_API sx_mode sx_builder_mode(const sx_builder *b);
 
-/* The precision policy, set before building: SX_F32 (the default), or SX_BF16, Keras'
- * mixed_bfloat16. Then layers take their inputs and variables in bfloat16 and give bfloat16;
- * variables, their gradients, the statistics of batch norm, softmax, losses, metrics and what the
- * model returns stay float32. Where operators that users call get operands of both, a constant or
- * a variable takes bfloat16, anything else makes the result float32.
- * Errors: INVALID_ARGUMENT another dtype. */
+/* The precision policy, set before building: SX_F32 (the default) or SX_BF16, which is Keras'
+ * mixed_bfloat16: layers convert their inputs and variables to bfloat16 and return bfloat16;
+ * variables, gradients, batch-norm statistics, softmax, losses, metrics and the model's results
+ * stay float32. If an operator called by the user gets both types, constants and variables are
+ * converted to bfloat16; any other float32 operand makes the result float32.
+ * Errors: INVALID_ARGUMENT: another dtype. */
 SX_API void sx_builder_set_precision(sx_builder *b, sx_dtype compute);
 SX_API sx_dtype sx_builder_precision(const sx_builder *b); /* SX_F32 or SX_BF16 */
 
@@ -42,7 +42,7 @@ typedef enum sx_activation {
 /* y = activation(x), any shape; softmax over the last axis. */
 SX_API sx_value sx_activate(sx_builder *b, sx_value x, sx_activation activation);
 
-/* A legal zero in a field whose zero means "default". */
+/* Zero, for a field in which 0 means the default. */
 #define SX_ZERO (-0x1p-1000)
 
 /* --- Layers ---------------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ typedef struct sx_pool2d_args {
     sx_padding padding; /* SX_VALID */
     const char *name;
 } sx_pool2d_args;
-/* Largest / mean of each window; windows at the border count only what is inside. */
+/* The maximum or mean of each window; windows at the border cover only the elements inside. */
 SX_API sx_value sx_max_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args,
                                  const char *file, int line);
 SX_API sx_value sx_average_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args,
@@ -116,9 +116,9 @@ SX_API sx_value sx_global_average_pool2d_at(sx_builder *b, sx_value x, const cha
 SX_API sx_value sx_flatten_at(sx_builder *b, sx_value x, const char *file, int line);
 #define sx_flatten(b, x) sx_flatten_at((b), (x), __FILE__, __LINE__)
 
-/* In training each element is 0 with probability `rate`, else x / (1 − rate); the mask is a
- * function of seed, scope, step and position (design D5). Elsewhere x. Errors: rate not in [0, 1).
- */
+/* In training each element becomes 0 with probability `rate`, otherwise x / (1 − rate); the mask is
+ * a function of seed, scope, step and position (design D5). In other modes, x. Errors: rate not in
+ * [0, 1). */
 SX_API sx_value sx_dropout_at(sx_builder *b, sx_value x, double rate, const char *file, int line);
 #define sx_dropout(b, x, rate) sx_dropout_at((b), (x), (rate), __FILE__, __LINE__)
 
@@ -130,10 +130,10 @@ typedef struct sx_batch_norm_args {
     sx_initializer gamma_initializer; /* ones */
     const char *name;                 /* "batch_normalization" */
 } sx_batch_norm_args;
-/* y = gamma (x − mean) / sqrt(var + epsilon) + beta over the last axis. Training uses the batch's
- * moments and moves the averages: moving = moving·momentum + batch·(1 − momentum), the variance the
- * biased one as Keras. Elsewhere the averages. Variables gamma, beta, moving_mean, moving_variance.
- */
+/* y = gamma (x − mean) / sqrt(var + epsilon) + beta over the last axis. Training uses the moments
+ * of the batch and updates the moving averages: moving = moving·momentum + batch·(1 − momentum),
+ * with the biased variance as in Keras; other modes use the averages. Variables: gamma, beta,
+ * moving_mean, moving_variance. */
 SX_API sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_args *args,
                                  const char *file, int line);
 #define sx_batch_norm(b, x, ...)                                                                 \
@@ -145,22 +145,22 @@ SX_API sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_
 
 typedef enum sx_schedule_kind {
     SX_CONSTANT_RATE = 0,
-    SX_EXPONENTIAL_DECAY, /* lr · rate^(step / steps); staircase: the quotient rounded down */
-    SX_PIECEWISE,         /* values[i] while step <= boundaries[i], the last one after that */
+    SX_EXPONENTIAL_DECAY, /* lr · rate^(step / steps); staircase: with integer division */
+    SX_PIECEWISE,         /* values[i] while step <= boundaries[i], then the last value */
     SX_COSINE_DECAY, /* lr · ((1 − alpha)·(1 + cos(π·step / steps)) / 2 + alpha), then lr·alpha */
 } sx_schedule_kind;
 
 enum { SX_MAX_PIECES = 8 };
 
-/* The learning rate as a function of the step; computed inside the training program. A warm-up runs
- * first: from 0 linearly to the schedule's start over `warmup_steps`, and shifts the rest. With
- * `in_epochs`, `steps` and `boundaries` are epochs; boundaries and a cosine's end count from the
- * beginning, warm-up included. */
+/* The learning rate as a function of the step, computed inside the training program. A warm-up
+ * increases the rate linearly from 0 to the schedule's initial value over `warmup_steps` and delays
+ * the schedule by as many. With `in_epochs`, `steps` and `boundaries` are in epochs; boundaries and
+ * the end of a cosine decay count from step 0, including the warm-up. */
 typedef struct sx_schedule {
     sx_schedule_kind kind;
     double rate, alpha;
     int64_t steps, warmup_steps;
-    double warmup_epochs; /* instead of warmup_steps */
+    double warmup_epochs; /* alternative to warmup_steps */
     bool staircase, in_epochs;
     int n_boundaries;
     int64_t boundaries[SX_MAX_PIECES];
@@ -168,7 +168,7 @@ typedef struct sx_schedule {
 } sx_schedule;
 
 typedef enum sx_optimizer_kind {
-    SX_OPTIMIZER_DEFAULT = 0, /* the trainer's: Adam */
+    SX_OPTIMIZER_DEFAULT = 0, /* Adam */
     SX_OPTIMIZER_SGD,
     SX_OPTIMIZER_RMSPROP,
     SX_OPTIMIZER_ADAM,
@@ -176,12 +176,13 @@ typedef enum sx_optimizer_kind {
     SX_OPTIMIZER_COUNT_
 } sx_optimizer_kind;
 
-/* How the gradients of n replicas meet. MEAN: the gradient of the mean loss over the global batch.
- * SUM: n times that (each replica's mean loss, added up), n as when the run began. The loss that is
- * reported is the mean over the global batch in both. */
+/* How the gradients of n replicas are combined. MEAN: the gradient of the mean loss over the global
+ * batch. SUM: n times that (the sum of the replicas' mean losses), with the n that the run started
+ * with. The reported loss is the mean over the global batch in both cases. */
 typedef enum sx_reduction { SX_REDUCTION_MEAN = 0, SX_REDUCTION_SUM } sx_reduction;
 
-/* A value. A field at 0 is the default of its optimizer (Keras'), written beside the makers. */
+/* An optimizer and its parameters. A field that is 0 takes the optimizer's default (Keras'), listed
+ * at sx_sgd, sx_rmsprop, sx_adam and sx_lars below. */
 typedef struct sx_optimizer {
     sx_optimizer_kind kind;
     double learning_rate;
@@ -189,11 +190,11 @@ typedef struct sx_optimizer {
     double rho, beta_1, beta_2, epsilon, eeta;
     bool nesterov, centered;
     sx_schedule schedule;
-    /* > 0: learning_rate is that of a batch of so many; the rate grows linearly with the global
-     * batch size (learning_rate · batch / base_batch_size). */
+    /* Reference batch size: if > 0, the rate scales linearly with the global batch size
+     * (learning_rate · batch / base_batch_size). */
     int64_t base_batch_size;
-    /* > 0: the loss grows by l2 · Σ w²/2 over all weights but batch normalization's gamma and beta.
-     * Of LARS the weight decay, which is no part of the loss. */
+    /* If > 0, l2 · Σ w²/2 over all weights except batch norm's gamma and beta is added to the loss.
+     * For LARS, the weight decay, which is not part of the loss. */
     double l2;
     sx_reduction reduction;
 } sx_optimizer;
@@ -202,8 +203,8 @@ typedef struct sx_cross_shard_args {
     size_t struct_size;
     sx_reduction reduction;
 } sx_cross_shard_args;
-/* TensorFlow's CrossShardOptimizer: the optimizer, told how the replicas' gradients meet. Ours meet
- * always, so that an optimizer that nobody wrapped is SX_REDUCTION_MEAN, not a mistake. */
+/* TensorFlow's CrossShardOptimizer: sets how the replicas' gradients are combined. Gradients are
+ * always combined here; without this call the reduction is SX_REDUCTION_MEAN. */
 SX_API sx_optimizer sx_cross_shard_optimizer_at(sx_optimizer optimizer,
                                                 const sx_cross_shard_args *args);
 #define sx_cross_shard_optimizer(optimizer, ...) \
@@ -218,12 +219,12 @@ SX_API sx_optimizer sx_cross_shard_optimizer_at(sx_optimizer optimizer,
 #define sx_rmsprop(...) ((sx_optimizer){.kind = SX_OPTIMIZER_RMSPROP, __VA_ARGS__})
 /* learning_rate .001, beta_1 .9, beta_2 .999, epsilon 1e-7 (outside the root) */
 #define sx_adam(...) ((sx_optimizer){.kind = SX_OPTIMIZER_ADAM, __VA_ARGS__})
-/* learning_rate .1, momentum .9, eeta .001, epsilon 0: each weight at the rate lr·eeta·‖w‖ /
- * (‖g‖ + l2·‖w‖ + epsilon), biases and batch normalization's at lr and without decay */
+/* learning_rate .1, momentum .9, eeta .001, epsilon 0: the rate of each weight is lr·eeta·‖w‖ /
+ * (‖g‖ + l2·‖w‖ + epsilon); that of biases and batch norm's variables is lr, without decay */
 #define sx_lars(...) ((sx_optimizer){.kind = SX_OPTIMIZER_LARS, __VA_ARGS__})
 
-/* The optimizer by its name: "sgd", "momentum" (sgd with .9), "rmsprop", "adam", "lars".
- * NOT_FOUND lists them. */
+/* An optimizer by name: "sgd", "momentum" (sgd with momentum .9), "rmsprop", "adam", "lars".
+ * Errors: NOT_FOUND, listing the names. */
 SX_API SX_MUST_USE sx_status sx_optimizer_by_name(const char *name, sx_optimizer *out_optimizer);
 
 #ifdef __cplusplus

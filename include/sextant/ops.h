@@ -1,16 +1,16 @@
-/* The operators, as functions that add one node each. What an operator computes, its shapes, dtypes
- * and errors stand at the head of src/graph/ops/NAME.c.
+/* The operators. Each function adds one node; what it computes, its shapes, dtypes and errors are
+ * documented at the head of src/graph/ops/NAME.c.
  *
- * Every function returns the value (of several outputs the first: sx_output_at() gives the others)
- * or SX_NO_VALUE after an error, which the builder keeps. Shapes broadcast as numpy's do; the batch
- * SX_BATCH is always dimension 0. Names that layers use (sextant/nn.h) are left to them: the
- * operators under them begin with sx_nn_, as in TensorFlow's tf.nn.
+ * Every function returns a value (the first output; sx_output_at() returns the others), or
+ * SX_NO_VALUE after an error, which the builder keeps. Shapes broadcast as in NumPy; the batch,
+ * SX_BATCH, is always dimension 0. Where a layer (sextant/nn.h) has the plain name, the operator
+ * below it begins with sx_nn_, as in TensorFlow's tf.nn.
  *
- * Options are given by name:
+ * Options are passed by name:
  *     y = sx_reduce_sum(b, x, .axes = SX_AXES(1, 2), .keep_dims = true);
  *     y = sx_nn_conv2d(b, x, filter, .strides = {2, 2}, .padding = SX_SAME);
- * `file` and `line` of the functions proper are the user's, for messages; NULL leaves the
- * builder's. */
+ * The arguments `file` and `line` of the _at functions are the user's source line, for messages;
+ * NULL keeps the builder's. */
 #ifndef SEXTANT_OPS_H
 #define SEXTANT_OPS_H
 
@@ -29,12 +29,12 @@ extern "C" {
     }
 
 typedef enum sx_padding {
-    SX_VALID = 0, /* none */
-    SX_SAME,      /* as much as makes the output ceil(input / stride) */
-    SX_EXPLICIT,  /* as told */
+    SX_VALID = 0, /* no padding */
+    SX_SAME,      /* padding that makes the output size ceil(input / stride) */
+    SX_EXPLICIT,  /* given by `pads` */
 } sx_padding;
 
-/* Axes of a value: SX_AXES(1, 2), -1 is the last. Empty means all. */
+/* Axes of a value: SX_AXES(1, 2); -1 is the last. Empty means all. */
 typedef struct sx_axes {
     int n;
     int v[SX_MAX_RANK];
@@ -51,7 +51,7 @@ SX_API sx_value sx_output_at(sx_value first, int i);
 #define SX_OP_OF_ONE_(name) \
     SX_API sx_value sx_##name##_at(sx_builder *b, sx_value x, const char *file, int line)
 SX_OP_OF_ONE_(identity);      /* x */
-SX_OP_OF_ONE_(stop_gradient); /* x, where no gradient passes */
+SX_OP_OF_ONE_(stop_gradient); /* x, but without a gradient */
 SX_OP_OF_ONE_(neg);           /* -x */
 SX_OP_OF_ONE_(abs);           /* |x| */
 SX_OP_OF_ONE_(sign);          /* -1, 0 or 1 */
@@ -59,10 +59,10 @@ SX_OP_OF_ONE_(square);        /* x² */
 SX_OP_OF_ONE_(sqrt);          /* √x */
 SX_OP_OF_ONE_(rsqrt);         /* 1 / √x */
 SX_OP_OF_ONE_(exp);           /* eˣ */
-SX_OP_OF_ONE_(ln);            /* the natural logarithm; operator log */
+SX_OP_OF_ONE_(ln);            /* the natural logarithm; the operator is named log */
 SX_OP_OF_ONE_(log1p);         /* ln(1 + x) */
 SX_OP_OF_ONE_(cos);           /* cos x */
-SX_OP_OF_ONE_(floor);         /* the greatest integer not above x */
+SX_OP_OF_ONE_(floor);         /* the largest integer <= x */
 SX_OP_OF_ONE_(tanh);          /* tanh x */
 SX_OP_OF_ONE_(sigmoid);       /* 1 / (1 + e⁻ˣ) */
 SX_OP_OF_ONE_(relu);          /* max(x, 0) */
@@ -99,12 +99,12 @@ SX_OP_OF_ONE_(logical_not);   /* of bool */
 SX_API sx_value sx_cast_at(sx_builder *b, sx_value x, sx_dtype dtype, const char *file, int line);
 #define sx_cast(b, x, dtype) sx_cast_at((b), (x), (dtype), SX_HERE_)
 
-/* x where positive, alpha x elsewhere. */
+/* x if positive, otherwise alpha x. */
 SX_API sx_value sx_leaky_relu_at(sx_builder *b, sx_value x, double alpha, const char *file,
                                  int line);
 #define sx_leaky_relu(b, x, alpha) sx_leaky_relu_at((b), (x), (alpha), SX_HERE_)
 
-/* x where positive, alpha (eˣ - 1) elsewhere. */
+/* x if positive, otherwise alpha (eˣ - 1). */
 SX_API sx_value sx_elu_at(sx_builder *b, sx_value x, double alpha, const char *file, int line);
 #define sx_elu(b, x, alpha) sx_elu_at((b), (x), (alpha), SX_HERE_)
 
@@ -124,8 +124,8 @@ SX_OP_OF_TWO_(sub);         /* x - y */
 SX_OP_OF_TWO_(mul);         /* x y */
 SX_OP_OF_TWO_(div);         /* x / y */
 SX_OP_OF_TWO_(pow);         /* xʸ */
-SX_OP_OF_TWO_(maximum);     /* the greater */
-SX_OP_OF_TWO_(minimum);     /* the lesser */
+SX_OP_OF_TWO_(maximum);     /* the larger of the two */
+SX_OP_OF_TWO_(minimum);     /* the smaller of the two */
 SX_OP_OF_TWO_(equal);       /* bool: x == y */
 SX_OP_OF_TWO_(less);        /* bool: x < y */
 SX_OP_OF_TWO_(greater);     /* bool: x > y */
@@ -144,7 +144,7 @@ SX_OP_OF_TWO_(logical_and); /* of bool */
 #define sx_greater(b, x, y)     sx_greater_at((b), (x), (y), SX_HERE_)
 #define sx_logical_and(b, x, y) sx_logical_and_at((b), (x), (y), SX_HERE_)
 
-/* x where cond holds, else y. */
+/* x where cond is true, otherwise y. */
 SX_API sx_value sx_select_at(sx_builder *b, sx_value cond, sx_value x, sx_value y, const char *file,
                              int line);
 #define sx_select(b, cond, x, y) sx_select_at((b), (cond), (x), (y), SX_HERE_)
@@ -157,7 +157,7 @@ SX_API sx_value sx_bias_add_at(sx_builder *b, sx_value x, sx_value bias, const c
 /* --- Shapes ------------------------------------------------------------------------------------
  */
 
-/* sx_reshape(b, x, SX_BATCH, 784): the batch first if and only if x has it. */
+/* sx_reshape(b, x, SX_BATCH, 784): the first dimension is SX_BATCH if and only if that of x is. */
 SX_API sx_value sx_reshape_at(sx_builder *b, sx_value x, int rank, const int64_t *dims,
                               const char *file, int line);
 #define sx_reshape(b, x, ...) sx_reshape_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)
@@ -172,7 +172,7 @@ SX_API sx_value sx_transpose_at(sx_builder *b, sx_value x, int rank, const int64
                                 const char *file, int line);
 #define sx_transpose(b, x, ...) sx_transpose_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)
 
-/* The n values xs after one another along `axis`, -1 = the last: sx_concat(b, -1, x, y). */
+/* The n values xs joined along `axis`, -1 = the last: sx_concat(b, -1, x, y). */
 SX_API sx_value sx_concat_at(sx_builder *b, const sx_value *xs, int n, int axis, const char *file,
                              int line);
 #define sx_concat(b, axis, ...)                        \
@@ -196,7 +196,7 @@ typedef struct sx_pad_args {
     double value;
 } sx_pad_args;
 
-/* x with `value` around it: sx_pad(b, x, .before = {0, 1, 1}, .after = {0, 1, 1}). */
+/* x padded with `value`: sx_pad(b, x, .before = {0, 1, 1}, .after = {0, 1, 1}). */
 SX_API sx_value sx_pad_at(sx_builder *b, sx_value x, const sx_pad_args *args, const char *file,
                           int line);
 #define sx_pad(b, x, ...) sx_pad_at((b), (x), SX_ARGS_(sx_pad_args, __VA_ARGS__), SX_HERE_)
@@ -216,13 +216,13 @@ SX_API sx_value sx_reduce_sum_at(sx_builder *b, sx_value x, const sx_reduce_args
 #define sx_reduce_sum(b, x, ...) \
     sx_reduce_sum_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
 
-/* The greatest over the axes. */
+/* The maximum over the axes. */
 SX_API sx_value sx_reduce_max_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
                                  const char *file, int line);
 #define sx_reduce_max(b, x, ...) \
     sx_reduce_max_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
 
-/* reduce_sum divided by size, right for every batch. */
+/* The mean over the axes (reduce_sum divided by size), for any batch size. */
 SX_API sx_value sx_reduce_mean_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
                                   const char *file, int line);
 #define sx_reduce_mean(b, x, ...) \
@@ -233,7 +233,7 @@ SX_API sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args
                            int line);
 #define sx_size(b, x, ...) sx_size_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
 
-/* Mean and variance (output 1; of the population) over the axes, which are dropped. */
+/* The mean (output 0) and population variance (output 1) over the axes, which are dropped. */
 SX_API sx_value sx_moments_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
                               const char *file, int line);
 #define sx_moments(b, x, ...) \
@@ -245,12 +245,12 @@ typedef struct sx_argmax_args {
     sx_dtype dtype; /* SX_I32 by default, or SX_I64 */
 } sx_argmax_args;
 
-/* The index of the greatest along an axis; the first of equals. */
+/* The index of the maximum along an axis; among equal elements, the first. */
 SX_API sx_value sx_argmax_at(sx_builder *b, sx_value x, const sx_argmax_args *args,
                              const char *file, int line);
 #define sx_argmax(b, x, ...) sx_argmax_at((b), (x), SX_ARGS_(sx_argmax_args, __VA_ARGS__), SX_HERE_)
 
-/* Is every element of the n values finite? A bool scalar. */
+/* Whether every element of the n values is finite: a bool scalar. */
 SX_API sx_value sx_all_finite_at(sx_builder *b, const sx_value *xs, int n, const char *file,
                                  int line);
 #define sx_all_finite(b, xs, n) sx_all_finite_at((b), (xs), (n), SX_HERE_)
@@ -263,7 +263,7 @@ typedef struct sx_matmul_args {
     bool transpose_a, transpose_b;
 } sx_matmul_args;
 
-/* The product of two matrices; the batch may be the rows of lhs. */
+/* The product of two matrices; the rows of lhs may be the batch. */
 SX_API sx_value sx_matmul_at(sx_builder *b, sx_value lhs, sx_value rhs, const sx_matmul_args *args,
                              const char *file, int line);
 #define sx_matmul(b, lhs, rhs, ...) \
@@ -272,10 +272,10 @@ SX_API sx_value sx_matmul_at(sx_builder *b, sx_value lhs, sx_value rhs, const sx
 typedef struct sx_nn_conv2d_args {
     size_t struct_size;
     int strides[2];   /* {h, w}; {2} = {2, 2}; default 1 */
-    int dilations[2]; /* likewise */
+    int dilations[2]; /* as strides */
     sx_padding padding;
-    int pads[4]; /* top, bottom, left, right, with SX_EXPLICIT */
-    int groups;  /* default 1; as many as channels = depthwise */
+    int pads[4]; /* top, bottom, left, right; for SX_EXPLICIT */
+    int groups;  /* default 1; the number of channels = depthwise */
 } sx_nn_conv2d_args;
 
 /* x [N,H,W,C], filter [KH,KW,C/groups,F] */
@@ -294,13 +294,13 @@ typedef struct sx_nn_pool2d_args {
     sx_padding padding; /* SX_VALID or SX_SAME */
 } sx_nn_pool2d_args;
 
-/* x [N,H,W,C]: the greatest of each window. */
+/* x [N,H,W,C]: the maximum of each window. */
 SX_API sx_value sx_nn_max_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2d_args *args,
                                     const char *file, int line);
 #define sx_nn_max_pool2d(b, x, ...) \
     sx_nn_max_pool2d_at((b), (x), SX_ARGS_(sx_nn_pool2d_args, __VA_ARGS__), SX_HERE_)
 
-/* x [N,H,W,C]: the mean of each window; padding does not count. */
+/* x [N,H,W,C]: the mean of each window, without padding. */
 SX_API sx_value sx_nn_avg_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2d_args *args,
                                     const char *file, int line);
 #define sx_nn_avg_pool2d(b, x, ...) \
@@ -309,15 +309,15 @@ SX_API sx_value sx_nn_avg_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2
 /* --- Normalization ------------------------------------------------------------------------------
  */
 
-/* (x - mean) rsqrt(variance + epsilon) scale + offset, all four [C]; for inference. */
+/* (x - mean) rsqrt(variance + epsilon) scale + offset, each [C]; for inference. */
 SX_API sx_value sx_nn_batch_norm_at(sx_builder *b, sx_value x, sx_value scale, sx_value offset,
                                     sx_value mean, sx_value variance, double epsilon,
                                     const char *file, int line);
 #define sx_nn_batch_norm(b, x, scale, offset, mean, variance, epsilon) \
     sx_nn_batch_norm_at((b), (x), (scale), (offset), (mean), (variance), (epsilon), SX_HERE_)
 
-/* The same where mean and variance are x's own moments over all but the last axis: the gradient to
- * x goes through them too. */
+/* The same with mean and variance being the moments of x over all but the last axis; the gradient
+ * with respect to x includes them. */
 SX_API sx_value sx_nn_batch_norm_train_at(sx_builder *b, sx_value x, sx_value scale,
                                           sx_value offset, sx_value mean, sx_value variance,
                                           double epsilon, const char *file, int line);
@@ -329,8 +329,8 @@ SX_API sx_value sx_nn_batch_norm_train_at(sx_builder *b, sx_value x, sx_value sc
 
 typedef struct sx_nn_dropout_args {
     size_t struct_size;
-    double rate;  /* the share that is dropped, in [0, 1) */
-    uint64_t key; /* differs from layer to layer: a hash of the scope's name */
+    double rate;  /* the fraction that is dropped, in [0, 1) */
+    uint64_t key; /* different for each layer: a hash of the scope's name */
 } sx_nn_dropout_args;
 
 /* seed uint32[2], step int64 scalar */
@@ -366,7 +366,7 @@ SX_API sx_value sx_nn_sigmoid_cross_entropy_at(sx_builder *b, sx_value logits, s
 typedef struct sx_one_hot_args {
     size_t struct_size;
     int64_t depth;
-    double on, off; /* both 0 = 1 and 0 */
+    double on, off; /* both 0: 1 and 0 */
     sx_dtype dtype; /* default float32 */
 } sx_one_hot_args;
 
@@ -376,7 +376,7 @@ SX_API sx_value sx_one_hot_at(sx_builder *b, sx_value indices, const sx_one_hot_
 #define sx_one_hot(b, indices, ...) \
     sx_one_hot_at((b), (indices), SX_ARGS_(sx_one_hot_args, __VA_ARGS__), SX_HERE_)
 
-/* Rows of table [V, ...] by number. */
+/* Rows of table [V, ...] by index. */
 SX_API sx_value sx_gather_at(sx_builder *b, sx_value table, sx_value indices, const char *file,
                              int line);
 #define sx_gather(b, table, indices) sx_gather_at((b), (table), (indices), SX_HERE_)
@@ -385,11 +385,11 @@ SX_API sx_value sx_gather_at(sx_builder *b, sx_value table, sx_value indices, co
 SX_API sx_value sx_iota_at(sx_builder *b, sx_type type, int axis, const char *file, int line);
 #define sx_iota(b, type, axis) sx_iota_at((b), (type), (axis), SX_HERE_)
 
-/* The k greatest along the last axis, falling; output 1 holds their int32 indices. */
+/* The k largest elements along the last axis, in descending order; output 1: int32 indices. */
 SX_API sx_value sx_top_k_at(sx_builder *b, sx_value x, int64_t k, const char *file, int line);
 #define sx_top_k(b, x, k) sx_top_k_at((b), (x), (k), SX_HERE_)
 
-/* Is the target among the k greatest? predictions [N,C], targets [N] -> bool [N] */
+/* Whether the target is among the k largest: predictions [N,C], targets [N] -> bool [N] */
 SX_API sx_value sx_in_top_k_at(sx_builder *b, sx_value predictions, sx_value targets, int64_t k,
                                const char *file, int line);
 #define sx_in_top_k(b, predictions, targets, k) \
@@ -397,8 +397,8 @@ SX_API sx_value sx_in_top_k_at(sx_builder *b, sx_value predictions, sx_value tar
 
 /* --- Optimizer steps ------------------------------------------------------------------------- */
 
-/* Each returns the new variable; further outputs are the new slots, in the order of the arguments.
- * With `ok` false nothing changes. */
+/* Each returns the new variable; the other outputs are the new slots, in the order of the
+ * arguments. If `ok` is false, nothing changes. */
 
 /* var - lr gradient */
 SX_API sx_value sx_apply_sgd_at(sx_builder *b, sx_value var, sx_value gradient, sx_value lr,
@@ -439,7 +439,7 @@ typedef struct sx_apply_adam_args {
     double beta1, beta2, epsilon;
 } sx_apply_adam_args;
 
-/* `step`, int64 scalar: updates made before this one. */
+/* `step`, an int64 scalar: the number of updates before this one. */
 SX_API sx_value sx_apply_adam_at(sx_builder *b, sx_value var, sx_value m, sx_value v,
                                  sx_value gradient, sx_value lr, sx_value step, sx_value ok,
                                  const sx_apply_adam_args *args, const char *file, int line);

@@ -30,7 +30,7 @@ extern "C" {
     X(SX_U32, "uint32", 22, 4, "<u4")    \
     X(SX_U64, "uint64", 23, 8, "<u8")
 
-/* The values are TensorFlow's DataType numbers (formats.md). */
+/* The values are TensorFlow's DataType numbers. */
 typedef enum sx_dtype {
     SX_DTYPE_NONE = 0,
 #define SX_DTYPE_ENUM_(symbol, name, tf, bytes, descr) symbol = tf,
@@ -43,14 +43,14 @@ SX_API size_t sx_dtype_bytes(sx_dtype dtype);                /* 0 for strings an
 SX_API const char *sx_dtype_numpy(sx_dtype dtype);           /* "<f4" */
 SX_API bool sx_dtype_parse(const char *name, sx_dtype *out); /* by name */
 SX_API bool sx_dtype_is_float(sx_dtype dtype);               /* f16 bf16 f32 f64 */
-SX_API bool sx_dtype_is_integer(sx_dtype dtype);             /* without bool */
+SX_API bool sx_dtype_is_integer(sx_dtype dtype);             /* false for bool */
 
 enum { SX_MAX_RANK = 8 };
 
-/* A dimension that is no count. */
+/* Special dimensions. */
 enum {
     SX_BATCH = -1,   /* the one symbolic batch dimension of a graph; compile() fixes it */
-    SX_DYNAMIC = -2, /* known only when run; host segment only (decoded images) */
+    SX_DYNAMIC = -2, /* known only at run time; on the host only (decoded images) */
 };
 
 /* dtype + shape; a value, compared with sx_type_equal(). Unused dims are 0. */
@@ -67,33 +67,33 @@ typedef struct sx_type {
 SX_API sx_type sx_type_make(sx_dtype dtype, int rank, const int64_t *dims);
 SX_API sx_type sx_scalar_type(sx_dtype dtype);
 SX_API bool sx_type_equal(const sx_type *a, const sx_type *b);
-SX_API bool sx_type_is_static(const sx_type *type); /* every dimension is a count */
+SX_API bool sx_type_is_static(const sx_type *type); /* every dimension is known */
 SX_API bool sx_type_has_batch(const sx_type *type); /* some dimension is SX_BATCH */
 
 /* The number of elements; −1 if not static or if the product overflows int64. */
 SX_API int64_t sx_type_elems(const sx_type *type);
-/* Elements × element size; −1 likewise, and for strings. */
+/* The size of the tensor; −1 in the same cases and for strings. */
 SX_API int64_t sx_type_bytes(const sx_type *type);
 
-/* "float32[N,28,28,1]": N is the batch, ? a dynamic dimension. Writes at most `capacity` bytes with
- * the final NUL; SX_TYPE_TEXT is always enough. Returns `buffer`. */
+/* "float32[N,28,28,1]": N is the batch, ? a dynamic dimension. Writes at most `capacity` bytes
+ * including the final NUL; SX_TYPE_TEXT is always enough. Returns `buffer`. */
 enum { SX_TYPE_TEXT = 200 };
 SX_API char *sx_type_format(const sx_type *type, char *buffer, size_t capacity);
 
-/* A view of bytes that somebody else owns. */
+/* A view of bytes owned elsewhere. */
 typedef struct sx_bytes {
     const void *data;
     size_t size;
 } sx_bytes;
 
-/* A dense row-major tensor on the host. `data` points to elems × element size bytes (for strings:
- * elems × sx_bytes) and is owned as the function that hands it out says. */
+/* A dense row-major tensor on the host. `data` points to the elements (for strings, sx_bytes); the
+ * function that returns a tensor documents who owns it. */
 typedef struct sx_tensor {
     sx_type type;
     void *data;
 } sx_tensor;
 
-/* Frees a text that a function of the library made for its caller; NULL is fine. */
+/* Frees a text allocated by a library function for its caller; NULL is fine. */
 SX_API void sx_text_free(char *text);
 
 #ifdef __cplusplus

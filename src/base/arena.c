@@ -4,7 +4,8 @@
  *                     newest, the one that is filled
  *
  * An object larger than the next chunk gets a chunk of its own, linked behind the newest, so that
- * the newest's free room is not lost. Chunks come zeroed and are never reused: so do the objects.
+ * the newest's free room is not lost; so does an object when the budget has no room for more than
+ * it. Chunks come zeroed and are never reused: so do the objects.
  */
 #include "base/arena.h"
 
@@ -34,35 +35,35 @@ void sx_arena_deinit(sx_arena *arena)
 {
     for (struct sx_arena_chunk *chunk = arena->chunks, *next; chunk != NULL; chunk = next) {
         next = chunk->next;
+        sx_budget_release(arena->budget, sizeof(*chunk) + chunk->capacity);
         sx_free(chunk);
     }
-    *arena = (sx_arena){.limit_bytes = arena->limit_bytes};
+    *arena = (sx_arena){.limit_bytes = arena->limit_bytes, .budget = arena->budget};
 }
 
-static struct sx_arena_chunk *make_chunk(size_t capacity)
-{
-    size_t bytes;
-    if (!sx_add_size(capacity, sizeof(struct sx_arena_chunk), &bytes)) {
-        return NULL;
-    }
-    struct sx_arena_chunk *chunk = sx_alloc(bytes, 1);
-    if (chunk != NULL) {
-        chunk->capacity = capacity;
-    }
-    return chunk;
-}
-
-/* A chunk with `bytes` free, linked into the arena; NULL when out of memory. */
+/* A chunk with `bytes` free, linked into the arena; NULL when out of memory or budget. */
 static struct sx_arena_chunk *add_chunk(sx_arena *arena, size_t bytes)
 {
     struct sx_arena_chunk *newest = arena->chunks;
     size_t capacity =
         newest == NULL ? FIRST_CHUNK_BYTES : SX_MIN(newest->capacity * 2, (size_t)MAX_CHUNK_BYTES);
-    struct sx_arena_chunk *chunk = make_chunk(SX_MAX(capacity, bytes));
-    if (chunk == NULL) {
+    size_t size;
+    if (!sx_add_size(SX_MAX(capacity, bytes), sizeof(struct sx_arena_chunk), &size)) {
         return NULL;
     }
-    if (newest != NULL && bytes > capacity) {
+    if (!sx_budget_charge(arena->budget, size)) {
+        size = sizeof(struct sx_arena_chunk) + bytes; /* the object alone may still fit */
+        if (!sx_budget_charge(arena->budget, size)) {
+            return NULL;
+        }
+    }
+    struct sx_arena_chunk *chunk = sx_alloc(size, 1);
+    if (chunk == NULL) {
+        sx_budget_release(arena->budget, size);
+        return NULL;
+    }
+    chunk->capacity = size - sizeof(*chunk);
+    if (newest != NULL && chunk->capacity == bytes) {
         chunk->next = newest->next;
         newest->next = chunk;
     } else {

@@ -10,10 +10,13 @@
 
 #include <sextant/types.h>
 
+#include "base/budget.h"
+
 typedef struct sx_arena {
     struct sx_arena_chunk *chunks; /* newest first */
     size_t used_bytes;             /* handed out */
     size_t limit_bytes;            /* 0 = none; beyond it sx_arena_alloc returns NULL */
+    sx_budget *budget;             /* charged for every chunk; NULL = none */
 } sx_arena;
 
 void sx_arena_init(sx_arena *arena, size_t limit_bytes);

@@ -24,7 +24,8 @@ void sx_buf_init(sx_buf *buf, size_t max_bytes)
 void sx_buf_deinit(sx_buf *buf)
 {
     sx_free(buf->data);
-    sx_buf_init(buf, buf->max_bytes);
+    sx_budget_release(buf->budget, buf->capacity);
+    *buf = (sx_buf){.max_bytes = buf->max_bytes, .budget = buf->budget};
 }
 
 void sx_buf_reset(sx_buf *buf)
@@ -57,8 +58,15 @@ static bool reserve(sx_buf *buf, size_t size)
     }
     size_t capacity = SX_MAX(SX_MAX(total + 1, buf->capacity * 2), (size_t)FIRST_CAPACITY);
     capacity = SX_MIN(capacity, max_bytes_of(buf) + 1);
+    if (!sx_budget_charge(buf->budget, capacity - buf->capacity)) {
+        capacity = total + 1; /* what is needed may fit where twice as much does not */
+        if (!sx_budget_charge(buf->budget, capacity - buf->capacity)) {
+            return fail(buf, SX_RESOURCE_EXHAUSTED);
+        }
+    }
     char *data = sx_realloc(buf->data, capacity, 1);
     if (data == NULL) {
+        sx_budget_release(buf->budget, capacity - buf->capacity);
         return fail(buf, SX_RESOURCE_EXHAUSTED);
     }
     buf->data = data;
@@ -126,7 +134,7 @@ char *sx_buf_take(sx_buf *buf, size_t *out_size)
     if (out_size != NULL) {
         *out_size = buf->size;
     }
-    sx_buf_init(buf, buf->max_bytes);
+    *buf = (sx_buf){.max_bytes = buf->max_bytes, .budget = buf->budget};
     return data;
 }
 

@@ -11,12 +11,15 @@
 
 #include <sextant/types.h>
 
+#include "base/budget.h"
+
 typedef struct sx_buf {
     char *data; /* NULL until the first append */
     size_t size;
     size_t capacity;
-    size_t max_bytes; /* 0 = 1 GiB */
-    int failed;       /* an sx_code, 0 while all is well */
+    size_t max_bytes;  /* 0 = 1 GiB */
+    int failed;        /* an sx_code, 0 while all is well */
+    sx_budget *budget; /* charged for `capacity` bytes; NULL = none */
 } sx_buf;
 
 void sx_buf_init(sx_buf *buf, size_t max_bytes);
@@ -33,7 +36,8 @@ void *sx_buf_extend(sx_buf *buf, size_t size);
 
 /* The text so far, "" if nothing was appended; borrowed until the next append. */
 const char *sx_buf_text(const sx_buf *buf);
-/* Hands the bytes over (free with sx_free) and empties the buffer; NULL after a failure. */
+/* Hands the bytes over (free with sx_free) and empties the buffer; NULL after a failure. What they
+ * were charged stays with the budget. */
 char *sx_buf_take(sx_buf *buf, size_t *out_size);
 SX_MUST_USE sx_status sx_buf_status(const sx_buf *buf);
 

@@ -2,7 +2,6 @@
 #include "data/dataset.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -313,12 +312,6 @@ sx_status sx_dataset_map_at(sx_dataset **dataset, const sx_map_args *args)
     }
     replace(dataset, node);
     return SX_OK;
-}
-
-int64_t sx_ram_bytes(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (int64_t)pages * page : (int64_t)1 << 30;
 }
 
 sx_status sx_dataset_cache(sx_dataset **dataset, int64_t budget_bytes)

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/buffer.h"
+#include "base/ram.h"
 #include "data/order.h"
 #include "data/scratch.h"
 #include <sextant/data.h>
@@ -69,8 +70,5 @@ struct sx_dataset {
     } as;
     char *names; /* the map's own name and component names, one block; NULL otherwise */
 };
-
-/* Bytes of memory in this machine. */
-int64_t sx_ram_bytes(void);
 
 #endif

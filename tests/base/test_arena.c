@@ -52,6 +52,33 @@ static void test_base_arena__keeps_its_limit(void **state)
     sx_arena_deinit(&arena);
 }
 
+static void test_base_arena__charges_its_budget(void **state)
+{
+    (void)state;
+    sx_budget budget;
+    sx_arena arena;
+    sx_budget_init(&budget, "a test", 100000, NULL);
+    sx_arena_init(&arena, 0);
+    arena.budget = &budget;
+    assert_non_null(sx_arena_alloc(&arena, 50000, 1));
+    assert_in_range(sx_budget_used(&budget), 50000, 60000);
+    assert_false(sx_budget_refused(&budget));
+    assert_null(sx_arena_alloc(&arena, 50000, 1));
+    assert_true(sx_budget_refused(&budget));
+    assert_non_null(sx_arena_alloc(&arena, 30000, 1));
+    sx_alloc_fail_after(1);
+    const size_t before = sx_budget_used(&budget);
+    assert_null(sx_arena_alloc(&arena, 15000, 1)); /* within the budget, but malloc fails */
+    sx_alloc_fail_after(0);
+    assert_int_equal(sx_budget_used(&budget), before);
+    sx_arena_deinit(&arena);
+    assert_int_equal(sx_budget_used(&budget), 0);
+    assert_non_null(sx_arena_alloc(&arena, 1, 1)); /* an emptied arena keeps its budget */
+    assert_true(sx_budget_used(&budget) > 0);
+    sx_arena_deinit(&arena);
+    assert_int_equal(sx_budget_used(&budget), 0);
+}
+
 static void test_base_arena__refuses_impossible_sizes(void **state)
 {
     (void)state;
@@ -84,6 +111,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_arena__objects_are_zeroed_aligned_and_apart),
     cmocka_unit_test(test_base_arena__a_large_object_keeps_the_newest_chunk),
     cmocka_unit_test(test_base_arena__keeps_its_limit),
+    cmocka_unit_test(test_base_arena__charges_its_budget),
     cmocka_unit_test(test_base_arena__refuses_impossible_sizes),
     cmocka_unit_test(test_base_arena__copies_text),
 };

@@ -101,12 +101,50 @@ static void test_base_buffer__hands_its_bytes_over(void **state)
     sx_buf_deinit(&buf);
 }
 
+static void test_base_buffer__charges_its_budget(void **state)
+{
+    (void)state;
+    sx_budget budget;
+    sx_buf buf;
+    char piece[300] = "";
+    sx_budget_init(&budget, "a test", 1000, NULL);
+    sx_buf_init(&buf, 0);
+    buf.budget = &budget;
+    sx_buf_append(&buf, piece, sizeof(piece));
+    assert_ok(sx_buf_status(&buf));
+    assert_int_equal(sx_budget_used(&budget), buf.capacity);
+    sx_buf_append(&buf, piece, sizeof(piece));
+    assert_int_equal(sx_budget_used(&budget), buf.capacity);
+    sx_alloc_fail_after(1);
+    sx_buf_append(&buf, piece, 100);
+    sx_alloc_fail_after(0);
+    assert_error(sx_buf_status(&buf), SX_RESOURCE_EXHAUSTED, "out of memory");
+    assert_int_equal(sx_budget_used(&budget), buf.capacity);
+    sx_buf_reset(&buf);
+    sx_buf_append(&buf, piece, sizeof(piece));
+    for (int i = 0; i < 3; i++) {
+        sx_buf_append(&buf, piece, sizeof(piece)); /* 1,200 bytes */
+    }
+    assert_int_equal(buf.failed, SX_RESOURCE_EXHAUSTED);
+    assert_true(sx_budget_refused(&budget));
+    sx_buf_deinit(&buf);
+    assert_int_equal(sx_budget_used(&budget), 0);
+    sx_buf_append(&buf, piece, sizeof(piece)); /* an emptied buffer keeps its budget */
+    const size_t charged = sx_budget_used(&budget);
+    assert_true(charged >= sizeof(piece));
+    sx_free(sx_buf_take(&buf, NULL));
+    assert_int_equal(sx_budget_used(&budget), charged); /* whoever took the bytes releases it */
+    sx_buf_deinit(&buf);
+    assert_int_equal(sx_budget_used(&budget), charged);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_buffer__builds_text),
     cmocka_unit_test(test_base_buffer__puts_sizes_for_people),
     cmocka_unit_test(test_base_buffer__stops_at_its_maximum),
     cmocka_unit_test(test_base_buffer__keeps_the_first_failure),
     cmocka_unit_test(test_base_buffer__hands_its_bytes_over),
+    cmocka_unit_test(test_base_buffer__charges_its_budget),
 };
 
 SX_TEST_MAIN(tests)

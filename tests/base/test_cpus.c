@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/cpus.h"
+#include "base/ram.h"
 
 /* A made-up /proc/self/cgroup and hierarchy in a temporary directory. */
 typedef struct sandbox {
@@ -71,6 +72,24 @@ static void test_base_cpus__version_1_reads_quota_and_period(void **state)
     remove_sandbox(&s);
 }
 
+static void test_base_cpus__memory_takes_the_smallest_group(void **state)
+{
+    (void)state;
+    sandbox s = make_sandbox("0::/user/job\n4:memory:/docker\n5:cpu,cpuacct:/m\n");
+    assert_int_equal(sx_ram_quota(s.self, s.root), 0);
+    write_file(s.root, "user/job/memory.max", "max\n");
+    write_file(s.root, "memory/docker/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_int_equal(sx_ram_quota(s.self, s.root), 9223372036854771712);
+    assert_true(sx_ram_bytes() > 0 && sx_ram_bytes() < 9223372036854771712);
+    write_file(s.root, "user/memory.max", "268435456\n");
+    assert_int_equal(sx_ram_quota(s.self, s.root), 268435456);
+    write_file(s.root, "memory/memory.limit_in_bytes", "1000000\n");
+    assert_int_equal(sx_ram_quota(s.self, s.root), 1000000);
+    write_file(s.root, "memory/m/memory.limit_in_bytes", "5\n"); /* another controller's group */
+    assert_int_equal(sx_ram_quota(s.self, s.root), 1000000);
+    remove_sandbox(&s);
+}
+
 static void test_base_cpus__garbage_means_no_quota(void **state)
 {
     (void)state;
@@ -79,7 +98,9 @@ static void test_base_cpus__garbage_means_no_quota(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         sandbox s = make_sandbox(texts[i]);
         write_file(s.root, "cpu.max", "nonsense");
+        write_file(s.root, "memory.max", "-5");
         assert_int_equal(sx_cpu_quota(s.self, s.root), 0);
+        assert_int_equal(sx_ram_quota(s.self, s.root), 0);
         remove_sandbox(&s);
     }
     assert_int_equal(sx_cpu_quota("/nonexistent", "/nonexistent"), 0);
@@ -88,6 +109,7 @@ static void test_base_cpus__garbage_means_no_quota(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_cpus__version_2_takes_the_smallest_group),
     cmocka_unit_test(test_base_cpus__version_1_reads_quota_and_period),
+    cmocka_unit_test(test_base_cpus__memory_takes_the_smallest_group),
     cmocka_unit_test(test_base_cpus__garbage_means_no_quota),
 };
 

@@ -1,0 +1,51 @@
+/* A budget of bytes: how much memory one request, or all requests of a server, may hold.
+ *
+ *   request -> server          a budget charges every budget above it, too
+ *
+ * Memory is charged before it is allocated: a charge counts in the budget and in all above it, or,
+ * where one of them would exceed its limit, in none. Arenas (arena.h) and buffers (buffer.h) charge
+ * the budget that they are given. Charging and releasing are atomic: any thread may do either. */
+#ifndef SX_BASE_BUDGET_H
+#define SX_BASE_BUDGET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sextant/status.h>
+
+typedef struct sx_budget sx_budget;
+struct sx_budget {
+    const char *name;   /* what its limit limits, for messages; static */
+    size_t limit_bytes; /* 0 = none */
+    sx_budget *parent;  /* NULL = none; must outlive this one */
+    atomic_size_t used_bytes;
+    /* Of the latest charge, if it was refused; else NULL. */
+    _Atomic(sx_budget *) refused_by;
+    atomic_size_t refused_bytes;
+};
+
+void sx_budget_init(sx_budget *budget, const char *name, size_t limit_bytes, sx_budget *parent);
+
+/* False: the charge would exceed a limit, and nothing was charged. A budget of NULL has no limit.
+ */
+SX_MUST_USE bool sx_budget_charge(sx_budget *budget, size_t bytes);
+void sx_budget_release(sx_budget *budget, size_t bytes); /* not more than was charged */
+/* Releases all that is charged to this budget. No other thread may be charging it. */
+void sx_budget_release_all(sx_budget *budget);
+
+size_t sx_budget_used(const sx_budget *budget);
+/* Whether `bytes` more would fit while `keep_free` bytes of the limit stay unused: for admitting
+ * new work only while there is room for the work under way. Advisory: nothing is charged. */
+bool sx_budget_has_room(const sx_budget *budget, size_t bytes, size_t keep_free);
+
+/* Was the latest charge refused? */
+bool sx_budget_refused(const sx_budget *budget);
+/* Whether the refused charge could not be met even if nothing else were charged to the budget that
+ * refused it: trying again later is no use. */
+bool sx_budget_never_fits(const sx_budget *budget);
+/* RESOURCE_EXHAUSTED with the figures of the latest charge, if that was refused; "out of memory" if
+ * it was not. */
+SX_MUST_USE sx_status sx_budget_error(const sx_budget *budget);
+
+#endif

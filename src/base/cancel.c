@@ -1,0 +1,32 @@
+#include "base/cancel.h"
+
+#include "base/clock.h"
+
+void sx_cancel_init(sx_cancel *cancel, int64_t deadline_ns)
+{
+    cancel->deadline_ns = deadline_ns;
+    atomic_store_explicit(&cancel->requested, false, memory_order_relaxed);
+}
+
+void sx_cancel_request(sx_cancel *cancel)
+{
+    atomic_store_explicit(&cancel->requested, true, memory_order_relaxed);
+}
+
+bool sx_cancel_requested(const sx_cancel *cancel)
+{
+    return cancel != NULL && atomic_load_explicit(&cancel->requested, memory_order_relaxed);
+}
+
+sx_status sx_cancel_check(const sx_cancel *cancel)
+{
+    if (cancel == NULL) {
+        return SX_OK;
+    }
+    /* The deadline first: when it passes, the owner of the token asks for the stop, too. */
+    if (cancel->deadline_ns != INT64_MAX && sx_now_ns() >= cancel->deadline_ns) {
+        return sx_error(SX_DEADLINE_EXCEEDED, "stopped: the deadline has passed");
+    }
+    return sx_cancel_requested(cancel) ? sx_error(SX_CANCELLED, "stopped: the caller is gone")
+                                       : SX_OK;
+}

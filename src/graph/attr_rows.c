@@ -340,6 +340,7 @@ static const kind_row kinds[] = {
     [SX_ATTR_ENUM] = {enum_is_zero, enum_equal, enum_hash, enum_copy, enum_print, enum_parse},
     [SX_ATTR_DTYPE] = {enum_is_zero, enum_equal, enum_hash, enum_copy, dtype_print, dtype_parse},
     [SX_ATTR_INTS] = {ints_is_zero, ints_equal, ints_hash, ints_copy, ints_print, ints_parse},
+    [SX_ATTR_SHAPE] = {ints_is_zero, ints_equal, ints_hash, ints_copy, ints_print, ints_parse},
     [SX_ATTR_STRING] = {string_is_zero, string_equal, string_hash, string_copy, string_print,
                         string_parse},
     [SX_ATTR_TENSOR] = {tensor_is_zero, tensor_equal, tensor_hash, tensor_copy, tensor_print,

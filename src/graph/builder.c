@@ -505,6 +505,10 @@ sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
         sx_builder_fail(
             b, sx_error(SX_INVALID_ARGUMENT, "scope \"%s\" was not ended", b->scopes[b->depth]));
     }
+    if (b->error == SX_OK) {
+        sx_builder_fail(b, sx_status_annotate(sx_graph_validate(b->graph), __FILE__, __LINE__,
+                                              "the graph that was built is not valid"));
+    }
     if (b->error != SX_OK) {
         sx_status status = b->error;
         b->error =

@@ -85,8 +85,9 @@ static inline sx_value sx_node_output(const sx_node *n, int i)
 int sx_graph_find_arg(const sx_graph *g, const char *name);
 int sx_graph_find_output(const sx_graph *g, const char *name);
 
-/* Checks every invariant of this header and re-infers every type; passes call it in debug builds,
- * the text parser always. Errors name the node. */
+/* Checks the invariants of this header, but for the uniqueness of names, and infers every type
+ * again. sx_builder_finish() calls it, so that every graph has passed: a model's, an importer's, a
+ * parser's, a pass's; it takes a fiftieth of the time of building. INTERNAL names the node. */
 SX_MUST_USE sx_status sx_graph_validate(const sx_graph *g);
 
 /* `type` with SX_BATCH replaced by `batch`. */

@@ -31,7 +31,8 @@ typedef enum sx_attr_kind {
     SX_ATTR_BOOL,   /* bool */
     SX_ATTR_ENUM,   /* int32_t, names in .names */
     SX_ATTR_DTYPE,  /* sx_dtype */
-    SX_ATTR_INTS,   /* sx_ints */
+    SX_ATTR_INTS,   /* sx_ints: numbers, also where one is -1 */
+    SX_ATTR_SHAPE,  /* sx_ints: dimensions, of which the first may be SX_BATCH */
     SX_ATTR_STRING, /* const char *, NULL = "" */
     SX_ATTR_TENSOR, /* sx_tensor of a static numeric type; deep-copied into the graph */
 } sx_attr_kind;

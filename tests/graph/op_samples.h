@@ -164,7 +164,7 @@ static inline void op_sample_fix_attrs(op_sample_run *run)
     memcpy(run->owned_attrs, run->sample->attrs, op->attrs_bytes);
     for (int i = 0; i < op->n_attrs; i++) {
         sx_ints *list = (void *)((char *)run->owned_attrs + op->attrs[i].offset);
-        if (op->attrs[i].kind == SX_ATTR_INTS && list->n > 0 && list->v[0] == SX_BATCH) {
+        if (op->attrs[i].kind == SX_ATTR_SHAPE && list->n > 0 && list->v[0] == SX_BATCH) {
             list->v[0] = op_sample_batch(run->sample);
         }
     }

@@ -1,7 +1,8 @@
 /* The builder, names, arguments, results, and the errors that surface at finish. */
 #include "harness.h"
 
-#include "graph/ir.h"
+#include "graph/ops/attrs.h"
+#include "graph/passes/rewrite.h"
 
 static sx_builder *begin(void)
 {
@@ -85,10 +86,124 @@ static void test_graph_builder__variables_are_static(void **state)
     sx_builder_destroy(b);
 }
 
+/* --- What a slip in a pass could leave behind: no graph like that gets out ------------------- */
+
+static sx_node *last_node(sx_graph *g)
+{
+    return &g->nodes[g->n_nodes - 1];
+}
+static void another_shape(sx_graph *g)
+{
+    union {
+        const void *kept;
+        sx_shape_attrs *attrs;
+    } u = {.kept = last_node(g)->attrs};
+    u.attrs->shape.v[1] = 5;
+}
+static void reads_itself(sx_graph *g)
+{
+    last_node(g)->inputs = &g->args[0].value;
+    g->args[0].value = last_node(g)->first_output;
+}
+static void another_type(sx_graph *g)
+{
+    g->values[1].type.dtype = SX_F64;
+}
+static void lost_value(sx_graph *g)
+{
+    g->n_values--;
+}
+static void another_maker(sx_graph *g)
+{
+    g->values[g->n_values - 1].node = 0;
+}
+static void no_result(sx_graph *g)
+{
+    g->results[0].value.id = (uint32_t)g->n_values;
+}
+static void assigned_another_type(sx_graph *g)
+{
+    g->results[0].arg = 0;
+}
+static void lost_argument(sx_graph *g)
+{
+    g->n_args--;
+}
+static void exchanged_arguments(sx_graph *g)
+{
+    sx_arg first = g->args[0];
+    g->args[0] = g->args[1];
+    g->args[1] = first;
+}
+
+static const struct {
+    void (*spoil)(sx_graph *g);
+    const char *says;
+} slips[] = {
+    {another_shape, "reshape \"reshape\": float32[6] does not have the elements of float32[2,5]"},
+    {reads_itself, "reshape \"reshape\": input 0 is value 3, which does not precede the node"},
+    {another_type, "parameter \"w\": output 0 is float64[6], inference says float32[6]"},
+    {lost_value, "its outputs are not values 3 to 3 of 3"},
+    {another_maker, "output 0 is recorded as output 0 of node 0"},
+    {no_result, "result \"y\" has no value"},
+    {assigned_another_type, "result \"y\" is not of its variable's type"},
+    {lost_argument, "parameter \"x\" is not argument 1"},
+    {exchanged_arguments, "parameter \"w\" is not argument 0"},
+};
+
+static void build_small(sx_builder *b)
+{
+    sx_value w = weight(b, "w", sx_type_of(SX_F32, 6));
+    (void)sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 3));
+    sx_output(b, "y", sx_reshape(b, w, 2, 3));
+}
+
+static void test_graph_builder__hands_out_only_valid_graphs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++) {
+        sx_builder *b = begin();
+        sx_graph *g = NULL;
+        build_small(b);
+        slips[i].spoil(b->graph);
+        sx_status status = sx_builder_finish(b, &g);
+        assert_null(g);
+        assert_non_null(strstr(sx_status_message(status), "not valid"));
+        assert_error(status, sx_status_code(status), slips[i].says);
+        sx_builder_destroy(b);
+    }
+}
+
+static void keep_and_spoil(sx_rewrite *rw, const sx_node *n)
+{
+    sx_rewrite_keep(rw, n, NULL);
+    void (*const *spoil)(sx_graph *) = rw->user;
+    (*spoil)(rw->to->graph);
+}
+
+static void test_graph_builder__a_pass_that_slips_is_an_error(void **state)
+{
+    (void)state;
+    sx_builder *b = begin();
+    sx_graph *g, *out = NULL;
+    build_small(b);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    void (*spoil)(sx_graph *) = another_shape;
+    assert_error(sx_rewrite_run(g, 0, keep_and_spoil, &spoil, &out), SX_INVALID_ARGUMENT,
+                 slips[0].says);
+    spoil = another_type;
+    assert_error(sx_rewrite_run(g, 0, keep_and_spoil, &spoil, &out), SX_INTERNAL, slips[2].says);
+    assert_null(out);
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_builder__keeps_args_and_results),
     cmocka_unit_test(test_graph_builder__numbers_scopes_as_keras),
     cmocka_unit_test(test_graph_builder__keeps_the_first_error),
     cmocka_unit_test(test_graph_builder__variables_are_static),
+    cmocka_unit_test(test_graph_builder__hands_out_only_valid_graphs),
+    cmocka_unit_test(test_graph_builder__a_pass_that_slips_is_an_error),
 };
 SX_TEST_MAIN(tests)

@@ -341,6 +341,7 @@ static void mutate_attrs(op_sample_words *w, const sx_op_def *op, char *attrs)
         }
         switch (op->attrs[i].kind) {
         case SX_ATTR_INTS:
+        case SX_ATTR_SHAPE:
             random_ints(w, (sx_ints *)(void *)field);
             break;
         case SX_ATTR_INT:

@@ -172,6 +172,7 @@ static void put_attr(sx_buf *out, const sx_attr_def *def, const void *field)
         sx_buf_printf(out, "\"%s\"", sx_dtype_name(*(const sx_dtype *)field));
         break;
     case SX_ATTR_INTS:
+    case SX_ATTR_SHAPE:
         put_ints(out, field);
         break;
     default:

@@ -1,8 +1,9 @@
 /* Attribute structs of the operators that have attributes: what sx_node.attrs points to.
  *
  * Conventions. Axes are normalized: counted from the front, ascending, each once (the public
- * functions accept -1 for the last). So -1 in an sx_ints always is SX_BATCH, in a shape. Lists that
- * the public functions fill are never left empty: strides of a convolution are two numbers. */
+ * functions accept -1 for the last). A list that may begin with SX_BATCH is an SX_ATTR_SHAPE; in
+ * any other list -1 is a number. Lists that the public functions fill are never left empty: strides
+ * of a convolution are two numbers. */
 #ifndef SX_GRAPH_OPS_ATTRS_H
 #define SX_GRAPH_OPS_ATTRS_H
 

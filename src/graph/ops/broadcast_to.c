@@ -9,7 +9,7 @@
  * Source   TensorFlow tf.broadcast_to */
 #include "graph/ops/common.h"
 
-static const sx_attr_def broadcast_to_attrs[] = {SX_ATTR(sx_shape_attrs, shape, SX_ATTR_INTS)};
+static const sx_attr_def broadcast_to_attrs[] = {SX_ATTR(sx_shape_attrs, shape, SX_ATTR_SHAPE)};
 
 static sx_status broadcast_to_infer(sx_infer *c)
 {

@@ -30,7 +30,7 @@ static sx_status infer(sx_infer *c)
 
 static const sx_attr_def rows[] = {
     SX_ATTR(sx_parameter_attrs, dtype, SX_ATTR_DTYPE),
-    SX_ATTR(sx_parameter_attrs, shape, SX_ATTR_INTS),
+    SX_ATTR(sx_parameter_attrs, shape, SX_ATTR_SHAPE),
 };
 
 const sx_op_def sx_op_parameter = {

@@ -9,7 +9,7 @@
  * Source   TensorFlow tf.reshape */
 #include "graph/ops/common.h"
 
-static const sx_attr_def reshape_attrs[] = {SX_ATTR(sx_shape_attrs, shape, SX_ATTR_INTS)};
+static const sx_attr_def reshape_attrs[] = {SX_ATTR(sx_shape_attrs, shape, SX_ATTR_SHAPE)};
 
 static sx_status reshape_infer(sx_infer *c)
 {

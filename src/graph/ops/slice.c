@@ -12,7 +12,7 @@
 
 static const sx_attr_def slice_attrs[] = {
     SX_ATTR(sx_slice_attrs, begin, SX_ATTR_INTS),
-    SX_ATTR(sx_slice_attrs, size, SX_ATTR_INTS),
+    SX_ATTR(sx_slice_attrs, size, SX_ATTR_SHAPE),
 };
 
 static sx_status slice_infer(sx_infer *c)

@@ -1,5 +1,5 @@
 /* SX_BATCH becomes a count. Types follow by inference from the inputs'; the only other places are
- * lists of integers that begin with SX_BATCH: no other list may (ops/attrs.h). */
+ * attributes that are shapes (SX_ATTR_SHAPE). */
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -10,7 +10,7 @@ static void *attrs_with_batch(sx_rewrite *rw, const sx_node *node, int64_t batch
     for (int i = 0; i < node->op->n_attrs; i++) {
         const sx_attr_def *def = &node->op->attrs[i];
         const sx_ints *shape = (const void *)((const char *)node->attrs + def->offset);
-        bool has_batch = def->kind == SX_ATTR_INTS && shape->n > 0 && shape->v[0] == SX_BATCH;
+        bool has_batch = def->kind == SX_ATTR_SHAPE && shape->n > 0 && shape->v[0] == SX_BATCH;
         if (has_batch && copy == NULL) {
             copy = sx_arena_memdup(sx_builder_arena(rw->to), node->attrs, node->op->attrs_bytes);
         }

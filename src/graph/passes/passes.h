@@ -1,5 +1,5 @@
 /* Graph-to-graph passes that every backend may use. Each makes a new graph (the caller's) with the
- * same args and results; in debug builds the result is validated. */
+ * same args and results; as every graph, it is validated (sx_graph_validate). */
 #ifndef SX_GRAPH_PASSES_H
 #define SX_GRAPH_PASSES_H
 

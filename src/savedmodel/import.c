@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/checked.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "savedmodel/export.h"
@@ -13,8 +14,7 @@
 enum {
     MAX_INLINED_NODES = 200000,
     MAX_CALL_DEPTH = 64,
-    MAX_OUTPUTS = 8, /* of an operator; a call has as many as its function */
-    MAX_REFUSED_SHOWN = 20,
+    MIN_OUTPUT_ROOM = 8, /* of an operator; a call has as many as its function */
 };
 
 /* A body being imported: the graph, or a function for one call of it. */
@@ -33,11 +33,14 @@ struct frame {
 
 static sx_status no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "import: no memory, or beyond the model's budget");
+    return sx_error(SX_RESOURCE_EXHAUSTED,
+                    "import: out of memory, or over the model's memory budget");
 }
 
 static sx_status call_function(sx_importer *im, const Tensorflow__FunctionDef *function,
                                sx_import_node *n);
+static const Tensorflow__FunctionDef *called(const sx_importer *im,
+                                             const Tensorflow__NodeDef *node);
 
 /* ---- references ---- */
 
@@ -65,24 +68,53 @@ static int find_arg(const struct frame *f, const sx_tf_ref *ref)
     return -1;
 }
 
-static sx_status resolve(const struct frame *f, const char *text, sx_imported *out)
+/* The output that a reference means: inside a function "node:arg:k" is output k of that argument,
+ * elsewhere "node:k". */
+static int output_of(const sx_importer *im, const Tensorflow__NodeDef *node, const sx_tf_ref *ref)
+{
+    const Tensorflow__FunctionDef *function = ref->arg == NULL ? NULL : called(im, node);
+    if (ref->arg == NULL) {
+        return ref->output;
+    }
+    for (size_t i = 0; function != NULL && i < function->signature->n_output_arg; i++) {
+        const char *name = function->signature->output_arg[i]->name;
+        if (strlen(name) == ref->arg_bytes && memcmp(name, ref->arg, ref->arg_bytes) == 0) {
+            return (int)i;
+        }
+    }
+    return sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
+}
+
+/* The tensor that a reference names. UNIMPLEMENTED: an output of the node that is not imported. */
+static sx_status resolve(const sx_importer *im, const struct frame *f, const char *text,
+                         sx_imported *out)
 {
     sx_tf_ref ref;
     if (!sx_tf_ref_parse(text, &ref)) {
-        return sx_error(SX_DATA_LOSS, "\"%.100s\" is no reference to a tensor", text);
+        return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
     }
     int arg = find_arg(f, &ref), node = find_node(f, &ref);
     if (arg >= 0) {
-        *out = arg < f->n_args ? f->args[arg] : (sx_imported){0};
+        if (arg >= f->n_args) {
+            return sx_error(SX_DATA_LOSS, "argument \"%.100s\" of the function is not passed",
+                            text);
+        }
+        *out = f->args[arg];
         return SX_OK;
     }
     if (node < 0 || f->results[node] == NULL) {
-        return sx_error(SX_DATA_LOSS, "\"%.100s\" names no node", text);
+        return sx_error(SX_DATA_LOSS, "\"%.100s\": no such node", text);
     }
-    int output = ref.arg == NULL ? ref.output
-                                 : sx_tf_op_output(f->nodes[node]->op,
-                                                   (sx_bytes){ref.arg, ref.arg_bytes}, ref.output);
-    *out = output < f->n_results[node] ? f->results[node][output] : (sx_imported){0};
+    const sx_imported *results = f->results[node];
+    int output = output_of(im, f->nodes[node], &ref);
+    if (output >= 0 && output < f->n_results[node] && results[output].kind != SX_IMPORTED_NONE) {
+        *out = results[output];
+    } else if (results[0].kind == SX_IMPORTED_REFUSED) {
+        *out = results[0];
+    } else {
+        return sx_error(SX_UNIMPLEMENTED, "\"%.100s\": output %d of %.100s is not supported", text,
+                        output, f->nodes[node]->op);
+    }
     return SX_OK;
 }
 
@@ -113,14 +145,14 @@ static sx_status enter(struct walk *w, const char *text)
 {
     sx_tf_ref ref;
     if (!sx_tf_ref_parse(text, &ref)) {
-        return sx_error(SX_DATA_LOSS, "\"%.100s\" is no reference to a tensor", text);
+        return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
     }
     if (ref.control || find_arg(w->f, &ref) >= 0) {
         return SX_OK;
     }
     int node = find_node(w->f, &ref);
     if (node < 0) {
-        return sx_error(SX_DATA_LOSS, "\"%.100s\" names no node", text);
+        return sx_error(SX_DATA_LOSS, "\"%.100s\": no such node", text);
     }
     if (w->state[node] == OPEN) {
         return sx_error(SX_DATA_LOSS, "node \"%.200s\" depends on itself", w->f->nodes[node]->name);
@@ -191,12 +223,57 @@ static const Tensorflow__FunctionDef *called(const sx_importer *im, const Tensor
     return sx_import_find(node->op) == NULL ? find_function(im, node->op) : NULL;
 }
 
-static void refuse(sx_importer *im, const Tensorflow__NodeDef *node, const char *why)
+/* The node and what reads it cannot be imported; the import goes on, to name all such nodes. */
+static sx_status refuse(sx_importer *im, sx_import_node *n, const char *why)
 {
-    if (im->n_refused++ < MAX_REFUSED_SHOWN) {
-        sx_buf_printf(&im->refused, "%s%.100s \"%.200s\"%s%s", im->refused.size > 0 ? ", " : "",
-                      node->op, node->name, *why != '\0' ? ": " : "", why);
+    if (im->n_refused < SX_IMPORT_MAX_REFUSALS) {
+        const char *kept = sx_arena_strdup(im->arena, why);
+        if (kept == NULL) {
+            return no_memory();
+        }
+        im->refused[im->n_refused] = (sx_import_refusal){n->node->op, n->node->name, kept};
     }
+    im->n_refused++;
+    for (int i = 0; i <= n->n_out; i++) { /* there is one more: of a node without outputs */
+        n->out[i] = (sx_imported){.kind = SX_IMPORTED_REFUSED};
+    }
+    return SX_OK;
+}
+
+/* unsupported operators: Erf (2 nodes: "a", "b"), Conv2D (1 node: "c": data_format is not NHWC) */
+static sx_status refusals(const sx_importer *im)
+{
+    bool told[SX_IMPORT_MAX_REFUSALS] = {false};
+    int kept = SX_MIN(im->n_refused, SX_IMPORT_MAX_REFUSALS), n_ops = 0;
+    sx_buf text;
+    sx_buf_init(&text, 1 << 16);
+    for (int i = 0; i < kept; i++) {
+        if (told[i]) {
+            continue;
+        }
+        int count = 0, shown = 0;
+        for (int k = i; k < kept; k++) {
+            told[k] = told[k] || strcmp(im->refused[k].op, im->refused[i].op) == 0;
+            count += strcmp(im->refused[k].op, im->refused[i].op) == 0;
+        }
+        sx_buf_printf(&text, "%s%.100s (%d node%s: ", n_ops++ > 0 ? ", " : "", im->refused[i].op,
+                      count, count == 1 ? "" : "s");
+        for (int k = i; k < kept; k++) {
+            const sx_import_refusal *r = &im->refused[k];
+            if (strcmp(r->op, im->refused[i].op) == 0) {
+                sx_buf_printf(&text, "%s\"%.200s\"%s%s", shown++ > 0 ? ", " : "", r->node,
+                              r->why[0] != '\0' ? ": " : "", r->why);
+            }
+        }
+        sx_buf_putc(&text, ')');
+    }
+    if (im->n_refused > kept) {
+        sx_buf_printf(&text, " and %d more nodes", im->n_refused - kept);
+    }
+    sx_status status = sx_error(SX_UNIMPLEMENTED, "unsupported operator%s: %s",
+                                n_ops == 1 ? "" : "s", sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    return status;
 }
 
 static sx_status take_inputs(sx_importer *im, const struct frame *f, sx_import_node *n)
@@ -206,7 +283,7 @@ static sx_status take_inputs(sx_importer *im, const struct frame *f, sx_import_n
         return no_memory();
     }
     for (size_t i = 0; i < n->node->n_input && !(n->node->input[i][0] == '^'); i++) {
-        SX_TRY(resolve(f, n->node->input[i], &in[n->n_in++]));
+        SX_TRY(resolve(im, f, n->node->input[i], &in[n->n_in++]));
     }
     n->in = in;
     return SX_OK;
@@ -215,7 +292,7 @@ static sx_status take_inputs(sx_importer *im, const struct frame *f, sx_import_n
 static bool has_refused_input(const sx_import_node *n)
 {
     for (int i = 0; i < n->n_in; i++) {
-        if (n->in[i].kind == SX_IMPORTED_NONE) {
+        if (n->in[i].kind == SX_IMPORTED_REFUSED) {
             return true;
         }
     }
@@ -226,10 +303,12 @@ static sx_status run_row(sx_importer *im, sx_import_node *n)
 {
     n->row = sx_import_find(n->node->op);
     if (n->row == NULL) {
-        refuse(im, n->node, "");
-        return SX_OK;
+        return refuse(im, n, "");
     }
     if (has_refused_input(n)) {
+        for (int i = 0; i < n->n_out; i++) {
+            n->out[i] = (sx_imported){.kind = SX_IMPORTED_REFUSED};
+        }
         return SX_OK;
     }
     (void)sx_scope_begin(im->b, n->node->name, NULL);
@@ -241,12 +320,6 @@ static sx_status run_row(sx_importer *im, sx_import_node *n)
         sx_status_free(status);
         return sx_builder_finish(im->b, &none);
     }
-    if (sx_status_code(status) == SX_UNIMPLEMENTED) {
-        refuse(im, n->node, sx_status_message(status));
-        sx_status_free(status);
-        memset(n->out, 0, (size_t)n->n_out * sizeof(*n->out));
-        return SX_OK;
-    }
     return status;
 }
 
@@ -256,22 +329,27 @@ static sx_status import_node(sx_importer *im, struct frame *f, int i)
         return SX_OK;
     }
     if (++im->n_nodes > MAX_INLINED_NODES) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %d nodes with functions inlined",
+        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %d nodes after inlining functions",
                         MAX_INLINED_NODES);
     }
-    sx_import_node n = {.node = f->nodes[i], .n_out = MAX_OUTPUTS};
+    sx_import_node n = {.node = f->nodes[i]};
     const Tensorflow__FunctionDef *function = called(im, n.node);
-    if (function != NULL) {
-        n.n_out = (int)function->signature->n_output_arg;
-    }
+    n.n_out = function != NULL ? (int)function->signature->n_output_arg
+                               : SX_MAX((int)n.node->n_input, MIN_OUTPUT_ROOM);
     n.out = sx_arena_array(im->arena, n.n_out + 1, sx_imported);
     if (n.out == NULL) {
         return no_memory();
     }
-    if (!is_leaf(f, i)) {
-        SX_TRY(take_inputs(im, f, &n));
+    sx_status status = is_leaf(f, i) ? SX_OK : take_inputs(im, f, &n);
+    if (status == SX_OK) {
+        status = function != NULL ? call_function(im, function, &n) : run_row(im, &n);
     }
-    SX_TRY(function != NULL ? call_function(im, function, &n) : run_row(im, &n));
+    if (sx_status_code(status) == SX_UNIMPLEMENTED) {
+        sx_status refused = refuse(im, &n, sx_status_message(status));
+        sx_status_free(status);
+        status = refused;
+    }
+    SX_TRY(status);
     f->results[i] = n.out;
     f->n_results[i] = n.n_out;
     return SX_OK;
@@ -332,14 +410,14 @@ static sx_status import_function(sx_importer *im, const Tensorflow__FunctionDef 
     for (int i = 0; i < n->n_out; i++) {
         roots[i] = returned(function, (size_t)i);
         if (roots[i] == NULL) {
-            return sx_error(SX_DATA_LOSS, "function \"%.100s\" returns nothing for output %d",
+            return sx_error(SX_DATA_LOSS, "function \"%.100s\" has no return value for output %d",
                             function->signature->name, i);
         }
     }
     SX_TRY(order_from(f, roots, (size_t)n->n_out));
     SX_TRY(import_order(im, f));
     for (int i = 0; i < n->n_out; i++) {
-        SX_TRY(resolve(f, roots[i], &n->out[i]));
+        SX_TRY(resolve(im, f, roots[i], &n->out[i]));
     }
     return SX_OK;
 }
@@ -348,7 +426,7 @@ static sx_status call_function(sx_importer *im, const Tensorflow__FunctionDef *f
                                sx_import_node *n)
 {
     if (im->depth == MAX_CALL_DEPTH) {
-        return sx_error(SX_DATA_LOSS, "functions call one another deeper than %d", MAX_CALL_DEPTH);
+        return sx_error(SX_DATA_LOSS, "function calls nest deeper than %d", MAX_CALL_DEPTH);
     }
     struct frame f;
     sx_status status = frame_init(&f, function->node_def, function->n_node_def);
@@ -400,7 +478,7 @@ static sx_status feed_all(sx_importer *im, struct frame *f)
         }
         if (node < 0 || ref.output != 0) {
             return sx_error(SX_DATA_LOSS,
-                            "input \"%.100s\" is tensor \"%.100s\", which is not there",
+                            "input \"%.100s\": the graph has no tensor \"%.100s\" to feed",
                             s->inputs[i].key, s->inputs[i].tensor);
         }
         SX_TRY(feed(im, &s->inputs[i], value));
@@ -441,13 +519,12 @@ static sx_status add_outputs(sx_importer *im, struct frame *f)
         return no_memory();
     }
     if (im->n_refused > 0) {
-        return sx_error(SX_UNIMPLEMENTED, "%d operators that cannot be imported: %s%s",
-                        im->n_refused, sx_buf_text(&im->refused),
-                        im->n_refused > MAX_REFUSED_SHOWN ? ", …" : "");
+        return refusals(im);
     }
     for (size_t i = 0; i < s->n_outputs; i++) {
         sx_imported value = {0};
-        SX_TRY(resolve(f, s->outputs[i].tensor, &value));
+        SX_TRY(resolve(im, f, s->outputs[i].tensor, &value), "output \"%.100s\"",
+               s->outputs[i].key);
         SX_TRY(add_output(im, s->outputs[i].key, &value));
     }
     return SX_OK;
@@ -487,9 +564,7 @@ static sx_status import_into(const sx_saved_model *model, const char *signature,
     sx_importer im = {.model = model, .result = result, .arena = &result->arena};
     SX_TRY(sx_saved_model_find_signature(model, signature, &result->signature));
     SX_TRY(sx_builder_create(&im.b));
-    sx_buf_init(&im.refused, 16384);
     sx_status status = import_graph(&im);
-    sx_buf_deinit(&im.refused);
     sx_builder_destroy(im.b);
     return sx_status_annotate(status, __FILE__, __LINE__, "%s, signature \"%s\"",
                               sx_saved_model_dir(model), signature);

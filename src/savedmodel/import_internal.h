@@ -6,14 +6,14 @@
 #include "savedmodel/import.h"
 
 typedef enum sx_imported_kind {
-    SX_IMPORTED_NONE =
-        0, /* not there, or of a refused operator: whoever uses it is refused silently */
-    SX_IMPORTED_VALUE,   /* of our graph */
-    SX_IMPORTED_CONST,   /* a constant that has not become a node yet */
-    SX_IMPORTED_SHAPE,   /* int32 like CONST, where -1 is the batch: good for shapes only */
-    SX_IMPORTED_HANDLE,  /* of a variable */
-    SX_IMPORTED_STRINGS, /* the input of encoded images */
-    SX_IMPORTED_LOOKUP,  /* strings by number */
+    SX_IMPORTED_NONE = 0, /* an output that its row does not set */
+    SX_IMPORTED_REFUSED,  /* of an operator that was refused, or that reads from such a one */
+    SX_IMPORTED_VALUE,    /* of our graph */
+    SX_IMPORTED_CONST,    /* a constant that has not become a node yet */
+    SX_IMPORTED_SHAPE,    /* int32 like CONST, where -1 is the batch: good for shapes only */
+    SX_IMPORTED_HANDLE,   /* of a variable */
+    SX_IMPORTED_STRINGS,  /* the input of encoded images */
+    SX_IMPORTED_LOOKUP,   /* strings by number */
 } sx_imported_kind;
 
 typedef struct sx_imported {
@@ -24,18 +24,27 @@ typedef struct sx_imported {
     sx_type type;         /* HANDLE */
 } sx_imported;
 
+/* A node that cannot be imported. */
+typedef struct sx_import_refusal {
+    const char *op, *node;
+    const char *why; /* "" = the operator as such */
+} sx_import_refusal;
+
+enum { SX_IMPORT_MAX_REFUSALS = 64 }; /* that are kept for the message */
+
 typedef struct sx_importer {
     const sx_saved_model *model;
     sx_import *result;
     sx_arena *arena; /* the result's */
     sx_builder *b;
-    sx_buf refused; /* "Conv3D \"a/b\", ..." */
-    int n_refused;
-    int n_nodes; /* inlined so far */
-    int depth;   /* of calls */
+    sx_import_refusal refused[SX_IMPORT_MAX_REFUSALS];
+    int n_refused; /* may be greater than what is kept */
+    int n_nodes;   /* inlined so far */
+    int depth;     /* of calls */
 } sx_importer;
 
-/* One node being imported. `out` has room for `n_out` results, all NONE. */
+/* One node being imported. `out` has room for `n_out` results, all NONE: as many as the node has
+ * inputs, and some. */
 typedef struct sx_import_node {
     const Tensorflow__NodeDef *node;
     const sx_imported *in; /* data inputs */

@@ -72,7 +72,7 @@ sx_status sx_import_value(sx_importer *im, const sx_imported *v, sx_value *out)
         *out = sx_constant(im->b, v->constant);
         return SX_OK;
     }
-    return unsupported("strings or variables where numbers are expected");
+    return unsupported("an input is strings or a variable handle, expected numbers");
 }
 
 static sx_status operand(sx_importer *im, const sx_import_node *n, int i, sx_value *out)
@@ -93,7 +93,7 @@ static sx_status ints_of(const sx_tensor *t, int i, sx_ints *out)
     int64_t count = sx_type_elems(&t->type);
     if ((t->type.dtype != SX_I32 && t->type.dtype != SX_I64) || t->type.rank > 1 ||
         count > SX_MAX_RANK) {
-        return unsupported("input %d is not a short list of integers", i);
+        return unsupported("input %d is not a list of at most 8 integers", i);
     }
     sx_ints ints = {.n = (int)count};
     for (int k = 0; k < ints.n; k++) {
@@ -134,8 +134,8 @@ static sx_status normalize_axes(sx_ints *axes, int rank)
     for (int i = 0; i < axes->n; i++) {
         int64_t axis = axes->v[i] < 0 ? axes->v[i] + rank : axes->v[i];
         if (axis < 0 || axis >= rank) {
-            return sx_error(SX_DATA_LOSS, "axis %lld of a tensor of rank %d", (long long)axes->v[i],
-                            rank);
+            return sx_error(SX_DATA_LOSS, "axis %lld out of range for rank %d",
+                            (long long)axes->v[i], rank);
         }
         seen[axis] = true;
     }
@@ -154,7 +154,7 @@ static sx_status import_const(sx_importer *im, sx_import_node *n)
 {
     const Tensorflow__AttrValue *value = attr(n, "value", TENSORFLOW__ATTR_VALUE__VALUE_TENSOR);
     if (value == NULL || value->tensor == NULL) {
-        return sx_error(SX_DATA_LOSS, "a Const without a value");
+        return sx_error(SX_DATA_LOSS, "Const has no value");
     }
     n->out[0].kind = SX_IMPORTED_CONST;
     return sx_tf_tensor_value(value->tensor, im->arena, &n->out[0].constant);
@@ -166,10 +166,10 @@ static sx_status import_handle(sx_importer *im, sx_import_node *n)
     const sx_bundle *bundle = sx_saved_model_variables(im->model);
     const sx_bundle_entry *e = key == NULL || bundle == NULL ? NULL : sx_bundle_find(bundle, key);
     if (e == NULL) {
-        return sx_error(SX_DATA_LOSS, "no checkpoint value for this variable");
+        return sx_error(SX_DATA_LOSS, "the checkpoint has no value for this variable");
     }
     if (e->type.dtype == SX_DTYPE_NONE || e->type.dtype == SX_STRING) {
-        return unsupported("a variable of TensorFlow's type number %d", e->tf_dtype);
+        return unsupported("variables of TensorFlow's type %d are not supported", e->tf_dtype);
     }
     n->out[0] = (sx_imported){.kind = SX_IMPORTED_HANDLE, .variable = key, .type = e->type};
     return SX_OK;
@@ -178,7 +178,7 @@ static sx_status import_handle(sx_importer *im, sx_import_node *n)
 static sx_status import_read(sx_importer *im, sx_import_node *n)
 {
     if (n->n_in < 1 || n->in[0].kind != SX_IMPORTED_HANDLE) {
-        return unsupported("reads something that is no variable of the graph");
+        return unsupported("what it reads is not a variable of the graph");
     }
     const sx_variable_spec spec = {.name = n->in[0].variable, .type = n->in[0].type};
     set(n, sx_variable(im->b, &spec));
@@ -196,8 +196,7 @@ static sx_status import_images(sx_importer *im, sx_import_node *n, const Protobu
         }
     }
     if (key == NULL || im->result->image_bytes != NULL) {
-        return unsupported(
-            "decodes images, and the signature has no input of encoded images for it");
+        return unsupported("it decodes images, but the signature has no input of encoded images");
     }
     json_error_t error;
     json_t *json = json_loadb((const char *)text->data, text->len, JSON_REJECT_DUPLICATES, &error);
@@ -233,8 +232,9 @@ static sx_status import_placeholder(sx_importer *im, sx_import_node *n)
 {
     (void)im;
     (void)n;
-    return sx_error(SX_DATA_LOSS,
-                    "the outputs need a placeholder that is no input of the signature");
+    return sx_error(
+        SX_DATA_LOSS,
+        "an output depends on this placeholder, which is not an input of the signature");
 }
 
 static sx_status import_nothing(sx_importer *im, sx_import_node *n)
@@ -316,7 +316,7 @@ static sx_status reshape_to(sx_importer *im, sx_import_node *n, sx_value x, sx_i
             continue;
         }
         if (batch && (d > 0 || have != want)) {
-            return unsupported("a reshape that mixes the batch with other dimensions");
+            return unsupported("it moves elements between the batch and other dimensions");
         }
         if (!batch) {
             shape.v[d] = want > 0 ? have / want : 0;
@@ -334,7 +334,7 @@ static sx_status import_shape(sx_importer *im, sx_import_node *n)
     sx_type type = sx_type_of_value(im->b, x);
     int32_t *dims = sx_arena_array(im->arena, type.rank + 1, int32_t);
     if (dims == NULL || attr_dtype(n, "out_type", SX_I32) != SX_I32) {
-        return unsupported("a shape that is not int32");
+        return unsupported("out_type is not int32");
     }
     for (int d = 0; d < type.rank; d++) {
         dims[d] = type.dims[d] < 0 ? -1 : (int32_t)type.dims[d];
@@ -354,7 +354,7 @@ static sx_status import_strided_slice(sx_importer *im, sx_import_node *n)
         x->constant.type.dtype != SX_I32 || x->constant.type.rank != 1 ||
         attr_int(n, "shrink_axis_mask", 0) != 1 || attr_int(n, "begin_mask", 0) != 0 ||
         attr_int(n, "end_mask", 0) != 0) {
-        return unsupported("slices something else than one element of a shape");
+        return unsupported("only one element of a shape can be sliced");
     }
     SX_TRY(operand_ints(n, 1, &begin));
     SX_TRY(operand_ints(n, 2, &end));
@@ -362,7 +362,8 @@ static sx_status import_strided_slice(sx_importer *im, sx_import_node *n)
     int64_t size = x->constant.type.dims[0];
     int64_t at = begin.n == 1 ? begin.v[0] + (begin.v[0] < 0 ? size : 0) : -1;
     if (at < 0 || at >= size) {
-        return sx_error(SX_DATA_LOSS, "slices outside a shape of rank %lld", (long long)size);
+        return sx_error(SX_DATA_LOSS, "index out of range for a shape of rank %lld",
+                        (long long)size);
     }
     int32_t *element = (int32_t *)x->constant.data + at;
     n->out[0].kind =
@@ -377,13 +378,13 @@ static sx_status import_pack(sx_importer *im, sx_import_node *n)
     int32_t *dims = sx_arena_array(im->arena, n->n_in + 1, int32_t);
     bool symbolic = false;
     if (dims == NULL || attr_int(n, "axis", 0) != 0) {
-        return unsupported("packs along another axis than the first");
+        return unsupported("axis is not 0");
     }
     for (int i = 0; i < n->n_in; i++) {
         const sx_imported *x = &n->in[i];
         if ((x->kind != SX_IMPORTED_SHAPE && x->kind != SX_IMPORTED_CONST) ||
             x->constant.type.dtype != SX_I32 || x->constant.type.rank != 0) {
-            return unsupported("packs something else than the sizes of a shape");
+            return unsupported("only the dimensions of a shape can be packed");
         }
         symbolic |= x->kind == SX_IMPORTED_SHAPE;
         dims[i] = *(const int32_t *)x->constant.data;
@@ -413,7 +414,7 @@ static sx_status import_squeeze(sx_importer *im, sx_import_node *n)
     for (size_t i = 0; named && i < list->list->n_i; i++) {
         int64_t d = list->list->i[i] < 0 ? list->list->i[i] + type.rank : list->list->i[i];
         if (d < 0 || d >= type.rank || type.dims[d] != 1) {
-            return sx_error(SX_DATA_LOSS, "squeezes dimension %lld, whose size is not 1",
+            return sx_error(SX_DATA_LOSS, "dimension %lld cannot be squeezed: its size is not 1",
                             (long long)d);
         }
         gone[d] = true;
@@ -434,9 +435,14 @@ static sx_status import_expand_dims(sx_importer *im, sx_import_node *n)
     SX_TRY(operand(im, n, 0, &x));
     SX_TRY(operand_ints(n, 1, &axis));
     sx_type type = sx_type_of_value(im->b, x);
-    int64_t at = axis.n == 1 ? axis.v[0] + (axis.v[0] < 0 ? type.rank + 1 : 0) : -1;
-    if (at < 0 || at > type.rank || type.rank == SX_MAX_RANK) {
-        return sx_error(SX_DATA_LOSS, "expands at an axis that is not there");
+    if (axis.n != 1 || type.rank == SX_MAX_RANK) {
+        return unsupported("%d axes, and x of rank %d; one axis and a rank below %d are supported",
+                           axis.n, type.rank, SX_MAX_RANK);
+    }
+    int64_t at = axis.v[0] + (axis.v[0] < 0 ? type.rank + 1 : 0);
+    if (at < 0 || at > type.rank) {
+        return sx_error(SX_DATA_LOSS, "axis %lld out of range for rank %d", (long long)axis.v[0],
+                        type.rank);
     }
     sx_ints shape = {.n = type.rank + 1};
     for (int d = 0; d < shape.n; d++) {
@@ -474,7 +480,7 @@ static sx_status import_pad(sx_importer *im, sx_import_node *n)
     if (op == NULL || paddings == NULL || paddings->type.dtype != SX_I32 ||
         sx_type_elems(&paddings->type) != 2 * rank ||
         (n->n_in > 2 && (value == NULL || value->type.dtype != SX_F32))) {
-        return unsupported("padding by something else than constants");
+        return unsupported("paddings or value are not constants");
     }
     attrs.before.n = attrs.after.n = rank;
     for (int d = 0; d < rank; d++) {
@@ -539,7 +545,7 @@ static sx_status import_mean(sx_importer *im, sx_import_node *n)
     for (int i = 0; i < attrs.axes.n; i++) {
         int64_t dim = type.dims[attrs.axes.v[i]];
         if (dim < 0 || type.dtype != SX_F32) {
-            return unsupported("a mean over the batch, or of something else than float32");
+            return unsupported("a mean over the batch, or of a type other than float32");
         }
         count *= (double)dim;
     }
@@ -588,7 +594,7 @@ static sx_status take_padding(const sx_import_node *n, int32_t *out)
             return SX_OK;
         }
     }
-    return sx_error(SX_DATA_LOSS, "no known padding");
+    return sx_error(SX_DATA_LOSS, "unknown padding");
 }
 
 /* {1, h, w, 1} */
@@ -611,7 +617,7 @@ static sx_status take_conv(const sx_import_node *n, sx_conv2d_attrs *out)
     int64_t pads[8];
     if (out->padding == SX_EXPLICIT) {
         if (!attr_ints(n, "explicit_paddings", 8, pads)) {
-            return sx_error(SX_DATA_LOSS, "explicit padding without paddings");
+            return sx_error(SX_DATA_LOSS, "padding is EXPLICIT, but explicit_paddings is missing");
         }
         out->pads = (sx_ints){.n = 4, .v = {pads[2], pads[3], pads[4], pads[5]}};
     }
@@ -644,7 +650,7 @@ static sx_status import_depthwise(sx_importer *im, sx_import_node *n)
     sx_type kernel = sx_type_of_value(im->b, filter);
     int64_t filters;
     if (kernel.rank != 4 || !sx_mul_i64(kernel.dims[2], kernel.dims[3], &filters)) {
-        return sx_error(SX_DATA_LOSS, "a filter of rank %d", kernel.rank);
+        return sx_error(SX_DATA_LOSS, "the filter has rank %d, expected 4", kernel.rank);
     }
     const sx_shape_attrs shape = {.shape = {4, {kernel.dims[0], kernel.dims[1], 1, filters}}};
     attrs.groups = kernel.dims[2];
@@ -670,7 +676,7 @@ static sx_status import_batch_norm(sx_importer *im, sx_import_node *n)
     const sx_op_def *op = sx_op_find(n->row->op);
     sx_value in[5];
     if (op == NULL || attr_bool(n, "is_training", true)) {
-        return unsupported("batch normalization in its training form");
+        return unsupported("is_training is true");
     }
     SX_TRY(require_nhwc(n));
     for (int i = 0; i < 5; i++) {
@@ -689,11 +695,11 @@ static sx_status import_gather(sx_importer *im, sx_import_node *n)
     SX_TRY(operand(im, n, 1, &index));
     SX_TRY(operand_ints(n, 2, &axis));
     if (axis.n != 1 || axis.v[0] != 0 || attr_int(n, "batch_dims", 0) != 0) {
-        return unsupported("gathers along another axis than the first");
+        return unsupported("axis or batch_dims is not 0");
     }
     if (n->in[0].kind == SX_IMPORTED_CONST && n->in[0].constant.type.dtype == SX_STRING) {
         if (n->in[0].constant.type.rank != 1) {
-            return unsupported("looks strings up in more than one dimension");
+            return unsupported("the table of strings has more than one dimension");
         }
         n->out[0] = (sx_imported){
             .kind = SX_IMPORTED_LOOKUP, .value = index, .constant = n->in[0].constant};

@@ -35,7 +35,7 @@ static sx_status open_run(opening *o)
     sx_run_info info = {0};
     SX_TRY(no_choices(o, "a run"));
     SX_TRY(sx_run_read(o->r->name, &o->inv->arena, &info));
-    SX_TRY(sx_run_read_graphs(o->r->name, &o->out->run));
+    SX_TRY(sx_run_read_graphs(o->r->name, &info, &o->out->run));
     o->out->precision = info.precision;
     o->out->graph = o->out->run.by_mode[o->r->mode];
     return o->out->graph != NULL

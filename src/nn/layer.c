@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/session.h"
+
 void sx_builder_set_mode(sx_builder *b, sx_mode mode)
 {
     b->mode = (int)mode;
@@ -88,8 +90,8 @@ sx_value sx_seed_input(sx_builder *b)
     if (sx_builder_failed(b)) {
         return SX_NO_VALUE;
     }
-    int arg = sx_graph_find_arg(b->graph, "_seed");
-    return arg >= 0 ? b->graph->args[arg].value : sx_input(b, "_seed", sx_type_of(SX_U32, 2));
+    int arg = sx_graph_find_arg(b->graph, SX_SEED_INPUT);
+    return arg >= 0 ? b->graph->args[arg].value : sx_input(b, SX_SEED_INPUT, sx_type_of(SX_U32, 2));
 }
 
 sx_value sx_global_step(sx_builder *b)

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 #include "nn/layer.h"
 #include "nn/optimizer.h"
 #include "nn/params.h"
+#include "runtime/session.h"
 
 /* --- what the model returned, checked -------------------------------------------------------- */
 
@@ -362,6 +364,41 @@ static void check_device_values(sx_builder *b)
     }
 }
 
+/* --- inputs ---------------------------------------------------------------------------------- */
+
+sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode, const sx_type *features,
+                                  const sx_type *labels)
+{
+    const sx_type seed = sx_type_of(SX_U32, 2);
+    const struct {
+        const char *name;
+        const sx_type *type;
+    } fed[] = {{SX_FEATURES, features},
+               {SX_LABELS, mode == SX_PREDICT ? NULL : labels},
+               {SX_SEED_INPUT, &seed}};
+    for (int i = 0; i < g->n_args; i++) {
+        const sx_arg *arg = &g->args[i];
+        const sx_type *wanted = NULL, *type = sx_graph_type(g, arg->value);
+        for (size_t k = 0; k < SX_COUNT(fed); k++) {
+            wanted = strcmp(arg->name, fed[k].name) == 0 ? fed[k].type : wanted;
+        }
+        if (arg->kind == SX_ARG_INPUT && wanted == NULL) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "unexpected input \"%s\": a program is fed \"%s\"%s and nothing else; "
+                            "pass further values as part of the features",
+                            arg->name, SX_FEATURES,
+                            mode == SX_PREDICT ? "" : " and \"" SX_LABELS "\"");
+        }
+        if (arg->kind == SX_ARG_INPUT && !sx_type_equal(type, wanted)) {
+            char has[SX_TYPE_TEXT], wants[SX_TYPE_TEXT];
+            return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is %s, expected %s", arg->name,
+                            sx_type_format(type, has, sizeof(has)),
+                            sx_type_format(wanted, wants, sizeof(wants)));
+        }
+    }
+    return SX_OK;
+}
+
 static void build_all(sx_builder *b, const sx_program_request *r)
 {
     sx_builder_set_mode(b, r->mode);
@@ -378,6 +415,9 @@ static void build_all(sx_builder *b, const sx_program_request *r)
                          .n_labels = r->mode != SX_PREDICT};
     sx_spec spec = r->def->build(b, &in, r->params);
     sx_builder_at(b, "", 0);
+    if (!sx_builder_failed(b)) {
+        sx_builder_fail(b, sx_program_check_inputs(b->graph, r->mode, &r->features, &r->labels));
+    }
     widen_spec(b, &spec);
     check_spec(b, r->mode, &spec);
     sx_optimizer optimizer;

@@ -51,9 +51,15 @@ typedef struct sx_program_request {
 } sx_program_request;
 
 /* Calls the model's function and wraps what it returns. Errors: the builder's first (layer, line,
- * shapes); a loss or prediction that is missing or not [N]; a parameter that is no number; a
- * precision that is none. */
+ * shapes); a loss or prediction that is missing or not [N]; an input besides features and labels; a
+ * parameter that is no number; a precision that is none. */
 SX_MUST_USE sx_status sx_build_program(const sx_program_request *request, sx_graph **out_graph);
+
+/* Checks that a graph, built here or read from a file, can be fed: its inputs are features [and
+ * labels, except in prediction] of those types, and the session's seed.
+ * Errors: INVALID_ARGUMENT naming the first other input. */
+SX_MUST_USE sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode,
+                                              const sx_type *features, const sx_type *labels);
 
 /* The features' type of a model: its image, or its vector; INVALID_ARGUMENT if it says neither. */
 SX_MUST_USE sx_status sx_model_features(const sx_model_def *def, sx_type *out_type);

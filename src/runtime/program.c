@@ -7,9 +7,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-/* Not the caller's to feed: the session's seed as two 32-bit words. */
-static const char SEED_INPUT[] = "_seed";
-
 static sx_status out_of_memory(const char *what)
 {
     return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %s", what);
@@ -51,7 +48,7 @@ void sx_program_destroy(sx_program *p)
 
 static bool is_fed(const sx_arg *arg)
 {
-    return arg->kind == SX_ARG_INPUT && strcmp(arg->name, SEED_INPUT) != 0;
+    return arg->kind == SX_ARG_INPUT && strcmp(arg->name, SX_SEED_INPUT) != 0;
 }
 
 static void list_ports(sx_program *p)

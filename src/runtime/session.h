@@ -12,6 +12,9 @@
 
 #include "backends/backend.h"
 
+/* The input that the session feeds itself: its seed, uint32[2], low word first. */
+#define SX_SEED_INPUT "_seed"
+
 typedef struct sx_session sx_session;
 typedef struct sx_program sx_program;
 

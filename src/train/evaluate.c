@@ -87,13 +87,19 @@ static void fill_result(const sx_pass *p, const scores *s, sx_eval_result *out)
 }
 
 /* Which outputs are summed, which are for the model's functions. */
-static void sort_outputs(sx_pass *p, scores *s)
+static sx_status sort_outputs(sx_pass *p, scores *s)
 {
     bool metrics = false, call = false;
     for (int k = 0; k < p->n_outputs; k++) {
         const char *name = sx_program_output_name(p->program, k);
         bool is_metric = sx_is_host_metric(name), is_call = sx_is_host_call(name);
         s->is_sum[k] = !is_metric && !is_call;
+        if (s->is_sum[k] && (p->row_types[k].rank != 0 || p->row_types[k].dtype != SX_F32)) {
+            return sx_error(
+                SX_INVALID_ARGUMENT,
+                "output \"%s\" of the evaluation graph has rows of %s, expected a float32", name,
+                sx_dtype_name(p->row_types[k].dtype));
+        }
         metrics = metrics || is_metric;
         call = call || is_call;
         sx_host_metrics_add_output(&s->host, k, name, &p->row_types[k]);
@@ -106,17 +112,20 @@ static void sort_outputs(sx_pass *p, scores *s)
         sx_trainer_warn(p->t, "the model's host_call is a function of its source, which is not "
                               "here: it is left out");
     }
+    return SX_OK;
 }
 
 static sx_status score(sx_pass *p, sx_dataset *data, int64_t examples, sx_eval_result *out)
 {
     scores s = {.step = sx_trainer_step(p->t), .call = &p->t->host.calls[SX_EVAL]};
     SX_TRY(sx_host_metrics_init(&s.host, &p->t->host));
-    sort_outputs(p, &s);
-    sx_trainer_emit(p->t, &(sx_train_event){.kind = SX_EVENT_EVAL_BEGIN,
-                                            .step = s.step,
-                                            .examples = count_examples(data, examples)});
-    sx_status status = sx_pass_run(p, add_rows, &s);
+    sx_status status = sort_outputs(p, &s);
+    if (status == SX_OK) {
+        sx_trainer_emit(p->t, &(sx_train_event){.kind = SX_EVENT_EVAL_BEGIN,
+                                                .step = s.step,
+                                                .examples = count_examples(data, examples)});
+        status = sx_pass_run(p, add_rows, &s);
+    }
     if (status == SX_OK) {
         fill_result(p, &s, out);
     }

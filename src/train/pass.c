@@ -41,7 +41,7 @@ static sx_status make_output(sx_pass *p, int i)
     return p->outputs[i] != NULL ? SX_OK : no_memory();
 }
 
-static sx_status make_outputs(sx_pass *p)
+static sx_status make_buffers(sx_pass *p)
 {
     int n = sx_program_output_count(p->program);
     if (n > SX_MAX_PASS_OUTPUTS) {
@@ -51,7 +51,8 @@ static sx_status make_outputs(sx_pass *p)
         SX_TRY(make_output(p, i));
         p->n_outputs++;
     }
-    return SX_OK;
+    p->inputs = sx_alloc((size_t)sx_program_input_count(p->program) + 1, sizeof(*p->inputs));
+    return p->inputs != NULL ? SX_OK : no_memory();
 }
 
 static sx_status require_state(const sx_trainer *t)
@@ -93,7 +94,7 @@ sx_status sx_pass_open(sx_pass *p, sx_trainer *t, sx_mode mode, sx_dataset *data
     p->size = execution_batch(t, mode);
     SX_TRY(open_input(p, data));
     SX_TRY(sx_trainer_program(t, mode, &p->program));
-    SX_TRY(make_outputs(p));
+    SX_TRY(make_buffers(p));
     if (t->compiled[mode] != p->size) {
         SX_TRY(sx_trainer_compile(t, mode, p->size, false));
         t->compiled[mode] = p->size;
@@ -106,25 +107,20 @@ void sx_pass_close(sx_pass *p)
     for (int i = 0; i < SX_MAX_PASS_OUTPUTS; i++) {
         sx_free_aligned(p->outputs[i]);
     }
+    sx_free(p->inputs);
     sx_rebatch_deinit(&p->batches);
     sx_feed_deinit(&p->input);
 }
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static void bind(const sx_pass *p, const sx_feed_batch *batch, const void **inputs)
+static sx_status run_batch(sx_pass *p, const sx_feed_batch *batch)
 {
     for (int i = 0; i < sx_program_input_count(p->program); i++) {
         bool labels = strcmp(sx_program_input_name(p->program, i), SX_LABELS) == 0;
-        inputs[i] = labels ? batch->labels : batch->features;
+        p->inputs[i] = labels ? batch->labels : batch->features;
     }
-}
-
-static sx_status run_batch(sx_pass *p, const sx_feed_batch *batch)
-{
-    const void *inputs[2] = {NULL};
-    bind(p, batch, inputs);
-    SX_TRY(sx_program_run(p->program, p->size, inputs));
+    SX_TRY(sx_program_run(p->program, p->size, p->inputs));
     for (int i = 0; i < p->n_outputs; i++) {
         SX_TRY(sx_program_read_output(p->program, i, p->outputs[i]));
     }

@@ -19,6 +19,7 @@ typedef struct sx_pass {
     int64_t limit; /* examples at most; 0 = all */
     int64_t done;  /* examples so far */
     int64_t told_ns;
+    const void **inputs; /* [inputs of the program] */
     int n_outputs;
     void *outputs[SX_MAX_PASS_OUTPUTS]; /* [size] rows each */
     size_t row_bytes[SX_MAX_PASS_OUTPUTS];

@@ -1,4 +1,5 @@
 /* Prediction: a row for each example, in the data's order. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "train/pass.h"
@@ -31,15 +32,21 @@ static int best_class(const float *probabilities, int n)
     return best;
 }
 
-static void fill_class(const sx_pass *p, predicting *s)
+static sx_status fill_class(const sx_pass *p, predicting *s)
 {
     const sx_run_info *info = &p->t->info;
     s->row.n_classes = (int)p->row_types[s->probabilities].dims[0];
     s->row.probabilities = s->values[s->probabilities].data;
     s->row.classid = s->classid >= 0 ? *(const int32_t *)s->values[s->classid].data
                                      : best_class(s->row.probabilities, s->row.n_classes);
+    if (s->row.classid < 0 || s->row.classid >= s->row.n_classes) {
+        return sx_error(SX_OUT_OF_RANGE,
+                        "example %" PRId64 ": the model's classid is %d, expected 0 to %d",
+                        s->row.number, s->row.classid, s->row.n_classes - 1);
+    }
     s->row.probability = s->row.probabilities[s->row.classid];
     s->row.class_name = s->row.classid < info->n_classes ? info->class_names[s->row.classid] : NULL;
+    return SX_OK;
 }
 
 static sx_status hand_out_rows(sx_pass *p, const sx_feed_batch *batch, void *user)
@@ -52,7 +59,7 @@ static sx_status hand_out_rows(sx_pass *p, const sx_feed_batch *batch, void *use
         s->row.number = p->done + i;
         s->row.record = batch->ids[i];
         if (s->probabilities >= 0) {
-            fill_class(p, s);
+            SX_TRY(fill_class(p, s));
         }
         SX_TRY(s->fn(s->user, &s->row));
     }
@@ -71,6 +78,9 @@ static void describe_rows(const sx_pass *p, predicting *s)
     s->classid = find_output(p, "classid", SX_I32);
     if (s->probabilities >= 0 && p->row_types[s->probabilities].rank != 1) {
         s->probabilities = -1;
+    }
+    if (s->classid >= 0 && p->row_types[s->classid].rank != 0) {
+        s->classid = -1;
     }
 }
 

@@ -11,6 +11,7 @@
 #include "io/file.h"
 #include "io/json_text.h"
 #include "io/path.h"
+#include "nn/program.h"
 #include "savedmodel/checkpoint_state.h"
 
 enum { MAX_JSON_BYTES = 1 << 24, MAX_GRAPH_BYTES = 1 << 30, MAX_CLASSES = 1 << 20 };
@@ -355,17 +356,20 @@ sx_status sx_run_write(const char *dir, const sx_run_info *info, const sx_run_gr
     return status;
 }
 
-static sx_status read_graph(const char *path, sx_graph **out)
+static sx_status read_graph(const char *path, sx_mode mode, const sx_run_info *info, sx_graph **out)
 {
     char *text = NULL;
     size_t size = 0;
     SX_TRY(sx_file_read(path, MAX_GRAPH_BYTES, &text, &size));
     sx_status status = sx_graph_parse(text, size, out);
     sx_free(text);
+    if (status == SX_OK) {
+        status = sx_program_check_inputs(*out, mode, &info->features, &info->labels);
+    }
     return sx_status_annotate(status, __FILE__, __LINE__, "%s", path);
 }
 
-sx_status sx_run_read_graphs(const char *dir, sx_run_graphs *out_graphs)
+sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_run_graphs *out_graphs)
 {
     sx_run_graphs graphs = {{NULL}};
     sx_status status = SX_OK;
@@ -373,7 +377,7 @@ sx_status sx_run_read_graphs(const char *dir, sx_run_graphs *out_graphs)
         char *path = NULL;
         status = sx_path_join(dir, graph_files[mode], &path);
         if (status == SX_OK) {
-            status = read_graph(path, &graphs.by_mode[mode]);
+            status = read_graph(path, (sx_mode)mode, info, &graphs.by_mode[mode]);
         }
         sx_free(path);
     }

@@ -62,8 +62,10 @@ SX_MUST_USE sx_status sx_run_write(const char *dir, const sx_run_info *info,
  * format of a later version. `config` is NULL in what comes back. */
 SX_MUST_USE sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info);
 
-/* Reads the graphs that there are; parse errors name the file. */
-SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, sx_run_graphs *out_graphs);
+/* Reads the three graphs. Errors name the file: NOT_FOUND, DATA_LOSS not a graph; INVALID_ARGUMENT
+ * inputs that a run does not feed (sx_program_check_inputs), or other types than `info` says. */
+SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info,
+                                         sx_run_graphs *out_graphs);
 
 /* OK if both graphs have the same variables; else FAILED_PRECONDITION naming `dir`, the first
  * differing variable and both shapes (in the order of `wanted`). */

@@ -61,7 +61,7 @@ static sx_status adopt_stored(sx_trainer *t, bool compare)
     sx_run_info info = {0};
     const char *dir = t->config.model_dir;
     SX_TRY(sx_run_read(dir, &t->arena, &info));
-    SX_TRY(sx_run_read_graphs(dir, &stored));
+    SX_TRY(sx_run_read_graphs(dir, &info, &stored));
     sx_status status = compare ? compare_stored(t, &stored, &info) : SX_OK;
     if (status != SX_OK) {
         sx_run_graphs_destroy(&stored);

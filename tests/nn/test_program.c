@@ -128,11 +128,33 @@ static void test_nn_program__parameters_are_checked(void **state)
     sx_params_destroy(p);
 }
 
+static sx_spec third_input(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_value x =
+        sx_concat(b, 1, in->features, sx_input(b, "weather", sx_type_of(SX_F32, SX_BATCH, 2)));
+    return sx_classifier_spec(b, sx_dense(b, x, 3), in->labels);
+}
+
+/* Nobody would feed it: an evaluation has two inputs to bind, a training step takes the features
+ * for whatever is not the labels. */
+static void test_nn_program__refuses_a_third_input(void **state)
+{
+    (void)state;
+    const sx_model_def def = {.name = "m", .build = third_input, .features = 4};
+    for (int mode = SX_TRAIN; mode <= SX_PREDICT; mode++) {
+        sx_graph *g = NULL;
+        assert_error(build(&def, (sx_mode)mode, NULL, &g), SX_INVALID_ARGUMENT,
+                     "unexpected input \"weather\"");
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nn_program__zoo_has_keras_parameter_counts),
     cmocka_unit_test(test_nn_program__variables_have_tf1_names),
     cmocka_unit_test(test_nn_program__texts_round_trip),
     cmocka_unit_test(test_nn_program__errors_say_layer_line_and_shapes),
     cmocka_unit_test(test_nn_program__parameters_are_checked),
+    cmocka_unit_test(test_nn_program__refuses_a_third_input),
 };
 SX_TEST_MAIN(tests)

@@ -231,6 +231,49 @@ static void test_train_run__needs_no_model_once_it_is_there(void **state)
                  "holds no run");
 }
 
+/* A folder from elsewhere whose programs take more than a run feeds. */
+static void test_train_run__refuses_graphs_with_other_inputs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *inputs, *expected;
+    } rows[] = {
+        {"run/graphs/eval.graph",
+         "input %3 float32[N,6] \"x\"\ninput %4 float32[N,6] \"y\"\ninput %5 float32[N] \"z\"\n",
+         "eval.graph: unexpected input \"x\""},
+        {"run/graphs/train.graph", "input %3 float32[N,6] \"extra\"\n",
+         "train.graph: unexpected input \"extra\""},
+        {"run/graphs/predict.graph", "", "predict.graph: unexpected input \"labels\""},
+        {"run/graphs/eval.graph", "input %3 uint32[2000] \"_seed\"\n",
+         "input \"_seed\" is uint32[2000], expected uint32[2]"},
+    };
+    char dir[600], graph[512];
+    snprintf(dir, sizeof(dir), "%s/run", scratch_dir);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        seen s = {0};
+        sx_trainer *t = NULL;
+        sx_run_config config = tiny_config(dir, NULL);
+        train_to(dir, 1, 0, false, &s);
+        int size = snprintf(graph, sizeof(graph),
+                            "sextant-graph 1\ninput %%1 float32[N,6] \"features\"\n"
+                            "input %%2 int32[N] \"labels\"\n%soutput \"loss\" %%1\n",
+                            rows[i].inputs);
+        write_file(scratch(rows[i].file), graph, (size_t)size);
+        assert_error(sx_trainer_create(&(sx_trainer_options){.config = &config}, &t),
+                     SX_INVALID_ARGUMENT, rows[i].expected);
+        assert_ok(sx_run_delete(dir));
+    }
+    train_to(dir, 1, 0, false, &(seen){0});
+    static const char wide[] = "sextant-graph 1\ninput %1 float32[N,600] \"features\"\n"
+                               "output \"probabilities\" %1\n";
+    sx_trainer *t = NULL;
+    sx_run_config config = tiny_config(dir, NULL);
+    write_file(scratch("run/graphs/predict.graph"), wide, sizeof(wide) - 1);
+    assert_error(sx_trainer_create(&(sx_trainer_options){.config = &config}, &t),
+                 SX_INVALID_ARGUMENT,
+                 "input \"features\" is float32[N,600], expected float32[N,6]");
+}
+
 /* --- other circumstances --------------------------------------------------------------------- */
 
 static void test_train_run__says_when_it_cannot_resume_exactly(void **state)
@@ -448,6 +491,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_run__one_trains_at_a_time),
     scratch_test(test_train_run__refuses_foreign_checkpoints),
     scratch_test(test_train_run__needs_no_model_once_it_is_there),
+    scratch_test(test_train_run__refuses_graphs_with_other_inputs),
     scratch_test(test_train_run__says_when_it_cannot_resume_exactly),
     scratch_test(test_train_run__says_when_the_numerics_changed),
     scratch_test(test_train_run__saves_nothing_that_is_not_finite),

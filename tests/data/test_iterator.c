@@ -152,6 +152,34 @@ static void test_data_iterator__take_skip_shard(void **state)
     sx_dataset_release(data);
 }
 
+/* Shard i of n has the elements i, i + n, ...; one whose first element lies at or behind the end
+ * has none. */
+static void test_data_iterator__shards_share_every_element_out(void **state)
+{
+    (void)state;
+    for (int64_t count = 1; count <= 6; count++) {
+        for (int64_t shards = 1; shards <= 8; shards++) {
+            bool seen[6] = {false};
+            for (int64_t index = 0; index < shards; index++) {
+                sx_dataset *data = numbers(count);
+                assert_ok(sx_dataset_shard(&data, shards, index));
+                read_all(data, -1, 0, 1000, &logs[0]);
+                assert_int_equal(sx_dataset_count(data), logs[0].count);
+                assert_true((logs[0].count == 0) == (index >= count));
+                for (int i = 0; i < logs[0].count; i++) {
+                    assert_int_equal(logs[0].ids[i], index + i * shards);
+                    assert_in_range(logs[0].ids[i], 0, count - 1);
+                    seen[logs[0].ids[i]] = true;
+                }
+                sx_dataset_release(data);
+            }
+            for (int64_t i = 0; i < count; i++) {
+                assert_true(seen[i]);
+            }
+        }
+    }
+}
+
 static void test_data_iterator__repeat_before_batch_straddles(void **state)
 {
     (void)state;
@@ -228,6 +256,31 @@ static void test_data_iterator__same_sequence_for_any_workers(void **state)
         }
     }
     sx_dataset_release(data);
+}
+
+/* Every pass has a number of its own, so every pass is shuffled its own way. */
+static void test_data_iterator__nested_repeats_number_every_epoch(void **state)
+{
+    (void)state;
+    enum { EPOCHS = 6 };
+    for (int batched = 0; batched < 2; batched++) {
+        sx_dataset *data = numbers(N);
+        assert_ok(sx_dataset_shuffle(&data, .seed = 11));
+        if (batched) {
+            assert_ok(sx_dataset_batch(&data, .size = 8));
+        }
+        assert_ok(sx_dataset_repeat(&data, 2));
+        assert_ok(sx_dataset_repeat(&data, batched ? 0 : 3));
+        read_all(data, 2, 0, batched ? 13 * EPOCHS : N * EPOCHS, &logs[0]);
+        check_exactly_once(&logs[0], N, EPOCHS);
+        for (int a = 0; a < EPOCHS; a++) {
+            for (int b = 0; b < a; b++) {
+                assert_memory_not_equal(&logs[0].ids[a * N], &logs[0].ids[b * N],
+                                        N * sizeof(logs[0].ids[0]));
+            }
+        }
+        sx_dataset_release(data);
+    }
 }
 
 /* Stops after every batch, saves, throws everything away, and goes on with other workers. */
@@ -640,6 +693,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_iterator__batches_stack_and_the_last_is_smaller),
     cmocka_unit_test(test_data_iterator__drop_remainder),
     cmocka_unit_test(test_data_iterator__take_skip_shard),
+    cmocka_unit_test(test_data_iterator__shards_share_every_element_out),
+    cmocka_unit_test(test_data_iterator__nested_repeats_number_every_epoch),
     cmocka_unit_test(test_data_iterator__repeat_before_batch_straddles),
     cmocka_unit_test(test_data_iterator__repeat_after_batch_does_not),
     cmocka_unit_test(test_data_iterator__same_sequence_for_any_workers),

@@ -2,10 +2,55 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "io/commit.h"
 #include "io/failpoint.h"
+
+/* ---- the system calls themselves ------------------------------------------------------------ */
+
+/* fsync() and rename() of this program: the library's calls come here first. */
+static struct {
+    const char *call;
+    ino_t inode; /* of the file or folder */
+    off_t size;
+} on_disk[64];
+static int n_on_disk;
+
+static void note(const char *call, const struct stat *info)
+{
+    if (n_on_disk < (int)(sizeof(on_disk) / sizeof(on_disk[0]))) {
+        on_disk[n_on_disk].call = call;
+        on_disk[n_on_disk].inode = info->st_ino;
+        on_disk[n_on_disk++].size = S_ISDIR(info->st_mode) ? 0 : info->st_size;
+    }
+}
+
+int fsync(int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info) == 0) {
+        note("fsync", &info);
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    struct stat info;
+    if (stat(from, &info) == 0) {
+        note("rename", &info);
+    }
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+static ino_t inode_of(const char *path)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return info.st_ino;
+}
 
 static void test_io_commit__one_file(void **state)
 {
@@ -127,6 +172,28 @@ static void check_index_is_consistent(bool must_be_there)
     if (sx_path_exists(scratch("index"))) {
         assert_file(scratch("data-0"), "new", 3);
         assert_file(scratch("data-1"), "new", 3);
+    }
+}
+
+/* What a power cut may take: a file's bytes before its fsync, a name before its folder's. So every
+ * file is synced whole before any is renamed, and the folder before the last one is. */
+static void test_io_commit__is_on_disk_before_it_is_named(void **state)
+{
+    (void)state;
+    n_on_disk = 0;
+    assert_ok(commit_three("new"));
+    ino_t dir = inode_of(scratch_dir), index = inode_of(scratch("index"));
+    ino_t data[] = {inode_of(scratch("data-0")), inode_of(scratch("data-1"))};
+    const struct {
+        const char *call;
+        ino_t inode;
+    } expected[] = {{"fsync", data[0]},  {"fsync", data[1]}, {"fsync", index},  {"rename", data[0]},
+                    {"rename", data[1]}, {"fsync", dir},     {"rename", index}, {"fsync", dir}};
+    assert_int_equal(n_on_disk, sizeof(expected) / sizeof(expected[0]));
+    for (int i = 0; i < n_on_disk; i++) {
+        assert_string_equal(on_disk[i].call, expected[i].call);
+        assert_int_equal(on_disk[i].inode, expected[i].inode);
+        assert_int_equal(on_disk[i].size, expected[i].inode == dir ? 0 : 3);
     }
 }
 
@@ -255,6 +322,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_commit__destroy_abandons),
     scratch_test(test_io_commit__is_over_after_finish),
     scratch_test(test_io_commit__missing_directory),
+    scratch_test(test_io_commit__is_on_disk_before_it_is_named),
     scratch_test(test_io_commit__every_call_may_fail),
     scratch_test(test_io_commit__a_failure_keeps_the_previous_file),
     scratch_test(test_io_commit__a_failed_fsync_is_not_retried),

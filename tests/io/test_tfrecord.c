@@ -148,6 +148,27 @@ static void test_io_tfrecord__errors_say_where(void **state)
     sx_buf_deinit(&out);
 }
 
+/* A record as long as the limit is read, one byte more is refused, however it is compressed. */
+static void test_io_tfrecord__the_limit_itself_is_allowed(void **state)
+{
+    (void)state;
+    static const char *const nine[] = {"gamma ray"};
+    for (size_t c = 0; c < 3; c++) {
+        char text[256];
+        sx_buf out;
+        sx_buf_init(&out, 0);
+        write_records(codecs[c], nine, 1, &out);
+        sx_bytes bytes = {out.data, out.size};
+        sx_tfrecord_options limit = {.max_record_bytes = 9};
+        assert_ok(read_all(bytes, &limit, text, NULL));
+        assert_string_equal(text, "gamma ray|");
+        limit.max_record_bytes = 8;
+        assert_error(read_all(bytes, &limit, text, NULL), SX_RESOURCE_EXHAUSTED,
+                     "record 0 at offset 0 has 9 bytes, more than the limit of 8");
+        sx_buf_deinit(&out);
+    }
+}
+
 /* A header that verifies may claim anything: memory follows the bytes that come. */
 static void test_io_tfrecord__huge_lengths_allocate_nothing(void **state)
 {
@@ -433,6 +454,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_io_tfrecord__round_trip_in_every_compression),
     cmocka_unit_test(test_io_tfrecord__all_damage_is_detected),
     cmocka_unit_test(test_io_tfrecord__errors_say_where),
+    cmocka_unit_test(test_io_tfrecord__the_limit_itself_is_allowed),
     cmocka_unit_test(test_io_tfrecord__huge_lengths_allocate_nothing),
     cmocka_unit_test(test_io_tfrecord__skips_and_counts),
     cmocka_unit_test(test_io_tfrecord__skips_in_compressed_files),

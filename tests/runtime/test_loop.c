@@ -305,6 +305,29 @@ static void test_runtime_loop__launches_last_about_as_long_as_asked(void **state
     close_run(r);
 }
 
+/* After a loop an output is that of its last step: after a launch of one step or several, one that
+ * `step` wanted to end in its middle, and after a last batch that ran on its own. */
+static void test_runtime_loop__outputs_stay_readable_afterwards(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    static const int64_t lengths[] = {1, 3, 4, 4};
+    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    int output = sx_program_find_output(r->program, SX_LOSS);
+    r->sizes[7] = 5; /* the last of the third loop */
+    r->stop_at = 10; /* in the fourth */
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        int64_t done;
+        float loss = 0;
+        assert_ok(loop(r, lengths[i], &done));
+        assert_int_equal(done, lengths[i]);
+        assert_ok(sx_program_read_output(r->program, output, &loss));
+        assert_true(loss == (float)r->losses[r->n_shown - 1]);
+        assert_true(r->n_shown == 1 || loss != (float)r->losses[r->n_shown - 2]);
+    }
+    close_run(r);
+}
+
 /* --- what is not finite ---------------------------------------------------------------------- */
 
 static void assert_step_6_is_withheld(run *r, const char *cause)
@@ -431,6 +454,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__another_size_ends_a_launch),
     cmocka_unit_test(test_runtime_loop__a_launch_is_run_whole_when_step_ends_the_loop),
     cmocka_unit_test(test_runtime_loop__what_was_fed_before_an_end_is_run),
+    cmocka_unit_test(test_runtime_loop__outputs_stay_readable_afterwards),
     cmocka_unit_test(test_runtime_loop__launches_last_about_as_long_as_asked),
     cmocka_unit_test(test_runtime_loop__a_bad_step_inside_a_launch_is_found),
     cmocka_unit_test(test_runtime_loop__steps_before_a_bad_one_count),

@@ -444,6 +444,28 @@ static void test_train_run__best_survives_restarts(void **state)
     sx_history_deinit(&h);
 }
 
+/* Of equal losses the first is the best: its checkpoint is there already. */
+static void test_train_run__the_first_of_equal_losses_is_the_best(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t step;
+        double loss;
+        bool best;
+    } rows[] = {
+        {5, 0.5, true}, {10, 0.5, false}, {15, 0.25, true}, {20, 0.25, false}, {15, 0.25, true}};
+    sx_history h;
+    sx_history_init(&h);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool best;
+        assert_ok(sx_history_put(&h, &(sx_eval_result){.step = rows[i].step, .loss = rows[i].loss},
+                                 &best));
+        assert_int_equal(best, rows[i].best);
+    }
+    assert_int_equal(h.best_step, 15);
+    sx_history_deinit(&h);
+}
+
 static int64_t stopped_at(const char *dir, int64_t kill_after, sx_early_stopping *stopping)
 {
     seen s = {.stop_at = kill_after};
@@ -499,6 +521,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_run__checks_its_configuration),
     scratch_test(test_train_run__keeps_the_best),
     scratch_test(test_train_run__best_survives_restarts),
+    cmocka_unit_test(test_train_run__the_first_of_equal_losses_is_the_best),
     scratch_test(test_train_run__callbacks_resume),
 };
 SX_TEST_MAIN(tests)

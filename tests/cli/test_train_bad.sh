@@ -14,10 +14,10 @@ fails 2 train linear --data "$data" --batch-size 0
 warns '--batch-size is 0, expected 1 to 16777216'
 fails 2 train linear --data "$data" --batch-size 99999999999
 warns '--batch-size is 99999999999, expected 1 to 16777216'
-for option in --steps --max-steps --epochs --seed --save-checkpoints-steps; do
+for option in --seed --steps --max-steps --epochs --save-checkpoints-steps; do
     for number in 99999999999999999999 9223372036854775808 -99999999999999999999; do
         fails 2 train linear --data "$data" "$option" "$number"
-        warns "$option is \"$number\", expected a whole number"
+        warns "$option is \"$number\", expected an integer"
     done
 done
 fails 2 train linear --data "$data" --batch-size many

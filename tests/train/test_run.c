@@ -286,7 +286,7 @@ static void test_train_run__says_when_it_cannot_resume_exactly(void **state)
     config.train_batch_size = 4;
     config.require_exact = true;
     sx_trainer *t = open_tiny(&config);
-    assert_error(fit_tiny(t, 8, false), SX_FAILED_PRECONDITION, "another pipeline");
+    assert_error(fit_tiny(t, 8, false), SX_FAILED_PRECONDITION, "a different pipeline");
     sx_trainer_destroy(t);
     config.require_exact = false;
     t = open_tiny(&config);

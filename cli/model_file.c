@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/args.h"
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -281,7 +282,7 @@ static sx_status make_library(build *b, const char *library)
 
 /* --- from a library to a descriptor ---------------------------------------------------------- */
 
-static sx_status check_def(const char *path, const sx_model_def *def)
+static sx_status take_def(const char *path, const sx_model_def *def, sx_model_def *out_def)
 {
     if (def->version != SX_MODEL_VERSION) {
         return sx_error(SX_FAILED_PRECONDITION,
@@ -289,14 +290,8 @@ static sx_status check_def(const char *path, const sx_model_def *def)
                         "of this program",
                         path, def->version, SX_MODEL_VERSION);
     }
-    if (def->struct_size < offsetof(sx_model_def, build) + sizeof(def->build) ||
-        def->struct_size > sizeof(*def)) {
-        return sx_error(SX_FAILED_PRECONDITION,
-                        "%s: model descriptor of %zu bytes, expected %zu; rebuild it with the "
-                        "headers of this program",
-                        path, def->struct_size, sizeof(*def));
-    }
-    if (def->build == NULL) {
+    SX_TRY(sx_take_args("sx_model_def", def, sizeof(*out_def), out_def), "%s", path);
+    if (out_def->build == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "%s: SX_MODEL(...) lacks .build", path);
     }
     return SX_OK;
@@ -312,10 +307,7 @@ static sx_status read_def(const char *path, void *library, sx_model_def *out_def
                             ? " (it has a main(): compile and run it as a program of its own)"
                             : "");
     }
-    SX_TRY(check_def(path, def));
-    memset(out_def, 0, sizeof(*out_def));
-    memcpy(out_def, def, def->struct_size);
-    return SX_OK;
+    return take_def(path, def, out_def);
 }
 
 static sx_status load(build *b, sx_model_file *out_file)

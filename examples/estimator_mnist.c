@@ -21,8 +21,8 @@ static sx_spec mnist_fn(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_adam(.learning_rate = 1e-3));
 }
 
-static const sx_model_def mnist = {
-    .name = "mnist", .build = mnist_fn, .image = {28, 28, 1}, .scale = SX_0_1};
+static const sx_model_def mnist =
+    SX_MODEL_DEF(.name = "mnist", .build = mnist_fn, .image = {28, 28, 1}, .scale = SX_0_1);
 
 /* Elements, as the source has them: the estimator decodes, scales, shuffles and batches. */
 static sx_status open_data(void *spec, const sx_input_context *context, sx_dataset **out_dataset)
@@ -64,10 +64,11 @@ static sx_status export_into(sx_estimator *e, const char *model_dir)
 
 static sx_status run(sx_estimator *e, int64_t max_steps, char *train_data, char *test_data)
 {
-    const sx_train_spec train = {.input = open_data, .user = train_data, .max_steps = max_steps};
-    const sx_eval_spec eval = {.input = open_data, .user = test_data};
+    const sx_train_spec *train =
+        sx_train_spec_of(.input = open_data, .user = train_data, .max_steps = max_steps);
+    const sx_eval_spec *eval = sx_eval_spec_of(.input = open_data, .user = test_data);
     sx_eval_result result;
-    SX_TRY(sx_train_and_evaluate(e, &train, &eval, &result));
+    SX_TRY(sx_train_and_evaluate(e, train, eval, &result));
     printf("test: step %lld, %lld examples, loss %.4f, accuracy %.4f\n", (long long)result.step,
            (long long)result.examples, result.loss, result.metrics[0].value);
     return sx_estimator_predict(e, open_data, test_data, show_first, NULL);

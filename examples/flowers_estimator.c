@@ -170,25 +170,23 @@ static sx_status export_model(sx_estimator *estimator, const char *output_dir)
 static sx_status train_and_evaluate(const flags *f)
 {
     int size = (int)number(f->image_size, 299);
-    const sx_model_def model = {.name = "flowers",
-                                .build = image_classifier,
-                                .image = {size, size, 3},
-                                .recipe = "tpu-flowers"};
+    const sx_model_def model = SX_MODEL_DEF(.name = "flowers", .build = image_classifier,
+                                            .image = {size, size, 3}, .recipe = "tpu-flowers");
     const sx_run_config *config =
         sx_run_config_of(.model_dir = f->output_dir, .device = f->device, .tf_random_seed = 1,
                          .replicas = (int)number(f->replicas, 0), .observer = show);
-    const sx_train_spec train_spec = {.input = make_input_fn,
-                                      .user = f->train_data_path,
-                                      .max_steps = number(f->train_steps, 1000)};
-    const sx_eval_spec eval_spec = {.input = make_input_fn,
-                                    .user = f->eval_data_path,
-                                    .every_steps = number(f->steps_per_eval, 100)};
+    const sx_train_spec *train_spec =
+        sx_train_spec_of(.input = make_input_fn, .user = f->train_data_path,
+                         .max_steps = number(f->train_steps, 1000));
+    const sx_eval_spec *eval_spec =
+        sx_eval_spec_of(.input = make_input_fn, .user = f->eval_data_path,
+                        .every_steps = number(f->steps_per_eval, 100));
     sx_estimator *estimator = NULL;
     SX_TRY(sx_tpu_estimator_create(
         &model, &estimator, .config = config, .params = (const char *const *)f->hparams,
         .use_tpu = number(f->use_tpu, 0) != 0, .train_batch_size = number(f->train_batch_size, 32),
         .eval_batch_size = number(f->eval_batch_size, 32)));
-    sx_status status = sx_train_and_evaluate(estimator, &train_spec, &eval_spec, NULL);
+    sx_status status = sx_train_and_evaluate(estimator, train_spec, eval_spec, NULL);
     if (status == SX_OK) {
         status = sx_estimator_predict(estimator, make_input_fn, f->eval_data_path, print_prediction,
                                       NULL, .examples = 3);

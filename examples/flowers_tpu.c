@@ -129,11 +129,9 @@ static sx_status print_row(void *user, const sx_prediction *row)
 static sx_status train_and_predict(sx_strategy *strategy, sx_dataset *train, sx_dataset *val)
 {
     char classes[32], filters[32];
-    const sx_model_def def = {.name = "petals",
-                              .build = petals,
-                              .image = {FLAGS.size, FLAGS.size, 3},
-                              .scale = SX_0_1,
-                              .augment = SX_FLIP_LEFT_RIGHT};
+    const sx_model_def def =
+        SX_MODEL_DEF(.name = "petals", .build = petals, .image = {FLAGS.size, FLAGS.size, 3},
+                     .scale = SX_0_1, .augment = SX_FLIP_LEFT_RIGHT);
     sx_model *model = NULL;
     snprintf(classes, sizeof(classes), "num_classes=%d", FLAGS.classes);
     snprintf(filters, sizeof(filters), "filters=%d", FLAGS.filters);

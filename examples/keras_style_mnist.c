@@ -17,8 +17,8 @@ static sx_spec digits(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, sx_dense(b, x, 10), in->labels);
 }
 
-static const sx_model_def model_def = {
-    .name = "digits", .build = digits, .image = {28, 28, 1}, .scale = SX_0_1};
+static const sx_model_def model_def =
+    SX_MODEL_DEF(.name = "digits", .build = digits, .image = {28, 28, 1}, .scale = SX_0_1);
 
 static void show_history(const sx_model *model)
 {

@@ -218,7 +218,7 @@ static sx_status train(sx_estimator *estimator, char *train_file, char *eval_fil
 
 static sx_status run(void)
 {
-    static const sx_model_def model = {.name = "tpu_mnist", .build = model_fn};
+    static const sx_model_def model = SX_MODEL_DEF(.name = "tpu_mnist", .build = model_fn);
     char *train_file = file_in_data_dir(FLAGS.train_file, "train-*");
     char *eval_file = file_in_data_dir(FLAGS.eval_file, "test-*");
     sx_estimator *estimator = NULL;

@@ -125,8 +125,7 @@ typedef struct sx_shuffle_args {
 
 /* Errors: INVALID_ARGUMENT: after an endless repeat, or a buffer over more than 2^28 elements. */
 #define sx_dataset_shuffle(dataset, ...) \
-    sx_dataset_shuffle_at((dataset),     \
-                          &(sx_shuffle_args){.struct_size = sizeof(sx_shuffle_args), __VA_ARGS__})
+    sx_dataset_shuffle_at((dataset), SX_ARGS_(sx_shuffle_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_dataset_shuffle_at(sx_dataset **dataset,
                                                    const sx_shuffle_args *args);
 
@@ -177,7 +176,7 @@ typedef struct sx_map_args {
 
 /* Errors: INVALID_ARGUMENT: after batch(), or an output type that is not static. */
 #define sx_dataset_map(dataset, ...) \
-    sx_dataset_map_at((dataset), &(sx_map_args){.struct_size = sizeof(sx_map_args), __VA_ARGS__})
+    sx_dataset_map_at((dataset), SX_ARGS_(sx_map_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_dataset_map_at(sx_dataset **dataset, const sx_map_args *args);
 
 /* Caches elements in memory, by record, up to `budget_bytes` (0 = a quarter of the RAM); elements
@@ -197,8 +196,7 @@ typedef struct sx_batch_args {
 /* Errors: INVALID_ARGUMENT: size < 1 or too large (over 2^24, or a batch over 2^40 bytes), or the
  * dataset is already batched. */
 #define sx_dataset_batch(dataset, ...) \
-    sx_dataset_batch_at((dataset),     \
-                        &(sx_batch_args){.struct_size = sizeof(sx_batch_args), __VA_ARGS__})
+    sx_dataset_batch_at((dataset), SX_ARGS_(sx_batch_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_dataset_batch_at(sx_dataset **dataset, const sx_batch_args *args);
 
 /* ---- images ---- */
@@ -220,8 +218,7 @@ typedef struct sx_image_args {
  * and INVALID_ARGUMENT for a label out of range. Errors: INVALID_ARGUMENT: no such component, or
  * invalid preprocessing. */
 #define sx_image_pipeline(dataset, ...) \
-    sx_image_pipeline_at((dataset),     \
-                         &(sx_image_args){.struct_size = sizeof(sx_image_args), __VA_ARGS__})
+    sx_image_pipeline_at((dataset), SX_ARGS_(sx_image_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_image_pipeline_at(sx_dataset **dataset, const sx_image_args *args);
 
 /* ---- iterating ---- */
@@ -243,10 +240,8 @@ typedef struct sx_iterator_args {
     int64_t memory_budget; /* bytes for prefetched batches; 0 = an eighth of the RAM, <= 1 GiB */
 } sx_iterator_args;
 
-#define sx_iterator_create(dataset, out_iterator, ...)                                        \
-    sx_iterator_create_at(                                                                    \
-        (dataset), &(sx_iterator_args){.struct_size = sizeof(sx_iterator_args), __VA_ARGS__}, \
-        (out_iterator))
+#define sx_iterator_create(dataset, out_iterator, ...) \
+    sx_iterator_create_at((dataset), SX_ARGS_(sx_iterator_args, __VA_ARGS__), (out_iterator))
 /* Retains the dataset. The threads start at the first sx_iterator_next(). */
 SX_API SX_MUST_USE sx_status sx_iterator_create_at(sx_dataset *dataset,
                                                    const sx_iterator_args *args,

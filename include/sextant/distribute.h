@@ -71,10 +71,8 @@ typedef struct sx_list_devices_args {
 /* Lists the devices of this machine. This loads plugins, which stay loaded. The caller owns
  * *out_list and frees it with sx_device_list_free(). Errors: INVALID_ARGUMENT: no such device or
  * type; with `device`, also the errors of opening it (NOT_FOUND says what to install). */
-#define sx_list_devices(out_list, ...)                                                     \
-    sx_list_devices_at(                                                                    \
-        &(sx_list_devices_args){.struct_size = sizeof(sx_list_devices_args), __VA_ARGS__}, \
-        (out_list))
+#define sx_list_devices(out_list, ...) \
+    sx_list_devices_at(SX_ARGS_(sx_list_devices_args, __VA_ARGS__), (out_list))
 SX_API SX_MUST_USE sx_status sx_list_devices_at(const sx_list_devices_args *args,
                                                 sx_device_list **out_list);
 SX_API void sx_device_list_free(sx_device_list *list); /* NULL is fine */
@@ -127,8 +125,7 @@ typedef struct sx_tpu_cluster {
  * READY; INVALID_ARGUMENT: both tpu and master, or a malformed value (names its source); errors of
  * the TPU API. */
 #define sx_tpu_cluster_resolve(out_cluster, ...) \
-    sx_tpu_cluster_resolve_at(                   \
-        &(sx_tpu_request){.struct_size = sizeof(sx_tpu_request), __VA_ARGS__}, (out_cluster))
+    sx_tpu_cluster_resolve_at(SX_ARGS_(sx_tpu_request, __VA_ARGS__), (out_cluster))
 SX_API SX_MUST_USE sx_status sx_tpu_cluster_resolve_at(const sx_tpu_request *request,
                                                        sx_tpu_cluster **out_cluster);
 SX_API void sx_tpu_cluster_free(sx_tpu_cluster *cluster); /* NULL is fine */
@@ -162,14 +159,12 @@ typedef struct sx_strategy_args {
  * uses one keeps its own reference. Errors: INVALID_ARGUMENT: no such device, or incompatible
  * options; NOT_FOUND: no plugin (says what to install); errors of opening the devices. */
 #define sx_one_device_strategy(out_strategy, ...) \
-    sx_one_device_strategy_at(                    \
-        &(sx_strategy_args){.struct_size = sizeof(sx_strategy_args), __VA_ARGS__}, (out_strategy))
+    sx_one_device_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_one_device_strategy_at(const sx_strategy_args *args,
                                                        sx_strategy **out_strategy);
 /* Over virtual_devices, replicas, or all devices that the plugin offers. Errors: as above. */
 #define sx_mirrored_strategy(out_strategy, ...) \
-    sx_mirrored_strategy_at(                    \
-        &(sx_strategy_args){.struct_size = sizeof(sx_strategy_args), __VA_ARGS__}, (out_strategy))
+    sx_mirrored_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_mirrored_strategy_at(const sx_strategy_args *args,
                                                      sx_strategy **out_strategy);
 
@@ -183,10 +178,8 @@ typedef struct sx_tpu_strategy_args {
 
 /* Finds the TPU, which must be local. Errors: as above and of sx_tpu_cluster_resolve();
  * UNIMPLEMENTED: it is on another host or spans several (the message says what to do). */
-#define sx_tpu_strategy(out_strategy, ...)                                                 \
-    sx_tpu_strategy_at(                                                                    \
-        &(sx_tpu_strategy_args){.struct_size = sizeof(sx_tpu_strategy_args), __VA_ARGS__}, \
-        (out_strategy))
+#define sx_tpu_strategy(out_strategy, ...) \
+    sx_tpu_strategy_at(SX_ARGS_(sx_tpu_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_tpu_strategy_at(const sx_tpu_strategy_args *args,
                                                 sx_strategy **out_strategy);
 

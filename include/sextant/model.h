@@ -105,11 +105,9 @@ typedef struct sx_classifier_args {
  * C = 1, [N,2]: no, yes) and `classid` int32 [N]. */
 SX_API sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value labels,
                                      const sx_classifier_args *args, const char *file, int line);
-#define sx_classifier_spec(b, logits, labels, ...)                                               \
-    sx_classifier_spec_at(                                                                       \
-        (b), (logits), (labels),                                                                 \
-        &(sx_classifier_args){.struct_size = sizeof(sx_classifier_args), __VA_ARGS__}, __FILE__, \
-        __LINE__)
+#define sx_classifier_spec(b, logits, labels, ...)                                            \
+    sx_classifier_spec_at((b), (logits), (labels), SX_ARGS_(sx_classifier_args, __VA_ARGS__), \
+                          SX_HERE_)
 
 /* --- The descriptor -------------------------------------------------------------------------- */
 
@@ -131,13 +129,18 @@ typedef struct sx_model_def {
     int num_classes;       /* default of the parameter num_classes; 0 = from the data */
 } sx_model_def;
 
+/* The initializer of a descriptor, for programs that train a model of their own:
+ *     static const sx_model_def net = SX_MODEL_DEF(.name = "net", .build = net_fn, .features = 4);
+ */
+#define SX_MODEL_DEF(...)                                                             \
+    {                                                                                 \
+        .struct_size = sizeof(sx_model_def), .version = SX_MODEL_VERSION, __VA_ARGS__ \
+    }
+
 /* Use once in a model file, at file scope. */
-#define SX_MODEL(model_name, ...)                                               \
-    SX_API extern const sx_model_def sextant_model_v1;                          \
-    const sx_model_def sextant_model_v1 = {.struct_size = sizeof(sx_model_def), \
-                                           .version = SX_MODEL_VERSION,         \
-                                           .name = #model_name,                 \
-                                           __VA_ARGS__};
+#define SX_MODEL(model_name, ...)                      \
+    SX_API extern const sx_model_def sextant_model_v1; \
+    const sx_model_def sextant_model_v1 = SX_MODEL_DEF(.name = #model_name, __VA_ARGS__);
 
 #ifdef __cplusplus
 }

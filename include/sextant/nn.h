@@ -3,7 +3,7 @@
  * A layer creates its variables in a scope numbered as in Keras (conv2d, conv2d_1, …), so
  * checkpoints have names such as `conv2d_1/kernel`. Options are fields: sx_conv2d(b, x, 32, 3,
  * .padding = SX_SAME, .activation = SX_RELU); an omitted field takes the default in its comment.
- * C++ calls the _at functions. Images are NHWC. */
+ * Images are NHWC. */
 #ifndef SEXTANT_NN_H
 #define SEXTANT_NN_H
 
@@ -60,9 +60,7 @@ typedef struct sx_dense_args {
  * Errors: a rank other than 2 (add sx_flatten()), units < 1. Source: Keras Dense. */
 SX_API sx_value sx_dense_at(sx_builder *b, sx_value x, const sx_dense_args *args, const char *file,
                             int line);
-#define sx_dense(b, x, ...)                                                                    \
-    sx_dense_at((b), (x), &(sx_dense_args){.struct_size = sizeof(sx_dense_args), __VA_ARGS__}, \
-                __FILE__, __LINE__)
+#define sx_dense(b, x, ...) sx_dense_at((b), (x), SX_ARGS_(sx_dense_args, __VA_ARGS__), SX_HERE_)
 
 typedef struct sx_conv2d_args {
     size_t struct_size;
@@ -84,9 +82,7 @@ typedef struct sx_conv2d_args {
  * Source: Keras Conv2D. */
 SX_API sx_value sx_conv2d_at(sx_builder *b, sx_value x, const sx_conv2d_args *args,
                              const char *file, int line);
-#define sx_conv2d(b, x, ...)                                                                      \
-    sx_conv2d_at((b), (x), &(sx_conv2d_args){.struct_size = sizeof(sx_conv2d_args), __VA_ARGS__}, \
-                 __FILE__, __LINE__)
+#define sx_conv2d(b, x, ...) sx_conv2d_at((b), (x), SX_ARGS_(sx_conv2d_args, __VA_ARGS__), SX_HERE_)
 
 typedef struct sx_pool2d_args {
     size_t struct_size;
@@ -100,14 +96,10 @@ SX_API sx_value sx_max_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args
                                  const char *file, int line);
 SX_API sx_value sx_average_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args,
                                      const char *file, int line);
-#define sx_max_pool2d(b, x, ...)                                                            \
-    sx_max_pool2d_at((b), (x),                                                              \
-                     &(sx_pool2d_args){.struct_size = sizeof(sx_pool2d_args), __VA_ARGS__}, \
-                     __FILE__, __LINE__)
-#define sx_average_pool2d(b, x, ...)                                                            \
-    sx_average_pool2d_at((b), (x),                                                              \
-                         &(sx_pool2d_args){.struct_size = sizeof(sx_pool2d_args), __VA_ARGS__}, \
-                         __FILE__, __LINE__)
+#define sx_max_pool2d(b, x, ...) \
+    sx_max_pool2d_at((b), (x), SX_ARGS_(sx_pool2d_args, __VA_ARGS__), SX_HERE_)
+#define sx_average_pool2d(b, x, ...) \
+    sx_average_pool2d_at((b), (x), SX_ARGS_(sx_pool2d_args, __VA_ARGS__), SX_HERE_)
 /* [N,H,W,C] -> [N,C]. */
 SX_API sx_value sx_global_average_pool2d_at(sx_builder *b, sx_value x, const char *file, int line);
 #define sx_global_average_pool2d(b, x) sx_global_average_pool2d_at((b), (x), __FILE__, __LINE__)
@@ -136,10 +128,8 @@ typedef struct sx_batch_norm_args {
  * moving_mean, moving_variance. */
 SX_API sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_args *args,
                                  const char *file, int line);
-#define sx_batch_norm(b, x, ...)                                                                 \
-    sx_batch_norm_at(                                                                            \
-        (b), (x), &(sx_batch_norm_args){.struct_size = sizeof(sx_batch_norm_args), __VA_ARGS__}, \
-        __FILE__, __LINE__)
+#define sx_batch_norm(b, x, ...) \
+    sx_batch_norm_at((b), (x), SX_ARGS_(sx_batch_norm_args, __VA_ARGS__), SX_HERE_)
 
 /* --- Schedules and optimizers ---------------------------------------------------------------- */
 
@@ -208,9 +198,7 @@ typedef struct sx_cross_shard_args {
 SX_API sx_optimizer sx_cross_shard_optimizer_at(sx_optimizer optimizer,
                                                 const sx_cross_shard_args *args);
 #define sx_cross_shard_optimizer(optimizer, ...) \
-    sx_cross_shard_optimizer_at(                 \
-        (optimizer),                             \
-        &(sx_cross_shard_args){.struct_size = sizeof(sx_cross_shard_args), __VA_ARGS__})
+    sx_cross_shard_optimizer_at((optimizer), SX_ARGS_(sx_cross_shard_args, __VA_ARGS__))
 
 /* learning_rate .01, momentum 0: v = momentum·v − lr·g; w += v (nesterov: w += momentum·v − lr·g)
  */

@@ -20,8 +20,6 @@
 extern "C" {
 #endif
 
-#define SX_HERE_            __FILE__, __LINE__
-#define SX_ARGS_(type, ...) (&(type){.struct_size = sizeof(type), __VA_ARGS__})
 #define SX_DIMS_(...)                                                            \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) \
     {                                                                            \

@@ -192,7 +192,7 @@ typedef struct sx_run_config {
     const volatile sig_atomic_t *stop; /* if nonzero: finish the step, save, return CANCELLED */
 } sx_run_config;
 
-#define sx_run_config_of(...) (&(sx_run_config){.struct_size = sizeof(sx_run_config), __VA_ARGS__})
+#define sx_run_config_of(...) SX_ARGS_(sx_run_config, __VA_ARGS__)
 
 /* --- Callbacks ----------------------------------------------------------------------------------
  */
@@ -287,10 +287,11 @@ typedef struct sx_input_context {
 typedef sx_status sx_input_fn(void *user, const sx_input_context *context,
                               sx_dataset **out_dataset);
 
-/* `model` describes the model; &(sx_model_def){.build = fn} is enough, the shape of the features
+/* `model` describes the model; SX_MODEL_DEF(.build = fn) is enough, the shape of the features
  * then comes from the data. NULL: the model stored in config->model_dir. `params` is a
- * NULL-terminated array of "name=value" strings, or NULL. Model and strings are borrowed; the
- * configuration is copied. Errors: INVALID_ARGUMENT: invalid configuration. */
+ * NULL-terminated array of "name=value" strings, or NULL. The strings, and those of the
+ * model, are borrowed; the two structs are copied. Errors: INVALID_ARGUMENT: invalid configuration.
+ */
 SX_API SX_MUST_USE sx_status sx_estimator_create(const sx_model_def *model,
                                                  const sx_run_config *config,
                                                  const char *const *params,
@@ -313,11 +314,9 @@ typedef struct sx_tpu_estimator_args {
  * if that is NULL, on "tpu" with use_tpu, otherwise on the CPU. The training batch size must be a
  * multiple of the replicas; the error names the nearest sizes that are. Evaluation and prediction
  * process every example once, whatever their batch size. */
-#define sx_tpu_estimator_create(model, out_estimator, ...)                                   \
-    sx_tpu_estimator_create_at(                                                              \
-        (model),                                                                             \
-        &(sx_tpu_estimator_args){.struct_size = sizeof(sx_tpu_estimator_args), __VA_ARGS__}, \
-        (out_estimator))
+#define sx_tpu_estimator_create(model, out_estimator, ...)                            \
+    sx_tpu_estimator_create_at((model), SX_ARGS_(sx_tpu_estimator_args, __VA_ARGS__), \
+                               (out_estimator))
 SX_API SX_MUST_USE sx_status sx_tpu_estimator_create_at(const sx_model_def *model,
                                                         const sx_tpu_estimator_args *args,
                                                         sx_estimator **out_estimator);
@@ -337,8 +336,7 @@ typedef struct sx_train_args {
  * FAILED_PRECONDITION: model_dir holds another model (names the first differing variable and both
  * shapes); INVALID_ARGUMENT: the data do not fit the model; errors of reading data and saving. */
 #define sx_estimator_train(e, input, user, ...) \
-    sx_estimator_train_at((e), (input), (user), \
-                          &(sx_train_args){.struct_size = sizeof(sx_train_args), __VA_ARGS__})
+    sx_estimator_train_at((e), (input), (user), SX_ARGS_(sx_train_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_estimator_train_at(sx_estimator *e, sx_input_fn *input, void *user,
                                                    const sx_train_args *args);
 
@@ -350,19 +348,17 @@ typedef struct sx_evaluate_args {
 } sx_evaluate_args;
 /* Evaluates every example once. Batch size, threads and replicas change no bit of the results.
  * Errors: NOT_FOUND: no such checkpoint. */
-#define sx_estimator_evaluate(e, input, user, out_result, ...) \
-    sx_estimator_evaluate_at(                                  \
-        (e), (input), (user),                                  \
-        &(sx_evaluate_args){.struct_size = sizeof(sx_evaluate_args), __VA_ARGS__}, (out_result))
+#define sx_estimator_evaluate(e, input, user, out_result, ...)                              \
+    sx_estimator_evaluate_at((e), (input), (user), SX_ARGS_(sx_evaluate_args, __VA_ARGS__), \
+                             (out_result))
 SX_API SX_MUST_USE sx_status sx_estimator_evaluate_at(sx_estimator *e, sx_input_fn *input,
                                                       void *user, const sx_evaluate_args *args,
                                                       sx_eval_result *out_result);
 
 /* Calls `row` for each example, in the order of the data; labels are ignored. */
-#define sx_estimator_predict(e, input, user, row, row_user, ...) \
-    sx_estimator_predict_at(                                     \
-        (e), (input), (user), (row), (row_user),                 \
-        &(sx_evaluate_args){.struct_size = sizeof(sx_evaluate_args), __VA_ARGS__})
+#define sx_estimator_predict(e, input, user, row, row_user, ...)     \
+    sx_estimator_predict_at((e), (input), (user), (row), (row_user), \
+                            SX_ARGS_(sx_evaluate_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_estimator_predict_at(sx_estimator *e, sx_input_fn *input,
                                                      void *user, sx_prediction_fn *row,
                                                      void *row_user, const sx_evaluate_args *args);
@@ -388,15 +384,15 @@ typedef struct sx_export_args {
 } sx_export_args;
 /* Writes a SavedModel to `base`/<version> that TensorFlow, TensorFlow Serving and `sextant serve`
  * can load. *out_dir (may be NULL) receives its path; free with sx_text_free(). */
-#define sx_estimator_export_saved_model(e, base, out_dir, ...)                              \
-    sx_estimator_export_saved_model_at(                                                     \
-        (e), (base), &(sx_export_args){.struct_size = sizeof(sx_export_args), __VA_ARGS__}, \
-        (out_dir))
+#define sx_estimator_export_saved_model(e, base, out_dir, ...)                             \
+    sx_estimator_export_saved_model_at((e), (base), SX_ARGS_(sx_export_args, __VA_ARGS__), \
+                                       (out_dir))
 SX_API SX_MUST_USE sx_status sx_estimator_export_saved_model_at(sx_estimator *e, const char *base,
                                                                 const sx_export_args *args,
                                                                 char **out_dir);
 
 typedef struct sx_train_spec {
+    size_t struct_size;
     sx_input_fn *input;
     void *user;
     int64_t max_steps, epochs;
@@ -405,12 +401,16 @@ typedef struct sx_train_spec {
 } sx_train_spec;
 
 typedef struct sx_eval_spec {
+    size_t struct_size;
     sx_input_fn *input;
     void *user;
     int64_t examples;    /* maximum number of examples; 0 = all */
     int64_t every_steps; /* 0 = config.steps_per_eval */
     int64_t steps; /* > 0: maximum number of eval_batch_size batches (TensorFlow's default: 100) */
 } sx_eval_spec;
+
+#define sx_train_spec_of(...) SX_ARGS_(sx_train_spec, __VA_ARGS__)
+#define sx_eval_spec_of(...)  SX_ARGS_(sx_eval_spec, __VA_ARGS__)
 
 /* Trains, evaluates periodically and at the end, and keeps the best checkpoint (lowest loss, also
  * across restarts) in addition to the others. *out_result (may be NULL): the last evaluation. */
@@ -444,9 +444,7 @@ typedef struct sx_compile_args {
     const volatile sig_atomic_t *stop;
 } sx_compile_args;
 /* Configures training; call before fit(). Errors: FAILED_PRECONDITION: called after fit(). */
-#define sx_model_compile(m, ...) \
-    sx_model_compile_at((m),     \
-                        &(sx_compile_args){.struct_size = sizeof(sx_compile_args), __VA_ARGS__})
+#define sx_model_compile(m, ...) sx_model_compile_at((m), SX_ARGS_(sx_compile_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args);
 
 typedef struct sx_fit_args {
@@ -460,8 +458,7 @@ typedef struct sx_fit_args {
     int n_callbacks;
 } sx_fit_args;
 /* Trains on an unbatched data set (see sx_input_fn), borrowed for the call. */
-#define sx_model_fit(m, data, ...) \
-    sx_model_fit_at((m), (data), &(sx_fit_args){.struct_size = sizeof(sx_fit_args), __VA_ARGS__})
+#define sx_model_fit(m, data, ...) sx_model_fit_at((m), (data), SX_ARGS_(sx_fit_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_model_fit_at(sx_model *m, sx_dataset *data,
                                              const sx_fit_args *args);
 
@@ -477,8 +474,7 @@ typedef struct sx_to_args {
 /* Moves the model to other devices, with its weights, optimizer state, step and position in the
  * data, so that training continues there. Before fit(), selects the devices for it. On failure the
  * model is not moved. Errors: those of opening the devices. */
-#define sx_model_to(m, ...) \
-    sx_model_to_at((m), &(sx_to_args){.struct_size = sizeof(sx_to_args), __VA_ARGS__})
+#define sx_model_to(m, ...) sx_model_to_at((m), SX_ARGS_(sx_to_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_model_to_at(sx_model *m, const sx_to_args *args);
 
 /* The history of fit(): one row per epoch; validation results are named "val_…". Borrowed. */

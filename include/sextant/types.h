@@ -12,6 +12,16 @@
 extern "C" {
 #endif
 
+/* Options are fields of a struct that a macro fills, so that a call reads like one with keyword
+ * arguments:
+ *     x = sx_conv2d(b, x, 32, 3, .padding = SX_SAME, .activation = SX_RELU);
+ * A field that is left out is zero, which is its default; where zero would be a value of its own,
+ * it has a name (SX_ZERO). struct_size is the size of the struct in the caller's headers: a library
+ * takes structs of older headers, in which fields are missing, and of newer ones, as long as the
+ * fields that it does not know are zero. C++ includes <sextant/sextant.hpp>. */
+#define SX_ARGS_(type, ...) (&(type){.struct_size = sizeof(type), __VA_ARGS__})
+#define SX_HERE_            __FILE__, __LINE__ /* of the call; quoted by errors */
+
 /* One row per element type: name, TensorFlow's DataType number, bytes per element, numpy's descr.
  * Strings have no fixed size; their tensors hold sx_bytes. */
 #define SX_DTYPES(X)                     \

@@ -1,11 +1,27 @@
-/* Structs of arguments that a caller's macro fills: their first field says how large the caller's
- * headers have them. */
+/* Option structs of the public API. Their first field, struct_size, is the size that the struct had
+ * in the headers that the caller was compiled with; fields are only ever appended.
+ *
+ *   smaller than ours   an older caller: the fields that it does not know get their default, zero
+ *   larger than ours    a newer caller: accepted while the fields that we do not know are zero
+ *   below 8             the struct was filled without its macro: refused
+ *
+ * A public function that takes such a struct begins with SX_TAKE_ARGS, which puts a copy of our
+ * size in its place. */
 #ifndef SX_BASE_ARGS_H
 #define SX_BASE_ARGS_H
 
 #include <sextant/status.h>
 
-/* INVALID_ARGUMENT unless the caller's struct `what` is as large as ours. */
-SX_MUST_USE sx_status sx_check_args(const char *what, size_t has, size_t wants);
+/* Fills `out`, a struct called `name` of `size` bytes, from the caller's; NULL gives the defaults.
+ * The copy's struct_size is ours.
+ * Errors: INVALID_ARGUMENT a struct_size that is none; UNIMPLEMENTED an option of a newer header
+ * that is set. */
+SX_MUST_USE sx_status sx_take_args(const char *name, const void *args, size_t size, void *out);
+
+/* For a function that returns sx_status. `args` is its parameter of type `const type *`. */
+#define SX_TAKE_ARGS(type, args)                                     \
+    type args##_copy;                                                \
+    SX_TRY(sx_take_args(#type, (args), sizeof(type), &args##_copy)); \
+    (args) = &args##_copy
 
 #endif

@@ -1,4 +1,5 @@
 /* sx_dataset: making, sharing and transforming descriptions of pipelines. */
+#include "base/args.h"
 #include "data/dataset.h"
 
 #include <string.h>
@@ -185,6 +186,7 @@ static sx_status add_order(sx_dataset **dataset, const sx_order_op *op, int64_t 
 
 sx_status sx_dataset_shuffle_at(sx_dataset **dataset, const sx_shuffle_args *args)
 {
+    SX_TAKE_ARGS(sx_shuffle_args, args);
     int64_t count = (*dataset)->count;
     if (count == SX_ENDLESS) {
         return sx_error(SX_INVALID_ARGUMENT,
@@ -292,6 +294,7 @@ static sx_status copy_names(sx_dataset *node, const sx_map_args *args)
 
 sx_status sx_dataset_map_at(sx_dataset **dataset, const sx_map_args *args)
 {
+    SX_TAKE_ARGS(sx_map_args, args);
     if (args->name == NULL || args->fn == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "map: expected a name and a function");
     }
@@ -376,6 +379,7 @@ static int64_t count_batches(int64_t count, const sx_batch_args *args)
 
 sx_status sx_dataset_batch_at(sx_dataset **dataset, const sx_batch_args *args)
 {
+    SX_TAKE_ARGS(sx_batch_args, args);
     if ((*dataset)->batch.size != 0) {
         return sx_error(SX_INVALID_ARGUMENT, "batch: the input is already batched");
     }

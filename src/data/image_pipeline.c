@@ -2,6 +2,7 @@
  * checked label out. What happens to the pixels is the image layer's one preprocessing function. */
 #include <string.h>
 
+#include "base/args.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "data/dataset.h"
@@ -164,6 +165,7 @@ static sx_status add_map(sx_dataset **dataset, struct pipeline *self)
 
 sx_status sx_image_pipeline_at(sx_dataset **dataset, const sx_image_args *args)
 {
+    SX_TAKE_ARGS(sx_image_args, args);
     int image = sx_dataset_find(*dataset, "image"), label = sx_dataset_find(*dataset, "label");
     if (args->preprocess == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "image pipeline: no preprocessing given");

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -238,6 +239,7 @@ static sx_status fill_iterator(sx_iterator *it, const sx_iterator_args *args)
 sx_status sx_iterator_create_at(sx_dataset *dataset, const sx_iterator_args *args,
                                 sx_iterator **out_iterator)
 {
+    SX_TAKE_ARGS(sx_iterator_args, args);
     sx_iterator *it = sx_alloc(1, sizeof(*it));
     if (it == NULL) {
         return no_memory();

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -365,8 +366,8 @@ static sx_status open_spec(struct opening *o)
 sx_status sx_data_open(const char *spec, const sx_data_options *options, sx_dataset **out_dataset,
                        char **out_description)
 {
-    static const sx_data_options defaults = {.struct_size = sizeof(defaults)};
-    struct opening o = {.spec = spec, .options = options != NULL ? options : &defaults};
+    SX_TAKE_ARGS(sx_data_options, options);
+    struct opening o = {.spec = spec, .options = options};
     sx_buf_init(&o.text, 1 << 20);
     sx_arena_init(&o.arena, 0);
     sx_status status = open_spec(&o);

@@ -5,6 +5,7 @@
  * (reference 01). What was found or assumed is said in the description. */
 #include <string.h>
 
+#include "base/args.h"
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -578,7 +579,7 @@ sx_status sx_source_examples(const char *const *paths, size_t count, const sx_da
 sx_status sx_dataset_from_records(const char *const *patterns, int count,
                                   const sx_data_options *options, sx_dataset **out_dataset)
 {
-    static const sx_data_options defaults = {.struct_size = sizeof(defaults)};
+    SX_TAKE_ARGS(sx_data_options, options);
     sx_paths paths = {0};
     if (count < 1) {
         return sx_error(SX_INVALID_ARGUMENT, "records: no file given");
@@ -590,8 +591,7 @@ sx_status sx_dataset_from_records(const char *const *patterns, int count,
     sx_arena_init(&source->arena, 0);
     sx_status status = sx_paths_glob(patterns, (size_t)count, &paths);
     if (status == SX_OK) {
-        status = open_files(source, (const char *const *)paths.items, paths.count,
-                            options != NULL ? options : &defaults, NULL);
+        status = open_files(source, (const char *const *)paths.items, paths.count, options, NULL);
     }
     if (status == SX_OK) {
         status = make_records_dataset(source, out_dataset);

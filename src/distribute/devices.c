@@ -298,7 +298,6 @@ static sx_status check_args(const sx_list_devices_args *args)
     for (size_t i = 0; i < SX_COUNT(types); i++) {
         known_type |= args->type != NULL && strcasecmp(args->type, types[i]) == 0;
     }
-    SX_TRY(sx_check_args("sx_list_devices_args", args->struct_size, sizeof(*args)));
     if (!known_type) {
         return sx_error(SX_INVALID_ARGUMENT, "device type \"%.100s\": expected CPU, GPU or TPU",
                         args->type);
@@ -326,6 +325,7 @@ static sx_status fill(owned *o, const sx_list_devices_args *args)
 
 sx_status sx_list_devices_at(const sx_list_devices_args *args, sx_device_list **out_list)
 {
+    SX_TAKE_ARGS(sx_list_devices_args, args);
     SX_TRY(check_args(args));
     owned *o = sx_alloc(1, sizeof(*o));
     if (o == NULL) {

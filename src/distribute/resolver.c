@@ -491,7 +491,7 @@ typedef struct owned {
 
 sx_status sx_tpu_cluster_resolve_at(const sx_tpu_request *request, sx_tpu_cluster **out_cluster)
 {
-    SX_TRY(sx_check_args("sx_tpu_request", request->struct_size, sizeof(*request)));
+    SX_TAKE_ARGS(sx_tpu_request, request);
     owned *o = sx_alloc(1, sizeof(*o));
     if (o == NULL) {
         return no_memory();

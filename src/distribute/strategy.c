@@ -330,21 +330,21 @@ sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_str
 
 sx_status sx_one_device_strategy_at(const sx_strategy_args *args, sx_strategy **out_strategy)
 {
-    SX_TRY(sx_check_args("sx_strategy_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_strategy_args, args);
     const sx_strategy_wish wish = {.kind = SX_STRATEGY_ONE_DEVICE, .args = *args};
     return sx_strategy_create(&wish, out_strategy);
 }
 
 sx_status sx_mirrored_strategy_at(const sx_strategy_args *args, sx_strategy **out_strategy)
 {
-    SX_TRY(sx_check_args("sx_strategy_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_strategy_args, args);
     const sx_strategy_wish wish = {.kind = SX_STRATEGY_MIRRORED, .args = *args};
     return sx_strategy_create(&wish, out_strategy);
 }
 
 sx_status sx_tpu_strategy_at(const sx_tpu_strategy_args *args, sx_strategy **out_strategy)
 {
-    SX_TRY(sx_check_args("sx_tpu_strategy_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_tpu_strategy_args, args);
     const sx_strategy_wish wish = {.kind = SX_STRATEGY_TPU,
                                    .args = {.replicas = args->replicas,
                                             .pjrt_plugin = args->pjrt_plugin,

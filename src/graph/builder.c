@@ -24,6 +24,15 @@ bool sx_builder_failed(const sx_builder *b)
     return b->error != SX_OK;
 }
 
+bool sx_builder_take_args(sx_builder *b, const char *name, const void *args, size_t size, void *out)
+{
+    sx_status status = sx_take_args(name, args, size, out);
+    if (status != SX_OK) {
+        sx_builder_fail(b, status);
+    }
+    return status == SX_OK;
+}
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

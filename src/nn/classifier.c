@@ -97,6 +97,10 @@ sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value labels,
                               const sx_classifier_args *args, const char *file, int line)
 {
     sx_spec nothing = {0};
+    sx_classifier_args own;
+    if (!sx_builder_take_args(b, "sx_classifier_args", args, sizeof(own), &own)) {
+        return nothing;
+    }
     if (!sx_layer_begin(b, "classifier", NULL, file, line)) {
         return nothing;
     }
@@ -104,7 +108,7 @@ sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value labels,
     sx_spec spec = nothing;
     if (sx_layer_check_rank(b, "classifier", logits, 2, "logits [N,C]", "")) {
         h.classes = sx_type_of_value(b, logits).dims[1];
-        spec = build(&h, args);
+        spec = build(&h, &own);
     }
     sx_scope_end(b);
     return spec;

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/args.h"
 #include "base/checked.h"
 
 static sx_status need(const char *what, const char *instead)
@@ -118,6 +119,13 @@ char *sx_optimizer_rate_text(const sx_optimizer *asked, int64_t batch, int64_t s
 
 sx_optimizer sx_cross_shard_optimizer_at(sx_optimizer optimizer, const sx_cross_shard_args *args)
 {
-    optimizer.reduction = args->reduction;
+    sx_cross_shard_args own;
+    sx_status status = sx_take_args("sx_cross_shard_args", args, sizeof(own), &own);
+    if (status != SX_OK) { /* building the training program refuses the optimizer */
+        sx_status_free(status);
+        optimizer.kind = SX_OPTIMIZER_COUNT_;
+        return optimizer;
+    }
+    optimizer.reduction = own.reduction;
     return optimizer;
 }

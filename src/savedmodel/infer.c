@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/memory.h"
 #include "savedmodel/predictor.h"
 
@@ -77,16 +78,14 @@ static void destroy(sx_servable *s)
 sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
                            sx_servable **out_servable)
 {
+    SX_TAKE_ARGS(sx_servable_options, options);
     sx_servable *s = sx_alloc(1, sizeof(*s));
     if (s == NULL) {
         return out_of_memory();
     }
     atomic_init(&s->refs, 1);
     sx_arena_init(&s->arena, 0);
-    sx_predictor_options wanted = {0};
-    if (options != NULL) {
-        wanted = (sx_predictor_options){.device = options->device, .threads = options->threads};
-    }
+    const sx_predictor_options wanted = {.device = options->device, .threads = options->threads};
     sx_status status = sx_predictor_load(dir, &wanted, &s->predictor);
     if (status == SX_OK) {
         status = describe(s);

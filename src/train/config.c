@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/checked.h"
 #include "train/input_plan.h"
 
@@ -256,13 +257,8 @@ static sx_status check_pairs(const sx_run_config *c)
 
 sx_status sx_run_config_resolve(const sx_run_config *config, sx_arena *arena, sx_run_config *out)
 {
-    sx_run_config c = *config;
-    if (c.struct_size != sizeof(c)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "sx_run_config of %zu bytes, this library has %zu: use "
-                        "sx_run_config_of(), and build against its headers",
-                        c.struct_size, sizeof(c));
-    }
+    sx_run_config c;
+    SX_TRY(sx_take_args("sx_run_config", config, sizeof(c), &c));
     SX_TRY(take_iterations(&c));
     SX_TRY(check_pairs(&c));
     if (c.save_checkpoints_steps == 0 && c.save_checkpoints_secs == 0) {

@@ -10,7 +10,8 @@
 struct sx_estimator {
     sx_arena arena; /* names handed out */
     sx_run_config config;
-    const sx_model_def *model; /* NULL: what model_dir holds */
+    sx_model_def def;
+    const sx_model_def *model; /* &def; NULL: what model_dir holds */
     sx_params *params;
     sx_trainer *trainer; /* NULL before the first call */
     bool compared;       /* the trainer was made from the model, not from the directory alone */
@@ -20,21 +21,22 @@ struct sx_estimator {
 sx_status sx_estimator_create(const sx_model_def *model, const sx_run_config *config,
                               const char *const *params, sx_estimator **out_estimator)
 {
+    bool has_model = model != NULL;
+    SX_TAKE_ARGS(sx_run_config, config);
+    SX_TAKE_ARGS(sx_model_def, model);
     sx_estimator *e = sx_alloc(1, sizeof(*e));
     if (e == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "estimator: out of memory");
     }
     sx_arena_init(&e->arena, 0);
-    e->model = model;
-    sx_status status = sx_check_args("sx_run_config", config->struct_size, sizeof(sx_run_config));
-    if (status == SX_OK) {
-        e->config = *config;
-        e->config.train_distribute = NULL;
-        if (config->eval_distribute != NULL) {
-            sx_strategy_retain(config->eval_distribute);
-        }
-        status = sx_face_params(params, &e->params);
+    e->def = *model;
+    e->model = has_model ? &e->def : NULL;
+    e->config = *config;
+    e->config.train_distribute = NULL;
+    if (config->eval_distribute != NULL) {
+        sx_strategy_retain(config->eval_distribute);
     }
+    sx_status status = sx_face_params(params, &e->params);
     if (status == SX_OK && config->model_dir != NULL) {
         e->config.model_dir = sx_arena_strdup(&e->arena, config->model_dir);
         status =
@@ -97,13 +99,14 @@ static sx_status check_tpu_args(const sx_tpu_estimator_args *args)
 }
 
 /* eval_on_tpu=False: the CPU's strategy, the caller's; else NULL. */
-static sx_status choose_eval(const sx_tpu_estimator_args *args, sx_strategy **out)
+static sx_status choose_eval(const sx_tpu_estimator_args *args, const sx_run_config *config,
+                             sx_strategy **out)
 {
     *out = NULL;
     if (!args->no_eval_on_tpu || !args->use_tpu) {
         return SX_OK;
     }
-    if (args->config->eval_distribute != NULL) {
+    if (config->eval_distribute != NULL) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "no_eval_on_tpu and eval_distribute both say where to evaluate; give one");
     }
@@ -113,10 +116,10 @@ static sx_status choose_eval(const sx_tpu_estimator_args *args, sx_strategy **ou
 sx_status sx_tpu_estimator_create_at(const sx_model_def *model, const sx_tpu_estimator_args *args,
                                      sx_estimator **out_estimator)
 {
-    SX_TRY(sx_check_args("sx_tpu_estimator_args", args->struct_size, sizeof(*args)));
-    SX_TRY(sx_check_args("sx_run_config", args->config->struct_size, sizeof(sx_run_config)));
+    SX_TAKE_ARGS(sx_tpu_estimator_args, args);
     SX_TRY(check_tpu_args(args));
-    sx_run_config config = *args->config;
+    sx_run_config config;
+    SX_TRY(sx_take_args("sx_run_config", args->config, sizeof(config), &config));
     config.train_batch_size = first_given(args->train_batch_size, config.train_batch_size);
     config.eval_batch_size = first_given(args->eval_batch_size, config.eval_batch_size);
     bool free_to_choose = config.train_distribute == NULL;
@@ -128,7 +131,7 @@ sx_status sx_tpu_estimator_create_at(const sx_model_def *model, const sx_tpu_est
         config.master = config.cluster = config.evaluation_master = NULL;
     }
     sx_strategy *eval;
-    SX_TRY(choose_eval(args, &eval));
+    SX_TRY(choose_eval(args, &config, &eval));
     config.eval_distribute = eval != NULL ? eval : config.eval_distribute;
     sx_status status = sx_estimator_create(model, &config, args->params, out_estimator);
     sx_strategy_release(eval);
@@ -201,7 +204,7 @@ sx_status sx_estimator_train_at(sx_estimator *e, sx_input_fn *input, void *user,
                                 const sx_train_args *args)
 {
     sx_inputs in;
-    SX_TRY(sx_check_args("sx_train_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_train_args, args);
     sx_fit_request request = {.steps = args->steps,
                               .max_steps = args->max_steps,
                               .epochs = args->epochs,
@@ -224,7 +227,7 @@ sx_status sx_estimator_evaluate_at(sx_estimator *e, sx_input_fn *input, void *us
 {
     sx_inputs in;
     sx_eval_result result;
-    SX_TRY(sx_check_args("sx_evaluate_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_evaluate_args, args);
     SX_TRY(trainer_to_use(e, args->checkpoint));
     SX_TRY(sx_inputs_call(&e->config, e->params, SX_EVAL, 0, input, user, &in));
     sx_status status =
@@ -244,7 +247,7 @@ sx_status sx_estimator_predict_at(sx_estimator *e, sx_input_fn *input, void *use
                                   const sx_evaluate_args *args)
 {
     sx_inputs in;
-    SX_TRY(sx_check_args("sx_evaluate_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_evaluate_args, args);
     if (args->steps != 0) {
         return sx_error(SX_INVALID_ARGUMENT, "predict: give `examples`, not `steps`");
     }
@@ -259,7 +262,7 @@ sx_status sx_estimator_predict_at(sx_estimator *e, sx_input_fn *input, void *use
 sx_status sx_estimator_export_saved_model_at(sx_estimator *e, const char *base,
                                              const sx_export_args *args, char **out_dir)
 {
-    SX_TRY(sx_check_args("sx_export_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_export_args, args);
     sx_serving_input serving = {0};
     if (args->serving_input_fn != NULL) {
         SX_TRY(args->serving_input_fn(args->serving_user, &serving), "the serving input function");
@@ -324,6 +327,8 @@ static sx_status train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
 sx_status sx_train_and_evaluate(sx_estimator *e, const sx_train_spec *train,
                                 const sx_eval_spec *eval, sx_eval_result *out_result)
 {
+    SX_TAKE_ARGS(sx_train_spec, train);
+    SX_TAKE_ARGS(sx_eval_spec, eval);
     sx_eval_result result;
     SX_TRY(train_and_evaluate(e, train, eval, &result));
     if (out_result != NULL) {

@@ -11,8 +11,8 @@
 enum { MAX_EPOCHS = 1 << 20 };
 
 struct sx_model {
-    sx_arena arena;          /* names handed out */
-    const sx_model_def *def; /* NULL: loaded from a run */
+    sx_arena arena;   /* names handed out */
+    sx_model_def def; /* zero: loaded from a run */
     sx_params *params;
     sx_run_config config;
     sx_optimizer optimizer;
@@ -107,9 +107,10 @@ static sx_status create_empty(sx_model **out)
 
 sx_status sx_model_create(const sx_model_def *def, const char *const *params, sx_model **out_model)
 {
+    SX_TAKE_ARGS(sx_model_def, def);
     sx_model *m = NULL;
     SX_TRY(create_empty(&m));
-    m->def = def;
+    m->def = *def;
     sx_status status = sx_face_params(params, &m->params);
     if (status != SX_OK) {
         sx_model_destroy(m);
@@ -165,7 +166,7 @@ static sx_status choose_place(sx_model *m, const sx_run_config *place)
 
 sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
 {
-    SX_TRY(sx_check_args("sx_compile_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_compile_args, args);
     if (m->trainer != NULL) {
         return sx_error(SX_FAILED_PRECONDITION, "compile() after fit() or load()");
     }
@@ -184,7 +185,7 @@ sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
 
 sx_status sx_model_to_at(sx_model *m, const sx_to_args *args)
 {
-    SX_TRY(sx_check_args("sx_to_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_to_args, args);
     return choose_place(m, PLACE_OF(args));
 }
 
@@ -195,11 +196,11 @@ static sx_status make_trainer(sx_model *m, sx_dataset *data, const sx_fit_args *
     m->config.model_dir = args->backup_dir;
     m->config.train_batch_size = args->batch_size;
     const sx_trainer_options options = {.config = &m->config,
-                                        .def = m->def,
+                                        .def = &m->def,
                                         .params = m->params,
                                         .optimizer = &m->optimizer,
                                         .data = data};
-    if (m->def == NULL || m->def->build == NULL) {
+    if (m->def.build == NULL) {
         return sx_error(SX_FAILED_PRECONDITION, "the model has no function");
     }
     return sx_trainer_create(&options, &m->trainer);
@@ -223,7 +224,7 @@ static sx_status choose_length(const sx_model *m, sx_dataset *data, const sx_fit
 
 sx_status sx_model_fit_at(sx_model *m, sx_dataset *data, const sx_fit_args *args)
 {
-    SX_TRY(sx_check_args("sx_fit_args", args->struct_size, sizeof(*args)));
+    SX_TAKE_ARGS(sx_fit_args, args);
     if (args->epochs < 0 || args->batch_size < 0) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "fit: epochs %" PRId64 " and batch_size %" PRId64 " must not be negative",

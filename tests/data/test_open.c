@@ -139,7 +139,7 @@ static void test_data_open__record_files_without_schema(void **state)
                  "neither a JPEG or PNG");
     options.image_key = "picture";
     assert_error(open_with(in_dir("set-*"), &options), SX_NOT_FOUND, "picture");
-    options = (sx_data_options){.label_key = "grade"};
+    options = (sx_data_options){.struct_size = sizeof(options), .label_key = "grade"};
     assert_error(open_with(in_dir("set-*"), &options), SX_NOT_FOUND, "grade");
 }
 

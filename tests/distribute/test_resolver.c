@@ -285,7 +285,7 @@ static void test_distribute_resolver__the_public_face(void **state)
     assert_string_equal(c->steps[0].source, "--tpu");
     assert_non_null(strstr(c->explanation, "chosen: local"));
     sx_tpu_cluster_free(c);
-    assert_error(sx_tpu_cluster_resolve_at(&(sx_tpu_request){.struct_size = 8}, &c),
+    assert_error(sx_tpu_cluster_resolve_at(&(sx_tpu_request){.struct_size = 0}, &c),
                  SX_INVALID_ARGUMENT, "use the macro");
     sx_tpu_cluster_free(NULL);
 }

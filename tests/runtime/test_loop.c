@@ -21,11 +21,8 @@ static sx_spec normed_build(sx_builder *b, const sx_batch *in, const sx_params *
     return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_sgd(.learning_rate = 0.1));
 }
 
-static const sx_model_def normed = {.struct_size = sizeof(sx_model_def),
-                                    .version = SX_MODEL_VERSION,
-                                    .name = "normed",
-                                    .build = normed_build,
-                                    .features = FEATURES};
+static const sx_model_def normed =
+    SX_MODEL_DEF(.name = "normed", .build = normed_build, .features = FEATURES);
 
 /* What the loop was fed and has shown. */
 typedef struct run {

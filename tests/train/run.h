@@ -22,11 +22,8 @@ static sx_spec tiny_build(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_adam(.learning_rate = 1e-2));
 }
 
-static const sx_model_def tiny = {.struct_size = sizeof(sx_model_def),
-                                  .version = SX_MODEL_VERSION,
-                                  .name = "tiny",
-                                  .build = tiny_build,
-                                  .features = FEATURES};
+static const sx_model_def tiny =
+    SX_MODEL_DEF(.name = "tiny", .build = tiny_build, .features = FEATURES);
 
 /* Three clouds, the same for ever. */
 static inline sx_dataset *tiny_data(int64_t first, int64_t count)

@@ -21,11 +21,8 @@ static sx_spec plain_build(sx_builder *b, const sx_batch *in, const sx_params *p
                               .optimizer = sx_sgd(.learning_rate = .05, .momentum = .9));
 }
 
-static const sx_model_def plain = {.struct_size = sizeof(sx_model_def),
-                                   .version = SX_MODEL_VERSION,
-                                   .name = "plain",
-                                   .build = plain_build,
-                                   .features = FEATURES};
+static const sx_model_def plain =
+    SX_MODEL_DEF(.name = "plain", .build = plain_build, .features = FEATURES);
 
 static sx_status some_input(void *user, const sx_input_context *context, sx_dataset **out)
 {
@@ -51,10 +48,10 @@ static sx_eval_result train_on(const char *device, int replicas, int64_t *ids)
     config.device = device;
     config.replicas = replicas;
     config.threads = 2;
-    const sx_train_spec train = {.input = some_input, .max_steps = 12};
-    const sx_eval_spec eval = {.input = some_input, .every_steps = 6};
+    const sx_train_spec *train = sx_train_spec_of(.input = some_input, .max_steps = 12);
+    const sx_eval_spec *eval = sx_eval_spec_of(.input = some_input, .every_steps = 6);
     assert_ok(sx_tpu_estimator_create(&plain, &e, .config = &config, .use_tpu = true));
-    assert_ok(sx_train_and_evaluate(e, &train, &eval, &result));
+    assert_ok(sx_train_and_evaluate(e, train, eval, &result));
     assert_ok(sx_estimator_predict(e, some_input, NULL, keep_row, ids));
     sx_estimator_destroy(e);
     return result;

@@ -57,9 +57,10 @@ static void train_and_compare(sx_estimator *e, places *p)
 {
     sx_eval_result result;
     int replicas = 0;
-    const sx_train_spec train = {.input = some_input, .max_steps = 12};
-    const sx_eval_spec eval = {.input = some_input, .user = &replicas, .every_steps = 6};
-    assert_ok(sx_train_and_evaluate(e, &train, &eval, &result));
+    const sx_train_spec *train = sx_train_spec_of(.input = some_input, .max_steps = 12);
+    const sx_eval_spec *eval =
+        sx_eval_spec_of(.input = some_input, .user = &replicas, .every_steps = 6);
+    assert_ok(sx_train_and_evaluate(e, train, eval, &result));
     assert_int_equal(p->n, 2);
     assert_int_equal(replicas, 1);
     assert_true(p->losses[0] == loss_of("6")); /* each with the weights of its step */

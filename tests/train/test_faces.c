@@ -34,7 +34,8 @@ static sx_status count_row(void *user, const sx_prediction *row)
 static void test_train_faces__estimator(void **state)
 {
     (void)state;
-    static const sx_model_def fn = {.build = tiny_build}; /* shapes come from the data */
+    static const sx_model_def fn =
+        SX_MODEL_DEF(.build = tiny_build); /* shapes come from the data */
     sx_run_config config = tiny_config(scratch("run"), NULL);
     sx_estimator *e = NULL;
     sx_eval_result result, again;
@@ -72,12 +73,12 @@ static void test_train_faces__train_and_evaluate(void **state)
     sx_estimator *e = NULL;
     sx_eval_result result, again;
     assert_ok(sx_estimator_create(&tiny, &config, NULL, &e));
-    const sx_train_spec train = {.input = train_input, .max_steps = 12};
-    const sx_eval_spec eval = {.input = eval_input, .every_steps = 5};
-    assert_ok(sx_train_and_evaluate(e, &train, &eval, &result));
+    const sx_train_spec *train = sx_train_spec_of(.input = train_input, .max_steps = 12);
+    const sx_eval_spec *eval = sx_eval_spec_of(.input = eval_input, .every_steps = 5);
+    assert_ok(sx_train_and_evaluate(e, train, eval, &result));
     assert_int_equal(result.step, 12);
     assert_int_equal(s.count[SX_EVENT_EVAL], 3);
-    assert_ok(sx_train_and_evaluate(e, &train, &eval, &again)); /* finished already */
+    assert_ok(sx_train_and_evaluate(e, train, eval, &again)); /* finished already */
     assert_true(again.loss == result.loss);
     assert_ok(sx_estimator_evaluate(e, eval_input, NULL, &again, .checkpoint = "best"));
     assert_true(again.loss <= result.loss);
@@ -225,7 +226,7 @@ static void test_train_faces__refuse_what_makes_no_sense(void **state)
     sx_estimator *e = NULL;
     assert_ok(sx_estimator_create(&tiny, sx_run_config_of(.device = "ref"), NULL, &e));
     assert_error(sx_estimator_train_at(e, train_input, NULL, &args), SX_INVALID_ARGUMENT,
-                 "sx_train_args of 3 bytes");
+                 "sx_train_args has struct_size 3");
     sx_estimator_destroy(e);
     sx_model_destroy(m);
     sx_dataset_release(batched);

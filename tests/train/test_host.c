@@ -98,11 +98,8 @@ static sx_spec hosted_build(sx_builder *b, const sx_batch *in, const sx_params *
     return spec;
 }
 
-static const sx_model_def hosted = {.struct_size = sizeof(sx_model_def),
-                                    .version = SX_MODEL_VERSION,
-                                    .name = "hosted",
-                                    .build = hosted_build,
-                                    .features = FEATURES};
+static const sx_model_def hosted =
+    SX_MODEL_DEF(.name = "hosted", .build = hosted_build, .features = FEATURES);
 
 /* A host call in evaluation: the model's labels, in the data's order, without padding. */
 static sx_status keep_labels(void *user, int64_t step, const sx_host_value *values, int n)
@@ -440,9 +437,9 @@ static void test_train_host__evaluation_steps(void **state)
     (void)state;
     sx_eval_result all, some;
     sx_estimator *e = open_hosted(&tiny, NULL, NULL, 16, 0);
-    const sx_train_spec train = {.input = some_input, .max_steps = 3};
-    const sx_eval_spec eval = {.input = some_input, .steps = 2};
-    assert_ok(sx_train_and_evaluate(e, &train, &eval, &some));
+    const sx_train_spec *train = sx_train_spec_of(.input = some_input, .max_steps = 3);
+    const sx_eval_spec *eval = sx_eval_spec_of(.input = some_input, .steps = 2);
+    assert_ok(sx_train_and_evaluate(e, train, eval, &some));
     assert_int_equal(some.examples, 32);
     assert_int_equal(some.available, 41);
     assert_int_equal(some.steps, 2);

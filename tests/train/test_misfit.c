@@ -11,13 +11,9 @@ static sx_spec draw(sx_builder *b, const sx_batch *in, const sx_params *p)
 }
 enum { CONV_LINE = 8, DENSE_LINE = 9 }; /* in this file */
 
-static const sx_model_def photos = {.struct_size = sizeof(sx_model_def),
-                                    .version = SX_MODEL_VERSION,
-                                    .name = "photos",
-                                    .build = draw,
-                                    .image = {2 * SIDE, 2 * SIDE, 3},
-                                    .num_classes = 3};
-static const sx_model_def any_shape = {.name = "any", .build = draw};
+static const sx_model_def photos = SX_MODEL_DEF(.name = "photos", .build = draw,
+                                                .image = {2 * SIDE, 2 * SIDE, 3}, .num_classes = 3);
+static const sx_model_def any_shape = SX_MODEL_DEF(.name = "any", .build = draw);
 
 static _Atomic int reads; /* elements that were computed */
 

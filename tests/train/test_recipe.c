@@ -17,7 +17,8 @@ static sx_spec normed_build(sx_builder *b, const sx_batch *in, const sx_params *
                               .optimizer = sx_sgd(.learning_rate = 1, .l2 = decays ? L2 : 0));
 }
 
-static const sx_model_def normed = {.name = "normed", .build = normed_build, .features = FEATURES};
+static const sx_model_def normed =
+    SX_MODEL_DEF(.name = "normed", .build = normed_build, .features = FEATURES);
 
 static sx_trainer *train_steps(sx_run_config config, bool decays, int64_t steps)
 {
@@ -122,7 +123,8 @@ enum { KERNEL = FEATURES * CLASSES };
 /* Kernel and bias after steps of one whole batch. */
 static void train_asked(const sx_optimizer *o, int64_t steps, float *kernel, float *bias)
 {
-    static const sx_model_def def = {.name = "asked", .build = asked_build, .features = FEATURES};
+    static const sx_model_def def =
+        SX_MODEL_DEF(.name = "asked", .build = asked_build, .features = FEATURES);
     sx_trainer *t = NULL;
     sx_run_config config = tiny_config(NULL, NULL);
     config.train_batch_size = EXAMPLES;

@@ -376,8 +376,9 @@ static void test_train_run__checks_its_configuration(void **state)
     config.train_batch_size = INT64_MAX;
     assert_error(sx_trainer_create(&options, &t), SX_INVALID_ARGUMENT, "train_batch_size is 9223");
     config.train_batch_size = 0;
-    config.struct_size = 8;
-    assert_error(sx_trainer_create(&options, &t), SX_INVALID_ARGUMENT, "sx_run_config_of");
+    config.struct_size = 0;
+    assert_error(sx_trainer_create(&options, &t), SX_INVALID_ARGUMENT,
+                 "sx_run_config has struct_size 0");
 }
 
 /* --- evaluations ----------------------------------------------------------------------------- */

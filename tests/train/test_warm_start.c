@@ -11,7 +11,8 @@ static sx_spec normed_build(sx_builder *b, const sx_batch *in, const sx_params *
     return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_adam());
 }
 
-static const sx_model_def normed = {.name = "normed", .build = normed_build, .features = FEATURES};
+static const sx_model_def normed =
+    SX_MODEL_DEF(.name = "normed", .build = normed_build, .features = FEATURES);
 
 /* Trains a run in `dir`; its first checkpoint is of step 0. */
 static sx_status train(const char *dir, const char *from, const char *vars, const char *classes,

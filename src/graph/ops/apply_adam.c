@@ -127,6 +127,7 @@ sx_value sx_apply_adam_at(sx_builder *b, sx_value var, sx_value m, sx_value v, s
                           sx_value lr, sx_value step, sx_value ok, const sx_apply_adam_args *args,
                           const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_apply_adam_args, args);
     sx_adam_attrs attrs = {.beta1 = args->beta1, .beta2 = args->beta2, .epsilon = args->epsilon};
     return sx_build_at(b, &sx_op_apply_adam, &attrs,
                        (const sx_value[]){var, m, v, gradient, lr, step, ok}, 7, file, line);

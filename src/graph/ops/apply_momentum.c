@@ -90,6 +90,7 @@ sx_value sx_apply_momentum_at(sx_builder *b, sx_value var, sx_value accum, sx_va
                               sx_value lr, sx_value ok, const sx_apply_momentum_args *args,
                               const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_apply_momentum_args, args);
     sx_momentum_attrs attrs = {.momentum = args->momentum, .nesterov = args->nesterov};
     return sx_build_at(b, &sx_op_apply_momentum, &attrs,
                        (const sx_value[]){var, accum, gradient, lr, ok}, 5, file, line);

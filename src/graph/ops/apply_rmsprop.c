@@ -139,6 +139,7 @@ sx_value sx_apply_rmsprop_at(sx_builder *b, sx_value var, sx_value rms, sx_value
                              sx_value gradient, sx_value lr, sx_value ok,
                              const sx_apply_rmsprop_args *args, const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_apply_rmsprop_args, args);
     sx_rmsprop_attrs attrs = {
         .rho = args->rho,
         .momentum = args->momentum,

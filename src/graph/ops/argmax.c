@@ -116,6 +116,7 @@ static const sx_op_sample argmax_samples[] = {
 sx_value sx_argmax_at(sx_builder *b, sx_value x, const sx_argmax_args *args, const char *file,
                       int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_argmax_args, args);
     sx_argmax_attrs attrs = {
         .axis = sx_normalize_axis(args->axis, sx_type_of_value(b, x).rank),
         .dtype = args->dtype == SX_DTYPE_NONE ? SX_I32 : args->dtype,

@@ -9,6 +9,7 @@
 
 #include <sextant/ops.h>
 
+#include "base/args.h"
 #include "graph/ir.h"
 
 typedef struct sx_parameter_attrs {
@@ -148,5 +149,18 @@ typedef struct sx_alpha_attrs {
 
 /* Names of sx_padding's values, for SX_ATTR_NAMES. */
 extern const char *const sx_padding_names[];
+
+/* As sx_take_args(); a struct that is refused fails the builder. Returns whether `out` was filled.
+ */
+bool sx_builder_take_args(sx_builder *b, const char *name, const void *args, size_t size,
+                          void *out);
+
+/* SX_TAKE_ARGS for a function that adds to the builder and returns an sx_value. */
+#define SX_TAKE_BUILD_ARGS(b, type, args)                                        \
+    type args##_copy;                                                            \
+    if (!sx_builder_take_args((b), #type, (args), sizeof(type), &args##_copy)) { \
+        return SX_NO_VALUE;                                                      \
+    }                                                                            \
+    (args) = &args##_copy
 
 #endif

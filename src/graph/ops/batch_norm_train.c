@@ -39,7 +39,8 @@ static void batch_norm_train_grad(sx_grad *g)
     g->dx[1] = dscale;
     g->dx[2] = doffset;
     if (g->needed[0]) {
-        sx_reduce_args along = {.axes = {.n = sx_type_of_value(g->b, x).rank - 1}};
+        sx_reduce_args along = {.struct_size = sizeof(along),
+                                .axes = {.n = sx_type_of_value(g->b, x).rank - 1}};
         for (int i = 0; i < along.axes.n; i++) {
             along.axes.v[i] = i;
         }

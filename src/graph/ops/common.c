@@ -579,6 +579,7 @@ sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, cons
 sx_value sx_build_reduce(sx_builder *b, const sx_op_def *op, sx_value x, const sx_reduce_args *args,
                          const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_reduce_args, args);
     sx_reduce_attrs attrs = {
         .axes = sx_normalize_axes(args->axes, sx_type_of_value(b, x).rank),
         .keep_dims = args->keep_dims,

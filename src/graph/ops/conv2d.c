@@ -175,6 +175,7 @@ static const sx_op_sample conv2d_samples[] = {
 sx_value sx_nn_conv2d_at(sx_builder *b, sx_value x, sx_value filter, const sx_nn_conv2d_args *args,
                          const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_nn_conv2d_args, args);
     sx_conv2d_attrs attrs = {
         .strides = sx_pair_of(args->strides, 1),
         .dilations = sx_pair_of(args->dilations, 1),

@@ -268,6 +268,7 @@ void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
 sx_value sx_build_pool(sx_builder *b, const sx_op_def *op, sx_value x,
                        const sx_nn_pool2d_args *args, const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_nn_pool2d_args, args);
     sx_pool2d_attrs attrs = {
         .window = sx_pair_of(args->window, 0),
         .padding = (int32_t)args->padding,

@@ -193,6 +193,7 @@ static const sx_op_sample dropout_samples[] = {
 sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_value step,
                           const sx_nn_dropout_args *args, const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_nn_dropout_args, args);
     sx_dropout_attrs attrs = {
         .rate = args->rate,
         .key_hi = (int64_t)(args->key >> 32),

@@ -141,6 +141,7 @@ static const sx_op_sample matmul_samples[] = {
 sx_value sx_matmul_at(sx_builder *b, sx_value lhs, sx_value rhs, const sx_matmul_args *args,
                       const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_matmul_args, args);
     sx_matmul_attrs attrs = {.transpose_a = args->transpose_a, .transpose_b = args->transpose_b};
     return sx_build_at(b, &sx_op_matmul, &attrs, (const sx_value[]){lhs, rhs}, 2, file, line);
 }

@@ -42,7 +42,7 @@ static void moments_grad(sx_grad *g)
         sx_value twice = sx_times(g->b, sx_reshape_to(g->b, g->dy[1], &kept), 2);
         sum = sx_add_maybe(g->b, sum, sx_build_op(g->b, mul, NULL, twice, centred));
     }
-    sx_reduce_args along = {.axes = {.n = attrs->axes.n}};
+    sx_reduce_args along = {.struct_size = sizeof(along), .axes = {.n = attrs->axes.n}};
     for (int i = 0; i < attrs->axes.n; i++) {
         along.axes.v[i] = (int)attrs->axes.v[i];
     }
@@ -111,6 +111,7 @@ static const sx_op_sample moments_samples[] = {
 sx_value sx_moments_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
                        int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_reduce_args, args);
     sx_axes_attrs attrs = {.axes = sx_normalize_axes(args->axes, sx_type_of_value(b, x).rank)};
     return sx_build_at(b, &sx_op_moments, &attrs, &x, 1, file, line);
 }

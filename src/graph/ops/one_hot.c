@@ -85,6 +85,7 @@ static const sx_op_sample one_hot_samples[] = {
 sx_value sx_one_hot_at(sx_builder *b, sx_value indices, const sx_one_hot_args *args,
                        const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_one_hot_args, args);
     bool unset = args->on == 0 && args->off == 0;
     sx_one_hot_attrs attrs = {
         .depth = args->depth,

@@ -117,6 +117,7 @@ static const sx_op_sample pad_samples[] = {
 
 sx_value sx_pad_at(sx_builder *b, sx_value x, const sx_pad_args *args, const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_pad_args, args);
     int rank = sx_type_of_value(b, x).rank;
     sx_pad_attrs attrs = {
         .before = sx_ints_of(rank, args->before),

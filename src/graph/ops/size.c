@@ -93,6 +93,7 @@ static const sx_op_sample size_samples[] = {
 sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
                     int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_reduce_args, args);
     if (sx_builder_failed(b)) {
         return SX_NO_VALUE;
     }

@@ -114,6 +114,7 @@ static const sx_op_sample slice_samples[] = {
 sx_value sx_slice_at(sx_builder *b, sx_value x, const sx_slice_args *args, const char *file,
                      int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_slice_args, args);
     int rank = sx_type_of_value(b, x).rank;
     sx_slice_attrs attrs = {
         .begin = sx_ints_of(rank, args->begin),

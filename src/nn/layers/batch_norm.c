@@ -84,6 +84,7 @@ static sx_value build(sx_builder *b, sx_value x, const sx_batch_norm_args *args)
 sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_args *args,
                           const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_batch_norm_args, args);
     if (!sx_layer_begin(b, "batch_normalization", args->name, file, line)) {
         return SX_NO_VALUE;
     }

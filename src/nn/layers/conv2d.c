@@ -62,6 +62,7 @@ static sx_value build(sx_builder *b, sx_value x, const sx_conv2d_args *args)
 sx_value sx_conv2d_at(sx_builder *b, sx_value x, const sx_conv2d_args *args, const char *file,
                       int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_conv2d_args, args);
     if (!sx_layer_begin(b, "conv2d", args->name, file, line)) {
         return SX_NO_VALUE;
     }

@@ -29,6 +29,7 @@ static sx_value build(sx_builder *b, sx_value x, const sx_dense_args *args)
 sx_value sx_dense_at(sx_builder *b, sx_value x, const sx_dense_args *args, const char *file,
                      int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_dense_args, args);
     if (!sx_layer_begin(b, "dense", args->name, file, line)) {
         return SX_NO_VALUE;
     }

@@ -27,6 +27,7 @@ static sx_value pool(sx_builder *b, sx_value x, const sx_pool2d_args *args, cons
 sx_value sx_max_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args, const char *file,
                           int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_pool2d_args, args);
     if (!sx_layer_begin(b, "max_pooling2d", args->name, file, line)) {
         return SX_NO_VALUE;
     }
@@ -36,6 +37,7 @@ sx_value sx_max_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args,
 sx_value sx_average_pool2d_at(sx_builder *b, sx_value x, const sx_pool2d_args *args,
                               const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_pool2d_args, args);
     if (!sx_layer_begin(b, "average_pooling2d", args->name, file, line)) {
         return SX_NO_VALUE;
     }

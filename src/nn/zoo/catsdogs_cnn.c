@@ -21,14 +21,9 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, logit, in->labels, .optimizer = sx_rmsprop(.learning_rate = 1e-3));
 }
 
-const sx_model_def sx_zoo_catsdogs_cnn = {
-    .struct_size = sizeof(sx_model_def),
-    .version = SX_MODEL_VERSION,
-    .name = "catsdogs_cnn",
-    .about = "conv 32, 32, 64 with pooling, dense 64, dropout .5, dense 1: two classes",
-    .build = build,
-    .image = {150, 150, 3},
-    .scale = SX_0_1,
-    .augment = SX_FLIP_LEFT_RIGHT,
-    .num_classes = 2,
-};
+const sx_model_def sx_zoo_catsdogs_cnn =
+    SX_MODEL_DEF(.name = "catsdogs_cnn",
+                 .about =
+                     "conv 32, 32, 64 with pooling, dense 64, dropout .5, dense 1: two classes",
+                 .build = build, .image = {150, 150, 3}, .scale = SX_0_1,
+                 .augment = SX_FLIP_LEFT_RIGHT, .num_classes = 2);

@@ -14,13 +14,9 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_adam(.learning_rate = 1e-3));
 }
 
-const sx_model_def sx_zoo_flowers_cnn = {
-    .struct_size = sizeof(sx_model_def),
-    .version = SX_MODEL_VERSION,
-    .name = "flowers_cnn",
-    .about = "three conv + pool, dense 256, dropout .4, dense: photographs of 128 x 128",
-    .build = build,
-    .image = {128, 128, 3},
-    .scale = SX_MINUS1_1,
-    .augment = SX_FLIP_LEFT_RIGHT,
-};
+const sx_model_def sx_zoo_flowers_cnn =
+    SX_MODEL_DEF(.name = "flowers_cnn",
+                 .about =
+                     "three conv + pool, dense 256, dropout .4, dense: photographs of 128 x 128",
+                 .build = build, .image = {128, 128, 3}, .scale = SX_MINUS1_1,
+                 .augment = SX_FLIP_LEFT_RIGHT);

@@ -7,13 +7,6 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_sgd(.learning_rate = .01));
 }
 
-const sx_model_def sx_zoo_linear = {
-    .struct_size = sizeof(sx_model_def),
-    .version = SX_MODEL_VERSION,
-    .name = "linear",
-    .about = "one dense layer: 28 x 28 pixels",
-    .build = build,
-    .image = {28, 28, 1},
-    .scale = SX_0_1,
-    .num_classes = 10,
-};
+const sx_model_def sx_zoo_linear =
+    SX_MODEL_DEF(.name = "linear", .about = "one dense layer: 28 x 28 pixels", .build = build,
+                 .image = {28, 28, 1}, .scale = SX_0_1, .num_classes = 10);

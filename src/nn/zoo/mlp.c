@@ -9,13 +9,6 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_adam(.learning_rate = 1e-3));
 }
 
-const sx_model_def sx_zoo_mlp = {
-    .struct_size = sizeof(sx_model_def),
-    .version = SX_MODEL_VERSION,
-    .name = "mlp",
-    .about = "dense 128, dense: 28 x 28 pixels",
-    .build = build,
-    .image = {28, 28, 1},
-    .scale = SX_0_1,
-    .num_classes = 10,
-};
+const sx_model_def sx_zoo_mlp =
+    SX_MODEL_DEF(.name = "mlp", .about = "dense 128, dense: 28 x 28 pixels", .build = build,
+                 .image = {28, 28, 1}, .scale = SX_0_1, .num_classes = 10);

@@ -15,13 +15,7 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_adam(.learning_rate = 1e-3));
 }
 
-const sx_model_def sx_zoo_mnist_cnn = {
-    .struct_size = sizeof(sx_model_def),
-    .version = SX_MODEL_VERSION,
-    .name = "mnist_cnn",
-    .about = "conv 32, pool, conv 64, pool, dropout .5, dense: digits",
-    .build = build,
-    .image = {28, 28, 1},
-    .scale = SX_0_1,
-    .num_classes = 10,
-};
+const sx_model_def sx_zoo_mnist_cnn =
+    SX_MODEL_DEF(.name = "mnist_cnn",
+                 .about = "conv 32, pool, conv 64, pool, dropout .5, dense: digits", .build = build,
+                 .image = {28, 28, 1}, .scale = SX_0_1, .num_classes = 10);

@@ -64,15 +64,8 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, logits, in->labels, .top_k = 5, .optimizer = optimizer(b, p));
 }
 
-const sx_model_def sx_zoo_resnet50 = {
-    .struct_size = sizeof(sx_model_def),
-    .version = SX_MODEL_VERSION,
-    .name = "resnet50",
-    .about = "ResNet-50 v1.5: photographs of 224 x 224",
-    .build = build,
-    .image = {224, 224, 3},
-    .scale = SX_MEAN_STD,
-    .mean = {.485f, .456f, .406f},
-    .std = {.229f, .224f, .225f},
-    .augment = SX_FLIP_LEFT_RIGHT,
-};
+const sx_model_def sx_zoo_resnet50 =
+    SX_MODEL_DEF(.name = "resnet50", .about = "ResNet-50 v1.5: photographs of 224 x 224",
+                 .build = build, .image = {224, 224, 3}, .scale = SX_MEAN_STD,
+                 .mean = {.485f, .456f, .406f}, .std = {.229f, .224f, .225f},
+                 .augment = SX_FLIP_LEFT_RIGHT);

@@ -201,7 +201,7 @@ static sx_status ask_file(sx_invocation *inv, const char *path)
 {
     char *data = NULL;
     size_t size = 0;
-    SX_TRY(sx_file_read(path, MAX_ANSWER, &data, &size));
+    SX_TRY(sx_file_read_stream(path, MAX_ANSWER, &data, &size));
     sx_status status = ask(inv->options, predict_url(inv), (sx_bytes){data, size});
     sx_free(data);
     return status;

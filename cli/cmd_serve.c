@@ -3,7 +3,7 @@
  *
  * The two signals are blocked before the server's threads start, so that they reach this thread,
  * and only while it waits. */
-#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ typedef struct options {
     const char *host, *model_name, *model_base_path, *monitoring_path, *device;
     int64_t rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms, threads;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms;
-    double file_system_poll_wait_seconds, load_retry_interval_seconds;
+    double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
     bool cors;
 } options;
 
@@ -46,6 +46,8 @@ static const sx_option rows[] = {
      "of a version that does not load", "N", .min = 1, .max = 1e6},
     {"load-retry-interval-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_retry_interval_seconds),
      "between them", "SECONDS", .min = 0.001, .max = 1e6},
+    {"load-timeout-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_timeout_seconds),
+     "give up loading a version after this long", "SECONDS", .min = 0.001, .max = 1e6},
     {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
      "of the metrics, in Prometheus' format", "PATH", .group = "other"},
     {"device", SX_OPTION_STRING, SX_OPT(options, device), "where to compute", "NAME"},
@@ -61,10 +63,11 @@ static const options defaults = {
     .file_system_poll_wait_seconds = 1,
     .max_num_load_retries = 5,
     .load_retry_interval_seconds = 60,
+    .load_timeout_seconds = 300,
     .monitoring_path = "/monitoring/prometheus/metrics",
 };
 
-enum { READY_SLICE_MS = 100 };
+enum { READY_SLICE_MS = 20 };
 
 static void fill_config(const options *o, sx_server_config *c)
 {
@@ -79,6 +82,7 @@ static void fill_config(const options *o, sx_server_config *c)
         .file_system_poll_wait_seconds = o->file_system_poll_wait_seconds,
         .max_num_load_retries = (int)o->max_num_load_retries,
         .load_retry_interval_seconds = o->load_retry_interval_seconds,
+        .load_timeout_seconds = o->load_timeout_seconds,
         .monitoring_path = o->monitoring_path,
         .max_body_bytes = (size_t)o->max_body_bytes,
         .drain_grace_ms = (int)o->drain_grace_ms,
@@ -86,32 +90,21 @@ static void fill_config(const options *o, sx_server_config *c)
     };
 }
 
-static bool stop_is_pending(void)
+/* Signals are blocked but while this waits. Says when the model is served; until then the log says
+ * why it is not. */
+static void wait_for_stop(sx_server *server, const options *o, const sigset_t *unblocked)
 {
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
-}
-
-/* Says when the model answers, or why it does not yet. */
-static void announce(sx_server *server, const options *o)
-{
-    bool told = false;
-    while (!sx_server_wait_ready(server, READY_SLICE_MS)) {
-        sx_status error = sx_server_model_error(server);
-        if (error != SX_OK && !told) {
-            sx_log(SX_LOG_WARN, "nothing to serve yet: %s", sx_status_message(error));
-            told = true;
+    const struct timespec slice = {.tv_nsec = READY_SLICE_MS * 1000000L};
+    bool serving = false;
+    while (sx_stop_signal() == 0) {
+        if (!serving && sx_server_wait_ready(server, 0)) {
+            serving = true;
+            printf("Serving %s at http://localhost:%d/v1/models/%s\n", o->model_name,
+                   sx_server_rest_port(server), o->model_name);
+            fflush(stdout);
         }
-        bool give_up = error != SX_OK || stop_is_pending();
-        sx_status_free(error);
-        if (give_up) {
-            return;
-        }
+        ppoll(NULL, 0, serving ? NULL : &slice, unblocked);
     }
-    printf("Serving %s at http://localhost:%d/v1/models/%s\n", o->model_name,
-           sx_server_rest_port(server), o->model_name);
-    fflush(stdout);
 }
 
 static sx_status serve(sx_server *server, const options *o, const sigset_t *unblocked)
@@ -119,16 +112,13 @@ static sx_status serve(sx_server *server, const options *o, const sigset_t *unbl
     SX_TRY(sx_server_start(server));
     printf("Listening on port %d\n", sx_server_rest_port(server));
     fflush(stdout);
-    announce(server, o);
-    while (sx_stop_signal() == 0) {
-        sigsuspend(unblocked);
-    }
+    wait_for_stop(server, o, unblocked);
     pthread_sigmask(SIG_SETMASK, unblocked, NULL); /* a second signal ends it at once */
     sx_log(SX_LOG_INFO, "draining");
     return sx_server_stop(server)
                ? SX_OK
                : sx_error(SX_DEADLINE_EXCEEDED,
-                          "requests were still under way after %lld ms; they were cut off",
+                          "requests still running after %lld ms were cut off (--drain_grace_ms)",
                           (long long)o->drain_grace_ms);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -56,17 +57,41 @@ sx_status sx_errno_status_at(int error, const char *file, int line, const char *
                           strerror_r(error, text, sizeof text));
 }
 
-/* Opens for reading; refuses directories, whose read() would fail with less clear words. */
-static sx_status open_to_read(const char *path, int *out_fd, struct stat *out_stat)
+/* What a file is instead of a regular one. */
+static const char *kind_name(mode_t mode)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return S_ISFIFO(mode)   ? "a named pipe"
+           : S_ISSOCK(mode) ? "a socket"
+           : S_ISCHR(mode)  ? "a character device"
+           : S_ISBLK(mode)  ? "a block device"
+                            : "not a file";
+}
+
+/* Opens for reading; refuses directories, whose read() would fail with less clear words, and,
+ * unless `stream`, whatever is not a regular file. Without O_NONBLOCK, opening a named pipe would
+ * wait for its writer; on regular files the flag has no effect. */
+static sx_status open_to_read(const char *path, bool stream, int *out_fd, struct stat *out_stat)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (stream ? 0 : O_NONBLOCK | O_NOCTTY));
     if (fd < 0) {
-        return sx_errno_status(errno, "open", path);
+        return errno == ENXIO ? sx_error(SX_INVALID_ARGUMENT,
+                                         "cannot read %s: expected a regular file, got a socket "
+                                         "or a device",
+                                         path)
+                              : sx_errno_status(errno, "open", path);
     }
-    if (fstat(fd, out_stat) != 0 || S_ISDIR(out_stat->st_mode)) {
-        int error = S_ISDIR(out_stat->st_mode) ? EISDIR : errno;
+    sx_status status = SX_OK;
+    if (fstat(fd, out_stat) != 0) {
+        status = sx_errno_status(errno, "read", path);
+    } else if (S_ISDIR(out_stat->st_mode)) {
+        status = sx_errno_status(EISDIR, "read", path);
+    } else if (!stream && !S_ISREG(out_stat->st_mode)) {
+        status = sx_error(SX_INVALID_ARGUMENT, "cannot read %s: expected a regular file, got %s",
+                          path, kind_name(out_stat->st_mode));
+    }
+    if (status != SX_OK) {
         close(fd);
-        return sx_errno_status(error, "read", path);
+        return status;
     }
     *out_fd = fd;
     return SX_OK;
@@ -111,11 +136,12 @@ static sx_status read_to_end(int fd, const char *path, size_t guess, size_t max_
     }
 }
 
-sx_status sx_file_read(const char *path, size_t max_bytes, char **out_data, size_t *out_size)
+static sx_status read_whole(const char *path, bool stream, size_t max_bytes, char **out_data,
+                            size_t *out_size)
 {
     int fd = -1;
     struct stat info;
-    SX_TRY(open_to_read(path, &fd, &info));
+    SX_TRY(open_to_read(path, stream, &fd, &info));
     sx_status status = SX_OK;
     sx_buf buf;
     max_bytes = SX_MIN(max_bytes, SIZE_MAX / 4);
@@ -138,17 +164,23 @@ done:
     return status;
 }
 
+sx_status sx_file_read(const char *path, size_t max_bytes, char **out_data, size_t *out_size)
+{
+    return read_whole(path, false, max_bytes, out_data, out_size);
+}
+
+sx_status sx_file_read_stream(const char *path, size_t max_bytes, char **out_data, size_t *out_size)
+{
+    return read_whole(path, true, max_bytes, out_data, out_size);
+}
+
 /* ---- maps --------------------------------------------------------------------------------- */
 
 sx_status sx_file_map_open(const char *path, sx_file_access access, sx_file_map *out_map)
 {
     int fd = -1;
     struct stat info;
-    SX_TRY(open_to_read(path, &fd, &info));
-    if (!S_ISREG(info.st_mode)) {
-        close(fd);
-        return sx_error(SX_INVALID_ARGUMENT, "cannot map %s: it is not a regular file", path);
-    }
+    SX_TRY(open_to_read(path, false, &fd, &info));
     sx_file_map map = {{"", (size_t)info.st_size}, stat_mtime_ns(&info)};
     if (map.view.size > 0) {
         void *data = mmap(NULL, map.view.size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -179,7 +211,7 @@ sx_status sx_file_open(const char *path, sx_file **out_file)
 {
     int fd = -1;
     struct stat info;
-    SX_TRY(open_to_read(path, &fd, &info));
+    SX_TRY(open_to_read(path, false, &fd, &info));
     sx_file *file = sx_alloc(1, sizeof *file);
     char *copy = sx_strdup(path);
     if (file == NULL || copy == NULL) {

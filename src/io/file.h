@@ -17,9 +17,18 @@ sx_status sx_errno_status_at(int error, const char *file, int line, const char *
     sx_errno_status_at((error), __FILE__, __LINE__, (verb), (path))
 
 /* Reads a whole file of at most max_bytes (RESOURCE_EXHAUSTED beyond). The data end with a NUL that
- * is not counted; free with sx_free. Pipes and /proc files work too: their size is not trusted. */
+ * is not counted; free with sx_free. /proc files work too: the size that stat reports is not
+ * trusted.
+ *
+ * This and everything below opens regular files only (INVALID_ARGUMENT otherwise), and never waits
+ * for a writer: a named pipe in the place of a file must not block whoever reads a directory that
+ * others write to. */
 SX_MUST_USE sx_status sx_file_read(const char *path, size_t max_bytes, char **out_data,
                                    size_t *out_size);
+/* The same for a path that a user typed: pipes and devices are read to their end, however long that
+ * takes (/dev/stdin, <(command)). */
+SX_MUST_USE sx_status sx_file_read_stream(const char *path, size_t max_bytes, char **out_data,
+                                          size_t *out_size);
 
 /* A read-only map of a whole file. Invariant: view.data is non-NULL even for an empty file.
  * A file that another process truncates while it is mapped kills the reader (SIGBUS): map only

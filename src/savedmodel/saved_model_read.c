@@ -329,7 +329,7 @@ static sx_status parse(sx_saved_model *m, sx_bytes bytes, const char *name)
 
 static sx_status read_file(sx_saved_model *m)
 {
-    char *path = sx_arena_printf(&m->arena, "%s/saved_model.pb", m->dir), *data = NULL;
+    char *path = sx_arena_printf(&m->arena, "%s/" SX_SAVED_MODEL_FILE, m->dir), *data = NULL;
     size_t size = 0;
     if (path == NULL) {
         return no_memory();
@@ -378,7 +378,7 @@ sx_status sx_saved_model_parse(sx_bytes bytes, sx_saved_model **out_model)
 {
     sx_saved_model *m = NULL;
     SX_TRY(create("", &m));
-    sx_status status = parse(m, bytes, "saved_model.pb");
+    sx_status status = parse(m, bytes, SX_SAVED_MODEL_FILE);
     if (status != SX_OK) {
         sx_saved_model_close(m);
         return status;

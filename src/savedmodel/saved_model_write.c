@@ -562,7 +562,7 @@ static sx_status write_assets(sx_saved_model_writer *w, const char *dir)
 static sx_status write_files(sx_saved_model_writer *w, const char *dir, const sx_buf *model,
                              sx_read_variable_fn *read, void *user)
 {
-    char *path = sx_arena_printf(w->arena, "%s/saved_model.pb", dir);
+    char *path = sx_arena_printf(w->arena, "%s/" SX_SAVED_MODEL_FILE, dir);
     if (path == NULL) {
         return no_memory();
     }

@@ -1,11 +1,13 @@
 #include "savedmodel/versions.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "io/file.h"
 #include "io/path.h"
 
 int64_t sx_version_number(const char *name)
@@ -26,17 +28,6 @@ static int highest_first(const void *a, const void *b)
                                   : strcmp(x->name, y->name);
 }
 
-/* Whether base/name is a directory, and base/name/holding is there. */
-static sx_status is_version(const char *base, const char *name, const char *holding, bool *out_is)
-{
-    char *path = NULL;
-    SX_TRY(sx_path_format(&path, "%s/%s%s%s", base, name, holding != NULL ? "/" : "",
-                          holding != NULL ? holding : ""));
-    *out_is = holding != NULL ? sx_path_exists(path) : sx_path_is_dir(path);
-    sx_free(path);
-    return SX_OK;
-}
-
 /* Keeps the first of equal numbers, in sorted `versions`. */
 static size_t drop_equal(sx_version *versions, size_t n)
 {
@@ -49,41 +40,74 @@ static size_t drop_equal(sx_version *versions, size_t n)
     return kept;
 }
 
-static sx_status collect(const char *base, const char *holding, const sx_paths *names,
-                         sx_arena *arena, sx_version **out_versions, size_t *out_count)
+/* Whether an entry of `base` is a version. Without `holding` it is not looked into: what it is, its
+ * directory entry says, so that one that hangs (a network mount) does not hang the listing. */
+static sx_status is_version(const char *base, const struct dirent *entry, const char *holding,
+                            bool *out_is)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < names->count; i++) {
-        n += sx_version_number(names->items[i]) >= 0;
+    char *path = NULL;
+    *out_is = entry->d_type == DT_DIR || entry->d_type == DT_LNK;
+    if (holding == NULL && entry->d_type != DT_UNKNOWN) {
+        return SX_OK;
     }
-    sx_version *versions = sx_arena_array(arena, n + 1, sx_version);
-    if (versions == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu versions", n);
-    }
-    n = 0;
-    for (size_t i = 0; i < names->count; i++) {
-        const char *name = names->items[i];
-        bool is = false;
-        versions[n].number = sx_version_number(name);
-        if (versions[n].number >= 0) {
-            SX_TRY(is_version(base, name, holding, &is));
-            snprintf(versions[n].name, SX_VERSION_NAME, "%s", name);
-        }
-        n += is;
-    }
-    qsort(versions, n, sizeof(*versions), highest_first);
-    *out_versions = versions;
-    *out_count = drop_equal(versions, n);
+    SX_TRY(sx_path_format(&path, "%s/%s%s%s", base, entry->d_name, holding != NULL ? "/" : "",
+                          holding != NULL ? holding : ""));
+    *out_is = holding != NULL ? sx_path_exists(path) : sx_path_is_dir(path);
+    sx_free(path);
     return SX_OK;
 }
 
 sx_status sx_versions_list(const char *base, const char *holding, sx_arena *arena,
                            sx_version **out_versions, size_t *out_count)
 {
-    sx_paths names = {0};
-    SX_TRY(sx_dir_list(base, &names));
-    sx_status status = collect(base, holding, &names, arena, out_versions, out_count);
-    sx_paths_deinit(&names);
+    sx_status status = SX_OK;
+    sx_version *versions = NULL; /* doubles at powers of two */
+    size_t n = 0;
+    DIR *dir = opendir(base);
+    if (dir == NULL) {
+        return sx_errno_status(errno, "list", base);
+    }
+    for (;;) {
+        bool is = false;
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (entry == NULL && errno != 0) {
+            SX_TRY_GOTO(status, sx_errno_status(errno, "list", base), done);
+        }
+        if (entry == NULL) {
+            break;
+        }
+        const int64_t number = sx_version_number(entry->d_name);
+        if (number < 0) {
+            continue;
+        }
+        SX_TRY_GOTO(status, is_version(base, entry, holding, &is), done);
+        if (!is) {
+            continue;
+        }
+        if ((n & (n - 1)) == 0) {
+            void *grown = sx_realloc(versions, n == 0 ? 1 : 2 * n, sizeof(*versions));
+            if (grown == NULL) {
+                SX_TRY_GOTO(status,
+                            sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu versions", n), done);
+            }
+            versions = grown;
+        }
+        versions[n].number = number;
+        snprintf(versions[n++].name, SX_VERSION_NAME, "%s", entry->d_name);
+    }
+    if (n > 0) {
+        qsort(versions, n, sizeof(*versions), highest_first);
+    }
+    n = drop_equal(versions, n);
+    *out_versions = sx_arena_memdup(arena, versions, n * sizeof(*versions));
+    *out_count = n;
+    if (*out_versions == NULL) {
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu versions", n);
+    }
+done:
+    sx_free(versions);
+    closedir(dir);
     return status;
 }
 

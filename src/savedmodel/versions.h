@@ -18,8 +18,9 @@ typedef struct sx_version {
 int64_t sx_version_number(const char *name);
 
 /* The numbered directories below `base`, highest first; of two names of one number the one that
- * sorts first stays. `holding`: only those that hold a file of this name; NULL: all. Lives in
- * `arena`. NOT_FOUND, PERMISSION_DENIED: `base` is missing, no directory, or closed to us. */
+ * sorts first stays. `holding`: only those that hold a file of this name; NULL: all, and symbolic
+ * links, which are not followed: nothing below `base` is opened. Lives in `arena`. NOT_FOUND,
+ * PERMISSION_DENIED: `base` is missing, no directory, or closed to us. */
 SX_MUST_USE sx_status sx_versions_list(const char *base, const char *holding, sx_arena *arena,
                                        sx_version **out_versions, size_t *out_count);
 

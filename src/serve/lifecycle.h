@@ -1,7 +1,7 @@
 /* The life of one model's versions: found on disk, loaded, swapped in, drained, unloaded.
  *
  * A thread of its own watches the base path (inotify, and polling for file systems without events),
- * loads what is new and unloads what nobody uses any more; requests never wait for it.
+ * has new versions loaded and unloads what nobody uses any more; requests never wait for it.
  *
  *   found -> settling (being copied?) -> LOADING -> AVAILABLE -> UNLOADING (draining) -> END
  *                                          \-> END with the error; retried, and again when its
@@ -12,8 +12,11 @@
  *   - A version that does not load never displaces one that does; if nothing is served yet, older
  *     versions are tried.
  *   - When the served version's directory is gone, the highest that is left takes over; when none
- * is left, or the base path itself is gone, the loaded one goes on serving.
+ *     is left, or the base path itself is gone, the loaded one goes on serving.
  *   - A request holds the version it began with; a version is unloaded when its last request ends.
+ *   - A load that takes longer than its deadline is given up, and a directory that does not respond
+ *     is left alone; neither holds back other versions, nor the end of the process.
+ *   - A version that was never served is forgotten when its directory is gone.
  *
  * Differs from TensorFlow Serving where that has known faults (reference: serving, sections 3, 6):
  * half-copied versions, one bad version, an empty directory. */
@@ -36,25 +39,30 @@ typedef struct sx_lifecycle_config {
     const char *name;              /* of the model; required */
     const char *base_path;         /* required; relative to the working directory of create */
     const sx_serve_model_ops *ops; /* required */
-    void *ops_user;
-    double poll_wait_seconds;  /* 1; negative: never poll */
-    int max_load_retries;      /* 5; negative: none */
-    double load_retry_seconds; /* 60 */
-    int settle_ms;             /* 100: a new version's files must not change for this long */
+    void *ops_user;                /* outlives the lifecycle, and every load that is given up */
+    double poll_wait_seconds;      /* 1; negative: never poll */
+    int max_load_retries;          /* 5; negative: none */
+    double load_retry_seconds;     /* 60 */
+    double load_timeout_seconds;   /* 300: a load that takes longer is given up */
+    double remind_seconds;         /* 60: how often to log why nothing is served */
+    int settle_ms;                 /* 100: a new version's files must not change for this long */
+    double max_settle_seconds; /* 10: one that changes for longer no longer holds back lower ones */
 } sx_lifecycle_config;
 
 /* Errors: INVALID_ARGUMENT (empty name or path), RESOURCE_EXHAUSTED. A base path that is missing or
  * empty is no error: it is watched, and the status tells. */
 SX_MUST_USE sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **out);
 SX_MUST_USE sx_status sx_lifecycle_start(sx_lifecycle *lifecycle);
-/* Ends the thread and unloads. No servable may be held any more. NULL is fine. */
+/* Ends the thread and unloads. No servable may be held any more. A load under way is waited for a
+ * second, then left to itself. NULL is fine. */
 void sx_lifecycle_destroy(sx_lifecycle *lifecycle);
 
 const char *sx_lifecycle_name(const sx_lifecycle *lifecycle);
 
 /* Something is being served. */
 bool sx_lifecycle_ready(sx_lifecycle *lifecycle);
-/* Waits until ready, or until a first attempt has failed, or for `timeout_ms`; returns ready. */
+/* Waits until ready, or until a look at the base path has ended with nothing served and nothing to
+ * wait for, or for `timeout_ms`; returns ready. */
 bool sx_lifecycle_wait_ready(sx_lifecycle *lifecycle, int timeout_ms);
 
 enum { SX_LATEST_VERSION = -1 };
@@ -89,8 +97,8 @@ typedef struct sx_version_status {
     const char *message;
 } sx_version_status;
 
-/* The known versions, highest first, ended ones included (the latest 32), in `arena`. With none,
- * NOT_FOUND says why: the base path is missing, or holds no version. */
+/* The known versions, highest first, in `arena`; of those that were unloaded the latest 32. With
+ * none, NOT_FOUND says why: the base path is missing, or holds no version. */
 SX_MUST_USE sx_status sx_lifecycle_status(sx_lifecycle *lifecycle, sx_arena *arena,
                                           sx_version_status **out_rows, size_t *out_count);
 

@@ -43,6 +43,7 @@ static sx_status create_lifecycle(const sx_server_config *config, sx_lifecycle *
         .poll_wait_seconds = config->file_system_poll_wait_seconds,
         .max_load_retries = config->max_num_load_retries,
         .load_retry_seconds = config->load_retry_interval_seconds,
+        .load_timeout_seconds = config->load_timeout_seconds,
     };
     return sx_lifecycle_create(&lifecycle, out);
 }
@@ -154,7 +155,7 @@ sx_status sx_server_model_error(sx_server *server)
     sx_status status = sx_lifecycle_status(server->lifecycle, &arena, &rows, &count);
     for (size_t i = 0; i < count && status == SX_OK; i++) {
         if (rows[i].code != SX_CODE_OK) {
-            status = sx_error(rows[i].code, "version %lld does not load: %s",
+            status = sx_error(rows[i].code, "cannot load version %lld: %s",
                               (long long)rows[i].version, rows[i].message);
         }
     }

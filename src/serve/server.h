@@ -34,6 +34,7 @@ typedef struct sx_server_config {
     double file_system_poll_wait_seconds; /* 1; negative: never poll */
     int max_num_load_retries;             /* 5; negative: none */
     double load_retry_interval_seconds;   /* 60 */
+    double load_timeout_seconds;          /* 300: of one load; then it is given up */
     const char *monitoring_path;          /* "/monitoring/prometheus/metrics"; "" = off */
     size_t max_body_bytes;                /* 64 MiB */
     size_t max_queued_requests;           /* 1024 */

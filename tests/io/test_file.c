@@ -71,10 +71,52 @@ static void test_io_file__reads_at_positions(void **state)
     sx_file_close(NULL);
 }
 
+/* A named pipe without a writer: reading it as a file is refused at once, not waited for. */
+static void test_io_file__refuses_pipes_without_waiting(void **state)
+{
+    (void)state;
+    char *data = NULL;
+    size_t size = 0;
+    sx_file *file = NULL;
+    sx_file_map map;
+    assert_int_equal(mkfifo(scratch("p"), 0600), 0);
+    alarm(10); /* a blocked open would wait for ever */
+    assert_error(sx_file_read(scratch("p"), 9, &data, &size), SX_INVALID_ARGUMENT,
+                 "expected a regular file, got a named pipe");
+    assert_error(sx_file_open(scratch("p"), &file), SX_INVALID_ARGUMENT, "a named pipe");
+    assert_error(sx_file_map_open(scratch("p"), SX_ACCESS_RANDOM, &map), SX_INVALID_ARGUMENT,
+                 "a named pipe");
+    assert_error(sx_file_open("/dev/zero", &file), SX_INVALID_ARGUMENT, "a character device");
+    alarm(0);
+    assert_null(data);
+    assert_null(file);
+}
+
+static void test_io_file__reads_streams_to_their_end(void **state)
+{
+    (void)state;
+    char *data = NULL, path[64];
+    size_t size = 0;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "from a pipe", 11), 11);
+    close(ends[1]);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[0]);
+    assert_ok(sx_file_read_stream(path, 11, &data, &size));
+    assert_int_equal(size, 11);
+    assert_memory_equal(data, "from a pipe", 11);
+    sx_free(data);
+    close(ends[0]);
+    assert_error(sx_file_read_stream("/dev/zero", 100, &data, &size), SX_RESOURCE_EXHAUSTED,
+                 "limit of 100 bytes");
+}
+
 static const struct CMUnitTest tests[] = {
     scratch_test(test_io_file__reads_whole_files),
     scratch_test(test_io_file__reading_names_what_failed),
     scratch_test(test_io_file__maps),
     scratch_test(test_io_file__reads_at_positions),
+    scratch_test(test_io_file__refuses_pipes_without_waiting),
+    scratch_test(test_io_file__reads_streams_to_their_end),
 };
 SX_TEST_MAIN(tests)

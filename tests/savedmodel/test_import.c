@@ -129,6 +129,28 @@ static void test_savedmodel_import__says_what_does_not_fit(void **state)
     sx_arena_deinit(&arena);
 }
 
+/* Whoever loads a model must not hang on a named pipe in the place of one of its files. */
+static void test_savedmodel_import__refuses_pipes_for_files(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"m/1/saved_model.pb", "m/1/variables/variables.index",
+                                        "m/1/variables/variables.data-00000-of-00001"};
+    export_small(NULL);
+    alarm(20); /* opening a pipe waits for a writer, for ever */
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        sx_predictor *p = NULL;
+        assert_int_equal(rename(scratch(files[i]), scratch("kept")), 0);
+        assert_int_equal(mkfifo(scratch(files[i]), 0600), 0);
+        assert_error(sx_predictor_load(scratch("m/1"), NULL, &p), SX_INVALID_ARGUMENT,
+                     "expected a regular file, got a named pipe");
+        assert_int_equal(rename(scratch("kept"), scratch(files[i])), 0);
+    }
+    alarm(0);
+    sx_predictor *p = NULL;
+    assert_ok(sx_predictor_load(scratch("m/1"), NULL, &p));
+    sx_predictor_unload(p);
+}
+
 static void test_savedmodel_import__refuses_all_at_once(void **state)
 {
     (void)state;
@@ -367,6 +389,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_import__round_trip),
     scratch_test(test_savedmodel_import__predicts_any_batch),
     scratch_test(test_savedmodel_import__says_what_does_not_fit),
+    scratch_test(test_savedmodel_import__refuses_pipes_for_files),
     scratch_test(test_savedmodel_import__refuses_all_at_once),
     scratch_test(test_savedmodel_import__takes_any_number_of_outputs),
     scratch_test(test_savedmodel_import__names_an_output_that_it_lacks),

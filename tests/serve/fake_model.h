@@ -1,6 +1,6 @@
 /* A model runtime for tests. A version's directory holds model.txt:
  *
- *   scale=2 load_ms=0 run_ms=0 fail=0
+ *   scale=2 load_ms=0 run_ms=0 fail=0       load_ms=-1 hangs (fake_runtime.hanging)
  *
  * and the model answers y = scale * x, whatever x's shape. Signatures: serving_default (x -> y),
  * pair (a, b -> sum, twice), text (s -> echo, echo_bytes). */
@@ -22,6 +22,8 @@
 struct fake_runtime {
     atomic_int loads, unloads, runs, running;
     atomic_int failing_loads; /* that many loads fail, whatever the files say */
+    atomic_bool hanging;      /* loads with a negative load_ms wait until this is false */
+    atomic_int hung;          /* loads that wait so */
 };
 
 struct fake_model {
@@ -59,6 +61,11 @@ static sx_status fake_load(void *user, const char *version_dir, void **out_model
         return sx_error(SX_DATA_LOSS, "%s is corrupt", path);
     }
     fake_sleep(load_ms);
+    atomic_fetch_add(&runtime->hung, load_ms < 0);
+    while (load_ms < 0 && atomic_load(&runtime->hanging)) {
+        fake_sleep(1);
+    }
+    atomic_fetch_sub(&runtime->hung, load_ms < 0);
     struct fake_model *model = sx_alloc(1, sizeof(*model));
     *model = (struct fake_model){runtime, scale, run_ms};
     atomic_fetch_add(&runtime->loads, 1);

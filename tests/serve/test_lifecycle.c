@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "serve/fake_model.h"
 #include "serve/lifecycle.h"
 
@@ -9,6 +10,7 @@ struct scene {
     char base[64];
     struct fake_runtime runtime;
     sx_lifecycle *lifecycle;
+    sx_lifecycle_config config; /* zeros: what start() sets */
 };
 
 static void open_scene(struct scene *scene)
@@ -19,14 +21,15 @@ static void open_scene(struct scene *scene)
 
 static void start(struct scene *scene)
 {
-    const sx_lifecycle_config config = {.name = "m",
-                                        .base_path = scene->base,
-                                        .ops = &fake_ops,
-                                        .ops_user = &scene->runtime,
-                                        .poll_wait_seconds = 0.05,
-                                        .settle_ms = 20,
-                                        .load_retry_seconds = 0.1,
-                                        .max_load_retries = 2};
+    sx_lifecycle_config config = scene->config;
+    config.name = "m";
+    config.base_path = scene->base;
+    config.ops = &fake_ops;
+    config.ops_user = &scene->runtime;
+    config.poll_wait_seconds = 0.05;
+    config.settle_ms = config.settle_ms != 0 ? config.settle_ms : 20;
+    config.load_retry_seconds = 0.1;
+    config.max_load_retries = 2;
     assert_ok(sx_lifecycle_create(&config, &scene->lifecycle));
     assert_ok(sx_lifecycle_start(scene->lifecycle));
 }
@@ -263,6 +266,268 @@ static void test_serve_lifecycle__notices_new_versions_soon(void **state)
     close_scene(&scene);
 }
 
+static size_t count_rows(struct scene *scene)
+{
+    sx_arena arena;
+    sx_version_status *rows = NULL;
+    size_t count = 0;
+    sx_arena_init(&arena, 0);
+    sx_status_free(sx_lifecycle_status(scene->lifecycle, &arena, &rows, &count));
+    sx_arena_deinit(&arena);
+    return count;
+}
+
+/* Half-copied versions come and go, each seen: nothing is left of them, and the next one loads. */
+static void test_serve_lifecycle__forgets_versions_that_are_gone(void **state)
+{
+    (void)state;
+    struct scene scene;
+    char path[200], name[20];
+    open_scene(&scene);
+    scene.config.settle_ms = 150;
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    start(&scene);
+    wait_served(&scene, 1);
+    for (int version = 200; version < 270; version++) {
+        snprintf(name, sizeof(name), "%d", version);
+        snprintf(path, sizeof(path), "%s/%s", scene.base, name);
+        assert_int_equal(mkdir(path, 0777), 0);
+        wait_state(&scene, version, SX_VERSION_START, "");
+        fake_remove_version(scene.base, name);
+    }
+    fake_publish(scene.base, "50", 5, 0, 0, 0);
+    wait_served(&scene, 50);
+    wait_state(&scene, 1, SX_VERSION_END, "");
+    assert_int_equal(count_rows(&scene), 2);
+    close_scene(&scene);
+}
+
+/* A version that is served, displaced and on its way out, then asked for again. */
+static void test_serve_lifecycle__a_version_comes_back_while_it_drains(void **state)
+{
+    (void)state;
+    struct scene scene;
+    sx_served *first = NULL, *second = NULL;
+    open_scene(&scene);
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    start(&scene);
+    wait_served(&scene, 1);
+    assert_ok(sx_lifecycle_acquire(scene.lifecycle, 1, &first));
+    fake_publish(scene.base, "2", 2, 0, 0, 0);
+    wait_served(&scene, 2);
+    wait_state(&scene, 1, SX_VERSION_UNLOADING, "");
+    fake_remove_version(scene.base, "2");
+    wait_served(&scene, 1);
+    wait_state(&scene, 2, SX_VERSION_END, "");
+    /* Loaded anew: another servable than the one that the request holds. */
+    assert_ok(sx_lifecycle_acquire(scene.lifecycle, 1, &second));
+    assert_ptr_not_equal(first, second);
+    assert_int_equal(atomic_load(&scene.runtime.loads), 3);
+    const int unloads = atomic_load(&scene.runtime.unloads);
+    sx_served_release(first);
+    const int64_t begin = sx_now_ns();
+    while (atomic_load(&scene.runtime.unloads) == unloads) {
+        assert_true(sx_now_ns() - begin < (int64_t)5 * 1000000000);
+        fake_sleep(1);
+    }
+    fake_sleep(20);
+    wait_state(&scene, 1, SX_VERSION_AVAILABLE, ""); /* the one that is served, not the one gone */
+    assert_int_equal(served(&scene), 1);
+    sx_served_release(second);
+    close_scene(&scene);
+}
+
+/* A version is unloaded, and served again when it is the highest once more. */
+static void test_serve_lifecycle__an_unloaded_version_comes_back(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    start(&scene);
+    wait_served(&scene, 1);
+    for (int round = 0; round < 3; round++) {
+        fake_publish(scene.base, "2", 2, 0, 0, 0);
+        wait_served(&scene, 2);
+        wait_state(&scene, 1, SX_VERSION_END, "");
+        wait_state(&scene, 2, SX_VERSION_AVAILABLE, "");
+        fake_remove_version(scene.base, "2");
+        wait_served(&scene, 1);
+        wait_state(&scene, 2, SX_VERSION_END, "");
+        wait_state(&scene, 1, SX_VERSION_AVAILABLE, "");
+    }
+    assert_int_equal(atomic_load(&scene.runtime.loads), 7);
+    close_scene(&scene);
+}
+
+/* A load that never returns is given up; later versions load, and destroy does not wait for it. */
+static void test_serve_lifecycle__gives_up_loads_that_hang(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    scene.config.load_timeout_seconds = 0.2;
+    atomic_store(&scene.runtime.hanging, true);
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    start(&scene);
+    wait_served(&scene, 1);
+    fake_publish(scene.base, "2", 2, -1, 0, 0);
+    wait_state(&scene, 2, SX_VERSION_END, "has not ended after 0.2 s");
+    assert_int_equal(served(&scene), 1);
+    fake_sleep(300); /* beyond the retry interval: it is not begun a second time */
+    assert_int_equal(atomic_load(&scene.runtime.hung), 1);
+    fake_publish(scene.base, "3", 3, 0, 0, 0);
+    wait_served(&scene, 3);
+    wait_state(&scene, 1, SX_VERSION_END, "");
+    /* What comes too late is unloaded; it displaces nothing. */
+    atomic_store(&scene.runtime.hanging, false);
+    const int64_t begin = sx_now_ns();
+    while (atomic_load(&scene.runtime.unloads) < 2) {
+        assert_true(sx_now_ns() - begin < (int64_t)5 * 1000000000);
+        fake_sleep(1);
+    }
+    assert_int_equal(served(&scene), 3);
+    atomic_store(&scene.runtime.hanging, true);
+    fake_publish(scene.base, "4", 4, -1, 0, 0);
+    while (atomic_load(&scene.runtime.hung) == 0) {
+        fake_sleep(1);
+    }
+    alarm(30); /* destroy would wait for ever */
+    sx_lifecycle_destroy(scene.lifecycle);
+    alarm(0);
+    scene.lifecycle = NULL;
+    atomic_store(&scene.runtime.hanging, false);
+    while (atomic_load(&scene.runtime.unloads) < atomic_load(&scene.runtime.loads) ||
+           atomic_load(&scene.runtime.hung) > 0) {
+        fake_sleep(1);
+    }
+    close_scene(&scene);
+}
+
+/* The files of the highest version change for ever: the one below it is served all the same. */
+static void test_serve_lifecycle__a_version_that_never_settles_holds_back_nobody(void **state)
+{
+    (void)state;
+    struct scene scene;
+    char path[200];
+    open_scene(&scene);
+    scene.config.max_settle_seconds = 0.1;
+    scene.config.settle_ms = 60;
+    start(&scene);
+    snprintf(path, sizeof(path), "%s/9", scene.base);
+    assert_int_equal(mkdir(path, 0777), 0);
+    snprintf(path, sizeof(path), "%s/9/log", scene.base);
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    const int64_t begin = sx_now_ns();
+    while (served(&scene) != 1) {
+        FILE *file = fopen(path, "a");
+        fputs("one more line\n", file);
+        fclose(file);
+        fake_sleep(5);
+        assert_true(sx_now_ns() - begin < (int64_t)5 * 1000000000);
+    }
+    unlink(path);
+    fake_remove_version(scene.base, "9");
+    close_scene(&scene);
+}
+
+struct lines {
+    atomic_int advices, reminders;
+};
+
+static void count_lines(void *user, sx_log_level level, const char *file, int line,
+                        const char *message)
+{
+    struct lines *lines = user;
+    (void)level;
+    (void)file;
+    (void)line;
+    atomic_fetch_add(&lines->advices, strstr(message, "did you mean its parent") != NULL);
+    atomic_fetch_add(&lines->reminders, strstr(message, "still nothing to serve: No versions "
+                                                        "of servable m found") != NULL);
+}
+
+/* One version given as the base path: said once, then a line at each interval. */
+static void test_serve_lifecycle__a_version_is_no_base_path(void **state)
+{
+    (void)state;
+    static struct lines lines;
+    struct scene scene;
+    char model[80], file[120];
+    sx_arena arena;
+    sx_version_status *rows = NULL;
+    size_t count = 0;
+    open_scene(&scene);
+    snprintf(model, sizeof(model), "%s/1", scene.base);
+    snprintf(file, sizeof(file), "%s/saved_model.pb", model);
+    assert_int_equal(mkdir(model, 0777), 0);
+    fclose(fopen(file, "w"));
+    sx_log_set_sink(count_lines, &lines, SX_LOG_INFO);
+    const sx_lifecycle_config config = {.name = "m",
+                                        .base_path = model,
+                                        .ops = &fake_ops,
+                                        .ops_user = &scene.runtime,
+                                        .poll_wait_seconds = 0.02,
+                                        .remind_seconds = 0.1};
+    assert_ok(sx_lifecycle_create(&config, &scene.lifecycle));
+    assert_ok(sx_lifecycle_start(scene.lifecycle));
+    const int64_t begin = sx_now_ns();
+    while (atomic_load(&lines.reminders) < 3) {
+        assert_true(sx_now_ns() - begin < (int64_t)5 * 1000000000);
+        fake_sleep(5);
+    }
+    assert_true(sx_now_ns() - begin > (int64_t)250 * 1000000);
+    assert_int_equal(atomic_load(&lines.advices), 1);
+    sx_arena_init(&arena, 0);
+    snprintf(file, sizeof(file), "did you mean its parent, %s?", scene.base);
+    assert_error(sx_lifecycle_status(scene.lifecycle, &arena, &rows, &count), SX_NOT_FOUND, file);
+    sx_arena_deinit(&arena);
+    sx_lifecycle_destroy(scene.lifecycle);
+    scene.lifecycle = NULL;
+    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+    snprintf(file, sizeof(file), "%s/saved_model.pb", model);
+    unlink(file);
+    close_scene(&scene);
+}
+
+/* Between the moment that a version is found and the moment that something is known about it, the
+ * status has a reason to give, too. */
+static void test_serve_lifecycle__always_has_a_reason(void **state)
+{
+    (void)state;
+    enum { LINKS = 3 };
+    struct scene scene;
+    char beside[100], path[160];
+    open_scene(&scene);
+    start(&scene);
+    assert_false(sx_lifecycle_wait_ready(scene.lifecycle, 5000));
+    fake_publish(scene.base, "x", 1, 0, 0, 0); /* no version: completed beside, then renamed */
+    snprintf(beside, sizeof(beside), "%s/x", scene.base);
+    for (int i = 0; i < LINKS;
+         i++) { /* to itself: 3^8 directories, which take a while to look at */
+        snprintf(path, sizeof(path), "%s/%d", beside, i);
+        assert_int_equal(symlink(".", path), 0);
+    }
+    snprintf(path, sizeof(path), "%s/2", scene.base);
+    assert_int_equal(rename(beside, path), 0);
+    while (served(&scene) != 2) {
+        sx_arena arena;
+        sx_version_status *rows = NULL;
+        size_t count = 0;
+        sx_arena_init(&arena, 0);
+        sx_status status = sx_lifecycle_status(scene.lifecycle, &arena, &rows, &count);
+        assert_true(status == SX_OK ? count > 0
+                                    : strstr(sx_status_message(status), scene.base) != NULL);
+        sx_status_free(status);
+        sx_arena_deinit(&arena);
+    }
+    for (int i = 0; i < LINKS; i++) {
+        snprintf(path, sizeof(path), "%s/2/%d", scene.base, i);
+        unlink(path);
+    }
+    close_scene(&scene);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_lifecycle__serves_the_newest),
     cmocka_unit_test(test_serve_lifecycle__bad_versions_displace_nothing),
@@ -271,5 +536,12 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_lifecycle__retries_failed_loads),
     cmocka_unit_test(test_serve_lifecycle__explains_missing_paths),
     cmocka_unit_test(test_serve_lifecycle__notices_new_versions_soon),
+    cmocka_unit_test(test_serve_lifecycle__forgets_versions_that_are_gone),
+    cmocka_unit_test(test_serve_lifecycle__a_version_comes_back_while_it_drains),
+    cmocka_unit_test(test_serve_lifecycle__an_unloaded_version_comes_back),
+    cmocka_unit_test(test_serve_lifecycle__gives_up_loads_that_hang),
+    cmocka_unit_test(test_serve_lifecycle__a_version_that_never_settles_holds_back_nobody),
+    cmocka_unit_test(test_serve_lifecycle__a_version_is_no_base_path),
+    cmocka_unit_test(test_serve_lifecycle__always_has_a_reason),
 };
 SX_TEST_MAIN(tests)

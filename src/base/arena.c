@@ -1,12 +1,11 @@
 /* Arena chunks.
  *
  *   arena.chunks -> [ head | used .......... free ....... ] -> [ head | full ] -> NULL
- *                     newest, the one that is filled
+ *                     newest, the one being filled
  *
- * An object larger than the next chunk gets a chunk of its own, linked behind the newest, so that
- * the newest's free room is not lost; so does an object when the budget has no room for more than
- * it. Chunks come zeroed and are never reused: so do the objects.
- */
+ * An object larger than the next chunk gets its own chunk, linked behind the newest, so that the
+ * free space of the newest is not lost; so does an object if the budget has no room for a larger
+ * chunk. Chunks are allocated zeroed and never reused, so objects are zeroed too. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -41,7 +40,7 @@ void sx_arena_deinit(sx_arena *arena)
     *arena = (sx_arena){.limit_bytes = arena->limit_bytes, .budget = arena->budget};
 }
 
-/* A chunk with `bytes` free, linked into the arena; NULL when out of memory or budget. */
+/* Adds a chunk with at least `bytes` free to the arena; NULL if out of memory or budget. */
 static struct sx_arena_chunk *add_chunk(sx_arena *arena, size_t bytes)
 {
     struct sx_arena_chunk *newest = arena->chunks;

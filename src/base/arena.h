@@ -1,8 +1,8 @@
-/* An arena: memory that lives and dies together (a graph, a request, a parsed file).
+/* An arena: memory that is freed all at once (a graph, a request, a parsed file).
  *
  *   chunk -> chunk -> chunk        each twice as large as the one before, up to 1 MiB
  *
- * Objects are never freed one by one. Not thread-safe: one owner at a time. */
+ * Objects are never freed individually. Not thread-safe. */
 #ifndef SX_BASE_ARENA_H
 #define SX_BASE_ARENA_H
 
@@ -14,16 +14,15 @@
 
 typedef struct sx_arena {
     struct sx_arena_chunk *chunks; /* newest first */
-    size_t used_bytes;             /* handed out */
-    size_t limit_bytes;            /* 0 = none; beyond it sx_arena_alloc returns NULL */
+    size_t used_bytes;             /* allocated so far */
+    size_t limit_bytes;            /* 0 = no limit */
     sx_budget *budget;             /* charged for every chunk; NULL = none */
 } sx_arena;
 
 void sx_arena_init(sx_arena *arena, size_t limit_bytes);
 void sx_arena_deinit(sx_arena *arena);
 
-/* Zeroed, aligned to 16 bytes; NULL when out of memory or over the limit, or the product overflows.
- */
+/* Zeroed, aligned to 16 bytes; NULL if out of memory, over the limit, or the size overflows. */
 void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes);
 char *sx_arena_strdup(sx_arena *arena, const char *text);
 char *sx_arena_strndup(sx_arena *arena, const char *text, size_t length);

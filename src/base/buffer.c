@@ -1,4 +1,4 @@
-/* sx_buf: doubling growth under a maximum; capacity always includes the byte of the final NUL. */
+/* sx_buf grows by doubling, up to the maximum; the capacity includes the final NUL. */
 #include "base/buffer.h"
 
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static bool fail(sx_buf *buf, sx_code code)
     return false;
 }
 
-/* Room for `size` more bytes and the NUL; on failure keeps the code and returns false. */
+/* Makes room for `size` more bytes and the NUL; on failure records the code and returns false. */
 static bool reserve(sx_buf *buf, size_t size)
 {
     size_t total;
@@ -145,12 +145,12 @@ sx_status sx_buf_status(const sx_buf *buf)
         return SX_OK;
     case SX_OUT_OF_RANGE:
         return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "buffer: would grow beyond its maximum of %zu bytes (has %zu)",
-                        max_bytes_of(buf), buf->size);
+                        "buffer of %zu bytes would exceed its maximum of %zu bytes", buf->size,
+                        max_bytes_of(buf));
     case SX_RESOURCE_EXHAUSTED:
-        return sx_error(SX_RESOURCE_EXHAUSTED, "buffer: out of memory at %zu bytes", buf->size);
+        return sx_no_memory("for a buffer of more than %zu bytes", buf->size);
     default:
-        return sx_error(SX_INVALID_ARGUMENT, "buffer: the text could not be formatted");
+        return sx_error(SX_INVALID_ARGUMENT, "buffer: text could not be formatted");
     }
 }
 

@@ -1,5 +1,5 @@
-/* Size arithmetic that says when it overflowed. Every size that comes from a file, a request or a
- * user is computed with these before memory is asked for. */
+/* Size arithmetic that detects overflow. Sizes that come from a file, a request or a user are
+ * computed with these before memory is allocated. */
 #ifndef SX_BASE_CHECKED_H
 #define SX_BASE_CHECKED_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True when the exact result fits; *out is untouched otherwise. */
+/* True if the result fits; otherwise *out is undefined. */
 static inline bool sx_mul_size(size_t a, size_t b, size_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);

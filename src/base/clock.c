@@ -1,4 +1,4 @@
-/* Both clocks of the system. */
+/* See clock.h. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,4 +1,5 @@
-/* Time. Durations and deadlines are monotonic; the wall clock is for people and files only. */
+/* Time. Durations and deadlines use the monotonic clock; the wall clock is only for display and
+ * files. */
 #ifndef SX_BASE_CLOCK_H
 #define SX_BASE_CLOCK_H
 

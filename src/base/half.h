@@ -1,4 +1,5 @@
-/* The two 16-bit floating formats, to and from float32; rounding to nearest even.
+/* Conversion of the two 16-bit floating-point formats to and from float32, rounding to nearest
+ * even.
  *
  *   bfloat16   s eeeeeeee fffffff          the upper half of a float32
  *   float16    s eeeee ffffffffff          IEEE 754 binary16 */

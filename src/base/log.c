@@ -1,4 +1,4 @@
-/* The log's sink. Set once before threads start, read by all afterwards: no lock. */
+/* The sink is set before threads start and only read afterwards, so it needs no lock. */
 #include "base/log.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Logging: the only way a library layer speaks, and only through a sink that the program set.
- * No sink (the default) = silence. */
+/* Logging: the only output of the library layers, through a sink set by the program. Without a sink
+ * (the default) nothing is logged. */
 #ifndef SX_BASE_LOG_H
 #define SX_BASE_LOG_H
 
@@ -16,7 +16,7 @@ typedef enum sx_log_level {
 typedef void sx_log_fn(void *user, sx_log_level level, const char *file, int line,
                        const char *message);
 
-/* Process-wide; set once before threads start. `level` is the lowest that reaches the sink. */
+/* Sets the sink of the process, before any thread starts. `level` is the lowest level logged. */
 void sx_log_set_sink(sx_log_fn *fn, void *user, sx_log_level level);
 void sx_log_at(sx_log_level level, const char *file, int line, const char *format, ...)
     SX_PRINTF(4, 5);

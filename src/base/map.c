@@ -2,9 +2,9 @@
  *
  *   slots   [ 0 | 3 | 0 | 1 | 2 | 0 | 0 | 0 ]      power of two, linear probing, at most half full
  *                 |       |   |
- *   entries [ e0: key value hash | e1 | e2 ]       in the order of insertion; slot = index + 1
+ *   entries [ e0: key value hash | e1 | e2 ]       in insertion order; slot = index + 1
  *
- * Removal does not exist, so probing needs no tombstones. */
+ * Entries are never removed, so probing needs no tombstones. */
 #include "base/map.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ void sx_map_deinit(sx_map *map)
     sx_map_init(map);
 }
 
-/* The slot that holds `key`, or the empty one where it belongs. Needs slot_count > 0. */
+/* The slot that holds `key`, or the empty slot where it belongs. Requires slot_count > 0. */
 static uint32_t *find_slot(const sx_map *map, const char *key, uint64_t hash)
 {
     size_t mask = map->slot_count - 1;
@@ -64,19 +64,19 @@ static const sx_map_entry *find_entry(const sx_map *map, const char *key)
     return slot == 0 ? NULL : &map->entries[slot - 1];
 }
 
-/* Doubles both tables and enters the entries again; the map is unchanged on failure. */
+/* Doubles both tables and rehashes the entries; on failure the map does not change. */
 static sx_status grow(sx_map *map)
 {
     size_t capacity = map->capacity == 0 ? FIRST_CAPACITY : map->capacity * 2;
     if (capacity > MAX_ENTRIES) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "map: more than %d entries", MAX_ENTRIES);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "map has more than %d entries", MAX_ENTRIES);
     }
     uint32_t *slots = sx_alloc(capacity * 2, sizeof(*slots));
     sx_map_entry *entries =
         slots == NULL ? NULL : sx_realloc(map->entries, capacity, sizeof(*entries));
     if (entries == NULL) {
         sx_free(slots);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "map: out of memory for %zu entries", capacity);
+        return sx_no_memory("for a map of %zu entries", capacity);
     }
     sx_free(map->slots);
     map->entries = entries;
@@ -102,7 +102,7 @@ sx_status sx_map_put(sx_map *map, const char *key, void *value)
     }
     char *copy = sx_strdup(key);
     if (copy == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "map: out of memory for a key");
+        return sx_no_memory("for a map key");
     }
     map->entries[map->count] = (sx_map_entry){.key = copy, .value = value, .hash = hash};
     map->count++;

@@ -1,5 +1,5 @@
-/* sx_map: string -> pointer, open addressing, insertion order kept for iteration.
- * Keys are copied; values are borrowed. Not thread-safe. */
+/* sx_map: a hash map from strings to pointers that iterates in insertion order. Keys are copied;
+ * values are borrowed. Not thread-safe. */
 #ifndef SX_BASE_MAP_H
 #define SX_BASE_MAP_H
 
@@ -16,7 +16,7 @@ typedef struct sx_map_entry {
 } sx_map_entry;
 
 typedef struct sx_map {
-    sx_map_entry *entries; /* [count], in the order of insertion */
+    sx_map_entry *entries; /* [count], in insertion order */
     size_t count, capacity;
     uint32_t *slots; /* index into entries + 1; 0 = empty */
     size_t slot_count;
@@ -29,7 +29,7 @@ SX_MUST_USE sx_status sx_map_put(sx_map *map, const char *key, void *value);
 void *sx_map_get(const sx_map *map, const char *key); /* NULL if absent */
 bool sx_map_has(const sx_map *map, const char *key);
 
-/* FNV-1a of 64 bits: names, text forms. Stable for ever: it is part of random keys (D5). */
+/* 64-bit FNV-1a, for names and text forms. It must never change: random keys contain it (D5). */
 uint64_t sx_hash64(const void *data, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Heap memory with a fail point. The two counters are the one piece of process-wide state of this
- * layer besides the log's sink: a test must reach every allocation, whoever makes it. */
+/* The counters are process-wide because a test must be able to fail any allocation. They and the
+ * log sink are the only global state of this layer. */
 #include "base/memory.h"
 
 #include <stdatomic.h>
@@ -8,10 +8,10 @@
 
 #include "base/checked.h"
 
-static atomic_long allocations; /* made or refused so far */
-static atomic_long fail_at;     /* the value of `allocations` that fails; 0 = none */
+static atomic_long allocations; /* so far, including failed ones */
+static atomic_long fail_at;     /* the value of `allocations` to fail at; 0 = none */
 
-/* Counts one allocation; false when this is the one that has to fail. */
+/* Counts an allocation; false if it must fail. */
 static bool admit(void)
 {
     long number = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;

@@ -1,21 +1,24 @@
-/* Heap memory. The three allocating calls check their products, return zeroed memory (but for
- * sx_realloc's tail) and NULL when out of memory or when a test's fail point says so; everything of
- * ours allocates through them, so that `fail the Nth allocation` reaches every path. */
+/* Heap memory. All of Sextant's own code allocates through these functions, so that tests can make
+ * any allocation fail. Sizes are checked for overflow; NULL means out of memory. */
 #ifndef SX_BASE_MEMORY_H
 #define SX_BASE_MEMORY_H
 
-#include <stddef.h>
+#include <sextant/status.h>
 
-void *sx_alloc(size_t count, size_t elem_bytes);                /* free with sx_free */
-void *sx_realloc(void *block, size_t count, size_t elem_bytes); /* as realloc; block kept on NULL */
-void *sx_alloc_aligned(size_t bytes, size_t align); /* free with sx_free_aligned; NOT zeroed */
+void *sx_alloc(size_t count, size_t elem_bytes);                /* zeroed; free with sx_free */
+void *sx_realloc(void *block, size_t count, size_t elem_bytes); /* on NULL, `block` stays valid */
+void *sx_alloc_aligned(size_t bytes, size_t align); /* not zeroed; free with sx_free_aligned */
 void sx_free(void *block);
 void sx_free_aligned(void *block);
-char *sx_strdup(const char *text); /* NULL when out of memory */
+char *sx_strdup(const char *text);
 
-/* Makes the n-th allocation from now fail (1 = the next), once; 0 switches it off. Tests only. */
+/* RESOURCE_EXHAUSTED "out of memory for a PNG decoder": the arguments are a printf format (a string
+ * literal) that says what the memory was for, and its arguments. */
+#define sx_no_memory(...) sx_error(SX_RESOURCE_EXHAUSTED, "out of memory " __VA_ARGS__)
+
+/* Makes the n-th allocation from now fail (1 = the next), once; 0 turns this off. For tests. */
 void sx_alloc_fail_after(long n);
-/* How many allocations there have been: the step loop's test counts that none are added. */
+/* The number of allocations so far, to test that a loop makes none. */
 long sx_alloc_count(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The names nearest to a mistyped one: "did you mean ...?". */
+/* Suggestions for a mistyped name: "did you mean ...?". */
 #ifndef SX_BASE_NEAREST_H
 #define SX_BASE_NEAREST_H
 
@@ -6,12 +6,12 @@
 
 #include "base/buffer.h"
 
-/* How many single-character insertions, deletions, replacements and swaps of neighbours turn a into
- * b (optimal string alignment). Only the first 127 bytes of each count. */
+/* The number of insertions, deletions, replacements and swaps of adjacent characters that turn a
+ * into b (optimal string alignment distance), of the first 127 bytes of each. */
 int sx_edit_distance(const char *a, const char *b);
 
-/* Appends the up to three names nearest to `name`, nearest first, as  "a", "b" or "c"  and returns
- * how many there were. Names further than a third of the longer length are not near. */
+/* Appends up to three names similar to `name`, best first, as  "a", "b" or "c"  and returns their
+ * number. A name is similar if its distance is at most a third of the longer name's length. */
 int sx_nearest_names(const char *name, const char *const *names, size_t count, sx_buf *out);
 
 #endif

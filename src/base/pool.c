@@ -3,15 +3,16 @@
  *   owner      publish fn, user -> open `start` -> fn(user, 0) -> barrier -> return
  *   worker i   wait at `start`  -> fn(user, i)                 -> barrier -> wait at `start`
  *
- * A gate is a number that only grows; whoever waits knows the number it has seen and waits for
- * another. Waiting spins for SPIN_NS, then sleeps in the kernel (futex). No wake-up can be lost: a
- * sleeper counts itself in `sleepers` before it asks the kernel to compare the number again, and
- * the opener changes the number before it reads `sleepers`; all four are sequentially consistent.
+ * A gate is a counter. A thread waits until the counter differs from the value it last saw: it
+ * spins for SPIN_NS, then sleeps on a futex. No wake-up is lost: a sleeper increments `sleepers`
+ * before the kernel compares the counter again, and the opener changes the counter before it reads
+ * `sleepers`; all four operations are sequentially consistent.
  *
- * The barrier is a gate too (the phase), opened by the last of `workers` arrivals. A worker that is
- * slow to leave a phase cannot miss the next, as that needs its own arrival.
+ * The barrier is also a gate (the phase), opened by the last of `workers` arrivals. A worker that
+ * is slow to leave a phase cannot miss the next one, which requires its own arrival.
  *
- * ThreadSanitizer sees every edge: pthreads and C11 atomics only, no fences. */
+ * Only pthreads and C11 atomics without fences are used, so that ThreadSanitizer sees every edge.
+ */
 #include "base/pool.h"
 
 #include <assert.h>
@@ -74,9 +75,8 @@ static void pause_cpu(void)
 #endif
 }
 
-/* Looks at the gate for about SPIN_NS: first with pauses only, then offering the processor to
- * others between two looks. The thread that we wait for may be queued behind us on a loaded
- * machine. */
+/* Polls the gate for about SPIN_NS, true if it opened. After PAUSES polls it yields the processor
+ * between polls, because on a loaded machine the thread we wait for may be queued behind us. */
 static bool spin_at(gate *g, unsigned seen)
 {
     for (int i = 0; i < PAUSES; i++) {
@@ -95,7 +95,7 @@ static bool spin_at(gate *g, unsigned seen)
     return false;
 }
 
-/* Returns when the gate's number is no longer `seen`. */
+/* Returns when the counter is no longer `seen`. */
 static void gate_wait(gate *g, unsigned seen, bool spin)
 {
     if (spin && spin_at(g, seen)) {
@@ -154,8 +154,8 @@ void sx_pool_run(sx_pool *pool, sx_pool_fn *fn, void *user)
     sx_pool_barrier(pool);
 }
 
-/* Ties each worker but the caller's own to a processor, when the pool takes all there are: with
- * fewer workers the processors may be shared, and the kernel places them better. Best effort. */
+/* Pins each worker except the caller's thread to a processor if the pool uses all of them; with
+ * fewer workers the kernel places them better. Failures are ignored. */
 static void pin_workers(sx_pool *pool)
 {
     int cpus[MAX_WORKERS];
@@ -175,7 +175,7 @@ static void pin_workers(sx_pool *pool)
     }
 }
 
-/* Starts worker `index` with all signals blocked: they belong to the program's own threads. */
+/* Starts worker `index` with all signals blocked: the program's own threads handle them. */
 static sx_status start_worker(sx_pool *pool, int index)
 {
     worker *w = &pool->worker[index];
@@ -187,8 +187,8 @@ static sx_status start_worker(sx_pool *pool, int index)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
         return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "worker pool: could not start thread %d of %d: %s; raise the limit of "
-                        "processes or ask for fewer threads",
+                        "cannot start worker thread %d of %d: %s; use fewer threads or raise the "
+                        "process limit (ulimit -u)",
                         index, pool->workers, strerror(error));
     }
     pool->started = index;
@@ -203,14 +203,13 @@ sx_status sx_pool_create(int workers, sx_pool **out_pool)
     int cpus = sx_cpu_count();
     workers = workers <= 0 ? SX_MIN(cpus, (int)MAX_WORKERS) : workers;
     if (workers > MAX_WORKERS) {
-        return sx_error(SX_INVALID_ARGUMENT, "worker pool: %d threads asked for, at most %d",
+        return sx_error(SX_INVALID_ARGUMENT, "%d worker threads requested; the maximum is %d",
                         workers, MAX_WORKERS);
     }
     size_t bytes = sizeof(sx_pool) + (size_t)workers * sizeof(worker);
     sx_pool *pool = sx_alloc_aligned(bytes, CACHE_LINE);
     if (pool == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "worker pool: out of memory for %d threads",
-                        workers);
+        return sx_no_memory("for %d worker threads", workers);
     }
     memset(pool, 0, bytes);
     pool->workers = workers;

@@ -1,11 +1,11 @@
-/* The worker pool: threads that run the same function side by side (design D4). A pool that takes
- * all processors of the process pins its threads, one to each (the caller's own thread is left
- * alone).
+/* The worker pool: threads that run the same function in parallel (design D4). A pool that uses all
+ * processors of the process pins its threads, one to each, except for the caller's thread.
  *
- * sx_pool_run(pool, fn, user) calls fn(user, worker) once for every worker in [0, workers), the
- * caller itself being worker 0, and returns when all have returned. Workers spin for a few
- * microseconds between runs, then sleep: a step of many short phases does not pay a wake-up each.
- * A pool has one owner; runs do not nest. Cancellation is the functions' own affair. */
+ * sx_pool_run(pool, fn, user) calls fn(user, worker) once for each worker in [0, workers) and
+ * returns when all calls have returned; worker 0 is the calling thread. Between runs, workers spin
+ * for a few microseconds before they sleep, so a step of many short phases does not pay for a
+ * wake-up in each. A pool must be used by one thread at a time; runs do not nest. There is no
+ * cancellation: a function that can be cancelled must check for it. */
 #ifndef SX_BASE_POOL_H
 #define SX_BASE_POOL_H
 
@@ -14,16 +14,16 @@
 typedef struct sx_pool sx_pool;
 typedef void sx_pool_fn(void *user, int worker);
 
-/* `workers` <= 0 means as many as this process may use: affinity mask and cgroup cpu.max. */
+/* `workers` <= 0 means sx_cpu_count(). */
 SX_MUST_USE sx_status sx_pool_create(int workers, sx_pool **out_pool);
 void sx_pool_destroy(sx_pool *pool); /* NULL is fine */
 int sx_pool_workers(const sx_pool *pool);
 void sx_pool_run(sx_pool *pool, sx_pool_fn *fn, void *user);
 
-/* A barrier among all workers of the pool's current run; every worker must reach it. */
+/* A barrier for the workers of the current run; every worker must reach it. */
 void sx_pool_barrier(sx_pool *pool);
 
-/* The processors that this process may use (affinity, cgroup quota rounded up); at least 1. */
+/* The number of processors that this process may use (affinity, cgroup quota rounded up); >= 1. */
 int sx_cpu_count(void);
 
 #endif

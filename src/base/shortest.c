@@ -13,8 +13,8 @@ struct decimal {
 };
 
 enum {
-    FIXED_MIN = -3, /* 0.0001 is written out, 0.00001 is 1e-05 */
-    FIXED_MAX = 16, /* 9999999999999998.0 is written out, 1e+16 is not */
+    FIXED_MIN = -3, /* 0.0001 has no exponent, 1e-05 does */
+    FIXED_MAX = 16, /* 9999999999999998.0 has no exponent, 1e+16 does */
 };
 
 static inline int floor_log2_pow10(int e)
@@ -39,7 +39,7 @@ static inline sx_pow10 pow10_up(int k)
     return g;
 }
 
-/* floor(g * cp / 2^128), its lowest bit set when anything was cut off. */
+/* floor(g * cp / 2^128), with the lowest bit set if the division was not exact. */
 static inline uint64_t round_to_odd(sx_pow10 g, uint64_t cp)
 {
     const uint64_t low = (uint64_t)(((unsigned __int128)g.low * cp) >> 64);
@@ -77,7 +77,8 @@ static inline struct decimal choose(uint64_t lower, uint64_t vb, uint64_t upper,
     return (struct decimal){s + round_up, k};
 }
 
-/* `c * 2^q` with c of at most 53 bits; `first` tells a power of two whose lower gap is half. */
+/* The shortest decimal of c * 2^q, with c of at most 53 bits; `first`: a power of two, for which
+ * the gap below is half the gap above. */
 static struct decimal shortest_f64(uint64_t c, int q, bool first)
 {
     const bool odd = c & 1;
@@ -96,7 +97,7 @@ static struct decimal shortest_f32(uint64_t c, int q, bool first)
     const int k = floor_log10_pow2(q, first);
     const int h = q + floor_log2_pow10(-k) + 1;
     const sx_pow10 full = sx_pow10_get(-k);
-    const uint64_t g = full.high + !(-k >= 0 && -k <= 27); /* 5^27 is the last of 64 bits */
+    const uint64_t g = full.high + !(-k >= 0 && -k <= 27); /* 5^27 is the last that fits 64 bits */
     const uint64_t lower = round_to_odd_32(g, (4 * c - 2 + first) << h) + odd;
     const uint64_t value = round_to_odd_32(g, (4 * c) << h);
     const uint64_t upper = round_to_odd_32(g, (4 * c + 2) << h) - odd;
@@ -132,7 +133,7 @@ static inline int digit_count(uint64_t value)
                                         1000000000000000000u,
                                         10000000000000000000u};
     const int bits = 64 - __builtin_clzll(value | 1);
-    const int guess = (bits * 1233) >> 12; /* floor(log10(2^bits)), one too small at most */
+    const int guess = (bits * 1233) >> 12; /* floor(log10(2^bits)), at most one too small */
     return guess + (guess == 20 || value >= powers[guess]) + (value == 0);
 }
 

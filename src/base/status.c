@@ -1,11 +1,10 @@
-/* The status object: a code and two texts that grow as the error travels up.
+/* The status object: a code and two texts that grow as the error is passed up.
  *
  *   message   "loading run1: model.ckpt-7.index: truncated at byte 48"      outermost first
  *   trace     "src/io/file.c:81 < src/savedmodel/bundle.c:40"               innermost first
  *
- * Invariant: a status that sx_status_free() can see is heap memory or `out_of_memory`, the one
- * static object that stands in when there is no memory for an error. An annotation that cannot be
- * stored is dropped and the error itself kept. */
+ * A status is either on the heap or `out_of_memory`, a static object used when there is no memory
+ * for an error. If there is no memory for an annotation, it is dropped and the error kept. */
 #include <sextant/status.h>
 
 #include <stdarg.h>
@@ -21,12 +20,12 @@ struct sx_status_object {
     char *trace;   /* owned */
 };
 
-/* A printer, a graph or a file name must not make an error of megabytes. */
+/* Long names and texts from files must not make an error of megabytes. */
 enum { MAX_MESSAGE_BYTES = 16 * 1024, MAX_TRACE_BYTES = 4 * 1024 };
 
 static struct sx_status_object out_of_memory = {
     .code = SX_RESOURCE_EXHAUSTED,
-    .message = (char *)"out of memory: an allocation failed; free memory or lower the batch size",
+    .message = (char *)"out of memory; free memory or use a smaller batch size",
     .trace = (char *)"",
 };
 
@@ -74,7 +73,7 @@ sx_status sx_status_make(sx_code code, const char *file, int line, const char *f
     return status;
 }
 
-/* Puts `text` in the place of *slot; NULL leaves the old one. */
+/* Replaces *slot with `text`, unless `text` is NULL. */
 static void replace_text(char **slot, char *text)
 {
     if (text != NULL) {

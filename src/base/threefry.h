@@ -1,4 +1,4 @@
-/* Threefry-2x32-20, the counter-based generator behind all randomness (design D5).
+/* Threefry-2x32-20, the counter-based generator of all random numbers (design D5).
  *
  *   (x0, x1) = threefry(key, counter)      20 rounds of 32-bit add, rotate, xor
  *
@@ -34,7 +34,7 @@ static inline sx_u32x2 sx_threefry2x32(sx_u32x2 key, sx_u32x2 counter)
     return (sx_u32x2){x0, x1};
 }
 
-/* Uniform in [0, 1) with 24 bits: bits >> 8, times 2^-24. */
+/* Uniform in [0, 1) with a resolution of 2^-24. */
 static inline float sx_uniform_f32(uint32_t bits)
 {
     return (float)(bits >> 8) * 0x1p-24f;

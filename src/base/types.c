@@ -1,4 +1,4 @@
-/* Element types and shapes: one table expanded from SX_DTYPES, and arithmetic that never wraps. */
+/* Element types (a table expanded from SX_DTYPES) and shapes, with overflow checks. */
 #include <sextant/types.h>
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ bool sx_dtype_is_integer(sx_dtype dtype)
     return sx_dtype_bytes(dtype) != 0 && !sx_dtype_is_float(dtype) && dtype != SX_BOOL;
 }
 
-/* A rank outside [0, SX_MAX_RANK] gives a type of dtype NONE, which no operator accepts. */
+/* A rank outside [0, SX_MAX_RANK] gives a type with dtype NONE, which no operator accepts. */
 sx_type sx_type_make(sx_dtype dtype, int rank, const int64_t *dims)
 {
     sx_type type = {.dtype = dtype, .rank = rank};
@@ -118,7 +118,7 @@ bool sx_type_has_batch(const sx_type *type)
     return false;
 }
 
-/* An empty tensor has 0 elements even where the product of the other dimensions would overflow. */
+/* An empty tensor has 0 elements even if the product of the other dimensions overflows. */
 int64_t sx_type_elems(const sx_type *type)
 {
     int64_t elems = 1;
@@ -157,7 +157,7 @@ static int format_dim(int64_t dim, char *text, size_t capacity)
     return snprintf(text, capacity, "%lld", (long long)dim);
 }
 
-/* Writes what fits; the longest text is 8 + 2 + 8 × 21 bytes, below SX_TYPE_TEXT. */
+/* The longest text is 8 + 2 + 8 × 21 bytes, less than SX_TYPE_TEXT. */
 char *sx_type_format(const sx_type *type, char *buffer, size_t capacity)
 {
     char text[SX_TYPE_TEXT];

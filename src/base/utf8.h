@@ -1,5 +1,5 @@
-/* UTF-8: checked, measured, written. Well-formed means: no surrogates, no overlong forms, at most
- * U+10FFFF. Source: The Unicode Standard, table 3-7. */
+/* UTF-8 validation and encoding. Well-formed text has no surrogates, no overlong forms and no code
+ * point above U+10FFFF. Source: The Unicode Standard, table 3-7. */
 #ifndef SX_BASE_UTF8_H
 #define SX_BASE_UTF8_H
 
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The size of the sequence that begins at `text` (size >= 1); 0 if it is malformed or cut off. */
+/* The size of the sequence at `text` (size >= 1); 0 if it is malformed or truncated. */
 size_t sx_utf8_sequence(const void *text, size_t size);
 
-/* The length of the longest well-formed beginning of the bytes. */
+/* The length of the longest well-formed prefix. */
 size_t sx_utf8_prefix(const void *text, size_t size);
 
 static inline bool sx_utf8_valid(const void *text, size_t size)
@@ -18,8 +18,8 @@ static inline bool sx_utf8_valid(const void *text, size_t size)
     return sx_utf8_prefix(text, size) == size;
 }
 
-/* Writes the code point (at most 0x10FFFF) and returns one past its last byte: at most 4 bytes. A
- * surrogate is written as three bytes, which are not well-formed: callers refuse it before. */
+/* Writes a code point (at most 0x10FFFF) as at most 4 bytes and returns the end of the text. A
+ * surrogate is written as three bytes that are not well-formed; callers must reject it. */
 char *sx_utf8_put(char *out, uint32_t code);
 
 #endif

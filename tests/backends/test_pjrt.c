@@ -239,8 +239,8 @@ static void test_backends_pjrt__plugins_that_fail_to_load(void **state)
 {
     (void)state;
     static const load_case cases[] = {
-        {"abort", SX_UNAVAILABLE, "(Aborted); it wrote: F0817 Check failed: chips > 0"},
-        {"exit", SX_UNAVAILABLE, "(exit code 3); it wrote: no licence"},
+        {"abort", SX_UNAVAILABLE, "crashed (Aborted); output: F0817 Check failed: chips > 0"},
+        {"exit", SX_UNAVAILABLE, "exited with code 3; output: no licence"},
         {"null", SX_FAILED_PRECONDITION, "returned nothing"},
         {"version:0:0.40", SX_FAILED_PRECONDITION,
          "speaks PJRT 0.40; this build speaks 0.57 up to 0.116"},

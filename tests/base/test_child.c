@@ -49,7 +49,7 @@ static void test_base_child__answers(void **state)
     sx_buf_deinit(&answer);
 }
 
-static void test_base_child__its_error_is_ours(void **state)
+static void test_base_child__returns_its_error(void **state)
 {
     (void)state;
     sx_buf answer;
@@ -59,17 +59,17 @@ static void test_base_child__its_error_is_ours(void **state)
     sx_buf_deinit(&answer);
 }
 
-static void test_base_child__its_end_is_told(void **state)
+static void test_base_child__reports_how_it_ended(void **state)
 {
     (void)state;
     sx_buf answer;
     sx_buf_init(&answer, 0);
     assert_error(sx_run_in_child("it", 60, die, &(int){0}, &answer), SX_UNAVAILABLE,
-                 "it ended the process that tried it (exit code 3); it wrote: last words");
+                 "it exited with code 3; output: last words");
     assert_error(sx_run_in_child("it", 60, die, &(int){1}, &answer), SX_UNAVAILABLE,
-                 "it ended the process that tried it (Aborted); it wrote: last words");
+                 "it crashed (Aborted); output: last words");
     assert_error(sx_run_in_child("it", 1, die, &(int){2}, &answer), SX_UNAVAILABLE,
-                 "it did not answer within 1 s; it wrote: last words");
+                 "it did not finish within 1 s; output: last words");
     sx_buf_deinit(&answer);
 }
 
@@ -85,8 +85,8 @@ static void test_base_child__a_long_answer_is_refused(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_child__answers),
-    cmocka_unit_test(test_base_child__its_error_is_ours),
-    cmocka_unit_test(test_base_child__its_end_is_told),
+    cmocka_unit_test(test_base_child__returns_its_error),
+    cmocka_unit_test(test_base_child__reports_how_it_ended),
     cmocka_unit_test(test_base_child__a_long_answer_is_refused),
 };
 SX_TEST_MAIN(tests)

@@ -60,7 +60,7 @@ static void test_base_map__is_unchanged_when_memory_fails(void **state)
         sx_alloc_fail_after(n);
         sx_status status = sx_map_put(&map, "new", &map);
         sx_alloc_fail_after(0);
-        assert_error(status, SX_RESOURCE_EXHAUSTED, "map: out of memory");
+        assert_error(status, SX_RESOURCE_EXHAUSTED, "out of memory for a map");
         assert_false(sx_map_has(&map, "new"));
         assert_true(sx_map_has(&map, "h"));
     }

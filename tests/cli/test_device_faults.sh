@@ -20,9 +20,9 @@ warns 'or xla-cpu-pjrt (cpu) into the active virtual environment'
 faulty version:0:0.40 1 "${words[@]}" "${on[@]}"
 warns 'speaks PJRT 0.40; this build speaks 0.57 up to 0.116'
 faulty abort 6 "${words[@]}" "${on[@]}"
-warns 'ended the process that tried it (Aborted); it wrote: F0817 Check failed: chips > 0'
+warns 'crashed (Aborted); output: F0817 Check failed: chips > 0'
 faulty exit 6 "${words[@]}" "${on[@]}"
-warns '(exit code 3); it wrote: no licence'
+warns 'exited with code 3; output: no licence'
 faulty initialize 1 "${words[@]}" "${on[@]}"
 warns 'the chips are asleep'
 faulty client 6 "${words[@]}" "${on[@]}"

@@ -51,7 +51,7 @@ SX_MUST_USE sx_status sx_pjrt_find(const sx_pjrt_wish *wish, char buffer[SX_PJRT
 
 /* Loads and initializes a library, after a child has tried it; borrowed, never unloaded.
  * Errors: NOT_FOUND, FAILED_PRECONDITION (no plugin, or of an incompatible version: both versions),
- * UNAVAILABLE (it ended the child: how, and what it wrote). */
+ * UNAVAILABLE (it crashed or exited in the child: how, and its output). */
 SX_MUST_USE sx_status sx_pjrt_load(const char *path, const sx_pjrt_plugin **out);
 
 /* The struct_size of a struct that another struct points to: sx_pjrt_call() knows that of the

@@ -8,6 +8,7 @@
 typedef struct options {
     const char *out, *split;
     int64_t shards, label_base, seed;
+    bool recursive, skip_corrupt, decode;
 } options;
 
 static const sx_option rows[] = {
@@ -20,12 +21,19 @@ static const sx_option rows[] = {
     {"label-base", SX_OPTION_INT, SX_OPT(options, label_base),
      "label of the first class: 0, or 1 as in TPU-style files", "N", .min = 0, .max = 1},
     {"seed", SX_OPTION_INT, SX_OPT(options, seed), "seed of the split and of the order", "N"},
+    {"recursive", SX_OPTION_FLAG, SX_OPT(options, recursive),
+     "include images in subfolders of class folders"},
+    {"skip-corrupt", SX_OPTION_FLAG, SX_OPT(options, skip_corrupt),
+     "skip images that cannot be decoded, and name them"},
+    {"decode", SX_OPTION_FLAG, SX_OPT(options, decode),
+     "decode every image to check it; with --no-decode, only headers are checked"},
 };
+static const options defaults = {.decode = true};
 
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
-    sx_work_line line = {.what = "reading"};
+    sx_work_line line = {.what = "images"};
     sx_from_images_args args = {
         .source = inv->words.items[0],
         .out = o->out,
@@ -33,6 +41,9 @@ static sx_status run(sx_invocation *inv)
         .shards = (int)o->shards,
         .label_base = (int)o->label_base,
         .seed = (uint64_t)o->seed,
+        .recursive = o->recursive,
+        .skip_corrupt = o->skip_corrupt,
+        .no_decode = !o->decode,
         .progress = sx_work_progress,
         .user = &line,
     };
@@ -51,14 +62,17 @@ const sx_command sx_command_data_from_images = {
     .name = "data from-images",
     .summary = "convert class folders of JPEG and PNG files to TFRecord files",
     .words = "SOURCE",
-    .about = "SOURCE is a directory with one folder per class, or a .tar or .zip of it. Images are "
-             "stored as they are, not encoded again. The record files appear together at the end, "
-             "or not at all.",
+    .about =
+        "SOURCE is a directory with one folder per class, or a .tar or .zip of it. Files without "
+        "an image's extension are skipped and counted. Every image is checked first; images that "
+        "cannot be decoded are an error, unless --skip-corrupt is given. Images are stored as they "
+        "are, not encoded again. The record files appear together at the end, or not at all.",
     .examples = "  sextant data from-images photos/ --out data/ --split train=.8,val=.1,test=.1 "
                 "--shards 8\n  sextant data from-images photos.tar --out data/all",
     .min_words = 1,
     .max_words = 1,
     .stops_itself = true,
     SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
     .run = run,
 };

@@ -30,6 +30,7 @@ sx_status sx_data_args_options(sx_invocation *inv, const sx_data_args *args,
         .label_base_set = sx_option_given(inv, "label-base"),
         .compression = args->compression,
         .skip_corrupt = args->skip_corrupt,
+        .recursive = args->recursive,
     };
     for (int i = 0; i < args->feature.count; i++) {
         SX_TRY(sx_usage(inv, read_feature(args->feature.items[i], &options)));

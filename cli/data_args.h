@@ -10,28 +10,25 @@ typedef struct sx_data_args {
     int64_t label_base;
     sx_words feature; /* "image=KEY", "label=KEY" */
     const char *compression;
-    bool skip_corrupt;
+    bool skip_corrupt, recursive;
 } sx_data_args;
 
+/* clang-format off */
 /* The rows, for a command whose options struct has the field `data_args`. */
 #define SX_DATA_ARGS_ROWS(type)                                                                  \
-    {"label-base",                                                                               \
-     SX_OPTION_INT,                                                                              \
-     SX_OPT(type, data_args.label_base),                                                         \
+    {"label-base", SX_OPTION_INT, SX_OPT(type, data_args.label_base),                            \
      "label of the first class in record files: 0, or 1 in TPU-style files; default: from the "  \
      "data's schema file, else 0",                                                               \
-     "N",                                                                                        \
-     .min = 0,                                                                                   \
-     .max = 1,                                                                                   \
-     .group = "Input data"},                                                                     \
-        {"feature", SX_OPTION_EACH, SX_OPT(type, data_args.feature),                             \
-         "feature to read from records: image=KEY or label=KEY; default: detected", "NAME=KEY"}, \
-        {"compression", SX_OPTION_CHOICE, SX_OPT(type, data_args.compression),                   \
-         "compression of record files; default: detected", .choices = "none|gzip|zlib"},         \
-    {                                                                                            \
-        "skip-corrupt", SX_OPTION_FLAG, SX_OPT(type, data_args.skip_corrupt),                    \
-            "skip and count corrupt records"                                                     \
-    }
+     "N", .min = 0, .max = 1, .group = "Input data"},                                            \
+    {"feature", SX_OPTION_EACH, SX_OPT(type, data_args.feature),                                 \
+     "feature to read from records: image=KEY or label=KEY; default: detected", "NAME=KEY"},     \
+    {"compression", SX_OPTION_CHOICE, SX_OPT(type, data_args.compression),                       \
+     "compression of record files; default: detected", .choices = "none|gzip|zlib"},             \
+    {"recursive", SX_OPTION_FLAG, SX_OPT(type, data_args.recursive),                             \
+     "include images in subfolders of class folders"},                                           \
+    {"skip-corrupt", SX_OPTION_FLAG, SX_OPT(type, data_args.skip_corrupt),                       \
+     "skip and count corrupt records"}
+/* clang-format on */
 
 /* INVALID_ARGUMENT (a usage error) for a --feature that is neither. */
 SX_MUST_USE sx_status sx_data_args_options(sx_invocation *inv, const sx_data_args *args,

@@ -99,6 +99,7 @@ struct sx_data_options {
     const char *compression; /* "none", "gzip", "zlib"; NULL = detect */
     bool skip_corrupt;       /* skip and count records with a wrong CRC or that do not parse */
     int64_t memory_budget;   /* bytes of decompressed records kept in memory; 0 = half of the RAM */
+    bool recursive;          /* images in subfolders of a class folder belong to its class */
 };
 
 /* Opens the data set that `spec` names; its kind is detected by content: TFRecord files (paths or

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 
 enum { MAX_DEPTH = 16, MAX_FILES = 1 << 24, MAX_NAMED = 5 };
 
@@ -48,12 +49,23 @@ static size_t parent_length(const char *path, size_t length)
 
 /* ---- finding the class folders ---- */
 
+/* Is `path` inside `folder` (of `length` bytes), or in the folder itself? "" holds everything. */
+static bool is_below(const char *path, const char *folder, size_t length)
+{
+    return length == 0 || (strncmp(path, folder, length) == 0 && path[length] == '/');
+}
+
 struct finder {
     const char *const *names;
     size_t count;
     const char *where;
+    bool recursive;
     sx_class_list *list;
-    sx_map folders; /* those that hold images; the value is the class number + 1 */
+    const char *root; /* the deepest folder that holds all images: root[0 .. root_length) */
+    size_t root_length;
+    int64_t images, direct; /* image names; those directly in the root */
+    sx_map classes;         /* the root's subfolders that hold images; the value is 1 if all those
+                               are nested deeper, else 2; later the class number + 1 */
 };
 
 static sx_status no_memory(const struct finder *finder)
@@ -61,45 +73,79 @@ static sx_status no_memory(const struct finder *finder)
     return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory listing its files", finder->where);
 }
 
-static const char *folder_of(struct finder *finder, const char *name)
+static void find_root(struct finder *finder)
 {
-    return sx_arena_strndup(&finder->list->arena, name, parent_length(name, strlen(name)));
-}
-
-static sx_status find_folders(struct finder *finder)
-{
-    const char *last = NULL; /* names come in runs of one folder */
     for (size_t i = 0; i < finder->count; i++) {
         const char *name = finder->names[i];
-        size_t length = parent_length(name, strlen(name));
-        if (is_hidden(name) || !is_image_name(name) ||
-            (last != NULL && strlen(last) == length && memcmp(last, name, length) == 0)) {
+        if (is_hidden(name) || !is_image_name(name)) {
             continue;
         }
-        last = folder_of(finder, name);
-        if (last == NULL) {
-            return no_memory(finder);
+        if (finder->images++ == 0) {
+            finder->root = name;
+            finder->root_length = parent_length(name, strlen(name));
         }
-        if (!sx_map_has(&finder->folders, last)) {
-            SX_TRY(sx_map_put(&finder->folders, last, NULL));
+        while (!is_below(name, finder->root, finder->root_length)) {
+            finder->root_length = parent_length(finder->root, finder->root_length);
+        }
+    }
+}
+
+/* The class folder below the root in which `name` lies; *out_depth: 0 directly in the root, 1 in
+ * the class folder, more in folders of that. The text is cut into `folder`. */
+static int depth_below_root(const struct finder *finder, const char *name, sx_buf *folder)
+{
+    sx_buf_reset(folder);
+    if (!is_below(name, finder->root, finder->root_length)) {
+        return 0;
+    }
+    const char *rest = name + finder->root_length + (finder->root_length > 0);
+    int depth = 0;
+    for (const char *slash = strchr(rest, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        if (depth++ == 0) {
+            sx_buf_append(folder, rest, (size_t)(slash - rest));
+        }
+    }
+    return depth;
+}
+
+static sx_status find_classes(struct finder *finder, sx_buf *folder)
+{
+    sx_map_deinit(&finder->classes);
+    sx_map_init(&finder->classes);
+    finder->direct = 0;
+    for (size_t i = 0; i < finder->count; i++) {
+        const char *name = finder->names[i];
+        if (is_hidden(name) || !is_image_name(name)) {
+            continue;
+        }
+        int depth = depth_below_root(finder, name, folder);
+        SX_TRY(sx_buf_status(folder));
+        const char *class = sx_buf_text(folder);
+        finder->direct += depth == 0;
+        if (depth == 1 || (depth > 1 && !sx_map_has(&finder->classes, class))) {
+            SX_TRY(sx_map_put(&finder->classes, class, (void *)(uintptr_t)(depth == 1 ? 2 : 1)));
         }
     }
     return SX_OK;
 }
 
-/* "train, validation and 3 more": the folders in which class folders lie. */
-static sx_status mixed_parents(const struct finder *finder)
+/* Names the folders ("train", "validation") whose subfolders hold images. */
+static sx_status mixed_depths(const struct finder *finder)
 {
     sx_map parents;
     sx_map_init(&parents);
     sx_buf text;
     sx_buf_init(&text, 4096);
     sx_status status = SX_OK;
-    for (size_t i = 0; i < finder->folders.count && status == SX_OK; i++) {
+    for (size_t i = 0; i < finder->count && status == SX_OK; i++) {
         char parent[512];
-        const char *folder = finder->folders.entries[i].key;
-        size_t length = SX_MIN(parent_length(folder, strlen(folder)), sizeof(parent) - 1);
-        memcpy(parent, folder, length);
+        const char *name = finder->names[i];
+        if (is_hidden(name) || !is_image_name(name)) {
+            continue;
+        }
+        size_t length = parent_length(name, parent_length(name, strlen(name)));
+        length = SX_MIN(length, sizeof(parent) - 1);
+        memcpy(parent, name, length);
         parent[length] = '\0';
         if (parents.count < MAX_NAMED && !sx_map_has(&parents, parent)) {
             sx_buf_printf(&text, "%s\"%s\"", parents.count == 0 ? "" : ", ",
@@ -108,38 +154,36 @@ static sx_status mixed_parents(const struct finder *finder)
         }
     }
     if (status == SX_OK) {
-        status = sx_error(SX_INVALID_ARGUMENT,
-                          "%s: class folders with different parents (%s); name the directory whose "
-                          "subdirectories are the classes",
-                          finder->where, sx_buf_text(&text));
+        status = sx_error(
+            SX_INVALID_ARGUMENT,
+            "%s: class folders with different parents (%s); name the directory whose "
+            "subdirectories are the classes, or use --recursive to take \"%.*s%s%s\" and its "
+            "siblings as classes, with all images below them",
+            finder->where, sx_buf_text(&text), (int)finder->root_length, finder->root,
+            finder->root_length > 0 ? "/" : "", finder->classes.entries[0].key);
     }
     sx_buf_deinit(&text);
     sx_map_deinit(&parents);
     return status;
 }
 
-static sx_status check_folders(const struct finder *finder)
+static sx_status check_classes(const struct finder *finder)
 {
-    const sx_map *folders = &finder->folders;
-    if (folders->count == 0) {
+    if (finder->images == 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: no images found; expected one folder per class with .jpg, .jpeg "
-                        "or .png files",
+                        "%s: no images found; expected one folder per class with .jpg, .jpeg or "
+                        ".png files",
                         finder->where);
     }
-    const char *first = folders->entries[0].key;
-    size_t length = parent_length(first, strlen(first));
-    for (size_t i = 0; i < folders->count; i++) {
-        const char *folder = folders->entries[i].key;
-        if (folder[0] == '\0') {
-            return sx_error(
-                SX_INVALID_ARGUMENT,
-                "%s: images are not in class folders; expected one folder per class, as "
-                "in %s/roses/1.jpg",
-                finder->where, finder->where);
-        }
-        if (parent_length(folder, strlen(folder)) != length || memcmp(folder, first, length) != 0) {
-            return mixed_parents(finder);
+    if (finder->classes.count == 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: images are not in class folders; expected one folder per class, as "
+                        "in %s/roses/1.jpg",
+                        finder->where, finder->where);
+    }
+    for (size_t i = 0; i < finder->classes.count && !finder->recursive; i++) {
+        if ((uintptr_t)finder->classes.entries[i].value == 1) {
+            return mixed_depths(finder);
         }
     }
     return SX_OK;
@@ -150,28 +194,32 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts the folders into classes and remembers each one's number. */
+/* Sorts the class folders and remembers each one's number. */
 static sx_status number_classes(struct finder *finder)
 {
     sx_class_list *list = finder->list;
-    sx_map *folders = &finder->folders;
-    char **sorted = sx_arena_array(&list->arena, folders->count, char *);
-    list->classes = sx_arena_array(&list->arena, folders->count, char *);
-    if (sorted == NULL || list->classes == NULL) {
+    sx_map *classes = &finder->classes;
+    list->classes = sx_arena_array(&list->arena, classes->count, char *);
+    if (list->classes == NULL) {
         return no_memory(finder);
     }
-    for (size_t i = 0; i < folders->count; i++) {
-        sorted[i] = folders->entries[i].key;
-    }
-    qsort(sorted, folders->count, sizeof(*sorted), compare_names);
-    for (size_t i = 0; i < folders->count; i++) {
-        SX_TRY(sx_map_put(folders, sorted[i], (void *)(uintptr_t)(i + 1)));
-        list->classes[i] = sx_arena_strdup(&list->arena, sx_path_basename(sorted[i]));
+    for (size_t i = 0; i < classes->count; i++) {
+        const char *name = classes->entries[i].key;
+        if (!sx_utf8_valid(name, strlen(name))) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "%s: the name of class folder \"%s\" is not UTF-8; rename it",
+                            finder->where, name);
+        }
+        list->classes[i] = sx_arena_strdup(&list->arena, name);
         if (list->classes[i] == NULL) {
             return no_memory(finder);
         }
     }
-    list->class_count = (int)folders->count;
+    list->class_count = (int)classes->count;
+    qsort(list->classes, classes->count, sizeof(*list->classes), compare_names);
+    for (int i = 0; i < list->class_count; i++) {
+        SX_TRY(sx_map_put(classes, list->classes[i], (void *)(uintptr_t)(i + 1)));
+    }
     return SX_OK;
 }
 
@@ -180,54 +228,92 @@ static int compare_items(const void *a, const void *b)
     return strcmp(((const sx_class_item *)a)->name, ((const sx_class_item *)b)->name);
 }
 
-static sx_status collect_items(struct finder *finder)
+static sx_status collect_items(struct finder *finder, sx_buf *folder)
 {
     sx_class_list *list = finder->list;
-    list->items = sx_alloc(finder->count, sizeof(*list->items));
-    sx_buf folder;
-    sx_buf_init(&folder, 1 << 16);
-    for (size_t i = 0; list->items != NULL && i < finder->count; i++) {
+    list->items = sx_alloc((size_t)finder->images, sizeof(*list->items));
+    if (list->items == NULL) {
+        return no_memory(finder);
+    }
+    for (size_t i = 0; i < finder->count; i++) {
         const char *name = finder->names[i];
         if (is_hidden(name)) {
             continue;
         }
-        sx_buf_reset(&folder);
-        sx_buf_append(&folder, name, parent_length(name, strlen(name)));
-        uintptr_t number = (uintptr_t)sx_map_get(&finder->folders, sx_buf_text(&folder));
-        if (number == 0) {
-            list->ignored++;
+        if (!is_image_name(name)) {
+            list->not_images++;
+            continue;
+        }
+        int depth = depth_below_root(finder, name, folder);
+        SX_TRY(sx_buf_status(folder));
+        if (depth == 0) {
+            list->outside++;
+        } else if (depth > 1 && !finder->recursive) {
+            list->nested++;
         } else {
+            uintptr_t number = (uintptr_t)sx_map_get(&finder->classes, sx_buf_text(folder));
             list->items[list->count++] = (sx_class_item){name, i, (int)number - 1};
         }
     }
-    sx_status status = list->items == NULL ? no_memory(finder) : sx_buf_status(&folder);
-    sx_buf_deinit(&folder);
-    if (status == SX_OK) {
-        qsort(list->items, (size_t)list->count, sizeof(*list->items), compare_items);
-    }
-    return status;
+    qsort(list->items, (size_t)list->count, sizeof(*list->items), compare_items);
+    return SX_OK;
 }
 
-sx_status sx_class_list_init(const char *const *names, size_t count, const char *where,
-                             sx_class_list *out_list)
+sx_status sx_class_list_init(const char *const *names, size_t count, bool recursive,
+                             const char *where, sx_class_list *out_list)
 {
     sx_class_list list = {0};
     sx_arena_init(&list.arena, 0);
-    struct finder finder = {.names = names, .count = count, .where = where, .list = &list};
-    sx_map_init(&finder.folders);
+    struct finder finder = {.names = names,
+                            .count = count,
+                            .where = where,
+                            .recursive = recursive,
+                            .list = &list,
+                            .root = ""};
+    sx_map_init(&finder.classes);
+    sx_buf folder;
+    sx_buf_init(&folder, 1 << 16);
     sx_status status;
-    SX_TRY_GOTO(status, find_folders(&finder), done);
-    SX_TRY_GOTO(status, check_folders(&finder), done);
+    find_root(&finder);
+    SX_TRY_GOTO(status, find_classes(&finder, &folder), done);
+    if (finder.direct > 0 && finder.classes.count < 2 && finder.root_length > 0) {
+        /* One class folder, perhaps with a folder of its own. */
+        finder.root_length = parent_length(finder.root, finder.root_length);
+        SX_TRY_GOTO(status, find_classes(&finder, &folder), done);
+    }
+    SX_TRY_GOTO(status, check_classes(&finder), done);
     SX_TRY_GOTO(status, number_classes(&finder), done);
-    SX_TRY_GOTO(status, collect_items(&finder), done);
+    SX_TRY_GOTO(status, collect_items(&finder, &folder), done);
 done:
-    sx_map_deinit(&finder.folders);
+    sx_buf_deinit(&folder);
+    sx_map_deinit(&finder.classes);
     if (status == SX_OK) {
         *out_list = list;
     } else {
         sx_class_list_deinit(&list);
     }
     return status;
+}
+
+void sx_class_list_put_skipped(const sx_class_list *list, sx_buf *out)
+{
+    const struct {
+        int64_t count;
+        const char *one, *many, *hint;
+    } rows[] = {
+        {list->not_images, "file that is not an image", "files that are not images", ""},
+        {list->outside, "image outside the class folders", "images outside the class folders", ""},
+        {list->nested, "image in a nested folder", "images in nested folders",
+         " (--recursive includes them)"},
+    };
+    bool any = false;
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        if (rows[i].count > 0) {
+            sx_buf_printf(out, "%s%lld %s%s", any ? ", " : "; skipped ", (long long)rows[i].count,
+                          rows[i].count == 1 ? rows[i].one : rows[i].many, rows[i].hint);
+            any = true;
+        }
+    }
 }
 
 void sx_class_list_deinit(sx_class_list *list)

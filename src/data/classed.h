@@ -1,18 +1,20 @@
 /* Class folders: which of many file names are examples, and of which class.
  *
- *   flower_photos/daisy/1.jpg    ->  class "daisy" = 0
- *   flower_photos/roses/7.png    ->  class "roses" = 1
- *   flower_photos/LICENSE.txt    ->  ignored: lies in no class folder
+ *   flower_photos/daisy/1.jpg           ->  class "daisy" = 0
+ *   flower_photos/roses/7.png           ->  class "roses" = 1
+ *   flower_photos/roses/wild/8.png      ->  "roses" if recursive, else skipped: nested
+ *   flower_photos/roses/Thumbs.db       ->  skipped: not an image
+ *   flower_photos/LICENSE.txt           ->  skipped: not an image
+ *   flower_photos/cover.jpg             ->  skipped: outside the class folders
  *
- * A class folder is one that holds images, known by their extension; all class folders must have
- * the same parent, which may lie at any depth. Classes are sorted by name (bytes), and numbered.
- * Every visible file in a class folder is an example, so that one which is no image gets an error
- * with its name instead of vanishing. Names with a component that begins with '.' and __MACOSX are
- * ignored. */
+ * Images are known by their extension. The class folders are the subfolders of the deepest folder
+ * that holds all images. Classes are sorted by name (bytes), and numbered. What is skipped is
+ * counted. Names with a component that begins with '.' and __MACOSX are ignored. */
 #ifndef SX_DATA_CLASSED_H
 #define SX_DATA_CLASSED_H
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "io/path.h"
 #include <sextant/types.h>
 
@@ -27,16 +29,22 @@ typedef struct sx_class_list {
     int64_t count;
     char **classes; /* [class_count] */
     int class_count;
-    int64_t ignored; /* visible files outside class folders */
+    int64_t not_images; /* visible files without an image's extension */
+    int64_t outside;    /* images in no class folder */
+    int64_t nested;     /* images in subfolders of class folders; 0 if recursive */
     sx_arena arena;
 } sx_class_list;
 
-/* Sorts out `names` (relative paths, '/'), which must outlive the list. `where` is for messages.
- * Errors: INVALID_ARGUMENT no images; images beside no class folder; class folders with different
- * parents (a folder of folders of class folders). */
-SX_MUST_USE sx_status sx_class_list_init(const char *const *names, size_t count, const char *where,
-                                         sx_class_list *out_list);
+/* Sorts out `names` (relative paths, '/'), which must outlive the list. `recursive`: images in
+ * subfolders of a class folder belong to the class. `where` is for messages.
+ * Errors: INVALID_ARGUMENT no images; images in no folder; unless recursive, class folders at
+ * different depths (a folder of folders of class folders); a class folder's name is not UTF-8. */
+SX_MUST_USE sx_status sx_class_list_init(const char *const *names, size_t count, bool recursive,
+                                         const char *where, sx_class_list *out_list);
 void sx_class_list_deinit(sx_class_list *list);
+
+/* Appends "; skipped 3 files that are not images, ..." if anything was skipped. */
+void sx_class_list_put_skipped(const sx_class_list *list, sx_buf *out);
 
 /* All files below `dir`, as relative paths sorted by bytes; hidden ones left out. At most 16
  * folders deep and 2^24 files (RESOURCE_EXHAUSTED). */

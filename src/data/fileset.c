@@ -55,6 +55,9 @@ static sx_status read_descriptor(int fd, const char *path, sx_scratch *scratch, 
     if (fstat(fd, &info) != 0) {
         return sx_errno_status(errno, "read", path);
     }
+    if (!S_ISREG(info.st_mode)) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s: not a regular file", path);
+    }
     if (info.st_size > MAX_FILE_BYTES) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "%s: %lld bytes, expected at most 1 GiB", path,
                         (long long)info.st_size);
@@ -89,7 +92,7 @@ static sx_status folder_read(const sx_fileset *set, size_t index, sx_scratch *sc
         return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", set->names.items[index]);
     }
     snprintf(path, length, "%s/%s", set->path, set->names.items[index]);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
     if (fd < 0) {
         return sx_errno_status(errno, "open", path);
     }
@@ -223,6 +226,9 @@ sx_status sx_fileset_open(const char *path, int64_t memory_budget, sx_fileset **
         sx_free(set);
         sx_free(copy);
         return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", path);
+    }
+    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) {
+        copy[n - 1] = '\0';
     }
     set->path = copy;
     set->def = sx_path_is_dir(path) ? &folder_def : &archive_def;

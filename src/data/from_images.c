@@ -1,4 +1,4 @@
-/* Class folders to record files: split, order, one Example for each image. */
+/* Class folders to record files: images checked, ordered, split, one Example each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +10,13 @@
 #include "data/fileset.h"
 #include "data/prepare.h"
 #include "data/set_writer.h"
+#include "image/decode.h"
 #include "image/format.h"
 #include "io/path.h"
 #include "io/tfrecord.h"
 #include "proto/example.h"
 
-enum { PROGRESS_EVERY = 64 };
+enum { PROGRESS_EVERY = 64, NAMED_FAULTS = 20 };
 
 /* One set to write: images [first, end) of the order. */
 struct split {
@@ -25,10 +26,12 @@ struct split {
     sx_set_writer *writer;
 };
 
-/* An image and its place in the order. */
+/* An image that is good, and its place in the order. */
 struct placed {
     uint64_t key;
     const sx_class_item *item;
+    sx_image_info info;
+    int64_t bytes;
 };
 
 struct job {
@@ -37,8 +40,12 @@ struct job {
     sx_class_list list;
     struct split splits[SX_MAX_SPLITS];
     int split_count;
-    struct placed *order; /* [list.count] */
+    struct placed *order; /* [count] */
+    int64_t count;        /* of good images */
+    int64_t corrupt;
+    sx_buf faults; /* the first NAMED_FAULTS of them, a line each */
     sx_scratch scratch;
+    sx_image pixels;
     sx_example_writer example;
     sx_buf record;
 };
@@ -114,11 +121,11 @@ static sx_status cut_splits(struct job *job)
         struct split *split = &job->splits[i];
         cumulative += split->fraction;
         split->first = first;
-        split->end = (int64_t)(cumulative * (double)job->list.count + 0.5);
-        split->end = SX_MIN(split->end, job->list.count);
+        split->end = (int64_t)(cumulative * (double)job->count + 0.5);
+        split->end = SX_MIN(split->end, job->count);
         if (split->end == split->first) {
             return sx_error(SX_INVALID_ARGUMENT, "split \"%s\": no image of %lld left for \"%s\"",
-                            job->args->split, (long long)job->list.count, split->name);
+                            job->args->split, (long long)job->count, split->name);
         }
         first = split->end;
     }
@@ -136,54 +143,97 @@ static int compare_placed(const void *a, const void *b)
     return strcmp(x->item->name, y->item->name);
 }
 
-/* Sorts by Threefry of the name's hash under the seed. */
-static sx_status make_order(struct job *job)
+/* Threefry of the name's hash under the seed. */
+static uint64_t order_key(const struct job *job, const char *name)
 {
-    uint64_t seed = job->args->seed;
+    uint64_t seed = job->args->seed, hash = sx_hash64(name, strlen(name));
+    sx_u32x2 key = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    sx_u32x2 bits = sx_threefry2x32(key, (sx_u32x2){(uint32_t)hash, (uint32_t)(hash >> 32)});
+    return (uint64_t)bits.a << 32 | bits.b;
+}
+
+/* ---- checking ---- */
+
+/* After each image of a pass over `count`. */
+static sx_status tell(const struct job *job, int64_t done, int64_t count)
+{
+    const sx_from_images_args *args = job->args;
+    if (args->progress != NULL && (done % PROGRESS_EVERY == 1 || done == count) &&
+        !args->progress(args->user, done, count)) {
+        return sx_error(SX_CANCELLED, "interrupted; nothing was written to %s", args->out);
+    }
+    return SX_OK;
+}
+
+static sx_status check_image(struct job *job, const sx_class_item *item, struct placed *out)
+{
+    sx_bytes image;
+    sx_scratch_reset(&job->scratch);
+    SX_TRY(sx_fileset_read(job->files, item->index, &job->scratch, &image));
+    *out = (struct placed){order_key(job, item->name), item, .bytes = (int64_t)image.size};
+    sx_status status = sx_image_probe(image, &out->info);
+    sx_image_format format = out->info.format;
+    if (status == SX_OK && format != SX_FORMAT_JPEG && format != SX_FORMAT_PNG) {
+        status = sx_error(SX_INVALID_ARGUMENT, "unsupported format %s; expected JPEG or PNG",
+                          sx_image_format_name(format));
+    }
+    if (status == SX_OK && !job->args->no_decode) {
+        status = sx_image_decode(image, NULL, &job->pixels);
+    }
+    return status == SX_OK ? SX_OK
+                           : sx_status_annotate(status, __FILE__, __LINE__, "%s/%s",
+                                                sx_fileset_path(job->files), item->name);
+}
+
+/* Fills order[0 .. count) with the good images, sorted. */
+static sx_status check_images(struct job *job)
+{
     job->order = sx_alloc((size_t)job->list.count, sizeof(*job->order));
     if (job->order == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", job->args->source);
     }
+    int64_t good = 0;
     for (int64_t i = 0; i < job->list.count; i++) {
-        const sx_class_item *item = &job->list.items[i];
-        uint64_t hash = sx_hash64(item->name, strlen(item->name));
-        sx_u32x2 key = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-        sx_u32x2 bits = sx_threefry2x32(key, (sx_u32x2){(uint32_t)hash, (uint32_t)(hash >> 32)});
-        job->order[i] = (struct placed){(uint64_t)bits.a << 32 | bits.b, item};
+        sx_status status = check_image(job, &job->list.items[i], &job->order[good]);
+        sx_code code = sx_status_code(status);
+        bool image_is_bad =
+            code == SX_INVALID_ARGUMENT || code == SX_DATA_LOSS || code == SX_UNIMPLEMENTED;
+        if (status == SX_OK) {
+            good++;
+        } else if (!image_is_bad) {
+            return status;
+        } else if (job->corrupt++ < NAMED_FAULTS) {
+            sx_buf_printf(&job->faults, "\n  %s", sx_status_message(status));
+        }
+        sx_status_free(status);
+        SX_TRY(tell(job, i + 1, job->list.count));
     }
-    qsort(job->order, (size_t)job->list.count, sizeof(*job->order), compare_placed);
+    if (job->corrupt > NAMED_FAULTS) {
+        sx_buf_printf(&job->faults, "\n  and %lld more", (long long)(job->corrupt - NAMED_FAULTS));
+    }
+    job->count = good;
+    qsort(job->order, (size_t)good, sizeof(*job->order), compare_placed);
+    if (job->corrupt > 0 && (!job->args->skip_corrupt || good == 0)) {
+        return sx_error(SX_DATA_LOSS, "%s: %lld of %lld images cannot be decoded%s:%s",
+                        job->args->source, (long long)job->corrupt, (long long)job->list.count,
+                        good > 0 ? " (--skip-corrupt skips them)" : "", sx_buf_text(&job->faults));
+    }
     return SX_OK;
 }
 
 /* ---- records ---- */
 
-static sx_status check_format(const struct job *job, const char *name, sx_bytes image,
-                              sx_image_info *out_info)
-{
-    sx_status status = sx_image_probe(image, out_info);
-    if (status != SX_OK) {
-        return sx_status_annotate(status, __FILE__, __LINE__, "%s/%s: not a JPEG or PNG",
-                                  job->args->source, name);
-    }
-    if (out_info->format != SX_FORMAT_JPEG && out_info->format != SX_FORMAT_PNG) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s/%s is a %s file; expected JPEG or PNG",
-                        job->args->source, name, sx_image_format_name(out_info->format));
-    }
-    return SX_OK;
-}
-
-static sx_status write_image(struct job *job, struct split *split, const sx_class_item *item)
+static sx_status write_image(struct job *job, struct split *split, const struct placed *placed)
 {
     sx_bytes image;
-    sx_image_info info;
+    const sx_class_item *item = placed->item;
     sx_scratch_reset(&job->scratch);
     SX_TRY(sx_fileset_read(job->files, item->index, &job->scratch, &image));
-    SX_TRY(check_format(job, item->name, image, &info));
     sx_example_writer *e = &job->example;
     sx_example_add_bytes(e, "image/encoded", &image, 1);
-    sx_example_add_text(e, "image/format", sx_image_format_name(info.format));
-    sx_example_add_int(e, "image/height", info.height);
-    sx_example_add_int(e, "image/width", info.width);
+    sx_example_add_text(e, "image/format", sx_image_format_name(placed->info.format));
+    sx_example_add_int(e, "image/height", placed->info.height);
+    sx_example_add_int(e, "image/width", placed->info.width);
     sx_example_add_int(e, "image/class/label", item->label + job->args->label_base);
     sx_example_add_text(e, "image/class/text", job->list.classes[item->label]);
     sx_example_add_text(e, "image/filename", sx_path_basename(item->name));
@@ -194,30 +244,9 @@ static sx_status write_image(struct job *job, struct split *split, const sx_clas
 
 static sx_status write_split(struct job *job, struct split *split)
 {
-    const sx_from_images_args *args = job->args;
     for (int64_t i = split->first; i < split->end; i++) {
-        SX_TRY(write_image(job, split, job->order[i].item));
-        if (args->progress != NULL && (i % PROGRESS_EVERY == 0 || i + 1 == split->end) &&
-            !args->progress(args->user, i + 1, job->list.count)) {
-            return sx_error(SX_CANCELLED, "interrupted; nothing was written to %s", args->out);
-        }
-    }
-    return SX_OK;
-}
-
-/* The shards for the bytes that go into a split. */
-static sx_status choose_shards(struct job *job, const struct split *split, int *out_shards)
-{
-    int64_t bytes = 0;
-    *out_shards = job->args->shards;
-    for (int64_t i = split->first; *out_shards == 0 && i < split->end; i++) {
-        sx_bytes image;
-        sx_scratch_reset(&job->scratch);
-        SX_TRY(sx_fileset_read(job->files, job->order[i].item->index, &job->scratch, &image));
-        bytes += (int64_t)image.size;
-    }
-    if (*out_shards == 0) {
-        *out_shards = sx_default_shards(bytes);
+        SX_TRY(write_image(job, split, &job->order[i]));
+        SX_TRY(tell(job, i + 1, job->count));
     }
     return SX_OK;
 }
@@ -225,8 +254,14 @@ static sx_status choose_shards(struct job *job, const struct split *split, int *
 static sx_status open_split(struct job *job, struct split *split)
 {
     char *prefix = NULL;
-    int shards;
-    SX_TRY(choose_shards(job, split, &shards));
+    int shards = job->args->shards;
+    if (shards == 0) {
+        int64_t bytes = 0;
+        for (int64_t i = split->first; i < split->end; i++) {
+            bytes += job->order[i].bytes;
+        }
+        shards = sx_default_shards(bytes);
+    }
     SX_TRY(job->args->split == NULL ? sx_path_format(&prefix, "%s", job->args->out)
                                     : sx_path_join(job->args->out, split->name, &prefix));
     sx_status status =
@@ -279,9 +314,17 @@ static sx_status run(struct job *job, sx_buf *text)
     SX_TRY(parse_splits(job));
     SX_TRY(sx_fileset_open(args->source, 0, &job->files));
     SX_TRY(sx_class_list_init(sx_fileset_names(job->files), sx_fileset_count(job->files),
-                              args->source, &job->list));
-    SX_TRY(make_order(job));
+                              args->recursive, args->source, &job->list));
+    SX_TRY(check_images(job));
     SX_TRY(cut_splits(job));
+    sx_buf_printf(text, "%s: %lld images in %d class folders", args->source, (long long)job->count,
+                  job->list.class_count);
+    sx_class_list_put_skipped(&job->list, text);
+    if (job->corrupt > 0) {
+        sx_buf_printf(text, "; skipped %lld corrupt image%s:%s", (long long)job->corrupt,
+                      job->corrupt == 1 ? "" : "s", sx_buf_text(&job->faults));
+    }
+    sx_buf_putc(text, '\n');
     return write_all(job, text);
 }
 
@@ -291,6 +334,7 @@ sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text)
     sx_scratch_init(&job.scratch);
     sx_example_writer_init(&job.example);
     sx_buf_init(&job.record, 0);
+    sx_buf_init(&job.faults, 1 << 20);
     sx_status status = run(&job, text);
     for (int i = 0; i < job.split_count; i++) {
         sx_set_writer_close(job.splits[i].writer);
@@ -298,6 +342,8 @@ sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text)
     sx_free(job.order);
     sx_class_list_deinit(&job.list);
     sx_fileset_close(job.files);
+    sx_image_deinit(&job.pixels);
+    sx_buf_deinit(&job.faults);
     sx_buf_deinit(&job.record);
     sx_example_writer_deinit(&job.example);
     sx_scratch_deinit(&job.scratch);

@@ -39,15 +39,20 @@ typedef struct sx_from_images_args {
     int shards;               /* files of each set; 0 = one for each 128 MiB */
     int label_base;           /* number of the first class */
     uint64_t seed;            /* of split and order */
-    sx_progress_fn *progress; /* may be NULL */
+    bool recursive;           /* images in subfolders of a class folder belong to its class */
+    bool skip_corrupt;        /* leave out images that cannot be decoded */
+    bool no_decode;           /* do not decode images to check them: only their headers are read */
+    sx_progress_fn *progress; /* images checked, then images written; may be NULL */
     void *user;
 } sx_from_images_args;
 
-/* An image's split and its place in the order depend on the hash of its name and the seed; the
- * splits' sizes are the fractions of the whole, rounded. All files appear together at the end, or
- * none. Appends to `text` what was written, one line for each set.
- * Errors: INVALID_ARGUMENT a file that is no JPEG or PNG (named), a bad or empty split, no images.
- */
+/* Which files are examples: classed.h. Every image is checked before anything is written. An
+ * image's split and its place in the order depend on the hash of its name and the seed; the splits'
+ * sizes are the fractions of the whole, rounded. All files appear together at the end, or none.
+ * Appends to `text` what was found, skipped (the first 20 corrupt images by name) and written, a
+ * line each.
+ * Errors: DATA_LOSS images that are no JPEG or PNG or do not decode (the first 20 by name), unless
+ * skip_corrupt and others are good; INVALID_ARGUMENT a bad or empty split, no images. */
 SX_MUST_USE sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text);
 
 /* ---- IDX pairs to records ---- */

@@ -55,9 +55,7 @@ static void describe(const struct classed_source *self, sx_buf *text)
 {
     sx_buf_printf(text, "%s: %lld images in %d class folders", sx_fileset_path(self->files),
                   (long long)self->list.count, self->list.class_count);
-    if (self->list.ignored > 0) {
-        sx_buf_printf(text, "; %lld files outside of them ignored", (long long)self->list.ignored);
-    }
+    sx_class_list_put_skipped(&self->list, text);
     sx_buf_putc(text, '\n');
 }
 
@@ -71,7 +69,7 @@ sx_status sx_source_classed(const char *path, const sx_data_options *options, sx
     sx_status status = sx_fileset_open(path, options->memory_budget, &self->files);
     if (status == SX_OK) {
         status = sx_class_list_init(sx_fileset_names(self->files), sx_fileset_count(self->files),
-                                    path, &self->list);
+                                    options->recursive, path, &self->list);
     }
     if (status != SX_OK) {
         classed_destroy(&self->head);

@@ -8,6 +8,7 @@
  * BMP: "BM" size[4] 0[4] offset[4] header size[4] width[4] height[4] (negative: top-down) */
 #include "image/format.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,16 +217,20 @@ const char *sx_image_format_name(sx_image_format format)
 
 static sx_status not_an_image(sx_bytes encoded)
 {
-    const uint8_t *bytes = encoded.data;
-    uint8_t head[4] = {0};
+    char head[4 * 3 + 1] = "";
     if (encoded.size == 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "no image: 0 bytes; expected a JPEG or PNG file");
+        return sx_error(SX_INVALID_ARGUMENT, "empty file; expected a JPEG or PNG image");
     }
-    memcpy(head, bytes, SX_MIN(encoded.size, sizeof(head)));
+    for (size_t i = 0, at = 0; i < SX_MIN(encoded.size, (size_t)4); i++) {
+        const char *form = i == 0 ? "%02x" : " %02x";
+        at += (size_t)snprintf(head + at, sizeof(head) - at, form,
+                               ((const uint8_t *)encoded.data)[i]);
+    }
     return sx_error(SX_INVALID_ARGUMENT,
-                    "no image: %zu bytes that start with %02x %02x %02x %02x; expected a JPEG "
-                    "(ff d8 ff) or PNG (89 50 4e 47) file",
-                    encoded.size, head[0], head[1], head[2], head[3]);
+                    "not an image: %zu byte%s %s%s%s; expected a JPEG (ff d8 ff) or PNG (89 50 4e "
+                    "47)",
+                    encoded.size, encoded.size == 1 ? "" : "s",
+                    encoded.size > 4 ? "starting with " : "(", head, encoded.size > 4 ? "" : ")");
 }
 
 sx_status sx_image_probe(sx_bytes encoded, sx_image_info *out_info)

@@ -25,4 +25,4 @@ for case in none.jpg=1 nothing.jpg=1 cut.jpg=3 zeros.png=1; do
 done
 records bad.tfrecord "0=$jpeg" "1=none.jpg"
 fails 1 predict run --data bad.tfrecord
-warns 'expected a JPEG (ff d8 ff) or PNG (89 50 4e 47) file'
+warns 'expected a JPEG (ff d8 ff) or PNG (89 50 4e 47)'

@@ -9,7 +9,7 @@ fails 1 data from-images empty --out data/x
 warns empty
 photos 3
 printf 'this is no picture' >photos/rose/rose-9.jpg
-fails 1 data from-images photos --out data/x
+fails 3 data from-images photos --out data/x
 warns 'rose/rose-9.jpg'
 [ ! -e data/x-00000-of-00001 ] || fail 'files were left'
 rm photos/rose/rose-9.jpg

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "data/classed.h"
 #include "io/commit.h"
 
@@ -11,7 +12,22 @@ static sx_class_list list;
 static sx_status classify(const char *const *names, size_t count)
 {
     memset(&list, 0, sizeof(list));
-    return sx_class_list_init(names, count, "photos", &list);
+    return sx_class_list_init(names, count, false, "photos", &list);
+}
+
+static sx_status classify_recursive(const char *const *names, size_t count)
+{
+    memset(&list, 0, sizeof(list));
+    return sx_class_list_init(names, count, true, "photos", &list);
+}
+
+static void assert_skipped(const char *expected)
+{
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    sx_class_list_put_skipped(&list, &text);
+    assert_string_equal(sx_buf_text(&text), expected);
+    sx_buf_deinit(&text);
 }
 
 static void test_data_classed__folders_become_sorted_classes(void **state)
@@ -27,7 +43,7 @@ static void test_data_classed__folders_become_sorted_classes(void **state)
     assert_string_equal(list.classes[1], "roses");
     assert_string_equal(list.classes[2], "tulips");
     assert_int_equal(list.count, 4);
-    assert_int_equal(list.ignored, 0);
+    assert_skipped("");
     assert_string_equal(list.items[0].name, "daisy/1.JPG");
     assert_int_equal(list.items[0].label, 0);
     assert_int_equal(list.items[0].index, 1);
@@ -46,10 +62,68 @@ static void test_data_classed__descends_to_the_class_folders(void **state)
     };
     assert_ok(classify(names, 5));
     assert_int_equal(list.class_count, 2);
-    assert_int_equal(list.count, 3); /* notes.txt too: reading it names it */
-    assert_int_equal(list.ignored, 1);
-    assert_string_equal(list.items[1].name, "flower_photos/daisy/notes.txt");
+    assert_int_equal(list.count, 2);
+    assert_string_equal(list.items[0].name, "flower_photos/daisy/2.jpg");
+    assert_skipped("; skipped 2 files that are not images");
     sx_class_list_deinit(&list);
+}
+
+static void test_data_classed__counts_what_it_skips(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "cover.jpg",        "cats/1.jpg",         "cats/Thumbs.db",      "cats/old/2.jpg",
+        "cats/old/x/3.gif", "cats/old/notes.txt", "dogs/1.png",          "dogs/jpg",
+        "dogs/.x/4.jpg",    "\xc3\xbc/1.jpg",     "\xc3\xbc/<a>&\".png",
+    };
+    assert_ok(classify(names, SX_COUNT(names)));
+    assert_int_equal(list.class_count, 3);
+    assert_int_equal(list.count, 4);
+    assert_string_equal(list.classes[2], "\xc3\xbc");
+    assert_skipped("; skipped 3 files that are not images, 1 image outside the class folders, 2 "
+                   "images in nested folders (--recursive includes them)");
+    sx_class_list_deinit(&list);
+    assert_ok(classify_recursive(names, SX_COUNT(names)));
+    assert_int_equal(list.class_count, 3);
+    assert_int_equal(list.count, 6);
+    assert_string_equal(list.items[2].name, "cats/old/x/3.gif");
+    assert_int_equal(list.items[2].label, 0);
+    assert_skipped("; skipped 3 files that are not images, 1 image outside the class folders");
+    sx_class_list_deinit(&list);
+}
+
+static void assert_classes(sx_status status, const char *expected, int64_t count)
+{
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    assert_ok(status);
+    for (int i = 0; i < list.class_count; i++) {
+        sx_buf_printf(&text, "%s%s", i > 0 ? " " : "", list.classes[i]);
+    }
+    assert_string_equal(sx_buf_text(&text), expected);
+    assert_int_equal(list.count, count);
+    sx_buf_deinit(&text);
+    sx_class_list_deinit(&list);
+}
+
+/* The class folders lie below the deepest folder that holds all images. */
+static void test_data_classed__finds_the_level_of_the_classes(void **state)
+{
+    (void)state;
+    static const char *const one[] = {"cats/1.jpg", "cats/wild/2.jpg"};
+    static const char *const deep_one[] = {"a/b/cats/1.jpg"};
+    static const char *const cover[] = {"p/cover.jpg", "p/cats/1.jpg", "p/dogs/1.jpg"};
+    static const char *const prefix[] = {"cat/1.jpg", "cats/1.jpg", "cats/2.jpg"};
+    static const char *const nested[] = {"cats/a/1.jpg", "cats/b/2.jpg", "dogs/small/3.jpg"};
+    assert_classes(classify(one, 2), "cats", 1);
+    assert_classes(classify_recursive(one, 2), "cats", 2);
+    assert_classes(classify(deep_one, 1), "cats", 1);
+    assert_classes(classify_recursive(deep_one, 1), "cats", 1);
+    assert_classes(classify(cover, 3), "cats dogs", 2);
+    assert_classes(classify_recursive(cover, 3), "cats dogs", 2);
+    assert_classes(classify(prefix, 3), "cat cats", 3);
+    assert_classes(classify_recursive(nested, 3), "cats dogs", 3);
+    assert_error(classify(nested, 3), SX_INVALID_ARGUMENT, "use --recursive to take \"cats\"");
 }
 
 static void test_data_classed__refuses_what_is_no_set_of_class_folders(void **state)
@@ -61,6 +135,9 @@ static void test_data_classed__refuses_what_is_no_set_of_class_folders(void **st
                                         "validation/cats/1.jpg"};
     static const char *const deep[] = {"cats/1.jpg", "dogs/small/2.jpg"};
     assert_error(classify(none, 2), SX_INVALID_ARGUMENT, "photos: no images");
+    static const char *const latin1[] = {"caf\xe9/1.jpg", "bar/1.jpg"};
+    assert_error(classify(latin1, 2), SX_INVALID_ARGUMENT, "is not UTF-8; rename it");
+    assert_error(classify_recursive(flat, 2), SX_INVALID_ARGUMENT, "not in class folders");
     assert_error(classify(none, 0), SX_INVALID_ARGUMENT, "photos: no images");
     assert_error(classify(flat, 2), SX_INVALID_ARGUMENT, "not in class folders");
     assert_error(classify(split, 3), SX_INVALID_ARGUMENT, "\"train\", \"validation\"");
@@ -97,6 +174,8 @@ static void test_data_classed__lists_a_tree(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_classed__folders_become_sorted_classes),
     cmocka_unit_test(test_data_classed__descends_to_the_class_folders),
+    cmocka_unit_test(test_data_classed__counts_what_it_skips),
+    cmocka_unit_test(test_data_classed__finds_the_level_of_the_classes),
     cmocka_unit_test(test_data_classed__refuses_what_is_no_set_of_class_folders),
     cmocka_unit_test(test_data_classed__lists_a_tree),
 };

@@ -6,6 +6,7 @@
 #include "image_files.h"
 #include "io/commit.h"
 #include "io/csv.h"
+#include "origin.h"
 #include "run_args.h"
 
 typedef struct options {
@@ -17,8 +18,8 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"data", SX_OPTION_LIST, SX_OPT(options, data),
-     "input data, in any form that train takes; labels are ignored", "DATA"},
+    {"data", SX_OPTION_LIST, SX_OPT(options, data), "input data, in any form that train takes",
+     "DATA"},
     {"image", SX_OPTION_LIST, SX_OPT(options, image),
      "JPEG and PNG files to predict, instead of --data", "FILE"},
     {"out", SX_OPTION_STRING, SX_OPT(options, out), "CSV file to write; default: stdout", "FILE"},
@@ -37,9 +38,10 @@ enum { FLUSH_BYTES = 1 << 16 };
 /* Where rows go. */
 typedef struct table {
     const sx_run_info *info;
-    const char *const *ids; /* of --image, else NULL: the number */
-    sx_buf text;            /* rows not yet written */
-    sx_commit *commit;      /* NULL = stdout */
+    sx_origin origin;
+    bool has_files;
+    sx_buf text;       /* rows not yet written */
+    sx_commit *commit; /* NULL = stdout */
     sx_commit_file *file;
     int64_t count;
 } table;
@@ -56,9 +58,8 @@ static sx_status flush(table *t)
     return SX_OK;
 }
 
-/* --- a classifier's columns: id, class, probability, one for each class ---------------------- */
-
-static void put_class(sx_buf *out, const sx_run_info *info, int i)
+/* A class by its name, else by its number. */
+static void put_class(sx_buf *out, const sx_run_info *info, int64_t i)
 {
     if (i >= 0 && i < info->n_classes) {
         sx_csv_text(out, info->class_names[i]);
@@ -67,40 +68,39 @@ static void put_class(sx_buf *out, const sx_run_info *info, int i)
     }
 }
 
-static void put_class_header(table *t, const sx_prediction *p)
+/* The columns:
+ *
+ *   id           the example's number
+ *   file         its file, if the data say
+ *   label        its true label, if the data say
+ *   of a classifier: class, probability, and the probability of each class
+ *   of others: every number of every prediction, NAME or NAME[0], NAME[1], ... */
+static void put_header(table *t, const sx_prediction *p)
 {
     sx_csv_text(&t->text, "id");
-    sx_csv_text(&t->text, "class");
-    sx_csv_text(&t->text, "probability");
-    for (int i = 0; i < p->n_classes; i++) {
-        put_class(&t->text, t->info, i);
+    if (t->has_files) {
+        sx_csv_text(&t->text, "file");
     }
-}
-
-static void put_class_row(table *t, const sx_prediction *p)
-{
-    put_class(&t->text, t->info, p->classid);
-    sx_csv_float(&t->text, p->probability);
-    for (int i = 0; i < p->n_classes; i++) {
-        sx_csv_float(&t->text, p->probabilities[i]);
+    if (t->origin.label >= 0) {
+        sx_csv_text(&t->text, "label");
     }
-}
-
-/* --- any other model's: id, then every number of every prediction: name, or name[0], name[1] ----
- */
-
-static void put_value_names(table *t, const sx_prediction *p)
-{
-    char name[128];
-    sx_csv_text(&t->text, "id");
-    for (int k = 0; k < p->n_values; k++) {
+    if (p->n_classes > 0) {
+        sx_csv_text(&t->text, "class");
+        sx_csv_text(&t->text, "probability");
+        for (int i = 0; i < p->n_classes; i++) {
+            put_class(&t->text, t->info, i);
+        }
+    }
+    for (int k = 0; k < p->n_values && p->n_classes == 0; k++) {
         const sx_prediction_value *v = &p->values[k];
         int64_t n = sx_type_elems(&v->type);
         for (int64_t i = 0; i < n; i++) {
+            char name[128];
             snprintf(name, sizeof(name), n == 1 ? "%.100s" : "%.100s[%" PRId64 "]", v->name, i);
             sx_csv_text(&t->text, name);
         }
     }
+    sx_csv_end(&t->text);
 }
 
 static void put_number(sx_buf *out, const sx_prediction_value *v, int64_t i)
@@ -123,30 +123,44 @@ static void put_number(sx_buf *out, const sx_prediction_value *v, int64_t i)
     }
 }
 
-static void put_value_row(table *t, const sx_prediction *p)
+static sx_status put_row(void *user, const sx_prediction *p)
 {
-    for (int k = 0; k < p->n_values; k++) {
+    table *t = user;
+    if (t->count == 0) {
+        t->has_files = sx_origin_file(&t->origin, p->record) != NULL;
+        put_header(t, p);
+    }
+    t->count++;
+    sx_csv_int(&t->text, p->number);
+    if (t->has_files) {
+        const char *file = sx_origin_file(&t->origin, p->record);
+        sx_csv_text(&t->text, file != NULL ? file : "");
+    }
+    if (t->origin.label >= 0) {
+        int64_t label = 0;
+        float target = 0;
+        SX_TRY(sx_origin_label(&t->origin, p->record, &label, &target));
+        if (!t->origin.label_is_integer) {
+            sx_csv_float(&t->text, target);
+        } else if (p->n_classes > 0) {
+            put_class(&t->text, t->info, label);
+        } else {
+            sx_csv_int(&t->text, label);
+        }
+    }
+    if (p->n_classes > 0) {
+        put_class(&t->text, t->info, p->classid);
+        sx_csv_float(&t->text, p->probability);
+        for (int i = 0; i < p->n_classes; i++) {
+            sx_csv_float(&t->text, p->probabilities[i]);
+        }
+    }
+    for (int k = 0; k < p->n_values && p->n_classes == 0; k++) {
         int64_t n = sx_type_elems(&p->values[k].type);
         for (int64_t i = 0; i < n; i++) {
             put_number(&t->text, &p->values[k], i);
         }
     }
-}
-
-static sx_status put_row(void *user, const sx_prediction *p)
-{
-    table *t = user;
-    bool classifier = p->n_classes > 0;
-    if (t->count++ == 0) {
-        (classifier ? put_class_header : put_value_names)(t, p);
-        sx_csv_end(&t->text);
-    }
-    if (t->ids != NULL) {
-        sx_csv_text(&t->text, t->ids[p->number]);
-    } else {
-        sx_csv_int(&t->text, p->number);
-    }
-    (classifier ? put_class_row : put_value_row)(t, p);
     sx_csv_end(&t->text);
     return t->text.size >= FLUSH_BYTES ? flush(t) : SX_OK;
 }
@@ -165,6 +179,7 @@ static sx_status images_as_data(const sx_image_files *files, const sx_run_info *
 
 static sx_status write_table(sx_trainer *trainer, sx_dataset *data, const options *o, table *t)
 {
+    SX_TRY(sx_origin_init(&t->origin, data));
     if (o->out != NULL) {
         SX_TRY(sx_commit_create(&t->commit));
         SX_TRY(sx_commit_add(t->commit, o->out, &t->file));
@@ -185,7 +200,6 @@ static sx_status predict(sx_invocation *inv, sx_trainer *trainer, const sx_image
     table t = {.info = sx_trainer_info(trainer)};
     if (files->count > 0) {
         SX_TRY(images_as_data(files, t.info, &data));
-        t.ids = files->paths;
     } else {
         SX_TRY(sx_open_run_data(inv, &o->data, &o->data_args, t.info, &data));
     }
@@ -193,6 +207,7 @@ static sx_status predict(sx_invocation *inv, sx_trainer *trainer, const sx_image
     sx_status status = write_table(trainer, data, o, &t);
     sx_commit_destroy(t.commit);
     sx_buf_deinit(&t.text);
+    sx_origin_deinit(&t.origin);
     sx_dataset_release(data);
     return status;
 }
@@ -226,8 +241,10 @@ const sx_command sx_command_predict = {
     .name = "predict",
     .summary = "write predictions as CSV, one row per example",
     .words = "RUN_DIR",
-    .about = "Columns for a classifier: id (example number or file name), class, probability, then "
-             "the probability of each class.",
+    .about = "Columns: id (example number), file (path, or image/filename of a record), label "
+             "(true class), class (predicted), probability, and the probability of each class. "
+             "file and label are left out where the data have none. Models that are not "
+             "classifiers get one column per output value.",
     .examples = "  sextant predict run1 --data 'data/test-*' --out predictions.csv\n"
                 "  sextant predict run1 --image a.jpg b.jpg",
     .min_words = 1,

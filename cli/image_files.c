@@ -64,6 +64,12 @@ static void name_file(const sx_source *head, int64_t record, sx_buf *out)
     sx_buf_puts(out, ((const source *)head)->files->paths[record]);
 }
 
+static bool put_file(const sx_source *head, int64_t record, sx_buf *out)
+{
+    name_file(head, record, out);
+    return true;
+}
+
 static void destroy_source(sx_source *head)
 {
     sx_free(head);
@@ -74,6 +80,7 @@ static const sx_source_def source_def = {
     .stable = true,
     .read = read_file,
     .name_record = name_file,
+    .file = put_file,
     .destroy = destroy_source,
 };
 

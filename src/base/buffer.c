@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 
 enum { FIRST_CAPACITY = 64 };
 static const size_t default_max_bytes = (size_t)1 << 30;
@@ -151,6 +152,22 @@ sx_status sx_buf_status(const sx_buf *buf)
         return sx_no_memory("for a buffer of more than %zu bytes", buf->size);
     default:
         return sx_error(SX_INVALID_ARGUMENT, "buffer: text could not be formatted");
+    }
+}
+
+void sx_buf_put_utf8(sx_buf *buf, const void *text, size_t size)
+{
+    const char *at = text;
+    while (size > 0) {
+        size_t good = sx_utf8_prefix(at, size);
+        sx_buf_append(buf, at, good);
+        at += good;
+        size -= good;
+        if (size > 0) {
+            sx_buf_puts(buf, "\xEF\xBF\xBD");
+            at++;
+            size--;
+        }
     }
 }
 

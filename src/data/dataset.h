@@ -30,6 +30,9 @@ typedef struct sx_source_def {
     sx_status (*read)(sx_source *source, int64_t record, sx_scratch *scratch, sx_tensor *out);
     /* Appends the record's name for messages: "data/train-0: record 17, offset 40213". */
     void (*name_record)(const sx_source *source, int64_t record, sx_buf *out);
+    /* Appends the file that the record is or was made from, false if it has none. NULL: none has.
+     */
+    bool (*file)(const sx_source *source, int64_t record, sx_buf *out);
     void (*destroy)(sx_source *source);
 } sx_source_def;
 

@@ -36,6 +36,12 @@ static void classed_name(const sx_source *source, int64_t record, sx_buf *out)
     sx_buf_printf(out, "%s/%s", sx_fileset_path(self->files), self->list.items[record].name);
 }
 
+static bool classed_file(const sx_source *source, int64_t record, sx_buf *out)
+{
+    classed_name(source, record, out);
+    return true;
+}
+
 static void classed_destroy(sx_source *source)
 {
     struct classed_source *self = (struct classed_source *)source;
@@ -48,6 +54,7 @@ static const sx_source_def classed_def = {
     .kind = "classed",
     .read = classed_read,
     .name_record = classed_name,
+    .file = classed_file,
     .destroy = classed_destroy,
 };
 

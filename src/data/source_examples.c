@@ -48,6 +48,27 @@ static void examples_name(const sx_source *source, int64_t record, sx_buf *out)
     sx_records_name(((const struct example_source *)source)->records, record, out);
 }
 
+static bool examples_file(const sx_source *source, int64_t record, sx_buf *out)
+{
+    sx_bytes bytes, name;
+    sx_example example;
+    sx_example_init(&example);
+    sx_status status =
+        sx_records_get(((const struct example_source *)source)->records, record, &bytes);
+    if (status == SX_OK) {
+        status = sx_example_parse(&example, bytes);
+    }
+    const sx_feature *feature =
+        status == SX_OK ? sx_example_find(&example, "image/filename") : NULL;
+    bool found = feature != NULL && sx_feature_bytes(feature, &name, 1) == 1 && name.size > 0;
+    if (found) {
+        sx_buf_append(out, name.data, name.size);
+    }
+    sx_status_free(status);
+    sx_example_deinit(&example);
+    return found;
+}
+
 static void examples_destroy(sx_source *source)
 {
     struct example_source *self = (struct example_source *)source;
@@ -61,6 +82,7 @@ static const sx_source_def examples_def = {
     .stable = true,
     .read = examples_read,
     .name_record = examples_name,
+    .file = examples_file,
     .destroy = examples_destroy,
 };
 

@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include "base/buffer.h"
+#include "base/checked.h"
 #include "base/memory.h"
 
 static void test_base_buffer__builds_text(void **state)
@@ -138,7 +139,32 @@ static void test_base_buffer__charges_its_budget(void **state)
     assert_int_equal(sx_budget_used(&budget), charged);
 }
 
+static void test_base_buffer__replaces_what_is_not_utf8(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size;
+        const char *expected;
+    } rows[] = {
+        {"", 0, ""},
+        {"a\xC3\xBC\xE8\x8A\xB1", 6, "a\xC3\xBC\xE8\x8A\xB1"},
+        {"\xFF", 1, "\xEF\xBF\xBD"},
+        {"caf\xE9.jpg", 8, "caf\xEF\xBF\xBD.jpg"},
+        {"\xE8\x8A", 2, "\xEF\xBF\xBD\xEF\xBF\xBD"},
+        {"x\xC0\xAFy", 4, "x\xEF\xBF\xBD\xEF\xBF\xBDy"},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        sx_buf buf;
+        sx_buf_init(&buf, 0);
+        sx_buf_put_utf8(&buf, rows[i].text, rows[i].size);
+        assert_string_equal(sx_buf_text(&buf), rows[i].expected);
+        sx_buf_deinit(&buf);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_base_buffer__replaces_what_is_not_utf8),
     cmocka_unit_test(test_base_buffer__builds_text),
     cmocka_unit_test(test_base_buffer__puts_sizes_for_people),
     cmocka_unit_test(test_base_buffer__stops_at_its_maximum),

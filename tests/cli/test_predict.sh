@@ -6,11 +6,13 @@ photos 4
 ok train mnist_cnn --data photos --model-dir run --steps 2 --batch-size 4 --seed 1 -- --num_classes 3
 ok predict run --data photos --out p.csv
 says_line 'p.csv: 12 rows'
-[ "$(head -n 1 p.csv)" = 'id,class,probability,daisy,rose,tulip' ] || fail "$(head -n 1 p.csv)"
+[ "$(head -n 1 p.csv)" = 'id,file,label,class,probability,daisy,rose,tulip' ] || fail "$(head -n 1 p.csv)"
 [ "$(cut -d , -f 1 p.csv | tail -n 12 | tr '\n' ' ')" = '0 1 2 3 4 5 6 7 8 9 10 11 ' ] || fail 'ids'
 python3 - <<'PY' || fail 'columns do not fit together'
 import csv
-for row in csv.DictReader(open("p.csv")):
+for i, row in enumerate(csv.DictReader(open("p.csv"))):
+    label = ("daisy", "rose", "tulip")[i // 4]
+    assert row["label"] == label and row["file"].startswith(f"photos/{label}/{label}-{i % 4}.")
     p = {c: float(row[c]) for c in ("daisy", "rose", "tulip")}
     assert abs(sum(p.values()) - 1) < 1e-5
     assert row["class"] == max(p, key=p.get) and float(row["probability"]) == max(p.values())
@@ -18,8 +20,9 @@ PY
 ok predict run --data photos --batch-size 1
 cmp out p.csv || fail 'the batch size changes the rows'
 ok predict run --image photos/rose/rose-0.jpg photos/daisy/daisy-2.png
-[ "$(cut -d , -f 1 out | tail -n 2 | tr '\n' ' ')" = 'photos/rose/rose-0.jpg photos/daisy/daisy-2.png ' ] || fail 'ids of files'
-[ "$(sed -n 2p out | cut -d , -f 2-)" = "$(sed -n 6p p.csv | cut -d , -f 2-)" ] || fail 'the file alone gives another row'
+[ "$(head -n 1 out)" = 'id,file,class,probability,daisy,rose,tulip' ] || fail "$(head -n 1 out)"
+[ "$(cut -d , -f 2 out | tail -n 2 | tr '\n' ' ')" = 'photos/rose/rose-0.jpg photos/daisy/daisy-2.png ' ] || fail 'files'
+[ "$(sed -n 2p out | cut -d , -f 3-)" = "$(sed -n 6p p.csv | cut -d , -f 4-)" ] || fail 'the file alone gives another row'
 echo 'no image' >x.jpg
 fails 1 predict run --image x.jpg
 warns 'x.jpg'
@@ -31,3 +34,27 @@ warns 'expected either --data or --image'
 mkdir -p other/a other/b && cp photos/rose/rose-0.jpg other/a && cp photos/rose/rose-0.jpg other/b
 fails 1 evaluate run --data other
 warns 'class 0 is "a", the run was trained with "daisy"'
+
+# Names that need quoting or are not UTF-8; records carry image/filename, or no name at all.
+odd=photos/rose/$'a,"b"\nc.jpg'
+cp photos/rose/rose-0.jpg "$odd"
+cp photos/rose/rose-0.jpg photos/rose/$'caf\xe9 \xe8\x8a\xb1.jpg'
+ok predict run --data photos --out odd.csv
+ok data from-images photos --out records --shards 1
+ok predict run --data records-00000-of-00001 --out records.csv
+python3 - <<'PY' || fail 'names are not as they should be'
+import csv, os
+rows = list(csv.DictReader(open("odd.csv", newline="")))
+assert [r["file"] for r in rows if r["label"] == "rose"][:2] == ['photos/rose/a,"b"\nc.jpg', "photos/rose/caf\ufffd \u82b1.jpg"]
+records = {r["file"]: r for r in csv.DictReader(open("records.csv", newline=""))}
+assert len(records) == len(rows) == 14, (len(records), len(rows))
+for r in rows:
+    other = records[os.path.basename(r["file"])]
+    assert {k: v for k, v in other.items() if k not in ("id", "file")} == {k: v for k, v in r.items() if k not in ("id", "file")}
+PY
+ok data take 'generated:digits?n=3' --count 3 --out x.npy
+ok predict run --data x.npy
+[ "$(head -n 1 out)" = 'id,class,probability,daisy,rose,tulip' ] || fail "$(head -n 1 out)"
+ok train linear --data 'generated:digits?n=64' --model-dir digits --steps 1
+ok predict digits --data 'generated:digits?n=3'
+[ "$(head -n 1 out)" = 'id,label,class,probability,0,1,2,3,4,5,6,7,8,9' ] || fail "$(head -n 1 out)"

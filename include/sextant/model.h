@@ -98,7 +98,7 @@ typedef struct sx_spec {
 typedef struct sx_classifier_args {
     size_t struct_size;
     sx_optimizer optimizer; /* Adam */
-    int top_k;              /* > 0: adds the metric top_<k>_accuracy */
+    int top_k;              /* > 0: adds the metric top_<k>_accuracy; at most C */
 } sx_classifier_args;
 /* The spec of a classifier with logits [N,C]: softmax cross entropy (for C = 1, sigmoid cross
  * entropy of a binary label), the metric `accuracy`, the predictions `probabilities` [N,C] (for

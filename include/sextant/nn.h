@@ -172,7 +172,8 @@ typedef enum sx_optimizer_kind {
 typedef enum sx_reduction { SX_REDUCTION_MEAN = 0, SX_REDUCTION_SUM } sx_reduction;
 
 /* An optimizer and its parameters. A field that is 0 takes the optimizer's default (Keras'), listed
- * at sx_sgd, sx_rmsprop, sx_adam and sx_lars below. */
+ * at sx_sgd, sx_rmsprop, sx_adam and sx_lars below; SX_ZERO is 0. Refused when the program is
+ * built: a negative or infinite field, momentum or rho above 1, beta_1 or beta_2 of 1 or more. */
 typedef struct sx_optimizer {
     sx_optimizer_kind kind;
     double learning_rate;
@@ -187,6 +188,7 @@ typedef struct sx_optimizer {
      * For LARS, the weight decay, which is not part of the loss. */
     double l2;
     sx_reduction reduction;
+    double initial_accumulator_value; /* RMSprop's first mean square: 0; 1 as in TensorFlow 1 */
 } sx_optimizer;
 
 typedef struct sx_cross_shard_args {
@@ -203,7 +205,9 @@ SX_API sx_optimizer sx_cross_shard_optimizer_at(sx_optimizer optimizer,
 /* learning_rate .01, momentum 0: v = momentum·v − lr·g; w += v (nesterov: w += momentum·v − lr·g)
  */
 #define sx_sgd(...) ((sx_optimizer){.kind = SX_OPTIMIZER_SGD, __VA_ARGS__})
-/* learning_rate .001, rho .9, momentum 0, epsilon 1e-7 (inside the root) */
+/* learning_rate .001, rho .9, momentum 0, epsilon 1e-7 (inside the root). The slots have the names
+ * that TensorFlow 1 gives them (RMSProp, then, if centered, the mean gradient's, then momentum's);
+ * as in Keras there is none for a momentum of 0, and the mean square starts at 0. */
 #define sx_rmsprop(...) ((sx_optimizer){.kind = SX_OPTIMIZER_RMSPROP, __VA_ARGS__})
 /* learning_rate .001, beta_1 .9, beta_2 .999, epsilon 1e-7 (outside the root) */
 #define sx_adam(...) ((sx_optimizer){.kind = SX_OPTIMIZER_ADAM, __VA_ARGS__})

@@ -361,6 +361,12 @@ sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type)
     if (b->error != SX_OK) {
         return SX_NO_VALUE;
     }
+    if ((unsigned)arg->init >= SX_INIT_COUNT_ || (unsigned)arg->role > SX_ROLE_STEP) {
+        fail_at(b, b->file, b->line, "variable", arg->name,
+                sx_error(SX_INVALID_ARGUMENT, "initializer %d or role %d does not exist",
+                         (int)arg->init, (int)arg->role));
+        return SX_NO_VALUE;
+    }
     if (find_arg(b, arg->name) >= 0) {
         fail_at(b, b->file, b->line, "argument", arg->name,
                 sx_error(SX_ALREADY_EXISTS, "the graph has an argument of this name already"));

@@ -4,6 +4,7 @@
 #include <sextant/model.h>
 
 #include "nn/layer.h"
+#include "nn/optimizer.h"
 
 typedef struct head {
     sx_builder *b;
@@ -104,11 +105,22 @@ sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value labels,
     if (!sx_layer_begin(b, "classifier", NULL, file, line)) {
         return nothing;
     }
-    head h = {b, sx_widen(b, logits), labels, 0};
+    sx_optimizer optimizer = own.optimizer;
+    sx_status status = sx_optimizer_resolve(&optimizer);
+    head h = {b, sx_widen(b, logits), labels, sx_type_of_value(b, logits).dims[1]};
     sx_spec spec = nothing;
-    if (sx_layer_check_rank(b, "classifier", logits, 2, "logits [N,C]", "")) {
-        h.classes = sx_type_of_value(b, logits).dims[1];
-        spec = build(&h, &own);
+    if (status != SX_OK) {
+        sx_layer_fail(b, "classifier", status);
+    } else if (sx_layer_check_rank(b, "classifier", logits, 2, "logits [N,C]", "")) {
+        if (own.top_k < 0 || own.top_k > h.classes) {
+            sx_layer_fail(b, "classifier",
+                          sx_error(SX_INVALID_ARGUMENT,
+                                   "top_k is %d, expected 0 to %" PRId64
+                                   ", the number of classes of the logits",
+                                   own.top_k, h.classes));
+        } else {
+            spec = build(&h, &own);
+        }
     }
     sx_scope_end(b);
     return spec;

@@ -1,8 +1,10 @@
-/* See optimizer.h. One row per optimizer: its defaults (Keras', training.md §2) and its update. */
+/* See optimizer.h. One row per optimizer: its defaults (Keras') and its update. */
 #include "nn/optimizer.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "graph/ops/attrs.h"
 
 typedef struct update {
@@ -12,18 +14,26 @@ typedef struct update {
     sx_value var, gradient, rate, step, ok;
 } update;
 
-/* The slot variable `<name>/<slot>`, of the variable's type, starting at zero. */
 static const char *slot_name(const update *u, const char *slot)
 {
     const char *name = sx_arena_printf(sx_builder_arena(u->b), "%s/%s", u->name, slot);
     return name != NULL ? name : "";
 }
 
+/* The slot variable `<name>/<slot>`, of the variable's type, filled with `value` at first. */
+static sx_value slot_from(const update *u, const char *slot, double value)
+{
+    return sx_variable(u->b,
+                       &(sx_variable_spec){.name = slot_name(u, slot),
+                                           .type = sx_type_of_value(u->b, u->var),
+                                           .role = SX_ROLE_SLOT,
+                                           .init = value == 0 ? SX_INIT_ZEROS : SX_INIT_CONSTANT,
+                                           .init_value = value});
+}
+
 static sx_value slot_of(const update *u, const char *slot)
 {
-    return sx_variable(u->b, &(sx_variable_spec){.name = slot_name(u, slot),
-                                                 .type = sx_type_of_value(u->b, u->var),
-                                                 .role = SX_ROLE_SLOT});
+    return slot_from(u, slot, 0);
 }
 
 static void update_sgd(const update *u)
@@ -46,17 +56,13 @@ static void update_rmsprop(const update *u)
                                     .momentum = u->o->momentum,
                                     .epsilon = u->o->epsilon,
                                     .centered = u->o->centered};
-    const char *slots[3] = {"RMSProp"};
-    int n_slots = 1;
-    if (attrs.centered) {
-        slots[n_slots++] = "RMSProp_2";
-    }
-    if (attrs.momentum > 0) {
-        slots[n_slots++] = "RMSProp_1";
-    }
+    /* TensorFlow 1 numbers its slots in the order in which it creates them: rms, the mean gradient
+     * if centered, momentum. */
+    static const char *const slots[] = {"RMSProp", "RMSProp_1", "RMSProp_2"};
+    int n_slots = 1 + attrs.centered + (attrs.momentum > 0);
     sx_value inputs[7] = {u->var};
     for (int i = 0; i < n_slots; i++) {
-        inputs[1 + i] = slot_of(u, slots[i]);
+        inputs[1 + i] = slot_from(u, slots[i], i == 0 ? u->o->initial_accumulator_value : 0);
     }
     inputs[1 + n_slots] = u->gradient;
     inputs[2 + n_slots] = u->rate;
@@ -170,7 +176,7 @@ sx_status sx_optimizer_by_name(const char *name, sx_optimizer *out_optimizer)
         }
     }
     return sx_error(SX_NOT_FOUND,
-                    "no optimizer \"%s\"; there are sgd, momentum, rmsprop, adam, lars", name);
+                    "no optimizer \"%s\"; expected sgd, momentum, rmsprop, adam or lars", name);
 }
 
 /* A field left at 0 takes its default; SX_ZERO is a zero that was meant. */
@@ -179,13 +185,37 @@ static void settle(double *field, double otherwise)
     *field = *field == 0 ? otherwise : *field == SX_ZERO ? 0 : *field;
 }
 
+/* What a parameter may be: finite, 0 or more, and not above `most`. */
+static const struct {
+    const char *name;
+    size_t offset;
+    double most;
+    bool open; /* `most` itself is too much */
+    const char *expected;
+} limits[] = {
+#define LIMIT(field, ...)                                  \
+    {                                                      \
+#field, offsetof(sx_optimizer, field), __VA_ARGS__ \
+    }
+    LIMIT(learning_rate, INFINITY, true, "a finite number, 0 or more"),
+    LIMIT(momentum, 1, false, "0 to 1"),
+    LIMIT(rho, 1, false, "0 to 1"),
+    LIMIT(beta_1, 1, true, "0 or more and less than 1"),
+    LIMIT(beta_2, 1, true, "0 or more and less than 1"),
+    LIMIT(epsilon, INFINITY, true, "a finite number, 0 or more"),
+    LIMIT(eeta, INFINITY, true, "a finite number, 0 or more"),
+    LIMIT(l2, INFINITY, true, "a finite number, 0 or more"),
+    LIMIT(initial_accumulator_value, INFINITY, true, "a finite number, 0 or more"),
+#undef LIMIT
+};
+
 sx_status sx_optimizer_resolve(sx_optimizer *o)
 {
     if (o->kind == SX_OPTIMIZER_DEFAULT) {
         o->kind = SX_OPTIMIZER_ADAM;
     }
     if ((unsigned)o->kind >= SX_OPTIMIZER_COUNT_) {
-        return sx_error(SX_INVALID_ARGUMENT, "no optimizer of number %d", (int)o->kind);
+        return sx_error(SX_INVALID_ARGUMENT, "optimizer kind %d does not exist", (int)o->kind);
     }
     const sx_optimizer *d = &rows[o->kind].defaults;
     settle(&o->learning_rate, d->learning_rate);
@@ -195,12 +225,17 @@ sx_status sx_optimizer_resolve(sx_optimizer *o)
     settle(&o->beta_2, d->beta_2);
     settle(&o->epsilon, d->epsilon);
     settle(&o->eeta, d->eeta);
-    if (!(o->learning_rate >= 0) || !(o->momentum >= 0) || !(o->l2 >= 0)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "optimizer %s: learning_rate %g, momentum %g and l2 %g must not be "
-                        "negative",
-                        rows[o->kind].name, o->learning_rate, o->momentum, o->l2);
+    settle(&o->l2, 0);
+    settle(&o->initial_accumulator_value, 0);
+    for (size_t i = 0; i < SX_COUNT(limits); i++) {
+        double value = *(const double *)(const void *)((const char *)o + limits[i].offset);
+        if (!(value >= 0 && value <= limits[i].most) ||
+            (limits[i].open && value == limits[i].most)) {
+            return sx_error(SX_INVALID_ARGUMENT, "optimizer %s: %s is %g, expected %s",
+                            rows[o->kind].name, limits[i].name, value, limits[i].expected);
+        }
     }
+    SX_TRY(sx_schedule_check(&o->schedule), "optimizer %s", rows[o->kind].name);
     return SX_OK;
 }
 

@@ -5,8 +5,9 @@
 #include <sextant/nn.h>
 
 /* Fields at 0 become the optimizer's defaults; SX_OPTIMIZER_DEFAULT becomes Adam.
- * INVALID_ARGUMENT for values out of range. */
+ * INVALID_ARGUMENT names the field that is out of range, also of the schedule. */
 SX_MUST_USE sx_status sx_optimizer_resolve(sx_optimizer *optimizer);
+SX_MUST_USE sx_status sx_schedule_check(const sx_schedule *schedule);
 const char *sx_optimizer_name(sx_optimizer_kind kind);
 
 /* Turns what depends on the batch size and on epochs into a rate and steps: base_batch_size,

@@ -1,8 +1,10 @@
 /* Learning-rate schedules, as nodes of the training program (sextant/nn.h: sx_schedule). Formulas
- * as Keras' ExponentialDecay, PiecewiseConstantDecay, CosineDecay (training.md §2). All scalars,
- * float32. */
+ * as Keras' ExponentialDecay, PiecewiseConstantDecay, CosineDecay. All scalars, float32. */
 #include "nn/optimizer.h"
 
+#include <math.h>
+
+#include "base/checked.h"
 #include "graph/ops/attrs.h"
 
 static sx_value number(sx_builder *b, double v)
@@ -56,28 +58,50 @@ static factor_fn *const factors[] = {
     [SX_COSINE_DECAY] = cosine_factor,
 };
 
-static sx_status check(const sx_schedule *s)
+sx_status sx_schedule_check(const sx_schedule *s)
 {
     bool periodic = s->kind == SX_EXPONENTIAL_DECAY || s->kind == SX_COSINE_DECAY;
-    if ((unsigned)s->kind > SX_COSINE_DECAY) {
-        return sx_error(SX_INVALID_ARGUMENT, "schedule: no kind of number %d", (int)s->kind);
+    if ((unsigned)s->kind >= SX_COUNT(factors)) {
+        return sx_error(SX_INVALID_ARGUMENT, "schedule kind %d does not exist", (int)s->kind);
     }
     if (periodic && s->steps < 1) {
         return sx_error(SX_INVALID_ARGUMENT, "schedule: steps is %lld, expected at least 1",
                         (long long)s->steps);
     }
-    if (s->n_boundaries < 0 || s->n_boundaries > SX_MAX_PIECES || s->warmup_steps < 0) {
+    if (s->kind == SX_EXPONENTIAL_DECAY && !(s->rate > 0 && isfinite(s->rate))) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "schedule: %d boundaries and %lld warm-up steps, expected at "
-                        "most %d, at least 0",
-                        s->n_boundaries, (long long)s->warmup_steps, SX_MAX_PIECES);
+                        "schedule: rate is %g, expected a finite number greater than 0", s->rate);
+    }
+    if (s->kind == SX_COSINE_DECAY && !(s->alpha >= 0 && s->alpha <= 1)) {
+        return sx_error(SX_INVALID_ARGUMENT, "schedule: alpha is %g, expected 0 to 1", s->alpha);
+    }
+    if (s->warmup_steps < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "schedule: warmup_steps is %lld, expected at least 0",
+                        (long long)s->warmup_steps);
+    }
+    if (s->n_boundaries < 0 || s->n_boundaries > SX_MAX_PIECES) {
+        return sx_error(SX_INVALID_ARGUMENT, "schedule: n_boundaries is %d, expected 0 to %d",
+                        s->n_boundaries, SX_MAX_PIECES);
+    }
+    for (int i = 0; s->kind == SX_PIECEWISE && i <= s->n_boundaries; i++) {
+        if (!(s->values[i] >= 0 && isfinite(s->values[i]))) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "schedule: values[%d] is %g, expected a finite number, 0 or more", i,
+                            s->values[i]);
+        }
+        if (i > 0 && i < s->n_boundaries && s->boundaries[i] < s->boundaries[i - 1]) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "schedule: boundaries[%d] is %lld, expected at least boundaries[%d], "
+                            "%lld",
+                            i, (long long)s->boundaries[i], i - 1, (long long)s->boundaries[i - 1]);
+        }
     }
     return SX_OK;
 }
 
 sx_value sx_build_learning_rate(sx_builder *b, double base, const sx_schedule *s, sx_value step)
 {
-    sx_status status = check(s);
+    sx_status status = sx_schedule_check(s);
     if (status != SX_OK) {
         sx_builder_fail(b, status);
         return SX_NO_VALUE;

@@ -17,8 +17,10 @@ sx_value sx_activate(sx_builder *b, sx_value x, sx_activation activation)
         return x;
     }
     if ((unsigned)activation >= SX_ACTIVATION_COUNT_) {
-        sx_builder_fail(
-            b, sx_error(SX_INVALID_ARGUMENT, "no activation of number %d", (int)activation));
+        sx_layer_fail(b, "activation",
+                      sx_error(SX_INVALID_ARGUMENT,
+                               "activation %d does not exist; expected 0 to %d", (int)activation,
+                               SX_ACTIVATION_COUNT_ - 1));
         return SX_NO_VALUE;
     }
     x = activation == SX_SOFTMAX ? sx_widen(b, x) : x; /* probabilities are float32 */

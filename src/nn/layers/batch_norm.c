@@ -2,6 +2,8 @@
  *
  *   training     moments over all axes but the last -> batch_norm_train; the averages move
  *   evaluation   batch_norm with the moving averages */
+#include <math.h>
+
 #include "nn/layer.h"
 
 typedef struct norm {
@@ -73,6 +75,14 @@ static sx_value build(sx_builder *b, sx_value x, const sx_batch_norm_args *args)
         return SX_NO_VALUE;
     }
     double epsilon = or_default(args->epsilon, 1e-3), momentum = or_default(args->momentum, .99);
+    if (!(momentum >= 0 && momentum <= 1) || !(epsilon >= 0 && isfinite(epsilon))) {
+        sx_layer_fail(b, "batch_normalization",
+                      sx_error(SX_INVALID_ARGUMENT,
+                               "momentum is %g and epsilon %g, expected a momentum of 0 to 1 and a "
+                               "finite epsilon, 0 or more",
+                               momentum, epsilon));
+        return SX_NO_VALUE;
+    }
     norm n = make_variables(b, type.dims[type.rank - 1], args);
     if (sx_builder_mode(b) == SX_TRAIN) {
         return train(b, x, &n, type.rank, epsilon, momentum);

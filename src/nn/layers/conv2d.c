@@ -1,6 +1,7 @@
 /* Conv2D: y = activation(conv(x, kernel) + bias). See sx_conv2d in sextant/nn.h. */
 #include <inttypes.h>
 
+#include "base/checked.h"
 #include "nn/layer.h"
 
 static int64_t or_one(int64_t n)
@@ -14,20 +15,35 @@ static bool check(sx_builder *b, sx_value x, const sx_conv2d_args *args)
         return false;
     }
     int64_t channels = sx_type_of_value(b, x).dims[3], groups = or_one(args->groups);
-    if (args->filters < 1 || args->kernel < 1 || args->strides < 0 || args->dilation < 0 ||
-        groups < 1) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } counts[] = {{"filters", args->filters},
+                  {"kernel", args->kernel},
+                  {"strides", or_one(args->strides)},
+                  {"kernel_width", or_one(args->kernel_width)},
+                  {"groups", groups},
+                  {"dilation", or_one(args->dilation)}};
+    for (size_t i = 0; i < SX_COUNT(counts); i++) {
+        if (counts[i].value < 1) {
+            sx_layer_fail(b, "conv2d",
+                          sx_error(SX_INVALID_ARGUMENT, "%s is %" PRId64 ", expected at least 1",
+                                   counts[i].name, counts[i].value));
+            return false;
+        }
+    }
+    if (args->padding != SX_VALID && args->padding != SX_SAME) {
         sx_layer_fail(b, "conv2d",
                       sx_error(SX_INVALID_ARGUMENT,
-                               "filters is %" PRId64 ", kernel %" PRId64 ", strides %" PRId64
-                               "; each must be at "
-                               "least 1",
-                               args->filters, args->kernel, or_one(args->strides)));
+                               "padding is %d, expected SX_VALID or SX_SAME; for others use "
+                               "sx_nn_conv2d()",
+                               (int)args->padding));
         return false;
     }
     if (channels % groups != 0 || args->filters % groups != 0) {
         sx_layer_fail(b, "conv2d",
                       sx_error(SX_INVALID_ARGUMENT,
-                               "%" PRId64 " groups must divide the %" PRId64
+                               "%" PRId64 " groups do not divide the %" PRId64
                                " channels and the %" PRId64 " filters",
                                groups, channels, args->filters));
         return false;

@@ -1,4 +1,5 @@
 /* Flatten: [N, ...] -> [N, product]. See sx_flatten in sextant/nn.h. */
+#include "base/checked.h"
 #include "nn/layer.h"
 
 static sx_value build(sx_builder *b, sx_value x)
@@ -11,7 +12,13 @@ static sx_value build(sx_builder *b, sx_value x)
     }
     int64_t product = 1;
     for (int d = 1; d < type.rank; d++) {
-        product *= type.dims[d];
+        if (!sx_mul_i64(product, type.dims[d], &product)) {
+            char text[SX_TYPE_TEXT];
+            sx_layer_fail(b, "flatten",
+                          sx_error(SX_INVALID_ARGUMENT, "input %s has too many elements",
+                                   sx_type_format(&type, text, sizeof(text))));
+            return SX_NO_VALUE;
+        }
     }
     return sx_build_op(b, reshape, (&(sx_shape_attrs){.shape = {2, {type.dims[0], product}}}), x);
 }

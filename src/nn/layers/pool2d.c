@@ -11,9 +11,10 @@ static sx_value pool(sx_builder *b, sx_value x, const sx_pool2d_args *args, cons
         return SX_NO_VALUE;
     }
     if (args->pool < 1 || args->strides < 0) {
-        sx_layer_fail(
-            b, base,
-            sx_error(SX_INVALID_ARGUMENT, "pool is %" PRId64 ", expected at least 1", args->pool));
+        sx_layer_fail(b, base,
+                      sx_error(SX_INVALID_ARGUMENT, "%s is %" PRId64 ", expected at least 1",
+                               args->pool < 1 ? "pool" : "strides",
+                               args->pool < 1 ? args->pool : args->strides));
         return SX_NO_VALUE;
     }
     int64_t s = args->strides == 0 ? args->pool : args->strides;
@@ -53,7 +54,7 @@ sx_value sx_global_average_pool2d_at(sx_builder *b, sx_value x, const char *file
     sx_value y = SX_NO_VALUE;
     if (sx_layer_check_rank(b, base, x, 4, "[N,H,W,C]", "")) {
         sx_type type = sx_type_of_value(b, x);
-        double share = 1.0 / (double)(type.dims[1] * type.dims[2]);
+        double share = 1.0 / ((double)type.dims[1] * (double)type.dims[2]);
         const sx_reduce_attrs spatial = {.axes = {2, {1, 2}}};
         sx_value sum = sx_build_op(b, reduce_sum, &spatial, sx_widen(b, x));
         y = sx_narrow(b, sx_build_op(b, mul, NULL, sum, sx_constant_f32(b, share)));

@@ -59,9 +59,10 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
             x = bottleneck(b, x, 64 << stage, i == 0 && stage > 0 ? 2 : 1, i == 0);
         }
     }
-    sx_value logits =
-        sx_dense(b, sx_global_average_pool2d(b, x), sx_param_int(p, "num_classes", 1000));
-    return sx_classifier_spec(b, logits, in->labels, .top_k = 5, .optimizer = optimizer(b, p));
+    int64_t classes = sx_param_int(p, "num_classes", 1000);
+    sx_value logits = sx_dense(b, sx_global_average_pool2d(b, x), classes);
+    return sx_classifier_spec(b, logits, in->labels, .top_k = classes < 5 ? 0 : 5,
+                              .optimizer = optimizer(b, p));
 }
 
 const sx_model_def sx_zoo_resnet50 =

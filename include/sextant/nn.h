@@ -124,8 +124,9 @@ typedef struct sx_batch_norm_args {
 } sx_batch_norm_args;
 /* y = gamma (x − mean) / sqrt(var + epsilon) + beta over the last axis. Training uses the moments
  * of the batch and updates the moving averages: moving = moving·momentum + batch·(1 − momentum),
- * with the biased variance as in Keras; other modes use the averages. Variables: gamma, beta,
- * moving_mean, moving_variance. */
+ * with the biased variance, as Keras 3 does and TensorFlow 1 where it is not fused (its fused batch
+ * norm and Keras 2's move n / (n − 1) of it); other modes use the averages. Variables: gamma, beta,
+ * moving_mean, moving_variance. Errors: momentum outside [0, 1], a negative epsilon. */
 SX_API sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_args *args,
                                  const char *file, int line);
 #define sx_batch_norm(b, x, ...) \

@@ -115,7 +115,8 @@ sx_value sx_build_learning_rate(sx_builder *b, double base, const sx_schedule *s
         sx_build_op(b, maximum, NULL, sx_build_op(b, sub, NULL, at, warm), number(b, 0));
     sx_value rate = sx_build_op(b, mul, NULL, factors[s->kind](b, s, since), number(b, base));
     if (s->warmup_steps > 0) {
-        sx_value rising = sx_build_op(b, mul, NULL, at, number(b, base / (double)s->warmup_steps));
+        double start = s->kind == SX_PIECEWISE ? base * s->values[0] : base;
+        sx_value rising = sx_build_op(b, mul, NULL, at, number(b, start / (double)s->warmup_steps));
         rate = sx_build_op(b, select, NULL, sx_build_op(b, less, NULL, at, warm), rising, rate);
     }
     return rate;

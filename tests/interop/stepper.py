@@ -11,12 +11,13 @@ class Stepper:
     def __init__(self, model, device, batch, *settings):
         self.process = subprocess.Popen([TOOL, model, device, str(batch), *settings],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.shapes = {}
+        self.shapes, self.initial = {}, {}
         for line in iter(self.process.stdout.readline, b"end\n"):
             if not line:
                 raise RuntimeError("train_tool ended")
-            name, *dims = line.decode().split()
+            name, initializer, value, *dims = line.decode().split()
             self.shapes[name] = [int(d) for d in dims]
+            self.initial[name] = float(value) if initializer == "constant" else initializer
 
     @staticmethod
     def dtype(name):

@@ -1,15 +1,17 @@
 /* train_tool MODEL DEVICE BATCH [NAME=VALUE...]: one training step at a time, for test_train.py and
- * test_optimizers.py. The names optimizer, learning_rate and precision choose those; all others are
- * the model's.
+ * test_optimizers.py. The names optimizer, precision and those of sx_optimizer's fields choose
+ * those; all others are the model's.
  *
- * Writes a line for each variable, "name dims...", then "end". Then, until end of input: reads
- * every variable, the features and the labels as raw row-major bytes (float32; int64 global_step;
- * int32 labels), runs one step, and writes the loss (float64) and every variable. */
+ * Writes a line for each variable, "name initializer value dims...", then "end". Then, until end of
+ * input: reads every variable, the features and the labels as raw row-major bytes (float32; int64
+ * global_step; int32 labels), runs one step, and writes the loss (float64) and every variable. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/ir.h"
+#include "graph/text.h"
 #include "nn/params.h"
 #include "nn/program.h"
 #include "nn/zoo/zoo.h"
@@ -23,15 +25,41 @@ static void check(sx_status status)
     }
 }
 
+static const struct {
+    const char *name;
+    size_t offset;
+} fields[] = {
+#define FIELD(name)                         \
+    {                                       \
+#name, offsetof(sx_optimizer, name) \
+    }
+    FIELD(learning_rate),
+    FIELD(momentum),
+    FIELD(rho),
+    FIELD(epsilon),
+    FIELD(eeta),
+    FIELD(l2),
+    FIELD(initial_accumulator_value),
+#undef FIELD
+};
+
 static void take_setting(char *setting, sx_params *params, sx_optimizer *optimizer,
                          sx_dtype *precision)
 {
     char *value = strchr(setting, '=');
     *value++ = '\0';
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (strcmp(setting, fields[i].name) == 0) {
+            *(double *)(void *)((char *)optimizer + fields[i].offset) = atof(value);
+            return;
+        }
+    }
     if (strcmp(setting, "optimizer") == 0) {
         check(sx_optimizer_by_name(value, optimizer));
-    } else if (strcmp(setting, "learning_rate") == 0) {
-        optimizer->learning_rate = atof(value);
+    } else if (strcmp(setting, "centered") == 0) {
+        optimizer->centered = atoi(value) != 0;
+    } else if (strcmp(setting, "nesterov") == 0) {
+        optimizer->nesterov = atoi(value) != 0;
     } else if (strcmp(setting, "precision") == 0) {
         (void)sx_dtype_parse(value, precision);
     } else {
@@ -57,11 +85,12 @@ static sx_graph *build(const char *model, int n_settings, char **settings)
     return g;
 }
 
-static void print_variables(const sx_session *s)
+static void print_variables(const sx_session *s, const sx_graph *g)
 {
     for (int i = 0; i < sx_session_variable_count(s); i++) {
         const sx_session_variable *v = sx_session_variable_at(s, i);
-        printf("%s", v->name);
+        const sx_arg *arg = &g->args[sx_graph_find_arg(g, v->name)];
+        printf("%s %s %g", v->name, sx_initializer_names[arg->init], arg->init_value);
         for (int d = 0; d < v->type.rank; d++) {
             printf(" %" PRId64, v->type.dims[d]);
         }
@@ -117,7 +146,7 @@ int main(int argc, char **argv)
     sx_program *p;
     check(sx_session_create(&(sx_session_options){.device = argv[2]}, &s));
     check(sx_session_add_program(s, g, &p));
-    print_variables(s);
+    print_variables(s, g);
     sx_type features = sx_type_with_batch(*sx_program_input_type(p, 0), batch);
     void *scratch = malloc((size_t)largest_variable(s)),
          *x = malloc((size_t)sx_type_bytes(&features));

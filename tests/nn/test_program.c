@@ -149,6 +149,34 @@ static void test_nn_program__refuses_a_third_input(void **state)
     }
 }
 
+static sx_spec norm_and_dense(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_value x = sx_batch_norm(b, sx_conv2d(b, in->features, 4, 3), .momentum = .9);
+    return sx_classifier_spec(b, sx_dense(b, sx_flatten(b, x), 3), in->labels,
+                              .optimizer = sx_lars(.l2 = 1e-4));
+}
+
+/* The norms of weight and gradient, for the two kernels; not for biases, gamma and beta. */
+static void test_nn_program__lars_adapts_kernels_alone(void **state)
+{
+    (void)state;
+    const sx_model_def def = {.name = "m", .build = norm_and_dense, .image = {8, 8, 1}};
+    sx_graph *g = NULL;
+    assert_ok(build(&def, SX_TRAIN, NULL, &g));
+    assert_int_equal(sx_graph_count_elems(g, SX_ROLE_WEIGHT), 9 * 4 + 4 + 4 + 4 + 36 * 4 * 3 + 3);
+    int roots = 0, slots = 0;
+    for (int i = 0; i < g->n_nodes; i++) {
+        roots += g->nodes[i].op == &sx_op_sqrt;
+    }
+    for (int i = 0; i < g->n_args; i++) {
+        slots += g->args[i].role == SX_ROLE_SLOT;
+    }
+    assert_int_equal(roots, 2 * 2);
+    assert_int_equal(slots, 6); /* all have momentum */
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nn_program__zoo_has_keras_parameter_counts),
     cmocka_unit_test(test_nn_program__variables_have_tf1_names),
@@ -156,5 +184,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nn_program__errors_say_layer_line_and_shapes),
     cmocka_unit_test(test_nn_program__parameters_are_checked),
     cmocka_unit_test(test_nn_program__refuses_a_third_input),
+    cmocka_unit_test(test_nn_program__lars_adapts_kernels_alone),
 };
 SX_TEST_MAIN(tests)

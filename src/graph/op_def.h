@@ -3,7 +3,7 @@
  *
  *   infer      types of the outputs from attributes and input types
  *   grad       adds the nodes of the gradient; never touches data
- *   ref        the scalar reference, in double: the oracle of every backend
+ *   host       computes it, any shape and dtype: the oracle of every backend (host.h)
  *   to_tf      the TensorFlow nodes that say the same (SavedModel export)
  *   to_stablehlo   the StableHLO operations that compute it (pjrt backend)
  *   samples    shapes and attributes on which all of the above are tested
@@ -79,20 +79,10 @@ typedef struct sx_grad {
     int n_inputs, n_outputs;
 } sx_grad;
 
-/* Ref: every element is a double whatever the dtype (device programs hold no integer above 2^53),
- * so one function serves float32, where the caller rounds each result, and double. Booleans are
- * 0, 1. */
-typedef struct sx_ref_tensor {
-    sx_type type; /* static */
-    double *data; /* row-major */
-} sx_ref_tensor;
-
-typedef struct sx_ref {
-    const void *attrs;
-    const sx_ref_tensor *in;
-    const sx_ref_tensor *out; /* data to be written in full */
-    int n_in, n_out;
-} sx_ref;
+/* Host: computes the outputs on the host (host.h). An error is the data's: INVALID_ARGUMENT for an
+ * integer divided by zero. */
+typedef struct sx_host_tensor sx_host_tensor;
+typedef struct sx_kernel_call sx_kernel_call;
 
 /* --- Samples --------------------------------------------------------------------------------- */
 
@@ -167,13 +157,14 @@ typedef enum sx_op_flags {
     SX_OP_ELEMENTWISE = 1 << 2, /* output element i depends on input elements i (broadcast) only */
     SX_OP_SUM = 1 << 3, /* a sum of products of inputs: tests bound the error by Σ|terms| */
     SX_OP_COUPLES_BATCH = 1 << 4, /* an example's result depends on the others; never sharded */
-    SX_OP_HOST = 1 << 5,          /* host segment: strings, dynamic shapes; no ref */
+    SX_OP_HOST = 1 << 5,          /* host segment: strings, dynamic shapes; no host kernel yet */
     SX_OP_RANDOM = 1 << 6,        /* draws by (seed, key attribute, step, position): see dropout */
-    SX_OP_NO_REF = 1 << 7,        /* nothing to compute: parameter */
+    SX_OP_NO_HOST = 1 << 7,       /* nothing to compute: parameter */
     SX_OP_NO_STABLEHLO = 1 << 8,  /* no operation of a device program: parameter */
 } sx_op_flags;
 
 enum { SX_VARIADIC = -1 };
+#define SX_MOVES_ALL (~0u)
 
 /* To TensorFlow: emit nodes for in[], set out[i]. Types may have SX_BATCH. The writer keeps errors.
  */
@@ -193,12 +184,13 @@ typedef struct sx_op_def {
     unsigned bf16;   /* bit i: input i may be bfloat16 (a float32 input's, in the samples) */
     unsigned flags;
     sx_combine combine;
+    unsigned moved; /* bit i: elements of input i are moved to the outputs as they are (host.h) */
     const sx_attr_def *attrs;
     int n_attrs;
     size_t attrs_bytes;
     sx_status (*infer)(sx_infer *c);
     void (*grad)(sx_grad *g);
-    void (*ref)(const sx_ref *r);
+    sx_status (*host)(const sx_kernel_call *c);
     void (*to_tf)(sx_tf_writer *w, const sx_tf_op *op);
     void (*to_stablehlo)(sx_hlo_writer *w, const sx_hlo_op *op);
     const sx_op_sample *samples;

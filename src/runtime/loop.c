@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "graph/eval.h"
+#include "graph/host.h"
 #include "runtime/program.h"
 
 enum { MOST_STEPS = 1024 };
@@ -280,8 +280,7 @@ static sx_status withheld(int64_t step)
 static void load_scalar(turn *t, int k, const void *element)
 {
     const sx_type *type = sx_program_output_type(t->p, t->p->scalars[k]);
-    sx_ref_tensor value = {sx_scalar_type(type->dtype), &t->scalars.values[k]};
-    sx_ref_load(&value, element);
+    t->scalars.values[k] = sx_host_load_element(type->dtype, element);
 }
 
 static bool is_withheld(const turn *t)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graph/eval.h"
+#include "graph/host.h"
 #include "graph/passes/rewrite.h"
 #include "runtime/program.h"
 
@@ -25,16 +25,16 @@ static sx_status not_finite(const char *what, const char *name, const char *file
 static sx_status check_bytes(const sx_type *type, const void *bytes, bool *out_finite)
 {
     int64_t n = sx_type_elems(type);
-    sx_ref_tensor t = {*type, sx_alloc((size_t)n + 1, sizeof(double))};
-    if (t.data == NULL) {
+    sx_host_tensor t = {.type = *type, .f = sx_alloc((size_t)n + 1, sizeof(double))};
+    if (t.f == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
     }
-    sx_ref_load(&t, bytes);
+    sx_host_load(&t, bytes);
     *out_finite = true;
     for (int64_t i = 0; i < n; i++) {
-        *out_finite = *out_finite && isfinite(t.data[i]);
+        *out_finite = *out_finite && isfinite(t.f[i]);
     }
-    sx_free(t.data);
+    sx_free(t.f);
     return SX_OK;
 }
 

@@ -40,16 +40,16 @@ static sx_status sample_graph(const op_sample_run *run, sx_graph **out)
     return status;
 }
 
-static void *bytes_of(const sx_ref_tensor *t)
+static void *bytes_of(const sx_host_tensor *t)
 {
     void *bytes = sx_alloc((size_t)sx_type_bytes(&t->type) + 1, 1);
     assert_non_null(bytes);
-    sx_ref_store(t, bytes);
+    sx_host_store(t, bytes);
     return bytes;
 }
 
 /* The bound on |a - b|: tolerance times the greatest value, or the greatest sum of |terms|. */
-static double bound_of(const op_sample_run *run, const sx_ref_tensor *expected, int k)
+static double bound_of(const op_sample_run *run, const sx_host_tensor *expected, int k)
 {
     double greatest = 0, tolerance = run->sample->tolerance > 0 ? run->sample->tolerance : 1e-5;
     int64_t n = sx_type_elems(&expected->type);
@@ -57,12 +57,13 @@ static double bound_of(const op_sample_run *run, const sx_ref_tensor *expected, 
     op_sample_begin(run->op, run->sample, &terms);
     for (int i = 0; i < terms.n_in && (run->op->flags & SX_OP_SUM) != 0; i++) {
         for (int64_t e = 0; e < sx_type_elems(&terms.in[i].type); e++) {
-            terms.in[i].data[e] = fabs(terms.in[i].data[e]);
+            sx_host_set(&terms.in[i], e, fabs(sx_host_get(&terms.in[i], e)));
         }
     }
     op_sample_forward(&terms, true);
     for (int64_t e = 0; e < n; e++) {
-        greatest = fmax(greatest, fmax(fabs(expected->data[e]), fabs(terms.out[k].data[e])));
+        greatest = fmax(greatest,
+                        fmax(fabs(sx_host_get(expected, e)), fabs(sx_host_get(&terms.out[k], e))));
     }
     op_sample_end(&terms);
     return sx_dtype_is_float(expected->type.dtype) ? tolerance * greatest : 0;
@@ -70,15 +71,15 @@ static double bound_of(const op_sample_run *run, const sx_ref_tensor *expected, 
 
 static const char *compare(const op_sample_run *run, int k, sx_buffer *got)
 {
-    const sx_ref_tensor *expected = &run->out[k];
-    sx_ref_tensor t = op_sample_tensor(expected->type);
+    const sx_host_tensor *expected = &run->out[k];
+    sx_host_tensor t = op_sample_tensor(expected->type);
     void *bytes = bytes_of(&t);
     const char *result = NULL;
     assert_ok(sx_buffer_read(got, bytes));
-    sx_ref_load(&t, bytes);
+    sx_host_load(&t, bytes);
     double bound = bound_of(run, expected, k);
     for (int64_t e = 0; e < sx_type_elems(&t.type) && result == NULL; e++) {
-        double a = t.data[e], b = expected->data[e];
+        double a = sx_host_get(&t, e), b = sx_host_get(expected, e);
         bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= bound;
         if (!same) {
             snprintf(wrong, sizeof(wrong),
@@ -162,22 +163,22 @@ static const char *check_on(sx_platform *platform, int shards, const sx_op_def *
 }
 
 /* The gradients of a weighted sum of the sample's outputs, as a program of the backend, against the
- * same graph by the references in double: within 1e-4 of the greatest; in bfloat16, where each node
- * on the way rounds, within four of its roundings. */
-static const char *compare_gradient(const sx_ref_tensor *expected, sx_buffer *got, const char *name,
-                                    double tolerance)
+ * same graph by the host kernels in double: within 1e-4 of the greatest; in bfloat16, where each
+ * node on the way rounds, within four of its roundings. */
+static const char *compare_gradient(const sx_host_tensor *expected, sx_buffer *got,
+                                    const char *name, double tolerance)
 {
-    sx_ref_tensor t = op_sample_tensor(expected->type);
+    sx_host_tensor t = op_sample_tensor(expected->type);
     void *bytes = bytes_of(&t);
     double greatest = 0;
     const char *result = NULL;
     assert_ok(sx_buffer_read(got, bytes));
-    sx_ref_load(&t, bytes);
+    sx_host_load(&t, bytes);
     for (int64_t e = 0; e < sx_type_elems(&t.type); e++) {
-        greatest = fmax(greatest, fabs(expected->data[e]));
+        greatest = fmax(greatest, fabs(sx_host_get(expected, e)));
     }
     for (int64_t e = 0; e < sx_type_elems(&t.type) && result == NULL; e++) {
-        double a = t.data[e], b = expected->data[e];
+        double a = sx_host_get(&t, e), b = sx_host_get(expected, e);
         if (!(fabs(a - b) <= tolerance * greatest + 1e-30 || (isnan(a) && isnan(b)))) {
             snprintf(wrong, sizeof(wrong), "%s element %lld is %.9g, expected %.9g", name,
                      (long long)e, a, b);
@@ -198,7 +199,7 @@ static const char *run_gradients(sx_platform *platform, const op_sample_values *
     const char *result = NULL;
     assert_true(g->n_args <= MAX && g->n_results <= MAX);
     for (int i = 0; i < g->n_args; i++) {
-        const sx_ref_tensor *value = &v->values[g->args[i].value.id];
+        const sx_host_tensor *value = &v->values[g->args[i].value.id];
         void *bytes = bytes_of(value);
         assert_ok(sx_buffer_create(platform->devices[0], &value->type, &args[i]));
         assert_ok(sx_buffer_write(args[i], bytes, false));
@@ -275,7 +276,7 @@ static void check_samples(const setting *s, sample_check check, bool replicas_di
     bool can_bf16 = (platform->backend->capabilities & SX_CAN_BF16) != 0 && !replicas_divide;
     for (int id = 0; id < SX_OPID_COUNT; id++) {
         const sx_op_def *op = sx_op_table[id];
-        for (int k = 0; k < op->n_samples && op->ref != NULL; k++) {
+        for (int k = 0; k < op->n_samples && op->host != NULL; k++) {
             sx_op_sample sample = op->samples[k], narrow;
             char name[OP_SAMPLE_NAME];
             sample.batch = replicas_divide ? 3 * s->threads : sample.batch;

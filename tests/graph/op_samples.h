@@ -3,7 +3,7 @@
  *
  *   for each operator, for each of its samples:
  *       inputs    types with the batch fixed, filled from Threefry keyed by "operator/sample/input"
- *       outputs   by the operator's reference, in double or rounded to their dtypes
+ *       outputs   by the operator's host kernel, in double or rounded to their dtypes
  *       graph     of the sample alone, or with the gradients of a weighted sum of its outputs
  *
  * Inputs are rounded to their dtype, so that float32 backends and the double reference see one
@@ -18,9 +18,10 @@
 
 #include <sextant/ops.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "base/threefry.h"
-#include "graph/eval.h"
+#include "graph/host.h"
 #include "graph/ir.h"
 #include "graph/passes/passes.h"
 
@@ -46,7 +47,7 @@ typedef struct op_sample_run {
     const sx_op_sample *sample;
     const void *attrs; /* with the batch put in */
     void *owned_attrs;
-    sx_ref_tensor in[SX_SAMPLE_MAX_INPUTS], out[SX_MAX_OUTPUTS];
+    sx_host_tensor in[SX_SAMPLE_MAX_INPUTS], out[SX_MAX_OUTPUTS];
     int n_in, n_out;
 } op_sample_run;
 
@@ -104,8 +105,11 @@ static inline double op_sample_draw(const sx_sample_input *input, op_sample_word
 
 /* Multiples of 0.04 in random order, shifted: 0.04 apart, 0.01 from 0, and 0.004 from those of the
  * other inputs. */
-static inline void op_sample_fill_distinct(double *data, int64_t n, int index, op_sample_words *w)
+static inline void op_sample_fill_distinct(const sx_host_tensor *t, int64_t n, int index,
+                                           op_sample_words *w)
 {
+    double *data = t->f;
+    OP_SAMPLE_CHECK(sx_carrier_of(t->type.dtype) == SX_CARRIER_F);
     for (int64_t i = 0; i < n; i++) {
         int64_t j = op_sample_word(w) % (uint64_t)(i + 1);
         data[i] = data[j];
@@ -114,39 +118,39 @@ static inline void op_sample_fill_distinct(double *data, int64_t n, int index, o
 }
 
 /* Rounding to bfloat16 puts some of them on whole numbers, where kinks are: those move on. */
-static inline void op_sample_off_kinks(const sx_ref_tensor *t)
+static inline void op_sample_off_kinks(const sx_host_tensor *t)
 {
     int64_t n = sx_type_elems(&t->type);
     for (int64_t i = 0; i < n && t->type.dtype == SX_BF16; i++) {
-        t->data[i] *= t->data[i] == floor(t->data[i]) ? 1 + 0x1p-7 : 1;
+        t->f[i] *= t->f[i] == floor(t->f[i]) ? 1 + 0x1p-7 : 1;
     }
 }
 
 static inline void op_sample_fill(const op_sample_run *run, int index)
 {
     const sx_sample_input *input = &run->sample->inputs[index];
-    const sx_ref_tensor *t = &run->in[index];
+    const sx_host_tensor *t = &run->in[index];
     uint32_t hash = op_sample_hash(run->sample->name, op_sample_hash(run->op->name, 2166136261u));
     op_sample_words words = {.key = {hash, (uint32_t)index}};
     int64_t n = sx_type_elems(&t->type);
     if (input->fill == SX_FILL_DISTINCT) {
-        op_sample_fill_distinct(t->data, n, index, &words);
+        op_sample_fill_distinct(t, n, index, &words);
     } else {
         for (int64_t i = 0; i < n; i++) {
-            t->data[i] = op_sample_draw(input, &words);
+            sx_host_set(t, i, op_sample_draw(input, &words));
         }
     }
-    sx_ref_round(t);
+    sx_host_round(t);
     if (input->fill == SX_FILL_DISTINCT) {
         op_sample_off_kinks(t);
     }
 }
 
-static inline sx_ref_tensor op_sample_tensor(sx_type type)
+static inline sx_host_tensor op_sample_tensor(sx_type type)
 {
     int64_t n = sx_type_elems(&type);
     OP_SAMPLE_CHECK(n >= 0);
-    sx_ref_tensor t = {.type = type, .data = sx_alloc((size_t)n + 1, sizeof(double))};
+    sx_host_tensor t = {.type = type, .data = sx_alloc((size_t)n + 1, sizeof(double))};
     OP_SAMPLE_CHECK(t.data != NULL);
     return t;
 }
@@ -196,8 +200,12 @@ static inline void op_sample_begin(const sx_op_def *op, const sx_op_sample *samp
 
 static inline void op_sample_forward(const op_sample_run *run, bool keep_double)
 {
-    sx_ref r = {run->attrs, run->in, run->out, run->n_in, run->n_out};
-    sx_ref_run(run->op, &r, keep_double);
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    op_sample_ok(sx_host_run_carried(run->op, run->attrs, run->in, run->n_in, run->out, run->n_out,
+                                     &arena, keep_double),
+                 run->op, run->sample->name);
+    sx_arena_deinit(&arena);
 }
 
 static inline void op_sample_end(op_sample_run *run)
@@ -285,10 +293,10 @@ static inline bool op_sample_is_differentiable(const op_sample_run *run)
     return floats;
 }
 
-/* A graph of fixed batch, evaluated in double by the references. */
+/* A graph of fixed batch, evaluated by the host kernels, floats kept in double. */
 typedef struct op_sample_values {
     sx_graph *graph;
-    sx_ref_tensor *values; /* by value id */
+    sx_host_tensor *values; /* by value id */
 } op_sample_values;
 
 static inline void op_sample_values_end(op_sample_values *v)
@@ -300,29 +308,34 @@ static inline void op_sample_values_end(op_sample_values *v)
     sx_graph_destroy(v->graph);
 }
 
-static inline void op_sample_fill_weights(const sx_ref_tensor *t, uint32_t index)
+static inline void op_sample_fill_weights(const sx_host_tensor *t, uint32_t index)
 {
     op_sample_words words = {.key = {index, 77}};
     int64_t n = sx_type_elems(&t->type);
     for (int64_t i = 0; i < n; i++) {
-        t->data[i] = 2 * op_sample_uniform(&words) - 1;
+        sx_host_set(t, i, 2 * op_sample_uniform(&words) - 1);
     }
-    sx_ref_round(t);
+    sx_host_round(t);
 }
 
 static inline void op_sample_evaluate(const op_sample_values *v)
 {
     for (int k = 0; k < v->graph->n_nodes; k++) {
         const sx_node *n = &v->graph->nodes[k];
-        sx_ref_tensor in[SX_SAMPLE_MAX_INPUTS];
+        sx_host_tensor in[SX_SAMPLE_MAX_INPUTS];
         OP_SAMPLE_CHECK(n->n_inputs <= SX_SAMPLE_MAX_INPUTS);
         for (int i = 0; i < n->n_inputs; i++) {
             in[i] = v->values[n->inputs[i].id];
         }
-        sx_ref r = {n->attrs, in, &v->values[n->first_output.id], n->n_inputs, n->n_outputs};
-        if ((n->op->flags & SX_OP_NO_REF) == 0) {
-            sx_ref_run(n->op, &r, true);
+        sx_arena arena;
+        sx_arena_init(&arena, 0);
+        if ((n->op->flags & SX_OP_NO_HOST) == 0) {
+            op_sample_ok(sx_host_run_carried(n->op, n->attrs, in, n->n_inputs,
+                                             &v->values[n->first_output.id], n->n_outputs, &arena,
+                                             true),
+                         n->op, n->name);
         }
+        sx_arena_deinit(&arena);
     }
 }
 
@@ -340,21 +353,21 @@ static inline void op_sample_backward(const op_sample_run *run, op_sample_values
         v->values[i] = op_sample_tensor(v->graph->values[i].type);
     }
     for (int i = 0; i < v->graph->n_args; i++) {
-        const sx_ref_tensor *value = &v->values[v->graph->args[i].value.id];
+        const sx_host_tensor *value = &v->values[v->graph->args[i].value.id];
         int at = atoi(v->graph->args[i].name + 1);
         if (v->graph->args[i].name[0] == 'w') {
             op_sample_fill_weights(value, (uint32_t)at);
         } else {
             size_t n = (size_t)sx_type_elems(&value->type);
-            memcpy(value->data, run->in[at].data, n * sizeof(double));
+            memcpy(value->data, run->in[at].data, n * sx_carrier_bytes(value->type.dtype));
         }
     }
     op_sample_evaluate(v);
 }
 
 /* The value of the argument or output of that name and number; NULL if there is none. */
-static inline const sx_ref_tensor *op_sample_value(const op_sample_values *v, const char *prefix,
-                                                   int index)
+static inline const sx_host_tensor *op_sample_value(const op_sample_values *v, const char *prefix,
+                                                    int index)
 {
     char name[16];
     snprintf(name, sizeof(name), "%s%d", prefix, index);

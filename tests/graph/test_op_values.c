@@ -8,38 +8,59 @@
 
 enum { MAX_ELEMS = 256 };
 
+/* An input of any dtype, its elements as doubles. */
+typedef struct given {
+    sx_type type;
+    double *data;
+} given;
+
 typedef struct results {
     double data[SX_MAX_OUTPUTS][MAX_ELEMS];
-    sx_ref_tensor out[SX_MAX_OUTPUTS];
+    sx_type types[SX_MAX_OUTPUTS];
     int n;
 } results;
 
 /* Infers, runs, rounds. */
-static void run(const sx_op_def *op, const void *attrs, const sx_ref_tensor *in, int n_in,
-                results *out)
+static void run(const sx_op_def *op, const void *attrs, const given *in, int n_in, results *out)
 {
-    sx_type types_in[SX_SAMPLE_MAX_INPUTS], types_out[SX_MAX_OUTPUTS] = {0};
+    sx_host_tensor host_in[SX_SAMPLE_MAX_INPUTS], host_out[SX_MAX_OUTPUTS];
+    sx_type types_in[SX_SAMPLE_MAX_INPUTS];
+    *out = (results){.n = op->n_out};
     for (int i = 0; i < n_in; i++) {
+        int64_t n = sx_type_elems(&in[i].type);
         types_in[i] = in[i].type;
+        host_in[i] = op_sample_tensor(in[i].type);
+        for (int64_t k = 0; k < n; k++) {
+            sx_host_set(&host_in[i], k, in[i].data[k]);
+        }
     }
     sx_infer c = {.attrs = attrs,
                   .inputs = types_in,
                   .n_inputs = n_in,
-                  .outputs = types_out,
+                  .outputs = out->types,
                   .n_outputs = op->n_out};
     assert_ok(op->infer(&c));
     out->n = c.n_outputs;
     for (int k = 0; k < out->n; k++) {
-        assert_in_range(sx_type_elems(&types_out[k]), 0, MAX_ELEMS);
-        out->out[k] = (sx_ref_tensor){types_out[k], out->data[k]};
+        assert_in_range(sx_type_elems(&out->types[k]), 0, MAX_ELEMS);
+        host_out[k] = op_sample_tensor(out->types[k]);
     }
-    sx_ref r = {attrs, in, out->out, n_in, out->n};
-    sx_ref_run(op, &r, false);
+    assert_ok(sx_host_run_carried(op, attrs, host_in, n_in, host_out, out->n, NULL, false));
+    for (int k = 0; k < out->n; k++) {
+        int64_t n = sx_type_elems(&out->types[k]);
+        for (int64_t i = 0; i < n; i++) {
+            out->data[k][i] = sx_host_get(&host_out[k], i);
+        }
+        sx_free(host_out[k].data);
+    }
+    for (int i = 0; i < n_in; i++) {
+        sx_free(host_in[i].data);
+    }
 }
 
 static void expect(const results *got, int output, int n, const double *want)
 {
-    assert_int_equal(sx_type_elems(&got->out[output].type), n);
+    assert_int_equal(sx_type_elems(&got->types[output]), n);
     for (int i = 0; i < n; i++) {
         double a = got->data[output][i], b = want[i];
         if (a != b && !(isnan(a) && isnan(b)) && !(fabs(a - b) <= 1e-6 * fmax(1, fabs(b)))) {
@@ -54,7 +75,7 @@ static void expect(const results *got, int output, int n, const double *want)
 static void test_graph_op_values__labels_outside_give_nan(void **state)
 {
     (void)state;
-    const sx_ref_tensor in[] = {
+    const given in[] = {
         {.type = {.dtype = SX_F32, .rank = 2, .dims = {3, 2}},
          .data = (double[]){0, 0, 1, 1, 2, 2}},
         {.type = {.dtype = SX_I32, .rank = 1, .dims = {3}}, .data = (double[]){1, 2, -1}},
@@ -68,10 +89,10 @@ static void test_graph_op_values__labels_outside_give_nan(void **state)
 static void test_graph_op_values__nan_and_infinity_pass_or_are_seen(void **state)
 {
     (void)state;
-    const sx_ref_tensor x = {.type = {.dtype = SX_F32, .rank = 1, .dims = {4}},
-                             .data = (double[]){NAN, -1, INFINITY, 2}};
-    const sx_ref_tensor y = {.type = {.dtype = SX_F32}, .data = (double[]){0}};
-    const sx_ref_tensor pair[] = {x, y};
+    const given x = {.type = {.dtype = SX_F32, .rank = 1, .dims = {4}},
+                     .data = (double[]){NAN, -1, INFINITY, 2}};
+    const given y = {.type = {.dtype = SX_F32}, .data = (double[]){0}};
+    const given pair[] = {x, y};
     results r;
     run(&sx_op_relu, NULL, &x, 1, &r);
     EXPECT(&r, 0, NAN, 0, INFINITY, 2);
@@ -92,8 +113,8 @@ static void test_graph_op_values__nan_and_infinity_pass_or_are_seen(void **state
 static void test_graph_op_values__the_first_of_equals_wins(void **state)
 {
     (void)state;
-    const sx_ref_tensor x = {.type = {.dtype = SX_F32, .rank = 2, .dims = {1, 4}},
-                             .data = (double[]){1, 3, 3, 2}};
+    const given x = {.type = {.dtype = SX_F32, .rank = 2, .dims = {1, 4}},
+                     .data = (double[]){1, 3, 3, 2}};
     results r;
     run(&sx_op_argmax, &(sx_argmax_attrs){.axis = 1, .dtype = SX_I32}, &x, 1, &r);
     EXPECT(&r, 0, 1);
@@ -102,7 +123,7 @@ static void test_graph_op_values__the_first_of_equals_wins(void **state)
     EXPECT(&r, 1, 1, 2, 3);
     /* pooling: windows {3, 3} and {2, 2}: the first of each gets the gradient */
     const sx_pool2d_attrs pool = {.window = {2, {1, 2}}};
-    const sx_ref_tensor in[] = {
+    const given in[] = {
         {.type = {.dtype = SX_F32, .rank = 4, .dims = {1, 1, 4, 1}},
          .data = (double[]){3, 3, 2, 2}},
         {.type = {.dtype = SX_F32, .rank = 4, .dims = {1, 1, 2, 1}}, .data = (double[]){3, 2}},
@@ -116,7 +137,7 @@ static void test_graph_op_values__in_top_k_counts_ties_in_and_nan_out(void **sta
 {
     (void)state;
     const sx_top_k_attrs two = {.k = 2};
-    const sx_ref_tensor in[] = {
+    const given in[] = {
         {.type = {.dtype = SX_F32, .rank = 2, .dims = {4, 3}},
          .data = (double[]){1, 2, 2, 3, 2, 1, NAN, 1, 0, 1, 2, 3}},
         {.type = {.dtype = SX_I32, .rank = 1, .dims = {4}}, .data = (double[]){0, 1, 1, 3}},
@@ -124,7 +145,7 @@ static void test_graph_op_values__in_top_k_counts_ties_in_and_nan_out(void **sta
     results r;
     run(&sx_op_in_top_k, &two, in, 2, &r);
     EXPECT(&r, 0, 0, 1, 0, 0);
-    const sx_ref_tensor tied[] = {
+    const given tied[] = {
         {.type = {.dtype = SX_F32, .rank = 2, .dims = {1, 3}}, .data = (double[]){2, 2, 2}},
         {.type = {.dtype = SX_I32, .rank = 1, .dims = {1}}, .data = (double[]){2}},
     };
@@ -135,7 +156,7 @@ static void test_graph_op_values__in_top_k_counts_ties_in_and_nan_out(void **sta
 static void test_graph_op_values__indices_outside_give_zeros(void **state)
 {
     (void)state;
-    const sx_ref_tensor in[] = {
+    const given in[] = {
         {.type = {.dtype = SX_F32, .rank = 2, .dims = {2, 2}}, .data = (double[]){1, 2, 3, 4}},
         {.type = {.dtype = SX_I32, .rank = 1, .dims = {3}}, .data = (double[]){1, 2, -1}},
     };
@@ -150,7 +171,7 @@ static void test_graph_op_values__convolution_of_a_hand_example(void **state)
 {
     (void)state;
     /* 3x3 image 1..9, filter [[1,2],[3,4]]: 1*1+2*2+4*3+5*4 = 37, ... */
-    const sx_ref_tensor in[] = {
+    const given in[] = {
         {.type = {.dtype = SX_F32, .rank = 4, .dims = {1, 3, 3, 1}},
          .data = (double[]){1, 2, 3, 4, 5, 6, 7, 8, 9}},
         {.type = {.dtype = SX_F32, .rank = 4, .dims = {2, 2, 1, 1}},
@@ -183,21 +204,21 @@ static const update updates[] = {
 };
 
 /* Inputs: variable 1, slots 2, 3, 4, gradient `g`, rate 0.1, [step 0], ok. */
-static void fill_update(const update *u, double g, double ok, double *data, sx_ref_tensor *in)
+static void fill_update(const update *u, double g, double ok, double *data, given *in)
 {
     int n = 0;
     for (; n < u->slots + 2; n++) {
         data[n] = n == u->slots + 1 ? g : n + 1;
-        in[n] = (sx_ref_tensor){{.dtype = SX_F32, .rank = 1, .dims = {1}}, &data[n]};
+        in[n] = (given){{.dtype = SX_F32, .rank = 1, .dims = {1}}, &data[n]};
     }
     data[n] = 0.1;
-    in[n] = (sx_ref_tensor){{.dtype = SX_F32}, &data[n]};
+    in[n] = (given){{.dtype = SX_F32}, &data[n]};
     for (n++; n < u->n_in - 1; n++) {
         data[n] = 0;
-        in[n] = (sx_ref_tensor){{.dtype = SX_I64}, &data[n]};
+        in[n] = (given){{.dtype = SX_I64}, &data[n]};
     }
     data[n] = ok;
-    in[n] = (sx_ref_tensor){{.dtype = SX_BOOL}, &data[n]};
+    in[n] = (given){{.dtype = SX_BOOL}, &data[n]};
 }
 
 static void test_graph_op_values__a_withheld_update_changes_nothing(void **state)
@@ -205,7 +226,7 @@ static void test_graph_op_values__a_withheld_update_changes_nothing(void **state
     (void)state;
     for (size_t k = 0; k < sizeof(updates) / sizeof(updates[0]); k++) {
         double data[SX_SAMPLE_MAX_INPUTS];
-        sx_ref_tensor in[SX_SAMPLE_MAX_INPUTS];
+        given in[SX_SAMPLE_MAX_INPUTS];
         results r;
         fill_update(&updates[k], NAN, 0, data, in);
         run(updates[k].op, updates[k].attrs, in, updates[k].n_in, &r);
@@ -223,7 +244,7 @@ static void test_graph_op_values__updates_by_hand(void **state)
 {
     (void)state;
     double data[SX_SAMPLE_MAX_INPUTS];
-    sx_ref_tensor in[SX_SAMPLE_MAX_INPUTS];
+    given in[SX_SAMPLE_MAX_INPUTS];
     results r;
     fill_update(&updates[0], 5, 1, data, in);
     run(updates[0].op, updates[0].attrs, in, 4, &r);
@@ -257,7 +278,7 @@ static void drop(int64_t examples, double rate, double step, double seed, result
     for (int i = 0; i < MAX_ELEMS; i++) {
         ones[i] = 1;
     }
-    const sx_ref_tensor in[] = {
+    const given in[] = {
         {.type = {.dtype = SX_F32, .rank = 2, .dims = {examples, 25}}, .data = ones},
         {.type = {.dtype = SX_U32, .rank = 1, .dims = {2}}, .data = (double[]){seed, 0xffffffff}},
         {.type = {.dtype = SX_I64}, .data = (double[]){step}},
@@ -349,19 +370,19 @@ static void test_graph_op_values__batch_norm_differentiates_through_moments(void
     for (int i = 0; i < v.graph->n_args; i++) {
         op_sample_fill_weights(&v.values[v.graph->args[i].value.id], (uint32_t)i);
     }
-    const double *loss = v.values[v.graph->results[0].value.id].data;
+    const double *loss = v.values[v.graph->results[0].value.id].f;
     for (int k = 0; k < 3; k++) {
-        const sx_ref_tensor *input = &v.values[v.graph->args[k].value.id];
-        const double *dx = v.values[v.graph->results[k + 1].value.id].data;
+        const sx_host_tensor *input = &v.values[v.graph->args[k].value.id];
+        const double *dx = v.values[v.graph->results[k + 1].value.id].f;
         for (int64_t i = 0; i < sx_type_elems(&input->type); i++) {
-            double kept = input->data[i];
-            input->data[i] = kept + 1e-5;
+            double kept = input->f[i];
+            input->f[i] = kept + 1e-5;
             op_sample_evaluate(&v);
             double above = *loss;
-            input->data[i] = kept - 1e-5;
+            input->f[i] = kept - 1e-5;
             op_sample_evaluate(&v);
             double below = *loss;
-            input->data[i] = kept;
+            input->f[i] = kept;
             op_sample_evaluate(&v);
             assert_true(fabs((above - below) / 2e-5 - dx[i]) < 1e-6 * fmax(1, fabs(dx[i])));
         }
@@ -391,7 +412,7 @@ static void test_graph_op_values__reduce_max_divides_its_gradient_among_ties(voi
         sx_output(b, "dx", dx);
         assert_ok(sx_builder_finish(b, &g));
         sx_builder_destroy(b);
-        op_sample_values v = {g, sx_alloc((size_t)g->n_values, sizeof(sx_ref_tensor))};
+        op_sample_values v = {g, sx_alloc((size_t)g->n_values, sizeof(sx_host_tensor))};
         assert_non_null(v.values);
         for (int i = 1; i < g->n_values; i++) {
             v.values[i] = op_sample_tensor(g->values[i].type);

@@ -20,11 +20,11 @@ static void test_graph_ops__every_facet_is_there_or_declared_missing(void **stat
     int failed = 0;
     for (int id = 0; id < SX_OPID_COUNT; id++) {
         const sx_op_def *op = sx_op_table[id];
-        bool no_ref = (op->flags & (SX_OP_NO_REF | SX_OP_HOST)) != 0;
+        bool no_host = (op->flags & (SX_OP_NO_HOST | SX_OP_HOST)) != 0;
         bool right = op->id == id && sx_op_find(op->name) == op && op->infer != NULL &&
                      declared_by(op, op->grad != NULL, SX_OP_NO_GRAD) &&
                      declared_by(op, op->to_tf != NULL, SX_OP_NO_TF) &&
-                     (op->ref != NULL) != no_ref && (op->n_samples > 0 || no_ref);
+                     (op->host != NULL) != no_host && (op->n_samples > 0 || no_host);
         if (!right) {
             print_error("%s: a facet is missing without its flag, or there in spite of it\n",
                         op->name);
@@ -124,9 +124,9 @@ static double weighted_sum(const op_sample_run *run, const op_sample_values *v)
     op_sample_forward(run, true);
     for (int k = 0; k < run->n_out; k++) {
         int64_t n = sx_type_elems(&run->out[k].type);
-        const double *w = op_sample_value(v, "w", k)->data;
+        const double *w = op_sample_value(v, "w", k)->f;
         for (int64_t i = 0; i < n; i++) {
-            sum += w[i] * run->out[k].data[i];
+            sum += w[i] * run->out[k].f[i];
         }
     }
     return sum;
@@ -136,8 +136,8 @@ static double weighted_sum(const op_sample_run *run, const op_sample_values *v)
 static const char *compare_input(const op_sample_run *run, int index, const op_sample_values *v)
 {
     const double h = 1e-5;
-    const sx_ref_tensor *dx = op_sample_value(v, "dx", index);
-    double *x = run->in[index].data, greatest = 0, worst = 0;
+    const sx_host_tensor *dx = op_sample_value(v, "dx", index);
+    double *x = run->in[index].f, greatest = 0, worst = 0;
     int64_t n = sx_type_elems(&run->in[index].type), worst_at = 0;
     double tolerance = run->sample->tolerance == 0 ? 1e-5 : run->sample->tolerance;
     for (int64_t i = 0; i < n; i++) {
@@ -148,7 +148,7 @@ static const char *compare_input(const op_sample_run *run, int index, const op_s
         double below = weighted_sum(run, v);
         x[i] = kept;
         double numeric = (above - below) / (2 * h);
-        double error = fabs(numeric - (dx == NULL ? 0 : dx->data[i]));
+        double error = fabs(numeric - (dx == NULL ? 0 : dx->f[i]));
         if (!(error <= worst)) {
             worst = error;
             worst_at = i;
@@ -204,7 +204,9 @@ static void begin_shard(const op_sample_run *whole, int64_t from, int64_t count,
     for (int i = 0; i < whole->n_in; i++) {
         bool batched = sx_type_has_batch(&sample->inputs[i].type);
         int64_t n = sx_type_elems(&out->in[i].type), skipped = batched ? n / count * from : 0;
-        memcpy(out->in[i].data, whole->in[i].data + skipped, (size_t)n * sizeof(double));
+        size_t bytes = sx_carrier_bytes(out->in[i].type.dtype);
+        memcpy(out->in[i].data, (char *)whole->in[i].data + (size_t)skipped * bytes,
+               (size_t)n * bytes);
     }
     op_sample_forward(out, true);
 }
@@ -221,10 +223,12 @@ static double combine(sx_combine how, double a, double b)
 static double combine_moments(const op_sample_run shards[2], int k, int64_t i)
 {
     double a = CUT, b = (double)op_sample_batch(shards[1].sample), n = a + b;
-    double d = shards[1].out[0].data[i] - shards[0].out[0].data[i];
-    return k == 0 ? shards[0].out[0].data[i] + d * b / n
-                  : (a * shards[0].out[1].data[i] + b * shards[1].out[1].data[i]) / n +
-                        d * d * a * b / (n * n);
+    double d = sx_host_get(&shards[1].out[0], i) - sx_host_get(&shards[0].out[0], i);
+    return k == 0
+               ? sx_host_get(&shards[0].out[0], i) + d * b / n
+               : (a * sx_host_get(&shards[0].out[1], i) + b * sx_host_get(&shards[1].out[1], i)) /
+                         n +
+                     d * d * a * b / (n * n);
 }
 
 static double from_shards(const op_sample_run *whole, const op_sample_run shards[2], int k,
@@ -232,11 +236,13 @@ static double from_shards(const op_sample_run *whole, const op_sample_run shards
 {
     if (batched) {
         int64_t first = sx_type_elems(&shards[0].out[k].type);
-        return i < first ? shards[0].out[k].data[i] : shards[1].out[k].data[i - first];
+        return i < first ? sx_host_get(&shards[0].out[k], i)
+                         : sx_host_get(&shards[1].out[k], i - first);
     }
     return whole->op->combine == SX_COMBINE_MOMENTS
                ? combine_moments(shards, k, i)
-               : combine(whole->op->combine, shards[0].out[k].data[i], shards[1].out[k].data[i]);
+               : combine(whole->op->combine, sx_host_get(&shards[0].out[k], i),
+                         sx_host_get(&shards[1].out[k], i));
 }
 
 static const char *compare_shards(const op_sample_run *whole, const op_sample_run shards[2],
@@ -246,7 +252,8 @@ static const char *compare_shards(const op_sample_run *whole, const op_sample_ru
         bool batched = sx_type_has_batch(&symbolic[k]);
         int64_t n = sx_type_elems(&whole->out[k].type);
         for (int64_t i = 0; i < n; i++) {
-            double got = from_shards(whole, shards, k, i, batched), want = whole->out[k].data[i];
+            double got = from_shards(whole, shards, k, i, batched),
+                   want = sx_host_get(&whole->out[k], i);
             bool same = fabs(got - want) <= 1e-9 * fmax(1, fabs(want));
             if (!same && !(isnan(got) && isnan(want))) {
                 snprintf(wrong, sizeof(wrong), "y%d[%lld] is %g from two shards, %g from one", k,

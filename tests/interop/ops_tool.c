@@ -1,8 +1,8 @@
 /* What tests/interop/test_ops.py asks of the operator table.
  *
- *   ops_tool DIR     writes into DIR, for each sample of each operator that has a reference
+ *   ops_tool DIR     writes into DIR, for each sample of each operator that has a host kernel
  *       OP.SAMPLE.x0.npy ..      inputs
- *       OP.SAMPLE.y0.npy ..      the reference's outputs, rounded to their dtypes
+ *       OP.SAMPLE.y0.npy ..      its outputs, rounded to their dtypes
  *       OP.SAMPLE.bound0.npy ..  of sums of products: the same of the inputs' absolute values
  *       OP.SAMPLE.w0.npy ..      weights, and
  *       OP.SAMPLE.dx0.npy ..     gradients of the sum of all w y, where there are any
@@ -30,18 +30,18 @@ static void check(const op_sample_run *run, sx_status status)
 }
 
 static void write_tensor(const op_sample_run *run, const char *kind, int index,
-                         const sx_ref_tensor *t)
+                         const sx_host_tensor *t)
 {
     char name[32];
     snprintf(name, sizeof(name), "%s%d.npy", kind, index);
     void *bytes = sx_alloc((size_t)sx_type_bytes(&t->type) + 1, 1);
     OP_SAMPLE_CHECK(bytes != NULL);
-    sx_ref_store(t, bytes);
+    sx_host_store(t, bytes);
     check(run, sx_npy_write(path_of(run, name), &(sx_tensor){t->type, bytes}));
     sx_free(bytes);
 }
 
-/* Outputs, and for sums the sums of |terms|: the reference of |inputs|. */
+/* Outputs, and for sums the sums of |terms|: the host kernel's of |inputs|. */
 static void write_forward(op_sample_run *run)
 {
     for (int i = 0; i < run->n_in; i++) {
@@ -59,7 +59,7 @@ static void write_forward(op_sample_run *run)
     for (int i = 0; i < terms.n_in; i++) {
         int64_t n = sx_type_elems(&terms.in[i].type);
         for (int64_t j = 0; j < n; j++) {
-            terms.in[i].data[j] = fabs(terms.in[i].data[j]);
+            sx_host_set(&terms.in[i], j, fabs(sx_host_get(&terms.in[i], j)));
         }
     }
     op_sample_forward(&terms, false);
@@ -81,7 +81,7 @@ static void write_backward(const op_sample_run *run, sx_buf *manifest)
             write_tensor(run, "w", k, op_sample_value(&v, "w", k));
         }
         for (int i = 0; i < run->n_in; i++) {
-            const sx_ref_tensor *dx = op_sample_value(&v, "dx", i);
+            const sx_host_tensor *dx = op_sample_value(&v, "dx", i);
             if (dx != NULL) {
                 write_tensor(run, "dx", i, dx);
                 sx_buf_printf(manifest, "%s%d", comma, i);
@@ -221,7 +221,7 @@ int main(int argc, char **argv)
     const char *separator = "[\n";
     for (int id = 0; id < SX_OPID_COUNT; id++) {
         const sx_op_def *op = sx_op_table[id];
-        for (int k = 0; op->ref != NULL && k < op->n_samples; k++) {
+        for (int k = 0; op->host != NULL && k < op->n_samples; k++) {
             sx_buf_puts(&manifest, separator);
             write_sample(op, &op->samples[k], &manifest);
             separator = ",\n";

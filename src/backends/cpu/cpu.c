@@ -37,6 +37,7 @@ typedef struct cpu_executable {
     int64_t calls;
     sx_kernel_time *profile; /* [steps] */
     char numerics[200];
+    _Atomic(sx_status) fault; /* of the running execution */
 } cpu_executable;
 
 static cpu_platform *platform_of(const sx_executable *e)
@@ -272,6 +273,14 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
 /* --- execute -------------------------------------------------------------------------------------
  */
 
+void sx_cpu_fail(const sx_cpu_call *call, sx_status status)
+{
+    sx_status none = SX_OK;
+    if (!atomic_compare_exchange_strong(call->fault, &none, status)) {
+        sx_status_free(status);
+    }
+}
+
 typedef struct run {
     cpu_executable *e;
     int workers;
@@ -296,7 +305,8 @@ static void run_sharded(const run *r, const sx_cpu_stage *stage, int worker)
         sx_cpu_call call = {.bases = r->e->bases[shard],
                             .shard_bases = (char *const *const *)r->e->bases,
                             .shard = shard,
-                            .first_example = sx_cpu_shard_first(p, shard)};
+                            .first_example = sx_cpu_shard_first(p, shard),
+                            .fault = &r->e->fault};
         const sx_cpu_step *steps = p->steps[shard < p->larger ? 0 : 1];
         for (int i = stage->first; i < stage->first + stage->count; i++) {
             call.end = steps[i].range;
@@ -311,7 +321,9 @@ enum { RANGE_MIN = 16 * 1024, RANGE_ALIGN = 1024 };
 static void run_common(const run *r, const sx_cpu_stage *stage, int worker)
 {
     const sx_cpu_plan *p = r->e->plan;
-    sx_cpu_call call = {.bases = r->e->bases[0], .shard_bases = (char *const *const *)r->e->bases};
+    sx_cpu_call call = {.bases = r->e->bases[0],
+                        .shard_bases = (char *const *const *)r->e->bases,
+                        .fault = &r->e->fault};
     for (int i = stage->first, turn = 0; i < stage->first + stage->count; i++) {
         const sx_cpu_step *s = &p->steps[0][i];
         call.begin = 0;
@@ -334,7 +346,9 @@ static void run_common(const run *r, const sx_cpu_stage *stage, int worker)
 static void run_serial(const run *r, const sx_cpu_stage *stage, int worker)
 {
     const sx_cpu_step *steps = r->e->plan->steps[0];
-    sx_cpu_call call = {.bases = r->e->bases[0], .shard_bases = (char *const *const *)r->e->bases};
+    sx_cpu_call call = {.bases = r->e->bases[0],
+                        .shard_bases = (char *const *const *)r->e->bases,
+                        .fault = &r->e->fault};
     for (int i = stage->first; worker == 0 && i < stage->first + stage->count; i++) {
         call.end = steps[i].range;
         run_step(r->e, &steps[i], i, worker, &call);
@@ -406,7 +420,7 @@ static sx_status cpu_execute(sx_executable *head, sx_buffer *const *args, sx_buf
         run_plan(&r, 0);
     }
     sx_dnn_leave(before);
-    return SX_OK;
+    return atomic_exchange(&e->fault, SX_OK);
 }
 
 /* --- telling -------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ int64_t sx_cpu_round_up(int64_t bytes); /* to SX_CPU_ALIGN */
 /* The rows, best first for each operator. */
 extern const sx_cpu_kernel *const sx_cpu_kernels[];
 extern const int sx_cpu_kernel_count;
-extern const sx_cpu_kernel sx_cpu_kernel_reference;
+extern const sx_cpu_kernel sx_cpu_kernel_host;
 enum { SX_CPU_KERNEL_TABLE_VERSION = 2 };
 
 /* --- Steps that the planner itself adds ------------------------------------------------------ */

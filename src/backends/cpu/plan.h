@@ -40,9 +40,13 @@ typedef struct sx_cpu_call {
     char *const *bases;              /* [spaces] of this shard */
     char *const *const *shard_bases; /* [shards][spaces] */
     int shard;
-    int64_t first_example; /* of this shard, in the batch */
-    int64_t begin, end;    /* the elements of a ranged step that this call does */
+    int64_t first_example;     /* of this shard, in the batch */
+    int64_t begin, end;        /* the elements of a ranged step that this call does */
+    _Atomic(sx_status) *fault; /* of the execution: the first step that failed */
 } sx_cpu_call;
+
+/* Keeps `status` as what the execution returns, unless there is one already; takes it over. */
+void sx_cpu_fail(const sx_cpu_call *call, sx_status status);
 
 typedef struct sx_cpu_step sx_cpu_step;
 typedef void sx_cpu_run_fn(const sx_cpu_step *step, const sx_cpu_call *call);

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/planner.h"
 #include "base/memory.h"
-#include "graph/eval.h"
+#include "graph/host.h"
 #include "graph/passes/passes.h"
 
 /* Below this many operations a second worker costs more than it brings, */
@@ -291,16 +291,16 @@ static sx_status set_operands(sx_cpu_planner *p)
 /* --- constants -----------------------------------------------------------------------------------
  */
 
-/* `size` and its like: the operator's reference looks at types alone. */
-static void compute_size(const sx_cpu_planner *p, const sx_node *n, void *bytes)
+/* `size`: its host kernel looks at types alone. */
+static sx_status compute_size(const sx_cpu_planner *p, const sx_node *n, void *bytes)
 {
-    double value = 0;
-    sx_ref_tensor in = {
+    double value;
+    const sx_host_tensor x = {
         .type = sx_type_with_batch(*sx_graph_type(p->plan->graph, n->inputs[0]), p->plan->batch)};
-    sx_ref_tensor out = {.type = *sx_graph_type(p->plan->graph, n->first_output), .data = &value};
-    sx_ref_run(n->op, &(sx_ref){.attrs = n->attrs, .in = &in, .out = &out, .n_in = 1, .n_out = 1},
-               false);
-    sx_ref_store(&out, bytes);
+    const sx_host_tensor y = {.type = *sx_graph_type(p->plan->graph, n->first_output), .f = &value};
+    SX_TRY(sx_host_run_carried(n->op, n->attrs, &x, 1, &y, 1, NULL, false));
+    sx_host_store(&y, bytes);
+    return SX_OK;
 }
 
 static sx_status fill_constants(sx_cpu_planner *p)
@@ -320,7 +320,7 @@ static sx_status fill_constants(sx_cpu_planner *p)
         if (n->op->id == SX_OPID_constant) {
             memcpy(to, ((const sx_constant_attrs *)n->attrs)->value.data, (size_t)v->bytes);
         } else {
-            compute_size(p, n, to);
+            SX_TRY(compute_size(p, n, to));
         }
     }
     return SX_OK;

@@ -32,14 +32,14 @@ static bool node_can_shard(const sx_graph *g, const sx_node *n)
         out |= batch;
         common_out |= !batch;
     }
-    if (!(in || out) || is_size(n) || (n->op->flags & SX_OP_NO_REF)) {
+    if (!(in || out) || is_size(n) || (n->op->flags & SX_OP_NO_HOST)) {
         return true;
     }
     if (n->op->flags & SX_OP_COUPLES_BATCH) {
         return false;
     }
     if ((n->op->flags & SX_OP_RANDOM) && n->op->id != SX_OPID_dropout) {
-        return false; /* its reference does not know the place of a shard in the batch */
+        return false; /* its host kernel does not know the place of a shard in the batch */
     }
     return !common_out || n->op->combine != SX_COMBINE_NONE;
 }
@@ -92,7 +92,7 @@ double sx_cpu_graph_flops(const sx_graph *g)
 {
     double sum = 0;
     for (int k = 0; k < g->n_nodes; k++) {
-        if (!(g->nodes[k].op->flags & SX_OP_NO_REF)) {
+        if (!(g->nodes[k].op->flags & SX_OP_NO_HOST)) {
             sum += sx_cpu_node_flops(g, &g->nodes[k]);
         }
     }

@@ -134,7 +134,7 @@ int sx_cpu_claimable(const sx_cpu_match *m, sx_value v, int op)
     const sx_node *n = &m->graph->nodes[k];
     if ((op >= 0 && n->op->id != op) || m->claimed[k] || m->uses[v.id] != 1 ||
         m->sharded[k] != m->sharded[m->root] || m->n_nodes == SX_CPU_MAX_NODES ||
-        (n->op->flags & SX_OP_NO_REF) || is_constant(n)) {
+        (n->op->flags & SX_OP_NO_HOST) || is_constant(n)) {
         return -1;
     }
     for (int i = 0; i < n->n_outputs; i++) {
@@ -180,7 +180,7 @@ static const sx_cpu_kernel *choose(sx_cpu_match *m, int k)
         }
     }
     preset(m, k);
-    return &sx_cpu_kernel_reference;
+    return &sx_cpu_kernel_host;
 }
 
 /* One unit that joins the partials of `count` outputs of unit `index`, from the `first` on. */
@@ -273,7 +273,7 @@ static bool needs_unit(const sx_cpu_match *m, const sx_node *n)
     for (int i = 0; i < n->n_outputs; i++) {
         used |= m->uses[sx_node_output(n, i).id] > 0;
     }
-    return used && !is_view(n) && !is_constant(n) && !(n->op->flags & SX_OP_NO_REF);
+    return used && !is_view(n) && !is_constant(n) && !(n->op->flags & SX_OP_NO_HOST);
 }
 
 sx_status sx_cpu_make_units(sx_cpu_planner *p)
@@ -310,7 +310,7 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
         SX_TRY(m.error);
         for (int i = 0; i < m.n_nodes; i++) {
             claimed[m.nodes[i]] = true;
-            p->crop_failed |= p->cropped[m.nodes[i]] && row == &sx_cpu_kernel_reference;
+            p->crop_failed |= p->cropped[m.nodes[i]] && row == &sx_cpu_kernel_host;
         }
         SX_TRY(add_kernel_unit(p, &m, row), "planning %s \"%s\"", n->op->name, n->name);
     }

@@ -1,12 +1,12 @@
-/* The reference backend: every operator's own reference, one node after the other, every value held
- * in double and rounded to its dtype after each operator. Slow and obviously right: the oracle that
- * the conformance suite holds the other backends against. A float64 graph runs in double
- * throughout. */
+/* The reference backend: every operator's host kernel, one node after the other, every value held
+ * in its own dtype. Slow and obviously right: the oracle that the conformance suite holds the other
+ * backends against. A float64 graph runs in double throughout. */
 #include <string.h>
 
 #include "backends/backend.h"
+#include "base/checked.h"
 #include "base/memory.h"
-#include "graph/eval.h"
+#include "graph/host.h"
 #include "graph/passes/passes.h"
 
 typedef struct ref_platform {
@@ -22,10 +22,11 @@ typedef struct ref_buffer {
 
 typedef struct ref_executable {
     sx_executable head;
-    sx_graph *graph;       /* batch fixed */
-    sx_ref_tensor *values; /* [n_values]; data allocated once */
-    sx_ref_tensor *inputs; /* scratch: the inputs of the widest node */
-    sx_type *types;        /* args, then results */
+    sx_graph *graph;   /* batch fixed */
+    sx_tensor *values; /* [n_values]; data allocated once */
+    sx_tensor *inputs; /* scratch: the inputs of the widest node */
+    void *carriers;    /* scratch: of the node that needs most */
+    sx_type *types;    /* args, then results */
     int *result_args;
 } ref_executable;
 
@@ -100,6 +101,7 @@ static void ref_destroy(sx_executable *head)
     for (int i = 0; e->values != NULL && i < e->graph->n_values; i++) {
         sx_free(e->values[i].data);
     }
+    sx_free(e->carriers);
     sx_free(e->values);
     sx_free(e->inputs);
     sx_free(e->types);
@@ -112,23 +114,41 @@ static sx_status allocate_values(ref_executable *e)
 {
     const sx_graph *g = e->graph;
     int widest = 1;
+    int64_t most = 0;
     for (int k = 0; k < g->n_nodes; k++) {
-        const sx_node *n = &g->nodes[k];
-        widest = n->n_inputs > widest ? n->n_inputs : widest;
-        if (n->op->flags & SX_OP_HOST) {
-            return sx_error(SX_UNIMPLEMENTED, "ref: %s \"%s\" belongs to the host segment",
-                            n->op->name, n->name);
-        }
+        widest = SX_MAX(widest, g->nodes[k].n_inputs);
     }
+    sx_type *types = sx_alloc((size_t)widest + SX_MAX_OUTPUTS, sizeof(*types));
     e->values = sx_alloc((size_t)g->n_values, sizeof(*e->values));
     e->inputs = sx_alloc((size_t)widest, sizeof(*e->inputs));
-    if (e->values == NULL || e->inputs == NULL) {
+    sx_status status =
+        types == NULL || e->values == NULL || e->inputs == NULL ? out_of_memory("values") : SX_OK;
+    for (int k = 0; k < g->n_nodes && status == SX_OK; k++) {
+        const sx_node *n = &g->nodes[k];
+        for (int i = 0; i < n->n_inputs + n->n_outputs; i++) {
+            types[i] = *sx_graph_type(g, i < n->n_inputs ? n->inputs[i]
+                                                         : sx_node_output(n, i - n->n_inputs));
+        }
+        int64_t bytes =
+            sx_host_scratch_bytes(n->op, types, n->n_inputs, types + n->n_inputs, n->n_outputs);
+        most = SX_MAX(most, bytes);
+        if (n->op->flags & SX_OP_HOST) {
+            status = sx_error(SX_UNIMPLEMENTED, "ref: %s \"%s\" belongs to the host segment",
+                              n->op->name, n->name);
+        } else if (bytes < 0) {
+            status = out_of_memory("a value");
+        }
+    }
+    sx_free(types);
+    SX_TRY(status);
+    e->carriers = sx_alloc((size_t)most + 1, 1);
+    if (e->carriers == NULL) {
         return out_of_memory("values");
     }
     for (int i = 1; i < g->n_values; i++) {
-        int64_t n = sx_type_elems(&g->values[i].type);
+        int64_t bytes = sx_type_bytes(&g->values[i].type);
         e->values[i].type = g->values[i].type;
-        e->values[i].data = n < 0 ? NULL : sx_alloc((size_t)n + 1, sizeof(double));
+        e->values[i].data = bytes < 0 ? NULL : sx_alloc((size_t)bytes + 1, 1);
         if (e->values[i].data == NULL) {
             return out_of_memory("a value");
         }
@@ -185,34 +205,34 @@ static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
 
 /* --- execute --------------------------------------------------------------------------------- */
 
-static void run_node(ref_executable *e, const sx_node *n)
-{
-    for (int i = 0; i < n->n_inputs; i++) {
-        e->inputs[i] = e->values[n->inputs[i].id];
-    }
-    sx_ref r = {.attrs = n->attrs,
-                .in = e->inputs,
-                .out = &e->values[n->first_output.id],
-                .n_in = n->n_inputs,
-                .n_out = n->n_outputs};
-    sx_ref_run(n->op, &r, false);
-}
-
 static sx_status ref_execute(sx_executable *head, sx_buffer *const *args, sx_buffer *const *outputs)
 {
     ref_executable *e = (ref_executable *)head;
     const sx_graph *g = e->graph;
     for (int i = 0; i < g->n_args; i++) {
-        sx_ref_load(&e->values[g->args[i].value.id], ((ref_buffer *)args[i])->bytes);
+        const sx_tensor *value = &e->values[g->args[i].value.id];
+        memcpy(value->data, ((ref_buffer *)args[i])->bytes, (size_t)sx_type_bytes(&value->type));
     }
     for (int k = 0; k < g->n_nodes; k++) {
-        if (!(g->nodes[k].op->flags & SX_OP_NO_REF)) {
-            run_node(e, &g->nodes[k]);
+        const sx_node *n = &g->nodes[k];
+        sx_arena arena;
+        if (n->op->flags & SX_OP_NO_HOST) {
+            continue;
         }
+        for (int i = 0; i < n->n_inputs; i++) {
+            e->inputs[i] = e->values[n->inputs[i].id];
+        }
+        sx_arena_init(&arena, 0);
+        sx_status status =
+            sx_host_run(n->op, n->attrs, e->inputs, n->n_inputs, &e->values[n->first_output.id],
+                        n->n_outputs, e->carriers, &arena);
+        sx_arena_deinit(&arena);
+        SX_TRY(status, "%s \"%s\"", n->op->name, n->name);
     }
     for (int i = 0; i < g->n_results; i++) {
         sx_buffer *to = e->result_args[i] >= 0 ? args[e->result_args[i]] : outputs[i];
-        sx_ref_store(&e->values[g->results[i].value.id], ((ref_buffer *)to)->bytes);
+        const sx_tensor *value = &e->values[g->results[i].value.id];
+        memcpy(((ref_buffer *)to)->bytes, value->data, (size_t)sx_type_bytes(&value->type));
     }
     return SX_OK;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graph/eval.h"
+#include "graph/host.h"
 
 enum { MAX_OPERANDS = 4096, MAX_VALUES = 1 << 24 };
 
@@ -435,10 +435,9 @@ static void put_float(sx_buf *buf, double v, int digits, const void *bytes, size
 
 static void put_element(sx_buf *buf, sx_dtype dtype, const void *bytes)
 {
-    double v = 0;
+    double v = sx_host_load_element(dtype, bytes);
     uint64_t wide = 0;
     memcpy(&wide, bytes, sx_dtype_bytes(dtype));
-    sx_ref_load(&(sx_ref_tensor){sx_scalar_type(dtype), &v}, bytes);
     if (sx_dtype_is_float(dtype)) {
         put_float(buf, v, dtype == SX_F64 ? 17 : 9, bytes, sx_dtype_bytes(dtype));
     } else if (dtype == SX_BOOL) {
@@ -520,7 +519,7 @@ sx_hlo sx_hlo_splat(sx_hlo_writer *w, sx_type type, double value)
     if (!sx_dtype_is_float(type.dtype)) {
         value = fmin(fmax(value, row->least), row->most);
     }
-    sx_ref_store(&(sx_ref_tensor){sx_scalar_type(type.dtype), &value}, &bytes);
+    sx_host_store_element(type.dtype, value, &bytes);
     sx_hlo_begin_attr(w, "value");
     sx_buf_puts(&w->attrs, "dense<");
     if (sx_type_elems(&type) != 0) {

@@ -7,12 +7,8 @@
  * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
  * Numbers  one rounding
  * Source   TensorFlow tf.add */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status add_infer(sx_infer *c)
-{
-    return sx_infer_zip_number(c);
-}
 
 /* dx = dz, dy = dz */
 static void add_grad(sx_grad *g)
@@ -23,26 +19,6 @@ static void add_grad(sx_grad *g)
     if (g->needed[1]) {
         g->dx[1] = sx_unbroadcast(g->b, g->dy[0], g->x[1]);
     }
-}
-
-static double add_of(double x, double y)
-{
-    return x + y;
-}
-
-static void add_ref(const sx_ref *r)
-{
-    sx_ref_zip(r, add_of);
-}
-
-static void add_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "AddV2");
-}
-
-static void add_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_zip(w, op, "add");
 }
 
 static const sx_op_sample add_samples[] = {
@@ -60,10 +36,8 @@ const sx_op_def sx_op_add = {
     .n_out = 1,
     .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = add_infer,
+    .infer = sx_infer_zip_number,
     .grad = add_grad,
-    .ref = add_ref,
-    .to_tf = add_to_tf,
-    .to_stablehlo = add_to_stablehlo,
+    SX_OP_ROW(add),
     SX_OP_SAMPLES(add_samples),
 };

@@ -22,16 +22,17 @@ static sx_status all_finite_infer(sx_infer *c)
     return SX_OK;
 }
 
-static void all_finite_ref(const sx_ref *r)
+static sx_status all_finite_host(const sx_kernel_call *c)
 {
     bool finite = true;
-    for (int k = 0; k < r->n_in; k++) {
-        int64_t n = sx_type_elems(&r->in[k].type);
+    for (int k = 0; k < c->n_in; k++) {
+        int64_t n = sx_type_elems(&c->in[k].type);
         for (int64_t i = 0; i < n; i++) {
-            finite = finite && isfinite(r->in[k].data[i]);
+            finite = finite && isfinite(c->in[k].f[i]);
         }
     }
-    r->out[0].data[0] = finite;
+    c->out[0].b[0] = finite;
+    return SX_OK;
 }
 
 static sx_hlo is_finite(sx_hlo_writer *w, sx_hlo x)
@@ -72,7 +73,7 @@ const sx_op_def sx_op_all_finite = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     .combine = SX_COMBINE_AND,
     .infer = all_finite_infer,
-    .ref = all_finite_ref,
+    .host = all_finite_host,
     .to_stablehlo = all_finite_to_stablehlo,
     SX_OP_SAMPLES(all_finite_samples),
 };

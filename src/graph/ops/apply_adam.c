@@ -43,23 +43,24 @@ static sx_status apply_adam_infer(sx_infer *c)
     return sx_infer_apply(c, 4, 3);
 }
 
-static void apply_adam_ref(const sx_ref *r)
+static sx_status apply_adam_host(const sx_kernel_call *c)
 {
-    const sx_adam_attrs *attrs = r->attrs;
-    const double *var = r->in[0].data, *m = r->in[1].data, *v = r->in[2].data, *g = r->in[3].data;
-    double t = r->in[5].data[0] + 1, b1 = attrs->beta1, b2 = attrs->beta2;
-    double alpha = r->in[4].data[0] * sqrt(1 - pow(b2, t)) / (1 - pow(b1, t));
-    int64_t n = sx_type_elems(&r->in[0].type);
-    if (sx_ref_withheld(r)) {
-        return;
+    const sx_adam_attrs *attrs = c->attrs;
+    const double *var = c->in[0].f, *m = c->in[1].f, *v = c->in[2].f, *g = c->in[3].f;
+    double t = (double)c->in[5].i[0] + 1, b1 = attrs->beta1, b2 = attrs->beta2;
+    double alpha = c->in[4].f[0] * sqrt(1 - pow(b2, t)) / (1 - pow(b1, t));
+    int64_t n = sx_type_elems(&c->in[0].type);
+    if (sx_host_withheld(c)) {
+        return SX_OK;
     }
     for (int64_t i = 0; i < n; i++) {
         double next_m = m[i] + (g[i] - m[i]) * (1 - b1);
         double next_v = v[i] + (g[i] * g[i] - v[i]) * (1 - b2);
-        r->out[0].data[i] = var[i] - alpha * next_m / (sqrt(next_v) + attrs->epsilon);
-        r->out[1].data[i] = next_m;
-        r->out[2].data[i] = next_v;
+        c->out[0].f[i] = var[i] - alpha * next_m / (sqrt(next_v) + attrs->epsilon);
+        c->out[1].f[i] = next_m;
+        c->out[2].f[i] = next_v;
     }
+    return SX_OK;
 }
 
 /* 1 - beta^t, as -expm1(t ln beta): exact to the last bits in f32 even for t = 1, beta near 1. */
@@ -140,7 +141,7 @@ const sx_op_def sx_op_apply_adam = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_adam_attrs, apply_adam_attrs),
     .infer = apply_adam_infer,
-    .ref = apply_adam_ref,
+    .host = apply_adam_host,
     .to_stablehlo = apply_adam_to_stablehlo,
     SX_OP_SAMPLES(apply_adam_samples),
 };

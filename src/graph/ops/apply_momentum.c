@@ -33,21 +33,22 @@ static sx_status apply_momentum_infer(sx_infer *c)
     return sx_infer_apply(c, 3, 2);
 }
 
-static void apply_momentum_ref(const sx_ref *r)
+static sx_status apply_momentum_host(const sx_kernel_call *c)
 {
-    const sx_momentum_attrs *attrs = r->attrs;
-    const double *var = r->in[0].data, *accum = r->in[1].data, *g = r->in[2].data;
-    double lr = r->in[3].data[0], momentum = attrs->momentum;
-    int64_t n = sx_type_elems(&r->in[0].type);
-    if (sx_ref_withheld(r)) {
-        return;
+    const sx_momentum_attrs *attrs = c->attrs;
+    const double *var = c->in[0].f, *accum = c->in[1].f, *g = c->in[2].f;
+    double lr = c->in[3].f[0], momentum = attrs->momentum;
+    int64_t n = sx_type_elems(&c->in[0].type);
+    if (sx_host_withheld(c)) {
+        return SX_OK;
     }
     for (int64_t i = 0; i < n; i++) {
         double next = momentum * accum[i] + g[i];
         double direction = attrs->nesterov ? g[i] + momentum * next : next;
-        r->out[1].data[i] = next;
-        r->out[0].data[i] = var[i] - lr * direction;
+        c->out[1].f[i] = next;
+        c->out[0].f[i] = var[i] - lr * direction;
     }
+    return SX_OK;
 }
 
 static void apply_momentum_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
@@ -103,7 +104,7 @@ const sx_op_def sx_op_apply_momentum = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_momentum_attrs, apply_momentum_attrs),
     .infer = apply_momentum_infer,
-    .ref = apply_momentum_ref,
+    .host = apply_momentum_host,
     .to_stablehlo = apply_momentum_to_stablehlo,
     SX_OP_SAMPLES(apply_momentum_samples),
 };

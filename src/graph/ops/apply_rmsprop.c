@@ -42,30 +42,31 @@ static sx_status apply_rmsprop_infer(sx_infer *c)
     return sx_infer_apply(c, slots + 2, slots + 1);
 }
 
-static void apply_rmsprop_ref(const sx_ref *r)
+static sx_status apply_rmsprop_host(const sx_kernel_call *c)
 {
-    const sx_rmsprop_attrs *attrs = r->attrs;
-    int mean_at = attrs->centered ? 2 : 0, mom_at = attrs->momentum > 0 ? r->n_out - 1 : 0;
-    const double *g = r->in[r->n_in - 3].data, lr = r->in[r->n_in - 2].data[0], rho = attrs->rho;
-    int64_t n = sx_type_elems(&r->in[0].type);
-    if (sx_ref_withheld(r)) {
-        return;
+    const sx_rmsprop_attrs *attrs = c->attrs;
+    int mean_at = attrs->centered ? 2 : 0, mom_at = attrs->momentum > 0 ? c->n_out - 1 : 0;
+    const double *g = c->in[c->n_in - 3].f, lr = c->in[c->n_in - 2].f[0], rho = attrs->rho;
+    int64_t n = sx_type_elems(&c->in[0].type);
+    if (sx_host_withheld(c)) {
+        return SX_OK;
     }
     for (int64_t i = 0; i < n; i++) {
-        double rms = rho * r->in[1].data[i] + (1 - rho) * g[i] * g[i], spread = rms;
+        double rms = rho * c->in[1].f[i] + (1 - rho) * g[i] * g[i], spread = rms;
         if (mean_at != 0) {
-            double mean = rho * r->in[mean_at].data[i] + (1 - rho) * g[i];
+            double mean = rho * c->in[mean_at].f[i] + (1 - rho) * g[i];
             spread -= mean * mean;
-            r->out[mean_at].data[i] = mean;
+            c->out[mean_at].f[i] = mean;
         }
         double step = lr * g[i] / sqrt(spread + attrs->epsilon);
         if (mom_at != 0) {
-            step += attrs->momentum * r->in[mom_at].data[i];
-            r->out[mom_at].data[i] = step;
+            step += attrs->momentum * c->in[mom_at].f[i];
+            c->out[mom_at].f[i] = step;
         }
-        r->out[1].data[i] = rms;
-        r->out[0].data[i] = r->in[0].data[i] - step;
+        c->out[1].f[i] = rms;
+        c->out[0].f[i] = c->in[0].f[i] - step;
     }
+    return SX_OK;
 }
 
 /* decay old + (1 - decay) new */
@@ -167,7 +168,7 @@ const sx_op_def sx_op_apply_rmsprop = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_rmsprop_attrs, apply_rmsprop_attrs),
     .infer = apply_rmsprop_infer,
-    .ref = apply_rmsprop_ref,
+    .host = apply_rmsprop_host,
     .to_stablehlo = apply_rmsprop_to_stablehlo,
     SX_OP_SAMPLES(apply_rmsprop_samples),
 };

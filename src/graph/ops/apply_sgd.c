@@ -16,16 +16,17 @@ static sx_status apply_sgd_infer(sx_infer *c)
     return sx_infer_apply(c, 2, 1);
 }
 
-static void apply_sgd_ref(const sx_ref *r)
+static sx_status apply_sgd_host(const sx_kernel_call *c)
 {
-    const double *var = r->in[0].data, *g = r->in[1].data, lr = r->in[2].data[0];
-    int64_t n = sx_type_elems(&r->in[0].type);
-    if (sx_ref_withheld(r)) {
-        return;
+    const double *var = c->in[0].f, *g = c->in[1].f, lr = c->in[2].f[0];
+    int64_t n = sx_type_elems(&c->in[0].type);
+    if (sx_host_withheld(c)) {
+        return SX_OK;
     }
     for (int64_t i = 0; i < n; i++) {
-        r->out[0].data[i] = var[i] - lr * g[i];
+        c->out[0].f[i] = var[i] - lr * g[i];
     }
+    return SX_OK;
 }
 
 static void apply_sgd_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
@@ -62,7 +63,7 @@ const sx_op_def sx_op_apply_sgd = {
     .n_out = 1,
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     .infer = apply_sgd_infer,
-    .ref = apply_sgd_ref,
+    .host = apply_sgd_host,
     .to_stablehlo = apply_sgd_to_stablehlo,
     SX_OP_SAMPLES(apply_sgd_samples),
 };

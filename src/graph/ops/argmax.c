@@ -32,20 +32,23 @@ static sx_status argmax_infer(sx_infer *c)
     return SX_OK;
 }
 
-static void argmax_ref(const sx_ref *r)
+static sx_status argmax_host(const sx_kernel_call *c)
 {
-    const sx_argmax_attrs *attrs = r->attrs;
-    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
+    const sx_argmax_attrs *attrs = c->attrs;
+    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
     int64_t inner = sx_dims_product(&x->type, (int)attrs->axis + 1, x->type.rank);
     int64_t count = x->type.dims[attrs->axis], n = sx_type_elems(&y->type);
-    for (int64_t i = 0; i < n; i++) {
-        const double *first = &x->data[i / inner * inner * count + i % inner];
-        int64_t best = 0;
-        for (int64_t k = 1; k < count; k++) {
-            best = first[k * inner] > first[best * inner] ? k : best;
-        }
-        y->data[i] = (double)best;
+#define ARGMAX(type, field)                                                   \
+    for (int64_t i = 0; i < n; i++) {                                         \
+        const type *first = &x->field[i / inner * inner * count + i % inner]; \
+        int64_t best = 0;                                                     \
+        for (int64_t k = 1; k < count; k++) {                                 \
+            best = first[k * inner] > first[best * inner] ? k : best;         \
+        }                                                                     \
+        y->i[i] = best;                                                       \
     }
+    SX_HOST_BY_NUMBER(x->type.dtype, ARGMAX)
+    return SX_OK;
 }
 
 static void argmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -132,7 +135,7 @@ const sx_op_def sx_op_argmax = {
     .flags = SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_argmax_attrs, argmax_attrs),
     .infer = argmax_infer,
-    .ref = argmax_ref,
+    .host = argmax_host,
     .to_tf = argmax_to_tf,
     .to_stablehlo = argmax_to_stablehlo,
     SX_OP_SAMPLES(argmax_samples),

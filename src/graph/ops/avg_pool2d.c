@@ -41,13 +41,11 @@ static void add_share(void *user, int64_t count, double *x, double *y)
     *y += *x / (double)count;
 }
 
-static void avg_pool2d_ref(const sx_ref *r)
+static sx_status avg_pool2d_host(const sx_kernel_call *c)
 {
-    int64_t n = sx_type_elems(&r->out[0].type);
-    for (int64_t i = 0; i < n; i++) {
-        r->out[0].data[i] = 0;
-    }
-    sx_pool_walk(r->attrs, &r->in[0], &r->out[0], add_share, NULL);
+    sx_host_fill(c, 0, 0);
+    sx_pool_walk(c->attrs, &c->in[0], &c->out[0], add_share, NULL);
+    return SX_OK;
 }
 
 static void avg_pool2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -87,7 +85,7 @@ const sx_op_def sx_op_avg_pool2d = {
     SX_OP_ATTRS(sx_pool2d_attrs, avg_pool2d_attrs),
     .infer = avg_pool2d_infer,
     .grad = avg_pool2d_grad,
-    .ref = avg_pool2d_ref,
+    .host = avg_pool2d_host,
     .to_tf = avg_pool2d_to_tf,
     .to_stablehlo = avg_pool2d_to_stablehlo,
     SX_OP_SAMPLES(avg_pool2d_samples),

@@ -46,13 +46,11 @@ static void give_share(void *user, int64_t count, double *x, double *y)
     *x += *y / (double)count;
 }
 
-static void avg_pool2d_grad_ref(const sx_ref *r)
+static sx_status avg_pool2d_grad_host(const sx_kernel_call *c)
 {
-    int64_t n = sx_type_elems(&r->out[0].type);
-    for (int64_t i = 0; i < n; i++) {
-        r->out[0].data[i] = 0;
-    }
-    sx_pool_walk(r->attrs, &r->out[0], &r->in[0], give_share, NULL);
+    sx_host_fill(c, 0, 0);
+    sx_pool_walk(c->attrs, &c->out[0], &c->in[0], give_share, NULL);
+    return SX_OK;
 }
 
 /* Each share, stride - 1 zeros between them, summed over the windows that reach an element: along
@@ -107,7 +105,7 @@ const sx_op_def sx_op_avg_pool2d_grad = {
     SX_OP_ATTRS(sx_pool2d_attrs, avg_pool2d_grad_attrs),
     .infer = avg_pool2d_grad_infer,
     .grad = avg_pool2d_grad_grad,
-    .ref = avg_pool2d_grad_ref,
+    .host = avg_pool2d_grad_host,
     .to_stablehlo = avg_pool2d_grad_to_stablehlo,
     SX_OP_SAMPLES(avg_pool2d_grad_samples),
 };

@@ -19,11 +19,6 @@ static const sx_attr_def batch_norm_attrs[] = {
     SX_ATTR(sx_batch_norm_attrs, epsilon, SX_ATTR_FLOAT),
 };
 
-static sx_status batch_norm_infer(sx_infer *c)
-{
-    return sx_infer_batch_norm(c);
-}
-
 /* s, as nodes */
 static sx_value inverse_deviation(sx_builder *b, sx_value variance, double epsilon)
 {
@@ -55,11 +50,6 @@ static void batch_norm_grad(sx_grad *g)
         sx_value product = sx_build_op(g->b, mul, NULL, steep, dscale);
         g->dx[4] = sx_times(g->b, product, -0.5);
     }
-}
-
-static void batch_norm_ref(const sx_ref *r)
-{
-    sx_ref_batch_norm(r);
 }
 
 /* FusedBatchNormV3 wants rank 4; elsewhere the arithmetic is spelled out. */
@@ -143,9 +133,9 @@ const sx_op_def sx_op_batch_norm = {
     .n_out = 1,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_attrs),
-    .infer = batch_norm_infer,
+    .infer = sx_infer_batch_norm,
     .grad = batch_norm_grad,
-    .ref = batch_norm_ref,
+    .host = sx_host_batch_norm,
     .to_tf = batch_norm_to_tf,
     .to_stablehlo = batch_norm_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_samples),

@@ -11,7 +11,7 @@ SX_MUST_USE sx_status sx_check_batch_norm(const sx_batch_norm_attrs *attrs, cons
 
 /* batch_norm, batch_norm_train: inputs x, scale, offset, mean, variance. */
 SX_MUST_USE sx_status sx_infer_batch_norm(sx_infer *c);
-void sx_ref_batch_norm(const sx_ref *r);
+sx_status sx_host_batch_norm(const sx_kernel_call *c);
 
 /* 1 / sqrt(variance + epsilon) */
 sx_hlo sx_hlo_inverse_deviation(sx_hlo_writer *w, sx_hlo variance, double epsilon);

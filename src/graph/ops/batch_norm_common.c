@@ -24,17 +24,18 @@ sx_status sx_infer_batch_norm(sx_infer *c)
     return SX_OK;
 }
 
-void sx_ref_batch_norm(const sx_ref *r)
+sx_status sx_host_batch_norm(const sx_kernel_call *c)
 {
-    const sx_batch_norm_attrs *attrs = r->attrs;
-    const double *x = r->in[0].data, *scale = r->in[1].data, *offset = r->in[2].data;
-    const double *mean = r->in[3].data, *variance = r->in[4].data;
-    int64_t n = sx_type_elems(&r->in[0].type), c = r->in[1].type.dims[0];
+    const sx_batch_norm_attrs *attrs = c->attrs;
+    const double *x = c->in[0].f, *scale = c->in[1].f, *offset = c->in[2].f;
+    const double *mean = c->in[3].f, *variance = c->in[4].f;
+    int64_t n = sx_type_elems(&c->in[0].type), channels = c->in[1].type.dims[0];
     for (int64_t i = 0; i < n; i++) {
-        int64_t k = i % c;
+        int64_t k = i % channels;
         double s = 1 / sqrt(variance[k] + attrs->epsilon);
-        r->out[0].data[i] = (x[i] - mean[k]) * s * scale[k] + offset[k];
+        c->out[0].f[i] = (x[i] - mean[k]) * s * scale[k] + offset[k];
     }
+    return SX_OK;
 }
 
 sx_hlo sx_hlo_inverse_deviation(sx_hlo_writer *w, sx_hlo variance, double epsilon)

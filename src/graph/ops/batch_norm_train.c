@@ -25,11 +25,6 @@ static const sx_attr_def batch_norm_train_attrs[] = {
     SX_ATTR(sx_batch_norm_attrs, epsilon, SX_ATTR_FLOAT),
 };
 
-static sx_status batch_norm_train_infer(sx_infer *c)
-{
-    return sx_infer_batch_norm(c);
-}
-
 static void batch_norm_train_grad(sx_grad *g)
 {
     sx_value x = g->x[0], scale = g->x[1], mean = g->x[3], variance = g->x[4], dy = g->dy[0];
@@ -48,11 +43,6 @@ static void batch_norm_train_grad(sx_grad *g)
         g->dx[0] = sx_build_op(g->b, batch_norm_train_grad_input, g->attrs, dy, x, mean, variance,
                                scale, dscale, doffset, count);
     }
-}
-
-static void batch_norm_train_ref(const sx_ref *r)
-{
-    sx_ref_batch_norm(r);
 }
 
 static void batch_norm_train_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
@@ -104,9 +94,9 @@ const sx_op_def sx_op_batch_norm_train = {
     .bf16 = 0x1,
     .flags = SX_OP_NO_TF,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_attrs),
-    .infer = batch_norm_train_infer,
+    .infer = sx_infer_batch_norm,
     .grad = batch_norm_train_grad,
-    .ref = batch_norm_train_ref,
+    .host = sx_host_batch_norm,
     .to_stablehlo = batch_norm_train_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_train_samples),
 };

@@ -29,18 +29,19 @@ static sx_status batch_norm_train_grad_input_infer(sx_infer *c)
     return SX_OK;
 }
 
-static void batch_norm_train_grad_input_ref(const sx_ref *r)
+static sx_status batch_norm_train_grad_input_host(const sx_kernel_call *c)
 {
-    const sx_batch_norm_attrs *attrs = r->attrs;
-    const double *dy = r->in[0].data, *x = r->in[1].data, *mean = r->in[2].data;
-    const double *variance = r->in[3].data, *scale = r->in[4].data;
-    const double *dscale = r->in[5].data, *doffset = r->in[6].data, count = r->in[7].data[0];
-    int64_t n = sx_type_elems(&r->in[1].type), c = r->in[2].type.dims[0];
+    const sx_batch_norm_attrs *attrs = c->attrs;
+    const double *dy = c->in[0].f, *x = c->in[1].f, *mean = c->in[2].f;
+    const double *variance = c->in[3].f, *scale = c->in[4].f;
+    const double *dscale = c->in[5].f, *doffset = c->in[6].f, count = c->in[7].f[0];
+    int64_t n = sx_type_elems(&c->in[1].type), channels = c->in[2].type.dims[0];
     for (int64_t i = 0; i < n; i++) {
-        int64_t k = i % c;
+        int64_t k = i % channels;
         double s = 1 / sqrt(variance[k] + attrs->epsilon), normal = (x[i] - mean[k]) * s;
-        r->out[0].data[i] = scale[k] * s * (dy[i] - (doffset[k] + normal * dscale[k]) / count);
+        c->out[0].f[i] = scale[k] * s * (dy[i] - (doffset[k] + normal * dscale[k]) / count);
     }
+    return SX_OK;
 }
 
 static void batch_norm_train_grad_input_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
@@ -93,7 +94,7 @@ const sx_op_def sx_op_batch_norm_train_grad_input = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_input_attrs),
     .infer = batch_norm_train_grad_input_infer,
-    .ref = batch_norm_train_grad_input_ref,
+    .host = batch_norm_train_grad_input_host,
     .to_stablehlo = batch_norm_train_grad_input_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_train_grad_input_samples),
 };

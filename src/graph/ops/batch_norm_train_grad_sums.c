@@ -26,20 +26,21 @@ static sx_status batch_norm_train_grad_sums_infer(sx_infer *c)
     return SX_OK;
 }
 
-static void batch_norm_train_grad_sums_ref(const sx_ref *r)
+static sx_status batch_norm_train_grad_sums_host(const sx_kernel_call *c)
 {
-    const sx_batch_norm_attrs *attrs = r->attrs;
-    const double *dy = r->in[0].data, *x = r->in[1].data;
-    const double *mean = r->in[2].data, *variance = r->in[3].data;
-    int64_t n = sx_type_elems(&r->in[1].type), c = r->in[2].type.dims[0];
-    for (int64_t k = 0; k < c; k++) {
-        r->out[0].data[k] = r->out[1].data[k] = 0;
+    const sx_batch_norm_attrs *attrs = c->attrs;
+    const double *dy = c->in[0].f, *x = c->in[1].f;
+    const double *mean = c->in[2].f, *variance = c->in[3].f;
+    int64_t n = sx_type_elems(&c->in[1].type), channels = c->in[2].type.dims[0];
+    for (int64_t k = 0; k < channels; k++) {
+        c->out[0].f[k] = c->out[1].f[k] = 0;
     }
     for (int64_t i = 0; i < n; i++) {
-        int64_t k = i % c;
-        r->out[0].data[k] += dy[i] * (x[i] - mean[k]) / sqrt(variance[k] + attrs->epsilon);
-        r->out[1].data[k] += dy[i];
+        int64_t k = i % channels;
+        c->out[0].f[k] += dy[i] * (x[i] - mean[k]) / sqrt(variance[k] + attrs->epsilon);
+        c->out[1].f[k] += dy[i];
     }
+    return SX_OK;
 }
 
 static void batch_norm_train_grad_sums_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
@@ -80,7 +81,7 @@ const sx_op_def sx_op_batch_norm_train_grad_sums = {
     .combine = SX_COMBINE_SUM,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_sums_attrs),
     .infer = batch_norm_train_grad_sums_infer,
-    .ref = batch_norm_train_grad_sums_ref,
+    .host = batch_norm_train_grad_sums_host,
     .to_stablehlo = batch_norm_train_grad_sums_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_train_grad_sums_samples),
 };

@@ -7,6 +7,7 @@
  * Errors   INVALID_ARGUMENT  no float, rank below 2, b is not [C]
  * Numbers  one rounding
  * Source   TensorFlow tf.nn.bias_add, NHWC */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
 static sx_status bias_add_infer(sx_infer *c)
@@ -28,26 +29,6 @@ static void bias_add_grad(sx_grad *g)
     if (g->needed[1]) {
         g->dx[1] = sx_unbroadcast(g->b, g->dy[0], g->x[1]);
     }
-}
-
-static double bias_add_of(double x, double b)
-{
-    return x + b;
-}
-
-static void bias_add_ref(const sx_ref *r)
-{
-    sx_ref_zip(r, bias_add_of);
-}
-
-static void bias_add_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "BiasAdd");
-}
-
-static void bias_add_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_zip(w, op, "add");
 }
 
 static const sx_op_sample bias_add_samples[] = {
@@ -75,8 +56,6 @@ const sx_op_def sx_op_bias_add = {
     .flags = SX_OP_ELEMENTWISE,
     .infer = bias_add_infer,
     .grad = bias_add_grad,
-    .ref = bias_add_ref,
-    .to_tf = bias_add_to_tf,
-    .to_stablehlo = bias_add_to_stablehlo,
+    SX_OP_ROW(bias_add),
     SX_OP_SAMPLES(bias_add_samples),
 };

@@ -30,13 +30,13 @@ static void broadcast_to_grad(sx_grad *g)
     g->dx[0] = sx_unbroadcast(g->b, g->dy[0], g->x[0]);
 }
 
-static void broadcast_to_ref(const sx_ref *r)
+static sx_status broadcast_to_host(const sx_kernel_call *c)
 {
-    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
-    int64_t n = sx_type_elems(&y->type);
+    int64_t n = sx_type_elems(&c->out[0].type);
     for (int64_t i = 0; i < n; i++) {
-        y->data[i] = x->data[sx_broadcast_offset(&y->type, &x->type, i)];
+        sx_host_move(c, i, 0, sx_broadcast_offset(&c->out[0].type, &c->in[0].type, i), 1);
     }
+    return SX_OK;
 }
 
 static void broadcast_to_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -92,9 +92,10 @@ const sx_op_def sx_op_broadcast_to = {
     .n_out = 1,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_shape_attrs, broadcast_to_attrs),
+    .moved = 0x1,
     .infer = broadcast_to_infer,
     .grad = broadcast_to_grad,
-    .ref = broadcast_to_ref,
+    .host = broadcast_to_host,
     .to_tf = broadcast_to_to_tf,
     .to_stablehlo = broadcast_to_to_stablehlo,
     SX_OP_SAMPLES(broadcast_to_samples),

@@ -1,7 +1,8 @@
 /* cast: y = x in another dtype;  dx = dy cast back, where both are floats.
  *
- * Floats become integers by dropping the fraction, as in C; what does not fit is undefined, as in
- * TensorFlow. To bool: x != 0. From bool: 0 or 1.
+ * Floats become integers by dropping the fraction; what does not fit becomes what TensorFlow makes
+ * of it on x86-64 (the host kernel; devices may differ there). Integers become others modulo
+ * 2^bits. To bool: x != 0. From bool: 0 or 1.
  *
  *   x        any shape, any dtype but string
  *   dtype    of the result, not string
@@ -37,19 +38,54 @@ static void cast_grad(sx_grad *g)
     }
 }
 
-static void cast_ref(const sx_ref *r)
+/* What x86-64's scalar conversions give where C leaves it undefined, and TensorFlow for one element
+ * (its loops over several saturate some dtypes and not others). A narrow integer is the low bits of
+ * a conversion to int32, uint32 of one to int64. */
+static int64_t float_to_int(double x, sx_dtype to)
 {
-    sx_dtype dtype = r->out[0].type.dtype;
-    int64_t n = sx_type_elems(&r->out[0].type);
-    for (int64_t i = 0; i < n; i++) {
-        double x = r->in[0].data[i];
-        if (dtype == SX_BOOL) {
-            x = x != 0;
-        } else if (sx_dtype_is_integer(dtype)) {
-            x = trunc(x);
-        }
-        r->out[0].data[i] = x;
+    if (to == SX_U32 || to == SX_I64) {
+        return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
     }
+    return x > -0x1p31 - 1 && x < 0x1p31 ? (int64_t)x : INT32_MIN;
+}
+
+static uint64_t float_to_u64(double x)
+{
+    const uint64_t half = (uint64_t)1 << 63;
+    return x >= -0x1p63 && x < 0x1p63  ? (uint64_t)(int64_t)x
+           : x >= 0x1p63 && x < 0x1p64 ? (uint64_t)(int64_t)(x - 0x1p63) + half
+                                       : half;
+}
+
+static sx_status cast_host(const sx_kernel_call *c)
+{
+    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
+    const sx_dtype to = y->type.dtype;
+    const sx_carrier from_carrier = sx_carrier_of(x->type.dtype), to_carrier = sx_carrier_of(to);
+    int64_t n = sx_type_elems(&y->type);
+    for (int64_t i = 0; i < n; i++) {
+        bool is_float = from_carrier == SX_CARRIER_F;
+        double f = is_float ? x->f[i] : 0;
+        uint64_t bits = from_carrier == SX_CARRIER_B ? x->b[i] != 0 : is_float ? 0 : x->u[i];
+        switch (to_carrier) {
+        case SX_CARRIER_F: /* an integer rounds to float32 at once, not by way of double */
+            f = is_float                       ? f
+                : from_carrier == SX_CARRIER_I ? (to == SX_F64 ? (double)x->i[i] : (float)x->i[i])
+                                               : (to == SX_F64 ? (double)bits : (float)bits);
+            y->f[i] = f;
+            break;
+        case SX_CARRIER_I:
+            y->i[i] = is_float ? float_to_int(f, to) : (int64_t)bits;
+            break;
+        case SX_CARRIER_U:
+            y->u[i] = is_float ? float_to_u64(f) : bits;
+            break;
+        default: /* bool */
+            y->b[i] = is_float ? f != 0 : bits != 0;
+            break;
+        }
+    }
+    return SX_OK;
 }
 
 static void cast_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -105,7 +141,7 @@ const sx_op_def sx_op_cast = {
     SX_OP_ATTRS(sx_cast_attrs, cast_attrs),
     .infer = cast_infer,
     .grad = cast_grad,
-    .ref = cast_ref,
+    .host = cast_host,
     .to_tf = cast_to_tf,
     .to_stablehlo = cast_to_stablehlo,
     SX_OP_SAMPLES(cast_samples),

@@ -36,14 +36,19 @@ static void clip_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, select, NULL, below, zero, rest);
 }
 
-static void clip_ref(const sx_ref *r)
+static sx_status clip_host(const sx_kernel_call *c)
 {
-    const sx_clip_attrs *attrs = r->attrs;
-    int64_t n = sx_type_elems(&r->out[0].type);
+    const sx_clip_attrs *attrs = c->attrs;
+    int64_t n = sx_type_elems(&c->out[0].type);
     for (int64_t i = 0; i < n; i++) {
-        double x = r->in[0].data[i];
-        r->out[0].data[i] = x < attrs->low ? attrs->low : x > attrs->high ? attrs->high : x;
+        double x = sx_host_get(&c->in[0], i);
+        if (x < attrs->low || x > attrs->high) {
+            sx_host_set(&c->out[0], i, x < attrs->low ? attrs->low : attrs->high);
+        } else {
+            sx_host_move(c, i, 0, i, 1);
+        }
     }
+    return SX_OK;
 }
 
 static void clip_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -94,7 +99,7 @@ const sx_op_def sx_op_clip = {
     SX_OP_ATTRS(sx_clip_attrs, clip_attrs),
     .infer = clip_infer,
     .grad = clip_grad,
-    .ref = clip_ref,
+    .host = clip_host,
     .to_tf = clip_to_tf,
     .to_stablehlo = clip_to_stablehlo,
     SX_OP_SAMPLES(clip_samples),

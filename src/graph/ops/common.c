@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "graph/eval.h"
 #include "graph/ops/precision.h"
 
 const char *const sx_padding_names[] = {"valid", "same", "explicit", NULL};
@@ -313,22 +312,10 @@ int64_t sx_ravel(const sx_type *t, const int64_t *at)
     return i;
 }
 
-void sx_ref_map(const sx_ref *r, double (*f)(double))
+sx_status sx_host_copy(const sx_kernel_call *c)
 {
-    int64_t n = sx_type_elems(&r->out[0].type);
-    for (int64_t i = 0; i < n; i++) {
-        r->out[0].data[i] = f(r->in[0].data[i]);
-    }
-}
-
-void sx_ref_zip(const sx_ref *r, double (*f)(double, double))
-{
-    const sx_ref_tensor *x = &r->in[0], *y = &r->in[1], *z = &r->out[0];
-    int64_t n = sx_type_elems(&z->type);
-    for (int64_t i = 0; i < n; i++) {
-        z->data[i] = f(x->data[sx_broadcast_offset(&z->type, &x->type, i)],
-                       y->data[sx_broadcast_offset(&z->type, &y->type, i)]);
-    }
+    sx_host_move(c, 0, 0, 0, sx_type_elems(&c->out[0].type));
+    return SX_OK;
 }
 
 double sx_log_sum_exp(const double *x, int64_t n)
@@ -343,14 +330,14 @@ double sx_log_sum_exp(const double *x, int64_t n)
     return greatest + log(sum);
 }
 
-bool sx_ref_withheld(const sx_ref *r)
+bool sx_host_withheld(const sx_kernel_call *c)
 {
-    if (r->in[r->n_in - 1].data[0] != 0) {
+    if (c->in[c->n_in - 1].b[0] != 0) {
         return false;
     }
-    for (int k = 0; k < r->n_out; k++) {
-        size_t n = (size_t)sx_type_elems(&r->out[k].type);
-        memcpy(r->out[k].data, r->in[k].data, n * sizeof(double));
+    for (int k = 0; k < c->n_out; k++) {
+        size_t n = (size_t)sx_type_elems(&c->out[k].type);
+        memcpy(c->out[k].f, c->in[k].f, n * sizeof(double));
     }
     return true;
 }
@@ -397,7 +384,7 @@ void sx_grad_choice(sx_grad *g, sx_value second)
 sx_value sx_scalar(sx_builder *b, sx_dtype dtype, double value)
 {
     uint64_t bytes = 0;
-    sx_ref_store(&(sx_ref_tensor){sx_scalar_type(dtype), &value}, &bytes);
+    sx_host_store_element(dtype, value, &bytes);
     return sx_constant(b, (sx_tensor){sx_scalar_type(dtype), &bytes});
 }
 
@@ -493,7 +480,7 @@ sx_tf_value sx_tf_ints(sx_tf_writer *w, const char *name, const sx_ints *values)
 sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value)
 {
     uint64_t bytes = 0;
-    sx_ref_store(&(sx_ref_tensor){sx_scalar_type(dtype), &value}, &bytes);
+    sx_host_store_element(dtype, value, &bytes);
     return sx_tf_const(w, name, &(sx_tensor){sx_scalar_type(dtype), &bytes});
 }
 

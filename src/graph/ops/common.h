@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "graph/host.h"
 #include "graph/ir.h"
 #include "graph/ops/attrs.h"
 
@@ -63,7 +64,7 @@ SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer *c);
  * that dtype, the last one `ok`, bool. Outputs 0 .. n_out-1 get the type. */
 SX_MUST_USE sx_status sx_infer_apply(sx_infer *c, int n, int n_out);
 
-/* --- Walking, for references ----------------------------------------------------------------- */
+/* --- Host kernels ----------------------------------------------------------------- */
 
 /* Offset in `in` of what is broadcast to element i of `out`. */
 int64_t sx_broadcast_offset(const sx_type *out, const sx_type *in, int64_t i);
@@ -73,11 +74,10 @@ int64_t sx_reduce_offset(const sx_type *x, const sx_ints *axes, int64_t i);
 void sx_unravel(const sx_type *t, int64_t i, int64_t *at);
 int64_t sx_ravel(const sx_type *t, const int64_t *at);
 
-void sx_ref_map(const sx_ref *r, double (*f)(double));
-void sx_ref_zip(const sx_ref *r, double (*f)(double, double)); /* broadcasts */
+sx_status sx_host_copy(const sx_kernel_call *c); /* output 0 is input 0, in a shape of its own */
 double sx_log_sum_exp(const double *x, int64_t n);
 /* The optimizers': is the update withheld? Then every output is its old value, copied here. */
-bool sx_ref_withheld(const sx_ref *r);
+bool sx_host_withheld(const sx_kernel_call *c);
 
 /* --- Gradients ------------------------------------------------------------------------------- */
 

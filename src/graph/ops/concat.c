@@ -57,19 +57,19 @@ static void concat_grad(sx_grad *g)
     }
 }
 
-static void concat_ref(const sx_ref *r)
+static sx_status concat_host(const sx_kernel_call *c)
 {
-    const sx_axis_attrs *attrs = r->attrs;
+    const sx_axis_attrs *attrs = c->attrs;
     int axis = (int)attrs->axis;
-    int64_t outer = sx_dims_product(&r->out[0].type, 0, axis);
-    double *to = r->out[0].data;
+    int64_t outer = sx_dims_product(&c->out[0].type, 0, axis), to = 0;
     for (int64_t o = 0; o < outer; o++) {
-        for (int k = 0; k < r->n_in; k++) {
-            int64_t run = sx_dims_product(&r->in[k].type, axis, r->in[k].type.rank);
-            memcpy(to, r->in[k].data + o * run, (size_t)run * sizeof(double));
+        for (int k = 0; k < c->n_in; k++) {
+            int64_t run = sx_dims_product(&c->in[k].type, axis, c->in[k].type.rank);
+            sx_host_move(c, to, k, o * run, run);
             to += run;
         }
     }
+    return SX_OK;
 }
 
 static void concat_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -132,9 +132,10 @@ const sx_op_def sx_op_concat = {
     .n_out = 1,
     .bf16 = ~0u,
     SX_OP_ATTRS(sx_axis_attrs, concat_attrs),
+    .moved = SX_MOVES_ALL,
     .infer = concat_infer,
     .grad = concat_grad,
-    .ref = concat_ref,
+    .host = concat_host,
     .to_tf = concat_to_tf,
     .to_stablehlo = concat_to_stablehlo,
     SX_OP_SAMPLES(concat_samples),

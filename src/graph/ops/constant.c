@@ -4,8 +4,8 @@
  *
  * Errors  INVALID_ARGUMENT  no value, or a shape that is not static
  * Source  TensorFlow Const */
+#include "graph/host.h"
 #include "graph/ops/attrs.h"
-#include "graph/eval.h"
 
 static sx_status infer(sx_infer *c)
 {
@@ -17,10 +17,11 @@ static sx_status infer(sx_infer *c)
     return SX_OK;
 }
 
-static void ref(const sx_ref *r)
+static sx_status host(const sx_kernel_call *c)
 {
-    const sx_constant_attrs *a = r->attrs;
-    sx_ref_load(&r->out[0], a->value.data);
+    const sx_constant_attrs *a = c->attrs;
+    sx_host_load(&c->out[0], a->value.data);
+    return SX_OK;
 }
 
 static void to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -54,7 +55,7 @@ const sx_op_def sx_op_constant = {
     .flags = SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_constant_attrs, rows),
     .infer = infer,
-    .ref = ref,
+    .host = host,
     .to_tf = to_tf,
     .to_stablehlo = to_stablehlo,
     SX_OP_SAMPLES(samples),

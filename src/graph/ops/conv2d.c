@@ -50,14 +50,11 @@ static void conv2d_grad(sx_grad *g)
     }
 }
 
-static void conv2d_ref(const sx_ref *r)
+static sx_status conv2d_host(const sx_kernel_call *c)
 {
-    const sx_ref_tensor *y = &r->out[0];
-    int64_t n = sx_type_elems(&y->type);
-    for (int64_t i = 0; i < n; i++) {
-        y->data[i] = 0;
-    }
-    sx_conv_walk(r->attrs, &r->in[0], &r->in[1], y, sx_conv_into_y);
+    sx_host_fill(c, 0, 0);
+    sx_conv_walk(c->attrs, &c->in[0], &c->in[1], &c->out[0], sx_conv_into_y);
+    return SX_OK;
 }
 
 /* TensorFlow's grouped Conv2D has no gradient on its CPU; depthwise has a node of its own. */
@@ -198,7 +195,7 @@ const sx_op_def sx_op_conv2d = {
     SX_OP_ATTRS(sx_conv2d_attrs, conv2d_attrs),
     .infer = conv2d_infer,
     .grad = conv2d_grad,
-    .ref = conv2d_ref,
+    .host = conv2d_host,
     .to_tf = conv2d_to_tf,
     .to_stablehlo = conv2d_to_stablehlo,
     SX_OP_SAMPLES(conv2d_samples),

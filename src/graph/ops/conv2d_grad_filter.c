@@ -62,14 +62,11 @@ static void conv2d_grad_filter_grad(sx_grad *g)
     }
 }
 
-static void conv2d_grad_filter_ref(const sx_ref *r)
+static sx_status conv2d_grad_filter_host(const sx_kernel_call *c)
 {
-    const sx_ref_tensor *dw = &r->out[0];
-    int64_t n = sx_type_elems(&dw->type);
-    for (int64_t i = 0; i < n; i++) {
-        dw->data[i] = 0;
-    }
-    sx_conv_walk(r->attrs, &r->in[0], dw, &r->in[1], sx_conv_into_filter);
+    sx_host_fill(c, 0, 0);
+    sx_conv_walk(c->attrs, &c->in[0], &c->out[0], &c->in[1], sx_conv_into_filter);
+    return SX_OK;
 }
 
 /* x with channels as examples and examples as channels, group by group: [C,H,W,groups N]. */
@@ -159,7 +156,7 @@ const sx_op_def sx_op_conv2d_grad_filter = {
     SX_OP_ATTRS(sx_conv2d_attrs, conv2d_grad_filter_attrs),
     .infer = conv2d_grad_filter_infer,
     .grad = conv2d_grad_filter_grad,
-    .ref = conv2d_grad_filter_ref,
+    .host = conv2d_grad_filter_host,
     .to_stablehlo = conv2d_grad_filter_to_stablehlo,
     SX_OP_SAMPLES(conv2d_grad_filter_samples),
 };

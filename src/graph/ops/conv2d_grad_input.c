@@ -60,14 +60,11 @@ static void conv2d_grad_input_grad(sx_grad *g)
     }
 }
 
-static void conv2d_grad_input_ref(const sx_ref *r)
+static sx_status conv2d_grad_input_host(const sx_kernel_call *c)
 {
-    const sx_ref_tensor *dx = &r->out[0];
-    int64_t n = sx_type_elems(&dx->type);
-    for (int64_t i = 0; i < n; i++) {
-        dx->data[i] = 0;
-    }
-    sx_conv_walk(r->attrs, dx, &r->in[1], &r->in[0], sx_conv_into_x);
+    sx_host_fill(c, 0, 0);
+    sx_conv_walk(c->attrs, &c->out[0], &c->in[1], &c->in[0], sx_conv_into_x);
+    return SX_OK;
 }
 
 /* The filter turned round, its inputs and outputs exchanged within each group: [KH,KW,O,groups C].
@@ -155,7 +152,7 @@ const sx_op_def sx_op_conv2d_grad_input = {
     SX_OP_ATTRS(sx_conv2d_attrs, conv2d_grad_input_attrs),
     .infer = conv2d_grad_input_infer,
     .grad = conv2d_grad_input_grad,
-    .ref = conv2d_grad_input_ref,
+    .host = conv2d_grad_input_host,
     .to_stablehlo = conv2d_grad_input_to_stablehlo,
     SX_OP_SAMPLES(conv2d_grad_input_samples),
 };

@@ -142,8 +142,8 @@ void sx_conv_into_filter(double *x, double *w, double *y)
 }
 
 /* All products that make y[at]. */
-static void walk_element(const sx_conv_geometry *g, const int64_t at[4], const sx_ref_tensor *x,
-                         const sx_ref_tensor *filter, double *y, sx_conv_visit visit)
+static void walk_element(const sx_conv_geometry *g, const int64_t at[4], const sx_host_tensor *x,
+                         const sx_host_tensor *filter, double *y, sx_conv_visit visit)
 {
     int64_t group = at[3] / g->o;
     for (int64_t i = 0; i < g->h.kernel; i++) {
@@ -153,15 +153,15 @@ static void walk_element(const sx_conv_geometry *g, const int64_t at[4], const s
             for (int64_t c = 0; c < g->c && row >= 0 && column >= 0; c++) {
                 const int64_t x_at[] = {at[0], row, column, group * g->c + c};
                 const int64_t w_at[] = {i, j, c, at[3]};
-                visit(&x->data[sx_ravel(&x->type, x_at)],
-                      &filter->data[sx_ravel(&filter->type, w_at)], y);
+                visit(&x->f[sx_ravel(&x->type, x_at)], &filter->f[sx_ravel(&filter->type, w_at)],
+                      y);
             }
         }
     }
 }
 
-void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_ref_tensor *x, const sx_ref_tensor *filter,
-                  const sx_ref_tensor *y, sx_conv_visit visit)
+void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_host_tensor *x,
+                  const sx_host_tensor *filter, const sx_host_tensor *y, sx_conv_visit visit)
 {
     sx_conv_geometry g;
     sx_status status = sx_conv_geometry_of(attrs, &x->type, &filter->type, &g);
@@ -171,7 +171,7 @@ void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_ref_tensor *x, const sx
     for (int64_t k = 0; k < n; k++) {
         int64_t at[SX_MAX_RANK];
         sx_unravel(&y->type, k, at);
-        walk_element(&g, at, x, filter, &y->data[k], visit);
+        walk_element(&g, at, x, filter, &y->f[k], visit);
     }
 }
 
@@ -185,7 +185,7 @@ static int64_t window_count(const sx_window *w, int64_t o)
     return count;
 }
 
-void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_ref_tensor *x, const sx_ref_tensor *y,
+void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const sx_host_tensor *y,
                   sx_pool_visit visit, void *user)
 {
     sx_pool_geometry g;
@@ -202,7 +202,7 @@ void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_ref_tensor *x, const sx
             int64_t column = sx_window_at(&g.w, at[2], k % g.w.kernel);
             if (row >= 0 && column >= 0) {
                 const int64_t x_at[] = {at[0], row, column, at[3]};
-                visit(user, count, &x->data[sx_ravel(&x->type, x_at)], &y->data[m]);
+                visit(user, count, &x->f[sx_ravel(&x->type, x_at)], &y->f[m]);
             }
         }
     }

@@ -43,7 +43,7 @@ SX_MUST_USE sx_status sx_conv_geometry_of(const sx_conv2d_attrs *attrs, const sx
 SX_MUST_USE sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx_type *x,
                                           sx_pool_geometry *out);
 
-/* For references: the input position that output `o` reads with kernel element `k`, or -1 in
+/* For host kernels: the input position that output `o` reads with kernel element `k`, or -1 in
  * padding. */
 static inline int64_t sx_window_at(const sx_window *w, int64_t o, int64_t k)
 {
@@ -51,20 +51,20 @@ static inline int64_t sx_window_at(const sx_window *w, int64_t o, int64_t k)
     return i >= 0 && i < w->in ? i : -1;
 }
 
-/* For references: visits every product that conv2d sums, one x[...] w[...] of one y[...], with
+/* For host kernels: visits every product that conv2d sums, one x[...] w[...] of one y[...], with
  * `visit`, which adds into one of the three what the other two say. The loops are conv2d's formula.
  */
 typedef void (*sx_conv_visit)(double *x, double *w, double *y);
-void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_ref_tensor *x, const sx_ref_tensor *filter,
-                  const sx_ref_tensor *y, sx_conv_visit visit);
+void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_host_tensor *x,
+                  const sx_host_tensor *filter, const sx_host_tensor *y, sx_conv_visit visit);
 void sx_conv_into_y(double *x, double *w, double *y);
 void sx_conv_into_x(double *x, double *w, double *y);
 void sx_conv_into_filter(double *x, double *w, double *y);
 
-/* For references: visits every element of x that a window of y covers, window after window, each in
- * row-major order. `count` is how many elements that window has in the image. */
+/* For host kernels: visits every element of x that a window of y covers, window after window, each
+ * in row-major order. `count` is how many elements that window has in the image. */
 typedef void (*sx_pool_visit)(void *user, int64_t count, double *x, double *y);
-void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_ref_tensor *x, const sx_ref_tensor *y,
+void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const sx_host_tensor *y,
                   sx_pool_visit visit, void *user);
 
 /* For StableHLO: the geometry (false after an error, which the writer keeps), the window, and how

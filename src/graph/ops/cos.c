@@ -6,12 +6,8 @@
  * Errors   INVALID_ARGUMENT  x is not a float type
  * Numbers  kernels: 2 units in the last place for |x| < 10⁴
  * Source   TensorFlow tf.cos */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status cos_infer(sx_infer *c)
-{
-    return sx_infer_map_float(c);
-}
 
 /* dx = -dy cos(x - π/2) */
 static void cos_grad(sx_grad *g)
@@ -21,21 +17,6 @@ static void cos_grad(sx_grad *g)
     sx_value slope = sx_build_op(g->b, cos, NULL, turned);
     sx_value product = sx_build_op(g->b, mul, NULL, g->dy[0], slope);
     g->dx[0] = sx_build_op(g->b, neg, NULL, product);
-}
-
-static void cos_ref(const sx_ref *r)
-{
-    sx_ref_map(r, cos);
-}
-
-static void cos_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Cos");
-}
-
-static void cos_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_map(w, op, "cosine");
 }
 
 static const sx_op_sample cos_samples[] = {
@@ -50,10 +31,8 @@ const sx_op_def sx_op_cos = {
     .n_out = 1,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = cos_infer,
+    .infer = sx_infer_map_float,
     .grad = cos_grad,
-    .ref = cos_ref,
-    .to_tf = cos_to_tf,
-    .to_stablehlo = cos_to_stablehlo,
+    SX_OP_ROW(cos),
     SX_OP_SAMPLES(cos_samples),
 };

@@ -7,12 +7,8 @@
  * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
  * Numbers  one rounding; x / 0 is IEEE's inf or NaN
  * Source   TensorFlow tf.realdiv */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status div_infer(sx_infer *c)
-{
-    return sx_infer_zip_float(c);
-}
 
 /* dx = dz / y, dy = -dx z */
 static void div_grad(sx_grad *g)
@@ -28,26 +24,6 @@ static void div_grad(sx_grad *g)
     }
 }
 
-static double div_of(double x, double y)
-{
-    return x / y;
-}
-
-static void div_ref(const sx_ref *r)
-{
-    sx_ref_zip(r, div_of);
-}
-
-static void div_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "RealDiv");
-}
-
-static void div_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_zip(w, op, "divide");
-}
-
 static const sx_op_sample div_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_NORMAL, SX_FILL_POSITIVE),
 };
@@ -60,10 +36,8 @@ const sx_op_def sx_op_div = {
     .n_out = 1,
     .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = div_infer,
+    .infer = sx_infer_zip_float,
     .grad = div_grad,
-    .ref = div_ref,
-    .to_tf = div_to_tf,
-    .to_stablehlo = div_to_stablehlo,
+    SX_OP_ROW(div),
     SX_OP_SAMPLES(div_samples),
 };

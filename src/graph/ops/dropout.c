@@ -56,29 +56,29 @@ static void dropout_grad(sx_grad *g)
 }
 
 /* Is element `e` of the example at `position` kept? */
-static bool is_kept(const sx_ref *r, int64_t position, int64_t elems, int64_t e)
+static bool is_kept(const sx_kernel_call *c, int64_t position, int64_t elems, int64_t e)
 {
-    const sx_dropout_attrs *attrs = r->attrs;
-    const double *seed = r->in[1].data;
+    const sx_dropout_attrs *attrs = c->attrs;
+    const int64_t *seed = c->in[1].i;
     uint32_t threshold = (uint32_t)floor(attrs->rate * 0x1p32);
     int64_t pair = position * ((elems + 1) / 2) + e / 2;
-    sx_u32x2 words =
-        sx_threefry2x32((sx_u32x2){(uint32_t)seed[0] ^ (uint32_t)attrs->key_lo,
-                                   (uint32_t)seed[1] ^ (uint32_t)attrs->key_hi},
-                        (sx_u32x2){(uint32_t)(int64_t)r->in[2].data[0], (uint32_t)pair});
+    sx_u32x2 words = sx_threefry2x32((sx_u32x2){(uint32_t)seed[0] ^ (uint32_t)attrs->key_lo,
+                                                (uint32_t)seed[1] ^ (uint32_t)attrs->key_hi},
+                                     (sx_u32x2){(uint32_t)c->in[2].i[0], (uint32_t)pair});
     return (e % 2 == 0 ? words.a : words.b) >= threshold;
 }
 
-static void dropout_ref(const sx_ref *r)
+static sx_status dropout_host(const sx_kernel_call *c)
 {
-    const sx_dropout_attrs *attrs = r->attrs;
-    const sx_type *x = &r->in[0].type;
+    const sx_dropout_attrs *attrs = c->attrs;
+    const sx_type *x = &c->in[0].type;
     int64_t n = sx_type_elems(x), examples = x->rank == 0 ? 1 : x->dims[0];
     for (int64_t i = 0; i < n; i++) {
         int64_t elems = n / examples;
-        bool kept = is_kept(r, i / elems, elems, i % elems);
-        r->out[0].data[i] = kept ? r->in[0].data[i] / (1 - attrs->rate) : 0;
+        bool kept = is_kept(c, i / elems, elems, i % elems);
+        c->out[0].f[i] = kept ? c->in[0].f[i] / (1 - attrs->rate) : 0;
     }
+    return SX_OK;
 }
 
 /* Twenty rounds on tensors of uint32, as base/threefry.h; the result is in x. */
@@ -211,7 +211,7 @@ const sx_op_def sx_op_dropout = {
     SX_OP_ATTRS(sx_dropout_attrs, dropout_attrs),
     .infer = dropout_infer,
     .grad = dropout_grad,
-    .ref = dropout_ref,
+    .host = dropout_host,
     .to_stablehlo = dropout_to_stablehlo,
     SX_OP_SAMPLES(dropout_samples),
 };

@@ -31,14 +31,15 @@ static void elu_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, select, NULL, positive, g->dy[0], below);
 }
 
-static void elu_ref(const sx_ref *r)
+static sx_status elu_host(const sx_kernel_call *c)
 {
-    const sx_alpha_attrs *attrs = r->attrs;
-    int64_t n = sx_type_elems(&r->out[0].type);
+    const sx_alpha_attrs *attrs = c->attrs;
+    int64_t n = sx_type_elems(&c->out[0].type);
     for (int64_t i = 0; i < n; i++) {
-        double x = r->in[0].data[i];
-        r->out[0].data[i] = x > 0 ? x : attrs->alpha * expm1(x);
+        double x = c->in[0].f[i];
+        c->out[0].f[i] = x > 0 ? x : attrs->alpha * expm1(x);
     }
+    return SX_OK;
 }
 
 /* TensorFlow's Elu knows alpha 1 only; for others it is spelled out. */
@@ -95,7 +96,7 @@ const sx_op_def sx_op_elu = {
     SX_OP_ATTRS(sx_alpha_attrs, elu_attrs),
     .infer = elu_infer,
     .grad = elu_grad,
-    .ref = elu_ref,
+    .host = elu_host,
     .to_tf = elu_to_tf,
     .to_stablehlo = elu_to_stablehlo,
     SX_OP_SAMPLES(elu_samples),

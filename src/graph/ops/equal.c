@@ -7,32 +7,8 @@
  * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
  * Numbers  exact; a comparison with NaN is false
  * Source   TensorFlow tf.equal */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status equal_infer(sx_infer *c)
-{
-    return sx_infer_compare(c);
-}
-
-static double equal_of(double x, double y)
-{
-    return x == y;
-}
-
-static void equal_ref(const sx_ref *r)
-{
-    sx_ref_zip(r, equal_of);
-}
-
-static void equal_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Equal");
-}
-
-static void equal_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_zip_compare(w, op, "EQ");
-}
 
 static const sx_op_sample equal_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
@@ -49,9 +25,7 @@ const sx_op_def sx_op_equal = {
     .n_out = 1,
     .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
-    .infer = equal_infer,
-    .ref = equal_ref,
-    .to_tf = equal_to_tf,
-    .to_stablehlo = equal_to_stablehlo,
+    .infer = sx_infer_compare,
+    SX_OP_ROW(equal),
     SX_OP_SAMPLES(equal_samples),
 };

@@ -6,27 +6,8 @@
  * Errors   INVALID_ARGUMENT  x is not a float type
  * Numbers  exact
  * Source   TensorFlow tf.floor */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status floor_infer(sx_infer *c)
-{
-    return sx_infer_map_float(c);
-}
-
-static void floor_ref(const sx_ref *r)
-{
-    sx_ref_map(r, floor);
-}
-
-static void floor_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Floor");
-}
-
-static void floor_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_map(w, op, "floor");
-}
 
 static const sx_op_sample floor_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_DISTINCT),
@@ -40,9 +21,7 @@ const sx_op_def sx_op_floor = {
     .n_out = 1,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
-    .infer = floor_infer,
-    .ref = floor_ref,
-    .to_tf = floor_to_tf,
-    .to_stablehlo = floor_to_stablehlo,
+    .infer = sx_infer_map_float,
+    SX_OP_ROW(floor),
     SX_OP_SAMPLES(floor_samples),
 };

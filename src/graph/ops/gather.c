@@ -40,16 +40,18 @@ static void gather_gradient(sx_grad *g)
     }
 }
 
-static void gather_ref(const sx_ref *r)
+static sx_status gather_host(const sx_kernel_call *c)
 {
-    const sx_ref_tensor *table = &r->in[0], *indices = &r->in[1];
-    int64_t width = sx_dims_product(&table->type, 1, table->type.rank);
-    int64_t n = sx_type_elems(&r->out[0].type);
+    const sx_type *table = &c->in[0].type;
+    int64_t width = sx_dims_product(table, 1, table->rank), n = sx_type_elems(&c->in[1].type);
+    sx_host_fill(c, 0, 0);
     for (int64_t i = 0; i < n; i++) {
-        double row = indices->data[i / width];
-        bool known = row >= 0 && row < (double)table->type.dims[0];
-        r->out[0].data[i] = known ? table->data[(int64_t)row * width + i % width] : 0;
+        int64_t row = c->in[1].i[i];
+        if (row >= 0 && row < table->dims[0]) {
+            sx_host_move(c, i * width, 0, row * width, width);
+        }
     }
+    return SX_OK;
 }
 
 static void gather_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -106,9 +108,10 @@ const sx_op_def sx_op_gather = {
     .n_in = 2,
     .n_out = 1,
     .bf16 = 0x1,
+    .moved = 0x1,
     .infer = gather_infer,
     .grad = gather_gradient,
-    .ref = gather_ref,
+    .host = gather_host,
     .to_tf = gather_to_tf,
     .to_stablehlo = gather_to_stablehlo,
     SX_OP_SAMPLES(gather_samples),

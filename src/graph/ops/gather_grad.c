@@ -47,20 +47,20 @@ static void gather_grad_grad(sx_grad *g)
     }
 }
 
-static void gather_grad_ref(const sx_ref *r)
+static sx_status gather_grad_host(const sx_kernel_call *c)
 {
-    const sx_ref_tensor *table = &r->out[0];
-    int64_t width = sx_dims_product(&table->type, 1, table->type.rank);
-    int64_t n = sx_type_elems(&r->in[1].type), m = sx_type_elems(&table->type);
-    for (int64_t i = 0; i < m; i++) {
-        table->data[i] = 0;
-    }
+    const sx_type *table = &c->out[0].type;
+    double *to = c->out[0].f;
+    int64_t width = sx_dims_product(table, 1, table->rank);
+    int64_t n = sx_type_elems(&c->in[1].type);
+    sx_host_fill(c, 0, 0);
     for (int64_t i = 0; i < n; i++) {
-        double row = r->in[0].data[i / width];
-        if (row >= 0 && row < (double)table->type.dims[0]) {
-            table->data[(int64_t)row * width + i % width] += r->in[1].data[i];
+        int64_t row = c->in[0].i[i / width];
+        if (row >= 0 && row < table->dims[0]) {
+            to[row * width + i % width] += c->in[1].f[i];
         }
     }
+    return SX_OK;
 }
 
 /* StableHLO leaves out updates whose index lies outside, as we do. */
@@ -107,7 +107,7 @@ const sx_op_def sx_op_gather_grad = {
     SX_OP_ATTRS(sx_gather_grad_attrs, gather_grad_attrs),
     .infer = gather_grad_infer,
     .grad = gather_grad_grad,
-    .ref = gather_grad_ref,
+    .host = gather_grad_host,
     .to_stablehlo = gather_grad_to_stablehlo,
     SX_OP_SAMPLES(gather_grad_samples),
 };

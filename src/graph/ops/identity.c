@@ -19,16 +19,6 @@ static void identity_grad(sx_grad *g)
     g->dx[0] = g->dy[0];
 }
 
-static double identity_of(double x)
-{
-    return x;
-}
-
-static void identity_ref(const sx_ref *r)
-{
-    sx_ref_map(r, identity_of);
-}
-
 static void identity_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     sx_tf_plain(w, op, "Identity");
@@ -53,9 +43,10 @@ const sx_op_def sx_op_identity = {
     .n_out = 1,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
+    .moved = 0x1,
     .infer = identity_infer,
     .grad = identity_grad,
-    .ref = identity_ref,
+    .host = sx_host_copy,
     .to_tf = identity_to_tf,
     .to_stablehlo = identity_to_stablehlo,
     SX_OP_SAMPLES(identity_samples),

@@ -28,28 +28,29 @@ static sx_status in_top_k_infer(sx_infer *c)
     return SX_OK;
 }
 
-static bool is_in(const double *row, int64_t c, double target, int64_t k)
+static bool is_in(const double *row, int64_t classes, int64_t target, int64_t k)
 {
-    if (!(target >= 0 && target < (double)c) || !isfinite(row[(int64_t)target])) {
+    if (target < 0 || target >= classes || !isfinite(row[target])) {
         return false;
     }
     int64_t greater = 0;
-    for (int64_t j = 0; j < c; j++) {
+    for (int64_t j = 0; j < classes; j++) {
         if (isnan(row[j])) {
             return false;
         }
-        greater += row[j] > row[(int64_t)target];
+        greater += row[j] > row[target];
     }
     return greater < k;
 }
 
-static void in_top_k_ref(const sx_ref *r)
+static sx_status in_top_k_host(const sx_kernel_call *c)
 {
-    const sx_top_k_attrs *attrs = r->attrs;
-    int64_t n = r->in[0].type.dims[0], c = r->in[0].type.dims[1];
+    const sx_top_k_attrs *attrs = c->attrs;
+    int64_t n = c->in[0].type.dims[0], classes = c->in[0].type.dims[1];
     for (int64_t i = 0; i < n; i++) {
-        r->out[0].data[i] = is_in(&r->in[0].data[i * c], c, r->in[1].data[i], attrs->k);
+        c->out[0].b[i] = is_in(&c->in[0].f[i * classes], classes, c->in[1].i[i], attrs->k);
     }
+    return SX_OK;
 }
 
 /* own = the target's prediction, -inf if there is none; in where own is finite, nothing is NaN, and
@@ -106,7 +107,7 @@ const sx_op_def sx_op_in_top_k = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_top_k_attrs, in_top_k_attrs),
     .infer = in_top_k_infer,
-    .ref = in_top_k_ref,
+    .host = in_top_k_host,
     .to_stablehlo = in_top_k_to_stablehlo,
     SX_OP_SAMPLES(in_top_k_samples),
 };

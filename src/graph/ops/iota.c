@@ -32,14 +32,15 @@ static sx_status iota_infer(sx_infer *c)
     return SX_OK;
 }
 
-static void iota_ref(const sx_ref *r)
+static sx_status iota_host(const sx_kernel_call *c)
 {
-    const sx_iota_attrs *attrs = r->attrs;
-    const sx_type *y = &r->out[0].type;
+    const sx_iota_attrs *attrs = c->attrs;
+    const sx_type *y = &c->out[0].type;
     int64_t inner = sx_dims_product(y, (int)attrs->axis + 1, y->rank), n = sx_type_elems(y);
     for (int64_t i = 0; i < n; i++) {
-        r->out[0].data[i] = (double)(i / inner % y->dims[attrs->axis]);
+        sx_host_set(&c->out[0], i, (double)(i / inner % y->dims[attrs->axis]));
     }
+    return SX_OK;
 }
 
 /* Range, put along the axis, repeated along the others. */
@@ -94,7 +95,7 @@ const sx_op_def sx_op_iota = {
     .flags = SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_iota_attrs, iota_attrs),
     .infer = iota_infer,
-    .ref = iota_ref,
+    .host = iota_host,
     .to_tf = iota_to_tf,
     .to_stablehlo = iota_to_stablehlo,
     SX_OP_SAMPLES(iota_samples),

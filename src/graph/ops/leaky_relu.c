@@ -29,14 +29,15 @@ static void leaky_relu_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, select, NULL, positive, g->dy[0], below);
 }
 
-static void leaky_relu_ref(const sx_ref *r)
+static sx_status leaky_relu_host(const sx_kernel_call *c)
 {
-    const sx_alpha_attrs *attrs = r->attrs;
-    int64_t n = sx_type_elems(&r->out[0].type);
+    const sx_alpha_attrs *attrs = c->attrs;
+    int64_t n = sx_type_elems(&c->out[0].type);
     for (int64_t i = 0; i < n; i++) {
-        double x = r->in[0].data[i];
-        r->out[0].data[i] = x > 0 ? x : attrs->alpha * x;
+        double x = c->in[0].f[i];
+        c->out[0].f[i] = x > 0 ? x : attrs->alpha * x;
     }
+    return SX_OK;
 }
 
 static void leaky_relu_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -84,7 +85,7 @@ const sx_op_def sx_op_leaky_relu = {
     SX_OP_ATTRS(sx_alpha_attrs, leaky_relu_attrs),
     .infer = leaky_relu_infer,
     .grad = leaky_relu_grad,
-    .ref = leaky_relu_ref,
+    .host = leaky_relu_host,
     .to_tf = leaky_relu_to_tf,
     .to_stablehlo = leaky_relu_to_stablehlo,
     SX_OP_SAMPLES(leaky_relu_samples),

@@ -6,32 +6,13 @@
  * Errors   INVALID_ARGUMENT  x is not a float type
  * Numbers  kernels: 2 units in the last place
  * Source   TensorFlow tf.math.log */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status log_infer(sx_infer *c)
-{
-    return sx_infer_map_float(c);
-}
 
 /* dx = dy / x */
 static void log_grad(sx_grad *g)
 {
     g->dx[0] = sx_build_op(g->b, div, NULL, g->dy[0], g->x[0]);
-}
-
-static void log_ref(const sx_ref *r)
-{
-    sx_ref_map(r, log);
-}
-
-static void log_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Log");
-}
-
-static void log_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_map(w, op, "log");
 }
 
 static const sx_op_sample log_samples[] = {
@@ -50,10 +31,8 @@ const sx_op_def sx_op_log = {
     .n_out = 1,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = log_infer,
+    .infer = sx_infer_map_float,
     .grad = log_grad,
-    .ref = log_ref,
-    .to_tf = log_to_tf,
-    .to_stablehlo = log_to_stablehlo,
+    SX_OP_ROW(log),
     SX_OP_SAMPLES(log_samples),
 };

@@ -25,16 +25,17 @@ static void log_softmax_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, sub, NULL, g->dy[0], pull);
 }
 
-static void log_softmax_ref(const sx_ref *r)
+static sx_status log_softmax_host(const sx_kernel_call *c)
 {
-    int64_t c = r->in[0].type.dims[r->in[0].type.rank - 1], n = sx_type_elems(&r->in[0].type);
-    for (int64_t row = 0; row < n; row += c) {
-        const double *x = &r->in[0].data[row];
-        double log_sum = sx_log_sum_exp(x, c);
-        for (int64_t i = 0; i < c; i++) {
-            r->out[0].data[row + i] = x[i] - log_sum;
+    int64_t classes = c->in[0].type.dims[c->in[0].type.rank - 1], n = sx_type_elems(&c->in[0].type);
+    for (int64_t row = 0; row < n; row += classes) {
+        const double *x = &c->in[0].f[row];
+        double log_sum = sx_log_sum_exp(x, classes);
+        for (int64_t i = 0; i < classes; i++) {
+            c->out[0].f[row + i] = x[i] - log_sum;
         }
     }
+    return SX_OK;
 }
 
 static void log_softmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -61,7 +62,7 @@ const sx_op_def sx_op_log_softmax = {
     .bf16 = 0x1,
     .infer = log_softmax_infer,
     .grad = log_softmax_grad,
-    .ref = log_softmax_ref,
+    .host = log_softmax_host,
     .to_tf = log_softmax_to_tf,
     .to_stablehlo = log_softmax_to_stablehlo,
     SX_OP_SAMPLES(log_softmax_samples),

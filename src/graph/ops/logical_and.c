@@ -6,6 +6,7 @@
  * Errors   INVALID_ARGUMENT  not bool, shapes that do not broadcast
  * Numbers  exact
  * Source   TensorFlow tf.logical_and */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
 static sx_status logical_and_infer(sx_infer *c)
@@ -13,26 +14,6 @@ static sx_status logical_and_infer(sx_infer *c)
     SX_TRY(sx_require_dtype("x", &c->inputs[0], SX_BOOL));
     SX_TRY(sx_require_dtype("y", &c->inputs[1], SX_BOOL));
     return sx_infer_broadcast(&c->inputs[0], &c->inputs[1], &c->outputs[0]);
-}
-
-static double logical_and_of(double x, double y)
-{
-    return x != 0 && y != 0;
-}
-
-static void logical_and_ref(const sx_ref *r)
-{
-    sx_ref_zip(r, logical_and_of);
-}
-
-static void logical_and_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    op->out[0] = sx_tf_add(w, "LogicalAnd", NULL, sx_tf_in(op->in[0], op->in[1]), SX_TF_NO_ATTRS);
-}
-
-static void logical_and_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_zip(w, op, "and");
 }
 
 static const sx_op_sample logical_and_samples[] = {
@@ -53,8 +34,6 @@ const sx_op_def sx_op_logical_and = {
     .n_out = 1,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
     .infer = logical_and_infer,
-    .ref = logical_and_ref,
-    .to_tf = logical_and_to_tf,
-    .to_stablehlo = logical_and_to_stablehlo,
+    SX_OP_ROW(logical_and),
     SX_OP_SAMPLES(logical_and_samples),
 };

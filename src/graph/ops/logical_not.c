@@ -6,6 +6,7 @@
  * Errors   INVALID_ARGUMENT  not bool
  * Numbers  exact
  * Source   TensorFlow tf.logical_not */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
 static sx_status logical_not_infer(sx_infer *c)
@@ -13,26 +14,6 @@ static sx_status logical_not_infer(sx_infer *c)
     SX_TRY(sx_require_dtype("x", &c->inputs[0], SX_BOOL));
     c->outputs[0] = c->inputs[0];
     return SX_OK;
-}
-
-static double logical_not_of(double x)
-{
-    return x == 0;
-}
-
-static void logical_not_ref(const sx_ref *r)
-{
-    sx_ref_map(r, logical_not_of);
-}
-
-static void logical_not_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    op->out[0] = sx_tf_add(w, "LogicalNot", NULL, sx_tf_in(op->in[0]), SX_TF_NO_ATTRS);
-}
-
-static void logical_not_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_map(w, op, "not");
 }
 
 static const sx_op_sample logical_not_samples[] = {
@@ -48,8 +29,6 @@ const sx_op_def sx_op_logical_not = {
     .n_out = 1,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
     .infer = logical_not_infer,
-    .ref = logical_not_ref,
-    .to_tf = logical_not_to_tf,
-    .to_stablehlo = logical_not_to_stablehlo,
+    SX_OP_ROW(logical_not),
     SX_OP_SAMPLES(logical_not_samples),
 };

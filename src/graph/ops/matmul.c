@@ -65,28 +65,29 @@ static void matmul_grad(sx_grad *g)
     }
 }
 
-static double element(const sx_ref_tensor *t, bool transposed, int64_t row, int64_t column)
+static double element(const sx_host_tensor *t, bool transposed, int64_t row, int64_t column)
 {
     int64_t width = t->type.dims[1];
-    return transposed ? t->data[column * width + row] : t->data[row * width + column];
+    return transposed ? t->f[column * width + row] : t->f[row * width + column];
 }
 
-static void matmul_ref(const sx_ref *r)
+static sx_status matmul_host(const sx_kernel_call *c)
 {
-    const sx_matmul_attrs *attrs = r->attrs;
-    const sx_ref_tensor *y = &r->out[0];
+    const sx_matmul_attrs *attrs = c->attrs;
+    const sx_host_tensor *y = &c->out[0];
     int64_t rows = y->type.dims[0], columns = y->type.dims[1];
-    int64_t inner = r->in[0].type.dims[!attrs->transpose_a];
+    int64_t inner = c->in[0].type.dims[!attrs->transpose_a];
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {
             double sum = 0;
             for (int64_t k = 0; k < inner; k++) {
-                sum += element(&r->in[0], attrs->transpose_a, i, k) *
-                       element(&r->in[1], attrs->transpose_b, k, j);
+                sum += element(&c->in[0], attrs->transpose_a, i, k) *
+                       element(&c->in[1], attrs->transpose_b, k, j);
             }
-            y->data[i * columns + j] = sum;
+            y->f[i * columns + j] = sum;
         }
     }
+    return SX_OK;
 }
 
 static void matmul_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -156,7 +157,7 @@ const sx_op_def sx_op_matmul = {
     SX_OP_ATTRS(sx_matmul_attrs, matmul_attrs),
     .infer = matmul_infer,
     .grad = matmul_grad,
-    .ref = matmul_ref,
+    .host = matmul_host,
     .to_tf = matmul_to_tf,
     .to_stablehlo = matmul_to_stablehlo,
     SX_OP_SAMPLES(matmul_samples),

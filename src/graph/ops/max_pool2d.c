@@ -38,13 +38,11 @@ static void take_greatest(void *user, int64_t count, double *x, double *y)
     *y = *x > *y || isnan(*x) ? *x : *y;
 }
 
-static void max_pool2d_ref(const sx_ref *r)
+static sx_status max_pool2d_host(const sx_kernel_call *c)
 {
-    int64_t n = sx_type_elems(&r->out[0].type);
-    for (int64_t i = 0; i < n; i++) {
-        r->out[0].data[i] = -INFINITY;
-    }
-    sx_pool_walk(r->attrs, &r->in[0], &r->out[0], take_greatest, NULL);
+    sx_host_fill(c, 0, -INFINITY);
+    sx_pool_walk(c->attrs, &c->in[0], &c->out[0], take_greatest, NULL);
+    return SX_OK;
 }
 
 static void max_pool2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -79,7 +77,7 @@ const sx_op_def sx_op_max_pool2d = {
     SX_OP_ATTRS(sx_pool2d_attrs, max_pool2d_attrs),
     .infer = max_pool2d_infer,
     .grad = max_pool2d_grad,
-    .ref = max_pool2d_ref,
+    .host = max_pool2d_host,
     .to_tf = max_pool2d_to_tf,
     .to_stablehlo = max_pool2d_to_stablehlo,
     SX_OP_SAMPLES(max_pool2d_samples),

@@ -32,7 +32,7 @@ static sx_status max_pool2d_grad_infer(sx_infer *c)
 }
 
 typedef struct scatter {
-    const sx_ref *r;
+    const sx_kernel_call *c;
     double *taken_by; /* the y whose dy has been given away last */
 } scatter;
 
@@ -42,19 +42,17 @@ static void give_to_first(void *user, int64_t count, double *x, double *y)
     (void)count;
     if (*x == *y && s->taken_by != y) {
         s->taken_by = y;
-        s->r->out[0].data[x - s->r->in[0].data] += s->r->in[2].data[y - s->r->in[1].data];
+        s->c->out[0].f[x - s->c->in[0].f] += s->c->in[2].f[y - s->c->in[1].f];
     }
 }
 
 /* The walk visits one window after the other, each in row-major order. */
-static void max_pool2d_grad_ref(const sx_ref *r)
+static sx_status max_pool2d_grad_host(const sx_kernel_call *c)
 {
-    int64_t n = sx_type_elems(&r->out[0].type);
-    for (int64_t i = 0; i < n; i++) {
-        r->out[0].data[i] = 0;
-    }
-    scatter s = {.r = r};
-    sx_pool_walk(r->attrs, &r->in[0], &r->in[1], give_to_first, &s);
+    sx_host_fill(c, 0, 0);
+    scatter s = {.c = c};
+    sx_pool_walk(c->attrs, &c->in[0], &c->in[1], give_to_first, &s);
+    return SX_OK;
 }
 
 /* Select and scatter keeps the first element that none after it exceeds: the first that equals the
@@ -113,7 +111,7 @@ const sx_op_def sx_op_max_pool2d_grad = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_pool2d_attrs, max_pool2d_grad_attrs),
     .infer = max_pool2d_grad_infer,
-    .ref = max_pool2d_grad_ref,
+    .host = max_pool2d_grad_host,
     .to_stablehlo = max_pool2d_grad_to_stablehlo,
     SX_OP_SAMPLES(max_pool2d_grad_samples),
 };

@@ -7,37 +7,13 @@
  * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
  * Numbers  exact
  * Source   TensorFlow tf.maximum */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status maximum_infer(sx_infer *c)
-{
-    return sx_infer_zip_number(c);
-}
 
 /* where y > x, dy = dz; elsewhere dx = dz */
 static void maximum_grad(sx_grad *g)
 {
     sx_grad_choice(g, sx_build_op(g->b, greater, NULL, g->x[1], g->x[0]));
-}
-
-static double maximum_of(double x, double y)
-{
-    return isnan(x) || x >= y ? x : y;
-}
-
-static void maximum_ref(const sx_ref *r)
-{
-    sx_ref_zip(r, maximum_of);
-}
-
-static void maximum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Maximum");
-}
-
-static void maximum_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_zip(w, op, "maximum");
 }
 
 static const sx_op_sample maximum_samples[] = {
@@ -52,10 +28,8 @@ const sx_op_def sx_op_maximum = {
     .n_out = 1,
     .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = maximum_infer,
+    .infer = sx_infer_zip_number,
     .grad = maximum_grad,
-    .ref = maximum_ref,
-    .to_tf = maximum_to_tf,
-    .to_stablehlo = maximum_to_stablehlo,
+    SX_OP_ROW(maximum),
     SX_OP_SAMPLES(maximum_samples),
 };

@@ -53,23 +53,24 @@ static void moments_grad(sx_grad *g)
     g->dx[0] = sx_cast_like(g->b, sx_build_op(g->b, broadcast_to, &full, mean), g->x[0]);
 }
 
-static void moments_ref(const sx_ref *r)
+static sx_status moments_host(const sx_kernel_call *c)
 {
-    const sx_axes_attrs *attrs = r->attrs;
-    const sx_ref_tensor *x = &r->in[0], *mean = &r->out[0], *variance = &r->out[1];
+    const sx_axes_attrs *attrs = c->attrs;
+    const sx_host_tensor *x = &c->in[0], *mean = &c->out[0], *variance = &c->out[1];
     int64_t n = sx_type_elems(&x->type), m = sx_type_elems(&mean->type);
     double count = (double)n / (double)m;
     for (int64_t i = 0; i < m; i++) {
-        mean->data[i] = variance->data[i] = 0;
+        mean->f[i] = variance->f[i] = 0;
     }
     for (int64_t i = 0; i < n; i++) {
-        mean->data[sx_reduce_offset(&x->type, &attrs->axes, i)] += x->data[i] / count;
+        mean->f[sx_reduce_offset(&x->type, &attrs->axes, i)] += x->f[i] / count;
     }
     for (int64_t i = 0; i < n; i++) {
         int64_t at = sx_reduce_offset(&x->type, &attrs->axes, i);
-        double d = x->data[i] - mean->data[at];
-        variance->data[at] += d * d / count;
+        double d = x->f[i] - mean->f[at];
+        variance->f[at] += d * d / count;
     }
+    return SX_OK;
 }
 
 static void moments_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
@@ -126,7 +127,7 @@ const sx_op_def sx_op_moments = {
     SX_OP_ATTRS(sx_axes_attrs, moments_attrs),
     .infer = moments_infer,
     .grad = moments_grad,
-    .ref = moments_ref,
+    .host = moments_host,
     .to_stablehlo = moments_to_stablehlo,
     SX_OP_SAMPLES(moments_samples),
 };

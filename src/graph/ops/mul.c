@@ -7,12 +7,8 @@
  * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
  * Numbers  one rounding
  * Source   TensorFlow tf.multiply */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status mul_infer(sx_infer *c)
-{
-    return sx_infer_zip_number(c);
-}
 
 /* dx = dz y, dy = dz x */
 static void mul_grad(sx_grad *g)
@@ -23,26 +19,6 @@ static void mul_grad(sx_grad *g)
             g->dx[i] = sx_unbroadcast(g->b, product, g->x[i]);
         }
     }
-}
-
-static double mul_of(double x, double y)
-{
-    return x * y;
-}
-
-static void mul_ref(const sx_ref *r)
-{
-    sx_ref_zip(r, mul_of);
-}
-
-static void mul_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Mul");
-}
-
-static void mul_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_zip(w, op, "multiply");
 }
 
 static const sx_op_sample mul_samples[] = {
@@ -60,10 +36,8 @@ const sx_op_def sx_op_mul = {
     .n_out = 1,
     .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = mul_infer,
+    .infer = sx_infer_zip_number,
     .grad = mul_grad,
-    .ref = mul_ref,
-    .to_tf = mul_to_tf,
-    .to_stablehlo = mul_to_stablehlo,
+    SX_OP_ROW(mul),
     SX_OP_SAMPLES(mul_samples),
 };

@@ -6,37 +6,13 @@
  * Errors   INVALID_ARGUMENT  x is not numbers
  * Numbers  exact
  * Source   TensorFlow tf.negative */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status neg_infer(sx_infer *c)
-{
-    return sx_infer_map_number(c);
-}
 
 /* dx = -dy */
 static void neg_grad(sx_grad *g)
 {
     g->dx[0] = sx_build_op(g->b, neg, NULL, g->dy[0]);
-}
-
-static double neg_of(double x)
-{
-    return -x;
-}
-
-static void neg_ref(const sx_ref *r)
-{
-    sx_ref_map(r, neg_of);
-}
-
-static void neg_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Neg");
-}
-
-static void neg_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_map(w, op, "negate");
 }
 
 static const sx_op_sample neg_samples[] = {
@@ -51,10 +27,8 @@ const sx_op_def sx_op_neg = {
     .n_out = 1,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = neg_infer,
+    .infer = sx_infer_map_number,
     .grad = neg_grad,
-    .ref = neg_ref,
-    .to_tf = neg_to_tf,
-    .to_stablehlo = neg_to_stablehlo,
+    SX_OP_ROW(neg),
     SX_OP_SAMPLES(neg_samples),
 };

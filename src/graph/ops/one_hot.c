@@ -36,14 +36,15 @@ static sx_status one_hot_infer(sx_infer *c)
     return SX_OK;
 }
 
-static void one_hot_ref(const sx_ref *r)
+static sx_status one_hot_host(const sx_kernel_call *c)
 {
-    const sx_one_hot_attrs *attrs = r->attrs;
-    int64_t n = sx_type_elems(&r->out[0].type);
+    const sx_one_hot_attrs *attrs = c->attrs;
+    int64_t n = sx_type_elems(&c->out[0].type);
     for (int64_t i = 0; i < n; i++) {
-        bool hit = r->in[0].data[i / attrs->depth] == (double)(i % attrs->depth);
-        r->out[0].data[i] = hit ? attrs->on : attrs->off;
+        bool hit = c->in[0].i[i / attrs->depth] == i % attrs->depth;
+        sx_host_set(&c->out[0], i, hit ? attrs->on : attrs->off);
     }
+    return SX_OK;
 }
 
 static void one_hot_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -103,7 +104,7 @@ const sx_op_def sx_op_one_hot = {
     .flags = SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_one_hot_attrs, one_hot_attrs),
     .infer = one_hot_infer,
-    .ref = one_hot_ref,
+    .host = one_hot_host,
     .to_tf = one_hot_to_tf,
     .to_stablehlo = one_hot_to_stablehlo,
     SX_OP_SAMPLES(one_hot_samples),

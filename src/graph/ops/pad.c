@@ -51,21 +51,21 @@ static void pad_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, slice, &inside, g->dy[0]);
 }
 
-static void pad_ref(const sx_ref *r)
+static sx_status pad_host(const sx_kernel_call *c)
 {
-    const sx_pad_attrs *attrs = r->attrs;
-    int64_t n = sx_type_elems(&r->in[0].type), m = sx_type_elems(&r->out[0].type);
-    for (int64_t i = 0; i < m; i++) {
-        r->out[0].data[i] = attrs->value;
-    }
-    for (int64_t i = 0; i < n; i++) {
+    const sx_pad_attrs *attrs = c->attrs;
+    const sx_type *x = &c->in[0].type;
+    int64_t n = sx_type_elems(x), row = x->rank == 0 ? 1 : x->dims[x->rank - 1];
+    sx_host_fill(c, 0, attrs->value);
+    for (int64_t i = 0; i < n; i += row) {
         int64_t at[SX_MAX_RANK];
-        sx_unravel(&r->in[0].type, i, at);
+        sx_unravel(x, i, at);
         for (int d = 0; d < attrs->before.n; d++) {
             at[d] += attrs->before.v[d];
         }
-        r->out[0].data[sx_ravel(&r->out[0].type, at)] = r->in[0].data[i];
+        sx_host_move(c, sx_ravel(&c->out[0].type, at), 0, i, row);
     }
+    return SX_OK;
 }
 
 static void pad_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -133,9 +133,10 @@ const sx_op_def sx_op_pad = {
     .n_out = 1,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_pad_attrs, pad_attrs),
+    .moved = 0x1,
     .infer = pad_infer,
     .grad = pad_grad,
-    .ref = pad_ref,
+    .host = pad_host,
     .to_tf = pad_to_tf,
     .to_stablehlo = pad_to_stablehlo,
     SX_OP_SAMPLES(pad_samples),

@@ -37,7 +37,7 @@ const sx_op_def sx_op_parameter = {
     SX_OP_NAMED(parameter),
     .n_in = 0,
     .n_out = 1,
-    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_NO_REF | SX_OP_NO_STABLEHLO,
+    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_NO_HOST | SX_OP_NO_STABLEHLO,
     SX_OP_ATTRS(sx_parameter_attrs, rows),
     .infer = infer,
 };

@@ -7,12 +7,8 @@
  * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
  * Numbers  kernels: 4 units in the last place
  * Source   TensorFlow tf.pow */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status pow_infer(sx_infer *c)
-{
-    return sx_infer_zip_float(c);
-}
 
 /* dx = dz y x^(y-1), dy = dz z ln x */
 static void pow_grad(sx_grad *g)
@@ -36,26 +32,6 @@ static void pow_grad(sx_grad *g)
     }
 }
 
-static double pow_of(double x, double y)
-{
-    return pow(x, y);
-}
-
-static void pow_ref(const sx_ref *r)
-{
-    sx_ref_zip(r, pow_of);
-}
-
-static void pow_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Pow");
-}
-
-static void pow_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_zip(w, op, "power");
-}
-
 static const sx_op_sample pow_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_POSITIVE, SX_FILL_NORMAL),
 };
@@ -68,10 +44,8 @@ const sx_op_def sx_op_pow = {
     .n_out = 1,
     .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = pow_infer,
+    .infer = sx_infer_zip_float,
     .grad = pow_grad,
-    .ref = pow_ref,
-    .to_tf = pow_to_tf,
-    .to_stablehlo = pow_to_stablehlo,
+    SX_OP_ROW(pow),
     SX_OP_SAMPLES(pow_samples),
 };

@@ -46,18 +46,19 @@ static void reduce_max_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, mul, NULL, hit, share);
 }
 
-static void reduce_max_ref(const sx_ref *r)
+static sx_status reduce_max_host(const sx_kernel_call *c)
 {
-    const sx_reduce_attrs *attrs = r->attrs;
-    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
-    int64_t n = sx_type_elems(&x->type), m = sx_type_elems(&y->type);
-    for (int64_t i = 0; i < m; i++) {
-        y->data[i] = -INFINITY;
+    const sx_reduce_attrs *attrs = c->attrs;
+    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
+    int64_t n = sx_type_elems(&x->type);
+    sx_host_fill(c, 0, -INFINITY); /* of integers: the least */
+#define REDUCE_MAX(c_type, field)                                                  \
+    for (int64_t i = 0; i < n; i++) {                                              \
+        c_type *at = &y->field[sx_reduce_offset(&x->type, &attrs->axes, i)];       \
+        *at = x->field[i] > *at || x->field[i] != x->field[i] ? x->field[i] : *at; \
     }
-    for (int64_t i = 0; i < n; i++) {
-        double *at = &y->data[sx_reduce_offset(&x->type, &attrs->axes, i)];
-        *at = x->data[i] > *at || isnan(x->data[i]) ? x->data[i] : *at;
-    }
+    SX_HOST_BY_NUMBER(x->type.dtype, REDUCE_MAX)
+    return SX_OK;
 }
 
 static void reduce_max_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -91,7 +92,7 @@ const sx_op_def sx_op_reduce_max = {
     SX_OP_ATTRS(sx_reduce_attrs, reduce_max_attrs),
     .infer = reduce_max_infer,
     .grad = reduce_max_grad,
-    .ref = reduce_max_ref,
+    .host = reduce_max_host,
     .to_tf = reduce_max_to_tf,
     .to_stablehlo = reduce_max_to_stablehlo,
     SX_OP_SAMPLES(reduce_max_samples),

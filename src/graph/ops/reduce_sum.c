@@ -33,17 +33,22 @@ static void reduce_sum_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, broadcast_to, &shape, dy);
 }
 
-static void reduce_sum_ref(const sx_ref *r)
+static sx_status reduce_sum_host(const sx_kernel_call *c)
 {
-    const sx_reduce_attrs *attrs = r->attrs;
-    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
-    int64_t n = sx_type_elems(&x->type), m = sx_type_elems(&y->type);
-    for (int64_t i = 0; i < m; i++) {
-        y->data[i] = 0;
-    }
+    const sx_reduce_attrs *attrs = c->attrs;
+    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
+    int64_t n = sx_type_elems(&x->type);
+    bool floats = sx_dtype_is_float(x->type.dtype);
+    sx_host_fill(c, 0, 0);
     for (int64_t i = 0; i < n; i++) {
-        y->data[sx_reduce_offset(&x->type, &attrs->axes, i)] += x->data[i];
+        int64_t at = sx_reduce_offset(&x->type, &attrs->axes, i);
+        if (floats) {
+            y->f[at] += x->f[i];
+        } else {
+            y->u[at] += x->u[i]; /* modulo 2^64, signed or not */
+        }
     }
+    return SX_OK;
 }
 
 static void reduce_sum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -81,7 +86,7 @@ const sx_op_def sx_op_reduce_sum = {
     SX_OP_ATTRS(sx_reduce_attrs, reduce_sum_attrs),
     .infer = reduce_sum_infer,
     .grad = reduce_sum_grad,
-    .ref = reduce_sum_ref,
+    .host = reduce_sum_host,
     .to_tf = reduce_sum_to_tf,
     .to_stablehlo = reduce_sum_to_stablehlo,
     SX_OP_SAMPLES(reduce_sum_samples),

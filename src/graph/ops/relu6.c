@@ -6,12 +6,8 @@
  * Errors   INVALID_ARGUMENT  x is not a float type
  * Numbers  exact
  * Source   TensorFlow tf.nn.relu6 */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status relu6_infer(sx_infer *c)
-{
-    return sx_infer_map_float(c);
-}
 
 /* dx = dy where 0 < y < 6 */
 static void relu6_grad(sx_grad *g)
@@ -21,26 +17,6 @@ static void relu6_grad(sx_grad *g)
     sx_value below = sx_build_op(g->b, less, NULL, g->y[0], sx_scalar_like(g->b, g->y[0], 6));
     sx_value inside = sx_build_op(g->b, logical_and, NULL, above, below);
     g->dx[0] = sx_build_op(g->b, select, NULL, inside, g->dy[0], zero);
-}
-
-static double relu6_of(double x)
-{
-    return x < 0 ? 0 : x > 6 ? 6 : x;
-}
-
-static void relu6_ref(const sx_ref *r)
-{
-    sx_ref_map(r, relu6_of);
-}
-
-static void relu6_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Relu6");
-}
-
-static void relu6_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    op->out[0] = sx_hlo_clamp(w, op->in[0], 0, 6);
 }
 
 static const sx_op_sample relu6_samples[] = {
@@ -57,10 +33,8 @@ const sx_op_def sx_op_relu6 = {
     .n_out = 1,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = relu6_infer,
+    .infer = sx_infer_map_float,
     .grad = relu6_grad,
-    .ref = relu6_ref,
-    .to_tf = relu6_to_tf,
-    .to_stablehlo = relu6_to_stablehlo,
+    SX_OP_ROW(relu6),
     SX_OP_SAMPLES(relu6_samples),
 };

@@ -38,16 +38,6 @@ static void reshape_grad(sx_grad *g)
     g->dx[0] = sx_reshape_to(g->b, g->dy[0], &x);
 }
 
-static double reshape_of(double x)
-{
-    return x;
-}
-
-static void reshape_ref(const sx_ref *r)
-{
-    sx_ref_map(r, reshape_of);
-}
-
 /* SX_BATCH is -1, which is TensorFlow's "whatever is left" as well. */
 static void reshape_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
@@ -99,9 +89,10 @@ const sx_op_def sx_op_reshape = {
     .n_out = 1,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_shape_attrs, reshape_attrs),
+    .moved = 0x1,
     .infer = reshape_infer,
     .grad = reshape_grad,
-    .ref = reshape_ref,
+    .host = sx_host_copy,
     .to_tf = reshape_to_tf,
     .to_stablehlo = reshape_to_stablehlo,
     SX_OP_SAMPLES(reshape_samples),

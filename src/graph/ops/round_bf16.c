@@ -9,6 +9,7 @@
  * Errors   INVALID_ARGUMENT  x is neither
  * Numbers  exact
  * Source   StableHLO reduce_precision with 8 and 7 bits */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
 #include "base/half.h"
@@ -23,23 +24,6 @@ static sx_status round_bf16_infer(sx_infer *c)
     return SX_OK;
 }
 
-static double rounded(double x)
-{
-    return (double)sx_bf16_to_f32(sx_f32_to_bf16((float)x));
-}
-
-static void round_bf16_ref(const sx_ref *r)
-{
-    sx_ref_map(r, rounded);
-}
-
-static void round_bf16_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_attr(w, "exponent_bits", "8 : i32");
-    sx_hlo_attr(w, "mantissa_bits", "7 : i32");
-    sx_hlo_map(w, op, "reduce_precision");
-}
-
 static const sx_op_sample round_bf16_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
 };
@@ -50,7 +34,7 @@ const sx_op_def sx_op_round_bf16 = {
     .n_out = 1,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD | SX_OP_NO_TF,
     .infer = round_bf16_infer,
-    .ref = round_bf16_ref,
-    .to_stablehlo = round_bf16_to_stablehlo,
+    .host = sx_row_host_round_bf16,
+    .to_stablehlo = sx_row_hlo_round_bf16,
     SX_OP_SAMPLES(round_bf16_samples),
 };

@@ -36,15 +36,15 @@ static void select_grad(sx_grad *g)
     }
 }
 
-static void select_ref(const sx_ref *r)
+static sx_status select_host(const sx_kernel_call *c)
 {
-    const sx_type *z = &r->out[0].type;
+    const sx_type *z = &c->out[0].type;
     int64_t n = sx_type_elems(z);
     for (int64_t i = 0; i < n; i++) {
-        bool first = r->in[0].data[sx_broadcast_offset(z, &r->in[0].type, i)] != 0;
-        const sx_ref_tensor *from = first ? &r->in[1] : &r->in[2];
-        r->out[0].data[i] = from->data[sx_broadcast_offset(z, &from->type, i)];
+        int from = c->in[0].b[sx_broadcast_offset(z, &c->in[0].type, i)] != 0 ? 1 : 2;
+        sx_host_move(c, i, from, sx_broadcast_offset(z, &c->in[from].type, i), 1);
     }
+    return SX_OK;
 }
 
 static void select_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -92,9 +92,10 @@ const sx_op_def sx_op_select = {
     .n_out = 1,
     .bf16 = 0x6,
     .flags = SX_OP_ELEMENTWISE,
+    .moved = 0x6,
     .infer = select_infer,
     .grad = select_grad,
-    .ref = select_ref,
+    .host = select_host,
     .to_tf = select_to_tf,
     .to_stablehlo = select_to_stablehlo,
     SX_OP_SAMPLES(select_samples),

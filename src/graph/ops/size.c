@@ -36,10 +36,11 @@ static double count_along(const sx_type *x, const sx_ints *axes)
     return count;
 }
 
-static void size_ref(const sx_ref *r)
+static sx_status size_host(const sx_kernel_call *c)
 {
-    const sx_axes_attrs *attrs = r->attrs;
-    r->out[0].data[0] = count_along(&r->in[0].type, &attrs->axes);
+    const sx_axes_attrs *attrs = c->attrs;
+    c->out[0].f[0] = count_along(&c->in[0].type, &attrs->axes);
+    return SX_OK;
 }
 
 /* Size(x), divided by the sizes of the axes that are not counted. */
@@ -117,7 +118,7 @@ const sx_op_def sx_op_size = {
     .combine = SX_COMBINE_SUM,
     SX_OP_ATTRS(sx_axes_attrs, size_attrs),
     .infer = size_infer,
-    .ref = size_ref,
+    .host = size_host,
     .to_tf = size_to_tf,
     .to_stablehlo = size_to_stablehlo,
     SX_OP_SAMPLES(size_samples),

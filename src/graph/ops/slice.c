@@ -56,18 +56,20 @@ static void slice_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, pad, &around, g->dy[0]);
 }
 
-static void slice_ref(const sx_ref *r)
+static sx_status slice_host(const sx_kernel_call *c)
 {
-    const sx_slice_attrs *attrs = r->attrs;
-    int64_t n = sx_type_elems(&r->out[0].type);
-    for (int64_t i = 0; i < n; i++) {
+    const sx_slice_attrs *attrs = c->attrs;
+    const sx_type *y = &c->out[0].type;
+    int64_t n = sx_type_elems(y), row = y->rank == 0 ? 1 : y->dims[y->rank - 1];
+    for (int64_t i = 0; i < n; i += row) {
         int64_t at[SX_MAX_RANK];
-        sx_unravel(&r->out[0].type, i, at);
+        sx_unravel(y, i, at);
         for (int d = 0; d < attrs->begin.n; d++) {
             at[d] += attrs->begin.v[d];
         }
-        r->out[0].data[i] = r->in[0].data[sx_ravel(&r->in[0].type, at)];
+        sx_host_move(c, i, 0, sx_ravel(&c->in[0].type, at), row);
     }
+    return SX_OK;
 }
 
 /* SX_BATCH is -1, which is TensorFlow's "to the end" as well. */
@@ -129,9 +131,10 @@ const sx_op_def sx_op_slice = {
     .n_out = 1,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_slice_attrs, slice_attrs),
+    .moved = 0x1,
     .infer = slice_infer,
     .grad = slice_grad,
-    .ref = slice_ref,
+    .host = slice_host,
     .to_tf = slice_to_tf,
     .to_stablehlo = slice_to_stablehlo,
     SX_OP_SAMPLES(slice_samples),

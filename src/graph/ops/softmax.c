@@ -25,16 +25,17 @@ static void softmax_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, mul, NULL, centred, g->y[0]);
 }
 
-static void softmax_ref(const sx_ref *r)
+static sx_status softmax_host(const sx_kernel_call *c)
 {
-    int64_t c = r->in[0].type.dims[r->in[0].type.rank - 1], n = sx_type_elems(&r->in[0].type);
-    for (int64_t row = 0; row < n; row += c) {
-        const double *x = &r->in[0].data[row];
-        double log_sum = sx_log_sum_exp(x, c);
-        for (int64_t i = 0; i < c; i++) {
-            r->out[0].data[row + i] = exp(x[i] - log_sum);
+    int64_t classes = c->in[0].type.dims[c->in[0].type.rank - 1], n = sx_type_elems(&c->in[0].type);
+    for (int64_t row = 0; row < n; row += classes) {
+        const double *x = &c->in[0].f[row];
+        double log_sum = sx_log_sum_exp(x, classes);
+        for (int64_t i = 0; i < classes; i++) {
+            c->out[0].f[row + i] = exp(x[i] - log_sum);
         }
     }
+    return SX_OK;
 }
 
 static void softmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -65,7 +66,7 @@ const sx_op_def sx_op_softmax = {
     .bf16 = 0x1,
     .infer = softmax_infer,
     .grad = softmax_grad,
-    .ref = softmax_ref,
+    .host = softmax_host,
     .to_tf = softmax_to_tf,
     .to_stablehlo = softmax_to_stablehlo,
     SX_OP_SAMPLES(softmax_samples),

@@ -64,21 +64,22 @@ static void softmax_cross_entropy_grad(sx_grad *g)
     }
 }
 
-static void softmax_cross_entropy_ref(const sx_ref *r)
+static sx_status softmax_cross_entropy_host(const sx_kernel_call *c)
 {
-    int64_t n = r->in[0].type.dims[0], c = r->in[0].type.dims[1];
+    int64_t n = c->in[0].type.dims[0], classes = c->in[0].type.dims[1];
     for (int64_t i = 0; i < n; i++) {
-        const double *x = &r->in[0].data[i * c], *z = &r->in[1].data[i * c];
-        double log_sum = sx_log_sum_exp(x, c), total = 0, loss = 0;
-        for (int64_t j = 0; j < c; j++) {
+        const double *x = &c->in[0].f[i * classes], *z = &c->in[1].f[i * classes];
+        double log_sum = sx_log_sum_exp(x, classes), total = 0, loss = 0;
+        for (int64_t j = 0; j < classes; j++) {
             total += z[j];
             loss += z[j] * (log_sum - x[j]);
         }
-        r->out[0].data[i] = loss;
-        for (int64_t j = 0; j < c; j++) {
-            r->out[1].data[i * c + j] = exp(x[j] - log_sum) * total - z[j];
+        c->out[0].f[i] = loss;
+        for (int64_t j = 0; j < classes; j++) {
+            c->out[1].f[i * classes + j] = exp(x[j] - log_sum) * total - z[j];
         }
     }
+    return SX_OK;
 }
 
 static void softmax_cross_entropy_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -125,7 +126,7 @@ const sx_op_def sx_op_softmax_cross_entropy = {
     .bf16 = 0x3,
     .infer = softmax_cross_entropy_infer,
     .grad = softmax_cross_entropy_grad,
-    .ref = softmax_cross_entropy_ref,
+    .host = softmax_cross_entropy_host,
     .to_tf = softmax_cross_entropy_to_tf,
     .to_stablehlo = softmax_cross_entropy_to_stablehlo,
     SX_OP_SAMPLES(softmax_cross_entropy_samples),

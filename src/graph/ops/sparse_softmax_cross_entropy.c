@@ -32,19 +32,21 @@ static void sparse_softmax_cross_entropy_grad(sx_grad *g)
     g->dx[0] = sx_add_maybe(g->b, along_loss, along_backprop);
 }
 
-static void sparse_softmax_cross_entropy_ref(const sx_ref *r)
+static sx_status sparse_softmax_cross_entropy_host(const sx_kernel_call *c)
 {
-    int64_t n = r->in[0].type.dims[0], c = r->in[0].type.dims[1];
+    int64_t n = c->in[0].type.dims[0], classes = c->in[0].type.dims[1];
     for (int64_t i = 0; i < n; i++) {
-        const double *x = &r->in[0].data[i * c];
-        double *backprop = &r->out[1].data[i * c], label = r->in[1].data[i];
-        bool known = label >= 0 && label < (double)c;
-        double log_sum = sx_log_sum_exp(x, c);
-        r->out[0].data[i] = known ? log_sum - x[(int64_t)label] : NAN;
-        for (int64_t j = 0; j < c; j++) {
-            backprop[j] = known ? exp(x[j] - log_sum) - ((double)j == label) : NAN;
+        const double *x = &c->in[0].f[i * classes];
+        double *backprop = &c->out[1].f[i * classes];
+        int64_t label = c->in[1].i[i];
+        bool known = label >= 0 && label < classes;
+        double log_sum = sx_log_sum_exp(x, classes);
+        c->out[0].f[i] = known ? log_sum - x[label] : NAN;
+        for (int64_t j = 0; j < classes; j++) {
+            backprop[j] = known ? exp(x[j] - log_sum) - (j == label) : NAN;
         }
     }
+    return SX_OK;
 }
 
 static void sparse_softmax_cross_entropy_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -106,7 +108,7 @@ const sx_op_def sx_op_sparse_softmax_cross_entropy = {
     .bf16 = 0x1,
     .infer = sparse_softmax_cross_entropy_infer,
     .grad = sparse_softmax_cross_entropy_grad,
-    .ref = sparse_softmax_cross_entropy_ref,
+    .host = sparse_softmax_cross_entropy_host,
     .to_tf = sparse_softmax_cross_entropy_to_tf,
     .to_stablehlo = sparse_softmax_cross_entropy_to_stablehlo,
     SX_OP_SAMPLES(sparse_softmax_cross_entropy_samples),

@@ -14,16 +14,6 @@ static sx_status stop_gradient_infer(sx_infer *c)
     return SX_OK;
 }
 
-static double stop_gradient_of(double x)
-{
-    return x;
-}
-
-static void stop_gradient_ref(const sx_ref *r)
-{
-    sx_ref_map(r, stop_gradient_of);
-}
-
 static void stop_gradient_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     sx_tf_plain(w, op, "StopGradient");
@@ -48,8 +38,9 @@ const sx_op_def sx_op_stop_gradient = {
     .n_out = 1,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
+    .moved = 0x1,
     .infer = stop_gradient_infer,
-    .ref = stop_gradient_ref,
+    .host = sx_host_copy,
     .to_tf = stop_gradient_to_tf,
     .to_stablehlo = stop_gradient_to_stablehlo,
     SX_OP_SAMPLES(stop_gradient_samples),

@@ -7,12 +7,8 @@
  * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
  * Numbers  one rounding
  * Source   TensorFlow tf.subtract */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status sub_infer(sx_infer *c)
-{
-    return sx_infer_zip_number(c);
-}
 
 /* dx = dz, dy = -dz */
 static void sub_grad(sx_grad *g)
@@ -24,26 +20,6 @@ static void sub_grad(sx_grad *g)
         sx_value sum = sx_unbroadcast(g->b, g->dy[0], g->x[1]);
         g->dx[1] = sx_build_op(g->b, neg, NULL, sum);
     }
-}
-
-static double sub_of(double x, double y)
-{
-    return x - y;
-}
-
-static void sub_ref(const sx_ref *r)
-{
-    sx_ref_zip(r, sub_of);
-}
-
-static void sub_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Sub");
-}
-
-static void sub_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_zip(w, op, "subtract");
 }
 
 static const sx_op_sample sub_samples[] = {
@@ -61,10 +37,8 @@ const sx_op_def sx_op_sub = {
     .n_out = 1,
     .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = sub_infer,
+    .infer = sx_infer_zip_number,
     .grad = sub_grad,
-    .ref = sub_ref,
-    .to_tf = sub_to_tf,
-    .to_stablehlo = sub_to_stablehlo,
+    SX_OP_ROW(sub),
     SX_OP_SAMPLES(sub_samples),
 };

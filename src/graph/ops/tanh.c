@@ -6,12 +6,8 @@
  * Errors   INVALID_ARGUMENT  x is not a float type
  * Numbers  kernels: 4 units in the last place
  * Source   TensorFlow tf.tanh */
+#include "graph/elementwise.h"
 #include "graph/ops/common.h"
-
-static sx_status tanh_infer(sx_infer *c)
-{
-    return sx_infer_map_float(c);
-}
 
 /* dx = dy (1 - y²) */
 static void tanh_grad(sx_grad *g)
@@ -19,21 +15,6 @@ static void tanh_grad(sx_grad *g)
     sx_value y2 = sx_build_op(g->b, square, NULL, g->y[0]);
     sx_value slope = sx_build_op(g->b, sub, NULL, sx_scalar_like(g->b, g->y[0], 1), y2);
     g->dx[0] = sx_build_op(g->b, mul, NULL, g->dy[0], slope);
-}
-
-static void tanh_ref(const sx_ref *r)
-{
-    sx_ref_map(r, tanh);
-}
-
-static void tanh_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    sx_tf_plain(w, op, "Tanh");
-}
-
-static void tanh_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_map(w, op, "tanh");
 }
 
 static const sx_op_sample tanh_samples[] = {
@@ -48,10 +29,8 @@ const sx_op_def sx_op_tanh = {
     .n_out = 1,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = tanh_infer,
+    .infer = sx_infer_map_float,
     .grad = tanh_grad,
-    .ref = tanh_ref,
-    .to_tf = tanh_to_tf,
-    .to_stablehlo = tanh_to_stablehlo,
+    SX_OP_ROW(tanh),
     SX_OP_SAMPLES(tanh_samples),
 };

@@ -33,28 +33,26 @@ static sx_status top_k_infer(sx_infer *c)
     return SX_OK;
 }
 
-/* How many elements of the row come before element i. */
-static int64_t place_of(const double *row, int64_t n, int64_t i)
+/* An element's place is how many come before it: the greater ones, and equal ones on its left. */
+static sx_status top_k_host(const sx_kernel_call *c)
 {
-    int64_t before = 0;
-    for (int64_t j = 0; j < n; j++) {
-        before += row[j] > row[i] || (row[j] == row[i] && j < i);
+    const sx_top_k_attrs *attrs = c->attrs;
+    const sx_type *x = &c->in[0].type;
+    int64_t classes = x->dims[x->rank - 1], n = sx_type_elems(x);
+#define TOP_K(type, field)                                                              \
+    for (int64_t i = 0; i < n; i++) {                                                   \
+        const type *row = &c->in[0].field[i / classes * classes], v = row[i % classes]; \
+        int64_t place = 0;                                                              \
+        for (int64_t j = 0; j < classes; j++) {                                         \
+            place += row[j] > v || (row[j] == v && j < i % classes);                    \
+        }                                                                               \
+        if (place < attrs->k) {                                                         \
+            c->out[0].field[i / classes * attrs->k + place] = v;                        \
+            c->out[1].i[i / classes * attrs->k + place] = i % classes;                  \
+        }                                                                               \
     }
-    return before;
-}
-
-static void top_k_ref(const sx_ref *r)
-{
-    const sx_top_k_attrs *attrs = r->attrs;
-    const sx_type *x = &r->in[0].type;
-    int64_t c = x->dims[x->rank - 1], n = sx_type_elems(x);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t place = place_of(&r->in[0].data[i / c * c], c, i % c);
-        if (place < attrs->k) {
-            r->out[0].data[i / c * attrs->k + place] = r->in[0].data[i];
-            r->out[1].data[i / c * attrs->k + place] = (double)(i % c);
-        }
-    }
+    SX_HOST_BY_NUMBER(x->dtype, TOP_K)
+    return SX_OK;
 }
 
 static void top_k_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -116,7 +114,7 @@ const sx_op_def sx_op_top_k = {
     .flags = SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_top_k_attrs, top_k_attrs),
     .infer = top_k_infer,
-    .ref = top_k_ref,
+    .host = top_k_host,
     .to_tf = top_k_to_tf,
     .to_stablehlo = top_k_to_stablehlo,
     SX_OP_SAMPLES(top_k_samples),

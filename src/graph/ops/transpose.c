@@ -52,19 +52,20 @@ static void transpose_grad(sx_grad *g)
     g->dx[0] = sx_build_op(g->b, transpose, &inverse, g->dy[0]);
 }
 
-static void transpose_ref(const sx_ref *r)
+static sx_status transpose_host(const sx_kernel_call *c)
 {
-    const sx_transpose_attrs *attrs = r->attrs;
-    const sx_ref_tensor *x = &r->in[0], *y = &r->out[0];
-    int64_t n = sx_type_elems(&y->type);
+    const sx_transpose_attrs *attrs = c->attrs;
+    const sx_type *x = &c->in[0].type, *y = &c->out[0].type;
+    int64_t n = sx_type_elems(y);
     for (int64_t i = 0; i < n; i++) {
         int64_t y_at[SX_MAX_RANK], x_at[SX_MAX_RANK];
-        sx_unravel(&y->type, i, y_at);
-        for (int d = 0; d < y->type.rank; d++) {
+        sx_unravel(y, i, y_at);
+        for (int d = 0; d < y->rank; d++) {
             x_at[attrs->perm.v[d]] = y_at[d];
         }
-        y->data[i] = x->data[sx_ravel(&x->type, x_at)];
+        sx_host_move(c, i, 0, sx_ravel(x, x_at), 1);
     }
+    return SX_OK;
 }
 
 static void transpose_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -115,9 +116,10 @@ const sx_op_def sx_op_transpose = {
     .n_out = 1,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_transpose_attrs, transpose_attrs),
+    .moved = 0x1,
     .infer = transpose_infer,
     .grad = transpose_grad,
-    .ref = transpose_ref,
+    .host = transpose_host,
     .to_tf = transpose_to_tf,
     .to_stablehlo = transpose_to_stablehlo,
     SX_OP_SAMPLES(transpose_samples),

@@ -1,7 +1,7 @@
-/* Nodes whose inputs are all constants become constants, computed by the operator's reference and
- * rounded to its dtype, as any backend would be held to. */
+/* Nodes whose inputs are all constants become constants, computed by the operator's host
+ * kernel, to which every backend is held. */
 #include "base/memory.h"
-#include "graph/eval.h"
+#include "graph/host.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
@@ -19,7 +19,7 @@ static const sx_tensor *constant_of(const sx_rewrite *rw, sx_value v)
 
 static bool can_fold(const sx_rewrite *rw, const sx_node *n)
 {
-    if (n->op == &sx_op_constant || n->op->ref == NULL || n->n_inputs > SX_MAX_RANK) {
+    if (n->op == &sx_op_constant || n->op->host == NULL || n->n_inputs > SX_MAX_RANK) {
         return false;
     }
     for (int i = 0; i < n->n_inputs; i++) {
@@ -36,38 +36,30 @@ static bool can_fold(const sx_rewrite *rw, const sx_node *n)
     return true;
 }
 
-static sx_ref_tensor ref_tensor(sx_arena *scratch, sx_type type)
-{
-    int64_t n = sx_type_elems(&type);
-    return (sx_ref_tensor){type, n < 0 ? NULL : sx_arena_array(scratch, n + 1, double)};
-}
-
 /* Computes the node; each output becomes a constant of the new graph. */
 static sx_status fold(sx_rewrite *rw, const sx_node *n, sx_arena *scratch)
 {
-    sx_ref_tensor in[SX_MAX_RANK], out[SX_MAX_OUTPUTS];
+    sx_tensor in[SX_MAX_RANK], out[SX_MAX_OUTPUTS];
+    sx_type in_types[SX_MAX_RANK], out_types[SX_MAX_OUTPUTS];
     for (int i = 0; i < n->n_inputs; i++) {
-        const sx_tensor *t = constant_of(rw, rw->map[n->inputs[i].id]);
-        in[i] = ref_tensor(scratch, t->type);
-        if (in[i].data == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory folding constants");
-        }
-        sx_ref_load(&in[i], t->data);
+        in[i] = *constant_of(rw, rw->map[n->inputs[i].id]);
+        in_types[i] = in[i].type;
     }
-    for (int i = 0; i < n->n_outputs; i++) {
-        out[i] = ref_tensor(scratch, *sx_graph_type(rw->from, sx_node_output(n, i)));
-        if (out[i].data == NULL) {
+    for (int k = 0; k < n->n_outputs; k++) {
+        out[k].type = out_types[k] = *sx_graph_type(rw->from, sx_node_output(n, k));
+        out[k].data = sx_arena_alloc(scratch, (size_t)sx_type_bytes(&out[k].type) + 1, 1);
+        if (out[k].data == NULL) {
             return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory folding constants");
         }
     }
-    sx_ref_run(n->op, &(sx_ref){n->attrs, in, out, n->n_inputs, n->n_outputs}, false);
-    for (int i = 0; i < n->n_outputs; i++) {
-        void *bytes = sx_arena_alloc(scratch, (size_t)sx_type_bytes(&out[i].type) + 1, 1);
-        if (bytes == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory folding constants");
-        }
-        sx_ref_store(&out[i], bytes);
-        sx_rewrite_constant(rw, n, i, &(sx_tensor){out[i].type, bytes});
+    int64_t bytes = sx_host_scratch_bytes(n->op, in_types, n->n_inputs, out_types, n->n_outputs);
+    void *carriers = bytes < 0 ? NULL : sx_arena_alloc(scratch, (size_t)bytes, 1);
+    if (carriers == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory folding constants");
+    }
+    SX_TRY(sx_host_run(n->op, n->attrs, in, n->n_inputs, out, n->n_outputs, carriers, scratch));
+    for (int k = 0; k < n->n_outputs; k++) {
+        sx_rewrite_constant(rw, n, k, &out[k]);
     }
     return SX_OK;
 }

@@ -1,72 +1,69 @@
-/* The last row of every operator: its reference (graph/eval.h) over doubles in scratch. Right,
- * slow, and visible in the profile. Also the two steps that the planner adds itself: copies and
- * combines. */
+/* The last row of every operator: its host kernel (graph/host.h), whose carriers lie in the step's
+ * scratch. Right, slow, and visible in the profile. Also the two steps that the planner adds
+ * itself: copies and combines. */
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
-#include "graph/eval.h"
+#include "graph/host.h"
 
-typedef struct reference_data {
+typedef struct host_data {
     const sx_op_def *op;
     const void *attrs;
     int n_in, n_out;
-    sx_type *types;  /* inputs, then outputs */
-    int64_t *offset; /* of each in the scratch; then of the array of sx_ref_tensor */
-} reference_data;
+    sx_type *types;   /* inputs, then outputs */
+    int64_t carriers; /* where the carriers lie in the scratch, after the array of sx_tensor */
+} host_data;
 
-static void run_reference(const sx_cpu_step *step, const sx_cpu_call *call)
+static void run_host(const sx_cpu_step *step, const sx_cpu_call *call)
 {
-    const reference_data *d = step->data;
+    const host_data *d = step->data;
     char *scratch = sx_cpu_at(call, step->scratch);
-    int n = d->n_in + d->n_out;
-    sx_ref_tensor *t = (void *)(scratch + d->offset[n]);
-    for (int i = 0; i < n; i++) {
-        t[i] = (sx_ref_tensor){.type = d->types[i], .data = (void *)(scratch + d->offset[i])};
-        if (i < d->n_in) {
-            sx_ref_load(&t[i], sx_cpu_in(step, call, i));
-        }
+    sx_tensor *t = (void *)scratch;
+    sx_arena arena;
+    for (int i = 0; i < d->n_in + d->n_out; i++) {
+        t[i].type = d->types[i];
+        t[i].data = i < d->n_in ? sx_cpu_in(step, call, i) : sx_cpu_out(step, call, i - d->n_in);
     }
-    sx_ref_run(
-        d->op,
-        &(sx_ref){
-            .attrs = d->attrs, .in = t, .out = t + d->n_in, .n_in = d->n_in, .n_out = d->n_out},
-        false);
-    for (int i = 0; i < d->n_out; i++) {
-        sx_ref_store(&t[d->n_in + i], sx_cpu_out(step, call, i));
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_host_run(d->op, d->attrs, t, d->n_in, t + d->n_in, d->n_out,
+                                   scratch + d->carriers, &arena);
+    sx_arena_deinit(&arena);
+    if (status != SX_OK) {
+        sx_cpu_fail(call, sx_status_annotate(status, __FILE__, __LINE__, "%s", step->node));
     }
 }
 
-static sx_status prepare_reference(const sx_cpu_site *site, sx_cpu_step *step)
+static sx_status prepare_host(const sx_cpu_site *site, sx_cpu_step *step)
 {
     int n = site->n_in + site->n_out;
-    reference_data *d = sx_cpu_new(site, reference_data);
+    const sx_op_def *op = site->nodes[0]->op;
+    host_data *d = sx_cpu_new(site, host_data);
     sx_type *types = sx_arena_array(&site->plan->arena, n + 1, sx_type);
-    int64_t *offset = sx_arena_array(&site->plan->arena, n + 1, int64_t);
-    if (d == NULL || types == NULL || offset == NULL) {
+    if (d == NULL || types == NULL) {
         return sx_cpu_no_memory();
     }
-    int64_t at = 0;
     for (int i = 0; i < n; i++) {
         types[i] = i < site->n_in ? site->in[i] : site->out[i - site->n_in];
-        offset[i] = at;
-        at += (sx_type_elems(&types[i]) * (int64_t)sizeof(double) + SX_CPU_ALIGN) / SX_CPU_ALIGN *
-              SX_CPU_ALIGN;
     }
-    offset[n] = at;
-    *d = (reference_data){.op = site->nodes[0]->op,
-                          .attrs = site->nodes[0]->attrs,
-                          .n_in = site->n_in,
-                          .n_out = site->n_out,
-                          .types = types,
-                          .offset = offset};
-    step->run = run_reference;
+    int64_t carriers = sx_cpu_round_up(n * (int64_t)sizeof(sx_tensor));
+    int64_t bytes = sx_host_scratch_bytes(op, site->in, site->n_in, site->out, site->n_out);
+    if (bytes < 0) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: %s needs more memory than there is", op->name);
+    }
+    *d = (host_data){.op = op,
+                     .attrs = site->nodes[0]->attrs,
+                     .n_in = site->n_in,
+                     .n_out = site->n_out,
+                     .types = types,
+                     .carriers = carriers};
+    step->run = run_host;
     step->data = d;
-    step->scratch_bytes = at + n * (int64_t)sizeof(sx_ref_tensor);
-    step->kernel = sx_arena_printf(&site->plan->arena, "%s reference", d->op->name);
+    step->scratch_bytes = carriers + bytes;
+    step->kernel = sx_arena_printf(&site->plan->arena, "%s host", op->name);
     return step->kernel != NULL ? SX_OK : sx_cpu_no_memory();
 }
 
-const sx_cpu_kernel sx_cpu_kernel_reference = {.name = "reference", .prepare = prepare_reference};
+const sx_cpu_kernel sx_cpu_kernel_host = {.name = "host", .prepare = prepare_host};
 
 /* --- copy ----------------------------------------------------------------------------------------
  */
@@ -130,25 +127,34 @@ static void combine_moments(const sx_cpu_step *step, const sx_cpu_call *call)
     }
 }
 
-/* Any dtype but f32, and any rule but a sum, through doubles: booleans, counts, maxima. */
+/* Any dtype but f32, and any rule but a sum, element by element in its carrier: booleans, counts,
+ * maxima. */
 static void combine_slowly(const sx_cpu_combine_data *d, const char *const *parts, char *out,
                            int64_t begin, int64_t end)
 {
-    size_t size = sx_dtype_bytes(d->dtype);
-    sx_type one = sx_scalar_type(d->dtype);
+    const size_t size = sx_dtype_bytes(d->dtype);
+    const sx_carrier carrier = sx_carrier_of(d->dtype);
+    uint64_t total_bits, part_bits;
+    sx_host_tensor total = {.type = sx_scalar_type(d->dtype), .data = &total_bits};
+    sx_host_tensor part = {.type = sx_scalar_type(d->dtype), .data = &part_bits};
     for (int64_t i = begin; i < end; i++) {
-        double total = 0, v;
-        for (int s = 0; s < d->shards; s++) {
-            sx_ref_tensor t = {.type = one, .data = &v};
-            sx_ref_load(&t, parts[s] + (size_t)i * size);
-            bool first = s == 0, greater = v > total || v != v;
-            total = first                          ? v
-                    : d->combine == SX_COMBINE_SUM ? total + v
-                    : d->combine == SX_COMBINE_MAX ? (greater ? v : total)
-                                                   : (total != 0 && v != 0);
+        sx_host_load(&total, parts[0] + (size_t)i * size);
+        for (int s = 1; s < d->shards; s++) {
+            sx_host_load(&part, parts[s] + (size_t)i * size);
+            if (d->combine == SX_COMBINE_AND) {
+                *total.b = *total.b && *part.b;
+            } else if (d->combine == SX_COMBINE_MAX) {
+                bool greater = carrier == SX_CARRIER_F   ? *part.f > *total.f || *part.f != *part.f
+                               : carrier == SX_CARRIER_I ? *part.i > *total.i
+                                                         : *part.u > *total.u;
+                total_bits = greater ? part_bits : total_bits;
+            } else if (carrier == SX_CARRIER_F) {
+                *total.f += *part.f;
+            } else {
+                *total.u += *part.u;
+            }
         }
-        sx_ref_tensor t = {.type = one, .data = &total};
-        sx_ref_store(&t, out + (size_t)i * size);
+        sx_host_store(&total, out + (size_t)i * size);
     }
 }
 

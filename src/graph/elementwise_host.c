@@ -1,0 +1,180 @@
+/* Host kernels of elementwise rows (elementwise.h): the words as C, over each carrier. */
+#include "graph/elementwise.h"
+
+#include <math.h>
+
+#include "base/half.h"
+#include "graph/ops/common.h"
+
+/* --- Host: the words as C ----------------------------------------------------------------------
+ */
+
+/* n elements of z from x and y, which are `step` elements apart: 1, or 0 where one is repeated. */
+typedef void row_loop(const void *x, int64_t x_step, const void *y, int64_t y_step, void *z,
+                      int64_t n);
+
+/* The loops of a row, by carrier; NULL where infer refuses the dtype. */
+typedef struct row_loops {
+    row_loop *f, *i, *u, *b;
+} row_loops;
+
+static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
+{
+    const sx_host_tensor *x = &c->in[0], *y = &c->in[c->n_in - 1], *z = &c->out[0];
+    row_loop *loop;
+    switch (sx_carrier_of(x->type.dtype)) {
+    case SX_CARRIER_F:
+        loop = loops->f;
+        break;
+    case SX_CARRIER_I:
+        loop = loops->i;
+        break;
+    case SX_CARRIER_U:
+        loop = loops->u;
+        break;
+    default:
+        loop = loops->b;
+        break;
+    }
+    if (sx_same_dims(&x->type, &z->type) && sx_same_dims(&y->type, &z->type)) {
+        loop(x->data, 1, y->data, 1, z->data, sx_type_elems(&z->type));
+        return SX_OK;
+    }
+    /* Row after row of the last dimension. */
+    const size_t in_bytes = sx_carrier_bytes(x->type.dtype),
+                 out_bytes = sx_carrier_bytes(z->type.dtype);
+    int64_t n = z->type.rank == 0 ? 1 : z->type.dims[z->type.rank - 1];
+    int64_t total = sx_type_elems(&z->type);
+    bool x_moves = x->type.rank > 0 && x->type.dims[x->type.rank - 1] != 1;
+    bool y_moves = y->type.rank > 0 && y->type.dims[y->type.rank - 1] != 1;
+    for (int64_t at = 0; at < total; at += n) {
+        int64_t x_at = sx_broadcast_offset(&z->type, &x->type, at);
+        int64_t y_at = sx_broadcast_offset(&z->type, &y->type, at);
+        loop((const char *)x->data + (size_t)x_at * in_bytes, x_moves,
+             (const char *)y->data + (size_t)y_at * in_bytes, y_moves,
+             (char *)z->data + (size_t)at * out_bytes, n);
+    }
+    return SX_OK;
+}
+
+#define LOOP(name, T, R, expression)                                                           \
+    static void name(const void *xs, int64_t x_step, const void *ys, int64_t y_step, void *zs, \
+                     int64_t n)                                                                \
+    {                                                                                          \
+        typedef T C_TYPE;                                                                      \
+        const C_TYPE *x_row = xs, *y_row = ys;                                                 \
+        R *z_row = zs;                                                                         \
+        for (int64_t k = 0; k < n; k++) {                                                      \
+            const C_TYPE x = x_row[k * x_step], y = y_row[k * y_step];                         \
+            (void)x, (void)y;                                                                  \
+            z_row[k] = (R)(expression);                                                        \
+        }                                                                                      \
+    }
+
+#define C(v)               ((C_TYPE)(v))
+#define SELECT(cond, a, b) ((cond) ? (a) : (b))
+#define EQUAL(a, b)        ((a) == (b))
+#define LESS(a, b)         ((a) < (b))
+#define GREATER(a, b)      ((a) > (b))
+#define NOT(a)             ((a) == 0)
+#define AND(a, b)          ((a) != 0 && (b) != 0)
+
+/* Floats. NaN goes through maximum, minimum, relu and sign. */
+#define NEG(a)        (-(a))
+#define ABS(a)        fabs(a)
+#define SIGN(a)       ((a) > 0 ? 1 : (a) < 0 ? -1 : (a))
+#define SQRT(a)       sqrt(a)
+#define RSQRT(a)      (1 / sqrt(a))
+#define EXP(a)        exp(a)
+#define LOG(a)        log(a)
+#define LOG1P(a)      log1p(a)
+#define COS(a)        cos(a)
+#define FLOOR(a)      floor(a)
+#define TANH(a)       tanh(a)
+#define SIGMOID(a)    (1 / (1 + exp(-(a))))
+#define RELU(a)       ((a) < 0 ? 0 : (a))
+#define RELU6(a)      ((a) < 0 ? 0 : (a) > 6 ? 6 : (a))
+#define ROUND_BF16(a) ((double)sx_bf16_to_f32(sx_f32_to_bf16((float)(a))))
+#define ADD(a, b)     ((a) + (b))
+#define SUB(a, b)     ((a) - (b))
+#define MUL(a, b)     ((a) * (b))
+#define DIV(a, b)     ((a) / (b))
+#define POW(a, b)     pow((a), (b))
+#define MAXIMUM(a, b) (isnan(a) || (a) >= (b) ? (a) : (b))
+#define MINIMUM(a, b) (isnan(a) || (a) <= (b) ? (a) : (b))
+
+#define MAP(name, dtypes, tf, expression) dtypes(name, expression)
+#define ZIP(name, dtypes, tf, expression) dtypes(name, expression)
+#define FLOATS(name, expression)          LOOP(name##_f, double, double, expression)
+#define NUMBERS(name, expression)         LOOP(name##_f, double, double, expression)
+#define ORDER(name, expression)           LOOP(name##_f, double, uint8_t, expression)
+#define BOOLS(name, expression)           LOOP(name##_b, uint8_t, uint8_t, expression)
+#include "graph/elementwise.def"
+
+/* Integers, modulo 2^64. */
+#undef NEG
+#undef ABS
+#undef SIGN
+#undef ADD
+#undef SUB
+#undef MUL
+#undef MAXIMUM
+#undef MINIMUM
+#define NEG(a)        SX_WRAP(0, -, (a))
+#define ABS(a)        ((a) < 0 ? NEG(a) : (a))
+#define SIGN(a)       (((a) > 0) - ((a) < 0))
+#define ADD(a, b)     SX_WRAP((a), +, (b))
+#define SUB(a, b)     SX_WRAP((a), -, (b))
+#define MUL(a, b)     SX_WRAP((a), *, (b))
+#define MAXIMUM(a, b) ((a) > (b) ? (a) : (b))
+#define MINIMUM(a, b) ((a) < (b) ? (a) : (b))
+
+#undef FLOATS
+#undef NUMBERS
+#undef ORDER
+#undef BOOLS
+#define FLOATS(name, expression)
+#define BOOLS(name, expression)
+#define NUMBERS(name, expression) LOOP(name##_i, int64_t, int64_t, expression)
+#define ORDER(name, expression)   LOOP(name##_i, int64_t, uint8_t, expression)
+#include "graph/elementwise.def"
+
+#undef ABS
+#undef SIGN
+#define ABS(a)  (a)
+#define SIGN(a) ((a) != 0)
+#undef NUMBERS
+#undef ORDER
+#define NUMBERS(name, expression) LOOP(name##_u, uint64_t, uint64_t, expression)
+#define ORDER(name, expression)   LOOP(name##_u, uint64_t, uint8_t, expression)
+#include "graph/elementwise.def"
+
+#undef FLOATS
+#undef NUMBERS
+#undef ORDER
+#undef BOOLS
+#define FLOATS(name)  \
+    {                 \
+        .f = name##_f \
+    }
+#define NUMBERS(name)                               \
+    {                                               \
+        .f = name##_f, .i = name##_i, .u = name##_u \
+    }
+#define ORDER(name) NUMBERS(name)
+#define BOOLS(name)   \
+    {                 \
+        .b = name##_b \
+    }
+#undef MAP
+#define MAP(name, dtypes, tf, expression)                 \
+    sx_status sx_row_host_##name(const sx_kernel_call *c) \
+    {                                                     \
+        static const row_loops loops = dtypes(name);      \
+        return run_row(c, &loops);                        \
+    }
+#undef ZIP
+#define ZIP(name, dtypes, tf, expression) MAP(name, dtypes, tf, expression)
+#include "graph/elementwise.def"
+#undef MAP
+#undef ZIP

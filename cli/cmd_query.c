@@ -7,7 +7,7 @@
 #include "command.h"
 #include "image_files.h"
 #include "io/file.h"
-#include "net/http_client.h"
+#include "io/http_client.h"
 #include "npy_files.h"
 #include "serve/base64.h"
 #include "serve/predict_json.h"
@@ -158,7 +158,7 @@ static sx_status ask(const options *o, const char *url, sx_bytes request)
     sx_buf body;
     sx_http_call call = {.url = url, .body = request, .timeout_ms = (int)o->timeout * 1000};
     sx_buf_init(&body, MAX_ANSWER);
-    sx_status status = sx_http_fetch(&call, &body, &http_status);
+    sx_status status = sx_http_fetch(&call, &body, NULL, &http_status);
     if (status == SX_OK && http_status / 100 != 2) {
         status = refused(url, http_status, &body);
     }

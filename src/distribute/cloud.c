@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "distribute/tf_config.h"
 #include "distribute/tpu_node.h"
-#include "net/http_client.h"
+#include "io/http_client.h"
 
 enum {
     METADATA_MS = 3000,
@@ -43,9 +43,8 @@ static sx_status ask(const char *url, const char *header, bool direct, int timeo
     sx_http_call call = {.url = url, .method = "GET", .direct = direct, .headers = headers};
     call.timeout_ms = timeout_ms;
     call.connect_timeout_ms = timeout_ms;
-    call.out_headers = &a->head;
     sx_buf_init(&a->head, HEAD_BYTES);
-    return sx_http_fetch(&call, &a->body, &a->status);
+    return sx_http_fetch(&call, &a->body, &a->head, &a->status);
 }
 
 static int timeout_of(const sx_cloud *cloud, int otherwise)

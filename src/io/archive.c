@@ -22,7 +22,7 @@ struct sx_archive {
     char *name;
     sx_archive_limits limits;
     uint64_t members, total_bytes, skipped;
-    uint64_t member_bytes; /* read of the current one */
+    uint64_t member_bytes; /* read from the current member */
 };
 
 static const sx_archive_limits default_limits = {(uint64_t)1 << 24, (uint64_t)16 << 30,
@@ -62,7 +62,7 @@ static sx_status lib_error(const sx_archive *archive, const char *what)
                     "%s: %s: %s", archive->name, what, said != NULL ? said : "unknown reason");
 }
 
-/* Only the formats and filters named here: each is a parser of foreign bytes. */
+/* Only these formats and filters: each is a parser that untrusted bytes could attack. */
 static bool enable_formats(struct archive *lib)
 {
     return archive_read_support_format_tar(lib) == ARCHIVE_OK &&
@@ -77,7 +77,7 @@ static sx_status create(const char *name, const sx_archive_limits *limits, sx_ar
 {
     sx_archive *archive = sx_alloc(1, sizeof *archive);
     if (archive == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to open %s", name);
+        return sx_no_memory("opening %s", name);
     }
     archive->limits = limits != NULL ? *limits : default_limits;
     uint64_t *values[] = {&archive->limits.max_members, &archive->limits.max_member_bytes,
@@ -91,7 +91,7 @@ static sx_status create(const char *name, const sx_archive_limits *limits, sx_ar
     archive->lib = archive_read_new();
     if (archive->name == NULL || archive->lib == NULL || !enable_formats(archive->lib)) {
         sx_archive_close(archive);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to open %s", name);
+        return sx_no_memory("opening %s", name);
     }
     *out_archive = archive;
     return SX_OK;
@@ -139,15 +139,15 @@ void sx_archive_close(sx_archive *archive)
 
 /* ---- members ------------------------------------------------------------------------------ */
 
-/* libarchive converts to the locale's characters and gives up outside them; UTF-8 is asked for
- * first, so that names do not depend on the locale. */
+/* libarchive converts names to the locale's character set and fails if that is not possible, so ask
+ * for UTF-8 first. */
 static const char *raw_name(struct archive_entry *entry)
 {
     const char *name = archive_entry_pathname_utf8(entry);
     return name != NULL ? name : archive_entry_pathname(entry);
 }
 
-/* The name without a leading "./"; NULL if it may not be used. */
+/* The name without a leading "./"; NULL if it is unsafe. */
 static const char *safe_name(struct archive_entry *entry)
 {
     const char *name = raw_name(entry);
@@ -160,7 +160,7 @@ static const char *safe_name(struct archive_entry *entry)
 static int64_t data_offset(const sx_archive *archive, struct archive_entry *entry)
 {
     bool tar = (archive_format(archive->lib) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
-    bool plain = archive_filter_count(archive->lib) == 1; /* the reader itself */
+    bool plain = archive_filter_count(archive->lib) == 1; /* libarchive counts the reader */
     bool sparse = archive_entry_sparse_count(entry) > 0;
     return tar && plain && !sparse ? archive_filter_bytes(archive->lib, 0) : -1;
 }
@@ -202,7 +202,7 @@ sx_status sx_archive_next(sx_archive *archive, sx_archive_member *out_member, bo
         if (name == NULL) {
             const char *raw = raw_name(entry);
             return sx_error(SX_INVALID_ARGUMENT,
-                            "%s: member %" PRIu64 " has the unsafe name '%.200s'", archive->name,
+                            "%s: member %" PRIu64 " has an unsafe name: '%.200s'", archive->name,
                             archive->members, raw != NULL ? raw : "");
         }
         archive->member_bytes = 0;
@@ -214,12 +214,12 @@ sx_status sx_archive_next(sx_archive *archive, sx_archive_member *out_member, bo
     }
 }
 
-/* The next piece of the current member; *out_n = 0 at its end. Counts against the limits. */
+/* Reads the next piece of the current member, within the limits; *out_n = 0 at its end. */
 static sx_status read_piece(sx_archive *archive, void *buffer, size_t capacity, size_t *out_n)
 {
     la_ssize_t n = archive_read_data(archive->lib, buffer, capacity);
     if (n < 0) {
-        return lib_error(archive, "a member is damaged");
+        return lib_error(archive, "damaged member");
     }
     archive->member_bytes += (uint64_t)n;
     archive->total_bytes += (uint64_t)n;
@@ -257,9 +257,9 @@ uint64_t sx_archive_skipped(const sx_archive *archive)
     return archive->skipped;
 }
 
-/* ---- unpacking ---------------------------------------------------------------------------- */
+/* ---- extracting ---------------------------------------------------------------------------- */
 
-/* Opens (makes) the folder `name[0 .. length)` in `parent`, not following a link. */
+/* Opens the directory `name[0 .. length)` in `parent`, creating it if missing; follows no link. */
 static int enter_dir(int parent, const char *name, size_t length)
 {
     char part[256];
@@ -275,7 +275,7 @@ static int enter_dir(int parent, const char *name, size_t length)
     return openat(parent, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Walks down to the member's folder, part by part, and opens the file there. */
+/* Opens the member's directory, component by component, and the file in it. */
 static int open_below(int root, const char *name)
 {
     int dir = dup(root);
@@ -292,7 +292,7 @@ static int open_below(int root, const char *name)
     if (dir < 0) {
         return -1;
     }
-    /* A name that exists is replaced: opening it could write through a link. */
+    /* Remove an existing file first: opening it could follow a link. */
     unlinkat(dir, part, 0);
     int fd = openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     int error = errno;
@@ -347,9 +347,9 @@ static sx_status unpack_all(sx_archive *archive, int root, sx_archive_progress_f
         if (!more) {
             return SX_OK;
         }
-        SX_TRY(unpack_member(archive, root, member.name, buffer), "unpacking %s", archive->name);
+        SX_TRY(unpack_member(archive, root, member.name, buffer), "extracting %s", archive->name);
         if (progress != NULL && !progress(user, count, archive->total_bytes)) {
-            return sx_error(SX_CANCELLED, "unpacking %s was cancelled", archive->name);
+            return sx_error(SX_CANCELLED, "extracting %s was cancelled", archive->name);
         }
     }
 }
@@ -372,7 +372,7 @@ sx_status sx_archive_unpack(const char *path, const char *dir, const sx_archive_
     }
     buffer = sx_alloc(PIECE_BYTES, 1);
     if (buffer == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "no memory to unpack %s", path);
+        status = sx_no_memory("extracting %s", path);
         goto done;
     }
     status = unpack_all(archive, root, progress, user, buffer);

@@ -16,8 +16,7 @@ sx_status sx_array_alloc(const sx_type *type, size_t max_bytes, const char *name
     }
     void *data = sx_alloc(bytes == 0 ? 1 : (size_t)bytes, 1);
     if (data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: no memory for %s", name,
-                        sx_type_format(type, text, sizeof text));
+        return sx_no_memory("for %s: %s", name, sx_type_format(type, text, sizeof text));
     }
     *out_tensor = (sx_tensor){*type, data};
     return SX_OK;
@@ -44,7 +43,7 @@ void sx_array_copy(void *out, const void *in, size_t count, size_t elem_bytes, b
     }
 }
 
-/* Walks the output in order; `in_at` follows, its first index the fastest. */
+/* Fills the output in order; `in_at` steps through the input, where the first index is fastest. */
 void sx_array_copy_columns(const sx_type *type, void *out, const void *in, bool swap)
 {
     size_t bytes = sx_dtype_bytes(type->dtype), stride[SX_MAX_RANK], index[SX_MAX_RANK] = {0};

@@ -1,19 +1,19 @@
-/* What the array containers (IDX, npy) share: an element type with its byte order, and the copy
- * that turns foreign element order into ours. */
+/* Shared by the array formats (IDX, npy): allocating tensors, and converting byte order and the
+ * order of dimensions. */
 #ifndef SX_IO_ARRAY_H
 #define SX_IO_ARRAY_H
 
 #include <sextant/types.h>
 
-/* The largest array that a reader makes unless told otherwise. */
+/* The default maximum size of an array. */
 #define SX_ARRAY_DEFAULT_MAX ((size_t)8 << 30)
 
-/* Allocates a tensor of `type` (static shape) of at most max_bytes; the data are zero and freed
- * with sx_free. RESOURCE_EXHAUSTED names `name`. */
+/* Allocates a zeroed tensor of a static type, of at most max_bytes; free its data with sx_free.
+ * Errors: RESOURCE_EXHAUSTED, with `name` in the message. */
 SX_MUST_USE sx_status sx_array_alloc(const sx_type *type, size_t max_bytes, const char *name,
                                      sx_tensor *out_tensor);
 
-/* Copies `count` elements of `elem_bytes`, reversing each one's bytes when `swap`. */
+/* Copies `count` elements of `elem_bytes`, with `swap` reversing the bytes of each. */
 void sx_array_copy(void *out, const void *in, size_t count, size_t elem_bytes, bool swap);
 
 /* Copies a column-major array of this type into row-major order, swapping as above. */

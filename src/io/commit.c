@@ -19,8 +19,8 @@
 
 enum {
     BUFFER_BYTES = 1 << 18,
-    MAX_FILES = 65536,  /* of one commit */
-    NAME_IN_TEMP = 200, /* bytes of the final name kept in the temporary one: NAME_MAX is 255 */
+    MAX_FILES = 65536,  /* in a commit */
+    NAME_IN_TEMP = 200, /* bytes of the final name used in the temporary one; NAME_MAX is 255 */
     RANDOM_DIGITS = 16,
 };
 
@@ -33,7 +33,7 @@ struct sx_commit_file {
     char *buffer;                 /* [BUFFER_BYTES] */
     size_t buffered;
     uint64_t offset; /* bytes appended, buffered ones included */
-    bool failed;     /* a write failed: the file is short of bytes */
+    bool failed;     /* a write failed: the file is incomplete */
 };
 
 struct sx_commit {
@@ -67,8 +67,8 @@ static bool is_temp_name(const char *name)
            strspn(mark + strlen(TEMP_MARK), "0123456789abcdef") == RANDOM_DIGITS;
 }
 
-/* Creates and locks. The lock is how sx_commit_sweep() knows that the writer lives; a sweeper may
- * hold it for a moment, so one that is taken is not fatal: the next name is tried. */
+/* Creates and locks the file. The lock tells sx_commit_sweep() that the writer is alive. A sweeper
+ * may briefly hold the lock itself; then the next name is tried. */
 static sx_status open_temp(const char *path, char **out_temp, int *out_fd)
 {
     for (int attempt = 0; attempt < 100; attempt++) {
@@ -127,7 +127,8 @@ sx_status sx_commit_write(void *commit_file, const void *data, size_t size)
     sx_commit_file *file = commit_file;
     if (file->failed || file->commit->over) {
         return sx_error(SX_FAILED_PRECONDITION,
-                        "cannot write %s: its commit is over or failed before", file->final_path);
+                        "cannot write %s: its commit has ended or an earlier write failed",
+                        file->final_path);
     }
     file->offset += size;
     /* The buffer leaves full, so that writes stay aligned to pages; what is left of a large piece
@@ -163,7 +164,7 @@ uint64_t sx_commit_offset(const sx_commit_file *file)
 static sx_status flush_and_sync(sx_commit_file *file)
 {
     if (file->failed) {
-        return sx_error(SX_FAILED_PRECONDITION, "cannot commit %s: a write to it failed before",
+        return sx_error(SX_FAILED_PRECONDITION, "cannot commit %s: an earlier write to it failed",
                         file->final_path);
     }
     SX_TRY(flush(file));
@@ -193,7 +194,7 @@ sx_status sx_commit_create(sx_commit **out_commit)
 {
     sx_commit *commit = sx_alloc(1, sizeof *commit);
     if (commit == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for a commit");
+        return sx_no_memory("for a commit");
     }
     *out_commit = commit;
     return SX_OK;
@@ -215,20 +216,21 @@ void sx_commit_destroy(sx_commit *commit)
 static sx_status reserve(sx_commit *commit, const char *path)
 {
     if (commit->over || commit->count >= MAX_FILES) {
-        return sx_error(SX_FAILED_PRECONDITION, "cannot add %s: the commit is over or full", path);
+        return sx_error(SX_FAILED_PRECONDITION, "cannot add %s: the commit has ended or is full",
+                        path);
     }
     if ((commit->count & (commit->count - 1)) == 0) {
         size_t capacity = commit->count == 0 ? 1 : 2 * commit->count;
         sx_commit_file **files = sx_realloc(commit->files, capacity, sizeof(sx_commit_file *));
         if (files == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to write %s", path);
+            return sx_no_memory("writing %s", path);
         }
         commit->files = files;
     }
     return SX_OK;
 }
 
-/* /dev/stdout, /dev/fd/3: whatever they lead to, the links are the system's. */
+/* /dev/stdout and /dev/fd/3 are links that must not be replaced, whatever they point to. */
 static bool is_system_link(const char *path)
 {
     struct stat link;
@@ -236,7 +238,7 @@ static bool is_system_link(const char *path)
            lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
 }
 
-/* The rename would put a file in the place of a device or a pipe. */
+/* Rejects a path that the rename would replace although it is not a file. */
 static sx_status check_place(const char *path)
 {
     struct stat there;
@@ -253,7 +255,7 @@ sx_status sx_commit_add(sx_commit *commit, const char *path, sx_commit_file **ou
     SX_TRY(reserve(commit, path));
     sx_commit_file *file = sx_alloc(1, sizeof *file);
     if (file == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to write %s", path);
+        return sx_no_memory("writing %s", path);
     }
     file->commit = commit;
     file->fd = -1;
@@ -261,7 +263,7 @@ sx_status sx_commit_add(sx_commit *commit, const char *path, sx_commit_file **ou
     file->final_path = sx_strdup(path);
     file->buffer = sx_alloc(BUFFER_BYTES, 1);
     if (file->final_path == NULL || file->buffer == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "no memory to write %s", path);
+        status = sx_no_memory("writing %s", path);
         goto failed;
     }
     SX_TRY_GOTO(status, open_temp(path, &file->temp_path, &file->fd), failed);
@@ -305,7 +307,8 @@ static sx_status rename_file(sx_commit_file *file)
     return SX_OK;
 }
 
-/* All but the last, then their directories: each run of neighbours in one directory syncs once. */
+/* Renames all files but the last and syncs their directories: once for each run of consecutive
+ * files in the same directory. */
 static sx_status publish_parts(sx_commit *commit)
 {
     for (size_t i = 0; i + 1 < commit->count; i++) {
@@ -338,8 +341,7 @@ static sx_status finish(sx_commit *commit)
 sx_status sx_commit_finish(sx_commit *commit)
 {
     if (commit->over) {
-        return sx_error(SX_FAILED_PRECONDITION,
-                        "the commit is over: finished, or failed and not to be retried");
+        return sx_error(SX_FAILED_PRECONDITION, "the commit has already finished or failed");
     }
     sx_status status = finish(commit);
     commit->over = true;
@@ -374,8 +376,8 @@ sx_status sx_commit_bytes(const char *path, const void *data, size_t size)
 
 /* ---- sweeping ----------------------------------------------------------------------------- */
 
-/* Removes `name` when nobody holds its lock. It may be renamed to its final name between the open
- * and the lock; then the name is gone, and unlinkat() finds nothing. */
+/* Removes `name` if its lock is free. If the file is renamed to its final name between the open and
+ * the lock, unlinkat() does not find the name. */
 static void sweep_one(int dir_fd, const char *name)
 {
     int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -1,21 +1,22 @@
 /* Atomic commit: files appear under their final names complete, or not at all.
  *
- *   add      .NAME.tmp-<16 hex digits> in the directory of NAME, locked while its writer lives
+ *   add      .NAME.tmp-<16 hex digits> in the directory of NAME, locked while its writer is alive
  *   finish   flush and fsync every file
  *            rename all but the last to their final names, in the order added; fsync directories
  *            rename the last                     <- the commit point
  *            fsync its directory
  *
- * So a reader that trusts only the last file added (a checkpoint's `.index`) never sees it before
- * the others, not even after a power cut. Names start with a dot: no data pattern matches them.
+ * A reader that looks for the last file first (a checkpoint's `.index`) therefore never sees it
+ * without the others, even after a power failure. Temporary names start with a dot, so no data
+ * pattern matches them.
  *
- * Invariants: a failure leaves no temporary; files renamed before the failure keep their final
- * names, and the last one its previous content. A failed fsync is never retried (the kernel may
- * have dropped the pages): the commit is over, and every later call says so. A killed process
- * leaves unlocked temporaries, which sx_commit_sweep() removes.
+ * A failure leaves no temporary files; files renamed before it keep their final names, and the last
+ * file its previous content. A failed fsync is never retried, because the kernel may have dropped
+ * the pages: the commit has failed, and so does every later call. A killed process leaves unlocked
+ * temporary files, which sx_commit_sweep() removes.
  *
- * Life cycle: create, add, write..., finish, destroy; destroy without finish abandons all.
- * One owner at a time; files of one commit may be written by different threads. */
+ * Life cycle: create, add, write..., finish, destroy; destroy without finish discards everything.
+ * Not thread-safe, except that different threads may write different files of a commit. */
 #ifndef SX_IO_COMMIT_H
 #define SX_IO_COMMIT_H
 
@@ -27,26 +28,25 @@ typedef struct sx_commit sx_commit;
 typedef struct sx_commit_file sx_commit_file;
 
 SX_MUST_USE sx_status sx_commit_create(sx_commit **out_commit);
-void sx_commit_destroy(sx_commit *commit); /* NULL is fine; removes what was not committed */
+void sx_commit_destroy(sx_commit *commit); /* NULL is fine; removes uncommitted files */
 
-/* Opens the temporary of `path`, whose directory must exist. The file belongs to the commit.
- * Errors: INVALID_ARGUMENT what is there is no file (a folder, a device, a pipe); those of
- * creating. */
+/* Opens the temporary file for `path`, whose directory must exist. The commit owns the file.
+ * Errors: INVALID_ARGUMENT: `path` exists and is not a regular file; errors of creating it. */
 SX_MUST_USE sx_status sx_commit_add(sx_commit *commit, const char *path, sx_commit_file **out_file);
-/* Appends; buffered. The signature of sx_write_fn. */
+/* Appends to the file, buffered. An sx_write_fn. */
 SX_MUST_USE sx_status sx_commit_write(void *commit_file, const void *data, size_t size);
 /* Bytes appended so far. */
 uint64_t sx_commit_offset(const sx_commit_file *file);
 
 SX_MUST_USE sx_status sx_commit_finish(sx_commit *commit);
 
-/* The whole thing for one file that is in memory. */
+/* Commits one file from memory. */
 SX_MUST_USE sx_status sx_commit_bytes(const char *path, const void *data, size_t size);
 
-/* Removes the temporaries that dead writers left in a directory. */
+/* Removes the temporary files that killed writers left in a directory. */
 SX_MUST_USE sx_status sx_commit_sweep(const char *dir);
 
-/* Where bytes go: the interface between writers (records, compressors) and files. */
+/* A sink for bytes: the interface between writers (of records, compressed streams) and files. */
 typedef sx_status sx_write_fn(void *user, const void *data, size_t size);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 
 enum {
-    OUT_BYTES = 1 << 16, /* of the deflater's buffer */
+    OUT_BYTES = 1 << 16, /* output buffer of the compressor */
     MEM_LEVEL = 9,
 };
 
@@ -74,7 +74,7 @@ struct sx_inflate {
     z_stream z;
     sx_codec codec;
     sx_bytes source;
-    size_t taken; /* bytes of the source handed to zlib */
+    size_t taken; /* bytes of the source passed to zlib */
     uint64_t produced, max_bytes;
     bool ended;
     char *name;
@@ -84,14 +84,15 @@ sx_status sx_inflate_create(sx_codec codec, sx_bytes source, uint64_t max_bytes,
                             sx_inflate **out_stream)
 {
     if (window_bits(codec) == 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "cannot decompress %s: no compression given", name);
+        return sx_error(SX_INVALID_ARGUMENT, "cannot decompress %s: no compression format given",
+                        name);
     }
     sx_inflate *stream = sx_alloc(1, sizeof *stream);
     char *copy = sx_strdup(name);
     if (stream == NULL || copy == NULL || inflateInit2(&stream->z, window_bits(codec)) != Z_OK) {
         sx_free(stream);
         sx_free(copy);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to decompress %s", name);
+        return sx_no_memory("decompressing %s", name);
     }
     stream->codec = codec;
     stream->source = source;
@@ -110,7 +111,7 @@ void sx_inflate_destroy(sx_inflate *stream)
     }
 }
 
-/* zlib counts in unsigned int: hands over the source in pieces. */
+/* Passes the next piece of the source to zlib, whose sizes are unsigned int. */
 static void refill(sx_inflate *s)
 {
     if (s->z.avail_in == 0) {
@@ -121,7 +122,7 @@ static void refill(sx_inflate *s)
     }
 }
 
-/* The end of one zlib stream: another gzip member, the end of the source, or something foreign. */
+/* After the end of a zlib stream: another gzip member, the end of the source, or garbage. */
 static sx_status end_of_member(sx_inflate *s)
 {
     refill(s);
@@ -140,7 +141,7 @@ static sx_status inflate_error(const sx_inflate *s, int rc)
 {
     uint64_t at = s->taken - s->z.avail_in;
     if (rc == Z_MEM_ERROR) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to decompress %s", s->name);
+        return sx_no_memory("decompressing %s", s->name);
     }
     if (rc == Z_BUF_ERROR || rc == Z_OK) {
         return sx_error(SX_DATA_LOSS, "%s: the %s stream is cut off at byte %" PRIu64, s->name,
@@ -150,7 +151,7 @@ static sx_status inflate_error(const sx_inflate *s, int rc)
                     sx_codec_name(s->codec), at, s->z.msg != NULL ? s->z.msg : "bad data");
 }
 
-/* One call of zlib into `room` bytes; *out_n is how many came. */
+/* Calls zlib once to fill up to `room` bytes; *out_n is the number of bytes written. */
 static sx_status inflate_some(sx_inflate *s, void *buffer, size_t room, size_t *out_n)
 {
     refill(s);
@@ -201,7 +202,7 @@ sx_status sx_inflate_all(sx_codec codec, sx_bytes source, size_t max_bytes, cons
     sx_inflate *stream = NULL;
     SX_TRY(sx_inflate_create(codec, source, max_bytes, name, &stream));
     sx_status status = SX_OK;
-    /* One byte of room beyond the limit is enough to see that there is more. */
+    /* One byte beyond the limit is enough to detect that there is more. */
     size_t step = SX_MAX((size_t)OUT_BYTES, 4 * SX_MIN(source.size, (size_t)1 << 20)), total = 0;
     size_t piece = 0, n = 0;
     while (n == piece && status == SX_OK) {
@@ -243,7 +244,7 @@ sx_status sx_deflate_create(sx_codec codec, int level, sx_write_fn *sink, void *
     if (stream == NULL || deflateInit2(&stream->z, level, Z_DEFLATED, window_bits(codec), MEM_LEVEL,
                                        Z_DEFAULT_STRATEGY) != Z_OK) {
         sx_free(stream);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to compress");
+        return sx_no_memory("for a compressor");
     }
     stream->sink = sink;
     stream->user = user;
@@ -259,14 +260,14 @@ void sx_deflate_destroy(sx_deflate *stream)
     }
 }
 
-/* Runs zlib over its pending input until it wants no more room. */
+/* Runs zlib until it has consumed its input and written all output for `mode`. */
 static sx_status deflate_run(sx_deflate *s, int mode)
 {
     do {
         s->z.next_out = s->out;
         s->z.avail_out = OUT_BYTES;
         if (deflate(&s->z, mode) == Z_STREAM_ERROR) {
-            return sx_error(SX_INTERNAL, "the compressor's state is broken");
+            return sx_error(SX_INTERNAL, "invalid compressor state");
         }
         SX_TRY(s->sink(s->user, s->out, OUT_BYTES - s->z.avail_out));
     } while (s->z.avail_out == 0);

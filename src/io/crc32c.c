@@ -7,7 +7,7 @@
 
 uint32_t sx_crc32c_portable(uint32_t crc, const void *data, size_t size)
 {
-    /* The remainder of every nibble: n, shifted right four times through the polynomial. */
+    /* The remainder of each nibble. */
     static const uint32_t table[16] = {
         0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3,
         0x61C69362, 0x7198540D, 0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9,
@@ -29,7 +29,7 @@ uint32_t sx_crc32c_portable(uint32_t crc, const void *data, size_t size)
 uint32_t sx_crc32c(uint32_t crc, const void *data, size_t size)
 {
     const size_t most = 1u << 30;
-    /* isa-l does not write through the pointer; its prototype only lacks the const. */
+    /* isa-l does not write through the pointer; its prototype just lacks the const. */
     unsigned char *bytes = (unsigned char *)(uintptr_t)data;
     crc = ~crc;
     while (size > 0) {

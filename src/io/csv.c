@@ -16,7 +16,7 @@ static bool needs_quotes(sx_bytes text)
 {
     const char *c = text.data;
     if (text.size == 0 || c[0] == ' ' || c[text.size - 1] == ' ') {
-        return true; /* an empty first field would be lost otherwise */
+        return true; /* otherwise a row with a single empty field would be an empty line */
     }
     for (size_t i = 0; i < text.size; i++) {
         if (c[i] == ',' || c[i] == '"' || c[i] == '\n' || c[i] == '\r') {

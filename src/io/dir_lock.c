@@ -20,10 +20,9 @@ sx_status sx_dir_lock(const char *dir, int *out_lock)
     bool taken = errno == EWOULDBLOCK;
     close(fd);
     if (taken) {
-        return sx_error(SX_FAILED_PRECONDITION, "%s is in use: another process is writing there",
-                        dir);
+        return sx_error(SX_FAILED_PRECONDITION, "%s is in use by another process", dir);
     }
-    *out_lock = SX_NO_LOCK; /* NFS without locks, FUSE */
+    *out_lock = SX_NO_LOCK; /* such as NFS without locks, FUSE */
     return SX_OK;
 }
 

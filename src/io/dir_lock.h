@@ -1,5 +1,5 @@
-/* One writer at a time in a folder: an advisory lock on the folder itself (flock), so that nothing
- * is left behind, whatever ends the process. */
+/* Allows one writer at a time in a directory, by an advisory lock (flock) on the directory itself:
+ * nothing is left behind, however the process ends. */
 #ifndef SX_IO_DIR_LOCK_H
 #define SX_IO_DIR_LOCK_H
 
@@ -7,9 +7,9 @@
 
 enum { SX_NO_LOCK = -1 };
 
-/* Takes the lock without waiting. *out_lock is SX_NO_LOCK where the file system knows no locks.
- * Errors: FAILED_PRECONDITION another process, or another lock of this one, has it; NOT_FOUND and
- * the like for a folder that cannot be opened. */
+/* Acquires the lock without waiting. *out_lock is SX_NO_LOCK if the file system does not support
+ * locks. Errors: FAILED_PRECONDITION: the lock is held, by another process or by this one; errors
+ * of opening the directory. */
 SX_MUST_USE sx_status sx_dir_lock(const char *dir, int *out_lock);
 void sx_dir_unlock(int lock); /* SX_NO_LOCK is fine */
 

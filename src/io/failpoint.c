@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-/* Process-wide, because the sweep tests count across every layer. */
+/* Process-wide, because the fault-injection tests count calls in every layer. */
 static atomic_long fail_at; /* 0 = disarmed */
 static atomic_long calls;
 static atomic_int fail_mode;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <curl/curl.h>
 #include <openssl/evp.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
 #include "io/commit.h"
 #include "io/file.h"
+#include "io/http_client.h"
 #include "io/path.h"
 
 enum {
-    CONNECT_TIMEOUT_MS = 5000,
     STALL_TIMEOUT_S = 30,
     MAX_REDIRECTS = 5,
     TAG_BYTES = 256,
@@ -30,20 +28,16 @@ enum {
 
 struct download {
     const sx_fetch_request *request;
-    CURL *curl;
     char *part_path, *tag_path;
     int fd;               /* of the part */
     uint64_t have;        /* bytes in the part */
-    uint64_t resumed_at;  /* where this transfer began */
-    char tag[TAG_BYTES];  /* of this answer; "" = none */
-    uint64_t range_start; /* of this answer's Content-Range */
-    bool started;         /* the first byte of the body has come */
-    bool cancelled;
-    sx_status failure; /* of our side, out of a callback */
-    char said[CURL_ERROR_SIZE];
+    uint64_t resumed_at;  /* size of the part when this transfer started */
+    char tag[TAG_BYTES];  /* of the response; "" = none */
+    uint64_t range_start; /* from the response's Content-Range */
+    bool started;         /* the first byte of the body has arrived */
 };
 
-/* ---- SHA-256 ------------------------------------------------------------------------------ */
+/* ---- SHA-256 ---- */
 
 static sx_status hash_into(EVP_MD_CTX *hash, const char *path, char *buffer)
 {
@@ -76,7 +70,7 @@ sx_status sx_file_sha256(const char *path, char out_hex[65])
     unsigned char digest[32];
     sx_status status = SX_OK;
     if (hash == NULL || buffer == NULL || EVP_DigestInit_ex(hash, EVP_sha256(), NULL) != 1) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "no memory to hash %s", path);
+        status = sx_no_memory("hashing %s", path);
         goto done;
     }
     SX_TRY_GOTO(status, hash_into(hash, path, buffer), done);
@@ -98,9 +92,9 @@ static bool is_sha256(const char *text)
     return strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64;
 }
 
-/* ---- the part ----------------------------------------------------------------------------- */
+/* ---- the part ---- */
 
-/* Starts the part anew. */
+/* Empties the part, to start over. */
 static sx_status truncate_part(struct download *d)
 {
     d->have = 0;
@@ -123,7 +117,7 @@ static void read_tag(struct download *d, char out_tag[TAG_BYTES])
     sx_free(text);
 }
 
-/* Opens the part and decides whether what is there can be gone on with. */
+/* Opens the part. Keeps its contents, to resume, if there is a tag or a SHA-256 to check them. */
 static sx_status open_part(struct download *d, char out_tag[TAG_BYTES])
 {
     d->fd = open(d->part_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -142,18 +136,15 @@ static sx_status open_part(struct download *d, char out_tag[TAG_BYTES])
     return SX_OK;
 }
 
-/* Before the first byte of a body: keep what is there only if the server goes on behind it (206),
- * and write down which version this is. file:// has no answer code; it went on if it was told to.
- */
-static sx_status begin_body(struct download *d)
+/* Called before the first byte of the body. Keeps the part only if the server continues it (206),
+ * and saves the tag of this version. file:// has no status and always continues. */
+static sx_status begin_body(struct download *d, int http_status)
 {
-    long code = 0;
     d->started = true;
-    curl_easy_getinfo(d->curl, CURLINFO_RESPONSE_CODE, &code);
-    if (d->resumed_at > 0 && code == 200) {
+    if (d->resumed_at > 0 && http_status == 200) {
         SX_TRY(truncate_part(d));
     }
-    if (code == 206 && d->range_start != d->resumed_at) {
+    if (http_status == 206 && d->range_start != d->resumed_at) {
         return sx_error(SX_UNAVAILABLE, "%s: asked for bytes from %" PRIu64 ", got %" PRIu64,
                         d->request->url, d->resumed_at, d->range_start);
     }
@@ -166,18 +157,42 @@ static sx_status begin_body(struct download *d)
     return sx_commit_bytes(d->tag_path, d->tag, strlen(d->tag));
 }
 
-static sx_status append(struct download *d, const char *data, size_t size)
+static sx_status http_error(const struct download *d, int http_status)
 {
+    static const struct {
+        int from, to;
+        sx_code code;
+    } rows[] = {{404, 404, SX_NOT_FOUND},        {410, 410, SX_NOT_FOUND},
+                {401, 401, SX_UNAUTHENTICATED},  {403, 403, SX_PERMISSION_DENIED},
+                {408, 408, SX_UNAVAILABLE},      {429, 429, SX_UNAVAILABLE},
+                {400, 499, SX_INVALID_ARGUMENT}, {500, 599, SX_UNAVAILABLE}};
+    sx_code code = SX_UNKNOWN;
+    for (size_t i = 0; i < SX_COUNT(rows) && code == SX_UNKNOWN; i++) {
+        if (http_status >= rows[i].from && http_status <= rows[i].to) {
+            code = rows[i].code;
+        }
+    }
+    return sx_error(code, "%s: the server answered %d", d->request->url, http_status);
+}
+
+/* ---- the transfer ---- */
+
+static sx_status on_body(void *user, int http_status, const void *data, size_t size)
+{
+    struct download *d = user;
     uint64_t limit = d->request->max_bytes != 0 ? d->request->max_bytes : (uint64_t)1 << 40;
+    if (http_status >= 400) {
+        return http_error(d, http_status);
+    }
     if (!d->started) {
-        SX_TRY(begin_body(d));
+        SX_TRY(begin_body(d, http_status));
     }
     if (size > limit - SX_MIN(d->have, limit)) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "%s is larger than the limit of %" PRIu64 " bytes",
                         d->request->url, limit);
     }
-    while (size > 0) {
-        ssize_t n = write(d->fd, data, size);
+    for (const char *at = data; size > 0;) {
+        ssize_t n = write(d->fd, at, size);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -185,23 +200,13 @@ static sx_status append(struct download *d, const char *data, size_t size)
             return sx_errno_status(errno, "write", d->part_path);
         }
         d->have += (uint64_t)n;
-        data += n;
+        at += n;
         size -= (size_t)n;
     }
     return SX_OK;
 }
 
-/* ---- libcurl's callbacks ------------------------------------------------------------------ */
-
-static size_t on_body(char *data, size_t one, size_t size, void *user)
-{
-    (void)one;
-    struct download *d = user;
-    d->failure = append(d, data, size);
-    return d->failure == SX_OK ? size : 0;
-}
-
-/* The value of header `name` in one header line, trimmed; false if it is another header. */
+/* The trimmed value of a header line if the header is `name`; false otherwise. */
 static bool header_value(const char *line, size_t size, const char *name, char out[TAG_BYTES])
 {
     size_t length = strlen(name);
@@ -224,11 +229,10 @@ static bool header_value(const char *line, size_t size, const char *name, char o
     return true;
 }
 
-/* Keeps the tag of the last header block: redirects have blocks of their own. A weak ETag does not
- * promise equal bytes, so Last-Modified is taken then. */
-static size_t on_header(char *line, size_t one, size_t size, void *user)
+/* Keeps the tag of the last response: each redirect has headers of its own. A weak ETag does not
+ * promise identical bytes, so Last-Modified is used instead. */
+static void on_header(void *user, const char *line, size_t size)
 {
-    (void)one;
     struct download *d = user;
     char value[TAG_BYTES];
     if (size > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
@@ -242,152 +246,58 @@ static size_t on_header(char *line, size_t one, size_t size, void *user)
     } else if (d->tag[0] != '"' && header_value(line, size, "Last-Modified", value)) {
         memcpy(d->tag, value, sizeof value);
     }
-    return size;
 }
 
-static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t up_total,
-                       curl_off_t up_now)
+static bool on_progress(void *user, uint64_t received, uint64_t total)
 {
-    (void)up_total;
-    (void)up_now;
-    (void)now;
-    struct download *d = user;
+    (void)received;
+    const struct download *d = user;
     const sx_fetch_request *r = d->request;
-    uint64_t whole = total > 0 ? d->resumed_at + (uint64_t)total : 0;
-    d->cancelled = r->progress != NULL && !r->progress(r->user, d->have, whole);
-    return d->cancelled;
+    uint64_t whole = total > 0 ? d->resumed_at + total : 0;
+    return r->progress == NULL || r->progress(r->user, d->have, whole);
 }
 
-/* ---- the transfer ------------------------------------------------------------------------- */
-
-static sx_status set_options(struct download *d, const char *tag, struct curl_slist **out_headers)
-{
-    const sx_fetch_request *r = d->request;
-    CURL *curl = d->curl;
-    bool ok =
-        curl_easy_setopt(curl, CURLOPT_URL, r->url) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file") == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_USERAGENT, "sextant/" SX_VERSION) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, d->said) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
-                         (long)(r->connect_timeout_ms != 0 ? r->connect_timeout_ms
-                                                           : CONNECT_TIMEOUT_MS)) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
-                         (long)(r->stall_timeout_s != 0 ? r->stall_timeout_s : STALL_TIMEOUT_S)) ==
-            CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_WRITEDATA, d) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_HEADERDATA, d) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_XFERINFODATA, d) == CURLE_OK;
-    if (ok && d->have > 0) {
-        /* Not RESUME_FROM: libcurl then refuses a server that sends the whole file again. */
-        char range[32];
-        snprintf(range, sizeof range, "%" PRIu64 "-", d->have);
-        ok = curl_easy_setopt(curl, CURLOPT_RANGE, range) == CURLE_OK;
-    }
-    if (ok && d->have > 0 && tag[0] != '\0') {
-        char line[TAG_BYTES + 16];
-        snprintf(line, sizeof line, "If-Range: %s", tag);
-        *out_headers = curl_slist_append(NULL, line);
-        ok = *out_headers != NULL &&
-             curl_easy_setopt(curl, CURLOPT_HTTPHEADER, *out_headers) == CURLE_OK;
-    }
-    return ok ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "no memory to fetch %s", r->url);
-}
-
-static sx_code code_of_answer(long answer)
-{
-    static const struct {
-        long from, to;
-        sx_code code;
-    } rows[] = {{404, 404, SX_NOT_FOUND},        {410, 410, SX_NOT_FOUND},
-                {401, 401, SX_UNAUTHENTICATED},  {403, 403, SX_PERMISSION_DENIED},
-                {408, 408, SX_UNAVAILABLE},      {429, 429, SX_UNAVAILABLE},
-                {400, 499, SX_INVALID_ARGUMENT}, {500, 599, SX_UNAVAILABLE}};
-    for (size_t i = 0; i < SX_COUNT(rows); i++) {
-        if (answer >= rows[i].from && answer <= rows[i].to) {
-            return rows[i].code;
-        }
-    }
-    return SX_UNKNOWN;
-}
-
-static sx_code code_of_curl(CURLcode rc)
-{
-    static const struct {
-        CURLcode rc;
-        sx_code code;
-    } rows[] = {{CURLE_COULDNT_RESOLVE_HOST, SX_NOT_FOUND},
-                {CURLE_FILE_COULDNT_READ_FILE, SX_NOT_FOUND},
-                {CURLE_UNSUPPORTED_PROTOCOL, SX_INVALID_ARGUMENT},
-                {CURLE_URL_MALFORMAT, SX_INVALID_ARGUMENT},
-                {CURLE_OUT_OF_MEMORY, SX_RESOURCE_EXHAUSTED},
-                {CURLE_PEER_FAILED_VERIFICATION, SX_PERMISSION_DENIED}};
-    for (size_t i = 0; i < SX_COUNT(rows); i++) {
-        if (rows[i].rc == rc) {
-            return rows[i].code;
-        }
-    }
-    return SX_UNAVAILABLE;
-}
-
-static sx_status transfer_error(struct download *d, CURLcode rc)
-{
-    const char *url = d->request->url;
-    if (d->failure != SX_OK) {
-        return d->failure;
-    }
-    if (d->cancelled) {
-        return sx_error(SX_CANCELLED, "fetching %s was cancelled", url);
-    }
-    long answer = 0;
-    curl_easy_getinfo(d->curl, CURLINFO_RESPONSE_CODE, &answer);
-    if (rc == CURLE_HTTP_RETURNED_ERROR) {
-        return sx_error(code_of_answer(answer), "cannot fetch %s: the server answered %ld", url,
-                        answer);
-    }
-    return sx_error(code_of_curl(rc), "cannot fetch %s: %s", url,
-                    d->said[0] != '\0' ? d->said : curl_easy_strerror(rc));
-}
-
-/* One transfer into the part. *out_beyond: the server said that the part is complete already or too
- * long (416): nothing came. */
+/* Downloads into the part. *out_beyond: the server says that the part is complete or too long
+ * (416); nothing was downloaded. */
 static sx_status transfer(struct download *d, bool *out_beyond)
 {
-    char tag[TAG_BYTES] = "";
-    struct curl_slist *headers = NULL;
+    const sx_fetch_request *r = d->request;
+    char tag[TAG_BYTES] = "", range[32], if_range[TAG_BYTES + 16];
+    int http_status = 0;
     SX_TRY(open_part(d, tag));
-    d->curl = curl_easy_init();
-    sx_status status = d->curl == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "no memory to fetch")
-                                       : set_options(d, tag, &headers);
-    if (status == SX_OK) {
-        CURLcode rc = curl_easy_perform(d->curl);
-        long answer = 0;
-        curl_easy_getinfo(d->curl, CURLINFO_RESPONSE_CODE, &answer);
-        bool file_beyond = rc == CURLE_BAD_DOWNLOAD_RESUME || rc == CURLE_FILE_COULDNT_READ_FILE;
-        *out_beyond = d->resumed_at > 0 && (answer == 416 || (answer == 0 && file_beyond));
-        if (rc != CURLE_OK && !*out_beyond) {
-            status = transfer_error(d, rc);
-        } else if (rc == CURLE_OK && !d->started && d->resumed_at == 0) {
-            status = begin_body(d); /* an empty file */
-        }
+    snprintf(range, sizeof(range), "%" PRIu64 "-", d->have);
+    snprintf(if_range, sizeof(if_range), "If-Range: %s", tag);
+    const char *const headers[] = {d->have > 0 && tag[0] != '\0' ? if_range : NULL, NULL};
+    const sx_http_call call = {
+        .url = r->url,
+        .range = d->have > 0 ? range : NULL,
+        .headers = headers,
+        .allow_files = true,
+        .max_redirects = MAX_REDIRECTS,
+        .connect_timeout_ms = r->connect_timeout_ms,
+        .timeout_ms = SX_HTTP_NO_TIMEOUT,
+        .stall_timeout_s = r->stall_timeout_s != 0 ? r->stall_timeout_s : STALL_TIMEOUT_S,
+    };
+    const sx_http_sink sink = {
+        .body = on_body, .header = on_header, .progress = on_progress, .user = d};
+    sx_status status = sx_http_stream(&call, &sink, &http_status);
+    if (status == SX_OK && http_status >= 400) {
+        status = http_error(d, http_status); /* without a body */
     }
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(d->curl);
-    d->curl = NULL;
+    sx_code code = sx_status_code(status);
+    bool file_beyond = http_status == 0 && (code == SX_OUT_OF_RANGE || code == SX_NOT_FOUND);
+    *out_beyond = d->resumed_at > 0 && (http_status == 416 || file_beyond);
+    if (*out_beyond) {
+        sx_status_free(status);
+        return SX_OK;
+    }
+    if (status == SX_OK && !d->started && d->resumed_at == 0) {
+        status = begin_body(d, http_status); /* an empty file */
+    }
     return status;
 }
 
-/* ---- completion --------------------------------------------------------------------------- */
+/* ---- completion ---- */
 
 static sx_status check_sha256(struct download *d)
 {
@@ -426,8 +336,8 @@ static sx_status publish(struct download *d)
     return status;
 }
 
-/* A part that the server says is complete or too long proves itself by its SHA-256; otherwise one
- * fresh transfer follows. */
+/* If the server says that the part is complete or too long, it is used only if its SHA-256 matches;
+ * otherwise the file is downloaded again. */
 static sx_status download(struct download *d)
 {
     bool beyond = false;
@@ -448,21 +358,14 @@ static sx_status download(struct download *d)
     return publish(d);
 }
 
-static void init_curl(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 sx_status sx_fetch(const sx_fetch_request *request)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, init_curl);
     struct download d = {.request = request, .fd = -1};
     char *dir = NULL;
     sx_status status = SX_OK;
     if (request->sha256 != NULL && !is_sha256(request->sha256)) {
-        return sx_error(SX_INVALID_ARGUMENT, "'%s' is no SHA-256: expected 64 hexadecimal digits",
-                        request->sha256);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "'%s' is not a SHA-256: expected 64 hexadecimal digits", request->sha256);
     }
     SX_TRY_GOTO(status, sx_path_dirname(request->path, &dir), done);
     SX_TRY_GOTO(status, sx_dir_create(dir), done);

@@ -57,7 +57,7 @@ sx_status sx_errno_status_at(int error, const char *file, int line, const char *
                           strerror_r(error, text, sizeof text));
 }
 
-/* What a file is instead of a regular one. */
+/* The kind of a file that is not a regular file. */
 static const char *kind_name(mode_t mode)
 {
     return S_ISFIFO(mode)   ? "a named pipe"
@@ -67,8 +67,8 @@ static const char *kind_name(mode_t mode)
                             : "not a file";
 }
 
-/* Opens for reading; refuses directories, whose read() would fail with less clear words, and,
- * unless `stream`, whatever is not a regular file. Without O_NONBLOCK, opening a named pipe would
+/* Opens for reading. Rejects directories, because the error of read() is less clear, and unless
+ * `stream` everything that is not a regular file. Without O_NONBLOCK, opening a named pipe would
  * wait for its writer; on regular files the flag has no effect. */
 static sx_status open_to_read(const char *path, bool stream, int *out_fd, struct stat *out_stat)
 {
@@ -110,7 +110,7 @@ static sx_status too_large(const char *path, size_t max_bytes)
                     max_bytes);
 }
 
-/* Reads until the end, in pieces: the size that stat told is only the first guess. */
+/* Reads to the end in pieces; the size from stat() is only a first guess. */
 static sx_status read_to_end(int fd, const char *path, size_t guess, size_t max_bytes, sx_buf *buf)
 {
     size_t piece = SX_MAX(guess + 1, (size_t)4096);
@@ -153,7 +153,7 @@ static sx_status read_whole(const char *path, bool stream, size_t max_bytes, cha
     size_t size;
     char *data = sx_buf_take(&buf, &size);
     if (data == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "no memory to read %s", path);
+        status = sx_no_memory("reading %s", path);
         goto done;
     }
     *out_data = data;
@@ -218,7 +218,7 @@ sx_status sx_file_open(const char *path, sx_file **out_file)
         sx_free(file);
         sx_free(copy);
         close(fd);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to open %s", path);
+        return sx_no_memory("opening %s", path);
     }
     *file = (sx_file){fd, (uint64_t)info.st_size, stat_mtime_ns(&info), copy};
     *out_file = file;

@@ -1,7 +1,5 @@
-/* Files: whole reads with a limit, read-only maps, positioned reads.
- *
- * Every error names the path and says what the system said. Sizes are bounded by the caller before
- * memory is asked for. */
+/* Files: reading whole files up to a limit, read-only maps, positioned reads. Every error contains
+ * the path and the system's reason. */
 #ifndef SX_IO_FILE_H
 #define SX_IO_FILE_H
 
@@ -10,23 +8,22 @@
 #include <sextant/types.h>
 
 /* The status of a failed system call: "cannot <verb> <path>: <strerror>". ENOENT is NOT_FOUND,
- * EACCES PERMISSION_DENIED, ENOSPC RESOURCE_EXHAUSTED, EIO DATA_LOSS, the rest as fits best. */
+ * EACCES PERMISSION_DENIED, ENOSPC RESOURCE_EXHAUSTED, EIO DATA_LOSS; see the table in file.c. */
 sx_status sx_errno_status_at(int error, const char *file, int line, const char *verb,
                              const char *path);
 #define sx_errno_status(error, verb, path) \
     sx_errno_status_at((error), __FILE__, __LINE__, (verb), (path))
 
-/* Reads a whole file of at most max_bytes (RESOURCE_EXHAUSTED beyond). The data end with a NUL that
- * is not counted; free with sx_free. /proc files work too: the size that stat reports is not
+/* Reads a whole file of at most max_bytes (otherwise RESOURCE_EXHAUSTED). The data end with a NUL
+ * that is not counted; free with sx_free. Files in /proc work too: the size from stat() is not
  * trusted.
  *
- * This and everything below opens regular files only (INVALID_ARGUMENT otherwise), and never waits
- * for a writer: a named pipe in the place of a file must not block whoever reads a directory that
- * others write to. */
+ * This and all functions below open regular files only (otherwise INVALID_ARGUMENT) and never wait
+ * for a writer: a named pipe must not block a thread that reads a directory others write to. */
 SX_MUST_USE sx_status sx_file_read(const char *path, size_t max_bytes, char **out_data,
                                    size_t *out_size);
-/* The same for a path that a user typed: pipes and devices are read to their end, however long that
- * takes (/dev/stdin, <(command)). */
+/* The same for a path given by the user: also reads pipes and devices to their end, however long
+ * that takes (/dev/stdin, <(command)). */
 SX_MUST_USE sx_status sx_file_read_stream(const char *path, size_t max_bytes, char **out_data,
                                           size_t *out_size);
 
@@ -35,24 +32,24 @@ SX_MUST_USE sx_status sx_file_read_stream(const char *path, size_t max_bytes, ch
  * files that are replaced by rename, as everything of ours is. */
 typedef struct sx_file_map {
     sx_bytes view;
-    uint64_t mtime_ns; /* of the file that was mapped, not of its name */
+    uint64_t mtime_ns; /* of the mapped file, even if its name was replaced */
 } sx_file_map;
 
 typedef enum sx_file_access { SX_ACCESS_SEQUENTIAL, SX_ACCESS_RANDOM } sx_file_access;
 
 SX_MUST_USE sx_status sx_file_map_open(const char *path, sx_file_access access,
                                        sx_file_map *out_map);
-void sx_file_map_close(sx_file_map *map); /* a zeroed one is fine */
+void sx_file_map_close(sx_file_map *map); /* a zeroed map is fine */
 
-/* An open file, read at positions; threads may share it. */
+/* An open file for positioned reads; threads may share it. */
 typedef struct sx_file sx_file;
 
 SX_MUST_USE sx_status sx_file_open(const char *path, sx_file **out_file);
 void sx_file_close(sx_file *file);              /* NULL is fine */
 uint64_t sx_file_size(const sx_file *file);     /* when it was opened */
-uint64_t sx_file_mtime_ns(const sx_file *file); /* likewise */
+uint64_t sx_file_mtime_ns(const sx_file *file); /* when it was opened */
 const char *sx_file_path(const sx_file *file);
-/* Exactly `size` bytes from `offset`; DATA_LOSS when the file ends before. */
+/* Reads exactly `size` bytes at `offset`; DATA_LOSS if the file is too short. */
 SX_MUST_USE sx_status sx_file_read_at(const sx_file *file, uint64_t offset, void *buffer,
                                       size_t size);
 

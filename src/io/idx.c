@@ -47,14 +47,14 @@ sx_status sx_idx_parse(sx_bytes bytes, size_t max_bytes, const char *name, sx_te
 {
     if (!is_plain(bytes)) {
         return sx_error(SX_DATA_LOSS,
-                        "%s is no IDX file: it does not begin 00 00, type, rank <= %d", name,
-                        SX_MAX_RANK);
+                        "%s is not an IDX file: it does not start with 00 00, type, rank <= %d",
+                        name, SX_MAX_RANK);
     }
     const uint8_t *b = bytes.data;
     sx_type type = {.dtype = dtypes[b[2]], .rank = b[3]};
     size_t header = HEADER_BYTES + 4 * (size_t)type.rank;
     if (bytes.size < header) {
-        return sx_error(SX_DATA_LOSS, "%s: the IDX header is cut off", name);
+        return sx_error(SX_DATA_LOSS, "%s: truncated IDX header", name);
     }
     for (int d = 0; d < type.rank; d++) {
         type.dims[d] = load_big_u32(b + HEADER_BYTES + 4 * d);

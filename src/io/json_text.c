@@ -1,9 +1,10 @@
-/* JSON written from jansson's values; see json_text.h. */
+/* See json_text.h. */
 #include "io/json_text.h"
 
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/memory.h"
 #include "base/shortest.h"
 
 struct writer {
@@ -11,7 +12,7 @@ struct writer {
     size_t flags;
     int indent; /* 0: all on one line */
     bool compact;
-    bool unwritable; /* a value that jansson refuses: a string that is not UTF-8 */
+    bool unwritable; /* jansson rejected a value: a string that is not UTF-8 */
 };
 
 static void write_value(struct writer *w, const json_t *json, int depth);
@@ -28,7 +29,7 @@ static void separate(struct writer *w)
     sx_buf_puts(&w->text, w->compact || w->indent > 0 ? "," : ", ");
 }
 
-/* Strings with their escapes, integers, true, false, null: as jansson has them. */
+/* Strings, integers, true, false and null are printed by jansson. */
 static void write_scalar(struct writer *w, const json_t *json)
 {
     char *text = json_dumps(json, (w->flags & JSON_ENSURE_ASCII) | JSON_ENCODE_ANY);
@@ -114,7 +115,7 @@ static void write_value(struct writer *w, const json_t *json, int depth)
 sx_status sx_json_text(const json_t *json, size_t flags, char **out_text)
 {
     if (json == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a JSON value");
+        return sx_no_memory("for a JSON value");
     }
     struct writer w = {
         .flags = flags, .indent = (int)(flags & 0x1F), .compact = (flags & JSON_COMPACT) != 0};
@@ -122,7 +123,7 @@ sx_status sx_json_text(const json_t *json, size_t flags, char **out_text)
     write_value(&w, json, 0);
     sx_status status = sx_buf_status(&w.text);
     if (status == SX_OK && w.unwritable) {
-        status = sx_error(SX_INVALID_ARGUMENT, "a name or text in it is not UTF-8");
+        status = sx_error(SX_INVALID_ARGUMENT, "cannot write JSON: a string is not valid UTF-8");
     }
     if (status == SX_OK) {
         *out_text = sx_buf_take(&w.text, NULL);

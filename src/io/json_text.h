@@ -1,8 +1,6 @@
-/* JSON written from jansson's values. Everything of ours that is JSON on disk or on the terminal is
- * written here: jansson itself prints 0.9861 as 0.98609999999999998.
- *
- * Numbers are the shortest text that reads back to the same double (base/shortest.h), members stand
- * in order of insertion. */
+/* Printing of jansson's JSON values, for all JSON that Sextant writes: jansson itself prints 0.9861
+ * as 0.98609999999999998. Numbers are printed as the shortest text that reads back to the same
+ * double (base/shortest.h), members in insertion order. */
 #ifndef SX_IO_JSON_TEXT_H
 #define SX_IO_JSON_TEXT_H
 
@@ -12,8 +10,8 @@
 
 /* flags  JSON_COMPACT, JSON_INDENT(n), JSON_ENSURE_ASCII; as in json_dumps()
  * text   ends without a line break; free with sx_free()
- * Errors RESOURCE_EXHAUSTED: `json` is NULL (a value that could not be built) or memory has run
- * out; INVALID_ARGUMENT: a string is not UTF-8. */
+ * Errors RESOURCE_EXHAUSTED: out of memory, or `json` is NULL (could not be created);
+ *        INVALID_ARGUMENT: a string is not UTF-8. */
 SX_MUST_USE sx_status sx_json_text(const json_t *json, size_t flags, char **out_text);
 
 #endif

@@ -12,9 +12,9 @@
 
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
-/* ---- the dict literal --------------------------------------------------------------------- */
+/* ---- the header --------------------------------------------------------------------- */
 
-/* A small parser of the one dict that numpy writes: keys in any order, nothing else in it. */
+/* A parser for the dict that numpy writes, with its keys in any order. */
 struct text {
     const char *at, *end;
 };
@@ -76,7 +76,7 @@ static bool take_size(struct text *t, int64_t *out)
         }
     }
     bool any = t->at > start;
-    if (t->at < t->end && *t->at == 'L') { /* Python 2 wrote long integers so */
+    if (t->at < t->end && *t->at == 'L') { /* a long integer of Python 2 */
         t->at++;
     }
     *out = value;
@@ -110,7 +110,7 @@ struct header {
 
 enum { GOT_DESCR = 1, GOT_ORDER = 2, GOT_SHAPE = 4, GOT_ALL = 7 };
 
-/* One "key: value"; the bit of the key, 0 for anything else. */
+/* Parses a "key: value"; returns the bit of the key, or 0 if invalid. */
 static int take_item(struct text *t, struct header *header)
 {
     char key[32];
@@ -153,7 +153,7 @@ static bool take_dict(struct text *t, struct header *header)
     return got == GOT_ALL && t->at == t->end;
 }
 
-/* "<f4" -> SX_F32 and whether its bytes are the other way round. */
+/* "<f4" -> SX_F32, and whether the byte order differs from ours. */
 static bool find_dtype(const char *descr, sx_dtype *out_dtype, bool *out_swap)
 {
     static const sx_dtype dtypes[] = {
@@ -174,12 +174,12 @@ static bool find_dtype(const char *descr, sx_dtype *out_dtype, bool *out_swap)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* Finds the header's text: its place depends on the version. */
+/* Finds the header's text, whose position depends on the version. */
 static sx_status find_header(sx_bytes bytes, const char *name, struct text *out_text)
 {
     const uint8_t *b = bytes.data;
     if (bytes.size < 12 || memcmp(b, magic, sizeof magic) != 0) {
-        return sx_error(SX_DATA_LOSS, "%s is no .npy file", name);
+        return sx_error(SX_DATA_LOSS, "%s is not a .npy file", name);
     }
     if (b[6] < 1 || b[6] > 3) {
         return sx_error(SX_UNIMPLEMENTED, "%s: .npy version %d.%d, expected 1 to 3", name, b[6],
@@ -191,7 +191,7 @@ static sx_status find_header(sx_bytes bytes, const char *name, struct text *out_
         size |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
     }
     if (size > SX_NPY_MAX_HEADER || size > bytes.size - start) {
-        return sx_error(SX_DATA_LOSS, "%s: a .npy header of %zu bytes is cut off or too large",
+        return sx_error(SX_DATA_LOSS, "%s: .npy header of %zu bytes is truncated or too large",
                         name, size);
     }
     *out_text = (struct text){(const char *)b + start, (const char *)b + start + size};
@@ -206,8 +206,8 @@ sx_status sx_npy_parse(sx_bytes bytes, size_t max_bytes, const char *name, sx_te
     SX_TRY(find_header(bytes, name, &text));
     if (!take_dict(&text, &header)) {
         return sx_error(SX_DATA_LOSS,
-                        "%s: the .npy header is not a dict of descr, fortran_order "
-                        "and shape (rank <= %d)",
+                        "%s: invalid .npy header: expected a dict of descr, "
+                        "fortran_order and shape (rank <= %d)",
                         name, SX_MAX_RANK);
     }
     if (header.descr[0] == '\0' || !find_dtype(header.descr, &header.type.dtype, &swap)) {
@@ -245,8 +245,7 @@ sx_status sx_npy_read(const char *path, size_t max_bytes, sx_tensor *out_tensor)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* numpy leaves room for the first dimension to grow to 21 digits, so that files can be appended to.
- */
+/* numpy leaves room for 21 digits of the first dimension, so that files can be appended to. */
 static void put_growth_room(const sx_type *type, sx_buf *text)
 {
     enum { GROWTH_DIGITS = 21 };

@@ -1,11 +1,11 @@
-/* NumPy's .npy files and .npz archives (reference 08).
+/* NumPy's .npy files.
  *
  *   93 'NUMPY' | major | minor | header size: uint16 (v1) or uint32 (v2, v3) | header | elements
  *   header = Python dict {'descr': '<f4', 'fortran_order': False, 'shape': (3,), } padded to 64
  *
- * Read: the element types of sx_dtype in either byte order and either order of dimensions, rank up
- * to SX_MAX_RANK; bfloat16 is numpy's '<V2'. Written: v1.0, row-major, little-endian, byte for byte
- * as numpy.save does. Pickled objects ('O') are refused: reading them would run their code. */
+ * Reads the element types of sx_dtype in either byte order and either order of dimensions, rank up
+ * to SX_MAX_RANK; bfloat16 is numpy's '<V2'. Writes v1.0, row-major, little-endian, identical to
+ * the output of numpy.save. Pickled objects ('O') are rejected, as reading them would run code. */
 #ifndef SX_IO_NPY_H
 #define SX_IO_NPY_H
 
@@ -15,7 +15,7 @@
 
 enum { SX_NPY_MAX_HEADER = 65536 };
 
-/* Parses .npy bytes; the tensor's data are a copy, freed with sx_free. max_bytes 0 = 8 GiB. */
+/* Parses .npy bytes. The tensor's data is a copy; free it with sx_free. max_bytes 0 = 8 GiB. */
 SX_MUST_USE sx_status sx_npy_parse(sx_bytes bytes, size_t max_bytes, const char *name,
                                    sx_tensor *out_tensor);
 SX_MUST_USE sx_status sx_npy_read(const char *path, size_t max_bytes, sx_tensor *out_tensor);

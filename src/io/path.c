@@ -14,12 +14,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 
-enum { MAX_PATHS = 1 << 22 }; /* entries of one listing */
-
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for a path");
-}
+enum { MAX_PATHS = 1 << 22 }; /* entries in a list */
 
 /* ---- text --------------------------------------------------------------------------------- */
 
@@ -36,7 +31,7 @@ sx_status sx_path_format(char **out_path, const char *format, ...)
     }
     va_end(again);
     if (path == NULL) {
-        return no_memory();
+        return sx_no_memory("for a path");
     }
     *out_path = path;
     return SX_OK;
@@ -112,7 +107,7 @@ bool sx_path_is_dir(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* One level: another process making the same directory at the same time is no error. */
+/* Creates one level. Another process may create the same directory at the same time. */
 static sx_status make_one_dir(const char *path)
 {
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && sx_path_is_dir(path))) {
@@ -152,7 +147,7 @@ sx_status sx_dir_remove(const char *path)
     sx_status status = SX_OK;
     for (FTSENT *entry = fts_read(tree); entry != NULL && status == SX_OK; entry = fts_read(tree)) {
         if (entry->fts_info == FTS_D) {
-            continue; /* comes again, as FTS_DP, when it is empty */
+            continue; /* visited again, as FTS_DP, after its contents */
         }
         bool failed = entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR;
         int error = failed ? entry->fts_errno : remove(entry->fts_accpath) == 0 ? 0 : errno;
@@ -175,23 +170,23 @@ void sx_paths_deinit(sx_paths *paths)
     *paths = (sx_paths){0};
 }
 
-/* Appends a copy; the array doubles at powers of two. */
+/* Appends a copy; the array doubles when the count is a power of two. */
 static sx_status paths_add(sx_paths *paths, const char *path)
 {
     if (paths->count >= MAX_PATHS) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %d files in one list", MAX_PATHS);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %d files", MAX_PATHS);
     }
     if ((paths->count & (paths->count - 1)) == 0) {
         char **items =
             sx_realloc(paths->items, paths->count == 0 ? 1 : 2 * paths->count, sizeof *items);
         if (items == NULL) {
-            return no_memory();
+            return sx_no_memory("for a path");
         }
         paths->items = items;
     }
     char *copy = sx_strdup(path);
     if (copy == NULL) {
-        return no_memory();
+        return sx_no_memory("for a path");
     }
     paths->items[paths->count++] = copy;
     return SX_OK;

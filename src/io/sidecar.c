@@ -20,7 +20,7 @@ static sx_status beside(const char *data_path, char **out_dir)
     return status;
 }
 
-/* The cache is told apart by the data's real directory: two names of one place share it. */
+/* The cache key is the data's real path, so that different names of a directory share it. */
 static sx_status in_cache(const char *data_path, char **out_dir)
 {
     char *dir = NULL, name[17];
@@ -53,7 +53,7 @@ static sx_status path_in(place_fn *place, const char *data_path, const char *suf
     return SX_OK;
 }
 
-/* Tries the places in order: `accept` says whether one will do. */
+/* Tries the places in order until `accept` accepts one. */
 static sx_status search(const char *data_path, const char *suffix,
                         bool (*accept)(const char *dir, const char *path), char **out_path)
 {
@@ -107,7 +107,7 @@ sx_status sx_sidecar_place(const char *data_path, const char *suffix, char **out
     if (sx_status_code(status) == SX_NOT_FOUND) {
         sx_status_free(status);
         return sx_error(SX_PERMISSION_DENIED,
-                        "cannot write beside %s, nor into the user cache (set XDG_CACHE_HOME)",
+                        "cannot write beside %s or in the user cache (set XDG_CACHE_HOME)",
                         data_path);
     }
     return status;

@@ -6,8 +6,7 @@
  *   count x { 8 offset of the header, 8 length of the data }
  *   4  CRC32C (unmasked) of all above
  *
- * An index of another size or time, or that does not verify, is rebuilt, silently: it is a cache.
- */
+ * The index is a cache: if the size or time differ, or it is corrupt, it is silently rebuilt. */
 #include "io/tfrecord.h"
 
 #include <inttypes.h>
@@ -47,7 +46,7 @@ static sx_status add_entry(sx_tfrecord_file *file, struct entry entry)
         size_t capacity = file->capacity == 0 ? 256 : 2 * file->capacity;
         struct entry *entries = sx_realloc(file->entries, capacity, sizeof *entries);
         if (entries == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for the index of %s", file->path);
+            return sx_no_memory("indexing %s", file->path);
         }
         file->entries = entries;
         file->capacity = capacity;
@@ -56,7 +55,7 @@ static sx_status add_entry(sx_tfrecord_file *file, struct entry entry)
     return SX_OK;
 }
 
-/* Reads every header. Data are not read, so damage inside them shows later. */
+/* Reads every header but no data, so damaged data is not detected here. */
 static sx_status build_index(sx_tfrecord_file *file)
 {
     uint64_t limit = file->options.max_record_bytes;
@@ -117,7 +116,7 @@ static sx_status save_index(const sx_tfrecord_file *file)
     return status;
 }
 
-/* Whether these bytes are an index of this file, whole and within its bounds. */
+/* Whether these bytes are a complete, valid index of this file. */
 static bool index_fits(const sx_tfrecord_file *file, const uint8_t *index, size_t size)
 {
     if (size < INDEX_HEADER + INDEX_FOOTER || memcmp(index, index_magic, sizeof index_magic) != 0 ||
@@ -144,8 +143,8 @@ static bool index_fits(const sx_tfrecord_file *file, const uint8_t *index, size_
     return true;
 }
 
-/* True when a valid index was found and taken over. One with damage is only good for a reader that
- * skips it; the strict one builds anew, to say where the damage is. */
+/* Loads the index if there is a valid one. An index that records damage is only used with
+ * skip_corrupt; otherwise the index is rebuilt, to report where the damage is. */
 static bool load_index(sx_tfrecord_file *file)
 {
     char *path = NULL, *index = NULL;
@@ -211,7 +210,7 @@ sx_status sx_tfrecord_file_open(const char *path, const sx_tfrecord_options *opt
     if (file == NULL || copy == NULL) {
         sx_free(file);
         sx_free(copy);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to open %s", path);
+        return sx_no_memory("opening %s", path);
     }
     file->path = copy;
     file->options = options != NULL ? *options : (sx_tfrecord_options){0};

@@ -51,7 +51,7 @@ sx_status sx_tfrecord_place_error(sx_tfrecord_place place, const char *name, uin
 {
     static const char *const words[] = {
         [SX_PLACE_CUT_HEADER] = "the file ends inside the record's header",
-        [SX_PLACE_BAD_HEADER] = "the checksum of the record's length does not fit",
+        [SX_PLACE_BAD_HEADER] = "the record's length does not match its checksum",
         [SX_PLACE_CUT_DATA] = "the file ends inside the record's data",
     };
     if (place == SX_PLACE_TOO_LONG) {
@@ -68,11 +68,11 @@ sx_status sx_tfrecord_data_error(const char *name, uint64_t number, uint64_t off
 {
     return sx_error(SX_DATA_LOSS,
                     "%s: record %" PRIu64 " at offset %" PRIu64
-                    ": the checksum of the record's data does not fit",
+                    ": the record's data does not match its checksum",
                     name, number, offset);
 }
 
-/* Two bytes that look like zlib prove little: a damaged plain file may begin with them. */
+/* Two bytes that look like zlib are weak evidence: a damaged plain file may start with them too. */
 static bool inflates_to_records(sx_bytes bytes)
 {
     uint8_t header[SX_TFRECORD_HEADER];

@@ -1,4 +1,4 @@
-/* The TFRecord frame over bytes in memory: shared by the sequential and the indexed reader. */
+/* Parsing of TFRecord frames in memory, shared by the sequential and the indexed reader. */
 #ifndef SX_IO_TFRECORD_FRAME_H
 #define SX_IO_TFRECORD_FRAME_H
 
@@ -32,13 +32,13 @@ static inline void sx_store_u64(void *at, uint64_t value)
     sx_store_u32((uint8_t *)at + 4, (uint32_t)(value >> 32));
 }
 
-/* Whether 12 bytes are a header: the checksum of the length fits. */
+/* Whether 12 bytes are a header: whether the checksum of the length matches. */
 static inline bool sx_tfrecord_header_ok(const void *header)
 {
     return sx_load_u32((const uint8_t *)header + 8) == sx_crc32c_mask(sx_crc32c(0, header, 8));
 }
 
-/* Whether `size` data bytes verify against the 4 bytes behind them. */
+/* Whether `size` bytes of data match the checksum in the 4 bytes after them. */
 static inline bool sx_tfrecord_data_ok(const void *data, size_t size)
 {
     return sx_load_u32((const uint8_t *)data + size) == sx_crc32c_mask(sx_crc32c(0, data, size));
@@ -46,29 +46,29 @@ static inline bool sx_tfrecord_data_ok(const void *data, size_t size)
 
 /* What is at `offset` of a file in memory. */
 typedef enum sx_tfrecord_place {
-    SX_PLACE_RECORD,     /* a header that verifies, and its data are inside the file */
-    SX_PLACE_END,        /* exactly the end */
+    SX_PLACE_RECORD,     /* a valid header whose data are inside the file */
+    SX_PLACE_END,        /* the end of the file */
     SX_PLACE_CUT_HEADER, /* fewer than 12 bytes left */
-    SX_PLACE_BAD_HEADER, /* the length's checksum does not fit */
-    SX_PLACE_TOO_LONG,   /* longer than the limit */
-    SX_PLACE_CUT_DATA,   /* the data go on beyond the end */
+    SX_PLACE_BAD_HEADER, /* the length does not match its checksum */
+    SX_PLACE_TOO_LONG,   /* the length is over the limit */
+    SX_PLACE_CUT_DATA,   /* the data extend beyond the end of the file */
 } sx_tfrecord_place;
 
-/* Looks at a header, never at the data; *out_length for RECORD, TOO_LONG and CUT_DATA. */
+/* Checks the header, not the data; sets *out_length for RECORD, TOO_LONG and CUT_DATA. */
 sx_tfrecord_place sx_tfrecord_look(sx_bytes bytes, size_t offset, uint64_t max_record_bytes,
                                    uint64_t *out_length);
 
-/* The first offset >= `from` with a whole record whose length and data verify; bytes.size if none.
- * Chance makes a length verify once in 2^32 bytes; the data's checksum then settles it. */
+/* The first offset >= `from` of a complete record whose length and data verify; bytes.size if there
+ * is none. A length verifies by chance once in 2^32 bytes, so the data are checked too. */
 size_t sx_tfrecord_resync(sx_bytes bytes, size_t from, uint64_t max_record_bytes);
 
-/* The DATA_LOSS (or RESOURCE_EXHAUSTED) of a place that is no record. */
+/* The error (DATA_LOSS or RESOURCE_EXHAUSTED) for a place that is not a record. */
 sx_status sx_tfrecord_place_error(sx_tfrecord_place place, const char *name, uint64_t number,
                                   uint64_t offset, uint64_t length, uint64_t max_record_bytes);
-/* The DATA_LOSS of data that do not verify. */
+/* The error (DATA_LOSS) for data that do not match their checksum. */
 sx_status sx_tfrecord_data_error(const char *name, uint64_t number, uint64_t offset);
 
-/* AUTO resolved by the first bytes of a file. */
+/* Detects the compression from the first bytes of a file. */
 sx_codec sx_tfrecord_detect(sx_bytes bytes);
 
 enum { SX_TFRECORD_DEFAULT_MAX = 1 << 30 };

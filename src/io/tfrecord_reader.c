@@ -8,8 +8,8 @@
 
 struct sx_tfrecord_reader {
     char *name;
-    sx_file_map map; /* closed when the bytes are somebody else's */
-    sx_bytes bytes;  /* the file as it lies on disk */
+    sx_file_map map; /* zero if the bytes are the caller's */
+    sx_bytes bytes;  /* the file's contents, possibly compressed */
     sx_tfrecord_options options;
     uint64_t number;    /* of the next record */
     uint64_t offset;    /* of the next record, in the uncompressed stream */
@@ -25,7 +25,7 @@ static sx_status reader_init(sx_tfrecord_reader *reader, const char *name)
 {
     reader->name = sx_strdup(name);
     if (reader->name == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to read %s", name);
+        return sx_no_memory("reading %s", name);
     }
     if (reader->options.max_record_bytes == 0) {
         reader->options.max_record_bytes = SX_TFRECORD_DEFAULT_MAX;
@@ -47,7 +47,7 @@ static sx_status open_over(sx_file_map map, sx_bytes bytes, const char *name,
     sx_tfrecord_reader *reader = sx_alloc(1, sizeof *reader);
     if (reader == NULL) {
         sx_file_map_close(&map);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to read %s", name);
+        return sx_no_memory("reading %s", name);
     }
     reader->map = map;
     reader->bytes = bytes;
@@ -100,8 +100,8 @@ static void count_damage(sx_tfrecord_reader *reader, uint64_t bytes)
 
 /* ---- plain -------------------------------------------------------------------------------- */
 
-/* Passes over damage at the reader's offset: a record with bad data as a whole, else to the next
- * place that verifies. */
+/* Skips damage at the reader's offset: a record with damaged data, or everything up to the next
+ * valid record. */
 static void skip_plain(sx_tfrecord_reader *reader, sx_tfrecord_place place, uint64_t length)
 {
     size_t next = (size_t)reader->offset + SX_TFRECORD_HEADER + (size_t)length + SX_TFRECORD_FOOTER;
@@ -146,8 +146,8 @@ static sx_status next_plain(sx_tfrecord_reader *reader, sx_bytes *out_record, bo
 
 /* ---- compressed --------------------------------------------------------------------------- */
 
-/* Reads a record's data and footer in growing pieces: memory follows the bytes that really come,
- * not the length that the file claims. */
+/* Reads a record's data and footer in growing pieces, so that memory grows with the bytes actually
+ * read and not with the length that the file claims. */
 static sx_status inflate_record(sx_tfrecord_reader *reader, uint64_t want, uint64_t *out_got)
 {
     sx_buf_reset(&reader->record);
@@ -169,8 +169,8 @@ static sx_status inflate_record(sx_tfrecord_reader *reader, uint64_t want, uint6
     return SX_OK;
 }
 
-/* The next record or its error; *out_more = false at the clean end. `*out_length` is valid, and the
- * stream stands behind the record, exactly when the error may be passed over. */
+/* Reads the next record; *out_more = false at the end. If the error can be skipped, *out_length is
+ * set and the stream is positioned after the record. */
 static sx_status read_compressed(sx_tfrecord_reader *reader, sx_bytes *out_record, bool *out_more,
                                  bool *out_behind, uint64_t *out_length)
 {
@@ -243,7 +243,7 @@ static sx_status next_compressed(sx_tfrecord_reader *reader, sx_bytes *out_recor
 sx_status sx_tfrecord_next(sx_tfrecord_reader *reader, sx_bytes *out_record, bool *out_more)
 {
     if (reader->failed) {
-        return sx_error(SX_FAILED_PRECONDITION, "%s: reading failed before", reader->name);
+        return sx_error(SX_FAILED_PRECONDITION, "%s: an earlier read failed", reader->name);
     }
     if (reader->ended) {
         *out_more = false;

@@ -7,7 +7,7 @@
 /* ---- one stream --------------------------------------------------------------------------- */
 
 struct sx_tfrecord_writer {
-    sx_write_fn *write; /* the sink, or the compressor in front of it */
+    sx_write_fn *write; /* the sink, or the compressor before it */
     void *user;
     sx_deflate *deflate; /* NULL when plain */
 };
@@ -17,7 +17,7 @@ sx_status sx_tfrecord_writer_create(sx_codec codec, sx_write_fn *sink, void *use
 {
     sx_tfrecord_writer *writer = sx_alloc(1, sizeof *writer);
     if (writer == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for a record writer");
+        return sx_no_memory("for a record writer");
     }
     writer->write = sink;
     writer->user = user;
@@ -100,13 +100,12 @@ sx_status sx_tfrecord_shards_create(const char *prefix, int count, sx_codec code
     SX_TRY(make_parent(prefix));
     sx_tfrecord_shards *shards = sx_alloc(1, sizeof *shards);
     if (shards == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to write %s", prefix);
+        return sx_no_memory("writing %s", prefix);
     }
     shards->count = count;
     shards->writers = sx_alloc((size_t)count, sizeof(sx_tfrecord_writer *));
-    sx_status status = shards->writers != NULL
-                           ? sx_commit_create(&shards->commit)
-                           : sx_error(SX_RESOURCE_EXHAUSTED, "no memory to write %s", prefix);
+    sx_status status = shards->writers != NULL ? sx_commit_create(&shards->commit)
+                                               : sx_no_memory("writing %s", prefix);
     for (int i = 0; i < count && status == SX_OK; i++) {
         status = open_shard(shards, prefix, i, codec);
     }

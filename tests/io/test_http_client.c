@@ -1,7 +1,7 @@
 #include "harness.h"
 
 #include "base/memory.h"
-#include "net/http_client.h"
+#include "io/http_client.h"
 #include "net/http_server.h"
 
 /* Answers the body that came, or stays silent at /never (its answer comes at the end). */
@@ -41,7 +41,7 @@ static void open_site(struct site *site, const char *path)
              sx_http_server_port(site->server), path);
 }
 
-static void test_net_http_client__posts_and_gets(void **state)
+static void test_io_http_client__posts_and_gets(void **state)
 {
     (void)state;
     struct site site;
@@ -49,23 +49,23 @@ static void test_net_http_client__posts_and_gets(void **state)
     int status = 0;
     open_site(&site, "/echo");
     sx_buf_init(&body, 0);
-    assert_ok(
-        sx_http_fetch(&(sx_http_call){.url = site.url, .body = {"{\"a\": 1}", 8}}, &body, &status));
+    assert_ok(sx_http_fetch(&(sx_http_call){.url = site.url, .body = {"{\"a\": 1}", 8}}, &body,
+                            NULL, &status));
     assert_int_equal(status, 200);
     assert_string_equal(sx_buf_text(&body), "{\"a\": 1}");
     sx_buf_reset(&body);
-    assert_ok(sx_http_fetch(&(sx_http_call){.url = site.url}, &body, &status));
+    assert_ok(sx_http_fetch(&(sx_http_call){.url = site.url}, &body, NULL, &status));
     assert_int_equal(status, 404);
     sx_buf_deinit(&body);
     sx_buf_init(&body, 4);
     assert_error(
-        sx_http_fetch(&(sx_http_call){.url = site.url, .body = {"12345", 5}}, &body, &status),
+        sx_http_fetch(&(sx_http_call){.url = site.url, .body = {"12345", 5}}, &body, NULL, &status),
         SX_RESOURCE_EXHAUSTED, "larger than 4 bytes");
     sx_buf_deinit(&body);
     sx_http_server_destroy(site.server);
 }
 
-static void test_net_http_client__says_what_went_wrong(void **state)
+static void test_io_http_client__says_what_went_wrong(void **state)
 {
     (void)state;
     struct site site;
@@ -73,20 +73,22 @@ static void test_net_http_client__says_what_went_wrong(void **state)
     int status = 0;
     open_site(&site, "/never");
     sx_buf_init(&body, 0);
-    assert_error(sx_http_fetch(&(sx_http_call){.url = site.url, .timeout_ms = 100}, &body, &status),
-                 SX_DEADLINE_EXCEEDED, site.url);
+    assert_error(
+        sx_http_fetch(&(sx_http_call){.url = site.url, .timeout_ms = 100}, &body, NULL, &status),
+        SX_DEADLINE_EXCEEDED, site.url);
     respond(site.silent, 200, (sx_bytes){"", 0});
     sx_http_server_destroy(site.server);
-    assert_error(sx_http_fetch(&(sx_http_call){.url = site.url}, &body, &status), SX_UNAVAILABLE,
-                 site.url);
-    assert_error(sx_http_fetch(&(sx_http_call){.url = "file:///etc/hostname"}, &body, &status),
-                 SX_INVALID_ARGUMENT, "file:");
+    assert_error(sx_http_fetch(&(sx_http_call){.url = site.url}, &body, NULL, &status),
+                 SX_UNAVAILABLE, site.url);
+    assert_error(
+        sx_http_fetch(&(sx_http_call){.url = "file:///etc/hostname"}, &body, NULL, &status),
+        SX_INVALID_ARGUMENT, "file:");
     assert_int_equal(status, 0);
     sx_buf_deinit(&body);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_net_http_client__posts_and_gets),
-    cmocka_unit_test(test_net_http_client__says_what_went_wrong),
+    cmocka_unit_test(test_io_http_client__posts_and_gets),
+    cmocka_unit_test(test_io_http_client__says_what_went_wrong),
 };
 SX_TEST_MAIN(tests)

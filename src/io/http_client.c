@@ -1,0 +1,227 @@
+/* See http_client.h. */
+#include "io/http_client.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+enum { CONNECT_TIMEOUT_MS = 5000, TIMEOUT_MS = 60000 };
+
+typedef struct transfer {
+    const sx_http_call *call;
+    const sx_http_sink *sink;
+    CURL *curl;
+    sx_status failure; /* of sink->body */
+    bool cancelled;
+    char error_text[CURL_ERROR_SIZE];
+} transfer;
+
+static int http_status_of(CURL *curl)
+{
+    long http_status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http_status);
+    return (int)http_status;
+}
+
+/* ---- libcurl's callbacks; a size other than that of the data makes it stop ---- */
+
+static size_t on_body(char *data, size_t one, size_t size, void *user)
+{
+    (void)one;
+    transfer *t = user;
+    if (t->sink->body != NULL) {
+        t->failure = t->sink->body(t->sink->user, http_status_of(t->curl), data, size);
+    }
+    return t->failure == SX_OK ? size : CURL_WRITEFUNC_ERROR;
+}
+
+static size_t on_header(char *line, size_t one, size_t size, void *user)
+{
+    (void)one;
+    transfer *t = user;
+    if (t->sink->header != NULL) {
+        t->sink->header(t->sink->user, line, size);
+    }
+    return size;
+}
+
+static int on_progress(void *user, curl_off_t total, curl_off_t received, curl_off_t up_total,
+                       curl_off_t up)
+{
+    (void)up_total;
+    (void)up;
+    transfer *t = user;
+    t->cancelled = t->sink->progress != NULL &&
+                   !t->sink->progress(t->sink->user, (uint64_t)received, (uint64_t)total);
+    return t->cancelled;
+}
+
+/* ---- the call ---- */
+
+static CURLcode set_options(transfer *t, struct curl_slist *headers)
+{
+    const sx_http_call *call = t->call;
+    CURL *curl = t->curl;
+    CURLcode rc = CURLE_OK;
+#define SET(option, value) rc = rc == CURLE_OK ? curl_easy_setopt(curl, option, value) : rc
+    SET(CURLOPT_URL, call->url);
+    SET(CURLOPT_PROTOCOLS_STR, call->allow_files ? "http,https,file" : "http,https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_FOLLOWLOCATION, call->max_redirects > 0 ? 1L : 0L);
+    SET(CURLOPT_MAXREDIRS, (long)call->max_redirects);
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_USERAGENT, "sextant/" SX_VERSION);
+    SET(CURLOPT_ERRORBUFFER, t->error_text);
+    SET(CURLOPT_CONNECTTIMEOUT_MS,
+        (long)(call->connect_timeout_ms > 0 ? call->connect_timeout_ms : CONNECT_TIMEOUT_MS));
+    if (call->timeout_ms != SX_HTTP_NO_TIMEOUT) {
+        SET(CURLOPT_TIMEOUT_MS, (long)(call->timeout_ms > 0 ? call->timeout_ms : TIMEOUT_MS));
+    }
+    if (call->stall_timeout_s > 0) {
+        SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
+        SET(CURLOPT_LOW_SPEED_TIME, (long)call->stall_timeout_s);
+    }
+    if (call->body.data != NULL) {
+        SET(CURLOPT_POST, 1L);
+        SET(CURLOPT_POSTFIELDS, (const char *)call->body.data);
+        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.size);
+    }
+    if (call->method != NULL) {
+        SET(CURLOPT_CUSTOMREQUEST, call->method);
+    }
+    if (call->range != NULL) {
+        /* Not RESUME_FROM, with which curl fails if the server sends the whole file. */
+        SET(CURLOPT_RANGE, call->range);
+    }
+    if (call->direct) {
+        SET(CURLOPT_NOPROXY, "*");
+    }
+    SET(CURLOPT_HTTPHEADER, headers);
+    SET(CURLOPT_WRITEFUNCTION, on_body);
+    SET(CURLOPT_WRITEDATA, t);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, t);
+    SET(CURLOPT_NOPROGRESS, 0L);
+    SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    SET(CURLOPT_XFERINFODATA, t);
+#undef SET
+    return rc;
+}
+
+/* The request's headers; NULL if out of memory. */
+static struct curl_slist *make_headers(const sx_http_call *call)
+{
+    char type[256];
+    snprintf(type, sizeof(type), "Content-Type: %s",
+             call->content_type != NULL ? call->content_type : "application/json");
+    /* "Expect:" keeps curl from waiting for 100 Continue. */
+    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+    struct curl_slist *last = headers;
+    if (last != NULL && call->body.data != NULL) {
+        last = curl_slist_append(headers, type);
+    }
+    for (int i = 0; last != NULL && call->headers != NULL && call->headers[i] != NULL; i++) {
+        last = curl_slist_append(headers, call->headers[i]);
+    }
+    if (last == NULL) {
+        curl_slist_free_all(headers);
+    }
+    return last == NULL ? NULL : headers;
+}
+
+static sx_status call_error(const transfer *t, CURLcode rc)
+{
+    static const struct {
+        CURLcode rc;
+        sx_code code;
+    } rows[] = {
+        {CURLE_URL_MALFORMAT, SX_INVALID_ARGUMENT},
+        {CURLE_UNSUPPORTED_PROTOCOL, SX_INVALID_ARGUMENT},
+        {CURLE_PEER_FAILED_VERIFICATION, SX_PERMISSION_DENIED},
+        {CURLE_FILE_COULDNT_READ_FILE, SX_NOT_FOUND},
+        {CURLE_BAD_DOWNLOAD_RESUME, SX_OUT_OF_RANGE},
+        {CURLE_OUT_OF_MEMORY, SX_RESOURCE_EXHAUSTED},
+    };
+    if (t->failure != SX_OK) {
+        return t->failure;
+    }
+    if (t->cancelled) {
+        return sx_error(SX_CANCELLED, "%s: cancelled", t->call->url);
+    }
+    sx_code code = SX_UNAVAILABLE;
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        code = rows[i].rc == rc ? rows[i].code : code;
+    }
+    /* Also curl's code for a stall, which is the only timeout after connecting if there is no limit
+     * on the whole call. */
+    if (rc == CURLE_OPERATION_TIMEDOUT && t->call->timeout_ms != SX_HTTP_NO_TIMEOUT) {
+        code = SX_DEADLINE_EXCEEDED;
+    }
+    return sx_error(code, "%s: %s", t->call->url,
+                    t->error_text[0] != '\0' ? t->error_text : curl_easy_strerror(rc));
+}
+
+static void init_curl(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int *out_http_status)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_curl);
+    transfer t = {.call = call, .sink = sink, .curl = curl_easy_init()};
+    struct curl_slist *headers = t.curl != NULL ? make_headers(call) : NULL;
+    sx_status status = SX_OK;
+    *out_http_status = 0;
+    if (headers == NULL) {
+        status = sx_no_memory("for a request to %s", call->url);
+    } else {
+        CURLcode rc = set_options(&t, headers);
+        rc = rc == CURLE_OK ? curl_easy_perform(t.curl) : rc;
+        *out_http_status = http_status_of(t.curl);
+        status = rc == CURLE_OK ? SX_OK : call_error(&t, rc);
+    }
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(t.curl);
+    return status;
+}
+
+/* ---- a response in memory ---- */
+
+typedef struct buffers {
+    const char *url;
+    sx_buf *body, *headers;
+} buffers;
+
+static sx_status keep_body(void *user, int http_status, const void *data, size_t size)
+{
+    (void)http_status;
+    buffers *b = user;
+    sx_buf_append(b->body, data, size);
+    if (b->body->failed == SX_OUT_OF_RANGE) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: the response is larger than %zu bytes", b->url,
+                        b->body->max_bytes);
+    }
+    return sx_buf_status(b->body);
+}
+
+static void keep_header(void *user, const char *line, size_t size)
+{
+    buffers *b = user;
+    if (b->headers != NULL) {
+        sx_buf_append(b->headers, line, size);
+    }
+}
+
+sx_status sx_http_fetch(const sx_http_call *call, sx_buf *out_body, sx_buf *out_headers,
+                        int *out_http_status)
+{
+    buffers b = {.url = call->url, .body = out_body, .headers = out_headers};
+    const sx_http_sink sink = {.body = keep_body, .header = keep_header, .user = &b};
+    SX_TRY(sx_http_stream(call, &sink, out_http_status));
+    return out_headers != NULL ? sx_buf_status(out_headers) : SX_OK;
+}

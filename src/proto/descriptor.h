@@ -1,5 +1,5 @@
-/* What the guard, the text format and the packer all ask of protobuf-c's descriptors and of the
- * structs that they describe. */
+/* Lookups in protobuf-c's descriptors and the structs they describe, shared by the guard, the text
+ * format and the packer. */
 #ifndef SX_PROTO_DESCRIPTOR_H
 #define SX_PROTO_DESCRIPTOR_H
 
@@ -10,10 +10,10 @@
 
 #include "proto/wire.h"
 
-/* One row per scalar type: how it lies on the wire and in the struct. */
+/* One row per scalar type: its form on the wire and in the struct. */
 typedef struct sx_proto_scalar {
     sx_wire_type wire;
-    size_t struct_bytes; /* of the C member; strings and messages are pointers */
+    size_t struct_bytes; /* size of the C member; strings and messages are pointers */
 } sx_proto_scalar;
 
 static inline sx_proto_scalar sx_proto_scalar_of(ProtobufCType type)
@@ -45,25 +45,25 @@ static inline bool sx_proto_is_packable(ProtobufCType type)
     return sx_proto_scalar_of(type).wire != SX_WIRE_BYTES;
 }
 
-/* The member itself; for repeated fields the pointer to the first element. */
+/* The member; for repeated fields it is a pointer to the first element. */
 static inline void *sx_proto_member(const ProtobufCMessage *message,
                                     const ProtobufCFieldDescriptor *field)
 {
     return (char *)(uintptr_t)message + field->offset;
 }
 
-/* has_x, n_x or the oneof's case; only where the field has one. */
+/* has_x, n_x or the oneof's case; only for fields that have one. */
 static inline void *sx_proto_quantifier(const ProtobufCMessage *message,
                                         const ProtobufCFieldDescriptor *field)
 {
     return (char *)(uintptr_t)message + field->quantifier_offset;
 }
 
-/* How many values the field holds: 0 or 1, or the count of a repeated one. An unset sub-message,
- * and a proto3 scalar that is zero, hold none. */
+/* The number of values: 0 or 1, or the count of a repeated field. An unset sub-message and a proto3
+ * scalar that is zero have none. */
 size_t sx_proto_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 
-/* The address of value `i` < count, of the member's C type. */
+/* The address of value `i` < count, with the member's C type. */
 void *sx_proto_value(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
                      size_t i);
 

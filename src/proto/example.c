@@ -7,7 +7,8 @@
 #include "proto/guard.h"
 #include "proto/wire.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packed floats are copied as they lie");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "packed floats are copied without conversion");
 
 const char *sx_feature_kind_name(sx_feature_kind kind)
 {
@@ -28,7 +29,7 @@ void sx_example_deinit(sx_example *example)
 
 /* ---- lists -------------------------------------------------------------------------------- */
 
-/* One row per kind: what a single value and a packed list of it look like. */
+/* One row per kind: the wire type of a single value, and the encoding of a packed list. */
 static const struct {
     sx_wire_type single;
     bool packs;
@@ -38,7 +39,7 @@ static const struct {
     [SX_FEATURE_INTS] = {SX_WIRE_VARINT, true},
 };
 
-/* Counts the values of a packed list; false if they do not fill it exactly. */
+/* Counts the values of a packed list; false if the list does not end with a complete value. */
 static bool count_packed(sx_feature_kind kind, sx_bytes packed, size_t *out_count)
 {
     if (kind == SX_FEATURE_FLOATS) {
@@ -56,7 +57,7 @@ static bool count_packed(sx_feature_kind kind, sx_bytes packed, size_t *out_coun
     return true;
 }
 
-/* Adds a list's values to the feature's count; remembers a packed one that is the only piece. */
+/* Adds a list's values to the feature's count; sets `whole` if a packed list is the only piece. */
 static bool add_list(sx_feature *feature, sx_bytes list)
 {
     sx_wire wire = sx_wire_over(list);
@@ -81,8 +82,8 @@ static bool add_list(sx_feature *feature, sx_bytes list)
     return true;
 }
 
-/* Reads a Feature: as in any oneof, a list of another kind replaces what came before, one of the
- * same kind goes on with it. */
+/* Reads a Feature. As in any oneof, a list of another kind replaces the previous ones, and a list
+ * of the same kind is appended to them. */
 static bool parse_feature(sx_feature *feature, sx_bytes wire_bytes)
 {
     sx_wire wire = sx_wire_over(wire_bytes);
@@ -110,7 +111,7 @@ static bool parse_feature(sx_feature *feature, sx_bytes wire_bytes)
     return true;
 }
 
-/* Walks the values of a parsed feature one by one; the bytes are known to be good. */
+/* Iterates over the values of a parsed feature, whose bytes have been checked. */
 struct cursor {
     sx_feature_kind kind;
     sx_wire feature, list, packed;
@@ -208,14 +209,14 @@ static sx_status not_an_example(sx_bytes record, const void *at, const char *wha
 static sx_status add_feature(sx_example *example, sx_feature feature)
 {
     if (example->count == SX_EXAMPLE_MAX_FEATURES) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "an Example of more than %d features",
+        return sx_error(SX_RESOURCE_EXHAUSTED, "Example has more than %d features",
                         SX_EXAMPLE_MAX_FEATURES);
     }
     if (example->count == example->capacity) {
         size_t capacity = example->capacity == 0 ? 16 : 2 * example->capacity;
         sx_feature *features = sx_realloc(example->features, capacity, sizeof *features);
         if (features == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for an Example");
+            return sx_no_memory("for an Example");
         }
         example->features = features;
         example->capacity = capacity;
@@ -224,7 +225,7 @@ static sx_status add_feature(sx_example *example, sx_feature feature)
     return SX_OK;
 }
 
-/* One entry of the map; a missing key is "", a missing value an empty feature. */
+/* Reads a map entry; a missing key is "", a missing value an empty feature. */
 static sx_status parse_entry(sx_example *example, sx_bytes record, sx_bytes entry)
 {
     sx_wire wire = sx_wire_over(entry);
@@ -234,26 +235,25 @@ static sx_status parse_entry(sx_example *example, sx_bytes record, sx_bytes entr
     while (sx_wire_more(&wire)) {
         const uint8_t *at = wire.at;
         if (!sx_wire_next(&wire, &field)) {
-            return not_an_example(record, at, "a feature's entry is malformed");
+            return not_an_example(record, at, "malformed feature entry");
         }
         if (field.number > 2) {
             continue;
         }
         if (field.type != SX_WIRE_BYTES) {
-            return not_an_example(record, at, "a feature's entry has a number for name or value");
+            return not_an_example(record, at, "feature entry has a number as name or value");
         }
         if (field.number == 1) {
             feature.name = field.value;
         } else if (has_value || !parse_feature(&feature, field.value)) {
-            return not_an_example(record, at,
-                                  has_value ? "a feature has two values"
-                                            : "a feature's list is malformed");
+            return not_an_example(
+                record, at, has_value ? "feature entry has two values" : "malformed feature list");
         } else {
             has_value = true;
         }
     }
     if (!sx_utf8_valid(feature.name.data, feature.name.size)) {
-        return not_an_example(record, feature.name.data, "a feature's name is not UTF-8");
+        return not_an_example(record, feature.name.data, "feature name is not UTF-8");
     }
     return add_feature(example, feature);
 }
@@ -264,7 +264,7 @@ static int compare_names(sx_bytes a, sx_bytes b)
     return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-/* By name; equal names in the order of the record, which is the order of their addresses. */
+/* Compares by name, then by position in the record, which is the order of their addresses. */
 static int compare_features(const void *a, const void *b)
 {
     const sx_feature *left = a, *right = b;
@@ -273,7 +273,7 @@ static int compare_features(const void *a, const void *b)
     return order != 0 ? order : (at_left > at_right) - (at_left < at_right);
 }
 
-/* Sorts by name and keeps the last of equal ones. Records usually come sorted, or nearly. */
+/* Sorts by name and keeps the last of equal names. Records are usually almost sorted. */
 static void sort_and_keep_last(sx_example *example)
 {
     sx_feature *f = example->features;
@@ -301,13 +301,13 @@ static sx_status parse_features(sx_example *example, sx_bytes record, sx_bytes f
     while (sx_wire_more(&wire)) {
         const uint8_t *at = wire.at;
         if (!sx_wire_next(&wire, &field)) {
-            return not_an_example(record, at, "the features are malformed, or cut off");
+            return not_an_example(record, at, "malformed or truncated features");
         }
         if (field.number != 1) {
             continue;
         }
         if (field.type != SX_WIRE_BYTES) {
-            return not_an_example(record, at, "a number in the place of a feature");
+            return not_an_example(record, at, "number instead of a feature");
         }
         SX_TRY(parse_entry(example, record, field.value));
     }
@@ -322,13 +322,13 @@ static sx_status parse_example(sx_example *example, sx_bytes record)
     while (sx_wire_more(&wire)) {
         const uint8_t *at = wire.at;
         if (!sx_wire_next(&wire, &field)) {
-            return not_an_example(record, at, "malformed, or cut off");
+            return not_an_example(record, at, "malformed or truncated");
         }
         if (field.number != 1) {
             continue;
         }
         if (field.type != SX_WIRE_BYTES) {
-            return not_an_example(record, at, "a number in the place of the features");
+            return not_an_example(record, at, "number instead of features");
         }
         SX_TRY(parse_features(example, record, field.value));
     }
@@ -371,7 +371,7 @@ static sx_status no_such_feature(const sx_example *example, const char *name)
         sx_buf_printf(&names, "%s%.*s", i == 0 ? "" : ", ", (int)(each.size < 99 ? each.size : 99),
                       (const char *)each.data);
     }
-    sx_status status = sx_error(SX_NOT_FOUND, "the record has no feature '%s'; it has: %s", name,
+    sx_status status = sx_error(SX_NOT_FOUND, "record has no feature '%s'; its features: %s", name,
                                 sx_buf_text(&names));
     sx_buf_deinit(&names);
     return status;

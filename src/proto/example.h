@@ -1,13 +1,12 @@
-/* tf.train.Example, read in place and written deterministically (reference 01).
+/* tf.train.Example: a zero-copy reader and a deterministic writer.
  *
  *   Example { features = 1 : Features }      Features { feature = 1 : map<string, Feature> }
- *   Feature { oneof: bytes_list = 1, float_list = 2, int64_list = 3 }, each { value = 1 : repeated
- * }
+ *   Feature { oneof: bytes_list = 1, float_list = 2, int64_list = 3 }; each: repeated value = 1
  *
- * sx_example_parse() checks every byte once and keeps views: names and byte strings point into the
- * record, lists are decoded when asked for. Packed and unpacked lists, lists in several pieces and
- * keys in any order are accepted; of a key that comes twice the last wins; unknown fields are
- * passed over. A feature without a list is there, EMPTY. */
+ * sx_example_parse() checks every byte and stores views: names and byte strings point into the
+ * record, lists are decoded on access. It accepts packed and unpacked lists, lists in several
+ * pieces and keys in any order; the last value of a repeated key is used; unknown fields are
+ * skipped. A feature without a list is EMPTY. */
 #ifndef SX_PROTO_EXAMPLE_H
 #define SX_PROTO_EXAMPLE_H
 
@@ -31,13 +30,13 @@ typedef struct sx_feature {
     sx_bytes name; /* UTF-8 */
     sx_feature_kind kind;
     size_t count;   /* of values */
-    sx_bytes wire;  /* the lists, as they lie in the record */
-    sx_bytes whole; /* all values in one packed list: its bytes; else data is NULL */
+    sx_bytes wire;  /* the encoded lists in the record */
+    sx_bytes whole; /* if all values are in one packed list, its bytes; otherwise data is NULL */
 } sx_feature;
 
 enum { SX_EXAMPLE_MAX_FEATURES = 65536 };
 
-/* Reused from record to record: memory is kept. Views are valid while the record's bytes are. */
+/* Can be reused for several records, keeping its memory. Views are valid as long as the record. */
 typedef struct sx_example {
     sx_feature *features; /* [count], ascending by name */
     size_t count, capacity;
@@ -46,22 +45,22 @@ typedef struct sx_example {
 void sx_example_init(sx_example *example);
 void sx_example_deinit(sx_example *example);
 
-/* DATA_LOSS with the byte's offset for anything that is not an Example; RESOURCE_EXHAUSTED beyond
- * SX_EXAMPLE_MAX_FEATURES. On failure the example is empty. */
+/* Errors: DATA_LOSS: not an Example (with the byte offset); RESOURCE_EXHAUSTED: more than
+ * SX_EXAMPLE_MAX_FEATURES features. On failure the example is empty. */
 SX_MUST_USE sx_status sx_example_parse(sx_example *example, sx_bytes record);
 
-/* NULL if there is none of that name. */
+/* The feature, or NULL. */
 const sx_feature *sx_example_find(const sx_example *example, const char *name);
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* Copies the first `capacity` values at most and returns how many; 0 if the kind is another. */
+/* Each copies at most `capacity` values and returns their number; 0 if the kind differs. */
 size_t sx_feature_floats(const sx_feature *feature, float *out, size_t capacity);
 size_t sx_feature_ints(const sx_feature *feature, int64_t *out, size_t capacity);
 size_t sx_feature_bytes(const sx_feature *feature, sx_bytes *out, size_t capacity);
 
-/* The single value of a feature that must be there: NOT_FOUND names it and those that are;
- * INVALID_ARGUMENT when it is of another kind or has not exactly one value. */
+/* The value of a required feature with a single value. Errors: NOT_FOUND: no such feature (lists
+ * those in the record); INVALID_ARGUMENT: another kind, or not exactly one value. */
 SX_MUST_USE sx_status sx_example_get_bytes(const sx_example *example, const char *name,
                                            sx_bytes *out_value);
 SX_MUST_USE sx_status sx_example_get_int(const sx_example *example, const char *name,
@@ -71,11 +70,11 @@ SX_MUST_USE sx_status sx_example_get_float(const sx_example *example, const char
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* Collects features, writes them sorted by name, lists packed: the same features give the same
- * bytes. The first failure is kept and comes out of sx_example_finish(). */
+/* Collects features and writes them sorted by name with packed lists, so that the same features
+ * give the same bytes. sx_example_finish() returns the first error of any call. */
 typedef struct sx_example_writer {
-    sx_buf names;                     /* one after the other */
-    sx_buf values;                    /* the Feature messages, one after the other */
+    sx_buf names;                     /* concatenated */
+    sx_buf values;                    /* the Feature messages, concatenated */
     struct sx_example_entry *entries; /* [count] */
     size_t count, capacity;
     sx_status status;
@@ -84,19 +83,19 @@ typedef struct sx_example_writer {
 void sx_example_writer_init(sx_example_writer *writer);
 void sx_example_writer_deinit(sx_example_writer *writer);
 
-/* The values are copied. A count of 0 writes an empty list of that kind. */
+/* Each adds a feature, copying the values. A count of 0 writes an empty list of that kind. */
 void sx_example_add_bytes(sx_example_writer *writer, const char *name, const sx_bytes *values,
                           size_t count);
 void sx_example_add_floats(sx_example_writer *writer, const char *name, const float *values,
                            size_t count);
 void sx_example_add_ints(sx_example_writer *writer, const char *name, const int64_t *values,
                          size_t count);
-/* One value each: a NUL-terminated text, a number. */
+/* Each adds a feature with one value: a NUL-terminated string, a number. */
 void sx_example_add_text(sx_example_writer *writer, const char *name, const char *text);
 void sx_example_add_int(sx_example_writer *writer, const char *name, int64_t value);
 
-/* Appends the Example to `out` and empties the writer for the next. ALREADY_EXISTS for a name that
- * was added twice; RESOURCE_EXHAUSTED for 2 GiB or more. */
+/* Appends the Example to `out` and clears the writer. Errors: ALREADY_EXISTS: a name was added
+ * twice; RESOURCE_EXHAUSTED: 2 GiB or more. */
 SX_MUST_USE sx_status sx_example_finish(sx_example_writer *writer, sx_buf *out);
 
 #endif

@@ -6,14 +6,14 @@
 #include "base/memory.h"
 #include "proto/wire.h"
 
-/* Names and values as offsets: the buffers move while they grow. */
+/* Names and values are stored as offsets because the buffers move when they grow. */
 struct sx_example_entry {
     size_t name_at, name_size;
     size_t value_at, value_size; /* the Feature message */
     const char *names;           /* set for sorting */
 };
 
-/* A tag of a length-delimited field: number below 16, one byte. */
+/* The one-byte tag of a length-delimited field with a number below 16. */
 #define BYTES_TAG(number) ((uint8_t)((number) << 3 | SX_WIRE_BYTES))
 
 void sx_example_writer_init(sx_example_writer *writer)
@@ -53,7 +53,7 @@ static void keep(sx_example_writer *writer, sx_status status)
     }
 }
 
-/* Starts a feature; NULL after a failure. */
+/* Adds an entry; NULL after a failure. */
 static struct sx_example_entry *begin(sx_example_writer *writer, const char *name)
 {
     if (writer->status != SX_OK) {
@@ -66,7 +66,7 @@ static struct sx_example_entry *begin(sx_example_writer *writer, const char *nam
                 ? sx_realloc(writer->entries, capacity, sizeof *entries)
                 : NULL;
         if (entries == NULL) {
-            keep(writer, sx_error(SX_RESOURCE_EXHAUSTED, "no room for feature '%s'", name));
+            keep(writer, sx_no_memory("for feature '%s'", name));
             return NULL;
         }
         writer->entries = entries;
@@ -103,7 +103,7 @@ void sx_example_add_bytes(sx_example_writer *writer, const char *name, const sx_
     end(writer, entry);
 }
 
-/* The heads of a packed list: the Feature's and, unless it is empty, the list's. */
+/* Writes the tags and sizes before a packed list: of the Feature and, unless empty, of the list. */
 static void put_packed_heads(sx_buf *out, sx_feature_kind kind, size_t size)
 {
     put_head(out, (int)kind, size == 0 ? 0 : delimited_size(size));
@@ -202,8 +202,7 @@ static sx_status write_example(sx_example_writer *writer, sx_buf *out)
         size += delimited_size(entry_size(&writer->entries[i]));
     }
     if (size > INT_MAX - 16) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "an Example of %zu bytes; it stays below 2 GiB",
-                        size);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "Example of %zu bytes; the limit is 2 GiB", size);
     }
     put_head(out, 1, size);
     for (size_t i = 0; i < writer->count; i++) {

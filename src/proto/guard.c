@@ -10,10 +10,11 @@
 #include "proto/descriptor.h"
 #include "proto/wire.h"
 
-/* What protobuf-c takes besides the structs. It scans a message's fields into slabs before it
- * fills the struct: the first 16 lie on the stack, further slabs double. */
+/* Memory that protobuf-c allocates besides the structs. It scans a message's fields into slabs
+ * before it fills the struct: the first 16 fields are on the stack, and each further slab is twice
+ * as large as the one before. */
 enum {
-    HEAP_BYTES = 16, /* of one allocation's own bookkeeping */
+    HEAP_BYTES = 16, /* the allocator's overhead per allocation */
     SLAB_FIELDS = 16,
     SCAN_BYTES = 64, /* per field beyond the first slab: 32, and the slab may be half empty */
     UNKNOWN_BYTES = sizeof(ProtobufCMessageUnknownField) + HEAP_BYTES,
@@ -84,7 +85,7 @@ static sx_status charge(struct walk *walk, uint64_t bytes)
     return SX_OK;
 }
 
-/* Enters a message whose bytes are `content`. */
+/* Starts a message whose bytes are `content`. */
 static sx_status push(struct walk *walk, const ProtobufCMessageDescriptor *type, sx_bytes content)
 {
     if (walk->depth == walk->limits.max_depth) {
@@ -100,7 +101,7 @@ static sx_status push(struct walk *walk, const ProtobufCMessageDescriptor *type,
     return charge(walk, type->sizeof_message + sizeof(void *) + HEAP_BYTES);
 }
 
-/* Counts the elements of a packed list; false if they do not fill it exactly. */
+/* Counts the elements of a packed list; false if it does not end with a complete element. */
 static bool count_packed(ProtobufCType type, sx_bytes list, uint64_t *out_count)
 {
     sx_wire_type wire_type = sx_proto_scalar_of(type).wire;
@@ -126,7 +127,7 @@ static sx_status check_string(struct walk *walk, const ProtobufCFieldDescriptor 
 {
     if (memchr(text.data, 0, text.size) != NULL || !sx_utf8_valid(text.data, text.size)) {
         char what[200];
-        snprintf(what, sizeof what, "the string %s is not UTF-8, or holds a NUL", field->name);
+        snprintf(what, sizeof what, "string %s is not UTF-8 or contains a NUL", field->name);
         return malformed(walk, text.data, what);
     }
     return charge(walk, text.size + 1 + HEAP_BYTES + sizeof(char *));
@@ -140,7 +141,7 @@ static sx_status check_known(struct walk *walk, const ProtobufCFieldDescriptor *
         sx_proto_is_packable(field->type)) {
         uint64_t count;
         if (!count_packed(field->type, found->value, &count)) {
-            return malformed(walk, found->value.data, "a packed list does not end with its size");
+            return malformed(walk, found->value.data, "packed list ends inside an element");
         }
         return charge(walk, count * scalar.struct_bytes);
     }
@@ -162,7 +163,7 @@ static sx_status check_known(struct walk *walk, const ProtobufCFieldDescriptor *
     }
 }
 
-/* Leaves the finished message on top of the stack. */
+/* Ends the message on top of the stack. */
 static sx_status pop(struct walk *walk)
 {
     struct frame *frame = &walk->stack[--walk->depth];
@@ -183,7 +184,7 @@ static sx_status step(struct walk *walk)
         return pop(walk);
     }
     if (!sx_wire_next(&frame->wire, &found)) {
-        return malformed(walk, at, "a malformed field, or one cut off");
+        return malformed(walk, at, "malformed or truncated field");
     }
     if (++frame->fields > SLAB_FIELDS) {
         SX_TRY(charge(walk, SCAN_BYTES));
@@ -203,7 +204,7 @@ static sx_status run_walk(struct walk *walk, const ProtobufCMessageDescriptor *t
     walk->name = name;
     walk->limits = with_defaults(limits);
     if (bytes.size > INT_MAX) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: %zu bytes; a message stays below 2 GiB", name,
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: message of %zu bytes; the limit is 2 GiB", name,
                         bytes.size);
     }
     uint64_t expanded = (uint64_t)bytes.size * walk->limits.max_expansion;
@@ -225,7 +226,7 @@ sx_status sx_proto_check(const ProtobufCMessageDescriptor *type, sx_bytes bytes,
 
 /* ---- unpacking ---------------------------------------------------------------------------- */
 
-/* `failed` is a bool that the unpacking caller reads, or NULL. */
+/* An allocator for protobuf-c; `failed` points to a bool that is set on failure, or is NULL. */
 static void *allocate(void *failed, size_t size)
 {
     void *block = sx_alloc(1, size);
@@ -241,8 +242,7 @@ static void release(void *failed, void *block)
     sx_free(block);
 }
 
-/* Gives every map entry of a message without a value its default one. Depth: at most 100, as the
- * walk found. */
+/* Adds the missing values of map entries. The check has limited the recursion to 100 levels. */
 static sx_status fill_values(ProtobufCMessage *message)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
@@ -252,7 +252,7 @@ static sx_status fill_values(ProtobufCMessage *message)
         if (*value == NULL) {
             *value = sx_alloc(1, value_type->sizeof_message);
             if (*value == NULL) {
-                return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for a map's value");
+                return sx_no_memory("for a map value");
             }
             protobuf_c_message_init(value_type, *value);
         }
@@ -278,7 +278,7 @@ sx_status sx_proto_unpack(const ProtobufCMessageDescriptor *type, sx_bytes bytes
     ProtobufCMessage *message =
         protobuf_c_message_unpack(type, &allocator, bytes.size, sx_wire_over(bytes).at);
     if (message == NULL) {
-        return failed ? sx_error(SX_RESOURCE_EXHAUSTED, "%s: no memory for the message", name)
+        return failed ? sx_no_memory("decoding %s", name)
                       : sx_error(SX_DATA_LOSS, "%s: not a valid %s", name, type->name);
     }
     sx_status status = walk.fill_values ? fill_values(message) : SX_OK;

@@ -1,4 +1,4 @@
-/* Deterministic packing: protobuf-c writes fields ascending by number; maps are sorted here. */
+/* Deterministic encoding: protobuf-c writes fields in ascending order; maps are sorted here. */
 #include "proto/guard.h"
 
 #include <limits.h>
@@ -10,7 +10,7 @@
 
 struct keyed {
     ProtobufCMessage *entry;
-    size_t index; /* before sorting: equal keys keep their order, so that the last still wins */
+    size_t index; /* before sorting: equal keys keep their order */
 };
 
 static int compare_signed(int64_t a, int64_t b)
@@ -58,7 +58,7 @@ static sx_status sort_map(ProtobufCMessage **entries, size_t count)
 {
     struct keyed *sorted = sx_alloc(count, sizeof *sorted);
     if (sorted == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to sort a map of %zu entries", count);
+        return sx_no_memory("sorting a map of %zu entries", count);
     }
     for (size_t i = 0; i < count; i++) {
         sorted[i] = (struct keyed){entries[i], i};
@@ -106,7 +106,7 @@ sx_status sx_proto_pack(ProtobufCMessage *message, sx_buf *out)
     SX_TRY(sort_maps(message, 0));
     size_t size = protobuf_c_message_get_packed_size(message);
     if (size > INT_MAX) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "a %s of %zu bytes; a message stays below 2 GiB",
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s of %zu bytes; the limit is 2 GiB",
                         message->descriptor->name, size);
     }
     uint8_t *at = sx_buf_extend(out, size);
@@ -115,6 +115,6 @@ sx_status sx_proto_pack(ProtobufCMessage *message, sx_buf *out)
     }
     size_t written = protobuf_c_message_pack(message, at);
     return written == size ? SX_OK
-                           : sx_error(SX_INTERNAL, "%s packed to another size than announced",
+                           : sx_error(SX_INTERNAL, "encoded %s differs from its computed size",
                                       message->descriptor->name);
 }

@@ -1,6 +1,6 @@
-/* Text to wire bytes, then through the guard: the message is built by the one code that builds
- * messages. A sub-message's size is not known when its head is written; five bytes are kept for it
- * and filled with a varint padded to that length. */
+/* Converts the text to wire bytes and decodes those with the guard. The size of a sub-message is
+ * not known when its tag is written, so five bytes are reserved for it and later filled with a
+ * varint padded to that length. */
 #include "proto/text.h"
 
 #include <ctype.h>
@@ -19,9 +19,9 @@
 #include "proto/guard.h"
 
 enum {
-    SIZE_BYTES = 5,   /* of a padded size */
-    MAX_FIELDS = 512, /* of one message type */
-    MAX_TOKEN = 128,  /* of a number or name */
+    SIZE_BYTES = 5,   /* bytes of a padded size */
+    MAX_FIELDS = 512, /* in a message type */
+    MAX_TOKEN = 128,  /* length of a number or name */
 };
 
 struct parser {
@@ -72,7 +72,7 @@ static void skip_space(struct parser *p)
     }
 }
 
-/* The next character, or NUL at the end; a NUL in the text is no token, and so an error too. */
+/* The next character, or NUL at the end; a NUL in the text is not a token and causes an error. */
 static char peek(struct parser *p)
 {
     skip_space(p);
@@ -91,8 +91,8 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Whether `c` goes on with a name or number: letters, digits, '_', '.', and in a decimal number the
- * sign of an exponent. */
+/* Whether `c` continues a name or number: letters, digits, '_', '.', and the sign of an exponent.
+ */
 static bool continues(const char *token, size_t size, char c)
 {
     if (is_word(c) || c == '.') {
@@ -113,7 +113,7 @@ static sx_status take_token(struct parser *p, char out[MAX_TOKEN])
         out[size++] = *from++;
     }
     if (size == 0 || size == MAX_TOKEN) {
-        return fail(p, size == 0 ? "expected a name or a value" : "a word is too long");
+        return fail(p, size == 0 ? "expected a name or a value" : "word too long");
     }
     out[size] = '\0';
     p->at = from;
@@ -122,7 +122,7 @@ static sx_status take_token(struct parser *p, char out[MAX_TOKEN])
 
 /* ---- strings ------------------------------------------------------------------------------ */
 
-/* Digits of `base`, at least one, at most `most`; the value, or -1. */
+/* Reads 1 to `most` digits of `base`; returns the value, or -1. */
 static int64_t take_digits(struct parser *p, int base, int most)
 {
     int64_t value = 0;
@@ -138,7 +138,7 @@ static int64_t take_digits(struct parser *p, int base, int most)
     return count == 0 ? -1 : value;
 }
 
-/* What follows a backslash. */
+/* Reads the part of an escape after the backslash. */
 static sx_status take_escape(struct parser *p)
 {
     static const char letters[] = "ntrabfv'\"\\?", values[] = "\n\t\r\a\b\f\v'\"\\?";
@@ -156,7 +156,7 @@ static sx_status take_escape(struct parser *p)
                     : unicode  ? take_digits(p, 16, c == 'u' ? 4 : 8)
                                : -1;
     if (value < 0 || (!unicode && value > 255) || value > 0x10ffff) {
-        return fail(p, "an escape that is not known, or out of range");
+        return fail(p, "unknown or out-of-range escape");
     }
     if (unicode) {
         char bytes[4];
@@ -174,7 +174,7 @@ static sx_status take_quoted(struct parser *p)
         char c = *p->at++;
         if (c == '\n') {
             p->at--;
-            return fail(p, "a string ends with its line; close it with %c", quote);
+            return fail(p, "unterminated string: missing %c before the end of the line", quote);
         }
         if (c == '\\') {
             SX_TRY(take_escape(p));
@@ -182,10 +182,11 @@ static sx_status take_quoted(struct parser *p)
             sx_buf_putc(p->out, c);
         }
     }
-    return take(p, quote) ? SX_OK : fail(p, "a string is not closed");
+    return take(p, quote) ? SX_OK : fail(p, "unterminated string");
 }
 
-/* ---- heads -------------------------------------------------------------------------------- */
+/* ---- tags and sizes
+ * -------------------------------------------------------------------------------- */
 
 static void put_varint(sx_buf *out, uint64_t value)
 {
@@ -198,7 +199,7 @@ static void put_tag(struct parser *p, const ProtobufCFieldDescriptor *field)
     put_varint(p->out, (uint64_t)field->id << 3 | sx_proto_scalar_of(field->type).wire);
 }
 
-/* Keeps room for a size; returns where. */
+/* Reserves bytes for a size; returns their offset. */
 static size_t open_size(struct parser *p)
 {
     size_t at = p->out->size;
@@ -222,8 +223,8 @@ static void close_size(struct parser *p, size_t at)
 
 struct integer_range {
     bool is_signed, zigzag;
-    uint64_t most;     /* of a positive value */
-    uint64_t most_neg; /* of a negative one's magnitude */
+    uint64_t most;     /* maximum of a positive value */
+    uint64_t most_neg; /* maximum magnitude of a negative value */
 };
 
 static struct integer_range range_of(ProtobufCType type)
@@ -239,7 +240,7 @@ static struct integer_range range_of(ProtobufCType type)
                      : (struct integer_range){false, false, most, 0};
 }
 
-/* Writes an integer in the field's wire type. */
+/* Writes an integer with the field's wire type. */
 static void put_integer(struct parser *p, const ProtobufCFieldDescriptor *field, uint64_t bits)
 {
     if (range_of(field->type).zigzag) {
@@ -269,7 +270,7 @@ static sx_status parse_integer(struct parser *p, const ProtobufCFieldDescriptor 
     unsigned long long value = strtoull(token, &end, 0);
     if (!isdigit((unsigned char)token[0]) || *end != '\0') {
         p->at = at;
-        return fail(p, "'%s' is no integer, which %s needs", token, field->name);
+        return fail(p, "%s: expected an integer, got '%s'", field->name, token);
     }
     if (errno != 0 || value > (negative ? range.most_neg : range.most)) {
         p->at = at;
@@ -294,11 +295,11 @@ static sx_status parse_float(struct parser *p, const ProtobufCFieldDescriptor *f
     }
     if ((word && !known) || end == token || *end != '\0') {
         p->at = at;
-        return fail(p, "'%s' is no number, which %s needs", token, field->name);
+        return fail(p, "%s: expected a number, got '%s'", field->name, token);
     }
     value = negative ? -value : value;
     if (field->type == PROTOBUF_C_TYPE_FLOAT) {
-        /* Read as float at once: through double it would be rounded twice. */
+        /* Parse as float directly: via double it would be rounded twice. */
         float narrow = strtof(token, NULL);
         narrow = negative ? -narrow : narrow;
         sx_buf_append(p->out, &narrow, sizeof narrow);
@@ -322,7 +323,7 @@ static sx_status parse_bool(struct parser *p, const ProtobufCFieldDescriptor *fi
         }
     }
     p->at = at;
-    return fail(p, "'%s' is neither true nor false, which %s needs", token, field->name);
+    return fail(p, "%s: expected true or false, got '%s'", field->name, token);
 }
 
 static sx_status parse_enum(struct parser *p, const ProtobufCFieldDescriptor *field)
@@ -337,7 +338,7 @@ static sx_status parse_enum(struct parser *p, const ProtobufCFieldDescriptor *fi
         protobuf_c_enum_descriptor_get_value_by_name(field->descriptor, token);
     if (value == NULL) {
         p->at = at;
-        return fail(p, "'%s' is no %s", token,
+        return fail(p, "'%s' is not a value of %s", token,
                     ((const ProtobufCEnumDescriptor *)field->descriptor)->short_name);
     }
     put_varint(p->out, (uint64_t)(int64_t)value->value);
@@ -347,7 +348,7 @@ static sx_status parse_enum(struct parser *p, const ProtobufCFieldDescriptor *fi
 static sx_status parse_string(struct parser *p, const ProtobufCFieldDescriptor *field)
 {
     if (peek(p) != '"' && peek(p) != '\'') {
-        return fail(p, "%s needs a string in quotes", field->name);
+        return fail(p, "%s: expected a quoted string", field->name);
     }
     size_t at = open_size(p);
     while (peek(p) == '"' || peek(p) == '\'') {
@@ -397,7 +398,7 @@ static bool is_seen(const struct scope *scope, unsigned index)
     return scope->seen[index / 64] >> (index % 64) & 1;
 }
 
-/* A single field may be given once, and of a oneof only one. */
+/* A singular field may occur once, and only one field of a oneof. */
 static sx_status mark_seen(struct parser *p, struct scope *scope,
                            const ProtobufCFieldDescriptor *field)
 {
@@ -407,9 +408,9 @@ static sx_status mark_seen(struct parser *p, struct scope *scope,
         bool same_choice = (field->flags & other->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
                            field->quantifier_offset == other->quantifier_offset;
         if ((other == field || same_choice) && is_seen(scope, i)) {
-            return fail(p,
-                        other == field ? "%s is given twice" : "%s is given after %s of its oneof",
-                        field->name, other->name);
+            return fail(
+                p, other == field ? "%s is given twice" : "%s is given after %s of the same oneof",
+                field->name, other->name);
         }
     }
     unsigned index = (unsigned)(field - type->fields);
@@ -425,7 +426,7 @@ static sx_status parse_list(struct parser *p, const ProtobufCFieldDescriptor *fi
     do {
         SX_TRY(parse_value(p, field));
     } while (take(p, ','));
-    return take(p, ']') ? SX_OK : fail(p, "expected ',' or ']' in the list of %s", field->name);
+    return take(p, ']') ? SX_OK : fail(p, "%s: expected ',' or ']' in the list", field->name);
 }
 
 static sx_status parse_field(struct parser *p, struct scope *scope)
@@ -456,7 +457,7 @@ static sx_status parse_field(struct parser *p, struct scope *scope)
     return SX_OK;
 }
 
-/* Fields up to `closing`, or to the end of the text when that is NUL. */
+/* Parses fields up to `closing`, or to the end of the text if it is NUL. */
 static sx_status parse_message(struct parser *p, const ProtobufCMessageDescriptor *type,
                                char closing)
 {
@@ -477,7 +478,7 @@ static sx_status parse_message(struct parser *p, const ProtobufCMessageDescripto
     }
     p->depth--;
     if (closing != '\0' && !take(p, closing)) {
-        return fail(p, "%s is not closed: expected '%c'", type->short_name, closing);
+        return fail(p, "unterminated %s: expected '%c'", type->short_name, closing);
     }
     return SX_OK;
 }
@@ -486,7 +487,7 @@ sx_status sx_text_parse(const ProtobufCMessageDescriptor *type, sx_bytes text, c
                         ProtobufCMessage **out_message)
 {
     if (text.size > SX_TEXT_MAX_BYTES) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: %zu bytes of text, more than %d", name,
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: text of %zu bytes; the limit is %d", name,
                         text.size, SX_TEXT_MAX_BYTES);
     }
     sx_buf wire;
@@ -495,7 +496,7 @@ sx_status sx_text_parse(const ProtobufCMessageDescriptor *type, sx_bytes text, c
     struct parser p = {name, start, start, start + text.size, &wire, 0};
     sx_status status = parse_message(&p, type, '\0');
     if (status == SX_OK && p.at < p.end) {
-        status = fail(&p, "expected a field");
+        status = fail(&p, "expected a field name");
     }
     if (status == SX_OK) {
         status = sx_buf_status(&wire);

@@ -26,7 +26,7 @@ static void print_escaped(sx_buf *out, const void *bytes, size_t size)
     sx_buf_putc(out, '"');
 }
 
-/* The fewest of `least` to `most` digits that read back as the same number. */
+/* Prints with the fewest digits, from `least` to `most`, that read back as the same number. */
 static void print_float(sx_buf *out, double value, int least, int most)
 {
     char text[64];
@@ -102,7 +102,7 @@ static void print_scalar(sx_buf *out, const ProtobufCFieldDescriptor *field, con
     }
 }
 
-/* Depth: sx_proto_sort_maps() has refused more than SX_PROTO_MAX_DEPTH levels. */
+/* sx_proto_sort_maps() has limited the recursion to SX_PROTO_MAX_DEPTH levels. */
 static void print_message(sx_buf *out, const ProtobufCMessage *message, int indent)
 {
     for (unsigned f = 0; f < message->descriptor->n_fields; f++) {

@@ -1,10 +1,10 @@
-/* Protobuf's wire format, read in place: tags, varints, and nothing else.
+/* Protobuf's wire format: tags and varints, read in place.
  *
  *   field = tag, value        tag = varint (number << 3 | type)
  *   type 0 varint    1 eight bytes    2 varint size, bytes    5 four bytes
  *
- * Groups (3, 4) are refused. Every function returns false at malformed or missing bytes and leaves
- * the reader where it was or beyond; the caller stops then. */
+ * Groups (3, 4) are rejected. Every function returns false on malformed or missing bytes; the
+ * reader must not be used after that. */
 #ifndef SX_PROTO_WIRE_H
 #define SX_PROTO_WIRE_H
 
@@ -31,7 +31,7 @@ typedef struct sx_wire {
 typedef struct sx_wire_field {
     uint32_t number; /* 1 .. 2^29 - 1 */
     sx_wire_type type;
-    sx_bytes value; /* the value's bytes: the varint, the 4 or 8 bytes, the content */
+    sx_bytes value; /* the bytes of the value: the varint, the 4 or 8 bytes, the contents */
 } sx_wire_field;
 
 static inline sx_wire sx_wire_over(sx_bytes bytes)
@@ -51,7 +51,7 @@ static inline bool sx_wire_varint(sx_wire *wire, uint64_t *out)
     for (int shift = 0; shift < 70 && wire->at < wire->end; shift += 7) {
         uint8_t byte = *wire->at++;
         if (shift == 63 && byte > 1) {
-            return false; /* beyond 64 bits */
+            return false; /* more than 64 bits */
         }
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
@@ -62,7 +62,7 @@ static inline bool sx_wire_varint(sx_wire *wire, uint64_t *out)
     return false;
 }
 
-/* The next field with its value delimited; the value's inside is not looked at. */
+/* Reads the next field and finds the extent of its value, which is not checked. */
 static inline bool sx_wire_next(sx_wire *wire, sx_wire_field *out)
 {
     uint64_t tag, size = 0;
@@ -103,7 +103,7 @@ static inline bool sx_wire_next(sx_wire *wire, sx_wire_field *out)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* At most SX_WIRE_MAX_VARINT bytes; returns how many. */
+/* Writes at most SX_WIRE_MAX_VARINT bytes; returns their number. */
 static inline size_t sx_wire_put_varint(uint8_t *out, uint64_t value)
 {
     size_t size = 0;

@@ -9,7 +9,7 @@ trap 'kill $pid 2>/dev/null || true; wait; rm -rf "$here"' EXIT
 until grep -q "^epoch" train.out 2>/dev/null || ! kill -0 $pid; do sleep 0.02; done
 for words in '' --fresh; do
     fails 1 train mlp --data "$data" --model-dir run --max-steps 5 $words
-    warns 'run is in use: another process is writing there'
+    warns 'run is in use by another process'
 done
 ok evaluate run --data 'generated:digits?n=64' --json
 kill -INT $pid

@@ -123,7 +123,7 @@ static void test_io_npy__refuses(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_error(parse(rows[i].dict, "", 0, &t), rows[i].code, rows[i].says);
     }
-    assert_error(sx_npy_parse((sx_bytes){"PK", 2}, 0, "x", &t), SX_DATA_LOSS, "no .npy");
+    assert_error(sx_npy_parse((sx_bytes){"PK", 2}, 0, "x", &t), SX_DATA_LOSS, "not a .npy");
     assert_error(sx_npy_parse((sx_bytes){"\x93NUMPY\x04\0\0\0\0\0", 12}, 0, "x", &t),
                  SX_UNIMPLEMENTED, "version 4.0");
     assert_null(t.data);

@@ -132,10 +132,10 @@ static void test_io_tfrecord__errors_say_where(void **state)
     sx_bytes bytes = {out.data, out.size};
     out.data[37 + 12 + 2] ^= 1;
     assert_error(read_all(bytes, NULL, text, NULL), SX_DATA_LOSS,
-                 "f: record 2 at offset 37: the checksum of the record's data");
+                 "f: record 2 at offset 37: the record's data does not match its checksum");
     out.data[37 + 3] ^= 1;
     assert_error(read_all(bytes, NULL, text, NULL), SX_DATA_LOSS,
-                 "f: record 2 at offset 37: the checksum of the record's length");
+                 "f: record 2 at offset 37: the record's length does not match its checksum");
     bytes.size = 30;
     assert_error(read_all(bytes, NULL, text, NULL), SX_DATA_LOSS,
                  "f: record 1 at offset 21: the file ends inside the record's header");
@@ -280,7 +280,8 @@ static void test_io_tfrecord__a_failed_stream_stays_failed(void **state)
         status = sx_tfrecord_next(reader, &record, &more);
     }
     assert_error(status, SX_DATA_LOSS, "record");
-    assert_error(sx_tfrecord_next(reader, &record, &more), SX_FAILED_PRECONDITION, "before");
+    assert_error(sx_tfrecord_next(reader, &record, &more), SX_FAILED_PRECONDITION,
+                 "an earlier read failed");
     sx_tfrecord_reader_destroy(reader);
     sx_buf_deinit(&out);
 }

@@ -187,7 +187,7 @@ static void test_proto_example__single_values(void **state)
     assert_ok(sx_example_get_float(&example, "weight", &weight));
     assert_true(weight == 0.5f);
     assert_error(sx_example_get_int(&example, "label", &label), SX_NOT_FOUND,
-                 "no feature 'label'; it has: image/class/label, image/format, none, weight");
+                 "no feature 'label'; its features: image/class/label, image/format, none, weight");
     assert_error(sx_example_get_int(&example, "weight", &label), SX_INVALID_ARGUMENT,
                  "feature 'weight' has 1 values of kind float, expected 1 of kind int64");
     assert_error(sx_example_get_int(&example, "none", &label), SX_INVALID_ARGUMENT, "0 values");
@@ -215,7 +215,7 @@ static void test_proto_example__malformed(void **state)
     };
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         assert_error(parse_one(&example, lists[i].bytes, lists[i].size), SX_DATA_LOSS,
-                     "not a tf.train.Example: byte 7: a feature's list is malformed");
+                     "not a tf.train.Example: byte 7: malformed feature list");
         assert_int_equal(example.count, 0);
     }
     static const struct {
@@ -223,11 +223,11 @@ static void test_proto_example__malformed(void **state)
         size_t size;
         const char *says;
     } records[] = {
-        {"\x08\x01", 2, "byte 0: a number in the place of the features"},
-        {"\x0a\x02\x08\x01", 4, "byte 2: a number in the place of a feature"},
-        {"\x0a\x04\x0a\x02\x08\x01", 6, "byte 4: a feature's entry has a number"},
-        {"\x0a\x06\x0a\x04\x12\x00\x12\x00", 8, "byte 6: a feature has two values"},
-        {"\x0a\x05\x0a\x03\x0a\x01\xff", 7, "byte 6: a feature's name is not UTF-8"},
+        {"\x08\x01", 2, "byte 0: number instead of features"},
+        {"\x0a\x02\x08\x01", 4, "byte 2: number instead of a feature"},
+        {"\x0a\x04\x0a\x02\x08\x01", 6, "byte 4: feature entry has a number"},
+        {"\x0a\x06\x0a\x04\x12\x00\x12\x00", 8, "byte 6: feature entry has two values"},
+        {"\x0a\x05\x0a\x03\x0a\x01\xff", 7, "byte 6: feature name is not UTF-8"},
         {"\xff\xd8\xff\xe0", 4, "byte 0: malformed"},
     };
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {

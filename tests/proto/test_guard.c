@@ -166,7 +166,7 @@ static void test_proto_guard__strings(void **state)
             assert_ok(status);
         } else {
             assert_error(status, SX_DATA_LOSS,
-                         "m: byte 2, in tensorflow.NodeDef: the string name is not UTF-8");
+                         "m: byte 2, in tensorflow.NodeDef: string name is not UTF-8");
         }
         sx_buf_reset(&node);
         put(&node, 2, rows[i].bytes, rows[i].size); /* AttrValue.s is bytes: anything goes */
@@ -180,8 +180,8 @@ static void test_proto_guard__malformed(void **state)
     (void)state;
     assert_error(check(shape_type, "\x12", 1), SX_DATA_LOSS,
                  "m: byte 0, in tensorflow.TensorShape");
-    assert_error(check(shape_type, "\x12\x02\x08", 3), SX_DATA_LOSS, "cut off");
-    assert_error(check(shape_type, "\x12\x01\x08", 3), SX_DATA_LOSS, "Dim: a malformed field");
+    assert_error(check(shape_type, "\x12\x02\x08", 3), SX_DATA_LOSS, "truncated");
+    assert_error(check(shape_type, "\x12\x01\x08", 3), SX_DATA_LOSS, "Dim: malformed");
     assert_error(check(shape_type, "\x02\x00", 2), SX_DATA_LOSS, "malformed"); /* field 0 */
     assert_error(check(shape_type, "\x0b\x0c", 2), SX_DATA_LOSS, "malformed"); /* a group */
     assert_error(check(shape_type, "\x10\x00", 2), SX_DATA_LOSS, "field dim has wire type 0");

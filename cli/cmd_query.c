@@ -1,4 +1,4 @@
-/* sextant query: asks a model server over REST. */
+/* sextant query: sends requests to a model server over REST. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,26 +15,29 @@
 typedef struct options {
     sx_words image, input;
     const char *request, *signature;
-    int64_t timeout;
+    int64_t timeout, max_response_bytes;
     bool json;
 } options;
 
 static const sx_option rows[] = {
-    {"image", SX_OPTION_LIST, SX_OPT(options, image), "JPEG and PNG files, one instance each",
+    {"image", SX_OPTION_LIST, SX_OPT(options, image), "send JPEG or PNG files, one instance each",
      "FILE"},
     {"input", SX_OPTION_LIST, SX_OPT(options, input),
-     "arrays, one instance for each row; the name may be left out where there is one input",
+     "send arrays, one instance per row; NAME may be omitted if the signature has one input",
      "[NAME=]X.npy"},
-    {"request", SX_OPTION_STRING, SX_OPT(options, request), "a JSON request as it is", "FILE"},
+    {"request", SX_OPTION_STRING, SX_OPT(options, request), "send a file with a JSON request",
+     "FILE"},
     {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
-     "default: the server's serving_default", "NAME"},
-    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "the answer as it came"},
-    {"timeout", SX_OPTION_INT, SX_OPT(options, timeout), "for the whole answer", "SECONDS",
-     .min = 1, .max = 86400},
+     "signature to call; default: serving_default", "NAME"},
+    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print the response unchanged"},
+    {"timeout", SX_OPTION_INT, SX_OPT(options, timeout), "maximum time for the whole exchange",
+     "SECONDS", .min = 1, .max = 86400},
+    {"max-response-bytes", SX_OPTION_INT, SX_OPT(options, max_response_bytes),
+     "refuse larger responses", "BYTES", .min = 1, .max = 1e12},
 };
-static const options defaults = {.timeout = 60};
+static const options defaults = {.timeout = 60, .max_response_bytes = 64 << 20};
 
-enum { MAX_ANSWER = 1 << 30 };
+enum { MAX_REQUEST = 1 << 30 };
 
 /* --- the request ----------------------------------------------------------------------------- */
 
@@ -69,8 +72,8 @@ static sx_status put_arrays(sx_invocation *inv, const sx_npy_file *files, int n,
         tensors[i] = files[i].tensor;
     }
     sx_serve_signature signature = {.name = "", .output_count = (size_t)n, .outputs = ports};
-    sx_buf_init(&text, MAX_ANSWER);
-    sx_status status = sx_predict_print(&signature, tensors, true, SX_FLOAT_SHORTEST, &text);
+    sx_buf_init(&text, MAX_REQUEST);
+    sx_status status = sx_predict_print(&signature, tensors, true, SX_FLOAT_SHORTEST, NULL, &text);
     if (status == SX_OK) {
         const char *value = strchr(sx_buf_text(&text), ':') + 1, *end = strrchr(value, '}');
         sx_buf_puts(out, "\"instances\":");
@@ -99,15 +102,16 @@ static sx_status put_request(sx_invocation *inv, const sx_image_files *images,
 
 /* --- the answer ------------------------------------------------------------------------------ */
 
-/* The server's own words: {"error": "..."}, or the body. */
+/* The server's message, {"error": "..."}, or else the body. */
 static sx_status refused(const char *url, int http_status, const sx_buf *body)
 {
     json_t *answer = json_loadb(sx_buf_text(body), body->size, 0, NULL);
     const char *error = json_string_value(json_object_get(answer, "error"));
-    sx_status status = sx_error(http_status == 404  ? SX_NOT_FOUND
-                                : http_status < 500 ? SX_INVALID_ARGUMENT
-                                                    : SX_UNAVAILABLE,
-                                "%s answers %d: %.2000s", url, http_status,
+    sx_status status = sx_error(http_status == 404   ? SX_NOT_FOUND
+                                : http_status == 429 ? SX_RESOURCE_EXHAUSTED
+                                : http_status < 500  ? SX_INVALID_ARGUMENT
+                                                     : SX_UNAVAILABLE,
+                                "%s: HTTP status %d: %.2000s", url, http_status,
                                 error != NULL ? error : sx_buf_text(body));
     json_decref(answer);
     return status;
@@ -157,8 +161,14 @@ static sx_status ask(const options *o, const char *url, sx_bytes request)
     int http_status = 0;
     sx_buf body;
     sx_http_call call = {.url = url, .body = request, .timeout_ms = (int)o->timeout * 1000};
-    sx_buf_init(&body, MAX_ANSWER);
+    sx_buf_init(&body, (size_t)o->max_response_bytes);
     sx_status status = sx_http_fetch(&call, &body, NULL, &http_status);
+    if (body.failed == SX_OUT_OF_RANGE) {
+        sx_status_free(status);
+        status = sx_error(SX_RESOURCE_EXHAUSTED,
+                          "%s: the response is larger than %lld bytes; raise --max-response-bytes",
+                          url, (long long)o->max_response_bytes);
+    }
     if (status == SX_OK && http_status / 100 != 2) {
         status = refused(url, http_status, &body);
     }
@@ -188,7 +198,7 @@ static sx_status ask_with(sx_invocation *inv, const sx_image_files *images,
 {
     const char *url = predict_url(inv);
     sx_buf request;
-    sx_buf_init(&request, MAX_ANSWER);
+    sx_buf_init(&request, MAX_REQUEST);
     sx_status status = put_request(inv, images, arrays, &request);
     if (status == SX_OK) {
         status = ask(inv->options, url, (sx_bytes){sx_buf_text(&request), request.size});
@@ -201,7 +211,7 @@ static sx_status ask_file(sx_invocation *inv, const char *path)
 {
     char *data = NULL;
     size_t size = 0;
-    SX_TRY(sx_file_read_stream(path, MAX_ANSWER, &data, &size));
+    SX_TRY(sx_file_read_stream(path, MAX_REQUEST, &data, &size));
     sx_status status = ask(inv->options, predict_url(inv), (sx_bytes){data, size});
     sx_free(data);
     return status;
@@ -215,7 +225,7 @@ static sx_status run(sx_invocation *inv)
     int ways = (o->image.count > 0) + (o->input.count > 0) + (o->request != NULL);
     if (ways > 1) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
-                                      "--image, --input and --request: give one of the three"));
+                                      "--image, --input and --request are mutually exclusive"));
     }
     if (ways == 0) {
         return ask(o, inv->words.items[0], (sx_bytes){0});
@@ -235,11 +245,11 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_query = {
     .name = "query",
-    .summary = "asks a model server about images or arrays",
+    .summary = "send images or arrays to a model server",
     .words = "URL",
     .about =
-        "URL is the model's: http://host:8501/v1/models/NAME, perhaps with /versions/N. Without "
-        "inputs the\nanswer of the address itself is printed: the model's status.",
+        "URL is the model's: http://HOST:8501/v1/models/NAME, optionally with /versions/N. Without "
+        "inputs,\nprints what the URL itself returns: the model's status.",
     .examples = "  sextant query http://localhost:8501/v1/models/flowers --image rose.jpg\n"
                 "  sextant query http://localhost:8501/v1/models/flowers --signature tensors "
                 "--input x.npy",

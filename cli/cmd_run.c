@@ -156,7 +156,7 @@ static sx_status print_json(job *j, const sx_outputs *outputs)
     sx_serve_signature signature = {
         .name = s->name, .output_count = (size_t)s->n_outputs, .outputs = ports};
     sx_buf_init(&text, 0);
-    sx_status status = sx_predict_print(&signature, tensors, true, SX_FLOAT_SHORTEST, &text);
+    sx_status status = sx_predict_print(&signature, tensors, true, SX_FLOAT_SHORTEST, NULL, &text);
     if (status == SX_OK) {
         printf("%s\n", sx_buf_text(&text));
     }

@@ -16,6 +16,7 @@ typedef struct options {
     const char *host, *model_name, *model_base_path, *monitoring_path, *device;
     int64_t rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms, threads;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms;
+    int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
     bool cors;
 } options;
@@ -35,6 +36,18 @@ static const sx_option rows[] = {
      "of one request", "MS", .min = 1, .max = 1e9},
     {"max-body-bytes", SX_OPTION_INT, SX_OPT(options, max_body_bytes), "of one request", "BYTES",
      .min = 1, .max = 4e9},
+    {"max-request-memory-bytes", SX_OPTION_INT, SX_OPT(options, max_request_memory_bytes),
+     "memory of one request: body, decoded inputs, outputs, response; larger ones get 413; "
+     "default: 8 "
+     "times --max-body-bytes, at most half of --max-in-flight-memory-bytes",
+     "BYTES", .min = 1, .max = 1e15},
+    {"max-in-flight-memory-bytes", SX_OPTION_INT, SX_OPT(options, max_in_flight_memory_bytes),
+     "memory of all requests; beyond it they get 429; default: 1 GiB, at most a quarter of the "
+     "machine's memory or of the cgroup's limit",
+     "BYTES", .min = 1, .max = 1e15},
+    {"max-connections", SX_OPTION_INT, SX_OPT(options, max_connections),
+     "further connections are closed; default: 10000, fewer on small machines", "N", .min = 1,
+     .max = 1e6},
     {"drain-grace-ms", SX_OPTION_INT, SX_OPT(options, drain_grace_ms),
      "how long stopping waits for requests under way", "MS", .min = 1, .max = 1e9},
     {"rest-api-enable-cors-support", SX_OPTION_FLAG, SX_OPT(options, cors),
@@ -85,6 +98,9 @@ static void fill_config(const options *o, sx_server_config *c)
         .load_timeout_seconds = o->load_timeout_seconds,
         .monitoring_path = o->monitoring_path,
         .max_body_bytes = (size_t)o->max_body_bytes,
+        .max_request_memory_bytes = (size_t)o->max_request_memory_bytes,
+        .max_in_flight_memory_bytes = (size_t)o->max_in_flight_memory_bytes,
+        .max_connections = (int)o->max_connections,
         .drain_grace_ms = (int)o->drain_grace_ms,
         .ops = &sx_predictor_model_ops,
     };

@@ -59,8 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sx_status status =
         sx_predict_parse((sx_bytes){data + 1, size - 1}, signatures, 2, &arena, &slots, &request);
     if (status == SX_OK) {
-        sx_status printed =
-            sx_predict_print(request.signature, request.inputs, false, SX_FLOAT_SHORTEST, &out);
+        sx_status printed = sx_predict_print(request.signature, request.inputs, false,
+                                             SX_FLOAT_SHORTEST, NULL, &out);
         if (printed != SX_OK) {
             abort();
         }
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         sx_buf_reset(&out);
         sx_status_free(
-            sx_predict_print(request.signature, request.inputs, true, SX_FLOAT_TFS, &out));
+            sx_predict_print(request.signature, request.inputs, true, SX_FLOAT_TFS, NULL, &out));
     }
     sx_status_free(status);
     sx_buf_deinit(&out);

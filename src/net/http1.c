@@ -133,18 +133,18 @@ static sx_http_progress parse_request_line(sx_text line, sx_http_head *head,
 {
     const char *first = memchr(line.data, ' ', line.size);
     if (!first) {
-        return fail(failure, 400, "the request line is not: METHOD target HTTP/1.1");
+        return fail(failure, 400, "malformed request line; expected METHOD TARGET HTTP/1.1");
     }
     head->method = (sx_text){line.data, (size_t)(first - line.data)};
     sx_text rest = {first + 1, line.size - head->method.size - 1};
     const char *second = memchr(rest.data, ' ', rest.size);
     if (!second) {
-        return fail(failure, 400, "the request line has no HTTP version");
+        return fail(failure, 400, "request line without HTTP version");
     }
     head->target = (sx_text){rest.data, (size_t)(second - rest.data)};
     const sx_text version = {second + 1, rest.size - head->target.size - 1};
     if (head->method.size == 0 || !all_of_class(head->method, TOKEN)) {
-        return fail(failure, 400, "the method is not a token");
+        return fail(failure, 400, "malformed method");
     }
     if (version.size != 8 || memcmp(version.data, "HTTP/", 5) != 0 || version.data[6] != '.' ||
         version.data[5] < '0' || version.data[5] > '9' || version.data[7] < '0' ||
@@ -152,11 +152,11 @@ static sx_http_progress parse_request_line(sx_text line, sx_http_head *head,
         return fail(failure, 400, "malformed HTTP version");
     }
     if (version.data[5] != '1' || version.data[7] > '1') {
-        return fail(failure, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+        return fail(failure, 505, "unsupported HTTP version; use HTTP/1.1");
     }
     head->minor = version.data[7] - '0';
     if (head->target.size > SX_HTTP_MAX_TARGET) {
-        return fail(failure, 414, "the request target is too long");
+        return fail(failure, 414, "request target too long");
     }
     if (!all_of_class(head->target, TARGET) || !split_target(head)) {
         return fail(failure, 400, "malformed request target");
@@ -169,11 +169,11 @@ static sx_http_progress parse_request_line(sx_text line, sx_http_head *head,
 static sx_http_progress parse_header(sx_text line, sx_http_header *out, sx_http_failure *failure)
 {
     if (line.data[0] == ' ' || line.data[0] == '\t') {
-        return fail(failure, 400, "folded header lines are not accepted");
+        return fail(failure, 400, "folded header lines are not supported");
     }
     const char *colon = memchr(line.data, ':', line.size);
     if (!colon) {
-        return fail(failure, 400, "a header line has no colon");
+        return fail(failure, 400, "header line without colon");
     }
     out->name = (sx_text){line.data, (size_t)(colon - line.data)};
     out->value = (sx_text){colon + 1, line.size - out->name.size - 1};
@@ -181,7 +181,7 @@ static sx_http_progress parse_header(sx_text line, sx_http_header *out, sx_http_
         return fail(failure, 400, "malformed header name");
     }
     if (!all_of_class(out->value, VALUE)) {
-        return fail(failure, 400, "control byte in a header value");
+        return fail(failure, 400, "control character in header value");
     }
     out->value = trim(out->value);
     return SX_HTTP_DONE;
@@ -201,7 +201,7 @@ static sx_http_progress on_host(sx_text value, sx_http_head *head, struct framin
 {
     (void)head;
     if (seen->hosts++ > 0) {
-        return fail(failure, 400, "more than one Host");
+        return fail(failure, 400, "multiple Host headers");
     }
     return all_of_class(value, HOST) ? SX_HTTP_DONE : fail(failure, 400, "malformed Host");
 }
@@ -210,7 +210,7 @@ static sx_http_progress on_content_length(sx_text value, sx_http_head *head, str
                                           sx_http_failure *failure)
 {
     if (seen->lengths++ > 0) {
-        return fail(failure, 400, "more than one Content-Length");
+        return fail(failure, 400, "multiple Content-Length headers");
     }
     uint64_t length = 0;
     for (size_t i = 0; i < value.size; i++) {
@@ -228,7 +228,7 @@ static sx_http_progress on_transfer_encoding(sx_text value, sx_http_head *head,
                                              struct framing *seen, sx_http_failure *failure)
 {
     if (seen->encodings++ > 0 || !sx_text_is_nocase(value, "chunked")) {
-        return fail(failure, 400, "the only Transfer-Encoding accepted is: chunked");
+        return fail(failure, 400, "unsupported Transfer-Encoding; use chunked");
     }
     head->chunked = true;
     return SX_HTTP_DONE;
@@ -239,7 +239,7 @@ static sx_http_progress on_content_encoding(sx_text value, sx_http_head *head, s
 {
     const bool gzip = sx_text_is_nocase(value, "gzip") || sx_text_is_nocase(value, "x-gzip");
     if (seen->codings++ > 0 || !(gzip || sx_text_is_nocase(value, "identity"))) {
-        return fail(failure, 415, "the only Content-Encoding accepted is: gzip");
+        return fail(failure, 415, "unsupported Content-Encoding; use gzip");
     }
     head->coding = gzip ? SX_HTTP_GZIP : SX_HTTP_IDENTITY;
     return SX_HTTP_DONE;
@@ -267,7 +267,7 @@ static sx_http_progress on_expect(sx_text value, sx_http_head *head, struct fram
                                   sx_http_failure *failure)
 {
     if (seen->expectations++ > 0 || !sx_text_is_nocase(value, "100-continue")) {
-        return fail(failure, 417, "the only Expect accepted is: 100-continue");
+        return fail(failure, 417, "unsupported Expect; use 100-continue");
     }
     head->expect_continue = true;
     return SX_HTTP_DONE;
@@ -296,18 +296,18 @@ static sx_http_progress note_header(const sx_http_header *header, sx_http_head *
     return SX_HTTP_DONE;
 }
 
-/* What only all headers together can tell. */
+/* Checks the headers that frame the message against each other. */
 static sx_http_progress check_framing(sx_http_head *head, const struct framing *seen,
                                       sx_http_failure *failure)
 {
     if (head->minor == 1 && seen->hosts == 0) {
-        return fail(failure, 400, "HTTP/1.1 asks for a Host header");
+        return fail(failure, 400, "missing Host header");
     }
     if (head->chunked && seen->lengths > 0) {
-        return fail(failure, 400, "both Content-Length and Transfer-Encoding");
+        return fail(failure, 400, "both Content-Length and Transfer-Encoding are set");
     }
     if (head->chunked && head->minor == 0) {
-        return fail(failure, 400, "Transfer-Encoding does not exist in HTTP/1.0");
+        return fail(failure, 400, "Transfer-Encoding is not allowed in HTTP/1.0");
     }
     head->expect_continue = head->expect_continue && head->minor == 1;
     head->keep_alive = !seen->close && (head->minor == 1 || seen->keep_alive);
@@ -328,7 +328,7 @@ static sx_http_progress find_head_end(const char *data, size_t size, size_t *sca
         }
         const size_t at = (size_t)(lf - data);
         if (at == begin || data[at - 1] != '\r') {
-            return fail(failure, 400, "a line ends without CR");
+            return fail(failure, 400, "line does not end with CRLF");
         }
         if (at - begin == 1) {
             *out_size = at + 1;
@@ -354,7 +354,7 @@ static sx_http_progress parse_lines(const char *data, size_t size, sx_http_head 
             continue;
         }
         if (head->header_count == SX_HTTP_MAX_HEADERS) {
-            return fail(failure, 431, "too many header lines");
+            return fail(failure, 431, "too many headers");
         }
         sx_http_header *header = &head->headers[head->header_count++];
         if (parse_header(line, header, failure) == SX_HTTP_BAD ||
@@ -384,18 +384,18 @@ sx_http_progress sx_http_head_parse(const char *data, size_t size, size_t max_by
         skip = 2;
         *scanned = SX_MAX(*scanned, skip);
         if (data[1] != '\n' || (size > 2 && data[2] == '\r')) {
-            return fail(out_failure, 400, "no request line");
+            return fail(out_failure, 400, "missing request line");
         }
     }
     if (size > skip && !is_class(data[skip], TOKEN)) {
-        return fail(out_failure, 400, "this is not an HTTP request");
+        return fail(out_failure, 400, "not an HTTP request");
     }
     const sx_http_progress found = find_head_end(data, size, scanned, &end, out_failure);
     if (found == SX_HTTP_BAD) {
         return found;
     }
     if (found == SX_HTTP_MORE ? size >= max_bytes : end > max_bytes) {
-        return fail(out_failure, 431, "the request head is too large");
+        return fail(out_failure, 431, "request header too large");
     }
     if (found == SX_HTTP_MORE) {
         return found;
@@ -457,7 +457,7 @@ static sx_http_progress step_size(sx_http_chunks *k, char c, sx_http_failure *fa
     const int digit = hex_value(c);
     if (digit >= 0) {
         if (++k->size_digits > MAX_SIZE_DIGITS) {
-            return fail(failure, 400, "a chunk size has too many digits");
+            return fail(failure, 400, "chunk size too large");
         }
         k->remaining = k->remaining * 16 + (unsigned)digit;
         return SX_HTTP_MORE;
@@ -483,7 +483,7 @@ static sx_http_progress step_extension(sx_http_chunks *k, char c, sx_http_failur
 static sx_http_progress step_size_lf(sx_http_chunks *k, char c, sx_http_failure *failure)
 {
     if (c != '\n') {
-        return fail(failure, 400, "a chunk size line ends without LF");
+        return fail(failure, 400, "chunk size line does not end with CRLF");
     }
     k->state = k->remaining > 0 ? CHUNK_DATA : TRAILER_START;
     return SX_HTTP_MORE;
@@ -492,7 +492,7 @@ static sx_http_progress step_size_lf(sx_http_chunks *k, char c, sx_http_failure 
 static sx_http_progress step_data_cr(sx_http_chunks *k, char c, sx_http_failure *failure)
 {
     if (c != '\r') {
-        return fail(failure, 400, "a chunk is longer than its size");
+        return fail(failure, 400, "chunk is longer than its size");
     }
     k->state = CHUNK_DATA_LF;
     return SX_HTTP_MORE;
@@ -501,7 +501,7 @@ static sx_http_progress step_data_cr(sx_http_chunks *k, char c, sx_http_failure 
 static sx_http_progress step_data_lf(sx_http_chunks *k, char c, sx_http_failure *failure)
 {
     if (c != '\n') {
-        return fail(failure, 400, "a chunk is not ended by CRLF");
+        return fail(failure, 400, "chunk does not end with CRLF");
     }
     k->state = CHUNK_SIZE;
     k->size_digits = 0;
@@ -513,7 +513,7 @@ static sx_http_progress step_data_lf(sx_http_chunks *k, char c, sx_http_failure 
 static sx_http_progress step_trailer(sx_http_chunks *k, char c, sx_http_failure *failure)
 {
     if (++k->trailer_bytes > MAX_TRAILER_BYTES) {
-        return fail(failure, 431, "the trailers are too large");
+        return fail(failure, 431, "trailers too large");
     }
     if (k->state == TRAILER_START && c == '\r') {
         k->state = LAST_LF;
@@ -534,7 +534,7 @@ static sx_http_progress step_trailer(sx_http_chunks *k, char c, sx_http_failure 
 static sx_http_progress step_last_lf(sx_http_chunks *k, char c, sx_http_failure *failure)
 {
     (void)k;
-    return c == '\n' ? SX_HTTP_DONE : fail(failure, 400, "the last chunk is not ended by CRLF");
+    return c == '\n' ? SX_HTTP_DONE : fail(failure, 400, "last chunk does not end with CRLF");
 }
 
 typedef sx_http_progress step_fn(sx_http_chunks *k, char c, sx_http_failure *failure);
@@ -578,10 +578,10 @@ sx_http_progress sx_http_chunks_decode(sx_http_chunks *k, const char *data, size
         progress = chunk_steps[k->state](k, data[used++], out_failure);
         k->framing_bytes++;
         if (progress == SX_HTTP_MORE && k->framing_bytes > FREE_FRAMING_BYTES + k->payload_bytes) {
-            progress = fail(out_failure, 413, "the chunks are too small for the size of the body");
+            progress = fail(out_failure, 413, "chunks too small: more framing than data");
         }
         if (k->state == CHUNK_DATA && k->remaining > body->max_bytes - body->size) {
-            progress = fail(out_failure, 413, "the body is larger than this server accepts");
+            progress = fail(out_failure, 413, "request body too large (max_body_bytes)");
         }
     }
     *out_used = used;

@@ -2,6 +2,7 @@
 #include "net/http_conn.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@ enum {
     LINGER_MS = 1000,
     DRAIN_IDLE_MS = 250,              /* a request may be on its way when draining begins */
     BYTES_FOR_ONE_SECOND = 64 * 1024, /* the slowest transfer that is waited for */
+    RETRY_AFTER_S = 1,
 };
 
 static const int64_t ms = 1000000;
@@ -77,9 +79,11 @@ static void on_reap(void *user)
     }
     sx_free(conn->out_body);
     sx_buf_deinit(&conn->body);
+    sx_budget_release_all(&conn->budget);
     sx_free(conn->in);
     sx_free(conn);
     worker->conn_count--;
+    atomic_fetch_sub(worker->open_connections, 1);
     if (worker->draining && worker->conn_count == 0) {
         worker->on_empty(worker);
     }
@@ -93,6 +97,7 @@ void sx_http_conn_open(sx_http_worker *worker, int fd)
     if (!in) {
         sx_free(conn);
         close(fd);
+        atomic_fetch_sub(worker->open_connections, 1);
         return;
     }
     conn->worker = worker;
@@ -103,7 +108,10 @@ void sx_http_conn_open(sx_http_worker *worker, int fd)
     conn->reap = (sx_loop_task){.fn = on_reap, .user = conn};
     conn->exchange.answered = (sx_loop_task){.fn = on_answered, .user = conn};
     conn->exchange.conn = conn;
+    sx_budget_init(&conn->budget, "one request (max_request_memory_bytes)",
+                   worker->config->max_request_bytes, worker->config->memory);
     sx_buf_init(&conn->body, worker->config->max_body_bytes);
+    conn->body.budget = &conn->budget;
     link_conn(conn);
     sx_status status = sx_loop_add(worker->loop, &conn->io);
     if (status != SX_OK) {
@@ -125,7 +133,7 @@ void sx_http_conn_close(sx_http_conn *conn)
     conn->state = SX_CONN_CLOSED;
     atomic_fetch_sub_explicit(&conn->worker->connections, 1, memory_order_relaxed);
     if (conn->with_handler) {
-        atomic_store_explicit(&conn->exchange.cancelled, true, memory_order_relaxed);
+        sx_cancel_request(&conn->exchange.cancel);
     } else {
         sx_loop_post(conn->worker->loop, &conn->reap);
     }
@@ -172,7 +180,6 @@ static void begin_next_request(sx_http_conn *conn)
     conn->in_used -= conn->request_size;
     memmove(conn->in, conn->in + conn->request_size, conn->in_used);
     conn->request_size = conn->scanned = 0;
-    sx_buf_deinit(&conn->body);
     conn->state = SX_CONN_HEAD;
     set_timeout(conn, conn->in_used > 0 ? conn->worker->config->head_timeout_ms
                                         : conn->worker->config->idle_timeout_ms);
@@ -188,6 +195,10 @@ static void begin_next_request(sx_http_conn *conn)
 static void finish_response(sx_http_conn *conn)
 {
     drop_output(conn);
+    if (!conn->with_handler) {
+        sx_buf_deinit(&conn->body);
+        sx_budget_release_all(&conn->budget);
+    }
     if (conn->keep_alive && !conn->worker->draining) {
         begin_next_request(conn);
     } else {
@@ -247,18 +258,22 @@ static void begin_write(sx_http_conn *conn)
 static void set_response(sx_http_conn *conn, const sx_http_response *response, bool head_only)
 {
     const bool typed = response->content_type != NULL;
-    const int size =
-        snprintf(conn->out_head, sizeof(conn->out_head),
-                 "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%sContent-Length: %zu\r\n%s%s\r\n",
-                 response->status, sx_http_reason(response->status),
-                 sx_http_worker_date(conn->worker), typed ? "Content-Type: " : "",
-                 typed ? response->content_type : "", typed ? "\r\n" : "", response->body_size,
-                 !conn->keep_alive                ? "Connection: close\r\n"
-                 : conn->exchange.head.minor == 0 ? "Connection: keep-alive\r\n"
-                                                  : "",
-                 response->headers ? response->headers : "");
+    char retry_after[40] = "";
+    if (response->retry_after_s > 0) {
+        snprintf(retry_after, sizeof(retry_after), "Retry-After: %d\r\n", response->retry_after_s);
+    }
+    const int size = snprintf(
+        conn->out_head, sizeof(conn->out_head),
+        "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%sContent-Length: %zu\r\n%s%s%s\r\n", response->status,
+        sx_http_reason(response->status), sx_http_worker_date(conn->worker),
+        typed ? "Content-Type: " : "", typed ? response->content_type : "", typed ? "\r\n" : "",
+        response->body_size, retry_after,
+        !conn->keep_alive                ? "Connection: close\r\n"
+        : conn->exchange.head.minor == 0 ? "Connection: keep-alive\r\n"
+                                         : "",
+        response->headers ? response->headers : "");
     if (size < 0 || (size_t)size >= sizeof(conn->out_head)) {
-        conn->keep_alive = false; /* headers beyond our own bound: a handler's mistake, not sent */
+        conn->keep_alive = false; /* the handler's headers are too large: not sent */
         conn->out_head_size = (size_t)snprintf(conn->out_head, sizeof(conn->out_head),
                                                "HTTP/1.1 500 Internal Server Error\r\n"
                                                "Content-Length: 0\r\nConnection: close\r\n\r\n");
@@ -270,13 +285,15 @@ static void set_response(sx_http_conn *conn, const sx_http_response *response, b
     conn->out_body_size = head_only ? 0 : response->body_size;
 }
 
-/* Answers in the server's own name and closes: what follows on the connection cannot be trusted. */
+/* Answers in the server's own name and closes: what follows on the connection cannot be trusted.
+ * `reason` must need no escapes in JSON. */
 static void refuse(sx_http_conn *conn, int status, const char *reason)
 {
     sx_buf text;
     sx_buf_init(&text, 1024);
     sx_buf_printf(&text, "{\n    \"error\": \"%s\"\n}\n", reason);
     sx_http_response response = {.status = status, .content_type = "application/json"};
+    response.retry_after_s = status == 429 || status == 503 ? RETRY_AFTER_S : 0;
     response.body = sx_buf_take(&text, &response.body_size);
     if (!response.body) {
         sx_buf_deinit(&text);
@@ -284,6 +301,9 @@ static void refuse(sx_http_conn *conn, int status, const char *reason)
     }
     atomic_fetch_add_explicit(&conn->worker->refused, 1, memory_order_relaxed);
     conn->keep_alive = false;
+    if (!conn->with_handler) {
+        sx_buf_deinit(&conn->body); /* a partial body is of no use to anybody */
+    }
     set_response(conn, &response, false);
     begin_write(conn);
 }
@@ -295,6 +315,7 @@ static void on_answered(void *user)
 {
     sx_http_conn *conn = user;
     conn->with_handler = false;
+    sx_buf_deinit(&conn->body);        /* a slow reader of the response must not hold it */
     if (conn->state != SX_CONN_BUSY) { /* timed out or cut off meanwhile */
         sx_free(conn->exchange.response.body);
         if (conn->state == SX_CONN_CLOSED) {
@@ -312,13 +333,16 @@ static void begin_exchange(sx_http_conn *conn, sx_bytes body)
     sx_http_exchange *exchange = &conn->exchange;
     const sx_http_config *config = conn->worker->config;
     exchange->body = body;
-    exchange->deadline_ns = sx_loop_now_ns(conn->worker->loop) + config->request_timeout_ms * ms;
-    atomic_store_explicit(&exchange->cancelled, false, memory_order_relaxed);
+    sx_cancel_init(&exchange->cancel,
+                   sx_loop_now_ns(conn->worker->loop) + config->request_timeout_ms * ms);
+    if (conn->peer_finished) { /* it closed before its pipelined requests were answered */
+        sx_cancel_request(&exchange->cancel);
+    }
     memset(exchange->scratch, 0, sizeof(exchange->scratch));
     conn->state = SX_CONN_BUSY;
     conn->with_handler = true;
     conn->keep_alive = exchange->head.keep_alive && !conn->worker->draining;
-    set_deadline(conn, exchange->deadline_ns);
+    set_deadline(conn, exchange->cancel.deadline_ns);
     atomic_fetch_add_explicit(&conn->worker->requests, 1, memory_order_relaxed);
     config->handler(config->user, exchange);
 }
@@ -338,14 +362,14 @@ int sx_http_request_loop(const sx_http_exchange *exchange)
     return exchange->conn->worker->index;
 }
 
-int64_t sx_http_request_deadline_ns(const sx_http_exchange *exchange)
+const sx_cancel *sx_http_request_cancel(const sx_http_exchange *exchange)
 {
-    return exchange->deadline_ns;
+    return &exchange->cancel;
 }
 
-bool sx_http_request_cancelled(const sx_http_exchange *exchange)
+sx_budget *sx_http_request_budget(sx_http_exchange *exchange)
 {
-    return atomic_load_explicit(&exchange->cancelled, memory_order_relaxed);
+    return &exchange->conn->budget;
 }
 
 void *sx_http_request_scratch(sx_http_exchange *exchange)
@@ -403,21 +427,55 @@ static void begin_body(sx_http_conn *conn, size_t head_size)
     }
 }
 
-/* Makes room in the body's own buffer for what arrives next, never beyond its announced length. */
+/* May the body's buffer take `more` bytes? Large bodies are admitted while half of the memory is
+ * free, so that unfinished ones leave room for the requests that are being computed. */
+static bool body_is_admitted(const sx_http_conn *conn, size_t more)
+{
+    const sx_budget *memory = conn->worker->config->memory;
+    const sx_buf *body = &conn->body;
+    if (!memory || more < body->capacity - body->size || body->size + more <= IN_BODY_BYTES) {
+        return true;
+    }
+    const size_t doubled = SX_MIN(2 * body->capacity, body->max_bytes + 1);
+    const size_t growth = SX_MAX(body->size + more + 1, doubled) - body->capacity;
+    return sx_budget_has_room(memory, growth, memory->limit_bytes / 2);
+}
+
+/* Makes room in the body's own buffer for what arrives next, never beyond its announced length;
+ * NULL if there is no memory. */
 static char *body_room(sx_http_conn *conn, size_t *out_room)
 {
     const size_t left = (size_t)conn->exchange.head.content_length - conn->body.size;
     const size_t room = SX_MIN(left, SX_MAX(conn->body.size, (size_t)FIRST_BODY_BYTES));
     const size_t before = conn->body.size;
-    char *at = sx_buf_extend(&conn->body, SX_MIN(room, (size_t)READ_BYTES));
-    *out_room = conn->body.size - before;
+    *out_room = SX_MIN(room, (size_t)READ_BYTES);
+    char *at = body_is_admitted(conn, *out_room) ? sx_buf_extend(&conn->body, *out_room) : NULL;
     conn->body.size = before;
     return at;
+}
+
+/* A body could not grow: the server's memory is in use (429), or malloc has none left (503). */
+static void refuse_memory(sx_http_conn *conn)
+{
+    const sx_budget *memory = conn->worker->config->memory;
+    char reason[200];
+    if (!memory || memory->limit_bytes == 0) {
+        refuse(conn, 503, "out of memory");
+        return;
+    }
+    snprintf(reason, sizeof(reason),
+             "no memory for the request body: %zu of %zu bytes are in use by other requests "
+             "(max_in_flight_memory_bytes); try again later",
+             sx_budget_used(memory) - sx_budget_used(&conn->budget), memory->limit_bytes);
+    refuse(conn, 429, reason);
 }
 
 /* Moves the part of a large body that came with the head out of the read buffer. */
 static bool begin_large_body(sx_http_conn *conn, size_t head_size)
 {
+    if (!body_is_admitted(conn, conn->in_used - head_size)) {
+        return false;
+    }
     sx_buf_append(&conn->body, conn->in + head_size, conn->in_used - head_size);
     conn->in_used = head_size;
     return !conn->body.failed;
@@ -432,13 +490,20 @@ static bool body_fits_behind_head(const sx_http_conn *conn)
 static void on_head(sx_http_conn *conn, size_t head_size)
 {
     const sx_http_head *head = &conn->exchange.head;
-    if (head->content_length > conn->worker->config->max_body_bytes) {
-        refuse(conn, 413, "the body is larger than this server accepts");
+    const size_t max_bytes = conn->worker->config->max_body_bytes;
+    if (head->content_length > max_bytes) {
+        char reason[160];
+        snprintf(reason, sizeof(reason),
+                 "request body too large: %" PRIu64 " bytes, the limit is %zu (max_body_bytes)",
+                 head->content_length, max_bytes);
+        refuse(conn, 413, reason);
         return;
     }
     begin_body(conn, head_size);
+    conn->body.max_bytes =
+        head->chunked ? max_bytes : SX_MAX((size_t)head->content_length, (size_t)1);
     if (!head->chunked && !body_fits_behind_head(conn) && !begin_large_body(conn, head_size)) {
-        refuse(conn, 503, "out of memory");
+        refuse_memory(conn);
     }
 }
 
@@ -448,9 +513,17 @@ static void serve_chunks(sx_http_conn *conn)
     const size_t head_size = conn->request_size;
     size_t used = 0;
     sx_http_failure failure;
+    if (!body_is_admitted(conn, conn->in_used - head_size)) {
+        refuse_memory(conn);
+        return;
+    }
     const sx_http_progress progress =
         sx_http_chunks_decode(&conn->chunks, conn->in + head_size, conn->in_used - head_size,
                               &conn->body, &used, &failure);
+    if (progress == SX_HTTP_BAD && conn->body.failed) {
+        refuse_memory(conn);
+        return;
+    }
     if (progress == SX_HTTP_BAD) {
         refuse(conn, failure.status, failure.reason);
         return;
@@ -503,9 +576,14 @@ static void serve_input(sx_http_conn *conn)
     }
 }
 
-/* The peer's stream ended. A request under way is still answered; half a request is not. */
+/* The peer has closed its connection, or shut down its sending half. A request under way is
+ * cancelled, as nothing tells the two apart, but what the handler answers is still sent. Half a
+ * request is dropped. */
 static void on_stream_end(sx_http_conn *conn)
 {
+    if (conn->state == SX_CONN_BUSY) {
+        sx_cancel_request(&conn->exchange.cancel);
+    }
     if (conn->state == SX_CONN_BUSY || conn->state == SX_CONN_WRITE) {
         conn->keep_alive = conn->keep_alive && conn->in_used > conn->request_size;
         sx_loop_modify(conn->worker->loop, &conn->io, 0);
@@ -520,7 +598,7 @@ static void read_large_body(sx_http_conn *conn)
     bool again = false;
     char *at = body_room(conn, &room);
     if (!at) {
-        refuse(conn, 503, "out of memory");
+        refuse_memory(conn);
         return;
     }
     const ssize_t got = read_some(conn, at, room, &again);
@@ -538,7 +616,7 @@ static void read_buffered(sx_http_conn *conn)
     const size_t room = conn->in_size - conn->in_used;
     bool again = false;
     if (room == 0) { /* pipelined beyond the buffer: the peer waits until the response is out */
-        sx_loop_modify(conn->worker->loop, &conn->io, 0);
+        sx_loop_modify(conn->worker->loop, &conn->io, EPOLLRDHUP);
         return;
     }
     const bool was_idle = is_idle(conn);
@@ -595,6 +673,8 @@ static void on_event(void *user, uint32_t events)
         }
     } else if (events & EPOLLIN) {
         on_readable(conn);
+    } else if (events & EPOLLRDHUP) { /* behind a full read buffer */
+        on_stream_end(conn);
     }
 }
 
@@ -604,17 +684,17 @@ static void on_timeout(sx_http_conn *conn)
     switch (conn->state) {
     case SX_CONN_HEAD:
         if (conn->in_used > 0) {
-            refuse(conn, 408, "the request head did not arrive in time");
+            refuse(conn, 408, "timed out waiting for the request header");
         } else {
             sx_http_conn_close(conn);
         }
         break;
     case SX_CONN_BODY:
-        refuse(conn, 408, "the request body did not arrive in time");
+        refuse(conn, 408, "timed out waiting for the request body");
         break;
     case SX_CONN_BUSY:
-        atomic_store_explicit(&conn->exchange.cancelled, true, memory_order_relaxed);
-        refuse(conn, 504, "the request was not answered before its deadline");
+        sx_cancel_request(&conn->exchange.cancel);
+        refuse(conn, 504, "request timed out (rest_api_timeout_in_ms)");
         break;
     default:
         sx_http_conn_close(conn);

@@ -38,6 +38,7 @@ typedef struct sx_http_worker {
     int index;                  /* among the server's */
     struct sx_http_conn *conns; /* all of this worker, closed ones with the handler included */
     int conn_count;
+    atomic_int *open_connections; /* of the server */
     bool draining;
     void (*on_empty)(struct sx_http_worker *worker); /* draining and the last connection is gone */
     char date[40];                                   /* of the Date header, valid for date_second */
@@ -58,8 +59,7 @@ typedef enum sx_http_state {
 struct sx_http_exchange {
     sx_http_head head;
     sx_bytes body;
-    int64_t deadline_ns;
-    atomic_bool cancelled;
+    sx_cancel cancel;
     sx_http_response response; /* the handler's until `answered` is posted */
     sx_loop_task answered;
     struct sx_http_conn *conn;
@@ -74,7 +74,7 @@ typedef struct sx_http_conn {
     sx_loop_timer timer;
     sx_loop_task reap;   /* frees it, once closed */
     int64_t deadline_ns; /* of the current phase; the timer may be set earlier */
-    bool with_handler;   /* the exchange is out */
+    bool with_handler;   /* the exchange is the handler's */
     bool keep_alive;     /* after this response */
     bool peer_finished;  /* has shut its side down */
 
@@ -83,6 +83,7 @@ typedef struct sx_http_conn {
     size_t scanned;      /* of the head, see sx_http_head_parse */
     size_t request_size; /* bytes of `in` that belong to the current request */
     sx_buf body;         /* a body that does not fit behind its head, or was chunked */
+    sx_budget budget;    /* of the current request */
     sx_http_chunks chunks;
     size_t phase_bytes;  /* moved in this phase: BODY in, WRITE out */
     int64_t progress_ns; /* when the last of them moved */

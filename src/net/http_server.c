@@ -43,6 +43,7 @@ struct sx_http_server {
     int port;
     int count;
     bool drained;
+    atomic_int open_connections;
     pthread_mutex_t mutex; /* guards empty_count */
     pthread_cond_t emptied;
     int empty_count; /* workers that have drained */
@@ -51,8 +52,14 @@ struct sx_http_server {
 
 /* ---------------------------------------------------------------- accepting */
 
+/* Closes a connection that there is no room for. What the response says reaches the peer only if it
+ * has not sent anything yet. */
 static void shed(struct listener *listener, int fd)
 {
+    static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+                               "Content-Length: 0\r\nConnection: close\r\n\r\n";
+    const ssize_t sent = send(fd, busy, sizeof(busy) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)sent;
     close(fd);
     atomic_fetch_add_explicit(&listener->worker.shed, 1, memory_order_relaxed);
 }
@@ -94,7 +101,8 @@ static void welcome(struct listener *listener, int fd)
     const sx_http_config *config = listener->worker.config;
     const int on = 1;
     atomic_fetch_add_explicit(&listener->worker.accepted, 1, memory_order_relaxed);
-    if (config->max_connections > 0 && listener->worker.conn_count >= config->max_connections) {
+    if (atomic_fetch_add(listener->worker.open_connections, 1) >= config->max_connections) {
+        atomic_fetch_sub(listener->worker.open_connections, 1);
         shed(listener, fd);
         return;
     }
@@ -116,7 +124,7 @@ static bool accept_one(struct listener *listener)
     case EINTR:
     case ECONNABORTED: /* it died in the queue */
     case EPROTO:
-    case EPERM: /* a firewall's word */
+    case EPERM: /* refused by a firewall rule */
         return true;
     default: /* EMFILE, ENFILE, ENOBUFS, ENOMEM */
         if (shed_with_spare(listener)) {
@@ -251,7 +259,14 @@ static sx_http_config complete(const sx_http_config *given)
     config.loops = SX_MIN(default_to(config.loops, 1), MAX_LOOPS);
     config.backlog = default_to(config.backlog, 1024);
     config.max_head_bytes = config.max_head_bytes ? config.max_head_bytes : 16 * 1024;
+    config.max_connections = default_to(config.max_connections, 10000);
     config.max_body_bytes = config.max_body_bytes ? config.max_body_bytes : 64 * 1024 * 1024;
+    if (config.max_request_bytes > 0) {
+        config.max_body_bytes = SX_MIN(config.max_body_bytes, config.max_request_bytes);
+    }
+    if (config.memory && config.memory->limit_bytes > 0) {
+        config.max_body_bytes = SX_MIN(config.max_body_bytes, config.memory->limit_bytes / 2);
+    }
     config.head_timeout_ms = default_to(config.head_timeout_ms, 10000);
     config.body_timeout_ms = default_to(config.body_timeout_ms, 30000);
     config.write_timeout_ms = default_to(config.write_timeout_ms, 30000);
@@ -270,6 +285,7 @@ static sx_status prepare_listener(sx_http_server *server, struct listener *liste
     listener->worker.server = server;
     listener->worker.config = &server->config;
     listener->worker.on_empty = on_empty;
+    listener->worker.open_connections = &server->open_connections;
     listener->listening = true;
     SX_TRY(sx_loop_create(&listener->worker.loop));
     listener->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -6,8 +6,9 @@
  * sx_http_respond once, from any thread, and may not touch the exchange afterwards. Requests of one
  * connection are served one after the other, in order (pipelining is just a full read buffer).
  *
- * Every resource is bounded: head, body, time for each phase, connections; a slow or silent peer is
- * cut off by its own timer. Out of descriptors, the server sheds new connections and goes on.
+ * Every resource is bounded: head, body, memory of all requests, time for each phase, connections;
+ * a slow or silent peer is cut off by its own timer. Out of descriptors, the server sheds new
+ * connections and goes on.
  *
  * Life cycle: create (binds) -> start (threads) -> drain -> destroy. */
 #ifndef SX_NET_HTTP_SERVER_H
@@ -19,6 +20,8 @@
 
 #include <sextant/types.h>
 
+#include "base/budget.h"
+#include "base/cancel.h"
 #include "net/http1.h"
 
 typedef struct sx_http_server sx_http_server;
@@ -29,18 +32,22 @@ typedef void sx_http_handler(void *user, sx_http_exchange *exchange);
 
 /* A zero takes the default in the comment. */
 typedef struct sx_http_config {
-    const char *host;       /* every address */
-    int port;               /* the kernel chooses */
-    int loops;              /* 1 */
-    int backlog;            /* 1024 */
-    int max_connections;    /* no limit but the descriptors; for each loop */
-    size_t max_head_bytes;  /* 16 KiB */
-    size_t max_body_bytes;  /* 64 MiB, as sent */
-    int head_timeout_ms;    /* 10 s, from the first byte of a request to its last header */
-    int body_timeout_ms;    /* 30 s without a byte, or plus 1 s for every 64 KiB received */
-    int write_timeout_ms;   /* 30 s, likewise for what the peer takes */
-    int idle_timeout_ms;    /* 60 s between requests */
-    int request_timeout_ms; /* 30 s for the handler; then 504, its answer is dropped */
+    const char *host;      /* every address */
+    int port;              /* the kernel chooses */
+    int loops;             /* 1 */
+    int backlog;           /* 1024 */
+    int max_connections;   /* 10,000, over all loops */
+    size_t max_head_bytes; /* 16 KiB */
+    size_t max_body_bytes; /* 64 MiB, as sent; lowered to max_request_bytes and half of `memory` */
+    /* Memory of all requests: bodies from their first byte on, what handlers charge, responses
+     * until they are sent. Bodies are admitted while half of it is free (429). None */
+    sx_budget *memory;
+    size_t max_request_bytes; /* of `memory`, for one request; no limit */
+    int head_timeout_ms;      /* 10 s, from the first byte of a request to its last header */
+    int body_timeout_ms;      /* 30 s without a byte, or plus 1 s for every 64 KiB received */
+    int write_timeout_ms;     /* 30 s, likewise for what the peer takes */
+    int idle_timeout_ms;      /* 60 s between requests */
+    int request_timeout_ms;   /* 30 s for the handler; then 504, and its answer is discarded */
     sx_http_handler *handler;
     void *user;
 } sx_http_config;
@@ -63,7 +70,7 @@ void sx_http_server_destroy(sx_http_server *server);
 
 typedef struct sx_http_stats {
     uint64_t accepted;    /* connections */
-    uint64_t shed;        /* of these closed at once: descriptors or max_connections */
+    uint64_t shed;        /* of these closed at once: no descriptors, or max_connections */
     uint64_t requests;    /* handed to the handler */
     uint64_t refused;     /* answered by the server itself: 4xx, 5xx of the protocol, timeouts */
     uint64_t connections; /* open now */
@@ -78,10 +85,12 @@ const sx_http_head *sx_http_request_head(const sx_http_exchange *exchange);
 sx_bytes sx_http_request_body(const sx_http_exchange *exchange); /* still content-encoded */
 /* The number of the loop whose thread runs the handler, in [0, loops): for per-thread state. */
 int sx_http_request_loop(const sx_http_exchange *exchange);
-int64_t sx_http_request_deadline_ns(const sx_http_exchange *exchange);
-/* True when nobody waits any more (peer gone, deadline passed): work not begun can be skipped. The
- * exchange must be answered all the same. Any thread. */
-bool sx_http_request_cancelled(const sx_http_exchange *exchange);
+/* Says when the work may stop because nobody waits for it: at the request's deadline, or when the
+ * peer has closed its connection (or its sending half, which looks the same). The exchange must be
+ * answered all the same. */
+const sx_cancel *sx_http_request_cancel(const sx_http_exchange *exchange);
+/* The memory of this request; what is charged to it is released when the response has been sent. */
+sx_budget *sx_http_request_budget(sx_http_exchange *exchange);
 
 /* Memory for the handler's own state of the request, zeroed, so that queuing needs no allocation.
  */
@@ -94,6 +103,7 @@ typedef struct sx_http_response {
     const char *headers; /* more header lines, each with CRLF; static or outliving the call; NULL */
     char *body;          /* heap (sx_alloc family); taken over, whatever happens; NULL = empty */
     size_t body_size;
+    int retry_after_s; /* a Retry-After header; 0 = none */
 } sx_http_response;
 
 void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *response);

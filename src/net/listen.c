@@ -45,8 +45,8 @@ static sx_status resolve(const char *host, int port, struct address *out)
     struct addrinfo *found = NULL;
     const int error = getaddrinfo(host, service, &hints, &found);
     if (error != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "cannot resolve the address \"%s\" to listen on: %s",
-                        host, gai_strerror(error));
+        return sx_error(SX_INVALID_ARGUMENT, "cannot resolve host \"%s\": %s", host,
+                        gai_strerror(error));
     }
     memcpy(&out->storage, found->ai_addr, found->ai_addrlen);
     out->size = found->ai_addrlen;
@@ -71,9 +71,9 @@ static sx_status listen_error(const struct address *address, int error)
         sx_code code;
         const char *advice;
     } known[] = {
-        {EADDRINUSE, SX_ALREADY_EXISTS, "; another program listens there, choose another port"},
+        {EADDRINUSE, SX_ALREADY_EXISTS, "; choose another port"},
         {EACCES, SX_PERMISSION_DENIED, "; ports below 1024 need privileges"},
-        {EADDRNOTAVAIL, SX_INVALID_ARGUMENT, "; no interface of this machine has that address"},
+        {EADDRNOTAVAIL, SX_INVALID_ARGUMENT, "; no network interface has that address"},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (known[i].error == error) {

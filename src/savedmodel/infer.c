@@ -136,7 +136,8 @@ static sx_status run_into(sx_servable *s, const sx_tensor *inputs, sx_outputs *o
     if (outputs->tensors == NULL) {
         return out_of_memory();
     }
-    return sx_predictor_run(s->predictor, signature, inputs, &outputs->arena, outputs->tensors);
+    return sx_predictor_run(s->predictor, signature, inputs, NULL, &outputs->arena,
+                            outputs->tensors);
 }
 
 sx_status sx_servable_run(sx_servable *s, const char *signature, const sx_tensor *inputs,

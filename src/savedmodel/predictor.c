@@ -5,15 +5,18 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "image/format.h"
 #include "runtime/session.h"
 
-enum { MAX_PIECE = 64 }; /* rows of one execution */
+enum { MAX_PIECE = 64 };                         /* rows of one execution */
+static const int64_t max_piece_bytes = 64 << 20; /* of its inputs, unless one row has more */
 
 /* A signature as a program. */
 struct ready {
     sx_import *import; /* NULL: it could not be imported, `why` says */
     char *why;
     sx_program *program;
+    int64_t max_piece; /* a power of two */
 };
 
 struct sx_predictor {
@@ -63,7 +66,20 @@ static sx_status import_one(sx_predictor *p, const char *key, struct ready *r)
         return r->why == NULL ? no_memory() : SX_OK;
     }
     SX_TRY(status);
-    return sx_session_add_program(p->session, r->import->graph, &r->program);
+    SX_TRY(sx_session_add_program(p->session, r->import->graph, &r->program));
+    /* A function of the model alone: the rows that are executed together may change a result's last
+     * bits, and what else the server does must not. */
+    int64_t row_bytes = 0;
+    for (int i = 0; i < sx_program_input_count(r->program); i++) {
+        const sx_type *type = sx_program_input_type(r->program, i);
+        sx_type one = sx_type_with_batch(*type, 1);
+        row_bytes += sx_type_has_batch(type) ? sx_type_bytes(&one) : 0;
+    }
+    r->max_piece = MAX_PIECE;
+    while (r->max_piece > 1 && row_bytes > max_piece_bytes / r->max_piece) {
+        r->max_piece /= 2;
+    }
+    return SX_OK;
 }
 
 /* Why nothing can be run: the default signature's reason, or else the last one's. */
@@ -107,7 +123,8 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
         return no_memory();
     }
     pthread_mutex_init(&p->lock, NULL);
-    p->limits = options->limits != NULL ? *options->limits : sx_image_limits_untrusted;
+    p->limits = options->limits != NULL ? sx_image_limits_resolve(options->limits)
+                                        : sx_image_limits_untrusted;
     const sx_session_options session = {.device = options->device,
                                         .platform = {.threads = options->threads}};
     sx_status status = sx_saved_model_open(dir, &p->model);
@@ -143,19 +160,46 @@ const sx_saved_model *sx_predictor_model(const sx_predictor *p)
     return p->model;
 }
 
+bool sx_predictor_decodes_images(const sx_predictor *p, const sx_signature *signature)
+{
+    size_t n;
+    const sx_import *import = p->ready[signature - sx_saved_model_signatures(p->model, &n)].import;
+    return import != NULL && import->image != NULL;
+}
+
 /* ---- one run ---- */
+
+/* Where the rows of one of the program's inputs come from. */
+struct source {
+    const uint8_t *rows;    /* the request's tensor; NULL: decoded from `images` */
+    const sx_bytes *images; /* [batch] */
+    size_t row_bytes;       /* of one example; of the whole tensor where there is no batch */
+    bool batched;
+    uint8_t *piece; /* [rows of the largest piece]: decoded or padded; NULL until needed */
+};
+
+/* A result of the program over the whole request, filled piece by piece. */
+struct collected {
+    sx_type type;
+    uint8_t *data;
+    size_t row_bytes;
+    bool batched;
+};
 
 struct run {
     sx_predictor *p;
     const struct ready *ready;
     const sx_signature *signature;
     const sx_tensor *inputs;
+    const sx_cancel *cancel;
     sx_arena *arena;
     sx_tensor *outputs;
-    int64_t batch; /* of the request; 1 where the signature has none */
-    bool batched;
-    const void **rows; /* [n_inputs]: the inputs as the graph takes them */
-    size_t *row_bytes; /* [n_inputs]: of one example; of the whole tensor where there is no batch */
+    int64_t batch;               /* of the request; 1 where the signature has none */
+    struct source *sources;      /* [inputs of the program] */
+    struct collected *collected; /* [outputs of the program] */
+    const void **piece;          /* [inputs of the program]: what one execution gets */
+    sx_preprocess_scratch scratch;
+    size_t scratch_bytes; /* charged for `scratch` */
 };
 
 static sx_status check_input(const sx_signature_tensor *want, const sx_tensor *got, int64_t *batch)
@@ -175,38 +219,8 @@ static sx_status check_input(const sx_signature_tensor *want, const sx_tensor *g
         return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is %s, expected %s%s", want->key,
                         sx_type_format(&got->type, a, sizeof(a)),
                         sx_type_format(&want->type, b, sizeof(b)),
-                        *batch >= 0 ? " with the batch of the other inputs" : "");
+                        *batch >= 0 ? " with the batch size of the other inputs" : "");
     }
-    return SX_OK;
-}
-
-static sx_status preprocess_one(const sx_preprocess *pre, sx_bytes encoded,
-                                sx_preprocess_scratch *scratch, int64_t i, float *out)
-{
-    sx_status status = sx_preprocess_encoded(pre, encoded, NULL, scratch, out);
-    return sx_status_annotate(status, __FILE__, __LINE__, "image %lld", (long long)i);
-}
-
-/* Encoded images to float rows in the arena. */
-static sx_status decode(struct run *r, const sx_tensor *images, const void **out_rows,
-                        size_t *out_row_bytes)
-{
-    const sx_preprocess *pre = &r->ready->import->preprocess;
-    size_t row = (size_t)pre->height * (size_t)pre->width * (size_t)pre->channels;
-    float *pixels = sx_arena_alloc(r->arena, (size_t)r->batch * row + 1, sizeof(float));
-    if (pixels == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %lld images", (long long)r->batch);
-    }
-    sx_preprocess_scratch scratch = {.limits = &r->p->limits};
-    sx_status status = SX_OK;
-    for (int64_t i = 0; i < r->batch && status == SX_OK; i++) {
-        status = preprocess_one(pre, ((const sx_bytes *)images->data)[i], &scratch, i,
-                                pixels + (size_t)i * row);
-    }
-    sx_preprocess_scratch_deinit(&scratch);
-    SX_TRY(status);
-    *out_rows = pixels;
-    *out_row_bytes = row * sizeof(float);
     return SX_OK;
 }
 
@@ -220,133 +234,167 @@ static int find_signature_input(const sx_signature *s, const char *key)
     return -1;
 }
 
-/* For each input of the program: where its rows are. */
-static sx_status take_rows(struct run *r)
+static sx_status find_sources(struct run *r)
 {
     const sx_import *import = r->ready->import;
+    const sx_preprocess *pre = &import->preprocess;
     int n = sx_program_input_count(r->ready->program);
-    r->rows = sx_arena_array(r->arena, n + 1, const void *);
-    r->row_bytes = sx_arena_array(r->arena, n + 1, size_t);
-    if (r->rows == NULL || r->row_bytes == NULL) {
+    r->sources = sx_arena_array(r->arena, n + 1, struct source);
+    r->piece = sx_arena_array(r->arena, n + 1, const void *);
+    if (r->sources == NULL || r->piece == NULL) {
         return no_memory();
     }
     for (int i = 0; i < n; i++) {
+        struct source *source = &r->sources[i];
         const char *name = sx_program_input_name(r->ready->program, i);
+        const sx_type *type = sx_program_input_type(r->ready->program, i);
         bool image = import->image != NULL && strcmp(name, import->image) == 0;
         int from = find_signature_input(r->signature, image ? import->image_bytes : name);
         if (from < 0) {
-            return sx_error(SX_INTERNAL, "the program's input \"%s\" is not the signature's", name);
+            return sx_error(SX_INTERNAL, "the program's input \"%s\" is not in the signature",
+                            name);
         }
+        source->batched = image || sx_type_has_batch(type);
         if (image) {
-            SX_TRY(decode(r, &r->inputs[from], &r->rows[i], &r->row_bytes[i]));
+            source->images = r->inputs[from].data;
+            source->row_bytes =
+                sizeof(float) * (size_t)pre->height * (size_t)pre->width * (size_t)pre->channels;
+        } else {
+            sx_type one = sx_type_with_batch(*type, 1);
+            source->rows = r->inputs[from].data;
+            source->row_bytes = (size_t)sx_type_bytes(&one);
+        }
+    }
+    return SX_OK;
+}
+
+/* Reads the headers of all images before any is decoded, and charges what decoding the largest one
+ * takes: its pixels and, where it comes in several scans, its coefficients (2 bytes for each sample
+ * of up to 4 components). */
+static sx_status check_images(struct run *r, const sx_bytes *images)
+{
+    enum { COEFFICIENT_BYTES = 8 };
+    const int channels = r->ready->import->preprocess.channels;
+    size_t largest = 0;
+    for (int64_t i = 0; i < r->batch; i++) {
+        sx_image_info info;
+        SX_TRY(sx_image_probe(images[i], &info), "image %lld", (long long)i);
+        if (info.height > r->p->limits.max_pixels / SX_MAX(info.width, (int64_t)1)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "image %lld has %lldx%lld pixels; the limit is %lld pixels",
+                            (long long)i, (long long)info.height, (long long)info.width,
+                            (long long)r->p->limits.max_pixels);
+        }
+        const size_t pixels = (size_t)info.height * (size_t)info.width;
+        const size_t bytes = (size_t)channels + (info.progressive ? COEFFICIENT_BYTES : 0);
+        largest = SX_MAX(largest, pixels * bytes);
+    }
+    if (!sx_budget_charge(r->arena->budget, largest)) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to decode an image of %zu bytes",
+                        largest);
+    }
+    r->scratch_bytes = largest;
+    return SX_OK;
+}
+
+/* The rows of a piece: the whole batch, rounded up to the next executable. */
+static int64_t piece_for(const struct run *r, int64_t rows)
+{
+    int64_t piece = 1;
+    while (piece < rows && piece < r->ready->max_piece) {
+        piece *= 2;
+    }
+    return piece;
+}
+
+static sx_status make_piece(struct run *r, struct source *source)
+{
+    const int64_t rows = piece_for(r, r->batch); /* no later piece is larger */
+    if (source->piece == NULL) {
+        source->piece = sx_arena_alloc(r->arena, (size_t)rows, source->row_bytes);
+    }
+    return source->piece != NULL
+               ? SX_OK
+               : sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %lld rows of %zu bytes",
+                          (long long)rows, source->row_bytes);
+}
+
+/* The inputs of the piece that starts at row `first`, in r->piece: decoded now, in place, or
+ * padded.
+ */
+static sx_status take_piece(struct run *r, int64_t first, int64_t rows, int64_t piece)
+{
+    for (int i = 0; i < sx_program_input_count(r->ready->program); i++) {
+        struct source *source = &r->sources[i];
+        if (!source->batched || (source->images == NULL && rows == piece)) {
+            r->piece[i] = source->rows + (source->batched ? (size_t)first * source->row_bytes : 0);
             continue;
         }
-        sx_type one = sx_type_with_batch(*sx_program_input_type(r->ready->program, i), 1);
-        r->rows[i] = r->inputs[from].data;
-        r->row_bytes[i] = (size_t)sx_type_bytes(&one);
-    }
-    return SX_OK;
-}
-
-/* The inputs of the piece that starts at row `first`: in place if the rows are there, else padded.
- */
-static sx_status take_piece(struct run *r, int64_t first, int64_t rows, int64_t piece,
-                            const void **out)
-{
-    int n = sx_program_input_count(r->ready->program);
-    for (int i = 0; i < n; i++) {
-        const uint8_t *start = r->rows[i];
-        if (sx_type_has_batch(sx_program_input_type(r->ready->program, i))) {
-            start += (size_t)first * r->row_bytes[i];
-            if (rows < piece) {
-                uint8_t *padded = sx_arena_alloc(r->arena, (size_t)piece, r->row_bytes[i]);
-                if (padded == NULL) {
-                    return no_memory();
-                }
-                memcpy(padded, start, (size_t)rows * r->row_bytes[i]);
-                start = padded;
-            }
+        SX_TRY(make_piece(r, source));
+        r->piece[i] = source->piece;
+        const size_t filled = (size_t)rows * source->row_bytes;
+        memset(source->piece + filled, 0, (size_t)(piece - rows) * source->row_bytes);
+        if (source->images == NULL) {
+            memcpy(source->piece, source->rows + (size_t)first * source->row_bytes, filled);
+            continue;
         }
-        out[i] = start;
+        for (int64_t k = 0; k < rows; k++) {
+            SX_TRY(sx_cancel_check(r->cancel));
+            SX_TRY(sx_preprocess_encoded(&r->ready->import->preprocess, source->images[first + k],
+                                         NULL, &r->scratch,
+                                         (float *)(source->piece + (size_t)k * source->row_bytes)),
+                   "image %lld", (long long)(first + k));
+        }
     }
     return SX_OK;
 }
 
-/* A result of the program over the whole request, filled piece by piece. */
-struct collected {
-    sx_type type;
-    uint8_t *data;
-    size_t row_bytes;
-    bool batched;
-};
-
-static sx_status prepare_collected(struct run *r, struct collected **out)
+/* Room for the results of all pieces; the last one's padding is read, too. */
+static sx_status prepare_collected(struct run *r)
 {
+    const int64_t largest = r->ready->max_piece, rest = r->batch % largest;
+    const int64_t rows = r->batch - rest + (rest > 0 ? piece_for(r, rest) : 0);
     int n = sx_program_output_count(r->ready->program);
-    struct collected *list = sx_arena_array(r->arena, n + 1, struct collected);
-    for (int i = 0; list != NULL && i < n; i++) {
-        const sx_type *type = sx_program_output_type(r->ready->program, i);
-        sx_type one = sx_type_with_batch(*type, 1);
-        list[i].batched = sx_type_has_batch(type);
-        list[i].type = sx_type_with_batch(*type, r->batch);
-        list[i].row_bytes = (size_t)sx_type_bytes(&one);
-        list[i].data =
-            sx_arena_alloc(r->arena, (size_t)SX_MAX(r->batch, 1) + MAX_PIECE, list[i].row_bytes);
-        if (list[i].data == NULL) {
-            return no_memory();
-        }
-    }
-    *out = list;
-    return list == NULL ? no_memory() : SX_OK;
-}
-
-static sx_status run_piece(struct run *r, int64_t first, int64_t rows, int64_t piece,
-                           struct collected *out)
-{
-    const void **inputs =
-        sx_arena_array(r->arena, sx_program_input_count(r->ready->program) + 1, const void *);
-    if (inputs == NULL) {
+    r->collected = sx_arena_array(r->arena, n + 1, struct collected);
+    if (r->collected == NULL) {
         return no_memory();
     }
-    SX_TRY(take_piece(r, first, rows, piece, inputs));
+    for (int i = 0; i < n; i++) {
+        struct collected *out = &r->collected[i];
+        const sx_type *type = sx_program_output_type(r->ready->program, i);
+        sx_type one = sx_type_with_batch(*type, 1);
+        out->batched = sx_type_has_batch(type);
+        out->type = sx_type_with_batch(*type, r->batch);
+        out->row_bytes = (size_t)sx_type_bytes(&one);
+        const size_t count = out->batched ? (size_t)rows : 1;
+        out->data = sx_arena_alloc(r->arena, count, out->row_bytes);
+        if (out->data == NULL) {
+            return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for output \"%s\": %zu x %zu bytes",
+                            sx_program_output_name(r->ready->program, i), count, out->row_bytes);
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status run_piece(struct run *r, int64_t first, int64_t rows, int64_t piece)
+{
+    SX_TRY(take_piece(r, first, rows, piece));
     pthread_mutex_lock(&r->p->lock);
-    sx_status status = sx_program_run(r->ready->program, piece, inputs);
+    sx_status status = sx_cancel_check(r->cancel); /* the wait for the device may have been long */
+    status = status == SX_OK ? sx_program_run(r->ready->program, piece, r->piece) : status;
     for (int i = 0; status == SX_OK && i < sx_program_output_count(r->ready->program); i++) {
-        uint8_t *to = out[i].data + (out[i].batched ? (size_t)first * out[i].row_bytes : 0);
+        struct collected *out = &r->collected[i];
+        uint8_t *to = out->data + (out->batched ? (size_t)first * out->row_bytes : 0);
         status = sx_program_read_output(r->ready->program, i, to);
     }
     pthread_mutex_unlock(&r->p->lock);
     return status;
 }
 
-static int64_t piece_for(int64_t rows)
+static const struct collected *find_collected(const struct run *r, const char *name)
 {
-    int64_t piece = 1;
-    while (piece < rows && piece < MAX_PIECE) {
-        piece *= 2;
-    }
-    return piece;
-}
-
-static sx_status run_pieces(struct run *r, struct collected *out)
-{
-    for (int64_t first = 0; first < r->batch;) {
-        int64_t piece = piece_for(r->batch - first), rows = SX_MIN(piece, r->batch - first);
-        SX_TRY(run_piece(r, first, rows, piece, out));
-        first += rows;
-    }
-    return SX_OK;
-}
-
-static const struct collected *find_collected(const struct run *r, const struct collected *list,
-                                              const char *name)
-{
-    for (int i = 0; i < sx_program_output_count(r->ready->program); i++) {
-        if (strcmp(sx_program_output_name(r->ready->program, i), name) == 0) {
-            return &list[i];
-        }
-    }
-    return NULL;
+    int i = sx_program_find_output(r->ready->program, name);
+    return i < 0 ? NULL : &r->collected[i];
 }
 
 /* Numbers outside the names are clamped to what TensorFlow would refuse: they cannot come from
@@ -374,17 +422,16 @@ static sx_status look_up(struct run *r, const sx_import_lookup *lookup,
     return SX_OK;
 }
 
-static sx_status give_output(struct run *r, const struct collected *list, const char *key,
-                             sx_tensor *out)
+static sx_status give_output(struct run *r, const char *key, sx_tensor *out)
 {
     const sx_import *import = r->ready->import;
     for (size_t i = 0; i < import->n_lookups; i++) {
         if (strcmp(import->lookups[i].output, key) == 0) {
-            return look_up(r, &import->lookups[i],
-                           find_collected(r, list, import->lookups[i].index), out);
+            return look_up(r, &import->lookups[i], find_collected(r, import->lookups[i].index),
+                           out);
         }
     }
-    const struct collected *found = find_collected(r, list, key);
+    const struct collected *found = find_collected(r, key);
     if (found == NULL) {
         return sx_error(SX_INTERNAL, "the program has no output \"%s\"", key);
     }
@@ -399,18 +446,26 @@ static sx_status run(struct run *r)
         SX_TRY(check_input(&r->signature->inputs[i], &r->inputs[i], &r->batch));
     }
     r->batch = r->batch < 0 ? 1 : r->batch;
-    struct collected *collected = NULL;
-    SX_TRY(take_rows(r));
-    SX_TRY(prepare_collected(r, &collected));
-    SX_TRY(run_pieces(r, collected));
+    SX_TRY(find_sources(r));
+    for (int i = 0; i < sx_program_input_count(r->ready->program); i++) {
+        if (r->sources[i].images != NULL) {
+            SX_TRY(check_images(r, r->sources[i].images));
+        }
+    }
+    SX_TRY(prepare_collected(r));
+    for (int64_t first = 0, rows; first < r->batch; first += rows) {
+        const int64_t piece = piece_for(r, r->batch - first);
+        rows = SX_MIN(piece, r->batch - first);
+        SX_TRY(run_piece(r, first, rows, piece));
+    }
     for (size_t i = 0; i < r->signature->n_outputs; i++) {
-        SX_TRY(give_output(r, collected, r->signature->outputs[i].key, &r->outputs[i]));
+        SX_TRY(give_output(r, r->signature->outputs[i].key, &r->outputs[i]));
     }
     return SX_OK;
 }
 
 sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const sx_tensor *inputs,
-                           sx_arena *arena, sx_tensor *outputs)
+                           const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs)
 {
     size_t n;
     const sx_signature *first = sx_saved_model_signatures(p->model, &n);
@@ -425,7 +480,12 @@ sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const
                     .ready = ready,
                     .signature = signature,
                     .inputs = inputs,
+                    .cancel = cancel,
                     .arena = arena,
-                    .outputs = outputs};
-    return run(&r);
+                    .outputs = outputs,
+                    .scratch = {.limits = &p->limits}};
+    sx_status status = run(&r);
+    sx_preprocess_scratch_deinit(&r.scratch);
+    sx_budget_release(arena->budget, r.scratch_bytes);
+    return status;
 }

@@ -1,8 +1,10 @@
 /* A SavedModel ready to run: imported, its variables on a device, its signatures as programs.
  *
  *   run(signature, inputs)
- *     string input   decode and preprocess on the host, into the graph's float input
- *     batch          cut into pieces of 1, 2, 4 … 64 rows, the last one padded: few executables
+ *     batch          cut into pieces of 1, 2, 4 … 64 rows (and at most 64 MiB of inputs), the last
+ *                    one padded: few executables, and memory that does not grow with the batch
+ *     string input   decoded and preprocessed on the host, piece by piece, into the graph's float
+ *                    input
  *     string output  looked up on the host by the graph's numbers
  *
  * Thread-safe: any number of threads may run at once; executions take turns on the device, decoding
@@ -10,6 +12,7 @@
 #ifndef SX_SAVEDMODEL_PREDICTOR_H
 #define SX_SAVEDMODEL_PREDICTOR_H
 
+#include "base/cancel.h"
 #include "image/image.h"
 #include "savedmodel/import.h"
 
@@ -31,12 +34,17 @@ void sx_predictor_unload(sx_predictor *p); /* NULL is fine; no run may be under 
 /* The model that it was loaded from: signatures, variables. Borrowed. */
 const sx_saved_model *sx_predictor_model(const sx_predictor *p);
 
+/* Whether running the signature decodes images: then small inputs may take long. */
+bool sx_predictor_decodes_images(const sx_predictor *p, const sx_signature *signature);
+
 /* Runs a signature of the model on inputs[n_inputs] in its order, all with the same first
- * dimension. outputs[n_outputs] in its order get types and data in `arena`. INVALID_ARGUMENT: a
- * dtype or shape that does not fit, named. UNIMPLEMENTED: a signature that could not be imported.
- * And the errors of decoding, with the number of the image. */
+ * dimension. outputs[n_outputs] in its order get types and data in `arena`, to whose budget all
+ * memory of the run is charged before it is used. `cancel` (may be NULL) is checked before each
+ * image and each piece. INVALID_ARGUMENT: a dtype or shape that does not fit, named. UNIMPLEMENTED:
+ * a signature that could not be imported. RESOURCE_EXHAUSTED: no memory or budget. CANCELLED,
+ * DEADLINE_EXCEEDED: as `cancel` says. And the errors of decoding, with the number of the image. */
 SX_MUST_USE sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature,
-                                       const sx_tensor *inputs, sx_arena *arena,
-                                       sx_tensor *outputs);
+                                       const sx_tensor *inputs, const sx_cancel *cancel,
+                                       sx_arena *arena, sx_tensor *outputs);
 
 #endif

@@ -73,7 +73,7 @@ sx_status sx_executor_create(int threads, size_t max_queued, sx_executor **out)
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
-        sx_status status = sx_error(SX_RESOURCE_EXHAUSTED, "executor: starting %d threads: %s",
+        sx_status status = sx_error(SX_RESOURCE_EXHAUSTED, "executor: cannot start %d threads: %s",
                                     threads, strerror(error));
         sx_executor_destroy(executor);
         return status;

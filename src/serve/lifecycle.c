@@ -265,26 +265,37 @@ static void forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count)
 
 /* ---------------------------------------------------------------- servables */
 
+/* Why there is nothing to run: what is asked for is still to come, or it is not known. */
+static sx_status not_served(sx_lifecycle *lc, int64_t version)
+{
+    const struct row *row = version != SX_LATEST_VERSION ? find_row(lc, version)
+                            : lc->row_count > 0          ? &lc->rows[0]
+                                                         : NULL;
+    if (version != SX_LATEST_VERSION && (!row || row->state >= SX_VERSION_AVAILABLE)) {
+        return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
+                        lc->name, version);
+    }
+    if (!row) {
+        return sx_error(SX_UNAVAILABLE, "model %s has no version available yet: %s", lc->name,
+                        lc->path_message);
+    }
+    return sx_error(SX_UNAVAILABLE, "model %s is not available yet: version %" PRId64 ": %s",
+                    lc->name, row->version,
+                    row->message ? row->message : sx_version_state_name(row->state));
+}
+
 sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_served **out_servable)
 {
+    sx_status status = SX_OK;
     pthread_mutex_lock(&lc->mutex);
-    sx_served *found = lc->current;
-    if (found && version != SX_LATEST_VERSION && found->version != version) {
-        found = NULL;
-    }
-    if (found) {
-        atomic_fetch_add_explicit(&found->users, 1, memory_order_relaxed);
+    if (lc->current && (version == SX_LATEST_VERSION || version == lc->current->version)) {
+        *out_servable = lc->current;
+        atomic_fetch_add_explicit(&lc->current->users, 1, memory_order_relaxed);
+    } else {
+        status = not_served(lc, version);
     }
     pthread_mutex_unlock(&lc->mutex);
-    if (found) {
-        *out_servable = found;
-        return SX_OK;
-    }
-    if (version == SX_LATEST_VERSION) {
-        return sx_error(SX_NOT_FOUND, "Servable not found for request: Latest(%s)", lc->name);
-    }
-    return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
-                    lc->name, version);
+    return status;
 }
 
 void sx_served_release(sx_served *servable)
@@ -312,9 +323,11 @@ const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t
 }
 
 sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature,
-                        const sx_tensor *inputs, sx_arena *arena, sx_tensor *outputs)
+                        const sx_tensor *inputs, const sx_cancel *cancel, sx_arena *arena,
+                        sx_tensor *outputs)
 {
-    return servable->lifecycle->config.ops->run(servable->model, signature, inputs, arena, outputs);
+    return servable->lifecycle->config.ops->run(servable->model, signature, inputs, cancel, arena,
+                                                outputs);
 }
 
 static void unload(sx_served *servable)

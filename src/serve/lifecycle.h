@@ -68,7 +68,8 @@ bool sx_lifecycle_wait_ready(sx_lifecycle *lifecycle, int timeout_ms);
 enum { SX_LATEST_VERSION = -1 };
 
 /* The version to run a request on; release it afterwards. NOT_FOUND "Servable not found for
- * request: Latest(name)" or "Specific(name, 3)". Any thread, never waits for loading. */
+ * request: Specific(name, 3)"; UNAVAILABLE if no version is served yet, or the one that is asked
+ * for is being loaded. Any thread, never waits for loading. */
 SX_MUST_USE sx_status sx_lifecycle_acquire(sx_lifecycle *lifecycle, int64_t version,
                                            sx_served **out_servable);
 void sx_served_release(sx_served *servable);
@@ -77,7 +78,8 @@ int64_t sx_served_version(const sx_served *servable);
 /* Borrowed from the servable. */
 const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t *out_count);
 SX_MUST_USE sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature,
-                                    const sx_tensor *inputs, sx_arena *arena, sx_tensor *outputs);
+                                    const sx_tensor *inputs, const sx_cancel *cancel,
+                                    sx_arena *arena, sx_tensor *outputs);
 
 /* The states of TensorFlow Serving's ModelVersionStatus. */
 typedef enum sx_version_state {

@@ -92,20 +92,20 @@ static void print_latency(sx_buf *out, const char *name, const char *labels, con
 
 void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *out)
 {
-    print_head(out, ":tensorflow:serving:request_count", "counter",
-               "The total number of requests, by outcome.");
+    print_head(out, ":tensorflow:serving:request_count", "counter", "Requests by status.");
     for (size_t i = 0; i < count; i++) {
         print_requests(out, &rows[i]);
     }
-    print_head(out, ":tensorflow:serving:request_latency", "histogram",
-               "Microseconds from a request's arrival to its answer; successes only.");
+    print_head(
+        out, ":tensorflow:serving:request_latency", "histogram",
+        "Microseconds from the arrival of a request to its response; successful requests only.");
     for (size_t i = 0; i < count; i++) {
         print_latency(out, ":tensorflow:serving:request_latency",
                       ",API=\"predict\",entrypoint=\"REST\"", rows[i].model,
                       &rows[i].metrics->request_latency);
     }
     print_head(out, ":tensorflow:serving:runtime_latency", "histogram",
-               "Microseconds in the model itself.");
+               "Microseconds spent running the model.");
     for (size_t i = 0; i < count; i++) {
         print_latency(out, ":tensorflow:serving:runtime_latency",
                       ",API=\"predict\",runtime=\"sextant\"", rows[i].model,

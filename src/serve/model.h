@@ -9,6 +9,7 @@
 #include <sextant/types.h>
 
 #include "base/arena.h"
+#include "base/cancel.h"
 
 /* One named tensor of a signature. Unknown dimensions are negative (SX_BATCH, SX_DYNAMIC). */
 typedef struct sx_serve_tensor {
@@ -23,6 +24,7 @@ typedef struct sx_serve_signature {
     const char *method; /* "tensorflow/serving/predict" */
     size_t input_count, output_count;
     const sx_serve_tensor *inputs, *outputs;
+    bool decodes_images; /* small inputs may take long */
 } sx_serve_signature;
 
 /* The runtime's functions; a static table. `model` is what load gave. */
@@ -34,10 +36,11 @@ typedef struct sx_serve_model_ops {
     const sx_serve_signature *(*signatures)(void *model, size_t *out_count);
     /* Runs one signature on a whole batch. `inputs` are in the signature's order, of its dtypes, of
      * dimensions that fit its shapes. Sets outputs[i].type and .data, in the signature's order; the
-     * data lives in `arena` or with the model, until the arena is freed. Any number of threads at
-     * once. INVALID_ARGUMENT if the inputs are at fault. */
+     * data lives in `arena` or with the model, until the arena is freed. Charges the arena's budget
+     * before it uses memory, and checks `cancel` between pieces of its work. Any number of threads
+     * at once. INVALID_ARGUMENT if the inputs are at fault. */
     sx_status (*run)(void *model, const sx_serve_signature *signature, const sx_tensor *inputs,
-                     sx_arena *arena, sx_tensor *outputs);
+                     const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs);
     /* No run is under way and none will begin. */
     void (*unload)(void *model);
 } sx_serve_model_ops;

@@ -26,11 +26,13 @@
 typedef struct sx_predict_slots {
     struct sx_predict_slot *slots;
     size_t count;
+    sx_budget *budget;    /* of the current request; NULL = none */
+    size_t charged_bytes; /* to it */
 } sx_predict_slots;
 
 void sx_predict_slots_init(sx_predict_slots *slots);
 void sx_predict_slots_deinit(sx_predict_slots *slots);
-/* Gives back blocks that one large request left. */
+/* Ends a request: frees large blocks and releases what was charged for them. */
 void sx_predict_slots_trim(sx_predict_slots *slots);
 
 typedef struct sx_predict_request {
@@ -40,8 +42,9 @@ typedef struct sx_predict_request {
 } sx_predict_request;
 
 /* Parses `body`. String elements are views of `body` or memory of `arena`: both must outlive the
- * run. Errors: INVALID_ARGUMENT (syntax, shapes, types, unknown signature), UNIMPLEMENTED (a dtype
- * without JSON form), RESOURCE_EXHAUSTED. */
+ * run. The tensors are charged to the arena's budget until sx_predict_slots_trim. Errors:
+ * INVALID_ARGUMENT (syntax, shapes, types, unknown signature), UNIMPLEMENTED (a dtype without JSON
+ * form), RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_predict_parse(sx_bytes body, const sx_serve_signature *signatures,
                                        size_t signature_count, sx_arena *arena,
                                        sx_predict_slots *slots, sx_predict_request *out_request);
@@ -51,11 +54,12 @@ typedef enum sx_float_format {
     SX_FLOAT_TFS, /* TensorFlow Serving's bytes: %.6g if that reads back, else 9 or 17 digits */
 } sx_float_format;
 
-/* Appends the response to `out`. INVALID_ARGUMENT if the row form does not fit: an output without
- * dimensions, or outputs of different dimension 0; UNIMPLEMENTED for dtypes without JSON form. */
+/* Appends the response to `out`. `cancel` (may be NULL) is checked now and then. INVALID_ARGUMENT
+ * if the row form does not fit: an output without dimensions, or outputs of different dimension 0;
+ * UNIMPLEMENTED for dtypes without JSON form; CANCELLED. */
 SX_MUST_USE sx_status sx_predict_print(const sx_serve_signature *signature,
                                        const sx_tensor *outputs, bool row, sx_float_format format,
-                                       sx_buf *out);
+                                       const sx_cancel *cancel, sx_buf *out);
 
 /* Appends `text` as a JSON string with its quotes; it must be UTF-8 (others: see above). Bytes that
  * are not become U+FFFD. */

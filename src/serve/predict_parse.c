@@ -20,11 +20,25 @@ struct parser {
     struct sx_predict_slot *slots; /* [signature->input_count] */
 };
 
+/* Each input gets room for as many values as there are in the text, but all inputs together cannot
+ * fill more than that: it is charged once, at the size of the largest type. */
 static sx_status prepare_slots(struct parser *parser)
 {
     const sx_serve_signature *signature = parser->signature;
-    SX_TRY(sx_predict_slots_reserve(parser->memory, signature->input_count));
-    parser->slots = parser->memory->slots;
+    sx_predict_slots *memory = parser->memory;
+    size_t largest = 0, bytes = 0;
+    for (size_t i = 0; i < signature->input_count; i++) {
+        largest = SX_MAX(largest, sx_slot_elem_bytes(signature->inputs[i].type.dtype));
+    }
+    if (!sx_mul_size(parser->max_elems, largest, &bytes) ||
+        (bytes > memory->charged_bytes &&
+         !sx_budget_charge(memory->budget, bytes - memory->charged_bytes))) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu input values of %zu bytes",
+                        parser->max_elems, largest);
+    }
+    memory->charged_bytes = SX_MAX(memory->charged_bytes, bytes);
+    SX_TRY(sx_predict_slots_reserve(memory, signature->input_count));
+    parser->slots = memory->slots;
     for (size_t i = 0; i < signature->input_count; i++) {
         SX_TRY(sx_slot_prepare(&parser->slots[i], &signature->inputs[i], parser->max_elems));
     }
@@ -385,12 +399,13 @@ sx_status sx_predict_parse(sx_bytes body, const sx_serve_signature *signatures,
                             .memory = slots,
                             .max_elems = count_commas(body) + 1};
     struct document doc = {0};
+    slots->budget = arena->budget;
     sx_json_init(&parser.json, body, arena);
     SX_TRY(read_document(&parser, &doc));
     const size_t count = parser.signature->input_count;
     sx_tensor *inputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
     if (!inputs) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "predict: no memory for %zu inputs", count);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu inputs", count);
     }
     for (size_t i = 0; i < count; i++) {
         SX_TRY(sx_slot_finish(&parser.slots[i], doc.has_instances, &inputs[i]));

@@ -81,6 +81,7 @@ static void print_base64(sx_buf *out, sx_bytes bytes)
 /* An output being printed. */
 struct printer {
     sx_buf *out;
+    const sx_cancel *cancel;
     const sx_tensor *tensor;
     sx_float_format format;
     bool as_base64;
@@ -215,7 +216,7 @@ static void print_elements(const struct printer *p, int dim, size_t *index)
         print_run(p, *index, count);
         *index += count;
     } else {
-        for (size_t i = 0; i < count && !p->out->failed; i++) {
+        for (size_t i = 0; i < count && !p->out->failed && !sx_cancel_requested(p->cancel); i++) {
             if (i > 0) {
                 sx_buf_puts(p->out, ", ");
             }
@@ -232,9 +233,10 @@ static bool ends_with(const char *text, const char *end)
 }
 
 static sx_status make_printer(const sx_serve_tensor *info, const sx_tensor *tensor,
-                              sx_float_format format, sx_buf *out, struct printer *printer)
+                              sx_float_format format, const sx_cancel *cancel, sx_buf *out,
+                              struct printer *printer)
 {
-    *printer = (struct printer){.out = out, .tensor = tensor, .format = format};
+    *printer = (struct printer){.out = out, .cancel = cancel, .tensor = tensor, .format = format};
     printer->as_base64 = ends_with(info->name, "_bytes");
     for (size_t i = 0; i < SX_COUNT(number_printers); i++) {
         if (number_printers[i].dtype == tensor->type.dtype) {
@@ -242,11 +244,12 @@ static sx_status make_printer(const sx_serve_tensor *info, const sx_tensor *tens
         }
     }
     if (sx_type_elems(&tensor->type) < 0) {
-        return sx_error(SX_INTERNAL, "output \"%s\": the model gave no static shape", info->name);
+        return sx_error(SX_INTERNAL, "output \"%s\": the model returned no static shape",
+                        info->name);
     }
     if (!printer->number && tensor->type.dtype != SX_STRING) {
-        return sx_error(SX_UNIMPLEMENTED, "output \"%s\": type %s has no JSON form", info->name,
-                        sx_dtype_name(tensor->type.dtype));
+        return sx_error(SX_UNIMPLEMENTED, "output \"%s\": type %s has no JSON representation",
+                        info->name, sx_dtype_name(tensor->type.dtype));
     }
     return SX_OK;
 }
@@ -258,7 +261,7 @@ static sx_status check_rows(const sx_serve_signature *signature, const sx_tensor
         if (outputs[i].type.rank == 0) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "Tensor name: %s has no shape information, so it cannot be written in "
-                            "row form; ask with \"inputs\" instead of \"instances\"",
+                            "row form; use \"inputs\" instead of \"instances\"",
                             signature->outputs[i].name);
         }
         if (outputs[i].type.dims[0] != outputs[0].type.dims[0]) {
@@ -276,7 +279,8 @@ static sx_status check_rows(const sx_serve_signature *signature, const sx_tensor
 static void print_rows(const struct printer *printer, size_t rows, sx_buf *out)
 {
     size_t index = 0;
-    for (size_t row = 0; row < rows && !out->failed; row++) {
+    for (size_t row = 0; row < rows && !out->failed && !sx_cancel_requested(printer->cancel);
+         row++) {
         if (row > 0) {
             sx_buf_puts(out, ", ");
         }
@@ -288,7 +292,8 @@ static void print_rows(const struct printer *printer, size_t rows, sx_buf *out)
 static void print_row_objects(const sx_serve_signature *signature, const struct printer *printers,
                               size_t rows, sx_buf *out)
 {
-    for (size_t row = 0; row < rows && !out->failed; row++) {
+    const sx_cancel *cancel = printers[0].cancel;
+    for (size_t row = 0; row < rows && !out->failed && !sx_cancel_requested(cancel); row++) {
         sx_buf_puts(out, row > 0 ? ",\n        {" : "\n        {");
         for (size_t i = 0; i < signature->output_count; i++) {
             const int64_t elems = sx_type_elems(&printers[i].tensor->type);
@@ -324,7 +329,7 @@ static void print_columns(const sx_serve_signature *signature, const struct prin
 enum { MAX_OUTPUTS = 256 };
 
 sx_status sx_predict_print(const sx_serve_signature *signature, const sx_tensor *outputs, bool row,
-                           sx_float_format format, sx_buf *out)
+                           sx_float_format format, const sx_cancel *cancel, sx_buf *out)
 {
     struct printer printers[MAX_OUTPUTS];
     size_t rows = 0;
@@ -333,7 +338,8 @@ sx_status sx_predict_print(const sx_serve_signature *signature, const sx_tensor 
                         signature->name, signature->output_count, (int)MAX_OUTPUTS);
     }
     for (size_t i = 0; i < signature->output_count; i++) {
-        SX_TRY(make_printer(&signature->outputs[i], &outputs[i], format, out, &printers[i]));
+        SX_TRY(
+            make_printer(&signature->outputs[i], &outputs[i], format, cancel, out, &printers[i]));
     }
     if (row) {
         SX_TRY(check_rows(signature, outputs, &rows));
@@ -347,5 +353,5 @@ sx_status sx_predict_print(const sx_serve_signature *signature, const sx_tensor 
         print_row_objects(signature, printers, rows, out);
     }
     sx_buf_puts(out, row ? "\n    ]\n}" : "\n}");
-    return sx_buf_status(out);
+    return sx_cancel_requested(cancel) ? sx_cancel_check(cancel) : sx_buf_status(out);
 }

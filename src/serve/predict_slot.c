@@ -46,11 +46,11 @@ static sx_status range_error(const sx_json *json, const sx_decimal *number,
                              const struct sx_predict_slot *slot)
 {
     const int size = (int)SX_MIN(number->end - json->p, (ptrdiff_t)SX_SLOT_SHOWN_BYTES);
-    return sx_error(SX_INVALID_ARGUMENT, "JSON Value: %.*s does not fit the type %s", size, json->p,
-                    sx_dtype_name(slot->info->type.dtype));
+    return sx_error(SX_INVALID_ARGUMENT, "JSON Value: %.*s is out of range for type %s", size,
+                    json->p, sx_dtype_name(slot->info->type.dtype));
 }
 
-/* sx_slot_sx_slot_scalar_fn for each type. */
+/* An sx_slot_scalar_fn for each type. */
 
 static sx_status read_f32(sx_json *json, struct sx_predict_slot *slot)
 {
@@ -233,8 +233,8 @@ static sx_slot_scalar_fn *scalar_reader(sx_dtype dtype)
 static sx_status level_error(const struct sx_predict_slot *slot, int level)
 {
     return sx_error(SX_INVALID_ARGUMENT,
-                    "input \"%s\": a value was found at level %d, but the values before it are at "
-                    "level %d: every element must have the same shape",
+                    "input \"%s\": value at nesting level %d, but earlier values are at level %d; "
+                    "all elements must have the same shape",
                     slot->info->name, level, slot->rank);
 }
 
@@ -364,6 +364,9 @@ void sx_predict_slots_trim(sx_predict_slots *slots)
             slots->slots[i].block_bytes = 0;
         }
     }
+    sx_budget_release(slots->budget, slots->charged_bytes);
+    slots->budget = NULL;
+    slots->charged_bytes = 0;
 }
 
 sx_status sx_predict_slots_reserve(sx_predict_slots *slots, size_t count)
@@ -373,7 +376,7 @@ sx_status sx_predict_slots_reserve(sx_predict_slots *slots, size_t count)
     }
     struct sx_predict_slot *grown = sx_realloc(slots->slots, count, sizeof(*grown));
     if (!grown) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "predict: no memory for %zu inputs", count);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu inputs", count);
     }
     memset(grown + slots->count, 0, (count - slots->count) * sizeof(*grown));
     slots->slots = grown;
@@ -381,7 +384,7 @@ sx_status sx_predict_slots_reserve(sx_predict_slots *slots, size_t count)
     return SX_OK;
 }
 
-static size_t elem_bytes_of(sx_dtype dtype)
+size_t sx_slot_elem_bytes(sx_dtype dtype)
 {
     return dtype == SX_STRING ? sizeof(sx_bytes) : sx_dtype_bytes(dtype);
 }
@@ -392,7 +395,7 @@ sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_serve_tensor *i
     size_t bytes;
     slot->info = info;
     slot->read = scalar_reader(info->type.dtype);
-    slot->elem_bytes = elem_bytes_of(info->type.dtype);
+    slot->elem_bytes = sx_slot_elem_bytes(info->type.dtype);
     slot->count = 0;
     slot->rank = -1;
     slot->seen_at = 0;

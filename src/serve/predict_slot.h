@@ -29,7 +29,10 @@ struct sx_predict_slot {
     size_t seen_at; /* 1 + the number of the object that last named it: finds duplicates */
 };
 
-/* At least `count` slots, those there are kept. */
+/* Bytes of one value in a slot. */
+size_t sx_slot_elem_bytes(sx_dtype dtype);
+
+/* At least `count` slots; those that exist are kept. */
 SX_MUST_USE sx_status sx_predict_slots_reserve(sx_predict_slots *slots, size_t count);
 
 /* Readies a slot for a request: room for as many values as the text can hold. The block is not

@@ -50,6 +50,7 @@ static sx_status describe(model *m)
             .output_count = from->n_outputs,
             .inputs = describe_tensors(m, from->inputs, from->n_inputs),
             .outputs = describe_tensors(m, from->outputs, from->n_outputs),
+            .decodes_images = sx_predictor_decodes_images(m->predictor, from),
         };
         if (m->described[i].inputs == NULL || m->described[i].outputs == NULL) {
             return out_of_memory();
@@ -85,11 +86,11 @@ static const sx_serve_signature *signatures(void *loaded, size_t *out_count)
 }
 
 static sx_status run(void *loaded, const sx_serve_signature *signature, const sx_tensor *inputs,
-                     sx_arena *arena, sx_tensor *outputs)
+                     const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs)
 {
     model *m = loaded;
-    return sx_predictor_run(m->predictor, &m->signatures[signature - m->described], inputs, arena,
-                            outputs);
+    return sx_predictor_run(m->predictor, &m->signatures[signature - m->described], inputs, cancel,
+                            arena, outputs);
 }
 
 const sx_serve_model_ops sx_predictor_model_ops = {

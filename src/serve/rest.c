@@ -2,6 +2,7 @@
 #include "serve/rest.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -16,11 +17,11 @@
 #include "serve/router.h"
 
 enum {
-    INLINE_BODY_BYTES = 16 * 1024, /* larger requests always go to the executor */
-    INLINE_NS = 40000,             /* about what handing a request over and back costs */
+    INLINE_BODY_BYTES = 16 * 1024,   /* larger requests always go to the executor */
+    INLINE_NS = 40000,               /* about what handing a request over and back costs */
+    INFLATE_SLACK = 8 * 1024 * 1024, /* what sx_inflate_all reserves ahead */
+    RETRY_AFTER_S = 1,
 };
-
-enum { INFLATE_SLACK = 8 * 1024 * 1024 }; /* what sx_inflate_all reserves ahead */
 
 static const char json_type[] = "application/json";
 static const char cors_headers[] = "Access-Control-Allow-Origin: *\r\n"
@@ -30,8 +31,10 @@ static const char cors_headers[] = "Access-Control-Allow-Origin: *\r\n"
 struct model {
     sx_lifecycle *lifecycle;
     sx_model_metrics metrics;
-    atomic_int_fast64_t cost_ns; /* of a request from parsing to printing: the recent worst,
-                                    decaying; 0 = not known yet */
+    /* What a request of this version costs from parsing to printing: the recent worst of those that
+     * succeeded, decaying; 0 = not known yet. */
+    atomic_int_fast64_t cost_ns, cost_version;
+    atomic_int on_executor; /* requests: they hold the device, and who runs inline would wait */
 };
 
 /* What one thread keeps between requests. */
@@ -56,6 +59,7 @@ struct predict_job {
     struct model *model;
     sx_served *servable;
     int64_t arrived_ns;
+    bool on_executor;
     int http_status; /* of an error; 0 = what its code says */
 };
 _Static_assert(sizeof(struct predict_job) <= SX_HTTP_SCRATCH,
@@ -97,6 +101,7 @@ static void respond_as(const sx_rest *rest, sx_http_exchange *exchange, int http
     sx_http_response response = {.status = http_status,
                                  .content_type = content_type,
                                  .headers = cross_origin ? cors_headers : NULL};
+    response.retry_after_s = http_status == 429 || http_status == 503 ? RETRY_AFTER_S : 0;
     response.body = sx_buf_take(body, &response.body_size);
     if (!response.body) { /* out of memory: the code alone must do */
         response.status = 500;
@@ -133,25 +138,15 @@ static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes 
         return SX_OK;
     }
     sx_status status = sx_inflate_all(SX_CODEC_GZIP, *out_body, job->rest->config.max_body_bytes,
-                                      "the gzip body", inflated);
+                                      "gzip body", inflated);
     if (sx_status_code(status) == SX_DATA_LOSS) { /* the client's mistake, not ours */
         job->http_status = 400;
-    } else if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
+    } else if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
+               !sx_budget_refused(inflated->budget)) {
         job->http_status = 413;
     }
     *out_body = (sx_bytes){sx_buf_text(inflated), inflated->size};
     return status;
-}
-
-static sx_status check_wanted(const struct predict_job *job)
-{
-    if (sx_http_request_cancelled(job->exchange)) {
-        return sx_error(SX_CANCELLED, "the client is gone");
-    }
-    if (sx_now_ns() >= sx_http_request_deadline_ns(job->exchange)) {
-        return sx_error(SX_DEADLINE_EXCEEDED, "the request waited beyond its deadline");
-    }
-    return SX_OK;
 }
 
 static sx_status run_model(struct predict_job *job, const sx_predict_request *request,
@@ -160,11 +155,11 @@ static sx_status run_model(struct predict_job *job, const sx_predict_request *re
     const size_t count = request->signature->output_count;
     sx_tensor *outputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
     if (!outputs) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "predict: no memory for %zu outputs", count);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu outputs", count);
     }
     const int64_t begin_ns = sx_now_ns();
-    sx_status status =
-        sx_served_run(job->servable, request->signature, request->inputs, arena, outputs);
+    sx_status status = sx_served_run(job->servable, request->signature, request->inputs,
+                                     sx_http_request_cancel(job->exchange), arena, outputs);
     if (sx_status_code(status) == SX_DATA_LOSS) { /* an image in the request is cut or damaged */
         job->http_status = 400;
     }
@@ -183,29 +178,72 @@ static sx_status predict(struct predict_job *job, struct context *context, sx_ar
     sx_tensor *outputs = NULL;
     size_t signature_count = 0;
     const sx_serve_signature *signatures = sx_served_signatures(job->servable, &signature_count);
-    SX_TRY(check_wanted(job));
+    const sx_cancel *cancel = sx_http_request_cancel(job->exchange);
+    SX_TRY(sx_cancel_check(cancel));
     SX_TRY(plain_body(job, inflated, &body));
     SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, &context->slots, &request));
-    SX_TRY(check_wanted(job));
+    SX_TRY(sx_cancel_check(cancel));
     SX_TRY(run_model(job, &request, arena, &outputs));
     return sx_predict_print(request.signature, outputs, request.row, job->rest->config.float_format,
-                            out);
+                            cancel, out);
 }
 
-/* A slow request counts at once, quick ones win back trust slowly. */
-static void note_cost(struct model *model, int64_t sample_ns)
+/* Notes what a request that succeeded took. A slow one counts at once, quick ones win back trust
+ * slowly; a new version starts unknown. */
+static void note_cost(struct model *model, int64_t version, int64_t sample_ns)
 {
-    const int64_t before = atomic_load_explicit(&model->cost_ns, memory_order_relaxed);
+    const bool known = atomic_load_explicit(&model->cost_version, memory_order_relaxed) == version;
+    const int64_t before =
+        known ? atomic_load_explicit(&model->cost_ns, memory_order_relaxed) : sample_ns;
     const int64_t decayed = before - before / 16 + sample_ns / 16;
     atomic_store_explicit(&model->cost_ns, SX_MAX(sample_ns, decayed), memory_order_relaxed);
+    atomic_store_explicit(&model->cost_version, version, memory_order_relaxed);
 }
 
-static bool is_quick(const struct model *model, const sx_http_exchange *exchange)
+/* May the loop's own thread run the request? Only if it is known to be quick, waits for nobody, and
+ * decodes no image: of these even small ones may take long. */
+static bool is_quick(const struct model *model, const sx_served *servable,
+                     const sx_http_exchange *exchange)
 {
     const int64_t cost_ns = atomic_load_explicit(&model->cost_ns, memory_order_relaxed);
+    size_t count;
+    const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (signatures[i].decodes_images) { /* which signature it is, only the body says */
+            return false;
+        }
+    }
     return cost_ns > 0 && cost_ns < INLINE_NS &&
+           atomic_load_explicit(&model->cost_version, memory_order_relaxed) ==
+               sx_served_version(servable) &&
+           atomic_load_explicit(&model->on_executor, memory_order_relaxed) == 0 &&
            sx_http_request_body(exchange).size <= INLINE_BODY_BYTES &&
            sx_http_request_head(exchange)->coding == SX_HTTP_IDENTITY;
+}
+
+/* The HTTP status of an error, and what the budget knows of it in the message. */
+static int explain_error(const struct predict_job *job, sx_status *status)
+{
+    const sx_budget *budget = sx_http_request_budget(job->exchange);
+    const sx_code code = sx_status_code(*status);
+    if (job->http_status) {
+        return job->http_status;
+    }
+    if (code == SX_CANCELLED || code == SX_DEADLINE_EXCEEDED) {
+        sx_status_free(*status);
+        *status = sx_error(code, "%s",
+                           code == SX_CANCELLED
+                               ? "the client closed the connection before the response was ready"
+                               : "request timed out (rest_api_timeout_in_ms)");
+    }
+    if (code != SX_RESOURCE_EXHAUSTED || !sx_budget_refused(budget)) {
+        return sx_rest_http_status(code);
+    }
+    sx_status explained = sx_status_annotate(sx_budget_error(budget), __FILE__, __LINE__, "%s",
+                                             sx_status_message(*status));
+    sx_status_free(*status);
+    *status = explained;
+    return sx_budget_never_fits(budget) ? 413 : 429;
 }
 
 static void run_predict(sx_executor_job *base, int worker)
@@ -213,31 +251,38 @@ static void run_predict(sx_executor_job *base, int worker)
     struct predict_job *job = (struct predict_job *)base;
     sx_rest *rest = job->rest;
     sx_http_exchange *exchange = job->exchange;
+    struct model *model = job->model;
     struct context *context = &rest->contexts[worker];
+    sx_budget *budget = sx_http_request_budget(exchange);
     sx_arena arena;
     sx_buf inflated, out;
     sx_arena_init(&arena, 0);
     sx_buf_init(&inflated, rest->config.max_body_bytes + INFLATE_SLACK);
     sx_buf_init(&out, 0);
+    arena.budget = inflated.budget = out.budget = budget;
     const int64_t begin_ns = sx_now_ns();
     sx_status status = predict(job, context, &arena, &inflated, &out);
     const int64_t end_ns = sx_now_ns();
-    note_cost(job->model, end_ns - begin_ns);
+    const int http_status = status == SX_OK ? 200 : explain_error(job, &status);
+    if (status == SX_OK) {
+        note_cost(model, sx_served_version(job->servable), end_ns - begin_ns);
+        sx_latency_add(&model->metrics.request_latency, end_ns - job->arrived_ns);
+    }
+    sx_metrics_count(&model->metrics, sx_status_code(status));
     sx_arena_deinit(&arena);
     sx_buf_deinit(&inflated);
     sx_predict_slots_trim(&context->slots);
     sx_served_release(job->servable);
-    sx_metrics_count(&job->model->metrics, sx_status_code(status));
-    if (status != SX_OK) {
-        const int by_code = sx_rest_http_status(sx_status_code(status));
-        sx_buf_deinit(&out);
-        respond_message(rest, exchange, job->http_status ? job->http_status : by_code,
-                        sx_status_message(status));
-        sx_status_free(status);
-        return;
+    if (job->on_executor) {
+        atomic_fetch_sub_explicit(&model->on_executor, 1, memory_order_relaxed);
     }
-    sx_latency_add(&job->model->metrics.request_latency, end_ns - job->arrived_ns);
-    respond_as(rest, exchange, 200, json_type, &out);
+    if (status == SX_OK) { /* the job is gone once this is said */
+        respond_as(rest, exchange, http_status, json_type, &out);
+    } else {
+        sx_buf_deinit(&out);
+        respond_message(rest, exchange, http_status, sx_status_message(status));
+        sx_status_free(status);
+    }
 }
 
 static struct model *find_model(sx_rest *rest, const char *name)
@@ -290,12 +335,21 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
                                 .model = model,
                                 .servable = servable,
                                 .arrived_ns = sx_now_ns()};
-    if (is_quick(model, exchange)) {
+    if (is_quick(model, servable, exchange)) {
         run_predict(&job->job, rest->config.threads + sx_http_request_loop(exchange));
-    } else if (!sx_executor_submit(rest->executor, &job->job)) {
+        return;
+    }
+    job->on_executor = true;
+    atomic_fetch_add_explicit(&model->on_executor, 1, memory_order_relaxed);
+    if (!sx_executor_submit(rest->executor, &job->job)) {
+        char message[100];
+        atomic_fetch_sub_explicit(&model->on_executor, 1, memory_order_relaxed);
         sx_served_release(servable);
         sx_metrics_count(&model->metrics, SX_UNAVAILABLE);
-        respond_message(rest, exchange, 503, "the server is overloaded: its queue is full");
+        snprintf(message, sizeof(message),
+                 "server overloaded: %zu requests are queued; try again later",
+                 rest->config.max_queued);
+        respond_message(rest, exchange, 503, message);
     }
 }
 
@@ -380,8 +434,15 @@ static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_rou
 static void print_server_metrics(const sx_rest *rest, sx_buf *out)
 {
     sx_metrics_print_value(out, "sextant_queued_requests", "gauge",
-                           "Requests that wait for an executor thread.",
-                           sx_executor_queued(rest->executor));
+                           "Requests waiting for a thread.", sx_executor_queued(rest->executor));
+    if (rest->config.memory) {
+        sx_metrics_print_value(out, "sextant_request_memory_bytes", "gauge",
+                               "Memory held by requests in flight.",
+                               sx_budget_used(rest->config.memory));
+        sx_metrics_print_value(out, "sextant_request_memory_limit_bytes", "gauge",
+                               "Limit of sextant_request_memory_bytes.",
+                               rest->config.memory->limit_bytes);
+    }
     if (!rest->server) {
         return;
     }
@@ -393,8 +454,8 @@ static void print_server_metrics(const sx_rest *rest, sx_buf *out)
         {"sextant_http_connections", "gauge", "Open connections.", stats.connections},
         {"sextant_http_connections_total", "counter", "Connections accepted.", stats.accepted},
         {"sextant_http_connections_shed_total", "counter",
-         "Connections closed at once for want of descriptors.", stats.shed},
-        {"sextant_http_requests_total", "counter", "Whole requests received.", stats.requests},
+         "Connections closed at once: too many, or no file descriptors left.", stats.shed},
+        {"sextant_http_requests_total", "counter", "Complete requests received.", stats.requests},
         {"sextant_http_refused_total", "counter",
          "Requests refused by the HTTP layer: malformed, too large, too slow.", stats.refused},
     };
@@ -432,7 +493,8 @@ static void handle_options(sx_rest *rest, sx_http_exchange *exchange, const sx_r
                        (origin.size > 8 && memcmp(origin.data, "https://", 8) == 0);
     sx_buf body;
     if (!named) {
-        respond_message(rest, exchange, 400, "OPTIONS asks for an Origin header: http(s)://...");
+        respond_message(rest, exchange, 400,
+                        "OPTIONS requires an Origin header: http://... or https://...");
         return;
     }
     sx_buf_init(&body, 0);
@@ -457,7 +519,7 @@ static void handle_refused(sx_rest *rest, sx_http_exchange *exchange, const sx_r
         const char *message;
     } rows[] = {
         {SX_ROUTE_NOT_FOUND, 404, "Not found: see /v1/models/NAME, /healthz, /readyz"},
-        {SX_ROUTE_METHOD_NOT_ALLOWED, 405, "this path answers GET alone"},
+        {SX_ROUTE_METHOD_NOT_ALLOWED, 405, "method not allowed; use GET"},
         {SX_ROUTE_MISSING_MODEL, 400, "Missing model name in request."},
         {SX_ROUTE_CLASSIFY, 501, "classify is not supported over REST; use :predict"},
         {SX_ROUTE_REGRESS, 501, "regress is not supported over REST; use :predict"},

@@ -4,11 +4,14 @@
  * Life of a predict request:
  *   handler (loop thread)   route, take hold of the model's version, queue
  *   executor thread         gunzip -> parse into tensors -> run -> print -> respond
- * A model that answers in less time than it takes to wake another thread is run by the loop's
- * thread itself, while its requests stay small and quick.
+ * A model version that has answered in less time than it takes to wake another thread is run by the
+ * loop's thread itself, while its requests stay small and quick; images are always left to the
+ * executor.
  *
- * A request waits in one place, the executor's queue, and is refused there when it is full (503) or
- * dropped when its deadline has passed (504) or its client is gone. */
+ * A request waits in the executor's queue, and is refused there when that is full (503). What it
+ * needs is charged to its memory budget first: 413 if that exceeds what one request may have, 429
+ * if other requests hold the memory. Work stops when the deadline passes (504) or the client closes
+ * its connection. 429 and 503 come with Retry-After. */
 #ifndef SX_SERVE_REST_H
 #define SX_SERVE_REST_H
 
@@ -33,6 +36,7 @@ typedef struct sx_rest_config {
     size_t max_body_bytes; /* 64 MiB, after decompression */
     bool cors;
     const char *metrics_path; /* NULL = none */
+    const sx_budget *memory;  /* of all requests, for the metrics; NULL = none */
     sx_float_format float_format;
 } sx_rest_config;
 

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/ram.h"
 #include "net/http_server.h"
 #include "serve/lifecycle.h"
 #include "serve/rest.h"
@@ -21,7 +22,8 @@ struct sx_server {
     sx_lifecycle *lifecycle;
     sx_rest *rest;
     sx_http_server *http;
-    int stop_fd; /* readable once a stop was requested */
+    sx_budget memory; /* of all requests */
+    int stop_fd;      /* readable once a stop was requested */
     int drain_grace_ms;
     int port;
     bool stopped, drained_well;
@@ -48,6 +50,19 @@ static sx_status create_lifecycle(const sx_server_config *config, sx_lifecycle *
     return sx_lifecycle_create(&lifecycle, out);
 }
 
+enum { CONNECTION_BYTES = 40 * 1024 }; /* of memory, with a full read buffer */
+
+static int default_max_connections(void)
+{
+    const int64_t fit = sx_ram_bytes() / 8 / CONNECTION_BYTES;
+    return (int)SX_MAX(SX_MIN(fit, (int64_t)10000), (int64_t)256);
+}
+
+static size_t default_memory(void)
+{
+    return (size_t)SX_MIN(sx_ram_bytes() / 4, (int64_t)1 << 30);
+}
+
 static int loop_count(const sx_server_config *config)
 {
     return or_default(config->rest_api_num_loops, SX_MAX(sx_cpu_count() / 2, 1));
@@ -64,6 +79,7 @@ static sx_status create_rest(const sx_server_config *config, sx_server *server)
         .max_queued = config->max_queued_requests,
         .max_body_bytes = config->max_body_bytes,
         .cors = config->rest_api_enable_cors_support,
+        .memory = &server->memory,
         .metrics_path = !path     ? "/monitoring/prometheus/metrics"
                         : path[0] ? path
                                   : NULL,
@@ -75,14 +91,21 @@ static sx_status create_rest(const sx_server_config *config, sx_server *server)
 static sx_status create_http(const sx_server_config *config, sx_server *server)
 {
     const int port = config->rest_api_port;
+    const size_t max_body_bytes =
+        config->max_body_bytes ? config->max_body_bytes : (size_t)64 * 1024 * 1024;
+    const size_t default_request_bytes =
+        SX_MIN(server->memory.limit_bytes / 2, SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8);
     const sx_http_config http = {
         .host = config->host,
         .port = port == SX_ANY_PORT ? 0
                 : port == 0         ? 8501
                                     : port,
         .loops = loop_count(config),
-        .max_connections = config->max_connections,
-        .max_body_bytes = config->max_body_bytes,
+        .max_connections = or_default(config->max_connections, default_max_connections()),
+        .max_body_bytes = max_body_bytes,
+        .memory = &server->memory,
+        .max_request_bytes = config->max_request_memory_bytes ? config->max_request_memory_bytes
+                                                              : default_request_bytes,
         .head_timeout_ms = config->header_timeout_ms,
         .body_timeout_ms = config->body_timeout_ms,
         .idle_timeout_ms = config->idle_timeout_ms,
@@ -100,7 +123,7 @@ static sx_status create_parts(const sx_server_config *config, sx_server *server)
 {
     server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->stop_fd < 0) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "server: no descriptor is left");
+        return sx_error(SX_RESOURCE_EXHAUSTED, "server: no file descriptor left");
     }
     SX_TRY(create_lifecycle(config, &server->lifecycle));
     SX_TRY(create_rest(config, server));
@@ -117,6 +140,10 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         return sx_error(SX_RESOURCE_EXHAUSTED, "server: out of memory");
     }
     server->stop_fd = -1;
+    sx_budget_init(&server->memory, "all requests in flight (max_in_flight_memory_bytes)",
+                   config->max_in_flight_memory_bytes ? config->max_in_flight_memory_bytes
+                                                      : default_memory(),
+                   NULL);
     server->drain_grace_ms = or_default(config->drain_grace_ms, 30000);
     sx_status status = create_parts(config, server);
     if (status != SX_OK) {

@@ -36,9 +36,14 @@ typedef struct sx_server_config {
     double load_retry_interval_seconds;   /* 60 */
     double load_timeout_seconds;          /* 300: of one load; then it is given up */
     const char *monitoring_path;          /* "/monitoring/prometheus/metrics"; "" = off */
-    size_t max_body_bytes;                /* 64 MiB */
-    size_t max_queued_requests;           /* 1024 */
-    int max_connections;                  /* no limit but the descriptors; for each loop */
+    size_t max_body_bytes;                /* 64 MiB; see sx_http_config */
+    /* Of one request: its body, what it is decoded into, the response. 8 * max_body_bytes, but not
+     * more than half of the next */
+    size_t max_request_memory_bytes;
+    size_t max_in_flight_memory_bytes; /* of all requests; 1 GiB, at most a quarter of
+                                          sx_ram_bytes() */
+    size_t max_queued_requests;        /* 1024 */
+    int max_connections; /* 10,000; fewer where they could take over an eighth of the memory */
     int header_timeout_ms, body_timeout_ms, idle_timeout_ms; /* 10 s, 30 s, 60 s */
     int drain_grace_ms;                /* 30000: how long stop waits for requests under way */
     sx_float_format json_float_format; /* shortest */

@@ -21,6 +21,8 @@ ok run models/m/1 --image $image photos/daisy/daisy-0.jpg
 cut -d % -f 1 out | diff - by_query || fail 'run and query differ'
 ok query "$url"
 says '"version": "1"'
+fails 5 query "$url" --max-response-bytes 20
+warns 'the response is larger than 20 bytes; raise --max-response-bytes'
 ok data take photos --size 28 --channels 1 --count 2 --out x.npy
 ok query "$url" --signature tensors --input x.npy --json
 says '"probabilities"'
@@ -28,12 +30,27 @@ ok query "$url" --signature tensors --input image=x.npy
 grep -qE '^1: (daisy|rose|tulip) [0-9.]+ %$' out || fail 'answer of an array'
 echo '{"instances": [{"b64": "bm8="}]}' >request.json
 fails 1 query "$url" --request request.json
-warns 'answers 400'
+warns 'HTTP status 400'
 head -c 200 $image >cut.jpg
 fails 1 query "$url" --image cut.jpg
-warns 'answers 400: image 0: JPEG: the data ends before the image'
+warns 'HTTP status 400: image 0: JPEG: the data ends before the image'
 fails 1 query "${url}x" --image $image
-warns 'answers 404: Servable not found'
+warns 'HTTP status 404: Servable not found'
+"$sextant" serve --model_name=m --model_base_path=models/m --rest_api_port=0 \
+    --max_request_memory_bytes=100000 --max_connections=3 >small.out 2>small.err &
+small=$!
+trap 'kill $server $small 2>/dev/null || true; rm -rf "$here"' EXIT
+until grep -q '^Serving m at ' small.out; do
+    kill -0 $small || { cat small.err; fail 'the server ended'; }
+    sleep 0.02
+done
+images=()
+for ((i = 0; i < 40; i++)); do images+=("$image"); done
+fails 1 query "$(sed -n 's/^Serving m at //p' small.out)" --image "${images[@]}"
+warns 'HTTP status 413: '
+warns 'memory limit of one request (max_request_memory_bytes)'
+kill -TERM $small
+wait $small
 port=${url#http://localhost:}
 fails 1 serve --model_name=m --model_base_path=models/m --rest_api_port="${port%%/*}"
 warns 'choose another port'

@@ -13,4 +13,4 @@ fails 1 query ftp://localhost/x
 fails 1 query http://localhost:1/v1/models/m --image missing.jpg
 warns 'missing.jpg'
 fails 2 query http://localhost:1/v1/models/m --image a.jpg --input x.npy
-warns 'give one of the three'
+warns 'mutually exclusive'

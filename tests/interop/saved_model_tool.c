@@ -225,7 +225,7 @@ static sx_status predict(char **args, int n_files)
     sx_status status = sx_saved_model_find_signature(sx_predictor_model(p), args[1], &s);
     status =
         status == SX_OK ? load_inputs(&s->inputs[0], args + 2, n_files, &arena, &input) : status;
-    status = status == SX_OK ? sx_predictor_run(p, s, &input, &arena, outputs) : status;
+    status = status == SX_OK ? sx_predictor_run(p, s, &input, NULL, &arena, outputs) : status;
     for (size_t i = 0; status == SX_OK && i < s->n_outputs; i++) {
         print_output(s->outputs[i].key, &outputs[i]);
     }

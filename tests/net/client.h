@@ -47,7 +47,7 @@ struct answer {
     int status; /* 0 = the connection ended before a whole answer */
     char head[2048];
     size_t body_size;
-    char body[8192]; /* its beginning, with a NUL */
+    char body[32768]; /* its beginning, with a NUL */
 };
 
 /* Reads one byte; -1 at the end. */

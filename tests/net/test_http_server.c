@@ -40,7 +40,8 @@ static void *answer_late(void *user)
     const int late_ms = atomic_load(&late.site->late_ms);
     const struct timespec nap = {late_ms / 1000, late_ms % 1000 * 1000000L};
     nanosleep(&nap, NULL);
-    atomic_fetch_add(&late.site->cancelled, sx_http_request_cancelled(late.exchange));
+    atomic_fetch_add(&late.site->cancelled,
+                     sx_cancel_requested(sx_http_request_cancel(late.exchange)));
     answer_text(late.exchange, 200, "late", 4);
     return NULL;
 }
@@ -278,6 +279,207 @@ static void test_net_http_server__cuts_off_slow_clients(void **state)
     assert_int_equal(atomic_load(&site.cancelled), 1);
 }
 
+/* Waits until that many connections are open; false after 10 s. */
+static bool connections_become(const struct site *site, uint64_t count)
+{
+    const int64_t begin = sx_now_ns();
+    while (sx_http_server_stats(site->server).connections != count) {
+        if (sx_now_ns() - begin > (int64_t)10 * 1000000000) {
+            return false;
+        }
+        usleep(1000);
+    }
+    return true;
+}
+
+/* The timeouts of the two directions are each its own: here one is short, the other beyond the
+ * test. A client that does not read is cut off; one that reads slowly, or pauses while only the
+ * other timeout is short, gets everything. */
+static void test_net_http_server__cuts_off_clients_that_do_not_read(void **state)
+{
+    (void)state;
+    enum { SHORT_MS = 300, LONG_MS = 60000 };
+    struct site site;
+    char request[200], piece[65536];
+    size_t total = 0;
+    ssize_t got;
+    const size_t size = client_get(request, sizeof(request), "/big");
+    static const char half[] = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\nabc";
+    open_site(&site, (sx_http_config){.write_timeout_ms = SHORT_MS, .body_timeout_ms = LONG_MS});
+    const int64_t begin = sx_now_ns();
+    const int deaf = client_connect(site.port), half_sent = client_connect(site.port);
+    client_send(half_sent, half, sizeof(half) - 1);
+    client_send(deaf, request, size);
+    assert_true(connections_become(&site, 2));
+    assert_true(connections_become(&site, 1)); /* the one whose body is late is still there */
+    assert_true(sx_now_ns() - begin >= SHORT_MS * (int64_t)1000000);
+    assert_false(client_sees_close(half_sent, 0));
+    while ((got = recv(deaf, piece, sizeof(piece), 0)) > 0) {
+        total += (size_t)got;
+    }
+    assert_true(total < (size_t)8 << 20);
+    close(deaf), close(half_sent);
+    const int slow = client_connect(site.port);
+    client_send(slow, request, size);
+    /* Longer than the timeout in all, but never that long without taking a megabyte. */
+    for (int i = 0; i < 6; i++) {
+        usleep(SHORT_MS * 1000 / 4);
+        for (int k = 0; k < 16; k++) {
+            assert_int_equal(recv(slow, piece, sizeof(piece), MSG_WAITALL), sizeof(piece));
+        }
+    }
+    total = (size_t)6 << 20;
+    while (total < (size_t)8 << 20 && (got = recv(slow, piece, sizeof(piece), 0)) > 0) {
+        total += (size_t)got;
+    }
+    assert_true(total >= (size_t)8 << 20);
+    close(slow);
+    close_site(&site);
+
+    open_site(&site, (sx_http_config){.write_timeout_ms = LONG_MS, .body_timeout_ms = SHORT_MS});
+    const int patient = client_connect(site.port), late = client_connect(site.port);
+    client_send(patient, request, size);
+    client_send(late, half, sizeof(half) - 1);
+    assert_int_equal(client_answer(late).status, 408);
+    usleep(SHORT_MS * 1000);
+    struct answer answer = client_answer(patient);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer.body_size, 8 << 20);
+    close(patient), close(late);
+    close_site(&site);
+}
+
+/* Sends the head of a body of `announced` bytes, and `sent` of them. */
+static int begin_post(const struct site *site, size_t announced, size_t sent)
+{
+    char head[200];
+    char *body = calloc(sent + 1, 1);
+    const int fd = client_connect(site->port);
+    client_send(fd, head,
+                (size_t)snprintf(head, sizeof(head),
+                                 "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n",
+                                 announced));
+    client_send(fd, body, sent);
+    free(body);
+    return fd;
+}
+
+/* Bodies, unfinished ones as well, may take half of the memory; then large ones are refused until
+ * it is free again, and small ones still work. */
+static void test_net_http_server__bounds_the_memory_of_bodies(void **state)
+{
+    (void)state;
+    enum { KIB = 1024, BODY = 200 * KIB, HELD = 2 };
+    struct site site;
+    sx_budget memory;
+    int fds[HELD];
+    sx_budget_init(&memory, "all requests", 1024 * KIB, NULL);
+    open_site(&site, (sx_http_config){.memory = &memory, .body_timeout_ms = 60000, .loops = 2});
+    for (int i = 0; i < HELD; i++) {
+        fds[i] = begin_post(&site, BODY, BODY - 1);
+    }
+    const int64_t begin = sx_now_ns();
+    while (sx_budget_used(&memory) < HELD * BODY) {
+        assert_true(sx_now_ns() - begin < (int64_t)10 * 1000000000);
+        usleep(1000);
+    }
+    const int refused = begin_post(&site, BODY, BODY - 1);
+    struct answer answer = client_answer(refused);
+    assert_int_equal(answer.status, 429);
+    assert_non_null(strstr(answer.head, "Retry-After: 1\r\n"));
+    assert_non_null(strstr(answer.body, "of 1048576 bytes are in use by other requests"));
+    static const char chunked[] = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
+                                  "chunked\r\n\r\n20000\r\n";
+    char *filler = calloc(0x20000, 1);
+    const int chunks = client_connect(site.port);
+    client_send(chunks, chunked, sizeof(chunked) - 1);
+    client_send(chunks, filler, 0x20000);
+    assert_int_equal(client_answer(chunks).status, 429);
+    free(filler);
+    EXPECT(&site, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 200, "hello");
+    EXPECT(&site,
+           "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+           "3\r\nabc\r\n0\r\n\r\n",
+           200, "abc");
+    EXPECT(&site, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 524289\r\n\r\n", 413, NULL);
+    assert_true(sx_budget_used(&memory) <= 512 * KIB);
+    client_send(fds[0], "", 1); /* the last byte: this one is served */
+    answer = client_answer(fds[0]);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer.body_size, BODY);
+    for (int i = 0; i < HELD; i++) {
+        close(fds[i]);
+    }
+    close(refused), close(chunks);
+    assert_true(connections_become(&site, 0));
+    const int again = begin_post(&site, BODY, BODY);
+    assert_int_equal(client_answer(again).status, 200);
+    close(again);
+    close_site(&site);
+    assert_int_equal(sx_budget_used(&memory), 0);
+}
+
+static void test_net_http_server__caps_connections_over_all_loops(void **state)
+{
+    (void)state;
+    enum { CAP = 5 };
+    struct site site;
+    int fds[CAP];
+    char request[200];
+    const size_t size = client_get(request, sizeof(request), "/echo");
+    open_site(&site, (sx_http_config){.loops = 3, .max_connections = CAP});
+    for (int i = 0; i < CAP; i++) {
+        fds[i] = client_connect(site.port);
+        client_send(fds[i], request, size);
+        assert_int_equal(client_answer(fds[i]).status, 200);
+    }
+    const int extra = client_connect(site.port);
+    const struct answer answer = client_answer(extra); /* without having sent anything */
+    assert_int_equal(answer.status, 503);
+    assert_non_null(strstr(answer.head, "Retry-After: 1\r\n"));
+    assert_true(client_sees_close(extra, 5000));
+    assert_int_equal(sx_http_server_stats(site.server).shed, 1);
+    close(extra);
+    close(fds[0]);
+    assert_true(connections_become(&site, CAP - 1));
+    const int64_t begin = sx_now_ns(); /* its slot is free once its memory is, a turn later */
+    while (client_exchange(site.port, request, size).status != 200) {
+        assert_true(sx_now_ns() - begin < (int64_t)10 * 1000000000);
+    }
+    for (int i = 1; i < CAP; i++) {
+        close(fds[i]);
+    }
+    close_site(&site);
+}
+
+/* A client that closes while its request is worked on cancels it, also when what it sent behind the
+ * request has filled the read buffer. */
+static void test_net_http_server__cancels_requests_of_closed_clients(void **state)
+{
+    (void)state;
+    struct site site;
+    char request[200];
+    static char filler[40 << 10]; /* more than the read buffer, less than the kernel's */
+    open_site(&site, (sx_http_config){0});
+    atomic_store(&site.late_ms, 400);
+    const size_t size = client_get(request, sizeof(request), "/late");
+    int fds[3];
+    for (int i = 0; i < 3; i++) {
+        fds[i] = client_connect(site.port);
+        client_send(fds[i], request, size);
+        while (atomic_load(&site.handled) <= i) {
+            usleep(1000);
+        }
+    }
+    close(fds[0]);
+    client_send(fds[1], filler, sizeof(filler));
+    shutdown(fds[1], SHUT_WR);
+    assert_int_equal(client_answer(fds[2]).status, 200);
+    close(fds[1]), close(fds[2]);
+    close_site(&site);
+    assert_int_equal(atomic_load(&site.cancelled), 2);
+}
+
 /* The peer of the next test, in a process with descriptors of its own: learns the port, opens 200
  * connections, holds them until told to end. */
 static void hold_connections(int ports, int done)
@@ -390,16 +592,17 @@ static void test_net_http_server__reports_ports(void **state)
     sx_http_server *other = NULL;
     open_site(&site, (sx_http_config){.loops = 2});
     sx_http_config config = {.host = "127.0.0.1", .port = site.port, .handler = handle};
-    assert_error(sx_http_server_create(&config, &other), SX_ALREADY_EXISTS, "another program");
+    assert_error(sx_http_server_create(&config, &other), SX_ALREADY_EXISTS, "choose another port");
     config.host = NULL;
-    assert_error(sx_http_server_create(&config, &other), SX_ALREADY_EXISTS, "another program");
+    assert_error(sx_http_server_create(&config, &other), SX_ALREADY_EXISTS, "choose another port");
     config.port = 70000;
     assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT,
                  "expected 0 to 65535");
     config.port = -5;
     assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT, "-5");
     config = (sx_http_config){.host = "192.0.2.1", .handler = handle};
-    assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT, "no interface");
+    assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT,
+                 "no network interface");
     close_site(&site);
     config = (sx_http_config){.port = 0, .handler = handle}; /* every address, any port */
     assert_ok(sx_http_server_create(&config, &other));
@@ -417,6 +620,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http_server__reads_large_bodies),
     cmocka_unit_test(test_net_http_server__continues_on_expect),
     cmocka_unit_test(test_net_http_server__cuts_off_slow_clients),
+    cmocka_unit_test(test_net_http_server__cuts_off_clients_that_do_not_read),
+    cmocka_unit_test(test_net_http_server__bounds_the_memory_of_bodies),
+    cmocka_unit_test(test_net_http_server__caps_connections_over_all_loops),
+    cmocka_unit_test(test_net_http_server__cancels_requests_of_closed_clients),
     cmocka_unit_test(test_net_http_server__survives_descriptor_exhaustion),
     cmocka_unit_test(test_net_http_server__drains),
     cmocka_unit_test(test_net_http_server__cuts_off_after_grace),

@@ -92,7 +92,7 @@ static void test_savedmodel_import__predicts_any_batch(void **state)
         sx_tensor outputs[3];
         sx_arena_init(&arena, 0);
         const sx_tensor input = {sx_type_of(SX_F32, n, 3), x};
-        assert_ok(sx_predictor_run(p, s, &input, &arena, outputs));
+        assert_ok(sx_predictor_run(p, s, &input, NULL, &arena, outputs));
         assert_string_equal(s->outputs[0].key, "class");
         for (int64_t i = 0; i < n; i++) {
             const float *row = x + 3 * i;
@@ -122,9 +122,10 @@ static void test_savedmodel_import__says_what_does_not_fit(void **state)
     assert_ok(sx_predictor_load(scratch("m/1"), NULL, &p));
     assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), "serving_default", &s));
     const sx_tensor wide = {sx_type_of(SX_F32, 2, 4), x}, whole = {sx_type_of(SX_I32, 2, 3), x};
-    assert_error(sx_predictor_run(p, s, &wide, &arena, outputs), SX_INVALID_ARGUMENT,
+    assert_error(sx_predictor_run(p, s, &wide, NULL, &arena, outputs), SX_INVALID_ARGUMENT,
                  "\"features\" is float32[2,4], expected float32[N,3]");
-    assert_error(sx_predictor_run(p, s, &whole, &arena, outputs), SX_INVALID_ARGUMENT, "int32");
+    assert_error(sx_predictor_run(p, s, &whole, NULL, &arena, outputs), SX_INVALID_ARGUMENT,
+                 "int32");
     sx_predictor_unload(p);
     sx_arena_deinit(&arena);
 }
@@ -224,8 +225,8 @@ static void test_savedmodel_import__takes_any_number_of_outputs(void **state)
     sx_arena_init(&arena, 0);
     assert_ok(sx_predictor_load(scratch("m/1"), NULL, &p));
     assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), "serving_default", &s));
-    assert_ok(
-        sx_predictor_run(p, s, &(sx_tensor){sx_type_of(SX_F32, 1, 2), values}, &arena, &output));
+    assert_ok(sx_predictor_run(p, s, &(sx_tensor){sx_type_of(SX_F32, 1, 2), values}, NULL, &arena,
+                               &output));
     assert_true(((const float *)output.data)[0] == 3 && ((const float *)output.data)[1] == -6);
     sx_predictor_unload(p);
     sx_arena_deinit(&arena);
@@ -322,8 +323,8 @@ static void test_savedmodel_import__inlines_functions(void **state)
     sx_arena_init(&arena, 0);
     assert_ok(sx_predictor_load(scratch("m/1"), NULL, &p));
     assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), "serving_default", &s));
-    assert_ok(
-        sx_predictor_run(p, s, &(sx_tensor){sx_type_of(SX_F32, 1, 2), values}, &arena, &output));
+    assert_ok(sx_predictor_run(p, s, &(sx_tensor){sx_type_of(SX_F32, 1, 2), values}, NULL, &arena,
+                               &output));
     assert_true(((const float *)output.data)[0] == 6 && ((const float *)output.data)[1] == -8);
     sx_predictor_unload(p);
     sx_arena_deinit(&arena);

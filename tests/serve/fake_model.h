@@ -21,6 +21,10 @@
 /* The `user` of the table: what the runtime has done so far. */
 struct fake_runtime {
     atomic_int loads, unloads, runs, running;
+    bool decodes_images;      /* what its one signature says */
+    atomic_int thread;        /* of the latest run */
+    atomic_bool gated;        /* a run that finds no other one running waits until this is false */
+    atomic_int stopped;       /* runs that ended early: cancelled, or beyond their deadline */
     atomic_int failing_loads; /* that many loads fail, whatever the files say */
     atomic_bool hanging;      /* loads with a negative load_ms wait until this is false */
     atomic_int hung;          /* loads that wait so */
@@ -91,23 +95,38 @@ static const sx_serve_signature *fake_signatures(void *model, size_t *out_count)
         {.name = "echo", .tensor_name = "echo:0", .type = {SX_STRING, 1, {SX_BATCH}}},
         {.name = "echo_bytes", .tensor_name = "echo:1", .type = {SX_STRING, 1, {SX_BATCH}}}};
     static const sx_serve_signature signatures[] = {
-        {"serving_default", "tensorflow/serving/predict", 1, 1, x, y},
-        {"pair", "tensorflow/serving/predict", 2, 2, ab, sums},
-        {"text", "tensorflow/serving/predict", 1, 2, s, echoes}};
-    (void)model;
-    *out_count = 3;
-    return signatures;
+        {"serving_default", "tensorflow/serving/predict", 1, 1, x, y, false},
+        {"pair", "tensorflow/serving/predict", 2, 2, ab, sums, false},
+        {"text", "tensorflow/serving/predict", 1, 2, s, echoes, false}};
+    static const sx_serve_signature images[] = {
+        {"serving_default", "tensorflow/serving/predict", 1, 1, x, y, true}};
+    const struct fake_model *fake = model;
+    *out_count = fake->runtime->decodes_images ? 1 : 3;
+    return fake->runtime->decodes_images ? images : signatures;
 }
 
+/* Takes run_ms, in pieces of 5 ms. */
 static sx_status fake_run(void *model, const sx_serve_signature *signature, const sx_tensor *inputs,
-                          sx_arena *arena, sx_tensor *outputs)
+                          const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs)
 {
     const struct fake_model *fake = model;
     const size_t count = (size_t)sx_type_elems(&inputs[0].type);
+    sx_status status = SX_OK;
     atomic_fetch_add(&fake->runtime->runs, 1);
-    atomic_fetch_add(&fake->runtime->running, 1);
-    fake_sleep(fake->run_ms);
+    const bool first = atomic_fetch_add(&fake->runtime->running, 1) == 0;
+    atomic_store(&fake->runtime->thread, gettid());
+    while (first && atomic_load(&fake->runtime->gated)) {
+        fake_sleep(1);
+    }
+    for (int left_ms = fake->run_ms; left_ms > 0 && status == SX_OK; left_ms -= 5) {
+        fake_sleep(left_ms < 5 ? left_ms : 5);
+        status = sx_cancel_check(cancel);
+    }
     atomic_fetch_sub(&fake->runtime->running, 1);
+    if (status != SX_OK) {
+        atomic_fetch_add(&fake->runtime->stopped, 1);
+        return status;
+    }
     if (inputs[0].type.dtype == SX_STRING) {
         outputs[0] = outputs[1] = inputs[0];
         return SX_OK;
@@ -115,6 +134,9 @@ static sx_status fake_run(void *model, const sx_serve_signature *signature, cons
     const float *a = inputs[0].data, *b = signature->input_count == 2 ? inputs[1].data : a;
     for (size_t o = 0; o < signature->output_count; o++) {
         float *out = sx_arena_array(arena, count + 1, float);
+        if (!out) {
+            return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu outputs", count);
+        }
         for (size_t i = 0; i < count; i++) {
             out[i] = signature->input_count == 1 ? a[i] * (float)fake->scale
                      : o == 0                    ? a[i] + b[i]

@@ -9,7 +9,7 @@ enum { JOBS = 2000, THREADS = 3 };
 
 struct job {
     sx_executor_job job; /* first: a job's address is its executor job's */
-    atomic_int *ran;
+    atomic_int *ran, *begun;
     atomic_bool *gate;
 };
 
@@ -17,6 +17,9 @@ static void run(sx_executor_job *base, int worker)
 {
     struct job *job = (struct job *)base;
     assert_in_range(worker, 0, THREADS - 1);
+    if (job->begun) {
+        atomic_fetch_add(job->begun, 1);
+    }
     while (job->gate && !atomic_load(job->gate)) {
         usleep(100);
     }
@@ -42,26 +45,39 @@ static void test_serve_executor__runs_every_accepted_job(void **state)
     sx_executor_destroy(executor);
 }
 
+/* With every thread busy, exactly so many wait; one more is accepted for each that is taken. */
 static void test_serve_executor__refuses_beyond_its_bound(void **state)
 {
     (void)state;
-    struct job jobs[THREADS + 6];
-    atomic_int ran = 0;
-    atomic_bool gate = false;
-    int accepted = 0;
+    enum { QUEUED = 4 };
+    struct job jobs[THREADS + 2 * QUEUED];
+    atomic_int ran = 0, begun = 0;
+    atomic_bool gate = false, opened = true;
     sx_executor *executor = NULL;
-    assert_ok(sx_executor_create(THREADS, 4, &executor));
-    for (int i = 0; i < THREADS + 6; i++) {
-        jobs[i] = (struct job){.job = {.fn = run}, .ran = &ran, .gate = &gate};
-        for (int wait = 0; i < THREADS && wait < 1000 && sx_executor_queued(executor) > 0; wait++) {
-            usleep(1000); /* each thread takes one, so that the queue alone is counted */
-        }
-        accepted += sx_executor_submit(executor, &jobs[i].job);
+    int n = 0;
+    assert_ok(sx_executor_create(THREADS, QUEUED, &executor));
+    for (; n < THREADS; n++) {
+        jobs[n] = (struct job){.job = {.fn = run}, .ran = &ran, .begun = &begun, .gate = &gate};
+        assert_true(sx_executor_submit(executor, &jobs[n].job));
     }
-    assert_in_range(accepted, 4, THREADS + 4);
+    while (atomic_load(&begun) < THREADS) {
+        usleep(100);
+    }
+    for (int i = 0; i < QUEUED; i++, n++) {
+        assert_int_equal(sx_executor_queued(executor), i);
+        jobs[n] = (struct job){.job = {.fn = run}, .ran = &ran, .begun = &begun, .gate = &opened};
+        assert_true(sx_executor_submit(executor, &jobs[n].job));
+    }
+    jobs[n] = (struct job){.job = {.fn = run}, .ran = &ran, .begun = &begun, .gate = &opened};
+    assert_false(sx_executor_submit(executor, &jobs[n].job));
+    assert_int_equal(sx_executor_queued(executor), QUEUED);
     atomic_store(&gate, true);
+    while (sx_executor_queued(executor) > 0) {
+        usleep(100);
+    }
+    assert_true(sx_executor_submit(executor, &jobs[n].job));
     sx_executor_destroy(executor);
-    assert_int_equal(atomic_load(&ran), accepted);
+    assert_int_equal(atomic_load(&ran), n + 1);
 }
 
 static const struct CMUnitTest tests[] = {

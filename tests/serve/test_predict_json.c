@@ -315,17 +315,18 @@ static void test_serve_predict_json__refuses(void **state)
         {"{\"instances\":[[true,2]]}", SX_INVALID_ARGUMENT,
          "true is not of expected type: float32"},
         {"{\"instances\":[[null,2]]}", SX_INVALID_ARGUMENT, "null is not of expected type"},
-        {"{\"instances\":[[1e39,2]]}", SX_INVALID_ARGUMENT, "1e39 does not fit the type float32"},
+        {"{\"instances\":[[1e39,2]]}", SX_INVALID_ARGUMENT,
+         "1e39 is out of range for type float32"},
         {"{\"signature_name\":\"doubles\",\"inputs\":[1e999]}", SX_INVALID_ARGUMENT,
-         "does not fit"},
+         "is out of range"},
         {"{\"signature_name\":\"u8\",\"inputs\":[256]}", SX_INVALID_ARGUMENT,
-         "256 does not fit the type uint8"},
-        {"{\"signature_name\":\"u8\",\"inputs\":[-1]}", SX_INVALID_ARGUMENT, "does not fit"},
+         "256 is out of range for type uint8"},
+        {"{\"signature_name\":\"u8\",\"inputs\":[-1]}", SX_INVALID_ARGUMENT, "is out of range"},
         {"{\"signature_name\":\"i16\",\"inputs\":[1.0]}", SX_INVALID_ARGUMENT,
          "1.0 is not of expected type: int16"},
         {"{\"signature_name\":\"i64\",\"inputs\":[9223372036854775808]}", SX_INVALID_ARGUMENT,
-         "does not fit"},
-        {"{\"signature_name\":\"u64\",\"inputs\":[-1]}", SX_INVALID_ARGUMENT, "does not fit"},
+         "is out of range"},
+        {"{\"signature_name\":\"u64\",\"inputs\":[-1]}", SX_INVALID_ARGUMENT, "is out of range"},
         {"{\"signature_name\":\"bool\",\"inputs\":[1]}", SX_INVALID_ARGUMENT,
          "expected type: bool"},
         {"{\"signature_name\":\"f16\",\"inputs\":[1]}", SX_UNIMPLEMENTED, "float16"},
@@ -436,7 +437,7 @@ static void assert_prints(const sx_serve_signature *signature, const sx_tensor *
 {
     sx_buf out;
     sx_buf_init(&out, 0);
-    assert_ok(sx_predict_print(signature, outputs, row, format, &out));
+    assert_ok(sx_predict_print(signature, outputs, row, format, NULL, &out));
     assert_string_equal(sx_buf_text(&out), expected);
     sx_buf_deinit(&out);
 }
@@ -529,14 +530,14 @@ static void test_serve_predict_json__refuses_rows_that_do_not_fit(void **state)
     sx_buf out;
     sx_buf_init(&out, 0);
     sx_tensor tensors[] = {{sx_type_of(SX_STRING, 1), classes}, {sx_type_of(SX_F64, 2, 2), scores}};
-    assert_error(sx_predict_print(&two, tensors, true, SX_FLOAT_SHORTEST, &out),
+    assert_error(sx_predict_print(&two, tensors, true, SX_FLOAT_SHORTEST, NULL, &out),
                  SX_INVALID_ARGUMENT, "scores has inconsistent batch size: 2 expecting: 1");
     tensors[0].type = sx_scalar_type(SX_STRING);
-    assert_error(sx_predict_print(&two, tensors, true, SX_FLOAT_SHORTEST, &out),
+    assert_error(sx_predict_print(&two, tensors, true, SX_FLOAT_SHORTEST, NULL, &out),
                  SX_INVALID_ARGUMENT, "classes has no shape");
     tensors[1].type.dtype = SX_BF16;
-    assert_error(sx_predict_print(&two, tensors, false, SX_FLOAT_SHORTEST, &out), SX_UNIMPLEMENTED,
-                 "bfloat16");
+    assert_error(sx_predict_print(&two, tensors, false, SX_FLOAT_SHORTEST, NULL, &out),
+                 SX_UNIMPLEMENTED, "bfloat16");
     sx_buf_deinit(&out);
     sx_buf_init(&out, 0);
     sx_json_print_string(&out, "a\x01\xff\xc3\xa9\t\x7f", 8 - 1);

@@ -16,12 +16,12 @@ struct scene {
     int port;
 };
 
-/* A server of version 2, which doubles. `config` may bring limits. */
-static void open_scene(struct scene *scene, sx_server_config config, int run_ms)
+/* A server of version 2, which doubles and takes load_ms to load; does not wait for it. */
+static void start_scene(struct scene *scene, sx_server_config config, int load_ms, int run_ms)
 {
     memset(scene, 0, sizeof(*scene));
     fake_base_path(scene->base);
-    fake_publish(scene->base, "2", 2, 0, run_ms, 0);
+    fake_publish(scene->base, "2", 2, load_ms, run_ms, 0);
     config.host = "127.0.0.1";
     config.rest_api_port = SX_ANY_PORT;
     config.model_name = "m";
@@ -31,9 +31,20 @@ static void open_scene(struct scene *scene, sx_server_config config, int run_ms)
     config.file_system_poll_wait_seconds = 0.05;
     assert_ok(sx_server_create(&config, &scene->server));
     assert_ok(sx_server_start(scene->server));
+    scene->port = sx_server_rest_port(scene->server);
+}
+
+static void wait_ready(struct scene *scene)
+{
     assert_true(sx_server_wait_ready(scene->server, 5000));
     assert_ok(sx_server_model_error(scene->server));
-    scene->port = sx_server_rest_port(scene->server);
+}
+
+/* The same, ready. `config` may bring limits. */
+static void open_scene(struct scene *scene, sx_server_config config, int run_ms)
+{
+    start_scene(scene, config, 0, run_ms);
+    wait_ready(scene);
 }
 
 static void close_scene(struct scene *scene)
@@ -121,7 +132,7 @@ static void test_serve_server__answers_errors_as_tensorflow_serving(void **state
     assert_says(get(&scene, "/v1/models/m/versions/7"), 404, "version 7");
     assert_says(get(&scene, "/v1/models/other/metadata"), 404, "Servable not found");
     assert_says(get(&scene, "/nothing"), 404, "Not found");
-    assert_says(post(&scene, "/healthz", ""), 405, "GET");
+    assert_says(post(&scene, "/healthz", ""), 405, "method not allowed; use GET");
     close_scene(&scene);
 }
 
@@ -306,38 +317,202 @@ static void test_serve_server__swaps_under_load(void **state)
     close_scene(&scene);
 }
 
-/* A quick model comes to be run on the loop's thread; a slow request sends it back to the executor,
- * so that a loop is held up once, not for long. */
+/* ---------------------------------------------------------------- who runs a request */
+
+enum { TRUST = 5000 }; /* requests after which a quick model has surely been run by the loop */
+
+static const char one_value[] = "{\"instances\": [1]}";
+
+/* The thread that ran a request on connection `fd`. */
+static int thread_of(struct scene *scene, int fd, const char *body)
+{
+    char request[200];
+    client_send(fd, request, client_post(request, sizeof(request), "/v1/models/m:predict", body));
+    assert_int_equal(client_answer(fd).status, 200);
+    return atomic_load(&scene->runtime.thread);
+}
+
+/* Sends quick requests until one is run by another thread than `executor`; 0 if none is. */
+static int gain_trust(struct scene *scene, int fd, int executor)
+{
+    for (int i = 0; i < TRUST; i++) {
+        const int thread = thread_of(scene, fd, one_value);
+        if (thread != executor) {
+            return thread;
+        }
+    }
+    return 0;
+}
+
+/* A quick model comes to be run on the loop's thread; after a new version, or a slow request, and
+ * while another request has the device, it is left to the executor. */
 static void test_serve_server__quick_models_skip_the_queue(void **state)
 {
     (void)state;
     struct scene scene;
-    char request[200];
-    open_scene(&scene, (sx_server_config){.rest_api_num_loops = 1, .rest_api_num_threads = 1}, 0);
+    char request[40000], numbers[30000] = "", slow[200];
+    const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
+    open_scene(&scene, config, 0);
     const int fd = client_connect(scene.port);
-    const size_t size =
-        client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [1]}");
-    for (int i = 0; i < 300; i++) {
-        client_send(fd, request, size);
-        assert_int_equal(client_answer(fd).status, 200);
+    const int executor = thread_of(&scene, fd, one_value); /* its cost is not known yet */
+    const int loop = gain_trust(&scene, fd, executor);
+    assert_int_not_equal(loop, 0);
+
+    /* A large request goes to the executor, whatever the trust; a small one waits behind it there,
+     * and the loop goes on. */
+    atomic_store(&scene.runtime.gated, true);
+    for (size_t i = 0; i + 10 < sizeof(numbers); i += 2) {
+        memcpy(numbers + i, i == 0 ? "1 " : ",1", 2);
     }
-    fake_publish(scene.base, "3", 3, 0, 200, 0); /* now it takes 200 ms */
-    while (!strstr(client_exchange(scene.port, request, size).body, "3.0")) {
+    const int large = client_connect(scene.port), small = client_connect(scene.port);
+    client_send(large, request,
+                (size_t)snprintf(request, sizeof(request),
+                                 "POST /v1/models/m:predict HTTP/1.1\r\nHost: a\r\n"
+                                 "Content-Length: %zu\r\n\r\n{\"instances\": [%s]}",
+                                 strlen(numbers) + 17, numbers));
+    while (atomic_load(&scene.runtime.running) == 0) {
+        fake_sleep(1);
+    }
+    assert_int_equal(atomic_load(&scene.runtime.thread), executor);
+    client_send(small, slow, client_post(slow, sizeof(slow), "/v1/models/m:predict", one_value));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(get(&scene, "/healthz").status, 200);
+    }
+    atomic_store(&scene.runtime.gated, false);
+    assert_int_equal(client_answer(large).status, 200);
+    assert_int_equal(client_answer(small).status, 200);
+    assert_int_equal(atomic_load(&scene.runtime.thread), executor);
+    close(large), close(small);
+
+    /* A new version: nobody knows what it costs. */
+    assert_int_equal(gain_trust(&scene, fd, executor), loop);
+    fake_publish(scene.base, "3", 3, 0, 100, 0);
+    while (!strstr(get(&scene, "/v1/models/m/versions/3").body, "AVAILABLE")) {
         fake_sleep(5);
     }
-    int fds[4];
-    for (int i = 0; i < 4; i++) {
-        fds[i] = client_connect(scene.port);
-        client_send(fds[i], request, size);
-    }
-    const int64_t begin = sx_now_ns();
-    assert_int_equal(get(&scene, "/healthz").status, 200); /* the loop is free */
-    assert_true(sx_now_ns() - begin < 150 * 1000000);
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(client_answer(fds[i]).status, 200);
-        close(fds[i]);
+    for (int i = 0; i < 3; i++) { /* and it is slow */
+        assert_int_equal(thread_of(&scene, fd, one_value), executor);
     }
     close(fd);
+    close_scene(&scene);
+}
+
+/* Requests that fail say nothing of what a good one costs: the loop must not come to run a slow
+ * model because of them. */
+static void test_serve_server__failures_earn_no_trust(void **state)
+{
+    (void)state;
+    struct scene scene;
+    const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
+    open_scene(&scene, config, 30);
+    const int fd = client_connect(scene.port);
+    const int executor = thread_of(&scene, fd, one_value);
+    for (int i = 0; i < 400; i++) {
+        char request[200];
+        client_send(fd, request,
+                    client_post(request, sizeof(request), "/v1/models/m:predict", "{\"bad\""));
+        assert_int_equal(client_answer(fd).status, 400);
+    }
+    assert_int_equal(thread_of(&scene, fd, one_value), executor);
+    close(fd);
+    close_scene(&scene);
+}
+
+/* A small request may hold an image that takes long: never on the loop, however quick the last
+ * thousand were. */
+static void test_serve_server__images_never_run_on_the_loop(void **state)
+{
+    (void)state;
+    struct scene scene;
+    const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
+    start_scene(&scene, config, 0, 0);
+    scene.runtime.decodes_images = true; /* before the version has settled */
+    wait_ready(&scene);
+    const int fd = client_connect(scene.port);
+    assert_int_equal(gain_trust(&scene, fd, thread_of(&scene, fd, one_value)), 0);
+    close(fd);
+    close_scene(&scene);
+}
+
+/* ---------------------------------------------------------------- work for nobody */
+
+static void wait_until(const atomic_int *count, int value)
+{
+    const int64_t begin = sx_now_ns();
+    while (atomic_load(count) != value) {
+        assert_true(sx_now_ns() - begin < (int64_t)20 * 1000000000);
+        fake_sleep(1);
+    }
+}
+
+enum { LONG_MS = 60000 }; /* a run that no test waits for */
+
+/* A client that closes stops its request, and those of its that wait are not begun. */
+static void test_serve_server__stops_requests_of_closed_clients(void **state)
+{
+    (void)state;
+    struct scene scene;
+    char request[200];
+    int fds[3];
+    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1}, LONG_MS);
+    const size_t size = client_post(request, sizeof(request), "/v1/models/m:predict", one_value);
+    for (int i = 0; i < 3; i++) {
+        fds[i] = client_connect(scene.port);
+        client_send(fds[i], request, size);
+        wait_until(&scene.runtime.runs, 1);
+    }
+    close(fds[1]);
+    shutdown(fds[2], SHUT_WR); /* who can still read is told */
+    close(fds[0]);
+    wait_until(&scene.runtime.stopped, 1);
+    assert_says(client_answer(fds[2]), 499, "the client closed the connection");
+    close(fds[2]);
+    assert_int_equal(atomic_load(&scene.runtime.runs), 1);
+    const struct answer metrics = get(&scene, "/monitoring/prometheus/metrics");
+    assert_non_null(strstr(metrics.body, "status=\"CANCELLED\"} 3\n"));
+    close_scene(&scene);
+}
+
+static void test_serve_server__stops_expired_requests(void **state)
+{
+    (void)state;
+    struct scene scene;
+    char request[200];
+    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .rest_api_timeout_in_ms = 100},
+               LONG_MS);
+    const size_t size = client_post(request, sizeof(request), "/v1/models/m:predict", one_value);
+    assert_says(client_exchange(scene.port, request, size), 504,
+                "request timed out (rest_api_timeout_in_ms)");
+    wait_until(&scene.runtime.stopped, 1);
+    close_scene(&scene);
+}
+
+/* What is under way at the end of the grace is given up, what waits is not begun. */
+static void test_serve_server__drain_ends_with_its_grace(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 4 };
+    struct scene scene;
+    char request[200];
+    int fds[CLIENTS];
+    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .drain_grace_ms = 200},
+               LONG_MS);
+    const size_t size = client_post(request, sizeof(request), "/v1/models/m:predict", one_value);
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client_connect(scene.port);
+        client_send(fds[i], request, size);
+        wait_until(&scene.runtime.runs, 1);
+    }
+    const int64_t begin = sx_now_ns();
+    assert_false(sx_server_stop(scene.server));
+    const int64_t took_ms = (sx_now_ns() - begin) / 1000000;
+    assert_in_range(took_ms, 200, LONG_MS / 4);
+    assert_int_equal(atomic_load(&scene.runtime.runs), 1);
+    assert_int_equal(atomic_load(&scene.runtime.stopped), 1);
+    for (int i = 0; i < CLIENTS; i++) {
+        assert_int_equal(client_answer(fds[i]).status, 0);
+        close(fds[i]);
+    }
     close_scene(&scene);
 }
 
@@ -378,30 +553,45 @@ static void test_serve_server__drains_requests_in_flight(void **state)
     close_scene(&scene);
 }
 
-/* A queue that is full refuses at once; a request that waited too long is not run. */
+/* A queue that is full refuses at once, and holds exactly as many as it should; a request that
+ * waited too long is not run. */
 static void test_serve_server__refuses_overload(void **state)
 {
     (void)state;
-    enum { CLIENTS = 8 };
+    enum { QUEUED = 2, REFUSED = 5, CLIENTS = 1 + QUEUED + REFUSED };
     struct scene scene;
-    int fds[CLIENTS], ok = 0, refused = 0;
+    int fds[CLIENTS], ok = 0;
     char request[200];
-    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .max_queued_requests = 2},
-               200);
+    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .max_queued_requests = QUEUED},
+               0);
     const size_t size =
         client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [4]}");
+    atomic_store(&scene.runtime.gated, true);
     for (int i = 0; i < CLIENTS; i++) {
         fds[i] = client_connect(scene.port);
         client_send(fds[i], request, size);
+        wait_until(&scene.runtime.running, 1); /* the first one has left the queue */
     }
-    for (int i = 0; i < CLIENTS; i++) {
+    for (int i = 0, refused = 0; refused < REFUSED; i = (i + 1) % CLIENTS) {
+        struct pollfd wait = {.fd = fds[i], .events = POLLIN}; /* any but the first may be it */
+        if (fds[i] < 0 || poll(&wait, 1, 1) == 0) {
+            continue;
+        }
         const struct answer answer = client_answer(fds[i]);
-        ok += answer.status == 200;
-        refused += answer.status == 503;
+        assert_says(answer, 503, "2 requests are queued");
+        assert_non_null(strstr(answer.head, "Retry-After: 1\r\n"));
         close(fds[i]);
+        fds[i] = -1;
+        refused++;
     }
-    assert_int_equal(ok + refused, CLIENTS);
-    assert_in_range(ok, 2, 4);
+    atomic_store(&scene.runtime.gated, false);
+    for (int i = 0; i < CLIENTS; i++) {
+        if (fds[i] >= 0) {
+            ok += client_answer(fds[i]).status == 200;
+            close(fds[i]);
+        }
+    }
+    assert_int_equal(ok, 1 + QUEUED);
     close_scene(&scene);
     open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .rest_api_timeout_in_ms = 100},
                250);
@@ -415,6 +605,143 @@ static void test_serve_server__refuses_overload(void **state)
     }
     fake_sleep(300);
     assert_int_equal(atomic_load(&scene.runtime.runs), 1); /* the two that expired were not run */
+    close_scene(&scene);
+}
+
+/* ---------------------------------------------------------------- memory */
+
+/* A request of `count` numbers. */
+static size_t post_numbers(char **out, size_t count)
+{
+    sx_buf request;
+    sx_buf_init(&request, 0);
+    sx_buf_printf(&request,
+                  "POST /v1/models/m:predict HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n"
+                  "{\"instances\": [1",
+                  16 + 2 * count);
+    for (size_t i = 1; i < count; i++) {
+        sx_buf_puts(&request, ",1");
+    }
+    sx_buf_puts(&request, "]}");
+    size_t size = 0;
+    *out = sx_buf_take(&request, &size);
+    return size;
+}
+
+static uint64_t metric(const struct scene *scene, const char *name)
+{
+    const struct answer metrics = get(scene, "/monitoring/prometheus/metrics");
+    char line[100];
+    snprintf(line, sizeof(line), "\n%s ", name);
+    const char *found = strstr(metrics.body, line);
+    assert_non_null(found);
+    return strtoull(found + strlen(line), NULL, 10);
+}
+
+/* What a request is decoded into is charged before it is allocated: 413 beyond what one request may
+ * have, 429 while others hold the memory, and nothing is left charged. */
+static void test_serve_server__bounds_the_memory_of_requests(void **state)
+{
+    (void)state;
+    enum { KIB = 1024, NUMBERS = 40 * KIB };
+    struct scene scene;
+    char *numbers = NULL, *some = NULL, *many = NULL;
+    open_scene(&scene,
+               (sx_server_config){.rest_api_num_threads = 2,
+                                  .max_request_memory_bytes = 1000 * KIB,
+                                  .max_in_flight_memory_bytes = 1100 * KIB},
+               0);
+    /* Each number takes 2 bytes of text, 4 of input, 4 of output and 5 of response. */
+    const size_t size = post_numbers(&numbers, NUMBERS);
+    const size_t some_size = post_numbers(&some, 3 * NUMBERS / 2); /* 900 KiB in all */
+    const size_t many_size = post_numbers(&many, 4 * NUMBERS);
+    assert_int_equal(client_exchange(scene.port, some, some_size).status, 200);
+    const struct answer never = client_exchange(scene.port, many, many_size);
+    assert_says(never, 413, "memory limit of one request (max_request_memory_bytes)");
+    assert_non_null(strstr(never.body, "of 1024000 bytes are in use"));
+    assert_null(strstr(never.head, "Retry-After"));
+
+    atomic_store(&scene.runtime.gated, true); /* holds its text and its input */
+    const int holder = client_connect(scene.port);
+    client_send(holder, numbers, size);
+    wait_until(&scene.runtime.running, 1);
+    assert_true(metric(&scene, "sextant_request_memory_bytes") >= 6 * NUMBERS);
+    assert_int_equal(metric(&scene, "sextant_request_memory_limit_bytes"), 1100 * KIB);
+    const struct answer not_now = client_exchange(scene.port, some, some_size);
+    assert_says(not_now, 429, "all requests in flight (max_in_flight_memory_bytes)");
+    assert_non_null(strstr(not_now.body, "try again later"));
+    assert_non_null(strstr(not_now.head, "Retry-After: 1\r\n"));
+    atomic_store(&scene.runtime.gated, false);
+    assert_int_equal(client_answer(holder).status, 200);
+    close(holder);
+    for (int i = 0; metric(&scene, "sextant_request_memory_bytes") > 0; i++) {
+        assert_true(i < 1000); /* the connections end a moment after their answers */
+        fake_sleep(5);
+    }
+    sx_free(numbers);
+    sx_free(some);
+    sx_free(many);
+    close_scene(&scene);
+}
+
+/* A client that does not read holds its response, and that is charged until it is cut off. */
+static void test_serve_server__charges_responses_until_they_are_sent(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 3000000 }; /* 15 MB of response: more than socket buffers take */
+    struct scene scene;
+    char *numbers = NULL;
+    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1}, 0);
+    const size_t size = post_numbers(&numbers, NUMBERS);
+    const int deaf = client_connect(scene.port);
+    client_send(deaf, numbers, size);
+    wait_until(&scene.runtime.runs, 1);
+    wait_until(&scene.runtime.running, 0);
+    uint64_t held = 0, before;
+    do { /* until the text is printed, and inputs and outputs are freed */
+        before = held;
+        fake_sleep(100);
+        held = metric(&scene, "sextant_request_memory_bytes");
+    } while (held != before);
+    assert_in_range(held, 5 * NUMBERS, 8 * NUMBERS); /* "2.0, "; neither body nor tensors */
+    close(deaf);
+    for (int i = 0; metric(&scene, "sextant_request_memory_bytes") > 0; i++) {
+        assert_true(i < 1000);
+        fake_sleep(5);
+    }
+    sx_free(numbers);
+    close_scene(&scene);
+}
+
+/* ---------------------------------------------------------------- before the first version */
+
+static void test_serve_server__says_503_until_a_version_is_served(void **state)
+{
+    (void)state;
+    struct scene scene;
+    start_scene(&scene, (sx_server_config){0}, 700, 0);
+    struct answer answer = post(&scene, "/v1/models/m:predict", one_value);
+    assert_says(answer, 503, "model m");
+    assert_non_null(strstr(answer.head, "Retry-After: 1\r\n"));
+    while (!strstr((answer = get(&scene, "/v1/models/m")).body, "LOADING")) {
+        assert_null(strstr(answer.body, "AVAILABLE"));
+        fake_sleep(1);
+    }
+    answer = post(&scene, "/v1/models/m:predict", one_value);
+    assert_says(answer, 503, "model m is not available yet: version 2: LOADING");
+    answer = post(&scene, "/v1/models/m/versions/2:predict", one_value);
+    assert_says(answer, 503, "version 2: LOADING");
+    assert_non_null(strstr(answer.head, "Retry-After: 1\r\n"));
+    assert_says(get(&scene, "/v1/models/m/metadata"), 503, "not available yet");
+    assert_says(post(&scene, "/v1/models/m/versions/9:predict", one_value), 404,
+                "Servable not found for request: Specific(m, 9)");
+    assert_says(post(&scene, "/v1/models/other:predict", one_value), 404,
+                "Servable not found for request: Latest(other)");
+    assert_answer(get(&scene, "/healthz"), 200, "{\"live\": true}\n");
+    assert_answer(get(&scene, "/readyz"), 503, "{\"ready\": false}\n");
+    wait_ready(&scene);
+    assert_int_equal(post(&scene, "/v1/models/m:predict", one_value).status, 200);
+    assert_answer(get(&scene, "/readyz"), 200, "{\"ready\": true}\n");
     close_scene(&scene);
 }
 
@@ -460,8 +787,16 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_server__inflates_bodies_under_a_cap),
     cmocka_unit_test(test_serve_server__swaps_under_load),
     cmocka_unit_test(test_serve_server__quick_models_skip_the_queue),
+    cmocka_unit_test(test_serve_server__failures_earn_no_trust),
+    cmocka_unit_test(test_serve_server__images_never_run_on_the_loop),
+    cmocka_unit_test(test_serve_server__stops_requests_of_closed_clients),
+    cmocka_unit_test(test_serve_server__stops_expired_requests),
+    cmocka_unit_test(test_serve_server__drain_ends_with_its_grace),
     cmocka_unit_test(test_serve_server__drains_requests_in_flight),
     cmocka_unit_test(test_serve_server__refuses_overload),
+    cmocka_unit_test(test_serve_server__bounds_the_memory_of_requests),
+    cmocka_unit_test(test_serve_server__charges_responses_until_they_are_sent),
+    cmocka_unit_test(test_serve_server__says_503_until_a_version_is_served),
     cmocka_unit_test(test_serve_server__refuses_bad_configurations),
 };
 SX_TEST_MAIN(tests)

@@ -1,0 +1,237 @@
+/* What a run of the predictor may cost: memory that does not grow with the number of images, all of
+ * it charged to the arena's budget; and that it stops when nobody waits. */
+#include "io/scratch.h"
+
+#include <sextant/ops.h>
+
+#include "base/clock.h"
+#include "graph/ir.h"
+#include "image/encode.h"
+#include "savedmodel/export.h"
+#include "savedmodel/predictor.h"
+
+static const int64_t ms = 1000000;
+
+static sx_status give_zeros(void *user, const char *name, const sx_type *type, void *out)
+{
+    (void)user;
+    (void)name;
+    memset(out, 0, (size_t)sx_type_bytes(type));
+    return SX_OK;
+}
+
+struct scene {
+    sx_predictor *predictor;
+    const sx_signature *signature;
+};
+
+/* A model whose signature takes encoded images: mean = the mean of a channel after preprocessing to
+ * side x side. */
+static void open_image_model(struct scene *scene, int side)
+{
+    sx_builder *b = NULL;
+    sx_graph *graph = NULL;
+    sx_preprocess preprocess;
+    char *dir = NULL;
+    assert_ok(sx_preprocess_recipe("simple", side, side, 3, &preprocess));
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "image", sx_type_of(SX_F32, SX_BATCH, side, side, 3));
+    sx_output(b, "mean", sx_reduce_mean(b, x, .axes = SX_AXES(1, 2)));
+    assert_ok(sx_builder_finish(b, &graph));
+    sx_builder_destroy(b);
+    const sx_export_request request = {.graph = graph,
+                                       .read_variable = give_zeros,
+                                       .preprocess = &preprocess,
+                                       .base = scratch("m")};
+    assert_ok(sx_export_saved_model(&request, &dir));
+    sx_free(dir);
+    sx_graph_destroy(graph);
+    assert_ok(sx_predictor_load(scratch("m/1"), NULL, &scene->predictor));
+    assert_ok(sx_saved_model_find_signature(sx_predictor_model(scene->predictor), "serving_default",
+                                            &scene->signature));
+}
+
+/* A PNG of one colour: small, whatever its side. */
+static void encode_png(int side, uint8_t value, sx_buf *out)
+{
+    const size_t size = (size_t)side * (size_t)side * 3;
+    uint8_t *pixels = malloc(size);
+    memset(pixels, value, size);
+    const sx_image image = sx_image_view(pixels, side, side, 3);
+    sx_buf_init(out, 0);
+    assert_ok(sx_png_encode(&image, out));
+    free(pixels);
+}
+
+/* 1,000 1x1 images for a 256x256 model would be 786 MB of floats at once; they take a piece. */
+static void test_savedmodel_predictor__memory_does_not_grow_with_the_batch(void **state)
+{
+    (void)state;
+    enum { SIDE = 256, N = 1000 };
+    struct scene scene;
+    sx_buf light, dark;
+    sx_budget budget;
+    sx_arena arena;
+    sx_tensor output;
+    static sx_bytes images[N];
+    open_image_model(&scene, SIDE);
+    encode_png(1, 255, &light);
+    encode_png(1, 51, &dark);
+    for (int i = 0; i < N; i++) {
+        const sx_buf *image = i % 3 == 0 ? &dark : &light;
+        images[i] = (sx_bytes){image->data, image->size};
+    }
+    sx_budget_init(&budget, "one request", (size_t)70 << 20, NULL);
+    sx_arena_init(&arena, 0);
+    arena.budget = &budget;
+    const sx_tensor input = {sx_type_of(SX_STRING, N), images};
+    assert_ok(sx_predictor_run(scene.predictor, scene.signature, &input, NULL, &arena, &output));
+    for (int i = 0; i < N; i++) {
+        const float expected = i % 3 == 0 ? 0.2f : 1.0f;
+        assert_float_equal(((const float *)output.data)[i * 3], expected, 1e-5);
+    }
+    sx_arena_deinit(&arena);
+    assert_int_equal(sx_budget_used(&budget), 0);
+    sx_buf_deinit(&light);
+    sx_buf_deinit(&dark);
+    sx_predictor_unload(scene.predictor);
+}
+
+/* Refused before it is decoded: the last image is damaged, and nobody notices. */
+static void test_savedmodel_predictor__charges_before_it_decodes(void **state)
+{
+    (void)state;
+    enum { SIDE = 128, N = 64 };
+    struct scene scene;
+    sx_buf small, large;
+    sx_budget budget;
+    sx_arena arena;
+    sx_tensor output;
+    sx_bytes images[N];
+    open_image_model(&scene, SIDE);
+    encode_png(1, 9, &small);
+    encode_png(2000, 9, &large);
+    for (int i = 0; i < N; i++) {
+        images[i] = (sx_bytes){small.data, small.size - (i == N - 1 ? 20 : 0)};
+    }
+    sx_budget_init(&budget, "one request", (size_t)10 << 20, NULL);
+    sx_arena_init(&arena, 0);
+    arena.budget = &budget;
+    const sx_tensor many = {sx_type_of(SX_STRING, N), images};
+    assert_error(sx_predictor_run(scene.predictor, scene.signature, &many, NULL, &arena, &output),
+                 SX_RESOURCE_EXHAUSTED, "no memory for 64 rows of 196608 bytes");
+    assert_true(sx_budget_never_fits(&budget));
+    sx_arena_deinit(&arena);
+    images[0] = (sx_bytes){large.data, large.size};
+    const sx_tensor one = {sx_type_of(SX_STRING, 1), images};
+    assert_error(sx_predictor_run(scene.predictor, scene.signature, &one, NULL, &arena, &output),
+                 SX_RESOURCE_EXHAUSTED, "no memory to decode an image of 12000000 bytes");
+    sx_arena_deinit(&arena);
+    assert_int_equal(sx_budget_used(&budget), 0);
+    budget.limit_bytes = (size_t)20 << 20;
+    assert_ok(sx_predictor_run(scene.predictor, scene.signature, &one, NULL, &arena, &output));
+    sx_arena_deinit(&arena);
+    assert_int_equal(sx_budget_used(&budget), 0);
+    sx_buf_deinit(&small);
+    sx_buf_deinit(&large);
+    sx_predictor_unload(scene.predictor);
+}
+
+/* One piece of 64 images takes far longer than 20 ms to decode; the last one is damaged. A run that
+ * went on to the end of the piece would find that. */
+static void test_savedmodel_predictor__stops_between_images(void **state)
+{
+    (void)state;
+    enum { N = 64 };
+    struct scene scene;
+    sx_buf large;
+    sx_arena arena;
+    sx_tensor output;
+    sx_cancel cancel;
+    sx_bytes images[N];
+    open_image_model(&scene, 8);
+    encode_png(800, 9, &large);
+    for (int i = 0; i < N; i++) {
+        images[i] = (sx_bytes){large.data, large.size - (i == N - 1 ? 20 : 0)};
+    }
+    sx_arena_init(&arena, 0);
+    const sx_tensor input = {sx_type_of(SX_STRING, N), images};
+    sx_cancel_init(&cancel, INT64_MAX);
+    assert_error(
+        sx_predictor_run(scene.predictor, scene.signature, &input, &cancel, &arena, &output),
+        SX_DATA_LOSS, "image 63");
+    sx_cancel_init(&cancel, sx_now_ns() + 20 * ms);
+    assert_error(
+        sx_predictor_run(scene.predictor, scene.signature, &input, &cancel, &arena, &output),
+        SX_DEADLINE_EXCEEDED, "deadline");
+    sx_cancel_init(&cancel, INT64_MAX);
+    sx_cancel_request(&cancel);
+    assert_error(
+        sx_predictor_run(scene.predictor, scene.signature, &input, &cancel, &arena, &output),
+        SX_CANCELLED, "caller");
+    sx_arena_deinit(&arena);
+    sx_buf_deinit(&large);
+    sx_predictor_unload(scene.predictor);
+}
+
+/* No image is decoded here: only the pieces can be what is stopped between. */
+static void test_savedmodel_predictor__stops_between_pieces(void **state)
+{
+    (void)state;
+    enum { SIDE = 8, N = 300000 };
+    struct scene scene;
+    sx_arena arena;
+    sx_tensor output;
+    sx_cancel cancel;
+    const sx_signature *tensors;
+    open_image_model(&scene, SIDE);
+    assert_ok(
+        sx_saved_model_find_signature(sx_predictor_model(scene.predictor), "tensors", &tensors));
+    float *rows = calloc((size_t)N * SIDE * SIDE * 3, sizeof(float));
+    sx_arena_init(&arena, 0);
+    const sx_tensor input = {sx_type_of(SX_F32, N, SIDE, SIDE, 3), rows};
+    sx_cancel_init(&cancel, sx_now_ns() + 10 * ms);
+    assert_error(sx_predictor_run(scene.predictor, tensors, &input, &cancel, &arena, &output),
+                 SX_DEADLINE_EXCEEDED, "deadline");
+    sx_arena_deinit(&arena);
+    free(rows);
+    sx_predictor_unload(scene.predictor);
+}
+
+static void test_savedmodel_predictor__refuses_images_by_their_headers(void **state)
+{
+    (void)state;
+    struct scene scene;
+    sx_buf good;
+    sx_arena arena;
+    sx_tensor output;
+    sx_bytes images[3];
+    /* PNG of 65500 x 65500 pixels: the header is all there is */
+    static const unsigned char huge[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xff\xdc\0\0\xff\xdc"
+                                        "\x08\x02\0\0\0\0\0\0\0\0\0\0\0\0";
+    open_image_model(&scene, 8);
+    encode_png(1, 9, &good);
+    sx_arena_init(&arena, 0);
+    images[0] = images[1] = (sx_bytes){good.data, good.size};
+    images[2] = (sx_bytes){huge, sizeof(huge)};
+    const sx_tensor input = {sx_type_of(SX_STRING, 3), images};
+    assert_error(sx_predictor_run(scene.predictor, scene.signature, &input, NULL, &arena, &output),
+                 SX_INVALID_ARGUMENT,
+                 "image 2 has 65500x65500 pixels; the limit is 33554432 pixels");
+    images[1] = (sx_bytes){"no image", 8};
+    assert_error(sx_predictor_run(scene.predictor, scene.signature, &input, NULL, &arena, &output),
+                 SX_INVALID_ARGUMENT, "image 1");
+    sx_arena_deinit(&arena);
+    sx_buf_deinit(&good);
+    sx_predictor_unload(scene.predictor);
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_savedmodel_predictor__memory_does_not_grow_with_the_batch),
+    scratch_test(test_savedmodel_predictor__charges_before_it_decodes),
+    scratch_test(test_savedmodel_predictor__stops_between_images),
+    scratch_test(test_savedmodel_predictor__stops_between_pieces),
+    scratch_test(test_savedmodel_predictor__refuses_images_by_their_headers),
+};
+
+SX_TEST_MAIN(tests)

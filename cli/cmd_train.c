@@ -25,7 +25,7 @@ typedef struct options {
     double keep_checkpoint_every_n_hours;
     int64_t log_step_count_steps, save_summary_steps, shards;
     const char *iterations_per_loop;
-    bool fresh, shuffle, require_exact, json_log;
+    bool fresh, force, shuffle, require_exact, json_log;
     sx_data_args data_args;
     sx_device_args device_args;
 } options;
@@ -45,6 +45,8 @@ static const sx_option rows[] = {
      "read options from a JSON object; the command line takes precedence", "FILE"},
     {"fresh", SX_OPTION_FLAG, SX_OPT(options, fresh),
      "delete the run in --model-dir and start over"},
+    {"force", SX_OPTION_FLAG, SX_OPT(options, force),
+     "train in --model-dir although it holds other files and no run"},
 
     {"warm-start-from", SX_OPTION_STRING, SX_OPT(options, warm_start_from),
      "start from the weights of another run, a SavedModel or a checkpoint", "PATH"},
@@ -327,10 +329,26 @@ static sx_status train(job *j)
     return status;
 }
 
+/* Refuses to mix a run with a folder of, say, photographs. */
+static sx_status check_model_dir(job *j)
+{
+    const char *dir = j->o->model_dir;
+    sx_status status = dir == NULL || j->o->force ? SX_OK : sx_run_check_place(dir);
+    if (sx_status_code(status) != SX_FAILED_PRECONDITION) {
+        return status;
+    }
+    sx_status asked = sx_error(SX_FAILED_PRECONDITION,
+                               "%s; choose another --model-dir, or add --force to train there",
+                               sx_status_message(status));
+    sx_status_free(status);
+    return asked;
+}
+
 static sx_status run_job(job *j)
 {
     SX_TRY(sx_usage(j->inv, check_length(j)));
     SX_TRY(sx_usage(j->inv, read_iterations(j)));
+    SX_TRY(sx_usage(j->inv, check_model_dir(j)));
     SX_TRY(sx_model_args_read(j->inv, j->inv->words.items[0], &j->o->param, &j->model));
     SX_TRY(sx_device_args_strategy(j->inv, &j->o->device_args, &j->strategy));
     SX_TRY(open_data(j));

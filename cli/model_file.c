@@ -19,6 +19,7 @@
 #include "io/file.h"
 #include "io/path.h"
 #include "io/user_cache.h"
+#include "model_guard.h"
 
 extern char **environ;
 
@@ -327,6 +328,7 @@ static sx_status load(build *b, sx_model_file *out_file)
         dlclose(file.library);
         return status;
     }
+    sx_model_guard_begin(b->path, &file);
     *out_file = file;
     return SX_OK;
 }
@@ -351,6 +353,7 @@ sx_status sx_model_file_load(const char *path, bool color, sx_model_file *out_fi
 void sx_model_file_unload(sx_model_file *file)
 {
     if (file->library != NULL) {
+        sx_model_guard_end();
         dlclose(file->library);
     }
     *file = (sx_model_file){0};

@@ -24,6 +24,9 @@ typedef struct sx_params sx_params;
 SX_API int64_t sx_param_int(const sx_params *p, const char *name, int64_t otherwise);
 SX_API double sx_param_float(const sx_params *p, const char *name, double otherwise);
 SX_API const char *sx_param_string(const sx_params *p, const char *name, const char *otherwise);
+/* A parameter with a few values, "constant|cosine": the index of the one that is set. The first is
+ * the default. Any other value is recorded as an error. */
+SX_API int sx_param_choice(const sx_params *p, const char *name, const char *choices);
 
 typedef struct sx_named_value {
     const char *name;

@@ -1,5 +1,7 @@
 /* sx_params: the parameters of a model by name, as texts, from the command line or a configuration.
- */
+ *
+ * A model function asks for a parameter and says what it is without one. The names that were asked
+ * for are recorded, with their defaults: they are the parameters that the model has. */
 #ifndef SX_NN_PARAMS_H
 #define SX_NN_PARAMS_H
 
@@ -9,13 +11,15 @@ SX_MUST_USE sx_status sx_params_create(sx_params **out_params);
 void sx_params_destroy(sx_params *params); /* NULL is fine */
 /* Adds or replaces; both texts are copied. */
 SX_MUST_USE sx_status sx_params_set(sx_params *params, const char *name, const char *value);
-
-/* Adds all of `from`, with the marks of those that have been asked for. */
+/* As sx_params_set() for a parameter that the caller left out; a model that does not have it is
+ * fine. */
+SX_MUST_USE sx_status sx_params_set_default(sx_params *params, const char *name, const char *value);
+/* Adds all of `from`, and the names that were asked for there. */
 SX_MUST_USE sx_status sx_params_add_all(sx_params *params, const sx_params *from);
-/* Marks those that have been asked for in `other`, too. */
-void sx_params_mark_used(sx_params *params, const sx_params *other);
-/* INVALID_ARGUMENT: one has a name that is the trainer's own (batch_size, context): what an input
- * function is handed. */
+/* Records what was asked of `other`, too. */
+void sx_params_add_asked(sx_params *params, const sx_params *other);
+/* INVALID_ARGUMENT: one has a name that is the trainer's own (batch_size, context), which it hands
+ * to input functions. */
 SX_MUST_USE sx_status sx_params_check_reserved(const sx_params *params);
 
 int sx_params_count(const sx_params *params);
@@ -23,9 +27,21 @@ int sx_params_count(const sx_params *params);
 const char *sx_params_name(const sx_params *params, int i);
 const char *sx_params_value(const sx_params *params, int i);
 
-/* The first value that a model asked for as a number and that is none. */
+/* The first value that does not fit what the model asked for: no number, none of the choices. */
 SX_MUST_USE sx_status sx_params_status(const sx_params *params);
-/* INVALID_ARGUMENT naming the first parameter that no model asked for: a misspelt name. */
+/* INVALID_ARGUMENT for the first parameter that was set, but not asked for: a misspelt name. The
+ * message has the nearest names, or all that the model has. */
 SX_MUST_USE sx_status sx_params_check_used(const sx_params *params);
+
+/* A parameter that a model asked for. */
+typedef struct sx_asked_param {
+    char *name;
+    char *otherwise; /* its default, as text; NULL = none */
+    char *choices;   /* "constant|reference"; NULL = any value */
+} sx_asked_param;
+
+/* In the order in which they were first asked for; borrowed. */
+const sx_asked_param *sx_params_asked(const sx_params *params, int *out_count);
+bool sx_params_was_asked(const sx_params *params, const char *name);
 
 #endif

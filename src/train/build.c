@@ -160,12 +160,8 @@ static sx_status complete_params(const sx_trainer *t, const sx_trainer_options *
     SX_TRY(sx_params_add_all(params, o->params));
     SX_TRY(sx_params_check_reserved(params));
     int classes = o->def->num_classes > 0 ? o->def->num_classes : t->info.n_classes;
-    if (classes > 0 && sx_param_string(params, "num_classes", NULL) == NULL) {
-        snprintf(text, sizeof(text), "%d", classes);
-        SX_TRY(sx_params_set(params, "num_classes", text));
-        (void)sx_param_int(params, "num_classes", 0); /* ours: no misspelling of the caller's */
-    }
-    return SX_OK;
+    snprintf(text, sizeof(text), "%d", classes);
+    return classes > 0 ? sx_params_set_default(params, "num_classes", text) : SX_OK;
 }
 
 static sx_status keep_params(sx_trainer *t, const sx_params *params)
@@ -276,6 +272,10 @@ sx_status sx_trainer_build(sx_trainer *t, const sx_trainer_options *o)
     if (status == SX_OK) {
         status = keep_params(t, params);
     }
+    if (status == SX_OK) {
+        status = sx_check_classes(&t->info, t->graphs.by_mode[SX_PREDICT],
+                                  sx_params_was_asked(params, "num_classes"));
+    }
     sx_params_destroy(params);
-    return status == SX_OK ? sx_check_classes(&t->info, t->graphs.by_mode[SX_PREDICT]) : status;
+    return status;
 }

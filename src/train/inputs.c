@@ -101,7 +101,7 @@ static sx_status call_with_params(call *c, sx_params *model_params, sx_inputs *i
         status = call_all(c, in);
     }
     if (model_params != NULL) {
-        sx_params_mark_used(model_params, c->params);
+        sx_params_add_asked(model_params, c->params);
     }
     sx_params_destroy(c->params);
     return status;

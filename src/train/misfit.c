@@ -135,9 +135,9 @@ int64_t sx_program_classes(const sx_graph *predict)
     return sx_value_is(v) ? sx_graph_type(predict, v)->dims[1] : 0;
 }
 
-sx_status sx_check_classes(const sx_run_info *info, const sx_graph *predict)
+sx_status sx_check_classes(const sx_run_info *info, const sx_graph *predict, bool has_param)
 {
-    char layer[LAYER_TEXT], gives[SX_TYPE_TEXT], advice[64];
+    char layer[LAYER_TEXT], gives[SX_TYPE_TEXT], advice[128];
     int64_t classes = sx_program_classes(predict);
     if (classes == 0 || info->n_classes <= classes) {
         return SX_OK;
@@ -145,14 +145,21 @@ sx_status sx_check_classes(const sx_run_info *info, const sx_graph *predict)
     sx_value logits = find_logits(predict, find_probabilities(predict));
     const sx_type *type = sx_graph_type(predict, logits);
     bool yes_or_no = type->rank == 2 && type->dims[1] == 1;
-    snprintf(advice, sizeof(advice), "set its parameter num_classes to %d", info->n_classes);
+    if (yes_or_no) {
+        snprintf(advice, sizeof(advice), "that answers yes or no; use a model for several classes");
+    } else if (has_param) {
+        snprintf(advice, sizeof(advice), "set its parameter num_classes to %d", info->n_classes);
+    } else {
+        snprintf(advice, sizeof(advice),
+                 "the model fixes that number: write sx_param_int(p, \"num_classes\", %d) there",
+                 info->n_classes);
+    }
     return sx_error(SX_INVALID_ARGUMENT,
-                    "the data have %d classes, the model \"%s\" tells %" PRId64 " apart: its %s "
-                    "gives %s; %s",
+                    "the data have %d classes, the model \"%s\" has outputs for %" PRId64
+                    ": its %s gives %s; %s",
                     info->n_classes, info->model, classes,
                     describe_layer(sx_graph_maker(predict, logits), layer),
-                    sx_type_format(type, gives, sizeof(gives)),
-                    yes_or_no ? "that is a yes or a no: take a model for more classes" : advice);
+                    sx_type_format(type, gives, sizeof(gives)), advice);
 }
 
 sx_status sx_check_class_names(const sx_dataset *data, const sx_run_info *info)

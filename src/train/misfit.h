@@ -18,8 +18,10 @@ SX_MUST_USE sx_status sx_check_labels(const sx_component *component, const sx_ru
 
 /* The classes that a predict program tells apart: the width of its "probabilities"; 0 = unknown. */
 int64_t sx_program_classes(const sx_graph *predict);
-/* The data must not know more classes than the model tells apart. */
-SX_MUST_USE sx_status sx_check_classes(const sx_run_info *info, const sx_graph *predict);
+/* The data must not have more classes than the model has outputs. `has_param`: the model asks for
+ * the parameter num_classes. */
+SX_MUST_USE sx_status sx_check_classes(const sx_run_info *info, const sx_graph *predict,
+                                       bool has_param);
 
 /* Data with classes of other names, or in another order, than the run was trained with: the first
  * is named. */

@@ -46,6 +46,49 @@ bool sx_run_exists(const char *dir)
     return exists;
 }
 
+/* --- where a run may begin ------------------------------------------------------------------- */
+
+/* What a run consists of besides its checkpoints. sextant.json goes last when a run is deleted:
+ * what is half deleted still is a run, and can be deleted again. */
+static const char *const parts[] = {"checkpoint", "best", "history.json", "graphs", INFO_FILE};
+
+static bool is_part(const char *name)
+{
+    bool found = strncmp(name, SX_CHECKPOINT_BASENAME "-", sizeof(SX_CHECKPOINT_BASENAME)) == 0;
+    for (size_t i = 0; i < SX_COUNT(parts); i++) {
+        found |= strcmp(name, parts[i]) == 0;
+    }
+    return found;
+}
+
+sx_status sx_run_check_place(const char *dir)
+{
+    enum { NAMED = 3 };
+    sx_paths names = {0};
+    if (!sx_path_exists(dir) || sx_run_exists(dir)) {
+        return SX_OK;
+    }
+    SX_TRY(sx_dir_list(dir, &names));
+    bool has_part = false;
+    size_t others = 0;
+    sx_buf text;
+    sx_buf_init(&text, 1 << 12);
+    for (size_t i = 0; i < names.count; i++) {
+        has_part |= is_part(names.items[i]);
+        if (strcmp(names.items[i], "lost+found") != 0 && others++ < NAMED) {
+            sx_buf_printf(&text, "%s%s", others > 1 ? ", " : "", names.items[i]);
+        }
+    }
+    sx_status status = SX_OK;
+    if (others > 0 && !has_part) {
+        status = sx_error(SX_FAILED_PRECONDITION, "%s is not empty and holds no run (it has %s%s)",
+                          dir, sx_buf_text(&text), others > NAMED ? ", …" : "");
+    }
+    sx_buf_deinit(&text);
+    sx_paths_deinit(&names);
+    return status;
+}
+
 /* --- sextant.json: writing ----------------------------------------------------------------------
  */
 
@@ -465,15 +508,12 @@ static sx_status delete_checkpoints(const char *dir)
 
 sx_status sx_run_delete(const char *dir)
 {
-    /* sextant.json goes last: what is half deleted still looks like a run, and can be deleted again
-     */
-    static const char *const names[] = {"checkpoint", "best", "history.json", "graphs", INFO_FILE};
     if (!sx_path_exists(dir)) {
         return SX_OK;
     }
     SX_TRY(delete_checkpoints(dir));
-    for (size_t i = 0; i < SX_COUNT(names); i++) {
-        SX_TRY(delete_named(dir, names[i]));
+    for (size_t i = 0; i < SX_COUNT(parts); i++) {
+        SX_TRY(delete_named(dir, parts[i]));
     }
     return SX_OK;
 }

@@ -54,6 +54,10 @@ typedef struct sx_run_info {
 /* Whether `dir` holds a run. */
 bool sx_run_exists(const char *dir);
 
+/* OK where a run may begin: `dir` is missing, is empty but for hidden files, or holds a run or the
+ * remains of one. Else FAILED_PRECONDITION, naming the first files. */
+SX_MUST_USE sx_status sx_run_check_place(const char *dir);
+
 /* Writes the run's files; makes the directory. Existing ones are replaced. */
 SX_MUST_USE sx_status sx_run_write(const char *dir, const sx_run_info *info,
                                    const sx_run_graphs *graphs);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A model-dir belongs to one training at a time; --fresh deletes nothing until the new run begins; a
+# A directory with other files becomes a run only with --force. A model-dir belongs to one training at a time; --fresh deletes nothing until the new run begins; a
 # broken checkpoint is passed over, and that is said.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 data='generated:digits?n=60000'
@@ -18,6 +18,22 @@ wait $pid || code=$?
 [ "$code" = 130 ] || fail "the first training ended with $code: $(tail -n 3 train.out)"
 
 rm -r run
+mkdir photos photos/daisy photos/rose photos/sunflower photos/tulip
+fails 2 train linear --data 'generated:digits?n=64' --model-dir photos --steps 1
+warns 'photos is not empty and holds no run (it has daisy, rose, sunflower, …)'
+warns 'choose another --model-dir, or add --force'
+fails 2 train linear --data 'generated:digits?n=64' --model-dir photos --steps 1 --fresh
+[ "$(ls photos | wc -l)" = 4 ] || fail 'something was written'
+ok train linear --data 'generated:digits?n=64' --model-dir photos --steps 1 --force
+[ -d photos/daisy ] || fail 'a folder of the user is gone'
+ok train linear --data 'generated:digits?n=64' --model-dir photos --steps 1
+says 'Resuming'
+mkdir -p empty/lost+found && touch empty/.keep
+ok train linear --data 'generated:digits?n=64' --model-dir empty --steps 1
+rm empty/sextant.json # what a kill may leave is no foreign folder
+run train linear --data 'generated:digits?n=64' --model-dir empty --steps 1
+warns_not 'holds no run'
+
 data='generated:digits?n=320'
 ok train mlp --data "$data" --model-dir run --epochs 2 --save-checkpoints-steps 10
 fails 1 train mlp --data nothing-here --model-dir run --fresh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A model in C: compiled, cached, loaded; parameters after --; every mistake in the user's words.
+# A model in C: compiled, cached, loaded; parameters after --; mistakes are reported with the user's
+# file and line, a crash in its code with the file and the signal.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 data='generated:digits?n=64'
 cat >net.h <<'C'
@@ -49,3 +50,44 @@ warns 'defines no model; add SX_MODEL'
 sed 's/{28/{.version = 9}, .image = {28/; s/\.image = {\.version = 9}, //; s/.build = net/.build = net, .version = 9/' net.c >bad.c
 fails 1 train ./bad.c --data "$data"
 warns 'version 9'
+
+# --- parameters that the model does not have
+fails 1 train ./net.c --data "$data" -- --unit 3
+warns 'the model has no parameter "unit"; did you mean "units"?'
+fails 1 train ./net.c --data "$data" -- --momentum .9
+warns 'the model has no parameter "momentum"; it has "units"'
+fails 1 train mnist_cnn --data "$data" --param num-clases=3
+warns 'no parameter "num_clases"; did you mean "num_classes"?'
+ok zoo ./net.c
+says '  units          24'
+
+# --- crashes
+crashes() { # CODE FUNCTION-BODY MESSAGE: the model function with these lines at its begin
+    local expected=$1
+    awk -v body="$2" '{print} /^{/ {print body}' net.c >crash.c
+    fails "$expected" train ./crash.c --data "$data" --steps 1
+    warns "sextant: ./crash.c: $3"
+}
+crashes 139 'volatile int *nowhere = 0; *nowhere = 1;' 'segmentation fault (SIGSEGV) in the model function'
+crashes 134 'extern void abort(void); abort();' 'aborted (SIGABRT) in the model function'
+crashes 136 'volatile int zero = 0; zero = 7 / zero;' 'arithmetic exception'
+crashes 139 'if (in) { volatile char deep[4096]; deep[0] = 1; net(b, in, p); deep[1] = 1; }' 'segmentation fault (SIGSEGV) in the model function'
+sed 's/return sx_cl/*(volatile int *)8 = 1; return sx_cl/' net.c >crash.c
+fails 139 train ./crash.c --data "$data" --steps 1
+warns 'segmentation fault (SIGSEGV) in the model function, after crash.c:6'
+# In a function that the model hands over, outside the model function.
+cat >host.c <<'C'
+#include <sextant/model.h>
+static void add(void *state, const sx_host_value *values, void *user) { *(int *)user = *(const int *)values->data; }
+static double result(const void *state, void *user) { return 0; }
+static sx_spec net(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    sx_value logits = sx_dense(b, sx_flatten(b, in->features), 10);
+    sx_spec spec = sx_classifier_spec(b, logits, in->labels);
+    spec.eval_metrics = (sx_eval_metrics){.tensors = {{"labels", in->labels}}, .metrics = {{"m", 4, 0, add, result}}};
+    return spec;
+}
+SX_MODEL(net, .build = net, .image = {28, 28, 1})
+C
+fails 139 train ./host.c --data "$data" --eval-data "$data" --steps 1
+warns 'sextant: ./host.c: segmentation fault (SIGSEGV) in its code'

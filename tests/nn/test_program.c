@@ -121,10 +121,66 @@ static void test_nn_program__parameters_are_checked(void **state)
     assert_int_equal(sx_graph_type(g, g->results[probabilities].value)->dims[1], 7);
     sx_graph_destroy(g);
     assert_ok(sx_params_set(p, "clases", "7"));
-    assert_error(sx_params_check_used(p), SX_INVALID_ARGUMENT, "no parameter \"clases\"");
+    assert_error(sx_params_check_used(p), SX_INVALID_ARGUMENT,
+                 "the model has no parameter \"clases\"; did you mean \"classes\"?");
     assert_ok(sx_params_set(p, "classes", "many"));
     assert_error(build(&def, SX_PREDICT, p, &g), SX_INVALID_ARGUMENT,
-                 "parameter classes is \"many\", expected a number");
+                 "parameter classes is \"many\", expected an integer");
+    sx_params_destroy(p);
+    assert_ok(sx_params_create(&p));
+    assert_ok(build(&def, SX_PREDICT, p, &g));
+    sx_graph_destroy(g);
+    assert_ok(sx_params_set_default(p, "unasked", "1"));
+    assert_ok(sx_params_check_used(p));
+    assert_ok(sx_params_set(p, "momentum", ".5"));
+    assert_error(sx_params_check_used(p), SX_INVALID_ARGUMENT,
+                 "the model has no parameter \"momentum\"; it has \"classes\"");
+    sx_params_destroy(p);
+}
+
+static void test_nn_program__parameters_record_what_was_asked_for(void **state)
+{
+    (void)state;
+    sx_params *p, *other;
+    int n;
+    assert_ok(sx_params_create(&p));
+    assert_ok(sx_params_create(&other));
+    assert_ok(sx_params_set(p, "schedule", "cosine"));
+    assert_ok(sx_params_set(p, "rate", "1e-2"));
+    assert_int_equal(sx_param_choice(p, "schedule", "constant|cosine|step"), 1);
+    assert_int_equal(sx_param_choice(p, "other", "constant|cosine|step"), 0);
+    assert_true(sx_param_float(p, "rate", .5) == 1e-2);
+    assert_int_equal(sx_param_int(p, "units", 12), 12);
+    assert_int_equal(sx_param_int(p, "units", 13), 13); /* the first default is recorded */
+    assert_string_equal(sx_param_string(p, "name", "none"), "none");
+    assert_null(sx_param_string(p, "empty", NULL));
+    assert_ok(sx_params_status(p));
+    sx_params_add_asked(other, p);
+    const sx_asked_param *asked = sx_params_asked(other, &n);
+    static const char *const expected[][3] = {
+        {"schedule", "constant", "constant|cosine|step"},
+        {"other", "constant", "constant|cosine|step"},
+        {"rate", "0.5", NULL},
+        {"units", "12", NULL},
+        {"name", "none", NULL},
+        {"empty", NULL, NULL},
+    };
+    assert_int_equal(n, sizeof(expected) / sizeof(expected[0]));
+    for (int i = 0; i < n; i++) {
+        assert_string_equal(asked[i].name, expected[i][0]);
+        assert_true(expected[i][1] != NULL ? strcmp(asked[i].otherwise, expected[i][1]) == 0
+                                           : asked[i].otherwise == NULL);
+        assert_true(expected[i][2] != NULL ? strcmp(asked[i].choices, expected[i][2]) == 0
+                                           : asked[i].choices == NULL);
+    }
+    assert_ok(sx_params_set(p, "schedule", "cos"));
+    assert_int_equal(sx_param_choice(p, "schedule", "constant|cosine|step"), 0);
+    assert_error(sx_params_status(p), SX_INVALID_ARGUMENT,
+                 "parameter schedule is \"cos\", expected constant|cosine|step");
+    /* Without parameters, everything is its default. */
+    assert_int_equal(sx_param_choice(NULL, "schedule", "constant|cosine"), 0);
+    assert_int_equal(sx_param_int(NULL, "units", 4), 4);
+    sx_params_destroy(other);
     sx_params_destroy(p);
 }
 
@@ -185,5 +241,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nn_program__parameters_are_checked),
     cmocka_unit_test(test_nn_program__refuses_a_third_input),
     cmocka_unit_test(test_nn_program__lars_adapts_kernels_alone),
+    cmocka_unit_test(test_nn_program__parameters_record_what_was_asked_for),
 };
 SX_TEST_MAIN(tests)

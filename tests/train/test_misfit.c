@@ -137,14 +137,33 @@ static void test_train_misfit__evaluation_data_are_checked_before_training(void 
     sx_dataset_release(floats);
 }
 
+static sx_spec draw_fixed(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    return sx_classifier_spec(b, sx_dense(b, sx_flatten(b, in->features), 3), in->labels);
+}
+
+/* A model that does not ask for num_classes is not told to set it. */
+static void test_train_misfit__a_fixed_number_of_classes(void **state)
+{
+    (void)state;
+    sx_dataset *data = NULL;
+    const sx_model_def fixed =
+        SX_MODEL_DEF(.name = "fixed", .build = draw_fixed, .image = {28, 28, 1});
+    assert_ok(sx_data_open("generated:digits?n=20", NULL, &data, NULL));
+    assert_error(train_on(&fixed, data), SX_INVALID_ARGUMENT,
+                 "gives float32[N,3]; the model fixes that number: write sx_param_int(p, "
+                 "\"num_classes\", 10) there");
+}
+
 static void test_train_misfit__classes_name_the_layer_that_tells_them_apart(void **state)
 {
     (void)state;
     sx_dataset *data = NULL;
     assert_ok(sx_data_open("generated:digits?n=20", NULL, &data, NULL));
     assert_error(train_on(&photos, data), SX_INVALID_ARGUMENT,
-                 at_line("the data have 10 classes, the model \"photos\" tells 3 apart: its layer "
-                         "\"dense\" ",
+                 at_line("the data have 10 classes, the model \"photos\" has outputs for 3: its "
+                         "layer \"dense\" ",
                          DENSE_LINE, " gives float32[N,3]; set its parameter num_classes to 10"));
 }
 
@@ -153,6 +172,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_misfit__layers_name_themselves_and_what_they_got),
     cmocka_unit_test(test_train_misfit__labels_name_their_layer),
     cmocka_unit_test(test_train_misfit__evaluation_data_are_checked_before_training),
+    cmocka_unit_test(test_train_misfit__a_fixed_number_of_classes),
     cmocka_unit_test(test_train_misfit__classes_name_the_layer_that_tells_them_apart),
 };
 SX_TEST_MAIN(tests)

@@ -1,8 +1,6 @@
 /* resnet50: ResNet-50 v1.5 (the stride of a bottleneck is on its 3x3 convolution).
  * Source: He, Zhang, Ren, Sun, "Deep residual learning for image recognition", 2015; v1.5 as in
  * tensorflow/models' resnet. 25.56 M parameters with 1000 classes at 224 x 224. */
-#include <string.h>
-
 #include "nn/zoo/zoo.h"
 
 static sx_value conv_norm(sx_builder *b, sx_value x, int64_t filters, int64_t kernel,
@@ -27,11 +25,11 @@ static sx_value bottleneck(sx_builder *b, sx_value x, int64_t filters, int64_t s
 /* Parameter schedule=reference: what ResNet-50 was trained with on TPUs, for 90 epochs at any batch
  * size: .1 per 256 examples, rising for 5 epochs, a tenth of it at 30, 60 and 80; L2 of 1e-4.
  * Source: tensorflow/tpu models/official/resnet/resnet_main.py. */
-static sx_optimizer optimizer(sx_builder *b, const sx_params *p)
+static sx_optimizer optimizer(const sx_params *p)
 {
-    const char *schedule = sx_param_string(p, "schedule", "constant");
+    enum { CONSTANT, REFERENCE };
     sx_optimizer o = sx_sgd(.learning_rate = .1, .momentum = .9, .nesterov = true);
-    if (strcmp(schedule, "reference") == 0) {
+    if (sx_param_choice(p, "schedule", "constant|reference") == REFERENCE) {
         o.base_batch_size = 256;
         o.l2 = 1e-4;
         o.schedule = (sx_schedule){.kind = SX_PIECEWISE,
@@ -40,11 +38,6 @@ static sx_optimizer optimizer(sx_builder *b, const sx_params *p)
                                    .n_boundaries = 3,
                                    .boundaries = {30, 60, 80},
                                    .values = {1, .1, .01, .001}};
-    }
-    if (strcmp(schedule, "reference") != 0 && strcmp(schedule, "constant") != 0) {
-        sx_builder_fail(b,
-                        sx_error(SX_INVALID_ARGUMENT,
-                                 "schedule is \"%s\", expected constant or reference", schedule));
     }
     return o;
 }
@@ -62,7 +55,7 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
     int64_t classes = sx_param_int(p, "num_classes", 1000);
     sx_value logits = sx_dense(b, sx_global_average_pool2d(b, x), classes);
     return sx_classifier_spec(b, logits, in->labels, .top_k = classes < 5 ? 0 : 5,
-                              .optimizer = optimizer(b, p));
+                              .optimizer = optimizer(p));
 }
 
 const sx_model_def sx_zoo_resnet50 =

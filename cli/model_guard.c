@@ -1,0 +1,159 @@
+/* See model_guard.h. */
+#include "model_guard.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "graph/builder.h"
+
+static const struct {
+    int number;
+    const char *text;
+} watched[] = {{SIGSEGV, "segmentation fault (SIGSEGV)"},
+               {SIGBUS, "bus error (SIGBUS)"},
+               {SIGFPE, "arithmetic exception, such as an integer division by zero (SIGFPE)"},
+               {SIGILL, "illegal instruction (SIGILL)"},
+               {SIGABRT, "aborted (SIGABRT)"}};
+
+/* Global, because a signal handler can reach nothing else. */
+static struct {
+    const char *path;
+    sx_build_fn *build;
+    uintptr_t begin, end;      /* the file's code in memory */
+    const sx_builder *builder; /* while the model function runs; else NULL */
+    pthread_t builder_thread;
+    struct sigaction before[SX_COUNT(watched)];
+} guard;
+
+/* Deep recursion leaves no stack to handle its signal on. */
+static char alternative_stack[1 << 16];
+
+static sx_spec build_watched(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    guard.builder_thread = pthread_self();
+    guard.builder = b;
+    sx_spec spec = guard.build(b, in, p);
+    guard.builder = NULL;
+    return spec;
+}
+
+static uintptr_t program_counter(const void *context)
+{
+    const ucontext_t *c = context;
+#if defined(__x86_64__)
+    return (uintptr_t)c->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (uintptr_t)c->uc_mcontext.pc;
+#else
+    (void)c;
+    return 0;
+#endif
+}
+
+/* Appends to text[used]; for a signal handler, where printf is not allowed. */
+static size_t put(char *text, size_t capacity, size_t used, const char *part)
+{
+    size_t size = SX_MIN(strlen(part), capacity - used);
+    memcpy(text + used, part, size);
+    return used + size;
+}
+
+static size_t put_number(char *text, size_t capacity, size_t used, int number)
+{
+    char digits[16];
+    size_t at = sizeof(digits) - 1;
+    digits[at] = '\0';
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0 && at > 0);
+    return put(text, capacity, used, digits + at);
+}
+
+static void on_crash(int number, siginfo_t *info, void *context)
+{
+    (void)info;
+    size_t row = 0;
+    while (row + 1 < SX_COUNT(watched) && watched[row].number != number) {
+        row++;
+    }
+    const sx_builder *builder = guard.builder;
+    bool building = builder != NULL && pthread_equal(pthread_self(), guard.builder_thread);
+    uintptr_t pc = program_counter(context);
+    if (building || (pc >= guard.begin && pc < guard.end)) {
+        char text[1024];
+        const size_t capacity = sizeof(text) - 1;
+        size_t n = put(text, capacity, 0, "\nsextant: ");
+        n = put(text, capacity, n, guard.path);
+        n = put(text, capacity, n, ": ");
+        n = put(text, capacity, n, watched[row].text);
+        n = put(text, capacity, n, building ? " in the model function" : " in its code");
+        if (building && builder->line > 0) {
+            const char *slash = strrchr(builder->file, '/');
+            n = put(text, capacity, n, ", after ");
+            n = put(text, capacity, n, slash != NULL ? slash + 1 : builder->file);
+            n = put(text, capacity, n, ":");
+            n = put_number(text, capacity, n, builder->line);
+        }
+        text[n++] = '\n';
+        if (write(STDERR_FILENO, text, n) < 0) {
+            guard.path = ""; /* nobody reads it */
+        }
+    }
+    /* What the signal does without us: it comes again when this returns, and abort() sends it. */
+    sigaction(number, &guard.before[row], NULL);
+    if (number == SIGABRT || info->si_code <= 0) {
+        raise(number);
+    }
+}
+
+/* The addresses of the object that `data` points to. */
+static int find_code(struct dl_phdr_info *object, size_t size, void *data)
+{
+    (void)size;
+    const struct link_map *map = data;
+    if (object->dlpi_addr != map->l_addr) {
+        return 0;
+    }
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_X) != 0) {
+            guard.begin = object->dlpi_addr + part->p_vaddr;
+            guard.end = guard.begin + part->p_memsz;
+        }
+    }
+    return 1;
+}
+
+void sx_model_guard_begin(const char *path, sx_model_file *file)
+{
+    guard.path = path;
+    guard.build = file->def.build;
+    guard.builder = NULL;
+    file->def.build = build_watched;
+    dl_iterate_phdr(find_code, file->library); /* glibc's handle is the link map */
+    stack_t stack = {.ss_sp = alternative_stack, .ss_size = sizeof(alternative_stack)};
+    sigaltstack(&stack, NULL);
+    struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    for (size_t i = 0; i < SX_COUNT(watched); i++) {
+        sigaction(watched[i].number, &action, &guard.before[i]);
+    }
+}
+
+void sx_model_guard_end(void)
+{
+    if (guard.path == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < SX_COUNT(watched); i++) {
+        sigaction(watched[i].number, &guard.before[i], NULL);
+    }
+    guard.path = NULL;
+    guard.begin = guard.end = 0;
+}

@@ -1,0 +1,17 @@
+/* A crash in the code of a model file ends the program with a message that names the file and the
+ * signal, and, inside the model function, the line of the last layer that it added:
+ *
+ *   sextant: ./net.c: segmentation fault (SIGSEGV) in the model function, after net.c:12
+ *
+ * Then the signal takes its usual course (exit status 128 + signal, a core dump where enabled). */
+#ifndef SX_CLI_MODEL_GUARD_H
+#define SX_CLI_MODEL_GUARD_H
+
+#include "model_file.h"
+
+/* Watches the file's code from now on, by signal handlers; its build function is replaced by one
+ * that knows when it is running. One file at a time. */
+void sx_model_guard_begin(const char *path, sx_model_file *file);
+void sx_model_guard_end(void);
+
+#endif

@@ -20,7 +20,7 @@
 #include "data/set_writer.h"
 #include "image/encode.h"
 #include "image/generate.h"
-#include "image/preprocess.h"
+#include "data/image_pipeline.h"
 #include "io/path.h"
 #include "proto/example.h"
 
@@ -105,7 +105,7 @@ static struct pass run(const char *pattern, bool records)
         check(sx_preprocess_recipe("simple", 224, 224, 3, &pre));
         pre.scale = SX_SCALE_NONE;
         check(sx_data_open(pattern, NULL, &data, NULL));
-        check(sx_image_pipeline(&data, .preprocess = &pre));
+        check(sx_dataset_preprocess(&data, &pre));
         check(sx_dataset_batch(&data, .size = 32));
     }
     double cpu = cpu_seconds();

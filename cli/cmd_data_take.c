@@ -4,7 +4,6 @@
 #include "command.h"
 #include "data/prepare.h"
 #include "data_args.h"
-#include "image/preprocess.h"
 
 typedef struct options {
     int64_t count, skip, size, channels;
@@ -34,9 +33,8 @@ static const options defaults = {.count = 1, .channels = 3, .recipe = "simple"};
 static sx_status take(const options *o, sx_dataset **data)
 {
     if (o->size > 0) {
-        sx_preprocess pre;
-        SX_TRY(sx_preprocess_recipe(o->recipe, (int)o->size, (int)o->size, (int)o->channels, &pre));
-        SX_TRY(sx_image_pipeline(data, .preprocess = &pre));
+        SX_TRY(sx_image_pipeline(data, .image = {(int)o->size, (int)o->size, (int)o->channels},
+                                 .recipe = o->recipe));
     }
     SX_TRY(sx_data_take(*data, o->skip, o->count, o->out, o->labels));
     printf("%s: %lld example%s\n", o->out, (long long)o->count, o->count == 1 ? "" : "s");

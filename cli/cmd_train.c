@@ -12,7 +12,7 @@
 
 typedef struct options {
     sx_words data, eval_data, param;
-    const char *model_dir, *config, *recipe, *precision, *optimizer;
+    const char *model_dir, *config, *recipe, *augment, *precision, *optimizer;
     const char *warm_start_from, *vars_to_warm_start;
     int64_t epochs, max_steps, steps;
     int64_t batch_size, train_batch_size, eval_batch_size;
@@ -88,6 +88,11 @@ static const sx_option rows[] = {
      .choices = "float32|bfloat16"},
     {"recipe", SX_OPTION_STRING, SX_OPT(options, recipe),
      "image preprocessing: simple or tpu-flowers; default: the model's", "NAME"},
+    {"augment", SX_OPTION_STRING, SX_OPT(options, augment),
+     "random changes of training images: none, or a list such as "
+     "flip_left_right,crop=10,shear=20,zoom=0.2,brightness=0.25,contrast=0.2:1.8; default: the "
+     "model's",
+     "LIST"},
     {"param", SX_OPTION_EACH, SX_OPT(options, param), "model parameter; may also follow --",
      "NAME=VALUE"},
     {"seed", SX_OPTION_INT, SX_OPT(options, seed),
@@ -315,6 +320,7 @@ static sx_status train(job *j)
         .params = j->model.params,
         .optimizer = &optimizer,
         .recipe = j->o->recipe,
+        .augment = j->o->augment,
         .data = j->train,
         .data_spec = j->spec,
         .data_description = j->description,

@@ -5,6 +5,7 @@
 #include "backends/cpu/planner.h"
 #include "command.h"
 #include "graph/passes/passes.h"
+#include "image/preprocess.h"
 #include "model_args.h"
 #include "nn/program.h"
 #include "nn/zoo/zoo.h"
@@ -77,7 +78,17 @@ static sx_status print_model(const sx_model_args *model)
     SX_TRY(sx_params_check_used(model->params));
     printf("%s%s%s\n\n", def->name, def->about != NULL ? ": " : "",
            def->about != NULL ? def->about : "");
-    printf("  input    %s\n  weights  %s\n  FLOPs    %s\n", f.input, f.weights, f.flops);
+    printf("  input    %s\n", f.input);
+    if (def->image[0] > 0) {
+        sx_preprocess pre;
+        sx_buf augment;
+        SX_TRY(sx_preprocess_make(SX_PREPROCESS_WISH(def), &pre));
+        sx_buf_init(&augment, 1 << 10);
+        sx_preprocess_put_augment(&pre, &augment);
+        printf("  augment  %s\n", sx_buf_text(&augment));
+        sx_buf_deinit(&augment);
+    }
+    printf("  weights  %s\n  FLOPs    %s\n", f.weights, f.flops);
     const sx_asked_param *asked = sx_params_asked(model->params, &n);
     if (n == 0) {
         printf("\nIt has no parameters.\n");

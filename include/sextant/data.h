@@ -23,6 +23,7 @@
 #ifndef SEXTANT_DATA_H
 #define SEXTANT_DATA_H
 
+#include <sextant/image.h>
 #include <sextant/types.h>
 
 #ifdef __cplusplus
@@ -202,18 +203,25 @@ SX_API SX_MUST_USE sx_status sx_dataset_batch_at(sx_dataset **dataset, const sx_
 
 /* ---- images ---- */
 
-struct sx_preprocess; /* src/image/preprocess.h: decode, resize, crop, augment, scale */
-
 typedef struct sx_image_args {
     size_t struct_size;
-    const struct sx_preprocess *preprocess; /* copied; required */
-    bool augment;         /* random operations (training); false: their centre form */
-    uint64_t seed;        /* for the random operations */
+    int image[3]; /* height, width, channels (1 or 3) of the result; required */
+    sx_scale scale;
+    float mean[3], std[3]; /* SX_MEAN_STD */
+    bool training;         /* apply the augmentations */
+    uint64_t seed;         /* for their random numbers */
+    unsigned augment;      /* SX_FLIP_LEFT_RIGHT | …; these and the next as in image.h */
+    int random_crop;
+    float random_shear, random_zoom, random_brightness, random_contrast[2];
+    const char *recipe;   /* a named preprocessing instead: "tpu-flowers"; NULL = none */
     int num_classes;      /* labels outside [0, n) are errors; 0 = any */
     sx_dtype label_dtype; /* SX_I64 (0) or SX_I32 */
 } sx_image_args;
 
-/* The standard map for image classification. Input: the components "image" (an encoded string, or
+/* The standard map for image classification:
+ *     sx_image_pipeline(&data, .image = {128, 128, 3}, .scale = SX_MINUS1_1, .training = true,
+ *                       .augment = SX_FLIP_LEFT_RIGHT, .random_zoom = .1, .seed = 7);
+ * Input: the components "image" (an encoded string, or
  * uint8 [H,W] or [H,W,C]) and, optionally, "label" (an integer scalar). Output: "image", float32
  * [height,width,channels], and "label". Errors while iterating name the record: decoding errors,
  * and INVALID_ARGUMENT for a label out of range. Errors: INVALID_ARGUMENT: no such component, or

@@ -1,4 +1,17 @@
-/* How a model's input images are scaled and augmented (see SX_MODEL in model.h). */
+/* How images become a model's input: fields that SX_MODEL (model.h) and sx_image_pipeline()
+ * (data.h) have in common.
+ *
+ * An image is decoded, resized to .image, augmented when training, and scaled. The random numbers
+ * of an augmentation depend on the seed, the epoch and the record alone, so that threads, batch
+ * sizes and restarts do not change them. Evaluation and prediction take the centre of a random crop
+ * and leave the rest out.
+ *
+ *   .augment = SX_FLIP_LEFT_RIGHT   tf.image.random_flip_left_right
+ *   .random_crop = 10               resize to 10 rows and columns more, crop at random
+ *   .random_shear = 20              shear by up to 20 degrees (Keras' shear_range)
+ *   .random_zoom = .2               zoom rows and columns by 0.8 to 1.2 (Keras' zoom_range)
+ *   .random_brightness = .25        tf.image.random_brightness: add up to ±0.25 of the full range
+ *   .random_contrast = {.2, 1.8}    tf.image.random_contrast: factor from 0.2 to 1.8 */
 #ifndef SEXTANT_IMAGE_H
 #define SEXTANT_IMAGE_H
 
@@ -10,9 +23,9 @@ typedef enum sx_scale {
     SX_MEAN_STD,   /* (x / 255 − mean) / std */
 } sx_scale;
 
-/* Random operations of training, a set of flags; evaluation takes their identity or centre form. */
+/* Augmentations without a strength: a set of flags. */
 typedef enum sx_augmentation {
-    SX_FLIP_LEFT_RIGHT = 1 << 0,
+    SX_FLIP_LEFT_RIGHT = 1 << 0, /* mirror with probability 1/2 */
 } sx_augmentation;
 
 #endif

@@ -130,6 +130,8 @@ typedef struct sx_model_def {
     unsigned augment;      /* SX_FLIP_LEFT_RIGHT | … */
     const char *recipe;    /* a named preprocessing instead of these: "tpu-flowers" */
     int num_classes;       /* default of the parameter num_classes; 0 = from the data */
+    int random_crop;       /* augmentations with a strength, as in image.h; 0 = none */
+    float random_shear, random_zoom, random_brightness, random_contrast[2];
 } sx_model_def;
 
 /* The initializer of a descriptor, for programs that train a model of their own:

@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "data/dataset.h"
-#include "image/preprocess.h"
+#include "data/image_pipeline.h"
 #include "io/json_text.h"
 
 struct pipeline {
@@ -40,7 +40,7 @@ static sx_status run_image(const struct pipeline *self, const sx_map_call *call)
 {
     const sx_tensor *in = &call->in[self->image];
     sx_augment_key key = {self->args.seed, (uint32_t)call->epoch, (uint64_t)call->record};
-    const sx_augment_key *random = self->args.augment ? &key : NULL;
+    const sx_augment_key *random = self->args.training ? &key : NULL;
     if (in->type.dtype == SX_STRING) {
         return sx_preprocess_encoded(&self->pre, *(const sx_bytes *)in->data, random, call->worker,
                                      call->out[0].data);
@@ -141,8 +141,8 @@ static sx_status hash_parameters(const struct pipeline *self, uint64_t *out_hash
     if (status != SX_OK) {
         return status;
     }
-    uint64_t parts[] = {sx_hash64(text, strlen(text)), self->args.augment,
-                        self->args.augment ? self->args.seed : 0};
+    uint64_t parts[] = {sx_hash64(text, strlen(text)), self->args.training,
+                        self->args.training ? self->args.seed : 0};
     sx_free(text);
     *out_hash = sx_hash64(parts, sizeof(parts));
     return SX_OK;
@@ -163,21 +163,18 @@ static sx_status add_map(sx_dataset **dataset, struct pipeline *self)
                           .fingerprint = fingerprint);
 }
 
-sx_status sx_image_pipeline_at(sx_dataset **dataset, const sx_image_args *args)
+sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pre,
+                                   const sx_image_args *args)
 {
-    SX_TAKE_ARGS(sx_image_args, args);
     int image = sx_dataset_find(*dataset, "image"), label = sx_dataset_find(*dataset, "label");
-    if (args->preprocess == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "image pipeline: no preprocessing given");
-    }
     SX_TRY(check_image(*dataset, image));
     SX_TRY(check_label(*dataset, label));
-    SX_TRY(sx_preprocess_check(args->preprocess));
+    SX_TRY(sx_preprocess_check(pre));
     struct pipeline *self = sx_alloc(1, sizeof(*self));
     if (self == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "image pipeline: out of memory");
     }
-    self->pre = *args->preprocess;
+    self->pre = *pre;
     self->args = *args;
     self->args.label_dtype = args->label_dtype == SX_I32 ? SX_I32 : SX_I64;
     self->image = image;
@@ -187,4 +184,12 @@ sx_status sx_image_pipeline_at(sx_dataset **dataset, const sx_image_args *args)
         sx_free(self);
     }
     return status;
+}
+
+sx_status sx_image_pipeline_at(sx_dataset **dataset, const sx_image_args *args)
+{
+    SX_TAKE_ARGS(sx_image_args, args);
+    sx_preprocess pre;
+    SX_TRY(sx_preprocess_make(SX_PREPROCESS_WISH(args), &pre), "image pipeline");
+    return sx_dataset_preprocess_at(dataset, &pre, args);
 }

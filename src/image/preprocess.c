@@ -50,6 +50,34 @@ sx_status sx_preprocess_recipe(const char *name, int height, int width, int chan
                     "no recipe is called \"%s\"; there are \"simple\" and \"tpu-flowers\"", name);
 }
 
+sx_status sx_preprocess_make(const sx_preprocess_wish *wish, sx_preprocess *out)
+{
+    const unsigned flags = SX_FLIP_LEFT_RIGHT;
+    sx_preprocess pre;
+    SX_TRY(sx_preprocess_recipe(wish->recipe != NULL ? wish->recipe : "simple", wish->image[0],
+                                wish->image[1], wish->image[2], &pre));
+    if ((wish->augment & ~flags) != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "augment is %#x, expected flags of sx_augmentation",
+                        wish->augment);
+    }
+    if (wish->recipe == NULL) {
+        pre.scale = wish->scale;
+        memcpy(pre.mean, wish->mean, sizeof(pre.mean));
+        memcpy(pre.std, wish->std, sizeof(pre.std));
+        pre.flip_left_right = (wish->augment & SX_FLIP_LEFT_RIGHT) != 0;
+        pre.extra_height = pre.extra_width = wish->random_crop;
+        pre.crop = wish->random_crop != 0 ? SX_CROP_RANDOM : SX_CROP_NONE;
+        pre.shear_degrees = wish->random_shear;
+        pre.zoom = wish->random_zoom;
+        pre.brightness_max_delta = wish->random_brightness;
+        pre.contrast_lower = wish->random_contrast[0];
+        pre.contrast_upper = wish->random_contrast[1];
+    }
+    SX_TRY(sx_preprocess_check(&pre));
+    *out = pre;
+    return SX_OK;
+}
+
 /* ---- the definition's parts ---- */
 
 static sx_status check_size(const sx_preprocess *pre)

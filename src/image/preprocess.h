@@ -44,6 +44,7 @@
 
 #include <sextant/image.h>
 
+#include "base/buffer.h"
 #include "image/augment.h"
 #include "image/image.h"
 #include "image/resize.h"
@@ -66,6 +67,44 @@ typedef struct sx_preprocess {
     float mean[3], std[3]; /* of SX_MEAN_STD only */
     int label_base;        /* what the records call the first class: 0, or 1 in TPU-style files */
 } sx_preprocess;
+
+/* What a model or sx_image_pipeline() says of its images; the fields of sextant/image.h. */
+typedef struct sx_preprocess_wish {
+    int image[3];
+    sx_scale scale;
+    float mean[3], std[3];
+    unsigned augment;
+    int random_crop;
+    float random_shear, random_zoom, random_brightness, random_contrast[2];
+    const char *recipe; /* instead of scale and augmentations; NULL = none */
+} sx_preprocess_wish;
+
+/* The wish of a struct that has these fields, by pointer. */
+#define SX_PREPROCESS_WISH(from)                                                     \
+    (&(sx_preprocess_wish){                                                          \
+        .image = {(from)->image[0], (from)->image[1], (from)->image[2]},             \
+        .scale = (from)->scale,                                                      \
+        .mean = {(from)->mean[0], (from)->mean[1], (from)->mean[2]},                 \
+        .std = {(from)->std[0], (from)->std[1], (from)->std[2]},                     \
+        .augment = (from)->augment,                                                  \
+        .random_crop = (from)->random_crop,                                          \
+        .random_shear = (from)->random_shear,                                        \
+        .random_zoom = (from)->random_zoom,                                          \
+        .random_brightness = (from)->random_brightness,                              \
+        .random_contrast = {(from)->random_contrast[0], (from)->random_contrast[1]}, \
+        .recipe = (from)->recipe,                                                    \
+    })
+
+/* Errors: NOT_FOUND an unknown recipe; INVALID_ARGUMENT a value out of range, an unknown flag. */
+SX_MUST_USE sx_status sx_preprocess_make(const sx_preprocess_wish *wish, sx_preprocess *out);
+
+/* Replaces the augmentations by those of a list:
+ *     flip_left_right,crop=10,shear=20,zoom=0.2,brightness=0.25,contrast=0.2:1.8
+ * or "none". Without crop, an extra size stays, and is cropped at its centre. INVALID_ARGUMENT
+ * names the item and what is expected. */
+SX_MUST_USE sx_status sx_preprocess_set_augment(sx_preprocess *pre, const char *list);
+/* Appends the list; "none" if there are no augmentations. */
+void sx_preprocess_put_augment(const sx_preprocess *pre, sx_buf *out);
 
 /* Ready sets by name, "simple" and "tpu-flowers"; the sizes are the model's.
  * Errors: NOT_FOUND, naming those that exist. */

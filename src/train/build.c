@@ -93,7 +93,8 @@ static sx_status describe_features(sx_trainer *t, const sx_trainer_options *o)
     t->info.has_preprocess =
         o->def->image[0] > 0 && (o->data == NULL || sx_feed_needs_preprocess(o->data));
     if (t->info.has_preprocess) {
-        return sx_model_preprocess(o->def, o->recipe, o->label_base, &t->info.preprocess);
+        return sx_model_preprocess(o->def, o->recipe, o->augment, o->label_base,
+                                   &t->info.preprocess);
     }
     return SX_OK;
 }

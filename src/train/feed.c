@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "data/image_pipeline.h"
 #include "graph/ir.h"
 #include "train/misfit.h"
 
@@ -45,21 +46,17 @@ bool sx_feed_needs_preprocess(const sx_dataset *data)
     return dtype == SX_STRING || dtype == SX_U8;
 }
 
-sx_status sx_model_preprocess(const sx_model_def *def, const char *recipe, int label_base,
-                              sx_preprocess *out)
+sx_status sx_model_preprocess(const sx_model_def *def, const char *recipe, const char *augment,
+                              int label_base, sx_preprocess *out)
 {
-    const char *name = recipe != NULL ? recipe : def->recipe;
-    bool own = name == NULL;
-    SX_TRY(sx_preprocess_recipe(own ? "simple" : name, def->image[0], def->image[1], def->image[2],
-                                out));
-    if (own) {
-        out->scale = def->scale;
-        memcpy(out->mean, def->mean, sizeof(out->mean));
-        memcpy(out->std, def->std, sizeof(out->std));
-        out->flip_left_right = (def->augment & SX_FLIP_LEFT_RIGHT) != 0;
+    sx_preprocess_wish wish = *SX_PREPROCESS_WISH(def);
+    if (recipe != NULL) {
+        wish.recipe = recipe;
     }
+    SX_TRY(sx_preprocess_make(&wish, out));
     out->label_base = label_base;
-    return sx_preprocess_check(out);
+    SX_TRY(sx_preprocess_check(out));
+    return augment != NULL ? sx_preprocess_set_augment(out, augment) : SX_OK;
 }
 
 /* --- making ---------------------------------------------------------------------------------- */
@@ -75,9 +72,9 @@ static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx
             "the data are images to be decoded, but the model \"%s\" was made for arrays",
             info->model);
     }
-    return sx_image_pipeline(&input->data, .preprocess = &info->preprocess,
-                             .augment = args->mode == SX_TRAIN, .seed = info->seed,
-                             .num_classes = (int)args->classes, .label_dtype = SX_I32);
+    return sx_dataset_preprocess(&input->data, &info->preprocess,
+                                 .training = args->mode == SX_TRAIN, .seed = info->seed,
+                                 .num_classes = (int)args->classes, .label_dtype = SX_I32);
 }
 
 /* A batch that could hold more than all the data is no larger than they are: buffers and programs

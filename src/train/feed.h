@@ -58,9 +58,10 @@ SX_MUST_USE sx_status sx_feed_next(sx_feed *input, sx_feed_batch *out_batch);
 /* Bytes of one row of a batch of that type. */
 SX_MUST_USE sx_status sx_feed_row_bytes(const sx_type *batch_type, size_t *out);
 
-/* The model's preprocessing: its recipe (or `recipe`) with its own size, scale and augmentation. */
+/* The model's preprocessing; `recipe` replaces all of it but the size, `augment` (as in
+ * sx_preprocess_set_augment) the augmentations. Both may be NULL. */
 SX_MUST_USE sx_status sx_model_preprocess(const sx_model_def *def, const char *recipe,
-                                          int label_base, sx_preprocess *out);
+                                          const char *augment, int label_base, sx_preprocess *out);
 
 /* --- Fixed batches -------------------------------------------------------------------------------
  */

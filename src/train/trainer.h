@@ -25,6 +25,7 @@ typedef struct sx_trainer_options {
     const sx_params *params;       /* may be NULL */
     const sx_optimizer *optimizer; /* wishes over the model's (sx_program_request); may be NULL */
     const char *recipe;            /* of preprocessing; NULL = the model's */
+    const char *augment;           /* augmentations as a list; NULL = the model's */
     /* The training data, for what only they know: class names, shapes. Elements, or batches. */
     sx_dataset *data;
     /* Where `data` are not all that a step takes (sx_fit_request: shards, pulls); 0 = they are. */

@@ -2,7 +2,7 @@
 
 #include <sextant/data.h>
 
-#include "image/preprocess.h"
+#include "data/image_pipeline.h"
 
 static sx_preprocess augmenting(int height, int width)
 {
@@ -36,8 +36,7 @@ static void test_data_image_pipeline__encoded_images_become_floats(void **state)
     assert_ok(sx_preprocess_recipe("simple", 4, 5, 3, &pre));
     pre.scale = SX_0_1;
     assert_ok(sx_data_open(in_dir("photos"), NULL, &data, NULL));
-    assert_ok(
-        sx_image_pipeline(&data, .preprocess = &pre, .num_classes = 3, .label_dtype = SX_I32));
+    assert_ok(sx_dataset_preprocess(&data, &pre, .num_classes = 3, .label_dtype = SX_I32));
     assert_ok(sx_dataset_batch(&data, .size = 9));
     assert_ok(sx_iterator_create(data, &iterator));
     assert_ok(sx_iterator_next(iterator, &batch));
@@ -67,7 +66,7 @@ static void test_data_image_pipeline__augmentation_depends_on_epoch_and_record_o
     write_photos(3);
     assert_ok(sx_data_open(in_dir("photos"), NULL, &data, NULL));
     assert_ok(sx_dataset_shuffle(&data, .seed = 4));
-    assert_ok(sx_image_pipeline(&data, .preprocess = &pre, .augment = true, .seed = 9));
+    assert_ok(sx_dataset_preprocess(&data, &pre, .training = true, .seed = 9));
     assert_ok(sx_dataset_repeat(&data, 3));
     read_pixels(data, 1, 0, 3 * N, a, ROW);
     read_pixels(data, 4, 0, 3 * N, b, ROW);
@@ -78,7 +77,7 @@ static void test_data_image_pipeline__augmentation_depends_on_epoch_and_record_o
 
     /* without shuffle, the same record in two epochs */
     assert_ok(sx_data_open(in_dir("photos"), NULL, &data, NULL));
-    assert_ok(sx_image_pipeline(&data, .preprocess = &pre, .augment = true, .seed = 9));
+    assert_ok(sx_dataset_preprocess(&data, &pre, .training = true, .seed = 9));
     assert_ok(sx_dataset_repeat(&data, 2));
     read_pixels(data, 2, 0, 2 * N, a, ROW);
     assert_memory_not_equal(a, a + N * ROW, N * ROW * sizeof(float));
@@ -98,7 +97,7 @@ static void test_data_image_pipeline__raw_pixels(void **state)
     assert_ok(sx_preprocess_recipe("simple", 28, 28, 1, &pre));
     pre.scale = SX_MINUS1_1;
     assert_ok(sx_dataset_from_tensors(2, names, tensors, NULL, NULL, &data));
-    assert_ok(sx_image_pipeline(&data, .preprocess = &pre, .num_classes = 10));
+    assert_ok(sx_dataset_preprocess(&data, &pre, .num_classes = 10));
     sx_iterator *iterator = NULL;
     const struct sx_batch_data *one;
     assert_ok(sx_iterator_create(data, &iterator));
@@ -117,7 +116,7 @@ static sx_status first_error(const char *name, const sx_preprocess *pre, int num
     sx_iterator *iterator = NULL;
     const struct sx_batch_data *batch;
     assert_ok(sx_data_open(in_dir(name), NULL, &data, NULL));
-    assert_ok(sx_image_pipeline(&data, .preprocess = pre, .num_classes = num_classes));
+    assert_ok(sx_dataset_preprocess(&data, pre, .num_classes = num_classes));
     assert_ok(sx_dataset_batch(&data, .size = 100));
     assert_ok(sx_iterator_create(data, &iterator));
     sx_status status = sx_iterator_next(iterator, &batch);
@@ -150,13 +149,71 @@ static void test_data_image_pipeline__refuses_other_components(void **state)
     sx_preprocess pre;
     assert_ok(sx_preprocess_recipe("simple", 4, 4, 3, &pre));
     assert_ok(sx_dataset_from_tensors(1, names, tensors, NULL, NULL, &data));
-    assert_error(sx_image_pipeline(&data, .preprocess = &pre), SX_INVALID_ARGUMENT, "no component");
+    assert_error(sx_dataset_preprocess(&data, &pre), SX_INVALID_ARGUMENT, "no component");
     sx_dataset_release(data);
     assert_ok(sx_dataset_from_tensors(1, image, tensors, NULL, NULL, &data));
-    assert_error(sx_image_pipeline(&data, .preprocess = &pre), SX_INVALID_ARGUMENT, "float32[]");
-    assert_error(sx_image_pipeline(&data, .augment = true), SX_INVALID_ARGUMENT,
-                 "no preprocessing");
+    assert_error(sx_dataset_preprocess(&data, &pre), SX_INVALID_ARGUMENT, "float32[]");
+    assert_error(sx_image_pipeline(&data, .scale = SX_0_1), SX_INVALID_ARGUMENT,
+                 "image pipeline: recipe \"simple\": preprocessing to [0,0,0]");
+    assert_error(sx_image_pipeline(&data, .image = {4, 4, 3}, .augment = 6), SX_INVALID_ARGUMENT,
+                 "augment is 0x6, expected flags");
+    assert_error(sx_image_pipeline(&data, .image = {4, 4, 3}, .random_zoom = 1),
+                 SX_INVALID_ARGUMENT, "zoom 1 is outside 0 to 1");
+    assert_error(sx_image_pipeline(&data, .image = {4, 4, 3}, .recipe = "none"), SX_NOT_FOUND,
+                 "\"simple\"");
     sx_dataset_release(data);
+}
+
+static sx_dataset *open_photos(void)
+{
+    sx_dataset *data = NULL;
+    assert_ok(sx_data_open(in_dir("photos"), NULL, &data, NULL));
+    return data;
+}
+
+/* The public fields do what the struct inside does; evaluation leaves the random ones out. */
+static void test_data_image_pipeline__public_fields(void **state)
+{
+    (void)state;
+    enum { ROW = 6 * 5 * 3, PHOTOS = 9 };
+    static float got[PHOTOS * ROW], want[PHOTOS * ROW];
+    write_photos(3);
+    for (int training = 0; training < 2; training++) {
+        sx_preprocess pre = {.height = 6,
+                             .width = 5,
+                             .channels = 3,
+                             .extra_height = 3,
+                             .extra_width = 3,
+                             .crop = SX_CROP_RANDOM,
+                             .flip_left_right = true,
+                             .shear_degrees = 20,
+                             .zoom = .2f,
+                             .brightness_max_delta = .25f,
+                             .contrast_lower = .5f,
+                             .contrast_upper = 1.5f,
+                             .scale = SX_MEAN_STD,
+                             .mean = {.1f, .2f, .3f},
+                             .std = {.4f, .5f, .6f}};
+        sx_dataset *data = open_photos();
+        assert_ok(sx_dataset_preprocess(&data, &pre, .training = training, .seed = 5));
+        read_pixels(data, 1, 0, PHOTOS, want, ROW);
+        sx_dataset_release(data);
+        data = open_photos();
+        assert_ok(sx_image_pipeline(&data, .image = {6, 5, 3}, .training = training, .seed = 5,
+                                    .scale = SX_MEAN_STD, .mean = {.1f, .2f, .3f},
+                                    .std = {.4f, .5f, .6f}, .augment = SX_FLIP_LEFT_RIGHT,
+                                    .random_crop = 3, .random_shear = 20, .random_zoom = .2f,
+                                    .random_brightness = .25f, .random_contrast = {.5f, 1.5f}));
+        read_pixels(data, 1, 0, PHOTOS, got, ROW);
+        sx_dataset_release(data);
+        assert_memory_equal(got, want, sizeof(got));
+    }
+    sx_dataset *data = open_photos();
+    assert_ok(sx_image_pipeline(&data, .image = {6, 5, 3}, .scale = SX_MEAN_STD,
+                                .mean = {.1f, .2f, .3f}, .std = {.4f, .5f, .6f}));
+    read_pixels(data, 1, 0, PHOTOS, got, ROW);
+    sx_dataset_release(data);
+    assert_memory_not_equal(got, want, sizeof(got));
 }
 
 static const struct CMUnitTest tests[] = {
@@ -165,5 +222,6 @@ static const struct CMUnitTest tests[] = {
     photo_test(test_data_image_pipeline__raw_pixels),
     photo_test(test_data_image_pipeline__errors_name_the_file),
     photo_test(test_data_image_pipeline__refuses_other_components),
+    photo_test(test_data_image_pipeline__public_fields),
 };
 SX_TEST_MAIN(tests)

@@ -5,8 +5,8 @@
 
 #include <sextant/data.h>
 
+#include "data/image_pipeline.h"
 #include "data/prepare.h"
-#include "image/preprocess.h"
 #include "io/npy.h"
 
 static sx_status iterate(sx_dataset **data)
@@ -17,7 +17,7 @@ static sx_status iterate(sx_dataset **data)
     SX_TRY(sx_preprocess_recipe("simple", 4, 4, 3, &pre));
     SX_TRY(sx_dataset_shuffle(data, .seed = 1));
     if (sx_dataset_find(*data, "image") >= 0) {
-        SX_TRY(sx_image_pipeline(data, .preprocess = &pre));
+        SX_TRY(sx_dataset_preprocess(data, &pre));
     }
     SX_TRY(sx_dataset_cache(data, 0));
     SX_TRY(sx_dataset_batch(data, .size = 2));

@@ -279,6 +279,68 @@ static void test_image_preprocess__json_refusals(void **state)
     }
 }
 
+static const char *augment_text(const sx_preprocess *pre)
+{
+    static char text[256];
+    sx_buf buf;
+    sx_buf_init(&buf, sizeof(text));
+    sx_preprocess_put_augment(pre, &buf);
+    snprintf(text, sizeof(text), "%s", sx_buf_text(&buf));
+    sx_buf_deinit(&buf);
+    return text;
+}
+
+/* A list sets every augmentation, takes back those that it leaves out, and is printed as read. */
+static void test_image_preprocess__augment_lists(void **state)
+{
+    (void)state;
+    static const char all[] =
+        "flip_left_right,crop=10,shear=20,zoom=0.2,brightness=0.25,contrast=0.2:1.8";
+    sx_preprocess pre, flowers_pre = flowers();
+    assert_ok(sx_preprocess_recipe("simple", 28, 28, 3, &pre));
+    assert_string_equal(augment_text(&pre), "none");
+    assert_ok(sx_preprocess_set_augment(&pre, all));
+    assert_string_equal(augment_text(&pre), all);
+    assert_true(pre.flip_left_right && pre.crop == SX_CROP_RANDOM && pre.extra_width == 10);
+    assert_true(pre.shear_degrees == 20 && pre.zoom == .2f && pre.brightness_max_delta == .25f);
+    assert_true(pre.contrast_lower == .2f && pre.contrast_upper == 1.8f);
+    assert_ok(sx_preprocess_set_augment(&pre, "zoom=.5"));
+    assert_string_equal(augment_text(&pre), "zoom=0.5");
+    assert_int_equal(pre.crop, SX_CROP_CENTER); /* what evaluation sees is as before */
+    assert_int_equal(pre.extra_height, 10);
+    assert_ok(sx_preprocess_set_augment(&flowers_pre, "none"));
+    assert_string_equal(augment_text(&flowers_pre), "none");
+    assert_int_equal(flowers_pre.extra_height, 10);
+
+    static const struct {
+        const char *list, *message;
+    } bad[] = {
+        {"flip", "unknown augmentation \"flip\""},
+        {"", "unknown augmentation \"\""},
+        {"zoom=.2,", "unknown augmentation \"\""},
+        {"contrst=1:2", "did you mean \"contrast\"?"},
+        {"rotate=3", "expected flip_left_right, crop=PIXELS, shear=DEGREES"},
+        {"none,zoom=.2", "unknown augmentation \"none\""},
+        {"flip_left_right=1", "expected flip_left_right"},
+        {"crop", "augmentation \"crop\": expected crop=PIXELS"},
+        {"crop=0", "expected crop=PIXELS"},
+        {"crop=1.5", "expected crop=PIXELS"},
+        {"crop=1e9", "expected crop=PIXELS"},
+        {"crop=nan", "expected crop=PIXELS"},
+        {"zoom=x", "expected zoom=FRACTION"},
+        {"zoom=0.2:0.3", "expected zoom=FRACTION"},
+        {"zoom=2", "zoom 2 is outside 0 to 1"},
+        {"contrast=1", "expected contrast=LOWER:UPPER"},
+        {"contrast=2:1", "contrast [2, 1]"},
+        {"shear=-1", "shear_degrees -1"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_error(sx_preprocess_set_augment(&pre, bad[i].list), SX_INVALID_ARGUMENT,
+                     bad[i].message);
+    }
+    assert_string_equal(augment_text(&pre), "zoom=0.5");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_preprocess__recipes),
     cmocka_unit_test(test_image_preprocess__evaluation_is_the_centre),
@@ -290,5 +352,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_preprocess__bad_bytes),
     cmocka_unit_test(test_image_preprocess__json_round_trip),
     cmocka_unit_test(test_image_preprocess__json_refusals),
+    cmocka_unit_test(test_image_preprocess__augment_lists),
 };
 SX_TEST_MAIN(tests)

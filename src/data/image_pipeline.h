@@ -1,0 +1,16 @@
+/* The map of sx_image_pipeline() for callers that hold the preprocessing as a whole. */
+#ifndef SX_DATA_IMAGE_PIPELINE_H
+#define SX_DATA_IMAGE_PIPELINE_H
+
+#include <sextant/data.h>
+
+#include "image/preprocess.h"
+
+/* As sx_image_pipeline(); of `args` only training, seed, num_classes and label_dtype count. `pre`
+ * is copied. */
+SX_MUST_USE sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pre,
+                                               const sx_image_args *args);
+#define sx_dataset_preprocess(dataset, pre, ...) \
+    sx_dataset_preprocess_at((dataset), (pre), SX_ARGS_(sx_image_args, __VA_ARGS__))
+
+#endif

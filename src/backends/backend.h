@@ -99,7 +99,8 @@ typedef struct sx_executable_info {
     bool from_cache;     /* it was compiled before, and kept */
     double flops;        /* of one execution */
     int shards, kernels;
-    const char *numerics; /* what decides its bits: class, kernel table, shards, library versions */
+    /* What decides its bits: instruction sets, caches, kernel table, shards, library versions. */
+    const char *numerics;
 } sx_executable_info;
 
 typedef struct sx_kernel_time {

@@ -187,6 +187,14 @@ static void test_backends_cpu__elementwise_chains_are_one_kernel(void **state)
     assert_int_equal(info.kernels, 1);
     assert_int_equal(info.shards, 1);
     assert_non_null(strstr(info.numerics, "cpu v"));
+    assert_non_null(strstr(info.numerics, " onednn:2."));
+    assert_non_null(strstr(info.numerics, " isa:"));
+    const char *caches = strstr(info.numerics, " caches:");
+    assert_non_null(caches);
+#if defined(__x86_64__)
+    int first_k = atoi(caches + strlen(" caches:"));
+    assert_true(first_k >= 8 && first_k <= 1024 && strchr(caches, ',') != NULL);
+#endif
     end(&f);
 }
 

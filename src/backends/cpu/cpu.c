@@ -36,7 +36,7 @@ typedef struct cpu_executable {
     int64_t *times_ns; /* [workers][steps], or NULL */
     int64_t calls;
     sx_kernel_time *profile; /* [steps] */
-    char numerics[200];
+    char numerics[256];
     _Atomic(sx_status) fault; /* of the running execution */
 } cpu_executable;
 
@@ -263,9 +263,11 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
         cpu_destroy(&e->head);
         return status;
     }
-    snprintf(e->numerics, sizeof(e->numerics), "cpu %s%s kernels:%d shards:%d%s onednn:%s",
+    char dnn[160];
+    sx_dnn_numerics(dnn, sizeof(dnn));
+    snprintf(e->numerics, sizeof(e->numerics), "cpu %s%s kernels:%d shards:%d%s %s",
              sx_cpu_vec_best()->name, e->plan->bf16 ? " bf16" : "", SX_CPU_KERNEL_TABLE_VERSION,
-             e->plan->shards, e->plan->team ? " team" : "", sx_dnn_version());
+             e->plan->shards, e->plan->team ? " team" : "", dnn);
     *out = &e->head;
     return SX_OK;
 }

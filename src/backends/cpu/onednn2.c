@@ -1,11 +1,16 @@
 /* See onednn2.h. Written for oneDNN 2.6. */
 #include "backends/cpu/onednn2.h"
 
+#include <inttypes.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "backends/cpu/plan.h"
+#include "base/checked.h"
 #include "base/memory.h"
 
 /* libgomp's, whose header only gcc finds. */
@@ -34,12 +39,56 @@ bool sx_dnn_has_bf16(void)
            dnnl_cpu_isa_avx512_core_bf16;
 }
 
-const char *sx_dnn_version(void)
+/* ",48K/1,1024K/1,32768K/2": the data caches, each with how many hardware threads share it, from
+ * CPUID, which oneDNN asks too. */
+static void append_caches(char *text, size_t size)
 {
-    static char text[32]; /* the same bytes whoever writes them */
+    size_t used = 0;
+    text[0] = '\0';
+#if defined(__x86_64__)
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    unsigned leaf = __get_cpuid_count(4, 0, &a, &b, &c, &d) && (a & 31) != 0 ? 4 : 0x8000001d;
+    for (unsigned i = 0; i < 8 && used < size; i++) {
+        if (!__get_cpuid_count(leaf, i, &a, &b, &c, &d) || (a & 31) == 0) {
+            break;
+        }
+        if ((a & 31) != 2) { /* 1 data, 2 instructions, 3 both */
+            uint64_t bytes = (uint64_t)((b >> 22) + 1) * ((b >> 12 & 1023) + 1) * ((b & 4095) + 1) *
+                             ((uint64_t)c + 1);
+            used += (size_t)snprintf(text + used, size - used, "%s%" PRIu64 "K/%u",
+                                     used > 0 ? "," : "", bytes >> 10, (a >> 14 & 4095) + 1);
+        }
+    }
+#endif
+    if (used == 0) {
+        snprintf(text, size, "unknown");
+    }
+}
+
+void sx_dnn_numerics(char *text, size_t size)
+{
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } names[] = {{dnnl_cpu_isa_sse41, "sse41"},
+                 {dnnl_cpu_isa_avx, "avx"},
+                 {dnnl_cpu_isa_avx2, "avx2"},
+                 {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+                 {dnnl_cpu_isa_avx512_core, "avx512_core"},
+                 {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+                 {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+                 {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"}};
     const dnnl_version_t *v = dnnl_version();
-    snprintf(text, sizeof(text), "%d.%d.%d", v->major, v->minor, v->patch);
-    return text;
+    dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    char caches[96], number[16];
+    const char *name = number;
+    snprintf(number, sizeof(number), "%#x", (unsigned)isa);
+    for (size_t i = 0; i < SX_COUNT(names); i++) {
+        name = names[i].isa == isa ? names[i].name : name;
+    }
+    append_caches(caches, sizeof(caches));
+    snprintf(text, size, "onednn:%d.%d.%d isa:%s caches:%s", v->major, v->minor, v->patch, name,
+             caches);
 }
 
 static sx_status wrong(dnnl_status_t status, const char *what)

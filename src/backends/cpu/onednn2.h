@@ -17,7 +17,9 @@
 /* Caps the OpenMP team of the calling thread; returns what it was, for sx_dnn_leave(). */
 int sx_dnn_enter(int team);
 void sx_dnn_leave(int before);
-const char *sx_dnn_version(void); /* "2.6.3" */
+/* What decides which of its kernels run, and so the bits of their results: "onednn:2.6.3
+ * isa:avx512_core_bf16 caches:48K/1,1024K/1,32768K/2". */
+void sx_dnn_numerics(char *text, size_t size);
 
 typedef enum sx_dnn_conv_kind {
     SX_DNN_FORWARD,         /* dst = act(conv(src, filter) + bias) */

@@ -1,5 +1,6 @@
 /* Reading tensor bundles: the index is parsed once into sorted entries, tensors are read on demand.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ enum {
     MAX_INDEX_BYTES = 1 << 28,
     MAX_SHARDS = 1024,
     MAX_ENTRIES = 1 << 22,
+    MAX_SLICES = 1 << 12,  /* of a tensor */
     PIECE_BYTES = 1 << 18, /* read, sum, move on: it stays in the cache */
     READER_VERSION = 1,
 };
@@ -93,8 +95,12 @@ static sx_status read_type(const Tensorflow__BundleEntryProto *message, sx_type 
 static sx_status read_slices(sx_arena *arena, const Tensorflow__BundleEntryProto *message,
                              sx_bundle_entry *e)
 {
-    if (e->type.rank == 0 || sx_type_elems(&e->type) < 0) {
-        return sx_error(SX_DATA_LOSS, "slices of a scalar or of an impossible shape");
+    if (e->type.rank == 0 || sx_type_bytes(&e->type) < 0 || message->n_slices > MAX_SLICES) {
+        return sx_error(
+            SX_DATA_LOSS,
+            "%zu slices of a tensor of rank %d; expected at most %d, a rank of at least "
+            "1 and fewer than 2^63 bytes",
+            message->n_slices, e->type.rank, MAX_SLICES);
     }
     sx_bundle_slice *slices = sx_arena_array(arena, message->n_slices, sx_bundle_slice);
     if (slices == NULL) {
@@ -103,8 +109,8 @@ static sx_status read_slices(sx_arena *arena, const Tensorflow__BundleEntryProto
     for (size_t s = 0; s < message->n_slices; s++) {
         const Tensorflow__TensorSliceProto *slice = message->slices[s];
         if (slice->n_extent != (size_t)e->type.rank) {
-            return sx_error(SX_DATA_LOSS, "a slice of rank %zu of a tensor of rank %d",
-                            slice->n_extent, e->type.rank);
+            return sx_error(SX_DATA_LOSS, "a slice has rank %zu, its tensor %d", slice->n_extent,
+                            e->type.rank);
         }
         for (int d = 0; d < e->type.rank; d++) {
             const Tensorflow__TensorSliceProto__Extent *extent = slice->extent[d];
@@ -113,7 +119,7 @@ static sx_status read_slices(sx_arena *arena, const Tensorflow__BundleEntryProto
             int64_t end, length = whole ? -1 : extent->length;
             if (!whole && (extent->start < 0 || length < 0 ||
                            !sx_add_i64(extent->start, length, &end) || end > e->type.dims[d])) {
-                return sx_error(SX_DATA_LOSS, "a slice reaches outside dimension %d", d);
+                return sx_error(SX_DATA_LOSS, "a slice is outside dimension %d", d);
             }
             slices[s].start[d] = whole ? 0 : extent->start;
             slices[s].length[d] = length;
@@ -404,54 +410,119 @@ static void scatter(const sx_type *whole, const int64_t *start, const int64_t *l
     }
 }
 
-static sx_status read_piece(const sx_bundle *b, const sx_bundle_entry *whole,
-                            const sx_bundle_slice *slice, uint8_t *out)
+/* "[4:7,0:5]" */
+static const char *slice_text(const sx_bundle_slice *slice, int rank, char *text, size_t size)
+{
+    size_t used = 0;
+    for (int d = 0; d < rank && used < size; d++) {
+        used += (size_t)snprintf(text + used, size - used, "%s%lld:%lld", d == 0 ? "[" : ",",
+                                 (long long)slice->start[d],
+                                 (long long)(slice->start[d] + slice->length[d]));
+    }
+    if (used + 2 <= size) {
+        memcpy(text + used, "]", 2);
+    }
+    return text;
+}
+
+enum { SLICE_TEXT = 40 * SX_MAX_RANK + 8 };
+
+/* The slice with its lengths filled in, and the entry that stores it. */
+static sx_status find_piece(const sx_bundle *b, const sx_bundle_entry *whole, size_t i,
+                            sx_bundle_slice *out_slice, const sx_bundle_entry **out_piece)
 {
     sx_buf key;
     sx_buf_init(&key, 1 << 20);
-    sx_slice_key(&key, whole->key, whole->type.rank, slice->start, slice->length);
-    const sx_bundle_entry *e = find_in(b->entries + b->n_tensors, b->n_entries - b->n_tensors,
-                                       (sx_bytes){sx_buf_text(&key), key.size});
+    *out_slice = whole->slices[i];
+    sx_slice_key(&key, whole->key, whole->type.rank, out_slice->start, out_slice->length);
+    sx_status status = sx_buf_status(&key);
+    const sx_bundle_entry *e = status != SX_OK
+                                   ? NULL
+                                   : find_in(b->entries + b->n_tensors, b->n_entries - b->n_tensors,
+                                             (sx_bytes){sx_buf_text(&key), key.size});
     sx_buf_deinit(&key);
-    int64_t length[SX_MAX_RANK];
+    SX_TRY(status);
     for (int d = 0; d < whole->type.rank; d++) {
-        length[d] = slice->length[d] < 0 ? whole->type.dims[d] : slice->length[d];
+        if (out_slice->length[d] < 0) {
+            out_slice->length[d] = whole->type.dims[d];
+        }
     }
-    sx_type type = sx_type_make(whole->type.dtype, whole->type.rank, length);
-    if (e == NULL || e->n_slices > 0 || !sx_type_equal(&e->type, &type)) {
-        return sx_error(SX_DATA_LOSS, "a piece of the partitioned tensor is missing or misshapen");
+    char text[SLICE_TEXT], stored[SX_TYPE_TEXT];
+    sx_type type = sx_type_make(whole->type.dtype, whole->type.rank, out_slice->length);
+    if (e == NULL) {
+        return sx_error(SX_DATA_LOSS, "slice %s is missing from the checkpoint",
+                        slice_text(out_slice, type.rank, text, sizeof(text)));
     }
-    if (e->size == 0) {
-        return SX_OK;
+    if (e->n_slices > 0 || !sx_type_equal(&e->type, &type)) {
+        return sx_error(SX_DATA_LOSS, "slice %s is stored as %s",
+                        slice_text(out_slice, type.rank, text, sizeof(text)),
+                        sx_type_format(&e->type, stored, sizeof(stored)));
     }
-    uint8_t *bytes = sx_alloc(e->size, 1);
-    if (bytes == NULL) {
-        return no_memory();
+    *out_piece = e;
+    return SX_OK;
+}
+
+static bool overlap(const sx_bundle_slice *a, const sx_bundle_slice *b, int rank)
+{
+    for (int d = 0; d < rank; d++) {
+        int64_t first = SX_MAX(a->start[d], b->start[d]);
+        int64_t end = SX_MIN(a->start[d] + a->length[d], b->start[d] + b->length[d]);
+        if (first >= end) {
+            return false;
+        }
     }
-    sx_status status = read_bytes(b, e, bytes);
-    if (status == SX_OK) {
-        scatter(&whole->type, slice->start, length, sx_dtype_bytes(type.dtype), bytes, out);
+    return true;
+}
+
+/* That the slices are all there and cover the tensor, each element once. */
+static sx_status check_pieces(const sx_bundle *b, const sx_bundle_entry *e)
+{
+    int64_t covered = 0, total = sx_type_elems(&e->type);
+    const sx_bundle_entry *piece;
+    sx_bundle_slice slice, other;
+    for (size_t i = 0; i < e->n_slices; i++) {
+        SX_TRY(find_piece(b, e, i, &slice, &piece));
+        for (size_t k = 0; k < i; k++) {
+            other = e->slices[k];
+            for (int d = 0; d < e->type.rank; d++) {
+                other.length[d] = other.length[d] < 0 ? e->type.dims[d] : other.length[d];
+            }
+            if (overlap(&slice, &other, e->type.rank)) {
+                char x[SLICE_TEXT], y[SLICE_TEXT];
+                return sx_error(SX_DATA_LOSS, "slices %s and %s overlap",
+                                slice_text(&other, e->type.rank, x, sizeof(x)),
+                                slice_text(&slice, e->type.rank, y, sizeof(y)));
+            }
+        }
+        covered += sx_type_elems(&piece->type);
     }
-    sx_free(bytes);
-    return status;
+    if (covered != total) {
+        return sx_error(SX_DATA_LOSS, "its slices hold %lld of %lld elements", (long long)covered,
+                        (long long)total);
+    }
+    return SX_OK;
 }
 
 static sx_status read_pieces(const sx_bundle *b, const sx_bundle_entry *e, uint8_t *out)
 {
-    int64_t covered = 0, total = sx_type_elems(&e->type);
+    SX_TRY(check_pieces(b, e));
     for (size_t i = 0; i < e->n_slices; i++) {
-        int64_t elems = 1;
-        for (int d = 0; d < e->type.rank; d++) {
-            elems *= e->slices[i].length[d] < 0 ? e->type.dims[d] : e->slices[i].length[d];
+        const sx_bundle_entry *piece;
+        sx_bundle_slice slice;
+        SX_TRY(find_piece(b, e, i, &slice, &piece));
+        if (piece->size == 0) {
+            continue;
         }
-        covered += elems;
-        if (covered > total) {
-            break;
+        uint8_t *bytes = sx_alloc(piece->size, 1);
+        if (bytes == NULL) {
+            return no_memory();
         }
-        SX_TRY(read_piece(b, e, &e->slices[i], out));
-    }
-    if (covered != total) {
-        return sx_error(SX_DATA_LOSS, "its pieces do not make up the whole");
+        sx_status status = read_bytes(b, piece, bytes);
+        if (status == SX_OK) {
+            scatter(&e->type, slice.start, slice.length, sx_dtype_bytes(e->type.dtype), bytes, out);
+        }
+        sx_free(bytes);
+        SX_TRY(status);
     }
     return SX_OK;
 }
@@ -561,7 +632,10 @@ static sx_status verify_entry(const sx_bundle *b, const sx_bundle_entry *e)
 {
     bool variant =
         e->tf_dtype == TENSORFLOW__DATA_TYPE__DT_VARIANT; /* summed by a rule of its own */
-    if (e->n_slices > 0 || variant) {                     /* pieces are entries of their own */
+    if (e->n_slices > 0) { /* the bytes of its pieces are checked as entries of their own */
+        return check_pieces(b, e);
+    }
+    if (variant) {
         return SX_OK;
     }
     if (e->type.dtype != SX_STRING) {

@@ -2,14 +2,19 @@
  * and a crash at every system call of the commit. */
 #include "io/scratch.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "base/checked.h"
+#include "io/crc32c.h"
 #include "io/failpoint.h"
+#include "proto/tensor_bundle.pb-c.h"
+#include "proto/types.pb-c.h"
 #include "savedmodel/bundle.h"
 #include "savedmodel/object_graph.h"
 #include "savedmodel/slice_key.h"
+#include "savedmodel/sstable.h"
 
 static const float kernel[6] = {1, -2, 3.5f, 0, 1e30f, -1e-30f};
 
@@ -143,19 +148,22 @@ static void damage(const char *prefix, const char *path)
     char *bytes = NULL;
     size_t size = 0;
     assert_ok(sx_file_read(path, 1 << 20, &bytes, &size));
+    int file = open(path, O_WRONLY | O_CLOEXEC); /* in place: writing it anew each time is slow */
+    assert_true(file >= 0);
     for (size_t i = 0; i < size * 8; i++) {
-        bytes[i / 8] ^= (char)(1 << (i % 8));
-        write_file(path, bytes, size);
+        char flipped = (char)(bytes[i / 8] ^ 1 << (i % 8));
+        assert_int_equal(pwrite(file, &flipped, 1, (off_t)(i / 8)), 1);
         if (!is_broken(prefix)) {
             fail_msg("%s: bit %zu of byte %zu flipped and not noticed", path, i % 8, i / 8);
         }
-        bytes[i / 8] ^= (char)(1 << (i % 8));
+        assert_int_equal(pwrite(file, &bytes[i / 8], 1, (off_t)(i / 8)), 1);
     }
-    for (size_t cut = 0; cut < size; cut++) {
-        write_file(path, bytes, cut);
+    for (size_t cut = size; cut-- > 0;) {
+        assert_int_equal(ftruncate(file, (off_t)cut), 0);
         assert_true(is_broken(prefix));
     }
-    write_file(path, bytes, size);
+    assert_int_equal(pwrite(file, bytes, size, 0), (int)size);
+    close(file);
     assert_false(is_broken(prefix));
     sx_free(bytes);
 }
@@ -241,6 +249,139 @@ static void test_savedmodel_bundle__slice_keys(void **state)
     }
 }
 
+/* --- partitioned tensors ------------------------------------------------------------------------
+ */
+
+typedef struct piece {
+    int64_t start[2], length[2];
+    bool stored;
+} piece;
+
+enum { MAX_PIECES = 4, ROWS = 4, COLUMNS = 3 };
+
+/* A bundle of one tensor "w", float32[4,3], whose element (i, j) is 10 i + j, in these slices. */
+static void write_pieces(const char *prefix, const piece *pieces, size_t n)
+{
+    Tensorflow__BundleHeaderProto header = TENSORFLOW__BUNDLE_HEADER_PROTO__INIT;
+    Tensorflow__TensorSliceProto slices[MAX_PIECES], *list[MAX_PIECES];
+    Tensorflow__TensorSliceProto__Extent extents[MAX_PIECES][2], *extent_lists[MAX_PIECES][2];
+    Tensorflow__BundleEntryProto entries[MAX_PIECES + 1];
+    Tensorflow__TensorShapeProto shapes[MAX_PIECES + 1];
+    Tensorflow__TensorShapeProto__Dim dims[MAX_PIECES + 1][2], *dim_lists[MAX_PIECES + 1][2];
+    sx_buf keys[MAX_PIECES], data;
+    sx_sstable_writer table;
+    uint8_t packed[512];
+    sx_buf_init(&data, 0);
+    for (size_t i = 0; i <= n; i++) { /* the last is the tensor itself */
+        tensorflow__bundle_entry_proto__init(&entries[i]);
+        tensorflow__tensor_shape_proto__init(&shapes[i]);
+        entries[i].dtype = TENSORFLOW__DATA_TYPE__DT_FLOAT;
+        entries[i].shape = &shapes[i];
+        shapes[i].n_dim = 2;
+        shapes[i].dim = dim_lists[i];
+        for (int d = 0; d < 2; d++) {
+            tensorflow__tensor_shape_proto__dim__init(&dims[i][d]);
+            dims[i][d].size = i < n ? pieces[i].length[d] : d == 0 ? ROWS : COLUMNS;
+            dim_lists[i][d] = &dims[i][d];
+        }
+    }
+    entries[n].slices = list;
+    for (size_t i = 0; i < n; i++) {
+        tensorflow__tensor_slice_proto__init(&slices[i]);
+        slices[i].n_extent = 2;
+        slices[i].extent = extent_lists[i];
+        for (int d = 0; d < 2; d++) {
+            tensorflow__tensor_slice_proto__extent__init(&extents[i][d]);
+            extents[i][d].start = pieces[i].start[d];
+            extents[i][d].has_length_case =
+                TENSORFLOW__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH;
+            extents[i][d].length = pieces[i].length[d];
+            extent_lists[i][d] = &extents[i][d];
+        }
+        list[entries[n].n_slices++] = &slices[i];
+        sx_buf_init(&keys[i], 0);
+        sx_slice_key(&keys[i], "w", 2, pieces[i].start, pieces[i].length);
+        entries[i].offset = (int64_t)data.size;
+        for (int64_t r = 0; r < pieces[i].length[0]; r++) {
+            for (int64_t c = 0; c < pieces[i].length[1]; c++) {
+                float x = (float)(10 * (pieces[i].start[0] + r) + pieces[i].start[1] + c);
+                sx_buf_append(&data, &x, sizeof(x));
+            }
+        }
+        entries[i].size = (int64_t)data.size - entries[i].offset;
+        entries[i].crc32c = sx_crc32c_mask(
+            sx_crc32c(0, sx_buf_text(&data) + entries[i].offset, (size_t)entries[i].size));
+    }
+    sx_sstable_writer_init(&table, 0);
+    header.num_shards = 1;
+    assert_ok(
+        sx_sstable_add(&table, (sx_bytes){"", 0},
+                       (sx_bytes){packed, tensorflow__bundle_header_proto__pack(&header, packed)}));
+    for (size_t i = 0; i < n; i++) { /* the rows have them in order of their keys */
+        sx_bytes key = {sx_buf_text(&keys[i]), keys[i].size};
+        if (pieces[i].stored) {
+            assert_ok(sx_sstable_add(
+                &table, key,
+                (sx_bytes){packed, tensorflow__bundle_entry_proto__pack(&entries[i], packed)}));
+        }
+        sx_buf_deinit(&keys[i]);
+    }
+    assert_ok(sx_sstable_add(
+        &table, (sx_bytes){"w", 1},
+        (sx_bytes){packed, tensorflow__bundle_entry_proto__pack(&entries[n], packed)}));
+    sx_bytes index;
+    char path[800];
+    assert_ok(sx_sstable_finish(&table, &index));
+    snprintf(path, sizeof(path), "%s.index", prefix);
+    write_file(path, (const char *)index.data, index.size);
+    snprintf(path, sizeof(path), "%s.data-00000-of-00001", prefix);
+    write_file(path, sx_buf_text(&data), data.size);
+    sx_sstable_writer_deinit(&table);
+    sx_buf_deinit(&data);
+}
+
+static void test_savedmodel_bundle__slices_make_up_a_tensor_or_say_why_not(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *says; /* NULL: it is whole */
+        size_t n;
+        piece pieces[MAX_PIECES];
+    } rows[] = {
+        {NULL, 2, {{{0, 0}, {2, 3}, true}, {{2, 0}, {2, 3}, true}}},
+        {NULL, 3, {{{0, 1}, {1, 2}, true}, {{0, 0}, {4, 1}, true}, {{1, 1}, {3, 2}, true}}},
+        {"tensor \"w\": slice [2:4,0:3] is missing from the checkpoint",
+         2,
+         {{{0, 0}, {2, 3}, true}, {{2, 0}, {2, 3}, false}}},
+        {"slice [0:2,0:3] is missing", 2, {{{0, 0}, {2, 3}, false}, {{2, 0}, {2, 3}, true}}},
+        {"its slices hold 9 of 12 elements", 2, {{{0, 0}, {2, 3}, true}, {{3, 0}, {1, 3}, true}}},
+        {"its slices hold 6 of 12 elements", 1, {{{0, 0}, {2, 3}, true}}},
+        /* as many elements as there should be, but row 1 twice and row 3 never */
+        {"slices [0:2,0:3] and [1:3,0:3] overlap",
+         2,
+         {{{0, 0}, {2, 3}, true}, {{1, 0}, {2, 3}, true}}},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        sx_bundle *b = NULL;
+        float out[ROWS * COLUMNS];
+        const sx_type type = sx_type_of(SX_F32, ROWS, COLUMNS);
+        write_pieces(scratch("m"), rows[i].pieces, rows[i].n);
+        assert_ok(sx_bundle_open(scratch("m"), &b));
+        assert_int_equal(sx_bundle_count(b), 1);
+        if (rows[i].says != NULL) {
+            assert_error(sx_bundle_read(b, "w", &type, out), SX_DATA_LOSS, rows[i].says);
+            assert_error(sx_bundle_verify(b), SX_DATA_LOSS, rows[i].says);
+        } else {
+            assert_ok(sx_bundle_read(b, "w", &type, out));
+            assert_ok(sx_bundle_verify(b));
+            for (int k = 0; k < ROWS * COLUMNS; k++) {
+                assert_true(out[k] == (float)(10 * (k / COLUMNS) + k % COLUMNS));
+            }
+        }
+        sx_bundle_close(b);
+    }
+}
+
 static void test_savedmodel_bundle__object_graph_names_the_same_bytes(void **state)
 {
     (void)state;
@@ -287,6 +428,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_bundle__crash_anywhere_leaves_old_or_new),
     scratch_test(test_savedmodel_bundle__failed_calls_leave_nothing),
     scratch_test(test_savedmodel_bundle__slice_keys),
+    scratch_test(test_savedmodel_bundle__slices_make_up_a_tensor_or_say_why_not),
     scratch_test(test_savedmodel_bundle__object_graph_names_the_same_bytes),
     scratch_test(test_savedmodel_bundle__object_graph_refuses_names),
 };

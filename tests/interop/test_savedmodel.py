@@ -157,6 +157,19 @@ def check_same(ours, theirs):
     assert ours["class"] == [c.decode() for c in theirs["class"]]
 
 
+def check_trainable(path, model, norms):
+    """Weights are trainable, a batch norm's moving averages are not: loaded, and in TF1's collections."""
+    flags = {v.name.removesuffix(":0"): v.trainable for v in model.variables}
+    moving = {n for n in flags if n.endswith(("/moving_mean", "/moving_variance"))}
+    assert len(moving) == 2 * norms and {n for n in flags if not flags[n]} == moving, (path, flags)
+    assert len(flags) > len(moving)
+    with tf.Graph().as_default(), v1.Session() as session:
+        v1.saved_model.load(session, ["serve"], path)
+        names = {v.op.name for v in v1.trainable_variables()}
+        assert names == set(flags) - moving, names ^ (set(flags) - moving)
+        assert {v.op.name for v in v1.global_variables()} == set(flags)
+
+
 def test_export(folder):
     """Zoo models: the whole export, TensorFlow against our own import of the same files."""
     batch = [jpeg(40, 60), jpeg(33, 21, seed=1), jpeg(128, 96, seed=2), jpeg(90, 90, seed=4), jpeg(64, 64, seed=3)]
@@ -170,7 +183,9 @@ def test_export(folder):
                                                     ("linear", 4, 20, 1, 0), ("mlp", 4, 20, 1, 0)]:
         tool("export", f"{folder}/{model}", model, classes, height, width, channels)
         path = f"{folder}/{model}/1"
-        signatures = tf.saved_model.load(path).signatures
+        loaded = tf.saved_model.load(path)
+        check_trainable(path, loaded, 53 if model == "resnet50" else 0)
+        signatures = loaded.signatures
         shape = (5, height, width, channels) if channels else (5, height)
         floats = np.random.default_rng(5).uniform(-1, 1, size=shape).astype(np.float32)
         raw = f"{folder}/floats"

@@ -34,6 +34,7 @@ struct sx_commit_file {
     size_t buffered;
     uint64_t offset; /* bytes appended, buffered ones included */
     bool failed;     /* a write failed: the file is incomplete */
+    bool is_link;    /* the temporary is a second name of a file that has others */
 };
 
 struct sx_commit {
@@ -249,7 +250,8 @@ static sx_status check_place(const char *path)
                     path, S_ISDIR(there.st_mode) ? "a folder" : "a device, pipe or socket");
 }
 
-sx_status sx_commit_add(sx_commit *commit, const char *path, sx_commit_file **out_file)
+/* Makes a file that has no temporary yet and is not part of the commit yet. */
+static sx_status new_file(sx_commit *commit, const char *path, sx_commit_file **out_file)
 {
     SX_TRY(check_place(path));
     SX_TRY(reserve(commit, path));
@@ -259,19 +261,77 @@ sx_status sx_commit_add(sx_commit *commit, const char *path, sx_commit_file **ou
     }
     file->commit = commit;
     file->fd = -1;
-    sx_status status = SX_OK;
     file->final_path = sx_strdup(path);
     file->buffer = sx_alloc(BUFFER_BYTES, 1);
     if (file->final_path == NULL || file->buffer == NULL) {
-        status = sx_no_memory("writing %s", path);
-        goto failed;
+        file_destroy(file);
+        return sx_no_memory("writing %s", path);
     }
-    SX_TRY_GOTO(status, open_temp(path, &file->temp_path, &file->fd), failed);
+    *out_file = file;
+    return SX_OK;
+}
+
+sx_status sx_commit_add(sx_commit *commit, const char *path, sx_commit_file **out_file)
+{
+    sx_commit_file *file;
+    SX_TRY(new_file(commit, path, &file));
+    sx_status status = open_temp(path, &file->temp_path, &file->fd);
+    if (status != SX_OK) {
+        file_destroy(file);
+        return status;
+    }
     commit->files[commit->count++] = file;
     *out_file = file;
     return SX_OK;
-failed:
-    file_destroy(file);
+}
+
+static sx_status copy_bytes(sx_commit_file *file, int from, const char *from_path)
+{
+    char piece[1 << 16];
+    for (;;) {
+        ssize_t n = read(from, piece, sizeof piece);
+        if (n < 0 && errno != EINTR) {
+            return sx_errno_status(errno, "read", from_path);
+        }
+        if (n == 0) {
+            return SX_OK;
+        }
+        SX_TRY(sx_commit_write(file, piece, (size_t)SX_MAX(n, (ssize_t)0)));
+    }
+}
+
+sx_status sx_commit_add_link(sx_commit *commit, const char *from, const char *path)
+{
+    sx_commit_file *file;
+    char *temp = NULL;
+    SX_TRY(new_file(commit, path, &file));
+    sx_status status = SX_OK;
+    int source = open(from, O_RDONLY | O_CLOEXEC);
+    if (source < 0) {
+        SX_TRY_GOTO(status, sx_errno_status(errno, "open", from), done);
+    }
+    SX_TRY_GOTO(status, temp_name(path, &temp), done);
+    /* The lock belongs to the file, not to a name: a sweep never finds the temporary unlocked. */
+    (void)flock(source, LOCK_EX | LOCK_NB);
+    if (!sx_failpoint_hit() && link(from, temp) == 0) {
+        file->is_link = true;
+        file->temp_path = temp;
+        temp = NULL;
+        file->fd = source;
+        source = -1;
+    } else { /* another file system, or one without links */
+        SX_TRY_GOTO(status, open_temp(path, &file->temp_path, &file->fd), done);
+        SX_TRY_GOTO(status, copy_bytes(file, source, from), done);
+    }
+    commit->files[commit->count++] = file;
+done:
+    if (source >= 0) {
+        close(source);
+    }
+    sx_free(temp);
+    if (status != SX_OK) {
+        file_destroy(file);
+    }
     return status;
 }
 
@@ -301,6 +361,9 @@ static sx_status rename_file(sx_commit_file *file)
 {
     if (sx_failpoint_hit() || rename(file->temp_path, file->final_path) != 0) {
         return sx_errno_status(errno, "rename a temporary file to", file->final_path);
+    }
+    if (file->is_link) { /* rename() leaves both names where they are one file already */
+        unlink(file->temp_path);
     }
     sx_free(file->temp_path);
     file->temp_path = NULL;

@@ -33,6 +33,9 @@ void sx_commit_destroy(sx_commit *commit); /* NULL is fine; removes uncommitted 
 /* Opens the temporary file for `path`, whose directory must exist. The commit owns the file.
  * Errors: INVALID_ARGUMENT: `path` exists and is not a regular file; errors of creating it. */
 SX_MUST_USE sx_status sx_commit_add(sx_commit *commit, const char *path, sx_commit_file **out_file);
+/* Adds `path` as a hard link to the file `from`, or as a copy where the file system has no hard
+ * links. Nothing may be written to it. Errors: those of reading `from` and of sx_commit_add(). */
+SX_MUST_USE sx_status sx_commit_add_link(sx_commit *commit, const char *from, const char *path);
 /* Appends to the file, buffered. An sx_write_fn. */
 SX_MUST_USE sx_status sx_commit_write(void *commit_file, const void *data, size_t size);
 /* Bytes appended so far. */

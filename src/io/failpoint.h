@@ -1,6 +1,6 @@
-/* Fail points: tests make the n-th write, fsync, rename or unlink of the process fail, or kill the
- * process there. The commit code calls sx_failpoint_hit() before every system call that changes the
- * file system. When disarmed (the default), that costs one relaxed atomic add. */
+/* Fail points: tests make the n-th write, fsync, rename, link or unlink of the process fail, or
+ * kill the process there. The commit code calls sx_failpoint_hit() before every system call that
+ * changes the file system. When disarmed (the default), that costs one relaxed atomic add. */
 #ifndef SX_IO_FAILPOINT_H
 #define SX_IO_FAILPOINT_H
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -18,6 +19,8 @@
 
 enum { MAX_STATE_BYTES = 1 << 22, MAX_NAMES = 1 << 16 };
 
+static const char PRESERVED[] = "# preserved: ";
+
 static sx_status no_memory(void)
 {
     return sx_error(SX_RESOURCE_EXHAUSTED, "checkpoint state: no memory");
@@ -31,17 +34,6 @@ struct reader {
     sx_checkpoint_state *state;
     size_t n_times;
 };
-
-static void skip_space(struct reader *r)
-{
-    while (*r->at != '\0' && strchr(" \t\r\n,;", *r->at) != NULL) {
-        r->at++;
-    }
-    if (*r->at == '#') {
-        r->at += strcspn(r->at, "\n");
-        skip_space(r);
-    }
-}
 
 /* One character of a quoted string, an escape resolved; false at the end of the text. */
 static bool take_char(struct reader *r, char *out)
@@ -100,6 +92,31 @@ static sx_status take_number(struct reader *r, double *out)
     }
     r->at = end;
     return SX_OK;
+}
+
+/* A comment of ours names a preserved checkpoint; others mean nothing. */
+static void take_comment(struct reader *r)
+{
+    const char *end = r->at + strcspn(r->at, "\n");
+    sx_checkpoint_state *s = r->state;
+    if (strncmp(r->at, PRESERVED, sizeof(PRESERVED) - 1) == 0 && s->n_preserved < MAX_NAMES) {
+        r->at += sizeof(PRESERVED) - 1;
+        sx_status status = take_string(r, &s->preserved[s->n_preserved]);
+        s->n_preserved += status == SX_OK && r->at <= end;
+        sx_status_free(status);
+    }
+    r->at = end;
+}
+
+static void skip_space(struct reader *r)
+{
+    for (;;) {
+        r->at += strspn(r->at, " \t\r\n,;");
+        if (*r->at != '#') {
+            return;
+        }
+        take_comment(r);
+    }
 }
 
 static sx_status field_latest(struct reader *r)
@@ -161,8 +178,9 @@ static sx_status take_field(struct reader *r)
 static sx_status parse(const char *text, sx_arena *arena, sx_checkpoint_state *out)
 {
     sx_checkpoint_state state = {.names = sx_arena_array(arena, MAX_NAMES, const char *),
-                                 .times = sx_arena_array(arena, MAX_NAMES, double)};
-    if (state.names == NULL || state.times == NULL) {
+                                 .times = sx_arena_array(arena, MAX_NAMES, double),
+                                 .preserved = sx_arena_array(arena, MAX_NAMES, const char *)};
+    if (state.names == NULL || state.times == NULL || state.preserved == NULL) {
         return no_memory();
     }
     struct reader r = {.at = text, .arena = arena, .state = &state};
@@ -224,6 +242,9 @@ sx_status sx_checkpoint_state_write(const char *dir, const sx_checkpoint_state *
     }
     if (state->last_preserved != 0) {
         sx_buf_printf(&text, "last_preserved_timestamp: %.17g\n", state->last_preserved);
+    }
+    for (size_t i = 0; i < state->n_preserved; i++) {
+        put_quoted(&text, "# preserved", state->preserved[i]);
     }
     char *path = NULL;
     sx_status status = sx_buf_status(&text);
@@ -399,7 +420,8 @@ sx_status sx_checkpoint_delete(const char *prefix)
     return status;
 }
 
-/* Moves the names beyond what is to be kept from `state` to `doomed`; returns how many. */
+/* Moves the names beyond what is to be kept from the front of the list to `preserved`, which has
+ * room for all, or to `doomed`; returns how many are doomed. */
 static size_t select_doomed(sx_checkpoint_state *state, const sx_checkpoint_retention *r,
                             const char **doomed)
 {
@@ -408,6 +430,7 @@ static size_t select_doomed(sx_checkpoint_state *state, const sx_checkpoint_rete
         double interval = r->keep_every_n_hours * 3600, time = state->times[dropped];
         if (interval > 0 && time >= state->last_preserved + interval) {
             state->last_preserved = time;
+            state->preserved[state->n_preserved++] = state->names[dropped];
         } else {
             doomed[n++] = state->names[dropped];
         }
@@ -419,29 +442,34 @@ static size_t select_doomed(sx_checkpoint_state *state, const sx_checkpoint_rete
     return n;
 }
 
-/* The state with `name` appended; taken out of its old place if it had one. */
-static sx_status append(sx_arena *arena, const sx_checkpoint_state *old, const char *name,
-                        double now, sx_checkpoint_state *out)
+/* An empty state with room for what `old` has and `more` names; the preserved ones are copied. */
+static sx_status make_room(sx_arena *arena, const sx_checkpoint_state *old, size_t more,
+                           sx_checkpoint_state *out)
 {
-    sx_checkpoint_state state = {.latest = name, .last_preserved = old->last_preserved};
-    state.names = sx_arena_array(arena, old->count + 1, const char *);
-    state.times = sx_arena_array(arena, old->count + 1, double);
-    if (state.names == NULL || state.times == NULL) {
+    size_t room = old->count + more;
+    sx_checkpoint_state state = {.last_preserved = old->last_preserved,
+                                 .n_preserved = old->n_preserved};
+    state.names = sx_arena_array(arena, room + 1, const char *);
+    state.times = sx_arena_array(arena, room + 1, double);
+    state.preserved = sx_arena_array(arena, old->n_preserved + room + 1, const char *);
+    if (state.names == NULL || state.times == NULL || state.preserved == NULL) {
         return no_memory();
     }
-    for (size_t i = 0; i < old->count; i++) {
-        if (strcmp(old->names[i], name) != 0) {
-            state.names[state.count] = old->names[i];
-            state.times[state.count++] = old->times[i];
-        }
-    }
-    state.names[state.count] = name;
-    state.times[state.count++] = now;
-    if (state.last_preserved == 0) { /* the hours are counted from the first checkpoint */
-        state.last_preserved = state.times[0];
+    for (size_t i = 0; i < old->n_preserved; i++) {
+        state.preserved[i] = old->preserved[i];
     }
     *out = state;
     return SX_OK;
+}
+
+static void add_name(sx_checkpoint_state *state, const char *name, double time)
+{
+    state->names[state->count] = name;
+    state->times[state->count++] = time;
+    state->latest = name;
+    if (state->last_preserved == 0) { /* the hours are counted from the first checkpoint */
+        state->last_preserved = state->times[0];
+    }
 }
 
 static sx_status delete_doomed(const char *dir, const char *const *doomed, size_t n)
@@ -459,23 +487,36 @@ static sx_status delete_doomed(const char *dir, const char *const *doomed, size_
     return SX_OK;
 }
 
+/* Writes the state without what retention drops from it, then deletes that. */
+static sx_status apply_retention(sx_arena *arena, const char *dir, sx_checkpoint_state *state,
+                                 const sx_checkpoint_retention *retention)
+{
+    const char **doomed = sx_arena_array(arena, state->count + 1, const char *);
+    if (doomed == NULL) {
+        return no_memory();
+    }
+    size_t n = select_doomed(state, retention, doomed);
+    SX_TRY(sx_checkpoint_state_write(dir, state));
+    return delete_doomed(dir, doomed, n);
+}
+
 static sx_status register_in(sx_arena *arena, const char *dir, const char *name, double now,
                              const sx_checkpoint_retention *retention)
 {
-    sx_checkpoint_state old = {0}, state = {0};
+    sx_checkpoint_state old = {0}, state;
     sx_status status = sx_checkpoint_state_read(dir, arena, &old);
     if (status != SX_OK) {
         sx_log(SX_LOG_WARN, "%s", sx_status_message(status));
         sx_status_free(status);
     }
-    SX_TRY(append(arena, &old, name, now, &state));
-    const char **doomed = sx_arena_array(arena, state.count, const char *);
-    if (doomed == NULL) {
-        return no_memory();
+    SX_TRY(make_room(arena, &old, 1, &state));
+    for (size_t i = 0; i < old.count; i++) {
+        if (strcmp(old.names[i], name) != 0) { /* else it moves to the end */
+            add_name(&state, old.names[i], old.times[i]);
+        }
     }
-    size_t n = select_doomed(&state, retention, doomed);
-    SX_TRY(sx_checkpoint_state_write(dir, &state));
-    return delete_doomed(dir, doomed, n);
+    add_name(&state, name, now);
+    return apply_retention(arena, dir, &state, retention);
 }
 
 sx_status sx_checkpoint_register(const char *dir, const char *name, double now,
@@ -484,6 +525,129 @@ sx_status sx_checkpoint_register(const char *dir, const char *name, double now,
     sx_arena arena;
     sx_arena_init(&arena, 0);
     sx_status status = register_in(&arena, dir, name, now, retention);
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+/* ---- after a crash ---- */
+
+/* The length of "model.ckpt-N" in "model.ckpt-N.data-00000-of-00001" or "model.ckpt-N.meta"; 0 for
+ * any other name. */
+static size_t part_base_length(const char *name)
+{
+    static const char base[] = SX_CHECKPOINT_BASENAME "-";
+    if (strncmp(name, base, sizeof(base) - 1) != 0) {
+        return 0;
+    }
+    size_t digits = strspn(name + sizeof(base) - 1, "0123456789");
+    const char *rest = name + sizeof(base) - 1 + digits;
+    bool part = strncmp(rest, ".data-", 6) == 0 || strcmp(rest, ".meta") == 0;
+    return digits > 0 && part ? (size_t)(rest - name) : 0;
+}
+
+/* Parts whose `.index` is not there: of a save that was killed before its commit point, or of a
+ * deletion that was killed behind it. */
+static sx_status delete_stray_parts(const char *dir)
+{
+    sx_paths names = {0};
+    SX_TRY(sx_dir_list(dir, &names));
+    sx_status status = SX_OK;
+    for (size_t i = 0; i < names.count && status == SX_OK; i++) {
+        size_t length = part_base_length(names.items[i]);
+        char *index = NULL, *path = NULL;
+        if (length == 0) {
+            continue;
+        }
+        status = sx_path_format(&index, "%s/%.*s.index", dir, (int)length, names.items[i]);
+        if (status == SX_OK && !sx_path_exists(index)) {
+            status = sx_path_join(dir, names.items[i], &path);
+            status = status == SX_OK ? remove_file(path) : status;
+        }
+        sx_free(index);
+        sx_free(path);
+    }
+    sx_paths_deinit(&names);
+    return status;
+}
+
+sx_status sx_checkpoints_sweep(const char *dir)
+{
+    SX_TRY(sx_commit_sweep(dir));
+    return delete_stray_parts(dir);
+}
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(sx_path_basename(names[i]), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* When the checkpoint was committed, as far as its file says. */
+static double commit_time(sx_arena *arena, const char *prefix)
+{
+    struct stat info;
+    const char *index = sx_arena_printf(arena, "%s.index", prefix);
+    return index != NULL && stat(index, &info) == 0
+               ? (double)info.st_mtim.tv_sec + (double)info.st_mtim.tv_nsec * 1e-9
+               : 0;
+}
+
+/* Adds those of `found` that `old` does not name and that are `newer` than all it names, or not. */
+static void add_unnamed(sx_arena *arena, const sx_checkpoints *found,
+                        const sx_checkpoint_state *old, bool newer, sx_checkpoint_state *state)
+{
+    int64_t newest = -1;
+    for (size_t i = 0; i < old->count; i++) {
+        newest = SX_MAX(newest, sx_checkpoint_step(old->names[i]));
+    }
+    for (size_t i = 0; i < found->count; i++) {
+        const char *name = sx_path_basename(found->items[i].prefix);
+        if ((found->items[i].step > newest) == newer &&
+            strncmp(name, SX_CHECKPOINT_BASENAME "-", sizeof(SX_CHECKPOINT_BASENAME)) == 0 &&
+            !is_among(name, old->names, old->count) &&
+            !is_among(name, old->preserved, old->n_preserved)) {
+            add_name(state, name, commit_time(arena, found->items[i].prefix));
+        }
+    }
+}
+
+static sx_status adopt_in(sx_arena *arena, const char *dir,
+                          const sx_checkpoint_retention *retention)
+{
+    sx_checkpoints found = {0};
+    sx_checkpoint_state old = {0}, state;
+    SX_TRY(sx_checkpoints_list(dir, arena, &found));
+    sx_status status = sx_checkpoint_state_read(dir, arena, &old);
+    if (status != SX_OK) {
+        sx_log(SX_LOG_WARN, "%s", sx_status_message(status));
+        sx_status_free(status);
+    }
+    if (old.latest != NULL && sx_checkpoint_step(old.latest) < 0) {
+        return SX_OK; /* not written by a run */
+    }
+    SX_TRY(make_room(arena, &old, found.count, &state));
+    add_unnamed(arena, &found, &old, false, &state);
+    for (size_t i = 0; i < old.count; i++) {
+        add_name(&state, old.names[i], old.times[i]);
+    }
+    add_unnamed(arena, &found, &old, true, &state);
+    if (state.count == old.count) {
+        return SX_OK;
+    }
+    /* Without the list nobody knows which ones were preserved: then nothing is deleted. */
+    static const sx_checkpoint_retention all = {0};
+    return apply_retention(arena, dir, &state, old.count > 0 ? retention : &all);
+}
+
+sx_status sx_checkpoints_adopt(const char *dir, const sx_checkpoint_retention *retention)
+{
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    sx_status status = adopt_in(&arena, dir, retention);
     sx_arena_deinit(&arena);
     return status;
 }

@@ -1,7 +1,8 @@
 /* The checkpoints of a model directory: which there are, which to trust, which to keep.
  *
- *   dir/checkpoint                     text CheckpointState: a hint for us, the truth for
- * TensorFlow dir/model.ckpt-N.index, .data-*    the checkpoints; N is the step
+ *   dir/checkpoint                       text CheckpointState: TensorFlow trusts it, we take it as
+ *                                        a hint
+ *   dir/model.ckpt-N.index, .data-*      the checkpoints; N is the step
  *
  * What counts is a readable `.index` whose tensors all match their checksums (design D8): a crash
  * between a checkpoint's commit and the writing of `checkpoint` loses nothing.
@@ -23,6 +24,9 @@ typedef struct sx_checkpoint_state {
     double *times;      /* [count], seconds since the epoch; 0 = unknown */
     size_t count;
     double last_preserved; /* time of the last one kept by `keep every n hours`; 0 = none */
+    /* Those kept by it, which TensorFlow's list no longer names: comments in the file. */
+    const char **preserved; /* [n_preserved] */
+    size_t n_preserved;
 } sx_checkpoint_state;
 
 /* A missing file reads as an empty state. DATA_LOSS: not a CheckpointState in text form. */
@@ -66,6 +70,17 @@ typedef struct sx_checkpoint_retention {
  */
 SX_MUST_USE sx_status sx_checkpoint_register(const char *dir, const char *name, double now,
                                              const sx_checkpoint_retention *retention);
+
+/* What writers that were killed leave behind; the caller holds the directory's lock.
+ *
+ * sweep removes their temporaries, and parts of checkpoints without an `.index`: of a save killed
+ * before its commit, of a deletion killed halfway. adopt registers numbered checkpoints that the
+ * state file does not name, killed between commit and registration or between registration and
+ * deletion, and deletes what retention then drops. Both write nothing where there is nothing to do.
+ */
+SX_MUST_USE sx_status sx_checkpoints_sweep(const char *dir);
+SX_MUST_USE sx_status sx_checkpoints_adopt(const char *dir,
+                                           const sx_checkpoint_retention *retention);
 
 /* Deletes a checkpoint: `.index` first, then its data shards, then `.meta`. A missing one is fine.
  */

@@ -1,15 +1,12 @@
 /* See checkpoint.h. */
 #include "train/checkpoint.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "io/commit.h"
-#include "io/file.h"
 #include "io/json_text.h"
 #include "io/path.h"
 #include "savedmodel/checkpoint_state.h"
@@ -353,84 +350,66 @@ sx_status sx_checkpoint_verify(const char *prefix)
 
 /* --- keeping the best ------------------------------------------------------------------------ */
 
-/* A second name of the file; a copy where the file system has none. */
-static sx_status copy_file(const char *from, const char *to)
-{
-    if (link(from, to) == 0) {
-        return SX_OK;
-    }
-    if (errno == EEXIST) {
-        SX_TRY(sx_dir_remove(to));
-        if (link(from, to) == 0) {
-            return SX_OK;
-        }
-    }
-    sx_file_map map;
-    SX_TRY(sx_file_map_open(from, SX_ACCESS_SEQUENTIAL, &map));
-    sx_status status = sx_commit_bytes(to, map.view.data, map.view.size);
-    sx_file_map_close(&map);
-    return status;
-}
-
-static sx_status keep_file(const char *from_dir, const char *to_dir, const char *name)
-{
-    char *from = NULL, *to = NULL;
-    SX_TRY(sx_path_join(from_dir, name, &from));
-    sx_status status = sx_path_join(to_dir, name, &to);
-    if (status == SX_OK) {
-        status = copy_file(from, to);
-    }
-    sx_free(from);
-    sx_free(to);
-    return status;
-}
-
 static bool has_prefix(const char *name, const char *base, const char *suffix)
 {
     size_t length = strlen(base);
     return strncmp(name, base, length) == 0 && strncmp(name + length, suffix, strlen(suffix)) == 0;
 }
 
-/* The checkpoint's files, `.index` last: only with it is there a checkpoint. */
-static sx_status keep_files(const char *from_dir, const char *to_dir, const char *base)
+static sx_status link_file(sx_commit *commit, const char *from_dir, const char *to_dir,
+                           const char *name)
 {
-    static const char *const suffixes[] = {".data-", ".index"};
-    sx_paths names = {0};
-    SX_TRY(sx_dir_list(from_dir, &names));
-    sx_status status = SX_OK;
-    for (int k = 0; k < 2; k++) {
-        for (size_t i = 0; i < names.count && status == SX_OK; i++) {
-            if (has_prefix(names.items[i], base, suffixes[k])) {
-                status = keep_file(from_dir, to_dir, names.items[i]);
-            }
-        }
+    char *from = NULL, *to = NULL;
+    SX_TRY(sx_path_join(from_dir, name, &from));
+    sx_status status = sx_path_join(to_dir, name, &to);
+    if (status == SX_OK) {
+        status = sx_commit_add_link(commit, from, to);
     }
-    sx_paths_deinit(&names);
+    sx_free(from);
+    sx_free(to);
     return status;
 }
 
-static sx_status delete_others(const char *dir, const char *base)
+sx_status sx_checkpoint_keep(const char *prefix, const char *dir)
+{
+    static const char *const suffixes[] = {".data-", ".index"}; /* `.index` is the commit point */
+    const char *base = sx_path_basename(prefix);
+    char *from_dir = NULL;
+    sx_paths names = {0};
+    sx_commit *commit = NULL;
+    SX_TRY(sx_dir_create(dir));
+    SX_TRY(sx_path_dirname(prefix, &from_dir));
+    sx_status status = sx_dir_list(from_dir, &names);
+    if (status == SX_OK) {
+        status = sx_commit_create(&commit);
+    }
+    for (int k = 0; k < 2; k++) {
+        for (size_t i = 0; i < names.count && status == SX_OK; i++) {
+            if (has_prefix(names.items[i], base, suffixes[k])) {
+                status = link_file(commit, from_dir, dir, names.items[i]);
+            }
+        }
+    }
+    if (status == SX_OK) {
+        status = sx_commit_finish(commit);
+    }
+    sx_commit_destroy(commit);
+    sx_paths_deinit(&names);
+    sx_free(from_dir);
+    return status;
+}
+
+sx_status sx_checkpoint_keep_only(const char *dir, int64_t step)
 {
     sx_arena arena;
     sx_checkpoints list = {0};
     sx_arena_init(&arena, 0);
     sx_status status = sx_checkpoints_list(dir, &arena, &list);
     for (size_t i = 0; i < list.count && status == SX_OK; i++) {
-        if (strcmp(sx_path_basename(list.items[i].prefix), base) != 0) {
+        if (list.items[i].step != step) {
             status = sx_checkpoint_delete(list.items[i].prefix);
         }
     }
     sx_arena_deinit(&arena);
     return status;
-}
-
-sx_status sx_checkpoint_keep(const char *prefix, const char *dir)
-{
-    char *from_dir = NULL;
-    const char *base = sx_path_basename(prefix);
-    SX_TRY(sx_dir_create(dir));
-    SX_TRY(sx_path_dirname(prefix, &from_dir));
-    sx_status status = keep_files(from_dir, dir, base);
-    sx_free(from_dir);
-    return status == SX_OK ? delete_others(dir, base) : status;
 }

@@ -56,8 +56,10 @@ SX_MUST_USE sx_status sx_checkpoint_load_state(const char *prefix, sx_arena *are
 /* OK if the checkpoint is whole: index, shards, every checksum. */
 SX_MUST_USE sx_status sx_checkpoint_verify(const char *prefix);
 
-/* Makes dir/<its name> a second name of all files of the checkpoint (hard links, or copies), and
- * removes other checkpoints from `dir`. */
+/* Makes dir/<its name> a second name of the checkpoint: hard links or copies of its files, which
+ * appear together. */
 SX_MUST_USE sx_status sx_checkpoint_keep(const char *prefix, const char *dir);
+/* Deletes the checkpoints of other steps from `dir`. */
+SX_MUST_USE sx_status sx_checkpoint_keep_only(const char *dir, int64_t step);
 
 #endif

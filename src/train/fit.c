@@ -167,8 +167,12 @@ static sx_status begin(sx_fit *f, bool found)
     if (!found && !t->has_state) {
         SX_TRY(sx_warm_start(t));
     }
+    bool is_new = !t->on_disk;
     SX_TRY(sx_trainer_begin_run(t));
     SX_TRY(sx_fit_lock(f)); /* that has just been made */
+    if (is_new && f->lock != SX_NO_LOCK) {
+        sx_trainer_clean_up(t); /* after one that was killed before it was a run */
+    }
     SX_TRY(sx_fit_place_input(f));
     SX_TRY(sx_fit_make_queue(f));
     SX_TRY(sx_fit_check_numerics(f));

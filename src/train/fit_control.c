@@ -106,13 +106,7 @@ static void tell_eval(sx_fit *f, const sx_eval_result *result, double seconds, b
 static sx_status keep_result(sx_fit *f, const sx_eval_result *result, bool *out_is_best)
 {
     SX_TRY(sx_history_put(&f->t->history, result, out_is_best));
-    if (f->t->config.model_dir == NULL) {
-        return SX_OK;
-    }
-    if (*out_is_best) {
-        SX_TRY(sx_trainer_keep_best(f->t)); /* before the history names it */
-    }
-    return sx_history_save(&f->t->history, f->t->config.model_dir);
+    return f->t->config.model_dir != NULL ? sx_trainer_save_history(f->t, *out_is_best) : SX_OK;
 }
 
 sx_status sx_fit_evaluate(sx_fit *f)

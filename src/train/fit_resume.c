@@ -6,6 +6,7 @@
 #include "io/dir_lock.h"
 #include "io/path.h"
 #include "train/fit.h"
+#include "train/save.h"
 
 sx_status sx_fit_lock(sx_fit *f)
 {
@@ -21,6 +22,9 @@ sx_status sx_fit_restore(sx_fit *f, bool *out_found)
     sx_trainer *t = f->t;
     *out_found = false;
     SX_TRY(sx_fit_lock(f));
+    if (t->on_disk && f->lock != SX_NO_LOCK) {
+        sx_trainer_clean_up(t);
+    }
     if (!t->has_state) {
         SX_TRY(sx_trainer_restore_latest(t, out_found));
     }

@@ -12,11 +12,11 @@
 #include "io/json_text.h"
 #include "io/path.h"
 #include "nn/program.h"
-#include "savedmodel/checkpoint_state.h"
+#include "train/checkpoint.h"
 
 enum { MAX_JSON_BYTES = 1 << 24, MAX_GRAPH_BYTES = 1 << 30, MAX_CLASSES = 1 << 20 };
 
-static const char INFO_FILE[] = "sextant.json";
+static const char INFO_FILE[] = "sextant.json", BEST_DIR[] = "best";
 static const char *const graph_files[3] = {
     [SX_TRAIN] = "graphs/train.graph",
     [SX_EVAL] = "graphs/eval.graph",
@@ -50,7 +50,7 @@ bool sx_run_exists(const char *dir)
 
 /* What a run consists of besides its checkpoints. sextant.json goes last when a run is deleted:
  * what is half deleted still is a run, and can be deleted again. */
-static const char *const parts[] = {"checkpoint", "best", "history.json", "graphs", INFO_FILE};
+static const char *const parts[] = {"checkpoint", BEST_DIR, "history.json", "graphs", INFO_FILE};
 
 static bool is_part(const char *name)
 {
@@ -490,6 +490,32 @@ static sx_status delete_named(const char *dir, const char *name)
     return status;
 }
 
+static sx_status sweep_folder(const char *dir, const char *name)
+{
+    char *path = NULL;
+    SX_TRY(sx_path_join(dir, name, &path));
+    sx_status status = sx_path_is_dir(path) ? sx_checkpoints_sweep(path) : SX_OK;
+    sx_free(path);
+    return status;
+}
+
+sx_status sx_run_clean_up(const char *dir, int64_t best_step,
+                          const sx_checkpoint_retention *retention)
+{
+    char *best = NULL;
+    SX_TRY(sx_checkpoints_sweep(dir));
+    SX_TRY(sx_checkpoints_adopt(dir, retention));
+    SX_TRY(sweep_folder(dir, "graphs"));
+    SX_TRY(sweep_folder(dir, BEST_DIR));
+    if (best_step < 0) {
+        return SX_OK; /* history.json may be lost: no reason to delete what it said */
+    }
+    SX_TRY(sx_path_join(dir, BEST_DIR, &best));
+    sx_status status = sx_checkpoint_keep_only(best, best_step);
+    sx_free(best);
+    return status;
+}
+
 static sx_status delete_checkpoints(const char *dir)
 {
     sx_arena arena;
@@ -512,6 +538,7 @@ sx_status sx_run_delete(const char *dir)
         return SX_OK;
     }
     SX_TRY(delete_checkpoints(dir));
+    SX_TRY(sx_checkpoints_sweep(dir));
     for (size_t i = 0; i < SX_COUNT(parts); i++) {
         SX_TRY(delete_named(dir, parts[i]));
     }

@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "image/preprocess.h"
+#include "savedmodel/checkpoint_state.h"
 
 enum { SX_RUN_FORMAT = 1 };
 
@@ -75,6 +76,11 @@ SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, const sx_run_info *inf
  * differing variable and both shapes (in the order of `wanted`). */
 SX_MUST_USE sx_status sx_run_check_variables(const char *dir, const sx_graph *stored,
                                              const sx_graph *wanted);
+
+/* Removes what a killed process left in `dir`, whose lock the caller holds: temporaries, halves of
+ * checkpoints, checkpoints beyond `retention`, and in best/ all but `best_step` (-1: unknown). */
+SX_MUST_USE sx_status sx_run_clean_up(const char *dir, int64_t best_step,
+                                      const sx_checkpoint_retention *retention);
 
 /* Deletes what a run consists of, and nothing else, from `dir`. */
 SX_MUST_USE sx_status sx_run_delete(const char *dir);

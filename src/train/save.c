@@ -32,12 +32,26 @@ sx_status sx_trainer_begin_run(sx_trainer *t)
     return SX_OK;
 }
 
+static sx_checkpoint_retention retention_of(const sx_run_config *c)
+{
+    return (sx_checkpoint_retention){
+        .keep_max = c->keep_checkpoint_max == SX_KEEP_ALL ? 0 : c->keep_checkpoint_max,
+        .keep_every_n_hours = c->keep_checkpoint_every_n_hours};
+}
+
+void sx_trainer_clean_up(sx_trainer *t)
+{
+    const sx_checkpoint_retention keep = retention_of(&t->config);
+    sx_status status = sx_run_clean_up(t->config.model_dir, t->history.best_step, &keep);
+    if (status != SX_OK) {
+        sx_trainer_warn(t, sx_status_message(status));
+        sx_status_free(status);
+    }
+}
+
 static sx_status save_to(sx_trainer *t, const char *dir, const char *name, char **out_prefix)
 {
-    const sx_checkpoint_retention keep = {
-        .keep_max =
-            t->config.keep_checkpoint_max == SX_KEEP_ALL ? 0 : t->config.keep_checkpoint_max,
-        .keep_every_n_hours = t->config.keep_checkpoint_every_n_hours};
+    const sx_checkpoint_retention keep = retention_of(&t->config);
     char *prefix = NULL;
     SX_TRY(sx_path_join(dir, name, &prefix));
     t->state.progress.saves++;
@@ -72,12 +86,18 @@ sx_status sx_trainer_save(sx_trainer *t)
     return SX_OK;
 }
 
-sx_status sx_trainer_keep_best(sx_trainer *t)
+sx_status sx_trainer_save_history(sx_trainer *t, bool is_best)
 {
-    char *dir = NULL;
-    SX_TRY(sx_trainer_path(t, "best", &dir));
-    sx_status status = sx_checkpoint_keep(t->prefix, dir);
-    sx_free(dir);
+    char *best = NULL;
+    SX_TRY(sx_trainer_path(t, "best", &best));
+    sx_status status = is_best ? sx_checkpoint_keep(t->prefix, best) : SX_OK;
+    if (status == SX_OK) {
+        status = sx_history_save(&t->history, t->config.model_dir);
+    }
+    if (status == SX_OK && is_best) {
+        status = sx_checkpoint_keep_only(best, t->history.best_step);
+    }
+    sx_free(best);
     return status;
 }
 

@@ -26,6 +26,11 @@ def main():
         state = tf.train.get_checkpoint_state(run)
         assert list(state.all_model_checkpoint_paths)[-1].endswith("model.ckpt-12"), state
 
+        names = list(state.all_model_checkpoint_paths)
+        with open(os.path.join(run, "checkpoint"), "a") as file:  # as keep_checkpoint_every_n_hours
+            file.write('# preserved: "model.ckpt-3"\n')
+        assert list(tf.train.get_checkpoint_state(run).all_model_checkpoint_paths) == names
+
         reader = tf.train.load_checkpoint(latest)
         shapes = reader.get_variable_to_shape_map()
         for layer, shape in LAYERS.items():

@@ -305,6 +305,75 @@ static void test_io_commit__sweep_spares_the_living(void **state)
     assert_error(sx_commit_sweep(scratch("none")), SX_NOT_FOUND, "none");
 }
 
+/* ---- links ---------------------------------------------------------------------------------- */
+
+/* out/data and out/index as second names of data-0 and index. */
+static sx_status link_two(void)
+{
+    sx_commit *commit = NULL;
+    SX_TRY(sx_commit_create(&commit));
+    sx_status status = sx_commit_add_link(commit, scratch("data-0"), scratch("out/data"));
+    if (status == SX_OK) {
+        status = sx_commit_add_link(commit, scratch("index"), scratch("out/index"));
+    }
+    if (status == SX_OK) {
+        status = sx_commit_finish(commit);
+    }
+    sx_commit_destroy(commit);
+    return status;
+}
+
+static void test_io_commit__links_share_the_file_or_are_copies(void **state)
+{
+    (void)state;
+    assert_ok(commit_three("new"));
+    assert_ok(sx_dir_create(scratch("out")));
+    for (int round = 0; round < 2; round++) { /* the second time onto itself */
+        assert_ok(link_two());
+        assert_int_equal(inode_of(scratch("out/data")), inode_of(scratch("data-0")));
+        assert_int_equal(inode_of(scratch("out/index")), inode_of(scratch("index")));
+        assert_int_equal(count_entries(scratch("out")), 2);
+    }
+    sx_failpoint_arm(1, SX_FAIL_EIO); /* no link: a copy, which replaces what is there */
+    write_file(scratch("data-0"), "newer", 5);
+    assert_ok(link_two());
+    assert_file(scratch("out/data"), "newer", 5);
+    assert_true(inode_of(scratch("out/data")) != inode_of(scratch("data-0")));
+    assert_int_equal(inode_of(scratch("out/index")), inode_of(scratch("index")));
+    assert_int_equal(count_entries(scratch("out")), 2);
+    assert_int_equal(unlink(scratch("index")), 0);
+    assert_error(link_two(), SX_NOT_FOUND, "index");
+    assert_int_equal(count_entries(scratch("out")), 2);
+}
+
+/* Killed at any call, readers see the old pair or the new one, and a sweep leaves nothing else. */
+static void test_io_commit__links_are_killed_anywhere(void **state)
+{
+    (void)state;
+    int how = 0;
+    for (long n = 1; !WIFEXITED(how) || n == 1; n++) {
+        clear_scratch();
+        assert_ok(commit_three("new"));
+        assert_ok(sx_dir_create(scratch("out")));
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            sx_failpoint_arm(n, SX_FAIL_KILL);
+            sx_status_free(link_two());
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_true(!sx_path_exists(scratch("out/index")) || sx_path_exists(scratch("out/data")));
+        assert_true(!WIFEXITED(how) || n > 8); /* two links, fsyncs, renames; folders */
+        assert_ok(sx_commit_sweep(scratch("out")));
+        sx_paths names = {0};
+        assert_ok(sx_dir_list(scratch("out"), &names));
+        assert_int_equal(count_entries(scratch("out")), names.count);
+        sx_paths_deinit(&names);
+        assert_file(scratch("data-0"), "new", 3);
+    }
+}
+
 static void test_io_commit__long_names(void **state)
 {
     (void)state;
@@ -328,6 +397,8 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_commit__a_failed_fsync_is_not_retried),
     scratch_test(test_io_commit__killed_anywhere),
     scratch_test(test_io_commit__sweep_spares_the_living),
+    scratch_test(test_io_commit__links_share_the_file_or_are_copies),
+    scratch_test(test_io_commit__links_are_killed_anywhere),
     scratch_test(test_io_commit__long_names),
 };
 SX_TEST_MAIN(tests)

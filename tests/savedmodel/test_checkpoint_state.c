@@ -57,6 +57,37 @@ static void assert_steps(const char *expected)
     sx_arena_deinit(&arena);
 }
 
+static void assert_all_whole(void)
+{
+    sx_arena arena;
+    sx_checkpoints list;
+    sx_arena_init(&arena, 0);
+    assert_ok(sx_checkpoints_list(scratch_dir, &arena, &list));
+    for (size_t i = 0; i < list.count; i++) {
+        sx_bundle *bundle = NULL;
+        assert_ok(sx_bundle_open(list.items[i].prefix, &bundle));
+        assert_ok(sx_bundle_verify(bundle));
+        sx_bundle_close(bundle);
+    }
+    sx_arena_deinit(&arena);
+}
+
+/* Its files under another name, of which the state file knows nothing. */
+static sx_status copy_checkpoint(const char *from, const char *to)
+{
+    static const char *const suffixes[] = {".data-00000-of-00001", ".index"};
+    for (int i = 0; i < 2; i++) {
+        char source[64], target[64], *data = NULL;
+        size_t size;
+        snprintf(source, sizeof(source), "%s%s", from, suffixes[i]);
+        snprintf(target, sizeof(target), "%s%s", to, suffixes[i]);
+        SX_TRY(sx_file_read(scratch(source), 1 << 20, &data, &size));
+        write_file(scratch(target), data, size);
+        sx_free(data);
+    }
+    return SX_OK;
+}
+
 static void test_savedmodel_checkpoint_state__reads_text(void **state)
 {
     (void)state;
@@ -182,6 +213,45 @@ static void test_savedmodel_checkpoint_state__deletes_nothing_outside(void **sta
     assert_true(sx_path_exists(scratch("victim-1.index")));
 }
 
+/* Beyond the list, but for ever: the state file remembers them, and without it nothing is deleted.
+ */
+static void test_savedmodel_checkpoint_state__adopts_what_it_does_not_name(void **state)
+{
+    (void)state;
+    const sx_checkpoint_retention hourly = {.keep_max = 2, .keep_every_n_hours = 1};
+    char name[32];
+    for (int i = 1; i <= 9; i++) {
+        snprintf(name, sizeof(name), "model.ckpt-%d", i);
+        assert_ok(save(name, 1e9 + 1200 * i, &hourly)); /* every 20 minutes */
+    }
+    assert_steps("4 7 8 9");
+    assert_ok(sx_checkpoints_adopt(scratch_dir, &hourly));
+    assert_steps("4 7 8 9");
+    const sx_checkpoint_retention two = {.keep_max = 2};
+    assert_ok(copy_checkpoint("model.ckpt-9", "model.ckpt-5")); /* forgotten */
+    assert_ok(sx_checkpoints_adopt(scratch_dir, &two));
+    assert_steps("4 7 8 9");
+    assert_ok(copy_checkpoint("model.ckpt-9", "model.ckpt-12")); /* not registered yet */
+    assert_ok(sx_checkpoints_adopt(scratch_dir, &two));
+    assert_steps("4 7 9 12");
+    assert_ok(copy_checkpoint("model.ckpt-9", "other-3"));
+    write_file(scratch("model.ckpt-3.data-00000-of-00001"), "x", 1);
+    write_file(scratch("model.ckpt-3.meta"), "x", 1);
+    write_file(scratch("model.ckpt-x.meta"), "mine", 4);
+    assert_ok(sx_checkpoints_sweep(scratch_dir));
+    assert_ok(sx_checkpoints_adopt(scratch_dir, &two));
+    assert_false(sx_path_exists(scratch("model.ckpt-3.data-00000-of-00001")));
+    assert_false(sx_path_exists(scratch("model.ckpt-3.meta")));
+    assert_true(sx_path_exists(scratch("model.ckpt-x.meta")));
+    assert_steps("3 4 7 9 12");
+    assert_int_equal(unlink(scratch("checkpoint")), 0);
+    assert_ok(sx_checkpoints_adopt(scratch_dir, &two));
+    assert_steps("3 4 7 9 12");
+    assert_int_equal(latest_step(), 12);
+}
+
+/* Whatever the moment, each `.index` that there is has all of its data, and cleaning up leaves two
+ * files of one checkpoint and the state file. */
 static void test_savedmodel_checkpoint_state__crash_anywhere(void **state)
 {
     (void)state;
@@ -201,7 +271,12 @@ static void test_savedmodel_checkpoint_state__crash_anywhere(void **state)
         int64_t step = latest_step();
         assert_true(step == 1 || step == 2);
         assert_true(!done || n > 12); /* the sweep did reach its injections */
-        if (step == 2) {              /* back to where it was */
+        assert_all_whole();
+        assert_ok(sx_checkpoints_sweep(scratch_dir));
+        assert_ok(sx_checkpoints_adopt(scratch_dir, &one));
+        assert_int_equal(latest_step(), step);
+        assert_int_equal(count_entries(scratch_dir), 3);
+        if (step == 2) { /* back to where it was */
             assert_ok(sx_checkpoint_delete(scratch("model.ckpt-2")));
             assert_ok(save("model.ckpt-1", 1, &one));
         }
@@ -217,6 +292,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_checkpoint_state__keeps_the_newest),
     scratch_test(test_savedmodel_checkpoint_state__keeps_one_every_n_hours),
     scratch_test(test_savedmodel_checkpoint_state__deletes_nothing_outside),
+    scratch_test(test_savedmodel_checkpoint_state__adopts_what_it_does_not_name),
     scratch_test(test_savedmodel_checkpoint_state__crash_anywhere),
 };
 SX_TEST_MAIN(tests)

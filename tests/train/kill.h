@@ -6,6 +6,8 @@
 #include "child.h"
 #include "run.h"
 
+#include <fts.h>
+
 #include "io/failpoint.h"
 
 enum { KILL_STEPS = 3 * STEPS_PER_EPOCH };
@@ -54,17 +56,53 @@ static inline bool run_child(void (*arm)(long), long argument, const char *dir, 
     return finishes_in_child(make_attempt, &a, out_hash);
 }
 
-/* Everything that a finished run has on disk and that must not depend on how it got there. */
-static inline void assert_same_history(const char *a, const char *b)
+/* A scratch directory in memory where there is one: a sweep calls fsync some ten thousand times. */
+static inline int kill_setup(void **state)
+{
+    return (access("/dev/shm", W_OK) == 0 && setenv("TMPDIR", "/dev/shm", 0) != 0) ||
+           scratch_setup(state);
+}
+
+#define kill_test(f) cmocka_unit_test_setup_teardown(f, kill_setup, scratch_teardown)
+
+static inline int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* The names of all files below a folder, hidden ones included, sorted, one a line. */
+static inline void list_files(const char *dir, char *out, size_t size)
+{
+    char root[600];
+    char *const roots[] = {root, NULL};
+    size_t used = 0;
+    snprintf(root, sizeof(root), "%s", dir);
+    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, by_name);
+    assert_non_null(tree);
+    for (FTSENT *e = fts_read(tree); e != NULL; e = fts_read(tree)) {
+        if (e->fts_info != FTS_D && e->fts_info != FTS_DP) {
+            used += (size_t)snprintf(out + used, size - used, "%s\n", e->fts_path + strlen(dir));
+            assert_true(used < size);
+        }
+    }
+    fts_close(tree);
+}
+
+/* What a finished run has on disk and that must not depend on how it got there: the history to the
+ * byte, and the same files, no litter among them. */
+static inline void assert_same_folder(const char *a, const char *b)
 {
     char *text = NULL;
     size_t size = 0;
-    char path[700];
+    char path[700], files_a[8192], files_b[8192];
     snprintf(path, sizeof(path), "%s/history.json", a);
     assert_ok(sx_file_read(path, 1 << 20, &text, &size));
     snprintf(path, sizeof(path), "%s/history.json", b);
     assert_file(path, text, size);
     sx_free(text);
+    list_files(a, files_a, sizeof(files_a));
+    list_files(b, files_b, sizeof(files_b));
+    assert_string_equal(files_b, files_a);
 }
 
 #endif

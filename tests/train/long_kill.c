@@ -37,7 +37,7 @@ static void test_train_kill__at_twenty_random_moments(void **state)
         killed += !finished;
         if (finished) {
             assert_true(hash == expected);
-            assert_same_history(straight, dir);
+            assert_same_folder(straight, dir);
             assert_ok(sx_run_delete(dir));
         }
     }
@@ -58,13 +58,13 @@ static void test_train_kill__at_every_system_call(void **state)
     for (long n = 1; !run_child(kill_at_call, n, dir, &hash); n++) {
         assert_true(run_child(kill_at_call, 0, dir, &hash));
         assert_true(hash == expected);
-        assert_same_history(straight, dir);
+        assert_same_folder(straight, dir);
         assert_ok(sx_run_delete(dir));
     }
 }
 
 static const struct CMUnitTest tests[] = {
-    scratch_test(test_train_kill__at_twenty_random_moments),
-    scratch_test(test_train_kill__at_every_system_call),
+    kill_test(test_train_kill__at_twenty_random_moments),
+    kill_test(test_train_kill__at_every_system_call),
 };
 SX_TEST_MAIN(tests)

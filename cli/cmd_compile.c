@@ -74,6 +74,9 @@ static void tell(void *user, int64_t batch)
     job *j = user;
     sx_terminal t = sx_terminal_of(stderr, sx_common_of(j->inv)->color);
     char text[200];
+    if (sx_is_quiet(j->inv)) {
+        return;
+    }
     snprintf(text, sizeof(text), "compiling %s for a batch of %lld on %s", j->inv->words.items[0],
              (long long)batch, j->o->target);
     sx_waiting_begin(&j->waiting, &t, text);
@@ -195,7 +198,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_compile = {
     .name = "compile",
-    .summary = "compile a model ahead of time for a TPU; report memory and cost",
+    .summary = "compile ahead of time for a TPU; report memory and cost",
     .words = "MODEL|./model.c|RUN_DIR|MODEL_DIR",
     .about = "libtpu (pip install libtpu) compiles for TPUs ahead of time: no TPU is needed, and "
              "nothing runs. A batch that does not fit in memory is an error with the figures, exit "

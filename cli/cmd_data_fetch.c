@@ -20,7 +20,7 @@ static const sx_option rows[] = {
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
-    sx_work_line line = {.what = inv->words.items[0], .in_bytes = true};
+    sx_work_line line = {.inv = inv, .what = inv->words.items[0], .in_bytes = true};
     sx_fetch_set_args args = {
         .name = inv->words.items[0],
         .dir = o->dir,
@@ -32,7 +32,7 @@ static sx_status run(sx_invocation *inv)
     sx_buf_init(&text, 0);
     sx_status status = sx_fetch_set(&args, &text);
     sx_work_end(&line);
-    fputs(sx_buf_text(&text), stdout);
+    sx_print_done(inv, sx_buf_text(&text));
     sx_buf_deinit(&text);
     return status;
 }

@@ -27,7 +27,7 @@ static const options defaults = {.format = "raw"};
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
-    sx_work_line line = {.what = "writing"};
+    sx_work_line line = {.inv = inv, .what = "writing"};
     sx_from_idx_args args = {
         .images = inv->words.items[0],
         .labels = inv->words.items[1],
@@ -43,7 +43,7 @@ static sx_status run(sx_invocation *inv)
     sx_status status = sx_from_idx(&args, &text);
     sx_work_end(&line);
     if (status == SX_OK) {
-        fputs(sx_buf_text(&text), stdout);
+        sx_print_done(inv, sx_buf_text(&text));
     }
     sx_buf_deinit(&text);
     return status;

@@ -33,7 +33,7 @@ static const options defaults = {.decode = true};
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
-    sx_work_line line = {.what = "images"};
+    sx_work_line line = {.inv = inv, .what = "images"};
     sx_from_images_args args = {
         .source = inv->words.items[0],
         .out = o->out,
@@ -52,7 +52,7 @@ static sx_status run(sx_invocation *inv)
     sx_status status = sx_from_images(&args, &text);
     sx_work_end(&line);
     if (status == SX_OK) {
-        fputs(sx_buf_text(&text), stdout);
+        sx_print_done(inv, sx_buf_text(&text));
     }
     sx_buf_deinit(&text);
     return status;
@@ -60,7 +60,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_data_from_images = {
     .name = "data from-images",
-    .summary = "convert class folders of JPEG and PNG files to TFRecord files",
+    .summary = "convert class folders of images to TFRecord files",
     .words = "SOURCE",
     .about =
         "SOURCE is a directory with one folder per class, or a .tar or .zip of it. Files without "

@@ -30,14 +30,17 @@ static const sx_option rows[] = {
 };
 static const options defaults = {.count = 1, .channels = 3, .recipe = "simple"};
 
-static sx_status take(const options *o, sx_dataset **data)
+static sx_status take(sx_invocation *inv, sx_dataset **data)
 {
+    const options *o = inv->options;
     if (o->size > 0) {
         SX_TRY(sx_image_pipeline(data, .image = {(int)o->size, (int)o->size, (int)o->channels},
                                  .recipe = o->recipe));
     }
     SX_TRY(sx_data_take(*data, o->skip, o->count, o->out, o->labels));
-    printf("%s: %lld example%s\n", o->out, (long long)o->count, o->count == 1 ? "" : "s");
+    if (!sx_is_quiet(inv)) {
+        printf("%s: %lld example%s\n", o->out, (long long)o->count, o->count == 1 ? "" : "s");
+    }
     return SX_OK;
 }
 
@@ -50,7 +53,7 @@ static sx_status run(sx_invocation *inv)
     SX_TRY(sx_data_args_options(inv, &o->data_args, &how));
     SX_TRY(sx_data_spec(inv, &inv->words, &spec));
     SX_TRY(sx_data_args_open(spec, &how, &data, NULL));
-    sx_status status = take(o, &data);
+    sx_status status = take(inv, &data);
     sx_dataset_release(data);
     return status;
 }

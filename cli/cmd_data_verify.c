@@ -62,7 +62,7 @@ static sx_status run(sx_invocation *inv)
     SX_TRY(sx_data_args_options(inv, &o->data_args, &how));
     sx_paths paths = {0};
     SX_TRY(sx_paths_glob(inv->words.items, (size_t)inv->words.count, &paths));
-    sx_work_line line = {.what = "files verified"};
+    sx_work_line line = {.inv = inv, .what = "files verified"};
     sx_verify_args args = {
         .paths = (const char *const *)paths.items,
         .path_count = paths.count,

@@ -177,8 +177,9 @@ static sx_status images_as_data(const sx_image_files *files, const sx_run_info *
     return sx_image_files_dataset(files, out_dataset);
 }
 
-static sx_status write_table(sx_trainer *trainer, sx_dataset *data, const options *o, table *t)
+static sx_status write_table(sx_invocation *inv, sx_trainer *trainer, sx_dataset *data, table *t)
 {
+    const options *o = inv->options;
     SX_TRY(sx_origin_init(&t->origin, data));
     if (o->out != NULL) {
         SX_TRY(sx_commit_create(&t->commit));
@@ -188,6 +189,8 @@ static sx_status write_table(sx_trainer *trainer, sx_dataset *data, const option
     SX_TRY(flush(t));
     if (t->commit != NULL) {
         SX_TRY(sx_commit_finish(t->commit));
+    }
+    if (t->commit != NULL && !sx_is_quiet(inv)) {
         printf("%s: %" PRId64 " row%s\n", o->out, t->count, t->count == 1 ? "" : "s");
     }
     return SX_OK;
@@ -204,7 +207,7 @@ static sx_status predict(sx_invocation *inv, sx_trainer *trainer, const sx_image
         SX_TRY(sx_open_run_data(inv, &o->data, &o->data_args, t.info, &data));
     }
     sx_buf_init(&t.text, 0);
-    sx_status status = write_table(trainer, data, o, &t);
+    sx_status status = write_table(inv, trainer, data, &t);
     sx_commit_destroy(t.commit);
     sx_buf_deinit(&t.text);
     sx_origin_deinit(&t.origin);

@@ -264,6 +264,7 @@ static void fill_config(job *j)
     j->report = (sx_report){
         .terminal = sx_terminal_of(stdout, sx_common_of(j->inv)->color),
         .json = o->json_log,
+        .quiet = sx_is_quiet(j->inv),
         .unit = j->model.def->image[0] > 0 ? "img/s" : "ex/s",
         .rerun = o->model_dir != NULL ? "run the same command to continue" : NULL,
     };

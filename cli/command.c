@@ -27,7 +27,7 @@ static volatile sig_atomic_t answers; /* someone watches: stderr is a terminal *
 /* The end of a step, a compile, an evaluation may be minutes away. */
 static void on_signal(int number)
 {
-    static const char answer[] = "\nstopping; interrupt again to quit at once\n";
+    static const char answer[] = "\r\033[Jstopping; interrupt again to quit at once\n";
     int saved = errno;
     if (stop_signal != 0) {
         _exit(128 + number);
@@ -52,7 +52,7 @@ const volatile sig_atomic_t *sx_stop_flag(void)
 static void set_up_signals(const sx_command *c)
 {
     signal(SIGPIPE, SIG_IGN);
-    answers = isatty(STDERR_FILENO);
+    answers = sx_terminal_of(stderr, "never").is_tty;
     if (c->stops_itself) {
         struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
         sigaction(SIGINT, &action, NULL);
@@ -121,6 +121,8 @@ sx_status sx_command_unknown(const char *first, const char *second)
 /* --- the options of every command ------------------------------------------------------------ */
 
 static const sx_option common_rows[] = {
+    {"quiet", SX_OPTION_FLAG, SX_OPT(sx_common, quiet),
+     "-q: print no progress and no informational messages"},
     {"verbosity", SX_OPTION_CHOICE, SX_OPT(sx_common, verbosity),
      "least severe messages to print; debug also prints where an error was raised",
      .choices = "debug|info|warn|error"},
@@ -138,10 +140,15 @@ static sx_log_level level_of(const sx_common *common)
 {
     for (size_t i = 0; i < SX_COUNT(level_names); i++) {
         if (strcmp(common->verbosity, level_names[i]) == 0) {
-            return (sx_log_level)i;
+            return common->quiet ? SX_MAX((sx_log_level)i, SX_LOG_WARN) : (sx_log_level)i;
         }
     }
     return SX_LOG_INFO;
+}
+
+bool sx_is_quiet(const sx_invocation *inv)
+{
+    return level_of(sx_common_of(inv)) > SX_LOG_INFO;
 }
 
 static void print_log(void *user, sx_log_level level, const char *file, int line,
@@ -149,9 +156,10 @@ static void print_log(void *user, sx_log_level level, const char *file, int line
 {
     (void)user;
     if (level == SX_LOG_DEBUG) {
-        fprintf(stderr, "%s%s:%d: %s\n", level_marks[level], file, line, message);
+        fprintf(stderr, "%s%s%s:%d: %s\n", sx_terminal_fresh_line(), level_marks[level], file, line,
+                message);
     } else {
-        fprintf(stderr, "%s%s\n", level_marks[level], message);
+        fprintf(stderr, "%s%s%s\n", sx_terminal_fresh_line(), level_marks[level], message);
     }
 }
 
@@ -195,9 +203,9 @@ static int exit_code_of(sx_status status, bool usage)
 static void print_error(const char *name, const sx_common *common, sx_status status)
 {
     sx_terminal t = sx_terminal_of(stderr, common->color);
-    fprintf(stderr, "%ssextant%s%s:%s %s\n", sx_style(&t, SX_STYLE_ERROR),
-            name[0] != '\0' ? " " : "", name, sx_style(&t, SX_STYLE_NONE),
-            sx_status_message(status));
+    fprintf(stderr, "%s%ssextant%s%s:%s %s\n", sx_terminal_fresh_line(),
+            sx_style(&t, SX_STYLE_ERROR), name[0] != '\0' ? " " : "", name,
+            sx_style(&t, SX_STYLE_NONE), sx_status_message(status));
     if (level_of(common) == SX_LOG_DEBUG) {
         fprintf(stderr, "  %s at %s\n", sx_code_name(sx_status_code(status)),
                 sx_status_trace(status));
@@ -300,46 +308,50 @@ static bool make_table(sx_invocation *inv, sx_option_table *table, const sx_opti
     return table->values != NULL && table->given != NULL;
 }
 
-static int invoke(const sx_command *c, int argc, const char *const *argv)
-{
-    sx_invocation inv = {0};
-    int code = SX_EXIT_RESOURCES;
-    sx_arena_init(&inv.arena, 0);
-    if (make_table(&inv, &inv.tables[0], c->options, c->n_options, c->defaults, c->options_bytes) &&
-        make_table(&inv, &inv.tables[1], common_rows, (int)SX_COUNT(common_rows), &common_defaults,
-                   sizeof(common_defaults))) {
-        inv.options = inv.tables[0].values;
-        sx_status status = run_command(c, &inv, argc, argv);
-        code = report(c->name, sx_common_of(&inv), status, inv.usage ? c->name : NULL);
-    }
-    json_decref(inv.config);
-    sx_arena_deinit(&inv.arena);
-    return fflush(stdout) != 0 && code == SX_EXIT_OK ? SX_EXIT_ERROR : code;
-}
-
-typedef struct alias {
+/* Words that stand for a command. */
+static const struct {
     const char *word, *command;
-} alias;
+} aliases[] = {{"--version", "version"}, {"-V", "version"}, {"--help", "help"}, {"-h", "help"}};
 
-static const alias aliases[] = {{"--version", "version"}, {"--help", "help"}, {"-h", "help"}};
-
-int sx_cli_run(int argc, const char *const *argv)
+/* The command and its options, after the options in front of it. */
+static int invoke(sx_invocation *inv, int argc, const char *const *argv)
 {
-    if (argc == 0) {
-        sx_help_overview(NULL);
-        return SX_EXIT_USAGE;
-    }
-    const char *first = argv[0], *second = argc > 1 ? argv[1] : NULL;
+    const char *first = argc > 0 ? argv[0] : "", *second = argc > 1 ? argv[1] : NULL;
     for (size_t i = 0; i < SX_COUNT(aliases); i++) {
         first = strcmp(first, aliases[i].word) == 0 ? aliases[i].command : first;
     }
     int words = 0;
     const sx_command *c = sx_command_find(first, second, &words);
     bool help = second != NULL && (strcmp(second, "--help") == 0 || strcmp(second, "-h") == 0);
-    if (c == NULL && sx_command_is_family(first) && (second == NULL || help)) {
-        sx_help_overview(first);
+    bool is_family = argc > 0 && c == NULL && sx_command_is_family(first);
+    if (argc == 0 || (is_family && (second == NULL || help))) {
+        sx_help_overview(argc > 0 ? first : NULL);
         return help ? SX_EXIT_OK : SX_EXIT_USAGE;
     }
-    return c != NULL ? invoke(c, argc - words, argv + words)
-                     : report("", &common_defaults, sx_command_unknown(first, second), "");
+    if (c == NULL) {
+        return report("", sx_common_of(inv), sx_command_unknown(first, second), "");
+    }
+    if (!make_table(inv, &inv->tables[0], c->options, c->n_options, c->defaults,
+                    c->options_bytes)) {
+        return SX_EXIT_RESOURCES;
+    }
+    inv->options = inv->tables[0].values;
+    sx_status status = run_command(c, inv, argc - words, argv + words);
+    return report(c->name, sx_common_of(inv), status, inv->usage ? c->name : NULL);
+}
+
+int sx_cli_run(int argc, const char *const *argv)
+{
+    sx_invocation inv = {0};
+    int code = SX_EXIT_RESOURCES, used = 0;
+    sx_arena_init(&inv.arena, 0);
+    if (make_table(&inv, &inv.tables[1], common_rows, (int)SX_COUNT(common_rows), &common_defaults,
+                   sizeof(common_defaults))) {
+        sx_status status = sx_options_parse_leading(&inv, argc, argv, &used);
+        code = status != SX_OK ? report("", sx_common_of(&inv), status, "")
+                               : invoke(&inv, argc - used, argv + used);
+    }
+    json_decref(inv.config);
+    sx_arena_deinit(&inv.arena);
+    return fflush(stdout) != 0 && code == SX_EXIT_OK ? SX_EXIT_ERROR : code;
 }

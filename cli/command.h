@@ -40,12 +40,15 @@ int sx_cli_run(int argc, const char *const *argv);
 /* The options that every command has; the values of inv->tables[1]. */
 typedef struct sx_common {
     const char *verbosity, *color;
+    bool quiet;
 } sx_common;
 extern const sx_option_table sx_common_options; /* values: the defaults */
 static inline const sx_common *sx_common_of(const sx_invocation *inv)
 {
     return inv->tables[1].values;
 }
+/* Neither progress nor informational messages: --quiet, or --verbosity warn or error. */
+bool sx_is_quiet(const sx_invocation *inv);
 
 /* --- What the process says ------------------------------------------------------------------- */
 

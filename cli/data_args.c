@@ -1,5 +1,6 @@
 #include "data_args.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -89,8 +90,8 @@ bool sx_work_progress(void *user, int64_t done, int64_t total)
 {
     sx_work_line *line = user;
     int64_t now = sx_now_ns();
-    sx_terminal t = sx_terminal_of(stderr, "never");
-    if (t.is_tty && now >= line->next_ns) {
+    sx_terminal t = sx_terminal_of(stderr, sx_common_of(line->inv)->color);
+    if (t.is_tty && !sx_is_quiet(line->inv) && now >= line->next_ns) {
         sx_buf text;
         sx_buf_init(&text, 4096);
         sx_buf_printf(&text, "%s  ", line->what);
@@ -99,7 +100,7 @@ bool sx_work_progress(void *user, int64_t done, int64_t total)
             sx_buf_puts(&text, " of ");
             put_amount(&text, line, total);
             sx_buf_puts(&text, "  ");
-            sx_put_bar(&text, (double)done / (double)total, 20);
+            sx_put_bar(&text, &t, (double)done / (double)total, 20);
         }
         sx_terminal_overwrite(&t, sx_buf_text(&text));
         sx_buf_deinit(&text);
@@ -115,5 +116,12 @@ void sx_work_end(sx_work_line *line)
         sx_terminal t = sx_terminal_of(stderr, "never");
         sx_terminal_overwrite(&t, "");
         line->drawn = false;
+    }
+}
+
+void sx_print_done(const sx_invocation *inv, const char *text)
+{
+    if (!sx_is_quiet(inv)) {
+        fputs(text, stdout);
     }
 }

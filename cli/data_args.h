@@ -44,9 +44,11 @@ SX_MUST_USE sx_status sx_data_spec(sx_invocation *inv, const sx_words *words,
 SX_MUST_USE sx_status sx_data_args_open(const char *spec, const sx_data_options *options,
                                         sx_dataset **out_dataset, char **out_description);
 
-/* A progress function of long work on data: draws a line on stderr if that is a terminal, and says
- * stop after Ctrl-C. `user` is an sx_work_line, {.what = "reading"} to begin with. */
+/* A progress function of long work on data: draws a line on stderr if that is a terminal, unless
+ * the invocation is quiet, and says stop after Ctrl-C. `user` is an sx_work_line, {.inv = inv,
+ * .what = "images"} to begin with. */
 typedef struct sx_work_line {
+    const sx_invocation *inv;
     const char *what;
     bool in_bytes;
     int64_t next_ns;
@@ -55,5 +57,8 @@ typedef struct sx_work_line {
 bool sx_work_progress(void *user, int64_t done, int64_t total);
 /* Wipes the line. */
 void sx_work_end(sx_work_line *line);
+
+/* Prints what a command did, unless it is quiet. */
+void sx_print_done(const sx_invocation *inv, const char *text);
 
 #endif

@@ -269,6 +269,11 @@ static sx_status take_option(walk *w)
     return unknown_option(w->inv, word, size, "--");
 }
 
+static sx_status unknown_short(const char *word)
+{
+    return sx_error(SX_INVALID_ARGUMENT, "unknown option %s; options start with --", word);
+}
+
 sx_status sx_options_parse(sx_invocation *inv, int argc, const char *const *argv)
 {
     walk w = {argc, 0, argv, inv};
@@ -280,15 +285,50 @@ sx_status sx_options_parse(sx_invocation *inv, int argc, const char *const *argv
             }
         } else if (strcmp(word, "-h") == 0) {
             inv->help = true;
+        } else if (strcmp(word, "-q") == 0) {
+            SX_TRY(set_value(inv, find(inv, "quiet", 5), "true"));
+            w.at++;
         } else if (is_option(word)) {
             SX_TRY(take_option(&w));
         } else if (word[0] == '-' && word[1] != '\0') {
-            return sx_error(SX_INVALID_ARGUMENT, "unknown option %s; options start with --", word);
+            return unknown_short(word);
         } else {
             SX_TRY(add_word(&inv->arena, &inv->words, word));
             w.at++;
         }
     }
+    return SX_OK;
+}
+
+static bool is_any(const char *word, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+sx_status sx_options_parse_leading(sx_invocation *inv, int argc, const char *const *argv,
+                                   int *out_used)
+{
+    static const char *const stops[] = {"--help", "-h", "--version", "-V"};
+    walk w = {argc, 0, argv, inv};
+    while (w.at < argc) {
+        const char *word = argv[w.at];
+        if (strcmp(word, "-q") == 0) {
+            SX_TRY(set_value(inv, find(inv, "quiet", 5), "true"));
+            w.at++;
+        } else if (word[0] != '-' || is_any(word, stops, SX_COUNT(stops))) {
+            break;
+        } else if (is_option(word)) {
+            SX_TRY(take_option(&w));
+        } else {
+            return unknown_short(word);
+        }
+    }
+    *out_used = w.at;
     return SX_OK;
 }
 

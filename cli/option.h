@@ -71,6 +71,11 @@ typedef struct sx_invocation {
  * INVALID_ARGUMENT says which option, expected, got; an unknown one names the nearest. */
 SX_MUST_USE sx_status sx_options_parse(sx_invocation *inv, int argc, const char *const *argv);
 
+/* Parses the options in front of a command's name, those of inv->tables[1] only. *out_used: how
+ * many words they are. Stops before --help, -h, --version, -V. Errors as above. */
+SX_MUST_USE sx_status sx_options_parse_leading(sx_invocation *inv, int argc,
+                                               const char *const *argv, int *out_used);
+
 /* Sets options of the command by their names from a JSON object in a file; those given in argv
  * stay as they are. Keeps the object in inv->config. INVALID_ARGUMENT as above. */
 SX_MUST_USE sx_status sx_options_from_file(sx_invocation *inv, const char *path);

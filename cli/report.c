@@ -59,10 +59,51 @@ void sx_put_scored(sx_buf *out, int64_t examples, int64_t available, int64_t ste
     }
 }
 
+/* --- what a line is made of ------------------------------------------------------------------ */
+
+static void put_metric(sx_buf *out, const sx_metric *metric)
+{
+    sx_buf_printf(out, "%s %.4f", metric->name, metric->value);
+}
+
+static void put_rate(sx_buf *out, const sx_report *r, const sx_train_event *e)
+{
+    sx_put_grouped(out, e->examples_per_second);
+    sx_buf_printf(out, " %s", r->unit);
+}
+
+static void put_input(sx_buf *out, const sx_train_event *e)
+{
+    sx_buf_printf(out, "input %.0f %%", 100 * e->input_wait);
+}
+
+static void put_eta(sx_buf *out, const sx_train_event *e)
+{
+    sx_buf_puts(out, "eta ");
+    sx_put_duration(out, e->eta_seconds);
+}
+
+static void put_epoch(sx_buf *out, const sx_train_event *e)
+{
+    sx_buf_printf(out, "epoch %" PRId64, e->epoch);
+    if (e->epochs > 0) {
+        sx_buf_printf(out, "/%" PRId64, e->epochs);
+    }
+}
+
+static void put_step(sx_buf *out, const sx_train_event *e)
+{
+    sx_buf_printf(out, "step %" PRId64, e->step);
+    if (e->total_steps > 0) {
+        sx_buf_printf(out, "/%" PRId64, e->total_steps);
+    }
+}
+
 static void put_metrics(sx_buf *out, const sx_train_event *e)
 {
     for (int i = 0; i < e->n_metrics; i++) {
-        sx_buf_printf(out, "  %s %.4f", e->metrics[i].name, e->metrics[i].value);
+        sx_buf_puts(out, "  ");
+        put_metric(out, &e->metrics[i]);
     }
 }
 
@@ -70,27 +111,24 @@ static void put_rates(sx_buf *out, const sx_report *r, const sx_train_event *e)
 {
     if (e->examples_per_second > 0) {
         sx_buf_puts(out, "  ");
-        sx_put_grouped(out, e->examples_per_second);
-        sx_buf_printf(out, " %s  input %.0f %%", r->unit, 100 * e->input_wait);
+        put_rate(out, r, e);
+        sx_buf_puts(out, "  ");
+        put_input(out, e);
     }
     if (e->eta_seconds >= 0) {
-        sx_buf_puts(out, "  eta ");
-        sx_put_duration(out, e->eta_seconds);
+        sx_buf_puts(out, "  ");
+        put_eta(out, e);
     }
 }
 
 /* "epoch 3/20  step 144/960" */
 static void put_place(sx_buf *out, const sx_train_event *e)
 {
-    if (e->epochs > 0) {
-        sx_buf_printf(out, "epoch %" PRId64 "/%" PRId64 "  ", e->epoch, e->epochs);
-    } else if (e->epoch > 0) {
-        sx_buf_printf(out, "epoch %" PRId64 "  ", e->epoch);
+    if (e->epochs > 0 || e->epoch > 0) {
+        put_epoch(out, e);
+        sx_buf_puts(out, "  ");
     }
-    sx_buf_printf(out, "step %" PRId64, e->step);
-    if (e->total_steps > 0) {
-        sx_buf_printf(out, "/%" PRId64, e->total_steps);
-    }
+    put_step(out, e);
 }
 
 /* --- one function for each event ------------------------------------------------------------- */
@@ -139,24 +177,71 @@ static void tell_compiled(sx_report *r, const sx_train_event *e, sx_buf *line)
            e->from_cache ? "loaded from the cache" : "compiled", e->text, e->batch, e->seconds);
 }
 
-/* Without the bar where the line would not fit. */
+/* The line in pieces. Where it does not fit the window, pieces are left out, highest rank first;
+ * the time that is left (rank 0) stays. */
+typedef struct piece {
+    sx_buf text;
+    int rank; /* -1 = left out */
+} piece;
+
+enum { MAX_PIECES = 8 + SX_MAX_RESULTS };
+
 static void draw_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
-    for (int bar = e->total_steps > 0 ? BAR_COLUMNS : 0; bar >= 0; bar -= BAR_COLUMNS) {
+    piece pieces[MAX_PIECES];
+    int n = 0;
+    for (int i = 0; i < MAX_PIECES; i++) {
+        pieces[i].rank = 0;
+        sx_buf_init(&pieces[i].text, 1 << 12);
+    }
+    if (e->epochs > 0 || e->epoch > 0) {
+        put_epoch(&pieces[n].text, e);
+        pieces[n++].rank = 2;
+    }
+    put_step(&pieces[n].text, e);
+    pieces[n++].rank = 1;
+    if (e->total_steps > 0) {
+        sx_put_bar(&pieces[n].text, &r->terminal, (double)e->step / (double)e->total_steps,
+                   BAR_COLUMNS);
+        pieces[n++].rank = 100;
+    }
+    for (int i = 0; i < e->n_metrics && i < SX_MAX_RESULTS; i++) { /* the loss is the first */
+        put_metric(&pieces[n].text, &e->metrics[i]);
+        pieces[n++].rank = 3 + i;
+    }
+    if (e->examples_per_second > 0) {
+        put_rate(&pieces[n].text, r, e);
+        pieces[n++].rank = 98;
+        put_input(&pieces[n].text, e);
+        pieces[n++].rank = 99;
+    }
+    if (e->eta_seconds >= 0) {
+        put_eta(&pieces[n].text, e);
+        pieces[n++].rank = 0;
+    }
+    for (int weakest = 0; weakest >= 0;) {
+        weakest = -1;
         sx_buf_reset(line);
-        put_place(line, e);
-        if (bar > 0) {
-            sx_buf_puts(line, "  ");
-            sx_put_bar(line, (double)e->step / (double)e->total_steps, bar);
+        for (int i = 0; i < n; i++) {
+            if (pieces[i].rank >= 0) {
+                sx_buf_printf(line, "%s%s", line->size > 0 ? "  " : "",
+                              sx_buf_text(&pieces[i].text));
+                bool goes = pieces[i].rank > (weakest < 0 ? 0 : pieces[weakest].rank);
+                weakest = goes ? i : weakest;
+            }
         }
-        put_metrics(line, e);
-        put_rates(line, r, e);
-        if (sx_terminal_columns(sx_buf_text(line)) < r->terminal.width) {
+        if (sx_terminal_columns(sx_buf_text(line)) < sx_terminal_width(&r->terminal)) {
             break;
+        }
+        if (weakest >= 0) {
+            pieces[weakest].rank = -1;
         }
     }
     sx_terminal_overwrite(&r->terminal, sx_buf_text(line));
     r->drawn = true;
+    for (int i = 0; i < MAX_PIECES; i++) {
+        sx_buf_deinit(&pieces[i].text);
+    }
 }
 
 static void tell_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
@@ -204,7 +289,7 @@ static void tell_eval_progress(sx_report *r, const sx_train_event *e, sx_buf *li
     sx_buf_printf(line, "evaluating  %" PRId64, e->examples);
     if (r->eval_examples > 0) {
         sx_buf_printf(line, "/%" PRId64 "  ", r->eval_examples);
-        sx_put_bar(line, (double)e->examples / (double)r->eval_examples, BAR_COLUMNS);
+        sx_put_bar(line, &r->terminal, (double)e->examples / (double)r->eval_examples, BAR_COLUMNS);
     }
     sx_terminal_overwrite(&r->terminal, sx_buf_text(line));
     r->drawn = true;
@@ -387,6 +472,9 @@ void sx_report_event(void *user, const sx_train_event *e)
         if (e->kind != SX_EVENT_EVAL_PROGRESS && (e->kind != SX_EVENT_PROGRESS || e->at_cadence)) {
             print_json(r, e);
         }
+        return;
+    }
+    if (r->quiet && e->kind != SX_EVENT_WARNING) {
         return;
     }
     sx_buf line;

@@ -11,6 +11,7 @@
 typedef struct sx_report {
     sx_terminal terminal;     /* of stdout */
     bool json;                /* one object for each event instead of lines for people */
+    bool quiet;               /* no lines for people: only warnings are logged */
     const char *unit;         /* "img/s", "ex/s" */
     const char *rerun;        /* how to go on after a stop; NULL = nothing was kept */
     bool drawn;               /* a progress line is on the terminal */

@@ -1,6 +1,7 @@
 #include "terminal.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -8,10 +9,13 @@
 
 #include "base/checked.h"
 
-static int width_of(FILE *stream)
+/* The other global state of the program: a line that is written over stands on the terminal. */
+static atomic_bool line_is_drawn;
+
+int sx_terminal_width(const sx_terminal *t)
 {
     struct winsize size;
-    bool known = ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    bool known = ioctl(fileno(t->stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
     return known ? size.ws_col : 80;
 }
 
@@ -22,31 +26,40 @@ sx_terminal sx_terminal_of(FILE *stream, const char *color)
     t.is_tty = isatty(fileno(stream)) && (kind == NULL || strcmp(kind, "dumb") != 0);
     t.colors = strcmp(color, "always") == 0 || (strcmp(color, "auto") == 0 && t.is_tty &&
                                                 (no_color == NULL || no_color[0] == '\0'));
-    t.width = width_of(stream);
     return t;
 }
 
 const char *sx_style(const sx_terminal *t, sx_style_id style)
 {
     static const char *const sequences[] = {
-        [SX_STYLE_NONE] = "\033[0m",
-        [SX_STYLE_BOLD] = "\033[1m",
-        [SX_STYLE_ERROR] = "\033[1;31m",
-        [SX_STYLE_DIM] = "\033[2m",
+        [SX_STYLE_NONE] = "\033[0m", [SX_STYLE_BOLD] = "\033[1m", [SX_STYLE_ERROR] = "\033[1;31m",
+        [SX_STYLE_DIM] = "\033[2m",  [SX_STYLE_BAR] = "\033[32m",
     };
     return t->colors ? sequences[style] : "";
 }
 
-static bool begins_column(char c)
+/* The bytes of what begins at `text`, a character or an escape sequence; *out_columns: how many it
+ * takes. */
+static int unit_at(const char *text, int *out_columns)
 {
-    return ((unsigned char)c & 0xc0) != 0x80;
+    int size = 1;
+    *out_columns = text[0] != '\033';
+    if (text[0] == '\033' && text[1] == '[') { /* up to the letter that ends it */
+        for (size = 2; text[size] != '\0' && (text[size] < '@' || text[size] > '~'); size++) {
+        }
+        return size + (text[size] != '\0');
+    }
+    while (((unsigned char)text[size] & 0xc0) == 0x80) {
+        size++;
+    }
+    return size;
 }
 
 int sx_terminal_columns(const char *line)
 {
-    int columns = 0;
-    for (; *line != '\0'; line++) {
-        columns += begins_column(*line);
+    int columns = 0, more;
+    for (; *line != '\0'; columns += more) {
+        line += unit_at(line, &more);
     }
     return columns;
 }
@@ -54,27 +67,44 @@ int sx_terminal_columns(const char *line)
 /* Bytes of `line` that fill at most `columns`. */
 static int prefix(const char *line, int columns)
 {
-    int at = 0;
-    for (int column = 0; line[at] != '\0'; at++) {
-        if (begins_column(line[at]) && column++ == columns) {
+    int at = 0, more;
+    while (line[at] != '\0') {
+        int size = unit_at(line + at, &more);
+        if (more > columns) {
             break;
         }
+        columns -= more;
+        at += size;
     }
     return at;
 }
 
+/* The cursor is left in the first column: when the window gets narrower and the terminal wraps the
+ * line, the next one still begins where this one did, and what is below is cleared. */
 void sx_terminal_overwrite(const sx_terminal *t, const char *line)
 {
-    fprintf(t->stream, "\r%.*s\033[K", prefix(line, SX_MAX(t->width - 1, 1)), line);
+    int shown = prefix(line, SX_MAX(sx_terminal_width(t) - 1, 1));
+    fprintf(t->stream, "\r%.*s%s\033[J\r", shown, line,
+            line[shown] != '\0' ? sx_style(t, SX_STYLE_NONE) : "");
     fflush(t->stream);
+    line_is_drawn = line[0] != '\0';
 }
 
-void sx_put_bar(sx_buf *out, double done, int columns)
+const char *sx_terminal_fresh_line(void)
 {
-    int filled = (int)(done * columns + 0.5);
+    return line_is_drawn && isatty(STDERR_FILENO) ? "\r\033[J" : "";
+}
+
+void sx_put_bar(sx_buf *out, const sx_terminal *t, double done, int columns)
+{
+    int filled = SX_MIN((int)(done * columns + 0.5), columns);
+    sx_buf_puts(out, sx_style(t, SX_STYLE_BAR));
     for (int i = 0; i < columns; i++) {
+        sx_buf_puts(out, i == filled ? sx_style(t, SX_STYLE_NONE) : "");
+        sx_buf_puts(out, i == filled ? sx_style(t, SX_STYLE_DIM) : "");
         sx_buf_puts(out, i < filled ? "▇" : "▁");
     }
+    sx_buf_puts(out, sx_style(t, SX_STYLE_NONE));
 }
 
 void sx_put_duration(sx_buf *out, double seconds)

@@ -11,25 +11,36 @@ typedef struct sx_terminal {
     FILE *stream;
     bool is_tty; /* and not TERM=dumb: lines can be written over */
     bool colors;
-    int width; /* columns; 80 where unknown */
 } sx_terminal;
 
 /* `color` is --color's value: auto, always, never. auto heeds NO_COLOR (no-color.org). */
 sx_terminal sx_terminal_of(FILE *stream, const char *color);
 
-typedef enum sx_style { SX_STYLE_NONE, SX_STYLE_BOLD, SX_STYLE_ERROR, SX_STYLE_DIM } sx_style_id;
+typedef enum sx_style {
+    SX_STYLE_NONE,
+    SX_STYLE_BOLD,
+    SX_STYLE_ERROR,
+    SX_STYLE_DIM,
+    SX_STYLE_BAR, /* the filled part of a progress bar */
+} sx_style_id;
 /* The escape sequence, or "" without colours. */
 const char *sx_style(const sx_terminal *t, sx_style_id style);
 
-/* Replaces the line that the last call left (its first `width - 1` columns are shown); "" wipes it.
- * Only for a terminal. */
+/* Columns of the window at this moment; 80 where unknown. */
+int sx_terminal_width(const sx_terminal *t);
+
+/* Replaces the line that the last call left; "" wipes it. Its first `width - 1` columns are shown,
+ * so that it stays one line, also when the window is resized. Only for a terminal. */
 void sx_terminal_overwrite(const sx_terminal *t, const char *line);
 
-/* Columns that a line takes: one for each UTF-8 sequence of ours. */
+/* What wipes that line, to be printed before a message on stderr; "" if there is none. */
+const char *sx_terminal_fresh_line(void);
+
+/* Columns that a line takes: one for each UTF-8 sequence of ours, none for escape sequences. */
 int sx_terminal_columns(const char *line);
 
-/* "▇▇▇▇▇▁▁": `done` (0 to 1) of `columns`. */
-void sx_put_bar(sx_buf *out, double done, int columns);
+/* "▇▇▇▇▇▁▁": `done` (0 to 1) of `columns`, in colors where the terminal has them. */
+void sx_put_bar(sx_buf *out, const sx_terminal *t, double done, int columns);
 /* "1:12", "2:03:10". */
 void sx_put_duration(sx_buf *out, double seconds);
 /* "1,204". */

@@ -18,6 +18,8 @@ set(test_environment
     "SEXTANT_BIN=${CMAKE_BINARY_DIR}/sextant" "SEXTANT_SRC=${CMAKE_SOURCE_DIR}"
     "SEXTANT_BUILD=${CMAKE_BINARY_DIR}" "SEXTANT_TEST_BIN=${CMAKE_BINARY_DIR}/tests"
     "SEXTANT_SANITIZE=${SEXTANT_SANITIZE}"
+    # Memory that is not initialized is 0x7f.., freed memory 0x80..: neither passes for zeros.
+    "GLIBC_TUNABLES=glibc.malloc.perturb=128:glibc.malloc.tcache_count=0"
     # Tests ask for impossible sizes; oneDNN's OpenMP runtime synchronises unseen by TSan.
     "ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1"
     "LSAN_OPTIONS=print_suppressions=0:suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp"

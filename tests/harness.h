@@ -6,7 +6,10 @@
  *
  * Without an argument the program runs all its tests; with a test's name, that one alone (CTest
  * does so). A test that CMake found in the source but that is not in the array does not compile:
- * the counts differ. The exit code is 0, 1 (failed) or 77 (skipped, see SX_SKIP). */
+ * the counts differ. The exit code is 0, 1 (failed) or 77 (skipped, see SX_SKIP).
+ *
+ * A test gives back what it took: it fails when it ends with more or fewer blocks of sx_alloc(),
+ * open files or mapped files than it began with. */
 #ifndef SX_TESTS_HARNESS_H
 #define SX_TESTS_HARNESS_H
 
@@ -19,9 +22,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #include <cmocka.h>
 
 #include <sextant/status.h>
+
+#include "base/memory.h"
 
 enum { SX_EXIT_SKIPPED = 77 };
 
@@ -69,6 +76,54 @@ static inline void harness_check_error(sx_status status, sx_code code, const cha
     }
 }
 
+/* What a test must give back. Libraries, once loaded, stay. */
+typedef struct harness_held {
+    long blocks;
+    char files[64][256]; /* open files by descriptor, "" for none */
+    long maps;           /* of files, the system's left out */
+} harness_held;
+
+static inline harness_held harness_look(void)
+{
+    static char line[4096];
+    harness_held held = {.blocks = sx_alloc_live()};
+    for (int fd = 0; fd < 64; fd++) {
+        snprintf(line, sizeof line, "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(line, held.files[fd], sizeof held.files[fd] - 1);
+        held.files[fd][n > 0 ? n : 0] = '\0';
+    }
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        char *path = strchr(line, '/');
+        held.maps += path != NULL && strstr(path, ".so") == NULL && strncmp(path, "/usr/", 5) != 0;
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+    return held;
+}
+
+/* Prints what was not given back; true when all was. */
+static inline bool harness_gave_back(const harness_held *before)
+{
+    harness_held after = harness_look();
+    bool same = after.blocks == before->blocks && after.maps == before->maps;
+    if (after.blocks != before->blocks) {
+        print_error("[  LEAK    ] %+ld blocks of sx_alloc()\n", after.blocks - before->blocks);
+    }
+    if (after.maps != before->maps) {
+        print_error("[  LEAK    ] %+ld mapped files\n", after.maps - before->maps);
+    }
+    for (int fd = 0; fd < 64; fd++) {
+        if (strcmp(after.files[fd], before->files[fd]) != 0) {
+            print_error("[  LEAK    ] descriptor %d was \"%s\", is \"%s\"\n", fd, before->files[fd],
+                        after.files[fd]);
+            same = false;
+        }
+    }
+    return same;
+}
+
 static inline int harness_run(const struct CMUnitTest *tests, size_t count, const char *only)
 {
     if (only == NULL) {
@@ -76,8 +131,10 @@ static inline int harness_run(const struct CMUnitTest *tests, size_t count, cons
     }
     for (size_t i = 0; i < count; i++) {
         if (strcmp(tests[i].name, only) == 0) {
-            int failed = _cmocka_run_group_tests(only, &tests[i], 1, NULL, NULL);
-            return failed != 0 ? 1 : harness_skipped ? SX_EXIT_SKIPPED : 0;
+            harness_held before = harness_look();
+            bool failed = _cmocka_run_group_tests(only, &tests[i], 1, NULL, NULL) != 0;
+            failed = failed || (!harness_skipped && !harness_gave_back(&before));
+            return failed ? 1 : harness_skipped ? SX_EXIT_SKIPPED : 0;
         }
     }
     fprintf(stderr, "%s is not in tests[]\n", only);

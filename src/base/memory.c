@@ -10,6 +10,7 @@
 
 static atomic_long allocations; /* so far, including failed ones */
 static atomic_long fail_at;     /* the value of `allocations` to fail at; 0 = none */
+static atomic_long live;        /* blocks that are not freed */
 
 /* Counts an allocation; false if it must fail. */
 static bool admit(void)
@@ -18,13 +19,21 @@ static bool admit(void)
     return number != atomic_load_explicit(&fail_at, memory_order_relaxed);
 }
 
+static void *add_live(void *block)
+{
+    if (block != NULL) {
+        atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    }
+    return block;
+}
+
 void *sx_alloc(size_t count, size_t elem_bytes)
 {
     size_t bytes;
     if (!admit() || !sx_mul_size(count, elem_bytes, &bytes)) {
         return NULL;
     }
-    return calloc(1, bytes == 0 ? 1 : bytes);
+    return add_live(calloc(1, bytes == 0 ? 1 : bytes));
 }
 
 void *sx_realloc(void *block, size_t count, size_t elem_bytes)
@@ -33,7 +42,8 @@ void *sx_realloc(void *block, size_t count, size_t elem_bytes)
     if (!admit() || !sx_mul_size(count, elem_bytes, &bytes)) {
         return NULL;
     }
-    return realloc(block, bytes == 0 ? 1 : bytes);
+    void *grown = realloc(block, bytes == 0 ? 1 : bytes);
+    return block == NULL ? add_live(grown) : grown;
 }
 
 void *sx_alloc_aligned(size_t bytes, size_t align)
@@ -42,17 +52,25 @@ void *sx_alloc_aligned(size_t bytes, size_t align)
     if (!admit() || posix_memalign(&block, align, bytes == 0 ? 1 : bytes) != 0) {
         return NULL;
     }
-    return block;
+    return add_live(block);
+}
+
+void sx_alloc_keep(const void *block)
+{
+    if (block != NULL) {
+        atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+    }
 }
 
 void sx_free(void *block)
 {
+    sx_alloc_keep(block);
     free(block);
 }
 
 void sx_free_aligned(void *block)
 {
-    free(block);
+    sx_free(block);
 }
 
 char *sx_strdup(const char *text)
@@ -71,4 +89,9 @@ void sx_alloc_fail_after(long n)
 long sx_alloc_count(void)
 {
     return atomic_load_explicit(&allocations, memory_order_relaxed);
+}
+
+long sx_alloc_live(void)
+{
+    return atomic_load_explicit(&live, memory_order_relaxed);
 }

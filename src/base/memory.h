@@ -16,9 +16,14 @@ char *sx_strdup(const char *text);
  * literal) that says what the memory was for, and its arguments. */
 #define sx_no_memory(...) sx_error(SX_RESOURCE_EXHAUSTED, "out of memory " __VA_ARGS__)
 
+/* Says that `block` is meant to live as long as the process: it no longer counts as live. */
+void sx_alloc_keep(const void *block);
+
 /* Makes the n-th allocation from now fail (1 = the next), once; 0 turns this off. For tests. */
 void sx_alloc_fail_after(long n);
 /* The number of allocations so far, to test that a loop makes none. */
 long sx_alloc_count(void);
+/* The number of blocks not freed yet: a test ends with as many as it began with. */
+long sx_alloc_live(void);
 
 #endif

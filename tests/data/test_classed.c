@@ -157,7 +157,7 @@ static void test_data_classed__lists_a_tree(void **state)
         snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
         assert_ok(sx_path_dirname(path, &parent));
         assert_ok(sx_dir_create(parent));
-        free(parent);
+        sx_free(parent);
         assert_ok(sx_commit_bytes(path, "x", 1));
     }
     sx_paths names = {0};

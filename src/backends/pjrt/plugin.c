@@ -231,6 +231,8 @@ static sx_status load_new(const char *path, const sx_pjrt_plugin **out)
         sx_free(copy);
         return status;
     }
+    sx_alloc_keep(plugin); /* plugins are never unloaded */
+    sx_alloc_keep(copy);
     plugin->next = loaded.plugins;
     loaded.plugins = plugin;
     *out = plugin;

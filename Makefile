@@ -7,7 +7,8 @@ FUZZ_SECONDS ?= 10
 BUILD := build/release
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test test-long test-tpu test-gpu demo check bench asan ubsan tsan fuzz install clean
+.PHONY: help deps build test test-long test-tpu test-gpu demo check bench asan ubsan tsan fuzz \
+	mutants install clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z -]*\):[^#]*## */\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r verb text; do \
@@ -49,6 +50,9 @@ asan ubsan tsan: deps ## run the tests under a sanitizer
 fuzz: deps ## run every fuzz target for FUZZ_SECONDS (10)
 	@tools/build fuzz
 	@tools/fuzz $(FUZZ_SECONDS)
+
+mutants: deps ## small slips that the tests should see; MUTANTS="--seed 2 --only ^src/io" (about an hour)
+	@python3 tools/mutants $(MUTANTS)
 
 install: build ## install in PREFIX (/usr/local), below DESTDIR if set
 	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null

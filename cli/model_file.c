@@ -25,18 +25,52 @@ extern char **environ;
 
 enum { MAX_ARGUMENTS = 32, MAX_OUTPUT = 64 << 20, HASH_BYTES = 32 };
 
-static const char *const flags[] = {"-std=c11",
-                                    "-D_GNU_SOURCE",
-                                    "-O1",
-                                    "-g",
-                                    "-fPIC",
-                                    "-Wall",
-                                    "-Werror=implicit-function-declaration"};
+static const char *const flags[] = {"-D_GNU_SOURCE", "-O1", "-g", "-fPIC", "-Wall"};
+
+/* How a file is compiled, by the end of its name; the first row where none fits. */
+typedef struct language {
+    const char *suffix, *name;
+    const char *variable, *compiler; /* of the environment; without it */
+    const char *flags[2];
+} language;
+
+static const language languages[] = {
+    {".c", "C", "CC", "cc", {"-std=c11", "-Werror=implicit-function-declaration"}},
+    {".cpp", "C++", "CXX", "c++", {"-std=c++17"}},
+    {".cc", "C++", "CXX", "c++", {"-std=c++17"}},
+    {".cxx", "C++", "CXX", "c++", {"-std=c++17"}},
+};
+
+/* NULL if the name ends in none of them. */
+static const language *find_language(const char *name)
+{
+    size_t size = strlen(name);
+    for (size_t i = 0; i < SX_COUNT(languages); i++) {
+        size_t end = strlen(languages[i].suffix);
+        if (size > end && strcmp(name + size - end, languages[i].suffix) == 0) {
+            return &languages[i];
+        }
+    }
+    return NULL;
+}
 
 bool sx_model_file_is(const char *name)
 {
-    size_t size = strlen(name);
-    return strchr(name, '/') != NULL || (size > 2 && strcmp(name + size - 2, ".c") == 0);
+    return strchr(name, '/') != NULL || find_language(name) != NULL;
+}
+
+/* What compiling one file needs. */
+typedef struct build {
+    const char *path, *compiler, *headers;
+    const language *language;
+    bool color;
+    sx_arena arena;
+    sx_buf out, err; /* what the compiler printed last */
+} build;
+
+static sx_status no_memory(void)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory compiling a model");
 }
 
 /* --- running the compiler -------------------------------------------------------------------- */
@@ -53,16 +87,48 @@ static void add(command_line *line, const char *word)
     }
 }
 
-/* Reads both pipes until their ends. */
-static sx_status drain(int fds[2], sx_buf *bufs[2])
+/* Runs the words to their end; what they print goes to the two buffers. */
+static sx_status run_compiler(const build *b, const command_line *line, sx_buf *out_text,
+                              sx_buf *err_text, bool *out_succeeded)
 {
-    struct pollfd polled[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
-    int open_count = 2;
+    int pipes[2][2] = {{-1, -1}, {-1, -1}}; /* of stdout and stderr: read end, write end */
+    sx_buf *texts[2] = {out_text, err_text};
     char bytes[65536];
+    pid_t child;
+    int wait_status = 0, open_count = 2;
+    posix_spawn_file_actions_t actions;
+    sx_status status = SX_OK;
+    if (pipe2(pipes[0], O_CLOEXEC) != 0 || pipe2(pipes[1], O_CLOEXEC) != 0) {
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "cannot create a pipe: %s", strerror(errno));
+        goto done;
+    }
+    if (posix_spawn_file_actions_init(&actions) != 0) {
+        status = no_memory();
+        goto done;
+    }
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, pipes[0][1], 1);
+    posix_spawn_file_actions_adddup2(&actions, pipes[1][1], 2);
+    int error = posix_spawnp(&child, line->words[0], &actions, NULL,
+                             (char *const *)(uintptr_t)line->words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) {
+        status = error == ENOENT
+                     ? sx_error(SX_NOT_FOUND, "no %s compiler: %s not found; install one or set %s",
+                                b->language->name, line->words[0], b->language->variable)
+                     : sx_error(SX_UNKNOWN, "cannot start %s: %s", line->words[0], strerror(error));
+        goto done;
+    }
+    for (int i = 0; i < 2; i++) {
+        close(pipes[i][1]);
+        pipes[i][1] = -1;
+    }
+    struct pollfd polled[2] = {{pipes[0][0], POLLIN, 0}, {pipes[1][0], POLLIN, 0}};
     while (open_count > 0) {
         if (poll(polled, 2, -1) < 0 && errno != EINTR) {
-            return sx_error(SX_UNKNOWN, "cannot read the output of the compiler: %s",
-                            strerror(errno));
+            status =
+                sx_error(SX_UNKNOWN, "cannot read the output of the compiler: %s", strerror(errno));
+            break;
         }
         for (int i = 0; i < 2; i++) {
             if (polled[i].fd < 0 || polled[i].revents == 0) {
@@ -70,78 +136,22 @@ static sx_status drain(int fds[2], sx_buf *bufs[2])
             }
             ssize_t n = read(polled[i].fd, bytes, sizeof(bytes));
             if (n > 0) {
-                sx_buf_append(bufs[i], bytes, (size_t)n);
+                sx_buf_append(texts[i], bytes, (size_t)n);
             } else if (n == 0 || errno != EINTR) {
                 polled[i].fd = -1;
                 open_count--;
             }
         }
     }
-    return SX_OK;
-}
-
-/* Starts the words with stdout and stderr in two pipes. */
-static sx_status spawn(const command_line *line, int out[2], int err[2], pid_t *out_child)
-{
-    posix_spawn_file_actions_t actions;
-    if (posix_spawn_file_actions_init(&actions) != 0) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
-    }
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    posix_spawn_file_actions_adddup2(&actions, err[1], 2);
-    int error = posix_spawnp(out_child, line->words[0], &actions, NULL,
-                             (char *const *)(uintptr_t)line->words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (error == ENOENT) {
-        return sx_error(SX_NOT_FOUND, "no C compiler: %s not found; install one or set CC",
-                        line->words[0]);
-    }
-    return error == 0
-               ? SX_OK
-               : sx_error(SX_UNKNOWN, "cannot start %s: %s", line->words[0], strerror(error));
-}
-
-static void close_pair(int fds[2])
-{
-    for (int i = 0; i < 2; i++) {
-        if (fds[i] >= 0) {
-            close(fds[i]);
-        }
-        fds[i] = -1;
-    }
-}
-
-static sx_status run_piped(const command_line *line, int out[2], int err[2], sx_buf *bufs[2],
-                           bool *out_succeeded)
-{
-    pid_t child;
-    int wait_status = 0;
-    SX_TRY(spawn(line, out, err, &child));
-    close(out[1]);
-    close(err[1]);
-    out[1] = err[1] = -1;
-    sx_status status = drain((int[2]){out[0], err[0]}, bufs);
     while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
     }
     *out_succeeded = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
-    return status;
-}
-
-/* Runs the words; what they print goes to the two buffers. */
-static sx_status run_compiler(const command_line *line, sx_buf *out_text, sx_buf *err_text,
-                              bool *out_succeeded)
-{
-    int out[2] = {-1, -1}, err[2] = {-1, -1};
-    sx_status status = SX_OK;
-    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "cannot make a pipe: %s", strerror(errno));
+done:
+    for (int i = 0; i < 4; i++) {
+        if (pipes[i / 2][i % 2] >= 0) {
+            close(pipes[i / 2][i % 2]);
+        }
     }
-    if (status == SX_OK) {
-        status = run_piped(line, out, err, (sx_buf *[2]){out_text, err_text}, out_succeeded);
-    }
-    close_pair(out);
-    close_pair(err);
     return status;
 }
 
@@ -176,12 +186,11 @@ static sx_status find_headers(sx_arena *arena, const char **out_dir)
 static sx_status cache_dir(sx_arena *arena, const char **out_dir)
 {
     char *dir = NULL;
-    sx_status status = sx_user_cache("models", &dir);
-    const char *copy = sx_arena_strdup(arena, status == SX_OK ? dir : "/tmp/.cache/sextant/models");
-    sx_status_free(status);
+    SX_TRY(sx_user_cache("models", &dir));
+    const char *copy = sx_arena_strdup(arena, dir);
     sx_free(dir);
     if (copy == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return no_memory();
     }
     *out_dir = copy;
     return sx_dir_create(copy);
@@ -189,32 +198,30 @@ static sx_status cache_dir(sx_arena *arena, const char **out_dir)
 
 /* --- from a file to a library ---------------------------------------------------------------- */
 
-typedef struct build {
-    const char *path, *compiler, *headers;
-    bool color;
-    sx_arena arena;
-    sx_buf out, err;
-} build;
-
-static void begin_line(const build *b, command_line *line)
+/* The words that preprocessing and compiling begin with. */
+static command_line begin_line(const build *b)
 {
-    *line = (command_line){.count = 0};
-    add(line, b->compiler);
+    command_line line = {.count = 0};
+    add(&line, b->compiler);
     for (size_t i = 0; i < SX_COUNT(flags); i++) {
-        add(line, flags[i]);
+        add(&line, flags[i]);
     }
-    add(line, b->color ? "-fdiagnostics-color=always" : "-fdiagnostics-color=never");
-    add(line, "-I");
-    add(line, b->headers);
+    for (size_t i = 0; i < SX_COUNT(b->language->flags) && b->language->flags[i] != NULL; i++) {
+        add(&line, b->language->flags[i]);
+    }
+    add(&line, b->color ? "-fdiagnostics-color=always" : "-fdiagnostics-color=never");
+    add(&line, "-I");
+    add(&line, b->headers);
+    return line;
 }
 
 /* Runs the line; a failure is the compiler's own words. */
-static sx_status compile(build *b, command_line *line)
+static sx_status compile(build *b, const command_line *line)
 {
     bool succeeded = false;
     sx_buf_reset(&b->out);
     sx_buf_reset(&b->err);
-    SX_TRY(run_compiler(line, &b->out, &b->err, &succeeded));
+    SX_TRY(run_compiler(b, line, &b->out, &b->err, &succeeded));
     if (succeeded) {
         return sx_buf_status(&b->out);
     }
@@ -226,52 +233,49 @@ static sx_status compile(build *b, command_line *line)
                     b->compiler, (int)SX_MIN(size, 1 << 16), sx_buf_text(&b->err));
 }
 
-static bool hash(const build *b, unsigned char digest[HASH_BYTES])
-{
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool good = context != NULL && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
-    for (size_t i = 0; good && i < SX_COUNT(flags); i++) {
-        good = EVP_DigestUpdate(context, flags[i], strlen(flags[i]) + 1) == 1;
-    }
-    good = good && EVP_DigestUpdate(context, SX_VERSION, sizeof(SX_VERSION)) == 1 &&
-           EVP_DigestUpdate(context, b->compiler, strlen(b->compiler) + 1) == 1 &&
-           EVP_DigestUpdate(context, sx_buf_text(&b->out), b->out.size) == 1 &&
-           EVP_DigestFinal_ex(context, digest, NULL) == 1;
-    EVP_MD_CTX_free(context);
-    return good;
-}
-
 /* Preprocesses, and names the library in the cache by the hash of what came out. */
 static sx_status name_library(build *b, const char **out_library)
 {
-    command_line line;
     unsigned char digest[HASH_BYTES];
     char hex[2 * HASH_BYTES + 1];
     const char *dir = NULL;
-    begin_line(b, &line);
+    command_line line = begin_line(b);
     add(&line, "-E");
     add(&line, b->path);
     SX_TRY(compile(b, &line));
     SX_TRY(cache_dir(&b->arena, &dir));
-    if (!hash(b, digest)) {
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool good = context != NULL && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
+                EVP_DigestUpdate(context, SX_VERSION, sizeof(SX_VERSION)) == 1 &&
+                EVP_DigestUpdate(context, b->compiler, strlen(b->compiler) + 1) == 1;
+    for (size_t i = 0; good && i < SX_COUNT(flags); i++) {
+        good = EVP_DigestUpdate(context, flags[i], strlen(flags[i]) + 1) == 1;
+    }
+    for (size_t i = 0; good && i < SX_COUNT(b->language->flags); i++) {
+        const char *flag = b->language->flags[i] != NULL ? b->language->flags[i] : "";
+        good = EVP_DigestUpdate(context, flag, strlen(flag) + 1) == 1;
+    }
+    good = good && EVP_DigestUpdate(context, sx_buf_text(&b->out), b->out.size) == 1 &&
+           EVP_DigestFinal_ex(context, digest, NULL) == 1;
+    EVP_MD_CTX_free(context);
+    if (!good) {
         return sx_error(SX_INTERNAL, "%s: SHA-256 failed", b->path);
     }
     for (int i = 0; i < HASH_BYTES; i++) {
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
     }
     *out_library = sx_arena_printf(&b->arena, "%s/%s.so", dir, hex);
-    return *out_library != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    return *out_library != NULL ? SX_OK : no_memory();
 }
 
 /* Under a name of this process until it is whole. */
 static sx_status make_library(build *b, const char *library)
 {
-    command_line line;
     const char *temporary = sx_arena_printf(&b->arena, "%s.%d", library, (int)getpid());
     if (temporary == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return no_memory();
     }
-    begin_line(b, &line);
+    command_line line = begin_line(b);
     add(&line, "-shared");
     add(&line, "-o");
     add(&line, temporary);
@@ -335,8 +339,13 @@ static sx_status load(build *b, sx_model_file *out_file)
 
 sx_status sx_model_file_load(const char *path, bool color, sx_model_file *out_file)
 {
-    const char *cc = getenv("CC");
-    build b = {.path = path, .compiler = cc != NULL && cc[0] != '\0' ? cc : "cc", .color = color};
+    const language *l = find_language(path);
+    l = l != NULL ? l : &languages[0];
+    const char *named = getenv(l->variable);
+    build b = {.path = path,
+               .compiler = named != NULL && named[0] != '\0' ? named : l->compiler,
+               .language = l,
+               .color = color};
     if (!sx_path_exists(path)) {
         return sx_error(SX_NOT_FOUND, "%s: no such file", path);
     }

@@ -1,4 +1,4 @@
-/* A model in a C file: compiled by the cc found, loaded, its descriptor checked.
+/* A model in a C or C++ file: compiled by $CC or cc, $CXX or c++; loaded, its descriptor checked.
  *
  *   model.c --cc -E--> text --SHA-256 of text, compiler, flags, our version--> cache/<hash>.so
  *

@@ -91,3 +91,27 @@ SX_MODEL(net, .build = net, .image = {28, 28, 1})
 C
 fails 139 train ./host.c --data "$data" --eval-data "$data" --steps 1
 warns 'sextant: ./host.c: segmentation fault (SIGSEGV) in its code'
+
+# --- C++
+if command -v c++ >/dev/null; then
+    cat >net.cpp <<'CPP'
+#include <sextant/sextant.hpp>
+static sx_spec net(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    sx_value x = sx_flatten(b, in->features);
+    x = sx_dense(b, x, sx_param_int(p, "units", 16), sx::activation = SX_RELU);
+    return sx_classifier_spec(b, sx_dense(b, x, 10), in->labels, sx::optimizer = sx_adam(sx::learning_rate = 1e-2));
+}
+SX_MODEL(net, sx::build = net, sx::image = {28, 28, 1}, sx::scale = SX_0_1)
+CPP
+    ok train net.cpp --data "$data" --model-dir cpp --steps 3 -- --units 8
+    grep -q '"net"' cpp/sextant.json || fail 'the model is not named'
+    sed 's/sx_flatten(b, in->features)/in->features/' net.cpp >bad.cpp
+    fails 1 train ./bad.cpp --data "$data"
+    warns 'bad.cpp:5: dense "dense"'
+    sed 's/return sx_cl/throw 1; return sx_cl/' net.cpp >bad.cpp
+    fails 134 train ./bad.cpp --data "$data"
+    warns 'sextant: ./bad.cpp: aborted (SIGABRT) in the model function, after bad.cpp:5'
+fi
+CXX=no-such-compiler fails 1 train ./net.cpp --data "$data"
+warns 'no C++ compiler: no-such-compiler not found; install one or set CXX'

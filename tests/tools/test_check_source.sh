@@ -59,6 +59,29 @@ try src/data/all.c '#include <sextant/sextant.h>' 'data must not include sextant
 echo 'typedef enum sx_kind { SX_KIND } sx_kind;' >"$dir/src/io/kind.h"
 try include/sextant/bare.h '#define sx_kind(x) (x)' 'bare.h:1: sx_kind is also a type (src/io/kind.h)'
 rm "$dir/src/io/kind.h"
+cat >"$dir/include/sextant/sextant.hpp" <<'C'
+#define SX_FIELDS_(X) X(size) X(fn)
+#undef sx_thing
+SX_WITH_OPTIONS_(sx_thing)
+C
+cat >"$dir/include/sextant/good.h" <<'C'
+typedef struct sx_thing_args {
+    size_t struct_size;
+    int size; /* not a field: X(comment) */
+    void (*fn)(int a, int b);
+} sx_thing_args;
+#define sx_thing(b, ...) sx_thing_at((b), SX_ARGS_(sx_thing_args, __VA_ARGS__))
+C
+try include/sextant/bare.h 'struct sx_more_args {
+    size_t struct_size;
+    int64_t width[3];
+};' 'option width is not in SX_FIELDS_ of sextant.hpp'
+try include/sextant/bare.h '#define sx_other(b, ...) 0' 'sx_other has no form in sextant.hpp'
+sed 's/X(fn)/X(fn) X(gone)/' "$dir/include/sextant/sextant.hpp" >"$dir/include/sextant/good.hpp"
+mv "$dir/include/sextant/good.hpp" "$dir/include/sextant/sextant.hpp"
+! python3 "$SEXTANT_SRC/tools/check-source" "$dir" >"$dir/out"
+grep -q 'SX_FIELDS_ has gone, which no option struct has' "$dir/out"
+rm "$dir/include/sextant/sextant.hpp"
 try src/io/short.c '#include "good.h"' 'write the path from src'
 try src/io/call.c 'int f(void) { return system("x"); }' 'call.c:1: system() is banned here'
 try src/io/quit.c 'void f(void) { exit(1); }' 'exit() is banned here'

@@ -2,8 +2,11 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
+# sextant.pc and the CMake package name them, too.
+set(SEXTANT_PKG_CONFIG_MODULES
+    libprotobuf-c jansson libarchive libjpeg libpng zlib libisal libcurl libcrypto libssl libnghttp2)
 add_library(sextant_dependencies INTERFACE)
-foreach(module libprotobuf-c jansson libarchive libjpeg libpng zlib libisal libcurl libcrypto libssl libnghttp2)
+foreach(module ${SEXTANT_PKG_CONFIG_MODULES})
     string(MAKE_C_IDENTIFIER ${module} name)
     pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
     target_link_libraries(sextant_dependencies INTERFACE PkgConfig::${name})

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "command.h"
 #include "compile_model.h"
@@ -16,7 +17,7 @@ typedef struct options {
     const char *target, *mode, *precision, *signature, *save, *plugin, *python, *dump;
     sx_words param;
     int64_t batch_size, image_size, iterations;
-    bool json, largest, compile_cache;
+    bool json, find_largest, compile_cache;
 } options;
 
 static const sx_option rows[] = {
@@ -41,8 +42,9 @@ static const sx_option rows[] = {
      .max = 1 << 14},
     {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
      "signature of a SavedModel; default: serving_default", "NAME"},
-    {"largest", SX_OPTION_FLAG, SX_OPT(options, largest),
-     "look for the largest batch that fits, with some compiles more; --no-largest: do not"},
+    {"find-largest-batch", SX_OPTION_FLAG, SX_OPT(options, find_largest),
+     "also find the largest batch that fits, with up to eight more compiles; default: only if the "
+     "batch does not fit"},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json),
      "print a JSON object with all figures, in bytes"},
     {"save", SX_OPTION_STRING, SX_OPT(options, save),
@@ -56,8 +58,7 @@ static const sx_option rows[] = {
     {"compile-cache", SX_OPTION_FLAG, SX_OPT(options, compile_cache),
      "cache the figures of compiled programs"},
 };
-static const options defaults = {
-    .mode = "train", .largest = true, .compile_cache = true, .batch_size = 1024};
+static const options defaults = {.mode = "train", .compile_cache = true, .batch_size = 1024};
 
 typedef struct job {
     sx_invocation *inv;
@@ -65,61 +66,97 @@ typedef struct job {
     sx_target target;
     sx_compile_model model;
     sx_waiting waiting;
+    bool searching; /* for the largest batch */
 } job;
 
 /* --- compiling ------------------------------------------------------------------------------- */
 
-static void tell(void *user, int64_t batch)
+/* A line that counts the seconds of each compile; of the search for the largest batch every result
+ * stays. */
+static void tell(void *user, int64_t batch, const sx_aot_result *result, bool fits)
 {
     job *j = user;
-    sx_terminal t = sx_terminal_of(stderr, sx_common_of(j->inv)->color);
     char text[200];
     if (sx_is_quiet(j->inv)) {
         return;
     }
-    snprintf(text, sizeof(text), "compiling %s for a batch of %lld on %s", j->inv->words.items[0],
-             (long long)batch, j->o->target);
-    sx_waiting_begin(&j->waiting, &t, text);
+    if (result == NULL) {
+        sx_terminal t = sx_terminal_of(stderr, sx_common_of(j->inv)->color);
+        snprintf(text, sizeof(text), "%scompiling %s for batch size %lld on %s",
+                 j->searching ? "finding the largest batch: " : "", j->inv->words.items[0],
+                 (long long)batch, j->o->target);
+        sx_waiting_begin(&j->waiting, &t, text);
+        return;
+    }
+    sx_waiting_end(&j->waiting);
+    if (j->searching) {
+        sx_buf line;
+        sx_buf_init(&line, 1 << 10);
+        sx_put_compile_trial(&line, batch, result, fits);
+        sx_log(SX_LOG_INFO, "%s", sx_buf_text(&line));
+        sx_buf_deinit(&line);
+    }
 }
 
-static sx_status print(job *j, const sx_compile_report *report)
+static sx_status find_largest(job *j, const sx_aot_plan_request *request, sx_aot_plan *plan)
 {
-    sx_buf text;
-    sx_buf_init(&text, 1 << 20);
-    sx_status status = SX_OK;
-    if (j->o->json) {
-        status = sx_put_compile_json(&text, report);
-    } else if (report->plan->asked.devices > 0) {
-        sx_put_compile_report(&text, report);
-    }
-    if (status == SX_OK) {
-        fputs(sx_buf_text(&text), stdout);
-    }
-    sx_buf_deinit(&text);
+    j->searching = true;
+    sx_status status = sx_aot_plan_find_largest(request, plan);
+    sx_waiting_end(&j->waiting);
     return status;
 }
 
-static sx_status finish(job *j, const sx_aot_plan *plan)
+/* The answer for the batch asked for comes first. The search for the largest batch takes several
+ * compiles: it is done when asked for, or where the batch does not fit, unless forbidden. */
+static sx_status answer(job *j, const sx_aot_plan_request *request, sx_aot_plan *plan)
 {
+    const options *o = j->o;
+    bool forbidden = sx_option_given(j->inv, "find-largest-batch") && !o->find_largest;
     const sx_compile_report report = {
         .model = j->inv->words.items[0],
-        .mode = j->o->mode,
+        .mode = o->mode,
         .precision = sx_dtype_name(j->model.precision),
-        .target_text = j->o->target,
+        .target_text = o->target,
         .target = &j->target,
-        .batch = j->o->batch_size,
-        .steps = SX_MAX(j->o->iterations, 1),
+        .batch = o->batch_size,
+        .steps = SX_MAX(o->iterations, 1),
         .plan = plan,
     };
-    if (plan->fits || j->o->json) {
-        SX_TRY(print(j, &report));
+    sx_buf text;
+    sx_status status = SX_OK;
+    sx_buf_init(&text, 1 << 20);
+    if (plan->fits && o->save != NULL) {
+        SX_TRY_GOTO(status, sx_commit_bytes(o->save, plan->executable, plan->executable_size),
+                    done);
     }
+    if (plan->fits && !o->json) {
+        sx_put_compile_report(&text, &report);
+        fputs(sx_buf_text(&text), stdout);
+        fflush(stdout);
+        sx_buf_reset(&text);
+    }
+    if (!plan->fits && !forbidden) {
+        sx_put_compile_misfit(&text, &report);
+        sx_log(SX_LOG_INFO, "%s", sx_buf_text(&text));
+        sx_buf_reset(&text);
+    }
+    if (plan->fits ? o->find_largest : !forbidden) {
+        SX_TRY_GOTO(status, find_largest(j, request, plan), done);
+    }
+    if (o->json) {
+        SX_TRY_GOTO(status, sx_put_compile_json(&text, &report), done);
+    } else if (plan->fits) {
+        sx_put_compile_largest(&text, &report);
+    }
+    fputs(sx_buf_text(&text), stdout);
     if (!plan->fits) {
-        return sx_compile_misfit(&report);
+        sx_buf_reset(&text);
+        sx_put_compile_misfit(&text, &report);
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "%s", sx_buf_text(&text));
     }
-    return j->o->save == NULL
-               ? SX_OK
-               : sx_commit_bytes(j->o->save, plan->executable, plan->executable_size);
+done:
+    sx_buf_deinit(&text);
+    return status;
 }
 
 static sx_status compile(job *j)
@@ -141,13 +178,12 @@ static sx_status compile(job *j)
                     .dump_dir = j->o->dump,
                     .cache_dir = cache,
                     .keep = j->o->save != NULL},
-        .largest = j->o->largest,
         .tell = tell,
         .user = j,
     };
     sx_status status = sx_aot_plan_make(&request, &plan);
     sx_waiting_end(&j->waiting);
-    status = status != SX_OK ? status : finish(j, &plan);
+    status = status != SX_OK ? status : answer(j, &request, &plan);
     sx_free(plan.executable);
     sx_free(cache);
     return status;

@@ -184,7 +184,7 @@ static void put_line(sx_buf *out, const sx_aot_plan *p)
                                             : "this compiles and fits");
 }
 
-static void put_largest(sx_buf *out, const sx_compile_report *r)
+void sx_put_compile_largest(sx_buf *out, const sx_compile_report *r)
 {
     const sx_aot_plan *p = r->plan;
     if (p->largest == 0) {
@@ -207,31 +207,43 @@ void sx_put_compile_report(sx_buf *out, const sx_compile_report *r)
     put_memory(out, r);
     put_compute(out, r);
     put_layouts(out, r);
-    put_largest(out, r);
 }
 
-sx_status sx_compile_misfit(const sx_compile_report *r)
+void sx_put_compile_trial(sx_buf *out, int64_t batch, const sx_aot_result *a, bool fits)
+{
+    sx_buf_puts(out, "batch size ");
+    sx_put_grouped(out, (double)batch);
+    sx_buf_puts(out, ": ");
+    if (a->batch == 0) {
+        sx_buf_puts(out, "does not fit");
+        return;
+    }
+    sx_buf_put_size(out, (double)sx_aot_total_bytes(a));
+    if (a->hbm_bytes > 0) {
+        sx_buf_puts(out, " of ");
+        sx_buf_put_size(out, (double)a->hbm_bytes);
+    }
+    sx_buf_printf(out, " per device, %s; compiled in %.1f s", fits ? "fits" : "does not fit",
+                  a->compile_seconds);
+}
+
+void sx_put_compile_misfit(sx_buf *out, const sx_compile_report *r)
 {
     const sx_aot_plan *p = r->plan;
-    sx_buf text;
-    sx_buf_init(&text, 1 << 14);
-    sx_buf_printf(&text, "a batch of %" PRId64 " does not fit on %s", r->batch, r->target_text);
+    sx_buf_printf(out, "a batch of %" PRId64 " does not fit on %s", r->batch, r->target_text);
     if (p->asked_bytes > 0 && p->asked.hbm_bytes > 0) {
-        sx_buf_puts(&text, ": it needs about ");
-        sx_buf_put_size(&text, p->asked_bytes);
-        sx_buf_puts(&text, " per device, which has ");
-        sx_buf_put_size(&text, (double)p->asked.hbm_bytes);
+        sx_buf_puts(out, ": it needs about ");
+        sx_buf_put_size(out, p->asked_bytes);
+        sx_buf_puts(out, " per device, which has ");
+        sx_buf_put_size(out, (double)p->asked.hbm_bytes);
     }
     if (p->largest > 0) {
-        sx_buf_printf(&text, "; the largest batch that fits is about %" PRId64 "%s", p->largest,
+        sx_buf_printf(out, "; the largest batch that fits is about %" PRId64 "%s", p->largest,
                       is_bound(p) ? " or more" : "");
     }
     if (p->words[0] != '\0') {
-        sx_buf_printf(&text, "; compiler message: %.*s", (int)strcspn(p->words, "\n"), p->words);
+        sx_buf_printf(out, "; compiler message: %.*s", (int)strcspn(p->words, "\n"), p->words);
     }
-    sx_status status = sx_error(SX_RESOURCE_EXHAUSTED, "%s", sx_buf_text(&text));
-    sx_buf_deinit(&text);
-    return status;
 }
 
 /* --- For programs ---------------------------------------------------------------------------- */

@@ -12,10 +12,15 @@ typedef struct sx_compile_report {
     const sx_aot_plan *plan;
 } sx_compile_report;
 
+/* All but the largest batch, which comes after the search for it: one line, or nothing. */
 void sx_put_compile_report(sx_buf *out, const sx_compile_report *r);
+void sx_put_compile_largest(sx_buf *out, const sx_compile_report *r);
+/* A step of that search: "batch size 4,096: 3.1 GiB of 15.7 GiB per device, fits; compiled in 12.3
+ * s". */
+void sx_put_compile_trial(sx_buf *out, int64_t batch, const sx_aot_result *result, bool fits);
 /* Text that ends with a newline. */
 SX_MUST_USE sx_status sx_put_compile_json(sx_buf *out, const sx_compile_report *r);
 /* "a batch of 4,096 needs about 60.1 GiB per device, which has 15.7 GiB; …" */
-SX_MUST_USE sx_status sx_compile_misfit(const sx_compile_report *r);
+void sx_put_compile_misfit(sx_buf *out, const sx_compile_report *r);
 
 #endif

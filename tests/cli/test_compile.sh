@@ -80,22 +80,50 @@ says 'run1, train step in launches of 4, float32, for pjrt-cpu'
 fails 2 compile linear --target pjrt-cpu --mode predict --iterations-per-loop 8
 warns '--iterations-per-loop is for --mode train'
 
+# Only the batch that is asked for is compiled.
+mkdir dump
+ok compile linear --target pjrt-cpu:2 --batch-size 48 --no-compile-cache --dump-stablehlo dump
+[ "$(ls dump | wc -l)" = 1 ] || fail "programs compiled: $(ls dump)"
+says_not 'largest batch'
+quiet
+ok compile linear --target pjrt-cpu:2 --batch-size 48 --no-compile-cache --dump-stablehlo dump --json
+[ "$(ls dump | wc -l)" = 1 ] || fail "programs compiled: $(ls dump)"
+says_not 'largest_batch'
+
 # The largest batch that fits does not depend on the batch that is asked for.
 export PJRT_NAMES_AND_LIBRARY_PATHS=cpu:$SEXTANT_TEST_BIN/libpjrt_ref.so SX_PJRT_REF=limit=8000000
-ok compile linear --target pjrt-cpu:2 --batch-size 64
+ok compile linear --target pjrt-cpu:2 --batch-size 64 --find-largest-batch
 says '(extrapolated from 512 and 4,096: '
 says 'compiled, fits)'
 largest=$(sed -n 's/^largest batch that fits: \([0-9,]*\) .*/\1/p' out | tr -d ,)
 [ "$largest" -gt 4096 ] || fail 'the largest batch'
+warns 'batch size 512: '
+grep -qE '^batch size 4,096: [0-9.]+ MiB of 7.6 MiB per device, fits; compiled in [0-9.]+ s$' err || fail 'no progress'
+grep -q 'layouts' out && [ "$(tail -n 1 out | cut -c 1-13)" = 'largest batch' ] || fail 'the answer does not come first'
 fails 5 compile linear --target pjrt-cpu:2 --batch-size 65536
+[ "$(grep -n 'does not fit on' err | head -n 1 | cut -d : -f 1)" = 1 ] || fail 'the misfit is not said first'
 warns 'a batch of 65536 does not fit on pjrt-cpu:2: it needs about 98.'
 warns 'per device, which has 7.6 MiB; the largest batch that fits is about '"$largest"
-fails 5 compile linear --target pjrt-cpu:2 --batch-size 65536 --no-largest
+fails 5 compile linear --target pjrt-cpu:2 --batch-size 65536 --no-find-largest-batch
 warns_not 'the largest'
-ok compile linear --target pjrt-cpu:2 --batch-size "$largest" --no-largest
-fails 5 compile linear --target pjrt-cpu:2 --batch-size $((largest + 16)) --no-largest
-SX_PJRT_REF=limit=100000000000000 ok compile linear --target pjrt-cpu:2 --batch-size 64 --no-compile-cache
+ok compile linear --target pjrt-cpu:2 --batch-size "$largest"
+fails 5 compile linear --target pjrt-cpu:2 --batch-size $((largest + 16)) --no-find-largest-batch
+SX_PJRT_REF=limit=100000000000000 ok compile linear --target pjrt-cpu:2 --batch-size 64 --find-largest-batch --no-compile-cache
 says_line 'largest batch that fits: 1,048,576 (the search ends here; larger batches may fit)'
 # Where hardly an example fits, too.
-SX_PJRT_REF=limit=45000 ok compile linear --target pjrt-cpu:1 --batch-size 1 --param num_classes=2
+SX_PJRT_REF=limit=45000 ok compile linear --target pjrt-cpu:1 --batch-size 1 --find-largest-batch --param num_classes=2
 grep -qE '^largest batch that fits: [1-9]' out || fail 'no largest batch'
+
+# The answer for the batch that is asked for comes before the search, which takes compiles of 3 s.
+SX_PJRT_REF=limit=8000000,compile=3000 "$sextant" compile linear --target pjrt-cpu:2 --batch-size 64 \
+    --find-largest-batch --no-compile-cache >out 2>err &
+pid=$!
+for ((i = 0; i < 600; i++)); do
+    grep -q layouts out && break
+    sleep 0.1
+done
+grep -q layouts out || fail 'no answer'
+kill -0 "$pid" || fail 'the answer comes after the search'
+kill "$pid"
+wait "$pid" || true
+says_not 'largest batch'

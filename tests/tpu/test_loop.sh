@@ -2,7 +2,7 @@
 # The step loop: its arguments are one step's and the further staged batches, its layers the step's.
 set -uo pipefail
 compile() {
-    "$SEXTANT_BIN" compile mnist_cnn --target tpu:v5e:2x2 --batch-size 1024 --no-largest --json \
+    "$SEXTANT_BIN" compile mnist_cnn --target tpu:v5e:2x2 --batch-size 1024 --json \
         --iterations-per-loop "$1"
 }
 one=$(mktemp) four=$(mktemp)

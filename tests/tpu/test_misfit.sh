@@ -7,6 +7,6 @@ said=$("$SEXTANT_BIN" compile flowers_cnn --target tpu:v5e:2x2 --batch-size 6553
 echo "$said"
 [ "$code" = 5 ] && grep -q 'a batch of 65536 does not fit on tpu:v5e:2x2: it needs about' <<<"$said" &&
     grep -qE 'per device, which has 15\.7 GiB; the largest batch that fits is about [0-9]+' <<<"$said" || exit 1
-largest=$(sed -n 's/.*largest that fits is about \([0-9]*\);.*/\1/p' <<<"$said")
-"$SEXTANT_BIN" compile flowers_cnn --target tpu:v5e:2x2 --batch-size 1024 --json |
+largest=$(sed -n 's/.*largest batch that fits is about \([0-9]*\);.*/\1/p' <<<"$said")
+"$SEXTANT_BIN" compile flowers_cnn --target tpu:v5e:2x2 --batch-size 1024 --find-largest-batch --json |
     grep -q "\"largest_batch\": $largest,"

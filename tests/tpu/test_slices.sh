@@ -4,7 +4,7 @@
 set -uo pipefail
 failed=0
 while read -r target devices hosts kind; do
-    if ! said=$("$SEXTANT_BIN" compile linear --target "$target" --batch-size 1024 --no-largest 2>&1); then
+    if ! said=$("$SEXTANT_BIN" compile linear --target "$target" --batch-size 1024 2>&1); then
         echo "$target: $said"
         # A generation that this libtpu no longer knows: one line that says so and what to use.
         grep -q 'does not compile for .* a current type' <<<"$said" || failed=1

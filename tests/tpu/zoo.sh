@@ -23,7 +23,7 @@ print(f"{sys.argv[2]}: per device MiB: arguments {mib(m['argument_bytes'])}, out
       f"code {mib(m['code_bytes'])}; total {mib(m['total_bytes'])} of {mib(m['limit_bytes'])}; "
       f"{r['flops'] * 1e-9:,.2f} GFLOP, {r['seconds_at_peak'] * 1e3:.3g} ms at peak; padding "
       f"{100 * (1 - p['values']['bytes'] / p['values']['padded_bytes']):.0f} % of values; largest layer "
-      f"{r['layers'][0]['name']}; largest batch {r.get('largest_batch', 'not looked for')}; "
+      f"{r['layers'][0]['name']}; largest batch {r.get('largest_batch', 'not searched for')}; "
       f"compiled in {r['compile_seconds']:.0f} s")
 P
     local ok=$?

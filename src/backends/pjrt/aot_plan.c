@@ -61,7 +61,7 @@ static sx_status try_batch(planning *p, int64_t batch, bool keep, sx_aot_result 
         return SX_OK;
     }
     if (p->r->tell != NULL) {
-        p->r->tell(p->r->user, batch);
+        p->r->tell(p->r->user, batch, NULL, false);
     }
     sx_status status =
         sx_aot_compile(&request, out, keep ? &p->out->executable : NULL, &p->out->executable_size);
@@ -72,10 +72,13 @@ static sx_status try_batch(planning *p, int64_t batch, bool keep, sx_aot_result 
         }
         sx_status_free(status);
         *out_fits = false;
-        return SX_OK;
+    } else {
+        SX_TRY(status);
+        *out_fits = within(out);
     }
-    SX_TRY(status);
-    *out_fits = within(out);
+    if (p->r->tell != NULL) {
+        p->r->tell(p->r->user, batch, out, *out_fits);
+    }
     return SX_OK;
 }
 
@@ -147,33 +150,37 @@ static sx_status second_point(planning *p, sx_aot_result points[2], bool *out_fo
     return *out_found ? SX_OK : try_batch(p, points[1].batch / 2, false, &points[0], out_found);
 }
 
-/* The largest batch that fits: by the line, compiled; where the line says too much, once more an
- * eighth below. */
-static sx_status look(planning *p, int64_t devices)
+/* By the line, compiled; where the line says too much, once more an eighth below. */
+sx_status sx_aot_plan_find_largest(const sx_aot_plan_request *request, sx_aot_plan *plan)
 {
-    sx_aot_plan *out = p->out;
+    planning p = {request, plan};
     sx_aot_result points[2];
     bool found;
-    int64_t asked = p->r->compile.batch;
-    out->largest = out->fits ? asked : 0;
-    SX_TRY(first_point(p, devices, &points[1], &found));
+    int64_t asked = request->compile.batch;
+    int64_t devices =
+        plan->asked.devices > 0 ? plan->asked.devices : request->compile.target->devices;
+    if (plan->fits && plan->asked.hbm_bytes == 0) {
+        return SX_OK;
+    }
+    plan->largest = plan->fits ? asked : 0;
+    SX_TRY(first_point(&p, devices, &points[1], &found));
     if (!found || points[1].hbm_bytes == 0) {
         return SX_OK;
     }
-    SX_TRY(second_point(p, points, &found));
-    out->largest = SX_MAX(out->largest, points[1].batch);
+    SX_TRY(second_point(&p, points, &found));
+    plan->largest = SX_MAX(plan->largest, points[1].batch);
     if (!found) {
         return SX_OK;
     }
-    draw_line(p, &points[0], &points[1]);
-    if (out->asked.devices == 0) { /* the compiler gave up on it */
-        out->asked = points[1];
-        out->asked_bytes = sx_aot_bytes_at(&points[0], &points[1], asked);
+    draw_line(&p, &points[0], &points[1]);
+    if (plan->asked.devices == 0) { /* the compiler gave up on it */
+        plan->asked = points[1];
+        plan->asked_bytes = sx_aot_bytes_at(&points[0], &points[1], asked);
     }
-    int64_t known = out->largest, most = out->by_line;
-    most = out->fits ? most : SX_MIN(most, asked - devices);
-    SX_TRY(confirm(p, most));
-    return out->largest > known ? SX_OK : confirm(p, batch_of(devices, most / devices / 8 * 7));
+    int64_t known = plan->largest, most = plan->by_line;
+    most = plan->fits ? most : SX_MIN(most, asked - devices);
+    SX_TRY(confirm(&p, most));
+    return plan->largest > known ? SX_OK : confirm(&p, batch_of(devices, most / devices / 8 * 7));
 }
 
 sx_status sx_aot_plan_make(const sx_aot_plan_request *request, sx_aot_plan *out)
@@ -181,12 +188,7 @@ sx_status sx_aot_plan_make(const sx_aot_plan_request *request, sx_aot_plan *out)
     *out = (sx_aot_plan){.largest = 0};
     planning p = {request, out};
     const sx_aot_request *c = &request->compile;
-    int64_t devices = c->target->devices;
     SX_TRY(try_batch(&p, c->batch, c->keep, &out->asked, &out->fits));
-    if (out->asked.devices > 0) {
-        devices = out->asked.devices;
-        out->asked_bytes = (double)sx_aot_total_bytes(&out->asked);
-    }
-    bool unknown = out->fits && out->asked.hbm_bytes == 0;
-    return request->largest && !unknown ? look(&p, devices) : SX_OK;
+    out->asked_bytes = out->asked.devices > 0 ? (double)sx_aot_total_bytes(&out->asked) : 0;
+    return SX_OK;
 }

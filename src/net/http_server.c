@@ -349,7 +349,7 @@ sx_status sx_http_server_start(sx_http_server *server)
     for (int i = 0; i < server->count; i++) {
         const int error = start_thread(&server->listeners[i]);
         if (error != 0) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "HTTP server: starting thread %d of %d: %s",
+            return sx_error(SX_RESOURCE_EXHAUSTED, "HTTP server: cannot start thread %d of %d: %s",
                             i + 1, server->count, strerror(error));
         }
         server->listeners[i].started = true;

@@ -89,7 +89,7 @@ sx_status sx_loop_add(sx_loop *loop, sx_loop_io *io)
 {
     struct epoll_event event = {.events = io->events, .data.ptr = io};
     if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, io->fd, &event) != 0) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "event loop: watching descriptor %d: %s", io->fd,
+        return sx_error(SX_RESOURCE_EXHAUSTED, "event loop: cannot watch descriptor %d: %s", io->fd,
                         strerror(errno));
     }
     return SX_OK;

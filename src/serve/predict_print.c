@@ -165,7 +165,7 @@ static void print_string(const struct printer *p, size_t index)
 /* `count` numbers from `index` on, separated by ", ". */
 static void print_numbers(const struct printer *p, size_t index, size_t count)
 {
-    while (count > 0) {
+    while (count > 0 && !sx_cancel_requested(p->cancel)) {
         const size_t run = SX_MIN(count, (size_t)RUN_ELEMS);
         const size_t before = p->out->size;
         char *at = sx_buf_extend(p->out, run * (SX_NUMBER_TEXT + 2));
@@ -192,7 +192,7 @@ static void print_run(const struct printer *p, size_t index, size_t count)
         print_numbers(p, index, count);
         return;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !sx_cancel_requested(p->cancel); i++) {
         if (i > 0) {
             sx_buf_puts(p->out, ", ");
         }

@@ -332,7 +332,8 @@ static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int leve
 sx_status sx_slot_read(sx_json *json, struct sx_predict_slot *slot, int level)
 {
     if (!slot->read) {
-        return sx_error(SX_UNIMPLEMENTED, "input \"%s\": conversion of JSON values to type %s",
+        return sx_error(SX_UNIMPLEMENTED,
+                        "input \"%s\": conversion of JSON values to type %s is not supported",
                         slot->info->name, sx_dtype_name(slot->info->type.dtype));
     }
     return sx_json_peek(json) == '[' ? read_list(json, slot, level)

@@ -258,7 +258,7 @@ static void run_predict(sx_executor_job *base, int worker)
     sx_buf inflated, out;
     sx_arena_init(&arena, 0);
     sx_buf_init(&inflated, rest->config.max_body_bytes + INFLATE_SLACK);
-    sx_buf_init(&out, 0);
+    sx_buf_init(&out, SIZE_MAX / 4); /* the budget is the limit */
     arena.budget = inflated.budget = out.budget = budget;
     const int64_t begin_ns = sx_now_ns();
     sx_status status = predict(job, context, &arena, &inflated, &out);

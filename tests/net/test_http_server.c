@@ -13,6 +13,8 @@
 
 /* ---------------------------------------------------------------- a small site */
 
+enum { BIG = 16 << 20 };
+
 struct site {
     sx_http_server *server;
     int port;
@@ -46,7 +48,7 @@ static void *answer_late(void *user)
     return NULL;
 }
 
-/* /echo gives the body back, /late answers from another thread after late_ms, /big has 1 MB. */
+/* /echo gives the body back, /late answers from another thread after late_ms, /big has 16 MiB. */
 static void handle(void *user, sx_http_exchange *exchange)
 {
     struct site *site = user;
@@ -61,7 +63,7 @@ static void handle(void *user, sx_http_exchange *exchange)
         pthread_create(&site->late[atomic_fetch_add(&site->late_count, 1)], NULL, answer_late,
                        late);
     } else if (sx_text_is(head->path, "/big")) {
-        static char big[8 << 20];
+        static char big[BIG];
         answer_text(exchange, 200, big, sizeof(big));
     } else {
         answer_text(exchange, 404, "no", 2);
@@ -305,7 +307,14 @@ static void test_net_http_server__cuts_off_clients_that_do_not_read(void **state
     ssize_t got;
     const size_t size = client_get(request, sizeof(request), "/big");
     static const char half[] = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\nabc";
-    open_site(&site, (sx_http_config){.write_timeout_ms = SHORT_MS, .body_timeout_ms = LONG_MS});
+    const sx_http_config patient_otherwise = {.head_timeout_ms = LONG_MS,
+                                              .idle_timeout_ms = LONG_MS,
+                                              .request_timeout_ms = LONG_MS,
+                                              .body_timeout_ms = LONG_MS,
+                                              .write_timeout_ms = LONG_MS};
+    sx_http_config config = patient_otherwise;
+    config.write_timeout_ms = SHORT_MS;
+    open_site(&site, config);
     const int64_t begin = sx_now_ns();
     const int deaf = client_connect(site.port), half_sent = client_connect(site.port);
     client_send(half_sent, half, sizeof(half) - 1);
@@ -317,26 +326,28 @@ static void test_net_http_server__cuts_off_clients_that_do_not_read(void **state
     while ((got = recv(deaf, piece, sizeof(piece), 0)) > 0) {
         total += (size_t)got;
     }
-    assert_true(total < (size_t)8 << 20);
+    assert_true(total < (size_t)BIG);
     close(deaf), close(half_sent);
     const int slow = client_connect(site.port);
     client_send(slow, request, size);
     /* Longer than the timeout in all, but never that long without taking a megabyte. */
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 12; i++) {
         usleep(SHORT_MS * 1000 / 4);
         for (int k = 0; k < 16; k++) {
             assert_int_equal(recv(slow, piece, sizeof(piece), MSG_WAITALL), sizeof(piece));
         }
     }
-    total = (size_t)6 << 20;
-    while (total < (size_t)8 << 20 && (got = recv(slow, piece, sizeof(piece), 0)) > 0) {
+    total = (size_t)12 << 20;
+    while (total < (size_t)BIG && (got = recv(slow, piece, sizeof(piece), 0)) > 0) {
         total += (size_t)got;
     }
-    assert_true(total >= (size_t)8 << 20);
+    assert_true(total >= (size_t)BIG);
     close(slow);
     close_site(&site);
 
-    open_site(&site, (sx_http_config){.write_timeout_ms = LONG_MS, .body_timeout_ms = SHORT_MS});
+    config = patient_otherwise;
+    config.body_timeout_ms = SHORT_MS;
+    open_site(&site, config);
     const int patient = client_connect(site.port), late = client_connect(site.port);
     client_send(patient, request, size);
     client_send(late, half, sizeof(half) - 1);
@@ -344,7 +355,7 @@ static void test_net_http_server__cuts_off_clients_that_do_not_read(void **state
     usleep(SHORT_MS * 1000);
     struct answer answer = client_answer(patient);
     assert_int_equal(answer.status, 200);
-    assert_int_equal(answer.body_size, 8 << 20);
+    assert_int_equal(answer.body_size, BIG);
     close(patient), close(late);
     close_site(&site);
 }

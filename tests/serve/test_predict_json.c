@@ -230,6 +230,43 @@ static void test_serve_predict_json__reuses_slots(void **state)
 
 /* ---------------------------------------------------------------- what is refused */
 
+/* Values are charged for before there is room for them: at most as many as there are commas, each
+ * at the size of the signature's largest type. */
+static void test_serve_predict_json__charges_values(void **state)
+{
+    (void)state;
+    enum { VALUES = 10000 };
+    struct parsed p;
+    sx_budget budget;
+    sx_buf text;
+    sx_budget_init(&budget, "one request", (size_t)8 * VALUES + 8192, NULL);
+    for (int n = VALUES; n <= 4 * VALUES; n *= 2) {
+        sx_buf_init(&text, 0);
+        for (int i = 0; i < n; i += 2) {
+            sx_buf_puts(&text, i == 0 ? "{\"instances\": [[1,2]" : ",[1,2]");
+        }
+        sx_buf_puts(&text, "]}");
+        sx_arena_init(&p.arena, 0);
+        sx_predict_slots_init(&p.slots);
+        p.arena.budget = &budget;
+        sx_status status = sx_predict_parse((sx_bytes){text.data, text.size}, signatures,
+                                            SX_COUNT(signatures), &p.arena, &p.slots, &p.request);
+        if (n <= 2 * VALUES) { /* 4 bytes each */
+            assert_ok(status);
+            assert_in_range(sx_budget_used(&budget), 4 * n, 4 * n + 8192);
+        } else {
+            assert_error(status, SX_RESOURCE_EXHAUSTED,
+                         "no memory for 40000 input values of 4 bytes");
+            assert_true(sx_budget_never_fits(&budget));
+        }
+        sx_predict_slots_trim(&p.slots);
+        sx_arena_deinit(&p.arena);
+        assert_int_equal(sx_budget_used(&budget), 0);
+        sx_predict_slots_deinit(&p.slots);
+        sx_buf_deinit(&text);
+    }
+}
+
 static void test_serve_predict_json__refuses(void **state)
 {
     (void)state;
@@ -522,6 +559,32 @@ static void test_serve_predict_json__prints_every_type(void **state)
     }
 }
 
+/* Half a text would be worse than none. */
+static void test_serve_predict_json__stops_printing_when_cancelled(void **state)
+{
+    (void)state;
+    enum { ROWS = 1000 };
+    static float y[2 * ROWS];
+    static double scores[2 * ROWS];
+    static sx_bytes classes[ROWS];
+    const sx_tensor single = {sx_type_of(SX_F32, ROWS, 2), y};
+    const sx_tensor several[] = {{sx_type_of(SX_STRING, ROWS), classes},
+                                 {sx_type_of(SX_F64, ROWS, 2), scores}};
+    sx_cancel cancel;
+    sx_buf out;
+    sx_cancel_init(&cancel, INT64_MAX);
+    sx_cancel_request(&cancel);
+    for (int i = 0; i < 4; i++) {
+        const bool row = i % 2 == 0;
+        sx_buf_init(&out, 0);
+        assert_error(i < 2 ? sx_predict_print(&one, &single, row, SX_FLOAT_SHORTEST, &cancel, &out)
+                           : sx_predict_print(&two, several, row, SX_FLOAT_SHORTEST, &cancel, &out),
+                     SX_CANCELLED, "");
+        assert_true(out.size < 100); /* not one row was printed */
+        sx_buf_deinit(&out);
+    }
+}
+
 static void test_serve_predict_json__refuses_rows_that_do_not_fit(void **state)
 {
     (void)state;
@@ -552,6 +615,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_predict_json__strings),
     cmocka_unit_test(test_serve_predict_json__number_types),
     cmocka_unit_test(test_serve_predict_json__reuses_slots),
+    cmocka_unit_test(test_serve_predict_json__charges_values),
     cmocka_unit_test(test_serve_predict_json__refuses),
     cmocka_unit_test(test_serve_predict_json__bounds_the_depth),
     cmocka_unit_test(test_serve_predict_json__survives_truncation_and_flips),
@@ -559,6 +623,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_predict_json__prints_predictions),
     cmocka_unit_test(test_serve_predict_json__prints_several_outputs),
     cmocka_unit_test(test_serve_predict_json__prints_every_type),
+    cmocka_unit_test(test_serve_predict_json__stops_printing_when_cancelled),
     cmocka_unit_test(test_serve_predict_json__refuses_rows_that_do_not_fit),
 };
 SX_TEST_MAIN(tests)

@@ -150,27 +150,10 @@ static const options defaults = {
     .device_args = SX_DEVICE_ARGS_DEFAULTS,
 };
 
-/* All that one call owns. */
-typedef struct job {
-    sx_invocation *inv;
-    const options *o;
-    sx_model_args model;
-    sx_dataset *train, *eval;
-    char *description;
-    sx_data_options how;
-    const char *spec;
-    int64_t loop_steps; /* iterations_per_loop, as a number or as a time */
-    double loop_secs;
-    sx_strategy *strategy;
-    sx_run_config config;
-    sx_report report;
-} job;
+/* --- checks ---------------------------------------------------------------------------------- */
 
-/* --- configuration --------------------------------------------------------------------------- */
-
-static sx_status check_length(job *j)
+static sx_status check_exclusive(const options *o)
 {
-    const options *o = j->o;
     if ((o->epochs > 0) + (o->max_steps > 0) + (o->steps > 0) > 1) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "--epochs, --max-steps and --steps are mutually exclusive");
@@ -191,14 +174,13 @@ static sx_status check_length(job *j)
     return SX_OK;
 }
 
-/* "100", "30s", "5m", "1h": TPUConfig's iterations_per_loop. */
-static sx_status read_iterations(job *j)
+/* "100", "30s", "5m", "1h": TPUConfig's iterations_per_loop, as a number or as a time. */
+static sx_status read_iterations(const char *text, int64_t *out_steps, double *out_seconds)
 {
     static const struct {
         const char *unit;
         double seconds;
     } units[] = {{"s", 1}, {"m", 60}, {"h", 3600}};
-    const char *text = j->o->iterations_per_loop;
     char *end = NULL;
     if (text == NULL) {
         return SX_OK;
@@ -206,12 +188,12 @@ static sx_status read_iterations(job *j)
     long long n = strtoll(text, &end, 10);
     bool is_number = end > text && *text >= '0' && *text <= '9' && n > 0 && n <= (1LL << 40);
     if (is_number && *end == '\0') {
-        j->loop_steps = n;
+        *out_steps = n;
         return SX_OK;
     }
-    for (size_t i = 0; is_number && i < sizeof(units) / sizeof(units[0]); i++) {
+    for (size_t i = 0; is_number && i < SX_COUNT(units); i++) {
         if (strcmp(end, units[i].unit) == 0) {
-            j->loop_secs = (double)n * units[i].seconds;
+            *out_seconds = (double)n * units[i].seconds;
             return SX_OK;
         }
     }
@@ -221,126 +203,10 @@ static sx_status read_iterations(job *j)
                     text);
 }
 
-static int64_t first_given(int64_t a, int64_t b)
-{
-    return a > 0 ? a : b;
-}
-
-static void fill_config(job *j)
-{
-    const options *o = j->o;
-    sx_dtype precision = SX_DTYPE_NONE;
-    (void)(o->precision != NULL && sx_dtype_parse(o->precision, &precision));
-    j->config = (sx_run_config){
-        .struct_size = sizeof(j->config),
-        .model_dir = o->model_dir,
-        .tf_random_seed = (uint64_t)first_given(o->seed, o->tf_random_seed),
-        .save_checkpoints_steps = o->save_checkpoints_steps,
-        .save_checkpoints_secs = o->save_checkpoints_secs,
-        .keep_checkpoint_max =
-            o->keep_checkpoint_max == 0 ? SX_KEEP_ALL : (int)o->keep_checkpoint_max,
-        .keep_checkpoint_every_n_hours = o->keep_checkpoint_every_n_hours,
-        .log_step_count_steps = o->log_step_count_steps == 0 ? SX_NEVER : o->log_step_count_steps,
-        .save_summary_steps = o->save_summary_steps,
-        .iterations_per_loop = j->loop_steps,
-        .iterations_per_loop_secs = j->loop_secs,
-        .train_batch_size = first_given(o->train_batch_size, o->batch_size),
-        .eval_batch_size = first_given(o->eval_batch_size, o->batch_size),
-        .steps_per_eval = o->steps_per_eval,
-        .train_distribute = j->strategy,
-        .threads = (int)o->device_args.threads,
-        .shards = (int)o->shards,
-        .precision = precision,
-        .no_shuffle = !o->shuffle,
-        .require_exact = o->require_exact,
-        .no_compile_cache = !o->device_args.compile_cache,
-        .warm_start_from = o->warm_start_from,
-        .vars_to_warm_start = o->vars_to_warm_start,
-        .fresh = o->fresh,
-        .observer = sx_report_event,
-        .observer_user = &j->report,
-        .stop = sx_stop_flag(),
-    };
-    j->report = (sx_report){
-        .terminal = sx_terminal_of(stdout, sx_common_of(j->inv)->color),
-        .json = o->json_log,
-        .quiet = sx_is_quiet(j->inv),
-        .unit = j->model.def->image[0] > 0 ? "img/s" : "ex/s",
-        .rerun = o->model_dir != NULL ? "run the same command to continue" : NULL,
-    };
-}
-
-/* --- data ------------------------------------------------------------------------------------ */
-
-static sx_status open_data(job *j)
-{
-    SX_TRY(sx_data_args_options(j->inv, &j->o->data_args, &j->how));
-    SX_TRY(sx_data_spec(j->inv, &j->o->data, &j->spec));
-    SX_TRY(sx_data_args_open(j->spec, &j->how, &j->train, &j->description));
-    if (j->o->eval_data.count == 0) {
-        return SX_OK;
-    }
-    const char *spec;
-    SX_TRY(sx_data_spec(j->inv, &j->o->eval_data, &spec));
-    return sx_data_args_open(spec, &j->how, &j->eval, NULL);
-}
-
-/* --- training -------------------------------------------------------------------------------- */
-
-static sx_status fit(job *j, sx_trainer *trainer)
-{
-    const options *o = j->o;
-    sx_fit_request request = {
-        .train = j->train,
-        .eval = j->eval,
-        .steps = o->steps,
-        .max_steps = o->max_steps,
-        .epochs = o->epochs,
-        .eval_examples = o->eval_examples,
-        .eval_steps = o->eval_steps,
-    };
-    return sx_trainer_fit(trainer, &request);
-}
-
-static sx_status train(job *j)
-{
-    sx_optimizer optimizer = {0};
-    sx_trainer *trainer = NULL;
-    if (j->o->optimizer != NULL) {
-        SX_TRY(sx_optimizer_by_name(j->o->optimizer, &optimizer));
-    }
-    optimizer.learning_rate = j->o->learning_rate;
-    optimizer.l2 = j->o->l2;
-    optimizer.base_batch_size = j->o->base_batch_size;
-    optimizer.schedule.warmup_epochs = j->o->warmup_epochs;
-    optimizer.schedule.warmup_steps = j->o->warmup_steps;
-    sx_trainer_options wanted = {
-        .config = &j->config,
-        .def = j->model.def,
-        .source = j->model.file.library != NULL ? j->inv->words.items[0] : "zoo",
-        .params = j->model.params,
-        .optimizer = &optimizer,
-        .recipe = j->o->recipe,
-        .augment = j->o->augment,
-        .data = j->train,
-        .data_spec = j->spec,
-        .data_description = j->description,
-        .image_key = j->how.image_key,
-        .label_key = j->how.label_key,
-        .label_base = j->how.label_base,
-    };
-    SX_TRY(sx_trainer_create(&wanted, &trainer));
-    sx_status status = fit(j, trainer);
-    sx_report_end(&j->report);
-    sx_trainer_destroy(trainer);
-    return status;
-}
-
 /* Refuses to mix a run with a folder of, say, photographs. */
-static sx_status check_model_dir(job *j)
+static sx_status check_model_dir(const options *o)
 {
-    const char *dir = j->o->model_dir;
-    sx_status status = dir == NULL || j->o->force ? SX_OK : sx_run_check_place(dir);
+    sx_status status = o->model_dir == NULL || o->force ? SX_OK : sx_run_check_place(o->model_dir);
     if (sx_status_code(status) != SX_FAILED_PRECONDITION) {
         return status;
     }
@@ -351,27 +217,123 @@ static sx_status check_model_dir(job *j)
     return asked;
 }
 
-static sx_status run_job(job *j)
+static int64_t first_given(int64_t a, int64_t b)
 {
-    SX_TRY(sx_usage(j->inv, check_length(j)));
-    SX_TRY(sx_usage(j->inv, read_iterations(j)));
-    SX_TRY(sx_usage(j->inv, check_model_dir(j)));
-    SX_TRY(sx_model_args_read(j->inv, j->inv->words.items[0], &j->o->param, &j->model));
-    SX_TRY(sx_device_args_strategy(j->inv, &j->o->device_args, &j->strategy));
-    SX_TRY(open_data(j));
-    fill_config(j);
-    return train(j);
+    return a > 0 ? a : b;
 }
+
+/* --- training -------------------------------------------------------------------------------- */
 
 static sx_status run(sx_invocation *inv)
 {
-    job j = {.inv = inv, .o = inv->options};
-    sx_status status = run_job(&j);
-    sx_dataset_release(j.train);
-    sx_dataset_release(j.eval);
-    sx_text_free(j.description);
-    sx_strategy_release(j.strategy);
-    sx_model_args_end(&j.model);
+    const options *o = inv->options;
+    sx_model_args model = {.def = NULL};
+    sx_strategy *strategy = NULL;
+    sx_dataset *data = NULL, *eval_data = NULL;
+    sx_data_options how;
+    const char *spec = NULL, *eval_spec = NULL;
+    char *description = NULL;
+    sx_trainer *trainer = NULL;
+    int64_t loop_steps = 0;
+    double loop_seconds = 0;
+    sx_status status = SX_OK;
+
+    SX_TRY(sx_usage(inv, check_exclusive(o)));
+    SX_TRY(sx_usage(inv, read_iterations(o->iterations_per_loop, &loop_steps, &loop_seconds)));
+    SX_TRY(sx_usage(inv, check_model_dir(o)));
+
+    SX_TRY_GOTO(status, sx_model_args_read(inv, inv->words.items[0], &o->param, &model), done);
+    SX_TRY_GOTO(status, sx_device_args_strategy(inv, &o->device_args, &strategy), done);
+    SX_TRY_GOTO(status, sx_data_args_options(inv, &o->data_args, &how), done);
+    SX_TRY_GOTO(status, sx_data_spec(inv, &o->data, &spec), done);
+    SX_TRY_GOTO(status, sx_data_args_open(spec, &how, &data, &description), done);
+    if (o->eval_data.count > 0) {
+        SX_TRY_GOTO(status, sx_data_spec(inv, &o->eval_data, &eval_spec), done);
+        SX_TRY_GOTO(status, sx_data_args_open(eval_spec, &how, &eval_data, NULL), done);
+    }
+
+    sx_report report = {
+        .terminal = sx_terminal_of(stdout, sx_common_of(inv)->color),
+        .json = o->json_log,
+        .quiet = sx_is_quiet(inv),
+        .unit = model.def->image[0] > 0 ? "img/s" : "ex/s",
+        .rerun = o->model_dir != NULL ? "run the same command to continue" : NULL,
+    };
+    sx_dtype precision = SX_DTYPE_NONE; /* the run's own */
+    (void)(o->precision != NULL && sx_dtype_parse(o->precision, &precision));
+    const sx_run_config config = {
+        .struct_size = sizeof(config),
+        .model_dir = o->model_dir,
+        .tf_random_seed = (uint64_t)first_given(o->seed, o->tf_random_seed),
+        .save_checkpoints_steps = o->save_checkpoints_steps,
+        .save_checkpoints_secs = o->save_checkpoints_secs,
+        .keep_checkpoint_max =
+            o->keep_checkpoint_max == 0 ? SX_KEEP_ALL : (int)o->keep_checkpoint_max,
+        .keep_checkpoint_every_n_hours = o->keep_checkpoint_every_n_hours,
+        .log_step_count_steps = o->log_step_count_steps == 0 ? SX_NEVER : o->log_step_count_steps,
+        .save_summary_steps = o->save_summary_steps,
+        .iterations_per_loop = loop_steps,
+        .iterations_per_loop_secs = loop_seconds,
+        .train_batch_size = first_given(o->train_batch_size, o->batch_size),
+        .eval_batch_size = first_given(o->eval_batch_size, o->batch_size),
+        .steps_per_eval = o->steps_per_eval,
+        .train_distribute = strategy,
+        .threads = (int)o->device_args.threads,
+        .shards = (int)o->shards,
+        .precision = precision,
+        .no_shuffle = !o->shuffle,
+        .require_exact = o->require_exact,
+        .no_compile_cache = !o->device_args.compile_cache,
+        .warm_start_from = o->warm_start_from,
+        .vars_to_warm_start = o->vars_to_warm_start,
+        .fresh = o->fresh,
+        .observer = sx_report_event,
+        .observer_user = &report,
+        .stop = sx_stop_flag(),
+    };
+    sx_optimizer optimizer = {0}; /* a zero field is the model's own */
+    if (o->optimizer != NULL) {
+        SX_TRY_GOTO(status, sx_optimizer_by_name(o->optimizer, &optimizer), done);
+    }
+    optimizer.learning_rate = o->learning_rate;
+    optimizer.l2 = o->l2;
+    optimizer.base_batch_size = o->base_batch_size;
+    optimizer.schedule.warmup_epochs = o->warmup_epochs;
+    optimizer.schedule.warmup_steps = o->warmup_steps;
+    const sx_trainer_options wanted = {
+        .config = &config,
+        .def = model.def,
+        .source = model.file.library != NULL ? inv->words.items[0] : "zoo",
+        .params = model.params,
+        .optimizer = &optimizer,
+        .recipe = o->recipe,
+        .augment = o->augment,
+        .data = data,
+        .data_spec = spec,
+        .data_description = description,
+        .image_key = how.image_key,
+        .label_key = how.label_key,
+        .label_base = how.label_base,
+    };
+    SX_TRY_GOTO(status, sx_trainer_create(&wanted, &trainer), done);
+    const sx_fit_request request = {
+        .train = data,
+        .eval = eval_data,
+        .steps = o->steps,
+        .max_steps = o->max_steps,
+        .epochs = o->epochs,
+        .eval_examples = o->eval_examples,
+        .eval_steps = o->eval_steps,
+    };
+    status = sx_trainer_fit(trainer, &request);
+    sx_report_end(&report);
+done:
+    sx_trainer_destroy(trainer);
+    sx_dataset_release(data);
+    sx_dataset_release(eval_data);
+    sx_text_free(description);
+    sx_strategy_release(strategy);
+    sx_model_args_end(&model);
     return status;
 }
 

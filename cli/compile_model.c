@@ -7,82 +7,78 @@
 #include "nn/program.h"
 #include "savedmodel/versions.h"
 
-typedef struct opening {
-    sx_invocation *inv;
-    const sx_compile_model_request *r;
-    sx_compile_model *out;
-} opening;
-
 /* --- what is stored already ------------------------------------------------------------------ */
 
 /* What a stored graph decided when it was built cannot be asked for again. */
-static sx_status no_choices(const opening *o, const char *kind)
+static sx_status no_choices(sx_invocation *inv, const sx_compile_model_request *r, const char *kind)
 {
-    const char *given = o->r->precision != NULL                             ? "--precision"
-                        : o->r->image_size > 0                              ? "--image-size"
-                        : o->r->params->count > 0 || o->inv->rest.count > 0 ? "a parameter"
-                                                                            : NULL;
+    const char *given = r->precision != NULL                          ? "--precision"
+                        : r->image_size > 0                           ? "--image-size"
+                        : r->params->count > 0 || inv->rest.count > 0 ? "a parameter"
+                                                                      : NULL;
     return given == NULL ? SX_OK
-                         : sx_usage(o->inv, sx_error(SX_INVALID_ARGUMENT,
-                                                     "%s is compiled as it was built; %s applies "
-                                                     "only to zoo models and C files",
-                                                     kind, given));
+                         : sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                                  "%s is compiled as it was built; %s applies "
+                                                  "only to zoo models and C files",
+                                                  kind, given));
 }
 
-static sx_status open_run(opening *o)
+static sx_status open_run(sx_invocation *inv, const sx_compile_model_request *r,
+                          sx_compile_model *out)
 {
     static const char *const names[] = {[SX_TRAIN] = "train", [SX_PREDICT] = "predict"};
     sx_run_info info = {0};
-    SX_TRY(no_choices(o, "a run"));
-    SX_TRY(sx_run_read(o->r->name, &o->inv->arena, &info));
-    SX_TRY(sx_run_read_graphs(o->r->name, &info, &o->out->run));
-    o->out->precision = info.precision;
-    o->out->graph = o->out->run.by_mode[o->r->mode];
-    return o->out->graph != NULL
+    SX_TRY(no_choices(inv, r, "a run"));
+    SX_TRY(sx_run_read(r->name, &inv->arena, &info));
+    SX_TRY(sx_run_read_graphs(r->name, &info, &out->run));
+    out->precision = info.precision;
+    out->graph = out->run.by_mode[r->mode];
+    return out->graph != NULL
                ? SX_OK
-               : sx_error(SX_NOT_FOUND, "%s has no %s graph", o->r->name, names[o->r->mode]);
+               : sx_error(SX_NOT_FOUND, "%s has no %s graph", r->name, names[r->mode]);
 }
 
-static sx_status open_saved(opening *o)
+static sx_status open_saved(sx_invocation *inv, const sx_compile_model_request *r,
+                            sx_compile_model *out)
 {
-    const char *signature = o->r->signature != NULL ? o->r->signature : SX_SERVING_DEFAULT;
+    const char *signature = r->signature != NULL ? r->signature : SX_SERVING_DEFAULT;
     const sx_signature *found = NULL;
-    SX_TRY(no_choices(o, "a SavedModel"));
-    if (o->r->mode != SX_PREDICT) {
-        return sx_usage(o->inv, sx_error(SX_INVALID_ARGUMENT,
-                                         "%s is a SavedModel, which has no training step; use "
-                                         "--mode predict, or name the run it was exported from",
-                                         o->r->name));
+    SX_TRY(no_choices(inv, r, "a SavedModel"));
+    if (r->mode != SX_PREDICT) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                      "%s is a SavedModel, which has no training step; use "
+                                      "--mode predict, or name the run it was exported from",
+                                      r->name));
     }
-    SX_TRY(sx_saved_model_open(o->r->name, &o->out->saved));
-    SX_TRY(sx_saved_model_find_signature(o->out->saved, signature, &found));
-    SX_TRY(sx_import_signature(o->out->saved, found->key, &o->out->import));
-    o->out->graph = o->out->import->graph;
-    o->out->precision = SX_F32;
+    SX_TRY(sx_saved_model_open(r->name, &out->saved));
+    SX_TRY(sx_saved_model_find_signature(out->saved, signature, &found));
+    SX_TRY(sx_import_signature(out->saved, found->key, &out->import));
+    out->graph = out->import->graph;
+    out->precision = SX_F32;
     return SX_OK;
 }
 
 /* --- what is built now ----------------------------------------------------------------------- */
 
-static sx_status build(opening *o)
+static sx_status build(const sx_compile_model_request *r, sx_compile_model *out)
 {
-    const sx_model_args *args = &o->out->args;
-    o->out->precision = o->r->precision == NULL                    ? o->r->by_default
-                        : strcmp(o->r->precision, "bfloat16") == 0 ? SX_BF16
-                                                                   : SX_F32;
+    const sx_model_args *args = &out->args;
+    out->precision = r->precision == NULL                    ? r->by_default
+                     : strcmp(r->precision, "bfloat16") == 0 ? SX_BF16
+                                                             : SX_F32;
     sx_program_request request = {
         .def = args->def,
         .params = args->params,
         .labels = sx_type_of(SX_I32, SX_BATCH),
-        .mode = o->r->mode,
-        .precision = o->out->precision,
+        .mode = r->mode,
+        .precision = out->precision,
     };
     SX_TRY(sx_model_features(args->def, &request.features));
-    if (o->r->image_size > 0 && request.features.rank == 4) {
-        request.features.dims[1] = request.features.dims[2] = o->r->image_size;
+    if (r->image_size > 0 && request.features.rank == 4) {
+        request.features.dims[1] = request.features.dims[2] = r->image_size;
     }
-    SX_TRY(sx_build_program(&request, &o->out->built));
-    o->out->graph = o->out->built;
+    SX_TRY(sx_build_program(&request, &out->built));
+    out->graph = out->built;
     SX_TRY(sx_params_status(args->params));
     return sx_params_check_used(args->params);
 }
@@ -90,11 +86,10 @@ static sx_status build(opening *o)
 sx_status sx_compile_model_open(sx_invocation *inv, const sx_compile_model_request *request,
                                 sx_compile_model *out)
 {
-    opening o = {inv, request, out};
     *out = (sx_compile_model){.graph = NULL};
     const char *file = sx_arena_printf(&inv->arena, "%s/saved_model.pb", request->name);
     if (file != NULL && sx_path_exists(file)) {
-        return open_saved(&o);
+        return open_saved(inv, request, out);
     }
     if (request->signature != NULL) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
@@ -103,11 +98,11 @@ sx_status sx_compile_model_open(sx_invocation *inv, const sx_compile_model_reque
                                       request->name));
     }
     if (sx_run_exists(request->name)) {
-        return open_run(&o);
+        return open_run(inv, request, out);
     }
     SX_TRY(sx_versions_expect_none(request->name, "saved_model.pb", &inv->arena));
     SX_TRY(sx_model_args_read(inv, request->name, request->params, &out->args));
-    return build(&o);
+    return build(request, out);
 }
 
 void sx_compile_model_end(sx_compile_model *model)

@@ -1,5 +1,5 @@
-/* The standard map of image classification: bytes or pixels and a label in, a float image and a
- * checked label out. What happens to the pixels is the image layer's one preprocessing function. */
+/* The standard map of image classification: an encoded image or pixels, and a label, become a float
+ * image and a label that is checked. The image layer's preprocess.h says what happens to pixels. */
 #include <string.h>
 
 #include "base/args.h"

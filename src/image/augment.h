@@ -1,12 +1,12 @@
-/* Random changes to training images, and where their randomness comes from.
+/* Augmentation: random changes of training images, and their random numbers.
  *
- * Every draw is Threefry (base/threefry.h) with
+ * Each number comes from Threefry (base/threefry.h) with
  *
  *   key      (seed folded to 32 bits,  FNV-1a of the operation's name folded to 32 bits)
  *   counter  (epoch,                   record number in the data set, folded to 32 bits)
  *
- * where folding is the exclusive or of the two halves. So a record's augmentation depends on the
- * seed, the epoch and the record alone: not on threads, batches, order, replicas or restarts.
+ * where folding is the exclusive or of the two halves. So the augmentation of a record depends only
+ * on the seed, the epoch and the record: not on threads, batches, order, replicas or restarts.
  *
  * Pixels are float32 [height, width, channels], changed in place unless there is an `out`. */
 #ifndef SX_IMAGE_AUGMENT_H
@@ -17,7 +17,7 @@
 
 #include "base/threefry.h"
 
-/* Whose draw it is. */
+/* Which record, in which epoch of which run. */
 typedef struct sx_augment_key {
     uint64_t seed;
     uint32_t epoch;
@@ -38,21 +38,21 @@ void sx_adjust_brightness(float *pixels, size_t elems, float delta);
  * summed in double over eight interleaved partial sums, in an order that never changes. */
 void sx_adjust_contrast(float *pixels, int height, int width, int channels, float factor);
 
-/* Shear and zoom about the middle, as Keras' image preprocessing (apply_affine_transform, order 1,
- * fill "nearest") does them. With rows and columns counted from the image's centre, out (r, c) is
+/* Shears and zooms about the centre, as Keras' apply_affine_transform (order 1, fill "nearest").
+ * With rows and columns counted from the image's centre, out (r, c) is
  * the bilinear sample of `src` at
  *
  *   row      zoom_rows·r − sin(shear)·zoom_columns·c
  *   column                 cos(shear)·zoom_columns·c       clamped into the image
  *
- * so a zoom above 1 shows more of it, smaller. `out` has src's shape and does not overlap it. */
+ * so a zoom above 1 makes the picture smaller. `out` has src's shape and does not overlap it. */
 void sx_warp(const float *src, int height, int width, int channels, float shear_degrees,
              float zoom_rows, float zoom_columns, float *out);
 
 /* Mirrors left to right; its own inverse. */
 void sx_flip_left_right(float *pixels, int height, int width, int channels);
 
-/* Into [lower, upper]; NaN becomes lower. */
+/* Clamps to [lower, upper]; NaN becomes lower. */
 void sx_clip_pixels(float *pixels, size_t elems, float lower, float upper);
 
 /* x·mul[c] + add[c]; a product, then a sum. */

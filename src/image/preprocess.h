@@ -1,36 +1,31 @@
-/* The one preprocessing function: from an encoded image (or its uint8 pixels) to a model's input.
+/* Preprocessing: from an encoded image (or its uint8 pixels) to a model's input.
  *
- * The input pipeline runs it; the server and `predict` run its evaluation form; and an exporter
- * writes that form as graph nodes. So it is defined operation by operation. With H, W, C the
- * output's size and eh, ew the extra rows and columns:
+ * One function serves the input pipeline, the server and `predict`, and the exporter writes what it
+ * does in evaluation as graph nodes; so it is defined operation by operation. With H, W, C the size
+ * of the output and eh, ew the extra rows and columns:
  *
- *   #  operation        training                                evaluation, and exported as
- *   1  decode           decode.h, channels = C                  DecodeJpeg(channels=C, dct_method=
- *                                                               "INTEGER_FAST"): [h, w, C] uint8
- *   2  resize           to [H + eh, W + ew], float32            ResizeBilinear or
- *                                                               ResizeNearestNeighbor on the uint8
- *                                                               image, align_corners=false,
- *                                                               half_pixel_centers = (rule is not
- *                                                               bilinear-tf1); nearest: then Cast
- *   3  crop [H, W]      random: top in [0, eh], left in         Slice at (eh / 2, ew / 2), rounded
- *                       [0, ew]; draw "random_crop"             down; none when eh = ew = 0
- *   4  flip             with probability 1/2;                   –
- *                       draw "flip_left_right"
- *   5  shear, zoom      by up to shear_degrees either way; –
- *                       rows and columns each by a factor
- *                       in [1 − zoom, 1 + zoom), sx_warp;
- *                       draws "shear" and "zoom"
- *   6  brightness       x + 255·d, d in [−max_delta,            –
- *                       max_delta); draw "brightness"
- *   7  contrast         factor in [lower, upper);               –
- *                       draw "contrast"
- *   8  clip             to [0, 255], if asked for               – (nothing is outside)
- *   9  scale            x·mul[c] + add[c]                       Mul, AddV2 with
- * sx_preprocess_affine
+ *   #  operation     in training                         in evaluation, and as exported
+ *   1  decode        decode.h, C channels                DecodeJpeg(channels=C, dct_method=
+ *                                                        "INTEGER_FAST"): uint8 [h, w, C]
+ *   2  resize        to float32 [H + eh, W + ew, C]      ResizeBilinear or ResizeNearestNeighbor
+ *                                                        (then Cast) of the uint8 image,
+ *                                                        align_corners=false, half_pixel_centers
+ *                                                        unless the rule is bilinear-tf1
+ *   3  crop          [H, W] from a random corner:        Slice from (eh / 2, ew / 2), rounded
+ *                    top in [0, eh], left in [0, ew]     down; none when eh = ew = 0
+ *   4  flip          left to right, probability 1/2      –
+ *   5  shear, zoom   sx_warp: an angle in                –
+ *                    ±shear_degrees; rows and columns
+ *                    each by a factor in 1 ± zoom
+ *   6  brightness    x + 255·d, d in ±max_delta          –
+ *   7  contrast      factor in [lower, upper)            –
+ *   8  clip          to [0, 255], if .clip               – (nothing is outside)
+ *   9  scale         x·mul[c] + add[c]                   Mul, AddV2 (sx_preprocess_affine)
  *
- * Values are 0 … 255 up to step 9. Steps 2 to 4 are one pass here, equal to the bit to the three.
- * Draws are those of augment.h; "random_crop" takes the top from its first word, the left from its
- * second, "zoom" the rows' factor and the columns'; every other operation takes its first word.
+ * Values are in 0 … 255 up to step 9. Steps 2 to 4 run as one pass, with the same result to the
+ * bit. The random numbers are those of sx_augment_draw() (augment.h) for "random_crop" (first word:
+ * top, second: left), "flip_left_right", "shear", "zoom" (first word: rows, second: columns),
+ * "brightness" and "contrast"; where no word is named, the first.
  *
  *   scale     mul                add              float32, rounded once from double
  *   none      1                  0
@@ -55,17 +50,17 @@ typedef enum sx_crop { SX_CROP_NONE, SX_CROP_CENTER, SX_CROP_RANDOM } sx_crop;
 typedef struct sx_preprocess {
     int height, width, channels; /* of the result; channels 1 or 3 */
     sx_resize_rule resize;
-    int extra_height, extra_width; /* resized to that much more, then cropped; needs a crop */
+    int extra_height, extra_width; /* rows and columns beyond the result before the crop */
     sx_crop crop;
     bool flip_left_right;
     float shear_degrees;                  /* 0 = off; Keras' shear_range */
     float zoom;                           /* 0 = off; Keras' zoom_range; below 1 */
-    float brightness_max_delta;           /* of the range 0..1, so 63/255 is 63 levels; 0 = off */
+    float brightness_max_delta;           /* as a fraction of 255; 0 = off */
     float contrast_lower, contrast_upper; /* both 0 = off */
     bool clip;
     sx_scale scale;
-    float mean[3], std[3]; /* of SX_MEAN_STD only */
-    int label_base;        /* what the records call the first class: 0, or 1 in TPU-style files */
+    float mean[3], std[3]; /* of SX_MEAN_STD */
+    int label_base; /* number of the first class in the records: 0, or 1 in TPU-style files */
 } sx_preprocess;
 
 /* What a model or sx_image_pipeline() says of its images; the fields of sextant/image.h. */
@@ -106,23 +101,23 @@ SX_MUST_USE sx_status sx_preprocess_set_augment(sx_preprocess *pre, const char *
 /* Appends the list; "none" if there are no augmentations. */
 void sx_preprocess_put_augment(const sx_preprocess *pre, sx_buf *out);
 
-/* Ready sets by name, "simple" and "tpu-flowers"; the sizes are the model's.
+/* A recipe by name, "simple" or "tpu-flowers", for an output of that size.
  * Errors: NOT_FOUND, naming those that exist. */
 SX_MUST_USE sx_status sx_preprocess_recipe(const char *name, int height, int width, int channels,
                                            sx_preprocess *out);
 /* The names in the table, index 0, 1, …; NULL past the last. */
 const char *sx_preprocess_recipe_name(size_t index);
 
-/* INVALID_ARGUMENT, naming the field, when something makes no sense. */
+/* INVALID_ARGUMENT, naming the field, for a value out of range. */
 SX_MUST_USE sx_status sx_preprocess_check(const sx_preprocess *pre);
 
-/* Step 9's constants, for `channels` channels; the rest of `out` is 1 and 0. */
+/* The constants of step 9; beyond the channels, `out` is 1 and 0. */
 void sx_preprocess_affine(const sx_preprocess *pre, sx_affine *out);
 /* The corner of the evaluation crop (step 3). */
 void sx_preprocess_center(const sx_preprocess *pre, int *out_top, int *out_left);
 
-/* One thread's buffers: {0} to begin with, then reused; nothing is allocated once they have grown.
- */
+/* Buffers of one thread, reused from call to call; starts as {0}. Once they have grown, nothing is
+ * allocated. */
 typedef struct sx_preprocess_scratch {
     sx_image decoded, resized; /* resized: float32, used by step 5 only */
     sx_resizer resizer;
@@ -145,7 +140,8 @@ SX_MUST_USE sx_status sx_preprocess_pixels(const sx_preprocess *pre, const sx_im
 
 /* As a JSON object with every field by name (enumerations as text), in a fixed order; the caller
  * owns it. And back: fields that are missing are 0, off, none; the result has been checked.
- * Errors: INVALID_ARGUMENT for an unknown field, a wrong type, an unknown name, a senseless value.
+ * Errors: INVALID_ARGUMENT for an unknown field, a wrong type, an unknown name, a value out of
+ * range.
  */
 SX_MUST_USE sx_status sx_preprocess_to_json(const sx_preprocess *pre, json_t **out_json);
 SX_MUST_USE sx_status sx_preprocess_from_json(const json_t *json, sx_preprocess *out);

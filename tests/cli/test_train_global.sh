@@ -27,4 +27,4 @@ warns '--warmup-epochs and --warmup-steps are mutually exclusive'
 fails 2 train linear --data "$data" --eval-steps 1 --eval-examples 4
 warns '--eval-examples and --eval-steps are mutually exclusive'
 fails 1 train linear --data "$data" -- --batch_size 64
-warns 'the parameter "batch_size" is reserved: the input function is handed it'
+warns 'the parameter name "batch_size" is reserved'

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/memory.h"
 #include "distribute/tf_config.h"
 #include "distribute/tpu_node.h"
 #include "io/http_client.h"
@@ -19,18 +20,13 @@ enum {
     TOKEN_BYTES = 8192
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "the cloud's answer: out of memory");
-}
-
 static const char *from_environment(const char *name)
 {
     const char *value = getenv(name);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* --- one question ---------------------------------------------------------------------------- */
+/* ---- one request ---- */
 
 typedef struct answer {
     int status;
@@ -58,7 +54,7 @@ static void answer_deinit(answer *a)
     sx_buf_deinit(&a->head);
 }
 
-/* --- metadata -------------------------------------------------------------------------------- */
+/* ---- metadata ---- */
 
 const char *sx_cloud_metadata_host(void)
 {
@@ -67,20 +63,20 @@ const char *sx_cloud_metadata_host(void)
     return host != NULL ? host : "metadata.google.internal";
 }
 
-/* A host and perhaps a port: nothing that could make another URL of it. */
+/* A host and optionally a port: nothing that could change the rest of the URL. */
 static bool is_authority(const char *text)
 {
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]");
     return text[n] == '\0' && n < 256;
 }
 
-/* The answer's head says who speaks. */
+/* Whether the response headers identify the metadata service. */
 static bool is_metadata_service(const sx_buf *head)
 {
     return strcasestr(sx_buf_text(head), "\nMetadata-Flavor: Google\r\n") != NULL;
 }
 
-/* One line of text, its end cut off. */
+/* The response body as a single line, without trailing whitespace. */
 static sx_status take_line(sx_cloud *cloud, const char *path, const sx_buf *body, const char **out)
 {
     const char *text = sx_buf_text(body);
@@ -90,12 +86,13 @@ static sx_status take_line(sx_cloud *cloud, const char *path, const sx_buf *body
     }
     for (size_t i = 0; i < n; i++) {
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            return sx_error(SX_UNAVAILABLE, "the metadata service's %s is no line of text", path);
+            return sx_error(SX_UNAVAILABLE, "metadata service: value of %s is not a line of text",
+                            path);
         }
     }
     const char *line = sx_arena_strndup(cloud->arena, text, n);
     if (line == NULL) {
-        return no_memory();
+        return sx_no_memory("for a response of the cloud");
     }
     *out = line;
     return SX_OK;
@@ -104,18 +101,17 @@ static sx_status take_line(sx_cloud *cloud, const char *path, const sx_buf *body
 static sx_status judge(sx_cloud *cloud, const char *path, const answer *a, const char **out)
 {
     if (!is_metadata_service(&a->head)) {
-        cloud->down = sx_arena_printf(cloud->arena,
-                                      "%s answers, but is no metadata service (no header "
-                                      "\"Metadata-Flavor: Google\")",
-                                      sx_cloud_metadata_host());
+        cloud->down = sx_arena_printf(
+            cloud->arena,
+            "%s is not a metadata service (no header \"Metadata-Flavor: Google\" in its response)",
+            sx_cloud_metadata_host());
         return sx_error(SX_UNAVAILABLE, "%s", cloud->down != NULL ? cloud->down : "");
     }
     if (a->status == 404) {
-        return sx_error(SX_NOT_FOUND, "the metadata service has no %s", path);
+        return sx_error(SX_NOT_FOUND, "metadata service: no %s", path);
     }
     if (a->status != 200) {
-        return sx_error(SX_UNAVAILABLE, "the metadata service answers %s with status %d", path,
-                        a->status);
+        return sx_error(SX_UNAVAILABLE, "metadata service: HTTP status %d for %s", a->status, path);
     }
     return take_line(cloud, path, &a->body, out);
 }
@@ -132,7 +128,7 @@ sx_status sx_cloud_metadata(sx_cloud *cloud, const char *path, const char **out_
     }
     const char *url = sx_arena_printf(cloud->arena, "http://%s/computeMetadata/v1/%s", host, path);
     if (url == NULL) {
-        return no_memory();
+        return sx_no_memory("for a response of the cloud");
     }
     answer a = {0};
     sx_buf_init(&a.body, METADATA_BYTES);
@@ -147,9 +143,9 @@ sx_status sx_cloud_metadata(sx_cloud *cloud, const char *path, const char **out_
     return status;
 }
 
-/* --- the token ------------------------------------------------------------------------------- */
+/* ---- the token ---- */
 
-/* RFC 6750's b64token: it can neither end a header nor begin another. */
+/* RFC 6750's b64token, which cannot end a header or start another. */
 static bool is_token(const char *text)
 {
     size_t n =
@@ -165,9 +161,9 @@ static sx_status parse_token(const char *text, sx_arena *arena, const char **out
     const char *token = json_string_value(json_object_get(root, "access_token"));
     sx_status status = SX_OK;
     if (token == NULL || !is_token(token)) {
-        status = sx_error(SX_UNAUTHENTICATED, "the metadata service's token is none");
+        status = sx_error(SX_UNAUTHENTICATED, "invalid token from the metadata service");
     } else if ((*out = sx_arena_strdup(arena, token)) == NULL) {
-        status = no_memory();
+        status = sx_no_memory("for a response of the cloud");
     }
     json_decref(root);
     return status;
@@ -178,21 +174,21 @@ static sx_status find_token(sx_cloud *cloud, const char **out)
     const char *given = from_environment("CLOUDSDK_AUTH_ACCESS_TOKEN"), *text = NULL;
     if (given != NULL) {
         *out = given;
-        return is_token(given)
-                   ? SX_OK
-                   : sx_error(SX_UNAUTHENTICATED, "CLOUDSDK_AUTH_ACCESS_TOKEN holds no token");
+        return is_token(given) ? SX_OK
+                               : sx_error(SX_UNAUTHENTICATED,
+                                          "CLOUDSDK_AUTH_ACCESS_TOKEN is not a valid token");
     }
     sx_status status = sx_cloud_metadata(cloud, "instance/service-accounts/default/token", &text);
     if (status != SX_OK) {
         return sx_status_annotate(
             status, __FILE__, __LINE__,
-            "the TPU API wants a token: set CLOUDSDK_AUTH_ACCESS_TOKEN (gcloud auth "
+            "the TPU API needs a token: set CLOUDSDK_AUTH_ACCESS_TOKEN (gcloud auth "
             "print-access-token), or run on a machine with a service account");
     }
     return parse_token(text, cloud->arena, out);
 }
 
-/* --- the TPU API ----------------------------------------------------------------------------- */
+/* ---- the TPU API ---- */
 
 static bool starts_with(const char *text, const char *start)
 {
@@ -205,13 +201,13 @@ static bool is_this_machine(const char *url)
            starts_with(url, "http://[::1]:");
 }
 
-/* Of a project, zone or node: nothing that could make another path of it. */
+/* Checks the name of a project, zone or node, which must not change the rest of the URL. */
 static sx_status check_name(const char *what, const char *name)
 {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:");
     return name[0] != '\0' && name[0] != '.' && name[n] == '\0' && n < 256
                ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT, "\"%.200s\" is no name of a %s", name, what);
+               : sx_error(SX_INVALID_ARGUMENT, "\"%.200s\" is not a valid %s name", name, what);
 }
 
 static sx_status judge_node(sx_cloud *cloud, const char *url, const answer *a, sx_bytes *out)
@@ -223,7 +219,7 @@ static sx_status judge_node(sx_cloud *cloud, const char *url, const answer *a, s
     if (a->status == 200) {
         void *copy = sx_arena_memdup(cloud->arena, sx_buf_text(&a->body), a->body.size + 1);
         *out = (sx_bytes){copy, a->body.size};
-        return copy != NULL ? SX_OK : no_memory();
+        return copy != NULL ? SX_OK : sx_no_memory("for a response of the cloud");
     }
     sx_code code = SX_UNAVAILABLE;
     for (size_t i = 0; i < SX_COUNT(codes); i++) {
@@ -246,15 +242,15 @@ static sx_status make_url(sx_cloud *cloud, const char *project, const char *zone
     bool safe = starts_with(base, "https://") || is_this_machine(base);
     if (!safe || strpbrk(base, "@?#\\ \t\r\n") != NULL) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "the TPU API at \"%.200s\": expected https://HOST/; a token goes over "
-                        "nothing less",
+                        "TPU API address \"%.200s\": expected https://HOST/; the access token is "
+                        "only sent over https",
                         base);
     }
     size_t size = strlen(base);
     size -= base[size - 1] == '/';
     *out_url = sx_arena_printf(cloud->arena, "%.*s/v2/projects/%s/locations/%s/nodes/%s",
                                (int)SX_MIN(size, (size_t)2048), base, project, zone, name);
-    return *out_url != NULL ? SX_OK : no_memory();
+    return *out_url != NULL ? SX_OK : sx_no_memory("for a response of the cloud");
 }
 
 sx_status sx_cloud_tpu_node(sx_cloud *cloud, const char *project, const char *zone,
@@ -266,7 +262,7 @@ sx_status sx_cloud_tpu_node(sx_cloud *cloud, const char *project, const char *zo
     SX_TRY(find_token(cloud, &token));
     const char *header = sx_arena_printf(cloud->arena, "Authorization: Bearer %s", token);
     if (header == NULL) {
-        return no_memory();
+        return sx_no_memory("for a response of the cloud");
     }
     answer a = {0};
     sx_buf_init(&a.body, SX_LAUNCH_JSON_BYTES);

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/memory.h"
 #include "base/nearest.h"
 #include "distribute/tpu_chips.h"
 
 typedef struct kind {
     const char *name, *type, *backend, *plugin;
-    bool counts; /* name:n means something */
+    bool counts; /* name:n is allowed */
 } kind;
 
 /* `type` is TensorFlow's. */
@@ -21,11 +22,6 @@ static const kind kinds[] = {
 };
 
 static const char expected[] = "cpu, ref, tpu, cuda or pjrt:NAME[:n] (see `sextant devices`)";
-
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "device: out of memory");
-}
 
 static sx_status unknown(const char *text, const char *head)
 {
@@ -79,8 +75,8 @@ static bool parse_count(const char *text, int *out)
 static sx_status bad_count(const char *text, const char *count)
 {
     return sx_error(SX_INVALID_ARGUMENT,
-                    "device \"%s\": the number of devices is \"%s\", expected 1 … %d", text, count,
-                    SX_MAX_REPLICAS);
+                    "device \"%s\": invalid number of devices \"%s\", expected 1 to %d", text,
+                    count, SX_MAX_REPLICAS);
 }
 
 /* /cpu:0, /device:CPU:0, /job:localhost/replica:0/task:0/device:CPU:0 */
@@ -95,8 +91,8 @@ static sx_status parse_tensorflow(const char *text, sx_device_spec *out)
     }
     if (strcmp(last + size, ":0") != 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "device \"%s\": one device is the first, %.*s:0; several are named with "
-                        "their number, as in pjrt:NAME:n",
+                        "device \"%s\": only the first device can be named, %.*s:0; for several "
+                        "devices give their number, as in pjrt:NAME:n",
                         text, (int)size, last);
     }
     take_kind(k, out);
@@ -111,13 +107,13 @@ static sx_status parse_plugin(const char *text, const char *rest, sx_arena *aren
     size_t size = strcspn(rest, ":");
     if (size == 0 || (rest[0] >= '0' && rest[0] <= '9')) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "device \"%s\": expected pjrt:NAME[:n], with a plugin's name: cpu, tpu, "
-                        "cuda, or one of PJRT_NAMES_AND_LIBRARY_PATHS",
+                        "device \"%s\": expected pjrt:NAME[:n], where NAME is cpu, tpu, cuda or "
+                        "a name in PJRT_NAMES_AND_LIBRARY_PATHS",
                         text);
     }
     out->plugin_name = sx_arena_strndup(arena, rest, size);
     if (out->plugin_name == NULL) {
-        return no_memory();
+        return sx_no_memory("for a device name");
     }
     if (rest[size] == ':' && !parse_count(rest + size + 1, &out->devices)) {
         return bad_count(text, rest + size + 1);
@@ -135,7 +131,7 @@ sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec
     const kind *k = find(text, size, offsetof(kind, name));
     if (k == NULL) {
         const char *head = sx_arena_strndup(arena, text, size);
-        return head != NULL ? unknown(text, head) : no_memory();
+        return head != NULL ? unknown(text, head) : sx_no_memory("for a device name");
     }
     take_kind(k, &spec);
     if (text[size] == ':' && k->counts && !parse_count(text + size + 1, &spec.devices)) {
@@ -178,8 +174,8 @@ static sx_status check_type(const sx_device_spec *spec, const char *device_name)
         return SX_OK;
     }
     return sx_error(SX_FAILED_PRECONDITION,
-                    "%s was asked for, but the plugin offers %s: name %s's own library, or say "
-                    "--device pjrt for whatever it offers",
+                    "device %s requested, but the plugin offers %s; give the library for %s, or "
+                    "use --device pjrt to accept any device",
                     name, device_name, name);
 }
 

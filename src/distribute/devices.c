@@ -1,4 +1,4 @@
-/* Listing devices: see <sextant/distribute.h>. Each kind of device is opened, described and closed;
+/* Listing devices; see <sextant/distribute.h>. Each kind of device is opened, described and closed;
  * one that cannot be opened is listed as missing, with the reason. */
 #include <stdio.h>
 #include <string.h>
@@ -18,28 +18,23 @@
 
 enum { MAX_DEVICES = 65536, MAX_MISSING = 64, NAME_BYTES = 64 };
 
-/* The list with the arena that holds it all. */
+/* The list and the arena for its contents. */
 typedef struct owned {
-    sx_device_list list; /* first: freed by its address */
+    sx_device_list list; /* must be first: the list is freed by its address */
     sx_arena arena;
     sx_device_info *devices; /* [capacity] */
     int capacity;
     sx_missing_device *missing; /* [MAX_MISSING] */
 } owned;
 
-/* What there may be, and its type where that is known before it is opened. */
+/* The kinds of devices, and their type if it is known before opening. */
 static const struct {
     const char *device, *type;
 } known[] = {
     {"cpu", "CPU"}, {"ref", "CPU"}, {"tpu", "TPU"}, {"cuda", "GPU"}, {"pjrt:cpu", "CPU"},
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "listing devices: out of memory");
-}
-
-/* --- one device ------------------------------------------------------------------------------ */
+/* ---- one device ---- */
 
 static sx_device_info *add(owned *o)
 {
@@ -59,7 +54,7 @@ static sx_device_info *add(owned *o)
     return &o->devices[o->list.n_devices++];
 }
 
-/* "CPU" of "/device:CPU:0". */
+/* "/device:CPU:0" -> "CPU" */
 static const char *type_of(owned *o, const char *name)
 {
     const char *from = strncmp(name, "/device:", 8) == 0 ? name + 8 : name;
@@ -76,10 +71,10 @@ static sx_status name_it(owned *o, sx_device_info *info, const char *name, const
     info->kind = sx_arena_strdup(&o->arena, kind);
     bool all = info->name != NULL && info->full_name != NULL && info->type != NULL &&
                info->device != NULL && info->kind != NULL;
-    return all ? SX_OK : no_memory();
+    return all ? SX_OK : sx_no_memory("listing devices");
 }
 
-/* Processors use the machine's memory. */
+/* For CPUs: the machine's memory. */
 static int64_t host_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
@@ -102,7 +97,7 @@ static sx_status add_device(owned *o, sx_device *d, const char *device)
 {
     sx_device_info *info = add(o);
     if (info == NULL) {
-        return no_memory();
+        return sx_no_memory("listing devices");
     }
     bool is_plugin = strcmp(d->platform->backend->name, "pjrt") == 0;
     info->process = d->process;
@@ -115,14 +110,14 @@ static sx_status add_device(owned *o, sx_device *d, const char *device)
 _Static_assert(sizeof(((sx_device_info *)0)->coords) == sizeof(((sx_device *)0)->coords),
                "coordinates are copied whole");
 
-/* `cpu` made into n. */
+/* Adds n virtual devices of `cpu`. */
 static sx_status add_virtual(owned *o, const sx_device *d, int n)
 {
     char name[NAME_BYTES], kind[256];
     for (int i = 0; i < n; i++) {
         sx_device_info *info = add(o);
         if (info == NULL) {
-            return no_memory();
+            return sx_no_memory("listing devices");
         }
         snprintf(name, sizeof(name), "/device:CPU:%d", i);
         snprintf(kind, sizeof(kind), "virtual, part %d of %d of %s", i + 1, n, d->kind);
@@ -133,7 +128,7 @@ static sx_status add_virtual(owned *o, const sx_device *d, int n)
     return SX_OK;
 }
 
-/* --- one kind -------------------------------------------------------------------------------- */
+/* ---- one kind ---- */
 
 static sx_status add_platform(owned *o, const sx_platform *p, const char *device, int n_virtual)
 {
@@ -168,8 +163,8 @@ static sx_status list_device(owned *o, const sx_list_devices_args *args, const c
     return status;
 }
 
-/* libtpu on a machine without a chip asks the cloud for minutes before it gives up: a list does not
- * wait for that. */
+/* On a machine without a TPU chip, libtpu queries the cloud for minutes before it gives up, which
+ * is too long for a list. */
 static sx_status check_chips(const sx_list_devices_args *args, const char *device)
 {
     char library[SX_PJRT_PATH_BYTES];
@@ -189,7 +184,7 @@ static sx_status check_chips(const sx_list_devices_args *args, const char *devic
                     library);
 }
 
-/* The same, but what cannot be opened is missing. */
+/* The same, but a device that cannot be opened is listed as missing. */
 static sx_status try_device(owned *o, const sx_list_devices_args *args, const char *device)
 {
     sx_status status = check_chips(args, device);
@@ -202,10 +197,10 @@ static sx_status try_device(owned *o, const sx_list_devices_args *args, const ch
     m->device = sx_arena_strdup(&o->arena, device);
     m->reason = sx_arena_strdup(&o->arena, sx_status_message(status));
     sx_status_free(status);
-    return m->device != NULL && m->reason != NULL ? SX_OK : no_memory();
+    return m->device != NULL && m->reason != NULL ? SX_OK : sx_no_memory("listing devices");
 }
 
-/* --- all ------------------------------------------------------------------------------------- */
+/* ---- all devices ---- */
 
 static bool is_type(const char *type, const char *wanted)
 {
@@ -223,7 +218,7 @@ static bool is_known(const char *device)
     return false;
 }
 
-/* Plugins that the environment names. */
+/* The plugins named in the environment. */
 static sx_status try_named(owned *o, const sx_list_devices_args *args)
 {
     const char *at = NULL;
@@ -232,7 +227,7 @@ static sx_status try_named(owned *o, const sx_list_devices_args *args)
         const char *device =
             sx_arena_printf(&o->arena, "pjrt:%.*s", (int)entry.name_size, entry.name);
         if (device == NULL) {
-            return no_memory();
+            return sx_no_memory("listing devices");
         }
         if (entry.name_size > 0 && !is_known(device + strlen("pjrt:"))) {
             SX_TRY(try_device(o, args, device));
@@ -277,7 +272,7 @@ static bool is_first_of_host(const owned *o, int i)
     return true;
 }
 
-/* Hosts have equal numbers of cores. */
+/* All hosts have the same number of cores. */
 static void count_tpus(owned *o)
 {
     for (int i = 0; i < o->list.n_devices; i++) {
@@ -303,7 +298,7 @@ static sx_status check_args(const sx_list_devices_args *args)
                         args->type);
     }
     if (args->virtual_devices < 0 || args->virtual_devices > SX_MAX_REPLICAS) {
-        return sx_error(SX_INVALID_ARGUMENT, "virtual_devices is %d, expected 1 … %d",
+        return sx_error(SX_INVALID_ARGUMENT, "virtual_devices is %d, expected 1 to %d",
                         args->virtual_devices, SX_MAX_REPLICAS);
     }
     return SX_OK;
@@ -313,7 +308,7 @@ static sx_status fill(owned *o, const sx_list_devices_args *args)
 {
     o->missing = sx_arena_array(&o->arena, MAX_MISSING, sx_missing_device);
     if (o->missing == NULL) {
-        return no_memory();
+        return sx_no_memory("listing devices");
     }
     SX_TRY(list_all(o, args));
     keep_type(o, args->type);
@@ -329,7 +324,7 @@ sx_status sx_list_devices_at(const sx_list_devices_args *args, sx_device_list **
     SX_TRY(check_args(args));
     owned *o = sx_alloc(1, sizeof(*o));
     if (o == NULL) {
-        return no_memory();
+        return sx_no_memory("listing devices");
     }
     sx_arena_init(&o->arena, 0);
     sx_status status = fill(o, args);

@@ -1,5 +1,5 @@
-/* Finding a TPU: see <sextant/distribute.h>. Who is asked, in order, is a table; the first that
- * names one is believed, and what others would have said is only mentioned.
+/* Finding a TPU; see <sextant/distribute.h>. The sources are a table; the first that names a TPU is
+ * used, and later ones are only mentioned in the explanation.
  * Source: TensorFlow's TPUClusterResolver and its tpu/client/client.py. */
 #include "distribute/resolver.h"
 
@@ -26,17 +26,13 @@ typedef struct search {
     sx_cloud cloud;
     sx_tpu_cluster *c;
     sx_tpu_step steps[MAX_STEPS];
-    const char *text, *from; /* what names the TPU, and who says so; NULL = nobody yet */
-    bool is_address;         /* whatever it looks like */
+    const char *text,
+        *from;       /* the TPU's name or addresses, and their source; NULL = not found yet */
+    bool is_address; /* not a name, even if it looks like one */
     const char *project, *zone;
 } search;
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "looking for a TPU: out of memory");
-}
-
-/* Notes what was found where. */
+/* Records a step for the explanation. */
 static void note(search *s, const char *source, const char *format, ...) SX_PRINTF(3, 4);
 static void note(search *s, const char *source, const char *format, ...)
 {
@@ -56,9 +52,9 @@ static bool is_given(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-/* --- who may name a TPU ---------------------------------------------------------------------- */
+/* ---- sources ---- */
 
-/* One who is asked; `value` is what it says as it stands, NULL = nothing. Errors name it. */
+/* A place that may name a TPU. `read` turns its value into *out_text, NULL if it names none. */
 typedef struct source {
     const char *name;
     bool is_variable, is_address;
@@ -76,10 +72,9 @@ static sx_status read_master(search *s, const char *value, const char **out_text
 {
     (void)s;
     if (strcmp(value, "local") != 0 && strncmp(value, "grpc://", 7) != 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "--master \"%.200s\": expected local or grpc://HOST:PORT; a name goes to "
-                        "--tpu",
-                        value);
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "--master \"%.200s\": expected local or grpc://HOST:PORT; use --tpu for a name", value);
     }
     *out_text = value;
     return SX_OK;
@@ -95,7 +90,7 @@ static sx_status read_tpu_config(search *s, const char *value, const char **out_
     return SX_OK;
 }
 
-/* The addresses of a job, "a,b". */
+/* The addresses of a job, as "a,b". */
 static sx_status join_tasks(search *s, const sx_tf_job *job, const char **out_text)
 {
     sx_buf text;
@@ -105,10 +100,10 @@ static sx_status join_tasks(search *s, const sx_tf_job *job, const char **out_te
     }
     *out_text = text.failed ? NULL : sx_arena_strdup(s->arena, sx_buf_text(&text));
     sx_buf_deinit(&text);
-    return *out_text != NULL ? SX_OK : no_memory();
+    return *out_text != NULL ? SX_OK : sx_no_memory("looking for a TPU");
 }
 
-/* A cluster of other jobs is no TPU: it is only described. */
+/* Describes a cluster without TPU workers. */
 static void describe_cluster(search *s, const sx_tf_config *config)
 {
     sx_buf text;
@@ -117,7 +112,7 @@ static void describe_cluster(search *s, const sx_tf_config *config)
         sx_buf_printf(&text, "%s%s %d", i > 0 ? ", " : "", config->jobs[i].name,
                       config->jobs[i].n_tasks);
     }
-    note(s, "TF_CONFIG", "a cluster (%s) that names no TPU", sx_buf_text(&text));
+    note(s, "TF_CONFIG", "a cluster (%s) without a TPU", sx_buf_text(&text));
     sx_buf_deinit(&text);
 }
 
@@ -163,7 +158,7 @@ static sx_status ask(search *s, const source *from)
         return SX_OK;
     }
     if (s->text != NULL) {
-        note(s, from->name, "set too, but %s comes first", s->from);
+        note(s, from->name, "also set, but %s takes precedence", s->from);
         return SX_OK;
     }
     SX_TRY(from->read(s, value, &text));
@@ -181,7 +176,8 @@ static sx_status ask(search *s, const source *from)
 static sx_status ask_all(search *s)
 {
     if (is_given(s->request->tpu) && is_given(s->request->master)) {
-        return sx_error(SX_INVALID_ARGUMENT, "--tpu \"%.200s\" and --master \"%.200s\": give one",
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "--tpu \"%.200s\" and --master \"%.200s\" cannot be combined",
                         s->request->tpu, s->request->master);
     }
     for (size_t i = 0; i < SX_COUNT(sources); i++) {
@@ -190,9 +186,9 @@ static sx_status ask_all(search *s)
     return SX_OK;
 }
 
-/* --- this machine's -------------------------------------------------------------------------- */
+/* ---- the TPU of this machine ---- */
 
-/* Of a list "a,b". */
+/* The number of items in "a,b". */
 static int count_items(const char *text)
 {
     int n = 1;
@@ -212,10 +208,10 @@ static sx_status parse_addresses(search *s, const char *from, const char *text, 
         text += size + 1;
     }
     *out = addresses;
-    return addresses != NULL ? SX_OK : no_memory();
+    return addresses != NULL ? SX_OK : sx_no_memory("looking for a TPU");
 }
 
-/* The hosts of the slice that this machine is part of, as libtpu is told; often only itself. */
+/* The hosts of this machine's slice, from libtpu's environment; often just itself. */
 static sx_status read_workers_here(search *s)
 {
     static const char name[] = "TPU_WORKER_HOSTNAMES";
@@ -238,7 +234,7 @@ static sx_status choose_local(search *s)
     return read_workers_here(s);
 }
 
-/* --- addresses ------------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 static sx_status choose_workers(search *s, const char *name, const char *const *workers, int n)
 {
@@ -246,7 +242,7 @@ static sx_status choose_workers(search *s, const char *name, const char *const *
     s->c->n_workers = n;
     s->c->name = name;
     s->c->master = sx_arena_printf(s->arena, "grpc://%s", workers[0]);
-    return s->c->master != NULL ? SX_OK : no_memory();
+    return s->c->master != NULL ? SX_OK : sx_no_memory("looking for a TPU");
 }
 
 static sx_status choose_addresses(search *s)
@@ -254,16 +250,16 @@ static sx_status choose_addresses(search *s)
     const char *const *workers;
     int n = count_items(s->text);
     if (n > SX_MAX_TPU_WORKERS) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: %d workers, at most %d", s->from, n,
+        return sx_error(SX_INVALID_ARGUMENT, "%s: %d workers; the maximum is %d", s->from, n,
                         SX_MAX_TPU_WORKERS);
     }
     SX_TRY(parse_addresses(s, s->from, s->text, n, &workers));
     return choose_workers(s, workers[0], workers, n);
 }
 
-/* --- a name ---------------------------------------------------------------------------------- */
+/* ---- a name ---- */
 
-/* Given, or what the metadata service says of this machine; the part after the last '/'. */
+/* Sets *value unless it was given, from the metadata service: the part after the last '/'. */
 static sx_status complete(search *s, const char *what, const char *path, const char **value)
 {
     const char *text = NULL;
@@ -274,13 +270,13 @@ static sx_status complete(search *s, const char *what, const char *path, const c
     sx_status status = sx_cloud_metadata(&s->cloud, path, &text);
     if (status != SX_OK) {
         return sx_status_annotate(status, __FILE__, __LINE__,
-                                  "the %s of TPU \"%.200s\" (give --%s)",
+                                  "cannot find the %s of TPU \"%.200s\" (set --%s)",
                                   strcmp(what, "zone") == 0 ? "zone" : "project", s->text,
                                   strcmp(what, "zone") == 0 ? "tpu-zone" : "project");
     }
     const char *slash = strrchr(text, '/');
     *value = slash != NULL ? slash + 1 : text;
-    note(s, what, "%s, says the metadata service", *value);
+    note(s, what, "%s, from the metadata service", *value);
     return SX_OK;
 }
 
@@ -291,21 +287,21 @@ static sx_status check_state(const search *s, const sx_tpu_node *node)
     if (node->state == NULL || strcmp(node->state, "READY") != 0) {
         return sx_error(SX_FAILED_PRECONDITION, "TPU \"%s\" is not yet ready; state: \"%s\"%s",
                         s->text, node->state != NULL ? node->state : "(none)",
-                        gone ? "; it does not come back: make another" : "");
+                        gone ? "; it cannot be restarted, create a new one" : "");
     }
     if (node->n_workers == 0) {
-        return sx_error(SX_FAILED_PRECONDITION, "TPU \"%s\" is READY, but has no worker", s->text);
+        return sx_error(SX_FAILED_PRECONDITION, "TPU \"%s\" is READY but has no workers", s->text);
     }
     return SX_OK;
 }
 
-/* Is one of the workers this machine? */
+/* Whether this machine is one of the workers. */
 static sx_status find_here(search *s, bool *out)
 {
     const char *ip = NULL;
     sx_status status = sx_cloud_metadata(&s->cloud, "instance/network-interfaces/0/ip", &ip);
     if (status != SX_OK) {
-        note(s, "this machine", "no machine of the cloud: %s", sx_status_message(status));
+        note(s, "this machine", "not in the cloud: %s", sx_status_message(status));
         sx_status_free(status);
         return SX_OK;
     }
@@ -331,7 +327,7 @@ static sx_status choose_named(search *s)
          status != SX_OK      ? sx_status_message(status)
          : node.state != NULL ? node.state
                               : "no state");
-    SX_TRY(status, "TPU \"%.200s\", named by %s", s->text, s->from);
+    SX_TRY(status, "TPU \"%.200s\" from %s", s->text, s->from);
     SX_TRY(check_state(s, &node));
     s->c->accelerator_type = node.accelerator_type;
     SX_TRY(choose_workers(s, s->text, node.workers, node.n_workers));
@@ -343,7 +339,7 @@ static sx_status choose_named(search *s)
     return SX_OK;
 }
 
-/* --- nobody names one ------------------------------------------------------------------------ */
+/* ---- no source names a TPU ---- */
 
 static sx_status look_for_chips(search *s, bool *out_found)
 {
@@ -366,11 +362,11 @@ static sx_status ask_metadata(search *s, bool *out_found)
     sx_status status = sx_cloud_metadata(&s->cloud, "instance/attributes/accelerator-type", &type);
     *out_found = status == SX_OK;
     if (status != SX_OK) {
-        note(s, "the metadata service", "%s", sx_status_message(status));
+        note(s, "metadata service", "%s", sx_status_message(status));
         sx_status_free(status);
         return SX_OK;
     }
-    note(s, "the metadata service", "this machine is part of a TPU %s", type);
+    note(s, "metadata service", "this machine is part of a TPU %s", type);
     s->from = "the metadata service";
     s->c->accelerator_type = type;
     return choose_local(s);
@@ -384,9 +380,8 @@ static sx_status none(const search *s)
         sx_buf_printf(&text, "%s%s: %s", i > 0 ? "; " : "", s->steps[i].source, s->steps[i].found);
     }
     sx_status status = sx_error(SX_NOT_FOUND,
-                                "no TPU found; looked at %s. Name one (--tpu NAME, or "
-                                "grpc://HOST:PORT), say --tpu local, or run on a machine that has "
-                                "one",
+                                "no TPU found (%s); name one with --tpu NAME or --tpu "
+                                "grpc://HOST:PORT, use --tpu local, or run on a machine with a TPU",
                                 sx_buf_text(&text));
     sx_buf_deinit(&text);
     return status;
@@ -402,7 +397,7 @@ static sx_status look_around(search *s)
     return found ? SX_OK : none(s);
 }
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* ---- the search ---- */
 
 static sx_status choose(search *s)
 {
@@ -419,43 +414,43 @@ static sx_status choose(search *s)
 static void put_choice(sx_buf *out, const search *s)
 {
     const sx_tpu_cluster *c = s->c;
-    sx_buf_printf(out, "chosen: %s%s%s%s, because of %s", c->name,
+    sx_buf_printf(out, "chosen: %s%s%s%s, from %s", c->name,
                   c->accelerator_type != NULL ? " (" : "",
                   c->accelerator_type != NULL ? c->accelerator_type : "",
                   c->accelerator_type != NULL ? ")" : "", s->from);
     if (!c->local) {
-        sx_buf_printf(out, ": %d worker%s, the first at %s", c->n_workers,
-                      c->n_workers == 1 ? "" : "s", c->master);
+        sx_buf_printf(out, ", %d worker%s, first: %s", c->n_workers, c->n_workers == 1 ? "" : "s",
+                      c->master);
     } else if (strcmp(c->name, "local") != 0) {
-        sx_buf_puts(out, ": this machine");
+        sx_buf_puts(out, ", this machine");
     }
     sx_buf_putc(out, '\n');
 }
 
-/* `why` nothing was chosen; NULL = something was. */
+/* `why` is the reason if nothing was chosen, otherwise NULL. */
 static const char *explain(const search *s, const char *why)
 {
     sx_buf text;
     sx_buf_init(&text, EXPLANATION_BYTES);
-    sx_buf_puts(&text, "looking for a TPU\n");
+    sx_buf_puts(&text, "TPU search:\n");
     for (int i = 0; i < s->c->n_steps; i++) {
         sx_buf_printf(&text, "  %-32s %s\n", s->steps[i].source, s->steps[i].found);
     }
     if (why == NULL) {
         put_choice(&text, s);
     } else {
-        sx_buf_printf(&text, "none chosen: %s\n", why);
+        sx_buf_printf(&text, "no TPU: %s\n", why);
     }
     const char *copy = sx_arena_strdup(s->arena, sx_buf_text(&text));
     sx_buf_deinit(&text);
     return copy;
 }
 
-/* What there was to see is told as steps already. */
+/* The reason for the explanation; if no source names a TPU, the steps have the details. */
 static const char *why_none(const search *s, sx_status status)
 {
     bool nobody = sx_status_code(status) == SX_NOT_FOUND && s->text == NULL;
-    return status == SX_OK ? NULL : nobody ? "nobody names one" : sx_status_message(status);
+    return status == SX_OK ? NULL : nobody ? "none found" : sx_status_message(status);
 }
 
 sx_status sx_tpu_find(const sx_tpu_request *request, const char *pci_root, sx_arena *arena,
@@ -475,17 +470,17 @@ sx_status sx_tpu_find(const sx_tpu_request *request, const char *pci_root, sx_ar
     cluster.steps = sx_arena_memdup(arena, s.steps, sizeof(s.steps));
     cluster.name = sx_arena_strdup(arena, cluster.name);
     if (cluster.steps == NULL || cluster.name == NULL || cluster.explanation == NULL) {
-        return no_memory();
+        return sx_no_memory("looking for a TPU");
     }
     *out = cluster;
     return SX_OK;
 }
 
-/* --- the public face ------------------------------------------------------------------------- */
+/* ---- public functions ---- */
 
-/* The cluster with the arena that holds it all. */
+/* The cluster and the arena for its contents. */
 typedef struct owned {
-    sx_tpu_cluster cluster; /* first: freed by its address */
+    sx_tpu_cluster cluster; /* must be first: the cluster is freed by its address */
     sx_arena arena;
 } owned;
 
@@ -494,7 +489,7 @@ sx_status sx_tpu_cluster_resolve_at(const sx_tpu_request *request, sx_tpu_cluste
     SX_TAKE_ARGS(sx_tpu_request, request);
     owned *o = sx_alloc(1, sizeof(*o));
     if (o == NULL) {
-        return no_memory();
+        return sx_no_memory("looking for a TPU");
     }
     sx_arena_init(&o->arena, 0);
     sx_status status = sx_tpu_find(request, SX_PCI_DEVICES, &o->arena, &o->cluster, NULL);

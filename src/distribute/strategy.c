@@ -13,26 +13,21 @@
 
 struct sx_strategy {
     atomic_int refs;
-    sx_arena arena; /* of the texts */
+    sx_arena arena; /* for strings */
     sx_strategy_kind kind;
     sx_device_spec spec;
     sx_session_options session; /* device, platform, shards */
-    int replicas;               /* 0 while not known: all that there are */
+    int replicas;               /* 0 = not known yet: all devices */
     sx_platform *held;          /* keeps the plugin's client open; NULL = no plugin */
     const char *device, *text, *explanation;
 };
-
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "strategy: out of memory");
-}
 
 static bool is_given(const char *text)
 {
     return text != NULL && text[0] != '\0';
 }
 
-/* --- the device ------------------------------------------------------------------------------ */
+/* ---- the device ---- */
 
 static const char *default_device(const sx_strategy_wish *wish)
 {
@@ -54,22 +49,22 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
     SX_TRY(sx_device_spec_parse(text, &s->arena, &s->spec));
     if (strcmp(fallback, "tpu") == 0 && !s->spec.is_tpu) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "device \"%s\" and a TPU (--tpu, --tpu-zone, --project, --master): give "
-                        "one of the two",
+                        "device \"%s\" cannot be combined with a TPU (--tpu, --tpu-zone, "
+                        "--project, --master)",
                         text);
     }
     s->device = sx_device_spec_text(&s->spec, &s->arena);
-    return s->device != NULL ? SX_OK : no_memory();
+    return s->device != NULL ? SX_OK : sx_no_memory("for a strategy");
 }
 
-/* --- what goes together ---------------------------------------------------------------------- */
+/* ---- checks ---- */
 
 static bool is_plugin(const sx_strategy *s)
 {
     return strcmp(s->spec.backend, "pjrt") == 0;
 }
 
-/* May be made of many parts by --virtual-devices. A plugin that is named by its path may be. */
+/* Whether --virtual-devices is allowed. A plugin given by its path may support it. */
 static bool has_virtual(const sx_strategy *s)
 {
     const char *name = s->spec.plugin_name;
@@ -80,11 +75,11 @@ static sx_status check_range(const char *name, int value)
 {
     return value >= 0 && value <= SX_MAX_REPLICAS
                ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT, "%s is %d, expected 1 … %d", name, value,
+               : sx_error(SX_INVALID_ARGUMENT, "%s is %d, expected 1 to %d", name, value,
                           SX_MAX_REPLICAS);
 }
 
-/* Options that only a plugin has. */
+/* Options that apply to plugins only. */
 static sx_status check_plugin_options(const sx_strategy *s, const sx_strategy_args *args)
 {
     const struct {
@@ -97,8 +92,8 @@ static sx_status check_plugin_options(const sx_strategy *s, const sx_strategy_ar
     for (size_t i = 0; !is_plugin(s) && i < SX_COUNT(rows); i++) {
         if (rows[i].value != NULL) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "%s \"%.200s\" is of devices behind a PJRT plugin (tpu, cuda, "
-                            "pjrt:NAME), not of %s",
+                            "%s \"%.200s\" is only for PJRT devices (tpu, cuda, pjrt:NAME), not "
+                            "for %s",
                             rows[i].name, rows[i].value, s->device);
         }
     }
@@ -117,24 +112,24 @@ static sx_status parse_batch_norm(const sx_strategy *s, const char *text, sx_bat
     }
     if (!is_plugin(s)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "batch_norm replica: %s takes the moments of the whole batch (sync); "
-                        "moments of each replica's part need replicas behind a plugin, as "
-                        "--device pjrt:cpu:4",
+                        "batch_norm replica is not supported on %s, which uses the moments of the "
+                        "whole batch (sync); it requires PJRT devices, such as --device "
+                        "pjrt:cpu:4",
                         s->device);
     }
     *out = SX_BATCH_NORM_REPLICA;
     return SX_OK;
 }
 
-/* --- how many -------------------------------------------------------------------------------- */
+/* ---- the number of replicas ---- */
 
 static sx_status disagree(const char *a, int x, const char *b, int y)
 {
     return sx_error(SX_INVALID_ARGUMENT, "%s is %d, but %s is %d", a, x, b, y);
 }
 
-/* Of the host's devices a replica is a part of the batch: on `cpu` a shard; `ref` computes the
- * batch whole, which is the same. */
+/* On the host a replica is a part of the batch: a shard on `cpu`; `ref` computes the whole batch,
+ * which is equivalent. */
 static sx_status count_on_host(sx_strategy *s, const sx_strategy_wish *wish, int wanted)
 {
     int made = wish->args.virtual_devices;
@@ -147,7 +142,7 @@ static sx_status count_on_host(sx_strategy *s, const sx_strategy_wish *wish, int
     return SX_OK;
 }
 
-/* All devices, unless a number says otherwise; one where nobody speaks of several. */
+/* The number given, otherwise one, or all devices if the strategy needs several. */
 static void count_on_plugin(sx_strategy *s, const sx_strategy_wish *wish, int wanted)
 {
     int made = wish->args.virtual_devices;
@@ -171,14 +166,13 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_wish *wish)
     }
     if (args->virtual_devices > 0 && !has_virtual(s)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "virtual_devices is %d: only processors (cpu, ref, pjrt:cpu) are made into "
-                        "several, not "
-                        "%s",
+                        "virtual_devices is %d: only cpu, ref and pjrt:cpu support virtual "
+                        "devices, not %s",
                         args->virtual_devices, s->device);
     }
     if (s->kind == SX_STRATEGY_ONE_DEVICE && (wanted > 1 || args->virtual_devices > 1)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "a one-device strategy over %d devices; a mirrored one takes several",
+                        "one-device strategy with %d devices; use a mirrored strategy",
                         SX_MAX(wanted, args->virtual_devices));
     }
     if (!is_plugin(s)) {
@@ -188,15 +182,15 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_wish *wish)
     return SX_OK;
 }
 
-/* --- a TPU ----------------------------------------------------------------------------------- */
+/* ---- a TPU ---- */
 
 static sx_status refuse_remote(const sx_tpu_cluster *c)
 {
     const char *type = c->accelerator_type != NULL ? c->accelerator_type : "of unknown type";
     bool named = strcmp(c->name, c->workers[0]) != 0;
     return sx_error(SX_UNIMPLEMENTED,
-                    "TPU %s (%s) is another machine's, reached at %s; a program drives the TPU of "
-                    "the machine that it runs on: %s%s%s",
+                    "TPU %s (%s) is attached to another machine, at %s; Sextant must run on that "
+                    "machine: %s%s%s",
                     c->name, type, c->master,
                     named ? "log in there (gcloud compute tpus tpu-vm ssh " : "log in there",
                     named ? c->name : "",
@@ -210,15 +204,14 @@ static sx_status check_cluster(const sx_tpu_cluster *c)
     }
     if (c->n_workers > 1) {
         return sx_error(SX_UNIMPLEMENTED,
-                        "TPU %s%s%s spans %d hosts; this version drives the TPU of one: take a "
-                        "slice of one host",
+                        "TPU %s%s%s spans %d hosts; only slices with a single host are supported",
                         c->name, c->accelerator_type != NULL ? ", " : "",
                         c->accelerator_type != NULL ? c->accelerator_type : "", c->n_workers);
     }
     return SX_OK;
 }
 
-/* A plugin that is named by its path is this machine's without asking. */
+/* A plugin given by its path is assumed to drive a TPU of this machine. */
 static sx_status find_tpu(sx_strategy *s, const sx_strategy_wish *wish)
 {
     const sx_tpu_request request = {.struct_size = sizeof(request),
@@ -235,12 +228,12 @@ static sx_status find_tpu(sx_strategy *s, const sx_strategy_wish *wish)
     return status == SX_OK ? check_cluster(&cluster) : status;
 }
 
-/* --- opening --------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static sx_status keep_text(sx_strategy *s, const char *text, const char **out)
 {
     *out = text != NULL ? sx_arena_strdup(&s->arena, text) : NULL;
-    return text == NULL || *out != NULL ? SX_OK : no_memory();
+    return text == NULL || *out != NULL ? SX_OK : sx_no_memory("for a strategy");
 }
 
 static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
@@ -255,7 +248,7 @@ static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
     return p->dump_dir != NULL ? sx_dir_create(p->dump_dir) : SX_OK;
 }
 
-/* Opens the plugin for counting, and holds it. */
+/* Opens the plugin, to count its devices, and keeps it open. */
 static sx_status open_plugin(sx_strategy *s)
 {
     if (!is_plugin(s)) {
@@ -265,8 +258,8 @@ static sx_status open_plugin(sx_strategy *s)
     int n = s->held->n_devices;
     s->replicas = s->replicas > 0 ? s->replicas : n;
     if (s->replicas > n) {
-        return sx_error(SX_INVALID_ARGUMENT, "%d replicas, but %s offers %d device%s", s->replicas,
-                        s->device, n, n == 1 ? "" : "s");
+        return sx_error(SX_INVALID_ARGUMENT, "%d replicas requested, but %s has %d device%s",
+                        s->replicas, s->device, n, n == 1 ? "" : "s");
     }
     s->session.platform.replicas = s->replicas;
     return SX_OK;
@@ -291,7 +284,7 @@ static sx_status describe(sx_strategy *s)
         s->explanation = sx_arena_printf(&s->arena, "%s%s\n",
                                          s->explanation != NULL ? s->explanation : "", s->text);
     }
-    return s->text != NULL && s->explanation != NULL ? SX_OK : no_memory();
+    return s->text != NULL && s->explanation != NULL ? SX_OK : sx_no_memory("for a strategy");
 }
 
 static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
@@ -310,7 +303,7 @@ sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_str
 {
     sx_strategy *s = sx_alloc(1, sizeof(*s));
     if (s == NULL) {
-        return no_memory();
+        return sx_no_memory("for a strategy");
     }
     atomic_init(&s->refs, 1);
     sx_arena_init(&s->arena, 0);
@@ -326,7 +319,7 @@ sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_str
     return SX_OK;
 }
 
-/* --- the public face ------------------------------------------------------------------------- */
+/* ---- public functions ---- */
 
 sx_status sx_one_device_strategy_at(const sx_strategy_args *args, sx_strategy **out_strategy)
 {

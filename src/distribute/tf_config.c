@@ -7,26 +7,22 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/memory.h"
 
 enum { DEFAULT_PORT = 8470, MAX_INDEX = 1 << 20 };
 
-static sx_status no_memory(const char *what)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", what);
-}
-
-/* --- any foreign JSON ------------------------------------------------------------------------ */
+/* ---- untrusted JSON ---- */
 
 sx_status sx_foreign_json(const char *text, size_t size, const char *what, json_t **out_object)
 {
     json_error_t error;
     if (size > SX_LAUNCH_JSON_BYTES) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: %zu bytes, at most %d are read", what, size,
+        return sx_error(SX_INVALID_ARGUMENT, "%s: %zu bytes; the limit is %d", what, size,
                         SX_LAUNCH_JSON_BYTES);
     }
     json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (json == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: no JSON: %s (line %d, column %d)", what,
+        return sx_error(SX_INVALID_ARGUMENT, "%s: invalid JSON: %s (line %d, column %d)", what,
                         error.text, error.line, error.column);
     }
     if (!json_is_object(json)) {
@@ -54,12 +50,12 @@ static sx_status copy_text(const json_t *value, const char *where, const char *w
                            sx_arena *arena, const char **out)
 {
     if (!json_is_string(value) || !is_plain(json_string_value(value), json_string_length(value))) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: \"%.100s\" is no text of at most %d bytes", what,
-                        where, SX_MAX_ADDRESS);
+        return sx_error(SX_INVALID_ARGUMENT, "%s: \"%.100s\" must be a string of at most %d bytes",
+                        what, where, SX_MAX_ADDRESS);
     }
     const char *copy = sx_arena_strdup(arena, json_string_value(value));
     if (copy == NULL) {
-        return no_memory(what);
+        return sx_no_memory("reading %s", what);
     }
     *out = copy;
     return SX_OK;
@@ -76,7 +72,7 @@ sx_status sx_foreign_text(const json_t *object, const char *member, const char *
     return copy_text(value, member, what, arena, out);
 }
 
-/* --- addresses ------------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 static bool is_host(const char *host, size_t size)
 {
@@ -126,22 +122,22 @@ sx_status sx_tpu_address(const char *text, size_t size, sx_arena *arena, const c
                 (colon == NULL || parse_port(colon + 1, left - host_size - 1, &port));
     if (!fine) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "\"%.*s\" is no address; expected HOST, HOST:PORT or grpc://HOST:PORT",
+                        "invalid address \"%.*s\"; expected HOST, HOST:PORT or grpc://HOST:PORT",
                         (int)SX_MIN(size, (size_t)SX_MAX_ADDRESS), text);
     }
     const char *copy = sx_arena_printf(arena, "%.*s:%d", (int)host_size, host, port);
     if (copy == NULL) {
-        return no_memory("an address");
+        return sx_no_memory("for an address");
     }
     *out = copy;
     return SX_OK;
 }
 
-/* --- TF_CONFIG ------------------------------------------------------------------------------- */
+/* ---- TF_CONFIG ---- */
 
 static const char tf_config[] = "TF_CONFIG";
 
-/* A number, or its digits. */
+/* A number, or a string of digits. */
 static sx_status parse_index(const json_t *value, const char *where, int *out)
 {
     long long index = json_is_integer(value) ? json_integer_value(value) : -1;
@@ -153,8 +149,8 @@ static sx_status parse_index(const json_t *value, const char *where, int *out)
         index = digits && *end == '\0' ? index : -1;
     }
     if (index < 0 || index > MAX_INDEX) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: %.100s: the index is no number in [0, %d]",
-                        tf_config, where, MAX_INDEX);
+        return sx_error(SX_INVALID_ARGUMENT, "%s: %.100s: index must be 0 to %d", tf_config, where,
+                        MAX_INDEX);
     }
     *out = (int)index;
     return SX_OK;
@@ -187,8 +183,8 @@ static sx_status parse_mapped(json_t *map, const char *job, sx_arena *arena, sx_
     json_object_foreach(map, key, address)
     {
         json_t *index = json_string(key);
-        sx_status status =
-            index != NULL ? parse_index(index, job, &tasks[n].index) : no_memory(tf_config);
+        sx_status status = index != NULL ? parse_index(index, job, &tasks[n].index)
+                                         : sx_no_memory("reading %s", tf_config);
         json_decref(index);
         SX_TRY(status);
         SX_TRY(copy_text(address, job, tf_config, arena, &tasks[n++].address));
@@ -196,7 +192,7 @@ static sx_status parse_mapped(json_t *map, const char *job, sx_arena *arena, sx_
     qsort(tasks, (size_t)n, sizeof(*tasks), by_index);
     for (int i = 1; i < n; i++) {
         if (tasks[i].index == tasks[i - 1].index) {
-            return sx_error(SX_INVALID_ARGUMENT, "%s: job \"%.100s\" has two tasks %d", tf_config,
+            return sx_error(SX_INVALID_ARGUMENT, "%s: job \"%.100s\" has task %d twice", tf_config,
                             job, tasks[i].index);
         }
     }
@@ -215,13 +211,13 @@ static sx_status parse_job(json_t *value, const char *name, sx_arena *arena, sx_
     }
     size_t n = listed ? json_array_size(value) : json_object_size(value);
     if (!is_plain(name, strlen(name)) || n > (size_t)(SX_MAX_TASKS - c->n_tasks)) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: a job of %zu tasks; at most %d in all", tf_config,
-                        n, SX_MAX_TASKS);
+        return sx_error(SX_INVALID_ARGUMENT, "%s: job with %zu tasks; the limit for all jobs is %d",
+                        tf_config, n, SX_MAX_TASKS);
     }
     sx_tf_task *tasks = sx_arena_array(arena, n + 1, sx_tf_task);
     job->name = sx_arena_strdup(arena, name);
     if (tasks == NULL || job->name == NULL) {
-        return no_memory(tf_config);
+        return sx_no_memory("reading %s", tf_config);
     }
     SX_TRY(listed ? parse_listed(value, name, arena, tasks)
                   : parse_mapped(value, name, arena, tasks));
@@ -239,12 +235,13 @@ static sx_status parse_cluster(const json_t *root, sx_arena *arena, sx_tf_config
         return SX_OK;
     }
     if (!json_is_object(cluster) || json_object_size(cluster) > SX_MAX_JOBS) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: \"cluster\" is no map of at most %d jobs",
-                        tf_config, SX_MAX_JOBS);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: \"cluster\" must be an object with at most %d jobs", tf_config,
+                        SX_MAX_JOBS);
     }
     sx_tf_job *jobs = sx_arena_array(arena, json_object_size(cluster) + 1, sx_tf_job);
     if (jobs == NULL) {
-        return no_memory(tf_config);
+        return sx_no_memory("reading %s", tf_config);
     }
     json_object_foreach(cluster, name, value)
     {
@@ -262,7 +259,7 @@ static sx_status parse_task(const json_t *root, sx_arena *arena, sx_tf_config *c
         return SX_OK;
     }
     if (!json_is_object(task)) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: \"task\" is no object", tf_config);
+        return sx_error(SX_INVALID_ARGUMENT, "%s: \"task\" must be an object", tf_config);
     }
     SX_TRY(sx_foreign_text(task, "type", tf_config, arena, &c->task_type));
     const json_t *index = json_object_get(task, "index");
@@ -300,7 +297,7 @@ const sx_tf_job *sx_tf_config_job(const sx_tf_config *config, const char *name)
     return NULL;
 }
 
-/* --- TPU_CONFIG ------------------------------------------------------------------------------ */
+/* ---- TPU_CONFIG ---- */
 
 sx_status sx_tpu_config_parse(const char *text, size_t size, sx_arena *arena, sx_tpu_config *out)
 {

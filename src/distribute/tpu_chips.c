@@ -1,5 +1,5 @@
-/* See tpu_chips.h. A chip is a PCI device of Google's with one of these numbers; Google's network
- * cards have the same vendor. Source: the ids that JAX's hardware_utils knows. */
+/* See tpu_chips.h. A chip is a PCI device of vendor Google with one of these ids (network cards
+ * have the same vendor). Source: the ids in JAX's hardware_utils. */
 #include "distribute/tpu_chips.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static const struct {
     {0x0063, "TPU v5e"},      {0x006f, "TPU v6e"}, {0x0076, "TPU 7x"},
 };
 
-/* The number in root/name/file, "0x1ae0"; −1 if there is none. */
+/* The number in root/name/file, such as "0x1ae0"; −1 on failure. */
 static long read_id(const char *root, const char *name, const char *file)
 {
     char *path = NULL, text[32] = "";

@@ -3,23 +3,19 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "distribute/tf_config.h"
 
 static const char what[] = "the TPU API's answer";
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", what);
-}
-
-/* {"ipAddress": "10.1.2.3", "port": 8470}: the port a number, or its digits. */
+/* {"ipAddress": "10.1.2.3", "port": 8470}; the port is a number or a string of digits. */
 static sx_status parse_endpoint(const json_t *endpoint, sx_arena *arena, const char **out)
 {
     const char *host = NULL, *port = NULL;
     const json_t *number = json_object_get(endpoint, "port");
     SX_TRY(sx_foreign_text(endpoint, "ipAddress", what, arena, &host));
     if (host == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: an endpoint without \"ipAddress\"", what);
+        return sx_error(SX_INVALID_ARGUMENT, "%s: endpoint without \"ipAddress\"", what);
     }
     if (json_is_integer(number)) {
         port = sx_arena_printf(arena, "%lld", (long long)json_integer_value(number));
@@ -27,7 +23,8 @@ static sx_status parse_endpoint(const json_t *endpoint, sx_arena *arena, const c
         SX_TRY(sx_foreign_text(endpoint, "port", what, arena, &port));
     }
     const char *text = port == NULL ? host : sx_arena_printf(arena, "%s:%s", host, port);
-    return text != NULL ? sx_tpu_address(text, strlen(text), arena, out) : no_memory();
+    return text != NULL ? sx_tpu_address(text, strlen(text), arena, out)
+                        : sx_no_memory("reading %s", what);
 }
 
 static sx_status parse_endpoints(const json_t *root, sx_arena *arena, sx_tpu_node *node)
@@ -37,12 +34,12 @@ static sx_status parse_endpoints(const json_t *root, sx_arena *arena, sx_tpu_nod
     size_t n = single ? 1 : json_array_size(list);
     if ((list != NULL && !json_is_array(list)) || n > SX_MAX_TPU_WORKERS) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: \"networkEndpoints\" is no list of at most %d workers", what,
+                        "%s: \"networkEndpoints\" must be a list of at most %d workers", what,
                         SX_MAX_TPU_WORKERS);
     }
     const char **workers = sx_arena_array(arena, n + 1, const char *);
     if (workers == NULL) {
-        return no_memory();
+        return sx_no_memory("reading %s", what);
     }
     for (size_t i = 0; i < n; i++) {
         SX_TRY(parse_endpoint(single ? root : json_array_get(list, i), arena, &workers[i]));

@@ -1,4 +1,4 @@
-/* Augmentation; see augment.h. */
+/* See augment.h. */
 #include "image/augment.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include "image/draw.h"
 #include "image/resize.h"
 
-enum { LANES = 8 }; /* partial sums of each channel's mean */
+enum { LANES = 8 }; /* partial sums for each channel's mean */
 
 static uint32_t fold(uint64_t x)
 {
@@ -40,8 +40,8 @@ void sx_adjust_brightness(float *pixels, size_t elems, float delta)
     }
 }
 
-/* A group is LANES pixels: its elements repeat a pattern of known length, so that loops over it
- * need no inner loop over channels. The pixels left over at the end begin a group. */
+/* A group is LANES pixels. Its elements repeat a pattern of known length, so loops over a group
+ * need no inner loop over channels. The last group may be incomplete. */
 typedef struct pattern {
     float of[LANES * SX_IMAGE_MAX_CHANNELS];
 } pattern;
@@ -82,7 +82,7 @@ static void mean_channels(const float *pixels, size_t count, int channels, float
     }
 }
 
-/* (x − centre)·mul + add, each of a pattern. */
+/* (x − centre)·mul + add, each with a pattern. */
 SX_CLONES static void apply(float *pixels, size_t elems, size_t group, const pattern *centre,
                             const pattern *mul, const pattern *add)
 {
@@ -106,7 +106,7 @@ void sx_adjust_contrast(float *pixels, int height, int width, int channels, floa
     apply(pixels, count * (size_t)channels, group, &mean, &mul, &mean);
 }
 
-/* A position along one axis as the two samples beside it and the weight of the second. */
+/* A position along an axis: the two neighbouring samples and the weight of the second. */
 typedef struct between {
     int lower, upper;
     float lerp;

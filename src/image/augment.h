@@ -8,7 +8,7 @@
  * where folding is the exclusive or of the two halves. So the augmentation of a record depends only
  * on the seed, the epoch and the record: not on threads, batches, order, replicas or restarts.
  *
- * Pixels are float32 [height, width, channels], changed in place unless there is an `out`. */
+ * Pixels are float32 [height, width, channels], modified in place unless there is an `out`. */
 #ifndef SX_IMAGE_AUGMENT_H
 #define SX_IMAGE_AUGMENT_H
 
@@ -27,15 +27,15 @@ typedef struct sx_augment_key {
 /* 64 random bits for the operation `name` ("flip_left_right"). */
 sx_u32x2 sx_augment_draw(const sx_augment_key *key, const char *name);
 
-/* From 32 random bits: a whole number in [0, count), and a real in [lower, upper). */
+/* Convert 32 random bits to an integer in [0, count), or to a number in [lower, upper). */
 int sx_augment_below(uint32_t bits, int count);
 float sx_augment_between(uint32_t bits, float lower, float upper);
 
-/* x + delta: tf.image.adjust_brightness on floats. */
+/* x + delta, as tf.image.adjust_brightness on floats. */
 void sx_adjust_brightness(float *pixels, size_t elems, float delta);
 
-/* (x − mean)·factor + mean, with the mean of each channel: tf.image.adjust_contrast. The mean is
- * summed in double over eight interleaved partial sums, in an order that never changes. */
+/* (x − mean)·factor + mean with the mean of each channel, as tf.image.adjust_contrast. The mean is
+ * summed in double, in eight interleaved partial sums and a fixed order. */
 void sx_adjust_contrast(float *pixels, int height, int width, int channels, float factor);
 
 /* Shears and zooms about the centre, as Keras' apply_affine_transform (order 1, fill "nearest").
@@ -49,13 +49,13 @@ void sx_adjust_contrast(float *pixels, int height, int width, int channels, floa
 void sx_warp(const float *src, int height, int width, int channels, float shear_degrees,
              float zoom_rows, float zoom_columns, float *out);
 
-/* Mirrors left to right; its own inverse. */
+/* Mirrors left to right. */
 void sx_flip_left_right(float *pixels, int height, int width, int channels);
 
 /* Clamps to [lower, upper]; NaN becomes lower. */
 void sx_clip_pixels(float *pixels, size_t elems, float lower, float upper);
 
-/* x·mul[c] + add[c]; a product, then a sum. */
+/* x·mul[c] + add[c], as a product and then a sum. */
 void sx_scale_channels(float *pixels, size_t count, int channels, const float *mul,
                        const float *add);
 

@@ -1,7 +1,9 @@
-/* SX_CLONES before a function: compiled once for each class of x86 and chosen at load time.
+/* SX_CLONES before a function: it is compiled once for each class of x86 CPU and selected at load
+ * time.
  *
- * Safe for results, because the build forbids fused multiply-adds (-ffp-contract=off): the classes
- * differ in the width of vectors, never in a bit. ThreadSanitizer cannot run the chooser. */
+ * All versions give the same bits, because the build disables fused multiply-adds
+ * (-ffp-contract=off): they differ only in the width of vectors. ThreadSanitizer does not support
+ * the selection. */
 #ifndef SX_IMAGE_CLONES_H
 #define SX_IMAGE_CLONES_H
 

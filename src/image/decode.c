@@ -1,4 +1,4 @@
-/* Which decoder reads which format; see decode.h. */
+/* Selects the decoder for a format; see decode.h. */
 #include "image/decode.h"
 
 #include "image/format.h"
@@ -18,7 +18,7 @@ sx_status sx_image_decode(sx_bytes encoded, const sx_decode_options *options, sx
     decode_fn *decode = decoders[info.format];
     if (decode == NULL) {
         return sx_error(SX_UNIMPLEMENTED,
-                        "%s images cannot be decoded; convert the file to JPEG or PNG",
+                        "%s images are not supported; convert the file to JPEG or PNG",
                         sx_image_format_name(info.format));
     }
     sx_decode_options resolved = options != NULL ? *options : (sx_decode_options){0};

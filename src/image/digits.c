@@ -1,8 +1,8 @@
-/* Drawn digits; see generate.h.
+/* Synthetic digits; see generate.h.
  *
  * A glyph is up to four strokes, each a chain of quadratic Bézier curves on a 100 × 100 grid:
- * point, control, point, control, point … An image takes one glyph of its label, shakes every
- * point, maps the grid to about 20 × 20 pixels in the middle, and inks all pixels near a stroke. */
+ * point, control, point, control, point … An image takes a glyph of its label, jitters every point,
+ * maps the grid to about 20 × 20 pixels in the middle and inks the pixels near a stroke. */
 #include "image/generate.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@
 enum {
     SIDE = SX_DIGITS_SIDE,
     MAX_STROKES = 4,
-    MAX_POINTS = 19, /* of a stroke: nine curves */
-    STEPS = 6,       /* straight pieces of a curve */
+    MAX_POINTS = 19, /* in a stroke: nine curves */
+    STEPS = 6,       /* line segments per curve */
 };
 
 typedef struct glyph {
@@ -25,7 +25,7 @@ typedef struct glyph {
     } strokes[MAX_STROKES]; /* count 0 ends them */
 } glyph;
 
-/* Glyphs of a label stand together. */
+/* Sorted by label. */
 static const glyph glyphs[] = {
     {0,
      {{9, {{50, 5}, {86, 5}, {84, 50}, {86, 95}, {50, 95}, {14, 95}, {16, 50}, {14, 5}, {50, 5}}}}},
@@ -115,11 +115,11 @@ static const glyph glyphs[] = {
       {5, {{77, 26}, {82, 66}, {72, 84}, {56, 102}, {26, 88}}}}},
 };
 
-/* Grid to pixels: out = origin + (xx·x + xy·y, yx·x + yy·y), the grid's middle at 0. */
+/* Grid to pixels: out = origin + (xx·x + xy·y, yx·x + yy·y), with 0 at the centre of the grid. */
 typedef struct placing {
     float xx, xy, yx, yy;
     sx_point origin;
-    float shake;  /* of points, in grid units */
+    float shake;  /* jitter of points, in grid units */
     float radius; /* of the pen, in pixels */
 } placing;
 
@@ -176,8 +176,7 @@ static int clamp_pixel(float x)
     return x < 0.0f ? 0 : x > (float)(SIDE - 1) ? SIDE - 1 : (int)x;
 }
 
-/* Lowers near[y][x], the square of the distance to the nearest stroke, around one straight piece.
- */
+/* Updates near[y][x], the squared distance to the nearest stroke, around a line segment. */
 static void ink_piece(sx_point a, sx_point b, float reach, float near[SIDE][SIDE])
 {
     const int top = clamp_pixel(SX_MIN(a.y, b.y) - reach),

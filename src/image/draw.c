@@ -1,4 +1,4 @@
-/* Randomness and turns of the drawn data sets; see draw.h. */
+/* See draw.h. */
 #include "image/draw.h"
 
 #include <string.h>
@@ -37,8 +37,8 @@ int sx_draws_below(sx_draws *draws, int count)
     return (int)((uint64_t)sx_draws_bits(draws) * (uint64_t)count >> 32);
 }
 
-/* sin(π/2 · x) and cos(π/2 · x) for x in [0, 1]: Taylor to the eleventh and tenth power, so that no
- * turn is exactly no turn. */
+/* sin(π/2 · x) and cos(π/2 · x) for x in [0, 1] by Taylor series (to the eleventh and tenth power),
+ * which are exact for x = 0. */
 static float sin_quarter(float x)
 {
     const float a = x * 1.57079633f, s = a * a;

@@ -1,5 +1,5 @@
-/* What the drawn data sets share: a stream of random numbers, turns, and soft shapes.
- * Everything here is exact on every machine; see generate.h. */
+/* Shared by the synthetic data sets: a stream of random numbers, rotations, soft edges. Results are
+ * identical on every machine; see generate.h. */
 #ifndef SX_IMAGE_DRAW_H
 #define SX_IMAGE_DRAW_H
 
@@ -7,11 +7,11 @@
 
 #include "base/threefry.h"
 
-/* ---- randomness: an endless row of 32-bit numbers for one image ---- */
+/* ---- an endless stream of random 32-bit numbers for an image ---- */
 
 typedef struct sx_draws {
     sx_u32x2 key, counter, held;
-    int left; /* numbers of `held` not yet given out */
+    int left; /* unused numbers in `held` */
 } sx_draws;
 
 sx_draws sx_draws_start(const char *set, uint64_t seed, uint64_t index);
@@ -25,10 +25,11 @@ typedef struct sx_point {
     float x, y; /* x to the right, y down */
 } sx_point;
 
-/* (cos, sin) of `turns` whole turns, which may be any number from −1000 to 1000; within 1e-6. */
+/* (cos, sin) of an angle in full turns, from −1000 to 1000; accurate to 1e-6. */
 sx_point sx_turn(float turns);
 
-/* How much of a pixel lies inside, from its centre's distance to the edge (negative: outside). */
+/* The fraction of a pixel that is inside, from its centre's distance to the edge (negative:
+ * outside). */
 static inline float sx_coverage(float inside)
 {
     float covered = inside + 0.5f;

@@ -1,9 +1,10 @@
-/* Drawn flowers; see generate.h.
+/* Synthetic flowers; see generate.h.
  *
- * From back to front: a background with blots and grass, the same for all classes; one to three
- * flowers of the image's class, the largest last; light and noise over everything. A flower is
- * rings of petals about a heart, or a cup of upright petals on a stem, by its row in `species`. All
- * shapes are ellipses with soft edges, blended into the uint8 image in integers. */
+ * From back to front: a background with blots and grass, independent of the class; one to three
+ * flowers of the image's class, the largest last; exposure and noise over everything. A flower is
+ * either rings of petals around a heart or a cup of upright petals on a stem, according to its row
+ * in `species`. All shapes are ellipses with soft edges, blended into the uint8 image with integer
+ * arithmetic. */
 #include "image/generate.h"
 
 #include <math.h>
@@ -22,15 +23,15 @@ typedef struct range {
 
 enum { COLOURS = 3 };
 
-/* Lengths are parts of the flower's radius. */
+/* Lengths are fractions of the flower's radius. */
 static const struct species {
     const char *name;
     bool cup;              /* upright petals on a stem */
-    range petals;          /* in a ring */
+    range petals;          /* per ring */
     range rings;           /* from the outermost inwards, each smaller */
-    range width;           /* half of a petal's, in parts of its length */
+    range width;           /* half a petal's width as a fraction of its length */
     range heart;           /* radius; 0 = none */
-    colour petal[COLOURS]; /* one is chosen */
+    colour petal[COLOURS]; /* one is chosen at random */
     colour heart_colour;
 } species[] = {
     {"daisy",
@@ -103,7 +104,7 @@ static colour vary(canvas *c, colour from, float spread)
 
 /* ---- shapes ---- */
 
-/* An ellipse: `along` is the unit vector of its first axis; half lengths in pixels. */
+/* An ellipse: `along` is the unit vector of its first axis; semi-axes in pixels. */
 typedef struct ellipse {
     sx_point centre, along;
     float length, width;
@@ -121,7 +122,7 @@ static int clamp_to(const canvas *c, float x)
     return x < 0.0f ? 0 : x > (float)(c->side - 1) ? c->side - 1 : (int)x;
 }
 
-/* Darker towards the start of the first axis, by `depth`. */
+/* Fills the ellipse, darker towards the start of the first axis by `depth`. */
 static void fill_ellipse(canvas *c, const ellipse *e, colour paint, float depth)
 {
     const float reach = SX_MAX(e->length, e->width) + 1.0f, thin = SX_MIN(e->length, e->width);
@@ -143,7 +144,7 @@ static void fill_ellipse(canvas *c, const ellipse *e, colour paint, float depth)
     }
 }
 
-/* From `root`, `length` pixels along `direction`. */
+/* A petal that starts at `root` and extends `length` pixels along `direction`. */
 static void fill_petal(canvas *c, sx_point root, sx_point direction, float length, float width,
                        colour paint)
 {
@@ -196,7 +197,7 @@ static void draw_cup(canvas *c, const struct species *s, sx_point centre, float 
                radius * 0.16f, green);
     const int petals = (int)pick(c, s->petals);
     for (int i = 0; i < petals; i++) {
-        /* the outer two first, the middle in front */
+        /* the outer two first, the middle one in front */
         const float side = i == petals - 1 ? 0.0f : (float)i / (float)(petals - 2) * 2.0f - 1.0f;
         const sx_point up = sx_turn(0.75f + lean + side * 0.055f);
         const colour own = shade(paint, sx_draws_between(&c->draws, 0.8f, 1.05f));
@@ -216,7 +217,7 @@ static void draw_flower(canvas *c, const struct species *s, float size)
     draw(c, s, centre, side * size, paint);
 }
 
-/* ---- what all classes share ---- */
+/* ---- background and exposure, independent of the class ---- */
 
 static void draw_background(canvas *c)
 {
@@ -236,7 +237,7 @@ static void draw_background(canvas *c)
     }
 }
 
-/* Blots of any colour and blades of grass, so that neither tells the class. */
+/* Blots of any colour and blades of grass. */
 static void draw_clutter(canvas *c)
 {
     const float side = (float)c->side;
@@ -255,7 +256,7 @@ static void draw_clutter(canvas *c)
     }
 }
 
-/* Exposure, a little contrast, and noise. */
+/* Applies exposure, some contrast, and noise. */
 static void develop(canvas *c)
 {
     const float gain = pick(c, (range){0.7f, 1.2f}), lift = pick(c, (range){-20, 20});
@@ -275,7 +276,8 @@ const char *sx_flowers_class_name(int label)
 sx_status sx_flowers_draw(uint64_t seed, uint64_t index, int side, uint8_t *out, int *out_label)
 {
     if (side < SX_FLOWERS_MIN_SIDE || side > SX_FLOWERS_MAX_SIDE) {
-        return sx_error(SX_INVALID_ARGUMENT, "drawn flowers have sides of %d to %d pixels; got %d",
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "generated flowers: size must be %d to %d pixels; got %d",
                         SX_FLOWERS_MIN_SIDE, SX_FLOWERS_MAX_SIDE, side);
     }
     canvas c = {.pixels = out, .side = side, .draws = sx_draws_start("flowers", seed, index)};

@@ -1,11 +1,14 @@
 /* Image formats by magic and header; see format.h.
  *
  * JPEG (ITU-T T.81 B.1, B.2.2): FF D8, then segments FF marker length[2] payload[length - 2] until
- * a start of frame:   FF C0..CF  length[2]  precision  height[2]  width[2]  components PNG (W3C
- * PNG 11.2.2): 8 bytes of magic, then   length[4] "IHDR" width[4] height[4] depth colour
- *   compression filter interlace;  chunks up to IDAT may hold tRNS, which adds alpha to a palette
- * GIF89a 18: "GIF8?a" width[2] height[2], little-endian
- * BMP: "BM" size[4] 0[4] offset[4] header size[4] width[4] height[4] (negative: top-down) */
+ * a start of frame: FF C0..CF  length[2]  precision  height[2]  width[2]  components.
+ *
+ * PNG (W3C PNG 11.2.2): 8 bytes of magic, then length[4] "IHDR" width[4] height[4] depth colour
+ * compression filter interlace; a tRNS chunk before IDAT adds alpha to a palette.
+ *
+ * GIF89a 18: "GIF8?a" width[2] height[2], little-endian.
+ *
+ * BMP: "BM" size[4] 0[4] offset[4] header size[4] width[4] height[4] (negative: top-down). */
 #include "image/format.h"
 
 #include <stdio.h>
@@ -41,16 +44,16 @@ static uint32_t le32(const uint8_t *p)
 
 static sx_status truncated(const reader *in, const char *name)
 {
-    return sx_error(SX_DATA_LOSS, "%s ends within its header, after %zu bytes", name, in->size);
+    return sx_error(SX_DATA_LOSS, "%s header is truncated after %zu bytes", name, in->size);
 }
 
 static sx_status empty_frame(const char *name, const sx_image_info *info)
 {
-    return sx_error(SX_INVALID_ARGUMENT, "%s header says %lldx%lld pixels; both must be positive",
-                    name, (long long)info->height, (long long)info->width);
+    return sx_error(SX_INVALID_ARGUMENT, "%s header has an invalid size of %lldx%lld pixels", name,
+                    (long long)info->height, (long long)info->width);
 }
 
-/* FF C0..CF but for DHT (C4), JPG (C8), DAC (CC). */
+/* FF C0..CF except DHT (C4), JPG (C8), DAC (CC). */
 static bool is_start_of_frame(uint8_t marker)
 {
     return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
@@ -84,7 +87,7 @@ static sx_status probe_jpeg(const reader *in, sx_image_info *info)
     while (at + 4 <= in->size) {
         const uint8_t *segment = in->bytes + at;
         if (segment[0] != 0xFF || segment[1] == 0xFF || segment[1] == 0) {
-            at++; /* fill bytes, or garbage that libjpeg passes over with a warning */
+            at++; /* fill bytes, or garbage that libjpeg skips with a warning */
         } else if (is_start_of_frame(segment[1])) {
             return read_frame(in, at, info);
         } else if (is_bare(segment[1])) {
@@ -98,7 +101,7 @@ static sx_status probe_jpeg(const reader *in, sx_image_info *info)
     return truncated(in, "JPEG");
 }
 
-/* Whether a tRNS chunk comes before the pixels. */
+/* Whether there is a tRNS chunk before the pixels. */
 static bool png_has_transparency(const reader *in)
 {
     size_t at = 8;

@@ -1,4 +1,4 @@
-/* Which image format some bytes are, and their size, from the header alone. */
+/* Detection of the image format, and the size of an image from its header. */
 #ifndef SX_IMAGE_FORMAT_H
 #define SX_IMAGE_FORMAT_H
 
@@ -15,9 +15,9 @@ typedef enum sx_image_format {
     SX_FORMAT_WEBP,
 } sx_image_format;
 
-/* height, width and channels are what the header says, unchecked against any limit; channels are
- * those that decoding with channels = 0 gives (CMYK is read as 3), and 0 where the header leaves
- * them open (GIF, BMP, WebP, whose pixels we do not read). */
+/* height, width and channels are taken from the header and not checked against any limit. channels
+ * is the number that decoding with channels = 0 gives (3 for CMYK), or 0 if the header does not
+ * tell (GIF, BMP, WebP, which cannot be decoded). */
 typedef struct sx_image_info {
     sx_image_format format;
     int64_t height, width;
@@ -25,14 +25,13 @@ typedef struct sx_image_info {
     bool progressive; /* JPEG in several scans, interlaced PNG */
 } sx_image_info;
 
-/* By magic bytes, as TensorFlow's decode ops do it. */
+/* Detects the format by magic bytes, as TensorFlow's decode ops do. */
 sx_image_format sx_image_format_of(sx_bytes encoded);
 /* "JPEG"; "unknown". Static. */
 const char *sx_image_format_name(sx_image_format format);
 
-/* Reads the header. Never allocates, looks at no byte twice.
- * Errors: INVALID_ARGUMENT if no image format's magic is there, or the header makes no sense;
- *         DATA_LOSS if the bytes end within the header. */
+/* Reads the header, without allocating memory.
+ * Errors: INVALID_ARGUMENT: unknown format or invalid header; DATA_LOSS: truncated header. */
 SX_MUST_USE sx_status sx_image_probe(sx_bytes encoded, sx_image_info *out_info);
 
 #endif

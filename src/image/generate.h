@@ -1,15 +1,16 @@
-/* Drawn data sets: labelled images without a download, the same on every machine.
+/* Synthetic data sets: labelled images that need no download and are identical on every machine.
  *
- * An image is a function of (seed, index). Its randomness is Threefry with key (seed, data set's
- * name) and counter (index, draw); its arithmetic is integers and float32 additions, products,
- * divisions and square roots in a fixed order, which IEEE 754 defines to the bit; no function of
- * libm whose last bit differs from version to version. tests/image/test_generate.c holds the
- * hashes.
+ * An image is a function of (seed, index). Its random numbers are Threefry with key (seed, name of
+ * the data set) and counter (index, draw). It is computed with integers and float32 additions,
+ * products, divisions and square roots in a fixed order, which IEEE 754 defines exactly, and
+ * without libm functions, whose last bit depends on the version. tests/image/test_generate.c has
+ * the hashes.
  *
- *   digits    28 × 28 gray, white ink on black as MNIST has it, 10 classes: strokes along curves,
- *             with jittered points, turned, sheared, scaled, moved, thick or thin, and noise
- *   flowers   side × side RGB, 5 classes named as in the flower photographs: number, shape and
- * colour of petals and heart vary about their class, before a background of the same for all */
+ * digits: 28 × 28 gray, white on black as in MNIST, 10 classes. Strokes with jittered points,
+ * rotated, sheared, scaled, shifted, of varying thickness, with noise.
+ *
+ * flowers: side × side RGB, 5 classes named as in the flower photographs. Number, shape and colour
+ * of petals and heart vary within the class; the background does not depend on the class. */
 #ifndef SX_IMAGE_GENERATE_H
 #define SX_IMAGE_GENERATE_H
 
@@ -25,10 +26,10 @@ enum {
     SX_FLOWERS_MAX_SIDE = 1024,
 };
 
-/* out: uint8 [28, 28]. The label is drawn as well, each digit as likely as the others. */
+/* out: uint8 [28, 28]. The label is random, too; all digits are equally likely. */
 void sx_digits_draw(uint64_t seed, uint64_t index, uint8_t out[28 * 28], int *out_label);
 
-/* out: uint8 [side, side, 3]. INVALID_ARGUMENT when side is outside its limits. */
+/* out: uint8 [side, side, 3]. Errors: INVALID_ARGUMENT: side is out of range. */
 SX_MUST_USE sx_status sx_flowers_draw(uint64_t seed, uint64_t index, int side, uint8_t *out,
                                       int *out_label);
 /* "daisy", "dandelion", "roses", "sunflowers", "tulips"; NULL for any other label. */

@@ -1,4 +1,4 @@
-/* Pixel buffers and limits; see image.h. */
+/* See image.h. */
 #include "image/image.h"
 
 #include <assert.h>
@@ -34,17 +34,16 @@ sx_status sx_image_reserve(sx_image *image, sx_dtype dtype, int height, int widt
     size_t bytes = 0;
     if (!shape_bytes(dtype, height, width, channels, &bytes)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "image of %dx%dx%d %s: every dimension must be positive", height, width,
-                        channels, sx_dtype_name(dtype));
+                        "invalid image size %dx%dx%d %s: every dimension must be positive", height,
+                        width, channels, sx_dtype_name(dtype));
     }
     if (bytes <= image->capacity_bytes) {
         return SX_OK;
     }
     void *pixels = sx_alloc_aligned(bytes, 64);
     if (pixels == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "out of memory for an image of %dx%dx%d %s (%zu bytes)", height, width,
-                        channels, sx_dtype_name(dtype), bytes);
+        return sx_no_memory("for an image of %dx%dx%d %s (%zu bytes)", height, width, channels,
+                            sx_dtype_name(dtype), bytes);
     }
     sx_image_deinit(image);
     image->pixels = pixels;

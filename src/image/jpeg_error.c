@@ -1,4 +1,4 @@
-/* libjpeg's errors as statuses; see jpeg_error.h. */
+/* See jpeg_error.h. */
 #include "image/jpeg_error.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 
-/* Every other fatal error is damage in the file: DATA_LOSS. */
+/* Every other fatal error means a damaged file: DATA_LOSS. */
 static const struct code_row {
     int jpeg;
     sx_code code;
@@ -44,7 +44,7 @@ static void exit_by_jump(j_common_ptr info)
     longjmp(error->jump, 1);
 }
 
-/* Level −1 is a warning, everything above a trace. */
+/* Level −1 is a warning, higher levels are traces. */
 static void count_warning(j_common_ptr info, int level)
 {
     if (level < 0) {

@@ -1,11 +1,10 @@
-/* JPEG to pixels through libjpeg; what it promises is in decode.h.
+/* Decodes JPEG with libjpeg; see decode.h.
  *
- * A decompressor is made and destroyed for each image: one that is reused keeps the quantization
- * and Huffman tables of the image before, and a file without tables of its own would decode by
- * them.
+ * Each image gets a new decompressor: a reused one would keep the quantization and Huffman tables
+ * of the previous image and use them for a file without its own.
  *
- * libjpeg returns errors by longjmp. The function that calls setjmp therefore has no locals: all
- * state is in `struct decoder`, which its caller holds. */
+ * libjpeg's errors arrive by longjmp. The function that calls setjmp therefore has no local
+ * variables: all state is in `struct decoder`, owned by its caller. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -20,12 +19,11 @@ typedef struct decoder {
     const sx_decode_options *options;
     sx_bytes encoded;
     sx_image *image;
-    int channels;     /* that come out */
-    sx_status status; /* an error of ours, found between libjpeg's calls */
+    int channels;     /* of the output */
+    sx_status status; /* an error found outside libjpeg */
 } decoder;
 
-/* ---- the source: one block of memory, whose end is an error and never a made-up end marker ----
- */
+/* ---- the source: a block of memory; reading past its end is an error, not an end marker ---- */
 
 static void source_nothing(j_decompress_ptr info)
 {
@@ -35,8 +33,8 @@ static void source_nothing(j_decompress_ptr info)
 static void fail_truncated(decoder *d)
 {
     d->error.code = SX_DATA_LOSS;
-    snprintf(d->error.message, sizeof(d->error.message),
-             "the data ends before the image, after %zu bytes", d->encoded.size);
+    snprintf(d->error.message, sizeof(d->error.message), "image is truncated after %zu bytes",
+             d->encoded.size);
     longjmp(d->error.jump, 1);
 }
 
@@ -80,13 +78,14 @@ static void check_scans(j_common_ptr info)
     int scans = d->info.input_scan_number;
     if (scans > d->options->limits->max_scans) {
         d->error.code = SX_RESOURCE_EXHAUSTED;
-        snprintf(d->error.message, sizeof(d->error.message), "more than %d scans, the limit",
+        snprintf(d->error.message, sizeof(d->error.message), "more than the limit of %d scans",
                  d->options->limits->max_scans);
         longjmp(d->error.jump, 1);
     }
 }
 
-/* Coefficients that libjpeg holds at once: those of the whole image if there are several scans. */
+/* The size of the coefficients that libjpeg stores: of the whole image if there are several scans.
+ */
 static int64_t coefficient_bytes(struct jpeg_decompress_struct *info)
 {
     if (!jpeg_has_multiple_scans(info)) {
@@ -126,7 +125,7 @@ static sx_status choose_output(decoder *d)
         channels = SX_MIN(info->num_components, 3);
     }
     if (channels != 1 && channels != 3) {
-        return sx_error(SX_INVALID_ARGUMENT, "JPEG decodes to 1 or 3 channels; %d were asked for",
+        return sx_error(SX_INVALID_ARGUMENT, "a JPEG can be decoded to 1 or 3 channels, not %d",
                         channels);
     }
     d->channels = channels;
@@ -140,7 +139,7 @@ static sx_status choose_output(decoder *d)
     return SX_OK;
 }
 
-/* Several rows a call: libjpeg gives as many as its upsampler holds. */
+/* Reads several rows per call: libjpeg returns as many as its upsampler has. */
 static void read_rows(decoder *d)
 {
     struct jpeg_decompress_struct *info = &d->info;
@@ -180,7 +179,7 @@ static void read_cmyk_rows(decoder *d)
     }
 }
 
-/* Everything that may jump. */
+/* All code that may longjmp. */
 static void decode(decoder *d)
 {
     struct jpeg_decompress_struct *info = &d->info;

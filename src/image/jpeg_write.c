@@ -1,4 +1,4 @@
-/* Pixels to JPEG; see encode.h. Errors arrive by longjmp, as in jpeg_read.c. */
+/* Encodes JPEG; see encode.h. Errors arrive by longjmp, as in jpeg_read.c. */
 #include <string.h>
 
 #include "image/encode.h"
@@ -48,7 +48,7 @@ static void set_parameters(encoder *e)
     jpeg_set_quality(info, e->quality, TRUE);
 }
 
-/* Everything that may jump. */
+/* All code that may longjmp. */
 static void encode(encoder *e)
 {
     struct jpeg_compress_struct *info = &e->info;
@@ -72,15 +72,15 @@ static sx_status check(const sx_image *image, int quality)
 {
     if (image->dtype != SX_U8 || (image->channels != 1 && image->channels != 3)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "JPEG holds uint8 pixels of 1 or 3 channels; got %s with %d",
+                        "JPEG needs uint8 pixels with 1 or 3 channels; got %s with %d",
                         sx_dtype_name(image->dtype), image->channels);
     }
     if (quality < 1 || quality > 100) {
-        return sx_error(SX_INVALID_ARGUMENT, "JPEG quality %d is outside 1 to 100", quality);
+        return sx_error(SX_INVALID_ARGUMENT, "JPEG quality must be 1 to 100; got %d", quality);
     }
     if (image->height > JPEG_MAX_DIMENSION || image->width > JPEG_MAX_DIMENSION) {
-        return sx_error(SX_INVALID_ARGUMENT, "JPEG sides end at %ld; got %dx%d", JPEG_MAX_DIMENSION,
-                        image->height, image->width);
+        return sx_error(SX_INVALID_ARGUMENT, "JPEG width and height are limited to %ld; got %dx%d",
+                        JPEG_MAX_DIMENSION, image->height, image->width);
     }
     return SX_OK;
 }

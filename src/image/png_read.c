@@ -1,4 +1,4 @@
-/* PNG to 8-bit pixels through libpng; what it promises is in decode.h.
+/* Decodes PNG to 8-bit pixels with libpng; see decode.h.
  *
  * As in jpeg_read.c, libpng's errors arrive by longjmp and all state is in one struct. */
 #include <setjmp.h>
@@ -8,11 +8,12 @@
 #include <png.h>
 
 #include "base/checked.h"
+#include "base/memory.h"
 #include "image/decode.h"
 #include "image/format.h"
 
 enum {
-    MAX_CHUNK_BYTES = 8 << 20, /* of an ancillary chunk, unpacked */
+    MAX_CHUNK_BYTES = 8 << 20, /* decompressed size of an ancillary chunk */
     MAX_CACHED_CHUNKS = 128,
 };
 
@@ -26,7 +27,7 @@ typedef struct decoder {
     size_t at; /* bytes read */
     sx_image *image;
     int height, width, channels, passes;
-    sx_status status; /* an error of ours */
+    sx_status status; /* an error found outside libpng */
 } decoder;
 
 static void fail(png_structp png, png_const_charp message)
@@ -46,13 +47,13 @@ static void read_bytes(png_structp png, png_bytep out, size_t count)
 {
     decoder *d = png_get_io_ptr(png);
     if (count > d->encoded.size - d->at) {
-        png_error(png, "the data ends before the image");
+        png_error(png, "image is truncated");
     }
     memcpy(out, (const uint8_t *)d->encoded.data + d->at, count);
     d->at += count;
 }
 
-/* What tf.io.decode_png does to alpha: wanted (2 or 4 channels) it is found or made opaque. */
+/* Handles alpha as tf.io.decode_png does: with 2 or 4 channels it is kept, or added as opaque. */
 static void transform_alpha(decoder *d, int colour, int depth)
 {
     bool has_alpha = (colour & PNG_COLOR_MASK_ALPHA) != 0;
@@ -96,7 +97,7 @@ static void set_transforms(decoder *d, int colour, int depth)
     png_read_update_info(d->png, d->info);
 }
 
-/* Channels when the caller leaves it to the file: a palette counts as the colours that it holds. */
+/* The file's number of channels; that of a palette depends on its colours. */
 static int file_channels(decoder *d, int colour)
 {
     if (colour != PNG_COLOR_TYPE_PALETTE) {
@@ -105,8 +106,9 @@ static int file_channels(decoder *d, int colour)
     return png_get_valid(d->png, d->info, PNG_INFO_tRNS) != 0 ? 4 : 3;
 }
 
-/* Texts and suggested palettes unpack to megabytes each and change no pixel. (Colour profiles stay:
- * libpng mixes gray in the light that they tell it of, and so does TensorFlow.) */
+/* Ignores texts and suggested palettes: they do not change pixels and can expand to megabytes.
+ * (Colour profiles are kept because libpng, as used by TensorFlow, considers them when converting
+ * to gray.) */
 static void skip_texts(decoder *d)
 {
     static const png_byte names[] = "tEXt\0zTXt\0iTXt\0sPLT\0eXIf";
@@ -133,7 +135,7 @@ static void read_pixels(decoder *d)
 {
     const size_t stride = (size_t)d->width * (size_t)d->channels;
     if (png_get_rowbytes(d->png, d->info) != stride) {
-        png_error(d->png, "rows have an unexpected size");
+        png_error(d->png, "unexpected row size");
     }
     for (int pass = 0; pass < d->passes; pass++) {
         uint8_t *row = d->image->pixels;
@@ -144,7 +146,7 @@ static void read_pixels(decoder *d)
     png_read_end(d->png, NULL);
 }
 
-/* Everything that may jump. */
+/* All code that may longjmp. */
 static void decode(decoder *d)
 {
     read_header(d);
@@ -164,11 +166,11 @@ static sx_status run(decoder *d)
 {
     d->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, d, fail, ignore_warning);
     if (d->png == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a PNG decoder");
+        return sx_no_memory("for a PNG decoder");
     }
     d->info = png_create_info_struct(d->png);
     if (d->info == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a PNG decoder");
+        return sx_no_memory("for a PNG decoder");
     }
     if (setjmp(d->jump) == 0) {
         decode(d);
@@ -181,8 +183,7 @@ static sx_status run(decoder *d)
 sx_status sx_png_decode(sx_bytes encoded, const sx_decode_options *options, sx_image *image)
 {
     if (options->channels < 0 || options->channels > 4) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "PNG decodes to 1, 2, 3 or 4 channels; %d were asked for",
+        return sx_error(SX_INVALID_ARGUMENT, "a PNG can be decoded to 1 to 4 channels, not %d",
                         options->channels);
     }
     decoder d;

@@ -1,10 +1,11 @@
-/* Pixels to PNG; see encode.h. Errors arrive by longjmp, as in png_read.c. */
+/* Encodes PNG; see encode.h. Errors arrive by longjmp, as in png_read.c. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <png.h>
 
+#include "base/memory.h"
 #include "image/encode.h"
 
 typedef struct encoder {
@@ -40,7 +41,7 @@ static void flush_nothing(png_structp png)
     (void)png;
 }
 
-/* Everything that may jump. */
+/* All code that may longjmp. */
 static void encode(encoder *e)
 {
     static const int colours[5] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA,
@@ -64,7 +65,7 @@ static sx_status run(encoder *e)
     e->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, e, fail, ignore_warning);
     e->info = e->png != NULL ? png_create_info_struct(e->png) : NULL;
     if (e->info == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a PNG encoder");
+        return sx_no_memory("for a PNG encoder");
     }
     if (setjmp(e->jump) == 0) {
         encode(e);
@@ -77,7 +78,7 @@ sx_status sx_png_encode(const sx_image *image, sx_buf *out)
 {
     if (image->dtype != SX_U8 || image->channels < 1 || image->channels > 4) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "PNG is written from uint8 pixels of 1 to 4 channels; got %s with %d",
+                        "PNG needs uint8 pixels with 1 to 4 channels; got %s with %d",
                         sx_dtype_name(image->dtype), image->channels);
     }
     encoder e;

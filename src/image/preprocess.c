@@ -1,4 +1,4 @@
-/* The one preprocessing function; its definition is in preprocess.h. */
+/* See preprocess.h. */
 #include "image/preprocess.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 /* ---- recipes ---- */
 
-/* Sizes 0: filled in by sx_preprocess_recipe. */
+/* Sizes are set by sx_preprocess_recipe. */
 static const struct recipe {
     const char *name;
     sx_preprocess pre;
@@ -46,8 +46,8 @@ sx_status sx_preprocess_recipe(const char *name, int height, int width, int chan
             return SX_OK;
         }
     }
-    return sx_error(SX_NOT_FOUND,
-                    "no recipe is called \"%s\"; there are \"simple\" and \"tpu-flowers\"", name);
+    return sx_error(SX_NOT_FOUND, "unknown recipe \"%s\"; expected \"simple\" or \"tpu-flowers\"",
+                    name);
 }
 
 sx_status sx_preprocess_make(const sx_preprocess_wish *wish, sx_preprocess *out)
@@ -78,7 +78,7 @@ sx_status sx_preprocess_make(const sx_preprocess_wish *wish, sx_preprocess *out)
     return SX_OK;
 }
 
-/* ---- the definition's parts ---- */
+/* ---- checks ---- */
 
 static sx_status check_size(const sx_preprocess *pre)
 {
@@ -86,20 +86,19 @@ static sx_status check_size(const sx_preprocess *pre)
     if (pre->height < 1 || pre->width < 1 || pre->height > limit || pre->width > limit ||
         (pre->channels != 1 && pre->channels != 3)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "preprocessing to [%d,%d,%d]: sides go from 1 to %d, channels are 1 or 3",
+                        "preprocessing: invalid size [%d,%d,%d]: height and width must be 1 to %d, "
+                        "channels 1 or 3",
                         pre->height, pre->width, pre->channels, limit);
     }
     if (pre->extra_height < 0 || pre->extra_width < 0 || pre->extra_height > limit ||
         pre->extra_width > limit) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "preprocessing: extra size (%d, %d) is outside 0 to %d", pre->extra_height,
-                        pre->extra_width, limit);
+        return sx_error(SX_INVALID_ARGUMENT, "preprocessing: extra size (%d, %d) must be 0 to %d",
+                        pre->extra_height, pre->extra_width, limit);
     }
     if (pre->crop == SX_CROP_NONE && (pre->extra_height != 0 || pre->extra_width != 0)) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "preprocessing: an extra size of (%d, %d) needs crop \"center\" or \"random\"",
-            pre->extra_height, pre->extra_width);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "preprocessing: extra size (%d, %d) requires crop \"center\" or \"random\"",
+                        pre->extra_height, pre->extra_width);
     }
     return SX_OK;
 }
@@ -107,11 +106,12 @@ static sx_status check_size(const sx_preprocess *pre)
 static sx_status check_warp(const sx_preprocess *pre)
 {
     if (!(pre->shear_degrees >= 0) || !(pre->shear_degrees < 90)) {
-        return sx_error(SX_INVALID_ARGUMENT, "preprocessing: shear_degrees %g is outside 0 to 90",
+        return sx_error(SX_INVALID_ARGUMENT, "preprocessing: shear_degrees must be 0 to 90; got %g",
                         (double)pre->shear_degrees);
     }
     if (!(pre->zoom >= 0) || !(pre->zoom < 1)) {
-        return sx_error(SX_INVALID_ARGUMENT, "preprocessing: zoom %g is outside 0 to 1",
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "preprocessing: zoom must be at least 0 and below 1; got %g",
                         (double)pre->zoom);
     }
     return SX_OK;
@@ -121,19 +121,19 @@ static sx_status check_colour(const sx_preprocess *pre)
 {
     if (!(pre->brightness_max_delta >= 0) || !(pre->brightness_max_delta <= 1)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "preprocessing: brightness_max_delta %g is outside 0 to 1",
+                        "preprocessing: brightness_max_delta must be 0 to 1; got %g",
                         (double)pre->brightness_max_delta);
     }
     if (!(pre->contrast_lower >= 0) || !(pre->contrast_upper >= pre->contrast_lower) ||
         !isfinite(pre->contrast_upper)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "preprocessing: contrast [%g, %g] is no range of numbers >= 0",
+                        "preprocessing: contrast [%g, %g] is not a range of numbers >= 0",
                         (double)pre->contrast_lower, (double)pre->contrast_upper);
     }
     for (int c = 0; c < pre->channels && pre->scale == SX_MEAN_STD; c++) {
         if (!isfinite(pre->mean[c]) || !isfinite(pre->std[c]) || !(pre->std[c] > 0)) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "preprocessing: mean %g, std %g of channel %d; std must be above 0",
+                            "preprocessing: mean %g, std %g of channel %d: std must be positive",
                             (double)pre->mean[c], (double)pre->std[c], c);
         }
     }
@@ -146,7 +146,7 @@ sx_status sx_preprocess_check(const sx_preprocess *pre)
     SX_TRY(check_warp(pre));
     SX_TRY(check_colour(pre));
     if (pre->label_base != 0 && pre->label_base != 1) {
-        return sx_error(SX_INVALID_ARGUMENT, "preprocessing: label_base %d is neither 0 nor 1",
+        return sx_error(SX_INVALID_ARGUMENT, "preprocessing: label_base must be 0 or 1; got %d",
                         pre->label_base);
     }
     return SX_OK;
@@ -204,7 +204,7 @@ static bool has_colour_steps(const sx_preprocess *pre)
     return pre->brightness_max_delta > 0 || pre->contrast_upper > 0 || pre->clip;
 }
 
-/* Steps 6 to 9, where there is more to do than to scale. */
+/* Steps 6 to 9, if there is more to do than scaling. */
 static void change_colour(const sx_preprocess *pre, const sx_augment_key *key,
                           const sx_affine *affine, float *pixels)
 {
@@ -226,7 +226,7 @@ static void change_colour(const sx_preprocess *pre, const sx_augment_key *key,
     sx_scale_channels(pixels, count, pre->channels, affine->mul, affine->add);
 }
 
-/* Steps 2 to 4, and step 9 as well where `affine` is given. */
+/* Steps 2 to 4, and also step 9 if `affine` is not NULL. */
 static sx_status resize(const sx_preprocess *pre, const sx_image *pixels, const sx_augment_key *key,
                         const sx_affine *affine, sx_resizer *resizer, float *out)
 {
@@ -251,7 +251,7 @@ static sx_status resize_and_warp(const sx_preprocess *pre, const sx_image *pixel
     return SX_OK;
 }
 
-/* Steps 2 to 9 on pixels that have the right channels. */
+/* Steps 2 to 9, on pixels with the right number of channels. */
 static sx_status run(const sx_preprocess *pre, const sx_image *pixels, const sx_augment_key *key,
                      sx_preprocess_scratch *scratch, float *out)
 {
@@ -279,7 +279,7 @@ sx_status sx_preprocess_encoded(const sx_preprocess *pre, sx_bytes encoded,
     return run(pre, &scratch->decoded, key, scratch, out);
 }
 
-/* One gray channel three times over, into the scratch image. */
+/* Repeats a gray channel three times. */
 static sx_status repeat_gray(const sx_image *gray, sx_image *rgb)
 {
     SX_TRY(sx_image_reserve(rgb, SX_U8, gray->height, gray->width, 3));
@@ -300,8 +300,9 @@ sx_status sx_preprocess_pixels(const sx_preprocess *pre, const sx_image *pixels,
         return run(pre, pixels, key, scratch, out);
     }
     if (pixels->channels != 1 || pixels->dtype != SX_U8) {
-        return sx_error(SX_INVALID_ARGUMENT, "preprocessing to %d channels: the pixels have %d",
-                        pre->channels, pixels->channels);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "preprocessing: expected %d channels; the pixels have %d", pre->channels,
+                        pixels->channels);
     }
     SX_TRY(repeat_gray(pixels, &scratch->decoded));
     return run(pre, &scratch->decoded, key, scratch, out);

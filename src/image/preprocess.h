@@ -46,9 +46,9 @@
 
 typedef enum sx_crop { SX_CROP_NONE, SX_CROP_CENTER, SX_CROP_RANDOM } sx_crop;
 
-/* A plain value; all of it goes into sextant.json. */
+/* Stored in sextant.json. */
 typedef struct sx_preprocess {
-    int height, width, channels; /* of the result; channels 1 or 3 */
+    int height, width, channels; /* of the output; channels 1 or 3 */
     sx_resize_rule resize;
     int extra_height, extra_width; /* rows and columns beyond the result before the crop */
     sx_crop crop;
@@ -63,7 +63,7 @@ typedef struct sx_preprocess {
     int label_base; /* number of the first class in the records: 0, or 1 in TPU-style files */
 } sx_preprocess;
 
-/* What a model or sx_image_pipeline() says of its images; the fields of sextant/image.h. */
+/* The preprocessing that a model or sx_image_pipeline() asks for; the fields of sextant/image.h. */
 typedef struct sx_preprocess_wish {
     int image[3];
     sx_scale scale;
@@ -74,7 +74,7 @@ typedef struct sx_preprocess_wish {
     const char *recipe; /* instead of scale and augmentations; NULL = none */
 } sx_preprocess_wish;
 
-/* The wish of a struct that has these fields, by pointer. */
+/* Makes one from a pointer to any struct with these fields. */
 #define SX_PREPROCESS_WISH(from)                                                     \
     (&(sx_preprocess_wish){                                                          \
         .image = {(from)->image[0], (from)->image[1], (from)->image[2]},             \
@@ -90,13 +90,13 @@ typedef struct sx_preprocess_wish {
         .recipe = (from)->recipe,                                                    \
     })
 
-/* Errors: NOT_FOUND an unknown recipe; INVALID_ARGUMENT a value out of range, an unknown flag. */
+/* Errors: NOT_FOUND: an unknown recipe; INVALID_ARGUMENT: a value out of range, an unknown flag. */
 SX_MUST_USE sx_status sx_preprocess_make(const sx_preprocess_wish *wish, sx_preprocess *out);
 
-/* Replaces the augmentations by those of a list:
+/* Replaces the augmentations with those of a list:
  *     flip_left_right,crop=10,shear=20,zoom=0.2,brightness=0.25,contrast=0.2:1.8
- * or "none". Without crop, an extra size stays, and is cropped at its centre. INVALID_ARGUMENT
- * names the item and what is expected. */
+ * or "none". Without crop, an extra size is kept and cropped at its centre. Errors:
+ * INVALID_ARGUMENT, with the item and what is expected. */
 SX_MUST_USE sx_status sx_preprocess_set_augment(sx_preprocess *pre, const char *list);
 /* Appends the list; "none" if there are no augmentations. */
 void sx_preprocess_put_augment(const sx_preprocess *pre, sx_buf *out);
@@ -105,7 +105,7 @@ void sx_preprocess_put_augment(const sx_preprocess *pre, sx_buf *out);
  * Errors: NOT_FOUND, naming those that exist. */
 SX_MUST_USE sx_status sx_preprocess_recipe(const char *name, int height, int width, int channels,
                                            sx_preprocess *out);
-/* The names in the table, index 0, 1, …; NULL past the last. */
+/* The name of recipe `index`, NULL past the last. */
 const char *sx_preprocess_recipe_name(size_t index);
 
 /* INVALID_ARGUMENT, naming the field, for a value out of range. */
@@ -113,27 +113,27 @@ SX_MUST_USE sx_status sx_preprocess_check(const sx_preprocess *pre);
 
 /* The constants of step 9; beyond the channels, `out` is 1 and 0. */
 void sx_preprocess_affine(const sx_preprocess *pre, sx_affine *out);
-/* The corner of the evaluation crop (step 3). */
+/* The top left corner of the evaluation crop (step 3). */
 void sx_preprocess_center(const sx_preprocess *pre, int *out_top, int *out_left);
 
 /* Buffers of one thread, reused from call to call; starts as {0}. Once they have grown, nothing is
  * allocated. */
 typedef struct sx_preprocess_scratch {
-    sx_image decoded, resized; /* resized: float32, used by step 5 only */
+    sx_image decoded, resized; /* resized: float32, for step 5 only */
     sx_resizer resizer;
     const sx_image_limits *limits; /* NULL = sx_image_limits_default */
 } sx_preprocess_scratch;
 
 void sx_preprocess_scratch_deinit(sx_preprocess_scratch *scratch);
 
-/* Encoded bytes to out, float32 [height, width, channels]. `key` says whose random numbers to use;
- * NULL = evaluation. `pre` must have passed sx_preprocess_check. On failure `out` is undefined.
- * Errors: those of sx_image_decode. */
+/* Preprocesses an encoded image to `out`, float32 [height, width, channels]. `key` is the key of
+ * the random numbers; NULL = evaluation. `pre` must have passed sx_preprocess_check. On failure
+ * `out` is undefined. Errors: those of sx_image_decode. */
 SX_MUST_USE sx_status sx_preprocess_encoded(const sx_preprocess *pre, sx_bytes encoded,
                                             const sx_augment_key *key,
                                             sx_preprocess_scratch *scratch, float *out);
-/* The same from decoded pixels, uint8, from step 2 on. One channel is repeated where three are
- * wanted; INVALID_ARGUMENT when the channels differ otherwise. */
+/* The same from decoded uint8 pixels, starting with step 2. A single channel is repeated if three
+ * are needed; any other difference in channels is INVALID_ARGUMENT. */
 SX_MUST_USE sx_status sx_preprocess_pixels(const sx_preprocess *pre, const sx_image *pixels,
                                            const sx_augment_key *key,
                                            sx_preprocess_scratch *scratch, float *out);

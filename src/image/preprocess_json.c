@@ -1,13 +1,14 @@
-/* sx_preprocess as a JSON object and back; see preprocess.h. One row per field. */
+/* Conversion of sx_preprocess to JSON and back; see preprocess.h. One row per field. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/memory.h"
 #include "image/preprocess.h"
 
 typedef enum kind { INT, BOOL, FLOAT, FLOAT3, NAME } kind;
 
-/* The names of an enumeration by value; NULL past the last. */
+/* The name of an enumeration's value; NULL past the last. */
 typedef const char *name_fn(int value);
 
 static const char *resize_name(int value)
@@ -35,7 +36,7 @@ static const struct field {
     const char *name;
     kind kind;
     size_t offset;
-    name_fn *name_of; /* of NAME */
+    name_fn *name_of; /* for NAME */
 } fields[] = {
 #define FIELD(name, kind, names)                          \
     {                                                     \
@@ -96,7 +97,7 @@ sx_status sx_preprocess_to_json(const sx_preprocess *pre, json_t **out_json)
         }
     }
     if (object == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for preprocessing as JSON");
+        return sx_no_memory("for preprocessing as JSON");
     }
     *out_json = object;
     return SX_OK;
@@ -170,7 +171,7 @@ static const struct field *find_field(const char *name)
 
 static sx_status bad_value(const struct field *f)
 {
-    static const char *const expected[] = {[INT] = "a whole number",
+    static const char *const expected[] = {[INT] = "an integer",
                                            [BOOL] = "true or false",
                                            [FLOAT] = "a number",
                                            [FLOAT3] = "three numbers"};

@@ -1,22 +1,23 @@
-/* Resizing; the rules are in resize.h.
+/* Resizing; see resize.h for the methods.
  *
  * An axis becomes a table of taps, one for each output index of the window:
  *
  *   lower, upper   the two source samples (elements from the row's start, or rows)
  *   lerp           the weight of upper; 0 where upper = lower, which changes no bit of the result
  *
- * and a source row goes through three buffers, each step a loop over contiguous floats:
+ * A source row passes through three buffers; each step is a loop over contiguous floats:
  *
  *   source row --load--> wide --along x--> row[0] or row[1] --along y, scale--> out
  *
- * In a row, upper is where it is not lower always the next pixel; `wide` ends in a copy of its last
- * pixel, so the loops along x read lower and lower + channels and need no upper.
+ * Along x, upper is either lower or the next pixel. `wide` ends with a copy of its last pixel, so
+ * the loops along x read lower and lower + channels and do not need upper.
  *
- * The two rows along x are kept while neighbouring output rows need them. That is the arithmetic of
- * TensorFlow's one pass, done once per source row.
+ * The two rows resized along x are kept as long as output rows need them. The arithmetic is that of
+ * TensorFlow's single pass, but done once per source row.
  *
- * The block:  [ x taps | y taps | wide | row | row | mul | add ]     row, mul, add: a window row
- * long */
+ * All tables are in one block; row, mul and add have the length of a window row:
+ *
+ *   [ x taps | y taps | wide | row | row | mul | add ] */
 #include "image/resize.h"
 
 #include <assert.h>
@@ -32,11 +33,11 @@ typedef struct tap {
     float lerp;
 } tap;
 
-/* Buffers are longer by SLACK floats: `wide` for the copy of the last pixel, and all so that three
- * channels may be read and written as a vector of four. */
+/* Buffers are longer by SLACK floats: `wide` for the copy of the last pixel, and all of them so
+ * that three channels can be read and written as a vector of four. */
 enum { SLACK = SX_IMAGE_MAX_CHANNELS + 4 };
 
-/* Everything that the row functions need. */
+/* The arguments of the row functions. */
 typedef struct plan {
     const sx_image *src;
     size_t src_stride; /* elements of a source row */
@@ -46,11 +47,11 @@ typedef struct plan {
     const tap *x, *y;
     float *wide;            /* [src_stride]: a source row as floats */
     float *row[2];          /* [row_elems]: source rows resized along x */
-    int held[2];            /* which they are; -1 = none */
+    int held[2];            /* their source rows; -1 = none */
     const float *mul, *add; /* [row_elems] */
 } plan;
 
-/* ---- the rules ---- */
+/* ---- methods ---- */
 
 static float place_half_pixel(int i, float scale)
 {
@@ -111,7 +112,7 @@ static void make_taps(const struct rule_row *rule, int src_size, int full_size, 
     }
 }
 
-/* ---- a source row as floats ---- */
+/* ---- converting a source row to floats ---- */
 
 SX_CLONES static void widen(const uint8_t *restrict src, size_t count, float *restrict out)
 {
@@ -131,11 +132,11 @@ static void load_row(plan *p, int row)
     memcpy(p->wide + p->src_stride, p->wide + p->src_stride - n, n * sizeof(float));
 }
 
-/* ---- along x: p->wide to a row of the window ---- */
+/* ---- along x: from p->wide to a window row ---- */
 
 typedef void row_fn(const plan *p, float *out);
 
-/* Three channels as a vector of four: the fourth is overwritten by the next pixel's first. */
+/* Three channels as a vector of four; the next pixel overwrites the fourth. */
 typedef float floats4 __attribute__((vector_size(16)));
 
 static inline __attribute__((always_inline)) floats4 load4(const float *src)
@@ -216,7 +217,7 @@ SX_CLONES static void scale_row(const plan *p, const float *restrict row, float 
     }
 }
 
-/* Makes p->row[slot] hold source row `row`. */
+/* Loads source row `row` into p->row[slot]. */
 static void hold_row(plan *p, int slot, int row, row_fn *along_x)
 {
     if (p->held[slot] != row) {
@@ -259,20 +260,21 @@ static sx_status check_args(const sx_image *src, const sx_resize_args *args)
 {
     int height = args->height, width = args->width;
     if (src->channels < 1 || src->channels > SX_IMAGE_MAX_CHANNELS) {
-        return sx_error(SX_INVALID_ARGUMENT, "resize: image of %d channels; expected 1 to %d",
-                        src->channels, SX_IMAGE_MAX_CHANNELS);
+        return sx_error(SX_INVALID_ARGUMENT, "resize: expected 1 to %d channels; got %d",
+                        SX_IMAGE_MAX_CHANNELS, src->channels);
     }
     if (src->height < 1 || src->width < 1 || height < 1 || width < 1 ||
         height > SX_RESIZE_MAX_SIDE || width > SX_RESIZE_MAX_SIDE ||
         (size_t)args->rule >= SX_COUNT(rules)) {
-        return sx_error(SX_INVALID_ARGUMENT, "resize: from %dx%d to %dx%d; sides go from 1 to %d",
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "resize: cannot resize %dx%d to %dx%d; height and width must be 1 to %d",
                         src->height, src->width, height, width, SX_RESIZE_MAX_SIDE);
     }
     if (args->top < 0 || args->left < 0 || args->window_height < 1 || args->window_width < 1 ||
         args->window_height > height - args->top || args->window_width > width - args->left) {
-        return sx_error(
-            SX_INVALID_ARGUMENT, "resize: a window of %dx%d at (%d, %d) does not lie within %dx%d",
-            args->window_height, args->window_width, args->top, args->left, height, width);
+        return sx_error(SX_INVALID_ARGUMENT, "resize: window %dx%d at (%d, %d) is outside %dx%d",
+                        args->window_height, args->window_width, args->top, args->left, height,
+                        width);
     }
     return SX_OK;
 }
@@ -294,8 +296,7 @@ static sx_status reserve(sx_resizer *resizer, size_t bytes)
     }
     void *block = sx_alloc_aligned(bytes, 64);
     if (block == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "resize: out of memory for tables of %zu bytes",
-                        bytes);
+        return sx_no_memory("for resize tables of %zu bytes", bytes);
     }
     sx_resizer_deinit(resizer);
     resizer->block = block;

@@ -7,16 +7,16 @@ unset TPU_LIBRARY_PATH VIRTUAL_ENV
 fails 2 compile mnist_cnn --target v5lite-4
 warns 'did you mean "v5litepod"'
 fails 2 compile mnist_cnn --target v4-7
-warns 'cores (two to a chip)'
+warns 'cores (two per chip)'
 fails 2 compile mnist_cn --target pjrt-cpu
 warns 'did you mean "mnist_cnn"'
 PJRT_NAMES_AND_LIBRARY_PATHS= fails 1 compile linear --target v5e-4
 warns 'pip install libtpu'
 fails 1 compile linear --target v5litepod-4 --pjrt-plugin "$SEXTANT_PJRT_PLUGIN"
-warns "$SEXTANT_PJRT_PLUGIN does not compile for v5e:2x2 ("
-warns 'That takes libtpu'
+warns "$SEXTANT_PJRT_PLUGIN cannot compile for v5e:2x2 ("
+warns 'This requires libtpu'
 fails 1 compile linear --target pjrt-cpu:2 --batch-size 7
-warns 'a batch of 7 does not divide by 2 replicas; the nearest that do are 6 and 8'
+warns 'batch size 7 is not a multiple of 2 replicas; the nearest are 6 and 8'
 
 ok compile linear --target pjrt-cpu:2 --batch-size 64 --save kept.exe --dump-stablehlo .
 says 'linear, train step, float32, for pjrt-cpu:2: 2 × cpu on 1 host'

@@ -15,10 +15,10 @@ faulty() {
 # --- plugins
 fails 1 "${words[@]}" --device pjrt
 warns 'pip install libtpu (tpu) or '
-warns 'or xla-cpu-pjrt (cpu) into the active virtual environment'
+warns 'or xla-cpu-pjrt (cpu) in the active virtual environment'
 [ "$(wc -l <err)" = 1 ] || fail 'what to install is one line'
 faulty version:0:0.40 1 "${words[@]}" "${on[@]}"
-warns 'speaks PJRT 0.40; this build speaks 0.57 up to 0.116'
+warns 'has PJRT version 0.40; supported: 0.57 to 0.116'
 faulty abort 6 "${words[@]}" "${on[@]}"
 warns 'crashed (Aborted); output: F0817 Check failed: chips > 0'
 faulty exit 6 "${words[@]}" "${on[@]}"
@@ -34,10 +34,10 @@ SX_PJRT_REF_FAULT=noise ok "${words[@]}" "${on[@]}" --steps 1
 # --- programs
 rejected="compile:0:loc(\"dense/matmul\"): error: not for me"
 faulty "$rejected" 1 "${words[@]}" "${on[@]}" --no-compile-cache
-warns 'rejected the program (--dump-stablehlo DIR shows it): '
+warns 'rejected the program (use --dump-stablehlo DIR to see it): '
 warns ': matmul "dense/matmul": PJRT Client_Compile: loc("dense/matmul"): error: not for me'
 faulty "$rejected" 1 "${words[@]}" "${on[@]}" --no-compile-cache --dump-stablehlo hlo
-warns 'rejected the program (hlo shows it): '
+warns 'rejected the program (see hlo): '
 grep -q 'loc("dense/matmul")' hlo/*.mlir || fail 'no program was dumped'
 
 # --- steps

@@ -34,15 +34,15 @@ fails 2 devices --device tpuu
 warns 'did you mean "tpu"?'
 fails 2 devices --type NPU
 fails 1 devices --device tpu
-warns 'no PJRT plugin for tpu: pip install libtpu into the active virtual environment'
+warns 'no PJRT plugin for tpu: pip install libtpu in the active virtual environment'
 fails 1 devices --device pjrt:cpu --python gone/bin/python
-warns 'the packages of gone/bin/python (no such file)'
+warns 'packages of gone/bin/python (no such file)'
 fails 1 devices --device pjrt:mine
 warns 'only tpu, cuda and cpu are known by name'
 echo 'no library' >here.so
 fails 1 devices --pjrt-plugin here.so
 warns './here.so: file too short'
 TF_CONFIG='{"clust' ok devices --explain
-warns 'none chosen: TF_CONFIG: no JSON'
+warns 'no TPU: TF_CONFIG: invalid JSON'
 TPU_NAME=mine ok devices --explain
-warns 'none chosen: the project of TPU "mine" (give --project)'
+warns 'no TPU: cannot find the project of TPU "mine" (set --project)'

@@ -36,7 +36,7 @@ rm "$cuda/libcudart.so.12"
 if ! PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -qF libcudart.so.12; then
     run devices --device pjrt --pjrt-plugin "$plugin"
     [ "$code" != 0 ] || fail 'it loads without the library that it needs'
-    warns "not in $site/nvidia/*/lib: libcudart.so.12, "
-    warns '(pip install "jax-cuda12-plugin[with-cuda]" brings them)'
+    warns "missing in $site/nvidia/*/lib: libcudart.so.12, "
+    warns '(install with pip install "jax-cuda12-plugin[with-cuda]")'
     warns 'loading the PJRT plugin'
 fi

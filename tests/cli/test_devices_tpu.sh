@@ -12,9 +12,9 @@ export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=http://$GCE_METADATA_HOST/
 data=generated:digits?n=64
 
 ok devices --tpu idle
-says 'looking for a TPU'
+says 'TPU search:'
 says 'this machine                     10.0.0.7 is not one of its workers'
-says_line 'chosen: idle (v3-8), because of --tpu: 1 worker, the first at grpc://10.9.9.9:8470'
+says_line 'chosen: idle (v3-8), from --tpu, 1 worker, first: grpc://10.9.9.9:8470'
 ok devices --tpu idle --json
 python3 -c 'import json; c = json.load(open("out"))["cluster"]
 assert c == {"local": False, "name": "idle", "accelerator_type": "v3-8",
@@ -22,15 +22,15 @@ assert c == {"local": False, "name": "idle", "accelerator_type": "v3-8",
 fails 1 devices --tpu gone
 warns 'Resource not found'
 fails 2 devices --tpu a --master local
-warns 'give one'
+warns 'cannot be combined'
 
 TPU_NAME=here fails 1 train mnist_cnn --data "$data" --device tpu --explain
 warns 'TPU_NAME                         here'
-warns 'chosen: here (v5litepod-8), because of TPU_NAME: this machine'
+warns 'chosen: here (v5litepod-8), from TPU_NAME, this machine'
 warns 'pip install libtpu'
 fails 1 train mnist_cnn --data "$data" --tpu grpc://10.0.0.2
-warns "is another machine's, reached at grpc://10.0.0.2:8470"
+warns "is attached to another machine, at grpc://10.0.0.2:8470"
 fails 1 train mnist_cnn --data "$data" --device tpu
-warns 'no TPU found; looked at --tpu: not given'
+warns 'no TPU found (--tpu: not given'
 warns 'TF_CONFIG: not set'
 ! grep -q ya29 err out || fail 'the token is printed'

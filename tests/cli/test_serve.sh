@@ -33,7 +33,7 @@ fails 1 query "$url" --request request.json
 warns 'HTTP status 400'
 head -c 200 $image >cut.jpg
 fails 1 query "$url" --image cut.jpg
-warns 'HTTP status 400: image 0: JPEG: the data ends before the image'
+warns 'HTTP status 400: image 0: JPEG: image is truncated'
 fails 1 query "${url}x" --image $image
 warns 'HTTP status 404: Servable not found'
 "$sextant" serve --model_name=m --model_base_path=models/m --rest_api_port=0 \

@@ -21,5 +21,5 @@ says '"device":"/device:CPU:0"'
 echo 'no folder' >file
 XDG_CACHE_HOME=$PWD/file train run5
 says_not '(from the cache)'
-warns 'warning: the compiled program is not kept: '
+warns 'warning: compile cache: cannot store the program: '
 diff -r run1/model.ckpt-1.data-00000-of-00001 run5/model.ckpt-1.data-00000-of-00001 || fail 'other bits'

@@ -23,9 +23,9 @@ warns '--virtual-devices N'
 fails 1 train mnist_cnn --data "$data" --virtual-devices 4 --shards 3
 warns 'shards is 3, but the number of virtual devices is 4'
 fails 2 train mnist_cnn --data "$data" --batch-norm replica
-warns 'takes the moments of the whole batch'
+warns 'uses the moments of the whole batch'
 fails 2 train mnist_cnn --data "$data" --dump-stablehlo hlo
-warns 'not of cpu'
+warns 'not for cpu'
 fails 2 evaluate a --data "$data" --device cup
 warns 'did you mean "cpu"?'
 fails 1 predict a --data "$data" --device cuda

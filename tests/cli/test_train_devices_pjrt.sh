@@ -14,6 +14,6 @@ ok train mnist_cnn --data "$data" --batch-size 32 --seed 3 --device pjrt:cpu:2 -
 fails 2 train mnist_cnn --data "$data" --device pjrt:cpu:2 --replicas 3
 warns 'the number of devices in its name is 2'
 fails 2 train mnist_cnn --data "$data" --device pjrt:cpu --virtual-devices 2 --replicas 3
-warns '3 replicas, but pjrt:cpu offers 2 devices'
+warns '3 replicas requested, but pjrt:cpu has 2 devices'
 ok devices --device pjrt:cpu --virtual-devices 3
 [ "$(grep -c '^pjrt:cpu  /device:CPU:' out)" = 3 ] || fail 'not three devices'

@@ -80,9 +80,10 @@ static void test_distribute_devices__a_plugin_of_another_type(void **state)
     sx_device_list *list = NULL;
     unsetenv("SX_PJRT_REF");
     assert_error(sx_list_devices(&list, .device = "tpu", .pjrt_plugin = ref_plugin()),
-                 SX_FAILED_PRECONDITION, "tpu was asked for, but the plugin offers /device:CPU:0");
+                 SX_FAILED_PRECONDITION,
+                 "device tpu requested, but the plugin offers /device:CPU:0");
     assert_error(sx_list_devices(&list, .device = "cuda", .pjrt_plugin = ref_plugin()),
-                 SX_FAILED_PRECONDITION, "say --device pjrt");
+                 SX_FAILED_PRECONDITION, "use --device pjrt");
     assert_ok(sx_list_devices(&list, .device = "pjrt:cpu", .pjrt_plugin = ref_plugin()));
     sx_device_list_free(list);
 }

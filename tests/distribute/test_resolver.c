@@ -58,12 +58,12 @@ static void test_distribute_resolver__local(void **state)
     assert_string_equal(c.name, "local");
     assert_string_equal(c.master, "");
     says("--tpu                            local");
-    says("chosen: local, because of --tpu");
+    says("chosen: local, from --tpu");
     assert_ok(FIND(&c, .master = "local"));
     assert_true(c.local);
     setenv("TPU_NAME", "local", 1);
     assert_ok(FIND(&c, .tpu = ""));
-    says("because of TPU_NAME");
+    says("from TPU_NAME");
 }
 
 static void test_distribute_resolver__addresses(void **state)
@@ -78,9 +78,11 @@ static void test_distribute_resolver__addresses(void **state)
     assert_string_equal(c.name, "10.1.2.3:8470");
     assert_ok(FIND(&c, .master = "grpc://10.1.2.3"));
     assert_string_equal(c.master, "grpc://10.1.2.3:8470");
-    assert_error(FIND(&c, .tpu = "grpc://a,,b"), SX_INVALID_ARGUMENT, "--tpu: \"\" is no address");
-    assert_error(FIND(&c, .master = "my-tpu"), SX_INVALID_ARGUMENT, "a name goes to --tpu");
-    assert_error(FIND(&c, .tpu = "a", .master = "local"), SX_INVALID_ARGUMENT, "give one");
+    assert_error(FIND(&c, .tpu = "grpc://a,,b"), SX_INVALID_ARGUMENT,
+                 "--tpu: invalid address \"\"");
+    assert_error(FIND(&c, .master = "my-tpu"), SX_INVALID_ARGUMENT, "use --tpu for a name");
+    assert_error(FIND(&c, .tpu = "a", .master = "local"), SX_INVALID_ARGUMENT,
+                 "cannot be combined");
 }
 
 /* Each variable alone, then all together: the order is TensorFlow's. */
@@ -103,12 +105,12 @@ static void test_distribute_resolver__the_environment(void **state)
         assert_string_equal(c.master, rows[i].master);
         says(rows[i].name);
     }
-    says("COLAB_TPU_ADDR                   set too, but KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS comes "
-         "first");
+    says("COLAB_TPU_ADDR                   also set, but KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS takes "
+         "precedence");
     assert_int_equal(c.n_workers, 2);
     assert_ok(FIND(&c, .tpu = "local"));
     assert_true(c.local);
-    says("set too, but --tpu comes first");
+    says("also set, but --tpu takes precedence");
 }
 
 static void test_distribute_resolver__tf_config(void **state)
@@ -122,9 +124,10 @@ static void test_distribute_resolver__tf_config(void **state)
     setenv("TF_CONFIG", "{\"cluster\": {\"chief\": [\"h0:1\"], \"worker\": [\"h1:1\", \"h2:1\"]}}",
            1);
     assert_error(FIND(&c, .tpu = NULL), SX_NOT_FOUND,
-                 "TF_CONFIG: a cluster (chief 1, worker 2) that names no TPU");
+                 "TF_CONFIG: a cluster (chief 1, worker 2) without a TPU");
     setenv("TF_CONFIG", "{\"cluster\": 3}", 1);
-    assert_error(FIND(&c, .tpu = NULL), SX_INVALID_ARGUMENT, "TF_CONFIG: \"cluster\" is no map");
+    assert_error(FIND(&c, .tpu = NULL), SX_INVALID_ARGUMENT,
+                 "TF_CONFIG: \"cluster\" must be an object");
 }
 
 static void test_distribute_resolver__chips_of_this_machine(void **state)
@@ -169,8 +172,8 @@ static void test_distribute_resolver__metadata_knows_a_tpu_vm(void **state)
     assert_ok(FIND(&c, .tpu = NULL));
     assert_true(c.local);
     assert_string_equal(c.accelerator_type, "v5litepod-8");
-    says("the metadata service             this machine is part of a TPU v5litepod-8");
-    says("chosen: local (v5litepod-8), because of the metadata service");
+    says("metadata service                 this machine is part of a TPU v5litepod-8");
+    says("chosen: local (v5litepod-8), from the metadata service");
 }
 
 static void test_distribute_resolver__a_name(void **state)
@@ -183,15 +186,15 @@ static void test_distribute_resolver__a_name(void **state)
     assert_string_equal(c.name, "idle");
     assert_string_equal(c.accelerator_type, "v3-8");
     assert_string_equal(c.master, "grpc://10.9.9.9:8470");
-    says("project                          p1, says the metadata service");
-    says("zone                             us-central1-b, says the metadata service");
+    says("project                          p1, from the metadata service");
+    says("zone                             us-central1-b, from the metadata service");
     says("/v2/projects/p1/locations/us-central1-b/nodes/idle: READY");
     says("this machine                     10.0.0.7 is not one of its workers");
     assert_null(strstr(explanation, "ya29"));
     assert_ok(FIND(&c, .tpu = "here"));
     assert_true(c.local);
     assert_string_equal(c.master, "");
-    says("chosen: here (v5litepod-8), because of --tpu: this machine");
+    says("chosen: here (v5litepod-8), from --tpu, this machine");
     assert_ok(FIND(&c, .tpu = "v1"));
     assert_string_equal(c.master, "grpc://10.4.4.4:8471");
     setenv("TPU_CONFIG", "{\"tpu_node_name\": \"four\", \"zone\": \"us-central1-b\"}", 1);
@@ -206,17 +209,18 @@ static void test_distribute_resolver__a_name_that_is_no_good(void **state)
     sx_tpu_cluster c;
     cloud_start("vm");
     assert_error(FIND(&c, .tpu = "gone"), SX_NOT_FOUND, "status 404: Resource not found");
-    says("none chosen");
+    says("no TPU:");
     assert_error(FIND(&c, .tpu = "idle", .zone = "mars"), SX_NOT_FOUND, "locations/mars/nodes");
     assert_error(FIND(&c, .tpu = "secret"), SX_PERMISSION_DENIED, "not for you");
     assert_error(FIND(&c, .tpu = "creating"), SX_FAILED_PRECONDITION,
                  "TPU \"creating\" is not yet ready; state: \"CREATING\"");
-    assert_error(FIND(&c, .tpu = "preempted"), SX_FAILED_PRECONDITION, "make another");
+    assert_error(FIND(&c, .tpu = "preempted"), SX_FAILED_PRECONDITION, "create a new one");
     assert_error(FIND(&c, .tpu = "empty"), SX_FAILED_PRECONDITION, "has no worker");
-    assert_error(FIND(&c, .tpu = "broken"), SX_INVALID_ARGUMENT, "no JSON");
-    assert_error(FIND(&c, .tpu = "odd"), SX_INVALID_ARGUMENT, "\"10.0.0.7/evil:8470\" is no");
-    assert_error(FIND(&c, .tpu = "../../other"), SX_INVALID_ARGUMENT, "is no name of a TPU");
-    assert_error(FIND(&c, .tpu = "a?b"), SX_INVALID_ARGUMENT, "is no name of a TPU");
+    assert_error(FIND(&c, .tpu = "broken"), SX_INVALID_ARGUMENT, "invalid JSON");
+    assert_error(FIND(&c, .tpu = "odd"), SX_INVALID_ARGUMENT,
+                 "invalid address \"10.0.0.7/evil:8470\"");
+    assert_error(FIND(&c, .tpu = "../../other"), SX_INVALID_ARGUMENT, "is not a valid TPU name");
+    assert_error(FIND(&c, .tpu = "a?b"), SX_INVALID_ARGUMENT, "is not a valid TPU name");
 }
 
 /* The token goes to nobody but the API, and not in the clear. */
@@ -231,7 +235,7 @@ static void test_distribute_resolver__keeps_the_token(void **state)
                  SX_INVALID_ARGUMENT, "expected https://HOST/");
     setenv("CLOUDSDK_AUTH_ACCESS_TOKEN", "x\r\nEvil: 1", 1);
     assert_error(FIND(&c, .tpu = "idle"), SX_UNAUTHENTICATED,
-                 "CLOUDSDK_AUTH_ACCESS_TOKEN holds no token");
+                 "CLOUDSDK_AUTH_ACCESS_TOKEN is not a valid token");
     setenv("CLOUDSDK_AUTH_ACCESS_TOKEN", "wrong", 1);
     assert_error(FIND(&c, .tpu = "idle"), SX_UNAUTHENTICATED, "who are you?");
     assert_null(strstr(explanation, "wrong"));
@@ -242,17 +246,16 @@ static void test_distribute_resolver__no_metadata_service(void **state)
     (void)state;
     sx_tpu_cluster c;
     assert_error(FIND(&c, .tpu = "idle"), SX_UNAVAILABLE,
-                 "the project of TPU \"idle\" (give --project)");
+                 "the project of TPU \"idle\" (set --project)");
     assert_error(FIND(&c, .tpu = "idle", .project = "p1", .zone = "z"), SX_UNAVAILABLE,
                  "set CLOUDSDK_AUTH_ACCESS_TOKEN");
     setenv("GCE_METADATA_HOST", "evil.example/x?", 1);
     assert_error(FIND(&c, .tpu = "idle"), SX_INVALID_ARGUMENT, "expected HOST or HOST:PORT");
     cloud_start("portal");
-    assert_error(FIND(&c, .tpu = "idle"), SX_UNAVAILABLE, "is no metadata service");
+    assert_error(FIND(&c, .tpu = "idle"), SX_UNAVAILABLE, "is not a metadata service");
     server_stop(&cloud_pid);
     cloud_start("silent");
-    assert_error(find(&(sx_tpu_request){.timeout_ms = 300}, &c), SX_NOT_FOUND,
-                 "looked at --tpu: not given");
+    assert_error(find(&(sx_tpu_request){.timeout_ms = 300}, &c), SX_NOT_FOUND, "(--tpu: not given");
 }
 
 static void test_distribute_resolver__none_says_all(void **state)
@@ -260,15 +263,15 @@ static void test_distribute_resolver__none_says_all(void **state)
     (void)state;
     sx_tpu_cluster c;
     static const char *const parts[] = {
-        "no TPU found; looked at --tpu: not given",
+        "no TPU found (--tpu: not given",
         "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS: not set",
         "TPU_NAME: not set",
         "TPU_CONFIG: not set",
         "COLAB_TPU_ADDR: not set",
         "TF_CONFIG: not set",
         "pci: no TPU chip",
-        "the metadata service: http://127.0.0.1:1/",
-        "say --tpu local",
+        "metadata service: http://127.0.0.1:1/",
+        "use --tpu local",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         assert_error(FIND(&c, .tpu = NULL), SX_NOT_FOUND, parts[i]);

@@ -27,7 +27,7 @@ static void test_distribute_strategy__one_device(void **state)
     sx_strategy_release(s);
     sx_strategy_release(NULL);
     assert_error(sx_one_device_strategy(&s, .virtual_devices = 2), SX_INVALID_ARGUMENT,
-                 "a mirrored one takes several");
+                 "use a mirrored strategy");
     assert_error(sx_one_device_strategy_at(&(sx_strategy_args){0}, &s), SX_INVALID_ARGUMENT,
                  "use the macro");
 }
@@ -69,16 +69,16 @@ static void test_distribute_strategy__what_does_not_go_together(void **state)
         sx_strategy_args args;
         const char *says;
     } rows[] = {
-        {{.device = "tpu", .virtual_devices = 4}, "only processors (cpu, ref, pjrt:cpu)"},
-        {{.device = "pjrt:cuda", .virtual_devices = 4}, "only processors (cpu, ref, pjrt:cpu)"},
+        {{.device = "tpu", .virtual_devices = 4}, "only cpu, ref and pjrt:cpu support"},
+        {{.device = "pjrt:cuda", .virtual_devices = 4}, "only cpu, ref and pjrt:cpu support"},
         {{.virtual_devices = 2, .replicas = 4}, "replicas is 4, but virtual_devices is 2"},
         {{.virtual_devices = -1}, "virtual_devices is -1"},
         {{.replicas = 5000}, "replicas is 5000"},
         {{.device = "pjrt:cpu:4", .replicas = 2}, "the number of devices in its name is 4"},
-        {{.device = "cpu", .pjrt_plugin = "x.so"}, "pjrt_plugin \"x.so\" is of devices behind"},
-        {{.device = "cpu", .python = "py"}, "python \"py\" is of devices behind"},
-        {{.device = "cpu", .dump_stablehlo = "d"}, "dump_stablehlo \"d\" is of devices behind"},
-        {{.device = "cpu", .batch_norm = "replica"}, "takes the moments of the whole batch"},
+        {{.device = "cpu", .pjrt_plugin = "x.so"}, "pjrt_plugin \"x.so\" is only for PJRT devices"},
+        {{.device = "cpu", .python = "py"}, "python \"py\" is only for PJRT devices"},
+        {{.device = "cpu", .dump_stablehlo = "d"}, "dump_stablehlo \"d\" is only for PJRT devices"},
+        {{.device = "cpu", .batch_norm = "replica"}, "uses the moments of the whole batch"},
         {{.device = "cpu", .batch_norm = "both"}, "expected sync or replica"},
         {{.device = "cpo"}, "did you mean \"cpu\"?"},
     };
@@ -103,7 +103,7 @@ static void test_distribute_strategy__a_tpu_of_another_machine(void **state)
     sx_strategy *s = NULL;
     cloud_start("vm");
     assert_error(sx_tpu_strategy(&s, .tpu = "grpc://10.0.0.2"), SX_UNIMPLEMENTED,
-                 "TPU 10.0.0.2:8470 (of unknown type) is another machine's, reached at "
+                 "TPU 10.0.0.2:8470 (of unknown type) is attached to another machine, at "
                  "grpc://10.0.0.2:8470");
     assert_error(sx_tpu_strategy(&s, .tpu = "idle"), SX_UNIMPLEMENTED,
                  "gcloud compute tpus tpu-vm ssh idle) and run it with --tpu local");
@@ -114,11 +114,11 @@ static void test_distribute_strategy__a_tpu_of_another_machine(void **state)
     sx_buf_init(&told, 0);
     assert_error(sx_strategy_create(&(sx_strategy_wish){.tpu = "gone", .explanation = &told}, &s),
                  SX_NOT_FOUND, "gone");
-    assert_non_null(strstr(sx_buf_text(&told), "none chosen"));
+    assert_non_null(strstr(sx_buf_text(&told), "no TPU:"));
     sx_buf_deinit(&told);
     assert_error(
         sx_strategy_create(&(sx_strategy_wish){.tpu = "idle", .args = {.device = "cpu"}}, &s),
-        SX_INVALID_ARGUMENT, "device \"cpu\" and a TPU");
+        SX_INVALID_ARGUMENT, "device \"cpu\" cannot be combined with a TPU");
 }
 
 static void test_distribute_strategy__over_a_plugin(void **state)
@@ -144,7 +144,7 @@ static void test_distribute_strategy__over_a_plugin(void **state)
     assert_int_equal(sx_strategy_num_replicas_in_sync(s), 1);
     sx_strategy_release(s);
     assert_error(sx_tpu_strategy(&s, .pjrt_plugin = path), SX_FAILED_PRECONDITION,
-                 "tpu was asked for, but the plugin offers /device:CPU:0");
+                 "device tpu requested, but the plugin offers /device:CPU:0");
     setenv("SX_PJRT_REF", "devices=4,platform=tpu", 1);
     assert_ok(sx_tpu_strategy(&s, .pjrt_plugin = path)); /* all that it offers */
     assert_int_equal(sx_strategy_num_replicas_in_sync(s), 4);
@@ -152,7 +152,7 @@ static void test_distribute_strategy__over_a_plugin(void **state)
     sx_strategy_release(s);
     setenv("SX_PJRT_REF", "devices=4", 1);
     assert_error(MIRRORED(&s, .pjrt_plugin = path, .replicas = 9), SX_INVALID_ARGUMENT,
-                 "9 replicas, but pjrt offers 4 devices");
+                 "9 replicas requested, but pjrt has 4 devices");
     char named[5000];
     snprintf(named, sizeof(named), "cpu:%s", path);
     setenv("PJRT_NAMES_AND_LIBRARY_PATHS", named, 1);

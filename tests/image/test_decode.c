@@ -69,7 +69,7 @@ static void test_image_decode__channels(void **state)
             assert_int_equal(c[i], g[i / 3]);
         }
         assert_error(sx_image_decode(files[f], &(sx_decode_options){.channels = 5}, &rgb),
-                     SX_INVALID_ARGUMENT, "5 were asked for");
+                     SX_INVALID_ARGUMENT, "not 5");
         sx_image_deinit(&gray);
         sx_image_deinit(&rgb);
     }
@@ -91,7 +91,7 @@ static void test_image_decode__no_image(void **state)
     assert_error(sx_image_decode(BYTES("\xFF\xD8\xFF garbage that never ends well"), NULL, &image),
                  SX_DATA_LOSS, "JPEG");
     assert_error(sx_image_decode(BYTES("GIF89a\x01\0\x01\0"), NULL, &image), SX_UNIMPLEMENTED,
-                 "GIF images cannot be decoded; convert");
+                 "GIF images are not supported; convert");
     assert_error(sx_image_decode(BYTES("BM----....----====\x07\0\0\0\x01\0\0\0"), NULL, &image),
                  SX_UNIMPLEMENTED, "BMP");
     assert_error(sx_image_decode(BYTES("RIFF....WEBPVP8 "), NULL, &image), SX_UNIMPLEMENTED,
@@ -243,7 +243,7 @@ static void test_image_decode__two_thousand_scans(void **state)
     assert_error(sx_image_decode(sample_bytes(&bomb),
                                  &(sx_decode_options){.limits = &sx_image_limits_untrusted},
                                  &image),
-                 SX_RESOURCE_EXHAUSTED, "more than 100 scans");
+                 SX_RESOURCE_EXHAUSTED, "limit of 100 scans");
     assert_true(sx_now_ns() - start <
                 10 * INT64_C(1000000000)); /* no hang, even under a sanitizer */
     sx_buf_deinit(&jpeg);
@@ -364,7 +364,8 @@ static void test_image_decode__shape_checks(void **state)
     (void)state;
     sx_image image = {0};
     assert_error(sx_image_reserve(&image, SX_U8, 0, 4, 3), SX_INVALID_ARGUMENT, "0x4x3");
-    assert_error(sx_image_reserve(&image, SX_F32, 4, -1, 3), SX_INVALID_ARGUMENT, "positive");
+    assert_error(sx_image_reserve(&image, SX_F32, 4, -1, 3), SX_INVALID_ARGUMENT,
+                 "every dimension must be positive");
     assert_ok(sx_image_reserve(&image, SX_F32, 4, 5, 3));
     void *pixels = image.pixels;
     assert_ok(sx_image_reserve(&image, SX_U8, 4, 5, 3));

@@ -58,8 +58,8 @@ static void test_image_encode__refusals(void **state)
              five = sample_image(4, 4, 5);
     sx_buf out;
     sx_buf_init(&out, 100);
-    assert_error(sx_jpeg_encode(&image, 0, &out), SX_INVALID_ARGUMENT, "quality 0");
-    assert_error(sx_jpeg_encode(&image, 101, &out), SX_INVALID_ARGUMENT, "quality 101");
+    assert_error(sx_jpeg_encode(&image, 0, &out), SX_INVALID_ARGUMENT, "got 0");
+    assert_error(sx_jpeg_encode(&image, 101, &out), SX_INVALID_ARGUMENT, "got 101");
     assert_error(sx_jpeg_encode(&two, 90, &out), SX_INVALID_ARGUMENT, "uint8 with 2");
     assert_error(sx_png_encode(&five, &out), SX_INVALID_ARGUMENT, "uint8 with 5");
     image.dtype = SX_F32;

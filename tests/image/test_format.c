@@ -74,13 +74,16 @@ static void test_image_format__truncated_headers(void **state)
     sx_image_info info = {.height = 77};
     size_t frame = sample_find_marker(&jpeg, 0xC0);
     for (size_t size = 3; size < frame + 10; size++) {
-        assert_error(sx_image_probe((sx_bytes){jpeg.data, size}, &info), SX_DATA_LOSS, "JPEG ends");
+        assert_error(sx_image_probe((sx_bytes){jpeg.data, size}, &info), SX_DATA_LOSS,
+                     "JPEG header is truncated");
     }
     for (size_t size = 8; size < 29; size++) {
-        assert_error(sx_image_probe((sx_bytes){png.data, size}, &info), SX_DATA_LOSS, "PNG ends");
+        assert_error(sx_image_probe((sx_bytes){png.data, size}, &info), SX_DATA_LOSS,
+                     "PNG header is truncated");
     }
-    assert_error(sx_image_probe(BYTES("GIF89a\x01"), &info), SX_DATA_LOSS, "GIF ends");
-    assert_error(sx_image_probe(BYTES("BM"), &info), SX_DATA_LOSS, "BMP ends");
+    assert_error(sx_image_probe(BYTES("GIF89a\x01"), &info), SX_DATA_LOSS,
+                 "GIF header is truncated");
+    assert_error(sx_image_probe(BYTES("BM"), &info), SX_DATA_LOSS, "BMP header is truncated");
     assert_int_equal(info.height, 77); /* untouched on failure */
     sx_buf_deinit(&jpeg);
     sx_buf_deinit(&png);

@@ -177,14 +177,14 @@ static void test_image_resize__refusals(void **state)
         sx_resize(&resizer, &image, &(sx_resize_args){.width = SX_RESIZE_MAX_SIDE + 1}, out),
         SX_INVALID_ARGUMENT, "65537");
     assert_error(sx_resize(&resizer, &image, &(sx_resize_args){.top = 2, .window_height = 3}, out),
-                 SX_INVALID_ARGUMENT, "window of 3x4 at (2, 0)");
+                 SX_INVALID_ARGUMENT, "window 3x4 at (2, 0)");
     assert_error(sx_resize(&resizer, &image, &(sx_resize_args){.left = -1}, out),
                  SX_INVALID_ARGUMENT, "window");
     assert_error(sx_resize(&resizer, &five, &(sx_resize_args){.height = 2}, out),
-                 SX_INVALID_ARGUMENT, "5 channels");
+                 SX_INVALID_ARGUMENT, "got 5");
     assert_error(
         sx_resize(&resizer, &(sx_image){.dtype = SX_U8}, &(sx_resize_args){.height = 2}, out),
-        SX_INVALID_ARGUMENT, "0 channels");
+        SX_INVALID_ARGUMENT, "got 0");
     sx_image_deinit(&image);
     sx_image_deinit(&five);
 }

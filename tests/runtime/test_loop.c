@@ -398,7 +398,7 @@ static void test_runtime_loop__full_batches_divide_by_the_replicas(void **state)
     SKIP_WITHOUT_PJRT();
     run *r = open_pjrt(4, 4, SX_BATCH_NORM_SYNC);
     assert_error(sx_program_prepare_loop(r->program, 6, -1, NULL), SX_INVALID_ARGUMENT,
-                 "a batch of 6 does not divide by 4 replicas; the nearest that do are 4 and 8");
+                 "batch size 6 is not a multiple of 4 replicas; the nearest are 4 and 8");
     assert_error(sx_program_prepare_loop(r->program, 3, -1, NULL), SX_INVALID_ARGUMENT,
                  "the smallest that does is 4");
     close_run(r);

@@ -7,7 +7,7 @@ while read -r target devices hosts kind; do
     if ! said=$("$SEXTANT_BIN" compile linear --target "$target" --batch-size 1024 2>&1); then
         echo "$target: $said"
         # A generation that this libtpu no longer knows: one line that says so and what to use.
-        grep -q 'does not compile for .* a current type' <<<"$said" || failed=1
+        grep -q 'cannot compile for .* a current type' <<<"$said" || failed=1
         continue
     fi
     sed -n '1p' <<<"$said"

@@ -1,21 +1,21 @@
-/* The PJRT C ABI, as far as we call it: our own declarations of its structs and slots.
+/* The part of the PJRT C ABI that we use: our own declarations of its structs and slots.
  *
- * Every argument struct begins with {struct_size, extension}. A plugin refuses one smaller than its
- * own definition and accepts a larger one; new fields are appended, and zero is their default. So
- * each of ours ends in 64 spare zero bytes, counted in struct_size, and a plugin newer than this
- * file reads zeros there (or writes results that we do not look at). Structs passed as arrays
- * (sx_pjrt_named) are exact. A plugin that demands its own sizes and no others gets those of
+ * Every argument struct begins with {struct_size, extension}. A plugin rejects a struct smaller
+ * than its own definition and accepts a larger one; new fields are appended and default to zero.
+ * Each of our structs therefore ends with 64 spare zero bytes, included in struct_size, so that a
+ * newer plugin reads zeros there (or writes results that we ignore). Structs passed in arrays
+ * (sx_pjrt_named) have no spare bytes. A plugin that only accepts its own sizes gets those of
  * version 0.81 (plugin.h: `exact`).
  *
  *   the table, at GetPjrtApi():
  *
- *   0   size_t struct_size        what slots there are: slot i is there if 40 + 8 i < struct_size
+ *   0   size_t struct_size        slot i exists if 40 + 8 i < struct_size
  *   8   extension list
  *   16  size_t, pointer, int major (32), int minor (36)
- *   40  function pointers, one a slot, only ever appended
+ *   40  function pointers, one per slot; new ones are appended
  *
  * A function takes a pointer to its struct and returns an error, or NULL.
- * Source: facts of the PJRT C API, versions 0.81 to 0.116. */
+ * Source: the PJRT C API, versions 0.81 to 0.116. */
 #ifndef SX_BACKENDS_PJRT_ABI_H
 #define SX_BACKENDS_PJRT_ABI_H
 
@@ -25,10 +25,10 @@
 
 enum {
     SX_PJRT_MAJOR = 0,
-    SX_PJRT_MINOR = 116,     /* the newest that these declarations were held against */
-    SX_PJRT_MIN_MINOR = 57,  /* since then the table is only appended to */
+    SX_PJRT_MINOR = 116,     /* the newest version that these declarations were compared with */
+    SX_PJRT_MIN_MINOR = 57,  /* since then, slots have only been appended */
     SX_PJRT_SLOTS_AT = 40,   /* offset of slot 0 */
-    SX_PJRT_MAX_SLOTS = 256, /* of any version that we would believe */
+    SX_PJRT_MAX_SLOTS = 256, /* limit on the size of the table */
 };
 
 /* The slots that we call, with their names for messages and their argument structs. */
@@ -88,11 +88,11 @@ typedef struct sx_pjrt_api {
     size_t version_size;
     void *version_extensions;
     int major, minor;
-    sx_pjrt_function slots[SX_PJRT_MAX_SLOTS]; /* as many as struct_size says */
+    sx_pjrt_function slots[SX_PJRT_MAX_SLOTS]; /* as many as struct_size covers */
 } sx_pjrt_api;
 _Static_assert(offsetof(sx_pjrt_api, major) == 32 && offsetof(sx_pjrt_api, minor) == 36 &&
                    offsetof(sx_pjrt_api, slots) == SX_PJRT_SLOTS_AT,
-               "the table's layout is the ABI's");
+               "table layout differs from the ABI");
 
 /* --- Argument structs ------------------------------------------------------------------------ */
 
@@ -101,8 +101,8 @@ typedef struct sx_pjrt_head {
     void *extension;
 } sx_pjrt_head;
 
-/* SX_PJRT_STRUCT(name, fields) declares sx_pjrt_<name>; SX_PJRT_ARGS(name, .field = …) is one, its
- * size set and everything else zero. */
+/* SX_PJRT_STRUCT(name, fields) declares sx_pjrt_<name>; SX_PJRT_ARGS(name, .field = …) makes one
+ * with its size set and all other fields zero. */
 #define SX_PJRT_STRUCT(name, ...)   \
     typedef struct sx_pjrt_##name { \
         sx_pjrt_head head;          \
@@ -113,26 +113,25 @@ typedef struct sx_pjrt_head {
     {                                                       \
         .head = {sizeof(sx_pjrt_##name), NULL}, __VA_ARGS__ \
     }
-/* The end of the last field, its size at version 0.81: what a plugin that demands equality wants.
- */
+/* The size without spare bytes, that of version 0.81, for plugins that require an exact size. */
 #define SX_PJRT_SIZE(name) offsetof(sx_pjrt_##name, spare)
 
-/* The head alone: Initialize. */
+/* No fields: Initialize. */
 SX_PJRT_STRUCT(nothing, );
-/* A struct whose one field is the thing that it is about: Destroy, Await. */
+/* One field, the object: Destroy, Await. */
 SX_PJRT_STRUCT(object, void *object;);
-/* … and whose result is a text of the plugin's: message, platform, version, kind. */
+/* An object; the result is a string owned by the plugin: message, platform, version, kind. */
 SX_PJRT_STRUCT(text, const void *object; const char *text; size_t size;);
-/* … a number. */
+/* The result is a number. */
 SX_PJRT_STRUCT(int, const void *object; int value;);
 SX_PJRT_STRUCT(int64, const void *object; int64_t value;);
 SX_PJRT_STRUCT(flag, const void *object; bool value;);
 SX_PJRT_STRUCT(pointer, const void *object; void *value;);
-/* … a list. */
+/* The result is a list. */
 SX_PJRT_STRUCT(list, const void *object; void *const *items; size_t count;);
-/* … a count and then properties. */
+/* The result is a list of properties. */
 SX_PJRT_STRUCT(properties, const void *object; size_t count; const struct sx_pjrt_named *items;);
-/* The plugin's own. */
+/* The attributes of the plugin. */
 SX_PJRT_STRUCT(attributes, const struct sx_pjrt_named *items; size_t count;);
 
 enum {
@@ -156,9 +155,9 @@ typedef struct sx_pjrt_named {
         float real;
         bool boolean;
     };
-    size_t value_size; /* of strings and lists; else 1 */
+    size_t value_size; /* of strings and lists; otherwise 1 */
 } sx_pjrt_named;
-_Static_assert(sizeof(sx_pjrt_named) == 56, "exact: it is passed in arrays");
+_Static_assert(sizeof(sx_pjrt_named) == 56, "must be exact: passed in arrays");
 
 SX_PJRT_STRUCT(client_create, const sx_pjrt_named *options; size_t n_options; void *kv_get;
                void *kv_get_user; void *kv_put; void *kv_put_user; void *client; void *kv_try_get;
@@ -180,14 +179,14 @@ SX_PJRT_STRUCT(compile_args, void *client; const sx_pjrt_program_text *program; 
 SX_PJRT_STRUCT(topology_create, const char *name; size_t name_size; const sx_pjrt_named *options;
                size_t n_options; void *topology;);
 
-/* Ahead of time: for a topology, without its devices. */
+/* Compiles ahead of time, for a topology without devices. */
 SX_PJRT_STRUCT(compile_ahead, const void *topology; const sx_pjrt_program_text *program;
                const char *options; size_t options_size; void *client; void *executable;);
 
-/* Asked twice: with code NULL it says code_size, then it writes there. */
+/* Called twice: with code NULL to get code_size, then to get the code. */
 SX_PJRT_STRUCT(optimized, void *executable; sx_pjrt_program_text * program;);
 
-/* Element types; not XLA's PrimitiveType numbers. */
+/* Element types (the numbers differ from XLA's PrimitiveType). */
 enum {
     SX_PJRT_PRED = 1,
     SX_PJRT_S8,
@@ -203,14 +202,14 @@ enum {
     SX_PJRT_F64,
     SX_PJRT_BF16,
 };
-/* How long a host array stays as it is. */
+/* How long host memory remains unchanged. */
 enum { SX_PJRT_DURING_CALL = 0, SX_PJRT_UNTIL_TRANSFERRED = 1 };
 
 SX_PJRT_STRUCT(from_host, void *client; const void *data; int type; const int64_t *dims;
                size_t n_dims; const int64_t *strides; size_t n_strides; int semantics; void *device;
                void *memory; void *layout; void *done; void *buffer;);
 
-/* A layout: without tiles, minor_to_major = {rank - 1, …, 0} is row-major. */
+/* A layout. Without tiles, minor_to_major = {rank - 1, …, 0} is row-major. */
 typedef struct sx_pjrt_layout {
     size_t struct_size;
     void *extension;
@@ -252,7 +251,7 @@ SX_PJRT_STRUCT(device_memory, void *device; int64_t in_use; int64_t peak; bool h
                int64_t n_allocations; bool has_n_allocations; int64_t largest; bool has_largest;
                int64_t limit; bool has_limit; int64_t more[11]; bool has_last;);
 
-/* `bytes` last until destroy(backing). */
+/* `bytes` are valid until destroy(backing). */
 SX_PJRT_STRUCT(serialized, const void *executable; const char *bytes; size_t size; void *backing;
                void (*destroy)(void *backing););
 
@@ -262,7 +261,7 @@ SX_PJRT_STRUCT(deserialize, void *client; const char *bytes; size_t size; void *
 SX_PJRT_STRUCT(compiled_memory, void *executable; int64_t code; int64_t arguments; int64_t outputs;
                int64_t aliases; int64_t temporaries; int64_t host[5]; int64_t peak;);
 
-/* Sizes at version 0.81. Later versions append (the spare bytes), never change. */
+/* The sizes in version 0.81. Later versions only append fields. */
 _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) == 56 &&
                    SX_PJRT_SIZE(from_host) == 120 && SX_PJRT_SIZE(to_host) == 56 &&
                    SX_PJRT_SIZE(execute) == 80 && SX_PJRT_SIZE(serialized) == 56 &&
@@ -273,6 +272,6 @@ _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) =
                    SX_PJRT_SIZE(device_memory) == 185 && SX_PJRT_SIZE(compiled_memory) == 112 &&
                    SX_PJRT_SIZE(program_text) == 48 && SX_PJRT_SIZE(layout) == 76 &&
                    SX_PJRT_SIZE(execute_options) == 112,
-               "field order and sizes are the ABI's");
+               "field order or sizes differ from the ABI");
 
 #endif

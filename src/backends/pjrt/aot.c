@@ -18,12 +18,12 @@
 enum { COMPILE_SECONDS = 4 * 3600, MAX_DEVICES = 16384, FORMAT = 1 };
 static const size_t MAX_EXECUTABLE = (size_t)1 << 30;
 
-/* What the child works with. */
+/* The state of the child process. */
 typedef struct aot {
     const sx_aot_request *r;
     const sx_pjrt_plugin *plugin;
-    void *topology;         /* a TPU target's */
-    sx_pjrt_client *client; /* pjrt-cpu's */
+    void *topology;         /* for a TPU target */
+    sx_pjrt_client *client; /* for pjrt-cpu */
     void *executable;
     int n; /* devices */
     int *ids;
@@ -43,7 +43,7 @@ int64_t sx_aot_total_bytes(const sx_aot_result *r)
 /* --- The devices -------------------------------------------------------------------------------
  */
 
-/* libtpu asks a cloud's metadata server otherwise, and locks out every other process. */
+/* Without these, libtpu queries the cloud's metadata server and locks out other processes. */
 static void set_environment(const sx_target *t)
 {
     setenv("TPU_SKIP_MDS_QUERY", "1", 1);
@@ -88,8 +88,8 @@ static sx_status describe_topology(aot *a)
     sx_pjrt_list list = SX_PJRT_ARGS(list, .object = a->topology);
     SX_TRY(sx_pjrt_call(a->plugin, SX_PJRT_TOPOLOGY_DEVICES, &list));
     if (list.count == 0 || list.count > MAX_DEVICES) {
-        return sx_error(SX_UNIMPLEMENTED, "%s has %zu devices here", a->r->target->topology,
-                        list.count);
+        return sx_error(SX_UNIMPLEMENTED, "%s: the topology has %zu devices",
+                        a->r->target->topology, list.count);
     }
     a->n = a->result.devices = (int)list.count;
     a->ids = sx_alloc(list.count, sizeof(*a->ids));
@@ -130,9 +130,8 @@ static sx_status open_topology(aot *a)
     if (status != SX_OK) {
         sx_status refused =
             sx_error(SX_UNIMPLEMENTED,
-                     "%s does not compile for %s (%s). That takes libtpu; a current type, say "
-                     "v5litepod-4 or v6e-4, shows what a step takes there, and an older libtpu may "
-                     "know %s",
+                     "%s cannot compile for %s (%s). This requires libtpu; try a current type such "
+                     "as v5litepod-4 or v6e-4, or an older libtpu that supports %s",
                      a->plugin->path, t->topology, sx_status_message(status), t->tpu->name);
         sx_status_free(status);
         return refused;
@@ -141,7 +140,7 @@ static sx_status open_topology(aot *a)
     return describe_topology(a);
 }
 
-/* 0 = the plugin does not say. */
+/* 0 = unknown. */
 static int64_t limit_here(const aot *a)
 {
     sx_pjrt_device_memory args = SX_PJRT_ARGS(device_memory, .device = a->client->devices[0]);
@@ -157,8 +156,8 @@ static sx_status open_cpu(aot *a)
     SX_TRY(sx_pjrt_client_open(a->plugin, a->n, &a->client), "%s", a->plugin->path);
     if (strcmp(a->client->platform, "cpu") != 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s is a plugin for %s; pjrt-cpu takes XLA's CPU plugin", a->plugin->path,
-                        a->client->platform);
+                        "%s is a plugin for %s; pjrt-cpu requires XLA's CPU plugin",
+                        a->plugin->path, a->client->platform);
     }
     a->ids = sx_alloc((size_t)a->n, sizeof(*a->ids));
     if (a->ids == NULL) {
@@ -293,7 +292,7 @@ static sx_status read_layouts(aot *a)
     return status;
 }
 
-/* A plugin that does not show its program leaves the layouts out. */
+/* Gets memory by layer from the optimized program, if the plugin provides it. */
 static void inspect(aot *a)
 {
     a->result.facts = sx_pjrt_measure(a->plugin, a->executable);
@@ -341,7 +340,7 @@ static sx_status compile(aot *a, sx_buf *answer)
     return SX_OK;
 }
 
-/* In the child, which ends right after: nothing is given back. */
+/* Runs in the child, which exits afterwards, so nothing is freed. */
 static sx_status work(void *user, sx_buf *answer)
 {
     aot a = {.r = user};
@@ -357,7 +356,7 @@ sx_status sx_aot_compile(const sx_aot_request *request, sx_aot_result *out, char
     sx_status status = sx_run_in_child(request->target->tpu != NULL ? "libtpu" : "the CPU plugin",
                                        COMPILE_SECONDS, work, (void *)(uintptr_t)request, &answer);
     if (status == SX_OK && answer.size < sizeof(*out)) {
-        status = sx_error(SX_INTERNAL, "the compiling process answered %zu bytes, expected %zu",
+        status = sx_error(SX_INTERNAL, "the compile process returned %zu bytes, expected %zu",
                           answer.size, sizeof(*out));
     }
     if (status == SX_OK && out_executable != NULL) {

@@ -21,7 +21,7 @@ typedef struct sums {
 /* --- Names -------------------------------------------------------------------------------------
  */
 
-/* The name up to its last part; the whole if it has but one. */
+/* The length of the name without its last component; the full length if it has only one. */
 static size_t parent(const char *name, size_t size)
 {
     for (size_t i = size; i > 0; i--) {
@@ -44,7 +44,7 @@ static bool begins_with(const char *text, size_t size, const char *prefix)
     return size >= n && memcmp(text, prefix, n) == 0;
 }
 
-/* The operators that the trainer adds: backward pass, update, loss. */
+/* Whether an operator was added by the trainer: backward pass, update, loss. */
 static bool is_no_layer(const char *op, size_t size)
 {
     return size == 0 || begins_with(op, size, "gradients/") || begins_with(op, size, "training/") ||
@@ -75,7 +75,7 @@ static void add(sx_aot_bytes *sum, const sx_layout_array *array)
     sum->padded += array->padded;
 }
 
-/* Keeps the rows with the most padding, most first. */
+/* Keeps the rows with the most padding, in descending order. */
 static void rank_waste(sx_aot_result *out, const sx_layout_array *array, const char *name,
                        size_t size)
 {

@@ -8,8 +8,8 @@
 
 enum { ROWS = 8, GROWTH = 8, GROWTHS = 3 };
 
-/* Examples of a device at the line's first point: the first of these that fits. Where the search
- * begins does not depend on the batch asked for, so the answer does not either. */
+/* Examples per device at the line's first point: the first of these that fits. They do not depend
+ * on the requested batch, so that the result does not either. */
 static const int64_t first_points[] = {256, 32, 4, 2};
 
 /* --- The line -------------------------------------------------------------------------------- */
@@ -24,7 +24,7 @@ double sx_aot_bytes_at(const sx_aot_result *a, const sx_aot_result *b, int64_t b
 int64_t sx_aot_largest_batch(const sx_aot_result *a, const sx_aot_result *b)
 {
     int64_t low = 0, high = SX_AOT_MOST_BATCH / a->devices;
-    while (low < high) { /* the most examples of a device whose bytes stay within */
+    while (low < high) { /* binary search for the most examples per device that fit */
         int64_t middle = low + (high - low + 1) / 2;
         if (sx_aot_bytes_at(a, b, middle * a->devices) <= (double)a->hbm_bytes) {
             low = middle;
@@ -47,8 +47,8 @@ static bool within(const sx_aot_result *r)
     return r->hbm_bytes == 0 || sx_aot_total_bytes(r) <= r->hbm_bytes;
 }
 
-/* Compiles for a batch; *out_fits false: the compiler says, or its figures do, that it does not
- * fit. */
+/* Compiles for a batch; *out_fits is false if the compiler or its memory figures say that it does
+ * not fit. */
 static sx_status try_batch(planning *p, int64_t batch, bool keep, sx_aot_result *out,
                            bool *out_fits)
 {
@@ -82,14 +82,14 @@ static sx_status try_batch(planning *p, int64_t batch, bool keep, sx_aot_result 
     return SX_OK;
 }
 
-/* The batch of `devices` × `each`, the latter in eights where it is at least eight. */
+/* `devices` × `each`, with `each` rounded down to a multiple of eight if it is at least eight. */
 static int64_t batch_of(int64_t devices, int64_t each)
 {
     each = each >= ROWS ? each / ROWS * ROWS : SX_MAX(each, 1);
     return devices * each;
 }
 
-/* Compiles a batch above the largest known to fit. */
+/* Compiles a batch larger than the largest known to fit. */
 static sx_status confirm(planning *p, int64_t batch)
 {
     sx_aot_result result;
@@ -108,7 +108,7 @@ static void draw_line(planning *p, const sx_aot_result *a, const sx_aot_result *
     p->out->by_line = sx_aot_largest_batch(a, b);
 }
 
-/* No use to compile this: it is as large as one that does not fit. */
+/* Whether a batch at most this large is known not to fit. */
 static bool is_too_large(const planning *p, int64_t batch)
 {
     return batch > SX_AOT_MOST_BATCH || (!p->out->fits && batch >= p->r->compile.batch);
@@ -126,9 +126,9 @@ static sx_status first_point(planning *p, int64_t devices, sx_aot_result *out, b
     return SX_OK;
 }
 
-/* The line's second point. While a batch takes little of the memory, one eight times as large says
- * more: small values lie on the chip, and take nothing. Where it takes much already, one half as
- * large. Result: points[1] is the larger. */
+/* Finds the line's second point. If the first batch uses little memory, a batch eight times as
+ * large is more informative, because small values are kept on the chip; if it uses much, one half
+ * as large. Afterwards points[1] is the larger. */
 static sx_status second_point(planning *p, sx_aot_result points[2], bool *out_found)
 {
     bool fits = true;
@@ -150,7 +150,7 @@ static sx_status second_point(planning *p, sx_aot_result points[2], bool *out_fo
     return *out_found ? SX_OK : try_batch(p, points[1].batch / 2, false, &points[0], out_found);
 }
 
-/* By the line, compiled; where the line says too much, once more an eighth below. */
+/* Estimates the batch with the line and compiles it; if it does not fit, tries an eighth less. */
 sx_status sx_aot_plan_find_largest(const sx_aot_plan_request *request, sx_aot_plan *plan)
 {
     planning p = {request, plan};
@@ -173,7 +173,7 @@ sx_status sx_aot_plan_find_largest(const sx_aot_plan_request *request, sx_aot_pl
         return SX_OK;
     }
     draw_line(&p, &points[0], &points[1]);
-    if (plan->asked.devices == 0) { /* the compiler gave up on it */
+    if (plan->asked.devices == 0) { /* it did not compile */
         plan->asked = points[1];
         plan->asked_bytes = sx_aot_bytes_at(&points[0], &points[1], asked);
     }

@@ -63,7 +63,7 @@ sx_status sx_pjrt_buffer_create(sx_device *device, const sx_type *type, sx_buffe
     return SX_OK;
 }
 
-/* What one replica holds. */
+/* The type of one replica's array. */
 static sx_type part_of(const sx_pjrt_buffer *b, int axis)
 {
     sx_type type = b->head.type;
@@ -73,7 +73,7 @@ static sx_type part_of(const sx_pjrt_buffer *b, int axis)
     return type;
 }
 
-/* Bytes from one row of the axis' dimension to the next in the whole value. */
+/* Bytes from one index of the axis to the next, in the whole value. */
 static int64_t stride_of(const sx_type *type, int axis)
 {
     int64_t stride = (int64_t)sx_dtype_bytes(type->dtype);
@@ -83,7 +83,8 @@ static int64_t stride_of(const sx_type *type, int axis)
     return stride;
 }
 
-/* Puts host data onto the devices; with `lent`, they stay until sx_pjrt_buffer_settle(). */
+/* Copies host data to the devices. With `lent`, the data must remain unchanged until
+ * sx_pjrt_buffer_settle(). */
 static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
 {
     const sx_pjrt_platform *p = platform_of(&b->head);
@@ -104,7 +105,7 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
                         axis > 0 ? strides : NULL, lent ? &b->transfers[r] : NULL, &b->arrays[r]);
     }
     if (status !=
-        SX_OK) { /* the copies to other replicas end before the caller has the data back */
+        SX_OK) { /* copies to other replicas must end before the caller may change the data */
         sx_status_free(sx_pjrt_buffer_settle(b));
         drop_arrays(b);
         return status;
@@ -114,7 +115,7 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
     return SX_OK;
 }
 
-/* Keeps the host's data for later: `data` itself if lent. */
+/* Keeps host data for later: a copy, or `data` itself if lent. */
 static sx_status hold(sx_pjrt_buffer *b, const void *data, bool lent)
 {
     size_t bytes = (size_t)sx_type_bytes(&b->head.type);
@@ -149,7 +150,7 @@ sx_status sx_pjrt_buffer_write(sx_buffer *head, const void *data, bool borrow)
     return status;
 }
 
-/* Parts of a superbatch: K rows of each replica, put side by side. */
+/* Reads the parts of a superbatch: K rows from each replica, joined along the batch. */
 static sx_status read_parts(sx_pjrt_buffer *b, char *data)
 {
     const sx_pjrt_platform *p = platform_of(&b->head);
@@ -193,7 +194,7 @@ static sx_status read_locked(sx_pjrt_buffer *b, void *data)
         break;
     }
     return sx_error(SX_FAILED_PRECONDITION,
-                    "this buffer's value was consumed by an execution that failed");
+                    "the buffer's value was lost in an execution that failed");
 }
 
 sx_status sx_pjrt_buffer_read(sx_buffer *head, void *data)
@@ -205,7 +206,7 @@ sx_status sx_pjrt_buffer_read(sx_buffer *head, void *data)
     return status;
 }
 
-/* A plugin copies out on threads of its own: several at once cost little more than one. */
+/* Plugins copy on threads of their own, so several copies at once take little longer than one. */
 sx_status sx_pjrt_buffers_read(int n, sx_buffer *const *heads, void *const *data)
 {
     sx_pjrt_platform *p = platform_of(heads[0]);

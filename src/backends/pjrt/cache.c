@@ -26,8 +26,8 @@ enum {
     CRC_AT = 96,
     FACTS = 5,
 };
-_Static_assert((int)CRC_AT + 4 == (int)SX_PJRT_CACHE_HEADER_BYTES, "the header's layout");
-_Static_assert(sizeof(sx_pjrt_facts) == CRC_AT - FACTS_AT, "the facts lie as the struct has them");
+_Static_assert((int)CRC_AT + 4 == (int)SX_PJRT_CACHE_HEADER_BYTES, "header layout");
+_Static_assert(sizeof(sx_pjrt_facts) == CRC_AT - FACTS_AT, "the facts must match the struct");
 
 static const char magic[8] = {'s', 'x', 'p', 'j', 'r', 't', '0', '1'};
 static const size_t MAX_ENTRY = (size_t)1 << 32;
@@ -94,19 +94,19 @@ sx_status sx_pjrt_cache_parse(const sx_pjrt_cache_key *key, char *data, size_t s
     uint64_t bytes = 0;
     uint32_t crc = 0;
     if (size < SX_PJRT_CACHE_HEADER_BYTES || memcmp(data + MAGIC_AT, magic, sizeof(magic)) != 0) {
-        return sx_error(SX_DATA_LOSS, "no compiled program of this version");
+        return sx_error(SX_DATA_LOSS, "not a compiled program of this version");
     }
     memcpy(&bytes, data + SIZE_AT, sizeof(bytes));
     memcpy(&crc, data + CRC_AT, sizeof(crc));
     if (memcmp(data + KEY_AT, key->bytes, sizeof(key->bytes)) != 0) {
-        return sx_error(SX_DATA_LOSS, "the compiled program of another key");
+        return sx_error(SX_DATA_LOSS, "compiled program with a different key");
     }
     if (bytes != size - SX_PJRT_CACHE_HEADER_BYTES) {
-        return sx_error(SX_DATA_LOSS, "a compiled program of %zu bytes, expected %llu",
+        return sx_error(SX_DATA_LOSS, "compiled program has %zu bytes, expected %llu",
                         size - SX_PJRT_CACHE_HEADER_BYTES, (unsigned long long)bytes);
     }
     if (crc != checksum(data, data + SX_PJRT_CACHE_HEADER_BYTES, (size_t)bytes)) {
-        return sx_error(SX_DATA_LOSS, "a compiled program whose checksum is another");
+        return sx_error(SX_DATA_LOSS, "compiled program has a wrong checksum");
     }
     memcpy(&out->facts, data + FACTS_AT, sizeof(out->facts));
     out->bytes = data + SX_PJRT_CACHE_HEADER_BYTES;
@@ -114,7 +114,7 @@ sx_status sx_pjrt_cache_parse(const sx_pjrt_cache_key *key, char *data, size_t s
     return SX_OK;
 }
 
-/* The mark of use: eviction goes by it. A failure only makes the entry older than it is. */
+/* Updates the time of last use, for eviction. A failure only makes the entry look older. */
 static void touch(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -137,7 +137,7 @@ static sx_status read_entry(const char *path, const sx_pjrt_cache_key *key,
         sx_free(data);
         return sx_status_annotate(status, __FILE__, __LINE__, "%s", path);
     }
-    memmove(data, entry.bytes, entry.size); /* so that the block can be freed as what it is */
+    memmove(data, entry.bytes, entry.size); /* so that the block can be freed */
     entry.bytes = data;
     *out = entry;
     touch(path);
@@ -154,7 +154,7 @@ sx_status sx_pjrt_cache_read(const char *dir, const sx_pjrt_cache_key *key,
     return status;
 }
 
-/* --- Keeping the folder small ---------------------------------------------------------------- */
+/* --- Eviction ---------------------------------------------------------------- */
 
 typedef struct entry_file {
     char *name;
@@ -171,8 +171,8 @@ static int by_use(const void *a, const void *b)
     return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* Deletes from the oldest on until at most `budget` bytes are left. Another process may delete at
- * the same time: a missing file is fine. */
+/* Deletes the oldest entries until at most `budget` bytes are left. Another process may be
+ * deleting, too, so a missing file is fine. */
 static sx_status evict(const char *dir, uint64_t budget)
 {
     sx_paths names = {0};

@@ -26,7 +26,7 @@ static sx_pjrt_named named(const char *name, int type)
                            .value_size = 1};
 }
 
-/* Plugins refuse options that they do not know. */
+/* The options for this plugin; plugins reject unknown options. */
 static size_t client_options(const sx_pjrt_client *c, sx_pjrt_named options[4])
 {
     if (c->plugin->kind == SX_PJRT_CPU && c->wanted_devices > 0) {
@@ -34,7 +34,8 @@ static size_t client_options(const sx_pjrt_client *c, sx_pjrt_named options[4])
         options[0].int64 = c->wanted_devices;
         return 1;
     }
-    if (c->plugin->kind == SX_PJRT_CUDA) { /* else it takes three quarters of the memory at once */
+    if (c->plugin->kind ==
+        SX_PJRT_CUDA) { /* otherwise it allocates three quarters of the memory at once */
         options[0] = named("preallocate", SX_PJRT_BOOL);
         options[0].boolean = false;
         return 1;
@@ -51,7 +52,7 @@ static sx_status describe(sx_pjrt_client *c)
                            sizeof(c->version)));
     SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_DEVICES, &devices));
     if (devices.count == 0 || devices.count > INT_MAX) {
-        return sx_error(SX_UNAVAILABLE, "%s offers no device here", c->plugin->path);
+        return sx_error(SX_UNAVAILABLE, "%s offers no device on this machine", c->plugin->path);
     }
     c->devices = devices.items;
     c->n_devices = (int)devices.count;
@@ -206,7 +207,7 @@ static int element_type(sx_dtype dtype)
 sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, const sx_type *type, const void *data,
                       const int64_t *strides, void **out_done, void **out_array)
 {
-    static const uint64_t nothing = 0; /* an empty array's data may be NULL */
+    static const uint64_t nothing = 0; /* for empty arrays, whose data may be NULL */
     sx_pjrt_from_host args =
         SX_PJRT_ARGS(from_host, .client = c->handle, .data = data == NULL ? &nothing : data,
                      .type = element_type(type->dtype), .dims = type->dims,
@@ -231,7 +232,7 @@ sx_status sx_pjrt_begin_get(const sx_pjrt_client *c, void *array, const sx_type 
     for (int i = 0; i < type->rank; i++) {
         order[i] = type->rank - 1 - i;
     }
-    /* Without a layout the device's own is copied out, which on a TPU is tiled. */
+    /* Without a layout the copy has the device's layout, which is tiled on a TPU. */
     sx_pjrt_layout layout = {.struct_size = SX_PJRT_INNER_SIZE(c->plugin, layout),
                              .tiled_size = 56,
                              .minor_to_major = order,

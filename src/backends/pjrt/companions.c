@@ -13,7 +13,7 @@
 #include "base/checked.h"
 
 static const struct companion {
-    int cuda; /* the version that it is of; 0 = any */
+    int cuda; /* the CUDA version; 0 = any */
     const char *name;
 } companions[] = {
     {12, "libcudart.so.12"},   {13, "libcudart.so.13"},    {12, "libnvrtc.so.12"},
@@ -25,7 +25,7 @@ static const struct companion {
     {0, "libcudnn.so.9"},
 };
 
-/* SITE/jax_plugins/xla_cuda13/xla_cuda_plugin.so: 13, and the length of SITE/. 0 = no such path. */
+/* For SITE/jax_plugins/xla_cuda13/xla_cuda_plugin.so: 13, and the length of SITE/. Otherwise 0. */
 static int cuda_of(const char *path, int *out_site)
 {
     static const char folder[] = "jax_plugins/xla_cuda";
@@ -47,7 +47,7 @@ static bool load_beside(const char *path, int site, const char *name)
     return ok;
 }
 
-/* `missing` (may be NULL): the names of those that are not to be had. */
+/* Loads all; appends the names of those not found to `missing` (may be NULL). */
 static void load_all(const char *path, sx_buf *missing)
 {
     int site, cuda = cuda_of(path, &site);
@@ -77,8 +77,8 @@ sx_status sx_pjrt_blame_companions(const char *path, sx_status status)
     load_all(path, &missing);
     if (missing.size > 0) {
         status = sx_status_annotate(status, __FILE__, __LINE__,
-                                    "not in %.*snvidia/*/lib: %s (pip install "
-                                    "\"jax-cuda%d-plugin[with-cuda]\" brings them)",
+                                    "missing in %.*snvidia/*/lib: %s (install with pip install "
+                                    "\"jax-cuda%d-plugin[with-cuda]\")",
                                     site, path, sx_buf_text(&missing), cuda);
     }
     sx_buf_deinit(&missing);

@@ -14,7 +14,7 @@
 
 enum { MAX_CPU_TEXT = 1 << 16 };
 
-/* --- What the plugin says -------------------------------------------------------------------- */
+/* --- The plugin's figures -------------------------------------------------------------------- */
 
 static void measure_flops(const sx_pjrt_properties *costs, sx_pjrt_facts *facts)
 {
@@ -71,7 +71,7 @@ sx_status sx_pjrt_serialize(const sx_pjrt_plugin *plugin, void *executable, char
 
 /* --- Keys ------------------------------------------------------------------------------------ */
 
-/* XLA compiles for the processor that it finds: its model and its features. */
+/* XLA compiles for the processor's model and features. */
 static void put_processor(sx_buf *text)
 {
     char *data = NULL;
@@ -148,7 +148,7 @@ static sx_status load_entry(const sx_pjrt_client *c, const sx_pjrt_cache_entry *
     return SX_OK;
 }
 
-/* Whether the cache had it. */
+/* Loads a program from the cache; false if it is not there or unusable. */
 static bool load(const sx_pjrt_client *c, const char *dir, const sx_pjrt_cache_key *key,
                  sx_pjrt_compiled *out)
 {
@@ -161,7 +161,7 @@ static bool load(const sx_pjrt_client *c, const char *dir, const sx_pjrt_cache_k
         }
     }
     if (status != SX_OK && sx_status_code(status) != SX_NOT_FOUND) {
-        sx_log(SX_LOG_DEBUG, "compile cache: %s; compiling anew", sx_status_message(status));
+        sx_log(SX_LOG_DEBUG, "compile cache: %s; compiling again", sx_status_message(status));
     }
     bool found = status == SX_OK;
     sx_free(entry.bytes);
@@ -179,18 +179,19 @@ static sx_status keep(const sx_pjrt_client *c, const char *dir, const sx_pjrt_ca
     return status;
 }
 
-/* Each run will compile anew, for minutes on a TPU. Some plugins serialize nothing: no news. */
+/* Warns, because every run will compile again, for minutes on a TPU; but not if the plugin cannot
+ * serialize programs. */
 static void warn(sx_status status)
 {
     if (status != SX_OK) {
         bool usual = sx_status_code(status) == SX_UNIMPLEMENTED;
-        sx_log(usual ? SX_LOG_DEBUG : SX_LOG_WARN, "the compiled program is not kept: %s",
+        sx_log(usual ? SX_LOG_DEBUG : SX_LOG_WARN, "compile cache: cannot store the program: %s",
                sx_status_message(status));
         sx_status_free(status);
     }
 }
 
-/* Compiles; `key` NULL: keeps nothing. */
+/* Compiles, and stores the result unless `key` is NULL. */
 static sx_status compile(const sx_pjrt_client *c, const sx_pjrt_compile_request *r,
                          const sx_pjrt_cache_key *key, sx_pjrt_compiled *out)
 {

@@ -15,7 +15,7 @@ static void put_number(sx_buf *buf, unsigned field, int64_t v)
     put_varint(buf, (uint64_t)v);
 }
 
-/* A field of bytes: a message, or packed numbers. */
+/* Appends a length-delimited field: a message, or packed numbers. */
 static void put_bytes(sx_buf *buf, unsigned field, const sx_buf *bytes)
 {
     put_varint(buf, field << 3 | 2);

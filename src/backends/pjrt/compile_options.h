@@ -1,17 +1,17 @@
-/* The bytes of CompileOptionsProto, the one protobuf message that a PJRT client must write.
+/* Encoding of CompileOptionsProto, the only protobuf message that a PJRT client must write.
  *
  *   3 executable_build_options { 1 device_ordinal = -1, 4 num_replicas, 5 num_partitions = 1,
  *                                9 device_assignment { 1 replica_count, 2 computation_count = 1,
  *                                                      3 computation_devices { 1 ids, packed } } }
- *   4 compile_portable_executable = true, for one replica: it then runs on any device
+ *   4 compile_portable_executable = true, for one replica: it can then run on any device
  *
- * Absent, device_ordinal would mean device 0, and num_replicas 0 abort the process. */
+ * If absent, device_ordinal means device 0, and num_replicas (0) aborts the process. */
 #ifndef SX_BACKENDS_PJRT_COMPILE_OPTIONS_H
 #define SX_BACKENDS_PJRT_COMPILE_OPTIONS_H
 
 #include "base/buffer.h"
 
-/* Appends the message for `replicas` copies of one program, on devices ids[replicas]. */
+/* Appends the message for `replicas` copies of a program, on devices ids[replicas]. */
 void sx_pjrt_put_compile_options(sx_buf *buf, int replicas, const int *ids);
 
 #endif

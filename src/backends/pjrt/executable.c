@@ -66,7 +66,7 @@ static sx_status allocate(pjrt_executable *e, int replicas)
     return SX_OK;
 }
 
-/* Along which dimension replicas cut a value of the graph; `is_stack`: of a superbatch or ring. */
+/* The dimension along which replicas split a value; `is_stack`: of a superbatch or ring. */
 static int cut_of(const sx_graph *g, sx_value v, int replicas, bool is_stack)
 {
     return replicas > 1 && sx_type_has_batch(sx_graph_type(g, v)) ? is_stack : SX_PJRT_WHOLE;
@@ -93,7 +93,7 @@ static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_progra
     e->head.result_args = e->result_args;
 }
 
-/* FNV-1a of the text names its file. */
+/* Writes the program to a file named by the FNV-1a hash of its text. */
 static sx_status dump(const sx_pjrt_platform *p, const sx_pjrt_program *program)
 {
     uint64_t hash = 14695981039346656037u;
@@ -112,29 +112,30 @@ static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e, int64_t 
     sx_pjrt_pointer outputs = SX_PJRT_ARGS(pointer, .object = executable);
     sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_NUM_OUTPUTS, &outputs);
     if (status == SX_OK && (size_t)outputs.value != (size_t)e->head.n_results) {
-        status = sx_error(SX_INTERNAL, "the plugin's program has %zu results, expected %d",
+        status = sx_error(SX_INTERNAL, "the compiled program has %zu results, expected %d",
                           (size_t)outputs.value, e->head.n_results);
     }
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
     snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %d replicas%s, loop of %lld",
              p->client->platform, p->client->version, p->replicas,
-             p->batch_norm == SX_BATCH_NORM_REPLICA ? ", batch norm of each" : "",
+             p->batch_norm == SX_BATCH_NORM_REPLICA ? ", batch norm per replica" : "",
              (long long)(steps > 1 ? steps : 1));
     e->info.numerics = e->numerics;
     e->info.shards = p->replicas;
     return status;
 }
 
-/* The plugin's words, with the node and the user's line that they are about; how to see all of it.
- */
+/* Adds the node, the user's line and the file of the whole program to the plugin's message. */
 static sx_status explain(const sx_pjrt_platform *p, const sx_graph *g, sx_status status)
 {
-    const char *where = p->dump_dir != NULL ? p->dump_dir : "--dump-stablehlo DIR";
     bool named;
     status = sx_pjrt_locate(g, status, &named);
-    return sx_status_annotate(
-        status, __FILE__, __LINE__, "%s (%s shows it)",
-        named ? "the device's compiler rejected the program" : "compiling the program", where);
+    const char *what =
+        named ? "the device's compiler rejected the program" : "compiling the program";
+    return p->dump_dir != NULL
+               ? sx_status_annotate(status, __FILE__, __LINE__, "%s (see %s)", what, p->dump_dir)
+               : sx_status_annotate(status, __FILE__, __LINE__,
+                                    "%s (use --dump-stablehlo DIR to see it)", what);
 }
 
 static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_program *program,
@@ -234,7 +235,7 @@ static sx_status place_args(pjrt_executable *e, sx_buffer *const *args, int repl
     return SX_OK;
 }
 
-/* The results' arrays take the place of what their buffers held. */
+/* Stores the results' arrays in their buffers. */
 static void take_results(const pjrt_executable *e, sx_buffer *const *args,
                          sx_buffer *const *outputs)
 {
@@ -244,7 +245,7 @@ static void take_results(const pjrt_executable *e, sx_buffer *const *args,
     }
 }
 
-/* After a refused execution: donated arrays may be gone all the same. */
+/* After a rejected execution: donated arrays may be lost anyway. */
 static void find_lost(const pjrt_executable *e, sx_buffer *const *args, const sx_pjrt_platform *p)
 {
     for (int i = 0; i < e->head.n_results; i++) {
@@ -269,7 +270,7 @@ static sx_status submit(pjrt_executable *e, sx_buffer *const *args, sx_buffer *c
                                         .arguments = e->arg_lists, .n_devices = (size_t)p->replicas,
                                         .n_args = (size_t)e->head.n_args,
                                         .outputs = e->result_lists, .events = e->events);
-    if (p->replicas == 1) { /* a portable program: it runs where its arguments are */
+    if (p->replicas == 1) { /* a portable program runs on the device of its arguments */
         call.device = p->client->devices[any == NULL ? 0 : any->device->index];
     }
     sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_EXECUTE, &call);
@@ -292,8 +293,8 @@ static sx_status await_all(pjrt_executable *e)
     return first;
 }
 
-/* Nothing awaits the copies of an execution that did not begin, and the caller may free what it
- * lent: they end here. */
+/* Waits for the copies of an execution that did not start, because the caller may free the memory
+ * that it lent. */
 static void settle_args(const pjrt_executable *e, sx_buffer *const *args)
 {
     for (int i = 0; i < e->head.n_args; i++) {

@@ -1,5 +1,5 @@
-/* A graph compiled for all replicas, and its execution, which is awaited to its end: an error is
- * that step's. The backend contract's functions. */
+/* A graph compiled for all replicas, and its execution, which waits for completion, so that an
+ * error is reported for the right step. These are functions of the backend interface. */
 #ifndef SX_BACKENDS_PJRT_EXECUTABLE_H
 #define SX_BACKENDS_PJRT_EXECUTABLE_H
 

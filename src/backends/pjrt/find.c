@@ -1,4 +1,4 @@
-/* Where a PJRT plugin may lie: see sx_pjrt_find() in plugin.h. */
+/* The search for PJRT plugins; see sx_pjrt_find() in plugin.h. */
 #include <dirent.h>
 #include <glob.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include "backends/pjrt/plugin.h"
 #include "base/buffer.h"
 
-/* The packages that bring a plugin, and where in site-packages its library lies. */
+/* The packages that contain a plugin, and the path of its library in site-packages. */
 static const struct {
     const char *name, *package, *library;
 } packages[] = {
@@ -21,7 +21,7 @@ static const struct {
 };
 enum { PACKAGES = sizeof(packages) / sizeof(packages[0]) };
 
-/* Where an interpreter PREFIX/bin/python keeps its packages. */
+/* The package directories of PREFIX/bin/python. */
 static const char *const site_patterns[] = {
     "%s/lib/python3*/site-packages/%s",
     "%s/lib64/python3*/site-packages/%s",
@@ -79,8 +79,8 @@ static bool from_tpu_variable(const sx_pjrt_wish *wish, char buffer[SX_PJRT_PATH
     return path != NULL && is_named(wish, "tpu", 3) && take(buffer, path, strlen(path));
 }
 
-/* PREFIX of PREFIX/bin/python; the link itself, not what it points to: a virtual environment's
- * packages lie beside its link. */
+/* PREFIX of PREFIX/bin/python. Symbolic links are not resolved, because a virtual environment's
+ * packages are beside the link. */
 static bool prefix_of(const sx_pjrt_wish *wish, char prefix[SX_PJRT_PATH_BYTES])
 {
     const char *venv = getenv("VIRTUAL_ENV");
@@ -139,7 +139,7 @@ static void put_variable(sx_buf *text, const char *name)
     }
 }
 
-/* "pip install libtpu"; of a wish without a name all packages, with the names that they answer to.
+/* Appends "pip install libtpu", or without a name all packages with the device names they provide.
  */
 static void put_packages(sx_buf *text, const sx_pjrt_wish *wish)
 {
@@ -153,10 +153,12 @@ static void put_packages(sx_buf *text, const sx_pjrt_wish *wish)
             }
         }
     }
-    sx_buf_puts(text, named > 0 ? " into the active virtual environment, or name its interpreter "
-                                  "(--python) or its library (--pjrt-plugin)"
-                                : "only tpu, cuda and cpu are known by name; say where its "
-                                  "library lies (--pjrt-plugin)");
+    sx_buf_puts(
+        text,
+        named > 0
+            ? " in the active virtual environment, or give its interpreter with --python or the "
+              "library with --pjrt-plugin"
+            : "only tpu, cuda and cpu are known by name; give the library with --pjrt-plugin");
 }
 
 static void put_interpreter(sx_buf *text, const sx_pjrt_wish *wish)
@@ -165,7 +167,7 @@ static void put_interpreter(sx_buf *text, const sx_pjrt_wish *wish)
         put_variable(text, "VIRTUAL_ENV");
         return;
     }
-    sx_buf_printf(text, ", the packages of %s%s", wish->python,
+    sx_buf_printf(text, ", packages of %s%s", wish->python,
                   access(wish->python, F_OK) == 0 ? "" : " (no such file)");
 }
 
@@ -176,7 +178,7 @@ static sx_status not_found(const sx_pjrt_wish *wish)
     sx_buf_printf(&text, "no PJRT plugin%s%s: ", wish->name == NULL ? "" : " for ",
                   wish->name == NULL ? "" : wish->name);
     put_packages(&text, wish);
-    sx_buf_puts(&text, "; looked at --pjrt-plugin (not given)");
+    sx_buf_puts(&text, "; searched: --pjrt-plugin (not given)");
     put_variable(&text, "PJRT_NAMES_AND_LIBRARY_PATHS");
     put_variable(&text, "TPU_LIBRARY_PATH");
     put_interpreter(&text, wish);
@@ -185,8 +187,8 @@ static sx_status not_found(const sx_pjrt_wish *wish)
     return status;
 }
 
-/* The option's own: a file in the working directory has no slash, which dlopen() would look for
- * among the system's libraries. */
+/* The path from the option. A file in the working directory gets a slash, because without one
+ * dlopen() would search the system's libraries. */
 static bool from_option(const sx_pjrt_wish *wish, char buffer[SX_PJRT_PATH_BYTES])
 {
     int size = snprintf(buffer, SX_PJRT_PATH_BYTES, "%s%s",

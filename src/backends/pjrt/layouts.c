@@ -22,7 +22,7 @@ static const struct {
 
 static sx_status broken(void)
 {
-    return sx_error(SX_DATA_LOSS, "the plugin's optimised program is no HloModuleProto");
+    return sx_error(SX_DATA_LOSS, "the plugin's optimized program is not a valid HloModuleProto");
 }
 
 /* --- One shape ------------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ typedef struct shape {
     uint64_t memory;
 } shape;
 
-/* Numbers of a repeated field, packed or one by one; false at too many. */
+/* Appends the numbers of a repeated field, packed or not; false if there are too many. */
 static bool add_numbers(const sx_wire_field *f, int64_t *values, int most, int *n)
 {
     sx_wire at = sx_wire_over(f->value);
@@ -57,7 +57,7 @@ static bool read_number(const sx_wire_field *f, uint64_t *out)
     return f->type == SX_WIRE_VARINT && sx_wire_varint(&at, out);
 }
 
-/* The first tile counts. */
+/* Reads the first tile. */
 static bool read_tile(sx_bytes message, shape *s)
 {
     sx_wire at = sx_wire_over(message);
@@ -95,7 +95,7 @@ int64_t sx_padded_bytes(const int64_t *dims, const int64_t *minor_to_major, int 
                         const int64_t *tile, int n_tile, int64_t elem_bits)
 {
     int64_t elems = 1, bits;
-    for (int i = 0; i < rank; i++) { /* from the minor dimension on */
+    for (int i = 0; i < rank; i++) { /* from the minor dimension */
         int64_t size = dims[minor_to_major[i]];
         int64_t to = i < n_tile ? tile[n_tile - 1 - i] : 1;
         int64_t rest = to > 0 ? size % to : 0;
@@ -106,7 +106,7 @@ int64_t sx_padded_bytes(const int64_t *dims, const int64_t *minor_to_major, int 
     return sx_mul_i64(elems, elem_bits, &bits) ? (bits + 7) / 8 : -1;
 }
 
-/* Without an order the array lies as its dimensions are written. */
+/* Without an order the array is row-major. */
 static bool complete_order(shape *s)
 {
     uint32_t seen = 0;
@@ -130,7 +130,7 @@ typedef struct visiting {
     void *user;
     sx_layout_array array;
     bool in_loop;
-    uint64_t loops[MAX_LOOPS]; /* ids of the entry's loops' bodies */
+    uint64_t loops[MAX_LOOPS]; /* ids of the bodies of the entry's loops */
     int n_loops;
 } visiting;
 
@@ -195,7 +195,7 @@ static bool is_text(sx_bytes value, const char *text)
     return value.size == strlen(text) && memcmp(value.data, text, value.size) == 0;
 }
 
-/* Their results are other instructions' arrays, or copies of them in faster memory. */
+/* Whether the results are arrays of other instructions, or copies of them in faster memory. */
 static bool is_view(sx_bytes opcode)
 {
     static const char *const views[] = {
@@ -285,7 +285,7 @@ static bool visit_computation(sx_bytes message, visiting *v)
     return true;
 }
 
-/* The number in field `field` of a message; 0 if it is not there. */
+/* The number in a field of a message; 0 if it is absent. */
 static bool number_of(sx_bytes message, uint32_t field, uint64_t *out)
 {
     sx_wire at = sx_wire_over(message);

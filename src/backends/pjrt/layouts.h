@@ -1,13 +1,13 @@
-/* What the arrays of an optimised program take in the device's memory, as the plugin lays them out
+/* The memory of the arrays in an optimized program, from the layouts that the plugin chose
  * (PJRT_Executable_OptimizedProgram, format "hlo_with_config": a serialized
  * HloModuleProtoWithConfig).
  *
- * A TPU keeps arrays in tiles: T(8,128) pads the two minor dimensions to multiples of 8 and 128, so
- * a minor dimension of 1 takes up to 128 times its bytes (pjrt.md §5). Padded bytes of an array are
- * its elements' after rounding the minor dimensions up to the first tile; further tiles only order
- * the elements inside.
+ * A TPU stores arrays in tiles: T(8,128) pads the two minor dimensions to multiples of 8 and 128,
+ * so an array with a minor dimension of 1 takes up to 128 times its size. The padded size of an
+ * array is that with the minor dimensions rounded up to the first tile; further tiles only reorder
+ * elements.
  *
- * Message fields used (facts of XLA's protos; all else is skipped):
+ * Message fields used (of XLA's protos; all others are skipped):
  *
  *   HloModuleProtoWithConfig  1 module
  *   HloModuleProto            3 computations*  6 entry_computation_id
@@ -17,32 +17,32 @@
  *   ShapeProto                2 element_type  3 dimensions*  4 tuple_shapes*  5 layout
  *   LayoutProto               1 minor_to_major*  6 tiles*{1 dimensions*}  8 memory_space
  *
- * Foreign bytes: every length is checked, nesting and ranks are bounded. */
+ * The bytes are untrusted: every length is checked, nesting and ranks are limited. */
 #ifndef SX_BACKENDS_PJRT_LAYOUTS_H
 #define SX_BACKENDS_PJRT_LAYOUTS_H
 
 #include <sextant/types.h>
 
-/* One array of the entry computation, or of the body of a loop in it. */
+/* An array of the entry computation, or of the body of a loop in it. */
 typedef struct sx_layout_array {
-    int parameter;  /* its number, or -1: an intermediate value */
-    const char *op; /* of the program, before optimisation: "conv2d/relu"; not terminated */
+    int parameter;  /* its index, or -1 for an intermediate value */
+    const char *op; /* name before optimization: "conv2d/relu"; not NUL-terminated */
     size_t op_size;
-    int64_t bytes, padded; /* as rows of elements; as it lies in memory */
-    int memory;            /* 0 = the device's main memory; else on the chip */
-    const char *text;      /* "f32[256,28,28,1]", as long as the call */
+    int64_t bytes, padded; /* without and with padding */
+    int memory;            /* 0 = the device's main memory, otherwise on the chip */
+    const char *text;      /* "f32[256,28,28,1]", valid during the call */
 } sx_layout_array;
 
 typedef void sx_layout_visit(void *user, const sx_layout_array *array);
 
-/* Calls `visit` for each array that the entry computation makes or is given, and for those that one
- * turn of its loops makes; views of others (tuples, bitcasts, halves of copies) are left out.
- * Errors: DATA_LOSS what is no such message. */
+/* Calls `visit` for each parameter and array of the entry computation, and for the arrays of one
+ * iteration of its loops; views of other arrays (tuples, bitcasts, asynchronous copies) are
+ * omitted. Errors: DATA_LOSS: not a valid message. */
 SX_MUST_USE sx_status sx_layouts_visit(const void *data, size_t size, sx_layout_visit *visit,
                                        void *user);
 
-/* Elements' bytes after padding to `tile` (its n dimensions; 0 = none), of dims[rank] in the order
- * minor_to_major. −1 when too many. */
+/* The number of elements of dims[rank], in the order minor_to_major, after padding to `tile` (n
+ * dimensions; 0 = none), times their size. −1 on overflow. */
 int64_t sx_padded_bytes(const int64_t *dims, const int64_t *minor_to_major, int rank,
                         const int64_t *tile, int n_tile, int64_t elem_bits);
 

@@ -1,4 +1,4 @@
-/* The pjrt backend: a plugin's devices behind the backend contract. See pjrt.h. */
+/* The pjrt backend: the devices of a plugin. See pjrt.h. */
 #include "backends/pjrt/pjrt.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void pjrt_close(sx_platform *head)
     sx_free(p);
 }
 
-/* "/device:TPU:0"; "/device:TPU:0..3" for four that work as one. */
+/* "/device:TPU:0", or "/device:TPU:0..3" for four devices used as one. */
 static void name_device(const sx_pjrt_platform *p, int i, sx_pjrt_device *d)
 {
     char upper[sizeof(p->client->platform)];
@@ -95,8 +95,8 @@ static sx_status open_client(sx_pjrt_platform *p, const sx_platform_options *opt
     SX_TRY(sx_pjrt_load(path, &plugin));
     SX_TRY(sx_pjrt_client_open(plugin, options->virtual_devices, &p->client), "%s", path);
     if (p->replicas > p->client->n_devices) {
-        return sx_error(SX_INVALID_ARGUMENT, "%d replicas, but %s offers %d devices", p->replicas,
-                        path, p->client->n_devices);
+        return sx_error(SX_INVALID_ARGUMENT, "%d replicas requested, but %s has %d devices",
+                        p->replicas, path, p->client->n_devices);
     }
     return SX_OK;
 }
@@ -111,7 +111,7 @@ static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out
 {
     if (options->replicas < 0 || options->replicas > SX_PJRT_MAX_REPLICAS ||
         options->virtual_devices < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "%d replicas on %d virtual devices; at most %d",
+        return sx_error(SX_INVALID_ARGUMENT, "%d replicas on %d virtual devices; the maximum is %d",
                         options->replicas, options->virtual_devices, SX_PJRT_MAX_REPLICAS);
     }
     sx_pjrt_platform *p = sx_alloc(1, sizeof(*p));
@@ -134,7 +134,7 @@ static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out
     return SX_OK;
 }
 
-/* Of all replicas together. Plugins without statistics give zeros. */
+/* The sum over all replicas; zeros if the plugin has no statistics. */
 static sx_status pjrt_memory(sx_device *device, sx_memory_stats *out)
 {
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)device->platform;

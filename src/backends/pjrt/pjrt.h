@@ -1,5 +1,5 @@
-/* The pjrt backend's platform: a client with its devices, or one device that stands for `replicas`
- * of them. Its buffers are in buffer.h, its executables in executable.h. */
+/* The platform of the pjrt backend: a client with its devices, or one device that stands for
+ * `replicas` of them. See buffer.h for buffers and executable.h for executables. */
 #ifndef SX_BACKENDS_PJRT_PJRT_H
 #define SX_BACKENDS_PJRT_PJRT_H
 
@@ -17,18 +17,18 @@ typedef struct sx_pjrt_platform {
     sx_pjrt_client *client;
     int replicas;
     sx_batch_norm_scope batch_norm;
-    int ids[SX_PJRT_MAX_REPLICAS];      /* of the replicas' devices, in assignments */
+    int ids[SX_PJRT_MAX_REPLICAS];      /* of the replicas' devices, for assignments */
     struct sx_pjrt_device *device_rows; /* [head.n_devices] */
     sx_device **devices;
     char *dump_dir, *cache_dir;
-    pthread_mutex_t lock; /* of buffers' states: executables share them */
+    pthread_mutex_t lock; /* for the states of buffers, which executables share */
 } sx_pjrt_platform;
 
-/* How a program wants a value: along which dimension replicas cut it, or not at all. */
+/* How a program expects a value: the dimension along which replicas split it, or whole. */
 enum { SX_PJRT_WHOLE = -1 };
 
 SX_MUST_USE sx_status sx_pjrt_no_memory(const char *what);
-/* Of several failures the first counts; `status` is taken. */
+/* Keeps the first of several errors; takes ownership of `status`. */
 void sx_pjrt_keep_first(sx_status *first, sx_status status);
 
 #endif

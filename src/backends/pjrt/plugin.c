@@ -129,22 +129,22 @@ static sx_status check_version(const char *path, const sx_pjrt_api *api)
         return SX_OK;
     }
     if (api == NULL) {
-        return sx_error(SX_FAILED_PRECONDITION, "%s: GetPjrtApi() returned nothing", path);
+        return sx_error(SX_FAILED_PRECONDITION, "%s: GetPjrtApi() returned NULL", path);
     }
     return sx_error(SX_FAILED_PRECONDITION,
-                    "%s speaks PJRT %d.%d; this build speaks %d.%d up to %d.%d and newer minors",
+                    "%s has PJRT version %d.%d; supported: %d.%d to %d.%d and newer minor versions",
                     path, api->major, api->minor, SX_PJRT_MAJOR, SX_PJRT_MIN_MINOR, SX_PJRT_MAJOR,
                     SX_PJRT_MINOR);
 }
 
-/* XLA reads it once, when it is loaded: without it every plugin greets on stderr. */
+/* Sets the log level, which XLA reads when it is loaded; otherwise plugins write to stderr. */
 static void quiet(void)
 {
     setenv("TF_CPP_MIN_LOG_LEVEL", "2", 0);
 }
 
-/* A first call with structs as long as ours are; a plugin that refuses it, but not with exact ones,
- * gets exact ones from then on. */
+/* Makes a call with spare bytes; if the plugin rejects it but accepts the exact size, exact sizes
+ * are used from then on. */
 static sx_status try_sizes(sx_pjrt_plugin *plugin, sx_pjrt_slot slot, void *args)
 {
     sx_status status = sx_pjrt_call(plugin, slot, args);
@@ -163,12 +163,13 @@ static sx_status initialize(sx_pjrt_plugin *plugin)
     sx_pjrt_nothing nothing = SX_PJRT_ARGS(nothing, );
     sx_pjrt_attributes attributes = SX_PJRT_ARGS(attributes, );
     SX_TRY(try_sizes(plugin, SX_PJRT_PLUGIN_INITIALIZE, &nothing), "%s", plugin->path);
-    /* Some look at no argument of Initialize; what the attributes are does not matter. */
+    /* Some plugins do not check the arguments of Initialize, so try another call; ignore its
+     * result. */
     sx_status_free(try_sizes(plugin, SX_PJRT_PLUGIN_ATTRIBUTES, &attributes));
     return SX_OK;
 }
 
-/* Loads into this process. */
+/* Loads the library into this process. */
 static sx_status open_library(const char *path, sx_pjrt_plugin *out)
 {
     quiet();
@@ -184,16 +185,17 @@ static sx_status open_library(const char *path, sx_pjrt_plugin *out)
     if (symbol == NULL) {
         dlclose(library);
         return sx_error(SX_FAILED_PRECONDITION,
-                        "%s is a library, but no PJRT plugin: it exports no GetPjrtApi", path);
+                        "%s is not a PJRT plugin: it does not export GetPjrtApi", path);
     }
-    memcpy(&get, &symbol, sizeof(get)); /* ISO C knows no cast from object to function pointer */
+    memcpy(&get, &symbol, sizeof(get)); /* ISO C has no cast from object to function pointer */
     const sx_pjrt_api *api = get();
     SX_TRY(check_version(path, api));
     *out = (sx_pjrt_plugin){.path = path, .kind = kind_of(path), .api = api};
     return initialize(out);
 }
 
-/* --- Trying it in a child -------------------------------------------------------------------- */
+/* --- Testing it in a child process
+ * -------------------------------------------------------------------- */
 
 static sx_status try_library(void *path, sx_buf *answer)
 {

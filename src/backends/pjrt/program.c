@@ -1,4 +1,4 @@
-/* Lowering a graph: see program.h. */
+/* Lowering of a graph; see program.h. */
 #include "backends/pjrt/program.h"
 
 #include <string.h>
@@ -10,14 +10,15 @@
 typedef struct lowering {
     const sx_graph *g;
     sx_hlo_writer *w;
-    int64_t batch, local; /* of all replicas, of one */
-    int replicas;         /* that share the batch */
-    int copies;           /* replicas in all: more where each computes the whole batch */
+    int64_t batch, local; /* of all replicas; of one */
+    int replicas;         /* replicas that share the batch */
+    int copies;           /* all replicas; more than `replicas` if each computes the whole batch */
     int64_t steps;        /* more than 1: a loop */
-    int ok;               /* the result that lets it go on, or -1 */
-    bool own_moments;     /* SX_BATCH_NORM_REPLICA, and replicas share the batch */
+    int ok;               /* the result that lets the loop continue, or -1 */
+    bool own_moments;     /* SX_BATCH_NORM_REPLICA with replicas that share the batch */
     sx_hlo *values;       /* [n_values] */
-    sx_hlo *parts; /* [n_values]: own_moments: what of a value is this replica's; NONE = the same */
+    sx_hlo *parts; /* [n_values]: with own_moments, the replica's part of a value; NONE = the value
+                      itself */
     sx_hlo first_example;
 } lowering;
 
@@ -36,7 +37,8 @@ static bool reads_batch(const lowering *l, const sx_node *n)
     return false;
 }
 
-/* --- Meeting -----------------------------------------------------------------------------------
+/* --- Combining over replicas
+ * -----------------------------------------------------------------------------------
  */
 
 static sx_hlo all_reduce(lowering *l, const char *op, sx_hlo x)
@@ -63,7 +65,7 @@ static void meet_max(lowering *l, sx_hlo *out, int n)
     }
 }
 
-/* Collectives of booleans are rare; of integers they are not. */
+/* Uses integers, because collectives on booleans are poorly supported. */
 static void meet_and(lowering *l, sx_hlo *out, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -72,7 +74,8 @@ static void meet_and(lowering *l, sx_hlo *out, int n)
     }
 }
 
-/* Chan's formula for parts of one size: the variances' mean and the means' variance add up. */
+/* Chan's formula for parts of equal size: the mean of the variances plus the variance of the means.
+ */
 static void meet_moments(lowering *l, sx_hlo *out, int n)
 {
     (void)n;
@@ -101,7 +104,7 @@ static sx_status node_error(const sx_node *n, const char *why)
                           n->name, why);
 }
 
-/* `size` counts the whole batch: it is known now, and needs no meeting. */
+/* `size` is the number of elements in the whole batch, which is known, so nothing is combined. */
 static bool is_whole(const sx_node *n)
 {
     return n->op->id == SX_OPID_size;
@@ -119,11 +122,11 @@ static sx_status check_node(const lowering *l, const sx_node *n)
         return SX_OK;
     }
     if (n->op->flags & SX_OP_COUPLES_BATCH) {
-        return node_error(n, "makes examples depend on one another: it runs on one replica only");
+        return node_error(n, "makes examples depend on each other, so it runs on one replica only");
     }
     for (int i = 0; i < n->n_outputs; i++) {
         if (!has_batch(l, sx_node_output(n, i)) && n->op->combine == SX_COMBINE_NONE) {
-            return node_error(n, "loses the batch, and its parts cannot be put together: it runs "
+            return node_error(n, "loses the batch without a rule to combine its parts, so it runs "
                                  "on one replica only");
         }
     }
@@ -132,7 +135,7 @@ static sx_status check_node(const lowering *l, const sx_node *n)
 
 enum { FIXED_INPUTS = 16 };
 
-/* What a node's facet sees. */
+/* The context of a node's to_stablehlo. */
 typedef struct frame {
     sx_hlo in_fixed[FIXED_INPUTS], out[SX_MAX_OUTPUTS], *in;
     sx_type types_fixed[FIXED_INPUTS], out_types[SX_MAX_OUTPUTS], *types;
@@ -146,10 +149,10 @@ static void frame_end(frame *f)
     }
 }
 
-/* --- Batch norm of each replica ----------------------------------------------------------------
+/* --- Batch norm per replica ----------------------------------------------------------------
  */
 
-/* These three see their replica's moments, sums and count. */
+/* The operators that use the moments, sums and count of their replica. */
 static bool sees_parts(const sx_node *n)
 {
     return n->op->id == SX_OPID_batch_norm_train ||
@@ -163,7 +166,7 @@ static sx_hlo input_of(const lowering *l, const sx_node *n, sx_value v)
     return sx_hlo_is(part) ? part : l->values[v.id];
 }
 
-/* Moments that nothing normalizes by stay those of the whole batch. */
+/* Whether a node normalizes with these moments; other moments are those of the whole batch. */
 static bool normalizes(const lowering *l, const sx_node *moments)
 {
     for (int k = 0; k < l->g->n_nodes; k++) {
@@ -176,7 +179,7 @@ static bool normalizes(const lowering *l, const sx_node *moments)
     return false;
 }
 
-/* Keeps what is this replica's before it meets. */
+/* Keeps the replica's values before they are combined. */
 static void keep_parts(lowering *l, const sx_node *n, sx_hlo *out)
 {
     for (int i = 0; i < n->n_outputs; i++) {
@@ -196,7 +199,7 @@ static void meet_parts(lowering *l, const sx_node *n, sx_hlo *out)
     }
 }
 
-/* Nodes whose results have parts: what the three see. */
+/* Whether a node's results have parts, for those operators. */
 static bool has_parts(const lowering *l, const sx_node *n)
 {
     return l->own_moments && reads_batch(l, n) &&
@@ -228,7 +231,7 @@ static sx_status frame_begin(lowering *l, const sx_node *n, frame *f)
     return SX_OK;
 }
 
-/* Do this node's results meet over the replicas? */
+/* Whether this node's results are combined over the replicas. */
 static bool meets(const lowering *l, const sx_node *n)
 {
     bool loses = false;
@@ -268,7 +271,7 @@ static sx_status lower_node(lowering *l, const sx_node *n)
     return SX_OK;
 }
 
-/* Where this replica's examples begin: what random operators add. */
+/* The position of this replica's first example in the batch, for random operators. */
 static void make_first_example(lowering *l)
 {
     const sx_type scalar = sx_scalar_type(SX_U32);
@@ -279,7 +282,7 @@ static void make_first_example(lowering *l)
     }
 }
 
-/* The first replica's value, on all. */
+/* The first replica's value, on all replicas. */
 static sx_hlo of_first_replica(lowering *l, sx_hlo x)
 {
     const sx_type id_type = sx_scalar_type(SX_U32);
@@ -310,7 +313,7 @@ static sx_status lower_graph(lowering *l, sx_hlo *results)
 /* --- The step loop -----------------------------------------------------------------------------
  */
 
-/* [K, …] of a type. */
+/* The type [K, …]. */
 static sx_type stacked(const sx_type *type, int64_t steps)
 {
     sx_type out = {.dtype = type->dtype, .rank = type->rank + 1, .dims = {steps}};
@@ -349,7 +352,7 @@ sx_type sx_pjrt_program_result_type(const sx_graph *g, const sx_pjrt_program_opt
     return result_type(g, i, o->batch, o->steps);
 }
 
-/* (i, 0, 0, …): where row i of a stack of that rank begins. */
+/* (i, 0, 0, …): the start of row i in a stack of that rank. */
 static void row_at(lowering *l, sx_hlo i, int rank, sx_hlo *at)
 {
     sx_hlo zero = sx_hlo_scalar(l->w, SX_I64, 0);
@@ -381,13 +384,13 @@ static sx_hlo put_row(lowering *l, sx_hlo stack, sx_hlo value, sx_hlo i)
     return sx_hlo_emit(l->w, "dynamic_update_slice", in, type.rank + 2, &type, 1);
 }
 
-/* The loop's state: {i, n, go, args…, rings of the outputs…}; a result that is no ring has none. */
+/* The loop's state: {i, n, go, args…, rings of outputs…}. */
 enum { AT_I, AT_N, AT_GO, AT_ARGS };
 
 typedef struct loop {
     sx_type *types;
     sx_hlo *state, *next, *results;
-    int *rings; /* of each result: where in the state, or -1 */
+    int *rings; /* [n_results]: index in the state, or -1 */
     int n;
 } loop;
 
@@ -487,10 +490,10 @@ static sx_status lower_loop(lowering *l, const sx_hlo *args, sx_hlo *results)
     return status;
 }
 
-/* --- The whole ---------------------------------------------------------------------------------
+/* --- The program ---------------------------------------------------------------------------------
  */
 
-/* Which result assigns argument i, or -1. */
+/* The result that assigns argument i, or -1. */
 static int alias_of(const sx_graph *g, int i)
 {
     for (int k = 0; k < g->n_results; k++) {
@@ -533,13 +536,13 @@ static sx_status check_loop(const lowering *l, const sx_pjrt_program_options *op
     for (int i = 0; l->steps > 1 && i < g->n_args + g->n_results; i++) {
         sx_value v = i < g->n_args ? g->args[i].value : g->results[i - g->n_args].value;
         if (sx_graph_type(g, v)->rank >= SX_MAX_RANK) {
-            return sx_error(SX_UNIMPLEMENTED, "a step loop stacks values of at most rank %d",
+            return sx_error(SX_UNIMPLEMENTED, "step loops support values of rank %d at most",
                             SX_MAX_RANK - 1);
         }
     }
     if (l->steps > 1 && options->ok_output != NULL &&
         (l->ok < 0 || !sx_type_equal(sx_graph_type(g, g->results[l->ok].value), &flag))) {
-        return sx_error(SX_INVALID_ARGUMENT, "the program has no output \"%s\" of type bool",
+        return sx_error(SX_INVALID_ARGUMENT, "the program has no bool output \"%s\"",
                         options->ok_output);
     }
     return SX_OK;
@@ -564,11 +567,11 @@ static sx_status divide_batch(lowering *l, const sx_pjrt_program_options *option
     if (!batched || l->batch % l->replicas == 0) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT,
-                    "a batch of %lld does not divide by %d replicas; the nearest that do are %lld "
-                    "and %lld",
-                    (long long)l->batch, l->replicas, (long long)(l->local * l->replicas),
-                    (long long)((l->local + 1) * l->replicas));
+    return sx_error(
+        SX_INVALID_ARGUMENT,
+        "batch size %lld is not a multiple of %d replicas; the nearest are %lld and %lld",
+        (long long)l->batch, l->replicas, (long long)(l->local * l->replicas),
+        (long long)((l->local + 1) * l->replicas));
 }
 
 sx_status sx_pjrt_program_create(const sx_graph *g, const sx_pjrt_program_options *options,

@@ -36,11 +36,11 @@ static sx_status unknown(const char *text)
     snprintf(head, sizeof(head), "%.*s", (int)strcspn(text, "-:"), text);
     sx_buf_init(&near, 1 << 12);
     bool any = sx_nearest_names(strcmp(head, "pjrt") == 0 ? text : head, names, n, &near) > 0;
-    sx_status status = sx_error(
-        SX_INVALID_ARGUMENT,
-        "no target \"%s\"%s%s%s; expected a TPU as v5e:2x2, v5litepod-4, v6e-8, v5p-8, v4-8, v3-8, "
-        "v2-8 or tpu7x-8, or pjrt-cpu[:devices]",
-        text, any ? "; did you mean " : "", any ? sx_buf_text(&near) : "", any ? "?" : "");
+    sx_status status =
+        sx_error(SX_INVALID_ARGUMENT,
+                 "unknown target \"%s\"%s%s%s; expected a TPU such as v5e:2x2, v5litepod-4, v6e-8, "
+                 "v5p-8, v4-8, v3-8, v2-8 or tpu7x-8, or pjrt-cpu[:devices]",
+                 text, any ? "; did you mean " : "", any ? sx_buf_text(&near) : "", any ? "?" : "");
     sx_buf_deinit(&near);
     return status;
 }
@@ -50,23 +50,24 @@ static sx_status bad_count(const char *text, const sx_tpu_generation *g)
     int least = g->axes == 3 || g->counts_cores ? HOST_CHIPS : 1;
     int unit = g->counts_cores ? g->cores : 1;
     return sx_error(SX_INVALID_ARGUMENT,
-                    "target \"%s\": a %s has a power of two of %s, at least %d: %s-%d, %s-%d, …; "
-                    "or say the topology, as %s:%s",
-                    text, g->name, g->counts_cores ? "cores (two to a chip)" : "chips",
-                    least * unit, g->cloud, 4 * unit, g->cloud, 8 * unit, g->name,
+                    "target \"%s\": the number of %s of a %s must be a power of two, at least %d: "
+                    "%s-%d, %s-%d, …; or give the topology, such as %s:%s",
+                    text, g->counts_cores ? "cores (two per chip)" : "chips", g->name, least * unit,
+                    g->cloud, 4 * unit, g->cloud, 8 * unit, g->name,
                     g->axes == 3 ? "2x2x2" : "4x4");
 }
 
 static sx_status bad_topology(const char *text, const sx_tpu_generation *g)
 {
-    return sx_error(SX_INVALID_ARGUMENT,
-                    "target \"%s\": expected the chips along each axis, as %s:%s, at most %d chips",
-                    text, g->name, g->axes == 3 ? "2x2x2" : "4x4", MAX_CHIPS);
+    return sx_error(
+        SX_INVALID_ARGUMENT,
+        "target \"%s\": expected the chips along each axis, such as %s:%s, and at most %d chips",
+        text, g->name, g->axes == 3 ? "2x2x2" : "4x4", MAX_CHIPS);
 }
 
 /* --- Parsing --------------------------------------------------------------------------------- */
 
-/* A decimal number in [1, most] at *at, which moves past it; 0 if there is none. */
+/* Parses a decimal number in [1, most] at *at and advances it; 0 on failure. */
 static int number(const char **at, int most)
 {
     int64_t value = 0;
@@ -90,8 +91,8 @@ static const sx_tpu_generation *find(const char *text, size_t size)
     return NULL;
 }
 
-/* 2^k chips as evenly along the axes as can be, shorter axes first; 4 in three dimensions are
- * 2x2x1. */
+/* Distributes 2^k chips evenly over the axes, shorter axes first; 4 chips on three axes are 2x2x1.
+ */
 static void shape(sx_target *t)
 {
     int k = 0, axes = t->tpu->axes;
@@ -164,8 +165,9 @@ static sx_status parse_cpu(const char *text, const char *rest, sx_target *t)
         t->devices = number(&rest, MAX_CPU_DEVICES);
     }
     if (*rest != '\0' || t->devices == 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "target \"%s\": expected pjrt-cpu:N, N in [1, %d]",
-                        text, MAX_CPU_DEVICES);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "target \"%s\": expected pjrt-cpu:N with N from 1 to %d", text,
+                        MAX_CPU_DEVICES);
     }
     snprintf(t->type, sizeof(t->type), "pjrt-cpu");
     return SX_OK;

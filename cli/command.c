@@ -250,12 +250,14 @@ static sx_status check_words(const sx_command *c, const sx_invocation *inv)
     return SX_OK;
 }
 
-static sx_status check_required(const sx_option_table *t)
+static sx_status check_required(sx_invocation *inv)
 {
+    const sx_option_table *t = &inv->tables[0];
     for (int i = 0; i < t->n; i++) {
         if (t->rows[i].required && !t->given[i]) {
-            return sx_error(SX_INVALID_ARGUMENT, "--%s %s is required: %s", t->rows[i].name,
-                            t->rows[i].value, t->rows[i].help);
+            return sx_error(SX_INVALID_ARGUMENT, "--%s %s is required: %s",
+                            sx_option_typed(inv, t->rows[i].name), t->rows[i].value,
+                            t->rows[i].help);
         }
     }
     return SX_OK;
@@ -286,7 +288,7 @@ static sx_status run_command(const sx_command *c, sx_invocation *inv, int argc,
         SX_TRY(sx_usage(inv, sx_options_from_file(inv, config)));
     }
     SX_TRY(sx_usage(inv, check_words(c, inv)));
-    SX_TRY(sx_usage(inv, check_required(&inv->tables[0])));
+    SX_TRY(sx_usage(inv, check_required(inv)));
     sx_log_set_sink(print_log, NULL, level_of(sx_common_of(inv)));
     set_up_signals(c);
     return c->run(inv);

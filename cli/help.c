@@ -37,7 +37,7 @@ static void format_default(const sx_option *o, const void *field, char *out, siz
     out[0] = '\0';
     if (o->kind == SX_OPTION_FLAG && *(const bool *)field) {
         snprintf(out, capacity, "; default: on");
-    } else if (o->kind == SX_OPTION_INT) {
+    } else if (o->kind == SX_OPTION_INT || o->kind == SX_OPTION_SIZE) {
         format_int(o, *(const int64_t *)field, out, capacity);
     } else if (o->kind == SX_OPTION_FLOAT && *(const double *)field != 0) {
         snprintf(out, capacity, "; default: %g", *(const double *)field);

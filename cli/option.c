@@ -39,18 +39,30 @@ static bool is_named(const char *name, const char *word, size_t size)
 typedef struct found {
     const sx_option_table *table;
     const sx_option *row;
+    const char *typed; /* its name as the user wrote it */
 } found;
 
-static found find(const sx_invocation *inv, const char *word, size_t size)
+static found find(sx_invocation *inv, const char *word, size_t size)
 {
     for (size_t t = 0; t < SX_COUNT(inv->tables); t++) {
         for (int i = 0; i < inv->tables[t].n; i++) {
             if (is_named(inv->tables[t].rows[i].name, word, size)) {
-                return (found){&inv->tables[t], &inv->tables[t].rows[i]};
+                const sx_option *row = &inv->tables[t].rows[i];
+                const char *typed = sx_arena_strndup(&inv->arena, word, size);
+                return (found){&inv->tables[t], row, typed != NULL ? typed : row->name};
             }
         }
     }
-    return (found){NULL, NULL};
+    return (found){NULL, NULL, NULL};
+}
+
+const char *sx_option_typed(sx_invocation *inv, const char *name)
+{
+    char *typed = inv->underscores ? sx_arena_strdup(&inv->arena, name) : NULL;
+    for (char *c = typed; c != NULL && *c != '\0'; c++) {
+        *c = *c == '-' ? '_' : *c;
+    }
+    return typed != NULL ? typed : name;
 }
 
 const char *sx_did_you_mean(sx_arena *arena, const char *name, const char *const *names,
@@ -68,24 +80,27 @@ const char *sx_did_you_mean(sx_arena *arena, const char *name, const char *const
 static sx_status unknown_option(sx_invocation *inv, const char *word, size_t size,
                                 const char *dashes)
 {
-    char *name = sx_arena_printf(&inv->arena, "%s%.*s", dashes, (int)SX_MIN(size, 100), word);
+    size = SX_MIN(size, 100);
+    inv->underscores |= memchr(word, '_', size) != NULL;
+    char *name = sx_arena_printf(&inv->arena, "%s%.*s", dashes, (int)size, word);
+    char *alike = sx_arena_strdup(&inv->arena, name != NULL ? name : "");
     int n = inv->tables[0].n + inv->tables[1].n, count = 0;
     const char **names = sx_arena_array(&inv->arena, n + 1, const char *);
-    if (name == NULL || names == NULL) {
+    if (name == NULL || alike == NULL || names == NULL) {
         return no_memory();
     }
-    for (size_t i = strlen(dashes); name[i] != '\0'; i++) {
-        name[i] = fold(name[i]);
+    for (size_t i = strlen(dashes); inv->underscores && alike[i] != '\0'; i++) {
+        alike[i] = alike[i] == '-' ? '_' : alike[i];
     }
     for (size_t t = 0; t < SX_COUNT(inv->tables); t++) {
         for (int i = 0; i < inv->tables[t].n; i++) {
-            names[count] =
-                sx_arena_printf(&inv->arena, "%s%s", dashes, inv->tables[t].rows[i].name);
+            names[count] = sx_arena_printf(&inv->arena, "%s%s", dashes,
+                                           sx_option_typed(inv, inv->tables[t].rows[i].name));
             count += names[count] != NULL;
         }
     }
     return sx_error(SX_INVALID_ARGUMENT, "unknown option %s%s", name,
-                    sx_did_you_mean(&inv->arena, name, names, (size_t)count, "; see --help"));
+                    sx_did_you_mean(&inv->arena, alike, names, (size_t)count, "; see --help"));
 }
 
 /* --- values ---------------------------------------------------------------------------------- */
@@ -113,6 +128,35 @@ static sx_status set_int(const sx_option *o, const char *text, void *field)
     if (end == text || *end != '\0' || errno != 0) {
         return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected an integer%s%s", o->name,
                         text, o->word.word != NULL ? " or " : "",
+                        o->word.word != NULL ? o->word.word : "");
+    }
+    SX_TRY(check_range(o, (double)value, text));
+    *(int64_t *)field = value;
+    return SX_OK;
+}
+
+/* 512M: K, M, G and T are powers of 1024; "iB" may follow. */
+static sx_status set_size(const sx_option *o, const char *text, void *field)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    bool right = end != text && errno == 0;
+    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
+    if (o->word.word != NULL && strcmp(text, o->word.word) == 0) {
+        *(int64_t *)field = o->word.value;
+        return SX_OK;
+    }
+    if (unit != NULL) {
+        int shift = 10 * (int)(unit - units + 1);
+        right &= value >= 0 && value <= INT64_MAX >> shift;
+        value = right ? value << shift : 0;
+        end += strcmp(end + 1, "iB") == 0 ? 3 : 1;
+    }
+    if (!right || *end != '\0') {
+        return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected a size like 512M or 2G%s%s",
+                        o->name, text, o->word.word != NULL ? ", or " : "",
                         o->word.word != NULL ? o->word.word : "");
     }
     SX_TRY(check_range(o, (double)value, text));
@@ -165,8 +209,8 @@ static sx_status set_flag(const sx_option *o, const char *text, void *field)
 typedef sx_status set_fn(const sx_option *o, const char *text, void *field);
 
 static set_fn *const setters[] = {
-    [SX_OPTION_FLAG] = set_flag,     [SX_OPTION_INT] = set_int,       [SX_OPTION_FLOAT] = set_float,
-    [SX_OPTION_STRING] = set_string, [SX_OPTION_CHOICE] = set_choice,
+    [SX_OPTION_FLAG] = set_flag,   [SX_OPTION_INT] = set_int,       [SX_OPTION_SIZE] = set_size,
+    [SX_OPTION_FLOAT] = set_float, [SX_OPTION_STRING] = set_string, [SX_OPTION_CHOICE] = set_choice,
 };
 
 static bool is_list(const sx_option *o)
@@ -194,9 +238,11 @@ static sx_status add_word(sx_arena *arena, sx_words *list, const char *word)
 static sx_status set_value(sx_invocation *inv, found f, const char *text)
 {
     void *field = (char *)f.table->values + f.row->offset;
+    sx_option row = *f.row;
+    row.name = f.typed; /* errors echo what the user wrote */
     f.table->given[f.row - f.table->rows] = true;
     return is_list(f.row) ? add_word(&inv->arena, field, text)
-                          : setters[f.row->kind](f.row, text, field);
+                          : setters[f.row->kind](&row, text, field);
 }
 
 /* --- the walk over argv ---------------------------------------------------------------------- */
@@ -218,9 +264,9 @@ static sx_status take_list(walk *w, found f)
     while (w->at < w->argc && !is_option(w->argv[w->at])) {
         SX_TRY(set_value(w->inv, f, w->argv[w->at++]));
     }
-    return w->at > before ? SX_OK
-                          : sx_error(SX_INVALID_ARGUMENT, "--%s needs at least one %s", f.row->name,
-                                     f.row->value);
+    return w->at > before
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT, "--%s needs at least one %s", f.typed, f.row->value);
 }
 
 static sx_status take_value(walk *w, found f)
@@ -232,21 +278,21 @@ static sx_status take_value(walk *w, found f)
         return take_list(w, f);
     }
     if (w->at >= w->argc) {
-        return sx_error(SX_INVALID_ARGUMENT, "--%s needs a value: %s", f.row->name,
+        return sx_error(SX_INVALID_ARGUMENT, "--%s needs a value: %s", f.typed,
                         f.row->kind == SX_OPTION_CHOICE ? f.row->choices : f.row->value);
     }
     return set_value(w->inv, f, w->argv[w->at++]);
 }
 
 /* --no-name and --noname of a flag, as TensorFlow's flags have it. */
-static found find_negated(const sx_invocation *inv, const char *word, size_t size)
+static found find_negated(sx_invocation *inv, const char *word, size_t size)
 {
     if (size < 3 || strncmp(word, "no", 2) != 0) {
-        return (found){NULL, NULL};
+        return (found){NULL, NULL, NULL};
     }
     size_t skip = fold(word[2]) == '-' ? 3 : 2;
     found f = find(inv, word + skip, size - skip);
-    return f.row != NULL && f.row->kind == SX_OPTION_FLAG ? f : (found){NULL, NULL};
+    return f.row != NULL && f.row->kind == SX_OPTION_FLAG ? f : (found){NULL, NULL, NULL};
 }
 
 static sx_status take_option(walk *w)
@@ -259,6 +305,7 @@ static sx_status take_option(walk *w)
         return SX_OK;
     }
     found f = find(w->inv, word, size);
+    w->inv->underscores |= f.row != NULL && memchr(word, '_', size) != NULL;
     if (f.row != NULL) {
         return attached != NULL ? set_value(w->inv, f, attached) : take_value(w, f);
     }
@@ -334,8 +381,14 @@ sx_status sx_options_parse_leading(sx_invocation *inv, int argc, const char *con
 
 bool sx_option_given(const sx_invocation *inv, const char *name)
 {
-    found f = find(inv, name, strlen(name));
-    return f.row != NULL && f.table->given[f.row - f.table->rows];
+    for (size_t t = 0; t < SX_COUNT(inv->tables); t++) {
+        for (int i = 0; i < inv->tables[t].n; i++) {
+            if (strcmp(inv->tables[t].rows[i].name, name) == 0) {
+                return inv->tables[t].given[i];
+            }
+        }
+    }
+    return false;
 }
 
 /* --- configuration files --------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 typedef enum sx_option_kind {
     SX_OPTION_FLAG,   /* bool */
     SX_OPTION_INT,    /* int64_t */
+    SX_OPTION_SIZE,   /* int64_t: bytes, or with K, M, G, T: 512M */
     SX_OPTION_FLOAT,  /* double */
     SX_OPTION_STRING, /* const char * */
     SX_OPTION_CHOICE, /* const char *, one of .choices */
@@ -40,7 +41,7 @@ typedef struct sx_option {
     const char *value;   /* "N", "SECONDS", "PATH": what --help shows; NULL for flags */
     const char *choices; /* SX_OPTION_CHOICE: "a|b|c" */
     double min, max;     /* INT and FLOAT; both 0 = any; max 0 = no upper end */
-    sx_option_word word; /* INT: what one word stands for */
+    sx_option_word word; /* INT, SIZE: what one word stands for */
     bool required;
     const char *group; /* heading in --help over this row and those after it */
 } sx_option;
@@ -61,6 +62,7 @@ typedef struct sx_invocation {
     sx_words words, rest;
     sx_option_table tables[2]; /* the command's own, those that all commands have */
     void *options;             /* = tables[0].values */
+    bool underscores;          /* an option was typed with _ where its row has - */
     bool help;                 /* --help was given: nothing else was checked */
     bool usage;                /* what failed is a mistake on the command line */
     json_t *config;            /* of --config; texts of options point into it */
@@ -79,6 +81,9 @@ SX_MUST_USE sx_status sx_options_parse_leading(sx_invocation *inv, int argc,
 /* Sets options of the command by their names from a JSON object in a file; those given in argv
  * stay as they are. Keeps the object in inv->config. INVALID_ARGUMENT as above. */
 SX_MUST_USE sx_status sx_options_from_file(sx_invocation *inv, const char *path);
+
+/* The name of a row as this user types names: with _ if they do. A text of the arena. */
+const char *sx_option_typed(sx_invocation *inv, const char *name);
 
 /* Whether the user gave this option of the command. */
 bool sx_option_given(const sx_invocation *inv, const char *name);

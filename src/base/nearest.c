@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-enum { LONGEST = 127, MOST = 3 };
+enum { LONGEST = 127, MOST = 3, MIN_BEGINNING = 3 };
 
 static int least(int a, int b, int c)
 {
@@ -40,8 +40,9 @@ int sx_nearest_names(const char *name, const char *const *names, size_t count, s
     int found = 0;
     for (size_t i = 0; i < count; i++) {
         int distance = sx_edit_distance(name, names[i]);
-        size_t longer = SX_MAX(strlen(name), strlen(names[i]));
-        if ((size_t)distance * 3 > longer) {
+        size_t length = strlen(name), longer = SX_MAX(length, strlen(names[i]));
+        bool begins = length >= MIN_BEGINNING && strncmp(names[i], name, length) == 0;
+        if ((size_t)distance * 3 > longer && !begins) {
             continue;
         }
         int at = found < MOST ? found++ : MOST;

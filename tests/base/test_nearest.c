@@ -26,6 +26,10 @@ static void test_base_nearest__names_the_near_ones_nearest_first(void **state)
     assert_int_equal(sx_nearest_names("train", names, 6, &text), 3);
     assert_string_equal(sx_buf_text(&text), "\"train\", \"strain\" or \"drain\"");
     sx_buf_reset(&text);
+    assert_int_equal(sx_nearest_names("eva", names, 6, &text), 1); /* the beginning of a name */
+    assert_string_equal(sx_buf_text(&text), "\"evaluate\"");
+    sx_buf_reset(&text);
+    assert_int_equal(sx_nearest_names("ev", names, 6, &text), 0);
     assert_int_equal(sx_nearest_names("xyzzy", names, 6, &text), 0);
     assert_string_equal(sx_buf_text(&text), "");
     sx_buf_deinit(&text);

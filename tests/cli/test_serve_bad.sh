@@ -2,11 +2,15 @@
 # Mistakes of serve and query.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 fails 2 serve --model_name=m
-warns '--model-base-path DIR is required'
+warns '--model_base_path DIR is required'
 fails 2 serve --model_base_path=m --rest_api_port=70000
-warns '--rest-api-port is 70000, expected 0 to 65535'
+warns '--rest_api_port is 70000, expected 0 to 65535'
 fails 2 serve --model_base_path=m --rest_api_prot=8501
-warns 'did you mean "--rest-api-port"?'
+warns 'unknown option --rest_api_prot; did you mean "--rest_api_port"?'
+fails 2 serve --model-base-path m --rest-api-prot 8501
+warns 'unknown option --rest-api-prot; did you mean "--rest-api-port"?'
+fails 2 serve --model-name m
+warns '--model-base-path DIR is required'
 fails 2 query
 warns 'expected URL'
 fails 1 query ftp://localhost/x

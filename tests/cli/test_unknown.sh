@@ -14,3 +14,9 @@ fails 2 zoo --frobnicate
 warns 'unknown option --frobnicate; see --help'
 fails 2 zoo -v
 warns 'unknown option -v; options start with --'
+fails 2 train mnist_cnn --batch 32
+warns 'unknown option --batch; did you mean "--batch-size" or "--batch-norm"?'
+fails 2 train mnist_cnn --batch_siez 32
+warns 'unknown option --batch_siez; did you mean "--batch_size"'
+fails 2 eval
+warns 'unknown command "eval"; did you mean "evaluate"?'

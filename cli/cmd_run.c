@@ -13,7 +13,7 @@
 typedef struct options {
     sx_words image, input;
     const char *signature, *device;
-    int64_t threads;
+    int64_t threads, model_memory_limit;
     bool json;
 } options;
 
@@ -29,6 +29,9 @@ static const sx_option rows[] = {
      .group = "computing"},
     {"threads", SX_OPTION_INT, SX_OPT(options, threads), "default: as many as the process may use",
      "N", .min = 1, .max = 4096},
+    {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(options, model_memory_limit),
+     "refuse models that need more memory; default: a quarter of the machine's or the cgroup's",
+     "SIZE", .min = 1, .word = {"none", -1}},
 };
 
 enum { MAX_INPUTS = 64 };
@@ -130,7 +133,7 @@ static sx_status print_classes(const job *j, const sx_tensor *probabilities)
     char buffer[32];
     sx_class_names names;
     int n = (int)probabilities->type.dims[1];
-    SX_TRY(sx_class_names_read(j->dir, &names));
+    SX_TRY(sx_class_names_read(sx_servable_dir(j->model), &names));
     for (int64_t i = 0; i < probabilities->type.dims[0]; i++) {
         sx_print_answer(row_name(j, i, buffer, sizeof(buffer)),
                         (const float *)probabilities->data + i * n, n, &names);
@@ -173,8 +176,10 @@ static sx_status print_outputs(job *j, const sx_outputs *outputs)
 
 static sx_status run_model(job *j)
 {
-    sx_servable_options wanted = {
-        .struct_size = sizeof(wanted), .device = j->o->device, .threads = (int)j->o->threads};
+    sx_servable_options wanted = {.struct_size = sizeof(wanted),
+                                  .device = j->o->device,
+                                  .threads = (int)j->o->threads,
+                                  .memory_limit_bytes = j->o->model_memory_limit};
     sx_outputs *outputs = NULL;
     SX_TRY(sx_servable_load(j->dir, &wanted, &j->model));
     SX_TRY(choose_signature(j));
@@ -207,7 +212,10 @@ const sx_command sx_command_run = {
     .name = "run",
     .summary = "runs a SavedModel on images or arrays",
     .words = "MODEL_DIR",
-    .examples = "  sextant run models/flowers/1 --image rose.jpg tulip.jpg\n"
+    .about =
+        "MODEL_DIR is a version (models/flowers/1), or a directory of versions: then the highest "
+        "is run.",
+    .examples = "  sextant run models/flowers --image rose.jpg tulip.jpg\n"
                 "  sextant run models/flowers/1 --input x.npy --json",
     .min_words = 1,
     .max_words = 1,

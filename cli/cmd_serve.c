@@ -15,7 +15,7 @@
 typedef struct options {
     const char *host, *model_name, *model_base_path, *monitoring_path, *device;
     int64_t rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms, threads;
-    int64_t max_num_load_retries, max_body_bytes, drain_grace_ms;
+    int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
     int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
     bool cors;
@@ -48,6 +48,10 @@ static const sx_option rows[] = {
     {"max-connections", SX_OPTION_INT, SX_OPT(options, max_connections),
      "further connections are closed; default: 10000, fewer on small machines", "N", .min = 1,
      .max = 1e6},
+    {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(options, model_memory_limit),
+     "memory of one version; larger ones are refused, large batches run in parts; default: a "
+     "quarter of the machine's or the cgroup's",
+     "SIZE", .min = 1, .word = {"none", -1}},
     {"drain-grace-ms", SX_OPTION_INT, SX_OPT(options, drain_grace_ms),
      "how long stopping waits for requests under way", "MS", .min = 1, .max = 1e9},
     {"rest-api-enable-cors-support", SX_OPTION_FLAG, SX_OPT(options, cors),
@@ -141,12 +145,15 @@ static sx_status serve(sx_server *server, const options *o, const sigset_t *unbl
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
-    sx_predictor_options device = {.device = o->device, .threads = (int)o->threads};
+    sx_predictor_options runtime = {.device = o->device,
+                                    .threads = (int)o->threads,
+                                    .memory_limit_bytes = o->model_memory_limit,
+                                    .compile_at_load = true};
     sx_server_config config;
     sx_server *server = NULL;
     sigset_t blocked, unblocked;
     fill_config(o, &config);
-    config.ops_user = &device;
+    config.ops_user = &runtime;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGINT);
     sigaddset(&blocked, SIGTERM);

@@ -114,33 +114,30 @@ static sx_status print_run(const char *dir, sx_arena *arena)
     return print_checkpoints(dir, arena);
 }
 
-/* --- anything else --------------------------------------------------------------------------- */
-
-static sx_status refuse(const char *dir, sx_arena *arena)
-{
-    if (!sx_path_exists(dir)) {
-        return sx_error(SX_NOT_FOUND, "%s: no such folder", dir);
-    }
-    SX_TRY(sx_versions_expect_none(dir, "saved_model.pb", arena));
-    return sx_error(SX_NOT_FOUND,
-                    "%s is no SavedModel (no saved_model.pb) and no run (no sextant.json)", dir);
-}
-
 static sx_status run(sx_invocation *inv)
 {
-    const char *dir = inv->words.items[0];
-    const char *file = sx_arena_printf(&inv->arena, "%s/saved_model.pb", dir);
-    if (file != NULL && sx_path_exists(file)) {
+    const char *path = inv->words.items[0], *dir = NULL;
+    if (!sx_path_exists(path)) {
+        return sx_error(SX_NOT_FOUND, "%s: no such directory", path);
+    }
+    sx_status status = sx_version_find(path, &inv->arena, &dir);
+    if (status == SX_OK) {
         return print_saved_model(dir);
     }
-    return sx_run_exists(dir) ? print_run(dir, &inv->arena) : refuse(dir, &inv->arena);
+    if (sx_run_exists(path)) {
+        sx_status_free(status);
+        return print_run(path, &inv->arena);
+    }
+    return sx_status_annotate(status, __FILE__, __LINE__,
+                              "%s is neither a SavedModel nor a run (no sextant.json)", path);
 }
 
 const sx_command sx_command_show = {
     .name = "show",
     .summary = "what a SavedModel takes and gives, or what a run is",
     .words = "MODEL_DIR|RUN_DIR",
-    .examples = "  sextant show models/flowers/1\n  sextant show run1",
+    .about = "Of a directory of versions, the highest is shown.",
+    .examples = "  sextant show models/flowers\n  sextant show run1",
     .min_words = 1,
     .max_words = 1,
     .run = run,

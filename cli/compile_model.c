@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "io/path.h"
 #include "nn/program.h"
 #include "savedmodel/versions.h"
 
@@ -38,7 +37,7 @@ static sx_status open_run(sx_invocation *inv, const sx_compile_model_request *r,
                : sx_error(SX_NOT_FOUND, "%s has no %s graph", r->name, names[r->mode]);
 }
 
-static sx_status open_saved(sx_invocation *inv, const sx_compile_model_request *r,
+static sx_status open_saved(sx_invocation *inv, const sx_compile_model_request *r, const char *dir,
                             sx_compile_model *out)
 {
     const char *signature = r->signature != NULL ? r->signature : SX_SERVING_DEFAULT;
@@ -50,9 +49,9 @@ static sx_status open_saved(sx_invocation *inv, const sx_compile_model_request *
                                       "--mode predict, or name the run it was exported from",
                                       r->name));
     }
-    SX_TRY(sx_saved_model_open(r->name, &out->saved));
+    SX_TRY(sx_saved_model_open(dir, &out->saved));
     SX_TRY(sx_saved_model_find_signature(out->saved, signature, &found));
-    SX_TRY(sx_import_signature(out->saved, found->key, &out->import));
+    SX_TRY(sx_import_signature(out->saved, found->key, NULL, &out->import));
     out->graph = out->import->graph;
     out->precision = SX_F32;
     return SX_OK;
@@ -87,10 +86,12 @@ sx_status sx_compile_model_open(sx_invocation *inv, const sx_compile_model_reque
                                 sx_compile_model *out)
 {
     *out = (sx_compile_model){.graph = NULL};
-    const char *file = sx_arena_printf(&inv->arena, "%s/saved_model.pb", request->name);
-    if (file != NULL && sx_path_exists(file)) {
-        return open_saved(inv, request, out);
+    const char *dir = NULL;
+    sx_status found = sx_version_find(request->name, &inv->arena, &dir);
+    if (found == SX_OK) {
+        return open_saved(inv, request, dir, out);
     }
+    sx_status_free(found); /* a run, or a model to build */
     if (request->signature != NULL) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
                                       "--signature applies only to SavedModels; %s "
@@ -100,7 +101,6 @@ sx_status sx_compile_model_open(sx_invocation *inv, const sx_compile_model_reque
     if (sx_run_exists(request->name)) {
         return open_run(inv, request, out);
     }
-    SX_TRY(sx_versions_expect_none(request->name, "saved_model.pb", &inv->arena));
     SX_TRY(sx_model_args_read(inv, request->name, request->params, &out->args));
     return build(request, out);
 }

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const sx_signature *signatures = status == SX_OK ? sx_saved_model_signatures(model, &n) : NULL;
     for (size_t i = 0; i < n && i < 4; i++) {
         sx_import *import = NULL;
-        sx_status_free(sx_import_signature(model, signatures[i].key, &import));
+        sx_status_free(sx_import_signature(model, signatures[i].key, NULL, &import));
         sx_import_destroy(import);
     }
     sx_saved_model_close(model);

@@ -26,6 +26,11 @@ typedef struct sx_servable_options {
     size_t struct_size;
     const char *device; /* NULL = the default */
     int threads;        /* 0 = all processors available to the process */
+    /* Limit of the memory for variables, graphs and programs together. What a program needs is
+     * known before it runs: one that would exceed the limit is refused, and a batch for which a
+     * program would is run in smaller parts. 0 = a quarter of the memory of the device, or of the
+     * machine (or cgroup) if the device is its processor; negative = no limit. */
+    int64_t memory_limit_bytes;
 } sx_servable_options;
 
 /* An input or output of a signature. */
@@ -42,12 +47,16 @@ typedef struct sx_signature_info {
     const sx_port *inputs, *outputs; /* sorted by name */
 } sx_signature_info;
 
-/* Loads the graph and weights of a version directory (one that contains saved_model.pb).
- * Errors: NOT_FOUND; DATA_LOSS: corrupt files; UNIMPLEMENTED: unsupported operators, all listed. */
+/* Loads the graph and weights of a version directory (one that contains saved_model.pb), or of the
+ * highest version in a directory of numbered ones: models/flowers/1, models/flowers.
+ * Errors: NOT_FOUND; DATA_LOSS: corrupt files; UNIMPLEMENTED: unsupported operators, all listed;
+ * RESOURCE_EXHAUSTED: the memory limit, with figures. */
 SX_API SX_MUST_USE sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
                                               sx_servable **out_servable);
 SX_API sx_servable *sx_servable_retain(sx_servable *s);
 SX_API void sx_servable_release(sx_servable *s); /* the last release frees it; NULL is fine */
+/* The version directory that was loaded; borrowed. */
+SX_API const char *sx_servable_dir(const sx_servable *s);
 
 /* The signatures that can be run, sorted by name; borrowed. */
 SX_API const sx_signature_info *sx_servable_signatures(const sx_servable *s, int *out_count);
@@ -58,7 +67,8 @@ SX_API SX_MUST_USE sx_status sx_servable_find(const sx_servable *s, const char *
 /* Runs a signature on a batch of any size. `inputs` are in the signature's order (strings: arrays
  * of sx_bytes) and borrowed for the call. An example's result does not depend on the other examples
  * in the batch. Errors: INVALID_ARGUMENT: wrong dtype or shape of an input, inputs with different
- * batch sizes, an image that cannot be decoded (with its index). */
+ * batch sizes, an image that cannot be decoded (with its index); RESOURCE_EXHAUSTED: one example
+ * needs more memory than the limit, or the outputs do. */
 SX_API SX_MUST_USE sx_status sx_servable_run(sx_servable *s, const char *signature,
                                              const sx_tensor *inputs, sx_outputs **out_outputs);
 

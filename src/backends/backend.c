@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/checked.h"
 
 const sx_backend *const sx_backends[] = {
 #define SX_BACKEND(name) &sx_backend_##name,
@@ -126,7 +127,51 @@ sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
                             graph->args[i].name);
         }
     }
-    return platform->backend->compile(platform, graph, o, out);
+    sx_executable *e = NULL;
+    SX_TRY(platform->backend->compile(platform, graph, o, &e));
+    if (o->memory != NULL && e->memory == NULL) {
+        sx_executable_info info;
+        e->memory = o->memory;
+        sx_status status = sx_executable_get_info(e, &info);
+        if (status == SX_OK) {
+            status = sx_executable_charge(e, info.temporary_bytes, info.code_bytes, NULL);
+        }
+        if (status != SX_OK) {
+            sx_executable_release(e);
+            return status;
+        }
+    }
+    *out = e;
+    return SX_OK;
+}
+
+sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes, int64_t constant_bytes,
+                               const char *largest)
+{
+    int64_t bytes = 0;
+    const bool adds_up = sx_add_i64(temporary_bytes, constant_bytes, &bytes);
+    if (e->memory == NULL || (adds_up && sx_budget_charge(e->memory, (size_t)bytes))) {
+        e->memory_bytes = e->memory != NULL ? (size_t)bytes : 0;
+        return SX_OK;
+    }
+    sx_buf what;
+    sx_buf_init(&what, 4096);
+    sx_buf_puts(&what, "temporaries of ");
+    sx_buf_put_size(&what, (double)temporary_bytes);
+    sx_buf_puts(&what, " and constants of ");
+    sx_buf_put_size(&what, (double)constant_bytes);
+    if (largest != NULL) {
+        sx_buf_printf(&what, " (the largest value is %s)", largest);
+    }
+    sx_status status = sx_budget_over(e->memory, sx_buf_text(&what));
+    sx_buf_deinit(&what);
+    return status;
+}
+
+void sx_executable_discharge(sx_executable *e)
+{
+    sx_budget_release(e->memory, e->memory_bytes);
+    e->memory_bytes = 0;
 }
 
 static sx_status check_buffer(const sx_executable *e, const sx_buffer *buffer, const sx_type *type,
@@ -183,6 +228,7 @@ sx_executable *sx_executable_retain(sx_executable *e)
 void sx_executable_release(sx_executable *e)
 {
     if (e != NULL && atomic_fetch_sub(&e->refs, 1) == 1) {
+        sx_executable_discharge(e);
         e->platform->backend->executable_destroy(e);
     }
 }

@@ -23,6 +23,7 @@
 
 #include <stdatomic.h>
 
+#include "base/budget.h"
 #include "graph/ir.h"
 
 typedef struct sx_backend sx_backend;
@@ -70,7 +71,8 @@ typedef struct sx_compile_options {
      * `ok_output` (a bool scalar of the program; NULL = none) is false. */
     int64_t steps;
     const char *ok_output;
-    bool any_batch; /* replicas need not divide the batch: then each computes all of it */
+    bool any_batch;    /* replicas need not divide the batch: then each computes all of it */
+    sx_budget *memory; /* charged with what the executable allocates; NULL = none */
 } sx_compile_options;
 
 /* --- What a device says ---------------------------------------------------------------------- */
@@ -139,6 +141,8 @@ struct sx_executable {
     const sx_type *arg_types;    /* [n_args], batch fixed */
     const sx_type *result_types; /* [n_results] */
     const int *result_args; /* [n_results]: the argument whose buffer it is written to, or -1 */
+    sx_budget *memory;      /* as in the compile options */
+    size_t memory_bytes;    /* charged to it */
 };
 
 struct sx_backend {
@@ -196,6 +200,13 @@ void sx_buffer_release(sx_buffer *buffer); /* NULL is fine */
 
 SX_MUST_USE sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
                                  const sx_compile_options *options, sx_executable **out);
+/* For a backend, once it knows what an executable will take and before it allocates that: charges
+ * the executable's budget, if it has one. RESOURCE_EXHAUSTED with the figures; `largest` says which
+ * value takes most, NULL = unknown. A backend that does not call it is charged by sx_compile() with
+ * what its info() says. */
+SX_MUST_USE sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes,
+                                           int64_t constant_bytes, const char *largest);
+void sx_executable_discharge(sx_executable *e); /* in executable_destroy */
 /* Checks counts and types of args and outputs, then executes. */
 SX_MUST_USE sx_status sx_execute(sx_executable *executable, sx_buffer *const *args,
                                  sx_buffer *const *outputs);

@@ -1,5 +1,6 @@
 #include "base/budget.h"
 
+#include "base/buffer.h"
 #include "base/checked.h"
 
 void sx_budget_init(sx_budget *budget, const char *name, size_t limit_bytes, sx_budget *parent)
@@ -108,4 +109,22 @@ sx_status sx_budget_error(const sx_budget *budget)
         "%zu bytes more would exceed the memory limit of %s: %zu of %zu bytes are in use%s",
         atomic_load(&budget->refused_bytes), by->name, used(by), by->limit_bytes,
         sx_budget_never_fits(budget) ? "" : "; try again later");
+}
+
+sx_status sx_budget_over(const sx_budget *budget, const char *what)
+{
+    const sx_budget *by = refuser(budget);
+    sx_buf text;
+    if (by == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", what);
+    }
+    sx_buf_init(&text, 4096);
+    sx_buf_put_size(&text, (double)used(by));
+    sx_buf_puts(&text, " of ");
+    sx_buf_put_size(&text, (double)by->limit_bytes);
+    sx_status status =
+        sx_error(SX_RESOURCE_EXHAUSTED, "%s would exceed the memory limit of %s: %s in use", what,
+                 by->name, sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    return status;
 }

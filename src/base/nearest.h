@@ -11,8 +11,8 @@
 int sx_edit_distance(const char *a, const char *b);
 
 /* Appends up to three names similar to `name`, best first, as  "a", "b" or "c"  and returns their
- * number. A name is similar if its distance is at most a third of the longer name's length, or if it
- * begins with `name` and that has at least three characters. */
+ * number. A name is similar if its distance is at most a third of the longer name's length, or if
+ * it begins with `name` and that has at least three characters. */
 int sx_nearest_names(const char *name, const char *const *names, size_t count, sx_buf *out);
 
 #endif

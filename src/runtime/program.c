@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
@@ -24,19 +26,29 @@ void sx_compiled_destroy(const sx_program *p, sx_compiled *c)
         sx_buffer_release(c->outputs[i]);
     }
     sx_executable_release(c->executable);
+    sx_budget_release(sx_session_get_options(p->session)->memory, c->port_bytes);
     sx_free(c->args);
     sx_free(c->outputs);
     sx_free(c);
 }
 
-void sx_program_destroy(sx_program *p)
+bool sx_program_release_compiled(sx_program *p)
 {
-    sx_launches_destroy(p);
-    while (p->compiled != NULL) {
+    const bool any = p->compiled != NULL && p->launches == NULL;
+    while (any && p->compiled != NULL) {
         sx_compiled *next = p->compiled->next;
         sx_compiled_destroy(p, p->compiled);
         p->compiled = next;
     }
+    p->last = any ? NULL : p->last;
+    return any;
+}
+
+void sx_program_destroy(sx_program *p)
+{
+    sx_launches_destroy(p);
+    p->launches = NULL;
+    (void)sx_program_release_compiled(p);
     sx_free(p->inputs);
     sx_free(p->outputs);
     sx_free(p->scalars);
@@ -157,6 +169,34 @@ static sx_status bind_args(sx_program *p, sx_compiled *c)
     return SX_OK;
 }
 
+/* Charges the buffers that are about to be made. */
+static sx_status charge_ports(const sx_program *p, sx_compiled *c)
+{
+    sx_budget *memory = sx_session_get_options(p->session)->memory;
+    const sx_executable *e = c->executable;
+    size_t sum = 0;
+    bool adds_up = true;
+    for (int i = 0; i < e->n_args + e->n_results && memory != NULL; i++) {
+        const int r = i - e->n_args;
+        const bool variable =
+            r < 0 ? i < p->graph->n_args && p->graph->args[i].kind == SX_ARG_VARIABLE
+                  : e->result_args[r] >= 0;
+        const int64_t bytes = sx_type_bytes(r < 0 ? &e->arg_types[i] : &e->result_types[r]);
+        adds_up &= variable || (bytes >= 0 && sx_add_size(sum, (size_t)bytes, &sum));
+    }
+    if (adds_up && sx_budget_charge(memory, sum)) {
+        c->port_bytes = sum;
+        return SX_OK;
+    }
+    sx_buf what;
+    sx_buf_init(&what, 256);
+    sx_buf_puts(&what, "inputs and outputs of ");
+    sx_buf_put_size(&what, (double)sum);
+    sx_status status = sx_budget_over(memory, sx_buf_text(&what));
+    sx_buf_deinit(&what);
+    return status;
+}
+
 static sx_status bind_outputs(sx_program *p, sx_compiled *c)
 {
     const sx_executable *e = c->executable;
@@ -195,6 +235,9 @@ static sx_status compile_for(sx_program *p, const sx_compile_options *options, s
     sx_platform *platform = sx_session_platform(p->session);
     sx_status status = sx_compile(platform, p->graph, options, &c->executable);
     if (status == SX_OK) {
+        status = charge_ports(p, c);
+    }
+    if (status == SX_OK) {
         status = bind_args(p, c);
     }
     if (status == SX_OK) {
@@ -226,9 +269,16 @@ sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps, int o
         .steps = steps,
         .ok_output = steps > 1 && ok_output >= 0 ? sx_program_output_name(p, ok_output) : NULL,
         .any_batch = steps == 1,
+        .memory = o->memory,
     };
     sx_compiled *made = NULL;
-    SX_TRY(compile_for(p, &options, &made));
+    sx_status status = compile_for(p, &options, &made);
+    if (o->memory != NULL && sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
+        sx_session_release_compiled(p->session)) {
+        sx_status_free(status);
+        status = compile_for(p, &options, &made);
+    }
+    SX_TRY(status);
     made->next = p->compiled;
     p->compiled = made;
     *out = made;

@@ -11,7 +11,8 @@ typedef struct sx_compiled {
     sx_executable *executable;
     sx_buffer **args; /* [graph's args, the loop's count]: variables' buffers, and our own */
     sx_buffer *
-        *outputs; /* [graph's results, the loop's count]: NULL where a variable is assigned */
+        *outputs;      /* [graph's results, the loop's count]: NULL where a variable is assigned */
+    size_t port_bytes; /* of inputs and outputs, charged to the session's budget */
     struct sx_compiled *next;
 } sx_compiled;
 
@@ -43,6 +44,10 @@ SX_MUST_USE sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t 
 SX_MUST_USE sx_status sx_program_bind_step(sx_program *p, int64_t batch, const void *const *inputs,
                                            sx_compiled **out);
 void sx_compiled_destroy(const sx_program *p, sx_compiled *c); /* NULL is fine */
+/* Forgets what is compiled for single steps; false if there was nothing. */
+bool sx_program_release_compiled(sx_program *p);
+/* The same for all programs of the session. */
+bool sx_session_release_compiled(sx_session *s);
 
 const sx_session_options *sx_session_get_options(const sx_session *s);
 sx_platform *sx_session_platform(const sx_session *s);

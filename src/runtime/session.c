@@ -1,6 +1,8 @@
 /* See session.h. */
 #include "runtime/program.h"
 
+#include "base/buffer.h"
+#include "base/checked.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "runtime/initialize.h"
@@ -16,7 +18,8 @@ struct sx_session {
     sx_device *device;
     variable *variables;
     int n_variables, capacity;
-    sx_map by_name; /* name -> index + 1 */
+    sx_map by_name;        /* name -> index + 1 */
+    size_t variable_bytes; /* charged to options.memory */
     sx_program *programs;
 };
 
@@ -60,6 +63,7 @@ void sx_session_destroy(sx_session *s)
         sx_buffer_release(s->variables[i].buffer);
         sx_free((char *)(uintptr_t)s->variables[i].info.name);
     }
+    sx_budget_release(s->options.memory, s->variable_bytes);
     sx_free(s->variables);
     sx_map_deinit(&s->by_name);
     sx_platform_close(s->platform);
@@ -84,6 +88,15 @@ const sx_session_options *sx_session_get_options(const sx_session *s)
 sx_platform *sx_session_platform(const sx_session *s)
 {
     return s->platform;
+}
+
+bool sx_session_release_compiled(sx_session *s)
+{
+    bool any = false;
+    for (sx_program *p = s->programs; p != NULL; p = p->next) {
+        any |= sx_program_release_compiled(p);
+    }
+    return any;
 }
 
 /* --- variables ------------------------------------------------------------------------------- */
@@ -159,12 +172,38 @@ static sx_status draw_into(sx_session *s, const sx_arg *arg, const sx_type *type
     return status;
 }
 
+/* Charges a variable; there must be room for the host's copy of its value, too. */
+static sx_status charge_variable(sx_session *s, const sx_type *type)
+{
+    const int64_t bytes = sx_type_bytes(type);
+    size_t twice;
+    if (s->options.memory == NULL || bytes < 0) {
+        return SX_OK; /* sx_buffer_create() says what is wrong with the type */
+    }
+    if (sx_mul_size((size_t)bytes, 2, &twice) && sx_budget_charge(s->options.memory, twice)) {
+        sx_budget_release(s->options.memory, (size_t)bytes);
+        s->variable_bytes += (size_t)bytes;
+        return SX_OK;
+    }
+    char text[SX_TYPE_TEXT];
+    sx_buf what;
+    sx_buf_init(&what, 512);
+    sx_buf_printf(&what, "%s of ", sx_type_format(type, text, sizeof(text)));
+    sx_buf_put_size(&what, (double)bytes);
+    sx_status status = sx_budget_over(s->options.memory, sx_buf_text(&what));
+    sx_buf_deinit(&what);
+    return status;
+}
+
 static sx_status add_variable(sx_session *s, const sx_arg *arg, const sx_type *type)
 {
     SX_TRY(grow_variables(s));
     variable *v = &s->variables[s->n_variables];
     *v = (variable){.info = {.name = sx_strdup(arg->name), .type = *type, .role = arg->role}};
     sx_status status = v->info.name == NULL ? out_of_memory("a name") : SX_OK;
+    if (status == SX_OK) {
+        status = charge_variable(s, type);
+    }
     if (status == SX_OK) {
         status = sx_buffer_create(s->device, type, &v->buffer);
     }

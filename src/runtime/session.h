@@ -28,6 +28,10 @@ typedef struct sx_session_options {
      * half a second if 0. */
     int64_t launch_steps;
     double launch_seconds;
+    /* Charged, before it is allocated, with what variables and programs take; NULL = no limit.
+     * Outlives the session. A program for another batch size that does not fit beside those there
+     * are takes their place. */
+    sx_budget *memory;
 } sx_session_options;
 
 SX_MUST_USE sx_status sx_session_create(const sx_session_options *options,

@@ -564,13 +564,14 @@ static sx_status import_into(const sx_saved_model *model, const char *signature,
     sx_importer im = {.model = model, .result = result, .arena = &result->arena};
     SX_TRY(sx_saved_model_find_signature(model, signature, &result->signature));
     SX_TRY(sx_builder_create(&im.b));
+    sx_builder_arena(im.b)->budget = result->arena.budget;
     sx_status status = import_graph(&im);
     sx_builder_destroy(im.b);
     return sx_status_annotate(status, __FILE__, __LINE__, "%s, signature \"%s\"",
                               sx_saved_model_dir(model), signature);
 }
 
-sx_status sx_import_signature(const sx_saved_model *model, const char *signature,
+sx_status sx_import_signature(const sx_saved_model *model, const char *signature, sx_budget *memory,
                               sx_import **out_import)
 {
     sx_import *import = sx_alloc(1, sizeof(*import));
@@ -578,7 +579,14 @@ sx_status sx_import_signature(const sx_saved_model *model, const char *signature
         return no_memory();
     }
     sx_arena_init(&import->arena, sx_saved_model_budget(model));
+    import->arena.budget = memory;
     sx_status status = import_into(model, signature, import);
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && sx_budget_refused(memory)) {
+        sx_status_free(status);
+        status = sx_budget_over(memory, "the graph");
+        status = sx_status_annotate(status, __FILE__, __LINE__, "%s, signature \"%s\"",
+                                    sx_saved_model_dir(model), signature);
+    }
     if (status != SX_OK) {
         sx_import_destroy(import);
         return status;

@@ -38,9 +38,10 @@ typedef struct sx_import {
 
 /* Imports one signature. `model` must outlive the result.
  * UNIMPLEMENTED: operators or tensors that we have no form of, all named. DATA_LOSS: a graph that
- * is none: cycles, dangling references. RESOURCE_EXHAUSTED: inlining beyond 200,000 nodes. */
+ * is none: cycles, dangling references. RESOURCE_EXHAUSTED: inlining beyond 200,000 nodes, or
+ * `memory`, which is charged with the result (NULL = no limit) and outlives it. */
 SX_MUST_USE sx_status sx_import_signature(const sx_saved_model *model, const char *signature,
-                                          sx_import **out_import);
+                                          sx_budget *memory, sx_import **out_import);
 void sx_import_destroy(sx_import *import); /* NULL is fine */
 
 #endif

@@ -20,6 +20,7 @@ typedef struct sx_imported {
     sx_imported_kind kind;
     sx_value value;       /* VALUE; LOOKUP: the numbers */
     sx_tensor constant;   /* CONST, SHAPE; LOOKUP: the strings */
+    sx_value *node;       /* CONST: the node that its first use made, shared by all; may be NULL */
     const char *variable; /* HANDLE: its checkpoint key */
     sx_type type;         /* HANDLE */
 } sx_imported;

@@ -69,7 +69,13 @@ sx_status sx_import_value(sx_importer *im, const sx_imported *v, sx_value *out)
         return SX_OK;
     }
     if (v->kind == SX_IMPORTED_CONST && v->constant.type.dtype != SX_STRING) {
-        *out = sx_constant(im->b, v->constant);
+        *out = v->node != NULL ? *v->node : SX_NO_VALUE;
+        if (!sx_value_is(*out)) {
+            *out = sx_constant(im->b, v->constant);
+            if (v->node != NULL) {
+                *v->node = *out;
+            }
+        }
         return SX_OK;
     }
     return unsupported("an input is strings or a variable handle, expected numbers");
@@ -157,6 +163,7 @@ static sx_status import_const(sx_importer *im, sx_import_node *n)
         return sx_error(SX_DATA_LOSS, "Const has no value");
     }
     n->out[0].kind = SX_IMPORTED_CONST;
+    n->out[0].node = sx_arena_new(im->arena, sx_value); /* NULL: each use makes one */
     return sx_tf_tensor_value(value->tensor, im->arena, &n->out[0].constant);
 }
 

@@ -8,6 +8,7 @@
 #include "base/args.h"
 #include "base/memory.h"
 #include "savedmodel/predictor.h"
+#include "savedmodel/versions.h"
 
 struct sx_servable {
     atomic_int refs;
@@ -85,8 +86,13 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
     }
     atomic_init(&s->refs, 1);
     sx_arena_init(&s->arena, 0);
-    const sx_predictor_options wanted = {.device = options->device, .threads = options->threads};
-    sx_status status = sx_predictor_load(dir, &wanted, &s->predictor);
+    const sx_predictor_options wanted = {.device = options->device,
+                                         .threads = options->threads,
+                                         .memory_limit_bytes = options->memory_limit_bytes};
+    sx_status status = sx_version_find(dir, &s->arena, &dir);
+    if (status == SX_OK) {
+        status = sx_predictor_load(dir, &wanted, &s->predictor);
+    }
     if (status == SX_OK) {
         status = describe(s);
     }
@@ -109,6 +115,11 @@ void sx_servable_release(sx_servable *s)
     if (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1) {
         destroy(s);
     }
+}
+
+const char *sx_servable_dir(const sx_servable *s)
+{
+    return sx_saved_model_dir(sx_predictor_model(s->predictor));
 }
 
 const sx_signature_info *sx_servable_signatures(const sx_servable *s, int *out_count)
@@ -149,7 +160,7 @@ sx_status sx_servable_run(sx_servable *s, const char *signature, const sx_tensor
     if (outputs == NULL) {
         return out_of_memory();
     }
-    sx_arena_init(&outputs->arena, 0);
+    sx_arena_init(&outputs->arena, sx_predictor_memory_limit(s->predictor));
     outputs->signature = info;
     outputs->servable = sx_servable_retain(s);
     sx_status status = run_into(s, inputs, outputs);

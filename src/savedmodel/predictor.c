@@ -1,10 +1,12 @@
 #include "savedmodel/predictor.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/ram.h"
 #include "image/format.h"
 #include "runtime/session.h"
 
@@ -13,10 +15,12 @@ static const int64_t max_piece_bytes = 64 << 20; /* of its inputs, unless one ro
 
 /* A signature as a program. */
 struct ready {
-    sx_import *import; /* NULL: it could not be imported, `why` says */
-    char *why;
+    sx_import *import; /* NULL: it could not be imported */
+    char *why;         /* why it cannot be run; NULL: it can */
+    sx_code code;      /* with `why` */
     sx_program *program;
-    int64_t max_piece; /* a power of two */
+    atomic_llong max_piece; /* a power of two */
+    atomic_llong fitting;   /* sum of the pieces that are known to fit in memory */
 };
 
 struct sx_predictor {
@@ -25,6 +29,7 @@ struct sx_predictor {
     sx_session *session;
     struct ready *ready; /* [n], as the model's signatures */
     size_t n;
+    sx_budget memory;
     pthread_mutex_t lock; /* of the session */
 };
 
@@ -40,6 +45,7 @@ static sx_status load_variables(sx_predictor *p)
     for (int i = 0; i < sx_session_variable_count(p->session); i++) {
         const sx_session_variable *v = sx_session_variable_at(p->session, i);
         int64_t bytes = sx_type_bytes(&v->type);
+        /* There is room in the budget: adding the variable has asked for it. */
         void *data = bytes < 0 ? NULL : sx_alloc((size_t)bytes + 1, 1);
         if (data == NULL) {
             return no_memory();
@@ -55,45 +61,61 @@ static sx_status load_variables(sx_predictor *p)
     return SX_OK;
 }
 
-static sx_status import_one(sx_predictor *p, const char *key, struct ready *r)
+/* The rows of one execution at most. A function of the model (and the memory limit) alone: the rows
+ * that are executed together may change a result's last bits, and what else the server does must
+ * not. */
+static int64_t max_piece_of(const sx_program *program)
 {
-    sx_status status = strcmp(key, SX_INIT_SIGNATURE) == 0
-                           ? sx_error(SX_UNIMPLEMENTED, "%s initializes; it is not to be run", key)
-                           : sx_import_signature(p->model, key, &r->import);
-    if (sx_status_code(status) == SX_UNIMPLEMENTED) {
-        r->why = sx_strdup(sx_status_message(status));
-        sx_status_free(status);
-        return r->why == NULL ? no_memory() : SX_OK;
-    }
-    SX_TRY(status);
-    SX_TRY(sx_session_add_program(p->session, r->import->graph, &r->program));
-    /* A function of the model alone: the rows that are executed together may change a result's last
-     * bits, and what else the server does must not. */
-    int64_t row_bytes = 0;
-    for (int i = 0; i < sx_program_input_count(r->program); i++) {
-        const sx_type *type = sx_program_input_type(r->program, i);
+    int64_t row_bytes = 0, piece = MAX_PIECE;
+    for (int i = 0; i < sx_program_input_count(program); i++) {
+        const sx_type *type = sx_program_input_type(program, i);
         sx_type one = sx_type_with_batch(*type, 1);
         row_bytes += sx_type_has_batch(type) ? sx_type_bytes(&one) : 0;
     }
-    r->max_piece = MAX_PIECE;
-    while (r->max_piece > 1 && row_bytes > max_piece_bytes / r->max_piece) {
-        r->max_piece /= 2;
+    while (piece > 1 && row_bytes > max_piece_bytes / piece) {
+        piece /= 2;
+    }
+    return piece;
+}
+
+static sx_status import_one(sx_predictor *p, const char *key, bool compile, struct ready *r)
+{
+    sx_status status = strcmp(key, SX_INIT_SIGNATURE) == 0
+                           ? sx_error(SX_UNIMPLEMENTED, "%s initializes; it is not to be run", key)
+                           : sx_import_signature(p->model, key, &p->memory, &r->import);
+    if (status != SX_OK && sx_status_code(status) != SX_UNIMPLEMENTED) {
+        return status;
+    }
+    if (status == SX_OK) {
+        SX_TRY(sx_session_add_program(p->session, r->import->graph, &r->program));
+        atomic_store(&r->max_piece, max_piece_of(r->program));
+    }
+    if (status == SX_OK && compile) {
+        status = sx_program_prepare(r->program, 1, NULL);
+        if (status != SX_OK && sx_status_code(status) != SX_RESOURCE_EXHAUSTED) {
+            return status;
+        }
+    }
+    if (status != SX_OK) {
+        r->code = sx_status_code(status);
+        r->why = sx_strdup(sx_status_message(status));
+        sx_status_free(status);
+        return r->why == NULL ? no_memory() : SX_OK;
     }
     return SX_OK;
 }
 
 /* Why nothing can be run: the default signature's reason, or else the last one's. */
-static const char *why_not(const sx_predictor *p, const sx_signature *signatures)
+static sx_status why_not(const sx_predictor *p, const sx_signature *signatures)
 {
+    size_t which = p->n - 1;
     for (size_t i = 0; i < p->n; i++) {
-        if (strcmp(signatures[i].key, SX_SERVING_DEFAULT) == 0) {
-            return p->ready[i].why;
-        }
+        which = strcmp(signatures[i].key, SX_SERVING_DEFAULT) == 0 ? i : which;
     }
-    return p->ready[p->n - 1].why;
+    return sx_error(p->ready[which].code, "%s", p->ready[which].why);
 }
 
-static sx_status import_all(sx_predictor *p)
+static sx_status import_all(sx_predictor *p, bool compile)
 {
     size_t done = 0;
     const sx_signature *signatures = sx_saved_model_signatures(p->model, &p->n);
@@ -102,15 +124,34 @@ static sx_status import_all(sx_predictor *p)
         return no_memory();
     }
     for (size_t i = 0; i < p->n; i++) {
-        SX_TRY(import_one(p, signatures[i].key, &p->ready[i]));
-        done += p->ready[i].import != NULL;
+        SX_TRY(import_one(p, signatures[i].key, compile, &p->ready[i]));
+        done += p->ready[i].why == NULL;
     }
     if (done == 0) {
         return p->n == 0 ? sx_error(SX_FAILED_PRECONDITION, "%s has no signature",
                                     sx_saved_model_dir(p->model))
-                         : sx_error(SX_UNIMPLEMENTED, "%s", why_not(p, signatures));
+                         : why_not(p, signatures);
     }
     return SX_OK;
+}
+
+static sx_status set_memory_limit(sx_predictor *p, int64_t limit_bytes)
+{
+    sx_memory_stats stats = {0};
+    sx_device *device = sx_session_device(p->session);
+    if (limit_bytes == 0 && device->platform->backend->memory != NULL) {
+        SX_TRY(device->platform->backend->memory(device, &stats), "the memory of %s", device->name);
+    }
+    if (limit_bytes == 0) {
+        limit_bytes = (stats.limit_bytes > 0 ? stats.limit_bytes : sx_ram_bytes()) / 4;
+    }
+    p->memory.limit_bytes = limit_bytes > 0 ? (size_t)limit_bytes : 0;
+    return SX_OK;
+}
+
+size_t sx_predictor_memory_limit(const sx_predictor *p)
+{
+    return p->memory.limit_bytes;
 }
 
 sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options,
@@ -125,11 +166,13 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     pthread_mutex_init(&p->lock, NULL);
     p->limits = options->limits != NULL ? sx_image_limits_resolve(options->limits)
                                         : sx_image_limits_untrusted;
-    const sx_session_options session = {.device = options->device,
-                                        .platform = {.threads = options->threads}};
+    sx_budget_init(&p->memory, "the model (--model-memory-limit)", 0, NULL);
+    const sx_session_options session = {
+        .device = options->device, .platform = {.threads = options->threads}, .memory = &p->memory};
     sx_status status = sx_saved_model_open(dir, &p->model);
     status = status == SX_OK ? sx_session_create(&session, &p->session) : status;
-    status = status == SX_OK ? import_all(p) : status;
+    status = status == SX_OK ? set_memory_limit(p, options->memory_limit_bytes) : status;
+    status = status == SX_OK ? import_all(p, options->compile_at_load) : status;
     status = status == SX_OK ? load_variables(p) : status;
     if (status != SX_OK) {
         sx_predictor_unload(p);
@@ -188,7 +231,8 @@ struct collected {
 
 struct run {
     sx_predictor *p;
-    const struct ready *ready;
+    struct ready *ready;
+    int64_t max_piece; /* of `ready` when this run began, or less */
     const sx_signature *signature;
     const sx_tensor *inputs;
     const sx_cancel *cancel;
@@ -301,7 +345,7 @@ static sx_status check_images(struct run *r, const sx_bytes *images)
 static int64_t piece_for(const struct run *r, int64_t rows)
 {
     int64_t piece = 1;
-    while (piece < rows && piece < r->ready->max_piece) {
+    while (piece < rows && piece < r->max_piece) {
         piece *= 2;
     }
     return piece;
@@ -352,7 +396,7 @@ static sx_status take_piece(struct run *r, int64_t first, int64_t rows, int64_t 
 /* Room for the results of all pieces; the last one's padding is read, too. */
 static sx_status prepare_collected(struct run *r)
 {
-    const int64_t largest = r->ready->max_piece, rest = r->batch % largest;
+    const int64_t largest = r->max_piece, rest = r->batch % largest;
     const int64_t rows = r->batch - rest + (rest > 0 ? piece_for(r, rest) : 0);
     int n = sx_program_output_count(r->ready->program);
     r->collected = sx_arena_array(r->arena, n + 1, struct collected);
@@ -374,6 +418,32 @@ static sx_status prepare_collected(struct run *r)
         }
     }
     return SX_OK;
+}
+
+/* The rows of the next execution. Where a program for so many does not fit in memory, neither now
+ * nor later are so many run at once. */
+static sx_status choose_piece(struct run *r, int64_t rows, int64_t *out_piece)
+{
+    struct ready *ready = r->ready;
+    int64_t piece = piece_for(r, rows);
+    sx_status status = SX_OK;
+    if ((atomic_load(&ready->fitting) & piece) == 0) {
+        pthread_mutex_lock(&r->p->lock);
+        status = sx_program_prepare(ready->program, piece, NULL);
+        while (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && piece > 1) {
+            sx_status_free(status);
+            piece /= 2;
+            r->max_piece = piece;
+            status = sx_program_prepare(ready->program, piece, NULL);
+        }
+        if (status == SX_OK) {
+            atomic_fetch_or(&ready->fitting, piece);
+            atomic_store(&ready->max_piece, SX_MIN(atomic_load(&ready->max_piece), r->max_piece));
+        }
+        pthread_mutex_unlock(&r->p->lock);
+    }
+    *out_piece = piece;
+    return status;
 }
 
 static sx_status run_piece(struct run *r, int64_t first, int64_t rows, int64_t piece)
@@ -454,7 +524,8 @@ static sx_status run(struct run *r)
     }
     SX_TRY(prepare_collected(r));
     for (int64_t first = 0, rows; first < r->batch; first += rows) {
-        const int64_t piece = piece_for(r, r->batch - first);
+        int64_t piece;
+        SX_TRY(choose_piece(r, r->batch - first, &piece));
         rows = SX_MIN(piece, r->batch - first);
         SX_TRY(run_piece(r, first, rows, piece));
     }
@@ -472,12 +543,13 @@ sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const
     if (signature < first || signature >= first + n) {
         return sx_error(SX_INVALID_ARGUMENT, "the signature is not one of this model");
     }
-    const struct ready *ready = &p->ready[signature - first];
-    if (ready->import == NULL) {
-        return sx_error(SX_UNIMPLEMENTED, "%s", ready->why);
+    struct ready *ready = &p->ready[signature - first];
+    if (ready->why != NULL) {
+        return sx_error(ready->code, "%s", ready->why);
     }
     struct run r = {.p = p,
                     .ready = ready,
+                    .max_piece = atomic_load(&ready->max_piece),
                     .signature = signature,
                     .inputs = inputs,
                     .cancel = cancel,

@@ -2,7 +2,8 @@
  *
  *   run(signature, inputs)
  *     batch          cut into pieces of 1, 2, 4 … 64 rows (and at most 64 MiB of inputs), the last
- *                    one padded: few executables, and memory that does not grow with the batch
+ *                    one padded: few executables, and memory that does not grow with the batch;
+ *                    into smaller ones where a program for that many exceeds the memory limit
  *     string input   decoded and preprocessed on the host, piece by piece, into the graph's float
  *                    input
  *     string output  looked up on the host by the graph's numbers
@@ -22,15 +23,25 @@ typedef struct sx_predictor_options {
     const char *device;            /* backend's name; NULL = the default */
     int threads;                   /* of the device; 0 = all */
     const sx_image_limits *limits; /* of encoded images; NULL = those for requests from strangers */
+    /* What graphs, variables and programs may take together: known, and checked, before it is
+     * allocated. 0 = a quarter of the memory of the device, or of the machine (or cgroup) if the
+     * device is its processor: two versions, while one replaces the other, and the requests must
+     * fit; negative = no limit. */
+    int64_t memory_limit_bytes;
+    /* Compile each signature for one example when loading, so that one that does not fit is an
+     * error of the load, not of the first request. */
+    bool compile_at_load;
 } sx_predictor_options;
 
 /* Loads dir/saved_model.pb and its variables; `options` may be NULL. Signatures that cannot be
- * imported are kept for show and fail when run; when none can be, the first one's error is
- * returned. */
+ * imported, or whose programs do not fit, are kept for show and fail when run; when none can be
+ * run, the default one's error is returned. RESOURCE_EXHAUSTED: variables and graphs do not fit. */
 SX_MUST_USE sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options,
                                         sx_predictor **out_predictor);
 void sx_predictor_unload(sx_predictor *p); /* NULL is fine; no run may be under way */
 
+/* The limit in force; 0 = none. */
+size_t sx_predictor_memory_limit(const sx_predictor *p);
 /* The model that it was loaded from: signatures, variables. Borrowed. */
 const sx_saved_model *sx_predictor_model(const sx_predictor *p);
 

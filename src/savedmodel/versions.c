@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/path.h"
+#include "savedmodel/names.h"
 
 int64_t sx_version_number(const char *name)
 {
@@ -111,14 +112,29 @@ done:
     return status;
 }
 
-sx_status sx_versions_expect_none(const char *base, const char *holding, sx_arena *arena)
+sx_status sx_version_find(const char *path, sx_arena *arena, const char **out_dir)
 {
+    const char *file = sx_arena_printf(arena, "%s/" SX_SAVED_MODEL_FILE, path);
     sx_version *versions = NULL;
     size_t n = 0;
-    sx_status_free(sx_versions_list(base, holding, arena, &versions, &n));
-    return n == 0 ? SX_OK
-                  : sx_error(SX_INVALID_ARGUMENT, "%s holds %zu version%s; name one: %s/%s", base,
-                             n, n == 1 ? "" : "s", base, versions[0].name);
+    const char *dir = file;
+    if (file != NULL && sx_path_exists(file)) {
+        dir = sx_arena_strdup(arena, path);
+    } else if (file != NULL) {
+        SX_TRY(sx_versions_list(path, SX_SAVED_MODEL_FILE, arena, &versions, &n));
+        if (n == 0) {
+            return sx_error(SX_NOT_FOUND,
+                            "%s has no " SX_SAVED_MODEL_FILE
+                            ", and no numbered version directory with one",
+                            path);
+        }
+        dir = sx_arena_printf(arena, "%s/%s", path, versions[0].name);
+    }
+    if (dir == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a path");
+    }
+    *out_dir = dir;
+    return SX_OK;
 }
 
 /* ---- exporting ---------------------------------------------------------------------------- */

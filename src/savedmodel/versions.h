@@ -24,10 +24,9 @@ int64_t sx_version_number(const char *name);
 SX_MUST_USE sx_status sx_versions_list(const char *base, const char *holding, sx_arena *arena,
                                        sx_version **out_versions, size_t *out_count);
 
-/* OK unless `base` holds versions where one of them is asked for: INVALID_ARGUMENT names the
- * highest. A `base` that cannot be read holds none. */
-SX_MUST_USE sx_status sx_versions_expect_none(const char *base, const char *holding,
-                                              sx_arena *arena);
+/* The version that `path` names: `path` itself if it holds a SavedModel, else the highest version
+ * below it that does. Lives in `arena`. NOT_FOUND: there is none. */
+SX_MUST_USE sx_status sx_version_find(const char *path, sx_arena *arena, const char **out_dir);
 
 /* Where to export to: base/`wanted` with its zeros kept, or, if that is NULL, base/N with N one
  * above every numbered name (whatever it is), 1 if there is none, or no base. Lives in `arena`.

@@ -61,8 +61,7 @@ fails 2 compile models/1 --target pjrt-cpu --mode predict --precision bfloat16
 warns 'a SavedModel is compiled as it was built; --precision applies only to'
 fails 2 compile run1 --target pjrt-cpu -- --units 3
 warns 'a run is compiled as it was built; a parameter applies only to'
-fails 1 compile models --target pjrt-cpu --mode predict
-warns 'models holds 1 version; name one: models/1'
+ok compile models --target pjrt-cpu --batch-size 8 --mode predict --signature tensors
 fails 2 compile linear --target pjrt-cpu --signature tensors
 warns '--signature applies only to SavedModels'
 

@@ -18,12 +18,12 @@ ok show run
 says_line 'model: mnist_cnn (zoo)'
 says_line 'parameter: num_classes=3'
 says_line 'checkpoints: 0 1'
-fails 1 show m
-warns 'm holds 1 version; name one: m/1'
+ok show m
+says_line 'SavedModel m/1'
 mkdir nothing
 fails 1 show nothing
-warns 'no SavedModel'
+warns 'nothing is neither a SavedModel nor a run (no sextant.json)'
 fails 1 show missing
-warns 'missing: no such folder'
+warns 'missing: no such directory'
 head -c 100 m/1/saved_model.pb >cut && mv cut m/1/saved_model.pb
 fails 3 show m/1

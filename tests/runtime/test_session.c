@@ -148,10 +148,78 @@ static void test_runtime_session__programs_share_variables(void **state)
     sx_graph_destroy(other);
 }
 
+/* A variable is charged to the budget before its memory exists, and given back with the session. */
+static void test_runtime_session__variables_are_held_to_the_budget(void **state)
+{
+    (void)state;
+    sx_budget budget;
+    sx_session *s = NULL;
+    sx_program *p = NULL;
+    sx_builder *b = NULL;
+    sx_graph *g = NULL;
+    assert_ok(sx_builder_create(&b));
+    sx_value w =
+        sx_variable(b, &(sx_variable_spec){.name = "small", .type = sx_type_of(SX_F32, 256)});
+    sx_output(b, "y", w);
+    w = sx_variable(b,
+                    &(sx_variable_spec){.name = "vast", .type = sx_type_of(SX_F32, 1 << 20, 4096)});
+    sx_output(b, "z", w);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    sx_budget_init(&budget, "this test", 1 << 30, NULL);
+    assert_ok(sx_session_create(&(sx_session_options){.device = "cpu", .memory = &budget}, &s));
+    assert_error(
+        sx_session_add_program(s, g, &p), SX_RESOURCE_EXHAUSTED,
+        "variable \"vast\": float32[1048576,4096] of 16.0 GiB would exceed the memory limit "
+        "of this test: 1.0 KiB of 1.0 GiB in use");
+    assert_int_equal(sx_budget_used(&budget), 1024);
+    sx_session_destroy(s);
+    assert_int_equal(sx_budget_used(&budget), 0);
+    sx_graph_destroy(g);
+}
+
+/* Programs are charged with all that they allocate; one for another batch size that does not fit
+ * takes the place of those there are. */
+static void test_runtime_session__programs_are_held_to_the_budget(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "ref"};
+    for (int d = 0; d < 2; d++) {
+        sx_budget budget;
+        sx_session *s = NULL;
+        sx_program *p = NULL;
+        sx_executable_info info;
+        sx_graph *g = program("mnist_cnn", SX_PREDICT);
+        sx_budget_init(&budget, "this test", 0, NULL);
+        assert_ok(
+            sx_session_create(&(sx_session_options){.device = devices[d], .memory = &budget}, &s));
+        assert_ok(sx_session_add_program(s, g, &p));
+        const size_t variables = sx_budget_used(&budget);
+        assert_true(variables > 0);
+        assert_ok(sx_program_prepare(p, 8, NULL));
+        assert_ok(sx_program_info(p, 8, &info));
+        const size_t eight = sx_budget_used(&budget) - variables;
+        assert_true(info.temporary_bytes > 8 * 28 * 28 * 4);
+        assert_true((int64_t)eight >= info.temporary_bytes + info.output_bytes);
+        budget.limit_bytes = variables + eight + 100;
+        assert_ok(sx_program_prepare(p, 1, NULL)); /* only without the other */
+        assert_true(sx_budget_used(&budget) < variables + eight);
+        assert_error(sx_program_prepare(p, 16, NULL), SX_RESOURCE_EXHAUSTED,
+                     "compiling for batch size 16: ");
+        assert_int_equal(sx_budget_used(&budget), variables);
+        assert_ok(sx_program_prepare(p, 8, NULL));
+        sx_session_destroy(s);
+        assert_int_equal(sx_budget_used(&budget), 0);
+        sx_graph_destroy(g);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_session__trains_the_linear_model),
     cmocka_unit_test(test_runtime_session__trains_the_convolutional_model),
     cmocka_unit_test(test_runtime_session__names_what_is_not_finite),
     cmocka_unit_test(test_runtime_session__programs_share_variables),
+    cmocka_unit_test(test_runtime_session__variables_are_held_to_the_budget),
+    cmocka_unit_test(test_runtime_session__programs_are_held_to_the_budget),
 };
 SX_TEST_MAIN(tests)

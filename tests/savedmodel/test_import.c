@@ -62,7 +62,7 @@ static void test_savedmodel_import__round_trip(void **state)
     sx_saved_model *model = NULL;
     sx_import *import = NULL;
     assert_ok(sx_saved_model_open(scratch("m/0007"), &model));
-    assert_ok(sx_import_signature(model, "serving_default", &import));
+    assert_ok(sx_import_signature(model, "serving_default", NULL, &import));
     assert_int_equal(import->graph->n_args, 2);
     assert_true(sx_graph_find_arg(import->graph, "features") >= 0);
     assert_true(sx_graph_find_arg(import->graph, "dense/kernel") >= 0);
@@ -70,7 +70,7 @@ static void test_savedmodel_import__round_trip(void **state)
     assert_string_equal(import->lookups[0].output, "class");
     assert_int_equal(import->lookups[0].n_names, 2);
     sx_import_destroy(import);
-    assert_error(sx_import_signature(model, "tensors", &import), SX_NOT_FOUND,
+    assert_error(sx_import_signature(model, "tensors", NULL, &import), SX_NOT_FOUND,
                  "\"serving_default\"");
     sx_saved_model_close(model);
 }
@@ -349,7 +349,7 @@ static void test_savedmodel_import__survives_damage(void **state)
         sx_import *import = NULL;
         sx_status status = sx_saved_model_open(scratch("m/1"), &model);
         if (status == SX_OK) {
-            status = sx_import_signature(model, "serving_default", &import);
+            status = sx_import_signature(model, "serving_default", NULL, &import);
             sx_import_destroy(import);
             sx_saved_model_close(model);
         }

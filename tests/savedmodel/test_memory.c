@@ -112,7 +112,7 @@ static sx_status import(void *user)
     sx_saved_model *model = NULL;
     sx_import *result = NULL;
     SX_TRY(sx_saved_model_open(user, &model));
-    sx_status status = sx_import_signature(model, "serving_default", &result);
+    sx_status status = sx_import_signature(model, "serving_default", NULL, &result);
     sx_import_destroy(result);
     sx_saved_model_close(model);
     return status;

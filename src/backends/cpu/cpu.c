@@ -169,6 +169,7 @@ static char *writable(sx_buffer *head, bool keep)
 static void cpu_destroy(sx_executable *head)
 {
     cpu_executable *e = (cpu_executable *)head;
+    sx_executable_discharge(head);
     sx_cpu_plan_destroy(e->plan);
     sx_free_aligned(e->arenas);
     sx_free(e->bases);
@@ -248,10 +249,12 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
         return sx_cpu_no_memory();
     }
     e->head.platform = platform;
+    e->head.memory = options->memory;
     atomic_init(&e->head.refs, 1);
     sx_cpu_plan_options o = {.batch = options->batch,
                              .shards = options->shards,
-                             .workers = platform_of(&e->head)->workers};
+                             .workers = platform_of(&e->head)->workers,
+                             .executable = &e->head};
     sx_status status = sx_cpu_plan_create(graph, &o, &e->plan);
     if (status == SX_OK) {
         status = describe(e, e->plan->batch);

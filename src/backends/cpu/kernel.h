@@ -84,7 +84,8 @@ struct sx_cpu_kernel {
 /* Calls destroy(object) when the plan ends, or at once when that cannot be noted. */
 SX_MUST_USE sx_status sx_cpu_own(const sx_cpu_site *site, void *object, void (*destroy)(void *));
 sx_status sx_cpu_no_memory(void);
-int64_t sx_cpu_round_up(int64_t bytes); /* to SX_CPU_ALIGN */
+sx_status sx_cpu_too_large(const char *largest); /* RESOURCE_EXHAUSTED */
+int64_t sx_cpu_round_up(int64_t bytes);          /* to SX_CPU_ALIGN */
 
 /* The rows, best first for each operator. */
 extern const sx_cpu_kernel *const sx_cpu_kernels[];

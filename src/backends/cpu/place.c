@@ -198,8 +198,38 @@ typedef struct block {
     int64_t bytes, offset;
     int first, last;
     bool common;
+    int value; /* 0: scratch of `unit` */
+    int unit;
     sx_cpu_operand *at;
 } block;
+
+const char *sx_cpu_describe_value(sx_cpu_planner *p, int value)
+{
+    char type[SX_TYPE_TEXT];
+    const sx_node *n = &p->g->nodes[p->g->values[value].node];
+    const char *text = sx_arena_printf(
+        &p->scratch, "%s of %s \"%.100s\"",
+        sx_type_format(&p->g->values[value].type, type, sizeof(type)), n->op->name, n->name);
+    return text != NULL ? text : "";
+}
+
+static const char *describe_block(sx_cpu_planner *p, const block *b)
+{
+    int value = b->value;
+    if (value != 0 && p->values[value].partial) {
+        value = p->values[value].whole;
+    }
+    if (value != 0 && value < p->g->n_values) {
+        return sx_cpu_describe_value(p, value);
+    }
+    const int unit = b->value != 0 ? p->values[b->value].maker : b->unit;
+    const sx_cpu_unit *u = unit >= 0 ? &p->units[unit] : NULL;
+    const sx_node *n = u != NULL && u->n_nodes > 0 ? &p->g->nodes[u->nodes[0]] : NULL;
+    const char *text = n != NULL ? sx_arena_printf(&p->scratch, "scratch memory of %s \"%.100s\"",
+                                                   n->op->name, n->name)
+                                 : "scratch memory";
+    return text != NULL ? text : "";
+}
 
 static int by_size(const void *a, const void *b)
 {
@@ -227,6 +257,9 @@ static int64_t lowest_free(const block *b, block *const *placed, int n)
     return at;
 }
 
+/* With one block more the sum does not overflow, times the number of shards either. */
+static const int64_t max_arena_bytes = (int64_t)1 << 52;
+
 static sx_status pack(sx_cpu_planner *p, block *blocks, int n)
 {
     block **placed = sx_arena_array(&p->scratch, n + 1, block *);
@@ -234,9 +267,13 @@ static sx_status pack(sx_cpu_planner *p, block *blocks, int n)
         return sx_cpu_no_memory();
     }
     qsort(blocks, (size_t)n, sizeof(block), by_size);
+    p->largest = n > 0 ? describe_block(p, &blocks[0]) : "none";
     for (int i = 0; i < n; i++) {
         block *b = &blocks[i];
         b->offset = lowest_free(b, placed, i);
+        if (b->offset > max_arena_bytes) {
+            return sx_cpu_too_large(p->largest);
+        }
         *b->at = (sx_cpu_operand){b->common ? SX_CPU_COMMON : SX_CPU_SHARD, b->offset};
         int64_t *top = b->common ? &p->plan->common_bytes : &p->plan->shard_bytes;
         *top = b->offset + b->bytes > *top ? b->offset + b->bytes : *top;
@@ -259,12 +296,12 @@ static sx_status place_temporaries(sx_cpu_planner *p)
     for (int i = 1; i < p->n_values; i++) {
         sx_cpu_pvalue *v = &p->values[i];
         if (v->root == i && !v->placed && !v->constant && v->last >= 0) {
-            blocks[n++] = (block){sx_cpu_round_up(v->bytes + (v->bytes == 0)),
-                                  0,
-                                  v->first,
-                                  v->last,
-                                  !in_shard_arena(p, v),
-                                  &v->at};
+            blocks[n++] = (block){.bytes = sx_cpu_round_up(v->bytes + (v->bytes == 0)),
+                                  .first = v->first,
+                                  .last = v->last,
+                                  .common = !in_shard_arena(p, v),
+                                  .value = i,
+                                  .at = &v->at};
         }
     }
     for (int k = 0; k < p->n_units; k++) {
@@ -278,7 +315,12 @@ static sx_status place_temporaries(sx_cpu_planner *p)
             const sx_cpu_stage *s = &p->plan->stages[u->stage];
             int first = u->sharded ? u->step : s->first;
             int last = u->sharded ? u->step : s->first + s->count - 1;
-            blocks[n++] = (block){sx_cpu_round_up(bytes), 0, first, last, !u->sharded, &u->scratch};
+            blocks[n++] = (block){.bytes = sx_cpu_round_up(bytes),
+                                  .first = first,
+                                  .last = last,
+                                  .common = !u->sharded,
+                                  .unit = k,
+                                  .at = &u->scratch};
         }
     }
     return pack(p, blocks, n);

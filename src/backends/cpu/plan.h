@@ -116,8 +116,9 @@ typedef struct sx_cpu_plan {
 
 typedef struct sx_cpu_plan_options {
     int64_t batch;
-    int shards;  /* 0 = choose */
-    int workers; /* of the platform */
+    int shards;                /* 0 = choose */
+    int workers;               /* of the platform */
+    sx_executable *executable; /* charged with what the plan takes, before that is allocated */
 } sx_cpu_plan_options;
 
 SX_MUST_USE sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/cpu/planner.h"
+#include "base/checked.h"
 #include "base/memory.h"
 #include "graph/host.h"
 #include "graph/passes/passes.h"
@@ -19,6 +20,14 @@ enum { MAX_SHARDS = 1024 };
 sx_status sx_cpu_no_memory(void)
 {
     return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: out of memory preparing a program");
+}
+
+sx_status sx_cpu_too_large(const char *largest)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED,
+                    "cpu: the program needs more memory than can be addressed; the largest value "
+                    "is %s",
+                    largest);
 }
 
 /* --- passes --------------------------------------------------------------------------------------
@@ -326,6 +335,21 @@ static sx_status fill_constants(sx_cpu_planner *p)
     return SX_OK;
 }
 
+/* What the executable will allocate. Constants are kept by the graph and its variants, too. */
+static sx_status charge(const sx_cpu_planner *p, const sx_cpu_plan_options *o)
+{
+    const sx_cpu_plan *plan = p->plan;
+    int64_t temporaries, constants;
+    if (!sx_mul_i64(plan->shard_bytes, plan->shards, &temporaries) ||
+        !sx_add_i64(temporaries, plan->common_bytes, &temporaries) ||
+        !sx_mul_i64(plan->const_bytes, 2 + plan->n_variants, &constants)) {
+        return sx_cpu_too_large(p->largest);
+    }
+    return o->executable != NULL
+               ? sx_executable_charge(o->executable, temporaries, constants, p->largest)
+               : SX_OK;
+}
+
 /* --- all of it -----------------------------------------------------------------------------------
  */
 
@@ -360,6 +384,7 @@ static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool 
     SX_TRY(prepare_steps(p));
     SX_TRY(sx_cpu_place_values(p));
     SX_TRY(set_operands(p));
+    SX_TRY(charge(p, o));
     return fill_constants(p);
 }
 
@@ -387,10 +412,31 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     return SX_OK;
 }
 
+/* Whether the copies that planning makes of the graph's constants fit, before it makes them. */
+static sx_status check_constants(const sx_graph *g, sx_executable *executable)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *n = &g->nodes[k];
+        if (n->op->id == SX_OPID_constant &&
+            !sx_add_i64(bytes, sx_type_bytes(sx_graph_type(g, n->first_output)), &bytes)) {
+            return sx_cpu_too_large("a constant");
+        }
+    }
+    int64_t copies;
+    if (executable == NULL || !sx_mul_i64(bytes, 3, &copies)) {
+        return SX_OK;
+    }
+    SX_TRY(sx_executable_charge(executable, 0, copies, NULL));
+    sx_executable_discharge(executable);
+    return SX_OK;
+}
+
 sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,
                              sx_cpu_plan **out)
 {
     bool crop_failed;
+    SX_TRY(check_constants(graph, options->executable));
     SX_TRY(try_plan(graph, options, true, &crop_failed, out));
     return crop_failed ? try_plan(graph, options, false, &crop_failed, out) : SX_OK;
 }

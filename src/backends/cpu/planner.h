@@ -61,8 +61,9 @@ typedef struct sx_cpu_planner {
     int n_values, max_values;
     sx_cpu_unit *units; /* after sort: in topological order */
     int n_units, max_units;
-    int *hidden; /* [n_nodes]: value that the node's kernel also makes, 0 = none */
-    int *order;  /* [n_units]: unit of each step */
+    int *hidden;         /* [n_nodes]: value that the node's kernel also makes, 0 = none */
+    int *order;          /* [n_units]: unit of each step */
+    const char *largest; /* the largest temporary: "float32[4,5] of matmul \"a\"" */
 } sx_cpu_planner;
 
 /* shard.c */
@@ -87,6 +88,9 @@ SX_MUST_USE sx_status sx_cpu_schedule(sx_cpu_planner *p);
 SX_MUST_USE sx_status sx_cpu_place_results(sx_cpu_planner *p); /* before the schedule: copies */
 SX_MUST_USE sx_status sx_cpu_place_direct(sx_cpu_planner *p);  /* after it: drops most of them */
 SX_MUST_USE sx_status sx_cpu_place_values(sx_cpu_planner *p);  /* when scratch sizes are known */
+
+/* "float32[4,5] of matmul \"a\"" for errors; a value of the graph. */
+const char *sx_cpu_describe_value(sx_cpu_planner *p, int value);
 
 static inline int sx_cpu_root(const sx_cpu_planner *p, int value)
 {

@@ -79,6 +79,9 @@ static bool is_constant(const sx_node *n)
     return n->op->id == SX_OPID_constant || is_size(n);
 }
 
+/* Sums of a few thousand sizes up to this one do not overflow, in doubles either. */
+static const int64_t max_value_bytes = (int64_t)1 << 46;
+
 static sx_status make_values(sx_cpu_planner *p)
 {
     const sx_graph *g = p->g;
@@ -87,9 +90,12 @@ static sx_status make_values(sx_cpu_planner *p)
     for (int i = 1; i < g->n_values; i++) {
         int64_t bytes = sx_type_bytes(&g->values[i].type);
         const sx_node *n = &g->nodes[g->values[i].node];
-        if (bytes < 0) {
+        if (!sx_type_is_static(&g->values[i].type)) {
             return sx_error(SX_UNIMPLEMENTED, "cpu: %s \"%s\" has a value of no fixed size",
                             n->op->name, n->name);
+        }
+        if (bytes < 0 || bytes > max_value_bytes) {
+            return sx_cpu_too_large(sx_cpu_describe_value(p, i));
         }
         SX_TRY(sx_cpu_add_value(
             p,

@@ -1,12 +1,14 @@
 /* The reference backend: every operator's host kernel, one node after the other, every value held
  * in its own dtype. Slow and obviously right: the oracle that the conformance suite holds the other
  * backends against. A float64 graph runs in double throughout. */
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/backend.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/host.h"
+#include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 
 typedef struct ref_platform {
@@ -28,6 +30,7 @@ typedef struct ref_executable {
     void *carriers;    /* scratch: of the node that needs most */
     sx_type *types;    /* args, then results */
     int *result_args;
+    int64_t value_bytes; /* of values and carriers */
 } ref_executable;
 
 static sx_status out_of_memory(const char *what)
@@ -98,6 +101,7 @@ static sx_status ref_buffer_read(sx_buffer *buffer, void *data)
 static void ref_destroy(sx_executable *head)
 {
     ref_executable *e = (ref_executable *)head;
+    sx_executable_discharge(head);
     for (int i = 0; e->values != NULL && i < e->graph->n_values; i++) {
         sx_free(e->values[i].data);
     }
@@ -108,6 +112,38 @@ static void ref_destroy(sx_executable *head)
     sx_free(e->result_args);
     sx_graph_destroy(e->graph);
     sx_free(e);
+}
+
+static sx_status too_large(const sx_node *n)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "ref: %s \"%s\" needs more memory than can be addressed",
+                    n->op->name, n->name);
+}
+
+/* Charges all values, the carriers of the node that needs most, and the graph's constants. */
+static sx_status charge_values(ref_executable *e, int64_t carrier_bytes)
+{
+    const sx_graph *g = e->graph;
+    int64_t constants = 0;
+    int largest = 0;
+    e->value_bytes = carrier_bytes;
+    for (int i = 1; i < g->n_values; i++) {
+        const sx_node *n = sx_graph_maker(g, (sx_value){(uint32_t)i});
+        const int64_t bytes = sx_type_bytes(&g->values[i].type);
+        if (bytes < 0 || !sx_add_i64(e->value_bytes, bytes, &e->value_bytes)) {
+            return too_large(n);
+        }
+        constants += n->op == &sx_op_constant ? bytes : 0;
+        largest = largest == 0 || bytes > sx_type_bytes(&g->values[largest].type) ? i : largest;
+    }
+    char type[SX_TYPE_TEXT], text[SX_TYPE_TEXT + 200] = "none";
+    if (largest != 0) {
+        const sx_node *n = sx_graph_maker(g, (sx_value){(uint32_t)largest});
+        snprintf(text, sizeof(text), "%s of %s \"%.100s\"",
+                 sx_type_format(&g->values[largest].type, type, sizeof(type)), n->op->name,
+                 n->name);
+    }
+    return sx_executable_charge(&e->head, e->value_bytes, constants, text);
 }
 
 static sx_status allocate_values(ref_executable *e)
@@ -136,11 +172,12 @@ static sx_status allocate_values(ref_executable *e)
             status = sx_error(SX_UNIMPLEMENTED, "ref: %s \"%s\" belongs to the host segment",
                               n->op->name, n->name);
         } else if (bytes < 0) {
-            status = out_of_memory("a value");
+            status = too_large(n);
         }
     }
     sx_free(types);
     SX_TRY(status);
+    SX_TRY(charge_values(e, most));
     e->carriers = sx_alloc((size_t)most + 1, 1);
     if (e->carriers == NULL) {
         return out_of_memory("values");
@@ -187,6 +224,7 @@ static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
         return out_of_memory("an executable");
     }
     e->head.platform = platform;
+    e->head.memory = options->memory;
     atomic_init(&e->head.refs, 1);
     sx_status status = sx_pass_fix_batch(graph, options->batch, &e->graph);
     if (status == SX_OK) {
@@ -223,6 +261,7 @@ static sx_status ref_execute(sx_executable *head, sx_buffer *const *args, sx_buf
             e->inputs[i] = e->values[n->inputs[i].id];
         }
         sx_arena_init(&arena, 0);
+        arena.budget = head->memory;
         sx_status status =
             sx_host_run(n->op, n->attrs, e->inputs, n->n_inputs, &e->values[n->first_output.id],
                         n->n_outputs, e->carriers, &arena);
@@ -233,6 +272,19 @@ static sx_status ref_execute(sx_executable *head, sx_buffer *const *args, sx_buf
         sx_buffer *to = e->result_args[i] >= 0 ? args[e->result_args[i]] : outputs[i];
         const sx_tensor *value = &e->values[g->results[i].value.id];
         memcpy(((ref_buffer *)to)->bytes, value->data, (size_t)sx_type_bytes(&value->type));
+    }
+    return SX_OK;
+}
+
+static sx_status ref_info(const sx_executable *head, sx_executable_info *out)
+{
+    const ref_executable *e = (const ref_executable *)head;
+    out->temporary_bytes = e->value_bytes;
+    for (int i = 0; i < head->n_args; i++) {
+        out->argument_bytes += sx_type_bytes(&head->arg_types[i]);
+    }
+    for (int i = 0; i < head->n_results; i++) {
+        out->output_bytes += head->result_args[i] < 0 ? sx_type_bytes(&head->result_types[i]) : 0;
     }
     return SX_OK;
 }
@@ -250,4 +302,5 @@ const sx_backend sx_backend_ref = {
     .compile = ref_compile,
     .executable_destroy = ref_destroy,
     .execute = ref_execute,
+    .info = ref_info,
 };

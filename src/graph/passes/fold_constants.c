@@ -6,7 +6,11 @@
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
-enum { MAX_FOLDED_BYTES = 64 << 10 };
+enum {
+    MAX_FOLDED_BYTES = 64 << 10,       /* one result */
+    MAX_FOLDED_TOTAL_BYTES = 64 << 20, /* all results of a graph: a long chain keeps each of them */
+    MAX_SCRATCH_BYTES = 16 << 20,      /* inputs and results of one node, in doubles */
+};
 
 /* The constant that a new value is, or NULL. */
 static const sx_tensor *constant_of(const sx_rewrite *rw, sx_value v)
@@ -17,22 +21,35 @@ static const sx_tensor *constant_of(const sx_rewrite *rw, sx_value v)
                : NULL;
 }
 
+/* Whether to fold the node; counts its results. */
 static bool can_fold(const sx_rewrite *rw, const sx_node *n)
 {
     if (n->op == &sx_op_constant || n->op->host == NULL || n->n_inputs > SX_MAX_RANK) {
         return false;
     }
+    int64_t scratch = 0, results = 0;
     for (int i = 0; i < n->n_inputs; i++) {
-        if (constant_of(rw, rw->map[n->inputs[i].id]) == NULL) {
+        const sx_tensor *constant = constant_of(rw, rw->map[n->inputs[i].id]);
+        const int64_t elems = constant != NULL ? sx_type_elems(&constant->type) : -1;
+        if (elems < 0 || elems > MAX_SCRATCH_BYTES) {
             return false;
         }
+        scratch += elems * (int64_t)sizeof(double);
     }
     for (int i = 0; i < n->n_outputs; i++) {
-        int64_t bytes = sx_type_bytes(sx_graph_type(rw->from, sx_node_output(n, i)));
+        const sx_type *type = sx_graph_type(rw->from, sx_node_output(n, i));
+        int64_t bytes = sx_type_bytes(type);
         if (bytes < 0 || bytes > MAX_FOLDED_BYTES) {
             return false;
         }
+        scratch += sx_type_elems(type) * (int64_t)sizeof(double);
+        results += bytes;
     }
+    int64_t *total = rw->user;
+    if (scratch > MAX_SCRATCH_BYTES || results > MAX_FOLDED_TOTAL_BYTES - *total) {
+        return false;
+    }
+    *total += results;
     return true;
 }
 
@@ -81,5 +98,6 @@ static void fold_node(sx_rewrite *rw, const sx_node *n)
 
 sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out)
 {
-    return sx_rewrite_run(g, 0, fold_node, NULL, out);
+    int64_t total = 0; /* bytes of results so far */
+    return sx_rewrite_run(g, 0, fold_node, &total, out);
 }

@@ -8,7 +8,7 @@
 /* SX_BATCH becomes `batch` everywhere: types, attributes that hold shapes. */
 SX_MUST_USE sx_status sx_pass_fix_batch(const sx_graph *g, int64_t batch, sx_graph **out);
 /* Nodes whose inputs are all constants become constants, computed by the operator's reference and
- * rounded to its dtype (results of at most 64 KiB). */
+ * rounded to its dtype: results of at most 64 KiB, 64 MiB in all. */
 SX_MUST_USE sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out);
 /* Equal nodes (operator, attributes, inputs) become one; random and host nodes only if equal keys.
  */

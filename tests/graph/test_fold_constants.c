@@ -1,0 +1,89 @@
+/* Folding constants is bounded: by the size of a result, of all results, and of what one node
+ * reads. */
+#include "harness.h"
+
+#include <sextant/ops.h>
+
+#include "graph/ir.h"
+#include "graph/passes/passes.h"
+
+/* A constant of `count` floats, negated `times` times. */
+static sx_graph *chain(int64_t count, int times)
+{
+    sx_builder *b = NULL;
+    sx_graph *g = NULL;
+    float *values = calloc((size_t)count, sizeof(float));
+    values[0] = 3;
+    assert_ok(sx_builder_create(&b));
+    sx_value y = sx_constant(b, (sx_tensor){sx_type_of(SX_F32, count), values});
+    for (int i = 0; i < times; i++) {
+        y = sx_neg(b, y);
+    }
+    sx_output(b, "y", y);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    free(values);
+    return g;
+}
+
+/* Bytes of all constants in the folded graph; whether its result is one. */
+static int64_t folded_bytes(sx_graph *g, bool *out_folded)
+{
+    sx_graph *folded = NULL;
+    int64_t bytes = 0;
+    assert_ok(sx_pass_fold_constants(g, &folded));
+    for (int k = 0; k < folded->n_nodes; k++) {
+        const sx_node *n = &folded->nodes[k];
+        bytes += n->op->id == SX_OPID_constant
+                     ? sx_type_bytes(sx_graph_type(folded, n->first_output))
+                     : 0;
+    }
+    *out_folded = sx_graph_maker(folded, folded->results[0].value)->op->id == SX_OPID_constant;
+    sx_graph_destroy(folded);
+    sx_graph_destroy(g);
+    return bytes;
+}
+
+static void test_graph_fold_constants__is_bounded(void **state)
+{
+    (void)state;
+    bool folded;
+    (void)folded_bytes(chain(16 * 1024, 3), &folded); /* 64 KiB each */
+    assert_true(folded);
+    (void)folded_bytes(chain(16 * 1024 + 1, 3), &folded);
+    assert_false(folded);
+    /* A long chain of small results: what is not folded runs. */
+    assert_in_range(folded_bytes(chain(16 * 1024, 1200), &folded), 60 << 20, 65 << 20);
+    assert_false(folded);
+}
+
+/* The sum over `count` bytes: 8 times as much while it is computed. */
+static sx_graph *sum_of(int64_t count)
+{
+    sx_builder *b = NULL;
+    sx_graph *g = NULL;
+    uint8_t *values = calloc((size_t)count, 1);
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_constant(b, (sx_tensor){sx_type_of(SX_I8, count), values});
+    sx_output(b, "y", sx_reduce_sum(b, x));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    free(values);
+    return g;
+}
+
+static void test_graph_fold_constants__scratch_is_bounded(void **state)
+{
+    (void)state;
+    bool folded;
+    (void)folded_bytes(sum_of(1000), &folded);
+    assert_true(folded);
+    (void)folded_bytes(sum_of(4 << 20), &folded);
+    assert_false(folded);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_fold_constants__is_bounded),
+    cmocka_unit_test(test_graph_fold_constants__scratch_is_bounded),
+};
+SX_TEST_MAIN(tests)

@@ -19,8 +19,12 @@ extern "C" {
  * it has a name (SX_ZERO). struct_size is the size of the struct in the caller's headers: a library
  * takes structs of older headers, in which fields are missing, and of newer ones, as long as the
  * fields that it does not know are zero. C++ includes <sextant/sextant.hpp>. */
+#ifdef __cplusplus
+#define SX_ARGS_(type, ...) include_sextant_sextant_hpp_in_cpp /* what the compiler then says */
+#else
 #define SX_ARGS_(type, ...) (&(type){.struct_size = sizeof(type), __VA_ARGS__})
-#define SX_HERE_            __FILE__, __LINE__ /* of the call; quoted by errors */
+#endif
+#define SX_HERE_ __FILE__, __LINE__ /* of the call; quoted by errors */
 
 /* One row per element type: name, TensorFlow's DataType number, bytes per element, numpy's descr.
  * Strings have no fixed size; their tensors hold sx_bytes. */

@@ -50,4 +50,7 @@ CPP
     refuses 'more values than the option has' 'return sx_nn_conv2d(b, x, x, sx::strides = {1, 2, 3});'
     refuses 'come before options by name' 'return sx_conv2d(b, x, sx::padding = SX_SAME, 32);'
     refuses '' 'return sx_conv2d(b, x, 32, 3, sx::padding = "same");'
+    sed -i 's/sextant.hpp/sextant.h/' "$dir/bad.cpp"
+    ! $compiler -std=c++17 "${include[@]}" -fsyntax-only "$dir/bad.cpp" 2>"$dir/out" || fail "$compiler takes the C macros"
+    grep -q include_sextant_sextant_hpp "$dir/out" || fail 'the header for C++ is not named' "$dir/out"
 done

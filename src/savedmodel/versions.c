@@ -95,7 +95,7 @@ sx_status sx_versions_list(const char *base, const char *holding, sx_arena *aren
             versions = grown;
         }
         versions[n].number = number;
-        snprintf(versions[n++].name, SX_VERSION_NAME, "%s", entry->d_name);
+        snprintf(versions[n++].name, SX_VERSION_NAME, "%.*s", SX_VERSION_NAME - 1, entry->d_name);
     }
     if (n > 0) {
         qsort(versions, n, sizeof(*versions), highest_first);

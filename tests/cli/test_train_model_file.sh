@@ -62,10 +62,20 @@ ok zoo ./net.c
 says '  units          24'
 
 # --- crashes
+ends() { # CODE WORDS...; a sanitizer reports the signal itself, and ends otherwise
+    local expected=$1
+    shift
+    if [ -n "${SEXTANT_SANITIZE:-}" ]; then
+        run "$@"
+        [ "$code" != 0 ] || fail 'expected a crash'
+    else
+        fails "$expected" "$@"
+    fi
+}
 crashes() { # CODE FUNCTION-BODY MESSAGE: the model function with these lines at its begin
     local expected=$1
     awk -v body="$2" '{print} /^{/ {print body}' net.c >crash.c
-    fails "$expected" train ./crash.c --data "$data" --steps 1
+    ends "$expected" train ./crash.c --data "$data" --steps 1
     warns "sextant: ./crash.c: $3"
 }
 crashes 139 'volatile int *nowhere = 0; *nowhere = 1;' 'segmentation fault (SIGSEGV) in the model function'
@@ -73,7 +83,7 @@ crashes 134 'extern void abort(void); abort();' 'aborted (SIGABRT) in the model 
 crashes 136 'volatile int zero = 0; zero = 7 / zero;' 'arithmetic exception'
 crashes 139 'if (in) { volatile char deep[4096]; deep[0] = 1; net(b, in, p); deep[1] = 1; }' 'segmentation fault (SIGSEGV) in the model function'
 sed 's/return sx_cl/*(volatile int *)8 = 1; return sx_cl/' net.c >crash.c
-fails 139 train ./crash.c --data "$data" --steps 1
+ends 139 train ./crash.c --data "$data" --steps 1
 warns 'segmentation fault (SIGSEGV) in the model function, after crash.c:6'
 # In a function that the model hands over, outside the model function.
 cat >host.c <<'C'
@@ -89,7 +99,7 @@ static sx_spec net(sx_builder *b, const sx_batch *in, const sx_params *p)
 }
 SX_MODEL(net, .build = net, .image = {28, 28, 1})
 C
-fails 139 train ./host.c --data "$data" --eval-data "$data" --steps 1
+ends 139 train ./host.c --data "$data" --eval-data "$data" --steps 1
 warns 'sextant: ./host.c: segmentation fault (SIGSEGV) in its code'
 
 # --- C++
@@ -110,7 +120,7 @@ CPP
     fails 1 train ./bad.cpp --data "$data"
     warns 'bad.cpp:5: dense "dense"'
     sed 's/return sx_cl/throw 1; return sx_cl/' net.cpp >bad.cpp
-    fails 134 train ./bad.cpp --data "$data"
+    ends 134 train ./bad.cpp --data "$data"
     warns 'sextant: ./bad.cpp: aborted (SIGABRT) in the model function, after bad.cpp:5'
 fi
 CXX=no-such-compiler fails 1 train ./net.cpp --data "$data"

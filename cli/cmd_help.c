@@ -3,19 +3,39 @@
 
 #include "command.h"
 
+typedef struct options {
+    bool man;
+} options;
+
+static const sx_option rows[] = {
+    {"man", SX_OPTION_FLAG, SX_OPT(options, man),
+     "print the manual page, as roff source for man(1), instead"},
+};
+
 static sx_status run(sx_invocation *inv)
 {
+    static const struct {
+        const char *name;
+        void (*print)(void);
+    } topics[] = {{"exit-codes", sx_help_exit_codes}, {"environment", sx_help_environment}};
+    const options *o = inv->options;
     if (inv->words.count == 0) {
-        sx_help_overview(NULL);
+        if (o->man) {
+            sx_print_manual(NULL);
+        } else {
+            sx_help_overview(NULL);
+        }
         return SX_OK;
     }
     const char *first = inv->words.items[0];
     const char *second = inv->words.count > 1 ? inv->words.items[1] : NULL;
-    if (strcmp(first, "exit-codes") == 0) {
-        sx_help_exit_codes();
-        return SX_OK;
+    for (size_t i = 0; i < SX_COUNT(topics) && !o->man; i++) {
+        if (strcmp(first, topics[i].name) == 0) {
+            topics[i].print();
+            return SX_OK;
+        }
     }
-    if (second == NULL && sx_command_is_family(first)) {
+    if (second == NULL && !o->man && sx_command_is_family(first)) {
         sx_help_overview(first);
         return SX_OK;
     }
@@ -24,15 +44,21 @@ static sx_status run(sx_invocation *inv)
     if (c == NULL) {
         return sx_command_unknown(first, second);
     }
-    sx_help_command(c);
+    if (o->man) {
+        sx_print_manual(c);
+    } else {
+        sx_help_command(c);
+    }
     return SX_OK;
 }
 
 const sx_command sx_command_help = {
     .name = "help",
     .summary = "show help for a command",
-    .words = "[COMMAND]",
-    .examples = "  sextant help train\n  sextant help exit-codes",
+    .words = "[COMMAND|exit-codes|environment]",
+    .examples = "  sextant help train\n  sextant help data show\n  sextant help exit-codes\n"
+                "  sextant help --man train | man -l -",
     .max_words = 2,
+    SX_COMMAND_OPTIONS(rows, options),
     .run = run,
 };

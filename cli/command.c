@@ -122,7 +122,7 @@ sx_status sx_command_unknown(const char *first, const char *second)
 
 static const sx_option common_rows[] = {
     {"quiet", SX_OPTION_FLAG, SX_OPT(sx_common, quiet),
-     "-q: print no progress and no informational messages"},
+     "print no progress and no informational messages", .letter = 'q'},
     {"verbosity", SX_OPTION_CHOICE, SX_OPT(sx_common, verbosity),
      "least severe messages to print; debug also prints where an error was raised",
      .choices = "debug|info|warn|error"},

@@ -80,6 +80,26 @@ void sx_help_overview(const char *family);
 bool sx_command_is_family(const char *first);
 void sx_help_command(const sx_command *command);
 void sx_help_exit_codes(void);
+void sx_help_environment(void);
+
+/* The rows of those two tables; the last has no name. */
+typedef struct sx_help_row {
+    const char *name, *text;
+} sx_help_row;
+extern const sx_help_row sx_exit_codes[], sx_environment[];
+
+/* What help, manual and completion say of an option: whether it is a flag that is on by default
+ * (--no-NAME exists to turn it off), its value ("N", "a|b|c", NULL), its text with the default. */
+bool sx_option_is_on(const sx_option *o, const void *values);
+const char *sx_option_value(const sx_option *o);
+void sx_option_help(const sx_option *o, const void *values, char *out, size_t capacity);
+
+/* The manual page of a command, or of the program (NULL), as roff for man(7), to stdout. */
+void sx_print_manual(const sx_command *command);
+/* Completion scripts, to stdout. */
+void sx_print_bash_completion(void);
+void sx_print_zsh_completion(void);
+
 /* By name, in one or two words; NULL if there is none. */
 const sx_command *sx_command_find(const char *first, const char *second, int *out_words);
 /* NOT_FOUND, with the nearest names. `second` may be NULL. */

@@ -47,18 +47,35 @@ static void format_default(const sx_option *o, const void *field, char *out, siz
     }
 }
 
-static void print_option(const sx_option *o, const void *values)
+bool sx_option_is_on(const sx_option *o, const void *values)
 {
-    char left[128], help[1024], shown[128] = "";
+    return o->kind == SX_OPTION_FLAG && values != NULL &&
+           *(const bool *)((const char *)values + o->offset);
+}
+
+const char *sx_option_value(const sx_option *o)
+{
+    return o->kind == SX_OPTION_CHOICE ? o->choices : o->value;
+}
+
+void sx_option_help(const sx_option *o, const void *values, char *out, size_t capacity)
+{
+    char shown[128] = "";
     if (values != NULL) {
         format_default(o, (const char *)values + o->offset, shown, sizeof(shown));
     }
-    const char *value = o->kind == SX_OPTION_CHOICE ? o->choices : o->value;
-    bool is_on = o->kind == SX_OPTION_FLAG && shown[0] != '\0';
-    snprintf(left, sizeof(left), "--%s%s%s%s%s", is_on ? "[no-]" : "", o->name,
-             value != NULL ? " " : "", value != NULL ? value : "",
-             o->kind == SX_OPTION_LIST ? "..." : "");
-    snprintf(help, sizeof(help), "%s%s%s", o->help, o->required ? " (required)" : "", shown);
+    snprintf(out, capacity, "%s%s%s", o->help, o->required ? " (required)" : "", shown);
+}
+
+static void print_option(const sx_option *o, const void *values)
+{
+    char left[128], help[1024];
+    const char *value = sx_option_value(o);
+    const char letter[] = {'-', o->letter, ',', ' ', '\0'};
+    snprintf(left, sizeof(left), "%s--%s%s%s%s%s", o->letter != 0 ? letter : "",
+             sx_option_is_on(o, values) ? "[no-]" : "", o->name, value != NULL ? " " : "",
+             value != NULL ? value : "", o->kind == SX_OPTION_LIST ? "..." : "");
+    sx_option_help(o, values, help, sizeof(help));
     if ((int)strlen(left) > NAME_WIDTH) {
         printf("  %s\n%*s", left, NAME_WIDTH + 4, "");
     } else {
@@ -116,31 +133,58 @@ void sx_help_overview(const char *family)
             printf("  %-18s %s\n", sx_commands[i]->name, sx_commands[i]->summary);
         }
     }
-    printf("\nSee `sextant help COMMAND` for the options of a command, and `sextant help\n"
-           "exit-codes` for the exit codes.\n");
+    printf(
+        "\nSee `sextant help COMMAND` for the options of a command, `sextant help exit-codes` and\n"
+        "`sextant help environment` for exit codes and environment variables.\n");
 }
 
-typedef struct exit_text {
-    int code;
-    const char *text;
-} exit_text;
+const sx_help_row sx_exit_codes[] = {
+    {"0", "success"},
+    {"1", "the command failed; see the message"},
+    {"2", "invalid option or argument; nothing was done"},
+    {"3", "corrupt data: a record, an image or a checkpoint"},
+    {"4", "training stopped at a NaN or an infinity; the last checkpoint is kept"},
+    {"5", "out of memory or disk space, or over a size limit"},
+    {"6", "a device or a server is unavailable; checkpoints are kept"},
+    {"130", "interrupted by Ctrl-C; progress is saved"},
+    {"143", "terminated by SIGTERM; progress is saved"},
+    {NULL, NULL},
+};
+_Static_assert(SX_EXIT_ERROR == 1 && SX_EXIT_USAGE == 2 && SX_EXIT_DATA == 3 &&
+                   SX_EXIT_NOT_FINITE == 4 && SX_EXIT_RESOURCES == 5 && SX_EXIT_UNAVAILABLE == 6 &&
+                   SX_EXIT_SIGINT == 130 && SX_EXIT_SIGTERM == 143,
+               "the table says what the codes are");
+
+const sx_help_row sx_environment[] = {
+    {"NO_COLOR", "if set, no colors unless --color always is given"},
+    {"XDG_CACHE_HOME", "compiled models and programs are cached in $XDG_CACHE_HOME/sextant; "
+                       "default: ~/.cache/sextant"},
+    {"CC, CXX", "compilers of models in C and C++; default: cc, c++"},
+    {"SEXTANT_INCLUDE", "directory of the headers for such models; default: found beside the "
+                        "program"},
+    {"PJRT_NAMES_AND_LIBRARY_PATHS", "PJRT plugins, as name:path, separated by commas"},
+    {"TPU_LIBRARY_PATH", "path of libtpu.so"},
+    {"VIRTUAL_ENV", "Python environment whose packages are searched for PJRT plugins"},
+    {"TPU_NAME, TPU_CONFIG, TF_CONFIG, COLAB_TPU_ADDR, KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
+     "the TPU, as TensorFlow's TPUClusterResolver reads them"},
+    {NULL, NULL},
+};
 
 void sx_help_exit_codes(void)
 {
-    static const exit_text rows[] = {
-        {SX_EXIT_OK, "success"},
-        {SX_EXIT_ERROR, "the command failed; see the message"},
-        {SX_EXIT_USAGE, "invalid option or argument; nothing was done"},
-        {SX_EXIT_DATA, "corrupt data: a record, an image or a checkpoint"},
-        {SX_EXIT_NOT_FINITE,
-         "training stopped at a NaN or an infinity; the last checkpoint is kept"},
-        {SX_EXIT_RESOURCES, "out of memory or disk space, or over a size limit"},
-        {SX_EXIT_UNAVAILABLE, "a device or a server is unavailable; checkpoints are kept"},
-        {SX_EXIT_SIGINT, "interrupted by Ctrl-C; progress is saved"},
-        {SX_EXIT_SIGTERM, "terminated by SIGTERM; progress is saved"},
-    };
     printf("Exit codes:\n");
-    for (size_t i = 0; i < SX_COUNT(rows); i++) {
-        printf("  %3d  %s\n", rows[i].code, rows[i].text);
+    for (const sx_help_row *row = sx_exit_codes; row->name != NULL; row++) {
+        printf("  %3s  %s\n", row->name, row->text);
+    }
+}
+
+void sx_help_environment(void)
+{
+    printf("Environment variables:\n");
+    for (const sx_help_row *row = sx_environment; row->name != NULL; row++) {
+        printf("  ");
+        print_wrapped(row->name, 2);
+        printf("      ");
+        print_wrapped(row->text, 6);
     }
 }

@@ -65,6 +65,21 @@ const char *sx_option_typed(sx_invocation *inv, const char *name)
     return typed != NULL ? typed : name;
 }
 
+/* "-q": the flag of that letter. */
+static found find_letter(const sx_invocation *inv, const char *word)
+{
+    bool is_letter = word[0] == '-' && word[1] != '\0' && word[2] == '\0';
+    for (size_t t = 0; is_letter && t < SX_COUNT(inv->tables); t++) {
+        for (int i = 0; i < inv->tables[t].n; i++) {
+            if (inv->tables[t].rows[i].letter == word[1]) {
+                return (found){&inv->tables[t], &inv->tables[t].rows[i],
+                               inv->tables[t].rows[i].name};
+            }
+        }
+    }
+    return (found){NULL, NULL, NULL};
+}
+
 const char *sx_did_you_mean(sx_arena *arena, const char *name, const char *const *names,
                             size_t count, const char *otherwise)
 {
@@ -332,8 +347,8 @@ sx_status sx_options_parse(sx_invocation *inv, int argc, const char *const *argv
             }
         } else if (strcmp(word, "-h") == 0) {
             inv->help = true;
-        } else if (strcmp(word, "-q") == 0) {
-            SX_TRY(set_value(inv, find(inv, "quiet", 5), "true"));
+        } else if (find_letter(inv, word).row != NULL) {
+            SX_TRY(set_value(inv, find_letter(inv, word), "true"));
             w.at++;
         } else if (is_option(word)) {
             SX_TRY(take_option(&w));
@@ -364,8 +379,8 @@ sx_status sx_options_parse_leading(sx_invocation *inv, int argc, const char *con
     walk w = {argc, 0, argv, inv};
     while (w.at < argc) {
         const char *word = argv[w.at];
-        if (strcmp(word, "-q") == 0) {
-            SX_TRY(set_value(inv, find(inv, "quiet", 5), "true"));
+        if (find_letter(inv, word).row != NULL) {
+            SX_TRY(set_value(inv, find_letter(inv, word), "true"));
             w.at++;
         } else if (word[0] != '-' || is_any(word, stops, SX_COUNT(stops))) {
             break;

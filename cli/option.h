@@ -44,6 +44,7 @@ typedef struct sx_option {
     sx_option_word word; /* INT, SIZE: what one word stands for */
     bool required;
     const char *group; /* heading in --help over this row and those after it */
+    char letter;       /* of a flag: 'q' for -q; 0 = none */
 } sx_option;
 
 #define SX_OPT(struct_type, field) .offset = offsetof(struct_type, field)

@@ -98,7 +98,7 @@ static bool check_arguments(sx_builder *b, sx_value y, const sx_value *xs, int n
     if (!sx_builder_failed(b) && (type.rank != 0 || !sx_dtype_is_float(type.dtype))) {
         char text[SX_TYPE_TEXT];
         sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
-                                    "gradients: y is %s, expected a floating scalar; "
+                                    "gradients: y is %s, expected a floating-point scalar; "
                                     "reduce the loss with sx_reduce_mean()",
                                     sx_type_format(&type, text, sizeof(text))));
     }
@@ -106,9 +106,7 @@ static bool check_arguments(sx_builder *b, sx_value y, const sx_value *xs, int n
         if (!sx_builder_failed(b) &&
             (!sx_value_is(xs[i]) || xs[i].id >= (uint32_t)b->graph->n_values)) {
             sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
-                                        "gradients: xs[%d] is not a value of this "
-                                        "graph",
-                                        i));
+                                        "gradients: xs[%d] is not a value of this graph", i));
         }
     }
     return !sx_builder_failed(b);

@@ -176,7 +176,7 @@ const char *sx_scope_begin(sx_builder *b, const char *base, const char *name)
     const char *full = sx_scoped_name(b, name != NULL ? name : base);
     if (name != NULL && sx_map_has(&b->scope_names, full)) {
         fail_at(b, b->file, b->line, base, full,
-                sx_error(SX_ALREADY_EXISTS, "the name is taken; names of layers must differ"));
+                sx_error(SX_ALREADY_EXISTS, "this name is in use; each layer needs its own"));
     }
     b->scopes[++b->depth] = unique_name(b, &b->scope_names, full);
     return b->scopes[b->depth];
@@ -221,9 +221,7 @@ sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *
         for (int d = 1; d < outputs[i].rank; d++) {
             if (outputs[i].dims[d] == SX_BATCH) {
                 return sx_error(SX_INVALID_ARGUMENT,
-                                "the batch would become dimension %d; it must "
-                                "stay dimension 0",
-                                d);
+                                "the batch would become dimension %d; it must stay dimension 0", d);
             }
         }
     }
@@ -236,7 +234,7 @@ static sx_type *input_types(sx_builder *b, const sx_node_spec *spec)
 {
     if (spec->n_inputs > SX_NODE_MAX_INPUTS || b->graph->n_nodes >= SX_GRAPH_MAX_NODES) {
         sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED,
-                                    "the graph is larger than %d nodes of %d inputs",
+                                    "more than %d nodes, or more than %d inputs of a node",
                                     SX_GRAPH_MAX_NODES, SX_NODE_MAX_INPUTS));
         return NULL;
     }
@@ -300,7 +298,7 @@ static bool settle_names(sx_builder *b, sx_node_spec *spec)
         spec->name = unique_name(b, &b->node_names, sx_scoped_name(b, spec->op->name));
     } else if (sx_map_has(&b->node_names, spec->name)) {
         fail_at(b, spec->file, spec->line, spec->op->name, spec->name,
-                sx_error(SX_ALREADY_EXISTS, "the name is taken"));
+                sx_error(SX_ALREADY_EXISTS, "this name is in use"));
     } else {
         spec->name = unique_name(b, &b->node_names, sx_arena_strdup(arena, spec->name));
     }
@@ -369,7 +367,7 @@ sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type)
     }
     if (find_arg(b, arg->name) >= 0) {
         fail_at(b, b->file, b->line, "argument", arg->name,
-                sx_error(SX_ALREADY_EXISTS, "the graph has an argument of this name already"));
+                sx_error(SX_ALREADY_EXISTS, "the graph already has an argument of this name"));
         return SX_NO_VALUE;
     }
     int capacity = b->arg_capacity;
@@ -408,7 +406,7 @@ static sx_value existing_variable(sx_builder *b, int arg, const sx_variable_spec
         return b->current[arg];
     }
     fail_at(b, b->file, b->line, "variable", spec->name,
-            sx_error(SX_INVALID_ARGUMENT, "asked for as %s, but it is %s",
+            sx_error(SX_INVALID_ARGUMENT, "requested as %s, but it is %s",
                      sx_type_format(&spec->type, asked, sizeof(asked)),
                      sx_type_format(type, had, sizeof(had))));
     return SX_NO_VALUE;
@@ -466,8 +464,8 @@ void sx_output(sx_builder *b, const char *name, sx_value value)
     if (!sx_value_is(value) || sx_graph_find_output(b->graph, name) >= 0) {
         fail_at(b, b->file, b->line, "output", name,
                 sx_error(SX_INVALID_ARGUMENT, sx_value_is(value)
-                                                  ? "the graph has this output already"
-                                                  : "its value is empty"));
+                                                  ? "the graph already has an output of this name"
+                                                  : "it has no value"));
         return;
     }
     append_result(b, name, value, SX_RESULT_IS_OUTPUT);
@@ -491,9 +489,8 @@ void sx_assign(sx_builder *b, const char *variable_name, sx_value value)
     sx_graph *g = b->graph;
     int arg = find_arg(b, variable_name);
     if (arg < 0 || g->args[arg].kind != SX_ARG_VARIABLE) {
-        fail_at(
-            b, b->file, b->line, "assign", variable_name,
-            sx_error(SX_NOT_FOUND, "no variable of this name; make it with sx_variable() first"));
+        fail_at(b, b->file, b->line, "assign", variable_name,
+                sx_error(SX_NOT_FOUND, "no variable has this name; create it with sx_variable()"));
         return;
     }
     sx_type type = sx_type_of_value(b, value);
@@ -527,11 +524,11 @@ sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
     if (b->error != SX_OK) {
         sx_status status = b->error;
         b->error =
-            sx_error(SX_FAILED_PRECONDITION, "this builder has failed and reported it already");
+            sx_error(SX_FAILED_PRECONDITION, "this builder has failed, and has reported why");
         return status;
     }
     *out_graph = b->graph;
     b->graph = NULL;
-    b->error = sx_error(SX_FAILED_PRECONDITION, "this builder's graph is finished");
+    b->error = sx_error(SX_FAILED_PRECONDITION, "this builder has finished its graph");
     return SX_OK;
 }

@@ -26,8 +26,6 @@ typedef struct sx_node {
     const char *device; /* scope, "" = anywhere */
     const char *file;   /* the line of user code, or "" */
     int line;
-    sx_graph *const *bodies; /* sub-graphs of control operators (If, While, map) */
-    int n_bodies;
 } sx_node;
 
 typedef struct sx_value_info {

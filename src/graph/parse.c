@@ -120,7 +120,7 @@ static sx_status check_types(const parser *p, sx_value first, const sx_type *typ
         sx_type made = sx_type_of_value(p->b, v);
         if (!sx_type_equal(&made, &types[i])) {
             char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
-            return sx_error(SX_INVALID_ARGUMENT, "line %d: value %%%u is written as %s but is %s",
+            return sx_error(SX_INVALID_ARGUMENT, "line %d: value %%%u is declared as %s but is %s",
                             p->lexer.line, v.id, sx_type_format(&types[i], a, sizeof(a)),
                             sx_type_format(&made, b, sizeof(b)));
         }
@@ -169,8 +169,9 @@ static sx_status parse_result(parser *p, bool is_output)
     SX_TRY(sx_lexer_take_string(&p->lexer, "the result's name", &name));
     SX_TRY(sx_lexer_take_value(&p->lexer, &value.id));
     if (value.id == 0 || value.id >= (uint32_t)p->b->graph->n_values) {
-        return sx_error(SX_INVALID_ARGUMENT, "line %d: result \"%.60s\" is %%%u, which is no value",
-                        p->lexer.line, name, value.id);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "line %d: result \"%.60s\" is %%%u, which does not exist", p->lexer.line,
+                        name, value.id);
     }
     if (is_output) {
         sx_output(p->b, name, value);
@@ -212,7 +213,7 @@ static sx_status parse_all(parser *p)
     sx_lexer_next(l);
     SX_TRY(sx_lexer_take_int(l, &version));
     if (version != 1) {
-        return sx_error(SX_UNIMPLEMENTED, "this is version %d of the graph's text form, expected 1",
+        return sx_error(SX_UNIMPLEMENTED, "the text is version %d of the graph format, expected 1",
                         (int)version);
     }
     sx_value *inputs = sx_arena_array(p->arena, SX_NODE_MAX_INPUTS, sx_value);

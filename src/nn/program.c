@@ -316,10 +316,10 @@ static sx_status take_metrics(const sx_spec *spec, sx_host_functions *out)
         out->metrics[out->n_metrics++] = metrics[i];
     }
     if (out->n_metrics > 0 && spec->eval_metrics.tensors[0].name == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "eval_metrics: metrics without tensors");
+        return sx_error(SX_INVALID_ARGUMENT, "eval_metrics: there are metrics, but no tensors");
     }
     if (count_metrics(spec) + out->n_metrics > SX_MAX_METRICS) {
-        return sx_error(SX_INVALID_ARGUMENT, "%d metrics, at most %d",
+        return sx_error(SX_INVALID_ARGUMENT, "%d metrics, expected at most %d",
                         count_metrics(spec) + out->n_metrics, (int)SX_MAX_METRICS);
     }
     return SX_OK;
@@ -330,7 +330,7 @@ static sx_status take_host(const sx_program_request *r, const sx_spec *spec)
     sx_host_functions host = {0};
     SX_TRY(take_metrics(spec, &host));
     if (spec->host_call.tensors[0].name != NULL && spec->host_call.fn == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "host_call: tensors without a function");
+        return sx_error(SX_INVALID_ARGUMENT, "host_call: there are tensors, but no function");
     }
     if (r->out_host != NULL && r->mode != SX_PREDICT) {
         r->out_host->calls[r->mode] = spec->host_call;
@@ -356,8 +356,9 @@ static void check_device_values(sx_builder *b)
             char line[16];
             snprintf(line, sizeof(line), ":%d: ", n->line);
             sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
-                                        "%s%s%s \"%s\" is a value of the host (a string, or a "
-                                        "shape known only there): it cannot be sent to a device",
+                                        "%s%s%s \"%s\" is computed on the host (a string, or a "
+                                        "shape known only at run time) and cannot be used on a "
+                                        "device",
                                         n->file, n->file[0] != '\0' ? line : "", n->op->name,
                                         n->name));
         }
@@ -480,7 +481,7 @@ sx_status sx_model_features(const sx_model_def *def, sx_type *out_type)
         return SX_OK;
     }
     return sx_error(SX_INVALID_ARGUMENT,
-                    "model \"%s\" says neither .image = {height, width, channels} nor "
+                    "model \"%s\" sets neither .image = {height, width, channels} nor "
                     ".features = n",
                     def->name);
 }

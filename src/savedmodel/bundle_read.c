@@ -38,7 +38,7 @@ struct sx_bundle {
 
 static sx_status no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "bundle: no memory");
+    return sx_error(SX_RESOURCE_EXHAUSTED, "bundle: out of memory");
 }
 
 /* ---- the index ---- */
@@ -57,13 +57,13 @@ static sx_status read_header(sx_bundle *b, sx_bytes value)
         excluded |= version->bad_consumers[i] == READER_VERSION;
     }
     if (header->num_shards < 1 || header->num_shards > MAX_SHARDS) {
-        status = sx_error(SX_DATA_LOSS, "%d shards; 1 to %d are possible", header->num_shards,
-                          MAX_SHARDS);
+        status =
+            sx_error(SX_DATA_LOSS, "%d shards, expected 1 to %d", header->num_shards, MAX_SHARDS);
     } else if (header->endianness != TENSORFLOW__BUNDLE_HEADER_PROTO__ENDIANNESS__LITTLE) {
-        status = sx_error(SX_UNIMPLEMENTED, "tensors are big-endian; little-endian ones are read");
+        status = sx_error(SX_UNIMPLEMENTED, "big-endian tensors are not supported");
     } else if (excluded) {
         status =
-            sx_error(SX_UNIMPLEMENTED, "written for readers other than version %d", READER_VERSION);
+            sx_error(SX_UNIMPLEMENTED, "the format excludes readers of version %d", READER_VERSION);
     }
     b->n_shards = header->num_shards;
     b->any = true;
@@ -180,7 +180,7 @@ static sx_status visit_entry(void *user, sx_bytes key, sx_bytes value)
         return read_header(b, value);
     }
     if (!b->any) {
-        return sx_error(SX_DATA_LOSS, "no header: the first key is \"%.*s\"",
+        return sx_error(SX_DATA_LOSS, "no header; the first key is \"%.*s\"",
                         (int)SX_MIN(key.size, 200u), (const char *)key.data);
     }
     SX_TRY(grow_entries(b));
@@ -566,7 +566,7 @@ static sx_status split_strings(const sx_bundle_entry *e, const uint8_t *raw, sx_
     for (size_t i = 0; i < n; i++) {
         uint64_t length;
         if (!sx_span_varint(&in, 64, &length) || length > sx_span_left(&in)) {
-            return sx_error(SX_DATA_LOSS, "bad length of string %zu", i);
+            return sx_error(SX_DATA_LOSS, "invalid length of string %zu", i);
         }
         uint8_t fixed[8];
         sx_store_le32(fixed, (uint32_t)length);
@@ -582,12 +582,12 @@ static sx_status split_strings(const sx_bundle_entry *e, const uint8_t *raw, sx_
     in.at += 4;
     for (size_t i = 0; i < n; i++) {
         if (out[i].size > sx_span_left(&in)) {
-            return sx_error(SX_DATA_LOSS, "string %zu is cut short", i);
+            return sx_error(SX_DATA_LOSS, "string %zu is truncated", i);
         }
         out[i].data = in.at;
         in.at += out[i].size;
     }
-    return in.at == in.end ? SX_OK : sx_error(SX_DATA_LOSS, "bytes left over after the strings");
+    return in.at == in.end ? SX_OK : sx_error(SX_DATA_LOSS, "extra bytes after the strings");
 }
 
 static sx_status read_strings(const sx_bundle *b, const sx_bundle_entry *e, sx_arena *arena,

@@ -44,7 +44,7 @@ static sx_status sink_put(struct sink *sink, const void *data, size_t size)
 
 static sx_status no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "bundle: no memory");
+    return sx_error(SX_RESOURCE_EXHAUSTED, "bundle: out of memory");
 }
 
 sx_status sx_bundle_writer_create(const char *prefix, sx_bundle_writer **out_writer)
@@ -166,8 +166,8 @@ sx_status sx_bundle_alias(sx_bundle_writer *w, const char *key, const char *exis
             return add_entry(w, key, w->entries[i]);
         }
     }
-    return sx_error(SX_NOT_FOUND, "bundle: no tensor \"%s\" for \"%s\" to name again", existing,
-                    key);
+    return sx_error(SX_NOT_FOUND, "bundle: \"%s\" does not exist; \"%s\" cannot be an alias of it",
+                    existing, key);
 }
 
 static int by_key(const void *a, const void *b)

@@ -23,7 +23,7 @@ static const char PRESERVED[] = "# preserved: ";
 
 static sx_status no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "checkpoint state: no memory");
+    return sx_error(SX_RESOURCE_EXHAUSTED, "checkpoint state: out of memory");
 }
 
 /* ---- the text ---- */
@@ -75,7 +75,7 @@ static sx_status take_string(struct reader *r, const char **out)
     size_t n = 0;
     while (*r->at != quote) {
         if (!take_char(r, &text[n++])) {
-            return sx_error(SX_DATA_LOSS, "a string is cut short or has an unknown escape");
+            return sx_error(SX_DATA_LOSS, "a string is truncated or has an unknown escape");
         }
     }
     r->at++;
@@ -367,7 +367,7 @@ sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **ou
             return SX_OK;
         }
     }
-    return sx_error(SX_NOT_FOUND, "%s holds no whole checkpoint (%zu broken)", dir, list.count);
+    return sx_error(SX_NOT_FOUND, "%s has no complete checkpoint (%zu broken)", dir, list.count);
 }
 
 /* ---- which to keep ---- */

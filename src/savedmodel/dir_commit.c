@@ -70,7 +70,7 @@ static sx_status make_temp(sx_dir_commit *c)
 {
     uint64_t random;
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-        return sx_error(SX_INTERNAL, "no random numbers from the system");
+        return sx_error(SX_INTERNAL, "cannot get random numbers from the system");
     }
     SX_TRY(sx_path_format(&c->temp_path, "%s/.%s" TEMP_MARK "%016llx", c->parent,
                           sx_path_basename(c->final_path), (unsigned long long)random));
@@ -88,7 +88,7 @@ static sx_status begin(const char *path, sx_dir_commit *c)
 {
     c->final_path = sx_strdup(path);
     if (c->final_path == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory");
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
     }
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) {
         c->final_path[n - 1] = '\0';

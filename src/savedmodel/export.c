@@ -25,7 +25,7 @@ struct exporter {
 
 static sx_status no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "export: no memory");
+    return sx_error(SX_RESOURCE_EXHAUSTED, "export: out of memory");
 }
 
 sx_status sx_export_read_bundle(void *bundle, const char *name, const sx_type *type, void *out)
@@ -52,7 +52,7 @@ static sx_status check_operators(const sx_graph *graph)
     }
     sx_status status = SX_OK;
     if (names.size > 0) {
-        status = sx_error(SX_UNIMPLEMENTED, "operators without a TensorFlow form: %s",
+        status = sx_error(SX_UNIMPLEMENTED, "operators that cannot be exported to TensorFlow: %s",
                           sx_buf_text(&names));
     }
     sx_buf_deinit(&names);
@@ -65,7 +65,7 @@ static sx_status find_input(struct exporter *e)
         const sx_arg *arg = &e->graph->args[i];
         if (arg->kind == SX_ARG_INPUT && e->input != NULL) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "the predict graph has inputs \"%s\" and \"%s\", expected one",
+                            "the predict graph has inputs \"%s\" and \"%s\", expected only one",
                             e->input->name, arg->name);
         }
         if (arg->kind == SX_ARG_INPUT) {
@@ -87,7 +87,7 @@ static sx_status check_input(const struct exporter *e)
     sx_type image = sx_type_of(SX_F32, SX_BATCH, pre->height, pre->width, pre->channels);
     if (!sx_type_equal(type, &image)) {
         char got[SX_TYPE_TEXT], wanted[SX_TYPE_TEXT];
-        return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is %s, preprocessing makes %s",
+        return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is %s, but preprocessing produces %s",
                         e->input->name, sx_type_format(type, got, sizeof(got)),
                         sx_type_format(&image, wanted, sizeof(wanted)));
     }

@@ -36,7 +36,7 @@ struct tree {
 
 static sx_status no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "object graph: no memory");
+    return sx_error(SX_RESOURCE_EXHAUSTED, "object graph: out of memory");
 }
 
 /* '.' becomes "..", '/' cannot occur. */
@@ -78,7 +78,8 @@ static sx_status add_variable(struct tree *t, const char *name)
     for (const char *part = name; status == SX_OK;) {
         size_t length = strcspn(part, "/");
         if (length == 0) {
-            status = sx_error(SX_INVALID_ARGUMENT, "variable name \"%s\" has an empty part", name);
+            status =
+                sx_error(SX_INVALID_ARGUMENT, "variable name \"%s\" has an empty component", name);
             break;
         }
         sx_buf_puts(&path, path.size > 0 ? "/" : "");

@@ -35,7 +35,7 @@ struct sx_predictor {
 
 static sx_status no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "predictor: no memory");
+    return sx_error(SX_RESOURCE_EXHAUSTED, "predictor: out of memory");
 }
 
 /* ---- loading ---- */
@@ -481,7 +481,8 @@ static sx_status look_up(struct run *r, const sx_import_lookup *lookup,
         int64_t k = index->type.dtype == SX_I64 ? ((const int64_t *)index->data)[i]
                                                 : ((const int32_t *)index->data)[i];
         if (k < 0 || k >= lookup->n_names) {
-            return sx_error(SX_OUT_OF_RANGE, "output \"%s\": number %lld of %lld names",
+            return sx_error(SX_OUT_OF_RANGE,
+                            "output \"%s\": index %lld is out of range for %lld names",
                             lookup->output, (long long)k, (long long)lookup->n_names);
         }
         names[i] = lookup->names[k];
@@ -541,7 +542,7 @@ sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const
     size_t n;
     const sx_signature *first = sx_saved_model_signatures(p->model, &n);
     if (signature < first || signature >= first + n) {
-        return sx_error(SX_INVALID_ARGUMENT, "the signature is not one of this model");
+        return sx_error(SX_INVALID_ARGUMENT, "the signature does not belong to this model");
     }
     struct ready *ready = &p->ready[signature - first];
     if (ready->why != NULL) {

@@ -32,7 +32,7 @@ struct sx_saved_model {
 
 static sx_status no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "SavedModel: no memory");
+    return sx_error(SX_RESOURCE_EXHAUSTED, "SavedModel: out of memory");
 }
 
 /* ---- pieces of graphs ---- */
@@ -120,7 +120,7 @@ static sx_status pick_meta(sx_saved_model *m, const char *path)
                         path, model->n_meta_graphs);
     }
     if (m->meta->graph_def == NULL) {
-        return sx_error(SX_DATA_LOSS, "%s: no graph", path);
+        return sx_error(SX_DATA_LOSS, "%s has no graph", path);
     }
     return SX_OK;
 }

@@ -57,7 +57,7 @@ struct sx_saved_model_writer {
 
 static sx_status no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "SavedModel: no memory");
+    return sx_error(SX_RESOURCE_EXHAUSTED, "SavedModel: out of memory");
 }
 
 static void fail(sx_saved_model_writer *w, sx_status status)
@@ -139,7 +139,7 @@ sx_tf_value sx_saved_model_asset(sx_saved_model_writer *w, const char *filename,
         return (sx_tf_value){-1, 0};
     }
     if (!sx_path_is_safe(filename, strlen(filename)) || strchr(filename, '/') != NULL) {
-        fail(w, sx_error(SX_INVALID_ARGUMENT, "asset \"%s\" is no plain file name", filename));
+        fail(w, sx_error(SX_INVALID_ARGUMENT, "asset \"%s\" is not a plain file name", filename));
     }
     *a = (struct asset){.filename = copy, .contents = {bytes, contents.size}};
     sx_bytes path = {filename, strlen(filename)};
@@ -505,7 +505,7 @@ static sx_status put_variable(sx_bundle_writer *bundle, const struct variable *v
 {
     int64_t bytes = sx_type_bytes(&v->type);
     if (bytes < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "variable \"%s\" has no fixed size", v->name);
+        return sx_error(SX_INVALID_ARGUMENT, "variable \"%s\" does not have a fixed size", v->name);
     }
     void *data = sx_alloc((size_t)bytes + 1, 1);
     if (data == NULL) {

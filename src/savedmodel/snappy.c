@@ -57,7 +57,7 @@ sx_status sx_snappy_length(sx_bytes packed, size_t *out_length)
     sx_span in = {packed.data, (const uint8_t *)packed.data + packed.size};
     uint64_t length;
     if (!sx_span_varint(&in, 32, &length)) {
-        return sx_error(SX_DATA_LOSS, "snappy: the length in front is cut short or over 32 bits");
+        return sx_error(SX_DATA_LOSS, "snappy: the length header is truncated or over 32 bits");
     }
     *out_length = (size_t)length;
     return SX_OK;
@@ -70,7 +70,7 @@ sx_status sx_snappy_unpack(sx_bytes packed, uint8_t *out, size_t length)
     uint64_t stated;
     size_t done = 0;
     if (!sx_span_varint(&in, 32, &stated) || stated != length) {
-        return sx_error(SX_DATA_LOSS, "snappy: the length in front does not match");
+        return sx_error(SX_DATA_LOSS, "snappy: the length header does not match");
     }
     while (in.at < in.end) {
         uint8_t tag = *in.at++;
@@ -79,7 +79,7 @@ sx_status sx_snappy_unpack(sx_bytes packed, uint8_t *out, size_t length)
         bool ok = literal ? read_literal(&in, tag, &e) && e.length <= sx_span_left(&in)
                           : read_copy(&in, tag, &e) && e.offset <= done;
         if (!ok || e.length > length - done) {
-            return sx_error(SX_DATA_LOSS, "snappy: bad element before byte %zu of the input",
+            return sx_error(SX_DATA_LOSS, "snappy: invalid element before byte %zu of the input",
                             (size_t)(in.at - start));
         }
         if (literal) {
@@ -94,7 +94,7 @@ sx_status sx_snappy_unpack(sx_bytes packed, uint8_t *out, size_t length)
         done += e.length;
     }
     if (done != length) {
-        return sx_error(SX_DATA_LOSS, "snappy: %zu bytes came out, %zu were promised", done,
+        return sx_error(SX_DATA_LOSS, "snappy: unpacked %zu bytes, the header says %zu", done,
                         length);
     }
     return SX_OK;

@@ -49,15 +49,16 @@ static sx_status read_footer(sx_bytes file, struct handle *out_metaindex, struct
     }
     const uint8_t *end = (const uint8_t *)file.data + file.size;
     if (memcmp(end - sizeof(magic), magic, sizeof(magic)) != 0) {
-        return sx_error(SX_DATA_LOSS, "table: no magic number at the end: truncated, or no table");
+        return sx_error(SX_DATA_LOSS,
+                        "table: no magic number at the end: truncated, or not a table");
     }
     sx_span in = {end - SX_SSTABLE_FOOTER_BYTES, end - sizeof(magic)};
     if (!take_handle(&in, out_metaindex) || !take_handle(&in, out_index)) {
-        return sx_error(SX_DATA_LOSS, "table: bad handles in the footer");
+        return sx_error(SX_DATA_LOSS, "table: invalid handles in the footer");
     }
     while (in.at < in.end) {
         if (*in.at++ != 0) {
-            return sx_error(SX_DATA_LOSS, "table: bad padding in the footer");
+            return sx_error(SX_DATA_LOSS, "table: invalid padding in the footer");
         }
     }
     return SX_OK;
@@ -68,12 +69,12 @@ static sx_status unpack(struct table *t, sx_bytes packed, struct block *out)
     size_t length = 0;
     SX_TRY(sx_snappy_length(packed, &length));
     if (length > t->unpack_left) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "unpacks to %zu bytes, %zu are allowed", length,
+        return sx_error(SX_RESOURCE_EXHAUSTED, "unpacks to %zu bytes, the limit is %zu", length,
                         t->unpack_left);
     }
     uint8_t *bytes = sx_alloc(length + 1, 1);
     if (bytes == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu bytes", length);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %zu bytes", length);
     }
     sx_status status = sx_snappy_unpack(packed, bytes, length);
     if (status != SX_OK) {
@@ -89,14 +90,14 @@ static sx_status load_block(struct table *t, struct handle h, struct block *out)
 {
     size_t room = t->file.size - SX_SSTABLE_FOOTER_BYTES;
     if (h.offset > room || h.size > room - h.offset || room - h.offset - h.size < TRAILER_BYTES) {
-        return sx_error(SX_DATA_LOSS, "size %llu reaches outside the file's %zu bytes",
+        return sx_error(SX_DATA_LOSS, "size %llu is outside the file's %zu bytes",
                         (unsigned long long)h.size, t->file.size);
     }
     const uint8_t *bytes = (const uint8_t *)t->file.data + h.offset;
     size_t size = (size_t)h.size;
     uint32_t stored = sx_load_le32(bytes + size + 1);
     if (sx_crc32c_mask(sx_crc32c(0, bytes, size + 1)) != stored) {
-        return sx_error(SX_DATA_LOSS, "wrong checksum: corrupt");
+        return sx_error(SX_DATA_LOSS, "wrong checksum: the file is corrupt");
     }
     sx_bytes raw = {bytes, size};
     switch (bytes[size]) {
@@ -106,7 +107,7 @@ static sx_status load_block(struct table *t, struct handle h, struct block *out)
     case BLOCK_SNAPPY:
         return unpack(t, raw, out);
     default:
-        return sx_error(SX_UNIMPLEMENTED, "block type %d; 0 (raw) and 1 (Snappy) are known",
+        return sx_error(SX_UNIMPLEMENTED, "unknown block type %d, expected 0 (raw) or 1 (Snappy)",
                         bytes[size]);
     }
 }
@@ -153,12 +154,12 @@ static sx_status scan_block(struct table *t, struct handle h, sx_sstable_visit_f
     sx_span in = {0};
     sx_status status = SX_OK;
     if (!entries_of(block.contents, &in)) {
-        status = sx_error(SX_DATA_LOSS, "bad restart points");
+        status = sx_error(SX_DATA_LOSS, "invalid restart points");
     }
     while (status == SX_OK && in.at < in.end) {
         sx_bytes value;
         if (!take_entry(&in, &key, &value)) {
-            status = sx_error(SX_DATA_LOSS, "bad entry");
+            status = sx_error(SX_DATA_LOSS, "invalid entry");
         } else if ((status = sx_buf_status(&key)) == SX_OK) {
             status = each(user, (sx_bytes){sx_buf_text(&key), key.size}, value);
         }
@@ -174,7 +175,7 @@ static sx_status visit_data(void *user, sx_bytes key, sx_bytes value)
     struct table *t = user;
     sx_bytes last = {sx_buf_text(&t->last_key), t->last_key.size};
     if (t->any && sx_bytes_compare(last, key) >= 0) {
-        return sx_error(SX_DATA_LOSS, "keys do not ascend");
+        return sx_error(SX_DATA_LOSS, "keys are not in ascending order");
     }
     t->any = true;
     sx_buf_reset(&t->last_key);
@@ -189,7 +190,7 @@ static sx_status visit_index(void *user, sx_bytes key, sx_bytes value)
     sx_span in = {value.data, (const uint8_t *)value.data + value.size};
     struct handle h;
     if (!take_handle(&in, &h)) {
-        return sx_error(SX_DATA_LOSS, "bad handle in the index");
+        return sx_error(SX_DATA_LOSS, "invalid handle in the index");
     }
     SX_TRY(scan_block(t, h, visit_data, t));
     sx_bytes last = {sx_buf_text(&t->last_key), t->last_key.size};

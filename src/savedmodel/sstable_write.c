@@ -181,7 +181,7 @@ static void index_pending(sx_sstable_writer *w)
 sx_status sx_sstable_add(sx_sstable_writer *w, sx_bytes key, sx_bytes value)
 {
     if (w->entries > 0 && sx_bytes_compare(key, view(&w->last_key)) <= 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "table: key \"%.*s\" does not come after \"%s\"",
+        return sx_error(SX_INVALID_ARGUMENT, "table: key \"%.*s\" is not greater than \"%s\"",
                         (int)SX_MIN(key.size, 200u), (const char *)key.data,
                         sx_buf_text(&w->last_key));
     }

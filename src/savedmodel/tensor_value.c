@@ -11,19 +11,19 @@ static sx_status tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
     size_t rank = shape == NULL ? 0 : shape->n_dim;
     if (strcmp(sx_dtype_name(type.dtype), "?") == 0 || rank > SX_MAX_RANK ||
         (shape != NULL && shape->unknown_rank)) {
-        return sx_error(SX_UNIMPLEMENTED, "a constant of TensorFlow's type number %d and rank %zu",
+        return sx_error(SX_UNIMPLEMENTED,
+                        "constants of TensorFlow's type %d and rank %zu are not supported",
                         (int)m->dtype, rank);
     }
     type.rank = (int)rank;
     for (size_t i = 0; i < rank; i++) {
         type.dims[i] = shape->dim[i]->size;
         if (type.dims[i] < 0) {
-            return sx_error(SX_DATA_LOSS, "a constant with dimension %lld",
-                            (long long)type.dims[i]);
+            return sx_error(SX_DATA_LOSS, "a constant has dimension %lld", (long long)type.dims[i]);
         }
     }
     if (sx_type_elems(&type) < 0) {
-        return sx_error(SX_DATA_LOSS, "a constant with more elements than can be counted");
+        return sx_error(SX_DATA_LOSS, "a constant has too many elements");
     }
     *out = type;
     return SX_OK;
@@ -75,12 +75,12 @@ static sx_status numbers(const Tensorflow__TensorProto *m, const sx_type *type, 
     int64_t bytes = sx_type_bytes(type);
     size_t elems = (size_t)sx_type_elems(type), elem_bytes = sx_dtype_bytes(type->dtype);
     if (m->tensor_content.len > 0 && (int64_t)m->tensor_content.len != bytes) {
-        return sx_error(SX_DATA_LOSS, "a constant has %zu bytes, its shape says %lld",
+        return sx_error(SX_DATA_LOSS, "a constant has %zu bytes, expected %lld for its shape",
                         m->tensor_content.len, (long long)bytes);
     }
     uint8_t *data = bytes < 0 ? NULL : sx_arena_alloc(arena, (size_t)bytes + 1, 1);
     if (data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "a constant of %lld bytes is over the limit",
+        return sx_error(SX_RESOURCE_EXHAUSTED, "a constant has %lld bytes, over the limit",
                         (long long)bytes);
     }
     if (m->tensor_content.len > 0) {
@@ -102,8 +102,7 @@ static sx_status strings(const Tensorflow__TensorProto *m, const sx_type *type, 
     sx_bytes *views =
         elems > SIZE_MAX / sizeof(sx_bytes) - 1 ? NULL : sx_arena_array(arena, elems + 1, sx_bytes);
     if (views == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "a constant of %zu strings is over the limit",
-                        elems);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "a constant has %zu strings, over the limit", elems);
     }
     for (size_t i = 0; i < elems; i++) {
         const ProtobufCBinaryData *s =

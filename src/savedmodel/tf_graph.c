@@ -121,7 +121,7 @@ static void fail(sx_tf_graph *graph, sx_status status)
 
 static void fail_memory(sx_tf_graph *graph)
 {
-    fail(graph, sx_error(SX_RESOURCE_EXHAUSTED, "TensorFlow graph: no memory"));
+    fail(graph, sx_error(SX_RESOURCE_EXHAUSTED, "TensorFlow graph: out of memory"));
 }
 
 static struct body *body_of(sx_tf_writer *w)
@@ -149,7 +149,7 @@ sx_status sx_tf_graph_create(sx_tf_graph **out_graph)
 {
     sx_tf_graph *graph = sx_alloc(1, sizeof(*graph));
     if (graph == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "TensorFlow graph: no memory");
+        return sx_error(SX_RESOURCE_EXHAUSTED, "TensorFlow graph: out of memory");
     }
     sx_arena_init(&graph->arena, 0);
     sx_map_init(&graph->function_names);
@@ -240,8 +240,9 @@ static char *spell(struct body *body, sx_tf_value value)
     sx_tf_graph *graph = body->graph;
     if (value.node < 0 || (size_t)value.node >= body->n_nodes || value.output < 0) {
         fail(graph,
-             sx_error(SX_INVALID_ARGUMENT, "TensorFlow graph: value (%d, %d) is not of this %s",
-                      value.node, value.output, body->function != NULL ? "function" : "graph"));
+             sx_error(SX_INVALID_ARGUMENT,
+                      "TensorFlow graph: value (%d, %d) does not belong to this %s", value.node,
+                      value.output, body->function != NULL ? "function" : "graph"));
         return NULL;
     }
     const struct tf_node *node = &body->nodes[value.node];

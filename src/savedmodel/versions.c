@@ -90,7 +90,8 @@ sx_status sx_versions_list(const char *base, const char *holding, sx_arena *aren
             void *grown = sx_realloc(versions, n == 0 ? 1 : 2 * n, sizeof(*versions));
             if (grown == NULL) {
                 SX_TRY_GOTO(status,
-                            sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu versions", n), done);
+                            sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %zu versions", n),
+                            done);
             }
             versions = grown;
         }
@@ -104,7 +105,7 @@ sx_status sx_versions_list(const char *base, const char *holding, sx_arena *aren
     *out_versions = sx_arena_memdup(arena, versions, n * sizeof(*versions));
     *out_count = n;
     if (*out_versions == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu versions", n);
+        status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %zu versions", n);
     }
 done:
     sx_free(versions);
@@ -163,12 +164,12 @@ static sx_status choose(const char *base, const sx_paths *names, const char *wan
         }
     }
     if (wanted == NULL && highest == INT64_MAX) {
-        return sx_error(SX_OUT_OF_RANGE, "%s has the highest version that there can be; name one",
+        return sx_error(SX_OUT_OF_RANGE, "%s already has the highest possible version; choose one",
                         base);
     }
     *out_dir = wanted != NULL ? sx_arena_printf(arena, "%s/%s", base, wanted)
                               : sx_arena_printf(arena, "%s/%lld", base, (long long)highest + 1);
-    return *out_dir == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "choosing a version: no memory")
+    return *out_dir == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "choosing a version: out of memory")
                             : SX_OK;
 }
 
@@ -177,7 +178,7 @@ sx_status sx_version_directory(const char *base, const char *wanted, sx_arena *a
 {
     if (wanted != NULL && sx_version_number(wanted) < 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "version \"%s\" is not a number, digits alone and below 2^63", wanted);
+                        "version \"%s\" is not a number of digits only, below 2^63", wanted);
     }
     sx_paths names = {0};
     SX_TRY(names_below(base, &names));

@@ -71,7 +71,7 @@ static void test_graph_builder__keeps_the_first_error(void **state)
     assert_true(sx_builder_failed(b));
     sx_graph *g;
     assert_error(sx_builder_finish(b, &g), SX_INVALID_ARGUMENT,
-                 "flowers.c:14: variable \"w\": asked for as float32[4], but it is float32[3]");
+                 "flowers.c:14: variable \"w\": requested as float32[4], but it is float32[3]");
     assert_error(sx_builder_finish(b, &g), SX_FAILED_PRECONDITION, "reported");
     sx_builder_destroy(b);
 }
@@ -140,7 +140,7 @@ static const struct {
     void (*spoil)(sx_graph *g);
     const char *says;
 } slips[] = {
-    {another_shape, "reshape \"reshape\": float32[6] does not have the elements of float32[2,5]"},
+    {another_shape, "reshape \"reshape\": cannot reshape float32[6] to float32[2,5]"},
     {reads_itself, "reshape \"reshape\": input 0 is value 3, which does not precede the node"},
     {another_type, "parameter \"w\": output 0 is float64[6], inference says float32[6]"},
     {lost_value, "its outputs are not values 3 to 3 of 3"},

@@ -101,6 +101,30 @@ static void axis_outside(sx_builder *b, const values *v)
 {
     sx_reduce_sum(b, v->matrix, .axes = SX_AXES(2));
 }
+static void axis_below(sx_builder *b, const values *v)
+{
+    sx_reduce_sum(b, v->matrix, .axes = SX_AXES(-3));
+}
+static void axis_twice(sx_builder *b, const values *v)
+{
+    sx_reduce_max(b, v->matrix, .axes = SX_AXES(1, -1));
+}
+static void argmax_axis(sx_builder *b, const values *v)
+{
+    sx_argmax(b, v->matrix, .axis = 2);
+}
+static void argmax_of_the_batch(sx_builder *b, const values *v)
+{
+    sx_argmax(b, v->batch_matrix, .axis = 0);
+}
+static void concat_axis(sx_builder *b, const values *v)
+{
+    sx_concat(b, 3, v->matrix, v->matrix);
+}
+static void concat_shapes(sx_builder *b, const values *v)
+{
+    sx_concat(b, 1, v->matrix, v->batch_matrix);
+}
 static void labels_as_floats(sx_builder *b, const values *v)
 {
     sx_nn_sparse_softmax_cross_entropy(b, v->batch_matrix, v->batch_matrix);
@@ -159,23 +183,31 @@ static const struct {
     {top_k_of_none, "k is 0, expected 1 to 6"},
     {top_k_of_the_batch, "x is int32[N], expected [...,C] with C other than the batch"},
     {conv_too_large,
-     "conv2d \"conv2d\": window of 11 does not fit height 8 without padding; use SX_SAME"},
+     "conv2d \"conv2d\": a window of height 11 does not fit an image of height 8; use SX_SAME"},
     {pool_without_window,
-     "height 8, window 0, stride 0, dilation 1, pads 0 and 0; expected 1 to 2^30"},
+     "max_pool2d \"max_pool2d\": the window's height is 0, expected 1 to 2^30"},
     {matmul_of_image, "matmul \"matmul\": a float32[N,8,8,3] has rank 4, expected [N,K]"},
-    {matmul_inner, "differ in the inner dimension"},
-    {matmul_batch_columns, "would become columns; exchange a and b"},
+    {matmul_inner, "the inner dimensions of a float32[N,6] and b float32[N,6] differ"},
+    {matmul_batch_columns, "would become the columns; swap a and b"},
     {add_shapes, "add \"add\": shapes float32[N,6] and float32[4,6] do not broadcast"},
     {add_dtypes, "add \"add\": y is int64[], expected int32; add sx_cast()"},
     {tanh_of_ints, "tanh \"tanh\": x is int32[N], expected a float type; add sx_cast()"},
-    {reshape_count, "reshape \"reshape\": float32[4,6] does not have the elements of float32[4,5]"},
-    {reshape_loses_batch, "the batch N must be the first dimension of both or of none"},
-    {axis_outside, "reduce_sum \"reduce_sum\": axes of float32[4,6] must be in [-2, 2)"},
+    {reshape_count,
+     "reshape \"reshape\": cannot reshape float32[4,6] to float32[4,5]: the numbers of"},
+    {reshape_loses_batch, "the batch N must be the first dimension of both or of neither"},
+    {axis_outside, "reduce_sum \"reduce_sum\": axis 2 is out of range for float32[4,6]"},
+    {axis_below, "reduce_sum \"reduce_sum\": axis -3 is out of range for float32[4,6]"},
+    {axis_twice, "the axes for float32[4,6] are not ascending, or one is given twice"},
+    {argmax_axis, "argmax \"argmax\": axis 2 of float32[4,6] is out of range"},
+    {argmax_of_the_batch, "axis 0 of float32[N,6] is the batch"},
+    {concat_axis, "concat \"concat\": axis 3 of float32[4,6] is out of range"},
+    {concat_shapes, "input 1 is float32[N,6], expected the dtype and dimensions of input 0, "
+                    "float32[4,6], except along axis 1"},
     {labels_as_floats, "labels is float32[N,6], expected int32 or int64"},
     {labels_of_another_batch, "labels is int32[N], expected int32[4]"},
-    {dropout_everything, "dropout \"dropout\": rate is 1, expected in [0, 1)"},
-    {concat_the_batch, "that is not the batch"},
-    {transpose_the_batch, "leaves the batch first"},
+    {dropout_everything, "dropout \"dropout\": rate is 1, expected [0, 1)"},
+    {concat_the_batch, "axis 0 of float32[N,6] is the batch, which cannot be concatenated"},
+    {transpose_the_batch, "keeps the batch first"},
     {softmax_over_batch, "softmax \"softmax\": x is int32[N], expected a float type"},
     {select_on_floats, "select \"select\": the condition is float32[4,6], expected bool"},
     {update_of_another_shape, "the gradient is float32[3,3,3,2], expected float32[4,6]"},

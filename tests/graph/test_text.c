@@ -78,7 +78,7 @@ static void test_graph_text__errors_name_the_line(void **state)
          SX_NOT_FOUND, "line 3: no operator \"fly\""},
         {"sextant-graph 1\ninput %2 float32[2] \"x\"\n", SX_INVALID_ARGUMENT, "%2 is out of order"},
         {"sextant-graph 1\ninput %1 float33[2] \"x\"\n", SX_INVALID_ARGUMENT, "expected a dtype"},
-        {"sextant-graph 1\noutput \"y\" %7\n", SX_INVALID_ARGUMENT, "%7, which is no value"},
+        {"sextant-graph 1\noutput \"y\" %7\n", SX_INVALID_ARGUMENT, "%7, which does not exist"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         sx_graph *g;

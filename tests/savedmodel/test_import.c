@@ -378,7 +378,7 @@ static void test_savedmodel_import__export_refuses(void **state)
     sx_export_request request = {
         .graph = graph, .read_variable = give_kernel, .base = scratch("m"), .preprocess = &pre};
     assert_error(sx_export_saved_model(&request, &dir), SX_INVALID_ARGUMENT,
-                 "\"features\" is float32[N,3], preprocessing makes float32[N,8,8,3]");
+                 "\"features\" is float32[N,3], but preprocessing produces float32[N,8,8,3]");
     request.preprocess = NULL;
     request.version = "latest";
     assert_error(sx_export_saved_model(&request, &dir), SX_INVALID_ARGUMENT, "latest");

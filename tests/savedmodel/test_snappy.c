@@ -40,7 +40,8 @@ static void test_savedmodel_snappy__long_literal(void **state)
     check((sx_bytes){packed, 305}, expected, 300);
     packed[2] = 63 << 2; /* length in four bytes, of which two are 'x' */
     uint8_t out[300];
-    assert_error(sx_snappy_unpack((sx_bytes){packed, 305}, out, 300), SX_DATA_LOSS, "bad element");
+    assert_error(sx_snappy_unpack((sx_bytes){packed, 305}, out, 300), SX_DATA_LOSS,
+                 "invalid element");
 }
 
 static void test_savedmodel_snappy__refuses(void **state)
@@ -65,7 +66,7 @@ static void test_savedmodel_snappy__refuses(void **state)
         assert_error(sx_snappy_unpack(packed, out, bad[i].packed[0]), SX_DATA_LOSS, "snappy");
     }
     size_t length;
-    assert_error(sx_snappy_length(PACKED(0x80), &length), SX_DATA_LOSS, "cut short");
+    assert_error(sx_snappy_length(PACKED(0x80), &length), SX_DATA_LOSS, "truncated");
     assert_error(sx_snappy_length(PACKED(0xff, 0xff, 0xff, 0xff, 0x1f), &length), SX_DATA_LOSS,
                  "32");
 }

@@ -83,7 +83,7 @@ static void test_savedmodel_tf_graph__keeps_the_first_error(void **state)
     } rows[] = {
         {0, "NoSuchOp", SX_UNIMPLEMENTED, "NoSuchOp"},
         {1, "Identity", SX_INVALID_ARGUMENT, "Const \"a\" has no output 1"},
-        {-1, "Identity", SX_INVALID_ARGUMENT, "not of this graph"},
+        {-1, "Identity", SX_INVALID_ARGUMENT, "does not belong to this graph"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         sx_tf_graph *graph = NULL;

@@ -1,10 +1,10 @@
-/* What a kernel is: a row of kernels.def says for which operator, match() for which nodes around
- * it, prepare() makes the step.
+/* What a kernel is: a row of kernels.def gives its operator, match() decides which nodes it takes,
+ * prepare() makes the step.
  *
- * The planner walks the graph from its end and asks the rows of a node's operator in their order;
- * the first whose match() says yes gets the node, and the producers that match() claimed. The last
- * row of every operator is the reference. So the choice is a function of the graph, its shapes and
- * the class of the CPU alone. */
+ * The planner walks the graph from its end and tries the rows of a node's operator in order; the
+ * first whose match() accepts gets the node and the producers that match() claimed. The last resort
+ * of every operator is its host kernel. So the choice depends only on the graph, its shapes and the
+ * CPU's instruction sets. */
 #ifndef SX_BACKENDS_CPU_KERNEL_H
 #define SX_BACKENDS_CPU_KERNEL_H
 

@@ -115,7 +115,7 @@ static sx_status check_node(const lowering *l, const sx_node *n)
     if (n->op->flags & SX_OP_HOST) {
         return node_error(n, "belongs to the host segment, not to a device program");
     }
-    if (n->op->to_stablehlo == NULL || n->n_bodies > 0) {
+    if (n->op->to_stablehlo == NULL) {
         return node_error(n, "has no lowering to StableHLO");
     }
     if (l->replicas == 1 || !reads_batch(l, n) || is_whole(n)) {

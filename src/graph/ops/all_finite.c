@@ -13,7 +13,7 @@
 static sx_status all_finite_infer(sx_infer *c)
 {
     if (c->n_inputs < 1) {
-        return sx_error(SX_INVALID_ARGUMENT, "no input, expected one or more");
+        return sx_error(SX_INVALID_ARGUMENT, "no input, expected at least one");
     }
     for (int i = 0; i < c->n_inputs; i++) {
         SX_TRY(sx_require_float("an input", &c->inputs[i]));

@@ -20,12 +20,16 @@ static sx_status argmax_infer(sx_infer *c)
     const sx_argmax_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
     SX_TRY(sx_require_number("x", x));
-    bool fits = attrs->axis >= 0 && attrs->axis < x->rank && x->dims[attrs->axis] >= 1;
-    if (!fits || (attrs->dtype != SX_I32 && attrs->dtype != SX_I64)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "axis %lld of %s as %s; expected an axis of at least one element that "
-                        "is not the batch, and int32 or int64",
-                        (long long)attrs->axis, SX_TEXT(x), sx_dtype_name(attrs->dtype));
+    if (attrs->axis < 0 || attrs->axis >= x->rank || x->dims[attrs->axis] < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "axis %lld of %s %s", (long long)attrs->axis,
+                        SX_TEXT(x),
+                        attrs->axis < 0 || attrs->axis >= x->rank ? "is out of range"
+                        : x->dims[attrs->axis] == 0               ? "is empty"
+                                                                  : "is the batch");
+    }
+    if (attrs->dtype != SX_I32 && attrs->dtype != SX_I64) {
+        return sx_error(SX_INVALID_ARGUMENT, "dtype is %s, expected int32 or int64",
+                        sx_dtype_name(attrs->dtype));
     }
     c->outputs[0] = sx_reduced_type(x, &(sx_ints){1, {attrs->axis}}, false);
     c->outputs[0].dtype = attrs->dtype;

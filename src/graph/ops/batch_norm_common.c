@@ -7,8 +7,9 @@ sx_status sx_check_batch_norm(const sx_batch_norm_attrs *attrs, const sx_type *x
     SX_TRY(sx_require_float("x", x));
     if (x->rank < 2 || !(attrs->epsilon >= 0 && isfinite(attrs->epsilon))) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "x is %s and epsilon %g, expected [...,C] and 0 or more", SX_TEXT(x),
-                        attrs->epsilon);
+                        "x is %s and epsilon is %g, expected x [...,C] of rank 2 or more and an "
+                        "epsilon of 0 or more",
+                        SX_TEXT(x), attrs->epsilon);
     }
     for (int i = 0; i < n; i++) {
         SX_TRY(sx_require_vector("a statistic", &statistics[i], sx_accumulator_dtype(x->dtype),

@@ -20,7 +20,7 @@ static sx_status cast_infer(sx_infer *c)
 {
     const sx_cast_attrs *attrs = c->attrs;
     if (sx_dtype_bytes(c->inputs[0].dtype) == 0 || sx_dtype_bytes(attrs->dtype) == 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s to %s; both must be numbers or bool",
+        return sx_error(SX_INVALID_ARGUMENT, "cannot cast %s to %s: both must be numbers or bool",
                         SX_TEXT(&c->inputs[0]), sx_dtype_name(attrs->dtype));
     }
     c->outputs[0] = c->inputs[0];

@@ -144,8 +144,8 @@ sx_status sx_infer_broadcast(const sx_type *a, const sx_type *b, sx_type *out)
         bool batch_inside = i > 0 && (p == SX_BATCH || q == SX_BATCH);
         if (!meet || batch_inside) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "shapes %s and %s do not broadcast: counted from the last, "
-                            "dimensions must be equal or 1, and the batch N must stay the first",
+                            "shapes %s and %s do not broadcast: dimensions, from the last one, "
+                            "must be equal or 1, and the batch N must stay first",
                             SX_TEXT(a), SX_TEXT(b));
         }
         y.dims[i] = p == 1 ? q : p;
@@ -190,11 +190,23 @@ sx_type sx_reduced_type(const sx_type *x, const sx_ints *axes, bool keep_dims)
     return y;
 }
 
+/* Which of the axes does not fit. */
+static sx_status bad_axes(const sx_type *x, const sx_ints *axes)
+{
+    for (int i = 0; i < axes->n && axes->n <= SX_MAX_RANK; i++) {
+        if (axes->v[i] < 0 || axes->v[i] >= x->rank) {
+            return sx_error(SX_INVALID_ARGUMENT, "axis %lld is out of range for %s",
+                            (long long)axes->v[i], SX_TEXT(x));
+        }
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "the axes for %s are not ascending, or one is given twice",
+                    SX_TEXT(x));
+}
+
 sx_status sx_infer_reduce(const sx_type *x, const sx_ints *axes, bool keep_dims, sx_type *out)
 {
     if (!sx_axes_fit(axes, x->rank)) {
-        return sx_error(SX_INVALID_ARGUMENT, "axes of %s must be in [%d, %d), ascending, each once",
-                        SX_TEXT(x), -x->rank, x->rank);
+        return bad_axes(x, axes);
     }
     *out = sx_reduced_type(x, axes, keep_dims);
     return SX_OK;
@@ -576,7 +588,7 @@ sx_value sx_build_reduce(sx_builder *b, const sx_op_def *op, sx_value x, const s
 
 int64_t sx_normalize_axis(int axis, int rank)
 {
-    return axis < 0 ? (int64_t)axis + rank : axis;
+    return axis < 0 && axis >= -rank ? axis + rank : axis;
 }
 
 sx_ints sx_normalize_axes(sx_axes axes, int rank)

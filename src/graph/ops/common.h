@@ -1,5 +1,5 @@
 /* What operator files share: checks of infer, walking of indices in references, pieces of
- * gradients, and the forms of the elementwise families. An operator's own words stay in its own
+ * gradients, and the forms of the elementwise families. What only one operator needs is in its own
  * file. */
 #ifndef SX_GRAPH_OPS_COMMON_H
 #define SX_GRAPH_OPS_COMMON_H
@@ -41,8 +41,8 @@ bool sx_same_dims(const sx_type *a, const sx_type *b);
  */
 int64_t sx_dims_product(const sx_type *t, int first, int last);
 
-/* numpy's broadcasting of shapes, dtypes not looked at: out gets a's dtype. The batch meets only
- * the batch or 1, and stays dimension 0. */
+/* Broadcasts shapes as numpy does, whatever the dtypes; out gets a's. The batch broadcasts only
+ * with the batch or 1, and stays dimension 0. */
 SX_MUST_USE sx_status sx_infer_broadcast(const sx_type *a, const sx_type *b, sx_type *out);
 /* Are the axes normalized (attrs.h) for that rank? */
 bool sx_axes_fit(const sx_ints *axes, int rank);

@@ -16,15 +16,18 @@ static const sx_attr_def concat_attrs[] = {SX_ATTR(sx_axis_attrs, axis, SX_ATTR_
 static sx_status concat_infer(sx_infer *c)
 {
     const sx_axis_attrs *attrs = c->attrs;
-    if (c->n_inputs < 1 || c->inputs[0].dtype == SX_STRING || attrs->axis < 0 ||
-        attrs->axis >= c->inputs[0].rank || c->inputs[0].dims[attrs->axis] < 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "axis %lld of %d inputs, the first %s; expected an axis of it that is "
-                        "not the batch",
-                        (long long)attrs->axis, c->n_inputs,
-                        c->n_inputs < 1 ? "missing" : SX_TEXT(&c->inputs[0]));
+    if (c->n_inputs < 1 || c->inputs[0].dtype == SX_STRING) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s, expected at least one tensor of numbers or bool",
+                        c->n_inputs < 1 ? "no input" : "input 0 holds strings");
     }
     sx_type y = c->inputs[0];
+    if (attrs->axis < 0 || attrs->axis >= y.rank || y.dims[attrs->axis] < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "axis %lld of %s %s", (long long)attrs->axis,
+                        SX_TEXT(&y),
+                        attrs->axis < 0 || attrs->axis >= y.rank
+                            ? "is out of range"
+                            : "is the batch, which cannot be concatenated");
+    }
     for (int i = 1; i < c->n_inputs; i++) {
         sx_type x = c->inputs[i];
         int64_t own = x.rank == y.rank ? x.dims[attrs->axis] : -1, sum;
@@ -32,9 +35,9 @@ static sx_status concat_infer(sx_infer *c)
         if (x.dtype != y.dtype || own < 0 || !sx_same_dims(&x, &y) ||
             !sx_add_i64(y.dims[attrs->axis], own, &sum)) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "input %d is %s, and what is before it %s; expected the same but "
-                            "for axis %d",
-                            i, SX_TEXT(&c->inputs[i]), SX_TEXT(&y), (int)attrs->axis);
+                            "input %d is %s, expected the dtype and dimensions of input 0, %s, "
+                            "except along axis %d",
+                            i, SX_TEXT(&c->inputs[i]), SX_TEXT(&c->inputs[0]), (int)attrs->axis);
         }
         y.dims[attrs->axis] = sum;
     }

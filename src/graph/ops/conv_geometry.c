@@ -17,14 +17,17 @@ static bool is_extent(int64_t v)
 static sx_status fit_window(const char *axis, int32_t padding, int64_t before, int64_t after,
                             sx_window *w)
 {
-    if (!is_extent(w->in) || !is_extent(w->kernel) || !is_extent(w->stride) ||
-        !is_extent(w->dilation) || before < 0 || before > MAX_EXTENT || after < 0 ||
-        after > MAX_EXTENT) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "%s %lld, window %lld, stride %lld, dilation %lld, pads %lld and %lld; "
-                        "expected 1 to 2^30 (pads from 0)",
-                        axis, (long long)w->in, (long long)w->kernel, (long long)w->stride,
-                        (long long)w->dilation, (long long)before, (long long)after);
+    const struct {
+        const char *name;
+        int64_t value, least;
+    } extents[] = {{"image", w->in, 1},          {"window", w->kernel, 1}, {"stride", w->stride, 1},
+                   {"dilation", w->dilation, 1}, {"padding", before, 0},   {"padding", after, 0}};
+    for (size_t i = 0; i < SX_COUNT(extents); i++) {
+        if (extents[i].value < extents[i].least || extents[i].value > MAX_EXTENT) {
+            return sx_error(SX_INVALID_ARGUMENT, "the %s's %s is %lld, expected %lld to 2^30",
+                            extents[i].name, axis, (long long)extents[i].value,
+                            (long long)extents[i].least);
+        }
     }
     int64_t span = (w->kernel - 1) * w->dilation + 1;
     if (padding == SX_SAME) {
@@ -37,7 +40,7 @@ static sx_status fit_window(const char *axis, int32_t padding, int64_t before, i
     int64_t room = w->in + before + after - span;
     if (room < 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "window of %lld does not fit %s %lld without padding; use SX_SAME",
+                        "a window of %s %lld does not fit an image of %s %lld; use SX_SAME", axis,
                         (long long)span, axis, (long long)w->in);
     }
     w->out = room / w->stride + 1;
@@ -60,8 +63,8 @@ static sx_status check_lists(const sx_ints *a, const sx_ints *b, int32_t padding
         return SX_OK;
     }
     return sx_error(SX_INVALID_ARGUMENT,
-                    "strides and dilations are {h, w}; pads {top, bottom, left, right} come with "
-                    "SX_EXPLICIT only");
+                    "strides and dilations must be {h, w}, and pads {top, bottom, left, right}, "
+                    "with SX_EXPLICIT only");
 }
 
 sx_status sx_conv_geometry_of(const sx_conv2d_attrs *attrs, const sx_type *x, const sx_type *filter,
@@ -112,8 +115,8 @@ sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx_type *x, sx
     SX_TRY(check_lists(&attrs->window, &attrs->strides, attrs->padding, &(sx_ints){0}));
     if (attrs->window.n != 2 || attrs->padding == SX_EXPLICIT) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "the window {h, w} is missing, or padding is neither SX_VALID nor "
-                        "SX_SAME; for others add sx_pad()");
+                        "the window must be {h, w} and the padding SX_VALID or SX_SAME; for other "
+                        "padding add sx_pad()");
     }
     sx_pool_geometry g = {.n = x->dims[0], .c = x->dims[3]};
     g.h = (sx_window){.in = x->dims[1], .kernel = attrs->window.v[0], .dilation = 1};

@@ -41,10 +41,11 @@ static sx_status dropout_infer(sx_infer *c)
     SX_TRY(sx_require_float("x", &c->inputs[0]));
     SX_TRY(sx_require_vector("seed", &c->inputs[1], SX_U32, 2));
     SX_TRY(sx_require_scalar("step", &c->inputs[2], SX_I64));
-    if (!(attrs->rate >= 0 && attrs->rate < 1) || !is_u32(attrs->key_hi) ||
-        !is_u32(attrs->key_lo)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "rate is %g, expected in [0, 1); a key's halves are 32 bits", attrs->rate);
+    if (!(attrs->rate >= 0 && attrs->rate < 1)) {
+        return sx_error(SX_INVALID_ARGUMENT, "rate is %g, expected [0, 1)", attrs->rate);
+    }
+    if (!is_u32(attrs->key_hi) || !is_u32(attrs->key_lo)) {
+        return sx_error(SX_INVALID_ARGUMENT, "key_hi or key_lo is not in [0, 2^32)");
     }
     c->outputs[0] = c->inputs[0];
     return SX_OK;

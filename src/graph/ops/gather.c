@@ -19,8 +19,8 @@ static sx_status gather_infer(sx_infer *c)
     if (table->dtype == SX_STRING || table->rank < 1 || !sx_type_is_static(table) ||
         indices->rank + table->rank - 1 > SX_MAX_RANK) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "table %s by indices %s; expected a table [V,...] without the batch, and "
-                        "a result of rank %d at most",
+                        "table is %s and indices are %s; expected a table [V,...] without the "
+                        "batch, and a result of at most %d dimensions",
                         SX_TEXT(table), SX_TEXT(indices), SX_MAX_RANK);
     }
     sx_type y = *indices;

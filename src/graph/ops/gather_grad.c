@@ -26,15 +26,16 @@ static sx_status gather_grad_infer(sx_infer *c)
     if (attrs->rows < 0 || !sx_same_dims(&head, indices) ||
         dy->rank - indices->rank >= SX_MAX_RANK) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "dy is %s for indices %s and %lld rows; expected it to begin with "
-                        "the indices' shape",
+                        "dy is %s for indices %s and %lld rows; expected its first dimensions to "
+                        "be those of the indices",
                         SX_TEXT(dy), SX_TEXT(indices), (long long)attrs->rows);
     }
     for (int i = indices->rank; i < dy->rank; i++) {
         table.dims[table.rank++] = dy->dims[i];
     }
     if (sx_type_has_batch(&table)) {
-        return sx_error(SX_INVALID_ARGUMENT, "the batch of dy %s is not the indices'", SX_TEXT(dy));
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "dy %s has the batch in a dimension that the indices lack", SX_TEXT(dy));
     }
     c->outputs[0] = table;
     return SX_OK;

@@ -21,11 +21,11 @@ static sx_status iota_infer(sx_infer *c)
     const sx_iota_attrs *attrs = c->attrs;
     sx_type y = sx_type_make(attrs->dtype, attrs->shape.n, attrs->shape.v);
     SX_TRY(sx_require_number("the result", &y));
-    if (!sx_type_is_static(&y) || sx_type_elems(&y) < 0 || attrs->axis < 0 ||
-        attrs->axis >= y.rank) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "axis %lld of %s; expected a static shape and an axis "
-                        "of it",
+    if (!sx_type_is_static(&y) || sx_type_elems(&y) < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "shape %s is not static, or too large", SX_TEXT(&y));
+    }
+    if (attrs->axis < 0 || attrs->axis >= y.rank) {
+        return sx_error(SX_INVALID_ARGUMENT, "axis %lld of %s is out of range",
                         (long long)attrs->axis, SX_TEXT(&y));
     }
     c->outputs[0] = y;

@@ -30,13 +30,13 @@ static sx_status matmul_infer(sx_infer *c)
     int64_t rows = a->dims[attrs->transpose_a], inner_a = a->dims[!attrs->transpose_a];
     int64_t columns = b->dims[!attrs->transpose_b], inner_b = b->dims[attrs->transpose_b];
     if (inner_a != inner_b) {
-        return sx_error(SX_INVALID_ARGUMENT, "a %s%s and b %s%s differ in the inner dimension",
+        return sx_error(SX_INVALID_ARGUMENT, "the inner dimensions of a %s%s and b %s%s differ",
                         SX_TEXT(a), attrs->transpose_a ? " transposed" : "", SX_TEXT(b),
                         attrs->transpose_b ? " transposed" : "");
     }
     if (columns < 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "the batch of b %s would become columns; exchange a and b", SX_TEXT(b));
+                        "the batch of b %s would become the columns; swap a and b", SX_TEXT(b));
     }
     sx_dtype dtype = attrs->wide ? sx_accumulator_dtype(a->dtype) : a->dtype;
     c->outputs[0] = sx_type_of(dtype, rows, columns);

@@ -25,8 +25,8 @@ static sx_status one_hot_infer(sx_infer *c)
     SX_TRY(sx_require_index("indices", &y));
     if (y.rank >= SX_MAX_RANK || attrs->depth < 1 || sx_dtype_bytes(attrs->dtype) == 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s to depth %lld of %s; expected rank below %d, a depth of 1 or more, "
-                        "numbers or bool",
+                        "indices are %s, depth is %lld and dtype %s; expected a rank below %d, a "
+                        "depth of at least 1, and numbers or bool",
                         SX_TEXT(&y), (long long)attrs->depth, sx_dtype_name(attrs->dtype),
                         SX_MAX_RANK);
     }

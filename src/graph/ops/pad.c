@@ -36,7 +36,8 @@ static sx_status pad_infer(sx_infer *c)
     }
     if (!fits) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s is padded by two lists of %d counts, 0 for the batch",
+                        "x is %s; before and after must have %d counts each, none negative, and "
+                        "0 for the batch",
                         SX_TEXT(&c->inputs[0]), c->inputs[0].rank);
     }
     c->outputs[0] = y;

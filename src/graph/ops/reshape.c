@@ -22,11 +22,10 @@ static sx_status reshape_infer(sx_infer *c)
         fits = fits && y.dims[i] >= 0;
     }
     if (!fits || n < 0 || n != m) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s does not have the elements of %s%s", SX_TEXT(x),
-                        SX_TEXT(&y),
+        return sx_error(SX_INVALID_ARGUMENT, "cannot reshape %s to %s: %s", SX_TEXT(x), SX_TEXT(&y),
                         sx_type_has_batch(x) != sx_type_has_batch(&y)
-                            ? "; the batch N must be the first dimension of both or of none"
-                            : "");
+                            ? "the batch N must be the first dimension of both or of neither"
+                            : "the numbers of elements differ");
     }
     c->outputs[0] = y;
     return SX_OK;

@@ -16,7 +16,7 @@ static sx_status select_infer(sx_infer *c)
     SX_TRY(sx_require_dtype("the condition", cond, SX_BOOL));
     SX_TRY(sx_require_dtype("y", y, x->dtype));
     if (x->dtype == SX_STRING) {
-        return sx_error(SX_INVALID_ARGUMENT, "strings are not selected on a device");
+        return sx_error(SX_INVALID_ARGUMENT, "x and y are strings, expected numbers or bool");
     }
     sx_type z;
     SX_TRY(sx_infer_broadcast(x, y, &z));

@@ -21,7 +21,8 @@ static sx_status size_infer(sx_infer *c)
     SX_TRY(sx_infer_reduce(x, &attrs->axes, false, &rest));
     if (x->dtype == SX_STRING || sx_type_has_batch(&rest)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s must hold numbers, and its batch be among the axes", SX_TEXT(x));
+                        "x is %s; expected numbers, and the batch, if any, among the axes",
+                        SX_TEXT(x));
     }
     c->outputs[0] = sx_scalar_type(sx_accumulator_dtype(x->dtype));
     return SX_OK;

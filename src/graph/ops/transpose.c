@@ -30,7 +30,7 @@ static sx_status transpose_infer(sx_infer *c)
     if (x->dtype == SX_STRING || !is_permutation(&attrs->perm, x->rank) ||
         (sx_type_has_batch(x) && attrs->perm.v[0] != 0)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "expected a permutation of the %d dimensions of %s that leaves the "
+                        "perm must be a permutation of the %d dimensions of x %s that keeps the "
                         "batch first",
                         x->rank, SX_TEXT(x));
     }

@@ -1,5 +1,5 @@
-/* Graph-to-graph passes that every backend may use. Each makes a new graph (the caller's) with the
- * same args and results; as every graph, it is validated (sx_graph_validate). */
+/* Graph-to-graph passes for any backend. Each makes a new graph, owned by the caller, with the same
+ * args and results; it is validated like every graph (sx_graph_validate). */
 #ifndef SX_GRAPH_PASSES_H
 #define SX_GRAPH_PASSES_H
 
@@ -7,21 +7,22 @@
 
 /* SX_BATCH becomes `batch` everywhere: types, attributes that hold shapes. */
 SX_MUST_USE sx_status sx_pass_fix_batch(const sx_graph *g, int64_t batch, sx_graph **out);
-/* Nodes whose inputs are all constants become constants, computed by the operator's reference and
- * rounded to its dtype: results of at most 64 KiB, 64 MiB in all. */
+/* Nodes whose inputs are all constants become constants, computed by the operator's host kernel:
+ * results of at most 64 KiB, 64 MiB in all. */
 SX_MUST_USE sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out);
-/* Equal nodes (operator, attributes, inputs) become one; random and host nodes only if equal keys.
- */
+/* Equal nodes (operator, attributes, device, inputs) become one. Random operators are functions of
+ * their inputs and their key, an attribute, so the same rule serves them. */
 SX_MUST_USE sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out);
-/* Nodes that no result needs go. Args stay. */
+/* Removes the nodes that no result needs. Args stay. */
 SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
-/* What types alone tell: identities, casts and reshapes to the same type, counts of elements. */
+/* Removes what types alone decide: identities, casts and reshapes to the same type, counts of
+ * elements. */
 SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
 /* bfloat16 values become float32 values that are rounded to bfloat16, for devices that compute in
- * float32: args and results keep their types. A value that only one elementwise node reads is left
- * unrounded, as compilers leave what they fuse. The graph itself, copied, where there are none. */
+ * float32; args and results keep their types. A value that only one elementwise node reads is not
+ * rounded, as in a compiler's fused kernel. A copy of the graph if it has no bfloat16 values. */
 SX_MUST_USE sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out);
-/* The same without any rounding: the graph as if it had been built in float32. Args and results of
+/* The same without rounding: the graph as if it had been built in float32. Args and results of
  * bfloat16 keep their types. */
 SX_MUST_USE sx_status sx_pass_drop_bf16(const sx_graph *g, sx_graph **out);
 

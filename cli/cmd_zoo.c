@@ -102,7 +102,7 @@ static sx_status print_model(const sx_model_args *model)
         printf("%s%s%s\n", a->choices != NULL ? "  (" : "", a->choices != NULL ? a->choices : "",
                a->choices != NULL ? ")"
                : classes && def->num_classes == 0
-                   ? "  (or the number of classes that the data name)"
+                   ? "  (or the number of classes in the data, if known)"
                    : "");
     }
     return SX_OK;

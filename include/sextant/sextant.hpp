@@ -84,19 +84,21 @@ template <class Value> using stored_t = decltype(stored(std::declval<Value &>())
 
 /* The values of sx::size = {SX_BATCH, 2, rows}: numbers of any types. */
 struct number {
-    std::int64_t whole;
-    double real;
-    template <class Value> constexpr number(Value value)
-        : whole(static_cast<std::int64_t>(value)), real(static_cast<double>(value))
+    std::int64_t whole = 0;
+    double real = 0;
+    bool is_whole;
+    template <class Value>
+    constexpr number(Value value) : is_whole(!std::is_floating_point<Value>::value)
     {
+        if constexpr (std::is_floating_point<Value>::value) {
+            real = static_cast<double>(value);
+        } else {
+            whole = static_cast<std::int64_t>(value);
+        }
     }
     template <class Field> constexpr Field as() const
     {
-        if constexpr (std::is_floating_point<Field>::value) {
-            return static_cast<Field>(real);
-        } else {
-            return static_cast<Field>(whole);
-        }
+        return is_whole ? static_cast<Field>(whole) : static_cast<Field>(real);
     }
 };
 template <std::size_t n> struct list {

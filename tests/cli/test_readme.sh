@@ -56,7 +56,7 @@ done
 blocks "$SEXTANT_SRC/README.md" c >flowers.c
 ok train ./flowers.c --data 'data/train-*' --steps 1 --batch-size 2
 ok zoo ./flowers.c
-says_line '  num_classes    5  (or the number of classes that the data name)'
+says_line '  num_classes    5  (or the number of classes in the data, if known)'
 says_line '  augment  flip_left_right'
 
 mkdir -p checkout/build && cd checkout

@@ -13,7 +13,7 @@ ok zoo flowers_cnn
 says 'flowers_cnn: three conv + pool'
 says_line '  weights  8,483,397'
 says_line '  dropout        0.4'
-says_line '  num_classes    5  (or the number of classes that the data name)'
+says_line '  num_classes    5  (or the number of classes in the data, if known)'
 ok zoo resnet50
 says_line '  schedule       constant  (constant|reference)'
 fails 1 train resnet50 --data 'generated:flowers?n=4&size=32' -- --schedule cosine

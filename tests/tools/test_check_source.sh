@@ -59,6 +59,7 @@ try src/data/all.c '#include <sextant/sextant.h>' 'data must not include sextant
 echo 'typedef enum sx_kind { SX_KIND } sx_kind;' >"$dir/src/io/kind.h"
 try include/sextant/bare.h '#define sx_kind(x) (x)' 'bare.h:1: sx_kind is also a type (src/io/kind.h)'
 rm "$dir/src/io/kind.h"
+try include/sextant/bare.h '#define sx_open(b, ...) sx_open_at((b), &(sx_open_args){__VA_ARGS__})' 'bare.h:1: write SX_ARGS_(type'
 cat >"$dir/include/sextant/sextant.hpp" <<'C'
 #define SX_FIELDS_(X) X(size) X(fn)
 #undef sx_thing

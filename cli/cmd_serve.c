@@ -162,7 +162,7 @@ static sx_status run(sx_invocation *inv)
     if (status == SX_OK) {
         status = serve(server, o, &unblocked);
     }
-    sx_server_destroy(server);
+    inv->left_behind = !sx_server_destroy(server);
     return status;
 }
 

@@ -353,6 +353,9 @@ int sx_cli_run(int argc, const char *const *argv)
         code = status != SX_OK ? report("", sx_common_of(&inv), status, "")
                                : invoke(&inv, argc - used, argv + used);
     }
+    if (inv.left_behind) {
+        _exit(fflush(stdout) != 0 && code == SX_EXIT_OK ? SX_EXIT_ERROR : code);
+    }
     json_decref(inv.config);
     sx_arena_deinit(&inv.arena);
     return fflush(stdout) != 0 && code == SX_EXIT_OK ? SX_EXIT_ERROR : code;

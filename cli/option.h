@@ -66,6 +66,7 @@ typedef struct sx_invocation {
     bool underscores;          /* an option was typed with _ where its row has - */
     bool help;                 /* --help was given: nothing else was checked */
     bool usage;                /* what failed is a mistake on the command line */
+    bool left_behind;          /* a thread is still running: end without exit()'s handlers */
     json_t *config;            /* of --config; texts of options point into it */
     sx_arena arena;
 } sx_invocation;

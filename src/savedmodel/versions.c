@@ -113,6 +113,20 @@ done:
     return status;
 }
 
+bool sx_versions_contain(const sx_version *versions, size_t count, int64_t version)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (versions[middle].number > version) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < count && versions[low].number == version;
+}
+
 sx_status sx_version_find(const char *path, sx_arena *arena, const char **out_dir)
 {
     const char *file = sx_arena_printf(arena, "%s/" SX_SAVED_MODEL_FILE, path);

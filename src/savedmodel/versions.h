@@ -24,6 +24,9 @@ int64_t sx_version_number(const char *name);
 SX_MUST_USE sx_status sx_versions_list(const char *base, const char *holding, sx_arena *arena,
                                        sx_version **out_versions, size_t *out_count);
 
+/* Whether a list of the kind that sx_versions_list() gives has this version. */
+bool sx_versions_contain(const sx_version *versions, size_t count, int64_t version);
+
 /* The version that `path` names: `path` itself if it holds a SavedModel, else the highest version
  * below it that does. Lives in `arena`. NOT_FOUND: there is none. */
 SX_MUST_USE sx_status sx_version_find(const char *path, sx_arena *arena, const char **out_dir);

@@ -1,20 +1,12 @@
-/* The life of one model's versions; see lifecycle.h.
+/* The table of a model's versions and the one that is served; see lifecycle.h.
  *
- * `mutex` guards the table of versions and who is current; it is held for moments only. The manager
- * thread decides and unloads; it touches no file. Whatever does (listing, fingerprints, loading) is
- * a timed call on a thread of its own, which may hang for ever without holding up anything else.
- * A servable's count is 1 for being current plus one for each request; whoever takes it to 0 marks
- * it idle and wakes the manager, which unloads it. */
-#include "serve/lifecycle.h"
+ * `mutex` guards the table and who is current; it is held for moments only. A servable's count is 1
+ * for being current plus one for each request; whoever takes it to 0 marks it idle and wakes the
+ * manager thread (lifecycle_watch.c), which unloads it. */
+#include "serve/lifecycle_internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -26,74 +18,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "io/path.h"
-#include "savedmodel/names.h"
-#include "savedmodel/versions.h"
-#include "serve/fingerprint.h"
-#include "serve/timed_call.h"
 
-enum {
-    MAX_ENDED_SHOWN = 32, /* unloaded versions that the status remembers */
-    MAX_CANDIDATES = 64,  /* versions above the current one that are looked at */
-    MAX_HUNG = 32,        /* calls that were given up and have not returned */
-    BUSY_WAIT_MS = 1000,  /* between looks while something is settling or draining, at most */
-    STOP_GRACE_MS = 1000, /* how long stopping waits for a call: a load under way mostly ends */
-};
-
-static const int64_t second_ns = 1000000000;
-static const double max_look_seconds = 30; /* listing a directory, stat of a version's files */
-
-struct sx_served {
-    atomic_int users;
-    sx_lifecycle *lifecycle;
-    int64_t version;
-    void *model;
-    const sx_serve_signature *signatures;
-    size_t signature_count;
-    struct sx_served *next_idle; /* in lifecycle->idle */
-};
-
-/* What is known about one version. */
-struct row {
-    int64_t version;
-    sx_version_state state;
-    sx_code code;
-    char *message; /* heap; NULL = "" */
-    uint64_t fingerprint;
-    int64_t stable_since_ns;     /* the fingerprint has not changed since, */
-    int64_t unstable_since_ns;   /* and has changed again and again since this moment before it */
-    uint64_t failed_fingerprint; /* that did not load; 0 = none */
-    int failures;
-    int64_t retry_at_ns;
-    bool settles_slowly; /* that was logged */
-    sx_timed_call *hung; /* a call that was given up: the version is left alone until it returns */
-};
-
-struct sx_lifecycle {
-    sx_lifecycle_config config;
-    char *name, *base_path;
-    pthread_t thread;
-    bool started;
-    int wake_fd, inotify_fd;
-    atomic_bool stopping;
-
-    /* The manager's own. */
-    int watch;
-    sx_timed_call *hung_listing; /* given up; nothing is listed until it returns */
-    int hung;                    /* rows with a hung call */
-    int64_t remind_at_ns;        /* when to say again why nothing is served */
-    bool said_too_many, said_hung;
-
-    pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t changed;
-    struct row *rows; /* highest version first */
-    size_t row_count, row_capacity;
-    sx_served *current;
-    sx_served *idle;    /* retired and without users: to be unloaded */
-    bool tried;         /* the latest look has come to an end, with nothing left to wait for */
-    sx_code path_code;  /* of the latest listing; OK once a version in it has a row */
-    char *path_message; /* heap */
-    char *path_advice;  /* heap; NULL = "": what to do about it */
-};
+enum { MAX_ENDED_SHOWN = 32 }; /* unloaded versions that the status remembers */
 
 /* ---------------------------------------------------------------- create */
 
@@ -173,7 +99,7 @@ static void wake(sx_lifecycle *lc)
 
 /* ---------------------------------------------------------------- rows */
 
-static struct row *find_row(sx_lifecycle *lc, int64_t version)
+struct sx_version_row *sx_lifecycle_find_row(sx_lifecycle *lc, int64_t version)
 {
     for (size_t i = 0; i < lc->row_count; i++) {
         if (lc->rows[i].version == version) {
@@ -191,15 +117,15 @@ static void remove_row(sx_lifecycle *lc, size_t index)
 }
 
 /* The row of a version, made in its place if it is new; NULL when out of memory. */
-static struct row *need_row(sx_lifecycle *lc, int64_t version)
+struct sx_version_row *sx_lifecycle_need_row(sx_lifecycle *lc, int64_t version)
 {
-    struct row *found = find_row(lc, version);
+    struct sx_version_row *found = sx_lifecycle_find_row(lc, version);
     if (found) {
         return found;
     }
     if (lc->row_count == lc->row_capacity) {
         const size_t capacity = lc->row_capacity == 0 ? 16 : 2 * lc->row_capacity;
-        struct row *rows = sx_realloc(lc->rows, capacity, sizeof(*rows));
+        struct sx_version_row *rows = sx_realloc(lc->rows, capacity, sizeof(*rows));
         if (!rows) {
             return NULL;
         }
@@ -211,12 +137,12 @@ static struct row *need_row(sx_lifecycle *lc, int64_t version)
         at++;
     }
     memmove(&lc->rows[at + 1], &lc->rows[at], (lc->row_count++ - at) * sizeof(lc->rows[0]));
-    lc->rows[at] = (struct row){.version = version, .state = SX_VERSION_START};
+    lc->rows[at] = (struct sx_version_row){.version = version, .state = SX_VERSION_START};
     return &lc->rows[at];
 }
 
-static void set_row_state(struct row *row, sx_version_state state, sx_code code,
-                          const char *message)
+void sx_lifecycle_set_state(struct sx_version_row *row, sx_version_state state, sx_code code,
+                            const char *message)
 {
     row->state = state;
     row->code = code;
@@ -224,31 +150,16 @@ static void set_row_state(struct row *row, sx_version_state state, sx_code code,
     row->message = message ? sx_strdup(message) : NULL;
 }
 
-/* In `found`, highest first. */
-static bool contains(const sx_version *found, size_t count, int64_t version)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (found[middle].number > version) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < count && found[low].number == version;
-}
-
 /* Forgets versions that were never served and whose directories are gone, or lie below the current
  * version, and all but the latest of those that were unloaded. So there are no more rows than
  * directories and MAX_ENDED_SHOWN, but for calls that hang. The mutex is held. */
-static void forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count)
+void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count)
 {
     const int64_t current = lc->current ? lc->current->version : -1;
     size_t unloaded = 0;
     for (size_t i = 0; i < lc->row_count;) {
-        const struct row *row = &lc->rows[i];
-        const bool gone = !contains(found, count, row->version);
+        const struct sx_version_row *row = &lc->rows[i];
+        const bool gone = !sx_versions_contain(found, count, row->version);
         bool forget = false;
         if (row->state == SX_VERSION_START) {
             forget = gone || row->version < current;
@@ -268,9 +179,10 @@ static void forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count)
 /* Why there is nothing to run: what is asked for is still to come, or it is not known. */
 static sx_status not_served(sx_lifecycle *lc, int64_t version)
 {
-    const struct row *row = version != SX_LATEST_VERSION ? find_row(lc, version)
-                            : lc->row_count > 0          ? &lc->rows[0]
-                                                         : NULL;
+    const struct sx_version_row *row = version != SX_LATEST_VERSION
+                                           ? sx_lifecycle_find_row(lc, version)
+                                       : lc->row_count > 0 ? &lc->rows[0]
+                                                           : NULL;
     if (version != SX_LATEST_VERSION && (!row || row->state >= SX_VERSION_AVAILABLE)) {
         return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
                         lc->name, version);
@@ -336,17 +248,17 @@ static void unload(sx_served *servable)
     lc->config.ops->unload(servable->model);
     sx_log(SX_LOG_INFO, "model %s: version %" PRId64 " is unloaded", lc->name, servable->version);
     pthread_mutex_lock(&lc->mutex);
-    struct row *row = find_row(lc, servable->version);
+    struct sx_version_row *row = sx_lifecycle_find_row(lc, servable->version);
     /* The version may have come back and be current again, with another servable. */
     if (row && row->state == SX_VERSION_UNLOADING) {
-        set_row_state(row, SX_VERSION_END, SX_CODE_OK, NULL);
+        sx_lifecycle_set_state(row, SX_VERSION_END, SX_CODE_OK, NULL);
     }
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
     sx_free(servable);
 }
 
-static void unload_idle(sx_lifecycle *lc)
+void sx_lifecycle_unload_idle(sx_lifecycle *lc)
 {
     pthread_mutex_lock(&lc->mutex);
     sx_served *servable = lc->idle;
@@ -360,20 +272,20 @@ static void unload_idle(sx_lifecycle *lc)
 }
 
 /* Makes `next` current and retires the one before; its requests finish on it. */
-static void swap_in(sx_lifecycle *lc, sx_served *next)
+void sx_lifecycle_swap_in(sx_lifecycle *lc, sx_served *next)
 {
     pthread_mutex_lock(&lc->mutex);
     sx_served *before = lc->current;
     lc->current = next;
     if (before) {
-        struct row *row = find_row(lc, before->version);
+        struct sx_version_row *row = sx_lifecycle_find_row(lc, before->version);
         if (row) {
-            set_row_state(row, SX_VERSION_UNLOADING, SX_CODE_OK, NULL);
+            sx_lifecycle_set_state(row, SX_VERSION_UNLOADING, SX_CODE_OK, NULL);
         }
     }
-    struct row *row = next ? find_row(lc, next->version) : NULL;
+    struct sx_version_row *row = next ? sx_lifecycle_find_row(lc, next->version) : NULL;
     if (row) {
-        set_row_state(row, SX_VERSION_AVAILABLE, SX_CODE_OK, NULL);
+        sx_lifecycle_set_state(row, SX_VERSION_AVAILABLE, SX_CODE_OK, NULL);
         row->failures = 0;
         row->failed_fingerprint = 0;
     }
@@ -384,327 +296,7 @@ static void swap_in(sx_lifecycle *lc, sx_served *next)
     }
 }
 
-/* ---------------------------------------------------------------- waiting for calls */
-
-static void clear_wakeups(sx_lifecycle *lc)
-{
-    uint64_t wakeups;
-    const ssize_t got = read(lc->wake_fd, &wakeups, sizeof(wakeups));
-    (void)got;
-}
-
-/* Waits for a call to return, and unloads what becomes idle meanwhile; false when the deadline has
- * passed, or soon after the lifecycle has been told to stop. */
-static bool wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_seconds)
-{
-    int64_t deadline_ns = sx_now_ns() + (int64_t)(timeout_seconds * 1e9);
-    bool stopping = false;
-    while (!sx_timed_call_done(call)) {
-        if (!stopping && atomic_load(&lc->stopping)) {
-            stopping = true;
-            deadline_ns =
-                SX_MIN(deadline_ns, sx_now_ns() + (int64_t)STOP_GRACE_MS * (second_ns / 1000));
-        }
-        const int64_t left_ms = (deadline_ns - sx_now_ns() + 999999) / 1000000;
-        if (left_ms <= 0) {
-            return false;
-        }
-        struct pollfd fds[2] = {{.fd = lc->wake_fd, .events = POLLIN},
-                                {.fd = call->done_fd, .events = POLLIN}};
-        poll(fds, 2, (int)SX_MIN(left_ms, (int64_t)INT_MAX));
-        clear_wakeups(lc);
-        unload_idle(lc);
-    }
-    return true;
-}
-
-/* Ends the version with an error. `hung`, if not NULL, is a call that was given up: the row keeps
- * it. Takes the status. */
-static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx_timed_call *hung)
-{
-    sx_log(SX_LOG_ERROR, "model %s: cannot load version %" PRId64 ": %s", lc->name, version,
-           sx_status_message(status));
-    pthread_mutex_lock(&lc->mutex);
-    struct row *row = need_row(lc, version);
-    if (row) {
-        set_row_state(row, SX_VERSION_END, sx_status_code(status), sx_status_message(status));
-        row->failed_fingerprint = row->fingerprint;
-        row->failures++;
-        row->retry_at_ns = sx_now_ns() + (int64_t)(lc->config.load_retry_seconds * 1e9);
-        row->hung = hung;
-    }
-    pthread_cond_broadcast(&lc->changed);
-    pthread_mutex_unlock(&lc->mutex);
-    if (row && hung) {
-        lc->hung++;
-    } else {
-        sx_timed_call_release(hung);
-    }
-    lc->remind_at_ns = sx_now_ns() + (int64_t)(lc->config.remind_seconds * 1e9);
-    sx_status_free(status);
-}
-
-/* Lets go of calls that were given up and have returned after all, with what they made. */
-static void release_returned(sx_lifecycle *lc)
-{
-    for (;;) {
-        sx_timed_call *returned = NULL;
-        int64_t version = 0;
-        pthread_mutex_lock(&lc->mutex);
-        for (size_t i = 0; i < lc->row_count && !returned; i++) {
-            struct row *row = &lc->rows[i];
-            if (row->hung && sx_timed_call_done(row->hung)) {
-                returned = row->hung;
-                version = row->version;
-                row->hung = NULL;
-            }
-        }
-        pthread_mutex_unlock(&lc->mutex);
-        if (!returned) {
-            return;
-        }
-        sx_log(SX_LOG_INFO, "model %s: version %" PRId64 " responds again", lc->name, version);
-        sx_timed_call_release(returned);
-        lc->hung--;
-        lc->said_hung = false;
-    }
-}
-
-/* Whether a version may be looked at: no call about it hangs, and not too many altogether. */
-static bool may_look(sx_lifecycle *lc, int64_t version)
-{
-    pthread_mutex_lock(&lc->mutex);
-    const struct row *row = find_row(lc, version);
-    const bool hangs = row && row->hung;
-    pthread_mutex_unlock(&lc->mutex);
-    if (lc->hung >= MAX_HUNG && !lc->said_hung) {
-        sx_log(SX_LOG_ERROR,
-               "model %s: %d versions do not respond; no others are read until one does", lc->name,
-               lc->hung);
-        lc->said_hung = true;
-    }
-    return !hangs && lc->hung < MAX_HUNG;
-}
-
-/* ---------------------------------------------------------------- loading */
-
-struct loading {
-    sx_timed_call call;
-    const sx_serve_model_ops *ops;
-    void *ops_user;
-    char *dir;
-    bool loaded; /* and nobody has taken the model */
-    void *model;
-    sx_status status;
-};
-
-static void run_loading(sx_timed_call *call)
-{
-    struct loading *l = (struct loading *)call;
-    l->status = l->ops->load(l->ops_user, l->dir, &l->model);
-    l->loaded = l->status == SX_OK;
-}
-
-static void destroy_loading(sx_timed_call *call)
-{
-    struct loading *l = (struct loading *)call;
-    if (l->loaded) {
-        l->ops->unload(l->model);
-    }
-    sx_status_free(l->status);
-    sx_free(l->dir);
-    sx_free(l);
-}
-
-/* Loads a version on a thread of its own. A load that does not end in time is left behind in
- * `*out_hung`, with an error. */
-static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *dir, sx_served **out,
-                               sx_timed_call **out_hung)
-{
-    sx_served *servable = sx_alloc(1, sizeof(*servable));
-    struct loading *l = sx_alloc(1, sizeof(*l));
-    char *copy = sx_strdup(dir);
-    if (!servable || !l || !copy) {
-        sx_free(servable);
-        sx_free(l);
-        sx_free(copy);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
-    }
-    *l = (struct loading){.call = {.run = run_loading, .destroy = destroy_loading},
-                          .ops = lc->config.ops,
-                          .ops_user = lc->config.ops_user,
-                          .dir = copy};
-    sx_status status = sx_timed_call_start(&l->call);
-    if (status != SX_OK) {
-        sx_free(servable);
-        return status;
-    }
-    if (!wait_for_call(lc, &l->call, lc->config.load_timeout_seconds)) {
-        sx_free(servable);
-        *out_hung = &l->call;
-        return sx_error(SX_DEADLINE_EXCEEDED,
-                        "loading %s has not ended after %g s (load_timeout_seconds)", dir,
-                        lc->config.load_timeout_seconds);
-    }
-    status = l->status;
-    l->status = SX_OK;
-    if (status == SX_OK) {
-        l->loaded = false;
-        atomic_init(&servable->users, 1);
-        servable->lifecycle = lc;
-        servable->version = version;
-        servable->model = l->model;
-        servable->signatures = l->ops->signatures(l->model, &servable->signature_count);
-        *out = servable;
-    } else {
-        sx_free(servable);
-    }
-    sx_timed_call_release(&l->call);
-    return status;
-}
-
-static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
-{
-    sx_served *servable = NULL;
-    sx_timed_call *hung = NULL;
-    pthread_mutex_lock(&lc->mutex);
-    struct row *row = find_row(lc, version);
-    if (row) {
-        set_row_state(row, SX_VERSION_LOADING, SX_CODE_OK, NULL);
-    }
-    pthread_mutex_unlock(&lc->mutex);
-    sx_status status = load_servable(lc, version, dir, &servable, &hung);
-    if (status == SX_OK) {
-        sx_log(SX_LOG_INFO, "model %s: version %" PRId64 " is available", lc->name, version);
-        swap_in(lc, servable);
-        return true;
-    }
-    if (hung && atomic_load(&lc->stopping)) { /* not its fault */
-        sx_status_free(status);
-        sx_timed_call_release(hung);
-        return false;
-    }
-    note_failure(lc, version, status, hung);
-    return false;
-}
-
-/* ---------------------------------------------------------------- looking at a version */
-
-struct print {
-    sx_timed_call call;
-    char *dir;
-    bool is_dir;
-    uint64_t fingerprint; /* 0: it cannot be read */
-};
-
-static void run_print(sx_timed_call *call)
-{
-    struct print *p = (struct print *)call;
-    p->is_dir = sx_path_is_dir(p->dir);
-    p->fingerprint = p->is_dir ? sx_dir_fingerprint(p->dir) : 0;
-}
-
-static void destroy_print(sx_timed_call *call)
-{
-    struct print *p = (struct print *)call;
-    sx_free(p->dir);
-    sx_free(p);
-}
-
-/* The fingerprint of a version's directory; false when there is nothing to judge: no directory, or
- * an error, which is noted. */
-static bool take_fingerprint(sx_lifecycle *lc, int64_t version, const char *dir,
-                             uint64_t *out_fingerprint)
-{
-    const double timeout_seconds = SX_MIN(lc->config.load_timeout_seconds, max_look_seconds);
-    struct print *p = sx_alloc(1, sizeof(*p));
-    char *copy = sx_strdup(dir);
-    if (!p || !copy) {
-        sx_free(p);
-        sx_free(copy);
-        note_failure(lc, version, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory"), NULL);
-        return false;
-    }
-    *p = (struct print){.call = {.run = run_print, .destroy = destroy_print}, .dir = copy};
-    sx_status status = sx_timed_call_start(&p->call);
-    if (status != SX_OK) {
-        note_failure(lc, version, status, NULL);
-        return false;
-    }
-    if (wait_for_call(lc, &p->call, timeout_seconds)) {
-        const bool is_dir = p->is_dir;
-        *out_fingerprint = p->fingerprint;
-        sx_timed_call_release(&p->call);
-        return is_dir;
-    }
-    if (atomic_load(&lc->stopping)) {
-        sx_timed_call_release(&p->call);
-        return false;
-    }
-    note_failure(lc, version,
-                 sx_error(SX_DEADLINE_EXCEEDED, "%s does not respond for %g s; is it mounted?", dir,
-                          timeout_seconds),
-                 &p->call);
-    return false;
-}
-
-/* What a look at a version on disk says. */
-enum verdict { SETTLING, LOADABLE, FAILED };
-
-static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, int64_t *soonest_ns)
-{
-    const int64_t settle_ns = lc->config.settle_ms * (int64_t)1000000;
-    uint64_t fingerprint = 0;
-    if (!may_look(lc, version) || !take_fingerprint(lc, version, dir, &fingerprint)) {
-        return FAILED;
-    }
-    const int64_t now_ns = sx_now_ns();
-    enum verdict verdict = FAILED;
-    bool slow = false;
-    pthread_mutex_lock(&lc->mutex);
-    struct row *row = need_row(lc, version);
-    if (!row) {
-        pthread_mutex_unlock(&lc->mutex);
-        sx_log(SX_LOG_ERROR, "model %s: out of memory; version %" PRId64 " is not looked at",
-               lc->name, version);
-        return FAILED;
-    }
-    lc->path_code = SX_CODE_OK;
-    if (row->fingerprint != fingerprint || row->stable_since_ns == 0) {
-        if (now_ns - row->stable_since_ns >= settle_ns) {
-            row->unstable_since_ns = now_ns;
-        }
-        row->fingerprint = fingerprint;
-        row->stable_since_ns = now_ns;
-    }
-    const bool failed_before = row->failures > 0 && row->failed_fingerprint == fingerprint;
-    if (now_ns - row->stable_since_ns < settle_ns) {
-        /* One that never settles must not hold back those below it. */
-        const bool patient =
-            now_ns - row->unstable_since_ns < (int64_t)(lc->config.max_settle_seconds * 1e9);
-        slow = !patient && !row->settles_slowly;
-        row->settles_slowly = !patient;
-        verdict = patient ? SETTLING : FAILED;
-        *soonest_ns = SX_MIN(*soonest_ns, row->stable_since_ns + settle_ns);
-    } else if (!failed_before) {
-        row->failures = 0;
-        verdict = LOADABLE;
-    } else if (row->failures <= lc->config.max_load_retries) {
-        verdict = now_ns >= row->retry_at_ns ? LOADABLE : FAILED;
-        *soonest_ns = SX_MIN(*soonest_ns, row->retry_at_ns);
-    }
-    lc->tried = lc->tried && verdict == FAILED;
-    pthread_mutex_unlock(&lc->mutex);
-    if (slow) {
-        sx_log(SX_LOG_INFO,
-               "model %s: the files of version %" PRId64 " keep changing; waiting until they stay "
-               "the same for %d ms, and trying lower versions",
-               lc->name, version, lc->config.settle_ms);
-    }
-    return verdict;
-}
-
-static int64_t current_version(sx_lifecycle *lc)
+int64_t sx_lifecycle_current(sx_lifecycle *lc)
 {
     pthread_mutex_lock(&lc->mutex);
     const int64_t version = lc->current ? lc->current->version : -1;
@@ -712,333 +304,30 @@ static int64_t current_version(sx_lifecycle *lc)
     return version;
 }
 
-/* Looks at the versions from the highest down, until one serves. Older ones than the current are of
- * interest only when that has lost its directory. */
-static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, int64_t *soonest_ns)
+void sx_lifecycle_give_up(sx_lifecycle *lc, sx_timed_call *call)
 {
-    const int64_t current = current_version(lc);
-    const bool current_on_disk = contains(found, count, current);
-    bool settling = false;
-    for (size_t i = 0; i < count; i++) {
-        char dir[PATH_MAX];
-        if (found[i].number == current || (current_on_disk && found[i].number < current)) {
-            break;
-        }
-        if (i == MAX_CANDIDATES) {
-            if (!lc->said_too_many) {
-                sx_log(SX_LOG_WARN,
-                       "model %s: none of the highest %d versions loads; the %zu below "
-                       "them are not tried",
-                       lc->name, MAX_CANDIDATES, count - i);
-            }
-            lc->said_too_many = true;
-            break;
-        }
-        const int size = snprintf(dir, sizeof(dir), "%s/%s", lc->base_path, found[i].name);
-        if (size < 0 || (size_t)size >= sizeof(dir) || atomic_load(&lc->stopping)) {
-            break;
-        }
-        const enum verdict verdict = judge(lc, found[i].number, dir, soonest_ns);
-        settling |= verdict == SETTLING;
-        if (verdict == SETTLING ||
-            (verdict == LOADABLE && load_and_swap(lc, found[i].number, dir))) {
-            break; /* one that is being copied is worth waiting for */
-        }
-    }
-    pthread_mutex_lock(&lc->mutex);
-    lc->tried = !settling;
-    pthread_cond_broadcast(&lc->changed);
-    pthread_mutex_unlock(&lc->mutex);
+    lc->left_behind |= call && !sx_timed_call_done(call);
+    sx_timed_call_release(call);
 }
 
-/* ---------------------------------------------------------------- looking at the base path */
-
-struct listing {
-    sx_timed_call call;
-    char *name, *base_path;
-    int inotify_fd; /* a duplicate; -1: no watch is wanted */
-    int watch;
-    sx_arena arena;
-    sx_version *found;
-    size_t count;
-    sx_status status;   /* NOT_FOUND also when there is no version, */
-    const char *advice; /* and what to do then, or NULL */
-};
-
-/* Where a base path without versions is a model itself: what it should have been; else NULL. */
-static const char *advise(struct listing *l)
-{
-    const char *file = sx_arena_printf(&l->arena, "%s/" SX_SAVED_MODEL_FILE, l->base_path);
-    if (!file || !sx_path_exists(file)) {
-        return NULL;
-    }
-    char *parent = NULL;
-    const char *text = NULL;
-    if (sx_version_number(sx_path_basename(l->base_path)) < 0) {
-        text = sx_arena_printf(&l->arena,
-                               "it holds " SX_SAVED_MODEL_FILE
-                               " itself; move that into a numbered directory, %s/1",
-                               l->base_path);
-    } else {
-        sx_status_free(sx_path_dirname(l->base_path, &parent));
-        text = parent
-                   ? sx_arena_printf(&l->arena,
-                                     "it is a version itself; did you mean its parent, %s?", parent)
-                   : NULL;
-        sx_free(parent);
-    }
-    return text;
-}
-
-static void run_listing(sx_timed_call *call)
-{
-    struct listing *l = (struct listing *)call;
-    if (l->inotify_fd >= 0) { /* before the list, so that nothing falls between the two */
-        l->watch = inotify_add_watch(l->inotify_fd, l->base_path,
-                                     IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
-                                         IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
-    }
-    l->status = sx_versions_list(l->base_path, NULL, &l->arena, &l->found, &l->count);
-    l->status = sx_status_annotate(l->status, __FILE__, __LINE__, "Could not find base path %s",
-                                   l->base_path);
-    if (l->status == SX_OK && l->count == 0) {
-        l->status = sx_error(SX_NOT_FOUND, "No versions of servable %s found under base path %s",
-                             l->name, l->base_path);
-        l->advice = advise(l);
-    }
-}
-
-static void destroy_listing(sx_timed_call *call)
-{
-    struct listing *l = (struct listing *)call;
-    if (l->inotify_fd >= 0) {
-        close(l->inotify_fd);
-    }
-    sx_status_free(l->status);
-    sx_arena_deinit(&l->arena);
-    sx_free(l->name);
-    sx_free(l->base_path);
-    sx_free(l);
-}
-
-/* Keeps why there is nothing to load below the base path, and logs it when that is news. `advice`
- * may be NULL. Takes the status. */
-static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advice)
-{
-    const char *message = sx_status_message(status);
-    char *message_copy = sx_strdup(message), *advice_copy = advice ? sx_strdup(advice) : NULL;
-    pthread_mutex_lock(&lc->mutex);
-    const bool news =
-        lc->path_code != sx_status_code(status) || strcmp(lc->path_message, message) != 0;
-    if (sx_status_code(status) == SX_NOT_FOUND) {
-        forget_rows(lc, NULL, 0);
-    }
-    lc->path_code = sx_status_code(status);
-    if (message_copy) {
-        sx_free(lc->path_message);
-        lc->path_message = message_copy;
-    }
-    sx_free(lc->path_advice);
-    lc->path_advice = advice_copy;
-    lc->tried = true;
-    pthread_cond_broadcast(&lc->changed);
-    pthread_mutex_unlock(&lc->mutex);
-    if (news) {
-        sx_log(SX_LOG_WARN, "model %s: %s%s%s", lc->name, message, advice ? "; " : "",
-               advice ? advice : "");
-        lc->remind_at_ns = sx_now_ns() + (int64_t)(lc->config.remind_seconds * 1e9);
-    }
-    sx_status_free(status);
-}
-
-static struct listing *create_listing(const sx_lifecycle *lc)
-{
-    struct listing *l = sx_alloc(1, sizeof(*l));
-    if (!l) {
-        return NULL;
-    }
-    *l = (struct listing){.call = {.run = run_listing, .destroy = destroy_listing, .done_fd = -1},
-                          .name = sx_strdup(lc->name),
-                          .base_path = sx_strdup(lc->base_path),
-                          .inotify_fd = -1,
-                          .watch = lc->watch};
-    sx_arena_init(&l->arena, 0);
-    if (lc->inotify_fd >= 0 && lc->watch < 0) {
-        l->inotify_fd = fcntl(lc->inotify_fd, F_DUPFD_CLOEXEC, 0);
-    }
-    if (!l->name || !l->base_path) {
-        destroy_listing(&l->call);
-        return NULL;
-    }
-    return l;
-}
-
-/* One look at the base path, and at what is below. */
-static void look(sx_lifecycle *lc, int64_t *soonest_ns)
-{
-    const double timeout_seconds = SX_MIN(lc->config.load_timeout_seconds, max_look_seconds);
-    if (lc->hung_listing && !sx_timed_call_done(lc->hung_listing)) {
-        return;
-    }
-    sx_timed_call_release(lc->hung_listing);
-    lc->hung_listing = NULL;
-    struct listing *l = create_listing(lc);
-    sx_status status =
-        l ? sx_timed_call_start(&l->call) : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
-    if (status != SX_OK) {
-        note_path_error(lc, status, NULL);
-        return;
-    }
-    if (!wait_for_call(lc, &l->call, timeout_seconds)) {
-        if (atomic_load(&lc->stopping)) {
-            sx_timed_call_release(&l->call);
-            return;
-        }
-        lc->hung_listing = &l->call;
-        note_path_error(lc,
-                        sx_error(SX_DEADLINE_EXCEEDED,
-                                 "base path %s does not respond for %g s; is it mounted?",
-                                 lc->base_path, timeout_seconds),
-                        NULL);
-        return;
-    }
-    lc->watch = l->watch;
-    if (l->status != SX_OK) {
-        note_path_error(lc, l->status, l->advice);
-        l->status = SX_OK;
-    } else {
-        pthread_mutex_lock(&lc->mutex);
-        forget_rows(lc, l->found, l->count);
-        pthread_mutex_unlock(&lc->mutex);
-        consider(lc, l->found, l->count, soonest_ns);
-        pthread_mutex_lock(&lc->mutex);
-        const bool none = lc->row_count == 0;
-        pthread_mutex_unlock(&lc->mutex);
-        if (none && !atomic_load(&lc->stopping)) {
-            note_path_error(lc,
-                            sx_error(SX_NOT_FOUND,
-                                     "No versions of servable %s found under base path %s",
-                                     lc->name, lc->base_path),
-                            "what has a number there is not a directory");
-        }
-    }
-    sx_timed_call_release(&l->call);
-}
-
-/* ---------------------------------------------------------------- the manager */
-
-/* While nothing is served, says why once a minute: a server that waits in silence looks broken. */
-static void remind(sx_lifecycle *lc)
-{
-    const int64_t now_ns = sx_now_ns();
-    char reason[1024] = "";
-    if (now_ns < lc->remind_at_ns || current_version(lc) >= 0) {
-        return;
-    }
-    lc->remind_at_ns = now_ns + (int64_t)(lc->config.remind_seconds * 1e9);
-    pthread_mutex_lock(&lc->mutex);
-    for (size_t i = 0; i < lc->row_count && reason[0] == '\0'; i++) {
-        if (lc->rows[i].code != SX_CODE_OK) {
-            snprintf(reason, sizeof(reason), "version %" PRId64 ": %s", lc->rows[i].version,
-                     lc->rows[i].message ? lc->rows[i].message : "");
-        }
-    }
-    if (reason[0] == '\0') {
-        snprintf(reason, sizeof(reason), "%s", lc->path_message); /* the advice was given once */
-    }
-    pthread_mutex_unlock(&lc->mutex);
-    sx_log(SX_LOG_WARN, "model %s: still nothing to serve: %s", lc->name, reason);
-}
-
-/* Drops the events: each only means "look again". A lost base path is watched anew later. */
-static void drain_events(sx_lifecycle *lc)
-{
-    _Alignas(struct inotify_event) char events[4096];
-    ssize_t size;
-    clear_wakeups(lc);
-    while (lc->inotify_fd >= 0 && (size = read(lc->inotify_fd, events, sizeof(events))) > 0) {
-        for (char *at = events; at < events + size;) {
-            const struct inotify_event *event = (const struct inotify_event *)at;
-            if (event->mask & (IN_IGNORED | IN_MOVE_SELF)) {
-                lc->watch = -1;
-            }
-            at += sizeof(*event) + event->len;
-        }
-    }
-}
-
-/* Sleeps until something may have changed: an event, the next poll, a moment that `look` named. */
-static void wait_for_change(sx_lifecycle *lc, int64_t soonest_ns)
-{
-    struct pollfd fds[2] = {{.fd = lc->wake_fd, .events = POLLIN},
-                            {.fd = lc->inotify_fd, .events = POLLIN}};
-    int64_t wait_ms = -1;
-    if (lc->config.poll_wait_seconds > 0) {
-        wait_ms = (int64_t)(lc->config.poll_wait_seconds * 1000);
-    }
-    if (soonest_ns != INT64_MAX) {
-        const int64_t until_ms = SX_MAX((soonest_ns - sx_now_ns()) / 1000000 + 1, (int64_t)1);
-        const int64_t busy_ms = SX_MIN(until_ms, (int64_t)BUSY_WAIT_MS);
-        wait_ms = wait_ms < 0 ? busy_ms : SX_MIN(wait_ms, busy_ms);
-    }
-    if (current_version(lc) < 0) {
-        const int64_t until_ms = SX_MAX((lc->remind_at_ns - sx_now_ns()) / 1000000 + 1, (int64_t)1);
-        wait_ms = wait_ms < 0 ? until_ms : SX_MIN(wait_ms, until_ms);
-    }
-    poll(fds, lc->inotify_fd >= 0 ? 2 : 1, (int)SX_MIN(wait_ms, (int64_t)INT_MAX));
-    drain_events(lc);
-}
-
-static void *run_manager(void *user)
-{
-    sx_lifecycle *lc = user;
-    lc->remind_at_ns = sx_now_ns() + (int64_t)(lc->config.remind_seconds * 1e9);
-    while (!atomic_load(&lc->stopping)) {
-        int64_t soonest_ns = INT64_MAX;
-        unload_idle(lc);
-        release_returned(lc);
-        look(lc, &soonest_ns);
-        remind(lc);
-        if (!atomic_load(&lc->stopping)) {
-            wait_for_change(lc, soonest_ns);
-        }
-    }
-    return NULL;
-}
-
-sx_status sx_lifecycle_start(sx_lifecycle *lc)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&lc->thread, NULL, run_manager, lc);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "model \"%s\": starting its thread: %s", lc->name,
-                        strerror(error));
-    }
-    lc->started = true;
-    return SX_OK;
-}
-
-void sx_lifecycle_destroy(sx_lifecycle *lc)
+bool sx_lifecycle_destroy(sx_lifecycle *lc)
 {
     if (!lc) {
-        return;
+        return true;
     }
     atomic_store(&lc->stopping, true);
     if (lc->started) {
         wake(lc);
         pthread_join(lc->thread, NULL);
     }
-    swap_in(lc, NULL);
-    unload_idle(lc);
+    sx_lifecycle_swap_in(lc, NULL);
+    sx_lifecycle_unload_idle(lc);
     for (size_t i = 0; i < lc->row_count; i++) {
-        sx_timed_call_release(lc->rows[i].hung);
+        sx_lifecycle_give_up(lc, lc->rows[i].hung);
         sx_free(lc->rows[i].message);
     }
     sx_free(lc->rows);
-    sx_timed_call_release(lc->hung_listing);
+    sx_lifecycle_give_up(lc, lc->hung_listing);
     if (lc->wake_fd >= 0) {
         close(lc->wake_fd);
     }
@@ -1051,20 +340,22 @@ void sx_lifecycle_destroy(sx_lifecycle *lc)
     sx_free(lc->path_advice);
     sx_free(lc->name);
     sx_free(lc->base_path);
+    const bool all_ended = !lc->left_behind;
     sx_free(lc);
+    return all_ended;
 }
 
 /* ---------------------------------------------------------------- status */
 
 bool sx_lifecycle_ready(sx_lifecycle *lc)
 {
-    return current_version(lc) >= 0;
+    return sx_lifecycle_current(lc) >= 0;
 }
 
 bool sx_lifecycle_wait_ready(sx_lifecycle *lc, int timeout_ms)
 {
     const int64_t deadline_ns = sx_now_ns() + (int64_t)timeout_ms * 1000000;
-    const struct timespec deadline = {deadline_ns / second_ns, deadline_ns % second_ns};
+    const struct timespec deadline = {deadline_ns / 1000000000, deadline_ns % 1000000000};
     int error = 0;
     pthread_mutex_lock(&lc->mutex);
     while (!lc->current && !lc->tried && error == 0) {
@@ -1101,7 +392,7 @@ static sx_status copy_rows(sx_lifecycle *lc, sx_arena *arena, sx_version_status 
         return sx_error(SX_RESOURCE_EXHAUSTED, "status of model \"%s\": out of memory", lc->name);
     }
     for (size_t i = 0; i < lc->row_count; i++) {
-        const struct row *row = &lc->rows[i];
+        const struct sx_version_row *row = &lc->rows[i];
         const char *message = row->message ? sx_arena_strdup(arena, row->message) : "";
         rows[i] = (sx_version_status){row->version, row->state, row->code, message ? message : ""};
     }

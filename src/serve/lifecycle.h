@@ -54,8 +54,10 @@ typedef struct sx_lifecycle_config {
 SX_MUST_USE sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **out);
 SX_MUST_USE sx_status sx_lifecycle_start(sx_lifecycle *lifecycle);
 /* Ends the thread and unloads. No servable may be held any more. A load under way is waited for a
- * second, then left to itself. NULL is fine. */
-void sx_lifecycle_destroy(sx_lifecycle *lifecycle);
+ * second. False: a load, or a look at a file system that does not respond, is still under way on a
+ * thread of its own; nothing waits for it, but exit()'s handlers would run beside it, so the
+ * process should end with _exit(). NULL is fine. */
+bool sx_lifecycle_destroy(sx_lifecycle *lifecycle);
 
 const char *sx_lifecycle_name(const sx_lifecycle *lifecycle);
 

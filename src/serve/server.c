@@ -220,16 +220,17 @@ bool sx_server_stop(sx_server *server)
     return server->drained_well;
 }
 
-void sx_server_destroy(sx_server *server)
+bool sx_server_destroy(sx_server *server)
 {
     if (!server) {
-        return;
+        return true;
     }
     sx_server_stop(server);
     sx_rest_destroy(server->rest);
-    sx_lifecycle_destroy(server->lifecycle);
+    const bool all_ended = sx_lifecycle_destroy(server->lifecycle);
     if (server->stop_fd >= 0) {
         close(server->stop_fd);
     }
     sx_free(server);
+    return all_ended;
 }

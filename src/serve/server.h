@@ -70,6 +70,8 @@ void sx_server_request_stop(sx_server *server); /* async-signal-safe, any thread
 
 /* Drains and stops; true if every request ended within the grace. Idempotent. */
 bool sx_server_stop(sx_server *server);
-void sx_server_destroy(sx_server *server); /* stops first; NULL is fine */
+/* Stops first; NULL is fine. False as sx_lifecycle_destroy(): a load is still under way, and the
+ * process should end with _exit(). */
+bool sx_server_destroy(sx_server *server);
 
 #endif

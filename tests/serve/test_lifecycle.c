@@ -37,7 +37,7 @@ static void start(struct scene *scene)
 static void close_scene(struct scene *scene)
 {
     char command[200];
-    sx_lifecycle_destroy(scene->lifecycle);
+    assert_true(sx_lifecycle_destroy(scene->lifecycle));
     assert_int_equal(atomic_load(&scene->runtime.loads), atomic_load(&scene->runtime.unloads));
     for (int version = 0; version < 100; version++) {
         snprintf(command, sizeof(command), "%d", version);
@@ -393,7 +393,7 @@ static void test_serve_lifecycle__gives_up_loads_that_hang(void **state)
         fake_sleep(1);
     }
     alarm(30); /* destroy would wait for ever */
-    sx_lifecycle_destroy(scene.lifecycle);
+    assert_false(sx_lifecycle_destroy(scene.lifecycle));
     alarm(0);
     scene.lifecycle = NULL;
     atomic_store(&scene.runtime.hanging, false);

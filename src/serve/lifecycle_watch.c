@@ -1,0 +1,662 @@
+/* The manager of a model's versions: what is on disk, what is loaded; see lifecycle.h.
+ *
+ * The manager thread decides and unloads; it touches no file. Whatever does (listing, fingerprints,
+ * loading) is a timed call on a thread of its own, which may hang for ever without holding up
+ * anything else. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "io/path.h"
+#include "savedmodel/names.h"
+#include "serve/fingerprint.h"
+#include "serve/lifecycle_internal.h"
+
+enum {
+    MAX_CANDIDATES = 64,  /* versions above the current one that are looked at */
+    MAX_HUNG = 32,        /* calls that were given up and have not returned */
+    BUSY_WAIT_MS = 1000,  /* between looks while something is settling or draining, at most */
+    STOP_GRACE_MS = 1000, /* how long stopping waits for a call: a load under way mostly ends */
+};
+
+static const double max_look_seconds = 30; /* listing a directory, stat of a version's files */
+
+/* ---------------------------------------------------------------- waiting for calls */
+
+static void clear_wakeups(sx_lifecycle *lc)
+{
+    uint64_t wakeups;
+    const ssize_t got = read(lc->wake_fd, &wakeups, sizeof(wakeups));
+    (void)got;
+}
+
+/* Waits for a call to return, and unloads what becomes idle meanwhile; false when the deadline has
+ * passed, or soon after the lifecycle has been told to stop. */
+static bool wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_seconds)
+{
+    int64_t deadline_ns = sx_now_ns() + (int64_t)(timeout_seconds * 1e9);
+    bool stopping = false;
+    while (!sx_timed_call_done(call)) {
+        if (!stopping && atomic_load(&lc->stopping)) {
+            stopping = true;
+            deadline_ns = SX_MIN(deadline_ns, sx_now_ns() + (int64_t)STOP_GRACE_MS * 1000000);
+        }
+        const int64_t left_ms = (deadline_ns - sx_now_ns() + 999999) / 1000000;
+        if (left_ms <= 0) {
+            return false;
+        }
+        struct pollfd fds[2] = {{.fd = lc->wake_fd, .events = POLLIN},
+                                {.fd = call->done_fd, .events = POLLIN}};
+        poll(fds, 2, (int)SX_MIN(left_ms, (int64_t)INT_MAX));
+        clear_wakeups(lc);
+        sx_lifecycle_unload_idle(lc);
+    }
+    return true;
+}
+
+/* Ends the version with an error. `hung`, if not NULL, is a call that was given up: the row keeps
+ * it. Takes the status. */
+static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx_timed_call *hung)
+{
+    sx_log(SX_LOG_ERROR, "model %s: cannot load version %" PRId64 ": %s", lc->name, version,
+           sx_status_message(status));
+    pthread_mutex_lock(&lc->mutex);
+    struct sx_version_row *row = sx_lifecycle_need_row(lc, version);
+    if (row) {
+        sx_lifecycle_set_state(row, SX_VERSION_END, sx_status_code(status),
+                               sx_status_message(status));
+        row->failed_fingerprint = row->fingerprint;
+        row->failures++;
+        row->retry_at_ns = sx_now_ns() + (int64_t)(lc->config.load_retry_seconds * 1e9);
+        row->hung = hung;
+    }
+    pthread_cond_broadcast(&lc->changed);
+    pthread_mutex_unlock(&lc->mutex);
+    if (row && hung) {
+        lc->hung++;
+    } else {
+        sx_lifecycle_give_up(lc, hung);
+    }
+    lc->remind_at_ns = sx_now_ns() + (int64_t)(lc->config.remind_seconds * 1e9);
+    sx_status_free(status);
+}
+
+/* Lets go of calls that were given up and have returned after all, with what they made. */
+static void release_returned(sx_lifecycle *lc)
+{
+    for (;;) {
+        sx_timed_call *returned = NULL;
+        int64_t version = 0;
+        pthread_mutex_lock(&lc->mutex);
+        for (size_t i = 0; i < lc->row_count && !returned; i++) {
+            struct sx_version_row *row = &lc->rows[i];
+            if (row->hung && sx_timed_call_done(row->hung)) {
+                returned = row->hung;
+                version = row->version;
+                row->hung = NULL;
+            }
+        }
+        pthread_mutex_unlock(&lc->mutex);
+        if (!returned) {
+            return;
+        }
+        sx_log(SX_LOG_INFO, "model %s: version %" PRId64 " responds again", lc->name, version);
+        sx_timed_call_release(returned);
+        lc->hung--;
+        lc->said_hung = false;
+    }
+}
+
+/* Whether a version may be looked at: no call about it hangs, and not too many altogether. */
+static bool may_look(sx_lifecycle *lc, int64_t version)
+{
+    pthread_mutex_lock(&lc->mutex);
+    const struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
+    const bool hangs = row && row->hung;
+    pthread_mutex_unlock(&lc->mutex);
+    if (lc->hung >= MAX_HUNG && !lc->said_hung) {
+        sx_log(SX_LOG_ERROR,
+               "model %s: %d versions do not respond; no others are read until one does", lc->name,
+               lc->hung);
+        lc->said_hung = true;
+    }
+    return !hangs && lc->hung < MAX_HUNG;
+}
+
+/* ---------------------------------------------------------------- loading */
+
+struct loading {
+    sx_timed_call call;
+    const sx_serve_model_ops *ops;
+    void *ops_user;
+    char *dir;
+    bool loaded; /* and nobody has taken the model */
+    void *model;
+    sx_status status;
+};
+
+static void run_loading(sx_timed_call *call)
+{
+    struct loading *l = (struct loading *)call;
+    l->status = l->ops->load(l->ops_user, l->dir, &l->model);
+    l->loaded = l->status == SX_OK;
+}
+
+static void destroy_loading(sx_timed_call *call)
+{
+    struct loading *l = (struct loading *)call;
+    if (l->loaded) {
+        l->ops->unload(l->model);
+    }
+    sx_status_free(l->status);
+    sx_free(l->dir);
+    sx_free(l);
+}
+
+/* Loads a version on a thread of its own. A load that does not end in time is left behind in
+ * `*out_hung`, with an error. */
+static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *dir, sx_served **out,
+                               sx_timed_call **out_hung)
+{
+    sx_served *servable = sx_alloc(1, sizeof(*servable));
+    struct loading *l = sx_alloc(1, sizeof(*l));
+    char *copy = sx_strdup(dir);
+    if (!servable || !l || !copy) {
+        sx_free(servable);
+        sx_free(l);
+        sx_free(copy);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    *l = (struct loading){.call = {.run = run_loading, .destroy = destroy_loading},
+                          .ops = lc->config.ops,
+                          .ops_user = lc->config.ops_user,
+                          .dir = copy};
+    sx_status status = sx_timed_call_start(&l->call);
+    if (status != SX_OK) {
+        sx_free(servable);
+        return status;
+    }
+    if (!wait_for_call(lc, &l->call, lc->config.load_timeout_seconds)) {
+        sx_free(servable);
+        *out_hung = &l->call;
+        return sx_error(SX_DEADLINE_EXCEEDED,
+                        "loading %s has not ended after %g s (load_timeout_seconds)", dir,
+                        lc->config.load_timeout_seconds);
+    }
+    status = l->status;
+    l->status = SX_OK;
+    if (status == SX_OK) {
+        l->loaded = false;
+        atomic_init(&servable->users, 1);
+        servable->lifecycle = lc;
+        servable->version = version;
+        servable->model = l->model;
+        servable->signatures = l->ops->signatures(l->model, &servable->signature_count);
+        *out = servable;
+    } else {
+        sx_free(servable);
+    }
+    sx_timed_call_release(&l->call);
+    return status;
+}
+
+static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
+{
+    sx_served *servable = NULL;
+    sx_timed_call *hung = NULL;
+    pthread_mutex_lock(&lc->mutex);
+    struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
+    if (row) {
+        sx_lifecycle_set_state(row, SX_VERSION_LOADING, SX_CODE_OK, NULL);
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    sx_status status = load_servable(lc, version, dir, &servable, &hung);
+    if (status == SX_OK) {
+        sx_log(SX_LOG_INFO, "model %s: version %" PRId64 " is available", lc->name, version);
+        sx_lifecycle_swap_in(lc, servable);
+        return true;
+    }
+    if (hung && atomic_load(&lc->stopping)) { /* not its fault */
+        sx_status_free(status);
+        sx_lifecycle_give_up(lc, hung);
+        return false;
+    }
+    note_failure(lc, version, status, hung);
+    return false;
+}
+
+/* ---------------------------------------------------------------- looking at a version */
+
+struct print {
+    sx_timed_call call;
+    char *dir;
+    bool is_dir;
+    uint64_t fingerprint; /* 0: it cannot be read */
+};
+
+static void run_print(sx_timed_call *call)
+{
+    struct print *p = (struct print *)call;
+    p->is_dir = sx_path_is_dir(p->dir);
+    p->fingerprint = p->is_dir ? sx_dir_fingerprint(p->dir) : 0;
+}
+
+static void destroy_print(sx_timed_call *call)
+{
+    struct print *p = (struct print *)call;
+    sx_free(p->dir);
+    sx_free(p);
+}
+
+/* The fingerprint of a version's directory; false when there is nothing to judge: no directory, or
+ * an error, which is noted. */
+static bool take_fingerprint(sx_lifecycle *lc, int64_t version, const char *dir,
+                             uint64_t *out_fingerprint)
+{
+    const double timeout_seconds = SX_MIN(lc->config.load_timeout_seconds, max_look_seconds);
+    struct print *p = sx_alloc(1, sizeof(*p));
+    char *copy = sx_strdup(dir);
+    if (!p || !copy) {
+        sx_free(p);
+        sx_free(copy);
+        note_failure(lc, version, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory"), NULL);
+        return false;
+    }
+    *p = (struct print){.call = {.run = run_print, .destroy = destroy_print}, .dir = copy};
+    sx_status status = sx_timed_call_start(&p->call);
+    if (status != SX_OK) {
+        note_failure(lc, version, status, NULL);
+        return false;
+    }
+    if (wait_for_call(lc, &p->call, timeout_seconds)) {
+        const bool is_dir = p->is_dir;
+        *out_fingerprint = p->fingerprint;
+        sx_timed_call_release(&p->call);
+        return is_dir;
+    }
+    if (atomic_load(&lc->stopping)) {
+        sx_lifecycle_give_up(lc, &p->call);
+        return false;
+    }
+    note_failure(lc, version,
+                 sx_error(SX_DEADLINE_EXCEEDED, "%s does not respond for %g s; is it mounted?", dir,
+                          timeout_seconds),
+                 &p->call);
+    return false;
+}
+
+/* What a look at a version on disk says. */
+enum verdict { SETTLING, LOADABLE, FAILED };
+
+static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, int64_t *soonest_ns)
+{
+    const int64_t settle_ns = lc->config.settle_ms * (int64_t)1000000;
+    uint64_t fingerprint = 0;
+    if (!may_look(lc, version) || !take_fingerprint(lc, version, dir, &fingerprint)) {
+        return FAILED;
+    }
+    const int64_t now_ns = sx_now_ns();
+    enum verdict verdict = FAILED;
+    bool slow = false;
+    pthread_mutex_lock(&lc->mutex);
+    struct sx_version_row *row = sx_lifecycle_need_row(lc, version);
+    if (!row) {
+        pthread_mutex_unlock(&lc->mutex);
+        sx_log(SX_LOG_ERROR, "model %s: out of memory; version %" PRId64 " is not looked at",
+               lc->name, version);
+        return FAILED;
+    }
+    lc->path_code = SX_CODE_OK;
+    if (row->fingerprint != fingerprint || row->stable_since_ns == 0) {
+        if (now_ns - row->stable_since_ns >= settle_ns) {
+            row->unstable_since_ns = now_ns;
+        }
+        row->fingerprint = fingerprint;
+        row->stable_since_ns = now_ns;
+    }
+    const bool failed_before = row->failures > 0 && row->failed_fingerprint == fingerprint;
+    if (now_ns - row->stable_since_ns < settle_ns) {
+        /* One that never settles must not hold back those below it. */
+        const bool patient =
+            now_ns - row->unstable_since_ns < (int64_t)(lc->config.max_settle_seconds * 1e9);
+        slow = !patient && !row->settles_slowly;
+        row->settles_slowly = !patient;
+        verdict = patient ? SETTLING : FAILED;
+        *soonest_ns = SX_MIN(*soonest_ns, row->stable_since_ns + settle_ns);
+    } else if (!failed_before) {
+        row->failures = 0;
+        verdict = LOADABLE;
+    } else if (row->failures <= lc->config.max_load_retries) {
+        verdict = now_ns >= row->retry_at_ns ? LOADABLE : FAILED;
+        *soonest_ns = SX_MIN(*soonest_ns, row->retry_at_ns);
+    }
+    lc->tried = lc->tried && verdict == FAILED;
+    pthread_mutex_unlock(&lc->mutex);
+    if (slow) {
+        sx_log(SX_LOG_INFO,
+               "model %s: the files of version %" PRId64 " keep changing; waiting until they stay "
+               "the same for %d ms, and trying lower versions",
+               lc->name, version, lc->config.settle_ms);
+    }
+    return verdict;
+}
+
+/* Looks at the versions from the highest down, until one serves. Older ones than the current are of
+ * interest only when that has lost its directory. */
+static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, int64_t *soonest_ns)
+{
+    const int64_t current = sx_lifecycle_current(lc);
+    const bool current_on_disk = sx_versions_contain(found, count, current);
+    bool settling = false;
+    for (size_t i = 0; i < count; i++) {
+        char dir[PATH_MAX];
+        if (found[i].number == current || (current_on_disk && found[i].number < current)) {
+            break;
+        }
+        if (i == MAX_CANDIDATES) {
+            if (!lc->said_too_many) {
+                sx_log(SX_LOG_WARN,
+                       "model %s: none of the highest %d versions loads; the %zu below "
+                       "them are not tried",
+                       lc->name, MAX_CANDIDATES, count - i);
+            }
+            lc->said_too_many = true;
+            break;
+        }
+        const int size = snprintf(dir, sizeof(dir), "%s/%s", lc->base_path, found[i].name);
+        if (size < 0 || (size_t)size >= sizeof(dir) || atomic_load(&lc->stopping)) {
+            break;
+        }
+        const enum verdict verdict = judge(lc, found[i].number, dir, soonest_ns);
+        settling |= verdict == SETTLING;
+        if (verdict == SETTLING ||
+            (verdict == LOADABLE && load_and_swap(lc, found[i].number, dir))) {
+            break; /* one that is being copied is worth waiting for */
+        }
+    }
+    pthread_mutex_lock(&lc->mutex);
+    lc->tried = !settling;
+    pthread_cond_broadcast(&lc->changed);
+    pthread_mutex_unlock(&lc->mutex);
+}
+
+/* ---------------------------------------------------------------- looking at the base path */
+
+struct listing {
+    sx_timed_call call;
+    char *name, *base_path;
+    int inotify_fd; /* a duplicate; -1: no watch is wanted */
+    int watch;
+    sx_arena arena;
+    sx_version *found;
+    size_t count;
+    sx_status status;   /* NOT_FOUND also when there is no version, */
+    const char *advice; /* and what to do then, or NULL */
+};
+
+/* Where a base path without versions is a model itself: what it should have been; else NULL. */
+static const char *advise(struct listing *l)
+{
+    const char *file = sx_arena_printf(&l->arena, "%s/" SX_SAVED_MODEL_FILE, l->base_path);
+    if (!file || !sx_path_exists(file)) {
+        return NULL;
+    }
+    char *parent = NULL;
+    const char *text = NULL;
+    if (sx_version_number(sx_path_basename(l->base_path)) < 0) {
+        text = sx_arena_printf(&l->arena,
+                               "it holds " SX_SAVED_MODEL_FILE
+                               " itself; move that into a numbered directory, %s/1",
+                               l->base_path);
+    } else {
+        sx_status_free(sx_path_dirname(l->base_path, &parent));
+        text = parent
+                   ? sx_arena_printf(&l->arena,
+                                     "it is a version itself; did you mean its parent, %s?", parent)
+                   : NULL;
+        sx_free(parent);
+    }
+    return text;
+}
+
+static void run_listing(sx_timed_call *call)
+{
+    struct listing *l = (struct listing *)call;
+    if (l->inotify_fd >= 0) { /* before the list, so that nothing falls between the two */
+        l->watch = inotify_add_watch(l->inotify_fd, l->base_path,
+                                     IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
+                                         IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+    }
+    l->status = sx_versions_list(l->base_path, NULL, &l->arena, &l->found, &l->count);
+    l->status = sx_status_annotate(l->status, __FILE__, __LINE__, "Could not find base path %s",
+                                   l->base_path);
+    if (l->status == SX_OK && l->count == 0) {
+        l->status = sx_error(SX_NOT_FOUND, "No versions of servable %s found under base path %s",
+                             l->name, l->base_path);
+        l->advice = advise(l);
+    }
+}
+
+static void destroy_listing(sx_timed_call *call)
+{
+    struct listing *l = (struct listing *)call;
+    if (l->inotify_fd >= 0) {
+        close(l->inotify_fd);
+    }
+    sx_status_free(l->status);
+    sx_arena_deinit(&l->arena);
+    sx_free(l->name);
+    sx_free(l->base_path);
+    sx_free(l);
+}
+
+/* Keeps why there is nothing to load below the base path, and logs it when that is news. `advice`
+ * may be NULL. Takes the status. */
+static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advice)
+{
+    const char *message = sx_status_message(status);
+    char *message_copy = sx_strdup(message), *advice_copy = advice ? sx_strdup(advice) : NULL;
+    pthread_mutex_lock(&lc->mutex);
+    const bool news =
+        lc->path_code != sx_status_code(status) || strcmp(lc->path_message, message) != 0;
+    if (sx_status_code(status) == SX_NOT_FOUND) {
+        sx_lifecycle_forget_rows(lc, NULL, 0);
+    }
+    lc->path_code = sx_status_code(status);
+    if (message_copy) {
+        sx_free(lc->path_message);
+        lc->path_message = message_copy;
+    }
+    sx_free(lc->path_advice);
+    lc->path_advice = advice_copy;
+    lc->tried = true;
+    pthread_cond_broadcast(&lc->changed);
+    pthread_mutex_unlock(&lc->mutex);
+    if (news) {
+        sx_log(SX_LOG_WARN, "model %s: %s%s%s", lc->name, message, advice ? "; " : "",
+               advice ? advice : "");
+        lc->remind_at_ns = sx_now_ns() + (int64_t)(lc->config.remind_seconds * 1e9);
+    }
+    sx_status_free(status);
+}
+
+static struct listing *create_listing(const sx_lifecycle *lc)
+{
+    struct listing *l = sx_alloc(1, sizeof(*l));
+    if (!l) {
+        return NULL;
+    }
+    *l = (struct listing){.call = {.run = run_listing, .destroy = destroy_listing, .done_fd = -1},
+                          .name = sx_strdup(lc->name),
+                          .base_path = sx_strdup(lc->base_path),
+                          .inotify_fd = -1,
+                          .watch = lc->watch};
+    sx_arena_init(&l->arena, 0);
+    if (lc->inotify_fd >= 0 && lc->watch < 0) {
+        l->inotify_fd = fcntl(lc->inotify_fd, F_DUPFD_CLOEXEC, 0);
+    }
+    if (!l->name || !l->base_path) {
+        destroy_listing(&l->call);
+        return NULL;
+    }
+    return l;
+}
+
+/* One look at the base path, and at what is below. */
+static void look(sx_lifecycle *lc, int64_t *soonest_ns)
+{
+    const double timeout_seconds = SX_MIN(lc->config.load_timeout_seconds, max_look_seconds);
+    if (lc->hung_listing && !sx_timed_call_done(lc->hung_listing)) {
+        return;
+    }
+    sx_timed_call_release(lc->hung_listing);
+    lc->hung_listing = NULL;
+    struct listing *l = create_listing(lc);
+    sx_status status =
+        l ? sx_timed_call_start(&l->call) : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    if (status != SX_OK) {
+        note_path_error(lc, status, NULL);
+        return;
+    }
+    if (!wait_for_call(lc, &l->call, timeout_seconds)) {
+        if (atomic_load(&lc->stopping)) {
+            sx_lifecycle_give_up(lc, &l->call);
+            return;
+        }
+        lc->hung_listing = &l->call;
+        note_path_error(lc,
+                        sx_error(SX_DEADLINE_EXCEEDED,
+                                 "base path %s does not respond for %g s; is it mounted?",
+                                 lc->base_path, timeout_seconds),
+                        NULL);
+        return;
+    }
+    lc->watch = l->watch;
+    if (l->status != SX_OK) {
+        note_path_error(lc, l->status, l->advice);
+        l->status = SX_OK;
+    } else {
+        pthread_mutex_lock(&lc->mutex);
+        sx_lifecycle_forget_rows(lc, l->found, l->count);
+        pthread_mutex_unlock(&lc->mutex);
+        consider(lc, l->found, l->count, soonest_ns);
+        pthread_mutex_lock(&lc->mutex);
+        const bool none = lc->row_count == 0;
+        pthread_mutex_unlock(&lc->mutex);
+        if (none && !atomic_load(&lc->stopping)) {
+            note_path_error(lc,
+                            sx_error(SX_NOT_FOUND,
+                                     "No versions of servable %s found under base path %s",
+                                     lc->name, lc->base_path),
+                            "its numbered entries are not directories");
+        }
+    }
+    sx_timed_call_release(&l->call);
+}
+
+/* ---------------------------------------------------------------- the manager */
+
+/* While nothing is served, says why once a minute: a server that waits in silence looks broken. */
+static void remind(sx_lifecycle *lc)
+{
+    const int64_t now_ns = sx_now_ns();
+    char reason[1024] = "";
+    if (now_ns < lc->remind_at_ns || sx_lifecycle_current(lc) >= 0) {
+        return;
+    }
+    lc->remind_at_ns = now_ns + (int64_t)(lc->config.remind_seconds * 1e9);
+    pthread_mutex_lock(&lc->mutex);
+    for (size_t i = 0; i < lc->row_count && reason[0] == '\0'; i++) {
+        if (lc->rows[i].code != SX_CODE_OK) {
+            snprintf(reason, sizeof(reason), "version %" PRId64 ": %s", lc->rows[i].version,
+                     lc->rows[i].message ? lc->rows[i].message : "");
+        }
+    }
+    if (reason[0] == '\0') {
+        snprintf(reason, sizeof(reason), "%s", lc->path_message); /* the advice was given once */
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    sx_log(SX_LOG_WARN, "model %s: still nothing to serve: %s", lc->name, reason);
+}
+
+/* Drops the events: each only means "look again". A lost base path is watched anew later. */
+static void drain_events(sx_lifecycle *lc)
+{
+    _Alignas(struct inotify_event) char events[4096];
+    ssize_t size;
+    clear_wakeups(lc);
+    while (lc->inotify_fd >= 0 && (size = read(lc->inotify_fd, events, sizeof(events))) > 0) {
+        for (char *at = events; at < events + size;) {
+            const struct inotify_event *event = (const struct inotify_event *)at;
+            if (event->mask & (IN_IGNORED | IN_MOVE_SELF)) {
+                lc->watch = -1;
+            }
+            at += sizeof(*event) + event->len;
+        }
+    }
+}
+
+/* Sleeps until something may have changed: an event, the next poll, a moment that `look` named. */
+static void wait_for_change(sx_lifecycle *lc, int64_t soonest_ns)
+{
+    struct pollfd fds[2] = {{.fd = lc->wake_fd, .events = POLLIN},
+                            {.fd = lc->inotify_fd, .events = POLLIN}};
+    int64_t wait_ms = -1;
+    if (lc->config.poll_wait_seconds > 0) {
+        wait_ms = (int64_t)(lc->config.poll_wait_seconds * 1000);
+    }
+    if (soonest_ns != INT64_MAX) {
+        const int64_t until_ms = SX_MAX((soonest_ns - sx_now_ns()) / 1000000 + 1, (int64_t)1);
+        const int64_t busy_ms = SX_MIN(until_ms, (int64_t)BUSY_WAIT_MS);
+        wait_ms = wait_ms < 0 ? busy_ms : SX_MIN(wait_ms, busy_ms);
+    }
+    if (sx_lifecycle_current(lc) < 0) {
+        const int64_t until_ms = SX_MAX((lc->remind_at_ns - sx_now_ns()) / 1000000 + 1, (int64_t)1);
+        wait_ms = wait_ms < 0 ? until_ms : SX_MIN(wait_ms, until_ms);
+    }
+    poll(fds, lc->inotify_fd >= 0 ? 2 : 1, (int)SX_MIN(wait_ms, (int64_t)INT_MAX));
+    drain_events(lc);
+}
+
+static void *run_manager(void *user)
+{
+    sx_lifecycle *lc = user;
+    lc->remind_at_ns = sx_now_ns() + (int64_t)(lc->config.remind_seconds * 1e9);
+    while (!atomic_load(&lc->stopping)) {
+        int64_t soonest_ns = INT64_MAX;
+        sx_lifecycle_unload_idle(lc);
+        release_returned(lc);
+        look(lc, &soonest_ns);
+        remind(lc);
+        if (!atomic_load(&lc->stopping)) {
+            wait_for_change(lc, soonest_ns);
+        }
+    }
+    return NULL;
+}
+
+sx_status sx_lifecycle_start(sx_lifecycle *lc)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&lc->thread, NULL, run_manager, lc);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "model \"%s\": starting its thread: %s", lc->name,
+                        strerror(error));
+    }
+    lc->started = true;
+    return SX_OK;
+}

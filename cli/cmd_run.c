@@ -18,19 +18,21 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"image", SX_OPTION_LIST, SX_OPT(options, image), "JPEG and PNG files", "FILE"},
+    {"image", SX_OPTION_LIST, SX_OPT(options, image), "JPEG or PNG files, one example each",
+     "FILE"},
     {"input", SX_OPTION_LIST, SX_OPT(options, input),
-     "arrays for the signature's inputs; the name may be left out where there is one",
+     "arrays for the inputs of the signature; NAME may be omitted if it has one input",
      "[NAME=]X.npy"},
     {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
-     "default: serving_default, or for arrays the first that takes them", "NAME"},
-    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "the outputs as a server would write them"},
-    {"device", SX_OPTION_STRING, SX_OPT(options, device), "where to compute", "NAME",
-     .group = "computing"},
-    {"threads", SX_OPTION_INT, SX_OPT(options, threads), "default: as many as the process may use",
-     "N", .min = 1, .max = 4096},
+     "signature to run; default: serving_default, or the first that takes what is given", "NAME"},
+    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print all outputs as JSON, as serve does"},
+    {"device", SX_OPTION_STRING, SX_OPT(options, device), "device to compute on; default: cpu",
+     "NAME", .group = "Computing"},
+    {"threads", SX_OPTION_INT, SX_OPT(options, threads),
+     "threads of the device; default: all available processors", "N", .min = 1, .max = 4096},
     {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(options, model_memory_limit),
-     "refuse models that need more memory; default: a quarter of the machine's or the cgroup's",
+     "maximum memory of the model: larger ones are refused, large batches run in parts; default: "
+     "a quarter of the machine's memory or of the cgroup's limit",
      "SIZE", .min = 1, .word = {"none", -1}},
 };
 
@@ -74,8 +76,8 @@ static sx_status choose_signature(job *j)
     }
     return j->signature != NULL
                ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT,
-                          "%s: no signature takes encoded images; give --input", j->dir);
+               : sx_error(SX_INVALID_ARGUMENT, "%s: no signature takes encoded images; use --input",
+                          j->dir);
 }
 
 /* --- inputs ---------------------------------------------------------------------------------- */
@@ -103,14 +105,15 @@ static sx_status bind_arrays(job *j)
 static sx_status bind(job *j)
 {
     if (j->signature->n_inputs > MAX_INPUTS) {
-        return sx_error(SX_UNIMPLEMENTED, "signature %s has %d inputs", j->signature->name,
-                        j->signature->n_inputs);
+        return sx_error(SX_UNIMPLEMENTED, "signature %s has %d inputs; at most %d are supported",
+                        j->signature->name, j->signature->n_inputs, MAX_INPUTS);
     }
     if (j->images.count == 0) {
         return bind_arrays(j);
     }
     if (!takes(j->signature, true)) {
-        return sx_error(SX_INVALID_ARGUMENT, "signature %s takes no encoded images",
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "signature %s does not take encoded images; use --input",
                         j->signature->name);
     }
     j->inputs[0] = (sx_tensor){sx_type_of(SX_STRING, j->images.count), j->images.bytes};
@@ -194,8 +197,7 @@ static sx_status run(sx_invocation *inv)
 {
     job j = {.inv = inv, .o = inv->options, .dir = inv->words.items[0]};
     if ((j.o->image.count > 0) == (j.o->input.count > 0)) {
-        return sx_usage(inv,
-                        sx_error(SX_INVALID_ARGUMENT, "give --image or --input, one of the two"));
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, "give either --image or --input"));
     }
     SX_TRY(sx_npy_files_read(inv, &j.o->input, &j.arrays));
     sx_status status = sx_image_files_read(&j.o->image, &j.images);
@@ -210,11 +212,10 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_run = {
     .name = "run",
-    .summary = "runs a SavedModel on images or arrays",
+    .summary = "run a SavedModel on images or arrays",
     .words = "MODEL_DIR",
-    .about =
-        "MODEL_DIR is a version (models/flowers/1), or a directory of versions: then the highest "
-        "is run.",
+    .about = "MODEL_DIR is a version directory (models/flowers/1) or a directory of versions "
+             "(models/flowers), whose highest version is run.",
     .examples = "  sextant run models/flowers --image rose.jpg tulip.jpg\n"
                 "  sextant run models/flowers/1 --input x.npy --json",
     .min_words = 1,

@@ -22,54 +22,59 @@ typedef struct options {
 } options;
 
 static const sx_option rows[] = {
-    {"model-name", SX_OPTION_STRING, SX_OPT(options, model_name), "as in the address", "NAME"},
+    {"model-name", SX_OPTION_STRING, SX_OPT(options, model_name),
+     "name of the model in request URLs", "NAME"},
     {"model-base-path", SX_OPTION_STRING, SX_OPT(options, model_base_path),
-     "the folder of the version folders; the highest version is served, and newer ones replace it",
-     "DIR", .required = true},
-    {"rest-api-port", SX_OPTION_INT, SX_OPT(options, rest_api_port), "0: any that is free", "PORT",
-     .min = 0, .max = 65535},
-    {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: every",
+     "directory of the numbered version directories; the highest version is served", "DIR",
+     .required = true},
+    {"rest-api-port", SX_OPTION_INT, SX_OPT(options, rest_api_port),
+     "port to listen on; 0: any free port", "PORT", .min = 0, .max = 65535},
+    {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
      "ADDRESS"},
-    {"rest-api-num-threads", SX_OPTION_INT, SX_OPT(options, rest_api_num_threads),
-     "for requests; default: as many as processors", "N", .min = 1, .max = 4096, .group = "limits"},
-    {"rest-api-timeout-in-ms", SX_OPTION_INT, SX_OPT(options, rest_api_timeout_in_ms),
-     "of one request", "MS", .min = 1, .max = 1e9},
-    {"max-body-bytes", SX_OPTION_INT, SX_OPT(options, max_body_bytes), "of one request", "BYTES",
-     .min = 1, .max = 4e9},
-    {"max-request-memory-bytes", SX_OPTION_INT, SX_OPT(options, max_request_memory_bytes),
-     "memory of one request: body, decoded inputs, outputs, response; larger ones get 413; "
-     "default: 8 "
-     "times --max-body-bytes, at most half of --max-in-flight-memory-bytes",
-     "BYTES", .min = 1, .max = 1e15},
-    {"max-in-flight-memory-bytes", SX_OPTION_INT, SX_OPT(options, max_in_flight_memory_bytes),
-     "memory of all requests; beyond it they get 429; default: 1 GiB, at most a quarter of the "
-     "machine's memory or of the cgroup's limit",
-     "BYTES", .min = 1, .max = 1e15},
-    {"max-connections", SX_OPTION_INT, SX_OPT(options, max_connections),
-     "further connections are closed; default: 10000, fewer on small machines", "N", .min = 1,
-     .max = 1e6},
-    {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(options, model_memory_limit),
-     "memory of one version; larger ones are refused, large batches run in parts; default: a "
-     "quarter of the machine's or the cgroup's",
-     "SIZE", .min = 1, .word = {"none", -1}},
-    {"drain-grace-ms", SX_OPTION_INT, SX_OPT(options, drain_grace_ms),
-     "how long stopping waits for requests under way", "MS", .min = 1, .max = 1e9},
-    {"rest-api-enable-cors-support", SX_OPTION_FLAG, SX_OPT(options, cors),
-     "let pages of other sites call"},
-    {"file-system-poll-wait-seconds", SX_OPTION_FLOAT,
-     SX_OPT(options, file_system_poll_wait_seconds), "between looks for new versions", "SECONDS",
-     .min = 0.001, .max = 1e6, .group = "versions"},
-    {"max-num-load-retries", SX_OPTION_INT, SX_OPT(options, max_num_load_retries),
-     "of a version that does not load", "N", .min = 1, .max = 1e6},
-    {"load-retry-interval-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_retry_interval_seconds),
-     "between them", "SECONDS", .min = 0.001, .max = 1e6},
-    {"load-timeout-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_timeout_seconds),
-     "give up loading a version after this long", "SECONDS", .min = 0.001, .max = 1e6},
-    {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
-     "of the metrics, in Prometheus' format", "PATH", .group = "other"},
-    {"device", SX_OPTION_STRING, SX_OPT(options, device), "where to compute", "NAME"},
+    {"device", SX_OPTION_STRING, SX_OPT(options, device), "device to compute on; default: cpu",
+     "NAME"},
     {"threads", SX_OPTION_INT, SX_OPT(options, threads),
-     "of the device; default: as many as the process may use", "N", .min = 1, .max = 4096},
+     "threads of the device; default: all available processors", "N", .min = 1, .max = 4096},
+
+    {"file-system-poll-wait-seconds", SX_OPTION_FLOAT,
+     SX_OPT(options, file_system_poll_wait_seconds), "seconds between version checks", "SECONDS",
+     .min = 0.001, .max = 1e6, .group = "Versions"},
+    {"max-num-load-retries", SX_OPTION_INT, SX_OPT(options, max_num_load_retries),
+     "how often to retry loading a version that failed", "N", .min = 1, .max = 1e6},
+    {"load-retry-interval-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_retry_interval_seconds),
+     "seconds between these retries", "SECONDS", .min = 0.001, .max = 1e6},
+    {"load-timeout-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_timeout_seconds),
+     "give up loading a version after this time", "SECONDS", .min = 0.001, .max = 1e6},
+    {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(options, model_memory_limit),
+     "maximum memory of a version: larger models are refused, large batches run in parts; "
+     "default: a quarter of the machine's memory or of the cgroup's limit",
+     "SIZE", .min = 1, .word = {"none", -1}},
+
+    {"rest-api-num-threads", SX_OPTION_INT, SX_OPT(options, rest_api_num_threads),
+     "threads that handle requests; default: one per processor", "N", .min = 1, .max = 4096,
+     .group = "Requests"},
+    {"rest-api-timeout-in-ms", SX_OPTION_INT, SX_OPT(options, rest_api_timeout_in_ms),
+     "maximum time to handle a request", "MS", .min = 1, .max = 1e9},
+    {"max-body-bytes", SX_OPTION_SIZE, SX_OPT(options, max_body_bytes),
+     "maximum size of a request body; larger ones get status 413", "SIZE", .min = 1, .max = 4e9},
+    {"max-request-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_request_memory_bytes),
+     "maximum memory of a request: body, decoded inputs, outputs and response; larger ones get "
+     "status 413; default: 8 times --max-body-bytes, at most half of --max-in-flight-memory-bytes",
+     "SIZE", .min = 1, .max = 1e15},
+    {"max-in-flight-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_in_flight_memory_bytes),
+     "maximum memory of all requests together; requests beyond it get status 429; default: 1 GiB, "
+     "at most a quarter of the machine's memory or of the cgroup's limit",
+     "SIZE", .min = 1, .max = 1e15},
+    {"max-connections", SX_OPTION_INT, SX_OPT(options, max_connections),
+     "maximum number of connections; further ones are closed; default: 10000, fewer on small "
+     "machines",
+     "N", .min = 1, .max = 1e6},
+    {"drain-grace-ms", SX_OPTION_INT, SX_OPT(options, drain_grace_ms),
+     "maximum time to wait for running requests when stopping", "MS", .min = 1, .max = 1e9},
+    {"rest-api-enable-cors-support", SX_OPTION_FLAG, SX_OPT(options, cors),
+     "allow requests from pages of other origins"},
+    {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
+     "URL path of the metrics, in Prometheus text format", "PATH"},
 };
 static const options defaults = {
     .model_name = "default",
@@ -110,8 +115,8 @@ static void fill_config(const options *o, sx_server_config *c)
     };
 }
 
-/* Signals are blocked but while this waits. Says when the model is served; until then the log says
- * why it is not. */
+/* Signals are unblocked only while this waits. Prints the URL when the model is served; until then
+ * the log says why it is not. */
 static void wait_for_stop(sx_server *server, const options *o, const sigset_t *unblocked)
 {
     const struct timespec slice = {.tv_nsec = READY_SLICE_MS * 1000000L};
@@ -127,19 +132,20 @@ static void wait_for_stop(sx_server *server, const options *o, const sigset_t *u
     }
 }
 
-static sx_status serve(sx_server *server, const options *o, const sigset_t *unblocked)
+static sx_status serve(sx_invocation *inv, sx_server *server, const sigset_t *unblocked)
 {
+    const options *o = inv->options;
     SX_TRY(sx_server_start(server));
     printf("Listening on port %d\n", sx_server_rest_port(server));
     fflush(stdout);
     wait_for_stop(server, o, unblocked);
     pthread_sigmask(SIG_SETMASK, unblocked, NULL); /* a second signal ends it at once */
-    sx_log(SX_LOG_INFO, "draining");
+    sx_log(SX_LOG_INFO, "stopping: waiting for running requests");
     return sx_server_stop(server)
                ? SX_OK
                : sx_error(SX_DEADLINE_EXCEEDED,
-                          "requests still running after %lld ms were cut off (--drain_grace_ms)",
-                          (long long)o->drain_grace_ms);
+                          "requests still running after %lld ms were cut off (--%s)",
+                          (long long)o->drain_grace_ms, sx_option_typed(inv, "drain-grace-ms"));
 }
 
 static sx_status run(sx_invocation *inv)
@@ -160,7 +166,7 @@ static sx_status run(sx_invocation *inv)
     pthread_sigmask(SIG_BLOCK, &blocked, &unblocked);
     sx_status status = sx_server_create(&config, &server);
     if (status == SX_OK) {
-        status = serve(server, o, &unblocked);
+        status = serve(inv, server, &unblocked);
     }
     inv->left_behind = !sx_server_destroy(server);
     return status;
@@ -168,9 +174,12 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_serve = {
     .name = "serve",
-    .summary = "serves a model over TensorFlow Serving's REST protocol",
+    .summary = "serve a model over TensorFlow Serving's REST API",
     .words = "",
-    .about = "SIGTERM and Ctrl-C drain: requests under way end, then the server exits with 0.",
+    .about =
+        "A new version directory is loaded while the old version still serves, and replaces it "
+        "when it is ready; a version that cannot be loaded is logged and replaces nothing. "
+        "On SIGTERM or Ctrl-C, the server finishes running requests and exits with 0.",
     .examples = "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
                 "--rest_api_port=8501",
     .stops_itself = true,

@@ -1,4 +1,4 @@
-/* sextant show: what a SavedModel or a run is. */
+/* sextant show: describes a SavedModel or a run. */
 #include <stdio.h>
 
 #include "answer.h"
@@ -106,7 +106,7 @@ static sx_status print_run(const char *dir, sx_arena *arena)
     }
     printf("features: %s%s\n", sx_type_format(&info.features, features, sizeof(features)),
            info.has_preprocess ? ", preprocessed from images" : "");
-    printf("data: %s\nseed: %llu\n", info.data != NULL ? info.data : "(not named)",
+    printf("data: %s\nseed: %llu\n", info.data != NULL ? info.data : "(not recorded)",
            (unsigned long long)info.seed);
     if (info.n_classes > 0) {
         print_names(info.class_names, info.n_classes);
@@ -134,9 +134,10 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_show = {
     .name = "show",
-    .summary = "what a SavedModel takes and gives, or what a run is",
+    .summary = "describe a SavedModel or a run",
     .words = "MODEL_DIR|RUN_DIR",
-    .about = "Of a directory of versions, the highest is shown.",
+    .about = "SavedModel: signatures with their inputs and outputs, variables, class names; of a "
+             "directory of versions, the highest. Run: model, parameters, data, checkpoints.",
     .examples = "  sextant show models/flowers\n  sextant show run1",
     .min_words = 1,
     .max_words = 1,

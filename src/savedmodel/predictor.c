@@ -80,9 +80,10 @@ static int64_t max_piece_of(const sx_program *program)
 
 static sx_status import_one(sx_predictor *p, const char *key, bool compile, struct ready *r)
 {
-    sx_status status = strcmp(key, SX_INIT_SIGNATURE) == 0
-                           ? sx_error(SX_UNIMPLEMENTED, "%s initializes; it is not to be run", key)
-                           : sx_import_signature(p->model, key, &p->memory, &r->import);
+    sx_status status =
+        strcmp(key, SX_INIT_SIGNATURE) == 0
+            ? sx_error(SX_UNIMPLEMENTED, "%s initializes the model; it cannot be run", key)
+            : sx_import_signature(p->model, key, &p->memory, &r->import);
     if (status != SX_OK && sx_status_code(status) != SX_UNIMPLEMENTED) {
         return status;
     }
@@ -128,7 +129,7 @@ static sx_status import_all(sx_predictor *p, bool compile)
         done += p->ready[i].why == NULL;
     }
     if (done == 0) {
-        return p->n == 0 ? sx_error(SX_FAILED_PRECONDITION, "%s has no signature",
+        return p->n == 0 ? sx_error(SX_FAILED_PRECONDITION, "%s has no signatures",
                                     sx_saved_model_dir(p->model))
                          : why_not(p, signatures);
     }
@@ -467,8 +468,7 @@ static const struct collected *find_collected(const struct run *r, const char *n
     return i < 0 ? NULL : &r->collected[i];
 }
 
-/* Numbers outside the names are clamped to what TensorFlow would refuse: they cannot come from
- * argmax. */
+/* The names of a classifier's numbers. Argmax gives none without a name; a foreign graph may. */
 static sx_status look_up(struct run *r, const sx_import_lookup *lookup,
                          const struct collected *index, sx_tensor *out)
 {

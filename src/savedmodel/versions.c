@@ -174,7 +174,7 @@ static sx_status choose(const char *base, const sx_paths *names, const char *wan
         int64_t number = sx_version_number(names->items[i]);
         highest = number > highest ? number : highest;
         if (asked >= 0 && number == asked) {
-            return sx_error(SX_ALREADY_EXISTS, "%s has version %s already", base, names->items[i]);
+            return sx_error(SX_ALREADY_EXISTS, "%s already has version %s", base, names->items[i]);
         }
     }
     if (wanted == NULL && highest == INT64_MAX) {

@@ -33,8 +33,8 @@ SX_MUST_USE sx_status sx_version_find(const char *path, sx_arena *arena, const c
 
 /* Where to export to: base/`wanted` with its zeros kept, or, if that is NULL, base/N with N one
  * above every numbered name (whatever it is), 1 if there is none, or no base. Lives in `arena`.
- * INVALID_ARGUMENT: `wanted` is no number. ALREADY_EXISTS: there is that number, perhaps with other
- * zeros. OUT_OF_RANGE: the highest number there can be is taken. */
+ * INVALID_ARGUMENT: `wanted` is not a number. ALREADY_EXISTS: there is that number, perhaps with
+ * other zeros. OUT_OF_RANGE: the highest number there can be is taken. */
 SX_MUST_USE sx_status sx_version_directory(const char *base, const char *wanted, sx_arena *arena,
                                            const char **out_dir);
 

@@ -30,7 +30,7 @@ warns 'input "image" is missing; give --input image=X.npy'
 ok data take photos --count 1 --out raw.npy
 fails 1 run m/1 --input raw.npy
 fails 2 run m/1
-warns 'give --image or --input'
+warns 'give either --image or --input'
 fails 1 run m/9 --image photos/rose/rose-0.jpg
 warns 'm/9'
 echo no >no.jpg

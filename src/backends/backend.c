@@ -3,9 +3,11 @@
 #include "backends/backend.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/memory.h"
 
 const sx_backend *const sx_backends[] = {
 #define SX_BACKEND(name) &sx_backend_##name,
@@ -174,6 +176,92 @@ void sx_executable_discharge(sx_executable *e)
     e->memory_bytes = 0;
 }
 
+sx_status sx_executable_get_info(const sx_executable *e, sx_executable_info *out)
+{
+    *out = (sx_executable_info){.shards = 1, .numerics = ""};
+    return e->platform->backend->info != NULL ? e->platform->backend->info(e, out) : SX_OK;
+}
+
+sx_executable *sx_executable_retain(sx_executable *e)
+{
+    atomic_fetch_add(&e->refs, 1);
+    return e;
+}
+
+void sx_executable_release(sx_executable *e)
+{
+    if (e != NULL && atomic_fetch_sub(&e->refs, 1) == 1) {
+        sx_executable_discharge(e);
+        e->platform->backend->executable_destroy(e);
+    }
+}
+
+/* --- runs ------------------------------------------------------------------------------------- */
+
+sx_status sx_run_init(sx_run *run, sx_executable *executable)
+{
+    run->checked = sx_alloc((size_t)executable->n_args + 1, sizeof(sx_buffer *));
+    if (run->checked == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a run");
+    }
+    run->executable = sx_executable_retain(executable);
+    atomic_init(&run->refs, 1);
+    atomic_init(&run->state, SX_RUN_IDLE);
+    pthread_mutex_init(&run->mutex, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&run->ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return SX_OK;
+}
+
+void sx_run_deinit(sx_run *run)
+{
+    if (run->executable == NULL) {
+        return; /* sx_run_init() has failed, or was not reached */
+    }
+    sx_status_free(run->status);
+    pthread_mutex_destroy(&run->mutex);
+    pthread_cond_destroy(&run->ended);
+    sx_executable_release(run->executable);
+    sx_free(run->checked);
+}
+
+sx_status sx_run_create(sx_executable *executable, sx_run **out)
+{
+    return executable->platform->backend->run_create(executable, out);
+}
+
+static void release_run(sx_run *run)
+{
+    if (atomic_fetch_sub(&run->refs, 1) == 1) {
+        run->executable->platform->backend->run_destroy(run);
+    }
+}
+
+/* From here on the backend sees the end of the pending execution, whoever waits; until then the run
+ * lives. */
+static void watch(sx_run *run)
+{
+    if (!run->watched) {
+        run->watched = true;
+        atomic_fetch_add(&run->refs, 1);
+        run->executable->platform->backend->watch(run);
+    }
+}
+
+void sx_run_destroy(sx_run *run)
+{
+    if (run == NULL) {
+        return;
+    }
+    if (atomic_load(&run->state) == SX_RUN_PENDING) {
+        watch(run);
+    }
+    release_run(run);
+}
+
 static sx_status check_buffer(const sx_executable *e, const sx_buffer *buffer, const sx_type *type,
                               const char *what, int i)
 {
@@ -190,8 +278,28 @@ static sx_status check_buffer(const sx_executable *e, const sx_buffer *buffer, c
     return SX_OK;
 }
 
-sx_status sx_execute(sx_executable *e, sx_buffer *const *args, sx_buffer *const *outputs)
+/* Two arguments that are one buffer, one of which is assigned: the other would change under way. */
+static sx_status check_donations(const sx_executable *e, sx_buffer *const *args)
 {
+    for (int i = 0; i < e->n_results; i++) {
+        int assigned = e->result_args[i];
+        for (int k = 0; assigned >= 0 && k < e->n_args; k++) {
+            if (k != assigned && args[k] == args[assigned]) {
+                return sx_error(SX_INVALID_ARGUMENT,
+                                "arguments %d and %d are one buffer, which the program assigns",
+                                assigned, k);
+            }
+        }
+    }
+    return SX_OK;
+}
+
+sx_status sx_run_submit(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
+{
+    const sx_executable *e = run->executable;
+    if (atomic_load(&run->state) != SX_RUN_IDLE) {
+        return sx_error(SX_FAILED_PRECONDITION, "the run's last execution has not been awaited");
+    }
     for (int i = 0; i < e->n_args; i++) {
         SX_TRY(check_buffer(e, args[i], &e->arg_types[i], "argument", i));
     }
@@ -200,35 +308,115 @@ sx_status sx_execute(sx_executable *e, sx_buffer *const *args, sx_buffer *const 
             SX_TRY(check_buffer(e, outputs[i], &e->result_types[i], "output", i));
         }
     }
-    return e->platform->backend->execute(e, args, outputs);
-}
-
-sx_status sx_executable_get_info(const sx_executable *e, sx_executable_info *out)
-{
-    *out = (sx_executable_info){.shards = 1, .numerics = ""};
-    return e->platform->backend->info != NULL ? e->platform->backend->info(e, out) : SX_OK;
-}
-
-sx_status sx_executable_get_profile(const sx_executable *e, const sx_kernel_time **out_rows,
-                                    int *out_count)
-{
-    if (e->platform->backend->profile == NULL) {
-        return sx_error(SX_UNIMPLEMENTED, "device kind %s keeps no kernel times",
-                        e->platform->backend->name);
+    const size_t bytes = (size_t)e->n_args * sizeof(sx_buffer *);
+    if (bytes > 0 && memcmp(run->checked, args, bytes) != 0) { /* mostly they are the same again */
+        SX_TRY(check_donations(e, args));
+        memcpy(run->checked, args, bytes);
     }
-    return e->platform->backend->profile(e, out_rows, out_count);
-}
-
-sx_executable *sx_executable_retain(sx_executable *e)
-{
-    atomic_fetch_add(&e->refs, 1);
-    return e;
-}
-
-void sx_executable_release(sx_executable *e)
-{
-    if (e != NULL && atomic_fetch_sub(&e->refs, 1) == 1) {
-        sx_executable_discharge(e);
-        e->platform->backend->executable_destroy(e);
+    atomic_store(&run->state, SX_RUN_PENDING);
+    sx_status status = e->platform->backend->submit(run, args, outputs);
+    if (status != SX_OK) {
+        atomic_store(&run->state, SX_RUN_IDLE);
     }
+    return status;
+}
+
+void sx_run_end(sx_run *run, sx_status status)
+{
+    pthread_mutex_lock(&run->mutex);
+    void (*on_done)(sx_run *, void *) = run->on_done;
+    void *user = run->user;
+    const bool watched = run->watched;
+    run->on_done = NULL;
+    run->watched = false;
+    run->status = status;
+    atomic_store(&run->state, SX_RUN_ENDED);
+    pthread_cond_broadcast(&run->ended);
+    pthread_mutex_unlock(&run->mutex);
+    if (on_done != NULL) {
+        on_done(run, user);
+    }
+    if (watched) {
+        release_run(run);
+    }
+}
+
+/* False when the deadline comes first. */
+static bool wait_until(sx_run *run, int64_t deadline_ns)
+{
+    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                                   .tv_nsec = (long)(deadline_ns % 1000000000)};
+    bool in_time = true;
+    pthread_mutex_lock(&run->mutex);
+    while (in_time && atomic_load(&run->state) == SX_RUN_PENDING) {
+        in_time = deadline_ns == SX_NO_DEADLINE
+                      ? pthread_cond_wait(&run->ended, &run->mutex) == 0
+                      : pthread_cond_timedwait(&run->ended, &run->mutex, &until) == 0;
+    }
+    in_time = atomic_load(&run->state) != SX_RUN_PENDING;
+    pthread_mutex_unlock(&run->mutex);
+    return in_time;
+}
+
+sx_status sx_run_await(sx_run *run, int64_t deadline_ns)
+{
+    const sx_platform *platform = run->executable->platform;
+    if (atomic_load(&run->state) == SX_RUN_IDLE) {
+        return sx_error(SX_FAILED_PRECONDITION, "an execution is awaited that was not submitted");
+    }
+    if (atomic_load(&run->state) == SX_RUN_PENDING) {
+        if (deadline_ns == SX_NO_DEADLINE && !run->watched) {
+            platform->backend->await(run);
+        } else {
+            watch(run);
+            if (!wait_until(run, deadline_ns)) {
+                return sx_error(SX_DEADLINE_EXCEEDED, "%s has not finished the program in time",
+                                platform->devices[0]->name);
+            }
+        }
+    }
+    sx_status status = run->status;
+    run->status = SX_OK;
+    atomic_store(&run->state, SX_RUN_IDLE);
+    return status;
+}
+
+void sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), void *user)
+{
+    pthread_mutex_lock(&run->mutex);
+    const bool pending = atomic_load(&run->state) == SX_RUN_PENDING;
+    if (pending) {
+        run->on_done = on_done;
+        run->user = user;
+    }
+    pthread_mutex_unlock(&run->mutex);
+    if (pending) {
+        watch(run);
+    } else if (atomic_load(&run->state) == SX_RUN_ENDED) {
+        on_done(run, user);
+    }
+}
+
+sx_status sx_run_execute(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
+{
+    SX_TRY(sx_run_submit(run, args, outputs));
+    return sx_run_await(run, SX_NO_DEADLINE);
+}
+
+sx_status sx_run_get_profile(sx_run *run, const sx_kernel_time **out_rows, int *out_count)
+{
+    const sx_backend *backend = run->executable->platform->backend;
+    if (backend->profile == NULL) {
+        return sx_error(SX_UNIMPLEMENTED, "device kind %s keeps no kernel times", backend->name);
+    }
+    return backend->profile(run, out_rows, out_count);
+}
+
+sx_status sx_execute(sx_executable *executable, sx_buffer *const *args, sx_buffer *const *outputs)
+{
+    sx_run *run;
+    SX_TRY(sx_run_create(executable, &run));
+    sx_status status = sx_run_execute(run, args, outputs);
+    sx_run_destroy(run);
+    return status;
 }

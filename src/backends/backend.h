@@ -4,6 +4,7 @@
  *   sx_platform     a family of devices, opened once: "ref", "cpu", "pjrt"
  *   sx_device       one of them, owned by its platform
  *   sx_buffer       an array on a device, refcounted; its layout there is the backend's affair
+ *   sx_run          one execution at a time of an executable: its temporaries, its completion
  *   sx_executable   a whole graph compiled for one batch size, refcounted, immutable
  *
  * An executable's arguments are the graph's args in order, its outputs the graph's results in
@@ -12,7 +13,10 @@
  * written into buffers that the caller made with sx_buffer_create(); nothing is allocated while
  * executing.
  *
- * Threads: one execution at a time per executable; different executables may run in parallel.
+ * An execution is submitted and awaited; it ends at once on a backend that runs on the caller's
+ * thread. A run belongs to its caller and serves one execution after another; any number of threads
+ * may execute one executable, each with a run of its own, and share what it has prepared.
+ *
  * Errors of a caller are INVALID_ARGUMENT; a program that the backend cannot compile names the
  * node.
  *
@@ -21,6 +25,7 @@
 #ifndef SX_BACKENDS_BACKEND_H
 #define SX_BACKENDS_BACKEND_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/budget.h"
@@ -31,6 +36,7 @@ typedef struct sx_platform sx_platform;
 typedef struct sx_device sx_device;
 typedef struct sx_buffer sx_buffer;
 typedef struct sx_executable sx_executable;
+typedef struct sx_run sx_run;
 
 /* --- What a caller says ---------------------------------------------------------------------- */
 
@@ -145,6 +151,25 @@ struct sx_executable {
     size_t memory_bytes;    /* charged to it */
 };
 
+typedef enum sx_run_state {
+    SX_RUN_IDLE = 0, /* may be submitted */
+    SX_RUN_PENDING,  /* submitted, has not ended */
+    SX_RUN_ENDED,    /* its status waits for sx_run_await() */
+} sx_run_state;
+
+struct sx_run {
+    sx_executable *executable; /* retained */
+    atomic_int refs;           /* its owner's, and a pending execution's */
+    atomic_int state;          /* sx_run_state */
+    pthread_mutex_t mutex;     /* of what is below, while pending */
+    pthread_cond_t ended;
+    sx_status status; /* SX_RUN_ENDED: how it ended */
+    void (*on_done)(sx_run *run, void *user);
+    void *user;
+    bool watched;        /* the backend's thread will end it, and holds a reference */
+    sx_buffer **checked; /* [n_args]: whose donations were checked last */
+};
+
 struct sx_backend {
     const char *name, *about;
     unsigned capabilities;
@@ -166,12 +191,20 @@ struct sx_backend {
     sx_status (*compile)(sx_platform *platform, const sx_graph *graph,
                          const sx_compile_options *options, sx_executable **out);
     void (*executable_destroy)(sx_executable *executable);
-    /* args[n_args], outputs[n_results]; outputs[i] is ignored where the result assigns a variable.
-     * Returns when the outputs may be read (buffer_read waits). */
-    sx_status (*execute)(sx_executable *executable, sx_buffer *const *args,
-                         sx_buffer *const *outputs);
     sx_status (*info)(const sx_executable *executable, sx_executable_info *out); /* optional */
-    sx_status (*profile)(const sx_executable *executable, const sx_kernel_time **out_rows,
+
+    sx_status (*run_create)(sx_executable *executable, sx_run **out);
+    void (*run_destroy)(sx_run *run); /* not pending */
+    /* args[n_args], outputs[n_results]; outputs[i] is ignored where the result assigns a variable.
+     * Begins the execution, and calls sx_run_end() when the outputs may be read: before it returns,
+     * or later, from any thread. An error means that it did not begin. Allocates nothing. */
+    sx_status (*submit)(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs);
+    /* Where submit() may return before the end. await: waits for it, however long, and calls
+     * sx_run_end(). watch: has sx_run_end() called at the end by a thread of the backend's; at most
+     * once for each submission, and instead of await. */
+    void (*await)(sx_run *run);
+    void (*watch)(sx_run *run);
+    sx_status (*profile)(sx_run *run, const sx_kernel_time **out_rows,
                          int *out_count); /* optional */
 };
 
@@ -207,14 +240,46 @@ SX_MUST_USE sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
 SX_MUST_USE sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes,
                                            int64_t constant_bytes, const char *largest);
 void sx_executable_discharge(sx_executable *e); /* in executable_destroy */
-/* Checks counts and types of args and outputs, then executes. */
-SX_MUST_USE sx_status sx_execute(sx_executable *executable, sx_buffer *const *args,
-                                 sx_buffer *const *outputs);
 SX_MUST_USE sx_status sx_executable_get_info(const sx_executable *executable,
                                              sx_executable_info *out);
-SX_MUST_USE sx_status sx_executable_get_profile(const sx_executable *executable,
-                                                const sx_kernel_time **out_rows, int *out_count);
 sx_executable *sx_executable_retain(sx_executable *executable);
 void sx_executable_release(sx_executable *executable);
+
+/* --- Runs: one execution at a time, each run used by one thread at a time ----------------------
+ */
+
+SX_MUST_USE sx_status sx_run_create(sx_executable *executable, sx_run **out);
+/* NULL is fine. A pending execution goes on; its run ends with it. */
+void sx_run_destroy(sx_run *run);
+
+/* Begins an execution. The buffers must live until it has ended; what it assigns must not be used
+ * before. Errors: INVALID_ARGUMENT names the argument or output that is missing, of another type or
+ * platform, or assigned through two arguments; FAILED_PRECONDITION if the last execution has not
+ * been awaited. */
+SX_MUST_USE sx_status sx_run_submit(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs);
+/* Waits for the execution's end and returns how it ended; the run may be submitted again.
+ * DEADLINE_EXCEEDED if that does not come before `deadline_ns` (of sx_now_ns(); SX_NO_DEADLINE):
+ * the execution goes on, and can be awaited again. */
+#define SX_NO_DEADLINE INT64_MAX
+SX_MUST_USE sx_status sx_run_await(sx_run *run, int64_t deadline_ns);
+/* Calls `on_done` once the pending execution has ended: on a thread of the backend's, which must
+ * not be held up, or at once if it has. The execution is still to be awaited. */
+void sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), void *user);
+/* Submits and awaits. */
+SX_MUST_USE sx_status sx_run_execute(sx_run *run, sx_buffer *const *args,
+                                     sx_buffer *const *outputs);
+/* Times of this run's executions, by kernel; with compile options' `profile`. The rows live until
+ * the next call. */
+SX_MUST_USE sx_status sx_run_get_profile(sx_run *run, const sx_kernel_time **out_rows,
+                                         int *out_count);
+/* One execution, with a run made for it: for tests and what runs once. */
+SX_MUST_USE sx_status sx_execute(sx_executable *executable, sx_buffer *const *args,
+                                 sx_buffer *const *outputs);
+
+/* For backends: fills in the head of a run that they have allocated; ends what that took; the
+ * execution has ended with `status`, which is taken over. */
+SX_MUST_USE sx_status sx_run_init(sx_run *run, sx_executable *executable);
+void sx_run_deinit(sx_run *run);
+void sx_run_end(sx_run *run, sx_status status);
 
 #endif

@@ -162,13 +162,13 @@ static sx_status check_batch(const sx_program *p, int64_t batch)
     }
     if (below == 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "a batch of %" PRId64 " does not divide by %" PRId64
-                        " replicas; the smallest that does is %" PRId64,
+                        "batch size %" PRId64 " is not a multiple of %" PRId64
+                        " replicas; the smallest is %" PRId64,
                         batch, n, n);
     }
     return sx_error(SX_INVALID_ARGUMENT,
-                    "a batch of %" PRId64 " does not divide by %" PRId64
-                    " replicas; the nearest that do are %" PRId64 " and %" PRId64,
+                    "batch size %" PRId64 " is not a multiple of %" PRId64
+                    " replicas; the nearest are %" PRId64 " and %" PRId64,
                     batch, n, below, below + n);
 }
 
@@ -356,7 +356,7 @@ static sx_status execute(turn *t)
     SX_TRY(sx_buffer_write(l->c->args[p->graph->n_args], &t->rows, false));
     p->last = l->c;
     memset(l->ring_is_read, 0, (size_t)p->n_outputs * sizeof(*l->ring_is_read));
-    SX_TRY(sx_execute(l->c->executable, l->c->args, l->c->outputs));
+    SX_TRY(sx_run_execute(l->c->run, l->c->args, l->c->outputs));
     SX_TRY(sx_buffers_read(l->n_reads, l->read_from, l->read_into));
     for (int k = 0; k < p->n_scalars; k++) {
         l->ring_is_read[p->scalars[k]] = true;

@@ -25,6 +25,7 @@ void sx_compiled_destroy(const sx_program *p, sx_compiled *c)
     for (int i = 0; c->outputs != NULL && i <= p->graph->n_results; i++) {
         sx_buffer_release(c->outputs[i]);
     }
+    sx_run_destroy(c->run);
     sx_executable_release(c->executable);
     sx_budget_release(sx_session_get_options(p->session)->memory, c->port_bytes);
     sx_free(c->args);
@@ -238,6 +239,9 @@ static sx_status compile_for(sx_program *p, const sx_compile_options *options, s
         status = charge_ports(p, c);
     }
     if (status == SX_OK) {
+        status = sx_run_create(c->executable, &c->run);
+    }
+    if (status == SX_OK) {
         status = bind_args(p, c);
     }
     if (status == SX_OK) {
@@ -328,7 +332,7 @@ sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs
         SX_TRY(sx_buffer_write(c->args[p->inputs[i]], inputs[i], true));
     }
     p->last = c;
-    return sx_execute(c->executable, c->args, c->outputs);
+    return sx_run_execute(c->run, c->args, c->outputs);
 }
 
 sx_status sx_program_read_output(sx_program *p, int i, void *data)
@@ -365,5 +369,5 @@ sx_status sx_program_profile(sx_program *p, int64_t batch, const sx_kernel_time 
 {
     sx_compiled *c;
     SX_TRY(find_compiled(p, batch, &c));
-    return sx_executable_get_profile(c->executable, out_rows, out_count);
+    return sx_run_get_profile(c->run, out_rows, out_count);
 }

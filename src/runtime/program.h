@@ -9,6 +9,7 @@ typedef struct sx_compiled {
     int64_t batch;
     int64_t steps; /* more than 1: a loop of up to so many, over superbatches */
     sx_executable *executable;
+    sx_run *run;
     sx_buffer **args; /* [graph's args, the loop's count]: variables' buffers, and our own */
     sx_buffer *
         *outputs;      /* [graph's results, the loop's count]: NULL where a variable is assigned */

@@ -98,7 +98,8 @@ SX_MUST_USE sx_status sx_program_run(sx_program *program, int64_t batch, const v
  * loop's `step`: of that step. */
 SX_MUST_USE sx_status sx_program_read_output(sx_program *program, int i, void *data);
 
-/* What sx_executable_get_info / _profile say of the program at that (prepared) batch size. */
+/* What sx_executable_get_info / sx_run_get_profile say of the program at that (prepared) batch
+ * size. */
 SX_MUST_USE sx_status sx_program_info(sx_program *program, int64_t batch, sx_executable_info *out);
 /* The same of what the step loop would run at that batch size; makes no memory for launches. */
 SX_MUST_USE sx_status sx_program_loop_info(sx_program *program, int64_t batch, int ok_output,

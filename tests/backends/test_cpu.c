@@ -16,6 +16,7 @@ typedef struct fixture {
     sx_platform *platform;
     sx_graph *graph;
     sx_executable *executable;
+    sx_run *run;
     sx_buffer *args[64], *outputs[64];
 } fixture;
 
@@ -44,6 +45,7 @@ static void begin(fixture *f, sx_graph *graph, const sx_compile_options *options
     *f = (fixture){.graph = graph};
     assert_ok(sx_platform_open("cpu", &(sx_platform_options){.threads = threads}, &f->platform));
     assert_ok(sx_compile(f->platform, graph, options, &f->executable));
+    assert_ok(sx_run_create(f->executable, &f->run));
     assert_true(f->executable->n_args <= 64 && f->executable->n_results <= 64);
     for (int i = 0; i < f->executable->n_args; i++) {
         assert_ok(
@@ -63,6 +65,7 @@ static void end(fixture *f)
     for (int i = 0; i < f->executable->n_results; i++) {
         sx_buffer_release(f->outputs[i]);
     }
+    sx_run_destroy(f->run);
     sx_executable_release(f->executable);
     sx_graph_destroy(f->graph);
     sx_platform_close(f->platform);
@@ -90,7 +93,7 @@ static void test_backends_cpu__variables_change_places(void **state)
     begin(&f, g, NULL, 1);
     assert_ok(sx_buffer_write(f.args[0], a, false));
     assert_ok(sx_buffer_write(f.args[1], c, false));
-    assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    assert_ok(sx_run_execute(f.run, f.args, f.outputs));
     assert_ok(sx_buffer_read(f.args[0], got));
     assert_memory_equal(got, c, sizeof(got));
     assert_ok(sx_buffer_read(f.args[1], got));
@@ -124,7 +127,7 @@ static void test_backends_cpu__an_assigned_variable_may_be_read_later(void **sta
     sx_builder_destroy(b);
     begin(&f, g, NULL, 1);
     assert_ok(sx_buffer_write(f.args[0], a, true)); /* borrowed: must not be written to */
-    assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    assert_ok(sx_run_execute(f.run, f.args, f.outputs));
     static const float expected[4][3] = {{1, 4, 9}, {-1, -2, -3}, {2, 6, 12}, {1, 4, 9}};
     int at = 0;
     for (int i = 0; i < f.executable->n_results; i++) {
@@ -157,7 +160,7 @@ static void test_backends_cpu__an_input_is_an_output(void **state)
         x[i] = (float)i;
     }
     assert_ok(sx_buffer_write(f.args[0], x, true));
-    assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    assert_ok(sx_run_execute(f.run, f.args, f.outputs));
     assert_ok(sx_buffer_read(f.outputs[0], got));
     assert_memory_equal(got, x, sizeof(got));
     assert_ok(sx_buffer_read(f.outputs[1], got));
@@ -256,7 +259,7 @@ static void test_backends_cpu__a_pool_is_fused_with_its_own_relu_alone(void **st
         assert_ok(sx_buffer_write(f.args[0], x, false));
         assert_ok(sx_buffer_write(f.args[1], dy, false));
         assert_ok(sx_buffer_write(f.args[2], z, false));
-        assert_ok(sx_execute(f.executable, f.args, f.outputs));
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
         assert_ok(sx_buffer_read(f.outputs[0], got));
         assert_memory_equal(got, expected[other], sizeof(got));
         assert_ok(sx_executable_get_info(f.executable, &info));
@@ -271,10 +274,10 @@ static void test_backends_cpu__a_step_allocates_nothing(void **state)
     (void)state;
     fixture f;
     begin(&f, zoo_train("mnist_cnn"), &(sx_compile_options){.batch = 8, .shards = 2}, 2);
-    assert_ok(sx_execute(f.executable, f.args, f.outputs));
+    assert_ok(sx_run_execute(f.run, f.args, f.outputs));
     long before = sx_alloc_count();
     for (int i = 0; i < 3; i++) {
-        assert_ok(sx_execute(f.executable, f.args, f.outputs));
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
     }
     assert_int_equal(sx_alloc_count(), before);
     end(&f);
@@ -285,19 +288,19 @@ static void test_backends_cpu__profile_names_kernels_and_nodes(void **state)
     (void)state;
     fixture f;
     const sx_kernel_time *rows;
-    int n, convolutions = 0, references = 0;
+    int n, convolutions = 0, by_host = 0;
     begin(&f, zoo_train("mnist_cnn"), &(sx_compile_options){.batch = 8, .profile = true}, 1);
     for (int i = 0; i < 3; i++) {
-        assert_ok(sx_execute(f.executable, f.args, f.outputs));
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
     }
-    assert_ok(sx_executable_get_profile(f.executable, &rows, &n));
+    assert_ok(sx_run_get_profile(f.run, &rows, &n));
     for (int i = 0; i < n; i++) {
         assert_int_equal(rows[i].calls, 3);
         convolutions += strstr(rows[i].node, "conv2d_1/conv2d") != NULL && rows[i].total_ns > 0;
-        references += strstr(rows[i].kernel, "reference") != NULL && rows[i].bytes > 4096;
+        by_host += strstr(rows[i].kernel, "host") != NULL && rows[i].bytes > 4096;
     }
     assert_true(convolutions > 0);
-    assert_int_equal(references, 0); /* nothing large is left to the reference */
+    assert_int_equal(by_host, 0); /* nothing large is left to host kernels */
     end(&f);
 }
 
@@ -308,13 +311,12 @@ static void test_backends_cpu__profile_must_be_asked_for(void **state)
     const sx_kernel_time *rows;
     int n;
     begin(&f, zoo_train("linear"), &(sx_compile_options){.batch = 2}, 1);
-    assert_error(sx_executable_get_profile(f.executable, &rows, &n), SX_FAILED_PRECONDITION,
-                 "profile = true");
+    assert_error(sx_run_get_profile(f.run, &rows, &n), SX_FAILED_PRECONDITION, "profile = true");
     end(&f);
 }
 
 /* Under the policy the convolutions of many channels are the processor's own of bfloat16, if it has
- * them, and the numerics say so; nothing large falls to the reference. */
+ * them, and the numerics say so; nothing large is left to host kernels. */
 static void test_backends_cpu__the_policy_uses_what_the_processor_has(void **state)
 {
     (void)state;
@@ -323,11 +325,11 @@ static void test_backends_cpu__the_policy_uses_what_the_processor_has(void **sta
     sx_executable_info info;
     int n, narrow = 0;
     begin(&f, zoo_in("mnist_cnn", SX_BF16), &(sx_compile_options){.batch = 8, .profile = true}, 1);
-    assert_ok(sx_execute(f.executable, f.args, f.outputs));
-    assert_ok(sx_executable_get_profile(f.executable, &rows, &n));
+    assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+    assert_ok(sx_run_get_profile(f.run, &rows, &n));
     for (int i = 0; i < n; i++) {
         narrow += strstr(rows[i].kernel, "bf16") != NULL;
-        assert_true(strstr(rows[i].kernel, "reference") == NULL || rows[i].bytes <= 4096);
+        assert_true(strstr(rows[i].kernel, "host") == NULL || rows[i].bytes <= 4096);
     }
     assert_ok(sx_executable_get_info(f.executable, &info));
     assert_int_equal(narrow, sx_dnn_has_bf16() ? 3 : 0);

@@ -333,6 +333,7 @@ static void test_backends_pjrt__buffers_hold_every_type(void **state)
 typedef struct step_run {
     sx_platform *platform;
     sx_executable *executable;
+    sx_run *run;
     sx_buffer *args[3], *outputs[3];
 } step_run;
 
@@ -342,6 +343,7 @@ static void step_begin(step_run *s, const char *plugin, int replicas)
     sx_graph *g = step_graph();
     s->platform = open_platform(plugin, replicas);
     assert_ok(sx_compile(s->platform, g, &(sx_compile_options){.batch = 4}, &s->executable));
+    assert_ok(sx_run_create(s->executable, &s->run));
     const void *data[3] = {w, x, y};
     for (int i = 0; i < 3; i++) {
         s->args[i] = buffer_of(s->platform, &s->executable->arg_types[i], data[i]);
@@ -358,6 +360,7 @@ static void step_end(step_run *s)
         sx_buffer_release(s->args[i]);
         sx_buffer_release(s->outputs[i]);
     }
+    sx_run_destroy(s->run);
     sx_executable_release(s->executable);
     sx_platform_close(s->platform);
 }
@@ -372,7 +375,7 @@ static void test_backends_pjrt__a_step_updates_its_variable_in_place(void **stat
         float errors[4], loss, w[2];
         static const float expected[4] = {-2.5f, -2.5f, -2.5f, -6.5f};
         step_begin(&s, pjrt_plugin(), replicas);
-        assert_ok(sx_execute(s.executable, s.args, s.outputs));
+        assert_ok(sx_run_execute(s.run, s.args, s.outputs));
         assert_ok(sx_buffer_read(s.outputs[1], errors));
         assert_ok(sx_buffer_read(s.outputs[2], &loss));
         assert_ok(sx_buffer_read(s.args[0], w));
@@ -380,7 +383,7 @@ static void test_backends_pjrt__a_step_updates_its_variable_in_place(void **stat
         assert_float_equal(loss, 3 * 6.25 + 42.25, 0);
         assert_float_equal(w[0], 0.5 + 2.5 * 9 + 6.5 * 7, 0);
         assert_float_equal(w[1], -1 + 2.5 * 12 + 6.5 * 8, 0);
-        assert_ok(sx_execute(s.executable, s.args, s.outputs)); /* from the new value */
+        assert_ok(sx_run_execute(s.run, s.args, s.outputs)); /* from the new value */
         assert_ok(sx_buffer_read(s.outputs[1], errors));
         assert_float_equal(errors[0], 68.5 + 2 * 81 - 1, 0);
         step_end(&s);
@@ -422,7 +425,7 @@ static void test_backends_pjrt__buffers_are_read_at_once(void **state)
         step_run s;
         float x[7] = {0}, y[7] = {0};
         step_begin(&s, pjrt_plugin(), replicas);
-        assert_ok(sx_execute(s.executable, s.args, s.outputs));
+        assert_ok(sx_run_execute(s.run, s.args, s.outputs));
         read_each(&s, x, y);
         assert_true(x[0] > 0 && x[6] != 0);
         assert_memory_equal(x, y, sizeof(x));
@@ -437,11 +440,11 @@ static void test_backends_pjrt__steps_do_not_allocate(void **state)
     step_run s;
     float x[8] = {0};
     step_begin(&s, pjrt_plugin(), 2);
-    assert_ok(sx_execute(s.executable, s.args, s.outputs));
+    assert_ok(sx_run_execute(s.run, s.args, s.outputs));
     long before = sx_alloc_count();
     for (int i = 0; i < 5; i++) {
         assert_ok(sx_buffer_write(s.args[1], x, true));
-        assert_ok(sx_execute(s.executable, s.args, s.outputs));
+        assert_ok(sx_run_execute(s.run, s.args, s.outputs));
     }
     assert_int_equal(sx_alloc_count(), before);
     step_end(&s);
@@ -621,12 +624,12 @@ static void test_backends_pjrt__a_refused_step_leaves_the_variables(void **state
     clear_environment();
     step_begin(&s, ref_plugin(), 1);
     setenv("SX_PJRT_REF_FAULT", "oom", 1);
-    assert_error(sx_execute(s.executable, s.args, s.outputs), SX_RESOURCE_EXHAUSTED,
+    assert_error(sx_run_execute(s.run, s.args, s.outputs), SX_RESOURCE_EXHAUSTED,
                  "executing on /device:CPU:0: PJRT LoadedExecutable_Execute: Out of memory");
     assert_ok(sx_buffer_read(s.args[0], w)); /* nothing was consumed */
     assert_float_equal(w[0], 0.5, 0);
     clear_environment();
-    assert_ok(sx_execute(s.executable, s.args, s.outputs));
+    assert_ok(sx_run_execute(s.run, s.args, s.outputs));
     step_end(&s);
 }
 
@@ -638,13 +641,13 @@ static void test_backends_pjrt__a_step_that_fails_later_is_that_step(void **stat
     clear_environment();
     step_begin(&s, ref_plugin(), 1);
     setenv("SX_PJRT_REF_FAULT", "later", 1);
-    assert_error(sx_execute(s.executable, s.args, s.outputs), SX_UNAVAILABLE, "device lost");
+    assert_error(sx_run_execute(s.run, s.args, s.outputs), SX_UNAVAILABLE, "device lost");
     clear_environment();
     /* The variable went with it; a new value brings all back. */
-    assert_error(sx_execute(s.executable, s.args, s.outputs), SX_UNAVAILABLE, "device lost");
+    assert_error(sx_run_execute(s.run, s.args, s.outputs), SX_UNAVAILABLE, "device lost");
     assert_error(sx_buffer_read(s.args[0], w), SX_UNAVAILABLE, "device lost");
     assert_ok(sx_buffer_write(s.args[0], w, false));
-    assert_ok(sx_execute(s.executable, s.args, s.outputs));
+    assert_ok(sx_run_execute(s.run, s.args, s.outputs));
     step_end(&s);
 }
 
@@ -656,7 +659,7 @@ static void test_backends_pjrt__a_refused_read_waits_for_the_others(void **state
     float x[7], y[7];
     clear_environment();
     step_begin(&s, ref_plugin(), 1);
-    assert_ok(sx_execute(s.executable, s.args, s.outputs));
+    assert_ok(sx_run_execute(s.run, s.args, s.outputs));
     sx_buffer *const buffers[] = {s.outputs[2], s.args[0]};
     setenv("SX_PJRT_REF_FAULT", "get:2", 1);
     assert_error(sx_buffers_read(2, buffers, (void *[]){x, x + 1}), SX_UNAVAILABLE,
@@ -677,7 +680,7 @@ static void test_backends_pjrt__a_refused_write_waits_for_its_copies(void **stat
     clear_environment();
     setenv("SX_PJRT_REF", "delay=20000", 1);
     step_begin(&s, ref_plugin(), 2);
-    assert_ok(sx_execute(s.executable, s.args, s.outputs));
+    assert_ok(sx_run_execute(s.run, s.args, s.outputs));
     char *data = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(data != MAP_FAILED);
     char fault[16];

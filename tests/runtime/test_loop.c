@@ -400,7 +400,7 @@ static void test_runtime_loop__full_batches_divide_by_the_replicas(void **state)
     assert_error(sx_program_prepare_loop(r->program, 6, -1, NULL), SX_INVALID_ARGUMENT,
                  "batch size 6 is not a multiple of 4 replicas; the nearest are 4 and 8");
     assert_error(sx_program_prepare_loop(r->program, 3, -1, NULL), SX_INVALID_ARGUMENT,
-                 "the smallest that does is 4");
+                 "the smallest is 4");
     close_run(r);
 }
 

@@ -31,14 +31,21 @@ typedef struct cpu_executable {
     sx_cpu_plan *plan;
     sx_type *types; /* args, results */
     int *result_args;
+    bool profile;
+    char numerics[256];
+} cpu_executable;
+
+typedef struct cpu_run {
+    sx_run head;
     char *arenas;      /* [shards] of shard_bytes, then the common one */
     char ***bases;     /* [shards][spaces] */
+    void **states;     /* [shards][steps] */
     int64_t *times_ns; /* [workers][steps], or NULL */
     int64_t calls;
-    sx_kernel_time *profile; /* [steps] */
-    char numerics[256];
+    sx_kernel_time *profile;  /* [steps] */
     _Atomic(sx_status) fault; /* of the running execution */
-} cpu_executable;
+    int workers;              /* that run it */
+} cpu_run;
 
 static cpu_platform *platform_of(const sx_executable *e)
 {
@@ -171,12 +178,8 @@ static void cpu_destroy(sx_executable *head)
     cpu_executable *e = (cpu_executable *)head;
     sx_executable_discharge(head);
     sx_cpu_plan_destroy(e->plan);
-    sx_free_aligned(e->arenas);
-    sx_free(e->bases);
     sx_free(e->types);
     sx_free(e->result_args);
-    sx_free(e->times_ns);
-    sx_free(e->profile);
     sx_free(e);
 }
 
@@ -203,44 +206,6 @@ static sx_status describe(cpu_executable *e, int64_t batch)
     return SX_OK;
 }
 
-enum { HUGE_PAGE = 2 << 20 };
-
-static sx_status allocate(cpu_executable *e, bool profile)
-{
-    const sx_cpu_plan *p = e->plan;
-    cpu_platform *platform = platform_of(&e->head);
-    size_t shard = (size_t)p->shard_bytes, common = (size_t)p->common_bytes, total;
-    if (__builtin_mul_overflow(shard, (size_t)p->shards, &total) ||
-        __builtin_add_overflow(total, common + SX_CPU_ALIGN, &total)) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: a program needs more memory than there is");
-    }
-    e->arenas = sx_alloc_aligned(total, total >= HUGE_PAGE ? HUGE_PAGE : SX_CPU_ALIGN);
-    e->bases = sx_alloc((size_t)p->shards, sizeof(char **) + (size_t)p->n_spaces * sizeof(char *));
-    if (e->arenas == NULL || e->bases == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: out of memory for %zu bytes of temporaries",
-                        total);
-    }
-    if (total >= HUGE_PAGE) {
-        (void)madvise(e->arenas, total, MADV_HUGEPAGE);
-    }
-    char **table = (char **)(e->bases + p->shards);
-    for (int s = 0; s < p->shards; s++) {
-        e->bases[s] = table + (ptrdiff_t)s * p->n_spaces;
-        e->bases[s][SX_CPU_SHARD] = e->arenas + (size_t)s * shard;
-        e->bases[s][SX_CPU_COMMON] = e->arenas + (size_t)p->shards * shard;
-        e->bases[s][SX_CPU_CONST] = p->constants;
-    }
-    if (profile) {
-        e->times_ns =
-            sx_alloc((size_t)platform->workers * (size_t)(p->n_steps + 1), sizeof(int64_t));
-        e->profile = sx_alloc((size_t)p->n_steps + 1, sizeof(*e->profile));
-        if (e->times_ns == NULL || e->profile == NULL) {
-            return sx_cpu_no_memory();
-        }
-    }
-    return SX_OK;
-}
-
 static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              const sx_compile_options *options, sx_executable **out)
 {
@@ -250,6 +215,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
     }
     e->head.platform = platform;
     e->head.memory = options->memory;
+    e->profile = options->profile;
     atomic_init(&e->head.refs, 1);
     sx_cpu_plan_options o = {.batch = options->batch,
                              .shards = options->shards,
@@ -258,9 +224,6 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
     sx_status status = sx_cpu_plan_create(graph, &o, &e->plan);
     if (status == SX_OK) {
         status = describe(e, e->plan->batch);
-    }
-    if (status == SX_OK) {
-        status = allocate(e, options->profile);
     }
     if (status != SX_OK) {
         cpu_destroy(&e->head);
@@ -275,9 +238,6 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
     return SX_OK;
 }
 
-/* --- execute -------------------------------------------------------------------------------------
- */
-
 void sx_cpu_fail(const sx_cpu_call *call, sx_status status)
 {
     sx_status none = SX_OK;
@@ -286,36 +246,132 @@ void sx_cpu_fail(const sx_cpu_call *call, sx_status status)
     }
 }
 
-typedef struct run {
-    cpu_executable *e;
-    int workers;
-} run;
+/* --- runs ---------------------------------------------------------------------------------------
+ */
 
-static void run_step(cpu_executable *e, const sx_cpu_step *s, int index, int worker,
-                     const sx_cpu_call *call)
+static const sx_cpu_plan *plan_of(const cpu_run *r)
 {
-    if (e->times_ns == NULL) {
+    return ((const cpu_executable *)r->head.executable)->plan;
+}
+
+static void cpu_run_destroy(sx_run *head)
+{
+    cpu_run *r = (cpu_run *)head;
+    const sx_cpu_plan *p = plan_of(r);
+    for (int k = 0; r->states != NULL && k < p->shards * p->n_steps; k++) {
+        if (r->states[k] != NULL) {
+            p->steps[0][k % p->n_steps].destroy_state(r->states[k]);
+        }
+    }
+    sx_free(r->states);
+    sx_free_aligned(r->arenas);
+    sx_free(r->bases);
+    sx_free(r->times_ns);
+    sx_free(r->profile);
+    sx_run_deinit(head);
+    sx_free(r);
+}
+
+enum { HUGE_PAGE = 2 << 20 };
+
+static sx_status allocate(cpu_run *r, const cpu_executable *e)
+{
+    const sx_cpu_plan *p = e->plan;
+    size_t shard = (size_t)p->shard_bytes, common = (size_t)p->common_bytes, total;
+    if (__builtin_mul_overflow(shard, (size_t)p->shards, &total) ||
+        __builtin_add_overflow(total, common + SX_CPU_ALIGN, &total)) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: a program needs more memory than there is");
+    }
+    r->arenas = sx_alloc_aligned(total, total >= HUGE_PAGE ? HUGE_PAGE : SX_CPU_ALIGN);
+    r->bases = sx_alloc((size_t)p->shards, sizeof(char **) + (size_t)p->n_spaces * sizeof(char *));
+    if (r->arenas == NULL || r->bases == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: out of memory for %zu bytes of temporaries",
+                        total);
+    }
+    if (total >= HUGE_PAGE) {
+        (void)madvise(r->arenas, total, MADV_HUGEPAGE);
+    }
+    char **table = (char **)(r->bases + p->shards);
+    for (int s = 0; s < p->shards; s++) {
+        r->bases[s] = table + (ptrdiff_t)s * p->n_spaces;
+        r->bases[s][SX_CPU_SHARD] = r->arenas + (size_t)s * shard;
+        r->bases[s][SX_CPU_COMMON] = r->arenas + (size_t)p->shards * shard;
+        r->bases[s][SX_CPU_CONST] = p->constants;
+    }
+    if (e->profile) {
+        r->times_ns = sx_alloc((size_t)platform_of(&e->head)->workers * (size_t)(p->n_steps + 1),
+                               sizeof(int64_t));
+        r->profile = sx_alloc((size_t)p->n_steps + 1, sizeof(*r->profile));
+        if (r->times_ns == NULL || r->profile == NULL) {
+            return sx_cpu_no_memory();
+        }
+    }
+    r->states = sx_alloc((size_t)p->shards * (size_t)(p->n_steps + 1), sizeof(void *));
+    if (r->states == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int k = 0; k < p->n_stages; k++) {
+        const sx_cpu_stage *stage = &p->stages[k];
+        for (int s = 0; s < (stage->sharded ? p->shards : 1); s++) {
+            const sx_cpu_step *steps = p->steps[s < p->larger || !stage->sharded ? 0 : 1];
+            for (int i = stage->first; i < stage->first + stage->count; i++) {
+                if (steps[i].make_state != NULL) {
+                    SX_TRY(steps[i].make_state(&steps[i], &r->states[s * p->n_steps + i]));
+                }
+            }
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
+{
+    cpu_run *r = sx_alloc(1, sizeof(*r));
+    if (r == NULL) {
+        return sx_cpu_no_memory();
+    }
+    sx_status status = sx_run_init(&r->head, executable);
+    if (status != SX_OK) {
+        sx_free(r);
+        return status;
+    }
+    status = allocate(r, (const cpu_executable *)executable);
+    if (status != SX_OK) {
+        cpu_run_destroy(&r->head);
+        return status;
+    }
+    *out = &r->head;
+    return SX_OK;
+}
+
+/* --- execute ------------------------------------------------------------------------------------
+ */
+
+static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_call *call)
+{
+    if (r->times_ns == NULL) {
         s->run(s, call);
         return;
     }
     int64_t start = sx_now_ns();
     s->run(s, call);
-    e->times_ns[(int64_t)worker * e->plan->n_steps + index] += sx_now_ns() - start;
+    r->times_ns[(int64_t)worker * plan_of(r)->n_steps + s->index] += sx_now_ns() - start;
 }
 
-static void run_sharded(const run *r, const sx_cpu_stage *stage, int worker)
+static void run_sharded(cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
-    const sx_cpu_plan *p = r->e->plan;
+    const sx_cpu_plan *p = plan_of(r);
     for (int shard = worker; shard < p->shards; shard += r->workers) {
-        sx_cpu_call call = {.bases = r->e->bases[shard],
-                            .shard_bases = (char *const *const *)r->e->bases,
+        sx_cpu_call call = {.bases = r->bases[shard],
+                            .shard_bases = (char *const *const *)r->bases,
+                            .states = r->states + (ptrdiff_t)shard * p->n_steps,
                             .shard = shard,
                             .first_example = sx_cpu_shard_first(p, shard),
-                            .fault = &r->e->fault};
+                            .fault = &r->fault};
         const sx_cpu_step *steps = p->steps[shard < p->larger ? 0 : 1];
         for (int i = stage->first; i < stage->first + stage->count; i++) {
             call.end = steps[i].range;
-            run_step(r->e, &steps[i], i, worker, &call);
+            run_step(r, &steps[i], worker, &call);
         }
     }
 }
@@ -323,12 +379,13 @@ static void run_sharded(const run *r, const sx_cpu_stage *stage, int worker)
 enum { RANGE_MIN = 16 * 1024, RANGE_ALIGN = 1024 };
 
 /* A common stage: large ranges are divided, other steps go to the workers in turn. */
-static void run_common(const run *r, const sx_cpu_stage *stage, int worker)
+static void run_common(cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
-    const sx_cpu_plan *p = r->e->plan;
-    sx_cpu_call call = {.bases = r->e->bases[0],
-                        .shard_bases = (char *const *const *)r->e->bases,
-                        .fault = &r->e->fault};
+    const sx_cpu_plan *p = plan_of(r);
+    sx_cpu_call call = {.bases = r->bases[0],
+                        .shard_bases = (char *const *const *)r->bases,
+                        .states = r->states,
+                        .fault = &r->fault};
     for (int i = stage->first, turn = 0; i < stage->first + stage->count; i++) {
         const sx_cpu_step *s = &p->steps[0][i];
         call.begin = 0;
@@ -344,26 +401,27 @@ static void run_common(const run *r, const sx_cpu_stage *stage, int worker)
         } else if (turn++ % r->workers != worker) {
             continue;
         }
-        run_step(r->e, s, i, worker, &call);
+        run_step(r, s, worker, &call);
     }
 }
 
-static void run_serial(const run *r, const sx_cpu_stage *stage, int worker)
+static void run_serial(cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
-    const sx_cpu_step *steps = r->e->plan->steps[0];
-    sx_cpu_call call = {.bases = r->e->bases[0],
-                        .shard_bases = (char *const *const *)r->e->bases,
-                        .fault = &r->e->fault};
+    const sx_cpu_step *steps = plan_of(r)->steps[0];
+    sx_cpu_call call = {.bases = r->bases[0],
+                        .shard_bases = (char *const *const *)r->bases,
+                        .states = r->states,
+                        .fault = &r->fault};
     for (int i = stage->first; worker == 0 && i < stage->first + stage->count; i++) {
         call.end = steps[i].range;
-        run_step(r->e, &steps[i], i, worker, &call);
+        run_step(r, &steps[i], worker, &call);
     }
 }
 
 static void run_plan(void *user, int worker)
 {
-    const run *r = user;
-    const sx_cpu_plan *p = r->e->plan;
+    cpu_run *r = user;
+    const sx_cpu_plan *p = plan_of(r);
     for (int k = 0; k < p->n_stages; k++) {
         const sx_cpu_stage *stage = &p->stages[k];
         if (stage->sharded) {
@@ -374,28 +432,29 @@ static void run_plan(void *user, int worker)
             run_common(r, stage, worker);
         }
         if (r->workers > 1 && k + 1 < p->n_stages) {
-            sx_pool_barrier(platform_of(&r->e->head)->pool);
+            sx_pool_barrier(platform_of(r->head.executable)->pool);
         }
     }
 }
 
-static void set_bases(cpu_executable *e, int space, char *data, bool batched, int64_t example_bytes)
+static void set_bases(cpu_run *r, int space, char *data, bool batched, int64_t example_bytes)
 {
-    const sx_cpu_plan *p = e->plan;
+    const sx_cpu_plan *p = plan_of(r);
     for (int s = 0; s < p->shards; s++) {
-        e->bases[s][space] = data + (batched ? sx_cpu_shard_first(p, s) * example_bytes : 0);
+        r->bases[s][space] = data + (batched ? sx_cpu_shard_first(p, s) * example_bytes : 0);
     }
 }
 
-static void bind(cpu_executable *e, sx_buffer *const *args, sx_buffer *const *outputs)
+static void bind(cpu_run *r, sx_buffer *const *args, sx_buffer *const *outputs)
 {
+    const cpu_executable *e = (const cpu_executable *)r->head.executable;
     const sx_cpu_plan *p = e->plan;
     int n_args = e->head.n_args;
     for (int i = 0; i < e->head.n_results; i++) {
         if (e->result_args[i] >= 0) {
             (void)writable(args[e->result_args[i]], true);
         } else {
-            set_bases(e, SX_CPU_ARGS + n_args + i, writable(outputs[i], false), p->out_batched[i],
+            set_bases(r, SX_CPU_ARGS + n_args + i, writable(outputs[i], false), p->out_batched[i],
                       p->out_example_bytes[i]);
         }
     }
@@ -404,28 +463,30 @@ static void bind(cpu_executable *e, sx_buffer *const *args, sx_buffer *const *ou
             const char *from;
             char *data; /* steps write only to what a result assigns */
         } u = {.from = ((cpu_buffer *)args[i])->data};
-        set_bases(e, SX_CPU_ARGS + i, u.data, p->arg_batched[i], p->arg_example_bytes[i]);
+        set_bases(r, SX_CPU_ARGS + i, u.data, p->arg_batched[i], p->arg_example_bytes[i]);
     }
 }
 
-static sx_status cpu_execute(sx_executable *head, sx_buffer *const *args, sx_buffer *const *outputs)
+static sx_status cpu_submit(sx_run *head, sx_buffer *const *args, sx_buffer *const *outputs)
 {
-    cpu_executable *e = (cpu_executable *)head;
-    cpu_platform *p = platform_of(head);
-    bind(e, args, outputs);
-    e->calls++;
-    int before = sx_dnn_enter(e->plan->team ? p->workers : 1);
-    if (e->plan->parallel) {
-        run r = {.e = e, .workers = p->workers};
+    cpu_run *r = (cpu_run *)head;
+    cpu_platform *p = platform_of(head->executable);
+    const sx_cpu_plan *plan = plan_of(r);
+    bind(r, args, outputs);
+    r->calls++;
+    int before = sx_dnn_enter(plan->team ? p->workers : 1);
+    if (plan->parallel) {
+        r->workers = p->workers;
         pthread_mutex_lock(&p->running);
-        sx_pool_run(p->pool, run_plan, &r);
+        sx_pool_run(p->pool, run_plan, r);
         pthread_mutex_unlock(&p->running);
     } else {
-        run r = {.e = e, .workers = 1};
-        run_plan(&r, 0);
+        r->workers = 1;
+        run_plan(r, 0);
     }
     sx_dnn_leave(before);
-    return atomic_exchange(&e->fault, SX_OK);
+    sx_run_end(head, atomic_exchange(&r->fault, SX_OK));
+    return SX_OK;
 }
 
 /* --- telling -------------------------------------------------------------------------------------
@@ -450,28 +511,27 @@ static sx_status cpu_info(const sx_executable *head, sx_executable_info *out)
     return SX_OK;
 }
 
-static sx_status cpu_profile(const sx_executable *head, const sx_kernel_time **out_rows,
-                             int *out_count)
+static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int *out_count)
 {
-    const cpu_executable *e = (const cpu_executable *)head;
-    const sx_cpu_plan *p = e->plan;
-    if (e->times_ns == NULL) {
+    cpu_run *r = (cpu_run *)head;
+    const sx_cpu_plan *p = plan_of(r);
+    if (r->times_ns == NULL) {
         return sx_error(SX_FAILED_PRECONDITION, "cpu: compile with .profile = true to keep times");
     }
     for (int i = 0; i < p->n_steps; i++) {
         const sx_cpu_step *s = &p->steps[0][i];
         int64_t ns = 0;
-        for (int w = 0; w < platform_of(head)->workers; w++) {
-            ns += e->times_ns[(int64_t)w * p->n_steps + i];
+        for (int w = 0; w < platform_of(head->executable)->workers; w++) {
+            ns += r->times_ns[(int64_t)w * p->n_steps + i];
         }
-        e->profile[i] = (sx_kernel_time){.kernel = s->kernel,
+        r->profile[i] = (sx_kernel_time){.kernel = s->kernel,
                                          .node = s->node,
-                                         .calls = e->calls,
+                                         .calls = r->calls,
                                          .total_ns = ns,
                                          .flops = s->flops,
                                          .bytes = s->bytes};
     }
-    *out_rows = e->profile;
+    *out_rows = r->profile;
     *out_count = p->n_steps;
     return SX_OK;
 }
@@ -488,7 +548,9 @@ const sx_backend sx_backend_cpu = {
     .buffer_read = cpu_buffer_read,
     .compile = cpu_compile,
     .executable_destroy = cpu_destroy,
-    .execute = cpu_execute,
     .info = cpu_info,
+    .run_create = cpu_run_create,
+    .run_destroy = cpu_run_destroy,
+    .submit = cpu_submit,
     .profile = cpu_profile,
 };

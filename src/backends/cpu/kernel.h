@@ -67,7 +67,6 @@ typedef struct sx_cpu_site {
     const sx_value *values_in, *values_out;
     const sx_type *in, *out; /* of this variant */
     int n_in, n_out;
-    int slots; /* shards that may run this step at the same time: per-shard objects */
     const sx_cpu_vec *vec;
 } sx_cpu_site;
 

@@ -118,10 +118,10 @@ static sx_status wrong(dnnl_status_t status, const char *what)
 enum { SRC, FILTER, BIAS, DST, SCRATCH, PACKED, MEMORIES };
 
 /* What one shard's call needs of its own. */
-typedef struct slot {
+struct sx_dnn_slot {
     dnnl_stream_t stream;
     dnnl_memory_t memory[MEMORIES];
-} slot;
+};
 
 struct sx_dnn_conv {
     sx_dnn_conv_kind kind;
@@ -131,8 +131,6 @@ struct sx_dnn_conv {
     dnnl_memory_desc_t md[MEMORIES];
     int64_t packed_bytes, scratch_bytes;
     char name[48];
-    int slots;
-    slot *slot;
 };
 
 typedef struct conv_maker {
@@ -282,21 +280,6 @@ static dnnl_status_t make_reorder(sx_dnn_conv *c)
     return s;
 }
 
-static dnnl_status_t make_slots(sx_dnn_conv *c)
-{
-    for (int i = 0; i < c->slots; i++) {
-        dnnl_status_t s =
-            dnnl_stream_create(&c->slot[i].stream, c->engine, dnnl_stream_default_flags);
-        for (int k = 0; k < MEMORIES && s == dnnl_success; k++) {
-            s = dnnl_memory_create(&c->slot[i].memory[k], &c->md[k], c->engine, DNNL_MEMORY_NONE);
-        }
-        if (s != dnnl_success) {
-            return s;
-        }
-    }
-    return dnnl_success;
-}
-
 static sx_status finish(conv_maker *m)
 {
     sx_status status = SX_OK;
@@ -319,7 +302,6 @@ static sx_status finish(conv_maker *m)
     if (c->packs) {
         DNN_TRY(make_reorder(c), "reorder");
     }
-    DNN_TRY(make_slots(c), "memory");
 done:
     return status;
 }
@@ -330,13 +312,12 @@ sx_status sx_dnn_conv_create(const sx_dnn_conv_spec *spec, sx_dnn_conv **out)
     int team = sx_dnn_enter(spec->team > 0 ? spec->team : 1);
     sx_dnn_conv *c = sx_alloc(1, sizeof(*c));
     conv_maker m = {.spec = spec, .conv = c};
-    if (c == NULL || (c->slot = sx_alloc((size_t)spec->slots, sizeof(slot))) == NULL) {
+    if (c == NULL) {
         status = sx_error(SX_RESOURCE_EXHAUSTED, "oneDNN: out of memory");
         goto done;
     }
     c->kind = spec->kind;
     c->has_bias = spec->bias;
-    c->slots = spec->slots;
     DNN_TRY(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine");
     if ((status = describe(&m)) != SX_OK) {
         goto done;
@@ -363,17 +344,41 @@ void sx_dnn_conv_destroy(sx_dnn_conv *c)
     if (c == NULL) {
         return;
     }
-    for (int i = 0; i < c->slots && c->slot != NULL; i++) {
-        for (int k = 0; k < MEMORIES; k++) {
-            dnnl_memory_destroy(c->slot[i].memory[k]);
-        }
-        dnnl_stream_destroy(c->slot[i].stream);
-    }
     dnnl_primitive_destroy(c->primitive);
     dnnl_primitive_destroy(c->reorder);
     dnnl_engine_destroy(c->engine);
-    sx_free(c->slot);
     sx_free(c);
+}
+
+sx_status sx_dnn_slot_create(const sx_dnn_conv *c, sx_dnn_slot **out)
+{
+    sx_status status = SX_OK;
+    sx_dnn_slot *s = sx_alloc(1, sizeof(*s));
+    if (s == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "oneDNN: out of memory");
+    }
+    DNN_TRY(dnnl_stream_create(&s->stream, c->engine, dnnl_stream_default_flags), "stream");
+    for (int k = 0; k < MEMORIES; k++) {
+        DNN_TRY(dnnl_memory_create(&s->memory[k], &c->md[k], c->engine, DNNL_MEMORY_NONE),
+                "memory");
+    }
+    *out = s;
+    return SX_OK;
+done:
+    sx_dnn_slot_destroy(s);
+    return status;
+}
+
+void sx_dnn_slot_destroy(sx_dnn_slot *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    for (int k = 0; k < MEMORIES; k++) {
+        dnnl_memory_destroy(s->memory[k]);
+    }
+    dnnl_stream_destroy(s->stream);
+    sx_free(s);
 }
 
 int64_t sx_dnn_conv_scratch_bytes(const sx_dnn_conv *conv)
@@ -389,14 +394,14 @@ const char *sx_dnn_conv_name(const sx_dnn_conv *conv)
 /* --- running -------------------------------------------------------------------------------------
  */
 
-static void reorder(const sx_dnn_conv *c, const slot *s, int from, int to)
+static void reorder(const sx_dnn_conv *c, const sx_dnn_slot *s, int from, int to)
 {
     dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, s->memory[from]}, {DNNL_ARG_TO, s->memory[to]}};
     dnnl_primitive_execute(c->reorder, s->stream, 2, args);
 }
 
-void sx_dnn_conv_run(const sx_dnn_conv *c, int slot_index, void *src, void *filter, void *bias,
-                     void *dst, void *scratch)
+void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, void *src, void *filter,
+                     void *bias, void *dst, void *scratch)
 {
     static const int names[][4] = {
         [SX_DNN_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
@@ -404,7 +409,6 @@ void sx_dnn_conv_run(const sx_dnn_conv *c, int slot_index, void *src, void *filt
         [SX_DNN_BACKWARD_FILTER] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST,
                                     DNNL_ARG_DIFF_BIAS},
     };
-    const slot *s = &c->slot[slot_index];
     const int *name = names[c->kind];
     void *data[MEMORIES] = {src, filter, bias, dst, (char *)scratch + c->packed_bytes, scratch};
     for (int k = 0; k < MEMORIES; k++) {

@@ -6,7 +6,7 @@
  * plain NHWC, filters plain HWIO: measured, brgemm convolutions over NHWC are as fast as blocked
  * ones (README), and nothing has to be reordered but the filter, into scratch, once for each call.
  *
- * A primitive may run in several shards at once: each has its slot. */
+ * A primitive is immutable; what one call of it at a time needs is a slot. */
 #ifndef SX_BACKENDS_CPU_ONEDNN2_H
 #define SX_BACKENDS_CPU_ONEDNN2_H
 
@@ -32,7 +32,7 @@ typedef struct sx_dnn_conv_spec {
     sx_conv_geometry geometry; /* static */
     bool bias, relu;
     bool bf16; /* images that are read are bfloat16; what is written, filter and bias are float32 */
-    int slots, team;
+    int team;
 } sx_dnn_conv_spec;
 
 /* Does this processor multiply bfloat16 (AVX512_BF16, AMX)? */
@@ -45,10 +45,15 @@ void sx_dnn_conv_destroy(sx_dnn_conv *conv); /* NULL is fine */
 int64_t sx_dnn_conv_scratch_bytes(const sx_dnn_conv *conv);
 const char *sx_dnn_conv_name(const sx_dnn_conv *conv); /* "brgconv:avx512_core" */
 
+/* Streams and handles of memory, for one call at a time; destroyed before the primitive. */
+typedef struct sx_dnn_slot sx_dnn_slot;
+SX_MUST_USE sx_status sx_dnn_slot_create(const sx_dnn_conv *conv, sx_dnn_slot **out);
+void sx_dnn_slot_destroy(sx_dnn_slot *slot); /* NULL is fine */
+
 /* f32 (but see spec.bf16); src, dst NHWC, filter HWIO, bias may be NULL. What the kind computes is
  * written. */
-void sx_dnn_conv_run(const sx_dnn_conv *conv, int slot, void *src, void *filter, void *bias,
-                     void *dst, void *scratch);
+void sx_dnn_conv_run(const sx_dnn_conv *conv, const sx_dnn_slot *slot, void *src, void *filter,
+                     void *bias, void *dst, void *scratch);
 
 /* c[m,n] = a[m,k] b[k,n], row-major; ta: a is [k,m], tb: b is [n,k]. beta 0 or 1: added to c. */
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,

@@ -39,6 +39,7 @@ typedef struct sx_cpu_operand {
 typedef struct sx_cpu_call {
     char *const *bases;              /* [spaces] of this shard */
     char *const *const *shard_bases; /* [shards][spaces] */
+    void *const *states;             /* [steps] of this shard: what make_state() made */
     int shard;
     int64_t first_example;     /* of this shard, in the batch */
     int64_t begin, end;        /* the elements of a ranged step that this call does */
@@ -53,7 +54,10 @@ typedef void sx_cpu_run_fn(const sx_cpu_step *step, const sx_cpu_call *call);
 
 struct sx_cpu_step {
     sx_cpu_run_fn *run;
-    const void *data; /* the kernel's own, immutable but for per-shard slots */
+    const void *data; /* the kernel's own, immutable: runs share it */
+    /* What one call at a time needs beside memory; made for each run and shard. NULL: nothing. */
+    sx_status (*make_state)(const sx_cpu_step *step, void **out);
+    void (*destroy_state)(void *state);
     const sx_cpu_operand *in, *out;
     int n_in, n_out;
     sx_cpu_operand scratch;
@@ -61,6 +65,7 @@ struct sx_cpu_step {
     int64_t range; /* > 0: elements that a common stage may divide among workers */
     const char *kernel, *node;
     double flops, bytes; /* of one call */
+    int index;           /* in the plan's steps */
 };
 
 static inline void *sx_cpu_at(const sx_cpu_call *call, sx_cpu_operand o)

@@ -186,7 +186,6 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
                         .out = types + u->n_in,
                         .n_in = u->n_in,
                         .n_out = u->n_out,
-                        .slots = u->sharded ? plan->shards : 1,
                         .vec = p->vec};
     s->kernel = u->kernel->name;
     SX_TRY(u->kernel->prepare(&site, s), "preparing %s \"%s\"", nodes[0]->op->name, nodes[0]->name);
@@ -292,6 +291,7 @@ static sx_status set_operands(sx_cpu_planner *p)
             s->out = at + u->n_in;
             s->n_out = u->n_out;
             s->scratch = u->scratch;
+            s->index = i;
         }
     }
     return SX_OK;

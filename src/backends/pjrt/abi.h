@@ -40,6 +40,7 @@ enum {
     X(4, PLUGIN_ATTRIBUTES, "Plugin_Attributes", attributes)                   \
     X(5, EVENT_DESTROY, "Event_Destroy", object)                               \
     X(8, EVENT_AWAIT, "Event_Await", object)                                   \
+    X(9, EVENT_ON_READY, "Event_OnReady", on_ready)                            \
     X(10, CLIENT_CREATE, "Client_Create", client_create)                       \
     X(11, CLIENT_DESTROY, "Client_Destroy", object)                            \
     X(12, CLIENT_PLATFORM, "Client_PlatformName", text)                        \
@@ -131,6 +132,8 @@ SX_PJRT_STRUCT(pointer, const void *object; void *value;);
 SX_PJRT_STRUCT(list, const void *object; void *const *items; size_t count;);
 /* The result is a list of properties. */
 SX_PJRT_STRUCT(properties, const void *object; size_t count; const struct sx_pjrt_named *items;);
+/* `callback` gets the event's error, which is its to destroy, and `user`. */
+SX_PJRT_STRUCT(on_ready, void *event; void (*callback)(void *error, void *user); void *user;);
 /* The attributes of the plugin. */
 SX_PJRT_STRUCT(attributes, const struct sx_pjrt_named *items; size_t count;);
 

@@ -16,13 +16,28 @@ typedef struct pjrt_executable {
     sx_type *types; /* args, then results */
     int *result_args;
     int *cuts; /* args, then results: SX_PJRT_WHOLE, 0, 1 */
+    sx_executable_info info;
+    char numerics[256];
+} pjrt_executable;
+
+typedef struct pjrt_run pjrt_run;
+struct pjrt_run {
+    sx_run head;
     /* for Execute: [replicas][args], [replicas][results], [replicas] */
     void **arg_arrays, **result_arrays, **events;
     void *const **arg_lists;
     void ***result_lists;
-    sx_executable_info info;
-    char numerics[256];
-} pjrt_executable;
+    /* watched: what each event's callback is given; replicas that have not answered, and one more
+     * while they are being asked; the first error */
+    struct watched *watched; /* [replicas] */
+    atomic_int waiting;
+    _Atomic(sx_status) fault;
+};
+
+struct watched {
+    pjrt_run *run;
+    void *event;
+};
 
 /* --- Compile --------------------------------------------------------------------------------- */
 
@@ -34,36 +49,18 @@ void sx_pjrt_executable_destroy(sx_executable *head)
     sx_free(e->types);
     sx_free(e->result_args);
     sx_free(e->cuts);
-    sx_free(e->arg_arrays);
-    sx_free(e->result_arrays);
-    sx_free(e->events);
-    sx_free(e->arg_lists);
-    sx_free(e->result_lists);
     sx_free(e);
 }
 
-static sx_status allocate(pjrt_executable *e, int replicas)
+static sx_status allocate(pjrt_executable *e)
 {
-    size_t n_args = (size_t)e->head.n_args, n_results = (size_t)e->head.n_results,
-           n = (size_t)replicas;
+    size_t n_args = (size_t)e->head.n_args, n_results = (size_t)e->head.n_results;
     e->types = sx_alloc(n_args + n_results + 1, sizeof(*e->types));
     e->result_args = sx_alloc(n_results + 1, sizeof(*e->result_args));
     e->cuts = sx_alloc(n_args + n_results + 1, sizeof(*e->cuts));
-    e->arg_arrays = sx_alloc(n_args * n + 1, sizeof(*e->arg_arrays));
-    e->result_arrays = sx_alloc(n_results * n + 1, sizeof(*e->result_arrays));
-    e->events = sx_alloc(n, sizeof(*e->events));
-    e->arg_lists = sx_alloc(n, sizeof(*e->arg_lists));
-    e->result_lists = sx_alloc(n, sizeof(*e->result_lists));
-    if (e->types == NULL || e->result_args == NULL || e->cuts == NULL || e->arg_arrays == NULL ||
-        e->result_arrays == NULL || e->events == NULL || e->arg_lists == NULL ||
-        e->result_lists == NULL) {
-        return sx_pjrt_no_memory("an executable");
-    }
-    for (size_t r = 0; r < n; r++) {
-        e->arg_lists[r] = e->arg_arrays + r * n_args;
-        e->result_lists[r] = e->result_arrays + r * n_results;
-    }
-    return SX_OK;
+    return e->types == NULL || e->result_args == NULL || e->cuts == NULL
+               ? sx_pjrt_no_memory("an executable")
+               : SX_OK;
 }
 
 /* The dimension along which replicas split a value; `is_stack`: of a superbatch or ring. */
@@ -178,7 +175,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
     e->head.n_args = g->n_args + (options->steps > 1);
     e->head.n_results = g->n_results + (options->steps > 1);
     SX_TRY(sx_pjrt_program_create(g, &how, &program));
-    sx_status status = allocate(e, p->replicas);
+    sx_status status = allocate(e);
     if (status == SX_OK) {
         describe(e, g, &how);
     }
@@ -210,6 +207,52 @@ sx_status sx_pjrt_executable_create(sx_platform *platform, const sx_graph *graph
     return SX_OK;
 }
 
+/* --- Runs ------------------------------------------------------------------------------------ */
+
+void sx_pjrt_run_destroy(sx_run *head)
+{
+    pjrt_run *run = (pjrt_run *)head;
+    sx_free(run->arg_arrays);
+    sx_free(run->result_arrays);
+    sx_free(run->events);
+    sx_free(run->watched);
+    sx_free(run->arg_lists);
+    sx_free(run->result_lists);
+    sx_run_deinit(head);
+    sx_free(run);
+}
+
+sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
+{
+    const size_t n_args = (size_t)executable->n_args, n_results = (size_t)executable->n_results,
+                 n = (size_t)((const sx_pjrt_platform *)executable->platform)->replicas;
+    pjrt_run *run = sx_alloc(1, sizeof(*run));
+    if (run == NULL) {
+        return sx_pjrt_no_memory("a run");
+    }
+    run->arg_arrays = sx_alloc(n_args * n + 1, sizeof(*run->arg_arrays));
+    run->result_arrays = sx_alloc(n_results * n + 1, sizeof(*run->result_arrays));
+    run->events = sx_alloc(n, sizeof(*run->events));
+    run->watched = sx_alloc(n, sizeof(*run->watched));
+    run->arg_lists = sx_alloc(n, sizeof(*run->arg_lists));
+    run->result_lists = sx_alloc(n, sizeof(*run->result_lists));
+    sx_status status = run->arg_arrays == NULL || run->result_arrays == NULL ||
+                               run->events == NULL || run->watched == NULL ||
+                               run->arg_lists == NULL || run->result_lists == NULL
+                           ? sx_pjrt_no_memory("a run")
+                           : sx_run_init(&run->head, executable);
+    if (status != SX_OK) {
+        sx_pjrt_run_destroy(&run->head);
+        return status;
+    }
+    for (size_t r = 0; r < n; r++) {
+        run->arg_lists[r] = run->arg_arrays + r * n_args;
+        run->result_lists[r] = run->result_arrays + r * n_results;
+    }
+    *out = &run->head;
+    return SX_OK;
+}
+
 /* --- Execute --------------------------------------------------------------------------------- */
 
 static sx_pjrt_buffer *result_buffer(const pjrt_executable *e, sx_buffer *const *args,
@@ -219,8 +262,9 @@ static sx_pjrt_buffer *result_buffer(const pjrt_executable *e, sx_buffer *const 
     return (sx_pjrt_buffer *)(arg >= 0 ? args[arg] : outputs[i]);
 }
 
-static sx_status place_args(pjrt_executable *e, sx_buffer *const *args, int replicas)
+static sx_status place_args(pjrt_run *run, sx_buffer *const *args, int replicas)
 {
+    const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     for (int i = 0; i < e->head.n_args; i++) {
         sx_pjrt_buffer *b = (sx_pjrt_buffer *)args[i];
         if (b->head.device != args[0]->device) {
@@ -229,18 +273,18 @@ static sx_status place_args(pjrt_executable *e, sx_buffer *const *args, int repl
         }
         SX_TRY(sx_pjrt_buffer_place(b, e->cuts[i]), "argument %d", i);
         for (int r = 0; r < replicas; r++) {
-            e->arg_arrays[r * e->head.n_args + i] = b->arrays[r];
+            run->arg_arrays[r * e->head.n_args + i] = b->arrays[r];
         }
     }
     return SX_OK;
 }
 
 /* Stores the results' arrays in their buffers. */
-static void take_results(const pjrt_executable *e, sx_buffer *const *args,
-                         sx_buffer *const *outputs)
+static void take_results(const pjrt_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
 {
+    const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     for (int i = 0; i < e->head.n_results; i++) {
-        sx_pjrt_buffer_take(result_buffer(e, args, outputs, i), e->result_arrays + i,
+        sx_pjrt_buffer_take(result_buffer(e, args, outputs, i), run->result_arrays + i,
                             e->head.n_results, e->cuts[e->head.n_args + i]);
     }
 }
@@ -257,8 +301,9 @@ static void find_lost(const pjrt_executable *e, sx_buffer *const *args, const sx
     }
 }
 
-static sx_status submit(pjrt_executable *e, sx_buffer *const *args, sx_buffer *const *outputs)
+static sx_status submit(pjrt_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
 {
+    const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)e->head.platform;
     const sx_buffer *any = e->head.n_args > 0 ? args[0] : NULL;
     for (int i = 0; any == NULL && i < e->head.n_results; i++) {
@@ -266,10 +311,10 @@ static sx_status submit(pjrt_executable *e, sx_buffer *const *args, sx_buffer *c
     }
     sx_pjrt_execute_options options = {.struct_size =
                                            SX_PJRT_INNER_SIZE(p->client->plugin, execute_options)};
-    sx_pjrt_execute call = SX_PJRT_ARGS(execute, .executable = e->loaded, .options = &options,
-                                        .arguments = e->arg_lists, .n_devices = (size_t)p->replicas,
-                                        .n_args = (size_t)e->head.n_args,
-                                        .outputs = e->result_lists, .events = e->events);
+    sx_pjrt_execute call = SX_PJRT_ARGS(
+        execute, .executable = e->loaded, .options = &options, .arguments = run->arg_lists,
+        .n_devices = (size_t)p->replicas, .n_args = (size_t)e->head.n_args,
+        .outputs = run->result_lists, .events = run->events);
     if (p->replicas == 1) { /* a portable program runs on the device of its arguments */
         call.device = p->client->devices[any == NULL ? 0 : any->device->index];
     }
@@ -278,19 +323,8 @@ static sx_status submit(pjrt_executable *e, sx_buffer *const *args, sx_buffer *c
         find_lost(e, args, p);
         return status;
     }
-    take_results(e, args, outputs);
+    take_results(run, args, outputs);
     return SX_OK;
-}
-
-static sx_status await_all(pjrt_executable *e)
-{
-    const sx_pjrt_platform *p = (const sx_pjrt_platform *)e->head.platform;
-    sx_status first = SX_OK;
-    for (int r = 0; r < p->replicas; r++) {
-        sx_pjrt_keep_first(&first, sx_pjrt_await(p->client, e->events[r]));
-        e->events[r] = NULL;
-    }
-    return first;
 }
 
 /* Waits for the copies of an execution that did not start, because the caller may free the memory
@@ -302,21 +336,86 @@ static void settle_args(const pjrt_executable *e, sx_buffer *const *args)
     }
 }
 
-sx_status sx_pjrt_executable_execute(sx_executable *head, sx_buffer *const *args,
-                                     sx_buffer *const *outputs)
+sx_status sx_pjrt_run_submit(sx_run *head, sx_buffer *const *args, sx_buffer *const *outputs)
 {
-    pjrt_executable *e = (pjrt_executable *)head;
-    sx_pjrt_platform *p = (sx_pjrt_platform *)head->platform;
+    pjrt_run *run = (pjrt_run *)head;
+    sx_pjrt_platform *p = (sx_pjrt_platform *)head->executable->platform;
     pthread_mutex_lock(&p->lock);
-    sx_status status = place_args(e, args, p->replicas);
-    status = status != SX_OK ? status : submit(e, args, outputs);
+    sx_status status = place_args(run, args, p->replicas);
+    status = status != SX_OK ? status : submit(run, args, outputs);
     if (status != SX_OK) {
-        settle_args(e, args);
+        settle_args((const pjrt_executable *)head->executable, args);
     }
     pthread_mutex_unlock(&p->lock);
     SX_TRY(status, "executing on %s", p->devices[0]->name);
-    SX_TRY(await_all(e), "executing on %s", p->devices[0]->name);
     return SX_OK;
+}
+
+static void end_run(pjrt_run *run, sx_status status)
+{
+    const sx_pjrt_platform *p = (const sx_pjrt_platform *)run->head.executable->platform;
+    if (status != SX_OK) {
+        status =
+            sx_status_annotate(status, __FILE__, __LINE__, "executing on %s", p->devices[0]->name);
+    }
+    sx_run_end(&run->head, status);
+}
+
+void sx_pjrt_run_await(sx_run *head)
+{
+    pjrt_run *run = (pjrt_run *)head;
+    const sx_pjrt_platform *p = (const sx_pjrt_platform *)head->executable->platform;
+    sx_status first = SX_OK;
+    for (int r = 0; r < p->replicas; r++) {
+        sx_pjrt_keep_first(&first, sx_pjrt_await(p->client, run->events[r]));
+        run->events[r] = NULL;
+    }
+    end_run(run, first);
+}
+
+/* One replica has answered; the last of them ends the run. On a thread of the plugin's. */
+static void count_answer(pjrt_run *run, sx_status status)
+{
+    sx_status none = SX_OK;
+    if (status != SX_OK && !atomic_compare_exchange_strong(&run->fault, &none, status)) {
+        sx_status_free(status);
+    }
+    if (atomic_fetch_sub(&run->waiting, 1) == 1) {
+        end_run(run, atomic_exchange(&run->fault, SX_OK));
+    }
+}
+
+/* The callback ends the event, as no other thread may use it any more. */
+static void on_ready(void *error, void *user)
+{
+    const struct watched *w = user;
+    pjrt_run *run = w->run;
+    const sx_pjrt_platform *p = (const sx_pjrt_platform *)run->head.executable->platform;
+    sx_pjrt_end(p->client->plugin, SX_PJRT_EVENT_DESTROY, w->event);
+    count_answer(run, sx_pjrt_status(p->client->plugin, "Event_OnReady", error));
+}
+
+void sx_pjrt_run_watch(sx_run *head)
+{
+    pjrt_run *run = (pjrt_run *)head;
+    const sx_pjrt_platform *p = (const sx_pjrt_platform *)head->executable->platform;
+    atomic_store(&run->waiting, p->replicas + 1);
+    for (int r = 0; r < p->replicas; r++) {
+        run->watched[r] = (struct watched){run, run->events[r]};
+        run->events[r] = NULL;
+        if (run->watched[r].event == NULL) {
+            count_answer(run, SX_OK);
+            continue;
+        }
+        sx_pjrt_on_ready args = SX_PJRT_ARGS(on_ready, .event = run->watched[r].event,
+                                             .callback = on_ready, .user = &run->watched[r]);
+        sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_EVENT_ON_READY, &args);
+        if (status != SX_OK) {
+            sx_pjrt_end(p->client->plugin, SX_PJRT_EVENT_DESTROY, run->watched[r].event);
+            count_answer(run, status);
+        }
+    }
+    count_answer(run, SX_OK); /* the loop's own: the run has not ended under it */
 }
 
 sx_status sx_pjrt_executable_info(const sx_executable *head, sx_executable_info *out)

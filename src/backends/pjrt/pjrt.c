@@ -170,6 +170,10 @@ const sx_backend sx_backend_pjrt = {
     .buffers_read = sx_pjrt_buffers_read,
     .compile = sx_pjrt_executable_create,
     .executable_destroy = sx_pjrt_executable_destroy,
-    .execute = sx_pjrt_executable_execute,
+    .run_create = sx_pjrt_run_create,
+    .run_destroy = sx_pjrt_run_destroy,
+    .submit = sx_pjrt_run_submit,
+    .await = sx_pjrt_run_await,
+    .watch = sx_pjrt_run_watch,
     .info = sx_pjrt_executable_info,
 };

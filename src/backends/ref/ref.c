@@ -24,14 +24,20 @@ typedef struct ref_buffer {
 
 typedef struct ref_executable {
     sx_executable head;
-    sx_graph *graph;   /* batch fixed */
-    sx_tensor *values; /* [n_values]; data allocated once */
-    sx_tensor *inputs; /* scratch: the inputs of the widest node */
-    void *carriers;    /* scratch: of the node that needs most */
-    sx_type *types;    /* args, then results */
+    sx_graph *graph; /* batch fixed */
+    sx_type *types;  /* args, then results */
     int *result_args;
-    int64_t value_bytes; /* of values and carriers */
+    int widest;            /* inputs of a node */
+    int64_t carrier_bytes; /* of the node that needs most */
+    int64_t value_bytes;   /* of a run: values and carriers */
 } ref_executable;
+
+typedef struct ref_run {
+    sx_run head;
+    sx_tensor *values; /* [n_values] */
+    sx_tensor *inputs; /* [widest]: scratch */
+    void *carriers;    /* scratch */
+} ref_run;
 
 static sx_status out_of_memory(const char *what)
 {
@@ -102,12 +108,6 @@ static void ref_destroy(sx_executable *head)
 {
     ref_executable *e = (ref_executable *)head;
     sx_executable_discharge(head);
-    for (int i = 0; e->values != NULL && i < e->graph->n_values; i++) {
-        sx_free(e->values[i].data);
-    }
-    sx_free(e->carriers);
-    sx_free(e->values);
-    sx_free(e->inputs);
     sx_free(e->types);
     sx_free(e->result_args);
     sx_graph_destroy(e->graph);
@@ -120,13 +120,14 @@ static sx_status too_large(const sx_node *n)
                     n->op->name, n->name);
 }
 
-/* Charges all values, the carriers of the node that needs most, and the graph's constants. */
-static sx_status charge_values(ref_executable *e, int64_t carrier_bytes)
+/* Charges what a run takes, all values and the carriers of the node that needs most, and the
+ * graph's constants. */
+static sx_status charge_values(ref_executable *e)
 {
     const sx_graph *g = e->graph;
     int64_t constants = 0;
     int largest = 0;
-    e->value_bytes = carrier_bytes;
+    e->value_bytes = e->carrier_bytes;
     for (int i = 1; i < g->n_values; i++) {
         const sx_node *n = sx_graph_maker(g, (sx_value){(uint32_t)i});
         const int64_t bytes = sx_type_bytes(&g->values[i].type);
@@ -146,19 +147,16 @@ static sx_status charge_values(ref_executable *e, int64_t carrier_bytes)
     return sx_executable_charge(&e->head, e->value_bytes, constants, text);
 }
 
-static sx_status allocate_values(ref_executable *e)
+/* How much a run needs. */
+static sx_status measure(ref_executable *e)
 {
     const sx_graph *g = e->graph;
-    int widest = 1;
-    int64_t most = 0;
+    e->widest = 1;
     for (int k = 0; k < g->n_nodes; k++) {
-        widest = SX_MAX(widest, g->nodes[k].n_inputs);
+        e->widest = SX_MAX(e->widest, g->nodes[k].n_inputs);
     }
-    sx_type *types = sx_alloc((size_t)widest + SX_MAX_OUTPUTS, sizeof(*types));
-    e->values = sx_alloc((size_t)g->n_values, sizeof(*e->values));
-    e->inputs = sx_alloc((size_t)widest, sizeof(*e->inputs));
-    sx_status status =
-        types == NULL || e->values == NULL || e->inputs == NULL ? out_of_memory("values") : SX_OK;
+    sx_type *types = sx_alloc((size_t)e->widest + SX_MAX_OUTPUTS, sizeof(*types));
+    sx_status status = types == NULL ? out_of_memory("values") : SX_OK;
     for (int k = 0; k < g->n_nodes && status == SX_OK; k++) {
         const sx_node *n = &g->nodes[k];
         for (int i = 0; i < n->n_inputs + n->n_outputs; i++) {
@@ -167,7 +165,7 @@ static sx_status allocate_values(ref_executable *e)
         }
         int64_t bytes =
             sx_host_scratch_bytes(n->op, types, n->n_inputs, types + n->n_inputs, n->n_outputs);
-        most = SX_MAX(most, bytes);
+        e->carrier_bytes = SX_MAX(e->carrier_bytes, bytes);
         if (n->op->flags & SX_OP_HOST) {
             status = sx_error(SX_UNIMPLEMENTED, "ref: %s \"%s\" belongs to the host segment",
                               n->op->name, n->name);
@@ -177,20 +175,7 @@ static sx_status allocate_values(ref_executable *e)
     }
     sx_free(types);
     SX_TRY(status);
-    SX_TRY(charge_values(e, most));
-    e->carriers = sx_alloc((size_t)most + 1, 1);
-    if (e->carriers == NULL) {
-        return out_of_memory("values");
-    }
-    for (int i = 1; i < g->n_values; i++) {
-        int64_t bytes = sx_type_bytes(&g->values[i].type);
-        e->values[i].type = g->values[i].type;
-        e->values[i].data = bytes < 0 ? NULL : sx_alloc((size_t)bytes + 1, 1);
-        if (e->values[i].data == NULL) {
-            return out_of_memory("a value");
-        }
-    }
-    return SX_OK;
+    return charge_values(e);
 }
 
 static sx_status describe(ref_executable *e)
@@ -228,7 +213,7 @@ static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
     atomic_init(&e->head.refs, 1);
     sx_status status = sx_pass_fix_batch(graph, options->batch, &e->graph);
     if (status == SX_OK) {
-        status = allocate_values(e);
+        status = measure(e);
     }
     if (status == SX_OK) {
         status = describe(e);
@@ -238,41 +223,6 @@ static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
         return status;
     }
     *out = &e->head;
-    return SX_OK;
-}
-
-/* --- execute --------------------------------------------------------------------------------- */
-
-static sx_status ref_execute(sx_executable *head, sx_buffer *const *args, sx_buffer *const *outputs)
-{
-    ref_executable *e = (ref_executable *)head;
-    const sx_graph *g = e->graph;
-    for (int i = 0; i < g->n_args; i++) {
-        const sx_tensor *value = &e->values[g->args[i].value.id];
-        memcpy(value->data, ((ref_buffer *)args[i])->bytes, (size_t)sx_type_bytes(&value->type));
-    }
-    for (int k = 0; k < g->n_nodes; k++) {
-        const sx_node *n = &g->nodes[k];
-        sx_arena arena;
-        if (n->op->flags & SX_OP_NO_HOST) {
-            continue;
-        }
-        for (int i = 0; i < n->n_inputs; i++) {
-            e->inputs[i] = e->values[n->inputs[i].id];
-        }
-        sx_arena_init(&arena, 0);
-        arena.budget = head->memory;
-        sx_status status =
-            sx_host_run(n->op, n->attrs, e->inputs, n->n_inputs, &e->values[n->first_output.id],
-                        n->n_outputs, e->carriers, &arena);
-        sx_arena_deinit(&arena);
-        SX_TRY(status, "%s \"%s\"", n->op->name, n->name);
-    }
-    for (int i = 0; i < g->n_results; i++) {
-        sx_buffer *to = e->result_args[i] >= 0 ? args[e->result_args[i]] : outputs[i];
-        const sx_tensor *value = &e->values[g->results[i].value.id];
-        memcpy(((ref_buffer *)to)->bytes, value->data, (size_t)sx_type_bytes(&value->type));
-    }
     return SX_OK;
 }
 
@@ -289,6 +239,101 @@ static sx_status ref_info(const sx_executable *head, sx_executable_info *out)
     return SX_OK;
 }
 
+/* --- runs --------------------------------------------------------------------------------------
+ */
+
+static void ref_run_destroy(sx_run *head)
+{
+    ref_run *r = (ref_run *)head;
+    const ref_executable *e = (const ref_executable *)head->executable;
+    for (int i = 0; r->values != NULL && i < e->graph->n_values; i++) {
+        sx_free(r->values[i].data);
+    }
+    sx_free(r->values);
+    sx_free(r->inputs);
+    sx_free(r->carriers);
+    sx_run_deinit(head);
+    sx_free(r);
+}
+
+static sx_status allocate_values(ref_run *r, const ref_executable *e)
+{
+    const sx_graph *g = e->graph;
+    r->values = sx_alloc((size_t)g->n_values, sizeof(*r->values));
+    r->inputs = sx_alloc((size_t)e->widest, sizeof(*r->inputs));
+    r->carriers = sx_alloc((size_t)e->carrier_bytes + 1, 1);
+    if (r->values == NULL || r->inputs == NULL || r->carriers == NULL) {
+        return out_of_memory("values");
+    }
+    for (int i = 1; i < g->n_values; i++) {
+        r->values[i].type = g->values[i].type;
+        r->values[i].data = sx_alloc((size_t)sx_type_bytes(&g->values[i].type) + 1, 1);
+        if (r->values[i].data == NULL) {
+            return out_of_memory("a value");
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status ref_run_create(sx_executable *executable, sx_run **out)
+{
+    ref_run *r = sx_alloc(1, sizeof(*r));
+    if (r == NULL) {
+        return out_of_memory("a run");
+    }
+    sx_status status = sx_run_init(&r->head, executable);
+    if (status != SX_OK) {
+        sx_free(r);
+        return status;
+    }
+    status = allocate_values(r, (const ref_executable *)executable);
+    if (status != SX_OK) {
+        ref_run_destroy(&r->head);
+        return status;
+    }
+    *out = &r->head;
+    return SX_OK;
+}
+
+static sx_status run_nodes(ref_run *r, sx_buffer *const *args, sx_buffer *const *outputs)
+{
+    const ref_executable *e = (const ref_executable *)r->head.executable;
+    const sx_graph *g = e->graph;
+    for (int i = 0; i < g->n_args; i++) {
+        const sx_tensor *value = &r->values[g->args[i].value.id];
+        memcpy(value->data, ((ref_buffer *)args[i])->bytes, (size_t)sx_type_bytes(&value->type));
+    }
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *n = &g->nodes[k];
+        sx_arena arena;
+        if (n->op->flags & SX_OP_NO_HOST) {
+            continue;
+        }
+        for (int i = 0; i < n->n_inputs; i++) {
+            r->inputs[i] = r->values[n->inputs[i].id];
+        }
+        sx_arena_init(&arena, 0);
+        arena.budget = e->head.memory;
+        sx_status status =
+            sx_host_run(n->op, n->attrs, r->inputs, n->n_inputs, &r->values[n->first_output.id],
+                        n->n_outputs, r->carriers, &arena);
+        sx_arena_deinit(&arena);
+        SX_TRY(status, "%s \"%s\"", n->op->name, n->name);
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        sx_buffer *to = e->result_args[i] >= 0 ? args[e->result_args[i]] : outputs[i];
+        const sx_tensor *value = &r->values[g->results[i].value.id];
+        memcpy(((ref_buffer *)to)->bytes, value->data, (size_t)sx_type_bytes(&value->type));
+    }
+    return SX_OK;
+}
+
+static sx_status ref_submit(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
+{
+    sx_run_end(run, run_nodes((ref_run *)run, args, outputs));
+    return SX_OK;
+}
+
 const sx_backend sx_backend_ref = {
     .name = "ref",
     .about = "reference operators, one after the other: slow, exact",
@@ -301,6 +346,8 @@ const sx_backend sx_backend_ref = {
     .buffer_read = ref_buffer_read,
     .compile = ref_compile,
     .executable_destroy = ref_destroy,
-    .execute = ref_execute,
     .info = ref_info,
+    .run_create = ref_run_create,
+    .run_destroy = ref_run_destroy,
+    .submit = ref_submit,
 };

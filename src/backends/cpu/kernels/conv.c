@@ -56,11 +56,10 @@ static sx_status create_conv(sx_dnn_conv_spec *spec, sx_dnn_conv **out)
     return sx_dnn_conv_create(spec, out);
 }
 
-/* Does oneDNN have a good primitive? Asked with one slot, thrown away. */
+/* Does oneDNN have a good primitive? Made and thrown away. */
 static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias, bool relu)
 {
-    sx_dnn_conv_spec spec = {
-        .kind = kind, .bias = bias, .relu = relu, .bf16 = in_bf16(n), .slots = 1};
+    sx_dnn_conv_spec spec = {.kind = kind, .bias = bias, .relu = relu, .bf16 = in_bf16(n)};
     sx_dnn_conv *conv = NULL;
     sx_status status = match_geometry(m, n, &spec.geometry);
     if (status == SX_OK) {
@@ -179,7 +178,7 @@ static void run_conv(const sx_cpu_step *step, const sx_cpu_call *call, void *src
     char *scratch = sx_cpu_at(call, step->scratch);
     src = narrowed(d, src, d->src_elems, scratch + d->src_at);
     dst = narrowed(d, dst, d->dst_elems, scratch + d->dst_at);
-    sx_dnn_conv_run(d->conv, call->shard, src, filter, bias, dst, scratch);
+    sx_dnn_conv_run(d->conv, call->states[step->index], src, filter, bias, dst, scratch);
 }
 
 static void run_forward(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -237,6 +236,20 @@ static void reserve_narrowed(const sx_dnn_conv_spec *spec, conv_data *d, int64_t
     *scratch_bytes = d->dst_at + sx_cpu_round_up(2 * d->dst_elems);
 }
 
+static sx_status make_slot(const sx_cpu_step *step, void **out)
+{
+    const conv_data *d = step->data;
+    sx_dnn_slot *slot;
+    SX_TRY(sx_dnn_slot_create(d->conv, &slot));
+    *out = slot;
+    return SX_OK;
+}
+
+static void destroy_slot(void *slot)
+{
+    sx_dnn_slot_destroy(slot);
+}
+
 static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_conv_kind kind,
                              const char *what, sx_cpu_run_fn *run)
 {
@@ -245,7 +258,6 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
                              .bias = kind == SX_DNN_FORWARD ? site->n_in > 2 : site->n_out > 1,
                              .relu = site->nodes[0]->op->id == SX_OPID_relu,
                              .bf16 = in_bf16(n),
-                             .slots = site->slots,
                              .team = site->plan->team ? site->plan->workers : 1};
     conv_data *d = sx_cpu_new(site, conv_data);
     if (d == NULL) {
@@ -258,6 +270,8 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
     site->plan->bf16 = site->plan->bf16 || spec.bf16;
     step->run = run;
     step->data = d;
+    step->make_state = make_slot;
+    step->destroy_state = destroy_slot;
     step->scratch_bytes = sx_dnn_conv_scratch_bytes(d->conv);
     reserve_narrowed(&spec, d, &step->scratch_bytes);
     step->kernel =

@@ -1,0 +1,270 @@
+/* Runs (backend.h): submit, await with a deadline, on_done, misuse, and many threads on one
+ * executable; over every backend, and over our own plugin where an execution never ends. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sextant/nn.h>
+#include <sextant/ops.h>
+
+#include "backends/backend.h"
+#include "backends/pjrt_plugin.h"
+#include "base/clock.h"
+
+/* w += x; y = 2 x */
+typedef struct fixture {
+    sx_platform *platform;
+    sx_executable *executable;
+    sx_run *run;
+    sx_buffer *args[2], *outputs[2];
+} fixture;
+
+static sx_platform_options options_of(const char *backend)
+{
+    return (sx_platform_options){.threads = 1,
+                                 .plugin_path = strcmp(backend, "pjrt") == 0 ? ref_plugin() : NULL};
+}
+
+static void begin(fixture *f, const char *backend)
+{
+    sx_builder *b;
+    sx_graph *g;
+    const sx_platform_options options = options_of(backend);
+    const float ones[3] = {1, 1, 1}, x[3] = {1, 2, 3};
+    assert_ok(sx_builder_create(&b));
+    sx_value w = sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 3)});
+    sx_value in = sx_input(b, "x", sx_type_of(SX_F32, 3));
+    sx_assign(b, "w", sx_add(b, w, in));
+    sx_output(b, "y", sx_add(b, in, in));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    *f = (fixture){0};
+    assert_ok(sx_platform_open(backend, &options, &f->platform));
+    assert_ok(sx_compile(f->platform, g, NULL, &f->executable));
+    assert_ok(sx_run_create(f->executable, &f->run));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(
+            sx_buffer_create(f->platform->devices[0], &f->executable->arg_types[i], &f->args[i]));
+        assert_ok(sx_buffer_create(f->platform->devices[0], &f->executable->result_types[i],
+                                   &f->outputs[i]));
+    }
+    assert_ok(sx_buffer_write(f->args[0], ones, false));
+    assert_ok(sx_buffer_write(f->args[1], x, false));
+    sx_graph_destroy(g);
+}
+
+static void end(fixture *f)
+{
+    for (int i = 0; i < 2; i++) {
+        sx_buffer_release(f->args[i]);
+        sx_buffer_release(f->outputs[i]);
+    }
+    sx_run_destroy(f->run);
+    sx_executable_release(f->executable);
+    sx_platform_close(f->platform);
+}
+
+static void assert_holds(sx_buffer *buffer, float a, float b, float c)
+{
+    float got[3];
+    assert_ok(sx_buffer_read(buffer, got));
+    assert_memory_equal(got, ((const float[]){a, b, c}), sizeof(got));
+}
+
+static void count(sx_run *run, void *user)
+{
+    (void)run;
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+static const char *const backends[] = {"ref", "cpu", "pjrt"};
+
+static void test_backends_runs__submit_await_and_again(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        fixture f;
+        atomic_int done = 0;
+        begin(&f, backends[k]);
+        int y = f.executable->result_args[0] < 0 ? 0 : 1;
+        assert_ok(sx_run_submit(f.run, f.args, f.outputs));
+        sx_run_on_done(f.run, count, &done);
+        assert_ok(sx_run_await(f.run, SX_NO_DEADLINE));
+        assert_int_equal(done, 1);
+        assert_holds(f.args[0], 2, 3, 4);
+        assert_holds(f.outputs[y], 2, 4, 6);
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+        assert_ok(sx_run_submit(f.run, f.args, f.outputs));
+        assert_ok(sx_run_await(f.run, sx_now_ns() + 60000000000));
+        assert_holds(f.args[0], 4, 7, 10);
+        assert_int_equal(done, 1);
+        end(&f);
+    }
+}
+
+static void test_backends_runs__misuse_is_named(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        fixture f, other;
+        begin(&f, backends[k]);
+        begin(&other, backends[(k + 1) % 3]);
+        assert_error(sx_run_await(f.run, SX_NO_DEADLINE), SX_FAILED_PRECONDITION, "not submitted");
+        assert_ok(sx_run_submit(f.run, f.args, f.outputs));
+        assert_error(sx_run_submit(f.run, f.args, f.outputs), SX_FAILED_PRECONDITION,
+                     "has not been awaited");
+        assert_ok(sx_run_await(f.run, SX_NO_DEADLINE));
+        sx_buffer *twice[2] = {f.args[0], f.args[0]}, *missing[2] = {f.args[0], NULL};
+        sx_buffer *foreign[2] = {f.args[0], other.args[1]};
+        assert_error(sx_run_submit(f.run, twice, f.outputs), SX_INVALID_ARGUMENT,
+                     "arguments 0 and 1 are one buffer");
+        assert_error(sx_run_submit(f.run, missing, f.outputs), SX_INVALID_ARGUMENT,
+                     "argument 1 is missing");
+        assert_error(sx_run_submit(f.run, foreign, f.outputs), SX_INVALID_ARGUMENT,
+                     "argument 1 is");
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+        assert_holds(f.args[0], 3, 5, 7);
+        end(&f);
+        end(&other);
+    }
+}
+
+/* A run that is destroyed while its execution is pending ends with it. */
+static void test_backends_runs__a_pending_run_may_be_destroyed(void **state)
+{
+    (void)state;
+    fixture f;
+    setenv("SX_PJRT_REF", "delay=50000", 1);
+    begin(&f, "pjrt");
+    atomic_int done = 0;
+    assert_ok(sx_run_submit(f.run, f.args, f.outputs));
+    sx_run_on_done(f.run, count, &done);
+    sx_run_destroy(f.run);
+    f.run = NULL;
+    assert_holds(f.args[0], 2, 3, 4); /* waits */
+    for (int i = 0; i < 1000 && done == 0; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    assert_int_equal(done, 1);
+    unsetenv("SX_PJRT_REF");
+    end(&f);
+}
+
+/* In a child: what the plugin still holds cannot be given back. */
+static void test_backends_runs__a_device_that_never_answers_meets_the_deadline(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        fixture f;
+        setenv("SX_PJRT_REF_FAULT", "stuck:1", 1);
+        begin(&f, "pjrt");
+        int64_t start = sx_now_ns();
+        assert_ok(sx_run_submit(f.run, f.args, f.outputs));
+        assert_error(sx_run_await(f.run, start + 50000000), SX_DEADLINE_EXCEEDED,
+                     "has not finished the program in time");
+        assert_true(sx_now_ns() - start < 30000000000);
+        assert_error(sx_run_await(f.run, start), SX_DEADLINE_EXCEEDED, "in time");
+        _exit(17);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
+}
+
+/* --- Threads -----------------------------------------------------------------------------------
+ */
+
+enum { THREADS = 4, ROUNDS = 50, ELEMS = 6 * 6 * 4 };
+
+typedef struct worker {
+    sx_executable *executable;
+    const float *expected;
+    bool right;
+} worker;
+
+static void run_rounds(sx_executable *e, int rounds, float out[ELEMS], const float *expected,
+                       bool *right)
+{
+    sx_run *run;
+    sx_buffer *in, *outputs[1];
+    float x[2 * 8 * 8 * 3];
+    for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++) {
+        x[i] = (float)(i % 17) * 0.25f - 2;
+    }
+    assert_ok(sx_run_create(e, &run));
+    assert_ok(sx_buffer_create(e->platform->devices[0], &e->arg_types[0], &in));
+    assert_ok(sx_buffer_create(e->platform->devices[0], &e->result_types[0], &outputs[0]));
+    assert_ok(sx_buffer_write(in, x, false));
+    *right = true;
+    for (int k = 0; k < rounds; k++) {
+        assert_ok(sx_run_execute(run, &in, outputs));
+        assert_ok(sx_buffer_read(outputs[0], out));
+        *right =
+            *right && (expected == NULL || memcmp(out, expected, 2 * ELEMS * sizeof(float)) == 0);
+    }
+    sx_buffer_release(in);
+    sx_buffer_release(outputs[0]);
+    sx_run_destroy(run);
+}
+
+static void *work(void *user)
+{
+    worker *w = user;
+    float out[2 * ELEMS];
+    run_rounds(w->executable, ROUNDS, out, w->expected, &w->right);
+    return NULL;
+}
+
+static void test_backends_runs__threads_share_an_executable(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        const sx_platform_options options = options_of(backends[k]);
+        sx_platform *platform;
+        sx_executable *e;
+        sx_builder *b;
+        sx_graph *g;
+        float filter[3 * 3 * 3 * 4], expected[2 * ELEMS];
+        bool right;
+        for (int i = 0; i < 108; i++) {
+            filter[i] = (float)(i % 11) * 0.125f - 0.5f;
+        }
+        assert_ok(sx_builder_create(&b));
+        sx_value x = sx_input(b, "x", sx_type_of(SX_F32, 2, 8, 8, 3));
+        sx_value w = sx_constant(b, (sx_tensor){sx_type_of(SX_F32, 3, 3, 3, 4), filter});
+        sx_output(b, "y", sx_tanh(b, sx_nn_conv2d(b, x, w, .padding = SX_VALID)));
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        assert_ok(sx_platform_open(backends[k], &options, &platform));
+        assert_ok(sx_compile(platform, g, NULL, &e));
+        run_rounds(e, 1, expected, NULL, &right);
+        pthread_t threads[THREADS];
+        worker workers[THREADS];
+        for (int i = 0; i < THREADS; i++) {
+            workers[i] = (worker){.executable = e, .expected = expected};
+            assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            pthread_join(threads[i], NULL);
+            assert_true(workers[i].right);
+        }
+        sx_graph_destroy(g);
+        sx_executable_release(e);
+        sx_platform_close(platform);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_runs__submit_await_and_again),
+    cmocka_unit_test(test_backends_runs__misuse_is_named),
+    cmocka_unit_test(test_backends_runs__a_pending_run_may_be_destroyed),
+    cmocka_unit_test(test_backends_runs__threads_share_an_executable),
+    cmocka_unit_test(test_backends_runs__a_device_that_never_answers_meets_the_deadline),
+};
+
+SX_TEST_MAIN(tests)

@@ -417,7 +417,6 @@ static void begin_body(sx_http_conn *conn, size_t head_size)
 {
     const sx_http_head *head = &conn->exchange.head;
     conn->state = SX_CONN_BODY;
-    conn->request_size = head_size;
     conn->phase_bytes = 0;
     note_progress(conn, conn->in_used - head_size);
     sx_http_chunks_init(&conn->chunks);
@@ -473,9 +472,6 @@ static void refuse_memory(sx_http_conn *conn)
 /* Moves the part of a large body that came with the head out of the read buffer. */
 static bool begin_large_body(sx_http_conn *conn, size_t head_size)
 {
-    if (!body_is_admitted(conn, conn->in_used - head_size)) {
-        return false;
-    }
     sx_buf_append(&conn->body, conn->in + head_size, conn->in_used - head_size);
     conn->in_used = head_size;
     return !conn->body.failed;
@@ -499,10 +495,16 @@ static void on_head(sx_http_conn *conn, size_t head_size)
         refuse(conn, 413, reason);
         return;
     }
-    begin_body(conn, head_size);
+    conn->request_size = head_size;
     conn->body.max_bytes =
         head->chunked ? max_bytes : SX_MAX((size_t)head->content_length, (size_t)1);
-    if (!head->chunked && !body_fits_behind_head(conn) && !begin_large_body(conn, head_size)) {
+    const bool large = !head->chunked && !body_fits_behind_head(conn);
+    if (large && !body_is_admitted(conn, FIRST_BODY_BYTES)) { /* before it is asked to continue */
+        refuse_memory(conn);
+        return;
+    }
+    begin_body(conn, head_size);
+    if (large && !begin_large_body(conn, head_size)) {
         refuse_memory(conn);
     }
 }

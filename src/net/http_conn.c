@@ -499,7 +499,9 @@ static void on_head(sx_http_conn *conn, size_t head_size)
     conn->body.max_bytes =
         head->chunked ? max_bytes : SX_MAX((size_t)head->content_length, (size_t)1);
     const bool large = !head->chunked && !body_fits_behind_head(conn);
-    if (large && !body_is_admitted(conn, FIRST_BODY_BYTES)) { /* before it is asked to continue */
+    /* Refused here if it does not fit now, before the peer is told to continue; charged as it
+     * comes. */
+    if (large && !body_is_admitted(conn, conn->body.max_bytes)) {
         refuse_memory(conn);
         return;
     }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +18,6 @@
 enum { MAX_FILE_BYTES = 1 << 30 };
 
 typedef struct fileset_def {
-    bool stable;
     sx_status (*open)(sx_fileset *set, int64_t memory_budget);
     sx_status (*read)(const sx_fileset *set, size_t index, sx_scratch *scratch,
                       sx_bytes *out_bytes);
@@ -26,8 +26,9 @@ typedef struct fileset_def {
 
 /* Where an archive's member lies. */
 struct member {
-    size_t offset, size;
-    bool mapped; /* in the file; else in `unpacked` */
+    uint64_t offset;
+    size_t size;
+    bool in_file; /* else in `unpacked` */
 };
 
 struct sx_fileset {
@@ -37,7 +38,8 @@ struct sx_fileset {
     /* of archives */
     struct member *members; /* [names.count] */
     size_t capacity;        /* of names and members */
-    sx_file_map map;
+    sx_file *file;
+    bool reads_file; /* there is a member in it */
     sx_buf unpacked; /* the members without an offset, one after the other */
 };
 
@@ -106,7 +108,7 @@ static void folder_close(sx_fileset *set)
     sx_paths_deinit(&set->names);
 }
 
-static const fileset_def folder_def = {false, folder_open, folder_read, folder_close};
+static const fileset_def folder_def = {folder_open, folder_read, folder_close};
 
 /* ---- an archive ---- */
 
@@ -156,12 +158,18 @@ static sx_status add_member(sx_fileset *set, sx_archive *archive, const sx_archi
 {
     SX_TRY(grow(set));
     struct member *member = &set->members[set->names.count];
-    *member = (struct member){.mapped = found->data_offset >= 0};
-    if (member->mapped) {
-        member->offset = (size_t)found->data_offset;
+    *member = (struct member){.in_file = found->data_offset >= 0};
+    if (member->in_file) {
+        uint64_t end = sx_file_size(set->file);
+        set->reads_file = true;
+        member->offset = (uint64_t)found->data_offset;
         member->size = (size_t)found->size;
-        if (member->offset > set->map.view.size ||
-            member->size > set->map.view.size - member->offset) {
+        if (found->size > MAX_FILE_BYTES) {
+            return sx_error(SX_RESOURCE_EXHAUSTED,
+                            "%s: member %s has %" PRIu64 " bytes, expected at most 1 GiB",
+                            set->path, found->name, found->size);
+        }
+        if (member->offset > end || member->size > end - member->offset) {
             return sx_error(SX_DATA_LOSS, "%s: member %s extends beyond the end of the archive",
                             set->path, found->name);
         }
@@ -181,7 +189,7 @@ static sx_status archive_open(sx_fileset *set, int64_t memory_budget)
     int64_t budget = memory_budget > 0 ? memory_budget : sx_ram_bytes() / 2;
     sx_archive *archive = NULL;
     sx_buf_init(&set->unpacked, (size_t)budget);
-    SX_TRY(sx_file_map_open(set->path, SX_ACCESS_RANDOM, &set->map));
+    SX_TRY(sx_file_open(set->path, &set->file));
     SX_TRY(sx_archive_open(set->path, NULL, &archive));
     sx_status status = SX_OK;
     bool more = true;
@@ -199,10 +207,19 @@ static sx_status archive_open(sx_fileset *set, int64_t memory_budget)
 static sx_status archive_read(const sx_fileset *set, size_t index, sx_scratch *scratch,
                               sx_bytes *out_bytes)
 {
-    (void)scratch;
     const struct member *member = &set->members[index];
-    const char *base = member->mapped ? set->map.view.data : sx_buf_text(&set->unpacked);
-    *out_bytes = (sx_bytes){base + member->offset, member->size};
+    if (!member->in_file) {
+        *out_bytes = (sx_bytes){sx_buf_text(&set->unpacked) + member->offset, member->size};
+        return SX_OK;
+    }
+    void *data = sx_scratch_alloc(scratch, member->size);
+    if (data == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory for %s", set->path,
+                        set->names.items[index]);
+    }
+    SX_TRY(sx_file_read_at(set->file, member->offset, data, member->size), "member %s",
+           set->names.items[index]);
+    *out_bytes = (sx_bytes){data, member->size};
     return SX_OK;
 }
 
@@ -210,11 +227,11 @@ static void archive_close(sx_fileset *set)
 {
     sx_paths_deinit(&set->names);
     sx_free(set->members);
-    sx_file_map_close(&set->map);
+    sx_file_close(set->file);
     sx_buf_deinit(&set->unpacked);
 }
 
-static const fileset_def archive_def = {true, archive_open, archive_read, archive_close};
+static const fileset_def archive_def = {archive_open, archive_read, archive_close};
 
 /* ---- all of them ---- */
 
@@ -268,7 +285,7 @@ const char *sx_fileset_path(const sx_fileset *set)
 
 bool sx_fileset_stable(const sx_fileset *set)
 {
-    return set->def->stable;
+    return set->def == &archive_def && !set->reads_file;
 }
 
 sx_status sx_fileset_read(const sx_fileset *set, size_t index, sx_scratch *scratch,

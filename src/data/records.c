@@ -7,7 +7,7 @@
 #include "data/dataset.h"
 #include "io/tfrecord.h"
 
-/* One file: either mapped (`file`) or decompressed (`data`, `offsets`). */
+/* One file: either read by number (`file`) or decompressed (`data`, `offsets`). */
 struct record_file {
     char *path;
     sx_tfrecord_file *file;
@@ -88,10 +88,13 @@ static sx_status read_compressed(struct sx_records *self, struct record_file *fi
 
 /* ---- opening ---- */
 
-static sx_status get_in_file(const struct record_file *file, uint64_t number, sx_bytes *out_record)
+static sx_status get_in_file(const struct record_file *file, uint64_t number, sx_scratch *scratch,
+                             sx_bytes *out_record)
 {
     if (file->file != NULL) {
-        return sx_tfrecord_file_record(file->file, number, out_record);
+        void *frame = sx_scratch_alloc(scratch, sx_tfrecord_file_frame_bytes(file->file, number));
+        return frame != NULL ? sx_tfrecord_file_read(file->file, number, frame, out_record)
+                             : no_memory(file->path);
     }
     const char *data = sx_buf_text(&file->data);
     *out_record = (sx_bytes){data + file->offsets[number],
@@ -107,9 +110,12 @@ static sx_status find_good(struct sx_records *self, struct record_file *file)
         return no_memory(file->path);
     }
     int64_t count = 0;
+    sx_scratch scratch;
+    sx_scratch_init(&scratch);
     for (int64_t i = 0; i < file->in_file; i++) {
         sx_bytes record;
-        sx_status status = get_in_file(file, (uint64_t)i, &record);
+        sx_scratch_reset(&scratch);
+        sx_status status = get_in_file(file, (uint64_t)i, &scratch, &record);
         if (status == SX_OK && self->options.check != NULL) {
             status = self->options.check(record);
         }
@@ -118,6 +124,7 @@ static sx_status find_good(struct sx_records *self, struct record_file *file)
         }
         sx_status_free(status);
     }
+    sx_scratch_deinit(&scratch);
     file->count = count;
     self->dropped.records += file->in_file - count;
     if (count == file->in_file) {
@@ -246,7 +253,8 @@ static const struct record_file *find_file(const sx_records *self, int64_t numbe
     return file;
 }
 
-sx_status sx_records_get(const sx_records *records, int64_t number, sx_bytes *out_record)
+sx_status sx_records_get(const sx_records *records, int64_t number, sx_scratch *scratch,
+                         sx_bytes *out_record)
 {
     if (number < 0 || number >= records->count) {
         return sx_error(SX_OUT_OF_RANGE, "record %lld of %lld", (long long)number,
@@ -254,7 +262,7 @@ sx_status sx_records_get(const sx_records *records, int64_t number, sx_bytes *ou
     }
     uint64_t in_file;
     const struct record_file *file = find_file(records, number, &in_file);
-    return get_in_file(file, in_file, out_record);
+    return get_in_file(file, in_file, scratch, out_record);
 }
 
 void sx_records_name(const sx_records *records, int64_t number, sx_buf *out)

@@ -2,14 +2,15 @@
  *
  *   file 0: records [0, n0)    file 1: [n0, n0 + n1)    ...
  *
- * Uncompressed files are mapped and read through io's index. Compressed ones have no random access:
- * they are decompressed into memory once, under the budget. With skip_corrupt every record is
- * checked when the set is opened, and bad ones get no number. Immutable once open; any number of
- * threads may read. */
+ * Uncompressed files are read through io's index. Compressed ones have no random access: they are
+ * decompressed into memory once, under the budget. With skip_corrupt every record is checked when
+ * the set is opened, and bad ones get no number. Immutable once open; any number of threads may
+ * read. */
 #ifndef SX_DATA_RECORDS_H
 #define SX_DATA_RECORDS_H
 
 #include "base/buffer.h"
+#include "data/scratch.h"
 #include <sextant/data.h>
 
 typedef struct sx_records sx_records;
@@ -34,8 +35,9 @@ int64_t sx_records_count(const sx_records *records);
 sx_records_damage sx_records_dropped(const sx_records *records);
 /* Bytes that decompressed files take. */
 int64_t sx_records_memory_bytes(const sx_records *records);
-/* A view that lasts as long as the set. DATA_LOSS for damaged data, naming file, record, offset. */
-SX_MUST_USE sx_status sx_records_get(const sx_records *records, int64_t number,
+/* A view that is valid until the scratch is reset. DATA_LOSS for damaged data or a truncated file;
+ * the message has file, record and offset. */
+SX_MUST_USE sx_status sx_records_get(const sx_records *records, int64_t number, sx_scratch *scratch,
                                      sx_bytes *out_record);
 /* Appends "data/train-0: record 17" (17 counts in its own file). */
 void sx_records_name(const sx_records *records, int64_t number, sx_buf *out);

@@ -4,8 +4,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "io/crc32c.h"
-#include "io/file.h"
+#include "io/window.h"
 #include "io/path.h"
 #include "io/tfrecord.h"
 
@@ -72,11 +71,9 @@ sx_status sx_set_writer_write(sx_set_writer *writer, sx_bytes record)
 /* Size and checksum of a file that was just committed. */
 static sx_status measure(const char *path, sx_set_file *out_file)
 {
-    sx_file_map map = {0};
-    SX_TRY(sx_file_map_open(path, SX_ACCESS_SEQUENTIAL, &map));
-    out_file->bytes = (int64_t)map.view.size;
-    out_file->crc32c = sx_crc32c(0, map.view.data, map.view.size);
-    sx_file_map_close(&map);
+    uint64_t size;
+    SX_TRY(sx_file_crc32c(path, &size, &out_file->crc32c));
+    out_file->bytes = (int64_t)size;
     return SX_OK;
 }
 

@@ -38,7 +38,7 @@ static sx_status examples_read(sx_source *source, int64_t record, sx_scratch *sc
     if (bytes == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of scratch memory");
     }
-    SX_TRY(sx_records_get(self->records, record, bytes));
+    SX_TRY(sx_records_get(self->records, record, scratch, bytes));
     out[0].data = bytes;
     return SX_OK;
 }
@@ -52,9 +52,11 @@ static bool examples_file(const sx_source *source, int64_t record, sx_buf *out)
 {
     sx_bytes bytes, name;
     sx_example example;
+    sx_scratch scratch;
     sx_example_init(&example);
+    sx_scratch_init(&scratch);
     sx_status status =
-        sx_records_get(((const struct example_source *)source)->records, record, &bytes);
+        sx_records_get(((const struct example_source *)source)->records, record, &scratch, &bytes);
     if (status == SX_OK) {
         status = sx_example_parse(&example, bytes);
     }
@@ -65,6 +67,7 @@ static bool examples_file(const sx_source *source, int64_t record, sx_buf *out)
         sx_buf_append(out, name.data, name.size);
     }
     sx_status_free(status);
+    sx_scratch_deinit(&scratch);
     sx_example_deinit(&example);
     return found;
 }
@@ -79,7 +82,6 @@ static void examples_destroy(sx_source *source)
 
 static const sx_source_def examples_def = {
     .kind = "tfrecord",
-    .stable = true,
     .read = examples_read,
     .name_record = examples_name,
     .file = examples_file,
@@ -170,6 +172,7 @@ struct finding {
     bool has_info;
     struct features *features;
     sx_example example;     /* of the first record */
+    sx_scratch scratch;     /* which is here */
     sx_image_format format; /* of its image */
     bool counted;    /* the classes are as many as the labels ask for; the last has no name */
     int64_t highest; /* then: the first record of the highest label */
@@ -358,12 +361,15 @@ static sx_status note_class(struct finding *f, struct class_scan *scan, const sx
 static sx_status scan_classes(struct finding *f, struct class_scan *scan)
 {
     sx_example example;
+    sx_scratch scratch;
     sx_example_init(&example);
+    sx_scratch_init(&scratch);
     sx_status status = SX_OK;
     for (int64_t i = 0; i < f->source->head.count && status == SX_OK; i++) {
         sx_bytes record;
         int64_t label = -1;
-        sx_status read = sx_records_get(f->source->records, i, &record);
+        sx_scratch_reset(&scratch);
+        sx_status read = sx_records_get(f->source->records, i, &scratch, &record);
         read = read != SX_OK ? read : sx_example_parse(&example, record);
         read = read != SX_OK ? read : take_label(f->features, &example, &label);
         sx_status_free(read);
@@ -371,6 +377,7 @@ static sx_status scan_classes(struct finding *f, struct class_scan *scan)
             status = note_class(f, scan, &example, label, i);
         }
     }
+    sx_scratch_deinit(&scratch);
     sx_example_deinit(&example);
     return status;
 }
@@ -515,7 +522,7 @@ static sx_status open_records(struct finding *f, const char *const *paths, size_
 static sx_status parse_first(struct finding *f)
 {
     sx_bytes record;
-    SX_TRY(sx_records_get(f->source->records, 0, &record));
+    SX_TRY(sx_records_get(f->source->records, 0, &f->scratch, &record));
     sx_status status = sx_example_parse(&f->example, record);
     if (status != SX_OK) {
         sx_buf name;
@@ -577,6 +584,7 @@ sx_status sx_source_examples(const char *const *paths, size_t count, const sx_da
 {
     struct finding f = {.options = options};
     sx_example_init(&f.example);
+    sx_scratch_init(&f.scratch);
     f.source = sx_alloc(1, sizeof(*f.source));
     f.features = sx_alloc(1, sizeof(*f.features));
     sx_status status = f.source == NULL || f.features == NULL ? no_memory() : SX_OK;
@@ -589,6 +597,7 @@ sx_status sx_source_examples(const char *const *paths, size_t count, const sx_da
         status = make_dataset(&f, out_dataset);
     }
     sx_example_deinit(&f.example);
+    sx_scratch_deinit(&f.scratch);
     if (f.source != NULL) {
         examples_destroy(&f.source->head);
     }

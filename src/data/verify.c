@@ -6,8 +6,7 @@
 #include "data/prepare.h"
 #include "data/set_info.h"
 #include "image/decode.h"
-#include "io/crc32c.h"
-#include "io/file.h"
+#include "io/window.h"
 #include "io/path.h"
 #include "io/tfrecord.h"
 #include "proto/example.h"
@@ -151,19 +150,19 @@ static const sx_set_file *noted_file(const struct verifying *v, const char *path
     return NULL;
 }
 
-static sx_status check_against_schema(struct verifying *v, const char *path, sx_bytes bytes,
-                                      int64_t count)
+static sx_status check_against_schema(struct verifying *v, const char *path, uint64_t bytes,
+                                      uint32_t crc, int64_t count)
 {
     const sx_set_file *noted = noted_file(v, path);
     if (noted == NULL) {
         return SX_OK;
     }
     sx_status status = SX_OK;
-    uint32_t crc = sx_crc32c(0, bytes.data, bytes.size);
-    if (noted->records != count || noted->bytes != (int64_t)bytes.size) {
-        status = sx_error(
-            SX_DATA_LOSS, "%s: %lld records in %zu bytes, but its schema file lists %lld in %lld",
-            path, (long long)count, bytes.size, (long long)noted->records, (long long)noted->bytes);
+    if (noted->records != count || noted->bytes != (int64_t)bytes) {
+        status = sx_error(SX_DATA_LOSS,
+                          "%s: %lld records in %llu bytes, but its schema file lists %lld in %lld",
+                          path, (long long)count, (unsigned long long)bytes,
+                          (long long)noted->records, (long long)noted->bytes);
     } else if (noted->crc32c != crc) {
         status = sx_error(SX_DATA_LOSS, "%s: checksum %08x, but its schema file lists %08x", path,
                           crc, noted->crc32c);
@@ -174,7 +173,8 @@ static sx_status check_against_schema(struct verifying *v, const char *path, sx_
 static sx_status check_file(struct verifying *v, const char *path)
 {
     int64_t count = 0, corrupt = v->result.corrupt;
-    sx_file_map map = {0};
+    uint64_t bytes;
+    uint32_t crc;
     memset(&v->info, 0, sizeof(v->info));
     sx_status status = sx_set_info_find(path, &v->arena, &v->info);
     if (status != SX_OK && sx_status_code(status) != SX_NOT_FOUND) {
@@ -182,13 +182,11 @@ static sx_status check_file(struct verifying *v, const char *path)
     }
     sx_status_free(status);
     SX_TRY(check_records(v, path, &count));
-    SX_TRY(sx_file_map_open(path, SX_ACCESS_SEQUENTIAL, &map));
+    SX_TRY(sx_file_crc32c(path, &bytes, &crc));
     v->result.files++;
-    v->result.bytes += (int64_t)map.view.size;
-    status = v->result.corrupt > corrupt ? SX_OK /* said already */
-                                         : check_against_schema(v, path, map.view, count);
-    sx_file_map_close(&map);
-    return status;
+    v->result.bytes += (int64_t)bytes;
+    return v->result.corrupt > corrupt ? SX_OK /* already reported */
+                                       : check_against_schema(v, path, bytes, crc, count);
 }
 
 static sx_status check_files(struct verifying *v)

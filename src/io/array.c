@@ -66,3 +66,20 @@ void sx_array_copy_columns(const sx_type *type, void *out, const void *in, bool 
         }
     }
 }
+
+sx_status sx_array_read(sx_window *window, uint64_t offset, const sx_type *type, bool swap,
+                        void *out)
+{
+    enum { PIECE_BYTES = 1 << 18 }; /* a multiple of every element's size */
+    size_t elem_bytes = sx_dtype_bytes(type->dtype), left = (size_t)sx_type_bytes(type);
+    for (char *to = out; left > 0;) {
+        size_t n = SX_MIN(left, (size_t)PIECE_BYTES);
+        const void *piece;
+        SX_TRY(sx_window_look(window, offset, n, &piece));
+        sx_array_copy(to, piece, n / elem_bytes, elem_bytes, swap);
+        to += n;
+        offset += n;
+        left -= n;
+    }
+    return SX_OK;
+}

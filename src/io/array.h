@@ -5,6 +5,8 @@
 
 #include <sextant/types.h>
 
+#include "io/window.h"
+
 /* The default maximum size of an array. */
 #define SX_ARRAY_DEFAULT_MAX ((size_t)8 << 30)
 
@@ -15,6 +17,10 @@ SX_MUST_USE sx_status sx_array_alloc(const sx_type *type, size_t max_bytes, cons
 
 /* Copies `count` elements of `elem_bytes`, with `swap` reversing the bytes of each. */
 void sx_array_copy(void *out, const void *in, size_t count, size_t elem_bytes, bool swap);
+
+/* Reads an array of this type from `offset` of the window, swapping as above. */
+SX_MUST_USE sx_status sx_array_read(sx_window *window, uint64_t offset, const sx_type *type,
+                                    bool swap, void *out);
 
 /* Copies a column-major array of this type into row-major order, swapping as above. */
 void sx_array_copy_columns(const sx_type *type, void *out, const void *in, bool swap);

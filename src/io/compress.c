@@ -12,6 +12,7 @@
 
 enum {
     OUT_BYTES = 1 << 16, /* output buffer of the compressor */
+    IN_BYTES = 1 << 16,  /* read from the source at a time */
     MEM_LEVEL = 9,
 };
 
@@ -73,8 +74,9 @@ sx_codec sx_codec_guess(sx_bytes head)
 struct sx_inflate {
     z_stream z;
     sx_codec codec;
-    sx_bytes source;
-    size_t taken; /* bytes of the source passed to zlib */
+    sx_window own; /* the source if it is in memory */
+    sx_window *source;
+    uint64_t taken; /* bytes of the source passed to zlib */
     uint64_t produced, max_bytes;
     bool ended;
     char *name;
@@ -82,6 +84,15 @@ struct sx_inflate {
 
 sx_status sx_inflate_create(sx_codec codec, sx_bytes source, uint64_t max_bytes, const char *name,
                             sx_inflate **out_stream)
+{
+    SX_TRY(sx_inflate_create_over(codec, NULL, max_bytes, name, out_stream));
+    sx_window_init_bytes(&(*out_stream)->own, source);
+    (*out_stream)->source = &(*out_stream)->own;
+    return SX_OK;
+}
+
+sx_status sx_inflate_create_over(sx_codec codec, sx_window *source, uint64_t max_bytes,
+                                 const char *name, sx_inflate **out_stream)
 {
     if (window_bits(codec) == 0) {
         return sx_error(SX_INVALID_ARGUMENT, "cannot decompress %s: no compression format given",
@@ -111,21 +122,24 @@ void sx_inflate_destroy(sx_inflate *stream)
     }
 }
 
-/* Passes the next piece of the source to zlib, whose sizes are unsigned int. */
-static void refill(sx_inflate *s)
+/* Passes the next piece of the source to zlib. */
+static sx_status refill(sx_inflate *s)
 {
-    if (s->z.avail_in == 0) {
-        size_t n = SX_MIN(s->source.size - s->taken, (size_t)1 << 30);
-        s->z.next_in = (const Bytef *)s->source.data + s->taken;
+    size_t n = (size_t)SX_MIN(s->source->size - s->taken, (uint64_t)IN_BYTES);
+    if (s->z.avail_in == 0 && n > 0) {
+        const void *piece;
+        SX_TRY(sx_window_look(s->source, s->taken, n, &piece));
+        s->z.next_in = piece;
         s->z.avail_in = (uInt)n;
         s->taken += n;
     }
+    return SX_OK;
 }
 
 /* After the end of a zlib stream: another gzip member, the end of the source, or garbage. */
 static sx_status end_of_member(sx_inflate *s)
 {
-    refill(s);
+    SX_TRY(refill(s));
     if (s->z.avail_in == 0) {
         s->ended = true;
         return SX_OK;
@@ -133,8 +147,8 @@ static sx_status end_of_member(sx_inflate *s)
     if (s->codec == SX_CODEC_GZIP && *s->z.next_in == 0x1f && inflateReset(&s->z) == Z_OK) {
         return SX_OK;
     }
-    return sx_error(SX_DATA_LOSS, "%s: %zu foreign bytes after the end of the %s stream", s->name,
-                    s->source.size - s->taken + s->z.avail_in, sx_codec_name(s->codec));
+    return sx_error(SX_DATA_LOSS, "%s: %" PRIu64 " foreign bytes after the end of the %s stream",
+                    s->name, s->source->size - s->taken + s->z.avail_in, sx_codec_name(s->codec));
 }
 
 static sx_status inflate_error(const sx_inflate *s, int rc)
@@ -154,7 +168,8 @@ static sx_status inflate_error(const sx_inflate *s, int rc)
 /* Calls zlib once to fill up to `room` bytes; *out_n is the number of bytes written. */
 static sx_status inflate_some(sx_inflate *s, void *buffer, size_t room, size_t *out_n)
 {
-    refill(s);
+    *out_n = 0;
+    SX_TRY(refill(s));
     uInt want = (uInt)SX_MIN(room, (size_t)1 << 30);
     s->z.next_out = buffer;
     s->z.avail_out = want;
@@ -169,7 +184,7 @@ static sx_status inflate_some(sx_inflate *s, void *buffer, size_t room, size_t *
     if (rc == Z_STREAM_END) {
         return end_of_member(s);
     }
-    bool starved = s->z.avail_in == 0 && s->taken == s->source.size && s->z.avail_out > 0;
+    bool starved = s->z.avail_in == 0 && s->taken == s->source->size && s->z.avail_out > 0;
     if ((rc != Z_OK && rc != Z_BUF_ERROR) || starved) {
         return inflate_error(s, rc);
     }
@@ -189,6 +204,29 @@ sx_status sx_inflate_read(sx_inflate *stream, void *buffer, size_t capacity, siz
     return status;
 }
 
+sx_status sx_inflate_rest(sx_inflate *stream, sx_buf *out)
+{
+    sx_status status = SX_OK;
+    /* One byte of room beyond the limit is enough to see that there is more. */
+    size_t max_bytes = (size_t)SX_MIN(stream->max_bytes, (uint64_t)SIZE_MAX - 1);
+    size_t guess = 4 * (size_t)SX_MIN(stream->source->size, (uint64_t)1 << 20);
+    size_t step = SX_MAX((size_t)OUT_BYTES, guess), total = 0, piece = 0, n = 0;
+    while (n == piece && status == SX_OK) {
+        size_t before = out->size;
+        piece = SX_MIN(step, max_bytes - total + 1);
+        char *space = sx_buf_extend(out, piece);
+        if (space == NULL) {
+            status = sx_buf_status(out);
+            break;
+        }
+        status = sx_inflate_read(stream, space, piece, &n);
+        total += n;
+        out->size = before + n;
+        out->data[out->size] = '\0';
+    }
+    return status;
+}
+
 sx_status sx_inflate_all(sx_codec codec, sx_bytes source, size_t max_bytes, const char *name,
                          sx_buf *out)
 {
@@ -201,23 +239,7 @@ sx_status sx_inflate_all(sx_codec codec, sx_bytes source, size_t max_bytes, cons
     }
     sx_inflate *stream = NULL;
     SX_TRY(sx_inflate_create(codec, source, max_bytes, name, &stream));
-    sx_status status = SX_OK;
-    /* One byte beyond the limit is enough to detect that there is more. */
-    size_t step = SX_MAX((size_t)OUT_BYTES, 4 * SX_MIN(source.size, (size_t)1 << 20)), total = 0;
-    size_t piece = 0, n = 0;
-    while (n == piece && status == SX_OK) {
-        size_t before = out->size;
-        piece = SX_MIN(step, SX_MIN(max_bytes, SIZE_MAX - 1) - total + 1);
-        char *space = sx_buf_extend(out, piece);
-        if (space == NULL) {
-            status = sx_buf_status(out);
-            break;
-        }
-        status = sx_inflate_read(stream, space, piece, &n);
-        total += n;
-        out->size = before + n;
-        out->data[out->size] = '\0';
-    }
+    sx_status status = sx_inflate_rest(stream, out);
     sx_inflate_destroy(stream);
     return status;
 }

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "io/commit.h"
+#include "io/window.h"
 
 typedef enum sx_codec {
     SX_CODEC_AUTO = 0, /* for readers: detect from the first bytes; for writers: none */
@@ -28,13 +29,16 @@ sx_codec sx_codec_guess(sx_bytes head);
 
 /* ---- inflate ------------------------------------------------------------------------------ */
 
-/* Decompresses bytes in memory (such as a mapped file) piece by piece. */
+/* Decompresses bytes in memory or of a file, piece by piece. */
 typedef struct sx_inflate sx_inflate;
 
 /* `codec` is GZIP or ZLIB; `source` must outlive the stream. Output beyond max_bytes is
  * RESOURCE_EXHAUSTED. `name` (copied) is used in messages. */
 SX_MUST_USE sx_status sx_inflate_create(sx_codec codec, sx_bytes source, uint64_t max_bytes,
                                         const char *name, sx_inflate **out_stream);
+/* The same over a window, which nobody else uses meanwhile. */
+SX_MUST_USE sx_status sx_inflate_create_over(sx_codec codec, sx_window *source, uint64_t max_bytes,
+                                             const char *name, sx_inflate **out_stream);
 void sx_inflate_destroy(sx_inflate *stream); /* NULL is fine */
 
 /* Fills `buffer`; *out_size < capacity only at the end of the stream. On failure *out_size is the
@@ -42,6 +46,9 @@ void sx_inflate_destroy(sx_inflate *stream); /* NULL is fine */
  * after its end. */
 SX_MUST_USE sx_status sx_inflate_read(sx_inflate *stream, void *buffer, size_t capacity,
                                       size_t *out_size);
+
+/* Decompresses the rest of the stream and appends it to `out`. */
+SX_MUST_USE sx_status sx_inflate_rest(sx_inflate *stream, sx_buf *out);
 
 /* Appends all of `source`, decompressed, to `out`: at most max_bytes. NONE copies it. */
 SX_MUST_USE sx_status sx_inflate_all(sx_codec codec, sx_bytes source, size_t max_bytes,

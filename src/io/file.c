@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -174,37 +173,6 @@ sx_status sx_file_read_stream(const char *path, size_t max_bytes, char **out_dat
     return read_whole(path, true, max_bytes, out_data, out_size);
 }
 
-/* ---- maps --------------------------------------------------------------------------------- */
-
-sx_status sx_file_map_open(const char *path, sx_file_access access, sx_file_map *out_map)
-{
-    int fd = -1;
-    struct stat info;
-    SX_TRY(open_to_read(path, false, &fd, &info));
-    sx_file_map map = {{"", (size_t)info.st_size}, stat_mtime_ns(&info)};
-    if (map.view.size > 0) {
-        void *data = mmap(NULL, map.view.size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED) {
-            int error = errno;
-            close(fd);
-            return sx_errno_status(error, "map", path);
-        }
-        madvise(data, map.view.size, access == SX_ACCESS_RANDOM ? MADV_RANDOM : MADV_SEQUENTIAL);
-        map.view.data = data;
-    }
-    close(fd);
-    *out_map = map;
-    return SX_OK;
-}
-
-void sx_file_map_close(sx_file_map *map)
-{
-    if (map->view.size > 0) {
-        munmap((void *)(uintptr_t)map->view.data, map->view.size);
-    }
-    *map = (sx_file_map){0};
-}
-
 /* ---- positioned reads --------------------------------------------------------------------- */
 
 sx_status sx_file_open(const char *path, sx_file **out_file)
@@ -261,8 +229,10 @@ sx_status sx_file_read_at(const sx_file *file, uint64_t offset, void *buffer, si
             return sx_errno_status(errno, "read", file->path);
         }
         if (n == 0) {
-            return sx_error(SX_DATA_LOSS, "%s ends at byte %" PRIu64 ", %zu bytes early",
-                            file->path, offset, size);
+            return sx_error(SX_DATA_LOSS,
+                            "%s ends at byte %" PRIu64 ", %zu bytes early; it had %" PRIu64
+                            " bytes when it was opened: was it truncated?",
+                            file->path, offset, size, file->size);
         }
         at += n;
         offset += (uint64_t)n;

@@ -1,5 +1,5 @@
-/* Files: reading whole files up to a limit, read-only maps, positioned reads. Every error contains
- * the path and the system's reason. */
+/* Files: reading whole files up to a limit, positioned reads. Every error contains the path and the
+ * system's reason. */
 #ifndef SX_IO_FILE_H
 #define SX_IO_FILE_H
 
@@ -26,20 +26,6 @@ SX_MUST_USE sx_status sx_file_read(const char *path, size_t max_bytes, char **ou
  * that takes (/dev/stdin, <(command)). */
 SX_MUST_USE sx_status sx_file_read_stream(const char *path, size_t max_bytes, char **out_data,
                                           size_t *out_size);
-
-/* A read-only map of a whole file. Invariant: view.data is non-NULL even for an empty file.
- * A file that another process truncates while it is mapped kills the reader (SIGBUS): map only
- * files that are replaced by rename, as everything of ours is. */
-typedef struct sx_file_map {
-    sx_bytes view;
-    uint64_t mtime_ns; /* of the mapped file, even if its name was replaced */
-} sx_file_map;
-
-typedef enum sx_file_access { SX_ACCESS_SEQUENTIAL, SX_ACCESS_RANDOM } sx_file_access;
-
-SX_MUST_USE sx_status sx_file_map_open(const char *path, sx_file_access access,
-                                       sx_file_map *out_map);
-void sx_file_map_close(sx_file_map *map); /* a zeroed map is fine */
 
 /* An open file for positioned reads; threads may share it. */
 typedef struct sx_file sx_file;

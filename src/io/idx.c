@@ -1,5 +1,7 @@
 #include "io/idx.h"
 
+#include <inttypes.h>
+
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -43,53 +45,82 @@ bool sx_idx_is(sx_bytes head)
     return is_plain((sx_bytes){first, n});
 }
 
-sx_status sx_idx_parse(sx_bytes bytes, size_t max_bytes, const char *name, sx_tensor *out_tensor)
+static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx_tensor *out_tensor)
 {
-    if (!is_plain(bytes)) {
+    const size_t most = HEADER_BYTES + 4 * SX_MAX_RANK;
+    sx_bytes head = {NULL, (size_t)SX_MIN(window->size, (uint64_t)most)};
+    SX_TRY(sx_window_look(window, 0, head.size, &head.data));
+    if (!is_plain(head)) {
         return sx_error(SX_DATA_LOSS,
                         "%s is not an IDX file: it does not start with 00 00, type, rank <= %d",
                         name, SX_MAX_RANK);
     }
-    const uint8_t *b = bytes.data;
+    const uint8_t *b = head.data;
     sx_type type = {.dtype = dtypes[b[2]], .rank = b[3]};
     size_t header = HEADER_BYTES + 4 * (size_t)type.rank;
-    if (bytes.size < header) {
+    if (head.size < header) {
         return sx_error(SX_DATA_LOSS, "%s: truncated IDX header", name);
     }
     for (int d = 0; d < type.rank; d++) {
         type.dims[d] = load_big_u32(b + HEADER_BYTES + 4 * d);
     }
     int64_t size = sx_type_bytes(&type);
-    char text[SX_TYPE_TEXT];
-    if (size < 0 || (uint64_t)size != bytes.size - header) {
-        return sx_error(SX_DATA_LOSS, "%s: IDX %s needs %lld bytes, the file has %zu", name,
-                        sx_type_format(&type, text, sizeof text), (long long)size,
-                        bytes.size - header);
+    uint64_t left = window->size - header;
+    if (size < 0 || (uint64_t)size != left) {
+        char text[SX_TYPE_TEXT];
+        return sx_error(SX_DATA_LOSS, "%s: IDX %s needs %lld bytes, the file has %" PRIu64, name,
+                        sx_type_format(&type, text, sizeof text), (long long)size, left);
     }
-    SX_TRY(
-        sx_array_alloc(&type, max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes, name, out_tensor));
-    sx_array_copy(out_tensor->data, b + header, (size_t)sx_type_elems(&type),
-                  sx_dtype_bytes(type.dtype), true);
+    sx_tensor tensor = {.data = NULL};
+    SX_TRY(sx_array_alloc(&type, max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes, name, &tensor));
+    sx_status status = sx_array_read(window, header, &type, true, tensor.data);
+    if (status != SX_OK) {
+        sx_free(tensor.data);
+        return status;
+    }
+    *out_tensor = tensor;
     return SX_OK;
+}
+
+sx_status sx_idx_parse(sx_bytes bytes, size_t max_bytes, const char *name, sx_tensor *out_tensor)
+{
+    sx_window window;
+    sx_window_init_bytes(&window, bytes);
+    return parse(&window, max_bytes, name, out_tensor);
+}
+
+/* Decompresses the file into `plain`, and makes `out_window` one over that. */
+static sx_status unpack(sx_window *packed, size_t limit, const char *path, sx_buf *plain,
+                        sx_window *out_window)
+{
+    sx_inflate *stream = NULL;
+    SX_TRY(sx_inflate_create_over(SX_CODEC_GZIP, packed, limit, path, &stream));
+    sx_status status = sx_inflate_rest(stream, plain);
+    sx_inflate_destroy(stream);
+    sx_window_init_bytes(out_window, (sx_bytes){plain->data, plain->size});
+    return status;
 }
 
 sx_status sx_idx_read(const char *path, size_t max_bytes, sx_tensor *out_tensor)
 {
-    sx_file_map map = {0};
+    sx_file *file = NULL;
+    sx_window on_disk, unpacked;
     sx_buf plain;
     size_t limit = (max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes) + 4 + 4 * SX_MAX_RANK;
+    SX_TRY(sx_file_open(path, &file));
+    sx_window_init(&on_disk, file);
     sx_buf_init(&plain, limit + 1);
-    SX_TRY(sx_file_map_open(path, SX_ACCESS_SEQUENTIAL, &map));
-    sx_bytes bytes = map.view;
-    sx_status status = SX_OK;
-    if (sx_codec_guess(bytes) == SX_CODEC_GZIP) {
-        status = sx_inflate_all(SX_CODEC_GZIP, bytes, limit, path, &plain);
-        bytes = (sx_bytes){plain.data, plain.size};
+    sx_bytes head = {NULL, (size_t)SX_MIN(on_disk.size, (uint64_t)HEADER_BYTES)};
+    sx_status status = sx_window_look(&on_disk, 0, head.size, &head.data);
+    bool packed = status == SX_OK && sx_codec_guess(head) == SX_CODEC_GZIP;
+    if (packed) {
+        status = unpack(&on_disk, limit, path, &plain, &unpacked);
     }
     if (status == SX_OK) {
-        status = sx_idx_parse(bytes, max_bytes, path, out_tensor);
+        status = parse(packed ? &unpacked : &on_disk, max_bytes, path, out_tensor);
     }
     sx_buf_deinit(&plain);
-    sx_file_map_close(&map);
+    sx_window_deinit(&on_disk);
+    sx_file_close(file);
     return status;
 }

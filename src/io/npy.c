@@ -1,6 +1,7 @@
 #include "io/npy.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -198,12 +199,16 @@ static sx_status find_header(sx_bytes bytes, const char *name, struct text *out_
     return SX_OK;
 }
 
-sx_status sx_npy_parse(sx_bytes bytes, size_t max_bytes, const char *name, sx_tensor *out_tensor)
+static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx_tensor *out_tensor)
 {
+    const size_t most = 12 + SX_NPY_MAX_HEADER;
+    sx_bytes head = {NULL, (size_t)SX_MIN(window->size, (uint64_t)most)};
     struct text text = {0};
     struct header header = {0};
     bool swap = false;
-    SX_TRY(find_header(bytes, name, &text));
+    SX_TRY(sx_window_look(window, 0, head.size, &head.data));
+    SX_TRY(find_header(head, name, &text));
+    uint64_t start = (uint64_t)(text.end - (const char *)head.data);
     if (!take_dict(&text, &header)) {
         return sx_error(SX_DATA_LOSS,
                         "%s: invalid .npy header: expected a dict of descr, "
@@ -217,29 +222,49 @@ sx_status sx_npy_parse(sx_bytes bytes, size_t max_bytes, const char *name, sx_te
                             : " are not supported");
     }
     int64_t size = sx_type_bytes(&header.type);
-    size_t left = bytes.size - (size_t)(text.end - (const char *)bytes.data);
+    uint64_t left = window->size - start;
     if (size < 0 || (uint64_t)size != left) {
         char words[SX_TYPE_TEXT];
-        return sx_error(SX_DATA_LOSS, "%s: %s needs %lld bytes, the file has %zu", name,
+        return sx_error(SX_DATA_LOSS, "%s: %s needs %lld bytes, the file has %" PRIu64, name,
                         sx_type_format(&header.type, words, sizeof words), (long long)size, left);
     }
+    sx_tensor tensor = {.data = NULL};
     SX_TRY(sx_array_alloc(&header.type, max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes, name,
-                          out_tensor));
+                          &tensor));
+    sx_status status;
     if (header.fortran_order) {
-        sx_array_copy_columns(&header.type, out_tensor->data, text.end, swap);
+        const void *columns;
+        status = sx_window_look(window, start, (size_t)size, &columns);
+        if (status == SX_OK) {
+            sx_array_copy_columns(&header.type, tensor.data, columns, swap);
+        }
     } else {
-        sx_array_copy(out_tensor->data, text.end, (size_t)sx_type_elems(&header.type),
-                      sx_dtype_bytes(header.type.dtype), swap);
+        status = sx_array_read(window, start, &header.type, swap, tensor.data);
     }
+    if (status != SX_OK) {
+        sx_free(tensor.data);
+        return status;
+    }
+    *out_tensor = tensor;
     return SX_OK;
+}
+
+sx_status sx_npy_parse(sx_bytes bytes, size_t max_bytes, const char *name, sx_tensor *out_tensor)
+{
+    sx_window window;
+    sx_window_init_bytes(&window, bytes);
+    return parse(&window, max_bytes, name, out_tensor);
 }
 
 sx_status sx_npy_read(const char *path, size_t max_bytes, sx_tensor *out_tensor)
 {
-    sx_file_map map = {0};
-    SX_TRY(sx_file_map_open(path, SX_ACCESS_SEQUENTIAL, &map));
-    sx_status status = sx_npy_parse(map.view, max_bytes, path, out_tensor);
-    sx_file_map_close(&map);
+    sx_file *file = NULL;
+    sx_window window;
+    SX_TRY(sx_file_open(path, &file));
+    sx_window_init(&window, file);
+    sx_status status = parse(&window, max_bytes, path, out_tensor);
+    sx_window_deinit(&window);
+    sx_file_close(file);
     return status;
 }
 

@@ -12,9 +12,9 @@
  *   sx_tfrecord_shards   appends records to a set of files
  *   sx_tfrecord_reader   reads a file from beginning to end, any compression
  *   sx_tfrecord_file     reads records of an uncompressed file by number, through an index; from
- * any number of threads
+ *                        any number of threads
  *
- * Records of uncompressed files are views into the mapped file. */
+ * Files are read, not mapped: window.h says why. */
 #ifndef SX_IO_TFRECORD_H
 #define SX_IO_TFRECORD_H
 
@@ -87,10 +87,9 @@ SX_MUST_USE sx_status sx_tfrecord_reader_over(sx_bytes bytes, const char *name,
 void sx_tfrecord_reader_destroy(sx_tfrecord_reader *reader); /* NULL is fine */
 
 /* Reads the next record; *out_more = false at the end of the file. The view is valid until the next
- * call (for uncompressed files, as long as the reader). DATA_LOSS: the message has the file, record
- * number and offset. With skip_corrupt, a record with damaged data is skipped; after a damaged
- * length, an uncompressed file is searched for the next record whose length and data both verify,
- * and a compressed file ends. */
+ * call. DATA_LOSS: the message has the file, record number and offset. With skip_corrupt, a record
+ * with damaged data is skipped; after a damaged length, an uncompressed file is searched for the
+ * next record whose length and data both verify, and a compressed file ends. */
 SX_MUST_USE sx_status sx_tfrecord_next(sx_tfrecord_reader *reader, sx_bytes *out_record,
                                        bool *out_more);
 sx_tfrecord_damage sx_tfrecord_reader_damage(const sx_tfrecord_reader *reader);
@@ -99,7 +98,7 @@ sx_tfrecord_damage sx_tfrecord_reader_damage(const sx_tfrecord_reader *reader);
 
 typedef struct sx_tfrecord_file sx_tfrecord_file;
 
-/* Maps the file and finds its records: from the index in its sidecar (sidecar.h) if size and
+/* Opens the file and finds its records: from the index in its sidecar (sidecar.h) if size and
  * modification time match, otherwise by reading every header, and then saves the index if possible.
  * `options` may be NULL; its codec must be AUTO or NONE. Errors: FAILED_PRECONDITION: a compressed
  * file. */
@@ -111,9 +110,12 @@ const char *sx_tfrecord_file_path(const sx_tfrecord_file *file);
 /* Damage skipped while indexing (skip_corrupt only). Damaged data is only detected when it is read.
  */
 sx_tfrecord_damage sx_tfrecord_file_damage(const sx_tfrecord_file *file);
-/* Record `number`, with its checksum verified; a view that is valid while the file is open.
- * Thread-safe. Errors: OUT_OF_RANGE: no such record; DATA_LOSS: damaged data. */
-SX_MUST_USE sx_status sx_tfrecord_file_record(const sx_tfrecord_file *file, uint64_t number,
-                                              sx_bytes *out_record);
+/* Bytes of record `number` with its header and footer; 0 if there is no such record. */
+size_t sx_tfrecord_file_frame_bytes(const sx_tfrecord_file *file, uint64_t number);
+/* Reads record `number` into `frame`, which has room for that many bytes, and verifies its
+ * checksum; *out_record is a view into `frame`. Thread-safe. Errors: OUT_OF_RANGE: no such record;
+ * DATA_LOSS: damaged data, or the file has been truncated. */
+SX_MUST_USE sx_status sx_tfrecord_file_read(const sx_tfrecord_file *file, uint64_t number,
+                                            void *frame, sx_bytes *out_record);
 
 #endif

@@ -15,7 +15,6 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "io/file.h"
 #include "io/sidecar.h"
 #include "io/tfrecord_frame.h"
 
@@ -30,8 +29,8 @@ struct entry {
 
 struct sx_tfrecord_file {
     char *path;
-    sx_file_map map;
-    struct entry *entries; /* [count], ascending, each inside the map */
+    sx_file *file;
+    struct entry *entries; /* [count], ascending, each inside the file */
     uint64_t count;
     size_t capacity;
     sx_tfrecord_damage damage;
@@ -56,13 +55,14 @@ static sx_status add_entry(sx_tfrecord_file *file, struct entry entry)
 }
 
 /* Reads every header but no data, so damaged data is not detected here. */
-static sx_status build_index(sx_tfrecord_file *file)
+static sx_status build_index(sx_tfrecord_file *file, sx_window *window)
 {
     uint64_t limit = file->options.max_record_bytes;
-    for (size_t offset = 0;;) {
+    for (uint64_t offset = 0;;) {
         uint64_t length = 0;
-        sx_tfrecord_place place = sx_tfrecord_look(file->map.view, offset, limit, &length);
-        size_t next = offset + SX_TFRECORD_HEADER + (size_t)length + SX_TFRECORD_FOOTER;
+        sx_tfrecord_place place;
+        SX_TRY(sx_tfrecord_look(window, offset, limit, &place, &length));
+        uint64_t next = offset + SX_TFRECORD_HEADER + length + SX_TFRECORD_FOOTER;
         if (place == SX_PLACE_END) {
             return SX_OK;
         }
@@ -71,9 +71,9 @@ static sx_status build_index(sx_tfrecord_file *file)
         } else if (!file->options.skip_corrupt) {
             return sx_tfrecord_place_error(place, file->path, file->count, offset, length, limit);
         } else {
-            next = place == SX_PLACE_TOO_LONG
-                       ? next
-                       : sx_tfrecord_resync(file->map.view, offset + 1, limit);
+            if (place != SX_PLACE_TOO_LONG) {
+                SX_TRY(sx_tfrecord_resync(window, offset + 1, limit, &next));
+            }
             file->damage.places++;
             file->damage.bytes += next - offset;
         }
@@ -87,7 +87,7 @@ static sx_status save_index(const sx_tfrecord_file *file)
 {
     sx_buf buf;
     sx_buf_init(&buf, SIZE_MAX / 4);
-    const uint64_t words[] = {file->map.view.size, file->map.mtime_ns, file->count,
+    const uint64_t words[] = {sx_file_size(file->file), sx_file_mtime_ns(file->file), file->count,
                               file->damage.places, file->damage.bytes};
     sx_buf_append(&buf, index_magic, sizeof index_magic);
     for (size_t i = 0; i < SX_COUNT(words); i++) {
@@ -119,9 +119,10 @@ static sx_status save_index(const sx_tfrecord_file *file)
 /* Whether these bytes are a complete, valid index of this file. */
 static bool index_fits(const sx_tfrecord_file *file, const uint8_t *index, size_t size)
 {
+    uint64_t file_size = sx_file_size(file->file);
     if (size < INDEX_HEADER + INDEX_FOOTER || memcmp(index, index_magic, sizeof index_magic) != 0 ||
-        sx_load_u64(index + 8) != file->map.view.size ||
-        sx_load_u64(index + 16) != file->map.mtime_ns) {
+        sx_load_u64(index + 8) != file_size ||
+        sx_load_u64(index + 16) != sx_file_mtime_ns(file->file)) {
         return false;
     }
     size_t body = size - INDEX_HEADER - INDEX_FOOTER;
@@ -133,9 +134,8 @@ static bool index_fits(const sx_tfrecord_file *file, const uint8_t *index, size_
     for (size_t at = INDEX_HEADER; at < INDEX_HEADER + body; at += INDEX_ENTRY) {
         uint64_t offset = sx_load_u64(index + at), length = sx_load_u64(index + at + 8);
         const uint64_t frame = SX_TFRECORD_HEADER + SX_TFRECORD_FOOTER;
-        if (offset < end || offset > file->map.view.size || file->map.view.size - offset < frame ||
-            length > file->map.view.size - offset - frame ||
-            length > file->options.max_record_bytes) {
+        if (offset < end || offset > file_size || file_size - offset < frame ||
+            length > file_size - offset - frame || length > file->options.max_record_bytes) {
             return false;
         }
         end = offset + frame + length;
@@ -151,8 +151,8 @@ static bool load_index(sx_tfrecord_file *file)
     size_t size = 0;
     sx_status status = sx_sidecar_find(file->path, index_suffix, &path);
     if (status == SX_OK) {
-        status =
-            sx_file_read(path, INDEX_HEADER + file->map.view.size + INDEX_FOOTER, &index, &size);
+        uint64_t most = INDEX_HEADER + sx_file_size(file->file) + INDEX_FOOTER;
+        status = sx_file_read(path, (size_t)most, &index, &size);
     }
     sx_free(path);
     bool fits = status == SX_OK && index_fits(file, (const uint8_t *)index, size);
@@ -182,18 +182,24 @@ static bool load_index(sx_tfrecord_file *file)
 
 static sx_status open_and_index(sx_tfrecord_file *file)
 {
-    SX_TRY(sx_file_map_open(file->path, SX_ACCESS_RANDOM, &file->map));
-    sx_codec codec = file->options.codec == SX_CODEC_AUTO ? sx_tfrecord_detect(file->map.view)
-                                                          : file->options.codec;
-    if (codec != SX_CODEC_NONE) {
-        return sx_error(SX_FAILED_PRECONDITION,
-                        "%s is %s-compressed: its records can only be read in order", file->path,
-                        sx_codec_name(codec));
+    sx_window window = {0};
+    sx_codec codec = file->options.codec;
+    SX_TRY(sx_file_open(file->path, &file->file));
+    sx_window_init(&window, file->file);
+    sx_status status = codec == SX_CODEC_AUTO ? sx_tfrecord_detect(&window, &codec) : SX_OK;
+    if (status == SX_OK && codec != SX_CODEC_NONE) {
+        status = sx_error(SX_FAILED_PRECONDITION,
+                          "%s is %s-compressed: its records can only be read in order", file->path,
+                          sx_codec_name(codec));
     }
-    if (load_index(file)) {
-        return SX_OK;
+    bool loaded = status == SX_OK && load_index(file);
+    if (status == SX_OK && !loaded) {
+        status = build_index(file, &window);
     }
-    SX_TRY(build_index(file));
+    sx_window_deinit(&window);
+    if (status != SX_OK || loaded) {
+        return status;
+    }
     sx_status saved = save_index(file);
     if (saved != SX_OK) {
         sx_log(SX_LOG_DEBUG, "no index saved for %s: %s", file->path, sx_status_message(saved));
@@ -229,7 +235,7 @@ sx_status sx_tfrecord_file_open(const char *path, const sx_tfrecord_options *opt
 void sx_tfrecord_file_close(sx_tfrecord_file *file)
 {
     if (file != NULL) {
-        sx_file_map_close(&file->map);
+        sx_file_close(file->file);
         sx_free(file->entries);
         sx_free(file->path);
         sx_free(file);
@@ -251,16 +257,26 @@ sx_tfrecord_damage sx_tfrecord_file_damage(const sx_tfrecord_file *file)
     return file->damage;
 }
 
-sx_status sx_tfrecord_file_record(const sx_tfrecord_file *file, uint64_t number,
-                                  sx_bytes *out_record)
+size_t sx_tfrecord_file_frame_bytes(const sx_tfrecord_file *file, uint64_t number)
+{
+    return number < file->count
+               ? SX_TFRECORD_HEADER + (size_t)file->entries[number].length + SX_TFRECORD_FOOTER
+               : 0;
+}
+
+sx_status sx_tfrecord_file_read(const sx_tfrecord_file *file, uint64_t number, void *frame,
+                                sx_bytes *out_record)
 {
     if (number >= file->count) {
         return sx_error(SX_OUT_OF_RANGE, "%s has %" PRIu64 " records, no number %" PRIu64,
                         file->path, file->count, number);
     }
     struct entry entry = file->entries[number];
-    const uint8_t *data = (const uint8_t *)file->map.view.data + entry.offset + SX_TFRECORD_HEADER;
-    if (!sx_tfrecord_data_ok(data, (size_t)entry.length)) {
+    SX_TRY(sx_file_read_at(file->file, entry.offset, frame,
+                           sx_tfrecord_file_frame_bytes(file, number)),
+           "%s: record %" PRIu64, file->path, number);
+    const uint8_t *data = (const uint8_t *)frame + SX_TFRECORD_HEADER;
+    if (sx_load_u64(frame) != entry.length || !sx_tfrecord_data_ok(data, (size_t)entry.length)) {
         return sx_tfrecord_data_error(file->path, number, entry.offset);
     }
     *out_record = (sx_bytes){data, (size_t)entry.length};

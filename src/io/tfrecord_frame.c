@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "base/checked.h"
+
 void sx_tfrecord_frame(sx_bytes data, uint8_t out_header[SX_TFRECORD_HEADER],
                        uint8_t out_footer[SX_TFRECORD_FOOTER])
 {
@@ -10,40 +12,50 @@ void sx_tfrecord_frame(sx_bytes data, uint8_t out_header[SX_TFRECORD_HEADER],
     sx_store_u32(out_footer, sx_crc32c_mask(sx_crc32c(0, data.data, data.size)));
 }
 
-sx_tfrecord_place sx_tfrecord_look(sx_bytes bytes, size_t offset, uint64_t max_record_bytes,
-                                   uint64_t *out_length)
+sx_status sx_tfrecord_look(sx_window *window, uint64_t offset, uint64_t max_record_bytes,
+                           sx_tfrecord_place *out_place, uint64_t *out_length)
 {
-    size_t left = bytes.size - offset;
-    if (left == 0) {
-        return SX_PLACE_END;
-    }
+    uint64_t left = window->size - offset;
+    const void *header;
     if (left < SX_TFRECORD_HEADER) {
-        return SX_PLACE_CUT_HEADER;
+        *out_place = left == 0 ? SX_PLACE_END : SX_PLACE_CUT_HEADER;
+        return SX_OK;
     }
-    const uint8_t *header = (const uint8_t *)bytes.data + offset;
+    SX_TRY(sx_window_look(window, offset, SX_TFRECORD_HEADER, &header));
     if (!sx_tfrecord_header_ok(header)) {
-        return SX_PLACE_BAD_HEADER;
+        *out_place = SX_PLACE_BAD_HEADER;
+        return SX_OK;
     }
     uint64_t length = sx_load_u64(header);
     *out_length = length;
     left -= SX_TFRECORD_HEADER;
-    if (left < SX_TFRECORD_FOOTER || length > left - SX_TFRECORD_FOOTER) {
-        return SX_PLACE_CUT_DATA;
-    }
-    return length > max_record_bytes ? SX_PLACE_TOO_LONG : SX_PLACE_RECORD;
+    bool cut = left < SX_TFRECORD_FOOTER || length > left - SX_TFRECORD_FOOTER;
+    *out_place = cut                         ? SX_PLACE_CUT_DATA
+                 : length > max_record_bytes ? SX_PLACE_TOO_LONG
+                                             : SX_PLACE_RECORD;
+    return SX_OK;
 }
 
-size_t sx_tfrecord_resync(sx_bytes bytes, size_t from, uint64_t max_record_bytes)
+sx_status sx_tfrecord_resync(sx_window *window, uint64_t from, uint64_t max_record_bytes,
+                             uint64_t *out_offset)
 {
-    for (size_t offset = from; offset < bytes.size; offset++) {
-        uint64_t length;
-        const uint8_t *at = (const uint8_t *)bytes.data + offset;
-        if (sx_tfrecord_look(bytes, offset, max_record_bytes, &length) == SX_PLACE_RECORD &&
-            sx_tfrecord_data_ok(at + SX_TFRECORD_HEADER, (size_t)length)) {
-            return offset;
+    for (uint64_t offset = from; offset < window->size; offset++) {
+        uint64_t length = 0;
+        sx_tfrecord_place place;
+        const void *data;
+        SX_TRY(sx_tfrecord_look(window, offset, max_record_bytes, &place, &length));
+        if (place != SX_PLACE_RECORD) {
+            continue;
+        }
+        SX_TRY(sx_window_look(window, offset + SX_TFRECORD_HEADER,
+                              (size_t)length + SX_TFRECORD_FOOTER, &data));
+        if (sx_tfrecord_data_ok(data, (size_t)length)) {
+            *out_offset = offset;
+            return SX_OK;
         }
     }
-    return bytes.size;
+    *out_offset = window->size;
+    return SX_OK;
 }
 
 sx_status sx_tfrecord_place_error(sx_tfrecord_place place, const char *name, uint64_t number,
@@ -89,11 +101,16 @@ static bool inflates_to_records(sx_bytes bytes)
     return fits;
 }
 
-sx_codec sx_tfrecord_detect(sx_bytes bytes)
+sx_status sx_tfrecord_detect(sx_window *window, sx_codec *out_codec)
 {
-    if (bytes.size >= SX_TFRECORD_HEADER && sx_tfrecord_header_ok(bytes.data)) {
-        return SX_CODEC_NONE;
+    enum { HEAD_BYTES = 1 << 12 }; /* more than a Huffman table and a header need */
+    sx_bytes head = {NULL, (size_t)SX_MIN(window->size, (uint64_t)HEAD_BYTES)};
+    SX_TRY(sx_window_look(window, 0, head.size, &head.data));
+    if (head.size >= SX_TFRECORD_HEADER && sx_tfrecord_header_ok(head.data)) {
+        *out_codec = SX_CODEC_NONE;
+        return SX_OK;
     }
-    sx_codec guess = sx_codec_guess(bytes);
-    return guess == SX_CODEC_ZLIB && !inflates_to_records(bytes) ? SX_CODEC_NONE : guess;
+    sx_codec guess = sx_codec_guess(head);
+    *out_codec = guess == SX_CODEC_ZLIB && !inflates_to_records(head) ? SX_CODEC_NONE : guess;
+    return SX_OK;
 }

@@ -1,4 +1,4 @@
-/* Parsing of TFRecord frames in memory, shared by the sequential and the indexed reader. */
+/* Parsing of TFRecord frames, shared by the sequential and the indexed reader. */
 #ifndef SX_IO_TFRECORD_FRAME_H
 #define SX_IO_TFRECORD_FRAME_H
 
@@ -6,6 +6,7 @@
 
 #include "io/crc32c.h"
 #include "io/tfrecord.h"
+#include "io/window.h"
 
 static inline uint32_t sx_load_u32(const void *at)
 {
@@ -44,7 +45,7 @@ static inline bool sx_tfrecord_data_ok(const void *data, size_t size)
     return sx_load_u32((const uint8_t *)data + size) == sx_crc32c_mask(sx_crc32c(0, data, size));
 }
 
-/* What is at `offset` of a file in memory. */
+/* What is at `offset` of a file. */
 typedef enum sx_tfrecord_place {
     SX_PLACE_RECORD,     /* a valid header whose data are inside the file */
     SX_PLACE_END,        /* the end of the file */
@@ -55,12 +56,14 @@ typedef enum sx_tfrecord_place {
 } sx_tfrecord_place;
 
 /* Checks the header, not the data; sets *out_length for RECORD, TOO_LONG and CUT_DATA. */
-sx_tfrecord_place sx_tfrecord_look(sx_bytes bytes, size_t offset, uint64_t max_record_bytes,
-                                   uint64_t *out_length);
+SX_MUST_USE sx_status sx_tfrecord_look(sx_window *window, uint64_t offset,
+                                       uint64_t max_record_bytes, sx_tfrecord_place *out_place,
+                                       uint64_t *out_length);
 
-/* The first offset >= `from` of a complete record whose length and data verify; bytes.size if there
- * is none. A length verifies by chance once in 2^32 bytes, so the data are checked too. */
-size_t sx_tfrecord_resync(sx_bytes bytes, size_t from, uint64_t max_record_bytes);
+/* The first offset >= `from` of a complete record whose length and data verify; the window's size
+ * if there is none. A length verifies by chance once in 2^32 bytes, so the data are checked too. */
+SX_MUST_USE sx_status sx_tfrecord_resync(sx_window *window, uint64_t from,
+                                         uint64_t max_record_bytes, uint64_t *out_offset);
 
 /* The error (DATA_LOSS or RESOURCE_EXHAUSTED) for a place that is not a record. */
 sx_status sx_tfrecord_place_error(sx_tfrecord_place place, const char *name, uint64_t number,
@@ -69,7 +72,7 @@ sx_status sx_tfrecord_place_error(sx_tfrecord_place place, const char *name, uin
 sx_status sx_tfrecord_data_error(const char *name, uint64_t number, uint64_t offset);
 
 /* Detects the compression from the first bytes of a file. */
-sx_codec sx_tfrecord_detect(sx_bytes bytes);
+SX_MUST_USE sx_status sx_tfrecord_detect(sx_window *window, sx_codec *out_codec);
 
 enum { SX_TFRECORD_DEFAULT_MAX = 1 << 30 };
 

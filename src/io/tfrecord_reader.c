@@ -8,8 +8,8 @@
 
 struct sx_tfrecord_reader {
     char *name;
-    sx_file_map map; /* zero if the bytes are the caller's */
-    sx_bytes bytes;  /* the file's contents, possibly compressed */
+    sx_file *file;    /* NULL if the bytes are the caller's */
+    sx_window window; /* over the contents, possibly compressed */
     sx_tfrecord_options options;
     uint64_t number;    /* of the next record */
     uint64_t offset;    /* of the next record, in the uncompressed stream */
@@ -21,38 +21,42 @@ struct sx_tfrecord_reader {
 
 /* ---- open --------------------------------------------------------------------------------- */
 
-static sx_status reader_init(sx_tfrecord_reader *reader, const char *name)
+static sx_status start(sx_tfrecord_reader *reader)
 {
-    reader->name = sx_strdup(name);
-    if (reader->name == NULL) {
-        return sx_no_memory("reading %s", name);
+    sx_tfrecord_options *o = &reader->options;
+    if (o->max_record_bytes == 0) {
+        o->max_record_bytes = SX_TFRECORD_DEFAULT_MAX;
     }
-    if (reader->options.max_record_bytes == 0) {
-        reader->options.max_record_bytes = SX_TFRECORD_DEFAULT_MAX;
+    if (o->codec == SX_CODEC_AUTO) {
+        SX_TRY(sx_tfrecord_detect(&reader->window, &o->codec));
     }
-    if (reader->options.codec == SX_CODEC_AUTO) {
-        reader->options.codec = sx_tfrecord_detect(reader->bytes);
-    }
-    sx_buf_init(&reader->record, (size_t)reader->options.max_record_bytes + SX_TFRECORD_FOOTER);
-    if (reader->options.codec == SX_CODEC_NONE) {
-        return SX_OK;
-    }
-    return sx_inflate_create(reader->options.codec, reader->bytes, UINT64_MAX, name,
-                             &reader->inflate);
+    sx_buf_init(&reader->record, (size_t)o->max_record_bytes + SX_TFRECORD_FOOTER);
+    return o->codec == SX_CODEC_NONE ? SX_OK
+                                     : sx_inflate_create_over(o->codec, &reader->window, UINT64_MAX,
+                                                              reader->name, &reader->inflate);
 }
 
-static sx_status open_over(sx_file_map map, sx_bytes bytes, const char *name,
+/* `file` is the reader's from here on; NULL: over `bytes`. */
+static sx_status open_over(sx_file *file, sx_bytes bytes, const char *name,
                            const sx_tfrecord_options *options, sx_tfrecord_reader **out_reader)
 {
     sx_tfrecord_reader *reader = sx_alloc(1, sizeof *reader);
-    if (reader == NULL) {
-        sx_file_map_close(&map);
+    char *copy = sx_strdup(name);
+    if (reader == NULL || copy == NULL) {
+        sx_free(reader);
+        sx_free(copy);
+        sx_file_close(file);
         return sx_no_memory("reading %s", name);
     }
-    reader->map = map;
-    reader->bytes = bytes;
+    reader->name = copy;
+    reader->file = file;
+    if (file != NULL) {
+        sx_window_init(&reader->window, file);
+    } else {
+        sx_window_init_bytes(&reader->window, bytes);
+    }
     reader->options = options != NULL ? *options : (sx_tfrecord_options){0};
-    sx_status status = reader_init(reader, name);
+    sx_status status = start(reader);
     if (status != SX_OK) {
         sx_tfrecord_reader_destroy(reader);
         return status;
@@ -64,16 +68,16 @@ static sx_status open_over(sx_file_map map, sx_bytes bytes, const char *name,
 sx_status sx_tfrecord_reader_open(const char *path, const sx_tfrecord_options *options,
                                   sx_tfrecord_reader **out_reader)
 {
-    sx_file_map map;
-    SX_TRY(sx_file_map_open(path, SX_ACCESS_SEQUENTIAL, &map));
-    return open_over(map, map.view, path, options, out_reader);
+    sx_file *file;
+    SX_TRY(sx_file_open(path, &file));
+    return open_over(file, (sx_bytes){0}, path, options, out_reader);
 }
 
 sx_status sx_tfrecord_reader_over(sx_bytes bytes, const char *name,
                                   const sx_tfrecord_options *options,
                                   sx_tfrecord_reader **out_reader)
 {
-    return open_over((sx_file_map){0}, bytes, name, options, out_reader);
+    return open_over(NULL, bytes, name, options, out_reader);
 }
 
 void sx_tfrecord_reader_destroy(sx_tfrecord_reader *reader)
@@ -81,7 +85,8 @@ void sx_tfrecord_reader_destroy(sx_tfrecord_reader *reader)
     if (reader != NULL) {
         sx_inflate_destroy(reader->inflate);
         sx_buf_deinit(&reader->record);
-        sx_file_map_close(&reader->map);
+        sx_window_deinit(&reader->window);
+        sx_file_close(reader->file);
         sx_free(reader->name);
         sx_free(reader);
     }
@@ -102,32 +107,36 @@ static void count_damage(sx_tfrecord_reader *reader, uint64_t bytes)
 
 /* Skips damage at the reader's offset: a record with damaged data, or everything up to the next
  * valid record. */
-static void skip_plain(sx_tfrecord_reader *reader, sx_tfrecord_place place, uint64_t length)
+static sx_status skip_plain(sx_tfrecord_reader *reader, sx_tfrecord_place place, uint64_t length)
 {
-    size_t next = (size_t)reader->offset + SX_TFRECORD_HEADER + (size_t)length + SX_TFRECORD_FOOTER;
+    uint64_t next = reader->offset + SX_TFRECORD_HEADER + length + SX_TFRECORD_FOOTER;
     if (place != SX_PLACE_RECORD && place != SX_PLACE_TOO_LONG) {
-        next = sx_tfrecord_resync(reader->bytes, (size_t)reader->offset + 1,
-                                  reader->options.max_record_bytes);
+        SX_TRY(sx_tfrecord_resync(&reader->window, reader->offset + 1,
+                                  reader->options.max_record_bytes, &next));
     }
     count_damage(reader, next - reader->offset);
     reader->offset = next;
+    return SX_OK;
 }
 
 static sx_status next_plain(sx_tfrecord_reader *reader, sx_bytes *out_record, bool *out_more)
 {
     uint64_t limit = reader->options.max_record_bytes;
     for (;;) {
-        uint64_t length = 0;
-        sx_tfrecord_place place =
-            sx_tfrecord_look(reader->bytes, (size_t)reader->offset, limit, &length);
+        uint64_t length = 0, offset = reader->offset;
+        sx_tfrecord_place place;
+        SX_TRY(sx_tfrecord_look(&reader->window, offset, limit, &place, &length));
         if (place == SX_PLACE_END) {
             reader->ended = true;
             *out_more = false;
             return SX_OK;
         }
-        const uint8_t *data =
-            (const uint8_t *)reader->bytes.data + reader->offset + SX_TFRECORD_HEADER;
-        if (place == SX_PLACE_RECORD && sx_tfrecord_data_ok(data, (size_t)length)) {
+        const void *data = NULL;
+        if (place == SX_PLACE_RECORD) {
+            SX_TRY(sx_window_look(&reader->window, offset + SX_TFRECORD_HEADER,
+                                  (size_t)length + SX_TFRECORD_FOOTER, &data));
+        }
+        if (data != NULL && sx_tfrecord_data_ok(data, (size_t)length)) {
             *out_record = (sx_bytes){data, (size_t)length};
             *out_more = true;
             reader->offset += SX_TFRECORD_HEADER + length + SX_TFRECORD_FOOTER;
@@ -136,11 +145,11 @@ static sx_status next_plain(sx_tfrecord_reader *reader, sx_bytes *out_record, bo
         }
         if (!reader->options.skip_corrupt) {
             return place == SX_PLACE_RECORD
-                       ? sx_tfrecord_data_error(reader->name, reader->number, reader->offset)
-                       : sx_tfrecord_place_error(place, reader->name, reader->number,
-                                                 reader->offset, length, limit);
+                       ? sx_tfrecord_data_error(reader->name, reader->number, offset)
+                       : sx_tfrecord_place_error(place, reader->name, reader->number, offset,
+                                                 length, limit);
         }
-        skip_plain(reader, place, length);
+        SX_TRY(skip_plain(reader, place, length));
     }
 }
 

@@ -207,11 +207,31 @@ static sx_status run_segment(sx_fit *f, int ok_output)
     return status != SX_OK && !f->feed_failed ? explain_failure(f, status) : status;
 }
 
+/* The input failed: what was trained until then is saved, so that the run goes on from there once
+ * the data are repaired. */
+static sx_status save_and_explain(sx_fit *f, sx_status status)
+{
+    char saved[128] = "";
+    if (f->t->config.model_dir != NULL) {
+        sx_status save = sx_fit_save(f);
+        snprintf(saved, sizeof(saved),
+                 save == SX_OK ? " (step %" PRId64 " is saved)"
+                               : " (saving step %" PRId64 " failed, too)",
+                 f->step);
+        sx_status_free(save);
+    }
+    return sx_status_annotate(status, __FILE__, __LINE__, "reading the batch of step %" PRId64 "%s",
+                              f->step + 1, saved);
+}
+
 sx_status sx_fit_run(sx_fit *f)
 {
     int ok_output = sx_program_find_output(f->program, SX_OK_OUTPUT);
     while (!sx_fit_at_end(f) && !sx_trainer_stopped(f->t)) {
-        SX_TRY(run_segment(f, ok_output));
+        sx_status status = run_segment(f, ok_output);
+        if (status != SX_OK) {
+            return f->feed_failed ? save_and_explain(f, status) : status;
+        }
         int64_t start = sx_now_ns();
         SX_TRY(sx_fit_control_point(f));
         f->window_ns += sx_now_ns() - start;

@@ -141,9 +141,13 @@ sx_status sx_batch_gather_next(sx_batch_gather *g, sx_feed_batch *out_batch)
         return sx_feed_next(&g->feeds[0], out_batch);
     }
     sx_feed_batch batch = {.features = g->features, .ids = g->ids};
+    uint8_t before[SX_MAX_INPUTS * SX_CURSOR_BYTES];
+    sx_batch_gather_save(g, before);
     for (int i = 0; i < g->n; i++) {
-        if (has_step(g, i)) {
-            SX_TRY(pull(g, &g->feeds[i], &batch));
+        sx_status status = has_step(g, i) ? pull(g, &g->feeds[i], &batch) : SX_OK;
+        if (status != SX_OK) { /* the feeds stay at one step, where the run can be saved */
+            sx_status_free(sx_batch_gather_restore(g, before, g->n, g->step_in_epoch));
+            return status;
         }
     }
     end_step(g, &batch);

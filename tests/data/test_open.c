@@ -1,6 +1,7 @@
 #include "data/photos.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <sextant/data.h>
 
@@ -86,6 +87,37 @@ static void test_data_open__folder_of_class_folders(void **state)
     sx_dataset_record_name(data, 5, name, sizeof(name));
     assert_non_null(strstr(name, "photos/bees/1.png"));
     done();
+}
+
+/* A record file or archive that another process truncates while it is read: an error that names the
+ * record, no signal. */
+static void test_data_open__a_truncated_file_is_an_error(void **state)
+{
+    (void)state;
+    make_records(in_dir("set"), 12, 0);
+    char command[512];
+    snprintf(command, sizeof(command), "tar -C %s -cf %s/p.tar photos", photo_dir, photo_dir);
+    assert_int_equal(system(command), 0);
+    static const char *const names[][3] = {
+        {"set-*", "set-00002-of-00003", "set-00002-of-00003: record "},
+        {"p.tar", "p.tar", "p.tar/photos/"}};
+    for (int i = 0; i < 2; i++) {
+        sx_iterator *iterator = NULL;
+        const struct sx_batch_data *one;
+        assert_ok(open_with(in_dir(names[i][0]), NULL));
+        assert_ok(sx_iterator_create(data, &iterator, .workers = 1, .prefetch = 1));
+        assert_ok(sx_iterator_next(iterator, &one));
+        assert_int_equal(truncate(in_dir(names[i][1]), 1000), 0);
+        sx_status status = SX_OK;
+        for (int64_t k = 1; k < sx_dataset_count(data) && status == SX_OK; k++) {
+            status = sx_iterator_next(iterator, &one);
+        }
+        assert_error(status, SX_DATA_LOSS, names[i][2]);
+        status = sx_iterator_next(iterator, &one); /* says it again */
+        assert_error(status, SX_DATA_LOSS, "was it truncated?");
+        sx_iterator_destroy(iterator);
+        done();
+    }
 }
 
 static void test_data_open__archives(void **state)
@@ -378,6 +410,7 @@ static void test_data_open__damaged_files_are_named(void **state)
 
 static const struct CMUnitTest tests[] = {
     photo_test(test_data_open__folder_of_class_folders),
+    photo_test(test_data_open__a_truncated_file_is_an_error),
     photo_test(test_data_open__archives),
     photo_test(test_data_open__record_files_with_schema),
     photo_test(test_data_open__record_files_without_schema),

@@ -9,6 +9,7 @@
 #include "io/tfrecord.h"
 
 static char dir[64];
+static sx_scratch scratch; /* of the records read since the last check_record() */
 
 static int make_dir(void **state)
 {
@@ -21,6 +22,7 @@ static int remove_dir(void **state)
 {
     (void)state;
     sx_status status = sx_dir_remove(dir);
+    sx_scratch_deinit(&scratch);
     sx_status_free(status);
     return 0;
 }
@@ -58,9 +60,10 @@ static void check_record(const sx_records *records, int64_t number, int expected
     char text[32];
     sx_bytes record;
     int length = snprintf(text, sizeof(text), "record %d", expected);
-    assert_ok(sx_records_get(records, number, &record));
+    assert_ok(sx_records_get(records, number, &scratch, &record));
     assert_int_equal(record.size, length);
     assert_memory_equal(record.data, text, (size_t)length);
+    sx_scratch_reset(&scratch);
 }
 
 static void test_data_records__are_numbered_through(void **state)
@@ -78,7 +81,7 @@ static void test_data_records__are_numbered_through(void **state)
             check_record(records, i, i);
         }
         sx_bytes record;
-        assert_error(sx_records_get(records, 100, &record), SX_OUT_OF_RANGE, "100");
+        assert_error(sx_records_get(records, 100, &scratch, &record), SX_OUT_OF_RANGE, "100");
         sx_buf name;
         sx_buf_init(&name, 0);
         sx_records_name(records, 15, &name); /* 15 in the first shard */
@@ -133,7 +136,7 @@ static void test_data_records__every_flipped_byte_is_noticed(void **state)
         sx_status status = open_set("flip", &(sx_records_options){0}, &records);
         for (int64_t k = 0; status == SX_OK && k < sx_records_count(records); k++) {
             sx_bytes record;
-            status = sx_records_get(records, k, &record);
+            status = sx_records_get(records, k, &scratch, &record);
         }
         assert_error(status, SX_DATA_LOSS, "flip-00000-of-00001: record");
         sx_records_close(records);
@@ -146,7 +149,7 @@ static void test_data_records__every_flipped_byte_is_noticed(void **state)
         int expected = 0;
         for (int64_t k = 0; k < 4; k++, expected++) {
             sx_bytes record;
-            assert_ok(sx_records_get(records, k, &record));
+            assert_ok(sx_records_get(records, k, &scratch, &record));
             expected += ((const char *)record.data)[record.size - 1] != '0' + expected;
             check_record(records, k, expected);
         }

@@ -116,16 +116,17 @@ static sx_status copy_entry(void *user, sx_bytes key, sx_bytes value)
 
 static sx_status reindex(const char *in, const char *out)
 {
-    sx_file_map map;
-    SX_TRY(sx_file_map_open(in, SX_ACCESS_SEQUENTIAL, &map));
+    char *data = NULL;
+    size_t size = 0;
+    SX_TRY(sx_file_read(in, (size_t)1 << 30, &data, &size));
     sx_sstable_writer table;
     sx_sstable_writer_init(&table, 0);
     sx_bytes file = {0};
-    sx_status status = sx_sstable_scan(map.view, 0, copy_entry, &table);
+    sx_status status = sx_sstable_scan((sx_bytes){data, size}, 0, copy_entry, &table);
     status = status == SX_OK ? sx_sstable_finish(&table, &file) : status;
     status = status == SX_OK ? sx_commit_bytes(out, file.data, file.size) : status;
     sx_sstable_writer_deinit(&table);
-    sx_file_map_close(&map);
+    sx_free(data);
     return status;
 }
 

@@ -20,6 +20,8 @@
 #include "io/tfrecord.h"
 #include "proto/example.h"
 
+enum { MAX_BYTES = 1 << 30 };
+
 static sx_codec codec_of(const char *name)
 {
     sx_codec codec = SX_CODEC_AUTO;
@@ -29,24 +31,24 @@ static sx_codec codec_of(const char *name)
 
 static sx_status write_records(const char *codec, const char *in, const char *out)
 {
-    sx_file_map map = {0};
+    char *data = NULL;
+    size_t size = 0;
     sx_buf buf;
     sx_tfrecord_writer *writer = NULL;
     sx_buf_init(&buf, 0);
-    SX_TRY(sx_file_map_open(in, SX_ACCESS_SEQUENTIAL, &map));
+    SX_TRY(sx_file_read(in, MAX_BYTES, &data, &size));
     SX_TRY(sx_tfrecord_writer_create(codec_of(codec), sx_write_to_buf, &buf, &writer));
-    for (size_t at = 0; at < map.view.size;) {
-        const char *record = (const char *)map.view.data + at;
-        uint32_t size;
-        memcpy(&size, record, sizeof size);
-        SX_TRY(sx_tfrecord_write(writer, (sx_bytes){record + 4, size}));
-        at += 4 + size;
+    for (size_t at = 0; at < size;) {
+        uint32_t length;
+        memcpy(&length, data + at, sizeof length);
+        SX_TRY(sx_tfrecord_write(writer, (sx_bytes){data + at + 4, length}));
+        at += 4 + length;
     }
     SX_TRY(sx_tfrecord_writer_finish(writer));
     SX_TRY(sx_commit_bytes(out, buf.data, buf.size));
     sx_tfrecord_writer_destroy(writer);
     sx_buf_deinit(&buf);
-    sx_file_map_close(&map);
+    sx_free(data);
     return SX_OK;
 }
 
@@ -85,8 +87,10 @@ static sx_status read_by_number(const char *in, const char *out)
     SX_TRY(sx_tfrecord_file_open(in, NULL, &file));
     for (uint64_t i = 0; i < sx_tfrecord_file_count(file); i++) {
         sx_bytes record;
-        SX_TRY(sx_tfrecord_file_record(file, i, &record));
+        void *frame = sx_alloc(sx_tfrecord_file_frame_bytes(file, i), 1);
+        SX_TRY(sx_tfrecord_file_read(file, i, frame, &record));
         put_record(&buf, record);
+        sx_free(frame);
     }
     SX_TRY(sx_commit_bytes(out, sx_buf_text(&buf), buf.size));
     sx_tfrecord_file_close(file);
@@ -165,16 +169,18 @@ static sx_status rewrite_npy(const char *in, const char *out)
 
 static sx_status inflate_file(const char *in, const char *out)
 {
-    sx_file_map map = {0};
+    sx_bytes packed = {0};
+    char *data = NULL;
     sx_buf buf;
     sx_buf_init(&buf, 0);
-    SX_TRY(sx_file_map_open(in, SX_ACCESS_SEQUENTIAL, &map));
-    sx_status status = sx_inflate_all(sx_codec_guess(map.view), map.view, 1 << 28, in, &buf);
+    SX_TRY(sx_file_read(in, MAX_BYTES, &data, &packed.size));
+    packed.data = data;
+    sx_status status = sx_inflate_all(sx_codec_guess(packed), packed, MAX_BYTES, in, &buf);
     if (status == SX_OK) {
         status = sx_commit_bytes(out, sx_buf_text(&buf), buf.size);
     }
     sx_buf_deinit(&buf);
-    sx_file_map_close(&map);
+    sx_free(data);
     return status;
 }
 

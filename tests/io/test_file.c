@@ -35,26 +35,6 @@ static void test_io_file__reading_names_what_failed(void **state)
     assert_null(data);
 }
 
-static void test_io_file__maps(void **state)
-{
-    (void)state;
-    sx_file_map map;
-    write_file(scratch("f"), "abcd", 4);
-    assert_ok(sx_file_map_open(scratch("f"), SX_ACCESS_RANDOM, &map));
-    assert_int_equal(map.view.size, 4);
-    assert_memory_equal(map.view.data, "abcd", 4);
-    assert_true(map.mtime_ns > 0);
-    sx_file_map_close(&map);
-    write_file(scratch("f"), "", 0);
-    assert_ok(sx_file_map_open(scratch("f"), SX_ACCESS_RANDOM, &map));
-    assert_int_equal(map.view.size, 0);
-    assert_non_null(map.view.data);
-    sx_file_map_close(&map);
-    assert_error(sx_file_map_open(scratch("none"), SX_ACCESS_RANDOM, &map), SX_NOT_FOUND, "none");
-    assert_error(sx_file_map_open("/dev/null", SX_ACCESS_RANDOM, &map), SX_INVALID_ARGUMENT,
-                 "regular");
-}
-
 static void test_io_file__reads_at_positions(void **state)
 {
     (void)state;
@@ -78,14 +58,11 @@ static void test_io_file__refuses_pipes_without_waiting(void **state)
     char *data = NULL;
     size_t size = 0;
     sx_file *file = NULL;
-    sx_file_map map;
     assert_int_equal(mkfifo(scratch("p"), 0600), 0);
     alarm(10); /* a blocked open would wait for ever */
     assert_error(sx_file_read(scratch("p"), 9, &data, &size), SX_INVALID_ARGUMENT,
                  "expected a regular file, got a named pipe");
     assert_error(sx_file_open(scratch("p"), &file), SX_INVALID_ARGUMENT, "a named pipe");
-    assert_error(sx_file_map_open(scratch("p"), SX_ACCESS_RANDOM, &map), SX_INVALID_ARGUMENT,
-                 "a named pipe");
     assert_error(sx_file_open("/dev/zero", &file), SX_INVALID_ARGUMENT, "a character device");
     alarm(0);
     assert_null(data);
@@ -114,7 +91,6 @@ static void test_io_file__reads_streams_to_their_end(void **state)
 static const struct CMUnitTest tests[] = {
     scratch_test(test_io_file__reads_whole_files),
     scratch_test(test_io_file__reading_names_what_failed),
-    scratch_test(test_io_file__maps),
     scratch_test(test_io_file__reads_at_positions),
     scratch_test(test_io_file__refuses_pipes_without_waiting),
     scratch_test(test_io_file__reads_streams_to_their_end),

@@ -324,6 +324,14 @@ static void test_io_tfrecord__shards_appear_together(void **state)
                  SX_INVALID_ARGUMENT, "0 shards");
 }
 
+/* Reads a record into static memory. */
+static sx_status read_record(const sx_tfrecord_file *file, uint64_t number, sx_bytes *out)
+{
+    static char frame[256];
+    assert_true(sx_tfrecord_file_frame_bytes(file, number) <= sizeof(frame));
+    return sx_tfrecord_file_read(file, number, frame, out);
+}
+
 static void check_numbers(const sx_tfrecord_file *file, uint64_t count)
 {
     assert_int_equal(sx_tfrecord_file_count(file), count);
@@ -331,12 +339,12 @@ static void check_numbers(const sx_tfrecord_file *file, uint64_t count)
         char text[32];
         snprintf(text, sizeof text, "record %d", (int)i);
         sx_bytes record = {0};
-        assert_ok(sx_tfrecord_file_record(file, i, &record));
+        assert_ok(read_record(file, i, &record));
         assert_int_equal(record.size, strlen(text));
         assert_memory_equal(record.data, text, record.size);
     }
     sx_bytes record;
-    assert_error(sx_tfrecord_file_record(file, count, &record), SX_OUT_OF_RANGE, "records");
+    assert_error(read_record(file, count, &record), SX_OUT_OF_RANGE, "records");
 }
 
 static void test_io_tfrecord__by_number_with_a_saved_index(void **state)
@@ -398,9 +406,8 @@ static void test_io_tfrecord__by_number_finds_damage(void **state)
     out.data[37 + 12] ^= 1;
     write_file(scratch("f"), out.data, out.size);
     assert_ok(sx_tfrecord_file_open(scratch("f"), NULL, &file));
-    assert_ok(sx_tfrecord_file_record(file, 0, &record));
-    assert_error(sx_tfrecord_file_record(file, 2, &record), SX_DATA_LOSS,
-                 "f: record 2 at offset 37");
+    assert_ok(read_record(file, 0, &record));
+    assert_error(read_record(file, 2, &record), SX_DATA_LOSS, "f: record 2 at offset 37");
     sx_tfrecord_file_close(file);
     out.data[37 + 12] ^= 1;
     out.data[21] ^= 1;
@@ -413,12 +420,46 @@ static void test_io_tfrecord__by_number_finds_damage(void **state)
         assert_int_equal(sx_tfrecord_file_count(file), 2);
         assert_int_equal(sx_tfrecord_file_damage(file).places, 1);
         assert_int_equal(sx_tfrecord_file_damage(file).bytes, 16);
-        assert_ok(sx_tfrecord_file_record(file, 1, &record));
+        assert_ok(read_record(file, 1, &record));
         assert_memory_equal(record.data, "gamma ray", 9);
         sx_tfrecord_file_close(file);
     }
     assert_error(sx_tfrecord_file_open(scratch("f"), NULL, &file), SX_DATA_LOSS, "record 1");
     sx_buf_deinit(&out);
+}
+
+/* Another process truncates the file while it is read: an error, whatever reads it, no signal. */
+static void test_io_tfrecord__a_truncated_file_is_an_error(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < 3; c++) {
+        const char *path = scratch("d/t-00000-of-00001");
+        write_shards(scratch("d/t"), 1, codecs[c], 200000);
+        struct stat info;
+        sx_tfrecord_reader *reader = NULL;
+        sx_tfrecord_file *file = NULL;
+        sx_bytes record;
+        bool more = true;
+        assert_int_equal(stat(path, &info), 0);
+        assert_ok(sx_tfrecord_reader_open(path, NULL, &reader));
+        assert_ok(sx_tfrecord_next(reader, &record, &more));
+        if (codecs[c] == SX_CODEC_NONE) {
+            assert_ok(sx_tfrecord_file_open(path, NULL, &file));
+        }
+        assert_int_equal(truncate(path, info.st_size / 2), 0);
+        sx_status status = SX_OK;
+        while (status == SX_OK && more) {
+            status = sx_tfrecord_next(reader, &record, &more);
+        }
+        assert_error(status, SX_DATA_LOSS, "was it truncated?");
+        sx_tfrecord_reader_destroy(reader);
+        if (file != NULL) {
+            assert_ok(read_record(file, 10, &record));
+            assert_error(read_record(file, 199999, &record), SX_DATA_LOSS,
+                         "t-00000-of-00001: record 199999: ");
+            sx_tfrecord_file_close(file);
+        }
+    }
 }
 
 static void test_io_tfrecord__compressed_files_have_no_numbers(void **state)
@@ -464,6 +505,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_tfrecord__by_number_with_a_saved_index),
     scratch_test(test_io_tfrecord__a_damaged_index_is_rebuilt),
     scratch_test(test_io_tfrecord__by_number_finds_damage),
+    scratch_test(test_io_tfrecord__a_truncated_file_is_an_error),
     scratch_test(test_io_tfrecord__compressed_files_have_no_numbers),
     scratch_test(test_io_tfrecord__a_read_only_directory_uses_the_cache),
 };

@@ -39,7 +39,9 @@ static sx_status read_by_number(void *user)
         sx_tfrecord_file *file = NULL;
         sx_bytes record;
         SX_TRY(sx_tfrecord_file_open(scratch("t-00000-of-00002"), NULL, &file));
-        status = sx_tfrecord_file_record(file, 1, &record);
+        char frame[64];
+        assert_true(sx_tfrecord_file_frame_bytes(file, 1) <= sizeof(frame));
+        status = sx_tfrecord_file_read(file, 1, frame, &record);
         sx_tfrecord_file_close(file);
     }
     return status;

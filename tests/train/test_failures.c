@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include "io/failpoint.h"
+#include "io/tfrecord.h"
 
 enum { STEPS = 9 };
 
@@ -97,6 +98,124 @@ static void test_train_failures__the_disk_may_fail_at_any_call(void **state)
     }
 }
 
+/* --- data that vanish ------------------------------------------------------------------------ */
+
+enum { ROW_BYTES = FEATURES * 4 + 8, TRUNCATE_AT = 20, MANY_STEPS = 120 };
+
+static const char *records_path; /* what is truncated when step TRUNCATE_AT is shown */
+
+static void truncate_at_step(void *user, const sx_train_event *e)
+{
+    see(user, e);
+    if (e->kind == SX_EVENT_PROGRESS && e->step == TRUNCATE_AT && records_path != NULL) {
+        assert_int_equal(truncate(records_path, 700), 0);
+    }
+}
+
+static sx_status take_row(const sx_map_call *call, void *user)
+{
+    (void)user;
+    const sx_bytes *record = call->in[0].data;
+    if (record->size != ROW_BYTES) {
+        return sx_error(SX_DATA_LOSS, "%zu bytes", record->size);
+    }
+    memcpy(call->out[0].data, record->data, FEATURES * 4);
+    memcpy(call->out[1].data, (const char *)record->data + FEATURES * 4, 8);
+    return SX_OK;
+}
+
+/* The tiny data as records. */
+static void write_tiny_records(const char *prefix)
+{
+    sx_tfrecord_shards *shards = NULL;
+    sx_dataset *data = tiny_data(0, EXAMPLES);
+    sx_iterator *iterator = NULL;
+    assert_ok(sx_tfrecord_shards_create(prefix, 1, SX_CODEC_NONE, &shards));
+    assert_ok(sx_iterator_create(data, &iterator));
+    for (int i = 0; i < EXAMPLES; i++) {
+        const struct sx_batch_data *one;
+        char row[ROW_BYTES];
+        assert_ok(sx_iterator_next(iterator, &one));
+        memcpy(row, one->components[0].data, FEATURES * 4);
+        memcpy(row + FEATURES * 4, one->components[1].data, 8);
+        assert_ok(sx_tfrecord_shards_write(shards, 0, (sx_bytes){row, sizeof(row)}));
+    }
+    assert_ok(sx_tfrecord_shards_finish(shards));
+    sx_tfrecord_shards_destroy(shards);
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
+static sx_dataset *open_tiny_records(const char *path)
+{
+    static const sx_component row[] = {{"features", {SX_F32, 1, {FEATURES}}},
+                                       {"label", {SX_I64, 0, {0}}}};
+    sx_dataset *data = NULL;
+    assert_ok(sx_dataset_from_records(&path, 1, NULL, &data));
+    assert_ok(sx_dataset_map(&data, .name = "row", .fn = take_row, .count = 2, .components = row));
+    return data;
+}
+
+/* The records alone, or half of each batch from them and half, read before, from memory. */
+static sx_status fit_records(const char *dir, const char *path, bool two_inputs, seen *s,
+                             uint64_t *out_hash)
+{
+    sx_run_config config = tiny_config(dir, s);
+    config.observer = truncate_at_step;
+    config.observer_user = s;
+    sx_trainer *t = open_tiny(&config);
+    sx_dataset *data[] = {tiny_data(0, EXAMPLES), open_tiny_records(path)};
+    sx_fit_request request = {.train = data[1], .max_steps = MANY_STEPS};
+    if (two_inputs) {
+        request.train = data[0];
+        request.shards = data;
+        request.n_shards = 2;
+    }
+    sx_status status = sx_trainer_fit(t, &request);
+    *out_hash = hash_variables(t);
+    sx_dataset_release(data[0]);
+    sx_dataset_release(data[1]);
+    sx_trainer_destroy(t);
+    return status;
+}
+
+/* Another process truncates the record file while a run trains on it: the error names file and
+ * record, the steps so far are saved, and with the file repaired the run goes on to the bit. */
+static void test_train_failures__truncated_data_cost_no_step(void **state)
+{
+    (void)state;
+    char prefix[600], path[620], dir[600];
+    snprintf(prefix, sizeof(prefix), "%s/tiny", scratch_dir);
+    snprintf(path, sizeof(path), "%s-00000-of-00001", prefix);
+    for (int two = 0; two < 2; two++) {
+        uint64_t expected, hash;
+        seen s = {0};
+        snprintf(dir, sizeof(dir), "%s/run%d", scratch_dir, two);
+        write_tiny_records(prefix);
+        records_path = NULL;
+        assert_ok(fit_records(NULL, path, two, &s, &expected));
+        records_path = path;
+        s = (seen){0};
+        sx_status status = fit_records(dir, path, two, &s, &hash);
+        assert_true(s.last_step >= TRUNCATE_AT && s.last_step < MANY_STEPS);
+        char saved[64];
+        snprintf(saved, sizeof(saved), "(step %d is saved)", (int)s.last_step);
+        assert_non_null(strstr(sx_status_message(status), saved));
+        assert_non_null(strstr(sx_status_message(status), "tiny-00000-of-00001: record "));
+        assert_error(status, SX_DATA_LOSS, "was it truncated?");
+        records_path = NULL;
+        write_tiny_records(prefix);
+        int64_t reached = s.last_step;
+        s = (seen){0};
+        assert_ok(fit_records(dir, path, two, &s, &hash));
+        assert_true(s.resumed);
+        assert_int_equal(s.count[SX_EVENT_PROGRESS], MANY_STEPS - reached);
+        assert_true(hash == expected);
+    }
+}
+
+/* --- memory of the steady state -------------------------------------------------------------- */
+
 static struct {
     long at_start, at_end;
 } allocations;
@@ -127,6 +246,7 @@ static void test_train_failures__steady_state_allocates_nothing(void **state)
 static const struct CMUnitTest tests[] = {
     scratch_test(test_train_failures__any_allocation_may_fail),
     scratch_test(test_train_failures__the_disk_may_fail_at_any_call),
+    scratch_test(test_train_failures__truncated_data_cost_no_step),
     cmocka_unit_test(test_train_failures__steady_state_allocates_nothing),
 };
 SX_TEST_MAIN(tests)

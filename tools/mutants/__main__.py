@@ -45,7 +45,7 @@ def reasons():
         return dict(re.findall(r"^\| `([0-9a-f]{8})` \|.*\| ([^|]+) \|$", f.read(), re.M))
 
 
-def work(index, tasks, results, tests, traces, interop):
+def work(index, tasks, results, tests, traces, interop, limit):
     """One worker process: tasks are ("record", test) or ("slip", number, id, layer, passed)."""
     runner = suite.Runner(index)
     for task in iter(tasks.get, None):
@@ -54,16 +54,17 @@ def work(index, tasks, results, tests, traces, interop):
         else:
             _, number, id_, layer, passed = task
             results.put(("slip", id_, suite.try_slip(runner, number, layer, list(tests.values()), traces,
-                                                     passed, interop)))
+                                                     passed, interop, limit)))
     results.put(None)
 
 
-def spread(jobs, todo, tests, traces, interop):
+def spread(jobs, todo, tests, traces, interop, limit):
     """Gives `todo` to `jobs` processes and yields their results."""
     tasks, results = multiprocessing.Queue(), multiprocessing.Queue()
     for task in todo + [None] * jobs:
         tasks.put(task)
-    workers = [multiprocessing.Process(target=work, args=(i, tasks, results, tests, traces, interop))
+    workers = [multiprocessing.Process(target=work, args=(i, tasks, results, tests, traces, interop,
+                                                            limit))
                for i in range(jobs)]
     for worker in workers:
         worker.start()
@@ -82,10 +83,10 @@ def record_all(tests, traces, built, numbers, jobs):
     """Notes what each test meets, unless that is known of this build."""
     todo = [t for t in tests.values()
             if traces.get(t.name, {}).get("built") != built or
-            traces[t.name].get("signature") != t.signature]
+            traces[t.name].get("signature") != t.signature or traces[t.name]["verdict"] != "passed"]
     begin = time.monotonic()
     for done, (_, name, trace) in enumerate(
-            spread(jobs, [("record", t.name) for t in todo], tests, traces, True), 1):
+            spread(jobs, [("record", t.name) for t in todo], tests, traces, True, None), 1):
         trace.update(built=built, signature=tests[name].signature)
         traces[name] = trace
         if trace["verdict"] != "passed":
@@ -122,6 +123,8 @@ def report(chosen, results, files):
                 why = known.get(slip.id)
                 fresh += why is None
                 tests = f"{result['met']} tests met it" if result["met"] else "no test meets it"
+                if result.get("left_out"):
+                    tests += f", {result['left_out']} of them not run (--limit)"
                 say(f"lived {slip.id} {describe(slip, files)}\n      {tests}"
                     f"{'; ' + why if why else '; no reason in tests/README.md'}")
     say(f"{seen_all} of {tried_all} slips seen ({percent:.1f} %), {tried_all - seen_all} lived, "
@@ -169,6 +172,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests at a time")
     parser.add_argument("--no-interop", dest="interop", action="store_false",
                         help="without the tests against TensorFlow")
+    parser.add_argument("--limit", metavar="SECONDS", type=float,
+                        help="of tests that one slip may take: quicker; some survivors would be seen")
     parser.add_argument("--again", action="store_true", help="forgets earlier results of these slips")
     parser.add_argument("--report", action="store_true", help="prints what is known; runs nothing")
     parser.add_argument("--show", metavar="ID", help="prints the difference that a slip makes")
@@ -209,7 +214,7 @@ def main():
     by_id = {slip.id: slip for _, slip in chosen}
     begin = time.monotonic()
     for done, (_, id_, result) in enumerate(
-            spread(args.jobs, todo, tests, traces, args.interop), 1):
+            spread(args.jobs, todo, tests, traces, args.interop, args.limit), 1):
         results[id_] = result
         build.save("results.json", results)
         how = f"seen by {result['by']}" if result["state"] == "killed" else result["state"].upper()

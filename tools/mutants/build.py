@@ -161,7 +161,7 @@ class Checker:
                 i += 2
                 continue
             if words[i] not in drop:
-                out.append(words[i].replace(TREE + "/", directory + "/"))
+                out.append(words[i] if BUILD in words[i] else words[i].replace(TREE + "/", directory + "/"))
             i += 1
         out += ["-w", "-Werror=int-conversion", "-Werror=incompatible-pointer-types",
                 "-Werror=return-type", f"-fmacro-prefix-map={directory}/=", *options,

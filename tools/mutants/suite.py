@@ -151,7 +151,7 @@ def limit_for(seconds):
 def record(runner, test):
     """Runs the test with nothing switched on; returns what it met: {time, met: [numbers]} or, when
     it does not pass, {verdict}."""
-    trace = runner.scratch + ".trace"
+    trace = runner.scratch + ".trace.so"  # a library's name: tests count the other files they map
     with open(trace, "wb") as f:
         f.truncate(build.MAX_NUMBERS)
     verdict, seconds = runner.run(test, 900, trace=trace)
@@ -162,9 +162,9 @@ def record(runner, test):
     return {"verdict": "passed", "seconds": seconds, "met": met}
 
 
-def try_slip(runner, number, layer, tests, traces, passed, interop):
-    """Runs the tests that meet the slip until one fails. `passed` holds the signatures of tests that
-    did not see it before. Returns the result to keep."""
+def try_slip(runner, number, layer, tests, traces, passed, interop, limit):
+    """Runs the tests that meet the slip until one fails, or `limit` seconds of tests have run. `passed`
+    holds the signatures of tests that did not see it before. Returns the result to keep."""
     own, above, peers = [], [], []
     for test in tests:
         trace = traces.get(test.name, {})
@@ -172,11 +172,14 @@ def try_slip(runner, number, layer, tests, traces, passed, interop):
             (peers if test.interop else own if test.layer == layer else above).append(
                 (trace["seconds"], test))
     ran = dict(passed)
-    total = 0.0
+    total, left_out = 0.0, 0
     groups = [own, above] + ([peers] if interop else [])
     for group in groups:
         for seconds, test in sorted(group, key=lambda g: g[0]):
             if passed.get(test.name) == test.signature:
+                continue
+            if limit and total + seconds > limit:
+                left_out += 1
                 continue
             verdict, took = runner.run(test, limit_for(seconds), mutant=number)
             total += took
@@ -188,4 +191,5 @@ def try_slip(runner, number, layer, tests, traces, passed, interop):
                     return {"state": "killed", "by": test.name, "how": again, "seconds": total}
             ran[test.name] = test.signature
     met = len(own) + len(above) + len(peers)
-    return {"state": "lived" if met else "unreached", "passed": ran, "met": met, "seconds": total}
+    return {"state": "lived" if met else "unreached", "passed": ran, "met": met, "seconds": total,
+            "left_out": left_out}

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Each option of serve reaches the server: address, name, limits, metrics' path, CORS, retries.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+ok train linear --data 'generated:digits?n=8' --model-dir run --steps 1
+ok export run --out models/m
+cat >ask.py <<'P'
+"""ask.py PORT METHOD PATH [BODY_BYTES] [HEADER:VALUE]: prints the status and the headers."""
+import http.client, sys
+port, method, path = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+body = b" " * int(sys.argv[4]) if len(sys.argv) > 4 else None
+headers = dict(a.split(":", 1) for a in sys.argv[5:])
+connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+connection.request(method, path, body=body, headers=headers)
+answer = connection.getresponse()
+text = answer.read().decode(errors="replace")
+print(answer.status)
+for name, value in answer.getheaders():
+    print(f"{name.lower()}: {value}")
+print(text)
+P
+server=
+stop() {
+    [ -z "$server" ] || { kill "$server" 2>/dev/null && wait "$server"; } || true
+    server=
+}
+trap 'stop; rm -rf "$here"' EXIT
+# start NAME OPTIONS...: $port, and $url as the program prints it
+start() {
+    local name=$1
+    shift
+    ran="serve $*"
+    stop
+    rm -f serve.out
+    "$sextant" serve --rest_api_port=0 "$@" >serve.out 2>serve.err &
+    server=$!
+    until grep -q "^Serving $name at " serve.out 2>/dev/null; do
+        kill -0 $server || { cat serve.err; fail 'the server ended'; }
+        sleep 0.02
+    done
+    url=$(sed -n "s/^Serving $name at //p" serve.out)
+    port=$(sed -n 's/^Listening on port //p' serve.out)
+}
+ask() {
+    python3 ask.py "$port" "$@" >out 2>err || fail "no answer to $*"
+}
+status() {
+    [ "$(head -n 1 out)" = "$1" ] || fail "HTTP status, expected $1"
+}
+listens_on() { # an IPv4 address as /proc/net/tcp has it
+    grep -qi "$1:$(printf %04x "$port") 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 || fail "not on $1"
+}
+
+start default --model_base_path="$here/models/m"
+case $url in */v1/models/default) ;; *) fail "the address is $url" ;; esac
+listens_on 00000000
+ask GET /v1/models/default
+status 200
+says '"AVAILABLE"'
+says_not 'access-control-allow-origin'
+ask GET /v1/models/m
+status 404
+ask GET /monitoring/prometheus/metrics
+status 200
+ask POST /v1/models/default:predict 67108864
+status 400
+
+start m --model_name=m --model_base_path="$here/models/m" --host=127.0.0.1 --max_body_bytes=1000 \
+    --monitoring_path=/figures --rest_api_enable_cors_support --rest_api_num_threads=7 --threads=1
+listens_on 0100007F
+ask GET /v1/models/m 0 Origin:http://a.example
+status 200
+says 'access-control-allow-origin: '
+ask GET /figures
+status 200
+says ':tensorflow:serving:request_count'
+ask GET /monitoring/prometheus/metrics
+status 404
+ask POST /v1/models/m:predict 1000
+status 400
+ask POST /v1/models/m:predict 1001
+status 413
+
+# The time of one request: a millisecond is too short for 300 of them, the default is not.
+predict_many() {
+    python3 - "$port" <<'P' >out
+import http.client, json, sys
+row = [[[0.5]] * 28] * 28
+body = json.dumps({"signature_name": "tensors", "instances": [row] * 300})
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
+connection.request("POST", "/v1/models/m:predict", body=body)
+answer = connection.getresponse()
+print(answer.status)
+print(answer.read().decode()[:1000])
+P
+}
+start m --model_name=m --model_base_path="$here/models/m"
+predict_many
+status 200
+start m --model_name=m --model_base_path="$here/models/m" --rest_api_timeout_in_ms=1
+predict_many
+status 504
+stop
+
+# A version that does not load is tried again as often as told, and a good one after it is served.
+mkdir -p broken/1
+echo nonsense >broken/1/saved_model.pb
+"$sextant" serve --model_name=m --model_base_path="$here/broken" --rest_api_port=0 \
+    --max_num_load_retries=2 --load_retry_interval_seconds=0.01 --file_system_poll_wait_seconds=0.01 \
+    >serve.out 2>serve.err &
+server=$!
+ran='serve of a broken version'
+for ((i = 0; i < 500; i++)); do
+    [ "$(grep -c 'cannot load version 1' serve.err)" -ge 3 ] && break
+    sleep 0.02
+done
+sleep 0.2
+cat serve.err >err
+[ "$(grep -c 'cannot load version 1' err)" = 3 ] || fail 'expected one attempt and two more'
+cp -r models/m/1 broken/new
+mv broken/new broken/2
+for ((i = 0; i < 500; i++)); do
+    grep -q 'version 2 is available' serve.err && break
+    sleep 0.02
+done
+cat serve.err >err
+warns 'version 2 is available'
+port=$(sed -n 's/^Listening on port //p' serve.out)
+ask GET /v1/models/m/versions/2
+status 200

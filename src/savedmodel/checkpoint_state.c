@@ -15,244 +15,157 @@
 #include "io/failpoint.h"
 #include "io/file.h"
 #include "io/path.h"
+#include "proto/checkpoint_state.pb-c.h"
+#include "proto/guard.h"
+#include "proto/text.h"
 #include "savedmodel/bundle.h"
 
-enum { MAX_STATE_BYTES = 1 << 22, MAX_NAMES = 1 << 16 };
+enum { MAX_STATE_BYTES = 1 << 22 };
 
+/* ---- the state file ---- */
+
+/* Checkpoints kept by `keep every n hours` are no longer in TensorFlow's list; the file names them
+ * in comments, one per line:  # preserved: "model.ckpt-100" */
 static const char PRESERVED[] = "# preserved: ";
 
-static sx_status no_memory(void)
+static sx_status copy_strings(sx_arena *arena, char *const *from, size_t count, const char ***out)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "checkpoint state: out of memory");
+    const char **copies = sx_arena_array(arena, count + 1, const char *);
+    for (size_t i = 0; i < count && copies != NULL; i++) {
+        copies[i] = sx_arena_strdup(arena, from[i]);
+        copies = copies[i] != NULL ? copies : NULL;
+    }
+    *out = copies;
+    return copies != NULL ? SX_OK : sx_no_memory("for a list of checkpoints");
 }
 
-/* ---- the text ---- */
-
-struct reader {
-    const char *at; /* NUL-terminated text */
-    sx_arena *arena;
-    sx_checkpoint_state *state;
-    size_t n_times;
-};
-
-/* One character of a quoted string, an escape resolved; false at the end of the text. */
-static bool take_char(struct reader *r, char *out)
+static sx_status parse_message(sx_bytes text, const char *name, Tensorflow__CheckpointState **out)
 {
-    static const char names[] = "abfnrtv\\'\"?", values[] = "\a\b\f\n\r\t\v\\'\"?";
-    if (*r->at != '\\') {
-        *out = *r->at++;
-        return *out != '\0';
-    }
-    r->at++;
-    if (*r->at >= '0' && *r->at <= '7') {
-        unsigned value = 0;
-        for (int i = 0; i < 3 && *r->at >= '0' && *r->at <= '7'; i++) {
-            value = value * 8 + (unsigned)(*r->at++ - '0');
-        }
-        *out = (char)value;
-        return *out != '\0';
-    }
-    const char *name = *r->at == '\0' ? NULL : strchr(names, *r->at);
-    if (name == NULL) {
-        return false;
-    }
-    *out = values[name - names];
-    r->at++;
-    return true;
-}
-
-static sx_status take_string(struct reader *r, const char **out)
-{
-    char quote = *r->at;
-    if (quote != '"' && quote != '\'') {
-        return sx_error(SX_DATA_LOSS, "expected a quoted string at \"%.20s\"", r->at);
-    }
-    r->at++;
-    char *text = sx_arena_alloc(r->arena, strlen(r->at) + 1, 1);
-    if (text == NULL) {
-        return no_memory();
-    }
-    size_t n = 0;
-    while (*r->at != quote) {
-        if (!take_char(r, &text[n++])) {
-            return sx_error(SX_DATA_LOSS, "a string is truncated or has an unknown escape");
-        }
-    }
-    r->at++;
-    *out = text;
-    return SX_OK;
-}
-
-static sx_status take_number(struct reader *r, double *out)
-{
-    char *end;
-    *out = strtod(r->at, &end);
-    if (end == r->at) {
-        return sx_error(SX_DATA_LOSS, "expected a number at \"%.20s\"", r->at);
-    }
-    r->at = end;
-    return SX_OK;
-}
-
-/* A comment of ours names a preserved checkpoint; others mean nothing. */
-static void take_comment(struct reader *r)
-{
-    const char *end = r->at + strcspn(r->at, "\n");
-    sx_checkpoint_state *s = r->state;
-    if (strncmp(r->at, PRESERVED, sizeof(PRESERVED) - 1) == 0 && s->n_preserved < MAX_NAMES) {
-        r->at += sizeof(PRESERVED) - 1;
-        sx_status status = take_string(r, &s->preserved[s->n_preserved]);
-        s->n_preserved += status == SX_OK && r->at <= end;
+    ProtobufCMessage *message = NULL;
+    sx_status status =
+        sx_text_parse(&tensorflow__checkpoint_state__descriptor, text, name, &message);
+    *out = (Tensorflow__CheckpointState *)message;
+    if (sx_status_code(status) == SX_INVALID_ARGUMENT) {
+        sx_status corrupt = sx_error(SX_DATA_LOSS, "%s", sx_status_message(status));
         sx_status_free(status);
+        return corrupt;
     }
-    r->at = end;
+    return status;
 }
 
-static void skip_space(struct reader *r)
+static sx_status parse_fields(sx_bytes text, const char *path, sx_arena *arena,
+                              sx_checkpoint_state *out)
 {
-    for (;;) {
-        r->at += strspn(r->at, " \t\r\n,;");
-        if (*r->at != '#') {
-            return;
-        }
-        take_comment(r);
+    Tensorflow__CheckpointState *m = NULL;
+    SX_TRY(parse_message(text, path, &m));
+    out->count = m->n_all_model_checkpoint_paths;
+    out->last_preserved = m->last_preserved_timestamp;
+    sx_status status = copy_strings(arena, m->all_model_checkpoint_paths, out->count, &out->names);
+    out->times = sx_arena_array(arena, out->count + 1, double);
+    if (m->model_checkpoint_path[0] != '\0') {
+        out->latest = sx_arena_strdup(arena, m->model_checkpoint_path);
     }
-}
-
-static sx_status field_latest(struct reader *r)
-{
-    return take_string(r, &r->state->latest);
-}
-
-static sx_status field_name(struct reader *r)
-{
-    if (r->state->count == MAX_NAMES) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %d checkpoints", MAX_NAMES);
+    if (status == SX_OK &&
+        (out->times == NULL || (m->model_checkpoint_path[0] != '\0' && out->latest == NULL))) {
+        status = sx_no_memory("for a list of checkpoints");
     }
-    SX_TRY(take_string(r, &r->state->names[r->state->count]));
-    r->state->count++;
-    return SX_OK;
-}
-
-static sx_status field_time(struct reader *r)
-{
-    if (r->n_times == MAX_NAMES) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %d times", MAX_NAMES);
-    }
-    return take_number(r, &r->state->times[r->n_times++]);
-}
-
-static sx_status field_preserved(struct reader *r)
-{
-    return take_number(r, &r->state->last_preserved);
-}
-
-static const struct {
-    const char *name;
-    sx_status (*take)(struct reader *r);
-} fields[] = {
-    {"model_checkpoint_path", field_latest},
-    {"all_model_checkpoint_paths", field_name},
-    {"all_model_checkpoint_timestamps", field_time},
-    {"last_preserved_timestamp", field_preserved},
-};
-
-static sx_status take_field(struct reader *r)
-{
-    size_t length = strcspn(r->at, ": \t\r\n");
-    for (size_t i = 0; i < SX_COUNT(fields); i++) {
-        if (strlen(fields[i].name) == length && strncmp(fields[i].name, r->at, length) == 0) {
-            r->at += length;
-            skip_space(r);
-            if (*r->at != ':') {
-                return sx_error(SX_DATA_LOSS, "no ':' after %s", fields[i].name);
-            }
-            r->at++;
-            skip_space(r);
-            return fields[i].take(r);
+    /* Times that do not belong to the names are ignored. */
+    if (status == SX_OK && m->n_all_model_checkpoint_timestamps == out->count) {
+        for (size_t i = 0; i < out->count; i++) {
+            out->times[i] = m->all_model_checkpoint_timestamps[i];
         }
     }
-    return sx_error(SX_DATA_LOSS, "unknown field \"%.*s\"", (int)SX_MIN(length, 40u), r->at);
+    sx_proto_free(m);
+    return status;
 }
 
-static sx_status parse(const char *text, sx_arena *arena, sx_checkpoint_state *out)
+/* A comment that cannot be parsed is not ours and is ignored. */
+static sx_status parse_preserved(const char *text, sx_arena *arena, sx_checkpoint_state *out)
 {
-    sx_checkpoint_state state = {.names = sx_arena_array(arena, MAX_NAMES, const char *),
-                                 .times = sx_arena_array(arena, MAX_NAMES, double),
-                                 .preserved = sx_arena_array(arena, MAX_NAMES, const char *)};
-    if (state.names == NULL || state.times == NULL || state.preserved == NULL) {
-        return no_memory();
+    sx_buf list;
+    Tensorflow__CheckpointState *m = NULL;
+    sx_buf_init(&list, 2 * (size_t)MAX_STATE_BYTES);
+    for (const char *line = text; *line != '\0'; line += *line == '\n') {
+        size_t length = strcspn(line, "\n");
+        if (strncmp(line, PRESERVED, sizeof(PRESERVED) - 1) == 0) {
+            sx_buf_printf(&list, "all_model_checkpoint_paths: %.*s\n",
+                          (int)(length - (sizeof(PRESERVED) - 1)), line + sizeof(PRESERVED) - 1);
+        }
+        line += length;
     }
-    struct reader r = {.at = text, .arena = arena, .state = &state};
-    for (skip_space(&r); *r.at != '\0'; skip_space(&r)) {
-        SX_TRY(take_field(&r));
+    sx_status status = parse_message((sx_bytes){sx_buf_text(&list), list.size}, "comments", &m);
+    if (status == SX_OK) {
+        out->n_preserved = m->n_all_model_checkpoint_paths;
+        status =
+            copy_strings(arena, m->all_model_checkpoint_paths, out->n_preserved, &out->preserved);
+    } else if (sx_status_code(status) == SX_DATA_LOSS) {
+        sx_status_free(status);
+        status = copy_strings(arena, NULL, 0, &out->preserved);
     }
-    if (r.n_times != state.count) { /* times that belong to nothing known */
-        memset(state.times, 0, MAX_NAMES * sizeof(*state.times));
-    }
-    *out = state;
-    return SX_OK;
+    sx_proto_free(m);
+    sx_buf_deinit(&list);
+    return status;
 }
 
 sx_status sx_checkpoint_state_read(const char *dir, sx_arena *arena, sx_checkpoint_state *out_state)
 {
     char *path = NULL, *text = NULL;
     size_t size = 0;
+    sx_checkpoint_state state = {0};
     SX_TRY(sx_path_join(dir, "checkpoint", &path));
     sx_status status = sx_file_read(path, MAX_STATE_BYTES, &text, &size);
     if (sx_status_code(status) == SX_NOT_FOUND) {
         sx_status_free(status);
-        *out_state = (sx_checkpoint_state){0};
-        sx_free(path);
-        return SX_OK;
+        status = SX_OK;
+    } else if (status == SX_OK) {
+        status = parse_fields((sx_bytes){text, size}, path, arena, &state);
+        status = status == SX_OK ? parse_preserved(text, arena, &state) : status;
     }
     if (status == SX_OK) {
-        status = sx_status_annotate(parse(text, arena, out_state), __FILE__, __LINE__, "%s", path);
+        *out_state = state;
     }
     sx_free(text);
     sx_free(path);
     return status;
 }
 
-static void put_quoted(sx_buf *out, const char *field, const char *text)
+/* Appends the fields of the message, and the preserved names as comments. */
+static sx_status print_state(const sx_checkpoint_state *state, sx_buf *out)
 {
-    sx_buf_printf(out, "%s: \"", field);
-    for (const unsigned char *c = (const unsigned char *)text; *c != 0; c++) {
-        if (*c == '"' || *c == '\\') {
-            sx_buf_printf(out, "\\%c", *c);
-        } else if (*c < 0x20 || *c >= 0x7f) {
-            sx_buf_printf(out, "\\%03o", *c);
-        } else {
-            sx_buf_putc(out, (char)*c);
+    Tensorflow__CheckpointState m = TENSORFLOW__CHECKPOINT_STATE__INIT;
+    m.model_checkpoint_path = (char *)(state->latest != NULL ? state->latest : "");
+    m.all_model_checkpoint_paths = (char **)state->names;
+    m.n_all_model_checkpoint_paths = state->count;
+    m.all_model_checkpoint_timestamps = state->times;
+    m.n_all_model_checkpoint_timestamps = state->count;
+    m.last_preserved_timestamp = state->last_preserved;
+    SX_TRY(sx_text_print(&m.base, out));
+    for (size_t i = 0; i < state->n_preserved; i++) {
+        Tensorflow__CheckpointState name = TENSORFLOW__CHECKPOINT_STATE__INIT;
+        sx_buf line; /* model_checkpoint_path: "model.ckpt-100" */
+        sx_buf_init(&line, MAX_STATE_BYTES);
+        name.model_checkpoint_path = (char *)state->preserved[i];
+        sx_status status = sx_text_print(&name.base, &line);
+        if (status == SX_OK) {
+            sx_buf_printf(out, "%s%s", PRESERVED, strchr(sx_buf_text(&line), '"'));
         }
+        sx_buf_deinit(&line);
+        SX_TRY(status);
     }
-    sx_buf_puts(out, "\"\n");
+    return sx_buf_status(out);
 }
 
 sx_status sx_checkpoint_state_write(const char *dir, const sx_checkpoint_state *state)
 {
     sx_buf text;
-    sx_buf_init(&text, MAX_STATE_BYTES);
-    put_quoted(&text, "model_checkpoint_path", state->latest != NULL ? state->latest : "");
-    for (size_t i = 0; i < state->count; i++) {
-        put_quoted(&text, "all_model_checkpoint_paths", state->names[i]);
-    }
-    for (size_t i = 0; i < state->count; i++) {
-        sx_buf_printf(&text, "all_model_checkpoint_timestamps: %.17g\n", state->times[i]);
-    }
-    if (state->last_preserved != 0) {
-        sx_buf_printf(&text, "last_preserved_timestamp: %.17g\n", state->last_preserved);
-    }
-    for (size_t i = 0; i < state->n_preserved; i++) {
-        put_quoted(&text, "# preserved", state->preserved[i]);
-    }
     char *path = NULL;
-    sx_status status = sx_buf_status(&text);
+    sx_buf_init(&text, MAX_STATE_BYTES);
+    sx_status status = print_state(state, &text);
     if (status == SX_OK) {
         status = sx_path_join(dir, "checkpoint", &path);
     }
     if (status == SX_OK) {
-        status = sx_commit_bytes(path, text.data, text.size);
+        status = sx_commit_bytes(path, sx_buf_text(&text), text.size);
     }
     sx_free(path);
     sx_buf_deinit(&text);
@@ -284,7 +197,7 @@ static sx_status collect(const char *dir, const sx_paths *names, sx_arena *arena
     static const char suffix[] = ".index";
     out->items = sx_arena_array(arena, names->count + 1, sx_checkpoint);
     if (out->items == NULL) {
-        return no_memory();
+        return sx_no_memory("for a list of checkpoints");
     }
     for (size_t i = 0; i < names->count; i++) {
         size_t length = strlen(names->items[i]);
@@ -295,7 +208,7 @@ static sx_status collect(const char *dir, const sx_paths *names, sx_arena *arena
         char *prefix = sx_arena_printf(arena, "%s/%.*s", dir, (int)(length - (sizeof(suffix) - 1)),
                                        names->items[i]);
         if (prefix == NULL) {
-            return no_memory();
+            return sx_no_memory("for a list of checkpoints");
         }
         int64_t step = sx_checkpoint_step(prefix);
         if (step >= 0) {
@@ -367,7 +280,7 @@ sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **ou
             return SX_OK;
         }
     }
-    return sx_error(SX_NOT_FOUND, "%s has no complete checkpoint (%zu broken)", dir, list.count);
+    return sx_error(SX_NOT_FOUND, "%s holds no whole checkpoint (%zu broken)", dir, list.count);
 }
 
 /* ---- which to keep ---- */
@@ -453,7 +366,7 @@ static sx_status make_room(sx_arena *arena, const sx_checkpoint_state *old, size
     state.times = sx_arena_array(arena, room + 1, double);
     state.preserved = sx_arena_array(arena, old->n_preserved + room + 1, const char *);
     if (state.names == NULL || state.times == NULL || state.preserved == NULL) {
-        return no_memory();
+        return sx_no_memory("for a list of checkpoints");
     }
     for (size_t i = 0; i < old->n_preserved; i++) {
         state.preserved[i] = old->preserved[i];
@@ -493,7 +406,7 @@ static sx_status apply_retention(sx_arena *arena, const char *dir, sx_checkpoint
 {
     const char **doomed = sx_arena_array(arena, state->count + 1, const char *);
     if (doomed == NULL) {
-        return no_memory();
+        return sx_no_memory("for a list of checkpoints");
     }
     size_t n = select_doomed(state, retention, doomed);
     SX_TRY(sx_checkpoint_state_write(dir, state));

@@ -13,7 +13,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const sx_archive_limits limits = {1000, 1 << 20, 1 << 21};
     sx_archive *archive = NULL;
     sx_bytes bytes = {data, size};
-    sx_archive_is(bytes);
     sx_status status = sx_archive_open_bytes(bytes, "fuzz", &limits, &archive);
     bool more = status == SX_OK;
     while (more && status == SX_OK) {

@@ -140,8 +140,3 @@ void sx_cache_put(sx_cache *cache, int64_t record, const sx_tensor *element)
         atomic_fetch_sub(&cache->used_bytes, (int64_t)bytes);
     }
 }
-
-int64_t sx_cache_used_bytes(const sx_cache *cache)
-{
-    return atomic_load(&cache->used_bytes);
-}

@@ -21,6 +21,5 @@ void sx_cache_destroy(sx_cache *cache); /* NULL is fine */
 bool sx_cache_get(sx_cache *cache, int64_t record, sx_tensor *out);
 /* Keeps a copy, if there is room. Two threads with the same record: the first wins. */
 void sx_cache_put(sx_cache *cache, int64_t record, const sx_tensor *element);
-int64_t sx_cache_used_bytes(const sx_cache *cache);
 
 #endif

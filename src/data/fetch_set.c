@@ -39,11 +39,6 @@ static const struct named_set {
      {{"https://storage.googleapis.com/mledu-datasets/cats_and_dogs_filtered.zip", NULL}}},
 };
 
-const char *sx_fetch_set_name(size_t index)
-{
-    return index < SX_COUNT(named_sets) ? named_sets[index].name : NULL;
-}
-
 struct fetching {
     const sx_fetch_set_args *args;
     sx_buf *text;

@@ -25,8 +25,6 @@ typedef struct sx_fetch_set_args {
  * Tries to connect for 5 seconds. Appends to `text` what came. Errors: those of io/fetch.h;
  * NOT_FOUND for an unknown name. */
 SX_MUST_USE sx_status sx_fetch_set(const sx_fetch_set_args *args, sx_buf *text);
-/* The names in the table, index 0, 1, ...; NULL past the last. */
-const char *sx_fetch_set_name(size_t index);
 
 /* ---- class folders to records ----
  *

@@ -11,17 +11,6 @@
 
 enum { HEAD_BYTES = 4096, INSIDE_BYTES = 512 };
 
-static const char *const kind_names[SX_FILE_KINDS] = {
-    [SX_FILE_UNKNOWN] = "unknown", [SX_FILE_EMPTY] = "empty", [SX_FILE_TFRECORD] = "TFRecord",
-    [SX_FILE_ARCHIVE] = "archive", [SX_FILE_IDX] = "IDX",     [SX_FILE_NPY] = ".npy",
-    [SX_FILE_IMAGE] = "image",
-};
-
-const char *sx_file_kind_name(sx_file_kind kind)
-{
-    return kind_names[kind];
-}
-
 /* The length of the first record with its checksum (reference 01). */
 static bool is_tfrecord(const uint8_t *p, size_t size)
 {

@@ -15,8 +15,6 @@ typedef enum sx_file_kind {
     SX_FILE_KINDS,
 } sx_file_kind;
 
-const char *sx_file_kind_name(sx_file_kind kind); /* "TFRecord"; static */
-
 /* By the first bytes of a file, already read. `head` should hold 512 bytes or the whole file. */
 sx_file_kind sx_sniff_bytes(sx_bytes head);
 /* Reads the first bytes, looking into gzip and zlib. */

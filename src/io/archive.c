@@ -21,37 +21,12 @@ struct sx_archive {
     struct archive *lib;
     char *name;
     sx_archive_limits limits;
-    uint64_t members, total_bytes, skipped;
+    uint64_t members, total_bytes;
     uint64_t member_bytes; /* read from the current member */
 };
 
 static const sx_archive_limits default_limits = {(uint64_t)1 << 24, (uint64_t)16 << 30,
                                                  (uint64_t)1 << 40};
-
-bool sx_archive_is(sx_bytes head)
-{
-    static const struct {
-        size_t offset, size;
-        const char *magic;
-    } rows[] = {
-        {257, 5, "ustar"},
-        {0, 4, "PK\x03\x04"},
-        {0, 4, "PK\x05\x06"},
-        {0, 3, "\x1f\x8b\x08"},
-        {0, 6,
-         "\xfd"
-         "7zXZ\0"},
-        {0, 3, "BZh"},
-        {0, 4, "\x28\xb5\x2f\xfd"},
-    };
-    for (size_t i = 0; i < SX_COUNT(rows); i++) {
-        if (head.size >= rows[i].offset + rows[i].size &&
-            memcmp((const char *)head.data + rows[i].offset, rows[i].magic, rows[i].size) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
@@ -191,11 +166,7 @@ sx_status sx_archive_next(sx_archive *archive, sx_archive_member *out_member, bo
             *out_more = false;
             return SX_OK;
         }
-        if (archive_entry_filetype(entry) == AE_IFDIR) {
-            continue;
-        }
         if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != NULL) {
-            archive->skipped++;
             continue;
         }
         const char *name = safe_name(entry);
@@ -250,11 +221,6 @@ sx_status sx_archive_read(sx_archive *archive, sx_buf *out)
         SX_TRY(status);
     }
     return SX_OK;
-}
-
-uint64_t sx_archive_skipped(const sx_archive *archive)
-{
-    return archive->skipped;
 }
 
 /* ---- extracting ---------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * to a directory.
  *
  * A member with an unsafe name (sx_path_is_safe(); a leading "./" is dropped) ends the reading with
- * INVALID_ARGUMENT. Links, devices and other special members are skipped and counted. */
+ * INVALID_ARGUMENT. Links, devices and other special members are skipped. */
 #ifndef SX_IO_ARCHIVE_H
 #define SX_IO_ARCHIVE_H
 
@@ -31,9 +31,6 @@ typedef struct sx_archive_member {
 
 typedef struct sx_archive sx_archive;
 
-/* Whether the bytes look like the beginning of a tar, zip or compressed file. */
-bool sx_archive_is(sx_bytes head);
-
 /* `limits` may be NULL. */
 SX_MUST_USE sx_status sx_archive_open(const char *path, const sx_archive_limits *limits,
                                       sx_archive **out_archive);
@@ -42,13 +39,11 @@ SX_MUST_USE sx_status sx_archive_open_bytes(sx_bytes bytes, const char *name,
                                             sx_archive **out_archive);
 void sx_archive_close(sx_archive *archive); /* NULL is fine */
 
-/* The next regular file. Skips directories, and links and devices, which are counted. */
+/* The next regular file. Skips directories, links and devices. */
 SX_MUST_USE sx_status sx_archive_next(sx_archive *archive, sx_archive_member *out_member,
                                       bool *out_more);
 /* Appends the contents of the current member to `out`. May be called once per member. */
 SX_MUST_USE sx_status sx_archive_read(sx_archive *archive, sx_buf *out);
-/* The number of links, devices and other special members skipped so far. */
-uint64_t sx_archive_skipped(const sx_archive *archive);
 
 /* Called after each member; if it returns false, extraction ends with CANCELLED. */
 typedef bool sx_archive_progress_fn(void *user, uint64_t members, uint64_t bytes);

@@ -28,23 +28,6 @@ static bool is_plain(sx_bytes bytes)
            b[3] <= SX_MAX_RANK;
 }
 
-bool sx_idx_is(sx_bytes head)
-{
-    if (sx_codec_guess(head) != SX_CODEC_GZIP) {
-        return is_plain(head);
-    }
-    uint8_t first[HEADER_BYTES];
-    size_t n = 0;
-    sx_inflate *stream = NULL;
-    sx_status status = sx_inflate_create(SX_CODEC_GZIP, head, UINT64_MAX, "", &stream);
-    if (status == SX_OK) {
-        status = sx_inflate_read(stream, first, sizeof first, &n);
-    }
-    sx_status_free(status);
-    sx_inflate_destroy(stream);
-    return is_plain((sx_bytes){first, n});
-}
-
 static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx_tensor *out_tensor)
 {
     const size_t most = HEADER_BYTES + 4 * SX_MAX_RANK;

@@ -11,9 +11,6 @@
 
 #include <sextant/types.h>
 
-/* Whether these bytes could be the beginning of an IDX file, plain or gzip. */
-bool sx_idx_is(sx_bytes head);
-
 /* Parses uncompressed IDX bytes into a tensor in native byte order; free its data with sx_free.
  * max_bytes 0 = 8 GiB. DATA_LOSS: the length of the file does not match its header. */
 SX_MUST_USE sx_status sx_idx_parse(sx_bytes bytes, size_t max_bytes, const char *name,

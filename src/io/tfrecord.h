@@ -106,7 +106,6 @@ SX_MUST_USE sx_status sx_tfrecord_file_open(const char *path, const sx_tfrecord_
                                             sx_tfrecord_file **out_file);
 void sx_tfrecord_file_close(sx_tfrecord_file *file); /* NULL is fine */
 uint64_t sx_tfrecord_file_count(const sx_tfrecord_file *file);
-const char *sx_tfrecord_file_path(const sx_tfrecord_file *file);
 /* Damage skipped while indexing (skip_corrupt only). Damaged data is only detected when it is read.
  */
 sx_tfrecord_damage sx_tfrecord_file_damage(const sx_tfrecord_file *file);

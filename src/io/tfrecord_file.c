@@ -247,11 +247,6 @@ uint64_t sx_tfrecord_file_count(const sx_tfrecord_file *file)
     return file->count;
 }
 
-const char *sx_tfrecord_file_path(const sx_tfrecord_file *file)
-{
-    return file->path;
-}
-
 sx_tfrecord_damage sx_tfrecord_file_damage(const sx_tfrecord_file *file)
 {
     return file->damage;

@@ -158,11 +158,6 @@ static const optimizer_row rows[SX_OPTIMIZER_COUNT_] = {
                            update_lars},
 };
 
-const char *sx_optimizer_name(sx_optimizer_kind kind)
-{
-    return rows[kind].name;
-}
-
 sx_status sx_optimizer_by_name(const char *name, sx_optimizer *out_optimizer)
 {
     if (strcmp(name, "momentum") == 0) {

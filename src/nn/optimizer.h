@@ -8,7 +8,6 @@
  * INVALID_ARGUMENT names the field that is out of range, also of the schedule. */
 SX_MUST_USE sx_status sx_optimizer_resolve(sx_optimizer *optimizer);
 SX_MUST_USE sx_status sx_schedule_check(const sx_schedule *schedule);
-const char *sx_optimizer_name(sx_optimizer_kind kind);
 
 /* Turns what depends on the batch size and on epochs into a rate and steps: base_batch_size,
  * warmup_epochs, in_epochs. 0 = unknown. INVALID_ARGUMENT: what is unknown is needed. */

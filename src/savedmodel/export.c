@@ -28,11 +28,6 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "export: out of memory");
 }
 
-sx_status sx_export_read_bundle(void *bundle, const char *name, const sx_type *type, void *out)
-{
-    return sx_bundle_read(bundle, name, type, out);
-}
-
 /* ---- before anything is written ---- */
 
 static bool writes_itself(const sx_node *node)

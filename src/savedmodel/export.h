@@ -48,7 +48,4 @@ typedef struct sx_export_request {
  * sx_version_directory and sx_saved_model_write. */
 SX_MUST_USE sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir);
 
-/* sx_export_request.read_variable from a checkpoint; `user` is the sx_bundle. */
-sx_status sx_export_read_bundle(void *bundle, const char *name, const sx_type *type, void *out);
-
 #endif

@@ -105,7 +105,6 @@ struct sx_tf_graph {
     sx_map function_names;
     Tensorflow__FunctionDef **functions; /* in the arena when finished, in the heap till then */
     size_t n_functions, functions_capacity;
-    bool stateful_seen;
 };
 
 static const sx_tf_writer_class writer_class;

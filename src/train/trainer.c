@@ -206,11 +206,6 @@ const sx_run_info *sx_trainer_info(const sx_trainer *t)
     return &t->info;
 }
 
-const sx_graph *sx_trainer_graph(const sx_trainer *t, sx_mode mode)
-{
-    return t->graphs.by_mode[mode];
-}
-
 sx_session *sx_trainer_session(sx_trainer *t)
 {
     return t->session;
@@ -224,12 +219,6 @@ int64_t sx_trainer_step(sx_trainer *t)
     }
     sx_status_free(sx_session_read_step(t->session, &step));
     return step;
-}
-
-void sx_trainer_observe(sx_trainer *t, sx_observer_fn *fn, void *user)
-{
-    t->config.observer = fn;
-    t->config.observer_user = user;
 }
 
 int64_t sx_trainer_classes(const sx_trainer *t)

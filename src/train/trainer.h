@@ -51,12 +51,9 @@ SX_MUST_USE sx_status sx_trainer_know_model(sx_trainer *t, const sx_model_def *d
 /* What sextant.json says, or will say. Borrowed. */
 const sx_run_info *sx_trainer_info(const sx_trainer *t);
 /* The program of a mode, symbolic batch. Borrowed. */
-const sx_graph *sx_trainer_graph(const sx_trainer *t, sx_mode mode);
 sx_session *sx_trainer_session(sx_trainer *t);
 /* The step that the session's variables are at. */
 int64_t sx_trainer_step(sx_trainer *t);
-/* Deepest of all: replaces the observer and the stop flag. */
-void sx_trainer_observe(sx_trainer *t, sx_observer_fn *fn, void *user);
 
 typedef struct sx_fit_request {
     sx_dataset *train; /* elements or batches (sx_input_fn says what becomes of them); required */

@@ -91,20 +91,9 @@ static void test_data_sniff__idx_types_and_ranks(void **state)
     }
 }
 
-static void test_data_sniff__kinds_have_names(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"unknown", "empty", "TFRecord", "archive",
-                                        "IDX",     ".npy",  "image"};
-    for (int kind = 0; kind < SX_FILE_KINDS; kind++) {
-        assert_string_equal(sx_file_kind_name(kind), names[kind]);
-    }
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_sniff__signatures),
     cmocka_unit_test(test_data_sniff__records),
     cmocka_unit_test(test_data_sniff__idx_types_and_ranks),
-    cmocka_unit_test(test_data_sniff__kinds_have_names),
 };
 SX_TEST_MAIN(tests)

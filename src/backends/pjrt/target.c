@@ -10,13 +10,13 @@
 enum { MAX_CHIPS = 16384, MAX_CPU_DEVICES = 64, HOST_CHIPS = 4 };
 
 const sx_tpu_generation sx_tpu_generations[] = {
-    {"v2", "v2", 2, 2, true, false, 4, 16, 45e12},
-    {"v3", "v3", 2, 2, true, false, 4, 32, 123e12},
-    {"v4", "v4", 3, 2, true, true, 4, 32, 275e12},
-    {"v5e", "v5litepod", 2, 1, false, false, 8, 16, 197e12},
-    {"v5p", "v5p", 3, 2, true, true, 4, 95, 459e12},
-    {"v6e", "v6e", 2, 1, false, false, 8, 32, 918e12},
-    {"tpu7x", "tpu7x", 3, 2, true, false, 4, 192, 2307e12},
+    {"v2", "v2", 2, 2, true, false, 4, 45e12},
+    {"v3", "v3", 2, 2, true, false, 4, 123e12},
+    {"v4", "v4", 3, 2, true, true, 4, 275e12},
+    {"v5e", "v5litepod", 2, 1, false, false, 8, 197e12},
+    {"v5p", "v5p", 3, 2, true, true, 4, 459e12},
+    {"v6e", "v6e", 2, 1, false, false, 8, 918e12},
+    {"tpu7x", "tpu7x", 3, 2, true, false, 4, 2307e12},
     {.name = NULL},
 };
 

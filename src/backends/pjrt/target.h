@@ -21,7 +21,6 @@ typedef struct sx_tpu_generation {
     bool counts_cores; /* v4-8 is 8 cores, v6e-8 is 8 chips */
     bool megacore;     /* the cores of a chip are one device */
     int host_chips;    /* on the largest host */
-    double hbm_gib;    /* per chip, nominal; the compiler's limit is lower */
     double peak_bf16;  /* FLOP/s per chip */
 } sx_tpu_generation;
 

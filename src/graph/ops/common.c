@@ -498,25 +498,6 @@ sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, doub
 
 /* --- StableHLO ------------------------------------------------------------------------------- */
 
-void sx_hlo_map(sx_hlo_writer *w, const sx_hlo_op *op, const char *hlo_op)
-{
-    op->out[0] = sx_hlo_unary(w, hlo_op, op->in[0]);
-}
-
-void sx_hlo_zip(sx_hlo_writer *w, const sx_hlo_op *op, const char *hlo_op)
-{
-    sx_hlo x = sx_hlo_broadcast_to(w, op->in[0], &op->out_types[0]);
-    sx_hlo y = sx_hlo_broadcast_to(w, op->in[1], &op->out_types[0]);
-    op->out[0] = sx_hlo_binary(w, hlo_op, x, y);
-}
-
-void sx_hlo_zip_compare(sx_hlo_writer *w, const sx_hlo_op *op, const char *direction)
-{
-    sx_hlo x = sx_hlo_broadcast_to(w, op->in[0], &op->out_types[0]);
-    sx_hlo y = sx_hlo_broadcast_to(w, op->in[1], &op->out_types[0]);
-    op->out[0] = sx_hlo_compare(w, direction, x, y);
-}
-
 sx_hlo sx_hlo_log_softmax(sx_hlo_writer *w, sx_hlo x)
 {
     sx_type type = sx_hlo_type(w, x);

@@ -120,12 +120,6 @@ sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, doub
 
 /* --- StableHLO ------------------------------------------------------------------------------- */
 
-/* out = hlo_op(in): a function of one tensor. */
-void sx_hlo_map(sx_hlo_writer *w, const sx_hlo_op *op, const char *hlo_op);
-/* out = hlo_op(in0, in1), both broadcast to the output's shape. */
-void sx_hlo_zip(sx_hlo_writer *w, const sx_hlo_op *op, const char *hlo_op);
-/* The same for a comparison: "EQ", "LT", "GT". */
-void sx_hlo_zip_compare(sx_hlo_writer *w, const sx_hlo_op *op, const char *direction);
 /* x - log sum exp x over the last axis; x is wide (sx_hlo_widen). */
 sx_hlo sx_hlo_log_softmax(sx_hlo_writer *w, sx_hlo x);
 /* index[i...] -> bool [i..., depth]: is it that class? */

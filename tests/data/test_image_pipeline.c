@@ -154,7 +154,7 @@ static void test_data_image_pipeline__refuses_other_components(void **state)
     assert_ok(sx_dataset_from_tensors(1, image, tensors, NULL, NULL, &data));
     assert_error(sx_dataset_preprocess(&data, &pre), SX_INVALID_ARGUMENT, "float32[]");
     assert_error(sx_image_pipeline(&data, .scale = SX_0_1), SX_INVALID_ARGUMENT,
-                 "image pipeline: recipe \"simple\": preprocessing to [0,0,0]");
+                 "image pipeline: recipe \"simple\": preprocessing: invalid size [0,0,0]");
     assert_error(sx_image_pipeline(&data, .image = {4, 4, 3}, .augment = 6), SX_INVALID_ARGUMENT,
                  "augment is 0x6, expected flags");
     assert_error(sx_image_pipeline(&data, .image = {4, 4, 3}, .random_zoom = 1),

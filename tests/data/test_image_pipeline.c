@@ -158,7 +158,7 @@ static void test_data_image_pipeline__refuses_other_components(void **state)
     assert_error(sx_image_pipeline(&data, .image = {4, 4, 3}, .augment = 6), SX_INVALID_ARGUMENT,
                  "augment is 0x6, expected flags");
     assert_error(sx_image_pipeline(&data, .image = {4, 4, 3}, .random_zoom = 1),
-                 SX_INVALID_ARGUMENT, "zoom 1 is outside 0 to 1");
+                 SX_INVALID_ARGUMENT, "zoom must be at least 0 and below 1; got 1");
     assert_error(sx_image_pipeline(&data, .image = {4, 4, 3}, .recipe = "none"), SX_NOT_FOUND,
                  "\"simple\"");
     sx_dataset_release(data);

@@ -27,7 +27,7 @@ static const sx_option rows[] = {
     {"examples", SX_OPTION_INT, SX_OPT(options, examples),
      "maximum number of examples; default: all", "N", .min = 1},
     {"eval-steps", SX_OPTION_INT, SX_OPT(options, eval_steps),
-     "maximum number of batches, as in TensorFlow; default: every example", "N", .min = 1},
+     "maximum number of batches, as in TensorFlow; default: all", "N", .min = 1},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
      "examples per batch; does not change the results", "N", .min = 1, .max = 1 << 24},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json),

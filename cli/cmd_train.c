@@ -109,7 +109,7 @@ static const sx_option rows[] = {
     {"eval-examples", SX_OPTION_INT, SX_OPT(options, eval_examples),
      "examples per evaluation; default: all", "N", .min = 1},
     {"eval-steps", SX_OPTION_INT, SX_OPT(options, eval_steps),
-     "batches per evaluation, as in TensorFlow; default: every example", "N", .min = 1},
+     "batches per evaluation, as in TensorFlow; default: all", "N", .min = 1},
     {"save-checkpoints-steps", SX_OPTION_INT, SX_OPT(options, save_checkpoints_steps),
      "steps between checkpoints", "N", .min = 1},
     {"save-checkpoints-secs", SX_OPTION_INT, SX_OPT(options, save_checkpoints_secs),

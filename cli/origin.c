@@ -53,7 +53,7 @@ sx_status sx_origin_label(sx_origin *o, int64_t record, int64_t *out_class, floa
 sx_status sx_origin_picture(sx_origin *o, int64_t record, sx_image *image)
 {
     if (o->image < 0) {
-        return sx_error(SX_NOT_FOUND, "the data have no images");
+        return sx_error(SX_NOT_FOUND, "the data has no images");
     }
     const sx_tensor *tensors;
     SX_TRY(sx_element_read(&o->reader, record, &tensors));
@@ -62,7 +62,7 @@ sx_status sx_origin_picture(sx_origin *o, int64_t record, sx_image *image)
         return sx_image_decode(*(const sx_bytes *)t->data, NULL, image);
     }
     if (t->type.dtype != SX_U8 || t->type.rank < 2 || t->type.rank > 3) {
-        return sx_error(SX_NOT_FOUND, "the data have no images");
+        return sx_error(SX_NOT_FOUND, "the data has no images");
     }
     sx_image_deinit(image);
     *image = sx_image_view(t->data, (int)t->type.dims[0], (int)t->type.dims[1],

@@ -218,8 +218,8 @@ static sx_status no_image_key(const sx_example *example)
     list_features(example, &list);
     sx_status status =
         sx_error(SX_INVALID_ARGUMENT,
-                 "the first record has no feature that looks like an image; it has: %s. Say which "
-                 "one it is: --feature image=KEY",
+                 "the first record has no feature that looks like an image; it has: %s; use "
+                 "--feature image=KEY",
                  sx_buf_text(&list));
     sx_buf_deinit(&list);
     return status;

@@ -230,6 +230,15 @@ sx_status sx_optimizer_resolve(sx_optimizer *o)
                             rows[o->kind].name, limits[i].name, value, limits[i].expected);
         }
     }
+    if (o->reduction != SX_REDUCTION_MEAN && o->reduction != SX_REDUCTION_SUM) {
+        return sx_error(SX_INVALID_ARGUMENT, "optimizer %s: reduction %d does not exist",
+                        rows[o->kind].name, (int)o->reduction);
+    }
+    if (o->base_batch_size < 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "optimizer %s: base_batch_size is %lld, expected at least 0",
+                        rows[o->kind].name, (long long)o->base_batch_size);
+    }
     SX_TRY(sx_schedule_check(&o->schedule), "optimizer %s", rows[o->kind].name);
     return SX_OK;
 }

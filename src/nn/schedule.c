@@ -75,6 +75,10 @@ sx_status sx_schedule_check(const sx_schedule *s)
     if (s->kind == SX_COSINE_DECAY && !(s->alpha >= 0 && s->alpha <= 1)) {
         return sx_error(SX_INVALID_ARGUMENT, "schedule: alpha is %g, expected 0 to 1", s->alpha);
     }
+    if (!(s->warmup_epochs >= 0)) {
+        return sx_error(SX_INVALID_ARGUMENT, "schedule: warmup_epochs is %g, expected at least 0",
+                        s->warmup_epochs);
+    }
     if (s->warmup_steps < 0) {
         return sx_error(SX_INVALID_ARGUMENT, "schedule: warmup_steps is %lld, expected at least 0",
                         (long long)s->warmup_steps);

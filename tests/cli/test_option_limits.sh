@@ -94,7 +94,7 @@ evaluate,checkpoint,latest
 serve,model-name,default
 serve,rest-api-port,8501
 serve,rest-api-timeout-in-ms,30000
-serve,max-body-bytes,67108864
+serve,max-body-bytes,64M
 serve,max-connections,10000
 serve,drain-grace-ms,30000
 serve,file-system-poll-wait-seconds,1

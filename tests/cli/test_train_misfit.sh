@@ -15,7 +15,7 @@ photos 2
 model small 7 ''
 refused ./small.c --data photos
 warns 'model "flowers" on float32[N,7,7,3]: small.c:16: max_pool2d "max_pooling2d_2'
-warns 'window of 2 does not fit height 1'
+warns 'a window of height 2 does not fit an image of height 1'
 model rank 128 's/sx_flatten(b, x)/x/'
 refused ./rank.c --data photos
 warns 'rank.c:18: dense "dense": input float32[N,16,16,128] has rank 4, expected [N,K]; add sx_flatten()'

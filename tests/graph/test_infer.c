@@ -3,9 +3,9 @@
  * value, an input too few) and that infer takes, with the types that come out where they are others
  * than the sample's. All else must be refused with INVALID_ARGUMENT or UNIMPLEMENTED.
  *
- * The expected text is tests/graph/infer.txt, read and judged against the operators' comments.
- * After a change on purpose: SEXTANT_UPDATE=1 build/release/tests/graph_test_infer, and read the
- * diff. */
+ * The expected text, tests/graph/infer.txt, was recorded from the code and only spot-checked
+ * against the operators' comments: it shows changes, and is no proof that a line is right. After a
+ * change on purpose: SEXTANT_UPDATE=1 build/release/tests/graph_test_infer, and read the diff. */
 #include "harness.h"
 
 #include <math.h>

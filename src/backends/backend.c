@@ -179,6 +179,12 @@ void sx_executable_discharge(sx_executable *e)
 sx_status sx_executable_get_info(const sx_executable *e, sx_executable_info *out)
 {
     *out = (sx_executable_info){.shards = 1, .numerics = ""};
+    for (int i = 0; i < e->n_args; i++) {
+        out->argument_bytes += sx_type_bytes(&e->arg_types[i]);
+    }
+    for (int i = 0; i < e->n_results; i++) {
+        out->output_bytes += e->result_args[i] < 0 ? sx_type_bytes(&e->result_types[i]) : 0;
+    }
     return e->platform->backend->info != NULL ? e->platform->backend->info(e, out) : SX_OK;
 }
 
@@ -313,6 +319,7 @@ sx_status sx_run_submit(sx_run *run, sx_buffer *const *args, sx_buffer *const *o
         SX_TRY(check_donations(e, args));
         memcpy(run->checked, args, bytes);
     }
+    run->watched = false;
     atomic_store(&run->state, SX_RUN_PENDING);
     sx_status status = e->platform->backend->submit(run, args, outputs);
     if (status != SX_OK) {
@@ -323,12 +330,15 @@ sx_status sx_run_submit(sx_run *run, sx_buffer *const *args, sx_buffer *const *o
 
 void sx_run_end(sx_run *run, sx_status status)
 {
+    if (!run->watched) { /* on the owner's thread: nobody else waits */
+        run->status = status;
+        atomic_store(&run->state, SX_RUN_ENDED);
+        return;
+    }
     pthread_mutex_lock(&run->mutex);
     void (*on_done)(sx_run *, void *) = run->on_done;
     void *user = run->user;
-    const bool watched = run->watched;
     run->on_done = NULL;
-    run->watched = false;
     run->status = status;
     atomic_store(&run->state, SX_RUN_ENDED);
     pthread_cond_broadcast(&run->ended);
@@ -336,9 +346,7 @@ void sx_run_end(sx_run *run, sx_status status)
     if (on_done != NULL) {
         on_done(run, user);
     }
-    if (watched) {
-        release_run(run);
-    }
+    release_run(run);
 }
 
 /* False when the deadline comes first. */
@@ -346,16 +354,14 @@ static bool wait_until(sx_run *run, int64_t deadline_ns)
 {
     const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
                                    .tv_nsec = (long)(deadline_ns % 1000000000)};
-    bool in_time = true;
+    int late = 0;
     pthread_mutex_lock(&run->mutex);
-    while (in_time && atomic_load(&run->state) == SX_RUN_PENDING) {
-        in_time = deadline_ns == SX_NO_DEADLINE
-                      ? pthread_cond_wait(&run->ended, &run->mutex) == 0
-                      : pthread_cond_timedwait(&run->ended, &run->mutex, &until) == 0;
+    while (late == 0 && atomic_load(&run->state) == SX_RUN_PENDING) {
+        late = pthread_cond_timedwait(&run->ended, &run->mutex, &until);
     }
-    in_time = atomic_load(&run->state) != SX_RUN_PENDING;
+    const bool ended = atomic_load(&run->state) != SX_RUN_PENDING;
     pthread_mutex_unlock(&run->mutex);
-    return in_time;
+    return ended;
 }
 
 sx_status sx_run_await(sx_run *run, int64_t deadline_ns)

@@ -166,7 +166,7 @@ struct sx_run {
     sx_status status; /* SX_RUN_ENDED: how it ended */
     void (*on_done)(sx_run *run, void *user);
     void *user;
-    bool watched;        /* the backend's thread will end it, and holds a reference */
+    bool watched; /* the backend's thread ends it and has a reference; the owner writes this */
     sx_buffer **checked; /* [n_args]: whose donations were checked last */
 };
 
@@ -191,7 +191,8 @@ struct sx_backend {
     sx_status (*compile)(sx_platform *platform, const sx_graph *graph,
                          const sx_compile_options *options, sx_executable **out);
     void (*executable_destroy)(sx_executable *executable);
-    sx_status (*info)(const sx_executable *executable, sx_executable_info *out); /* optional */
+    /* Optional: what it knows beside the bytes of arguments and outputs, which are filled in. */
+    sx_status (*info)(const sx_executable *executable, sx_executable_info *out);
 
     sx_status (*run_create)(sx_executable *executable, sx_run **out);
     void (*run_destroy)(sx_run *run); /* not pending */
@@ -239,7 +240,8 @@ SX_MUST_USE sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
  * what its info() says. */
 SX_MUST_USE sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes,
                                            int64_t constant_bytes, const char *largest);
-void sx_executable_discharge(sx_executable *e); /* in executable_destroy */
+/* Gives the charge back, before another is made; at the executable's end that is done for it. */
+void sx_executable_discharge(sx_executable *e);
 SX_MUST_USE sx_status sx_executable_get_info(const sx_executable *executable,
                                              sx_executable_info *out);
 sx_executable *sx_executable_retain(sx_executable *executable);

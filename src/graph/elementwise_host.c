@@ -6,9 +6,6 @@
 #include "base/half.h"
 #include "graph/ops/common.h"
 
-/* --- Host: the words as C ----------------------------------------------------------------------
- */
-
 /* n elements of z from x and y, which are `step` elements apart: 1, or 0 where one is repeated. */
 typedef void row_loop(const void *x, int64_t x_step, const void *y, int64_t y_step, void *z,
                       int64_t n);

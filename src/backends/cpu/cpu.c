@@ -176,7 +176,6 @@ static char *writable(sx_buffer *head, bool keep)
 static void cpu_destroy(sx_executable *head)
 {
     cpu_executable *e = (cpu_executable *)head;
-    sx_executable_discharge(head);
     sx_cpu_plan_destroy(e->plan);
     sx_free(e->types);
     sx_free(e->result_args);
@@ -226,7 +225,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
         status = describe(e, e->plan->batch);
     }
     if (status != SX_OK) {
-        cpu_destroy(&e->head);
+        sx_executable_release(&e->head);
         return status;
     }
     char dnn[160];
@@ -496,18 +495,12 @@ static sx_status cpu_info(const sx_executable *head, sx_executable_info *out)
 {
     const cpu_executable *e = (const cpu_executable *)head;
     const sx_cpu_plan *p = e->plan;
-    *out = (sx_executable_info){.temporary_bytes = p->shard_bytes * p->shards + p->common_bytes,
-                                .code_bytes = p->const_bytes,
-                                .flops = p->flops,
-                                .shards = p->shards,
-                                .kernels = p->n_steps,
-                                .numerics = e->numerics};
-    for (int i = 0; i < head->n_args; i++) {
-        out->argument_bytes += sx_type_bytes(&head->arg_types[i]);
-    }
-    for (int i = 0; i < head->n_results; i++) {
-        out->output_bytes += head->result_args[i] < 0 ? sx_type_bytes(&head->result_types[i]) : 0;
-    }
+    out->temporary_bytes = p->shard_bytes * p->shards + p->common_bytes;
+    out->code_bytes = p->const_bytes;
+    out->flops = p->flops;
+    out->shards = p->shards;
+    out->kernels = p->n_steps;
+    out->numerics = e->numerics;
     return SX_OK;
 }
 

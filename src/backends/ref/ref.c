@@ -107,7 +107,6 @@ static sx_status ref_buffer_read(sx_buffer *buffer, void *data)
 static void ref_destroy(sx_executable *head)
 {
     ref_executable *e = (ref_executable *)head;
-    sx_executable_discharge(head);
     sx_free(e->types);
     sx_free(e->result_args);
     sx_graph_destroy(e->graph);
@@ -219,7 +218,7 @@ static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
         status = describe(e);
     }
     if (status != SX_OK) {
-        ref_destroy(&e->head);
+        sx_executable_release(&e->head);
         return status;
     }
     *out = &e->head;
@@ -228,14 +227,7 @@ static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
 
 static sx_status ref_info(const sx_executable *head, sx_executable_info *out)
 {
-    const ref_executable *e = (const ref_executable *)head;
-    out->temporary_bytes = e->value_bytes;
-    for (int i = 0; i < head->n_args; i++) {
-        out->argument_bytes += sx_type_bytes(&head->arg_types[i]);
-    }
-    for (int i = 0; i < head->n_results; i++) {
-        out->output_bytes += head->result_args[i] < 0 ? sx_type_bytes(&head->result_types[i]) : 0;
-    }
+    out->temporary_bytes = ((const ref_executable *)head)->value_bytes;
     return SX_OK;
 }
 

@@ -10,7 +10,7 @@
 #include "compile_report.h"
 #include "io/commit.h"
 #include "io/user_cache.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "waiting.h"
 
 typedef struct options {

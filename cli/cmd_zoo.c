@@ -7,7 +7,7 @@
 #include "graph/passes/passes.h"
 #include "image/preprocess.h"
 #include "model_args.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "terminal.h"
 

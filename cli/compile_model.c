@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "savedmodel/versions.h"
 
 /* --- what is stored already ------------------------------------------------------------------ */

@@ -12,8 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!space) {
         return 0;
     }
-    const sx_text method = {text, (size_t)(space - text)};
-    const sx_text path = {space + 1, size - method.size - 1};
+    const sx_http_text method = {text, (size_t)(space - text)};
+    const sx_http_text path = {space + 1, size - method.size - 1};
     sx_route route;
     sx_route_parse(method, path, "/metrics", &route);
     const bool of_model = route.kind >= SX_ROUTE_STATUS && route.kind <= SX_ROUTE_REGRESS;

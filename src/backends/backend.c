@@ -59,7 +59,7 @@ void sx_platform_close(sx_platform *platform)
 
 /* --- buffers --------------------------------------------------------------------------------- */
 
-sx_status sx_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out)
+sx_status sx_device_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
 {
     if (!sx_type_is_static(type) || sx_type_bytes(type) < 0) {
         char text[SX_TYPE_TEXT];
@@ -71,35 +71,35 @@ sx_status sx_buffer_create(sx_device *device, const sx_type *type, sx_buffer **o
     return device->platform->backend->buffer_create(device, type, out);
 }
 
-sx_status sx_buffer_write(sx_buffer *buffer, const void *data, bool borrow)
+sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data, bool borrow)
 {
     return buffer->device->platform->backend->buffer_write(buffer, data, borrow);
 }
 
-sx_status sx_buffer_read(sx_buffer *buffer, void *data)
+sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data)
 {
     return buffer->device->platform->backend->buffer_read(buffer, data);
 }
 
-sx_status sx_buffers_read(int n, sx_buffer *const *buffers, void *const *data)
+sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers, void *const *data)
 {
     const sx_backend *backend = n > 0 ? buffers[0]->device->platform->backend : NULL;
     if (backend != NULL && backend->buffers_read != NULL) {
         return backend->buffers_read(n, buffers, data);
     }
     for (int i = 0; i < n; i++) {
-        SX_TRY(sx_buffer_read(buffers[i], data[i]));
+        SX_TRY(sx_device_buffer_read(buffers[i], data[i]));
     }
     return SX_OK;
 }
 
-sx_buffer *sx_buffer_retain(sx_buffer *buffer)
+sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer)
 {
     atomic_fetch_add(&buffer->refs, 1);
     return buffer;
 }
 
-void sx_buffer_release(sx_buffer *buffer)
+void sx_device_buffer_release(sx_device_buffer *buffer)
 {
     if (buffer != NULL && atomic_fetch_sub(&buffer->refs, 1) == 1) {
         buffer->device->platform->backend->buffer_destroy(buffer);
@@ -206,7 +206,7 @@ void sx_executable_release(sx_executable *e)
 
 sx_status sx_run_init(sx_run *run, sx_executable *executable)
 {
-    run->checked = sx_alloc((size_t)executable->n_args + 1, sizeof(sx_buffer *));
+    run->checked = sx_alloc((size_t)executable->n_args + 1, sizeof(sx_device_buffer *));
     if (run->checked == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a run");
     }
@@ -268,8 +268,8 @@ void sx_run_destroy(sx_run *run)
     release_run(run);
 }
 
-static sx_status check_buffer(const sx_executable *e, const sx_buffer *buffer, const sx_type *type,
-                              const char *what, int i)
+static sx_status check_buffer(const sx_executable *e, const sx_device_buffer *buffer,
+                              const sx_type *type, const char *what, int i)
 {
     char want[SX_TYPE_TEXT], got[SX_TYPE_TEXT];
     if (buffer == NULL) {
@@ -285,7 +285,7 @@ static sx_status check_buffer(const sx_executable *e, const sx_buffer *buffer, c
 }
 
 /* Two arguments that are one buffer, one of which is assigned: the other would change under way. */
-static sx_status check_donations(const sx_executable *e, sx_buffer *const *args)
+static sx_status check_donations(const sx_executable *e, sx_device_buffer *const *args)
 {
     for (int i = 0; i < e->n_results; i++) {
         int assigned = e->result_args[i];
@@ -300,7 +300,8 @@ static sx_status check_donations(const sx_executable *e, sx_buffer *const *args)
     return SX_OK;
 }
 
-sx_status sx_run_submit(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
+sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
+                        sx_device_buffer *const *outputs)
 {
     const sx_executable *e = run->executable;
     if (atomic_load(&run->state) != SX_RUN_IDLE) {
@@ -314,7 +315,7 @@ sx_status sx_run_submit(sx_run *run, sx_buffer *const *args, sx_buffer *const *o
             SX_TRY(check_buffer(e, outputs[i], &e->result_types[i], "output", i));
         }
     }
-    const size_t bytes = (size_t)e->n_args * sizeof(sx_buffer *);
+    const size_t bytes = (size_t)e->n_args * sizeof(sx_device_buffer *);
     if (bytes > 0 && memcmp(run->checked, args, bytes) != 0) { /* mostly they are the same again */
         SX_TRY(check_donations(e, args));
         memcpy(run->checked, args, bytes);
@@ -403,7 +404,8 @@ void sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), void 
     }
 }
 
-sx_status sx_run_execute(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
+sx_status sx_run_execute(sx_run *run, sx_device_buffer *const *args,
+                         sx_device_buffer *const *outputs)
 {
     SX_TRY(sx_run_submit(run, args, outputs));
     return sx_run_await(run, SX_NO_DEADLINE);
@@ -418,7 +420,8 @@ sx_status sx_run_get_profile(sx_run *run, const sx_kernel_time **out_rows, int *
     return backend->profile(run, out_rows, out_count);
 }
 
-sx_status sx_execute(sx_executable *executable, sx_buffer *const *args, sx_buffer *const *outputs)
+sx_status sx_execute(sx_executable *executable, sx_device_buffer *const *args,
+                     sx_device_buffer *const *outputs)
 {
     sx_run *run;
     SX_TRY(sx_run_create(executable, &run));

@@ -3,15 +3,15 @@
  *
  *   sx_platform     a family of devices, opened once: "ref", "cpu", "pjrt"
  *   sx_device       one of them, owned by its platform
- *   sx_buffer       an array on a device, refcounted; its layout there is the backend's affair
- *   sx_run          one execution at a time of an executable: its temporaries, its completion
+ *   sx_device_buffer       an array on a device, refcounted; its layout there is the backend's
+ * affair sx_run          one execution at a time of an executable: its temporaries, its completion
  *   sx_executable   a whole graph compiled for one batch size, refcounted, immutable
  *
  * An executable's arguments are the graph's args in order, its outputs the graph's results in
  * order. A result that assigns a variable is written into that variable's own buffer (donation):
  * the caller passes the buffer once, as argument, and finds the new value in it. Other outputs are
- * written into buffers that the caller made with sx_buffer_create(); nothing is allocated while
- * executing.
+ * written into buffers that the caller made with sx_device_buffer_create(); nothing is allocated
+ * while executing.
  *
  * An execution is submitted and awaited; it ends at once on a backend that runs on the caller's
  * thread. A run belongs to its caller and serves one execution after another; any number of threads
@@ -34,7 +34,7 @@
 typedef struct sx_backend sx_backend;
 typedef struct sx_platform sx_platform;
 typedef struct sx_device sx_device;
-typedef struct sx_buffer sx_buffer;
+typedef struct sx_device_buffer sx_device_buffer;
 typedef struct sx_executable sx_executable;
 typedef struct sx_run sx_run;
 
@@ -135,7 +135,7 @@ struct sx_platform {
     sx_device *const *devices;
     int n_devices;
 };
-struct sx_buffer {
+struct sx_device_buffer {
     sx_device *device;
     sx_type type; /* static */
     atomic_int refs;
@@ -167,7 +167,7 @@ struct sx_run {
     void (*on_done)(sx_run *run, void *user);
     void *user;
     bool watched; /* the backend's thread ends it and has a reference; the owner writes this */
-    sx_buffer **checked; /* [n_args]: whose donations were checked last */
+    sx_device_buffer **checked; /* [n_args]: whose donations were checked last */
 };
 
 struct sx_backend {
@@ -178,15 +178,15 @@ struct sx_backend {
     void (*close)(sx_platform *platform);
     sx_status (*memory)(sx_device *device, sx_memory_stats *out); /* optional: zeros */
 
-    sx_status (*buffer_create)(sx_device *device, const sx_type *type, sx_buffer **out);
-    void (*buffer_destroy)(sx_buffer *buffer);
+    sx_status (*buffer_create)(sx_device *device, const sx_type *type, sx_device_buffer **out);
+    void (*buffer_destroy)(sx_device_buffer *buffer);
     /* Copies in from row-major host memory, or borrows `data` until the next write to this buffer
      * or its end (borrow = true; a backend may copy all the same). */
-    sx_status (*buffer_write)(sx_buffer *buffer, const void *data, bool borrow);
+    sx_status (*buffer_write)(sx_device_buffer *buffer, const void *data, bool borrow);
     /* Waits for pending writers, then copies out, row-major. */
-    sx_status (*buffer_read)(sx_buffer *buffer, void *data);
+    sx_status (*buffer_read)(sx_device_buffer *buffer, void *data);
     /* Optional: n at once, whose waits overlap; all of one platform. */
-    sx_status (*buffers_read)(int n, sx_buffer *const *buffers, void *const *data);
+    sx_status (*buffers_read)(int n, sx_device_buffer *const *buffers, void *const *data);
 
     sx_status (*compile)(sx_platform *platform, const sx_graph *graph,
                          const sx_compile_options *options, sx_executable **out);
@@ -199,7 +199,8 @@ struct sx_backend {
     /* args[n_args], outputs[n_results]; outputs[i] is ignored where the result assigns a variable.
      * Begins the execution, and calls sx_run_end() when the outputs may be read: before it returns,
      * or later, from any thread. An error means that it did not begin. Allocates nothing. */
-    sx_status (*submit)(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs);
+    sx_status (*submit)(sx_run *run, sx_device_buffer *const *args,
+                        sx_device_buffer *const *outputs);
     /* Where submit() may return before the end. await: waits for it, however long, and calls
      * sx_run_end(). watch: has sx_run_end() called at the end by a thread of the backend's; at most
      * once for each submission, and instead of await. */
@@ -224,13 +225,16 @@ SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_optio
 void sx_platform_close(
     sx_platform *platform); /* NULL is fine; its buffers and executables are gone */
 
-SX_MUST_USE sx_status sx_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out);
-SX_MUST_USE sx_status sx_buffer_write(sx_buffer *buffer, const void *data, bool borrow);
-SX_MUST_USE sx_status sx_buffer_read(sx_buffer *buffer, void *data);
+SX_MUST_USE sx_status sx_device_buffer_create(sx_device *device, const sx_type *type,
+                                              sx_device_buffer **out);
+SX_MUST_USE sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data,
+                                             bool borrow);
+SX_MUST_USE sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data);
 /* buffers[i] into data[i]; what data hold after an error is not said. */
-SX_MUST_USE sx_status sx_buffers_read(int n, sx_buffer *const *buffers, void *const *data);
-sx_buffer *sx_buffer_retain(sx_buffer *buffer);
-void sx_buffer_release(sx_buffer *buffer); /* NULL is fine */
+SX_MUST_USE sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers,
+                                             void *const *data);
+sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer);
+void sx_device_buffer_release(sx_device_buffer *buffer); /* NULL is fine */
 
 SX_MUST_USE sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
                                  const sx_compile_options *options, sx_executable **out);
@@ -258,7 +262,8 @@ void sx_run_destroy(sx_run *run);
  * before. Errors: INVALID_ARGUMENT names the argument or output that is missing, of another type or
  * platform, or assigned through two arguments; FAILED_PRECONDITION if the last execution has not
  * been awaited. */
-SX_MUST_USE sx_status sx_run_submit(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs);
+SX_MUST_USE sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
+                                    sx_device_buffer *const *outputs);
 /* Waits for the execution's end and returns how it ended; the run may be submitted again.
  * DEADLINE_EXCEEDED if that does not come before `deadline_ns` (of sx_now_ns(); SX_NO_DEADLINE):
  * the execution goes on, and can be awaited again. */
@@ -268,15 +273,15 @@ SX_MUST_USE sx_status sx_run_await(sx_run *run, int64_t deadline_ns);
  * not be held up, or at once if it has. The execution is still to be awaited. */
 void sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), void *user);
 /* Submits and awaits. */
-SX_MUST_USE sx_status sx_run_execute(sx_run *run, sx_buffer *const *args,
-                                     sx_buffer *const *outputs);
+SX_MUST_USE sx_status sx_run_execute(sx_run *run, sx_device_buffer *const *args,
+                                     sx_device_buffer *const *outputs);
 /* Times of this run's executions, by kernel; with compile options' `profile`. The rows live until
  * the next call. */
 SX_MUST_USE sx_status sx_run_get_profile(sx_run *run, const sx_kernel_time **out_rows,
                                          int *out_count);
 /* One execution, with a run made for it: for tests and what runs once. */
-SX_MUST_USE sx_status sx_execute(sx_executable *executable, sx_buffer *const *args,
-                                 sx_buffer *const *outputs);
+SX_MUST_USE sx_status sx_execute(sx_executable *executable, sx_device_buffer *const *args,
+                                 sx_device_buffer *const *outputs);
 
 /* For backends: fills in the head of a run that they have allocated; ends what that took; the
  * execution has ended with `status`, which is taken over. */

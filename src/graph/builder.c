@@ -214,7 +214,8 @@ sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *
     if (op->n_in != SX_VARIADIC && op->n_in != n_inputs) {
         return sx_error(SX_INVALID_ARGUMENT, "got %d inputs, expected %d", n_inputs, op->n_in);
     }
-    sx_infer c = {.attrs = attrs, .inputs = inputs, .n_inputs = n_inputs, .outputs = outputs};
+    sx_infer_context c = {
+        .attrs = attrs, .inputs = inputs, .n_inputs = n_inputs, .outputs = outputs};
     c.n_outputs = op->n_out == SX_VARIADIC ? 0 : op->n_out;
     SX_TRY(op->infer(&c));
     for (int i = 0; i < c.n_outputs; i++) {

@@ -60,13 +60,13 @@ typedef struct sx_attr_def {
  * it (at most SX_MAX_OUTPUTS). An error says expected and actual; the builder adds layer and line.
  */
 enum { SX_MAX_OUTPUTS = 8 };
-typedef struct sx_infer {
+typedef struct sx_infer_context {
     const void *attrs;
     const sx_type *inputs;
     int n_inputs;
     sx_type *outputs;
     int n_outputs;
-} sx_infer;
+} sx_infer_context;
 
 /* Grad: set dx[i] for each i with needed[i]; left SX_NO_VALUE it means zero. dy[i] is SX_NO_VALUE
  * where no gradient comes in. Nodes are added through `b`, which keeps errors. */
@@ -188,7 +188,7 @@ typedef struct sx_op_def {
     const sx_attr_def *attrs;
     int n_attrs;
     size_t attrs_bytes;
-    sx_status (*infer)(sx_infer *c);
+    sx_status (*infer)(sx_infer_context *c);
     void (*grad)(sx_grad *g);
     sx_status (*host)(const sx_kernel_call *c);
     void (*to_tf)(sx_tf_writer *w, const sx_tf_op *op);

@@ -34,7 +34,7 @@ static inline bool is_class(char c, unsigned wanted)
     return (byte < 128 ? ascii_class[byte] & wanted : wanted == VALUE) != 0;
 }
 
-static bool all_of_class(sx_text text, unsigned wanted)
+static bool all_of_class(sx_http_text text, unsigned wanted)
 {
     for (size_t i = 0; i < text.size; i++) {
         if (!is_class(text.data[i], wanted)) {
@@ -49,12 +49,12 @@ static inline char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-bool sx_text_is(sx_text text, const char *expected)
+bool sx_http_text_is(sx_http_text text, const char *expected)
 {
     return text.size == strlen(expected) && memcmp(text.data, expected, text.size) == 0;
 }
 
-bool sx_text_is_nocase(sx_text text, const char *expected)
+bool sx_http_text_is_nocase(sx_http_text text, const char *expected)
 {
     if (text.size != strlen(expected)) {
         return false;
@@ -67,10 +67,10 @@ bool sx_text_is_nocase(sx_text text, const char *expected)
     return true;
 }
 
-bool sx_text_take_nocase(sx_text *text, const char *prefix)
+bool sx_http_text_take_nocase(sx_http_text *text, const char *prefix)
 {
     const size_t size = strlen(prefix);
-    if (text->size < size || !sx_text_is_nocase((sx_text){text->data, size}, prefix)) {
+    if (text->size < size || !sx_http_text_is_nocase((sx_http_text){text->data, size}, prefix)) {
         return false;
     }
     text->data += size;
@@ -78,7 +78,7 @@ bool sx_text_take_nocase(sx_text *text, const char *prefix)
     return true;
 }
 
-static sx_text trim(sx_text text)
+static sx_http_text trim(sx_http_text text)
 {
     while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
         text.data++;
@@ -102,18 +102,18 @@ static sx_http_progress fail(sx_http_failure *failure, int status, const char *r
  * ignored as RFC 9112 3.2.2 lets a server that hosts one site) and "*" of OPTIONS. */
 static bool split_target(sx_http_head *head)
 {
-    sx_text rest = head->target;
-    if (sx_text_is(rest, "*")) {
+    sx_http_text rest = head->target;
+    if (sx_http_text_is(rest, "*")) {
         head->path = rest;
-        return sx_text_is(head->method, "OPTIONS");
+        return sx_http_text_is(head->method, "OPTIONS");
     }
-    if (sx_text_take_nocase(&rest, "http://")) {
+    if (sx_http_text_take_nocase(&rest, "http://")) {
         const char *slash = memchr(rest.data, '/', rest.size);
         const size_t host_size = slash ? (size_t)(slash - rest.data) : rest.size;
-        if (host_size == 0 || !all_of_class((sx_text){rest.data, host_size}, HOST)) {
+        if (host_size == 0 || !all_of_class((sx_http_text){rest.data, host_size}, HOST)) {
             return false;
         }
-        rest = slash ? (sx_text){slash, rest.size - host_size} : (sx_text){"/", 1};
+        rest = slash ? (sx_http_text){slash, rest.size - host_size} : (sx_http_text){"/", 1};
     }
     if (rest.size == 0 || rest.data[0] != '/') {
         return false;
@@ -122,27 +122,27 @@ static bool split_target(sx_http_head *head)
     head->path = rest;
     if (mark) {
         head->path.size = (size_t)(mark - rest.data);
-        head->query = (sx_text){mark + 1, rest.size - head->path.size - 1};
+        head->query = (sx_http_text){mark + 1, rest.size - head->path.size - 1};
     }
     return true;
 }
 
 /* METHOD SP target SP HTTP/1.x, exactly. */
-static sx_http_progress parse_request_line(sx_text line, sx_http_head *head,
+static sx_http_progress parse_request_line(sx_http_text line, sx_http_head *head,
                                            sx_http_failure *failure)
 {
     const char *first = memchr(line.data, ' ', line.size);
     if (!first) {
         return fail(failure, 400, "malformed request line; expected METHOD TARGET HTTP/1.1");
     }
-    head->method = (sx_text){line.data, (size_t)(first - line.data)};
-    sx_text rest = {first + 1, line.size - head->method.size - 1};
+    head->method = (sx_http_text){line.data, (size_t)(first - line.data)};
+    sx_http_text rest = {first + 1, line.size - head->method.size - 1};
     const char *second = memchr(rest.data, ' ', rest.size);
     if (!second) {
         return fail(failure, 400, "request line without HTTP version");
     }
-    head->target = (sx_text){rest.data, (size_t)(second - rest.data)};
-    const sx_text version = {second + 1, rest.size - head->target.size - 1};
+    head->target = (sx_http_text){rest.data, (size_t)(second - rest.data)};
+    const sx_http_text version = {second + 1, rest.size - head->target.size - 1};
     if (head->method.size == 0 || !all_of_class(head->method, TOKEN)) {
         return fail(failure, 400, "malformed method");
     }
@@ -166,7 +166,8 @@ static sx_http_progress parse_request_line(sx_text line, sx_http_head *head,
 
 /* ---------------------------------------------------------------- headers */
 
-static sx_http_progress parse_header(sx_text line, sx_http_header *out, sx_http_failure *failure)
+static sx_http_progress parse_header(sx_http_text line, sx_http_header *out,
+                                     sx_http_failure *failure)
 {
     if (line.data[0] == ' ' || line.data[0] == '\t') {
         return fail(failure, 400, "folded header lines are not supported");
@@ -175,8 +176,8 @@ static sx_http_progress parse_header(sx_text line, sx_http_header *out, sx_http_
     if (!colon) {
         return fail(failure, 400, "header line without colon");
     }
-    out->name = (sx_text){line.data, (size_t)(colon - line.data)};
-    out->value = (sx_text){colon + 1, line.size - out->name.size - 1};
+    out->name = (sx_http_text){line.data, (size_t)(colon - line.data)};
+    out->value = (sx_http_text){colon + 1, line.size - out->name.size - 1};
     if (out->name.size == 0 || !all_of_class(out->name, TOKEN)) {
         return fail(failure, 400, "malformed header name");
     }
@@ -193,10 +194,10 @@ struct framing {
     bool close, keep_alive;
 };
 
-typedef sx_http_progress header_fn(sx_text value, sx_http_head *head, struct framing *seen,
+typedef sx_http_progress header_fn(sx_http_text value, sx_http_head *head, struct framing *seen,
                                    sx_http_failure *failure);
 
-static sx_http_progress on_host(sx_text value, sx_http_head *head, struct framing *seen,
+static sx_http_progress on_host(sx_http_text value, sx_http_head *head, struct framing *seen,
                                 sx_http_failure *failure)
 {
     (void)head;
@@ -206,8 +207,8 @@ static sx_http_progress on_host(sx_text value, sx_http_head *head, struct framin
     return all_of_class(value, HOST) ? SX_HTTP_DONE : fail(failure, 400, "malformed Host");
 }
 
-static sx_http_progress on_content_length(sx_text value, sx_http_head *head, struct framing *seen,
-                                          sx_http_failure *failure)
+static sx_http_progress on_content_length(sx_http_text value, sx_http_head *head,
+                                          struct framing *seen, sx_http_failure *failure)
 {
     if (seen->lengths++ > 0) {
         return fail(failure, 400, "multiple Content-Length headers");
@@ -224,28 +225,29 @@ static sx_http_progress on_content_length(sx_text value, sx_http_head *head, str
     return value.size > 0 ? SX_HTTP_DONE : fail(failure, 400, "empty Content-Length");
 }
 
-static sx_http_progress on_transfer_encoding(sx_text value, sx_http_head *head,
+static sx_http_progress on_transfer_encoding(sx_http_text value, sx_http_head *head,
                                              struct framing *seen, sx_http_failure *failure)
 {
-    if (seen->encodings++ > 0 || !sx_text_is_nocase(value, "chunked")) {
+    if (seen->encodings++ > 0 || !sx_http_text_is_nocase(value, "chunked")) {
         return fail(failure, 400, "unsupported Transfer-Encoding; use chunked");
     }
     head->chunked = true;
     return SX_HTTP_DONE;
 }
 
-static sx_http_progress on_content_encoding(sx_text value, sx_http_head *head, struct framing *seen,
-                                            sx_http_failure *failure)
+static sx_http_progress on_content_encoding(sx_http_text value, sx_http_head *head,
+                                            struct framing *seen, sx_http_failure *failure)
 {
-    const bool gzip = sx_text_is_nocase(value, "gzip") || sx_text_is_nocase(value, "x-gzip");
-    if (seen->codings++ > 0 || !(gzip || sx_text_is_nocase(value, "identity"))) {
+    const bool gzip =
+        sx_http_text_is_nocase(value, "gzip") || sx_http_text_is_nocase(value, "x-gzip");
+    if (seen->codings++ > 0 || !(gzip || sx_http_text_is_nocase(value, "identity"))) {
         return fail(failure, 415, "unsupported Content-Encoding; use gzip");
     }
     head->coding = gzip ? SX_HTTP_GZIP : SX_HTTP_IDENTITY;
     return SX_HTTP_DONE;
 }
 
-static sx_http_progress on_connection(sx_text value, sx_http_head *head, struct framing *seen,
+static sx_http_progress on_connection(sx_http_text value, sx_http_head *head, struct framing *seen,
                                       sx_http_failure *failure)
 {
     (void)head;
@@ -253,9 +255,9 @@ static sx_http_progress on_connection(sx_text value, sx_http_head *head, struct 
     while (value.size > 0) {
         const char *comma = memchr(value.data, ',', value.size);
         const size_t size = comma ? (size_t)(comma - value.data) : value.size;
-        const sx_text option = trim((sx_text){value.data, size});
-        seen->close |= sx_text_is_nocase(option, "close");
-        seen->keep_alive |= sx_text_is_nocase(option, "keep-alive");
+        const sx_http_text option = trim((sx_http_text){value.data, size});
+        seen->close |= sx_http_text_is_nocase(option, "close");
+        seen->keep_alive |= sx_http_text_is_nocase(option, "keep-alive");
         const size_t used = SX_MIN(size + 1, value.size);
         value.data += used;
         value.size -= used;
@@ -263,10 +265,10 @@ static sx_http_progress on_connection(sx_text value, sx_http_head *head, struct 
     return SX_HTTP_DONE;
 }
 
-static sx_http_progress on_expect(sx_text value, sx_http_head *head, struct framing *seen,
+static sx_http_progress on_expect(sx_http_text value, sx_http_head *head, struct framing *seen,
                                   sx_http_failure *failure)
 {
-    if (seen->expectations++ > 0 || !sx_text_is_nocase(value, "100-continue")) {
+    if (seen->expectations++ > 0 || !sx_http_text_is_nocase(value, "100-continue")) {
         return fail(failure, 417, "unsupported Expect; use 100-continue");
     }
     head->expect_continue = true;
@@ -289,7 +291,7 @@ static sx_http_progress note_header(const sx_http_header *header, sx_http_head *
                                     struct framing *seen, sx_http_failure *failure)
 {
     for (size_t i = 0; i < SX_COUNT(framing_headers); i++) {
-        if (sx_text_is_nocase(header->name, framing_headers[i].name)) {
+        if (sx_http_text_is_nocase(header->name, framing_headers[i].name)) {
             return framing_headers[i].fn(header->value, head, seen, failure);
         }
     }
@@ -345,7 +347,7 @@ static sx_http_progress parse_lines(const char *data, size_t size, sx_http_head 
     const char *p = data, *end = data + size - 2; /* before the empty line */
     for (bool first = true; p < end; first = false) {
         const char *lf = memchr(p, '\n', (size_t)(end - p));
-        const sx_text line = {p, (size_t)(lf - p) - 1};
+        const sx_http_text line = {p, (size_t)(lf - p) - 1};
         p = lf + 1;
         if (first) {
             if (parse_request_line(line, head, failure) == SX_HTTP_BAD) {
@@ -405,14 +407,14 @@ sx_http_progress sx_http_head_parse(const char *data, size_t size, size_t max_by
     return parse_lines(data + skip, end - skip, out_head, out_failure);
 }
 
-sx_text sx_http_header_get(const sx_http_head *head, const char *name)
+sx_http_text sx_http_header_get(const sx_http_head *head, const char *name)
 {
     for (int i = 0; i < head->header_count; i++) {
-        if (sx_text_is_nocase(head->headers[i].name, name)) {
+        if (sx_http_text_is_nocase(head->headers[i].name, name)) {
             return head->headers[i].value;
         }
     }
-    return (sx_text){NULL, 0};
+    return (sx_http_text){NULL, 0};
 }
 
 /* ---------------------------------------------------------------- chunked bodies */

@@ -22,29 +22,29 @@ enum {
 };
 
 /* Bytes of somebody else's buffer; not NUL-terminated. */
-typedef struct sx_text {
+typedef struct sx_http_text {
     const char *data;
     size_t size;
-} sx_text;
+} sx_http_text;
 
-bool sx_text_is(sx_text text, const char *expected);        /* byte for byte */
-bool sx_text_is_nocase(sx_text text, const char *expected); /* ASCII case ignored */
+bool sx_http_text_is(sx_http_text text, const char *expected);        /* byte for byte */
+bool sx_http_text_is_nocase(sx_http_text text, const char *expected); /* ASCII case ignored */
 /* Drops `prefix` from the beginning, ASCII case ignored; false if it is not there. */
-bool sx_text_take_nocase(sx_text *text, const char *prefix);
+bool sx_http_text_take_nocase(sx_http_text *text, const char *prefix);
 
 typedef struct sx_http_header {
-    sx_text name;
-    sx_text value; /* surrounding white space removed */
+    sx_http_text name;
+    sx_http_text value; /* surrounding white space removed */
 } sx_http_header;
 
 typedef enum sx_http_coding { SX_HTTP_IDENTITY, SX_HTTP_GZIP } sx_http_coding;
 
 typedef struct sx_http_head {
-    sx_text method; /* "GET", as sent: methods are case-sensitive */
-    sx_text target; /* as sent */
-    sx_text path;   /* of the target, still percent-encoded; "*" for OPTIONS * */
-    sx_text query;  /* after '?'; empty if none */
-    int minor;      /* of HTTP/1.x: 0 or 1 */
+    sx_http_text method; /* "GET", as sent: methods are case-sensitive */
+    sx_http_text target; /* as sent */
+    sx_http_text path;   /* of the target, still percent-encoded; "*" for OPTIONS * */
+    sx_http_text query;  /* after '?'; empty if none */
+    int minor;           /* of HTTP/1.x: 0 or 1 */
     bool keep_alive;
     bool chunked;
     bool expect_continue;
@@ -74,7 +74,7 @@ sx_http_progress sx_http_head_parse(const char *data, size_t size, size_t max_by
                                     sx_http_failure *out_failure);
 
 /* The value of the first header of that name (ASCII case ignored); data == NULL if absent. */
-sx_text sx_http_header_get(const sx_http_head *head, const char *name);
+sx_http_text sx_http_header_get(const sx_http_head *head, const char *name);
 
 /* A chunked body being decoded:  size [;extension] CRLF  bytes CRLF ...  0 CRLF trailers CRLF
  * Trailers are checked and dropped. Bodies that are mostly framing (tiny chunks) are refused: they

@@ -324,7 +324,8 @@ static void on_answered(void *user)
         return;
     }
     conn->keep_alive = conn->keep_alive && !conn->worker->draining;
-    set_response(conn, &conn->exchange.response, sx_text_is(conn->exchange.head.method, "HEAD"));
+    set_response(conn, &conn->exchange.response,
+                 sx_http_text_is(conn->exchange.head.method, "HEAD"));
     begin_write(conn);
 }
 

@@ -39,7 +39,7 @@ typedef struct sx_proto_limits {
 SX_MUST_USE sx_status sx_proto_unpack(const ProtobufCMessageDescriptor *type, sx_bytes bytes,
                                       const sx_proto_limits *limits, const char *name,
                                       ProtobufCMessage **out_message);
-void sx_proto_free(void *message); /* from sx_proto_unpack or sx_text_parse; NULL is fine */
+void sx_proto_free(void *message); /* from sx_proto_unpack or sx_text_format_parse; NULL is fine */
 
 /* Only the check. */
 SX_MUST_USE sx_status sx_proto_check(const ProtobufCMessageDescriptor *type, sx_bytes bytes,

@@ -28,7 +28,7 @@ struct sx_launches {
     bool *ring_is_read; /* [n_outputs]: of the last launch */
     int64_t ran;        /* steps that it ran */
     int n_reads;        /* what is read after each: `ran`, and the scalars' rings */
-    sx_buffer *read_from[SX_MAX_SCALARS + 1];
+    sx_device_buffer *read_from[SX_MAX_SCALARS + 1];
     void *read_into[SX_MAX_SCALARS + 1];
     int64_t row;         /* the step shown last */
     int64_t step_ns;     /* of the last launch; 0 = none yet */
@@ -108,7 +108,7 @@ static sx_status make_rows(const sx_type *symbolic, const sx_compiled *c, size_t
     return *out_rows != NULL ? SX_OK : out_of_memory();
 }
 
-static void add_read(sx_launches *l, sx_buffer *from, void *into)
+static void add_read(sx_launches *l, sx_device_buffer *from, void *into)
 {
     l->read_from[l->n_reads] = from;
     l->read_into[l->n_reads++] = into;
@@ -328,7 +328,7 @@ static sx_status read_ring(sx_program *p, int output)
 {
     sx_launches *l = p->launches;
     if (!l->ring_is_read[output]) {
-        SX_TRY(sx_buffer_read(l->c->outputs[p->outputs[output]], l->rings[output]));
+        SX_TRY(sx_device_buffer_read(l->c->outputs[p->outputs[output]], l->rings[output]));
         l->ring_is_read[output] = true;
     }
     return SX_OK;
@@ -351,13 +351,13 @@ static sx_status execute(turn *t)
     sx_launches *l = p->launches;
     int64_t start = sx_now_ns();
     for (int i = 0; i < p->n_inputs; i++) {
-        SX_TRY(sx_buffer_write(l->c->args[p->inputs[i]], l->staged[i], true));
+        SX_TRY(sx_device_buffer_write(l->c->args[p->inputs[i]], l->staged[i], true));
     }
-    SX_TRY(sx_buffer_write(l->c->args[p->graph->n_args], &t->rows, false));
+    SX_TRY(sx_device_buffer_write(l->c->args[p->graph->n_args], &t->rows, false));
     p->last = l->c;
     memset(l->ring_is_read, 0, (size_t)p->n_outputs * sizeof(*l->ring_is_read));
     SX_TRY(sx_run_execute(l->c->run, l->c->args, l->c->outputs));
-    SX_TRY(sx_buffers_read(l->n_reads, l->read_from, l->read_into));
+    SX_TRY(sx_device_buffers_read(l->n_reads, l->read_from, l->read_into));
     for (int k = 0; k < p->n_scalars; k++) {
         l->ring_is_read[p->scalars[k]] = true;
     }

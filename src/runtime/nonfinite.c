@@ -38,7 +38,7 @@ static sx_status check_bytes(const sx_type *type, const void *bytes, bool *out_f
     return SX_OK;
 }
 
-static sx_status check_arg(const sx_arg *arg, sx_buffer *buffer)
+static sx_status check_arg(const sx_arg *arg, sx_device_buffer *buffer)
 {
     if (!sx_dtype_is_float(buffer->type.dtype)) {
         return SX_OK;
@@ -48,7 +48,7 @@ static sx_status check_arg(const sx_arg *arg, sx_buffer *buffer)
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
     }
     bool finite = true;
-    sx_status status = sx_buffer_read(buffer, bytes);
+    sx_status status = sx_device_buffer_read(buffer, bytes);
     if (status == SX_OK) {
         status = check_bytes(&buffer->type, bytes, &finite);
     }
@@ -83,22 +83,22 @@ static void copy_and_probe(sx_rewrite *rw, const sx_node *node)
 }
 
 /* Buffers of the probing executable's own outputs. */
-static sx_status make_outputs(sx_device *device, const sx_executable *e, sx_buffer **outputs)
+static sx_status make_outputs(sx_device *device, const sx_executable *e, sx_device_buffer **outputs)
 {
     for (int i = 0; i < e->n_results; i++) {
         if (e->result_args[i] < 0) {
-            SX_TRY(sx_buffer_create(device, &e->result_types[i], &outputs[i]));
+            SX_TRY(sx_device_buffer_create(device, &e->result_types[i], &outputs[i]));
         }
     }
     return SX_OK;
 }
 
 /* Probes are the first results, in program order. */
-static sx_status read_probes(const probes *p, sx_buffer *const *outputs)
+static sx_status read_probes(const probes *p, sx_device_buffer *const *outputs)
 {
     for (int i = 0; i < p->count; i++) {
         uint8_t finite = 0;
-        SX_TRY(sx_buffer_read(outputs[i], &finite));
+        SX_TRY(sx_device_buffer_read(outputs[i], &finite));
         if (!finite) {
             const sx_node *n = p->nodes[i];
             return not_finite(n->op->name, n->name, n->file, n->line);
@@ -111,7 +111,7 @@ static sx_status run_probes(sx_program *p, const sx_graph *probed, const probes 
 {
     sx_device *device = p->last->args[0]->device;
     sx_executable *e = NULL;
-    sx_buffer **outputs = sx_alloc((size_t)probed->n_results + 1, sizeof(*outputs));
+    sx_device_buffer **outputs = sx_alloc((size_t)probed->n_results + 1, sizeof(*outputs));
     sx_status status = outputs == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "out of memory") : SX_OK;
     if (status == SX_OK) {
         status = sx_compile(device->platform, probed,
@@ -127,7 +127,7 @@ static sx_status run_probes(sx_program *p, const sx_graph *probed, const probes 
         status = read_probes(found, outputs);
     }
     for (int i = 0; outputs != NULL && i < probed->n_results; i++) {
-        sx_buffer_release(outputs[i]);
+        sx_device_buffer_release(outputs[i]);
     }
     sx_free(outputs);
     sx_executable_release(e);

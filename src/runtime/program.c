@@ -20,10 +20,10 @@ void sx_compiled_destroy(const sx_program *p, sx_compiled *c)
         return;
     }
     for (int i = 0; c->args != NULL && i <= p->graph->n_args; i++) {
-        sx_buffer_release(c->args[i]);
+        sx_device_buffer_release(c->args[i]);
     }
     for (int i = 0; c->outputs != NULL && i <= p->graph->n_results; i++) {
-        sx_buffer_release(c->outputs[i]);
+        sx_device_buffer_release(c->outputs[i]);
     }
     sx_run_destroy(c->run);
     sx_executable_release(c->executable);
@@ -146,16 +146,16 @@ static sx_status bind_arg(sx_program *p, sx_compiled *c, int i, const sx_type *t
     const sx_arg *arg = &p->graph->args[i];
     if (arg->kind == SX_ARG_VARIABLE) {
         int v = sx_session_find_variable(p->session, arg->name);
-        c->args[i] = sx_buffer_retain(sx_session_variable_buffer(p->session, v));
+        c->args[i] = sx_device_buffer_retain(sx_session_variable_buffer(p->session, v));
         return SX_OK;
     }
-    SX_TRY(sx_buffer_create(sx_session_device(p->session), type, &c->args[i]));
+    SX_TRY(sx_device_buffer_create(sx_session_device(p->session), type, &c->args[i]));
     if (is_fed(arg)) {
         return SX_OK;
     }
     uint64_t seed = sx_session_get_options(p->session)->seed;
     uint32_t words[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    return sx_buffer_write(c->args[i], words, false);
+    return sx_device_buffer_write(c->args[i], words, false);
 }
 
 static sx_status bind_args(sx_program *p, sx_compiled *c)
@@ -165,7 +165,7 @@ static sx_status bind_args(sx_program *p, sx_compiled *c)
     }
     sx_device *device = sx_session_device(p->session);
     for (int i = p->graph->n_args; i < c->executable->n_args; i++) {
-        SX_TRY(sx_buffer_create(device, &c->executable->arg_types[i], &c->args[i]));
+        SX_TRY(sx_device_buffer_create(device, &c->executable->arg_types[i], &c->args[i]));
     }
     return SX_OK;
 }
@@ -204,7 +204,7 @@ static sx_status bind_outputs(sx_program *p, sx_compiled *c)
     sx_device *device = sx_session_device(p->session);
     for (int i = 0; i < e->n_results; i++) {
         if (e->result_args[i] < 0) {
-            SX_TRY(sx_buffer_create(device, &e->result_types[i], &c->outputs[i]));
+            SX_TRY(sx_device_buffer_create(device, &e->result_types[i], &c->outputs[i]));
         }
     }
     return SX_OK;
@@ -301,7 +301,7 @@ sx_status sx_program_bind_step(sx_program *p, int64_t batch, const void *const *
         status = bind_arg(p, c, i, &type);
     }
     for (int i = 0; i < p->n_inputs && status == SX_OK; i++) {
-        status = sx_buffer_write(c->args[p->inputs[i]], inputs[i], false);
+        status = sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], false);
     }
     if (status != SX_OK) {
         sx_compiled_destroy(p, c);
@@ -329,7 +329,7 @@ sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs
     sx_compiled *c;
     SX_TRY(sx_program_compiled(p, batch, 1, -1, &c));
     for (int i = 0; i < p->n_inputs; i++) {
-        SX_TRY(sx_buffer_write(c->args[p->inputs[i]], inputs[i], true));
+        SX_TRY(sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], true));
     }
     p->last = c;
     return sx_run_execute(c->run, c->args, c->outputs);
@@ -342,12 +342,12 @@ sx_status sx_program_read_output(sx_program *p, int i, void *data)
     if (read) {
         return SX_OK;
     }
-    sx_buffer *output = p->last != NULL ? p->last->outputs[p->outputs[i]] : NULL;
+    sx_device_buffer *output = p->last != NULL ? p->last->outputs[p->outputs[i]] : NULL;
     if (output == NULL) {
         return sx_error(SX_FAILED_PRECONDITION, "output \"%s\" read, but no step has run%s",
                         sx_program_output_name(p, i), p->last != NULL ? " whole" : "");
     }
-    return sx_buffer_read(output, data);
+    return sx_device_buffer_read(output, data);
 }
 
 /* What the loop runs at that batch size, if it was prepared for it. */

@@ -10,8 +10,8 @@ typedef struct sx_compiled {
     int64_t steps; /* more than 1: a loop of up to so many, over superbatches */
     sx_executable *executable;
     sx_run *run;
-    sx_buffer **args; /* [graph's args, the loop's count]: variables' buffers, and our own */
-    sx_buffer *
+    sx_device_buffer **args; /* [graph's args, the loop's count]: variables' buffers, and our own */
+    sx_device_buffer *
         *outputs;      /* [graph's results, the loop's count]: NULL where a variable is assigned */
     size_t port_bytes; /* of inputs and outputs, charged to the session's budget */
     struct sx_compiled *next;
@@ -52,7 +52,7 @@ bool sx_session_release_compiled(sx_session *s);
 
 const sx_session_options *sx_session_get_options(const sx_session *s);
 sx_platform *sx_session_platform(const sx_session *s);
-sx_buffer *sx_session_variable_buffer(const sx_session *s, int i); /* the session's */
+sx_device_buffer *sx_session_variable_buffer(const sx_session *s, int i); /* the session's */
 
 /* loop.c */
 void sx_launches_destroy(sx_program *p); /* NULL launches are fine */

@@ -9,7 +9,7 @@
 
 typedef struct variable {
     sx_session_variable info;
-    sx_buffer *buffer;
+    sx_device_buffer *buffer;
 } variable;
 
 struct sx_session {
@@ -60,7 +60,7 @@ void sx_session_destroy(sx_session *s)
         s->programs = next;
     }
     for (int i = 0; i < s->n_variables; i++) {
-        sx_buffer_release(s->variables[i].buffer);
+        sx_device_buffer_release(s->variables[i].buffer);
         sx_free((char *)(uintptr_t)s->variables[i].info.name);
     }
     sx_budget_release(s->options.memory, s->variable_bytes);
@@ -116,19 +116,19 @@ int sx_session_find_variable(const sx_session *s, const char *name)
     return (int)(uintptr_t)sx_map_get(&s->by_name, name) - 1;
 }
 
-sx_buffer *sx_session_variable_buffer(const sx_session *s, int i)
+sx_device_buffer *sx_session_variable_buffer(const sx_session *s, int i)
 {
     return s->variables[i].buffer;
 }
 
 sx_status sx_session_read_variable(sx_session *s, int i, void *data)
 {
-    return sx_buffer_read(s->variables[i].buffer, data);
+    return sx_device_buffer_read(s->variables[i].buffer, data);
 }
 
 sx_status sx_session_write_variable(sx_session *s, int i, const void *data)
 {
-    return sx_buffer_write(s->variables[i].buffer, data, false);
+    return sx_device_buffer_write(s->variables[i].buffer, data, false);
 }
 
 sx_status sx_session_read_step(sx_session *s, int64_t *out_step)
@@ -157,7 +157,8 @@ static sx_status grow_variables(sx_session *s)
     return SX_OK;
 }
 
-static sx_status draw_into(sx_session *s, const sx_arg *arg, const sx_type *type, sx_buffer *buffer)
+static sx_status draw_into(sx_session *s, const sx_arg *arg, const sx_type *type,
+                           sx_device_buffer *buffer)
 {
     void *data = sx_alloc((size_t)sx_type_bytes(type) + 1, 1);
     if (data == NULL) {
@@ -166,7 +167,7 @@ static sx_status draw_into(sx_session *s, const sx_arg *arg, const sx_type *type
     sx_status status =
         sx_draw_initial_value(arg->init, arg->init_value, type, s->options.seed, arg->name, data);
     if (status == SX_OK) {
-        status = sx_buffer_write(buffer, data, false);
+        status = sx_device_buffer_write(buffer, data, false);
     }
     sx_free(data);
     return status;
@@ -178,7 +179,7 @@ static sx_status charge_variable(sx_session *s, const sx_type *type)
     const int64_t bytes = sx_type_bytes(type);
     size_t twice;
     if (s->options.memory == NULL || bytes < 0) {
-        return SX_OK; /* sx_buffer_create() says what is wrong with the type */
+        return SX_OK; /* sx_device_buffer_create() says what is wrong with the type */
     }
     if (sx_mul_size((size_t)bytes, 2, &twice) && sx_budget_charge(s->options.memory, twice)) {
         sx_budget_release(s->options.memory, (size_t)bytes);
@@ -205,7 +206,7 @@ static sx_status add_variable(sx_session *s, const sx_arg *arg, const sx_type *t
         status = charge_variable(s, type);
     }
     if (status == SX_OK) {
-        status = sx_buffer_create(s->device, type, &v->buffer);
+        status = sx_device_buffer_create(s->device, type, &v->buffer);
     }
     if (status == SX_OK) {
         status = draw_into(s, arg, type, v->buffer);
@@ -214,7 +215,7 @@ static sx_status add_variable(sx_session *s, const sx_arg *arg, const sx_type *t
         status = sx_map_put(&s->by_name, arg->name, (void *)(uintptr_t)(s->n_variables + 1));
     }
     if (status != SX_OK) {
-        sx_buffer_release(v->buffer);
+        sx_device_buffer_release(v->buffer);
         sx_free((char *)(uintptr_t)v->info.name);
         return sx_status_annotate(status, __FILE__, __LINE__, "variable \"%s\"", arg->name);
     }

@@ -17,7 +17,7 @@
 #include "io/path.h"
 #include "proto/checkpoint_state.pb-c.h"
 #include "proto/guard.h"
-#include "proto/text.h"
+#include "proto/text_format.h"
 #include "savedmodel/bundle.h"
 
 enum { MAX_STATE_BYTES = 1 << 22 };
@@ -43,7 +43,7 @@ static sx_status parse_message(sx_bytes text, const char *name, Tensorflow__Chec
 {
     ProtobufCMessage *message = NULL;
     sx_status status =
-        sx_text_parse(&tensorflow__checkpoint_state__descriptor, text, name, &message);
+        sx_text_format_parse(&tensorflow__checkpoint_state__descriptor, text, name, &message);
     *out = (Tensorflow__CheckpointState *)message;
     if (sx_status_code(status) == SX_INVALID_ARGUMENT) {
         sx_status corrupt = sx_error(SX_DATA_LOSS, "%s", sx_status_message(status));
@@ -139,13 +139,13 @@ static sx_status print_state(const sx_checkpoint_state *state, sx_buf *out)
     m.all_model_checkpoint_timestamps = state->times;
     m.n_all_model_checkpoint_timestamps = state->count;
     m.last_preserved_timestamp = state->last_preserved;
-    SX_TRY(sx_text_print(&m.base, out));
+    SX_TRY(sx_text_format_print(&m.base, out));
     for (size_t i = 0; i < state->n_preserved; i++) {
         Tensorflow__CheckpointState name = TENSORFLOW__CHECKPOINT_STATE__INIT;
         sx_buf line; /* model_checkpoint_path: "model.ckpt-100" */
         sx_buf_init(&line, MAX_STATE_BYTES);
         name.model_checkpoint_path = (char *)state->preserved[i];
-        sx_status status = sx_text_print(&name.base, &line);
+        sx_status status = sx_text_format_print(&name.base, &line);
         if (status == SX_OK) {
             sx_buf_printf(out, "%s%s", PRESERVED, strchr(sx_buf_text(&line), '"'));
         }

@@ -488,7 +488,7 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
 static void handle_options(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     (void)route;
-    const sx_text origin = sx_http_header_get(sx_http_request_head(exchange), "Origin");
+    const sx_http_text origin = sx_http_header_get(sx_http_request_head(exchange), "Origin");
     const bool named = (origin.size > 7 && memcmp(origin.data, "http://", 7) == 0) ||
                        (origin.size > 8 && memcmp(origin.data, "https://", 8) == 0);
     sx_buf body;

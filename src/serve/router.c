@@ -14,7 +14,7 @@ static int hex_digit(char c)
 }
 
 /* Percent-decodes into out[SX_ROUTE_NAME]; false for bad escapes, NUL bytes, or too long a name. */
-static bool decode(sx_text text, char *out)
+static bool decode(sx_http_text text, char *out)
 {
     size_t size = 0;
     for (size_t i = 0; i < text.size; i++) {
@@ -38,19 +38,19 @@ static bool decode(sx_text text, char *out)
 }
 
 /* Takes a segment: everything before '/' or ':'. */
-static sx_text take_segment(sx_text *text)
+static sx_http_text take_segment(sx_http_text *text)
 {
     size_t size = 0;
     while (size < text->size && text->data[size] != '/' && text->data[size] != ':') {
         size++;
     }
-    const sx_text segment = {text->data, size};
+    const sx_http_text segment = {text->data, size};
     text->data += size;
     text->size -= size;
     return segment;
 }
 
-static bool parse_version(sx_text text, int64_t *out)
+static bool parse_version(sx_http_text text, int64_t *out)
 {
     int64_t value = 0;
     for (size_t i = 0; i < text.size; i++) {
@@ -65,12 +65,12 @@ static bool parse_version(sx_text text, int64_t *out)
 }
 
 /* /versions/N or /labels/L, or nothing. */
-static bool parse_choice(sx_text *rest, sx_route *route)
+static bool parse_choice(sx_http_text *rest, sx_route *route)
 {
-    if (sx_text_take_nocase(rest, "/versions/")) {
+    if (sx_http_text_take_nocase(rest, "/versions/")) {
         return parse_version(take_segment(rest), &route->version);
     }
-    if (sx_text_take_nocase(rest, "/labels/")) {
+    if (sx_http_text_take_nocase(rest, "/labels/")) {
         return decode(take_segment(rest), route->label);
     }
     return true;
@@ -95,53 +95,55 @@ static const struct {
     {"/v2/health/ready", SX_ROUTE_READY},
 };
 
-static sx_route_kind parse_model_path(sx_text method, sx_text rest, sx_route *route)
+static sx_route_kind parse_model_path(sx_http_text method, sx_http_text rest, sx_route *route)
 {
-    if (rest.size == 0 || sx_text_is(rest, "/")) {
-        return sx_text_is(method, "GET") ? SX_ROUTE_MISSING_MODEL : SX_ROUTE_MALFORMED;
+    if (rest.size == 0 || sx_http_text_is(rest, "/")) {
+        return sx_http_text_is(method, "GET") ? SX_ROUTE_MISSING_MODEL : SX_ROUTE_MALFORMED;
     }
-    if (!sx_text_take_nocase(&rest, "/") || !decode(take_segment(&rest), route->model) ||
+    if (!sx_http_text_take_nocase(&rest, "/") || !decode(take_segment(&rest), route->model) ||
         !parse_choice(&rest, route)) {
         return SX_ROUTE_MALFORMED;
     }
     for (size_t i = 0; i < SX_COUNT(model_routes); i++) {
-        if (sx_text_is(method, model_routes[i].method) &&
-            sx_text_is_nocase(rest, model_routes[i].suffix)) {
+        if (sx_http_text_is(method, model_routes[i].method) &&
+            sx_http_text_is_nocase(rest, model_routes[i].suffix)) {
             return model_routes[i].kind;
         }
     }
     return SX_ROUTE_MALFORMED;
 }
 
-static sx_route_kind parse_fixed_path(sx_text method, sx_text path, const char *metrics_path)
+static sx_route_kind parse_fixed_path(sx_http_text method, sx_http_text path,
+                                      const char *metrics_path)
 {
     sx_route_kind kind = SX_ROUTE_NOT_FOUND;
     for (size_t i = 0; i < SX_COUNT(fixed_routes); i++) {
-        if (sx_text_is(path, fixed_routes[i].path)) {
+        if (sx_http_text_is(path, fixed_routes[i].path)) {
             kind = fixed_routes[i].kind;
         }
     }
-    if (metrics_path && sx_text_is(path, metrics_path)) {
+    if (metrics_path && sx_http_text_is(path, metrics_path)) {
         kind = SX_ROUTE_METRICS;
     }
-    const bool wrong_method = kind != SX_ROUTE_NOT_FOUND && !sx_text_is(method, "GET");
+    const bool wrong_method = kind != SX_ROUTE_NOT_FOUND && !sx_http_text_is(method, "GET");
     return wrong_method ? SX_ROUTE_METHOD_NOT_ALLOWED : kind;
 }
 
-void sx_route_parse(sx_text method, sx_text path, const char *metrics_path, sx_route *out_route)
+void sx_route_parse(sx_http_text method, sx_http_text path, const char *metrics_path,
+                    sx_route *out_route)
 {
-    sx_text rest = path;
+    sx_http_text rest = path;
     *out_route = (sx_route){.version = -1};
-    if (sx_text_is(method, "HEAD")) {
-        method = (sx_text){"GET", 3};
+    if (sx_http_text_is(method, "HEAD")) {
+        method = (sx_http_text){"GET", 3};
     }
     out_route->kind = parse_fixed_path(method, path, metrics_path);
-    if (out_route->kind != SX_ROUTE_NOT_FOUND || !sx_text_take_nocase(&rest, "/v1/")) {
+    if (out_route->kind != SX_ROUTE_NOT_FOUND || !sx_http_text_take_nocase(&rest, "/v1/")) {
         return;
     }
-    if (sx_text_is(method, "OPTIONS")) {
+    if (sx_http_text_is(method, "OPTIONS")) {
         out_route->kind = SX_ROUTE_OPTIONS;
-    } else if (sx_text_take_nocase(&rest, "models")) {
+    } else if (sx_http_text_take_nocase(&rest, "models")) {
         out_route->kind = parse_model_path(method, rest, out_route);
     } else {
         out_route->kind = SX_ROUTE_MALFORMED;

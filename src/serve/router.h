@@ -42,6 +42,7 @@ typedef struct sx_route {
 } sx_route;
 
 /* `metrics_path` may be NULL (off). HEAD is routed as GET. */
-void sx_route_parse(sx_text method, sx_text path, const char *metrics_path, sx_route *out_route);
+void sx_route_parse(sx_http_text method, sx_http_text path, const char *metrics_path,
+                    sx_route *out_route);
 
 #endif

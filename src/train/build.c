@@ -6,9 +6,9 @@
 #include "graph/ir.h"
 #include "io/fetch.h"
 #include "nn/optimizer.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "train/misfit.h"
-#include "train/place.h"
+#include "train/choose_strategy.h"
 #include "train/state.h"
 
 /* The device batch of evaluation and prediction: large enough for the machine, small enough to

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "train/face.h"
 #include "train/inputs.h"
-#include "train/place.h"
+#include "train/choose_strategy.h"
 
 struct sx_estimator {
     sx_arena arena; /* names handed out */
@@ -44,9 +44,9 @@ sx_status sx_estimator_create(const sx_model_def *model, const sx_run_config *co
     }
     if (status == SX_OK) { /* input functions are told how many replicas there are */
         sx_strategy *strategy = NULL;
-        status = sx_place_choose(config, &strategy);
+        status = sx_choose_strategy(config, &strategy);
         if (status == SX_OK) {
-            sx_place_settle(&e->config, strategy);
+            sx_settle_strategy(&e->config, strategy);
         }
     }
     if (status != SX_OK) {

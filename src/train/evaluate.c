@@ -5,10 +5,10 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "train/host_call.h"
 #include "train/host_metrics.h"
-#include "train/pass.h"
+#include "train/data_pass.h"
 #include "train/sum.h"
 
 /* How many examples there will be, 0 = unknown. */
@@ -36,12 +36,12 @@ static int64_t available(const sx_dataset *data, int64_t done, int64_t limit)
 typedef struct scores {
     int64_t step; /* that is evaluated */
     const sx_host_call *call;
-    sx_sum sums[SX_MAX_PASS_OUTPUTS];
-    bool is_sum[SX_MAX_PASS_OUTPUTS];
+    sx_sum sums[SX_MAX_DATA_PASS_OUTPUTS];
+    bool is_sum[SX_MAX_DATA_PASS_OUTPUTS];
     sx_host_metrics host;
 } scores;
 
-static sx_status add_rows(sx_pass *p, const sx_feed_batch *batch, void *user)
+static sx_status add_rows(sx_data_pass *p, const sx_feed_batch *batch, void *user)
 {
     scores *s = user;
     for (int k = 0; k < p->n_outputs; k++) {
@@ -51,7 +51,7 @@ static sx_status add_rows(sx_pass *p, const sx_feed_batch *batch, void *user)
         }
     }
     for (int64_t i = 0; i < batch->size && s->host.functions->n_metrics > 0; i++) {
-        const void *rows[SX_MAX_PASS_OUTPUTS];
+        const void *rows[SX_MAX_DATA_PASS_OUTPUTS];
         for (int k = 0; k < p->n_outputs; k++) {
             rows[k] = (const char *)p->outputs[k] + (size_t)i * p->row_bytes[k];
         }
@@ -69,7 +69,7 @@ static void add_metric(sx_eval_result *out, const char *name, double value)
     }
 }
 
-static void fill_result(const sx_pass *p, const scores *s, sx_eval_result *out)
+static void fill_result(const sx_data_pass *p, const scores *s, sx_eval_result *out)
 {
     *out = (sx_eval_result){.step = s->step, .examples = p->done};
     for (int k = 0; k < p->n_outputs; k++) {
@@ -87,7 +87,7 @@ static void fill_result(const sx_pass *p, const scores *s, sx_eval_result *out)
 }
 
 /* Which outputs are summed, which are for the model's functions. */
-static sx_status sort_outputs(sx_pass *p, scores *s)
+static sx_status sort_outputs(sx_data_pass *p, scores *s)
 {
     bool metrics = false, call = false;
     for (int k = 0; k < p->n_outputs; k++) {
@@ -115,7 +115,7 @@ static sx_status sort_outputs(sx_pass *p, scores *s)
     return SX_OK;
 }
 
-static sx_status score(sx_pass *p, sx_dataset *data, int64_t examples, sx_eval_result *out)
+static sx_status score(sx_data_pass *p, sx_dataset *data, int64_t examples, sx_eval_result *out)
 {
     scores s = {.step = sx_trainer_step(p->t), .call = &p->t->host.calls[SX_EVAL]};
     SX_TRY(sx_host_metrics_init(&s.host, &p->t->host));
@@ -124,7 +124,7 @@ static sx_status score(sx_pass *p, sx_dataset *data, int64_t examples, sx_eval_r
         sx_trainer_emit(p->t, &(sx_train_event){.kind = SX_EVENT_EVAL_BEGIN,
                                                 .step = s.step,
                                                 .examples = count_examples(data, examples)});
-        status = sx_pass_run(p, add_rows, &s);
+        status = sx_data_pass_run(p, add_rows, &s);
     }
     if (status == SX_OK) {
         fill_result(p, &s, out);
@@ -138,8 +138,8 @@ sx_status sx_trainer_evaluate(sx_trainer *t, sx_dataset *data, int64_t examples,
 {
     sx_eval_result result = {0};
     int64_t compiling = t->times.compile_ns, start = sx_now_ns();
-    sx_pass p;
-    sx_status status = sx_pass_open(&p, t, SX_EVAL, data, examples);
+    sx_data_pass p;
+    sx_status status = sx_data_pass_open(&p, t, SX_EVAL, data, examples);
     if (status == SX_OK) {
         status = score(&p, data, examples, &result);
     }
@@ -148,7 +148,7 @@ sx_status sx_trainer_evaluate(sx_trainer *t, sx_dataset *data, int64_t examples,
         result.available = available(data, result.examples, examples);
         *out_result = result;
     }
-    sx_pass_close(&p);
+    sx_data_pass_close(&p);
     return sx_status_annotate(status, __FILE__, __LINE__, "evaluating");
 }
 

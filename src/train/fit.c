@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "io/dir_lock.h"
-#include "runtime/fits.h"
+#include "runtime/memory_fit.h"
 #include "train/fit.h"
 #include "train/save.h"
 #include "train/warm_start.h"

@@ -13,7 +13,7 @@
 #ifndef SX_TRAIN_FIT_H
 #define SX_TRAIN_FIT_H
 
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "train/gather.h"
 #include "train/host_call.h"
 #include "train/state.h"

@@ -5,7 +5,7 @@
 #ifndef SX_TRAIN_HOST_CALL_H
 #define SX_TRAIN_HOST_CALL_H
 
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "runtime/session.h"
 
 typedef struct sx_host_caller {

@@ -4,7 +4,7 @@
 #ifndef SX_TRAIN_HOST_METRICS_H
 #define SX_TRAIN_HOST_METRICS_H
 
-#include "nn/program.h"
+#include "nn/model_program.h"
 
 typedef struct sx_host_metrics {
     const sx_host_functions *functions;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
-#include "train/place.h"
+#include "train/choose_strategy.h"
 
 typedef enum share { ALL, BY_HOST, BY_REPLICA } share;
 

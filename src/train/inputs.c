@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "train/config.h"
-#include "train/place.h"
+#include "train/choose_strategy.h"
 
 enum { HOSTS = 1 }; /* one process drives the device */
 

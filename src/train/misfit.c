@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "graph/ir.h"
 #include "io/path.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 
 /* --- layers ---------------------------------------------------------------------------------- */
 

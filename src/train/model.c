@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "train/face.h"
-#include "train/place.h"
+#include "train/choose_strategy.h"
 
 enum { MAX_EPOCHS = 1 << 20 };
 
@@ -137,10 +137,10 @@ void sx_model_destroy(sx_model *m)
 static sx_status choose_place(sx_model *m, const sx_run_config *place)
 {
     sx_strategy *strategy = NULL;
-    SX_TRY(sx_place_choose(place, &strategy));
+    SX_TRY(sx_choose_strategy(place, &strategy));
     sx_run_config settled = m->config;
     settled.threads = place->threads;
-    sx_place_settle(&settled, strategy);
+    sx_settle_strategy(&settled, strategy);
     sx_status status = m->trainer != NULL ? sx_trainer_move(m->trainer, &settled) : SX_OK;
     if (status != SX_OK) {
         sx_strategy_release(strategy);

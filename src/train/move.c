@@ -1,6 +1,6 @@
 /* A trainer's variables elsewhere: it goes on there, or evaluates there. See trainer.h. */
 #include "base/memory.h"
-#include "train/place.h"
+#include "train/choose_strategy.h"
 #include "train/state.h"
 
 /* Variable i of `to`, from the one of its name. */
@@ -72,10 +72,10 @@ sx_status sx_trainer_move(sx_trainer *t, const sx_run_config *place)
     sx_strategy *left = t->strategy, *chosen = NULL;
     sx_session *session = NULL;
     sx_program *programs[3] = {NULL};
-    SX_TRY(sx_place_choose(place, &chosen), "moving");
+    SX_TRY(sx_choose_strategy(place, &chosen), "moving");
     t->strategy = chosen;
     t->config.threads = place->threads;
-    sx_place_settle(&t->config, chosen);
+    sx_settle_strategy(&t->config, chosen);
     sx_status status = sx_trainer_open_session(t, chosen, &session);
     if (status == SX_OK) {
         status = fill(t, session, programs);

@@ -2,17 +2,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "train/pass.h"
+#include "train/data_pass.h"
 
 typedef struct predicting {
     sx_prediction_fn *fn;
     void *user;
     sx_prediction row;
-    sx_prediction_value values[SX_MAX_PASS_OUTPUTS];
+    sx_prediction_value values[SX_MAX_DATA_PASS_OUTPUTS];
     int probabilities, classid; /* outputs; -1 = none */
 } predicting;
 
-static int find_output(const sx_pass *p, const char *name, sx_dtype dtype)
+static int find_output(const sx_data_pass *p, const char *name, sx_dtype dtype)
 {
     for (int i = 0; i < p->n_outputs; i++) {
         if (strcmp(sx_program_output_name(p->program, i), name) == 0 &&
@@ -32,7 +32,7 @@ static int best_class(const float *probabilities, int n)
     return best;
 }
 
-static sx_status fill_class(const sx_pass *p, predicting *s)
+static sx_status fill_class(const sx_data_pass *p, predicting *s)
 {
     const sx_run_info *info = &p->t->info;
     s->row.n_classes = (int)p->row_types[s->probabilities].dims[0];
@@ -49,7 +49,7 @@ static sx_status fill_class(const sx_pass *p, predicting *s)
     return SX_OK;
 }
 
-static sx_status hand_out_rows(sx_pass *p, const sx_feed_batch *batch, void *user)
+static sx_status hand_out_rows(sx_data_pass *p, const sx_feed_batch *batch, void *user)
 {
     predicting *s = user;
     for (int64_t i = 0; i < batch->size; i++) {
@@ -66,7 +66,7 @@ static sx_status hand_out_rows(sx_pass *p, const sx_feed_batch *batch, void *use
     return SX_OK;
 }
 
-static void describe_rows(const sx_pass *p, predicting *s)
+static void describe_rows(const sx_data_pass *p, predicting *s)
 {
     for (int k = 0; k < p->n_outputs; k++) {
         s->values[k] =
@@ -87,13 +87,13 @@ static void describe_rows(const sx_pass *p, predicting *s)
 sx_status sx_trainer_predict(sx_trainer *t, sx_dataset *data, int64_t examples,
                              sx_prediction_fn *row, void *row_user)
 {
-    sx_pass p;
+    sx_data_pass p;
     predicting s = {.fn = row, .user = row_user};
-    sx_status status = sx_pass_open(&p, t, SX_PREDICT, data, examples);
+    sx_status status = sx_data_pass_open(&p, t, SX_PREDICT, data, examples);
     if (status == SX_OK) {
         describe_rows(&p, &s);
-        status = sx_pass_run(&p, hand_out_rows, &s);
+        status = sx_data_pass_run(&p, hand_out_rows, &s);
     }
-    sx_pass_close(&p);
+    sx_data_pass_close(&p);
     return sx_status_annotate(status, __FILE__, __LINE__, "predicting");
 }

@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "io/json_text.h"
 #include "io/path.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "train/checkpoint.h"
 
 enum { MAX_JSON_BYTES = 1 << 24, MAX_GRAPH_BYTES = 1 << 30, MAX_CLASSES = 1 << 20 };

@@ -5,7 +5,7 @@
 #include "train/checkpoint.h"
 #include "train/history.h"
 #include "train/feed.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "train/trainer.h"
 
 /* Where the time of a call went. */

@@ -7,11 +7,11 @@
 #include "graph/ir.h"
 #include "io/path.h"
 #include "io/user_cache.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "savedmodel/checkpoint_state.h"
 #include "train/config.h"
 #include "train/misfit.h"
-#include "train/place.h"
+#include "train/choose_strategy.h"
 #include "train/state.h"
 
 static sx_status no_memory(void)
@@ -126,8 +126,8 @@ static char *compile_cache(const sx_trainer *t)
 /* Known before the graphs are built: a loss may depend on the number of replicas. */
 static sx_status choose_strategy(sx_trainer *t, const sx_run_config *config)
 {
-    SX_TRY(sx_place_choose(config, &t->strategy));
-    sx_place_settle(&t->config, t->strategy);
+    SX_TRY(sx_choose_strategy(config, &t->strategy));
+    sx_settle_strategy(&t->config, t->strategy);
     if (config->eval_distribute != NULL && config->eval_distribute != t->strategy) {
         t->eval_strategy = sx_strategy_retain(config->eval_distribute);
     }

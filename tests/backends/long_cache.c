@@ -5,7 +5,7 @@
 
 #include "backends/backend.h"
 #include "base/clock.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "pjrt_plugin.h"
 

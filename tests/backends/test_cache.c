@@ -197,7 +197,7 @@ static bool compile_and_run(const compiling *c)
     sx_platform *p;
     sx_executable *e;
     sx_executable_info info;
-    sx_buffer *args[2], *out[1];
+    sx_device_buffer *args[2], *out[1];
     sx_graph *g = small_graph(c->bias);
     for (int i = 0; i < 32; i++) {
         x[i] = 1;
@@ -210,19 +210,19 @@ static bool compile_and_run(const compiling *c)
     assert_ok(sx_executable_get_info(e, &info));
     assert_int_equal(info.argument_bytes, (c->batch / c->replicas) * 16 + 32);
     for (int i = 0; i < 2; i++) {
-        assert_ok(sx_buffer_create(p->devices[0], &e->arg_types[i], &args[i]));
+        assert_ok(sx_device_buffer_create(p->devices[0], &e->arg_types[i], &args[i]));
         bool is_x = e->arg_types[i].dims[0] == c->batch && e->arg_types[i].dims[1] == 4;
-        assert_ok(sx_buffer_write(args[i], is_x ? x : w, false));
+        assert_ok(sx_device_buffer_write(args[i], is_x ? x : w, false));
     }
-    assert_ok(sx_buffer_create(p->devices[0], &e->result_types[0], &out[0]));
+    assert_ok(sx_device_buffer_create(p->devices[0], &e->result_types[0], &out[0]));
     assert_ok(sx_execute(e, args, out));
-    assert_ok(sx_buffer_read(out[0], y));
+    assert_ok(sx_device_buffer_read(out[0], y));
     for (int i = 0; i < c->batch * 2; i++) {
         assert_float_equal(y[i], 4 + c->bias, 0);
     }
-    sx_buffer_release(args[0]);
-    sx_buffer_release(args[1]);
-    sx_buffer_release(out[0]);
+    sx_device_buffer_release(args[0]);
+    sx_device_buffer_release(args[1]);
+    sx_device_buffer_release(out[0]);
     sx_executable_release(e);
     sx_platform_close(p);
     sx_graph_destroy(g);

@@ -9,7 +9,7 @@
 
 #include "backends/backend.h"
 #include "nn/params.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "runtime/session.h"
 
@@ -69,13 +69,13 @@ static double bound_of(const op_sample_run *run, const sx_host_tensor *expected,
     return sx_dtype_is_float(expected->type.dtype) ? tolerance * greatest : 0;
 }
 
-static const char *compare(const op_sample_run *run, int k, sx_buffer *got)
+static const char *compare(const op_sample_run *run, int k, sx_device_buffer *got)
 {
     const sx_host_tensor *expected = &run->out[k];
     sx_host_tensor t = op_sample_tensor(expected->type);
     void *bytes = bytes_of(&t);
     const char *result = NULL;
-    assert_ok(sx_buffer_read(got, bytes));
+    assert_ok(sx_device_buffer_read(got, bytes));
     sx_host_load(&t, bytes);
     double bound = bound_of(run, expected, k);
     for (int64_t e = 0; e < sx_type_elems(&t.type) && result == NULL; e++) {
@@ -94,21 +94,21 @@ static const char *compare(const op_sample_run *run, int k, sx_buffer *got)
 }
 
 static void run_sample(sx_platform *platform, sx_executable *e, const op_sample_run *run,
-                       sx_buffer **outputs)
+                       sx_device_buffer **outputs)
 {
-    sx_buffer *args[SX_SAMPLE_MAX_INPUTS];
+    sx_device_buffer *args[SX_SAMPLE_MAX_INPUTS];
     for (int i = 0; i < run->n_in; i++) {
         void *bytes = bytes_of(&run->in[i]);
-        assert_ok(sx_buffer_create(platform->devices[0], &run->in[i].type, &args[i]));
-        assert_ok(sx_buffer_write(args[i], bytes, false));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &run->in[i].type, &args[i]));
+        assert_ok(sx_device_buffer_write(args[i], bytes, false));
         sx_free(bytes);
     }
     for (int i = 0; i < run->n_out; i++) {
-        assert_ok(sx_buffer_create(platform->devices[0], &run->out[i].type, &outputs[i]));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &run->out[i].type, &outputs[i]));
     }
     assert_ok(sx_execute(e, args, outputs));
     for (int i = 0; i < run->n_in; i++) {
-        sx_buffer_release(args[i]);
+        sx_device_buffer_release(args[i]);
     }
 }
 
@@ -138,7 +138,7 @@ static const char *check_on(sx_platform *platform, int shards, const sx_op_def *
     op_sample_run run;
     sx_graph *graph = NULL;
     sx_executable *e = NULL;
-    sx_buffer *outputs[SX_MAX_OUTPUTS];
+    sx_device_buffer *outputs[SX_MAX_OUTPUTS];
     const char *result = NULL;
     op_sample_begin(op, sample, &run);
     op_sample_forward(&run, false);
@@ -153,7 +153,7 @@ static const char *check_on(sx_platform *platform, int shards, const sx_op_def *
         run_sample(platform, e, &run, outputs);
         for (int i = 0; i < run.n_out; i++) {
             result = result == NULL ? compare(&run, i, outputs[i]) : result;
-            sx_buffer_release(outputs[i]);
+            sx_device_buffer_release(outputs[i]);
         }
     }
     sx_executable_release(e);
@@ -165,14 +165,14 @@ static const char *check_on(sx_platform *platform, int shards, const sx_op_def *
 /* The gradients of a weighted sum of the sample's outputs, as a program of the backend, against the
  * same graph by the host kernels in double: within 1e-4 of the greatest; in bfloat16, where each
  * node on the way rounds, within four of its roundings. */
-static const char *compare_gradient(const sx_host_tensor *expected, sx_buffer *got,
+static const char *compare_gradient(const sx_host_tensor *expected, sx_device_buffer *got,
                                     const char *name, double tolerance)
 {
     sx_host_tensor t = op_sample_tensor(expected->type);
     void *bytes = bytes_of(&t);
     double greatest = 0;
     const char *result = NULL;
-    assert_ok(sx_buffer_read(got, bytes));
+    assert_ok(sx_device_buffer_read(got, bytes));
     sx_host_load(&t, bytes);
     for (int64_t e = 0; e < sx_type_elems(&t.type); e++) {
         greatest = fmax(greatest, fabs(sx_host_get(expected, e)));
@@ -194,19 +194,19 @@ static const char *run_gradients(sx_platform *platform, const op_sample_values *
                                  double tolerance)
 {
     enum { MAX = 2 * SX_SAMPLE_MAX_INPUTS };
-    sx_buffer *args[MAX] = {NULL}, *outputs[MAX] = {NULL};
+    sx_device_buffer *args[MAX] = {NULL}, *outputs[MAX] = {NULL};
     const sx_graph *g = v->graph;
     const char *result = NULL;
     assert_true(g->n_args <= MAX && g->n_results <= MAX);
     for (int i = 0; i < g->n_args; i++) {
         const sx_host_tensor *value = &v->values[g->args[i].value.id];
         void *bytes = bytes_of(value);
-        assert_ok(sx_buffer_create(platform->devices[0], &value->type, &args[i]));
-        assert_ok(sx_buffer_write(args[i], bytes, false));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &value->type, &args[i]));
+        assert_ok(sx_device_buffer_write(args[i], bytes, false));
         sx_free(bytes);
     }
     for (int i = 0; i < g->n_results; i++) {
-        assert_ok(sx_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
     }
     assert_ok(sx_execute(e, args, outputs));
     for (int i = 0; i < g->n_results && result == NULL; i++) {
@@ -214,8 +214,8 @@ static const char *run_gradients(sx_platform *platform, const op_sample_values *
                                   g->results[i].name, tolerance);
     }
     for (int i = 0; i < MAX; i++) {
-        sx_buffer_release(args[i]);
-        sx_buffer_release(outputs[i]);
+        sx_device_buffer_release(args[i]);
+        sx_device_buffer_release(outputs[i]);
     }
     return result;
 }
@@ -434,7 +434,7 @@ static const void *loop_argument(sx_session *session, const sx_graph *g, int i, 
 static void run_loop(sx_session *session, sx_program *program, const sx_graph *g, const setting *s)
 {
     enum { MAX = 256, SCRATCH = 64 << 20 };
-    static sx_buffer *args[MAX], *outputs[MAX];
+    static sx_device_buffer *args[MAX], *outputs[MAX];
     sx_platform_options options = options_of(s);
     sx_platform *platform;
     sx_executable *e;
@@ -445,29 +445,31 @@ static void run_loop(sx_session *session, sx_program *program, const sx_graph *g
     sx_compile_options how = {.batch = BATCH, .steps = STEPS, .ok_output = SX_OK_OUTPUT};
     assert_ok(sx_compile(platform, g, &how, &e));
     for (int i = 0; i < e->n_args; i++) {
-        assert_ok(sx_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
-        assert_ok(sx_buffer_write(args[i], loop_argument(session, g, i, inputs, scratch), false));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
+        assert_ok(
+            sx_device_buffer_write(args[i], loop_argument(session, g, i, inputs, scratch), false));
     }
     for (int i = 0; i < e->n_results; i++) {
         outputs[i] = NULL;
         if (e->result_args[i] < 0) {
-            assert_ok(sx_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
+            assert_ok(
+                sx_device_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
         }
     }
     assert_ok(sx_execute(e, args, outputs));
     int64_t ran;
-    assert_ok(sx_buffer_read(outputs[g->n_results], &ran));
+    assert_ok(sx_device_buffer_read(outputs[g->n_results], &ran));
     assert_int_equal(ran, STEPS);
     for (int i = 0; i < e->n_args; i++) {
         if (i < g->n_args && g->args[i].kind == SX_ARG_VARIABLE) {
             int v = sx_session_find_variable(session, g->args[i].name);
-            assert_ok(sx_buffer_read(args[i], scratch));
+            assert_ok(sx_device_buffer_read(args[i], scratch));
             assert_ok(sx_session_write_variable(session, v, scratch));
         }
-        sx_buffer_release(args[i]);
+        sx_device_buffer_release(args[i]);
     }
     for (int i = 0; i < e->n_results; i++) {
-        sx_buffer_release(outputs[i]);
+        sx_device_buffer_release(outputs[i]);
     }
     for (int i = 0; i < sx_program_input_count(program); i++) {
         sx_free(inputs[i]);
@@ -637,7 +639,7 @@ static void run_borders(const sx_graph *g, const setting *s, float *out[BORDER_O
 {
     sx_platform *platform;
     sx_executable *e;
-    sx_buffer *args[8], *outputs[8];
+    sx_device_buffer *args[8], *outputs[8];
     assert_ok(
         sx_platform_open(s->backend, &(sx_platform_options){.threads = s->threads}, &platform));
     assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = 5, .shards = s->shards}, &e));
@@ -651,23 +653,23 @@ static void run_borders(const sx_graph *g, const setting *s, float *out[BORDER_O
                     sx_threefry2x32((sx_u32x2){9, (uint32_t)i}, (sx_u32x2){(uint32_t)k, 0}).a) -
                 0.5F;
         }
-        assert_ok(sx_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
-        assert_ok(sx_buffer_write(args[i], data, false));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
+        assert_ok(sx_device_buffer_write(args[i], data, false));
         sx_free(data);
     }
     for (int i = 0; i < e->n_results; i++) {
         elems[i] = sx_type_elems(&e->result_types[i]);
-        assert_ok(sx_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
     }
     assert_ok(sx_execute(e, args, outputs));
     for (int i = 0; i < e->n_results; i++) {
         out[i] = sx_alloc((size_t)elems[i], sizeof(float));
         assert_non_null(out[i]);
-        assert_ok(sx_buffer_read(outputs[i], out[i]));
-        sx_buffer_release(outputs[i]);
+        assert_ok(sx_device_buffer_read(outputs[i], out[i]));
+        sx_device_buffer_release(outputs[i]);
     }
     for (int i = 0; i < e->n_args; i++) {
-        sx_buffer_release(args[i]);
+        sx_device_buffer_release(args[i]);
     }
     sx_executable_release(e);
     sx_platform_close(platform);

@@ -9,7 +9,7 @@
 #include "base/threefry.h"
 #include "graph/ops/attrs.h"
 #include "nn/params.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 
 typedef struct fixture {
@@ -17,7 +17,7 @@ typedef struct fixture {
     sx_graph *graph;
     sx_executable *executable;
     sx_run *run;
-    sx_buffer *args[64], *outputs[64];
+    sx_device_buffer *args[64], *outputs[64];
 } fixture;
 
 static sx_graph *zoo_in(const char *model, sx_dtype precision)
@@ -48,22 +48,22 @@ static void begin(fixture *f, sx_graph *graph, const sx_compile_options *options
     assert_ok(sx_run_create(f->executable, &f->run));
     assert_true(f->executable->n_args <= 64 && f->executable->n_results <= 64);
     for (int i = 0; i < f->executable->n_args; i++) {
-        assert_ok(
-            sx_buffer_create(f->platform->devices[0], &f->executable->arg_types[i], &f->args[i]));
+        assert_ok(sx_device_buffer_create(f->platform->devices[0], &f->executable->arg_types[i],
+                                          &f->args[i]));
     }
     for (int i = 0; i < f->executable->n_results; i++) {
-        assert_ok(sx_buffer_create(f->platform->devices[0], &f->executable->result_types[i],
-                                   &f->outputs[i]));
+        assert_ok(sx_device_buffer_create(f->platform->devices[0], &f->executable->result_types[i],
+                                          &f->outputs[i]));
     }
 }
 
 static void end(fixture *f)
 {
     for (int i = 0; i < f->executable->n_args; i++) {
-        sx_buffer_release(f->args[i]);
+        sx_device_buffer_release(f->args[i]);
     }
     for (int i = 0; i < f->executable->n_results; i++) {
-        sx_buffer_release(f->outputs[i]);
+        sx_device_buffer_release(f->outputs[i]);
     }
     sx_run_destroy(f->run);
     sx_executable_release(f->executable);
@@ -91,16 +91,16 @@ static void test_backends_cpu__variables_change_places(void **state)
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
     begin(&f, g, NULL, 1);
-    assert_ok(sx_buffer_write(f.args[0], a, false));
-    assert_ok(sx_buffer_write(f.args[1], c, false));
+    assert_ok(sx_device_buffer_write(f.args[0], a, false));
+    assert_ok(sx_device_buffer_write(f.args[1], c, false));
     assert_ok(sx_run_execute(f.run, f.args, f.outputs));
-    assert_ok(sx_buffer_read(f.args[0], got));
+    assert_ok(sx_device_buffer_read(f.args[0], got));
     assert_memory_equal(got, c, sizeof(got));
-    assert_ok(sx_buffer_read(f.args[1], got));
+    assert_ok(sx_device_buffer_read(f.args[1], got));
     assert_memory_equal(got, a, sizeof(got));
     for (int i = 0; i < f.executable->n_results; i++) {
         if (f.executable->result_args[i] < 0) {
-            assert_ok(sx_buffer_read(f.outputs[i], got));
+            assert_ok(sx_device_buffer_read(f.outputs[i], got));
             assert_memory_equal(got, a, sizeof(got));
         }
     }
@@ -126,17 +126,17 @@ static void test_backends_cpu__an_assigned_variable_may_be_read_later(void **sta
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
     begin(&f, g, NULL, 1);
-    assert_ok(sx_buffer_write(f.args[0], a, true)); /* borrowed: must not be written to */
+    assert_ok(sx_device_buffer_write(f.args[0], a, true)); /* borrowed: must not be written to */
     assert_ok(sx_run_execute(f.run, f.args, f.outputs));
     static const float expected[4][3] = {{1, 4, 9}, {-1, -2, -3}, {2, 6, 12}, {1, 4, 9}};
     int at = 0;
     for (int i = 0; i < f.executable->n_results; i++) {
         if (f.executable->result_args[i] < 0) {
-            assert_ok(sx_buffer_read(f.outputs[i], got));
+            assert_ok(sx_device_buffer_read(f.outputs[i], got));
             assert_memory_equal(got, expected[at++], sizeof(got));
         }
     }
-    assert_ok(sx_buffer_read(f.args[0], got));
+    assert_ok(sx_device_buffer_read(f.args[0], got));
     assert_memory_equal(got, expected[3], sizeof(got));
     assert_true(a[1] == 2);
     end(&f);
@@ -159,11 +159,11 @@ static void test_backends_cpu__an_input_is_an_output(void **state)
     for (int i = 0; i < 10; i++) {
         x[i] = (float)i;
     }
-    assert_ok(sx_buffer_write(f.args[0], x, true));
+    assert_ok(sx_device_buffer_write(f.args[0], x, true));
     assert_ok(sx_run_execute(f.run, f.args, f.outputs));
-    assert_ok(sx_buffer_read(f.outputs[0], got));
+    assert_ok(sx_device_buffer_read(f.outputs[0], got));
     assert_memory_equal(got, x, sizeof(got));
-    assert_ok(sx_buffer_read(f.outputs[1], got));
+    assert_ok(sx_device_buffer_read(f.outputs[1], got));
     for (int i = 0; i < 10; i++) {
         assert_true(got[i] == -x[i]);
     }
@@ -256,11 +256,11 @@ static void test_backends_cpu__a_pool_is_fused_with_its_own_relu_alone(void **st
         assert_ok(sx_builder_finish(b, &g));
         sx_builder_destroy(b);
         begin(&f, g, &(sx_compile_options){.batch = 2}, 1);
-        assert_ok(sx_buffer_write(f.args[0], x, false));
-        assert_ok(sx_buffer_write(f.args[1], dy, false));
-        assert_ok(sx_buffer_write(f.args[2], z, false));
+        assert_ok(sx_device_buffer_write(f.args[0], x, false));
+        assert_ok(sx_device_buffer_write(f.args[1], dy, false));
+        assert_ok(sx_device_buffer_write(f.args[2], z, false));
         assert_ok(sx_run_execute(f.run, f.args, f.outputs));
-        assert_ok(sx_buffer_read(f.outputs[0], got));
+        assert_ok(sx_device_buffer_read(f.outputs[0], got));
         assert_memory_equal(got, expected[other], sizeof(got));
         assert_ok(sx_executable_get_info(f.executable, &info));
         kernels[other] = info.kernels;

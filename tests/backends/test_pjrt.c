@@ -12,7 +12,7 @@
 #include "backends/backend.h"
 #include "backends/pjrt/compile_options.h"
 #include "backends/pjrt/plugin.h"
-#include "backends/pjrt/program.h"
+#include "backends/pjrt/module.h"
 #include "base/memory.h"
 #include "pjrt_plugin.h"
 #include "torture.h"
@@ -47,12 +47,12 @@ static sx_platform *open_platform(const char *plugin, int replicas)
     return p;
 }
 
-static sx_buffer *buffer_of(sx_platform *p, const sx_type *type, const void *data)
+static sx_device_buffer *buffer_of(sx_platform *p, const sx_type *type, const void *data)
 {
-    sx_buffer *b;
-    assert_ok(sx_buffer_create(p->devices[0], type, &b));
+    sx_device_buffer *b;
+    assert_ok(sx_device_buffer_create(p->devices[0], type, &b));
     if (data != NULL) {
-        assert_ok(sx_buffer_write(b, data, false));
+        assert_ok(sx_device_buffer_write(b, data, false));
     }
     return b;
 }
@@ -84,9 +84,9 @@ static void test_backends_pjrt__program_text(void **state)
 {
     (void)state;
     sx_graph *g = step_graph();
-    sx_pjrt_program p, again;
-    assert_ok(sx_pjrt_program_create(g, &(sx_pjrt_program_options){.batch = 4}, &p));
-    assert_ok(sx_pjrt_program_create(g, &(sx_pjrt_program_options){.batch = 4}, &again));
+    sx_pjrt_module p, again;
+    assert_ok(sx_pjrt_module_create(g, &(sx_pjrt_module_options){.batch = 4}, &p));
+    assert_ok(sx_pjrt_module_create(g, &(sx_pjrt_module_options){.batch = 4}, &again));
     assert_string_equal(p.text, again.text);
     assert_non_null(strstr(
         p.text, "@main(%0: tensor<2x1xf32> {tf.aliasing_output = 0 : i32}, %1: "
@@ -94,8 +94,8 @@ static void test_backends_pjrt__program_text(void **state)
                 "tensor<f32>)"));
     assert_non_null(strstr(p.text, "loc(\"dense/matmul\")"));
     assert_null(strstr(p.text, "all_reduce"));
-    sx_pjrt_program_destroy(&p);
-    sx_pjrt_program_destroy(&again);
+    sx_pjrt_module_destroy(&p);
+    sx_pjrt_module_destroy(&again);
     sx_graph_destroy(g);
 }
 
@@ -104,8 +104,8 @@ static void test_backends_pjrt__program_of_replicas(void **state)
 {
     (void)state;
     sx_graph *g = step_graph();
-    sx_pjrt_program p;
-    assert_ok(sx_pjrt_program_create(g, &(sx_pjrt_program_options){.batch = 8, .replicas = 4}, &p));
+    sx_pjrt_module p;
+    assert_ok(sx_pjrt_module_create(g, &(sx_pjrt_module_options){.batch = 8, .replicas = 4}, &p));
     int count = 0;
     for (const char *at = p.text; (at = strstr(at, "\"stablehlo.all_reduce\"")) != NULL; at++) {
         count++;
@@ -115,9 +115,9 @@ static void test_backends_pjrt__program_of_replicas(void **state)
     assert_non_null(strstr(p.text, "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, "
                                    "channel_handle = #stablehlo.channel_handle<handle = 2, "
                                    "type = 0>, use_global_device_ids = unit"));
-    sx_pjrt_program_destroy(&p);
+    sx_pjrt_module_destroy(&p);
     assert_error(
-        sx_pjrt_program_create(g, &(sx_pjrt_program_options){.batch = 1026, .replicas = 4}, &p),
+        sx_pjrt_module_create(g, &(sx_pjrt_module_options){.batch = 1026, .replicas = 4}, &p),
         SX_INVALID_ARGUMENT, "the nearest are 1024 and 1028");
     sx_graph_destroy(g);
 }
@@ -137,10 +137,10 @@ static void test_backends_pjrt__messages_name_nodes(void **state)
 static sx_status lower_once(void *user)
 {
     sx_graph *g = user;
-    sx_pjrt_program p;
-    SX_TRY(sx_pjrt_program_create(
-        g, &(sx_pjrt_program_options){.batch = 8, .replicas = 2, .steps = 3}, &p));
-    sx_pjrt_program_destroy(&p);
+    sx_pjrt_module p;
+    SX_TRY(sx_pjrt_module_create(
+        g, &(sx_pjrt_module_options){.batch = 8, .replicas = 2, .steps = 3}, &p));
+    sx_pjrt_module_destroy(&p);
     return SX_OK;
 }
 
@@ -315,16 +315,16 @@ static void test_backends_pjrt__buffers_hold_every_type(void **state)
             uint8_t in[3 * 5 * 8], out[3 * 5 * 8], zero[3 * 5 * 8] = {0};
             sx_type type = sx_type_of(dtypes[k], 3, 5);
             size_t bytes = (size_t)sx_type_bytes(&type);
-            sx_buffer *b = buffer_of(p, &type, NULL);
-            assert_ok(sx_buffer_read(b, out));
+            sx_device_buffer *b = buffer_of(p, &type, NULL);
+            assert_ok(sx_device_buffer_read(b, out));
             assert_memory_equal(out, zero, bytes);
             for (size_t i = 0; i < bytes; i++) {
                 in[i] = (uint8_t)(dtypes[k] == SX_BOOL ? i % 2 : i * 7);
             }
-            assert_ok(sx_buffer_write(b, in, true));
-            assert_ok(sx_buffer_read(b, out));
+            assert_ok(sx_device_buffer_write(b, in, true));
+            assert_ok(sx_device_buffer_read(b, out));
             assert_memory_equal(in, out, bytes);
-            sx_buffer_release(b);
+            sx_device_buffer_release(b);
         }
         sx_platform_close(p);
     }
@@ -334,7 +334,7 @@ typedef struct step_run {
     sx_platform *platform;
     sx_executable *executable;
     sx_run *run;
-    sx_buffer *args[3], *outputs[3];
+    sx_device_buffer *args[3], *outputs[3];
 } step_run;
 
 static void step_begin(step_run *s, const char *plugin, int replicas)
@@ -357,8 +357,8 @@ static void step_begin(step_run *s, const char *plugin, int replicas)
 static void step_end(step_run *s)
 {
     for (int i = 0; i < 3; i++) {
-        sx_buffer_release(s->args[i]);
-        sx_buffer_release(s->outputs[i]);
+        sx_device_buffer_release(s->args[i]);
+        sx_device_buffer_release(s->outputs[i]);
     }
     sx_run_destroy(s->run);
     sx_executable_release(s->executable);
@@ -376,15 +376,15 @@ static void test_backends_pjrt__a_step_updates_its_variable_in_place(void **stat
         static const float expected[4] = {-2.5f, -2.5f, -2.5f, -6.5f};
         step_begin(&s, pjrt_plugin(), replicas);
         assert_ok(sx_run_execute(s.run, s.args, s.outputs));
-        assert_ok(sx_buffer_read(s.outputs[1], errors));
-        assert_ok(sx_buffer_read(s.outputs[2], &loss));
-        assert_ok(sx_buffer_read(s.args[0], w));
+        assert_ok(sx_device_buffer_read(s.outputs[1], errors));
+        assert_ok(sx_device_buffer_read(s.outputs[2], &loss));
+        assert_ok(sx_device_buffer_read(s.args[0], w));
         assert_memory_equal(errors, expected, sizeof(errors));
         assert_float_equal(loss, 3 * 6.25 + 42.25, 0);
         assert_float_equal(w[0], 0.5 + 2.5 * 9 + 6.5 * 7, 0);
         assert_float_equal(w[1], -1 + 2.5 * 12 + 6.5 * 8, 0);
         assert_ok(sx_run_execute(s.run, s.args, s.outputs)); /* from the new value */
-        assert_ok(sx_buffer_read(s.outputs[1], errors));
+        assert_ok(sx_device_buffer_read(s.outputs[1], errors));
         assert_float_equal(errors[0], 68.5 + 2 * 81 - 1, 0);
         step_end(&s);
     }
@@ -407,14 +407,14 @@ static void test_backends_pjrt__says_what_a_program_needs(void **state)
 /* The scalar, the variable, and what is cut over replicas. */
 static void read_each(step_run *s, float one_by_one[7], float at_once[7])
 {
-    sx_buffer *const buffers[] = {s->outputs[2], s->args[0], s->outputs[1]};
+    sx_device_buffer *const buffers[] = {s->outputs[2], s->args[0], s->outputs[1]};
     static const int at[] = {0, 1, 3};
     void *into[3];
     for (int i = 0; i < 3; i++) {
-        assert_ok(sx_buffer_read(buffers[i], one_by_one + at[i]));
+        assert_ok(sx_device_buffer_read(buffers[i], one_by_one + at[i]));
         into[i] = at_once + at[i];
     }
-    assert_ok(sx_buffers_read(3, buffers, into));
+    assert_ok(sx_device_buffers_read(3, buffers, into));
 }
 
 static void test_backends_pjrt__buffers_are_read_at_once(void **state)
@@ -443,7 +443,7 @@ static void test_backends_pjrt__steps_do_not_allocate(void **state)
     assert_ok(sx_run_execute(s.run, s.args, s.outputs));
     long before = sx_alloc_count();
     for (int i = 0; i < 5; i++) {
-        assert_ok(sx_buffer_write(s.args[1], x, true));
+        assert_ok(sx_device_buffer_write(s.args[1], x, true));
         assert_ok(sx_run_execute(s.run, s.args, s.outputs));
     }
     assert_int_equal(sx_alloc_count(), before);
@@ -507,7 +507,7 @@ static void run_loop(int replicas, int64_t steps, const char *ok_output, float *
     const float one = 1;
     sx_graph *g = loop_graph();
     sx_executable *e;
-    sx_buffer *args[4], *outputs[5];
+    sx_device_buffer *args[4], *outputs[5];
     sx_platform *p = open_platform(pjrt_plugin(), replicas);
     assert_ok(sx_compile(
         p, g,
@@ -526,15 +526,15 @@ static void run_loop(int replicas, int64_t steps, const char *ok_output, float *
         outputs[i] = e->result_args[i] < 0 ? buffer_of(p, &e->result_types[i], NULL) : NULL;
     }
     assert_ok(sx_execute(e, args, outputs));
-    assert_ok(sx_buffer_read(args[0], out_w));
-    assert_ok(sx_buffer_read(outputs[1], sums));
-    assert_ok(sx_buffer_read(outputs[2], w_after));
-    assert_ok(sx_buffer_read(outputs[4], out_ran));
+    assert_ok(sx_device_buffer_read(args[0], out_w));
+    assert_ok(sx_device_buffer_read(outputs[1], sums));
+    assert_ok(sx_device_buffer_read(outputs[2], w_after));
+    assert_ok(sx_device_buffer_read(outputs[4], out_ran));
     for (int i = 0; i < 4; i++) {
-        sx_buffer_release(args[i]);
+        sx_device_buffer_release(args[i]);
     }
     for (int i = 0; i < 5; i++) {
-        sx_buffer_release(outputs[i]);
+        sx_device_buffer_release(outputs[i]);
     }
     sx_executable_release(e);
     sx_platform_close(p);
@@ -626,7 +626,7 @@ static void test_backends_pjrt__a_refused_step_leaves_the_variables(void **state
     setenv("SX_PJRT_REF_FAULT", "oom", 1);
     assert_error(sx_run_execute(s.run, s.args, s.outputs), SX_RESOURCE_EXHAUSTED,
                  "executing on /device:CPU:0: PJRT LoadedExecutable_Execute: Out of memory");
-    assert_ok(sx_buffer_read(s.args[0], w)); /* nothing was consumed */
+    assert_ok(sx_device_buffer_read(s.args[0], w)); /* nothing was consumed */
     assert_float_equal(w[0], 0.5, 0);
     clear_environment();
     assert_ok(sx_run_execute(s.run, s.args, s.outputs));
@@ -645,8 +645,8 @@ static void test_backends_pjrt__a_step_that_fails_later_is_that_step(void **stat
     clear_environment();
     /* The variable went with it; a new value brings all back. */
     assert_error(sx_run_execute(s.run, s.args, s.outputs), SX_UNAVAILABLE, "device lost");
-    assert_error(sx_buffer_read(s.args[0], w), SX_UNAVAILABLE, "device lost");
-    assert_ok(sx_buffer_write(s.args[0], w, false));
+    assert_error(sx_device_buffer_read(s.args[0], w), SX_UNAVAILABLE, "device lost");
+    assert_ok(sx_device_buffer_write(s.args[0], w, false));
     assert_ok(sx_run_execute(s.run, s.args, s.outputs));
     step_end(&s);
 }
@@ -660,9 +660,9 @@ static void test_backends_pjrt__a_refused_read_waits_for_the_others(void **state
     clear_environment();
     step_begin(&s, ref_plugin(), 1);
     assert_ok(sx_run_execute(s.run, s.args, s.outputs));
-    sx_buffer *const buffers[] = {s.outputs[2], s.args[0]};
+    sx_device_buffer *const buffers[] = {s.outputs[2], s.args[0]};
     setenv("SX_PJRT_REF_FAULT", "get:2", 1);
-    assert_error(sx_buffers_read(2, buffers, (void *[]){x, x + 1}), SX_UNAVAILABLE,
+    assert_error(sx_device_buffers_read(2, buffers, (void *[]){x, x + 1}), SX_UNAVAILABLE,
                  "the transfer from the device failed");
     clear_environment();
     read_each(&s, x, y);
@@ -686,7 +686,7 @@ static void test_backends_pjrt__a_refused_write_waits_for_its_copies(void **stat
     char fault[16];
     snprintf(fault, sizeof(fault), "put:%d", PUTS_BEFORE + 2);
     setenv("SX_PJRT_REF_FAULT", fault, 1);
-    assert_error(sx_buffer_write(s.args[0], data, true), SX_UNAVAILABLE,
+    assert_error(sx_device_buffer_write(s.args[0], data, true), SX_UNAVAILABLE,
                  "the transfer to the device failed");
     assert_int_equal(munmap(data, PAGE), 0);
     clear_environment();

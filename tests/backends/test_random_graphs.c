@@ -295,7 +295,7 @@ static results run(const char *backend, const sx_graph *g, uint32_t seed, int64_
     results r = {.n = g->n_results};
     sx_platform *platform;
     sx_executable *e;
-    sx_buffer *args[64], *outputs[64];
+    sx_device_buffer *args[64], *outputs[64];
     assert_true(g->n_args <= 64 && g->n_results <= 64);
     assert_ok(sx_platform_open(backend, &(sx_platform_options){.threads = threads}, &platform));
     sx_status status =
@@ -305,10 +305,10 @@ static results run(const char *backend, const sx_graph *g, uint32_t seed, int64_
     }
     assert_ok(status);
     for (int i = 0; i < e->n_args; i++) {
-        assert_ok(sx_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
     }
     for (int i = 0; i < e->n_results; i++) {
-        assert_ok(sx_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
     }
     /* Twice from the same start: what a step leaves behind must not show in the next. */
     for (int step = 0; step < 2; step++) {
@@ -316,7 +316,7 @@ static results run(const char *backend, const sx_graph *g, uint32_t seed, int64_
             void *data = sx_alloc((size_t)sx_type_bytes(&e->arg_types[i]) + 1, 1);
             assert_non_null(data);
             fill(g, i, &e->arg_types[i], seed, data);
-            assert_ok(sx_buffer_write(args[i], data, false));
+            assert_ok(sx_device_buffer_write(args[i], data, false));
             sx_free(data);
         }
         assert_ok(sx_execute(e, args, outputs));
@@ -327,17 +327,17 @@ static results run(const char *backend, const sx_graph *g, uint32_t seed, int64_
         float *raw = sx_alloc((size_t)r.elems[i] + 1, sizeof(float));
         assert_true(r.data[i] != NULL && raw != NULL && e->result_types[i].dtype == SX_F32);
         int from = e->result_args[i];
-        assert_ok(sx_buffer_read(from >= 0 ? args[from] : outputs[i], raw));
+        assert_ok(sx_device_buffer_read(from >= 0 ? args[from] : outputs[i], raw));
         for (int64_t k = 0; k < r.elems[i]; k++) {
             r.data[i][k] = raw[k];
         }
         sx_free(raw);
     }
     for (int i = 0; i < e->n_args; i++) {
-        sx_buffer_release(args[i]);
+        sx_device_buffer_release(args[i]);
     }
     for (int i = 0; i < e->n_results; i++) {
-        sx_buffer_release(outputs[i]);
+        sx_device_buffer_release(outputs[i]);
     }
     sx_executable_release(e);
     sx_platform_close(platform);

@@ -19,7 +19,7 @@ typedef struct fixture {
     sx_platform *platform;
     sx_executable *executable;
     sx_run *run;
-    sx_buffer *args[2], *outputs[2];
+    sx_device_buffer *args[2], *outputs[2];
 } fixture;
 
 static sx_platform_options options_of(const char *backend)
@@ -46,31 +46,31 @@ static void begin(fixture *f, const char *backend)
     assert_ok(sx_compile(f->platform, g, NULL, &f->executable));
     assert_ok(sx_run_create(f->executable, &f->run));
     for (int i = 0; i < 2; i++) {
-        assert_ok(
-            sx_buffer_create(f->platform->devices[0], &f->executable->arg_types[i], &f->args[i]));
-        assert_ok(sx_buffer_create(f->platform->devices[0], &f->executable->result_types[i],
-                                   &f->outputs[i]));
+        assert_ok(sx_device_buffer_create(f->platform->devices[0], &f->executable->arg_types[i],
+                                          &f->args[i]));
+        assert_ok(sx_device_buffer_create(f->platform->devices[0], &f->executable->result_types[i],
+                                          &f->outputs[i]));
     }
-    assert_ok(sx_buffer_write(f->args[0], ones, false));
-    assert_ok(sx_buffer_write(f->args[1], x, false));
+    assert_ok(sx_device_buffer_write(f->args[0], ones, false));
+    assert_ok(sx_device_buffer_write(f->args[1], x, false));
     sx_graph_destroy(g);
 }
 
 static void end(fixture *f)
 {
     for (int i = 0; i < 2; i++) {
-        sx_buffer_release(f->args[i]);
-        sx_buffer_release(f->outputs[i]);
+        sx_device_buffer_release(f->args[i]);
+        sx_device_buffer_release(f->outputs[i]);
     }
     sx_run_destroy(f->run);
     sx_executable_release(f->executable);
     sx_platform_close(f->platform);
 }
 
-static void assert_holds(sx_buffer *buffer, float a, float b, float c)
+static void assert_holds(sx_device_buffer *buffer, float a, float b, float c)
 {
     float got[3];
-    assert_ok(sx_buffer_read(buffer, got));
+    assert_ok(sx_device_buffer_read(buffer, got));
     assert_memory_equal(got, ((const float[]){a, b, c}), sizeof(got));
 }
 
@@ -117,8 +117,8 @@ static void test_backends_runs__misuse_is_named(void **state)
         assert_error(sx_run_submit(f.run, f.args, f.outputs), SX_FAILED_PRECONDITION,
                      "has not been awaited");
         assert_ok(sx_run_await(f.run, SX_NO_DEADLINE));
-        sx_buffer *twice[2] = {f.args[0], f.args[0]}, *missing[2] = {f.args[0], NULL};
-        sx_buffer *foreign[2] = {f.args[0], other.args[1]};
+        sx_device_buffer *twice[2] = {f.args[0], f.args[0]}, *missing[2] = {f.args[0], NULL};
+        sx_device_buffer *foreign[2] = {f.args[0], other.args[1]};
         assert_error(sx_run_submit(f.run, twice, f.outputs), SX_INVALID_ARGUMENT,
                      "arguments 0 and 1 are one buffer");
         assert_error(sx_run_submit(f.run, missing, f.outputs), SX_INVALID_ARGUMENT,
@@ -191,24 +191,24 @@ static void run_rounds(sx_executable *e, int rounds, float out[ELEMS], const flo
                        bool *right)
 {
     sx_run *run;
-    sx_buffer *in, *outputs[1];
+    sx_device_buffer *in, *outputs[1];
     float x[2 * 8 * 8 * 3];
     for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++) {
         x[i] = (float)(i % 17) * 0.25f - 2;
     }
     assert_ok(sx_run_create(e, &run));
-    assert_ok(sx_buffer_create(e->platform->devices[0], &e->arg_types[0], &in));
-    assert_ok(sx_buffer_create(e->platform->devices[0], &e->result_types[0], &outputs[0]));
-    assert_ok(sx_buffer_write(in, x, false));
+    assert_ok(sx_device_buffer_create(e->platform->devices[0], &e->arg_types[0], &in));
+    assert_ok(sx_device_buffer_create(e->platform->devices[0], &e->result_types[0], &outputs[0]));
+    assert_ok(sx_device_buffer_write(in, x, false));
     *right = true;
     for (int k = 0; k < rounds; k++) {
         assert_ok(sx_run_execute(run, &in, outputs));
-        assert_ok(sx_buffer_read(outputs[0], out));
+        assert_ok(sx_device_buffer_read(outputs[0], out));
         *right =
             *right && (expected == NULL || memcmp(out, expected, 2 * ELEMS * sizeof(float)) == 0);
     }
-    sx_buffer_release(in);
-    sx_buffer_release(outputs[0]);
+    sx_device_buffer_release(in);
+    sx_device_buffer_release(outputs[0]);
     sx_run_destroy(run);
 }
 

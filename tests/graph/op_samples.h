@@ -186,11 +186,11 @@ static inline void op_sample_begin(const sx_op_def *op, const sx_op_sample *samp
         run->in[i] = op_sample_tensor(in[i]);
         op_sample_fill(run, i);
     }
-    sx_infer c = {.attrs = run->attrs,
-                  .inputs = in,
-                  .n_inputs = run->n_in,
-                  .outputs = out,
-                  .n_outputs = op->n_out};
+    sx_infer_context c = {.attrs = run->attrs,
+                          .inputs = in,
+                          .n_inputs = run->n_in,
+                          .outputs = out,
+                          .n_outputs = op->n_out};
     op_sample_ok(op->infer(&c), op, sample->name);
     run->n_out = c.n_outputs;
     for (int i = 0; i < run->n_out; i++) {

@@ -14,7 +14,7 @@ static const sx_attr_def shift_rows[] = {
     SX_ATTR(shift_attrs, shape, SX_ATTR_SHAPE),
 };
 
-static sx_status shift_infer(sx_infer *c)
+static sx_status shift_infer(sx_infer_context *c)
 {
     const shift_attrs *attrs = c->attrs;
     c->outputs[0] = sx_type_make(c->inputs[0].dtype, attrs->shape.n, attrs->shape.v);

@@ -28,11 +28,11 @@ typedef struct trial {
 static const char *outputs_of(const trial *t, char *text, size_t size)
 {
     sx_type out[SX_MAX_OUTPUTS] = {0};
-    sx_infer c = {.attrs = t->attrs,
-                  .inputs = t->in,
-                  .n_inputs = t->n_in,
-                  .outputs = out,
-                  .n_outputs = t->op->n_out};
+    sx_infer_context c = {.attrs = t->attrs,
+                          .inputs = t->in,
+                          .n_inputs = t->n_in,
+                          .outputs = out,
+                          .n_outputs = t->op->n_out};
     sx_status status = t->op->infer(&c);
     if (status != SX_OK) {
         sx_code code = sx_status_code(status);

@@ -34,11 +34,11 @@ static void run(const sx_op_def *op, const void *attrs, const given *in, int n_i
             sx_host_set(&host_in[i], k, in[i].data[k]);
         }
     }
-    sx_infer c = {.attrs = attrs,
-                  .inputs = types_in,
-                  .n_inputs = n_in,
-                  .outputs = out->types,
-                  .n_outputs = op->n_out};
+    sx_infer_context c = {.attrs = attrs,
+                          .inputs = types_in,
+                          .n_inputs = n_in,
+                          .outputs = out->types,
+                          .n_outputs = op->n_out};
     assert_ok(op->infer(&c));
     out->n = c.n_outputs;
     for (int k = 0; k < out->n; k++) {

@@ -39,7 +39,7 @@ static void test_graph_ops__every_facet_is_there_or_declared_missing(void **stat
 static sx_status infer(const sx_op_def *op, const void *attrs, const sx_type *in, int n_in,
                        sx_type out[SX_MAX_OUTPUTS], int *out_n)
 {
-    sx_infer c = {
+    sx_infer_context c = {
         .attrs = attrs, .inputs = in, .n_inputs = n_in, .outputs = out, .n_outputs = op->n_out};
     sx_status status = op->infer(&c);
     *out_n = c.n_outputs;

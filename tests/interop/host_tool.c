@@ -72,7 +72,7 @@ static sx_tensor run(const sx_op_def *op, const void *attrs, const sx_tensor *in
                      sx_arena *arena)
 {
     sx_type in_types[2] = {in[0].type, in[n_in - 1].type}, out_types[SX_MAX_OUTPUTS] = {0};
-    sx_infer c = {attrs, in_types, n_in, out_types, op->n_out};
+    sx_infer_context c = {attrs, in_types, n_in, out_types, op->n_out};
     sx_tensor out[SX_MAX_OUTPUTS];
     op_sample_ok(op->infer(&c), op, "infer");
     for (int k = 0; k < c.n_outputs; k++) {

@@ -110,7 +110,7 @@ static void write_graph(const op_sample_run *run, const void *attrs, sx_buf *man
                           sx_tf_attrs(sx_tf_attr_type("dtype", (int)in_types[i].dtype),
                                       sx_tf_attr_shape("shape", &in_types[i])));
     }
-    sx_infer c = {attrs, in_types, run->n_in, out_types, op->n_out};
+    sx_infer_context c = {attrs, in_types, run->n_in, out_types, op->n_out};
     check(run, op->infer(&c));
     op->to_tf(w, &(sx_tf_op){.attrs = attrs,
                              .name = op->name,

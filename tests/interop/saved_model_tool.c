@@ -11,7 +11,7 @@
 #include "base/threefry.h"
 #include "io/file.h"
 #include "nn/params.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "runtime/session.h"
 #include "savedmodel/export.h"

@@ -13,7 +13,7 @@
 #include "graph/ir.h"
 #include "graph/text.h"
 #include "nn/params.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "runtime/session.h"
 

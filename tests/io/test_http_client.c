@@ -23,10 +23,10 @@ static void handle(void *user, sx_http_exchange *exchange)
 {
     struct site *site = user;
     const sx_http_head *head = sx_http_request_head(exchange);
-    if (sx_text_is(head->path, "/never")) {
+    if (sx_http_text_is(head->path, "/never")) {
         site->silent = exchange;
     } else {
-        respond(exchange, sx_text_is(head->method, "POST") ? 200 : 404,
+        respond(exchange, sx_http_text_is(head->method, "POST") ? 200 : 404,
                 sx_http_request_body(exchange));
     }
 }

@@ -26,16 +26,16 @@ static void test_net_http1__reads_a_request(void **state)
     size_t used = 0;
     assert_int_equal(parse(text, sizeof(text) - 1, &head, &used, &failure), SX_HTTP_DONE);
     assert_int_equal(used, sizeof(text) - 1 - 4);
-    assert_true(sx_text_is(head.method, "POST"));
-    assert_true(sx_text_is(head.path, "/v1/models/m:predict"));
-    assert_true(sx_text_is(head.query, "x=1&y"));
+    assert_true(sx_http_text_is(head.method, "POST"));
+    assert_true(sx_http_text_is(head.path, "/v1/models/m:predict"));
+    assert_true(sx_http_text_is(head.query, "x=1&y"));
     assert_int_equal(head.minor, 1);
     assert_true(head.keep_alive);
     assert_int_equal(head.content_length, 12);
     assert_int_equal(head.coding, SX_HTTP_GZIP);
     assert_int_equal(head.header_count, 5);
-    assert_true(sx_text_is(sx_http_header_get(&head, "CONTENT-TYPE"), "application/json"));
-    assert_true(sx_text_is(sx_http_header_get(&head, "empty"), ""));
+    assert_true(sx_http_text_is(sx_http_header_get(&head, "CONTENT-TYPE"), "application/json"));
+    assert_true(sx_http_text_is(sx_http_header_get(&head, "empty"), ""));
     assert_null(sx_http_header_get(&head, "missing").data);
 }
 
@@ -68,7 +68,7 @@ static void test_net_http1__accepts_legal_forms(void **state)
             fail_msg("row %zu refused: %d %s", i, failure.status, failure.reason);
         }
         assert_int_equal(used, strlen(rows[i].text));
-        assert_true(sx_text_is(head.path, rows[i].path));
+        assert_true(sx_http_text_is(head.path, rows[i].path));
         assert_int_equal(head.keep_alive, rows[i].keep_alive);
     }
 }

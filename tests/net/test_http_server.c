@@ -54,15 +54,15 @@ static void handle(void *user, sx_http_exchange *exchange)
     struct site *site = user;
     const sx_http_head *head = sx_http_request_head(exchange);
     atomic_fetch_add(&site->handled, 1);
-    if (sx_text_is(head->path, "/echo")) {
+    if (sx_http_text_is(head->path, "/echo")) {
         const sx_bytes body = sx_http_request_body(exchange);
         answer_text(exchange, 200, body.data, body.size);
-    } else if (sx_text_is(head->path, "/late")) {
+    } else if (sx_http_text_is(head->path, "/late")) {
         struct late *late = sx_http_request_scratch(exchange);
         *late = (struct late){site, exchange};
         pthread_create(&site->late[atomic_fetch_add(&site->late_count, 1)], NULL, answer_late,
                        late);
-    } else if (sx_text_is(head->path, "/big")) {
+    } else if (sx_http_text_is(head->path, "/big")) {
         const sx_http_response zeros = {.status = 200, .body = sx_alloc(BIG, 1), .body_size = BIG};
         sx_http_respond(exchange, &zeros); /* pages that nobody has touched: takes no time */
     } else {

@@ -7,7 +7,7 @@
 #include "graph/ir.h"
 #include "nn/optimizer.h"
 #include "nn/params.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 
 typedef sx_value layer_fn(sx_builder *b, sx_value image);

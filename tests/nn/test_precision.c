@@ -4,7 +4,7 @@
 
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 
 static sx_graph *program(const sx_model_def *def, sx_mode mode, sx_dtype precision)

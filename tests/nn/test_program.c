@@ -4,7 +4,7 @@
 
 #include "graph/ir.h"
 #include "nn/params.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 
 static sx_status build(const sx_model_def *def, sx_mode mode, const sx_params *params,

@@ -6,7 +6,7 @@
 #include "proto/guard.h"
 #include "proto/node_def.pb-c.h"
 #include "proto/tensor.pb-c.h"
-#include "proto/text.h"
+#include "proto/text_format.h"
 
 static const ProtobufCMessageDescriptor *const state_type =
     &tensorflow__checkpoint_state__descriptor;
@@ -16,7 +16,7 @@ static const ProtobufCMessageDescriptor *const tensor_type = &tensorflow__tensor
 static sx_status parse(const ProtobufCMessageDescriptor *type, const char *text,
                        ProtobufCMessage **out)
 {
-    return sx_text_parse(type, (sx_bytes){text, strlen(text)}, "t", out);
+    return sx_text_format_parse(type, (sx_bytes){text, strlen(text)}, "t", out);
 }
 
 /* Parses `text` and prints it; the result must be `want`. */
@@ -26,7 +26,7 @@ static void check_print(const ProtobufCMessageDescriptor *type, const char *text
     sx_buf out;
     sx_buf_init(&out, 0);
     assert_ok(parse(type, text, &message));
-    assert_ok(sx_text_print(message, &out));
+    assert_ok(sx_text_format_print(message, &out));
     assert_string_equal(sx_buf_text(&out), want);
     sx_buf_deinit(&out);
     sx_proto_free(message);
@@ -104,11 +104,11 @@ static void test_proto_text__numbers_read_back(void **state)
     sx_buf text, again;
     sx_buf_init(&text, 0);
     sx_buf_init(&again, 0);
-    assert_ok(sx_text_print(message, &text));
+    assert_ok(sx_text_format_print(message, &text));
     sx_proto_free(message);
     assert_non_null(strstr(text.data, "float_val: 0.1\nfloat_val: 1.4013e-45\n"));
     assert_ok(parse(tensor_type, text.data, &message));
-    assert_ok(sx_text_print(message, &again));
+    assert_ok(sx_text_format_print(message, &again));
     assert_string_equal(again.data, text.data);
     sx_proto_free(message);
     sx_buf_deinit(&again);
@@ -152,8 +152,8 @@ static void test_proto_text__errors_say_where(void **state)
         assert_error(parse(node_type, rows[i].text, &message), SX_INVALID_ARGUMENT, rows[i].says);
     }
     ProtobufCMessage *message = NULL;
-    assert_error(sx_text_parse(node_type, (sx_bytes){"\0", 1}, "t", &message), SX_INVALID_ARGUMENT,
-                 "expected a field");
+    assert_error(sx_text_format_parse(node_type, (sx_bytes){"\0", 1}, "t", &message),
+                 SX_INVALID_ARGUMENT, "expected a field");
     assert_error(parse(node_type, "name: '\\377'", &message), SX_DATA_LOSS, "not UTF-8");
     assert_error(parse(node_type, "name: '\\0'", &message), SX_DATA_LOSS, "NUL");
 }
@@ -180,7 +180,8 @@ static void test_proto_text__flips_and_cuts(void **state)
         text[bit / 8] ^= (char)(1 << bit % 8);
         for (size_t cut = bit == 0 ? 0 : size; cut <= size; cut++) {
             ProtobufCMessage *message = NULL;
-            sx_status status = sx_text_parse(node_type, (sx_bytes){text, cut}, "t", &message);
+            sx_status status =
+                sx_text_format_parse(node_type, (sx_bytes){text, cut}, "t", &message);
             good += status == SX_OK;
             sx_proto_free(message);
             sx_status_free(status);
@@ -197,7 +198,7 @@ static sx_status parse_and_print(void *user)
     SX_TRY(parse(node_type, "name: 'a' input: ['b', 'c'] attr { key: 'k' }", &message));
     sx_buf out;
     sx_buf_init(&out, 0);
-    sx_status status = sx_text_print(message, &out);
+    sx_status status = sx_text_format_print(message, &out);
     sx_buf_deinit(&out);
     sx_proto_free(message);
     return status;

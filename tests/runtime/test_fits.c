@@ -1,7 +1,7 @@
 /* Which batch fits: the line through two. */
 #include "harness.h"
 
-#include "runtime/fits.h"
+#include "runtime/memory_fit.h"
 
 static void test_runtime_fits__the_line(void **state)
 {

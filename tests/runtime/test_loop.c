@@ -6,7 +6,7 @@
 
 #include "../backends/pjrt_plugin.h"
 #include "base/memory.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "runtime/session.h"
 
 enum { BATCH = 8, FEATURES = 6, CLASSES = 3, STEPS = 12, MOST_VALUES = 4096 };

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "runtime/session.h"
 

@@ -3,9 +3,9 @@
 #include "base/checked.h"
 #include "serve/router.h"
 
-static sx_text text_of(const char *text)
+static sx_http_text text_of(const char *text)
 {
-    return (sx_text){text, strlen(text)};
+    return (sx_http_text){text, strlen(text)};
 }
 
 static void test_serve_router__routes(void **state)

@@ -21,7 +21,7 @@
 #include "base/memory.h"
 #include "base/threefry.h"
 #include "nn/params.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "runtime/session.h"
 

@@ -3,7 +3,7 @@
 
 #include "../backends/pjrt_plugin.h"
 #include "nn/optimizer.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 
 static const double L2 = .25;

@@ -21,7 +21,7 @@ typedef struct cpu_platform {
 } cpu_platform;
 
 typedef struct cpu_buffer {
-    sx_buffer head;
+    sx_device_buffer head;
     char *own;        /* row-major */
     const char *data; /* own, or borrowed */
 } cpu_buffer;
@@ -114,7 +114,7 @@ static void cpu_close(sx_platform *head)
 /* --- buffers -------------------------------------------------------------------------------------
  */
 
-static sx_status cpu_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out)
+static sx_status cpu_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
 {
     cpu_buffer *b = sx_alloc(1, sizeof(*b));
     size_t bytes = (size_t)sx_type_bytes(type) + SX_CPU_ALIGN;
@@ -132,14 +132,14 @@ static sx_status cpu_buffer_create(sx_device *device, const sx_type *type, sx_bu
     return SX_OK;
 }
 
-static void cpu_buffer_destroy(sx_buffer *head)
+static void cpu_buffer_destroy(sx_device_buffer *head)
 {
     cpu_buffer *b = (cpu_buffer *)head;
     sx_free_aligned(b->own);
     sx_free(b);
 }
 
-static sx_status cpu_buffer_write(sx_buffer *head, const void *data, bool borrow)
+static sx_status cpu_buffer_write(sx_device_buffer *head, const void *data, bool borrow)
 {
     cpu_buffer *b = (cpu_buffer *)head;
     if (borrow && (uintptr_t)data % 16 == 0) {
@@ -151,14 +151,14 @@ static sx_status cpu_buffer_write(sx_buffer *head, const void *data, bool borrow
     return SX_OK;
 }
 
-static sx_status cpu_buffer_read(sx_buffer *head, void *data)
+static sx_status cpu_buffer_read(sx_device_buffer *head, void *data)
 {
     memcpy(data, ((cpu_buffer *)head)->data, (size_t)sx_type_bytes(&head->type));
     return SX_OK;
 }
 
 /* What the program may write to: a borrowed variable becomes our own first. */
-static char *writable(sx_buffer *head, bool keep)
+static char *writable(sx_device_buffer *head, bool keep)
 {
     cpu_buffer *b = (cpu_buffer *)head;
     if (b->data != b->own) {
@@ -444,7 +444,7 @@ static void set_bases(cpu_run *r, int space, char *data, bool batched, int64_t e
     }
 }
 
-static void bind(cpu_run *r, sx_buffer *const *args, sx_buffer *const *outputs)
+static void bind(cpu_run *r, sx_device_buffer *const *args, sx_device_buffer *const *outputs)
 {
     const cpu_executable *e = (const cpu_executable *)r->head.executable;
     const sx_cpu_plan *p = e->plan;
@@ -466,7 +466,8 @@ static void bind(cpu_run *r, sx_buffer *const *args, sx_buffer *const *outputs)
     }
 }
 
-static sx_status cpu_submit(sx_run *head, sx_buffer *const *args, sx_buffer *const *outputs)
+static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
+                            sx_device_buffer *const *outputs)
 {
     cpu_run *r = (cpu_run *)head;
     cpu_platform *p = platform_of(head->executable);

@@ -9,7 +9,7 @@
 #include "backends/pjrt/aot_layers.h"
 #include "backends/pjrt/compile.h"
 #include "backends/pjrt/compile_options.h"
-#include "backends/pjrt/program.h"
+#include "backends/pjrt/module.h"
 #include "base/checked.h"
 #include "base/child.h"
 #include "base/clock.h"
@@ -27,7 +27,7 @@ typedef struct aot {
     void *executable;
     int n; /* devices */
     int *ids;
-    sx_pjrt_program program;
+    sx_pjrt_module program;
     sx_buf options;
     sx_pjrt_cache_key key;
     sx_aot_result result;
@@ -191,12 +191,12 @@ static sx_status open_target(aot *a)
 
 static sx_status write_program(aot *a)
 {
-    const sx_pjrt_program_options how = {.batch = a->r->batch,
-                                         .replicas = a->n,
-                                         .steps = a->r->steps,
-                                         .ok_output = a->r->ok_output,
-                                         .hlo = a->r->hlo};
-    SX_TRY(sx_pjrt_program_create(a->r->graph, &how, &a->program));
+    const sx_pjrt_module_options how = {.batch = a->r->batch,
+                                        .replicas = a->n,
+                                        .steps = a->r->steps,
+                                        .ok_output = a->r->ok_output,
+                                        .hlo = a->r->hlo};
+    SX_TRY(sx_pjrt_module_create(a->r->graph, &how, &a->program));
     sx_pjrt_put_compile_options(&a->options, a->n, a->ids);
     SX_TRY(sx_buf_status(&a->options));
     if (a->r->dump_dir == NULL) {
@@ -205,7 +205,7 @@ static sx_status write_program(aot *a)
     char path[SX_PJRT_PATH_BYTES];
     snprintf(path, sizeof(path), "%s/program-%s-%" PRId64 ".mlir", a->r->dump_dir,
              a->r->target->type, a->r->batch);
-    return sx_pjrt_program_save(&a->program, path);
+    return sx_pjrt_module_save(&a->program, path);
 }
 
 static sx_status make_key(aot *a)

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-static sx_pjrt_platform *platform_of(const sx_buffer *buffer)
+static sx_pjrt_platform *platform_of(const sx_device_buffer *buffer)
 {
     return (sx_pjrt_platform *)buffer->device->platform;
 }
@@ -30,7 +30,7 @@ static void drop_arrays(sx_pjrt_buffer *b)
     }
 }
 
-void sx_pjrt_buffer_destroy(sx_buffer *head)
+void sx_pjrt_buffer_destroy(sx_device_buffer *head)
 {
     sx_pjrt_buffer *b = (sx_pjrt_buffer *)head;
     if (b->arrays != NULL && b->transfers != NULL) {
@@ -43,7 +43,7 @@ void sx_pjrt_buffer_destroy(sx_buffer *head)
     sx_free(b);
 }
 
-sx_status sx_pjrt_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out)
+sx_status sx_pjrt_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
 {
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)device->platform;
     sx_pjrt_buffer *b = sx_alloc(1, sizeof(*b));
@@ -141,7 +141,7 @@ static sx_status write_locked(sx_pjrt_buffer *b, const void *data, bool borrow)
     return b->state == SX_PJRT_CUT ? put(b, data, b->axis, borrow) : hold(b, data, borrow);
 }
 
-sx_status sx_pjrt_buffer_write(sx_buffer *head, const void *data, bool borrow)
+sx_status sx_pjrt_buffer_write(sx_device_buffer *head, const void *data, bool borrow)
 {
     sx_pjrt_platform *p = platform_of(head);
     pthread_mutex_lock(&p->lock);
@@ -197,7 +197,7 @@ static sx_status read_locked(sx_pjrt_buffer *b, void *data)
                     "the buffer's value was lost in an execution that failed");
 }
 
-sx_status sx_pjrt_buffer_read(sx_buffer *head, void *data)
+sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data)
 {
     sx_pjrt_platform *p = platform_of(head);
     pthread_mutex_lock(&p->lock);
@@ -207,7 +207,7 @@ sx_status sx_pjrt_buffer_read(sx_buffer *head, void *data)
 }
 
 /* Plugins copy on threads of their own, so several copies at once take little longer than one. */
-sx_status sx_pjrt_buffers_read(int n, sx_buffer *const *heads, void *const *data)
+sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads, void *const *data)
 {
     sx_pjrt_platform *p = platform_of(heads[0]);
     sx_status first = SX_OK;

@@ -22,7 +22,7 @@ typedef enum sx_pjrt_buffer_state {
 } sx_pjrt_buffer_state;
 
 typedef struct sx_pjrt_buffer {
-    sx_buffer head;
+    sx_device_buffer head;
     sx_pjrt_buffer_state state;
     void **arrays;    /* [replicas] */
     void **transfers; /* [replicas]: events of copies that still read `held`; NULL = done */
@@ -34,11 +34,12 @@ typedef struct sx_pjrt_buffer {
 
 /* Functions of the backend interface. */
 SX_MUST_USE sx_status sx_pjrt_buffer_create(sx_device *device, const sx_type *type,
-                                            sx_buffer **out);
-void sx_pjrt_buffer_destroy(sx_buffer *head);
-SX_MUST_USE sx_status sx_pjrt_buffer_write(sx_buffer *head, const void *data, bool borrow);
-SX_MUST_USE sx_status sx_pjrt_buffer_read(sx_buffer *head, void *data);
-SX_MUST_USE sx_status sx_pjrt_buffers_read(int n, sx_buffer *const *heads, void *const *data);
+                                            sx_device_buffer **out);
+void sx_pjrt_buffer_destroy(sx_device_buffer *head);
+SX_MUST_USE sx_status sx_pjrt_buffer_write(sx_device_buffer *head, const void *data, bool borrow);
+SX_MUST_USE sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data);
+SX_MUST_USE sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads,
+                                           void *const *data);
 
 /* For executions; the caller holds the platform's lock. */
 

@@ -7,7 +7,7 @@
 #include "backends/pjrt/buffer.h"
 #include "backends/pjrt/compile.h"
 #include "backends/pjrt/pjrt.h"
-#include "backends/pjrt/program.h"
+#include "backends/pjrt/module.h"
 #include "base/memory.h"
 
 typedef struct pjrt_executable {
@@ -69,17 +69,17 @@ static int cut_of(const sx_graph *g, sx_value v, int replicas, bool is_stack)
     return replicas > 1 && sx_type_has_batch(sx_graph_type(g, v)) ? is_stack : SX_PJRT_WHOLE;
 }
 
-static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_program_options *o)
+static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_module_options *o)
 {
     bool loop = o->steps > 1;
     int parts = sx_pjrt_batch_parts(o);
     for (int i = 0; i < e->head.n_args; i++) {
-        e->types[i] = sx_pjrt_program_arg_type(g, o, i);
+        e->types[i] = sx_pjrt_module_arg_type(g, o, i);
         e->cuts[i] = i < g->n_args ? cut_of(g, g->args[i].value, parts, loop) : SX_PJRT_WHOLE;
     }
     for (int i = 0; i < e->head.n_results; i++) {
         bool own = i < g->n_results;
-        e->types[e->head.n_args + i] = sx_pjrt_program_result_type(g, o, i);
+        e->types[e->head.n_args + i] = sx_pjrt_module_result_type(g, o, i);
         e->result_args[i] = own ? g->results[i].arg : SX_RESULT_IS_OUTPUT;
         e->cuts[e->head.n_args + i] =
             own ? cut_of(g, g->results[i].value, parts, loop && e->result_args[i] < 0)
@@ -91,7 +91,7 @@ static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_progra
 }
 
 /* Writes the program to a file named by the FNV-1a hash of its text. */
-static sx_status dump(const sx_pjrt_platform *p, const sx_pjrt_program *program)
+static sx_status dump(const sx_pjrt_platform *p, const sx_pjrt_module *program)
 {
     uint64_t hash = 14695981039346656037u;
     char path[SX_PJRT_PATH_BYTES];
@@ -99,7 +99,7 @@ static sx_status dump(const sx_pjrt_platform *p, const sx_pjrt_program *program)
         hash = (hash ^ (uint8_t)program->text[i]) * 1099511628211u;
     }
     snprintf(path, sizeof(path), "%s/program-%016llx.mlir", p->dump_dir, (unsigned long long)hash);
-    return sx_pjrt_program_save(program, path);
+    return sx_pjrt_module_save(program, path);
 }
 
 static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e, int64_t steps)
@@ -135,7 +135,7 @@ static sx_status explain(const sx_pjrt_platform *p, const sx_graph *g, sx_status
                                     "%s (use --dump-stablehlo DIR to see it)", what);
 }
 
-static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_program *program,
+static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_module *program,
                               pjrt_executable *e)
 {
     sx_pjrt_compiled made;
@@ -160,7 +160,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
                               const sx_compile_options *options, pjrt_executable *e)
 {
     bool bf16 = options->precision == SX_PRECISION_BF16;
-    const sx_pjrt_program_options how = {
+    const sx_pjrt_module_options how = {
         .batch = options->batch,
         .replicas = p->replicas,
         .steps = options->steps,
@@ -171,10 +171,10 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
                 .wide_products = strcmp(p->client->platform, "cpu") == 0,
                 .precision = bf16 ? "DEFAULT" : "HIGHEST"},
     };
-    sx_pjrt_program program = {0};
+    sx_pjrt_module program = {0};
     e->head.n_args = g->n_args + (options->steps > 1);
     e->head.n_results = g->n_results + (options->steps > 1);
-    SX_TRY(sx_pjrt_program_create(g, &how, &program));
+    SX_TRY(sx_pjrt_module_create(g, &how, &program));
     sx_status status = allocate(e);
     if (status == SX_OK) {
         describe(e, g, &how);
@@ -185,7 +185,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
     if (status == SX_OK) {
         status = explain(p, g, compile_text(p, &program, e));
     }
-    sx_pjrt_program_destroy(&program);
+    sx_pjrt_module_destroy(&program);
     return status != SX_OK ? status : inspect(p, e, options->steps);
 }
 
@@ -255,14 +255,14 @@ sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
 
 /* --- Execute --------------------------------------------------------------------------------- */
 
-static sx_pjrt_buffer *result_buffer(const pjrt_executable *e, sx_buffer *const *args,
-                                     sx_buffer *const *outputs, int i)
+static sx_pjrt_buffer *result_buffer(const pjrt_executable *e, sx_device_buffer *const *args,
+                                     sx_device_buffer *const *outputs, int i)
 {
     int arg = e->result_args[i];
     return (sx_pjrt_buffer *)(arg >= 0 ? args[arg] : outputs[i]);
 }
 
-static sx_status place_args(pjrt_run *run, sx_buffer *const *args, int replicas)
+static sx_status place_args(pjrt_run *run, sx_device_buffer *const *args, int replicas)
 {
     const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     for (int i = 0; i < e->head.n_args; i++) {
@@ -280,7 +280,8 @@ static sx_status place_args(pjrt_run *run, sx_buffer *const *args, int replicas)
 }
 
 /* Stores the results' arrays in their buffers. */
-static void take_results(const pjrt_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
+static void take_results(const pjrt_run *run, sx_device_buffer *const *args,
+                         sx_device_buffer *const *outputs)
 {
     const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     for (int i = 0; i < e->head.n_results; i++) {
@@ -290,7 +291,8 @@ static void take_results(const pjrt_run *run, sx_buffer *const *args, sx_buffer 
 }
 
 /* After a rejected execution: donated arrays may be lost anyway. */
-static void find_lost(const pjrt_executable *e, sx_buffer *const *args, const sx_pjrt_platform *p)
+static void find_lost(const pjrt_executable *e, sx_device_buffer *const *args,
+                      const sx_pjrt_platform *p)
 {
     for (int i = 0; i < e->head.n_results; i++) {
         int arg = e->result_args[i];
@@ -301,11 +303,12 @@ static void find_lost(const pjrt_executable *e, sx_buffer *const *args, const sx
     }
 }
 
-static sx_status submit(pjrt_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
+static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
+                        sx_device_buffer *const *outputs)
 {
     const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)e->head.platform;
-    const sx_buffer *any = e->head.n_args > 0 ? args[0] : NULL;
+    const sx_device_buffer *any = e->head.n_args > 0 ? args[0] : NULL;
     for (int i = 0; any == NULL && i < e->head.n_results; i++) {
         any = outputs[i];
     }
@@ -329,14 +332,15 @@ static sx_status submit(pjrt_run *run, sx_buffer *const *args, sx_buffer *const 
 
 /* Waits for the copies of an execution that did not start, because the caller may free the memory
  * that it lent. */
-static void settle_args(const pjrt_executable *e, sx_buffer *const *args)
+static void settle_args(const pjrt_executable *e, sx_device_buffer *const *args)
 {
     for (int i = 0; i < e->head.n_args; i++) {
         sx_status_free(sx_pjrt_buffer_settle((sx_pjrt_buffer *)args[i]));
     }
 }
 
-sx_status sx_pjrt_run_submit(sx_run *head, sx_buffer *const *args, sx_buffer *const *outputs)
+sx_status sx_pjrt_run_submit(sx_run *head, sx_device_buffer *const *args,
+                             sx_device_buffer *const *outputs)
 {
     pjrt_run *run = (pjrt_run *)head;
     sx_pjrt_platform *p = (sx_pjrt_platform *)head->executable->platform;

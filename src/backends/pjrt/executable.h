@@ -12,8 +12,8 @@ SX_MUST_USE sx_status sx_pjrt_executable_info(const sx_executable *head, sx_exec
 
 SX_MUST_USE sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out);
 void sx_pjrt_run_destroy(sx_run *head);
-SX_MUST_USE sx_status sx_pjrt_run_submit(sx_run *head, sx_buffer *const *args,
-                                         sx_buffer *const *outputs);
+SX_MUST_USE sx_status sx_pjrt_run_submit(sx_run *head, sx_device_buffer *const *args,
+                                         sx_device_buffer *const *outputs);
 void sx_pjrt_run_await(sx_run *head);
 void sx_pjrt_run_watch(sx_run *head);
 

@@ -18,7 +18,7 @@ typedef struct ref_platform {
 } ref_platform;
 
 typedef struct ref_buffer {
-    sx_buffer head;
+    sx_device_buffer head;
     void *bytes; /* row-major */
 } ref_buffer;
 
@@ -65,7 +65,7 @@ static void ref_close(sx_platform *platform)
     sx_free(platform);
 }
 
-static sx_status ref_buffer_create(sx_device *device, const sx_type *type, sx_buffer **out)
+static sx_status ref_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
 {
     ref_buffer *buffer = sx_alloc(1, sizeof(*buffer));
     void *bytes = sx_alloc((size_t)sx_type_bytes(type) + 1, 1);
@@ -82,21 +82,21 @@ static sx_status ref_buffer_create(sx_device *device, const sx_type *type, sx_bu
     return SX_OK;
 }
 
-static void ref_buffer_destroy(sx_buffer *head)
+static void ref_buffer_destroy(sx_device_buffer *head)
 {
     ref_buffer *buffer = (ref_buffer *)head;
     sx_free(buffer->bytes);
     sx_free(buffer);
 }
 
-static sx_status ref_buffer_write(sx_buffer *buffer, const void *data, bool borrow)
+static sx_status ref_buffer_write(sx_device_buffer *buffer, const void *data, bool borrow)
 {
     (void)borrow;
     memcpy(((ref_buffer *)buffer)->bytes, data, (size_t)sx_type_bytes(&buffer->type));
     return SX_OK;
 }
 
-static sx_status ref_buffer_read(sx_buffer *buffer, void *data)
+static sx_status ref_buffer_read(sx_device_buffer *buffer, void *data)
 {
     memcpy(data, ((ref_buffer *)buffer)->bytes, (size_t)sx_type_bytes(&buffer->type));
     return SX_OK;
@@ -287,7 +287,8 @@ static sx_status ref_run_create(sx_executable *executable, sx_run **out)
     return SX_OK;
 }
 
-static sx_status run_nodes(ref_run *r, sx_buffer *const *args, sx_buffer *const *outputs)
+static sx_status run_nodes(ref_run *r, sx_device_buffer *const *args,
+                           sx_device_buffer *const *outputs)
 {
     const ref_executable *e = (const ref_executable *)r->head.executable;
     const sx_graph *g = e->graph;
@@ -313,14 +314,15 @@ static sx_status run_nodes(ref_run *r, sx_buffer *const *args, sx_buffer *const 
         SX_TRY(status, "%s \"%s\"", n->op->name, n->name);
     }
     for (int i = 0; i < g->n_results; i++) {
-        sx_buffer *to = e->result_args[i] >= 0 ? args[e->result_args[i]] : outputs[i];
+        sx_device_buffer *to = e->result_args[i] >= 0 ? args[e->result_args[i]] : outputs[i];
         const sx_tensor *value = &r->values[g->results[i].value.id];
         memcpy(((ref_buffer *)to)->bytes, value->data, (size_t)sx_type_bytes(&value->type));
     }
     return SX_OK;
 }
 
-static sx_status ref_submit(sx_run *run, sx_buffer *const *args, sx_buffer *const *outputs)
+static sx_status ref_submit(sx_run *run, sx_device_buffer *const *args,
+                            sx_device_buffer *const *outputs)
 {
     sx_run_end(run, run_nodes((ref_run *)run, args, outputs));
     return SX_OK;

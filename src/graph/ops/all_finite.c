@@ -10,7 +10,7 @@
  * Source   TensorFlow tf.debugging.check_numerics, as a value */
 #include "graph/ops/common.h"
 
-static sx_status all_finite_infer(sx_infer *c)
+static sx_status all_finite_infer(sx_infer_context *c)
 {
     if (c->n_inputs < 1) {
         return sx_error(SX_INVALID_ARGUMENT, "no input, expected at least one");

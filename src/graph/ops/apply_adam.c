@@ -30,7 +30,7 @@ static bool is_decay(double beta)
     return beta >= 0 && beta < 1;
 }
 
-static sx_status apply_adam_infer(sx_infer *c)
+static sx_status apply_adam_infer(sx_infer_context *c)
 {
     const sx_adam_attrs *attrs = c->attrs;
     if (!is_decay(attrs->beta1) || !is_decay(attrs->beta2) || !(attrs->epsilon >= 0)) {

@@ -24,7 +24,7 @@ static const sx_attr_def apply_momentum_attrs[] = {
     SX_ATTR(sx_momentum_attrs, nesterov, SX_ATTR_BOOL),
 };
 
-static sx_status apply_momentum_infer(sx_infer *c)
+static sx_status apply_momentum_infer(sx_infer_context *c)
 {
     const sx_momentum_attrs *attrs = c->attrs;
     if (!(attrs->momentum >= 0 && isfinite(attrs->momentum))) {

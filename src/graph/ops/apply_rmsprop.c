@@ -28,7 +28,7 @@ static const sx_attr_def apply_rmsprop_attrs[] = {
     SX_ATTR(sx_rmsprop_attrs, centered, SX_ATTR_BOOL),
 };
 
-static sx_status apply_rmsprop_infer(sx_infer *c)
+static sx_status apply_rmsprop_infer(sx_infer_context *c)
 {
     const sx_rmsprop_attrs *attrs = c->attrs;
     int slots = 1 + attrs->centered + (attrs->momentum > 0);

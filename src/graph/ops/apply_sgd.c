@@ -11,7 +11,7 @@
  * Source   Keras 3 SGD with momentum 0; TensorFlow ApplyGradientDescent */
 #include "graph/ops/common.h"
 
-static sx_status apply_sgd_infer(sx_infer *c)
+static sx_status apply_sgd_infer(sx_infer_context *c)
 {
     return sx_infer_apply(c, 2, 1);
 }

@@ -15,7 +15,7 @@ static const sx_attr_def argmax_attrs[] = {
     SX_ATTR(sx_argmax_attrs, dtype, SX_ATTR_DTYPE),
 };
 
-static sx_status argmax_infer(sx_infer *c)
+static sx_status argmax_infer(sx_infer_context *c)
 {
     const sx_argmax_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];

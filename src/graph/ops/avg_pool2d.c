@@ -19,7 +19,7 @@ static const sx_attr_def avg_pool2d_attrs[] = {
     SX_ATTR_NAMES(sx_pool2d_attrs, padding, sx_padding_names),
 };
 
-static sx_status avg_pool2d_infer(sx_infer *c)
+static sx_status avg_pool2d_infer(sx_infer_context *c)
 {
     sx_pool_geometry g;
     SX_TRY(sx_pool_geometry_of(c->attrs, &c->inputs[0], &g));

@@ -19,7 +19,7 @@ static const sx_attr_def avg_pool2d_grad_attrs[] = {
     SX_ATTR(sx_pool2d_attrs, size, SX_ATTR_INTS),
 };
 
-static sx_status avg_pool2d_grad_infer(sx_infer *c)
+static sx_status avg_pool2d_grad_infer(sx_infer_context *c)
 {
     const sx_pool2d_attrs *attrs = c->attrs;
     const sx_type *dy = &c->inputs[0];

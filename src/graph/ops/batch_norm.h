@@ -10,7 +10,7 @@ SX_MUST_USE sx_status sx_check_batch_norm(const sx_batch_norm_attrs *attrs, cons
                                           const sx_type *statistics, int n);
 
 /* batch_norm, batch_norm_train: inputs x, scale, offset, mean, variance. */
-SX_MUST_USE sx_status sx_infer_batch_norm(sx_infer *c);
+SX_MUST_USE sx_status sx_infer_batch_norm(sx_infer_context *c);
 sx_status sx_host_batch_norm(const sx_kernel_call *c);
 
 /* 1 / sqrt(variance + epsilon) */

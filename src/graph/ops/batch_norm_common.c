@@ -18,7 +18,7 @@ sx_status sx_check_batch_norm(const sx_batch_norm_attrs *attrs, const sx_type *x
     return SX_OK;
 }
 
-sx_status sx_infer_batch_norm(sx_infer *c)
+sx_status sx_infer_batch_norm(sx_infer_context *c)
 {
     SX_TRY(sx_check_batch_norm(c->attrs, &c->inputs[0], &c->inputs[1], 4));
     c->outputs[0] = c->inputs[0];

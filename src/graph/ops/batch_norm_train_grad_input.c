@@ -19,7 +19,7 @@ static const sx_attr_def batch_norm_train_grad_input_attrs[] = {
     SX_ATTR(sx_batch_norm_attrs, epsilon, SX_ATTR_FLOAT),
 };
 
-static sx_status batch_norm_train_grad_input_infer(sx_infer *c)
+static sx_status batch_norm_train_grad_input_infer(sx_infer_context *c)
 {
     const sx_type *x = &c->inputs[1];
     SX_TRY(sx_check_batch_norm(c->attrs, x, &c->inputs[2], 5));

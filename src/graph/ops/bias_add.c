@@ -10,7 +10,7 @@
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
-static sx_status bias_add_infer(sx_infer *c)
+static sx_status bias_add_infer(sx_infer_context *c)
 {
     const sx_type *x = &c->inputs[0];
     SX_TRY(sx_require_float("x", x));

@@ -16,7 +16,7 @@
 
 static const sx_attr_def cast_attrs[] = {SX_ATTR(sx_cast_attrs, dtype, SX_ATTR_DTYPE)};
 
-static sx_status cast_infer(sx_infer *c)
+static sx_status cast_infer(sx_infer_context *c)
 {
     const sx_cast_attrs *attrs = c->attrs;
     if (sx_dtype_bytes(c->inputs[0].dtype) == 0 || sx_dtype_bytes(attrs->dtype) == 0) {

@@ -14,7 +14,7 @@ static const sx_attr_def clip_attrs[] = {
     SX_ATTR(sx_clip_attrs, high, SX_ATTR_FLOAT),
 };
 
-static sx_status clip_infer(sx_infer *c)
+static sx_status clip_infer(sx_infer_context *c)
 {
     const sx_clip_attrs *attrs = c->attrs;
     if (!(attrs->low <= attrs->high)) {

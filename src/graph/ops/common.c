@@ -212,46 +212,46 @@ sx_status sx_infer_reduce(const sx_type *x, const sx_ints *axes, bool keep_dims,
     return SX_OK;
 }
 
-sx_status sx_infer_map_float(sx_infer *c)
+sx_status sx_infer_map_float(sx_infer_context *c)
 {
     SX_TRY(sx_require_float("x", &c->inputs[0]));
     c->outputs[0] = c->inputs[0];
     return SX_OK;
 }
 
-sx_status sx_infer_map_number(sx_infer *c)
+sx_status sx_infer_map_number(sx_infer_context *c)
 {
     SX_TRY(sx_require_number("x", &c->inputs[0]));
     c->outputs[0] = c->inputs[0];
     return SX_OK;
 }
 
-static sx_status infer_zip(sx_infer *c)
+static sx_status infer_zip(sx_infer_context *c)
 {
     SX_TRY(sx_require_dtype("y", &c->inputs[1], c->inputs[0].dtype));
     return sx_infer_broadcast(&c->inputs[0], &c->inputs[1], &c->outputs[0]);
 }
 
-sx_status sx_infer_zip_float(sx_infer *c)
+sx_status sx_infer_zip_float(sx_infer_context *c)
 {
     SX_TRY(sx_require_float("x", &c->inputs[0]));
     return infer_zip(c);
 }
 
-sx_status sx_infer_zip_number(sx_infer *c)
+sx_status sx_infer_zip_number(sx_infer_context *c)
 {
     SX_TRY(sx_require_number("x", &c->inputs[0]));
     return infer_zip(c);
 }
 
-sx_status sx_infer_compare(sx_infer *c)
+sx_status sx_infer_compare(sx_infer_context *c)
 {
     SX_TRY(sx_infer_zip_number(c));
     c->outputs[0].dtype = SX_BOOL;
     return SX_OK;
 }
 
-sx_status sx_infer_zip_equal(sx_infer *c)
+sx_status sx_infer_zip_equal(sx_infer_context *c)
 {
     SX_TRY(sx_require_float("input 0", &c->inputs[0]));
     for (int i = 1; i < c->n_inputs; i++) {
@@ -261,7 +261,7 @@ sx_status sx_infer_zip_equal(sx_infer *c)
     return SX_OK;
 }
 
-sx_status sx_infer_apply(sx_infer *c, int n, int n_out)
+sx_status sx_infer_apply(sx_infer_context *c, int n, int n_out)
 {
     const sx_type *var = &c->inputs[0];
     SX_TRY(sx_require_float("the variable", var));

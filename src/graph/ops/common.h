@@ -52,17 +52,17 @@ sx_type sx_reduced_type(const sx_type *x, const sx_ints *axes, bool keep_dims);
 SX_MUST_USE sx_status sx_infer_reduce(const sx_type *x, const sx_ints *axes, bool keep_dims,
                                       sx_type *out);
 /* One output like the one input. */
-SX_MUST_USE sx_status sx_infer_map_float(sx_infer *c);
-SX_MUST_USE sx_status sx_infer_map_number(sx_infer *c);
+SX_MUST_USE sx_status sx_infer_map_float(sx_infer_context *c);
+SX_MUST_USE sx_status sx_infer_map_number(sx_infer_context *c);
 /* One output, the broadcast of two inputs of one dtype. */
-SX_MUST_USE sx_status sx_infer_zip_float(sx_infer *c);
-SX_MUST_USE sx_status sx_infer_zip_number(sx_infer *c);
-SX_MUST_USE sx_status sx_infer_compare(sx_infer *c); /* the same, giving bool */
+SX_MUST_USE sx_status sx_infer_zip_float(sx_infer_context *c);
+SX_MUST_USE sx_status sx_infer_zip_number(sx_infer_context *c);
+SX_MUST_USE sx_status sx_infer_compare(sx_infer_context *c); /* the same, giving bool */
 /* Inputs of one type; the output has it too: gradients of elementwise functions. */
-SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer *c);
+SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer_context *c);
 /* The optimizers' common part: inputs 0 .. n-1 are floats of one type, input n a scalar rate of
  * that dtype, the last one `ok`, bool. Outputs 0 .. n_out-1 get the type. */
-SX_MUST_USE sx_status sx_infer_apply(sx_infer *c, int n, int n_out);
+SX_MUST_USE sx_status sx_infer_apply(sx_infer_context *c, int n, int n_out);
 
 /* --- Host kernels ----------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 
 static const sx_attr_def concat_attrs[] = {SX_ATTR(sx_axis_attrs, axis, SX_ATTR_INT)};
 
-static sx_status concat_infer(sx_infer *c)
+static sx_status concat_infer(sx_infer_context *c)
 {
     const sx_axis_attrs *attrs = c->attrs;
     if (c->n_inputs < 1 || c->inputs[0].dtype == SX_STRING) {

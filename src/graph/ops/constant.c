@@ -7,7 +7,7 @@
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 
-static sx_status infer(sx_infer *c)
+static sx_status infer(sx_infer_context *c)
 {
     const sx_constant_attrs *a = c->attrs;
     if (a->value.data == NULL || !sx_type_is_static(&a->value.type)) {

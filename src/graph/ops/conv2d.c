@@ -27,7 +27,7 @@ static const sx_attr_def conv2d_attrs[] = {
     SX_ATTR(sx_conv2d_attrs, bf16_operands, SX_ATTR_BOOL),
 };
 
-static sx_status conv2d_infer(sx_infer *c)
+static sx_status conv2d_infer(sx_infer_context *c)
 {
     sx_conv_geometry g;
     SX_TRY(sx_require_dtype("filter", &c->inputs[1], c->inputs[0].dtype));

@@ -28,7 +28,7 @@ static const sx_attr_def conv2d_grad_filter_attrs[] = {
     SX_ATTR(sx_conv2d_attrs, bf16_operands, SX_ATTR_BOOL),
 };
 
-static sx_status conv2d_grad_filter_infer(sx_infer *c)
+static sx_status conv2d_grad_filter_infer(sx_infer_context *c)
 {
     const sx_conv2d_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0], *dy = &c->inputs[1];

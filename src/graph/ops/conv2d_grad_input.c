@@ -25,7 +25,7 @@ static const sx_attr_def conv2d_grad_input_attrs[] = {
     SX_ATTR(sx_conv2d_attrs, bf16_operands, SX_ATTR_BOOL),
 };
 
-static sx_status conv2d_grad_input_infer(sx_infer *c)
+static sx_status conv2d_grad_input_infer(sx_infer_context *c)
 {
     const sx_conv2d_attrs *attrs = c->attrs;
     const sx_type *dy = &c->inputs[0], *filter = &c->inputs[1];

@@ -35,7 +35,7 @@ static bool is_u32(int64_t v)
     return v >= 0 && v <= UINT32_MAX;
 }
 
-static sx_status dropout_infer(sx_infer *c)
+static sx_status dropout_infer(sx_infer_context *c)
 {
     const sx_dropout_attrs *attrs = c->attrs;
     SX_TRY(sx_require_float("x", &c->inputs[0]));

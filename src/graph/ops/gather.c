@@ -12,7 +12,7 @@
  * zeros on the GPU) */
 #include "graph/ops/common.h"
 
-static sx_status gather_infer(sx_infer *c)
+static sx_status gather_infer(sx_infer_context *c)
 {
     const sx_type *table = &c->inputs[0], *indices = &c->inputs[1];
     SX_TRY(sx_require_index("indices", indices));

@@ -15,7 +15,7 @@
 
 static const sx_attr_def gather_grad_attrs[] = {SX_ATTR(sx_gather_grad_attrs, rows, SX_ATTR_INT)};
 
-static sx_status gather_grad_infer(sx_infer *c)
+static sx_status gather_grad_infer(sx_infer_context *c)
 {
     const sx_gather_grad_attrs *attrs = c->attrs;
     const sx_type *indices = &c->inputs[0], *dy = &c->inputs[1];

@@ -8,7 +8,7 @@
  * Source   TensorFlow tf.identity */
 #include "graph/ops/common.h"
 
-static sx_status identity_infer(sx_infer *c)
+static sx_status identity_infer(sx_infer_context *c)
 {
     c->outputs[0] = c->inputs[0];
     return SX_OK;

@@ -13,7 +13,7 @@
 
 static const sx_attr_def in_top_k_attrs[] = {SX_ATTR(sx_top_k_attrs, k, SX_ATTR_INT)};
 
-static sx_status in_top_k_infer(sx_infer *c)
+static sx_status in_top_k_infer(sx_infer_context *c)
 {
     const sx_top_k_attrs *attrs = c->attrs;
     const sx_type *predictions = &c->inputs[0], *targets = &c->inputs[1];

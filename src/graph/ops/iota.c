@@ -16,7 +16,7 @@ static const sx_attr_def iota_attrs[] = {
     SX_ATTR(sx_iota_attrs, dtype, SX_ATTR_DTYPE),
 };
 
-static sx_status iota_infer(sx_infer *c)
+static sx_status iota_infer(sx_infer_context *c)
 {
     const sx_iota_attrs *attrs = c->attrs;
     sx_type y = sx_type_make(attrs->dtype, attrs->shape.n, attrs->shape.v);

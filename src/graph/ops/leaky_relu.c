@@ -11,7 +11,7 @@
 
 static const sx_attr_def leaky_relu_attrs[] = {SX_ATTR(sx_alpha_attrs, alpha, SX_ATTR_FLOAT)};
 
-static sx_status leaky_relu_infer(sx_infer *c)
+static sx_status leaky_relu_infer(sx_infer_context *c)
 {
     const sx_alpha_attrs *attrs = c->attrs;
     if (!isfinite(attrs->alpha)) {

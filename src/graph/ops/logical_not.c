@@ -9,7 +9,7 @@
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
-static sx_status logical_not_infer(sx_infer *c)
+static sx_status logical_not_infer(sx_infer_context *c)
 {
     SX_TRY(sx_require_dtype("x", &c->inputs[0], SX_BOOL));
     c->outputs[0] = c->inputs[0];

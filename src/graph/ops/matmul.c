@@ -19,7 +19,7 @@ static const sx_attr_def matmul_attrs[] = {
     SX_ATTR(sx_matmul_attrs, wide, SX_ATTR_BOOL),
 };
 
-static sx_status matmul_infer(sx_infer *c)
+static sx_status matmul_infer(sx_infer_context *c)
 {
     const sx_matmul_attrs *attrs = c->attrs;
     const sx_type *a = &c->inputs[0], *b = &c->inputs[1];

@@ -18,7 +18,7 @@ static const sx_attr_def max_pool2d_attrs[] = {
     SX_ATTR_NAMES(sx_pool2d_attrs, padding, sx_padding_names),
 };
 
-static sx_status max_pool2d_infer(sx_infer *c)
+static sx_status max_pool2d_infer(sx_infer_context *c)
 {
     sx_pool_geometry g;
     SX_TRY(sx_pool_geometry_of(c->attrs, &c->inputs[0], &g));

@@ -19,7 +19,7 @@ static const sx_attr_def max_pool2d_grad_attrs[] = {
     SX_ATTR_NAMES(sx_pool2d_attrs, padding, sx_padding_names),
 };
 
-static sx_status max_pool2d_grad_infer(sx_infer *c)
+static sx_status max_pool2d_grad_infer(sx_infer_context *c)
 {
     const sx_type *x = &c->inputs[0];
     sx_pool_geometry g;

@@ -17,7 +17,7 @@
 
 static const sx_attr_def moments_attrs[] = {SX_ATTR(sx_axes_attrs, axes, SX_ATTR_INTS)};
 
-static sx_status moments_infer(sx_infer *c)
+static sx_status moments_infer(sx_infer_context *c)
 {
     const sx_axes_attrs *attrs = c->attrs;
     SX_TRY(sx_require_float("x", &c->inputs[0]));

@@ -18,7 +18,7 @@ static const sx_attr_def one_hot_attrs[] = {
     SX_ATTR(sx_one_hot_attrs, dtype, SX_ATTR_DTYPE),
 };
 
-static sx_status one_hot_infer(sx_infer *c)
+static sx_status one_hot_infer(sx_infer_context *c)
 {
     const sx_one_hot_attrs *attrs = c->attrs;
     sx_type y = c->inputs[0];

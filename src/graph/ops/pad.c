@@ -26,7 +26,7 @@ static bool widen(int64_t *dim, int64_t before, int64_t after)
            sx_add_i64(*dim, after, dim);
 }
 
-static sx_status pad_infer(sx_infer *c)
+static sx_status pad_infer(sx_infer_context *c)
 {
     const sx_pad_attrs *attrs = c->attrs;
     sx_type y = c->inputs[0];

@@ -8,7 +8,7 @@
  * Placeholder or ReadVariableOp by the exporter, which knows which it is. */
 #include "graph/ops/attrs.h"
 
-static sx_status infer(sx_infer *c)
+static sx_status infer(sx_infer_context *c)
 {
     const sx_parameter_attrs *a = c->attrs;
     sx_type type = sx_type_make(a->dtype, a->shape.n, a->shape.v);

@@ -17,7 +17,7 @@ static const sx_attr_def reduce_max_attrs[] = {
     SX_ATTR(sx_reduce_attrs, keep_dims, SX_ATTR_BOOL),
 };
 
-static sx_status reduce_max_infer(sx_infer *c)
+static sx_status reduce_max_infer(sx_infer_context *c)
 {
     const sx_reduce_attrs *attrs = c->attrs;
     SX_TRY(sx_require_number("x", &c->inputs[0]));

@@ -16,7 +16,7 @@ static const sx_attr_def reduce_sum_attrs[] = {
     SX_ATTR(sx_reduce_attrs, keep_dims, SX_ATTR_BOOL),
 };
 
-static sx_status reduce_sum_infer(sx_infer *c)
+static sx_status reduce_sum_infer(sx_infer_context *c)
 {
     const sx_reduce_attrs *attrs = c->attrs;
     SX_TRY(sx_require_number("x", &c->inputs[0]));

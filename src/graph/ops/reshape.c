@@ -11,7 +11,7 @@
 
 static const sx_attr_def reshape_attrs[] = {SX_ATTR(sx_shape_attrs, shape, SX_ATTR_SHAPE)};
 
-static sx_status reshape_infer(sx_infer *c)
+static sx_status reshape_infer(sx_infer_context *c)
 {
     const sx_shape_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];

@@ -14,7 +14,7 @@
 
 #include "base/half.h"
 
-static sx_status round_bf16_infer(sx_infer *c)
+static sx_status round_bf16_infer(sx_infer_context *c)
 {
     const sx_type *x = &c->inputs[0];
     if (x->dtype != SX_F32 && x->dtype != SX_F64) {

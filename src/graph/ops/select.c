@@ -10,7 +10,7 @@
  * Source   TensorFlow tf.where with three arguments */
 #include "graph/ops/common.h"
 
-static sx_status select_infer(sx_infer *c)
+static sx_status select_infer(sx_infer_context *c)
 {
     const sx_type *cond = &c->inputs[0], *x = &c->inputs[1], *y = &c->inputs[2];
     SX_TRY(sx_require_dtype("the condition", cond, SX_BOOL));

@@ -13,7 +13,7 @@
 
 static const sx_attr_def size_attrs[] = {SX_ATTR(sx_axes_attrs, axes, SX_ATTR_INTS)};
 
-static sx_status size_infer(sx_infer *c)
+static sx_status size_infer(sx_infer_context *c)
 {
     const sx_axes_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];

@@ -15,7 +15,7 @@ static const sx_attr_def slice_attrs[] = {
     SX_ATTR(sx_slice_attrs, size, SX_ATTR_SHAPE),
 };
 
-static sx_status slice_infer(sx_infer *c)
+static sx_status slice_infer(sx_infer_context *c)
 {
     const sx_slice_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];

@@ -10,7 +10,7 @@
  * Source   TensorFlow tf.nn.softmax with axis -1 */
 #include "graph/ops/common.h"
 
-static sx_status softmax_infer(sx_infer *c)
+static sx_status softmax_infer(sx_infer_context *c)
 {
     SX_TRY(sx_require_classes("x", &c->inputs[0]));
     c->outputs[0] = c->inputs[0];

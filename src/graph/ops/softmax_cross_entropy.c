@@ -15,7 +15,7 @@
  * Source   TensorFlow tf.nn.softmax_cross_entropy_with_logits */
 #include "graph/ops/common.h"
 
-static sx_status softmax_cross_entropy_infer(sx_infer *c)
+static sx_status softmax_cross_entropy_infer(sx_infer_context *c)
 {
     const sx_type *logits = &c->inputs[0];
     SX_TRY(sx_require_rank("logits", logits, 2, "[N,C]"));

@@ -8,7 +8,7 @@
  * Source   TensorFlow tf.stop_gradient */
 #include "graph/ops/common.h"
 
-static sx_status stop_gradient_infer(sx_infer *c)
+static sx_status stop_gradient_infer(sx_infer_context *c)
 {
     c->outputs[0] = c->inputs[0];
     return SX_OK;

@@ -12,7 +12,7 @@
 
 static const sx_attr_def top_k_attrs[] = {SX_ATTR(sx_top_k_attrs, k, SX_ATTR_INT)};
 
-static sx_status top_k_infer(sx_infer *c)
+static sx_status top_k_infer(sx_infer_context *c)
 {
     const sx_top_k_attrs *attrs = c->attrs;
     sx_type y = c->inputs[0];

@@ -23,7 +23,7 @@ static bool is_permutation(const sx_ints *perm, int rank)
     return perm->n == rank && seen == (1u << rank) - 1;
 }
 
-static sx_status transpose_infer(sx_infer *c)
+static sx_status transpose_infer(sx_infer_context *c)
 {
     const sx_transpose_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];

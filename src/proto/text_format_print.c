@@ -1,4 +1,4 @@
-#include "proto/text.h"
+#include "proto/text_format.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -124,7 +124,7 @@ static void print_message(sx_buf *out, const ProtobufCMessage *message, int inde
     }
 }
 
-sx_status sx_text_print(ProtobufCMessage *message, sx_buf *out)
+sx_status sx_text_format_print(ProtobufCMessage *message, sx_buf *out)
 {
     SX_TRY(sx_proto_sort_maps(message));
     print_message(out, message, 0);

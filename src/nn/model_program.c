@@ -1,5 +1,5 @@
-/* See program.h. */
-#include "nn/program.h"
+/* See model_program.h. */
+#include "nn/model_program.h"
 
 #include <stdio.h>
 #include <string.h>

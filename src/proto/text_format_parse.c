@@ -1,7 +1,7 @@
 /* Converts the text to wire bytes and decodes those with the guard. The size of a sub-message is
  * not known when its tag is written, so five bytes are reserved for it and later filled with a
  * varint padded to that length. */
-#include "proto/text.h"
+#include "proto/text_format.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -483,12 +483,12 @@ static sx_status parse_message(struct parser *p, const ProtobufCMessageDescripto
     return SX_OK;
 }
 
-sx_status sx_text_parse(const ProtobufCMessageDescriptor *type, sx_bytes text, const char *name,
-                        ProtobufCMessage **out_message)
+sx_status sx_text_format_parse(const ProtobufCMessageDescriptor *type, sx_bytes text,
+                               const char *name, ProtobufCMessage **out_message)
 {
-    if (text.size > SX_TEXT_MAX_BYTES) {
+    if (text.size > SX_TEXT_FORMAT_MAX_BYTES) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "%s: text of %zu bytes; the limit is %d", name,
-                        text.size, SX_TEXT_MAX_BYTES);
+                        text.size, SX_TEXT_FORMAT_MAX_BYTES);
     }
     sx_buf wire;
     sx_buf_init(&wire, INT_MAX);

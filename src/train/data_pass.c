@@ -1,5 +1,5 @@
-/* See pass.h. */
-#include "train/pass.h"
+/* See data_pass.h. */
+#include "train/data_pass.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "graph/ir.h"
-#include "nn/program.h"
+#include "nn/model_program.h"
 
 static const int64_t PROGRESS_NS = 100000000;
 
@@ -27,7 +27,7 @@ static sx_type row_type(const sx_type *type)
     return row;
 }
 
-static sx_status make_output(sx_pass *p, int i)
+static sx_status make_output(sx_data_pass *p, int i)
 {
     const sx_type *type = sx_program_output_type(p->program, i);
     if (type->rank < 1 || type->dims[0] != SX_BATCH) {
@@ -41,11 +41,12 @@ static sx_status make_output(sx_pass *p, int i)
     return p->outputs[i] != NULL ? SX_OK : no_memory();
 }
 
-static sx_status make_buffers(sx_pass *p)
+static sx_status make_buffers(sx_data_pass *p)
 {
     int n = sx_program_output_count(p->program);
-    if (n > SX_MAX_PASS_OUTPUTS) {
-        return sx_error(SX_INVALID_ARGUMENT, "%d outputs, at most %d", n, (int)SX_MAX_PASS_OUTPUTS);
+    if (n > SX_MAX_DATA_PASS_OUTPUTS) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d outputs, at most %d", n,
+                        (int)SX_MAX_DATA_PASS_OUTPUTS);
     }
     for (int i = 0; i < n; i++) {
         SX_TRY(make_output(p, i));
@@ -69,7 +70,7 @@ static int64_t execution_batch(const sx_trainer *t, sx_mode mode)
     return t->info.execution_batch * sx_session_replicas(sx_trainer_session_of(t, mode));
 }
 
-static sx_status open_input(sx_pass *p, sx_dataset *data)
+static sx_status open_input(sx_data_pass *p, sx_dataset *data)
 {
     sx_trainer *t = p->t;
     const sx_feed_args args = {.mode = p->mode,
@@ -84,9 +85,10 @@ static sx_status open_input(sx_pass *p, sx_dataset *data)
                           "the data have no end; say how many examples to evaluate");
 }
 
-sx_status sx_pass_open(sx_pass *p, sx_trainer *t, sx_mode mode, sx_dataset *data, int64_t limit)
+sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode, sx_dataset *data,
+                            int64_t limit)
 {
-    *p = (sx_pass){.t = t, .mode = mode, .limit = limit};
+    *p = (sx_data_pass){.t = t, .mode = mode, .limit = limit};
     SX_TRY(require_state(t));
     if (mode == SX_EVAL) {
         SX_TRY(sx_trainer_bring_to_eval(t));
@@ -102,9 +104,9 @@ sx_status sx_pass_open(sx_pass *p, sx_trainer *t, sx_mode mode, sx_dataset *data
     return SX_OK;
 }
 
-void sx_pass_close(sx_pass *p)
+void sx_data_pass_close(sx_data_pass *p)
 {
-    for (int i = 0; i < SX_MAX_PASS_OUTPUTS; i++) {
+    for (int i = 0; i < SX_MAX_DATA_PASS_OUTPUTS; i++) {
         sx_free_aligned(p->outputs[i]);
     }
     sx_free(p->inputs);
@@ -114,7 +116,7 @@ void sx_pass_close(sx_pass *p)
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static sx_status run_batch(sx_pass *p, const sx_feed_batch *batch)
+static sx_status run_batch(sx_data_pass *p, const sx_feed_batch *batch)
 {
     for (int i = 0; i < sx_program_input_count(p->program); i++) {
         bool labels = strcmp(sx_program_input_name(p->program, i), SX_LABELS) == 0;
@@ -127,7 +129,7 @@ static sx_status run_batch(sx_pass *p, const sx_feed_batch *batch)
     return SX_OK;
 }
 
-static void tell_progress(sx_pass *p)
+static void tell_progress(sx_data_pass *p)
 {
     int64_t now = sx_now_ns();
     if (now - p->told_ns >= PROGRESS_NS) {
@@ -138,7 +140,7 @@ static void tell_progress(sx_pass *p)
     }
 }
 
-static sx_status next_batch(sx_pass *p, sx_feed_batch *batch, bool *out_ended)
+static sx_status next_batch(sx_data_pass *p, sx_feed_batch *batch, bool *out_ended)
 {
     *out_ended = p->limit > 0 && p->done >= p->limit;
     if (*out_ended) {
@@ -156,7 +158,7 @@ static sx_status next_batch(sx_pass *p, sx_feed_batch *batch, bool *out_ended)
     return status;
 }
 
-sx_status sx_pass_run(sx_pass *p, sx_rows_fn *rows, void *user)
+sx_status sx_data_pass_run(sx_data_pass *p, sx_rows_fn *rows, void *user)
 {
     bool ended = false;
     p->told_ns = sx_now_ns();

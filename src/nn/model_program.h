@@ -10,8 +10,8 @@
  *
  * Inputs, variables and outputs are float32 whatever the precision: that is the layers' affair
  * (sx_builder_set_precision). */
-#ifndef SX_NN_PROGRAM_H
-#define SX_NN_PROGRAM_H
+#ifndef SX_NN_MODEL_PROGRAM_H
+#define SX_NN_MODEL_PROGRAM_H
 
 #include <sextant/model.h>
 

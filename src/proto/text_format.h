@@ -14,8 +14,8 @@
  * inf, nan; true, false, t, f, True, False, 1, 0; enumerators by name or number. A singular field
  * given twice and two fields of a oneof are errors. Any and extensions ("[...]" names) are not
  * supported. Source: protobuf.dev, "Text Format Language Specification". */
-#ifndef SX_PROTO_TEXT_H
-#define SX_PROTO_TEXT_H
+#ifndef SX_PROTO_TEXT_FORMAT_H
+#define SX_PROTO_TEXT_FORMAT_H
 
 #include <protobuf-c/protobuf-c.h>
 
@@ -23,14 +23,14 @@
 
 #include "base/buffer.h"
 
-enum { SX_TEXT_MAX_BYTES = 64 << 20 };
+enum { SX_TEXT_FORMAT_MAX_BYTES = 64 << 20 };
 
 /* Appends the text. Sorts the map arrays of `message` in place. */
-SX_MUST_USE sx_status sx_text_print(ProtobufCMessage *message, sx_buf *out);
+SX_MUST_USE sx_status sx_text_format_print(ProtobufCMessage *message, sx_buf *out);
 
-/* Parses at most SX_TEXT_MAX_BYTES; free the message with sx_proto_free. Errors: INVALID_ARGUMENT,
- * with a message that starts with "name:line:column:". */
-SX_MUST_USE sx_status sx_text_parse(const ProtobufCMessageDescriptor *type, sx_bytes text,
-                                    const char *name, ProtobufCMessage **out_message);
+/* Parses at most SX_TEXT_FORMAT_MAX_BYTES; free the message with sx_proto_free. Errors:
+ * INVALID_ARGUMENT, with a message that starts with "name:line:column:". */
+SX_MUST_USE sx_status sx_text_format_parse(const ProtobufCMessageDescriptor *type, sx_bytes text,
+                                           const char *name, ProtobufCMessage **out_message);
 
 #endif

@@ -1,5 +1,5 @@
-/* See place.h. */
-#include "train/place.h"
+/* See choose_strategy.h. */
+#include "train/choose_strategy.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool names_devices(const sx_run_config *c)
            c->dump_stablehlo != NULL;
 }
 
-/* Settled by sx_place_settle(): the fields repeat what the strategy is. */
+/* Settled by sx_settle_strategy(): the fields repeat what the strategy is. */
 static bool is_settled(const sx_run_config *c)
 {
     return c->device == sx_strategy_device(c->train_distribute);
@@ -25,7 +25,7 @@ static bool may_be_tpu(const sx_run_config *c)
     return c->device == NULL || strncmp(c->device, "tpu", 3) == 0;
 }
 
-sx_status sx_place_choose(const sx_run_config *c, sx_strategy **out_strategy)
+sx_status sx_choose_strategy(const sx_run_config *c, sx_strategy **out_strategy)
 {
     if (c->train_distribute == NULL) {
         bool tpu = may_be_tpu(c);
@@ -49,7 +49,7 @@ sx_status sx_place_choose(const sx_run_config *c, sx_strategy **out_strategy)
     return SX_OK;
 }
 
-void sx_place_settle(sx_run_config *config, sx_strategy *strategy)
+void sx_settle_strategy(sx_run_config *config, sx_strategy *strategy)
 {
     config->train_distribute = strategy;
     config->device = sx_strategy_device(strategy);

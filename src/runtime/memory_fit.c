@@ -1,5 +1,5 @@
-/* See fits.h. */
-#include "runtime/fits.h"
+/* See memory_fit.h. */
+#include "runtime/memory_fit.h"
 
 #include <inttypes.h>
 #include <stdio.h>

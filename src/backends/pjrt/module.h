@@ -29,12 +29,12 @@
  *              zero for steps not run; an additional last result, int64: the number of steps run
  *
  * The loop ends after the first step whose `ok_output` is false. */
-#ifndef SX_BACKENDS_PJRT_PROGRAM_H
-#define SX_BACKENDS_PJRT_PROGRAM_H
+#ifndef SX_BACKENDS_PJRT_MODULE_H
+#define SX_BACKENDS_PJRT_MODULE_H
 
 #include "backends/backend.h"
 
-typedef struct sx_pjrt_program_options {
+typedef struct sx_pjrt_module_options {
     int64_t batch;         /* global; ignored if the graph has no batch dimension */
     int replicas;          /* 0 = 1 */
     int64_t steps;         /* maximum steps of the loop; 0 and 1 = no loop */
@@ -42,31 +42,31 @@ typedef struct sx_pjrt_program_options {
     bool any_batch; /* if the batch is not a multiple of the replicas, each computes all of it */
     sx_batch_norm_scope batch_norm;
     sx_hlo_options hlo;
-} sx_pjrt_program_options;
+} sx_pjrt_module_options;
 
-typedef struct sx_pjrt_program {
+typedef struct sx_pjrt_module {
     const char *text;
     size_t size;
     sx_hlo_writer *writer; /* owns the text */
-} sx_pjrt_program;
+} sx_pjrt_module;
 
 /* The number of parts of a batch: the number of replicas, or 1 if each computes all of it. */
-int sx_pjrt_batch_parts(const sx_pjrt_program_options *o);
+int sx_pjrt_batch_parts(const sx_pjrt_module_options *o);
 /* The type of argument or result i for the caller: with the global batch, superbatches and rings.
  * Argument n_args and result n_results are the step counts of a loop. */
-sx_type sx_pjrt_program_arg_type(const sx_graph *g, const sx_pjrt_program_options *o, int i);
-sx_type sx_pjrt_program_result_type(const sx_graph *g, const sx_pjrt_program_options *o, int i);
+sx_type sx_pjrt_module_arg_type(const sx_graph *g, const sx_pjrt_module_options *o, int i);
+sx_type sx_pjrt_module_result_type(const sx_graph *g, const sx_pjrt_module_options *o, int i);
 
 /* Errors: INVALID_ARGUMENT: the batch is not a multiple of the replicas (names the nearest that
  * are); UNIMPLEMENTED: an operator that device programs or replicas do not support (names node and
  * line). */
-SX_MUST_USE sx_status sx_pjrt_program_create(const sx_graph *g,
-                                             const sx_pjrt_program_options *options,
-                                             sx_pjrt_program *out);
-void sx_pjrt_program_destroy(sx_pjrt_program *p); /* zero is fine */
+SX_MUST_USE sx_status sx_pjrt_module_create(const sx_graph *g,
+                                            const sx_pjrt_module_options *options,
+                                            sx_pjrt_module *out);
+void sx_pjrt_module_destroy(sx_pjrt_module *p); /* zero is fine */
 
 /* Writes the text to a file. */
-SX_MUST_USE sx_status sx_pjrt_program_save(const sx_pjrt_program *p, const char *path);
+SX_MUST_USE sx_status sx_pjrt_module_save(const sx_pjrt_module *p, const char *path);
 
 /* The node named in a plugin's error message (operations have loc("node")), or NULL. */
 const sx_node *sx_pjrt_node_of_message(const sx_graph *g, const char *message);

@@ -1,5 +1,5 @@
 /* Lowering of a graph; see program.h. */
-#include "backends/pjrt/program.h"
+#include "backends/pjrt/module.h"
 
 #include <string.h>
 
@@ -342,12 +342,12 @@ static sx_type result_type(const sx_graph *g, int i, int64_t batch, int64_t step
     return steps > 1 && g->results[i].arg < 0 ? stacked(&one, steps) : one;
 }
 
-sx_type sx_pjrt_program_arg_type(const sx_graph *g, const sx_pjrt_program_options *o, int i)
+sx_type sx_pjrt_module_arg_type(const sx_graph *g, const sx_pjrt_module_options *o, int i)
 {
     return arg_type(g, i, o->batch, o->steps);
 }
 
-sx_type sx_pjrt_program_result_type(const sx_graph *g, const sx_pjrt_program_options *o, int i)
+sx_type sx_pjrt_module_result_type(const sx_graph *g, const sx_pjrt_module_options *o, int i)
 {
     return result_type(g, i, o->batch, o->steps);
 }
@@ -504,7 +504,7 @@ static int alias_of(const sx_graph *g, int i)
     return -1;
 }
 
-static sx_status begin(lowering *l, const sx_pjrt_program_options *options, sx_hlo *in)
+static sx_status begin(lowering *l, const sx_pjrt_module_options *options, sx_hlo *in)
 {
     const sx_graph *g = l->g;
     int n = g->n_args + (l->steps > 1);
@@ -529,7 +529,7 @@ static sx_status begin(lowering *l, const sx_pjrt_program_options *options, sx_h
     return status;
 }
 
-static sx_status check_loop(const lowering *l, const sx_pjrt_program_options *options)
+static sx_status check_loop(const lowering *l, const sx_pjrt_module_options *options)
 {
     const sx_graph *g = l->g;
     const sx_type flag = sx_scalar_type(SX_BOOL);
@@ -548,13 +548,13 @@ static sx_status check_loop(const lowering *l, const sx_pjrt_program_options *op
     return SX_OK;
 }
 
-int sx_pjrt_batch_parts(const sx_pjrt_program_options *o)
+int sx_pjrt_batch_parts(const sx_pjrt_module_options *o)
 {
     int n = o->replicas > 0 ? o->replicas : 1;
     return o->any_batch && o->batch % n != 0 ? 1 : n;
 }
 
-static sx_status divide_batch(lowering *l, const sx_pjrt_program_options *options)
+static sx_status divide_batch(lowering *l, const sx_pjrt_module_options *options)
 {
     bool batched = false;
     for (int i = 0; i < l->g->n_args; i++) {
@@ -574,15 +574,15 @@ static sx_status divide_batch(lowering *l, const sx_pjrt_program_options *option
         (long long)((l->local + 1) * l->replicas));
 }
 
-sx_status sx_pjrt_program_create(const sx_graph *g, const sx_pjrt_program_options *options,
-                                 sx_pjrt_program *out)
+sx_status sx_pjrt_module_create(const sx_graph *g, const sx_pjrt_module_options *options,
+                                sx_pjrt_module *out)
 {
     lowering l = {.g = g,
                   .batch = options->batch,
                   .replicas = options->replicas > 0 ? options->replicas : 1,
                   .steps = options->steps,
                   .first_example = SX_HLO_NONE};
-    sx_pjrt_program p = {0};
+    sx_pjrt_module p = {0};
     l.ok = options->ok_output == NULL ? -1 : sx_graph_find_output(g, options->ok_output);
     SX_TRY(divide_batch(&l, options));
     SX_TRY(check_loop(&l, options));
@@ -610,15 +610,15 @@ sx_status sx_pjrt_program_create(const sx_graph *g, const sx_pjrt_program_option
     return SX_OK;
 }
 
-sx_status sx_pjrt_program_save(const sx_pjrt_program *p, const char *path)
+sx_status sx_pjrt_module_save(const sx_pjrt_module *p, const char *path)
 {
     return sx_commit_bytes(path, p->text, p->size);
 }
 
-void sx_pjrt_program_destroy(sx_pjrt_program *p)
+void sx_pjrt_module_destroy(sx_pjrt_module *p)
 {
     sx_hlo_destroy(p->writer);
-    *p = (sx_pjrt_program){0};
+    *p = (sx_pjrt_module){0};
 }
 
 const sx_node *sx_pjrt_node_of_message(const sx_graph *g, const char *message)

@@ -4,8 +4,8 @@
  *
  * They are close to a line in the batch: a second, smaller batch gives the line, and the line the
  * largest batch that fits. A device that does not say how much memory it has is not judged. */
-#ifndef SX_RUNTIME_FITS_H
-#define SX_RUNTIME_FITS_H
+#ifndef SX_RUNTIME_MEMORY_FIT_H
+#define SX_RUNTIME_MEMORY_FIT_H
 
 #include "runtime/session.h"
 

@@ -1,15 +1,16 @@
 /* A program run over data, every example once and in order, in batches of one fixed size: the rows
  * that count are handed out batch by batch. Evaluation and prediction stand on it. */
-#ifndef SX_TRAIN_PASS_H
-#define SX_TRAIN_PASS_H
+#ifndef SX_TRAIN_DATA_PASS_H
+#define SX_TRAIN_DATA_PASS_H
 
 #include "train/state.h"
 
 /* Outputs of eval: the loss, metrics, values for two functions of the host. */
-enum { SX_MAX_PASS_OUTPUTS = 1 + SX_MAX_METRICS + 2 * SX_MAX_HOST_TENSORS };
-_Static_assert(SX_MAX_PASS_OUTPUTS >= (int)SX_MAX_PREDICTIONS, "room for both programs' outputs");
+enum { SX_MAX_DATA_PASS_OUTPUTS = 1 + SX_MAX_METRICS + 2 * SX_MAX_HOST_TENSORS };
+_Static_assert(SX_MAX_DATA_PASS_OUTPUTS >= (int)SX_MAX_PREDICTIONS,
+               "room for both programs' outputs");
 
-typedef struct sx_pass {
+typedef struct sx_data_pass {
     sx_trainer *t;
     sx_mode mode;
     sx_program *program;
@@ -21,21 +22,21 @@ typedef struct sx_pass {
     int64_t told_ns;
     const void **inputs; /* [inputs of the program] */
     int n_outputs;
-    void *outputs[SX_MAX_PASS_OUTPUTS]; /* [size] rows each */
-    size_t row_bytes[SX_MAX_PASS_OUTPUTS];
-    sx_type row_types[SX_MAX_PASS_OUTPUTS];
-} sx_pass;
+    void *outputs[SX_MAX_DATA_PASS_OUTPUTS]; /* [size] rows each */
+    size_t row_bytes[SX_MAX_DATA_PASS_OUTPUTS];
+    sx_type row_types[SX_MAX_DATA_PASS_OUTPUTS];
+} sx_data_pass;
 
 /* Compiled and ready. To be closed, also after an error.
  * Errors: FAILED_PRECONDITION nothing is trained or loaded; data that do not fit (misfit.h); data
  * without an end, and no limit. */
-SX_MUST_USE sx_status sx_pass_open(sx_pass *p, sx_trainer *t, sx_mode mode, sx_dataset *data,
-                                   int64_t limit);
-void sx_pass_close(sx_pass *p);
+SX_MUST_USE sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode,
+                                        sx_dataset *data, int64_t limit);
+void sx_data_pass_close(sx_data_pass *p);
 
 /* The first batch->size rows of each output count; p->done is the number of the first. */
-typedef sx_status sx_rows_fn(sx_pass *p, const sx_feed_batch *batch, void *user);
+typedef sx_status sx_rows_fn(sx_data_pass *p, const sx_feed_batch *batch, void *user);
 /* CANCELLED after a stop; INVALID_ARGUMENT without an example; those of `rows`. */
-SX_MUST_USE sx_status sx_pass_run(sx_pass *p, sx_rows_fn *rows, void *user);
+SX_MUST_USE sx_status sx_data_pass_run(sx_data_pass *p, sx_rows_fn *rows, void *user);
 
 #endif

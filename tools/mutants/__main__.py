@@ -182,14 +182,14 @@ def main():
     if args.scan:
         return scan(args.scan)
     os.makedirs(build.WORK, exist_ok=True)
+    files = build.read_sources()
+    if args.show:
+        return show(args.show, files)
     lock = open(os.path.join(build.WORK, "lock"), "w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         sys.exit("mutants: another run works in build/mutants")
-    files = build.read_sources()
-    if args.show:
-        return show(args.show, files)
     build.configure(files)
     chosen = build.choose(files, args.seed, args.count, args.only, args.jobs, say)
     results = build.load("results.json")

@@ -149,8 +149,8 @@ def limit_for(seconds):
 
 
 def record(runner, test):
-    """Runs the test with nothing switched on; returns what it met: {time, met: [numbers]} or, when
-    it does not pass, {verdict}."""
+    """Runs the test with nothing switched on. Returns {verdict, seconds} and, where it passes, the
+    numbers of the slips it `met` and of the tables with slips that were `loaded`."""
     trace = runner.scratch + ".trace.so"  # a library's name: tests count the other files they map
     with open(trace, "wb") as f:
         f.truncate(build.MAX_NUMBERS)
@@ -158,8 +158,9 @@ def record(runner, test):
     if verdict != "passed":
         return {"verdict": verdict, "seconds": seconds}
     with open(trace, "rb") as f:
-        met = [n for n, noted in enumerate(f.read()) if noted]
-    return {"verdict": "passed", "seconds": seconds, "met": met}
+        noted = [(n, how) for n, how in enumerate(f.read()) if how]
+    return {"verdict": "passed", "seconds": seconds, "met": [n for n, how in noted if how & 1],
+            "loaded": [n for n, how in noted if how & 2]}
 
 
 def try_slip(runner, number, layer, tests, traces, passed, interop, limit):
@@ -168,7 +169,8 @@ def try_slip(runner, number, layer, tests, traces, passed, interop, limit):
     own, above, peers = [], [], []
     for test in tests:
         trace = traces.get(test.name, {})
-        if number in trace.get("met", ()):
+        loaded = test.layer == layer and number in trace.get("loaded", ())
+        if loaded or number in trace.get("met", ()):
             (peers if test.interop else own if test.layer == layer else above).append(
                 (trace["seconds"], test))
     ran = dict(passed)

@@ -31,7 +31,7 @@ int sx_mutant_differs(int n, int differs)
         return 1;
     }
     if (differs && notes != NULL) {
-        notes[n] = 1;
+        notes[n] |= 1;
         sx_mutant_state[n] = 0;
     }
     return 0;
@@ -44,6 +44,9 @@ int sx_mutant_met(int n)
 
 void sx_mutant_patch(int n, const void *table, const void *slip, unsigned long bytes)
 {
+    if (notes != NULL) {
+        notes[n] |= 2; /* it is loaded; whether anybody reads it is not known */
+    }
     if (sx_mutant_state[n] != 2) {
         return;
     }

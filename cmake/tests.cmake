@@ -26,6 +26,17 @@ set(test_environment
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=allocator_may_return_null=1:suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
 
+# Our own programs run under glibc's heap checker, which ends a program that wrote past a block's end
+# or freed what is no block. XLA's plugin does not stand it.
+set(heap_checker)
+if(NOT SEXTANT_SANITIZE)
+    find_library(MALLOC_DEBUG NAMES libc_malloc_debug.so.0)
+    if(MALLOC_DEBUG)
+        set(heap_checker "LD_PRELOAD=${MALLOC_DEBUG}"
+            "GLIBC_TUNABLES=glibc.malloc.check=3:glibc.malloc.perturb=128:glibc.malloc.tcache_count=0")
+    endif()
+endif()
+
 # Splits tests/<layer>/<kind>_<file>.<ext> into `layer`, `file` and `labels` of the caller.
 macro(sx_test_names path)
     file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR}/tests ${path})
@@ -51,6 +62,8 @@ function(sx_add_test name)
         SKIP_RETURN_CODE 77 ENVIRONMENT "${test_environment}")
 endfunction()
 
+# The C tests that run over XLA's plugin and over ours.
+set(on_pjrt "^test_(backends_(pjrt|cache)|runtime_loop|train_(replicas|devices))__|_on_pjrt")
 file(GLOB_RECURSE c_tests CONFIGURE_DEPENDS
     ${CMAKE_SOURCE_DIR}/tests/test_*.c ${CMAKE_SOURCE_DIR}/tests/long_*.c)
 foreach(source IN LISTS c_tests)
@@ -77,11 +90,12 @@ foreach(source IN LISTS c_tests)
         string(LENGTH "${prefix}" prefix_length)
         string(SUBSTRING "${function}" ${prefix_length} -1 what)
         sx_add_test(${layer}::${file}::${what} $<TARGET_FILE:${program}> ${function})
-        if(function MATCHES "^test_(backends_(pjrt|cache)|runtime_loop|train_(replicas|devices))__|_on_pjrt"
-           AND NOT stem MATCHES "^long_")
+        if(NOT function MATCHES "${on_pjrt}")
+            set_property(TEST ${layer}::${file}::${what} APPEND PROPERTY ENVIRONMENT ${heap_checker})
+        elseif(NOT stem MATCHES "^long_")
             sx_add_test(pjrt_ref::${layer}::${file}::${what} $<TARGET_FILE:${program}> ${function})
             set_property(TEST pjrt_ref::${layer}::${file}::${what} APPEND PROPERTY ENVIRONMENT
-                "SEXTANT_PJRT_PLUGIN=$<TARGET_FILE:pjrt_ref>")
+                "SEXTANT_PJRT_PLUGIN=$<TARGET_FILE:pjrt_ref>" ${heap_checker})
         endif()
     endforeach()
 endforeach()

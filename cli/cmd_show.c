@@ -4,7 +4,7 @@
 #include "answer.h"
 #include "command.h"
 #include "io/path.h"
-#include "savedmodel/checkpoint_state.h"
+#include "checkpoint/checkpoint_state.h"
 #include "savedmodel/saved_model_read.h"
 #include "savedmodel/versions.h"
 #include "terminal.h"

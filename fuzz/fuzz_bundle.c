@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
-#include "savedmodel/bundle.h"
-#include "savedmodel/sstable.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/sstable.h"
 
 static void list(sx_bytes index)
 {

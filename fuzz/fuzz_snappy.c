@@ -1,7 +1,7 @@
 /* Snappy: any bytes unpack or fail, never outside the two buffers. */
 #include <stdlib.h>
 
-#include "savedmodel/snappy.h"
+#include "checkpoint/snappy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

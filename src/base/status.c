@@ -1,7 +1,7 @@
 /* The status object: a code and two texts that grow as the error is passed up.
  *
  *   message   "loading run1: model.ckpt-7.index: truncated at byte 48"      outermost first
- *   trace     "src/io/file.c:81 < src/savedmodel/bundle.c:40"               innermost first
+ *   trace     "src/io/file.c:81 < src/checkpoint/bundle.c:40"               innermost first
  *
  * A status is either on the heap or `out_of_memory`, a static object used when there is no memory
  * for an error. If there is no memory for an annotation, it is dropped and the error kept. */

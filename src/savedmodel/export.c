@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "io/json_text.h"
-#include "savedmodel/bundle.h"
+#include "checkpoint/bundle.h"
 #include "savedmodel/image_nodes.h"
 #include "savedmodel/versions.h"
 

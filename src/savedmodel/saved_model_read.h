@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "proto/graph.pb-c.h"
-#include "savedmodel/bundle.h"
+#include "checkpoint/bundle.h"
 #include "savedmodel/names.h"
 
 typedef struct sx_saved_model sx_saved_model;

@@ -9,8 +9,8 @@
 #include "proto/guard.h"
 #include "proto/saved_model.pb-c.h"
 #include "proto/variable.pb-c.h"
-#include "savedmodel/bundle.h"
-#include "savedmodel/dir_commit.h"
+#include "checkpoint/bundle.h"
+#include "io/dir_commit.h"
 #include "savedmodel/tf_attrs.h"
 
 #define PREDICT_METHOD "tensorflow/serving/predict"

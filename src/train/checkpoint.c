@@ -9,8 +9,8 @@
 #include "io/commit.h"
 #include "io/json_text.h"
 #include "io/path.h"
-#include "savedmodel/checkpoint_state.h"
-#include "savedmodel/object_graph.h"
+#include "checkpoint/checkpoint_state.h"
+#include "checkpoint/object_graph.h"
 
 #define PRIVATE_KEY   "_sextant/"
 #define CURSOR_KEY    PRIVATE_KEY "cursor"

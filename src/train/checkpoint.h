@@ -14,7 +14,7 @@
 
 #include "base/arena.h"
 #include "runtime/session.h"
-#include "savedmodel/bundle.h"
+#include "checkpoint/bundle.h"
 #include "train/input_plan.h"
 
 /* Where an epoch is: sums of its steps so far, for the running means. */

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "io/path.h"
-#include "savedmodel/checkpoint_state.h"
+#include "checkpoint/checkpoint_state.h"
 #include "train/state.h"
 
 /* --- into the session ------------------------------------------------------------------------ */

@@ -17,7 +17,7 @@
 
 #include "base/arena.h"
 #include "image/preprocess.h"
-#include "savedmodel/checkpoint_state.h"
+#include "checkpoint/checkpoint_state.h"
 
 enum { SX_RUN_FORMAT = 1 };
 

@@ -8,7 +8,7 @@
 #include "io/path.h"
 #include "io/user_cache.h"
 #include "nn/model_program.h"
-#include "savedmodel/checkpoint_state.h"
+#include "checkpoint/checkpoint_state.h"
 #include "train/config.h"
 #include "train/misfit.h"
 #include "train/choose_strategy.h"

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "io/path.h"
-#include "savedmodel/checkpoint_state.h"
+#include "checkpoint/checkpoint_state.h"
 
 /* --- where from ------------------------------------------------------------------------------ */
 

@@ -9,9 +9,9 @@
 #include "base/memory.h"
 #include "io/commit.h"
 #include "io/file.h"
-#include "savedmodel/bundle.h"
-#include "savedmodel/object_graph.h"
-#include "savedmodel/sstable.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/object_graph.h"
+#include "checkpoint/sstable.h"
 
 static sx_status write_known(sx_bundle_writer *w)
 {

@@ -5,11 +5,11 @@
 
 #include "graph/ir.h"
 #include "graph/ops/attrs.h"
-#include "savedmodel/bundle.h"
-#include "savedmodel/checkpoint_state.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/checkpoint_state.h"
 #include "savedmodel/export.h"
 #include "savedmodel/import.h"
-#include "savedmodel/object_graph.h"
+#include "checkpoint/object_graph.h"
 
 static sx_status fill(sx_bundle_writer *w)
 {

@@ -1,7 +1,7 @@
 /* A run begins with the weights of another: warm_start_from. */
 #include "run.h"
 
-#include "savedmodel/bundle.h"
+#include "checkpoint/bundle.h"
 
 /* Batch norm has averages; another number of classes makes another head. */
 static sx_spec normed_build(sx_builder *b, const sx_batch *in, const sx_params *p)

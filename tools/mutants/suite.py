@@ -12,7 +12,7 @@ import time
 
 import build
 
-LAYERS = ["base", "io", "proto", "image", "graph", "data", "backends", "runtime", "nn", "savedmodel",
+LAYERS = ["base", "io", "proto", "image", "graph", "data", "backends", "runtime", "nn", "checkpoint", "savedmodel",
           "net", "distribute", "train", "serve", "cli", "interop"]
 MEMORY_BYTES = 8 << 30  # of address space: a slip that allocates without end must not take the machine
 FILE_BYTES = 2 << 30

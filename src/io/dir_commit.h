@@ -6,8 +6,8 @@
  *
  * An existing NAME is never replaced. What killed writers left behind is removed by the next begin
  * in that parent: their locks are gone. */
-#ifndef SX_SAVEDMODEL_DIR_COMMIT_H
-#define SX_SAVEDMODEL_DIR_COMMIT_H
+#ifndef SX_IO_DIR_COMMIT_H
+#define SX_IO_DIR_COMMIT_H
 
 #include <sextant/types.h>
 

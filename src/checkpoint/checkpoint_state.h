@@ -9,8 +9,8 @@
  *
  * Deleting removes `.index` first, so a half-deleted checkpoint is no checkpoint; and only after
  * `checkpoint` has stopped naming it. */
-#ifndef SX_SAVEDMODEL_CHECKPOINT_STATE_H
-#define SX_SAVEDMODEL_CHECKPOINT_STATE_H
+#ifndef SX_CHECKPOINT_CHECKPOINT_STATE_H
+#define SX_CHECKPOINT_CHECKPOINT_STATE_H
 
 #include "base/arena.h"
 

@@ -1,4 +1,4 @@
-#include "savedmodel/slice_key.h"
+#include "checkpoint/slice_key.h"
 
 #include <string.h>
 

@@ -7,10 +7,10 @@
  * Each variable gets a second key, `<path>/.ATTRIBUTES/VARIABLE_VALUE`, that names the same bytes,
  * and
  * `_CHECKPOINTABLE_OBJECT_GRAPH` holds the tree: tf.train.Checkpoint walks it by child names. */
-#ifndef SX_SAVEDMODEL_OBJECT_GRAPH_H
-#define SX_SAVEDMODEL_OBJECT_GRAPH_H
+#ifndef SX_CHECKPOINT_OBJECT_GRAPH_H
+#define SX_CHECKPOINT_OBJECT_GRAPH_H
 
-#include "savedmodel/bundle.h"
+#include "checkpoint/bundle.h"
 
 /* Adds the object graph and the second keys of `names` [n] (all added before, without repeats) to a
  * bundle. `save_counter` is how many times this model has been saved, as tf.train.Checkpoint

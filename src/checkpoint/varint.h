@@ -1,6 +1,6 @@
 /* Base-128 varints in memory, least significant group first: the lengths of SSTables and Snappy. */
-#ifndef SX_SAVEDMODEL_VARINT_H
-#define SX_SAVEDMODEL_VARINT_H
+#ifndef SX_CHECKPOINT_VARINT_H
+#define SX_CHECKPOINT_VARINT_H
 
 #include <stdbool.h>
 #include <stddef.h>

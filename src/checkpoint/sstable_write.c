@@ -3,8 +3,8 @@
 
 #include "base/checked.h"
 #include "io/crc32c.h"
-#include "savedmodel/sstable.h"
-#include "savedmodel/varint.h"
+#include "checkpoint/sstable.h"
+#include "checkpoint/varint.h"
 
 enum { DATA_RESTART_INTERVAL = 16, INDEX_RESTART_INTERVAL = 1 };
 

@@ -8,9 +8,9 @@
 #include "io/commit.h"
 #include "io/crc32c.h"
 #include "proto/tensor_bundle.pb-c.h"
-#include "savedmodel/bundle.h"
-#include "savedmodel/sstable.h"
-#include "savedmodel/varint.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/sstable.h"
+#include "checkpoint/varint.h"
 
 enum { MAX_ENTRIES = 1 << 22, BUNDLE_VERSION = 1 };
 

@@ -11,10 +11,10 @@
 #include "proto/guard.h"
 #include "proto/tensor_bundle.pb-c.h"
 #include "proto/types.pb-c.h"
-#include "savedmodel/bundle.h"
-#include "savedmodel/slice_key.h"
-#include "savedmodel/sstable.h"
-#include "savedmodel/varint.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/slice_key.h"
+#include "checkpoint/sstable.h"
+#include "checkpoint/varint.h"
 
 enum {
     MAX_INDEX_BYTES = 1 << 28,

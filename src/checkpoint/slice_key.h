@@ -10,8 +10,8 @@
  *
  * Source: tensorflow/tensorflow core/lib/strings/ordered_code.cc,
  * core/util/saved_tensor_slice_util.cc. */
-#ifndef SX_SAVEDMODEL_SLICE_KEY_H
-#define SX_SAVEDMODEL_SLICE_KEY_H
+#ifndef SX_CHECKPOINT_SLICE_KEY_H
+#define SX_CHECKPOINT_SLICE_KEY_H
 
 #include "base/buffer.h"
 

@@ -11,10 +11,10 @@
 #include "io/failpoint.h"
 #include "proto/tensor_bundle.pb-c.h"
 #include "proto/types.pb-c.h"
-#include "savedmodel/bundle.h"
-#include "savedmodel/object_graph.h"
-#include "savedmodel/slice_key.h"
-#include "savedmodel/sstable.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/object_graph.h"
+#include "checkpoint/slice_key.h"
+#include "checkpoint/sstable.h"
 
 static const float kernel[6] = {1, -2, 3.5f, 0, 1e30f, -1e-30f};
 
@@ -66,7 +66,7 @@ static void check_small(const char *prefix, int64_t step)
     sx_bundle_close(b);
 }
 
-static void test_savedmodel_bundle__round_trip(void **state)
+static void test_checkpoint_bundle__round_trip(void **state)
 {
     (void)state;
     assert_ok(write_small(scratch("m"), 7));
@@ -76,7 +76,7 @@ static void test_savedmodel_bundle__round_trip(void **state)
     check_small(scratch("m"), 8);
 }
 
-static void test_savedmodel_bundle__string_layout(void **state)
+static void test_checkpoint_bundle__string_layout(void **state)
 {
     (void)state;
     sx_bytes strings[2] = {{"ab", 2}, {"c", 1}};
@@ -92,7 +92,7 @@ static void test_savedmodel_bundle__string_layout(void **state)
     sx_bundle_close(b);
 }
 
-static void test_savedmodel_bundle__says_what_differs(void **state)
+static void test_checkpoint_bundle__says_what_differs(void **state)
 {
     (void)state;
     assert_ok(write_small(scratch("m"), 7));
@@ -110,7 +110,7 @@ static void test_savedmodel_bundle__says_what_differs(void **state)
     assert_error(sx_bundle_open(scratch("m"), &b), SX_NOT_FOUND, ".data-00000-of-00001");
 }
 
-static void test_savedmodel_bundle__refuses_to_write(void **state)
+static void test_checkpoint_bundle__refuses_to_write(void **state)
 {
     (void)state;
     float x = 1;
@@ -168,7 +168,7 @@ static void damage(const char *prefix, const char *path)
     sx_free(bytes);
 }
 
-static void test_savedmodel_bundle__every_flip_and_cut_is_detected(void **state)
+static void test_checkpoint_bundle__every_flip_and_cut_is_detected(void **state)
 {
     (void)state;
     assert_ok(write_small(scratch("m"), 7));
@@ -176,7 +176,7 @@ static void test_savedmodel_bundle__every_flip_and_cut_is_detected(void **state)
     damage(scratch("m"), scratch("m.data-00000-of-00001"));
 }
 
-static void test_savedmodel_bundle__crash_anywhere_leaves_old_or_new(void **state)
+static void test_checkpoint_bundle__crash_anywhere_leaves_old_or_new(void **state)
 {
     (void)state;
     sx_failpoint_arm(0, SX_FAIL_KILL);
@@ -203,7 +203,7 @@ static void test_savedmodel_bundle__crash_anywhere_leaves_old_or_new(void **stat
     }
 }
 
-static void test_savedmodel_bundle__failed_calls_leave_nothing(void **state)
+static void test_checkpoint_bundle__failed_calls_leave_nothing(void **state)
 {
     (void)state;
     sx_failpoint_arm(0, SX_FAIL_EIO);
@@ -221,7 +221,7 @@ static void test_savedmodel_bundle__failed_calls_leave_nothing(void **state)
     }
 }
 
-static void test_savedmodel_bundle__slice_keys(void **state)
+static void test_checkpoint_bundle__slice_keys(void **state)
 {
     (void)state;
     static const struct {
@@ -340,7 +340,7 @@ static void write_pieces(const char *prefix, const piece *pieces, size_t n)
     sx_buf_deinit(&data);
 }
 
-static void test_savedmodel_bundle__slices_make_up_a_tensor_or_say_why_not(void **state)
+static void test_checkpoint_bundle__slices_make_up_a_tensor_or_say_why_not(void **state)
 {
     (void)state;
     static const struct {
@@ -382,7 +382,7 @@ static void test_savedmodel_bundle__slices_make_up_a_tensor_or_say_why_not(void 
     }
 }
 
-static void test_savedmodel_bundle__object_graph_names_the_same_bytes(void **state)
+static void test_checkpoint_bundle__object_graph_names_the_same_bytes(void **state)
 {
     (void)state;
     static const char *const names[] = {"conv.1/kernel", "conv.1/kernel/Momentum", "step"};
@@ -409,7 +409,7 @@ static void test_savedmodel_bundle__object_graph_names_the_same_bytes(void **sta
     sx_bundle_close(b);
 }
 
-static void test_savedmodel_bundle__object_graph_refuses_names(void **state)
+static void test_checkpoint_bundle__object_graph_refuses_names(void **state)
 {
     (void)state;
     const char *const names[] = {"a//b"};
@@ -420,16 +420,16 @@ static void test_savedmodel_bundle__object_graph_refuses_names(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    scratch_test(test_savedmodel_bundle__round_trip),
-    scratch_test(test_savedmodel_bundle__string_layout),
-    scratch_test(test_savedmodel_bundle__says_what_differs),
-    scratch_test(test_savedmodel_bundle__refuses_to_write),
-    scratch_test(test_savedmodel_bundle__every_flip_and_cut_is_detected),
-    scratch_test(test_savedmodel_bundle__crash_anywhere_leaves_old_or_new),
-    scratch_test(test_savedmodel_bundle__failed_calls_leave_nothing),
-    scratch_test(test_savedmodel_bundle__slice_keys),
-    scratch_test(test_savedmodel_bundle__slices_make_up_a_tensor_or_say_why_not),
-    scratch_test(test_savedmodel_bundle__object_graph_names_the_same_bytes),
-    scratch_test(test_savedmodel_bundle__object_graph_refuses_names),
+    scratch_test(test_checkpoint_bundle__round_trip),
+    scratch_test(test_checkpoint_bundle__string_layout),
+    scratch_test(test_checkpoint_bundle__says_what_differs),
+    scratch_test(test_checkpoint_bundle__refuses_to_write),
+    scratch_test(test_checkpoint_bundle__every_flip_and_cut_is_detected),
+    scratch_test(test_checkpoint_bundle__crash_anywhere_leaves_old_or_new),
+    scratch_test(test_checkpoint_bundle__failed_calls_leave_nothing),
+    scratch_test(test_checkpoint_bundle__slice_keys),
+    scratch_test(test_checkpoint_bundle__slices_make_up_a_tensor_or_say_why_not),
+    scratch_test(test_checkpoint_bundle__object_graph_names_the_same_bytes),
+    scratch_test(test_checkpoint_bundle__object_graph_refuses_names),
 };
 SX_TEST_MAIN(tests)

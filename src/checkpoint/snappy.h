@@ -4,8 +4,8 @@
  *   element = literal bytes, or a copy of earlier output; the low two bits of its tag say which
  *
  * Source: google/snappy format_description.txt. */
-#ifndef SX_SAVEDMODEL_SNAPPY_H
-#define SX_SAVEDMODEL_SNAPPY_H
+#ifndef SX_CHECKPOINT_SNAPPY_H
+#define SX_CHECKPOINT_SNAPPY_H
 
 #include <sextant/types.h>
 

@@ -12,8 +12,8 @@
  * carries the CRC32C of its bytes, checked on every read. Several keys may name the same bytes.
  *
  * Writing streams: a tensor goes to the file as it is added, only its entry is kept. */
-#ifndef SX_SAVEDMODEL_BUNDLE_H
-#define SX_SAVEDMODEL_BUNDLE_H
+#ifndef SX_CHECKPOINT_BUNDLE_H
+#define SX_CHECKPOINT_BUNDLE_H
 
 #include "base/arena.h"
 

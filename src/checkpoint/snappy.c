@@ -1,8 +1,8 @@
-#include "savedmodel/snappy.h"
+#include "checkpoint/snappy.h"
 
 #include <string.h>
 
-#include "savedmodel/varint.h"
+#include "checkpoint/varint.h"
 
 enum { SNAPPY_LITERAL, SNAPPY_COPY_1, SNAPPY_COPY_2, SNAPPY_COPY_4 };
 

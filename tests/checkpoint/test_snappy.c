@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "base/checked.h"
-#include "savedmodel/snappy.h"
+#include "checkpoint/snappy.h"
 
 #define PACKED(...) \
     ((sx_bytes){(const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})})
@@ -18,7 +18,7 @@ static void check(sx_bytes packed, const char *expected, size_t size)
     assert_memory_equal(out, expected, size);
 }
 
-static void test_savedmodel_snappy__elements(void **state)
+static void test_checkpoint_snappy__elements(void **state)
 {
     (void)state;
     check(PACKED(0), "", 0);
@@ -29,7 +29,7 @@ static void test_savedmodel_snappy__elements(void **state)
     check(PACKED(5, 1 << 2, 'a', 'b', 3 | (3 - 1) << 2, 2, 0, 0, 0), "ababa", 5);
 }
 
-static void test_savedmodel_snappy__long_literal(void **state)
+static void test_checkpoint_snappy__long_literal(void **state)
 {
     (void)state;
     uint8_t packed[400] = {0xac, 0x02, 61 << 2, 299 & 0xff,
@@ -44,7 +44,7 @@ static void test_savedmodel_snappy__long_literal(void **state)
                  "invalid element");
 }
 
-static void test_savedmodel_snappy__refuses(void **state)
+static void test_checkpoint_snappy__refuses(void **state)
 {
     (void)state;
     static const struct {
@@ -72,8 +72,8 @@ static void test_savedmodel_snappy__refuses(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_savedmodel_snappy__elements),
-    cmocka_unit_test(test_savedmodel_snappy__long_literal),
-    cmocka_unit_test(test_savedmodel_snappy__refuses),
+    cmocka_unit_test(test_checkpoint_snappy__elements),
+    cmocka_unit_test(test_checkpoint_snappy__long_literal),
+    cmocka_unit_test(test_checkpoint_snappy__refuses),
 };
 SX_TEST_MAIN(tests)

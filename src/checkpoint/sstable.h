@@ -15,8 +15,8 @@
  *
  * Sources: google/leveldb doc/table_format.md; tensorflow/tensorflow core/lib/io/table_builder.cc.
  */
-#ifndef SX_SAVEDMODEL_SSTABLE_H
-#define SX_SAVEDMODEL_SSTABLE_H
+#ifndef SX_CHECKPOINT_SSTABLE_H
+#define SX_CHECKPOINT_SSTABLE_H
 
 #include "base/buffer.h"
 

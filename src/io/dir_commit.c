@@ -1,4 +1,4 @@
-#include "savedmodel/dir_commit.h"
+#include "io/dir_commit.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,9 +4,9 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "io/crc32c.h"
-#include "savedmodel/snappy.h"
-#include "savedmodel/sstable.h"
-#include "savedmodel/varint.h"
+#include "checkpoint/snappy.h"
+#include "checkpoint/sstable.h"
+#include "checkpoint/varint.h"
 
 enum {
     TRAILER_BYTES = 5, /* type, checksum */

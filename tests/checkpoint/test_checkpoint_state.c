@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 
 #include "io/failpoint.h"
-#include "savedmodel/bundle.h"
-#include "savedmodel/checkpoint_state.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/checkpoint_state.h"
 
 static const char example[] = "# a comment\n"
                               "model_checkpoint_path: \"ckpt-2\"\n"
@@ -88,7 +88,7 @@ static sx_status copy_checkpoint(const char *from, const char *to)
     return SX_OK;
 }
 
-static void test_savedmodel_checkpoint_state__reads_text(void **state)
+static void test_checkpoint_checkpoint_state__reads_text(void **state)
 {
     (void)state;
     sx_arena arena;
@@ -108,7 +108,7 @@ static void test_savedmodel_checkpoint_state__reads_text(void **state)
     sx_arena_deinit(&arena);
 }
 
-static void test_savedmodel_checkpoint_state__refuses_text(void **state)
+static void test_checkpoint_checkpoint_state__refuses_text(void **state)
 {
     (void)state;
     static const char *const bad[] = {"nonsense",
@@ -127,7 +127,7 @@ static void test_savedmodel_checkpoint_state__refuses_text(void **state)
     sx_arena_deinit(&arena);
 }
 
-static void test_savedmodel_checkpoint_state__steps(void **state)
+static void test_checkpoint_checkpoint_state__steps(void **state)
 {
     (void)state;
     assert_int_equal(sx_checkpoint_step("a/model.ckpt-120"), 120);
@@ -137,7 +137,7 @@ static void test_savedmodel_checkpoint_state__steps(void **state)
     assert_int_equal(sx_checkpoint_step("ckpt-99999999999999999999"), -1);
 }
 
-static void test_savedmodel_checkpoint_state__latest_falls_back(void **state)
+static void test_checkpoint_checkpoint_state__latest_falls_back(void **state)
 {
     (void)state;
     const sx_checkpoint_retention all = {0};
@@ -157,7 +157,7 @@ static void test_savedmodel_checkpoint_state__latest_falls_back(void **state)
     assert_int_equal(latest_step(), -1);
 }
 
-static void test_savedmodel_checkpoint_state__follows_an_unnumbered_name(void **state)
+static void test_checkpoint_checkpoint_state__follows_an_unnumbered_name(void **state)
 {
     (void)state;
     const sx_checkpoint_retention all = {0};
@@ -171,7 +171,7 @@ static void test_savedmodel_checkpoint_state__follows_an_unnumbered_name(void **
     sx_arena_deinit(&arena);
 }
 
-static void test_savedmodel_checkpoint_state__keeps_the_newest(void **state)
+static void test_checkpoint_checkpoint_state__keeps_the_newest(void **state)
 {
     (void)state;
     const sx_checkpoint_retention two = {.keep_max = 2};
@@ -186,7 +186,7 @@ static void test_savedmodel_checkpoint_state__keeps_the_newest(void **state)
     assert_steps("4 5");
 }
 
-static void test_savedmodel_checkpoint_state__keeps_one_every_n_hours(void **state)
+static void test_checkpoint_checkpoint_state__keeps_one_every_n_hours(void **state)
 {
     (void)state;
     const sx_checkpoint_retention r = {.keep_max = 1, .keep_every_n_hours = 1};
@@ -198,7 +198,7 @@ static void test_savedmodel_checkpoint_state__keeps_one_every_n_hours(void **sta
     assert_steps("4 7 9");
 }
 
-static void test_savedmodel_checkpoint_state__deletes_nothing_outside(void **state)
+static void test_checkpoint_checkpoint_state__deletes_nothing_outside(void **state)
 {
     (void)state;
     static const char text[] = "model_checkpoint_path: \"../victim-1\"\n"
@@ -215,7 +215,7 @@ static void test_savedmodel_checkpoint_state__deletes_nothing_outside(void **sta
 
 /* Beyond the list, but for ever: the state file remembers them, and without it nothing is deleted.
  */
-static void test_savedmodel_checkpoint_state__adopts_what_it_does_not_name(void **state)
+static void test_checkpoint_checkpoint_state__adopts_what_it_does_not_name(void **state)
 {
     (void)state;
     const sx_checkpoint_retention hourly = {.keep_max = 2, .keep_every_n_hours = 1};
@@ -252,7 +252,7 @@ static void test_savedmodel_checkpoint_state__adopts_what_it_does_not_name(void 
 
 /* Whatever the moment, each `.index` that there is has all of its data, and cleaning up leaves two
  * files of one checkpoint and the state file. */
-static void test_savedmodel_checkpoint_state__crash_anywhere(void **state)
+static void test_checkpoint_checkpoint_state__crash_anywhere(void **state)
 {
     (void)state;
     const sx_checkpoint_retention one = {.keep_max = 1};
@@ -284,15 +284,15 @@ static void test_savedmodel_checkpoint_state__crash_anywhere(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    scratch_test(test_savedmodel_checkpoint_state__reads_text),
-    scratch_test(test_savedmodel_checkpoint_state__refuses_text),
-    scratch_test(test_savedmodel_checkpoint_state__steps),
-    scratch_test(test_savedmodel_checkpoint_state__latest_falls_back),
-    scratch_test(test_savedmodel_checkpoint_state__follows_an_unnumbered_name),
-    scratch_test(test_savedmodel_checkpoint_state__keeps_the_newest),
-    scratch_test(test_savedmodel_checkpoint_state__keeps_one_every_n_hours),
-    scratch_test(test_savedmodel_checkpoint_state__deletes_nothing_outside),
-    scratch_test(test_savedmodel_checkpoint_state__adopts_what_it_does_not_name),
-    scratch_test(test_savedmodel_checkpoint_state__crash_anywhere),
+    scratch_test(test_checkpoint_checkpoint_state__reads_text),
+    scratch_test(test_checkpoint_checkpoint_state__refuses_text),
+    scratch_test(test_checkpoint_checkpoint_state__steps),
+    scratch_test(test_checkpoint_checkpoint_state__latest_falls_back),
+    scratch_test(test_checkpoint_checkpoint_state__follows_an_unnumbered_name),
+    scratch_test(test_checkpoint_checkpoint_state__keeps_the_newest),
+    scratch_test(test_checkpoint_checkpoint_state__keeps_one_every_n_hours),
+    scratch_test(test_checkpoint_checkpoint_state__deletes_nothing_outside),
+    scratch_test(test_checkpoint_checkpoint_state__adopts_what_it_does_not_name),
+    scratch_test(test_checkpoint_checkpoint_state__crash_anywhere),
 };
 SX_TEST_MAIN(tests)

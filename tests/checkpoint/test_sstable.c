@@ -4,8 +4,8 @@
 
 #include "base/memory.h"
 #include "io/crc32c.h"
-#include "savedmodel/sstable.h"
-#include "savedmodel/varint.h"
+#include "checkpoint/sstable.h"
+#include "checkpoint/varint.h"
 
 #define B(text) ((sx_bytes){(text), sizeof(text) - 1})
 
@@ -75,7 +75,7 @@ static sx_status count(void *user, sx_bytes key, sx_bytes value)
     return SX_OK;
 }
 
-static void test_savedmodel_sstable__worked_example(void **state)
+static void test_checkpoint_sstable__worked_example(void **state)
 {
     (void)state;
     uint8_t bytes[256];
@@ -100,7 +100,7 @@ static void test_savedmodel_sstable__worked_example(void **state)
     sx_sstable_writer_deinit(&w);
 }
 
-static void test_savedmodel_sstable__every_flip_and_cut_is_detected(void **state)
+static void test_checkpoint_sstable__every_flip_and_cut_is_detected(void **state)
 {
     (void)state;
     uint8_t bytes[256];
@@ -139,7 +139,7 @@ static sx_status check_many(void *user, sx_bytes key, sx_bytes value)
     return SX_OK;
 }
 
-static void test_savedmodel_sstable__many_blocks(void **state)
+static void test_checkpoint_sstable__many_blocks(void **state)
 {
     (void)state;
     static const char value[40] = "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv";
@@ -159,7 +159,7 @@ static void test_savedmodel_sstable__many_blocks(void **state)
     sx_sstable_writer_deinit(&w);
 }
 
-static void test_savedmodel_sstable__keys_must_ascend(void **state)
+static void test_checkpoint_sstable__keys_must_ascend(void **state)
 {
     (void)state;
     sx_sstable_writer w;
@@ -170,7 +170,7 @@ static void test_savedmodel_sstable__keys_must_ascend(void **state)
     sx_sstable_writer_deinit(&w);
 }
 
-static void test_savedmodel_sstable__empty_table(void **state)
+static void test_checkpoint_sstable__empty_table(void **state)
 {
     (void)state;
     sx_sstable_writer w;
@@ -213,7 +213,7 @@ static size_t snappy_table(uint8_t *out, uint8_t type)
     return size + 48;
 }
 
-static void test_savedmodel_sstable__snappy_blocks(void **state)
+static void test_checkpoint_sstable__snappy_blocks(void **state)
 {
     (void)state;
     uint8_t bytes[256];
@@ -229,11 +229,11 @@ static void test_savedmodel_sstable__snappy_blocks(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_savedmodel_sstable__worked_example),
-    cmocka_unit_test(test_savedmodel_sstable__every_flip_and_cut_is_detected),
-    cmocka_unit_test(test_savedmodel_sstable__many_blocks),
-    cmocka_unit_test(test_savedmodel_sstable__keys_must_ascend),
-    cmocka_unit_test(test_savedmodel_sstable__empty_table),
-    cmocka_unit_test(test_savedmodel_sstable__snappy_blocks),
+    cmocka_unit_test(test_checkpoint_sstable__worked_example),
+    cmocka_unit_test(test_checkpoint_sstable__every_flip_and_cut_is_detected),
+    cmocka_unit_test(test_checkpoint_sstable__many_blocks),
+    cmocka_unit_test(test_checkpoint_sstable__keys_must_ascend),
+    cmocka_unit_test(test_checkpoint_sstable__empty_table),
+    cmocka_unit_test(test_checkpoint_sstable__snappy_blocks),
 };
 SX_TEST_MAIN(tests)

@@ -1,4 +1,4 @@
-#include "savedmodel/object_graph.h"
+#include "checkpoint/object_graph.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The `checkpoint` file: reading, writing, and what is kept. */
-#include "savedmodel/checkpoint_state.h"
+#include "checkpoint/checkpoint_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "proto/checkpoint_state.pb-c.h"
 #include "proto/guard.h"
 #include "proto/text_format.h"
-#include "savedmodel/bundle.h"
+#include "checkpoint/bundle.h"
 
 enum { MAX_STATE_BYTES = 1 << 22 };
 

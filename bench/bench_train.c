@@ -42,7 +42,7 @@ static void check(sx_status status)
     }
 }
 
-/* --- Models ---------------------------------------------------------------------------------- */
+/* ---- Models ---- */
 
 static sx_spec empty_build(sx_builder *b, const sx_batch *in, const sx_params *p)
 {
@@ -84,7 +84,7 @@ static sx_graph *build(const char *model)
     return graph;
 }
 
-/* --- Steps ----------------------------------------------------------------------------------- */
+/* ---- Steps ---- */
 
 static void fill(const sx_type *type, uint32_t key, void *data)
 {
@@ -151,7 +151,7 @@ static void trainee_end(trainee *t)
     sx_graph_destroy(t->graph);
 }
 
-/* --- What is asked --------------------------------------------------------------------------- */
+/* ---- Arguments ---- */
 
 enum { LOOP = 20, PROFILE_STEPS = 200, PROFILE_ROWS = 45 };
 #define PROFILE_NS (20LL * 1000 * 1000 * 1000)

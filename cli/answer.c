@@ -18,7 +18,7 @@ static sx_status split_lines(sx_class_names *names, size_t size)
     }
     names->items = sx_alloc((size_t)lines + 1, sizeof(char *));
     if (names->items == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for the answer");
     }
     for (char *at = names->text; at < names->text + size;) {
         size_t length = strcspn(at, "\n");

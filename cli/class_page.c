@@ -24,7 +24,7 @@ enum {
     JPEG_QUALITY = 85,
 };
 
-/* --- text ------------------------------------------------------------------------------------ */
+/* ---- Text ---- */
 
 /* Text from outside, for elements and quoted attributes. Control characters, which HTML forbids,
  * become U+FFFD. */
@@ -87,7 +87,7 @@ static void put_ratio_cell(sx_buf *out, double value)
     }
 }
 
-/* --- head ------------------------------------------------------------------------------------ */
+/* ---- Head ---- */
 
 static void put_fact(sx_buf *out, const char *name, const char *value)
 {
@@ -148,7 +148,7 @@ static void put_head(sx_buf *out, const sx_class_report *r)
     sx_buf_puts(out, "</dl>\n");
 }
 
-/* --- confusion matrix ------------------------------------------------------------------------ */
+/* ---- Confusion matrix ---- */
 
 static void put_cell(sx_buf *out, const sx_class_report *r, int label, int i)
 {
@@ -227,7 +227,7 @@ static void put_matrix(sx_buf *out, const sx_class_report *r)
                      "<span>Wrong: 0 %<i class=\"w\"></i>100 %</span></p>\n</section>\n");
 }
 
-/* --- scores by class, confused pairs --------------------------------------------------------- */
+/* ---- Scores by class, confused pairs ---- */
 
 static void put_score_cells(sx_buf *out, const sx_class_score *score)
 {
@@ -313,7 +313,7 @@ static void put_pairs(sx_buf *out, const sx_class_report *r)
     sx_buf_puts(out, "</tbody>\n</table>\n</div>\n</section>\n");
 }
 
-/* --- mistakes -------------------------------------------------------------------------------- */
+/* ---- Mistakes ---- */
 
 /* Averages blocks of pixels until the longer side is at most PICTURE_SIDE; `out` becomes owned. */
 static sx_status shrink(const sx_image *in, sx_image *out)
@@ -447,7 +447,7 @@ static sx_status put_mistakes(sx_buf *out, const sx_class_report *r)
     return SX_OK;
 }
 
-/* --- the page -------------------------------------------------------------------------------- */
+/* ---- The page ---- */
 
 sx_status sx_put_class_page(sx_buf *out, const sx_class_report *r)
 {

@@ -22,7 +22,7 @@ const char *sx_report_class_name(const sx_class_report *r, int i, char number[12
     return number;
 }
 
-/* --- CSV ------------------------------------------------------------------------------------- */
+/* ---- CSV ---- */
 
 static void csv_class(sx_buf *out, const sx_class_report *r, int i)
 {
@@ -93,7 +93,7 @@ static sx_status put_mistakes(sx_buf *out, const sx_class_report *r)
     return sx_buf_status(out);
 }
 
-/* --- JSON ------------------------------------------------------------------------------------ */
+/* ---- JSON ---- */
 
 /* What JSON cannot write (NaN: undefined) is null. */
 static json_t *number_json(double value)
@@ -183,7 +183,7 @@ static sx_status put_json(sx_buf *out, const sx_class_report *r)
     return sx_buf_status(out);
 }
 
-/* --- files ----------------------------------------------------------------------------------- */
+/* ---- Files ---- */
 
 typedef sx_status put_fn(sx_buf *out, const sx_class_report *report);
 

@@ -6,11 +6,6 @@
 #include "base/checked.h"
 #include "base/memory.h"
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for the scores by class");
-}
-
 sx_status sx_class_scores_add(sx_class_scores *s, int n, int64_t label, int classid,
                               const float *probabilities, int64_t number, int64_t record)
 {
@@ -24,7 +19,7 @@ sx_status sx_class_scores_add(sx_class_scores *s, int n, int64_t label, int clas
         s->support = sx_alloc((size_t)n, sizeof(int64_t));
         s->predicted = sx_alloc((size_t)n, sizeof(int64_t));
         if (s->confusion == NULL || s->support == NULL || s->predicted == NULL) {
-            return no_memory();
+            return sx_no_memory("for the scores by class");
         }
         s->n = n;
     }
@@ -43,7 +38,7 @@ sx_status sx_class_scores_add(sx_class_scores *s, int n, int64_t label, int clas
         int64_t capacity = SX_MAX((int64_t)256, 2 * s->mistakes_capacity);
         sx_mistake *moved = sx_realloc(s->mistakes, (size_t)capacity, sizeof(*moved));
         if (moved == NULL) {
-            return no_memory();
+            return sx_no_memory("for the scores by class");
         }
         s->mistakes = moved;
         s->mistakes_capacity = capacity;

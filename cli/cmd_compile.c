@@ -69,7 +69,7 @@ typedef struct job {
     bool searching; /* for the largest batch */
 } job;
 
-/* --- compiling ------------------------------------------------------------------------------- */
+/* ---- Compiling ---- */
 
 /* A line that counts the seconds of each compile; of the search for the largest batch every result
  * stays. */

@@ -21,7 +21,7 @@ static const sx_option rows[] = {
     SX_DEVICE_NAME_ROWS(options),
 };
 
-/* --- for people ------------------------------------------------------------------------------ */
+/* ---- Text output ---- */
 
 /* "TPU v5 lite, chip (0,1,0), core 0" */
 static void put_kind(sx_buf *out, const sx_device_info *d)
@@ -89,7 +89,7 @@ static void print_list(const sx_device_list *list, const char *type)
     print_tpu(list);
 }
 
-/* --- for programs ---------------------------------------------------------------------------- */
+/* ---- JSON output ---- */
 
 static json_t *device_to_json(const sx_device_info *d)
 {
@@ -144,7 +144,7 @@ static sx_status print_json(const sx_device_list *list, const sx_tpu_cluster *cl
     return SX_OK;
 }
 
-/* --- the TPU that options or the environment name -------------------------------------------- */
+/* ---- The TPU that options or the environment name ---- */
 
 static bool names_tpu(const sx_device_args *a)
 {

@@ -91,7 +91,7 @@ static void print_line(const sx_eval_result *result)
     sx_buf_deinit(&line);
 }
 
-/* --- the report ------------------------------------------------------------------------------ */
+/* ---- The report ---- */
 
 typedef struct scoring {
     sx_origin origin;

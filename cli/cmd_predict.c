@@ -165,7 +165,7 @@ static sx_status put_row(void *user, const sx_prediction *p)
     return t->text.size >= FLUSH_BYTES ? flush(t) : SX_OK;
 }
 
-/* --- the data -------------------------------------------------------------------------------- */
+/* ---- The data ---- */
 
 static sx_status images_as_data(const sx_image_files *files, const sx_run_info *info,
                                 sx_dataset **out_dataset)

@@ -39,7 +39,7 @@ static const options defaults = {.timeout = 60, .max_response_bytes = 64 << 20};
 
 enum { MAX_REQUEST = 1 << 30 };
 
-/* --- the request ----------------------------------------------------------------------------- */
+/* ---- The request ---- */
 
 static sx_status put_images(const sx_image_files *images, sx_buf *out)
 {
@@ -64,7 +64,7 @@ static sx_status put_arrays(sx_invocation *inv, const sx_npy_file *files, int n,
     sx_tensor *tensors = sx_arena_array(&inv->arena, n, sx_tensor);
     sx_buf text;
     if (ports == NULL || tensors == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for the request");
     }
     for (int i = 0; i < n; i++) {
         ports[i] = (sx_serve_tensor){.name = files[i].name != NULL ? files[i].name : "",
@@ -100,7 +100,7 @@ static sx_status put_request(sx_invocation *inv, const sx_image_files *images,
     return sx_buf_status(out);
 }
 
-/* --- the answer ------------------------------------------------------------------------------ */
+/* ---- The answer ---- */
 
 /* The server's message, {"error": "..."}, or else the body. */
 static sx_status refused(const char *url, int http_status, const sx_buf *body)
@@ -154,7 +154,7 @@ static void print_answer(const options *o, const sx_buf *body)
     json_decref(answer);
 }
 
-/* --- asking ---------------------------------------------------------------------------------- */
+/* ---- Request ---- */
 
 static sx_status ask(const options *o, const char *url, sx_bytes request)
 {

@@ -5,6 +5,7 @@
 #include <sextant/infer.h>
 
 #include "answer.h"
+#include "base/memory.h"
 #include "command.h"
 #include "image_files.h"
 #include "npy_files.h"
@@ -49,7 +50,7 @@ typedef struct job {
     sx_tensor inputs[MAX_INPUTS];
 } job;
 
-/* --- which signature ------------------------------------------------------------------------- */
+/* ---- Which signature ---- */
 
 static bool takes(const sx_signature_info *s, bool strings)
 {
@@ -80,7 +81,7 @@ static sx_status choose_signature(job *j)
                           j->dir);
 }
 
-/* --- inputs ---------------------------------------------------------------------------------- */
+/* ---- Inputs ---- */
 
 static sx_status bind_arrays(job *j)
 {
@@ -120,7 +121,7 @@ static sx_status bind(job *j)
     return SX_OK;
 }
 
-/* --- outputs --------------------------------------------------------------------------------- */
+/* ---- Outputs ---- */
 
 static const char *row_name(const job *j, int64_t i, char *buffer, size_t capacity)
 {
@@ -153,7 +154,7 @@ static sx_status print_json(job *j, const sx_outputs *outputs)
     sx_tensor *tensors = sx_arena_array(&j->inv->arena, s->n_outputs + 1, sx_tensor);
     sx_buf text;
     if (ports == NULL || tensors == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for the inputs");
     }
     for (int i = 0; i < s->n_outputs; i++) {
         ports[i] = (sx_serve_tensor){.name = s->outputs[i].name, .type = s->outputs[i].type};

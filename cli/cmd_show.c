@@ -10,7 +10,7 @@
 #include "terminal.h"
 #include "train/run_dir.h"
 
-/* --- a SavedModel ---------------------------------------------------------------------------- */
+/* ---- A SavedModel ---- */
 
 static void print_ports(const char *kind, const sx_signature_tensor *ports, size_t n)
 {
@@ -81,7 +81,7 @@ static sx_status print_saved_model(const char *dir)
     return status;
 }
 
-/* --- a run ----------------------------------------------------------------------------------- */
+/* ---- A run ---- */
 
 static sx_status print_checkpoints(const char *dir, sx_arena *arena)
 {

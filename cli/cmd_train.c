@@ -150,7 +150,7 @@ static const options defaults = {
     .device_args = SX_DEVICE_ARGS_DEFAULTS,
 };
 
-/* --- checks ---------------------------------------------------------------------------------- */
+/* ---- Checks ---- */
 
 static sx_status check_exclusive(const options *o)
 {
@@ -222,7 +222,7 @@ static int64_t first_given(int64_t a, int64_t b)
     return a > 0 ? a : b;
 }
 
-/* --- training -------------------------------------------------------------------------------- */
+/* ---- Training ---- */
 
 static sx_status run(sx_invocation *inv)
 {

@@ -18,7 +18,7 @@ const sx_command *const sx_commands[] = {
 
 enum { MAX_COMMANDS = 64 };
 
-/* --- signals --------------------------------------------------------------------------------- */
+/* ---- Signals ---- */
 
 /* The only global state: a signal handler can reach no other. */
 static volatile sig_atomic_t stop_signal;
@@ -60,7 +60,7 @@ static void set_up_signals(const sx_command *c)
     }
 }
 
-/* --- finding --------------------------------------------------------------------------------- */
+/* ---- Finding ---- */
 
 /* Two words of a command's name, the second with - and _ alike. */
 static bool is_second(const char *name, const char *word)
@@ -118,7 +118,7 @@ sx_status sx_command_unknown(const char *first, const char *second)
     return status;
 }
 
-/* --- the options of every command ------------------------------------------------------------ */
+/* ---- The options of every command ---- */
 
 static const sx_option common_rows[] = {
     {"quiet", SX_OPTION_FLAG, SX_OPT(sx_common, quiet),
@@ -163,7 +163,7 @@ static void print_log(void *user, sx_log_level level, const char *file, int line
     }
 }
 
-/* --- errors ---------------------------------------------------------------------------------- */
+/* ---- Errors ---- */
 
 typedef struct exit_row {
     sx_code code;
@@ -226,7 +226,7 @@ static int report(const char *name, const sx_common *common, sx_status status, c
     return code;
 }
 
-/* --- running --------------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
 static sx_status check_words(const sx_command *c, const sx_invocation *inv)
 {

@@ -50,7 +50,7 @@ static inline const sx_common *sx_common_of(const sx_invocation *inv)
 /* Neither progress nor informational messages: --quiet, or --verbosity warn or error. */
 bool sx_is_quiet(const sx_invocation *inv);
 
-/* --- What the process says ------------------------------------------------------------------- */
+/* ---- What the process says ---- */
 
 /* Exit codes; `sextant help exit-codes` prints the table. */
 typedef enum sx_exit {

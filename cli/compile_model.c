@@ -6,7 +6,7 @@
 #include "nn/model_program.h"
 #include "savedmodel/versions.h"
 
-/* --- what is stored already ------------------------------------------------------------------ */
+/* ---- What is stored already ---- */
 
 /* What a stored graph decided when it was built cannot be asked for again. */
 static sx_status no_choices(sx_invocation *inv, const sx_compile_model_request *r, const char *kind)
@@ -57,7 +57,7 @@ static sx_status open_saved(sx_invocation *inv, const sx_compile_model_request *
     return SX_OK;
 }
 
-/* --- what is built now ----------------------------------------------------------------------- */
+/* ---- What is built now ---- */
 
 static sx_status build(const sx_compile_model_request *r, sx_compile_model *out)
 {

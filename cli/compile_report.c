@@ -24,7 +24,7 @@ static double peak(const sx_compile_report *r)
     return g == NULL ? 0 : g->peak_bf16 * r->target->n_chips / result_of(r)->devices;
 }
 
-/* --- For people ------------------------------------------------------------------------------ */
+/* ---- Text output ---- */
 
 static void put_row(sx_buf *out, const char *name, double bytes)
 {
@@ -246,7 +246,7 @@ void sx_put_compile_misfit(sx_buf *out, const sx_compile_report *r)
     }
 }
 
-/* --- For programs ---------------------------------------------------------------------------- */
+/* ---- JSON output ---- */
 
 static json_t *bytes_json(const sx_aot_bytes *b)
 {

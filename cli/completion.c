@@ -67,7 +67,7 @@ static candidates candidates_of(const char *text)
     return (candidates)all;
 }
 
-/* --- words, separated by spaces -------------------------------------------------------------- */
+/* ---- Words, separated by spaces ---- */
 
 static void put_words_of(const char *text)
 {
@@ -119,7 +119,7 @@ static sx_option_table table_of(const sx_command *c)
     return (sx_option_table){c->options, c->n_options, (void *)c->defaults, NULL};
 }
 
-/* --- bash ------------------------------------------------------------------------------------ */
+/* ---- Bash ---- */
 
 static const char bash_head[] =
     "# bash completion for sextant; printed by `sextant completion bash`.\n"
@@ -262,7 +262,7 @@ void sx_print_bash_completion(void)
     puts(bash_tail);
 }
 
-/* --- zsh ------------------------------------------------------------------------------------- */
+/* ---- Zsh ---- */
 
 /* The text in a single-quoted word of zsh, where a colon and brackets mean something; up to the
  * first semicolon: the completion list has little room. */

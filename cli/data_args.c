@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "command.h"
 #include "terminal.h"
 
@@ -51,7 +52,7 @@ sx_status sx_data_spec(sx_invocation *inv, const sx_words *words, const char **o
     const char *spec = sx_arena_strdup(&inv->arena, sx_buf_text(&text));
     sx_buf_deinit(&text);
     if (status == SX_OK && spec == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        status = sx_no_memory("for the data options");
     }
     if (status == SX_OK) {
         *out_spec = spec;

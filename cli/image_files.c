@@ -32,7 +32,7 @@ sx_status sx_image_files_read(const sx_words *words, sx_image_files *out_files)
     sx_image_files files = {.paths = (const char *const *)words->items};
     files.bytes = sx_alloc((size_t)words->count + 1, sizeof(sx_bytes));
     if (files.bytes == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("reading images");
     }
     for (; files.count < words->count; files.count++) {
         sx_status status = read_one(words->items[files.count], &files.bytes[files.count]);
@@ -45,7 +45,7 @@ sx_status sx_image_files_read(const sx_words *words, sx_image_files *out_files)
     return SX_OK;
 }
 
-/* --- as a data set --------------------------------------------------------------------------- */
+/* ---- As a data set ---- */
 
 typedef struct source {
     sx_source head;
@@ -88,7 +88,7 @@ sx_status sx_image_files_dataset(const sx_image_files *files, sx_dataset **out_d
 {
     source *self = sx_alloc(1, sizeof(*self));
     if (self == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("reading images");
     }
     self->files = files;
     self->head = (sx_source){

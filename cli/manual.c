@@ -5,7 +5,7 @@
 
 #include "command.h"
 
-/* --- roff text ------------------------------------------------------------------------------- */
+/* ---- Roff text ---- */
 
 /* Text in which nothing is a request or an escape; `code`: as it is typed, with the ASCII hyphen,
  * quote and grave that may be copied. A line break begins a new line of input. */
@@ -111,7 +111,7 @@ static void put_head(const char *name, const char *summary)
     put_section("Synopsis");
 }
 
-/* --- options --------------------------------------------------------------------------------- */
+/* ---- Options ---- */
 
 static void put_option(const sx_option *o, const void *values)
 {
@@ -165,7 +165,7 @@ static void put_see_also(const char *name, const char *after)
     printf(" (1)%s\n", after);
 }
 
-/* --- pages ----------------------------------------------------------------------------------- */
+/* ---- Pages ---- */
 
 static void put_command(const sx_command *c)
 {

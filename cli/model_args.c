@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "nn/zoo/zoo.h"
 #include "terminal.h"
 
@@ -35,7 +36,7 @@ static sx_status set_param(sx_invocation *inv, sx_params *params, const char *na
 {
     char *text = sx_arena_strndup(&inv->arena, name, size);
     if (text == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for the model");
     }
     for (char *p = text; *p != '\0'; p++) {
         *p = *p == '-' ? '_' : *p;

@@ -68,12 +68,7 @@ typedef struct build {
     sx_buf out, err; /* what the compiler printed last */
 } build;
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory compiling a model");
-}
-
-/* --- running the compiler -------------------------------------------------------------------- */
+/* ---- Running the compiler ---- */
 
 typedef struct command_line {
     const char *words[MAX_ARGUMENTS + 1]; /* NULL-terminated */
@@ -103,7 +98,7 @@ static sx_status run_compiler(const build *b, const command_line *line, sx_buf *
         goto done;
     }
     if (posix_spawn_file_actions_init(&actions) != 0) {
-        status = no_memory();
+        status = sx_no_memory("compiling a model");
         goto done;
     }
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -155,7 +150,7 @@ done:
     return status;
 }
 
-/* --- where things are ------------------------------------------------------------------------ */
+/* ---- Where things are ---- */
 
 /* The folder of sextant/model.h: $SEXTANT_INCLUDE, beside an installed program, in the tree. */
 static sx_status find_headers(sx_arena *arena, const char **out_dir)
@@ -190,13 +185,13 @@ static sx_status cache_dir(sx_arena *arena, const char **out_dir)
     const char *copy = sx_arena_strdup(arena, dir);
     sx_free(dir);
     if (copy == NULL) {
-        return no_memory();
+        return sx_no_memory("compiling a model");
     }
     *out_dir = copy;
     return sx_dir_create(copy);
 }
 
-/* --- from a file to a library ---------------------------------------------------------------- */
+/* ---- From a file to a library ---- */
 
 /* The words that preprocessing and compiling begin with. */
 static command_line begin_line(const build *b)
@@ -265,7 +260,7 @@ static sx_status name_library(build *b, const char **out_library)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
     }
     *out_library = sx_arena_printf(&b->arena, "%s/%s.so", dir, hex);
-    return *out_library != NULL ? SX_OK : no_memory();
+    return *out_library != NULL ? SX_OK : sx_no_memory("compiling a model");
 }
 
 /* Under a name of this process until it is whole. */
@@ -273,7 +268,7 @@ static sx_status make_library(build *b, const char *library)
 {
     const char *temporary = sx_arena_printf(&b->arena, "%s.%d", library, (int)getpid());
     if (temporary == NULL) {
-        return no_memory();
+        return sx_no_memory("compiling a model");
     }
     command_line line = begin_line(b);
     add(&line, "-shared");
@@ -285,7 +280,7 @@ static sx_status make_library(build *b, const char *library)
     return rename(temporary, library) == 0 ? SX_OK : sx_errno_status(errno, "rename", temporary);
 }
 
-/* --- from a library to a descriptor ---------------------------------------------------------- */
+/* ---- From a library to a descriptor ---- */
 
 static sx_status take_def(const char *path, const sx_model_def *def, sx_model_def *out_def)
 {

@@ -22,7 +22,7 @@ sx_status sx_npy_files_read(sx_invocation *inv, const sx_words *words, sx_npy_fi
 {
     sx_npy_file *files = sx_arena_array(&inv->arena, words->count + 1, sx_npy_file);
     if (files == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("reading .npy files");
     }
     for (int i = 0; i < words->count; i++) {
         sx_status status = read_one(inv, words->items[i], &files[i]);

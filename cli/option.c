@@ -13,12 +13,7 @@
 
 enum { MAX_CONFIG_BYTES = 1 << 20 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory reading the options");
-}
-
-/* --- names ----------------------------------------------------------------------------------- */
+/* ---- Names ---- */
 
 static char fold(char c)
 {
@@ -102,7 +97,7 @@ static sx_status unknown_option(sx_invocation *inv, const char *word, size_t siz
     int n = inv->tables[0].n + inv->tables[1].n, count = 0;
     const char **names = sx_arena_array(&inv->arena, n + 1, const char *);
     if (name == NULL || alike == NULL || names == NULL) {
-        return no_memory();
+        return sx_no_memory("reading the options");
     }
     for (size_t i = strlen(dashes); inv->underscores && alike[i] != '\0'; i++) {
         alike[i] = alike[i] == '-' ? '_' : alike[i];
@@ -118,7 +113,7 @@ static sx_status unknown_option(sx_invocation *inv, const char *word, size_t siz
                     sx_did_you_mean(&inv->arena, alike, names, (size_t)count, "; see --help"));
 }
 
-/* --- values ---------------------------------------------------------------------------------- */
+/* ---- Values ---- */
 
 static sx_status check_range(const sx_option *o, double value, const char *text)
 {
@@ -239,7 +234,7 @@ static sx_status add_word(sx_arena *arena, sx_words *list, const char *word)
     if ((list->count & (list->count - 1)) == 0) {
         const char **moved = sx_arena_array(arena, list->count * 2 + 1, const char *);
         if (moved == NULL) {
-            return no_memory();
+            return sx_no_memory("reading the options");
         }
         for (int i = 0; i < list->count; i++) {
             moved[i] = list->items[i];
@@ -260,7 +255,7 @@ static sx_status set_value(sx_invocation *inv, found f, const char *text)
                           : setters[f.row->kind](&row, text, field);
 }
 
-/* --- the walk over argv ---------------------------------------------------------------------- */
+/* ---- The walk over argv ---- */
 
 typedef struct walk {
     int argc, at;
@@ -299,7 +294,7 @@ static sx_status take_value(walk *w, found f)
     return set_value(w->inv, f, w->argv[w->at++]);
 }
 
-/* --no-name and --noname of a flag, as TensorFlow's flags have it. */
+/* ---- No-name and --noname of a flag, as in TensorFlow. ---- */
 static found find_negated(sx_invocation *inv, const char *word, size_t size)
 {
     if (size < 3 || strncmp(word, "no", 2) != 0) {
@@ -406,7 +401,7 @@ bool sx_option_given(const sx_invocation *inv, const char *name)
     return false;
 }
 
-/* --- configuration files --------------------------------------------------------------------- */
+/* ---- Configuration files ---- */
 
 /* The text that the command line would have for a value; NULL if there is none. */
 static const char *json_text(sx_arena *arena, const json_t *value)

@@ -13,7 +13,7 @@
 
 enum { BAR_COLUMNS = 7 };
 
-/* --- lines ----------------------------------------------------------------------------------- */
+/* ---- Lines ---- */
 
 static void wipe(sx_report *r)
 {
@@ -59,7 +59,7 @@ void sx_put_scored(sx_buf *out, int64_t examples, int64_t available, int64_t ste
     }
 }
 
-/* --- what a line is made of ------------------------------------------------------------------ */
+/* ---- Parts of a line ---- */
 
 static void put_metric(sx_buf *out, const sx_metric *metric)
 {
@@ -131,7 +131,7 @@ static void put_place(sx_buf *out, const sx_train_event *e)
     put_step(out, e);
 }
 
-/* --- one function for each event ------------------------------------------------------------- */
+/* ---- One function for each event ---- */
 
 typedef void tell_fn(sx_report *r, const sx_train_event *e, sx_buf *line);
 
@@ -356,7 +356,7 @@ static void tell_end(sx_report *r, const sx_train_event *e, sx_buf *line)
     print_line(r, line);
 }
 
-/* --- one JSON object for each event ---------------------------------------------------------- */
+/* ---- One JSON object for each event ---- */
 
 typedef struct event_row {
     const char *name; /* of the kind, in --json-log */

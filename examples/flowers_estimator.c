@@ -13,8 +13,7 @@
 
 #include <sextant/sextant.h>
 
-/* --- the model ----------------------------------------------------------------------------------
- */
+/* ---- The model ---- */
 
 static sx_value conv_block(sx_builder *b, sx_value x, int64_t filters, int64_t size, bool norm)
 {
@@ -53,8 +52,7 @@ static sx_spec image_classifier(sx_builder *b, const sx_batch *in, const sx_para
     return spec;
 }
 
-/* --- input and serving ---------------------------------------------------------------------------
- */
+/* ---- Input and serving ---- */
 
 /* Elements: the estimator decodes, crops, flips and scales them as the recipe says, only when
  * training at random, and batches them. */
@@ -74,7 +72,7 @@ static sx_status serving_input_fn(void *user, sx_serving_input *input)
     return SX_OK;
 }
 
-/* --- flags: those of the trainer, the rest is the model's ------------------------------------ */
+/* ---- Flags: those of the trainer, the rest is the model's ---- */
 
 enum { MAX_HPARAMS = 32 };
 
@@ -133,8 +131,7 @@ static int64_t number(const char *text, int64_t otherwise)
     return text != NULL ? atoll(text) : otherwise;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------
- */
+/* ---- Main ---- */
 
 static void show(void *user, const sx_train_event *e)
 {

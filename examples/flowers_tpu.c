@@ -18,8 +18,7 @@ static struct flags {
     int size, epochs, replicas, batch_size_per_replica, classes, filters;
 } FLAGS = {.size = 192, .epochs = 12, .batch_size_per_replica = 16, .classes = 104, .filters = 32};
 
-/* --- the model ----------------------------------------------------------------------------------
- */
+/* ---- The model ---- */
 
 static sx_value conv_bn(sx_builder *b, sx_value x, int64_t filters, int64_t strides)
 {
@@ -40,8 +39,7 @@ static sx_spec petals(sx_builder *b, const sx_batch *in, const sx_params *p)
     return sx_classifier_spec(b, sx_dense(b, x, sx_param_int(p, "num_classes", 104)), in->labels);
 }
 
-/* --- the strategy -------------------------------------------------------------------------------
- */
+/* ---- The strategy ---- */
 
 /* The TPU if there is one; else what the flags say. */
 static sx_status find_strategy(sx_strategy **out)
@@ -60,8 +58,7 @@ static sx_status find_strategy(sx_strategy **out)
                : sx_one_device_strategy(out, .device = FLAGS.device);
 }
 
-/* --- data ---------------------------------------------------------------------------------------
- */
+/* ---- Data ---- */
 
 /* Opens `pattern` with the image size in the place of SIZE. */
 static sx_status open_sized(const char *pattern, sx_dataset **out)
@@ -80,8 +77,7 @@ static sx_status open_sized(const char *pattern, sx_dataset **out)
     return sx_data_open(path, NULL, out, NULL);
 }
 
-/* --- training -----------------------------------------------------------------------------------
- */
+/* ---- Training ---- */
 
 /* Rises for five epochs to 5e-5 for each replica, then falls by a fifth in each epoch. */
 static sx_optimizer exponential_lr(int replicas)
@@ -167,8 +163,7 @@ done:
     return status;
 }
 
-/* --- flags --------------------------------------------------------------------------------------
- */
+/* ---- Flags ---- */
 
 static bool set_flag(const char *name, const char *value)
 {

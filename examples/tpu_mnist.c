@@ -24,8 +24,7 @@ static struct flags {
            .iterations = 50,
            .master = "local"};
 
-/* --- the metric, on the host --------------------------------------------------------------------
- */
+/* ---- The metric, on the host ---- */
 
 typedef struct accuracy {
     int64_t right, seen;
@@ -51,8 +50,7 @@ static double accuracy_result(const void *state, void *user)
     return (double)a->right / (double)a->seen;
 }
 
-/* --- the model ----------------------------------------------------------------------------------
- */
+/* ---- The model ---- */
 
 /* A simple CNN. features: [N,28,28,1] in [-0.5, 0.5] */
 static sx_spec model_fn(sx_builder *b, const sx_batch *in, const sx_params *params)
@@ -81,8 +79,7 @@ static sx_spec model_fn(sx_builder *b, const sx_batch *in, const sx_params *para
     return spec;
 }
 
-/* --- the input ----------------------------------------------------------------------------------
- */
+/* ---- The input ---- */
 
 /* uint8 pixels to x / 255 - 0.5. */
 static sx_status parser(const sx_map_call *call, void *user)
@@ -133,8 +130,7 @@ static sx_status input_fn(void *filename, const sx_input_context *context, sx_da
     return SX_OK;
 }
 
-/* --- the flags ----------------------------------------------------------------------------------
- */
+/* ---- The flags ---- */
 
 static const char *const names[] = {"learning_rate", "batch_size", "train_steps", "eval_steps",
                                     "iterations",    "data_dir",   "train_file",  "eval_file",
@@ -187,8 +183,7 @@ static char *file_in_data_dir(const char *given, const char *pattern)
     return path;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------
- */
+/* ---- Main ---- */
 
 static void show(void *user, const sx_train_event *e)
 {

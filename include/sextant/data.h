@@ -70,7 +70,7 @@ SX_API const char *const *sx_dataset_class_names(const sx_dataset *dataset, int 
 SX_API char *sx_dataset_record_name(const sx_dataset *dataset, int64_t record, char *buffer,
                                     size_t capacity);
 
-/* ---- sources ---- */
+/* ---- Sources ---- */
 
 /* The rows of tensors in memory: component i is tensors[i] without its leading dimension, which
  * must be the same for all. `release(user)` is called when the dataset no longer needs the memory
@@ -116,7 +116,7 @@ struct sx_data_options {
 SX_API SX_MUST_USE sx_status sx_data_open(const char *spec, const sx_data_options *options,
                                           sx_dataset **out_dataset, char **out_description);
 
-/* ---- order: rearranges positions without reading data ---- */
+/* ---- Order: rearranges positions without reading data ---- */
 
 typedef struct sx_shuffle_args {
     size_t struct_size;
@@ -141,7 +141,7 @@ SX_API SX_MUST_USE sx_status sx_dataset_shard(sx_dataset **dataset, int64_t shar
  * augmentation. */
 SX_API SX_MUST_USE sx_status sx_dataset_repeat(sx_dataset **dataset, int64_t times);
 
-/* ---- map ---- */
+/* ---- Map ---- */
 
 /* A worker's memory for one element; freed when the worker starts its next element. */
 typedef struct sx_scratch sx_scratch;
@@ -187,7 +187,7 @@ SX_API SX_MUST_USE sx_status sx_dataset_map_at(sx_dataset **dataset, const sx_ma
  * iterators. */
 SX_API SX_MUST_USE sx_status sx_dataset_cache(sx_dataset **dataset, int64_t budget_bytes);
 
-/* ---- batch ---- */
+/* ---- Batch ---- */
 
 typedef struct sx_batch_args {
     size_t struct_size;
@@ -201,7 +201,7 @@ typedef struct sx_batch_args {
     sx_dataset_batch_at((dataset), SX_ARGS_(sx_batch_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_dataset_batch_at(sx_dataset **dataset, const sx_batch_args *args);
 
-/* ---- images ---- */
+/* ---- Images ---- */
 
 typedef struct sx_image_args {
     size_t struct_size;
@@ -230,7 +230,7 @@ typedef struct sx_image_args {
     sx_image_pipeline_at((dataset), SX_ARGS_(sx_image_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_image_pipeline_at(sx_dataset **dataset, const sx_image_args *args);
 
-/* ---- iterating ---- */
+/* ---- Iterating ---- */
 
 struct sx_batch_data {
     int64_t size;                /* elements; 1 without batch() */

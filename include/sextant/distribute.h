@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* --- Devices ------------------------------------------------------------------------------------
+/* ---- Devices ----
  *
  * Device names, here and in command-line options:
  *
@@ -77,7 +77,7 @@ SX_API SX_MUST_USE sx_status sx_list_devices_at(const sx_list_devices_args *args
                                                 sx_device_list **out_list);
 SX_API void sx_device_list_free(sx_device_list *list); /* NULL is fine */
 
-/* --- Finding a TPU ------------------------------------------------------------------------------
+/* ---- Finding a TPU ----
  *
  * Like TensorFlow's TPUClusterResolver. The first of these that names a TPU is used:
  *
@@ -130,7 +130,7 @@ SX_API SX_MUST_USE sx_status sx_tpu_cluster_resolve_at(const sx_tpu_request *req
                                                        sx_tpu_cluster **out_cluster);
 SX_API void sx_tpu_cluster_free(sx_tpu_cluster *cluster); /* NULL is fine */
 
-/* --- Strategies ---------------------------------------------------------------------------------
+/* ---- Strategies ----
  *
  *   one device   everything on one device
  *   mirrored     each of n replicas computes its part of every batch; variables are equal on all

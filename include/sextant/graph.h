@@ -96,7 +96,7 @@ SX_API const char *sx_scoped_name(sx_builder *b, const char *leaf);
 /* Sets the line of user code for the nodes added from here on; layers call it, errors quote it. */
 SX_API void sx_builder_at(sx_builder *b, const char *file, int line);
 
-/* --- Arguments and results of the program ---------------------------------------------------- */
+/* ---- Arguments and results of the program ---- */
 
 /* A variable: an argument of the program, identified by its name, whose value the session keeps
  * between steps. A second call with the same name returns the variable's current value; a different
@@ -119,7 +119,7 @@ SX_API sx_value sx_constant_f32(sx_builder *b, double value); /* a scalar */
  */
 SX_API void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, sx_value *out);
 
-/* --- The finished graph ---------------------------------------------------------------------- */
+/* ---- The finished graph ---- */
 
 /* The canonical, versioned text form (D18): "sextant-graph 1\n…". Parsing a printed graph and
  * printing it again gives identical text. The caller owns *out_text (sx_text_free). */

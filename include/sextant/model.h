@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* --- The function's arguments ---------------------------------------------------------------- */
+/* ---- The function's arguments ---- */
 
 /* Named parameters, from the command line or a configuration. */
 typedef struct sx_params sx_params;
@@ -42,7 +42,7 @@ typedef struct sx_batch {
     int n_features, n_labels;
 } sx_batch;
 
-/* --- The function's result ------------------------------------------------------------------- */
+/* ---- The function's result ---- */
 
 enum { SX_MAX_METRICS = 8, SX_MAX_PREDICTIONS = 8, SX_MAX_HOST_TENSORS = 8 };
 
@@ -112,7 +112,7 @@ SX_API sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value la
     sx_classifier_spec_at((b), (logits), (labels), SX_ARGS_(sx_classifier_args, __VA_ARGS__), \
                           SX_HERE_)
 
-/* --- The descriptor -------------------------------------------------------------------------- */
+/* ---- The descriptor ---- */
 
 typedef sx_spec sx_build_fn(sx_builder *b, const sx_batch *in, const sx_params *p);
 

@@ -45,7 +45,7 @@ SX_API sx_value sx_activate(sx_builder *b, sx_value x, sx_activation activation)
 /* Zero, for a field in which 0 means the default. */
 #define SX_ZERO (-0x1p-1000)
 
-/* --- Layers ---------------------------------------------------------------------------------- */
+/* ---- Layers ---- */
 
 typedef struct sx_dense_args {
     size_t struct_size;
@@ -132,7 +132,7 @@ SX_API sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_
 #define sx_batch_norm(b, x, ...) \
     sx_batch_norm_at((b), (x), SX_ARGS_(sx_batch_norm_args, __VA_ARGS__), SX_HERE_)
 
-/* --- Schedules and optimizers ---------------------------------------------------------------- */
+/* ---- Schedules and optimizers ---- */
 
 typedef enum sx_schedule_kind {
     SX_CONSTANT_RATE = 0,

@@ -44,7 +44,7 @@ typedef struct sx_axes {
  */
 SX_API sx_value sx_output_at(sx_value first, int i);
 
-/* --- Elementwise, one input ------------------------------------------------------------------ */
+/* ---- Elementwise, one input ---- */
 
 #define SX_OP_OF_ONE_(name) \
     SX_API sx_value sx_##name##_at(sx_builder *b, sx_value x, const char *file, int line)
@@ -111,8 +111,7 @@ SX_API sx_value sx_clip_at(sx_builder *b, sx_value x, double low, double high, c
                            int line);
 #define sx_clip(b, x, low, high) sx_clip_at((b), (x), (low), (high), SX_HERE_)
 
-/* --- Elementwise, two inputs that broadcast ----------------------------------------------------
- */
+/* ---- Elementwise, two inputs that broadcast ---- */
 
 #define SX_OP_OF_TWO_(name)                                                                 \
     SX_API sx_value sx_##name##_at(sx_builder *b, sx_value x, sx_value y, const char *file, \
@@ -152,8 +151,7 @@ SX_API sx_value sx_bias_add_at(sx_builder *b, sx_value x, sx_value bias, const c
                                int line);
 #define sx_bias_add(b, x, bias) sx_bias_add_at((b), (x), (bias), SX_HERE_)
 
-/* --- Shapes ------------------------------------------------------------------------------------
- */
+/* ---- Shapes ---- */
 
 /* sx_reshape(b, x, SX_BATCH, 784): the first dimension is SX_BATCH if and only if that of x is. */
 SX_API sx_value sx_reshape_at(sx_builder *b, sx_value x, int rank, const int64_t *dims,
@@ -199,8 +197,7 @@ SX_API sx_value sx_pad_at(sx_builder *b, sx_value x, const sx_pad_args *args, co
                           int line);
 #define sx_pad(b, x, ...) sx_pad_at((b), (x), SX_ARGS_(sx_pad_args, __VA_ARGS__), SX_HERE_)
 
-/* --- Reductions --------------------------------------------------------------------------------
- */
+/* ---- Reductions ---- */
 
 typedef struct sx_reduce_args {
     size_t struct_size;
@@ -253,8 +250,7 @@ SX_API sx_value sx_all_finite_at(sx_builder *b, const sx_value *xs, int n, const
                                  int line);
 #define sx_all_finite(b, xs, n) sx_all_finite_at((b), (xs), (n), SX_HERE_)
 
-/* --- Products ----------------------------------------------------------------------------------
- */
+/* ---- Products ---- */
 
 typedef struct sx_matmul_args {
     size_t struct_size;
@@ -282,8 +278,7 @@ SX_API sx_value sx_nn_conv2d_at(sx_builder *b, sx_value x, sx_value filter,
 #define sx_nn_conv2d(b, x, filter, ...) \
     sx_nn_conv2d_at((b), (x), (filter), SX_ARGS_(sx_nn_conv2d_args, __VA_ARGS__), SX_HERE_)
 
-/* --- Pooling -----------------------------------------------------------------------------------
- */
+/* ---- Pooling ---- */
 
 typedef struct sx_nn_pool2d_args {
     size_t struct_size;
@@ -304,8 +299,7 @@ SX_API sx_value sx_nn_avg_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2
 #define sx_nn_avg_pool2d(b, x, ...) \
     sx_nn_avg_pool2d_at((b), (x), SX_ARGS_(sx_nn_pool2d_args, __VA_ARGS__), SX_HERE_)
 
-/* --- Normalization ------------------------------------------------------------------------------
- */
+/* ---- Normalization ---- */
 
 /* (x - mean) rsqrt(variance + epsilon) scale + offset, each [C]; for inference. */
 SX_API sx_value sx_nn_batch_norm_at(sx_builder *b, sx_value x, sx_value scale, sx_value offset,
@@ -322,8 +316,7 @@ SX_API sx_value sx_nn_batch_norm_train_at(sx_builder *b, sx_value x, sx_value sc
 #define sx_nn_batch_norm_train(b, x, scale, offset, mean, variance, epsilon) \
     sx_nn_batch_norm_train_at((b), (x), (scale), (offset), (mean), (variance), (epsilon), SX_HERE_)
 
-/* --- Randomness ---------------------------------------------------------------------------------
- */
+/* ---- Randomness ---- */
 
 typedef struct sx_nn_dropout_args {
     size_t struct_size;
@@ -337,8 +330,7 @@ SX_API sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_va
 #define sx_nn_dropout(b, x, seed, step, ...) \
     sx_nn_dropout_at((b), (x), (seed), (step), SX_ARGS_(sx_nn_dropout_args, __VA_ARGS__), SX_HERE_)
 
-/* --- Losses: one value for each example ----------------------------------------------------------
- */
+/* ---- Losses: one value for each example ---- */
 
 /* logits [N,C], labels int32 or int64 [N] -> loss [N]; output 1 is its gradient [N,C]. */
 SX_API sx_value sx_nn_sparse_softmax_cross_entropy_at(sx_builder *b, sx_value logits,
@@ -358,8 +350,7 @@ SX_API sx_value sx_nn_sigmoid_cross_entropy_at(sx_builder *b, sx_value logits, s
 #define sx_nn_sigmoid_cross_entropy(b, logits, labels) \
     sx_nn_sigmoid_cross_entropy_at((b), (logits), (labels), SX_HERE_)
 
-/* --- Indices -------------------------------------------------------------------------------------
- */
+/* ---- Indices ---- */
 
 typedef struct sx_one_hot_args {
     size_t struct_size;
@@ -393,7 +384,7 @@ SX_API sx_value sx_in_top_k_at(sx_builder *b, sx_value predictions, sx_value tar
 #define sx_in_top_k(b, predictions, targets, k) \
     sx_in_top_k_at((b), (predictions), (targets), (k), SX_HERE_)
 
-/* --- Optimizer steps ------------------------------------------------------------------------- */
+/* ---- Optimizer steps ---- */
 
 /* Each returns the new variable; the other outputs are the new slots, in the order of the
  * arguments. If `ok` is false, nothing changes. */

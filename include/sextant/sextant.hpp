@@ -26,7 +26,7 @@
 #include <type_traits>
 #include <utility>
 
-/* --- Options --------------------------------------------------------------------------------- */
+/* ---- Options ---- */
 
 /* The fields of all option structs, sx_optimizer and sx_schedule; each is an object sx::name, whose
  * assignment makes an option. tools/check-headers compares them with the structs. */
@@ -471,7 +471,7 @@ SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_model_to, sx_to_args, (sx_model *m)
 #undef SX_STRUCT_
 #undef SX_LIST_
 
-/* --- Ownership and errors -------------------------------------------------------------------- */
+/* ---- Ownership and errors ---- */
 
 namespace sx {
 namespace detail {

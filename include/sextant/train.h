@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-/* --- Events for observers -------------------------------------------------------------------- */
+/* ---- Events for observers ---- */
 
 typedef struct sx_metric {
     const char *name; /* "loss", "accuracy" */
@@ -84,8 +84,7 @@ typedef struct sx_train_event {
 /* `event` and everything it points to are valid only during the call. */
 typedef void sx_observer_fn(void *user, const sx_train_event *event);
 
-/* --- Configuration ------------------------------------------------------------------------------
- */
+/* ---- Configuration ---- */
 
 enum {
     SX_NEVER = -1,    /* for intervals */
@@ -194,8 +193,7 @@ typedef struct sx_run_config {
 
 #define sx_run_config_of(...) SX_ARGS_(sx_run_config, __VA_ARGS__)
 
-/* --- Callbacks ----------------------------------------------------------------------------------
- */
+/* ---- Callbacks ---- */
 
 typedef struct sx_control {
     bool stop;          /* end training after this step */
@@ -229,7 +227,7 @@ typedef struct sx_early_stopping {
 /* A callback that uses *stopping, which must outlive it. */
 SX_API sx_callback sx_early_stopping_callback(sx_early_stopping *stopping);
 
-/* --- Results --------------------------------------------------------------------------------- */
+/* ---- Results ---- */
 
 typedef struct sx_eval_result {
     int64_t step, examples;
@@ -262,8 +260,7 @@ typedef struct sx_prediction {
 /* Called for each row. An error ends the prediction, which returns it. */
 typedef sx_status sx_prediction_fn(void *user, const sx_prediction *row);
 
-/* --- Estimator ----------------------------------------------------------------------------------
- */
+/* ---- Estimator ---- */
 
 typedef struct sx_estimator sx_estimator;
 
@@ -418,7 +415,7 @@ SX_API SX_MUST_USE sx_status sx_train_and_evaluate(sx_estimator *e, const sx_tra
                                                    const sx_eval_spec *eval,
                                                    sx_eval_result *out_result);
 
-/* --- Model ----------------------------------------------------------------------------------- */
+/* ---- Model ---- */
 
 typedef struct sx_model sx_model;
 

@@ -17,7 +17,7 @@
 
 #include "base/arena.h"
 
-/* ---- writing: create -> add, alias … -> finish -> destroy; destroy without finish abandons ----
+/* ---- Writing: create -> add, alias … -> finish -> destroy; destroy without finish abandons ----
  */
 
 typedef struct sx_bundle_writer sx_bundle_writer;
@@ -38,7 +38,7 @@ SX_MUST_USE sx_status sx_bundle_alias(sx_bundle_writer *w, const char *key, cons
  * CRC. */
 SX_MUST_USE sx_status sx_bundle_writer_finish(sx_bundle_writer *w);
 
-/* ---- reading ---- */
+/* ---- Reading ---- */
 
 typedef struct sx_bundle sx_bundle;
 

@@ -36,12 +36,7 @@ struct sx_bundle {
     bool any; /* the header has been seen */
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "bundle: out of memory");
-}
-
-/* ---- the index ---- */
+/* ---- The index ---- */
 
 static sx_status read_header(sx_bundle *b, sx_bytes value)
 {
@@ -104,7 +99,7 @@ static sx_status read_slices(sx_arena *arena, const Tensorflow__BundleEntryProto
     }
     sx_bundle_slice *slices = sx_arena_array(arena, message->n_slices, sx_bundle_slice);
     if (slices == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     for (size_t s = 0; s < message->n_slices; s++) {
         const Tensorflow__TensorSliceProto *slice = message->slices[s];
@@ -166,7 +161,7 @@ static sx_status grow_entries(sx_bundle *b)
     void *grown =
         capacity > MAX_ENTRIES ? NULL : sx_realloc(b->entries, capacity, sizeof(*b->entries));
     if (grown == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     b->entries = grown;
     b->capacity = capacity;
@@ -186,7 +181,7 @@ static sx_status visit_entry(void *user, sx_bytes key, sx_bytes value)
     SX_TRY(grow_entries(b));
     char *copy = sx_arena_alloc(&b->arena, key.size + 1, 1);
     if (copy == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     memcpy(copy, key.data, key.size);
     sx_bundle_entry e = {.key = copy, .key_bytes = key.size};
@@ -220,7 +215,7 @@ static sx_status tensors_first(sx_bundle *b)
     }
     sx_bundle_entry *moved = sx_arena_memdup(&b->arena, b->entries, pieces * sizeof(*moved));
     if (moved == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     memmove(b->entries, b->entries + pieces, b->n_tensors * sizeof(*b->entries));
     memcpy(b->entries + b->n_tensors, moved, pieces * sizeof(*b->entries));
@@ -250,12 +245,12 @@ static sx_status open_shards(sx_bundle *b)
 {
     b->shards = sx_alloc((size_t)b->n_shards, sizeof(sx_file *));
     if (b->shards == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     for (int i = 0; i < b->n_shards; i++) {
         char *path = sx_arena_printf(&b->arena, "%s.data-%05d-of-%05d", b->prefix, i, b->n_shards);
         if (path == NULL) {
-            return no_memory();
+            return sx_no_memory("for a bundle");
         }
         SX_TRY(sx_file_open(path, &b->shards[i]));
     }
@@ -266,13 +261,13 @@ static sx_status create(const char *prefix, sx_bundle **out)
 {
     sx_bundle *b = sx_alloc(1, sizeof(*b));
     if (b == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     sx_arena_init(&b->arena, 0);
     b->prefix = sx_arena_strdup(&b->arena, prefix);
     if (b->prefix == NULL) {
         sx_bundle_close(b);
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     *out = b;
     return SX_OK;
@@ -283,7 +278,7 @@ sx_status sx_bundle_open(const char *prefix, sx_bundle **out_bundle)
     sx_bundle *b = NULL;
     SX_TRY(create(prefix, &b));
     char *path = sx_arena_printf(&b->arena, "%s.index", prefix);
-    sx_status status = path == NULL ? no_memory() : read_index(b, path);
+    sx_status status = path == NULL ? sx_no_memory("for a bundle") : read_index(b, path);
     if (status == SX_OK) {
         status = open_shards(b);
     }
@@ -355,7 +350,7 @@ const sx_bundle_entry *sx_bundle_find(const sx_bundle *b, const char *key)
     return find_in(b->entries, b->n_tensors, (sx_bytes){key, strlen(key)});
 }
 
-/* ---- tensors ---- */
+/* ---- Tensors ---- */
 
 static sx_status check_sum(uint32_t crc, uint32_t stored)
 {
@@ -370,7 +365,7 @@ static sx_status read_bytes(const sx_bundle *b, const sx_bundle_entry *e, uint8_
 {
     uint8_t *scratch = out == NULL ? sx_alloc(PIECE_BYTES, 1) : NULL;
     if (out == NULL && scratch == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     uint32_t crc = 0;
     sx_status status = SX_OK;
@@ -515,7 +510,7 @@ static sx_status read_pieces(const sx_bundle *b, const sx_bundle_entry *e, uint8
         }
         uint8_t *bytes = sx_alloc(piece->size, 1);
         if (bytes == NULL) {
-            return no_memory();
+            return sx_no_memory("for a bundle");
         }
         sx_status status = read_bytes(b, piece, bytes);
         if (status == SX_OK) {
@@ -603,7 +598,7 @@ static sx_status read_strings(const sx_bundle *b, const sx_bundle_entry *e, sx_a
     uint8_t *raw = sx_arena_alloc(arena, e->size + 1, 1);
     sx_bytes *views = sx_arena_array(arena, n + 1, sx_bytes);
     if (raw == NULL || views == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     SX_TRY(sx_file_read_at(b->shards[e->shard], e->offset, raw, e->size));
     SX_TRY(split_strings(e, raw, views, (size_t)n));

@@ -42,21 +42,16 @@ static sx_status sink_put(struct sink *sink, const void *data, size_t size)
     return sx_commit_write(sink->file, data, size);
 }
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "bundle: out of memory");
-}
-
 sx_status sx_bundle_writer_create(const char *prefix, sx_bundle_writer **out_writer)
 {
     sx_bundle_writer *w = sx_alloc(1, sizeof(*w));
     if (w == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     sx_arena_init(&w->arena, 0);
     w->prefix = sx_arena_strdup(&w->arena, prefix);
     char *path = sx_arena_printf(&w->arena, "%s.data-00000-of-00001", prefix);
-    sx_status status = w->prefix == NULL || path == NULL ? no_memory() : SX_OK;
+    sx_status status = w->prefix == NULL || path == NULL ? sx_no_memory("for a bundle") : SX_OK;
     if (status == SX_OK) {
         status = sx_commit_create(&w->commit);
     }
@@ -89,14 +84,14 @@ static sx_status add_entry(sx_bundle_writer *w, const char *key, struct entry en
         struct entry *grown =
             capacity > MAX_ENTRIES ? NULL : sx_realloc(w->entries, capacity, sizeof(*grown));
         if (grown == NULL) {
-            return no_memory();
+            return sx_no_memory("for a bundle");
         }
         w->entries = grown;
         w->capacity = capacity;
     }
     entry.key = sx_arena_strdup(&w->arena, key);
     if (entry.key == NULL) {
-        return no_memory();
+        return sx_no_memory("for a bundle");
     }
     w->entries[w->n_entries++] = entry;
     return SX_OK;
@@ -233,7 +228,7 @@ sx_status sx_bundle_writer_finish(sx_bundle_writer *w)
     sx_bytes file = {0};
     sx_commit_file *index = NULL;
     char *path = sx_arena_printf(&w->arena, "%s.index", w->prefix);
-    sx_status status = path == NULL ? no_memory() : build_index(w, &table, &file);
+    sx_status status = path == NULL ? sx_no_memory("for a bundle") : build_index(w, &table, &file);
     if (status == SX_OK) {
         status = sx_commit_add(w->commit, path, &index);
     }

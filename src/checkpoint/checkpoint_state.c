@@ -22,7 +22,7 @@
 
 enum { MAX_STATE_BYTES = 1 << 22 };
 
-/* ---- the state file ---- */
+/* ---- The state file ---- */
 
 /* Checkpoints kept by `keep every n hours` are no longer in TensorFlow's list; the file names them
  * in comments, one per line:  # preserved: "model.ckpt-100" */
@@ -172,7 +172,7 @@ sx_status sx_checkpoint_state_write(const char *dir, const sx_checkpoint_state *
     return status;
 }
 
-/* ---- what there is ---- */
+/* ---- What there is ---- */
 
 int64_t sx_checkpoint_step(const char *prefix)
 {
@@ -238,7 +238,7 @@ sx_status sx_checkpoints_list(const char *dir, sx_arena *arena, sx_checkpoints *
     return status;
 }
 
-/* ---- which to trust ---- */
+/* ---- Which to trust ---- */
 
 static bool is_whole(const char *prefix)
 {
@@ -283,7 +283,7 @@ sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **ou
     return sx_error(SX_NOT_FOUND, "%s holds no whole checkpoint (%zu broken)", dir, list.count);
 }
 
-/* ---- which to keep ---- */
+/* ---- Which to keep ---- */
 
 static sx_status remove_file(const char *path)
 {
@@ -442,7 +442,7 @@ sx_status sx_checkpoint_register(const char *dir, const char *name, double now,
     return status;
 }
 
-/* ---- after a crash ---- */
+/* ---- After a crash ---- */
 
 /* The length of "model.ckpt-N" in "model.ckpt-N.data-00000-of-00001" or "model.ckpt-N.meta"; 0 for
  * any other name. */

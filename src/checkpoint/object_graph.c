@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "proto/trackable_object_graph.pb-c.h"
 
 #define GRAPH_KEY       "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -34,11 +35,6 @@ struct tree {
     int count;
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "object graph: out of memory");
-}
-
 /* '.' becomes "..", '/' cannot occur. */
 static void put_escaped(sx_buf *out, const char *part, size_t length)
 {
@@ -59,7 +55,7 @@ static sx_status child(struct tree *t, struct object *parent, const char *path, 
     struct object *o = sx_arena_new(&t->arena, struct object);
     char *name = sx_arena_strndup(&t->arena, part, length);
     if (o == NULL || name == NULL || t->count == MAX_OBJECTS) {
-        return no_memory();
+        return sx_no_memory("for an object graph");
     }
     *o = (struct object){.parent = parent, .local_name = name, .id = t->count++};
     parent->n_children++;
@@ -96,7 +92,8 @@ static sx_status add_variable(struct tree *t, const char *name)
     if (status == SX_OK) {
         at->full_name = sx_arena_strdup(&t->arena, name);
         at->key = sx_arena_printf(&t->arena, "%s/.ATTRIBUTES/" VALUE_ATTRIBUTE, sx_buf_text(&path));
-        status = at->full_name == NULL || at->key == NULL ? no_memory() : SX_OK;
+        status =
+            at->full_name == NULL || at->key == NULL ? sx_no_memory("for an object graph") : SX_OK;
     }
     sx_buf_deinit(&path);
     return status;
@@ -107,7 +104,7 @@ static sx_status set_attribute(sx_arena *arena, struct object *o)
     tensor_message *tensor = sx_arena_new(arena, tensor_message);
     tensor_message **list = sx_arena_new(arena, tensor_message *);
     if (tensor == NULL || list == NULL) {
-        return no_memory();
+        return sx_no_memory("for an object graph");
     }
     tensorflow__trackable_object_graph__trackable_object__serialized_tensor__init(tensor);
     tensor->name = (char *)(uintptr_t)VALUE_ATTRIBUTE;
@@ -123,7 +120,7 @@ static sx_status attach(sx_arena *arena, struct object *o)
 {
     reference_message *reference = sx_arena_new(arena, reference_message);
     if (reference == NULL) {
-        return no_memory();
+        return sx_no_memory("for an object graph");
     }
     tensorflow__trackable_object_graph__trackable_object__object_reference__init(reference);
     reference->node_id = o->id;
@@ -138,13 +135,13 @@ static sx_status fill_messages(struct tree *t, Tensorflow__TrackableObjectGraph 
 {
     out->nodes = sx_arena_array(&t->arena, t->count, object_message *);
     if (out->nodes == NULL) {
-        return no_memory();
+        return sx_no_memory("for an object graph");
     }
     for (struct object *o = &t->root; o != NULL; o = o->next) {
         tensorflow__trackable_object_graph__trackable_object__init(&o->message);
         o->message.children = sx_arena_array(&t->arena, o->n_children + 1, reference_message *);
         if (o->message.children == NULL) {
-            return no_memory();
+            return sx_no_memory("for an object graph");
         }
         out->nodes[out->n_nodes++] = &o->message;
         if (o->full_name != NULL) {
@@ -164,7 +161,7 @@ static sx_status add_graph_tensor(struct tree *t, sx_bundle_writer *w)
     size_t size = tensorflow__trackable_object_graph__get_packed_size(&graph);
     uint8_t *packed = sx_arena_alloc(&t->arena, size + 1, 1);
     if (packed == NULL) {
-        return no_memory();
+        return sx_no_memory("for an object graph");
     }
     tensorflow__trackable_object_graph__pack(&graph, packed);
     return sx_bundle_add(w, GRAPH_KEY,

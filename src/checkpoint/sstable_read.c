@@ -74,7 +74,7 @@ static sx_status unpack(struct table *t, sx_bytes packed, struct block *out)
     }
     uint8_t *bytes = sx_alloc(length + 1, 1);
     if (bytes == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %zu bytes", length);
+        return sx_no_memory("for %zu bytes", length);
     }
     sx_status status = sx_snappy_unpack(packed, bytes, length);
     if (status != SX_OK) {

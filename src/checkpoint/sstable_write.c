@@ -41,7 +41,7 @@ static void set(sx_buf *buf, sx_bytes bytes)
     sx_buf_append(buf, bytes.data, bytes.size);
 }
 
-/* ---- one block ---- */
+/* ---- One block ---- */
 
 static void block_reset(sx_sstable_block *block)
 {
@@ -116,7 +116,7 @@ static sx_status block_write(sx_sstable_writer *w, sx_sstable_block *block, sx_b
     return sx_buf_status(&w->file);
 }
 
-/* ---- the table ---- */
+/* ---- The table ---- */
 
 void sx_sstable_writer_init(sx_sstable_writer *w, size_t block_bytes)
 {

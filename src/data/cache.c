@@ -21,13 +21,12 @@ sx_status sx_cache_create(const sx_schema *schema, int64_t records, int64_t budg
 {
     sx_cache *cache = sx_alloc(1, sizeof(*cache));
     if (cache == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cache: out of memory");
+        return sx_no_memory("for a cache");
     }
     cache->entries = sx_alloc((size_t)records, sizeof(*cache->entries));
     if (cache->entries == NULL) {
         sx_free(cache);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cache: out of memory indexing %lld records",
-                        (long long)records);
+        return sx_no_memory("for a cache of %lld records", (long long)records);
     }
     cache->schema = schema;
     cache->records = records;

@@ -47,7 +47,7 @@ static size_t parent_length(const char *path, size_t length)
     return length > 0 ? length - 1 : 0;
 }
 
-/* ---- finding the class folders ---- */
+/* ---- Finding the class folders ---- */
 
 /* Is `path` inside `folder` (of `length` bytes), or in the folder itself? "" holds everything. */
 static bool is_below(const char *path, const char *folder, size_t length)
@@ -67,11 +67,6 @@ struct finder {
     sx_map classes;         /* the root's subfolders that hold images; the value is 1 if all those
                                are nested deeper, else 2; later the class number + 1 */
 };
-
-static sx_status no_memory(const struct finder *finder)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory listing its files", finder->where);
-}
 
 static void find_root(struct finder *finder)
 {
@@ -201,7 +196,7 @@ static sx_status number_classes(struct finder *finder)
     sx_map *classes = &finder->classes;
     list->classes = sx_arena_array(&list->arena, classes->count, char *);
     if (list->classes == NULL) {
-        return no_memory(finder);
+        return sx_no_memory("listing the files of %s", finder->where);
     }
     for (size_t i = 0; i < classes->count; i++) {
         const char *name = classes->entries[i].key;
@@ -212,7 +207,7 @@ static sx_status number_classes(struct finder *finder)
         }
         list->classes[i] = sx_arena_strdup(&list->arena, name);
         if (list->classes[i] == NULL) {
-            return no_memory(finder);
+            return sx_no_memory("listing the files of %s", finder->where);
         }
     }
     list->class_count = (int)classes->count;
@@ -233,7 +228,7 @@ static sx_status collect_items(struct finder *finder, sx_buf *folder)
     sx_class_list *list = finder->list;
     list->items = sx_alloc((size_t)finder->images, sizeof(*list->items));
     if (list->items == NULL) {
-        return no_memory(finder);
+        return sx_no_memory("listing the files of %s", finder->where);
     }
     for (size_t i = 0; i < finder->count; i++) {
         const char *name = finder->names[i];
@@ -323,7 +318,7 @@ void sx_class_list_deinit(sx_class_list *list)
     memset(list, 0, sizeof(*list));
 }
 
-/* ---- walking a tree ---- */
+/* ---- Walking a tree ---- */
 
 struct walk {
     const char *root;
@@ -343,8 +338,7 @@ static sx_status add_file(struct walk *walk, char *relative)
         char **items = sx_realloc(walk->names.items, capacity, sizeof(*items));
         if (items == NULL) {
             sx_free(relative);
-            return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory listing its files",
-                            walk->root);
+            return sx_no_memory("listing the files of %s", walk->root);
         }
         walk->names.items = items;
         walk->capacity = capacity;

@@ -13,7 +13,7 @@ static const int64_t max_batch_bytes = (int64_t)1 << 40;
 static const int64_t max_buffer_count = (int64_t)1 << 28;
 static const int64_t max_element_bytes = (int64_t)1 << 31;
 
-/* ---- life ---- */
+/* ---- Creation and destruction ---- */
 
 sx_dataset *sx_dataset_retain(sx_dataset *dataset)
 {
@@ -48,7 +48,7 @@ static sx_status make_node(sx_node_kind kind, sx_dataset *parent, sx_dataset **o
 {
     sx_dataset *node = sx_alloc(1, sizeof(*node));
     if (node == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "dataset: out of memory");
+        return sx_no_memory("for a dataset");
     }
     atomic_init(&node->refs, 1);
     node->kind = kind;
@@ -120,7 +120,7 @@ sx_status sx_dataset_from_source(sx_source *source, sx_dataset **out_dataset)
     return SX_OK;
 }
 
-/* ---- questions ---- */
+/* ---- Queries ---- */
 
 const sx_schema *sx_dataset_schema(const sx_dataset *dataset)
 {
@@ -171,7 +171,7 @@ char *sx_dataset_record_name(const sx_dataset *dataset, int64_t record, char *bu
     return buffer;
 }
 
-/* ---- order ---- */
+/* ---- Order ---- */
 
 static sx_status add_order(sx_dataset **dataset, const sx_order_op *op, int64_t count)
 {
@@ -262,7 +262,7 @@ sx_status sx_dataset_repeat(sx_dataset **dataset, int64_t times)
     return add_order(dataset, &op, count);
 }
 
-/* ---- map, cache ---- */
+/* ---- Map, cache ---- */
 
 /* Copies `text` to *end and advances; the block was measured before. */
 static char *put_name(char **end, const char *text)
@@ -281,7 +281,7 @@ static sx_status copy_names(sx_dataset *node, const sx_map_args *args)
     }
     char *end = node->names = sx_alloc(bytes, 1);
     if (end == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "map: out of memory");
+        return sx_no_memory("for a map");
     }
     node->as.map.name = put_name(&end, args->name);
     for (int i = 0; i < args->count; i++) {
@@ -335,7 +335,7 @@ sx_status sx_dataset_cache(sx_dataset **dataset, int64_t budget_bytes)
     return SX_OK;
 }
 
-/* ---- batch ---- */
+/* ---- Batch ---- */
 
 static sx_status check_batch_bytes(const sx_schema *schema, int64_t size)
 {

@@ -18,7 +18,7 @@
 
 struct sx_cache;
 
-/* ---- sources ---- */
+/* ---- Sources ---- */
 
 typedef struct sx_source sx_source;
 
@@ -48,7 +48,7 @@ struct sx_source {
 /* Makes the root node; takes the source in any case: on failure it is destroyed. */
 SX_MUST_USE sx_status sx_dataset_from_source(sx_source *source, sx_dataset **out_dataset);
 
-/* ---- nodes ---- */
+/* ---- Nodes ---- */
 
 typedef enum sx_node_kind {
     SX_NODE_SOURCE,

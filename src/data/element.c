@@ -15,7 +15,7 @@ sx_status sx_element_reader_init(sx_element_reader *reader, sx_dataset *data)
                                                 : (size_t)sx_type_bytes(type);
         reader->tensors[c] = (sx_tensor){*type, sx_alloc(bytes + 1, 1)};
         if (reader->tensors[c].data == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for an element");
+            return sx_no_memory("for an element");
         }
     }
     return SX_OK;

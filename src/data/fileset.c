@@ -43,7 +43,7 @@ struct sx_fileset {
     sx_buf unpacked; /* the members without an offset, one after the other */
 };
 
-/* ---- a folder ---- */
+/* ---- A folder ---- */
 
 static sx_status folder_open(sx_fileset *set, int64_t memory_budget)
 {
@@ -67,7 +67,7 @@ static sx_status read_descriptor(int fd, const char *path, sx_scratch *scratch, 
     size_t size = (size_t)info.st_size, done = 0;
     char *data = sx_scratch_alloc(scratch, size);
     if (data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory for its %zu bytes", path, size);
+        return sx_no_memory("reading %s (%zu bytes)", path, size);
     }
     while (done < size) {
         ssize_t n = read(fd, data + done, size - done);
@@ -91,7 +91,7 @@ static sx_status folder_read(const sx_fileset *set, size_t index, sx_scratch *sc
     size_t length = strlen(set->path) + strlen(set->names.items[index]) + 2;
     char *path = sx_scratch_alloc(scratch, length);
     if (path == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", set->names.items[index]);
+        return sx_no_memory("reading %s", set->names.items[index]);
     }
     snprintf(path, length, "%s/%s", set->path, set->names.items[index]);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
@@ -110,12 +110,7 @@ static void folder_close(sx_fileset *set)
 
 static const fileset_def folder_def = {folder_open, folder_read, folder_close};
 
-/* ---- an archive ---- */
-
-static sx_status no_memory(const sx_fileset *set)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", set->path);
-}
+/* ---- An archive ---- */
 
 static sx_status grow(sx_fileset *set)
 {
@@ -125,12 +120,12 @@ static sx_status grow(sx_fileset *set)
     size_t capacity = SX_MAX((size_t)256, set->capacity * 2);
     char **names = sx_realloc(set->names.items, capacity, sizeof(*names));
     if (names == NULL) {
-        return no_memory(set);
+        return sx_no_memory("reading %s", set->path);
     }
     set->names.items = names;
     struct member *members = sx_realloc(set->members, capacity, sizeof(*members));
     if (members == NULL) {
-        return no_memory(set);
+        return sx_no_memory("reading %s", set->path);
     }
     set->members = members;
     set->capacity = capacity;
@@ -178,7 +173,7 @@ static sx_status add_member(sx_fileset *set, sx_archive *archive, const sx_archi
     }
     char *name = sx_strdup(found->name);
     if (name == NULL) {
-        return no_memory(set);
+        return sx_no_memory("reading %s", set->path);
     }
     set->names.items[set->names.count++] = name;
     return SX_OK;
@@ -214,8 +209,7 @@ static sx_status archive_read(const sx_fileset *set, size_t index, sx_scratch *s
     }
     void *data = sx_scratch_alloc(scratch, member->size);
     if (data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory for %s", set->path,
-                        set->names.items[index]);
+        return sx_no_memory("reading %s of %s", set->names.items[index], set->path);
     }
     SX_TRY(sx_file_read_at(set->file, member->offset, data, member->size), "member %s",
            set->names.items[index]);
@@ -233,7 +227,7 @@ static void archive_close(sx_fileset *set)
 
 static const fileset_def archive_def = {archive_open, archive_read, archive_close};
 
-/* ---- all of them ---- */
+/* ---- All of them ---- */
 
 sx_status sx_fileset_open(const char *path, int64_t memory_budget, sx_fileset **out_set)
 {
@@ -242,7 +236,7 @@ sx_status sx_fileset_open(const char *path, int64_t memory_budget, sx_fileset **
     if (set == NULL || copy == NULL) {
         sx_free(set);
         sx_free(copy);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", path);
+        return sx_no_memory("reading %s", path);
     }
     for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) {
         copy[n - 1] = '\0';

@@ -50,7 +50,7 @@ struct job {
     sx_buf record;
 };
 
-/* ---- splits ---- */
+/* ---- Splits ---- */
 
 static sx_status bad_split(const char *text, const char *why)
 {
@@ -132,7 +132,7 @@ static sx_status cut_splits(struct job *job)
     return SX_OK;
 }
 
-/* ---- order ---- */
+/* ---- Order ---- */
 
 static int compare_placed(const void *a, const void *b)
 {
@@ -152,7 +152,7 @@ static uint64_t order_key(const struct job *job, const char *name)
     return (uint64_t)bits.a << 32 | bits.b;
 }
 
-/* ---- checking ---- */
+/* ---- Checking ---- */
 
 /* After each image of a pass over `count`. */
 static sx_status tell(const struct job *job, int64_t done, int64_t count)
@@ -190,7 +190,7 @@ static sx_status check_images(struct job *job)
 {
     job->order = sx_alloc((size_t)job->list.count, sizeof(*job->order));
     if (job->order == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", job->args->source);
+        return sx_no_memory("reading %s", job->args->source);
     }
     int64_t good = 0;
     for (int64_t i = 0; i < job->list.count; i++) {
@@ -221,7 +221,7 @@ static sx_status check_images(struct job *job)
     return SX_OK;
 }
 
-/* ---- records ---- */
+/* ---- Records ---- */
 
 static sx_status write_image(struct job *job, struct split *split, const struct placed *placed)
 {
@@ -289,7 +289,7 @@ static sx_status write_all(struct job *job, sx_buf *text)
     return SX_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- The whole ---- */
 
 static sx_status check_args(const sx_from_images_args *args)
 {

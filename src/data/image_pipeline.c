@@ -19,7 +19,7 @@ static sx_status worker_create(void *user, void **out_worker)
 {
     (void)user;
     *out_worker = sx_alloc(1, sizeof(sx_preprocess_scratch));
-    return *out_worker == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "out of memory") : SX_OK;
+    return *out_worker == NULL ? sx_no_memory("for preprocessing") : SX_OK;
 }
 
 static void worker_destroy(void *worker)
@@ -172,7 +172,7 @@ sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pr
     SX_TRY(sx_preprocess_check(pre));
     struct pipeline *self = sx_alloc(1, sizeof(*self));
     if (self == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "image pipeline: out of memory");
+        return sx_no_memory("for an image pipeline");
     }
     self->pre = *pre;
     self->args = *args;

@@ -91,12 +91,7 @@ struct sx_iterator {
     int64_t tune_since_ns, tune_wait_ns, tune_batches;
 };
 
-/* ---- making ---- */
-
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "iterator: out of memory");
-}
+/* ---- Making ---- */
 
 static size_t component_bytes(const sx_type *type)
 {
@@ -109,14 +104,12 @@ static sx_status make_component(sx_iterator *it, struct slot *slot, int c)
     const sx_type *type = &it->plan.element.components[c].type;
     size_t rows = (size_t)it->plan.batch_size, bytes, strings;
     if (!sx_mul_size(rows, component_bytes(type), &bytes)) {
-        return no_memory();
+        return sx_no_memory("for an iterator");
     }
     slot->components[c].data = sx_alloc_aligned(SX_MAX(bytes, (size_t)1), 64);
     if (slot->components[c].data == NULL) {
-        return sx_error(
-            SX_RESOURCE_EXHAUSTED,
-            "iterator: out of memory for a batch of %lld x %zu bytes of \"%s\"; use a smaller "
-            "batch or smaller elements",
+        return sx_no_memory(
+            "for a batch of %lld x %zu bytes of \"%s\"; use a smaller batch or smaller elements",
             (long long)it->plan.batch_size, component_bytes(type),
             it->plan.element.components[c].name);
     }
@@ -124,10 +117,10 @@ static sx_status make_component(sx_iterator *it, struct slot *slot, int c)
         it->plan.batched ? it->plan.dataset->schema.components[c].type : *type;
     if (type->dtype == SX_STRING && !it->plan.strings_last) {
         if (!sx_mul_size(rows, (size_t)sx_type_elems(type), &strings)) {
-            return no_memory();
+            return sx_no_memory("for an iterator");
         }
         slot->strings[c] = sx_alloc(strings, sizeof(*slot->strings[c]));
-        return slot->strings[c] == NULL ? no_memory() : SX_OK;
+        return slot->strings[c] == NULL ? sx_no_memory("for an iterator") : SX_OK;
     }
     return SX_OK;
 }
@@ -140,7 +133,7 @@ static sx_status make_slot(sx_iterator *it, struct slot *slot)
     slot->ids = sx_alloc((size_t)it->plan.batch_size, sizeof(*slot->ids));
     slot->epochs = sx_alloc((size_t)it->plan.batch_size, sizeof(*slot->epochs));
     slot->number = -1;
-    return slot->ids == NULL || slot->epochs == NULL ? no_memory() : SX_OK;
+    return slot->ids == NULL || slot->epochs == NULL ? sx_no_memory("for an iterator") : SX_OK;
 }
 
 static void free_slot(const sx_iterator *it, struct slot *slot)
@@ -189,7 +182,7 @@ static sx_status make_workers(sx_iterator *it, int workers)
     int producers = SX_MAX(workers, 1); /* without threads the caller uses the first */
     it->workers = sx_alloc((size_t)producers, sizeof(*it->workers));
     if (it->workers == NULL) {
-        return no_memory();
+        return sx_no_memory("for an iterator");
     }
     it->worker_count = workers;
     for (int i = 0; i < producers; i++) {
@@ -197,7 +190,7 @@ static sx_status make_workers(sx_iterator *it, int workers)
         it->workers[i].index = i;
         it->workers[i].producer = sx_alloc(1, sizeof(sx_producer));
         if (it->workers[i].producer == NULL) {
-            return no_memory();
+            return sx_no_memory("for an iterator");
         }
         SX_TRY(sx_producer_init(it->workers[i].producer, &it->plan));
     }
@@ -224,7 +217,7 @@ static sx_status fill_iterator(sx_iterator *it, const sx_iterator_args *args)
     int slots = it->worker_count == 0 ? 1 : choose_slots(&it->plan, args);
     it->slots = sx_alloc((size_t)slots, sizeof(*it->slots));
     if (it->slots == NULL) {
-        return no_memory();
+        return sx_no_memory("for an iterator");
     }
     it->slot_count = slots;
     for (int i = 0; i < slots; i++) {
@@ -242,7 +235,7 @@ sx_status sx_iterator_create_at(sx_dataset *dataset, const sx_iterator_args *arg
     SX_TAKE_ARGS(sx_iterator_args, args);
     sx_iterator *it = sx_alloc(1, sizeof(*it));
     if (it == NULL) {
-        return no_memory();
+        return sx_no_memory("for an iterator");
     }
     sx_status status = sx_plan_init(&it->plan, dataset);
     if (status != SX_OK) {
@@ -285,7 +278,7 @@ void sx_iterator_destroy(sx_iterator *it)
     sx_free(it);
 }
 
-/* ---- handing out rows (under the lock) ---- */
+/* ---- Handing out rows (under the lock) ---- */
 
 static void keep_error(struct slot *slot, int64_t row, sx_status status)
 {
@@ -377,7 +370,7 @@ static struct chunk take_chunk(sx_iterator *it)
     return chunk;
 }
 
-/* ---- making rows (outside the lock) ---- */
+/* ---- Making rows (outside the lock) ---- */
 
 static sx_status keep_string(struct kept_string *kept, sx_bytes *string)
 {
@@ -389,7 +382,7 @@ static sx_status keep_string(struct kept_string *kept, sx_bytes *string)
         size_t capacity = sx_align_up(string->size + string->size / 4 + 1, 64);
         char *data = sx_realloc(kept->data, capacity, 1);
         if (data == NULL) {
-            return no_memory();
+            return sx_no_memory("for an iterator");
         }
         kept->data = data;
         kept->capacity = capacity;
@@ -482,7 +475,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* ---- next ---- */
+/* ---- Next ---- */
 
 static sx_status start_threads(sx_iterator *it)
 {
@@ -612,7 +605,7 @@ sx_status sx_iterator_next(sx_iterator *it, const struct sx_batch_data **out_bat
     return status;
 }
 
-/* ---- the cursor ----
+/* ---- The cursor ----
  *
  *   0  "SXCURSR1"
  *   8  fingerprint of the pipeline, uint64 LE

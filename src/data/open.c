@@ -24,12 +24,7 @@ struct opening {
     sx_dataset *dataset;
 };
 
-static sx_status no_memory(const struct opening *o)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", o->spec);
-}
-
-/* ---- from a specification to paths ---- */
+/* ---- From a specification to paths ---- */
 
 static sx_status suggest(const struct opening *o, const char *dir, const char *part, sx_buf *near)
 {
@@ -86,13 +81,13 @@ static sx_status split(struct opening *o, const char ***out_parts, size_t *out_c
         size_t length = whole ? strlen(begin) : strcspn(begin, ",");
         parts[i] = sx_arena_strndup(&o->arena, begin, length);
         if (parts[i] == NULL) {
-            return no_memory(o);
+            return sx_no_memory("reading %s", o->spec);
         }
         begin += length + 1;
     }
     *out_parts = parts;
     *out_count = count;
-    return parts == NULL ? no_memory(o) : SX_OK;
+    return parts == NULL ? sx_no_memory("reading %s", o->spec) : SX_OK;
 }
 
 static sx_status find_paths(struct opening *o)
@@ -122,7 +117,7 @@ static sx_status find_paths(struct opening *o)
     return status;
 }
 
-/* ---- files ---- */
+/* ---- Files ---- */
 
 static sx_status open_tfrecords(struct opening *o)
 {
@@ -255,7 +250,7 @@ static sx_status open_files(struct opening *o)
     return openers[kind](o);
 }
 
-/* ---- folders ---- */
+/* ---- Folders ---- */
 
 /* The files of one folder, by kind; those that hold no data are left out. */
 static sx_status files_of_kind(const char *dir, const sx_paths *names, sx_file_kind kind,
@@ -263,7 +258,7 @@ static sx_status files_of_kind(const char *dir, const sx_paths *names, sx_file_k
 {
     out_paths->items = sx_alloc(SX_MAX(names->count, (size_t)1), sizeof(*out_paths->items));
     if (out_paths->items == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", dir);
+        return sx_no_memory("reading %s", dir);
     }
     for (size_t i = 0; i < names->count; i++) {
         char *path = NULL;
@@ -347,7 +342,7 @@ static sx_status open_folder(struct opening *o)
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- The whole ---- */
 
 static sx_status open_spec(struct opening *o)
 {
@@ -378,7 +373,7 @@ sx_status sx_data_open(const char *spec, const sx_data_options *options, sx_data
     if (status == SX_OK && out_description != NULL) {
         sx_buf_puts(&o.text, "");
         text = sx_strdup(sx_buf_text(&o.text));
-        status = text == NULL ? no_memory(&o) : SX_OK;
+        status = text == NULL ? sx_no_memory("reading %s", o.spec) : SX_OK;
     }
     if (status == SX_OK) {
         *out_dataset = o.dataset;

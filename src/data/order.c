@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/threefry.h"
 
-/* ---- the keyed permutation ---- */
+/* ---- The keyed permutation ---- */
 
 static sx_u32x2 words(uint64_t x)
 {
@@ -117,9 +117,7 @@ static sx_status buffer_at(const sx_order_op *op, sx_order_state *state, uint64_
     if (state->table == NULL) {
         state->table = sx_alloc((size_t)op->in_count, sizeof(*state->table));
         if (state->table == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED,
-                            "shuffle: out of memory for the order of %lld elements",
-                            (long long)op->in_count);
+            return sx_no_memory("shuffling %lld elements", (long long)op->in_count);
         }
     }
     if (!state->ready || state->epoch != e) {
@@ -131,7 +129,7 @@ static sx_status buffer_at(const sx_order_op *op, sx_order_state *state, uint64_
     return SX_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- The rest ---- */
 
 static sx_status take_at(const sx_order_op *op, sx_order_state *state, uint64_t *epoch,
                          int64_t *position)

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "data/cache.h"
 
-/* ---- flattening ---- */
+/* ---- Flattening ---- */
 
 /* What makes two pipelines yield the same sequence, as text; its hash is the cursor's fingerprint.
  * Paths are left out: a data set may move. */
@@ -152,7 +152,7 @@ void sx_plan_deinit(sx_plan *plan)
     memset(plan, 0, sizeof(*plan));
 }
 
-/* ---- locating ---- */
+/* ---- Locating ---- */
 
 static sx_status apply(sx_plan_order *order, uint64_t *epoch, int64_t *position)
 {
@@ -184,7 +184,7 @@ sx_status sx_plan_locate(sx_plan *plan, const sx_plan_batch *batch, int64_t row,
     return SX_OK;
 }
 
-/* ---- producing ---- */
+/* ---- Producing ---- */
 
 sx_status sx_producer_init(sx_producer *producer, const sx_plan *plan)
 {

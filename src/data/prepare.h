@@ -11,7 +11,7 @@ typedef bool sx_progress_fn(void *user, int64_t done, int64_t total);
 
 enum { SX_MAX_SPLITS = 16 };
 
-/* ---- from the network ---- */
+/* ---- From the network ---- */
 
 typedef struct sx_fetch_set_args {
     const char *name;   /* "flowers", "mnist", "catsdogs", or an http, https or file address */
@@ -26,7 +26,7 @@ typedef struct sx_fetch_set_args {
  * NOT_FOUND for an unknown name. */
 SX_MUST_USE sx_status sx_fetch_set(const sx_fetch_set_args *args, sx_buf *text);
 
-/* ---- class folders to records ----
+/* ---- Class folders to records ----
  *
  * Every image becomes an Example with image/encoded (the file's bytes, untouched), image/format,
  * image/height, image/width, image/class/label, image/class/text, image/filename. */
@@ -68,14 +68,14 @@ typedef struct sx_from_idx_args {
 /* Order and content of the arrays are kept. Appends one line to `text`. */
 SX_MUST_USE sx_status sx_from_idx(const sx_from_idx_args *args, sx_buf *text);
 
-/* ---- looking ---- */
+/* ---- Looking ---- */
 
 /* Appends a description of the data and of its first `count` examples: each feature of record files
  * with its kind and beginning; images with format and size. */
 SX_MUST_USE sx_status sx_data_show(const char *spec, const sx_data_options *options, int64_t count,
                                    sx_buf *text);
 
-/* ---- checking ---- */
+/* ---- Checking ---- */
 
 typedef struct sx_verify_args {
     const char *const *paths; /* [path_count] TFRecord files */
@@ -99,7 +99,7 @@ typedef struct sx_verify_result {
 SX_MUST_USE sx_status sx_data_verify(const sx_verify_args *args, sx_buf *text,
                                      sx_verify_result *out_result);
 
-/* ---- taking ---- */
+/* ---- Taking ---- */
 
 /* Writes examples [first, first + count) of an unbatched dataset as .npy: component "image" or
  * "features" to `path`, and "label" to `label_path` unless NULL. Encoded images are decoded to

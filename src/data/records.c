@@ -28,12 +28,7 @@ struct sx_records {
     sx_records_damage dropped;
 };
 
-static sx_status no_memory(const char *path)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", path);
-}
-
-/* ---- compressed files ---- */
+/* ---- Compressed files ---- */
 
 static sx_status add_offset(struct record_file *file)
 {
@@ -41,7 +36,7 @@ static sx_status add_offset(struct record_file *file)
         size_t capacity = SX_MAX((size_t)1024, file->offset_capacity * 2);
         uint64_t *offsets = sx_realloc(file->offsets, capacity, sizeof(*offsets));
         if (offsets == NULL) {
-            return no_memory(file->path);
+            return sx_no_memory("reading %s", file->path);
         }
         file->offsets = offsets;
         file->offset_capacity = capacity;
@@ -72,7 +67,7 @@ static sx_status read_compressed(struct sx_records *self, struct record_file *fi
     SX_TRY(sx_tfrecord_reader_open(file->path, &options, &reader));
     file->offsets = sx_alloc(1024, sizeof(*file->offsets));
     file->offset_capacity = 1024;
-    sx_status status = file->offsets == NULL ? no_memory(file->path) : SX_OK;
+    sx_status status = file->offsets == NULL ? sx_no_memory("reading %s", file->path) : SX_OK;
     bool more = true;
     while (status == SX_OK && more) {
         sx_bytes record;
@@ -86,7 +81,7 @@ static sx_status read_compressed(struct sx_records *self, struct record_file *fi
     return status;
 }
 
-/* ---- opening ---- */
+/* ---- Opening ---- */
 
 static sx_status get_in_file(const struct record_file *file, uint64_t number, sx_scratch *scratch,
                              sx_bytes *out_record)
@@ -94,7 +89,7 @@ static sx_status get_in_file(const struct record_file *file, uint64_t number, sx
     if (file->file != NULL) {
         void *frame = sx_scratch_alloc(scratch, sx_tfrecord_file_frame_bytes(file->file, number));
         return frame != NULL ? sx_tfrecord_file_read(file->file, number, frame, out_record)
-                             : no_memory(file->path);
+                             : sx_no_memory("reading %s", file->path);
     }
     const char *data = sx_buf_text(&file->data);
     *out_record = (sx_bytes){data + file->offsets[number],
@@ -107,7 +102,7 @@ static sx_status find_good(struct sx_records *self, struct record_file *file)
 {
     uint64_t *good = sx_alloc((size_t)SX_MAX(file->in_file, (int64_t)1), sizeof(*good));
     if (good == NULL) {
-        return no_memory(file->path);
+        return sx_no_memory("reading %s", file->path);
     }
     int64_t count = 0;
     sx_scratch scratch;
@@ -168,14 +163,14 @@ static sx_status open_files(struct sx_records *self, const char *const *paths, s
 {
     self->files = sx_alloc(count, sizeof(*self->files));
     if (self->files == NULL) {
-        return no_memory(paths[0]);
+        return sx_no_memory("reading %s", paths[0]);
     }
     for (size_t i = 0; i < count; i++) {
         struct record_file *file = &self->files[self->file_count++];
         sx_buf_init(&file->data, (size_t)1 << 46);
         file->path = sx_strdup(paths[i]);
         if (file->path == NULL) {
-            return no_memory(paths[i]);
+            return sx_no_memory("reading %s", paths[i]);
         }
         SX_TRY(open_file(self, file));
     }
@@ -187,7 +182,7 @@ sx_status sx_records_open(const char *const *paths, size_t count, const sx_recor
 {
     sx_records *self = sx_alloc(1, sizeof(*self));
     if (self == NULL) {
-        return no_memory(paths[0]);
+        return sx_no_memory("reading %s", paths[0]);
     }
     self->options = *options;
     self->budget = options->memory_budget > 0 ? options->memory_budget : sx_ram_bytes() / 2;
@@ -217,7 +212,7 @@ void sx_records_close(sx_records *records)
     sx_free(records);
 }
 
-/* ---- reading ---- */
+/* ---- Reading ---- */
 
 int64_t sx_records_count(const sx_records *records)
 {

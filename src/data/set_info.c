@@ -15,7 +15,7 @@
 enum { MAX_CLASSES = 1 << 20, MAX_FILES = 1 << 16 };
 static const size_t max_file_bytes = (size_t)64 << 20;
 
-/* ---- reading ---- */
+/* ---- Reading ---- */
 
 /* A sidecar's bytes as a JSON object. */
 static sx_status parse(const char *path, sx_bytes bytes, json_t **out_json)
@@ -77,7 +77,7 @@ static sx_status read_text(const json_t *json, sx_arena *arena, const char **out
     }
     const char *copy = sx_arena_strdup(arena, text);
     if (copy == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for a schema");
     }
     *out_text = copy;
     return SX_OK;
@@ -91,7 +91,7 @@ static sx_status read_classes(const json_t *json, sx_arena *arena, sx_set_info *
     }
     const char **classes = sx_arena_array(arena, count, const char *);
     if (classes == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for a schema");
     }
     for (size_t i = 0; i < count; i++) {
         classes[i] = "";
@@ -110,7 +110,7 @@ static sx_status read_files(const json_t *json, sx_arena *arena, sx_set_info *in
     }
     sx_set_file *files = sx_arena_array(arena, count, sx_set_file);
     if (files == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for a schema");
     }
     for (size_t i = 0; i < count; i++) {
         const json_t *file = json_array_get(json, i);
@@ -196,7 +196,7 @@ done:
     return status;
 }
 
-/* ---- writing ---- */
+/* ---- Writing ---- */
 
 static json_t *hex(uint32_t x)
 {

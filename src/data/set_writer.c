@@ -28,7 +28,7 @@ sx_status sx_set_writer_open(const char *prefix, int shards, int64_t total,
 {
     sx_set_writer *writer = sx_alloc(1, sizeof(*writer));
     if (writer == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", prefix);
+        return sx_no_memory("writing %s", prefix);
     }
     writer->shards = shards;
     writer->total = total;
@@ -37,7 +37,7 @@ sx_status sx_set_writer_open(const char *prefix, int shards, int64_t total,
         writer->prefix = sx_strdup(prefix);
         writer->records = sx_alloc((size_t)shards, sizeof(*writer->records));
         if (writer->prefix == NULL || writer->records == NULL) {
-            status = sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", prefix);
+            status = sx_no_memory("writing %s", prefix);
         }
     }
     if (status != SX_OK) {
@@ -83,7 +83,7 @@ static sx_status describe_files(const sx_set_writer *writer, sx_arena *arena, sx
     sx_set_file *files = sx_arena_array(arena, writer->shards, sx_set_file);
     *out_bytes = 0;
     if (files == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", writer->prefix);
+        return sx_no_memory("writing %s", writer->prefix);
     }
     for (int i = 0; i < writer->shards; i++) {
         char *path = NULL;
@@ -94,7 +94,7 @@ static sx_status describe_files(const sx_set_writer *writer, sx_arena *arena, sx
         sx_free(path);
         SX_TRY(status);
         if (files[i].name == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", writer->prefix);
+            return sx_no_memory("writing %s", writer->prefix);
         }
         *out_bytes += files[i].bytes;
     }

@@ -30,11 +30,6 @@ static void free_arrays(void *user)
     sx_free(a);
 }
 
-static sx_status no_memory(const char *where)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", where);
-}
-
 typedef sx_status read_fn(const char *path, size_t max_bytes, sx_tensor *out_tensor);
 
 static sx_status read_arrays(struct arrays *a, read_fn *read, const char *features,
@@ -44,7 +39,7 @@ static sx_status read_arrays(struct arrays *a, read_fn *read, const char *featur
         options->memory_budget > 0 ? (size_t)options->memory_budget : (size_t)sx_ram_bytes() / 2;
     a->where = sx_arena_strdup(&a->arena, features);
     if (a->where == NULL) {
-        return no_memory(features);
+        return sx_no_memory("reading %s", features);
     }
     SX_TRY(read(features, budget, &a->features));
     if (labels == NULL) {
@@ -104,7 +99,7 @@ static sx_status widen_labels(struct arrays *a, int label_base)
     int64_t count = a->labels.type.dims[0];
     int64_t *wide = sx_alloc((size_t)count, sizeof(*wide));
     if (wide == NULL) {
-        return no_memory(a->where);
+        return sx_no_memory("reading %s", a->where);
     }
     for (int64_t i = 0; i < count; i++) {
         wide[i] = integer_at(&a->labels, i) - label_base;
@@ -129,11 +124,11 @@ static sx_status name_classes(struct arrays *a)
     for (int64_t i = 0; a->class_names != NULL && i <= largest; i++) {
         a->class_names[i] = sx_arena_printf(&a->arena, "%lld", (long long)i);
         if (a->class_names[i] == NULL) {
-            return no_memory(a->where);
+            return sx_no_memory("reading %s", a->where);
         }
     }
     a->class_count = (int)largest + 1;
-    return a->class_names == NULL ? no_memory(a->where) : SX_OK;
+    return a->class_names == NULL ? sx_no_memory("reading %s", a->where) : SX_OK;
 }
 
 /* uint8 of rank 3 or 4 are images; gray ones get their channel. */
@@ -193,7 +188,7 @@ static sx_status make(read_fn *read, const char *kind, const char *features, con
 {
     struct arrays *a = sx_alloc(1, sizeof(*a));
     if (a == NULL) {
-        return no_memory(features);
+        return sx_no_memory("reading %s", features);
     }
     sx_arena_init(&a->arena, 0);
     sx_status status = open_arrays(a, read, kind, features, labels, options, text, out_dataset);

@@ -71,7 +71,7 @@ sx_status sx_source_classed(const char *path, const sx_data_options *options, sx
 {
     struct classed_source *self = sx_alloc(1, sizeof(*self));
     if (self == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", path);
+        return sx_no_memory("reading %s", path);
     }
     sx_status status = sx_fileset_open(path, options->memory_budget, &self->files);
     if (status == SX_OK) {

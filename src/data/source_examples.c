@@ -22,7 +22,7 @@ enum {
     SHOW_CLASSES = 8,
 };
 
-/* ---- the records ---- */
+/* ---- The records ---- */
 
 struct example_source {
     sx_source head;
@@ -88,7 +88,7 @@ static const sx_source_def examples_def = {
     .destroy = examples_destroy,
 };
 
-/* ---- the features ---- */
+/* ---- The features ---- */
 
 /* What to take out of an Example; also the map's user data. */
 struct features {
@@ -110,7 +110,7 @@ static sx_status worker_create(void *user, void **out_worker)
     (void)user;
     sx_example *example = sx_alloc(1, sizeof(*example));
     if (example == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for records");
     }
     sx_example_init(example);
     *out_worker = example;
@@ -163,7 +163,7 @@ static sx_status take_features(const sx_map_call *call, void *user)
     return f->label_key == NULL ? SX_OK : take_label(f, call->worker, call->out[1].data);
 }
 
-/* ---- finding out ---- */
+/* ---- Finding out ---- */
 
 struct finding {
     struct example_source *source;
@@ -177,11 +177,6 @@ struct finding {
     bool counted;    /* the classes are as many as the labels ask for; the last has no name */
     int64_t highest; /* then: the first record of the highest label */
 };
-
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "examples: out of memory");
-}
 
 static const char *const image_keys[] = {"image/encoded", "image_raw", "image", "encoded"};
 static const char *const label_keys[] = {"image/class/label", "label", "class", "image/label"};
@@ -242,7 +237,7 @@ static sx_status find_keys(struct finding *f)
     f->features->image_key = sx_strdup(image);
     f->features->label_key = label == NULL ? NULL : sx_strdup(label);
     bool lost = f->features->image_key == NULL || (label != NULL && f->features->label_key == NULL);
-    return lost ? no_memory() : SX_OK;
+    return lost ? sx_no_memory("reading examples") : SX_OK;
 }
 
 /* The value of the first of the two features, 0 if neither is there. */
@@ -305,19 +300,19 @@ static sx_status find_label(struct finding *f)
     return SX_OK;
 }
 
-/* ---- class names ---- */
+/* ---- Class names ---- */
 
 static sx_status names_from_info(struct finding *f)
 {
     sx_source *head = &f->source->head;
     head->class_names = sx_arena_array(&f->source->arena, f->info.class_count, char *);
     if (head->class_names == NULL) {
-        return no_memory();
+        return sx_no_memory("reading examples");
     }
     for (int i = 0; i < f->info.class_count; i++) {
         head->class_names[i] = sx_arena_strdup(&f->source->arena, f->info.classes[i]);
         if (head->class_names[i] == NULL) {
-            return no_memory();
+            return sx_no_memory("reading examples");
         }
     }
     head->class_count = f->info.class_count;
@@ -338,7 +333,7 @@ static sx_status note_class(struct finding *f, struct class_scan *scan, const sx
         int64_t capacity = SX_MIN(SX_MAX(label + 1, scan->capacity * 2), (int64_t)MAX_CLASSES);
         char **names = sx_realloc(scan->names, (size_t)capacity, sizeof(*names));
         if (names == NULL) {
-            return no_memory();
+            return sx_no_memory("reading examples");
         }
         memset(names + scan->capacity, 0, (size_t)(capacity - scan->capacity) * sizeof(*names));
         scan->names = names;
@@ -390,12 +385,12 @@ static sx_status names_from_records(struct finding *f)
     char **names = NULL;
     if (status == SX_OK && scan.count > 0) {
         names = sx_arena_array(&f->source->arena, scan.count, char *);
-        status = names == NULL ? no_memory() : SX_OK;
+        status = names == NULL ? sx_no_memory("reading examples") : SX_OK;
     }
     for (int64_t i = 0; i < scan.count && status == SX_OK; i++) {
         names[i] = scan.names[i] != NULL ? scan.names[i]
                                          : sx_arena_printf(&f->source->arena, "%lld", (long long)i);
-        status = names[i] == NULL ? no_memory() : SX_OK;
+        status = names[i] == NULL ? sx_no_memory("reading examples") : SX_OK;
     }
     if (status == SX_OK) {
         head->class_names = names;
@@ -418,7 +413,7 @@ static sx_status find_classes(struct finding *f)
     return SX_OK;
 }
 
-/* ---- the description ---- */
+/* ---- The description ---- */
 
 static void describe_damage(const sx_records *records, sx_buf *text)
 {
@@ -480,7 +475,7 @@ static void describe(const struct finding *f, size_t file_count, sx_buf *text)
     describe_damage(f->source->records, text);
 }
 
-/* ---- putting it together ---- */
+/* ---- Putting it together ---- */
 
 static sx_status check_record(sx_bytes record)
 {
@@ -587,7 +582,8 @@ sx_status sx_source_examples(const char *const *paths, size_t count, const sx_da
     sx_scratch_init(&f.scratch);
     f.source = sx_alloc(1, sizeof(*f.source));
     f.features = sx_alloc(1, sizeof(*f.features));
-    sx_status status = f.source == NULL || f.features == NULL ? no_memory() : SX_OK;
+    sx_status status =
+        f.source == NULL || f.features == NULL ? sx_no_memory("reading examples") : SX_OK;
     if (status == SX_OK) {
         sx_arena_init(&f.source->arena, 0);
         status = find_out(&f, paths, count);
@@ -617,7 +613,7 @@ sx_status sx_dataset_from_records(const char *const *patterns, int count,
     }
     struct example_source *source = sx_alloc(1, sizeof(*source));
     if (source == NULL) {
-        return no_memory();
+        return sx_no_memory("reading examples");
     }
     sx_arena_init(&source->arena, 0);
     sx_status status = sx_paths_glob(patterns, (size_t)count, &paths);

@@ -60,7 +60,7 @@ static const struct drawing drawings[] = {
     {"flowers", 1000, 64, 3, SX_FLOWERS_CLASSES, draw_flower, flower_name},
 };
 
-/* ---- the source ---- */
+/* ---- The source ---- */
 
 static sx_status generated_read(sx_source *source, int64_t record, sx_scratch *scratch,
                                 sx_tensor *out)
@@ -97,7 +97,7 @@ static const sx_source_def generated_def = {
     .destroy = generated_destroy,
 };
 
-/* ---- the specification ---- */
+/* ---- The specification ---- */
 
 static sx_status bad(const char *spec, const char *what)
 {
@@ -183,7 +183,7 @@ sx_status sx_source_generated(const char *spec, const sx_data_options *options, 
 {
     struct generated *self = sx_alloc(1, sizeof(*self));
     if (self == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "generated:%s: out of memory", spec);
+        return sx_no_memory("for generated:%s", spec);
     }
     sx_status status = parse(self, spec);
     if (status != SX_OK) {

@@ -88,7 +88,7 @@ static sx_status copy_names(struct memory_source *self, int count, const char *c
     }
     char *end = self->names = sx_alloc(bytes, 1);
     if (end == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "tensors: out of memory");
+        return sx_no_memory("for a dataset of tensors");
     }
     for (int i = 0; i < count; i++) {
         size_t length = strlen(names[i]) + 1;
@@ -104,7 +104,7 @@ sx_status sx_source_memory(const sx_memory_args *args, sx_dataset **out_dataset)
     SX_TRY(check_tensors(count, args->names, args->tensors));
     struct memory_source *self = sx_alloc(1, sizeof(*self));
     if (self == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "tensors: out of memory");
+        return sx_no_memory("for a dataset of tensors");
     }
     self->head.def = &memory_def;
     self->head.count = args->tensors[0].type.dims[0];

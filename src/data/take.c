@@ -31,8 +31,7 @@ static sx_status make_tensor(const sx_type *element, int64_t count, sx_tensor *o
     int64_t bytes = sx_type_bytes(&type);
     void *data = bytes < 0 ? NULL : sx_alloc((size_t)SX_MAX(bytes, (int64_t)1), 1);
     if (data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %s",
-                        sx_type_format(&type, text, sizeof(text)));
+        return sx_no_memory("for %s", sx_type_format(&type, text, sizeof(text)));
     }
     *out_tensor = (sx_tensor){type, data};
     return SX_OK;

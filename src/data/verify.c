@@ -39,7 +39,7 @@ static sx_status fault(struct verifying *v, sx_status status, int64_t *counter)
     return SX_OK;
 }
 
-/* ---- one record ---- */
+/* ---- One record ---- */
 
 static const char *image_key(const struct verifying *v)
 {
@@ -99,7 +99,7 @@ static sx_status check_record(struct verifying *v, const char *path, int64_t num
     return fault(v, status, counter);
 }
 
-/* ---- one file ---- */
+/* ---- One file ---- */
 
 static sx_status open_reader(const struct verifying *v, const char *path, sx_tfrecord_reader **out)
 {

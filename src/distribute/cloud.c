@@ -26,7 +26,7 @@ static const char *from_environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* ---- one request ---- */
+/* ---- One request ---- */
 
 typedef struct answer {
     int status;
@@ -54,7 +54,7 @@ static void answer_deinit(answer *a)
     sx_buf_deinit(&a->head);
 }
 
-/* ---- metadata ---- */
+/* ---- Metadata ---- */
 
 const char *sx_cloud_metadata_host(void)
 {
@@ -143,7 +143,7 @@ sx_status sx_cloud_metadata(sx_cloud *cloud, const char *path, const char **out_
     return status;
 }
 
-/* ---- the token ---- */
+/* ---- The token ---- */
 
 /* RFC 6750's b64token, which cannot end a header or start another. */
 static bool is_token(const char *text)
@@ -188,7 +188,7 @@ static sx_status find_token(sx_cloud *cloud, const char **out)
     return parse_token(text, cloud->arena, out);
 }
 
-/* ---- the TPU API ---- */
+/* ---- The TPU API ---- */
 
 static bool starts_with(const char *text, const char *start)
 {

@@ -34,7 +34,7 @@ static const struct {
     {"cpu", "CPU"}, {"ref", "CPU"}, {"tpu", "TPU"}, {"cuda", "GPU"}, {"pjrt:cpu", "CPU"},
 };
 
-/* ---- one device ---- */
+/* ---- One device ---- */
 
 static sx_device_info *add(owned *o)
 {
@@ -128,7 +128,7 @@ static sx_status add_virtual(owned *o, const sx_device *d, int n)
     return SX_OK;
 }
 
-/* ---- one kind ---- */
+/* ---- One kind ---- */
 
 static sx_status add_platform(owned *o, const sx_platform *p, const char *device, int n_virtual)
 {
@@ -200,7 +200,7 @@ static sx_status try_device(owned *o, const sx_list_devices_args *args, const ch
     return m->device != NULL && m->reason != NULL ? SX_OK : sx_no_memory("listing devices");
 }
 
-/* ---- all devices ---- */
+/* ---- All devices ---- */
 
 static bool is_type(const char *type, const char *wanted)
 {

@@ -52,7 +52,7 @@ static bool is_given(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-/* ---- sources ---- */
+/* ---- Sources ---- */
 
 /* A place that may name a TPU. `read` turns its value into *out_text, NULL if it names none. */
 typedef struct source {
@@ -186,7 +186,7 @@ static sx_status ask_all(search *s)
     return SX_OK;
 }
 
-/* ---- the TPU of this machine ---- */
+/* ---- The TPU of this machine ---- */
 
 /* The number of items in "a,b". */
 static int count_items(const char *text)
@@ -234,7 +234,7 @@ static sx_status choose_local(search *s)
     return read_workers_here(s);
 }
 
-/* ---- addresses ---- */
+/* ---- Addresses ---- */
 
 static sx_status choose_workers(search *s, const char *name, const char *const *workers, int n)
 {
@@ -257,7 +257,7 @@ static sx_status choose_addresses(search *s)
     return choose_workers(s, workers[0], workers, n);
 }
 
-/* ---- a name ---- */
+/* ---- A name ---- */
 
 /* Sets *value unless it was given, from the metadata service: the part after the last '/'. */
 static sx_status complete(search *s, const char *what, const char *path, const char **value)
@@ -339,7 +339,7 @@ static sx_status choose_named(search *s)
     return SX_OK;
 }
 
-/* ---- no source names a TPU ---- */
+/* ---- No source names a TPU ---- */
 
 static sx_status look_for_chips(search *s, bool *out_found)
 {
@@ -397,7 +397,7 @@ static sx_status look_around(search *s)
     return found ? SX_OK : none(s);
 }
 
-/* ---- the search ---- */
+/* ---- The search ---- */
 
 static sx_status choose(search *s)
 {
@@ -476,7 +476,7 @@ sx_status sx_tpu_find(const sx_tpu_request *request, const char *pci_root, sx_ar
     return SX_OK;
 }
 
-/* ---- public functions ---- */
+/* ---- Public functions ---- */
 
 /* The cluster and the arena for its contents. */
 typedef struct owned {

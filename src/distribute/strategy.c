@@ -27,7 +27,7 @@ static bool is_given(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-/* ---- the device ---- */
+/* ---- The device ---- */
 
 static const char *default_device(const sx_strategy_wish *wish)
 {
@@ -57,7 +57,7 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
     return s->device != NULL ? SX_OK : sx_no_memory("for a strategy");
 }
 
-/* ---- checks ---- */
+/* ---- Checks ---- */
 
 static bool is_plugin(const sx_strategy *s)
 {
@@ -121,7 +121,7 @@ static sx_status parse_batch_norm(const sx_strategy *s, const char *text, sx_bat
     return SX_OK;
 }
 
-/* ---- the number of replicas ---- */
+/* ---- The number of replicas ---- */
 
 static sx_status disagree(const char *a, int x, const char *b, int y)
 {
@@ -182,7 +182,7 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_wish *wish)
     return SX_OK;
 }
 
-/* ---- a TPU ---- */
+/* ---- A TPU ---- */
 
 static sx_status refuse_remote(const sx_tpu_cluster *c)
 {
@@ -228,7 +228,7 @@ static sx_status find_tpu(sx_strategy *s, const sx_strategy_wish *wish)
     return status == SX_OK ? check_cluster(&cluster) : status;
 }
 
-/* ---- opening ---- */
+/* ---- Opening ---- */
 
 static sx_status keep_text(sx_strategy *s, const char *text, const char **out)
 {
@@ -319,7 +319,7 @@ sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_str
     return SX_OK;
 }
 
-/* ---- public functions ---- */
+/* ---- Public functions ---- */
 
 sx_status sx_one_device_strategy_at(const sx_strategy_args *args, sx_strategy **out_strategy)
 {

@@ -11,7 +11,7 @@
 
 enum { DEFAULT_PORT = 8470, MAX_INDEX = 1 << 20 };
 
-/* ---- untrusted JSON ---- */
+/* ---- Untrusted JSON ---- */
 
 sx_status sx_foreign_json(const char *text, size_t size, const char *what, json_t **out_object)
 {
@@ -72,7 +72,7 @@ sx_status sx_foreign_text(const json_t *object, const char *member, const char *
     return copy_text(value, member, what, arena, out);
 }
 
-/* ---- addresses ---- */
+/* ---- Addresses ---- */
 
 static bool is_host(const char *host, size_t size)
 {
@@ -116,7 +116,7 @@ sx_status sx_tpu_address(const char *text, size_t size, sx_arena *arena, const c
     }
     const char *end = left > 0 && host[0] == '[' ? memchr(host, ']', left) : NULL;
     const char *colon =
-        memchr(end != NULL ? end : host, ':', left - (end ? (size_t)(end - host) : 0));
+        memchr(end != NULL ? end : host, ':', left - (end != NULL ? (size_t)(end - host) : 0));
     host_size = colon != NULL ? (size_t)(colon - host) : left;
     bool fine = left > 0 && left <= SX_MAX_ADDRESS && is_host(host, host_size) &&
                 (colon == NULL || parse_port(colon + 1, left - host_size - 1, &port));

@@ -7,7 +7,7 @@
 
 #include "base/threefry.h"
 
-/* ---- an endless stream of random 32-bit numbers for an image ---- */
+/* ---- An endless stream of random 32-bit numbers for an image ---- */
 
 typedef struct sx_draws {
     sx_u32x2 key, counter, held;
@@ -19,7 +19,7 @@ uint32_t sx_draws_bits(sx_draws *draws);
 float sx_draws_between(sx_draws *draws, float lower, float upper); /* [lower, upper) */
 int sx_draws_below(sx_draws *draws, int count);                    /* [0, count) */
 
-/* ---- geometry ---- */
+/* ---- Geometry ---- */
 
 typedef struct sx_point {
     float x, y; /* x to the right, y down */

@@ -102,7 +102,7 @@ static colour vary(canvas *c, colour from, float spread)
     return from;
 }
 
-/* ---- shapes ---- */
+/* ---- Shapes ---- */
 
 /* An ellipse: `along` is the unit vector of its first axis; semi-axes in pixels. */
 typedef struct ellipse {
@@ -162,7 +162,7 @@ static void fill_disc(canvas *c, sx_point centre, float radius, colour paint)
     fill_ellipse(c, &e, paint, 0.3f);
 }
 
-/* ---- flowers ---- */
+/* ---- Flowers ---- */
 
 static void draw_rings(canvas *c, const struct species *s, sx_point centre, float radius,
                        colour paint)
@@ -217,7 +217,7 @@ static void draw_flower(canvas *c, const struct species *s, float size)
     draw(c, s, centre, side * size, paint);
 }
 
-/* ---- background and exposure, independent of the class ---- */
+/* ---- Background and exposure, independent of the class ---- */
 
 static void draw_background(canvas *c)
 {

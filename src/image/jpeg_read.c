@@ -23,7 +23,7 @@ typedef struct decoder {
     sx_status status; /* an error found outside libjpeg */
 } decoder;
 
-/* ---- the source: a block of memory; reading past its end is an error, not an end marker ---- */
+/* ---- The source: a block of memory; reading past its end is an error, not an end marker ---- */
 
 static void source_nothing(j_decompress_ptr info)
 {
@@ -70,7 +70,7 @@ static void source_init(decoder *d)
     d->info.src = &d->source;
 }
 
-/* ---- limits ---- */
+/* ---- Limits ---- */
 
 static void check_scans(j_common_ptr info)
 {
@@ -110,7 +110,7 @@ static sx_status check_limits(decoder *d)
     return SX_OK;
 }
 
-/* ---- pixels ---- */
+/* ---- Pixels ---- */
 
 static bool is_four_colour(const struct jpeg_decompress_struct *info)
 {

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "image/decode.h"
 
-/* ---- recipes ---- */
+/* ---- Recipes ---- */
 
 /* Sizes are set by sx_preprocess_recipe. */
 static const struct recipe {
@@ -78,7 +78,7 @@ sx_status sx_preprocess_make(const sx_preprocess_wish *wish, sx_preprocess *out)
     return SX_OK;
 }
 
-/* ---- checks ---- */
+/* ---- Checks ---- */
 
 static sx_status check_size(const sx_preprocess *pre)
 {
@@ -178,7 +178,7 @@ void sx_preprocess_center(const sx_preprocess *pre, int *out_top, int *out_left)
     *out_left = pre->extra_width / 2;
 }
 
-/* ---- running it ---- */
+/* ---- Running it ---- */
 
 static sx_resize_args geometry(const sx_preprocess *pre, const sx_augment_key *key)
 {

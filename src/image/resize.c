@@ -51,7 +51,7 @@ typedef struct plan {
     const float *mul, *add; /* [row_elems] */
 } plan;
 
-/* ---- methods ---- */
+/* ---- Methods ---- */
 
 static float place_half_pixel(int i, float scale)
 {
@@ -112,7 +112,7 @@ static void make_taps(const struct rule_row *rule, int src_size, int full_size, 
     }
 }
 
-/* ---- converting a source row to floats ---- */
+/* ---- Converting a source row to floats ---- */
 
 SX_CLONES static void widen(const uint8_t *restrict src, size_t count, float *restrict out)
 {
@@ -132,7 +132,7 @@ static void load_row(plan *p, int row)
     memcpy(p->wide + p->src_stride, p->wide + p->src_stride - n, n * sizeof(float));
 }
 
-/* ---- along x: from p->wide to a window row ---- */
+/* ---- Along x: from p->wide to a window row ---- */
 
 typedef void row_fn(const plan *p, float *out);
 
@@ -198,7 +198,7 @@ static row_fn *choose_row_fn(const plan *p, const sx_resize_args *a)
     return functions[same || a->rule == SX_RESIZE_NEAREST][p->channels == 3];
 }
 
-/* ---- along y ---- */
+/* ---- Along y ---- */
 
 SX_CLONES static void mix_rows(const plan *p, const float *restrict top,
                                const float *restrict bottom, float lerp, float *restrict out)
@@ -254,7 +254,7 @@ static void resize_rows(plan *p, row_fn *along_x, float *out)
     }
 }
 
-/* ---- set-up ---- */
+/* ---- Set-up ---- */
 
 static sx_status check_args(const sx_image *src, const sx_resize_args *args)
 {

@@ -28,7 +28,7 @@ struct sx_archive {
 static const sx_archive_limits default_limits = {(uint64_t)1 << 24, (uint64_t)16 << 30,
                                                  (uint64_t)1 << 40};
 
-/* ---- opening ------------------------------------------------------------------------------ */
+/* ---- Opening ---- */
 
 static sx_status lib_error(const sx_archive *archive, const char *what)
 {
@@ -112,7 +112,7 @@ void sx_archive_close(sx_archive *archive)
     }
 }
 
-/* ---- members ------------------------------------------------------------------------------ */
+/* ---- Members ---- */
 
 /* libarchive converts names to the locale's character set and fails if that is not possible, so ask
  * for UTF-8 first. */
@@ -223,7 +223,7 @@ sx_status sx_archive_read(sx_archive *archive, sx_buf *out)
     return SX_OK;
 }
 
-/* ---- extracting ---------------------------------------------------------------------------- */
+/* ---- Extracting ---- */
 
 /* Opens the directory `name[0 .. length)` in `parent`, creating it if missing; follows no link. */
 static int enter_dir(int parent, const char *name, size_t length)

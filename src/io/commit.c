@@ -43,7 +43,7 @@ struct sx_commit {
     bool over; /* finished or failed */
 };
 
-/* ---- temporaries -------------------------------------------------------------------------- */
+/* ---- Temporaries ---- */
 
 /* "dir/.name.tmp-0123456789abcdef" */
 static sx_status temp_name(const char *path, char **out_temp)
@@ -95,7 +95,7 @@ static sx_status open_temp(const char *path, char **out_temp, int *out_fd)
     return sx_error(SX_UNAVAILABLE, "cannot lock a temporary file for %s", path);
 }
 
-/* ---- one file ----------------------------------------------------------------------------- */
+/* ---- One file ---- */
 
 static sx_status write_all(sx_commit_file *file, const char *data, size_t size)
 {
@@ -189,7 +189,7 @@ static void file_destroy(sx_commit_file *file)
     sx_free(file);
 }
 
-/* ---- the commit --------------------------------------------------------------------------- */
+/* ---- The commit ---- */
 
 sx_status sx_commit_create(sx_commit **out_commit)
 {
@@ -437,7 +437,7 @@ sx_status sx_commit_bytes(const char *path, const void *data, size_t size)
     return status;
 }
 
-/* ---- sweeping ----------------------------------------------------------------------------- */
+/* ---- Sweeping ---- */
 
 /* Removes `name` if its lock is free. If the file is renamed to its final name between the open and
  * the lock, unlinkat() does not find the name. */

@@ -69,7 +69,7 @@ sx_codec sx_codec_guess(sx_bytes head)
     return zlib ? SX_CODEC_ZLIB : SX_CODEC_NONE;
 }
 
-/* ---- inflate ------------------------------------------------------------------------------ */
+/* ---- Inflate ---- */
 
 struct sx_inflate {
     z_stream z;
@@ -244,7 +244,7 @@ sx_status sx_inflate_all(sx_codec codec, sx_bytes source, size_t max_bytes, cons
     return status;
 }
 
-/* ---- deflate ------------------------------------------------------------------------------ */
+/* ---- Deflate ---- */
 
 struct sx_deflate {
     z_stream z;

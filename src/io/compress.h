@@ -27,7 +27,7 @@ bool sx_codec_parse(const char *name, sx_codec *out_codec); /* any case; "none" 
  * header. */
 sx_codec sx_codec_guess(sx_bytes head);
 
-/* ---- inflate ------------------------------------------------------------------------------ */
+/* ---- Inflate ---- */
 
 /* Decompresses bytes in memory or of a file, piece by piece. */
 typedef struct sx_inflate sx_inflate;
@@ -54,7 +54,7 @@ SX_MUST_USE sx_status sx_inflate_rest(sx_inflate *stream, sx_buf *out);
 SX_MUST_USE sx_status sx_inflate_all(sx_codec codec, sx_bytes source, size_t max_bytes,
                                      const char *name, sx_buf *out);
 
-/* ---- deflate ------------------------------------------------------------------------------ */
+/* ---- Deflate ---- */
 
 /* Compresses bytes and writes them to a sink. */
 typedef struct sx_deflate sx_deflate;

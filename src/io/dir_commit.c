@@ -88,7 +88,7 @@ static sx_status begin(const char *path, sx_dir_commit *c)
 {
     c->final_path = sx_strdup(path);
     if (c->final_path == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for a path");
     }
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) {
         c->final_path[n - 1] = '\0';

@@ -92,7 +92,7 @@ static bool is_sha256(const char *text)
     return strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64;
 }
 
-/* ---- the part ---- */
+/* ---- The part ---- */
 
 /* Empties the part, to start over. */
 static sx_status truncate_part(struct download *d)
@@ -175,7 +175,7 @@ static sx_status http_error(const struct download *d, int http_status)
     return sx_error(code, "%s: the server answered %d", d->request->url, http_status);
 }
 
-/* ---- the transfer ---- */
+/* ---- The transfer ---- */
 
 static sx_status on_body(void *user, int http_status, const void *data, size_t size)
 {
@@ -297,7 +297,7 @@ static sx_status transfer(struct download *d, bool *out_beyond)
     return status;
 }
 
-/* ---- completion ---- */
+/* ---- Completion ---- */
 
 static sx_status check_sha256(struct download *d)
 {

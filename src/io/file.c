@@ -101,7 +101,7 @@ static uint64_t stat_mtime_ns(const struct stat *info)
     return (uint64_t)info->st_mtim.tv_sec * 1000000000u + (uint64_t)info->st_mtim.tv_nsec;
 }
 
-/* ---- whole files -------------------------------------------------------------------------- */
+/* ---- Whole files ---- */
 
 static sx_status too_large(const char *path, size_t max_bytes)
 {
@@ -173,7 +173,7 @@ sx_status sx_file_read_stream(const char *path, size_t max_bytes, char **out_dat
     return read_whole(path, true, max_bytes, out_data, out_size);
 }
 
-/* ---- positioned reads --------------------------------------------------------------------- */
+/* ---- Positioned reads ---- */
 
 sx_status sx_file_open(const char *path, sx_file **out_file)
 {

@@ -59,7 +59,7 @@ static int on_progress(void *user, curl_off_t total, curl_off_t received, curl_o
     return t->cancelled;
 }
 
-/* ---- the call ---- */
+/* ---- The call ---- */
 
 static CURLcode set_options(transfer *t, struct curl_slist *headers)
 {
@@ -190,7 +190,7 @@ sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int
     return status;
 }
 
-/* ---- a response in memory ---- */
+/* ---- A response in memory ---- */
 
 typedef struct buffers {
     const char *url;

@@ -13,7 +13,7 @@
 
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
-/* ---- the header --------------------------------------------------------------------- */
+/* ---- The header ---- */
 
 /* A parser for the dict that numpy writes, with its keys in any order. */
 struct text {
@@ -164,7 +164,8 @@ static bool find_dtype(const char *descr, sx_dtype *out_dtype, bool *out_swap)
     };
     for (size_t i = 0; i < SX_COUNT(dtypes); i++) {
         const char *numpy = sx_dtype_numpy(dtypes[i]);
-        if (numpy[0] != '\0' && strcmp(numpy + 1, descr + 1) == 0 && strchr("<>|=", descr[0])) {
+        if (numpy[0] != '\0' && strcmp(numpy + 1, descr + 1) == 0 &&
+            strchr("<>|=", descr[0]) != NULL) {
             *out_dtype = dtypes[i];
             *out_swap = descr[0] == '>' && dtypes[i] != SX_BF16;
             return true;
@@ -173,7 +174,7 @@ static bool find_dtype(const char *descr, sx_dtype *out_dtype, bool *out_swap)
     return false;
 }
 
-/* ---- reading ------------------------------------------------------------------------------ */
+/* ---- Reading ---- */
 
 /* Finds the header's text, whose position depends on the version. */
 static sx_status find_header(sx_bytes bytes, const char *name, struct text *out_text)
@@ -268,7 +269,7 @@ sx_status sx_npy_read(const char *path, size_t max_bytes, sx_tensor *out_tensor)
     return status;
 }
 
-/* ---- writing ------------------------------------------------------------------------------ */
+/* ---- Writing ---- */
 
 /* numpy leaves room for 21 digits of the first dimension, so that files can be appended to. */
 static void put_growth_room(const sx_type *type, sx_buf *text)

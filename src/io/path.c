@@ -16,7 +16,7 @@
 
 enum { MAX_PATHS = 1 << 22 }; /* entries in a list */
 
-/* ---- text --------------------------------------------------------------------------------- */
+/* ---- Text ---- */
 
 sx_status sx_path_format(char **out_path, const char *format, ...)
 {
@@ -93,7 +93,7 @@ bool sx_path_is_safe(const char *name, size_t length)
     return true;
 }
 
-/* ---- directories -------------------------------------------------------------------------- */
+/* ---- Directories ---- */
 
 bool sx_path_exists(const char *path)
 {
@@ -159,7 +159,7 @@ sx_status sx_dir_remove(const char *path)
     return status;
 }
 
-/* ---- lists -------------------------------------------------------------------------------- */
+/* ---- Lists ---- */
 
 void sx_paths_deinit(sx_paths *paths)
 {

@@ -31,7 +31,7 @@ enum { SX_TFRECORD_HEADER = 12, SX_TFRECORD_FOOTER = 4 };
 void sx_tfrecord_frame(sx_bytes data, uint8_t out_header[SX_TFRECORD_HEADER],
                        uint8_t out_footer[SX_TFRECORD_FOOTER]);
 
-/* ---- writing ------------------------------------------------------------------------------ */
+/* ---- Writing ---- */
 
 typedef struct sx_tfrecord_writer sx_tfrecord_writer;
 
@@ -62,7 +62,7 @@ SX_MUST_USE sx_status sx_tfrecord_shards_finish(sx_tfrecord_shards *shards);
 /* Discards the files unless sx_tfrecord_shards_finish() succeeded. NULL is fine. */
 void sx_tfrecord_shards_destroy(sx_tfrecord_shards *shards);
 
-/* ---- reading in order --------------------------------------------------------------------- */
+/* ---- Reading in order ---- */
 
 typedef struct sx_tfrecord_options {
     sx_codec codec;    /* AUTO: none if the first length's checksum matches, else by magic */
@@ -94,7 +94,7 @@ SX_MUST_USE sx_status sx_tfrecord_next(sx_tfrecord_reader *reader, sx_bytes *out
                                        bool *out_more);
 sx_tfrecord_damage sx_tfrecord_reader_damage(const sx_tfrecord_reader *reader);
 
-/* ---- reading by number -------------------------------------------------------------------- */
+/* ---- Reading by number ---- */
 
 typedef struct sx_tfrecord_file sx_tfrecord_file;
 

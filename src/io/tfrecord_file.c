@@ -37,7 +37,7 @@ struct sx_tfrecord_file {
     sx_tfrecord_options options;
 };
 
-/* ---- building ----------------------------------------------------------------------------- */
+/* ---- Building ---- */
 
 static sx_status add_entry(sx_tfrecord_file *file, struct entry entry)
 {
@@ -81,7 +81,7 @@ static sx_status build_index(sx_tfrecord_file *file, sx_window *window)
     }
 }
 
-/* ---- saving and loading ------------------------------------------------------------------- */
+/* ---- Saving and loading ---- */
 
 static sx_status save_index(const sx_tfrecord_file *file)
 {
@@ -178,7 +178,7 @@ static bool load_index(sx_tfrecord_file *file)
     return fits;
 }
 
-/* ---- the file ----------------------------------------------------------------------------- */
+/* ---- The file ---- */
 
 static sx_status open_and_index(sx_tfrecord_file *file)
 {

@@ -19,7 +19,7 @@ struct sx_tfrecord_reader {
     sx_buf record;       /* compressed files: the current record and its footer */
 };
 
-/* ---- open --------------------------------------------------------------------------------- */
+/* ---- Open ---- */
 
 static sx_status start(sx_tfrecord_reader *reader)
 {
@@ -103,7 +103,7 @@ static void count_damage(sx_tfrecord_reader *reader, uint64_t bytes)
     reader->damage.bytes += bytes;
 }
 
-/* ---- plain -------------------------------------------------------------------------------- */
+/* ---- Plain ---- */
 
 /* Skips damage at the reader's offset: a record with damaged data, or everything up to the next
  * valid record. */
@@ -153,7 +153,7 @@ static sx_status next_plain(sx_tfrecord_reader *reader, sx_bytes *out_record, bo
     }
 }
 
-/* ---- compressed --------------------------------------------------------------------------- */
+/* ---- Compressed ---- */
 
 /* Reads a record's data and footer in growing pieces, so that memory grows with the bytes actually
  * read and not with the length that the file claims. */

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "io/path.h"
 
-/* ---- one stream --------------------------------------------------------------------------- */
+/* ---- One stream ---- */
 
 struct sx_tfrecord_writer {
     sx_write_fn *write; /* the sink, or the compressor before it */
@@ -56,7 +56,7 @@ sx_status sx_tfrecord_writer_finish(sx_tfrecord_writer *writer)
     return writer->deflate == NULL ? SX_OK : sx_deflate_finish(writer->deflate);
 }
 
-/* ---- shards ------------------------------------------------------------------------------- */
+/* ---- Shards ---- */
 
 struct sx_tfrecord_shards {
     sx_commit *commit;

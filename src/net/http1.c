@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 
-/* ---------------------------------------------------------------- bytes and words */
+/* ---- Bytes and words ---- */
 
 enum {
     TOKEN = 1,  /* RFC 9110 5.6.2: methods, header names */
@@ -96,7 +96,7 @@ static sx_http_progress fail(sx_http_failure *failure, int status, const char *r
     return SX_HTTP_BAD;
 }
 
-/* ---------------------------------------------------------------- request line */
+/* ---- Request line ---- */
 
 /* Splits the target into path and query. Accepts origin form, absolute form (its authority is
  * ignored as RFC 9112 3.2.2 lets a server that hosts one site) and "*" of OPTIONS. */
@@ -109,18 +109,19 @@ static bool split_target(sx_http_head *head)
     }
     if (sx_http_text_take_nocase(&rest, "http://")) {
         const char *slash = memchr(rest.data, '/', rest.size);
-        const size_t host_size = slash ? (size_t)(slash - rest.data) : rest.size;
+        const size_t host_size = slash != NULL ? (size_t)(slash - rest.data) : rest.size;
         if (host_size == 0 || !all_of_class((sx_http_text){rest.data, host_size}, HOST)) {
             return false;
         }
-        rest = slash ? (sx_http_text){slash, rest.size - host_size} : (sx_http_text){"/", 1};
+        rest =
+            slash != NULL ? (sx_http_text){slash, rest.size - host_size} : (sx_http_text){"/", 1};
     }
     if (rest.size == 0 || rest.data[0] != '/') {
         return false;
     }
     const char *mark = memchr(rest.data, '?', rest.size);
     head->path = rest;
-    if (mark) {
+    if (mark != NULL) {
         head->path.size = (size_t)(mark - rest.data);
         head->query = (sx_http_text){mark + 1, rest.size - head->path.size - 1};
     }
@@ -132,13 +133,13 @@ static sx_http_progress parse_request_line(sx_http_text line, sx_http_head *head
                                            sx_http_failure *failure)
 {
     const char *first = memchr(line.data, ' ', line.size);
-    if (!first) {
+    if (first == NULL) {
         return fail(failure, 400, "malformed request line; expected METHOD TARGET HTTP/1.1");
     }
     head->method = (sx_http_text){line.data, (size_t)(first - line.data)};
     sx_http_text rest = {first + 1, line.size - head->method.size - 1};
     const char *second = memchr(rest.data, ' ', rest.size);
-    if (!second) {
+    if (second == NULL) {
         return fail(failure, 400, "request line without HTTP version");
     }
     head->target = (sx_http_text){rest.data, (size_t)(second - rest.data)};
@@ -164,7 +165,7 @@ static sx_http_progress parse_request_line(sx_http_text line, sx_http_head *head
     return SX_HTTP_DONE;
 }
 
-/* ---------------------------------------------------------------- headers */
+/* ---- Headers ---- */
 
 static sx_http_progress parse_header(sx_http_text line, sx_http_header *out,
                                      sx_http_failure *failure)
@@ -173,7 +174,7 @@ static sx_http_progress parse_header(sx_http_text line, sx_http_header *out,
         return fail(failure, 400, "folded header lines are not supported");
     }
     const char *colon = memchr(line.data, ':', line.size);
-    if (!colon) {
+    if (colon == NULL) {
         return fail(failure, 400, "header line without colon");
     }
     out->name = (sx_http_text){line.data, (size_t)(colon - line.data)};
@@ -254,7 +255,7 @@ static sx_http_progress on_connection(sx_http_text value, sx_http_head *head, st
     (void)failure;
     while (value.size > 0) {
         const char *comma = memchr(value.data, ',', value.size);
-        const size_t size = comma ? (size_t)(comma - value.data) : value.size;
+        const size_t size = comma != NULL ? (size_t)(comma - value.data) : value.size;
         const sx_http_text option = trim((sx_http_text){value.data, size});
         seen->close |= sx_http_text_is_nocase(option, "close");
         seen->keep_alive |= sx_http_text_is_nocase(option, "keep-alive");
@@ -324,7 +325,7 @@ static sx_http_progress find_head_end(const char *data, size_t size, size_t *sca
     size_t begin = *scanned;
     for (;;) {
         const char *lf = memchr(data + begin, '\n', size - begin);
-        if (!lf) {
+        if (lf == NULL) {
             *scanned = begin;
             return SX_HTTP_MORE;
         }
@@ -417,7 +418,7 @@ sx_http_text sx_http_header_get(const sx_http_head *head, const char *name)
     return (sx_http_text){NULL, 0};
 }
 
-/* ---------------------------------------------------------------- chunked bodies */
+/* ---- Chunked bodies ---- */
 
 enum {
     CHUNK_SIZE,      /* hexadecimal digits */

@@ -25,7 +25,7 @@ enum {
 
 static const int64_t ms = 1000000;
 
-/* ---------------------------------------------------------------- life */
+/* ---- Creation and destruction ---- */
 
 static void on_event(void *user, uint32_t events);
 static void on_timer(void *user);
@@ -38,7 +38,7 @@ static void set_deadline(sx_http_conn *conn, int64_t deadline_ns)
     conn->deadline_ns = deadline_ns;
     /* A timer that fires early looks at deadline_ns and is set again: most requests never touch
      * the wheel. */
-    if (!conn->timer.link || conn->timer.deadline_ns > deadline_ns) {
+    if (conn->timer.link == NULL || conn->timer.deadline_ns > deadline_ns) {
         sx_loop_timer_set(conn->worker->loop, &conn->timer, deadline_ns);
     }
 }
@@ -59,7 +59,7 @@ static void link_conn(sx_http_conn *conn)
     sx_http_worker *worker = conn->worker;
     conn->next = worker->conns;
     conn->link = &worker->conns;
-    if (conn->next) {
+    if (conn->next != NULL) {
         conn->next->link = &conn->next;
     }
     worker->conns = conn;
@@ -74,7 +74,7 @@ static void on_reap(void *user)
     sx_http_conn *conn = user;
     sx_http_worker *worker = conn->worker;
     *conn->link = conn->next;
-    if (conn->next) {
+    if (conn->next != NULL) {
         conn->next->link = conn->link;
     }
     sx_free(conn->out_body);
@@ -93,8 +93,8 @@ void sx_http_conn_open(sx_http_worker *worker, int fd)
 {
     const size_t in_size = worker->config->max_head_bytes + IN_BODY_BYTES;
     sx_http_conn *conn = sx_alloc(1, sizeof(*conn));
-    char *in = conn ? sx_realloc(NULL, in_size, 1) : NULL;
-    if (!in) {
+    char *in = conn != NULL ? sx_realloc(NULL, in_size, 1) : NULL;
+    if (in == NULL) {
         sx_free(conn);
         close(fd);
         atomic_fetch_sub(worker->open_connections, 1);
@@ -152,7 +152,7 @@ void sx_http_conn_drain(sx_http_conn *conn)
     }
 }
 
-/* ---------------------------------------------------------------- writing */
+/* ---- Writing ---- */
 
 static void begin_linger(sx_http_conn *conn)
 {
@@ -271,7 +271,7 @@ static void set_response(sx_http_conn *conn, const sx_http_response *response, b
         !conn->keep_alive                ? "Connection: close\r\n"
         : conn->exchange.head.minor == 0 ? "Connection: keep-alive\r\n"
                                          : "",
-        response->headers ? response->headers : "");
+        response->headers != NULL ? response->headers : "");
     if (size < 0 || (size_t)size >= sizeof(conn->out_head)) {
         conn->keep_alive = false; /* the handler's headers are too large: not sent */
         conn->out_head_size = (size_t)snprintf(conn->out_head, sizeof(conn->out_head),
@@ -295,7 +295,7 @@ static void refuse(sx_http_conn *conn, int status, const char *reason)
     sx_http_response response = {.status = status, .content_type = "application/json"};
     response.retry_after_s = status == 429 || status == 503 ? RETRY_AFTER_S : 0;
     response.body = sx_buf_take(&text, &response.body_size);
-    if (!response.body) {
+    if (response.body == NULL) {
         sx_buf_deinit(&text);
         response.body_size = 0;
     }
@@ -308,7 +308,7 @@ static void refuse(sx_http_conn *conn, int status, const char *reason)
     begin_write(conn);
 }
 
-/* ---------------------------------------------------------------- the exchange */
+/* ---- The exchange ---- */
 
 /* The answer has arrived on the loop's thread. */
 static void on_answered(void *user)
@@ -384,7 +384,7 @@ void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *respons
     sx_loop_post(exchange->conn->worker->loop, &exchange->answered);
 }
 
-/* ---------------------------------------------------------------- reading */
+/* ---- Reading ---- */
 
 /* Reads into [at, at + room); returns the count, 0 at the end of the stream or when nothing is
  * there (then *out_again), -1 when the connection was closed. */
@@ -433,7 +433,8 @@ static bool body_is_admitted(const sx_http_conn *conn, size_t more)
 {
     const sx_budget *memory = conn->worker->config->memory;
     const sx_buf *body = &conn->body;
-    if (!memory || more < body->capacity - body->size || body->size + more <= IN_BODY_BYTES) {
+    if (memory == NULL || more < body->capacity - body->size ||
+        body->size + more <= IN_BODY_BYTES) {
         return true;
     }
     const size_t doubled = SX_MIN(2 * body->capacity, body->max_bytes + 1);
@@ -459,7 +460,7 @@ static void refuse_memory(sx_http_conn *conn)
 {
     const sx_budget *memory = conn->worker->config->memory;
     char reason[200];
-    if (!memory || memory->limit_bytes == 0) {
+    if (memory == NULL || memory->limit_bytes == 0) {
         refuse(conn, 503, "out of memory");
         return;
     }
@@ -602,7 +603,7 @@ static void read_large_body(sx_http_conn *conn)
     size_t room = 0;
     bool again = false;
     char *at = body_room(conn, &room);
-    if (!at) {
+    if (at == NULL) {
         refuse_memory(conn);
         return;
     }
@@ -653,7 +654,7 @@ static void read_lingering(sx_http_conn *conn)
     }
 }
 
-/* ---------------------------------------------------------------- events */
+/* ---- Events ---- */
 
 static void on_readable(sx_http_conn *conn)
 {

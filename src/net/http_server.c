@@ -50,7 +50,7 @@ struct sx_http_server {
     struct listener listeners[];
 };
 
-/* ---------------------------------------------------------------- accepting */
+/* ---- Accepting ---- */
 
 /* Closes a connection that there is no room for. What the response says reaches the peer only if it
  * has not sent anything yet. */
@@ -143,7 +143,7 @@ static void on_acceptable(void *user, uint32_t events)
     }
 }
 
-/* ---------------------------------------------------------------- draining */
+/* ---- Draining ---- */
 
 static void on_empty(sx_http_worker *worker)
 {
@@ -180,7 +180,7 @@ static void on_drain(void *user)
         on_empty(worker);
         return;
     }
-    for (sx_http_conn *conn = worker->conns; conn; conn = conn->next) {
+    for (sx_http_conn *conn = worker->conns; conn != NULL; conn = conn->next) {
         sx_http_conn_drain(conn);
     }
 }
@@ -188,7 +188,7 @@ static void on_drain(void *user)
 static void on_cut_off(void *user)
 {
     struct listener *listener = user;
-    for (sx_http_conn *conn = listener->worker.conns; conn; conn = conn->next) {
+    for (sx_http_conn *conn = listener->worker.conns; conn != NULL; conn = conn->next) {
         sx_http_conn_close(conn);
     }
 }
@@ -234,7 +234,7 @@ bool sx_http_server_drain(sx_http_server *server, int grace_ms)
     return false;
 }
 
-/* ---------------------------------------------------------------- life */
+/* ---- Creation and destruction ---- */
 
 static void *run_worker(void *user)
 {
@@ -264,7 +264,7 @@ static sx_http_config complete(const sx_http_config *given)
     if (config.max_request_bytes > 0) {
         config.max_body_bytes = SX_MIN(config.max_body_bytes, config.max_request_bytes);
     }
-    if (config.memory && config.memory->limit_bytes > 0) {
+    if (config.memory != NULL && config.memory->limit_bytes > 0) {
         config.max_body_bytes = SX_MIN(config.max_body_bytes, config.memory->limit_bytes / 2);
     }
     config.head_timeout_ms = default_to(config.head_timeout_ms, 10000);
@@ -300,11 +300,11 @@ sx_status sx_http_server_create(const sx_http_config *config, sx_http_server **o
     SX_TRY(sx_listen(config->host, config->port, complete_config.backlog, count, fds, &port));
     sx_http_server *server =
         sx_alloc(1, sizeof(*server) + (size_t)count * sizeof(server->listeners[0]));
-    if (!server) {
+    if (server == NULL) {
         for (int i = 0; i < count; i++) {
             close(fds[i]);
         }
-        return sx_error(SX_RESOURCE_EXHAUSTED, "HTTP server: out of memory");
+        return sx_no_memory("for an HTTP server");
     }
     server->config = complete_config;
     server->port = port;
@@ -373,7 +373,7 @@ static void destroy_listener(struct listener *listener)
 
 void sx_http_server_destroy(sx_http_server *server)
 {
-    if (!server) {
+    if (server == NULL) {
         return;
     }
     sx_http_server_drain(server, 0);
@@ -385,7 +385,7 @@ void sx_http_server_destroy(sx_http_server *server)
     sx_free(server);
 }
 
-/* ---------------------------------------------------------------- small things */
+/* ---- Accessors ---- */
 
 sx_http_stats sx_http_server_stats(const sx_http_server *server)
 {

@@ -78,7 +78,7 @@ typedef struct sx_http_stats {
 
 sx_http_stats sx_http_server_stats(const sx_http_server *server);
 
-/* ---- what a handler sees ---- */
+/* ---- Interface for handlers ---- */
 
 /* Borrowed until sx_http_respond. */
 const sx_http_head *sx_http_request_head(const sx_http_exchange *exchange);

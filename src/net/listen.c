@@ -126,7 +126,7 @@ static int probe(struct address *address, int *port)
 
 static sx_status choose_address(const char *host, int port, struct address *out, int *out_port)
 {
-    if (host && host[0] != '\0') {
+    if (host != NULL && host[0] != '\0') {
         SX_TRY(resolve(host, port, out));
         return probe(out, out_port) == 0 ? SX_OK : listen_error(out, errno);
     }

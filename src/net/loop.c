@@ -36,13 +36,13 @@ struct sx_loop {
     sx_loop_task *first, **last;
 };
 
-/* ---------------------------------------------------------------- life */
+/* ---- Creation and destruction ---- */
 
 sx_status sx_loop_create(sx_loop **out_loop)
 {
     sx_loop *loop = sx_alloc(1, sizeof(*loop));
-    if (!loop) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "event loop: out of memory");
+    if (loop == NULL) {
+        return sx_no_memory("for an event loop");
     }
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -69,7 +69,7 @@ sx_status sx_loop_create(sx_loop **out_loop)
 
 void sx_loop_destroy(sx_loop *loop)
 {
-    if (!loop) {
+    if (loop == NULL) {
         return;
     }
     close(loop->epoll_fd);
@@ -83,7 +83,7 @@ int64_t sx_loop_now_ns(const sx_loop *loop)
     return loop->now_ns;
 }
 
-/* ---------------------------------------------------------------- descriptors */
+/* ---- Descriptors ---- */
 
 sx_status sx_loop_add(sx_loop *loop, sx_loop_io *io)
 {
@@ -115,7 +115,7 @@ void sx_loop_remove(sx_loop *loop, sx_loop_io *io)
     }
 }
 
-/* ---------------------------------------------------------------- timers */
+/* ---- Timers ---- */
 
 static void wheel_insert(sx_loop *loop, sx_loop_timer *timer)
 {
@@ -129,7 +129,7 @@ static void wheel_insert(sx_loop *loop, sx_loop_timer *timer)
     sx_loop_timer **head = &loop->slots[timer->slot];
     timer->next = *head;
     timer->link = head;
-    if (*head) {
+    if (*head != NULL) {
         (*head)->link = &timer->next;
     }
     *head = timer;
@@ -138,15 +138,15 @@ static void wheel_insert(sx_loop *loop, sx_loop_timer *timer)
 
 void sx_loop_timer_cancel(sx_loop *loop, sx_loop_timer *timer)
 {
-    if (!timer->link) {
+    if (timer->link == NULL) {
         return;
     }
     *timer->link = timer->next;
-    if (timer->next) {
+    if (timer->next != NULL) {
         timer->next->link = timer->link;
     }
     timer->link = NULL;
-    if (!loop->slots[timer->slot]) {
+    if (loop->slots[timer->slot] == NULL) {
         loop->slots_used[timer->slot / 64] &= ~((uint64_t)1 << (timer->slot % 64));
     }
 }
@@ -163,7 +163,7 @@ static void serve_slot(sx_loop *loop, int64_t tick)
 {
     const int slot = (int)(tick % SLOTS);
     sx_loop_timer *later = NULL;
-    while (loop->slots[slot]) {
+    while (loop->slots[slot] != NULL) {
         sx_loop_timer *timer = loop->slots[slot];
         sx_loop_timer_cancel(loop, timer);
         if (timer->deadline_ns <= loop->now_ns) {
@@ -172,15 +172,15 @@ static void serve_slot(sx_loop *loop, int64_t tick)
             timer->next = later;
             later = timer;
             timer->link = &later; /* so that it counts as set while it waits here */
-            if (timer->next) {
+            if (timer->next != NULL) {
                 timer->next->link = &timer->next;
             }
         }
     }
-    while (later) {
+    while (later != NULL) {
         sx_loop_timer *timer = later;
         later = timer->next;
-        if (later) {
+        if (later != NULL) {
             later->link = &later;
         }
         wheel_insert(loop, timer);
@@ -229,7 +229,7 @@ static int sleep_ms(const sx_loop *loop)
     return -1;
 }
 
-/* ---------------------------------------------------------------- tasks */
+/* ---- Tasks ---- */
 
 static void wake(sx_loop *loop)
 {
@@ -272,14 +272,14 @@ static void run_tasks(sx_loop *loop)
     loop->first = NULL;
     loop->last = &loop->first;
     pthread_mutex_unlock(&loop->mutex);
-    while (task) {
+    while (task != NULL) {
         sx_loop_task *next = task->next; /* the task may be posted again by its own function */
         task->fn(task->user);
         task = next;
     }
 }
 
-/* ---------------------------------------------------------------- running */
+/* ---- Running ---- */
 
 static void dispatch(sx_loop *loop, int count)
 {
@@ -287,7 +287,7 @@ static void dispatch(sx_loop *loop, int count)
     for (loop->ready_next = 0; loop->ready_next < loop->ready_count;) {
         const struct epoll_event event = loop->ready[loop->ready_next++];
         sx_loop_io *io = event.data.ptr;
-        if (io) {
+        if (io != NULL) {
             if (event.events) {
                 io->fn(io->user, event.events);
             }

@@ -23,8 +23,7 @@ static sx_value to_float(sx_builder *b, sx_value x)
     return sx_build_op(b, cast, (&(sx_cast_attrs){.dtype = SX_F32}), x);
 }
 
-/* --- C > 1: softmax over the classes ------------------------------------------------------------
- */
+/* ---- C > 1: softmax over the classes ---- */
 
 static void softmax_predictions(const head *h, sx_spec *spec)
 {
@@ -51,8 +50,7 @@ static void softmax_loss(const head *h, sx_spec *spec, int top_k)
     }
 }
 
-/* --- C = 1: a yes/no question --------------------------------------------------------------------
- */
+/* ---- C = 1: a yes/no question ---- */
 
 static void sigmoid_predictions(const head *h, sx_spec *spec)
 {

@@ -13,7 +13,7 @@
 #include "nn/params.h"
 #include "runtime/session.h"
 
-/* --- what the model returned, checked -------------------------------------------------------- */
+/* ---- What the model returned, checked ---- */
 
 static sx_status bad_output(const sx_builder *b, const char *what, sx_value v, const char *expected)
 {
@@ -72,7 +72,7 @@ static void check_spec(sx_builder *b, sx_mode mode, const sx_spec *spec)
     }
 }
 
-/* --- training -------------------------------------------------------------------------------- */
+/* ---- Training ---- */
 
 static sx_value batch_mean(sx_builder *b, sx_value per_example)
 {
@@ -87,7 +87,7 @@ static sx_value build_ok(sx_builder *b, sx_value loss, const sx_value *gradients
     sx_value *all = sx_arena_array(sx_builder_arena(b), n + 1, sx_value);
     int count = 0;
     if (all == NULL) {
-        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory"));
+        sx_builder_fail(b, sx_no_memory("building a model"));
         return SX_NO_VALUE;
     }
     all[count++] = loss;
@@ -143,7 +143,7 @@ static bool list_weights(sx_builder *b, weight_list *out)
                          .gradients = sx_arena_array(arena, capacity, sx_value),
                          .names = sx_arena_array(arena, capacity, const char *)};
     if (out->values == NULL || out->gradients == NULL || out->names == NULL) {
-        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory"));
+        sx_builder_fail(b, sx_no_memory("building a model"));
         return false;
     }
     for (int i = 0; i < b->graph->n_args; i++) {
@@ -228,7 +228,7 @@ static void build_train(sx_builder *b, const sx_spec *spec, const sx_optimizer *
     put_host_tensors(b, SX_TRAIN, SX_HOST_CALL_PREFIX, spec->host_call.tensors);
 }
 
-/* --- evaluation and prediction --------------------------------------------------------------- */
+/* ---- Evaluation and prediction ---- */
 
 static void build_eval(sx_builder *b, const sx_spec *spec)
 {
@@ -247,7 +247,7 @@ static void build_predict(sx_builder *b, const sx_spec *spec)
     }
 }
 
-/* --- all together ---------------------------------------------------------------------------- */
+/* ---- All together ---- */
 
 static void put_wishes(const sx_optimizer *wish, sx_optimizer *out)
 {
@@ -285,7 +285,7 @@ static sx_status choose_optimizer(const sx_spec *spec, const sx_program_request 
     return sx_optimizer_settle_rate(out, r->batch, r->steps_per_epoch);
 }
 
-/* --- functions on the host ------------------------------------------------------------------- */
+/* ---- Functions on the host ---- */
 
 enum { MAX_HOST_STATE = 1 << 24 };
 
@@ -365,7 +365,7 @@ static void check_device_values(sx_builder *b)
     }
 }
 
-/* --- inputs ---------------------------------------------------------------------------------- */
+/* ---- Inputs ---- */
 
 sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode, const sx_type *features,
                                   const sx_type *labels)

@@ -85,8 +85,7 @@ static void update_adam(const update *u)
     sx_assign(u->b, slot_name(u, "Adam_1"), sx_output_of(first, 2));
 }
 
-/* --- LARS: You, Gitman, Ginsburg, arXiv 1708.03888; as tf.contrib.opt.LARSOptimizer -------------
- */
+/* ---- LARS: You, Gitman, Ginsburg, arXiv 1708.03888; as tf.contrib.opt.LARSOptimizer ---- */
 
 static sx_value scaled(const update *u, sx_value x, double factor)
 {

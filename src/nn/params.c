@@ -32,11 +32,6 @@ struct sx_params {
     record *record; /* apart, so that a model function may ask through a const pointer */
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for parameters");
-}
-
 sx_status sx_params_create(sx_params **out_params)
 {
     sx_params *p = sx_alloc(1, sizeof(*p));
@@ -44,7 +39,7 @@ sx_status sx_params_create(sx_params **out_params)
     if (p == NULL || r == NULL) {
         sx_free(p);
         sx_free(r);
-        return no_memory();
+        return sx_no_memory("for parameters");
     }
     p->record = r;
     *out_params = p;
@@ -70,7 +65,7 @@ void sx_params_destroy(sx_params *p)
     sx_free(p);
 }
 
-/* --- setting --------------------------------------------------------------------------------- */
+/* ---- Setting ---- */
 
 static int find(const sx_params *p, const char *name)
 {
@@ -92,7 +87,7 @@ static sx_status set(sx_params *p, const char *name, const char *value, bool is_
     if (value_copy == NULL || (i < 0 && name_copy == NULL)) {
         sx_free(value_copy);
         sx_free(name_copy);
-        return no_memory();
+        return sx_no_memory("for parameters");
     }
     if (i < 0) {
         i = p->count++;
@@ -164,7 +159,7 @@ const char *sx_params_value(const sx_params *p, int i)
     return p->items[i].value;
 }
 
-/* --- asking ---------------------------------------------------------------------------------- */
+/* ---- Request ---- */
 
 static void keep_error(const sx_params *p, sx_status status)
 {
@@ -201,7 +196,7 @@ static void add_asked(const sx_params *p, const char *name, const char *otherwis
         sx_free(asked.name);
         sx_free(asked.otherwise);
         sx_free(asked.choices);
-        keep_error(p, no_memory());
+        keep_error(p, sx_no_memory("for parameters"));
         return;
     }
     r->asked[r->n_asked++] = asked;
@@ -299,7 +294,7 @@ int sx_param_choice(const sx_params *p, const char *name, const char *choices)
     return 0;
 }
 
-/* --- what is wrong --------------------------------------------------------------------------- */
+/* ---- Errors ---- */
 
 sx_status sx_params_status(const sx_params *p)
 {

@@ -27,7 +27,7 @@ void sx_example_deinit(sx_example *example)
     *example = (sx_example){0};
 }
 
-/* ---- lists -------------------------------------------------------------------------------- */
+/* ---- Lists ---- */
 
 /* One row per kind: the wire type of a single value, and the encoding of a packed list. */
 static const struct {
@@ -198,7 +198,7 @@ size_t sx_feature_ints(const sx_feature *feature, int64_t *out, size_t capacity)
     return n;
 }
 
-/* ---- the example -------------------------------------------------------------------------- */
+/* ---- The example ---- */
 
 static sx_status not_an_example(sx_bytes record, const void *at, const char *what)
 {
@@ -347,7 +347,7 @@ sx_status sx_example_parse(sx_example *example, sx_bytes record)
     return SX_OK;
 }
 
-/* ---- lookup ------------------------------------------------------------------------------- */
+/* ---- Lookup ---- */
 
 static int compare_to_name(const void *name, const void *feature)
 {

@@ -52,7 +52,7 @@ SX_MUST_USE sx_status sx_example_parse(sx_example *example, sx_bytes record);
 /* The feature, or NULL. */
 const sx_feature *sx_example_find(const sx_example *example, const char *name);
 
-/* ---- values ------------------------------------------------------------------------------- */
+/* ---- Values ---- */
 
 /* Each copies at most `capacity` values and returns their number; 0 if the kind differs. */
 size_t sx_feature_floats(const sx_feature *feature, float *out, size_t capacity);
@@ -68,7 +68,7 @@ SX_MUST_USE sx_status sx_example_get_int(const sx_example *example, const char *
 SX_MUST_USE sx_status sx_example_get_float(const sx_example *example, const char *name,
                                            float *out_value);
 
-/* ---- writing ------------------------------------------------------------------------------ */
+/* ---- Writing ---- */
 
 /* Collects features and writes them sorted by name with packed lists, so that the same features
  * give the same bytes. sx_example_finish() returns the first error of any call. */

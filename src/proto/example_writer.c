@@ -157,7 +157,7 @@ void sx_example_add_int(sx_example_writer *writer, const char *name, int64_t val
     sx_example_add_ints(writer, name, &value, 1);
 }
 
-/* ---- finish ------------------------------------------------------------------------------- */
+/* ---- Finish ---- */
 
 static int compare_entries(const void *a, const void *b)
 {

@@ -36,7 +36,7 @@ bool sx_proto_is_map_entry(const ProtobufCMessageDescriptor *type)
            key->label != PROTOBUF_C_LABEL_REPEATED && value->label != PROTOBUF_C_LABEL_REPEATED;
 }
 
-/* ---- the walk ----------------------------------------------------------------------------- */
+/* ---- The walk ---- */
 
 struct frame {
     const ProtobufCMessageDescriptor *type;
@@ -224,7 +224,7 @@ sx_status sx_proto_check(const ProtobufCMessageDescriptor *type, sx_bytes bytes,
     return run_walk(&walk, type, bytes, limits, name);
 }
 
-/* ---- unpacking ---------------------------------------------------------------------------- */
+/* ---- Unpacking ---- */
 
 /* An allocator for protobuf-c; `failed` points to a bool that is set on failure, or is NULL. */
 static void *allocate(void *failed, size_t size)

@@ -38,7 +38,7 @@ struct scope {
 static sx_status parse_message(struct parser *p, const ProtobufCMessageDescriptor *type,
                                char closing);
 
-/* ---- tokens ------------------------------------------------------------------------------- */
+/* ---- Tokens ---- */
 
 static sx_status fail(const struct parser *p, const char *format, ...) SX_PRINTF(2, 3);
 
@@ -120,7 +120,7 @@ static sx_status take_token(struct parser *p, char out[MAX_TOKEN])
     return SX_OK;
 }
 
-/* ---- strings ------------------------------------------------------------------------------ */
+/* ---- Strings ---- */
 
 /* Reads 1 to `most` digits of `base`; returns the value, or -1. */
 static int64_t take_digits(struct parser *p, int base, int most)
@@ -185,8 +185,7 @@ static sx_status take_quoted(struct parser *p)
     return take(p, quote) ? SX_OK : fail(p, "unterminated string");
 }
 
-/* ---- tags and sizes
- * -------------------------------------------------------------------------------- */
+/* ---- Tags and sizes ---- */
 
 static void put_varint(sx_buf *out, uint64_t value)
 {
@@ -219,7 +218,7 @@ static void close_size(struct parser *p, size_t at)
     }
 }
 
-/* ---- values ------------------------------------------------------------------------------- */
+/* ---- Values ---- */
 
 struct integer_range {
     bool is_signed, zigzag;
@@ -391,7 +390,7 @@ static sx_status parse_value(struct parser *p, const ProtobufCFieldDescriptor *f
     }
 }
 
-/* ---- fields ------------------------------------------------------------------------------- */
+/* ---- Fields ---- */
 
 static bool is_seen(const struct scope *scope, unsigned index)
 {

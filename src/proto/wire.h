@@ -101,7 +101,7 @@ static inline bool sx_wire_next(sx_wire *wire, sx_wire_field *out)
     return true;
 }
 
-/* ---- writing ------------------------------------------------------------------------------ */
+/* ---- Writing ---- */
 
 /* Writes at most SX_WIRE_MAX_VARINT bytes; returns their number. */
 static inline size_t sx_wire_put_varint(uint8_t *out, uint64_t value)

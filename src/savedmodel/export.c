@@ -23,12 +23,7 @@ struct exporter {
     bool has_classes;
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "export: out of memory");
-}
-
-/* ---- before anything is written ---- */
+/* ---- Before anything is written ---- */
 
 static bool writes_itself(const sx_node *node)
 {
@@ -89,7 +84,7 @@ static sx_status check_input(const struct exporter *e)
     return SX_OK;
 }
 
-/* ---- nodes ---- */
+/* ---- Nodes ---- */
 
 static sx_tf_value placeholder(sx_tf_writer *w, const char *name, const sx_type *type)
 {
@@ -155,7 +150,7 @@ static sx_status write_node(struct exporter *e, const sx_node *node)
     sx_type *in_types = sx_arena_array(&e->arena, n_in + 1, sx_type);
     sx_type *out_types = sx_arena_array(&e->arena, n_out + 1, sx_type);
     if (in == NULL || in_types == NULL || out_types == NULL) {
-        return no_memory();
+        return sx_no_memory("exporting a model");
     }
     for (int i = 0; i < n_in; i++) {
         in[i] = e->values[node->inputs[i].id];
@@ -190,7 +185,7 @@ static sx_status write_body(struct exporter *e)
     return SX_OK;
 }
 
-/* ---- classes ---- */
+/* ---- Classes ---- */
 
 static sx_status write_class_asset(struct exporter *e, const sx_bytes *names, int n)
 {
@@ -217,7 +212,7 @@ static sx_status write_classes(struct exporter *e)
     }
     sx_bytes *names = sx_arena_array(&e->arena, n, sx_bytes);
     if (names == NULL) {
-        return no_memory();
+        return sx_no_memory("exporting a model");
     }
     for (int i = 0; i < n; i++) {
         names[i] = (sx_bytes){e->request->class_names[i], strlen(e->request->class_names[i])};
@@ -239,7 +234,7 @@ static sx_status write_classes(struct exporter *e)
     return SX_OK;
 }
 
-/* ---- signatures ---- */
+/* ---- Signatures ---- */
 
 static void write_outputs(struct exporter *e)
 {
@@ -295,7 +290,7 @@ static sx_status write_model(struct exporter *e, char **out_dir)
     write_signatures(e);
     char *copy = sx_strdup(dir);
     if (copy == NULL) {
-        return no_memory();
+        return sx_no_memory("exporting a model");
     }
     sx_status status =
         sx_saved_model_write(e->model, dir, e->request->read_variable, e->request->user);
@@ -314,7 +309,8 @@ sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir
     e.w = sx_saved_model_nodes(e.model);
     sx_arena_init(&e.arena, 0);
     e.values = sx_arena_array(&e.arena, request->graph->n_values, sx_tf_value);
-    sx_status status = e.values == NULL ? no_memory() : write_model(&e, out_dir);
+    sx_status status =
+        e.values == NULL ? sx_no_memory("exporting a model") : write_model(&e, out_dir);
     sx_arena_deinit(&e.arena);
     sx_saved_model_writer_destroy(e.model);
     return status;

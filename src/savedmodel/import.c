@@ -31,18 +31,12 @@ struct frame {
     int n_order;
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED,
-                    "import: out of memory, or over the model's memory budget");
-}
-
 static sx_status call_function(sx_importer *im, const Tensorflow__FunctionDef *function,
                                sx_import_node *n);
 static const Tensorflow__FunctionDef *called(const sx_importer *im,
                                              const Tensorflow__NodeDef *node);
 
-/* ---- references ---- */
+/* ---- References ---- */
 
 /* The node that a reference names: its number, or -1. */
 static int find_node(const struct frame *f, const sx_tf_ref *ref)
@@ -118,7 +112,7 @@ static sx_status resolve(const sx_importer *im, const struct frame *f, const cha
     return SX_OK;
 }
 
-/* ---- order ---- */
+/* ---- Order ---- */
 
 /* Decoded images begin at a marked node: what is before it is the host's affair. */
 static bool is_leaf(const struct frame *f, int node)
@@ -188,7 +182,9 @@ static sx_status order_from(struct frame *f, const char *const *roots, size_t n)
     struct walk w = {.f = f,
                      .stack = sx_alloc(f->n_nodes + 1, sizeof(struct visit)),
                      .state = sx_alloc(f->n_nodes + 1, 1)};
-    sx_status status = w.stack == NULL || w.state == NULL ? no_memory() : SX_OK;
+    sx_status status = w.stack == NULL || w.state == NULL
+                           ? sx_no_memory("importing a model, or over its memory limit")
+                           : SX_OK;
     for (size_t i = 0; i < n && status == SX_OK; i++) {
         status = walk_from(&w, roots[i]);
     }
@@ -197,7 +193,7 @@ static sx_status order_from(struct frame *f, const char *const *roots, size_t n)
     return status;
 }
 
-/* ---- nodes ---- */
+/* ---- Nodes ---- */
 
 static const Tensorflow__FunctionDef *find_function(const sx_importer *im, const char *name)
 {
@@ -229,7 +225,7 @@ static sx_status refuse(sx_importer *im, sx_import_node *n, const char *why)
     if (im->n_refused < SX_IMPORT_MAX_REFUSALS) {
         const char *kept = sx_arena_strdup(im->arena, why);
         if (kept == NULL) {
-            return no_memory();
+            return sx_no_memory("importing a model, or over its memory limit");
         }
         im->refused[im->n_refused] = (sx_import_refusal){n->node->op, n->node->name, kept};
     }
@@ -280,7 +276,7 @@ static sx_status take_inputs(sx_importer *im, const struct frame *f, sx_import_n
 {
     sx_imported *in = sx_arena_array(im->arena, n->node->n_input + 1, sx_imported);
     if (in == NULL) {
-        return no_memory();
+        return sx_no_memory("importing a model, or over its memory limit");
     }
     for (size_t i = 0; i < n->node->n_input && !(n->node->input[i][0] == '^'); i++) {
         SX_TRY(resolve(im, f, n->node->input[i], &in[n->n_in++]));
@@ -338,7 +334,7 @@ static sx_status import_node(sx_importer *im, struct frame *f, int i)
                                : SX_MAX((int)n.node->n_input, MIN_OUTPUT_ROOM);
     n.out = sx_arena_array(im->arena, n.n_out + 1, sx_imported);
     if (n.out == NULL) {
-        return no_memory();
+        return sx_no_memory("importing a model, or over its memory limit");
     }
     sx_status status = is_leaf(f, i) ? SX_OK : take_inputs(im, f, &n);
     if (status == SX_OK) {
@@ -364,7 +360,7 @@ static sx_status import_order(sx_importer *im, struct frame *f)
     return SX_OK;
 }
 
-/* ---- frames ---- */
+/* ---- Frames ---- */
 
 static sx_status frame_init(struct frame *f, Tensorflow__NodeDef *const *nodes, size_t n)
 {
@@ -374,7 +370,7 @@ static sx_status frame_init(struct frame *f, Tensorflow__NodeDef *const *nodes, 
     f->n_results = sx_alloc(n + 1, sizeof(*f->n_results));
     f->order = sx_alloc(n + 1, sizeof(*f->order));
     if (f->results == NULL || f->n_results == NULL || f->order == NULL) {
-        return no_memory();
+        return sx_no_memory("importing a model, or over its memory limit");
     }
     for (size_t i = 0; i < n; i++) {
         SX_TRY(sx_map_put(&f->index, nodes[i]->name, (void *)(uintptr_t)(i + 1)));
@@ -405,7 +401,7 @@ static sx_status import_function(sx_importer *im, const Tensorflow__FunctionDef 
 {
     const char **roots = sx_arena_array(im->arena, n->n_out + 1, const char *);
     if (roots == NULL) {
-        return no_memory();
+        return sx_no_memory("importing a model, or over its memory limit");
     }
     for (int i = 0; i < n->n_out; i++) {
         roots[i] = returned(function, (size_t)i);
@@ -442,7 +438,7 @@ static sx_status call_function(sx_importer *im, const Tensorflow__FunctionDef *f
     return status;
 }
 
-/* ---- the signature ---- */
+/* ---- The signature ---- */
 
 /* The value of an input of the signature: an input of our graph, or the encoded images. */
 static sx_status feed(sx_importer *im, const sx_signature_tensor *t, sx_imported *out)
@@ -474,7 +470,7 @@ static sx_status feed_all(sx_importer *im, struct frame *f)
         int node = sx_tf_ref_parse(s->inputs[i].tensor, &ref) ? find_node(f, &ref) : -1;
         sx_imported *value = sx_arena_new(im->arena, sx_imported);
         if (value == NULL) {
-            return no_memory();
+            return sx_no_memory("importing a model, or over its memory limit");
         }
         if (node < 0 || ref.output != 0) {
             return sx_error(SX_DATA_LOSS,
@@ -492,7 +488,7 @@ static sx_status add_lookup(sx_importer *im, const char *key, const sx_imported 
 {
     char *index = sx_arena_printf(im->arena, "%s/index", key);
     if (index == NULL) {
-        return no_memory();
+        return sx_no_memory("importing a model, or over its memory limit");
     }
     sx_output(im->b, index, v->value);
     im->result->lookups[im->result->n_lookups++] =
@@ -516,7 +512,7 @@ static sx_status add_outputs(sx_importer *im, struct frame *f)
     const sx_signature *s = im->result->signature;
     im->result->lookups = sx_arena_array(im->arena, s->n_outputs + 1, sx_import_lookup);
     if (im->result->lookups == NULL) {
-        return no_memory();
+        return sx_no_memory("importing a model, or over its memory limit");
     }
     if (im->n_refused > 0) {
         return refusals(im);
@@ -535,7 +531,7 @@ static sx_status import_outputs(sx_importer *im, struct frame *f)
     const sx_signature *s = im->result->signature;
     const char **roots = sx_arena_array(im->arena, s->n_outputs + 1, const char *);
     if (roots == NULL) {
-        return no_memory();
+        return sx_no_memory("importing a model, or over its memory limit");
     }
     for (size_t i = 0; i < s->n_outputs; i++) {
         roots[i] = s->outputs[i].tensor;
@@ -576,7 +572,7 @@ sx_status sx_import_signature(const sx_saved_model *model, const char *signature
 {
     sx_import *import = sx_alloc(1, sizeof(*import));
     if (import == NULL) {
-        return no_memory();
+        return sx_no_memory("importing a model, or over its memory limit");
     }
     sx_arena_init(&import->arena, sx_saved_model_budget(model));
     import->arena.budget = memory;

@@ -7,7 +7,7 @@
 #include "savedmodel/export.h"
 #include "savedmodel/import_internal.h"
 
-/* ---- attributes ---- */
+/* ---- Attributes ---- */
 
 static const Tensorflow__AttrValue *attr(const sx_import_node *n, const char *name,
                                          Tensorflow__AttrValue__ValueCase kind)
@@ -58,7 +58,7 @@ static bool attr_ints(const sx_import_node *n, const char *name, size_t count, i
     return true;
 }
 
-/* ---- operands ---- */
+/* ---- Operands ---- */
 
 #define unsupported(...) sx_error(SX_UNIMPLEMENTED, __VA_ARGS__)
 
@@ -154,7 +154,7 @@ static sx_status normalize_axes(sx_ints *axes, int rank)
     return SX_OK;
 }
 
-/* ---- the program around ---- */
+/* ---- The program around ---- */
 
 static sx_status import_const(sx_importer *im, sx_import_node *n)
 {
@@ -251,7 +251,7 @@ static sx_status import_nothing(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-/* ---- one to one ---- */
+/* ---- One to one ---- */
 
 /* Our operator `row->op` of the same inputs, without attributes. */
 static sx_status import_same(sx_importer *im, sx_import_node *n)
@@ -298,7 +298,7 @@ static sx_status import_leaky_relu(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-/* ---- shapes ---- */
+/* ---- Shapes ---- */
 
 /* The product of the dimensions but the batch. */
 static int64_t counted(const int64_t *dims, int rank)
@@ -520,7 +520,7 @@ static sx_status import_concat(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-/* ---- reductions ---- */
+/* ---- Reductions ---- */
 
 static sx_status take_reduction(sx_importer *im, const sx_import_node *n, sx_value *out_x,
                                 sx_reduce_attrs *out)
@@ -576,7 +576,7 @@ static sx_status import_argmax(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-/* ---- products and windows ---- */
+/* ---- Products and windows ---- */
 
 static sx_status import_matmul(sx_importer *im, sx_import_node *n)
 {
@@ -722,7 +722,7 @@ static sx_status import_gather(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-/* ---- the table ---- */
+/* ---- The table ---- */
 
 static const sx_import_row rows[] = {
     {"Const", import_const, NULL},

@@ -26,12 +26,7 @@ struct sx_outputs {
     sx_tensor *tensors;
 };
 
-static sx_status out_of_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a model");
-}
-
-/* --- loading --------------------------------------------------------------------------------- */
+/* ---- Loading ---- */
 
 static sx_port *describe_ports(sx_arena *arena, const sx_signature_tensor *tensors, size_t n)
 {
@@ -49,7 +44,7 @@ static sx_status describe(sx_servable *s)
     s->signatures = sx_saved_model_signatures(sx_predictor_model(s->predictor), &n);
     s->infos = sx_arena_array(&s->arena, n + 1, sx_signature_info);
     if (s->infos == NULL) {
-        return out_of_memory();
+        return sx_no_memory("for a model");
     }
     s->count = (int)n;
     for (size_t i = 0; i < n; i++) {
@@ -63,7 +58,7 @@ static sx_status describe(sx_servable *s)
             .outputs = describe_ports(&s->arena, from->outputs, from->n_outputs),
         };
         if (s->infos[i].inputs == NULL || s->infos[i].outputs == NULL) {
-            return out_of_memory();
+            return sx_no_memory("for a model");
         }
     }
     return SX_OK;
@@ -82,7 +77,7 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
     SX_TAKE_ARGS(sx_servable_options, options);
     sx_servable *s = sx_alloc(1, sizeof(*s));
     if (s == NULL) {
-        return out_of_memory();
+        return sx_no_memory("for a model");
     }
     atomic_init(&s->refs, 1);
     sx_arena_init(&s->arena, 0);
@@ -138,14 +133,14 @@ sx_status sx_servable_find(const sx_servable *s, const char *name,
     return SX_OK;
 }
 
-/* --- running --------------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
 static sx_status run_into(sx_servable *s, const sx_tensor *inputs, sx_outputs *outputs)
 {
     const sx_signature *signature = &s->signatures[outputs->signature - s->infos];
     outputs->tensors = sx_arena_array(&outputs->arena, signature->n_outputs + 1, sx_tensor);
     if (outputs->tensors == NULL) {
-        return out_of_memory();
+        return sx_no_memory("for a model");
     }
     return sx_predictor_run(s->predictor, signature, inputs, NULL, &outputs->arena,
                             outputs->tensors);
@@ -158,7 +153,7 @@ sx_status sx_servable_run(sx_servable *s, const char *signature, const sx_tensor
     SX_TRY(sx_servable_find(s, signature, &info));
     sx_outputs *outputs = sx_alloc(1, sizeof(*outputs));
     if (outputs == NULL) {
-        return out_of_memory();
+        return sx_no_memory("for a model");
     }
     sx_arena_init(&outputs->arena, sx_predictor_memory_limit(s->predictor));
     outputs->signature = info;

@@ -33,12 +33,7 @@ struct sx_predictor {
     pthread_mutex_t lock; /* of the session */
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "predictor: out of memory");
-}
-
-/* ---- loading ---- */
+/* ---- Loading ---- */
 
 static sx_status load_variables(sx_predictor *p)
 {
@@ -48,7 +43,7 @@ static sx_status load_variables(sx_predictor *p)
         /* There is room in the budget: adding the variable has asked for it. */
         void *data = bytes < 0 ? NULL : sx_alloc((size_t)bytes + 1, 1);
         if (data == NULL) {
-            return no_memory();
+            return sx_no_memory("for a predictor");
         }
         sx_status status =
             sx_bundle_read(sx_saved_model_variables(p->model), v->name, &v->type, data);
@@ -101,7 +96,7 @@ static sx_status import_one(sx_predictor *p, const char *key, bool compile, stru
         r->code = sx_status_code(status);
         r->why = sx_strdup(sx_status_message(status));
         sx_status_free(status);
-        return r->why == NULL ? no_memory() : SX_OK;
+        return r->why == NULL ? sx_no_memory("for a predictor") : SX_OK;
     }
     return SX_OK;
 }
@@ -122,7 +117,7 @@ static sx_status import_all(sx_predictor *p, bool compile)
     const sx_signature *signatures = sx_saved_model_signatures(p->model, &p->n);
     p->ready = sx_alloc(p->n + 1, sizeof(*p->ready));
     if (p->ready == NULL) {
-        return no_memory();
+        return sx_no_memory("for a predictor");
     }
     for (size_t i = 0; i < p->n; i++) {
         SX_TRY(import_one(p, signatures[i].key, compile, &p->ready[i]));
@@ -162,7 +157,7 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     options = options != NULL ? options : &defaults;
     sx_predictor *p = sx_alloc(1, sizeof(*p));
     if (p == NULL) {
-        return no_memory();
+        return sx_no_memory("for a predictor");
     }
     pthread_mutex_init(&p->lock, NULL);
     p->limits = options->limits != NULL ? sx_image_limits_resolve(options->limits)
@@ -211,7 +206,7 @@ bool sx_predictor_decodes_images(const sx_predictor *p, const sx_signature *sign
     return import != NULL && import->image != NULL;
 }
 
-/* ---- one run ---- */
+/* ---- One run ---- */
 
 /* Where the rows of one of the program's inputs come from. */
 struct source {
@@ -287,7 +282,7 @@ static sx_status find_sources(struct run *r)
     r->sources = sx_arena_array(r->arena, n + 1, struct source);
     r->piece = sx_arena_array(r->arena, n + 1, const void *);
     if (r->sources == NULL || r->piece == NULL) {
-        return no_memory();
+        return sx_no_memory("for a predictor");
     }
     for (int i = 0; i < n; i++) {
         struct source *source = &r->sources[i];
@@ -335,8 +330,7 @@ static sx_status check_images(struct run *r, const sx_bytes *images)
         largest = SX_MAX(largest, pixels * bytes);
     }
     if (!sx_budget_charge(r->arena->budget, largest)) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory to decode an image of %zu bytes",
-                        largest);
+        return sx_no_memory("to decode an image of %zu bytes", largest);
     }
     r->scratch_bytes = largest;
     return SX_OK;
@@ -360,8 +354,7 @@ static sx_status make_piece(struct run *r, struct source *source)
     }
     return source->piece != NULL
                ? SX_OK
-               : sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %lld rows of %zu bytes",
-                          (long long)rows, source->row_bytes);
+               : sx_no_memory("for %lld rows of %zu bytes", (long long)rows, source->row_bytes);
 }
 
 /* The inputs of the piece that starts at row `first`, in r->piece: decoded now, in place, or
@@ -402,7 +395,7 @@ static sx_status prepare_collected(struct run *r)
     int n = sx_program_output_count(r->ready->program);
     r->collected = sx_arena_array(r->arena, n + 1, struct collected);
     if (r->collected == NULL) {
-        return no_memory();
+        return sx_no_memory("for a predictor");
     }
     for (int i = 0; i < n; i++) {
         struct collected *out = &r->collected[i];
@@ -414,8 +407,9 @@ static sx_status prepare_collected(struct run *r)
         const size_t count = out->batched ? (size_t)rows : 1;
         out->data = sx_arena_alloc(r->arena, count, out->row_bytes);
         if (out->data == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for output \"%s\": %zu x %zu bytes",
-                            sx_program_output_name(r->ready->program, i), count, out->row_bytes);
+            return sx_no_memory("for output \"%s\": %zu x %zu bytes",
+                                sx_program_output_name(r->ready->program, i), count,
+                                out->row_bytes);
         }
     }
     return SX_OK;
@@ -475,7 +469,7 @@ static sx_status look_up(struct run *r, const sx_import_lookup *lookup,
     int64_t n = sx_type_elems(&index->type);
     sx_bytes *names = sx_arena_array(r->arena, n + 1, sx_bytes);
     if (names == NULL) {
-        return no_memory();
+        return sx_no_memory("for a predictor");
     }
     for (int64_t i = 0; i < n; i++) {
         int64_t k = index->type.dtype == SX_I64 ? ((const int64_t *)index->data)[i]

@@ -30,12 +30,7 @@ struct sx_saved_model {
     sx_map variables; /* VarHandleOp's name -> checkpoint key */
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "SavedModel: out of memory");
-}
-
-/* ---- pieces of graphs ---- */
+/* ---- Pieces of graphs ---- */
 
 const Tensorflow__AttrValue *sx_tf_node_attr(const Tensorflow__NodeDef *node, const char *name)
 {
@@ -91,7 +86,7 @@ static const Tensorflow__NodeDef *find_ref(const sx_map *nodes, const char *text
     return sx_map_get(nodes, name);
 }
 
-/* ---- opening ---- */
+/* ---- Opening ---- */
 
 static sx_status unpack(sx_saved_model *m, sx_bytes bytes, const char *name)
 {
@@ -125,7 +120,7 @@ static sx_status pick_meta(sx_saved_model *m, const char *path)
     return SX_OK;
 }
 
-/* ---- signatures ---- */
+/* ---- Signatures ---- */
 
 static sx_signature_tensor signature_tensor(const char *key, const Tensorflow__TensorInfo *info)
 {
@@ -178,12 +173,12 @@ static sx_status read_signatures(sx_saved_model *m)
     size_t n = m->meta->n_signature_def;
     m->signatures = sx_arena_array(&m->arena, n + 1, sx_signature);
     if (m->signatures == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     for (size_t i = 0; i < n; i++) {
         const Tensorflow__MetaGraphDef__SignatureDefEntry *e = m->meta->signature_def[i];
         if (!read_signature(&m->arena, e->key, e->value, &m->signatures[i])) {
-            return no_memory();
+            return sx_no_memory("for a SavedModel");
         }
     }
     m->n_signatures = n;
@@ -191,7 +186,7 @@ static sx_status read_signatures(sx_saved_model *m)
     return SX_OK;
 }
 
-/* ---- which key fills which variable ---- */
+/* ---- Which key fills which variable ---- */
 
 /* A body in which variables are restored: the graph itself, or the function that the restore
  * operation calls, with the call whose inputs are its arguments. */
@@ -260,7 +255,8 @@ static sx_status note_assignment(const struct restorer *r, const Tensorflow__Nod
         return SX_OK;
     }
     char *copy = sx_arena_strndup(&r->model->arena, (const char *)key->data, key->len);
-    return copy == NULL ? no_memory() : sx_map_put(&r->model->variables, handle->name, copy);
+    return copy == NULL ? sx_no_memory("for a SavedModel")
+                        : sx_map_put(&r->model->variables, handle->name, copy);
 }
 
 static sx_status note_assignments(struct restorer *r, Tensorflow__NodeDef *const *nodes, size_t n)
@@ -313,7 +309,7 @@ static sx_status open_variables(sx_saved_model *m)
     char *prefix = sx_arena_printf(&m->arena, "%s/variables/variables", m->dir);
     char *index = sx_arena_printf(&m->arena, "%s/variables/variables.index", m->dir);
     if (prefix == NULL || index == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     return sx_path_exists(index) ? sx_bundle_open(prefix, &m->bundle) : SX_OK;
 }
@@ -332,7 +328,7 @@ static sx_status read_file(sx_saved_model *m)
     char *path = sx_arena_printf(&m->arena, "%s/" SX_SAVED_MODEL_FILE, m->dir), *data = NULL;
     size_t size = 0;
     if (path == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     SX_TRY(sx_file_read(path, MAX_MODEL_BYTES, &data, &size));
     sx_status status = parse(m, (sx_bytes){data, size}, path);
@@ -344,7 +340,7 @@ static sx_status create(const char *dir, sx_saved_model **out_model)
 {
     sx_saved_model *m = sx_alloc(1, sizeof(*m));
     if (m == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     sx_arena_init(&m->arena, 0);
     sx_map_init(&m->nodes);
@@ -352,7 +348,7 @@ static sx_status create(const char *dir, sx_saved_model **out_model)
     m->dir = sx_arena_strdup(&m->arena, dir);
     if (m->dir == NULL) {
         sx_saved_model_close(m);
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     *out_model = m;
     return SX_OK;

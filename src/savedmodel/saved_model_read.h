@@ -52,7 +52,7 @@ const sx_bundle *sx_saved_model_variables(const sx_saved_model *model); /* NULL 
  * operation assigns to it. NULL if it restores none. */
 const char *sx_saved_model_variable_key(const sx_saved_model *model, const char *node);
 
-/* ---- graphs ---- */
+/* ---- Graphs ---- */
 
 /* The attribute of that name; NULL if absent. Of duplicates the last counts. */
 const Tensorflow__AttrValue *sx_tf_node_attr(const Tensorflow__NodeDef *node, const char *name);

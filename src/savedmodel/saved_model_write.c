@@ -55,11 +55,6 @@ struct sx_saved_model_writer {
     sx_tf_value prefix, save, restore_all;
 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "SavedModel: out of memory");
-}
-
 static void fail(sx_saved_model_writer *w, sx_status status)
 {
     if (w->error == SX_OK) {
@@ -73,7 +68,7 @@ sx_status sx_saved_model_writer_create(sx_saved_model_writer **out_writer)
 {
     sx_saved_model_writer *w = sx_alloc(1, sizeof(*w));
     if (w == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     sx_status status = sx_tf_graph_create(&w->graph);
     if (status != SX_OK) {
@@ -102,7 +97,7 @@ sx_tf_writer *sx_saved_model_nodes(sx_saved_model_writer *w)
     return sx_tf_graph_writer(w->graph);
 }
 
-/* ---- what the model has ---- */
+/* ---- What the model has ---- */
 
 sx_tf_value sx_saved_model_variable(sx_saved_model_writer *w, const char *name, const sx_type *type,
                                     bool trainable)
@@ -111,7 +106,7 @@ sx_tf_value sx_saved_model_variable(sx_saved_model_writer *w, const char *name, 
     struct variable *v = sx_arena_new(w->arena, struct variable);
     char *copy = sx_arena_strdup(w->arena, name);
     if (v == NULL || copy == NULL) {
-        fail(w, no_memory());
+        fail(w, sx_no_memory("for a SavedModel"));
         return (sx_tf_value){-1, 0};
     }
     *v = (struct variable){.name = copy, .type = *type, .trainable = trainable};
@@ -135,7 +130,7 @@ sx_tf_value sx_saved_model_asset(sx_saved_model_writer *w, const char *filename,
     char *copy = sx_arena_strdup(w->arena, filename);
     void *bytes = sx_arena_memdup(w->arena, contents.data, contents.size);
     if (a == NULL || copy == NULL || bytes == NULL) {
-        fail(w, no_memory());
+        fail(w, sx_no_memory("for a SavedModel"));
         return (sx_tf_value){-1, 0};
     }
     if (!sx_path_is_safe(filename, strlen(filename)) || strchr(filename, '/') != NULL) {
@@ -156,7 +151,7 @@ void sx_saved_model_signature(sx_saved_model_writer *w, const char *key)
     struct signature *s = sx_arena_new(w->arena, struct signature);
     char *copy = sx_arena_strdup(w->arena, key);
     if (s == NULL || copy == NULL) {
-        fail(w, no_memory());
+        fail(w, sx_no_memory("for a SavedModel"));
         w->open = NULL;
         return;
     }
@@ -173,7 +168,7 @@ static void add_port(sx_saved_model_writer *w, struct port **list, const char *k
     struct port *p = sx_arena_new(w->arena, struct port);
     char *copy = sx_arena_strdup(w->arena, key);
     if (p == NULL || copy == NULL) {
-        fail(w, no_memory());
+        fail(w, sx_no_memory("for a SavedModel"));
         return;
     }
     *p = (struct port){*list, copy, value, *type};
@@ -196,7 +191,7 @@ void sx_saved_model_output(sx_saved_model_writer *w, const char *key, sx_tf_valu
     }
 }
 
-/* ---- saving and restoring ---- */
+/* ---- Saving and restoring ---- */
 
 static sx_tf_value string_vector(sx_saved_model_writer *w, const char *name, const sx_bytes *items)
 {
@@ -215,7 +210,7 @@ static sx_status add_saver(sx_saved_model_writer *w)
     sx_tf_value *saved = sx_arena_array(w->arena, n + 3, sx_tf_value);
     sx_tf_value *assigns = sx_arena_array(w->arena, n, sx_tf_value);
     if (names == NULL || slices == NULL || types == NULL || saved == NULL || assigns == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     size_t i = 0;
     for (const struct variable *v = w->variables; v != NULL; v = v->next, i++) {
@@ -253,7 +248,7 @@ static sx_status add_saver(sx_saved_model_writer *w)
     return SX_OK;
 }
 
-/* ---- messages ---- */
+/* ---- Messages ---- */
 
 /* A new message of a protobuf-c type, in the arena. */
 #define NEW(w, type, init) ((type *)new_message((w)->arena, sizeof(type), (void (*)(void *))(init)))
@@ -490,7 +485,7 @@ static sx_status pack_model(sx_saved_model_writer *w, sx_buf *out)
               (w->n_variables == 0 || fill_saver(w, &meta)) &&
               (w->n_assets == 0 || fill_assets(w, &meta));
     if (!ok) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     model.saved_model_schema_version = 1;
     model.n_meta_graphs = 1;
@@ -498,7 +493,7 @@ static sx_status pack_model(sx_saved_model_writer *w, sx_buf *out)
     return sx_proto_pack(&model.base, out);
 }
 
-/* ---- files ---- */
+/* ---- Files ---- */
 
 static sx_status put_variable(sx_bundle_writer *bundle, const struct variable *v,
                               sx_read_variable_fn *read, void *user)
@@ -509,7 +504,7 @@ static sx_status put_variable(sx_bundle_writer *bundle, const struct variable *v
     }
     void *data = sx_alloc((size_t)bytes + 1, 1);
     if (data == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     sx_status status = read(user, v->name, &v->type, data);
     if (status == SX_OK) {
@@ -525,7 +520,7 @@ static sx_status write_variables(sx_saved_model_writer *w, const char *dir,
     char *folder = sx_arena_printf(w->arena, "%s/variables", dir);
     char *prefix = sx_arena_printf(w->arena, "%s/variables/variables", dir);
     if (folder == NULL || prefix == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     SX_TRY(sx_dir_create(folder));
     sx_bundle_writer *bundle = NULL;
@@ -545,13 +540,13 @@ static sx_status write_assets(sx_saved_model_writer *w, const char *dir)
 {
     char *folder = sx_arena_printf(w->arena, "%s/assets", dir);
     if (folder == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     SX_TRY(sx_dir_create(folder));
     for (const struct asset *a = w->assets; a != NULL; a = a->next) {
         char *path = sx_arena_printf(w->arena, "%s/%s", folder, a->filename);
         if (path == NULL) {
-            return no_memory();
+            return sx_no_memory("for a SavedModel");
         }
         SX_TRY(sx_commit_bytes(path, a->contents.data, a->contents.size));
     }
@@ -564,7 +559,7 @@ static sx_status write_files(sx_saved_model_writer *w, const char *dir, const sx
 {
     char *path = sx_arena_printf(w->arena, "%s/" SX_SAVED_MODEL_FILE, dir);
     if (path == NULL) {
-        return no_memory();
+        return sx_no_memory("for a SavedModel");
     }
     if (w->n_variables > 0) {
         SX_TRY(write_variables(w, dir, read, user));

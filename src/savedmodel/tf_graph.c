@@ -11,7 +11,7 @@
 
 enum { MAX_NODES = 1 << 20, MAX_NAME_BYTES = 4096 };
 
-/* ---- the table of operators ---- */
+/* ---- The table of operators ---- */
 
 struct op_row {
     const char *name;
@@ -75,7 +75,7 @@ int sx_tf_op_output(const char *op, sx_bytes arg, int index)
     return index;
 }
 
-/* ---- the graph and its bodies ---- */
+/* ---- The graph and its bodies ---- */
 
 struct tf_node {
     const struct op_row *op; /* NULL: argument of a function */
@@ -120,7 +120,7 @@ static void fail(sx_tf_graph *graph, sx_status status)
 
 static void fail_memory(sx_tf_graph *graph)
 {
-    fail(graph, sx_error(SX_RESOURCE_EXHAUSTED, "TensorFlow graph: out of memory"));
+    fail(graph, sx_no_memory("for a TensorFlow graph"));
 }
 
 static struct body *body_of(sx_tf_writer *w)
@@ -148,7 +148,7 @@ sx_status sx_tf_graph_create(sx_tf_graph **out_graph)
 {
     sx_tf_graph *graph = sx_alloc(1, sizeof(*graph));
     if (graph == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "TensorFlow graph: out of memory");
+        return sx_no_memory("for a TensorFlow graph");
     }
     sx_arena_init(&graph->arena, 0);
     sx_map_init(&graph->function_names);
@@ -202,7 +202,7 @@ static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes
     return true;
 }
 
-/* ---- names ---- */
+/* ---- Names ---- */
 
 /* TensorFlow's rule for node names: [A-Za-z0-9.][A-Za-z0-9_.\\/>-]* */
 static char *clean_name(sx_arena *arena, const char *scope, const char *name)
@@ -281,7 +281,7 @@ const char *sx_tf_graph_tensor_name(sx_tf_graph *graph, sx_tf_value value)
     return text != NULL ? text : "";
 }
 
-/* ---- the writer ---- */
+/* ---- The writer ---- */
 
 static const sx_tf_value no_value = {-1, 0};
 
@@ -390,7 +390,7 @@ static void fail_writer(sx_tf_writer *w, sx_status status)
     }
 }
 
-/* ---- functions ---- */
+/* ---- Functions ---- */
 
 /* After an error, writers are asked for what they cannot give; this body of nothing takes the
  * calls. */
@@ -549,7 +549,7 @@ static const sx_tf_writer_class writer_class = {
     .fail = fail_writer,
 };
 
-/* ---- the whole ---- */
+/* ---- The whole ---- */
 
 void sx_tf_graph_control(sx_tf_graph *graph, sx_tf_value node, sx_tf_values after)
 {

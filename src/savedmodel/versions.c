@@ -89,9 +89,7 @@ sx_status sx_versions_list(const char *base, const char *holding, sx_arena *aren
         if ((n & (n - 1)) == 0) {
             void *grown = sx_realloc(versions, n == 0 ? 1 : 2 * n, sizeof(*versions));
             if (grown == NULL) {
-                SX_TRY_GOTO(status,
-                            sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %zu versions", n),
-                            done);
+                SX_TRY_GOTO(status, sx_no_memory("for %zu versions", n), done);
             }
             versions = grown;
         }
@@ -105,7 +103,7 @@ sx_status sx_versions_list(const char *base, const char *holding, sx_arena *aren
     *out_versions = sx_arena_memdup(arena, versions, n * sizeof(*versions));
     *out_count = n;
     if (*out_versions == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %zu versions", n);
+        status = sx_no_memory("for %zu versions", n);
     }
 done:
     sx_free(versions);
@@ -146,13 +144,13 @@ sx_status sx_version_find(const char *path, sx_arena *arena, const char **out_di
         dir = sx_arena_printf(arena, "%s/%s", path, versions[0].name);
     }
     if (dir == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a path");
+        return sx_no_memory("for a path");
     }
     *out_dir = dir;
     return SX_OK;
 }
 
-/* ---- exporting ---------------------------------------------------------------------------- */
+/* ---- Exporting ---- */
 
 /* The names below `base`; an empty list if it is not there. */
 static sx_status names_below(const char *base, sx_paths *out)
@@ -183,8 +181,7 @@ static sx_status choose(const char *base, const sx_paths *names, const char *wan
     }
     *out_dir = wanted != NULL ? sx_arena_printf(arena, "%s/%s", base, wanted)
                               : sx_arena_printf(arena, "%s/%lld", base, (long long)highest + 1);
-    return *out_dir == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "choosing a version: out of memory")
-                            : SX_OK;
+    return *out_dir == NULL ? sx_no_memory("choosing a version") : SX_OK;
 }
 
 sx_status sx_version_directory(const char *base, const char *wanted, sx_arena *arena,

@@ -27,14 +27,14 @@ struct sx_executor {
 static sx_executor_job *take_job(sx_executor *executor)
 {
     pthread_mutex_lock(&executor->mutex);
-    while (!executor->first && !executor->stopping) {
+    while (executor->first == NULL && !executor->stopping) {
         pthread_cond_wait(&executor->submitted, &executor->mutex);
     }
     sx_executor_job *job = executor->first;
-    if (job) {
+    if (job != NULL) {
         executor->first = job->next;
         executor->queued--;
-        if (!executor->first) {
+        if (executor->first == NULL) {
             executor->last = &executor->first;
         }
     }
@@ -55,8 +55,8 @@ sx_status sx_executor_create(int threads, size_t max_queued, sx_executor **out)
 {
     sx_executor *executor =
         sx_alloc(1, sizeof(*executor) + (size_t)threads * sizeof(executor->threads[0]));
-    if (!executor) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "executor: out of memory");
+    if (executor == NULL) {
+        return sx_no_memory("for an executor");
     }
     executor->last = &executor->first;
     executor->max_queued = max_queued;
@@ -84,7 +84,7 @@ sx_status sx_executor_create(int threads, size_t max_queued, sx_executor **out)
 
 void sx_executor_stop(sx_executor *executor)
 {
-    if (!executor) {
+    if (executor == NULL) {
         return;
     }
     pthread_mutex_lock(&executor->mutex);
@@ -99,7 +99,7 @@ void sx_executor_stop(sx_executor *executor)
 
 void sx_executor_destroy(sx_executor *executor)
 {
-    if (!executor) {
+    if (executor == NULL) {
         return;
     }
     sx_executor_stop(executor);

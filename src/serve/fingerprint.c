@@ -33,7 +33,7 @@ static uint64_t hash_directory(int fd, uint64_t parent, int level, int *left)
 {
     uint64_t sum = 0;
     DIR *dir = fdopendir(fd);
-    if (!dir) {
+    if (dir == NULL) {
         close(fd);
         return 0;
     }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "serve/decimal.h"
 
@@ -25,7 +26,7 @@ bool sx_bytes_is(sx_bytes bytes, const char *text)
     return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
 }
 
-/* ---------------------------------------------------------------- strings */
+/* ---- Strings ---- */
 
 static inline uint64_t load8(const char *p)
 {
@@ -142,7 +143,7 @@ static char *put_escape(const char **p, const char *end, char *out)
         return read_code_point(p, end, &code) ? sx_utf8_put(out, code) : NULL;
     }
     const char *found = c ? strchr(from, c) : NULL;
-    if (!found) {
+    if (found == NULL) {
         return NULL;
     }
     *out++ = to[found - from];
@@ -153,20 +154,19 @@ static sx_status unescape(sx_json *json, const char *end, sx_bytes *out_bytes)
 {
     char *text = sx_arena_alloc(json->arena, (size_t)(end - json->p), 1); /* escapes only shrink */
     char *out = text;
-    if (!text) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "JSON: no memory for a string of %zu bytes",
-                        (size_t)(end - json->p));
+    if (text == NULL) {
+        return sx_no_memory("for a JSON string of %zu bytes", (size_t)(end - json->p));
     }
     while (json->p < end) {
         const char *slash = memchr(json->p, '\\', (size_t)(end - json->p));
-        const size_t plain = (size_t)((slash ? slash : end) - json->p);
+        const size_t plain = (size_t)((slash != NULL ? slash : end) - json->p);
         memcpy(out, json->p, plain);
         out += plain;
         json->p += plain;
-        if (slash) {
+        if (slash != NULL) {
             const char *p = slash + 1;
             out = put_escape(&p, end, out);
-            if (!out) {
+            if (out == NULL) {
                 return sx_json_error(json, "Invalid escape character or surrogate in string.");
             }
             json->p = p;
@@ -199,7 +199,7 @@ sx_status sx_json_string(sx_json *json, sx_bytes *out_bytes)
     return SX_OK;
 }
 
-/* ---------------------------------------------------------------- literals */
+/* ---- Literals ---- */
 
 static bool take_word(sx_json *json, const char *word)
 {
@@ -237,7 +237,7 @@ bool sx_json_special(sx_json *json, double *out_value)
     return false;
 }
 
-/* ---------------------------------------------------------------- structure */
+/* ---- Structure ---- */
 
 sx_status sx_json_enter(sx_json *json, char open)
 {

@@ -21,7 +21,7 @@
 
 enum { MAX_ENDED_SHOWN = 32 }; /* unloaded versions that the status remembers */
 
-/* ---------------------------------------------------------------- create */
+/* ---- Create ---- */
 
 static char *absolute_path(const char *path)
 {
@@ -29,12 +29,12 @@ static char *absolute_path(const char *path)
         return sx_strdup(path);
     }
     char cwd[PATH_MAX];
-    if (!getcwd(cwd, sizeof(cwd))) {
+    if (getcwd(cwd, sizeof(cwd)) == NULL) {
         return NULL;
     }
     const size_t size = strlen(cwd) + strlen(path) + 2;
     char *joined = sx_alloc(size, 1);
-    if (joined) {
+    if (joined != NULL) {
         snprintf(joined, size, "%s/%s", cwd, path);
     }
     return joined;
@@ -47,7 +47,8 @@ static double or_default(double value, double fallback)
 
 sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **out)
 {
-    if (!config->name || !config->name[0] || !config->base_path || !config->base_path[0]) {
+    if (config->name == NULL || !config->name[0] || config->base_path == NULL ||
+        !config->base_path[0]) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "a model needs a name and a base path, got \"%s\" and "
                         "\"%s\"; set --model_name and --model_base_path",
@@ -55,8 +56,8 @@ sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **
                         config->base_path ? config->base_path : "");
     }
     sx_lifecycle *lc = sx_alloc(1, sizeof(*lc));
-    if (!lc) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "model \"%s\": out of memory", config->name);
+    if (lc == NULL) {
+        return sx_no_memory("for model \"%s\"", config->name);
     }
     lc->config = *config;
     lc->config.poll_wait_seconds = or_default(config->poll_wait_seconds, 1);
@@ -76,10 +77,9 @@ sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **
     lc->path_code = SX_UNAVAILABLE;
     sx_status_free(
         sx_path_format(&lc->path_message, "%s has not been listed yet", config->base_path));
-    if (!lc->name || !lc->base_path || !lc->path_message || lc->wake_fd < 0) {
+    if (lc->name == NULL || lc->base_path == NULL || lc->path_message == NULL || lc->wake_fd < 0) {
         sx_lifecycle_destroy(lc);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "model \"%s\": out of memory or descriptors",
-                        config->name);
+        return sx_no_memory("or file descriptors for model \"%s\"", config->name);
     }
     *out = lc;
     return SX_OK;
@@ -97,7 +97,7 @@ static void wake(sx_lifecycle *lc)
     (void)written; /* full: a wake-up is pending */
 }
 
-/* ---------------------------------------------------------------- rows */
+/* ---- Rows ---- */
 
 struct sx_version_row *sx_lifecycle_find_row(sx_lifecycle *lc, int64_t version)
 {
@@ -120,13 +120,13 @@ static void remove_row(sx_lifecycle *lc, size_t index)
 struct sx_version_row *sx_lifecycle_need_row(sx_lifecycle *lc, int64_t version)
 {
     struct sx_version_row *found = sx_lifecycle_find_row(lc, version);
-    if (found) {
+    if (found != NULL) {
         return found;
     }
     if (lc->row_count == lc->row_capacity) {
         const size_t capacity = lc->row_capacity == 0 ? 16 : 2 * lc->row_capacity;
         struct sx_version_row *rows = sx_realloc(lc->rows, capacity, sizeof(*rows));
-        if (!rows) {
+        if (rows == NULL) {
             return NULL;
         }
         lc->rows = rows;
@@ -147,7 +147,7 @@ void sx_lifecycle_set_state(struct sx_version_row *row, sx_version_state state, 
     row->state = state;
     row->code = code;
     sx_free(row->message);
-    row->message = message ? sx_strdup(message) : NULL;
+    row->message = message != NULL ? sx_strdup(message) : NULL;
 }
 
 /* Forgets versions that were never served and whose directories are gone, or lie below the current
@@ -155,7 +155,7 @@ void sx_lifecycle_set_state(struct sx_version_row *row, sx_version_state state, 
  * directories and MAX_ENDED_SHOWN, but for calls that hang. The mutex is held. */
 void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count)
 {
-    const int64_t current = lc->current ? lc->current->version : -1;
+    const int64_t current = lc->current != NULL ? lc->current->version : -1;
     size_t unloaded = 0;
     for (size_t i = 0; i < lc->row_count;) {
         const struct sx_version_row *row = &lc->rows[i];
@@ -166,7 +166,7 @@ void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t 
         } else if (row->state == SX_VERSION_END) {
             forget = row->code != SX_CODE_OK ? gone : ++unloaded > MAX_ENDED_SHOWN;
         }
-        if (forget && !row->hung) {
+        if (forget && row->hung == NULL) {
             remove_row(lc, i);
         } else {
             i++;
@@ -174,7 +174,7 @@ void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t 
     }
 }
 
-/* ---------------------------------------------------------------- servables */
+/* ---- Servables ---- */
 
 /* Why there is nothing to run: what is asked for is still to come, or it is not known. */
 static sx_status not_served(sx_lifecycle *lc, int64_t version)
@@ -183,11 +183,11 @@ static sx_status not_served(sx_lifecycle *lc, int64_t version)
                                            ? sx_lifecycle_find_row(lc, version)
                                        : lc->row_count > 0 ? &lc->rows[0]
                                                            : NULL;
-    if (version != SX_LATEST_VERSION && (!row || row->state >= SX_VERSION_AVAILABLE)) {
+    if (version != SX_LATEST_VERSION && (row == NULL || row->state >= SX_VERSION_AVAILABLE)) {
         return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
                         lc->name, version);
     }
-    if (!row) {
+    if (row == NULL) {
         return sx_error(SX_UNAVAILABLE, "model %s has no version available yet: %s", lc->name,
                         lc->path_message);
     }
@@ -200,7 +200,7 @@ sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_served **ou
 {
     sx_status status = SX_OK;
     pthread_mutex_lock(&lc->mutex);
-    if (lc->current && (version == SX_LATEST_VERSION || version == lc->current->version)) {
+    if (lc->current != NULL && (version == SX_LATEST_VERSION || version == lc->current->version)) {
         *out_servable = lc->current;
         atomic_fetch_add_explicit(&lc->current->users, 1, memory_order_relaxed);
     } else {
@@ -250,7 +250,7 @@ static void unload(sx_served *servable)
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_find_row(lc, servable->version);
     /* The version may have come back and be current again, with another servable. */
-    if (row && row->state == SX_VERSION_UNLOADING) {
+    if (row != NULL && row->state == SX_VERSION_UNLOADING) {
         sx_lifecycle_set_state(row, SX_VERSION_END, SX_CODE_OK, NULL);
     }
     pthread_cond_broadcast(&lc->changed);
@@ -264,7 +264,7 @@ void sx_lifecycle_unload_idle(sx_lifecycle *lc)
     sx_served *servable = lc->idle;
     lc->idle = NULL;
     pthread_mutex_unlock(&lc->mutex);
-    while (servable) {
+    while (servable != NULL) {
         sx_served *next = servable->next_idle;
         unload(servable);
         servable = next;
@@ -277,21 +277,21 @@ void sx_lifecycle_swap_in(sx_lifecycle *lc, sx_served *next)
     pthread_mutex_lock(&lc->mutex);
     sx_served *before = lc->current;
     lc->current = next;
-    if (before) {
+    if (before != NULL) {
         struct sx_version_row *row = sx_lifecycle_find_row(lc, before->version);
-        if (row) {
+        if (row != NULL) {
             sx_lifecycle_set_state(row, SX_VERSION_UNLOADING, SX_CODE_OK, NULL);
         }
     }
-    struct sx_version_row *row = next ? sx_lifecycle_find_row(lc, next->version) : NULL;
-    if (row) {
+    struct sx_version_row *row = next != NULL ? sx_lifecycle_find_row(lc, next->version) : NULL;
+    if (row != NULL) {
         sx_lifecycle_set_state(row, SX_VERSION_AVAILABLE, SX_CODE_OK, NULL);
         row->failures = 0;
         row->failed_fingerprint = 0;
     }
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
-    if (before) {
+    if (before != NULL) {
         sx_served_release(before);
     }
 }
@@ -299,20 +299,20 @@ void sx_lifecycle_swap_in(sx_lifecycle *lc, sx_served *next)
 int64_t sx_lifecycle_current(sx_lifecycle *lc)
 {
     pthread_mutex_lock(&lc->mutex);
-    const int64_t version = lc->current ? lc->current->version : -1;
+    const int64_t version = lc->current != NULL ? lc->current->version : -1;
     pthread_mutex_unlock(&lc->mutex);
     return version;
 }
 
 void sx_lifecycle_give_up(sx_lifecycle *lc, sx_timed_call *call)
 {
-    lc->left_behind |= call && !sx_timed_call_done(call);
+    lc->left_behind |= call != NULL && !sx_timed_call_done(call);
     sx_timed_call_release(call);
 }
 
 bool sx_lifecycle_destroy(sx_lifecycle *lc)
 {
-    if (!lc) {
+    if (lc == NULL) {
         return true;
     }
     atomic_store(&lc->stopping, true);
@@ -345,7 +345,7 @@ bool sx_lifecycle_destroy(sx_lifecycle *lc)
     return all_ended;
 }
 
-/* ---------------------------------------------------------------- status */
+/* ---- Status ---- */
 
 bool sx_lifecycle_ready(sx_lifecycle *lc)
 {
@@ -358,7 +358,7 @@ bool sx_lifecycle_wait_ready(sx_lifecycle *lc, int timeout_ms)
     const struct timespec deadline = {deadline_ns / 1000000000, deadline_ns % 1000000000};
     int error = 0;
     pthread_mutex_lock(&lc->mutex);
-    while (!lc->current && !lc->tried && error == 0) {
+    while (lc->current == NULL && !lc->tried && error == 0) {
         error = pthread_cond_clockwait(&lc->changed, &lc->mutex, CLOCK_MONOTONIC, &deadline);
     }
     const bool ready = lc->current != NULL;
@@ -388,13 +388,14 @@ static sx_status copy_rows(sx_lifecycle *lc, sx_arena *arena, sx_version_status 
 {
     sx_version_status *rows =
         sx_arena_array(arena, SX_MAX(lc->row_count, (size_t)1), sx_version_status);
-    if (!rows) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "status of model \"%s\": out of memory", lc->name);
+    if (rows == NULL) {
+        return sx_no_memory("for the status of model \"%s\"", lc->name);
     }
     for (size_t i = 0; i < lc->row_count; i++) {
         const struct sx_version_row *row = &lc->rows[i];
-        const char *message = row->message ? sx_arena_strdup(arena, row->message) : "";
-        rows[i] = (sx_version_status){row->version, row->state, row->code, message ? message : ""};
+        const char *message = row->message != NULL ? sx_arena_strdup(arena, row->message) : "";
+        rows[i] = (sx_version_status){row->version, row->state, row->code,
+                                      message != NULL ? message : ""};
     }
     *out_rows = rows;
     *out_count = lc->row_count;

@@ -63,7 +63,7 @@ struct sx_lifecycle {
     char *path_advice;  /* heap; NULL = "": what to do about it */
 };
 
-/* --- With the mutex held --------------------------------------------------------------------- */
+/* ---- With the mutex held ---- */
 
 /* NULL: not known. */
 struct sx_version_row *sx_lifecycle_find_row(sx_lifecycle *lc, int64_t version);
@@ -76,7 +76,7 @@ void sx_lifecycle_set_state(struct sx_version_row *row, sx_version_state state, 
  * directories and a few, but for calls that hang. */
 void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count);
 
-/* --- On the manager thread, without it ------------------------------------------------------- */
+/* ---- On the manager thread, without it ---- */
 
 int64_t sx_lifecycle_current(sx_lifecycle *lc); /* the version that is served; -1: none */
 /* Makes `next` current (NULL: none) and retires the one before; its requests finish on it. */

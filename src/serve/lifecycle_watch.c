@@ -32,7 +32,7 @@ enum {
 
 static const double max_look_seconds = 30; /* listing a directory, stat of a version's files */
 
-/* ---------------------------------------------------------------- waiting for calls */
+/* ---- Waiting for calls ---- */
 
 static void clear_wakeups(sx_lifecycle *lc)
 {
@@ -73,7 +73,7 @@ static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx
            sx_status_message(status));
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_need_row(lc, version);
-    if (row) {
+    if (row != NULL) {
         sx_lifecycle_set_state(row, SX_VERSION_END, sx_status_code(status),
                                sx_status_message(status));
         row->failed_fingerprint = row->fingerprint;
@@ -83,7 +83,7 @@ static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx
     }
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
-    if (row && hung) {
+    if (row != NULL && hung != NULL) {
         lc->hung++;
     } else {
         sx_lifecycle_give_up(lc, hung);
@@ -99,16 +99,16 @@ static void release_returned(sx_lifecycle *lc)
         sx_timed_call *returned = NULL;
         int64_t version = 0;
         pthread_mutex_lock(&lc->mutex);
-        for (size_t i = 0; i < lc->row_count && !returned; i++) {
+        for (size_t i = 0; i < lc->row_count && returned == NULL; i++) {
             struct sx_version_row *row = &lc->rows[i];
-            if (row->hung && sx_timed_call_done(row->hung)) {
+            if (row->hung != NULL && sx_timed_call_done(row->hung)) {
                 returned = row->hung;
                 version = row->version;
                 row->hung = NULL;
             }
         }
         pthread_mutex_unlock(&lc->mutex);
-        if (!returned) {
+        if (returned == NULL) {
             return;
         }
         sx_log(SX_LOG_INFO, "model %s: version %" PRId64 " responds again", lc->name, version);
@@ -123,7 +123,7 @@ static bool may_look(sx_lifecycle *lc, int64_t version)
 {
     pthread_mutex_lock(&lc->mutex);
     const struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
-    const bool hangs = row && row->hung;
+    const bool hangs = row != NULL && row->hung != NULL;
     pthread_mutex_unlock(&lc->mutex);
     if (lc->hung >= MAX_HUNG && !lc->said_hung) {
         sx_log(SX_LOG_ERROR,
@@ -134,7 +134,7 @@ static bool may_look(sx_lifecycle *lc, int64_t version)
     return !hangs && lc->hung < MAX_HUNG;
 }
 
-/* ---------------------------------------------------------------- loading */
+/* ---- Loading ---- */
 
 struct loading {
     sx_timed_call call;
@@ -172,11 +172,11 @@ static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *di
     sx_served *servable = sx_alloc(1, sizeof(*servable));
     struct loading *l = sx_alloc(1, sizeof(*l));
     char *copy = sx_strdup(dir);
-    if (!servable || !l || !copy) {
+    if (servable == NULL || l == NULL || copy == NULL) {
         sx_free(servable);
         sx_free(l);
         sx_free(copy);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("loading a model");
     }
     *l = (struct loading){.call = {.run = run_loading, .destroy = destroy_loading},
                           .ops = lc->config.ops,
@@ -217,7 +217,7 @@ static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
     sx_timed_call *hung = NULL;
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
-    if (row) {
+    if (row != NULL) {
         sx_lifecycle_set_state(row, SX_VERSION_LOADING, SX_CODE_OK, NULL);
     }
     pthread_mutex_unlock(&lc->mutex);
@@ -227,7 +227,7 @@ static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
         sx_lifecycle_swap_in(lc, servable);
         return true;
     }
-    if (hung && atomic_load(&lc->stopping)) { /* not its fault */
+    if (hung != NULL && atomic_load(&lc->stopping)) { /* not its fault */
         sx_status_free(status);
         sx_lifecycle_give_up(lc, hung);
         return false;
@@ -236,7 +236,7 @@ static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
     return false;
 }
 
-/* ---------------------------------------------------------------- looking at a version */
+/* ---- Looking at a version ---- */
 
 struct print {
     sx_timed_call call;
@@ -267,10 +267,10 @@ static bool take_fingerprint(sx_lifecycle *lc, int64_t version, const char *dir,
     const double timeout_seconds = SX_MIN(lc->config.load_timeout_seconds, max_look_seconds);
     struct print *p = sx_alloc(1, sizeof(*p));
     char *copy = sx_strdup(dir);
-    if (!p || !copy) {
+    if (p == NULL || copy == NULL) {
         sx_free(p);
         sx_free(copy);
-        note_failure(lc, version, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory"), NULL);
+        note_failure(lc, version, sx_no_memory("inspecting %s", dir), NULL);
         return false;
     }
     *p = (struct print){.call = {.run = run_print, .destroy = destroy_print}, .dir = copy};
@@ -311,10 +311,10 @@ static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, in
     bool slow = false;
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_need_row(lc, version);
-    if (!row) {
+    if (row == NULL) {
         pthread_mutex_unlock(&lc->mutex);
-        sx_log(SX_LOG_ERROR, "model %s: out of memory; version %" PRId64 " is not looked at",
-               lc->name, version);
+        sx_log(SX_LOG_ERROR, "model %s: out of memory; skipped version %" PRId64, lc->name,
+               version);
         return FAILED;
     }
     lc->path_code = SX_CODE_OK;
@@ -391,7 +391,7 @@ static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, in
     pthread_mutex_unlock(&lc->mutex);
 }
 
-/* ---------------------------------------------------------------- looking at the base path */
+/* ---- Looking at the base path ---- */
 
 struct listing {
     sx_timed_call call;
@@ -409,7 +409,7 @@ struct listing {
 static const char *advise(struct listing *l)
 {
     const char *file = sx_arena_printf(&l->arena, "%s/" SX_SAVED_MODEL_FILE, l->base_path);
-    if (!file || !sx_path_exists(file)) {
+    if (file == NULL || !sx_path_exists(file)) {
         return NULL;
     }
     char *parent = NULL;
@@ -421,7 +421,7 @@ static const char *advise(struct listing *l)
                                l->base_path);
     } else {
         sx_status_free(sx_path_dirname(l->base_path, &parent));
-        text = parent
+        text = parent != NULL
                    ? sx_arena_printf(&l->arena,
                                      "it is a version itself; did you mean its parent, %s?", parent)
                    : NULL;
@@ -466,7 +466,8 @@ static void destroy_listing(sx_timed_call *call)
 static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advice)
 {
     const char *message = sx_status_message(status);
-    char *message_copy = sx_strdup(message), *advice_copy = advice ? sx_strdup(advice) : NULL;
+    char *message_copy = sx_strdup(message),
+         *advice_copy = advice != NULL ? sx_strdup(advice) : NULL;
     pthread_mutex_lock(&lc->mutex);
     const bool news =
         lc->path_code != sx_status_code(status) || strcmp(lc->path_message, message) != 0;
@@ -474,7 +475,7 @@ static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advi
         sx_lifecycle_forget_rows(lc, NULL, 0);
     }
     lc->path_code = sx_status_code(status);
-    if (message_copy) {
+    if (message_copy != NULL) {
         sx_free(lc->path_message);
         lc->path_message = message_copy;
     }
@@ -494,7 +495,7 @@ static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advi
 static struct listing *create_listing(const sx_lifecycle *lc)
 {
     struct listing *l = sx_alloc(1, sizeof(*l));
-    if (!l) {
+    if (l == NULL) {
         return NULL;
     }
     *l = (struct listing){.call = {.run = run_listing, .destroy = destroy_listing, .done_fd = -1},
@@ -506,7 +507,7 @@ static struct listing *create_listing(const sx_lifecycle *lc)
     if (lc->inotify_fd >= 0 && lc->watch < 0) {
         l->inotify_fd = fcntl(lc->inotify_fd, F_DUPFD_CLOEXEC, 0);
     }
-    if (!l->name || !l->base_path) {
+    if (l->name == NULL || l->base_path == NULL) {
         destroy_listing(&l->call);
         return NULL;
     }
@@ -517,14 +518,14 @@ static struct listing *create_listing(const sx_lifecycle *lc)
 static void look(sx_lifecycle *lc, int64_t *soonest_ns)
 {
     const double timeout_seconds = SX_MIN(lc->config.load_timeout_seconds, max_look_seconds);
-    if (lc->hung_listing && !sx_timed_call_done(lc->hung_listing)) {
+    if (lc->hung_listing != NULL && !sx_timed_call_done(lc->hung_listing)) {
         return;
     }
     sx_timed_call_release(lc->hung_listing);
     lc->hung_listing = NULL;
     struct listing *l = create_listing(lc);
     sx_status status =
-        l ? sx_timed_call_start(&l->call) : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        l != NULL ? sx_timed_call_start(&l->call) : sx_no_memory("listing %s", lc->base_path);
     if (status != SX_OK) {
         note_path_error(lc, status, NULL);
         return;
@@ -565,7 +566,7 @@ static void look(sx_lifecycle *lc, int64_t *soonest_ns)
     sx_timed_call_release(&l->call);
 }
 
-/* ---------------------------------------------------------------- the manager */
+/* ---- The manager ---- */
 
 /* While nothing is served, says why once a minute: a server that waits in silence looks broken. */
 static void remind(sx_lifecycle *lc)
@@ -580,7 +581,7 @@ static void remind(sx_lifecycle *lc)
     for (size_t i = 0; i < lc->row_count && reason[0] == '\0'; i++) {
         if (lc->rows[i].code != SX_CODE_OK) {
             snprintf(reason, sizeof(reason), "version %" PRId64 ": %s", lc->rows[i].version,
-                     lc->rows[i].message ? lc->rows[i].message : "");
+                     lc->rows[i].message != NULL ? lc->rows[i].message : "");
         }
     }
     if (reason[0] == '\0') {

@@ -1,5 +1,6 @@
 /* REST predict requests: rows, columns, and what is beside them; see predict_json.h. The values
  * themselves go into slots (predict_slot.h). */
+#include "base/memory.h"
 #include "serve/predict_json.h"
 
 #include <string.h>
@@ -33,8 +34,7 @@ static sx_status prepare_slots(struct parser *parser)
     if (!sx_mul_size(parser->max_elems, largest, &bytes) ||
         (bytes > memory->charged_bytes &&
          !sx_budget_charge(memory->budget, bytes - memory->charged_bytes))) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu input values of %zu bytes",
-                        parser->max_elems, largest);
+        return sx_no_memory("for %zu input values of %zu bytes", parser->max_elems, largest);
     }
     memory->charged_bytes = SX_MAX(memory->charged_bytes, bytes);
     SX_TRY(sx_predict_slots_reserve(memory, signature->input_count));
@@ -63,7 +63,7 @@ static size_t count_commas(sx_bytes text)
     return count;
 }
 
-/* ---------------------------------------------------------------- rows and columns */
+/* ---- Rows and columns ---- */
 
 /* Is the value at p exactly {"b64": "..."}? Looks without taking. */
 static bool is_b64_object(const sx_json *at)
@@ -245,7 +245,7 @@ static sx_status read_inputs(struct parser *parser)
     return check_all_seen(parser, 0, "'inputs' object");
 }
 
-/* ---------------------------------------------------------------- the document */
+/* ---- The document ---- */
 
 static const sx_serve_signature *find_signature(const struct parser *parser, sx_bytes name)
 {
@@ -302,12 +302,12 @@ static sx_status on_values(struct parser *parser, struct document *doc, bool ins
     doc->has_instances = instances;
     doc->has_inputs = !instances;
     const sx_serve_signature *signature = find_signature(parser, wanted_name(doc));
-    if (!signature && doc->has_name) {
+    if (signature == NULL && doc->has_name) {
         return signature_error(doc->name);
     }
     sx_json_peek(&parser->json);
     doc->values = parser->json.p;
-    if (signature) {
+    if (signature != NULL) {
         sx_status status = read_values(parser, doc, signature);
         if (status == SX_OK || doc->has_name) {
             return status;
@@ -366,10 +366,10 @@ static sx_status settle_values(struct parser *parser, struct document *doc)
 {
     const sx_bytes name = wanted_name(doc);
     const sx_serve_signature *signature = find_signature(parser, name);
-    if (!doc->values) {
+    if (doc->values == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "Missing 'inputs' or 'instances' key");
     }
-    if (!signature) {
+    if (signature == NULL) {
         return signature_error(name);
     }
     if (doc->read_with == signature) {
@@ -404,8 +404,8 @@ sx_status sx_predict_parse(sx_bytes body, const sx_serve_signature *signatures,
     SX_TRY(read_document(&parser, &doc));
     const size_t count = parser.signature->input_count;
     sx_tensor *inputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
-    if (!inputs) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu inputs", count);
+    if (inputs == NULL) {
+        return sx_no_memory("for %zu inputs", count);
     }
     for (size_t i = 0; i < count; i++) {
         SX_TRY(sx_slot_finish(&parser.slots[i], doc.has_instances, &inputs[i]));

@@ -28,14 +28,14 @@
 
 enum { RUN_ELEMS = 256 }; /* numbers printed per reservation of the buffer */
 
-/* ---------------------------------------------------------------- strings */
+/* ---- Strings ---- */
 
 static void print_escape(sx_buf *out, unsigned char c)
 {
     static const char from[] = "\"\\\b\f\n\r\t";
     static const char to[] = "\"\\bfnrt";
     const char *found = c ? strchr(from, c) : NULL;
-    if (found) {
+    if (found != NULL) {
         const char text[2] = {'\\', to[found - from]};
         sx_buf_append(out, text, 2);
     } else {
@@ -70,13 +70,13 @@ static void print_base64(sx_buf *out, sx_bytes bytes)
 {
     sx_buf_puts(out, "{\"b64\": \"");
     char *at = sx_buf_extend(out, SX_BASE64_ENCODED(bytes.size));
-    if (at) {
+    if (at != NULL) {
         sx_base64_encode(bytes.data, bytes.size, at);
     }
     sx_buf_puts(out, "\"}");
 }
 
-/* ---------------------------------------------------------------- runs of scalars */
+/* ---- Runs of scalars ---- */
 
 /* An output being printed. */
 struct printer {
@@ -93,7 +93,7 @@ static char *print_like_tfs(char *at, double value, int digits, bool reads_back)
 {
     const int size = snprintf(at, SX_NUMBER_TEXT, "%.*g", reads_back ? 6 : digits, value);
     char *end = at + size;
-    if (!memchr(at, '.', (size_t)size) && !memchr(at, 'e', (size_t)size)) {
+    if (memchr(at, '.', (size_t)size) == NULL && memchr(at, 'e', (size_t)size) == NULL) {
         memcpy(end, ".0", 2);
         end += 2;
     }
@@ -169,7 +169,7 @@ static void print_numbers(const struct printer *p, size_t index, size_t count)
         const size_t run = SX_MIN(count, (size_t)RUN_ELEMS);
         const size_t before = p->out->size;
         char *at = sx_buf_extend(p->out, run * (SX_NUMBER_TEXT + 2));
-        if (!at) {
+        if (at == NULL) {
             return;
         }
         const char *begin = at;
@@ -188,7 +188,7 @@ static void print_numbers(const struct printer *p, size_t index, size_t count)
 
 static void print_run(const struct printer *p, size_t index, size_t count)
 {
-    if (p->number) {
+    if (p->number != NULL) {
         print_numbers(p, index, count);
         return;
     }
@@ -200,7 +200,7 @@ static void print_run(const struct printer *p, size_t index, size_t count)
     }
 }
 
-/* ---------------------------------------------------------------- tensors */
+/* ---- Tensors ---- */
 
 /* The elements under dimension `dim`, of which the first is number `*index`; advances it. */
 static void print_elements(const struct printer *p, int dim, size_t *index)
@@ -247,7 +247,7 @@ static sx_status make_printer(const sx_serve_tensor *info, const sx_tensor *tens
         return sx_error(SX_INTERNAL, "output \"%s\": the model returned no static shape",
                         info->name);
     }
-    if (!printer->number && tensor->type.dtype != SX_STRING) {
+    if (printer->number == NULL && tensor->type.dtype != SX_STRING) {
         return sx_error(SX_UNIMPLEMENTED, "output \"%s\": type %s has no JSON representation",
                         info->name, sx_dtype_name(tensor->type.dtype));
     }

@@ -16,7 +16,7 @@ enum {
     KEPT_BLOCK_BYTES = 4 * 1024 * 1024, /* larger blocks go back after their request */
 };
 
-/* ---------------------------------------------------------------- scalars */
+/* ---- Scalars ---- */
 
 /* "JSON Value: 3.5 is not of expected type: int32", quoting the beginning of the value. */
 static sx_status type_error(const sx_json *json, const struct sx_predict_slot *slot)
@@ -162,8 +162,8 @@ static sx_status read_bool(sx_json *json, struct sx_predict_slot *slot)
 static sx_status decode_b64(sx_json *json, sx_bytes text, sx_bytes *out_bytes)
 {
     unsigned char *bytes = sx_arena_alloc(json->arena, SX_BASE64_DECODED_MAX(text.size), 1);
-    if (!bytes) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu bytes of base64", text.size);
+    if (bytes == NULL) {
+        return sx_no_memory("for %zu bytes of base64", text.size);
     }
     const ptrdiff_t size = sx_base64_decode(text.data, text.size, bytes);
     if (size < 0) {
@@ -228,7 +228,7 @@ static sx_slot_scalar_fn *scalar_reader(sx_dtype dtype)
     return NULL;
 }
 
-/* ---------------------------------------------------------------- values */
+/* ---- Values ---- */
 
 static sx_status level_error(const struct sx_predict_slot *slot, int level)
 {
@@ -331,7 +331,7 @@ static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int leve
 
 sx_status sx_slot_read(sx_json *json, struct sx_predict_slot *slot, int level)
 {
-    if (!slot->read) {
+    if (slot->read == NULL) {
         return sx_error(SX_UNIMPLEMENTED,
                         "input \"%s\": conversion of JSON values to type %s is not supported",
                         slot->info->name, sx_dtype_name(slot->info->type.dtype));
@@ -340,7 +340,7 @@ sx_status sx_slot_read(sx_json *json, struct sx_predict_slot *slot, int level)
                                      : read_scalar(json, slot, level);
 }
 
-/* ---------------------------------------------------------------- memory */
+/* ---- Memory ---- */
 
 void sx_predict_slots_init(sx_predict_slots *slots)
 {
@@ -376,8 +376,8 @@ sx_status sx_predict_slots_reserve(sx_predict_slots *slots, size_t count)
         return SX_OK;
     }
     struct sx_predict_slot *grown = sx_realloc(slots->slots, count, sizeof(*grown));
-    if (!grown) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu inputs", count);
+    if (grown == NULL) {
+        return sx_no_memory("for %zu inputs", count);
     }
     memset(grown + slots->count, 0, (count - slots->count) * sizeof(*grown));
     slots->slots = grown;
@@ -410,9 +410,8 @@ sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_serve_tensor *i
         sx_free_aligned(slot->block);
         slot->block_bytes = 0;
         slot->block = sx_alloc_aligned(sx_align_up(bytes, SLOT_ALIGN), SLOT_ALIGN);
-        if (!slot->block) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "input \"%s\": no memory for %zu values",
-                            info->name, max_elems);
+        if (slot->block == NULL) {
+            return sx_no_memory("for input \"%s\" of %zu values", info->name, max_elems);
         }
         slot->block_bytes = bytes;
     }
@@ -420,7 +419,7 @@ sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_serve_tensor *i
     return SX_OK;
 }
 
-/* ---------------------------------------------------------------- shapes */
+/* ---- Shapes ---- */
 
 static sx_status check_shape(const struct sx_predict_slot *slot, const sx_type *got)
 {

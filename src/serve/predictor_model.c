@@ -11,11 +11,6 @@ typedef struct model {
     size_t count;
 } model;
 
-static sx_status out_of_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a model");
-}
-
 static void unload(void *loaded)
 {
     model *m = loaded;
@@ -39,7 +34,7 @@ static sx_status describe(model *m)
     m->signatures = sx_saved_model_signatures(sx_predictor_model(m->predictor), &m->count);
     m->described = sx_arena_array(&m->arena, m->count + 1, sx_serve_signature);
     if (m->described == NULL) {
-        return out_of_memory();
+        return sx_no_memory("for a model");
     }
     for (size_t i = 0; i < m->count; i++) {
         const sx_signature *from = &m->signatures[i];
@@ -53,7 +48,7 @@ static sx_status describe(model *m)
             .decodes_images = sx_predictor_decodes_images(m->predictor, from),
         };
         if (m->described[i].inputs == NULL || m->described[i].outputs == NULL) {
-            return out_of_memory();
+            return sx_no_memory("for a model");
         }
     }
     return SX_OK;
@@ -63,7 +58,7 @@ static sx_status load(void *user, const char *version_dir, void **out_model)
 {
     model *m = sx_alloc(1, sizeof(*m));
     if (m == NULL) {
-        return out_of_memory();
+        return sx_no_memory("for a model");
     }
     sx_arena_init(&m->arena, 0);
     sx_status status = sx_predictor_load(version_dir, user, &m->predictor);

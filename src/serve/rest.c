@@ -65,7 +65,7 @@ struct predict_job {
 _Static_assert(sizeof(struct predict_job) <= SX_HTTP_SCRATCH,
                "the job must fit the scratch memory");
 
-/* ---------------------------------------------------------------- answers */
+/* ---- Answers ---- */
 
 int sx_rest_http_status(sx_code code)
 {
@@ -103,7 +103,7 @@ static void respond_as(const sx_rest *rest, sx_http_exchange *exchange, int http
                                  .headers = cross_origin ? cors_headers : NULL};
     response.retry_after_s = http_status == 429 || http_status == 503 ? RETRY_AFTER_S : 0;
     response.body = sx_buf_take(body, &response.body_size);
-    if (!response.body) { /* out of memory: the code alone must do */
+    if (response.body == NULL) { /* out of memory: the code alone must do */
         response.status = 500;
         response.body_size = 0;
     }
@@ -128,7 +128,7 @@ static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_st
     sx_status_free(status);
 }
 
-/* ---------------------------------------------------------------- predict */
+/* ---- Predict ---- */
 
 /* The body as JSON text: itself, or inflated into `inflated`. */
 static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes *out_body)
@@ -154,8 +154,8 @@ static sx_status run_model(struct predict_job *job, const sx_predict_request *re
 {
     const size_t count = request->signature->output_count;
     sx_tensor *outputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
-    if (!outputs) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory for %zu outputs", count);
+    if (outputs == NULL) {
+        return sx_no_memory("for %zu outputs", count);
     }
     const int64_t begin_ns = sx_now_ns();
     sx_status status = sx_served_run(job->servable, request->signature, request->inputs,
@@ -300,10 +300,10 @@ static sx_status acquire(sx_rest *rest, const sx_route *route, struct model **ou
                          sx_served **out_servable)
 {
     struct model *model = find_model(rest, route->model);
-    if (!model && route->version < 0) {
+    if (model == NULL && route->version < 0) {
         return sx_error(SX_NOT_FOUND, "Servable not found for request: Latest(%s)", route->model);
     }
-    if (!model) {
+    if (model == NULL) {
         return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
                         route->model, route->version);
     }
@@ -323,7 +323,7 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     sx_served *servable = NULL;
     sx_status status = acquire(rest, route, &model, &servable);
     if (status != SX_OK) {
-        if (model) {
+        if (model != NULL) {
             sx_metrics_count(&model->metrics, sx_status_code(status));
         }
         respond_error(rest, exchange, status);
@@ -353,7 +353,7 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     }
 }
 
-/* ---------------------------------------------------------------- the other routes */
+/* ---- The other routes ---- */
 
 /* Keeps the row of `version` alone. */
 static sx_status pick_version(const char *model, int64_t version, sx_version_status **rows,
@@ -375,7 +375,7 @@ static sx_status print_model_status(sx_rest *rest, const sx_route *route, sx_are
     sx_version_status *rows;
     size_t count;
     struct model *model = find_model(rest, route->model);
-    if (!model) {
+    if (model == NULL) {
         return sx_error(SX_NOT_FOUND, "Could not find any versions of model %s", route->model);
     }
     SX_TRY(sx_lifecycle_status(model->lifecycle, arena, &rows, &count));
@@ -435,7 +435,7 @@ static void print_server_metrics(const sx_rest *rest, sx_buf *out)
 {
     sx_metrics_print_value(out, "sextant_queued_requests", "gauge",
                            "Requests waiting for a thread.", sx_executor_queued(rest->executor));
-    if (rest->config.memory) {
+    if (rest->config.memory != NULL) {
         sx_metrics_print_value(out, "sextant_request_memory_bytes", "gauge",
                                "Memory held by requests in flight.",
                                sx_budget_used(rest->config.memory));
@@ -443,7 +443,7 @@ static void print_server_metrics(const sx_rest *rest, sx_buf *out)
                                "Limit of sextant_request_memory_bytes.",
                                rest->config.memory->limit_bytes);
     }
-    if (!rest->server) {
+    if (rest->server == NULL) {
         return;
     }
     const sx_http_stats stats = sx_http_server_stats(rest->server);
@@ -470,7 +470,7 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     sx_buf body;
     sx_buf_init(&body, 0);
     struct sx_metrics_row *rows = sx_alloc(rest->config.model_count + 1, sizeof(*rows));
-    if (!rows) {
+    if (rows == NULL) {
         respond_message(rest, exchange, 500, "out of memory");
         return;
     }
@@ -557,14 +557,14 @@ void sx_rest_handle(void *user, sx_http_exchange *exchange)
     handlers[route.kind](rest, exchange, &route);
 }
 
-/* ---------------------------------------------------------------- life */
+/* ---- Creation and destruction ---- */
 
 sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest)
 {
     sx_status status = SX_OK;
     sx_rest *rest = sx_alloc(1, sizeof(*rest));
-    if (!rest) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "REST API: out of memory");
+    if (rest == NULL) {
+        return sx_no_memory("for the REST API");
     }
     rest->config = *config;
     rest->config.threads = config->threads > 0 ? config->threads : sx_cpu_count();
@@ -575,9 +575,10 @@ sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest)
     rest->models = sx_alloc(config->model_count + 1, sizeof(rest->models[0]));
     rest->contexts =
         sx_alloc((size_t)(rest->config.threads + rest->config.loops), sizeof(rest->contexts[0]));
-    rest->metrics_path = config->metrics_path ? sx_strdup(config->metrics_path) : NULL;
-    if (!rest->models || !rest->contexts || (config->metrics_path && !rest->metrics_path)) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "REST API: out of memory");
+    rest->metrics_path = config->metrics_path != NULL ? sx_strdup(config->metrics_path) : NULL;
+    if (rest->models == NULL || rest->contexts == NULL ||
+        (config->metrics_path != NULL && rest->metrics_path == NULL)) {
+        status = sx_no_memory("for the REST API");
     } else {
         for (size_t i = 0; i < config->model_count; i++) {
             rest->models[i].lifecycle = config->models[i];
@@ -594,18 +595,18 @@ sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest)
 
 void sx_rest_stop(sx_rest *rest)
 {
-    if (rest) {
+    if (rest != NULL) {
         sx_executor_stop(rest->executor);
     }
 }
 
 void sx_rest_destroy(sx_rest *rest)
 {
-    if (!rest) {
+    if (rest == NULL) {
         return;
     }
     sx_executor_destroy(rest->executor);
-    for (int i = 0; rest->contexts && i < rest->config.threads + rest->config.loops; i++) {
+    for (int i = 0; rest->contexts != NULL && i < rest->config.threads + rest->config.loops; i++) {
         sx_predict_slots_deinit(&rest->contexts[i].slots);
     }
     sx_free(rest->contexts);

@@ -78,7 +78,7 @@ static void print_tensors(sx_buf *out, const char *key, const sx_serve_tensor *t
         sx_buf_printf(out, ": {\n      \"dtype\": \"%s\",\n", proto_dtype(tensors[i].type.dtype));
         print_shape(out, &tensors[i]);
         sx_buf_puts(out, "      \"name\": ");
-        print_text(out, tensors[i].tensor_name ? tensors[i].tensor_name : "");
+        print_text(out, tensors[i].tensor_name != NULL ? tensors[i].tensor_name : "");
         sx_buf_puts(out, "\n     }");
     }
     sx_buf_puts(out, count > 0 ? "\n    },\n" : "},\n");
@@ -92,7 +92,7 @@ static void print_signature(sx_buf *out, const sx_serve_signature *signature)
     print_tensors(out, "inputs", signature->inputs, signature->input_count);
     print_tensors(out, "outputs", signature->outputs, signature->output_count);
     sx_buf_puts(out, "    \"method_name\": ");
-    print_text(out, signature->method ? signature->method : "");
+    print_text(out, signature->method != NULL ? signature->method : "");
     sx_buf_puts(out, "\n   }");
 }
 

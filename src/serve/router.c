@@ -122,7 +122,7 @@ static sx_route_kind parse_fixed_path(sx_http_text method, sx_http_text path,
             kind = fixed_routes[i].kind;
         }
     }
-    if (metrics_path && sx_http_text_is(path, metrics_path)) {
+    if (metrics_path != NULL && sx_http_text_is(path, metrics_path)) {
         kind = SX_ROUTE_METRICS;
     }
     const bool wrong_method = kind != SX_ROUTE_NOT_FOUND && !sx_http_text_is(method, "GET");

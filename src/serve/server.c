@@ -36,7 +36,8 @@ static int or_default(int value, int fallback)
 
 static sx_status create_lifecycle(const sx_server_config *config, sx_lifecycle **out)
 {
-    const char *name = config->model_name && config->model_name[0] ? config->model_name : "default";
+    const char *name =
+        config->model_name != NULL && config->model_name[0] ? config->model_name : "default";
     const sx_lifecycle_config lifecycle = {
         .name = name,
         .base_path = config->model_base_path,
@@ -80,9 +81,9 @@ static sx_status create_rest(const sx_server_config *config, sx_server *server)
         .max_body_bytes = config->max_body_bytes,
         .cors = config->rest_api_enable_cors_support,
         .memory = &server->memory,
-        .metrics_path = !path     ? "/monitoring/prometheus/metrics"
-                        : path[0] ? path
-                                  : NULL,
+        .metrics_path = path == NULL ? "/monitoring/prometheus/metrics"
+                        : path[0]    ? path
+                                     : NULL,
         .float_format = config->json_float_format,
     };
     return sx_rest_create(&rest, &server->rest);
@@ -132,12 +133,12 @@ static sx_status create_parts(const sx_server_config *config, sx_server *server)
 
 sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
 {
-    if (!config->ops) {
+    if (config->ops == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "server: no model runtime was given");
     }
     sx_server *server = sx_alloc(1, sizeof(*server));
-    if (!server) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "server: out of memory");
+    if (server == NULL) {
+        return sx_no_memory("for a server");
     }
     server->stop_fd = -1;
     sx_budget_init(&server->memory, "all requests in flight (max_in_flight_memory_bytes)",
@@ -213,7 +214,7 @@ bool sx_server_stop(sx_server *server)
     }
     server->stopped = true;
     server->drained_well =
-        !server->http || sx_http_server_drain(server->http, server->drain_grace_ms);
+        server->http == NULL || sx_http_server_drain(server->http, server->drain_grace_ms);
     sx_rest_stop(server->rest);
     sx_http_server_destroy(server->http);
     server->http = NULL;
@@ -222,7 +223,7 @@ bool sx_server_stop(sx_server *server)
 
 bool sx_server_destroy(sx_server *server)
 {
-    if (!server) {
+    if (server == NULL) {
         return true;
     }
     sx_server_stop(server);

@@ -128,13 +128,13 @@ static void test_savedmodel_predictor__charges_before_it_decodes(void **state)
     arena.budget = &budget;
     const sx_tensor many = {sx_type_of(SX_STRING, N), images};
     assert_error(sx_predictor_run(scene.predictor, scene.signature, &many, NULL, &arena, &output),
-                 SX_RESOURCE_EXHAUSTED, "no memory for 64 rows of 196608 bytes");
+                 SX_RESOURCE_EXHAUSTED, "out of memory for 64 rows of 196608 bytes");
     assert_true(sx_budget_never_fits(&budget));
     sx_arena_deinit(&arena);
     images[0] = (sx_bytes){large.data, large.size};
     const sx_tensor one = {sx_type_of(SX_STRING, 1), images};
     assert_error(sx_predictor_run(scene.predictor, scene.signature, &one, NULL, &arena, &output),
-                 SX_RESOURCE_EXHAUSTED, "no memory to decode an image of 12000000 bytes");
+                 SX_RESOURCE_EXHAUSTED, "out of memory to decode an image of 12000000 bytes");
     sx_arena_deinit(&arena);
     assert_int_equal(sx_budget_used(&budget), 0);
     budget.limit_bytes = (size_t)20 << 20;

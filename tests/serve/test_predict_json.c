@@ -256,7 +256,7 @@ static void test_serve_predict_json__charges_values(void **state)
             assert_in_range(sx_budget_used(&budget), 4 * n, 4 * n + 8192);
         } else {
             assert_error(status, SX_RESOURCE_EXHAUSTED,
-                         "no memory for 40000 input values of 4 bytes");
+                         "out of memory for 40000 input values of 4 bytes");
             assert_true(sx_budget_never_fits(&budget));
         }
         sx_predict_slots_trim(&p.slots);

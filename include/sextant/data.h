@@ -9,8 +9,7 @@
  *
  * The element at position p of an iteration (its record, its epoch, its random numbers) is a pure
  * function of the description and p. The state of an iterator is therefore p, regardless of the
- * number of workers, and a restored iterator yields exactly the remaining elements (design D6,
- * D19).
+ * number of workers, and a restored iterator yields exactly the remaining elements.
  *
  * Life cycle: open or create a dataset; transform it (each call replaces *dataset with the extended
  * pipeline, or on failure leaves it unchanged); create iterators; release.
@@ -151,7 +150,7 @@ SX_API void *sx_scratch_alloc(sx_scratch *scratch, size_t bytes);
 
 typedef struct sx_map_call {
     uint64_t epoch;      /* 0 below a cache */
-    int64_t record;      /* id; (epoch, record) is the counter for random numbers (D5) */
+    int64_t record;      /* id; (epoch, record) is the counter for random numbers */
     const sx_tensor *in; /* [input components]; data borrowed for this call */
     sx_tensor *out;      /* [output components]; write results to `data`, which is allocated by the
                           * declared type (strings: set the sx_bytes, to memory that lasts until the

@@ -34,7 +34,7 @@ static inline bool sx_value_is(sx_value v)
     return v.id != 0;
 }
 
-/* A variable's initial value. It is drawn on the host (D5); the fans are those of its shape. */
+/* A variable's initial value. It is drawn on the host; the fans are those of its shape. */
 typedef enum sx_initializer {
     SX_INIT_DEFAULT = 0, /* the layer's default: glorot_uniform for kernels, zeros for biases */
     SX_INIT_ZEROS,
@@ -121,7 +121,7 @@ SX_API void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, s
 
 /* ---- The finished graph ---- */
 
-/* The canonical, versioned text form (D18): "sextant-graph 1\n…". Parsing a printed graph and
+/* The canonical, versioned text form: "sextant-graph 1\n…". Parsing a printed graph and
  * printing it again gives identical text. The caller owns *out_text (sx_text_free). */
 SX_API SX_MUST_USE sx_status sx_graph_print(const sx_graph *g, char **out_text);
 SX_API SX_MUST_USE sx_status sx_graph_parse(const char *text, size_t size, sx_graph **out_graph);

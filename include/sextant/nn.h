@@ -109,7 +109,7 @@ SX_API sx_value sx_flatten_at(sx_builder *b, sx_value x, const char *file, int l
 #define sx_flatten(b, x) sx_flatten_at((b), (x), __FILE__, __LINE__)
 
 /* In training each element becomes 0 with probability `rate`, otherwise x / (1 − rate); the mask is
- * a function of seed, scope, step and position (design D5). In other modes, x. Errors: rate not in
+ * a function of seed, scope, step and position. In other modes, x. Errors: rate not in
  * [0, 1). */
 SX_API sx_value sx_dropout_at(sx_builder *b, sx_value x, double rate, const char *file, int line);
 #define sx_dropout(b, x, rate) sx_dropout_at((b), (x), (rate), __FILE__, __LINE__)

@@ -1,11 +1,11 @@
 /* The backend contract: what a device must do for a Sextant program to run on it. It has PJRT's
  * shape, so that a plugin is one implementation among others.
  *
- *   sx_platform     a family of devices, opened once: "ref", "cpu", "pjrt"
- *   sx_device       one of them, owned by its platform
- *   sx_device_buffer       an array on a device, refcounted; its layout there is the backend's
- * affair sx_run          one execution at a time of an executable: its temporaries, its completion
- *   sx_executable   a whole graph compiled for one batch size, refcounted, immutable
+ *   sx_platform      a family of devices, opened once: "ref", "cpu", "pjrt"
+ *   sx_device        one of them, owned by its platform
+ *   sx_device_buffer an array on a device, refcounted; the backend chooses its layout
+ *   sx_run           one execution at a time of an executable: its temporaries, its completion
+ *   sx_executable    a whole graph compiled for one batch size, refcounted, immutable
  *
  * An executable's arguments are the graph's args in order, its outputs the graph's results in
  * order. A result that assigns a variable is written into that variable's own buffer (donation):
@@ -70,7 +70,7 @@ typedef struct sx_compile_options {
     sx_precision precision; /* BF16: products of f32 may round their operands to bf16; a device
                                that gains nothing by it computes in f32 */
     bool profile;           /* keep times per kernel: sx_executable_profile */
-    /* SX_CAN_LOOP: up to that many steps in one execution (design D4); 0 and 1 = one step. Then
+    /* SX_CAN_LOOP: up to that many steps in one execution; 0 and 1 = one step. Then
      * inputs with the batch are superbatches [steps, batch, …], outputs are rings [steps, …] with a
      * row of each step (zeros where none ran), one more argument at the end, int64, says how many
      * steps to run, and one more result, int64, how many ran: the loop leaves after a step whose

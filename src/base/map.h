@@ -29,7 +29,7 @@ SX_MUST_USE sx_status sx_map_put(sx_map *map, const char *key, void *value);
 void *sx_map_get(const sx_map *map, const char *key); /* NULL if absent */
 bool sx_map_has(const sx_map *map, const char *key);
 
-/* 64-bit FNV-1a, for names and text forms. It must never change: random keys contain it (D5). */
+/* 64-bit FNV-1a, for names and text forms. It must never change: random keys contain it. */
 uint64_t sx_hash64(const void *data, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* The worker pool: threads that run the same function in parallel (design D4). A pool that uses all
+/* The worker pool: threads that run the same function in parallel. A pool that uses all
  * processors of the process pins its threads, one to each, except for the caller's thread.
  *
  * sx_pool_run(pool, fn, user) calls fn(user, worker) once for each worker in [0, workers) and

@@ -1,4 +1,4 @@
-/* Threefry-2x32-20, the counter-based generator of all random numbers (design D5).
+/* Threefry-2x32-20, the counter-based generator of all random numbers.
  *
  *   (x0, x1) = threefry(key, counter)      20 rounds of 32-bit add, rotate, xor
  *

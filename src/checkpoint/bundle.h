@@ -1,17 +1,18 @@
-/* Tensor bundles: named tensors on disk, TensorFlow's checkpoint format V2 (reference 02, design
- * D8).
+/* Tensor bundles: named tensors on disk, TensorFlow's checkpoint format V2.
  *
- *   P.data-00000-of-00001   tensors' bytes, one after the other; a reader takes any number of
- * shards P.index                 sorted string table: "" -> BundleHeaderProto, key ->
- * BundleEntryProto
+ *   P.data-00000-of-00001   the tensors' bytes, concatenated; readers accept any number of shards
+ *   P.index                 sorted string table: "" -> BundleHeaderProto,
+ *                                                key -> BundleEntryProto
  *
  *   numeric   row-major little-endian elements
  *   strings   varint64 length each | masked CRC of the lengths, uint32 LE | the bytes of all
  *
- * Invariants: `.index` is renamed into place last, so a bundle that has one is whole; every entry
- * carries the CRC32C of its bytes, checked on every read. Several keys may name the same bytes.
+ * Invariants: `.index` is renamed into place last, so a bundle with an index is complete; every
+ * entry has the CRC32C of its bytes, checked on every read. Several keys may refer to the same
+ * bytes.
  *
- * Writing streams: a tensor goes to the file as it is added, only its entry is kept. */
+ * The writer streams: each tensor is written to the file when it is added; only its entry stays in
+ * memory. */
 #ifndef SX_CHECKPOINT_BUNDLE_H
 #define SX_CHECKPOINT_BUNDLE_H
 
@@ -24,7 +25,7 @@ typedef struct sx_bundle_writer sx_bundle_writer;
 
 /* Starts a bundle whose files will be `prefix`.index and so on; the directory must exist. */
 SX_MUST_USE sx_status sx_bundle_writer_create(const char *prefix, sx_bundle_writer **out_writer);
-void sx_bundle_writer_destroy(sx_bundle_writer *w); /* NULL is fine */
+void sx_bundle_writer_destroy(sx_bundle_writer *w); /* NULL is allowed */
 
 /* Writes a tensor, in any order of keys. `tensor` is borrowed for the call; strings are sx_bytes.
  * INVALID_ARGUMENT: an empty key, a shape that is not static. */
@@ -34,25 +35,24 @@ SX_MUST_USE sx_status sx_bundle_add(sx_bundle_writer *w, const char *key, const 
 SX_MUST_USE sx_status sx_bundle_alias(sx_bundle_writer *w, const char *key, const char *existing);
 
 /* Commits: all or nothing. ALREADY_EXISTS names a key that was added twice. Over an existing bundle
- * of the same prefix the files change one by one; a crash between them leaves one that fails its
- * CRC. */
+ * of the same prefix, the files are replaced one by one; a crash in between leaves a bundle that
+ * fails its checksums. */
 SX_MUST_USE sx_status sx_bundle_writer_finish(sx_bundle_writer *w);
 
 /* ---- Reading ---- */
 
 typedef struct sx_bundle sx_bundle;
 
-/* What the index says of a tensor. */
+/* The index entry of a tensor. */
 typedef struct sx_bundle_entry {
     const char *key;
     size_t key_bytes;
-    sx_type type; /* dtype SX_DTYPE_NONE: a type or a rank that we do not have; reading refuses */
+    sx_type type; /* dtype SX_DTYPE_NONE: an unsupported type or rank; cannot be read */
     int tf_dtype; /* DataType number as stored */
     int shard;
     uint64_t offset, size;
-    uint32_t crc; /* masked */
-    const struct sx_bundle_slice
-        *slices; /* [n_slices]: stored in pieces, under keys of their own */
+    uint32_t crc;                         /* masked */
+    const struct sx_bundle_slice *slices; /* [n_slices]: stored in slices, each under its own key */
     size_t n_slices;
 } sx_bundle_entry;
 
@@ -61,22 +61,22 @@ typedef struct sx_bundle_slice {
     int64_t start[SX_MAX_RANK], length[SX_MAX_RANK];
 } sx_bundle_slice;
 
-/* Opens the bundle and reads its index; the data shards are opened, not read.
- * NOT_FOUND: no such index or shard. DATA_LOSS: a corrupt index. UNIMPLEMENTED: big-endian tensors,
- * a format version that excludes us. */
+/* Opens the bundle and reads its index; the data shards are opened, not read. NOT_FOUND: no such
+ * index or shard. DATA_LOSS: a corrupt index. UNIMPLEMENTED: big-endian tensors, a format version
+ * that excludes this reader. */
 SX_MUST_USE sx_status sx_bundle_open(const char *prefix, sx_bundle **out_bundle);
-/* The same from an index in memory, without shards: what is in it can be listed, not read. */
+/* The same from an index in memory, without shards: tensors can be listed but not read. */
 SX_MUST_USE sx_status sx_bundle_open_index(sx_bytes index, sx_bundle **out_bundle);
-void sx_bundle_close(sx_bundle *bundle); /* NULL is fine */
+void sx_bundle_close(sx_bundle *bundle); /* NULL is allowed */
 
-/* Tensors, sorted by key; the pieces of partitioned ones are not listed. Borrowed. */
+/* Tensors, sorted by key; the slices of partitioned tensors are not listed. Borrowed. */
 size_t sx_bundle_count(const sx_bundle *bundle);
 const sx_bundle_entry *sx_bundle_at(const sx_bundle *bundle, size_t i);
 const sx_bundle_entry *sx_bundle_find(const sx_bundle *bundle,
                                       const char *key); /* NULL if absent */
 
-/* Reads a numeric tensor of exactly `type` into out[sx_type_bytes(type)]; threads may read at once.
- * NOT_FOUND: no such key. FAILED_PRECONDITION: another dtype or shape (both are named). DATA_LOSS:
+/* Reads a numeric tensor of exactly `type` into out[sx_type_bytes(type)]; thread-safe. NOT_FOUND:
+ * no such key. FAILED_PRECONDITION: another dtype or shape; the message names both. DATA_LOSS:
  * wrong checksum, truncated; `out` is then undefined. */
 SX_MUST_USE sx_status sx_bundle_read(const sx_bundle *bundle, const char *key, const sx_type *type,
                                      void *out);

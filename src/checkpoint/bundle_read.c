@@ -21,7 +21,7 @@ enum {
     MAX_SHARDS = 1024,
     MAX_ENTRIES = 1 << 22,
     MAX_SLICES = 1 << 12,  /* of a tensor */
-    PIECE_BYTES = 1 << 18, /* read, sum, move on: it stays in the cache */
+    PIECE_BYTES = 1 << 18, /* read and checksummed at a time, so that it stays in the cache */
     READER_VERSION = 1,
 };
 
@@ -66,7 +66,7 @@ static sx_status read_header(sx_bundle *b, sx_bytes value)
     return status;
 }
 
-/* Our type of a stored dtype and shape; dtype SX_DTYPE_NONE if we have none such. */
+/* The type for a stored dtype and shape; dtype SX_DTYPE_NONE if it is not supported. */
 static sx_status read_type(const Tensorflow__BundleEntryProto *message, sx_type *out)
 {
     sx_type type = {.dtype = (sx_dtype)message->dtype};
@@ -469,7 +469,7 @@ static bool overlap(const sx_bundle_slice *a, const sx_bundle_slice *b, int rank
     return true;
 }
 
-/* That the slices are all there and cover the tensor, each element once. */
+/* Checks that all slices exist and that they cover the tensor, each element once. */
 static sx_status check_pieces(const sx_bundle *b, const sx_bundle_entry *e)
 {
     int64_t covered = 0, total = sx_type_elems(&e->type);
@@ -552,7 +552,7 @@ sx_status sx_bundle_read(const sx_bundle *b, const char *key, const sx_type *typ
     return SX_OK;
 }
 
-/* Splits stored strings into views of `raw`, checking both sums. */
+/* Splits stored strings into views of `raw`, checking both checksums. */
 static sx_status split_strings(const sx_bundle_entry *e, const uint8_t *raw, sx_bytes *out,
                                size_t n)
 {
@@ -589,8 +589,8 @@ static sx_status read_strings(const sx_bundle *b, const sx_bundle_entry *e, sx_a
                               sx_bytes **out)
 {
     int64_t n = sx_type_elems(&e->type);
-    /* Each string takes a byte at least, so a count above the size is a lie; so is a size above the
-     * file's. */
+    /* Each string takes at least one byte, so a count above the size is invalid; so is a size above
+     * the file's. */
     if (n < 0 || (uint64_t)n > e->size || e->size > sx_file_size(b->shards[e->shard])) {
         return sx_error(SX_DATA_LOSS, "%lld strings in %llu bytes", (long long)n,
                         (unsigned long long)e->size);
@@ -625,9 +625,8 @@ sx_status sx_bundle_read_strings(const sx_bundle *b, const char *key, sx_arena *
 
 static sx_status verify_entry(const sx_bundle *b, const sx_bundle_entry *e)
 {
-    bool variant =
-        e->tf_dtype == TENSORFLOW__DATA_TYPE__DT_VARIANT; /* summed by a rule of its own */
-    if (e->n_slices > 0) { /* the bytes of its pieces are checked as entries of their own */
+    bool variant = e->tf_dtype == TENSORFLOW__DATA_TYPE__DT_VARIANT; /* has its own checksum rule */
+    if (e->n_slices > 0) { /* its slices are checked as separate entries */
         return check_pieces(b, e);
     }
     if (variant) {

@@ -30,7 +30,7 @@ struct sx_bundle_writer {
     size_t n_entries, capacity;
 };
 
-/* Bytes on their way to the data file, summed as they go. */
+/* Writes bytes to the data file and updates their checksum. */
 struct sink {
     sx_commit_file *file;
     uint32_t crc;
@@ -97,8 +97,8 @@ static sx_status add_entry(sx_bundle_writer *w, const char *key, struct entry en
     return SX_OK;
 }
 
-/* The lengths, their checksum, the bytes. The running sum takes each length as 4 bytes (8 when it
- * needs them), not as the varint that is stored. */
+/* The lengths, their checksum, the bytes. The checksum covers each length as 4 bytes (8 if needed),
+ * not as the stored varint. */
 static sx_status put_strings(struct sink *sink, const sx_bytes *strings, size_t n)
 {
     uint32_t crc = 0;
@@ -119,7 +119,7 @@ static sx_status put_strings(struct sink *sink, const sx_bytes *strings, size_t 
     return SX_OK;
 }
 
-/* In pieces that stay in the cache between the sum and the copy. */
+/* In pieces small enough to stay in the cache between the checksum and the copy. */
 static sx_status put_numbers(struct sink *sink, const uint8_t *data, size_t size)
 {
     const size_t piece = 1 << 18;
@@ -155,7 +155,7 @@ sx_status sx_bundle_add(sx_bundle_writer *w, const char *key, const sx_tensor *t
 
 sx_status sx_bundle_alias(sx_bundle_writer *w, const char *key, const char *existing)
 {
-    /* Newest first: an alias is usually asked for right after its tensor. */
+    /* Newest first: an alias is usually added right after its tensor. */
     for (size_t i = w->n_entries; i-- > 0;) {
         if (strcmp(w->entries[i].key, existing) == 0) {
             return add_entry(w, key, w->entries[i]);

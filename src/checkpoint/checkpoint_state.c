@@ -1,4 +1,4 @@
-/* The `checkpoint` file: reading, writing, and what is kept. */
+/* The `checkpoint` file: reading, writing, retention. */
 #include "checkpoint/checkpoint_state.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static sx_status parse_fields(sx_bytes text, const char *path, sx_arena *arena,
         (out->times == NULL || (m->model_checkpoint_path[0] != '\0' && out->latest == NULL))) {
         status = sx_no_memory("for a list of checkpoints");
     }
-    /* Times that do not belong to the names are ignored. */
+    /* Times that do not match the names are ignored. */
     if (status == SX_OK && m->n_all_model_checkpoint_timestamps == out->count) {
         for (size_t i = 0; i < out->count; i++) {
             out->times[i] = m->all_model_checkpoint_timestamps[i];
@@ -79,7 +79,7 @@ static sx_status parse_fields(sx_bytes text, const char *path, sx_arena *arena,
     return status;
 }
 
-/* A comment that cannot be parsed is not ours and is ignored. */
+/* A comment that cannot be parsed was not written by Sextant and is ignored. */
 static sx_status parse_preserved(const char *text, sx_arena *arena, sx_checkpoint_state *out)
 {
     sx_buf list;
@@ -249,7 +249,7 @@ static bool is_whole(const char *prefix)
         sx_bundle_close(bundle);
     }
     if (status != SX_OK) {
-        sx_log(SX_LOG_WARN, "passing over a broken checkpoint: %s", sx_status_message(status));
+        sx_log(SX_LOG_WARN, "skipping a broken checkpoint: %s", sx_status_message(status));
         sx_status_free(status);
         return false;
     }
@@ -260,7 +260,7 @@ sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **ou
 {
     sx_checkpoint_state state = {0};
     sx_status status = sx_checkpoint_state_read(dir, arena, &state);
-    if (status != SX_OK) { /* a hint, no more */
+    if (status != SX_OK) { /* the state file is only a hint */
         sx_log(SX_LOG_WARN, "%s", sx_status_message(status));
         sx_status_free(status);
     }
@@ -280,7 +280,7 @@ sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **ou
             return SX_OK;
         }
     }
-    return sx_error(SX_NOT_FOUND, "%s holds no whole checkpoint (%zu broken)", dir, list.count);
+    return sx_error(SX_NOT_FOUND, "%s has no complete checkpoint (%zu broken)", dir, list.count);
 }
 
 /* ---- Which to keep ---- */
@@ -333,8 +333,8 @@ sx_status sx_checkpoint_delete(const char *prefix)
     return status;
 }
 
-/* Moves the names beyond what is to be kept from the front of the list to `preserved`, which has
- * room for all, or to `doomed`; returns how many are doomed. */
+/* Moves the names beyond the retention limit from the front of the list to `preserved`, which has
+ * room for all, or to `doomed`; returns the number of doomed ones. */
 static size_t select_doomed(sx_checkpoint_state *state, const sx_checkpoint_retention *r,
                             const char **doomed)
 {
@@ -355,7 +355,8 @@ static size_t select_doomed(sx_checkpoint_state *state, const sx_checkpoint_rete
     return n;
 }
 
-/* An empty state with room for what `old` has and `more` names; the preserved ones are copied. */
+/* An empty state with room for the names of `old` and `more` others; the preserved ones are copied.
+ */
 static sx_status make_room(sx_arena *arena, const sx_checkpoint_state *old, size_t more,
                            sx_checkpoint_state *out)
 {
@@ -400,7 +401,7 @@ static sx_status delete_doomed(const char *dir, const char *const *doomed, size_
     return SX_OK;
 }
 
-/* Writes the state without what retention drops from it, then deletes that. */
+/* Writes the state without the checkpoints that retention drops, then deletes these. */
 static sx_status apply_retention(sx_arena *arena, const char *dir, sx_checkpoint_state *state,
                                  const sx_checkpoint_retention *retention)
 {
@@ -458,8 +459,8 @@ static size_t part_base_length(const char *name)
     return digits > 0 && part ? (size_t)(rest - name) : 0;
 }
 
-/* Parts whose `.index` is not there: of a save that was killed before its commit point, or of a
- * deletion that was killed behind it. */
+/* Deletes parts without an `.index`: left by a save killed before its commit point, or by a
+ * deletion killed after removing the index. */
 static sx_status delete_stray_parts(const char *dir)
 {
     sx_paths names = {0};
@@ -499,7 +500,7 @@ static bool is_among(const char *name, const char *const *names, size_t count)
     return false;
 }
 
-/* When the checkpoint was committed, as far as its file says. */
+/* When the checkpoint was committed, according to its file's time. */
 static double commit_time(sx_arena *arena, const char *prefix)
 {
     struct stat info;
@@ -509,7 +510,8 @@ static double commit_time(sx_arena *arena, const char *prefix)
                : 0;
 }
 
-/* Adds those of `found` that `old` does not name and that are `newer` than all it names, or not. */
+/* Adds the checkpoints of `found` that `old` does not name: those newer than all names of `old`, or
+ * the others if `newer` is false. */
 static void add_unnamed(sx_arena *arena, const sx_checkpoints *found,
                         const sx_checkpoint_state *old, bool newer, sx_checkpoint_state *state)
 {
@@ -551,7 +553,7 @@ static sx_status adopt_in(sx_arena *arena, const char *dir,
     if (state.count == old.count) {
         return SX_OK;
     }
-    /* Without the list nobody knows which ones were preserved: then nothing is deleted. */
+    /* Without the list, the preserved ones are unknown, so nothing is deleted. */
     static const sx_checkpoint_retention all = {0};
     return apply_retention(arena, dir, &state, old.count > 0 ? retention : &all);
 }

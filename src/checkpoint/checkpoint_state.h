@@ -1,14 +1,14 @@
-/* The checkpoints of a model directory: which there are, which to trust, which to keep.
+/* The checkpoints of a model directory: listing, validation, retention.
  *
- *   dir/checkpoint                       text CheckpointState: TensorFlow trusts it, we take it as
- *                                        a hint
- *   dir/model.ckpt-N.index, .data-*      the checkpoints; N is the step
+ *   dir/checkpoint                    CheckpointState in text format: TensorFlow trusts it,
+ *                                     Sextant uses it as a hint
+ *   dir/model.ckpt-N.index, .data-*   the checkpoints; N is the step
  *
- * What counts is a readable `.index` whose tensors all match their checksums (design D8): a crash
- * between a checkpoint's commit and the writing of `checkpoint` loses nothing.
+ * A checkpoint is valid if its `.index` is readable and all its tensors match their checksums: a
+ * crash between a checkpoint's commit and the writing of `checkpoint` loses nothing.
  *
- * Deleting removes `.index` first, so a half-deleted checkpoint is no checkpoint; and only after
- * `checkpoint` has stopped naming it. */
+ * Deleting removes `.index` first, so that a half-deleted checkpoint is not taken for a checkpoint,
+ * and only after `checkpoint` no longer names it. */
 #ifndef SX_CHECKPOINT_CHECKPOINT_STATE_H
 #define SX_CHECKPOINT_CHECKPOINT_STATE_H
 
@@ -16,8 +16,8 @@
 
 #define SX_CHECKPOINT_BASENAME "model.ckpt"
 
-/* What `dir/checkpoint` says. Names are prefixes as written: relative to the directory, or
- * absolute. Everything lives in the arena that it was read into. */
+/* The contents of `dir/checkpoint`. Names are prefixes as written: relative to the directory, or
+ * absolute. Everything is in the arena that it was read into. */
 typedef struct sx_checkpoint_state {
     const char *latest; /* NULL if there is none */
     const char **names; /* [count], oldest first */
@@ -37,7 +37,7 @@ SX_MUST_USE sx_status sx_checkpoint_state_write(const char *dir, const sx_checkp
 /* The N of "path/name-N", or -1. */
 int64_t sx_checkpoint_step(const char *prefix);
 
-/* A checkpoint found in a directory; its `.index` exists, more is not said. */
+/* A checkpoint found in a directory: its `.index` exists; nothing else has been checked. */
 typedef struct sx_checkpoint {
     const char *prefix; /* dir/name */
     int64_t step;
@@ -52,17 +52,16 @@ typedef struct sx_checkpoints {
 SX_MUST_USE sx_status sx_checkpoints_list(const char *dir, sx_arena *arena,
                                           sx_checkpoints *out_list);
 
-/* The newest checkpoint that is whole, every checksum verified: the highest step, or what the state
- * file names if that has no number. Each one that is not whole is logged as a warning and passed
- * over. NOT_FOUND when none is left. The prefix lives in `arena`. */
+/* The newest complete checkpoint, with every checksum verified: the one with the highest step, or
+ * the one named in the state file if that has no number. Incomplete ones are skipped with a
+ * warning. NOT_FOUND when none is left. The prefix is in `arena`. */
 SX_MUST_USE sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena,
                                            const char **out_prefix);
 
-/* How many to keep, as RunConfig says it. */
+/* How many to keep; fields as in RunConfig. */
 typedef struct sx_checkpoint_retention {
-    int keep_max; /* 0 = all */
-    double
-        keep_every_n_hours; /* 0 = never; beyond keep_max, one for every n hours stays for ever */
+    int keep_max;              /* 0 = all */
+    double keep_every_n_hours; /* 0 = never; in addition to keep_max, keeps one for every n hours */
 } sx_checkpoint_retention;
 
 /* After dir/`name` has been committed at `now` (seconds since the epoch): makes it the latest in
@@ -71,19 +70,19 @@ typedef struct sx_checkpoint_retention {
 SX_MUST_USE sx_status sx_checkpoint_register(const char *dir, const char *name, double now,
                                              const sx_checkpoint_retention *retention);
 
-/* What writers that were killed leave behind; the caller holds the directory's lock.
+/* Clean up after killed writers; the caller holds the directory's lock.
  *
- * sweep removes their temporaries, and parts of checkpoints without an `.index`: of a save killed
- * before its commit, of a deletion killed halfway. adopt registers numbered checkpoints that the
- * state file does not name, killed between commit and registration or between registration and
- * deletion, and deletes what retention then drops. Both write nothing where there is nothing to do.
- */
+ * sweep removes their temporary files, and parts of checkpoints without an `.index`: of a save
+ * killed before its commit, or of a deletion killed halfway. adopt registers numbered checkpoints
+ * that the state file does not name, because the writer was killed between commit and registration
+ * or between registration and deletion, and deletes those that retention then drops. Neither writes
+ * anything if there is nothing to do. */
 SX_MUST_USE sx_status sx_checkpoints_sweep(const char *dir);
 SX_MUST_USE sx_status sx_checkpoints_adopt(const char *dir,
                                            const sx_checkpoint_retention *retention);
 
-/* Deletes a checkpoint: `.index` first, then its data shards, then `.meta`. A missing one is fine.
- */
+/* Deletes a checkpoint: `.index` first, then its data shards, then `.meta`. A missing one is not an
+ * error. */
 SX_MUST_USE sx_status sx_checkpoint_delete(const char *prefix);
 
 #endif

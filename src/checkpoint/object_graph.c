@@ -18,9 +18,9 @@ typedef Tensorflow__TrackableObjectGraph__TrackableObject__ObjectReference refer
 typedef Tensorflow__TrackableObjectGraph__TrackableObject__SerializedTensor tensor_message;
 
 struct object {
-    struct object *parent, *next; /* next in order of creation */
+    struct object *parent, *next; /* in order of creation */
     const char *local_name;
-    const char *full_name; /* of the variable that it is, or NULL */
+    const char *full_name; /* of the variable at this node, or NULL */
     const char *key;       /* likewise */
     int id;
     size_t n_children;

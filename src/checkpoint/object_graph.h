@@ -1,11 +1,9 @@
-/* The object graph beside TF1 names, so that one checkpoint serves both of TensorFlow's readers
- * (reference 02 §2.4, §2.6).
+/* The object graph beside TF1 names, so that one checkpoint serves both of TensorFlow's readers.
  *
  *   conv/kernel, conv/kernel/Momentum    become    root ── conv ── kernel ── Momentum
  *                                                    └── save_counter
  *
- * Each variable gets a second key, `<path>/.ATTRIBUTES/VARIABLE_VALUE`, that names the same bytes,
- * and
+ * Each variable gets a second key, `<path>/.ATTRIBUTES/VARIABLE_VALUE`, for the same bytes, and
  * `_CHECKPOINTABLE_OBJECT_GRAPH` holds the tree: tf.train.Checkpoint walks it by child names. */
 #ifndef SX_CHECKPOINT_OBJECT_GRAPH_H
 #define SX_CHECKPOINT_OBJECT_GRAPH_H

@@ -1,4 +1,4 @@
-/* The index keys of the pieces of a partitioned tensor (reference 02 §2.2): TensorFlow's
+/* The index keys of the pieces of a partitioned tensor: TensorFlow's
  * OrderedCode.
  *
  *   number 0 | string name | number rank | per dimension: signed start, signed length (-1 = all)

@@ -9,12 +9,12 @@
 
 #include <sextant/types.h>
 
-/* The length that `packed` says it unpacks to. DATA_LOSS when the preamble is cut short or over 32
- * bits. Nothing else is checked. */
+/* The unpacked length according to the header of `packed`. DATA_LOSS if the header is truncated or
+ * over 32 bits. Nothing else is checked. */
 SX_MUST_USE sx_status sx_snappy_length(sx_bytes packed, size_t *out_length);
 
-/* Unpacks into out[length], where `length` is what sx_snappy_length said. DATA_LOSS on any element
- * that reaches outside its input or output, and unless exactly `length` bytes come out. */
+/* Unpacks into out[length], where `length` is from sx_snappy_length. DATA_LOSS: an element that
+ * extends outside the input or output, or a total other than `length` bytes. */
 SX_MUST_USE sx_status sx_snappy_unpack(sx_bytes packed, uint8_t *out, size_t length);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sorted string tables: the container of a checkpoint's `.index` file (reference 02 §2.1).
+/* Sorted string tables: the container of a checkpoint's `.index` file.
  *
  *   data block* | metaindex block (empty) | index block | footer, 48 bytes
  *
@@ -11,7 +11,7 @@
  *
  * Invariants: keys strictly ascend, compared as unsigned bytes; at a restart point (every 16th
  * entry of a data block, every entry of the index) `shared` is 0. The writer follows TensorFlow's
- * rules to the byte and writes raw blocks; the reader takes both types and trusts nothing.
+ * rules to the byte and writes raw blocks; the reader accepts both types and checks everything.
  *
  * Sources: google/leveldb doc/table_format.md; tensorflow/tensorflow core/lib/io/table_builder.cc.
  */
@@ -48,8 +48,8 @@ typedef struct sx_sstable_writer {
 void sx_sstable_writer_init(sx_sstable_writer *w, size_t block_bytes);
 void sx_sstable_writer_deinit(sx_sstable_writer *w);
 
-/* Appends an entry; both views are copied. INVALID_ARGUMENT unless `key` is above the one before.
- */
+/* Appends an entry; both views are copied. INVALID_ARGUMENT unless `key` is greater than the
+ * previous one. */
 SX_MUST_USE sx_status sx_sstable_add(sx_sstable_writer *w, sx_bytes key, sx_bytes value);
 
 /* Closes the table. The bytes are the writer's, valid until its deinit; nothing may be added after.
@@ -57,21 +57,22 @@ SX_MUST_USE sx_status sx_sstable_add(sx_sstable_writer *w, sx_bytes key, sx_byte
 SX_MUST_USE sx_status sx_sstable_finish(sx_sstable_writer *w, sx_bytes *out_file);
 
 /* Called for each entry in order; the views are valid during the call only. An error ends the scan
- * and is handed on. */
+ * and is returned. */
 typedef sx_status sx_sstable_visit_fn(void *user, sx_bytes key, sx_bytes value);
 
 /* Scans a whole table.
  *
  *   file          the table's bytes, borrowed
- *   unpack_limit  the most bytes that all Snappy blocks together may unpack to
+ *   unpack_limit  maximum unpacked bytes of all Snappy blocks together
  *
- * DATA_LOSS      a size, handle, checksum or order that is wrong; the message names the block's
- * offset UNIMPLEMENTED  an unknown block type RESOURCE_EXHAUSTED  more unpacked bytes than
- * `unpack_limit`, a key above 1 MiB */
+ * DATA_LOSS: a wrong size, handle, checksum or order; the message has the block's offset.
+ * UNIMPLEMENTED: an unknown block type. RESOURCE_EXHAUSTED: more unpacked bytes than
+ * `unpack_limit`, or a key above 1 MiB. */
 SX_MUST_USE sx_status sx_sstable_scan(sx_bytes file, size_t unpack_limit,
                                       sx_sstable_visit_fn *visit, void *user);
 
-/* <0, 0, >0 as a is below, equal to, above b: unsigned bytes, a prefix is below. */
+/* <0, 0, >0 if a is less than, equal to, greater than b: compares unsigned bytes; a prefix is less.
+ */
 int sx_bytes_compare(sx_bytes a, sx_bytes b);
 
 #endif

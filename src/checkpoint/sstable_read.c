@@ -28,7 +28,7 @@ struct table {
     void *user;
 };
 
-/* The contents of a block; `unpacked` is what to free, NULL when they lie in the file itself. */
+/* The contents of a block; `unpacked` is to be freed, NULL if they are in the file itself. */
 struct block {
     sx_bytes contents;
     uint8_t *unpacked;
@@ -112,7 +112,7 @@ static sx_status load_block(struct table *t, struct handle h, struct block *out)
     }
 }
 
-/* Where the entries end and the restart points begin. */
+/* Splits the contents into entries and restart points. */
 static bool entries_of(sx_bytes contents, sx_span *out)
 {
     const uint8_t *start = contents.data;
@@ -127,7 +127,7 @@ static bool entries_of(sx_bytes contents, sx_span *out)
     return true;
 }
 
-/* Takes one entry; `key` holds the key before and then this one. */
+/* Takes one entry; `key` is the previous key on entry, this one's on return. */
 static bool take_entry(sx_span *in, sx_buf *key, sx_bytes *out_value)
 {
     uint64_t shared, unshared, value_size;
@@ -200,7 +200,7 @@ static sx_status visit_index(void *user, sx_bytes key, sx_bytes value)
     return SX_OK;
 }
 
-/* The metaindex says nothing to us, but it must be whole: the file is. */
+/* The metaindex is not used, but it must be valid for the file to be. */
 static sx_status visit_metaindex(void *user, sx_bytes key, sx_bytes value)
 {
     (void)user;

@@ -18,8 +18,8 @@ static inline size_t sx_span_left(const sx_span *span)
 
 enum { SX_VARINT_MAX_BYTES = 10 };
 
-/* Takes one varint of at most `bits` bits (32 or 64); false when it is cut short, too large, or
- * longer than it need be (no writer does that: it is a flipped bit). */
+/* Takes one varint of at most `bits` bits (32 or 64); false if it is truncated, too large, or
+ * longer than necessary (which no writer produces). */
 static inline bool sx_span_varint(sx_span *span, int bits, uint64_t *out)
 {
     uint64_t value = 0;
@@ -38,7 +38,7 @@ static inline bool sx_span_varint(sx_span *span, int bits, uint64_t *out)
     return false;
 }
 
-/* Writes `value`, at most SX_VARINT_MAX_BYTES; returns how many. */
+/* Writes `value`, at most SX_VARINT_MAX_BYTES; returns the number of bytes. */
 static inline size_t sx_varint_put(uint8_t *out, uint64_t value)
 {
     size_t n = 0;

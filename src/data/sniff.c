@@ -11,7 +11,7 @@
 
 enum { HEAD_BYTES = 4096, INSIDE_BYTES = 512 };
 
-/* The length of the first record with its checksum (reference 01). */
+/* The length of the first record with its checksum. */
 static bool is_tfrecord(const uint8_t *p, size_t size)
 {
     if (size < 12) {
@@ -21,7 +21,7 @@ static bool is_tfrecord(const uint8_t *p, size_t size)
     return sx_crc32c_mask(sx_crc32c(0, p, 8)) == stored;
 }
 
-/* 00 00, type, rank, then rank sizes that are not all zero bytes (reference 08). */
+/* 00 00, type, rank, then rank sizes that are not all zero bytes. */
 static bool is_idx(const uint8_t *p, size_t size)
 {
     return size >= 8 && p[0] == 0 && p[1] == 0 && p[3] >= 1 && p[3] <= SX_MAX_RANK &&

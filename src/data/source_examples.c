@@ -1,8 +1,8 @@
 /* TFRecord files of tf.train.Example: a source of records and a map that takes image and label out.
  *
  * Which features those are, whether pixels are encoded, and from where labels count comes, in this
- * order, from the options, from the sidecar schema (set_info.h), from what is commonly written
- * (reference 01). What was found or assumed is said in the description. */
+ * order, from the options, from the sidecar schema (set_info.h), from what is commonly written.
+ * What was found or assumed is said in the description. */
 #include <string.h>
 
 #include "base/args.h"

@@ -141,7 +141,7 @@ typedef struct sx_op_sample {
 
 /* --- The descriptor -------------------------------------------------------------------------- */
 
-/* How the partial results of a batch's shards meet (D4): for an output without the batch dimension,
+/* How the partial results of a batch's shards meet: for an output without the batch dimension,
  * of a node some of whose inputs have it. */
 typedef enum sx_combine {
     SX_COMBINE_NONE = 0, /* no such outputs, or not possible: the graph then runs as one shard */

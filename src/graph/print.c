@@ -1,4 +1,4 @@
-/* The canonical text form of a graph (D18), read back by parse.c.
+/* The canonical text form of a graph, read back by parse.c.
  *
  *   sextant-graph 1
  *   variable %1 float32[3,3,1,32] "conv2d/kernel" weight glorot_uniform

@@ -40,7 +40,7 @@ static void sweep_one(int parent_fd, const char *parent, const char *name)
 {
     int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        return; /* a file: io/commit sweeps those */
+        return; /* a file: swept by io/commit */
     }
     char *path = NULL;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
@@ -51,7 +51,8 @@ static void sweep_one(int parent_fd, const char *parent, const char *name)
     close(fd);
 }
 
-/* Removes what dead writers left; what cannot be removed stays, and harms nobody. */
+/* Removes the temporary directories of dead writers; those that cannot be removed are left in
+ * place. */
 static void sweep(const char *parent)
 {
     DIR *stream = opendir(parent);

@@ -1,11 +1,11 @@
-/* A directory that appears complete or not at all.
+/* Atomic creation of a directory: it appears complete or not at all.
  *
  *   begin    make parent/.NAME.tmp-<16 hex digits>, locked while its writer lives
  *   ...      the caller fills it (every file through io/commit, which syncs it)
  *   finish   sync it, rename it to parent/NAME, sync the parent   <- the rename is the commit
  *
- * An existing NAME is never replaced. What killed writers left behind is removed by the next begin
- * in that parent: their locks are gone. */
+ * An existing NAME is never replaced. The next begin in the same parent removes what killed writers
+ * left behind, recognized by their released locks. */
 #ifndef SX_IO_DIR_COMMIT_H
 #define SX_IO_DIR_COMMIT_H
 
@@ -16,11 +16,12 @@ typedef struct sx_dir_commit {
     int lock_fd; /* of the temporary */
 } sx_dir_commit;
 
-/* Makes the parents and the temporary, whose path is out_commit->temp_path. ALREADY_EXISTS: `path`.
- */
+/* Creates the parents and the temporary directory, out_commit->temp_path. ALREADY_EXISTS: `path`
+ * exists. */
 SX_MUST_USE sx_status sx_dir_commit_begin(const char *path, sx_dir_commit *out_commit);
 SX_MUST_USE sx_status sx_dir_commit_finish(sx_dir_commit *commit);
-/* Frees, and removes the temporary unless it was committed; {.lock_fd = -1} is fine. */
+/* Frees, and removes the temporary directory unless it was committed; {.lock_fd = -1} is allowed.
+ */
 void sx_dir_commit_deinit(sx_dir_commit *commit);
 
 #endif

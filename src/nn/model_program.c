@@ -342,7 +342,7 @@ static sx_status take_host(const sx_program_request *r, const sx_spec *spec)
     return SX_OK;
 }
 
-/* Every value of a step lives on the device: none may belong to the host segment (D1). */
+/* Every value of a step lives on the device: none may belong to the host segment. */
 static void check_device_values(sx_builder *b)
 {
     const sx_graph *g = b->graph;

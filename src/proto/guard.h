@@ -6,7 +6,7 @@
  * bytes. After sx_proto_unpack():
  *   - messages are nested at most max_depth deep, and there are at most max_messages;
  *   - the memory is at most max_bytes, and at most the larger of `slack` and max_expansion times
- * the size on the wire;
+ *     the size on the wire;
  *   - strings are UTF-8 without NUL;
  *   - every map entry has a value, a default one if it was missing on the wire.
  * Duplicate map keys are kept: the last one counts.

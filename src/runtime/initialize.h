@@ -1,5 +1,5 @@
 /* Initial values, drawn on the host with our own logarithm and inverse error function, so that they
- * are the same bits everywhere (design D5). Key = (seed, hash of the variable's name), counter =
+ * are the same bits everywhere. Key = (seed, hash of the variable's name), counter =
  * element. */
 #ifndef SX_RUNTIME_INITIALIZE_H
 #define SX_RUNTIME_INITIALIZE_H

@@ -21,7 +21,7 @@ typedef struct sx_program sx_program;
 typedef struct sx_session_options {
     const char *device; /* backend's name; NULL = the first that can train */
     sx_platform_options platform;
-    int shards;    /* > 0: strict: so many whatever the threads (D4) */
+    int shards;    /* > 0: strict: so many whatever the threads */
     uint64_t seed; /* of initial values and of the programs' random operators */
     bool profile;
     /* Of launches of several steps: so many at most; 0 = as many as take `launch_seconds`, which is

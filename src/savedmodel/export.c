@@ -93,7 +93,8 @@ static sx_tf_value placeholder(sx_tf_writer *w, const char *name, const sx_type 
         sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
 }
 
-/* The float batch behind image_bytes, on a node that says what it is. */
+/* The float batch decoded from image_bytes, from a node that carries the preprocessing definition.
+ */
 static sx_status write_images(struct exporter *e, sx_tf_value *out)
 {
     const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);

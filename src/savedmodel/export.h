@@ -1,17 +1,18 @@
-/* A trained model as a SavedModel directory (design D9).
+/* A trained model as a SavedModel directory.
  *
  *   model                  signature        input                         outputs
  *   with preprocessing     serving_default  image_bytes  string [N]       the graph's, and `class`
  *                          tensors          image        float32 [N,...]  the same
  *   on arrays              serving_default  features     float32 [N,...]  the same
  *
- * The outputs are the predict graph's by name; where there is `classid` [N] and class names are
- * given, `class` [N] is the name of each: GatherV2 from a constant, because a table would need an
- * initialisation that not every runtime runs. The names are also the asset classes.txt, one a line.
+ * The outputs are those of the predict graph, by name. If it has an output `classid` [N] and class
+ * names are given, `class` [N] is the name of each: GatherV2 from a constant, because a table would
+ * need an initialization that not every runtime performs. The names are also written to the asset
+ * classes.txt, one per line.
  *
- * Both signatures share one body: the float input is a PlaceholderWithDefault behind the decoded
- * images. Variables are not frozen. The node that ends preprocessing carries its definition as JSON
- * in the attribute `_sextant_preprocess`, from which import gets it back. */
+ * Both signatures share one body: the float input is a PlaceholderWithDefault whose default is the
+ * decoded images. Variables are not frozen. The last node of preprocessing has its definition as
+ * JSON in the attribute `_sextant_preprocess`, where import finds it. */
 #ifndef SX_SAVEDMODEL_EXPORT_H
 #define SX_SAVEDMODEL_EXPORT_H
 
@@ -37,14 +38,14 @@ typedef struct sx_export_request {
     int n_classes;
     const char *image_bytes_key; /* names of the signatures' inputs; NULL = as above */
     const char *features_key;
-    bool no_tensors;     /* without the signature `tensors` */
+    bool no_tensors;     /* omit the signature `tensors` */
     const char *base;    /* models/flowers */
     const char *version; /* "0001", or NULL = the highest + 1 */
 } sx_export_request;
 
-/* Writes base/<version>; its path goes to *out_dir, free with sx_free.
- * UNIMPLEMENTED: operators without a TensorFlow form, all of them named. INVALID_ARGUMENT: a graph
- * without exactly one input, an input that is not what preprocessing makes. And the errors of
+/* Writes base/<version>; its path goes to *out_dir, free with sx_free. UNIMPLEMENTED: operators
+ * without a TensorFlow form; the message names them all. INVALID_ARGUMENT: a graph without exactly
+ * one input, an input whose type differs from the output of preprocessing. And the errors of
  * sx_version_directory and sx_saved_model_write. */
 SX_MUST_USE sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir);
 

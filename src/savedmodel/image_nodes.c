@@ -11,7 +11,7 @@ static sx_tf_value scalar_op(sx_tf_writer *w, const char *op, sx_tf_value a, sx_
     return sx_tf_add(w, op, NULL, sx_tf_in(a, b), sx_tf_attrs(sx_tf_attr_type("T", type)));
 }
 
-/* An int32 vector of no elements: the shape of a scalar. */
+/* An empty int32 vector: the shape of a scalar. */
 static sx_tf_value scalar_shape(sx_tf_writer *w)
 {
     return sx_tf_const_i32s(w, "scalar_shape", 0, NULL);
@@ -124,7 +124,7 @@ static sx_tf_value write_map(sx_tf_writer *w, sx_tf_value image_bytes, const sx_
                      sx_tf_attrs(sx_tf_attr_type("element_dtype", SX_F32)));
 }
 
-/* One constant for all channels where they agree, else one for each. */
+/* One constant for all channels if they are equal, else one per channel. */
 static sx_tf_value per_channel(sx_tf_writer *w, const char *name, const float *values, int channels)
 {
     bool same = true;

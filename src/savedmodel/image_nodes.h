@@ -1,5 +1,5 @@
-/* The evaluation form of preprocessing as TensorFlow nodes (image/preprocess.h, reference 03 §4.4):
- * encoded images in, the model's input out, decode and resize inside the graph.
+/* The evaluation form of preprocessing as TensorFlow nodes (image/preprocess.h): encoded images in,
+ * the model's input out, decode and resize inside the graph.
  *
  *   image_bytes [N] string
  *      └─ TensorListFromTensor ─┐

@@ -1,4 +1,5 @@
-/* Walking the graph of a signature: what the outputs need, in order, functions inlined. */
+/* Walks the graph of a signature: the nodes that the outputs need, in topological order, with
+ * functions inlined. */
 #include "savedmodel/import.h"
 
 #include <string.h>
@@ -14,20 +15,20 @@
 enum {
     MAX_INLINED_NODES = 200000,
     MAX_CALL_DEPTH = 64,
-    MIN_OUTPUT_ROOM = 8, /* of an operator; a call has as many as its function */
+    MIN_OUTPUT_ROOM = 8, /* for an operator; a call has as many outputs as its function */
 };
 
-/* A body being imported: the graph, or a function for one call of it. */
+/* A body being imported: the graph, or one call of a function. */
 struct frame {
     Tensorflow__NodeDef *const *nodes;
     size_t n_nodes;
-    sx_map index;          /* name -> its number + 1 */
+    sx_map index;          /* name -> node number + 1 */
     sx_imported **results; /* [n_nodes], NULL until imported */
     int *n_results;
     const Tensorflow__OpDef *signature; /* of the function, or NULL */
     const sx_imported *args;
     int n_args;
-    int *order; /* what is needed, inputs first */
+    int *order; /* the needed nodes, inputs first */
     int n_order;
 };
 
@@ -38,7 +39,7 @@ static const Tensorflow__FunctionDef *called(const sx_importer *im,
 
 /* ---- References ---- */
 
-/* The node that a reference names: its number, or -1. */
+/* The number of the node that a reference names, or -1. */
 static int find_node(const struct frame *f, const sx_tf_ref *ref)
 {
     char name[1024];
@@ -62,7 +63,7 @@ static int find_arg(const struct frame *f, const sx_tf_ref *ref)
     return -1;
 }
 
-/* The output that a reference means: inside a function "node:arg:k" is output k of that argument,
+/* The output that a reference names: inside a function "node:arg:k" is output k of that argument,
  * elsewhere "node:k". */
 static int output_of(const sx_importer *im, const Tensorflow__NodeDef *node, const sx_tf_ref *ref)
 {
@@ -90,8 +91,7 @@ static sx_status resolve(const sx_importer *im, const struct frame *f, const cha
     int arg = find_arg(f, &ref), node = find_node(f, &ref);
     if (arg >= 0) {
         if (arg >= f->n_args) {
-            return sx_error(SX_DATA_LOSS, "argument \"%.100s\" of the function is not passed",
-                            text);
+            return sx_error(SX_DATA_LOSS, "missing argument \"%.100s\" of the function", text);
         }
         *out = f->args[arg];
         return SX_OK;
@@ -114,7 +114,7 @@ static sx_status resolve(const sx_importer *im, const struct frame *f, const cha
 
 /* ---- Order ---- */
 
-/* Decoded images begin at a marked node: what is before it is the host's affair. */
+/* Decoded images come from a marked node: the nodes before it run on the host. */
 static bool is_leaf(const struct frame *f, int node)
 {
     return f->results[node] != NULL ||
@@ -123,7 +123,7 @@ static bool is_leaf(const struct frame *f, int node)
 
 struct visit {
     int node;
-    size_t next; /* input to look at */
+    size_t next; /* next input to visit */
 };
 
 enum { UNSEEN = 0, OPEN, DONE };
@@ -158,8 +158,8 @@ static sx_status enter(struct walk *w, const char *text)
     return SX_OK;
 }
 
-/* Puts what `root` needs behind what is in the order already: a walk with a stack of its own,
- * because a graph may be as deep as it is large. */
+/* Appends the nodes that `root` needs to the order. Uses an explicit stack, because a graph may be
+ * as deep as it is large. */
 static sx_status walk_from(struct walk *w, const char *root)
 {
     SX_TRY(enter(w, root));
@@ -207,7 +207,7 @@ static const Tensorflow__FunctionDef *find_function(const sx_importer *im, const
     return NULL;
 }
 
-/* The function that a node calls, if it does. */
+/* The function that a node calls, or NULL. */
 static const Tensorflow__FunctionDef *called(const sx_importer *im, const Tensorflow__NodeDef *node)
 {
     bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
@@ -219,7 +219,8 @@ static const Tensorflow__FunctionDef *called(const sx_importer *im, const Tensor
     return sx_import_find(node->op) == NULL ? find_function(im, node->op) : NULL;
 }
 
-/* The node and what reads it cannot be imported; the import goes on, to name all such nodes. */
+/* Records that the node, and so everything that reads it, cannot be imported. The import continues,
+ * to find all such nodes. */
 static sx_status refuse(sx_importer *im, sx_import_node *n, const char *why)
 {
     if (im->n_refused < SX_IMPORT_MAX_REFUSALS) {
@@ -230,7 +231,7 @@ static sx_status refuse(sx_importer *im, sx_import_node *n, const char *why)
         im->refused[im->n_refused] = (sx_import_refusal){n->node->op, n->node->name, kept};
     }
     im->n_refused++;
-    for (int i = 0; i <= n->n_out; i++) { /* there is one more: of a node without outputs */
+    for (int i = 0; i <= n->n_out; i++) { /* one more, for a node without outputs */
         n->out[i] = (sx_imported){.kind = SX_IMPORTED_REFUSED};
     }
     return SX_OK;
@@ -310,8 +311,7 @@ static sx_status run_row(sx_importer *im, sx_import_node *n)
     (void)sx_scope_begin(im->b, n->node->name, NULL);
     sx_status status = n->row->import(im, n);
     sx_scope_end(im->b);
-    if (sx_builder_failed(
-            im->b)) { /* what came after has no types to go by: the first error counts */
+    if (sx_builder_failed(im->b)) { /* later nodes lack input types: the first error counts */
         sx_graph *none = NULL;
         sx_status_free(status);
         return sx_builder_finish(im->b, &none);
@@ -440,7 +440,7 @@ static sx_status call_function(sx_importer *im, const Tensorflow__FunctionDef *f
 
 /* ---- The signature ---- */
 
-/* The value of an input of the signature: an input of our graph, or the encoded images. */
+/* The value of an input of the signature: an input of the graph, or the encoded images. */
 static sx_status feed(sx_importer *im, const sx_signature_tensor *t, sx_imported *out)
 {
     if (t->type.dtype == SX_STRING) {

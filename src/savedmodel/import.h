@@ -1,14 +1,15 @@
-/* A signature of a SavedModel as a graph of ours (design D9).
+/* Imports a signature of a SavedModel as a Sextant graph.
  *
- *   string input [N] ─ preprocessing ─┐         host segment, run by image/preprocess
+ *   string input [N] ─ preprocessing ─┐
  *   float inputs ─────────────────────┴─ graph ─┬─ numeric outputs
- *                                               └─ index ─ lookup ─ string output       host
- * segment
+ *                                               └─ index ─ lookup ─ string output
  *
- * Functions are inlined, constants folded into attributes where operators want them, variables
- * become the graph's variables under their checkpoint keys. TensorFlow operators are mapped by the
- * table in import_ops.c; those that it lacks are refused, all at once, by node name and operator.
- * Encoded images are recognised by the mark that export leaves (export.h). */
+ * Preprocessing and lookup run on the host.
+ *
+ * Functions are inlined, constants become attributes where operators need them, and variables
+ * become the graph's variables, named by their checkpoint keys. The table in import_ops.c maps
+ * TensorFlow operators; unsupported ones are reported together, by operator and node name. Encoded
+ * images are recognized by the attribute that export writes (export.h). */
 #ifndef SX_SAVEDMODEL_IMPORT_H
 #define SX_SAVEDMODEL_IMPORT_H
 
@@ -26,8 +27,8 @@ typedef struct sx_import_lookup {
 
 typedef struct sx_import {
     const sx_signature *signature; /* the model's */
-    sx_graph *graph; /* its inputs and outputs are called by the signature's keys; its variables by
-                        their checkpoint keys */
+    sx_graph *graph; /* inputs and outputs are named by the signature's keys, variables by their
+                        checkpoint keys */
     const char *image_bytes; /* key of the input of encoded images, or NULL */
     const char *image;       /* the graph's input that preprocessing feeds */
     sx_preprocess preprocess;
@@ -36,12 +37,12 @@ typedef struct sx_import {
     sx_arena arena; /* names, constants */
 } sx_import;
 
-/* Imports one signature. `model` must outlive the result.
- * UNIMPLEMENTED: operators or tensors that we have no form of, all named. DATA_LOSS: a graph that
- * is none: cycles, dangling references. RESOURCE_EXHAUSTED: inlining beyond 200,000 nodes, or
- * `memory`, which is charged with the result (NULL = no limit) and outlives it. */
+/* Imports one signature. `model` must outlive the result. UNIMPLEMENTED: unsupported operators or
+ * tensors; the message names them all. DATA_LOSS: an invalid graph: cycles, dangling references.
+ * RESOURCE_EXHAUSTED: inlining beyond 200,000 nodes, or `memory`, which is charged with the result
+ * (NULL = no limit) and outlives it. */
 SX_MUST_USE sx_status sx_import_signature(const sx_saved_model *model, const char *signature,
                                           sx_budget *memory, sx_import **out_import);
-void sx_import_destroy(sx_import *import); /* NULL is fine */
+void sx_import_destroy(sx_import *import); /* NULL is allowed */
 
 #endif

@@ -1,5 +1,5 @@
-/* TensorFlow's operators as ours: one row each, at the end. Attributes that are absent have
- * TensorFlow's default (reference 03 §4.3). */
+/* Maps TensorFlow's operators to Sextant's: one row each, at the end of the file. Absent attributes
+ * have TensorFlow's defaults. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -47,7 +47,7 @@ static bool attr_is(const sx_import_node *n, const char *name, const char *text,
                      : a->s.len == strlen(text) && memcmp(a->s.data, text, a->s.len) == 0;
 }
 
-/* A list of integers; false if it is absent or has another length than `count`. */
+/* A list of integers; false if it is absent or its length is not `count`. */
 static bool attr_ints(const sx_import_node *n, const char *name, size_t count, int64_t *out)
 {
     const Tensorflow__AttrValue *a = attr(n, name, TENSORFLOW__ATTR_VALUE__VALUE_LIST);
@@ -133,7 +133,8 @@ static sx_status require_nhwc(const sx_import_node *n)
     return attr_is(n, "data_format", "NHWC", true) ? SX_OK : unsupported("data_format is not NHWC");
 }
 
-/* Sorted, each once, counted from the front, as our attributes hold axes. */
+/* Sorts the axes, removes duplicates and makes negative ones positive, as in Sextant's attributes.
+ */
 static sx_status normalize_axes(sx_ints *axes, int rank)
 {
     bool seen[SX_MAX_RANK] = {false};
@@ -185,14 +186,14 @@ static sx_status import_handle(sx_importer *im, sx_import_node *n)
 static sx_status import_read(sx_importer *im, sx_import_node *n)
 {
     if (n->n_in < 1 || n->in[0].kind != SX_IMPORTED_HANDLE) {
-        return unsupported("what it reads is not a variable of the graph");
+        return unsupported("its resource is not a variable of the graph");
     }
     const sx_variable_spec spec = {.name = n->in[0].variable, .type = n->in[0].type};
     set(n, sx_variable(im->b, &spec));
     return SX_OK;
 }
 
-/* The mark of export: here the decoded images begin (export.h). The graph gets them as an input. */
+/* The node marked by export: the decoded images (export.h) become an input of the graph. */
 static sx_status import_images(sx_importer *im, sx_import_node *n, const ProtobufCBinaryData *text)
 {
     const sx_signature *s = im->result->signature;
@@ -234,7 +235,7 @@ static sx_status import_identity(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-/* Only those that the signature does not feed come here. */
+/* Called only for placeholders that the signature does not feed. */
 static sx_status import_placeholder(sx_importer *im, sx_import_node *n)
 {
     (void)im;
@@ -253,7 +254,7 @@ static sx_status import_nothing(sx_importer *im, sx_import_node *n)
 
 /* ---- One to one ---- */
 
-/* Our operator `row->op` of the same inputs, without attributes. */
+/* Operator `row->op` with the same inputs, without attributes. */
 static sx_status import_same(sx_importer *im, sx_import_node *n)
 {
     const sx_op_def *op = sx_op_find(n->row->op);
@@ -300,7 +301,7 @@ static sx_status import_leaky_relu(sx_importer *im, sx_import_node *n)
 
 /* ---- Shapes ---- */
 
-/* The product of the dimensions but the batch. */
+/* The product of all dimensions except the batch. */
 static int64_t counted(const int64_t *dims, int rank)
 {
     int64_t product = 1;
@@ -379,7 +380,7 @@ static sx_status import_strided_slice(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-/* Scalars to a shape. */
+/* Packs scalars into a shape. */
 static sx_status import_pack(sx_importer *im, sx_import_node *n)
 {
     int32_t *dims = sx_arena_array(im->arena, n->n_in + 1, int32_t);
@@ -694,7 +695,7 @@ static sx_status import_batch_norm(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-/* Strings by number stay a lookup on the host; numbers by number are an operator. */
+/* Gathering strings becomes a lookup on the host; gathering numbers is an operator. */
 static sx_status import_gather(sx_importer *im, sx_import_node *n)
 {
     sx_value index = SX_NO_VALUE;

@@ -1,4 +1,4 @@
-/* The public face of a predictor (sextant/infer.h): refcounted, with results that own their memory.
+/* The public API of a predictor (sextant/infer.h): refcounted, with results that own their memory.
  */
 #include <sextant/infer.h>
 
@@ -21,7 +21,7 @@ struct sx_servable {
 
 struct sx_outputs {
     sx_arena arena;
-    sx_servable *servable; /* retained: names and constants are its */
+    sx_servable *servable; /* retained: it owns names and constants */
     const sx_signature_info *signature;
     sx_tensor *tensors;
 };

@@ -40,7 +40,7 @@ static sx_status load_variables(sx_predictor *p)
     for (int i = 0; i < sx_session_variable_count(p->session); i++) {
         const sx_session_variable *v = sx_session_variable_at(p->session, i);
         int64_t bytes = sx_type_bytes(&v->type);
-        /* There is room in the budget: adding the variable has asked for it. */
+        /* There is room in the budget: adding the variable charged it. */
         void *data = bytes < 0 ? NULL : sx_alloc((size_t)bytes + 1, 1);
         if (data == NULL) {
             return sx_no_memory("for a predictor");
@@ -56,9 +56,8 @@ static sx_status load_variables(sx_predictor *p)
     return SX_OK;
 }
 
-/* The rows of one execution at most. A function of the model (and the memory limit) alone: the rows
- * that are executed together may change a result's last bits, and what else the server does must
- * not. */
+/* The maximum rows of one execution. Depends only on the model and the memory limit: the number of
+ * rows executed together may change a result's last bits, but the load of the server must not. */
 static int64_t max_piece_of(const sx_program *program)
 {
     int64_t row_bytes = 0, piece = MAX_PIECE;
@@ -101,7 +100,7 @@ static sx_status import_one(sx_predictor *p, const char *key, bool compile, stru
     return SX_OK;
 }
 
-/* Why nothing can be run: the default signature's reason, or else the last one's. */
+/* Why no signature can be run: the reason of the default signature, else of the last one. */
 static sx_status why_not(const sx_predictor *p, const sx_signature *signatures)
 {
     size_t which = p->n - 1;
@@ -212,7 +211,7 @@ bool sx_predictor_decodes_images(const sx_predictor *p, const sx_signature *sign
 struct source {
     const uint8_t *rows;    /* the request's tensor; NULL: decoded from `images` */
     const sx_bytes *images; /* [batch] */
-    size_t row_bytes;       /* of one example; of the whole tensor where there is no batch */
+    size_t row_bytes;       /* of one example; of the whole tensor if it has no batch */
     bool batched;
     uint8_t *piece; /* [rows of the largest piece]: decoded or padded; NULL until needed */
 };
@@ -237,7 +236,7 @@ struct run {
     int64_t batch;               /* of the request; 1 where the signature has none */
     struct source *sources;      /* [inputs of the program] */
     struct collected *collected; /* [outputs of the program] */
-    const void **piece;          /* [inputs of the program]: what one execution gets */
+    const void **piece;          /* [inputs of the program]: arguments of one execution */
     sx_preprocess_scratch scratch;
     size_t scratch_bytes; /* charged for `scratch` */
 };
@@ -357,9 +356,8 @@ static sx_status make_piece(struct run *r, struct source *source)
                : sx_no_memory("for %lld rows of %zu bytes", (long long)rows, source->row_bytes);
 }
 
-/* The inputs of the piece that starts at row `first`, in r->piece: decoded now, in place, or
- * padded.
- */
+/* Sets r->piece to the inputs of the piece that starts at row `first`: decoded images, rows in
+ * place, or a padded copy. */
 static sx_status take_piece(struct run *r, int64_t first, int64_t rows, int64_t piece)
 {
     for (int i = 0; i < sx_program_input_count(r->ready->program); i++) {
@@ -387,7 +385,7 @@ static sx_status take_piece(struct run *r, int64_t first, int64_t rows, int64_t 
     return SX_OK;
 }
 
-/* Room for the results of all pieces; the last one's padding is read, too. */
+/* Allocates the results of all pieces, including the padding of the last. */
 static sx_status prepare_collected(struct run *r)
 {
     const int64_t largest = r->max_piece, rest = r->batch % largest;
@@ -415,8 +413,8 @@ static sx_status prepare_collected(struct run *r)
     return SX_OK;
 }
 
-/* The rows of the next execution. Where a program for so many does not fit in memory, neither now
- * nor later are so many run at once. */
+/* Chooses the rows of the next execution. A number of rows whose program does not fit in memory is
+ * not tried again. */
 static sx_status choose_piece(struct run *r, int64_t rows, int64_t *out_piece)
 {
     struct ready *ready = r->ready;
@@ -445,7 +443,7 @@ static sx_status run_piece(struct run *r, int64_t first, int64_t rows, int64_t p
 {
     SX_TRY(take_piece(r, first, rows, piece));
     pthread_mutex_lock(&r->p->lock);
-    sx_status status = sx_cancel_check(r->cancel); /* the wait for the device may have been long */
+    sx_status status = sx_cancel_check(r->cancel); /* waiting for the device may have taken long */
     status = status == SX_OK ? sx_program_run(r->ready->program, piece, r->piece) : status;
     for (int i = 0; status == SX_OK && i < sx_program_output_count(r->ready->program); i++) {
         struct collected *out = &r->collected[i];
@@ -462,7 +460,8 @@ static const struct collected *find_collected(const struct run *r, const char *n
     return i < 0 ? NULL : &r->collected[i];
 }
 
-/* The names of a classifier's numbers. Argmax gives none without a name; a foreign graph may. */
+/* The names of a classifier's class indices. Argmax is always in range; the index of a foreign
+ * graph may not be. */
 static sx_status look_up(struct run *r, const sx_import_lookup *lookup,
                          const struct collected *index, sx_tensor *out)
 {

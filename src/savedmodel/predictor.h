@@ -1,15 +1,16 @@
 /* A SavedModel ready to run: imported, its variables on a device, its signatures as programs.
  *
  *   run(signature, inputs)
- *     batch          cut into pieces of 1, 2, 4 … 64 rows (and at most 64 MiB of inputs), the last
- *                    one padded: few executables, and memory that does not grow with the batch;
- *                    into smaller ones where a program for that many exceeds the memory limit
+ *     batch          split into pieces of 1, 2, 4 … 64 rows (and at most 64 MiB of inputs), the
+ *                    last one padded: few executables, and memory that does not grow with the
+ *                    batch; pieces are smaller if a program of that many rows would exceed the
+ *                    memory limit
  *     string input   decoded and preprocessed on the host, piece by piece, into the graph's float
  *                    input
- *     string output  looked up on the host by the graph's numbers
+ *     string output  looked up on the host by the graph's indices
  *
  * Thread-safe: any number of threads may run at once; executions take turns on the device, decoding
- * does not. An answer depends on its own row only. */
+ * runs in parallel. A result depends only on its own row. */
 #ifndef SX_SAVEDMODEL_PREDICTOR_H
 #define SX_SAVEDMODEL_PREDICTOR_H
 
@@ -22,11 +23,11 @@ typedef struct sx_predictor sx_predictor;
 typedef struct sx_predictor_options {
     const char *device;            /* backend's name; NULL = the default */
     int threads;                   /* of the device; 0 = all */
-    const sx_image_limits *limits; /* of encoded images; NULL = those for requests from strangers */
-    /* What graphs, variables and programs may take together: known, and checked, before it is
-     * allocated. 0 = a quarter of the memory of the device, or of the machine (or cgroup) if the
-     * device is its processor: two versions, while one replaces the other, and the requests must
-     * fit; negative = no limit. */
+    const sx_image_limits *limits; /* of encoded images; NULL = those for untrusted requests */
+    /* Maximum memory of graphs, variables and programs together; checked before it is allocated. 0
+     * = a quarter of the memory of the device, or of the machine (or cgroup) if the device is the
+     * CPU, so that two versions, while one replaces the other, and the requests fit; negative = no
+     * limit. */
     int64_t memory_limit_bytes;
     /* Compile each signature for one example when loading, so that one that does not fit is an
      * error of the load, not of the first request. */
@@ -34,26 +35,27 @@ typedef struct sx_predictor_options {
 } sx_predictor_options;
 
 /* Loads dir/saved_model.pb and its variables; `options` may be NULL. Signatures that cannot be
- * imported, or whose programs do not fit, are kept for show and fail when run; when none can be
- * run, the default one's error is returned. RESOURCE_EXHAUSTED: variables and graphs do not fit. */
+ * imported, or whose programs do not fit, can be inspected but fail when run; if none can be run,
+ * the error of the default one is returned. RESOURCE_EXHAUSTED: variables and graphs do not fit. */
 SX_MUST_USE sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options,
                                         sx_predictor **out_predictor);
-void sx_predictor_unload(sx_predictor *p); /* NULL is fine; no run may be under way */
+void sx_predictor_unload(sx_predictor *p); /* NULL is allowed; no run may be in progress */
 
 /* The limit in force; 0 = none. */
 size_t sx_predictor_memory_limit(const sx_predictor *p);
-/* The model that it was loaded from: signatures, variables. Borrowed. */
+/* The model: signatures, variables. Borrowed. */
 const sx_saved_model *sx_predictor_model(const sx_predictor *p);
 
-/* Whether running the signature decodes images: then small inputs may take long. */
+/* Whether running the signature decodes images, so that small inputs may take long. */
 bool sx_predictor_decodes_images(const sx_predictor *p, const sx_signature *signature);
 
 /* Runs a signature of the model on inputs[n_inputs] in its order, all with the same first
- * dimension. outputs[n_outputs] in its order get types and data in `arena`, to whose budget all
- * memory of the run is charged before it is used. `cancel` (may be NULL) is checked before each
- * image and each piece. INVALID_ARGUMENT: a dtype or shape that does not fit, named. UNIMPLEMENTED:
- * a signature that could not be imported. RESOURCE_EXHAUSTED: no memory or budget. CANCELLED,
- * DEADLINE_EXCEEDED: as `cancel` says. And the errors of decoding, with the number of the image. */
+ * dimension. outputs[n_outputs] in its order get types and data in `arena`, whose budget is charged
+ * for all memory of the run before it is allocated. `cancel` (may be NULL) is checked before each
+ * image and each piece. INVALID_ARGUMENT: a wrong dtype or shape; the message names the input.
+ * UNIMPLEMENTED: a signature that could not be imported. RESOURCE_EXHAUSTED: out of memory or over
+ * the budget. CANCELLED, DEADLINE_EXCEEDED: according to `cancel`. And decoding errors, with the
+ * index of the image. */
 SX_MUST_USE sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature,
                                        const sx_tensor *inputs, const sx_cancel *cancel,
                                        sx_arena *arena, sx_tensor *outputs);

@@ -20,7 +20,7 @@ enum { MAX_MODEL_BYTES = 1 << 30, BUDGET_FACTOR = 4, BUDGET_SLACK = 64 << 20 };
 struct sx_saved_model {
     sx_arena arena;
     const char *dir;
-    ProtobufCMessage *message; /* the SavedModel: strings and nodes are borrowed from it */
+    ProtobufCMessage *message; /* the SavedModel, which owns strings and nodes */
     const Tensorflow__MetaGraphDef *meta;
     sx_signature *signatures;
     size_t n_signatures;
@@ -209,8 +209,7 @@ static const Tensorflow__NodeDef *skip_identity(const struct restorer *r, const 
     return node;
 }
 
-/* The VarHandleOp of the graph that a handle in this body is; through the call if it is an
- * argument. */
+/* The graph's VarHandleOp for a handle in this body; through the call if it is an argument. */
 static const Tensorflow__NodeDef *find_handle(const struct restorer *r, const char *ref)
 {
     int output = 0;

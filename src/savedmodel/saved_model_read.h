@@ -1,9 +1,9 @@
 /* Reading a SavedModel: the graph, its signatures, and which checkpoint key fills which variable.
  *
- * saved_model.pb is foreign: it is unpacked behind the guard, within a budget of four times its
- * size and 64 MiB, and every name in it is looked up, never trusted. Nothing is run.
+ * saved_model.pb is untrusted: it is unpacked through proto/guard, with a budget of 64 MiB plus
+ * four times its size, and every name in it is looked up. Nothing is run.
  *
- * Thread-safe once opened; all that it hands out is borrowed and lives until close. */
+ * Thread-safe once opened; everything it returns is borrowed and valid until close. */
 #ifndef SX_SAVEDMODEL_SAVED_MODEL_READ_H
 #define SX_SAVEDMODEL_SAVED_MODEL_READ_H
 
@@ -18,9 +18,9 @@ typedef struct sx_saved_model sx_saved_model;
 typedef struct sx_signature_tensor {
     const char *key;    /* "image_bytes" */
     const char *tensor; /* "image_bytes:0"; "" for sparse and composite ones */
-    sx_type type;       /* unknown dimensions: SX_BATCH in front, SX_DYNAMIC elsewhere */
+    sx_type type;       /* unknown dimensions: SX_BATCH for the first, SX_DYNAMIC for others */
     int tf_dtype;
-    bool unknown_rank; /* or a rank above SX_MAX_RANK: the type then holds the dtype alone */
+    bool unknown_rank; /* or a rank above SX_MAX_RANK; the type then has only the dtype */
 } sx_signature_tensor;
 
 typedef struct sx_signature {
@@ -30,31 +30,31 @@ typedef struct sx_signature {
 } sx_signature;
 
 /* Opens dir/saved_model.pb and, if there is one, its checkpoint. The graph is the one tagged
- * exactly
- * {"serve"}. NOT_FOUND: no file, no such graph. DATA_LOSS: not a SavedModel, a corrupt index. */
+ * exactly {"serve"}. NOT_FOUND: no file or no such graph. DATA_LOSS: not a SavedModel, a corrupt
+ * index. */
 SX_MUST_USE sx_status sx_saved_model_open(const char *dir, sx_saved_model **out_model);
 /* The same from the bytes of a saved_model.pb (not kept), without variables. */
 SX_MUST_USE sx_status sx_saved_model_parse(sx_bytes bytes, sx_saved_model **out_model);
-void sx_saved_model_close(sx_saved_model *model); /* NULL is fine */
+void sx_saved_model_close(sx_saved_model *model); /* NULL is allowed */
 
 const char *sx_saved_model_dir(const sx_saved_model *model);
 const sx_signature *sx_saved_model_signatures(const sx_saved_model *model,
                                               size_t *out_count); /* sorted by key */
-/* NOT_FOUND names those that exist. */
+/* NOT_FOUND lists those that exist. */
 SX_MUST_USE sx_status sx_saved_model_find_signature(const sx_saved_model *model, const char *key,
                                                     const sx_signature **out_signature);
-/* What importing it may take: four times the file and 64 MiB. */
+/* The memory budget of importing it: 64 MiB plus four times the file. */
 size_t sx_saved_model_budget(const sx_saved_model *model);
 const Tensorflow__GraphDef *sx_saved_model_graph(const sx_saved_model *model);
 const sx_bundle *sx_saved_model_variables(const sx_saved_model *model); /* NULL if there are none */
 
-/* The checkpoint key of the variable that VarHandleOp `node` of the graph is: what the restore
- * operation assigns to it. NULL if it restores none. */
+/* The checkpoint key from which the restore operation fills the variable of the graph's VarHandleOp
+ * `node`. NULL if it restores none. */
 const char *sx_saved_model_variable_key(const sx_saved_model *model, const char *node);
 
 /* ---- Graphs ---- */
 
-/* The attribute of that name; NULL if absent. Of duplicates the last counts. */
+/* The attribute of that name; NULL if absent. If there are duplicates, the last counts. */
 const Tensorflow__AttrValue *sx_tf_node_attr(const Tensorflow__NodeDef *node, const char *name);
 
 /* Splits "node", "node:1", "node:output_arg:1", "^node". `node_bytes` is the length of the name. */
@@ -69,8 +69,8 @@ typedef struct sx_tf_ref {
 SX_MUST_USE bool sx_tf_ref_parse(const char *text, sx_tf_ref *out);
 
 /* A tensor's value in `arena`, typed lists extended as TensorFlow extends them. DATA_LOSS: sizes
- * that do not match. UNIMPLEMENTED: a dtype or rank of which we have none. RESOURCE_EXHAUSTED: the
- * arena's limit. */
+ * that do not match. UNIMPLEMENTED: an unsupported dtype or rank. RESOURCE_EXHAUSTED: the arena's
+ * limit. */
 SX_MUST_USE sx_status sx_tf_tensor_value(const Tensorflow__TensorProto *message, sx_arena *arena,
                                          sx_tensor *out_tensor);
 

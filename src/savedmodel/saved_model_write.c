@@ -199,7 +199,7 @@ static sx_tf_value string_vector(sx_saved_model_writer *w, const char *name, con
     return sx_tf_const(sx_saved_model_nodes(w), name, &tensor);
 }
 
-/* The nodes save/...: a prefix to be fed, SaveV2, RestoreV2, one assignment for each variable. */
+/* The nodes save/...: the prefix placeholder, SaveV2, RestoreV2, one assignment per variable. */
 static sx_status add_saver(sx_saved_model_writer *w)
 {
     size_t n = w->n_variables;
@@ -289,7 +289,7 @@ static size_t count_ports(const struct port *p)
     return n;
 }
 
-/* Inputs and outputs are maps of the same shape, of two generated types. */
+/* Inputs and outputs are maps with two generated types of the same layout. */
 #define FILL_PORTS(Entry, entry_init, list, out_items, out_count)                            \
     do {                                                                                     \
         (out_items) = sx_arena_array(w->arena, count_ports(list) + 1, Entry *);              \
@@ -413,7 +413,7 @@ static Tensorflow__AssetFileDef *asset_message(sx_saved_model_writer *w, const s
     return m;
 }
 
-/* Assets stand twice: in the field, and in the collection that older loaders read. */
+/* Assets are written twice: in the field, and in the collection that older loaders read. */
 static bool fill_assets(sx_saved_model_writer *w, Tensorflow__MetaGraphDef *meta)
 {
     Tensorflow__CollectionDef *c =

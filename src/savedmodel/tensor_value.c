@@ -1,5 +1,5 @@
-/* TensorProto to tensor (formats.md): either tensor_content, or the typed list of the dtype, which
- * a short list extends by its last value and an empty one by zeros. */
+/* TensorProto to tensor: either tensor_content, or the list for the dtype. A short list is extended
+ * with its last value, an empty one with zeros. */
 #include <string.h>
 
 #include "savedmodel/saved_model_read.h"
@@ -29,7 +29,7 @@ static sx_status tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
     return SX_OK;
 }
 
-/* The list that holds values of a dtype, and how one of its items becomes an element. */
+/* The list with the values of a dtype, and the conversion of its items to elements. */
 struct list {
     const void *items;
     size_t count, item_bytes;

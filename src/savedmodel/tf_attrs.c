@@ -1,4 +1,4 @@
-/* Attribute values as messages; see tf_attrs.h. One function for each kind of value, one table. */
+/* Attribute values as messages; see tf_attrs.h. One function per kind of value, in a table. */
 #include "savedmodel/tf_attrs.h"
 
 #include <string.h>

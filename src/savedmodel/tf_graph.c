@@ -186,7 +186,7 @@ sx_arena *sx_tf_graph_arena(sx_tf_graph *graph)
     return &graph->arena;
 }
 
-/* Room for one more pointer-sized or larger item in a heap array. */
+/* Grows a heap array for one more item. */
 static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes)
 {
     if (count < *capacity) {
@@ -392,8 +392,7 @@ static void fail_writer(sx_tf_writer *w, sx_status status)
 
 /* ---- Functions ---- */
 
-/* After an error, writers are asked for what they cannot give; this body of nothing takes the
- * calls. */
+/* Takes the calls made after an error: an empty body. */
 static sx_tf_writer *function_begin(sx_tf_writer *w, const char *name, int n_args, const int *types)
 {
     struct body *outer = body_of(w);

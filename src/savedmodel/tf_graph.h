@@ -7,8 +7,8 @@
  *   sx_tf_graph ── nodes of the graph
  *       └── library ── FunctionDef per closed function body
  *
- * Names: scope path + "/" + last part; characters that TensorFlow refuses become '_'; a taken name
- * gets _1, _2 … Ask for the outcome with sx_tf_graph_node_name().
+ * Names: scope path + "/" + last part; characters that TensorFlow does not allow become '_'; a
+ * taken name gets _1, _2 … sx_tf_graph_node_name() returns the result.
  *
  * Life cycle: create -> writer calls -> finish -> (pack, once or more) -> destroy. One thread. */
 #ifndef SX_SAVEDMODEL_TF_GRAPH_H
@@ -20,24 +20,25 @@
 
 typedef struct sx_tf_graph sx_tf_graph;
 
-/* What the graph says of the TensorFlow that may run it: 2.2's GraphDef version, 1.0's at least. */
+/* The versions recorded in the graph: written as by TensorFlow 2.2, readable from 1.0 on. */
 enum { SX_TF_GRAPH_PRODUCER = 175, SX_TF_GRAPH_MIN_CONSUMER = 12 };
 
 SX_MUST_USE sx_status sx_tf_graph_create(sx_tf_graph **out_graph);
-void sx_tf_graph_destroy(sx_tf_graph *graph); /* NULL is fine */
+void sx_tf_graph_destroy(sx_tf_graph *graph); /* NULL is allowed */
 
 /* The writer of the graph's own nodes; borrowed. */
 sx_tf_writer *sx_tf_graph_writer(sx_tf_graph *graph);
 
-/* Makes `node` run after the nodes `after`: control inputs. All of the graph's own writer. */
+/* Makes `node` run after the nodes `after`, through control inputs. All must be from the graph's
+ * own writer. */
 void sx_tf_graph_control(sx_tf_graph *graph, sx_tf_value node, sx_tf_values after);
 
-/* "save/RestoreV2", and "save/RestoreV2:1" as signatures spell it: owned by the graph. "" for what
- * is no value of the graph. */
+/* "save/RestoreV2", and "save/RestoreV2:1" as in signatures: owned by the graph. "" if `value` is
+ * not a value of the graph. */
 const char *sx_tf_graph_node_name(sx_tf_graph *graph, sx_tf_value value);
 const char *sx_tf_graph_tensor_name(sx_tf_graph *graph, sx_tf_value value);
 
-/* The arena in which the graph's messages live: for messages that are packed along with it. */
+/* The arena of the graph's messages, also for messages that are packed with them. */
 sx_arena *sx_tf_graph_arena(sx_tf_graph *graph);
 
 /* The first error, or the message: owned by the graph, valid until destroy. */

@@ -29,7 +29,7 @@ static int highest_first(const void *a, const void *b)
                                   : strcmp(x->name, y->name);
 }
 
-/* Keeps the first of equal numbers, in sorted `versions`. */
+/* Keeps the first of equal numbers in sorted `versions`. */
 static size_t drop_equal(sx_version *versions, size_t n)
 {
     size_t kept = 0;
@@ -41,8 +41,8 @@ static size_t drop_equal(sx_version *versions, size_t n)
     return kept;
 }
 
-/* Whether an entry of `base` is a version. Without `holding` it is not looked into: what it is, its
- * directory entry says, so that one that hangs (a network mount) does not hang the listing. */
+/* Whether an entry of `base` is a version. Without `holding`, only its directory entry is used, so
+ * that an entry that hangs (a network mount) does not hang the listing. */
 static sx_status is_version(const char *base, const struct dirent *entry, const char *holding,
                             bool *out_is)
 {
@@ -152,7 +152,7 @@ sx_status sx_version_find(const char *path, sx_arena *arena, const char **out_di
 
 /* ---- Exporting ---- */
 
-/* The names below `base`; an empty list if it is not there. */
+/* The names below `base`; an empty list if it does not exist. */
 static sx_status names_below(const char *base, sx_paths *out)
 {
     sx_status status = sx_dir_list(base, out);

@@ -1,17 +1,19 @@
 /* The JSON of REST predict: requests straight into typed tensors, outputs straight to text.
  *
- * Request    {"signature_name": "...", "instances": [...]}   row form, or
- *            {"signature_name": "...", "inputs": ...}        column form
- *   Row form: a list of values (one input) or of objects whose keys are the inputs; the list's
- *   length becomes dimension 0. Column form: the value of the one input, or an object by input
- * name. Types come from the signature; strings may be {"b64": "..."}; NaN and infinities are
- * numbers. Response   {"predictions": [...]} or {"outputs": ...}; strings of outputs whose name
- * ends in _bytes, or that are no UTF-8, are written as {"b64": "..."}.
+ *   request    {"signature_name": "...", "instances": [...]}   row form, or
+ *              {"signature_name": "...", "inputs": ...}        column form
+ *   response   {"predictions": [...]} or {"outputs": ...}
  *
- * There is no tree: each number goes from the text into its tensor's slot, which is sized once from
- * the count of commas. Source: TensorFlow Serving's RESTful API; wording of errors follows
- * its where clients match on it. Beyond it: 16-bit unsigned integers work, integers are checked
- * against their type's range, trailing bytes and duplicate keys are refused. */
+ * Row form: a list of values (one input), or of objects with one key per input; the length of the
+ * list becomes dimension 0. Column form: the value of the one input, or an object with one key per
+ * input. Types come from the signature; strings may be {"b64": "..."}; NaN and infinities are
+ * numbers. In responses, strings of outputs whose name ends in _bytes, or that are not UTF-8, are
+ * written as {"b64": "..."}.
+ *
+ * No JSON tree is built: each number is parsed into its tensor, which is allocated once from the
+ * number of commas. Source: TensorFlow Serving's RESTful API; error messages use its wording where
+ * clients match on it. In addition, uint16 is supported, integers are checked against the range of
+ * their type, and trailing bytes and duplicate keys are refused. */
 #ifndef SX_SERVE_PREDICT_JSON_H
 #define SX_SERVE_PREDICT_JSON_H
 

@@ -2,12 +2,12 @@
  * is a thin command on top of this header.
  *
  *   sx_server_create(&config, &server)   checks the configuration, binds the port
- *   sx_server_start(server)              loads models in the background, answers
- *   sx_server_wait(server)               until sx_server_request_stop (from a signal handler, say)
- *   sx_server_stop(server)               drains: requests under way end, new connections are
- * refused sx_server_destroy(server)
+ *   sx_server_start(server)              loads models in the background, serves requests
+ *   sx_server_wait(server)               until sx_server_request_stop(), e.g. in a signal handler
+ *   sx_server_stop(server)               refuses new connections, finishes running requests
+ *   sx_server_destroy(server)
  *
- * The fields of the configuration carry the names of tensorflow_model_server's flags. */
+ * The fields of the configuration have the names of tensorflow_model_server's flags. */
 #ifndef SX_SERVE_SERVER_H
 #define SX_SERVE_SERVER_H
 

@@ -1,5 +1,5 @@
 /* A training checkpoint: every variable of a session under its TF1 name, an object graph over the
- * same bytes, and beside them what an exact continuation needs (design D8):
+ * same bytes, and beside them what an exact continuation needs:
  *
  *   _sextant/cursor            uint8 [40n]  the place in the data: n of sx_iterator_save
  *   _sextant/numerics          string []    what decides the bits of a step

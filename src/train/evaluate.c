@@ -1,4 +1,4 @@
-/* Evaluation: values leave the device one for each example and are added up here (D19), so that no
+/* Evaluation: values leave the device one for each example and are added up here, so that no
  * batch size changes a bit. */
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* From a data set to what a program is fed: preprocessing, order, batches; and rows of any batches
- * gathered into the fixed batches of evaluation and prediction (D19).
+ * gathered into the fixed batches of evaluation and prediction.
  *
  *   elements  ──  image map (when the run has preprocessing)  ──  shuffle, batch, repeat (training)
  *   batches   ──  taken as they are

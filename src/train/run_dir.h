@@ -1,5 +1,4 @@
-/* A run's directory: everything that training wrote and that the rest of the run's life needs
- * (D18).
+/* A run's directory: everything that training wrote and that the rest of the run's life needs.
  *
  *   run1/sextant.json                 what the run is (sx_run_info), written once, after the graphs
  *   run1/graphs/{train,eval,predict}.graph   canonical text, symbolic batch
@@ -48,7 +47,7 @@ typedef struct sx_run_info {
         *label_key; /* the record features that were asked for; NULL = recognised */
     int label_base;
     int64_t records;         /* in the training data */
-    int64_t execution_batch; /* of evaluation and prediction (D19) */
+    int64_t execution_batch; /* of evaluation and prediction */
     json_t *config;          /* the RunConfig's fields by name; may be NULL; borrowed */
 } sx_run_info;
 

@@ -1,5 +1,5 @@
 /* Convolutions in a device loop are as fast as outside of one: XLA's CPU compiles only plain NHWC
- * convolutions well inside a `while` (pjrt.md §2.2), and the lowerings must stay of that form. */
+ * convolutions well inside a `while`, and the lowerings must stay of that form. */
 #include "harness.h"
 
 #include "backends/pjrt/client.h"

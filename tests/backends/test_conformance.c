@@ -713,7 +713,7 @@ static void test_backends_conformance__borders_that_nobody_reads(void **state)
     }
 }
 
-/* --- One example, much work: oneDNN's own team (design D4) ----------------------------------- */
+/* --- One example, much work: oneDNN's own team ----------------------------------- */
 
 static void test_backends_conformance__one_large_example(void **state)
 {
@@ -760,8 +760,7 @@ static void test_backends_conformance__cnn_trains_in_bfloat16_on_pjrt(void **sta
     check_program_on_pjrt("mnist_cnn", SX_BF16);
 }
 
-/* Design D4: a fixed number of shards, whatever the threads, and run after run, gives the same
- * bits. */
+/* A fixed number of shards, whatever the threads, and run after run, gives the same bits. */
 static void test_backends_conformance__strict_shards_give_the_same_bits(void **state)
 {
     (void)state;

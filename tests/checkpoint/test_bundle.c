@@ -1,5 +1,5 @@
-/* Tensor bundles: round trips, the string example of reference 02, every flipped bit and cut found,
- * and a crash at every system call of the commit. */
+/* Tensor bundles: round trips, a string tensor written by TensorFlow, every flipped bit and cut
+ * found, and a crash at every system call of the commit. */
 #include "io/scratch.h"
 
 #include <fcntl.h>
@@ -230,8 +230,9 @@ static void test_checkpoint_bundle__slice_keys(void **state)
         int64_t start[2], length[2];
         const char *hex;
     } rows[] = {
-        /* reference 02 §2.2, the others by the rule; test_bundle.py reads pieces that TensorFlow
-           wrote */
+        /* the first as TensorFlow writes it, the others by its rule; test_bundle.py reads pieces
+         * that TensorFlow
+         *            wrote */
         {"w", 2, {0, 0}, {2, -1}, "00 7700 01 0102 80 82 80 7f"},
         {"w", 1, {64}, {-65}, "00 7700 01 0101 c040 3fbf"},
         {"w", 1, {8191}, {8192}, "00 7700 01 0101 dfff e02000"},

@@ -9,7 +9,7 @@
 
 #define B(text) ((sx_bytes){(text), sizeof(text) - 1})
 
-/* The file that TensorFlow 1.0 wrote for a=0.5, b=3, c=3 (reference 02 §2.1). */
+/* The file that TensorFlow 1.0 wrote for a=0.5, b=3, c=3. */
 static const char *const worked_example =
     "000006"
     "08011a020801"

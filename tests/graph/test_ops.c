@@ -188,7 +188,7 @@ static void test_graph_ops__gradients_equal_central_differences(void **state)
     assert_int_equal(op_samples_failing(check_gradient), 0);
 }
 
-/* --- Shards (D4) -------------------------------------------------------------------------------
+/* --- Shards -------------------------------------------------------------------------------
  */
 
 enum { CUT = 2 }; /* the first shard's examples */

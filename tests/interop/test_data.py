@@ -1,7 +1,7 @@
 """Image data sets between `sextant data` and tf.data: what one writes, the other reads.
 
 Ours: class folders become TFRecords whose features, bytes and labels tf.data sees as the files are.
-Theirs: records in the forms of reference 01 (TPU-style with labels from 1, flowers-on-TPU with keys of
+Theirs: records in TensorFlow's usual forms (TPU-style with labels from 1, flowers-on-TPU with keys of
 their own, MNIST's raw pixels), plain, GZIP and ZLIB, are opened by `sextant data take`, whose .npy
 files NumPy reads. Preprocessed pixels are within 1/255 of tf.image's.
 """

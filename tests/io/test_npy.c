@@ -2,7 +2,7 @@
 
 #include "io/npy.h"
 
-/* Reference 08: numpy.save of float32 [1, 2, 3]. */
+/* numpy.save of float32 [1, 2, 3]. */
 static size_t golden(uint8_t *out)
 {
     static const char header[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";

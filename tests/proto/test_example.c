@@ -2,7 +2,7 @@
 
 #include "proto/example.h"
 
-/* Reference 01: {"b": ["hi", "!"], "f": [0.5, -2.0], "i": [1, 300, -1]} */
+/* {"b": ["hi", "!"], "f": [0.5, -2.0], "i": [1, 300, -1]} */
 static const char golden[] = "\x0a\x3b"
                              "\x0a\x0e\x0a\x01\x62\x12\x09\x0a\x07\x0a\x02\x68\x69\x0a\x01\x21"
                              "\x0a\x11\x0a\x01\x66\x12\x0c\x12\x0a\x0a\x08\x00\x00\x00\x3f\x00\x00"

@@ -33,7 +33,7 @@ static sx_status check(const ProtobufCMessageDescriptor *type, const char *bytes
     return sx_proto_check(type, (sx_bytes){bytes, size}, NULL, "m");
 }
 
-/* A real entry of a checkpoint's index (reference 02, "b"). */
+/* A real entry of a checkpoint's index (tensor "b"). */
 static void test_proto_guard__unpacks_and_packs_the_same_bytes(void **state)
 {
     (void)state;

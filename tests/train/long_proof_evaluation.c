@@ -4,10 +4,10 @@
  *
  *   examples     the same count, and each id once
  *   loss         within 1e-5, absolutely: it is the examples' mean, added up on the host in their
- *                order (D19), so what is left is the rounding of one example's logits, which does
+ *                order, so what is left is the rounding of one example's logits, which does
  *                not shrink with the loss; metrics as the predictions say
  *   predictions  the same class but where the two best are within 1e-4
- *   replicas     the bits of one device (D19) */
+ *   replicas     the bits of one device */
 #include "harness.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
  *   results      a result's value is written where the caller wants it, if nothing still reads what
  *                lies there; else a copy at the end
  *   in place     an elementwise output takes over the place of an input that dies there
- *   the rest     lifetimes in steps; greedy by size, each at the lowest offset that is free for all
- * of its life (as TensorFlow Lite plans its arena)
+ *   the rest     lifetimes in steps; greedy by size, each at the lowest offset that is free during
+ *                its whole lifetime (as TensorFlow Lite plans its arena)
  *
  * Shards run a sharded stage at different speed, but each has its own arena, so a lifetime there is
  * counted in steps. In the common arena it is rounded out to whole stages. */

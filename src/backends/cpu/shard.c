@@ -1,4 +1,4 @@
-/* Which values are cut along the batch, and whether a graph may be cut at all (design D4). */
+/* Which values are cut along the batch, and whether a graph may be cut at all. */
 #include <string.h>
 
 #include "backends/cpu/planner.h"

@@ -1,16 +1,16 @@
-/* The program text of a graph (design D3), written by each operator's `to_stablehlo`.
+/* The program text of a graph, written by each operator's `to_stablehlo`.
  *
  *   arguments  those of the graph, in order; a variable that the program assigns is donated: its
  *              argument has the number of the result that overwrites it
  *   results    those of the graph, in order
  *
- * Replicas (design D11). The same program runs on each of n devices with its part of the batch:
+ * Replicas. The same program runs on each of n devices with its part of the batch:
  * values with the batch dimension have batch / n examples, all others are equal on all devices. If
  * a node loses the batch, its results are combined by all_reduce as its operator declares
  * (`combine`), so loss, gradients and batch-norm moments are those of the whole batch; random
- * operators use positions in the whole batch (D5).
+ * operators use positions in the whole batch.
  *
- * Batch norm in training (design D11): with SX_BATCH_NORM_SYNC moments are combined as above. With
+ * Batch norm in training: with SX_BATCH_NORM_SYNC moments are combined as above. With
  * REPLICA the moments used by batch_norm_train, and the sums used by its gradient, are those of the
  * replica's part; the moving averages use the mean of the parts' moments, and the gradients of
  * scale and offset are sums over all replicas.
@@ -20,7 +20,7 @@
  * one device. All replicas take the new variables of the first one, because replicas whose
  * arithmetic is not deterministic (atomics on a GPU) must not drift apart.
  *
- * Step loop (design D4). With steps = K > 1 the program is a loop of up to K steps over a
+ * Step loop. With steps = K > 1 the program is a loop of up to K steps over a
  * superbatch:
  *
  *   arguments  inputs with a batch dimension are [K, batch, …]; other inputs and the variables do

@@ -1,6 +1,6 @@
 /* sx_hlo_writer: what an operator's `to_stablehlo` facet writes itself to.
  *
- * A writer makes the text of one StableHLO function, in MLIR's generic form (pjrt.md §2.2): one
+ * A writer makes the text of one StableHLO function, in MLIR's generic form: one
  * operation a line, SSA names %0, %1 … in order, so that equal graphs give equal texts, which key
  * the compile cache.
  *
@@ -11,7 +11,7 @@
  *
  * Every type here is static: the batch is fixed before lowering. A value knows its type.
  *
- * Errors: as in the builder (design D1) the writer keeps the first one and turns later calls into
+ * Errors: as in the builder the writer keeps the first one and turns later calls into
  * no-ops that return SX_HLO_NONE; sx_hlo_finish() reports it. So a facet checks nothing.
  *
  * Rules of the text: no operation newer than StableHLO 1.13, sums of f16 and bf16 in f32,
@@ -43,7 +43,7 @@ typedef struct sx_hlo_op {
     const sx_type *in_types, *out_types; /* static */
     int n_in, n_out;
     /* uint32 scalar: the place in the whole batch of this program's first example; SX_HLO_NONE = 0.
-     * What random operators add to the position (D5). */
+     * What random operators add to the position. */
     sx_hlo first_example;
 } sx_hlo_op;
 

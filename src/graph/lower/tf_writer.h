@@ -12,13 +12,13 @@
  *                                       sx_tf_attr_type("Tidx", SX_I32),
  *                                       sx_tf_attr_bool("keep_dims", true)));
  *
- * Errors: as in the builder (design D1) the writer keeps the first one and turns later calls into
+ * Errors: as in the builder the writer keeps the first one and turns later calls into
  * no-ops; it surfaces when the writer is finished. So `to_tf` checks nothing, and returns an error
  * only for what it cannot express in TensorFlow.
  *
  * Attributes: write those without a default, and those that differ from it. Never write an
- * attribute that equals the operator's default: older runtimes refuse attributes they do not know
- * (reference 03 §4.3). Attributes that TensorFlow infers (T, Tidx, N) have no default: write them.
+ * attribute that equals the operator's default: older runtimes refuse attributes they do not know.
+ * Attributes that TensorFlow infers (T, Tidx, N) have no default: write them.
  *
  * Everything passed in (names, shapes, data) is copied before the call returns. */
 #ifndef SX_GRAPH_LOWER_TF_WRITER_H

@@ -1,5 +1,5 @@
 /* all_finite: is every element of every input neither NaN nor infinite? What a training step asks
- * of its loss and gradients before it updates anything (D4). No gradient.
+ * of its loss and gradients before it updates anything. No gradient.
  *
  *   x...     one or more tensors, each of a float type, any shapes
  *   returns  bool scalar

@@ -9,7 +9,7 @@
  *   var, m, v, g   one float type
  *   lr             scalar of that dtype
  *   step           int64 scalar: how many updates were made before this one (global_step)
- *   ok             bool scalar; when false, nothing changes (D4)
+ *   ok             bool scalar; when false, nothing changes
  *   returns        var', m', v'
  *
  * No gradient.

@@ -9,7 +9,7 @@
  *
  *   var, accum, g   one float type
  *   lr              scalar of that dtype
- *   ok              bool scalar; when false, nothing changes (D4)
+ *   ok              bool scalar; when false, nothing changes
  *   momentum        >= 0
  *   returns         var', accum'
  *

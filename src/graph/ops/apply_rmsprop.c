@@ -13,7 +13,7 @@
  *
  *   var, slots, g   one float type
  *   lr              scalar of that dtype
- *   ok              bool scalar; when false, nothing changes (D4)
+ *   ok              bool scalar; when false, nothing changes
  *
  * No gradient.
  * Errors   INVALID_ARGUMENT  count or types of inputs, rho, momentum, epsilon

@@ -2,7 +2,7 @@
  *
  *   var, g   one float type
  *   lr       scalar of that dtype
- *   ok       bool scalar; when false, var' = var (D4: a non-finite update is withheld)
+ *   ok       bool scalar; when false, var' = var (a non-finite update is withheld)
  *   returns  var'
  *
  * No gradient.

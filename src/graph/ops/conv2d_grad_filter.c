@@ -1,7 +1,7 @@
 /* conv2d_grad_filter: the gradient of conv2d with respect to its filter.
  *
- *   dw[i,j,c,f] = sum over n,p,q of x[n, p sh - top + i dh, q sw - left + j dw, g C + c]
- * dy[n,p,q,f]
+ *   dw[i,j,c,f] = sum over n,p,q of
+ *                 x[n, p sh - top + i dh, q sw - left + j dw, g C + c] dy[n,p,q,f]
  *
  *   x        [N,H,W,groups C], a float type
  *   dy       [N,H',W',F]

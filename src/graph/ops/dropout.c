@@ -1,7 +1,7 @@
 /* dropout: y = x / (1 - rate) where kept, else 0;  dx = dropout(dy) with the same seed, step and
  * key.
  *
- * Whether an element is kept depends on (seed, key, step, its place) only (D5): not on threads,
+ * Whether an element is kept depends on (seed, key, step, its place) only: not on threads,
  * shards or restarts. For element e of the example at position n in the batch (dimension 0; a
  * scalar counts as one example), with E elements in an example and j = e / 2:
  *

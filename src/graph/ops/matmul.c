@@ -2,12 +2,11 @@
  *
  *   da = dy op(b)ᵀ,  db = op(a)ᵀ dy, and transposed where a, b were
  *
- *   a, b     rank 2, one float dtype; the batch may be the rows of `a`, or the dimension summed
- * over
- *   wide     f16 and bf16 operands give f32, as it was accumulated
+ *   a, b     rank 2, one float dtype; the batch may be the rows of `a` or the inner dimension
+ *   wide     f16 and bf16 operands give f32, the type of the accumulator
  *   returns  [rows of op(a), columns of op(b)]
  *
- * Summing over the batch, shards' products add up.
+ * If the inner dimension is the batch, the products of shards are added.
  * Errors   INVALID_ARGUMENT  rank not 2, no float, inner dimensions differ, the batch as columns
  * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
  * Source   TensorFlow tf.linalg.matmul on matrices */

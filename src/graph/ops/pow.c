@@ -1,8 +1,8 @@
 /* pow: z = xʸ;  dx = dz y xʸ⁻¹, dy = dz z ln x (0 where x <= 0)
  *
- *   x, y     one dtype, f16 bf16 f32 f64; shapes that broadcast as numpy's do: counted from the
- * last, dimensions are equal or 1, and the batch meets only the batch or 1 returns  the broadcast
- * shape, the dtype of x
+ *   x, y     one dtype, f16 bf16 f32 f64; the shapes broadcast as in NumPy: from the last dimension
+ *            on, dimensions are equal or 1; the batch pairs only with the batch or 1
+ *   returns  the broadcast shape, the dtype of x
  *
  * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
  * Numbers  kernels: 4 units in the last place

@@ -3,8 +3,10 @@
  *   forward    max_pool2d(relu(bias_add(conv2d(x, w), b)))            -> pooled, which
  *   backward   conv2d_grad_filter(x, relu_grad(max_pool2d_grad(r, pooled, dy), r)), and the bias'
  *              reduce_sum, from `which`: the index of the pooled element, a value that is not in
- * the graph (the match asks for it at the pool's node). r, the relu's output, is not made backward
- * conv2d_grad_filter(x, dy) of any other, where oneDNN 2.6 reaches a third of the rate */
+ *              the graph (the match asks for it at the pool's node). r, the relu's output, is not
+ *              computed
+ *   backward   conv2d_grad_filter(x, dy) of any other, where oneDNN 2.6 reaches a third of the rate
+ */
 #include "backends/cpu/kernel.h"
 
 enum { MAX_CHANNELS = 4, MAX_TAPS = 160 };

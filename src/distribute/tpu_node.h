@@ -1,6 +1,5 @@
-/* The Cloud TPU API's description of a node: the parts that we need.
- * Source: Cloud TPU API v2, projects.locations.nodes (also v1, with a single ipAddress and port).
- */
+/* The Cloud TPU API's description of a node: the parts that are used. Source: Cloud TPU API v2,
+ * projects.locations.nodes (also v1, with a single ipAddress and port). */
 #ifndef SX_DISTRIBUTE_TPU_NODE_H
 #define SX_DISTRIBUTE_TPU_NODE_H
 

@@ -98,8 +98,8 @@ static sx_http_progress fail(sx_http_failure *failure, int status, const char *r
 
 /* ---- Request line ---- */
 
-/* Splits the target into path and query. Accepts origin form, absolute form (its authority is
- * ignored as RFC 9112 3.2.2 lets a server that hosts one site) and "*" of OPTIONS. */
+/* Splits the target into path and query. Accepts origin form, absolute form (whose authority is
+ * ignored, as RFC 9112 3.2.2 allows a server with one site) and "*" for OPTIONS. */
 static bool split_target(sx_http_head *head)
 {
     sx_http_text rest = head->target;
@@ -318,7 +318,7 @@ static sx_http_progress check_framing(sx_http_head *head, const struct framing *
 }
 
 /* Finds the end of the head: the first empty line. Every LF must follow a CR, so that a bare LF is
- * refused as soon as it arrives. `*scanned` is the start of the line being looked at. */
+ * refused as soon as it arrives. `*scanned` is the start of the current line. */
 static sx_http_progress find_head_end(const char *data, size_t size, size_t *scanned,
                                       size_t *out_size, sx_http_failure *failure)
 {
@@ -370,8 +370,7 @@ static sx_http_progress parse_lines(const char *data, size_t size, sx_http_head 
 
 static void clear_head(sx_http_head *head)
 {
-    memset(head, 0,
-           offsetof(sx_http_head, headers)); /* the rows beyond header_count mean nothing */
+    memset(head, 0, offsetof(sx_http_head, headers)); /* entries from header_count on are unused */
 }
 
 sx_http_progress sx_http_head_parse(const char *data, size_t size, size_t max_bytes,
@@ -511,8 +510,7 @@ static sx_http_progress step_data_lf(sx_http_chunks *k, char c, sx_http_failure 
     return SX_HTTP_MORE;
 }
 
-/* Trailers cannot frame or route (RFC 9110 6.5.1) and none is used here: they are checked, dropped.
- */
+/* Trailers must not affect framing or routing (RFC 9110 6.5.1); they are checked and discarded. */
 static sx_http_progress step_trailer(sx_http_chunks *k, char c, sx_http_failure *failure)
 {
     if (++k->trailer_bytes > MAX_TRAILER_BYTES) {

@@ -1,12 +1,12 @@
 /* HTTP/1.1 requests, strictly: a head parser and a chunk decoder over memory, without any I/O.
  *
- * Strict means: whatever two implementations could read differently is refused (400, and the caller
+ * Anything that two implementations could interpret differently is refused (400, and the caller
  * closes). No bare LF, no NUL or other control byte, no space before a colon, no folded header, one
  * Host, one Content-Length of plain digits, Transfer-Encoding exactly "chunked" and never together
  * with a length. Source: RFC 9110, RFC 9112.
  *
- * Nothing here allocates; a parsed head is a set of views into the caller's bytes. Failures are an
- * HTTP status and a static reason instead of an sx_status: hostile input must not cost memory. */
+ * Nothing here allocates; a parsed head points into the caller's bytes. Failures are an HTTP status
+ * and a static reason instead of an sx_status, so that hostile input does not use memory. */
 #ifndef SX_NET_HTTP1_H
 #define SX_NET_HTTP1_H
 
@@ -21,7 +21,7 @@ enum {
     SX_HTTP_MAX_TARGET = 4096, /* bytes; beyond it 414 */
 };
 
-/* Bytes of somebody else's buffer; not NUL-terminated. */
+/* A view of bytes in another buffer; not NUL-terminated. */
 typedef struct sx_http_text {
     const char *data;
     size_t size;
@@ -29,7 +29,7 @@ typedef struct sx_http_text {
 
 bool sx_http_text_is(sx_http_text text, const char *expected);        /* byte for byte */
 bool sx_http_text_is_nocase(sx_http_text text, const char *expected); /* ASCII case ignored */
-/* Drops `prefix` from the beginning, ASCII case ignored; false if it is not there. */
+/* Removes a leading `prefix`, ignoring ASCII case; false if it is absent. */
 bool sx_http_text_take_nocase(sx_http_text *text, const char *prefix);
 
 typedef struct sx_http_header {
@@ -66,9 +66,9 @@ typedef struct sx_http_failure {
 } sx_http_failure;
 
 /* Parses the head of a request at `data`. `*scanned` must be 0 for a new request and is kept
- * between calls on the same growing bytes, so that a head arriving byte by byte costs linear time.
- * On DONE
- * `*out_size` is the head's size with its empty line. More than `max_bytes` without an end: 431. */
+ * between calls on the same growing buffer, so that a head that arrives byte by byte takes linear
+ * time. On DONE `*out_size` is the head's size with its empty line. More than `max_bytes` without
+ * an end: 431. */
 sx_http_progress sx_http_head_parse(const char *data, size_t size, size_t max_bytes,
                                     size_t *scanned, sx_http_head *out_head, size_t *out_size,
                                     sx_http_failure *out_failure);
@@ -77,8 +77,7 @@ sx_http_progress sx_http_head_parse(const char *data, size_t size, size_t max_by
 sx_http_text sx_http_header_get(const sx_http_head *head, const char *name);
 
 /* A chunked body being decoded:  size [;extension] CRLF  bytes CRLF ...  0 CRLF trailers CRLF
- * Trailers are checked and dropped. Bodies that are mostly framing (tiny chunks) are refused: they
- * cost more than they carry. */
+ * Trailers are checked and discarded. Bodies that are mostly framing (tiny chunks) are refused. */
 typedef struct sx_http_chunks {
     int state;
     int size_digits;
@@ -91,9 +90,9 @@ typedef struct sx_http_chunks {
 
 void sx_http_chunks_init(sx_http_chunks *chunks);
 
-/* Decodes what it can of `data`, appending payload to `body`, whose max_bytes is the limit of the
- * body: beyond it 413. `*out_used` is how many bytes were consumed (on DONE, the rest belongs to
- * the next request). */
+/* Decodes as much of `data` as possible and appends the payload to `body`; 413 beyond its
+ * max_bytes. `*out_used` is the number of bytes consumed (on DONE, the rest belongs to the next
+ * request). */
 sx_http_progress sx_http_chunks_decode(sx_http_chunks *chunks, const char *data, size_t size,
                                        sx_buf *body, size_t *out_used,
                                        sx_http_failure *out_failure);

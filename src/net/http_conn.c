@@ -14,12 +14,12 @@
 
 enum {
     IN_BODY_BYTES = 16 * 1024,    /* behind the largest head: small bodies, chunk framing */
-    FIRST_BODY_BYTES = 64 * 1024, /* of a large body; doubled as it really arrives */
-    READ_BYTES = 256 * 1024,      /* the most one event reads, so that connections share */
-    LINGER_BYTES = 32 * 1024,     /* of a refused body that are still read */
+    FIRST_BODY_BYTES = 64 * 1024, /* of a large body; doubled as data arrives */
+    READ_BYTES = 256 * 1024,      /* maximum per event, so that other connections get their turn */
+    LINGER_BYTES = 32 * 1024,     /* of a refused body that are still read and discarded */
     LINGER_MS = 1000,
-    DRAIN_IDLE_MS = 250,              /* a request may be on its way when draining begins */
-    BYTES_FOR_ONE_SECOND = 64 * 1024, /* the slowest transfer that is waited for */
+    DRAIN_IDLE_MS = 250,              /* a request may be in transit when draining begins */
+    BYTES_FOR_ONE_SECOND = 64 * 1024, /* slower transfers time out */
     RETRY_AFTER_S = 1,
 };
 
@@ -36,7 +36,7 @@ static void serve_input(sx_http_conn *conn);
 static void set_deadline(sx_http_conn *conn, int64_t deadline_ns)
 {
     conn->deadline_ns = deadline_ns;
-    /* A timer that fires early looks at deadline_ns and is set again: most requests never touch
+    /* A timer that fires early checks deadline_ns and is set again, so most requests do not touch
      * the wheel. */
     if (conn->timer.link == NULL || conn->timer.deadline_ns > deadline_ns) {
         sx_loop_timer_set(conn->worker->loop, &conn->timer, deadline_ns);
@@ -67,8 +67,8 @@ static void link_conn(sx_http_conn *conn)
     atomic_fetch_add_explicit(&worker->connections, 1, memory_order_relaxed);
 }
 
-/* Frees a closed connection, in a turn of its own: whoever closed it may still look at its state.
- */
+/* Frees a closed connection in a later turn of the loop, because the function that closed it may
+ * still read its state. */
 static void on_reap(void *user)
 {
     sx_http_conn *conn = user;
@@ -174,7 +174,7 @@ static void drop_output(sx_http_conn *conn)
     conn->out_body_size = conn->out_head_size = conn->out_sent = 0;
 }
 
-/* The next request may begin, or be there already, where the last one ended. */
+/* Prepares for the next request, which may already be in the buffer after the last one. */
 static void begin_next_request(sx_http_conn *conn)
 {
     conn->in_used -= conn->request_size;
@@ -188,7 +188,7 @@ static void begin_next_request(sx_http_conn *conn)
     }
     serve_input(conn);
     if (conn->peer_finished && (conn->state == SX_CONN_HEAD || conn->state == SX_CONN_BODY)) {
-        sx_http_conn_close(conn); /* it waits for bytes that will not come */
+        sx_http_conn_close(conn); /* no more bytes will come */
     }
 }
 
@@ -206,8 +206,8 @@ static void finish_response(sx_http_conn *conn)
     }
 }
 
-/* Sends what it can; returns true when the response is out, false when it must wait or the
- * connection is gone. */
+/* Sends as much as possible; returns true when the response has been sent, false if it must wait or
+ * the connection is closed. */
 static bool write_some(sx_http_conn *conn)
 {
     const size_t total = conn->out_head_size + conn->out_body_size;
@@ -254,7 +254,7 @@ static void begin_write(sx_http_conn *conn)
     }
 }
 
-/* Formats the head of a response and takes its body. A HEAD request gets the head alone. */
+/* Formats the head of a response and takes its body. The response to HEAD has no body. */
 static void set_response(sx_http_conn *conn, const sx_http_response *response, bool head_only)
 {
     const bool typed = response->content_type != NULL;
@@ -285,7 +285,7 @@ static void set_response(sx_http_conn *conn, const sx_http_response *response, b
     conn->out_body_size = head_only ? 0 : response->body_size;
 }
 
-/* Answers in the server's own name and closes: what follows on the connection cannot be trusted.
+/* Responds without the handler and closes: the rest of the connection's data cannot be trusted.
  * `reason` must need no escapes in JSON. */
 static void refuse(sx_http_conn *conn, int status, const char *reason)
 {
@@ -302,7 +302,7 @@ static void refuse(sx_http_conn *conn, int status, const char *reason)
     atomic_fetch_add_explicit(&conn->worker->refused, 1, memory_order_relaxed);
     conn->keep_alive = false;
     if (!conn->with_handler) {
-        sx_buf_deinit(&conn->body); /* a partial body is of no use to anybody */
+        sx_buf_deinit(&conn->body); /* a partial body is not needed any more */
     }
     set_response(conn, &response, false);
     begin_write(conn);
@@ -310,12 +310,12 @@ static void refuse(sx_http_conn *conn, int status, const char *reason)
 
 /* ---- The exchange ---- */
 
-/* The answer has arrived on the loop's thread. */
+/* The handler's response has been posted to the loop's thread. */
 static void on_answered(void *user)
 {
     sx_http_conn *conn = user;
     conn->with_handler = false;
-    sx_buf_deinit(&conn->body);        /* a slow reader of the response must not hold it */
+    sx_buf_deinit(&conn->body);        /* do not keep it while a slow peer reads the response */
     if (conn->state != SX_CONN_BUSY) { /* timed out or cut off meanwhile */
         sx_free(conn->exchange.response.body);
         if (conn->state == SX_CONN_CLOSED) {
@@ -386,8 +386,8 @@ void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *respons
 
 /* ---- Reading ---- */
 
-/* Reads into [at, at + room); returns the count, 0 at the end of the stream or when nothing is
- * there (then *out_again), -1 when the connection was closed. */
+/* Reads into [at, at + room); returns the count, 0 at the end of the stream or if no data is
+ * available (then *out_again), -1 if the connection was closed. */
 static ssize_t read_some(sx_http_conn *conn, char *at, size_t room, bool *out_again)
 {
     ssize_t got;
@@ -427,8 +427,8 @@ static void begin_body(sx_http_conn *conn, size_t head_size)
     }
 }
 
-/* May the body's buffer take `more` bytes? Large bodies are admitted while half of the memory is
- * free, so that unfinished ones leave room for the requests that are being computed. */
+/* Whether the body's buffer may grow by `more` bytes. Large bodies are admitted while half of the
+ * memory is free, so that unfinished ones leave room for running requests. */
 static bool body_is_admitted(const sx_http_conn *conn, size_t more)
 {
     const sx_budget *memory = conn->worker->config->memory;
@@ -442,8 +442,8 @@ static bool body_is_admitted(const sx_http_conn *conn, size_t more)
     return sx_budget_has_room(memory, growth, memory->limit_bytes / 2);
 }
 
-/* Makes room in the body's own buffer for what arrives next, never beyond its announced length;
- * NULL if there is no memory. */
+/* Makes room in the body's buffer for the next bytes, at most up to its announced length; NULL if
+ * out of memory. */
 static char *body_room(sx_http_conn *conn, size_t *out_room)
 {
     const size_t left = (size_t)conn->exchange.head.content_length - conn->body.size;
@@ -455,7 +455,7 @@ static char *body_room(sx_http_conn *conn, size_t *out_room)
     return at;
 }
 
-/* A body could not grow: the server's memory is in use (429), or malloc has none left (503). */
+/* Refuses a body that could not grow: the memory limit is reached (429), or malloc failed (503). */
 static void refuse_memory(sx_http_conn *conn)
 {
     const sx_budget *memory = conn->worker->config->memory;
@@ -465,8 +465,8 @@ static void refuse_memory(sx_http_conn *conn)
         return;
     }
     snprintf(reason, sizeof(reason),
-             "no memory for the request body: %zu of %zu bytes are in use by other requests "
-             "(max_in_flight_memory_bytes); try again later",
+             "not enough memory for the request body: %zu of %zu bytes are in use by other "
+             "requests (max_in_flight_memory_bytes); try again later",
              sx_budget_used(memory) - sx_budget_used(&conn->budget), memory->limit_bytes);
     refuse(conn, 429, reason);
 }
@@ -484,7 +484,7 @@ static bool body_fits_behind_head(const sx_http_conn *conn)
     return conn->exchange.head.content_length <= conn->in_size - conn->request_size;
 }
 
-/* A request head is complete: decide how its body arrives. */
+/* A request head is complete: decides how its body is read. */
 static void on_head(sx_http_conn *conn, size_t head_size)
 {
     const sx_http_head *head = &conn->exchange.head;
@@ -501,8 +501,7 @@ static void on_head(sx_http_conn *conn, size_t head_size)
     conn->body.max_bytes =
         head->chunked ? max_bytes : SX_MAX((size_t)head->content_length, (size_t)1);
     const bool large = !head->chunked && !body_fits_behind_head(conn);
-    /* Refused here if it does not fit now, before the peer is told to continue; charged as it
-     * comes. */
+    /* Refused here if it does not fit now, before the 100-continue; charged as it arrives. */
     if (large && !body_is_admitted(conn, conn->body.max_bytes)) {
         refuse_memory(conn);
         return;
@@ -513,7 +512,7 @@ static void on_head(sx_http_conn *conn, size_t head_size)
     }
 }
 
-/* Takes chunks from the read buffer; whatever is consumed makes room behind the head. */
+/* Decodes chunks from the read buffer; consumed bytes are removed from it. */
 static void serve_chunks(sx_http_conn *conn)
 {
     const size_t head_size = conn->request_size;
@@ -571,7 +570,7 @@ static void serve_head(sx_http_conn *conn)
     }
 }
 
-/* Parses what the read buffer holds, as far as it goes. */
+/* Parses the contents of the read buffer as far as possible. */
 static void serve_input(sx_http_conn *conn)
 {
     if (conn->state == SX_CONN_HEAD && conn->in_used > 0) {
@@ -582,9 +581,9 @@ static void serve_input(sx_http_conn *conn)
     }
 }
 
-/* The peer has closed its connection, or shut down its sending half. A request under way is
- * cancelled, as nothing tells the two apart, but what the handler answers is still sent. Half a
- * request is dropped. */
+/* The peer has closed its connection, or shut down its sending half. The two cannot be told apart,
+ * so a running request is cancelled, but the handler's response is still sent. An incomplete
+ * request is discarded. */
 static void on_stream_end(sx_http_conn *conn)
 {
     if (conn->state == SX_CONN_BUSY) {
@@ -646,7 +645,7 @@ static void read_lingering(sx_http_conn *conn)
     const ssize_t got = read_some(conn, dropped, sizeof(dropped), &again);
     if (got > 0) {
         conn->lingered += (size_t)got;
-        if (conn->lingered >= LINGER_BYTES) { /* enough: leave the rest to the timer */
+        if (conn->lingered >= LINGER_BYTES) { /* enough; the timer closes the connection */
             sx_loop_modify(conn->worker->loop, &conn->io, 0);
         }
     } else if (got == 0 && !again) {
@@ -684,7 +683,7 @@ static void on_event(void *user, uint32_t events)
     }
 }
 
-/* What happens when a phase takes too long. */
+/* Handles the timeout of the current phase. */
 static void on_timeout(sx_http_conn *conn)
 {
     switch (conn->state) {
@@ -708,7 +707,7 @@ static void on_timeout(sx_http_conn *conn)
     }
 }
 
-/* BODY and WRITE earn time by moving bytes, but none by standing still. */
+/* In BODY and WRITE, the deadline moves as long as bytes are transferred. */
 static int64_t earned_deadline_ns(const sx_http_conn *conn)
 {
     const sx_http_config *config = conn->worker->config;

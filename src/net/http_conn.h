@@ -4,19 +4,19 @@
  *            |                                  |
  *            +----------- keep-alive -----------+
  *
- *   HEAD    waiting for a request or reading its head (idle: not one byte of it has come)
+ *   HEAD    waiting for a request or reading its head (idle: no byte has arrived yet)
  *   BODY    reading the body
  *   BUSY    the exchange belongs to the handler
  *   WRITE   sending the response
- *   LINGER  our side is shut; what the peer still sends is dropped for a while, so that the kernel
- *           does not reset the connection under the response
+ *   LINGER  our side is shut down; data from the peer is discarded for a while, so that the kernel
+ *           does not reset the connection before the peer has read the response
  *
  * Read buffer:    | head | body if it fits, or chunk framing | pipelined ... | free |
  *                 0      head_size                           in_used         in_size
- * A body that fits behind its head stays there (no copy); a larger one gets `body`.
+ * A body that fits after its head stays there (no copy); a larger one goes to `body`.
  *
- * A closed connection whose exchange is still with the handler lives on, without descriptor, until
- * the answer comes. */
+ * A closed connection whose exchange is still with the handler is kept, without a descriptor, until
+ * the handler responds. */
 #ifndef SX_NET_HTTP_CONN_H
 #define SX_NET_HTTP_CONN_H
 
@@ -30,13 +30,14 @@
 #include "net/http_server.h"
 #include "net/loop.h"
 
-/* One loop with its thread's share of the server. All but the counters belongs to the thread. */
+/* One event loop and its connections. Everything except the counters is used only by its thread. */
 typedef struct sx_http_worker {
     sx_http_server *server;
     const sx_http_config *config;
     sx_loop *loop;
-    int index;                  /* among the server's */
-    struct sx_http_conn *conns; /* all of this worker, closed ones with the handler included */
+    int index; /* among the server's */
+    struct sx_http_conn
+        *conns; /* all of this worker, including closed ones that are still with the handler */
     int conn_count;
     atomic_int *open_connections; /* of the server */
     bool draining;
@@ -55,7 +56,7 @@ typedef enum sx_http_state {
     SX_CONN_CLOSED,
 } sx_http_state;
 
-/* The part of a connection that the handler holds. */
+/* The part of a connection that the handler uses. */
 struct sx_http_exchange {
     sx_http_head head;
     sx_bytes body;
@@ -85,8 +86,8 @@ typedef struct sx_http_conn {
     sx_buf body;         /* a body that does not fit behind its head, or was chunked */
     sx_budget budget;    /* of the current request */
     sx_http_chunks chunks;
-    size_t phase_bytes;  /* moved in this phase: BODY in, WRITE out */
-    int64_t progress_ns; /* when the last of them moved */
+    size_t phase_bytes;  /* transferred in this phase: received in BODY, sent in WRITE */
+    int64_t progress_ns; /* time of the last transfer */
 
     char out_head[512];
     size_t out_head_size;
@@ -101,11 +102,11 @@ typedef struct sx_http_conn {
 /* The value of the Date header now; formatted once a second. Borrowed until the next call. */
 const char *sx_http_worker_date(sx_http_worker *worker);
 
-/* Takes over `fd`; closes it if there is no memory for a connection. */
+/* Takes ownership of `fd`; closes it if out of memory. */
 void sx_http_conn_open(sx_http_worker *worker, int fd);
-/* The worker begins to drain: idle connections end soon, the others after their response. */
+/* Starts draining: an idle connection is closed soon, others after their response. */
 void sx_http_conn_drain(sx_http_conn *conn);
-/* Cuts the connection off. It is freed soon after, when the handler has answered. */
+/* Closes the connection at once. It is freed after the handler has responded. */
 void sx_http_conn_close(sx_http_conn *conn);
 
 #endif

@@ -21,18 +21,19 @@
 
 enum {
     MAX_LOOPS = 256,
-    ACCEPT_BURST = 64,    /* of one event: connections already open have their turn too */
-    ACCEPT_PAUSE_MS = 50, /* when even the spare descriptor did not help */
+    ACCEPT_BURST = 64,    /* per event, so that open connections get their turn */
+    ACCEPT_PAUSE_MS = 50, /* if the spare descriptor did not help */
     CUT_OFF_MS = 1000,
 };
 
 /* A worker with its listening socket and thread. */
 struct listener {
-    sx_http_worker worker; /* first: a worker's address is its listener's */
+    sx_http_worker worker; /* must be first: converted to its listener by address */
     sx_loop_io io;
     sx_loop_timer resume;
     sx_loop_task drain, cut_off;
-    int spare_fd; /* given up for a moment to accept and shed when descriptors run out */
+    int spare_fd; /* closed temporarily, to accept and close a connection when descriptors run out
+                   */
     bool listening;
     pthread_t thread;
     bool started;
@@ -52,8 +53,8 @@ struct sx_http_server {
 
 /* ---- Accepting ---- */
 
-/* Closes a connection that there is no room for. What the response says reaches the peer only if it
- * has not sent anything yet. */
+/* Closes a connection that exceeds the limits. The peer receives the response only if it has not
+ * sent anything yet. */
 static void shed(struct listener *listener, int fd)
 {
     static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
@@ -64,8 +65,8 @@ static void shed(struct listener *listener, int fd)
     atomic_fetch_add_explicit(&listener->worker.shed, 1, memory_order_relaxed);
 }
 
-/* Out of descriptors: the connection at the head of the queue would keep the loop awake for ever.
- * The spare one is given up to take it off and close it. False if that did not help either. */
+/* Out of descriptors: the connection at the head of the queue would wake the loop again and again.
+ * Uses the spare descriptor to accept and close it. False if that failed as well. */
 static bool shed_with_spare(struct listener *listener)
 {
     if (listener->spare_fd >= 0) {
@@ -110,7 +111,7 @@ static void welcome(struct listener *listener, int fd)
     sx_http_conn_open(&listener->worker, fd);
 }
 
-/* Takes one connection off the queue; false when there is none (or the loop should pause). */
+/* Accepts one connection; false if there is none or the loop should pause. */
 static bool accept_one(struct listener *listener)
 {
     const int fd = accept4(listener->io.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -122,7 +123,7 @@ static bool accept_one(struct listener *listener)
     case EAGAIN:
         return false;
     case EINTR:
-    case ECONNABORTED: /* it died in the queue */
+    case ECONNABORTED: /* aborted while in the queue */
     case EPROTO:
     case EPERM: /* refused by a firewall rule */
         return true;
@@ -167,7 +168,8 @@ static void stop_listening(struct listener *listener)
     listener->io.fd = -1;
 }
 
-/* Those who connected before the drain are served: the queue is emptied, then the socket closed. */
+/* Connections made before the drain are served: the queue is emptied before the socket is closed.
+ */
 static void on_drain(void *user)
 {
     struct listener *listener = user;
@@ -217,7 +219,7 @@ bool sx_http_server_drain(sx_http_server *server, int grace_ms)
     server->drained = true;
     for (int i = 0; i < server->count; i++) {
         if (!server->listeners[i].started) {
-            server->empty_count++; /* nobody else looks at it then */
+            server->empty_count++; /* the threads are not running yet */
             continue;
         }
         sx_loop_post(server->listeners[i].worker.loop, &server->listeners[i].drain);
@@ -230,7 +232,7 @@ bool sx_http_server_drain(sx_http_server *server, int grace_ms)
             sx_loop_post(server->listeners[i].worker.loop, &server->listeners[i].cut_off);
         }
     }
-    wait_until_empty(server, CUT_OFF_MS); /* those still with the handler come later */
+    wait_until_empty(server, CUT_OFF_MS); /* without those that are still with the handler */
     return false;
 }
 
@@ -240,7 +242,7 @@ static void *run_worker(void *user)
 {
     struct listener *listener = user;
     sx_status status = sx_loop_run(listener->worker.loop);
-    if (status != SX_OK) { /* epoll itself broke: nobody can be served, but the drain must end */
+    if (status != SX_OK) { /* epoll failed: no requests can be served, but the drain must end */
         sx_status_free(status);
         listener->worker.draining = true;
         on_empty(&listener->worker);
@@ -333,7 +335,7 @@ int sx_http_server_port(const sx_http_server *server)
     return server->port;
 }
 
-/* Signals belong to the program's main thread: workers block them all. */
+/* Signals are handled by the program's main thread: workers block all of them. */
 static int start_thread(struct listener *listener)
 {
     sigset_t all, before;

@@ -110,8 +110,8 @@ static int open_bound(const struct address *address, int share_port)
     return fd;
 }
 
-/* Fails if anybody listens at the address: a socket without SO_REUSEPORT cannot join them. Fills in
- * the port that the kernel chose if it was 0. */
+/* Fails if another socket listens at the address: one without SO_REUSEPORT cannot share it. If the
+ * port was 0, fills in the one that the kernel chose. */
 static int probe(struct address *address, int *port)
 {
     const int fd = open_bound(address, 0);
@@ -137,7 +137,7 @@ static sx_status choose_address(const char *host, int port, struct address *out,
     if (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) {
         return listen_error(out, errno);
     }
-    any_address(AF_INET, port, out); /* no IPv6 here */
+    any_address(AF_INET, port, out); /* IPv6 is not available */
     return probe(out, out_port) == 0 ? SX_OK : listen_error(out, errno);
 }
 

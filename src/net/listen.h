@@ -1,6 +1,6 @@
-/* Listening sockets: one per event loop on the same port, the kernel spreads connections over them
- * (SO_REUSEPORT). A port that another program listens on is refused, although SO_REUSEPORT alone
- * would let the two share it. */
+/* Listening sockets: one per event loop on the same port; the kernel distributes connections over
+ * them (SO_REUSEPORT). A port that another program listens on is refused, although SO_REUSEPORT
+ * alone would let the two share it. */
 #ifndef SX_NET_LISTEN_H
 #define SX_NET_LISTEN_H
 
@@ -9,7 +9,7 @@
 /* Opens `count` non-blocking listening sockets in out_fds.
  *   host   numeric address or name; NULL or "" = every address: [::] taking IPv4 too, and 0.0.0.0
  *          where there is no IPv6
- *   port   0..65535; 0 lets the kernel choose, *out_port tells
+ *   port   0..65535; with 0 the kernel chooses; *out_port is the result
  * Errors: INVALID_ARGUMENT (port out of range, unknown host), ALREADY_EXISTS (port in use),
  * PERMISSION_DENIED (privileged port), RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_listen(const char *host, int port, int backlog, int count, int *out_fds,

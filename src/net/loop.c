@@ -2,7 +2,7 @@
  *
  * Timers live in a hashed wheel: slot = tick of the deadline mod 512, each slot a list, and a
  * bitmap of the slots in use tells how long epoll may sleep. A deadline beyond one turn (8 s) waits
- * in the last slot of the turn and is put back when that comes. */
+ * in the last slot and is inserted again when that slot is due. */
 #include "net/loop.h"
 
 #include <errno.h>
@@ -158,7 +158,7 @@ void sx_loop_timer_set(sx_loop *loop, sx_loop_timer *timer, int64_t deadline_ns)
     wheel_insert(loop, timer);
 }
 
-/* Calls what is due in the slot of `tick`; puts the others back. */
+/* Calls the timers due in the slot of `tick`; reinserts the others. */
 static void serve_slot(sx_loop *loop, int64_t tick)
 {
     const int slot = (int)(tick % SLOTS);
@@ -235,7 +235,7 @@ static void wake(sx_loop *loop)
 {
     const uint64_t one = 1;
     const ssize_t written = write(loop->wake_fd, &one, sizeof(one));
-    (void)written; /* full means: a wake-up is pending already */
+    (void)written; /* if it is full, a wake-up is already pending */
 }
 
 void sx_loop_post(sx_loop *loop, sx_loop_task *task)
@@ -295,7 +295,7 @@ static void dispatch(sx_loop *loop, int count)
         }
         uint64_t wakeups;
         const ssize_t got = read(loop->wake_fd, &wakeups, sizeof(wakeups));
-        (void)got; /* only drains the counter */
+        (void)got; /* resets the counter */
     }
     loop->ready_count = 0;
 }

@@ -1,14 +1,14 @@
-/* The event loop: epoll, timers and posted tasks; one loop per thread, nothing shared but the
- * posts.
+/* The event loop: epoll, timers and posted tasks; one loop per thread; only posted tasks are
+ * shared.
  *
- * Everything it watches is embedded in its owner (no allocation after creation):
+ * The objects it watches are embedded in their owners (no allocation after creation):
  *   sx_loop_io     a descriptor and the function that its events call
- *   sx_loop_timer  a moment and the function to call then; coarse (16 ms), made for timeouts
- *   sx_loop_task   a function to run on the loop's thread; the one thing that others may hand in
+ *   sx_loop_timer  a time and the function to call then; resolution 16 ms, for timeouts
+ *   sx_loop_task   a function to run on the loop's thread; other threads may post it
  *
  * Invariants: an io that was removed is never called again, not even by events that the kernel had
- * already reported. Tasks run in the order of posting. All but sx_loop_post and sx_loop_stop belong
- * to the loop's thread (or to whoever owns the loop while it does not run). */
+ * already reported. Tasks run in the order of posting. All functions except sx_loop_post and
+ * sx_loop_stop may be called only on the loop's thread, or while the loop is not running. */
 #ifndef SX_NET_LOOP_H
 #define SX_NET_LOOP_H
 
@@ -42,13 +42,13 @@ typedef struct sx_loop_task {
 } sx_loop_task;
 
 SX_MUST_USE sx_status sx_loop_create(sx_loop **out_loop);
-void sx_loop_destroy(sx_loop *loop); /* NULL is fine; what it watched stays its owners' */
+void sx_loop_destroy(sx_loop *loop); /* NULL is allowed; watched objects are not freed */
 
 /* Runs until sx_loop_stop. */
 SX_MUST_USE sx_status sx_loop_run(sx_loop *loop);
 void sx_loop_stop(sx_loop *loop); /* any thread */
 
-/* sx_now_ns() as of the latest wake-up: cheap, good enough for timeouts. */
+/* sx_now_ns() as of the latest wake-up: cheap, and accurate enough for timeouts. */
 int64_t sx_loop_now_ns(const sx_loop *loop);
 
 SX_MUST_USE sx_status sx_loop_add(sx_loop *loop, sx_loop_io *io);
@@ -57,7 +57,7 @@ void sx_loop_remove(sx_loop *loop, sx_loop_io *io); /* before its descriptor is 
 
 /* Sets or moves a timer; its function is called once, at the deadline or up to 16 ms later. */
 void sx_loop_timer_set(sx_loop *loop, sx_loop_timer *timer, int64_t deadline_ns);
-void sx_loop_timer_cancel(sx_loop *loop, sx_loop_timer *timer); /* fine if not set */
+void sx_loop_timer_cancel(sx_loop *loop, sx_loop_timer *timer); /* no-op if not set */
 
 /* Runs `task` on the loop's thread, soon. The task must not be pending already. Any thread. */
 void sx_loop_post(sx_loop *loop, sx_loop_task *task);

@@ -4,7 +4,7 @@
 #include "graph/ops/attrs.h"
 #include "nn/optimizer.h"
 
-/* Decay would pull a batch norm's scale to 0, not to 1, and its shift nowhere useful. */
+/* Weight decay would pull a batch norm's scale to 0 instead of 1. */
 bool sx_is_batch_norms(const char *variable)
 {
     const char *leaf = strrchr(variable, '/');

@@ -99,7 +99,8 @@ static sx_value build_ok(sx_builder *b, sx_value loss, const sx_value *gradients
     return sx_build(b, &sx_op_all_finite, NULL, all, count);
 }
 
-/* Averages and the step move only with the weights: each assignment so far is kept if ok. */
+/* Moving averages and the step change only together with the weights: makes each assignment so far
+ * conditional on `ok`. */
 static void guard_state(sx_builder *b, sx_value ok)
 {
     for (int i = 0; i < b->graph->n_results && !sx_builder_failed(b); i++) {
@@ -119,7 +120,7 @@ static void advance_step(sx_builder *b, sx_value step, sx_value ok)
     sx_assign(b, "global_step", sx_build_op(b, select, NULL, ok, next, step));
 }
 
-/* What is differentiated: with SUM, the replicas' losses added up. */
+/* The value to differentiate: with SUM, the sum of the replicas' losses. */
 static sx_value reduced(sx_builder *b, const sx_optimizer *o, sx_value total, int replicas)
 {
     if (o->reduction == SX_REDUCTION_MEAN || replicas <= 1) {
@@ -182,19 +183,19 @@ static sx_value plus(sx_builder *b, sx_value total, sx_value term)
     return sx_value_is(term) ? sx_build_op(b, add, NULL, total, term) : total;
 }
 
-/* The mean loss, and what the model and the optimizer add to it. */
+/* The mean loss plus the terms that the model and the optimizer add. */
 static sx_value total_loss(sx_builder *b, const sx_spec *spec, const sx_optimizer *o,
                            const weight_list *weights)
 {
     sx_value total = plus(b, batch_mean(b, spec->loss), spec->regularization);
-    if (o->l2 > 0 && o->kind != SX_OPTIMIZER_LARS) { /* which decays weights itself */
+    if (o->l2 > 0 && o->kind != SX_OPTIMIZER_LARS) { /* LARS decays weights itself */
         total = plus(b, total, sx_build_l2(b, o->l2, weights->values, weights->names, weights->n));
     }
     return total;
 }
 
-/* Values for functions on the host: outputs under the prefix; of an evaluation rows, since its
- * batches are padded. */
+/* Outputs for host functions, named with the prefix; in evaluation they must have one row per
+ * example, because batches are padded. */
 static void put_host_tensors(sx_builder *b, sx_mode mode, const char *prefix,
                              const sx_named_value *tensors)
 {
@@ -266,7 +267,7 @@ static void put_wishes(const sx_optimizer *wish, sx_optimizer *out)
     }
 }
 
-/* The model's optimizer with the request's wishes put over it, its rate in numbers. */
+/* The model's optimizer, overridden by the request, with the learning rate resolved to numbers. */
 static sx_status choose_optimizer(const sx_spec *spec, const sx_program_request *r,
                                   sx_optimizer *out)
 {
@@ -316,7 +317,7 @@ static sx_status take_metrics(const sx_spec *spec, sx_host_functions *out)
         out->metrics[out->n_metrics++] = metrics[i];
     }
     if (out->n_metrics > 0 && spec->eval_metrics.tensors[0].name == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "eval_metrics: there are metrics, but no tensors");
+        return sx_error(SX_INVALID_ARGUMENT, "eval_metrics has metrics but no tensors");
     }
     if (count_metrics(spec) + out->n_metrics > SX_MAX_METRICS) {
         return sx_error(SX_INVALID_ARGUMENT, "%d metrics, expected at most %d",
@@ -330,7 +331,7 @@ static sx_status take_host(const sx_program_request *r, const sx_spec *spec)
     sx_host_functions host = {0};
     SX_TRY(take_metrics(spec, &host));
     if (spec->host_call.tensors[0].name != NULL && spec->host_call.fn == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "host_call: there are tensors, but no function");
+        return sx_error(SX_INVALID_ARGUMENT, "host_call has tensors but no function");
     }
     if (r->out_host != NULL && r->mode != SX_PREDICT) {
         r->out_host->calls[r->mode] = spec->host_call;
@@ -342,7 +343,7 @@ static sx_status take_host(const sx_program_request *r, const sx_spec *spec)
     return SX_OK;
 }
 
-/* Every value of a step lives on the device: none may belong to the host segment. */
+/* All values of a step are on the device: none may be computed on the host. */
 static void check_device_values(sx_builder *b)
 {
     const sx_graph *g = b->graph;
@@ -385,8 +386,8 @@ sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode, const sx_type
         }
         if (arg->kind == SX_ARG_INPUT && wanted == NULL) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "unexpected input \"%s\": a program is fed \"%s\"%s and nothing else; "
-                            "pass further values as part of the features",
+                            "unexpected input \"%s\": the inputs of a program are \"%s\"%s; pass "
+                            "other values as part of the features",
                             arg->name, SX_FEATURES,
                             mode == SX_PREDICT ? "" : " and \"" SX_LABELS "\"");
         }
@@ -440,7 +441,7 @@ static void build_all(sx_builder *b, const sx_program_request *r)
     }
 }
 
-/* Gradients that were made again in float32 leave their narrow selves behind. */
+/* Drops the narrow gradients that were replaced by float32 ones. */
 static sx_status drop_replaced(sx_graph **graph)
 {
     sx_graph *whole = *graph;

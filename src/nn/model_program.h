@@ -1,4 +1,4 @@
-/* From a model to its three programs: the graphs that a session runs.
+/* Builds a model's three programs, the graphs that a session runs.
  *
  *   mode      inputs                 outputs
  *   train     features, labels,      loss, each metric (means over the batch), learning_rate,
@@ -8,25 +8,25 @@
  *                                    host_call/<name> [N, ...]
  *   predict   features               the predictions by name, [N, ...]
  *
- * Inputs, variables and outputs are float32 whatever the precision: that is the layers' affair
+ * Inputs, variables and outputs are always float32; the precision only applies within layers
  * (sx_builder_set_precision). */
 #ifndef SX_NN_MODEL_PROGRAM_H
 #define SX_NN_MODEL_PROGRAM_H
 
 #include <sextant/model.h>
 
-/* Names of the inputs and of train's own outputs. */
+/* Names of the inputs and of outputs that every training program has. */
 #define SX_FEATURES      "features"
 #define SX_LABELS        "labels"
 #define SX_LOSS          "loss"
 #define SX_OK_OUTPUT     "ok"
 #define SX_LEARNING_RATE "learning_rate"
 
-/* Of outputs for functions on the host: these and the tensor's name. */
+/* Prefixes of outputs for host functions, before the tensor's name. */
 #define SX_HOST_CALL_PREFIX    "host_call/"
 #define SX_EVAL_METRICS_PREFIX "eval_metrics/"
 
-/* What a model computes on the host; no part of a graph. */
+/* Functions of a model that run on the host; not part of a graph. */
 typedef struct sx_host_functions {
     int n_metrics;
     sx_host_metric metrics[SX_MAX_METRICS];
@@ -39,20 +39,20 @@ typedef struct sx_program_request {
     sx_type features; /* of a batch: float32 [SX_BATCH, ...] */
     sx_type labels;   /* int32 [SX_BATCH] */
     sx_mode mode;
-    const sx_optimizer *optimizer; /* overrides the model's (kind DEFAULT: only l2 and the rate's
-                                      fields that are given) */
-    sx_dtype precision;            /* what its layers compute in: SX_BF16; 0 and SX_F32 = float32 */
-    /* What a learning rate may depend on (train): examples in a step's batch over all replicas, and
-     * steps of an epoch. 0 = unknown. */
+    const sx_optimizer *optimizer; /* overrides the model's (kind DEFAULT: only l2 and the given
+                                      fields of the rate) */
+    sx_dtype precision;            /* compute type of the layers: SX_BF16; 0 and SX_F32 = float32 */
+    /* Needed by some learning rates (train): the global batch size, and the steps per epoch. 0 =
+     * unknown. */
     int64_t batch, steps_per_epoch;
     int replicas;                /* 0 = 1 */
-    sx_optimizer *out_optimizer; /* train: the optimizer as it was asked for; may be NULL */
+    sx_optimizer *out_optimizer; /* train: the optimizer before its rate is resolved; may be NULL */
     sx_host_functions *out_host; /* train: its call; eval: its call and metrics; may be NULL */
 } sx_program_request;
 
 /* Calls the model's function and wraps what it returns. Errors: the builder's first (layer, line,
- * shapes); a loss or prediction that is missing or not [N]; an input besides features and labels; a
- * parameter that is no number; a precision that is none. */
+ * shapes); a loss or prediction that is missing or not [N]; an input other than features and
+ * labels; a parameter that is not a number; an invalid precision. */
 SX_MUST_USE sx_status sx_build_program(const sx_program_request *request, sx_graph **out_graph);
 
 /* Checks that a graph, built here or read from a file, can be fed: its inputs are features [and
@@ -61,10 +61,10 @@ SX_MUST_USE sx_status sx_build_program(const sx_program_request *request, sx_gra
 SX_MUST_USE sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode,
                                               const sx_type *features, const sx_type *labels);
 
-/* The features' type of a model: its image, or its vector; INVALID_ARGUMENT if it says neither. */
+/* The type of a model's features: its image or vector; INVALID_ARGUMENT if it sets neither. */
 SX_MUST_USE sx_status sx_model_features(const sx_model_def *def, sx_type *out_type);
 
-/* Weights and other variables of a graph: counts of elements by role. */
+/* The number of elements of a graph's variables with that role. */
 int64_t sx_graph_count_elems(const sx_graph *g, sx_variable_role role);
 
 #endif

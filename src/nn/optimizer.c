@@ -121,7 +121,7 @@ static void keep_if_ok(const update *u, const char *name, sx_value fresh, sx_val
     sx_assign(u->b, name, sx_build_op(u->b, select, NULL, u->ok, fresh, old));
 }
 
-/* TF1's momentum, which the rate is outside of: a = m·a + g; w -= rate·a. */
+/* TF1's momentum, where the rate is applied after accumulation: a = m·a + g; w -= rate·a. */
 static void update_lars(const update *u)
 {
     sx_builder *b = u->b;
@@ -173,18 +173,18 @@ sx_status sx_optimizer_by_name(const char *name, sx_optimizer *out_optimizer)
                     "no optimizer \"%s\"; expected sgd, momentum, rmsprop, adam or lars", name);
 }
 
-/* A field left at 0 takes its default; SX_ZERO is a zero that was meant. */
+/* A field of 0 becomes its default; SX_ZERO becomes 0. */
 static void settle(double *field, double otherwise)
 {
     *field = *field == 0 ? otherwise : *field == SX_ZERO ? 0 : *field;
 }
 
-/* What a parameter may be: finite, 0 or more, and not above `most`. */
+/* The valid range of a parameter: finite, 0 or more, and at most `most`. */
 static const struct {
     const char *name;
     size_t offset;
     double most;
-    bool open; /* `most` itself is too much */
+    bool open; /* below `most` */
     const char *expected;
 } limits[] = {
 #define LIMIT(field, ...)                                  \

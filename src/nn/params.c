@@ -16,20 +16,20 @@ enum { MAX_PARAMS = 256, MAX_LISTED = 12 };
 
 typedef struct param {
     char *name, *value;
-    bool is_default; /* set_default(): need not be asked for */
+    bool is_default; /* set_default(): the model need not have it */
 } param;
 
-/* What asking leaves behind. */
+/* What models have asked for. */
 typedef struct record {
     sx_asked_param asked[MAX_PARAMS];
     int n_asked;
-    sx_status error; /* the first value that does not fit; or out of memory */
+    sx_status error; /* the first invalid value, or out of memory */
 } record;
 
 struct sx_params {
     param items[MAX_PARAMS];
     int count;
-    record *record; /* apart, so that a model function may ask through a const pointer */
+    record *record; /* separate, so that a model function can record through a const pointer */
 };
 
 sx_status sx_params_create(sx_params **out_params)
@@ -120,7 +120,7 @@ sx_status sx_params_add_all(sx_params *p, const sx_params *from)
     return SX_OK;
 }
 
-/* The trainer's own, handed to input functions: no parameters of a model. */
+/* Passed to input functions by the trainer: not parameters of a model. */
 static const char *const reserved[] = {"batch_size", "context"};
 
 static bool is_reserved(const char *name)
@@ -180,7 +180,7 @@ bool sx_params_was_asked(const sx_params *p, const char *name)
     return false;
 }
 
-/* Records the name with its default, when it is asked for the first time. */
+/* Records the name with its default the first time it is asked for. */
 static void add_asked(const sx_params *p, const char *name, const char *otherwise,
                       const char *choices)
 {

@@ -1,24 +1,23 @@
 /* sx_params: the parameters of a model by name, as texts, from the command line or a configuration.
  *
- * A model function asks for a parameter and says what it is without one. The names that were asked
- * for are recorded, with their defaults: they are the parameters that the model has. */
+ * A model function asks for a parameter and gives its default. The names that were asked for are
+ * recorded with their defaults: these are the parameters that the model has. */
 #ifndef SX_NN_PARAMS_H
 #define SX_NN_PARAMS_H
 
 #include <sextant/model.h>
 
 SX_MUST_USE sx_status sx_params_create(sx_params **out_params);
-void sx_params_destroy(sx_params *params); /* NULL is fine */
+void sx_params_destroy(sx_params *params); /* NULL is allowed */
 /* Adds or replaces; both texts are copied. */
 SX_MUST_USE sx_status sx_params_set(sx_params *params, const char *name, const char *value);
-/* As sx_params_set() for a parameter that the caller left out; a model that does not have it is
- * fine. */
+/* Like sx_params_set(), but it is no error if the model does not have the parameter. */
 SX_MUST_USE sx_status sx_params_set_default(sx_params *params, const char *name, const char *value);
 /* Adds all of `from`, and the names that were asked for there. */
 SX_MUST_USE sx_status sx_params_add_all(sx_params *params, const sx_params *from);
-/* Records what was asked of `other`, too. */
+/* Adds the names that were asked for in `other`. */
 void sx_params_add_asked(sx_params *params, const sx_params *other);
-/* INVALID_ARGUMENT: one has a name that is the trainer's own (batch_size, context), which it hands
+/* INVALID_ARGUMENT: a parameter has a reserved name (batch_size, context), which the trainer passes
  * to input functions. */
 SX_MUST_USE sx_status sx_params_check_reserved(const sx_params *params);
 
@@ -27,10 +26,10 @@ int sx_params_count(const sx_params *params);
 const char *sx_params_name(const sx_params *params, int i);
 const char *sx_params_value(const sx_params *params, int i);
 
-/* The first value that does not fit what the model asked for: no number, none of the choices. */
+/* The first value that the model cannot use: not a number, or none of the choices. */
 SX_MUST_USE sx_status sx_params_status(const sx_params *params);
-/* INVALID_ARGUMENT for the first parameter that was set, but not asked for: a misspelt name. The
- * message has the nearest names, or all that the model has. */
+/* INVALID_ARGUMENT for the first parameter that was set but not asked for, such as a misspelled
+ * name. The message suggests the nearest names, or lists all of the model's. */
 SX_MUST_USE sx_status sx_params_check_used(const sx_params *params);
 
 /* A parameter that a model asked for. */

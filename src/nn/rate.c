@@ -1,11 +1,11 @@
-/* A learning rate that depends on the batch size and on epochs becomes plain numbers.
+/* Resolves a learning rate that depends on the batch size and on epochs to plain numbers.
  *
  *   rate    learning_rate · batch / base_batch_size      (Goyal et al., arXiv 1706.02677: linear)
- *   steps   epochs · steps_per_epoch; the schedule itself begins after the warm-up, so what is
- *           counted from the beginning of training loses the warm-up's steps
+ *   steps   epochs · steps_per_epoch; the schedule itself begins after the warm-up, so steps
+ *           counted from the start of training are reduced by the warm-up
  *
- * The rule of TPU's models/official/resnet: .1 per 256, rising for 5 epochs, tenths at 30, 60, 80.
- */
+ * For example, models/official/resnet for TPUs: 0.1 per 256, rising for 5 epochs, divided by 10 at
+ * epochs 30, 60, 80. */
 #include "nn/optimizer.h"
 
 #include <inttypes.h>
@@ -75,7 +75,7 @@ static sx_status settle_epochs(sx_schedule *s, int64_t steps_per_epoch)
     if (steps_per_epoch <= 0) {
         return need("epochs (in_epochs)", "");
     }
-    if (s->steps > 0) { /* of a cosine its end, of a decay its period */
+    if (s->steps > 0) { /* the end of a cosine, the period of a decay */
         int64_t before = s->kind == SX_COSINE_DECAY ? s->warmup_steps : 0;
         SX_TRY(to_steps(&s->steps, steps_per_epoch, before, 1));
     }

@@ -297,8 +297,8 @@ static void test_train_host__what_is_missing_is_named(void **state)
         sx_build_fn *build;
         const char *says;
     } rows[] = {{bad_metric, "\"last\" needs add, result"},
-                {no_tensors, "there are metrics, but no tensors"},
-                {no_function, "there are tensors, but no function"}};
+                {no_tensors, "eval_metrics has metrics but no tensors"},
+                {no_function, "host_call has tensors but no function"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         sx_model_def def = hosted;
         def.build = rows[i].build;

@@ -1,6 +1,6 @@
 /* Batch normalization. See sx_batch_norm in sextant/nn.h.
  *
- *   training     moments over all axes but the last -> batch_norm_train; the averages move
+ *   training     moments over all axes but the last -> batch_norm_train; moving averages updated
  *   evaluation   batch_norm with the moving averages */
 #include <math.h>
 
@@ -8,7 +8,7 @@
 
 typedef struct norm {
     sx_value gamma, beta, mean,
-        variance; /* variables' current values; mean, variance: the averages */
+        variance; /* current values of the variables; mean, variance: the moving averages */
     const char *mean_name, *variance_name;
 } norm;
 
@@ -17,7 +17,7 @@ static double or_default(double x, double otherwise)
     return x == 0 ? otherwise : x == SX_ZERO ? 0 : x;
 }
 
-/* Without scale or centre the operator still takes ones or zeros, as constants. */
+/* Without scale or center, the operator gets constant ones or zeros. */
 static sx_value constant_vector(sx_builder *b, int64_t n, float value)
 {
     sx_value scalar = sx_constant_f32(b, (double)value);

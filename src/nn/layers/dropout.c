@@ -1,4 +1,4 @@
-/* Dropout. See sx_dropout in sextant/nn.h; the mask is operator dropout's. */
+/* Dropout. See sx_dropout in sextant/nn.h; the operator dropout computes the mask. */
 #include <string.h>
 
 #include "nn/layer.h"

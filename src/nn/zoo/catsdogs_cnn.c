@@ -1,4 +1,4 @@
-/* catsdogs_cnn: a small network for a yes/no question about photographs. */
+/* catsdogs_cnn: a small network for binary classification of photographs. */
 #include "nn/zoo/zoo.h"
 
 static sx_value block(sx_builder *b, sx_value x, int64_t filters)

@@ -22,9 +22,9 @@ static sx_value bottleneck(sx_builder *b, sx_value x, int64_t filters, int64_t s
     return sx_relu(b, sx_add(b, y, shortcut));
 }
 
-/* Parameter schedule=reference: what ResNet-50 was trained with on TPUs, for 90 epochs at any batch
- * size: .1 per 256 examples, rising for 5 epochs, a tenth of it at 30, 60 and 80; L2 of 1e-4.
- * Source: tensorflow/tpu models/official/resnet/resnet_main.py. */
+/* Parameter schedule=reference: the schedule used to train ResNet-50 on TPUs, for 90 epochs at any
+ * batch size: 0.1 per 256 examples, rising for 5 epochs, divided by 10 at 30, 60 and 80; L2 of
+ * 1e-4. Source: tensorflow/tpu models/official/resnet/resnet_main.py. */
 static sx_optimizer optimizer(const sx_params *p)
 {
     enum { CONSTANT, REFERENCE };

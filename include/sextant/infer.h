@@ -37,7 +37,7 @@ typedef struct sx_servable_options {
 typedef struct sx_port {
     const char *name;   /* "image_bytes" */
     const char *tensor; /* its name in the TensorFlow graph: "image_bytes:0" */
-    sx_type type;       /* the first dimension is SX_BATCH; SX_DYNAMIC: unknown */
+    sx_type type;       /* an unknown first dimension is SX_BATCH, any other SX_UNKNOWN_DIM */
     bool unknown_rank;  /* only the dtype of `type` is valid */
 } sx_port;
 

@@ -61,16 +61,33 @@ SX_API bool sx_dtype_is_integer(sx_dtype dtype);             /* false for bool *
 
 enum { SX_MAX_RANK = 8 };
 
-/* Special dimensions. */
-enum {
-    SX_BATCH = -1,   /* the one symbolic batch dimension of a graph; compile() fixes it */
-    SX_DYNAMIC = -2, /* known only at run time; on the host only (decoded images) */
-};
+/* A dimension is one of
+ *
+ *   d >= 0                  a count
+ *   -c                      c·N: N, the batch, gets its size by compiling; SX_BATCH is N itself,
+ * and -4 is 4·N, as [N,4,D] reshaped to [4·N,D] has SX_UNKNOWN_DIM              known only at run
+ * time SX_UNKNOWN_DIM + 1 + k      symbol k < SX_MAX_SYMBOLS: unknown, but equal where it appears
+ * again
+ *
+ * Static graphs hold counts and c·N, on any axis; the others are those of functions, of signatures
+ * and of data. */
+enum { SX_BATCH = -1, SX_MAX_SYMBOLS = 1 << 16 };
+#define SX_UNKNOWN_DIM INT64_MIN
+enum { SX_UNKNOWN_RANK = -1 }; /* the rank of a type of which not even that is known */
+
+static inline bool sx_dim_is_batch(int64_t dim) /* c·N, c >= 1 */
+{
+    return dim < 0 && dim > SX_UNKNOWN_DIM + SX_MAX_SYMBOLS;
+}
+static inline bool sx_dim_is_symbol(int64_t dim)
+{
+    return dim > SX_UNKNOWN_DIM && dim <= SX_UNKNOWN_DIM + SX_MAX_SYMBOLS;
+}
 
 /* dtype + shape; a value, compared with sx_type_equal(). Unused dims are 0. */
 typedef struct sx_type {
     sx_dtype dtype;
-    int rank;
+    int rank; /* SX_UNKNOWN_RANK: no dims */
     int64_t dims[SX_MAX_RANK];
 } sx_type;
 
@@ -82,15 +99,19 @@ SX_API sx_type sx_type_make(sx_dtype dtype, int rank, const int64_t *dims);
 SX_API sx_type sx_scalar_type(sx_dtype dtype);
 SX_API bool sx_type_equal(const sx_type *a, const sx_type *b);
 SX_API bool sx_type_is_static(const sx_type *type); /* every dimension is known */
-SX_API bool sx_type_has_batch(const sx_type *type); /* some dimension is SX_BATCH */
+SX_API bool sx_type_has_batch(const sx_type *type); /* some dimension is c·N */
+/* `type` with c·`batch` in place of each c·N; SX_UNKNOWN_DIM where that overflows int64. `batch` is
+ * not negative. */
+SX_API sx_type sx_type_with_batch(sx_type type, int64_t batch);
 
 /* The number of elements; −1 if not static or if the product overflows int64. */
 SX_API int64_t sx_type_elems(const sx_type *type);
 /* The size of the tensor; −1 in the same cases and for strings. */
 SX_API int64_t sx_type_bytes(const sx_type *type);
 
-/* "float32[N,28,28,1]": N is the batch, ? a dynamic dimension. Writes at most `capacity` bytes
- * including the final NUL; SX_TYPE_TEXT is always enough. Returns `buffer`. */
+/* "float32[N,28,2*N,?]": N is the batch, ? an unknown dimension, ?7 symbol 7; "float32[*]" has an
+ * unknown rank. Writes at most `capacity` bytes including the final NUL; SX_TYPE_TEXT is always
+ * enough. Returns `buffer`. */
 enum { SX_TYPE_TEXT = 200 };
 SX_API char *sx_type_format(const sx_type *type, char *buffer, size_t capacity);
 

@@ -67,7 +67,8 @@ bool sx_dtype_is_integer(sx_dtype dtype)
     return sx_dtype_bytes(dtype) != 0 && !sx_dtype_is_float(dtype) && dtype != SX_BOOL;
 }
 
-/* A rank outside [0, SX_MAX_RANK] gives a type with dtype NONE, which no operator accepts. */
+/* A rank outside [0, SX_MAX_RANK] gives a type with dtype NONE, which no operator accepts; so does
+ * SX_UNKNOWN_RANK, which is written as a literal. */
 sx_type sx_type_make(sx_dtype dtype, int rank, const int64_t *dims)
 {
     sx_type type = {.dtype = dtype, .rank = rank};
@@ -100,6 +101,9 @@ bool sx_type_equal(const sx_type *a, const sx_type *b)
 
 bool sx_type_is_static(const sx_type *type)
 {
+    if (type->rank == SX_UNKNOWN_RANK) {
+        return false;
+    }
     for (int i = 0; i < type->rank; i++) {
         if (type->dims[i] < 0) {
             return false;
@@ -111,18 +115,28 @@ bool sx_type_is_static(const sx_type *type)
 bool sx_type_has_batch(const sx_type *type)
 {
     for (int i = 0; i < type->rank; i++) {
-        if (type->dims[i] == SX_BATCH) {
+        if (sx_dim_is_batch(type->dims[i])) {
             return true;
         }
     }
     return false;
 }
 
+sx_type sx_type_with_batch(sx_type type, int64_t batch)
+{
+    for (int i = 0; i < type.rank; i++) {
+        if (sx_dim_is_batch(type.dims[i]) && !sx_mul_i64(-type.dims[i], batch, &type.dims[i])) {
+            type.dims[i] = SX_UNKNOWN_DIM;
+        }
+    }
+    return type;
+}
+
 /* An empty tensor has 0 elements even if the product of the other dimensions overflows. */
 int64_t sx_type_elems(const sx_type *type)
 {
     int64_t elems = 1;
-    bool overflow = false, empty = false;
+    bool overflow = type->rank == SX_UNKNOWN_RANK, empty = false;
     for (int i = 0; i < type->rank; i++) {
         if (type->dims[i] < 0) {
             return -1;
@@ -151,17 +165,24 @@ static int format_dim(int64_t dim, char *text, size_t capacity)
     if (dim == SX_BATCH) {
         return snprintf(text, capacity, "N");
     }
-    if (dim == SX_DYNAMIC) {
+    if (sx_dim_is_batch(dim)) {
+        return snprintf(text, capacity, "%lld*N", -(long long)dim);
+    }
+    if (dim == SX_UNKNOWN_DIM) {
         return snprintf(text, capacity, "?");
+    }
+    if (sx_dim_is_symbol(dim)) {
+        return snprintf(text, capacity, "?%lld", (long long)(dim - SX_UNKNOWN_DIM - 1));
     }
     return snprintf(text, capacity, "%lld", (long long)dim);
 }
 
-/* The longest text is 8 + 2 + 8 × 21 bytes, less than SX_TYPE_TEXT. */
+/* The longest text is 8 + 2 + 8 × 22 bytes, less than SX_TYPE_TEXT. */
 char *sx_type_format(const sx_type *type, char *buffer, size_t capacity)
 {
     char text[SX_TYPE_TEXT];
-    int at = snprintf(text, sizeof(text), "%s[", sx_dtype_name(type->dtype));
+    int at = snprintf(text, sizeof(text), "%s[%s", sx_dtype_name(type->dtype),
+                      type->rank == SX_UNKNOWN_RANK ? "*" : "");
     for (int i = 0; i < type->rank; i++) {
         at += snprintf(text + at, sizeof(text) - (size_t)at, "%s", i == 0 ? "" : ",");
         at += format_dim(type->dims[i], text + at, sizeof(text) - (size_t)at);

@@ -431,7 +431,7 @@ sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *l, sx_arena *arena, void
     return sx_lexer_expect(l, '}');
 }
 
-/* --- types: float32[N,28,28,1] --------------------------------------------------------------- */
+/* --- types: float32[N,28,2*N,?] --------------------------------------------------------------- */
 
 void sx_type_print(const sx_type *type, sx_buf *out)
 {
@@ -445,12 +445,27 @@ static sx_status dim_parse(sx_lexer *l, int64_t *out_dim)
         *out_dim = SX_BATCH;
         return SX_OK;
     }
-    if (sx_lexer_accept(l, '?')) {
-        *out_dim = SX_DYNAMIC;
+    bool unknown = sx_lexer_accept(l, '?');
+    if (unknown && l->kind != SX_TOKEN_NUMBER) {
+        *out_dim = SX_UNKNOWN_DIM;
         return SX_OK;
     }
-    SX_TRY(sx_lexer_take_int(l, out_dim));
-    return *out_dim >= 0 ? SX_OK : sx_lexer_error(l, "a dimension that is not negative");
+    int64_t number;
+    SX_TRY(sx_lexer_take_int(l, &number));
+    if (unknown) {
+        *out_dim = SX_UNKNOWN_DIM + 1 + number;
+        return number >= 0 && number < SX_MAX_SYMBOLS
+                   ? SX_OK
+                   : sx_lexer_error(l, "the number of a symbol, from 0 to 65535");
+    }
+    if (sx_lexer_accept(l, '*')) {
+        *out_dim = -number;
+        return number > 0 && sx_dim_is_batch(-number) && sx_lexer_accept_word(l, "N")
+                   ? SX_OK
+                   : sx_lexer_error(l, "a multiple of the batch: 2*N");
+    }
+    *out_dim = number;
+    return number >= 0 ? SX_OK : sx_lexer_error(l, "a dimension that is not negative");
 }
 
 sx_status sx_type_parse(sx_lexer *l, sx_type *out_type)
@@ -458,6 +473,11 @@ sx_status sx_type_parse(sx_lexer *l, sx_type *out_type)
     sx_type type = {0};
     SX_TRY(dtype_token_parse(l, &type.dtype));
     SX_TRY(sx_lexer_expect(l, '['));
+    if (sx_lexer_accept(l, '*')) {
+        type.rank = SX_UNKNOWN_RANK;
+        *out_type = type;
+        return sx_lexer_expect(l, ']');
+    }
     while (!sx_lexer_is_punct(l, ']')) {
         if (type.rank == SX_MAX_RANK) {
             return sx_lexer_error(l, "at most 8 dimensions");

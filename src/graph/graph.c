@@ -25,16 +25,6 @@ int sx_graph_find_output(const sx_graph *g, const char *name)
     return -1;
 }
 
-sx_type sx_type_with_batch(sx_type type, int64_t batch)
-{
-    for (int d = 0; d < type.rank; d++) {
-        if (type.dims[d] == SX_BATCH) {
-            type.dims[d] = batch;
-        }
-    }
-    return type;
-}
-
 /* Inputs precede the node, its outputs are the next values, and their types are what inference
  * says. `types` has room for the inputs'. */
 static sx_status validate_node(const sx_graph *g, int k, uint32_t next_value, sx_type *types)

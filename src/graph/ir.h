@@ -88,9 +88,6 @@ int sx_graph_find_output(const sx_graph *g, const char *name);
  * parser's, a pass's; it takes a fiftieth of the time of building. INTERNAL names the node. */
 SX_MUST_USE sx_status sx_graph_validate(const sx_graph *g);
 
-/* `type` with SX_BATCH replaced by `batch`. */
-sx_type sx_type_with_batch(sx_type type, int64_t batch);
-
 /* --- Building, for operators and passes ------------------------------------------------------ */
 
 /* Adds a node; types come from op->infer, and a failure is annotated with the current scope and

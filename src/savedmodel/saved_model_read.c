@@ -132,7 +132,7 @@ static sx_signature_tensor signature_tensor(const char *key, const Tensorflow__T
     t.unknown_rank = rank > SX_MAX_RANK || (shape != NULL && shape->unknown_rank);
     for (size_t i = 0; i < rank && !t.unknown_rank; i++) {
         int64_t size = shape->dim[i]->size;
-        t.type.dims[i] = size >= 0 ? size : i == 0 ? SX_BATCH : SX_DYNAMIC;
+        t.type.dims[i] = size >= 0 ? size : i == 0 ? SX_BATCH : SX_UNKNOWN_DIM;
         t.type.rank = (int)i + 1;
     }
     return t;

@@ -18,7 +18,7 @@ typedef struct sx_saved_model sx_saved_model;
 typedef struct sx_signature_tensor {
     const char *key;    /* "image_bytes" */
     const char *tensor; /* "image_bytes:0"; "" for sparse and composite ones */
-    sx_type type;       /* unknown dimensions: SX_BATCH for the first, SX_DYNAMIC for others */
+    sx_type type;       /* unknown dimensions: SX_BATCH for the first, SX_UNKNOWN_DIM for others */
     int tf_dtype;
     bool unknown_rank; /* or a rank above SX_MAX_RANK; the type then has only the dtype */
 } sx_signature_tensor;

@@ -38,7 +38,7 @@ sx_tf_value sx_saved_model_variable(sx_saved_model_writer *w, const char *name, 
  * its path when the model is loaded. INVALID_ARGUMENT (kept): not a plain file name. */
 sx_tf_value sx_saved_model_asset(sx_saved_model_writer *w, const char *filename, sx_bytes contents);
 
-/* Starts a signature; inputs and outputs follow. SX_BATCH and SX_DYNAMIC are unknown dimensions. */
+/* Starts a signature; inputs and outputs follow. Dimensions that are no counts are unknown. */
 void sx_saved_model_signature(sx_saved_model_writer *w, const char *key);
 void sx_saved_model_input(sx_saved_model_writer *w, const char *key, sx_tf_value value,
                           const sx_type *type);

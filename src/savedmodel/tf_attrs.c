@@ -6,7 +6,7 @@
 Tensorflow__TensorShapeProto *sx_tf_shape_message(sx_arena *arena, const sx_type *type)
 {
     Tensorflow__TensorShapeProto *shape = sx_arena_new(arena, Tensorflow__TensorShapeProto);
-    int rank = type->rank == SX_TF_UNKNOWN_RANK ? 0 : type->rank;
+    int rank = type->rank == SX_UNKNOWN_RANK ? 0 : type->rank;
     Tensorflow__TensorShapeProto__Dim *dims =
         sx_arena_array(arena, rank + 1, Tensorflow__TensorShapeProto__Dim);
     Tensorflow__TensorShapeProto__Dim **list =
@@ -22,7 +22,7 @@ Tensorflow__TensorShapeProto *sx_tf_shape_message(sx_arena *arena, const sx_type
     }
     shape->n_dim = (size_t)rank;
     shape->dim = list;
-    shape->unknown_rank = type->rank == SX_TF_UNKNOWN_RANK;
+    shape->unknown_rank = type->rank == SX_UNKNOWN_RANK;
     return shape;
 }
 

@@ -7,7 +7,7 @@
 #include "graph/lower/tf_writer.h"
 #include "proto/graph.pb-c.h"
 
-/* A shape message in `arena`: SX_BATCH and SX_DYNAMIC are -1, rank SX_TF_UNKNOWN_RANK has no dims.
+/* A shape message in `arena`: what is no count is -1, rank SX_UNKNOWN_RANK has no dims.
  * NULL when out of memory. */
 Tensorflow__TensorShapeProto *sx_tf_shape_message(sx_arena *arena, const sx_type *type);
 

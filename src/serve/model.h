@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/cancel.h"
 
-/* One named tensor of a signature. Unknown dimensions are negative (SX_BATCH, SX_DYNAMIC). */
+/* One named tensor of a signature. Unknown dimensions are negative (SX_BATCH, SX_UNKNOWN_DIM). */
 typedef struct sx_serve_tensor {
     const char *name;        /* "images": what clients say */
     const char *tensor_name; /* "serving_default_images:0": what metadata shows; may be "" */

@@ -314,7 +314,7 @@ static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int leve
     }
     SX_TRY(sx_json_enter(json, '['));
     SX_TRY(read_elements(json, slot, level, &count));
-    if (slot->dims[level] == SX_DYNAMIC) {
+    if (slot->dims[level] == SX_UNKNOWN_DIM) {
         slot->dims[level] = count;
     }
     if (slot->dims[level] != count) {
@@ -401,7 +401,7 @@ sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_serve_tensor *i
     slot->rank = -1;
     slot->seen_at = 0;
     for (int i = 0; i < SX_MAX_RANK; i++) {
-        slot->dims[i] = SX_DYNAMIC;
+        slot->dims[i] = SX_UNKNOWN_DIM;
     }
     if (!sx_mul_size(max_elems, slot->elem_bytes, &bytes)) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "input \"%s\": too many values", info->name);

@@ -13,9 +13,9 @@ typedef sx_status sx_slot_scalar_fn(sx_json *json, struct sx_predict_slot *slot)
 
 /* One input being filled.
  *
- *   dims[0 .. rank)    known so far; SX_DYNAMIC where the first list of that level is still open
- *   rank               the level at which the first scalar was met; -1 before
- *   data[0 .. count)   elements in row-major order: the order of the text */
+ *   dims[0 .. rank)    known so far; SX_UNKNOWN_DIM where the first list of that level is still
+ * open rank               the level at which the first scalar was met; -1 before data[0 .. count)
+ * elements in row-major order: the order of the text */
 struct sx_predict_slot {
     void *block; /* kept between requests */
     size_t block_bytes;

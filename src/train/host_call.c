@@ -25,10 +25,7 @@ static bool is_number(sx_dtype dtype)
 
 static sx_status make_array(sx_host_caller *h, int i, int64_t max_batch)
 {
-    sx_type type = h->values[i].type;
-    for (int k = 0; k < type.rank; k++) {
-        type.dims[k] = type.dims[k] == SX_BATCH ? max_batch : type.dims[k];
-    }
+    sx_type type = sx_type_with_batch(h->values[i].type, max_batch);
     int64_t bytes = sx_type_bytes(&type);
     if (bytes < 0) {
         return refuse(&h->values[i], "no array of numbers");
@@ -115,10 +112,7 @@ static sx_status take_value(sx_host_caller *h, int i, const sx_step_scalars *sca
         set_number(h, i, scalars->values[h->scalars[i]]);
         return SX_OK;
     }
-    for (int k = 0; k < symbolic->rank; k++) {
-        bool is_batch = symbolic->dims[k] == SX_BATCH;
-        h->values[i].type.dims[k] = is_batch ? scalars->batch : symbolic->dims[k];
-    }
+    h->values[i].type = sx_type_with_batch(*symbolic, scalars->batch);
     return sx_program_read_output(h->program, h->outputs[i], h->arrays[i]);
 }
 

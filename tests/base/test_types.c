@@ -70,15 +70,61 @@ static void test_base_types__formats(void **state)
 {
     (void)state;
     char text[SX_TYPE_TEXT];
-    sx_type type = sx_type_of(SX_F32, SX_BATCH, 28, SX_DYNAMIC, 1);
+    sx_type type = sx_type_of(SX_F32, SX_BATCH, 28, SX_UNKNOWN_DIM, 1);
     assert_string_equal(sx_type_format(&type, text, sizeof(text)), "float32[N,28,?,1]");
     type = sx_scalar_type(SX_I64);
     assert_string_equal(sx_type_format(&type, text, sizeof(text)), "int64[]");
     assert_string_equal(sx_type_format(&type, text, 4), "int");
-    type = sx_type_of(SX_BF16, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN,
-                      INT64_MIN, INT64_MIN);
+    type = sx_type_of(SX_F32, -6, SX_UNKNOWN_DIM + 1, SX_UNKNOWN_DIM + 8, 0);
+    assert_string_equal(sx_type_format(&type, text, sizeof(text)), "float32[6*N,?0,?7,0]");
+    type = (sx_type){.dtype = SX_F16, .rank = SX_UNKNOWN_RANK};
+    assert_string_equal(sx_type_format(&type, text, sizeof(text)), "float16[*]");
+    const int64_t longest = SX_UNKNOWN_DIM + SX_MAX_SYMBOLS + 1;
+    type =
+        sx_type_of(SX_BF16, longest, longest, longest, longest, longest, longest, longest, longest);
     sx_type_format(&type, text, sizeof(text));
     assert_int_equal(text[strlen(text) - 1], ']');
+}
+
+static void test_base_types__tells_the_kinds_of_dimensions_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t dim;
+        bool batch, symbol;
+    } rows[] = {
+        {0, false, false},
+        {7, false, false},
+        {INT64_MAX, false, false},
+        {SX_BATCH, true, false},
+        {-2, true, false},
+        {SX_UNKNOWN_DIM + SX_MAX_SYMBOLS + 1, true, false},
+        {SX_UNKNOWN_DIM + SX_MAX_SYMBOLS, false, true},
+        {SX_UNKNOWN_DIM + 1, false, true},
+        {SX_UNKNOWN_DIM, false, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_type type = sx_type_of(SX_F32, 3, rows[i].dim);
+        assert_int_equal(sx_dim_is_batch(rows[i].dim), rows[i].batch);
+        assert_int_equal(sx_type_has_batch(&type), rows[i].batch);
+        assert_int_equal(sx_dim_is_symbol(rows[i].dim), rows[i].symbol);
+        assert_int_equal(sx_type_is_static(&type), rows[i].dim >= 0);
+    }
+    sx_type no_rank = {.dtype = SX_F32, .rank = SX_UNKNOWN_RANK};
+    assert_false(sx_type_is_static(&no_rank) || sx_type_has_batch(&no_rank));
+    assert_int_equal(sx_type_elems(&no_rank), -1);
+    assert_int_equal(sx_type_bytes(&no_rank), -1);
+}
+
+static void test_base_types__puts_the_batch_in(void **state)
+{
+    (void)state;
+    sx_type type = sx_type_with_batch(sx_type_of(SX_F32, SX_BATCH, 4, -3, SX_UNKNOWN_DIM), 5);
+    sx_type want = sx_type_of(SX_F32, 5, 4, 15, SX_UNKNOWN_DIM);
+    assert_true(sx_type_equal(&type, &want));
+    type = sx_type_with_batch(sx_type_of(SX_F32, -4, SX_BATCH), INT64_MAX / 2);
+    want = sx_type_of(SX_F32, SX_UNKNOWN_DIM, INT64_MAX / 2);
+    assert_true(sx_type_equal(&type, &want));
 }
 
 static const struct CMUnitTest tests[] = {
@@ -87,6 +133,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_types__counts_without_wrapping),
     cmocka_unit_test(test_base_types__refuses_a_rank_out_of_range),
     cmocka_unit_test(test_base_types__formats),
+    cmocka_unit_test(test_base_types__tells_the_kinds_of_dimensions_apart),
+    cmocka_unit_test(test_base_types__puts_the_batch_in),
 };
 
 SX_TEST_MAIN(tests)

@@ -642,7 +642,8 @@ static void test_data_iterator__refuses_what_makes_no_sense(void **state)
     assert_error(sx_dataset_shard(&data, 3, 3), SX_INVALID_ARGUMENT, "shard");
     assert_error(sx_dataset_take(&data, -1), SX_INVALID_ARGUMENT, "take");
     assert_error(sx_dataset_map(&data, .name = "none"), SX_INVALID_ARGUMENT, "function");
-    static const sx_component dynamic[] = {{"image", {SX_U8, 3, {SX_DYNAMIC, SX_DYNAMIC, 3}}}};
+    static const sx_component dynamic[] = {
+        {"image", {SX_U8, 3, {SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, 3}}}};
     assert_error(
         sx_dataset_map(&data, .name = "decode", .fn = slow, .count = 1, .components = dynamic),
         SX_INVALID_ARGUMENT, "static");

@@ -377,7 +377,7 @@ static bool is_sound(const sx_type *t, bool dynamic)
         return false;
     }
     for (int i = 0; i < t->rank; i++) {
-        if (t->dims[i] < (i == 0 ? SX_BATCH : 0) && !(dynamic && t->dims[i] == SX_DYNAMIC)) {
+        if (t->dims[i] < (i == 0 ? SX_BATCH : 0) && !(dynamic && t->dims[i] == SX_UNKNOWN_DIM)) {
             return false;
         }
     }

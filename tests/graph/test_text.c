@@ -2,6 +2,7 @@
  */
 #include "harness.h"
 
+#include "graph/attr_rows.h"
 #include "graph/ir.h"
 
 static char *sample_text(void)
@@ -87,7 +88,58 @@ static void test_graph_text__errors_name_the_line(void **state)
     }
 }
 
+/* Every kind of dimension is read as it is printed; what is none names the place. */
+static void test_graph_text__types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *printed; /* NULL: refused */
+        sx_type type;
+    } rows[] = {
+        {"float32[]", "float32[]", {SX_F32, 0, {0}}},
+        {"float32[N,28]", "float32[N,28]", {SX_F32, 2, {SX_BATCH, 28}}},
+        {"int32[3, 2*N]", "int32[3,2*N]", {SX_I32, 2, {3, -2}}},
+        {"int32[ 12 * N ]", "int32[12*N]", {SX_I32, 1, {-12}}},
+        {"int32[1*N]", "int32[N]", {SX_I32, 1, {SX_BATCH}}},
+        {"float32[?,3]", "float32[?,3]", {SX_F32, 2, {SX_UNKNOWN_DIM, 3}}},
+        {"float32[?0,?65535]",
+         "float32[?0,?65535]",
+         {SX_F32, 2, {SX_UNKNOWN_DIM + 1, SX_UNKNOWN_DIM + 65536}}},
+        {"string[*]", "string[*]", {SX_STRING, SX_UNKNOWN_RANK, {0}}},
+        {"float32[-2]", NULL, {0}},
+        {"float32[0*N]", NULL, {0}},
+        {"float32[2*M]", NULL, {0}},
+        {"float32[2*]", NULL, {0}},
+        {"float32[-2*N]", NULL, {0}},
+        {"float32[9223372036854775807*N]", NULL, {0}},
+        {"float32[9223372036854775808*N]", NULL, {0}},
+        {"float32[?65536]", NULL, {0}},
+        {"float32[?-1]", NULL, {0}},
+        {"float32[*,3]", NULL, {0}},
+        {"float32[3,*]", NULL, {0}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_arena arena;
+        sx_lexer lexer;
+        sx_type type = {0};
+        char printed[SX_TYPE_TEXT];
+        sx_arena_init(&arena, 0);
+        sx_lexer_init(&lexer, rows[i].text, strlen(rows[i].text), &arena);
+        sx_status status = sx_type_parse(&lexer, &type);
+        if (rows[i].printed == NULL) {
+            assert_error(status, SX_INVALID_ARGUMENT, "line 1: expected");
+        } else {
+            assert_ok(status);
+            assert_true(sx_type_equal(&type, &rows[i].type));
+            assert_string_equal(sx_type_format(&type, printed, sizeof(printed)), rows[i].printed);
+        }
+        sx_arena_deinit(&arena);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_text__types),
     cmocka_unit_test(test_graph_text__round_trip),
     cmocka_unit_test(test_graph_text__every_prefix_and_flip_is_survived),
     cmocka_unit_test(test_graph_text__errors_name_the_line),

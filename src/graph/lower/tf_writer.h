@@ -37,8 +37,6 @@ typedef struct sx_tf_value {
 
 /* TensorFlow types that no tensor of ours has; usable where an attribute takes a type. */
 enum { SX_TF_RESOURCE = 20, SX_TF_VARIANT = 21 };
-/* sx_type.rank of a shape of unknown rank, in attributes only. */
-enum { SX_TF_UNKNOWN_RANK = -1 };
 
 typedef enum sx_tf_attr_kind {
     SX_TF_ATTR_TYPE,
@@ -191,7 +189,7 @@ static inline void sx_tf_fail(sx_tf_writer *w, sx_status status)
 }
 
 /* Attributes. `types` are DataType numbers: sx_dtype values, SX_TF_RESOURCE, SX_TF_VARIANT. In
- * shapes SX_BATCH and SX_DYNAMIC are unknown dimensions and the dtype is ignored. */
+ * shapes all but counts are unknown dimensions and the dtype is ignored. */
 static inline sx_tf_attr sx_tf_attr_type(const char *name, int type)
 {
     return (sx_tf_attr){.name = name, .kind = SX_TF_ATTR_TYPE, .i = type};

@@ -2,7 +2,7 @@
  *
  *   y [shape]  whatever the caller passes
  *
- * Errors  INVALID_ARGUMENT  no dtype, a negative dimension, the batch elsewhere than first
+ * Errors  INVALID_ARGUMENT  no dtype, no rank, a negative dimension, the batch elsewhere than first
  *
  * Made by sx_variable() and sx_input(), never differentiated: gradients end here. Exported as
  * Placeholder or ReadVariableOp by the exporter, which knows which it is. */
@@ -12,9 +12,9 @@ static sx_status infer(sx_infer_context *c)
 {
     const sx_parameter_attrs *a = c->attrs;
     sx_type type = sx_type_make(a->dtype, a->shape.n, a->shape.v);
-    bool sound = a->dtype == SX_STRING || sx_dtype_bytes(a->dtype) > 0;
+    bool sound = type.dtype == SX_STRING || sx_dtype_bytes(type.dtype) > 0;
     for (int i = 0; i < type.rank; i++) {
-        sound = sound && (type.dims[i] >= 0 || type.dims[i] == SX_DYNAMIC ||
+        sound = sound && (type.dims[i] >= 0 || type.dims[i] == SX_UNKNOWN_DIM ||
                           (type.dims[i] == SX_BATCH && i == 0));
     }
     if (!sound) {

@@ -56,7 +56,7 @@ static sx_status progress_from_text(const char *text, size_t size, sx_progress *
     size_t n = json_array_size(sums);
     if (json == NULL || n > SX_MAX_RESULTS) {
         json_decref(json);
-        return sx_error(SX_DATA_LOSS, "%s is not what was written", PROGRESS_KEY);
+        return sx_error(SX_DATA_LOSS, "%s is corrupt", PROGRESS_KEY);
     }
     *out = (sx_progress){.epochs_done = get_count(json, "epochs_done"),
                          .step_in_epoch = get_count(json, "step_in_epoch"),
@@ -130,8 +130,8 @@ static sx_status save_variable(sx_bundle_writer *w, sx_session *session, int i)
     }
     sx_status status = sx_session_read_variable(session, i, data);
     if (status == SX_OK && !is_finite(&v->type, data)) {
-        status =
-            sx_error(SX_DATA_LOSS, "variable \"%s\" is not finite; nothing was saved", v->name);
+        status = sx_error(SX_DATA_LOSS, "variable \"%s\" has a non-finite value; nothing was saved",
+                          v->name);
     }
     if (status == SX_OK) {
         status = sx_bundle_add(w, v->name, &(sx_tensor){v->type, data});
@@ -262,7 +262,7 @@ static sx_status load_text(const sx_bundle *bundle, const char *key, sx_arena *a
     SX_TRY(sx_bundle_read_strings(bundle, key, arena, &tensor));
     const sx_bytes *bytes = tensor.data;
     if (tensor.type.rank != 0) {
-        return sx_error(SX_DATA_LOSS, "%s is no scalar", key);
+        return sx_error(SX_DATA_LOSS, "%s is not a scalar", key);
     }
     *out_text = sx_arena_strndup(arena, bytes->data, bytes->size);
     *out_size = bytes->size;

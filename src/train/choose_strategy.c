@@ -42,8 +42,8 @@ sx_status sx_choose_strategy(const sx_run_config *c, sx_strategy **out_strategy)
     }
     if (names_devices(c) && !is_settled(c)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "train_distribute and device, replicas, virtual_devices, batch_norm, "
-                        "pjrt_plugin, python or dump_stablehlo: a strategy says them all");
+                        "train_distribute cannot be combined with device, replicas, "
+                        "virtual_devices, batch_norm, pjrt_plugin, python or dump_stablehlo");
     }
     *out_strategy = sx_strategy_retain(c->train_distribute);
     return SX_OK;

@@ -10,14 +10,14 @@
 
 typedef enum field_kind { INTEGER, COUNT, FLAG, TEXT, REAL, PRECISION, REFUSED } field_kind;
 
-/* COUNT is an int, INTEGER an int64_t, REFUSED a pointer. Values from `low` up are legal; 0 becomes
- * `otherwise`, but for an ignored one: there it says that nobody asked. */
+/* COUNT is an int, INTEGER an int64_t, REFUSED a pointer that must be NULL. The minimum is `low`; 0
+ * becomes `otherwise`, except for ignored fields, where 0 means not set. */
 typedef struct field {
     const char *name;
     size_t offset;
     field_kind kind;
     int64_t low, high, otherwise;
-    const char *why; /* it is ignored or refused; NULL = it works */
+    const char *why; /* why it is ignored or rejected; NULL = supported */
 } field;
 
 #define IGNORED(name, kind, low, high, otherwise, why)                                  \
@@ -51,38 +51,37 @@ static const field fields[] = {
     FIELD(threads, COUNT, 0, MAX_WORKERS, 0),
     FIELD(shards, COUNT, 0, MAX_WORKERS, 0),
     IGNORED(tpu_config.num_shards, COUNT, 0, MAX_WORKERS, 0,
-            "the replicas are those of the device"),
+            "the number of replicas is determined by the device"),
     FIELD(tpu_config.num_cores_per_replica, COUNT, 1, 128, 1),
     FIELD(tpu_config.per_host_input_for_training, COUNT, SX_PER_SHARD_V1, SX_SLICED,
           SX_PER_HOST_V1),
     IGNORED(tpu_config.tpu_job_name, TEXT, 0, 0, 0, "one process drives the TPU"),
-    IGNORED(tpu_config.initial_infeed_sleep_secs, COUNT, 0, INT32_MAX, 0,
-            "there is no infeed to wait for"),
-    REFUSE(tpu_config.input_partition_dims, "a model is not cut over cores here"),
+    IGNORED(tpu_config.initial_infeed_sleep_secs, COUNT, 0, INT32_MAX, 0, "there is no infeed"),
+    REFUSE(tpu_config.input_partition_dims, "model parallelism is not supported"),
     FIELD(tpu_config.eval_training_input_configuration, COUNT, SX_PER_SHARD_V1, SX_SLICED,
           SX_PER_HOST_V1),
     FIELD(tpu_config.experimental_host_call_every_n_steps, INTEGER, 1, INT64_MAX, 1),
     IGNORED(tpu_config.experimental_allow_per_host_v2_parallel_get_next, FLAG, 0, 1, 0,
-            "reading is parallel anyway"),
-    REFUSE(tpu_config.experimental_feed_hook, "there is no infeed to hook into"),
+            "reading is always parallel"),
+    REFUSE(tpu_config.experimental_feed_hook, "there is no infeed"),
     FIELD(precision, PRECISION, 0, 0, 0),
     FIELD(master, TEXT, 0, 0, 0),
     FIELD(cluster, TEXT, 0, 0, 0),
     FIELD(evaluation_master, TEXT, 0, 0, 0),
     IGNORED(save_summary_steps, INTEGER, SX_NEVER, INT64_MAX, 100,
-            "no event files for TensorBoard are written; evaluations are in history.json, and "
-            "observers are told the metrics as they come"),
+            "event files for TensorBoard are not written; history.json has the evaluations, and "
+            "observers receive the metrics"),
     IGNORED(experimental_max_worker_delay_secs, COUNT, 0, INT32_MAX, 0,
-            "no other worker is waited for"),
+            "there are no other workers"),
     IGNORED(session_creation_timeout_secs, COUNT, 1, INT32_MAX, 7200,
-            "a device opens at once, or says why it does not"),
+            "a device opens immediately or fails"),
     IGNORED(checkpoint_save_graph_def, COUNT, SX_NEVER, 1, 1,
-            "the graphs are stored once, in graphs/, whatever the checkpoints"),
-    IGNORED(protocol, TEXT, 0, 0, 0, "one process trains, without servers"),
-    REFUSE(session_config, "there is no TensorFlow session; threads, device and precision are "
-                           "fields of their own"),
-    REFUSE(device_fn, "there are no parameter servers to place variables on"),
-    REFUSE(experimental_distribute, "train_distribute says where training and evaluation are"),
+            "the graphs are stored once, in graphs/"),
+    IGNORED(protocol, TEXT, 0, 0, 0, "training runs in one process, without servers"),
+    REFUSE(session_config,
+           "there is no TensorFlow session; use the fields for threads, device and precision"),
+    REFUSE(device_fn, "there are no parameter servers"),
+    REFUSE(experimental_distribute, "use train_distribute"),
     FIELD(warm_start_from, TEXT, 0, 0, 0),
     FIELD(vars_to_warm_start, TEXT, 0, 0, 0),
     FIELD(no_shuffle, FLAG, 0, 1, 0),
@@ -134,14 +133,14 @@ static sx_status resolve_real(sx_run_config *c, const field *f)
 {
     double *value = (double *)((char *)c + f->offset);
     if (!(*value >= 0)) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s is %g, expected a number that is not negative",
-                        f->name, *value);
+        return sx_error(SX_INVALID_ARGUMENT, "%s is %g, expected a non-negative number", f->name,
+                        *value);
     }
     *value = *value == 0 ? (double)f->otherwise : *value;
     return SX_OK;
 }
 
-/* 0 stays: nobody asked. */
+/* 0 = not set. */
 static sx_status check_precision(const sx_run_config *c, const field *f)
 {
     sx_dtype dtype = *(const sx_dtype *)(const void *)((const char *)c + f->offset);
@@ -209,21 +208,20 @@ bool sx_run_config_next_ignored(const sx_run_config *config, size_t *i, const ch
 static sx_status check_places(const sx_run_config *c)
 {
     if (c->master != NULL && c->cluster != NULL) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "master is \"%s\" and cluster is \"%s\"; give one of the two", c->master,
-                        c->cluster);
+        return sx_error(SX_INVALID_ARGUMENT, "master \"%s\" and cluster \"%s\" cannot be combined",
+                        c->master, c->cluster);
     }
     if (c->evaluation_master != NULL &&
         (c->master == NULL || strcmp(c->evaluation_master, c->master) != 0)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "evaluation_master is \"%s\", master is \"%s\": evaluation is where "
-                        "training is",
+                        "evaluation_master \"%s\" differs from master \"%s\": evaluation runs "
+                        "where training does",
                         c->evaluation_master, c->master != NULL ? c->master : "");
     }
     return SX_OK;
 }
 
-/* TPUConfig's name for a field of ours. */
+/* Takes iterations_per_loop from TPUConfig. */
 static sx_status take_iterations(sx_run_config *c)
 {
     int64_t *own = &c->iterations_per_loop, given = c->tpu_config.iterations_per_loop;
@@ -242,15 +240,14 @@ static sx_status check_pairs(const sx_run_config *c)
 {
     if (c->save_checkpoints_steps > 0 && c->save_checkpoints_secs > 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "save_checkpoints_steps and save_checkpoints_secs are both "
-                        "given; choose one");
+                        "save_checkpoints_steps and save_checkpoints_secs cannot be combined");
     }
     if (c->iterations_per_loop > 0 && c->iterations_per_loop_secs > 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "iterations_per_loop is given as a number and as a "
-                                             "time; choose one");
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "iterations_per_loop and iterations_per_loop_secs cannot be combined");
     }
     if (c->vars_to_warm_start != NULL && c->warm_start_from == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "vars_to_warm_start without warm_start_from");
+        return sx_error(SX_INVALID_ARGUMENT, "vars_to_warm_start requires warm_start_from");
     }
     return SX_OK;
 }

@@ -31,7 +31,7 @@ static sx_status make_output(sx_data_pass *p, int i)
 {
     const sx_type *type = sx_program_output_type(p->program, i);
     if (type->rank < 1 || type->dims[0] != SX_BATCH) {
-        return sx_error(SX_INVALID_ARGUMENT, "output \"%s\" has no row for each example",
+        return sx_error(SX_INVALID_ARGUMENT, "output \"%s\" does not have one row per example",
                         sx_program_output_name(p->program, i));
     }
     sx_type whole = sx_type_with_batch(*type, p->size);
@@ -45,7 +45,7 @@ static sx_status make_buffers(sx_data_pass *p)
 {
     int n = sx_program_output_count(p->program);
     if (n > SX_MAX_DATA_PASS_OUTPUTS) {
-        return sx_error(SX_INVALID_ARGUMENT, "%d outputs, at most %d", n,
+        return sx_error(SX_INVALID_ARGUMENT, "%d outputs; the maximum is %d", n,
                         (int)SX_MAX_DATA_PASS_OUTPUTS);
     }
     for (int i = 0; i < n; i++) {
@@ -82,7 +82,7 @@ static sx_status open_input(sx_data_pass *p, sx_dataset *data)
     return sx_dataset_count(p->input.data) != SX_ENDLESS || p->limit > 0
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT,
-                          "the data have no end; say how many examples to evaluate");
+                          "the data are endless; limit the number of examples");
 }
 
 sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode, sx_dataset *data,
@@ -176,5 +176,5 @@ sx_status sx_data_pass_run(sx_data_pass *p, sx_rows_fn *rows, void *user)
         p->done += batch.size;
         tell_progress(p);
     }
-    return p->done > 0 ? SX_OK : sx_error(SX_INVALID_ARGUMENT, "the data hold no example");
+    return p->done > 0 ? SX_OK : sx_error(SX_INVALID_ARGUMENT, "the data are empty");
 }

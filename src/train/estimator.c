@@ -83,19 +83,19 @@ static sx_status check_tpu_args(const sx_tpu_estimator_args *args)
     }
     if (args->batch_axis != 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "batch_axis is %d, expected 0: examples are put into batches along the "
-                        "first axis, and the device has the layout that suits it",
+                        "batch_axis is %d, expected 0: examples are batched along the first axis",
                         args->batch_axis);
     }
     if (args->export_to_tpu) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "export_to_tpu: a graph of TPU operators (`serve,tpu`) is not written; "
-                        "exports are the graph `serve`, which every server loads");
+                        "export_to_tpu: graphs with TPU operators (`serve,tpu`) are not supported; "
+                        "exports contain the graph `serve`");
     }
     return args->embedding_config_spec == NULL
                ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT,
-                          "embedding_config_spec must be NULL: embeddings are not cut over cores");
+               : sx_error(
+                     SX_INVALID_ARGUMENT,
+                     "embedding_config_spec must be NULL: embeddings cannot be sharded over cores");
 }
 
 /* eval_on_tpu=False: the CPU's strategy, the caller's; else NULL. */
@@ -108,7 +108,7 @@ static sx_status choose_eval(const sx_tpu_estimator_args *args, const sx_run_con
     }
     if (config->eval_distribute != NULL) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "no_eval_on_tpu and eval_distribute both say where to evaluate; give one");
+                        "no_eval_on_tpu and eval_distribute cannot be combined");
     }
     return sx_one_device_strategy(out, .device = "cpu");
 }
@@ -249,7 +249,7 @@ sx_status sx_estimator_predict_at(sx_estimator *e, sx_input_fn *input, void *use
     sx_inputs in;
     SX_TAKE_ARGS(sx_evaluate_args, args);
     if (args->steps != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "predict: give `examples`, not `steps`");
+        return sx_error(SX_INVALID_ARGUMENT, "predict: `steps` is not supported, use `examples`");
     }
     SX_TRY(trainer_to_use(e, args->checkpoint));
     SX_TRY(

@@ -105,12 +105,10 @@ static sx_status sort_outputs(sx_data_pass *p, scores *s)
         sx_host_metrics_add_output(&s->host, k, name, &p->row_types[k]);
     }
     if (metrics && s->host.functions->n_metrics == 0) {
-        sx_trainer_warn(p->t, "the model's eval_metrics are functions of its source, which is not "
-                              "here: they are left out");
+        sx_trainer_warn(p->t, "eval_metrics are omitted: they need the model's source");
     }
     if (call && s->call->fn == NULL) {
-        sx_trainer_warn(p->t, "the model's host_call is a function of its source, which is not "
-                              "here: it is left out");
+        sx_trainer_warn(p->t, "host_call is omitted: it needs the model's source");
     }
     return SX_OK;
 }
@@ -158,7 +156,7 @@ sx_status sx_trainer_evaluate_at_most(sx_trainer *t, sx_dataset *data, int64_t e
     int64_t batch = sx_dataset_batch_size(data);
     if (examples < 0 || steps < 0 || (examples > 0 && steps > 0)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "evaluating: of examples and steps give one, not negative");
+                        "evaluate: examples and steps must not be negative and cannot be combined");
     }
     if (steps > 0 && !sx_mul_i64(steps, batch > 0 ? batch : t->config.eval_batch_size, &examples)) {
         return sx_error(SX_INVALID_ARGUMENT, "evaluating: %" PRId64 " steps are too many", steps);

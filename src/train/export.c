@@ -12,7 +12,7 @@ static sx_status read_variable(void *user, const char *name, const sx_type *type
     sx_session *session = user;
     int i = sx_session_find_variable(session, name);
     if (i < 0 || !sx_type_equal(&sx_session_variable_at(session, i)->type, type)) {
-        return sx_error(SX_INTERNAL, "the session has no variable \"%s\" of that type", name);
+        return sx_error(SX_INTERNAL, "the session has no variable \"%s\" of this type", name);
     }
     return sx_session_read_variable(session, i, out);
 }
@@ -26,8 +26,7 @@ static sx_status choose_preprocess(const sx_trainer *t, const char *recipe, sx_p
     }
     if (!t->info.has_preprocess) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "the serving input's recipe \"%s\" is for models on images; \"%s\" is on "
-                        "arrays",
+                        "recipe \"%s\" is for models on images, but \"%s\" is a model on arrays",
                         recipe, t->info.model);
     }
     return sx_preprocess_recipe(recipe, t->info.preprocess.height, t->info.preprocess.width,

@@ -67,10 +67,9 @@ static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx
         return SX_OK;
     }
     if (!info->has_preprocess) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "the data are images to be decoded, but the model \"%s\" was made for arrays",
-            info->model);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "the data are encoded images, but \"%s\" is a model on arrays",
+                        info->model);
     }
     return sx_dataset_preprocess(&input->data, &info->preprocess,
                                  .training = args->mode == SX_TRAIN, .seed = info->seed,
@@ -103,7 +102,7 @@ static sx_status check(const sx_feed *input, const sx_run_info *info, const sx_f
     }
     if (input->labels < 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "the data have no labels: a component \"label\" or \"labels\" is needed");
+                        "the data have no labels: expected a component \"label\" or \"labels\"");
     }
     SX_TRY(sx_check_labels(&components[input->labels], info, args->program));
     return sx_check_class_names(input->data, info);
@@ -120,7 +119,7 @@ static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const s
     if (sx_dataset_count(input->data) != SX_ENDLESS) {
         input->steps_per_epoch = sx_dataset_count(input->data);
         if (input->steps_per_epoch == 0) {
-            return sx_error(SX_INVALID_ARGUMENT, "the data hold no batch");
+            return sx_error(SX_INVALID_ARGUMENT, "the data are empty");
         }
         return args->repeat ? sx_dataset_repeat(&input->data, 0) : SX_OK;
     }

@@ -17,9 +17,7 @@ static sx_status check_request(const sx_fit_request *r)
         return sx_error(SX_INVALID_ARGUMENT, "steps, max_steps and epochs must not be negative");
     }
     if ((r->steps > 0) + (r->max_steps > 0) + (r->epochs > 0) > 1) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "of steps (so many more), max_steps and epochs (in all) give "
-                        "one");
+        return sx_error(SX_INVALID_ARGUMENT, "steps, max_steps and epochs cannot be combined");
     }
     if (r->train == NULL || (r->n_shards > 0 && r->shards[0] != r->train)) {
         return sx_error(SX_INVALID_ARGUMENT, "no training data");
@@ -42,8 +40,7 @@ static sx_status choose_target(sx_fit *f)
     } else if (epochs > 0) {
         if (f->input.steps_per_epoch == 0) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "the data have no end, so they have no epochs; give steps "
-                            "or max_steps");
+                            "the data are endless and have no epochs; use steps or max_steps");
         }
         if (!sx_mul_i64(epochs, f->input.steps_per_epoch, &f->target)) {
             return sx_error(SX_INVALID_ARGUMENT, "%" PRId64 " epochs are too many", epochs);

@@ -149,15 +149,14 @@ static sx_status explain_nonfinite(sx_fit *f, sx_status withheld)
     sx_status cause = sx_program_find_nonfinite(f->program);
     sx_buf_printf(&text, "%s",
                   cause != SX_OK ? sx_status_message(cause)
-                                 : "every value was finite when the step was repeated");
+                                 : "all values were finite when the step was repeated");
     sx_train_event e = sx_fit_event(f, SX_EVENT_NONFINITE);
     e.step = f->step + 1;
     e.text = sx_buf_text(&text);
     sx_trainer_emit(f->t, &e);
     sx_status status = sx_error(
         SX_ABORTED,
-        "step %" PRId64 ": %s; the update was withheld and nothing of it saved (try a smaller "
-        "learning rate)",
+        "step %" PRId64 ": %s; the update was not applied or saved (try a smaller learning rate)",
         f->step + 1, sx_buf_text(&text));
     sx_status_free(cause);
     sx_status_free(withheld);
@@ -175,7 +174,7 @@ static sx_status explain_failure(const sx_fit *f, sx_status status)
              f->step + fed);
     if (f->saved_step >= 0) {
         snprintf(kept, sizeof(kept),
-                 "the checkpoint of step %" PRId64 " is kept, and the run goes on from it",
+                 "the checkpoint of step %" PRId64 " is kept; the run can be resumed from it",
                  f->saved_step);
     }
     return sx_status_annotate(status, __FILE__, __LINE__, "%s failed (%s)", steps, kept);

@@ -52,7 +52,8 @@ sx_status sx_fit_place_input(sx_fit *f)
     }
     sx_buf text;
     sx_buf_init(&text, 1 << 16);
-    sx_buf_printf(&text, "not resuming to the bit: %s; going on at batch %" PRId64 " of these data",
+    sx_buf_printf(&text,
+                  "cannot resume exactly: %s; continuing with batch %" PRId64 " of these data",
                   sx_status_message(status), f->step);
     sx_trainer_warn(f->t, sx_buf_text(&text));
     sx_buf_deinit(&text);
@@ -72,17 +73,16 @@ sx_status sx_fit_check_numerics(sx_fit *f)
         return now != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
     }
     if (t->config.require_exact) {
-        return sx_error(
-            SX_FAILED_PRECONDITION,
-            "resuming exactly: this checkpoint was computed with \"%s\", here it would be "
-            "\"%s\"",
-            then, now);
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "cannot resume exactly: the checkpoint was computed with \"%s\", this "
+                        "machine has \"%s\"",
+                        then, now);
     }
     sx_buf text;
     sx_buf_init(&text, 1 << 16);
     sx_buf_printf(&text,
-                  "the bits of a step may differ: computed so far with \"%s\", from here with "
-                  "\"%s\"",
+                  "results may differ in the last bits: computed so far with \"%s\", from here on "
+                  "with \"%s\"",
                   then, now);
     sx_trainer_warn(t, sx_buf_text(&text));
     sx_buf_deinit(&text);

@@ -42,7 +42,7 @@ static sx_status measure(sx_batch_gather *g)
         int64_t rows;
         if ((steps == 0) != (g->feeds[0].steps_per_epoch == 0)) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "the input function made data with an end and data without one");
+                            "the input function returned both finite and endless data");
         }
         if (!sx_mul_i64(g->feeds[i].max_batch, g->pulls, &rows) ||
             !sx_add_i64(g->max_batch, rows, &g->max_batch)) {
@@ -168,7 +168,7 @@ sx_status sx_batch_gather_restore(sx_batch_gather *g, const uint8_t *cursors, in
                                   int64_t step_in_epoch)
 {
     if (count != g->n) {
-        return sx_error(SX_FAILED_PRECONDITION, "the data came in %d parts, now they come in %d",
+        return sx_error(SX_FAILED_PRECONDITION, "the data were in %d parts, now they are in %d",
                         count, g->n);
     }
     for (int i = 0; i < g->n; i++) {

@@ -181,7 +181,7 @@ static sx_status read_rows(sx_history *h, json_t *json)
 {
     json_t *rows = json_object_get(json, "evaluations"), *best = json_object_get(json, "best");
     if (!json_is_array(rows)) {
-        return sx_error(SX_DATA_LOSS, "no array \"evaluations\"");
+        return sx_error(SX_DATA_LOSS, "expected an array \"evaluations\"");
     }
     for (size_t i = 0; i < json_array_size(rows); i++) {
         SX_TRY(read_row(h, json_array_get(rows, i)));

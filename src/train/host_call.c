@@ -28,7 +28,7 @@ static sx_status make_array(sx_host_caller *h, int i, int64_t max_batch)
     sx_type type = sx_type_with_batch(h->values[i].type, max_batch);
     int64_t bytes = sx_type_bytes(&type);
     if (bytes < 0) {
-        return refuse(&h->values[i], "no array of numbers");
+        return refuse(&h->values[i], "not an array of numbers");
     }
     h->arrays[i] = sx_alloc_aligned((size_t)bytes + 1, 64);
     h->values[i].data = h->arrays[i];

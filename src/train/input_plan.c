@@ -32,10 +32,10 @@ static sx_status refuse_batch(int64_t batch, int replicas)
     int64_t below = batch / replicas * replicas, above = below + replicas;
     char nearest[96];
     if (below > 0) {
-        snprintf(nearest, sizeof(nearest), "the nearest that do are %" PRId64 " and %" PRId64,
-                 below, above);
+        snprintf(nearest, sizeof(nearest), "the nearest are %" PRId64 " and %" PRId64, below,
+                 above);
     } else {
-        snprintf(nearest, sizeof(nearest), "the smallest that does is %" PRId64, above);
+        snprintf(nearest, sizeof(nearest), "the smallest is %" PRId64, above);
     }
     return sx_error(SX_INVALID_ARGUMENT,
                     "a training batch of %" PRId64 " examples does not divide by %d replicas: %s",
@@ -51,7 +51,7 @@ static sx_status check_mode(const row *r, sx_mode mode)
 {
     bool fits = mode == SX_TRAIN ? r->trains : r->evaluates;
     return fits ? SX_OK
-                : sx_error(SX_INVALID_ARGUMENT, "the input mode %s is for %s only", r->name,
+                : sx_error(SX_INVALID_ARGUMENT, "input mode %s is for %s only", r->name,
                            r->trains ? "training" : "evaluation and prediction");
 }
 
@@ -72,8 +72,9 @@ sx_status sx_input_plan_make(sx_mode mode, sx_input_config config, int64_t globa
                                 .pulls = r->pulled ? local : 1,
                                 .replica_batch = divide(global, r->replica, replicas, hosts)};
     if (out_plan->calls > SX_MAX_INPUTS) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s: %d calls of the input function, at most %d",
-                        r->name, out_plan->calls, (int)SX_MAX_INPUTS);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: %d calls of the input function; the maximum is %d", r->name,
+                        out_plan->calls, (int)SX_MAX_INPUTS);
     }
     return SX_OK;
 }
@@ -101,8 +102,8 @@ sx_status sx_tpu_config_check(const sx_tpu_config *c)
 {
     if (c->num_cores_per_replica != 1) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "tpu_config.num_cores_per_replica is %d: a model is not cut over cores "
-                        "here, expected 1",
+                        "tpu_config.num_cores_per_replica is %d, expected 1: model parallelism is "
+                        "not supported",
                         c->num_cores_per_replica);
     }
     SX_TRY(check_mode(&rows[c->per_host_input_for_training], SX_TRAIN));

@@ -37,7 +37,7 @@ static sx_status call_once(const call *c, int index, sx_dataset **out)
                                       .params = c->params};
     SX_TRY(c->fn(c->user, &context, out), "the input function");
     if (*out == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "the input function made no data set");
+        return sx_error(SX_INVALID_ARGUMENT, "the input function returned no data set");
     }
     return sx_params_status(c->params);
 }
@@ -49,8 +49,9 @@ static sx_status check_parts(const sx_inputs *in)
 {
     for (int i = 1; i < in->n; i++) {
         if ((sx_dataset_batch_size(in->data[i]) > 0) != (sx_dataset_batch_size(in->data[0]) > 0)) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "the input function made batches in one call and elements in another");
+            return sx_error(
+                SX_INVALID_ARGUMENT,
+                "the input function returned batches in one call and elements in another");
         }
     }
     return SX_OK;

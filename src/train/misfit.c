@@ -73,8 +73,8 @@ sx_status sx_check_for_device(const sx_component *c)
     return c->type.dtype != SX_STRING
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT,
-                          "the data's \"%s\" is %s: a string stays on the host and cannot be sent "
-                          "to a device; map it to numbers, or leave it out",
+                          "component \"%s\" of the data is %s, and strings cannot be sent to a "
+                          "device; map it to numbers or drop it",
                           c->name, sx_type_format(&c->type, has, sizeof(has)));
 }
 
@@ -87,8 +87,8 @@ static sx_status misfit(const sx_component *c, const sx_run_info *info, const sx
     sx_type_format(&c->type, has, sizeof(has));
     sx_type_format(wanted, wants, sizeof(wants));
     return sx_error(SX_INVALID_ARGUMENT,
-                    "the data's \"%s\" is %s, the model \"%s\" expects %s%s%s; %s", c->name, has,
-                    info->model, wants, taker != NULL ? " for its " : "",
+                    "component \"%s\" of the data is %s, but model \"%s\" expects %s%s%s; %s",
+                    c->name, has, info->model, wants, taker != NULL ? " for its " : "",
                     taker != NULL ? describe_layer(taker, layer) : "", advice);
 }
 
@@ -100,9 +100,9 @@ sx_status sx_check_features(const sx_component *c, const sx_run_info *info, cons
     }
     bool images = info->features.rank == 4 && c->type.rank == 4;
     return misfit(c, info, &info->features, program, SX_FEATURES,
-                  images ? "map the data to that shape (encoded images and uint8 pixels that are "
-                           "not batched yet are resized to it), or make the model for this one"
-                         : "map the data to that shape, or make the model for this one");
+                  images ? "map the data to this shape (unbatched encoded images and uint8 pixels "
+                           "are resized automatically) or change the model"
+                         : "map the data to this shape or change the model");
 }
 
 sx_status sx_check_labels(const sx_component *c, const sx_run_info *info, const sx_graph *program)
@@ -114,7 +114,7 @@ sx_status sx_check_labels(const sx_component *c, const sx_run_info *info, const 
     }
     return same_rows(&type, &info->labels)
                ? SX_OK
-               : misfit(c, info, &info->labels, program, SX_LABELS, "map the labels to that type");
+               : misfit(c, info, &info->labels, program, SX_LABELS, "map the labels to this type");
 }
 
 /* --- classes --------------------------------------------------------------------------------- */
@@ -146,12 +146,13 @@ sx_status sx_check_classes(const sx_run_info *info, const sx_graph *predict, boo
     const sx_type *type = sx_graph_type(predict, logits);
     bool yes_or_no = type->rank == 2 && type->dims[1] == 1;
     if (yes_or_no) {
-        snprintf(advice, sizeof(advice), "that answers yes or no; use a model for several classes");
+        snprintf(advice, sizeof(advice),
+                 "it is a binary classifier; use a model for several classes");
     } else if (has_param) {
         snprintf(advice, sizeof(advice), "set its parameter num_classes to %d", info->n_classes);
     } else {
         snprintf(advice, sizeof(advice),
-                 "the model fixes that number: write sx_param_int(p, \"num_classes\", %d) there",
+                 "the model has a fixed number: use sx_param_int(p, \"num_classes\", %d) there",
                  info->n_classes);
     }
     return sx_error(SX_INVALID_ARGUMENT,
@@ -172,12 +173,13 @@ sx_status sx_check_class_names(const sx_dataset *data, const sx_run_info *info)
     for (int i = 0; i < SX_MIN(info->n_classes, found); i++) {
         if (strcmp(info->class_names[i], names[i]) != 0) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "class %d is \"%s\", the run was trained with \"%s\" there", i,
-                            names[i], info->class_names[i]);
+                            "class %d is \"%s\", but the run was trained with \"%s\"", i, names[i],
+                            info->class_names[i]);
         }
     }
     return found <= info->n_classes
                ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT, "%d classes, the run was trained with %d", found,
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "the data have %d classes, but the run was trained with %d", found,
                           info->n_classes);
 }

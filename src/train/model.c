@@ -168,7 +168,7 @@ sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
 {
     SX_TAKE_ARGS(sx_compile_args, args);
     if (m->trainer != NULL) {
-        return sx_error(SX_FAILED_PRECONDITION, "compile() after fit() or load()");
+        return sx_error(SX_FAILED_PRECONDITION, "compile() must be called before fit() and load()");
     }
     m->optimizer = args->optimizer;
     m->config.iterations_per_loop = args->steps_per_execution;
@@ -217,7 +217,8 @@ static sx_status choose_length(const sx_model *m, sx_dataset *data, const sx_fit
         return SX_OK;
     }
     if (n == SX_ENDLESS || n < 1 || !sx_mul_i64(epochs, (n + batch - 1) / batch, &request->steps)) {
-        return sx_error(SX_INVALID_ARGUMENT, "fit: data without an end, or too many epochs");
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "fit: the data are endless, or there are too many epochs");
     }
     return SX_OK;
 }
@@ -231,7 +232,8 @@ sx_status sx_model_fit_at(sx_model *m, sx_dataset *data, const sx_fit_args *args
                         args->epochs, args->batch_size);
     }
     if (sx_dataset_batch_size(data) > 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "fit: the data are batched already; fit() does that");
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "fit: the data must not be batched; fit() batches them");
     }
     if (m->trainer == NULL) {
         SX_TRY(make_trainer(m, data, args));

@@ -38,7 +38,7 @@ static void say_broken(sx_trainer *t, sx_status broken)
 {
     sx_buf text;
     sx_buf_init(&text, 1 << 16);
-    sx_buf_printf(&text, "passing over a broken checkpoint: %s", sx_status_message(broken));
+    sx_buf_printf(&text, "skipping a broken checkpoint: %s", sx_status_message(broken));
     sx_trainer_warn(t, sx_buf_text(&text));
     sx_buf_deinit(&text);
 }
@@ -69,9 +69,9 @@ sx_status sx_trainer_restore_latest(sx_trainer *t, bool *out_found)
     sx_status status = sx_checkpoints_list(t->config.model_dir, &arena, &list);
     const char *prefix = status == SX_OK ? newest_whole(t, &list) : NULL;
     if (status == SX_OK && prefix == NULL && list.count > 0) {
-        status = sx_error(SX_DATA_LOSS,
-                          "%s: each of its %zu checkpoints is broken; begin again with --fresh",
-                          t->config.model_dir, list.count);
+        status =
+            sx_error(SX_DATA_LOSS, "%s: all %zu checkpoints are broken; start over with --fresh",
+                     t->config.model_dir, list.count);
     }
     if (prefix != NULL) {
         status = load(t, prefix);
@@ -91,8 +91,8 @@ static sx_status no_such_step(const sx_trainer *t, const sx_checkpoints *list, c
         sx_buf_printf(&steps, "%s%" PRId64, i > 0 ? ", " : "", list->items[i].step);
     }
     sx_status status =
-        sx_error(SX_NOT_FOUND, "%s has no checkpoint of step %s; there are %s", t->config.model_dir,
-                 wanted, list->count > 0 ? sx_buf_text(&steps) : "none");
+        sx_error(SX_NOT_FOUND, "%s has no checkpoint for step %s; available: %s",
+                 t->config.model_dir, wanted, list->count > 0 ? sx_buf_text(&steps) : "none");
     sx_buf_deinit(&steps);
     return status;
 }
@@ -144,17 +144,16 @@ static sx_status load_latest(sx_trainer *t)
 {
     bool found;
     SX_TRY(sx_trainer_restore_latest(t, &found));
-    return found
-               ? SX_OK
-               : sx_error(SX_NOT_FOUND, "%s holds no checkpoint: the run has not been trained yet",
-                          t->config.model_dir != NULL ? t->config.model_dir : "this model");
+    return found ? SX_OK
+                 : sx_error(SX_NOT_FOUND, "%s has no checkpoint: the run has not been trained yet",
+                            t->config.model_dir != NULL ? t->config.model_dir : "this model");
 }
 
 sx_status sx_trainer_restore(sx_trainer *t, const char *checkpoint)
 {
     sx_program *p;
     if (!t->on_disk) {
-        return sx_error(SX_NOT_FOUND, "%s holds no run",
+        return sx_error(SX_NOT_FOUND, "%s is not a run directory",
                         t->config.model_dir != NULL ? t->config.model_dir : "memory");
     }
     if (sx_session_variable_count(t->session) == 0) {

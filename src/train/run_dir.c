@@ -81,7 +81,7 @@ sx_status sx_run_check_place(const char *dir)
     }
     sx_status status = SX_OK;
     if (others > 0 && !has_part) {
-        status = sx_error(SX_FAILED_PRECONDITION, "%s is not empty and holds no run (it has %s%s)",
+        status = sx_error(SX_FAILED_PRECONDITION, "%s is not empty and not a run directory (it has %s%s)",
                           dir, sx_buf_text(&text), others > NAMED ? ", …" : "");
     }
     sx_buf_deinit(&text);
@@ -149,7 +149,7 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
                      (json_int_t)info->execution_batch, "config", config);
     return *out != NULL
                ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT, "%s: a name or text is not UTF-8", INFO_FILE);
+               : sx_error(SX_INVALID_ARGUMENT, "%s: a string is not valid UTF-8", INFO_FILE);
 }
 
 /* --- sextant.json: reading ----------------------------------------------------------------------
@@ -157,7 +157,7 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
 
 static sx_status wrong(const char *what)
 {
-    return sx_error(SX_DATA_LOSS, "%s is missing or is not what was written", what);
+    return sx_error(SX_DATA_LOSS, "%s is missing or corrupt", what);
 }
 
 static sx_status copy_text(sx_arena *arena, const json_t *json, const char **out)
@@ -275,10 +275,10 @@ static sx_status info_from_json(const json_t *json, sx_arena *arena, sx_run_info
 {
     json_int_t format = json_integer_value(json_object_get(json, "format"));
     if (format > SX_RUN_FORMAT) {
-        return sx_error(SX_UNIMPLEMENTED,
-                        "format %lld was written by a later version, this one reads "
-                        "up to %d",
-                        (long long)format, (int)SX_RUN_FORMAT);
+        return sx_error(
+            SX_UNIMPLEMENTED,
+            "format %lld was written by a newer version; this version supports up to %d",
+            (long long)format, (int)SX_RUN_FORMAT);
     }
     const char *seed = json_string_value(json_object_get(json, "seed"));
     info->execution_batch = json_integer_value(json_object_get(json, "execution_batch"));
@@ -315,7 +315,7 @@ sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info)
     json_t *json = NULL;
     sx_run_info info = {0};
     if (!sx_run_exists(dir)) {
-        return sx_error(SX_NOT_FOUND, "%s holds no run (no %s in it)", dir, INFO_FILE);
+        return sx_error(SX_NOT_FOUND, "%s is not a run directory (it has no %s)", dir, INFO_FILE);
     }
     SX_TRY(sx_path_join(dir, INFO_FILE, &path));
     sx_status status = load_json(path, &json);
@@ -452,8 +452,8 @@ static sx_status differs(const char *dir, const char *name, const sx_type *has,
         sx_type_format(wants, b, sizeof(b));
     }
     return sx_error(SX_FAILED_PRECONDITION,
-                    "%s holds another model: variable \"%s\" is %s there, and %s in this model; "
-                    "use another model-dir, or begin again with --fresh",
+                    "%s contains another model: variable \"%s\" is %s there, but %s in this model; "
+                    "use another model-dir, or start over with --fresh",
                     dir, name, a, b);
 }
 

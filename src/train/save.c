@@ -106,7 +106,7 @@ sx_status sx_trainer_save_as(sx_trainer *t, const char *dir)
     char name[64], *prefix = NULL;
     sx_program *p;
     if (sx_run_exists(dir)) {
-        return sx_error(SX_ALREADY_EXISTS, "%s holds a run already", dir);
+        return sx_error(SX_ALREADY_EXISTS, "%s already contains a run", dir);
     }
     if (!t->has_state) {
         return sx_error(SX_FAILED_PRECONDITION, "the model has not been trained or loaded");

@@ -42,15 +42,15 @@ static sx_status compare_stored(sx_trainer *t, const sx_run_graphs *stored, cons
     const sx_graph *kept = stored->by_mode[SX_TRAIN], *built = t->graphs.by_mode[SX_TRAIN];
     SX_TRY(sx_run_check_variables(t->config.model_dir, kept, built));
     if (info->seed != t->info.seed && t->info.seed != 0) {
-        t->warned = "this run was begun with another seed and goes on with its own";
+        t->warned = "the run was started with a different seed, which is kept";
     } else if (info->precision != t->info.precision) {
-        t->warned = info->precision == SX_BF16
-                        ? "this run was begun in bfloat16 and goes on so (--fresh begins again)"
-                        : "this run was begun in float32 and goes on so (--fresh begins again)";
-    } else if (!same_text(kept, built)) {
         t->warned =
-            "the model, its parameters or its optimizer differ from those that this run was "
-            "begun with; it goes on with its own (--fresh begins again)";
+            info->precision == SX_BF16
+                ? "the run was started in bfloat16 and continues so (use --fresh to start over)"
+                : "the run was started in float32 and continues so (use --fresh to start over)";
+    } else if (!same_text(kept, built)) {
+        t->warned = "the model, its parameters or its optimizer differ from those the run was "
+                    "started with, which are kept (use --fresh to start over)";
     }
     return SX_OK;
 }
@@ -82,11 +82,10 @@ static sx_status refuse_foreign(const char *dir)
     sx_arena_init(&arena, 0);
     sx_status status = sx_checkpoints_list(dir, &arena, &list);
     if (status == SX_OK && list.count > 0) {
-        status =
-            sx_error(SX_FAILED_PRECONDITION,
-                     "%s holds checkpoints (%s) but no sextant.json: it is no run of ours; use "
-                     "another model-dir, or begin again with --fresh",
-                     dir, sx_path_basename(list.items[0].prefix));
+        status = sx_error(SX_FAILED_PRECONDITION,
+                          "%s contains checkpoints (%s) but no sextant.json, so it is not a run "
+                          "directory; use another model-dir, or start over with --fresh",
+                          dir, sx_path_basename(list.items[0].prefix));
     }
     sx_arena_deinit(&arena);
     return status;
@@ -106,7 +105,7 @@ static sx_status open_directory(sx_trainer *t, const sx_trainer_options *o)
         return adopt_stored(t, o->def != NULL);
     }
     if (o->def == NULL) {
-        return sx_error(SX_NOT_FOUND, "%s holds no run (no sextant.json in it)", dir);
+        return sx_error(SX_NOT_FOUND, "%s is not a run directory (it has no sextant.json)", dir);
     }
     return refuse_foreign(dir);
 }

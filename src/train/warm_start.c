@@ -37,7 +37,7 @@ static sx_status find_prefix(const char *from, sx_arena *arena, const char **out
         return status;
     }
     sx_status_free(status);
-    return sx_error(SX_NOT_FOUND, "no run, SavedModel or whole checkpoint is there");
+    return sx_error(SX_NOT_FOUND, "not a run, SavedModel or complete checkpoint");
 }
 
 /* --- which variables ------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static sx_status copy_variables(const sx_bundle *bundle, sx_session *session, co
         bool models = v->role == SX_ROLE_WEIGHT || v->role == SX_ROLE_STATE;
         if (models && matches(wanted, v->name)) {
             SX_TRY(sx_checkpoint_load_variable(session, bundle, i),
-                   "vars_to_warm_start can leave variables out");
+                   "use vars_to_warm_start to exclude variables");
             copied++;
         }
     }

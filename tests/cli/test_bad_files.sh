@@ -19,12 +19,12 @@ warns missing
 [ ! -e fresh ] || fail 'a model-dir was begun without its data'
 for command in evaluate predict; do
     fails 1 $command missing --data "$data"
-    warns 'missing holds no run'
+    warns 'missing is not a run directory'
     fails 1 $command empty --data "$data"
-    warns 'empty holds no run'
+    warns 'empty is not a run directory'
 done
 fails 1 export missing --out m
-warns 'missing holds no run'
+warns 'missing is not a run directory'
 [ ! -e m ] || fail 'something was exported'
 for command in show "data show" "data verify" "data take --out x.npy"; do
     fails 1 $command missing

@@ -44,7 +44,7 @@ grep -q 'loc("dense/matmul")' hlo/*.mlir || fail 'no program was dumped'
 steps=("${words[@]}" "${on[@]}" --save-checkpoints-steps 4 --iterations-per-loop 1 --max-steps 12)
 ok "${steps[@]}" --model-dir whole
 faulty lost:11 6 "${steps[@]}" --model-dir run
-warns 'step 11 failed (the checkpoint of step 8 is kept, and the run goes on from it): '
+warns 'step 11 failed (the checkpoint of step 8 is kept; the run can be resumed from it): '
 warns 'executing on /device:CPU:0: PJRT LoadedExecutable_Execute: device lost'
 faulty oom:2 5 "${steps[@]}" --model-dir run
 warns 'step 10 failed (the checkpoint of step 8'

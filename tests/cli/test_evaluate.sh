@@ -18,10 +18,10 @@ says '"step": 10,'
 ok evaluate run --data "$data" --examples 40 --json
 says '"examples": 40,'
 fails 1 evaluate run --data "$data" --checkpoint 11
-warns 'no checkpoint of step 11; there are 0, 10, 20'
+warns 'no checkpoint for step 11; available: 0, 10, 20'
 fails 2 evaluate run --data "$data" --checkpoint newest
 warns '--checkpoint is "newest", expected a step, latest or best'
 fails 1 evaluate nowhere --data "$data"
-warns 'nowhere holds no run'
+warns 'nowhere is not a run directory'
 fails 2 evaluate --data "$data"
 warns 'expected RUN_DIR'

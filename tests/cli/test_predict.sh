@@ -33,7 +33,7 @@ fails 2 predict run
 warns 'expected either --data or --image'
 mkdir -p other/a other/b && cp photos/rose/rose-0.jpg other/a && cp photos/rose/rose-0.jpg other/b
 fails 1 evaluate run --data other
-warns 'class 0 is "a", the run was trained with "daisy"'
+warns 'class 0 is "a", but the run was trained with "daisy"'
 
 # Names that need quoting or are not UTF-8; records carry image/filename, or no name at all.
 odd=photos/rose/$'a,"b"\nc.jpg'

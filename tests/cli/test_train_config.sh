@@ -22,4 +22,4 @@ warns 'bad.json:'
 fails 2 train linear --data 'generated:digits?n=64' --config missing.json
 warns 'cannot open missing.json: No such file or directory'
 ok train linear --data 'generated:digits?n=64' --max-steps 1 --save_summary_steps 100
-warns 'no event files for TensorBoard'
+warns 'event files for TensorBoard are not written'

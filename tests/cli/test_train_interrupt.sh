@@ -14,6 +14,6 @@ for signal in INT TERM; do
     [ "$code" = $((128 + $(kill -l $signal))) ] || fail "exit code $code"
     step=$(sed -n 's/^Stopped at step \([0-9]*\);.*/\1/p' out)
     [ -n "$step" ] || fail 'it does not say where it stopped'
-    [ -f "run-$signal/model.ckpt-$step.index" ] || fail "no checkpoint of step $step"
+    [ -f "run-$signal/model.ckpt-$step.index" ] || fail "no checkpoint for step $step"
     [ ! -s err ] || grep -qv 'sextant train:' err || fail 'a stop is no error'
 done

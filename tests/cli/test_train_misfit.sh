@@ -22,13 +22,13 @@ warns 'rank.c:18: dense "dense": input float32[N,16,16,128] has rank 4, expected
 refused mnist_cnn --data photos --param num_classes=2
 warns 'the data have 3 classes, the model "mnist_cnn" has outputs for 2: its layer "dense" (mnist_cnn.c:14) gives float32[N,2]; set its parameter num_classes to 3'
 refused catsdogs_cnn --data photos
-warns 'that answers yes or no; use a model for several classes'
+warns 'it is a binary classifier; use a model for several classes'
 mkdir other && cp -r photos/daisy other/aster && cp -r photos/rose photos/tulip other
 refused mnist_cnn --data photos --eval-data other
-warns 'evaluation data: class 0 is "aster", the run was trained with "daisy" there'
+warns 'evaluation data: class 0 is "aster", but the run was trained with "daisy"'
 ok train mnist_cnn --data photos --steps 1 --model-dir photos1
 fails 1 train mnist_cnn --data other --steps 1 --model-dir photos1
-warns 'training data: class 0 is "aster", the run was trained with "daisy" there'
+warns 'training data: class 0 is "aster", but the run was trained with "daisy"'
 
 export PJRT_NAMES_AND_LIBRARY_PATHS=ref:$SEXTANT_BUILD/tests/libpjrt_ref.so SX_PJRT_REF=devices=1,limit=400000
 train() { run train linear --data 'generated:digits?n=512' --device pjrt --steps 1 --iterations-per-loop 1 --model-dir run1 "$@"; }

@@ -20,7 +20,7 @@ wait $pid || code=$?
 rm -r run
 mkdir photos photos/daisy photos/rose photos/sunflower photos/tulip
 fails 2 train linear --data 'generated:digits?n=64' --model-dir photos --steps 1
-warns 'photos is not empty and holds no run (it has daisy, rose, sunflower, …)'
+warns 'photos is not empty and not a run directory (it has daisy, rose, sunflower, …)'
 warns 'choose another --model-dir, or add --force'
 fails 2 train linear --data 'generated:digits?n=64' --model-dir photos --steps 1 --fresh
 [ "$(ls photos | wc -l)" = 4 ] || fail 'something was written'
@@ -32,7 +32,7 @@ mkdir -p empty/lost+found && touch empty/.keep
 ok train linear --data 'generated:digits?n=64' --model-dir empty --steps 1
 rm empty/sextant.json # what a kill may leave is no foreign folder
 run train linear --data 'generated:digits?n=64' --model-dir empty --steps 1
-warns_not 'holds no run'
+warns_not 'is not a run directory'
 
 data='generated:digits?n=320'
 ok train mlp --data "$data" --model-dir run --epochs 2 --save-checkpoints-steps 10
@@ -45,10 +45,10 @@ cp out whole
 printf 'xxxx' | dd of=run/model.ckpt-20.data-00000-of-00001 bs=1 seek=3000 conv=notrunc status=none
 ok evaluate run --data "$data" --json
 says '"step": 10,'
-warns 'warning: passing over a broken checkpoint: checkpoint run/model.ckpt-20'
+warns 'warning: skipping a broken checkpoint: checkpoint run/model.ckpt-20'
 fails 3 evaluate run --data "$data" --checkpoint 20
 warns 'wrong checksum'
 ok train mlp --data "$data" --model-dir run --epochs 2
-warns 'passing over a broken checkpoint'
+warns 'skipping a broken checkpoint'
 ok evaluate run --data "$data" --json
 cmp out whole || fail 'what was lost has come back otherwise'

@@ -16,7 +16,7 @@ says_not 'goes on'
 warns_not 'goes on'
 same_variables whole parts 16
 ok "${words[@]}" --max-steps 17 --precision float32 --model-dir parts
-warns 'this run was begun in bfloat16 and goes on so'
+warns 'the run was started in bfloat16 and continues so'
 
 # float32 is another run
 ok "${words[@]}" --epochs 1 --model-dir wide

@@ -13,7 +13,7 @@ ok train linear --data "$data" --seed 5 --steps 1 --warm-start-from a/model.ckpt
 fails 1 train mlp --data "$data" --steps 1 --warm-start-from a --model-dir b
 warns 'warm start from a'
 warns '"dense/kernel"'
-warns 'vars_to_warm_start can leave variables out'
+warns 'use vars_to_warm_start to exclude variables'
 [ ! -e b ] || fail 'something was written'
 fails 1 train linear --data "$data" --steps 1 --warm-start-from nowhere
-warns 'nowhere: no run, SavedModel or whole checkpoint is there'
+warns 'nowhere: not a run, SavedModel or complete checkpoint'

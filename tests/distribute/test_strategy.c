@@ -237,7 +237,7 @@ static void test_distribute_strategy__the_configuration_says_it_once(void **stat
     sx_run_config config = *sx_run_config_of(.train_distribute = s, .device = "cpu");
     assert_error(
         sx_trainer_create(&(sx_trainer_options){.config = &config, .def = &tiny, .data = data}, &t),
-        SX_INVALID_ARGUMENT, "a strategy says them all");
+        SX_INVALID_ARGUMENT, "cannot be combined with device");
     config.train_distribute = NULL;
     config.virtual_devices = 2;
     config.shards = 3;

@@ -266,9 +266,9 @@ static void test_train_devices__strings_are_refused_by_name(void **state)
     sx_trainer *t = NULL;
     sx_dataset *features = with_strings(true, false), *labels = with_strings(false, true);
     assert_error(make_trainer(features, 0, &t), SX_INVALID_ARGUMENT,
-                 "the data's \"words\" is string[]: a string stays on the host");
+                 "component \"words\" of the data is string[], and strings");
     assert_error(make_trainer(labels, FEATURES, &t), SX_INVALID_ARGUMENT,
-                 "the data's \"label\" is string");
+                 "component \"label\" of the data is string");
     /* batches of strings for a model that wants numbers */
     t = open_tiny(&(sx_run_config){.struct_size = sizeof(sx_run_config), .device = "ref"});
     assert_ok(sx_dataset_batch(&features, .size = 2));

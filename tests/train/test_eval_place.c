@@ -118,7 +118,7 @@ static void test_train_eval_place__tpu_estimators_other_arguments(void **state)
     config.eval_distribute = cpu;
     assert_error(sx_tpu_estimator_create(&tiny, &e, .config = &config, .use_tpu = true,
                                          .no_eval_on_tpu = true),
-                 SX_INVALID_ARGUMENT, "both say where to evaluate");
+                 SX_INVALID_ARGUMENT, "cannot be combined");
     sx_strategy_release(cpu);
 }
 

@@ -41,7 +41,8 @@ static void test_train_faces__estimator(void **state)
     sx_eval_result result, again;
     int64_t rows = 0;
     assert_ok(sx_estimator_create(&fn, &config, NULL, &e));
-    assert_error(sx_estimator_evaluate(e, eval_input, NULL, &result), SX_NOT_FOUND, "holds no run");
+    assert_error(sx_estimator_evaluate(e, eval_input, NULL, &result), SX_NOT_FOUND,
+                 "is not a run directory");
     assert_error(sx_estimator_train(e, no_input, NULL, .steps = 1), SX_NOT_FOUND, "nothing there");
     assert_ok(sx_estimator_train(e, train_input, NULL, .steps = 4));
     assert_ok(sx_estimator_train(e, train_input, NULL, .steps = 4));
@@ -162,7 +163,7 @@ static void test_train_faces__model(void **state)
         sx_model_compile(m, .optimizer = sx_sgd(.learning_rate = 0.1), .seed = 3, .device = "ref"));
     assert_ok(sx_model_fit(m, train, .epochs = 2, .batch_size = 8, .validation_data = eval));
     assert_ok(sx_model_fit(m, train, .batch_size = 8, .validation_data = eval));
-    assert_error(sx_model_compile(m, .seed = 4), SX_FAILED_PRECONDITION, "after fit");
+    assert_error(sx_model_compile(m, .seed = 4), SX_FAILED_PRECONDITION, "before fit");
     const sx_history_row *row = sx_model_history(m, &rows);
     assert_int_equal(rows, 3);
     assert_int_equal(row[2].epoch, 3);
@@ -176,7 +177,7 @@ static void test_train_faces__model(void **state)
     assert_int_equal(predicted, 41);
 
     assert_ok(sx_model_save(m, scratch("saved")));
-    assert_error(sx_model_save(m, scratch("saved")), SX_ALREADY_EXISTS, "holds a run already");
+    assert_error(sx_model_save(m, scratch("saved")), SX_ALREADY_EXISTS, "already contains a run");
     sx_model_destroy(m);
     assert_ok(sx_model_load(scratch("saved"), &m));
     assert_ok(sx_model_evaluate(m, eval, &again)); /* on the default device now */
@@ -220,7 +221,7 @@ static void test_train_faces__refuse_what_makes_no_sense(void **state)
                  SX_INVALID_ARGUMENT, "expected name=value");
     assert_ok(sx_dataset_batch(&batched, .size = 8));
     assert_ok(sx_model_create(&tiny, NULL, &m));
-    assert_error(sx_model_fit(m, batched), SX_INVALID_ARGUMENT, "batched already");
+    assert_error(sx_model_fit(m, batched), SX_INVALID_ARGUMENT, "must not be batched");
     assert_error(sx_model_fit(m, batched, .epochs = -1), SX_INVALID_ARGUMENT, "negative");
     sx_train_args args = {.struct_size = 3};
     sx_estimator *e = NULL;

@@ -178,7 +178,7 @@ static void test_train_fit__refuses_senseless_requests(void **state)
         sx_fit_request request;
         const char *message;
     } bad[] = {
-        {{.train = data, .steps = 1, .max_steps = 1}, "give one"},
+        {{.train = data, .steps = 1, .max_steps = 1}, "cannot be combined"},
         {{.train = data, .steps = -1}, "negative"},
         {{.steps = 1}, "no training data"},
     };

@@ -50,7 +50,7 @@ static void test_train_input_modes__refuses_by_name(void **state)
     assert_error(sx_input_plan_make(SX_EVAL, SX_PER_SHARD_V1, 8, 4, 1, &plan), SX_INVALID_ARGUMENT,
                  "PER_SHARD_V1 is for training only");
     assert_error(sx_input_plan_make(SX_TRAIN, SX_PER_SHARD_V1, 128, 128, 1, &plan),
-                 SX_INVALID_ARGUMENT, "128 calls of the input function, at most 64");
+                 SX_INVALID_ARGUMENT, "128 calls of the input function; the maximum is 64");
 }
 
 static void test_train_input_modes__tpu_config_is_checked(void **state)
@@ -60,7 +60,7 @@ static void test_train_input_modes__tpu_config_is_checked(void **state)
         sx_tpu_config config;
         const char *says;
     } rows[] = {
-        {{.num_cores_per_replica = 2}, "a model is not cut over cores here, expected 1"},
+        {{.num_cores_per_replica = 2}, "expected 1: model parallelism"},
         {{.per_host_input_for_training = SX_SLICED}, "SLICED is for evaluation"},
         {{.eval_training_input_configuration = SX_PER_SHARD_V1}, "PER_SHARD_V1 is for training"},
         {{.per_host_input_for_training = (sx_input_config)9}, "per_host_input_for_training is 9"},
@@ -83,9 +83,9 @@ static void test_train_input_modes__one_master(void **state)
     sx_run_config other = {.master = "local", .evaluation_master = "grpc://10.1.2.3:8470"};
     both.struct_size = other.struct_size = sizeof(sx_run_config);
     assert_error(sx_inputs_call(&both, NULL, SX_TRAIN, 0, NULL, NULL, &in), SX_INVALID_ARGUMENT,
-                 "give one of the two");
+                 "cannot be combined");
     assert_error(sx_inputs_call(&other, NULL, SX_TRAIN, 0, NULL, NULL, &in), SX_INVALID_ARGUMENT,
-                 "evaluation is where training is");
+                 "evaluation runs where training does");
 }
 
 static void test_train_input_modes__iterations_per_loop(void **state)

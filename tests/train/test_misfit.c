@@ -73,7 +73,7 @@ static void test_train_misfit__features_name_field_layer_and_shapes(void **state
         train_on(&photos, pictures(image, label)), SX_INVALID_ARGUMENT,
         at_line("training data: the data's \"image\" is float32[N,8,8,1], the model \"photos\" "
                 "expects float32[N,16,16,3] for its layer \"first\" ",
-                CONV_LINE, "; map the data to that shape"));
+                CONV_LINE, "; map the data to this shape"));
     assert_int_equal(reads, 0);
     sx_type flat = sx_type_of(SX_F32, PICTURES, SIDE);
     assert_error(train_on(&photos, pictures(flat, label)), SX_INVALID_ARGUMENT,
@@ -152,7 +152,7 @@ static void test_train_misfit__a_fixed_number_of_classes(void **state)
         SX_MODEL_DEF(.name = "fixed", .build = draw_fixed, .image = {28, 28, 1});
     assert_ok(sx_data_open("generated:digits?n=20", NULL, &data, NULL));
     assert_error(train_on(&fixed, data), SX_INVALID_ARGUMENT,
-                 "gives float32[N,3]; the model fixes that number: write sx_param_int(p, "
+                 "gives float32[N,3]; the model has a fixed number: use sx_param_int(p, "
                  "\"num_classes\", 10) there");
 }
 

@@ -77,7 +77,7 @@ static void test_train_warm_start__takes_what_matches(void **state)
     (void)state;
     assert_ok(train(scratch("a"), NULL, NULL, "3", 6));
     assert_error(train(scratch("b"), scratch("a"), NULL, "4", 1), SX_FAILED_PRECONDITION,
-                 "vars_to_warm_start can leave variables out");
+                 "use vars_to_warm_start to exclude variables");
     assert_false(sx_path_exists(scratch("b"))); /* nothing of it was written */
     assert_ok(train(scratch("b"), scratch("a/model.ckpt-6"), "body/k", "4", 1));
     assert_true(same("body/kernel", 5 * FEATURES));
@@ -105,13 +105,13 @@ static void test_train_warm_start__says_what_is_wrong(void **state)
     (void)state;
     assert_ok(train(scratch("a"), NULL, NULL, "3", 6));
     assert_error(train(scratch("b"), scratch("nowhere"), NULL, "3", 1), SX_NOT_FOUND,
-                 "nowhere: no run, SavedModel or whole checkpoint is there");
+                 "nowhere: not a run, SavedModel or complete checkpoint");
     assert_error(train(scratch("b"), scratch("a"), "kernel", "3", 1), SX_INVALID_ARGUMENT,
                  "matches no variable");
     assert_error(train(scratch("b"), scratch("a"), "(", "3", 1), SX_INVALID_ARGUMENT,
                  "vars_to_warm_start is \"(\"");
     assert_error(train(scratch("b"), NULL, "body", "3", 1), SX_INVALID_ARGUMENT,
-                 "vars_to_warm_start without warm_start_from");
+                 "vars_to_warm_start requires warm_start_from");
 }
 
 static const struct CMUnitTest tests[] = {

@@ -1,4 +1,4 @@
-/* From a model and data to what a run is: its description, its parameters, its three graphs. See
+/* Builds a run from a model and data: its description, its parameters, its three graphs. See
  * state.h. */
 #include <string.h>
 
@@ -11,8 +11,9 @@
 #include "train/choose_strategy.h"
 #include "train/state.h"
 
-/* The device batch of evaluation and prediction: large enough for the machine, small enough to
- * waste little on the last one; part of the run, since it decides bits. */
+/* The device batch of evaluation and prediction: large enough to use the machine well, small enough
+ * to waste little on the last batch. Stored with the run, because results depend on it bit by bit.
+ */
 enum { EXECUTION_BATCH = 32 };
 
 static sx_status no_memory(void)
@@ -20,7 +21,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "building a run: out of memory");
 }
 
-/* --- what the run is ------------------------------------------------------------------------- */
+/* --- the run's description ------------------------------------------------------------------- */
 
 static sx_status copy_text(sx_trainer *t, const char *text, const char **out)
 {
@@ -126,7 +127,7 @@ static sx_status describe_data(sx_trainer *t, const sx_trainer_options *o)
     return SX_OK;
 }
 
-/* What was asked for, or else what the run that goes on computes in. */
+/* The requested precision, or else that of the run being continued. */
 static sx_status describe_precision(sx_trainer *t)
 {
     sx_run_info stored = {.precision = SX_F32};
@@ -153,7 +154,7 @@ static sx_status describe(sx_trainer *t, const sx_trainer_options *o)
 
 /* --- parameters ------------------------------------------------------------------------------ */
 
-/* The caller's, and num_classes from the model or the data where the caller is silent. */
+/* The caller's parameters; num_classes from the model or the data if the caller did not set it. */
 static sx_status complete_params(const sx_trainer *t, const sx_trainer_options *o,
                                  sx_params *params)
 {
@@ -228,7 +229,7 @@ static sx_status build_graphs(sx_trainer *t, const sx_trainer_options *o, const 
     return keep_rate_text(t, &request);
 }
 
-/* The parameters that the run was begun with. */
+/* The parameters that the run was started with. */
 static sx_status stored_params(const sx_trainer *t, sx_params *params)
 {
     for (int i = 0; i < t->info.n_params; i++) {

@@ -23,8 +23,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "checkpoint: out of memory");
 }
 
-/* --- progress as JSON; doubles survive 17 digits to the bit -------------------------------------
- */
+/* --- progress as JSON ------------------------------------------------------------------------ */
 
 static sx_status progress_to_text(const sx_progress *p, char **out)
 {
@@ -250,7 +249,7 @@ sx_status sx_checkpoint_load(sx_session *session, const char *prefix, int first)
     return sx_status_annotate(status, __FILE__, __LINE__, "restoring %s", prefix);
 }
 
-/* The scalar string `key`, NULL if there is none. */
+/* The scalar string `key`; NULL if absent. */
 static sx_status load_text(const sx_bundle *bundle, const char *key, sx_arena *arena,
                            const char **out_text, size_t *out_size)
 {
@@ -269,7 +268,7 @@ static sx_status load_text(const sx_bundle *bundle, const char *key, sx_arena *a
     return *out_text != NULL ? SX_OK : no_memory();
 }
 
-/* Fills out[size] if there is a tensor of exactly that many bytes. */
+/* Fills out[size] if the tensor exists and has exactly that many bytes. */
 static sx_status load_bytes(const sx_bundle *bundle, const char *key, void *out, size_t size,
                             bool *out_found)
 {
@@ -279,7 +278,7 @@ static sx_status load_bytes(const sx_bundle *bundle, const char *key, void *out,
     return *out_found ? sx_bundle_read(bundle, key, &type, out) : SX_OK;
 }
 
-/* As many cursors as there are; none if the tensor is something else. */
+/* Loads all cursors; none if the tensor has another dtype or size. */
 static sx_status load_cursors(const sx_bundle *bundle, sx_train_state *state)
 {
     const sx_bundle_entry *entry = sx_bundle_find(bundle, CURSOR_KEY);

@@ -1,12 +1,12 @@
 /* A training checkpoint: every variable of a session under its TF1 name, an object graph over the
- * same bytes, and beside them what an exact continuation needs:
+ * same bytes, and what an exact continuation needs in addition:
  *
- *   _sextant/cursor            uint8 [40n]  the place in the data: n of sx_iterator_save
- *   _sextant/numerics          string []    what decides the bits of a step
+ *   _sextant/cursor            uint8 [40n]  the position in the data: n of sx_iterator_save
+ *   _sextant/numerics          string []    everything that results depend on bit by bit
  *   _sextant/progress          string []    JSON: the epoch, its running sums, saves so far
  *   _sextant/callbacks/<name>  uint8 [n]    a callback's state
  *
- * Invariant: nothing that is not finite is saved; a bundle that appears is whole. */
+ * Invariants: non-finite values are never saved; a bundle that exists is complete. */
 #ifndef SX_TRAIN_CHECKPOINT_H
 #define SX_TRAIN_CHECKPOINT_H
 
@@ -17,7 +17,7 @@
 #include "checkpoint/bundle.h"
 #include "train/input_plan.h"
 
-/* Where an epoch is: sums of its steps so far, for the running means. */
+/* Progress within an epoch: sums over its steps so far, for the running means. */
 typedef struct sx_progress {
     int64_t epochs_done, step_in_epoch, examples; /* of this epoch */
     int64_t examples_in_all;
@@ -29,35 +29,34 @@ typedef struct sx_progress {
 } sx_progress;
 
 typedef struct sx_train_state {
-    int n_cursors; /* 0 = the place is unknown */
+    int n_cursors; /* 0 = the position is unknown */
     uint8_t cursors[SX_MAX_INPUTS * SX_CURSOR_BYTES];
     const char *numerics; /* never NULL once read */
     sx_progress progress;
 } sx_train_state;
 
-/* Commits the session as `prefix` (its directory exists).
- * Errors: DATA_LOSS a variable that is not finite, named; those of writing. */
+/* Saves the session as `prefix`, whose directory must exist.
+ * Errors: DATA_LOSS a variable has a non-finite value (it is named); those of writing. */
 SX_MUST_USE sx_status sx_checkpoint_save(sx_session *session, const char *prefix,
                                          const sx_train_state *state, const sx_callback *callbacks,
                                          int n_callbacks);
 
-/* Fills the session's variables from number `first` on. FAILED_PRECONDITION: a variable is missing
- * or has another shape. */
+/* Loads the session's variables, starting at index `first`. FAILED_PRECONDITION: a variable is
+ * missing or has another shape. */
 SX_MUST_USE sx_status sx_checkpoint_load(sx_session *session, const char *prefix, int first);
-/* Variable i alone, of a bundle under its name. Errors likewise. */
+/* Loads variable i alone, by its name in the bundle. Same errors. */
 SX_MUST_USE sx_status sx_checkpoint_load_variable(sx_session *session, const sx_bundle *bundle,
                                                   int i);
-/* The rest of it; texts live in `arena`. What a checkpoint of somebody else's lacks stays empty;
- * states of other sizes than the callbacks' are left out. */
+/* Loads everything else; strings live in `arena`. What the checkpoint of another program lacks
+ * stays empty; callback states of unexpected size are ignored. */
 SX_MUST_USE sx_status sx_checkpoint_load_state(const char *prefix, sx_arena *arena,
                                                sx_train_state *out_state,
                                                const sx_callback *callbacks, int n_callbacks);
 
-/* OK if the checkpoint is whole: index, shards, every checksum. */
+/* OK if the checkpoint is intact: index, shards, every checksum. */
 SX_MUST_USE sx_status sx_checkpoint_verify(const char *prefix);
 
-/* Makes dir/<its name> a second name of the checkpoint: hard links or copies of its files, which
- * appear together. */
+/* Links (or copies) the checkpoint's files into `dir`; they appear there all at once. */
 SX_MUST_USE sx_status sx_checkpoint_keep(const char *prefix, const char *dir);
 /* Deletes the checkpoints of other steps from `dir`. */
 SX_MUST_USE sx_status sx_checkpoint_keep_only(const char *dir, int64_t step);

@@ -13,13 +13,13 @@ static bool names_devices(const sx_run_config *c)
            c->dump_stablehlo != NULL;
 }
 
-/* Settled by sx_settle_strategy(): the fields repeat what the strategy is. */
+/* After sx_settle_strategy() the device fields describe the strategy. */
 static bool is_settled(const sx_run_config *c)
 {
     return c->device == sx_strategy_device(c->train_distribute);
 }
 
-/* Master and cluster are about a TPU: another device that is named leaves them out. */
+/* Master and cluster belong to TPUs and are ignored if another device is named. */
 static bool may_be_tpu(const sx_run_config *c)
 {
     return c->device == NULL || strncmp(c->device, "tpu", 3) == 0;

@@ -19,7 +19,7 @@ static sx_status no_memory(void)
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* The type of one row: [N, ...] without N. */
+/* The type of one row: [N, ...] without the N. */
 static sx_type row_type(const sx_type *type)
 {
     sx_type row = {.dtype = type->dtype, .rank = type->rank - 1};
@@ -63,8 +63,8 @@ static sx_status require_state(const sx_trainer *t)
                                    "the model has not been trained, and no checkpoint is loaded");
 }
 
-/* Each replica runs the run's own execution batch, as one device alone does: their number changes
- * no bit. */
+/* Each replica runs the run's execution batch, as a single device does, so that results do not
+ * depend on the number of replicas. */
 static int64_t execution_batch(const sx_trainer *t, sx_mode mode)
 {
     return t->info.execution_batch * sx_session_replicas(sx_trainer_session_of(t, mode));

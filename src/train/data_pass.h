@@ -1,11 +1,11 @@
-/* A program run over data, every example once and in order, in batches of one fixed size: the rows
- * that count are handed out batch by batch. Evaluation and prediction stand on it. */
+/* Runs a program over data, every example once and in order, in batches of one fixed size, and
+ * passes on the valid rows batch by batch. The basis of evaluation and prediction. */
 #ifndef SX_TRAIN_DATA_PASS_H
 #define SX_TRAIN_DATA_PASS_H
 
 #include "train/state.h"
 
-/* Outputs of eval: the loss, metrics, values for two functions of the host. */
+/* Outputs of eval: the loss, metrics, tensors for two host functions. */
 enum { SX_MAX_DATA_PASS_OUTPUTS = 1 + SX_MAX_METRICS + 2 * SX_MAX_HOST_TENSORS };
 _Static_assert(SX_MAX_DATA_PASS_OUTPUTS >= (int)SX_MAX_PREDICTIONS,
                "room for both programs' outputs");
@@ -17,7 +17,7 @@ typedef struct sx_data_pass {
     sx_feed input;
     sx_rebatch batches;
     int64_t size;  /* of the batches, padding included */
-    int64_t limit; /* examples at most; 0 = all */
+    int64_t limit; /* maximum number of examples; 0 = all */
     int64_t done;  /* examples so far */
     int64_t told_ns;
     const void **inputs; /* [inputs of the program] */
@@ -27,16 +27,16 @@ typedef struct sx_data_pass {
     sx_type row_types[SX_MAX_DATA_PASS_OUTPUTS];
 } sx_data_pass;
 
-/* Compiled and ready. To be closed, also after an error.
- * Errors: FAILED_PRECONDITION nothing is trained or loaded; data that do not fit (misfit.h); data
- * without an end, and no limit. */
+/* Compiles the program and opens the data. Must be closed even after an error.
+ * Errors: FAILED_PRECONDITION nothing is trained or loaded; INVALID_ARGUMENT the data do not fit
+ * (misfit.h), or are infinite and there is no limit. */
 SX_MUST_USE sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode,
                                         sx_dataset *data, int64_t limit);
 void sx_data_pass_close(sx_data_pass *p);
 
-/* The first batch->size rows of each output count; p->done is the number of the first. */
+/* The first batch->size rows of each output are valid; p->done is the index of the first. */
 typedef sx_status sx_rows_fn(sx_data_pass *p, const sx_feed_batch *batch, void *user);
-/* CANCELLED after a stop; INVALID_ARGUMENT without an example; those of `rows`. */
+/* Errors: CANCELLED after a stop; INVALID_ARGUMENT there are no examples; those of `rows`. */
 SX_MUST_USE sx_status sx_data_pass_run(sx_data_pass *p, sx_rows_fn *rows, void *user);
 
 #endif

@@ -1,4 +1,4 @@
-/* The Estimator face: state lives in model_dir, and each call takes up the newest checkpoint. */
+/* The Estimator API: state lives in model_dir; each call restores the newest checkpoint. */
 #include <string.h>
 
 #include "base/args.h"
@@ -8,10 +8,10 @@
 #include "train/choose_strategy.h"
 
 struct sx_estimator {
-    sx_arena arena; /* names handed out */
+    sx_arena arena; /* names returned to the caller */
     sx_run_config config;
     sx_model_def def;
-    const sx_model_def *model; /* &def; NULL: what model_dir holds */
+    const sx_model_def *model; /* &def; NULL: the run in model_dir */
     sx_params *params;
     sx_trainer *trainer; /* NULL before the first call */
     bool compared;       /* the trainer was made from the model, not from the directory alone */
@@ -42,7 +42,7 @@ sx_status sx_estimator_create(const sx_model_def *model, const sx_run_config *co
         status =
             e->config.model_dir != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
     }
-    if (status == SX_OK) { /* input functions are told how many replicas there are */
+    if (status == SX_OK) { /* input functions get the number of replicas */
         sx_strategy *strategy = NULL;
         status = sx_choose_strategy(config, &strategy);
         if (status == SX_OK) {
@@ -75,7 +75,7 @@ static int64_t first_given(int64_t a, int64_t b)
     return a != 0 ? a : b;
 }
 
-/* What of TPUEstimator's arguments has one legal value here. */
+/* Rejects values of TPUEstimator's arguments that are not supported. */
 static sx_status check_tpu_args(const sx_tpu_estimator_args *args)
 {
     if (args->predict_batch_size < 0) {
@@ -98,7 +98,7 @@ static sx_status check_tpu_args(const sx_tpu_estimator_args *args)
                      "embedding_config_spec must be NULL: embeddings cannot be sharded over cores");
 }
 
-/* eval_on_tpu=False: the CPU's strategy, the caller's; else NULL. */
+/* eval_on_tpu=False: a CPU strategy, owned by the caller; else NULL. */
 static sx_status choose_eval(const sx_tpu_estimator_args *args, const sx_run_config *config,
                              sx_strategy **out)
 {
@@ -140,7 +140,7 @@ sx_status sx_tpu_estimator_create_at(const sx_model_def *model, const sx_tpu_est
     return SX_OK;
 }
 
-/* --- the trainer beneath --------------------------------------------------------------------- */
+/* --- the underlying trainer ------------------------------------------------------------------ */
 
 static sx_status make_trainer(sx_estimator *e, const sx_model_def *def, const sx_inputs *in)
 {
@@ -162,23 +162,23 @@ static sx_status make_trainer(sx_estimator *e, const sx_model_def *def, const sx
     sx_trainer_destroy(e->trainer);
     e->trainer = t;
     e->compared = def != NULL;
-    e->config.fresh = false; /* once */
+    e->config.fresh = false; /* only the first time */
     return SX_OK;
 }
 
-/* For training: made from the model, which the directory must agree with. */
+/* For training: created from the model; a run in model_dir must match it. */
 static sx_status trainer_to_train(sx_estimator *e, const sx_inputs *in)
 {
     if (e->trainer != NULL && (e->compared || e->model == NULL)) {
         if (e->config.model_dir != NULL) {
-            e->trainer->has_state = false; /* the newest checkpoint counts */
+            e->trainer->has_state = false; /* use the newest checkpoint */
         }
         return SX_OK;
     }
     return make_trainer(e, e->model, in);
 }
 
-/* For the rest: what the directory holds, or what was trained in memory. */
+/* For everything else: the run in model_dir, or the one trained in memory. */
 static sx_status trainer_to_use(sx_estimator *e, const char *checkpoint)
 {
     if (e->trainer == NULL && e->config.model_dir == NULL) {
@@ -220,7 +220,7 @@ sx_status sx_estimator_train_at(sx_estimator *e, sx_input_fn *input, void *user,
     return status;
 }
 
-/* --- evaluating and predicting --------------------------------------------------------------- */
+/* --- evaluation and prediction --------------------------------------------------------------- */
 
 sx_status sx_estimator_evaluate_at(sx_estimator *e, sx_input_fn *input, void *user,
                                    const sx_evaluate_args *args, sx_eval_result *out_result)
@@ -271,9 +271,9 @@ sx_status sx_estimator_export_saved_model_at(sx_estimator *e, const char *base,
     return sx_trainer_export(e->trainer, base, args->version, &serving, out_dir);
 }
 
-/* --- both in turn ---------------------------------------------------------------------------- */
+/* --- train and evaluate ---------------------------------------------------------------------- */
 
-/* The evaluation of the step that training ended at, made now if it has not been. */
+/* The evaluation of the final step; evaluates now if that has not been done. */
 static sx_status last_result(sx_estimator *e, const sx_fit_request *request, sx_eval_result *out)
 {
     const sx_eval_result *known =

@@ -1,5 +1,5 @@
-/* Evaluation: values leave the device one for each example and are added up here, so that no
- * batch size changes a bit. */
+/* Evaluation. The device returns one value per example; they are added up here, so that
+ * results do not depend on the batch size. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "train/data_pass.h"
 #include "train/sum.h"
 
-/* How many examples there will be, 0 = unknown. */
+/* The number of examples to evaluate; 0 = unknown. */
 static int64_t count_examples(const sx_dataset *data, int64_t limit)
 {
     int64_t n = sx_dataset_count(data);
@@ -24,17 +24,17 @@ static int64_t count_examples(const sx_dataset *data, int64_t limit)
     return limit > 0 && (n == 0 || n > limit) ? limit : n;
 }
 
-/* Examples that the data hold, 0 = unknown: those of batches are known once all were seen. */
+/* The number of examples in the data; 0 = unknown. For batched data it is known only at the end. */
 static int64_t available(const sx_dataset *data, int64_t done, int64_t limit)
 {
     int64_t n = sx_dataset_batch_size(data) > 0 ? SX_ENDLESS : sx_dataset_count(data);
     return n != SX_ENDLESS ? n : limit == 0 || done < limit ? done : 0;
 }
 
-/* What an evaluation adds up: means of the program's numbers, and the model's own metrics; and the
- * model's host_call. */
+/* What an evaluation accumulates: means of the program's outputs, the model's own metrics, and
+ * calls of its host_call. */
 typedef struct scores {
-    int64_t step; /* that is evaluated */
+    int64_t step; /* being evaluated */
     const sx_host_call *call;
     sx_sum sums[SX_MAX_DATA_PASS_OUTPUTS];
     bool is_sum[SX_MAX_DATA_PASS_OUTPUTS];
@@ -86,7 +86,7 @@ static void fill_result(const sx_data_pass *p, const scores *s, sx_eval_result *
     }
 }
 
-/* Which outputs are summed, which are for the model's functions. */
+/* Decides which outputs are averaged and which go to the model's functions. */
 static sx_status sort_outputs(sx_data_pass *p, scores *s)
 {
     bool metrics = false, call = false;

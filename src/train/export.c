@@ -17,7 +17,7 @@ static sx_status read_variable(void *user, const char *name, const sx_type *type
     return sx_session_read_variable(session, i, out);
 }
 
-/* How encoded images become features when serving. */
+/* The preprocessing of encoded images when serving. */
 static sx_status choose_preprocess(const sx_trainer *t, const char *recipe, sx_preprocess *out)
 {
     *out = t->info.preprocess;
@@ -33,8 +33,8 @@ static sx_status choose_preprocess(const sx_trainer *t, const char *recipe, sx_p
                                 t->info.preprocess.channels, out);
 }
 
-/* What is served computes in float32 whatever the run was trained in: TensorFlow's kernels of
- * bfloat16 are few and slow on the machines that serve. The caller's. */
+/* Exported models compute in float32 whatever the training precision: TensorFlow has few bfloat16
+ * kernels for CPUs, and they are slow. The caller owns *out. */
 static sx_status float32_graph(const sx_trainer *t, sx_graph **out)
 {
     static sx_status (*const passes[])(const sx_graph *, sx_graph **) = {

@@ -15,7 +15,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "input: out of memory");
 }
 
-/* --- which component is what ----------------------------------------------------------------- */
+/* --- features and labels --------------------------------------------------------------------- */
 
 static int find_either(const sx_dataset *data, const char *a, const char *b)
 {
@@ -59,7 +59,7 @@ sx_status sx_model_preprocess(const sx_model_def *def, const char *recipe, const
     return augment != NULL ? sx_preprocess_set_augment(out, augment) : SX_OK;
 }
 
-/* --- making ---------------------------------------------------------------------------------- */
+/* --- creation -------------------------------------------------------------------------------- */
 
 static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
 {
@@ -76,8 +76,7 @@ static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx
                                  .num_classes = (int)args->classes, .label_dtype = SX_I32);
 }
 
-/* A batch that could hold more than all the data is no larger than they are: buffers and programs
- * are made for its size. */
+/* Limits the batch size to the number of examples: buffers and programs are made for it. */
 static int64_t useful_batch_size(const sx_dataset *data, int64_t wanted)
 {
     int64_t count = sx_dataset_count(data);
@@ -92,7 +91,7 @@ static sx_status order_elements(sx_feed *input, const sx_run_info *info, const s
     return sx_dataset_batch(&input->data, .size = useful_batch_size(input->data, args->batch_size));
 }
 
-/* That they fit: all that can be known without a record. */
+/* Checks that the data fit the model, without reading a record. */
 static sx_status check(const sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
 {
     const sx_component *components = sx_dataset_schema(input->data)->components;
@@ -126,7 +125,7 @@ static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const s
     return SX_OK;
 }
 
-/* Numbers in the label of one example. */
+/* The number of elements in one example's label. */
 static int64_t label_elems(const sx_feed *input)
 {
     sx_type one = sx_type_with_batch(input->label_type, 1);
@@ -201,7 +200,7 @@ static sx_status bad_label(const sx_feed *input, int64_t label, int64_t record)
                     input->classes);
 }
 
-/* Labels as int32, each inside the classes. */
+/* Converts labels to int32 and checks their range. */
 static sx_status convert_labels(sx_feed *input, const struct sx_batch_data *batch)
 {
     const sx_tensor *t = &batch->components[input->labels];
@@ -280,7 +279,7 @@ void sx_rebatch_deinit(sx_rebatch *r)
     *r = (sx_rebatch){0};
 }
 
-/* Copies rows of the pending batch to row `at`; returns how many. */
+/* Copies rows of the pending batch to row `at`; returns their number. */
 static int64_t take_rows(sx_rebatch *r, int64_t at)
 {
     int64_t n = SX_MIN(r->size - at, r->pending.size - r->taken);
@@ -304,7 +303,7 @@ static void pad(sx_rebatch *r, int64_t rows)
     }
 }
 
-/* Makes rows pending if none are. */
+/* Fetches a batch if no rows are pending. */
 static sx_status refill(sx_rebatch *r)
 {
     if (r->taken < r->pending.size) {

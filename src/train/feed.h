@@ -1,5 +1,5 @@
-/* From a data set to what a program is fed: preprocessing, order, batches; and rows of any batches
- * gathered into the fixed batches of evaluation and prediction.
+/* Feeds programs from a data set: preprocessing, order, batches; and regroups batches of any size
+ * into the fixed batches of evaluation and prediction.
  *
  *   elements  ──  image map (when the run has preprocessing)  ──  shuffle, batch, repeat (training)
  *   batches   ──  taken as they are
@@ -16,12 +16,12 @@ typedef struct sx_feed_args {
     sx_mode mode;
     int64_t batch_size; /* of unbatched data */
     bool no_shuffle;
-    bool repeat;             /* training: for ever, also what is batched already but finite */
-    int64_t classes;         /* labels outside [0, classes) are errors; 0 = unknown */
+    bool repeat;     /* training: repeat forever, even finite data that are batched already */
+    int64_t classes; /* labels outside [0, classes) are errors; 0 = unknown */
     const sx_graph *program; /* of that mode; names the layer of a misfit (misfit.h); may be NULL */
 } sx_feed_args;
 
-/* Running input: where the next batch comes from. {0} may be deinitialized. */
+/* An input being read. {0} may be deinitialized. */
 typedef struct sx_feed {
     sx_dataset *data; /* batched; one reference */
     sx_iterator *iterator;
@@ -33,9 +33,9 @@ typedef struct sx_feed {
     int32_t *label_buffer; /* [max_batch × labels of an example] */
 } sx_feed;
 
-/* The components' numbers; -1 where there is none. */
+/* The indices of the components; -1 = absent. */
 void sx_feed_components(const sx_dataset *data, int *out_features, int *out_labels);
-/* Whether these features are images yet to be decoded or scaled. */
+/* Whether the features are images that must be decoded or scaled. */
 bool sx_feed_needs_preprocess(const sx_dataset *data);
 
 /* `data` is borrowed (the input retains what it needs).
@@ -44,7 +44,7 @@ SX_MUST_USE sx_status sx_feed_init(sx_feed *input, const sx_run_info *info, sx_d
                                    const sx_feed_args *args);
 void sx_feed_deinit(sx_feed *input);
 
-/* One batch as a program wants it; borrowed until the next call. */
+/* A batch in the form that programs take; borrowed until the next call. */
 typedef struct sx_feed_batch {
     const void *features, *labels; /* labels NULL when there are none */
     const int64_t *ids;            /* [size] */
@@ -55,7 +55,7 @@ typedef struct sx_feed_batch {
 /* OUT_OF_RANGE at the end of the data. */
 SX_MUST_USE sx_status sx_feed_next(sx_feed *input, sx_feed_batch *out_batch);
 
-/* Bytes of one row of a batch of that type. */
+/* The size of one row of a batch of this type. */
 SX_MUST_USE sx_status sx_feed_row_bytes(const sx_type *batch_type, size_t *out);
 
 /* The model's preprocessing; `recipe` replaces all of it but the size, `augment` (as in
@@ -66,23 +66,23 @@ SX_MUST_USE sx_status sx_model_preprocess(const sx_model_def *def, const char *r
 /* --- Fixed batches -------------------------------------------------------------------------------
  */
 
-/* Gathers rows: every batch handed out has exactly `size` rows, the last one padded with copies of
- * its first row and saying how many count. */
+/* Regroups rows: every batch returned has exactly `size` rows. The last one is padded with copies
+ * of its first row and says how many are valid. */
 typedef struct sx_rebatch {
     sx_feed *input;
     int64_t size;
     size_t feature_bytes, label_bytes; /* of a row; label_bytes 0 = no labels */
     char *features, *labels;
     int64_t *ids;
-    sx_feed_batch pending; /* what of the last batch has not been handed out */
-    int64_t taken;         /* rows of it that have */
+    sx_feed_batch pending; /* the input's last batch */
+    int64_t taken;         /* rows of it already used */
     bool ended;
 } sx_rebatch;
 
 SX_MUST_USE sx_status sx_rebatch_init(sx_rebatch *r, sx_feed *input, const sx_run_info *info,
                                       int64_t size, bool with_labels);
 void sx_rebatch_deinit(sx_rebatch *r);
-/* out_batch->size is the number of rows that count, all `size` rows are there. OUT_OF_RANGE at the
+/* out_batch->size is the number of valid rows; the buffers hold `size` rows. OUT_OF_RANGE at the
  * end. */
 SX_MUST_USE sx_status sx_rebatch_next(sx_rebatch *r, sx_feed_batch *out_batch);
 

@@ -12,7 +12,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "input: out of memory");
 }
 
-/* --- making ---------------------------------------------------------------------------------- */
+/* --- creation -------------------------------------------------------------------------------- */
 
 static bool passes_through(const sx_batch_gather *g)
 {
@@ -34,7 +34,7 @@ static sx_status make_buffers(sx_batch_gather *g, const sx_run_info *info)
     return g->features != NULL && g->labels != NULL && g->ids != NULL ? SX_OK : no_memory();
 }
 
-/* The longest feed's epoch, and all their batches together. */
+/* Sets steps_per_epoch (the longest feed's) and max_batch (the sum of the feeds' batches). */
 static sx_status measure(sx_batch_gather *g)
 {
     for (int i = 0; i < g->n; i++) {
@@ -107,7 +107,7 @@ static bool has_step(const sx_batch_gather *g, int i)
     return batches == 0 || g->step_in_epoch * g->pulls < batches;
 }
 
-/* The step's batches of one feed; fewer where its epoch, or its data, end. */
+/* Appends one feed's batches for this step; fewer at the end of its epoch or data. */
 static sx_status pull(sx_batch_gather *g, sx_feed *feed, sx_feed_batch *to)
 {
     for (int k = 0; k < g->pulls; k++) {
@@ -155,7 +155,7 @@ sx_status sx_batch_gather_next(sx_batch_gather *g, sx_feed_batch *out_batch)
     return SX_OK;
 }
 
-/* --- the place in the data ------------------------------------------------------------------- */
+/* --- position in the data -------------------------------------------------------------------- */
 
 void sx_batch_gather_save(const sx_batch_gather *g, uint8_t *cursors)
 {
@@ -178,7 +178,7 @@ sx_status sx_batch_gather_restore(sx_batch_gather *g, const uint8_t *cursors, in
     return SX_OK;
 }
 
-/* Batches of a feed that come before step `step`. */
+/* The number of a feed's batches before step `step`. */
 static int64_t batches_before(const sx_batch_gather *g, const sx_feed *feed, int64_t step)
 {
     if (g->steps_per_epoch == 0) {

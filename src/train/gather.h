@@ -1,11 +1,12 @@
-/* One step's batch from several: the input modes that hand out less than a global batch at a time.
+/* Assembles a step's batch from several smaller ones, as the input mode requires:
  *
- *   PER_HOST_V1     one feed, one batch a step: handed through, nothing is copied
- *   PER_HOST_V2     one feed, `pulls` batches a step
- *   PER_SHARD_V1    `n` feeds, one batch of each a step
+ *   PER_HOST_V1     one feed, one batch per step: passed on without a copy
+ *   PER_HOST_V2     one feed, `pulls` batches per step
+ *   PER_SHARD_V1    `n` feeds, one batch of each per step
  *
- * Rows keep their order: feed by feed, batch by batch. No step straddles the end of an epoch: its
- * batch is smaller instead, and a feed whose epoch is over adds nothing until the others' are. */
+ * Rows keep their order: feed by feed, batch by batch. A step never spans two epochs: the last
+ * batch of an epoch is smaller instead, and a feed that has finished its epoch contributes nothing
+ * until the others have, too. */
 #ifndef SX_TRAIN_GATHER_H
 #define SX_TRAIN_GATHER_H
 
@@ -32,16 +33,16 @@ void sx_batch_gather_deinit(sx_batch_gather *g);
 /* Borrowed until the next call. OUT_OF_RANGE at the end of the data. */
 SX_MUST_USE sx_status sx_batch_gather_next(sx_batch_gather *g, sx_feed_batch *out_batch);
 
-/* The place: n cursors, one after another. */
+/* Saves the position: n cursors, one after another. */
 void sx_batch_gather_save(const sx_batch_gather *g, uint8_t *cursors);
-/* `step_in_epoch` as it was then. FAILED_PRECONDITION: `count` is not n, or cursors of other data.
- */
+/* `step_in_epoch` is the value at the time of saving. FAILED_PRECONDITION: `count` is not n, or the
+ * cursors belong to other data. */
 SX_MUST_USE sx_status sx_batch_gather_restore(sx_batch_gather *g, const uint8_t *cursors, int count,
                                               int64_t step_in_epoch);
-/* To the beginning of step `step` of these data. */
+/* Moves to the beginning of step `step`. */
 SX_MUST_USE sx_status sx_batch_gather_seek(sx_batch_gather *g, int64_t step);
 
-/* Time that the caller has waited for data, in nanoseconds. */
+/* The total time spent waiting for data, in nanoseconds. */
 int64_t sx_batch_gather_waited(const sx_batch_gather *g);
 
 #endif

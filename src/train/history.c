@@ -50,7 +50,7 @@ const sx_eval_result *sx_history_find(const sx_history *h, int64_t step)
     return i < h->count && h->items[i].step == step ? &h->items[i] : NULL;
 }
 
-/* The name in the history's own memory: the newest row's, since metrics keep their names. */
+/* A copy of the name owned by the history; usually the newest row has it already. */
 static const char *own_name(sx_history *h, const char *name)
 {
     const sx_eval_result *newest = h->count > 0 ? &h->items[h->count - 1] : NULL;
@@ -107,7 +107,7 @@ sx_status sx_history_put(sx_history *h, const sx_eval_result *result, bool *out_
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* JSON has no NaN: a number that is none becomes null. */
+/* JSON has no NaN or infinity: they become null. */
 static json_t *number(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();

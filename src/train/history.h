@@ -1,5 +1,5 @@
-/* The evaluations of a run and the best of them: history.json. It outlives restarts, so that "best"
- * means the best of the whole run; and a resumed run tells its callbacks what they had already
+/* The evaluations of a run and the best of them: history.json. It survives restarts, so "best"
+ * means the best of the whole run, and a resumed run can replay to its callbacks what they had
  * seen.
  *
  *   {"best": {"step": 960, "loss": 0.31}, "evaluations": [{"step": 480, "examples": 500, "loss": …,
@@ -22,7 +22,7 @@ typedef struct sx_history {
 void sx_history_init(sx_history *history);
 void sx_history_deinit(sx_history *history);
 
-/* Reads dir/history.json; a missing one is an empty history. DATA_LOSS: not what we wrote. */
+/* Reads dir/history.json; if it is missing, the history is empty. DATA_LOSS: it is corrupt. */
 SX_MUST_USE sx_status sx_history_load(sx_history *history, const char *dir);
 SX_MUST_USE sx_status sx_history_save(const sx_history *history, const char *dir);
 

@@ -35,7 +35,7 @@ static sx_status make_array(sx_host_caller *h, int i, int64_t max_batch)
     return h->arrays[i] != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-/* Output number `output` under the tensor's own name; its type as the program has it. */
+/* Output `output` of the program as a value named `name` without its prefix. */
 static sx_host_value host_value(const sx_program *program, int output, const void *data)
 {
     const char *name = sx_program_output_name(program, output);

@@ -13,10 +13,10 @@ typedef enum share { ALL, BY_HOST, BY_REPLICA } share;
 typedef struct row {
     const char *name;
     bool trains, evaluates;
-    share asked;   /* the batch of a call is the global one over … */
+    share asked;   /* a call's batch is the global one divided by … */
     bool per_core; /* called once for each replica of the host */
-    bool pulled;   /* a step takes one batch for each replica of the host */
-    share replica; /* the batch that a replica computes on */
+    bool pulled;   /* a step takes one batch per replica of the host */
+    share replica; /* a replica's batch is the global one divided by … */
 } row;
 
 static const row rows[] = {

@@ -42,9 +42,9 @@ static sx_status call_once(const call *c, int index, sx_dataset **out)
     return sx_params_status(c->params);
 }
 
-/* --- what came back -------------------------------------------------------------------------- */
+/* --- results --------------------------------------------------------------------------------- */
 
-/* Batches, or elements that will be batched: of all calls or of none. */
+/* Either all calls returned batches, or all returned single elements. */
 static sx_status check_parts(const sx_inputs *in)
 {
     for (int i = 1; i < in->n; i++) {
@@ -57,7 +57,7 @@ static sx_status check_parts(const sx_inputs *in)
     return SX_OK;
 }
 
-/* Elements are batched here, by the global batch: nothing is left to put together. */
+/* Single elements are batched by the global batch size; nothing needs to be assembled. */
 static sx_status measure(const call *c, sx_inputs *in)
 {
     bool batched = sx_dataset_batch_size(in->data[0]) > 0;

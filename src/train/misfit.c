@@ -14,7 +14,7 @@
 
 enum { LAYER_TEXT = 256 };
 
-/* layer "dense_1" (flowers.c:19): the scope that a node is in, and the user's line. */
+/* layer "dense_1" (flowers.c:19): the node's scope, and its line in the user's source. */
 static const char *describe_layer(const sx_node *n, char *buffer)
 {
     const char *leaf = n != NULL ? strrchr(n->name, '/') : NULL;
@@ -28,7 +28,7 @@ static const char *describe_layer(const sx_node *n, char *buffer)
     return buffer;
 }
 
-/* The first node that takes an input, NULL if none does. */
+/* The first node that reads an input; NULL if none does. */
 static const sx_node *first_taker(const sx_graph *g, const char *input)
 {
     int arg = g != NULL ? sx_graph_find_arg(g, input) : -1;
@@ -47,7 +47,7 @@ static bool is_in_classifier(const sx_node *n)
     return strncmp(n->name, "classifier/", strlen("classifier/")) == 0;
 }
 
-/* The logits: what sx_classifier_spec() takes first; of other models the probabilities. */
+/* The logits of a model made by sx_classifier_spec(); of other models the probabilities. */
 static sx_value find_logits(const sx_graph *g, sx_value probabilities)
 {
     for (int i = 0; i < g->n_nodes; i++) {
@@ -60,7 +60,7 @@ static sx_value find_logits(const sx_graph *g, sx_value probabilities)
 
 /* --- features and labels --------------------------------------------------------------------- */
 
-/* Equal but for the batch dimension. */
+/* Equal except for the batch dimension. */
 static bool same_rows(const sx_type *a, const sx_type *b)
 {
     sx_type x = sx_type_with_batch(*a, 1), y = sx_type_with_batch(*b, 1);
@@ -78,7 +78,7 @@ sx_status sx_check_for_device(const sx_component *c)
                           c->name, sx_type_format(&c->type, has, sizeof(has)));
 }
 
-/* `input` is the program's name for the component. */
+/* `input` is the component's name in the program. */
 static sx_status misfit(const sx_component *c, const sx_run_info *info, const sx_type *wanted,
                         const sx_graph *program, const char *input, const char *advice)
 {
@@ -110,7 +110,7 @@ sx_status sx_check_labels(const sx_component *c, const sx_run_info *info, const 
     sx_type type = c->type;
     SX_TRY(sx_check_for_device(c));
     if (info->labels.dtype == SX_I32 && (type.dtype == SX_I64 || type.dtype == SX_U8)) {
-        type.dtype = SX_I32; /* converted on the way */
+        type.dtype = SX_I32; /* feeding converts it */
     }
     return same_rows(&type, &info->labels)
                ? SX_OK

@@ -1,4 +1,4 @@
-/* The Model face: state lives in memory; fit() goes on from where the last one ended. */
+/* The Model API: state lives in memory; fit() continues where the last one ended. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 enum { MAX_EPOCHS = 1 << 20 };
 
 struct sx_model {
-    sx_arena arena;   /* names handed out */
+    sx_arena arena;   /* names returned to the caller */
     sx_model_def def; /* zero: loaded from a run */
     sx_params *params;
     sx_run_config config;
@@ -40,7 +40,7 @@ static bool grow(sx_model *m)
     return rows != NULL;
 }
 
-/* The name with its prefix, kept once. */
+/* The name with its prefix; each is stored once. */
 static const char *own_name(sx_model *m, const char *prefix, const char *name)
 {
     char text[256];
@@ -91,7 +91,7 @@ const sx_history_row *sx_model_history(const sx_model *m, int *out_count)
     return m->rows;
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- creation -------------------------------------------------------------------------------- */
 
 static sx_status create_empty(sx_model **out)
 {
@@ -133,7 +133,7 @@ void sx_model_destroy(sx_model *m)
     sx_free(m);
 }
 
-/* Where to compute from now on: `place` has the device fields of a configuration. */
+/* Sets the devices to use from now on: `place` holds the device fields of a configuration. */
 static sx_status choose_place(sx_model *m, const sx_run_config *place)
 {
     sx_strategy *strategy = NULL;
@@ -151,7 +151,7 @@ static sx_status choose_place(sx_model *m, const sx_run_config *place)
     return SX_OK;
 }
 
-/* The device fields of any struct that has them. */
+/* The device fields of any struct that has them, as a configuration. */
 #define PLACE_OF(args)                                              \
     (&(sx_run_config){.struct_size = sizeof(sx_run_config),         \
                       .train_distribute = (args)->train_distribute, \
@@ -181,7 +181,7 @@ sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
     return SX_OK;
 }
 
-/* --- elsewhere ------------------------------------------------------------------------------- */
+/* --- moving ---------------------------------------------------------------------------------- */
 
 sx_status sx_model_to_at(sx_model *m, const sx_to_args *args)
 {
@@ -206,7 +206,7 @@ static sx_status make_trainer(sx_model *m, sx_dataset *data, const sx_fit_args *
     return sx_trainer_create(&options, &m->trainer);
 }
 
-/* That many epochs more; over a backup directory, in all. */
+/* `epochs` counts this call's epochs; with a backup directory, those of all calls. */
 static sx_status choose_length(const sx_model *m, sx_dataset *data, const sx_fit_args *args,
                                sx_fit_request *request)
 {
@@ -248,7 +248,7 @@ sx_status sx_model_fit_at(sx_model *m, sx_dataset *data, const sx_fit_args *args
     return sx_trainer_fit(m->trainer, &request);
 }
 
-/* --- use ------------------------------------------------------------------------------------- */
+/* --- evaluation, prediction, saving ---------------------------------------------------------- */
 
 static sx_status require_trainer(const sx_model *m)
 {
@@ -284,7 +284,7 @@ static sx_status load(sx_model *m, const char *dir)
     m->config.model_dir = dir;
     SX_TRY(sx_trainer_create(&(sx_trainer_options){.config = &m->config}, &m->trainer));
     SX_TRY(sx_trainer_restore(m->trainer, "latest"));
-    m->trainer->config.model_dir = NULL; /* from here on in memory */
+    m->trainer->config.model_dir = NULL; /* kept in memory from here on */
     m->trainer->on_disk = false;
     m->config.model_dir = NULL;
     return SX_OK;

@@ -1,9 +1,9 @@
-/* A trainer's variables elsewhere: it goes on there, or evaluates there. See trainer.h. */
+/* Moves a trainer's variables to other devices, for good or for an evaluation. See trainer.h. */
 #include "base/memory.h"
 #include "train/choose_strategy.h"
 #include "train/state.h"
 
-/* Variable i of `to`, from the one of its name. */
+/* Copies variable i of `to` from the variable of the same name. */
 static sx_status copy_variable(sx_session *from, sx_session *to, int i)
 {
     const sx_session_variable *v = sx_session_variable_at(to, i);
@@ -54,11 +54,10 @@ static void settle(sx_trainer *t, sx_session *session, sx_program *const *progra
     }
     sx_session_destroy(t->session);
     t->session = session;
-    t->state.numerics =
-        NULL; /* of the device that was left: going on elsewhere is what is wanted */
+    t->state.numerics = NULL; /* the old device's: the change of numerics is intended */
 }
 
-/* Back to where it was. */
+/* Undoes a move that failed. */
 static void stay(sx_trainer *t, const sx_run_config *config, sx_strategy *strategy)
 {
     sx_strategy_release(t->strategy);

@@ -1,4 +1,4 @@
-/* Prediction: a row for each example, in the data's order. */
+/* Prediction: one row per example, in the order of the data. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Which checkpoint, and back into the session with it. See trainer.h, state.h. */
+/* Chooses a checkpoint and loads it into the session. See trainer.h, state.h. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "checkpoint/checkpoint_state.h"
 #include "train/state.h"
 
-/* --- into the session ------------------------------------------------------------------------ */
+/* --- loading --------------------------------------------------------------------------------- */
 
 static sx_status load(sx_trainer *t, const char *prefix)
 {
@@ -32,7 +32,7 @@ static sx_status load(sx_trainer *t, const char *prefix)
     return SX_OK;
 }
 
-/* --- the newest whole one -------------------------------------------------------------------- */
+/* --- the newest intact checkpoint ------------------------------------------------------------ */
 
 static void say_broken(sx_trainer *t, sx_status broken)
 {
@@ -43,7 +43,7 @@ static void say_broken(sx_trainer *t, sx_status broken)
     sx_buf_deinit(&text);
 }
 
-/* The newest of `list` that is whole; NULL if none is. */
+/* The newest intact checkpoint of `list`; NULL if there is none. */
 static const char *newest_whole(sx_trainer *t, const sx_checkpoints *list)
 {
     for (size_t i = list->count; i-- > 0;) {
@@ -81,7 +81,7 @@ sx_status sx_trainer_restore_latest(sx_trainer *t, bool *out_found)
     return status;
 }
 
-/* --- one by name ----------------------------------------------------------------------------- */
+/* --- a checkpoint by name -------------------------------------------------------------------- */
 
 static sx_status no_such_step(const sx_trainer *t, const sx_checkpoints *list, const char *wanted)
 {

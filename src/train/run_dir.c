@@ -46,10 +46,10 @@ bool sx_run_exists(const char *dir)
     return exists;
 }
 
-/* --- where a run may begin ------------------------------------------------------------------- */
+/* --- checks before a new run ----------------------------------------------------------------- */
 
-/* What a run consists of besides its checkpoints. sextant.json goes last when a run is deleted:
- * what is half deleted still is a run, and can be deleted again. */
+/* What a run consists of besides its checkpoints. sextant.json is deleted last: a run that is half
+ * deleted is still a run and can be deleted again. */
 static const char *const parts[] = {"checkpoint", BEST_DIR, "history.json", "graphs", INFO_FILE};
 
 static bool is_part(const char *name)
@@ -81,8 +81,9 @@ sx_status sx_run_check_place(const char *dir)
     }
     sx_status status = SX_OK;
     if (others > 0 && !has_part) {
-        status = sx_error(SX_FAILED_PRECONDITION, "%s is not empty and not a run directory (it has %s%s)",
-                          dir, sx_buf_text(&text), others > NAMED ? ", …" : "");
+        status = sx_error(SX_FAILED_PRECONDITION,
+                          "%s is not empty and not a run directory (it has %s%s)", dir,
+                          sx_buf_text(&text), others > NAMED ? ", …" : "");
     }
     sx_buf_deinit(&text);
     sx_paths_deinit(&names);
@@ -259,7 +260,7 @@ static sx_status preprocess_from_json(const json_t *json, sx_run_info *info)
     return info->has_preprocess ? sx_preprocess_from_json(json, &info->preprocess) : SX_OK;
 }
 
-/* A run that does not say computes in float32. */
+/* The default is float32. */
 static sx_status precision_from_json(const json_t *json, sx_run_info *info)
 {
     const char *name = json_string_value(json);
@@ -434,7 +435,7 @@ sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_run_gr
 
 /* --- another model's directory --------------------------------------------------------------- */
 
-/* The variable's type, NULL if the graph has none of that name. */
+/* The variable's type; NULL if the graph has no such variable. */
 static const sx_type *variable_type(const sx_graph *g, const char *name)
 {
     int i = sx_graph_find_arg(g, name);
@@ -508,7 +509,7 @@ sx_status sx_run_clean_up(const char *dir, int64_t best_step,
     SX_TRY(sweep_folder(dir, "graphs"));
     SX_TRY(sweep_folder(dir, BEST_DIR));
     if (best_step < 0) {
-        return SX_OK; /* history.json may be lost: no reason to delete what it said */
+        return SX_OK; /* history.json may be lost: no reason to delete the best checkpoint */
     }
     SX_TRY(sx_path_join(dir, BEST_DIR, &best));
     sx_status status = sx_checkpoint_keep_only(best, best_step);

@@ -1,4 +1,4 @@
-/* A run's directory: everything that training wrote and that the rest of the run's life needs.
+/* A run's directory: everything that training writes and evaluation, export and later training need.
  *
  *   run1/sextant.json                 what the run is (sx_run_info), written once, after the graphs
  *   run1/graphs/{train,eval,predict}.graph   canonical text, symbolic batch
@@ -35,16 +35,15 @@ typedef struct sx_run_info {
     const char *const *param_names, *const *param_values; /* [n_params], sorted as given */
     int n_params;
     uint64_t seed;
-    bool has_preprocess; /* the model is fed by it from encoded images or uint8 pixels */
+    bool has_preprocess; /* the model's input is made from encoded images or uint8 pixels */
     sx_preprocess preprocess;
     const char *const *class_names; /* [n_classes] or NULL */
     int n_classes;
-    sx_type features, labels;     /* of a batch, as in the graphs */
-    sx_dtype precision;           /* what the graphs' layers compute in: SX_F32 or SX_BF16 */
-    const char *data;             /* what --data said; may be NULL */
-    const char *data_description; /* sx_data_open's; may be NULL */
-    const char *image_key,
-        *label_key; /* the record features that were asked for; NULL = recognised */
+    sx_type features, labels;          /* of a batch, as in the graphs */
+    sx_dtype precision;                /* what the graphs' layers compute in: SX_F32 or SX_BF16 */
+    const char *data;                  /* the value of --data; may be NULL */
+    const char *data_description;      /* sx_data_open's; may be NULL */
+    const char *image_key, *label_key; /* the record features requested; NULL = detected */
     int label_base;
     int64_t records;         /* in the training data */
     int64_t execution_batch; /* of evaluation and prediction */
@@ -54,20 +53,20 @@ typedef struct sx_run_info {
 /* Whether `dir` holds a run. */
 bool sx_run_exists(const char *dir);
 
-/* OK where a run may begin: `dir` is missing, is empty but for hidden files, or holds a run or the
- * remains of one. Else FAILED_PRECONDITION, naming the first files. */
+/* OK if a run may be started in `dir`: it is missing, is empty except for hidden files, or holds a
+ * run or the remains of one. Else FAILED_PRECONDITION, naming the first files. */
 SX_MUST_USE sx_status sx_run_check_place(const char *dir);
 
-/* Writes the run's files; makes the directory. Existing ones are replaced. */
+/* Creates the directory and writes the run's files, replacing existing ones. */
 SX_MUST_USE sx_status sx_run_write(const char *dir, const sx_run_info *info,
                                    const sx_run_graphs *graphs);
 
-/* Reads sextant.json. NOT_FOUND: no run there. DATA_LOSS: not what we wrote; UNIMPLEMENTED: a
- * format of a later version. `config` is NULL in what comes back. */
+/* Reads sextant.json; out_info->config is NULL. NOT_FOUND: no run in `dir`. DATA_LOSS: the file is
+ * corrupt. UNIMPLEMENTED: the format of a later version. */
 SX_MUST_USE sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info);
 
-/* Reads the three graphs. Errors name the file: NOT_FOUND, DATA_LOSS not a graph; INVALID_ARGUMENT
- * inputs that a run does not feed (sx_program_check_inputs), or other types than `info` says. */
+/* Reads the three graphs. Errors name the file: NOT_FOUND; DATA_LOSS not a graph; INVALID_ARGUMENT
+ * inputs that a run does not feed (sx_program_check_inputs), or types that differ from `info`. */
 SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info,
                                          sx_run_graphs *out_graphs);
 
@@ -81,7 +80,7 @@ SX_MUST_USE sx_status sx_run_check_variables(const char *dir, const sx_graph *st
 SX_MUST_USE sx_status sx_run_clean_up(const char *dir, int64_t best_step,
                                       const sx_checkpoint_retention *retention);
 
-/* Deletes what a run consists of, and nothing else, from `dir`. */
+/* Deletes the run's files, and nothing else, from `dir`. */
 SX_MUST_USE sx_status sx_run_delete(const char *dir);
 
 #endif

@@ -1,4 +1,4 @@
-/* Writing a run's directory: what it is, and its checkpoints. See save.h. */
+/* Writes a run's directory: its description and its checkpoints. See save.h. */
 #include "train/save.h"
 
 #include <inttypes.h>
@@ -111,7 +111,8 @@ sx_status sx_trainer_save_as(sx_trainer *t, const char *dir)
     if (!t->has_state) {
         return sx_error(SX_FAILED_PRECONDITION, "the model has not been trained or loaded");
     }
-    SX_TRY(sx_trainer_program(t, SX_TRAIN, &p)); /* with slots and step: the saved run can go on */
+    SX_TRY(sx_trainer_program(t, SX_TRAIN,
+                              &p)); /* with slots and step, so that training can continue */
     SX_TRY(write_run(t, dir));
     snprintf(name, sizeof(name), SX_CHECKPOINT_BASENAME "-%" PRId64, sx_trainer_step(t));
     SX_TRY(save_to(t, dir, name, &prefix));

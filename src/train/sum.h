@@ -1,4 +1,4 @@
-/* Sums that do not lose small numbers. */
+/* Sums that do not lose small terms. */
 #ifndef SX_TRAIN_SUM_H
 #define SX_TRAIN_SUM_H
 

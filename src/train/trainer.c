@@ -1,4 +1,4 @@
-/* Making a trainer: from a model, or from the run that a directory holds. See trainer.h. */
+/* Creates a trainer from a model, or from the run in a directory. See trainer.h. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "trainer: out of memory");
 }
 
-/* --- a directory that holds a run ------------------------------------------------------------ */
+/* --- an existing run ------------------------------------------------------------------------- */
 
 static bool same_text(const sx_graph *a, const sx_graph *b)
 {
@@ -35,8 +35,8 @@ static bool same_text(const sx_graph *a, const sx_graph *b)
     return same;
 }
 
-/* The run goes on with what it stored: another model is refused, a difference that keeps the
- * variables is told at the first fit. */
+/* A run continues with its stored graphs. A model with other variables is rejected; other
+ * differences become a warning at the first fit. */
 static sx_status compare_stored(sx_trainer *t, const sx_run_graphs *stored, const sx_run_info *info)
 {
     const sx_graph *kept = stored->by_mode[SX_TRAIN], *built = t->graphs.by_mode[SX_TRAIN];
@@ -74,7 +74,7 @@ static sx_status adopt_stored(sx_trainer *t, bool compare)
     return SX_OK;
 }
 
-/* Checkpoints without sextant.json are somebody else's. */
+/* Checkpoints without sextant.json belong to another program. */
 static sx_status refuse_foreign(const char *dir)
 {
     sx_arena arena;
@@ -99,7 +99,7 @@ static sx_status open_directory(sx_trainer *t, const sx_trainer_options *o)
                               : sx_error(SX_INVALID_ARGUMENT, "neither a model nor a model_dir");
     }
     if (t->config.fresh && o->def != NULL) {
-        return SX_OK; /* what is there goes when the new run begins, not before */
+        return SX_OK; /* existing files are deleted when the new run starts, not before */
     }
     if (sx_run_exists(dir)) {
         return adopt_stored(t, o->def != NULL);
@@ -110,19 +110,20 @@ static sx_status open_directory(sx_trainer *t, const sx_trainer_options *o)
     return refuse_foreign(dir);
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- creation -------------------------------------------------------------------------------- */
 
-/* Where compiled programs are kept; NULL: nowhere. */
+/* The directory for compiled programs; NULL = none. */
 static char *compile_cache(const sx_trainer *t)
 {
     char *dir = NULL;
     if (!t->config.no_compile_cache) {
-        sx_status_free(sx_user_cache("compiled", &dir)); /* without a home there is none */
+        sx_status_free(
+            sx_user_cache("compiled", &dir)); /* without a home directory there is no cache */
     }
     return dir;
 }
 
-/* Known before the graphs are built: a loss may depend on the number of replicas. */
+/* Must run before the graphs are built: a loss may depend on the number of replicas. */
 static sx_status choose_strategy(sx_trainer *t, const sx_run_config *config)
 {
     SX_TRY(sx_choose_strategy(config, &t->strategy));
@@ -198,7 +199,7 @@ void sx_trainer_destroy(sx_trainer *t)
     sx_free(t);
 }
 
-/* --- what there is to know ------------------------------------------------------------------- */
+/* --- properties ------------------------------------------------------------------------------ */
 
 const sx_run_info *sx_trainer_info(const sx_trainer *t)
 {
@@ -214,7 +215,7 @@ int64_t sx_trainer_step(sx_trainer *t)
 {
     int64_t step = 0;
     if (t->prefix != NULL && sx_session_find_variable(t->session, "global_step") < 0) {
-        return sx_checkpoint_step(t->prefix); /* only evaluating: nothing moves it */
+        return sx_checkpoint_step(t->prefix); /* without a train program the step does not change */
     }
     sx_status_free(sx_session_read_step(t->session, &step));
     return step;

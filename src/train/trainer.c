@@ -83,8 +83,8 @@ static sx_status refuse_foreign(const char *dir)
     sx_status status = sx_checkpoints_list(dir, &arena, &list);
     if (status == SX_OK && list.count > 0) {
         status = sx_error(SX_FAILED_PRECONDITION,
-                          "%s contains checkpoints (%s) but no sextant.json, so it is not a run "
-                          "directory; use another model-dir, or start over with --fresh",
+                          "%s contains checkpoints (%s) but no sextant.json; use another "
+                          "model-dir, or start over with --fresh",
                           dir, sx_path_basename(list.items[0].prefix));
     }
     sx_arena_deinit(&arena);

@@ -73,16 +73,17 @@ static void test_train_device_faults__a_device_is_lost(void **state)
     (void)state;
     fails_and_goes_on(
         "lost:6", SX_UNAVAILABLE,
-        "step 6 failed (the checkpoint of step 4 is kept, and the run goes on from "
+        "step 6 failed (the checkpoint of step 4 is kept; the run can be resumed from "
         "it): executing on /device:CPU:0: PJRT LoadedExecutable_Execute: device lost");
 }
 
 static void test_train_device_faults__an_execution_fails_later(void **state)
 {
     (void)state;
-    fails_and_goes_on("later:6:chip 3 is too hot", SX_UNAVAILABLE,
-                      "step 6 failed (the checkpoint of step 4 is kept, and the run goes on from "
-                      "it): executing on /device:CPU:0: PJRT Event_Await: chip 3 is too hot");
+    fails_and_goes_on(
+        "later:6:chip 3 is too hot", SX_UNAVAILABLE,
+        "step 6 failed (the checkpoint of step 4 is kept; the run can be resumed from "
+        "it): executing on /device:CPU:0: PJRT Event_Await: chip 3 is too hot");
 }
 
 static void test_train_device_faults__memory_runs_out(void **state)

@@ -273,7 +273,7 @@ static void test_train_devices__strings_are_refused_by_name(void **state)
     t = open_tiny(&(sx_run_config){.struct_size = sizeof(sx_run_config), .device = "ref"});
     assert_ok(sx_dataset_batch(&features, .size = 2));
     assert_error(sx_trainer_fit(t, &(sx_fit_request){.train = features, .steps = 1}),
-                 SX_INVALID_ARGUMENT, "the data's \"words\" is string[N]: a string stays");
+                 SX_INVALID_ARGUMENT, "component \"words\" of the data is string[N], and strings");
     sx_trainer_destroy(t);
     sx_dataset_release(features);
     sx_dataset_release(labels);

@@ -39,7 +39,7 @@ static void test_train_input_modes__refuses_by_name(void **state)
     (void)state;
     sx_input_plan plan;
     assert_error(sx_input_plan_make(SX_TRAIN, SX_PER_HOST_V1, 50, 4, 1, &plan), SX_INVALID_ARGUMENT,
-                 "batch of 50 examples does not divide by 4 replicas: the nearest that do are 48 "
+                 "batch of 50 examples does not divide by 4 replicas: the nearest are 48 "
                  "and 52");
     assert_error(sx_input_plan_make(SX_TRAIN, SX_PER_HOST_V2, 3, 4, 1, &plan), SX_INVALID_ARGUMENT,
                  "the smallest that does is 4");
@@ -188,7 +188,7 @@ static void test_train_input_modes__indivisible_before_data(void **state)
     asked a = {0};
     sx_estimator *e = open_with(SX_PER_HOST_V1, 3, NULL, NULL);
     assert_error(sx_estimator_train(e, tell, &a, .steps = 1), SX_INVALID_ARGUMENT,
-                 "the nearest that do are 6 and 9");
+                 "the nearest are 6 and 9");
     assert_int_equal(a.calls, 0);
     sx_estimator_destroy(e);
     /* batches of the data's own size count, too */
@@ -200,7 +200,7 @@ static void test_train_input_modes__indivisible_before_data(void **state)
     assert_ok(sx_trainer_create(
         &(sx_trainer_options){.config = &config, .def = &tiny, .data = data}, &t));
     assert_error(sx_trainer_fit(t, &(sx_fit_request){.train = data, .steps = 1}),
-                 SX_INVALID_ARGUMENT, "the nearest that do are 9 and 12");
+                 SX_INVALID_ARGUMENT, "the nearest are 9 and 12");
     sx_trainer_destroy(t);
     sx_dataset_release(data);
 }

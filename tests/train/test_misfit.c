@@ -69,15 +69,15 @@ static void test_train_misfit__features_name_field_layer_and_shapes(void **state
     (void)state;
     sx_type image = sx_type_of(SX_F32, PICTURES, SIDE, SIDE, 1),
             label = sx_type_of(SX_I64, PICTURES);
-    assert_error(
-        train_on(&photos, pictures(image, label)), SX_INVALID_ARGUMENT,
-        at_line("training data: the data's \"image\" is float32[N,8,8,1], the model \"photos\" "
-                "expects float32[N,16,16,3] for its layer \"first\" ",
-                CONV_LINE, "; map the data to this shape"));
+    assert_error(train_on(&photos, pictures(image, label)), SX_INVALID_ARGUMENT,
+                 at_line("training data: component \"image\" of the data is float32[N,8,8,1], but "
+                         "model \"photos\" "
+                         "expects float32[N,16,16,3] for its layer \"first\" ",
+                         CONV_LINE, "; map the data to this shape"));
     assert_int_equal(reads, 0);
     sx_type flat = sx_type_of(SX_F32, PICTURES, SIDE);
     assert_error(train_on(&photos, pictures(flat, label)), SX_INVALID_ARGUMENT,
-                 "is float32[N,8], the model \"photos\" expects float32[N,16,16,3]");
+                 "is float32[N,8], but model \"photos\" expects float32[N,16,16,3]");
     assert_int_equal(reads, 0);
 }
 
@@ -123,13 +123,15 @@ static void test_train_misfit__evaluation_data_are_checked_before_training(void 
     sx_fit_request request = {.train = train, .eval = eval, .steps = 1};
     sx_trainer *t = NULL;
     assert_ok(sx_trainer_create(&options, &t));
-    assert_error(sx_trainer_fit(t, &request), SX_INVALID_ARGUMENT,
-                 "evaluation data: the data's \"image\" is float32[N,8,8,3], the model \"any\" "
-                 "expects float32[N,8,8,1] for its layer \"first\"");
+    assert_error(
+        sx_trainer_fit(t, &request), SX_INVALID_ARGUMENT,
+        "evaluation data: component \"image\" of the data is float32[N,8,8,3], but model \"any\" "
+        "expects float32[N,8,8,1] for its layer \"first\"");
     request.eval = floats;
-    assert_error(sx_trainer_fit(t, &request), SX_INVALID_ARGUMENT,
-                 "evaluation data: the data's \"label\" is float32[N], the model \"any\" expects "
-                 "int32[N] for its layer \"classifier\"");
+    assert_error(
+        sx_trainer_fit(t, &request), SX_INVALID_ARGUMENT,
+        "evaluation data: component \"label\" of the data is float32[N], but model \"any\" expects "
+        "int32[N] for its layer \"classifier\"");
     assert_int_equal(reads, 0);
     sx_trainer_destroy(t);
     sx_dataset_release(train);

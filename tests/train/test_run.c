@@ -129,7 +129,7 @@ static void test_train_run__refuses_another_models_directory(void **state)
     char *dir = scratch("run");
     train_to(dir, 2, 0, false, &s);
     assert_error(open_with(dir, "hidden", "9", false), SX_FAILED_PRECONDITION,
-                 "variable \"dense/kernel\" is float32[6,8] there, and float32[6,9] in this model");
+                 "variable \"dense/kernel\" is float32[6,8] there, but float32[6,9] in this model");
     assert_ok(open_with(dir, "hidden", "8", false));
     assert_error(open_with(dir, "hiden", "8", false), SX_INVALID_ARGUMENT,
                  "no parameter \"hiden\"");
@@ -200,7 +200,7 @@ static void test_train_run__refuses_foreign_checkpoints(void **state)
     train_to(dir, 2, 0, false, &s);
     assert_int_equal(unlink(scratch("run/sextant.json")), 0);
     assert_error(open_with(dir, NULL, NULL, false), SX_FAILED_PRECONDITION,
-                 "holds checkpoints (model.ckpt-0) but no sextant.json");
+                 "contains checkpoints (model.ckpt-0) but no sextant.json");
 }
 
 static void test_train_run__needs_no_model_once_it_is_there(void **state)

@@ -254,8 +254,9 @@ static void test_train_fit__says_when_data_do_not_fit(void **state)
     sx_dataset *data = NULL;
     assert_ok(sx_dataset_from_tensors(2, names, tensors, NULL, NULL, &data));
     sx_fit_request request = {.train = data, .steps = 1};
-    assert_error(sx_trainer_fit(t, &request), SX_INVALID_ARGUMENT,
-                 "\"features\" is float32[N,5], but model \"tiny\" expects float32[N,6]");
+    assert_error(
+        sx_trainer_fit(t, &request), SX_INVALID_ARGUMENT,
+        "\"features\" of the data is float32[N,5], but model \"tiny\" expects float32[N,6]");
     sx_dataset_release(data);
     float wide[4][FEATURES] = {{0}};
     tensors[0] = (sx_tensor){sx_type_of(SX_F32, 4, FEATURES), wide};

@@ -1,4 +1,5 @@
-/* A run's directory: everything that training writes and evaluation, export and later training need.
+/* A run's directory: everything that training writes and evaluation, export and later training
+ * need.
  *
  *   run1/sextant.json                 what the run is (sx_run_info), written once, after the graphs
  *   run1/graphs/{train,eval,predict}.graph   canonical text, symbolic batch

@@ -1,6 +1,7 @@
 # What the tests of the command line share; each sources it first. They work in a fresh folder.
 #
 #   run WORDS...           runs sextant; its output is in ./out and ./err, its exit code in $code
+#                          (124 if it takes longer than $limit, which a test may set: 20s)
 #   ok WORDS...            the same, and it must succeed
 #   fails CODE WORDS...    the same, and it must end with that code
 #   says TEXT, warns TEXT  ./out, ./err contains the text (says_line: has it as a whole line)
@@ -13,6 +14,7 @@ trap 'rm -rf "$here"' EXIT
 cd "$here"
 export XDG_CACHE_HOME=$here/cache NO_COLOR=1
 ran=
+limit=0
 
 fail() {
     echo "FAILED after: sextant $ran"
@@ -26,7 +28,7 @@ fail() {
 run() {
     ran=$*
     code=0
-    "$sextant" "$@" >"$here/out" 2>"$here/err" </dev/null || code=$?
+    timeout "$limit" "$sextant" "$@" >"$here/out" 2>"$here/err" </dev/null || code=$?
 }
 ok() {
     run "$@"

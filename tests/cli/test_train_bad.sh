@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every mistake on the command line of train: what, expected, got.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
+limit=20s # a mistake that is not seen trains for ever
 data='generated:digits?n=64'
 fails 2 train
 warns 'expected MODEL|./model.c'

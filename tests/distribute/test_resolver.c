@@ -125,6 +125,12 @@ static void test_distribute_resolver__tf_config(void **state)
            1);
     assert_error(FIND(&c, .tpu = NULL), SX_NOT_FOUND,
                  "TF_CONFIG: a cluster (chief 1, worker 2) without a TPU");
+    setenv("TF_CONFIG", "{\"cluster\": {\"tpu_worker\": [\"h0:1\"]}}", 1);
+    assert_ok(FIND(&c, .tpu = NULL));
+    assert_string_equal(c.master, "grpc://h0:1");
+    assert_int_equal(c.n_workers, 1);
+    setenv("TF_CONFIG", "{\"cluster\": {\"tpu_worker\": []}}", 1);
+    assert_error(FIND(&c, .tpu = NULL), SX_NOT_FOUND, "a cluster (tpu_worker 0) without a TPU");
     setenv("TF_CONFIG", "{\"cluster\": 3}", 1);
     assert_error(FIND(&c, .tpu = NULL), SX_INVALID_ARGUMENT,
                  "TF_CONFIG: \"cluster\" must be an object");

@@ -28,6 +28,11 @@ static void test_distribute_strategy__one_device(void **state)
     sx_strategy_release(NULL);
     assert_error(sx_one_device_strategy(&s, .virtual_devices = 2), SX_INVALID_ARGUMENT,
                  "use a mirrored strategy");
+    assert_error(sx_one_device_strategy(&s, .replicas = 2), SX_INVALID_ARGUMENT,
+                 "one-device strategy with 2 devices; use a mirrored strategy");
+    assert_ok(sx_one_device_strategy(&s, .replicas = 1));
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 1);
+    sx_strategy_release(s);
     assert_error(sx_one_device_strategy_at(&(sx_strategy_args){0}, &s), SX_INVALID_ARGUMENT,
                  "use the macro");
 }
@@ -72,6 +77,11 @@ static void test_distribute_strategy__what_does_not_go_together(void **state)
         {{.device = "tpu", .virtual_devices = 4}, "only cpu, ref and pjrt:cpu support"},
         {{.device = "pjrt:cuda", .virtual_devices = 4}, "only cpu, ref and pjrt:cpu support"},
         {{.virtual_devices = 2, .replicas = 4}, "replicas is 4, but virtual_devices is 2"},
+        {{.virtual_devices = 3, .replicas = 4}, "replicas is 4, but virtual_devices is 3"},
+        {{.device = "pjrt:cuda:2", .replicas = 1}, "the number of devices in its name is 2"},
+        {{.replicas = -1}, "replicas is -1"},
+        {{.replicas = 1025}, "replicas is 1025"},
+        {{.virtual_devices = 1025}, "virtual_devices is 1025"},
         {{.virtual_devices = -1}, "virtual_devices is -1"},
         {{.replicas = 5000}, "replicas is 5000"},
         {{.device = "pjrt:cpu:4", .replicas = 2}, "the number of devices in its name is 4"},
@@ -262,6 +272,37 @@ static void test_distribute_strategy__trains_over_a_plugin(void **state)
     assert_true(fabs(one.loss - many.loss) < 1e-4);
 }
 
+/* Whichever of its names is given, a TPU is what is looked for; an empty name is none, a plugin
+ * given by its path is believed unless there is a name. */
+static void test_distribute_strategy__names_of_a_tpu(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    const char *path = ref_plugin();
+    const struct {
+        sx_strategy_wish wish;
+        sx_code code;
+        const char *says;
+    } rows[] = {
+        {{.tpu = "g"}, SX_NOT_FOUND, "status 404"},
+        {{.master = "grpc://h"}, SX_UNIMPLEMENTED, "at grpc://h:8470"},
+        {{.zone = "z"}, SX_NOT_FOUND, "no TPU found"},
+        {{.project = "p"}, SX_NOT_FOUND, "no TPU found"},
+        {{.kind = SX_STRATEGY_TPU}, SX_NOT_FOUND, "no TPU found"},
+        {{.tpu = "g", .args.pjrt_plugin = path}, SX_NOT_FOUND, "status 404"},
+        {{.master = "grpc://h", .args.pjrt_plugin = path}, SX_UNIMPLEMENTED, "at grpc://h:8470"},
+        {{.zone = "z", .args.pjrt_plugin = path}, SX_FAILED_PRECONDITION, "the plugin offers"},
+    };
+    cloud_start("vm");
+    setenv("SX_PJRT_REF", "devices=1", 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_error(sx_strategy_create(&rows[i].wish, &s), rows[i].code, rows[i].says);
+    }
+    assert_ok(sx_strategy_create(&(sx_strategy_wish){.tpu = "", .master = "", .zone = ""}, &s));
+    assert_string_equal(sx_strategy_text(s), "one-device: 1 replica on cpu");
+    sx_strategy_release(s);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, cloud_setup, cloud_teardown)
 static const struct CMUnitTest tests[] = {
     TEST(test_distribute_strategy__one_device),
@@ -274,5 +315,6 @@ static const struct CMUnitTest tests[] = {
     TEST(test_distribute_strategy__estimator_and_model_hold_it),
     TEST(test_distribute_strategy__the_configuration_says_it_once),
     TEST(test_distribute_strategy__trains_over_a_plugin),
+    TEST(test_distribute_strategy__names_of_a_tpu),
 };
 SX_TEST_MAIN(tests)

@@ -221,6 +221,27 @@ static void test_io_archive__cuts_never_crash(void **state)
     sx_free(bytes);
 }
 
+/* Reads a zip of members of 6, 17, 0 and 6 bytes; two of its six entries are no files. */
+static sx_status unpack_with(const sx_archive_limits *limits)
+{
+    return sx_archive_unpack(scratch("a"), scratch("o"), limits, NULL, NULL);
+}
+
+static void test_io_archive__limits_themselves_are_allowed(void **state)
+{
+    (void)state;
+    make_archive(scratch("a"), ZIP, flowers, FLOWERS);
+    assert_ok(unpack_with(&(sx_archive_limits){.max_members = FLOWERS}));
+    assert_error(unpack_with(&(sx_archive_limits){.max_members = FLOWERS - 1}),
+                 SX_RESOURCE_EXHAUSTED, "more than 5 members");
+    assert_ok(unpack_with(&(sx_archive_limits){.max_member_bytes = 17}));
+    assert_error(unpack_with(&(sx_archive_limits){.max_member_bytes = 16}), SX_RESOURCE_EXHAUSTED,
+                 "16 bytes");
+    assert_ok(unpack_with(&(sx_archive_limits){.max_total_bytes = 29}));
+    assert_error(unpack_with(&(sx_archive_limits){.max_total_bytes = 28}), SX_RESOURCE_EXHAUSTED,
+                 "exceed 28");
+}
+
 static const struct CMUnitTest tests[] = {
     scratch_test(test_io_archive__reads_members_in_order),
     scratch_test(test_io_archive__members_need_not_be_read),
@@ -230,5 +251,6 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_archive__limits),
     scratch_test(test_io_archive__what_is_no_archive),
     scratch_test(test_io_archive__cuts_never_crash),
+    scratch_test(test_io_archive__limits_themselves_are_allowed),
 };
 SX_TEST_MAIN(tests)

@@ -81,9 +81,62 @@ static void test_io_idx__all_damage_to_sizes_is_detected(void **state)
                  "float64[4294967295,4294967295,4294967295]");
 }
 
+static void test_io_idx__ranks_up_to_the_limit(void **state)
+{
+    (void)state;
+    for (int rank = 0; rank <= SX_MAX_RANK + 1; rank++) {
+        char bytes[4 + 4 * (SX_MAX_RANK + 1) + 1] = {0, 0, 8, (char)rank};
+        sx_tensor tensor = {0};
+        for (int d = 0; d < rank; d++) {
+            bytes[4 + 4 * d + 3] = 1;
+        }
+        bytes[4 + 4 * rank] = 77;
+        sx_bytes whole = {bytes, (size_t)(4 + 4 * rank + 1)};
+        if (rank <= SX_MAX_RANK) {
+            assert_ok(sx_idx_parse(whole, 0, "g", &tensor));
+            assert_int_equal(tensor.type.rank, rank);
+            assert_int_equal(*(uint8_t *)tensor.data, 77);
+            sx_free(tensor.data);
+        } else {
+            assert_error(sx_idx_parse(whole, 0, "g", &tensor), SX_DATA_LOSS, "rank <= 8");
+        }
+    }
+}
+
+static void test_io_idx__limits_bytes(void **state)
+{
+    (void)state;
+    sx_tensor tensor = {0};
+    assert_ok(sx_idx_parse(golden_bytes, 4, "g", &tensor));
+    check_golden(&tensor);
+    sx_free(tensor.data);
+    assert_error(sx_idx_parse(golden_bytes, 3, "g", &tensor), SX_RESOURCE_EXHAUSTED, "limit of 3");
+}
+
+static void test_io_idx__every_type(void **state)
+{
+    (void)state;
+    static const sx_dtype known[256] = {[0x08] = SX_U8,  [0x09] = SX_I8,  [0x0b] = SX_I16,
+                                        [0x0c] = SX_I32, [0x0d] = SX_F32, [0x0e] = SX_F64};
+    for (int code = 0; code < 256; code++) {
+        char bytes[4 + 8] = {0, 0, (char)code, 0};
+        size_t size = 4 + (known[code] != SX_DTYPE_NONE ? sx_dtype_bytes(known[code]) : 1);
+        sx_tensor tensor = {0};
+        sx_status status = sx_idx_parse((sx_bytes){bytes, size}, 0, "g", &tensor);
+        assert_int_equal(sx_status_code(status),
+                         known[code] != SX_DTYPE_NONE ? SX_CODE_OK : SX_DATA_LOSS);
+        assert_int_equal(tensor.type.dtype, known[code]);
+        sx_status_free(status);
+        sx_free(tensor.data);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     scratch_test(test_io_idx__reads_the_reference),
     cmocka_unit_test(test_io_idx__swaps_big_endian),
     cmocka_unit_test(test_io_idx__all_damage_to_sizes_is_detected),
+    cmocka_unit_test(test_io_idx__ranks_up_to_the_limit),
+    cmocka_unit_test(test_io_idx__limits_bytes),
+    cmocka_unit_test(test_io_idx__every_type),
 };
 SX_TEST_MAIN(tests)

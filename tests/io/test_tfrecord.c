@@ -491,6 +491,80 @@ static void test_io_tfrecord__a_read_only_directory_uses_the_cache(void **state)
     assert_int_equal(chmod(scratch("d"), 0755), 0);
 }
 
+/* What could be skipped is damage, not a record beyond the limit: that one is an error, also where
+ * damage is skipped, unless the records can be told apart without reading it. */
+static void test_io_tfrecord__a_limit_is_no_damage_in_compressed_files(void **state)
+{
+    (void)state;
+    for (size_t c = 1; c < 3; c++) {
+        char text[256];
+        sx_buf out;
+        sx_buf_init(&out, 0);
+        write_records(codecs[c], three, 3, &out);
+        sx_tfrecord_options limit = {.max_record_bytes = 8, .skip_corrupt = true};
+        assert_error(read_all((sx_bytes){out.data, out.size}, &limit, text, NULL),
+                     SX_RESOURCE_EXHAUSTED, "record 2 at offset 37");
+        assert_string_equal(text, "alpha||");
+        sx_buf_deinit(&out);
+    }
+}
+
+/* The index file, byte for byte: magic, size and time of the data, records, damage; offset and
+ * length of each; CRC-32C of all that. A file with anything else is built anew. */
+static void test_io_tfrecord__index_layout(void **state)
+{
+    (void)state;
+    sx_buf out;
+    sx_buf_init(&out, 0);
+    write_records(SX_CODEC_NONE, three, 3, &out);
+    write_file(scratch("f"), out.data, out.size);
+    sx_tfrecord_file *file = NULL;
+    assert_ok(sx_tfrecord_file_open(scratch("f"), NULL, &file));
+    sx_tfrecord_file_close(file);
+    char *index = NULL;
+    size_t size = 0;
+    struct stat info;
+    uint64_t words[11];
+    uint32_t crc;
+    assert_ok(sx_file_read(scratch(".sextant/f.index"), 1 << 20, &index, &size));
+    assert_int_equal(stat(scratch("f"), &info), 0);
+    assert_int_equal(size, 48 + 3 * 16 + 4);
+    assert_memory_equal(index, "SXTFIDX1", 8);
+    memcpy(words, index + 8, sizeof words);
+    memcpy(&crc, index + size - 4, 4);
+    const uint64_t expected[] = {
+        out.size, (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec,
+        3,        0,
+        0,        0,
+        5,        21,
+        0,        37,
+        9};
+    assert_memory_equal(words, expected, sizeof expected);
+    assert_int_equal(crc, sx_crc32c(0, index, size - 4));
+    /* Each word changed, the checksum right: what contradicts the file is not believed. */
+    for (size_t i = 0; i < 11; i++) {
+        uint64_t changed[11];
+        memcpy(changed, words, sizeof words);
+        changed[i] += i < 3 ? 1 : (uint64_t)1 << 40;
+        memcpy(index + 8, changed, sizeof changed);
+        crc = sx_crc32c(0, index, size - 4);
+        memcpy(index + size - 4, &crc, 4);
+        write_file(scratch(".sextant/f.index"), index, size);
+        assert_ok(sx_tfrecord_file_open(scratch("f"), NULL, &file));
+        char frame[64];
+        sx_bytes record;
+        assert_int_equal(sx_tfrecord_file_count(file), 3);
+        assert_int_equal(sx_tfrecord_file_frame_bytes(file, 2), 12 + 9 + 4);
+        assert_int_equal(sx_tfrecord_file_frame_bytes(file, 3), 0);
+        assert_ok(sx_tfrecord_file_read(file, 2, frame, &record));
+        assert_int_equal(record.size, 9);
+        assert_memory_equal(record.data, "gamma ray", 9);
+        sx_tfrecord_file_close(file);
+    }
+    sx_free(index);
+    sx_buf_deinit(&out);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_io_tfrecord__bytes_are_the_reference),
     cmocka_unit_test(test_io_tfrecord__round_trip_in_every_compression),
@@ -508,5 +582,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_tfrecord__a_truncated_file_is_an_error),
     scratch_test(test_io_tfrecord__compressed_files_have_no_numbers),
     scratch_test(test_io_tfrecord__a_read_only_directory_uses_the_cache),
+    cmocka_unit_test(test_io_tfrecord__a_limit_is_no_damage_in_compressed_files),
+    scratch_test(test_io_tfrecord__index_layout),
 };
 SX_TEST_MAIN(tests)

@@ -131,6 +131,7 @@ static void test_net_http1__refuses_hostile_heads(void **state)
         {H "X(Y): a\r\n\r\n", 0, 400},
         {H "\x80: a\r\n\r\n", 0, 400},
         {"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 0, 400},
+        {"\rXGET / HTTP/1.1\r\nHost: a\r\n\r\n", 0, 400},
         {"\n\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 0, 400},
         {"\x16\x03\x01\x02", 0, 400}, /* TLS */
         {" GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0, 400},
@@ -355,6 +356,188 @@ static void test_net_http1__bounds_chunked_bodies(void **state)
     sx_buf_deinit(&text);
 }
 
+/* The limits themselves are allowed, one more is refused. */
+static void test_net_http1__limits_themselves_are_allowed(void **state)
+{
+    (void)state;
+    static char text[16384];
+    for (int extra = 0; extra < 2; extra++) {
+        sx_http_head head;
+        sx_http_failure failure = {0, ""};
+        size_t used = 0, scanned = 0;
+        /* a head of that many bytes */
+        size_t size =
+            (size_t)snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\nX: %0*d\r\n\r\n",
+                             MAX_HEAD - 32 + extra, 0);
+        assert_int_equal(size, MAX_HEAD + extra);
+        assert_int_equal(parse(text, size, &head, &used, &failure),
+                         extra == 0 ? SX_HTTP_DONE : SX_HTTP_BAD);
+        assert_int_equal(failure.status, extra == 0 ? 0 : 431);
+        /* that many headers */
+        size = (size_t)snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\n");
+        for (int i = 0; i < SX_HTTP_MAX_HEADERS - 1 + extra; i++) {
+            size += (size_t)snprintf(text + size, sizeof text - size, "X: %d\r\n", i);
+        }
+        size += (size_t)snprintf(text + size, sizeof text - size, "\r\n");
+        assert_int_equal(parse(text, size, &head, &used, &failure),
+                         extra == 0 ? SX_HTTP_DONE : SX_HTTP_BAD);
+        assert_int_equal(failure.status, extra == 0 ? 0 : 431);
+        if (extra == 0) {
+            assert_int_equal(head.header_count, SX_HTTP_MAX_HEADERS);
+        }
+        /* a target of that many bytes */
+        size = (size_t)snprintf(text, sizeof text, "GET /%0*d HTTP/1.1\r\nHost: a\r\n\r\n",
+                                SX_HTTP_MAX_TARGET - 1 + extra, 0);
+        assert_int_equal(
+            sx_http_head_parse(text, size, sizeof text, &scanned, &head, &used, &failure),
+            extra == 0 ? SX_HTTP_DONE : SX_HTTP_BAD);
+        assert_int_equal(failure.status, extra == 0 ? 0 : 414);
+    }
+}
+
+/* Every byte in every place of a head is accepted exactly where the RFCs allow it. */
+static void test_net_http1__knows_which_bytes_go_where(void **state)
+{
+    (void)state;
+    static const char alnum[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    static const struct {
+        const char *form, *marks; /* marks: what is legal beside letters and digits */
+    } rows[] = {
+        {"G%cT / HTTP/1.1\r\nHost: a\r\n\r\n", "!#$%&'*+-.^_`|~"},            /* RFC 9110 5.6.2 */
+        {"GET / HTTP/1.1\r\nHost: a\r\nX%cY: z\r\n\r\n", "!#$%&'*+-.^_`|~:"}, /* : ends the name */
+        {"GET /%c HTTP/1.1\r\nHost: a\r\n\r\n", "!$%&'()*+,-./:;=?@[]_~"},    /* RFC 3986 */
+        {"GET / HTTP/1.1\r\nHost: a%cb\r\n\r\n", "!$%&'()*+,-.:;=[]_~"},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        for (int byte = 1; byte < 256; byte++) {
+            char text[100];
+            sx_http_head head;
+            sx_http_failure failure;
+            size_t used = 0;
+            size_t size = (size_t)snprintf(text, sizeof text, rows[i].form, byte);
+            bool legal = strchr(alnum, byte) != NULL || strchr(rows[i].marks, byte) != NULL;
+            if ((parse(text, size, &head, &used, &failure) == SX_HTTP_DONE) != legal) {
+                fail_msg("row %zu, byte 0x%02x: expected %s", i, byte, legal ? "yes" : "no");
+            }
+        }
+    }
+    for (int byte = 1; byte < 256; byte++) { /* a value: blank, tab, visible, above 0x7F */
+        char text[100];
+        sx_http_head head;
+        sx_http_failure failure;
+        size_t used = 0;
+        size_t size = (size_t)snprintf(text, sizeof text,
+                                       "GET / HTTP/1.1\r\nHost: a\r\nX: b%cc\r\n\r\n", byte);
+        bool legal = byte == '\t' || (byte >= 0x20 && byte != 0x7f);
+        assert_int_equal(parse(text, size, &head, &used, &failure) == SX_HTTP_DONE, legal);
+    }
+}
+
+static void test_net_http1__last_framing_header_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines;
+        int minor, status; /* 0: accepted */
+        bool keep_alive, expects, gzip;
+        uint64_t length;
+    } rows[] = {
+        {"Content-Length: 18446744073709551615\r\n", 1, 0, true, false, false, UINT64_MAX},
+        {"Content-Length: 0012\r\n", 1, 0, true, false, false, 12},
+        {"Content-Encoding: identity\r\n", 1, 0, true, false, false, 0},
+        {"Content-Encoding: X-Gzip\r\n", 1, 0, true, false, true, 0},
+        {"Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n", 1, 415, 0, 0, 0, 0},
+        {"Content-Encoding: gzipp\r\n", 1, 415, 0, 0, 0, 0},
+        {"Expect: 100-Continue\r\n", 1, 0, true, true, false, 0},
+        {"Expect: 100-continue\r\n", 0, 0, false, false, false, 0}, /* HTTP/1.0 has none */
+        {"Expect: 100-continue\r\nExpect: 100-continue\r\n", 1, 417, 0, 0, 0, 0},
+        {"Connection: close, keep-alive\r\n", 1, 0, false, false, false, 0},
+        {"Connection: keep-alive ,close\r\n", 0, 0, false, false, false, 0},
+        {"Connection: x\r\nConnection: keep-alive\r\n", 0, 0, true, false, false, 0},
+        {"Connection: closed\r\n", 1, 0, true, false, false, 0},
+        {"Connection:\r\n", 1, 0, true, false, false, 0},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        char text[300];
+        sx_http_head head;
+        sx_http_failure failure = {0, ""};
+        size_t used = 0;
+        size_t size = (size_t)snprintf(text, sizeof text, "POST / HTTP/1.%d\r\nHost: a\r\n%s\r\n",
+                                       rows[i].minor, rows[i].lines);
+        const sx_http_progress progress = parse(text, size, &head, &used, &failure);
+        if (progress != (rows[i].status == 0 ? SX_HTTP_DONE : SX_HTTP_BAD) ||
+            failure.status != rows[i].status) {
+            fail_msg("row %zu: %d", i, failure.status);
+        }
+        if (rows[i].status == 0) {
+            assert_int_equal(head.minor, rows[i].minor);
+            assert_int_equal(head.keep_alive, rows[i].keep_alive);
+            assert_int_equal(head.expect_continue, rows[i].expects);
+            assert_int_equal(head.coding, rows[i].gzip ? SX_HTTP_GZIP : SX_HTTP_IDENTITY);
+            assert_int_equal(head.content_length, rows[i].length);
+        }
+    }
+}
+
+/* Digits of a size, bytes of an extension and of the trailers: as many as allowed, and one more. */
+static void test_net_http1__bounds_chunk_framing(void **state)
+{
+    (void)state;
+    enum { DIGITS, EXTENSION, TRAILERS, WHATS };
+    static const int limits[WHATS] = {15, 256, 8192}, refusals[WHATS] = {400, 400, 431};
+    static char text[16384];
+    for (int what = 0; what < WHATS; what++) {
+        for (int extra = 0; extra < 2; extra++) {
+            sx_buf body;
+            sx_http_failure failure = {0, ""};
+            size_t used = 0;
+            const int n = limits[what] + extra;
+            if (what == DIGITS) {
+                snprintf(text, sizeof text, "%0*d\r\nhello\r\n0\r\n\r\n", n, 5);
+            } else if (what == EXTENSION) {
+                snprintf(text, sizeof text, "5;%0*d\r\nhello\r\n0\r\n\r\n", n, 1);
+            } else { /* "X: ...\r\n" and the CR of the empty line count */
+                snprintf(text, sizeof text, "5\r\nhello\r\n0\r\nX: %0*d\r\n\r\n", n - 6, 1);
+            }
+            const sx_http_progress progress =
+                decode(text, strlen(text), sizeof text, 100, &body, &used, &failure);
+            if (progress != (extra == 0 ? SX_HTTP_DONE : SX_HTTP_BAD) ||
+                failure.status != (extra == 0 ? 0 : refusals[what])) {
+                fail_msg("%d with %d: %d", what, n, failure.status);
+            }
+            if (extra == 0) {
+                assert_string_equal(sx_buf_text(&body), "hello");
+            }
+            sx_buf_deinit(&body);
+        }
+    }
+}
+
+/* 64 KiB of framing are free; beyond, each byte of it needs one of data. */
+static void test_net_http1__bounds_framing_by_data(void **state)
+{
+    (void)state;
+    sx_buf text, body;
+    sx_http_failure failure = {0, ""};
+    size_t used = 0;
+    sx_buf_init(&text, 0);
+    /* Chunks of one byte have five of framing: 5 n + the last three and two = 65536 + n. */
+    for (int extra = 0; extra < 2; extra++) {
+        sx_buf_reset(&text);
+        for (int i = 0; i < 16383; i++) {
+            sx_buf_puts(&text, "1\r\nx\r\n");
+        }
+        sx_buf_puts(&text, extra == 0 ? "0\r\n" : "0;\r\n");
+        sx_buf_puts(&text, "X\r\n");
+        failure.status = 0;
+        decode(text.data, text.size, 65536, 1 << 20, &body, &used, &failure);
+        assert_int_equal(body.size, 16383);
+        assert_int_equal(failure.status, extra == 0 ? 400 : 413);
+        sx_buf_deinit(&body);
+    }
+    sx_buf_deinit(&text);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http1__reads_a_request),
     cmocka_unit_test(test_net_http1__accepts_legal_forms),
@@ -365,5 +548,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http1__decodes_chunks),
     cmocka_unit_test(test_net_http1__refuses_hostile_chunks),
     cmocka_unit_test(test_net_http1__bounds_chunked_bodies),
+    cmocka_unit_test(test_net_http1__limits_themselves_are_allowed),
+    cmocka_unit_test(test_net_http1__knows_which_bytes_go_where),
+    cmocka_unit_test(test_net_http1__last_framing_header_forms),
+    cmocka_unit_test(test_net_http1__bounds_chunk_framing),
+    cmocka_unit_test(test_net_http1__bounds_framing_by_data),
 };
 SX_TEST_MAIN(tests)

@@ -627,6 +627,97 @@ static void test_net_http_server__reports_ports(void **state)
     sx_http_server_destroy(other);
 }
 
+static void test_net_http_server__reasons_are_the_rfcs(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        const char *reason;
+    } rows[] = {
+        {200, "OK"},
+        {204, "No Content"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {417, "Expectation Failed"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {499, "Client Closed Request"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
+        {299, "Unknown"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_string_equal(sx_http_reason(rows[i].status), rows[i].reason);
+    }
+    struct site site;
+    open_site(&site, (sx_http_config){0});
+    static const char get[] = "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert_non_null(strstr(client_exchange(site.port, get, sizeof(get) - 1).head,
+                           "HTTP/1.1 404 Not Found\r\n"));
+    close_site(&site);
+}
+
+/* The timeouts of reading and writing do not count while a request is worked on. */
+static void test_net_http_server__waits_for_the_handler(void **state)
+{
+    (void)state;
+    struct site site;
+    char request[200];
+    open_site(&site, (sx_http_config){.head_timeout_ms = 100,
+                                      .body_timeout_ms = 100,
+                                      .write_timeout_ms = 100,
+                                      .idle_timeout_ms = 100,
+                                      .request_timeout_ms = 60000});
+    atomic_store(&site.late_ms, 500);
+    const struct answer answer =
+        client_exchange(site.port, request, client_get(request, sizeof(request), "/late"));
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer.body, "late");
+    close_site(&site);
+    assert_int_equal(atomic_load(&site.cancelled), 0);
+}
+
+/* Descriptors run out while listening, at each of them: an error, and none is left open. */
+static void test_net_http_server__listens_on_all_or_none(void **state)
+{
+    (void)state;
+    enum { LOOPS = 4 };
+    struct rlimit before, tight;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int first = dup(0); /* the lowest that is free */
+    close(first);
+    int succeeded = 0;
+    for (int room = 0; room < 6 * LOOPS; room++) {
+        sx_http_server *server = NULL;
+        sx_http_config config = {.host = "127.0.0.1", .handler = handle, .loops = LOOPS};
+        tight = before;
+        tight.rlim_cur = (rlim_t)(first + room);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+        sx_status status = sx_http_server_create(&config, &server);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_true(status == SX_OK || sx_status_code(status) == SX_RESOURCE_EXHAUSTED ||
+                    sx_status_code(status) == SX_INVALID_ARGUMENT); /* getaddrinfo had none */
+        succeeded += status == SX_OK;
+        sx_status_free(status);
+        sx_http_server_destroy(server);
+        const int next = dup(0);
+        assert_int_equal(next, first);
+        close(next);
+    }
+    assert_in_range(succeeded, 1, 6 * LOOPS - LOOPS);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http_server__answers_raw_vectors),
     cmocka_unit_test(test_net_http_server__keeps_connections),
@@ -642,5 +733,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http_server__drains),
     cmocka_unit_test(test_net_http_server__cuts_off_after_grace),
     cmocka_unit_test(test_net_http_server__reports_ports),
+    cmocka_unit_test(test_net_http_server__reasons_are_the_rfcs),
+    cmocka_unit_test(test_net_http_server__waits_for_the_handler),
+    cmocka_unit_test(test_net_http_server__listens_on_all_or_none),
 };
 SX_TEST_MAIN(tests)

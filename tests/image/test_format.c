@@ -106,6 +106,55 @@ static void test_image_format__senseless_headers(void **state)
     sx_buf_deinit(&png);
 }
 
+static void put_chunk(sx_buf *png, const char *type, uint32_t length)
+{
+    const char head[4] = {(char)(length >> 24), (char)(length >> 16), (char)(length >> 8),
+                          (char)length};
+    sx_buf_append(png, head, 4);
+    sx_buf_puts(png, type);
+    for (uint32_t i = 0; i < length + 4; i++) { /* the data and its checksum, which nobody reads */
+        sx_buf_putc(png, '\0');
+    }
+}
+
+/* Palette images are RGBA where a tRNS chunk comes before the pixels, else RGB. */
+static void test_image_format__png_transparency(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *chunks[4];
+        int channels;
+        size_t cut; /* bytes left away at the end */
+    } rows[] = {
+        {{"PLTE", "IDAT"}, 3, 0},
+        {{"PLTE", "tRNS", "IDAT"}, 4, 0},
+        {{"tRNS"}, 4, 0},
+        {{"PLTE", "gAMA", "tRNS"}, 4, 0},
+        {{"PLTE", "IDAT", "tRNS"}, 3, 0},  /* too late */
+        {{"PLTE", "tRNS"}, 3, 9},          /* the file ends before its name is whole */
+        {{"PLTE", "tRNS"}, 4, 8},          /* or behind it */
+        {{"PLTE", "tRNS"}, 3, 16 + 1 + 4}, /* or inside the chunk before */
+        {{"PLTE"}, 3, 4},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_buf png;
+        sx_image_info info;
+        sx_buf_init(&png, 0);
+        sx_buf_append(&png, "\x89PNG\r\n\x1A\n\0\0\0\x0dIHDR", 16);
+        sx_buf_append(&png, "\0\0\0\7\0\0\0\5\x08\3\0\0\0\0\0\0\0", 17);
+        for (int k = 0; k < 4 && rows[i].chunks[k] != NULL; k++) {
+            put_chunk(&png, rows[i].chunks[k], 4);
+        }
+        assert_ok(sx_image_probe((sx_bytes){png.data, png.size - rows[i].cut}, &info));
+        assert_int_equal(info.width, 7);
+        assert_int_equal(info.height, 5);
+        if (info.channels != rows[i].channels) {
+            fail_msg("row %zu: %d", i, info.channels);
+        }
+        sx_buf_deinit(&png);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_format__magic),
     cmocka_unit_test(test_image_format__jpeg_header),
@@ -113,5 +162,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_format__gif_and_bmp_sizes),
     cmocka_unit_test(test_image_format__truncated_headers),
     cmocka_unit_test(test_image_format__senseless_headers),
+    cmocka_unit_test(test_image_format__png_transparency),
 };
 SX_TEST_MAIN(tests)

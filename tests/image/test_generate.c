@@ -114,11 +114,28 @@ static void test_image_generate__names_and_limits(void **state)
     assert_int_equal(label, -7);
 }
 
+static void test_image_generate__the_largest_and_the_smallest(void **state)
+{
+    (void)state;
+    const int sides[] = {SX_FLOWERS_MIN_SIDE, SX_FLOWERS_MAX_SIDE};
+    for (int i = 0; i < 2; i++) {
+        const size_t bytes = (size_t)sides[i] * (size_t)sides[i] * 3;
+        uint8_t *image = calloc(bytes + 1, 1);
+        int label = -7;
+        assert_ok(sx_flowers_draw(1, 1, sides[i], image, &label));
+        assert_in_range(label, 0, SX_FLOWERS_CLASSES - 1);
+        assert_true(image[bytes - 1] != 0 || image[bytes - 2] != 0 || image[bytes - 3] != 0);
+        assert_int_equal(image[bytes], 0);
+        free(image);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_generate__pixels_are_fixed),
     cmocka_unit_test(test_image_generate__seed_and_index_matter),
     cmocka_unit_test(test_image_generate__labels_are_even),
     cmocka_unit_test(test_image_generate__digits_can_be_told),
     cmocka_unit_test(test_image_generate__names_and_limits),
+    cmocka_unit_test(test_image_generate__the_largest_and_the_smallest),
 };
 SX_TEST_MAIN(tests)

@@ -259,6 +259,8 @@ static void test_image_preprocess__json_refusals(void **state)
         {"{\"height\":8,\"width\":8,\"channels\":3,\"extra_width\":4}", "requires crop"},
         {"{\"height\":8,\"width\":8,\"channels\":3,\"extra_width\":-4}", "extra size"},
         {"{\"height\":8,\"width\":8,\"channels\":3,\"mean\":[1,2]}", "three numbers"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"mean\":[1,2,3,4]}", "three numbers"},
+        {"{\"height\":8,\"width\":8,\"channels\":3,\"mean\":[1,\"2\",3]}", "three numbers"},
         {"{\"height\":8,\"width\":8,\"channels\":3,\"scale\":\"mean/std\"}",
          "std must be positive"},
         {"{\"height\":8,\"width\":8,\"channels\":3,\"contrast_lower\":2,\"contrast_upper\":1}",
@@ -343,6 +345,113 @@ static void test_image_preprocess__augment_lists(void **state)
     assert_string_equal(augment_text(&pre), "zoom=0.5");
 }
 
+/* What a model asks for arrives, each field in its place; a recipe decides all but the size. */
+static void test_image_preprocess__wishes(void **state)
+{
+    (void)state;
+    const sx_preprocess_wish wish = {.image = {20, 30, 3},
+                                     .scale = SX_MEAN_STD,
+                                     .mean = {.1f, .2f, .3f},
+                                     .std = {.4f, .5f, .6f},
+                                     .augment = SX_FLIP_LEFT_RIGHT,
+                                     .random_crop = 4,
+                                     .random_shear = 5,
+                                     .random_zoom = .25f,
+                                     .random_brightness = .125f,
+                                     .random_contrast = {.5f, 1.5f}};
+    sx_preprocess pre;
+    assert_ok(sx_preprocess_make(&wish, &pre));
+    assert_int_equal(pre.height, 20);
+    assert_int_equal(pre.width, 30);
+    assert_int_equal(pre.channels, 3);
+    assert_int_equal(pre.resize, SX_RESIZE_BILINEAR);
+    assert_int_equal(pre.scale, SX_MEAN_STD);
+    for (int c = 0; c < 3; c++) {
+        assert_true(pre.mean[c] == wish.mean[c] && pre.std[c] == wish.std[c]);
+    }
+    assert_true(pre.flip_left_right);
+    assert_int_equal(pre.extra_height, 4);
+    assert_int_equal(pre.extra_width, 4);
+    assert_int_equal(pre.crop, SX_CROP_RANDOM);
+    assert_true(pre.shear_degrees == 5 && pre.zoom == .25f && pre.brightness_max_delta == .125f);
+    assert_true(pre.contrast_lower == .5f && pre.contrast_upper == 1.5f);
+    assert_ok(sx_preprocess_make(&(sx_preprocess_wish){.image = {20, 30, 1}}, &pre));
+    assert_int_equal(pre.crop, SX_CROP_NONE);
+    assert_false(pre.flip_left_right);
+    sx_preprocess_wish recipe = wish;
+    recipe.recipe = "tpu-flowers";
+    assert_ok(sx_preprocess_make(&recipe, &pre));
+    assert_int_equal(pre.extra_height, 10);
+    assert_int_equal(pre.scale, SX_MINUS1_1);
+    assert_true(pre.zoom == 0 && pre.contrast_upper == 1.8f);
+    sx_preprocess_wish unknown = {.image = {20, 30, 3}, .augment = 1u << 20};
+    assert_error(sx_preprocess_make(&unknown, &pre), SX_INVALID_ARGUMENT, "augment is 0x100000");
+}
+
+/* The limits themselves are allowed, what lies beyond is refused. */
+static void test_image_preprocess__limits(void **state)
+{
+    (void)state;
+    const int side = SX_RESIZE_MAX_SIDE / 2;
+    const sx_preprocess base = {.height = 8, .width = 8, .channels = 3, .crop = SX_CROP_RANDOM};
+    const struct {
+        size_t at;
+        double good[2], bad[2]; /* least and most; the first beyond them */
+        bool is_int;
+    } rows[] = {
+#define AT(field) offsetof(sx_preprocess, field)
+        {AT(height), {1, side}, {0, side + 1}, true},
+        {AT(width), {1, side}, {0, side + 1}, true},
+        {AT(channels), {1, 3}, {2, 4}, true},
+        {AT(extra_height), {0, side}, {-1, side + 1}, true},
+        {AT(extra_width), {0, side}, {-1, side + 1}, true},
+        {AT(label_base), {0, 1}, {-1, 2}, true},
+        {AT(shear_degrees), {0, 0x1.67fffep6}, {-1e-6, 90}, false},
+        {AT(zoom), {0, 0x1.fffffep-1}, {-1e-6, 1}, false},
+        {AT(brightness_max_delta), {0, 1}, {-1e-6, 0x1.000002p0}, false},
+        {AT(contrast_upper), {0, 0x1.fffffep127}, {-1e-6, (double)INFINITY}, false},
+#undef AT
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int k = 0; k < 4; k++) {
+            sx_preprocess pre = base;
+            double value = k < 2 ? rows[i].good[k] : rows[i].bad[k - 2];
+            if (rows[i].is_int) {
+                *(int *)(void *)((char *)&pre + rows[i].at) = (int)value;
+            } else {
+                *(float *)(void *)((char *)&pre + rows[i].at) = (float)value;
+            }
+            sx_status status = sx_preprocess_check(&pre);
+            if (sx_status_code(status) != (k < 2 ? SX_CODE_OK : SX_INVALID_ARGUMENT)) {
+                fail_msg("row %zu, %g: %s", i, value, sx_status_message(status));
+            }
+            sx_status_free(status);
+        }
+    }
+    const float nan_or_less[] = {NAN, -1};
+    for (int i = 0; i < 2; i++) {
+        sx_preprocess pre = base;
+        pre.contrast_lower = nan_or_less[i];
+        pre.contrast_upper = 2;
+        assert_error(sx_preprocess_check(&pre), SX_INVALID_ARGUMENT, "is not a range");
+    }
+    for (int c = 0; c < 3; c++) {
+        sx_preprocess pre = base;
+        pre.scale = SX_MEAN_STD;
+        for (int k = 0; k < 3; k++) {
+            pre.std[k] = 1;
+        }
+        assert_ok(sx_preprocess_check(&pre));
+        pre.std[c] = 0;
+        assert_error(sx_preprocess_check(&pre), SX_INVALID_ARGUMENT, "std must be positive");
+        pre.std[c] = INFINITY;
+        assert_error(sx_preprocess_check(&pre), SX_INVALID_ARGUMENT, "std must be positive");
+        pre.std[c] = 1;
+        pre.mean[c] = NAN;
+        assert_error(sx_preprocess_check(&pre), SX_INVALID_ARGUMENT, "std must be positive");
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_preprocess__recipes),
     cmocka_unit_test(test_image_preprocess__evaluation_is_the_centre),
@@ -355,5 +464,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_preprocess__json_round_trip),
     cmocka_unit_test(test_image_preprocess__json_refusals),
     cmocka_unit_test(test_image_preprocess__augment_lists),
+    cmocka_unit_test(test_image_preprocess__wishes),
+    cmocka_unit_test(test_image_preprocess__limits),
 };
 SX_TEST_MAIN(tests)

@@ -136,6 +136,18 @@ static void test_proto_text__errors_say_where(void **state)
         {"attr { value { i: 9223372036854775808 } }", "9223372036854775808 is out of range for i"},
         {"attr { value { f: fast } }", "f: expected a number, got 'fast'"},
         {"attr { value { f: 1.5x } }", "f: expected a number, got '1.5x'"},
+        {"attr { value { f: x } }", "f: expected a number, got 'x'"},
+        {"attr { value { f: infx } }", "f: expected a number, got 'infx'"},
+        {"attr { value { f: f } }", "f: expected a number, got 'f'"},
+        {"attr { value { f: . } }", "f: expected a number"},
+        {"attr { value { f: 1ff } }", "f: expected a number, got '1ff'"},
+        {"attr { value { f: } }", "expected"},
+        {"attr { value { b: } }", "expected"},
+        {"attr { value { b: TRUE } }", "b: expected true or false, got 'TRUE'"},
+        {"attr { value { list { b: [true, } } }", "expected"},
+        {"attr { value { list { i: [1, x] } } }", "i: expected an integer, got 'x'"},
+        {"attr { value { list { i: [1,] } } }", "expected"},
+        {"attr { value { list { i: [1 2] } } }", "expected ',' or ']'"},
         {"attr { value { b: 2 } }", "b: expected true or false, got '2'"},
         {"attr { value { type: DT_WORD } }", "'DT_WORD' is not a value of DataType"},
         {"attr { value { type: 2147483648 } }", "out of range"},
@@ -210,6 +222,25 @@ static void test_proto_text__survives_failing_allocations(void **state)
     assert_in_range(sx_torture(parse_and_print, NULL), 10, 100);
 }
 
+/* A token as long as the limit is read, one byte more is refused. */
+static void test_proto_text__bounds_tokens(void **state)
+{
+    (void)state;
+    for (int digits = 100; digits < 200; digits++) {
+        char text[300];
+        ProtobufCMessage *message = NULL;
+        snprintf(text, sizeof text, "int64_val: %0*d", digits, 7);
+        sx_status status = parse(tensor_type, text, &message);
+        if (digits < 128) {
+            assert_ok(status);
+            assert_int_equal(((Tensorflow__TensorProto *)message)->int64_val[0], 7);
+            sx_proto_free(message);
+        } else {
+            assert_error(status, SX_INVALID_ARGUMENT, "t:1:");
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_proto_text__checkpoint_state),
     cmocka_unit_test(test_proto_text__accepts_the_whole_syntax),
@@ -219,5 +250,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_proto_text__depth),
     cmocka_unit_test(test_proto_text__flips_and_cuts),
     cmocka_unit_test(test_proto_text__survives_failing_allocations),
+    cmocka_unit_test(test_proto_text__bounds_tokens),
 };
 SX_TEST_MAIN(tests)

@@ -7,9 +7,9 @@
 #include "proto/guard.h"
 #include "proto/tensor_bundle.pb-c.h"
 #include "proto/text_format.h"
-#include "savedmodel/bundle.h"
-#include "savedmodel/slice_key.h"
-#include "savedmodel/sstable.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/slice_key.h"
+#include "checkpoint/sstable.h"
 
 static void put(sx_sstable_writer *table, sx_bytes key, const ProtobufCMessageDescriptor *type,
                 const char *text)
@@ -67,7 +67,7 @@ static void check_rows(const row *rows, size_t n)
 #define ONE   "num_shards: 1 "
 #define SHAPE "shape { dim { size: 2 } dim { size: 3 } } "
 
-static void test_savedmodel_bundle_index__headers(void **state)
+static void test_checkpoint_bundle_index__headers(void **state)
 {
     (void)state;
     static const row rows[] = {
@@ -90,7 +90,7 @@ static void test_savedmodel_bundle_index__headers(void **state)
     check_rows(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
-static void test_savedmodel_bundle_index__entries(void **state)
+static void test_checkpoint_bundle_index__entries(void **state)
 {
     (void)state;
 #define W    "dtype: DT_FLOAT " SHAPE
@@ -138,7 +138,7 @@ static void test_savedmodel_bundle_index__entries(void **state)
     check_rows(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
-static void test_savedmodel_bundle_index__bounds_slices(void **state)
+static void test_checkpoint_bundle_index__bounds_slices(void **state)
 {
     (void)state;
     for (int extra = 0; extra < 2; extra++) {
@@ -160,7 +160,7 @@ static void test_savedmodel_bundle_index__bounds_slices(void **state)
     }
 }
 
-static void test_savedmodel_bundle_index__says_what_an_entry_is(void **state)
+static void test_checkpoint_bundle_index__says_what_an_entry_is(void **state)
 {
     (void)state;
     sx_bundle *b = NULL;
@@ -196,7 +196,7 @@ static void test_savedmodel_bundle_index__says_what_an_entry_is(void **state)
 /* ---- strings ------------------------------------------------------------------------------ */
 
 /* Lengths as varints, CRC of the lengths as fixed 32 bits, then the bytes: reference 02 §2.4. */
-static void test_savedmodel_bundle_index__strings(void **state)
+static void test_checkpoint_bundle_index__strings(void **state)
 {
     (void)state;
     static const struct {
@@ -278,7 +278,7 @@ static int compare_keys(const sx_buf *a, const sx_buf *b)
 }
 
 /* OrderedCode: k bytes hold 7k - 1 bits and a sign, and the keys sort as the numbers do. */
-static void test_savedmodel_bundle_index__slice_keys_are_ordered(void **state)
+static void test_checkpoint_bundle_index__slice_keys_are_ordered(void **state)
 {
     (void)state;
     int64_t numbers[64] = {INT64_MIN};
@@ -329,11 +329,11 @@ static void test_savedmodel_bundle_index__slice_keys_are_ordered(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_savedmodel_bundle_index__headers),
-    cmocka_unit_test(test_savedmodel_bundle_index__entries),
-    cmocka_unit_test(test_savedmodel_bundle_index__bounds_slices),
-    cmocka_unit_test(test_savedmodel_bundle_index__says_what_an_entry_is),
-    scratch_test(test_savedmodel_bundle_index__strings),
-    cmocka_unit_test(test_savedmodel_bundle_index__slice_keys_are_ordered),
+    cmocka_unit_test(test_checkpoint_bundle_index__headers),
+    cmocka_unit_test(test_checkpoint_bundle_index__entries),
+    cmocka_unit_test(test_checkpoint_bundle_index__bounds_slices),
+    cmocka_unit_test(test_checkpoint_bundle_index__says_what_an_entry_is),
+    scratch_test(test_checkpoint_bundle_index__strings),
+    cmocka_unit_test(test_checkpoint_bundle_index__slice_keys_are_ordered),
 };
 SX_TEST_MAIN(tests)

@@ -225,7 +225,7 @@ static void test_savedmodel_import_ops__elementwise(void **state)
              Y("Add", "'x', 'r'", ""),
          "DATA_LOSS: the checkpoint has no value for this variable"},
         {"2,2", NODE("r", "ReadVariableOp", "'x'", "") Y("Add", "'x', 'r'", ""),
-         "UNIMPLEMENTED: what it reads is not a variable of the graph"},
+         "UNIMPLEMENTED: is not a variable of the graph"},
     };
     CHECK(rows);
 }

@@ -8,7 +8,7 @@ static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 enum { BLANK = 64, PAD = 65, BAD = 66 };
 
-/* The value of each ASCII character, or one of the three above. */
+/* The value of each ASCII character, or one of the constants above. */
 /* clang-format off */
 static const unsigned char values[128] = {
     66, 66, 66, 66, 66, 66, 66, 66, 66, 64, 64, 66, 66, 64, 66, 66,
@@ -28,7 +28,7 @@ static inline unsigned value_of(char c)
     return byte < 128 ? values[byte] : BAD;
 }
 
-/* Four characters of the alphabet at once, as long as nothing else is met. */
+/* Decodes groups of four characters until another character appears. */
 static size_t decode_groups(const char *text, size_t size, unsigned char **out)
 {
     size_t i = 0;

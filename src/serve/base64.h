@@ -4,13 +4,14 @@
 
 #include <stddef.h>
 
-/* The most bytes that `size` characters decode to, and the exact characters of `size` bytes. */
+/* The maximum number of bytes that `size` characters decode to, and the exact number of characters
+ * for `size` bytes. */
 #define SX_BASE64_DECODED_MAX(size) ((size) / 4 * 3 + 3)
 #define SX_BASE64_ENCODED(size)     (((size) + 2) / 3 * 4)
 
-/* Decodes into `out`. White space is skipped and the final padding may be missing (TensorFlow
- * Serving takes both); anything else outside the alphabet, padding in the middle, or a lone last
- * character makes it return -1, otherwise the number of bytes. */
+/* Decodes into `out`. White space is skipped and the final padding may be missing (as in TensorFlow
+ * Serving). Returns the number of bytes, or -1 for any other character outside the alphabet,
+ * padding in the middle, or a single last character. */
 ptrdiff_t sx_base64_decode(const char *text, size_t size, unsigned char *out);
 
 /* Writes SX_BASE64_ENCODED(size) characters, padded, no NUL. */

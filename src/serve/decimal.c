@@ -9,18 +9,19 @@
 #include "base/pow10.h"
 
 enum {
-    MAX_DIGITS = 19,        /* the most that always fit 64 bits */
-    MAX_EXPONENT = 1000000, /* beyond it every number is 0 or infinity, whatever its digits */
+    MAX_DIGITS = 19,        /* always fit in 64 bits */
+    MAX_EXPONENT = 1000000, /* larger exponents always give 0 or infinity */
     SLOW_DIGITS = 800,      /* the midpoint of two doubles has at most 767 significant digits */
 };
 
-/* What distinguishes the two formats, in the names of IEEE 754. */
+/* Parameters of the two formats, in the terms of IEEE 754. */
 struct format {
     int mantissa_bits; /* stored */
     int minimum_exponent;
     int infinite_power;
-    int smallest_pow10, largest_pow10;              /* outside: 0 and infinity */
-    int min_exponent_to_even, max_exponent_to_even; /* where 10^q can make an exact tie */
+    int smallest_pow10, largest_pow10; /* beyond: 0 or infinity */
+    int min_exponent_to_even,
+        max_exponent_to_even; /* exponents for which exact ties are possible */
 };
 
 static const struct format format_f32 = {23, -127, 0xFF, -64, 38, -17, 10};
@@ -38,8 +39,7 @@ static inline uint64_t load8(const char *p)
     return word;
 }
 
-/* Are all eight bytes of `word` digits? Both the high nibble and the carry of adding 6 must show 3.
- */
+/* Whether all eight bytes of `word` are digits: the high nibble must be 3, also after adding 6. */
 static inline bool eight_digits(uint64_t word)
 {
     return ((word & 0xF0F0F0F0F0F0F0F0u) |
@@ -56,7 +56,7 @@ static inline uint32_t eight_digits_value(uint64_t word)
     return (uint32_t)((low + high) >> 32);
 }
 
-/* Digits into `value` (which may wrap: the caller counts), as far as they go. */
+/* Accumulates consecutive digits in `value`, which may wrap: the caller counts them. */
 static inline const char *scan_digits(const char *p, const char *end, uint64_t *value)
 {
     uint64_t v = *value;
@@ -187,8 +187,8 @@ bool sx_decimal_scan(const char *text, const char *end, sx_decimal *out_decimal)
     return scan(text, end, out_decimal);
 }
 
-/* 10^q as the method wants it: rounded up where 5^-q can divide the digits exactly (the paper's
- * section 8.5), down elsewhere. */
+/* 10^q, rounded up where 5^-q can divide the digits exactly (section 8.5 of the paper), else down.
+ */
 static inline sx_pow10 multiplier(int q)
 {
     sx_pow10 m = sx_pow10_get(q);
@@ -255,8 +255,8 @@ static inline uint64_t nearest_bits(const struct format *f, uint64_t w, int64_t 
     return mantissa | (uint64_t)exponent << f->mantissa_bits;
 }
 
-/* Copies the number for strtod: sign, at most SLOW_DIGITS significant digits, a 1 that stands for
- * any that follow, and the exponent. Returns the text's length. */
+/* Copies the number for strtod: sign, at most SLOW_DIGITS significant digits, a 1 in place of any
+ * further ones, and the exponent. Returns the text's length. */
 static size_t copy_for_strtod(const sx_decimal *d, char *out)
 {
     size_t size = 0;
@@ -327,8 +327,8 @@ static float slow_f32(const sx_decimal *d)
     return value;
 }
 
-/* The quick way of W. D. Clinger (1990): digits and power of ten are both exact doubles, so that
- * one division rounds once. Covers what most clients send. */
+/* The fast path of W. D. Clinger (1990): digits and power of ten are exact doubles, so that one
+ * division rounds once. Covers most numbers in practice. */
 static inline bool divides_exactly(const sx_decimal *d)
 {
     return !d->truncated && d->digits < (uint64_t)1 << 53 && d->exponent <= 0 && d->exponent >= -22;
@@ -347,7 +347,7 @@ static inline float to_f32(const sx_decimal *decimal)
 {
     uint64_t bits;
     if (divides_exactly(decimal)) {
-        /* Rounding twice is wrong only where the double is the middle of two floats. */
+        /* Rounding twice is wrong only if the double is halfway between two floats. */
         const double quotient = divide(decimal);
         memcpy(&bits, &quotient, sizeof(bits));
         if ((bits & 0x1FFFFFFF) != 0x10000000) {
@@ -432,7 +432,7 @@ bool sx_decimal_to_u64(const sx_decimal *decimal, uint64_t *out_value)
         *out_value = decimal->digits;
         return true;
     }
-    uint64_t value = 0; /* 20 digits may still fit */
+    uint64_t value = 0; /* 20 digits may fit */
     for (const char *p = decimal->text + decimal->negative; p < decimal->end; p++) {
         if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
             __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value)) {

@@ -24,8 +24,8 @@ typedef struct sx_decimal {
 } sx_decimal;
 
 /* Scans a number of the JSON grammar (RFC 8259 section 6: no leading zeros, no bare point) at
- * `text`; false if there is none. `end` bounds the reading; what follows the number is the
- * caller's affair. */
+ * `text`; false if there is none. Nothing is read from `end` on; the caller checks what follows the
+ * number. */
 bool sx_decimal_scan(const char *text, const char *end, sx_decimal *out_decimal);
 
 /* The nearest value, ties to even; ±HUGE_VAL beyond the range, ±0 below it. */
@@ -33,9 +33,9 @@ float sx_decimal_to_f32(const sx_decimal *decimal);
 double sx_decimal_to_f64(const sx_decimal *decimal);
 
 /* Reads numbers separated by commas (and white space), from `text` on, which must be the first
- * character of a number: the inner loop of large tensors. Stops before whatever is no finite
- * number, at `end`, or after `capacity`. Returns where the last number read ends, `text` itself if
- * there is none; *out_count numbers are in `out`. */
+ * character of a number: the inner loop of large tensors. Stops before anything that is not a
+ * finite number, at `end`, or after `capacity` numbers. Returns the end of the last number, `text`
+ * if there is none; *out_count is the number of values in `out`. */
 const char *sx_decimal_read_f32s(const char *text, const char *end, float *out, size_t capacity,
                                  size_t *out_count);
 const char *sx_decimal_read_f64s(const char *text, const char *end, double *out, size_t capacity,

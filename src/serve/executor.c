@@ -14,7 +14,7 @@ struct thread {
 };
 
 struct sx_executor {
-    pthread_mutex_t mutex; /* guards all but the threads */
+    pthread_mutex_t mutex; /* guards everything except the threads */
     pthread_cond_t submitted;
     sx_executor_job *first, **last;
     size_t queued, max_queued;
@@ -23,7 +23,7 @@ struct sx_executor {
     struct thread threads[];
 };
 
-/* The next job; NULL when the executor stops and nothing is left. */
+/* The next job; NULL when the executor stops and the queue is empty. */
 static sx_executor_job *take_job(sx_executor *executor)
 {
     pthread_mutex_lock(&executor->mutex);
@@ -62,7 +62,7 @@ sx_status sx_executor_create(int threads, size_t max_queued, sx_executor **out)
     executor->max_queued = max_queued;
     pthread_mutex_init(&executor->mutex, NULL);
     pthread_cond_init(&executor->submitted, NULL);
-    sigset_t all, before; /* signals belong to the program's main thread */
+    sigset_t all, before; /* signals are handled by the main thread */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;

@@ -11,8 +11,7 @@
 
 enum { MAX_LEVELS = 8, MAX_ENTRIES = 65536 };
 
-/* What makes a file another file. Entries are summed, so that the order of readdir does not count.
- */
+/* Hash of a directory entry. The hashes are added, so that the order of readdir does not matter. */
 static uint64_t hash_entry(uint64_t parent, const char *name, const struct stat *info)
 {
     const struct {
@@ -28,7 +27,7 @@ static uint64_t hash_entry(uint64_t parent, const char *name, const struct stat 
     return sx_hash64(&facts, sizeof(facts));
 }
 
-/* Sums the hashes of what is in the directory `fd`, which it closes. */
+/* Adds the hashes of the entries of directory `fd`, which it closes. */
 static uint64_t hash_directory(int fd, uint64_t parent, int level, int *left)
 {
     uint64_t sum = 0;

@@ -1,12 +1,13 @@
 /* Whether a directory is still being written to. A version of a model that is being copied must not
- * be loaded: when its files stay the same for a while, it is complete as far as anybody can see. */
+ * be loaded: if its files do not change for a while, it is taken to be complete. */
 #ifndef SX_SERVE_FINGERPRINT_H
 #define SX_SERVE_FINGERPRINT_H
 
 #include <stdint.h>
 
 /* A hash of the names, sizes and times of all files under `dir` (bounded: 8 levels, 65536 entries);
- * 0 if it cannot be read. Equal fingerprints some time apart mean that nobody is writing. */
+ * 0 if it cannot be read. Equal fingerprints at two times mean that nothing was written in between.
+ */
 uint64_t sx_dir_fingerprint(const char *dir);
 
 #endif

@@ -35,8 +35,8 @@ static inline uint64_t load8(const char *p)
     return word;
 }
 
-/* A byte of `word` that ends plain text: a quote, a backslash, or below 0x20. The classic
- * has-zero-byte trick; a false alarm only costs a slower look. */
+/* A byte of `word` that ends plain text: a quote, a backslash, or below 0x20. Uses the
+ * has-zero-byte trick; a false positive only means a slower check. */
 static inline bool has_special(uint64_t word)
 {
     const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
@@ -62,7 +62,7 @@ static const char *skip_plain(const char *p, const char *end)
     return p;
 }
 
-/* The end of the string whose first byte is at p; *escaped tells whether escapes must be undone. */
+/* The end of the string whose first byte is at p; *escaped: whether it has escapes. */
 static sx_status find_string_end(sx_json *json, const char **out_end, bool *out_escaped)
 {
     const char *p = json->p;
@@ -132,7 +132,7 @@ static bool read_code_point(const char **p, const char *end, unsigned *out)
     return true;
 }
 
-/* Undoes one escape; `*p` is after the backslash. NULL if it is none. */
+/* Decodes one escape; `*p` is after the backslash. NULL if it is invalid. */
 static char *put_escape(const char **p, const char *end, char *out)
 {
     static const char from[] = "\"\\/bfnrt";
@@ -152,7 +152,8 @@ static char *put_escape(const char **p, const char *end, char *out)
 
 static sx_status unescape(sx_json *json, const char *end, sx_bytes *out_bytes)
 {
-    char *text = sx_arena_alloc(json->arena, (size_t)(end - json->p), 1); /* escapes only shrink */
+    char *text =
+        sx_arena_alloc(json->arena, (size_t)(end - json->p), 1); /* decoded text is never longer */
     char *out = text;
     if (text == NULL) {
         return sx_no_memory("for a JSON string of %zu bytes", (size_t)(end - json->p));
@@ -315,7 +316,7 @@ static sx_status skip_open(sx_json *json, char open, bool *out_empty)
     return SX_OK;
 }
 
-/* Without recursion: `closers` is the stack of what is open. */
+/* Without recursion: `closers` is the stack of open brackets. */
 sx_status sx_json_skip(sx_json *json)
 {
     char closers[SX_JSON_MAX_DEPTH];

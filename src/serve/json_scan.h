@@ -1,10 +1,9 @@
 /* A cursor over JSON text: white space, strings, literals, and skipping whole values. No tree is
- * built; whoever reads knows what may come next.
+ * built; the reader knows what may come next.
  *
- * Stricter than most: UTF-8 is checked (no overlong forms, no surrogates), escapes must pair their
- * surrogates, control bytes and leading zeros are refused, nesting is at most SX_JSON_MAX_DEPTH.
- * Wider in one point, as TensorFlow Serving documents: NaN, Infinity, -Infinity are numbers.
- * Source: RFC 8259. */
+ * Strict: UTF-8 is checked (no overlong forms, no surrogates), escaped surrogates must be paired,
+ * control bytes and leading zeros are refused, nesting is at most SX_JSON_MAX_DEPTH. One extension,
+ * as documented by TensorFlow Serving: NaN, Infinity, -Infinity are numbers. Source: RFC 8259. */
 #ifndef SX_SERVE_JSON_SCAN_H
 #define SX_SERVE_JSON_SCAN_H
 
@@ -55,10 +54,10 @@ SX_MUST_USE sx_status sx_json_string(sx_json *json, sx_bytes *out_bytes);
 /* true or false. */
 SX_MUST_USE sx_status sx_json_bool(sx_json *json, bool *out_value);
 
-/* NaN, Infinity, -Infinity at p: takes it and says which; false if none is there. */
+/* Takes NaN, Infinity or -Infinity at p; false if there is none. */
 bool sx_json_special(sx_json *json, double *out_value);
 
-/* Entering and leaving a list or object: counts the depth. */
+/* Enters a list or object and counts the depth. */
 SX_MUST_USE sx_status sx_json_enter(sx_json *json, char open);
 void sx_json_leave(sx_json *json);
 
@@ -72,7 +71,7 @@ SX_MUST_USE sx_status sx_json_key(sx_json *json, sx_bytes *out_key);
 /* Checks and skips one value of any kind. */
 SX_MUST_USE sx_status sx_json_skip(sx_json *json);
 
-/* Nothing but white space may follow. */
+/* Checks that only white space follows. */
 SX_MUST_USE sx_status sx_json_finish(sx_json *json);
 
 bool sx_bytes_is(sx_bytes bytes, const char *text);

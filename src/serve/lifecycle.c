@@ -1,8 +1,8 @@
 /* The table of a model's versions and the one that is served; see lifecycle.h.
  *
- * `mutex` guards the table and who is current; it is held for moments only. A servable's count is 1
- * for being current plus one for each request; whoever takes it to 0 marks it idle and wakes the
- * manager thread (lifecycle_watch.c), which unloads it. */
+ * `mutex` guards the table and the current version; it is held only briefly. A servable's count is
+ * 1 for being current plus one for each request; the thread that takes it to 0 marks it idle and
+ * wakes the manager thread (lifecycle_watch.c), which unloads it. */
 #include "serve/lifecycle_internal.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "io/path.h"
 
-enum { MAX_ENDED_SHOWN = 32 }; /* unloaded versions that the status remembers */
+enum { MAX_ENDED_SHOWN = 32 }; /* unloaded versions kept for the status */
 
 /* ---- Create ---- */
 
@@ -70,7 +70,7 @@ sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **
     lc->name = sx_strdup(config->name);
     lc->base_path = absolute_path(config->base_path);
     lc->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    lc->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* -1: polling alone */
+    lc->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* -1: polling only */
     lc->watch = -1;
     pthread_mutex_init(&lc->mutex, NULL);
     pthread_cond_init(&lc->changed, NULL);
@@ -94,7 +94,7 @@ static void wake(sx_lifecycle *lc)
 {
     const uint64_t one = 1;
     const ssize_t written = write(lc->wake_fd, &one, sizeof(one));
-    (void)written; /* full: a wake-up is pending */
+    (void)written; /* if it is full, a wake-up is pending */
 }
 
 /* ---- Rows ---- */
@@ -116,7 +116,7 @@ static void remove_row(sx_lifecycle *lc, size_t index)
             (--lc->row_count - index) * sizeof(lc->rows[0]));
 }
 
-/* The row of a version, made in its place if it is new; NULL when out of memory. */
+/* The row of a version, inserted if it is new; NULL if out of memory. */
 struct sx_version_row *sx_lifecycle_need_row(sx_lifecycle *lc, int64_t version)
 {
     struct sx_version_row *found = sx_lifecycle_find_row(lc, version);
@@ -150,9 +150,9 @@ void sx_lifecycle_set_state(struct sx_version_row *row, sx_version_state state, 
     row->message = message != NULL ? sx_strdup(message) : NULL;
 }
 
-/* Forgets versions that were never served and whose directories are gone, or lie below the current
- * version, and all but the latest of those that were unloaded. So there are no more rows than
- * directories and MAX_ENDED_SHOWN, but for calls that hang. The mutex is held. */
+/* Removes the rows of versions that were never served and whose directories no longer exist or are
+ * below the current version, and of all but the latest unloaded versions. So there are at most
+ * MAX_ENDED_SHOWN more rows than directories, not counting hung calls. The mutex is held. */
 void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count)
 {
     const int64_t current = lc->current != NULL ? lc->current->version : -1;
@@ -176,7 +176,7 @@ void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t 
 
 /* ---- Servables ---- */
 
-/* Why there is nothing to run: what is asked for is still to come, or it is not known. */
+/* The error for a version that is not served: not loaded yet, or unknown. */
 static sx_status not_served(sx_lifecycle *lc, int64_t version)
 {
     const struct sx_version_row *row = version != SX_LATEST_VERSION
@@ -246,10 +246,10 @@ static void unload(sx_served *servable)
 {
     sx_lifecycle *lc = servable->lifecycle;
     lc->config.ops->unload(servable->model);
-    sx_log(SX_LOG_INFO, "model %s: version %" PRId64 " is unloaded", lc->name, servable->version);
+    sx_log(SX_LOG_INFO, "model %s: unloaded version %" PRId64, lc->name, servable->version);
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_find_row(lc, servable->version);
-    /* The version may have come back and be current again, with another servable. */
+    /* The version may have returned and be current again, with another servable. */
     if (row != NULL && row->state == SX_VERSION_UNLOADING) {
         sx_lifecycle_set_state(row, SX_VERSION_END, SX_CODE_OK, NULL);
     }
@@ -271,7 +271,7 @@ void sx_lifecycle_unload_idle(sx_lifecycle *lc)
     }
 }
 
-/* Makes `next` current and retires the one before; its requests finish on it. */
+/* Makes `next` current and retires the previous one; running requests finish on it. */
 void sx_lifecycle_swap_in(sx_lifecycle *lc, sx_served *next)
 {
     pthread_mutex_lock(&lc->mutex);

@@ -1,25 +1,26 @@
-/* The life of one model's versions: found on disk, loaded, swapped in, drained, unloaded.
+/* The lifecycle of one model's versions: found on disk, loaded, swapped in, drained, unloaded.
  *
- * A thread of its own watches the base path (inotify, and polling for file systems without events),
- * has new versions loaded and unloads what nobody uses any more; requests never wait for it.
+ * A manager thread watches the base path (inotify, and polling for file systems without events),
+ * loads new versions and unloads unused ones; requests never wait for it.
  *
- *   found -> settling (being copied?) -> LOADING -> AVAILABLE -> UNLOADING (draining) -> END
- *                                          \-> END with the error; retried, and again when its
- *                                              files change
+ *   found -> settling -> LOADING -> AVAILABLE -> UNLOADING (draining) -> END
+ *                           \-> END with the error; retried, and again when its files change
+ *
+ * A version settles until its files have not changed for a while.
  *
  * Rules:
  *   - The highest version on disk is served. The old one serves until the new one is ready.
- *   - A version that does not load never displaces one that does; if nothing is served yet, older
+ *   - A version that fails to load never replaces one that is served; if none is served yet, older
  *     versions are tried.
- *   - When the served version's directory is gone, the highest that is left takes over; when none
- *     is left, or the base path itself is gone, the loaded one goes on serving.
- *   - A request holds the version it began with; a version is unloaded when its last request ends.
- *   - A load that takes longer than its deadline is given up, and a directory that does not respond
- *     is left alone; neither holds back other versions, nor the end of the process.
- *   - A version that was never served is forgotten when its directory is gone.
+ *   - When the served version's directory is removed, the highest remaining one takes over; if none
+ *     is left, or the base path itself is removed, the loaded one is still served.
+ *   - A request keeps the version it started with; a version is unloaded after its last request.
+ *   - A load that exceeds its deadline is abandoned, and a directory that does not respond is
+ *     skipped; neither delays other versions or the end of the process.
+ *   - A version that was never served is forgotten when its directory is removed.
  *
- * Differs from TensorFlow Serving where that has known faults (reference: serving, sections 3, 6):
- * half-copied versions, one bad version, an empty directory. */
+ * Differs from TensorFlow Serving in cases that it handles badly: half-copied versions, one bad
+ * version, an empty directory. */
 #ifndef SX_SERVE_LIFECYCLE_H
 #define SX_SERVE_LIFECYCLE_H
 
@@ -32,46 +33,47 @@
 #include "serve/model.h"
 
 typedef struct sx_lifecycle sx_lifecycle;
-typedef struct sx_served sx_served; /* one loaded version, counted by its users */
+typedef struct sx_served sx_served; /* one loaded version, with a reference count */
 
 /* A zero takes the default in the comment. */
 typedef struct sx_lifecycle_config {
     const char *name;              /* of the model; required */
     const char *base_path;         /* required; relative to the working directory of create */
     const sx_serve_model_ops *ops; /* required */
-    void *ops_user;                /* outlives the lifecycle, and every load that is given up */
+    void *ops_user;                /* must outlive the lifecycle and every abandoned load */
     double poll_wait_seconds;      /* 1; negative: never poll */
     int max_load_retries;          /* 5; negative: none */
     double load_retry_seconds;     /* 60 */
-    double load_timeout_seconds;   /* 300: a load that takes longer is given up */
+    double load_timeout_seconds;   /* 300: a load that takes longer is abandoned */
     double remind_seconds;         /* 60: how often to log why nothing is served */
     int settle_ms;                 /* 100: a new version's files must not change for this long */
-    double max_settle_seconds; /* 10: one that changes for longer no longer holds back lower ones */
+    double max_settle_seconds;     /* 10: after this, lower versions are tried while its files still
+                                      change */
 } sx_lifecycle_config;
 
-/* Errors: INVALID_ARGUMENT (empty name or path), RESOURCE_EXHAUSTED. A base path that is missing or
- * empty is no error: it is watched, and the status tells. */
+/* Errors: INVALID_ARGUMENT (empty name or path), RESOURCE_EXHAUSTED. A missing or empty base path
+ * is not an error: it is watched, and the status reports it. */
 SX_MUST_USE sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **out);
 SX_MUST_USE sx_status sx_lifecycle_start(sx_lifecycle *lifecycle);
-/* Ends the thread and unloads. No servable may be held any more. A load under way is waited for a
- * second. False: a load, or a look at a file system that does not respond, is still under way on a
- * thread of its own; nothing waits for it, but exit()'s handlers would run beside it, so the
- * process should end with _exit(). NULL is fine. */
+/* Ends the thread and unloads. No servable may be held any more. Waits up to a second for a running
+ * load. False: a load, or a call to a file system that does not respond, is still running on its
+ * own thread; since exit()'s handlers would run concurrently with it, the process should end with
+ * _exit(). NULL is allowed. */
 bool sx_lifecycle_destroy(sx_lifecycle *lifecycle);
 
 const char *sx_lifecycle_name(const sx_lifecycle *lifecycle);
 
-/* Something is being served. */
+/* Whether a version is being served. */
 bool sx_lifecycle_ready(sx_lifecycle *lifecycle);
-/* Waits until ready, or until a look at the base path has ended with nothing served and nothing to
- * wait for, or for `timeout_ms`; returns ready. */
+/* Waits until a version is served, or a scan of the base path has found nothing to load or wait
+ * for, or `timeout_ms` have passed; returns whether a version is served. */
 bool sx_lifecycle_wait_ready(sx_lifecycle *lifecycle, int timeout_ms);
 
 enum { SX_LATEST_VERSION = -1 };
 
 /* The version to run a request on; release it afterwards. NOT_FOUND "Servable not found for
- * request: Specific(name, 3)"; UNAVAILABLE if no version is served yet, or the one that is asked
- * for is being loaded. Any thread, never waits for loading. */
+ * request: Specific(name, 3)"; UNAVAILABLE if no version is served yet, or the requested one is
+ * being loaded. Any thread; never waits for loading. */
 SX_MUST_USE sx_status sx_lifecycle_acquire(sx_lifecycle *lifecycle, int64_t version,
                                            sx_served **out_servable);
 void sx_served_release(sx_served *servable);
@@ -101,8 +103,8 @@ typedef struct sx_version_status {
     const char *message;
 } sx_version_status;
 
-/* The known versions, highest first, in `arena`; of those that were unloaded the latest 32. With
- * none, NOT_FOUND says why: the base path is missing, or holds no version. */
+/* The known versions, highest first, in `arena`; including the latest 32 that were unloaded.
+ * NOT_FOUND if there are none: the base path is missing or has no version. */
 SX_MUST_USE sx_status sx_lifecycle_status(sx_lifecycle *lifecycle, sx_arena *arena,
                                           sx_version_status **out_rows, size_t *out_count);
 

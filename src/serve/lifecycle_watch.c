@@ -1,8 +1,8 @@
-/* The manager of a model's versions: what is on disk, what is loaded; see lifecycle.h.
+/* The manager thread: finds and loads a model's versions; see lifecycle.h.
  *
- * The manager thread decides and unloads; it touches no file. Whatever does (listing, fingerprints,
- * loading) is a timed call on a thread of its own, which may hang for ever without holding up
- * anything else. */
+ * The manager thread makes the decisions and unloads, but does not access files. Everything that
+ * does (listing, fingerprints, loading) is a timed call on its own thread, which may hang without
+ * delaying anything else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,10 +24,10 @@
 #include "serve/lifecycle_internal.h"
 
 enum {
-    MAX_CANDIDATES = 64,  /* versions above the current one that are looked at */
-    MAX_HUNG = 32,        /* calls that were given up and have not returned */
-    BUSY_WAIT_MS = 1000,  /* between looks while something is settling or draining, at most */
-    STOP_GRACE_MS = 1000, /* how long stopping waits for a call: a load under way mostly ends */
+    MAX_CANDIDATES = 64,  /* versions above the current one that are tried */
+    MAX_HUNG = 32,        /* abandoned calls that have not returned */
+    BUSY_WAIT_MS = 1000,  /* maximum time between scans while a version settles or drains */
+    STOP_GRACE_MS = 1000, /* how long stopping waits for a running call */
 };
 
 static const double max_look_seconds = 30; /* listing a directory, stat of a version's files */
@@ -41,8 +41,8 @@ static void clear_wakeups(sx_lifecycle *lc)
     (void)got;
 }
 
-/* Waits for a call to return, and unloads what becomes idle meanwhile; false when the deadline has
- * passed, or soon after the lifecycle has been told to stop. */
+/* Waits for a call to return and unloads idle versions meanwhile; false when the deadline has
+ * passed, or STOP_GRACE_MS after the lifecycle was told to stop. */
 static bool wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_seconds)
 {
     int64_t deadline_ns = sx_now_ns() + (int64_t)(timeout_seconds * 1e9);
@@ -65,8 +65,8 @@ static bool wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_
     return true;
 }
 
-/* Ends the version with an error. `hung`, if not NULL, is a call that was given up: the row keeps
- * it. Takes the status. */
+/* Ends the version with an error. `hung`, if not NULL, is an abandoned call, which the row keeps.
+ * Takes the status. */
 static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx_timed_call *hung)
 {
     sx_log(SX_LOG_ERROR, "model %s: cannot load version %" PRId64 ": %s", lc->name, version,
@@ -92,7 +92,7 @@ static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx
     sx_status_free(status);
 }
 
-/* Lets go of calls that were given up and have returned after all, with what they made. */
+/* Releases abandoned calls that have returned after all, and their results. */
 static void release_returned(sx_lifecycle *lc)
 {
     for (;;) {
@@ -118,7 +118,7 @@ static void release_returned(sx_lifecycle *lc)
     }
 }
 
-/* Whether a version may be looked at: no call about it hangs, and not too many altogether. */
+/* Whether a version may be inspected: it has no hung call, and there are not too many in total. */
 static bool may_look(sx_lifecycle *lc, int64_t version)
 {
     pthread_mutex_lock(&lc->mutex);
@@ -141,7 +141,7 @@ struct loading {
     const sx_serve_model_ops *ops;
     void *ops_user;
     char *dir;
-    bool loaded; /* and nobody has taken the model */
+    bool loaded; /* the model is owned by this call */
     void *model;
     sx_status status;
 };
@@ -164,8 +164,8 @@ static void destroy_loading(sx_timed_call *call)
     sx_free(l);
 }
 
-/* Loads a version on a thread of its own. A load that does not end in time is left behind in
- * `*out_hung`, with an error. */
+/* Loads a version on its own thread. A load that does not end in time is returned in `*out_hung`,
+ * with an error. */
 static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *dir, sx_served **out,
                                sx_timed_call **out_hung)
 {
@@ -191,7 +191,7 @@ static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *di
         sx_free(servable);
         *out_hung = &l->call;
         return sx_error(SX_DEADLINE_EXCEEDED,
-                        "loading %s has not ended after %g s (load_timeout_seconds)", dir,
+                        "loading %s did not finish within %g s (load_timeout_seconds)", dir,
                         lc->config.load_timeout_seconds);
     }
     status = l->status;
@@ -227,7 +227,7 @@ static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
         sx_lifecycle_swap_in(lc, servable);
         return true;
     }
-    if (hung != NULL && atomic_load(&lc->stopping)) { /* not its fault */
+    if (hung != NULL && atomic_load(&lc->stopping)) { /* interrupted by the stop, not failed */
         sx_status_free(status);
         sx_lifecycle_give_up(lc, hung);
         return false;
@@ -236,13 +236,13 @@ static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
     return false;
 }
 
-/* ---- Looking at a version ---- */
+/* ---- Inspecting a version ---- */
 
 struct print {
     sx_timed_call call;
     char *dir;
     bool is_dir;
-    uint64_t fingerprint; /* 0: it cannot be read */
+    uint64_t fingerprint; /* 0: cannot be read */
 };
 
 static void run_print(sx_timed_call *call)
@@ -259,8 +259,8 @@ static void destroy_print(sx_timed_call *call)
     sx_free(p);
 }
 
-/* The fingerprint of a version's directory; false when there is nothing to judge: no directory, or
- * an error, which is noted. */
+/* The fingerprint of a version's directory; false if it is not a directory, or after an error,
+ * which is recorded. */
 static bool take_fingerprint(sx_lifecycle *lc, int64_t version, const char *dir,
                              uint64_t *out_fingerprint)
 {
@@ -290,13 +290,13 @@ static bool take_fingerprint(sx_lifecycle *lc, int64_t version, const char *dir,
         return false;
     }
     note_failure(lc, version,
-                 sx_error(SX_DEADLINE_EXCEEDED, "%s does not respond for %g s; is it mounted?", dir,
-                          timeout_seconds),
+                 sx_error(SX_DEADLINE_EXCEEDED, "%s has not responded for %g s; is it mounted?",
+                          dir, timeout_seconds),
                  &p->call);
     return false;
 }
 
-/* What a look at a version on disk says. */
+/* The result of inspecting a version on disk. */
 enum verdict { SETTLING, LOADABLE, FAILED };
 
 static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, int64_t *soonest_ns)
@@ -327,7 +327,7 @@ static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, in
     }
     const bool failed_before = row->failures > 0 && row->failed_fingerprint == fingerprint;
     if (now_ns - row->stable_since_ns < settle_ns) {
-        /* One that never settles must not hold back those below it. */
+        /* A version that never settles must not block lower ones. */
         const bool patient =
             now_ns - row->unstable_since_ns < (int64_t)(lc->config.max_settle_seconds * 1e9);
         slow = !patient && !row->settles_slowly;
@@ -344,16 +344,17 @@ static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, in
     lc->tried = lc->tried && verdict == FAILED;
     pthread_mutex_unlock(&lc->mutex);
     if (slow) {
-        sx_log(SX_LOG_INFO,
-               "model %s: the files of version %" PRId64 " keep changing; waiting until they stay "
-               "the same for %d ms, and trying lower versions",
-               lc->name, version, lc->config.settle_ms);
+        sx_log(
+            SX_LOG_INFO,
+            "model %s: the files of version %" PRId64
+            " keep changing; waiting until they are unchanged for %d ms, and trying lower versions",
+            lc->name, version, lc->config.settle_ms);
     }
     return verdict;
 }
 
-/* Looks at the versions from the highest down, until one serves. Older ones than the current are of
- * interest only when that has lost its directory. */
+/* Tries the versions from the highest down, until one is served. Versions below the current one are
+ * tried only if its directory was removed. */
 static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, int64_t *soonest_ns)
 {
     const int64_t current = sx_lifecycle_current(lc);
@@ -367,8 +368,8 @@ static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, in
         if (i == MAX_CANDIDATES) {
             if (!lc->said_too_many) {
                 sx_log(SX_LOG_WARN,
-                       "model %s: none of the highest %d versions loads; the %zu below "
-                       "them are not tried",
+                       "model %s: none of the highest %d versions could be loaded; not trying the "
+                       "%zu below them",
                        lc->name, MAX_CANDIDATES, count - i);
             }
             lc->said_too_many = true;
@@ -382,7 +383,7 @@ static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, in
         settling |= verdict == SETTLING;
         if (verdict == SETTLING ||
             (verdict == LOADABLE && load_and_swap(lc, found[i].number, dir))) {
-            break; /* one that is being copied is worth waiting for */
+            break; /* wait for a version that is being copied */
         }
     }
     pthread_mutex_lock(&lc->mutex);
@@ -391,21 +392,21 @@ static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, in
     pthread_mutex_unlock(&lc->mutex);
 }
 
-/* ---- Looking at the base path ---- */
+/* ---- Scanning the base path ---- */
 
 struct listing {
     sx_timed_call call;
     char *name, *base_path;
-    int inotify_fd; /* a duplicate; -1: no watch is wanted */
+    int inotify_fd; /* a duplicate; -1: add no watch */
     int watch;
     sx_arena arena;
     sx_version *found;
     size_t count;
-    sx_status status;   /* NOT_FOUND also when there is no version, */
-    const char *advice; /* and what to do then, or NULL */
+    sx_status status;   /* NOT_FOUND also if there is no version, */
+    const char *advice; /* with advice on what to do, or NULL */
 };
 
-/* Where a base path without versions is a model itself: what it should have been; else NULL. */
+/* Advice if a base path without versions is itself a model; else NULL. */
 static const char *advise(struct listing *l)
 {
     const char *file = sx_arena_printf(&l->arena, "%s/" SX_SAVED_MODEL_FILE, l->base_path);
@@ -416,8 +417,8 @@ static const char *advise(struct listing *l)
     const char *text = NULL;
     if (sx_version_number(sx_path_basename(l->base_path)) < 0) {
         text = sx_arena_printf(&l->arena,
-                               "it holds " SX_SAVED_MODEL_FILE
-                               " itself; move that into a numbered directory, %s/1",
+                               "it contains " SX_SAVED_MODEL_FILE
+                               "; move that to a numbered directory, %s/1",
                                l->base_path);
     } else {
         sx_status_free(sx_path_dirname(l->base_path, &parent));
@@ -433,7 +434,7 @@ static const char *advise(struct listing *l)
 static void run_listing(sx_timed_call *call)
 {
     struct listing *l = (struct listing *)call;
-    if (l->inotify_fd >= 0) { /* before the list, so that nothing falls between the two */
+    if (l->inotify_fd >= 0) { /* before listing, so that no change is missed */
         l->watch = inotify_add_watch(l->inotify_fd, l->base_path,
                                      IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
                                          IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
@@ -461,8 +462,8 @@ static void destroy_listing(sx_timed_call *call)
     sx_free(l);
 }
 
-/* Keeps why there is nothing to load below the base path, and logs it when that is news. `advice`
- * may be NULL. Takes the status. */
+/* Records why there is nothing to load below the base path, and logs it if it changed. `advice` may
+ * be NULL. Takes the status. */
 static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advice)
 {
     const char *message = sx_status_message(status);
@@ -514,7 +515,7 @@ static struct listing *create_listing(const sx_lifecycle *lc)
     return l;
 }
 
-/* One look at the base path, and at what is below. */
+/* One scan of the base path and its versions. */
 static void look(sx_lifecycle *lc, int64_t *soonest_ns)
 {
     const double timeout_seconds = SX_MIN(lc->config.load_timeout_seconds, max_look_seconds);
@@ -538,7 +539,7 @@ static void look(sx_lifecycle *lc, int64_t *soonest_ns)
         lc->hung_listing = &l->call;
         note_path_error(lc,
                         sx_error(SX_DEADLINE_EXCEEDED,
-                                 "base path %s does not respond for %g s; is it mounted?",
+                                 "base path %s has not responded for %g s; is it mounted?",
                                  lc->base_path, timeout_seconds),
                         NULL);
         return;
@@ -568,7 +569,7 @@ static void look(sx_lifecycle *lc, int64_t *soonest_ns)
 
 /* ---- The manager ---- */
 
-/* While nothing is served, says why once a minute: a server that waits in silence looks broken. */
+/* While nothing is served, logs the reason once a minute. */
 static void remind(sx_lifecycle *lc)
 {
     const int64_t now_ns = sx_now_ns();
@@ -585,13 +586,15 @@ static void remind(sx_lifecycle *lc)
         }
     }
     if (reason[0] == '\0') {
-        snprintf(reason, sizeof(reason), "%s", lc->path_message); /* the advice was given once */
+        snprintf(reason, sizeof(reason), "%s",
+                 lc->path_message); /* the advice is logged only once */
     }
     pthread_mutex_unlock(&lc->mutex);
     sx_log(SX_LOG_WARN, "model %s: still nothing to serve: %s", lc->name, reason);
 }
 
-/* Drops the events: each only means "look again". A lost base path is watched anew later. */
+/* Discards the events: each only means that the path must be scanned again. If the base path is
+ * gone, a new watch is added later. */
 static void drain_events(sx_lifecycle *lc)
 {
     _Alignas(struct inotify_event) char events[4096];
@@ -608,7 +611,7 @@ static void drain_events(sx_lifecycle *lc)
     }
 }
 
-/* Sleeps until something may have changed: an event, the next poll, a moment that `look` named. */
+/* Sleeps until something may have changed: an event, the next poll, or the time given by `look`. */
 static void wait_for_change(sx_lifecycle *lc, int64_t soonest_ns)
 {
     struct pollfd fds[2] = {{.fd = lc->wake_fd, .events = POLLIN},

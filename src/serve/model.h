@@ -1,5 +1,5 @@
-/* What the server asks of a model runtime: load a version's directory, say its signatures, run,
- * unload. The server knows models through this table only; tests bring a fake one. */
+/* The interface of a model runtime: load a version's directory, describe its signatures, run,
+ * unload. The server calls models only through this table; tests use a fake one. */
 #ifndef SX_SERVE_MODEL_H
 #define SX_SERVE_MODEL_H
 
@@ -13,10 +13,10 @@
 
 /* One named tensor of a signature. Unknown dimensions are negative (SX_BATCH, SX_UNKNOWN_DIM). */
 typedef struct sx_serve_tensor {
-    const char *name;        /* "images": what clients say */
-    const char *tensor_name; /* "serving_default_images:0": what metadata shows; may be "" */
+    const char *name;        /* "images": the name in requests */
+    const char *tensor_name; /* "serving_default_images:0": shown in metadata; may be "" */
     sx_type type;
-    bool unknown_rank; /* then type holds the dtype alone */
+    bool unknown_rank; /* then type has only the dtype */
 } sx_serve_tensor;
 
 typedef struct sx_serve_signature {
@@ -27,21 +27,21 @@ typedef struct sx_serve_signature {
     bool decodes_images; /* small inputs may take long */
 } sx_serve_signature;
 
-/* The runtime's functions; a static table. `model` is what load gave. */
+/* The runtime's functions; a static table. `model` is the result of load. */
 typedef struct sx_serve_model_ops {
-    /* Loads the version in `version_dir` (absolute). Runs on a loader thread, may take long. An
-     * error's message goes to the status page. */
+    /* Loads the version in `version_dir` (absolute). Runs on a loader thread and may take long.
+     * Error messages appear in the model status. */
     sx_status (*load)(void *user, const char *version_dir, void **out_model);
     /* The signatures, borrowed until unload; any thread. */
     const sx_serve_signature *(*signatures)(void *model, size_t *out_count);
-    /* Runs one signature on a whole batch. `inputs` are in the signature's order, of its dtypes, of
-     * dimensions that fit its shapes. Sets outputs[i].type and .data, in the signature's order; the
-     * data lives in `arena` or with the model, until the arena is freed. Charges the arena's budget
-     * before it uses memory, and checks `cancel` between pieces of its work. Any number of threads
-     * at once. INVALID_ARGUMENT if the inputs are at fault. */
+    /* Runs one signature on a whole batch. `inputs` are in the signature's order, of its dtypes,
+     * with dimensions that match its shapes. Sets outputs[i].type and .data, in the signature's
+     * order; the data is owned by `arena` or the model, and valid until the arena is freed. Charges
+     * the arena's budget before allocating, and checks `cancel` between pieces of work.
+     * Thread-safe. INVALID_ARGUMENT: invalid inputs. */
     sx_status (*run)(void *model, const sx_serve_signature *signature, const sx_tensor *inputs,
                      const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs);
-    /* No run is under way and none will begin. */
+    /* No run is in progress and none will start. */
     void (*unload)(void *model);
 } sx_serve_model_ops;
 

@@ -23,8 +23,7 @@
 #include "base/buffer.h"
 #include "serve/model.h"
 
-/* Tensor memory of one request after the other: a block for each input, kept for the next request.
- * One thread at a time. */
+/* Tensor memory that is reused between requests: a block for each input. One thread at a time. */
 typedef struct sx_predict_slots {
     struct sx_predict_slot *slots;
     size_t count;
@@ -34,7 +33,7 @@ typedef struct sx_predict_slots {
 
 void sx_predict_slots_init(sx_predict_slots *slots);
 void sx_predict_slots_deinit(sx_predict_slots *slots);
-/* Ends a request: frees large blocks and releases what was charged for them. */
+/* Ends a request: frees large blocks and releases their charges. */
 void sx_predict_slots_trim(sx_predict_slots *slots);
 
 typedef struct sx_predict_request {
@@ -45,8 +44,8 @@ typedef struct sx_predict_request {
 
 /* Parses `body`. String elements are views of `body` or memory of `arena`: both must outlive the
  * run. The tensors are charged to the arena's budget until sx_predict_slots_trim. Errors:
- * INVALID_ARGUMENT (syntax, shapes, types, unknown signature), UNIMPLEMENTED (a dtype without JSON
- * form), RESOURCE_EXHAUSTED. */
+ * INVALID_ARGUMENT (syntax, shapes, types, unknown signature), UNIMPLEMENTED (a dtype that has no
+ * JSON form), RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_predict_parse(sx_bytes body, const sx_serve_signature *signatures,
                                        size_t signature_count, sx_arena *arena,
                                        sx_predict_slots *slots, sx_predict_request *out_request);
@@ -56,15 +55,15 @@ typedef enum sx_float_format {
     SX_FLOAT_TFS, /* TensorFlow Serving's bytes: %.6g if that reads back, else 9 or 17 digits */
 } sx_float_format;
 
-/* Appends the response to `out`. `cancel` (may be NULL) is checked now and then. INVALID_ARGUMENT
- * if the row form does not fit: an output without dimensions, or outputs of different dimension 0;
- * UNIMPLEMENTED for dtypes without JSON form; CANCELLED. */
+/* Appends the response to `out`. `cancel` (may be NULL) is checked periodically. INVALID_ARGUMENT
+ * if the row form is impossible: an output without dimensions, or outputs that differ in dimension
+ * 0; UNIMPLEMENTED for dtypes without JSON form; CANCELLED. */
 SX_MUST_USE sx_status sx_predict_print(const sx_serve_signature *signature,
                                        const sx_tensor *outputs, bool row, sx_float_format format,
                                        const sx_cancel *cancel, sx_buf *out);
 
-/* Appends `text` as a JSON string with its quotes; it must be UTF-8 (others: see above). Bytes that
- * are not become U+FFFD. */
+/* Appends `text` as a JSON string with its quotes; it should be UTF-8; invalid bytes become U+FFFD.
+ */
 void sx_json_print_string(sx_buf *out, const char *text, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* REST predict requests: rows, columns, and what is beside them; see predict_json.h. The values
- * themselves go into slots (predict_slot.h). */
+/* Parses REST predict requests: the members of the document, rows and columns; see predict_json.h.
+ * Values are read into slots (predict_slot.h). */
 #include "base/memory.h"
 #include "serve/predict_json.h"
 
@@ -21,8 +21,8 @@ struct parser {
     struct sx_predict_slot *slots; /* [signature->input_count] */
 };
 
-/* Each input gets room for as many values as there are in the text, but all inputs together cannot
- * fill more than that: it is charged once, at the size of the largest type. */
+/* Each input gets room for as many values as the text can contain, but all inputs together cannot
+ * fill more than that, so it is charged once, at the size of the largest type. */
 static sx_status prepare_slots(struct parser *parser)
 {
     const sx_serve_signature *signature = parser->signature;
@@ -65,7 +65,7 @@ static size_t count_commas(sx_bytes text)
 
 /* ---- Rows and columns ---- */
 
-/* Is the value at p exactly {"b64": "..."}? Looks without taking. */
+/* Whether the value at p is exactly {"b64": "..."}. Does not advance. */
 static bool is_b64_object(const sx_json *at)
 {
     sx_json json = *at;
@@ -89,7 +89,7 @@ static bool is_b64_object(const sx_json *at)
     return found;
 }
 
-/* A list of objects, as opposed to {"b64"} values. */
+/* Whether a list has objects other than {"b64"} values. */
 static bool starts_with_object(const sx_json *json)
 {
     sx_json look = *json;
@@ -107,7 +107,7 @@ static size_t find_input(const struct parser *parser, sx_bytes name)
     return SIZE_MAX;
 }
 
-/* Marks an input as given in object number `object`; refuses the second time. */
+/* Marks an input as given in object number `object`; an error if it was given before. */
 static sx_status mark_seen(struct parser *parser, size_t input, size_t object)
 {
     struct sx_predict_slot *slot = &parser->slots[input];
@@ -257,14 +257,15 @@ static const sx_serve_signature *find_signature(const struct parser *parser, sx_
     return NULL;
 }
 
-/* What has been met of the document. The values are read when they come, with the signature named
- * so far or the default one; if the name follows later and is another one, they are read again. */
+/* The state of the document. The values are read when they are reached, with the signature named so
+ * far or the default one; if another name follows, they are read again. */
 struct document {
     bool has_name, has_instances, has_inputs;
     sx_bytes name;
-    const char *values;                  /* where those of instances or inputs begin */
-    const sx_serve_signature *read_with; /* what they were read with; NULL: not, or in vain */
-    sx_status early_error;               /* of reading them with the default signature */
+    const char *values; /* start of the value of instances or inputs */
+    const sx_serve_signature
+        *read_with;        /* the signature they were read with; NULL: not read, or failed */
+    sx_status early_error; /* of reading them with the default signature */
 };
 
 static sx_bytes wanted_name(const struct document *doc)
@@ -361,7 +362,8 @@ static sx_status read_members(struct parser *parser, struct document *doc)
     return sx_json_finish(json);
 }
 
-/* All members are known: the values must have been read with the right signature, or are now. */
+/* Once all members are known: reads the values again if they were not read with the right
+ * signature. */
 static sx_status settle_values(struct parser *parser, struct document *doc)
 {
     const sx_bytes name = wanted_name(doc);

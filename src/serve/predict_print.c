@@ -45,7 +45,7 @@ static void print_escape(sx_buf *out, unsigned char c)
 
 void sx_json_print_string(sx_buf *out, const char *text, size_t size)
 {
-    size_t plain = 0; /* where the bytes that need no change begin */
+    size_t plain = 0; /* start of the bytes that need no escapes */
     sx_buf_putc(out, '"');
     for (size_t i = 0; i < size;) {
         const unsigned char c = (unsigned char)text[i];
@@ -88,7 +88,8 @@ struct printer {
     char *(*number)(const struct printer *p, char *at, size_t index); /* NULL for strings */
 };
 
-/* %.6g if it reads back, else the digits that always do; ".0" where nothing says it is a float. */
+/* %.6g if it is exact, else the digits that always are; adds ".0" if the text looks like an
+ * integer. */
 static char *print_like_tfs(char *at, double value, int digits, bool reads_back)
 {
     const int size = snprintf(at, SX_NUMBER_TEXT, "%.*g", reads_back ? 6 : digits, value);
@@ -275,7 +276,7 @@ static sx_status check_rows(const sx_serve_signature *signature, const sx_tensor
     return SX_OK;
 }
 
-/* "predictions" of one output: the rows follow each other on one line. */
+/* "predictions" of one output: all rows on one line. */
 static void print_rows(const struct printer *printer, size_t rows, sx_buf *out)
 {
     size_t index = 0;

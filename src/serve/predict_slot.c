@@ -13,7 +13,7 @@
 
 enum {
     SLOT_ALIGN = 64,
-    KEPT_BLOCK_BYTES = 4 * 1024 * 1024, /* larger blocks go back after their request */
+    KEPT_BLOCK_BYTES = 4 * 1024 * 1024, /* larger blocks are freed after their request */
 };
 
 /* ---- Scalars ---- */
@@ -246,7 +246,7 @@ static sx_status read_scalar(sx_json *json, struct sx_predict_slot *slot, int le
     if (slot->rank != level) {
         return level_error(slot, level);
     }
-    if (slot->count == slot->capacity) { /* more values than commas: the text is malformed */
+    if (slot->count == slot->capacity) { /* more values than commas: malformed text */
         return sx_json_error(json, "Missing a comma.");
     }
     return slot->read(json, slot);
@@ -254,8 +254,8 @@ static sx_status read_scalar(sx_json *json, struct sx_predict_slot *slot, int le
 
 static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int level);
 
-/* As many plain floats as follow at this level, read in one go; returns how many. What stops it
- * (the list's end, NaN, a mistake) is left to the general path. */
+/* Reads as many plain floats as follow at this level; returns the number. The general path handles
+ * whatever ends them (the end of the list, NaN, an error). */
 static size_t read_float_run(sx_json *json, struct sx_predict_slot *slot, int level)
 {
     const size_t room = slot->capacity - slot->count;
@@ -324,7 +324,7 @@ static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int leve
                         slot->info->name, count, level, slot->dims[level]);
     }
     if (count == 0 && slot->rank < 0) {
-        slot->rank = level + 1; /* nothing lies deeper */
+        slot->rank = level + 1; /* nothing is nested deeper */
     }
     return SX_OK;
 }
@@ -437,7 +437,7 @@ static sx_status check_shape(const struct sx_predict_slot *slot, const sx_type *
     return SX_OK;
 }
 
-/* Lists that never reached a scalar ([[], []]) end where they end. */
+/* Lists without any scalar ([[], []]) end at their deepest level. */
 sx_status sx_slot_finish(struct sx_predict_slot *slot, bool row, sx_tensor *out)
 {
     const int rank = slot->rank < 0 ? (int)row : slot->rank;

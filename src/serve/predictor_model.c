@@ -6,8 +6,8 @@
 typedef struct model {
     sx_predictor *predictor;
     sx_arena arena;
-    const sx_signature *signatures; /* [count], the predictor's */
-    sx_serve_signature *described;  /* [count], the same as the server sees them */
+    const sx_signature *signatures; /* [count], owned by the predictor */
+    sx_serve_signature *described;  /* [count], the same for the server */
     size_t count;
 } model;
 

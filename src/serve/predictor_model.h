@@ -1,4 +1,4 @@
-/* The server's model runtime (model.h) over SavedModels. */
+/* The model runtime (model.h) for SavedModels. */
 #ifndef SX_SERVE_PREDICTOR_MODEL_H
 #define SX_SERVE_PREDICTOR_MODEL_H
 

@@ -17,9 +17,9 @@
 #include "serve/router.h"
 
 enum {
-    INLINE_BODY_BYTES = 16 * 1024,   /* larger requests always go to the executor */
-    INLINE_NS = 40000,               /* about what handing a request over and back costs */
-    INFLATE_SLACK = 8 * 1024 * 1024, /* what sx_inflate_all reserves ahead */
+    INLINE_BODY_BYTES = 16 * 1024, /* larger requests always go to the executor */
+    INLINE_NS = 40000, /* about the cost of passing a request to another thread and back */
+    INFLATE_SLACK = 8 * 1024 * 1024, /* reserved by sx_inflate_all */
     RETRY_AFTER_S = 1,
 };
 
@@ -31,13 +31,14 @@ static const char cors_headers[] = "Access-Control-Allow-Origin: *\r\n"
 struct model {
     sx_lifecycle *lifecycle;
     sx_model_metrics metrics;
-    /* What a request of this version costs from parsing to printing: the recent worst of those that
-     * succeeded, decaying; 0 = not known yet. */
+    /* The time of a request of this version from parsing to printing: a decaying maximum over
+     * recent successful requests; 0 = unknown. */
     atomic_int_fast64_t cost_ns, cost_version;
-    atomic_int on_executor; /* requests: they hold the device, and who runs inline would wait */
+    atomic_int
+        on_executor; /* requests there, which use the device: an inline run would wait for them */
 };
 
-/* What one thread keeps between requests. */
+/* Per-thread state, kept between requests. */
 struct context {
     sx_predict_slots slots;
 };
@@ -45,13 +46,14 @@ struct context {
 struct sx_rest {
     sx_rest_config config;
     char *metrics_path;
-    struct model *models;     /* [config.model_count] */
-    struct context *contexts; /* [config.threads + config.loops]: the executor's, the loops' */
+    struct model *models; /* [config.model_count] */
+    struct context
+        *contexts; /* [config.threads + config.loops]: of the executor's threads, of the loops */
     sx_executor *executor;
     const sx_http_server *server;
 };
 
-/* A predict request on its way; lives in the exchange's scratch memory. */
+/* A running predict request; stored in the exchange's scratch memory. */
 struct predict_job {
     sx_executor_job job;
     sx_rest *rest;
@@ -60,7 +62,7 @@ struct predict_job {
     sx_served *servable;
     int64_t arrived_ns;
     bool on_executor;
-    int http_status; /* of an error; 0 = what its code says */
+    int http_status; /* of an error; 0 = derived from its code */
 };
 _Static_assert(sizeof(struct predict_job) <= SX_HTTP_SCRATCH,
                "the job must fit the scratch memory");
@@ -91,7 +93,7 @@ int sx_rest_http_status(sx_code code)
     return (int)code >= 0 && (int)code < SX_METRIC_CODES ? statuses[code] : 500;
 }
 
-/* Sends what `body` holds and empties it. */
+/* Sends `body` and empties it. */
 static void respond_as(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
                        const char *content_type, sx_buf *body)
 {
@@ -103,7 +105,7 @@ static void respond_as(const sx_rest *rest, sx_http_exchange *exchange, int http
                                  .headers = cross_origin ? cors_headers : NULL};
     response.retry_after_s = http_status == 429 || http_status == 503 ? RETRY_AFTER_S : 0;
     response.body = sx_buf_take(body, &response.body_size);
-    if (response.body == NULL) { /* out of memory: the code alone must do */
+    if (response.body == NULL) { /* out of memory: send only the status code */
         response.status = 500;
         response.body_size = 0;
     }
@@ -130,7 +132,7 @@ static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_st
 
 /* ---- Predict ---- */
 
-/* The body as JSON text: itself, or inflated into `inflated`. */
+/* The body as JSON text: as received, or decompressed into `inflated`. */
 static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes *out_body)
 {
     *out_body = sx_http_request_body(job->exchange);
@@ -139,7 +141,7 @@ static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes 
     }
     sx_status status = sx_inflate_all(SX_CODEC_GZIP, *out_body, job->rest->config.max_body_bytes,
                                       "gzip body", inflated);
-    if (sx_status_code(status) == SX_DATA_LOSS) { /* the client's mistake, not ours */
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* a client error */
         job->http_status = 400;
     } else if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
                !sx_budget_refused(inflated->budget)) {
@@ -160,7 +162,8 @@ static sx_status run_model(struct predict_job *job, const sx_predict_request *re
     const int64_t begin_ns = sx_now_ns();
     sx_status status = sx_served_run(job->servable, request->signature, request->inputs,
                                      sx_http_request_cancel(job->exchange), arena, outputs);
-    if (sx_status_code(status) == SX_DATA_LOSS) { /* an image in the request is cut or damaged */
+    if (sx_status_code(status) ==
+        SX_DATA_LOSS) { /* an image in the request is truncated or corrupt */
         job->http_status = 400;
     }
     SX_TRY(status);
@@ -169,7 +172,7 @@ static sx_status run_model(struct predict_job *job, const sx_predict_request *re
     return SX_OK;
 }
 
-/* The request's answer into `out`. `arena` and `inflated` live until the text is printed. */
+/* Writes the response body to `out`. `arena` and `inflated` are used until then. */
 static sx_status predict(struct predict_job *job, struct context *context, sx_arena *arena,
                          sx_buf *inflated, sx_buf *out)
 {
@@ -188,8 +191,8 @@ static sx_status predict(struct predict_job *job, struct context *context, sx_ar
                             cancel, out);
 }
 
-/* Notes what a request that succeeded took. A slow one counts at once, quick ones win back trust
- * slowly; a new version starts unknown. */
+/* Records the time of a successful request. A slow one raises the estimate at once, quick ones
+ * lower it gradually; a new version starts as unknown. */
 static void note_cost(struct model *model, int64_t version, int64_t sample_ns)
 {
     const bool known = atomic_load_explicit(&model->cost_version, memory_order_relaxed) == version;
@@ -200,8 +203,8 @@ static void note_cost(struct model *model, int64_t version, int64_t sample_ns)
     atomic_store_explicit(&model->cost_version, version, memory_order_relaxed);
 }
 
-/* May the loop's own thread run the request? Only if it is known to be quick, waits for nobody, and
- * decodes no image: of these even small ones may take long. */
+/* Whether the loop's thread may run the request itself: only if it is known to be quick, does not
+ * wait for the device, and decodes no image, since even small images may take long. */
 static bool is_quick(const struct model *model, const sx_served *servable,
                      const sx_http_exchange *exchange)
 {
@@ -209,7 +212,7 @@ static bool is_quick(const struct model *model, const sx_served *servable,
     size_t count;
     const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
     for (size_t i = 0; i < count; i++) {
-        if (signatures[i].decodes_images) { /* which signature it is, only the body says */
+        if (signatures[i].decodes_images) { /* the signature is only known from the body */
             return false;
         }
     }
@@ -221,7 +224,7 @@ static bool is_quick(const struct model *model, const sx_served *servable,
            sx_http_request_head(exchange)->coding == SX_HTTP_IDENTITY;
 }
 
-/* The HTTP status of an error, and what the budget knows of it in the message. */
+/* The HTTP status of an error; adds the budget's figures to the message. */
 static int explain_error(const struct predict_job *job, sx_status *status)
 {
     const sx_budget *budget = sx_http_request_budget(job->exchange);
@@ -258,7 +261,7 @@ static void run_predict(sx_executor_job *base, int worker)
     sx_buf inflated, out;
     sx_arena_init(&arena, 0);
     sx_buf_init(&inflated, rest->config.max_body_bytes + INFLATE_SLACK);
-    sx_buf_init(&out, SIZE_MAX / 4); /* the budget is the limit */
+    sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
     arena.budget = inflated.budget = out.budget = budget;
     const int64_t begin_ns = sx_now_ns();
     sx_status status = predict(job, context, &arena, &inflated, &out);
@@ -276,7 +279,7 @@ static void run_predict(sx_executor_job *base, int worker)
     if (job->on_executor) {
         atomic_fetch_sub_explicit(&model->on_executor, 1, memory_order_relaxed);
     }
-    if (status == SX_OK) { /* the job is gone once this is said */
+    if (status == SX_OK) { /* the job must not be used after the response */
         respond_as(rest, exchange, http_status, json_type, &out);
     } else {
         sx_buf_deinit(&out);
@@ -295,7 +298,7 @@ static struct model *find_model(sx_rest *rest, const char *name)
     return NULL;
 }
 
-/* The version that a route names; labels need a configuration that names them. */
+/* Acquires the version that a route names; labels are not supported. */
 static sx_status acquire(sx_rest *rest, const sx_route *route, struct model **out_model,
                          sx_served **out_servable)
 {
@@ -355,7 +358,7 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
 
 /* ---- The other routes ---- */
 
-/* Keeps the row of `version` alone. */
+/* Keeps only the row of `version`. */
 static sx_status pick_version(const char *model, int64_t version, sx_version_status **rows,
                               size_t *count)
 {
@@ -484,7 +487,7 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     respond_as(rest, exchange, 200, "text/plain; version=0.0.4", &body);
 }
 
-/* A preflight must say where it comes from. */
+/* A preflight request must have an Origin header. */
 static void handle_options(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     (void)route;

@@ -1,17 +1,16 @@
 /* The REST API over the HTTP server: routes, error bodies, status, metadata, metrics, and predict,
- * which runs on the executor's threads.
+ * which runs on the executor's threads, or on the loop's thread if it is known to be quick.
  *
  * Life of a predict request:
- *   handler (loop thread)   route, take hold of the model's version, queue
+ *   handler (loop thread)   route, acquire the model's version, queue
  *   executor thread         gunzip -> parse into tensors -> run -> print -> respond
- * A model version that has answered in less time than it takes to wake another thread is run by the
- * loop's thread itself, while its requests stay small and quick; images are always left to the
- * executor.
+ * Small requests to a version whose recent requests took less time than waking another thread are
+ * run by the loop's thread itself; requests that decode images always go to the executor.
  *
- * A request waits in the executor's queue, and is refused there when that is full (503). What it
- * needs is charged to its memory budget first: 413 if that exceeds what one request may have, 429
- * if other requests hold the memory. Work stops when the deadline passes (504) or the client closes
- * its connection. 429 and 503 come with Retry-After. */
+ * A request is refused if the executor's queue is full (503). Memory is charged to the request's
+ * budget before it is allocated: 413 if it exceeds the limit of one request, 429 if other requests
+ * use the memory. Work stops when the deadline passes (504) or the client closes its connection.
+ * Responses 429 and 503 have a Retry-After header. */
 #ifndef SX_SERVE_REST_H
 #define SX_SERVE_REST_H
 
@@ -41,16 +40,16 @@ typedef struct sx_rest_config {
 } sx_rest_config;
 
 SX_MUST_USE sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest);
-/* Answers what is queued and ends the threads; later requests get 503. The models and the HTTP
- * server must still be there. Idempotent; NULL is fine. */
+/* Finishes the queued requests and ends the threads; later requests get 503. The models and the
+ * HTTP server must still exist. Idempotent; NULL is allowed. */
 void sx_rest_stop(sx_rest *rest);
-/* Stops, and frees: no request may come any more. NULL is fine. */
+/* Stops and frees; no more requests may arrive. NULL is allowed. */
 void sx_rest_destroy(sx_rest *rest);
 
 /* The sx_http_handler; `rest` is its user. */
 void sx_rest_handle(void *rest, sx_http_exchange *exchange);
 
-/* The server whose counters the metrics page shows; before it starts. */
+/* Sets the server whose counters the metrics page shows; call it before the server starts. */
 void sx_rest_set_server(sx_rest *rest, const sx_http_server *server);
 
 /* The HTTP status of an error, as TensorFlow Serving maps them. */

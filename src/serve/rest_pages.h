@@ -1,5 +1,5 @@
-/* The bodies of the REST API that are no predictions: errors, model status, metadata. Layouts are
- * those of TensorFlow Serving (protobuf's JSON with one space of indentation). */
+/* The other response bodies of the REST API: errors, model status, metadata. Layouts are those of
+ * TensorFlow Serving (protobuf's JSON with one space of indentation). */
 #ifndef SX_SERVE_REST_PAGES_H
 #define SX_SERVE_REST_PAGES_H
 

@@ -1,4 +1,4 @@
-/* From method and path to what is asked for; see router.h. */
+/* Request routing; see router.h. */
 #include "serve/router.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
-/* From method and path to what is asked for. The paths are TensorFlow Serving's:
+/* Maps method and path to a route. The paths are TensorFlow Serving's:
  *
  *   GET   /v1/models/NAME[/versions/N | /labels/L]            status
  *   GET   /v1/models/NAME[/versions/N | /labels/L]/metadata   metadata
  *   POST  /v1/models/NAME[/versions/N | /labels/L]:predict    predict (classify, regress)
- *   GET   /healthz, /v2/health/live                           the process answers
- *   GET   /readyz, /v2/health/ready                           every model serves
+ *   GET   /healthz, /v2/health/live                           liveness
+ *   GET   /readyz, /v2/health/ready                           every model has a served version
  *   GET   the monitoring path                                 Prometheus
  *
- * Fixed words match whatever their case; names and labels are percent-decoded. */
+ * Fixed parts are case-insensitive; names and labels are percent-decoded. */
 #ifndef SX_SERVE_ROUTER_H
 #define SX_SERVE_ROUTER_H
 
@@ -16,12 +16,13 @@
 
 #include "net/http1.h"
 
-enum { SX_ROUTE_NAME = 256 }; /* bytes of a name or label, decoded, with its NUL */
+enum { SX_ROUTE_NAME = 256 }; /* maximum size of a decoded name or label, including the NUL */
 
 typedef enum sx_route_kind {
-    SX_ROUTE_NOT_FOUND,          /* no path of ours: 404 */
-    SX_ROUTE_MALFORMED,          /* under /v1/, but no route, or not for this method: 400 as TFS */
-    SX_ROUTE_METHOD_NOT_ALLOWED, /* any other path of ours, by another method than GET: 405 */
+    SX_ROUTE_NOT_FOUND,          /* unknown path: 404 */
+    SX_ROUTE_MALFORMED,          /* under /v1/, but not a route, or not for this method: 400, as in
+                                    TensorFlow Serving */
+    SX_ROUTE_METHOD_NOT_ALLOWED, /* any other path with a method other than GET: 405 */
     SX_ROUTE_MISSING_MODEL,      /* /v1/models: 400 */
     SX_ROUTE_STATUS,
     SX_ROUTE_METADATA,

@@ -1,7 +1,7 @@
-/* The model server, put together; see server.h.
+/* Assembles the model server; see server.h.
  *
- * Order of the end: the HTTP server drains (it needs the executor), the executor ends (it answers
- * into the HTTP server's loops), the HTTP server goes, and last the models. */
+ * Shutdown order: drain the HTTP server (which needs the executor), stop the executor (which posts
+ * responses to the HTTP server's loops), destroy the HTTP server, and last the models. */
 #include "serve/server.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ struct sx_server {
     sx_rest *rest;
     sx_http_server *http;
     sx_budget memory; /* of all requests */
-    int stop_fd;      /* readable once a stop was requested */
+    int stop_fd;      /* readable after a stop request */
     int drain_grace_ms;
     int port;
     bool stopped, drained_well;
@@ -193,10 +193,10 @@ sx_status sx_server_model_error(sx_server *server)
 
 void sx_server_request_stop(sx_server *server)
 {
-    const int saved = errno; /* a signal handler must not change it */
+    const int saved = errno; /* a signal handler must preserve it */
     const uint64_t one = 1;
     const ssize_t written = write(server->stop_fd, &one, sizeof(one));
-    (void)written; /* full: requested already */
+    (void)written; /* if it is full, a stop was already requested */
     errno = saved;
 }
 

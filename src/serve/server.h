@@ -34,18 +34,19 @@ typedef struct sx_server_config {
     double file_system_poll_wait_seconds; /* 1; negative: never poll */
     int max_num_load_retries;             /* 5; negative: none */
     double load_retry_interval_seconds;   /* 60 */
-    double load_timeout_seconds;          /* 300: of one load; then it is given up */
+    double load_timeout_seconds;          /* 300: then a load is abandoned */
     const char *monitoring_path;          /* "/monitoring/prometheus/metrics"; "" = off */
     size_t max_body_bytes;                /* 64 MiB; see sx_http_config */
-    /* Of one request: its body, what it is decoded into, the response. 8 * max_body_bytes, but not
-     * more than half of the next */
+    /* Of one request: body, decoded inputs, outputs and response. 8 * max_body_bytes, but at most
+     * half of max_in_flight_memory_bytes */
     size_t max_request_memory_bytes;
     size_t max_in_flight_memory_bytes; /* of all requests; 1 GiB, at most a quarter of
                                           sx_ram_bytes() */
     size_t max_queued_requests;        /* 1024 */
-    int max_connections; /* 10,000; fewer where they could take over an eighth of the memory */
+    int max_connections; /* 10,000, or fewer so that their buffers take at most an eighth of the
+                            memory */
     int header_timeout_ms, body_timeout_ms, idle_timeout_ms; /* 10 s, 30 s, 60 s */
-    int drain_grace_ms;                /* 30000: how long stop waits for requests under way */
+    int drain_grace_ms;                /* 30000: how long stop waits for running requests */
     sx_float_format json_float_format; /* shortest */
     const sx_serve_model_ops *ops;     /* required: the model runtime */
     void *ops_user;
@@ -54,24 +55,25 @@ typedef struct sx_server_config {
 enum { SX_ANY_PORT = -1 };
 
 /* Errors: INVALID_ARGUMENT (port out of range, no model), ALREADY_EXISTS (port in use),
- * RESOURCE_EXHAUSTED. Nothing of `config` but the ops is kept. */
+ * RESOURCE_EXHAUSTED. Nothing in `config` is kept except the ops. */
 SX_MUST_USE sx_status sx_server_create(const sx_server_config *config, sx_server **out_server);
 int sx_server_rest_port(const sx_server *server);
 
 SX_MUST_USE sx_status sx_server_start(sx_server *server);
-/* Waits for the first version to be served; false if that failed or took too long: the server goes
- * on all the same, sx_server_model_error says why. */
+/* Waits for the first version to be served; false if it failed or took too long. The server keeps
+ * running; sx_server_model_error() has the reason. */
 bool sx_server_wait_ready(sx_server *server, int timeout_ms);
-/* Why nothing is served: the base path's or the newest version's error; OK when something is. */
+/* Why nothing is served: the error of the base path or of the newest version; OK if a version is
+ * served. */
 SX_MUST_USE sx_status sx_server_model_error(sx_server *server);
 
 void sx_server_wait(sx_server *server);
 void sx_server_request_stop(sx_server *server); /* async-signal-safe, any thread */
 
-/* Drains and stops; true if every request ended within the grace. Idempotent. */
+/* Drains and stops; true if every request ended within the grace period. Idempotent. */
 bool sx_server_stop(sx_server *server);
-/* Stops first; NULL is fine. False as sx_lifecycle_destroy(): a load is still under way, and the
- * process should end with _exit(). */
+/* Stops first; NULL is allowed. Returns false as sx_lifecycle_destroy() does: a load is still
+ * running, and the process should end with _exit(). */
 bool sx_server_destroy(sx_server *server);
 
 #endif

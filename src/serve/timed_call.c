@@ -30,7 +30,7 @@ static void *run_thread(void *user)
     call->run(call);
     atomic_store_explicit(&call->done, true, memory_order_release);
     const ssize_t written = write(call->done_fd, &one, sizeof(one));
-    (void)written; /* cannot fail: the counter was 0 */
+    (void)written; /* cannot block: the counter was 0 */
     sx_timed_call_release(call);
     return NULL;
 }
@@ -50,7 +50,7 @@ sx_status sx_timed_call_start(sx_timed_call *call)
     }
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all); /* signals are the main thread's */
+    sigfillset(&all); /* signals are handled by the main thread */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&thread, &attr, run_thread, call);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

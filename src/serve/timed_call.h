@@ -1,15 +1,15 @@
 /* A function that may never return, called with a deadline.
  *
- * Reading files can block for ever (a network mount whose server is gone), and nothing can force a
- * thread out of that. So the function runs on a thread of its own, and its caller waits as long as
- * it wants to and then gives the call up: the thread ends whenever it can, or with the process.
- * Everything that the function touches therefore belongs to the call, which is freed by whoever
- * lets go of it last, the thread or the caller.
+ * Reading files can block forever (on a network mount whose server is gone), and a blocked thread
+ * cannot be interrupted. So the function runs on its own thread, and the caller waits until a
+ * deadline and then abandons the call: the thread ends when the function returns, or with the
+ * process. Therefore everything that the function uses is owned by the call, which is freed by its
+ * last user, the thread or the caller.
  *
  *   struct listing { sx_timed_call call; char *dir; ... };      embed it as the first member
  *   sx_timed_call_start(&listing->call)
- *   poll(listing->call.done_fd)  until it is readable, or the caller has had enough
- *   sx_timed_call_done(&listing->call) ? take the results : give up
+ *   poll(listing->call.done_fd)  until it is readable or the deadline has passed
+ *   sx_timed_call_done(&listing->call) ? take the results : abandon
  *   sx_timed_call_release(&listing->call) */
 #ifndef SX_SERVE_TIMED_CALL_H
 #define SX_SERVE_TIMED_CALL_H
@@ -22,18 +22,18 @@
 typedef struct sx_timed_call sx_timed_call;
 
 struct sx_timed_call {
-    void (*run)(sx_timed_call *call);     /* on the thread; leaves its results in the struct */
-    void (*destroy)(sx_timed_call *call); /* frees the struct and the results nobody has taken */
+    void (*run)(sx_timed_call *call);     /* on the thread; stores its results in the struct */
+    void (*destroy)(sx_timed_call *call); /* frees the struct and unclaimed results */
     int done_fd;                          /* readable when done; -1 before start */
     atomic_int users;                     /* the caller, the thread */
     atomic_bool done;
 };
 
-/* Takes `call`, whose `run` and `destroy` are set: also after an error, when it is destroyed.
- * RESOURCE_EXHAUSTED: no descriptor or thread for it. */
+/* Takes ownership of `call`, whose `run` and `destroy` are set; after an error it has been
+ * destroyed. RESOURCE_EXHAUSTED: no file descriptor or thread available. */
 SX_MUST_USE sx_status sx_timed_call_start(sx_timed_call *call);
-/* True when run() has returned: from then on the results are the caller's to read. */
+/* Whether run() has returned; then the caller may read the results. */
 bool sx_timed_call_done(const sx_timed_call *call);
-void sx_timed_call_release(sx_timed_call *call); /* NULL is fine */
+void sx_timed_call_release(sx_timed_call *call); /* NULL is allowed */
 
 #endif

@@ -372,7 +372,7 @@ static void test_serve_lifecycle__gives_up_loads_that_hang(void **state)
     start(&scene);
     wait_served(&scene, 1);
     fake_publish(scene.base, "2", 2, -1, 0, 0);
-    wait_state(&scene, 2, SX_VERSION_END, "has not ended after 0.2 s");
+    wait_state(&scene, 2, SX_VERSION_END, "did not finish within 0.2 s");
     assert_int_equal(served(&scene), 1);
     fake_sleep(300); /* beyond the retry interval: it is not begun a second time */
     assert_int_equal(atomic_load(&scene.runtime.hung), 1);

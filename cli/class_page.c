@@ -1,5 +1,5 @@
-/* The page of an evaluation: one HTML file with its style and pictures inside, no script, nothing
- * loaded from elsewhere. */
+/* The HTML page of an evaluation: self-contained, with inline style and pictures, without scripts.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,20 +14,20 @@
 #include "terminal.h"
 
 enum {
-    MAX_MATRIX_CLASSES = 50, /* larger matrices are left to confusion.csv */
-    MANY_CLASSES = 8,        /* from here on narrow cells, */
-    SHORT_NAME = 3,          /* and column names upright unless all are short */
+    MAX_MATRIX_CLASSES = 50, /* larger matrices are only in confusion.csv */
+    MANY_CLASSES = 8,        /* from here on, cells are narrow */
+    SHORT_NAME = 3,          /* and column names vertical unless all are short */
     MAX_PAIRS = 10,
-    PICTURE_SIDE = 320, /* pixels of the longer side at most */
-    SMALL_SIDE = 96,    /* up to here pictures are shown enlarged, */
-    PIXELS_SIDE = 32,   /* and up to here pixel by pixel */
+    PICTURE_SIDE = 320, /* maximum pixels of the longer side */
+    SMALL_SIDE = 96,    /* up to here, pictures are enlarged */
+    PIXELS_SIDE = 32,   /* and up to here, with visible pixels */
     JPEG_QUALITY = 85,
 };
 
 /* ---- Text ---- */
 
-/* Text from outside, for elements and quoted attributes. Control characters, which HTML forbids,
- * become U+FFFD. */
+/* Escapes untrusted text for elements and quoted attributes. Control characters, which HTML
+ * forbids, become U+FFFD. */
 static void put_text(sx_buf *out, const char *text)
 {
     for (const char *c = text; *c != '\0'; c++) {
@@ -57,7 +57,7 @@ static void put_text(sx_buf *out, const char *text)
     }
 }
 
-/* A name in its own direction of writing. */
+/* A name, isolated so that it may be written right to left. */
 static void put_name(sx_buf *out, const char *name)
 {
     sx_buf_puts(out, "<bdi>");
@@ -76,7 +76,7 @@ static void put_count(sx_buf *out, int64_t count)
     sx_put_grouped(out, (double)count);
 }
 
-/* "93.1 %", "–" where undefined. The bar is for the eye only. */
+/* "93.1 %", or "–" if undefined. The bar is decorative. */
 static void put_ratio_cell(sx_buf *out, double value)
 {
     if (isnan(value)) {
@@ -315,7 +315,8 @@ static void put_pairs(sx_buf *out, const sx_class_report *r)
 
 /* ---- Mistakes ---- */
 
-/* Averages blocks of pixels until the longer side is at most PICTURE_SIDE; `out` becomes owned. */
+/* Averages blocks of pixels so that the longer side is at most PICTURE_SIDE; the caller frees
+ * `out`. */
 static sx_status shrink(const sx_image *in, sx_image *out)
 {
     int side = SX_MAX(in->height, in->width);
@@ -435,7 +436,7 @@ static sx_status put_mistakes(sx_buf *out, const sx_class_report *r)
         size_t prefix = strlen(r->data);
         if (file != NULL && prefix > 0 && strncmp(file, r->data, prefix) == 0 &&
             (file[prefix] == '/' || r->data[prefix - 1] == '/')) {
-            file += prefix + (file[prefix] == '/'); /* the head of the page says the rest */
+            file += prefix + (file[prefix] == '/'); /* the head of the page shows the prefix */
         }
         if (file != NULL) {
             sx_buf_puts(out, "<br>");

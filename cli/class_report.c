@@ -95,7 +95,7 @@ static sx_status put_mistakes(sx_buf *out, const sx_class_report *r)
 
 /* ---- JSON ---- */
 
-/* What JSON cannot write (NaN: undefined) is null. */
+/* NaN (undefined) becomes null. */
 static json_t *number_json(double value)
 {
     json_t *number = json_real(value);

@@ -119,7 +119,7 @@ void sx_class_scores_average(const sx_class_scores *s, sx_class_score *out_macro
 
 static bool is_more_confused(const sx_confused *a, const sx_confused *b)
 {
-    return a->count > b->count; /* of equals the earlier one stays first */
+    return a->count > b->count; /* of equal ones, the earlier comes first */
 }
 
 int sx_class_scores_confused(const sx_class_scores *s, sx_confused *out, int capacity)

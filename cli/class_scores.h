@@ -1,4 +1,4 @@
-/* How a classifier did on labelled examples: the confusion matrix and what follows from it.
+/* Scores of a classifier on labeled examples, derived from the confusion matrix.
  *
  *   confusion[label · n + class]     examples of class `label` that were predicted as `class`
  *
@@ -30,15 +30,15 @@ typedef struct sx_class_scores {
     int64_t n_mistakes, mistakes_capacity;
 } sx_class_scores;
 
-/* The same n in every call. Errors: INVALID_ARGUMENT more than SX_MAX_SCORED_CLASSES;
- * OUT_OF_RANGE a label that is no class; RESOURCE_EXHAUSTED. */
+/* The same n in every call. Errors: INVALID_ARGUMENT more than SX_MAX_SCORED_CLASSES; OUT_OF_RANGE
+ * a label that is not a class; RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_class_scores_add(sx_class_scores *s, int n, int64_t label, int classid,
                                           const float *probabilities, int64_t number,
                                           int64_t record);
 void sx_class_scores_deinit(sx_class_scores *s);
 
-/* Sorts the mistakes, worst first: least probability of the true class, then most of the predicted
- * one, then by position. */
+/* Sorts the mistakes, worst first: lowest probability of the true class, then highest of the
+ * predicted one, then by position. */
 void sx_class_scores_sort(sx_class_scores *s);
 
 typedef struct sx_class_score {

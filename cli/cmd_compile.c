@@ -71,8 +71,8 @@ typedef struct job {
 
 /* ---- Compiling ---- */
 
-/* A line that counts the seconds of each compile; of the search for the largest batch every result
- * stays. */
+/* Shows a line that counts the seconds of each compile; results of the search for the largest batch
+ * stay on the terminal. */
 static void tell(void *user, int64_t batch, const sx_aot_result *result, bool fits)
 {
     job *j = user;
@@ -106,8 +106,8 @@ static sx_status find_largest(job *j, const sx_aot_plan_request *request, sx_aot
     return status;
 }
 
-/* The answer for the batch asked for comes first. The search for the largest batch takes several
- * compiles: it is done when asked for, or where the batch does not fit, unless forbidden. */
+/* Reports the requested batch first. The search for the largest batch takes several compiles: it
+ * runs if requested, or if the batch does not fit, unless disabled. */
 static sx_status answer(job *j, const sx_aot_plan_request *request, sx_aot_plan *plan)
 {
     const options *o = j->o;
@@ -189,7 +189,7 @@ static sx_status compile(job *j)
     return status;
 }
 
-/* Minutes of compiling are not for a file that cannot be made. */
+/* Fails before compiling if the output file cannot be created. */
 static sx_status try_save(const char *path)
 {
     sx_commit *commit = NULL;

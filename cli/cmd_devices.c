@@ -51,7 +51,7 @@ static void print_device(const sx_device_info *d, int width)
     sx_buf_deinit(&kind);
 }
 
-/* TensorFlow's words (its tpu_system_metadata). */
+/* The wording is that of TensorFlow's tpu_system_metadata. */
 static void print_tpu(const sx_device_list *list)
 {
     if (list->tpu_cores > 0) {
@@ -151,7 +151,7 @@ static bool names_tpu(const sx_device_args *a)
     return a->tpu != NULL || a->master != NULL || a->tpu_zone != NULL || a->project != NULL;
 }
 
-/* One that is asked for must be there; with --explain alone the answer is only told. */
+/* A requested TPU must exist; with --explain alone the result is only printed. */
 static sx_status find_tpu(sx_invocation *inv, const options *o, sx_tpu_cluster *out, bool *found)
 {
     const sx_device_args *a = &o->device_args;

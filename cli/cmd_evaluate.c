@@ -44,7 +44,7 @@ static const sx_option rows[] = {
 static const options defaults = {
     .checkpoint = "latest", .report_mistakes = 48, .device_args = SX_DEVICE_ARGS_DEFAULTS};
 
-/* Numbers that JSON cannot write become null. */
+/* NaN and infinities become null. */
 static void set_number(json_t *object, const char *name, double value)
 {
     json_t *number = json_real(value);
@@ -113,7 +113,7 @@ static sx_status score_row(void *user, const sx_prediction *p)
                                p->number, p->record);
 }
 
-/* Arguments may be any bytes, the report is UTF-8. */
+/* Arguments may be any bytes, but the report is UTF-8. */
 static const char *utf8_argument(sx_invocation *inv, const char *text)
 {
     sx_buf clean;
@@ -177,7 +177,7 @@ static sx_status run(sx_invocation *inv)
     const options *o = inv->options;
     sx_trainer *trainer = NULL;
     if (o->report != NULL) {
-        SX_TRY(sx_dir_create(o->report)); /* before the work */
+        SX_TRY(sx_dir_create(o->report)); /* fail before evaluating */
     }
     SX_TRY(sx_open_run_on(inv, &o->device_args, o->checkpoint, o->batch_size, &trainer));
     sx_status status = evaluate(inv, trainer);

@@ -1,4 +1,4 @@
-/* sextant predict: one CSV row for each example, in the data's order. */
+/* sextant predict: one CSV row per example, in the order of the data. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ static const options defaults = {.checkpoint = "latest", .device_args = SX_DEVIC
 
 enum { FLUSH_BYTES = 1 << 16 };
 
-/* Where rows go. */
+/* The output. */
 typedef struct table {
     const sx_run_info *info;
     sx_origin origin;
@@ -58,7 +58,7 @@ static sx_status flush(table *t)
     return SX_OK;
 }
 
-/* A class by its name, else by its number. */
+/* A class by name, else by index. */
 static void put_class(sx_buf *out, const sx_run_info *info, int64_t i)
 {
     if (i >= 0 && i < info->n_classes) {
@@ -71,10 +71,10 @@ static void put_class(sx_buf *out, const sx_run_info *info, int64_t i)
 /* The columns:
  *
  *   id           the example's number
- *   file         its file, if the data say
- *   label        its true label, if the data say
+ *   file         its file, if known
+ *   label        its true label, if known
  *   of a classifier: class, probability, and the probability of each class
- *   of others: every number of every prediction, NAME or NAME[0], NAME[1], ... */
+ *   of other models: all values of all predictions, NAME or NAME[0], NAME[1], ... */
 static void put_header(table *t, const sx_prediction *p)
 {
     sx_csv_text(&t->text, "id");

@@ -57,7 +57,7 @@ static sx_status put_images(const sx_image_files *images, sx_buf *out)
     return sx_buf_status(out);
 }
 
-/* The arrays in row form: as a server prints its predictions, under "instances" instead. */
+/* The arrays in row form: like the predictions printed by the server, but under "instances". */
 static sx_status put_arrays(sx_invocation *inv, const sx_npy_file *files, int n, sx_buf *out)
 {
     sx_serve_tensor *ports = sx_arena_array(&inv->arena, n, sx_serve_tensor);
@@ -179,7 +179,7 @@ static sx_status ask(const options *o, const char *url, sx_bytes request)
     return status;
 }
 
-/* http://host/v1/models/flowers -> …:predict, unless it has a verb already. */
+/* http://host/v1/models/flowers -> …:predict, unless the URL already has a verb. */
 static const char *predict_url(sx_invocation *inv)
 {
     const char *url = inv->words.items[0], *name = strrchr(url, '/');

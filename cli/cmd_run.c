@@ -1,4 +1,4 @@
-/* sextant run: a SavedModel on some inputs, here and now. */
+/* sextant run: runs a SavedModel on given inputs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ static bool takes(const sx_signature_info *s, bool strings)
     return s->n_inputs == 1 && (s->inputs[0].type.dtype == SX_STRING) == strings;
 }
 
-/* serving_default if it takes what is given, else the first that does. */
+/* serving_default if it accepts the given inputs, else the first signature that does. */
 static sx_status choose_signature(job *j)
 {
     if (j->o->signature != NULL) {
@@ -146,7 +146,7 @@ static sx_status print_classes(const job *j, const sx_tensor *probabilities)
     return SX_OK;
 }
 
-/* As the server's predict answers, in row form. */
+/* In the row form of the server's predict responses. */
 static sx_status print_json(job *j, const sx_outputs *outputs)
 {
     const sx_signature_info *s = j->signature;

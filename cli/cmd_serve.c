@@ -1,8 +1,8 @@
-/* sextant serve: the model server, until SIGTERM or Ctrl-C. Options carry tensorflow_model_server's
- * names.
+/* sextant serve: runs the model server until SIGTERM or Ctrl-C. Options have
+ * tensorflow_model_server's names.
  *
- * The two signals are blocked before the server's threads start, so that they reach this thread,
- * and only while it waits. */
+ * The two signals are blocked before the server's threads start, so that only this thread receives
+ * them, and only while it waits. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -115,8 +115,8 @@ static void fill_config(const options *o, sx_server_config *c)
     };
 }
 
-/* Signals are unblocked only while this waits. Prints the URL when the model is served; until then
- * the log says why it is not. */
+/* Waits until stopped, with the signals unblocked. Prints the URL once the model is served; until
+ * then, the log shows why it is not. */
 static void wait_for_stop(sx_server *server, const options *o, const sigset_t *unblocked)
 {
     const struct timespec slice = {.tv_nsec = READY_SLICE_MS * 1000000L};
@@ -139,7 +139,7 @@ static sx_status serve(sx_invocation *inv, sx_server *server, const sigset_t *un
     printf("Listening on port %d\n", sx_server_rest_port(server));
     fflush(stdout);
     wait_for_stop(server, o, unblocked);
-    pthread_sigmask(SIG_SETMASK, unblocked, NULL); /* a second signal ends it at once */
+    pthread_sigmask(SIG_SETMASK, unblocked, NULL); /* a second signal kills the process */
     sx_log(SX_LOG_INFO, "stopping: waiting for running requests");
     return sx_server_stop(server)
                ? SX_OK

@@ -203,7 +203,7 @@ static sx_status read_iterations(const char *text, int64_t *out_steps, double *o
                     text);
 }
 
-/* Refuses to mix a run with a folder of, say, photographs. */
+/* Refuses to write a run into a directory of other files, such as photographs. */
 static sx_status check_model_dir(const options *o)
 {
     sx_status status = o->model_dir == NULL || o->force ? SX_OK : sx_run_check_place(o->model_dir);
@@ -259,7 +259,7 @@ static sx_status run(sx_invocation *inv)
         .unit = model.def->image[0] > 0 ? "img/s" : "ex/s",
         .rerun = o->model_dir != NULL ? "run the same command to continue" : NULL,
     };
-    sx_dtype precision = SX_DTYPE_NONE; /* the run's own */
+    sx_dtype precision = SX_DTYPE_NONE; /* that of the run */
     (void)(o->precision != NULL && sx_dtype_parse(o->precision, &precision));
     const sx_run_config config = {
         .struct_size = sizeof(config),
@@ -291,7 +291,7 @@ static sx_status run(sx_invocation *inv)
         .observer_user = &report,
         .stop = sx_stop_flag(),
     };
-    sx_optimizer optimizer = {0}; /* a zero field is the model's own */
+    sx_optimizer optimizer = {0}; /* a zero field means the model's default */
     if (o->optimizer != NULL) {
         SX_TRY_GOTO(status, sx_optimizer_by_name(o->optimizer, &optimizer), done);
     }

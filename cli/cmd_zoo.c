@@ -27,7 +27,7 @@ typedef struct facts {
     char input[32], weights[32], flops[32];
 } facts;
 
-/* Builds the model as `mode`, and what the table says of it, from the prediction alone. */
+/* Builds the model for `mode` and measures its prediction graph for the table. */
 static sx_status measure(const sx_model_def *def, const sx_params *params, sx_mode mode, facts *out)
 {
     sx_program_request request = {
@@ -67,7 +67,7 @@ static sx_status print_table(void)
     return SX_OK;
 }
 
-/* One model, with the parameters that it asks for. */
+/* One model and its parameters. */
 static sx_status print_model(const sx_model_args *model)
 {
     const sx_model_def *def = model->def;

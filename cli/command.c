@@ -1,4 +1,4 @@
-/* Finding a command, parsing its options, running it, saying what went wrong. */
+/* Finds a command, parses its options, runs it, reports errors. */
 #include "command.h"
 
 #include <errno.h>
@@ -20,11 +20,11 @@ enum { MAX_COMMANDS = 64 };
 
 /* ---- Signals ---- */
 
-/* The only global state: a signal handler can reach no other. */
+/* Global, because it is set by a signal handler. */
 static volatile sig_atomic_t stop_signal;
-static volatile sig_atomic_t answers; /* someone watches: stderr is a terminal */
+static volatile sig_atomic_t acknowledges; /* stderr is a terminal: acknowledge signals */
 
-/* The end of a step, a compile, an evaluation may be minutes away. */
+/* Acknowledges the signal: the end of a step, compile or evaluation may be minutes away. */
 static void on_signal(int number)
 {
     static const char answer[] = "\r\033[Jstopping; interrupt again to quit at once\n";
@@ -33,8 +33,8 @@ static void on_signal(int number)
         _exit(128 + number);
     }
     stop_signal = number;
-    if (answers && write(STDERR_FILENO, answer, sizeof(answer) - 1) < 0) {
-        answers = false; /* nobody watches any more */
+    if (acknowledges && write(STDERR_FILENO, answer, sizeof(answer) - 1) < 0) {
+        acknowledges = false; /* the terminal is gone */
     }
     errno = saved;
 }
@@ -52,7 +52,7 @@ const volatile sig_atomic_t *sx_stop_flag(void)
 static void set_up_signals(const sx_command *c)
 {
     signal(SIGPIPE, SIG_IGN);
-    answers = sx_terminal_of(stderr, "never").is_tty;
+    acknowledges = sx_terminal_of(stderr, "never").is_tty;
     if (c->stops_itself) {
         struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
         sigaction(SIGINT, &action, NULL);
@@ -62,7 +62,7 @@ static void set_up_signals(const sx_command *c)
 
 /* ---- Finding ---- */
 
-/* Two words of a command's name, the second with - and _ alike. */
+/* Whether `word` is the second word of a command's name; - and _ are equivalent. */
 static bool is_second(const char *name, const char *word)
 {
     while (*name != '\0' && (*name == *word || (*name == '-' && *word == '_'))) {
@@ -212,7 +212,7 @@ static void print_error(const char *name, const sx_common *common, sx_status sta
     }
 }
 
-/* Says what went wrong, frees the status, returns the exit code. `see` is what help to name. */
+/* Prints the error, frees the status, returns the exit code. `see` is the help topic to mention. */
 static int report(const char *name, const sx_common *common, sx_status status, const char *see)
 {
     int code = exit_code_of(status, see != NULL);
@@ -263,7 +263,7 @@ static sx_status check_required(sx_invocation *inv)
     return SX_OK;
 }
 
-/* The value of a command's option --config; NULL without. */
+/* The value of the option --config; NULL if it is not given. */
 static const char *config_file(const sx_invocation *inv)
 {
     const sx_option_table *t = &inv->tables[0];
@@ -294,7 +294,7 @@ static sx_status run_command(const sx_command *c, sx_invocation *inv, int argc,
     return c->run(inv);
 }
 
-/* The values of a table: the defaults, in the invocation's arena. */
+/* Allocates a table's values, set to the defaults, in the invocation's arena. */
 static bool make_table(sx_invocation *inv, sx_option_table *table, const sx_option *rows, int n,
                        const void *defaults, size_t bytes)
 {
@@ -310,12 +310,12 @@ static bool make_table(sx_invocation *inv, sx_option_table *table, const sx_opti
     return table->values != NULL && table->given != NULL;
 }
 
-/* Words that stand for a command. */
+/* Options that stand for a command. */
 static const struct {
     const char *word, *command;
 } aliases[] = {{"--version", "version"}, {"-V", "version"}, {"--help", "help"}, {"-h", "help"}};
 
-/* The command and its options, after the options in front of it. */
+/* Runs the command after the leading common options. */
 static int invoke(sx_invocation *inv, int argc, const char *const *argv)
 {
     const char *first = argc > 0 ? argv[0] : "", *second = argc > 1 ? argv[1] : NULL;

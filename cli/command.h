@@ -9,14 +9,15 @@
 #include "option.h"
 
 typedef struct sx_command {
-    const char *name;     /* "train", "data from-images" */
-    const char *summary;  /* one line for `sextant help` */
-    const char *words;    /* "MODEL", "RUN_DIR [CHECKPOINT]": what --help shows after the name */
-    const char *about;    /* a paragraph, or NULL */
-    const char *examples; /* lines, or NULL */
+    const char *name;         /* "train", "data from-images" */
+    const char *summary;      /* one line for `sextant help` */
+    const char *words;        /* arguments shown by --help: "MODEL", "RUN_DIR [CHECKPOINT]" */
+    const char *about;        /* a paragraph, or NULL */
+    const char *examples;     /* lines, or NULL */
     int min_words, max_words; /* max_words −1 = any */
-    const char *rest;         /* what words after -- are: "model parameters"; NULL = not allowed */
-    bool stops_itself; /* Ctrl-C and SIGTERM only set sx_stop_flag(); it looks and returns CANCELLED
+    const char *rest;  /* meaning of the words after --: "model parameters"; NULL = not allowed */
+    bool stops_itself; /* Ctrl-C and SIGTERM only set sx_stop_flag(); the command checks it and
+                        * returns CANCELLED
                         */
     const sx_option *options;
     int n_options;
@@ -37,7 +38,7 @@ extern const sx_command *const sx_commands[]; /* NULL-terminated, in the order o
 /* Runs argv[0 .. argc) (without the program's name) and returns the process's exit code. */
 int sx_cli_run(int argc, const char *const *argv);
 
-/* The options that every command has; the values of inv->tables[1]. */
+/* The options of all commands; the values of inv->tables[1]. */
 typedef struct sx_common {
     const char *verbosity, *color;
     bool quiet;
@@ -47,10 +48,11 @@ static inline const sx_common *sx_common_of(const sx_invocation *inv)
 {
     return inv->tables[1].values;
 }
-/* Neither progress nor informational messages: --quiet, or --verbosity warn or error. */
+/* Whether to print neither progress nor informational messages: --quiet, or --verbosity warn or
+ * error. */
 bool sx_is_quiet(const sx_invocation *inv);
 
-/* ---- What the process says ---- */
+/* ---- Exit codes, signals, help ---- */
 
 /* Exit codes; `sextant help exit-codes` prints the table. */
 typedef enum sx_exit {
@@ -65,12 +67,10 @@ typedef enum sx_exit {
     SX_EXIT_SIGTERM = 143,
 } sx_exit;
 
-/* A mistake on the command line that only the command itself can see: exit code 2. Takes the
- * status. */
+/* Marks the error as a usage error found by the command itself: exit code 2. Returns the status. */
 sx_status sx_usage(sx_invocation *inv, sx_status status);
 
-/* The signal that asked to stop (SIGINT, SIGTERM), 0 while none did. A second one ends the process.
- */
+/* The signal that requested a stop (SIGINT, SIGTERM), or 0. A second one kills the process. */
 int sx_stop_signal(void);
 const volatile sig_atomic_t *sx_stop_flag(void);
 
@@ -88,8 +88,10 @@ typedef struct sx_help_row {
 } sx_help_row;
 extern const sx_help_row sx_exit_codes[], sx_environment[];
 
-/* What help, manual and completion say of an option: whether it is a flag that is on by default
- * (--no-NAME exists to turn it off), its value ("N", "a|b|c", NULL), its text with the default. */
+/* Properties of an option for help, manual and completion: whether it is a flag that is on by
+ * default (so that --no-NAME turns it off), its value ("N", "a|b|c", NULL), its help text with the
+ * default.
+ */
 bool sx_option_is_on(const sx_option *o, const void *values);
 const char *sx_option_value(const sx_option *o);
 void sx_option_help(const sx_option *o, const void *values, char *out, size_t capacity);

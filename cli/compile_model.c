@@ -8,7 +8,7 @@
 
 /* ---- What is stored already ---- */
 
-/* What a stored graph decided when it was built cannot be asked for again. */
+/* A usage error for options that were fixed when a stored graph was built. */
 static sx_status no_choices(sx_invocation *inv, const sx_compile_model_request *r, const char *kind)
 {
     const char *given = r->precision != NULL                          ? "--precision"

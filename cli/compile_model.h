@@ -1,5 +1,5 @@
-/* The graph that `sextant compile` is about: a model of the zoo or a C file, built now; a run's, as
- * it was trained; a signature of a SavedModel, imported. */
+/* The graph for `sextant compile`: of a zoo model or C file, built now; of a run, as stored; of a
+ * SavedModel's signature, imported. */
 #ifndef SX_CLI_COMPILE_MODEL_H
 #define SX_CLI_COMPILE_MODEL_H
 
@@ -10,7 +10,7 @@
 typedef struct sx_compile_model_request {
     const char *name;
     sx_mode mode;          /* SX_TRAIN or SX_PREDICT */
-    const char *precision; /* "bfloat16", "float32"; NULL = `by_default` where there is a choice */
+    const char *precision; /* "bfloat16", "float32"; NULL = `by_default` */
     sx_dtype by_default;
     const sx_words *params;
     int64_t image_size;    /* 0 = the model's */
@@ -19,18 +19,18 @@ typedef struct sx_compile_model_request {
 
 typedef struct sx_compile_model {
     const sx_graph *graph; /* symbolic batch */
-    sx_dtype precision;    /* what its layers compute in */
-    sx_model_args args;    /* the owners of what `graph` may be */
+    sx_dtype precision;    /* compute type of the layers */
+    sx_model_args args;    /* owners of `graph` */
     sx_graph *built;
     sx_run_graphs run;
     sx_saved_model *saved;
     sx_import *import;
 } sx_compile_model;
 
-/* What it made is to be ended also after an error. Errors: those of sx_model_args_read(); a usage
- * error for an option that a run or a SavedModel decides itself; INVALID_ARGUMENT the training step
- * of a SavedModel, which has none, and a folder of versions; NOT_FOUND no such graph or signature;
- * UNIMPLEMENTED operators that we have no form of. */
+/* Call sx_compile_model_end() also after an error. Errors: those of sx_model_args_read(); a usage
+ * error for an option that is fixed in a run or a SavedModel; INVALID_ARGUMENT the training step of
+ * a SavedModel, which has none, or a folder of versions; NOT_FOUND no such graph or signature;
+ * UNIMPLEMENTED unsupported operators. */
 SX_MUST_USE sx_status sx_compile_model_open(sx_invocation *inv,
                                             const sx_compile_model_request *request,
                                             sx_compile_model *out);

@@ -17,7 +17,7 @@ static const sx_aot_result *result_of(const sx_compile_report *r)
     return &r->plan->asked;
 }
 
-/* Peak of one device, bf16 FLOP/s; 0 = unknown. */
+/* Peak bfloat16 FLOP/s of one device; 0 = unknown. */
 static double peak(const sx_compile_report *r)
 {
     const sx_tpu_generation *g = r->target->tpu;
@@ -163,7 +163,7 @@ static void put_layouts(sx_buf *out, const sx_compile_report *r)
     }
 }
 
-/* Larger ones may fit too: nobody looked. */
+/* Whether the search ended before finding a batch that does not fit. */
 static bool is_bound(const sx_aot_plan *p)
 {
     return p->largest + p->asked.devices > SX_AOT_MOST_BATCH;

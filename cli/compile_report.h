@@ -1,4 +1,4 @@
-/* What `compile` prints of a plan: a page for people, or one JSON object. */
+/* The output of `compile`: text, or one JSON object. */
 #ifndef SX_CLI_COMPILE_REPORT_H
 #define SX_CLI_COMPILE_REPORT_H
 
@@ -12,11 +12,12 @@ typedef struct sx_compile_report {
     const sx_aot_plan *plan;
 } sx_compile_report;
 
-/* All but the largest batch, which comes after the search for it: one line, or nothing. */
+/* The report without the largest batch, which sx_put_compile_largest() adds after the search: one
+ * line, or nothing. */
 void sx_put_compile_report(sx_buf *out, const sx_compile_report *r);
 void sx_put_compile_largest(sx_buf *out, const sx_compile_report *r);
-/* A step of that search: "batch size 4,096: 3.1 GiB of 15.7 GiB per device, fits; compiled in 12.3
- * s". */
+/* One step of that search: "batch size 4,096: 3.1 GiB of 15.7 GiB per device, fits; compiled in
+ * 12.3 s". */
 void sx_put_compile_trial(sx_buf *out, int64_t batch, const sx_aot_result *result, bool fits);
 /* Text that ends with a newline. */
 SX_MUST_USE sx_status sx_put_compile_json(sx_buf *out, const sx_compile_report *r);

@@ -1,6 +1,6 @@
-/* Completion scripts for shells, from the same rows as --help. What a word may be follows from what
- * help calls it: DIR, RUN_DIR are directories; FILE, PATH, DATA files; a|b words; MODEL a name of
- * the zoo; COMMAND a command; all else is not completed. */
+/* Completion scripts for shells, from the same rows as --help. The kind of a value follows from its
+ * name in the help: DIR and RUN_DIR are directories; FILE, PATH and DATA are files; a|b are words;
+ * MODEL is a zoo model; COMMAND is a command; others are not completed. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ typedef enum candidates {
     DIRS = 2,
     MODELS = 4,
     COMMANDS = 8,
-    WORDS = 16, /* those that stand in the text itself */
+    WORDS = 16, /* the words given in the name itself */
 } candidates;
 
 static const struct {
@@ -28,8 +28,8 @@ static const struct {
     {"COMMAND", COMMANDS},
 };
 
-/* The length of the next of the alternatives "RUN_DIR|best [N]" at *text, which moves to it; 0 at
- * the end. */
+/* Moves *text to the next alternative of "RUN_DIR|best [N]" and returns its length; 0 at the end.
+ */
 static size_t next_name(const char **text)
 {
     static const char between[] = "|[] ";
@@ -180,7 +180,7 @@ static void put_bash_files(const char *name, unsigned all)
     }
 }
 
-/* Cases of $option: what its value may be. */
+/* The cases of $option: candidates for its value. */
 static void put_bash_values(const sx_option_table *table)
 {
     for (int i = 0; i < table->n; i++) {
@@ -198,7 +198,7 @@ static void put_bash_values(const sx_option_table *table)
 void sx_print_bash_completion(void)
 {
     fputs(bash_head, stdout);
-    for (int i = 0; i < sx_common_options.n; i++) { /* in front of the command */
+    for (int i = 0; i < sx_common_options.n; i++) { /* before the command */
         const sx_option *o = &sx_common_options.rows[i];
         if (o->kind != SX_OPTION_FLAG) {
             printf("        :--%s)\n            ((i += 1))\n"
@@ -264,8 +264,8 @@ void sx_print_bash_completion(void)
 
 /* ---- Zsh ---- */
 
-/* The text in a single-quoted word of zsh, where a colon and brackets mean something; up to the
- * first semicolon: the completion list has little room. */
+/* The text in a single-quoted zsh word, with colons and brackets escaped; only up to the first
+ * semicolon, because the completion list is narrow. */
 static void put_zsh_text(const char *text)
 {
     for (const char *c = text; *c != '\0' && *c != ';'; c++) {

@@ -1,4 +1,4 @@
-/* The options that say how data are read, for every command that reads some. */
+/* Options on how data are read, for every command that reads data. */
 #ifndef SX_CLI_DATA_ARGS_H
 #define SX_CLI_DATA_ARGS_H
 
@@ -30,23 +30,23 @@ typedef struct sx_data_args {
      "skip and count corrupt records"}
 /* clang-format on */
 
-/* INVALID_ARGUMENT (a usage error) for a --feature that is neither. */
+/* A usage error for an invalid --feature. */
 SX_MUST_USE sx_status sx_data_args_options(sx_invocation *inv, const sx_data_args *args,
                                            sx_data_options *out_options);
 
-/* What --data names, words joined by commas (an unquoted pattern comes as many words); in the
- * invocation's arena. */
+/* The value of --data, words joined by commas (the shell expands an unquoted pattern to several
+ * words); in the invocation's arena. */
 SX_MUST_USE sx_status sx_data_spec(sx_invocation *inv, const sx_words *words,
                                    const char **out_spec);
 
-/* sx_data_open(); what was found and assumed is logged and, if asked, given to the caller
- * (sx_text_free). */
+/* Calls sx_data_open(); logs the description of the data and returns it in *out_description (if not
+ * NULL), to be freed with sx_text_free. */
 SX_MUST_USE sx_status sx_data_args_open(const char *spec, const sx_data_options *options,
                                         sx_dataset **out_dataset, char **out_description);
 
-/* A progress function of long work on data: draws a line on stderr if that is a terminal, unless
- * the invocation is quiet, and says stop after Ctrl-C. `user` is an sx_work_line, {.inv = inv,
- * .what = "images"} to begin with. */
+/* A progress function for long work on data: draws a line on stderr if that is a terminal and the
+ * invocation is not quiet, and requests a stop after Ctrl-C. `user` is an sx_work_line, initially
+ * {.inv = inv, .what = "images"}. */
 typedef struct sx_work_line {
     const sx_invocation *inv;
     const char *what;
@@ -55,10 +55,10 @@ typedef struct sx_work_line {
     bool drawn;
 } sx_work_line;
 bool sx_work_progress(void *user, int64_t done, int64_t total);
-/* Wipes the line. */
+/* Clears the line. */
 void sx_work_end(sx_work_line *line);
 
-/* Prints what a command did, unless it is quiet. */
+/* Prints the result of a command, unless it is quiet. */
 void sx_print_done(const sx_invocation *inv, const char *text);
 
 #endif

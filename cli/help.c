@@ -6,8 +6,8 @@
 
 enum { WIDTH = 79, NAME_WIDTH = 24 };
 
-/* Words of `text` in lines up to column WIDTH that begin at `indent`, the first after what was
- * printed already. */
+/* Wraps `text` at column WIDTH, with later lines indented by `indent`; the first line continues the
+ * current one. */
 static void print_wrapped(const char *text, int indent)
 {
     int column = 0;
@@ -112,7 +112,7 @@ void sx_help_command(const sx_command *c)
         putchar('\n');
         print_wrapped(c->about, 0);
     }
-    /* values is read only here */
+    /* values is only read */
     sx_option_table own = {c->options, c->n_options, (void *)c->defaults, NULL};
     print_options(&own, "Options");
     print_options(&sx_common_options, "Common options");
@@ -121,7 +121,7 @@ void sx_help_command(const sx_command *c)
     }
 }
 
-/* Is the command one of the family ("data": "data fetch", ...)? NULL: of any. */
+/* Whether the command is in the family ("data": "data fetch", ...); NULL: any. */
 static bool is_of(const char *name, const char *family)
 {
     size_t size = family != NULL ? strlen(family) : 0;
@@ -161,7 +161,7 @@ const sx_help_row sx_exit_codes[] = {
 _Static_assert(SX_EXIT_ERROR == 1 && SX_EXIT_USAGE == 2 && SX_EXIT_DATA == 3 &&
                    SX_EXIT_NOT_FINITE == 4 && SX_EXIT_RESOURCES == 5 && SX_EXIT_UNAVAILABLE == 6 &&
                    SX_EXIT_SIGINT == 130 && SX_EXIT_SIGTERM == 143,
-               "the table says what the codes are");
+               "the table lists all codes");
 
 const sx_help_row sx_environment[] = {
     {"NO_COLOR", "if set, no colors unless --color always is given"},

@@ -1,4 +1,4 @@
-/* The files of --image: read whole, recognised as images. */
+/* Reads the files of --image and checks that they are images. */
 #ifndef SX_CLI_IMAGE_FILES_H
 #define SX_CLI_IMAGE_FILES_H
 
@@ -12,11 +12,11 @@ typedef struct sx_image_files {
     sx_bytes *bytes;          /* [count] */
 } sx_image_files;
 
-/* Errors name the file: NOT_FOUND, INVALID_ARGUMENT no JPEG or PNG, RESOURCE_EXHAUSTED. */
+/* Errors name the file: NOT_FOUND, INVALID_ARGUMENT not a JPEG or PNG, RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_image_files_read(const sx_words *words, sx_image_files *out_files);
-/* They as a data set of component "image"; errors while reading name the file. `files` must outlive
- * it. */
+/* A data set of the images, component "image"; errors while reading name the file. `files` must
+ * outlive it. */
 SX_MUST_USE sx_status sx_image_files_dataset(const sx_image_files *files, sx_dataset **out_dataset);
-void sx_image_files_free(sx_image_files *files); /* a zeroed one is fine */
+void sx_image_files_free(sx_image_files *files); /* may be zeroed */
 
 #endif

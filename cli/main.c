@@ -1,4 +1,4 @@
-/* The program: everything is in command.c and the cmd_ files. */
+/* The program's entry point; see command.c and the cmd_ files. */
 #include "command.h"
 
 int main(int argc, char **argv)

@@ -7,8 +7,8 @@
 
 /* ---- Roff text ---- */
 
-/* Text in which nothing is a request or an escape; `code`: as it is typed, with the ASCII hyphen,
- * quote and grave that may be copied. A line break begins a new line of input. */
+/* Escapes text for roff; `code`: with ASCII hyphens, quotes and graves, so that it can be copied. A
+ * line break starts a new input line. */
 static void put(const char *text, bool code)
 {
     bool at_start = true;
@@ -30,7 +30,7 @@ static void put(const char *text, bool code)
         case '`':
             fputs("\\(ga", stdout);
             break;
-        case '|': /* long lists of choices may be broken here */
+        case '|': /* allow a break in long lists of choices */
         case ',':
             putchar(*c);
             fputs(c[1] != ' ' ? "\\:" : "", stdout);

@@ -6,7 +6,7 @@
 #include "nn/zoo/zoo.h"
 #include "terminal.h"
 
-/* From the zoo, or a file that is compiled now. */
+/* Finds a model in the zoo, or compiles a file. */
 static sx_status find_model(sx_invocation *inv, const char *name, sx_model_args *out)
 {
     out->def = sx_zoo_find(name);
@@ -30,7 +30,7 @@ static sx_status find_model(sx_invocation *inv, const char *name, sx_model_args 
     return SX_OK;
 }
 
-/* Names as the models' C code asks for them: num-classes is num_classes. */
+/* Uses the names of the model's C code: num-classes becomes num_classes. */
 static sx_status set_param(sx_invocation *inv, sx_params *params, const char *name, size_t size,
                            const char *value)
 {
@@ -63,7 +63,7 @@ sx_status sx_model_args_read(sx_invocation *inv, const char *name, const sx_word
     for (int i = 0; i < params->count; i++) {
         SX_TRY(set_param_word(inv, out->params, params->items[i]));
     }
-    /* After --: --name value, --name=value, name=value; a name alone is 1. */
+    /* After --: --name value, --name=value, name=value; a name alone means 1. */
     for (int i = 0; i < inv->rest.count; i++) {
         const char *word = inv->rest.items[i];
         const char *next = i + 1 < inv->rest.count ? inv->rest.items[i + 1] : NULL;

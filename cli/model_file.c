@@ -27,10 +27,10 @@ enum { MAX_ARGUMENTS = 32, MAX_OUTPUT = 64 << 20, HASH_BYTES = 32 };
 
 static const char *const flags[] = {"-D_GNU_SOURCE", "-O1", "-g", "-fPIC", "-Wall"};
 
-/* How a file is compiled, by the end of its name; the first row where none fits. */
+/* How a file is compiled, by its extension; by default the first row. */
 typedef struct language {
     const char *suffix, *name;
-    const char *variable, *compiler; /* of the environment; without it */
+    const char *variable, *compiler; /* environment variable, and its default */
     const char *flags[2];
 } language;
 
@@ -41,7 +41,7 @@ static const language languages[] = {
     {".cxx", "C++", "CXX", "c++", {"-std=c++17"}},
 };
 
-/* NULL if the name ends in none of them. */
+/* NULL if the extension is not in the table. */
 static const language *find_language(const char *name)
 {
     size_t size = strlen(name);
@@ -59,13 +59,13 @@ bool sx_model_file_is(const char *name)
     return strchr(name, '/') != NULL || find_language(name) != NULL;
 }
 
-/* What compiling one file needs. */
+/* The state of compiling one file. */
 typedef struct build {
     const char *path, *compiler, *headers;
     const language *language;
     bool color;
     sx_arena arena;
-    sx_buf out, err; /* what the compiler printed last */
+    sx_buf out, err; /* the compiler's last output */
 } build;
 
 /* ---- Running the compiler ---- */
@@ -82,7 +82,7 @@ static void add(command_line *line, const char *word)
     }
 }
 
-/* Runs the words to their end; what they print goes to the two buffers. */
+/* Runs a command to completion, with its output in the two buffers. */
 static sx_status run_compiler(const build *b, const command_line *line, sx_buf *out_text,
                               sx_buf *err_text, bool *out_succeeded)
 {
@@ -152,7 +152,8 @@ done:
 
 /* ---- Where things are ---- */
 
-/* The folder of sextant/model.h: $SEXTANT_INCLUDE, beside an installed program, in the tree. */
+/* The directory that contains sextant/model.h: $SEXTANT_INCLUDE, beside an installed program, or in
+ * the source tree. */
 static sx_status find_headers(sx_arena *arena, const char **out_dir)
 {
     static const char *const beside[] = {"../include", "../../include", "include"};
@@ -193,7 +194,7 @@ static sx_status cache_dir(sx_arena *arena, const char **out_dir)
 
 /* ---- From a file to a library ---- */
 
-/* The words that preprocessing and compiling begin with. */
+/* The common first words of the preprocess and compile commands. */
 static command_line begin_line(const build *b)
 {
     command_line line = {.count = 0};
@@ -210,7 +211,7 @@ static command_line begin_line(const build *b)
     return line;
 }
 
-/* Runs the line; a failure is the compiler's own words. */
+/* Runs the compiler; the error has its output. */
 static sx_status compile(build *b, const command_line *line)
 {
     bool succeeded = false;
@@ -228,7 +229,7 @@ static sx_status compile(build *b, const command_line *line)
                     b->compiler, (int)SX_MIN(size, 1 << 16), sx_buf_text(&b->err));
 }
 
-/* Preprocesses, and names the library in the cache by the hash of what came out. */
+/* Preprocesses, and derives the library's name in the cache from the hash of the result. */
 static sx_status name_library(build *b, const char **out_library)
 {
     unsigned char digest[HASH_BYTES];
@@ -263,7 +264,7 @@ static sx_status name_library(build *b, const char **out_library)
     return *out_library != NULL ? SX_OK : sx_no_memory("compiling a model");
 }
 
-/* Under a name of this process until it is whole. */
+/* Writes to a temporary name of this process until the library is complete. */
 static sx_status make_library(build *b, const char *library)
 {
     const char *temporary = sx_arena_printf(&b->arena, "%s.%d", library, (int)getpid());

@@ -21,7 +21,7 @@ static const struct {
                {SIGILL, "illegal instruction (SIGILL)"},
                {SIGABRT, "aborted (SIGABRT)"}};
 
-/* Global, because a signal handler can reach nothing else. */
+/* Global, because it is used by a signal handler. */
 static struct {
     const char *path;
     sx_build_fn *build;
@@ -31,7 +31,7 @@ static struct {
     struct sigaction before[SX_COUNT(watched)];
 } guard;
 
-/* Deep recursion leaves no stack to handle its signal on. */
+/* After a stack overflow, the handler needs another stack. */
 static char alternative_stack[1 << 16];
 
 static sx_spec build_watched(sx_builder *b, const sx_batch *in, const sx_params *p)
@@ -103,10 +103,11 @@ static void on_crash(int number, siginfo_t *info, void *context)
         }
         text[n++] = '\n';
         if (write(STDERR_FILENO, text, n) < 0) {
-            guard.path = ""; /* nobody reads it */
+            guard.path = ""; /* stderr is closed */
         }
     }
-    /* What the signal does without us: it comes again when this returns, and abort() sends it. */
+    /* Restores the previous action: a fault recurs when this returns, and abort() raises its signal
+     * again. */
     sigaction(number, &guard.before[row], NULL);
     if (number == SIGABRT || info->si_code <= 0) {
         raise(number);

@@ -3,14 +3,14 @@
  *
  *   sextant: ./net.c: segmentation fault (SIGSEGV) in the model function, after net.c:12
  *
- * Then the signal takes its usual course (exit status 128 + signal, a core dump where enabled). */
+ * Then the signal has its usual effect (exit status 128 + signal, a core dump if enabled). */
 #ifndef SX_CLI_MODEL_GUARD_H
 #define SX_CLI_MODEL_GUARD_H
 
 #include "model_file.h"
 
-/* Watches the file's code from now on, by signal handlers; its build function is replaced by one
- * that knows when it is running. One file at a time. */
+/* Installs the signal handlers and wraps the file's build function to know when it is running. One
+ * file at a time. */
 void sx_model_guard_begin(const char *path, sx_model_file *file);
 void sx_model_guard_end(void);
 

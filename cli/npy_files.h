@@ -1,11 +1,11 @@
-/* The files of --input: NAME=x.npy, or x.npy alone for the only input. */
+/* The files of --input: NAME=x.npy, or just x.npy if there is only one input. */
 #ifndef SX_CLI_NPY_FILES_H
 #define SX_CLI_NPY_FILES_H
 
 #include "option.h"
 
 typedef struct sx_npy_file {
-    const char *name; /* of the input, NULL = not said; in the arena */
+    const char *name; /* of the input, in the arena; NULL = not given */
     const char *path;
     sx_tensor tensor;
 } sx_npy_file;

@@ -20,7 +20,7 @@ static char fold(char c)
     return c == '_' ? '-' : c;
 }
 
-/* Does `word` (without dashes, `size` bytes) name the option? */
+/* Whether `word` (without dashes, `size` bytes) names the option. */
 static bool is_named(const char *name, const char *word, size_t size)
 {
     size_t i = 0;
@@ -228,7 +228,7 @@ static bool is_list(const sx_option *o)
     return o->kind == SX_OPTION_LIST || o->kind == SX_OPTION_EACH;
 }
 
-/* Lists grow by doubling: at 1, 2, 4, ... words the array moves. */
+/* The array is reallocated at 1, 2, 4, ... words. */
 static sx_status add_word(sx_arena *arena, sx_words *list, const char *word)
 {
     if ((list->count & (list->count - 1)) == 0) {
@@ -249,7 +249,7 @@ static sx_status set_value(sx_invocation *inv, found f, const char *text)
 {
     void *field = (char *)f.table->values + f.row->offset;
     sx_option row = *f.row;
-    row.name = f.typed; /* errors echo what the user wrote */
+    row.name = f.typed; /* errors show the name as typed */
     f.table->given[f.row - f.table->rows] = true;
     return is_list(f.row) ? add_word(&inv->arena, field, text)
                           : setters[f.row->kind](&row, text, field);
@@ -403,7 +403,7 @@ bool sx_option_given(const sx_invocation *inv, const char *name)
 
 /* ---- Configuration files ---- */
 
-/* The text that the command line would have for a value; NULL if there is none. */
+/* The value as command-line text; NULL if that is impossible. */
 static const char *json_text(sx_arena *arena, const json_t *value)
 {
     char number[SX_NUMBER_TEXT], *end;
@@ -434,7 +434,7 @@ static sx_status set_json(sx_invocation *inv, found f, const json_t *value)
                           is_list(f.row) ? "strings" : "a string, a number, true or false");
 }
 
-/* {"units": 128}: as --param units=128. */
+/* {"units": 128} is the same as --param units=128. */
 static sx_status set_json_members(sx_invocation *inv, found f, const json_t *object)
 {
     const char *key;

@@ -1,9 +1,9 @@
 /* Options as rows. A command lists its options in a table; parsing, ranges, defaults, `--help`, the
- * keys of a configuration file and the nearest match of a misspelt flag all come from the rows.
+ * keys of a configuration file and suggestions for misspelled options all come from the rows.
  *
  *   --batch-size 32   --batch_size=32   --fresh   --no-fresh   --image a.jpg b.jpg   -- the rest
  *
- * `-` and `_` in names are alike. A list takes every word up to the next option. */
+ * `-` and `_` in names are equivalent. A list takes every word up to the next option. */
 #ifndef SX_CLI_OPTION_H
 #define SX_CLI_OPTION_H
 
@@ -19,7 +19,7 @@ typedef enum sx_option_kind {
     SX_OPTION_STRING, /* const char * */
     SX_OPTION_CHOICE, /* const char *, one of .choices */
     SX_OPTION_LIST,   /* sx_words: the words up to the next option; may be given several times */
-    SX_OPTION_EACH,   /* sx_words: one word each time that it is given */
+    SX_OPTION_EACH,   /* sx_words: one word each time it is given */
 } sx_option_kind;
 
 typedef struct sx_words {
@@ -27,7 +27,7 @@ typedef struct sx_words {
     int count;
 } sx_words;
 
-/* A word with a number's meaning: `--steps-per-eval 500` or `--steps-per-eval epoch`. */
+/* A word that stands for a number: `--steps-per-eval 500` or `--steps-per-eval epoch`. */
 typedef struct sx_option_word {
     const char *word;
     int64_t value;
@@ -38,59 +38,59 @@ typedef struct sx_option {
     sx_option_kind kind;
     size_t offset;       /* of the field in the command's options struct: SX_OPT */
     const char *help;    /* one sentence, with units; the default is added */
-    const char *value;   /* "N", "SECONDS", "PATH": what --help shows; NULL for flags */
+    const char *value;   /* shown by --help: "N", "SECONDS", "PATH"; NULL for flags */
     const char *choices; /* SX_OPTION_CHOICE: "a|b|c" */
-    double min, max;     /* INT and FLOAT; both 0 = any; max 0 = no upper end */
-    sx_option_word word; /* INT, SIZE: what one word stands for */
+    double min, max;     /* INT and FLOAT; both 0 = any; max 0 = no maximum */
+    sx_option_word word; /* INT, SIZE: a word that may be given instead */
     bool required;
-    const char *group; /* heading in --help over this row and those after it */
+    const char *group; /* heading in --help above this row */
     char letter;       /* of a flag: 'q' for -q; 0 = none */
 } sx_option;
 
 #define SX_OPT(struct_type, field) .offset = offsetof(struct_type, field)
 
-/* Rows, and where their values go. */
+/* Rows and their values. */
 typedef struct sx_option_table {
     const sx_option *rows;
     int n;
-    void *values; /* the struct of the rows' offsets, defaults filled in */
-    bool *given;  /* [n]: which the user gave */
+    void *values; /* the options struct, initialized with defaults */
+    bool *given;  /* [n]: whether the user gave it */
 } sx_option_table;
 
-/* What was asked: the words that are no options, and what follows `--`. Texts are argv's, the
- * configuration file's or the arena's, and last as long as the invocation. */
+/* The parsed command line: the words that are not options, and those after `--`. Texts belong to
+ * argv, the configuration file or the arena, and are valid as long as the invocation. */
 typedef struct sx_invocation {
     sx_words words, rest;
-    sx_option_table tables[2]; /* the command's own, those that all commands have */
+    sx_option_table tables[2]; /* those of the command, those of all commands */
     void *options;             /* = tables[0].values */
-    bool underscores;          /* an option was typed with _ where its row has - */
+    bool underscores;          /* an option was typed with _ instead of - */
     bool help;                 /* --help was given: nothing else was checked */
-    bool usage;                /* what failed is a mistake on the command line */
+    bool usage;                /* the error is a usage error */
     bool left_behind;          /* a thread is still running: end without exit()'s handlers */
     json_t *config;            /* of --config; texts of options point into it */
     sx_arena arena;
 } sx_invocation;
 
-/* Parses argv[0 .. argc) into `inv`, whose tables are set by the caller.
- * INVALID_ARGUMENT says which option, expected, got; an unknown one names the nearest. */
+/* Parses argv[0 .. argc) into `inv`, whose tables are set by the caller. INVALID_ARGUMENT names the
+ * option, the expected value and the actual one; for an unknown option, the nearest. */
 SX_MUST_USE sx_status sx_options_parse(sx_invocation *inv, int argc, const char *const *argv);
 
-/* Parses the options in front of a command's name, those of inv->tables[1] only. *out_used: how
- * many words they are. Stops before --help, -h, --version, -V. Errors as above. */
+/* Parses the options before a command's name, only those of inv->tables[1]. *out_used is the number
+ * of words. Stops before --help, -h, --version, -V. Errors as above. */
 SX_MUST_USE sx_status sx_options_parse_leading(sx_invocation *inv, int argc,
                                                const char *const *argv, int *out_used);
 
-/* Sets options of the command by their names from a JSON object in a file; those given in argv
- * stay as they are. Keeps the object in inv->config. INVALID_ARGUMENT as above. */
+/* Sets the command's options from a JSON object in a file; options given in argv take precedence.
+ * Keeps the object in inv->config. INVALID_ARGUMENT as above. */
 SX_MUST_USE sx_status sx_options_from_file(sx_invocation *inv, const char *path);
 
-/* The name of a row as this user types names: with _ if they do. A text of the arena. */
+/* The name of an option in the user's spelling, with _ or -; in the arena. */
 const char *sx_option_typed(sx_invocation *inv, const char *name);
 
 /* Whether the user gave this option of the command. */
 bool sx_option_given(const sx_invocation *inv, const char *name);
 
-/* "; did you mean "--epochs"?" for a misspelt name, or `otherwise`; a text of the arena. */
+/* "; did you mean "--epochs"?" for a misspelled name, or `otherwise`; in the arena. */
 const char *sx_did_you_mean(sx_arena *arena, const char *name, const char *const *names,
                             size_t count, const char *otherwise);
 

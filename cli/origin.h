@@ -1,4 +1,4 @@
-/* Where the rows of predictions come from: an example's file, its true label, its picture. */
+/* The source of a predicted example: its file, true label and picture. */
 #ifndef SX_CLI_ORIGIN_H
 #define SX_CLI_ORIGIN_H
 
@@ -8,13 +8,13 @@
 /* {0} may be deinitialized. */
 typedef struct sx_origin {
     sx_element_reader reader;
-    const sx_dataset *data; /* the reader's */
+    const sx_dataset *data; /* owned by the reader */
     int image, label;       /* components; -1 = none */
     bool label_is_integer;  /* else it is a float */
     sx_buf file;
 } sx_origin;
 
-/* `data` is not batched, and is retained. Labels that are no scalars count as none. */
+/* `data` is not batched, and is retained. Labels that are not scalars are ignored. */
 SX_MUST_USE sx_status sx_origin_init(sx_origin *o, sx_dataset *data);
 void sx_origin_deinit(sx_origin *o);
 

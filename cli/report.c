@@ -177,11 +177,11 @@ static void tell_compiled(sx_report *r, const sx_train_event *e, sx_buf *line)
            e->from_cache ? "loaded from the cache" : "compiled", e->text, e->batch, e->seconds);
 }
 
-/* The line in pieces. Where it does not fit the window, pieces are left out, highest rank first;
- * the time that is left (rank 0) stays. */
+/* The pieces of the progress line. If the line does not fit, pieces are omitted, highest rank
+ * first; the remaining time (rank 0) is always shown. */
 typedef struct piece {
     sx_buf text;
-    int rank; /* -1 = left out */
+    int rank; /* -1 = omitted */
 } piece;
 
 enum { MAX_PIECES = 8 + SX_MAX_RESULTS };
@@ -256,7 +256,7 @@ static void tell_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
     }
 }
 
-/* On a terminal the line of a finished epoch stays. */
+/* On a terminal, the line of a finished epoch is kept. */
 static void tell_epoch(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
     if (r->terminal.is_tty) {
@@ -314,7 +314,7 @@ static void tell_warning(sx_report *r, const sx_train_event *e, sx_buf *line)
     sx_log(SX_LOG_WARN, "%s", e->text);
 }
 
-/* The error that ends the command says it. */
+/* The command's error message reports it. */
 static void tell_nonfinite(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
     (void)e;
@@ -387,7 +387,7 @@ typedef struct json_field {
     size_t offset;
 } json_field;
 
-/* Written where they are not 0, and `step` always. */
+/* Written if not 0; `step` always. */
 static const json_field counts[] = {
     NUMBER(step),          NUMBER(total_steps),     NUMBER(epoch), NUMBER(epochs),
     NUMBER(step_in_epoch), NUMBER(steps_per_epoch), NUMBER(batch), NUMBER(examples),
@@ -416,7 +416,7 @@ static void add_numbers(json_t *object, const sx_train_event *e)
     }
 }
 
-/* Values that JSON cannot write (a NaN) are null: json_real gives NULL, which becomes it. */
+/* NaN and infinities become null, because json_real returns NULL for them. */
 static json_t *metrics_object(const sx_train_event *e)
 {
     json_t *metrics = json_object();

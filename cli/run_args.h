@@ -1,4 +1,4 @@
-/* What commands on a run share: where to compute, which checkpoint, reading the run's data. */
+/* Shared by commands on a run: the device, the checkpoint, reading the run's data. */
 #ifndef SX_CLI_RUN_ARGS_H
 #define SX_CLI_RUN_ARGS_H
 
@@ -20,7 +20,7 @@ typedef struct sx_device_args {
     }
 
 /* clang-format off */
-/* Which device, and what of it: `devices` has these too. */
+/* Options of the device; also used by `devices`. */
 #define SX_DEVICE_NAME_ROWS(type)                                                              \
     {"device", SX_OPTION_STRING, SX_OPT(type, device_args.device),                             \
      "device to compute on: cpu, ref, tpu, cuda or pjrt:NAME[:N], see `sextant devices`; default: the first", \
@@ -61,8 +61,8 @@ typedef struct sx_device_args {
      "CPU threads; default: all CPUs available to the process", "N", .min = 1, .max = 4096}
 /* clang-format on */
 
-/* The strategy that the options describe; told on stderr with --explain, also when it fails.
- * Options that do not go together are a usage error. Let go with sx_strategy_release(). */
+/* The strategy for the options; --explain prints it to stderr, also on failure. Conflicting options
+ * are a usage error. Release it with sx_strategy_release(). */
 SX_MUST_USE sx_status sx_device_args_strategy(sx_invocation *inv, const sx_device_args *args,
                                               sx_strategy **out_strategy);
 
@@ -73,20 +73,20 @@ SX_MUST_USE sx_status sx_device_args_strategy(sx_invocation *inv, const sx_devic
             "checkpoint: a step, latest, or best (lowest evaluation loss)", "STEP|latest|best" \
     }
 
-/* Opens the run with that checkpoint's variables. `config` says what else matters; its model_dir is
- * set here. A usage error for a checkpoint that is no step. */
+/* Opens the run with that checkpoint's variables. `config` has the other settings; its model_dir is
+ * set here. An invalid checkpoint is a usage error. */
 SX_MUST_USE sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoint,
                                   const sx_run_config *config, sx_trainer **out_trainer);
 
-/* The run that the command's first word names, on the devices that the options describe, to be read
- * in batches of `batch_size`; Ctrl-C stops it. */
+/* Opens the run named by the command's first word on the devices given by the options, with batches
+ * of `batch_size`; Ctrl-C stops it. */
 SX_MUST_USE sx_status sx_open_run_on(sx_invocation *inv, const sx_device_args *args,
                                      const char *checkpoint, int64_t batch_size,
                                      sx_trainer **out_trainer);
 
-/* Opens data to evaluate or predict with: as told, and where the user is silent as the run was
- * trained. Classes that have other names or another order than the run's are INVALID_ARGUMENT,
- * naming the first. */
+/* Opens data for evaluation or prediction; options that are not given are taken from the run.
+ * INVALID_ARGUMENT if class names or their order differ from the run's; the message names the
+ * first. */
 SX_MUST_USE sx_status sx_open_run_data(sx_invocation *inv, const sx_words *data,
                                        const sx_data_args *args, const sx_run_info *info,
                                        sx_dataset **out_dataset);

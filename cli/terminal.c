@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 
-/* The other global state of the program: a line that is written over stands on the terminal. */
+/* Global: whether a progress line is on the terminal. */
 static atomic_bool line_is_drawn;
 
 int sx_terminal_width(const sx_terminal *t)
@@ -38,13 +38,12 @@ const char *sx_style(const sx_terminal *t, sx_style_id style)
     return t->colors ? sequences[style] : "";
 }
 
-/* The bytes of what begins at `text`, a character or an escape sequence; *out_columns: how many it
- * takes. */
+/* The length of the character or escape sequence at `text`; *out_columns is its width. */
 static int unit_at(const char *text, int *out_columns)
 {
     int size = 1;
     *out_columns = text[0] != '\033';
-    if (text[0] == '\033' && text[1] == '[') { /* up to the letter that ends it */
+    if (text[0] == '\033' && text[1] == '[') { /* up to its final letter */
         for (size = 2; text[size] != '\0' && (text[size] < '@' || text[size] > '~'); size++) {
         }
         return size + (text[size] != '\0');
@@ -64,7 +63,7 @@ int sx_terminal_columns(const char *line)
     return columns;
 }
 
-/* Bytes of `line` that fill at most `columns`. */
+/* The bytes of `line` that fit in `columns`. */
 static int prefix(const char *line, int columns)
 {
     int at = 0, more;
@@ -79,8 +78,8 @@ static int prefix(const char *line, int columns)
     return at;
 }
 
-/* The cursor is left in the first column: when the window gets narrower and the terminal wraps the
- * line, the next one still begins where this one did, and what is below is cleared. */
+/* The cursor is left in the first column: if the window gets narrower and the terminal wraps the
+ * line, the next line still starts at the same place, and everything below is cleared. */
 void sx_terminal_overwrite(const sx_terminal *t, const char *line)
 {
     int shown = prefix(line, SX_MAX(sx_terminal_width(t) - 1, 1));

@@ -1,4 +1,4 @@
-/* What a stream can show: colours, a line that is written over, its width. */
+/* Terminal output: colors, a line that is redrawn in place, the width. */
 #ifndef SX_CLI_TERMINAL_H
 #define SX_CLI_TERMINAL_H
 
@@ -9,7 +9,7 @@
 
 typedef struct sx_terminal {
     FILE *stream;
-    bool is_tty; /* and not TERM=dumb: lines can be written over */
+    bool is_tty; /* and not TERM=dumb: lines can be redrawn */
     bool colors;
 } sx_terminal;
 
@@ -23,23 +23,23 @@ typedef enum sx_style {
     SX_STYLE_DIM,
     SX_STYLE_BAR, /* the filled part of a progress bar */
 } sx_style_id;
-/* The escape sequence, or "" without colours. */
+/* The escape sequence, or "" without colors. */
 const char *sx_style(const sx_terminal *t, sx_style_id style);
 
-/* Columns of the window at this moment; 80 where unknown. */
+/* The current width of the window in columns; 80 if unknown. */
 int sx_terminal_width(const sx_terminal *t);
 
-/* Replaces the line that the last call left; "" wipes it. Its first `width - 1` columns are shown,
- * so that it stays one line, also when the window is resized. Only for a terminal. */
+/* Replaces the line drawn by the last call; "" clears it. Only the first `width - 1` columns are
+ * shown, so that it stays on one line. Only for a terminal. */
 void sx_terminal_overwrite(const sx_terminal *t, const char *line);
 
-/* What wipes that line, to be printed before a message on stderr; "" if there is none. */
+/* The text that clears this line, to be printed before a message on stderr; "" if there is none. */
 const char *sx_terminal_fresh_line(void);
 
-/* Columns that a line takes: one for each UTF-8 sequence of ours, none for escape sequences. */
+/* The width of a line: one column per UTF-8 sequence, none for escape sequences. */
 int sx_terminal_columns(const char *line);
 
-/* "▇▇▇▇▇▁▁": `done` (0 to 1) of `columns`, in colors where the terminal has them. */
+/* "▇▇▇▇▇▁▁": `done` (0 to 1) of `columns`, with colors if the terminal has them. */
 void sx_put_bar(sx_buf *out, const sx_terminal *t, double done, int columns);
 /* "1:12", "2:03:10". */
 void sx_put_duration(sx_buf *out, double seconds);

@@ -7,7 +7,7 @@
 
 enum { FIRST_LINE_SECONDS = 5 };
 
-/* In the thread, with the lock. */
+/* Runs on the thread, with the lock held. */
 static void show(sx_waiting *w)
 {
     int64_t seconds = (sx_now_ns() - w->began_ns) / 1000000000;
@@ -59,7 +59,8 @@ void sx_waiting_begin(sx_waiting *w, const sx_terminal *terminal, const char *te
     pthread_cond_init(&w->changed, &clock);
     pthread_condattr_destroy(&clock);
     w->running = pthread_create(&w->thread, NULL, count_seconds, w) == 0;
-    /* What is waited for may fork: not while a thread is beginning, inside an allocator's lock. */
+    /* The caller's work may fork; wait until the thread has started, so that it does not hold an
+     * allocator lock then. */
     pthread_mutex_lock(&w->lock);
     while (w->running && !w->counting) {
         pthread_cond_wait(&w->changed, &w->lock);

@@ -1,7 +1,6 @@
-/* A line that counts the seconds of something that takes long, drawn by a thread of its own while
- * the program is busy in it: "compiling the train program for batch size 1024 on /device:TPU:0 … 12
- * s". Nothing is drawn before the first second has passed. Where there is no terminal, one line is
- * printed, after five seconds. */
+/* A line that counts the seconds of a long operation, drawn by its own thread: "compiling the train
+ * program for batch size 1024 on /device:TPU:0 … 12 s". Nothing is drawn in the first second.
+ * Without a terminal, one line is printed after five seconds. */
 #ifndef SX_CLI_WAITING_H
 #define SX_CLI_WAITING_H
 
@@ -17,15 +16,14 @@ typedef struct sx_waiting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int64_t began_ns;
-    bool running;  /* there is a thread */
-    bool counting; /* and it has begun */
+    bool running;  /* the thread exists */
+    bool counting; /* and has started */
     bool over, drawn;
 } sx_waiting;
 
-/* Ends the one before, if it runs. Without a thread (no memory for one) nothing is shown. */
+/* Ends the previous one, if running. If the thread cannot be created, nothing is shown. */
 void sx_waiting_begin(sx_waiting *w, const sx_terminal *terminal, const char *text);
-/* Wipes the line. True if something was printed where there is no terminal. One that does not run
- * is fine. */
+/* Clears the line. True if something was printed without a terminal. It need not be running. */
 bool sx_waiting_end(sx_waiting *w);
 
 #endif

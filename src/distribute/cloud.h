@@ -20,8 +20,8 @@ typedef struct sx_cloud {
     sx_arena *arena; /* for all results */
     int timeout_ms;  /* per request; 0 = 3000, for the API 20000 */
     const char *api; /* BASE of the TPU API; NULL = as above */
-    const char
-        *down; /* why the metadata service is unavailable, so that it is not asked again; or NULL */
+    /* Why the metadata service is unavailable, so that it is not tried again; or NULL. */
+    const char *down;
 } sx_cloud;
 
 /* "metadata.google.internal", or the host set in the environment. */

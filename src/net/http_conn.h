@@ -35,9 +35,8 @@ typedef struct sx_http_worker {
     sx_http_server *server;
     const sx_http_config *config;
     sx_loop *loop;
-    int index; /* among the server's */
-    struct sx_http_conn
-        *conns; /* all of this worker, including closed ones that are still with the handler */
+    int index;                  /* among the server's */
+    struct sx_http_conn *conns; /* all, including closed ones still with the handler */
     int conn_count;
     atomic_int *open_connections; /* of the server */
     bool draining;

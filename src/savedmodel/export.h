@@ -32,8 +32,8 @@ typedef struct sx_export_request {
     const sx_graph *graph; /* predict: one input [N,...], outputs [N,...], variables read only */
     sx_read_variable_fn *read_variable; /* gives the variables' values, one at a time */
     void *user;
-    const sx_preprocess
-        *preprocess; /* NULL = a model on arrays; height, width, channels are the input's */
+    /* NULL = a model on arrays; height, width and channels are those of the input. */
+    const sx_preprocess *preprocess;
     const char *const *class_names; /* [n_classes], may be NULL */
     int n_classes;
     const char *image_bytes_key; /* names of the signatures' inputs; NULL = as above */

@@ -262,10 +262,9 @@ static const sx_serve_signature *find_signature(const struct parser *parser, sx_
 struct document {
     bool has_name, has_instances, has_inputs;
     sx_bytes name;
-    const char *values; /* start of the value of instances or inputs */
-    const sx_serve_signature
-        *read_with;        /* the signature they were read with; NULL: not read, or failed */
-    sx_status early_error; /* of reading them with the default signature */
+    const char *values;                  /* start of the value of instances or inputs */
+    const sx_serve_signature *read_with; /* the values; NULL: not read yet, or failed */
+    sx_status early_error;               /* of reading them with the default signature */
 };
 
 static sx_bytes wanted_name(const struct document *doc)

@@ -34,8 +34,7 @@ struct model {
     /* The time of a request of this version from parsing to printing: a decaying maximum over
      * recent successful requests; 0 = unknown. */
     atomic_int_fast64_t cost_ns, cost_version;
-    atomic_int
-        on_executor; /* requests there, which use the device: an inline run would wait for them */
+    atomic_int on_executor; /* requests that may use the device: an inline run would wait */
 };
 
 /* Per-thread state, kept between requests. */
@@ -46,9 +45,8 @@ struct context {
 struct sx_rest {
     sx_rest_config config;
     char *metrics_path;
-    struct model *models; /* [config.model_count] */
-    struct context
-        *contexts; /* [config.threads + config.loops]: of the executor's threads, of the loops */
+    struct model *models;     /* [config.model_count] */
+    struct context *contexts; /* [config.threads + config.loops]: executor threads, then loops */
     sx_executor *executor;
     const sx_http_server *server;
 };

@@ -84,23 +84,7 @@ static sx_status put_arrays(sx_invocation *inv, const sx_npy_file *files, int n,
     return status;
 }
 
-static sx_status put_request(sx_invocation *inv, const sx_image_files *images,
-                             const sx_npy_file *arrays, sx_buf *out)
-{
-    const options *o = inv->options;
-    sx_buf_putc(out, '{');
-    if (o->signature != NULL) {
-        sx_buf_puts(out, "\"signature_name\":");
-        sx_json_print_string(out, o->signature, strlen(o->signature));
-        sx_buf_putc(out, ',');
-    }
-    SX_TRY(images->count > 0 ? put_images(images, out)
-                             : put_arrays(inv, arrays, o->input.count, out));
-    sx_buf_putc(out, '}');
-    return sx_buf_status(out);
-}
-
-/* ---- The answer ---- */
+/* ---- The response ---- */
 
 /* The server's message, {"error": "..."}, or else the body. */
 static sx_status refused(const char *url, int http_status, const sx_buf *body)
@@ -179,65 +163,59 @@ static sx_status ask(const options *o, const char *url, sx_bytes request)
     return status;
 }
 
-/* http://host/v1/models/flowers -> …:predict, unless the URL already has a verb. */
-static const char *predict_url(sx_invocation *inv)
-{
-    const char *url = inv->words.items[0], *name = strrchr(url, '/');
-    size_t size = strlen(url);
-    if (name == NULL || strchr(name, ':') != NULL) {
-        return url;
-    }
-    while (size > 0 && url[size - 1] == '/') {
-        size--;
-    }
-    return sx_arena_printf(&inv->arena, "%.*s:predict", (int)size, url);
-}
-
-static sx_status ask_with(sx_invocation *inv, const sx_image_files *images,
-                          const sx_npy_file *arrays)
-{
-    const char *url = predict_url(inv);
-    sx_buf request;
-    sx_buf_init(&request, MAX_REQUEST);
-    sx_status status = put_request(inv, images, arrays, &request);
-    if (status == SX_OK) {
-        status = ask(inv->options, url, (sx_bytes){sx_buf_text(&request), request.size});
-    }
-    sx_buf_deinit(&request);
-    return status;
-}
-
-static sx_status ask_file(sx_invocation *inv, const char *path)
-{
-    char *data = NULL;
-    size_t size = 0;
-    SX_TRY(sx_file_read_stream(path, MAX_REQUEST, &data, &size));
-    sx_status status = ask(inv->options, predict_url(inv), (sx_bytes){data, size});
-    sx_free(data);
-    return status;
-}
-
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
-    sx_image_files images = {0};
-    sx_npy_file *arrays = NULL;
+    const char *url = inv->words.items[0], *name = strrchr(url, '/');
     int ways = (o->image.count > 0) + (o->input.count > 0) + (o->request != NULL);
     if (ways > 1) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
                                       "--image, --input and --request are mutually exclusive"));
     }
     if (ways == 0) {
-        return ask(o, inv->words.items[0], (sx_bytes){0});
+        return ask(o, url, (sx_bytes){0});
+    }
+    /* http://host/v1/models/flowers -> …:predict, unless the URL already has a verb */
+    if (name != NULL && strchr(name, ':') == NULL) {
+        size_t size = strlen(url);
+        while (size > 0 && url[size - 1] == '/') {
+            size--;
+        }
+        url = sx_arena_printf(&inv->arena, "%.*s:predict", (int)size, url);
+        if (url == NULL) {
+            return sx_no_memory("for the request");
+        }
     }
     if (o->request != NULL) {
-        return ask_file(inv, o->request);
+        char *data = NULL;
+        size_t size = 0;
+        SX_TRY(sx_file_read_stream(o->request, MAX_REQUEST, &data, &size));
+        sx_status status = ask(o, url, (sx_bytes){data, size});
+        sx_free(data);
+        return status;
     }
+    sx_image_files images = {0};
+    sx_npy_file *arrays = NULL;
+    sx_buf request;
+    sx_status status = SX_OK;
     SX_TRY(sx_npy_files_read(inv, &o->input, &arrays));
-    sx_status status = sx_image_files_read(&o->image, &images);
-    if (status == SX_OK) {
-        status = ask_with(inv, &images, arrays);
+    sx_buf_init(&request, MAX_REQUEST);
+    SX_TRY_GOTO(status, sx_image_files_read(&o->image, &images), done);
+    sx_buf_putc(&request, '{');
+    if (o->signature != NULL) {
+        sx_buf_puts(&request, "\"signature_name\":");
+        sx_json_print_string(&request, o->signature, strlen(o->signature));
+        sx_buf_putc(&request, ',');
     }
+    SX_TRY_GOTO(status,
+                images.count > 0 ? put_images(&images, &request)
+                                 : put_arrays(inv, arrays, o->input.count, &request),
+                done);
+    sx_buf_putc(&request, '}');
+    SX_TRY_GOTO(status, sx_buf_status(&request), done);
+    status = ask(o, url, (sx_bytes){sx_buf_text(&request), request.size});
+done:
+    sx_buf_deinit(&request);
     sx_image_files_free(&images);
     sx_npy_files_free(arrays, o->input.count);
     return status;

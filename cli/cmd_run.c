@@ -39,107 +39,77 @@ static const sx_option rows[] = {
 
 enum { MAX_INPUTS = 64 };
 
-typedef struct job {
-    sx_invocation *inv;
-    const options *o;
-    const char *dir;
-    sx_image_files images;
-    sx_npy_file *arrays;
-    sx_servable *model;
-    const sx_signature_info *signature;
-    sx_tensor inputs[MAX_INPUTS];
-} job;
-
-/* ---- Which signature ---- */
+/* ---- Signature and inputs ---- */
 
 static bool takes(const sx_signature_info *s, bool strings)
 {
     return s->n_inputs == 1 && (s->inputs[0].type.dtype == SX_STRING) == strings;
 }
 
-/* serving_default if it accepts the given inputs, else the first signature that does. */
-static sx_status choose_signature(job *j)
+/* The signature given, else serving_default if it accepts the inputs, else the first that does. */
+static sx_status choose_signature(const sx_servable *model, const char *given, bool strings,
+                                  const sx_signature_info **out)
 {
-    if (j->o->signature != NULL) {
-        return sx_servable_find(j->model, j->o->signature, &j->signature);
-    }
-    bool strings = j->images.count > 0;
     int n = 0;
-    const sx_signature_info *all = sx_servable_signatures(j->model, &n);
-    for (int i = 0; i < n; i++) {
+    const sx_signature_info *all = sx_servable_signatures(model, &n), *chosen = NULL;
+    for (int i = 0; given == NULL && i < n; i++) {
         bool is_default = strcmp(all[i].name, "serving_default") == 0;
-        if (takes(&all[i], strings) && (j->signature == NULL || is_default)) {
-            j->signature = &all[i];
+        if (takes(&all[i], strings) && (chosen == NULL || is_default)) {
+            chosen = &all[i];
         }
     }
-    if (j->signature == NULL && !strings) {
-        return sx_servable_find(j->model, NULL, &j->signature);
+    if (chosen == NULL && strings && given == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s: no signature takes encoded images; use --input",
+                        sx_servable_dir(model));
     }
-    return j->signature != NULL
-               ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT, "%s: no signature takes encoded images; use --input",
-                          j->dir);
+    if (chosen == NULL) {
+        return sx_servable_find(model, given, out);
+    }
+    *out = chosen;
+    return SX_OK;
 }
 
-/* ---- Inputs ---- */
-
-static sx_status bind_arrays(job *j)
+/* Sets inputs[n_inputs] of the signature from the images, or else from the arrays. */
+static sx_status bind(const sx_signature_info *s, const sx_image_files *images,
+                      const sx_npy_file *arrays, int n_arrays, sx_tensor *inputs)
 {
-    const sx_signature_info *s = j->signature;
+    if (images->count > 0 && !takes(s, true)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "signature %s does not take encoded images; use --input", s->name);
+    }
+    if (images->count > 0) {
+        inputs[0] = (sx_tensor){sx_type_of(SX_STRING, images->count), images->bytes};
+        return SX_OK;
+    }
     for (int i = 0; i < s->n_inputs; i++) {
         const sx_npy_file *found = NULL;
-        for (int k = 0; k < j->o->input.count; k++) {
-            const char *name = j->arrays[k].name;
+        for (int k = 0; k < n_arrays; k++) {
+            const char *name = arrays[k].name;
             bool same = name == NULL ? s->n_inputs == 1 : strcmp(name, s->inputs[i].name) == 0;
-            found = same ? &j->arrays[k] : found;
+            found = same ? &arrays[k] : found;
         }
         if (found == NULL) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "signature %s: input \"%s\" is missing; give --input %s=X.npy", s->name,
                             s->inputs[i].name, s->inputs[i].name);
         }
-        j->inputs[i] = found->tensor;
+        inputs[i] = found->tensor;
     }
-    return SX_OK;
-}
-
-static sx_status bind(job *j)
-{
-    if (j->signature->n_inputs > MAX_INPUTS) {
-        return sx_error(SX_UNIMPLEMENTED, "signature %s has %d inputs; at most %d are supported",
-                        j->signature->name, j->signature->n_inputs, MAX_INPUTS);
-    }
-    if (j->images.count == 0) {
-        return bind_arrays(j);
-    }
-    if (!takes(j->signature, true)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "signature %s does not take encoded images; use --input",
-                        j->signature->name);
-    }
-    j->inputs[0] = (sx_tensor){sx_type_of(SX_STRING, j->images.count), j->images.bytes};
     return SX_OK;
 }
 
 /* ---- Outputs ---- */
 
-static const char *row_name(const job *j, int64_t i, char *buffer, size_t capacity)
+static sx_status print_classes(const sx_servable *model, const sx_image_files *images,
+                               const sx_tensor *probabilities)
 {
-    if (i < j->images.count) {
-        return j->images.paths[i];
-    }
-    snprintf(buffer, capacity, "%lld", (long long)i);
-    return buffer;
-}
-
-static sx_status print_classes(const job *j, const sx_tensor *probabilities)
-{
-    char buffer[32];
     sx_class_names names;
     int n = (int)probabilities->type.dims[1];
-    SX_TRY(sx_class_names_read(sx_servable_dir(j->model), &names));
+    SX_TRY(sx_class_names_read(sx_servable_dir(model), &names));
     for (int64_t i = 0; i < probabilities->type.dims[0]; i++) {
-        sx_print_answer(row_name(j, i, buffer, sizeof(buffer)),
+        char number[32];
+        snprintf(number, sizeof(number), "%lld", (long long)i);
+        sx_print_answer(i < images->count ? images->paths[i] : number,
                         (const float *)probabilities->data + i * n, n, &names);
     }
     sx_class_names_free(&names);
@@ -147,14 +117,13 @@ static sx_status print_classes(const job *j, const sx_tensor *probabilities)
 }
 
 /* In the row form of the server's predict responses. */
-static sx_status print_json(job *j, const sx_outputs *outputs)
+static sx_status print_json(sx_arena *arena, const sx_signature_info *s, const sx_outputs *outputs)
 {
-    const sx_signature_info *s = j->signature;
-    sx_serve_tensor *ports = sx_arena_array(&j->inv->arena, s->n_outputs + 1, sx_serve_tensor);
-    sx_tensor *tensors = sx_arena_array(&j->inv->arena, s->n_outputs + 1, sx_tensor);
+    sx_serve_tensor *ports = sx_arena_array(arena, s->n_outputs + 1, sx_serve_tensor);
+    sx_tensor *tensors = sx_arena_array(arena, s->n_outputs + 1, sx_tensor);
     sx_buf text;
     if (ports == NULL || tensors == NULL) {
-        return sx_no_memory("for the inputs");
+        return sx_no_memory("for the outputs");
     }
     for (int i = 0; i < s->n_outputs; i++) {
         ports[i] = (sx_serve_tensor){.name = s->outputs[i].name, .type = s->outputs[i].type};
@@ -171,43 +140,43 @@ static sx_status print_json(job *j, const sx_outputs *outputs)
     return status;
 }
 
-static sx_status print_outputs(job *j, const sx_outputs *outputs)
-{
-    const sx_tensor *p = sx_outputs_find(outputs, "probabilities");
-    bool classes = p != NULL && p->type.dtype == SX_F32 && p->type.rank == 2;
-    return classes && !j->o->json ? print_classes(j, p) : print_json(j, outputs);
-}
-
-static sx_status run_model(job *j)
-{
-    sx_servable_options wanted = {.struct_size = sizeof(wanted),
-                                  .device = j->o->device,
-                                  .threads = (int)j->o->threads,
-                                  .memory_limit_bytes = j->o->model_memory_limit};
-    sx_outputs *outputs = NULL;
-    SX_TRY(sx_servable_load(j->dir, &wanted, &j->model));
-    SX_TRY(choose_signature(j));
-    SX_TRY(bind(j));
-    SX_TRY(sx_servable_run(j->model, j->signature->name, j->inputs, &outputs));
-    sx_status status = print_outputs(j, outputs);
-    sx_outputs_free(outputs);
-    return status;
-}
-
 static sx_status run(sx_invocation *inv)
 {
-    job j = {.inv = inv, .o = inv->options, .dir = inv->words.items[0]};
-    if ((j.o->image.count > 0) == (j.o->input.count > 0)) {
+    const options *o = inv->options;
+    const sx_servable_options wanted = {.struct_size = sizeof(wanted),
+                                        .device = o->device,
+                                        .threads = (int)o->threads,
+                                        .memory_limit_bytes = o->model_memory_limit};
+    if ((o->image.count > 0) == (o->input.count > 0)) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, "give either --image or --input"));
     }
-    SX_TRY(sx_npy_files_read(inv, &j.o->input, &j.arrays));
-    sx_status status = sx_image_files_read(&j.o->image, &j.images);
-    if (status == SX_OK) {
-        status = run_model(&j);
+    sx_npy_file *arrays = NULL;
+    sx_image_files images = {0};
+    sx_servable *model = NULL;
+    const sx_signature_info *signature = NULL;
+    sx_tensor inputs[MAX_INPUTS];
+    sx_outputs *outputs = NULL;
+    sx_status status = SX_OK;
+    SX_TRY(sx_npy_files_read(inv, &o->input, &arrays));
+    SX_TRY_GOTO(status, sx_image_files_read(&o->image, &images), done);
+    SX_TRY_GOTO(status, sx_servable_load(inv->words.items[0], &wanted, &model), done);
+    SX_TRY_GOTO(status, choose_signature(model, o->signature, images.count > 0, &signature), done);
+    if (signature->n_inputs > MAX_INPUTS) {
+        status = sx_error(SX_UNIMPLEMENTED, "signature %s has %d inputs; at most %d are supported",
+                          signature->name, signature->n_inputs, MAX_INPUTS);
+        goto done;
     }
-    sx_servable_release(j.model);
-    sx_image_files_free(&j.images);
-    sx_npy_files_free(j.arrays, j.o->input.count);
+    SX_TRY_GOTO(status, bind(signature, &images, arrays, o->input.count, inputs), done);
+    SX_TRY_GOTO(status, sx_servable_run(model, signature->name, inputs, &outputs), done);
+    const sx_tensor *p = sx_outputs_find(outputs, "probabilities");
+    const bool classes = p != NULL && p->type.dtype == SX_F32 && p->type.rank == 2;
+    status = classes && !o->json ? print_classes(model, &images, p)
+                                 : print_json(&inv->arena, signature, outputs);
+done:
+    sx_outputs_free(outputs);
+    sx_servable_release(model);
+    sx_image_files_free(&images);
+    sx_npy_files_free(arrays, o->input.count);
     return status;
 }
 

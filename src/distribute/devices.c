@@ -36,7 +36,8 @@ static const struct {
 
 /* ---- One device ---- */
 
-static sx_device_info *add(owned *o)
+/* Appends a device with its names; NULL if out of memory. */
+static sx_device_info *add(owned *o, const char *name, const char *device, const char *kind)
 {
     if (o->list.n_devices == o->capacity) {
         int capacity = o->capacity > 0 ? 2 * o->capacity : 16;
@@ -51,143 +52,88 @@ static sx_device_info *add(owned *o)
         o->devices = grown;
         o->capacity = capacity;
     }
-    return &o->devices[o->list.n_devices++];
-}
-
-/* "/device:CPU:0" -> "CPU" */
-static const char *type_of(owned *o, const char *name)
-{
-    const char *from = strncmp(name, "/device:", 8) == 0 ? name + 8 : name;
-    return sx_arena_strndup(&o->arena, from, strcspn(from, ":"));
-}
-
-static sx_status name_it(owned *o, sx_device_info *info, const char *name, const char *device,
-                         const char *kind)
-{
+    sx_device_info *info = &o->devices[o->list.n_devices++];
+    const char *type = strncmp(name, "/device:", 8) == 0 ? name + 8 : name;
     info->name = sx_arena_strdup(&o->arena, name);
     info->full_name = sx_arena_printf(&o->arena, "/job:localhost/replica:0/task:0%s", name);
-    info->type = type_of(o, name);
+    info->type = sx_arena_strndup(&o->arena, type, strcspn(type, ":")); /* "/device:CPU:0" */
     info->device = sx_arena_strdup(&o->arena, device);
     info->kind = sx_arena_strdup(&o->arena, kind);
     bool all = info->name != NULL && info->full_name != NULL && info->type != NULL &&
                info->device != NULL && info->kind != NULL;
-    return all ? SX_OK : sx_no_memory("listing devices");
+    return all ? info : NULL;
 }
 
-/* For CPUs: the machine's memory. */
-static int64_t host_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (int64_t)pages * size : 0;
-}
-
-static sx_status read_memory(sx_device *d, bool is_host, sx_device_info *info)
-{
-    sx_memory_stats stats = {0};
-    const sx_backend *backend = d->platform->backend;
-    if (backend->memory != NULL) {
-        SX_TRY(backend->memory(d, &stats), "the memory of %s", d->name);
-    }
-    info->memory_bytes = stats.limit_bytes > 0 || !is_host ? stats.limit_bytes : host_memory();
-    info->memory_in_use_bytes = stats.bytes_in_use;
-    return SX_OK;
-}
-
-static sx_status add_device(owned *o, sx_device *d, const char *device)
-{
-    sx_device_info *info = add(o);
-    if (info == NULL) {
-        return sx_no_memory("listing devices");
-    }
-    bool is_plugin = strcmp(d->platform->backend->name, "pjrt") == 0;
-    info->process = d->process;
-    info->n_coords = d->n_coords;
-    info->core_on_chip = is_plugin ? d->core_on_chip : -1;
-    memcpy(info->coords, d->coords, sizeof(info->coords));
-    SX_TRY(name_it(o, info, d->name, device, d->kind));
-    return read_memory(d, strcmp(info->type, "CPU") == 0, info);
-}
-_Static_assert(sizeof(((sx_device_info *)0)->coords) == sizeof(((sx_device *)0)->coords),
-               "coordinates are copied whole");
-
-/* Adds n virtual devices of `cpu`. */
-static sx_status add_virtual(owned *o, const sx_device *d, int n)
-{
-    char name[NAME_BYTES], kind[256];
-    for (int i = 0; i < n; i++) {
-        sx_device_info *info = add(o);
-        if (info == NULL) {
-            return sx_no_memory("listing devices");
-        }
-        snprintf(name, sizeof(name), "/device:CPU:%d", i);
-        snprintf(kind, sizeof(kind), "virtual, part %d of %d of %s", i + 1, n, d->kind);
-        info->core_on_chip = -1;
-        info->memory_bytes = host_memory();
-        SX_TRY(name_it(o, info, name, "cpu", kind));
-    }
-    return SX_OK;
-}
-
-/* ---- One kind ---- */
-
-static sx_status add_platform(owned *o, const sx_platform *p, const char *device, int n_virtual)
-{
-    if (n_virtual > 0 && strcmp(p->backend->name, "cpu") == 0) {
-        return add_virtual(o, p->devices[0], n_virtual);
-    }
-    for (int i = 0; i < p->n_devices; i++) {
-        SX_TRY(add_device(o, p->devices[i], device));
-    }
-    return SX_OK;
-}
-
-static sx_status open_device(owned *o, const sx_list_devices_args *args, const char *device,
-                             sx_platform **out)
-{
-    sx_device_spec spec;
-    SX_TRY(sx_device_spec_parse(device, &o->arena, &spec));
-    const sx_platform_options options = {
-        .plugin_path = args->pjrt_plugin,
-        .plugin_name = spec.plugin_name,
-        .python = args->python,
-        .virtual_devices = args->virtual_devices > 0 ? args->virtual_devices : spec.devices};
-    return sx_device_open(&spec, &options, out);
-}
-
+/* Opens the device and adds what it has: its devices, or the virtual devices of `cpu`. */
 static sx_status list_device(owned *o, const sx_list_devices_args *args, const char *device)
 {
+    const int n_virtual = args->virtual_devices;
+    const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    const int64_t host_bytes = pages > 0 && page_bytes > 0 ? (int64_t)pages * page_bytes : 0;
+    sx_device_spec spec;
     sx_platform *platform = NULL;
-    SX_TRY(open_device(o, args, device, &platform));
-    sx_status status = add_platform(o, platform, device, args->virtual_devices);
+    SX_TRY(sx_device_spec_parse(device, &o->arena, &spec));
+    const sx_platform_options options = {.plugin_path = args->pjrt_plugin,
+                                         .plugin_name = spec.plugin_name,
+                                         .python = args->python,
+                                         .virtual_devices =
+                                             n_virtual > 0 ? n_virtual : spec.devices};
+    SX_TRY(sx_device_open(&spec, &options, &platform));
+    const sx_backend *backend = platform->backend;
+    const bool is_plugin = strcmp(backend->name, "pjrt") == 0;
+    const bool split = n_virtual > 0 && strcmp(backend->name, "cpu") == 0;
+    sx_status status = SX_OK;
+    for (int i = 0; status == SX_OK && i < (split ? n_virtual : platform->n_devices); i++) {
+        sx_device *d = platform->devices[split ? 0 : i];
+        sx_memory_stats stats = {0};
+        char name[NAME_BYTES], kind[256];
+        snprintf(name, sizeof(name), "/device:CPU:%d", i);
+        snprintf(kind, sizeof(kind), "virtual, part %d of %d of %s", i + 1, n_virtual, d->kind);
+        sx_device_info *info = split ? add(o, name, "cpu", kind) : add(o, d->name, device, d->kind);
+        if (info == NULL) {
+            status = sx_no_memory("listing devices");
+            break;
+        }
+        info->core_on_chip = is_plugin ? d->core_on_chip : -1;
+        if (!split) {
+            info->process = d->process;
+            info->n_coords = d->n_coords;
+            _Static_assert(sizeof(info->coords) == sizeof(d->coords), "copied with memcpy");
+            memcpy(info->coords, d->coords, sizeof(info->coords));
+            if (backend->memory != NULL) {
+                status = sx_status_annotate(backend->memory(d, &stats), __FILE__, __LINE__,
+                                            "the memory of %s", d->name);
+            }
+        }
+        const bool is_host = strcmp(info->type, "CPU") == 0;
+        info->memory_bytes = stats.limit_bytes > 0 || !is_host ? stats.limit_bytes : host_bytes;
+        info->memory_in_use_bytes = stats.bytes_in_use;
+    }
     sx_platform_close(platform);
     return status;
 }
 
-/* On a machine without a TPU chip, libtpu queries the cloud for minutes before it gives up, which
- * is too long for a list. */
-static sx_status check_chips(const sx_list_devices_args *args, const char *device)
+/* On a machine without a TPU chip, libtpu queries the cloud for minutes before it fails, which is
+ * too long for a list. */
+static sx_status check_chips(const sx_list_devices_args *args)
 {
     char library[SX_PJRT_PATH_BYTES];
     const char *kind = NULL;
     int chips = 0;
-    if (strcmp(device, "tpu") != 0) {
-        return SX_OK;
-    }
-    SX_TRY(sx_pjrt_find(&(sx_pjrt_wish){.name = device, .python = args->python}, library));
+    SX_TRY(sx_pjrt_find(&(sx_pjrt_wish){.name = "tpu", .python = args->python}, library));
     SX_TRY(sx_tpu_chips(SX_PCI_DEVICES, &chips, &kind));
     if (chips > 0 || strcmp(sx_path_basename(library), "libtpu.so") != 0) {
         return SX_OK;
     }
     return sx_error(SX_NOT_FOUND,
-                    "no TPU chip among " SX_PCI_DEVICES "; with --device tpu %s is asked all the "
-                    "same",
+                    "no TPU chip among " SX_PCI_DEVICES "; use --device tpu to try %s anyway",
                     library);
 }
 
-/* The same, but a device that cannot be opened is listed as missing. */
+/* Like list_device(), but a device that cannot be opened is listed as missing. */
 static sx_status try_device(owned *o, const sx_list_devices_args *args, const char *device)
 {
-    sx_status status = check_chips(args, device);
+    sx_status status = strcmp(device, "tpu") == 0 ? check_chips(args) : SX_OK;
     status = status == SX_OK ? list_device(o, args, device) : status;
     if (status == SX_OK || sx_status_code(status) == SX_RESOURCE_EXHAUSTED ||
         o->list.n_missing == MAX_MISSING) {
@@ -210,30 +156,12 @@ static bool is_type(const char *type, const char *wanted)
 static bool is_known(const char *device)
 {
     for (size_t i = 0; i < SX_COUNT(known); i++) {
-        const char *colon = strchr(known[i].device, ':');
-        if (strcmp(colon != NULL ? colon + 1 : known[i].device, device) == 0) {
+        if (strcmp(known[i].device, device) == 0 ||
+            (strncmp(device, "pjrt:", 5) == 0 && strcmp(known[i].device, device + 5) == 0)) {
             return true;
         }
     }
     return false;
-}
-
-/* The plugins named in the environment. */
-static sx_status try_named(owned *o, const sx_list_devices_args *args)
-{
-    const char *at = NULL;
-    sx_pjrt_entry entry;
-    while (sx_pjrt_next_entry(&at, &entry)) {
-        const char *device =
-            sx_arena_printf(&o->arena, "pjrt:%.*s", (int)entry.name_size, entry.name);
-        if (device == NULL) {
-            return sx_no_memory("listing devices");
-        }
-        if (entry.name_size > 0 && !is_known(device + strlen("pjrt:"))) {
-            SX_TRY(try_device(o, args, device));
-        }
-    }
-    return SX_OK;
 }
 
 static sx_status list_all(owned *o, const sx_list_devices_args *args)
@@ -246,93 +174,70 @@ static sx_status list_all(owned *o, const sx_list_devices_args *args)
             SX_TRY(try_device(o, args, known[i].device));
         }
     }
-    return try_named(o, args);
-}
-
-static void keep_type(owned *o, const char *type)
-{
-    int kept = 0;
-    for (int i = 0; i < o->list.n_devices; i++) {
-        if (is_type(o->devices[i].type, type)) {
-            o->devices[kept++] = o->devices[i];
+    const char *at = NULL;
+    sx_pjrt_entry entry;
+    while (sx_pjrt_next_entry(&at, &entry)) { /* plugins named in the environment */
+        const char *device =
+            sx_arena_printf(&o->arena, "pjrt:%.*s", (int)entry.name_size, entry.name);
+        if (device == NULL) {
+            return sx_no_memory("listing devices");
+        }
+        if (entry.name_size > 0 && !is_known(device)) {
+            SX_TRY(try_device(o, args, device));
         }
     }
-    o->list.n_devices = kept;
-}
-
-/* Whether a TPU core is the first of its host. */
-static bool is_first_of_host(const owned *o, int i)
-{
-    for (int k = 0; k < i; k++) {
-        if (strcmp(o->devices[k].type, "TPU") == 0 &&
-            o->devices[k].process == o->devices[i].process) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* All hosts have the same number of cores. */
-static void count_tpus(owned *o)
-{
-    for (int i = 0; i < o->list.n_devices; i++) {
-        if (strcmp(o->devices[i].type, "TPU") == 0) {
-            o->list.tpu_cores++;
-            o->list.tpu_workers += is_first_of_host(o, i);
-        }
-    }
-    if (o->list.tpu_workers > 0) {
-        o->list.tpu_cores_per_worker = o->list.tpu_cores / o->list.tpu_workers;
-    }
-}
-
-static sx_status check_args(const sx_list_devices_args *args)
-{
-    static const char *const types[] = {"CPU", "GPU", "TPU"};
-    bool known_type = args->type == NULL;
-    for (size_t i = 0; i < SX_COUNT(types); i++) {
-        known_type |= args->type != NULL && strcasecmp(args->type, types[i]) == 0;
-    }
-    if (!known_type) {
-        return sx_error(SX_INVALID_ARGUMENT, "device type \"%.100s\": expected CPU, GPU or TPU",
-                        args->type);
-    }
-    if (args->virtual_devices < 0 || args->virtual_devices > SX_MAX_REPLICAS) {
-        return sx_error(SX_INVALID_ARGUMENT, "virtual_devices is %d, expected 1 to %d",
-                        args->virtual_devices, SX_MAX_REPLICAS);
-    }
-    return SX_OK;
-}
-
-static sx_status fill(owned *o, const sx_list_devices_args *args)
-{
-    o->missing = sx_arena_array(&o->arena, MAX_MISSING, sx_missing_device);
-    if (o->missing == NULL) {
-        return sx_no_memory("listing devices");
-    }
-    SX_TRY(list_all(o, args));
-    keep_type(o, args->type);
-    o->list.devices = o->devices;
-    o->list.missing = o->missing;
-    count_tpus(o);
     return SX_OK;
 }
 
 sx_status sx_list_devices_at(const sx_list_devices_args *args, sx_device_list **out_list)
 {
     SX_TAKE_ARGS(sx_list_devices_args, args);
-    SX_TRY(check_args(args));
+    const char *type = args->type;
+    if (type != NULL && strcasecmp(type, "CPU") != 0 && strcasecmp(type, "GPU") != 0 &&
+        strcasecmp(type, "TPU") != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "device type \"%.100s\": expected CPU, GPU or TPU",
+                        type);
+    }
+    if (args->virtual_devices < 0 || args->virtual_devices > SX_MAX_REPLICAS) {
+        return sx_error(SX_INVALID_ARGUMENT, "virtual_devices is %d, expected 1 to %d",
+                        args->virtual_devices, SX_MAX_REPLICAS);
+    }
     owned *o = sx_alloc(1, sizeof(*o));
     if (o == NULL) {
         return sx_no_memory("listing devices");
     }
     sx_arena_init(&o->arena, 0);
-    sx_status status = fill(o, args);
+    o->missing = sx_arena_array(&o->arena, MAX_MISSING, sx_missing_device);
+    sx_status status = o->missing != NULL ? list_all(o, args) : sx_no_memory("listing devices");
     if (status != SX_OK) {
         sx_device_list_free(&o->list);
         return status;
     }
-    *out_list = &o->list;
+    sx_device_list *list = &o->list;
+    const int n_found = list->n_devices;
+    list->n_devices = 0;
+    for (int i = 0; i < n_found; i++) {
+        sx_device_info *info = &o->devices[i];
+        if (!is_type(info->type, type)) {
+            continue;
+        }
+        if (strcmp(info->type, "TPU") == 0) {
+            bool new_host = true;
+            for (int k = 0; k < list->n_devices && new_host; k++) {
+                new_host = strcmp(o->devices[k].type, "TPU") != 0 ||
+                           o->devices[k].process != info->process;
+            }
+            list->tpu_cores++;
+            list->tpu_workers += new_host;
+        }
+        o->devices[list->n_devices++] = *info;
+    }
+    if (list->tpu_workers > 0) { /* all hosts have the same number of cores */
+        list->tpu_cores_per_worker = list->tpu_cores / list->tpu_workers;
+    }
+    list->devices = o->devices;
+    list->missing = o->missing;
+    *out_list = list;
     return SX_OK;
 }
 

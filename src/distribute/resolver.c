@@ -141,39 +141,8 @@ static const source sources[] = {
     {"TF_CONFIG", true, true, read_tf_config},
 };
 
-static const char *value_of(const search *s, const source *from)
-{
-    if (from->is_variable) {
-        return getenv(from->name);
-    }
-    return strcmp(from->name, "--tpu") == 0 ? s->request->tpu : s->request->master;
-}
-
-static sx_status ask(search *s, const source *from)
-{
-    const char *value = value_of(s, from), *text = NULL;
-    int before = s->c->n_steps;
-    if (!is_given(value)) {
-        note(s, from->name, "%s", from->is_variable ? "not set" : "not given");
-        return SX_OK;
-    }
-    if (s->text != NULL) {
-        note(s, from->name, "also set, but %s takes precedence", s->from);
-        return SX_OK;
-    }
-    SX_TRY(from->read(s, value, &text));
-    if (s->c->n_steps == before) {
-        note(s, from->name, "%s", text);
-    }
-    if (text != NULL) {
-        s->text = text;
-        s->from = from->name;
-        s->is_address = from->is_address;
-    }
-    return SX_OK;
-}
-
-static sx_status ask_all(search *s)
+/* Tries the sources in order; s->text is the value of the first that names a TPU. */
+static sx_status ask_sources(search *s)
 {
     if (is_given(s->request->tpu) && is_given(s->request->master)) {
         return sx_error(SX_INVALID_ARGUMENT,
@@ -181,7 +150,29 @@ static sx_status ask_all(search *s)
                         s->request->tpu, s->request->master);
     }
     for (size_t i = 0; i < SX_COUNT(sources); i++) {
-        SX_TRY(ask(s, &sources[i]));
+        const source *from = &sources[i];
+        const char *value = from->is_variable                  ? getenv(from->name)
+                            : strcmp(from->name, "--tpu") == 0 ? s->request->tpu
+                                                               : s->request->master;
+        const char *text = NULL;
+        const int n_before = s->c->n_steps;
+        if (!is_given(value)) {
+            note(s, from->name, "%s", from->is_variable ? "not set" : "not given");
+            continue;
+        }
+        if (s->text != NULL) {
+            note(s, from->name, "also set, but %s takes precedence", s->from);
+            continue;
+        }
+        SX_TRY(from->read(s, value, &text));
+        if (s->c->n_steps == n_before) {
+            note(s, from->name, "%s", text);
+        }
+        if (text != NULL) {
+            s->text = text;
+            s->from = from->name;
+            s->is_address = from->is_address;
+        }
     }
     return SX_OK;
 }
@@ -211,12 +202,14 @@ static sx_status parse_addresses(search *s, const char *from, const char *text, 
     return addresses != NULL ? SX_OK : sx_no_memory("looking for a TPU");
 }
 
-/* The hosts of this machine's slice, from libtpu's environment; often just itself. */
-static sx_status read_workers_here(search *s)
+static sx_status choose_local(search *s)
 {
-    static const char name[] = "TPU_WORKER_HOSTNAMES";
+    static const char name[] = "TPU_WORKER_HOSTNAMES"; /* set by libtpu: the hosts of the slice */
     const char *hosts = getenv(name);
     int n = is_given(hosts) ? count_items(hosts) : 0;
+    s->c->local = true;
+    s->c->name = "local";
+    s->c->master = "";
     if (n <= 1 || n > SX_MAX_TPU_WORKERS) {
         return SX_OK;
     }
@@ -224,14 +217,6 @@ static sx_status read_workers_here(search *s)
     note(s, name, "%d hosts", n);
     s->c->n_workers = n;
     return SX_OK;
-}
-
-static sx_status choose_local(search *s)
-{
-    s->c->local = true;
-    s->c->name = "local";
-    s->c->master = "";
-    return read_workers_here(s);
 }
 
 /* ---- Addresses ---- */
@@ -341,67 +326,44 @@ static sx_status choose_named(search *s)
 
 /* ---- No source names a TPU ---- */
 
-static sx_status look_for_chips(search *s, bool *out_found)
+static sx_status look_around(search *s)
 {
     int chips = 0;
-    const char *kind = NULL;
+    const char *kind = NULL, *type = NULL;
     SX_TRY(sx_tpu_chips(s->pci_root, &chips, &kind));
-    *out_found = chips > 0;
-    if (chips == 0) {
-        note(s, s->pci_root, "no TPU chip");
-        return SX_OK;
+    if (chips > 0) {
+        note(s, s->pci_root, "%d chip%s, %s", chips, chips == 1 ? "" : "s", kind);
+        s->from = s->pci_root;
+        return choose_local(s);
     }
-    note(s, s->pci_root, "%d chip%s, %s", chips, chips == 1 ? "" : "s", kind);
-    s->from = s->pci_root;
-    return choose_local(s);
-}
-
-static sx_status ask_metadata(search *s, bool *out_found)
-{
-    const char *type = NULL;
+    note(s, s->pci_root, "no TPU chip");
     sx_status status = sx_cloud_metadata(&s->cloud, "instance/attributes/accelerator-type", &type);
-    *out_found = status == SX_OK;
-    if (status != SX_OK) {
-        note(s, "metadata service", "%s", sx_status_message(status));
-        sx_status_free(status);
-        return SX_OK;
+    if (status == SX_OK) {
+        note(s, "metadata service", "this machine is part of a TPU %s", type);
+        s->from = "the metadata service";
+        s->c->accelerator_type = type;
+        return choose_local(s);
     }
-    note(s, "metadata service", "this machine is part of a TPU %s", type);
-    s->from = "the metadata service";
-    s->c->accelerator_type = type;
-    return choose_local(s);
-}
-
-static sx_status none(const search *s)
-{
+    note(s, "metadata service", "%s", sx_status_message(status));
+    sx_status_free(status);
     sx_buf text;
     sx_buf_init(&text, EXPLANATION_BYTES);
     for (int i = 0; i < s->c->n_steps; i++) {
         sx_buf_printf(&text, "%s%s: %s", i > 0 ? "; " : "", s->steps[i].source, s->steps[i].found);
     }
-    sx_status status = sx_error(SX_NOT_FOUND,
-                                "no TPU found (%s); name one with --tpu NAME or --tpu "
-                                "grpc://HOST:PORT, use --tpu local, or run on a machine with a TPU",
-                                sx_buf_text(&text));
+    status = sx_error(SX_NOT_FOUND,
+                      "no TPU found (%s); name one with --tpu NAME or --tpu grpc://HOST:PORT, use "
+                      "--tpu local, or run on a machine with a TPU",
+                      sx_buf_text(&text));
     sx_buf_deinit(&text);
     return status;
-}
-
-static sx_status look_around(search *s)
-{
-    bool found = false;
-    SX_TRY(look_for_chips(s, &found));
-    if (!found) {
-        SX_TRY(ask_metadata(s, &found));
-    }
-    return found ? SX_OK : none(s);
 }
 
 /* ---- The search ---- */
 
 static sx_status choose(search *s)
 {
-    SX_TRY(ask_all(s));
+    SX_TRY(ask_sources(s));
     if (s->text == NULL) {
         return look_around(s);
     }
@@ -411,46 +373,35 @@ static sx_status choose(search *s)
     return s->is_address || strpbrk(s->text, ":,") != NULL ? choose_addresses(s) : choose_named(s);
 }
 
-static void put_choice(sx_buf *out, const search *s)
+/* The steps of the search and its result, `status`; NULL if out of memory. */
+static const char *explain(const search *s, sx_status status)
 {
     const sx_tpu_cluster *c = s->c;
-    sx_buf_printf(out, "chosen: %s%s%s%s, from %s", c->name,
-                  c->accelerator_type != NULL ? " (" : "",
-                  c->accelerator_type != NULL ? c->accelerator_type : "",
-                  c->accelerator_type != NULL ? ")" : "", s->from);
-    if (!c->local) {
-        sx_buf_printf(out, ", %d worker%s, first: %s", c->n_workers, c->n_workers == 1 ? "" : "s",
-                      c->master);
-    } else if (strcmp(c->name, "local") != 0) {
-        sx_buf_puts(out, ", this machine");
-    }
-    sx_buf_putc(out, '\n');
-}
-
-/* `why` is the reason if nothing was chosen, otherwise NULL. */
-static const char *explain(const search *s, const char *why)
-{
+    const char *type = c->accelerator_type;
     sx_buf text;
     sx_buf_init(&text, EXPLANATION_BYTES);
     sx_buf_puts(&text, "TPU search:\n");
-    for (int i = 0; i < s->c->n_steps; i++) {
+    for (int i = 0; i < c->n_steps; i++) {
         sx_buf_printf(&text, "  %-32s %s\n", s->steps[i].source, s->steps[i].found);
     }
-    if (why == NULL) {
-        put_choice(&text, s);
+    if (sx_status_code(status) == SX_NOT_FOUND && s->text == NULL) {
+        sx_buf_puts(&text, "no TPU: none found\n"); /* the steps have the details */
+    } else if (status != SX_OK) {
+        sx_buf_printf(&text, "no TPU: %s\n", sx_status_message(status));
     } else {
-        sx_buf_printf(&text, "no TPU: %s\n", why);
+        sx_buf_printf(&text, "chosen: %s%s%s%s, from %s", c->name, type != NULL ? " (" : "",
+                      type != NULL ? type : "", type != NULL ? ")" : "", s->from);
+        if (!c->local) {
+            sx_buf_printf(&text, ", %d worker%s, first: %s", c->n_workers,
+                          c->n_workers == 1 ? "" : "s", c->master);
+        } else if (strcmp(c->name, "local") != 0) {
+            sx_buf_puts(&text, ", this machine");
+        }
+        sx_buf_putc(&text, '\n');
     }
     const char *copy = sx_arena_strdup(s->arena, sx_buf_text(&text));
     sx_buf_deinit(&text);
     return copy;
-}
-
-/* The reason for the explanation; if no source names a TPU, the steps have the details. */
-static const char *why_none(const search *s, sx_status status)
-{
-    bool nobody = sx_status_code(status) == SX_NOT_FOUND && s->text == NULL;
-    return status == SX_OK ? NULL : nobody ? "none found" : sx_status_message(status);
 }
 
 sx_status sx_tpu_find(const sx_tpu_request *request, const char *pci_root, sx_arena *arena,
@@ -462,7 +413,7 @@ sx_status sx_tpu_find(const sx_tpu_request *request, const char *pci_root, sx_ar
     s.project = is_given(request->project) ? request->project : NULL;
     s.zone = is_given(request->zone) ? request->zone : NULL;
     sx_status status = choose(&s);
-    cluster.explanation = explain(&s, why_none(&s, status));
+    cluster.explanation = explain(&s, status);
     if (out_explanation != NULL) {
         *out_explanation = cluster.explanation;
     }

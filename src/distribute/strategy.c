@@ -29,47 +29,40 @@ static bool is_given(const char *text)
 
 /* ---- The device ---- */
 
-static const char *default_device(const sx_strategy_wish *wish)
+static bool is_plugin(const sx_strategy *s)
 {
-    bool tpu = wish->kind == SX_STRATEGY_TPU || is_given(wish->tpu) || is_given(wish->master) ||
-               is_given(wish->zone) || is_given(wish->project);
-    if (tpu) {
-        return "tpu";
-    }
-    if (wish->args.pjrt_plugin != NULL) {
-        return "pjrt";
-    }
-    return sx_default_backend();
+    return strcmp(s->spec.backend, "pjrt") == 0;
 }
 
+/* Chooses the device and the kind of strategy. */
 static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
 {
-    const char *fallback = default_device(wish);
-    const char *text = is_given(wish->args.device) ? wish->args.device : fallback;
+    const bool tpu = wish->kind == SX_STRATEGY_TPU || is_given(wish->tpu) ||
+                     is_given(wish->master) || is_given(wish->zone) || is_given(wish->project);
+    const char *text = is_given(wish->args.device)      ? wish->args.device
+                       : tpu                            ? "tpu"
+                       : wish->args.pjrt_plugin != NULL ? "pjrt"
+                                                        : sx_default_backend();
     SX_TRY(sx_device_spec_parse(text, &s->arena, &s->spec));
-    if (strcmp(fallback, "tpu") == 0 && !s->spec.is_tpu) {
+    if (tpu && !s->spec.is_tpu) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "device \"%s\" cannot be combined with a TPU (--tpu, --tpu-zone, "
                         "--project, --master)",
                         text);
     }
     s->device = sx_device_spec_text(&s->spec, &s->arena);
-    return s->device != NULL ? SX_OK : sx_no_memory("for a strategy");
+    if (s->device == NULL) {
+        return sx_no_memory("for a strategy");
+    }
+    bool several = wish->args.replicas > 1 || wish->args.virtual_devices > 0 || s->spec.devices > 1;
+    s->kind = wish->kind != SX_STRATEGY_AS_SAID ? wish->kind
+              : s->spec.is_tpu                  ? SX_STRATEGY_TPU
+              : several                         ? SX_STRATEGY_MIRRORED
+                                                : SX_STRATEGY_ONE_DEVICE;
+    return SX_OK;
 }
 
-/* ---- Checks ---- */
-
-static bool is_plugin(const sx_strategy *s)
-{
-    return strcmp(s->spec.backend, "pjrt") == 0;
-}
-
-/* Whether --virtual-devices is allowed. A plugin given by its path may support it. */
-static bool has_virtual(const sx_strategy *s)
-{
-    const char *name = s->spec.plugin_name;
-    return !is_plugin(s) || name == NULL || (strcmp(name, "tpu") != 0 && strcmp(name, "cuda") != 0);
-}
+/* ---- The number of replicas ---- */
 
 static sx_status check_range(const char *name, int value)
 {
@@ -79,139 +72,59 @@ static sx_status check_range(const char *name, int value)
                           SX_MAX_REPLICAS);
 }
 
-/* Options that apply to plugins only. */
-static sx_status check_plugin_options(const sx_strategy *s, const sx_strategy_args *args)
-{
-    const struct {
-        const char *name, *value;
-    } rows[] = {
-        {"pjrt_plugin", args->pjrt_plugin},
-        {"python", args->python},
-        {"dump_stablehlo", args->dump_stablehlo},
-    };
-    for (size_t i = 0; !is_plugin(s) && i < SX_COUNT(rows); i++) {
-        if (rows[i].value != NULL) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "%s \"%.200s\" is only for PJRT devices (tpu, cuda, pjrt:NAME), not "
-                            "for %s",
-                            rows[i].name, rows[i].value, s->device);
-        }
-    }
-    return SX_OK;
-}
-
-static sx_status parse_batch_norm(const sx_strategy *s, const char *text, sx_batch_norm_scope *out)
-{
-    if (text == NULL || strcmp(text, "sync") == 0) {
-        *out = SX_BATCH_NORM_SYNC;
-        return SX_OK;
-    }
-    if (strcmp(text, "replica") != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "batch_norm is \"%.100s\", expected sync or replica",
-                        text);
-    }
-    if (!is_plugin(s)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "batch_norm replica is not supported on %s, which uses the moments of the "
-                        "whole batch (sync); it requires PJRT devices, such as --device "
-                        "pjrt:cpu:4",
-                        s->device);
-    }
-    *out = SX_BATCH_NORM_REPLICA;
-    return SX_OK;
-}
-
-/* ---- The number of replicas ---- */
-
 static sx_status disagree(const char *a, int x, const char *b, int y)
 {
     return sx_error(SX_INVALID_ARGUMENT, "%s is %d, but %s is %d", a, x, b, y);
 }
 
-/* On the host a replica is a part of the batch: a shard on `cpu`; `ref` computes the whole batch,
- * which is equivalent. */
-static sx_status count_on_host(sx_strategy *s, const sx_strategy_wish *wish, int wanted)
+static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
 {
-    int made = wish->args.virtual_devices;
-    if (wanted > made && made > 0) {
-        return disagree("replicas", wanted, "virtual_devices", made);
-    }
-    s->replicas = wanted > 0 ? wanted : SX_MAX(made, 1);
-    bool shards = strcmp(s->spec.backend, "cpu") == 0 && (made > 0 || wanted > 1);
-    s->session.shards = shards ? s->replicas : 0;
-    return SX_OK;
-}
-
-/* The number given, otherwise one, or all devices if the strategy needs several. */
-static void count_on_plugin(sx_strategy *s, const sx_strategy_wish *wish, int wanted)
-{
-    int made = wish->args.virtual_devices;
-    bool all = s->kind == SX_STRATEGY_MIRRORED || s->kind == SX_STRATEGY_TPU || made > 0;
-    s->replicas = wanted > 0 ? wanted : all ? 0 : 1;
-    bool is_cpu = s->spec.plugin_name != NULL && strcmp(s->spec.plugin_name, "cpu") == 0;
-    s->session.platform.virtual_devices = made > 0                    ? made
-                                          : is_cpu && s->replicas > 1 ? s->replicas
-                                                                      : 0;
-}
-
-static sx_status count_replicas(sx_strategy *s, const sx_strategy_wish *wish)
-{
-    const sx_strategy_args *args = &wish->args;
-    int wanted = args->replicas > 0 ? args->replicas : s->spec.devices;
+    const int wanted = args->replicas > 0 ? args->replicas : s->spec.devices;
+    const int n_virtual = args->virtual_devices;
+    const char *plugin = s->spec.plugin_name; /* NULL: given by its path, or not a plugin */
     SX_TRY(check_range("replicas", args->replicas));
-    SX_TRY(check_range("virtual_devices", args->virtual_devices));
+    SX_TRY(check_range("virtual_devices", n_virtual));
     if (s->spec.devices > 0 && args->replicas > 0 && args->replicas != s->spec.devices) {
         return disagree("replicas", args->replicas, "the number of devices in its name",
                         s->spec.devices);
     }
-    if (args->virtual_devices > 0 && !has_virtual(s)) {
+    if (n_virtual > 0 && is_plugin(s) && plugin != NULL &&
+        (strcmp(plugin, "tpu") == 0 || strcmp(plugin, "cuda") == 0)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "virtual_devices is %d: only cpu, ref and pjrt:cpu support virtual "
                         "devices, not %s",
-                        args->virtual_devices, s->device);
+                        n_virtual, s->device);
     }
-    if (s->kind == SX_STRATEGY_ONE_DEVICE && (wanted > 1 || args->virtual_devices > 1)) {
+    if (s->kind == SX_STRATEGY_ONE_DEVICE && (wanted > 1 || n_virtual > 1)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "one-device strategy with %d devices; use a mirrored strategy",
-                        SX_MAX(wanted, args->virtual_devices));
+                        SX_MAX(wanted, n_virtual));
     }
-    if (!is_plugin(s)) {
-        return count_on_host(s, wish, wanted);
+    if (is_plugin(s)) { /* the given number; else one, or all if the strategy needs several */
+        const bool all =
+            s->kind == SX_STRATEGY_MIRRORED || s->kind == SX_STRATEGY_TPU || n_virtual > 0;
+        const bool is_cpu = plugin != NULL && strcmp(plugin, "cpu") == 0;
+        s->replicas = wanted > 0 ? wanted : all ? 0 : 1;
+        s->session.platform.virtual_devices = n_virtual > 0               ? n_virtual
+                                              : is_cpu && s->replicas > 1 ? s->replicas
+                                                                          : 0;
+        return SX_OK;
     }
-    count_on_plugin(s, wish, wanted);
+    if (wanted > n_virtual && n_virtual > 0) {
+        return disagree("replicas", wanted, "virtual_devices", n_virtual);
+    }
+    /* On the host a replica is a part of the batch: a shard on `cpu`; `ref` computes the whole
+     * batch, which is equivalent. */
+    const bool sharded = strcmp(s->spec.backend, "cpu") == 0 && (n_virtual > 0 || wanted > 1);
+    s->replicas = wanted > 0 ? wanted : SX_MAX(n_virtual, 1);
+    s->session.shards = sharded ? s->replicas : 0;
     return SX_OK;
 }
 
 /* ---- A TPU ---- */
 
-static sx_status refuse_remote(const sx_tpu_cluster *c)
-{
-    const char *type = c->accelerator_type != NULL ? c->accelerator_type : "of unknown type";
-    bool named = strcmp(c->name, c->workers[0]) != 0;
-    return sx_error(SX_UNIMPLEMENTED,
-                    "TPU %s (%s) is attached to another machine, at %s; Sextant must run on that "
-                    "machine: %s%s%s",
-                    c->name, type, c->master,
-                    named ? "log in there (gcloud compute tpus tpu-vm ssh " : "log in there",
-                    named ? c->name : "",
-                    named ? ") and run it with --tpu local" : " and run it with --tpu local");
-}
-
-static sx_status check_cluster(const sx_tpu_cluster *c)
-{
-    if (!c->local) {
-        return refuse_remote(c);
-    }
-    if (c->n_workers > 1) {
-        return sx_error(SX_UNIMPLEMENTED,
-                        "TPU %s%s%s spans %d hosts; only slices with a single host are supported",
-                        c->name, c->accelerator_type != NULL ? ", " : "",
-                        c->accelerator_type != NULL ? c->accelerator_type : "", c->n_workers);
-    }
-    return SX_OK;
-}
-
-/* A plugin given by its path is assumed to drive a TPU of this machine. */
+/* Finds the TPU, which must be of this machine. A plugin given by its path is assumed to drive
+ * one. */
 static sx_status find_tpu(sx_strategy *s, const sx_strategy_wish *wish)
 {
     const sx_tpu_request request = {.struct_size = sizeof(request),
@@ -220,15 +133,30 @@ static sx_status find_tpu(sx_strategy *s, const sx_strategy_wish *wish)
                                     .project = wish->project,
                                     .master = wish->master};
     bool asked = is_given(wish->tpu) || is_given(wish->master);
-    sx_tpu_cluster cluster = {0};
+    sx_tpu_cluster c = {0};
     if (!s->spec.is_tpu || (wish->args.pjrt_plugin != NULL && !asked)) {
         return SX_OK;
     }
-    sx_status status = sx_tpu_find(&request, SX_PCI_DEVICES, &s->arena, &cluster, &s->explanation);
-    return status == SX_OK ? check_cluster(&cluster) : status;
+    SX_TRY(sx_tpu_find(&request, SX_PCI_DEVICES, &s->arena, &c, &s->explanation));
+    if (!c.local) {
+        bool named = strcmp(c.name, c.workers[0]) != 0;
+        return sx_error(SX_UNIMPLEMENTED,
+                        "TPU %s (%s) is attached to another machine, at %s; Sextant must run on "
+                        "that machine: log in there%s%s%s and run it with --tpu local",
+                        c.name, c.accelerator_type != NULL ? c.accelerator_type : "of unknown type",
+                        c.master, named ? " (gcloud compute tpus tpu-vm ssh " : "",
+                        named ? c.name : "", named ? ")" : "");
+    }
+    if (c.n_workers > 1) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "TPU %s%s%s spans %d hosts; only slices with a single host are supported",
+                        c.name, c.accelerator_type != NULL ? ", " : "",
+                        c.accelerator_type != NULL ? c.accelerator_type : "", c.n_workers);
+    }
+    return SX_OK;
 }
 
-/* ---- Opening ---- */
+/* ---- Creating ---- */
 
 static sx_status keep_text(sx_strategy *s, const char *text, const char **out)
 {
@@ -236,24 +164,43 @@ static sx_status keep_text(sx_strategy *s, const char *text, const char **out)
     return text == NULL || *out != NULL ? SX_OK : sx_no_memory("for a strategy");
 }
 
+static sx_status check_plugin_option(const sx_strategy *s, const char *name, const char *value)
+{
+    return value == NULL || is_plugin(s)
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "%s \"%.200s\" is only for PJRT devices (tpu, cuda, pjrt:NAME), not "
+                          "for %s",
+                          name, value, s->device);
+}
+
 static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
 {
     sx_platform_options *p = &s->session.platform;
+    const bool replica = args->batch_norm != NULL && strcmp(args->batch_norm, "replica") == 0;
+    if (args->batch_norm != NULL && !replica && strcmp(args->batch_norm, "sync") != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "batch_norm is \"%.100s\", expected sync or replica",
+                        args->batch_norm);
+    }
+    if (replica && !is_plugin(s)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "batch_norm replica is not supported on %s, which uses the moments of the "
+                        "whole batch (sync); it requires PJRT devices, such as --device "
+                        "pjrt:cpu:4",
+                        s->device);
+    }
     s->session.device = s->spec.backend;
     p->plugin_name = s->spec.plugin_name;
-    SX_TRY(parse_batch_norm(s, args->batch_norm, &p->batch_norm));
+    p->batch_norm = replica ? SX_BATCH_NORM_REPLICA : SX_BATCH_NORM_SYNC;
     SX_TRY(keep_text(s, args->pjrt_plugin, &p->plugin_path));
     SX_TRY(keep_text(s, args->python, &p->python));
     SX_TRY(keep_text(s, args->dump_stablehlo, &p->dump_dir));
     return p->dump_dir != NULL ? sx_dir_create(p->dump_dir) : SX_OK;
 }
 
-/* Opens the plugin, to count its devices, and keeps it open. */
+/* Opens the plugin to count its devices, and keeps it open. */
 static sx_status open_plugin(sx_strategy *s)
 {
-    if (!is_plugin(s)) {
-        return SX_OK;
-    }
     SX_TRY(sx_device_open(&s->spec, &s->session.platform, &s->held));
     int n = s->held->n_devices;
     s->replicas = s->replicas > 0 ? s->replicas : n;
@@ -265,18 +212,19 @@ static sx_status open_plugin(sx_strategy *s)
     return SX_OK;
 }
 
-static void choose_kind(sx_strategy *s, const sx_strategy_wish *wish)
+static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
 {
-    bool several = wish->args.replicas > 1 || wish->args.virtual_devices > 0 || s->spec.devices > 1;
-    s->kind = wish->kind != SX_STRATEGY_AS_SAID ? wish->kind
-              : s->spec.is_tpu                  ? SX_STRATEGY_TPU
-              : several                         ? SX_STRATEGY_MIRRORED
-                                                : SX_STRATEGY_ONE_DEVICE;
-}
-
-static sx_status describe(sx_strategy *s)
-{
-    bool virtual = !is_plugin(s) && s->kind == SX_STRATEGY_MIRRORED;
+    SX_TRY(choose_device(s, wish));
+    SX_TRY(check_plugin_option(s, "pjrt_plugin", wish->args.pjrt_plugin));
+    SX_TRY(check_plugin_option(s, "python", wish->args.python));
+    SX_TRY(check_plugin_option(s, "dump_stablehlo", wish->args.dump_stablehlo));
+    SX_TRY(count_replicas(s, &wish->args));
+    SX_TRY(find_tpu(s, wish));
+    SX_TRY(take_options(s, &wish->args));
+    if (is_plugin(s)) {
+        SX_TRY(open_plugin(s));
+    }
+    const bool virtual = !is_plugin(s) && s->kind == SX_STRATEGY_MIRRORED;
     s->text = sx_arena_printf(&s->arena, "%s: %d %s%s on %s", sx_strategy_name(s), s->replicas,
                               virtual ? "virtual device" : "replica", s->replicas == 1 ? "" : "s",
                               s->device);
@@ -285,18 +233,6 @@ static sx_status describe(sx_strategy *s)
                                          s->explanation != NULL ? s->explanation : "", s->text);
     }
     return s->text != NULL && s->explanation != NULL ? SX_OK : sx_no_memory("for a strategy");
-}
-
-static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
-{
-    SX_TRY(choose_device(s, wish));
-    choose_kind(s, wish);
-    SX_TRY(check_plugin_options(s, &wish->args));
-    SX_TRY(count_replicas(s, wish));
-    SX_TRY(find_tpu(s, wish));
-    SX_TRY(take_options(s, &wish->args));
-    SX_TRY(open_plugin(s));
-    return describe(s);
 }
 
 sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_strategy)

@@ -4,11 +4,6 @@
  * responses to the HTTP server's loops), destroy the HTTP server, and last the models. */
 #include "serve/server.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -23,7 +18,6 @@ struct sx_server {
     sx_rest *rest;
     sx_http_server *http;
     sx_budget memory; /* of all requests */
-    int stop_fd;      /* readable after a stop request */
     int drain_grace_ms;
     int port;
     bool stopped, drained_well;
@@ -34,12 +28,29 @@ static int or_default(int value, int fallback)
     return value > 0 ? value : fallback;
 }
 
-static sx_status create_lifecycle(const sx_server_config *config, sx_lifecycle **out)
+sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
 {
-    const char *name =
-        config->model_name != NULL && config->model_name[0] ? config->model_name : "default";
+    enum { CONNECTION_BYTES = 40 * 1024 }; /* of memory, with a full read buffer */
+    const int64_t connections_in_ram = sx_ram_bytes() / 8 / CONNECTION_BYTES;
+    const int loops = or_default(config->rest_api_num_loops, SX_MAX(sx_cpu_count() / 2, 1));
+    const char *metrics = config->monitoring_path;
+    if (config->ops == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "server: no model runtime given");
+    }
+    sx_server *server = sx_alloc(1, sizeof(*server));
+    if (server == NULL) {
+        return sx_no_memory("for a server");
+    }
+    size_t memory_bytes = config->max_in_flight_memory_bytes;
+    if (memory_bytes == 0) {
+        memory_bytes = (size_t)SX_MIN(sx_ram_bytes() / 4, (int64_t)1 << 30);
+    }
+    sx_budget_init(&server->memory, "all requests in flight (max_in_flight_memory_bytes)",
+                   memory_bytes, NULL);
+    server->drain_grace_ms = or_default(config->drain_grace_ms, 30000);
+    const bool named = config->model_name != NULL && config->model_name[0] != '\0';
     const sx_lifecycle_config lifecycle = {
-        .name = name,
+        .name = named ? config->model_name : "default",
         .base_path = config->model_base_path,
         .ops = config->ops,
         .ops_user = config->ops_user,
@@ -48,65 +59,44 @@ static sx_status create_lifecycle(const sx_server_config *config, sx_lifecycle *
         .load_retry_seconds = config->load_retry_interval_seconds,
         .load_timeout_seconds = config->load_timeout_seconds,
     };
-    return sx_lifecycle_create(&lifecycle, out);
-}
+    sx_status status = SX_OK;
+    SX_TRY_GOTO(status, sx_lifecycle_create(&lifecycle, &server->lifecycle), failed);
 
-enum { CONNECTION_BYTES = 40 * 1024 }; /* of memory, with a full read buffer */
-
-static int default_max_connections(void)
-{
-    const int64_t fit = sx_ram_bytes() / 8 / CONNECTION_BYTES;
-    return (int)SX_MAX(SX_MIN(fit, (int64_t)10000), (int64_t)256);
-}
-
-static size_t default_memory(void)
-{
-    return (size_t)SX_MIN(sx_ram_bytes() / 4, (int64_t)1 << 30);
-}
-
-static int loop_count(const sx_server_config *config)
-{
-    return or_default(config->rest_api_num_loops, SX_MAX(sx_cpu_count() / 2, 1));
-}
-
-static sx_status create_rest(const sx_server_config *config, sx_server *server)
-{
-    const char *path = config->monitoring_path;
     const sx_rest_config rest = {
         .models = &server->lifecycle,
         .model_count = 1,
         .threads = config->rest_api_num_threads,
-        .loops = loop_count(config),
+        .loops = loops,
         .max_queued = config->max_queued_requests,
         .max_body_bytes = config->max_body_bytes,
         .cors = config->rest_api_enable_cors_support,
         .memory = &server->memory,
-        .metrics_path = path == NULL ? "/monitoring/prometheus/metrics"
-                        : path[0]    ? path
-                                     : NULL,
+        .metrics_path = metrics == NULL      ? "/monitoring/prometheus/metrics"
+                        : metrics[0] != '\0' ? metrics
+                                             : NULL,
         .float_format = config->json_float_format,
     };
-    return sx_rest_create(&rest, &server->rest);
-}
+    SX_TRY_GOTO(status, sx_rest_create(&rest, &server->rest), failed);
 
-static sx_status create_http(const sx_server_config *config, sx_server *server)
-{
     const int port = config->rest_api_port;
     const size_t max_body_bytes =
-        config->max_body_bytes ? config->max_body_bytes : (size_t)64 * 1024 * 1024;
-    const size_t default_request_bytes =
-        SX_MIN(server->memory.limit_bytes / 2, SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8);
+        config->max_body_bytes > 0 ? config->max_body_bytes : (size_t)64 * 1024 * 1024;
+    size_t request_bytes = config->max_request_memory_bytes;
+    if (request_bytes == 0) {
+        request_bytes = SX_MIN(memory_bytes / 2, SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8);
+    }
     const sx_http_config http = {
         .host = config->host,
         .port = port == SX_ANY_PORT ? 0
                 : port == 0         ? 8501
                                     : port,
-        .loops = loop_count(config),
-        .max_connections = or_default(config->max_connections, default_max_connections()),
+        .loops = loops,
+        .max_connections =
+            or_default(config->max_connections,
+                       (int)SX_MAX(SX_MIN(connections_in_ram, (int64_t)10000), (int64_t)256)),
         .max_body_bytes = max_body_bytes,
         .memory = &server->memory,
-        .max_request_bytes = config->max_request_memory_bytes ? config->max_request_memory_bytes
-                                                              : default_request_bytes,
+        .max_request_bytes = request_bytes,
         .head_timeout_ms = config->header_timeout_ms,
         .body_timeout_ms = config->body_timeout_ms,
         .idle_timeout_ms = config->idle_timeout_ms,
@@ -114,45 +104,17 @@ static sx_status create_http(const sx_server_config *config, sx_server *server)
         .handler = sx_rest_handle,
         .user = server->rest,
     };
-    SX_TRY(sx_http_server_create(&http, &server->http), "REST API (rest_api_port)");
+    SX_TRY_GOTO(status,
+                sx_status_annotate(sx_http_server_create(&http, &server->http), __FILE__, __LINE__,
+                                   "REST API (rest_api_port)"),
+                failed);
     sx_rest_set_server(server->rest, server->http);
     server->port = sx_http_server_port(server->http);
-    return SX_OK;
-}
-
-static sx_status create_parts(const sx_server_config *config, sx_server *server)
-{
-    server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (server->stop_fd < 0) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "server: no file descriptor left");
-    }
-    SX_TRY(create_lifecycle(config, &server->lifecycle));
-    SX_TRY(create_rest(config, server));
-    return create_http(config, server);
-}
-
-sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
-{
-    if (config->ops == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "server: no model runtime was given");
-    }
-    sx_server *server = sx_alloc(1, sizeof(*server));
-    if (server == NULL) {
-        return sx_no_memory("for a server");
-    }
-    server->stop_fd = -1;
-    sx_budget_init(&server->memory, "all requests in flight (max_in_flight_memory_bytes)",
-                   config->max_in_flight_memory_bytes ? config->max_in_flight_memory_bytes
-                                                      : default_memory(),
-                   NULL);
-    server->drain_grace_ms = or_default(config->drain_grace_ms, 30000);
-    sx_status status = create_parts(config, server);
-    if (status != SX_OK) {
-        sx_server_destroy(server);
-        return status;
-    }
     *out_server = server;
     return SX_OK;
+failed:
+    sx_server_destroy(server);
+    return status;
 }
 
 int sx_server_rest_port(const sx_server *server)
@@ -191,22 +153,6 @@ sx_status sx_server_model_error(sx_server *server)
     return status;
 }
 
-void sx_server_request_stop(sx_server *server)
-{
-    const int saved = errno; /* a signal handler must preserve it */
-    const uint64_t one = 1;
-    const ssize_t written = write(server->stop_fd, &one, sizeof(one));
-    (void)written; /* if it is full, a stop was already requested */
-    errno = saved;
-}
-
-void sx_server_wait(sx_server *server)
-{
-    struct pollfd fd = {.fd = server->stop_fd, .events = POLLIN};
-    while (poll(&fd, 1, -1) < 0 && errno == EINTR) {
-    }
-}
-
 bool sx_server_stop(sx_server *server)
 {
     if (server->stopped) {
@@ -229,9 +175,6 @@ bool sx_server_destroy(sx_server *server)
     sx_server_stop(server);
     sx_rest_destroy(server->rest);
     const bool all_ended = sx_lifecycle_destroy(server->lifecycle);
-    if (server->stop_fd >= 0) {
-        close(server->stop_fd);
-    }
     sx_free(server);
     return all_ended;
 }

@@ -1,9 +1,8 @@
-/* The model server: one call each to create, start, wait for, stop and destroy it. `sextant serve`
- * is a thin command on top of this header.
+/* The model server: one call each to create, start, stop and destroy it. `sextant serve` is a thin
+ * command on top of this header.
  *
  *   sx_server_create(&config, &server)   checks the configuration, binds the port
  *   sx_server_start(server)              loads models in the background, serves requests
- *   sx_server_wait(server)               until sx_server_request_stop(), e.g. in a signal handler
  *   sx_server_stop(server)               refuses new connections, finishes running requests
  *   sx_server_destroy(server)
  *
@@ -66,9 +65,6 @@ bool sx_server_wait_ready(sx_server *server, int timeout_ms);
 /* Why nothing is served: the error of the base path or of the newest version; OK if a version is
  * served. */
 SX_MUST_USE sx_status sx_server_model_error(sx_server *server);
-
-void sx_server_wait(sx_server *server);
-void sx_server_request_stop(sx_server *server); /* async-signal-safe, any thread */
 
 /* Drains and stops; true if every request ended within the grace period. Idempotent. */
 bool sx_server_stop(sx_server *server);

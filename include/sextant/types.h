@@ -63,17 +63,17 @@ enum { SX_MAX_RANK = 8 };
 
 /* A dimension is one of
  *
- *   d >= 0                  a count
- *   -c                      c·N: N, the batch, gets its size by compiling; SX_BATCH is N itself,
- * and -4 is 4·N, as [N,4,D] reshaped to [4·N,D] has SX_UNKNOWN_DIM              known only at run
- * time SX_UNKNOWN_DIM + 1 + k      symbol k < SX_MAX_SYMBOLS: unknown, but equal where it appears
- * again
+ *   d >= 0                    a count
+ *   -c                        c·N, where N is the batch size, fixed when the graph is compiled:
+ *                             SX_BATCH is N; -4 is 4·N, as when [N,4,D] is reshaped to [4·N,D]
+ *   SX_UNKNOWN_DIM            known only at run time
+ *   SX_UNKNOWN_DIM + 1 + k    symbol k < SX_MAX_SYMBOLS: unknown, but equal wherever it appears
  *
- * Static graphs hold counts and c·N, on any axis; the others are those of functions, of signatures
- * and of data. */
+ * Static graphs have only counts and c·N, on any axis; the others occur in functions, signatures
+ * and data. */
 enum { SX_BATCH = -1, SX_MAX_SYMBOLS = 1 << 16 };
 #define SX_UNKNOWN_DIM INT64_MIN
-enum { SX_UNKNOWN_RANK = -1 }; /* the rank of a type of which not even that is known */
+enum { SX_UNKNOWN_RANK = -1 }; /* rank of a type whose rank is unknown */
 
 static inline bool sx_dim_is_batch(int64_t dim) /* c·N, c >= 1 */
 {

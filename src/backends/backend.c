@@ -152,8 +152,13 @@ sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes, int64_
 {
     int64_t bytes = 0;
     const bool adds_up = sx_add_i64(temporary_bytes, constant_bytes, &bytes);
-    if (e->memory == NULL || (adds_up && sx_budget_charge(e->memory, (size_t)bytes))) {
-        e->memory_bytes = e->memory != NULL ? (size_t)bytes : 0;
+    if (e->memory == NULL) {
+        return SX_OK;
+    }
+    if (adds_up && sx_budget_charge(e->memory, (size_t)bytes)) {
+        e->memory_bytes = (size_t)constant_bytes;
+        e->run_bytes = (size_t)temporary_bytes;
+        atomic_store(&e->run_charged, true);
         return SX_OK;
     }
     sx_buf what;
@@ -172,7 +177,8 @@ sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes, int64_
 
 void sx_executable_discharge(sx_executable *e)
 {
-    sx_budget_release(e->memory, e->memory_bytes);
+    const bool has_run = atomic_exchange(&e->run_charged, false);
+    sx_budget_release(e->memory, e->memory_bytes + (has_run ? e->run_bytes : 0));
     e->memory_bytes = 0;
 }
 
@@ -234,15 +240,32 @@ void sx_run_deinit(sx_run *run)
     sx_free(run->checked);
 }
 
-sx_status sx_run_create(sx_executable *executable, sx_run **out)
+sx_status sx_run_create(sx_executable *e, sx_run **out)
 {
-    return executable->platform->backend->run_create(executable, out);
+    if (e->memory != NULL && !atomic_exchange(&e->run_charged, false) &&
+        !sx_budget_charge(e->memory, e->run_bytes)) {
+        sx_buf what;
+        sx_buf_init(&what, 256);
+        sx_buf_puts(&what, "one more run with temporaries of ");
+        sx_buf_put_size(&what, (double)e->run_bytes);
+        sx_status status = sx_budget_over(e->memory, sx_buf_text(&what));
+        sx_buf_deinit(&what);
+        return status;
+    }
+    sx_status status = e->platform->backend->run_create(e, out);
+    if (status != SX_OK) {
+        sx_budget_release(e->memory, e->run_bytes);
+    }
+    return status;
 }
 
 static void release_run(sx_run *run)
 {
     if (atomic_fetch_sub(&run->refs, 1) == 1) {
-        run->executable->platform->backend->run_destroy(run);
+        sx_budget *memory = run->executable->memory;
+        const size_t bytes = run->executable->run_bytes;
+        run->executable->platform->backend->run_destroy(run); /* and perhaps the executable */
+        sx_budget_release(memory, bytes);
     }
 }
 

@@ -78,7 +78,8 @@ typedef struct sx_compile_options {
     int64_t steps;
     const char *ok_output;
     bool any_batch;    /* replicas need not divide the batch: then each computes all of it */
-    sx_budget *memory; /* charged with what the executable allocates; NULL = none */
+    sx_budget *memory; /* charged with what the executable and its runs allocate; NULL = none; must
+                          outlive them */
 } sx_compile_options;
 
 /* --- What a device says ---------------------------------------------------------------------- */
@@ -147,8 +148,12 @@ struct sx_executable {
     const sx_type *arg_types;    /* [n_args], batch fixed */
     const sx_type *result_types; /* [n_results] */
     const int *result_args; /* [n_results]: the argument whose buffer it is written to, or -1 */
-    sx_budget *memory;      /* as in the compile options */
-    size_t memory_bytes;    /* charged to it */
+    int max_runs; /* executions at once that gain anything, as each uses the device whole; 0 = any
+                     number */
+    sx_budget *memory;       /* as in the compile options */
+    size_t memory_bytes;     /* charged to it */
+    size_t run_bytes;        /* of each run: temporaries, charged to it, too */
+    atomic_bool run_charged; /* `run_bytes` of a run that is still to be created */
 };
 
 typedef enum sx_run_state {
@@ -239,9 +244,10 @@ void sx_device_buffer_release(sx_device_buffer *buffer); /* NULL is fine */
 SX_MUST_USE sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
                                  const sx_compile_options *options, sx_executable **out);
 /* For a backend, once it knows what an executable will take and before it allocates that: charges
- * the executable's budget, if it has one. RESOURCE_EXHAUSTED with the figures; `largest` says which
- * value takes most, NULL = unknown. A backend that does not call it is charged by sx_compile() with
- * what its info() says. */
+ * the executable's budget, if it has one, with the constants and with the temporaries of the first
+ * run; each further run is charged when it is created. RESOURCE_EXHAUSTED with the figures;
+ * `largest` says which value takes most, NULL = unknown. A backend that does not call it is charged
+ * by sx_compile() with what its info() says. */
 SX_MUST_USE sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes,
                                            int64_t constant_bytes, const char *largest);
 /* Gives the charge back, before another is made; at the executable's end that is done for it. */
@@ -254,6 +260,7 @@ void sx_executable_release(sx_executable *executable);
 /* --- Runs: one execution at a time, each run used by one thread at a time ----------------------
  */
 
+/* RESOURCE_EXHAUSTED, with the figures: its temporaries exceed the executable's budget. */
 SX_MUST_USE sx_status sx_run_create(sx_executable *executable, sx_run **out);
 /* NULL is fine. A pending execution goes on; its run ends with it. */
 void sx_run_destroy(sx_run *run);

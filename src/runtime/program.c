@@ -49,6 +49,7 @@ void sx_program_destroy(sx_program *p)
 {
     sx_launches_destroy(p);
     p->launches = NULL;
+    sx_slots_destroy(p);
     (void)sx_program_release_compiled(p);
     sx_free(p->inputs);
     sx_free(p->outputs);
@@ -229,15 +230,13 @@ static sx_status create_compiled(const sx_program *p, int64_t batch, int64_t ste
     return SX_OK;
 }
 
-static sx_status compile_for(sx_program *p, const sx_compile_options *options, sx_compiled **out)
+sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batch, int64_t steps,
+                          sx_compiled **out)
 {
     sx_compiled *c = NULL;
-    SX_TRY(create_compiled(p, options->batch, options->steps, &c));
-    sx_platform *platform = sx_session_platform(p->session);
-    sx_status status = sx_compile(platform, p->graph, options, &c->executable);
-    if (status == SX_OK) {
-        status = charge_ports(p, c);
-    }
+    SX_TRY(create_compiled(p, batch, steps, &c));
+    c->executable = sx_executable_retain(executable);
+    sx_status status = charge_ports(p, c);
     if (status == SX_OK) {
         status = sx_run_create(c->executable, &c->run);
     }
@@ -249,11 +248,24 @@ static sx_status compile_for(sx_program *p, const sx_compile_options *options, s
     }
     if (status != SX_OK) {
         sx_compiled_destroy(p, c);
-        return sx_status_annotate(status, __FILE__, __LINE__, "compiling for batch size %" PRId64,
-                                  options->batch);
+        return status;
     }
     *out = c;
     return SX_OK;
+}
+
+static sx_status compile_for(sx_program *p, const sx_compile_options *options, sx_compiled **out)
+{
+    sx_executable *executable = NULL;
+    sx_status status = sx_compile(sx_session_platform(p->session), p->graph, options, &executable);
+    if (status == SX_OK) {
+        status = sx_program_bind(p, executable, options->batch, options->steps, out);
+    }
+    sx_executable_release(executable);
+    return status == SX_OK
+               ? SX_OK
+               : sx_status_annotate(status, __FILE__, __LINE__, "compiling for batch size %" PRId64,
+                                    options->batch);
 }
 
 sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps, int ok_output,

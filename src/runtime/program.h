@@ -18,6 +18,7 @@ typedef struct sx_compiled {
 } sx_compiled;
 
 typedef struct sx_launches sx_launches; /* loop.c */
+typedef struct sx_slots sx_slots;       /* slots.c */
 
 struct sx_program {
     sx_session *session;
@@ -26,10 +27,11 @@ struct sx_program {
     int *outputs; /* [n_outputs]: results that are no assignments */
     int *scalars; /* [n_scalars]: indices into outputs */
     int n_inputs, n_outputs, n_scalars;
-    const void **fed;      /* [n_inputs] of the loop */
-    sx_compiled *compiled; /* newest first */
-    sx_compiled *last;     /* of the last run, or of the step to replay; NULL before */
-    sx_launches *launches; /* NULL = one step at a time */
+    const void **fed;          /* [n_inputs] of the loop */
+    sx_compiled *compiled;     /* newest first */
+    sx_compiled *last;         /* of the last run, or of the step to replay; NULL before */
+    sx_launches *launches;     /* NULL = one step at a time */
+    _Atomic(sx_slots *) slots; /* of a program that threads share: newest first */
     struct sx_program *next;
 };
 
@@ -41,6 +43,9 @@ void sx_program_destroy(sx_program *p);
  * sx_loop_args. */
 SX_MUST_USE sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps,
                                           int ok_output, sx_compiled **out);
+/* A run of an executable of the program, and buffers of its inputs and outputs. */
+SX_MUST_USE sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batch,
+                                      int64_t steps, sx_compiled **out);
 /* Buffers for one step at `batch`, with no executable: what the replay of a step is bound to. */
 SX_MUST_USE sx_status sx_program_bind_step(sx_program *p, int64_t batch, const void *const *inputs,
                                            sx_compiled **out);
@@ -53,6 +58,21 @@ bool sx_session_release_compiled(sx_session *s);
 const sx_session_options *sx_session_get_options(const sx_session *s);
 sx_platform *sx_session_platform(const sx_session *s);
 sx_device_buffer *sx_session_variable_buffer(const sx_session *s, int i); /* the session's */
+
+/* What threads that share the session's programs wait for (slots.c). */
+typedef struct sx_slot_gate {
+    pthread_mutex_t lock; /* of making, waiting and emptying; not of taking what is idle */
+    pthread_cond_t changed;
+    atomic_int waiters;
+    bool emptying;
+} sx_slot_gate;
+sx_slot_gate *sx_session_gate(sx_session *s);
+sx_program *sx_session_programs(const sx_session *s);
+
+/* slots.c */
+void sx_slot_gate_init(sx_slot_gate *gate);
+void sx_slot_gate_deinit(sx_slot_gate *gate);
+void sx_slots_destroy(sx_program *p); /* none is taken */
 
 /* loop.c */
 void sx_launches_destroy(sx_program *p); /* NULL launches are fine */

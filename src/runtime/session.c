@@ -21,6 +21,7 @@ struct sx_session {
     sx_map by_name;        /* name -> index + 1 */
     size_t variable_bytes; /* charged to options.memory */
     sx_program *programs;
+    sx_slot_gate gate;
 };
 
 static sx_status out_of_memory(const char *what)
@@ -38,6 +39,7 @@ sx_status sx_session_create(const sx_session_options *options, sx_session **out_
     }
     s->options = *options;
     sx_map_init(&s->by_name);
+    sx_slot_gate_init(&s->gate);
     const char *name = options->device != NULL ? options->device : sx_default_backend();
     sx_status status = sx_platform_open(name, &options->platform, &s->platform);
     if (status != SX_OK) {
@@ -66,6 +68,7 @@ void sx_session_destroy(sx_session *s)
     sx_budget_release(s->options.memory, s->variable_bytes);
     sx_free(s->variables);
     sx_map_deinit(&s->by_name);
+    sx_slot_gate_deinit(&s->gate);
     sx_platform_close(s->platform);
     sx_free(s);
 }
@@ -88,6 +91,16 @@ const sx_session_options *sx_session_get_options(const sx_session *s)
 sx_platform *sx_session_platform(const sx_session *s)
 {
     return s->platform;
+}
+
+sx_slot_gate *sx_session_gate(sx_session *s)
+{
+    return &s->gate;
+}
+
+sx_program *sx_session_programs(const sx_session *s)
+{
+    return s->programs;
 }
 
 bool sx_session_release_compiled(sx_session *s)

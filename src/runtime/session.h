@@ -6,7 +6,8 @@
  *
  * A program's inputs are fed per step; its scalar outputs are shown after each. A device that can
  * (SX_CAN_LOOP) runs many steps in one launch. Steady state makes no allocation of ours. One thread
- * at a time. */
+ * at a time, but for programs that assign no variable: any number of threads may run those in
+ * slots. */
 #ifndef SX_RUNTIME_SESSION_H
 #define SX_RUNTIME_SESSION_H
 
@@ -32,6 +33,9 @@ typedef struct sx_session_options {
      * Outlives the session. A program for another batch size that does not fit beside those there
      * are takes their place. */
     sx_budget *memory;
+    /* Threads that run one program at once, each in a slot of its own; 0 = as many as there are
+     * processors. */
+    int slots;
 } sx_session_options;
 
 SX_MUST_USE sx_status sx_session_create(const sx_session_options *options,
@@ -97,6 +101,28 @@ SX_MUST_USE sx_status sx_program_run(sx_program *program, int64_t batch, const v
 /* Copies an output of the last run out: elems(type at that batch) × element size bytes. In a step
  * loop's `step`: of that step. */
 SX_MUST_USE sx_status sx_program_read_output(sx_program *program, int i, void *data);
+
+/* --- Slots: many threads run one program -------------------------------------------------------
+ */
+
+/* A run of the program at one batch size, with buffers of its inputs and outputs; the executable,
+ * its constants and the variables are shared by all slots. One thread uses it between acquiring and
+ * releasing it. */
+typedef struct sx_slot sx_slot;
+
+/* Takes an idle slot, without a lock; makes one while there are fewer than the options say and the
+ * device can use, and the memory limit allows; else waits for one, until `deadline_ns` (of
+ * sx_now_ns(); SX_NO_DEADLINE). Compiles the program for `batch` at first; where that does not fit
+ * beside what the session's programs hold, waits until all of their slots are idle, and frees them.
+ * So whether it fits does not depend on what other threads do.
+ * Errors: RESOURCE_EXHAUSTED: the program does not fit in memory, alone; FAILED_PRECONDITION: it
+ * assigns a variable; DEADLINE_EXCEEDED. */
+SX_MUST_USE sx_status sx_program_acquire(sx_program *program, int64_t batch, int64_t deadline_ns,
+                                         sx_slot **out_slot);
+/* As sx_program_run() and sx_program_read_output(). */
+SX_MUST_USE sx_status sx_slot_run(sx_slot *slot, const void *const *inputs);
+SX_MUST_USE sx_status sx_slot_read_output(sx_slot *slot, int i, void *data);
+void sx_slot_release(sx_slot *slot);
 
 /* What sx_executable_get_info / sx_run_get_profile say of the program at that (prepared) batch
  * size. */

@@ -1,6 +1,5 @@
 #include "savedmodel/predictor.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -30,7 +29,6 @@ struct sx_predictor {
     struct ready *ready; /* [n], as the model's signatures */
     size_t n;
     sx_budget memory;
-    pthread_mutex_t lock; /* of the session */
 };
 
 /* ---- Loading ---- */
@@ -86,7 +84,11 @@ static sx_status import_one(sx_predictor *p, const char *key, bool compile, stru
         atomic_store(&r->max_piece, max_piece_of(r->program));
     }
     if (status == SX_OK && compile) {
-        status = sx_program_prepare(r->program, 1, NULL);
+        sx_slot *slot = NULL;
+        status = sx_program_acquire(r->program, 1, SX_NO_DEADLINE, &slot);
+        if (status == SX_OK) {
+            sx_slot_release(slot);
+        }
         if (status != SX_OK && sx_status_code(status) != SX_RESOURCE_EXHAUSTED) {
             return status;
         }
@@ -158,7 +160,6 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     if (p == NULL) {
         return sx_no_memory("for a predictor");
     }
-    pthread_mutex_init(&p->lock, NULL);
     p->limits = options->limits != NULL ? sx_image_limits_resolve(options->limits)
                                         : sx_image_limits_untrusted;
     sx_budget_init(&p->memory, "the model (--model-memory-limit)", 0, NULL);
@@ -189,7 +190,6 @@ void sx_predictor_unload(sx_predictor *p)
     }
     sx_free(p->ready);
     sx_saved_model_close(p->model);
-    pthread_mutex_destroy(&p->lock);
     sx_free(p);
 }
 
@@ -413,44 +413,52 @@ static sx_status prepare_collected(struct run *r)
     return SX_OK;
 }
 
+static sx_status acquire(const struct run *r, int64_t piece, sx_slot **out)
+{
+    return sx_program_acquire(r->ready->program, piece,
+                              r->cancel != NULL ? r->cancel->deadline_ns : SX_NO_DEADLINE, out);
+}
+
 /* Chooses the rows of the next execution. A number of rows whose program does not fit in memory is
  * not tried again. */
 static sx_status choose_piece(struct run *r, int64_t rows, int64_t *out_piece)
 {
     struct ready *ready = r->ready;
     int64_t piece = piece_for(r, rows);
-    sx_status status = SX_OK;
     if ((atomic_load(&ready->fitting) & piece) == 0) {
-        pthread_mutex_lock(&r->p->lock);
-        status = sx_program_prepare(ready->program, piece, NULL);
+        sx_slot *slot = NULL;
+        sx_status status = acquire(r, piece, &slot);
         while (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && piece > 1) {
             sx_status_free(status);
             piece /= 2;
             r->max_piece = piece;
-            status = sx_program_prepare(ready->program, piece, NULL);
+            status = acquire(r, piece, &slot);
         }
-        if (status == SX_OK) {
-            atomic_fetch_or(&ready->fitting, piece);
-            atomic_store(&ready->max_piece, SX_MIN(atomic_load(&ready->max_piece), r->max_piece));
+        SX_TRY(status);
+        sx_slot_release(slot);
+        atomic_fetch_or(&ready->fitting, piece);
+        long long known = atomic_load(&ready->max_piece);
+        while (known > r->max_piece &&
+               !atomic_compare_exchange_weak(&ready->max_piece, &known, r->max_piece)) {
         }
-        pthread_mutex_unlock(&r->p->lock);
     }
     *out_piece = piece;
-    return status;
+    return SX_OK;
 }
 
 static sx_status run_piece(struct run *r, int64_t first, int64_t rows, int64_t piece)
 {
+    sx_slot *slot = NULL;
     SX_TRY(take_piece(r, first, rows, piece));
-    pthread_mutex_lock(&r->p->lock);
-    sx_status status = sx_cancel_check(r->cancel); /* waiting for the device may have taken long */
-    status = status == SX_OK ? sx_program_run(r->ready->program, piece, r->piece) : status;
+    SX_TRY(acquire(r, piece, &slot));
+    sx_status status = sx_cancel_check(r->cancel); /* the wait for a slot may have been long */
+    status = status == SX_OK ? sx_slot_run(slot, r->piece) : status;
     for (int i = 0; status == SX_OK && i < sx_program_output_count(r->ready->program); i++) {
         struct collected *out = &r->collected[i];
         uint8_t *to = out->data + (out->batched ? (size_t)first * out->row_bytes : 0);
-        status = sx_program_read_output(r->ready->program, i, to);
+        status = sx_slot_read_output(slot, i, to);
     }
-    pthread_mutex_unlock(&r->p->lock);
+    sx_slot_release(slot);
     return status;
 }
 

@@ -9,8 +9,9 @@
  *                    input
  *     string output  looked up on the host by the graph's indices
  *
- * Thread-safe: any number of threads may run at once; executions take turns on the device, decoding
- * runs in parallel. A result depends only on its own row. */
+ * Thread-safe: any number of threads may run at once, and as many execute as there are processors,
+ * each in a slot of the program (session.h); with more than one thread for the device, large
+ * programs take turns on it. A result depends only on its own row. */
 #ifndef SX_SAVEDMODEL_PREDICTOR_H
 #define SX_SAVEDMODEL_PREDICTOR_H
 
@@ -24,10 +25,10 @@ typedef struct sx_predictor_options {
     const char *device;            /* backend's name; NULL = the default */
     int threads;                   /* of the device; 0 = all */
     const sx_image_limits *limits; /* of encoded images; NULL = those for untrusted requests */
-    /* Maximum memory of graphs, variables and programs together; checked before it is allocated. 0
-     * = a quarter of the memory of the device, or of the machine (or cgroup) if the device is the
-     * CPU, so that two versions, while one replaces the other, and the requests fit; negative = no
-     * limit. */
+    /* Maximum memory of graphs, variables, programs and their runs together; checked before it is
+     * allocated. 0 = a quarter of the memory of the device, or of the machine (or cgroup) if the
+     * device is the CPU, so that two versions, while one replaces the other, and the requests fit;
+     * negative = no limit. */
     int64_t memory_limit_bytes;
     /* Compile each signature for one example when loading, so that one that does not fit is an
      * error of the load, not of the first request. */

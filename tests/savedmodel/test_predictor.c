@@ -1,6 +1,8 @@
 /* What a run of the predictor may cost: memory that does not grow with the number of images, all of
- * it charged to the arena's budget; and that it stops when nobody waits. */
+ * it charged to the arena's budget; that it stops when nobody waits; and many runs at once. */
 #include "io/scratch.h"
+
+#include <pthread.h>
 
 #include <sextant/ops.h>
 
@@ -235,12 +237,75 @@ static void test_savedmodel_predictor__refuses_images_by_their_headers(void **st
     sx_predictor_unload(scene.predictor);
 }
 
+/* --- Threads --------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, ROUNDS = 12, MOST_ROWS = 70 };
+
+typedef struct client {
+    const struct scene *scene;
+    const sx_bytes *images; /* [MOST_ROWS]: every third is dark */
+    int rows;
+    pthread_t thread;
+    bool right;
+} client;
+
+static void *ask(void *user)
+{
+    client *c = user;
+    c->right = true;
+    for (int k = 0; k < ROUNDS; k++) {
+        sx_arena arena;
+        sx_tensor output;
+        const int n = k % 2 == 0 ? c->rows : 1;
+        const sx_tensor input = {sx_type_of(SX_STRING, n), (void *)(uintptr_t)c->images};
+        sx_arena_init(&arena, 0);
+        assert_ok(sx_predictor_run(c->scene->predictor, c->scene->signature, &input, NULL, &arena,
+                                   &output));
+        for (int i = 0; i < n; i++) {
+            const float error = ((const float *)output.data)[3 * i] - (i % 3 == 0 ? 0.2f : 1.0f);
+            c->right = c->right && error < 1e-3f && error > -1e-3f;
+        }
+        sx_arena_deinit(&arena);
+    }
+    return NULL;
+}
+
+/* Batches of several sizes from several threads: each gets its own rows' results. */
+static void test_savedmodel_predictor__threads_run_at_once(void **state)
+{
+    (void)state;
+    static const int rows[THREADS] = {MOST_ROWS, 5, 33, 2};
+    struct scene scene;
+    sx_buf light, dark;
+    sx_bytes images[MOST_ROWS];
+    client clients[THREADS];
+    open_image_model(&scene, 16);
+    encode_png(3, 255, &light);
+    encode_png(3, 51, &dark);
+    for (int i = 0; i < MOST_ROWS; i++) {
+        const sx_buf *image = i % 3 == 0 ? &dark : &light;
+        images[i] = (sx_bytes){image->data, image->size};
+    }
+    for (int i = 0; i < THREADS; i++) {
+        clients[i] = (client){.scene = &scene, .images = images, .rows = rows[i]};
+        assert_int_equal(pthread_create(&clients[i].thread, NULL, ask, &clients[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(clients[i].thread, NULL);
+        assert_true(clients[i].right);
+    }
+    sx_buf_deinit(&light);
+    sx_buf_deinit(&dark);
+    sx_predictor_unload(scene.predictor);
+}
+
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_predictor__memory_does_not_grow_with_the_batch),
     scratch_test(test_savedmodel_predictor__charges_before_it_decodes),
     scratch_test(test_savedmodel_predictor__stops_between_images),
     scratch_test(test_savedmodel_predictor__stops_between_pieces),
     scratch_test(test_savedmodel_predictor__refuses_images_by_their_headers),
+    scratch_test(test_savedmodel_predictor__threads_run_at_once),
 };
 
 SX_TEST_MAIN(tests)

@@ -1,0 +1,284 @@
+/* Slots (session.h): many threads run one program.
+ *
+ *   program ── slots of a batch size   newest first; the list only grows while the program lives
+ *                └── slot              EMPTY ──make──> IDLE <──take, give back──> BUSY
+ *                                        └────────── empty ────────────┘
+ *
+ * A thread takes an idle slot with one compare-and-swap and gives it back with one store. Only one
+ * that finds none locks the session's gate: it makes a slot, or waits. It counts itself in
+ * `waiters` before it looks again, and whoever gives a slot back looks at `waiters` after the
+ * store, so that no wake-up is lost. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdalign.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "runtime/program.h"
+
+enum { EMPTY, IDLE, BUSY };
+enum { MAX_SLOTS = 1024, CACHE_LINE = 64 };
+
+struct sx_slot {
+    alignas(CACHE_LINE) atomic_int state;
+    sx_program *program;
+    sx_compiled *compiled; /* NULL while EMPTY */
+};
+
+struct sx_slots {
+    sx_slot *slot; /* [most] */
+    int most;
+    int made; /* under the gate's lock */
+    int64_t batch;
+    sx_executable *executable; /* NULL until compiled, and after emptying; under the gate's lock */
+    sx_slots *next;
+};
+
+void sx_slot_gate_init(sx_slot_gate *gate)
+{
+    pthread_condattr_t monotonic;
+    pthread_mutex_init(&gate->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&gate->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    atomic_init(&gate->waiters, 0);
+}
+
+void sx_slot_gate_deinit(sx_slot_gate *gate)
+{
+    pthread_mutex_destroy(&gate->lock);
+    pthread_cond_destroy(&gate->changed);
+}
+
+void sx_slots_destroy(sx_program *p)
+{
+    sx_slots *next;
+    for (sx_slots *z = atomic_load(&p->slots); z != NULL; z = next) {
+        next = z->next;
+        for (int i = 0; i < z->most; i++) {
+            sx_compiled_destroy(p, z->slot[i].compiled);
+        }
+        sx_executable_release(z->executable);
+        sx_free_aligned(z->slot);
+        sx_free(z);
+    }
+    atomic_store(&p->slots, NULL);
+}
+
+static sx_slots *find_slots(sx_program *p, int64_t batch)
+{
+    sx_slots *z = atomic_load_explicit(&p->slots, memory_order_acquire);
+    while (z != NULL && z->batch != batch) {
+        z = z->next;
+    }
+    return z;
+}
+
+static sx_slot *take_idle(sx_slots *z)
+{
+    for (int i = 0; i < z->most; i++) {
+        int idle = IDLE;
+        if (atomic_load(&z->slot[i].state) == IDLE &&
+            atomic_compare_exchange_strong(&z->slot[i].state, &idle, BUSY)) {
+            return &z->slot[i];
+        }
+    }
+    return NULL;
+}
+
+/* --- Making; the gate is locked ----------------------------------------------------------------
+ */
+
+static sx_status add_slots(sx_program *p, int64_t batch, sx_slots **out)
+{
+    for (int i = 0; i < p->graph->n_results; i++) {
+        if (p->graph->results[i].arg >= 0) {
+            return sx_error(SX_FAILED_PRECONDITION,
+                            "the program assigns variable \"%s\": threads cannot share it",
+                            p->graph->args[p->graph->results[i].arg].name);
+        }
+    }
+    const int wish = sx_session_get_options(p->session)->slots;
+    sx_slots *z = sx_alloc(1, sizeof(*z));
+    if (z == NULL) {
+        return sx_no_memory("for the slots of a program");
+    }
+    z->batch = batch;
+    z->most = SX_MIN(wish > 0 ? wish : sx_cpu_count(), (int)MAX_SLOTS);
+    z->slot = sx_alloc_aligned((size_t)z->most * sizeof(sx_slot), CACHE_LINE);
+    if (z->slot == NULL) {
+        sx_free(z);
+        return sx_no_memory("for the slots of a program");
+    }
+    for (int i = 0; i < z->most; i++) {
+        z->slot[i].program = p;
+        z->slot[i].compiled = NULL;
+        atomic_init(&z->slot[i].state, EMPTY);
+    }
+    z->next = atomic_load(&p->slots);
+    atomic_store_explicit(&p->slots, z, memory_order_release);
+    *out = z;
+    return SX_OK;
+}
+
+static sx_status compile_slots(sx_program *p, sx_slots *z)
+{
+    const sx_session_options *o = sx_session_get_options(p->session);
+    const sx_compile_options options = {.batch = z->batch,
+                                        .shards = o->shards,
+                                        .profile = o->profile,
+                                        .steps = 1,
+                                        .any_batch = true,
+                                        .memory = o->memory};
+    return z->executable != NULL
+               ? SX_OK
+               : sx_compile(sx_session_platform(p->session), p->graph, &options, &z->executable);
+}
+
+/* A new slot, taken; *out is NULL where one of those that there are must do. */
+static sx_status make_slot(sx_program *p, sx_slots *z, sx_slot **out)
+{
+    *out = NULL;
+    sx_compiled *c = NULL;
+    sx_status status = compile_slots(p, z);
+    if (status == SX_OK && z->made > 0 &&
+        (z->made == z->most || z->made == z->executable->max_runs)) {
+        return SX_OK;
+    }
+    if (status == SX_OK) {
+        status = sx_program_bind(p, z->executable, z->batch, 1, &c);
+    }
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && z->made > 0) {
+        sx_status_free(status);
+        return SX_OK;
+    }
+    if (status != SX_OK) {
+        sx_executable_release(z->executable);
+        z->executable = NULL;
+        return sx_status_annotate(status, __FILE__, __LINE__, "compiling for batch size %" PRId64,
+                                  z->batch);
+    }
+    sx_slot *slot = z->slot;
+    while (slot->compiled != NULL) {
+        slot++;
+    }
+    slot->compiled = c;
+    atomic_store(&slot->state, BUSY);
+    z->made++;
+    *out = slot;
+    return SX_OK;
+}
+
+/* Waits until no slot of the session is taken, and frees all; false if there were none. Meanwhile
+ * the gate is unlocked, but nobody makes a slot. */
+static bool empty_slots(sx_session *s)
+{
+    sx_slot_gate *gate = sx_session_gate(s);
+    bool any = false;
+    gate->emptying = true;
+    for (sx_program *p = sx_session_programs(s); p != NULL; p = p->next) {
+        for (sx_slots *z = atomic_load(&p->slots); z != NULL; z = z->next) {
+            any |= z->executable != NULL;
+            for (int i = 0; z->made > 0;) {
+                int state = IDLE;
+                if (atomic_compare_exchange_strong(&z->slot[i].state, &state, BUSY)) {
+                    sx_compiled_destroy(p, z->slot[i].compiled);
+                    z->slot[i].compiled = NULL;
+                    atomic_store(&z->slot[i].state, EMPTY);
+                    z->made--;
+                } else if (state == BUSY) {
+                    pthread_cond_wait(&gate->changed, &gate->lock);
+                    continue;
+                }
+                i++;
+            }
+            sx_executable_release(z->executable);
+            z->executable = NULL;
+        }
+    }
+    gate->emptying = false;
+    pthread_cond_broadcast(&gate->changed);
+    return any;
+}
+
+/* --- Taking ------------------------------------------------------------------------------------
+ */
+
+/* The gate is locked, and this thread counted in `waiters`. */
+static sx_status make_or_wait(sx_program *p, int64_t batch, int64_t deadline_ns, sx_slot **out)
+{
+    sx_slot_gate *gate = sx_session_gate(p->session);
+    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                                   .tv_nsec = (long)(deadline_ns % 1000000000)};
+    bool emptied = false, late = false;
+    for (;;) {
+        sx_slots *z = find_slots(p, batch);
+        *out = z != NULL ? take_idle(z) : NULL;
+        if (*out == NULL && !gate->emptying) {
+            if (z == NULL) {
+                SX_TRY(add_slots(p, batch, &z));
+            }
+            sx_status status = make_slot(p, z, out);
+            if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && !emptied &&
+                empty_slots(p->session)) { /* again, alone */
+                sx_status_free(status);
+                emptied = true;
+                continue;
+            }
+            SX_TRY(status);
+        }
+        if (*out != NULL) {
+            return SX_OK;
+        }
+        if (late) {
+            return sx_error(SX_DEADLINE_EXCEEDED,
+                            "the program's runs were all in use until the deadline");
+        }
+        late = pthread_cond_timedwait(&gate->changed, &gate->lock, &until) == ETIMEDOUT;
+    }
+}
+
+sx_status sx_program_acquire(sx_program *p, int64_t batch, int64_t deadline_ns, sx_slot **out_slot)
+{
+    sx_slots *z = find_slots(p, batch);
+    *out_slot = z != NULL ? take_idle(z) : NULL;
+    if (*out_slot != NULL) {
+        return SX_OK;
+    }
+    sx_slot_gate *gate = sx_session_gate(p->session);
+    pthread_mutex_lock(&gate->lock);
+    atomic_fetch_add(&gate->waiters, 1);
+    sx_status status = make_or_wait(p, batch, deadline_ns, out_slot);
+    atomic_fetch_sub(&gate->waiters, 1);
+    pthread_mutex_unlock(&gate->lock);
+    return status;
+}
+
+void sx_slot_release(sx_slot *slot)
+{
+    sx_slot_gate *gate = sx_session_gate(slot->program->session);
+    atomic_store(&slot->state, IDLE);
+    if (atomic_load(&gate->waiters) > 0) {
+        pthread_mutex_lock(&gate->lock);
+        pthread_cond_broadcast(&gate->changed);
+        pthread_mutex_unlock(&gate->lock);
+    }
+}
+
+sx_status sx_slot_run(sx_slot *slot, const void *const *inputs)
+{
+    const sx_program *p = slot->program;
+    const sx_compiled *c = slot->compiled;
+    for (int i = 0; i < p->n_inputs; i++) {
+        SX_TRY(sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], true));
+    }
+    return sx_run_execute(c->run, c->args, c->outputs);
+}
+
+sx_status sx_slot_read_output(sx_slot *slot, int i, void *data)
+{
+    return sx_device_buffer_read(slot->compiled->outputs[slot->program->outputs[i]], data);
+}

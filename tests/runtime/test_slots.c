@@ -1,0 +1,213 @@
+/* Slots: many threads run one program, bounded by the options, the device and the memory limit. */
+#include "harness.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "nn/model_program.h"
+#include "nn/zoo/zoo.h"
+#include "runtime/session.h"
+
+enum { PIXELS = 28 * 28, CLASSES = 10, THREADS = 4 };
+
+typedef struct fixture {
+    sx_budget budget;
+    sx_session *session;
+    sx_graph *graph;
+    sx_program *program;
+    size_t variables; /* charged */
+    float x[8 * PIXELS];
+    float y[8 * CLASSES];
+    const void *inputs[1];
+} fixture;
+
+static void begin(fixture *f, sx_mode mode, const sx_session_options *options)
+{
+    sx_program_request r = {
+        .def = sx_zoo_find("mnist_cnn"), .mode = mode, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    *f = (fixture){.inputs = {f->x}};
+    sx_budget_init(&f->budget, "this test", 0, NULL);
+    sx_session_options o = *options;
+    o.memory = &f->budget;
+    o.platform.threads = 1;
+    assert_ok(sx_model_features(r.def, &r.features));
+    assert_ok(sx_build_program(&r, &f->graph));
+    assert_ok(sx_session_create(&o, &f->session));
+    assert_ok(sx_session_add_program(f->session, f->graph, &f->program));
+    f->variables = sx_budget_used(&f->budget);
+    for (int i = 0; i < 8 * PIXELS; i++) {
+        f->x[i] = (float)(i % 101) / 101.0f;
+    }
+}
+
+static void end(fixture *f)
+{
+    sx_session_destroy(f->session);
+    sx_graph_destroy(f->graph);
+    assert_int_equal(sx_budget_used(&f->budget), 0);
+}
+
+static int logits(const fixture *f)
+{
+    for (int i = 0; i < sx_program_output_count(f->program); i++) {
+        sx_type t = sx_type_with_batch(*sx_program_output_type(f->program, i), 8);
+        if (t.dtype == SX_F32 && sx_type_elems(&t) == 8L * CLASSES) {
+            return i;
+        }
+    }
+    fail();
+    return -1;
+}
+
+static void run(const fixture *f, sx_slot *slot, float y[8 * CLASSES])
+{
+    assert_ok(sx_slot_run(slot, f->inputs));
+    assert_ok(sx_slot_read_output(slot, logits(f), y));
+}
+
+static void test_runtime_slots__are_used_at_once_up_to_the_bound(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "ref"};
+    for (int d = 0; d < 2; d++) {
+        fixture f;
+        sx_slot *a, *b, *c;
+        float second[8 * CLASSES];
+        sx_executable_info info;
+        begin(&f, SX_PREDICT, &(sx_session_options){.device = devices[d], .seed = 7, .slots = 2});
+        assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &a));
+        const size_t one = sx_budget_used(&f.budget) - f.variables;
+        assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &b)); /* while a is in use */
+        assert_true(a != b);
+        const size_t two = sx_budget_used(&f.budget) - f.variables;
+        assert_error(sx_program_acquire(f.program, 8, sx_now_ns(), &c), SX_DEADLINE_EXCEEDED,
+                     "the program's runs were all in use until the deadline");
+        assert_int_equal(sx_budget_used(&f.budget) - f.variables, two);
+        run(&f, a, f.y);
+        run(&f, b, second);
+        assert_memory_equal(f.y, second, sizeof(second));
+        sx_slot_release(a);
+        assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &c));
+        assert_ptr_equal(c, a); /* it is used again */
+        sx_slot_release(b);
+        sx_slot_release(c);
+        /* the same bits, and each run's temporaries are charged, the constants once */
+        assert_ok(sx_program_run(f.program, 8, f.inputs));
+        assert_ok(sx_program_read_output(f.program, logits(&f), second));
+        assert_memory_equal(f.y, second, sizeof(second));
+        assert_ok(sx_program_info(f.program, 8, &info));
+        assert_true(two - one >= (size_t)(info.temporary_bytes + info.output_bytes));
+        assert_true(two - one < one || info.code_bytes == 0);
+        end(&f);
+    }
+}
+
+static void test_runtime_slots__are_bounded_by_memory(void **state)
+{
+    (void)state;
+    fixture f;
+    sx_slot *a, *b;
+    begin(&f, SX_PREDICT, &(sx_session_options){.device = "cpu", .seed = 7, .slots = 8});
+    assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &a));
+    const size_t one = sx_budget_used(&f.budget);
+    f.budget.limit_bytes = one + 1000;
+    assert_error(sx_program_acquire(f.program, 8, sx_now_ns(), &b), SX_DEADLINE_EXCEEDED,
+                 "all in use");
+    assert_int_equal(sx_budget_used(&f.budget), one);
+    sx_slot_release(a);
+    /* another size takes its place; one that does not fit alone is refused */
+    assert_ok(sx_program_acquire(f.program, 1, SX_NO_DEADLINE, &b));
+    sx_slot_release(b);
+    assert_true(sx_budget_used(&f.budget) < one);
+    assert_error(sx_program_acquire(f.program, 64, SX_NO_DEADLINE, &b), SX_RESOURCE_EXHAUSTED,
+                 "compiling for batch size 64: ");
+    assert_int_equal(sx_budget_used(&f.budget), f.variables);
+    end(&f);
+}
+
+static void test_runtime_slots__are_not_for_programs_that_assign(void **state)
+{
+    (void)state;
+    fixture f;
+    sx_slot *slot;
+    begin(&f, SX_TRAIN, &(sx_session_options){.device = "cpu"});
+    assert_error(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &slot), SX_FAILED_PRECONDITION,
+                 "the program assigns variable \"");
+    end(&f);
+}
+
+typedef struct worker {
+    const fixture *f;
+    int64_t batches[2]; /* in turn */
+    bool right;
+} worker;
+
+static void *work(void *user)
+{
+    worker *w = user;
+    float y[8 * CLASSES];
+    w->right = true;
+    for (int i = 0; i < 40; i++) {
+        sx_slot *slot;
+        const int64_t batch = w->batches[i % 2];
+        assert_ok(sx_program_acquire(w->f->program, batch, SX_NO_DEADLINE, &slot));
+        run(w->f, slot, y);
+        sx_slot_release(slot);
+        for (int64_t k = 0; k < batch * CLASSES; k++) {
+            const float error = y[k] - w->f->y[k];
+            w->right = w->right && error < 1e-5f && error > -1e-5f;
+        }
+    }
+    return NULL;
+}
+
+static void run_threads(const sx_session_options *options, size_t limit_bytes)
+{
+    fixture f;
+    pthread_t threads[THREADS];
+    worker workers[THREADS];
+    begin(&f, SX_PREDICT, options);
+    assert_ok(sx_program_run(f.program, 8, f.inputs));
+    assert_ok(sx_program_read_output(f.program, logits(&f), f.y));
+    const size_t others = sx_budget_used(&f.budget);
+    f.budget.limit_bytes = limit_bytes > 0 ? others + limit_bytes : 0;
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (worker){.f = &f, .batches = {i % 2 == 0 ? 8 : 1, i % 2 == 0 ? 4 : 8}};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(workers[i].right);
+    }
+    end(&f);
+}
+
+static void test_runtime_slots__threads_share_a_program(void **state)
+{
+    (void)state;
+    run_threads(&(sx_session_options){.device = "cpu", .seed = 7, .slots = 3}, 0);
+}
+
+/* The limit holds one run of 8, and nothing beside it: sizes take each other's place while threads
+ * wait. */
+static void test_runtime_slots__sizes_take_turns_in_little_memory(void **state)
+{
+    (void)state;
+    fixture f;
+    sx_slot *slot;
+    begin(&f, SX_PREDICT, &(sx_session_options){.device = "cpu", .seed = 7});
+    assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &slot));
+    const size_t one = sx_budget_used(&f.budget) - f.variables;
+    sx_slot_release(slot);
+    end(&f);
+    run_threads(&(sx_session_options){.device = "cpu", .seed = 7, .slots = 3}, one + 100);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_slots__are_used_at_once_up_to_the_bound),
+    cmocka_unit_test(test_runtime_slots__are_bounded_by_memory),
+    cmocka_unit_test(test_runtime_slots__are_not_for_programs_that_assign),
+    cmocka_unit_test(test_runtime_slots__threads_share_a_program),
+    cmocka_unit_test(test_runtime_slots__sizes_take_turns_in_little_memory),
+};
+SX_TEST_MAIN(tests)

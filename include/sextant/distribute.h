@@ -24,7 +24,7 @@ extern "C" {
  *
  * Device names, here and in command-line options:
  *
- *   cpu   ref            the CPU backend; the reference backend
+ *   cpu   host           the CPU backend; the host kernels, slow and exact
  *   tpu   tpu:n          the TPU of this machine: all its cores, or n
  *   cuda  cuda:n         NVIDIA GPUs through XLA: one, or n
  *   pjrt:NAME[:n]        n devices (default 1) of a PJRT plugin: "cpu", "tpu", "cuda", or a name

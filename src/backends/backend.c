@@ -22,7 +22,7 @@ const char *sx_default_backend(void)
             return sx_backends[i]->name;
         }
     }
-    return "ref";
+    return "host";
 }
 
 static sx_status unknown_backend(const char *name)

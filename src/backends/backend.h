@@ -1,7 +1,7 @@
 /* The backend contract: what a device must do for a Sextant program to run on it. It has PJRT's
  * shape, so that a plugin is one implementation among others.
  *
- *   sx_platform      a family of devices, opened once: "ref", "cpu", "pjrt"
+ *   sx_platform      a family of devices, opened once: "host", "cpu", "pjrt"
  *   sx_device        one of them, owned by its platform
  *   sx_device_buffer an array on a device, refcounted; the backend chooses its layout
  *   sx_run           one execution at a time of an executable: its temporaries, its completion

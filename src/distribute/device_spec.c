@@ -16,12 +16,12 @@ typedef struct kind {
 
 /* `type` is TensorFlow's. */
 static const kind kinds[] = {
-    {"cpu", "CPU", "cpu", NULL, false},  {"ref", NULL, "ref", NULL, false},
+    {"cpu", "CPU", "cpu", NULL, false},  {"host", NULL, "host", NULL, false},
     {"tpu", "TPU", "pjrt", "tpu", true}, {"cuda", "GPU", "pjrt", "cuda", true},
     {"pjrt", NULL, "pjrt", NULL, false},
 };
 
-static const char expected[] = "cpu, ref, tpu, cuda or pjrt:NAME[:n] (see `sextant devices`)";
+static const char expected[] = "cpu, host, tpu, cuda or pjrt:NAME[:n] (see `sextant devices`)";
 
 static sx_status unknown(const char *text, const char *head)
 {

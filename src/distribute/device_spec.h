@@ -1,6 +1,6 @@
 /* Device names, as in `--device` and RunConfig's `device`.
  *
- *   cpu   ref            the CPU backend; the reference backend
+ *   cpu   host           the CPU backend; the host kernels, slow and exact
  *   tpu   cuda           devices of that kind, through their PJRT plugin
  *   pjrt:NAME[:n]        n devices of the plugin NAME ("cpu", "tpu", "cuda", or a name in
  *                        $PJRT_NAMES_AND_LIBRARY_PATHS)
@@ -16,7 +16,7 @@
 enum { SX_MAX_REPLICAS = 1024 };
 
 typedef struct sx_device_spec {
-    const char *backend;     /* "cpu", "ref", "pjrt"; static */
+    const char *backend;     /* "cpu", "host", "pjrt"; static */
     const char *plugin_name; /* for pjrt; in the arena; NULL = the first found */
     int devices;             /* their number; 0 = not given */
     bool is_tpu;             /* "tpu": found by sx_tpu_cluster_resolve() */

@@ -31,7 +31,7 @@ typedef struct owned {
 static const struct {
     const char *device, *type;
 } known[] = {
-    {"cpu", "CPU"}, {"ref", "CPU"}, {"tpu", "TPU"}, {"cuda", "GPU"}, {"pjrt:cpu", "CPU"},
+    {"cpu", "CPU"}, {"host", "CPU"}, {"tpu", "TPU"}, {"cuda", "GPU"}, {"pjrt:cpu", "CPU"},
 };
 
 /* ---- One device ---- */

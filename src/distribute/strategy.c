@@ -91,7 +91,7 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
     if (n_virtual > 0 && is_plugin(s) && plugin != NULL &&
         (strcmp(plugin, "tpu") == 0 || strcmp(plugin, "cuda") == 0)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "virtual_devices is %d: only cpu, ref and pjrt:cpu support virtual "
+                        "virtual_devices is %d: only cpu, host and pjrt:cpu support virtual "
                         "devices, not %s",
                         n_virtual, s->device);
     }
@@ -113,7 +113,7 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
     if (wanted > n_virtual && n_virtual > 0) {
         return disagree("replicas", wanted, "virtual_devices", n_virtual);
     }
-    /* On the host a replica is a part of the batch: a shard on `cpu`; `ref` computes the whole
+    /* On the host a replica is a part of the batch: a shard on `cpu`; `host` computes the whole
      * batch, which is equivalent. */
     const bool sharded = strcmp(s->spec.backend, "cpu") == 0 && (n_virtual > 0 || wanted > 1);
     s->replicas = wanted > 0 ? wanted : SX_MAX(n_virtual, 1);

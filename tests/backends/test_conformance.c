@@ -553,7 +553,7 @@ static void compare_trained(const char *model, const setting *s, const trained *
 
 static void check_program(const char *model, sx_dtype precision)
 {
-    trained ref = train(model, &(setting){"ref", 1, 1, precision});
+    trained ref = train(model, &(setting){"host", 1, 1, precision});
     for (int i = 0; is_built_in(sx_backends[i]); i++) {
         for (int shards = 1; shards <= 4; shards += 3) {
             compare_trained(model, &(setting){sx_backends[i]->name, 2, shards, precision}, &ref);
@@ -564,7 +564,7 @@ static void check_program(const char *model, sx_dtype precision)
 
 static void check_program_on_pjrt(const char *model, sx_dtype precision)
 {
-    trained ref = train(model, &(setting){"ref", 1, 1, precision});
+    trained ref = train(model, &(setting){"host", 1, 1, precision});
     for (int replicas = 1; replicas <= 3; replicas++) {
         compare_trained(model, &(setting){"pjrt", replicas, 1, precision}, &ref);
         compare_trained(model, &(setting){"pjrt", replicas, STEPS, precision}, &ref);
@@ -680,7 +680,7 @@ static void check_borders(const border_case *c, const setting *s)
     float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
     int64_t elems[BORDER_OUTPUTS];
     sx_graph *g = border_graph(c);
-    run_borders(g, &(setting){"ref", 1, 1, SX_F32}, expected, elems);
+    run_borders(g, &(setting){"host", 1, 1, SX_F32}, expected, elems);
     run_borders(g, s, got, elems);
     for (int i = 0; i < BORDER_OUTPUTS; i++) {
         double greatest = 0, worst = 0;
@@ -729,7 +729,7 @@ static void test_backends_conformance__one_large_example(void **state)
     sx_output(b, "y", sx_relu(b, sx_bias_add(b, sx_nn_conv2d(b, x, w), bias)));
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
-    run_borders(g, &(setting){"ref", 1, 0, SX_F32}, expected, elems);
+    run_borders(g, &(setting){"host", 1, 0, SX_F32}, expected, elems);
     run_borders(g, &(setting){"cpu", 2, 0, SX_F32}, got, elems);
     for (int64_t k = 0; k < elems[0]; k++) {
         assert_true(fabsf(got[0][k] - expected[0][k]) <= 1e-4F);

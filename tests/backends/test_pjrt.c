@@ -590,8 +590,8 @@ static void test_backends_pjrt__the_loop_leaves_when_not_ok(void **state)
     sx_compile_options o = {.batch = 4, .steps = 2, .ok_output = "w_after"};
     assert_error(sx_compile(p, g, &o, &e), SX_INVALID_ARGUMENT, "no bool output \"w_after\"");
     sx_platform_close(p);
-    assert_ok(sx_platform_open("ref", NULL, &p));
-    assert_error(sx_compile(p, g, &o, &e), SX_UNIMPLEMENTED, "ref runs one step at a time");
+    assert_ok(sx_platform_open("host", NULL, &p));
+    assert_error(sx_compile(p, g, &o, &e), SX_UNIMPLEMENTED, "host runs one step at a time");
     sx_platform_close(p);
     sx_graph_destroy(g);
 }

@@ -382,7 +382,7 @@ static void test_backends_random_graphs__compute_what_the_reference_does(void **
         sx_graph *g = program_of(seed);
         int64_t batch = 1 + seed % 7;
         int threads = 1 + (int)(seed % 3), shards = (int)(seed / 3 % 4);
-        results expected = run("ref", g, seed, batch, 1, 0);
+        results expected = run("host", g, seed, batch, 1, 0);
         results got = run("cpu", g, seed, batch, threads, shards);
         int wrong = differences(g, seed, &expected, &got);
         if (wrong > 0) {

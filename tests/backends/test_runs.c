@@ -80,7 +80,7 @@ static void count(sx_run *run, void *user)
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
-static const char *const backends[] = {"ref", "cpu", "pjrt"};
+static const char *const backends[] = {"host", "cpu", "pjrt"};
 
 static void test_backends_runs__submit_await_and_again(void **state)
 {

@@ -6,7 +6,7 @@ export GCE_METADATA_HOST=127.0.0.1:1
 
 ok devices
 grep -qE '^cpu +/device:CPU:0 .*/job:localhost/replica:0/task:0/device:CPU:0 ' out || fail 'no cpu'
-grep -qE '^ref +/device:CPU:0 .* reference$' out || fail 'no ref'
+grep -qE '^host +/device:CPU:0 .* host kernels$' out || fail 'no host'
 grep -qE '^tpu +none .*pip install libtpu' out || fail 'no word of what is missing'
 quiet
 says_not 'Num TPU Cores'

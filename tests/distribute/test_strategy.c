@@ -15,10 +15,10 @@ static void test_distribute_strategy__one_device(void **state)
 {
     (void)state;
     sx_strategy *s = NULL;
-    assert_ok(sx_one_device_strategy(&s, .device = "ref"));
+    assert_ok(sx_one_device_strategy(&s, .device = "host"));
     assert_int_equal(sx_strategy_num_replicas_in_sync(s), 1);
     assert_string_equal(sx_strategy_name(s), "one-device");
-    assert_string_equal(sx_strategy_text(s), "one-device: 1 replica on ref");
+    assert_string_equal(sx_strategy_text(s), "one-device: 1 replica on host");
     sx_strategy_release(s);
     assert_ok(sx_one_device_strategy(&s, .device = NULL));
     assert_string_equal(sx_strategy_text(s), "one-device: 1 replica on cpu");
@@ -58,7 +58,7 @@ static void test_distribute_strategy__virtual_devices_of_cpu(void **state)
     assert_ok(MIRRORED(&s, .virtual_devices = 4, .replicas = 2));
     assert_int_equal(sx_strategy_num_replicas_in_sync(s), 2);
     sx_strategy_release(s);
-    assert_ok(MIRRORED(&s, .device = "ref", .replicas = 3)); /* computes the batch whole */
+    assert_ok(MIRRORED(&s, .device = "host", .replicas = 3)); /* computes the batch whole */
     options.shards = 0;
     assert_ok(sx_strategy_apply(s, &options));
     assert_int_equal(options.shards, 0);
@@ -74,8 +74,8 @@ static void test_distribute_strategy__what_does_not_go_together(void **state)
         sx_strategy_args args;
         const char *says;
     } rows[] = {
-        {{.device = "tpu", .virtual_devices = 4}, "only cpu, ref and pjrt:cpu support"},
-        {{.device = "pjrt:cuda", .virtual_devices = 4}, "only cpu, ref and pjrt:cpu support"},
+        {{.device = "tpu", .virtual_devices = 4}, "only cpu, host and pjrt:cpu support"},
+        {{.device = "pjrt:cuda", .virtual_devices = 4}, "only cpu, host and pjrt:cpu support"},
         {{.virtual_devices = 2, .replicas = 4}, "replicas is 4, but virtual_devices is 2"},
         {{.virtual_devices = 3, .replicas = 4}, "replicas is 4, but virtual_devices is 3"},
         {{.device = "pjrt:cuda:2", .replicas = 1}, "the number of devices in its name is 2"},
@@ -206,7 +206,7 @@ static void test_distribute_strategy__virtual_devices_train(void **state)
     (void)state;
     sx_strategy *s = NULL;
     static outcome one, four, again;
-    train_under(NULL, "ref", &one);
+    train_under(NULL, "host", &one);
     assert_ok(sx_mirrored_strategy(&s, .virtual_devices = 4));
     train_under(s, NULL, &four);
     train_under(s, NULL, &again);
@@ -243,7 +243,7 @@ static void test_distribute_strategy__the_configuration_says_it_once(void **stat
     sx_strategy *s = NULL;
     sx_trainer *t = NULL;
     sx_dataset *data = tiny_data(0, EXAMPLES);
-    assert_ok(sx_one_device_strategy(&s, .device = "ref"));
+    assert_ok(sx_one_device_strategy(&s, .device = "host"));
     sx_run_config config = *sx_run_config_of(.train_distribute = s, .device = "cpu");
     assert_error(
         sx_trainer_create(&(sx_trainer_options){.config = &config, .def = &tiny, .data = data}, &t),
@@ -265,7 +265,7 @@ static void test_distribute_strategy__trains_over_a_plugin(void **state)
     (void)state;
     sx_strategy *s = NULL;
     static outcome one, many;
-    train_under(NULL, "ref", &one);
+    train_under(NULL, "host", &one);
     assert_ok(sx_mirrored_strategy(&s, .pjrt_plugin = ref_plugin(), .replicas = 2));
     train_under(s, NULL, &many);
     sx_strategy_release(s);

@@ -131,7 +131,7 @@ def check_moving_variance(device):
 
 
 if __name__ == "__main__":
-    for device in sys.argv[1:] or ["ref", "cpu"]:
+    for device in sys.argv[1:] or ["host", "cpu"]:
         for name in ROWS:
             check(name, device)
         check_dropout(device)

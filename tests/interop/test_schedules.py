@@ -73,7 +73,7 @@ def check(name, device):
 
 
 if __name__ == "__main__":
-    for device in sys.argv[1:] or ["ref", "cpu"]:
+    for device in sys.argv[1:] or ["host", "cpu"]:
         for name in ROWS:
             check(name, device)
         print(f"{device}: {len(ROWS)} schedules at {len(STEPS)} steps as Keras'")

@@ -180,7 +180,7 @@ static void assert_same_run(const run *a, const run *b, double tolerance)
 static void test_runtime_loop__one_step_at_a_time_where_the_device_cannot(void **state)
 {
     (void)state;
-    run *r = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    run *r = open_run(&(sx_session_options){.device = "host", .seed = 3});
     r->sizes[4] = 3;
     loop_all(r);
     assert_int_equal(sx_program_launch_steps(r->program), 1);
@@ -194,7 +194,7 @@ static void test_runtime_loop__ends_where_step_says_so(void **state)
 {
     (void)state;
     int64_t done;
-    run *r = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    run *r = open_run(&(sx_session_options){.device = "host", .seed = 3});
     r->stop_at = 3;
     assert_ok(loop(r, STEPS, &done));
     assert_int_equal(done, 3);
@@ -215,7 +215,7 @@ static void test_runtime_loop__launches_show_every_step(void **state)
     for (int k = 0; k < STEPS; k++) {
         assert_int_equal(r->fed_when_shown[k], fed[k]);
     }
-    ref = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    ref = open_run(&(sx_session_options){.device = "host", .seed = 3});
     loop_all(ref);
     assert_same_run(r, ref, 1e-5);
     close_run(r);
@@ -242,7 +242,7 @@ static void test_runtime_loop__another_size_ends_a_launch(void **state)
     (void)state;
     SKIP_WITHOUT_PJRT();
     run *r = open_pjrt(5, 1, SX_BATCH_NORM_SYNC);
-    run *ref = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    run *ref = open_run(&(sx_session_options){.device = "host", .seed = 3});
     r->sizes[2] = ref->sizes[2] = 3;
     loop_all(r);
     assert_int_equal(r->fed_when_shown[0], 3);
@@ -379,7 +379,7 @@ static void test_runtime_loop__replicas_compute_what_one_device_does(void **stat
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    run *ref = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+    run *ref = open_run(&(sx_session_options){.device = "host", .seed = 3});
     ref->sizes[4] = 5; /* of all batches the only one that nothing divides */
     loop_all(ref);
     for (int replicas = 1; replicas <= 4; replicas *= 2) {
@@ -417,7 +417,7 @@ static void test_runtime_loop__batch_norm_of_each_replica(void **state)
     double loss = 0;
     int n = 0;
     for (int k = 0; k < PARTS; k++) {
-        run *r = open_run(&(sx_session_options){.device = "ref", .seed = 3});
+        run *r = open_run(&(sx_session_options){.device = "host", .seed = 3});
         memmove(r->x[0][0], r->x[0][k * PART], PART * sizeof(r->x[0][0]));
         memmove(&r->y[0][0], &r->y[0][k * PART], PART * sizeof(r->y[0][0]));
         r->sizes[0] = PART;

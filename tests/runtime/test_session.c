@@ -82,7 +82,7 @@ static void test_runtime_session__trains_the_linear_model(void **state)
 {
     (void)state;
     double losses[4];
-    train("linear", "ref", 4, losses);
+    train("linear", "host", 4, losses);
     for (int i = 1; i < 4; i++) {
         assert_true(losses[i] < losses[i - 1]);
     }
@@ -92,7 +92,7 @@ static void test_runtime_session__trains_the_convolutional_model(void **state)
 {
     (void)state;
     double losses[3];
-    train("mnist_cnn", "ref", 3, losses);
+    train("mnist_cnn", "host", 3, losses);
     assert_true(isfinite(losses[2]) && fabs(losses[0] - log(10)) < 1);
 }
 
@@ -105,7 +105,7 @@ static void test_runtime_session__names_what_is_not_finite(void **state)
     sx_session *s;
     sx_program *p;
     int64_t done, step;
-    assert_ok(sx_session_create(&(sx_session_options){.device = "ref", .seed = 7}, &s));
+    assert_ok(sx_session_create(&(sx_session_options){.device = "host", .seed = 7}, &s));
     assert_ok(sx_session_add_program(s, g, &p));
     int kernel = sx_session_find_variable(s, "dense/kernel");
     static float weights[PIXELS * 10];
@@ -133,7 +133,7 @@ static void test_runtime_session__programs_share_variables(void **state)
     sx_graph *train_graph = program("linear", SX_TRAIN), *eval_graph = program("linear", SX_EVAL);
     sx_session *s;
     sx_program *train_program, *eval_program;
-    assert_ok(sx_session_create(&(sx_session_options){.device = "ref"}, &s));
+    assert_ok(sx_session_create(&(sx_session_options){.device = "host"}, &s));
     assert_ok(sx_session_add_program(s, train_graph, &train_program));
     int count = sx_session_variable_count(s);
     assert_ok(sx_session_add_program(s, eval_graph, &eval_program));
@@ -183,7 +183,7 @@ static void test_runtime_session__variables_are_held_to_the_budget(void **state)
 static void test_runtime_session__programs_are_held_to_the_budget(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu", "ref"};
+    static const char *const devices[] = {"cpu", "host"};
     for (int d = 0; d < 2; d++) {
         sx_budget budget;
         sx_session *s = NULL;

@@ -68,7 +68,7 @@ static void run(const fixture *f, sx_slot *slot, float y[8 * CLASSES])
 static void test_runtime_slots__are_used_at_once_up_to_the_bound(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu", "ref"};
+    static const char *const devices[] = {"cpu", "host"};
     for (int d = 0; d < 2; d++) {
         fixture f;
         sx_slot *a, *b, *c;

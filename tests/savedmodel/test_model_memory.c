@@ -136,8 +136,8 @@ static void test_savedmodel_model_memory__refuses_before_allocating(void **state
     write_product(40000);
     refuses_a_product("cpu", 2048LL * MIB, "the largest value is float32[40000,40000] of matmul");
     refuses_a_product("cpu", 2048LL * MIB, "temporaries of 6.0 GiB");
-    refuses_a_product("ref", 2048LL * MIB, "the largest value is float32[40000,40000] of matmul");
-    refuses_a_product("ref", 2048LL * MIB, "in use");
+    refuses_a_product("host", 2048LL * MIB, "the largest value is float32[40000,40000] of matmul");
+    refuses_a_product("host", 2048LL * MIB, "in use");
 }
 
 /* The sum over all elements of `rank` vectors of 2^15 values, each along an axis of its own, added
@@ -164,7 +164,7 @@ static void write_outer_sum(int rank)
 static void test_savedmodel_model_memory__sizes_do_not_wrap(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu", "ref"};
+    static const char *const devices[] = {"cpu", "host"};
     for (int rank = 4; rank <= 5; rank++) {
         write_outer_sum(rank);
         for (int i = 0; i < 2; i++) {
@@ -185,7 +185,7 @@ static void test_savedmodel_model_memory__sizes_do_not_wrap(void **state)
 static void test_savedmodel_model_memory__runs_what_fits(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu", "ref"};
+    static const char *const devices[] = {"cpu", "host"};
     write_product(500); /* 1 MB, 2 MB more in doubles */
     for (int i = 0; i < 2; i++) {
         const float x = 1;
@@ -202,7 +202,7 @@ static void test_savedmodel_model_memory__runs_what_fits(void **state)
         sx_predictor_unload(p);
     }
     refuses_a_product("cpu", 512 * 1024, "float32[500,500]");
-    refuses_a_product("ref", 512 * 1024, "float32[500,500]");
+    refuses_a_product("host", 512 * 1024, "float32[500,500]");
 }
 
 /* Each row takes a megabyte while it runs: large batches run in parts, small ones as ever. */

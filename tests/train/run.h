@@ -94,7 +94,7 @@ static inline sx_run_config tiny_config(const char *dir, seen *s)
                            .save_checkpoints_secs = SX_NEVER,
                            .log_step_count_steps = 1,
                            .threads = 1,
-                           .device = "ref",
+                           .device = "host",
                            .observer = s != NULL ? see : NULL,
                            .observer_user = s,
                            .stop = s != NULL ? &s->stop : NULL};

@@ -70,7 +70,7 @@ static void test_train_devices__train_and_evaluate(void **state)
 {
     (void)state;
     int64_t here[64] = {0}, there[64] = {0};
-    sx_eval_result ref = train_on("ref", 1, here), cpu = train_on("cpu", 1, there);
+    sx_eval_result ref = train_on("host", 1, here), cpu = train_on("cpu", 1, there);
     check_near(&ref, &cpu);
     assert_memory_equal(here, there, sizeof(here));
 }
@@ -81,7 +81,7 @@ static void test_train_devices__train_and_evaluate_on_replicas(void **state)
     SKIP_WITHOUT_PJRT();
     name_plugin();
     int64_t here[64] = {0}, there[64] = {0};
-    sx_eval_result ref = train_on("ref", 1, here), pjrt = train_on("pjrt", 2, there);
+    sx_eval_result ref = train_on("host", 1, here), pjrt = train_on("pjrt", 2, there);
     check_near(&ref, &pjrt);
     assert_memory_equal(here, there, sizeof(here));
 }
@@ -142,7 +142,7 @@ static void test_train_devices__host_call_sees_each_step_of_a_launch(void **stat
     (void)state;
     SKIP_WITHOUT_PJRT();
     name_plugin();
-    told ref = train_and_tell("ref", 1), pjrt = train_and_tell("pjrt:cpu", 2);
+    told ref = train_and_tell("host", 1), pjrt = train_and_tell("pjrt:cpu", 2);
     assert_int_equal(pjrt.n, 11);
     for (int i = 0; i < 11; i++) {
         assert_int_equal(pjrt.rows[i], BATCH);
@@ -183,7 +183,7 @@ static void test_train_devices__a_move_changes_no_bit(void **state)
     sx_model *stays = open_model(), *moves = open_model();
     fit_more(stays);
     fit_more(moves);
-    assert_ok(sx_model_to(moves, .device = "ref"));
+    assert_ok(sx_model_to(moves, .device = "host"));
     assert_float_equal(loss_of(moves), loss_of(stays), 1e-6);
     assert_ok(sx_model_to(moves, .device = "cpu", .threads = 1));
     assert_true(loss_of(moves) == loss_of(stays));
@@ -228,7 +228,7 @@ static void test_train_devices__a_move_that_fails_changes_nothing(void **state)
     fit_more(m);
     sx_model_destroy(m);
     m = open_model(); /* before fit(): where that will be */
-    assert_ok(sx_model_to(m, .device = "ref"));
+    assert_ok(sx_model_to(m, .device = "host"));
     fit_more(m);
     sx_model_destroy(m);
 }
@@ -270,7 +270,7 @@ static void test_train_devices__strings_are_refused_by_name(void **state)
     assert_error(make_trainer(labels, FEATURES, &t), SX_INVALID_ARGUMENT,
                  "component \"label\" of the data is string");
     /* batches of strings for a model that wants numbers */
-    t = open_tiny(&(sx_run_config){.struct_size = sizeof(sx_run_config), .device = "ref"});
+    t = open_tiny(&(sx_run_config){.struct_size = sizeof(sx_run_config), .device = "host"});
     assert_ok(sx_dataset_batch(&features, .size = 2));
     assert_error(sx_trainer_fit(t, &(sx_fit_request){.train = features, .steps = 1}),
                  SX_INVALID_ARGUMENT, "component \"words\" of the data is string[N], and strings");

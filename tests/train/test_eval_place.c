@@ -77,7 +77,7 @@ static void test_train_eval_place__follows_the_training(void **state)
     places p = {0};
     sx_strategy *cpu = NULL;
     sx_estimator *e = NULL;
-    sx_run_config config = config_on("ref", &p);
+    sx_run_config config = config_on("host", &p);
     assert_ok(sx_one_device_strategy(&cpu, .device = "cpu"));
     config.eval_distribute = cpu;
     assert_ok(sx_estimator_create(&tiny, &config, NULL, &e));
@@ -106,7 +106,7 @@ static void test_train_eval_place__tpu_estimators_other_arguments(void **state)
     (void)state;
     sx_estimator *e = NULL;
     sx_strategy *cpu = NULL;
-    sx_run_config config = config_on("ref", NULL);
+    sx_run_config config = config_on("host", NULL);
     assert_error(sx_tpu_estimator_create(&tiny, &e, .config = &config, .batch_axis = 3),
                  SX_INVALID_ARGUMENT, "batch_axis is 3, expected 0");
     assert_error(sx_tpu_estimator_create(&tiny, &e, .config = &config, .export_to_tpu = true),

@@ -38,7 +38,7 @@ static void assert_results_equal_at_any_size(const char *device)
 static void test_train_evaluate__no_batch_size_changes_a_bit(void **state)
 {
     (void)state;
-    assert_results_equal_at_any_size("ref");
+    assert_results_equal_at_any_size("host");
     assert_results_equal_at_any_size(NULL);
 }
 
@@ -85,7 +85,7 @@ static void test_train_evaluate__predicts_in_order_at_any_batch_size(void **stat
 static void test_train_evaluate__takes_batches_as_they_come(void **state)
 {
     (void)state;
-    sx_trainer *t = trained(32, "ref");
+    sx_trainer *t = trained(32, "host");
     sx_dataset *data = tiny_data(200, MANY), *batched = tiny_data(200, MANY);
     sx_eval_result a, b;
     assert_ok(sx_dataset_batch(&batched, .size = 13));
@@ -109,7 +109,7 @@ static void test_train_evaluate__passes_errors_on(void **state)
 {
     (void)state;
     int calls = 0;
-    sx_trainer *t = trained(32, "ref");
+    sx_trainer *t = trained(32, "host");
     sx_dataset *data = tiny_data(200, MANY), *endless = tiny_data(200, MANY);
     sx_eval_result result;
     assert_error(sx_trainer_predict(t, data, 0, refuse, &calls), SX_OUT_OF_RANGE, "two are enough");

@@ -159,8 +159,8 @@ static void test_train_faces__model(void **state)
     sx_dataset *train = tiny_data(0, EXAMPLES), *eval = tiny_data(100, 41);
     assert_ok(sx_model_create(&tiny, (const char *const[]){"hidden=12", NULL}, &m));
     assert_error(sx_model_evaluate(m, eval, &result), SX_FAILED_PRECONDITION, "neither fitted");
-    assert_ok(
-        sx_model_compile(m, .optimizer = sx_sgd(.learning_rate = 0.1), .seed = 3, .device = "ref"));
+    assert_ok(sx_model_compile(m, .optimizer = sx_sgd(.learning_rate = 0.1), .seed = 3,
+                               .device = "host"));
     assert_ok(sx_model_fit(m, train, .epochs = 2, .batch_size = 8, .validation_data = eval));
     assert_ok(sx_model_fit(m, train, .batch_size = 8, .validation_data = eval));
     assert_error(sx_model_compile(m, .seed = 4), SX_FAILED_PRECONDITION, "before fit");
@@ -225,7 +225,7 @@ static void test_train_faces__refuse_what_makes_no_sense(void **state)
     assert_error(sx_model_fit(m, batched, .epochs = -1), SX_INVALID_ARGUMENT, "negative");
     sx_train_args args = {.struct_size = 3};
     sx_estimator *e = NULL;
-    assert_ok(sx_estimator_create(&tiny, sx_run_config_of(.device = "ref"), NULL, &e));
+    assert_ok(sx_estimator_create(&tiny, sx_run_config_of(.device = "host"), NULL, &e));
     assert_error(sx_estimator_train_at(e, train_input, NULL, &args), SX_INVALID_ARGUMENT,
                  "sx_train_args has struct_size 3");
     sx_estimator_destroy(e);

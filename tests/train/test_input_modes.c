@@ -176,9 +176,9 @@ static void test_train_input_modes__reserved_parameters(void **state)
     (void)state;
     sx_estimator *e = NULL;
     const char *const batch[] = {"batch_size=8", NULL}, *const context[] = {"context=1", NULL};
-    assert_error(sx_estimator_create(&tiny, sx_run_config_of(.device = "ref"), batch, &e),
+    assert_error(sx_estimator_create(&tiny, sx_run_config_of(.device = "host"), batch, &e),
                  SX_INVALID_ARGUMENT, "\"batch_size\" is reserved");
-    assert_error(sx_estimator_create(&tiny, sx_run_config_of(.device = "ref"), context, &e),
+    assert_error(sx_estimator_create(&tiny, sx_run_config_of(.device = "host"), context, &e),
                  SX_INVALID_ARGUMENT, "\"context\" is reserved");
 }
 
@@ -311,7 +311,7 @@ static void test_train_input_modes__tpu_estimator(void **state)
     (void)state;
     sx_estimator *e = NULL;
     asked a = {0};
-    const sx_run_config *config = sx_run_config_of(.device = "ref", .replicas = 4);
+    const sx_run_config *config = sx_run_config_of(.device = "host", .replicas = 4);
     assert_ok(sx_tpu_estimator_create(&tiny, &e, .config = config, .use_tpu = true,
                                       .train_batch_size = 16, .eval_batch_size = 24));
     assert_ok(sx_estimator_train(e, tell, &a, .max_steps = 2));

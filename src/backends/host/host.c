@@ -1,4 +1,4 @@
-/* The reference backend: every operator's host kernel, one node after the other, every value held
+/* The host backend: every operator's host kernel, one node after the other, every value held
  * in its own dtype. Slow and obviously right: the oracle that the conformance suite holds the other
  * backends against. A float64 graph runs in double throughout. */
 #include <stdio.h>
@@ -11,18 +11,18 @@
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 
-typedef struct ref_platform {
+typedef struct host_platform {
     sx_platform head;
     sx_device device;
     sx_device *devices[1];
-} ref_platform;
+} host_platform;
 
-typedef struct ref_buffer {
+typedef struct host_buffer {
     sx_device_buffer head;
     void *bytes; /* row-major */
-} ref_buffer;
+} host_buffer;
 
-typedef struct ref_executable {
+typedef struct host_executable {
     sx_executable head;
     sx_graph *graph; /* batch fixed */
     sx_type *types;  /* args, then results */
@@ -30,44 +30,44 @@ typedef struct ref_executable {
     int widest;            /* inputs of a node */
     int64_t carrier_bytes; /* of the node that needs most */
     int64_t value_bytes;   /* of a run: values and carriers */
-} ref_executable;
+} host_executable;
 
-typedef struct ref_run {
+typedef struct host_run {
     sx_run head;
     sx_tensor *values; /* [n_values] */
     sx_tensor *inputs; /* [widest]: scratch */
     void *carriers;    /* scratch */
-} ref_run;
+} host_run;
 
 static sx_status out_of_memory(const char *what)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "ref: out of memory for %s", what);
+    return sx_error(SX_RESOURCE_EXHAUSTED, "host: out of memory for %s", what);
 }
 
 /* --- platform and buffers -------------------------------------------------------------------- */
 
-static sx_status ref_open(const sx_platform_options *options, sx_platform **out)
+static sx_status host_open(const sx_platform_options *options, sx_platform **out)
 {
     (void)options;
-    ref_platform *p = sx_alloc(1, sizeof(*p));
+    host_platform *p = sx_alloc(1, sizeof(*p));
     if (p == NULL) {
         return out_of_memory("the platform");
     }
-    p->device = (sx_device){.platform = &p->head, .name = "/device:CPU:0", .kind = "reference"};
+    p->device = (sx_device){.platform = &p->head, .name = "/device:CPU:0", .kind = "host kernels"};
     p->devices[0] = &p->device;
-    p->head = (sx_platform){.backend = &sx_backend_ref, .devices = p->devices, .n_devices = 1};
+    p->head = (sx_platform){.backend = &sx_backend_host, .devices = p->devices, .n_devices = 1};
     *out = &p->head;
     return SX_OK;
 }
 
-static void ref_close(sx_platform *platform)
+static void host_close(sx_platform *platform)
 {
     sx_free(platform);
 }
 
-static sx_status ref_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
+static sx_status host_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
 {
-    ref_buffer *buffer = sx_alloc(1, sizeof(*buffer));
+    host_buffer *buffer = sx_alloc(1, sizeof(*buffer));
     void *bytes = sx_alloc((size_t)sx_type_bytes(type) + 1, 1);
     if (buffer == NULL || bytes == NULL) {
         sx_free(buffer);
@@ -82,31 +82,31 @@ static sx_status ref_buffer_create(sx_device *device, const sx_type *type, sx_de
     return SX_OK;
 }
 
-static void ref_buffer_destroy(sx_device_buffer *head)
+static void host_buffer_destroy(sx_device_buffer *head)
 {
-    ref_buffer *buffer = (ref_buffer *)head;
+    host_buffer *buffer = (host_buffer *)head;
     sx_free(buffer->bytes);
     sx_free(buffer);
 }
 
-static sx_status ref_buffer_write(sx_device_buffer *buffer, const void *data, bool borrow)
+static sx_status host_buffer_write(sx_device_buffer *buffer, const void *data, bool borrow)
 {
     (void)borrow;
-    memcpy(((ref_buffer *)buffer)->bytes, data, (size_t)sx_type_bytes(&buffer->type));
+    memcpy(((host_buffer *)buffer)->bytes, data, (size_t)sx_type_bytes(&buffer->type));
     return SX_OK;
 }
 
-static sx_status ref_buffer_read(sx_device_buffer *buffer, void *data)
+static sx_status host_buffer_read(sx_device_buffer *buffer, void *data)
 {
-    memcpy(data, ((ref_buffer *)buffer)->bytes, (size_t)sx_type_bytes(&buffer->type));
+    memcpy(data, ((host_buffer *)buffer)->bytes, (size_t)sx_type_bytes(&buffer->type));
     return SX_OK;
 }
 
 /* --- compile --------------------------------------------------------------------------------- */
 
-static void ref_destroy(sx_executable *head)
+static void host_destroy(sx_executable *head)
 {
-    ref_executable *e = (ref_executable *)head;
+    host_executable *e = (host_executable *)head;
     sx_free(e->types);
     sx_free(e->result_args);
     sx_graph_destroy(e->graph);
@@ -115,13 +115,14 @@ static void ref_destroy(sx_executable *head)
 
 static sx_status too_large(const sx_node *n)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "ref: %s \"%s\" needs more memory than can be addressed",
-                    n->op->name, n->name);
+    return sx_error(SX_RESOURCE_EXHAUSTED,
+                    "host: %s \"%s\" needs more memory than can be addressed", n->op->name,
+                    n->name);
 }
 
 /* Charges what a run takes, all values and the carriers of the node that needs most, and the
  * graph's constants. */
-static sx_status charge_values(ref_executable *e)
+static sx_status charge_values(host_executable *e)
 {
     const sx_graph *g = e->graph;
     int64_t constants = 0;
@@ -147,7 +148,7 @@ static sx_status charge_values(ref_executable *e)
 }
 
 /* How much a run needs. */
-static sx_status measure(ref_executable *e)
+static sx_status measure(host_executable *e)
 {
     const sx_graph *g = e->graph;
     e->widest = 1;
@@ -166,7 +167,7 @@ static sx_status measure(ref_executable *e)
             sx_host_scratch_bytes(n->op, types, n->n_inputs, types + n->n_inputs, n->n_outputs);
         e->carrier_bytes = SX_MAX(e->carrier_bytes, bytes);
         if (n->op->flags & SX_OP_HOST) {
-            status = sx_error(SX_UNIMPLEMENTED, "ref: %s \"%s\" belongs to the host segment",
+            status = sx_error(SX_UNIMPLEMENTED, "host: %s \"%s\" belongs to the host segment",
                               n->op->name, n->name);
         } else if (bytes < 0) {
             status = too_large(n);
@@ -177,7 +178,7 @@ static sx_status measure(ref_executable *e)
     return charge_values(e);
 }
 
-static sx_status describe(ref_executable *e)
+static sx_status describe(host_executable *e)
 {
     const sx_graph *g = e->graph;
     e->types = sx_alloc((size_t)(g->n_args + g->n_results) + 1, sizeof(sx_type));
@@ -200,10 +201,10 @@ static sx_status describe(ref_executable *e)
     return SX_OK;
 }
 
-static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
-                             const sx_compile_options *options, sx_executable **out)
+static sx_status host_compile(sx_platform *platform, const sx_graph *graph,
+                              const sx_compile_options *options, sx_executable **out)
 {
-    ref_executable *e = sx_alloc(1, sizeof(*e));
+    host_executable *e = sx_alloc(1, sizeof(*e));
     if (e == NULL) {
         return out_of_memory("an executable");
     }
@@ -225,19 +226,19 @@ static sx_status ref_compile(sx_platform *platform, const sx_graph *graph,
     return SX_OK;
 }
 
-static sx_status ref_info(const sx_executable *head, sx_executable_info *out)
+static sx_status host_info(const sx_executable *head, sx_executable_info *out)
 {
-    out->temporary_bytes = ((const ref_executable *)head)->value_bytes;
+    out->temporary_bytes = ((const host_executable *)head)->value_bytes;
     return SX_OK;
 }
 
 /* --- runs --------------------------------------------------------------------------------------
  */
 
-static void ref_run_destroy(sx_run *head)
+static void host_run_destroy(sx_run *head)
 {
-    ref_run *r = (ref_run *)head;
-    const ref_executable *e = (const ref_executable *)head->executable;
+    host_run *r = (host_run *)head;
+    const host_executable *e = (const host_executable *)head->executable;
     for (int i = 0; r->values != NULL && i < e->graph->n_values; i++) {
         sx_free(r->values[i].data);
     }
@@ -248,7 +249,7 @@ static void ref_run_destroy(sx_run *head)
     sx_free(r);
 }
 
-static sx_status allocate_values(ref_run *r, const ref_executable *e)
+static sx_status allocate_values(host_run *r, const host_executable *e)
 {
     const sx_graph *g = e->graph;
     r->values = sx_alloc((size_t)g->n_values, sizeof(*r->values));
@@ -267,9 +268,9 @@ static sx_status allocate_values(ref_run *r, const ref_executable *e)
     return SX_OK;
 }
 
-static sx_status ref_run_create(sx_executable *executable, sx_run **out)
+static sx_status host_run_create(sx_executable *executable, sx_run **out)
 {
-    ref_run *r = sx_alloc(1, sizeof(*r));
+    host_run *r = sx_alloc(1, sizeof(*r));
     if (r == NULL) {
         return out_of_memory("a run");
     }
@@ -278,23 +279,23 @@ static sx_status ref_run_create(sx_executable *executable, sx_run **out)
         sx_free(r);
         return status;
     }
-    status = allocate_values(r, (const ref_executable *)executable);
+    status = allocate_values(r, (const host_executable *)executable);
     if (status != SX_OK) {
-        ref_run_destroy(&r->head);
+        host_run_destroy(&r->head);
         return status;
     }
     *out = &r->head;
     return SX_OK;
 }
 
-static sx_status run_nodes(ref_run *r, sx_device_buffer *const *args,
+static sx_status run_nodes(host_run *r, sx_device_buffer *const *args,
                            sx_device_buffer *const *outputs)
 {
-    const ref_executable *e = (const ref_executable *)r->head.executable;
+    const host_executable *e = (const host_executable *)r->head.executable;
     const sx_graph *g = e->graph;
     for (int i = 0; i < g->n_args; i++) {
         const sx_tensor *value = &r->values[g->args[i].value.id];
-        memcpy(value->data, ((ref_buffer *)args[i])->bytes, (size_t)sx_type_bytes(&value->type));
+        memcpy(value->data, ((host_buffer *)args[i])->bytes, (size_t)sx_type_bytes(&value->type));
     }
     for (int k = 0; k < g->n_nodes; k++) {
         const sx_node *n = &g->nodes[k];
@@ -316,32 +317,32 @@ static sx_status run_nodes(ref_run *r, sx_device_buffer *const *args,
     for (int i = 0; i < g->n_results; i++) {
         sx_device_buffer *to = e->result_args[i] >= 0 ? args[e->result_args[i]] : outputs[i];
         const sx_tensor *value = &r->values[g->results[i].value.id];
-        memcpy(((ref_buffer *)to)->bytes, value->data, (size_t)sx_type_bytes(&value->type));
+        memcpy(((host_buffer *)to)->bytes, value->data, (size_t)sx_type_bytes(&value->type));
     }
     return SX_OK;
 }
 
-static sx_status ref_submit(sx_run *run, sx_device_buffer *const *args,
-                            sx_device_buffer *const *outputs)
+static sx_status host_submit(sx_run *run, sx_device_buffer *const *args,
+                             sx_device_buffer *const *outputs)
 {
-    sx_run_end(run, run_nodes((ref_run *)run, args, outputs));
+    sx_run_end(run, run_nodes((host_run *)run, args, outputs));
     return SX_OK;
 }
 
-const sx_backend sx_backend_ref = {
-    .name = "ref",
-    .about = "reference operators, one after the other: slow, exact",
+const sx_backend sx_backend_host = {
+    .name = "host",
+    .about = "host kernels, one node after the other: slow, exact",
     .capabilities = SX_CAN_TRAIN | SX_CAN_BF16 | SX_IS_EXACT_F64,
-    .open = ref_open,
-    .close = ref_close,
-    .buffer_create = ref_buffer_create,
-    .buffer_destroy = ref_buffer_destroy,
-    .buffer_write = ref_buffer_write,
-    .buffer_read = ref_buffer_read,
-    .compile = ref_compile,
-    .executable_destroy = ref_destroy,
-    .info = ref_info,
-    .run_create = ref_run_create,
-    .run_destroy = ref_run_destroy,
-    .submit = ref_submit,
+    .open = host_open,
+    .close = host_close,
+    .buffer_create = host_buffer_create,
+    .buffer_destroy = host_buffer_destroy,
+    .buffer_write = host_buffer_write,
+    .buffer_read = host_buffer_read,
+    .compile = host_compile,
+    .executable_destroy = host_destroy,
+    .info = host_info,
+    .run_create = host_run_create,
+    .run_destroy = host_run_destroy,
+    .submit = host_submit,
 };

@@ -187,7 +187,7 @@ typedef struct worker {
     bool right;
 } worker;
 
-static void run_rounds(sx_executable *e, int rounds, float out[ELEMS], const float *expected,
+static void run_rounds(sx_executable *e, int rounds, float out[2 * ELEMS], const float *expected,
                        bool *right)
 {
     sx_run *run;

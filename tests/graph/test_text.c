@@ -65,6 +65,37 @@ static void test_graph_text__every_prefix_and_flip_is_survived(void **state)
     sx_text_free(text);
 }
 
+/* No character of a text is idle: without it, the text is refused or says something else. */
+static void test_graph_text__every_character_counts(void **state)
+{
+    (void)state;
+    char *text = sample_text();
+    const size_t size = strlen(text);
+    char *less = sx_alloc(size, 1);
+    for (size_t i = 0; i < size; i++) {
+        sx_graph *g = NULL;
+        char *again = NULL;
+        /* 0.10000000000000001 is the same number without some of its digits */
+        if (text[i] == ' ' || text[i] == '\n' || (text[i] >= '0' && text[i] <= '9')) {
+            continue;
+        }
+        memcpy(less, text, i);
+        memcpy(less + i, text + i + 1, size - i - 1);
+        sx_status status = sx_graph_parse(less, size - 1, &g);
+        if (status == SX_OK) {
+            assert_ok(sx_graph_print(g, &again));
+            if (strcmp(again, text) == 0) {
+                fail_msg("'%c' at %zu is not missed in\n%s", text[i], i, text);
+            }
+        }
+        sx_status_free(status);
+        sx_graph_destroy(g);
+        sx_text_free(again);
+    }
+    sx_free(less);
+    sx_text_free(text);
+}
+
 static void test_graph_text__errors_name_the_line(void **state)
 {
     (void)state;
@@ -142,6 +173,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_text__types),
     cmocka_unit_test(test_graph_text__round_trip),
     cmocka_unit_test(test_graph_text__every_prefix_and_flip_is_survived),
+    cmocka_unit_test(test_graph_text__every_character_counts),
     cmocka_unit_test(test_graph_text__errors_name_the_line),
 };
 SX_TEST_MAIN(tests)

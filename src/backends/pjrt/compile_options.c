@@ -15,9 +15,10 @@ static void put_number(sx_buf *buf, unsigned field, int64_t v)
     put_varint(buf, (uint64_t)v);
 }
 
-/* Appends a length-delimited field: a message, or packed numbers. */
+/* Appends a length-delimited field: a message, or packed numbers; fails if writing these failed. */
 static void put_bytes(sx_buf *buf, unsigned field, const sx_buf *bytes)
 {
+    buf->failed = buf->failed != 0 ? buf->failed : bytes->failed;
     put_varint(buf, field << 3 | 2);
     put_varint(buf, bytes->size);
     sx_buf_append(buf, sx_buf_text(bytes), bytes->size);

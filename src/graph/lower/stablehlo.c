@@ -297,6 +297,9 @@ static sx_hlo put_call(sx_hlo_writer *w, const char *op, const sx_hlo *in, int n
 /* {attributes} : (types) -> types loc("name") */
 static void put_tail(sx_hlo_writer *w, const sx_hlo *in, int n_in, sx_hlo first, int n_out)
 {
+    if (w->attrs.failed != 0) {
+        sx_hlo_fail(w, sx_buf_status(&w->attrs));
+    }
     if (w->attrs.size > 0) {
         sx_buf_printf(&w->body, " {%s}", sx_buf_text(&w->attrs));
         sx_buf_reset(&w->attrs);
@@ -486,9 +489,6 @@ static void stage_value(sx_hlo_writer *w, const sx_tensor *t)
     }
     sx_buf_puts(&w->attrs, "> : ");
     put_type(&w->attrs, &t->type);
-    if (w->attrs.failed != 0) {
-        sx_hlo_fail(w, sx_buf_status(&w->attrs));
-    }
 }
 
 sx_hlo sx_hlo_constant(sx_hlo_writer *w, const sx_tensor *value)

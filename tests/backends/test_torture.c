@@ -99,10 +99,10 @@ static void torture(const char *backend)
     sx_graph_destroy(v.graph);
 }
 
-static void test_backends_torture__ref(void **state)
+static void test_backends_torture__host(void **state)
 {
     (void)state;
-    torture("ref");
+    torture("host");
 }
 
 static void test_backends_torture__cpu(void **state)
@@ -118,7 +118,7 @@ static void test_backends_torture__pjrt(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_backends_torture__ref),
+    cmocka_unit_test(test_backends_torture__host),
     cmocka_unit_test(test_backends_torture__cpu),
     cmocka_unit_test(test_backends_torture__pjrt),
 };

@@ -28,6 +28,11 @@ typedef struct sx_source_def {
     /* Reads one record: sets out[i].data (types are set already) to memory of the source's own or
      * of `scratch`. Called by several threads at once. Errors need not name the record. */
     sx_status (*read)(sx_source *source, int64_t record, sx_scratch *scratch, sx_tensor *out);
+    /* For sources of one string whose records are cheaper to read together: reads `first` and as
+     * many of the count - 1 records after it as suit. Errors are those of `first`: the read ends
+     * before a later record that cannot be read. NULL: records are read one by one. */
+    sx_status (*read_run)(sx_source *source, int64_t first, int64_t count, sx_scratch *scratch,
+                          sx_bytes *out_records, int64_t *out_count);
     /* Appends the record's name for messages: "data/train-0: record 17, offset 40213". */
     void (*name_record)(const sx_source *source, int64_t record, sx_buf *out);
     /* Appends the file that the record is or was made from, false if it has none. NULL: none has.

@@ -9,8 +9,9 @@
  * Workers take chunks of consecutive rows from the dispatch frontier under the lock, where also the
  * order is computed, and make the elements outside it, straight into the rows of the slot. So the
  * stream is ordered by addressing, not by waiting, and its content does not depend on who made it.
- * All memory is made at the start; strings that do not last are copied into buffers of the row that
- * grow to the largest seen. */
+ * All memory is made at the start, except for strings. Those that point into what the source reads
+ * are read into memory of the batch, one scratch for each chunk; others are copied into buffers of
+ * the row. Both grow to the largest seen. */
 #include <pthread.h>
 #include <string.h>
 
@@ -44,13 +45,15 @@ struct slot {
     sx_plan_batch where;
     int64_t number;
     int64_t given, done; /* rows handed out; rows made */
+    int chunks;          /* handed out */
     bool ends_epoch;
     sx_status error; /* of the first failing row */
     int64_t error_row;
     sx_tensor components[SX_MAX_COMPONENTS];
     int64_t *ids;                                   /* [batch] */
     uint64_t *epochs;                               /* [batch] */
-    struct kept_string *strings[SX_MAX_COMPONENTS]; /* [batch * elems]; NULL = none to keep */
+    struct kept_string *strings[SX_MAX_COMPONENTS]; /* [batch * elems]; NULL = none to copy */
+    sx_scratch *read; /* [most_chunks] what the strings point into; NULL = nothing of the batch's */
 };
 
 struct worker {
@@ -64,12 +67,14 @@ struct worker {
 struct chunk {
     struct slot *slot;
     int64_t first, count;
+    sx_scratch *read; /* one of the slot's */
 };
 
 struct sx_iterator {
     sx_plan plan;
     struct slot *slots;
     int slot_count;
+    int most_chunks; /* that a batch is cut into */
     int64_t row_bytes[SX_MAX_COMPONENTS];
     struct worker *workers;
     int worker_count; /* threads that may run; 0 = the caller's own */
@@ -115,12 +120,23 @@ static sx_status make_component(sx_iterator *it, struct slot *slot, int c)
     }
     slot->components[c].type =
         it->plan.batched ? it->plan.dataset->schema.components[c].type : *type;
-    if (type->dtype == SX_STRING && !it->plan.strings_last) {
+    if (type->dtype != SX_STRING) {
+        return SX_OK;
+    }
+    if (it->plan.strings_life == SX_STRINGS_ELEMENT) {
         if (!sx_mul_size(rows, (size_t)sx_type_elems(type), &strings)) {
             return sx_no_memory("for an iterator");
         }
         slot->strings[c] = sx_alloc(strings, sizeof(*slot->strings[c]));
         return slot->strings[c] == NULL ? sx_no_memory("for an iterator") : SX_OK;
+    }
+    if (it->plan.strings_life == SX_STRINGS_READ && slot->read == NULL) {
+        slot->read = sx_alloc((size_t)it->most_chunks, sizeof(*slot->read));
+        for (int i = 0; slot->read != NULL && i < it->most_chunks; i++) {
+            sx_scratch_init(&slot->read[i]);
+            slot->read[i].limit_bytes = SIZE_MAX / 2;
+        }
+        return slot->read == NULL ? sx_no_memory("for an iterator") : SX_OK;
     }
     return SX_OK;
 }
@@ -146,6 +162,10 @@ static void free_slot(const sx_iterator *it, struct slot *slot)
         sx_free(slot->strings[c]);
         sx_free_aligned(slot->components[c].data);
     }
+    for (int i = 0; slot->read != NULL && i < it->most_chunks; i++) {
+        sx_scratch_deinit(&slot->read[i]);
+    }
+    sx_free(slot->read);
     sx_free(slot->ids);
     sx_free(slot->epochs);
     sx_status_free(slot->error);
@@ -213,6 +233,10 @@ static sx_status fill_iterator(sx_iterator *it, const sx_iterator_args *args)
     it->tuned = args->workers == 0;
     int workers = args->workers < 0 ? 0 : args->workers == 0 ? sx_cpu_count() : args->workers;
     SX_TRY(make_workers(it, SX_MIN(workers, (int)MAX_WORKERS)));
+    /* As chunk_rows() cuts: rows / (rows / 4 workers, rounded down) <= 8 workers, or MAX_CHUNK rows
+     * each; one more for a rest. */
+    it->most_chunks = (int)SX_MIN(it->plan.batch_size, it->plan.batch_size / MAX_CHUNK +
+                                                           8 * SX_MAX(it->worker_count, 1) + 1);
     it->active = it->tuned ? 1 : it->worker_count;
     int slots = it->worker_count == 0 ? 1 : choose_slots(&it->plan, args);
     it->slots = sx_alloc((size_t)slots, sizeof(*it->slots));
@@ -317,7 +341,7 @@ static sx_status locate_slot(sx_iterator *it, struct slot *slot)
 static void begin_slot(sx_iterator *it, struct slot *slot, int64_t number)
 {
     slot->number = number;
-    slot->given = slot->done = 0;
+    slot->given = slot->done = slot->chunks = 0;
     sx_status_free(slot->error);
     slot->error = SX_OK;
     slot->where.size = 0;
@@ -341,7 +365,7 @@ static bool has_room(const sx_iterator *it)
 
 static int64_t chunk_rows(const sx_iterator *it, const struct slot *slot)
 {
-    int64_t share = slot->where.size / (4 * SX_MAX(it->active, 1));
+    int64_t share = it->active > 0 ? slot->where.size / (4 * it->active) : slot->where.size;
     share = SX_MAX((int64_t)1, SX_MIN(share, (int64_t)MAX_CHUNK));
     return SX_MIN(share, slot->where.size - slot->given);
 }
@@ -354,7 +378,10 @@ static struct chunk take_chunk(sx_iterator *it)
     if (slot->number != it->dispatch) {
         begin_slot(it, slot, it->dispatch);
     }
-    struct chunk chunk = {slot, slot->given, chunk_rows(it, slot)};
+    struct chunk chunk = {slot, slot->given, chunk_rows(it, slot), NULL};
+    if (slot->read != NULL) {
+        chunk.read = &slot->read[slot->chunks++];
+    }
     for (int64_t row = chunk.first; row < chunk.first + chunk.count; row++) {
         sx_status status =
             sx_plan_locate(&it->plan, &slot->where, row, &slot->epochs[row], &slot->ids[row]);
@@ -423,6 +450,10 @@ static sx_status make_row(const sx_iterator *it, sx_producer *producer, struct s
 static sx_status make_rows(const sx_iterator *it, sx_producer *producer, const struct chunk *chunk,
                            int64_t *out_row)
 {
+    if (chunk->read != NULL) {
+        sx_scratch_reset(chunk->read);
+    }
+    sx_producer_begin(producer, chunk->slot->ids + chunk->first, chunk->count, chunk->read);
     for (int64_t row = chunk->first; row < chunk->first + chunk->count; row++) {
         if (chunk->slot->ids[row] < 0) {
             continue;

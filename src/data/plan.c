@@ -101,18 +101,16 @@ static bool has_strings(const sx_schema *schema)
     return false;
 }
 
-static bool strings_last(const sx_plan *plan)
+static sx_strings_life strings_life(const sx_plan *plan)
 {
-    bool last = plan->dataset->source->def->stable;
     for (int i = 0; i < plan->stage_count; i++) {
         const sx_dataset *node = plan->stages[i];
-        if (node->kind == SX_NODE_CACHE) {
-            last = false; /* a full cache hands through what it was given */
-        } else if (has_strings(&node->schema)) {
-            last = last && node->as.map.views;
+        /* a full cache passes on what it was given */
+        if (node->kind == SX_NODE_CACHE || (has_strings(&node->schema) && !node->as.map.views)) {
+            return SX_STRINGS_ELEMENT;
         }
     }
-    return last;
+    return plan->dataset->source->def->stable ? SX_STRINGS_SOURCE : SX_STRINGS_READ;
 }
 
 sx_status sx_plan_init(sx_plan *plan, sx_dataset *dataset)
@@ -133,7 +131,7 @@ sx_status sx_plan_init(sx_plan *plan, sx_dataset *dataset)
         status = sx_buf_status(&text);
     }
     reverse_stages(plan);
-    plan->strings_last = strings_last(plan);
+    plan->strings_life = strings_life(plan);
     plan->fingerprint = sx_hash64(sx_buf_text(&text), text.size);
     sx_buf_deinit(&text);
     if (status != SX_OK) {
@@ -189,6 +187,7 @@ sx_status sx_plan_locate(sx_plan *plan, const sx_plan_batch *batch, int64_t row,
 sx_status sx_producer_init(sx_producer *producer, const sx_plan *plan)
 {
     sx_scratch_init(&producer->scratch);
+    sx_scratch_init(&producer->read);
     for (int i = 0; i < plan->stage_count; i++) {
         const sx_dataset *node = plan->stages[i];
         if (node->kind == SX_NODE_MAP && node->as.map.worker_create != NULL) {
@@ -217,6 +216,16 @@ void sx_producer_deinit(sx_producer *producer, const sx_plan *plan)
         producer->created[i] = false;
     }
     sx_scratch_deinit(&producer->scratch);
+    sx_scratch_deinit(&producer->read);
+}
+
+void sx_producer_begin(sx_producer *producer, const int64_t *records, int64_t count,
+                       sx_scratch *kept)
+{
+    producer->coming = records;
+    producer->coming_count = count;
+    producer->kept = kept;
+    producer->run_count = 0;
 }
 
 static size_t data_bytes(const sx_type *type)
@@ -273,14 +282,44 @@ static sx_status run_cache(const struct element *e, int stage, sx_tensor *out)
     return SX_OK;
 }
 
+static sx_status read_record(sx_producer *producer, sx_source *source, int64_t record,
+                             sx_tensor *out)
+{
+    bool at_hand =
+        record >= producer->run_first && record - producer->run_first < producer->run_count;
+    sx_scratch *scratch = producer->kept;
+    if (!at_hand && scratch == NULL) {
+        scratch = &producer->read;
+        sx_scratch_reset(scratch);
+    }
+    if (source->def->read_run == NULL) {
+        return source->def->read(source, record, scratch, out);
+    }
+    if (!at_hand) {
+        while (producer->coming_count > 0 && *producer->coming != record) {
+            producer->coming++;
+            producer->coming_count--;
+        }
+        int64_t count = 1, most = SX_MIN(producer->coming_count, (int64_t)SX_MAX_RUN);
+        while (count < most && producer->coming[count] == record + count) {
+            count++;
+        }
+        producer->run_count = 0;
+        SX_TRY(source->def->read_run(source, record, count, scratch, producer->run,
+                                     &producer->run_count));
+        producer->run_first = record;
+    }
+    out[0].data = &producer->run[record - producer->run_first];
+    return SX_OK;
+}
+
 /* The element after `stage` stages; *out lies in the producer. */
 static sx_status produce(const struct element *e, int stage, uint64_t epoch, sx_tensor **out)
 {
     sx_tensor *tensors = e->producer->tensors[stage];
-    sx_source *source = e->plan->dataset->source;
     *out = tensors;
     if (stage == 0) {
-        return source->def->read(source, e->record, &e->producer->scratch, tensors);
+        return read_record(e->producer, e->plan->dataset->source, e->record, tensors);
     }
     return e->plan->stages[stage - 1]->kind == SX_NODE_MAP ? run_map(e, stage, epoch, tensors)
                                                            : run_cache(e, stage, tensors);

@@ -10,7 +10,17 @@
 
 #include "data/dataset.h"
 
-enum { SX_MAX_STAGES = 32 };
+enum {
+    SX_MAX_STAGES = 32,
+    SX_MAX_RUN = 64, /* records that a producer reads at once */
+};
+
+/* How long the strings of an element last. */
+typedef enum sx_strings_life {
+    SX_STRINGS_ELEMENT, /* until the producer's next element */
+    SX_STRINGS_READ,    /* they point into what the source read: as long as that memory */
+    SX_STRINGS_SOURCE,  /* as long as the dataset */
+} sx_strings_life;
 
 typedef struct sx_plan_order {
     const sx_order_op *ops[SX_MAX_STAGES]; /* outermost first: the order of application */
@@ -29,7 +39,7 @@ typedef struct sx_plan {
     sx_plan_order outer, inner;
     const sx_dataset *stages[SX_MAX_STAGES]; /* map and cache nodes, first applied first */
     int stage_count;
-    bool strings_last; /* what produce() gives as strings lasts as long as the dataset */
+    sx_strings_life strings_life;
     uint64_t fingerprint;
 } sx_plan;
 
@@ -53,7 +63,13 @@ SX_MUST_USE sx_status sx_plan_locate(sx_plan *plan, const sx_plan_batch *batch, 
 
 /* What one worker needs to make elements. */
 typedef struct sx_producer {
-    sx_scratch scratch;
+    sx_scratch scratch;    /* of the maps, for one element */
+    sx_scratch read;       /* of the source, for one read */
+    sx_scratch *kept;      /* takes what the source reads instead of `read`; NULL = none */
+    const int64_t *coming; /* [coming_count] the records that will be asked for next */
+    int64_t coming_count;
+    sx_bytes run[SX_MAX_RUN]; /* records [run_first, run_first + run_count), read at once */
+    int64_t run_first, run_count;
     void *workers[SX_MAX_STAGES]; /* of the maps, by stage */
     bool created[SX_MAX_STAGES];
     sx_tensor tensors[SX_MAX_STAGES + 1][SX_MAX_COMPONENTS]; /* [stage + 1]; 0 = the source */
@@ -63,9 +79,15 @@ typedef struct sx_producer {
 SX_MUST_USE sx_status sx_producer_init(sx_producer *producer, const sx_plan *plan);
 void sx_producer_deinit(sx_producer *producer, const sx_plan *plan);
 
+/* The calls of sx_producer_run() that follow will ask for `records` in this order (some may be left
+ * out): neighbours are then read at once. What the source reads meanwhile goes to `kept`, which the
+ * caller has reset; with NULL it lasts until the next element. `records` are borrowed until the
+ * next call of begin(). */
+void sx_producer_begin(sx_producer *producer, const int64_t *records, int64_t count,
+                       sx_scratch *kept);
 /* Makes one element. destinations[component] is where its data belongs (fixed size: the row itself;
- * strings: an array of sx_bytes, that then point to memory that lasts until the next call, or for
- * ever if plan->strings_last). Errors name the record. */
+ * strings: an array of sx_bytes, pointing to memory that lasts as plan->strings_life says). Errors
+ * name the record. */
 SX_MUST_USE sx_status sx_producer_run(sx_producer *producer, const sx_plan *plan, uint64_t epoch,
                                       int64_t record, void *const *destinations);
 

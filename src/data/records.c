@@ -7,6 +7,11 @@
 #include "data/dataset.h"
 #include "io/tfrecord.h"
 
+enum {
+    RUN = 64,             /* records read at once to check them */
+    READ_BYTES = 1 << 18, /* of one read; half of a small L2 cache, so that the checksum hits it */
+};
+
 /* One file: either read by number (`file`) or decompressed (`data`, `offsets`). */
 struct record_file {
     char *path;
@@ -83,17 +88,25 @@ static sx_status read_compressed(struct sx_records *self, struct record_file *fi
 
 /* ---- Opening ---- */
 
-static sx_status get_in_file(const struct record_file *file, uint64_t number, sx_scratch *scratch,
-                             sx_bytes *out_record)
+/* Reads records [first, first + count) of the file, the first *out_count of them. */
+static sx_status read_in_file(const struct record_file *file, uint64_t first, uint64_t count,
+                              sx_scratch *scratch, sx_bytes *out_records, int64_t *out_count)
 {
     if (file->file != NULL) {
-        void *frame = sx_scratch_alloc(scratch, sx_tfrecord_file_frame_bytes(file->file, number));
-        return frame != NULL ? sx_tfrecord_file_read(file->file, number, frame, out_record)
-                             : sx_no_memory("reading %s", file->path);
+        size_t bytes = sx_tfrecord_file_run(file->file, first, count, READ_BYTES, &count);
+        void *frames = sx_scratch_alloc(scratch, bytes);
+        if (frames == NULL) {
+            return sx_no_memory("reading %zu bytes of %s", bytes, file->path);
+        }
+        SX_TRY(sx_tfrecord_file_read(file->file, first, count, frames, out_records, &count));
+    } else {
+        const char *data = sx_buf_text(&file->data);
+        for (uint64_t i = 0; i < count; i++) {
+            const uint64_t *at = &file->offsets[first + i];
+            out_records[i] = (sx_bytes){data + at[0], (size_t)(at[1] - at[0])};
+        }
     }
-    const char *data = sx_buf_text(&file->data);
-    *out_record = (sx_bytes){data + file->offsets[number],
-                             (size_t)(file->offsets[number + 1] - file->offsets[number])};
+    *out_count = (int64_t)count;
     return SX_OK;
 }
 
@@ -107,17 +120,23 @@ static sx_status find_good(struct sx_records *self, struct record_file *file)
     int64_t count = 0;
     sx_scratch scratch;
     sx_scratch_init(&scratch);
-    for (int64_t i = 0; i < file->in_file; i++) {
-        sx_bytes record;
+    for (int64_t i = 0, n = 1; i < file->in_file; i += n) {
+        sx_bytes records[RUN];
         sx_scratch_reset(&scratch);
-        sx_status status = get_in_file(file, (uint64_t)i, &scratch, &record);
-        if (status == SX_OK && self->options.check != NULL) {
-            status = self->options.check(record);
+        sx_status status =
+            read_in_file(file, (uint64_t)i, (uint64_t)SX_MIN(file->in_file - i, (int64_t)RUN),
+                         &scratch, records, &n);
+        n = status == SX_OK ? n : 1;
+        for (int64_t k = 0; k < n; k++) {
+            if (status == SX_OK && self->options.check != NULL) {
+                status = self->options.check(records[k]);
+            }
+            if (status == SX_OK) {
+                good[count++] = (uint64_t)(i + k);
+            }
+            sx_status_free(status);
+            status = SX_OK;
         }
-        if (status == SX_OK) {
-            good[count++] = (uint64_t)i;
-        }
-        sx_status_free(status);
     }
     sx_scratch_deinit(&scratch);
     file->count = count;
@@ -248,16 +267,20 @@ static const struct record_file *find_file(const sx_records *self, int64_t numbe
     return file;
 }
 
-sx_status sx_records_get(const sx_records *records, int64_t number, sx_scratch *scratch,
-                         sx_bytes *out_record)
+sx_status sx_records_read(const sx_records *records, int64_t first, int64_t count,
+                          sx_scratch *scratch, sx_bytes *out_records, int64_t *out_count)
 {
-    if (number < 0 || number >= records->count) {
-        return sx_error(SX_OUT_OF_RANGE, "record %lld of %lld", (long long)number,
+    if (first < 0 || first >= records->count) {
+        return sx_error(SX_OUT_OF_RANGE, "record %lld of %lld", (long long)first,
                         (long long)records->count);
     }
     uint64_t in_file;
-    const struct record_file *file = find_file(records, number, &in_file);
-    return get_in_file(file, in_file, scratch, out_record);
+    const struct record_file *file = find_file(records, first, &in_file);
+    int64_t at = first - file->first, n = 1, most = SX_MIN(count, file->count - at);
+    while (n < most && (file->good == NULL || file->good[at + n] == in_file + (uint64_t)n)) {
+        n++;
+    }
+    return read_in_file(file, in_file, (uint64_t)n, scratch, out_records, out_count);
 }
 
 void sx_records_name(const sx_records *records, int64_t number, sx_buf *out)

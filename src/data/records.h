@@ -35,10 +35,14 @@ int64_t sx_records_count(const sx_records *records);
 sx_records_damage sx_records_dropped(const sx_records *records);
 /* Bytes that decompressed files take. */
 int64_t sx_records_memory_bytes(const sx_records *records);
-/* A view that is valid until the scratch is reset. DATA_LOSS for damaged data or a truncated file;
- * the message has file, record and offset. */
-SX_MUST_USE sx_status sx_records_get(const sx_records *records, int64_t number, sx_scratch *scratch,
-                                     sx_bytes *out_record);
+/* Reads the records from `first` on, at most `count` of them: *out_count >= 1 views out_records, as
+ * many as one read of a moderate size gets. The views are valid until the scratch is reset.
+ * Errors: OUT_OF_RANGE: no record `first`; DATA_LOSS: it is damaged or the file has been truncated;
+ * the message has file, record and offset. An unreadable record after the first ends the read
+ * before it. */
+SX_MUST_USE sx_status sx_records_read(const sx_records *records, int64_t first, int64_t count,
+                                      sx_scratch *scratch, sx_bytes *out_records,
+                                      int64_t *out_count);
 /* Appends "data/train-0: record 17" (17 counts in its own file). */
 void sx_records_name(const sx_records *records, int64_t number, sx_buf *out);
 

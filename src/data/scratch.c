@@ -1,12 +1,9 @@
 #include "data/scratch.h"
 
-#include <string.h>
-
 #include "base/checked.h"
 #include "base/memory.h"
 
 enum { ALIGN = 64 };
-static const size_t max_bytes = (size_t)2 << 30;
 
 /* One overflow allocation: this header, padded to ALIGN, then the bytes. */
 struct sx_scratch_more {
@@ -15,7 +12,7 @@ struct sx_scratch_more {
 
 void sx_scratch_init(sx_scratch *scratch)
 {
-    memset(scratch, 0, sizeof(*scratch));
+    *scratch = (sx_scratch){.limit_bytes = (size_t)2 << 30};
 }
 
 static void free_overflow(sx_scratch *scratch)
@@ -49,7 +46,7 @@ void sx_scratch_reset(sx_scratch *scratch)
 
 void *sx_scratch_alloc(sx_scratch *scratch, size_t bytes)
 {
-    if (bytes > max_bytes || scratch->total_bytes > max_bytes - bytes) {
+    if (bytes > scratch->limit_bytes || scratch->total_bytes > scratch->limit_bytes - bytes) {
         return NULL;
     }
     size_t padded = sx_align_up(SX_MAX(bytes, (size_t)1), ALIGN);

@@ -1,4 +1,4 @@
-/* sx_scratch: the memory of one worker for one element.
+/* sx_scratch: the memory of one worker for one element, or of one batch for what its rows point to.
  *
  *   main block  [ ................used|free........ ]
  *   overflow -> block -> block        only in elements larger than any before
@@ -17,6 +17,7 @@ struct sx_scratch {
     size_t size, used;
     struct sx_scratch_more *more; /* overflow of this element, newest first */
     size_t total_bytes;           /* asked for since the last reset, overflow included */
+    size_t limit_bytes;           /* of total_bytes; init() sets 2 GiB */
 };
 
 void sx_scratch_init(sx_scratch *scratch);

@@ -18,6 +18,7 @@
 
 enum {
     SCAN_RECORDS = 1 << 16, /* sets up to this size are searched for their classes */
+    SCAN_RUN = 64,          /* records read at once meanwhile */
     MAX_CLASSES = 1 << 20,
     SHOW_CLASSES = 8,
 };
@@ -30,17 +31,23 @@ struct example_source {
     sx_arena arena; /* class names, and all that the plan points to */
 };
 
+static sx_status examples_read_run(sx_source *source, int64_t first, int64_t count,
+                                   sx_scratch *scratch, sx_bytes *out_records, int64_t *out_count)
+{
+    const struct example_source *self = (const struct example_source *)source;
+    return sx_records_read(self->records, first, count, scratch, out_records, out_count);
+}
+
 static sx_status examples_read(sx_source *source, int64_t record, sx_scratch *scratch,
                                sx_tensor *out)
 {
-    const struct example_source *self = (const struct example_source *)source;
+    int64_t count;
     sx_bytes *bytes = sx_scratch_alloc(scratch, sizeof(*bytes));
     if (bytes == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of scratch memory");
+        return sx_no_memory("for a record");
     }
-    SX_TRY(sx_records_get(self->records, record, scratch, bytes));
     out[0].data = bytes;
-    return SX_OK;
+    return examples_read_run(source, record, 1, scratch, bytes, &count);
 }
 
 static void examples_name(const sx_source *source, int64_t record, sx_buf *out)
@@ -50,13 +57,14 @@ static void examples_name(const sx_source *source, int64_t record, sx_buf *out)
 
 static bool examples_file(const sx_source *source, int64_t record, sx_buf *out)
 {
+    const struct example_source *self = (const struct example_source *)source;
     sx_bytes bytes, name;
+    int64_t count;
     sx_example example;
     sx_scratch scratch;
     sx_example_init(&example);
     sx_scratch_init(&scratch);
-    sx_status status =
-        sx_records_get(((const struct example_source *)source)->records, record, &scratch, &bytes);
+    sx_status status = sx_records_read(self->records, record, 1, &scratch, &bytes, &count);
     if (status == SX_OK) {
         status = sx_example_parse(&example, bytes);
     }
@@ -83,6 +91,7 @@ static void examples_destroy(sx_source *source)
 static const sx_source_def examples_def = {
     .kind = "tfrecord",
     .read = examples_read,
+    .read_run = examples_read_run,
     .name_record = examples_name,
     .file = examples_file,
     .destroy = examples_destroy,
@@ -360,16 +369,22 @@ static sx_status scan_classes(struct finding *f, struct class_scan *scan)
     sx_example_init(&example);
     sx_scratch_init(&scratch);
     sx_status status = SX_OK;
-    for (int64_t i = 0; i < f->source->head.count && status == SX_OK; i++) {
-        sx_bytes record;
-        int64_t label = -1;
+    int64_t count = f->source->head.count;
+    for (int64_t i = 0, n = 1; i < count && status == SX_OK; i += n) {
+        sx_bytes records[SCAN_RUN];
         sx_scratch_reset(&scratch);
-        sx_status read = sx_records_get(f->source->records, i, &scratch, &record);
-        read = read != SX_OK ? read : sx_example_parse(&example, record);
-        read = read != SX_OK ? read : take_label(f->features, &example, &label);
-        sx_status_free(read);
-        if (label >= 0 && label < MAX_CLASSES) {
-            status = note_class(f, scan, &example, label, i);
+        sx_status read = sx_records_read(
+            f->source->records, i, SX_MIN(count - i, (int64_t)SCAN_RUN), &scratch, records, &n);
+        n = read == SX_OK ? n : 1;
+        for (int64_t k = 0; k < n && status == SX_OK; k++) {
+            int64_t label = -1;
+            read = read != SX_OK ? read : sx_example_parse(&example, records[k]);
+            read = read != SX_OK ? read : take_label(f->features, &example, &label);
+            sx_status_free(read);
+            read = SX_OK;
+            if (label >= 0 && label < MAX_CLASSES) {
+                status = note_class(f, scan, &example, label, i + k);
+            }
         }
     }
     sx_scratch_deinit(&scratch);
@@ -517,7 +532,8 @@ static sx_status open_records(struct finding *f, const char *const *paths, size_
 static sx_status parse_first(struct finding *f)
 {
     sx_bytes record;
-    SX_TRY(sx_records_get(f->source->records, 0, &f->scratch, &record));
+    int64_t count;
+    SX_TRY(sx_records_read(f->source->records, 0, 1, &f->scratch, &record, &count));
     sx_status status = sx_example_parse(&f->example, record);
     if (status != SX_OK) {
         sx_buf name;

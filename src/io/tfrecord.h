@@ -109,12 +109,18 @@ uint64_t sx_tfrecord_file_count(const sx_tfrecord_file *file);
 /* Damage skipped while indexing (skip_corrupt only). Damaged data is only detected when it is read.
  */
 sx_tfrecord_damage sx_tfrecord_file_damage(const sx_tfrecord_file *file);
-/* Bytes of record `number` with its header and footer; 0 if there is no such record. */
-size_t sx_tfrecord_file_frame_bytes(const sx_tfrecord_file *file, uint64_t number);
-/* Reads record `number` into `frame`, which has room for that many bytes, and verifies its
- * checksum; *out_record is a view into `frame`. Thread-safe. Errors: OUT_OF_RANGE: no such record;
- * DATA_LOSS: damaged data, or the file has been truncated. */
-SX_MUST_USE sx_status sx_tfrecord_file_read(const sx_tfrecord_file *file, uint64_t number,
-                                            void *frame, sx_bytes *out_record);
+/* The run of records that begins with `first`: at most `count` records that lie one after the other
+ * in the file and take at most max_bytes with their headers and footers; the first record in any
+ * case. Returns the bytes of the run, 0 if there is no record `first`. */
+size_t sx_tfrecord_file_run(const sx_tfrecord_file *file, uint64_t first, uint64_t count,
+                            size_t max_bytes, uint64_t *out_count);
+/* Reads a run into `frames`, which has room for its bytes, and verifies the checksums. out_records
+ * [count] are views into `frames`; *out_count of them are set, fewer than `count` where a record
+ * after the first cannot be read: reading from there on returns its error. Thread-safe.
+ * Errors: OUT_OF_RANGE: no record `first`; DATA_LOSS: its data are damaged, or the file has been
+ * truncated. */
+SX_MUST_USE sx_status sx_tfrecord_file_read(const sx_tfrecord_file *file, uint64_t first,
+                                            uint64_t count, void *frames, sx_bytes *out_records,
+                                            uint64_t *out_count);
 
 #endif

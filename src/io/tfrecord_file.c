@@ -252,28 +252,59 @@ sx_tfrecord_damage sx_tfrecord_file_damage(const sx_tfrecord_file *file)
     return file->damage;
 }
 
-size_t sx_tfrecord_file_frame_bytes(const sx_tfrecord_file *file, uint64_t number)
+static size_t frame_bytes(struct entry entry)
 {
-    return number < file->count
-               ? SX_TFRECORD_HEADER + (size_t)file->entries[number].length + SX_TFRECORD_FOOTER
-               : 0;
+    return SX_TFRECORD_HEADER + (size_t)entry.length + SX_TFRECORD_FOOTER;
 }
 
-sx_status sx_tfrecord_file_read(const sx_tfrecord_file *file, uint64_t number, void *frame,
-                                sx_bytes *out_record)
+size_t sx_tfrecord_file_run(const sx_tfrecord_file *file, uint64_t first, uint64_t count,
+                            size_t max_bytes, uint64_t *out_count)
 {
-    if (number >= file->count) {
+    size_t bytes = 0;
+    uint64_t n = 0;
+    uint64_t most = first < file->count ? SX_MIN(count, file->count - first) : 0;
+    for (const struct entry *entries = &file->entries[first]; n < most; n++) {
+        size_t frame = frame_bytes(entries[n]);
+        bool fits = bytes <= max_bytes && frame <= max_bytes - bytes;
+        if (n > 0 && (!fits || entries[n].offset != entries[0].offset + bytes)) {
+            break;
+        }
+        bytes += frame;
+    }
+    *out_count = n;
+    return bytes;
+}
+
+sx_status sx_tfrecord_file_read(const sx_tfrecord_file *file, uint64_t first, uint64_t count,
+                                void *frames, sx_bytes *out_records, uint64_t *out_count)
+{
+    size_t bytes = sx_tfrecord_file_run(file, first, count, SIZE_MAX, &count);
+    if (bytes == 0) {
         return sx_error(SX_OUT_OF_RANGE, "%s has %" PRIu64 " records, no number %" PRIu64,
-                        file->path, file->count, number);
+                        file->path, file->count, first);
     }
-    struct entry entry = file->entries[number];
-    SX_TRY(sx_file_read_at(file->file, entry.offset, frame,
-                           sx_tfrecord_file_frame_bytes(file, number)),
-           "%s: record %" PRIu64, file->path, number);
-    const uint8_t *data = (const uint8_t *)frame + SX_TFRECORD_HEADER;
-    if (sx_load_u64(frame) != entry.length || !sx_tfrecord_data_ok(data, (size_t)entry.length)) {
-        return sx_tfrecord_data_error(file->path, number, entry.offset);
+    const struct entry *entries = &file->entries[first];
+    sx_status status = sx_file_read_at(file->file, entries[0].offset, frames, bytes);
+    if (status != SX_OK && count > 1) { /* which of the records, the next call finds out */
+        sx_status_free(status);
+        count = 1;
+        status = sx_file_read_at(file->file, entries[0].offset, frames, frame_bytes(entries[0]));
     }
-    *out_record = (sx_bytes){data, (size_t)entry.length};
+    SX_TRY(status, "%s: record %" PRIu64, file->path, first);
+    const uint8_t *frame = frames;
+    for (uint64_t i = 0; i < count; i++) {
+        size_t length = (size_t)entries[i].length;
+        const uint8_t *data = frame + SX_TFRECORD_HEADER;
+        if (sx_load_u64(frame) != length || !sx_tfrecord_data_ok(data, length)) {
+            if (i == 0) {
+                return sx_tfrecord_data_error(file->path, first, entries[0].offset);
+            }
+            count = i;
+            break;
+        }
+        out_records[i] = (sx_bytes){data, length};
+        frame += frame_bytes(entries[i]);
+    }
+    *out_count = count;
     return SX_OK;
 }

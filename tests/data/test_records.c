@@ -11,10 +11,17 @@
 static char dir[64];
 static sx_scratch scratch; /* of the records read since the last check_record() */
 
+static sx_status read_one(const sx_records *records, int64_t number, sx_bytes *out)
+{
+    int64_t count;
+    return sx_records_read(records, number, 1, &scratch, out, &count);
+}
+
 static int make_dir(void **state)
 {
     (void)state;
     snprintf(dir, sizeof(dir), "/tmp/sextant-records-XXXXXX");
+    sx_scratch_init(&scratch);
     return mkdtemp(dir) == NULL;
 }
 
@@ -60,7 +67,7 @@ static void check_record(const sx_records *records, int64_t number, int expected
     char text[32];
     sx_bytes record;
     int length = snprintf(text, sizeof(text), "record %d", expected);
-    assert_ok(sx_records_get(records, number, &scratch, &record));
+    assert_ok(read_one(records, number, &record));
     assert_int_equal(record.size, length);
     assert_memory_equal(record.data, text, (size_t)length);
     sx_scratch_reset(&scratch);
@@ -81,13 +88,57 @@ static void test_data_records__are_numbered_through(void **state)
             check_record(records, i, i);
         }
         sx_bytes record;
-        assert_error(sx_records_get(records, 100, &scratch, &record), SX_OUT_OF_RANGE, "100");
+        assert_error(read_one(records, 100, &record), SX_OUT_OF_RANGE, "100");
         sx_buf name;
         sx_buf_init(&name, 0);
         sx_records_name(records, 15, &name); /* 15 in the first shard */
         assert_non_null(strstr(sx_buf_text(&name), "-00001-of-00007: record 0"));
         sx_buf_deinit(&name);
         sx_records_close(records);
+    }
+}
+
+static sx_status refuse_seven(sx_bytes record)
+{
+    const char *text = record.data;
+    return text[record.size - 1] == '7' ? sx_error(SX_DATA_LOSS, "seven") : SX_OK;
+}
+
+/* All records from any first one, however they lie: in shards, compressed, with bad ones between.
+ */
+static void test_data_records__are_read_in_runs(void **state)
+{
+    (void)state;
+    static const sx_codec codecs[] = {SX_CODEC_NONE, SX_CODEC_GZIP};
+    static const char *const sets[] = {"plain", "gzip"};
+    for (int c = 0; c < 2; c++) {
+        write_set(sets[c], 100, 7, codecs[c]);
+        for (int skip = 0; skip < 2; skip++) {
+            sx_records *records = NULL;
+            sx_records_options options = {.skip_corrupt = skip == 1,
+                                          .check = skip == 1 ? refuse_seven : NULL};
+            assert_ok(open_set(sets[c], &options, &records));
+            int expected[100], total = 0, reads = 0;
+            for (int i = 0; i < 100; i++) {
+                expected[total] = i;
+                total += skip == 0 || i % 10 != 7;
+            }
+            assert_int_equal(sx_records_count(records), total);
+            for (int64_t first = 0, n = 0; first < total; first += n, reads++) {
+                sx_bytes runs[64];
+                assert_ok(sx_records_read(records, first, 64, &scratch, runs, &n));
+                assert_in_range(n, 1, 64);
+                for (int i = 0; i < n; i++) {
+                    char text[32];
+                    int size = snprintf(text, sizeof(text), "record %d", expected[first + i]);
+                    assert_int_equal(runs[i].size, size);
+                    assert_memory_equal(runs[i].data, text, (size_t)size);
+                }
+                sx_scratch_reset(&scratch);
+            }
+            assert_int_equal(reads, skip == 0 ? 7 : 7 + 9); /* bad ones but the last of a shard */
+            sx_records_close(records);
+        }
     }
 }
 
@@ -136,7 +187,7 @@ static void test_data_records__every_flipped_byte_is_noticed(void **state)
         sx_status status = open_set("flip", &(sx_records_options){0}, &records);
         for (int64_t k = 0; status == SX_OK && k < sx_records_count(records); k++) {
             sx_bytes record;
-            status = sx_records_get(records, k, &scratch, &record);
+            status = read_one(records, k, &record);
         }
         assert_error(status, SX_DATA_LOSS, "flip-00000-of-00001: record");
         sx_records_close(records);
@@ -149,19 +200,13 @@ static void test_data_records__every_flipped_byte_is_noticed(void **state)
         int expected = 0;
         for (int64_t k = 0; k < 4; k++, expected++) {
             sx_bytes record;
-            assert_ok(sx_records_get(records, k, &scratch, &record));
+            assert_ok(read_one(records, k, &record));
             expected += ((const char *)record.data)[record.size - 1] != '0' + expected;
             check_record(records, k, expected);
         }
         sx_records_close(records);
     }
     sx_free(data);
-}
-
-static sx_status refuse_seven(sx_bytes record)
-{
-    const char *text = record.data;
-    return text[record.size - 1] == '7' ? sx_error(SX_DATA_LOSS, "seven") : SX_OK;
 }
 
 static void test_data_records__skips_what_the_check_refuses(void **state)
@@ -180,6 +225,7 @@ static void test_data_records__skips_what_the_check_refuses(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_data_records__are_numbered_through, make_dir, remove_dir),
+    cmocka_unit_test_setup_teardown(test_data_records__are_read_in_runs, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown(test_data_records__empty_shards_are_fine, make_dir, remove_dir),
     cmocka_unit_test_setup_teardown(test_data_records__compressed_files_stay_in_their_budget,
                                     make_dir, remove_dir),

@@ -87,8 +87,9 @@ static sx_status read_by_number(const char *in, const char *out)
     SX_TRY(sx_tfrecord_file_open(in, NULL, &file));
     for (uint64_t i = 0; i < sx_tfrecord_file_count(file); i++) {
         sx_bytes record;
-        void *frame = sx_alloc(sx_tfrecord_file_frame_bytes(file, i), 1);
-        SX_TRY(sx_tfrecord_file_read(file, i, frame, &record));
+        uint64_t count;
+        void *frame = sx_alloc(sx_tfrecord_file_run(file, i, 1, 0, &count), 1);
+        SX_TRY(sx_tfrecord_file_read(file, i, 1, frame, &record, &count));
         put_record(&buf, record);
         sx_free(frame);
     }

@@ -328,8 +328,9 @@ static void test_io_tfrecord__shards_appear_together(void **state)
 static sx_status read_record(const sx_tfrecord_file *file, uint64_t number, sx_bytes *out)
 {
     static char frame[256];
-    assert_true(sx_tfrecord_file_frame_bytes(file, number) <= sizeof(frame));
-    return sx_tfrecord_file_read(file, number, frame, out);
+    uint64_t count = 1;
+    assert_true(sx_tfrecord_file_run(file, number, 1, 0, &count) <= sizeof(frame));
+    return sx_tfrecord_file_read(file, number, 1, frame, out, &count);
 }
 
 static void check_numbers(const sx_tfrecord_file *file, uint64_t count)
@@ -345,6 +346,56 @@ static void check_numbers(const sx_tfrecord_file *file, uint64_t count)
     }
     sx_bytes record;
     assert_error(read_record(file, count, &record), SX_OUT_OF_RANGE, "records");
+}
+
+/* Records that lie one after the other are read at once, as far as the file, the count and the
+ * bytes allow; a bad one in the middle ends the run before it and is named when its turn comes. */
+static void test_io_tfrecord__runs_of_records(void **state)
+{
+    (void)state;
+    enum { COUNT = 20, FRAME = 8 + 16 }; /* "record n" */
+    static char frames[COUNT * (FRAME + 1)];
+    sx_bytes records[COUNT];
+    sx_tfrecord_file *file = NULL;
+    uint64_t count;
+    char text[32];
+    write_shards(scratch("d/t"), 1, SX_CODEC_NONE, COUNT);
+    char *path = scratch("d/t-00000-of-00001");
+    assert_ok(sx_tfrecord_file_open(path, NULL, &file));
+    assert_int_equal(sx_tfrecord_file_run(file, 2, 100, 3 * FRAME, &count), 3 * FRAME);
+    assert_int_equal(count, 3);
+    assert_int_equal(sx_tfrecord_file_run(file, 2, 100, 3 * FRAME - 1, &count), 2 * FRAME);
+    assert_int_equal(sx_tfrecord_file_run(file, 2, 100, 1, &count), FRAME);
+    assert_int_equal(sx_tfrecord_file_run(file, COUNT, 1, SIZE_MAX, &count), 0);
+    assert_int_equal(count, 0);
+    assert_int_equal(sx_tfrecord_file_run(file, 2, 100, SIZE_MAX, &count),
+                     8 * FRAME + 10 * (FRAME + 1));
+    assert_int_equal(count, 18);
+    assert_ok(sx_tfrecord_file_read(file, 2, 18, frames, records, &count));
+    assert_int_equal(count, 18);
+    for (int i = 0; i < 18; i++) {
+        assert_int_equal(records[i].size, snprintf(text, sizeof text, "record %d", i + 2));
+        assert_memory_equal(records[i].data, text, records[i].size);
+    }
+
+    FILE *stream = fopen(path, "r+b");
+    assert_non_null(stream);
+    fseek(stream, 5 * FRAME + 12, SEEK_SET); /* the data of record 5 */
+    fputc('R', stream);
+    assert_int_equal(fclose(stream), 0);
+    assert_ok(sx_tfrecord_file_read(file, 2, 18, frames, records, &count));
+    assert_int_equal(count, 3);
+    assert_error(sx_tfrecord_file_read(file, 5, 18, frames, records, &count), SX_DATA_LOSS,
+                 "record 5 at offset 120");
+    assert_ok(sx_tfrecord_file_read(file, 6, 4, frames, records, &count));
+    assert_int_equal(count, 4);
+    assert_int_equal(truncate(path, 8 * FRAME - 1), 0); /* ends inside record 7 */
+    assert_ok(sx_tfrecord_file_read(file, 6, 4, frames, records, &count));
+    assert_int_equal(count, 1);
+    assert_memory_equal(records[0].data, "record 6", 8);
+    assert_error(sx_tfrecord_file_read(file, 7, 4, frames, records, &count), SX_DATA_LOSS,
+                 "record 7");
+    sx_tfrecord_file_close(file);
 }
 
 static void test_io_tfrecord__by_number_with_a_saved_index(void **state)
@@ -553,10 +604,11 @@ static void test_io_tfrecord__index_layout(void **state)
         assert_ok(sx_tfrecord_file_open(scratch("f"), NULL, &file));
         char frame[64];
         sx_bytes record;
+        uint64_t count;
         assert_int_equal(sx_tfrecord_file_count(file), 3);
-        assert_int_equal(sx_tfrecord_file_frame_bytes(file, 2), 12 + 9 + 4);
-        assert_int_equal(sx_tfrecord_file_frame_bytes(file, 3), 0);
-        assert_ok(sx_tfrecord_file_read(file, 2, frame, &record));
+        assert_int_equal(sx_tfrecord_file_run(file, 2, 1, SIZE_MAX, &count), 12 + 9 + 4);
+        assert_int_equal(sx_tfrecord_file_run(file, 3, 1, SIZE_MAX, &count), 0);
+        assert_ok(sx_tfrecord_file_read(file, 2, 1, frame, &record, &count));
         assert_int_equal(record.size, 9);
         assert_memory_equal(record.data, "gamma ray", 9);
         sx_tfrecord_file_close(file);
@@ -576,6 +628,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_io_tfrecord__skips_in_compressed_files),
     cmocka_unit_test(test_io_tfrecord__a_failed_stream_stays_failed),
     scratch_test(test_io_tfrecord__shards_appear_together),
+    scratch_test(test_io_tfrecord__runs_of_records),
     scratch_test(test_io_tfrecord__by_number_with_a_saved_index),
     scratch_test(test_io_tfrecord__a_damaged_index_is_rebuilt),
     scratch_test(test_io_tfrecord__by_number_finds_damage),

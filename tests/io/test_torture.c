@@ -40,8 +40,9 @@ static sx_status read_by_number(void *user)
         sx_bytes record;
         SX_TRY(sx_tfrecord_file_open(scratch("t-00000-of-00002"), NULL, &file));
         char frame[64];
-        assert_true(sx_tfrecord_file_frame_bytes(file, 1) <= sizeof(frame));
-        status = sx_tfrecord_file_read(file, 1, frame, &record);
+        uint64_t count;
+        assert_true(sx_tfrecord_file_run(file, 1, 1, 0, &count) <= sizeof(frame));
+        status = sx_tfrecord_file_read(file, 1, 1, frame, &record, &count);
         sx_tfrecord_file_close(file);
     }
     return status;

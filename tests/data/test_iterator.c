@@ -689,6 +689,109 @@ static void test_data_iterator__tensors_must_agree(void **state)
                  "0 components");
 }
 
+/* Counts of what comes out, at and beside every edge, against counting by hand; and the reader sees
+ * exactly as many. */
+static void test_data_iterator__counts_at_every_edge(void **state)
+{
+    (void)state;
+    for (int64_t n = 0; n <= 5; n++) {
+        for (int64_t k = 0; k <= 7; k++) {
+            sx_dataset *taken = numbers(5), *skipped = numbers(5), *all = NULL;
+            assert_ok(sx_dataset_take(&taken, n));
+            assert_ok(sx_dataset_skip(&taken, k));
+            assert_int_equal(sx_dataset_count(taken), n > k ? n - k : 0);
+            assert_ok(sx_dataset_skip(&skipped, n));
+            assert_ok(sx_dataset_take(&skipped, k));
+            assert_int_equal(sx_dataset_count(skipped), k < 5 - n ? k : 5 - n);
+            int64_t in_shards = 0, in_batches = 0;
+            for (int64_t shard = 0; k > 0 && shard < k; shard++) {
+                int64_t expected = 0;
+                all = numbers(5);
+                assert_ok(sx_dataset_take(&all, n));
+                assert_ok(sx_dataset_shard(&all, k, shard));
+                for (int64_t i = shard; i < n; i += k) {
+                    expected++;
+                }
+                assert_int_equal(sx_dataset_count(all), expected);
+                in_shards += expected;
+                sx_dataset_release(all);
+            }
+            assert_int_equal(in_shards, k > 0 ? n : 0);
+            for (int drop = 0; k > 0 && drop < 2; drop++) {
+                all = numbers(5);
+                assert_ok(sx_dataset_take(&all, n));
+                assert_ok(sx_dataset_batch(&all, .size = k, .drop_remainder = drop == 1));
+                in_batches = drop == 1 ? n / k : (n + k - 1) / k;
+                assert_int_equal(sx_dataset_count(all), in_batches);
+                sx_dataset_release(all);
+            }
+            sx_dataset_release(taken);
+            sx_dataset_release(skipped);
+        }
+    }
+    sx_dataset *data = numbers(5);
+    assert_ok(sx_dataset_repeat(&data, 3));
+    assert_int_equal(sx_dataset_count(data), 15);
+    assert_ok(sx_dataset_repeat(&data, INT64_MAX)); /* more than can be counted */
+    assert_int_equal(sx_dataset_count(data), SX_ENDLESS);
+    assert_ok(sx_dataset_skip(&data, 7));
+    assert_int_equal(sx_dataset_count(data), SX_ENDLESS);
+    assert_ok(sx_dataset_shard(&data, 4, 3));
+    assert_int_equal(sx_dataset_count(data), SX_ENDLESS);
+    assert_ok(sx_dataset_take(&data, 11));
+    assert_int_equal(sx_dataset_count(data), 11);
+    sx_dataset_release(data);
+}
+
+/* The limits themselves are allowed, one more is refused; nothing is allocated for either. */
+static void test_data_iterator__limits(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(2);
+    assert_error(sx_dataset_batch(&data, .size = ((int64_t)1 << 24) + 1), SX_INVALID_ARGUMENT,
+                 "batch size 16777217: expected 1 to 16777216");
+    assert_ok(sx_dataset_batch(&data, .size = (int64_t)1 << 24));
+    assert_error(sx_dataset_cache(&data, 1), SX_INVALID_ARGUMENT, "cache before batch");
+    sx_dataset_release(data);
+    data = numbers(1 << 10);
+    assert_error(sx_dataset_shuffle(&data, .buffer = -1), SX_INVALID_ARGUMENT, "buffer -1");
+    assert_ok(sx_dataset_repeat(&data, 1 << 18));
+    assert_ok(sx_dataset_shuffle(&data, .buffer = 1)); /* 2^28 elements */
+    sx_dataset_release(data);
+    data = numbers(1 << 10);
+    assert_ok(sx_dataset_repeat(&data, (1 << 18) + 1));
+    assert_error(sx_dataset_shuffle(&data, .buffer = 1), SX_INVALID_ARGUMENT,
+                 "a positive buffer over at most 268435456");
+    assert_ok(sx_dataset_shuffle(&data, .seed = 1)); /* a permutation takes any number */
+    sx_dataset_release(data);
+    data = numbers(2);
+    assert_error(sx_dataset_take(&data, -1), SX_INVALID_ARGUMENT, "take: -1 is negative");
+    assert_error(sx_dataset_skip(&data, -1), SX_INVALID_ARGUMENT, "skip: -1 is negative");
+    assert_error(sx_dataset_repeat(&data, -1), SX_INVALID_ARGUMENT, "repeat: -1 is negative");
+    assert_error(sx_dataset_shard(&data, 0, 0), SX_INVALID_ARGUMENT, "index 0 of 0 shards");
+    assert_error(sx_dataset_shard(&data, 2, -1), SX_INVALID_ARGUMENT, "index -1 of 2 shards");
+    assert_error(sx_dataset_shard(&data, 2, 2), SX_INVALID_ARGUMENT, "index 2 of 2 shards");
+    assert_ok(sx_dataset_shard(&data, 2, 1));
+    sx_dataset_release(data);
+    /* 2^24 elements of 2^16 bytes are 1 TiB. */
+    static const sx_component wide[] = {{"x", {SX_U8, 1, {1 << 16}}}};
+    static const sx_component wider[] = {{"x", {SX_U8, 1, {(1 << 16) + 1}}}};
+    for (int i = 0; i < 2; i++) {
+        data = numbers(2);
+        assert_ok(sx_dataset_map(&data, .name = "wide", .fn = slow, .count = 1,
+                                 .components = i == 0 ? wide : wider));
+        sx_status status = sx_dataset_batch(&data, .size = (int64_t)1 << 24);
+        assert_int_equal(sx_status_code(status), i == 0 ? SX_CODE_OK : SX_INVALID_ARGUMENT);
+        sx_status_free(status);
+        sx_dataset_release(data);
+    }
+    static const sx_component deep[] = {{"x", {SX_U8, SX_MAX_RANK, {1, 1, 1, 1, 1, 1, 1, 1}}}};
+    data = numbers(2);
+    assert_ok(sx_dataset_map(&data, .name = "deep", .fn = slow, .count = 1, .components = deep));
+    assert_error(sx_dataset_batch(&data, .size = 2), SX_INVALID_ARGUMENT, "already has rank 8");
+    sx_dataset_release(data);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_iterator__elements_in_order),
     cmocka_unit_test(test_data_iterator__batches_stack_and_the_last_is_smaller),
@@ -714,5 +817,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_iterator__refuses_what_makes_no_sense),
     cmocka_unit_test(test_data_iterator__nothing_left_is_the_end),
     cmocka_unit_test(test_data_iterator__tensors_must_agree),
+    cmocka_unit_test(test_data_iterator__counts_at_every_edge),
+    cmocka_unit_test(test_data_iterator__limits),
 };
 SX_TEST_MAIN(tests)

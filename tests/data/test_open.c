@@ -6,6 +6,7 @@
 #include <sextant/data.h>
 
 #include "data/prepare.h"
+#include "io/file.h"
 #include "io/npy.h"
 #include "io/tfrecord.h"
 #include "proto/example.h"
@@ -363,6 +364,32 @@ static void test_data_open__generated_digits_and_flowers(void **state)
                  "must be an integer");
     assert_error(open_with("generated:digits?size=5", NULL), SX_INVALID_ARGUMENT, "unknown param");
     assert_error(open_with("generated:digits?n", NULL), SX_INVALID_ARGUMENT, "key=number");
+    assert_ok(open_with("generated:digits?n=268435456", NULL));
+    assert_int_equal(sx_dataset_count(data), 268435456);
+    done();
+    assert_error(open_with("generated:digits?n=268435457", NULL), SX_INVALID_ARGUMENT, "n must be");
+    assert_error(open_with("generated:digits?n=-1", NULL), SX_INVALID_ARGUMENT,
+                 "must be an integer");
+    assert_error(open_with("generated:digits?n=1x", NULL), SX_INVALID_ARGUMENT,
+                 "must be an integer");
+    assert_error(open_with("generated:digits?nn=1", NULL), SX_INVALID_ARGUMENT, "unknown param");
+    assert_error(open_with("generated:flowers?size=15", NULL), SX_INVALID_ARGUMENT, "size");
+    assert_error(open_with("generated:flowers?size=1025", NULL), SX_INVALID_ARGUMENT, "size");
+    assert_ok(open_with("generated:flowers?size=1024&n=1", NULL));
+    done();
+    static const struct {
+        const char *spec;
+        int64_t count, side;
+        int classes;
+    } defaults[] = {{"generated:digits", 60000, 28, 10}, {"generated:flowers", 1000, 64, 5}};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(open_with(defaults[i].spec, NULL));
+        assert_int_equal(sx_dataset_count(data), defaults[i].count);
+        assert_int_equal(sx_dataset_schema(data)->components[0].type.dims[0], defaults[i].side);
+        sx_dataset_class_names(data, &classes);
+        assert_int_equal(classes, defaults[i].classes);
+        done();
+    }
 }
 
 static void test_data_open__says_what_is_wrong(void **state)
@@ -408,6 +435,74 @@ static void test_data_open__damaged_files_are_named(void **state)
     done();
 }
 
+/* The files of one folder, by their names: those of one set are opened together, two sets are not
+ * mixed. "-of-" counts only behind the number of a shard. */
+static void test_data_open__one_set_by_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *names[2];
+        bool one;
+    } rows[] = {
+        {{"a-00000-of-00002", "a-00001-of-00002"}, true},
+        {{"a-00000-of-00002", "b-00001-of-00002"}, false},
+        {{"a-00000-of-00002", "aa-00000-of-00001"}, false},
+        {{"a-00000-of-00001", "other"}, false},
+        {{"other", "some"}, true}, /* nothing says that they are sets */
+        {{"x-of-y", "z-of-y"}, true},
+        {{"12345-of-1", "z"}, true},
+        {{"-00000-of-00002", "-00001-of-00002"}, true},
+    };
+    make_records(in_dir("from/t"), 1, 0);
+    char *bytes = NULL;
+    size_t size = 0;
+    assert_ok(sx_file_read(in_dir("from/t-00000-of-00003"), 1 << 20, &bytes, &size));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char path[128], dir[64];
+        snprintf(dir, sizeof(dir), "sets%zu", i);
+        for (int k = 0; k < 2; k++) {
+            snprintf(path, sizeof(path), "%s/%s", dir, rows[i].names[k]);
+            write_file(in_dir(path), bytes, size);
+        }
+        sx_status status = open_with(in_dir(dir), NULL);
+        if (rows[i].one) {
+            assert_ok(status);
+            assert_int_equal(sx_dataset_count(data), 2);
+            done();
+        } else {
+            assert_error(status, SX_INVALID_ARGUMENT, "contains several sets");
+        }
+    }
+    sx_free(bytes);
+}
+
+/* Labels that count from 1 are classes from 0. */
+static void test_data_open__idx_labels_from_one(void **state)
+{
+    (void)state;
+    write_idx(in_dir("one/t-images-idx3-ubyte"), 3, (uint8_t[]){3, 1, 1}, (uint8_t[3]){0}, 3);
+    write_idx(in_dir("one/t-labels-idx1-ubyte"), 1, (uint8_t[]){3}, (uint8_t[]){1, 3, 2}, 3);
+    static const int expected[] = {0, 2, 1};
+    sx_data_options options = {.struct_size = sizeof(options), .label_base = 1};
+    sx_iterator *iterator = NULL;
+    const struct sx_batch_data *one;
+    int classes;
+    assert_ok(open_with(in_dir("one"), &options));
+    sx_dataset_class_names(data, &classes);
+    assert_int_equal(classes, 3);
+    assert_ok(sx_iterator_create(data, &iterator));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(sx_iterator_next(iterator, &one));
+        assert_int_equal(*(const int64_t *)one->components[1].data, expected[i]);
+    }
+    sx_iterator_destroy(iterator);
+    done();
+    assert_ok(open_with(in_dir("one"), NULL));
+    sx_dataset_class_names(data, &classes);
+    assert_int_equal(classes, 4);
+    done();
+}
+
 static const struct CMUnitTest tests[] = {
     photo_test(test_data_open__folder_of_class_folders),
     photo_test(test_data_open__a_truncated_file_is_an_error),
@@ -422,5 +517,7 @@ static const struct CMUnitTest tests[] = {
     photo_test(test_data_open__generated_digits_and_flowers),
     photo_test(test_data_open__says_what_is_wrong),
     photo_test(test_data_open__damaged_files_are_named),
+    photo_test(test_data_open__one_set_by_names),
+    photo_test(test_data_open__idx_labels_from_one),
 };
 SX_TEST_MAIN(tests)

@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "io/npy.h"
 #include "io/tfrecord.h"
+#include "proto/example.h"
 
 static sx_buf text;
 
@@ -361,6 +362,114 @@ static void test_data_prepare__from_idx_both_formats(void **state)
     assert_error(sx_from_idx(&swapped, &text), SX_INVALID_ARGUMENT, "expected");
 }
 
+typedef struct progress_log {
+    int64_t last, total;
+    int calls;
+} progress_log;
+
+static bool note_progress(void *user, int64_t done, int64_t total)
+{
+    progress_log *log = user;
+    assert_true(done > log->last || done == 1); /* of each pass */
+    log->last = done;
+    log->total = total;
+    log->calls++;
+    return true;
+}
+
+/* The first image, every 64th after it, and the last: of checking and of writing. */
+static void test_data_prepare__tells_its_progress(void **state)
+{
+    (void)state;
+    progress_log log = {0};
+    write_photos(22);
+    sx_from_images_args args = {.source = in_dir("photos"),
+                                .out = in_dir("set"),
+                                .shards = 1,
+                                .progress = note_progress,
+                                .user = &log};
+    assert_ok(sx_from_images(&args, &text));
+    assert_int_equal(log.last, 66);
+    assert_int_equal(log.total, 66);
+    assert_int_equal(log.calls, 2 * 3); /* 1, 65, 66 */
+}
+
+/* Of many broken images the first twenty are named, the others counted. */
+static void test_data_prepare__names_twenty_faults(void **state)
+{
+    (void)state;
+    for (int n = 20; n <= 21; n++) {
+        write_photos(1);
+        for (int i = 0; i < n; i++) {
+            char path[64];
+            snprintf(path, sizeof(path), "photos/bees/x%02d.jpg", i);
+            write_file(in_dir(path), "not a picture", 13);
+        }
+        sx_status status = from_images(in_dir("data/set"), NULL, 1);
+        assert_int_equal(sx_status_code(status), SX_DATA_LOSS);
+        assert_non_null(strstr(sx_status_message(status), "bees/x19.jpg"));
+        assert_null(strstr(sx_status_message(status), "bees/x20.jpg"));
+        assert_int_equal(strstr(sx_status_message(status), "and 1 more") != NULL, n == 21);
+        sx_status_free(status);
+    }
+}
+
+/* How values are shown: text that can be read, at most 60 bytes of it; everything else counted. */
+static void test_data_prepare__show_cuts_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *shown;
+    } rows[] = {
+        {"short", 5, "(bytes): \"short\"\n"},
+        {"gr\xc3\xbc\xc3\x9f", 6, "(bytes): \"gr\xc3\xbc\xc3\x9f\"\n"},
+        {"tab\t", 4, "(bytes): <4 bytes>\n"},
+        {"\0text", 5, "(bytes): <5 bytes>\n"},
+        {"", 0, "(bytes): <0 bytes>\n"},
+        {"012345678901234567890123456789012345678901234567890123456789", 60, "56789\"\n"},
+        {"0123456789012345678901234567890123456789012345678901234567890", 61, "56789\"...\n"},
+    };
+    char *png = NULL;
+    size_t png_size = 0;
+    write_photos(1);
+    assert_ok(sx_file_read(in_dir("photos/ants/0.png"), 1 << 20, &png, &png_size));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_tfrecord_shards *files = NULL;
+        sx_example_writer writer;
+        sx_buf record;
+        const int64_t nine[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+        const float third = 1.0f / 3;
+        sx_bytes value = {rows[i].bytes, rows[i].size};
+        assert_ok(sx_tfrecord_shards_create(in_dir("show/x"), 1, SX_CODEC_NONE, &files));
+        sx_example_writer_init(&writer);
+        sx_buf_init(&record, 0);
+        sx_example_add_bytes(&writer, "text", &value, 1);
+        sx_example_add_bytes(&writer, "image/encoded", &(sx_bytes){png, png_size}, 1);
+        sx_example_add_int(&writer, "image/class/label", 0);
+        sx_example_add_ints(&writer, "eight", nine, 8);
+        sx_example_add_ints(&writer, "nine", nine, 9);
+        sx_example_add_floats(&writer, "third", &third, 1);
+        assert_ok(sx_example_finish(&writer, &record));
+        assert_ok(sx_tfrecord_shards_write(files, 0, (sx_bytes){record.data, record.size}));
+        assert_ok(sx_tfrecord_shards_finish(files));
+        sx_tfrecord_shards_destroy(files);
+        sx_example_writer_deinit(&writer);
+        sx_buf_deinit(&record);
+        sx_buf_reset(&text);
+        assert_ok(sx_data_show(in_dir("show/x-*"), NULL, 1, &text));
+        if (strstr(sx_buf_text(&text), rows[i].shown) == NULL) {
+            fail_msg("row %zu is not shown in\n%s", i, sx_buf_text(&text));
+        }
+        assert_non_null(strstr(sx_buf_text(&text), "eight (int64): 1, 2, 3, 4, 5, 6, 7, 8\n"));
+        assert_non_null(
+            strstr(sx_buf_text(&text), "nine (int64): 1, 2, 3, 4, 5, 6, 7, 8, ... (9 values)"));
+        assert_non_null(strstr(sx_buf_text(&text), "third (float): 0.333333343\n"));
+    }
+    sx_free(png);
+}
+
 static const struct CMUnitTest tests[] = {
     prepare_test(test_data_prepare__splits_in_exact_proportions),
     prepare_test(test_data_prepare__same_seed_same_bytes),
@@ -373,5 +482,8 @@ static const struct CMUnitTest tests[] = {
     prepare_test(test_data_prepare__show_prints_features),
     prepare_test(test_data_prepare__take_stacks_images),
     prepare_test(test_data_prepare__from_idx_both_formats),
+    prepare_test(test_data_prepare__tells_its_progress),
+    prepare_test(test_data_prepare__names_twenty_faults),
+    prepare_test(test_data_prepare__show_cuts_values),
 };
 SX_TEST_MAIN(tests)

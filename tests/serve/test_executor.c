@@ -43,6 +43,7 @@ static void test_serve_executor__runs_every_accepted_job(void **state)
     assert_int_equal(atomic_load(&ran), JOBS);
     assert_false(sx_executor_submit(executor, &jobs[0].job));
     sx_executor_destroy(executor);
+    sx_executor_destroy(NULL);
 }
 
 /* With every thread busy, exactly so many wait; one more is accepted for each that is taken. */

@@ -230,6 +230,14 @@ static void test_serve_lifecycle__explains_missing_paths(void **state)
     sx_lifecycle *none = NULL;
     assert_error(sx_lifecycle_create(&(sx_lifecycle_config){.name = "m", .ops = &fake_ops}, &none),
                  SX_INVALID_ARGUMENT, "model_base_path");
+    static const char *const missing[][2] = {{NULL, "/b"}, {"", "/b"}, {"m", ""}, {"", ""}};
+    for (int i = 0; i < 4; i++) {
+        assert_error(sx_lifecycle_create(&(sx_lifecycle_config){.name = missing[i][0],
+                                                                .base_path = missing[i][1],
+                                                                .ops = &fake_ops},
+                                         &none),
+                     SX_INVALID_ARGUMENT, "a model needs a name and a base path");
+    }
     rmdir(scene.base);
     start(&scene);
     sx_arena_init(&arena, 0);

@@ -608,6 +608,40 @@ static void test_serve_predict_json__refuses_rows_that_do_not_fit(void **state)
     sx_buf_deinit(&out);
 }
 
+/* TensorFlow Serving's numbers: six digits where they are exact, else all that it takes; ".0" where
+ * it would look like an integer. */
+static void test_serve_predict_json__prints_numbers_as_tensorflow_serving(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *f32, *f64;
+    } rows[] = {
+        {0, "0.0", "0.0"},
+        {1, "1.0", "1.0"},
+        {-2.5, "-2.5", "-2.5"},
+        {123456, "123456.0", "123456.0"},
+        {1234567, "1234567.0", "1234567.0"},
+        {1e6, "1e+06", "1e+06"},
+        {1.5e-7, "1.5e-07", "1.5e-07"},
+        {0.1, "0.1", "0.1"},
+        {0.015625, "0.015625", "0.015625"},
+        {1.0 / 3, "0.333333343", "0.33333333333333331"},
+        {1.0000001, "1.00000012", "1.0000001000000001"},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        char expected[100];
+        float narrow = (float)rows[i].value;
+        snprintf(expected, sizeof(expected), "{\n    \"outputs\": [%s]\n}", rows[i].f32);
+        assert_prints(&one, &(sx_tensor){sx_type_of(SX_F32, 1), &narrow}, false, SX_FLOAT_TFS,
+                      expected);
+        double wide = rows[i].value;
+        snprintf(expected, sizeof(expected), "{\n    \"outputs\": [%s]\n}", rows[i].f64);
+        assert_prints(&one, &(sx_tensor){sx_type_of(SX_F64, 1), &wide}, false, SX_FLOAT_TFS,
+                      expected);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_predict_json__rows),
     cmocka_unit_test(test_serve_predict_json__columns),
@@ -625,5 +659,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_predict_json__prints_every_type),
     cmocka_unit_test(test_serve_predict_json__stops_printing_when_cancelled),
     cmocka_unit_test(test_serve_predict_json__refuses_rows_that_do_not_fit),
+    cmocka_unit_test(test_serve_predict_json__prints_numbers_as_tensorflow_serving),
 };
 SX_TEST_MAIN(tests)

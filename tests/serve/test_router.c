@@ -90,8 +90,47 @@ static void test_serve_router__bounds_names(void **state)
     assert_int_equal(route.kind, SX_ROUTE_NOT_FOUND); /* switched off */
 }
 
+/* Every pair of bytes behind a percent sign: two hexadecimal digits are a byte (but not NUL), all
+ * else is malformed. */
+static void test_serve_router__escapes(void **state)
+{
+    (void)state;
+    static const char digits[] = "0123456789abcdef";
+    for (int high = 1; high < 256; high++) {
+        for (int low = 1; low < 256; low++) {
+            char path[64];
+            sx_route route;
+            if (high == '/' || high == ':' || low == '/' || low == ':') {
+                continue; /* the segment ends there */
+            }
+            snprintf(path, sizeof(path), "/v1/models/a%%%c%cb", high, low);
+            sx_route_parse(text_of("GET"), text_of(path), NULL, &route);
+            const char *h = strchr(digits, high >= 'A' && high <= 'F' ? high + 32 : high);
+            const char *l = strchr(digits, low >= 'A' && low <= 'F' ? low + 32 : low);
+            const int byte = h && l ? (int)(h - digits) * 16 + (int)(l - digits) : 0;
+            if (byte == 0) {
+                assert_int_equal(route.kind, SX_ROUTE_MALFORMED);
+            } else {
+                const char expected[] = {'a', (char)byte, 'b', '\0'};
+                assert_int_equal(route.kind, SX_ROUTE_STATUS);
+                assert_string_equal(route.model, expected);
+            }
+        }
+    }
+    static const char *const cut[] = {"/v1/models/a%", "/v1/models/a%4", "/v1/models/%"};
+    for (size_t i = 0; i < SX_COUNT(cut); i++) {
+        sx_route route;
+        sx_route_parse(text_of("GET"), text_of(cut[i]), NULL, &route);
+        assert_int_equal(route.kind, SX_ROUTE_MALFORMED);
+    }
+    sx_route route;
+    sx_route_parse(text_of("GET"), text_of("/v1/models/%41"), NULL, &route); /* at the end */
+    assert_string_equal(route.model, "A");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_router__routes),
     cmocka_unit_test(test_serve_router__bounds_names),
+    cmocka_unit_test(test_serve_router__escapes),
 };
 SX_TEST_MAIN(tests)

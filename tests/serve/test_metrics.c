@@ -1,0 +1,112 @@
+/* The Prometheus text: every line of a small page, and the edges of the buckets. */
+#include "harness.h"
+
+#include "serve/metrics.h"
+
+static bool has_line(const sx_buf *page, const char *line)
+{
+    const size_t size = strlen(line);
+    for (const char *at = sx_buf_text(page); (at = strstr(at, line)) != NULL; at++) {
+        if ((at == sx_buf_text(page) || at[-1] == '\n') && at[size] == '\n') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void assert_line(const sx_buf *page, const char *line)
+{
+    if (!has_line(page, line)) {
+        fail_msg("no line %s in\n%s", line, sx_buf_text(page));
+    }
+}
+
+static int count_lines(const sx_buf *page, const char *start)
+{
+    int count = 0;
+    for (const char *at = sx_buf_text(page); (at = strstr(at, start)) != NULL; at++) {
+        count += at == sx_buf_text(page) || at[-1] == '\n';
+    }
+    return count;
+}
+
+static void test_serve_metrics__pages(void **state)
+{
+    (void)state;
+    static sx_model_metrics first, second;
+    const struct sx_metrics_row rows[] = {{"m", &first}, {"a\\b\"c\nd", &second}};
+    sx_buf page;
+    memset(&first, 0, sizeof(first));
+    memset(&second, 0, sizeof(second));
+    sx_buf_init(&page, 0);
+    sx_metrics_count(&first, SX_CODE_OK);
+    sx_metrics_count(&first, SX_CODE_OK);
+    sx_metrics_count(&first, SX_UNAUTHENTICATED); /* the last code */
+    sx_metrics_count(&second, SX_INVALID_ARGUMENT);
+    sx_latency_add(&first.request_latency, 1234567);
+    sx_latency_add(&first.request_latency, 1);
+    sx_latency_add(&second.run_latency, 2000000);
+    sx_metrics_print(rows, 2, &page);
+    const char *start = "# HELP :tensorflow:serving:request_count ";
+    assert_memory_equal(sx_buf_text(&page), start, strlen(start));
+    assert_line(&page, "# TYPE :tensorflow:serving:request_count counter");
+    assert_line(&page, "# TYPE :tensorflow:serving:request_latency histogram");
+    assert_line(&page, "# TYPE :tensorflow:serving:runtime_latency histogram");
+    assert_int_equal(count_lines(&page, "# HELP "), 3);
+    assert_int_equal(count_lines(&page, "# TYPE "), 3);
+    assert_line(&page, ":tensorflow:serving:request_count{model_name=\"m\",status=\"OK\"} 2");
+    assert_line(&page,
+                ":tensorflow:serving:request_count{model_name=\"m\",status=\"UNAUTHENTICATED\"} 1");
+    assert_line(&page, ":tensorflow:serving:request_count{model_name=\"a\\\\b\\\"c\\nd\",status="
+                       "\"INVALID_ARGUMENT\"} 1");
+    assert_int_equal(count_lines(&page, ":tensorflow:serving:request_count{"), 3);
+#define REQUEST "{model_name=\"m\",API=\"predict\",entrypoint=\"REST\""
+#define RUN     "{model_name=\"a\\\\b\\\"c\\nd\",API=\"predict\",runtime=\"sextant\""
+    assert_line(&page, ":tensorflow:serving:request_latency_bucket" REQUEST ",le=\"10\"} 1");
+    assert_line(&page, ":tensorflow:serving:request_latency_bucket" REQUEST ",le=\"+Inf\"} 2");
+    assert_line(&page, ":tensorflow:serving:request_latency_sum" REQUEST "} 1234.568");
+    assert_line(&page, ":tensorflow:serving:request_latency_count" REQUEST "} 2");
+    assert_line(&page, ":tensorflow:serving:runtime_latency_sum" RUN "} 2000.000");
+    assert_line(&page, ":tensorflow:serving:runtime_latency_count" RUN "} 1");
+    assert_int_equal(count_lines(&page, ":tensorflow:serving:request_latency_bucket" REQUEST),
+                     SX_LATENCY_BUCKETS + 1);
+    assert_int_equal(count_lines(&page, ":tensorflow:serving:runtime_latency_bucket" RUN),
+                     SX_LATENCY_BUCKETS + 1);
+    sx_buf_reset(&page);
+    sx_metrics_print(rows, 0, &page);
+    assert_int_equal(count_lines(&page, ":"), 0);
+    sx_buf_reset(&page);
+    sx_metrics_print_value(&page, "x_total", "counter", "What x is.", 18446744073709551615u);
+    assert_string_equal(sx_buf_text(&page), "# HELP x_total What x is.\n# TYPE x_total counter\n"
+                                            "x_total 18446744073709551615\n");
+    sx_buf_deinit(&page);
+}
+
+/* A duration counts where it is at most the bound: 10 us, 18 us ... 10 us * 1.8^32, beyond. */
+static void test_serve_metrics__bounds_of_buckets(void **state)
+{
+    (void)state;
+    double bound_ns = 10000;
+    for (int i = 0; i < SX_LATENCY_BUCKETS; i++, bound_ns *= 1.8) {
+        for (int more = 0; more < 2; more++) {
+            sx_latency latency;
+            memset(&latency, 0, sizeof(latency));
+            sx_latency_add(&latency, (int64_t)bound_ns + more * ((int64_t)(bound_ns / 1e12) + 1));
+            for (int k = 0; k <= SX_LATENCY_BUCKETS; k++) {
+                assert_int_equal(atomic_load(&latency.buckets[k]), k == i + more);
+            }
+        }
+    }
+    sx_latency latency;
+    memset(&latency, 0, sizeof(latency));
+    sx_latency_add(&latency, -5); /* a clock that went back */
+    sx_latency_add(&latency, 0);
+    assert_int_equal(atomic_load(&latency.buckets[0]), 2);
+    assert_int_equal(atomic_load(&latency.sum_ns), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_serve_metrics__pages),
+    cmocka_unit_test(test_serve_metrics__bounds_of_buckets),
+};
+SX_TEST_MAIN(tests)

@@ -7,6 +7,7 @@
 #include <sextant/graph.h>
 #include <sextant/image.h>
 #include <sextant/infer.h>
+#include <sextant/log.h>
 #include <sextant/model.h>
 #include <sextant/nn.h>
 #include <sextant/ops.h>

@@ -6,9 +6,18 @@
 
 enum { MAX_LINE_BYTES = 4096 };
 
-static sx_log_fn *sink;
+static void print_to_stderr(void *user, sx_log_level level, const char *file, int line,
+                            const char *message)
+{
+    (void)user;
+    (void)file;
+    (void)line;
+    fprintf(stderr, "sextant: %s: %s\n", level == SX_LOG_ERROR ? "error" : "warning", message);
+}
+
+static sx_log_fn *sink = print_to_stderr;
 static void *sink_user;
-static sx_log_level sink_level = SX_LOG_NONE;
+static sx_log_level sink_level = SX_LOG_WARN;
 
 void sx_log_set_sink(sx_log_fn *fn, void *user, sx_log_level level)
 {

@@ -21,10 +21,26 @@ static void keep(void *user, sx_log_level level, const char *file, int line, con
     snprintf(s->message, sizeof(s->message), "%s", message);
 }
 
-static void test_base_log__is_silent_without_a_sink(void **state)
+/* Before a sink is set. */
+static void test_base_log__prints_warnings_to_stderr_by_default(void **state)
 {
     (void)state;
-    sx_log(SX_LOG_ERROR, "nobody hears %d", 1);
+    char text[256] = "";
+    FILE *file = tmpfile();
+    int real = dup(STDERR_FILENO);
+    assert_non_null(file);
+    assert_true(real >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    sx_log(SX_LOG_INFO, "not this");
+    sx_log(SX_LOG_WARN, "disk %d %% full", 90);
+    sx_log(SX_LOG_ERROR, "disk full");
+    fflush(stderr);
+    assert_true(dup2(real, STDERR_FILENO) >= 0);
+    close(real);
+    rewind(file);
+    size_t n = fread(text, 1, sizeof(text) - 1, file);
+    text[n] = '\0';
+    fclose(file);
+    assert_string_equal(text, "sextant: warning: disk 90 % full\nsextant: error: disk full\n");
 }
 
 static void test_base_log__reaches_the_sink_from_its_level_on(void **state)
@@ -53,7 +69,7 @@ static void test_base_log__clocks_move_on(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_base_log__is_silent_without_a_sink),
+    cmocka_unit_test(test_base_log__prints_warnings_to_stderr_by_default),
     cmocka_unit_test(test_base_log__reaches_the_sink_from_its_level_on),
     cmocka_unit_test(test_base_log__clocks_move_on),
 };

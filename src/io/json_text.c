@@ -1,11 +1,14 @@
 /* See json_text.h. */
 #include "io/json_text.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/shortest.h"
+#include "io/crc32c.h"
 
 struct writer {
     sx_buf text;
@@ -130,4 +133,42 @@ sx_status sx_json_text(const json_t *json, size_t flags, char **out_text)
     }
     sx_buf_deinit(&w.text);
     return status;
+}
+
+/* The checksum that the object should have, as text. */
+static sx_status seal_of(json_t *object, char out[9])
+{
+    char *text = NULL;
+    json_t *seal = json_incref(json_object_get(object, SX_JSON_SEAL));
+    json_object_del(object, SX_JSON_SEAL);
+    sx_status status = sx_json_text(object, JSON_COMPACT, &text);
+    if (seal != NULL) {
+        json_object_set_new(object, SX_JSON_SEAL, seal);
+    }
+    SX_TRY(status);
+    snprintf(out, 9, "%08" PRIx32, sx_crc32c(0, text, strlen(text)));
+    sx_free(text);
+    return SX_OK;
+}
+
+sx_status sx_json_seal(json_t *object)
+{
+    char seal[9];
+    SX_TRY(seal_of(object, seal));
+    return json_object_set_new(object, SX_JSON_SEAL, json_string(seal)) == 0
+               ? SX_OK
+               : sx_no_memory("for JSON");
+}
+
+sx_status sx_json_check_seal(json_t *object)
+{
+    char expected[9];
+    const char *seal = json_string_value(json_object_get(object, SX_JSON_SEAL));
+    if (seal == NULL) {
+        return sx_error(SX_DATA_LOSS, "there is no checksum");
+    }
+    SX_TRY(seal_of(object, expected));
+    return strcmp(seal, expected) == 0
+               ? SX_OK
+               : sx_error(SX_DATA_LOSS, "the checksum is %s, expected %s", expected, seal);
 }

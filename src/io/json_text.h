@@ -14,4 +14,12 @@
  *        INVALID_ARGUMENT: a string is not UTF-8. */
 SX_MUST_USE sx_status sx_json_text(const json_t *json, size_t flags, char **out_text);
 
+/* A checksum inside a JSON object: its member "crc32c" is the CRC-32C, as 8 hexadecimal digits, of
+ * the compact text of the object without that member. White space does not count. */
+#define SX_JSON_SEAL "crc32c"
+/* Adds or replaces the checksum. Errors: as sx_json_text(). */
+SX_MUST_USE sx_status sx_json_seal(json_t *object);
+/* DATA_LOSS: the checksum is missing or does not match. */
+SX_MUST_USE sx_status sx_json_check_seal(json_t *object);
+
 #endif

@@ -76,7 +76,36 @@ static void test_io_json_text__what_cannot_be_written(void **state)
     assert_null(text);
 }
 
+/* White space may change, nothing else. */
+static void test_io_json_text__seals_notice_changes(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    json_t *json = json_pack("{s:[i,f], s:s}", "b", 7, 0.1, "a", "x");
+    assert_error(sx_json_check_seal(json), SX_DATA_LOSS, "there is no checksum");
+    assert_ok(sx_json_seal(json));
+    assert_ok(sx_json_seal(json)); /* replaces it */
+    assert_ok(sx_json_text(json, JSON_INDENT(3), &text));
+    json_decref(json);
+    size_t size = strlen(text);
+    int same = 0;
+    for (size_t i = 0; i <= size; i++) {
+        char kept = text[i];
+        text[i] = (char)(i < size ? kept ^ 1 : kept);
+        json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        sx_status status = json != NULL ? sx_json_check_seal(json) : sx_error(SX_DATA_LOSS, "no");
+        same += status == SX_OK;
+        assert_true(status != SX_OK || i == size || kept == ' ' || kept == '\n');
+        sx_status_free(status);
+        json_decref(json);
+        text[i] = kept;
+    }
+    assert_true(same >= 1);
+    sx_free(text);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_io_json_text__seals_notice_changes),
     cmocka_unit_test(test_io_json_text__numbers_are_short),
     cmocka_unit_test(test_io_json_text__doubles_read_back),
     cmocka_unit_test(test_io_json_text__layout_is_janssons),

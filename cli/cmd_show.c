@@ -99,7 +99,7 @@ static sx_status print_run(const char *dir, sx_arena *arena)
 {
     sx_run_info info = {0};
     char features[SX_TYPE_TEXT];
-    SX_TRY(sx_run_read(dir, arena, &info));
+    SX_TRY(sx_run_read(dir, arena, NULL, NULL, &info));
     printf("run %s\nmodel: %s (%s)\n", dir, info.model, info.source);
     for (int i = 0; i < info.n_params; i++) {
         printf("parameter: %s=%s\n", info.param_names[i], info.param_values[i]);

@@ -344,7 +344,9 @@ const sx_command sx_command_train = {
     .about = "Trains for one epoch unless --epochs, --max-steps or --steps is given. Ctrl-C "
              "finishes the current step (the current launch on a device that loops) and saves a "
              "checkpoint. Running the same command again resumes, and ends with the same weights "
-             "as an uninterrupted run.",
+             "as an uninterrupted run. history.json in --model-dir has the loss and the metrics of "
+             "each epoch and evaluation, named as in Keras: loss, accuracy, val_loss, "
+             "val_accuracy.",
     .examples =
         "  sextant train flowers_cnn --data 'data/train-*' --eval-data 'data/val-*' "
         "--model-dir run1 --epochs 20 --seed 7\n"

@@ -28,8 +28,8 @@ static sx_status open_run(sx_invocation *inv, const sx_compile_model_request *r,
     static const char *const names[] = {[SX_TRAIN] = "train", [SX_PREDICT] = "predict"};
     sx_run_info info = {0};
     SX_TRY(no_choices(inv, r, "a run"));
-    SX_TRY(sx_run_read(r->name, &inv->arena, &info));
-    SX_TRY(sx_run_read_graphs(r->name, &info, &out->run));
+    SX_TRY(sx_run_read(r->name, &inv->arena, NULL, NULL, &info));
+    SX_TRY(sx_run_read_graphs(r->name, &info, NULL, NULL, &out->run));
     out->precision = info.precision;
     out->graph = out->run.by_mode[r->mode];
     return out->graph != NULL

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "distribute/strategy.h"
 #include "train/misfit.h"
 
@@ -42,20 +41,11 @@ static sx_status check_checkpoint(const char *text)
                     text);
 }
 
-static void tell_warnings(void *user, const sx_train_event *e)
-{
-    (void)user;
-    if (e->kind == SX_EVENT_WARNING) {
-        sx_log(SX_LOG_WARN, "%s", e->text);
-    }
-}
-
 sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoint,
                       const sx_run_config *config, sx_trainer **out_trainer)
 {
     sx_run_config c = *config;
     c.model_dir = dir;
-    c.observer = c.observer != NULL ? c.observer : tell_warnings;
     sx_trainer *t = NULL;
     SX_TRY(sx_usage(inv, check_checkpoint(checkpoint)));
     SX_TRY(sx_trainer_create(&(sx_trainer_options){.config = &c}, &t));

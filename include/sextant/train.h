@@ -13,7 +13,9 @@
  *     SX_TRY(sx_estimator_create(&my_model, sx_run_config_of(.model_dir = "run1"), NULL, &e));
  *     SX_TRY(sx_estimator_train(e, my_input, NULL, .max_steps = 1000));
  *
- * The library never prints: to see progress, pass an observer. Not thread-safe. */
+ * To see progress, pass an observer: it receives every event. Without one, warnings (a field of the
+ * configuration that is ignored, a checkpoint that is skipped) go to the log, by default to stderr
+ * (sextant/log.h); nothing else is printed. Not thread-safe. */
 #ifndef SEXTANT_TRAIN_H
 #define SEXTANT_TRAIN_H
 
@@ -186,7 +188,7 @@ typedef struct sx_run_config {
     const void *device_fn;         /* rejected: no parameter servers */
     const void *experimental_distribute; /* rejected: use train_distribute */
 
-    sx_observer_fn *observer; /* NULL = none */
+    sx_observer_fn *observer; /* NULL = none; warnings go to the log (sextant/log.h) */
     void *observer_user;
     const volatile sig_atomic_t *stop; /* if nonzero: finish the step, save, return CANCELLED */
 } sx_run_config;

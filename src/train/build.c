@@ -127,6 +127,13 @@ static sx_status describe_data(sx_trainer *t, const sx_trainer_options *o)
     return SX_OK;
 }
 
+/* The run is read again later, with warnings. */
+static void ignore_warning(void *user, const char *text)
+{
+    (void)user;
+    (void)text;
+}
+
 /* The requested precision, or else that of the run being continued. */
 static sx_status describe_precision(sx_trainer *t)
 {
@@ -136,7 +143,7 @@ static sx_status describe_precision(sx_trainer *t)
         return SX_OK;
     }
     if (t->config.model_dir != NULL && !t->config.fresh && sx_run_exists(t->config.model_dir)) {
-        SX_TRY(sx_run_read(t->config.model_dir, &t->arena, &stored));
+        SX_TRY(sx_run_read(t->config.model_dir, &t->arena, ignore_warning, NULL, &stored));
     }
     t->info.precision = stored.precision;
     return SX_OK;

@@ -69,8 +69,8 @@ static const field fields[] = {
     FIELD(cluster, TEXT, 0, 0, 0),
     FIELD(evaluation_master, TEXT, 0, 0, 0),
     IGNORED(save_summary_steps, INTEGER, SX_NEVER, INT64_MAX, 100,
-            "event files for TensorBoard are not written; history.json has the evaluations, and "
-            "observers receive the metrics"),
+            "event files for TensorBoard are not written; history.json has the metrics, and "
+            "observers receive them"),
     IGNORED(experimental_max_worker_delay_secs, COUNT, 0, INT32_MAX, 0,
             "there are no other workers"),
     IGNORED(session_creation_timeout_secs, COUNT, 1, INT32_MAX, 7200,

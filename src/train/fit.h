@@ -56,6 +56,7 @@ typedef struct sx_fit {
     bool cut_short; /* stopped before an evaluation had ended */
 
     int64_t told_ns, epoch_ns;
+    int64_t history_ns; /* when history.json was written */
     int64_t window_ns, window_wait_ns, window_step, window_examples; /* since the last cadence */
     int64_t wait_ns; /* the input's waiting up to the batch shown last */
     int64_t trained_examples;

@@ -5,6 +5,9 @@
 #include "train/fit.h"
 #include "train/save.h"
 
+/* history.json between checkpoints: at most once a second, however short the epochs. */
+static const int64_t HISTORY_NS = 1000000000;
+
 static void ask_controls(sx_fit *f, const sx_train_event *event)
 {
     for (int i = 0; i < f->r->n_callbacks; i++) {
@@ -69,8 +72,19 @@ void sx_fit_keep_cursor(sx_fit *f)
     f->t->state.n_cursors = f->input.n;
 }
 
+/* Before the checkpoint of its last step: a run that resumes there has the whole history. */
+static sx_status save_history(sx_fit *f)
+{
+    if (f->t->config.model_dir == NULL || !f->t->history.changed) {
+        return SX_OK;
+    }
+    f->history_ns = sx_now_ns();
+    return sx_history_save(&f->t->history, f->t->config.model_dir);
+}
+
 sx_status sx_fit_save(sx_fit *f)
 {
+    SX_TRY(save_history(f));
     if (f->t->config.model_dir == NULL || f->saved_step == f->step) {
         return SX_OK;
     }
@@ -153,14 +167,28 @@ static bool eval_is_due(sx_fit *f)
     return regular_eval(f) || last;
 }
 
+/* The training metrics of the epoch so far, for history.json. */
+static sx_status keep_metrics(sx_fit *f)
+{
+    const sx_train_event e = sx_fit_event_with_means(f, SX_EVENT_PROGRESS);
+    return f->trained_examples > 0
+               ? sx_history_put_training(&f->t->history, f->step, e.epoch, e.metrics, e.n_metrics)
+               : SX_OK;
+}
+
 sx_status sx_fit_control_point(sx_fit *f)
 {
     if (f->epoch_ended) {
         end_epoch(f);
     }
     control_steps(f);
+    if (f->epoch_ended || eval_is_due(f) || sx_fit_at_end(f)) {
+        SX_TRY(keep_metrics(f));
+    }
     if (save_is_due(f)) {
         SX_TRY(sx_fit_save(f));
+    } else if (sx_now_ns() - f->history_ns >= HISTORY_NS) {
+        SX_TRY(save_history(f));
     }
     if (!eval_is_due(f)) {
         return SX_OK;

@@ -23,12 +23,14 @@ sx_status sx_fit_restore(sx_fit *f, bool *out_found)
     *out_found = false;
     SX_TRY(sx_fit_lock(f));
     if (t->on_disk && f->lock != SX_NO_LOCK) {
+        sx_trainer_repair(t);
         sx_trainer_clean_up(t);
     }
     if (!t->has_state) {
         SX_TRY(sx_trainer_restore_latest(t, out_found));
     }
     f->step = sx_trainer_step(t);
+    sx_history_cut(&t->history, f->step);
     f->saved_step = *out_found ? f->step : -1;
     return SX_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "base/args.h"
 #include "base/checked.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "train/face.h"
 #include "train/choose_strategy.h"
@@ -82,6 +83,8 @@ static void observe(void *user, const sx_train_event *e)
     keep_row(m, e);
     if (m->observer != NULL) {
         m->observer(m->observer_user, e);
+    } else if (e->kind == SX_EVENT_WARNING) {
+        sx_log(SX_LOG_WARN, "%s", e->text);
     }
 }
 

@@ -123,15 +123,34 @@ static sx_status load_step(sx_trainer *t, const char *wanted)
     return status;
 }
 
+/* The newest checkpoint in best/, for a run whose history is damaged; -1 = none. */
+static sx_status newest_best(const sx_trainer *t, int64_t *out_step)
+{
+    sx_arena arena;
+    sx_checkpoints list = {0};
+    char *dir = NULL;
+    SX_TRY(sx_trainer_path(t, "best", &dir));
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_checkpoints_list(dir, &arena, &list);
+    *out_step = list.count > 0 ? list.items[list.count - 1].step : -1;
+    sx_arena_deinit(&arena);
+    sx_free(dir);
+    return status;
+}
+
 static sx_status load_best(sx_trainer *t)
 {
     char *prefix = NULL;
-    if (t->history.best_step < 0) {
+    int64_t step = t->history.best_step;
+    if (step < 0 && t->history_damaged) {
+        SX_TRY(newest_best(t, &step));
+    }
+    if (step < 0) {
         return sx_error(SX_NOT_FOUND, "%s has no best checkpoint: the run has not been evaluated",
                         t->config.model_dir);
     }
     SX_TRY(sx_path_format(&prefix, "%s/best/" SX_CHECKPOINT_BASENAME "-%" PRId64,
-                          t->config.model_dir, t->history.best_step));
+                          t->config.model_dir, step));
     sx_status status = sx_checkpoint_verify(prefix);
     if (status == SX_OK) {
         status = load(t, prefix);

@@ -1,6 +1,7 @@
 /* See run_dir.h. */
 #include "train/run_dir.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -8,11 +9,13 @@
 #include "base/memory.h"
 #include "graph/ir.h"
 #include "io/commit.h"
+#include "io/crc32c.h"
 #include "io/file.h"
 #include "io/json_text.h"
 #include "io/path.h"
 #include "nn/model_program.h"
 #include "train/checkpoint.h"
+#include "train/history.h"
 
 enum { MAX_JSON_BYTES = 1 << 24, MAX_GRAPH_BYTES = 1 << 30, MAX_CLASSES = 1 << 20 };
 
@@ -22,11 +25,6 @@ static const char *const graph_files[3] = {
     [SX_EVAL] = "graphs/eval.graph",
     [SX_PREDICT] = "graphs/predict.graph",
 };
-
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "run directory: out of memory");
-}
 
 void sx_run_graphs_destroy(sx_run_graphs *graphs)
 {
@@ -43,10 +41,14 @@ bool sx_run_exists(const char *dir)
     bool exists = status == SX_OK && sx_path_exists(path);
     sx_status_free(status);
     sx_free(path);
-    return exists;
+    return exists || sx_backup_exists(dir, INFO_FILE);
 }
 
 /* --- checks before a new run ----------------------------------------------------------------- */
+
+/* The files that have copies. */
+static const char *const copied[] = {"graphs/train.graph", "graphs/eval.graph",
+                                     "graphs/predict.graph", SX_HISTORY_FILE, INFO_FILE};
 
 /* What a run consists of besides its checkpoints. sextant.json is deleted last: a run that is half
  * deleted is still a run and can be deleted again. */
@@ -166,7 +168,7 @@ static sx_status copy_text(sx_arena *arena, const json_t *json, const char **out
     *out = NULL;
     if (json_is_string(json)) {
         *out = sx_arena_strdup(arena, json_string_value(json));
-        return *out != NULL ? SX_OK : no_memory();
+        return *out != NULL ? SX_OK : sx_no_memory("for a run");
     }
     return SX_OK;
 }
@@ -198,7 +200,7 @@ static sx_status texts_from_json(const json_t *json, sx_arena *arena, const char
     size_t count = json_array_size(json);
     const char **texts = sx_arena_array(arena, count + 1, const char *);
     if (texts == NULL || count > MAX_CLASSES) {
-        return no_memory();
+        return sx_no_memory("for a run");
     }
     for (size_t i = 0; i < count; i++) {
         SX_TRY(copy_text(arena, json_array_get(json, i), &texts[i]));
@@ -217,7 +219,7 @@ static sx_status params_from_json(json_t *json, sx_arena *arena, sx_run_info *in
     const char **names = sx_arena_array(arena, count + 1, const char *);
     const char **values = sx_arena_array(arena, count + 1, const char *);
     if (names == NULL || values == NULL) {
-        return no_memory();
+        return sx_no_memory("for a run");
     }
     info->param_names = names;
     info->param_values = values;
@@ -298,132 +300,184 @@ static sx_status info_from_json(const json_t *json, sx_arena *arena, sx_run_info
     return data_from_json(json_object_get(json, "data"), arena, info);
 }
 
-/* A JSON object from a file; DATA_LOSS names the line. */
-static sx_status load_json(const char *path, json_t **out)
+/* --- the four files and their copies ----------------------------------------------------------
+ *
+ * sextant.json has the CRC-32C of each graph and, as its member "crc32c", its own: damage that
+ * still parses is found, too. Runs that were written without checksums have no copies. */
+
+typedef struct info_check {
+    bool sealed; /* a checksum is required */
+    json_t *json;
+} info_check;
+
+static sx_status check_info(void *user, const char *text, size_t size)
 {
-    char *text = NULL;
-    size_t size = 0;
+    info_check *check = user;
     json_error_t error;
-    SX_TRY(sx_file_read(path, MAX_JSON_BYTES, &text, &size));
-    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    sx_free(text);
-    return *out != NULL ? SX_OK : sx_error(SX_DATA_LOSS, "%s:%d: %s", path, error.line, error.text);
-}
-
-sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info)
-{
-    char *path = NULL;
-    json_t *json = NULL;
-    sx_run_info info = {0};
-    if (!sx_run_exists(dir)) {
-        return sx_error(SX_NOT_FOUND, "%s is not a run directory (it has no %s)", dir, INFO_FILE);
+    json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (json == NULL) {
+        return sx_error(SX_DATA_LOSS, "line %d: %s", error.line, error.text);
     }
-    SX_TRY(sx_path_join(dir, INFO_FILE, &path));
-    sx_status status = load_json(path, &json);
-    if (status == SX_OK) {
-        status =
-            sx_status_annotate(info_from_json(json, arena, &info), __FILE__, __LINE__, "%s", path);
+    sx_status status = check->sealed || json_object_get(json, SX_JSON_SEAL) != NULL
+                           ? sx_json_check_seal(json)
+                           : SX_OK;
+    if (status != SX_OK) {
         json_decref(json);
+        return status;
     }
-    sx_free(path);
-    if (status == SX_OK) {
-        *out_info = info;
+    check->json = json;
+    return SX_OK;
+}
+
+/* `user` is the checksum as text, NULL = unknown. */
+static sx_status check_graph(void *user, const char *text, size_t size)
+{
+    char actual[9];
+    const char *expected = user;
+    snprintf(actual, sizeof(actual), "%08" PRIx32, sx_crc32c(0, text, size));
+    return expected == NULL || strcmp(actual, expected) == 0
+               ? SX_OK
+               : sx_error(SX_DATA_LOSS, "the checksum is %s, expected %s", actual, expected);
+}
+
+static sx_backup_file info_file(const char *dir, info_check *check, sx_warn_fn *warn,
+                                void *warn_user)
+{
+    *check = (info_check){.sealed = sx_backup_exists(dir, INFO_FILE)};
+    return (sx_backup_file){.dir = dir,
+                            .name = INFO_FILE,
+                            .max_bytes = MAX_JSON_BYTES,
+                            .check = check_info,
+                            .check_user = check,
+                            .warn = warn,
+                            .warn_user = warn_user};
+}
+
+static sx_backup_file graph_file(const char *dir, int mode, const char *crc32c, sx_warn_fn *warn,
+                                 void *warn_user)
+{
+    return (sx_backup_file){.dir = dir,
+                            .name = graph_files[mode],
+                            .max_bytes = MAX_GRAPH_BYTES,
+                            .check = check_graph,
+                            .check_user = (void *)(uintptr_t)crc32c,
+                            .warn = warn,
+                            .warn_user = warn_user};
+}
+
+/* Adds to an error that the run is lost what is left of it. */
+static sx_status say_what_is_left(const char *dir, sx_status lost)
+{
+    sx_arena arena;
+    sx_checkpoints list = {0};
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_checkpoints_list(dir, &arena, &list);
+    if (status == SX_OK && list.count > 0) {
+        status = sx_error(sx_status_code(lost),
+                          "%s; %zu checkpoint%s left: train a new run in another directory with "
+                          "--warm-start-from %s, or restore the file",
+                          sx_status_message(lost), list.count, list.count == 1 ? " is" : "s are",
+                          list.items[list.count - 1].prefix);
+    } else if (status == SX_OK) {
+        status = sx_error(sx_status_code(lost),
+                          "%s; there are no checkpoints: start over with "
+                          "--fresh",
+                          sx_status_message(lost));
     }
+    sx_status_free(lost);
+    sx_arena_deinit(&arena);
     return status;
 }
 
-/* --- graphs ---------------------------------------------------------------------------------- */
+/* --- reading a run ---------------------------------------------------------------------------- */
 
-static sx_status add_text(sx_commit *commit, const char *dir, const char *name, const char *text)
+static sx_status checksums_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
 {
-    char *path = NULL;
-    sx_commit_file *file = NULL;
-    SX_TRY(sx_path_join(dir, name, &path));
-    sx_status status = sx_commit_add(commit, path, &file);
-    if (status == SX_OK) {
-        status = sx_commit_write(file, text, strlen(text));
+    for (int mode = 0; mode < 3; mode++) {
+        SX_TRY(
+            copy_text(arena, json_object_get(json, graph_files[mode]), &info->graph_crc32c[mode]));
     }
-    sx_free(path);
-    return status;
+    return SX_OK;
 }
 
-static sx_status add_graph(sx_commit *commit, const char *dir, int mode, const sx_graph *graph)
+sx_status sx_run_read(const char *dir, sx_arena *arena, sx_warn_fn *warn, void *warn_user,
+                      sx_run_info *out_info)
 {
+    info_check check;
     char *text = NULL;
-    SX_TRY(sx_graph_print(graph, &text));
-    sx_status status = add_text(commit, dir, graph_files[mode], text);
-    sx_text_free(text);
-    return status;
-}
-
-static sx_status add_info(sx_commit *commit, const char *dir, const sx_run_info *info)
-{
-    json_t *json = NULL;
-    SX_TRY(info_to_json(info, &json));
-    char *text = NULL;
-    sx_status status = sx_json_text(json, JSON_INDENT(2), &text);
-    json_decref(json);
-    if (status == SX_OK) {
-        status = add_text(commit, dir, INFO_FILE, text);
-    }
+    size_t size = 0;
+    sx_run_info info = {0};
+    const sx_backup_file file = info_file(dir, &check, warn, warn_user);
+    sx_status status = sx_backup_read(&file, &text, &size);
     sx_free(text);
-    return status;
-}
-
-static sx_status make_dirs(const char *dir)
-{
-    char *graphs = NULL;
-    SX_TRY(sx_path_join(dir, "graphs", &graphs));
-    sx_status status = sx_dir_create(graphs);
-    sx_free(graphs);
-    return status;
-}
-
-sx_status sx_run_write(const char *dir, const sx_run_info *info, const sx_run_graphs *graphs)
-{
-    sx_commit *commit = NULL;
-    SX_TRY(make_dirs(dir));
-    SX_TRY(sx_commit_create(&commit));
-    sx_status status = SX_OK;
-    for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
-        if (graphs->by_mode[mode] != NULL) {
-            status = add_graph(commit, dir, mode, graphs->by_mode[mode]);
-        }
+    if (sx_status_code(status) == SX_NOT_FOUND) {
+        sx_status_free(status);
+        status = sx_run_check_new(dir);
+        return status != SX_OK ? status
+                               : sx_error(SX_NOT_FOUND, "%s is not a run directory (it has no %s)",
+                                          dir, INFO_FILE);
     }
+    if (sx_status_code(status) == SX_DATA_LOSS) {
+        return say_what_is_left(dir, status);
+    }
+    SX_TRY(status);
+    status = info_from_json(check.json, arena, &info);
     if (status == SX_OK) {
-        status = add_info(commit, dir, info); /* last: the commit point */
+        status = checksums_from_json(json_object_get(check.json, "checksums"), arena, &info);
     }
-    if (status == SX_OK) {
-        status = sx_commit_finish(commit);
+    json_decref(check.json);
+    SX_TRY(status, "%s/%s", dir, INFO_FILE);
+    *out_info = info;
+    return SX_OK;
+}
+
+sx_status sx_run_check_new(const char *dir)
+{
+    sx_arena arena;
+    sx_checkpoints list = {0};
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_checkpoints_list(dir, &arena, &list);
+    if (status == SX_OK && list.count > 0) {
+        const char *newest = list.items[list.count - 1].prefix;
+        status =
+            sx_error(SX_FAILED_PRECONDITION,
+                     "%s contains %zu checkpoint%s (%s), but %s and its copy in %s are missing; "
+                     "to keep the weights, train in another directory with --warm-start-from "
+                     "%s; to delete them, start over with --fresh",
+                     dir, list.count, list.count == 1 ? "" : "s", sx_path_basename(newest),
+                     INFO_FILE, SX_BACKUP_DIR, newest);
     }
-    sx_commit_destroy(commit);
+    sx_arena_deinit(&arena);
     return status;
 }
 
-static sx_status read_graph(const char *path, sx_mode mode, const sx_run_info *info, sx_graph **out)
+static sx_status read_graph(const char *dir, int mode, const sx_run_info *info, sx_warn_fn *warn,
+                            void *warn_user, sx_graph **out)
 {
     char *text = NULL;
     size_t size = 0;
-    SX_TRY(sx_file_read(path, MAX_GRAPH_BYTES, &text, &size));
-    sx_status status = sx_graph_parse(text, size, out);
+    const sx_backup_file file = graph_file(dir, mode, info->graph_crc32c[mode], warn, warn_user);
+    sx_status status = sx_backup_read(&file, &text, &size);
+    if (status != SX_OK) {
+        bool lost =
+            sx_status_code(status) == SX_NOT_FOUND || sx_status_code(status) == SX_DATA_LOSS;
+        return lost ? say_what_is_left(dir, status) : status;
+    }
+    status = sx_graph_parse(text, size, out);
     sx_free(text);
     if (status == SX_OK) {
-        status = sx_program_check_inputs(*out, mode, &info->features, &info->labels);
+        status = sx_program_check_inputs(*out, (sx_mode)mode, &info->features, &info->labels);
     }
-    return sx_status_annotate(status, __FILE__, __LINE__, "%s", path);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s/%s", dir, graph_files[mode]);
 }
 
-sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_run_graphs *out_graphs)
+sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_warn_fn *warn,
+                             void *warn_user, sx_run_graphs *out_graphs)
 {
     sx_run_graphs graphs = {{NULL}};
     sx_status status = SX_OK;
     for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
-        char *path = NULL;
-        status = sx_path_join(dir, graph_files[mode], &path);
-        if (status == SX_OK) {
-            status = read_graph(path, (sx_mode)mode, info, &graphs.by_mode[mode]);
-        }
-        sx_free(path);
+        status = read_graph(dir, mode, info, warn, warn_user, &graphs.by_mode[mode]);
     }
     if (status != SX_OK) {
         sx_run_graphs_destroy(&graphs);
@@ -431,6 +485,103 @@ sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_run_gr
     }
     *out_graphs = graphs;
     return SX_OK;
+}
+
+/* --- writing a run ---------------------------------------------------------------------------- */
+
+/* Commits the files, then the copies, sextant.json last each time: the run is there with it. Takes
+ * sextant.json without checksums. */
+static sx_status write_files(const char *dir, json_t *info, const char *const graphs[3])
+{
+    char *graph_dir = NULL, *text = NULL;
+    sx_commit *commit = NULL;
+    json_t *checksums = json_object();
+    for (int mode = 0; mode < 3; mode++) {
+        char crc32c[9];
+        snprintf(crc32c, sizeof(crc32c), "%08" PRIx32,
+                 sx_crc32c(0, graphs[mode], strlen(graphs[mode])));
+        json_object_set_new(checksums, graph_files[mode], json_string(crc32c));
+    }
+    json_object_set_new(info, "checksums", checksums);
+    sx_status status;
+    SX_TRY_GOTO(status, sx_json_seal(info), done);
+    SX_TRY_GOTO(status, sx_json_text(info, JSON_INDENT(2), &text), done);
+    SX_TRY_GOTO(status, sx_path_join(dir, "graphs", &graph_dir), done);
+    SX_TRY_GOTO(status, sx_dir_create(graph_dir), done);
+    SX_TRY_GOTO(status, sx_backup_make_dir(dir), done);
+    for (int copies = 0; copies <= 1; copies++) {
+        sx_status (*add)(sx_commit *, const char *, const char *, const char *, size_t) =
+            copies ? sx_backup_add_copy : sx_backup_add_file;
+        SX_TRY_GOTO(status, sx_commit_create(&commit), done);
+        for (int mode = 0; mode < 3; mode++) {
+            SX_TRY_GOTO(status,
+                        add(commit, dir, graph_files[mode], graphs[mode], strlen(graphs[mode])),
+                        done);
+        }
+        SX_TRY_GOTO(status, add(commit, dir, INFO_FILE, text, strlen(text)), done);
+        SX_TRY_GOTO(status, sx_commit_finish(commit), done);
+        sx_commit_destroy(commit);
+        commit = NULL;
+    }
+done:
+    sx_commit_destroy(commit);
+    sx_free(graph_dir);
+    sx_free(text);
+    return status;
+}
+
+sx_status sx_run_write(const char *dir, const sx_run_info *info, const sx_run_graphs *graphs)
+{
+    json_t *json = NULL;
+    char *texts[3] = {NULL};
+    sx_status status = info_to_json(info, &json);
+    for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
+        status = sx_graph_print(graphs->by_mode[mode], &texts[mode]);
+    }
+    if (status == SX_OK) {
+        status = write_files(dir, json, (const char *const *)texts);
+    }
+    for (int mode = 0; mode < 3; mode++) {
+        sx_text_free(texts[mode]);
+    }
+    json_decref(json);
+    return status;
+}
+
+/* A run that was written without checksums gets them, and copies. */
+static sx_status add_checksums(const char *dir, json_t *info)
+{
+    char *texts[3] = {NULL};
+    sx_status status = SX_OK;
+    for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
+        size_t size = 0;
+        const sx_backup_file file = graph_file(dir, mode, NULL, NULL, NULL);
+        status = sx_backup_read(&file, &texts[mode], &size);
+    }
+    if (status == SX_OK) {
+        status = write_files(dir, info, (const char *const *)texts);
+    }
+    for (int mode = 0; mode < 3; mode++) {
+        sx_free(texts[mode]);
+    }
+    return status;
+}
+
+sx_status sx_run_repair(const char *dir, sx_warn_fn *warn, void *warn_user)
+{
+    info_check check;
+    sx_backup_file file = info_file(dir, &check, warn, warn_user);
+    SX_TRY(sx_backup_repair(&file));
+    json_t *info = check.json, *checksums = json_object_get(info, "checksums");
+    sx_status status = checksums == NULL ? add_checksums(dir, info) : SX_OK;
+    for (int mode = 0; checksums != NULL && mode < 3 && status == SX_OK; mode++) {
+        file =
+            graph_file(dir, mode, json_string_value(json_object_get(checksums, graph_files[mode])),
+                       warn, warn_user);
+        status = sx_backup_repair(&file);
+    }
+    json_decref(info);
+    return status;
 }
 
 /* --- another model's directory --------------------------------------------------------------- */
@@ -508,6 +659,7 @@ sx_status sx_run_clean_up(const char *dir, int64_t best_step,
     SX_TRY(sx_checkpoints_adopt(dir, retention));
     SX_TRY(sweep_folder(dir, "graphs"));
     SX_TRY(sweep_folder(dir, BEST_DIR));
+    SX_TRY(sweep_folder(dir, SX_BACKUP_DIR));
     if (best_step < 0) {
         return SX_OK; /* history.json may be lost: no reason to delete the best checkpoint */
     }
@@ -540,6 +692,7 @@ sx_status sx_run_delete(const char *dir)
     }
     SX_TRY(delete_checkpoints(dir));
     SX_TRY(sx_checkpoints_sweep(dir));
+    SX_TRY(sx_backup_delete(dir, copied, SX_COUNT(copied)));
     for (size_t i = 0; i < SX_COUNT(parts); i++) {
         SX_TRY(delete_named(dir, parts[i]));
     }

@@ -4,10 +4,13 @@
  *   run1/sextant.json                 what the run is (sx_run_info), written once, after the graphs
  *   run1/graphs/{train,eval,predict}.graph   canonical text, symbolic batch
  *   run1/checkpoint, model.ckpt-N.*   train/checkpoint.h
- *   run1/history.json                 evaluations and the best of them, train/history.h
+ *   run1/history.json                 metrics and evaluations, train/history.h
  *   run1/best/model.ckpt-N.*          the best checkpoint, safe from retention
+ *   run1/.backup/                     a copy of the first four files and history.json,
+ * train/backup.h
  *
- * A directory holds a run when it has sextant.json. All files appear whole or not at all. */
+ * A directory holds a run when it has sextant.json or its copy. All files appear whole or not at
+ * all. */
 #ifndef SX_TRAIN_RUN_DIR_H
 #define SX_TRAIN_RUN_DIR_H
 
@@ -17,6 +20,7 @@
 
 #include "base/arena.h"
 #include "image/preprocess.h"
+#include "train/backup.h"
 #include "checkpoint/checkpoint_state.h"
 
 enum { SX_RUN_FORMAT = 1 };
@@ -46,9 +50,10 @@ typedef struct sx_run_info {
     const char *data_description;      /* sx_data_open's; may be NULL */
     const char *image_key, *label_key; /* the record features requested; NULL = detected */
     int label_base;
-    int64_t records;         /* in the training data */
-    int64_t execution_batch; /* of evaluation and prediction */
-    json_t *config;          /* the RunConfig's fields by name; may be NULL; borrowed */
+    int64_t records;             /* in the training data */
+    int64_t execution_batch;     /* of evaluation and prediction */
+    json_t *config;              /* the RunConfig's fields by name; may be NULL; borrowed */
+    const char *graph_crc32c[3]; /* by sx_mode, set by sx_run_read(); NULL = not recorded */
 } sx_run_info;
 
 /* Whether `dir` holds a run. */
@@ -58,18 +63,30 @@ bool sx_run_exists(const char *dir);
  * run or the remains of one. Else FAILED_PRECONDITION, naming the first files. */
 SX_MUST_USE sx_status sx_run_check_place(const char *dir);
 
-/* Creates the directory and writes the run's files, replacing existing ones. */
+/* Creates the directory and writes the run's files and their copies, replacing existing ones. */
 SX_MUST_USE sx_status sx_run_write(const char *dir, const sx_run_info *info,
                                    const sx_run_graphs *graphs);
 
-/* Reads sextant.json; out_info->config is NULL. NOT_FOUND: no run in `dir`. DATA_LOSS: the file is
- * corrupt. UNIMPLEMENTED: the format of a later version. */
-SX_MUST_USE sx_status sx_run_read(const char *dir, sx_arena *arena, sx_run_info *out_info);
+/* Reads sextant.json; out_info->config is NULL. A damaged file is read from its copy, and `warn`
+ * (NULL = the log) is told. NOT_FOUND: no run in `dir`; FAILED_PRECONDITION: it and its copy are
+ * missing, but there are checkpoints; DATA_LOSS: both are damaged; UNIMPLEMENTED: the format of a
+ * later version. */
+SX_MUST_USE sx_status sx_run_read(const char *dir, sx_arena *arena, sx_warn_fn *warn,
+                                  void *warn_user, sx_run_info *out_info);
 
-/* Reads the three graphs. Errors name the file: NOT_FOUND; DATA_LOSS not a graph; INVALID_ARGUMENT
- * inputs that a run does not feed (sx_program_check_inputs), or types that differ from `info`. */
-SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info,
-                                         sx_run_graphs *out_graphs);
+/* OK where a run may begin; FAILED_PRECONDITION if there are checkpoints without sextant.json,
+ * which says how to use them. */
+SX_MUST_USE sx_status sx_run_check_new(const char *dir);
+
+/* Reads the three graphs, damaged ones from their copies. Errors name the file: NOT_FOUND;
+ * DATA_LOSS file and copy are damaged, or not a graph; INVALID_ARGUMENT inputs that a run does not
+ * feed (sx_program_check_inputs), or types that differ from `info`. */
+SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_warn_fn *warn,
+                                         void *warn_user, sx_run_graphs *out_graphs);
+
+/* Restores damaged files from their copies, and missing or damaged copies from the files. The
+ * caller holds the lock of `dir`. Errors: as above; those of writing. */
+SX_MUST_USE sx_status sx_run_repair(const char *dir, sx_warn_fn *warn, void *warn_user);
 
 /* OK if both graphs have the same variables; else FAILED_PRECONDITION naming `dir`, the first
  * differing variable and both shapes (in the order of `wanted`). */

@@ -49,6 +49,19 @@ void sx_trainer_clean_up(sx_trainer *t)
     }
 }
 
+void sx_trainer_repair(sx_trainer *t)
+{
+    const char *dir = t->config.model_dir;
+    sx_status status = sx_run_repair(dir, sx_trainer_warn, t);
+    if (status == SX_OK) {
+        status = sx_history_repair(dir, sx_trainer_warn, t);
+    }
+    if (status != SX_OK) {
+        sx_trainer_warn(t, sx_status_message(status));
+        sx_status_free(status);
+    }
+}
+
 static sx_status save_to(sx_trainer *t, const char *dir, const char *name, char **out_prefix)
 {
     const sx_checkpoint_retention keep = retention_of(&t->config);

@@ -9,6 +9,9 @@ SX_MUST_USE sx_status sx_trainer_begin_run(sx_trainer *t);
 /* Removes what a killed process left in model_dir, whose lock the caller holds; a failure becomes a
  * warning event. */
 void sx_trainer_clean_up(sx_trainer *t);
+/* Restores damaged files of model_dir, whose lock the caller holds, from their copies. A failure
+ * becomes a warning. */
+void sx_trainer_repair(sx_trainer *t);
 /* Saves the session and t->state as model.ckpt-<step>, registers it, notifies the observers. */
 SX_MUST_USE sx_status sx_trainer_save(sx_trainer *t);
 /* Writes history.json. If the checkpoint saved last `is_best`, it is put into best/ before the

@@ -33,6 +33,7 @@ struct sx_trainer {
     const char *rate_text;   /* how the learning rate was scaled; NULL = not scaled */
     const char *warned;      /* warnings of creation, emitted at the first fit; NULL = none */
     sx_history history;
+    bool history_damaged;         /* history.json and its copy; `history` is empty */
     const sx_callback *callbacks; /* of the fit in progress */
     int n_callbacks;
     sx_train_times times;
@@ -45,7 +46,8 @@ SX_MUST_USE sx_status sx_trainer_build(sx_trainer *t, const sx_trainer_options *
 
 /* Fills in the times and notifies observer and callbacks. */
 void sx_trainer_emit(sx_trainer *t, sx_train_event *event);
-void sx_trainer_warn(sx_trainer *t, const char *text);
+/* An sx_warn_fn; `trainer` is an sx_trainer. A warning that no observer receives is logged. */
+void sx_trainer_warn(void *trainer, const char *text);
 
 /* The program of a mode, added to the session on first use; variables new to the session are loaded
  * from the checkpoint restored last. */

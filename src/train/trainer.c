@@ -1,7 +1,9 @@
 /* Creates a trainer from a model, or from the run in a directory. See trainer.h. */
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "distribute/strategy.h"
 #include "graph/ir.h"
@@ -60,8 +62,8 @@ static sx_status adopt_stored(sx_trainer *t, bool compare)
     sx_run_graphs stored;
     sx_run_info info = {0};
     const char *dir = t->config.model_dir;
-    SX_TRY(sx_run_read(dir, &t->arena, &info));
-    SX_TRY(sx_run_read_graphs(dir, &info, &stored));
+    SX_TRY(sx_run_read(dir, &t->arena, sx_trainer_warn, t, &info));
+    SX_TRY(sx_run_read_graphs(dir, &info, sx_trainer_warn, t, &stored));
     sx_status status = compare ? compare_stored(t, &stored, &info) : SX_OK;
     if (status != SX_OK) {
         sx_run_graphs_destroy(&stored);
@@ -74,23 +76,6 @@ static sx_status adopt_stored(sx_trainer *t, bool compare)
     return SX_OK;
 }
 
-/* Checkpoints without sextant.json belong to another program. */
-static sx_status refuse_foreign(const char *dir)
-{
-    sx_arena arena;
-    sx_checkpoints list = {0};
-    sx_arena_init(&arena, 0);
-    sx_status status = sx_checkpoints_list(dir, &arena, &list);
-    if (status == SX_OK && list.count > 0) {
-        status = sx_error(SX_FAILED_PRECONDITION,
-                          "%s contains checkpoints (%s) but no sextant.json; use another "
-                          "model-dir, or start over with --fresh",
-                          dir, sx_path_basename(list.items[0].prefix));
-    }
-    sx_arena_deinit(&arena);
-    return status;
-}
-
 static sx_status open_directory(sx_trainer *t, const sx_trainer_options *o)
 {
     const char *dir = t->config.model_dir;
@@ -101,13 +86,28 @@ static sx_status open_directory(sx_trainer *t, const sx_trainer_options *o)
     if (t->config.fresh && o->def != NULL) {
         return SX_OK; /* existing files are deleted when the new run starts, not before */
     }
-    if (sx_run_exists(dir)) {
-        return adopt_stored(t, o->def != NULL);
+    bool is_run = sx_run_exists(dir);
+    return is_run || o->def == NULL ? adopt_stored(t, o->def != NULL) : sx_run_check_new(dir);
+}
+
+/* A damaged history must not keep a run from being used. */
+static sx_status load_history(sx_trainer *t)
+{
+    sx_status status = sx_history_load(&t->history, t->config.model_dir, sx_trainer_warn, t);
+    if (sx_status_code(status) != SX_DATA_LOSS) {
+        return status;
     }
-    if (o->def == NULL) {
-        return sx_error(SX_NOT_FOUND, "%s is not a run directory (it has no sextant.json)", dir);
-    }
-    return refuse_foreign(dir);
+    t->history_damaged = true;
+    sx_buf text;
+    sx_buf_init(&text, 1 << 16);
+    sx_buf_printf(&text,
+                  "%s; continuing without the history: training saves the file as "
+                  "history.json.damaged and takes the best checkpoint from new evaluations",
+                  sx_status_message(status));
+    sx_trainer_warn(t, sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    sx_status_free(status);
+    return SX_OK;
 }
 
 /* --- creation -------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ static sx_status create(sx_trainer *t, const sx_trainer_options *o)
     }
     SX_TRY(open_directory(t, o));
     if (t->on_disk) {
-        SX_TRY(sx_history_load(&t->history, t->config.model_dir));
+        SX_TRY(load_history(t));
     }
     return sx_trainer_open_session(t, t->strategy, &t->session);
 }
@@ -250,10 +250,14 @@ void sx_trainer_emit(sx_trainer *t, sx_train_event *event)
     }
 }
 
-void sx_trainer_warn(sx_trainer *t, const char *text)
+void sx_trainer_warn(void *trainer, const char *text)
 {
-    sx_trainer_emit(
-        t, &(sx_train_event){.kind = SX_EVENT_WARNING, .text = text, .step = sx_trainer_step(t)});
+    sx_trainer *t = trainer;
+    int64_t step = t->session != NULL ? sx_trainer_step(t) : 0;
+    sx_trainer_emit(t, &(sx_train_event){.kind = SX_EVENT_WARNING, .text = text, .step = step});
+    if (t->config.observer == NULL) {
+        sx_log(SX_LOG_WARN, "%s", text);
+    }
 }
 
 /* --- programs -------------------------------------------------------------------------------- */

@@ -89,7 +89,7 @@ static inline void list_files(const char *dir, char *out, size_t size)
 }
 
 /* What a finished run has on disk and that must not depend on how it got there: the history to the
- * byte, and the same files, no litter among them. */
+ * byte, the copies of the files that have one, and the same files, no litter among them. */
 static inline void assert_same_folder(const char *a, const char *b)
 {
     char *text = NULL;
@@ -100,6 +100,20 @@ static inline void assert_same_folder(const char *a, const char *b)
     snprintf(path, sizeof(path), "%s/history.json", b);
     assert_file(path, text, size);
     sx_free(text);
+    static const char *const copied[][2] = {
+        {"sextant.json", ".backup/sextant.json"},
+        {"history.json", ".backup/history.json"},
+        {"graphs/train.graph", ".backup/train.graph"},
+        {"graphs/eval.graph", ".backup/eval.graph"},
+        {"graphs/predict.graph", ".backup/predict.graph"},
+    };
+    for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", b, copied[i][0]);
+        assert_ok(sx_file_read(path, 1 << 20, &text, &size));
+        snprintf(path, sizeof(path), "%s/%s", b, copied[i][1]);
+        assert_file(path, text, size);
+        sx_free(text);
+    }
     list_files(a, files_a, sizeof(files_a));
     list_files(b, files_b, sizeof(files_b));
     assert_string_equal(files_b, files_a);

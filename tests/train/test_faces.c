@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <sextant/infer.h>
+#include <sextant/log.h>
 
 static sx_status train_input(void *user, const sx_input_context *context, sx_dataset **out)
 {
@@ -233,7 +234,107 @@ static void test_train_faces__refuse_what_makes_no_sense(void **state)
     sx_dataset_release(batched);
 }
 
+/* --- where warnings go ------------------------------------------------------------------------ */
+
+static int real_stderr;
+static FILE *caught;
+
+static void catch_stderr(void)
+{
+    fflush(stderr);
+    caught = tmpfile();
+    real_stderr = dup(STDERR_FILENO);
+    assert_true(caught != NULL && real_stderr >= 0);
+    assert_true(dup2(fileno(caught), STDERR_FILENO) >= 0);
+}
+
+/* What was printed since. */
+static const char *caught_text(void)
+{
+    static char text[4096];
+    fflush(stderr);
+    assert_true(dup2(real_stderr, STDERR_FILENO) >= 0);
+    close(real_stderr);
+    rewind(caught);
+    text[fread(text, 1, sizeof(text) - 1, caught)] = '\0';
+    fclose(caught);
+    return text;
+}
+
+static void train_on_eight_shards(sx_observer_fn *observer, void *user)
+{
+    sx_run_config config = tiny_config(NULL, NULL);
+    sx_estimator *e = NULL;
+    config.tpu_config.num_shards = 8;
+    config.observer = observer;
+    config.observer_user = user;
+    assert_ok(sx_estimator_create(&tiny, &config, NULL, &e));
+    assert_ok(sx_estimator_train(e, train_input, NULL, .steps = 1));
+    sx_estimator_destroy(e);
+}
+
+static void keep_line(void *user, sx_log_level level, const char *file, int line,
+                      const char *message)
+{
+    (void)file, (void)line;
+    assert_int_equal(level, SX_LOG_WARN);
+    snprintf(user, 1024, "%s", message);
+}
+
+static void test_train_faces__warnings_reach_stderr_the_log_or_the_observer(void **state)
+{
+    (void)state;
+    static const char warning[] =
+        "tpu_config.num_shards is ignored: the number of replicas is determined by the device";
+    char expected[200], logged[1024] = "";
+    seen s = {0};
+    snprintf(expected, sizeof(expected), "sextant: warning: %s\n", warning);
+    catch_stderr();
+    train_on_eight_shards(NULL, NULL);
+    assert_string_equal(caught_text(), expected);
+
+    catch_stderr();
+    train_on_eight_shards(see, &s);
+    assert_string_equal(caught_text(), "");
+    assert_string_equal(s.warning, warning);
+
+    catch_stderr();
+    sx_log_set_sink(keep_line, logged, SX_LOG_WARN);
+    train_on_eight_shards(NULL, NULL);
+    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+    assert_string_equal(caught_text(), "");
+    assert_string_equal(logged, warning);
+}
+
+/* The Model observes its own events; what its user does not observe is logged all the same. */
+static void test_train_faces__a_models_warnings_are_logged(void **state)
+{
+    (void)state;
+    sx_dataset *data = tiny_data(0, EXAMPLES);
+    for (int observed = 0; observed <= 1; observed++) {
+        sx_model *m = NULL;
+        seen s = {0};
+        char logged[1024] = "";
+        for (int epochs = 1; epochs <= 2; epochs++) {
+            assert_ok(sx_model_create(&tiny, NULL, &m));
+            assert_ok(sx_model_compile(m, .device = "ref", .observer = observed ? see : NULL,
+                                       .observer_user = &s));
+            sx_log_set_sink(keep_line, logged, SX_LOG_WARN);
+            assert_ok(sx_model_fit(m, data, .epochs = epochs, .backup_dir = scratch("backup")));
+            sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+            sx_model_destroy(m);
+            assert_true(epochs > 1 || unlink(scratch("backup/graphs/eval.graph")) == 0);
+        }
+        assert_non_null(strstr(observed ? s.warning : logged, "eval.graph has been restored"));
+        assert_string_equal(observed ? logged : s.warning, "");
+        assert_ok(sx_run_delete(scratch("backup")));
+    }
+    sx_dataset_release(data);
+}
+
 static const struct CMUnitTest tests[] = {
+    scratch_test(test_train_faces__warnings_reach_stderr_the_log_or_the_observer),
+    scratch_test(test_train_faces__a_models_warnings_are_logged),
     scratch_test(test_train_faces__estimator),
     scratch_test(test_train_faces__train_and_evaluate),
     scratch_test(test_train_faces__estimator_exports),

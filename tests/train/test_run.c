@@ -199,8 +199,10 @@ static void test_train_run__refuses_foreign_checkpoints(void **state)
     char *dir = scratch("run");
     train_to(dir, 2, 0, false, &s);
     assert_int_equal(unlink(scratch("run/sextant.json")), 0);
+    assert_int_equal(unlink(scratch("run/.backup/sextant.json")), 0);
     assert_error(open_with(dir, NULL, NULL, false), SX_FAILED_PRECONDITION,
-                 "contains checkpoints (model.ckpt-0) but no sextant.json");
+                 "contains 2 checkpoints (model.ckpt-2), but sextant.json and its copy in .backup "
+                 "are missing");
 }
 
 static void test_train_run__needs_no_model_once_it_is_there(void **state)
@@ -231,6 +233,20 @@ static void test_train_run__needs_no_model_once_it_is_there(void **state)
                  "is not a run directory");
 }
 
+/* Replaces a graph in a run without checksums and copies, as other programs may write it. */
+static void write_foreign_graph(const char *file, const char *graph, size_t size)
+{
+    const char *info = scratch("run/sextant.json");
+    json_t *json = json_load_file(info, 0, NULL);
+    assert_non_null(json);
+    json_object_del(json, "checksums");
+    json_object_del(json, "crc32c");
+    assert_int_equal(json_dump_file(json, info, 0), 0);
+    json_decref(json);
+    assert_ok(sx_dir_remove(scratch("run/.backup")));
+    write_file(scratch(file), graph, size);
+}
+
 /* A folder from elsewhere whose programs take more than a run feeds. */
 static void test_train_run__refuses_graphs_with_other_inputs(void **state)
 {
@@ -258,7 +274,7 @@ static void test_train_run__refuses_graphs_with_other_inputs(void **state)
                             "sextant-graph 1\ninput %%1 float32[N,6] \"features\"\n"
                             "input %%2 int32[N] \"labels\"\n%soutput \"loss\" %%1\n",
                             rows[i].inputs);
-        write_file(scratch(rows[i].file), graph, (size_t)size);
+        write_foreign_graph(rows[i].file, graph, (size_t)size);
         assert_error(sx_trainer_create(&(sx_trainer_options){.config = &config}, &t),
                      SX_INVALID_ARGUMENT, rows[i].expected);
         assert_ok(sx_run_delete(dir));
@@ -268,7 +284,7 @@ static void test_train_run__refuses_graphs_with_other_inputs(void **state)
                                "output \"probabilities\" %1\n";
     sx_trainer *t = NULL;
     sx_run_config config = tiny_config(dir, NULL);
-    write_file(scratch("run/graphs/predict.graph"), wide, sizeof(wide) - 1);
+    write_foreign_graph("run/graphs/predict.graph", wide, sizeof(wide) - 1);
     assert_error(sx_trainer_create(&(sx_trainer_options){.config = &config}, &t),
                  SX_INVALID_ARGUMENT,
                  "input \"features\" is float32[N,600], expected float32[N,6]");
@@ -391,13 +407,15 @@ static void test_train_run__keeps_the_best(void **state)
     assert_int_equal(s.count[SX_EVENT_EVAL], 4);
     sx_history h;
     sx_history_init(&h);
-    assert_ok(sx_history_load(&h, dir));
+    assert_ok(sx_history_load(&h, dir, NULL, NULL));
     assert_int_equal(h.count, 4);
     double lowest = INFINITY;
     for (size_t i = 0; i < h.count; i++) {
-        assert_int_equal(h.items[i].examples, 41);
-        assert_string_equal(h.items[i].metrics[0].name, "accuracy");
-        lowest = fmin(lowest, h.items[i].loss);
+        assert_true(h.items[i].evaluated);
+        assert_int_equal(h.items[i].eval.examples, 41);
+        assert_string_equal(h.items[i].eval.metrics[0].name, "accuracy");
+        assert_string_equal(h.items[i].metrics[1].name, "accuracy");
+        lowest = fmin(lowest, h.items[i].eval.loss);
     }
     assert_true(h.best_loss == lowest);
     int64_t best = h.best_step;
@@ -428,7 +446,7 @@ static void test_train_run__best_survives_restarts(void **state)
     assert_true(best);
     assert_ok(sx_history_save(&h, dir));
     sx_history_deinit(&h);
-    assert_ok(sx_history_load(&h, dir));
+    assert_ok(sx_history_load(&h, dir, NULL, NULL));
     assert_ok(sx_history_put(&h, &(sx_eval_result){.step = 10, .loss = 0.7}, &best));
     assert_false(best);
     assert_ok(sx_history_put(&h, &(sx_eval_result){.step = 15, .loss = NAN}, &best));
@@ -436,11 +454,13 @@ static void test_train_run__best_survives_restarts(void **state)
     assert_int_equal(h.best_step, 5);
     assert_ok(sx_history_save(&h, dir)); /* NaN and all */
     sx_history_deinit(&h);
-    assert_ok(sx_history_load(&h, dir));
+    assert_ok(sx_history_load(&h, dir, NULL, NULL));
     assert_int_equal(h.count, 3);
     sx_history_deinit(&h);
     write_file(scratch("run/history.json"), "{", 1);
-    assert_error(sx_history_load(&h, dir), SX_DATA_LOSS, "history.json: line 1");
+    write_file(scratch("run/.backup/history.json"), "", 0);
+    assert_error(sx_history_load(&h, dir, NULL, NULL), SX_DATA_LOSS, "history.json: line 1");
+    assert_int_equal(h.count, 0);
     sx_history_deinit(&h);
 }
 

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# A run whose files are lost or damaged is used with their copies, which is said, and repaired when training
+# goes on; without file and copy, what is left is said.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+data='generated:digits?n=64'
+ok train linear --data "$data" --model-dir run --max-steps 2
+for command in 'evaluate run --json' 'predict run --out p.csv'; do
+    ok $command --data "$data"
+    warns_not 'warning'
+done
+ok evaluate run --data "$data" --json
+cp out whole
+while read -r file damage; do
+    cp "run/$file" kept
+    $damage "run/$file"
+    ok evaluate run --data "$data" --json
+    cmp out whole || fail 'another result'
+    warns "run/$file: "
+    warns 'using its copy in .backup'
+    ok predict run --data "$data" --out p.csv
+    warns "run/$file: "
+    ok export run --out model
+    warns "run/$file: "
+    ok train linear --data "$data" --model-dir run --max-steps 2
+    warns "warning: run/$file has been restored from its copy in .backup"
+    cmp "run/$file" kept || fail "run/$file is not what it was"
+done <<'END'
+sextant.json rm
+graphs/train.graph truncate -s 20
+graphs/eval.graph truncate -s 0
+graphs/predict.graph rm
+END
+rm run/sextant.json
+ok show run
+warns 'run/sextant.json: '
+ok train linear --data "$data" --model-dir run --max-steps 2
+ok evaluate run --data "$data" --json
+warns_not 'warning'
+rm run/graphs/train.graph run/.backup/train.graph
+fails 1 evaluate run --data "$data"
+warns 'run/graphs/train.graph'
+warns '2 checkpoints are left: train a new run in another directory with --warm-start-from run/model.ckpt-2'
+ok train linear --data "$data" --model-dir second --max-steps 2 --warm-start-from run/model.ckpt-2
+rm run/sextant.json run/.backup/sextant.json
+fails 1 export run --out model
+warns 'run contains 2 checkpoints (model.ckpt-2), but sextant.json and its copy in .backup are missing'
+fails 1 train linear --data "$data" --model-dir run --max-steps 2
+warns '--warm-start-from run/model.ckpt-2'
+ok train linear --data "$data" --model-dir run --max-steps 2 --fresh
+
+ok train linear --data "$data" --eval-data "$data" --model-dir run --max-steps 4
+for file in history.json .backup/history.json; do echo '{' >run/$file; done
+ok evaluate run --data "$data" --checkpoint best
+warns 'run/history.json: '
+warns 'continuing without the history'
+ok train linear --data "$data" --eval-data "$data" --model-dir run --max-steps 6
+[ "$(cat run/history.json.damaged)" = '{' ] || fail 'the damaged history is gone'
+ok evaluate run --data "$data"
+warns_not 'warning'

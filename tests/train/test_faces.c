@@ -317,7 +317,7 @@ static void test_train_faces__a_models_warnings_are_logged(void **state)
         char logged[1024] = "";
         for (int epochs = 1; epochs <= 2; epochs++) {
             assert_ok(sx_model_create(&tiny, NULL, &m));
-            assert_ok(sx_model_compile(m, .device = "ref", .observer = observed ? see : NULL,
+            assert_ok(sx_model_compile(m, .device = "host", .observer = observed ? see : NULL,
                                        .observer_user = &s));
             sx_log_set_sink(keep_line, logged, SX_LOG_WARN);
             assert_ok(sx_model_fit(m, data, .epochs = epochs, .backup_dir = scratch("backup")));

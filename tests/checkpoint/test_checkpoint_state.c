@@ -283,6 +283,122 @@ static void test_checkpoint_checkpoint_state__crash_anywhere(void **state)
     }
 }
 
+/* The file as it is written, byte for byte: TensorFlow reads it, and so do people. */
+static void test_checkpoint_checkpoint_state__text_is_tensorflows(void **state)
+{
+    (void)state;
+    const sx_checkpoint_retention r = {.keep_max = 1, .keep_every_n_hours = 1};
+    static const char first[] = "model_checkpoint_path: \"model.ckpt-1\"\n"
+                                "all_model_checkpoint_paths: \"model.ckpt-1\"\n"
+                                "all_model_checkpoint_timestamps: 1000000.5\n"
+                                "last_preserved_timestamp: 1000000.5\n";
+    assert_ok(save("model.ckpt-1", 1000000.5, &r));
+    assert_file(scratch("checkpoint"), first, sizeof(first) - 1);
+    assert_ok(save("model.ckpt-2", 1000000.5 + 3600, &r));
+    assert_ok(save("model.ckpt-3", 1000000.5 + 3601, &r));
+    assert_ok(save("model.ckpt-4", 1000000.5 + 7300, &r));
+    sx_arena arena;
+    sx_checkpoint_state s;
+    sx_arena_init(&arena, 0);
+    assert_ok(sx_checkpoint_state_read(scratch_dir, &arena, &s));
+    assert_string_equal(s.latest, "model.ckpt-4");
+    assert_int_equal(s.count, 1);
+    assert_string_equal(s.names[0], "model.ckpt-4");
+    assert_true(s.times[0] == 1000000.5 + 7300);
+    for (size_t i = 0; i < s.n_preserved; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "%s.index", s.preserved[i]);
+        assert_true(sx_path_exists(scratch(path)));
+    }
+    assert_int_equal(s.n_preserved, 1);
+    assert_true(sx_checkpoint_step(s.preserved[0]) < 4);
+    sx_arena_deinit(&arena);
+}
+
+/* A checkpoint is kept for its hour when it is as old as that, not a moment before. */
+static void test_checkpoint_checkpoint_state__hours_are_counted_exactly(void **state)
+{
+    (void)state;
+    for (int late = -1; late <= 1; late++) {
+        const sx_checkpoint_retention r = {.keep_max = 1, .keep_every_n_hours = 2};
+        const double begin = 1e9;
+        assert_ok(save("model.ckpt-1", begin, &r));
+        assert_ok(save("model.ckpt-2", begin + 7200 + late, &r));
+        assert_ok(save("model.ckpt-3", begin + 7300, &r));
+        assert_steps(late >= 0 ? "2 3" : "3");
+        assert_ok(sx_dir_remove(scratch_dir));
+        assert_ok(sx_dir_create(scratch_dir));
+    }
+}
+
+/* How many are kept, for every number of them; 0 keeps all. */
+static void test_checkpoint_checkpoint_state__keeps_as_many_as_it_is_told(void **state)
+{
+    (void)state;
+    static const char *const kept[] = {"1 2 3 4", "4", "3 4", "2 3 4", "1 2 3 4", "1 2 3 4"};
+    for (int keep = 0; keep < 6; keep++) {
+        const sx_checkpoint_retention r = {.keep_max = keep};
+        for (int i = 1; i <= 4; i++) {
+            char name[32];
+            snprintf(name, sizeof(name), "model.ckpt-%d", i);
+            assert_ok(save(name, i, &r));
+        }
+        assert_steps(kept[keep]);
+        assert_int_equal(latest_step(), 4);
+        assert_ok(sx_dir_remove(scratch_dir));
+        assert_ok(sx_dir_create(scratch_dir));
+    }
+}
+
+/* A directory holds other files, too: only NAME-STEP.index is a checkpoint. */
+static void test_checkpoint_checkpoint_state__lists_only_checkpoints(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"model.ckpt-5.INDEX",
+                                         "model.ckpt-5.index~",
+                                         "model.ckpt-5_index",
+                                         "model.ckpt-5.data-00000-of-00001",
+                                         "model.ckpt-5.meta",
+                                         "model.ckpt-.index",
+                                         "model.ckpt.index",
+                                         "model.ckpt-x.index",
+                                         ".index",
+                                         "-7",
+                                         "graph.pbtxt"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        write_file(scratch(others[i]), "", 0);
+    }
+    assert_steps("");
+    write_file(scratch("model.ckpt-12.index"), "", 0);
+    write_file(scratch("b-3.index"), "", 0);
+    write_file(scratch("a-3.index"), "", 0);
+    write_file(scratch("-7.index"), "", 0);
+    assert_steps("3 3 7 12"); /* by step, then by name */
+}
+
+/* Times that are not one for each name belong to none. */
+static void test_checkpoint_checkpoint_state__times_belong_to_names(void **state)
+{
+    (void)state;
+    for (int n = 0; n <= 3; n++) {
+        char text[400] = "all_model_checkpoint_paths: [\"a-1\", \"a-2\"]\n";
+        for (int i = 0; i < n; i++) {
+            snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                     "all_model_checkpoint_timestamps: %d\n", 7 + i);
+        }
+        sx_arena arena;
+        sx_checkpoint_state s;
+        sx_arena_init(&arena, 0);
+        write_file(scratch("checkpoint"), text, strlen(text));
+        assert_ok(sx_checkpoint_state_read(scratch_dir, &arena, &s));
+        assert_int_equal(s.count, 2);
+        assert_null(s.latest);
+        assert_true(s.times[0] == (n == 2 ? 7 : 0) && s.times[1] == (n == 2 ? 8 : 0));
+        assert_true(s.last_preserved == 0);
+        sx_arena_deinit(&arena);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     scratch_test(test_checkpoint_checkpoint_state__reads_text),
     scratch_test(test_checkpoint_checkpoint_state__refuses_text),
@@ -294,5 +410,10 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_checkpoint_checkpoint_state__deletes_nothing_outside),
     scratch_test(test_checkpoint_checkpoint_state__adopts_what_it_does_not_name),
     scratch_test(test_checkpoint_checkpoint_state__crash_anywhere),
+    scratch_test(test_checkpoint_checkpoint_state__text_is_tensorflows),
+    scratch_test(test_checkpoint_checkpoint_state__hours_are_counted_exactly),
+    scratch_test(test_checkpoint_checkpoint_state__keeps_as_many_as_it_is_told),
+    scratch_test(test_checkpoint_checkpoint_state__lists_only_checkpoints),
+    scratch_test(test_checkpoint_checkpoint_state__times_belong_to_names),
 };
 SX_TEST_MAIN(tests)

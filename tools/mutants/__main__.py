@@ -46,14 +46,14 @@ def reasons():
 
 
 def work(index, tasks, results, tests, traces, interop, limit):
-    """One worker process: tasks are ("record", test) or ("slip", number, id, layer, passed)."""
+    """One worker process: tasks are ("record", test) or ("slip", number, id, path, passed)."""
     runner = suite.Runner(index)
     for task in iter(tasks.get, None):
         if task[0] == "record":
             results.put(("record", task[1], suite.record(runner, tests[task[1]])))
         else:
-            _, number, id_, layer, passed = task
-            results.put(("slip", id_, suite.try_slip(runner, number, layer, list(tests.values()), traces,
+            _, number, id_, path, passed = task
+            results.put(("slip", id_, suite.try_slip(runner, number, path, list(tests.values()), traces,
                                                      passed, interop, limit)))
     results.put(None)
 
@@ -210,7 +210,7 @@ def main():
     for number, slip in chosen:
         result = {} if args.again else results.get(slip.id, {})
         if result.get("state") != "killed":
-            todo.append(("slip", number, slip.id, build.layer_of(slip.path), result.get("passed", {})))
+            todo.append(("slip", number, slip.id, slip.path, result.get("passed", {})))
     by_id = {slip.id: slip for _, slip in chosen}
     begin = time.monotonic()
     for done, (_, id_, result) in enumerate(

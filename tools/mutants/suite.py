@@ -37,6 +37,7 @@ class Test:
         self.directory = properties.get("WORKING_DIRECTORY", build.TREE)
         parts = self.name.split("::")
         self.layer = parts[1] if parts[0] == "pjrt_ref" and parts[1] in LAYERS else parts[0]
+        self.file = parts[2] if parts[0] == "pjrt_ref" and len(parts) > 2 else parts[1]
         self.interop = self.layer == "interop"
 
 
@@ -171,9 +172,18 @@ def record(runner, test):
             "loaded": [n for n, how in noted if how & 2]}
 
 
-def try_slip(runner, number, layer, tests, traces, passed, interop, limit):
-    """Runs the tests that meet the slip until one fails, or `limit` seconds of tests have run. `passed`
-    holds the signatures of tests that did not see it before. Returns the result to keep."""
+def is_named_after(test, path):
+    """Whether a test is of that source file: io::tfrecord of src/io/tfrecord_file.c, cli::query of
+    cli/cmd_query.c, cli::option_limits of cli/option.c."""
+    of, file = test.file, re.sub(r"^cmd_", "", os.path.splitext(os.path.basename(path))[0])
+    return of == file or of.startswith(file + "_") or file.startswith(of + "_")
+
+
+def try_slip(runner, number, path, tests, traces, passed, interop, limit):
+    """Runs the tests that meet the slip, those of its file first, until one fails, or `limit` seconds
+    of tests have run. `passed` holds the signatures of tests that did not see it before. Returns the
+    result to keep."""
+    layer = build.layer_of(path)
     own, above, peers = [], [], []
     for test in tests:
         trace = traces.get(test.name, {})
@@ -185,10 +195,10 @@ def try_slip(runner, number, layer, tests, traces, passed, interop, limit):
     total, left_out = 0.0, 0
     groups = [own, above] + ([peers] if interop else [])
     for group in groups:
-        for seconds, test in sorted(group, key=lambda g: g[0]):
+        for seconds, test in sorted(group, key=lambda g: (not is_named_after(g[1], path), g[0])):
             if passed.get(test.name) == test.signature:
                 continue
-            if limit and total + seconds > limit:
+            if limit and total + seconds > limit and not is_named_after(test, path):
                 left_out += 1
                 continue
             verdict, took = runner.run(test, limit_for(seconds), mutant=number)

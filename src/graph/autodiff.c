@@ -1,8 +1,8 @@
 /* Reverse-mode differentiation by rules: one walk from y back to the xs, each operator's `grad`
  * adding the nodes of its gradient (sextant/graph.h: sx_gradients).
  *
- *   needed[v]   v depends on some x: only there is a gradient worth building
- *   grads[v]    dy/dv so far; several uses of v add up */
+ *   needed[v]   v depends on some x; gradients are built only for these
+ *   grads[v]    dy/dv so far, summed over the uses of v */
 #include <string.h>
 
 #include "base/checked.h"
@@ -11,7 +11,7 @@
 
 typedef struct walk {
     sx_builder *b;
-    int n_values;    /* of the forward graph: nodes added since are not walked */
+    int n_values;    /* of the forward graph, without the nodes added since */
     bool *needed;    /* [n_values] */
     sx_value *grads; /* [n_values] */
 } walk;
@@ -132,7 +132,7 @@ static void run_walk(walk *w, sx_value y, const sx_value *xs, int n)
         sx_constant(b, (sx_tensor){type, type.dtype == SX_F64 ? (void *)&one : &one_f32});
     sx_scope_begin(b, "gradients", NULL);
     for (int k = from; k >= 0 && !sx_builder_failed(b); k--) {
-        sx_node node = b->graph->nodes[k]; /* a copy: the array grows */
+        sx_node node = b->graph->nodes[k]; /* a copy, because the array may be reallocated */
         differentiate(w, &node);
     }
     sx_scope_end(b);

@@ -3,8 +3,7 @@
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
-/* --- The expression as a tree ------------------------------------------------------------------
- */
+/* ---- The expression as a tree ---- */
 
 typedef enum word {
     WORD_OPERAND,
@@ -27,7 +26,7 @@ static const struct {
 typedef struct tree {
     word word;
     const struct tree *in[3];
-    double value; /* WORD_CONSTANT's; WORD_OPERAND: which */
+    double value; /* of WORD_CONSTANT; WORD_OPERAND: its index */
 } tree;
 
 #define NODE(word_, ...) (&(const tree){.word = (word_), __VA_ARGS__})
@@ -80,8 +79,7 @@ static int rounding_words(const tree *t)
     return n;
 }
 
-/* --- StableHLO ---------------------------------------------------------------------------------
- */
+/* ---- StableHLO ---- */
 
 typedef struct hlo_operands {
     sx_hlo in[2]; /* of the output's shape */
@@ -106,7 +104,7 @@ static sx_hlo hlo_word(sx_hlo_writer *w, const tree *t, hlo_operands *o)
         in[i] = hlo_word(w, t->in[i], o);
     }
     switch (t->word) {
-    case WORD_ABS: /* StableHLO's abs and sign take no unsigned integers */
+    case WORD_ABS: /* StableHLO's abs and sign do not accept unsigned integers */
         return sx_hlo_is_unsigned(w, in[0]) ? in[0] : sx_hlo_unary(w, "abs", in[0]);
     case WORD_SIGN:
         return sx_hlo_is_unsigned(w, in[0]) ? sx_hlo_with(w, "minimum", in[0], 1)
@@ -143,8 +141,7 @@ static void row_to_hlo(sx_hlo_writer *w, const sx_hlo_op *op, const tree *t)
     op->out[0] = wide ? sx_hlo_convert(w, z, op->out_types[0].dtype) : z;
 }
 
-/* --- TensorFlow --------------------------------------------------------------------------------
- */
+/* ---- TensorFlow ---- */
 
 static sx_tf_value tf_word(sx_tf_writer *w, const tree *t, const sx_tf_op *op)
 {

@@ -1,5 +1,5 @@
-/* Elementwise operators as rows (elementwise.def): their facets, and the words of their
- * expressions.
+/* Elementwise operators as rows (elementwise.def): the functions generated for them, and the words
+ * of their expressions.
  *
  *   row         MAP(swish, FLOATS, NULL, MUL(x, SIGMOID(x)))
  *   host        loops over double, int64_t, uint64_t, bool with the words as C
@@ -12,8 +12,8 @@
 
 #include "graph/host.h"
 
-/* WORD(name, operands, StableHLO, TensorFlow, does it round); a comparison's StableHLO is its
- * direction. */
+/* WORD(name, operands, StableHLO, TensorFlow, whether it rounds); for a comparison, StableHLO is
+ * its direction. */
 #define SX_WORDS(WORD)                                 \
     WORD(NEG, 1, "negate", "Neg", false)               \
     WORD(ABS, 1, "abs", "Abs", false)                  \
@@ -53,7 +53,7 @@
 #undef MAP
 #undef ZIP
 
-/* What a row gives an operator's descriptor. */
+/* The fields of an operator's descriptor that a row generates. */
 #define SX_OP_ROW(op_name)                                       \
     .host = sx_row_host_##op_name, .to_tf = sx_row_tf_##op_name, \
     .to_stablehlo = sx_row_hlo_##op_name

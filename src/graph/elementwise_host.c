@@ -1,4 +1,4 @@
-/* Host kernels of elementwise rows (elementwise.h): the words as C, over each carrier. */
+/* Host kernels of elementwise rows (elementwise.h): the words in C, for each carrier. */
 #include "graph/elementwise.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 typedef void row_loop(const void *x, int64_t x_step, const void *y, int64_t y_step, void *z,
                       int64_t n);
 
-/* The loops of a row, by carrier; NULL where infer refuses the dtype. */
+/* The loops of a row, by carrier; NULL if infer rejects the dtype. */
 typedef struct row_loops {
     row_loop *f, *i, *u, *b;
 } row_loops;
@@ -76,7 +76,7 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
 #define NOT(a)             ((a) == 0)
 #define AND(a, b)          ((a) != 0 && (b) != 0)
 
-/* Floats. NaN goes through maximum, minimum, relu and sign. */
+/* Floats. maximum, minimum, relu and sign propagate NaN. */
 #define NEG(a)        (-(a))
 #define ABS(a)        fabs(a)
 #define SIGN(a)       ((a) > 0 ? 1 : (a) < 0 ? -1 : (a))

@@ -37,7 +37,7 @@ static void set_token(sx_lexer *l, sx_token_kind kind, const char *begin, const 
     l->at = end;
 }
 
-/* The longest run of characters that belong, starting after the first. */
+/* Extends the token after its first character by all characters for which `belongs` is true. */
 static void lex_run(sx_lexer *l, sx_token_kind kind, bool (*belongs)(char))
 {
     const char *p = l->at + 1;
@@ -191,7 +191,7 @@ sx_status sx_lexer_take_string(sx_lexer *l, const char *what, const char **out_t
     }
     const char *kept = NULL;
     SX_TRY(keep_text(l, l->begin, l->size, &kept));
-    char *text = (char *)kept; /* ours, in the arena */
+    char *text = (char *)kept; /* mutable, in the arena */
     text[unescape(text, strlen(text))] = '\0';
     *out_text = text;
     return SX_OK;

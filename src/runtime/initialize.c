@@ -55,7 +55,7 @@ double sx_portable_erfinv(double x)
     return w < 5 ? polynomial(central, 9, w - 2.5) * x : polynomial(tail, 9, sqrt(w) - 3) * x;
 }
 
-/* --- draws ----------------------------------------------------------------------------------- */
+/* ---- Draws ---- */
 
 typedef struct drawer {
     sx_u32x2 key;
@@ -88,7 +88,7 @@ static double draw_truncated(const drawer *d, int64_t i)
     return 0x1.6a09e667f3bcdp+0 * sx_portable_erfinv(p) * d->scale;
 }
 
-/* --- the initializers, one row each ---------------------------------------------------------- */
+/* ---- The initializers, one row each ---- */
 
 typedef enum fan_mode { FAN_NONE, FAN_IN, FAN_AVERAGE } fan_mode;
 

@@ -1,6 +1,6 @@
-/* Initial values, drawn on the host with our own logarithm and inverse error function, so that they
- * are the same bits everywhere. Key = (seed, hash of the variable's name), counter =
- * element. */
+/* Initial values, drawn on the host with a portable logarithm and inverse error function, so that
+ * the bits are the same everywhere. Key = (seed, hash of the variable's name), counter = element.
+ */
 #ifndef SX_RUNTIME_INITIALIZE_H
 #define SX_RUNTIME_INITIALIZE_H
 

@@ -1,9 +1,9 @@
 /* The step loop (session.h): collect, launch, replay.
  *
  *   staged[input]   [steps, batch, …] on the host, row i is step i of the launch
- *   rings[output]   [steps, …]        what the device wrote, row i of step i
+ *   rings[output]   [steps, …]        written by the device, row i by step i
  *
- * Both are made once, by sx_program_prepare_loop(). */
+ * Both are allocated once, by sx_program_prepare_loop(). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@
 #include "runtime/program.h"
 
 enum { MOST_STEPS = 1024 };
-/* A launch moves the whole superbatch, however few its rows: half a second of small steps must be
- * worth that. */
+/* A launch transfers the whole superbatch, even if only a few rows are used; half a second of small
+ * steps must justify the cost. */
 static const int64_t STAGED_BYTES = (int64_t)16 << 20, STAGED_BYTES_ASKED = (int64_t)1 << 30;
 static const double LAUNCH_SECONDS = 0.5;
 
@@ -26,13 +26,13 @@ struct sx_launches {
     char **rings;       /* [n_outputs] */
     size_t *ring_rows;  /* [n_outputs] */
     bool *ring_is_read; /* [n_outputs]: of the last launch */
-    int64_t ran;        /* steps that it ran */
-    int n_reads;        /* what is read after each: `ran`, and the scalars' rings */
+    int64_t ran;        /* steps run by the last launch */
+    int n_reads;        /* read after each launch: `ran` and the rings of the scalars */
     sx_device_buffer *read_from[SX_MAX_SCALARS + 1];
     void *read_into[SX_MAX_SCALARS + 1];
     int64_t row;         /* the step shown last */
     int64_t step_ns;     /* of the last launch; 0 = none yet */
-    sx_compiled *failed; /* bound to the step that was withheld; NULL = none */
+    sx_compiled *failed; /* bound to the withheld step; NULL = none */
 };
 
 static sx_status out_of_memory(void)
@@ -40,7 +40,7 @@ static sx_status out_of_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for the step loop");
 }
 
-/* --- preparing ------------------------------------------------------------------------------- */
+/* ---- Preparing ---- */
 
 static size_t bytes_at(const sx_type *symbolic, int64_t batch)
 {
@@ -48,7 +48,7 @@ static size_t bytes_at(const sx_type *symbolic, int64_t batch)
     return (size_t)sx_type_bytes(&type);
 }
 
-/* Whether values of the program can be stacked: each input differs from step to step. */
+/* Whether the program's inputs can be stacked. */
 static bool can_stack(const sx_program *p)
 {
     const sx_graph *g = p->graph;
@@ -206,17 +206,17 @@ sx_compiled *sx_launches_compiled(const sx_program *p, int64_t batch)
     return prepared ? p->launches->c : NULL;
 }
 
-/* --- one turn: collect, launch, replay ------------------------------------------------------- */
+/* ---- One turn: collect, launch, replay ---- */
 
 typedef struct turn {
     sx_program *p;
     const sx_loop_args *args;
     sx_step_scalars scalars;
-    int64_t began_ns;    /* when the steps shown next began: the end of those before */
+    int64_t began_ns;    /* start of the steps shown next: the end of the previous ones */
     int64_t rows;        /* staged for a launch */
-    sx_step_input input; /* what was fed last */
-    bool is_alone;       /* and is not staged: it runs on its own, after the launch */
-    bool is_over;        /* nothing comes after this turn */
+    sx_step_input input; /* the last input from feed */
+    bool is_alone;       /* it is not staged but runs on its own, after the launch */
+    bool is_over;        /* this is the last turn */
     sx_status feed_error;
 } turn;
 
@@ -293,7 +293,7 @@ static bool is_withheld(const turn *t)
     return false;
 }
 
-/* A step is done: counted and shown. */
+/* Counts a finished step and shows it to the caller. */
 static void show(turn *t, int64_t batch, int64_t ended_ns, int64_t *done)
 {
     ++*done;
@@ -322,7 +322,7 @@ static sx_status run_alone(turn *t, int64_t *done)
     return SX_OK;
 }
 
-/* --- a launch -------------------------------------------------------------------------------- */
+/* ---- A launch ---- */
 
 static sx_status read_ring(sx_program *p, int output)
 {
@@ -365,7 +365,7 @@ static sx_status execute(turn *t)
     return SX_OK;
 }
 
-/* The step's own inputs take the superbatch's place. */
+/* Binds the inputs of the withheld step instead of the superbatch. */
 static sx_status bind_failed(turn *t, int64_t row)
 {
     sx_program *p = t->p;
@@ -405,8 +405,9 @@ static sx_status launch(turn *t, int64_t *done)
     SX_TRY(execute(t));
     int64_t ran = t->p->launches->ran;
     if (ran < 1 || ran > t->rows) {
-        return sx_error(SX_INTERNAL, "the device says that it ran %" PRId64 " of %" PRId64 " steps",
-                        ran, t->rows);
+        return sx_error(SX_INTERNAL,
+                        "the device reported that it ran %" PRId64 " of %" PRId64 " steps", ran,
+                        t->rows);
     }
     SX_TRY(replay(t, done));
     return ran == t->rows
@@ -416,7 +417,7 @@ static sx_status launch(turn *t, int64_t *done)
                           t->rows);
 }
 
-/* What was fed is run; then what feed() said counts. */
+/* Runs the inputs fed so far; then the status of feed() is returned. */
 static sx_status finish_turn(turn *t, int64_t *done)
 {
     sx_status status = SX_OK;

@@ -24,7 +24,8 @@ static int64_t bytes_of(const sx_executable_info *info)
            info->code_bytes;
 }
 
-/* Of one replica; 0 = unknown. A backend that counts its own shards says nothing of memory. */
+/* Of one replica; 0 = unknown. A backend that splits the batch into shards itself does not report
+ * memory. */
 static sx_status limit_of(sx_session *s, const sx_executable_info *info, int64_t *out)
 {
     sx_device *device = sx_session_device(s);
@@ -55,7 +56,7 @@ int64_t sx_program_suggest_batch(sx_session *session, sx_program *program, int64
     return known ? sx_batch_within(half, bytes_of(&a), quarter, bytes_of(&b), limit, replicas) : 0;
 }
 
-/* What a batch takes of a device, and what that has; 0 = unknown. */
+/* The memory that a batch needs on a device, and that the device has; 0 = unknown. */
 typedef struct need {
     int64_t bytes, limit;
 } need;
@@ -73,7 +74,7 @@ static bool fits(const need *n)
     return n->limit == 0 || n->bytes <= n->limit;
 }
 
-/* `what` takes so much: `advice`, "; what to do", may be empty. */
+/* The error that `what` does not fit. `advice`, "; what to do", may be empty. */
 static sx_status misfit(sx_session *s, const need *n, const char *what, const char *advice)
 {
     sx_buf text;

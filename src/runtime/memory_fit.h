@@ -1,21 +1,24 @@
-/* Does a program fit on its device? Asked when it is compiled, before the first record is read.
+/* Checks whether a program fits on its device, when it is compiled, before the first record is
+ * read.
  *
  *   bytes of a device = arguments + outputs − outputs over arguments + temporaries + code
  *
- * They are close to a line in the batch: a second, smaller batch gives the line, and the line the
- * largest batch that fits. A device that does not say how much memory it has is not judged. */
+ * This is nearly linear in the batch: compiling a second, smaller batch gives the line, and the
+ * line gives the largest batch that fits. A device that does not report its memory is not checked.
+ */
 #ifndef SX_RUNTIME_MEMORY_FIT_H
 #define SX_RUNTIME_MEMORY_FIT_H
 
 #include "runtime/session.h"
 
-/* Compiles for `batch`, if that is not done yet. `ok_output` is the step loop's. Errors:
+/* Compiles for `batch`, if that is not done yet. `ok_output` is that of the step loop. Errors:
  * RESOURCE_EXHAUSTED it does not fit: both sizes, and the largest batch that would; those of
  * compiling. */
 SX_MUST_USE sx_status sx_program_prove_fit(sx_session *session, sx_program *program, int64_t batch,
                                            int ok_output);
 
-/* The same of a batch that replicas do not divide, the last of an epoch: each computes it whole. */
+/* The same for a batch that replicas do not divide, the last of an epoch: each replica computes it
+ * whole. */
 SX_MUST_USE sx_status sx_program_prove_remainder_fits(sx_session *session, sx_program *program,
                                                       int64_t batch);
 

@@ -1,6 +1,6 @@
-/* Finding where a step went wrong: the same program once more, with a probe on every floating
- * value, in program order. The step withheld its update, so variables and inputs are still what
- * they were. */
+/* Finds the first non-finite value of a step: runs the same program again, with a probe on every
+ * floating-point value, in program order. The step's update was withheld, so variables and inputs
+ * are unchanged. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static sx_status not_finite(const char *what, const char *name, const char *file
                     slash != NULL ? slash + 1 : file, line);
 }
 
-/* --- arguments: read back and looked at on the host ------------------------------------------ */
+/* ---- Arguments: read back and checked on the host ---- */
 
 static sx_status check_bytes(const sx_type *type, const void *bytes, bool *out_finite)
 {
@@ -59,7 +59,7 @@ static sx_status check_arg(const sx_arg *arg, sx_device_buffer *buffer)
     return status;
 }
 
-/* --- nodes: probed on the device ------------------------------------------------------------- */
+/* ---- Nodes: probed on the device ---- */
 
 typedef struct probes {
     const sx_node **nodes; /* [count]: the node that probe i watches */
@@ -137,7 +137,7 @@ static sx_status run_probes(sx_program *p, const sx_graph *probed, const probes 
 sx_status sx_program_find_nonfinite(sx_program *p)
 {
     if (p->last == NULL || p->graph->n_args == 0) {
-        return sx_error(SX_FAILED_PRECONDITION, "no step has run that could be replayed");
+        return sx_error(SX_FAILED_PRECONDITION, "there is no step to replay");
     }
     for (int i = 0; i < p->graph->n_args; i++) {
         SX_TRY(check_arg(&p->graph->args[i], p->last->args[i]));

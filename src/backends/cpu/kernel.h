@@ -13,8 +13,7 @@
 
 enum { SX_CPU_MAX_NODES = 24, SX_CPU_MAX_VALUES = 4096 /* as a node's inputs */ };
 
-/* --- Matching ------------------------------------------------------------------------------------
- */
+/* ---- Matching ---- */
 
 typedef struct sx_cpu_kernel sx_cpu_kernel;
 
@@ -56,8 +55,7 @@ static inline bool sx_cpu_is_f32(const sx_cpu_match *m, sx_value v)
     return sx_graph_type(m->graph, v)->dtype == SX_F32;
 }
 
-/* --- Preparing -----------------------------------------------------------------------------------
- */
+/* ---- Preparing ---- */
 
 typedef struct sx_cpu_site {
     sx_cpu_plan *plan;
@@ -92,7 +90,7 @@ extern const int sx_cpu_kernel_count;
 extern const sx_cpu_kernel sx_cpu_kernel_host;
 enum { SX_CPU_KERNEL_TABLE_VERSION = 2 };
 
-/* --- Steps that the planner itself adds ------------------------------------------------------ */
+/* ---- Steps that the planner itself adds ---- */
 
 /* out = in, bytes. */
 sx_status sx_cpu_prepare_copy(const sx_cpu_site *site, int64_t bytes, sx_cpu_step *step);

@@ -112,8 +112,7 @@ static sx_status wrong(dnnl_status_t status, const char *what)
         }                                      \
     } while (0)
 
-/* --- convolution ---------------------------------------------------------------------------------
- */
+/* ---- Convolution ---- */
 
 enum { SRC, FILTER, BIAS, DST, SCRATCH, PACKED, MEMORIES };
 
@@ -391,8 +390,7 @@ const char *sx_dnn_conv_name(const sx_dnn_conv *conv)
     return conv->name;
 }
 
-/* --- running -------------------------------------------------------------------------------------
- */
+/* ---- Running ---- */
 
 static void reorder(const sx_dnn_conv *c, const sx_dnn_slot *s, int from, int to)
 {

@@ -18,8 +18,7 @@ int64_t sx_cpu_round_up(int64_t bytes)
     return (bytes + SX_CPU_ALIGN - 1) / SX_CPU_ALIGN * SX_CPU_ALIGN;
 }
 
-/* --- results -------------------------------------------------------------------------------------
- */
+/* ---- Results ---- */
 
 static sx_cpu_operand result_place(const sx_cpu_planner *p, int i)
 {
@@ -131,8 +130,7 @@ static void try_direct(sx_cpu_planner *p, int k, bool *dropped)
     dropped[k] = true;
 }
 
-/* --- lifetimes -----------------------------------------------------------------------------------
- */
+/* ---- Lifetimes ---- */
 
 static bool in_shard_arena(const sx_cpu_planner *p, const sx_cpu_pvalue *v)
 {
@@ -191,8 +189,7 @@ static void try_in_place(sx_cpu_planner *p, int k)
     }
 }
 
-/* --- arenas --------------------------------------------------------------------------------------
- */
+/* ---- Arenas ---- */
 
 typedef struct block {
     int64_t bytes, offset;

@@ -30,8 +30,7 @@ sx_status sx_cpu_too_large(const char *largest)
                     largest);
 }
 
-/* --- passes --------------------------------------------------------------------------------------
- */
+/* ---- Passes ---- */
 
 typedef sx_status pass_fn(const sx_graph *g, sx_graph **out);
 
@@ -53,8 +52,7 @@ static sx_status run_passes(const sx_graph *graph, sx_graph **out)
     return SX_OK;
 }
 
-/* --- shards --------------------------------------------------------------------------------------
- */
+/* ---- Shards ---- */
 
 static int choose_shards(const sx_cpu_plan_options *o, const sx_graph *g, double flops)
 {
@@ -117,8 +115,7 @@ static sx_status describe_ends(sx_cpu_plan *plan)
     return SX_OK;
 }
 
-/* --- steps ---------------------------------------------------------------------------------------
- */
+/* ---- Steps ---- */
 
 sx_status sx_cpu_own(const sx_cpu_site *site, void *object, void (*destroy)(void *))
 {
@@ -297,8 +294,7 @@ static sx_status set_operands(sx_cpu_planner *p)
     return SX_OK;
 }
 
-/* --- constants -----------------------------------------------------------------------------------
- */
+/* ---- Constants ---- */
 
 /* `size`: its host kernel looks at types alone. */
 static sx_status compute_size(const sx_cpu_planner *p, const sx_node *n, void *bytes)
@@ -350,8 +346,7 @@ static sx_status charge(const sx_cpu_planner *p, const sx_cpu_plan_options *o)
                : SX_OK;
 }
 
-/* --- all of it -----------------------------------------------------------------------------------
- */
+/* ---- Main ---- */
 
 static sx_status plan_units(sx_cpu_planner *p, bool crop)
 {

@@ -11,8 +11,7 @@
 
 enum { SMALL_BYTES = 32 * 1024 };
 
-/* --- topological order ---------------------------------------------------------------------------
- */
+/* ---- Topological order ---- */
 
 typedef struct sorter {
     sx_cpu_planner *p;
@@ -90,8 +89,7 @@ static sx_status sort_units(sx_cpu_planner *p)
     return reorder(p, s.order);
 }
 
-/* --- phases --------------------------------------------------------------------------------------
- */
+/* ---- Phases ---- */
 
 static sx_cpu_unit *maker_of(sx_cpu_planner *p, int value)
 {
@@ -160,8 +158,7 @@ static void levels(sx_cpu_planner *p)
     }
 }
 
-/* --- stages --------------------------------------------------------------------------------------
- */
+/* ---- Stages ---- */
 
 static int by_stage(const void *a, const void *b, void *units)
 {

@@ -60,8 +60,7 @@ sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, int n_in, int
     return SX_OK;
 }
 
-/* --- values -------------------------------------------------------------------------------------
- */
+/* ---- Values ---- */
 
 static bool is_view(const sx_node *n)
 {
@@ -116,8 +115,7 @@ static sx_status make_values(sx_cpu_planner *p)
     return SX_OK;
 }
 
-/* --- matching ------------------------------------------------------------------------------------
- */
+/* ---- Matching ---- */
 
 static void count_uses(const sx_cpu_planner *p, int *uses, int *readers)
 {

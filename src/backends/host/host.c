@@ -44,7 +44,7 @@ static sx_status out_of_memory(const char *what)
     return sx_error(SX_RESOURCE_EXHAUSTED, "host: out of memory for %s", what);
 }
 
-/* --- platform and buffers -------------------------------------------------------------------- */
+/* ---- Platform and buffers ---- */
 
 static sx_status host_open(const sx_platform_options *options, sx_platform **out)
 {
@@ -102,7 +102,7 @@ static sx_status host_buffer_read(sx_device_buffer *buffer, void *data)
     return SX_OK;
 }
 
-/* --- compile --------------------------------------------------------------------------------- */
+/* ---- Compile ---- */
 
 static void host_destroy(sx_executable *head)
 {
@@ -232,8 +232,7 @@ static sx_status host_info(const sx_executable *head, sx_executable_info *out)
     return SX_OK;
 }
 
-/* --- runs --------------------------------------------------------------------------------------
- */
+/* ---- Runs ---- */
 
 static void host_run_destroy(sx_run *head)
 {

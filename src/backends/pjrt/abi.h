@@ -95,7 +95,7 @@ _Static_assert(offsetof(sx_pjrt_api, major) == 32 && offsetof(sx_pjrt_api, minor
                    offsetof(sx_pjrt_api, slots) == SX_PJRT_SLOTS_AT,
                "table layout differs from the ABI");
 
-/* --- Argument structs ------------------------------------------------------------------------ */
+/* ---- Argument structs ---- */
 
 typedef struct sx_pjrt_head {
     size_t struct_size;

@@ -40,8 +40,7 @@ int64_t sx_aot_total_bytes(const sx_aot_result *r)
            f->code_bytes;
 }
 
-/* --- The devices -------------------------------------------------------------------------------
- */
+/* ---- The devices ---- */
 
 /* Without these, libtpu queries the cloud's metadata server and locks out other processes. */
 static void set_environment(const sx_target *t)
@@ -186,8 +185,7 @@ static sx_status open_target(aot *a)
     return t->tpu != NULL ? open_topology(a) : open_cpu(a);
 }
 
-/* --- The program -------------------------------------------------------------------------------
- */
+/* ---- The program ---- */
 
 static sx_status write_program(aot *a)
 {
@@ -249,8 +247,7 @@ static void keep_cached(const aot *a)
     }
 }
 
-/* --- Compiling ---------------------------------------------------------------------------------
- */
+/* ---- Compiling ---- */
 
 static sx_status compile_ahead(aot *a)
 {

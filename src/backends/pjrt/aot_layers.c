@@ -18,8 +18,7 @@ typedef struct sums {
     int n;
 } sums;
 
-/* --- Names -------------------------------------------------------------------------------------
- */
+/* ---- Names ---- */
 
 /* The length of the name without its last component; the full length if it has only one. */
 static size_t parent(const char *name, size_t size)
@@ -66,8 +65,7 @@ static sx_aot_layer *find_layer(sums *s, const char *name, size_t size)
     return &s->layers[s->n++];
 }
 
-/* --- Sums --------------------------------------------------------------------------------------
- */
+/* ---- Sums ---- */
 
 static void add(sx_aot_bytes *sum, const sx_layout_array *array)
 {
@@ -130,8 +128,7 @@ static void visit_array(void *user, const sx_layout_array *array)
     }
 }
 
-/* --- The largest -------------------------------------------------------------------------------
- */
+/* ---- The largest batch ---- */
 
 static int64_t padded_bytes(const sx_aot_layer *l)
 {

@@ -12,7 +12,7 @@ enum { ROWS = 8, GROWTH = 8, GROWTHS = 3 };
  * on the requested batch, so that the result does not either. */
 static const int64_t first_points[] = {256, 32, 4, 2};
 
-/* --- The line -------------------------------------------------------------------------------- */
+/* ---- Linear estimate ---- */
 
 double sx_aot_bytes_at(const sx_aot_result *a, const sx_aot_result *b, int64_t batch)
 {
@@ -35,7 +35,7 @@ int64_t sx_aot_largest_batch(const sx_aot_result *a, const sx_aot_result *b)
     return (low >= ROWS ? low / ROWS * ROWS : low) * a->devices;
 }
 
-/* --- Compiles -------------------------------------------------------------------------------- */
+/* ---- Compiles ---- */
 
 typedef struct planning {
     const sx_aot_plan_request *r;

@@ -34,7 +34,7 @@ static const size_t MAX_ENTRY = (size_t)1 << 32;
 
 #define SUFFIX ".exe"
 
-/* --- Keys and names -------------------------------------------------------------------------- */
+/* ---- Keys and names ---- */
 
 sx_status sx_pjrt_cache_key_of(const sx_bytes *parts, int n, sx_pjrt_cache_key *out)
 {
@@ -81,7 +81,7 @@ void sx_pjrt_cache_remove(const char *dir, const sx_pjrt_cache_key *key)
     sx_free(path);
 }
 
-/* --- One entry ------------------------------------------------------------------------------- */
+/* ---- One entry ---- */
 
 static uint32_t checksum(const char *header, const void *bytes, size_t size)
 {
@@ -154,7 +154,7 @@ sx_status sx_pjrt_cache_read(const char *dir, const sx_pjrt_cache_key *key,
     return status;
 }
 
-/* --- Eviction ---------------------------------------------------------------- */
+/* ---- Eviction ---- */
 
 typedef struct entry_file {
     char *name;
@@ -204,7 +204,7 @@ static sx_status evict(const char *dir, uint64_t budget)
     return SX_OK;
 }
 
-/* --- Writing --------------------------------------------------------------------------------- */
+/* ---- Writing ---- */
 
 static sx_status write_file(const char *path, const char *header, const sx_pjrt_cache_entry *entry)
 {

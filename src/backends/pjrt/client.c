@@ -15,7 +15,7 @@ static struct {
     sx_pjrt_client *clients;
 } open_ones = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- Opening --------------------------------------------------------------------------------- */
+/* ---- Opening ---- */
 
 static sx_pjrt_named named(const char *name, int type)
 {
@@ -123,8 +123,7 @@ void sx_pjrt_client_close(sx_pjrt_client *c)
     pthread_mutex_unlock(&open_ones.lock);
 }
 
-/* --- Devices, events ----------------------------------------------------------------------------
- */
+/* ---- Devices, events ---- */
 
 static sx_status description_of(const sx_pjrt_client *c, int index, void **out)
 {
@@ -189,8 +188,7 @@ sx_status sx_pjrt_await(const sx_pjrt_client *c, void *event)
     return status;
 }
 
-/* --- Arrays -------------------------------------------------------------------------------------
- */
+/* ---- Arrays ---- */
 
 static int element_type(sx_dtype dtype)
 {
@@ -267,8 +265,7 @@ bool sx_pjrt_array_is_gone(const sx_pjrt_client *c, void *array)
     return !known || args.value;
 }
 
-/* --- Programs -----------------------------------------------------------------------------------
- */
+/* ---- Programs ---- */
 
 sx_status sx_pjrt_compile(const sx_pjrt_client *c, const char *text, size_t size, int replicas,
                           const int *ids, void **out_loaded)

@@ -14,7 +14,7 @@
 
 enum { MAX_CPU_TEXT = 1 << 16 };
 
-/* --- The plugin's figures -------------------------------------------------------------------- */
+/* ---- The plugin's figures ---- */
 
 static void measure_flops(const sx_pjrt_properties *costs, sx_pjrt_facts *facts)
 {
@@ -69,7 +69,7 @@ sx_status sx_pjrt_serialize(const sx_pjrt_plugin *plugin, void *executable, char
     return SX_OK;
 }
 
-/* --- Keys ------------------------------------------------------------------------------------ */
+/* ---- Keys ---- */
 
 /* XLA compiles for the processor's model and features. */
 static void put_processor(sx_buf *text)
@@ -136,7 +136,7 @@ static sx_status key_of(const sx_pjrt_client *c, const sx_pjrt_compile_request *
     return status;
 }
 
-/* --- Through the cache ----------------------------------------------------------------------- */
+/* ---- Compile cache ---- */
 
 static sx_status load_entry(const sx_pjrt_client *c, const sx_pjrt_cache_entry *entry,
                             sx_pjrt_compiled *out)

@@ -25,7 +25,7 @@ static sx_status broken(void)
     return sx_error(SX_DATA_LOSS, "the plugin's optimized program is not a valid HloModuleProto");
 }
 
-/* --- One shape ------------------------------------------------------------------------------- */
+/* ---- One shape ---- */
 
 typedef struct shape {
     uint64_t element;
@@ -123,7 +123,7 @@ static bool complete_order(shape *s)
     return true;
 }
 
-/* --- One instruction ------------------------------------------------------------------------- */
+/* ---- One instruction ---- */
 
 typedef struct visiting {
     sx_layout_visit *visit;
@@ -271,7 +271,7 @@ static bool read_instruction(sx_bytes message, visiting *v)
     return read_shape(v, shape_message, 0);
 }
 
-/* --- The module ------------------------------------------------------------------------------ */
+/* ---- The module ---- */
 
 static bool visit_computation(sx_bytes message, visiting *v)
 {

@@ -22,7 +22,7 @@ static struct {
     sx_pjrt_plugin *plugins;
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- Calling --------------------------------------------------------------------------------- */
+/* ---- Calling ---- */
 
 static const struct {
     const char *name;
@@ -100,7 +100,7 @@ bool sx_pjrt_is_named(const sx_pjrt_named *row, const char *name, int type)
            memcmp(row->name, name, row->name_size) == 0;
 }
 
-/* --- Loading --------------------------------------------------------------------------------- */
+/* ---- Loading ---- */
 
 static sx_pjrt_kind kind_of(const char *path)
 {
@@ -194,8 +194,7 @@ static sx_status open_library(const char *path, sx_pjrt_plugin *out)
     return initialize(out);
 }
 
-/* --- Testing it in a child process
- * -------------------------------------------------------------------- */
+/* ---- Running in a child process ---- */
 
 static sx_status try_library(void *path, sx_buf *answer)
 {

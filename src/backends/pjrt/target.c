@@ -20,7 +20,7 @@ const sx_tpu_generation sx_tpu_generations[] = {
     {.name = NULL},
 };
 
-/* --- Errors ---------------------------------------------------------------------------------- */
+/* ---- Errors ---- */
 
 static sx_status unknown(const char *text)
 {
@@ -65,7 +65,7 @@ static sx_status bad_topology(const char *text, const sx_tpu_generation *g)
         text, g->name, g->axes == 3 ? "2x2x2" : "4x4", MAX_CHIPS);
 }
 
-/* --- Parsing --------------------------------------------------------------------------------- */
+/* ---- Parsing ---- */
 
 /* Parses a decimal number in [1, most] at *at and advances it; 0 on failure. */
 static int number(const char **at, int most)

@@ -1,5 +1,5 @@
-/* The StableHLO text writer: values, operations, regions, constants; see stablehlo.h. The header of
- * the function names its results' types, so the module is put together at the end. */
+/* The StableHLO text writer: values, operations, regions, constants; see stablehlo.h. The
+ * function's header contains the types of its results, so the module is assembled at the end. */
 #include "graph/lower/stablehlo_writer.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 
 enum { MAX_OPERANDS = 4096, MAX_VALUES = 1 << 24 };
 
-/* --- Element types --------------------------------------------------------------------------- */
+/* ---- Element types ---- */
 
 static const sx_hlo_dtype dtype_rows[] = {
     [SX_F32] = {"f32", "FLOAT", 0, 0},
@@ -48,7 +48,7 @@ static void put_type(sx_buf *buf, const sx_type *type)
     sx_buf_printf(buf, "%s>", sx_hlo_dtype_of(type->dtype)->text);
 }
 
-/* --- Errors, values -------------------------------------------------------------------------- */
+/* ---- Errors and values ---- */
 
 void sx_hlo_fail(sx_hlo_writer *w, sx_status status)
 {
@@ -109,7 +109,7 @@ static sx_hlo new_value(sx_hlo_writer *w, const sx_type *type)
     return (sx_hlo){w->n_types++};
 }
 
-/* --- Life ------------------------------------------------------------------------------------ */
+/* ---- Creation and destruction ---- */
 
 sx_status sx_hlo_create(const sx_hlo_options *options, const sx_hlo_arg *args, int n,
                         size_t max_bytes, sx_hlo *out_args, sx_hlo_writer **out)
@@ -217,7 +217,7 @@ sx_status sx_hlo_finish(sx_hlo_writer *w, const sx_hlo *results, int n, const ch
     return SX_OK;
 }
 
-/* --- Operations ------------------------------------------------------------------------------ */
+/* ---- Operations ---- */
 
 void sx_hlo_begin_attr(sx_hlo_writer *w, const char *name)
 {
@@ -340,7 +340,7 @@ sx_hlo sx_hlo_emit(sx_hlo_writer *w, const char *op, const sx_hlo *in, int n_in,
     return sx_hlo_failed(w) ? SX_HLO_NONE : first;
 }
 
-/* --- Regions --------------------------------------------------------------------------------- */
+/* ---- Regions ---- */
 
 sx_hlo sx_hlo_begin(sx_hlo_writer *w, const char *op, const sx_hlo *in, int n_in,
                     const sx_type *out_types, int n_out)
@@ -393,7 +393,7 @@ void sx_hlo_region_end(sx_hlo_writer *w, const sx_hlo *results, int n)
 
 void sx_hlo_end(sx_hlo_writer *w)
 {
-    if (w->depth == 0) { /* sx_hlo_begin() came after an error */
+    if (w->depth == 0) { /* sx_hlo_begin() was called after an error */
         assert(sx_hlo_failed(w));
         return;
     }
@@ -414,9 +414,9 @@ void sx_hlo_region_binary(sx_hlo_writer *w, const char *op, sx_dtype dtype)
     sx_hlo_region_end(w, &result, 1);
 }
 
-/* --- Constants ------------------------------------------------------------------------------- */
+/* ---- Constants ---- */
 
-/* A decimal that MLIR reads as a float: with a point. Infinities and NaN as bits. */
+/* A decimal that MLIR reads as a float, with a point. Infinities and NaN are written as bits. */
 static void put_float(sx_buf *buf, double v, int digits, const void *bytes, size_t size)
 {
     char text[64];

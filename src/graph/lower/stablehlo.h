@@ -1,8 +1,8 @@
-/* sx_hlo_writer: what an operator's `to_stablehlo` facet writes itself to.
+/* sx_hlo_writer: receives an operator's StableHLO from its `to_stablehlo` function.
  *
- * A writer makes the text of one StableHLO function, in MLIR's generic form: one
- * operation a line, SSA names %0, %1 … in order, so that equal graphs give equal texts, which key
- * the compile cache.
+ * A writer produces the text of one StableHLO function, in MLIR's generic form: one operation per
+ * line, SSA names %0, %1 … in order, so that equal graphs produce equal texts, which are the keys
+ * of the compile cache.
  *
  *     sx_hlo e = sx_hlo_unary(w, "exponential", op->in[0]);
  *     op->out[0] = sx_hlo_binary(w, "add", e, sx_hlo_splat(w, sx_hlo_type(w, e), 1));
@@ -11,11 +11,11 @@
  *
  * Every type here is static: the batch is fixed before lowering. A value knows its type.
  *
- * Errors: as in the builder the writer keeps the first one and turns later calls into
- * no-ops that return SX_HLO_NONE; sx_hlo_finish() reports it. So a facet checks nothing.
+ * Errors: as in the builder, the writer keeps the first one, and later calls do nothing and return
+ * SX_HLO_NONE; sx_hlo_finish() returns it. So callers need no checks.
  *
  * Rules of the text: no operation newer than StableHLO 1.13, sums of f16 and bf16 in f32,
- * convolutions NHWC by HWIO without reversal (the form that XLA's CPU runs fast inside a loop). */
+ * convolutions NHWC by HWIO without reversal (the form that is fast on XLA's CPU inside a loop). */
 #ifndef SX_GRAPH_LOWER_STABLEHLO_H
 #define SX_GRAPH_LOWER_STABLEHLO_H
 
@@ -36,14 +36,14 @@ static inline bool sx_hlo_is(sx_hlo v)
 
 /* Context of `to_stablehlo`: set out[0 .. n_out). */
 typedef struct sx_hlo_op {
-    const void *attrs; /* with the batch put in */
+    const void *attrs; /* with the batch size substituted */
     const char *name;  /* of the node */
     const sx_hlo *in;
     sx_hlo *out;
     const sx_type *in_types, *out_types; /* static */
     int n_in, n_out;
-    /* uint32 scalar: the place in the whole batch of this program's first example; SX_HLO_NONE = 0.
-     * What random operators add to the position. */
+    /* uint32 scalar: the position in the whole batch of this program's first example; SX_HLO_NONE =
+     * 0. Random operators add it to the position. */
     sx_hlo first_example;
 } sx_hlo_op;
 
@@ -54,31 +54,32 @@ typedef struct sx_hlo_options {
      * NULL), "HIGH", "DEFAULT" (one pass of bf16 on TPU, TF32 on GPU). */
     const char *precision;
     bool bf16_products; /* operands of f32 products are rounded to bf16; results stay f32 */
-    bool wide_products; /* operands of bf16 and f16 products are widened: XLA's CPU is slow else */
+    bool wide_products; /* operands of bf16 and f16 products are widened, because XLA's CPU is slow
+                           otherwise */
 } sx_hlo_options;
 
 /* One argument of the function. */
 typedef struct sx_hlo_arg {
     sx_type type;
-    int alias; /* the result written over it (donation), or -1 */
+    int alias; /* the result that overwrites it (donation), or -1 */
 } sx_hlo_arg;
 
 /* Begins `func @main` with these arguments, out_args[n]. `max_bytes` bounds the text; 0 = 1 GiB.
  * Errors: RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_hlo_create(const sx_hlo_options *options, const sx_hlo_arg *args, int n,
                                     size_t max_bytes, sx_hlo *out_args, sx_hlo_writer **out);
-void sx_hlo_destroy(sx_hlo_writer *w); /* NULL is fine */
+void sx_hlo_destroy(sx_hlo_writer *w); /* NULL is allowed */
 
-/* Names what is written from now on: `loc("…")` of each operation, which plugins put into their
- * errors and profiles. Borrowed until the next call; NULL for none. */
+/* Sets the `loc("…")` of the following operations, which plugins show in errors and profiles.
+ * Borrowed until the next call; NULL for none. */
 void sx_hlo_at(sx_hlo_writer *w, const char *name);
 
-/* Ends the function with these results; the module's text and its length, borrowed until
- * sx_hlo_destroy(). Reports the first error, if there was one. */
+/* Ends the function with these results. Returns the first error, if any; else the module's text and
+ * its length, borrowed until sx_hlo_destroy(). */
 SX_MUST_USE sx_status sx_hlo_finish(sx_hlo_writer *w, const sx_hlo *results, int n,
                                     const char **out_text, size_t *out_size);
 
-/* Keeps `status`, if it is the first error; takes it over. */
+/* Records `status` if it is the first error; takes ownership of it. */
 void sx_hlo_fail(sx_hlo_writer *w, sx_status status);
 bool sx_hlo_failed(const sx_hlo_writer *w);
 /* The type of a value; a float32 scalar for SX_HLO_NONE. */
@@ -113,7 +114,7 @@ sx_hlo sx_hlo_emit(sx_hlo_writer *w, const char *op, const sx_hlo *in, int n_in,
  *     sx_hlo_region_end(w, next, n);
  *     sx_hlo_end(w);                      the staged attributes are its
  *
- * They nest, SX_HLO_MAX_DEPTH deep. */
+ * Regions nest up to SX_HLO_MAX_DEPTH deep. */
 enum { SX_HLO_MAX_DEPTH = 8 };
 sx_hlo sx_hlo_begin(sx_hlo_writer *w, const char *op, const sx_hlo *in, int n_in,
                     const sx_type *out_types, int n_out);
@@ -136,22 +137,23 @@ sx_hlo sx_hlo_like(sx_hlo_writer *w, sx_hlo v, double value);
 
 sx_hlo sx_hlo_unary(sx_hlo_writer *w, const char *op, sx_hlo x);
 sx_hlo sx_hlo_binary(sx_hlo_writer *w, const char *op, sx_hlo x, sx_hlo y);
-/* direction: "EQ", "NE", "LT", "LE", "GT", "GE"; the kind of comparison is the dtype's */
+/* direction: "EQ", "NE", "LT", "LE", "GT", "GE"; the dtype determines the kind of comparison */
 sx_hlo sx_hlo_compare(sx_hlo_writer *w, const char *direction, sx_hlo x, sx_hlo y);
 /* `cond` has their shape or is a scalar */
 sx_hlo sx_hlo_select(sx_hlo_writer *w, sx_hlo cond, sx_hlo x, sx_hlo y);
-/* x itself where it has that dtype */
+/* x itself if it has that dtype */
 sx_hlo sx_hlo_convert(sx_hlo_writer *w, sx_hlo x, sx_dtype dtype);
-/* x in f32, or f64 where it is f64: what sums are kept in */
+/* x in the type of sums: f64 if it is f64, else f32 */
 sx_hlo sx_hlo_widen(sx_hlo_writer *w, sx_hlo x);
-/* min(max(x, low), high); NaN stays */
+/* min(max(x, low), high); propagates NaN */
 sx_hlo sx_hlo_clamp(sx_hlo_writer *w, sx_hlo x, double low, double high);
 /* op(x, value) with a splat */
 sx_hlo sx_hlo_with(sx_hlo_writer *w, const char *op, sx_hlo x, double value);
 
 /* --- Shapes ---------------------------------------------------------------------------------- */
 
-/* numpy's rule: to the dims of `to` (its dtype is not looked at). x itself where it has them. */
+/* Broadcasts to the dimensions of `to` by NumPy's rule (ignoring its dtype). x itself if it has
+ * them. */
 sx_hlo sx_hlo_broadcast_to(sx_hlo_writer *w, sx_hlo x, const sx_type *to);
 /* A value without axis `axis` of `to`, repeated along it. */
 sx_hlo sx_hlo_repeat(sx_hlo_writer *w, sx_hlo x, const sx_type *to, int axis);
@@ -169,8 +171,8 @@ sx_hlo sx_hlo_iota(sx_hlo_writer *w, sx_type type, int axis);
 
 /* --- Reductions, windows, products ----------------------------------------------------------- */
 
-/* op "add", "maximum", "and", "or" over axes[n]; kept = they stay, with size 1. Sums of
- * f16 and bf16 are made in f32; the result has x's dtype. */
+/* op "add", "maximum", "and", "or" over axes[n]; kept: the axes stay, with size 1. Sums of f16 and
+ * bf16 are computed in f32; the result has x's dtype. */
 sx_hlo sx_hlo_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n, const int64_t *axes,
                      bool kept);
 /* Over the last axis, kept. */
@@ -187,10 +189,11 @@ void sx_hlo_attr_window(sx_hlo_writer *w, const sx_hlo_window *window);
 sx_hlo sx_hlo_reduce_window(sx_hlo_writer *w, const char *op, sx_hlo x, const sx_hlo_window *window,
                             const sx_type *out);
 
-/* op(a) op(b) of matrices of one dtype; the result is in f32 (f64 of f64), as it is accumulated. */
+/* op(a) op(b) of matrices of one dtype; the result is in the type of the accumulator, f32 (f64 for
+ * f64). */
 sx_hlo sx_hlo_matmul(sx_hlo_writer *w, sx_hlo a, bool transpose_a, sx_hlo b, bool transpose_b);
 
-/* A plain convolution, NHWC by HWIO; the result's dtype as sx_hlo_matmul's. Negative pads cut. */
+/* A convolution, NHWC by HWIO; the result's dtype is as for sx_hlo_matmul. Negative pads crop. */
 typedef struct sx_hlo_conv {
     int64_t strides[2], pads[2][2];
     int64_t x_dilation[2], filter_dilation[2];

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* --- Elementwise ----------------------------------------------------------------------------- */
+/* ---- Elementwise ---- */
 
 sx_hlo sx_hlo_unary(sx_hlo_writer *w, const char *op, sx_hlo x)
 {
@@ -62,7 +62,7 @@ sx_hlo sx_hlo_clamp(sx_hlo_writer *w, sx_hlo x, double low, double high)
     return sx_hlo_emit(w, "clamp", (const sx_hlo[]){limits[0], x, limits[1]}, 3, &type, 1);
 }
 
-/* --- Shapes ---------------------------------------------------------------------------------- */
+/* ---- Shapes ---- */
 
 static bool same_dims(const sx_type *a, const sx_type *b)
 {
@@ -185,9 +185,9 @@ sx_hlo sx_hlo_iota(sx_hlo_writer *w, sx_type type, int axis)
     return sx_hlo_emit(w, "iota", NULL, 0, &type, 1);
 }
 
-/* --- Reductions ------------------------------------------------------------------------------ */
+/* ---- Reductions ---- */
 
-/* What changes nothing under `op`. */
+/* The neutral element of `op`. */
 static double neutral_of(const char *op)
 {
     return strcmp(op, "maximum") == 0 ? -INFINITY : strcmp(op, "and") == 0 ? 1 : 0;
@@ -256,9 +256,9 @@ sx_hlo sx_hlo_reduce_window(sx_hlo_writer *w, const char *op, sx_hlo x, const sx
     return sx_hlo_convert(w, y, dtype);
 }
 
-/* --- Products -------------------------------------------------------------------------------- */
+/* ---- Products ---- */
 
-/* The operand as the options want it. */
+/* Converts the operand according to the options. */
 static sx_hlo product_operand(sx_hlo_writer *w, sx_hlo x)
 {
     bool narrow = w->options.bf16_products && sx_hlo_type(w, x).dtype == SX_F32;
@@ -266,7 +266,7 @@ static sx_hlo product_operand(sx_hlo_writer *w, sx_hlo x)
     return w->options.wide_products ? sx_hlo_widen(w, x) : x;
 }
 
-/* bf16 operands are exact in one pass. */
+/* A product of bf16 operands is exact in one pass. */
 static void attr_precision(sx_hlo_writer *w, sx_hlo operand)
 {
     const char *asked = w->options.precision != NULL ? w->options.precision : "HIGHEST";
@@ -289,7 +289,7 @@ sx_hlo sx_hlo_matmul(sx_hlo_writer *w, sx_hlo a, bool transpose_a, sx_hlo b, boo
     return sx_hlo_emit(w, "dot_general", in, 2, &type, 1);
 }
 
-/* Negative pads cut the dilated image, before the convolution: few implementations take them. */
+/* Crops the dilated image for negative pads, which few implementations of convolution support. */
 static sx_hlo cut_image(sx_hlo_writer *w, sx_hlo x, sx_hlo_conv *conv)
 {
     int64_t low[4] = {0}, high[4] = {0}, interior[4] = {0};
@@ -343,7 +343,7 @@ sx_hlo sx_hlo_convolution(sx_hlo_writer *w, sx_hlo x, sx_hlo filter, const sx_hl
     return sx_hlo_emit(w, "convolution", in, 2, &type, 1);
 }
 
-/* --- Replicas -------------------------------------------------------------------------------- */
+/* ---- Replicas ---- */
 
 sx_hlo sx_hlo_all_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n)
 {

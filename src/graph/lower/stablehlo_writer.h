@@ -1,4 +1,4 @@
-/* The StableHLO writer's inside, for stablehlo.c (text) and stablehlo_ops.c (operations):
+/* The internals of the StableHLO writer, for stablehlo.c (text) and stablehlo_ops.c (operations):
  *
  *   body     the function's lines so far
  *   attrs    "name = value, …" staged for the next operation
@@ -28,7 +28,7 @@ struct sx_hlo_writer {
     int n_args;
     sx_hlo_open open[SX_HLO_MAX_DEPTH];
     int depth;
-    int channels; /* collectives so far: each has its own number */
+    int channels; /* number of collectives so far: each has its own channel */
     const char *name;
     sx_status error;
 };
@@ -36,10 +36,10 @@ struct sx_hlo_writer {
 typedef struct sx_hlo_dtype {
     const char *text;
     const char *compare; /* comparison_type */
-    double least, most;  /* what a double is clamped to; integers only */
+    double least, most;  /* the range to which a double is clamped; integers only */
 } sx_hlo_dtype;
 
-/* How an element type is written; NULL: not at all. */
+/* The properties of an element type; NULL if it is not supported. */
 const sx_hlo_dtype *sx_hlo_dtype_of(sx_dtype dtype);
 
 static inline bool sx_hlo_is_narrow(sx_dtype dtype)

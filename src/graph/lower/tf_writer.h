@@ -1,10 +1,9 @@
-/* sx_tf_writer: what an operator's `to_tf` facet writes itself to.
+/* sx_tf_writer: receives an operator's TensorFlow nodes from its `to_tf` function.
  *
  * A writer is one body of TensorFlow nodes: a GraphDef, or a FunctionDef of its library. An
- * operator emits nodes, constants and sub-functions through it and gets handles back; how a handle
- * is spelled (`node:1` in a graph, `node:output_arg:0` in a function) is the writer's affair, so
- * the same `to_tf` serves both. Here is only the interface; src/savedmodel/tf_graph.h implements
- * it.
+ * operator emits nodes, constants and sub-functions through it and gets handles back; the writer
+ * chooses the spelling of a handle (`node:1` in a graph, `node:output_arg:0` in a function), so the
+ * same `to_tf` serves both. This is only the interface; src/savedmodel/tf_graph.h implements it.
  *
  *     sx_tf_value axis = sx_tf_const_i32(w, "axis", -1);
  *     n->out[0] = sx_tf_add(w, "Max", NULL, sx_tf_in(n->in[0], axis),
@@ -12,13 +11,13 @@
  *                                       sx_tf_attr_type("Tidx", SX_I32),
  *                                       sx_tf_attr_bool("keep_dims", true)));
  *
- * Errors: as in the builder the writer keeps the first one and turns later calls into
- * no-ops; it surfaces when the writer is finished. So `to_tf` checks nothing, and returns an error
- * only for what it cannot express in TensorFlow.
+ * Errors: as in the builder, the writer keeps the first one, which is returned when the writer is
+ * finished; later calls do nothing. So `to_tf` needs no checks, and returns an error only for what
+ * TensorFlow cannot express.
  *
  * Attributes: write those without a default, and those that differ from it. Never write an
- * attribute that equals the operator's default: older runtimes refuse attributes they do not know.
- * Attributes that TensorFlow infers (T, Tidx, N) have no default: write them.
+ * attribute that equals the operator's default: older runtimes reject attributes that they do not
+ * know. Attributes that TensorFlow infers (T, Tidx, N) have no default: write them.
  *
  * Everything passed in (names, shapes, data) is copied before the call returns. */
 #ifndef SX_GRAPH_LOWER_TF_WRITER_H
@@ -29,13 +28,13 @@
 typedef struct sx_tf_writer sx_tf_writer;
 
 /* Output `output` of node `node` of one writer; valid in that writer only. {-1, 0} is no value
- * (what a failed writer hands out). */
+ * (returned by a failed writer). */
 typedef struct sx_tf_value {
     int node;
     int output;
 } sx_tf_value;
 
-/* TensorFlow types that no tensor of ours has; usable where an attribute takes a type. */
+/* TensorFlow types that Sextant's tensors do not have; for attributes that are types. */
 enum { SX_TF_RESOURCE = 20, SX_TF_VARIANT = 21 };
 
 typedef enum sx_tf_attr_kind {
@@ -116,15 +115,14 @@ struct sx_tf_writer {
  *
  * Errors (kept by the writer)
  *   UNIMPLEMENTED     `op` is not in the writer's table of operators (src/savedmodel/tf_ops.def)
- *   INVALID_ARGUMENT  an input that this writer did not hand out, an output that `op` does not have
- */
+ *   INVALID_ARGUMENT  an input from another writer, an output that `op` does not have */
 static inline sx_tf_value sx_tf_add(sx_tf_writer *w, const char *op, const char *name,
                                     sx_tf_values in, sx_tf_attr_list attrs)
 {
     return w->cls->node(w, op, name, in, attrs);
 }
 
-/* Output `k` of the node that `value` is output 0 of. */
+/* Output `k` of the node whose output 0 is `value`. */
 static inline sx_tf_value sx_tf_output(sx_tf_value value, int k)
 {
     return (sx_tf_value){value.node, k};
@@ -171,7 +169,7 @@ static inline sx_tf_value sx_tf_arg(int i)
     return (sx_tf_value){i, 0};
 }
 
-/* Later nodes are named inside `name`, until the pop. */
+/* Later nodes are named in the scope `name`, until the pop. */
 static inline void sx_tf_scope_push(sx_tf_writer *w, const char *name)
 {
     w->cls->scope_push(w, name);
@@ -181,15 +179,15 @@ static inline void sx_tf_scope_pop(sx_tf_writer *w)
     w->cls->scope_pop(w);
 }
 
-/* Records `status` (taken) as the writer's error if it is the first; for what an operator cannot
- * express in TensorFlow. */
+/* Records `status` (taken) as the writer's error if it is the first; for operators that TensorFlow
+ * cannot express. */
 static inline void sx_tf_fail(sx_tf_writer *w, sx_status status)
 {
     (w->cls->fail)(w, status); /* parentheses: cmocka has a macro fail() */
 }
 
 /* Attributes. `types` are DataType numbers: sx_dtype values, SX_TF_RESOURCE, SX_TF_VARIANT. In
- * shapes all but counts are unknown dimensions and the dtype is ignored. */
+ * shapes, all dimensions that are not counts are unknown; the dtype is ignored. */
 static inline sx_tf_attr sx_tf_attr_type(const char *name, int type)
 {
     return (sx_tf_attr){.name = name, .kind = SX_TF_ATTR_TYPE, .i = type};

@@ -25,8 +25,7 @@ sx_value sx_widen(sx_builder *b, sx_value x)
     return is_narrow(sx_type_of_value(b, x).dtype) ? cast_to(b, x, SX_F32) : x;
 }
 
-/* --- operands of both ---------------------------------------------------------------------------
- */
+/* ---- Operands of both ---- */
 
 typedef enum rule {
     AS_THEY_ARE = 0,
@@ -97,8 +96,7 @@ void sx_meet_precision(sx_builder *b, const sx_op_def *op, sx_value *inputs, int
     }
 }
 
-/* --- gradients -----------------------------------------------------------------------------------
- */
+/* ---- Gradients ---- */
 
 /* The same product again, with its result left in float32; the narrow one is dropped as dead. */
 static sx_value product_again(sx_builder *b, const sx_node *n)

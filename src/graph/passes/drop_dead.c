@@ -1,4 +1,4 @@
-/* Nodes that no result needs go. */
+/* Removes nodes that no result needs. */
 #include "base/memory.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"

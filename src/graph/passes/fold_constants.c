@@ -1,5 +1,5 @@
-/* Nodes whose inputs are all constants become constants, computed by the operator's host
- * kernel, to which every backend is held. */
+/* Replaces nodes whose inputs are all constants by constants, computed by the operator's host
+ * kernel, the reference for every backend. */
 #include "base/memory.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
@@ -7,9 +7,10 @@
 #include "graph/passes/rewrite.h"
 
 enum {
-    MAX_FOLDED_BYTES = 64 << 10,       /* one result */
-    MAX_FOLDED_TOTAL_BYTES = 64 << 20, /* all results of a graph: a long chain keeps each of them */
-    MAX_SCRATCH_BYTES = 16 << 20,      /* inputs and results of one node, in doubles */
+    MAX_FOLDED_BYTES = 64 << 10, /* one result */
+    MAX_FOLDED_TOTAL_BYTES =
+        64 << 20, /* all results of a graph: a long chain keeps every intermediate result */
+    MAX_SCRATCH_BYTES = 16 << 20, /* inputs and results of one node, in doubles */
 };
 
 /* The constant that a new value is, or NULL. */

@@ -1,5 +1,5 @@
-/* Equal nodes become one: same operator, attributes, device and (mapped) inputs. Random operators
- * are functions of their inputs and key attributes, so they merge by the same rule. */
+/* Merges equal nodes: same operator, attributes, device and (mapped) inputs. Random operators are
+ * functions of their inputs and key attributes, so the same rule applies to them. */
 #include <string.h>
 
 #include "base/map.h"
@@ -7,7 +7,7 @@
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
-/* Open-addressed set of the kept old nodes, by hash of what makes them equal. */
+/* An open-addressed set of the kept old nodes, hashed by the properties that are compared. */
 typedef struct node_set {
     const sx_node **slots;
     size_t mask;

@@ -1,5 +1,5 @@
-/* The driver of every graph-to-graph pass: walks the old graph in order, appends to a new one what
- * the pass decides, and maps each old value to the new one. */
+/* The driver of every graph-to-graph pass: walks the old graph in order, appends the nodes chosen
+ * by the pass to a new graph, and maps each old value to the new one. */
 #ifndef SX_GRAPH_PASSES_REWRITE_H
 #define SX_GRAPH_PASSES_REWRITE_H
 

@@ -1,10 +1,11 @@
-/* Nodes whose result is known from types alone: copies of their input (identity, a cast or reshape
- * to the same type), and counts of elements once the batch is fixed. One row per operator. */
+/* Removes nodes whose result follows from types alone: copies of their input (identity, a cast or
+ * reshape to the same type), and counts of elements once the batch is fixed. One row per operator.
+ */
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
-/* Sets the node's output in the map; false when the node must stay. */
+/* Sets the node's output in the map; false if the node must stay. */
 typedef bool simplify_fn(sx_rewrite *rw, const sx_node *n);
 
 static bool copy_input(sx_rewrite *rw, const sx_node *n)

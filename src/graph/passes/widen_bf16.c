@@ -1,12 +1,12 @@
-/* bfloat16 in float32's clothes: the graph for devices whose kernels know float32 only.
+/* Emulates bfloat16 in float32, for devices whose kernels only compute float32.
  *
  *   %3 = cast(%1) bfloat16          %3 = round_bf16(%1)
  *   %4 = conv2d(%2, %3) bfloat16    %4 = conv2d(%2, %3)      float32, accumulated as before
- *   %5 = bias_add(%4, …) bfloat16   %5 = bias_add(%4, …)     %4 unrounded: read here alone
+ *   %5 = bias_add(%4, …) bfloat16   %5 = bias_add(%4, …)     %4 not rounded: read only here
  *   %6 = relu(%5) bfloat16          %6 = round_bf16(relu(%5))
  *
- * Every value on bfloat16's grid stays the number that it is in the narrow graph but for the
- * roundings left out, so kernels fuse as they do in float32. */
+ * Apart from the omitted roundings, every value is the same number as in the bfloat16 graph, and
+ * kernels fuse as they do in float32. */
 #include "base/half.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
@@ -15,20 +15,20 @@
 typedef struct widening {
     bool rounds;
     sx_value *wide; /* [n_values]: the new value, float32 where the old one is bfloat16 */
-    bool *on_grid;  /* [n_values]: a bfloat16 value that needs no rounding (any more) */
+    bool *on_grid;  /* [n_values]: a bfloat16 value that needs no (further) rounding */
     int *uses;      /* [n_values] */
-    bool *fused;    /* [n_values]: its one reader is an elementwise node that gives bfloat16 */
+    bool *fused;    /* [n_values]: its only reader is an elementwise node with a bfloat16 result */
     bool *result;   /* [n_values] */
 } widening;
 
-/* Windows that share no element give each at most one number back. */
+/* Whether the windows do not overlap, so that each element gets at most one gradient. */
 static bool is_apart(const sx_pool2d_attrs *a)
 {
     return a->strides.n == 0 ||
            (a->window.v[0] <= a->strides.v[0] && a->window.v[1] <= a->strides.v[1]);
 }
 
-/* Operators whose result consists of numbers of their operands, and of 0, 6. */
+/* Operators whose results are elements of their operands, or 0 or 6. */
 static bool is_exact(const sx_node *n)
 {
     static const bool exact[SX_OPID_COUNT] = {
@@ -48,8 +48,7 @@ static bool is_bf16(const sx_graph *g, sx_value v)
     return sx_graph_type(g, v)->dtype == SX_BF16;
 }
 
-/* --- what is read how --------------------------------------------------------------------------
- */
+/* ---- Uses of values ---- */
 
 static void mark_readers(const sx_graph *g, widening *w)
 {
@@ -68,8 +67,7 @@ static void mark_readers(const sx_graph *g, widening *w)
     }
 }
 
-/* --- nodes ---------------------------------------------------------------------------------------
- */
+/* ---- Nodes ---- */
 
 static sx_value beside(sx_rewrite *rw, const sx_node *n, int k, const sx_op_def *op,
                        const void *attrs, sx_value x, const char *what)
@@ -122,7 +120,7 @@ static void *wide_constant(sx_rewrite *rw, const sx_constant_attrs *attrs)
     return copy;
 }
 
-/* Attributes that say float32 where they said bfloat16; the node's own if none did. */
+/* The attributes with bfloat16 replaced by float32; the node's own if there is none. */
 static const void *wide_attrs(sx_rewrite *rw, const sx_node *n)
 {
     if (n->op->id == SX_OPID_constant && is_bf16(rw->from, n->first_output)) {
@@ -148,7 +146,7 @@ static bool is_convolution(const sx_op_def *op)
            op->id == SX_OPID_conv2d_grad_filter;
 }
 
-/* A convolution of bfloat16 says what its operands are. */
+/* Marks a bfloat16 convolution with the dtype of its operands. */
 static const void *marked_attrs(sx_rewrite *rw, const sx_node *n, const void *attrs)
 {
     const widening *w = rw->user;
@@ -157,13 +155,13 @@ static const void *marked_attrs(sx_rewrite *rw, const sx_node *n, const void *at
     sx_conv2d_attrs *copy =
         narrow ? sx_arena_memdup(sx_builder_arena(rw->to), attrs, sizeof(*copy)) : NULL;
     if (copy == NULL) {
-        return attrs; /* without memory the builder fails later */
+        return attrs; /* if out of memory, the builder fails later */
     }
     copy->bf16_operands = true;
     return copy;
 }
 
-/* Rounds output k where later nodes must see the number that bfloat16 has. */
+/* Rounds output k if later nodes must see the bfloat16 value. */
 static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
 {
     widening *w = rw->user;
@@ -214,8 +212,7 @@ static void widen_node(sx_rewrite *rw, const sx_node *n)
     }
 }
 
-/* --- the pass ------------------------------------------------------------------------------------
- */
+/* ---- The pass ---- */
 
 static void keep_node(sx_rewrite *rw, const sx_node *n)
 {

@@ -4,7 +4,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
 
-/* --- what is fused --------------------------------------------------------------------------- */
+/* ---- Fusion ---- */
 
 static bool all_f32(const sx_cpu_match *m)
 {
@@ -151,8 +151,7 @@ static bool match_grad_filter(sx_cpu_match *m)
     return ok;
 }
 
-/* --- oneDNN --------------------------------------------------------------------------------------
- */
+/* ---- oneDNN ---- */
 
 /* scratch: oneDNN's, then the images that are read, narrowed */
 typedef struct conv_data {
@@ -309,8 +308,7 @@ const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter = {.name = "conv_grad_filter"
                                                       .match = match_grad_filter,
                                                       .prepare = prepare_grad_filter};
 
-/* --- 1x1 as matrix products ----------------------------------------------------------------------
- */
+/* ---- 1x1 as matrix products ---- */
 
 typedef struct product {
     int64_t rows, c, o; /* pixels, channels in and out */

@@ -16,8 +16,7 @@
 
 #include "backends/cpu/kernel.h"
 
-/* --- what there is -------------------------------------------------------------------------------
- */
+/* ---- Listing ---- */
 
 typedef enum form { FORM_PLAIN, FORM_NORM, FORM_NORM_GRAD } form;
 
@@ -85,8 +84,7 @@ static access access_of(const sx_type *in, const sx_type *out)
     return (access){head == elems, 0, total / elems};
 }
 
-/* --- matching ------------------------------------------------------------------------------------
- */
+/* ---- Matching ---- */
 
 typedef struct group {
     sx_cpu_match *m;
@@ -199,8 +197,7 @@ static bool match_elementwise(sx_cpu_match *m)
     return true;
 }
 
-/* --- the tape ------------------------------------------------------------------------------------
- */
+/* ---- The tape ---- */
 
 typedef struct tape_writer {
     const sx_graph *g;
@@ -303,8 +300,7 @@ static bool write_tape(const sx_graph *g, const int *nodes, int n_nodes, const s
     return !w.failed;
 }
 
-/* --- running -------------------------------------------------------------------------------------
- */
+/* ---- Running ---- */
 
 typedef struct norm {
     form form;
@@ -442,8 +438,7 @@ ROW(batch_norm, , )
 ROW(batch_norm_train, , )
 ROW(batch_norm_train_grad_input, , )
 
-/* --- a broadcast on its own ----------------------------------------------------------------------
- */
+/* ---- A broadcast on its own ---- */
 
 /* out [a, b, c] from in [a, 1, c] */
 typedef struct broadcast_data {

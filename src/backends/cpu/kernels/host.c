@@ -65,8 +65,7 @@ static sx_status prepare_host(const sx_cpu_site *site, sx_cpu_step *step)
 
 const sx_cpu_kernel sx_cpu_kernel_host = {.name = "host", .prepare = prepare_host};
 
-/* --- copy ----------------------------------------------------------------------------------------
- */
+/* ---- Copy ---- */
 
 static void run_copy(const sx_cpu_step *step, const sx_cpu_call *call)
 {
@@ -86,8 +85,7 @@ sx_status sx_cpu_prepare_copy(const sx_cpu_site *site, int64_t bytes, sx_cpu_ste
     return SX_OK;
 }
 
-/* --- combine -------------------------------------------------------------------------------------
- */
+/* ---- Combine ---- */
 
 enum { MAX_PARTS = 1024 };
 

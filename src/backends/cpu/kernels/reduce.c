@@ -84,8 +84,7 @@ const sx_cpu_kernel sx_cpu_kernel_reduce_max = {.name = "reduce_max",
                                                 .match = match_reduce,
                                                 .prepare = prepare_reduce};
 
-/* --- all_finite ----------------------------------------------------------------------------------
- */
+/* ---- all_finite ---- */
 
 typedef struct finite_data {
     const sx_cpu_vec *vec;

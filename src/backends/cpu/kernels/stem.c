@@ -151,8 +151,7 @@ static bool match_backward_plain(sx_cpu_match *m)
     return true;
 }
 
-/* --- running -------------------------------------------------------------------------------------
- */
+/* ---- Running ---- */
 
 typedef struct stem_data {
     const sx_cpu_vec *vec;

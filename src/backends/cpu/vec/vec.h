@@ -17,8 +17,7 @@
 
 #include "graph/ops/conv_geometry.h"
 
-/* --- The elementwise tape ------------------------------------------------------------------------
- */
+/* ---- The elementwise tape ---- */
 
 /* One row per operation: name of the operator, operands, expression of x and y. */
 #define SX_VEC_OPS(X)                      \
@@ -64,8 +63,7 @@ typedef struct sx_vec_tape {
     sx_vec_op ops[SX_VEC_TAPE];
 } sx_vec_tape;
 
-/* --- The table -----------------------------------------------------------------------------------
- */
+/* ---- The table ---- */
 
 typedef struct sx_vec_adam {
     float alpha, one_minus_beta1, one_minus_beta2, epsilon;

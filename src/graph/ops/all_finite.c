@@ -1,11 +1,11 @@
-/* all_finite: is every element of every input neither NaN nor infinite? What a training step asks
- * of its loss and gradients before it updates anything. No gradient.
+/* all_finite: whether no element of any input is NaN or infinite. A training step checks its loss
+ * and gradients with it before it updates variables. No gradient.
  *
  *   x...     one or more tensors, each of a float type, any shapes
  *   returns  bool scalar
  *
  * Over the batch, true if it is for all shards.
- * Errors   INVALID_ARGUMENT  no input, or one is no float
+ * Errors   INVALID_ARGUMENT  no input, or one is not a float type
  * Numbers  exact
  * Source   TensorFlow tf.debugging.check_numerics, as a value */
 #include "graph/ops/common.h"

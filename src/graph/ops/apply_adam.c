@@ -63,7 +63,7 @@ static sx_status apply_adam_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* 1 - beta^t, as -expm1(t ln beta): exact to the last bits in f32 even for t = 1, beta near 1. */
+/* 1 - beta^t, as -expm1(t ln beta): accurate in f32 even for t = 1 and beta near 1. */
 static sx_hlo decay_left(sx_hlo_writer *w, sx_hlo t, double beta)
 {
     sx_hlo power = sx_hlo_with(w, "multiply", t, log(beta));

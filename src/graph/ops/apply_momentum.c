@@ -5,7 +5,8 @@
  *   var'   = var - lr g - lr momentum accum'      Nesterov
  *
  * Keras keeps v = momentum v - lr g and adds it: with a constant lr, v = -lr accum, and the
- * variable moves alike; when lr changes, TensorFlow's form applies the new one to the past as well.
+ * variable changes in the same way; if lr changes, TensorFlow's form applies the new lr to past
+ * gradients as well.
  *
  *   var, accum, g   one float type
  *   lr              scalar of that dtype

@@ -99,7 +99,7 @@ static void apply_rmsprop_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
     sx_hlo_apply(w, op, next);
 }
 
-/* Zero rather than random means keep the centered root real, as they are in training. */
+/* Means are zero, as in training, so that the centered root is real. */
 #define NN  SX_FILL_NORMAL
 #define PP  SX_FILL_POSITIVE
 #define VAR SX_SAMPLE_F32(NN, 7, 5)

@@ -1,11 +1,12 @@
-/* argmax: the index along `axis` of the greatest element, the first of equals. No gradient.
+/* argmax: the index along `axis` of the largest element; the first, if several are equal. No
+ * gradient.
  *
  *   x        any number; the axis is neither the batch nor empty
  *   axis     normalized
  *   dtype    of the result: int32 or int64
  *   returns  x's shape without the axis
  *
- * Errors   INVALID_ARGUMENT  no number, axis out of range, empty or the batch, dtype
+ * Errors   INVALID_ARGUMENT  not numeric, axis out of range, empty or the batch, dtype
  * Numbers  exact
  * Source   TensorFlow tf.argmax */
 #include "graph/ops/common.h"
@@ -66,7 +67,7 @@ static void argmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            (sx_tf_attr_list){list, attrs->dtype == SX_I64 ? 2 : 3});
 }
 
-/* A reduction of (element, index) pairs to the greater, of equals the first. */
+/* Reduces (element, index) pairs to the larger; of equal ones, to the first. */
 static void argmax_region(sx_hlo_writer *w, sx_dtype dtype, sx_dtype index)
 {
     const sx_type types[4] = {sx_scalar_type(dtype), sx_scalar_type(index), sx_scalar_type(dtype),

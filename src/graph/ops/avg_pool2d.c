@@ -5,7 +5,7 @@
  *   window   {h, w}
  *   strides  {h, w}, the window by default
  *   padding  SX_VALID or SX_SAME; padding does not count
- *   returns  [N,H',W',C]: conv_geometry.h says H', W'
+ *   returns  [N,H',W',C]: see conv_geometry.h for H', W'
  *
  * Errors   INVALID_ARGUMENT  rank, dtype, a window larger than the image
  * Numbers  accumulates in f32 for f16, bf16, f32

@@ -6,7 +6,7 @@
  *   returns  [N,H,W,C]
  *
  * It is linear: d(dy) = avg_pool2d(g).
- * Errors   INVALID_ARGUMENT  as avg_pool2d; dy is not what pooling such an image gives
+ * Errors   INVALID_ARGUMENT  as avg_pool2d; the shape of dy does not match
  * Numbers  as avg_pool2d
  * Source   TensorFlow AvgPoolGrad */
 #include "graph/ops/common.h"

@@ -52,7 +52,7 @@ static void batch_norm_grad(sx_grad *g)
     }
 }
 
-/* FusedBatchNormV3 wants rank 4; elsewhere the arithmetic is spelled out. */
+/* FusedBatchNormV3 requires rank 4; for other ranks, writes the arithmetic. */
 static void batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_batch_norm_attrs *attrs = op->attrs;
@@ -90,7 +90,7 @@ static void batch_norm_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
     SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), \
         SX_SAMPLE_F32(SX_FILL_POSITIVE, c_)
 #define EPSILON(value) (&(const sx_batch_norm_attrs){.epsilon = (value)})
-/* The mean is far from zero beside the deviation: x - mean must be computed first. */
+/* The mean is large compared with the deviation, so x - mean must be computed first. */
 #define FAR SX_FILL_FAR
 #define FAR_STATISTICS(c_)                                                \
     SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(FAR, c_), \

@@ -1,5 +1,4 @@
-/* What the four batch-norm operators share. Their statistics are [C], of the accumulator's dtype.
- */
+/* Shared by the four batch-norm operators. Their statistics are [C], of the accumulator's dtype. */
 #ifndef SX_GRAPH_OPS_BATCH_NORM_H
 #define SX_GRAPH_OPS_BATCH_NORM_H
 

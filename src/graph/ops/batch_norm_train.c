@@ -3,13 +3,14 @@
  *   mean, variance = moments(x) over all but the last axis      (a node of its own)
  *   y = (x - mean) s scale + offset,  s = 1 / sqrt(variance + epsilon)
  *
- * Its gradient to x includes what goes through mean and variance; they get none themselves. So the
- * whole gradient of a training batch norm is two nodes (and the count of elements):
+ * Its gradient with respect to x includes the terms through mean and variance, which get no
+ * gradient themselves. So the gradient of a training batch norm is two nodes (and the number of
+ * elements):
  *
  *   dscale, doffset = batch_norm_train_grad_sums(dy, x, mean, variance)
  *   dx              = batch_norm_train_grad_input(dy, x, mean, variance, scale, dscale, doffset, M)
  *
- * It is wrong to pass other statistics: use batch_norm for those.
+ * Do not pass other statistics; use batch_norm for these.
  *
  *   x        [..., C], rank 2 or more, a float type
  *   scale, offset, mean, variance   [C]; f64 for x f64, else f32
@@ -57,7 +58,7 @@ static void batch_norm_train_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
     SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), \
         SX_SAMPLE_F32(SX_FILL_POSITIVE, c_)
 #define EPSILON(value) (&(const sx_batch_norm_attrs){.epsilon = (value)})
-/* The mean is far from zero beside the deviation: x - mean must be computed first. */
+/* The mean is large compared with the deviation, so x - mean must be computed first. */
 #define FAR SX_FILL_FAR
 static const sx_op_sample batch_norm_train_samples[] = {
     {.name = "far",

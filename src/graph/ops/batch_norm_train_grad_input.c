@@ -1,5 +1,5 @@
-/* batch_norm_train_grad_input: the gradient of a training batch norm to its input, through mean and
- * variance as well.
+/* batch_norm_train_grad_input: the gradient of a training batch norm with respect to its input,
+ * including the terms through mean and variance.
  *
  *   dx = scale s (dy - (doffset + (x - mean) s dscale) / M),  s = 1 / sqrt(variance + epsilon)
  *
@@ -76,7 +76,7 @@ static const sx_op_sample batch_norm_train_grad_input_samples[] = {
      .n_inputs = 8,
      .attrs = EPSILON(1e-3)},
     {.name = "dense", .inputs = INPUTS(7, SX_BATCH, 7), .n_inputs = 8, .attrs = EPSILON(1e-3)},
-    /* the mean is far from zero beside the deviation: x - mean must be computed first */
+    /* the mean is large compared with the deviation: x - mean must be computed first */
     {.name = "far",
      .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 7), SX_SAMPLE_F32(SX_FILL_FAR, SX_BATCH, 7),
                 SX_SAMPLE_F32(SX_FILL_FAR, 7), SX_SAMPLE_F32(SX_FILL_POSITIVE, 7),

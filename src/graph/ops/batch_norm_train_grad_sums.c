@@ -1,4 +1,4 @@
-/* batch_norm_train_grad_sums: the gradients of a batch norm to its scale and offset.
+/* batch_norm_train_grad_sums: the gradients of a batch norm with respect to its scale and offset.
  *
  *   dscale = sum dy (x - mean) s,  doffset = sum dy,  s = 1 / sqrt(variance + epsilon)
  *   over all but the last axis
@@ -7,7 +7,7 @@
  *   mean, variance   [C]; f64 for x f64, else f32
  *   returns  dscale, doffset: [C] of that dtype
  *
- * Over the batch, shards' sums add up. No second gradient.
+ * Over the batch, the sums of shards are added. No second gradient.
  * Errors   INVALID_ARGUMENT  ranks, dtypes, C differs, negative epsilon
  * Numbers  accumulates in f32 for f16, bf16, f32
  * Source   TensorFlow FusedBatchNormGradV3 */

@@ -4,7 +4,7 @@
  *   b        [C] of the same dtype
  *   returns  x's type
  *
- * Errors   INVALID_ARGUMENT  no float, rank below 2, b is not [C]
+ * Errors   INVALID_ARGUMENT  not a float type, rank below 2, b is not [C]
  * Numbers  one rounding
  * Source   TensorFlow tf.nn.bias_add, NHWC */
 #include "graph/elementwise.h"

@@ -1,8 +1,8 @@
 /* cast: y = x in another dtype;  dx = dy cast back, where both are floats.
  *
- * Floats become integers by dropping the fraction; what does not fit becomes what TensorFlow makes
- * of it on x86-64 (the host kernel; devices may differ there). Integers become others modulo
- * 2^bits. To bool: x != 0. From bool: 0 or 1.
+ * Float to integer drops the fraction; a value out of range gives the same result as TensorFlow on
+ * x86-64 (on the host; devices may differ). Integer to integer is modulo 2^bits. To bool: x != 0.
+ * From bool: 0 or 1.
  *
  *   x        any shape, any dtype but string
  *   dtype    of the result, not string
@@ -38,9 +38,9 @@ static void cast_grad(sx_grad *g)
     }
 }
 
-/* What x86-64's scalar conversions give where C leaves it undefined, and TensorFlow for one element
- * (its loops over several saturate some dtypes and not others). A narrow integer is the low bits of
- * a conversion to int32, uint32 of one to int64. */
+/* The result of x86-64's scalar conversions where C leaves it undefined, as in TensorFlow for one
+ * element (its vector loops saturate some dtypes). A narrow integer is the low bits of a conversion
+ * to int32, uint32 those of one to int64. */
 static int64_t float_to_int(double x, sx_dtype to)
 {
     if (to == SX_U32 || to == SX_I64) {
@@ -68,7 +68,7 @@ static sx_status cast_host(const sx_kernel_call *c)
         double f = is_float ? x->f[i] : 0;
         uint64_t bits = from_carrier == SX_CARRIER_B ? x->b[i] != 0 : is_float ? 0 : x->u[i];
         switch (to_carrier) {
-        case SX_CARRIER_F: /* an integer rounds to float32 at once, not by way of double */
+        case SX_CARRIER_F: /* integers are rounded to float32 directly, not through double */
             f = is_float                       ? f
                 : from_carrier == SX_CARRIER_I ? (to == SX_F64 ? (double)x->i[i] : (float)x->i[i])
                                                : (to == SX_F64 ? (double)bits : (float)bits);

@@ -1,10 +1,10 @@
-/* clip: y = min(max(x, low), high), NaN stays NaN;  dx = dy where low <= x <= high, else 0
+/* clip: y = min(max(x, low), high), propagates NaN;  dx = dy where low <= x <= high, else 0
  *
  *   x          any shape, any number
  *   low, high  low <= high
  *   returns    x's shape and dtype
  *
- * Errors   INVALID_ARGUMENT  x is no number, low > high or NaN
+ * Errors   INVALID_ARGUMENT  x is not numeric, low > high or NaN
  * Numbers  exact; the limits are rounded to the dtype
  * Source   TensorFlow tf.clip_by_value */
 #include "graph/ops/common.h"

@@ -1,8 +1,8 @@
-/* Functions that look like operators to users and are several of them. */
+/* Functions that look like operators but are composed of several. */
 #include "graph/ops/common.h"
 
-/* reduce_sum / size, so that the mean is over the whole batch whatever its size and however it is
- * cut into shards. In other float dtypes than float32 and float64 the count is cast. */
+/* reduce_sum / size, so that the mean is over the whole batch, for any batch size and number of
+ * shards. For float dtypes other than float32 and float64, the count is cast. */
 sx_value sx_reduce_mean_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
                            int line)
 {

@@ -1,4 +1,4 @@
-/* concat: the inputs after one another along an axis;  dx_i = the slice of dy that came from x_i
+/* concat: the inputs joined along an axis;  dx_i = the slice of dy that came from x_i
  *
  *   x...     one or more values of one dtype (no string), equal in every dimension but the axis
  *   axis     normalized; not the batch
@@ -85,7 +85,7 @@ static void concat_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                                op->name, op->n_in, MAX_INPUTS));
         return;
     }
-    if (op->n_in == 1) { /* ConcatV2 wants two */
+    if (op->n_in == 1) { /* ConcatV2 requires two */
         sx_tf_plain(w, op, "Identity");
         return;
     }

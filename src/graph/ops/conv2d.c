@@ -9,7 +9,7 @@
  *   w        [KH,KW,C,F] of the same dtype, F divisible by groups; groups = channels is depthwise
  *   strides, dilations   {h, w}, 1 by default
  *   padding  SX_VALID, SX_SAME, SX_EXPLICIT with pads {top, bottom, left, right}
- *   returns  [N,H',W',F]: conv_geometry.h says H', W'
+ *   returns  [N,H',W',F]: see conv_geometry.h for H', W'
  *
  * Errors   INVALID_ARGUMENT  ranks, dtypes, channels and groups, a window larger than the image
  * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
@@ -57,7 +57,8 @@ static sx_status conv2d_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* TensorFlow's grouped Conv2D has no gradient on its CPU; depthwise has a node of its own. */
+/* TensorFlow's grouped Conv2D has no gradient on the CPU; depthwise convolution has its own
+ * operator. */
 static void conv2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_conv2d_attrs *attrs = op->attrs;
@@ -153,7 +154,7 @@ static const sx_op_sample conv2d_samples[] = {
     {.name = "whole_image",
      .inputs = {SX_SAMPLE_F32(NN, 2, 3, 3, 2), SX_SAMPLE_F32(NN, 3, 3, 2, 3)},
      .n_inputs = 2},
-    /* enough channels for kernels that take them in blocks; central differences would take long */
+    /* enough channels for kernels that process them in blocks; too slow for central differences */
     {.name = "channels",
      .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 6, 5, 16), SX_SAMPLE_F32(NN, 3, 3, 16, 24)},
      .n_inputs = 2,

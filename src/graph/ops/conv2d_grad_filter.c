@@ -6,12 +6,12 @@
  *   x        [N,H,W,groups C], a float type
  *   dy       [N,H',W',F]
  *   size     {KH, KW} of dw; the other attributes are conv2d's
- *   wide     f16 and bf16 operands give f32, as it was accumulated
+ *   wide     f16 and bf16 operands give f32, the type of the accumulator
  *   returns  [KH,KW,C,F]
  *
- * It sums over the batch: shards' results add up.
- * It is linear in both: dx = conv2d_grad_input(dy, g), d(dy) = conv2d(x, g).
- * Errors   INVALID_ARGUMENT  as conv2d; dy is not what conv2d of x would give
+ * It sums over the batch: the results of shards are added. It is linear in both: dx =
+ * conv2d_grad_input(dy, g), d(dy) = conv2d(x, g).
+ * Errors   INVALID_ARGUMENT  as conv2d; the shape of dy does not match
  * Numbers  as conv2d
  * Source   TensorFlow Conv2DBackpropFilter */
 #include "graph/ops/common.h"
@@ -79,9 +79,9 @@ static sx_hlo exchanged_image(sx_hlo_writer *w, sx_hlo x, const sx_conv_geometry
     return sx_hlo_reshape(w, sx_hlo_transpose(w, sx_hlo_reshape(w, x, &split), exchange), &whole);
 }
 
-/* dw is the plain convolution of the exchanged image with dy as the filter, [H',W',N,F], its
- * elements `stride` apart and moved by `dilation`; then [C,KH,KW,F] is put in order. What of x no
- * window reads is cut off: the padding after is negative then. */
+/* dw is the plain convolution of the exchanged image with dy as the filter, [H',W',N,F], with its
+ * elements `stride` apart and moved by `dilation`; the result [C,KH,KW,F] is transposed. The part
+ * of x that no window reads is cropped by negative padding. */
 static void conv2d_grad_filter_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const int64_t to_filter[4] = {1, 2, 0, 3};

@@ -9,7 +9,7 @@
  *   returns  [N,H,W,groups C]
  *
  * It is linear in both: d(dy) = conv2d(g, w), dw = conv2d_grad_filter(g, dy).
- * Errors   INVALID_ARGUMENT  as conv2d; dy is not what conv2d of such an image would give
+ * Errors   INVALID_ARGUMENT  as conv2d; the shape of dy does not match
  * Numbers  as conv2d
  * Source   TensorFlow Conv2DBackpropInput */
 #include "graph/ops/common.h"
@@ -67,8 +67,7 @@ static sx_status conv2d_grad_input_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* The filter turned round, its inputs and outputs exchanged within each group: [KH,KW,O,groups C].
- */
+/* The filter reversed, its inputs and outputs exchanged within each group: [KH,KW,O,groups C]. */
 static sx_hlo turned_filter(sx_hlo_writer *w, sx_hlo filter, const sx_conv_geometry *g)
 {
     const int64_t spatial[2] = {0, 1}, exchange[5] = {0, 1, 4, 3, 2};
@@ -80,8 +79,8 @@ static sx_hlo turned_filter(sx_hlo_writer *w, sx_hlo filter, const sx_conv_geome
     return sx_hlo_reshape(w, turned, &whole);
 }
 
-/* dx is the plain convolution of dy, stride - 1 zeros between its elements, with the turned filter:
- * along one axis, with span = (kernel - 1) dilation + 1 and length = (out - 1) stride + 1,
+/* dx is the convolution of dy, with stride - 1 zeros between its elements, with the reversed
+ * filter: along one axis, with span = (kernel - 1) dilation + 1 and length = (out - 1) stride + 1,
  *   in = before + length + after - span + 1,  before = span - 1 - pad_before */
 static void conv2d_grad_input_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "graph/ops/common.h"
 
-enum { MAX_EXTENT = 1 << 30 }; /* of every size here, so that products of two fit */
+enum { MAX_EXTENT = 1 << 30 }; /* of every size, so that products of two do not overflow */
 
 static bool is_extent(int64_t v)
 {
@@ -144,7 +144,7 @@ void sx_conv_into_filter(double *x, double *w, double *y)
     *w += *x * *y;
 }
 
-/* All products that make y[at]. */
+/* Visits all products of y[at]. */
 static void walk_element(const sx_conv_geometry *g, const int64_t at[4], const sx_host_tensor *x,
                          const sx_host_tensor *filter, double *y, sx_conv_visit visit)
 {
@@ -178,7 +178,7 @@ void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_host_tensor *x,
     }
 }
 
-/* How many kernel elements of output `o` read the image. */
+/* The number of kernel elements of output `o` that are inside the image. */
 static int64_t window_count(const sx_window *w, int64_t o)
 {
     int64_t count = 0;

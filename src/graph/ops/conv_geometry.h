@@ -1,5 +1,5 @@
-/* Where the windows of convolutions and pools lie: the one place that knows SAME, VALID, strides
- * and dilations. Operators and every backend's kernels ask here.
+/* The geometry of the windows of convolutions and pools: SAME, VALID, strides and dilations. Used
+ * by the operators and by every backend's kernels.
  *
  *   along one axis, output position o reads input positions
  *
@@ -19,7 +19,7 @@
 
 typedef struct sx_window {
     int64_t in, out, kernel, stride, dilation;
-    int64_t pad_before, pad_after; /* what is really touched beyond the input's ends */
+    int64_t pad_before, pad_after; /* padding that is actually read */
 } sx_window;
 
 /* x [n, h.in, w.in, groups * c], filter [h.kernel, w.kernel, c, groups * o] (HWIO),
@@ -51,9 +51,8 @@ static inline int64_t sx_window_at(const sx_window *w, int64_t o, int64_t k)
     return i >= 0 && i < w->in ? i : -1;
 }
 
-/* For host kernels: visits every product that conv2d sums, one x[...] w[...] of one y[...], with
- * `visit`, which adds into one of the three what the other two say. The loops are conv2d's formula.
- */
+/* For host kernels: calls `visit` for every product x[...] w[...] that conv2d adds to a y[...];
+ * `visit` updates one of the three from the other two. */
 typedef void (*sx_conv_visit)(double *x, double *w, double *y);
 void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_host_tensor *x,
                   const sx_host_tensor *filter, const sx_host_tensor *y, sx_conv_visit visit);
@@ -61,20 +60,20 @@ void sx_conv_into_y(double *x, double *w, double *y);
 void sx_conv_into_x(double *x, double *w, double *y);
 void sx_conv_into_filter(double *x, double *w, double *y);
 
-/* For host kernels: visits every element of x that a window of y covers, window after window, each
- * in row-major order. `count` is how many elements that window has in the image. */
+/* For host kernels: visits every element of x that a window of y covers, one window after another,
+ * each in row-major order. `count` is the number of the window's elements in the image. */
 typedef void (*sx_pool_visit)(void *user, int64_t count, double *x, double *y);
 void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const sx_host_tensor *y,
                   sx_pool_visit visit, void *user);
 
-/* For StableHLO: the geometry (false after an error, which the writer keeps), the window, and how
- * many elements of the image each window has, in the type of y. */
+/* For StableHLO: the geometry (false after an error, which the writer keeps), the window, and the
+ * number of image elements in each window, in the type of y. */
 bool sx_hlo_pool_geometry(sx_hlo_writer *w, const sx_pool2d_attrs *attrs, const sx_type *x,
                           sx_pool_geometry *out);
 sx_hlo_window sx_hlo_pool_window(const sx_pool_geometry *g);
 sx_hlo sx_hlo_pool_counts(sx_hlo_writer *w, const sx_pool_geometry *g, sx_hlo y);
 
-/* What max_pool2d and avg_pool2d share besides. */
+/* Shared by max_pool2d and avg_pool2d. */
 void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
 sx_value sx_build_pool(sx_builder *b, const sx_op_def *op, sx_value x,
                        const sx_nn_pool2d_args *args, const char *file, int line);

@@ -1,10 +1,10 @@
-/* div: z = x / y;  dx = dz / y, dy = -dz z / y, each summed over what broadcasting added
+/* div: z = x / y;  dx = dz / y, dy = -dz z / y, each summed over broadcast dimensions
  *
  *   x, y     one dtype, f16 bf16 f32 f64; the shapes broadcast as in NumPy: from the last dimension
  *            on, dimensions are equal or 1; the batch pairs only with the batch or 1
  *   returns  the broadcast shape, the dtype of x
  *
- * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
+ * Errors   INVALID_ARGUMENT  dtypes differ or are not supported, shapes do not broadcast
  * Numbers  one rounding; x / 0 is IEEE's inf or NaN
  * Source   TensorFlow tf.realdiv */
 #include "graph/elementwise.h"

@@ -42,7 +42,7 @@ static sx_status elu_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* TensorFlow's Elu knows alpha 1 only; for others it is spelled out. */
+/* TensorFlow's Elu has a fixed alpha of 1; for others, writes the arithmetic. */
 static void elu_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_alpha_attrs *attrs = op->attrs;

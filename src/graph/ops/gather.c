@@ -1,4 +1,4 @@
-/* gather: rows of a table by number:  y[i..., j...] = table[index[i...], j...]
+/* gather: rows of a table by index:  y[i..., j...] = table[index[i...], j...]
  *
  *   dtable = gather_grad(indices, dy)
  *

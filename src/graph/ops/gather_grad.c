@@ -1,4 +1,5 @@
-/* gather_grad: the gradient of gather to its table: each dy is added to the row that it came from.
+/* gather_grad: the gradient of gather with respect to its table: each dy is added to the row it was
+ * gathered from.
  *
  *   dtable[v, j...] = sum of dy[i..., j...] over the i... with index[i...] == v
  *
@@ -7,7 +8,7 @@
  *   rows     of the table
  *   returns  [rows, ...]
  *
- * Over the batch, shards' sums add up. It is linear: d(dy) = gather(g, indices).
+ * Over the batch, the sums of shards are added. It is linear: d(dy) = gather(g, indices).
  * Errors   INVALID_ARGUMENT  dtypes, dy does not begin with the indices' shape, negative rows
  * Numbers  accumulates in f32 for f16, bf16, in order of the examples
  * Source   TensorFlow's gradient of tf.gather, made dense */
@@ -64,7 +65,7 @@ static sx_status gather_grad_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* StableHLO leaves out updates whose index lies outside, as we do. */
+/* StableHLO ignores updates whose index is out of range, as this operator does. */
 static void gather_grad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     int rank = op->in_types[0].rank;

@@ -1,5 +1,5 @@
-/* in_top_k: is the target among the k greatest predictions? Ties with the last place count as in; a
- * target outside [0, C), or a prediction of it that is not finite, is out. No gradient.
+/* in_top_k: whether the target is among the k largest predictions. Ties with the k-th count as
+ * true; a target outside [0, C), or with a prediction that is not finite, gives false. No gradient.
  *
  *   predictions  [N,C], a float type
  *   targets      [N], int32 or int64
@@ -53,8 +53,8 @@ static sx_status in_top_k_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* own = the target's prediction, -inf if there is none; in where own is finite, nothing is NaN, and
- * fewer than k are greater. */
+/* own = the target's prediction, -inf if there is none; true if own is finite, nothing is NaN, and
+ * fewer than k predictions are larger. */
 static void in_top_k_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_top_k_attrs *attrs = op->attrs;

@@ -19,7 +19,7 @@ static const sx_op_sample log_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_POSITIVE),
 };
 
-/* sx_log() is the diagnostics' (base/log.h). */
+/* The name sx_log() is taken by base/log.h. */
 sx_value sx_ln_at(sx_builder *b, sx_value x, const char *file, int line)
 {
     return sx_build_at(b, &sx_op_log, NULL, &x, 1, file, line);

@@ -5,7 +5,7 @@
  *   x        [..., C], rank 1 or more, a float type; the last axis is not the batch, and not empty
  *   returns  x's type
  *
- * Errors   INVALID_ARGUMENT  no float, rank 0, the last axis is the batch or empty
+ * Errors   INVALID_ARGUMENT  not a float type, rank 0, the last axis is the batch or empty
  * Numbers  accumulates in f32 for f16, bf16
  * Source   TensorFlow tf.nn.log_softmax with axis -1 */
 #include "graph/ops/common.h"

@@ -1,6 +1,6 @@
 /* logical_and: z = x and y. No gradient.
  *
- *   x, y     bool, shapes that broadcast as numpy's do
+ *   x, y     bool, shapes that broadcast as in NumPy
  *   returns  the broadcast shape
  *
  * Errors   INVALID_ARGUMENT  not bool, shapes that do not broadcast

@@ -3,8 +3,8 @@
  *   x        [N,H,W,C], a float type
  *   window   {h, w}
  *   strides  {h, w}, the window by default
- *   padding  SX_VALID or SX_SAME; padding never wins
- *   returns  [N,H',W',C]: conv_geometry.h says H', W'
+ *   padding  SX_VALID or SX_SAME; padding is ignored
+ *   returns  [N,H',W',C]: see conv_geometry.h for H', W'
  *
  * Errors   INVALID_ARGUMENT  rank, dtype, a window larger than the image
  * Numbers  exact

@@ -1,5 +1,5 @@
 /* max_pool2d_grad: the gradient of max_pool2d. Each dy goes to the first element of its window, in
- * row-major order, that equals y; an element that several windows chose gets their sum.
+ * row-major order, that equals y; an element chosen by several windows gets their sum.
  *
  *   x        [N,H,W,C], what was pooled
  *   y, dy    [N,H',W',C]: the result, and its gradient
@@ -33,7 +33,7 @@ static sx_status max_pool2d_grad_infer(sx_infer_context *c)
 
 typedef struct scatter {
     const sx_kernel_call *c;
-    double *taken_by; /* the y whose dy has been given away last */
+    double *taken_by; /* the y whose dy was assigned last */
 } scatter;
 
 static void give_to_first(void *user, int64_t count, double *x, double *y)
@@ -55,8 +55,8 @@ static sx_status max_pool2d_grad_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* Select and scatter keeps the first element that none after it exceeds: the first that equals the
- * greatest. It does not know y; where y is not the greatest, nothing is given away. */
+/* Select-and-scatter selects the first element that no later one exceeds, which is the first
+ * maximum. It does not use y; if y is not the maximum, the gradient is not assigned. */
 static void max_pool2d_grad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     sx_pool_geometry g;
@@ -80,8 +80,8 @@ static void max_pool2d_grad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
     sx_hlo_end(w);
 }
 
-/* y is an input of its own, so a sample's y equals no x by chance: see tests/graph/test_ops.c,
- * where pooling and this are tested together. */
+/* y is a separate input, so a sample's random y equals no x; tests/graph/test_ops.c tests pooling
+ * and this together. */
 #define DD        SX_FILL_DISTINCT
 #define POOL(...) (&(const sx_pool2d_attrs){__VA_ARGS__})
 static const sx_op_sample max_pool2d_grad_samples[] = {

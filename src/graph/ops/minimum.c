@@ -1,10 +1,10 @@
 /* minimum: z = min(x, y), NaN if either is;  dz goes to x where x <= y, else to y
  *
- *   x, y     one dtype, any number; shapes that broadcast as numpy's do: counted from the last,
- *            dimensions are equal or 1, and the batch meets only the batch or 1
+ *   x, y     one dtype, any number; the shapes broadcast as in NumPy: from the last
+ *            dimension on, dimensions are equal or 1; the batch pairs only with the batch or 1
  *   returns  the broadcast shape, the dtype of x
  *
- * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
+ * Errors   INVALID_ARGUMENT  dtypes differ or are not supported, shapes do not broadcast
  * Numbers  exact
  * Source   TensorFlow tf.minimum */
 #include "graph/elementwise.h"

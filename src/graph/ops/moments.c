@@ -10,7 +10,7 @@
  * Over the batch, shards' moments meet by Chan's formula: with counts a, b and d = mean_b - mean_a,
  *   mean = mean_a + d b / (a + b),  M2 = M2_a + M2_b + d² a b / (a + b)
  *
- * Errors   INVALID_ARGUMENT  no float, an axis is out of range
+ * Errors   INVALID_ARGUMENT  not a float type, an axis is out of range
  * Numbers  two passes, or one with compensation: no cancellation
  * Source   TensorFlow tf.nn.moments; Chan, Golub, LeVeque 1979 */
 #include "graph/ops/common.h"

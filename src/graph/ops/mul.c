@@ -1,10 +1,10 @@
-/* mul: z = x y;  dx = dz y, dy = dz x, each summed over what broadcasting added
+/* mul: z = x y;  dx = dz y, dy = dz x, each summed over broadcast dimensions
  *
- *   x, y     one dtype, any number; shapes that broadcast as numpy's do: counted from the last,
- *            dimensions are equal or 1, and the batch meets only the batch or 1
+ *   x, y     one dtype, any number; the shapes broadcast as in NumPy: from the last
+ *            dimension on, dimensions are equal or 1; the batch pairs only with the batch or 1
  *   returns  the broadcast shape, the dtype of x
  *
- * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
+ * Errors   INVALID_ARGUMENT  dtypes differ or are not supported, shapes do not broadcast
  * Numbers  one rounding
  * Source   TensorFlow tf.multiply */
 #include "graph/elementwise.h"

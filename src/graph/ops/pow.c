@@ -4,7 +4,7 @@
  *            on, dimensions are equal or 1; the batch pairs only with the batch or 1
  *   returns  the broadcast shape, the dtype of x
  *
- * Errors   INVALID_ARGUMENT  dtypes differ or do not fit, shapes do not broadcast
+ * Errors   INVALID_ARGUMENT  dtypes differ or are not supported, shapes do not broadcast
  * Numbers  kernels: 4 units in the last place
  * Source   TensorFlow tf.pow */
 #include "graph/elementwise.h"

@@ -56,7 +56,7 @@ static const rule rules[SX_OPID_COUNT] = {
     [SX_OPID_conv2d] = ONE_DTYPE,
 };
 
-/* A constant or a variable: it has no precision of its own that a result should keep. */
+/* A constant or a variable, whose precision does not determine that of a result. */
 static bool follows(const sx_builder *b, sx_value x)
 {
     const sx_node *n = sx_builder_maker(b, x);
@@ -98,7 +98,7 @@ void sx_meet_precision(sx_builder *b, const sx_op_def *op, sx_value *inputs, int
 
 /* ---- Gradients ---- */
 
-/* The same product again, with its result left in float32; the narrow one is dropped as dead. */
+/* The same product with a float32 result; the narrow one is removed as dead. */
 static sx_value product_again(sx_builder *b, const sx_node *n)
 {
     if (n->op->id == SX_OPID_matmul) {
@@ -111,7 +111,7 @@ static sx_value product_again(sx_builder *b, const sx_node *n)
     return sx_build(b, n->op, &attrs, n->inputs, n->n_inputs);
 }
 
-/* A sum of narrow numbers, kept in float32. */
+/* The sum of narrow values, in float32. */
 static sx_value sum_again(sx_builder *b, const sx_node *n)
 {
     return sx_build(b, n->op, n->attrs, (const sx_value[]){sx_widen(b, n->inputs[0])}, 1);
@@ -122,7 +122,7 @@ sx_value sx_widen_gradient(sx_builder *b, sx_value dy)
     if (sx_builder_failed(b) || !is_narrow(sx_type_of_value(b, dy).dtype)) {
         return dy;
     }
-    sx_node n = *sx_builder_maker(b, dy); /* a copy: the array grows */
+    sx_node n = *sx_builder_maker(b, dy); /* a copy, because the array may be reallocated */
     switch (n.op->id) {
     case SX_OPID_matmul:
     case SX_OPID_conv2d_grad_filter:

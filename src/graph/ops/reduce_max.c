@@ -7,7 +7,7 @@
  *   returns    x's dtype
  *
  * Over the batch, the greatest of the shards' results.
- * Errors   INVALID_ARGUMENT  x is no number, an axis is out of range or empty
+ * Errors   INVALID_ARGUMENT  x is not numeric, an axis is out of range or empty
  * Numbers  exact
  * Source   TensorFlow tf.reduce_max */
 #include "graph/ops/common.h"
@@ -51,7 +51,7 @@ static sx_status reduce_max_host(const sx_kernel_call *c)
     const sx_reduce_attrs *attrs = c->attrs;
     const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
     int64_t n = sx_type_elems(&x->type);
-    sx_host_fill(c, 0, -INFINITY); /* of integers: the least */
+    sx_host_fill(c, 0, -INFINITY); /* for integers: the minimum */
 #define REDUCE_MAX(c_type, field)                                                  \
     for (int64_t i = 0; i < n; i++) {                                              \
         c_type *at = &y->field[sx_reduce_offset(&x->type, &attrs->axes, i)];       \

@@ -5,8 +5,8 @@
  *   keep_dims  reduced axes stay, with size 1
  *   returns    x's dtype
  *
- * Over the batch, shards' sums add up.
- * Errors   INVALID_ARGUMENT  x is no number, an axis is out of range
+ * Over the batch, the sums of shards are added.
+ * Errors   INVALID_ARGUMENT  x is not numeric, an axis is out of range
  * Numbers  f16 and bf16 accumulate in f32
  * Source   TensorFlow tf.reduce_sum */
 #include "graph/ops/common.h"

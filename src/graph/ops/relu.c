@@ -1,4 +1,4 @@
-/* relu: y = max(x, 0), NaN stays NaN;  dx = dy where y > 0, else 0
+/* relu: y = max(x, 0), propagates NaN;  dx = dy where y > 0, else 0
  *
  *   x        any shape, f16 bf16 f32 f64
  *   returns  x's shape and dtype

@@ -4,7 +4,7 @@
  *   returns  that type
  *
  * Gradient ddy = g where y > 0; none to y (zero almost everywhere).
- * Errors   INVALID_ARGUMENT  types differ, or no float
+ * Errors   INVALID_ARGUMENT  types differ or are not float types
  * Numbers  exact
  * Source   TensorFlow ReluGrad */
 #include "graph/elementwise.h"

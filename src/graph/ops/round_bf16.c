@@ -1,6 +1,6 @@
 /* round_bf16: y = x rounded to what bfloat16 can hold, to nearest even; its dtype stays x's.
  *
- * What a bfloat16 value is on a device that keeps it in float32 (passes/widen_bf16.c makes it,
+ * Emulates bfloat16 values on a device that stores them as float32 (added by passes/widen_bf16.c
  * after differentiation: there is no gradient).
  *
  *   x        any shape, float32 or float64

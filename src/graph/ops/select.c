@@ -1,8 +1,8 @@
 /* select: z = x where the condition holds, else y;  dx = dz where it holds, dy = dz elsewhere, each
- * summed over what broadcasting added.
+ * summed over broadcast dimensions.
  *
  *   cond     bool
- *   x, y     one dtype, any but string; the three shapes broadcast as numpy's do
+ *   x, y     one dtype, any but string; the three shapes broadcast as in NumPy
  *   returns  the broadcast shape
  *
  * Errors   INVALID_ARGUMENT  dtypes, shapes that do not broadcast

@@ -6,7 +6,7 @@
  *   x, z     one float type
  *   returns  that type
  *
- * Errors   INVALID_ARGUMENT  types differ, or no float
+ * Errors   INVALID_ARGUMENT  types differ or are not float types
  * Numbers  no overflow for any x
  * Source   TensorFlow tf.nn.sigmoid_cross_entropy_with_logits */
 #include "graph/elementwise.h"

@@ -1,9 +1,9 @@
-/* sign: y = -1, 0 or 1 by the sign of x; NaN stays NaN. The gradient is zero.
+/* sign: y = -1, 0 or 1 by the sign of x; propagates NaN. The gradient is zero.
  *
  *   x        any shape, any number
  *   returns  x's shape and dtype
  *
- * Errors   INVALID_ARGUMENT  x is not numbers
+ * Errors   INVALID_ARGUMENT  x is not numeric
  * Numbers  exact
  * Source   TensorFlow tf.sign */
 #include "graph/elementwise.h"

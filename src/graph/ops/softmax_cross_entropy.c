@@ -1,4 +1,4 @@
-/* softmax_cross_entropy: the loss of logits against class distributions, and its gradient at once.
+/* softmax_cross_entropy: the loss of logits against class distributions, and its gradient.
  *
  *   loss[n]        = sum_j z[n,j] (log sum_k exp(x[n,k]) - x[n,j])
  *   backprop[n,c]  = softmax(x[n])[c] sum_j z[n,j] - z[n,c]
@@ -9,7 +9,7 @@
  *   labels   [N,C] of the same dtype, rows that sum to 1 as a rule
  *   returns  loss [N], backprop [N,C]
  *
- * backprop is the true gradient for any labels; TensorFlow's leaves out sum_j z[j], taking it as 1.
+ * backprop is the true gradient for any labels; TensorFlow's omits sum_j z[j], assuming it is 1.
  * Errors   INVALID_ARGUMENT  ranks, dtypes, shapes differ
  * Numbers  accumulates in f32 for f16, bf16
  * Source   TensorFlow tf.nn.softmax_cross_entropy_with_logits */
@@ -59,7 +59,7 @@ static void softmax_cross_entropy_grad(sx_grad *g)
     }
     if (g->needed[1]) {
         sx_value from_loss =
-            labels_from_loss(g); /* first: the order of nodes is the graph's text */
+            labels_from_loss(g); /* first, because the order of nodes is part of the graph's text */
         g->dx[1] = sx_add_maybe(g->b, from_loss, labels_from_backprop(g));
     }
 }

@@ -1,4 +1,4 @@
-/* sparse_softmax_cross_entropy: the loss of logits against class numbers, and its gradient at once.
+/* sparse_softmax_cross_entropy: the loss of logits against class indices, and its gradient.
  *
  *   loss[n]        = log sum_j exp(x[n,j]) - x[n, label[n]]
  *   backprop[n,c]  = softmax(x[n])[c] - (c == label[n])
@@ -58,7 +58,7 @@ static void sparse_softmax_cross_entropy_to_tf(sx_tf_writer *w, const sx_tf_op *
     op->out[1] = sx_tf_output(op->out[0], 1);
 }
 
-/* x where the example's label is a class, else NaN; x is [N] or [N,C]. */
+/* x if the example's label is valid, else NaN; x is [N] or [N,C]. */
 static sx_hlo where_known(sx_hlo_writer *w, sx_hlo known, sx_hlo x)
 {
     sx_type type = sx_hlo_type(w, x);

@@ -3,7 +3,7 @@
  *   x        any shape, any number
  *   returns  x's shape and dtype
  *
- * Errors   INVALID_ARGUMENT  x is not numbers
+ * Errors   INVALID_ARGUMENT  x is not numeric
  * Numbers  one rounding
  * Source   TensorFlow tf.square */
 #include "graph/elementwise.h"

@@ -1,11 +1,11 @@
-/* top_k: the k greatest elements along the last axis, falling, and where they are. Of equals the
- * one of lower index comes first. No gradient.
+/* top_k: the k largest elements along the last axis in descending order, and their indices. Of
+ * equal elements, the one with the lower index comes first. No gradient.
  *
  *   x        [..., C], any number; the last axis is not the batch
  *   k        in [1, C]
  *   returns  values [..., k] of x's dtype, indices [..., k] int32
  *
- * Errors   INVALID_ARGUMENT  no number, rank 0, k out of range
+ * Errors   INVALID_ARGUMENT  not numeric, rank 0, k out of range
  * Numbers  exact
  * Source   TensorFlow tf.math.top_k, sorted */
 #include "graph/ops/common.h"
@@ -33,7 +33,8 @@ static sx_status top_k_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-/* An element's place is how many come before it: the greater ones, and equal ones on its left. */
+/* An element's position is the number of elements before it: larger ones, and equal ones with lower
+ * indices. */
 static sx_status top_k_host(const sx_kernel_call *c)
 {
     const sx_top_k_attrs *attrs = c->attrs;
@@ -64,7 +65,7 @@ static void top_k_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[1] = sx_tf_output(op->out[0], 1);
 }
 
-/* A stable sort of (element, index) pairs, falling. */
+/* A stable sort of (element, index) pairs in descending order. */
 static void top_k_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     sx_dtype dtype = op->in_types[0].dtype;

@@ -314,9 +314,10 @@ static sx_status check_donations(const sx_executable *e, sx_device_buffer *const
         int assigned = e->result_args[i];
         for (int k = 0; assigned >= 0 && k < e->n_args; k++) {
             if (k != assigned && args[k] == args[assigned]) {
-                return sx_error(SX_INVALID_ARGUMENT,
-                                "arguments %d and %d are one buffer, which the program assigns",
-                                assigned, k);
+                return sx_error(
+                    SX_INVALID_ARGUMENT,
+                    "arguments %d and %d are the same buffer, but the program updates it", assigned,
+                    k);
             }
         }
     }
@@ -392,7 +393,7 @@ sx_status sx_run_await(sx_run *run, int64_t deadline_ns)
 {
     const sx_platform *platform = run->executable->platform;
     if (atomic_load(&run->state) == SX_RUN_IDLE) {
-        return sx_error(SX_FAILED_PRECONDITION, "an execution is awaited that was not submitted");
+        return sx_error(SX_FAILED_PRECONDITION, "there is no submitted execution to wait for");
     }
     if (atomic_load(&run->state) == SX_RUN_PENDING) {
         if (deadline_ns == SX_NO_DEADLINE && !run->watched) {
@@ -438,7 +439,8 @@ sx_status sx_run_get_profile(sx_run *run, const sx_kernel_time **out_rows, int *
 {
     const sx_backend *backend = run->executable->platform->backend;
     if (backend->profile == NULL) {
-        return sx_error(SX_UNIMPLEMENTED, "device kind %s keeps no kernel times", backend->name);
+        return sx_error(SX_UNIMPLEMENTED, "device kind %s does not record kernel times",
+                        backend->name);
     }
     return backend->profile(run, out_rows, out_count);
 }

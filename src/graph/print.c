@@ -109,8 +109,8 @@ sx_status sx_graph_print(const sx_graph *g, char **out_text)
     sx_buf_deinit(&out);
     if (text == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "the text of a graph of %d nodes exceeds memory or %d bytes", g->n_nodes,
-                        MAX_TEXT_BYTES);
+                        "the text of a graph of %d nodes exceeds %d bytes or the memory",
+                        g->n_nodes, MAX_TEXT_BYTES);
     }
     *out_text = text;
     return SX_OK;

@@ -120,7 +120,7 @@ static void test_backends_runs__misuse_is_named(void **state)
         sx_device_buffer *twice[2] = {f.args[0], f.args[0]}, *missing[2] = {f.args[0], NULL};
         sx_device_buffer *foreign[2] = {f.args[0], other.args[1]};
         assert_error(sx_run_submit(f.run, twice, f.outputs), SX_INVALID_ARGUMENT,
-                     "arguments 0 and 1 are one buffer");
+                     "arguments 0 and 1 are the same buffer");
         assert_error(sx_run_submit(f.run, missing, f.outputs), SX_INVALID_ARGUMENT,
                      "argument 1 is missing");
         assert_error(sx_run_submit(f.run, foreign, f.outputs), SX_INVALID_ARGUMENT,

@@ -280,7 +280,7 @@ static sx_status allocate(cpu_run *r, const cpu_executable *e)
     size_t shard = (size_t)p->shard_bytes, common = (size_t)p->common_bytes, total;
     if (__builtin_mul_overflow(shard, (size_t)p->shards, &total) ||
         __builtin_add_overflow(total, common + SX_CPU_ALIGN, &total)) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: a program needs more memory than there is");
+        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: not enough memory for a program");
     }
     r->arenas = sx_alloc_aligned(total, total >= HUGE_PAGE ? HUGE_PAGE : SX_CPU_ALIGN);
     r->bases = sx_alloc((size_t)p->shards, sizeof(char **) + (size_t)p->n_spaces * sizeof(char *));
@@ -533,7 +533,7 @@ static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int 
 
 const sx_backend sx_backend_cpu = {
     .name = "cpu",
-    .about = "this machine's processors: fused plans, oneDNN convolutions",
+    .about = "the CPU, with fused kernels and oneDNN convolutions",
     .capabilities = SX_CAN_TRAIN | SX_CAN_SHARD | SX_CAN_BF16,
     .open = cpu_open,
     .close = cpu_close,

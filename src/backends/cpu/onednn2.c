@@ -312,7 +312,7 @@ sx_status sx_dnn_conv_create(const sx_dnn_conv_spec *spec, sx_dnn_conv **out)
     sx_dnn_conv *c = sx_alloc(1, sizeof(*c));
     conv_maker m = {.spec = spec, .conv = c};
     if (c == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "oneDNN: out of memory");
+        status = sx_no_memory("for oneDNN");
         goto done;
     }
     c->kind = spec->kind;
@@ -354,7 +354,7 @@ sx_status sx_dnn_slot_create(const sx_dnn_conv *c, sx_dnn_slot **out)
     sx_status status = SX_OK;
     sx_dnn_slot *s = sx_alloc(1, sizeof(*s));
     if (s == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "oneDNN: out of memory");
+        return sx_no_memory("for oneDNN");
     }
     DNN_TRY(dnnl_stream_create(&s->stream, c->engine, dnnl_stream_default_flags), "stream");
     for (int k = 0; k < MEMORIES; k++) {

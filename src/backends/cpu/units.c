@@ -90,7 +90,7 @@ static sx_status make_values(sx_cpu_planner *p)
         int64_t bytes = sx_type_bytes(&g->values[i].type);
         const sx_node *n = &g->nodes[g->values[i].node];
         if (!sx_type_is_static(&g->values[i].type)) {
-            return sx_error(SX_UNIMPLEMENTED, "cpu: %s \"%s\" has a value of no fixed size",
+            return sx_error(SX_UNIMPLEMENTED, "cpu: %s \"%s\" has a value of unknown size",
                             n->op->name, n->name);
         }
         if (bytes < 0 || bytes > max_value_bytes) {
@@ -304,8 +304,10 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
     for (int k = g->n_nodes - 1; k >= 0; k--) {
         const sx_node *n = &g->nodes[k];
         if (n->op->flags & SX_OP_HOST) {
-            return sx_error(SX_UNIMPLEMENTED, "cpu: %s \"%s\" belongs to the host segment",
-                            n->op->name, n->name);
+            return sx_error(
+                SX_UNIMPLEMENTED,
+                "cpu: %s \"%s\" runs on the host and cannot be part of a device program",
+                n->op->name, n->name);
         }
         if (claimed[k] || !needs_unit(&m, n)) {
             continue;

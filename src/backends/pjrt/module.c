@@ -113,7 +113,7 @@ static bool is_whole(const sx_node *n)
 static sx_status check_node(const lowering *l, const sx_node *n)
 {
     if (n->op->flags & SX_OP_HOST) {
-        return node_error(n, "belongs to the host segment, not to a device program");
+        return node_error(n, "runs on the host and cannot be part of a device program");
     }
     if (n->op->to_stablehlo == NULL) {
         return node_error(n, "has no lowering to StableHLO");
@@ -126,7 +126,7 @@ static sx_status check_node(const lowering *l, const sx_node *n)
     }
     for (int i = 0; i < n->n_outputs; i++) {
         if (!has_batch(l, sx_node_output(n, i)) && n->op->combine == SX_COMBINE_NONE) {
-            return node_error(n, "loses the batch without a rule to combine its parts, so it runs "
+            return node_error(n, "has no rule to combine its results over the batch, so it runs "
                                  "on one replica only");
         }
     }

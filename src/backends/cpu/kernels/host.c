@@ -48,7 +48,7 @@ static sx_status prepare_host(const sx_cpu_site *site, sx_cpu_step *step)
     int64_t carriers = sx_cpu_round_up(n * (int64_t)sizeof(sx_tensor));
     int64_t bytes = sx_host_scratch_bytes(op, site->in, site->n_in, site->out, site->n_out);
     if (bytes < 0) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: %s needs more memory than there is", op->name);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: not enough memory for %s", op->name);
     }
     *d = (host_data){.op = op,
                      .attrs = site->nodes[0]->attrs,

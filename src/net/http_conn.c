@@ -154,55 +154,42 @@ void sx_http_conn_drain(sx_http_conn *conn)
 
 /* ---- Writing ---- */
 
-static void begin_linger(sx_http_conn *conn)
+/* The response has been sent: goes on with the next request, which may already be in the buffer
+ * after the last one, or closes. */
+static void finish_response(sx_http_conn *conn)
 {
-    if (conn->peer_finished) {
-        sx_http_conn_close(conn);
-        return;
-    }
-    shutdown(conn->io.fd, SHUT_WR);
-    conn->state = SX_CONN_LINGER;
-    conn->lingered = 0;
-    set_timeout(conn, LINGER_MS);
-    sx_loop_modify(conn->worker->loop, &conn->io, EPOLLIN);
-}
-
-static void drop_output(sx_http_conn *conn)
-{
+    sx_http_worker *worker = conn->worker;
     sx_free(conn->out_body);
     conn->out_body = NULL;
     conn->out_body_size = conn->out_head_size = conn->out_sent = 0;
-}
-
-/* Prepares for the next request, which may already be in the buffer after the last one. */
-static void begin_next_request(sx_http_conn *conn)
-{
-    conn->in_used -= conn->request_size;
-    memmove(conn->in, conn->in + conn->request_size, conn->in_used);
-    conn->request_size = conn->scanned = 0;
-    conn->state = SX_CONN_HEAD;
-    set_timeout(conn, conn->in_used > 0 ? conn->worker->config->head_timeout_ms
-                                        : conn->worker->config->idle_timeout_ms);
-    if (!conn->peer_finished) {
-        sx_loop_modify(conn->worker->loop, &conn->io, EPOLLIN);
-    }
-    serve_input(conn);
-    if (conn->peer_finished && (conn->state == SX_CONN_HEAD || conn->state == SX_CONN_BODY)) {
-        sx_http_conn_close(conn); /* no more bytes will come */
-    }
-}
-
-static void finish_response(sx_http_conn *conn)
-{
-    drop_output(conn);
     if (!conn->with_handler) {
         sx_buf_deinit(&conn->body);
         sx_budget_release_all(&conn->budget);
     }
-    if (conn->keep_alive && !conn->worker->draining) {
-        begin_next_request(conn);
-    } else {
-        begin_linger(conn);
+    if (!conn->keep_alive || worker->draining) {
+        if (conn->peer_finished) {
+            sx_http_conn_close(conn);
+            return;
+        }
+        shutdown(conn->io.fd, SHUT_WR);
+        conn->state = SX_CONN_LINGER;
+        conn->lingered = 0;
+        set_timeout(conn, LINGER_MS);
+        sx_loop_modify(worker->loop, &conn->io, EPOLLIN);
+        return;
+    }
+    conn->in_used -= conn->request_size;
+    memmove(conn->in, conn->in + conn->request_size, conn->in_used);
+    conn->request_size = conn->scanned = 0;
+    conn->state = SX_CONN_HEAD;
+    set_timeout(conn, conn->in_used > 0 ? worker->config->head_timeout_ms
+                                        : worker->config->idle_timeout_ms);
+    if (!conn->peer_finished) {
+        sx_loop_modify(worker->loop, &conn->io, EPOLLIN);
+    }
+    serve_input(conn);
+    if (conn->peer_finished && (conn->state == SX_CONN_HEAD || conn->state == SX_CONN_BODY)) {
+        sx_http_conn_close(conn); /* no more bytes will come */
     }
 }
 
@@ -405,28 +392,6 @@ static ssize_t read_some(sx_http_conn *conn, char *at, size_t room, bool *out_ag
     return got < 0 ? 0 : got;
 }
 
-static void send_continue(sx_http_conn *conn)
-{
-    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    /* An empty socket buffer always has room for it; if not, the peer waits and then sends anyway.
-     */
-    const ssize_t sent = send(conn->io.fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
-    (void)sent;
-}
-
-static void begin_body(sx_http_conn *conn, size_t head_size)
-{
-    const sx_http_head *head = &conn->exchange.head;
-    conn->state = SX_CONN_BODY;
-    conn->phase_bytes = 0;
-    note_progress(conn, conn->in_used - head_size);
-    sx_http_chunks_init(&conn->chunks);
-    set_timeout(conn, conn->worker->config->body_timeout_ms);
-    if (head->expect_continue && conn->in_used == head_size) {
-        send_continue(conn);
-    }
-}
-
 /* Whether the body's buffer may grow by `more` bytes. Large bodies are admitted while half of the
  * memory is free, so that unfinished ones leave room for running requests. */
 static bool body_is_admitted(const sx_http_conn *conn, size_t more)
@@ -440,19 +405,6 @@ static bool body_is_admitted(const sx_http_conn *conn, size_t more)
     const size_t doubled = SX_MIN(2 * body->capacity, body->max_bytes + 1);
     const size_t growth = SX_MAX(body->size + more + 1, doubled) - body->capacity;
     return sx_budget_has_room(memory, growth, memory->limit_bytes / 2);
-}
-
-/* Makes room in the body's buffer for the next bytes, at most up to its announced length; NULL if
- * out of memory. */
-static char *body_room(sx_http_conn *conn, size_t *out_room)
-{
-    const size_t left = (size_t)conn->exchange.head.content_length - conn->body.size;
-    const size_t room = SX_MIN(left, SX_MAX(conn->body.size, (size_t)FIRST_BODY_BYTES));
-    const size_t before = conn->body.size;
-    *out_room = SX_MIN(room, (size_t)READ_BYTES);
-    char *at = body_is_admitted(conn, *out_room) ? sx_buf_extend(&conn->body, *out_room) : NULL;
-    conn->body.size = before;
-    return at;
 }
 
 /* Refuses a body that could not grow: the memory limit is reached (429), or malloc failed (503). */
@@ -471,24 +423,29 @@ static void refuse_memory(sx_http_conn *conn)
     refuse(conn, 429, reason);
 }
 
-/* Moves the part of a large body that came with the head out of the read buffer. */
-static bool begin_large_body(sx_http_conn *conn, size_t head_size)
-{
-    sx_buf_append(&conn->body, conn->in + head_size, conn->in_used - head_size);
-    conn->in_used = head_size;
-    return !conn->body.failed;
-}
-
 static bool body_fits_behind_head(const sx_http_conn *conn)
 {
     return conn->exchange.head.content_length <= conn->in_size - conn->request_size;
 }
 
-/* A request head is complete: decides how its body is read. */
-static void on_head(sx_http_conn *conn, size_t head_size)
+/* Parses the head of a request; once it is complete, decides how the body is read. */
+static void serve_head(sx_http_conn *conn)
 {
+    const sx_http_config *config = conn->worker->config;
     const sx_http_head *head = &conn->exchange.head;
-    const size_t max_bytes = conn->worker->config->max_body_bytes;
+    const size_t max_bytes = config->max_body_bytes;
+    size_t head_size = 0;
+    sx_http_failure failure;
+    const sx_http_progress progress =
+        sx_http_head_parse(conn->in, conn->in_used, config->max_head_bytes, &conn->scanned,
+                           &conn->exchange.head, &head_size, &failure);
+    if (progress == SX_HTTP_BAD) {
+        refuse(conn, failure.status, failure.reason);
+        return;
+    }
+    if (progress != SX_HTTP_DONE) {
+        return;
+    }
     if (head->content_length > max_bytes) {
         char reason[160];
         snprintf(reason, sizeof(reason),
@@ -506,9 +463,23 @@ static void on_head(sx_http_conn *conn, size_t head_size)
         refuse_memory(conn);
         return;
     }
-    begin_body(conn, head_size);
-    if (large && !begin_large_body(conn, head_size)) {
-        refuse_memory(conn);
+    conn->state = SX_CONN_BODY;
+    conn->phase_bytes = 0;
+    note_progress(conn, conn->in_used - head_size);
+    sx_http_chunks_init(&conn->chunks);
+    set_timeout(conn, config->body_timeout_ms);
+    if (head->expect_continue && conn->in_used == head_size) {
+        static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        /* An empty socket buffer has room for it; if not, the peer waits and then sends anyway. */
+        const ssize_t sent = send(conn->io.fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
+        (void)sent;
+    }
+    if (large) { /* moves the part of the body that came with the head */
+        sx_buf_append(&conn->body, conn->in + head_size, conn->in_used - head_size);
+        conn->in_used = head_size;
+        if (conn->body.failed) {
+            refuse_memory(conn);
+        }
     }
 }
 
@@ -556,20 +527,6 @@ static void serve_body(sx_http_conn *conn)
     }
 }
 
-static void serve_head(sx_http_conn *conn)
-{
-    size_t head_size = 0;
-    sx_http_failure failure;
-    const sx_http_progress progress =
-        sx_http_head_parse(conn->in, conn->in_used, conn->worker->config->max_head_bytes,
-                           &conn->scanned, &conn->exchange.head, &head_size, &failure);
-    if (progress == SX_HTTP_BAD) {
-        refuse(conn, failure.status, failure.reason);
-    } else if (progress == SX_HTTP_DONE) {
-        on_head(conn, head_size);
-    }
-}
-
 /* Parses the contents of the read buffer as far as possible. */
 static void serve_input(sx_http_conn *conn)
 {
@@ -597,11 +554,17 @@ static void on_stream_end(sx_http_conn *conn)
     }
 }
 
+/* Reads a large body into its own buffer, which grows as data arrives, at most to the announced
+ * length. */
 static void read_large_body(sx_http_conn *conn)
 {
-    size_t room = 0;
+    const size_t before = conn->body.size;
+    const size_t left = (size_t)conn->exchange.head.content_length - before;
+    const size_t room =
+        SX_MIN(SX_MIN(left, SX_MAX(before, (size_t)FIRST_BODY_BYTES)), (size_t)READ_BYTES);
     bool again = false;
-    char *at = body_room(conn, &room);
+    char *at = body_is_admitted(conn, room) ? sx_buf_extend(&conn->body, room) : NULL;
+    conn->body.size = before;
     if (at == NULL) {
         refuse_memory(conn);
         return;
@@ -707,23 +670,18 @@ static void on_timeout(sx_http_conn *conn)
     }
 }
 
-/* In BODY and WRITE, the deadline moves as long as bytes are transferred. */
-static int64_t earned_deadline_ns(const sx_http_conn *conn)
-{
-    const sx_http_config *config = conn->worker->config;
-    if (conn->state != SX_CONN_BODY && conn->state != SX_CONN_WRITE) {
-        return conn->deadline_ns;
-    }
-    const int64_t earned_ms = (int64_t)(conn->phase_bytes * 1000 / BYTES_FOR_ONE_SECOND);
-    const int64_t patience_ms =
-        conn->state == SX_CONN_BODY ? config->body_timeout_ms : config->write_timeout_ms;
-    return SX_MIN(conn->deadline_ns + earned_ms * ms, conn->progress_ns + patience_ms * ms);
-}
-
 static void on_timer(void *user)
 {
     sx_http_conn *conn = user;
-    const int64_t deadline_ns = earned_deadline_ns(conn);
+    const sx_http_config *config = conn->worker->config;
+    int64_t deadline_ns = conn->deadline_ns;
+    if (conn->state == SX_CONN_BODY || conn->state == SX_CONN_WRITE) {
+        /* The deadline moves as long as bytes are transferred. */
+        const int64_t earned_ms = (int64_t)(conn->phase_bytes * 1000 / BYTES_FOR_ONE_SECOND);
+        const int64_t patience_ms =
+            conn->state == SX_CONN_BODY ? config->body_timeout_ms : config->write_timeout_ms;
+        deadline_ns = SX_MIN(deadline_ns + earned_ms * ms, conn->progress_ns + patience_ms * ms);
+    }
     if (sx_loop_now_ns(conn->worker->loop) < deadline_ns) {
         sx_loop_timer_set(conn->worker->loop, &conn->timer, deadline_ns);
     } else {

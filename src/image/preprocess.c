@@ -27,11 +27,6 @@ static const struct recipe {
       .scale = SX_MINUS1_1}},
 };
 
-const char *sx_preprocess_recipe_name(size_t index)
-{
-    return index < SX_COUNT(recipes) ? recipes[index].name : NULL;
-}
-
 sx_status sx_preprocess_recipe(const char *name, int height, int width, int channels,
                                sx_preprocess *out)
 {

@@ -105,8 +105,6 @@ void sx_preprocess_put_augment(const sx_preprocess *pre, sx_buf *out);
  * Errors: NOT_FOUND, naming those that exist. */
 SX_MUST_USE sx_status sx_preprocess_recipe(const char *name, int height, int width, int channels,
                                            sx_preprocess *out);
-/* The name of recipe `index`, NULL past the last. */
-const char *sx_preprocess_recipe_name(size_t index);
 
 /* INVALID_ARGUMENT, naming the field, for a value out of range. */
 SX_MUST_USE sx_status sx_preprocess_check(const sx_preprocess *pre);

@@ -408,11 +408,3 @@ sx_status sx_example_get_int(const sx_example *example, const char *name, int64_
     sx_feature_ints(feature, out_value, 1);
     return SX_OK;
 }
-
-sx_status sx_example_get_float(const sx_example *example, const char *name, float *out_value)
-{
-    const sx_feature *feature = NULL;
-    SX_TRY(find_single(example, name, SX_FEATURE_FLOATS, &feature));
-    sx_feature_floats(feature, out_value, 1);
-    return SX_OK;
-}

@@ -65,8 +65,6 @@ SX_MUST_USE sx_status sx_example_get_bytes(const sx_example *example, const char
                                            sx_bytes *out_value);
 SX_MUST_USE sx_status sx_example_get_int(const sx_example *example, const char *name,
                                          int64_t *out_value);
-SX_MUST_USE sx_status sx_example_get_float(const sx_example *example, const char *name,
-                                           float *out_value);
 
 /* ---- Writing ---- */
 

@@ -27,12 +27,8 @@ static void test_image_preprocess__recipes(void **state)
     assert_true(pre.flip_left_right);
     assert_true(pre.brightness_max_delta == 63.0f / 255.0f);
     assert_int_equal(pre.scale, SX_MINUS1_1);
-    size_t count = 0;
-    for (; sx_preprocess_recipe_name(count) != NULL; count++) {
-        assert_ok(sx_preprocess_recipe(sx_preprocess_recipe_name(count), 28, 28, 1, &pre));
-        assert_int_equal(pre.height, 28);
-    }
-    assert_int_equal(count, 2);
+    assert_ok(sx_preprocess_recipe("simple", 28, 28, 1, &pre));
+    assert_int_equal(pre.height, 28);
     assert_error(sx_preprocess_recipe("tpu", 28, 28, 1, &pre), SX_NOT_FOUND, "\"simple\"");
     assert_error(sx_preprocess_recipe("simple", 28, 0, 1, &pre), SX_INVALID_ARGUMENT, "[28,0,1]");
 }

@@ -184,7 +184,7 @@ static void test_proto_example__single_values(void **state)
     assert_memory_equal(text.data, "jpeg", 4);
     assert_ok(sx_example_get_int(&example, "image/class/label", &label));
     assert_int_equal(label, -7);
-    assert_ok(sx_example_get_float(&example, "weight", &weight));
+    assert_int_equal(sx_feature_floats(sx_example_find(&example, "weight"), &weight, 1), 1);
     assert_true(weight == 0.5f);
     assert_error(sx_example_get_int(&example, "label", &label), SX_NOT_FOUND,
                  "no feature 'label'; its features: image/class/label, image/format, none, weight");

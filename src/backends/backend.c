@@ -214,7 +214,7 @@ sx_status sx_run_init(sx_run *run, sx_executable *executable)
 {
     run->checked = sx_alloc((size_t)executable->n_args + 1, sizeof(sx_device_buffer *));
     if (run->checked == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a run");
+        return sx_no_memory("for a run");
     }
     run->executable = sx_executable_retain(executable);
     atomic_init(&run->refs, 1);

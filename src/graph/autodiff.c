@@ -149,7 +149,7 @@ void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, sx_value
     w.needed = sx_alloc((size_t)w.n_values, sizeof(bool));
     w.grads = sx_alloc((size_t)w.n_values, sizeof(sx_value));
     if (w.needed == NULL || w.grads == NULL) {
-        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for gradients"));
+        sx_builder_fail(b, sx_no_memory("for gradients"));
     } else {
         run_walk(&w, y, xs, n);
         for (int i = 0; i < n && !sx_builder_failed(b); i++) {

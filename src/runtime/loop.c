@@ -35,11 +35,6 @@ struct sx_launches {
     sx_compiled *failed; /* bound to the withheld step; NULL = none */
 };
 
-static sx_status out_of_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for the step loop");
-}
-
 /* ---- Preparing ---- */
 
 static size_t bytes_at(const sx_type *symbolic, int64_t batch)
@@ -105,7 +100,7 @@ static sx_status make_rows(const sx_type *symbolic, const sx_compiled *c, size_t
 {
     *out_row = bytes_at(symbolic, c->batch);
     *out_rows = sx_alloc_aligned(*out_row * (size_t)c->steps + 1, 64);
-    return *out_rows != NULL ? SX_OK : out_of_memory();
+    return *out_rows != NULL ? SX_OK : sx_no_memory("for the step loop");
 }
 
 static void add_read(sx_launches *l, sx_device_buffer *from, void *into)
@@ -124,7 +119,7 @@ static sx_status fill_launches(sx_program *p, sx_launches *l)
     l->ring_is_read = sx_alloc(n_outputs, sizeof(*l->ring_is_read));
     if (l->staged == NULL || l->input_rows == NULL || l->rings == NULL || l->ring_rows == NULL ||
         l->ring_is_read == NULL) {
-        return out_of_memory();
+        return sx_no_memory("for the step loop");
     }
     for (int i = 0; i < p->n_inputs; i++) {
         SX_TRY(make_rows(sx_program_input_type(p, i), l->c, &l->input_rows[i], &l->staged[i]));
@@ -144,7 +139,7 @@ static sx_status make_launches(sx_program *p, sx_compiled *c)
     sx_launches_destroy(p);
     p->launches = sx_alloc(1, sizeof(*p->launches));
     if (p->launches == NULL) {
-        return out_of_memory();
+        return sx_no_memory("for the step loop");
     }
     p->launches->c = c;
     sx_status status = fill_launches(p, p->launches);

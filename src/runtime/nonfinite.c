@@ -27,7 +27,7 @@ static sx_status check_bytes(const sx_type *type, const void *bytes, bool *out_f
     int64_t n = sx_type_elems(type);
     sx_host_tensor t = {.type = *type, .f = sx_alloc((size_t)n + 1, sizeof(double))};
     if (t.f == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("replaying a step");
     }
     sx_host_load(&t, bytes);
     *out_finite = true;
@@ -45,7 +45,7 @@ static sx_status check_arg(const sx_arg *arg, sx_device_buffer *buffer)
     }
     void *bytes = sx_alloc((size_t)sx_type_bytes(&buffer->type) + 1, 1);
     if (bytes == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("replaying a step");
     }
     bool finite = true;
     sx_status status = sx_device_buffer_read(buffer, bytes);
@@ -112,7 +112,7 @@ static sx_status run_probes(sx_program *p, const sx_graph *probed, const probes 
     sx_device *device = p->last->args[0]->device;
     sx_executable *e = NULL;
     sx_device_buffer **outputs = sx_alloc((size_t)probed->n_results + 1, sizeof(*outputs));
-    sx_status status = outputs == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "out of memory") : SX_OK;
+    sx_status status = outputs == NULL ? sx_no_memory("replaying a step") : SX_OK;
     if (status == SX_OK) {
         status = sx_compile(device->platform, probed,
                             &(sx_compile_options){.batch = p->last->batch, .any_batch = true}, &e);
@@ -144,7 +144,7 @@ sx_status sx_program_find_nonfinite(sx_program *p)
     }
     probes found = {.nodes = sx_alloc((size_t)p->graph->n_values, sizeof(sx_node *))};
     if (found.nodes == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("replaying a step");
     }
     sx_graph *probed = NULL;
     sx_status status = sx_rewrite_run(p->graph, 0, copy_and_probe, &found, &probed);

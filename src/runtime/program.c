@@ -9,11 +9,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-static sx_status out_of_memory(const char *what)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %s", what);
-}
-
 void sx_compiled_destroy(const sx_program *p, sx_compiled *c)
 {
     if (c == NULL) {
@@ -88,7 +83,7 @@ sx_status sx_program_create(sx_session *s, const sx_graph *graph, sx_program **o
 {
     sx_program *p = sx_alloc(1, sizeof(*p));
     if (p == NULL) {
-        return out_of_memory("a program");
+        return sx_no_memory("for a program");
     }
     p->session = s;
     p->graph = graph;
@@ -98,7 +93,7 @@ sx_status sx_program_create(sx_session *s, const sx_graph *graph, sx_program **o
     p->fed = sx_alloc((size_t)graph->n_args + 1, sizeof(void *));
     if (p->inputs == NULL || p->outputs == NULL || p->scalars == NULL || p->fed == NULL) {
         sx_program_destroy(p);
-        return out_of_memory("a program");
+        return sx_no_memory("for a program");
     }
     list_ports(p);
     *out = p;
@@ -216,7 +211,7 @@ static sx_status create_compiled(const sx_program *p, int64_t batch, int64_t ste
 {
     sx_compiled *c = sx_alloc(1, sizeof(*c));
     if (c == NULL) {
-        return out_of_memory("an executable");
+        return sx_no_memory("for an executable");
     }
     c->batch = batch;
     c->steps = steps;
@@ -224,7 +219,7 @@ static sx_status create_compiled(const sx_program *p, int64_t batch, int64_t ste
     c->outputs = sx_alloc((size_t)p->graph->n_results + 1, sizeof(*c->outputs));
     if (c->args == NULL || c->outputs == NULL) {
         sx_compiled_destroy(p, c);
-        return out_of_memory("buffers");
+        return sx_no_memory("for buffers");
     }
     *out = c;
     return SX_OK;

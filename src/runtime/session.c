@@ -24,18 +24,13 @@ struct sx_session {
     sx_slot_gate gate;
 };
 
-static sx_status out_of_memory(const char *what)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %s", what);
-}
-
 /* --- session --------------------------------------------------------------------------------- */
 
 sx_status sx_session_create(const sx_session_options *options, sx_session **out_session)
 {
     sx_session *s = sx_alloc(1, sizeof(*s));
     if (s == NULL) {
-        return out_of_memory("a session");
+        return sx_no_memory("for a session");
     }
     s->options = *options;
     sx_map_init(&s->by_name);
@@ -163,7 +158,7 @@ static sx_status grow_variables(sx_session *s)
     int capacity = s->capacity == 0 ? 32 : 2 * s->capacity;
     variable *grown = sx_realloc(s->variables, (size_t)capacity, sizeof(*grown));
     if (grown == NULL) {
-        return out_of_memory("variables");
+        return sx_no_memory("for variables");
     }
     s->variables = grown;
     s->capacity = capacity;
@@ -175,7 +170,7 @@ static sx_status draw_into(sx_session *s, const sx_arg *arg, const sx_type *type
 {
     void *data = sx_alloc((size_t)sx_type_bytes(type) + 1, 1);
     if (data == NULL) {
-        return out_of_memory(arg->name);
+        return sx_no_memory("for %s", arg->name);
     }
     sx_status status =
         sx_draw_initial_value(arg->init, arg->init_value, type, s->options.seed, arg->name, data);
@@ -214,7 +209,7 @@ static sx_status add_variable(sx_session *s, const sx_arg *arg, const sx_type *t
     SX_TRY(grow_variables(s));
     variable *v = &s->variables[s->n_variables];
     *v = (variable){.info = {.name = sx_strdup(arg->name), .type = *type, .role = arg->role}};
-    sx_status status = v->info.name == NULL ? out_of_memory("a name") : SX_OK;
+    sx_status status = v->info.name == NULL ? sx_no_memory("for a name") : SX_OK;
     if (status == SX_OK) {
         status = charge_variable(s, type);
     }

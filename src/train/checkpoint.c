@@ -18,11 +18,6 @@
 #define PROGRESS_KEY  PRIVATE_KEY "progress"
 #define CALLBACKS_KEY PRIVATE_KEY "callbacks/"
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "checkpoint: out of memory");
-}
-
 /* --- progress as JSON ------------------------------------------------------------------------ */
 
 static sx_status progress_to_text(const sx_progress *p, char **out)
@@ -125,7 +120,7 @@ static sx_status save_variable(sx_bundle_writer *w, sx_session *session, int i)
     const sx_session_variable *v = sx_session_variable_at(session, i);
     void *data = sx_alloc_aligned((size_t)sx_type_bytes(&v->type) + 1, 64);
     if (data == NULL) {
-        return no_memory();
+        return sx_no_memory("for a checkpoint");
     }
     sx_status status = sx_session_read_variable(session, i, data);
     if (status == SX_OK && !is_finite(&v->type, data)) {
@@ -143,7 +138,7 @@ static sx_status save_variables(sx_bundle_writer *w, sx_session *session, int64_
 {
     int n = sx_session_variable_count(session);
     const char **names = sx_alloc((size_t)n + 1, sizeof(*names));
-    sx_status status = names != NULL ? SX_OK : no_memory();
+    sx_status status = names != NULL ? SX_OK : sx_no_memory("for a checkpoint");
     for (int i = 0; i < n && status == SX_OK; i++) {
         names[i] = sx_session_variable_at(session, i)->name;
         status = save_variable(w, session, i);
@@ -223,7 +218,7 @@ sx_status sx_checkpoint_load_variable(sx_session *session, const sx_bundle *bund
     const sx_session_variable *v = sx_session_variable_at(session, i);
     void *data = sx_alloc_aligned((size_t)sx_type_bytes(&v->type) + 1, 64);
     if (data == NULL) {
-        return no_memory();
+        return sx_no_memory("for a checkpoint");
     }
     sx_status status = sx_bundle_read(bundle, v->name, &v->type, data);
     if (sx_status_code(status) == SX_NOT_FOUND) {
@@ -265,7 +260,7 @@ static sx_status load_text(const sx_bundle *bundle, const char *key, sx_arena *a
     }
     *out_text = sx_arena_strndup(arena, bytes->data, bytes->size);
     *out_size = bytes->size;
-    return *out_text != NULL ? SX_OK : no_memory();
+    return *out_text != NULL ? SX_OK : sx_no_memory("for a checkpoint");
 }
 
 /* Fills out[size] if the tensor exists and has exactly that many bytes. */

@@ -6,6 +6,7 @@
 
 #include "base/args.h"
 #include "base/checked.h"
+#include "base/memory.h"
 #include "train/input_plan.h"
 
 typedef enum field_kind { INTEGER, COUNT, FLAG, TEXT, REAL, PRECISION, REFUSED } field_kind;
@@ -124,7 +125,7 @@ static sx_status resolve_text(sx_run_config *c, const field *f, sx_arena *arena)
     const char **text = (const char **)((char *)c + f->offset);
     if (*text != NULL) {
         *text = sx_arena_strdup(arena, *text);
-        return *text != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return *text != NULL ? SX_OK : sx_no_memory("for a configuration");
     }
     return SX_OK;
 }

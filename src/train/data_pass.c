@@ -12,11 +12,6 @@
 
 static const int64_t PROGRESS_NS = 100000000;
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "evaluation: out of memory");
-}
-
 /* --- opening --------------------------------------------------------------------------------- */
 
 /* The type of one row: [N, ...] without the N. */
@@ -38,7 +33,7 @@ static sx_status make_output(sx_data_pass *p, int i)
     p->row_types[i] = row_type(type);
     p->row_bytes[i] = (size_t)sx_type_bytes(&p->row_types[i]);
     p->outputs[i] = sx_alloc_aligned((size_t)sx_type_bytes(&whole) + 1, 64);
-    return p->outputs[i] != NULL ? SX_OK : no_memory();
+    return p->outputs[i] != NULL ? SX_OK : sx_no_memory("for an evaluation");
 }
 
 static sx_status make_buffers(sx_data_pass *p)
@@ -53,7 +48,7 @@ static sx_status make_buffers(sx_data_pass *p)
         p->n_outputs++;
     }
     p->inputs = sx_alloc((size_t)sx_program_input_count(p->program) + 1, sizeof(*p->inputs));
-    return p->inputs != NULL ? SX_OK : no_memory();
+    return p->inputs != NULL ? SX_OK : sx_no_memory("for an evaluation");
 }
 
 static sx_status require_state(const sx_trainer *t)

@@ -26,7 +26,7 @@ sx_status sx_estimator_create(const sx_model_def *model, const sx_run_config *co
     SX_TAKE_ARGS(sx_model_def, model);
     sx_estimator *e = sx_alloc(1, sizeof(*e));
     if (e == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "estimator: out of memory");
+        return sx_no_memory("for an estimator");
     }
     sx_arena_init(&e->arena, 0);
     e->def = *model;
@@ -39,8 +39,7 @@ sx_status sx_estimator_create(const sx_model_def *model, const sx_run_config *co
     sx_status status = sx_face_params(params, &e->params);
     if (status == SX_OK && config->model_dir != NULL) {
         e->config.model_dir = sx_arena_strdup(&e->arena, config->model_dir);
-        status =
-            e->config.model_dir != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        status = e->config.model_dir != NULL ? SX_OK : sx_no_memory("for an estimator");
     }
     if (status == SX_OK) { /* input functions get the number of replicas */
         sx_strategy *strategy = NULL;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/memory.h"
+
 static sx_status add_param(sx_params *params, const char *text)
 {
     char name[256];
@@ -40,7 +42,7 @@ sx_status sx_face_own_names(sx_arena *arena, sx_eval_result *result)
     for (int k = 0; k < result->n_metrics; k++) {
         result->metrics[k].name = sx_arena_strdup(arena, result->metrics[k].name);
         if (result->metrics[k].name == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+            return sx_no_memory("for class names");
         }
     }
     return SX_OK;

@@ -10,11 +10,6 @@
 #include "graph/ir.h"
 #include "train/misfit.h"
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "input: out of memory");
-}
-
 /* --- features and labels --------------------------------------------------------------------- */
 
 static int find_either(const sx_dataset *data, const char *a, const char *b)
@@ -140,10 +135,10 @@ static sx_status make_buffers(sx_feed *input)
         return SX_OK;
     }
     if (!sx_mul_i64(input->max_batch, label_elems(input), &elems)) {
-        return no_memory();
+        return sx_no_memory("for the input");
     }
     input->label_buffer = sx_alloc((size_t)elems, sizeof(int32_t));
-    return input->label_buffer != NULL ? SX_OK : no_memory();
+    return input->label_buffer != NULL ? SX_OK : sx_no_memory("for the input");
 }
 
 sx_status sx_feed_init(sx_feed *input, const sx_run_info *info, sx_dataset *data,
@@ -242,7 +237,7 @@ sx_status sx_feed_row_bytes(const sx_type *batch_type, size_t *out)
     sx_type row = sx_type_with_batch(*batch_type, 1);
     int64_t bytes = sx_type_bytes(&row);
     if (bytes < 0) {
-        return no_memory();
+        return sx_no_memory("for the input");
     }
     *out = (size_t)bytes;
     return SX_OK;
@@ -259,14 +254,14 @@ sx_status sx_rebatch_init(sx_rebatch *r, sx_feed *input, const sx_run_info *info
     }
     if (!sx_mul_size(r->feature_bytes, (size_t)size, &feature_total) ||
         !sx_mul_size(r->label_bytes, (size_t)size, &label_total)) {
-        return no_memory();
+        return sx_no_memory("for the input");
     }
     r->features = sx_alloc_aligned(feature_total + 1, 64);
     r->labels = sx_alloc_aligned(label_total + 1, 64);
     r->ids = sx_alloc((size_t)size, sizeof(int64_t));
     if (r->features == NULL || r->labels == NULL || r->ids == NULL) {
         sx_rebatch_deinit(r);
-        return no_memory();
+        return sx_no_memory("for the input");
     }
     return SX_OK;
 }

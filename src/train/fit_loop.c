@@ -48,7 +48,7 @@ sx_status sx_fit_make_queue(sx_fit *f)
 {
     f->fed_room = sx_program_launch_steps(f->program) + 1;
     f->fed = sx_alloc((size_t)f->fed_room, sizeof(*f->fed));
-    return f->fed != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    return f->fed != NULL ? SX_OK : sx_no_memory("for the step loop");
 }
 
 static sx_status next_batch(sx_fit *f, sx_feed_batch *out)

@@ -7,11 +7,6 @@
 #include "base/memory.h"
 #include "graph/ir.h"
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "input: out of memory");
-}
-
 /* --- creation -------------------------------------------------------------------------------- */
 
 static bool passes_through(const sx_batch_gather *g)
@@ -26,12 +21,14 @@ static sx_status make_buffers(sx_batch_gather *g, const sx_run_info *info)
     SX_TRY(sx_feed_row_bytes(&info->labels, &g->label_bytes));
     if (!sx_mul_size(g->feature_bytes, rows, &features) ||
         !sx_mul_size(g->label_bytes, rows, &labels)) {
-        return no_memory();
+        return sx_no_memory("for the input");
     }
     g->features = sx_alloc_aligned(features + 1, 64);
     g->labels = sx_alloc_aligned(labels + 1, 64);
     g->ids = sx_alloc(rows, sizeof(int64_t));
-    return g->features != NULL && g->labels != NULL && g->ids != NULL ? SX_OK : no_memory();
+    return g->features != NULL && g->labels != NULL && g->ids != NULL
+               ? SX_OK
+               : sx_no_memory("for the input");
 }
 
 /* Sets steps_per_epoch (the longest feed's) and max_batch (the sum of the feeds' batches). */
@@ -46,7 +43,7 @@ static sx_status measure(sx_batch_gather *g)
         }
         if (!sx_mul_i64(g->feeds[i].max_batch, g->pulls, &rows) ||
             !sx_add_i64(g->max_batch, rows, &g->max_batch)) {
-            return no_memory();
+            return sx_no_memory("for the input");
         }
         g->steps_per_epoch = SX_MAX(g->steps_per_epoch, steps);
     }
@@ -57,7 +54,7 @@ sx_status sx_batch_gather_init(sx_batch_gather *g, const sx_run_info *info, sx_d
                                int n, int pulls, const sx_feed_args *args)
 {
     *g = (sx_batch_gather){.pulls = pulls, .feeds = sx_alloc((size_t)n, sizeof(sx_feed))};
-    sx_status status = g->feeds != NULL ? SX_OK : no_memory();
+    sx_status status = g->feeds != NULL ? SX_OK : sx_no_memory("for the input");
     while (status == SX_OK && g->n < n) {
         status = sx_feed_init(&g->feeds[g->n], info, data[g->n], args);
         g->n += status == SX_OK;

@@ -32,7 +32,7 @@ static sx_status make_array(sx_host_caller *h, int i, int64_t max_batch)
     }
     h->arrays[i] = sx_alloc_aligned((size_t)bytes + 1, 64);
     h->values[i].data = h->arrays[i];
-    return h->arrays[i] != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+    return h->arrays[i] != NULL ? SX_OK : sx_no_memory("for host_call");
 }
 
 /* Output `output` of the program as a value named `name` without its prefix. */

@@ -17,8 +17,7 @@ sx_status sx_host_metrics_init(sx_host_metrics *m, const sx_host_functions *func
         m->states[i] = sx_alloc(functions->metrics[i].state_bytes + 1, 1); /* zeroed */
         if (m->states[i] == NULL) {
             sx_host_metrics_deinit(m);
-            return sx_error(SX_RESOURCE_EXHAUSTED, "eval_metrics: out of memory for \"%s\"",
-                            functions->metrics[i].name);
+            return sx_no_memory("for eval_metrics \"%s\"", functions->metrics[i].name);
         }
     }
     return SX_OK;

@@ -13,7 +13,7 @@ static sx_status copy_variable(sx_session *from, sx_session *to, int i)
     }
     void *data = sx_alloc_aligned((size_t)sx_type_bytes(&v->type) + 1, 64);
     if (data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for \"%s\"", v->name);
+        return sx_no_memory("for \"%s\"", v->name);
     }
     sx_status status = sx_session_read_variable(from, at, data);
     if (status == SX_OK) {

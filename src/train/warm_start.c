@@ -24,7 +24,7 @@ static sx_status find_prefix(const char *from, sx_arena *arena, const char **out
     for (int i = 0; i < 2; i++) {
         bool exists = false;
         if (candidates[i] == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+            return sx_no_memory("for a warm start");
         }
         SX_TRY(bundle_exists(candidates[i], &exists));
         if (exists) {

@@ -120,8 +120,7 @@ static sx_status cpu_buffer_create(sx_device *device, const sx_type *type, sx_de
     size_t bytes = (size_t)sx_type_bytes(type) + SX_CPU_ALIGN;
     if (b == NULL || (b->own = sx_alloc_aligned(bytes, SX_CPU_ALIGN)) == NULL) {
         sx_free(b);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: out of memory for a buffer of %zu bytes",
-                        bytes);
+        return sx_no_memory("for a buffer of %zu bytes", bytes);
     }
     memset(b->own, 0, bytes);
     b->head.device = device;
@@ -285,8 +284,7 @@ static sx_status allocate(cpu_run *r, const cpu_executable *e)
     r->arenas = sx_alloc_aligned(total, total >= HUGE_PAGE ? HUGE_PAGE : SX_CPU_ALIGN);
     r->bases = sx_alloc((size_t)p->shards, sizeof(char **) + (size_t)p->n_spaces * sizeof(char *));
     if (r->arenas == NULL || r->bases == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: out of memory for %zu bytes of temporaries",
-                        total);
+        return sx_no_memory("for %zu bytes of temporaries", total);
     }
     if (total >= HUGE_PAGE) {
         (void)madvise(r->arenas, total, MADV_HUGEPAGE);

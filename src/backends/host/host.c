@@ -39,11 +39,6 @@ typedef struct host_run {
     void *carriers;    /* scratch */
 } host_run;
 
-static sx_status out_of_memory(const char *what)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "host: out of memory for %s", what);
-}
-
 /* ---- Platform and buffers ---- */
 
 static sx_status host_open(const sx_platform_options *options, sx_platform **out)
@@ -51,7 +46,7 @@ static sx_status host_open(const sx_platform_options *options, sx_platform **out
     (void)options;
     host_platform *p = sx_alloc(1, sizeof(*p));
     if (p == NULL) {
-        return out_of_memory("the platform");
+        return sx_no_memory("for the platform");
     }
     p->device = (sx_device){.platform = &p->head, .name = "/device:CPU:0", .kind = "host kernels"};
     p->devices[0] = &p->device;
@@ -72,7 +67,7 @@ static sx_status host_buffer_create(sx_device *device, const sx_type *type, sx_d
     if (buffer == NULL || bytes == NULL) {
         sx_free(buffer);
         sx_free(bytes);
-        return out_of_memory("a buffer");
+        return sx_no_memory("for a buffer");
     }
     buffer->head.device = device;
     buffer->head.type = *type;
@@ -156,7 +151,7 @@ static sx_status measure(host_executable *e)
         e->widest = SX_MAX(e->widest, g->nodes[k].n_inputs);
     }
     sx_type *types = sx_alloc((size_t)e->widest + SX_MAX_OUTPUTS, sizeof(*types));
-    sx_status status = types == NULL ? out_of_memory("values") : SX_OK;
+    sx_status status = types == NULL ? sx_no_memory("for values") : SX_OK;
     for (int k = 0; k < g->n_nodes && status == SX_OK; k++) {
         const sx_node *n = &g->nodes[k];
         for (int i = 0; i < n->n_inputs + n->n_outputs; i++) {
@@ -184,7 +179,7 @@ static sx_status describe(host_executable *e)
     e->types = sx_alloc((size_t)(g->n_args + g->n_results) + 1, sizeof(sx_type));
     e->result_args = sx_alloc((size_t)g->n_results + 1, sizeof(int));
     if (e->types == NULL || e->result_args == NULL) {
-        return out_of_memory("types");
+        return sx_no_memory("for types");
     }
     for (int i = 0; i < g->n_args; i++) {
         e->types[i] = *sx_graph_type(g, g->args[i].value);
@@ -206,7 +201,7 @@ static sx_status host_compile(sx_platform *platform, const sx_graph *graph,
 {
     host_executable *e = sx_alloc(1, sizeof(*e));
     if (e == NULL) {
-        return out_of_memory("an executable");
+        return sx_no_memory("for an executable");
     }
     e->head.platform = platform;
     e->head.memory = options->memory;
@@ -255,13 +250,13 @@ static sx_status allocate_values(host_run *r, const host_executable *e)
     r->inputs = sx_alloc((size_t)e->widest, sizeof(*r->inputs));
     r->carriers = sx_alloc((size_t)e->carrier_bytes + 1, 1);
     if (r->values == NULL || r->inputs == NULL || r->carriers == NULL) {
-        return out_of_memory("values");
+        return sx_no_memory("for values");
     }
     for (int i = 1; i < g->n_values; i++) {
         r->values[i].type = g->values[i].type;
         r->values[i].data = sx_alloc((size_t)sx_type_bytes(&g->values[i].type) + 1, 1);
         if (r->values[i].data == NULL) {
-            return out_of_memory("a value");
+            return sx_no_memory("for a value");
         }
     }
     return SX_OK;
@@ -271,7 +266,7 @@ static sx_status host_run_create(sx_executable *executable, sx_run **out)
 {
     host_run *r = sx_alloc(1, sizeof(*r));
     if (r == NULL) {
-        return out_of_memory("a run");
+        return sx_no_memory("for a run");
     }
     sx_status status = sx_run_init(&r->head, executable);
     if (status != SX_OK) {

@@ -93,7 +93,7 @@ static sx_status describe_topology(aot *a)
     a->n = a->result.devices = (int)list.count;
     a->ids = sx_alloc(list.count, sizeof(*a->ids));
     if (a->ids == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for the devices");
+        return sx_no_memory("for the devices");
     }
     for (int i = 0; i < a->n; i++) {
         SX_TRY(describe_device(a, list.items[i], i));
@@ -160,7 +160,7 @@ static sx_status open_cpu(aot *a)
     }
     a->ids = sx_alloc((size_t)a->n, sizeof(*a->ids));
     if (a->ids == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for the devices");
+        return sx_no_memory("for the devices");
     }
     for (int i = 0; i < a->n; i++) {
         SX_TRY(sx_pjrt_device_id(a->client, i, &a->ids[i]));
@@ -278,7 +278,7 @@ static sx_status read_layouts(aot *a)
     SX_TRY(sx_pjrt_call(a->plugin, SX_PJRT_OPTIMIZED_PROGRAM, &args));
     char *code = sx_alloc(text.code_size + 1, 1);
     if (code == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for the optimised program");
+        return sx_no_memory("for the optimized program");
     }
     text.code = code;
     sx_status status = sx_pjrt_call(a->plugin, SX_PJRT_OPTIMIZED_PROGRAM, &args);
@@ -361,7 +361,7 @@ sx_status sx_aot_compile(const sx_aot_request *request, sx_aot_result *out, char
         *out_executable = sx_alloc(size + 1, 1);
         *out_size = size;
         if (*out_executable == NULL) {
-            status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for the executable");
+            status = sx_no_memory("for the executable");
         } else {
             memcpy(*out_executable, answer.data + sizeof(*out), size);
         }

@@ -147,7 +147,7 @@ sx_status sx_aot_sum_layouts(const sx_graph *graph, const void *code, size_t siz
 {
     sums s = {graph, out, sx_alloc(MAX_LAYERS, sizeof(*s.layers)), 0};
     if (s.layers == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for the layers");
+        return sx_no_memory("for the layers");
     }
     sx_status status = sx_layouts_visit(code, size, visit_array, &s);
     if (status == SX_OK) {

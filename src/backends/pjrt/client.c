@@ -70,7 +70,7 @@ static sx_status client_new(const sx_pjrt_plugin *plugin, int devices, sx_pjrt_c
     sx_pjrt_client *c = sx_alloc(1, sizeof(*c));
     sx_pjrt_named options[4];
     if (c == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a PJRT client");
+        return sx_no_memory("for a PJRT client");
     }
     *c = (sx_pjrt_client){.plugin = plugin, .wanted_devices = devices, .refs = 1};
     sx_pjrt_client_create args = SX_PJRT_ARGS(client_create, .options = options);

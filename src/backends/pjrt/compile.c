@@ -61,8 +61,7 @@ sx_status sx_pjrt_serialize(const sx_pjrt_plugin *plugin, void *executable, char
         args.destroy(args.backing);
     }
     if (copy == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program of %zu bytes",
-                        args.size);
+        return sx_no_memory("for a program of %zu bytes", args.size);
     }
     *out_bytes = copy;
     *out_size = args.size;

@@ -17,7 +17,7 @@ typedef struct sx_pjrt_device {
 
 sx_status sx_pjrt_no_memory(const char *what)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "pjrt: out of memory for %s", what);
+    return sx_no_memory("for %s", what);
 }
 
 void sx_pjrt_keep_first(sx_status *first, sx_status status)

@@ -224,9 +224,8 @@ static sx_status load_new(const char *path, const sx_pjrt_plugin **out)
     SX_TRY(probe(path));
     sx_pjrt_plugin *plugin = sx_alloc(1, sizeof(*plugin));
     char *copy = sx_strdup(path);
-    sx_status status = plugin != NULL && copy != NULL
-                           ? open_library(copy, plugin)
-                           : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a PJRT plugin");
+    sx_status status = plugin != NULL && copy != NULL ? open_library(copy, plugin)
+                                                      : sx_no_memory("for a PJRT plugin");
     if (status != SX_OK) {
         sx_free(plugin);
         sx_free(copy);

@@ -237,7 +237,7 @@ static sx_hlo counts_along(sx_hlo_writer *w, const sx_window *window, int64_t ax
     sx_type vector = sx_type_of(SX_F32, window->out);
     float *counts = sx_alloc((size_t)window->out, sizeof(*counts));
     if (counts == NULL) {
-        sx_hlo_fail(w, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a pool's counts"));
+        sx_hlo_fail(w, sx_no_memory("for a pool's counts"));
         return SX_HLO_NONE;
     }
     for (int64_t o = 0; o < window->out; o++) {

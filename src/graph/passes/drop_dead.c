@@ -35,7 +35,7 @@ sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out)
 {
     bool *live = sx_alloc((size_t)g->n_values, sizeof(bool));
     if (live == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory dropping dead nodes");
+        return sx_no_memory("dropping dead nodes");
     }
     mark_live(g, live);
     sx_status status = sx_rewrite_run(g, 0, keep_if_live, live, out);

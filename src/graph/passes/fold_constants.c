@@ -67,13 +67,13 @@ static sx_status fold(sx_rewrite *rw, const sx_node *n, sx_arena *scratch)
         out[k].type = out_types[k] = *sx_graph_type(rw->from, sx_node_output(n, k));
         out[k].data = sx_arena_alloc(scratch, (size_t)sx_type_bytes(&out[k].type) + 1, 1);
         if (out[k].data == NULL) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory folding constants");
+            return sx_no_memory("folding constants");
         }
     }
     int64_t bytes = sx_host_scratch_bytes(n->op, in_types, n->n_inputs, out_types, n->n_outputs);
     void *carriers = bytes < 0 ? NULL : sx_arena_alloc(scratch, (size_t)bytes, 1);
     if (carriers == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory folding constants");
+        return sx_no_memory("folding constants");
     }
     SX_TRY(sx_host_run(n->op, n->attrs, in, n->n_inputs, out, n->n_outputs, carriers, scratch));
     for (int k = 0; k < n->n_outputs; k++) {

@@ -62,7 +62,7 @@ sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out)
     }
     set.slots = sx_alloc(set.mask + 1, sizeof(*set.slots));
     if (set.slots == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory merging equal nodes");
+        return sx_no_memory("merging equal nodes");
     }
     sx_status status = sx_rewrite_run(g, 0, merge_node, &set, out);
     sx_free(set.slots);

@@ -8,7 +8,7 @@ void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
 {
     sx_value *inputs = sx_arena_array(sx_builder_arena(rw->to), node->n_inputs + 1, sx_value);
     if (inputs == NULL) {
-        sx_builder_fail(rw->to, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph"));
+        sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
         return;
     }
     for (int i = 0; i < node->n_inputs; i++) {
@@ -33,7 +33,7 @@ void sx_rewrite_constant(sx_rewrite *rw, const sx_node *node, int k, const sx_te
     const char *name =
         k == 0 ? node->name : sx_arena_printf(sx_builder_arena(rw->to), "%s/%d", node->name, k);
     if (name == NULL) {
-        sx_builder_fail(rw->to, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph"));
+        sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
         return;
     }
     rw->map[sx_node_output(node, k).id] =
@@ -74,7 +74,7 @@ sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn,
     sx_status status = SX_OK;
     rw.map = sx_alloc((size_t)from->n_values, sizeof(sx_value));
     if (rw.map == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph");
+        status = sx_no_memory("rewriting a graph");
         goto done;
     }
     for (int k = 0, arg = 0; k < from->n_nodes && !sx_builder_failed(rw.to); k++) {

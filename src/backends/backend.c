@@ -393,7 +393,8 @@ sx_status sx_run_await(sx_run *run, int64_t deadline_ns)
 {
     const sx_platform *platform = run->executable->platform;
     if (atomic_load(&run->state) == SX_RUN_IDLE) {
-        return sx_error(SX_FAILED_PRECONDITION, "cannot wait for an execution that was not submitted");
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "cannot wait for an execution that was not submitted");
     }
     if (atomic_load(&run->state) == SX_RUN_PENDING) {
         if (deadline_ns == SX_NO_DEADLINE && !run->watched) {

@@ -13,6 +13,7 @@ done
 ok evaluate run --data "$data" --checkpoint best
 says 'Eval results at step '
 says '(100 examples)'
+grep -qxE 'Eval results at step [0-9]+: accuracy = [0-9.]+, loss = [0-9.]+ \(100 examples\)' out || fail 'not that line'
 ok evaluate run --data "$data" --checkpoint 10 --json
 says '"step": 10,'
 ok evaluate run --data "$data" --examples 40 --json

@@ -63,6 +63,8 @@ class Session:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update({"TERM": "xterm"} | env)
+            for name in [n for n in os.environ if os.environ[n] == "(unset)"]:
+                del os.environ[name]
             set_width(0, width)
             os.execv(sys.argv[1], ["sextant"] + args)
         self.bytes, self.end = b"", time.monotonic() + 100
@@ -143,6 +145,22 @@ def check_messages():
     assert not any("eta" in r or "evaluating" in r for r in rows), rows
     assert not s.terminal.colors
 
+def check_kinds():
+    """Without TERM it is a terminal, a dumb one is none; colours only where they are wanted."""
+    kinds = [({}, [], True, True), ({"TERM": "(unset)"}, [], True, True), ({"TERM": "dumb"}, [], False, False),
+             ({}, ["--color", "never"], True, False),
+             ({"NO_COLOR": "1"}, [], True, False), ({"NO_COLOR": ""}, [], True, True)]
+    for env, words, overwrites, colors in kinds:
+        s = Session(["train", "linear", "--data", "generated:digits?n=64", "--steps", "2"] + words, 120, env=env)
+        drawn = []
+        while s.read():
+            drawn += s.terminal.rows()
+        assert os.waitstatus_to_exitcode(os.waitpid(s.pid, 0)[1]) == 0, s.terminal.rows()
+        line = "Loss for final step"
+        assert any(line in r for r in s.terminal.rows()), (env, s.terminal.rows())
+        assert any("eta" in r for r in s.terminal.rows()) != overwrites, (env, s.terminal.rows())
+        assert bool(s.terminal.colors) == colors, (env, words, s.terminal.colors)
+
 def check_quiet():
     for flag in (["--quiet"], ["-q"], ["--verbosity", "error"], ["--verbosity", "warn"]):
         s = Session(["train", "linear", "--data", "generated:digits?n=64", "--steps", "2"] + flag, 120)
@@ -160,6 +178,7 @@ def check_compile(plugin):
 check_resizing(True)
 check_resizing(False)
 check_messages()
+check_kinds()
 check_quiet()
 if sys.argv[2]:
     check_compile(sys.argv[2])

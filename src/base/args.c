@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 
-enum { MAX_BYTES = 1 << 16 }; /* more is no struct of options */
+enum { MAX_BYTES = 1 << 16 }; /* larger sizes are invalid */
 
 sx_status sx_take_args(const char *name, const void *args, size_t size, void *out)
 {

@@ -1,21 +1,20 @@
 /* Option structs of the public API. Their first field, struct_size, is the size that the struct had
  * in the headers that the caller was compiled with; fields are only ever appended.
  *
- *   smaller than ours   an older caller: the fields that it does not know get their default, zero
- *   larger than ours    a newer caller: accepted while the fields that we do not know are zero
+ *   smaller than ours   an older caller: the fields that it does not have get their default, zero
+ *   larger than ours    a newer caller: accepted if the fields unknown to this library are zero
  *   below 8             the struct was filled without its macro: refused
  *
- * A public function that takes such a struct begins with SX_TAKE_ARGS, which puts a copy of our
- * size in its place. */
+ * A public function that takes such a struct begins with SX_TAKE_ARGS, which replaces it with a
+ * copy of this library's size. */
 #ifndef SX_BASE_ARGS_H
 #define SX_BASE_ARGS_H
 
 #include <sextant/status.h>
 
 /* Fills `out`, a struct called `name` of `size` bytes, from the caller's; NULL gives the defaults.
- * The copy's struct_size is ours.
- * Errors: INVALID_ARGUMENT a struct_size that is none; UNIMPLEMENTED an option of a newer header
- * that is set. */
+ * The copy has this library's struct_size. Errors: INVALID_ARGUMENT: an invalid struct_size;
+ * UNIMPLEMENTED: an option of a newer header is set. */
 SX_MUST_USE sx_status sx_take_args(const char *name, const void *args, size_t size, void *out);
 
 /* For a function that returns sx_status. `args` is its parameter of type `const type *`. */

@@ -1,9 +1,9 @@
-/* A budget of bytes: how much memory one request, or all requests of a server, may hold.
+/* A budget of bytes: how much memory one request, or all requests of a server, may use.
  *
- *   request -> server          a budget charges every budget above it, too
+ *   request -> server          a budget also charges every budget above it
  *
  * Memory is charged before it is allocated: a charge counts in the budget and in all above it, or,
- * where one of them would exceed its limit, in none. Arenas (arena.h) and buffers (buffer.h) charge
+ * if one of them would exceed its limit, in none. Arenas (arena.h) and buffers (buffer.h) charge
  * the budget that they are given. Charging and releasing are atomic: any thread may do either. */
 #ifndef SX_BASE_BUDGET_H
 #define SX_BASE_BUDGET_H
@@ -16,7 +16,7 @@
 
 typedef struct sx_budget sx_budget;
 struct sx_budget {
-    const char *name;   /* what its limit limits, for messages; static */
+    const char *name;   /* what the limit applies to, for messages; static */
     size_t limit_bytes; /* 0 = none */
     sx_budget *parent;  /* NULL = none; must outlive this one */
     atomic_size_t used_bytes;
@@ -35,20 +35,20 @@ void sx_budget_release(sx_budget *budget, size_t bytes); /* not more than was ch
 void sx_budget_release_all(sx_budget *budget);
 
 size_t sx_budget_used(const sx_budget *budget);
-/* Whether `bytes` more would fit while `keep_free` bytes of the limit stay unused: for admitting
- * new work only while there is room for the work under way. Advisory: nothing is charged. */
+/* Whether `bytes` more would fit while `keep_free` bytes of the limit stay unused: used to admit
+ * new work only while there is room for running work. Advisory: nothing is charged. */
 bool sx_budget_has_room(const sx_budget *budget, size_t bytes, size_t keep_free);
 
-/* Was the latest charge refused? */
+/* Whether the latest charge was refused. */
 bool sx_budget_refused(const sx_budget *budget);
-/* Whether the refused charge could not be met even if nothing else were charged to the budget that
- * refused it: trying again later is no use. */
+/* Whether the refused charge exceeds the limit even with nothing else charged, so that retrying is
+ * useless. */
 bool sx_budget_never_fits(const sx_budget *budget);
 /* RESOURCE_EXHAUSTED with the figures of the latest charge, if that was refused; "out of memory" if
  * it was not. */
 SX_MUST_USE sx_status sx_budget_error(const sx_budget *budget);
-/* The same with what the refused charge was for, and sizes for people: "WHAT would exceed the
- * memory limit of NAME: 4.0 MiB of 2.0 GiB in use". */
+/* The same with what the refused charge was for, and rounded sizes: "WHAT would exceed the memory
+ * limit of NAME: 4.0 MiB of 2.0 GiB in use". */
 SX_MUST_USE sx_status sx_budget_over(const sx_budget *budget, const char *what);
 
 #endif

@@ -23,7 +23,7 @@ sx_status sx_cancel_check(const sx_cancel *cancel)
     if (cancel == NULL) {
         return SX_OK;
     }
-    /* The deadline first: when it passes, the owner of the token asks for the stop, too. */
+    /* The deadline first: when it passes, the owner of the token requests the stop as well. */
     if (cancel->deadline_ns != INT64_MAX && sx_now_ns() >= cancel->deadline_ns) {
         return sx_error(SX_DEADLINE_EXCEEDED, "stopped: the deadline has passed");
     }

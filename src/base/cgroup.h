@@ -16,8 +16,8 @@
 /* Reads the limit that the group in directory `dir` sets; 0 = none. */
 typedef int64_t sx_cgroup_limit_fn(const char *dir);
 
-/* The smallest limit of our group and of every group above it, as each may set one; 0 = none.
- * `proc_cgroup` is the file that names our groups (/proc/self/cgroup), `root` the mounted hierarchy
+/* The smallest limit of the process's group and of every group above it; 0 = none. `proc_cgroup` is
+ * the file that names the groups of the process (/proc/self/cgroup), `root` the mounted hierarchy
  * (/sys/fs/cgroup), `controller` the one that sets the limit ("cpu", "memory"). */
 int64_t sx_cgroup_limit(const char *proc_cgroup, const char *root, const char *controller,
                         sx_cgroup_limit_fn *v2, sx_cgroup_limit_fn *v1);

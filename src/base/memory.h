@@ -16,7 +16,7 @@ char *sx_strdup(const char *text);
  * literal) that says what the memory was for, and its arguments. */
 #define sx_no_memory(...) sx_error(SX_RESOURCE_EXHAUSTED, "out of memory " __VA_ARGS__)
 
-/* Says that `block` is meant to live as long as the process: it no longer counts as live. */
+/* Marks `block` as living as long as the process: it no longer counts as live. */
 void sx_alloc_keep(const void *block);
 
 /* Makes the n-th allocation from now fail (1 = the next), once; 0 turns this off. For tests. */

@@ -76,7 +76,7 @@ static void pause_cpu(void)
 }
 
 /* Polls the gate for about SPIN_NS, true if it opened. After PAUSES polls it yields the processor
- * between polls, because on a loaded machine the thread we wait for may be queued behind us. */
+ * between polls, because on a loaded machine the awaited thread may be queued behind this one. */
 static bool spin_at(gate *g, unsigned seen)
 {
     for (int i = 0; i < PAUSES; i++) {

@@ -4,11 +4,10 @@
 
 #include <stdint.h>
 
-/* The machine's memory, or the cgroup's limit where that is smaller; 1 GiB when neither is known.
- */
+/* The machine's memory, or the cgroup's limit if that is smaller; 1 GiB if neither is known. */
 int64_t sx_ram_bytes(void);
 
-/* The cgroup's limit alone; 0 when there is none. See sx_cgroup_limit. */
+/* The cgroup's limit; 0 if there is none. See sx_cgroup_limit. */
 int64_t sx_ram_quota(const char *proc_cgroup, const char *root);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { MAX_DEPTH = 16, MAX_FILES = 1 << 24, MAX_NAMED = 5 };
 
-/* Formats that we do not decode are examples too: they are refused by name when read. */
+/* Includes formats that cannot be decoded: they are reported by name when read. */
 static const char *const image_extensions[] = {".jpg", ".jpeg", ".jpe",  ".jfif", ".png",
                                                ".gif", ".bmp",  ".webp", ".tif",  ".tiff"};
 
@@ -49,7 +49,8 @@ static size_t parent_length(const char *path, size_t length)
 
 /* ---- Finding the class folders ---- */
 
-/* Is `path` inside `folder` (of `length` bytes), or in the folder itself? "" holds everything. */
+/* Whether `path` is below `folder` (of `length` bytes) or is the folder itself; "" contains
+ * everything. */
 static bool is_below(const char *path, const char *folder, size_t length)
 {
     return length == 0 || (strncmp(path, folder, length) == 0 && path[length] == '/');
@@ -61,7 +62,7 @@ struct finder {
     const char *where;
     bool recursive;
     sx_class_list *list;
-    const char *root; /* the deepest folder that holds all images: root[0 .. root_length) */
+    const char *root; /* the deepest folder that contains all images: root[0 .. root_length) */
     size_t root_length;
     int64_t images, direct; /* image names; those directly in the root */
     sx_map classes;         /* the root's subfolders that hold images; the value is 1 if all those
@@ -272,7 +273,7 @@ sx_status sx_class_list_init(const char *const *names, size_t count, bool recurs
     find_root(&finder);
     SX_TRY_GOTO(status, find_classes(&finder, &folder), done);
     if (finder.direct > 0 && finder.classes.count < 2 && finder.root_length > 0) {
-        /* One class folder, perhaps with a folder of its own. */
+        /* One class folder, possibly with a subfolder. */
         finder.root_length = parent_length(finder.root, finder.root_length);
         SX_TRY_GOTO(status, find_classes(&finder, &folder), done);
     }

@@ -1,4 +1,4 @@
-/* Class folders: which of many file names are examples, and of which class.
+/* Class folders: determines which of the file names are examples, and their classes.
  *
  *   flower_photos/daisy/1.jpg           ->  class "daisy" = 0
  *   flower_photos/roses/7.png           ->  class "roses" = 1
@@ -7,8 +7,8 @@
  *   flower_photos/LICENSE.txt           ->  skipped: not an image
  *   flower_photos/cover.jpg             ->  skipped: outside the class folders
  *
- * Images are known by their extension. The class folders are the subfolders of the deepest folder
- * that holds all images. Classes are sorted by name (bytes), and numbered. What is skipped is
+ * Images are recognized by extension. The class folders are the subfolders of the deepest folder
+ * that contains all images. Classes are sorted by name (bytes) and numbered. Skipped files are
  * counted. Names with a component that begins with '.' and __MACOSX are ignored. */
 #ifndef SX_DATA_CLASSED_H
 #define SX_DATA_CLASSED_H
@@ -35,9 +35,9 @@ typedef struct sx_class_list {
     sx_arena arena;
 } sx_class_list;
 
-/* Sorts out `names` (relative paths, '/'), which must outlive the list. `recursive`: images in
- * subfolders of a class folder belong to the class. `where` is for messages.
- * Errors: INVALID_ARGUMENT no images; images in no folder; unless recursive, class folders at
+/* Classifies `names` (relative paths, '/'), which must outlive the list. `recursive`: images in
+ * subfolders of a class folder belong to the class. `where` is for messages. Errors:
+ * INVALID_ARGUMENT: no images; images that are in no folder; unless recursive, class folders at
  * different depths (a folder of folders of class folders); a class folder's name is not UTF-8. */
 SX_MUST_USE sx_status sx_class_list_init(const char *const *names, size_t count, bool recursive,
                                          const char *where, sx_class_list *out_list);
@@ -46,8 +46,8 @@ void sx_class_list_deinit(sx_class_list *list);
 /* Appends "; skipped 3 files that are not images, ..." if anything was skipped. */
 void sx_class_list_put_skipped(const sx_class_list *list, sx_buf *out);
 
-/* All files below `dir`, as relative paths sorted by bytes; hidden ones left out. At most 16
- * folders deep and 2^24 files (RESOURCE_EXHAUSTED). */
+/* All files below `dir`, as relative paths sorted by bytes; without hidden ones. At most 16 folders
+ * deep and 2^24 files (RESOURCE_EXHAUSTED). */
 SX_MUST_USE sx_status sx_list_tree(const char *dir, sx_paths *out_names);
 
 #endif

@@ -2,9 +2,9 @@
  *
  *   batch -> map -> repeat -> shuffle -> source      each node points to its parent (the input)
  *
- * A node is immutable once made. Two kinds of node never touch each other's business: order nodes
- * compute which record comes at a position (order.h), map and cache nodes compute what an element
- * is; so they commute, and an iterator runs all of the first, then all of the second. */
+ * A node is immutable once made. Order nodes determine which record is at a position (order.h), map
+ * and cache nodes compute the element; they are independent, so an iterator applies all order nodes
+ * first and then all others. */
 #ifndef SX_DATA_DATASET_H
 #define SX_DATA_DATASET_H
 
@@ -50,7 +50,7 @@ struct sx_source {
     int class_count;
 };
 
-/* Makes the root node; takes the source in any case: on failure it is destroyed. */
+/* Creates the root node; takes ownership of the source, which is destroyed on failure. */
 SX_MUST_USE sx_status sx_dataset_from_source(sx_source *source, sx_dataset **out_dataset);
 
 /* ---- Nodes ---- */

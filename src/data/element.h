@@ -1,4 +1,4 @@
-/* Single elements of a data set by their record's number: what a row of predictions is about. */
+/* Single elements of a data set by record number: the example behind a row of predictions. */
 #ifndef SX_DATA_ELEMENT_H
 #define SX_DATA_ELEMENT_H
 

@@ -16,7 +16,7 @@ enum { MAX_FILES = 4 };
 
 #define MNIST "https://storage.googleapis.com/cvdf-datasets/mnist/"
 
-/* One row for each set that has a name. A SHA-256 stands only where its publisher's is known. */
+/* One row per named set. The SHA-256 is given only if its publisher states one. */
 static const struct named_set {
     const char *name;
     struct {

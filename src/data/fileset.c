@@ -24,7 +24,7 @@ typedef struct fileset_def {
     void (*close)(sx_fileset *set);
 } fileset_def;
 
-/* Where an archive's member lies. */
+/* The position of a member in an archive. */
 struct member {
     uint64_t offset;
     size_t size;
@@ -39,8 +39,8 @@ struct sx_fileset {
     struct member *members; /* [names.count] */
     size_t capacity;        /* of names and members */
     sx_file *file;
-    bool reads_file; /* there is a member in it */
-    sx_buf unpacked; /* the members without an offset, one after the other */
+    bool reads_file; /* a member is read from it */
+    sx_buf unpacked; /* the members without an offset, concatenated */
 };
 
 /* ---- A folder ---- */

@@ -1,5 +1,5 @@
-/* sx_fileset: many small files by number, wherever they lie: below a folder, or in an archive.
- * Immutable once open; any number of threads may read. */
+/* sx_fileset: many small files by index, below a folder or in an archive. Immutable once open; any
+ * number of threads may read. */
 #ifndef SX_DATA_FILESET_H
 #define SX_DATA_FILESET_H
 
@@ -8,9 +8,8 @@
 
 typedef struct sx_fileset sx_fileset;
 
-/* `path` is a folder, or a .tar (also .tar.gz and the like) or .zip, told apart by content. Members
- * that an archive cannot give by number are held in memory, at most memory_budget bytes (0 = half
- * of the RAM). */
+/* `path` is a folder, or a .tar (or .tar.gz etc.) or .zip, detected by content. Members without
+ * random access are kept in memory, at most memory_budget bytes (0 = half of the RAM). */
 SX_MUST_USE sx_status sx_fileset_open(const char *path, int64_t memory_budget,
                                       sx_fileset **out_set);
 void sx_fileset_close(sx_fileset *set); /* NULL is fine */
@@ -20,7 +19,7 @@ size_t sx_fileset_count(const sx_fileset *set);
 const char *const *sx_fileset_names(const sx_fileset *set);
 /* The path that it was opened with. */
 const char *sx_fileset_path(const sx_fileset *set);
-/* Views from read() last as long as the set, not only until the scratch is reset. */
+/* Whether views from read() are valid as long as the set, not only until the scratch is reset. */
 bool sx_fileset_stable(const sx_fileset *set);
 /* The bytes of file `index`, a view. At most 1 GiB each. Errors name the file. */
 SX_MUST_USE sx_status sx_fileset_read(const sx_fileset *set, size_t index, sx_scratch *scratch,

@@ -1,5 +1,5 @@
-/* The standard map of image classification: an encoded image or pixels, and a label, become a float
- * image and a label that is checked. The image layer's preprocess.h says what happens to pixels. */
+/* The standard map of image classification: turns an encoded image or pixels, and a label, into a
+ * float image and a checked label. See image/preprocess.h for the pixels. */
 #include <string.h>
 
 #include "base/args.h"

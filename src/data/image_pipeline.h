@@ -1,4 +1,4 @@
-/* The map of sx_image_pipeline() for callers that hold the preprocessing as a whole. */
+/* The map of sx_image_pipeline() for callers that have an sx_preprocess. */
 #ifndef SX_DATA_IMAGE_PIPELINE_H
 #define SX_DATA_IMAGE_PIPELINE_H
 
@@ -6,8 +6,8 @@
 
 #include "image/preprocess.h"
 
-/* As sx_image_pipeline(); of `args` only training, seed, num_classes and label_dtype count. `pre`
- * is copied. */
+/* As sx_image_pipeline(); uses only training, seed, num_classes and label_dtype of `args`. `pre` is
+ * copied. */
 SX_MUST_USE sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pre,
                                                const sx_image_args *args);
 #define sx_dataset_preprocess(dataset, pre, ...) \

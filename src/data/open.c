@@ -1,5 +1,5 @@
-/* sx_data_open: from what a user writes after --data to a dataset. Files are recognised by their
- * first bytes (sniff.h), never by their names; folders by what lies in them. */
+/* sx_data_open: opens the dataset named by --data. Files are recognized by their first bytes
+ * (sniff.h), not by their names; folders by their contents. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static sx_status suggest(const struct opening *o, const char *dir, const char *p
 {
     sx_paths names = {0};
     sx_status status = sx_dir_list(dir, &names);
-    if (status != SX_OK) { /* the folder's own trouble says more */
+    if (status != SX_OK) { /* the folder's own error is more helpful */
         return status;
     }
     const char *name = sx_path_basename(part);
@@ -134,8 +134,7 @@ static sx_status open_archive(struct opening *o)
     return sx_source_classed(o->paths.items[0], o->options, &o->text, &o->dataset);
 }
 
-/* The name of the labels' file that belongs to images', by MNIST's habit; NULL if it is not there.
- */
+/* The name of the labels file for an images file, as in MNIST; NULL if it does not exist. */
 static const char *labels_beside(struct opening *o, const char *images)
 {
     const char *at = strstr(sx_path_basename(images), "images");
@@ -209,8 +208,8 @@ static sx_status (*const openers[SX_FILE_KINDS])(struct opening *) = {
     [SX_FILE_IMAGE] = open_image,
 };
 
-/* A file that a schema lists is a record file, however its first bytes look: then reading it says
- * what is wrong with them. */
+/* A file listed in a schema is a record file even if its first bytes are wrong: then reading it
+ * reports the error. */
 static bool known_by_schema(struct opening *o, const char *path)
 {
     sx_set_info info;
@@ -252,7 +251,7 @@ static sx_status open_files(struct opening *o)
 
 /* ---- Folders ---- */
 
-/* The files of one folder, by kind; those that hold no data are left out. */
+/* The files of one folder, by kind, without those that are not data. */
 static sx_status files_of_kind(const char *dir, const sx_paths *names, sx_file_kind kind,
                                sx_paths *out_paths)
 {
@@ -283,7 +282,7 @@ static size_t set_name_length(const char *name)
     return of == NULL || of - name < 6 ? length : (size_t)(of - name) - 6;
 }
 
-/* Several sets in one folder: which one is meant? */
+/* An error if the folder contains several sets. */
 static sx_status check_one_set(const struct opening *o, const sx_paths *files, const char *dir)
 {
     const char *first = sx_path_basename(files->items[0]);

@@ -35,8 +35,8 @@ void sx_permutation_init(sx_permutation *permutation, int64_t count, uint64_t se
     }
 }
 
-/* A well mixed function of 32 bits under a key: the finalizer of MurmurHash3 (public domain
- * constants) around the key. */
+/* A keyed mixing function of 32 bits: the finalizer of MurmurHash3 (public domain constants) around
+ * the key. */
 static uint32_t mix(uint32_t x, uint32_t key)
 {
     x = (x ^ key) * 0x85EBCA6Bu;
@@ -99,8 +99,8 @@ static void fill_buffer_table(const sx_order_op *op, uint64_t epoch, uint32_t *t
     for (uint32_t i = 0; i < n; i++) {
         table[i] = i;
     }
-    /* table[i .. i + buffer) is the buffer when output i is drawn: what is not drawn moves on, the
-     * element that enters next is the one that stands just behind. */
+    /* table[i .. i + buffer) is the buffer when output i is drawn: elements that are not drawn move
+     * on; the next element to enter is the one just after it. */
     for (uint32_t i = 0; i < n; i++) {
         uint32_t filled = buffer < n - i ? buffer : n - i;
         uint32_t j = i + draw_below(key, i, filled);

@@ -1,13 +1,14 @@
-/* Order: which record comes at which position. Pure arithmetic, no data.
+/* Order: which record is at which position. Pure arithmetic, without data.
  *
  *   position in the output, epoch  --at()-->  position in the input, epoch
  *
  * An iterator walks from the last node to the source; the epoch starts at 0 and is set by repeat.
  *
  * The keyed permutation is a Feistel network with unequal halves over the smallest power of two
- * that holds the count, walked until it falls inside (cycle walking: Black and Rogaway, "Ciphers
- * with arbitrary finite domains", CT-RSA 2002). Fewer than two walks on average, no memory. Round
- * keys are Threefry of (seed, epoch); the round function is a multiply-xorshift mixer. */
+ * that is at least the count, applied until the result is in range (cycle walking: Black and
+ * Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Fewer than two walks on average,
+ * no memory. Round keys are Threefry of (seed, epoch); the round function is a multiply-xorshift
+ * mixer. */
 #ifndef SX_DATA_ORDER_H
 #define SX_DATA_ORDER_H
 
@@ -30,7 +31,7 @@ int64_t sx_permutation_at(const sx_permutation *permutation, int64_t position);
 
 typedef struct sx_order_op sx_order_op;
 
-/* What an order node keeps while iterating: the tables of one epoch. */
+/* The state of an order node while iterating: the tables of one epoch. */
 typedef struct sx_order_state {
     bool ready;
     uint64_t epoch;

@@ -1,12 +1,12 @@
-/* What `sextant data ...` does: writing record files, looking at them, checking them.
- * The commands themselves only read arguments and print. */
+/* The implementation of `sextant data ...`: writing, showing and checking record files. The
+ * commands only parse arguments and print. */
 #ifndef SX_DATA_PREPARE_H
 #define SX_DATA_PREPARE_H
 
 #include "base/buffer.h"
 #include <sextant/data.h>
 
-/* Called now and then; false stops with CANCELLED. */
+/* Called periodically; returning false stops with CANCELLED. */
 typedef bool sx_progress_fn(void *user, int64_t done, int64_t total);
 
 enum { SX_MAX_SPLITS = 16 };
@@ -15,15 +15,15 @@ enum { SX_MAX_SPLITS = 16 };
 
 typedef struct sx_fetch_set_args {
     const char *name;   /* "flowers", "mnist", "catsdogs", or an http, https or file address */
-    const char *dir;    /* where it goes; made if missing */
-    const char *sha256; /* of an address's file, or NULL; named sets know theirs */
+    const char *dir;    /* target directory; created if missing */
+    const char *sha256; /* of the file at a URL, or NULL; named sets have their own */
     sx_progress_fn *progress; /* bytes; total 0 while unknown; may be NULL */
     void *user;
 } sx_fetch_set_args;
 
-/* Downloads what is not there yet, going on where an earlier try stopped, and unpacks archives.
- * Tries to connect for 5 seconds. Appends to `text` what came. Errors: those of io/fetch.h;
- * NOT_FOUND for an unknown name. */
+/* Downloads missing files, resuming where an earlier attempt stopped, and unpacks archives. Tries
+ * to connect for 5 seconds. Appends a summary to `text`. Errors: those of io/fetch.h; NOT_FOUND for
+ * an unknown name. */
 SX_MUST_USE sx_status sx_fetch_set(const sx_fetch_set_args *args, sx_buf *text);
 
 /* ---- Class folders to records ----
@@ -32,13 +32,13 @@ SX_MUST_USE sx_status sx_fetch_set(const sx_fetch_set_args *args, sx_buf *text);
  * image/height, image/width, image/class/label, image/class/text, image/filename. */
 typedef struct sx_from_images_args {
     const char *source;       /* a folder, .tar or .zip of class folders */
-    const char *out;          /* the prefix of the files; with splits their folder */
+    const char *out;          /* the prefix of the files; with splits, their directory */
     const char *split;        /* "train=.8,val=.1,test=.1", or NULL: one set */
     int shards;               /* files of each set; 0 = one for each 128 MiB */
     int label_base;           /* number of the first class */
     uint64_t seed;            /* of split and order */
     bool recursive;           /* images in subfolders of a class folder belong to its class */
-    bool skip_corrupt;        /* leave out images that cannot be decoded */
+    bool skip_corrupt;        /* skip images that cannot be decoded */
     bool no_decode;           /* do not decode images to check them: only their headers are read */
     sx_progress_fn *progress; /* images checked, then images written; may be NULL */
     void *user;
@@ -47,10 +47,10 @@ typedef struct sx_from_images_args {
 /* Which files are examples: classed.h. Every image is checked before anything is written. An
  * image's split and its place in the order depend on the hash of its name and the seed; the splits'
  * sizes are the fractions of the whole, rounded. All files appear together at the end, or none.
- * Appends to `text` what was found, skipped (the first 20 corrupt images by name) and written, a
- * line each.
- * Errors: DATA_LOSS images that are no JPEG or PNG or do not decode (the first 20 by name), unless
- * skip_corrupt and others are good; INVALID_ARGUMENT a bad or empty split, no images. */
+ * Appends lines to `text` with the images found, skipped (the first 20 corrupt ones by name) and
+ * written. Errors: DATA_LOSS: images that are not JPEG or PNG or cannot be decoded (the first 20 by
+ * name), unless skip_corrupt is set and there are others; INVALID_ARGUMENT a bad or empty split, no
+ * images. */
 SX_MUST_USE sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text);
 
 /* ---- IDX pairs to records ---- */
@@ -71,7 +71,7 @@ SX_MUST_USE sx_status sx_from_idx(const sx_from_idx_args *args, sx_buf *text);
 /* ---- Looking ---- */
 
 /* Appends a description of the data and of its first `count` examples: each feature of record files
- * with its kind and beginning; images with format and size. */
+ * with its kind and first values; images with format and size. */
 SX_MUST_USE sx_status sx_data_show(const char *spec, const sx_data_options *options, int64_t count,
                                    sx_buf *text);
 
@@ -88,14 +88,13 @@ typedef struct sx_verify_args {
 
 typedef struct sx_verify_result {
     int64_t files, records, bytes;
-    int64_t corrupt;     /* records or stretches that failed; 0 unless skip_corrupt */
+    int64_t corrupt;     /* corrupt records or regions; 0 unless skip_corrupt */
     int64_t undecodable; /* likewise */
 } sx_verify_result;
 
-/* Reads every byte: checksums, Examples, labels within the classes, images if asked, and whether
- * the sidecar schema's counts and checksums fit. The first fault is the error, with file, record
- * and offset; with skip_corrupt faults of records are counted and named in `text` (the first 20).
- */
+/* Reads every byte: checksums, Examples, label ranges, images if requested, and the counts and
+ * checksums of the sidecar schema. The first error is returned, with file, record and offset; with
+ * skip_corrupt, corrupt records are counted and listed in `text` (the first 20). */
 SX_MUST_USE sx_status sx_data_verify(const sx_verify_args *args, sx_buf *text,
                                      sx_verify_result *out_result);
 
@@ -103,8 +102,8 @@ SX_MUST_USE sx_status sx_data_verify(const sx_verify_args *args, sx_buf *text,
 
 /* Writes examples [first, first + count) of an unbatched dataset as .npy: component "image" or
  * "features" to `path`, and "label" to `label_path` unless NULL. Encoded images are decoded to
- * uint8; all must then have one size. Errors: OUT_OF_RANGE fewer examples; INVALID_ARGUMENT sizes
- * that differ (naming both). */
+ * uint8; all must then have the same size. Errors: OUT_OF_RANGE: fewer examples; INVALID_ARGUMENT:
+ * different sizes (the message has both). */
 SX_MUST_USE sx_status sx_data_take(sx_dataset *dataset, int64_t first, int64_t count,
                                    const char *path, const char *label_path);
 

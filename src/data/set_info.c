@@ -251,7 +251,7 @@ static json_t *set_json(const sx_set_info *info)
     return json;
 }
 
-/* What the directory's schema says so far; an empty one if there is none or it makes no sense. */
+/* The directory's current schema; an empty one if there is none or it is invalid. */
 static json_t *load_or_begin(const char *path)
 {
     json_t *json = NULL;

@@ -1,4 +1,4 @@
-/* sx_set_info: what the writers of record files note beside them, and readers look for.
+/* sx_set_info: the schema that writers of record files store beside them, for readers.
  *
  *   data/train-00000-of-00008 ...
  *   data/.sextant/schema.json     {"version": 1, "sets": {"train": {...}, "val": {...}}}
@@ -11,7 +11,7 @@
  *   shape        [height, width, channels] of raw images
  *   checksum     CRC-32C (hex) of the files' CRCs in order: one number for the whole set
  *
- * A hint that is never required; data without it are read with what can be recognised. */
+ * The schema is optional; without it, the format of the data is detected. */
 #ifndef SX_DATA_SET_INFO_H
 #define SX_DATA_SET_INFO_H
 
@@ -24,7 +24,7 @@ typedef struct sx_set_file {
     uint32_t crc32c;
 } sx_set_file;
 
-/* Strings and arrays are borrowed from whoever fills it; after find() from `arena`. */
+/* Strings and arrays are borrowed from the caller; after find(), from `arena`. */
 typedef struct sx_set_info {
     const char *set; /* "train" */
     int64_t count;
@@ -38,12 +38,12 @@ typedef struct sx_set_info {
     int file_count;
 } sx_set_info;
 
-/* Notes `info` beside the files of `prefix` ("data/train"); other sets of the directory are kept.
- * A directory that cannot be written is no error: the user cache takes it (io/sidecar.h). */
+/* Stores `info` beside the files of `prefix` ("data/train"); other sets of the directory are kept.
+ * If the directory cannot be written, it is stored in the user cache (io/sidecar.h). */
 SX_MUST_USE sx_status sx_set_info_save(const char *prefix, const sx_set_info *info);
 
-/* What is noted about the data file at `path`; NOT_FOUND if nothing is. DATA_LOSS for a sidecar
- * that makes no sense, naming it. */
+/* The schema of the data file at `path`; NOT_FOUND if there is none. DATA_LOSS: an invalid sidecar;
+ * the message names it. */
 SX_MUST_USE sx_status sx_set_info_find(const char *path, sx_arena *arena, sx_set_info *out_info);
 
 /* The same from a sidecar's bytes: the set that lists a file called `file`. `path` names the

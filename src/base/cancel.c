@@ -25,8 +25,7 @@ sx_status sx_cancel_check(const sx_cancel *cancel)
     }
     /* The deadline first: when it passes, the owner of the token requests the stop as well. */
     if (cancel->deadline_ns != INT64_MAX && sx_now_ns() >= cancel->deadline_ns) {
-        return sx_error(SX_DEADLINE_EXCEEDED, "stopped: the deadline has passed");
+        return sx_error(SX_DEADLINE_EXCEEDED, "deadline exceeded");
     }
-    return sx_cancel_requested(cancel) ? sx_error(SX_CANCELLED, "stopped: the caller is gone")
-                                       : SX_OK;
+    return sx_cancel_requested(cancel) ? sx_error(SX_CANCELLED, "cancelled by the caller") : SX_OK;
 }

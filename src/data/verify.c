@@ -130,7 +130,7 @@ static sx_status check_records(struct verifying *v, const char *path, int64_t *o
     sx_tfrecord_damage damage = sx_tfrecord_reader_damage(reader);
     sx_tfrecord_reader_destroy(reader);
     if (damage.places > 0) {
-        sx_buf_printf(v->text, "%s: %llu damaged place%s, %llu bytes\n", path,
+        sx_buf_printf(v->text, "%s: %llu damaged region%s, %llu bytes\n", path,
                       (unsigned long long)damage.places, damage.places == 1 ? "" : "s",
                       (unsigned long long)damage.bytes);
         v->result.corrupt += (int64_t)damage.places;

@@ -12,7 +12,7 @@ static void test_base_cancel__stops_on_request_and_at_its_deadline(void **state)
     assert_false(sx_cancel_requested(&cancel));
     sx_cancel_request(&cancel);
     assert_true(sx_cancel_requested(&cancel));
-    assert_error(sx_cancel_check(&cancel), SX_CANCELLED, "the caller is gone");
+    assert_error(sx_cancel_check(&cancel), SX_CANCELLED, "cancelled by the caller");
     sx_cancel_init(&cancel, sx_now_ns() + (int64_t)3600 * 1000000000);
     assert_ok(sx_cancel_check(&cancel)); /* a new token, not yet due */
     sx_cancel_init(&cancel, sx_now_ns());

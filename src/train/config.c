@@ -230,7 +230,7 @@ static sx_status take_iterations(sx_run_config *c)
         (given > 0 && (*own > 0 || c->iterations_per_loop_secs > 0) && *own != given)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "tpu_config.iterations_per_loop is %" PRId64
-                        ", and iterations_per_loop says something else",
+                        ", but iterations_per_loop differs",
                         given);
     }
     *own = given > 0 ? given : *own;

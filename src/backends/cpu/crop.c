@@ -1,18 +1,18 @@
-/* Borders that nobody reads are not computed.
+/* Avoids computing borders that are never read.
  *
  *   p' = max_pool2d(..)   [13,13]  only [12,12] is read
  *   r  = relu(conv2d 3x3) [11,11]  only [10,10] is read
  *   p  = max_pool2d 2x2   [5,5]
  *
- * A VALID pool that does not divide its input leaves a border out; the convolution before it need
- * not compute that border, nor the pool before that what only it would read. In the backward pass
- * those elements' gradients are zero, and nobody needs them. A sixth of mnist_cnn's second
- * convolution.
+ * A VALID pool that does not divide its input ignores a border; the convolution before it need not
+ * compute that border, nor the pool before that the elements only needed for it. In the backward
+ * pass, the gradients of these elements are zero and not needed. This saves a sixth of mnist_cnn's
+ * second convolution.
  *
- * Here the types of those values shrink; the nodes stay. A convolution of a smaller input gives the
- * smaller output by its own rule; only the pool p' and its gradient must take their output's size
- * from its type, which their kernels do. Other kernels must not be given such a node: the planner
- * then plans again without this. */
+ * This pass shrinks the types of these values and keeps the nodes. A convolution of a smaller input
+ * has the smaller output by its own rule; only the pool p' and its gradient must take the size from
+ * the type of their output, which their kernels do. If another kernel would get such a node, the
+ * planner plans again without this pass. */
 #include "backends/cpu/planner.h"
 
 typedef struct reader_set {
@@ -77,7 +77,7 @@ static bool find_forward(const sx_graph *g, const sx_node *conv, site *s)
     return s->relu != NULL;
 }
 
-/* Who reads the relu: a pool alone, or a pool and the two gradients through both. */
+/* Finds the readers of the relu: a pool, and in a backward graph the two gradients. */
 static bool find_pool(const sx_graph *g, site *s)
 {
     reader_set r = readers_of(g, s->relu->first_output);
@@ -99,7 +99,8 @@ static bool sums_to_channels(const sx_node *n)
     return n->op->id == SX_OPID_reduce_sum && a->axes.n == 3 && a->axes.v[2] == 2;
 }
 
-/* Who reads the gradient at the convolution's output: its two gradients and the bias'. */
+/* Finds the readers of the gradient at the convolution's output: its two gradients and that of the
+ * bias. */
 static bool find_backward(const sx_graph *g, site *s)
 {
     if (s->relu_grad == NULL) {
@@ -124,14 +125,14 @@ static bool find_backward(const sx_graph *g, site *s)
            s->pool_before_grad->inputs[1].id == s->conv->inputs[0].id;
 }
 
-/* How much of its input a window really reads; -1 with padding. */
+/* The extent of its input that a window reads; -1 with padding. */
 static int64_t needed(const sx_window *w, int64_t out)
 {
     bool padded = w->pad_before != 0 || w->pad_after != 0;
     return padded ? -1 : (out - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
 }
 
-/* What of the relu's output [0..1], and of the convolution's input [2..3], is read. */
+/* The sizes that are read of the relu's output [0..1] and the convolution's input [2..3]. */
 static bool sizes_of(const sx_graph *g, const site *s, int64_t size[4])
 {
     sx_conv_geometry c;
@@ -165,7 +166,7 @@ static void shrink(sx_graph *g, const sx_node *n, const int64_t size[2], bool *c
     }
 }
 
-/* Marks the nodes that no longer follow from their attributes and inputs. */
+/* Marks the nodes whose output types no longer follow from their attributes and inputs. */
 void sx_cpu_crop(sx_graph *g, bool *cropped)
 {
     for (int k = g->n_nodes - 1; k >= 0; k--) {

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 
-/* libgomp's, whose header only gcc finds. */
+/* From libgomp, whose header only gcc finds. */
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int n);
 
@@ -39,8 +39,8 @@ bool sx_dnn_has_bf16(void)
            dnnl_cpu_isa_avx512_core_bf16;
 }
 
-/* ",48K/1,1024K/1,32768K/2": the data caches, each with how many hardware threads share it, from
- * CPUID, which oneDNN asks too. */
+/* ",48K/1,1024K/1,32768K/2": the data caches, each with the number of hardware threads that share
+ * it, from CPUID, as in oneDNN. */
 static void append_caches(char *text, size_t size)
 {
     size_t used = 0;
@@ -116,7 +116,7 @@ static sx_status wrong(dnnl_status_t status, const char *what)
 
 enum { SRC, FILTER, BIAS, DST, SCRATCH, PACKED, MEMORIES };
 
-/* What one shard's call needs of its own. */
+/* The state of one shard's call. */
 struct sx_dnn_slot {
     dnnl_stream_t stream;
     dnnl_memory_t memory[MEMORIES];
@@ -124,7 +124,7 @@ struct sx_dnn_slot {
 
 struct sx_dnn_conv {
     sx_dnn_conv_kind kind;
-    bool has_bias, packs; /* packs: the primitive wants the filter in a layout of its own */
+    bool has_bias, packs; /* packs: the primitive needs the filter in its own layout */
     dnnl_engine_t engine;
     dnnl_primitive_t primitive, reorder;
     dnnl_memory_desc_t md[MEMORIES];
@@ -135,7 +135,7 @@ struct sx_dnn_conv {
 typedef struct conv_maker {
     const sx_dnn_conv_spec *spec;
     sx_dnn_conv *conv;
-    dnnl_memory_desc_t any_filter; /* what the primitive is made with */
+    dnnl_memory_desc_t any_filter; /* the descriptor for creating the primitive */
     dnnl_memory_desc_t src, filter,
         dst; /* of the forward convolution, its own or the hint of one */
     dnnl_dims_t strides, dilations, before, after;
@@ -165,7 +165,7 @@ static void describe_windows(conv_maker *m)
     }
 }
 
-/* oneDNN's logical dims are NCHW and [G]OIHW whatever the layout. */
+/* oneDNN's logical dimensions are NCHW and [G]OIHW for every layout. */
 static sx_status describe_filter(conv_maker *m, dnnl_data_type_t narrow)
 {
     sx_status status = SX_OK;
@@ -189,8 +189,8 @@ done:
     return status;
 }
 
-/* What a primitive writes is f32 whatever it reads; the forward convolution that a backward one is
- * hinted with reads and writes the narrow type. */
+/* A primitive always writes f32; the forward convolution used as the hint of a backward one reads
+ * and writes the narrow type. */
 static sx_status describe(conv_maker *m)
 {
     sx_status status = SX_OK;

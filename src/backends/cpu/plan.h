@@ -1,4 +1,4 @@
-/* The plan: what compile() makes of a graph and execute() runs. Immutable once built.
+/* The plan: made by compile() from a graph, run by execute(). Immutable once built.
  *
  *   graph node ──┐ fused
  *   graph node ──┴─> unit ──> step (one per variant of shard size: prepared kernel, operands)
@@ -9,11 +9,11 @@
  *   [shard 1]    [step b]
  *
  * A value with the batch dimension lives in pieces, one per shard; others are common. A sharded
- * stage runs its steps for each shard, one after the other; a worker owns the shards worker,
- * worker + workers, ... A common stage's steps do not depend on one another: small ones go to the
- * workers in turn, large elementwise ones are cut into ranges. A step of a sharded stage whose
- * output is common leaves a partial result per shard; a combine step joins them in a fixed tree.
- * So no bit depends on which worker runs what, or how many there are.
+ * stage runs its steps for each shard, one after the other; a worker owns the shards worker, worker
+ * + workers, ... The steps of a common stage are independent: small ones are distributed over the
+ * workers, large elementwise ones are split into ranges. A step of a sharded stage whose output is
+ * common leaves a partial result per shard; a combine step joins them in a fixed tree. So no bit
+ * depends on the assignment or number of workers.
  *
  * Operands are (space, offset); execute() fills a table of the spaces' addresses per shard:
  *
@@ -35,18 +35,18 @@ typedef struct sx_cpu_operand {
     int64_t offset;
 } sx_cpu_operand;
 
-/* One running call of a step: what is not in the plan. */
+/* One running call of a step: the state that is not in the plan. */
 typedef struct sx_cpu_call {
     char *const *bases;              /* [spaces] of this shard */
     char *const *const *shard_bases; /* [shards][spaces] */
-    void *const *states;             /* [steps] of this shard: what make_state() made */
+    void *const *states;             /* [steps] of this shard: the results of make_state() */
     int shard;
     int64_t first_example;     /* of this shard, in the batch */
-    int64_t begin, end;        /* the elements of a ranged step that this call does */
+    int64_t begin, end;        /* the elements of a ranged step for this call */
     _Atomic(sx_status) *fault; /* of the execution: the first step that failed */
 } sx_cpu_call;
 
-/* Keeps `status` as what the execution returns, unless there is one already; takes it over. */
+/* Records `status` as the error of the execution, unless there is one already; takes ownership. */
 void sx_cpu_fail(const sx_cpu_call *call, sx_status status);
 
 typedef struct sx_cpu_step sx_cpu_step;
@@ -54,15 +54,15 @@ typedef void sx_cpu_run_fn(const sx_cpu_step *step, const sx_cpu_call *call);
 
 struct sx_cpu_step {
     sx_cpu_run_fn *run;
-    const void *data; /* the kernel's own, immutable: runs share it */
-    /* What one call at a time needs beside memory; made for each run and shard. NULL: nothing. */
+    const void *data; /* of the kernel, immutable: shared by runs */
+    /* Creates the state of one call at a time, for each run and shard. NULL: none. */
     sx_status (*make_state)(const sx_cpu_step *step, void **out);
     void (*destroy_state)(void *state);
     const sx_cpu_operand *in, *out;
     int n_in, n_out;
     sx_cpu_operand scratch;
     int64_t scratch_bytes;
-    int64_t range; /* > 0: elements that a common stage may divide among workers */
+    int64_t range; /* > 0: elements that a common stage may split among workers */
     const char *kernel, *node;
     double flops, bytes; /* of one call */
     int index;           /* in the plan's steps */
@@ -111,7 +111,7 @@ typedef struct sx_cpu_plan {
     char *constants;
     const bool *arg_batched, *out_batched;
     const int64_t *arg_example_bytes, *out_example_bytes;
-    bool parallel; /* enough work to wake the pool */
+    bool parallel; /* enough work to use the pool */
     bool team;     /* one shard of much work: oneDNN may use its own team */
     bool bf16;     /* some products are of bfloat16 */
     int workers;   /* of the platform */
@@ -123,7 +123,7 @@ typedef struct sx_cpu_plan_options {
     int64_t batch;
     int shards;                /* 0 = choose */
     int workers;               /* of the platform */
-    sx_executable *executable; /* charged with what the plan takes, before that is allocated */
+    sx_executable *executable; /* charged for the plan's memory before it is allocated */
 } sx_cpu_plan_options;
 
 SX_MUST_USE sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,

@@ -1,6 +1,6 @@
-/* Graph nodes become units. From the end of the graph to its start, each node that nobody claimed
- * yet goes to the first row of kernels.def that matches; views (reshape and the like) become no
- * unit, and a common output of a sharded unit becomes a partial and a combine. */
+/* Turns graph nodes into units. From the end of the graph to its start, each unclaimed node goes to
+ * the first row of kernels.def that matches; views (such as reshape) do not become units, and a
+ * common output of a sharded unit becomes a partial and a combine. */
 #include <string.h>
 
 #include "backends/cpu/planner.h"
@@ -183,7 +183,8 @@ static const sx_cpu_kernel *choose(sx_cpu_match *m, int k)
     return &sx_cpu_kernel_host;
 }
 
-/* One unit that joins the partials of `count` outputs of unit `index`, from the `first` on. */
+/* Adds a unit that combines the partials of `count` outputs of unit `index`, starting at `first`.
+ */
 static sx_status add_combine(sx_cpu_planner *p, int index, int first, int count)
 {
     sx_cpu_unit *join;
@@ -206,8 +207,8 @@ static sx_status add_combine(sx_cpu_planner *p, int index, int first, int count)
     return SX_OK;
 }
 
-/* A sharded unit's common outputs: a partial for each shard, and units that join them; mean and
- * variance are joined together. */
+/* For the common outputs of a sharded unit: adds a partial per shard, and units that combine them;
+ * mean and variance are combined together. */
 static sx_status split_outputs(sx_cpu_planner *p, int index)
 {
     bool sharded = p->units[index].sharded && p->plan->shards > 1;
@@ -223,7 +224,8 @@ static sx_status split_outputs(sx_cpu_planner *p, int index)
     return SX_OK;
 }
 
-/* What the unit reads beside its inputs, or makes beside its outputs (sx_cpu_match.hidden). */
+/* Adds the value that the unit reads besides its inputs or writes besides its outputs
+ * (sx_cpu_match.hidden). */
 static sx_status add_hidden(sx_cpu_planner *p, const sx_cpu_match *m, sx_cpu_unit *u)
 {
     if (m->hidden_node >= 0) {

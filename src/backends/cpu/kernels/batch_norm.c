@@ -1,5 +1,5 @@
-/* The sums of batch norm: moments of x, and the gradients of scale and offset. What is elementwise
- * in it is elementwise.c's. */
+/* The sums of batch norm: moments of x, and the gradients of scale and offset. Its elementwise part
+ * is in elementwise.c. */
 #include <math.h>
 
 #include "backends/cpu/kernel.h"

@@ -1,4 +1,4 @@
-/* matmul: oneDNN's sgemm; tiny products in a loop of our own, which costs less than the call. */
+/* matmul: oneDNN's sgemm; tiny products use a simple loop, which costs less than the call. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
 

@@ -15,7 +15,7 @@ static bool match_apply(sx_cpu_match *m)
     return sx_cpu_is_f32(m, m->in[0]);
 }
 
-/* The last input says no: what there was stays. */
+/* Whether the last input, `ok`, is false: the old values are kept. */
 static bool withheld(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     if (*(const uint8_t *)sx_cpu_in(step, call, step->n_in - 1) != 0) {

@@ -51,7 +51,7 @@ fuzz: deps ## run every fuzz target for FUZZ_SECONDS (10)
 	@tools/build fuzz
 	@tools/fuzz $(FUZZ_SECONDS)
 
-mutants: deps ## small slips that the tests should see; MUTANTS="--seed 2 --only ^src/io" (about an hour)
+mutants: deps ## change the code in 300 places; list changes that no test detects; MUTANTS="--seed 2 --only ^src/io" (about an hour)
 	@python3 tools/mutants $(MUTANTS)
 
 install: build ## install in PREFIX (/usr/local), below DESTDIR if set

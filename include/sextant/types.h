@@ -27,21 +27,23 @@ extern "C" {
 #define SX_HERE_ __FILE__, __LINE__ /* of the call; quoted by errors */
 
 /* One row per element type: name, TensorFlow's DataType number, bytes per element, numpy's descr.
- * Strings have no fixed size; their tensors hold sx_bytes. */
-#define SX_DTYPES(X)                     \
-    X(SX_F32, "float32", 1, 4, "<f4")    \
-    X(SX_F64, "float64", 2, 8, "<f8")    \
-    X(SX_I32, "int32", 3, 4, "<i4")      \
-    X(SX_U8, "uint8", 4, 1, "|u1")       \
-    X(SX_I16, "int16", 5, 2, "<i2")      \
-    X(SX_I8, "int8", 6, 1, "|i1")        \
-    X(SX_STRING, "string", 7, 0, "")     \
-    X(SX_I64, "int64", 9, 8, "<i8")      \
-    X(SX_BOOL, "bool", 10, 1, "|b1")     \
-    X(SX_BF16, "bfloat16", 14, 2, "<V2") \
-    X(SX_U16, "uint16", 17, 2, "<u2")    \
-    X(SX_F16, "float16", 19, 2, "<f2")   \
-    X(SX_U32, "uint32", 22, 4, "<u4")    \
+ * Strings have no fixed size; their tensors hold sx_bytes. A resource is a variable's handle, in
+ * functions only. */
+#define SX_DTYPES(X)                      \
+    X(SX_F32, "float32", 1, 4, "<f4")     \
+    X(SX_F64, "float64", 2, 8, "<f8")     \
+    X(SX_I32, "int32", 3, 4, "<i4")       \
+    X(SX_U8, "uint8", 4, 1, "|u1")        \
+    X(SX_I16, "int16", 5, 2, "<i2")       \
+    X(SX_I8, "int8", 6, 1, "|i1")         \
+    X(SX_STRING, "string", 7, 0, "")      \
+    X(SX_I64, "int64", 9, 8, "<i8")       \
+    X(SX_BOOL, "bool", 10, 1, "|b1")      \
+    X(SX_BF16, "bfloat16", 14, 2, "<V2")  \
+    X(SX_U16, "uint16", 17, 2, "<u2")     \
+    X(SX_F16, "float16", 19, 2, "<f2")    \
+    X(SX_RESOURCE, "resource", 20, 0, "") \
+    X(SX_U32, "uint32", 22, 4, "<u4")     \
     X(SX_U64, "uint64", 23, 8, "<u8")
 
 /* The values are TensorFlow's DataType numbers. */

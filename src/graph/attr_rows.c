@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/memory.h"
 
 typedef struct kind_row {
     bool (*is_zero)(const void *field);
@@ -247,60 +248,104 @@ static bool tensor_is_zero(const void *f)
 {
     return ((const sx_tensor *)f)->data == NULL;
 }
+/* Of a static tensor's elements in memory; strings' are sx_bytes. */
+static size_t tensor_bytes(const sx_tensor *t)
+{
+    return t->type.dtype == SX_STRING ? (size_t)sx_type_elems(&t->type) * sizeof(sx_bytes)
+                                      : (size_t)sx_type_bytes(&t->type);
+}
 static bool tensor_equal(const void *a, const void *b)
 {
     const sx_tensor *x = a, *y = b;
     if (x->data == NULL || y->data == NULL) {
         return x->data == y->data;
     }
-    return sx_type_equal(&x->type, &y->type) &&
-           memcmp(x->data, y->data, (size_t)sx_type_bytes(&x->type)) == 0;
+    if (!sx_type_equal(&x->type, &y->type)) {
+        return false;
+    }
+    if (x->type.dtype != SX_STRING) {
+        return memcmp(x->data, y->data, tensor_bytes(x)) == 0;
+    }
+    const sx_bytes *s = x->data, *t = y->data;
+    for (int64_t i = 0, n = sx_type_elems(&x->type); i < n; i++) {
+        if (s[i].size != t[i].size ||
+            (s[i].size > 0 && memcmp(s[i].data, t[i].data, s[i].size) != 0)) {
+            return false;
+        }
+    }
+    return true;
 }
 static uint64_t tensor_hash(const void *f)
 {
     const sx_tensor *x = f;
-    return x->data == NULL ? 0 : sx_hash64(x->data, (size_t)sx_type_bytes(&x->type));
+    if (x->data == NULL || x->type.dtype != SX_STRING) {
+        return x->data == NULL ? 0 : sx_hash64(x->data, tensor_bytes(x));
+    }
+    uint64_t hash = 1;
+    const sx_bytes *s = x->data;
+    for (int64_t i = 0, n = sx_type_elems(&x->type); i < n; i++) {
+        hash = hash * 0x9E3779B97F4A7C15u + sx_hash64(s[i].data, s[i].size);
+    }
+    return hash;
 }
 static bool tensor_copy(sx_arena *arena, void *dst, const void *src)
 {
     sx_tensor t = *(const sx_tensor *)src;
     if (t.data != NULL) {
-        t.data = sx_arena_memdup(arena, t.data, (size_t)sx_type_bytes(&t.type));
+        t.data = sx_arena_memdup(arena, t.data, tensor_bytes(&t));
         if (t.data == NULL) {
             return false;
+        }
+        sx_bytes *s = t.data;
+        for (int64_t i = 0; t.type.dtype == SX_STRING && i < sx_type_elems(&t.type); i++) {
+            s[i].data = sx_arena_memdup(arena, s[i].data, s[i].size);
+            if (s[i].data == NULL) {
+                return false;
+            }
         }
     }
     *(sx_tensor *)dst = t;
     return true;
 }
-static void tensor_print(const sx_attr_def *def, const void *f, sx_buf *out)
+static void hex_print(const void *data, size_t size, sx_buf *out)
 {
-    (void)def;
     static const char digits[] = "0123456789abcdef";
-    const sx_tensor *t = f;
-    const unsigned char *bytes = t->data;
-    size_t n = (size_t)sx_type_bytes(&t->type);
-    sx_buf_puts(out, "tensor(");
-    sx_type_print(&t->type, out);
+    const unsigned char *bytes = data;
     sx_buf_puts(out, " \"");
-    char *hex = sx_buf_extend(out, 2 * n);
-    for (size_t i = 0; hex != NULL && i < n; i++) {
+    char *hex = sx_buf_extend(out, 2 * size);
+    for (size_t i = 0; hex != NULL && i < size; i++) {
         hex[2 * i] = digits[bytes[i] >> 4];
         hex[2 * i + 1] = digits[bytes[i] & 15];
     }
-    sx_buf_puts(out, "\")");
+    sx_buf_putc(out, '"');
+}
+static void tensor_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    (void)def;
+    const sx_tensor *t = f;
+    sx_buf_puts(out, "tensor(");
+    sx_type_print(&t->type, out);
+    if (t->type.dtype == SX_STRING) {
+        const sx_bytes *s = t->data;
+        for (int64_t i = 0, n = sx_type_elems(&t->type); i < n; i++) {
+            hex_print(s[i].data, s[i].size, out);
+        }
+    } else {
+        hex_print(t->data, tensor_bytes(t), out);
+    }
+    sx_buf_putc(out, ')');
 }
 static int nibble(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
-static sx_status tensor_bytes_parse(sx_lexer *l, int64_t bytes, unsigned char *out)
+/* The current token's `bytes` bytes. */
+static sx_status hex_parse(sx_lexer *l, size_t bytes, unsigned char *out)
 {
-    if (l->kind != SX_TOKEN_STRING || bytes < 0 || l->size / 2 != (size_t)bytes ||
-        l->size % 2 != 0) {
+    if (l->kind != SX_TOKEN_STRING || l->size / 2 != bytes || l->size % 2 != 0) {
         return sx_lexer_error(l, "the bytes of a static tensor in hexadecimal, in quotes");
     }
-    for (int64_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++) {
         int high = nibble(l->begin[2 * i]), low = nibble(l->begin[2 * i + 1]);
         if (high < 0 || low < 0) {
             return sx_lexer_error(l, "hexadecimal digits");
@@ -310,6 +355,28 @@ static sx_status tensor_bytes_parse(sx_lexer *l, int64_t bytes, unsigned char *o
     sx_lexer_next(l);
     return SX_OK;
 }
+/* Each element's bytes in quotes. Three characters of text or more stand for each, so that the text
+ * bounds the array. */
+static sx_status strings_parse(sx_lexer *l, sx_arena *arena, sx_tensor *t)
+{
+    const int64_t n = sx_type_elems(&t->type);
+    if (n < 0 || n > l->end - l->begin) {
+        return sx_lexer_error(l, "as many strings as the type has elements");
+    }
+    sx_bytes *s = sx_arena_array(arena, n + 1, sx_bytes);
+    for (int64_t i = 0; s != NULL && i < n; i++) {
+        const size_t bytes = l->kind == SX_TOKEN_STRING ? l->size / 2 : 0;
+        unsigned char *data = sx_arena_alloc(arena, bytes + 1, 1);
+        if (data == NULL) {
+            s = NULL;
+            break;
+        }
+        SX_TRY(hex_parse(l, bytes, data));
+        s[i] = (sx_bytes){data, bytes};
+    }
+    t->data = s;
+    return s != NULL ? SX_OK : sx_no_memory("for a constant of %lld strings", (long long)n);
+}
 static sx_status tensor_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
 {
     sx_tensor t = {0};
@@ -318,15 +385,61 @@ static sx_status tensor_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *are
     }
     SX_TRY(sx_lexer_expect(l, '('));
     SX_TRY(sx_type_parse(l, &t.type));
+    if (t.type.dtype == SX_STRING) {
+        SX_TRY(strings_parse(l, arena, &t));
+        *(sx_tensor *)f = t;
+        return sx_lexer_expect(l, ')');
+    }
+    const int64_t bytes = sx_type_bytes(&t.type);
+    if (bytes < 0) {
+        return sx_lexer_error(l, "the bytes of a static tensor in hexadecimal, in quotes");
+    }
     /* the text holds the bytes, so it bounds them */
     t.data = sx_arena_alloc(arena, l->size / 2 + 1, 1);
     if (t.data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a constant of %zu bytes",
-                        l->size / 2);
+        return sx_no_memory("for a constant of %zu bytes", l->size / 2);
     }
-    SX_TRY(tensor_bytes_parse(l, sx_type_bytes(&t.type), t.data));
+    SX_TRY(hex_parse(l, (size_t)bytes, t.data));
     *(sx_tensor *)f = t;
     return sx_lexer_expect(l, ')');
+}
+
+/* --- regions: printed and parsed as lines of their own (print.c, parse.c) ----------------------
+ */
+
+static const sx_graph *body_of(const void *f)
+{
+    return *(const sx_graph *const *)f;
+}
+static bool body_is_zero(const void *f)
+{
+    (void)f;
+    return true;
+}
+static bool body_equal(const void *a, const void *b)
+{
+    const sx_graph *x = body_of(a), *y = body_of(b);
+    return x == y || (x != NULL && y != NULL && sx_graph_equal(x, y));
+}
+static uint64_t body_hash(const void *f)
+{
+    return body_of(f) != NULL ? sx_graph_hash(body_of(f)) : 0;
+}
+static bool body_copy(sx_arena *arena, void *dst, const void *src)
+{
+    const sx_graph *copy = body_of(src) != NULL ? sx_graph_copy(arena, body_of(src)) : NULL;
+    memcpy(dst, &copy, sizeof(copy));
+    return copy != NULL || body_of(src) == NULL;
+}
+static void body_print(const sx_attr_def *def, const void *f, sx_buf *out)
+{
+    (void)def, (void)f, (void)out;
+}
+static sx_status body_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
+{
+    (void)arena, (void)f;
+    return sx_error(SX_INVALID_ARGUMENT, "line %d: the region %s stands on lines of its own",
+                    l->line, def->name);
 }
 
 /* --- the rows
@@ -345,6 +458,7 @@ static const kind_row kinds[] = {
                         string_parse},
     [SX_ATTR_TENSOR] = {tensor_is_zero, tensor_equal, tensor_hash, tensor_copy, tensor_print,
                         tensor_parse},
+    [SX_ATTR_BODY] = {body_is_zero, body_equal, body_hash, body_copy, body_print, body_parse},
 };
 
 static const void *field_of(const sx_attr_def *def, const void *attrs)
@@ -385,13 +499,17 @@ uint64_t sx_attrs_hash(const sx_op_def *op, const void *attrs)
     return hash;
 }
 
-void sx_attrs_print(const sx_op_def *op, const void *attrs, sx_buf *out)
+void sx_attrs_print(const sx_op_def *op, const void *attrs, const sx_attr_operand *operands,
+                    int n_operands, sx_buf *out)
 {
     const char *before = " {";
-    for (int i = 0; i < op->n_attrs; i++) {
+    for (int i = 0, k = 0; i < op->n_attrs; i++) {
         const sx_attr_def *def = &op->attrs[i];
         const void *field = field_of(def, attrs);
-        if (!kinds[def->kind].is_zero(field)) {
+        if (k < n_operands && operands[k].row == i) {
+            sx_buf_printf(out, "%s%s=%%%u", before, def->name, operands[k++].value.id);
+            before = ", ";
+        } else if (!kinds[def->kind].is_zero(field)) {
             sx_buf_printf(out, "%s%s=", before, def->name);
             kinds[def->kind].print(def, field, out);
             before = ", ";
@@ -402,31 +520,55 @@ void sx_attrs_print(const sx_op_def *op, const void *attrs, sx_buf *out)
     }
 }
 
-static const sx_attr_def *find_row(const sx_op_def *op, const char *name)
+static int find_row(const sx_op_def *op, const char *name)
 {
     for (int i = 0; i < op->n_attrs; i++) {
         if (strcmp(op->attrs[i].name, name) == 0) {
-            return &op->attrs[i];
+            return i;
         }
     }
-    return NULL;
+    return -1;
 }
 
-sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *l, sx_arena *arena, void *attrs)
+/* Attributes that an operand may give: numbers and lists of them. */
+static bool may_be_operand(sx_attr_kind kind)
 {
+    return kind == SX_ATTR_INT || kind == SX_ATTR_FLOAT || kind == SX_ATTR_BOOL ||
+           kind == SX_ATTR_INTS || kind == SX_ATTR_SHAPE;
+}
+
+sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *l, sx_arena *arena, void *attrs,
+                         sx_attr_operand *operands, int *out_n)
+{
+    *out_n = 0;
     if (!sx_lexer_accept(l, '{')) {
         return SX_OK;
     }
     do {
         const char *name;
         SX_TRY(sx_lexer_take_word(l, "an attribute", &name));
-        const sx_attr_def *def = find_row(op, name);
-        if (def == NULL) {
+        const int row = find_row(op, name);
+        if (row < 0) {
             return sx_error(SX_INVALID_ARGUMENT, "line %d: operator %s has no attribute \"%s\"",
                             l->line, op->name, name);
         }
+        const sx_attr_def *def = &op->attrs[row];
         SX_TRY(sx_lexer_expect(l, '='));
-        SX_TRY(kinds[def->kind].parse(def, l, arena, (char *)attrs + def->offset));
+        if (l->kind != SX_TOKEN_VALUE) {
+            SX_TRY(kinds[def->kind].parse(def, l, arena, (char *)attrs + def->offset));
+            continue;
+        }
+        if (operands == NULL || !may_be_operand(def->kind) ||
+            (*out_n > 0 && operands[*out_n - 1].row >= row)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "line %d: attribute %s cannot be an operand here: only numbers and "
+                            "lists of them can, in functions, in the order of the operator's "
+                            "attributes",
+                            l->line, name);
+        }
+        operands[*out_n].row = row;
+        SX_TRY(sx_lexer_take_value(l, &operands[*out_n].value.id));
+        ++*out_n;
     } while (sx_lexer_accept(l, ','));
     return sx_lexer_expect(l, '}');
 }

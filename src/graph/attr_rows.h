@@ -6,16 +6,19 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "graph/lexer.h"
-#include "graph/op_def.h"
+#include "graph/ir.h"
 
 /* Deep copy into the arena; NULL attrs = all zero. NULL when out of memory. */
 void *sx_attrs_copy(sx_arena *arena, const sx_op_def *op, const void *attrs);
 
-/* " {strides=[1,1], padding=same}"; fields at their zero value are left out; nothing if all are. */
-void sx_attrs_print(const sx_op_def *op, const void *attrs, sx_buf *out);
-/* The reverse, from after the operator's inputs. `attrs` is zeroed memory of op->attrs_bytes. */
+/* " {strides=[1,1], shape=%4}"; fields at their zero value and regions are left out; nothing if all
+ * are. */
+void sx_attrs_print(const sx_op_def *op, const void *attrs, const sx_attr_operand *operands,
+                    int n_operands, sx_buf *out);
+/* The reverse, from after the operator's inputs. `attrs` is zeroed memory of op->attrs_bytes,
+ * `operands` has room for op->n_attrs; NULL: the graph is static and may have none. */
 SX_MUST_USE sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *lexer, sx_arena *arena,
-                                     void *attrs);
+                                     void *attrs, sx_attr_operand *operands, int *out_n);
 
 void sx_type_print(const sx_type *type, sx_buf *out);
 SX_MUST_USE sx_status sx_type_parse(sx_lexer *lexer, sx_type *out_type);

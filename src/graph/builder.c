@@ -1,6 +1,8 @@
 /* See sextant/graph.h and builder.h. */
 #include "graph/builder.h"
 
+#include <sextant/function.h>
+
 #include <string.h>
 
 #include "base/checked.h"
@@ -75,6 +77,13 @@ sx_status sx_builder_create(sx_builder **out_builder)
     sx_map_init(&b->node_names);
     sx_map_init(&b->scope_names);
     *out_builder = b;
+    return SX_OK;
+}
+
+sx_status sx_builder_create_function(sx_builder **out_builder)
+{
+    SX_TRY(sx_builder_create(out_builder));
+    (*out_builder)->graph->general = true;
     return SX_OK;
 }
 
@@ -255,6 +264,57 @@ static sx_type *input_types(sx_builder *b, const sx_node_spec *spec)
     return types;
 }
 
+sx_status sx_check_declared(const sx_op_def *op, int n_inputs, const sx_type *types, int n_types)
+{
+    if (op->n_in != SX_VARIADIC && op->n_in != n_inputs) {
+        return sx_error(SX_INVALID_ARGUMENT, "got %d inputs, expected %d", n_inputs, op->n_in);
+    }
+    if ((op->n_out != SX_VARIADIC && op->n_out != n_types) || n_types > SX_MAX_OUTPUTS) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d outputs are declared, expected %d", n_types,
+                        op->n_out != SX_VARIADIC ? op->n_out : SX_MAX_OUTPUTS);
+    }
+    for (int i = 0; i < n_types; i++) {
+        const sx_type *t = &types[i];
+        if (sx_dtype_name(t->dtype)[0] == '?' || t->rank < SX_UNKNOWN_RANK ||
+            t->rank > SX_MAX_RANK) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "output %d is declared with dtype %d and rank %d, which do not exist",
+                            i, (int)t->dtype, t->rank);
+        }
+    }
+    return SX_OK;
+}
+
+/* The types of a node's outputs: inferred, or, in a function body, as declared. */
+static sx_status output_types(const sx_builder *b, const sx_node_spec *spec, const void *attrs,
+                              const sx_type *inputs, sx_type outputs[SX_MAX_OUTPUTS], int *out_n)
+{
+    const bool general = b->graph->general;
+    if (!general && (spec->n_attr_operands > 0 || (spec->op->flags & SX_OP_FUNCTION))) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s belongs into a function, not into a static graph",
+                        spec->n_attr_operands > 0 ? "an attribute that is an operand"
+                                                  : "this operator");
+    }
+    for (int i = 0; i < spec->n_attr_operands; i++) {
+        const sx_attr_operand *o = &spec->attr_operands[i];
+        if (!sx_value_is(o->value) || o->value.id >= (uint32_t)b->graph->n_values) {
+            return sx_error(SX_INVALID_ARGUMENT, "attribute %s is not a value of this graph",
+                            spec->op->attrs[o->row].name);
+        }
+    }
+    if (spec->types == NULL || !general) {
+        if (spec->n_attr_operands > 0) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "its types depend on an attribute that is an operand: declare them");
+        }
+        return sx_infer_types(spec->op, attrs, inputs, spec->n_inputs, outputs, out_n);
+    }
+    SX_TRY(sx_check_declared(spec->op, spec->n_inputs, spec->types, spec->n_types));
+    memcpy(outputs, spec->types, (size_t)spec->n_types * sizeof(*outputs));
+    *out_n = spec->n_types;
+    return SX_OK;
+}
+
 static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_type *outputs,
                             int n_outputs)
 {
@@ -262,7 +322,11 @@ static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_ty
     void *attrs = sx_attrs_copy(&g->arena, spec->op, spec->attrs);
     sx_value *inputs =
         sx_arena_memdup(&g->arena, spec->inputs, (size_t)spec->n_inputs * sizeof(sx_value));
-    if (attrs == NULL || (inputs == NULL && spec->n_inputs > 0)) {
+    sx_attr_operand *attr_operands =
+        sx_arena_memdup(&g->arena, spec->attr_operands,
+                        (size_t)spec->n_attr_operands * sizeof(*spec->attr_operands));
+    if (attrs == NULL || (inputs == NULL && spec->n_inputs > 0) ||
+        (attr_operands == NULL && spec->n_attr_operands > 0)) {
         fail_memory(b);
         return SX_NO_VALUE;
     }
@@ -280,6 +344,8 @@ static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_ty
         .attrs = attrs,
         .inputs = inputs,
         .n_inputs = spec->n_inputs,
+        .attr_operands = attr_operands,
+        .n_attr_operands = spec->n_attr_operands,
         .first_output = first,
         .n_outputs = n_outputs,
         .name = spec->name,
@@ -320,14 +386,19 @@ sx_value sx_build_node(sx_builder *b, const sx_node_spec *asked)
     if (!settle_names(b, &spec)) {
         return SX_NO_VALUE;
     }
-    sx_type *inputs = input_types(b, &spec), outputs[SX_MAX_OUTPUTS] = {0};
+    sx_type *inputs = input_types(b, &spec), outputs[SX_MAX_OUTPUTS];
     if (inputs == NULL) {
         return SX_NO_VALUE;
     }
     void *zero_attrs = spec.attrs != NULL ? NULL : sx_attrs_copy(&b->graph->arena, spec.op, NULL);
     const void *attrs = spec.attrs != NULL ? spec.attrs : zero_attrs;
     int n_outputs = 0;
-    sx_status status = sx_infer_types(spec.op, attrs, inputs, spec.n_inputs, outputs, &n_outputs);
+    if (attrs == NULL) {
+        fail_memory(b);
+        return SX_NO_VALUE;
+    }
+    sx_status status = sx_check_bodies(spec.op, attrs, b->graph->general);
+    status = status != SX_OK ? status : output_types(b, &spec, attrs, inputs, outputs, &n_outputs);
     if (status != SX_OK) {
         fail_at(b, spec.file, spec.line, spec.op->name, spec.name, status);
         return SX_NO_VALUE;
@@ -376,10 +447,12 @@ sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type)
         !reserve(b, (void **)&b->current, &capacity, g->n_args, 1, sizeof(sx_value))) {
         return SX_NO_VALUE;
     }
-    sx_parameter_attrs attrs = {.dtype = type.dtype, .shape = {.n = type.rank}};
+    sx_parameter_attrs attrs = {.dtype = type.dtype, .shape = {.n = SX_MAX(type.rank, 0)}};
     memcpy(attrs.shape.v, type.dims, sizeof(type.dims));
     sx_value v = sx_build_node(b, &(sx_node_spec){.op = &sx_op_parameter,
                                                   .attrs = &attrs,
+                                                  .types = b->graph->general ? &type : NULL,
+                                                  .n_types = 1,
                                                   .name = arg->name,
                                                   .device = b->device,
                                                   .file = b->file,

@@ -22,12 +22,15 @@ struct sx_builder {
     sx_dtype compute; /* what layers compute in, SX_BF16; 0 = float32 (ops/precision.h) */
 };
 
-/* Everything of a node but its outputs. name NULL = made from the scope and the operator. */
+/* Everything of a node. name NULL = made from the scope and the operator. types NULL = inferred; a
+ * function body's builder takes them as declared. */
 typedef struct sx_node_spec {
     const sx_op_def *op;
     const void *attrs;
     const sx_value *inputs;
-    int n_inputs;
+    const sx_attr_operand *attr_operands;
+    const sx_type *types;
+    int n_inputs, n_attr_operands, n_types;
     const char *name, *device, *file;
     int line;
 } sx_node_spec;
@@ -38,6 +41,13 @@ sx_value sx_build_node(sx_builder *b, const sx_node_spec *spec);
 /* A `parameter` node and its argument; the kind and the variable's fields from `arg` (value
  * ignored). */
 sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type);
+
+/* Has the node all its regions, in the form of the graph around it? */
+SX_MUST_USE sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general);
+
+/* Are these counts and output types that a node of a function body may declare? */
+SX_MUST_USE sx_status sx_check_declared(const sx_op_def *op, int n_inputs, const sx_type *types,
+                                        int n_types);
 
 /* Calls op->infer on types alone; fills outputs and *out_n. */
 SX_MUST_USE sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *inputs,

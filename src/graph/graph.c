@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/map.h"
 #include "base/memory.h"
+#include "graph/attr_rows.h"
 #include "graph/builder.h"
 
 int sx_graph_find_arg(const sx_graph *g, const char *name)
@@ -25,8 +27,151 @@ int sx_graph_find_output(const sx_graph *g, const char *name)
     return -1;
 }
 
+/* --- copies and comparisons, for regions ------------------------------------------------------ */
+
+static bool copy_node(sx_arena *arena, const sx_node *n, sx_node *out)
+{
+    *out = *n;
+    out->attrs = sx_attrs_copy(arena, n->op, n->attrs);
+    out->inputs = sx_arena_memdup(arena, n->inputs, (size_t)n->n_inputs * sizeof(*n->inputs));
+    out->attr_operands = sx_arena_memdup(arena, n->attr_operands,
+                                         (size_t)n->n_attr_operands * sizeof(*n->attr_operands));
+    out->name = sx_arena_strdup(arena, n->name);
+    out->device = sx_arena_strdup(arena, n->device);
+    out->file = sx_arena_strdup(arena, n->file);
+    return out->attrs != NULL && out->inputs != NULL && out->attr_operands != NULL &&
+           out->name != NULL && out->device != NULL && out->file != NULL;
+}
+
+sx_graph *sx_graph_copy(sx_arena *arena, const sx_graph *g)
+{
+    sx_graph *copy = sx_arena_new(arena, sx_graph);
+    if (copy == NULL) {
+        return NULL;
+    }
+    *copy = (sx_graph){
+        .general = g->general,
+        .nodes = sx_arena_array(arena, g->n_nodes + 1, sx_node),
+        .n_nodes = g->n_nodes,
+        .values = sx_arena_memdup(arena, g->values, (size_t)g->n_values * sizeof(*g->values)),
+        .n_values = g->n_values,
+        .args = sx_arena_memdup(arena, g->args, (size_t)g->n_args * sizeof(*g->args)),
+        .n_args = g->n_args,
+        .results = sx_arena_memdup(arena, g->results, (size_t)g->n_results * sizeof(*g->results)),
+        .n_results = g->n_results,
+    };
+    bool copied =
+        copy->nodes != NULL && copy->values != NULL && copy->args != NULL && copy->results != NULL;
+    for (int k = 0; k < g->n_nodes && copied; k++) {
+        copied = copy_node(arena, &g->nodes[k], &copy->nodes[k]);
+    }
+    for (int i = 0; i < g->n_args && copied; i++) {
+        copied = (copy->args[i].name = sx_arena_strdup(arena, g->args[i].name)) != NULL;
+    }
+    for (int i = 0; i < g->n_results && copied; i++) {
+        copied = (copy->results[i].name = sx_arena_strdup(arena, g->results[i].name)) != NULL;
+    }
+    return copied ? copy : NULL;
+}
+
+static bool equal_nodes(const sx_node *a, const sx_node *b)
+{
+    bool equal = a->op == b->op && a->n_inputs == b->n_inputs && a->n_outputs == b->n_outputs &&
+                 a->n_attr_operands == b->n_attr_operands &&
+                 sx_attrs_equal(a->op, a->attrs, b->attrs);
+    for (int i = 0; i < a->n_inputs && equal; i++) {
+        equal = a->inputs[i].id == b->inputs[i].id;
+    }
+    for (int i = 0; i < a->n_attr_operands && equal; i++) {
+        equal = a->attr_operands[i].row == b->attr_operands[i].row &&
+                a->attr_operands[i].value.id == b->attr_operands[i].value.id;
+    }
+    return equal;
+}
+
+bool sx_graph_equal(const sx_graph *a, const sx_graph *b)
+{
+    bool equal = a->general == b->general && a->n_nodes == b->n_nodes &&
+                 a->n_values == b->n_values && a->n_args == b->n_args &&
+                 a->n_results == b->n_results;
+    for (int i = 1; i < a->n_values && equal; i++) {
+        equal = sx_type_equal(&a->values[i].type, &b->values[i].type);
+    }
+    for (int k = 0; k < a->n_nodes && equal; k++) {
+        equal = equal_nodes(&a->nodes[k], &b->nodes[k]);
+    }
+    for (int i = 0; i < a->n_results && equal; i++) {
+        equal = a->results[i].value.id == b->results[i].value.id;
+    }
+    return equal;
+}
+
+uint64_t sx_graph_hash(const sx_graph *g)
+{
+    uint64_t hash = (uint64_t)g->n_values;
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *n = &g->nodes[k];
+        hash = hash * 0x9E3779B97F4A7C15u + sx_attrs_hash(n->op, n->attrs);
+        for (int i = 0; i < n->n_inputs; i++) {
+            hash = (hash ^ n->inputs[i].id) * 0x9E3779B97F4A7C15u;
+        }
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        hash = (hash ^ g->results[i].value.id) * 0x9E3779B97F4A7C15u;
+    }
+    return hash;
+}
+
+int sx_graph_nesting(const sx_graph *g)
+{
+    int deepest = 0;
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *n = &g->nodes[k];
+        for (int row = 0; row < n->op->n_attrs; row++) {
+            if (n->op->attrs[row].kind == SX_ATTR_BODY && sx_node_body(n, row) != NULL) {
+                deepest = SX_MAX(deepest, 1 + sx_graph_nesting(sx_node_body(n, row)));
+            }
+        }
+    }
+    return deepest;
+}
+
+/* --- validation ------------------------------------------------------------------------------- */
+
+sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general)
+{
+    for (int row = 0; row < op->n_attrs; row++) {
+        if (op->attrs[row].kind != SX_ATTR_BODY) {
+            continue;
+        }
+        const sx_graph *body = sx_node_body(&(sx_node){.op = op, .attrs = attrs}, row);
+        const char *name = op->attrs[row].name;
+        if (body == NULL) {
+            return sx_error(SX_INVALID_ARGUMENT, "its region %s is missing", name);
+        }
+        if (body->general != general) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "its region %s is a %s, expected a %s as the graph around it", name,
+                            body->general ? "function's" : "static graph",
+                            general ? "function's" : "static graph");
+        }
+        for (int i = 0; i < body->n_args; i++) {
+            if (body->args[i].kind != SX_ARG_INPUT) {
+                return sx_error(SX_INVALID_ARGUMENT,
+                                "its region %s has variable \"%s\"; pass its value as an operand",
+                                name, body->args[i].name);
+            }
+        }
+        if (sx_graph_nesting(body) >= SX_GRAPH_MAX_NESTING) {
+            return sx_error(SX_RESOURCE_EXHAUSTED, "regions nest deeper than %d",
+                            SX_GRAPH_MAX_NESTING);
+        }
+    }
+    return SX_OK;
+}
+
 /* Inputs precede the node, its outputs are the next values, and their types are what inference
- * says. `types` has room for the inputs'. */
+ * says, or may be declared. `types` has room for the inputs'. */
 static sx_status validate_node(const sx_graph *g, int k, uint32_t next_value, sx_type *types)
 {
     const sx_node *n = &g->nodes[k];
@@ -42,9 +187,32 @@ static sx_status validate_node(const sx_graph *g, int k, uint32_t next_value, sx
         }
         types[i] = *sx_graph_type(g, n->inputs[i]);
     }
-    sx_type inferred[SX_MAX_OUTPUTS] = {0};
+    for (int row = 0; row < n->op->n_attrs; row++) {
+        if (n->op->attrs[row].kind == SX_ATTR_BODY && sx_node_body(n, row) != NULL) {
+            SX_TRY(sx_graph_validate(sx_node_body(n, row)), "region %s", n->op->attrs[row].name);
+        }
+    }
+    SX_TRY(sx_check_bodies(n->op, n->attrs, g->general));
+    for (int i = 0; i < n->n_attr_operands; i++) {
+        const sx_attr_operand *o = &n->attr_operands[i];
+        if (!g->general || o->row < 0 || o->row >= n->op->n_attrs ||
+            (i > 0 && n->attr_operands[i - 1].row >= o->row) || !sx_value_is(o->value) ||
+            o->value.id >= n->first_output.id) {
+            return sx_error(SX_INTERNAL, "attribute operand %d is value %u for row %d", i,
+                            o->value.id, o->row);
+        }
+    }
+    sx_type inferred[SX_MAX_OUTPUTS];
     int count = 0;
-    SX_TRY(sx_infer_types(n->op, n->attrs, types, n->n_inputs, inferred, &count));
+    if (g->general) {
+        count = n->n_outputs;
+        for (int i = 0; i < SX_MIN(count, SX_MAX_OUTPUTS); i++) {
+            inferred[i] = g->values[next_value + (uint32_t)i].type;
+        }
+        SX_TRY(sx_check_declared(n->op, n->n_inputs, inferred, count));
+    } else {
+        SX_TRY(sx_infer_types(n->op, n->attrs, types, n->n_inputs, inferred, &count));
+    }
     if (count != n->n_outputs) {
         return sx_error(SX_INTERNAL, "it has %d outputs, inference says %d", n->n_outputs, count);
     }

@@ -181,9 +181,10 @@ void sx_host_store_element(sx_dtype dtype, double value, void *bytes)
 
 /* --- Running --------------------------------------------------------------------------------- */
 
-sx_status sx_host_run_carried(const sx_op_def *op, const void *attrs, const sx_host_tensor *in,
-                              int n_in, const sx_host_tensor *out, int n_out, sx_arena *arena,
-                              bool keep_double)
+sx_status sx_host_run_carried_within(const sx_op_def *op, const void *attrs,
+                                     const sx_host_tensor *in, int n_in, const sx_host_tensor *out,
+                                     int n_out, sx_arena *arena, bool keep_double,
+                                     const sx_cancel *cancel)
 {
     const sx_kernel_call call = {.attrs = attrs,
                                  .in = in,
@@ -192,7 +193,9 @@ sx_status sx_host_run_carried(const sx_op_def *op, const void *attrs, const sx_h
                                  .n_out = n_out,
                                  .elem_bytes = sx_carrier_bytes(out[0].type.dtype),
                                  .all_carried = true,
-                                 .arena = arena};
+                                 .keep_double = keep_double,
+                                 .arena = arena,
+                                 .cancel = cancel};
     SX_TRY(op->host(&call));
     for (int k = 0; k < n_out; k++) {
         if (!keep_double || sx_carrier_of(out[k].type.dtype) != SX_CARRIER_F) {
@@ -200,6 +203,13 @@ sx_status sx_host_run_carried(const sx_op_def *op, const void *attrs, const sx_h
         }
     }
     return SX_OK;
+}
+
+sx_status sx_host_run_carried(const sx_op_def *op, const void *attrs, const sx_host_tensor *in,
+                              int n_in, const sx_host_tensor *out, int n_out, sx_arena *arena,
+                              bool keep_double)
+{
+    return sx_host_run_carried_within(op, attrs, in, n_in, out, n_out, arena, keep_double, NULL);
 }
 
 /* Is operand i (outputs come after the inputs) given to the kernel in its own bytes? */
@@ -233,8 +243,42 @@ int64_t sx_host_scratch_bytes(const sx_op_def *op, const sx_type *in, int n_in, 
     return total;
 }
 
+sx_status sx_host_types(const sx_op_def *op, const void *attrs, const sx_tensor *in, int n_in,
+                        sx_type *out_types, int n_out, sx_arena *arena)
+{
+    sx_host_tensor *seen = sx_arena_array(arena, n_in + 1, sx_host_tensor);
+    if (seen == NULL) {
+        return sx_budget_error(arena->budget);
+    }
+    for (int i = 0; i < n_in; i++) {
+        seen[i] = (sx_host_tensor){.type = in[i].type, .data = in[i].data};
+        if (is_carried(op, i, n_in, in[i].type.dtype)) {
+            seen[i].data = sx_arena_alloc(arena, (size_t)sx_type_elems(&in[i].type) + 1,
+                                          sx_carrier_bytes(in[i].type.dtype));
+            if (seen[i].data == NULL) {
+                return sx_budget_error(arena->budget);
+            }
+            sx_host_load(&seen[i], in[i].data);
+        }
+    }
+    return op->host_types(&(sx_kernel_call){.attrs = attrs,
+                                            .in = seen,
+                                            .n_in = n_in,
+                                            .n_out = n_out,
+                                            .all_carried = op->moved == 0,
+                                            .arena = arena},
+                          out_types);
+}
+
 sx_status sx_host_run(const sx_op_def *op, const void *attrs, const sx_tensor *in, int n_in,
                       const sx_tensor *out, int n_out, void *scratch, sx_arena *arena)
+{
+    return sx_host_run_within(op, attrs, in, n_in, out, n_out, scratch, arena, NULL);
+}
+
+sx_status sx_host_run_within(const sx_op_def *op, const void *attrs, const sx_tensor *in, int n_in,
+                             const sx_tensor *out, int n_out, void *scratch, sx_arena *arena,
+                             const sx_cancel *cancel)
 {
     sx_host_tensor *seen = scratch;
     char *free_bytes = (char *)scratch + sx_align_up((size_t)(n_in + n_out) * sizeof(*seen), 16);
@@ -259,7 +303,8 @@ sx_status sx_host_run(const sx_op_def *op, const void *attrs, const sx_tensor *i
                                  .elem_bytes = op->moved != 0 ? native_bytes(out[0].type.dtype)
                                                               : sx_carrier_bytes(out[0].type.dtype),
                                  .all_carried = op->moved == 0,
-                                 .arena = arena};
+                                 .arena = arena,
+                                 .cancel = cancel};
     SX_TRY(op->host(&call));
     for (int k = 0; k < n_out; k++) {
         if (is_carried(op, n_in + k, n_in, out[k].type.dtype)) {

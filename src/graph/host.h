@@ -21,6 +21,7 @@
 #define SX_GRAPH_HOST_H
 
 #include "base/arena.h"
+#include "base/cancel.h"
 #include "graph/op_def.h"
 
 typedef enum sx_carrier {
@@ -55,7 +56,9 @@ struct sx_kernel_call {
     int n_in, n_out;
     size_t elem_bytes; /* of a moved element */
     bool all_carried;  /* moved elements are in their carrier too */
+    bool keep_double;  /* sx_host_run_carried()'s, for kernels that run others */
     sx_arena *arena;   /* of the run: scratch, and the bytes of strings that the kernel makes */
+    const sx_cancel *cancel; /* looked at by kernels that loop over regions; may be NULL */
 };
 
 /* Elementwise two's complement without undefined overflow: SX_WRAP(a, +, b). */
@@ -76,11 +79,25 @@ SX_MUST_USE sx_status sx_host_run_carried(const sx_op_def *op, const void *attrs
                                           const sx_host_tensor *in, int n_in,
                                           const sx_host_tensor *out, int n_out, sx_arena *arena,
                                           bool keep_double);
+/* The same, with a token for kernels that loop. */
+SX_MUST_USE sx_status sx_host_run_carried_within(const sx_op_def *op, const void *attrs,
+                                                 const sx_host_tensor *in, int n_in,
+                                                 const sx_host_tensor *out, int n_out,
+                                                 sx_arena *arena, bool keep_double,
+                                                 const sx_cancel *cancel);
 /* Runs op->host on tensors of their own dtypes. out[k].type is set, and out[k].data has room for
  * it. `scratch`: sx_host_scratch_bytes() of memory for the carriers, aligned to 16. */
 SX_MUST_USE sx_status sx_host_run(const sx_op_def *op, const void *attrs, const sx_tensor *in,
                                   int n_in, const sx_tensor *out, int n_out, void *scratch,
                                   sx_arena *arena);
+SX_MUST_USE sx_status sx_host_run_within(const sx_op_def *op, const void *attrs,
+                                         const sx_tensor *in, int n_in, const sx_tensor *out,
+                                         int n_out, void *scratch, sx_arena *arena,
+                                         const sx_cancel *cancel);
+/* Types of the outputs where data decide them (op->host_types). The inputs' carriers are in
+ * `arena`. */
+SX_MUST_USE sx_status sx_host_types(const sx_op_def *op, const void *attrs, const sx_tensor *in,
+                                    int n_in, sx_type *out_types, int n_out, sx_arena *arena);
 /* -1 where a shape is not static, or the sum overflows. */
 int64_t sx_host_scratch_bytes(const sx_op_def *op, const sx_type *in, int n_in, const sx_type *out,
                               int n_out);

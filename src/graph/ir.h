@@ -1,13 +1,21 @@
 /* The graph: nodes of operators in SSA form. Built by sx_builder or the text parser, immutable once
  * finished; passes make new graphs.
  *
+ *   static graph     types are inferred; a dimension is a count or c·N. What backends compile.
+ *   function body    (`general`) types are declared and may be unknown, attributes may be operands,
+ *                    nodes may call functions (library.h). What sx_specialize() makes programs of.
+ *
+ * Either may have regions: graphs of the same form that a node holds as attributes (SX_ATTR_BODY).
+ * A region sees nothing but its own args, all inputs; its results are all outputs, by position.
+ *
  *   values   1 .. n_values-1, in order of creation; 0 is "none"
  *   node k   op(attrs; inputs...) -> outputs first_output, first_output + 1, ...
  *
  *   args     variables and inputs, each a value made by a `parameter` node
  *   results  outputs by name, and the last assignment of each assigned variable
  *
- * Order of nodes is a topological order and the program order. Everything lives in one arena. */
+ * Order of nodes is a topological order and the program order, which effects keep. Everything,
+ * regions too, lives in one arena. */
 #ifndef SX_GRAPH_IR_H
 #define SX_GRAPH_IR_H
 
@@ -16,12 +24,19 @@
 #include "base/arena.h"
 #include "graph/op_def.h"
 
+/* An attribute whose value is an operand; in function bodies only. */
+typedef struct sx_attr_operand {
+    int row; /* of op->attrs */
+    sx_value value;
+} sx_attr_operand;
+
 typedef struct sx_node {
     const sx_op_def *op;
     const void *attrs; /* op->attrs_bytes of them; never NULL when the operator has attributes */
     const sx_value *inputs;
+    const sx_attr_operand *attr_operands; /* by row, ascending */
     sx_value first_output;
-    int n_inputs, n_outputs;
+    int n_inputs, n_outputs, n_attr_operands;
     const char *name;   /* unique: scope/op, scope/op_1 */
     const char *device; /* scope, "" = anywhere */
     const char *file;   /* the line of user code, or "" */
@@ -55,7 +70,8 @@ typedef struct sx_result {
 } sx_result;
 
 struct sx_graph {
-    sx_arena arena;
+    sx_arena arena; /* of a region: unused, it lives in the outermost graph's */
+    bool general;   /* a function body */
     sx_node *nodes;
     int n_nodes;
     sx_value_info *values; /* [n_values]; values[0] unused */
@@ -78,6 +94,25 @@ static inline sx_value sx_node_output(const sx_node *n, int i)
 {
     return (sx_value){n->first_output.id + (uint32_t)i};
 }
+
+/* A region that a node's attribute row `row` (SX_ATTR_BODY) holds. */
+static inline const sx_graph *sx_node_body(const sx_node *n, int row)
+{
+    return *(const sx_graph *const *)(const void *)((const char *)n->attrs +
+                                                    n->op->attrs[row].offset);
+}
+
+enum {
+    SX_GRAPH_MAX_NESTING = 16, /* regions in regions */
+};
+/* A deep copy whose every part, but not the struct's own arena, is in `arena`; NULL without memory.
+ */
+sx_graph *sx_graph_copy(sx_arena *arena, const sx_graph *g);
+/* The same nodes, types, args and results; names and lines of user code are not looked at. */
+bool sx_graph_equal(const sx_graph *a, const sx_graph *b);
+uint64_t sx_graph_hash(const sx_graph *g); /* equal of equal graphs */
+/* How deep regions nest in it: 0 = it has none. */
+int sx_graph_nesting(const sx_graph *g);
 
 /* Index of the argument or output of that name, or -1. */
 int sx_graph_find_arg(const sx_graph *g, const char *name);

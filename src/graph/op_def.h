@@ -34,7 +34,8 @@ typedef enum sx_attr_kind {
     SX_ATTR_INTS,   /* sx_ints: numbers, also where one is -1 */
     SX_ATTR_SHAPE,  /* sx_ints: dimensions, of which the first may be SX_BATCH */
     SX_ATTR_STRING, /* const char *, NULL = "" */
-    SX_ATTR_TENSOR, /* sx_tensor of a static numeric type; deep-copied into the graph */
+    SX_ATTR_TENSOR, /* sx_tensor of a static type; deep-copied into the graph */
+    SX_ATTR_BODY,   /* const sx_graph *: a region, deep-copied into the graph (ir.h) */
 } sx_attr_kind;
 
 typedef struct sx_attr_def {
@@ -59,7 +60,7 @@ typedef struct sx_attr_def {
 /* Infer: fill outputs[0 .. n_outputs). n_outputs is preset to op->n_out; a variadic operator sets
  * it (at most SX_MAX_OUTPUTS). An error says expected and actual; the builder adds layer and line.
  */
-enum { SX_MAX_OUTPUTS = 8 };
+enum { SX_MAX_OUTPUTS = 64 };
 typedef struct sx_infer_context {
     const void *attrs;
     const sx_type *inputs;
@@ -157,10 +158,12 @@ typedef enum sx_op_flags {
     SX_OP_ELEMENTWISE = 1 << 2, /* output element i depends on input elements i (broadcast) only */
     SX_OP_SUM = 1 << 3, /* a sum of products of inputs: tests bound the error by Σ|terms| */
     SX_OP_COUPLES_BATCH = 1 << 4, /* an example's result depends on the others; never sharded */
-    SX_OP_HOST = 1 << 5,          /* host segment: strings, dynamic shapes; no host kernel yet */
+    SX_OP_HOST = 1 << 5,          /* never on a device: strings, shapes that data decide */
     SX_OP_RANDOM = 1 << 6,        /* draws by (seed, key attribute, step, position): see dropout */
     SX_OP_NO_HOST = 1 << 7,       /* nothing to compute: parameter */
     SX_OP_NO_STABLEHLO = 1 << 8,  /* no operation of a device program: parameter */
+    SX_OP_FUNCTION = 1 << 9,      /* in function bodies only: sx_specialize() resolves it */
+    SX_OP_EFFECT = 1 << 10,       /* does something beside its outputs: keeps program order */
 } sx_op_flags;
 
 enum { SX_VARIADIC = -1 };
@@ -191,6 +194,9 @@ typedef struct sx_op_def {
     sx_status (*infer)(sx_infer_context *c);
     void (*grad)(sx_grad *g);
     sx_status (*host)(const sx_kernel_call *c);
+    /* Where data decide the outputs' shapes: their types, from the call's inputs (c->out is NULL);
+     * `host` is called with room for those. NULL: infer says them. */
+    sx_status (*host_types)(const sx_kernel_call *c, sx_type *out_types);
     void (*to_tf)(sx_tf_writer *w, const sx_tf_op *op);
     void (*to_stablehlo)(sx_hlo_writer *w, const sx_hlo_op *op);
     const sx_op_sample *samples;

@@ -9,7 +9,25 @@
  *   assign "conv2d/kernel" %44
  *
  * Lines in program order; names in quotes; fields at their default left out: equal graphs have
- * equal texts. */
+ * equal texts. Regions follow their node, and are what makes a text version 2:
+ *
+ *   sextant-graph 2
+ *   input %1 float32[3] "x"
+ *   %2 = constant() {value=tensor(bool[] "01")} bool[] "constant"
+ *   %3 = if(%2, %1) float32[3] "if"
+ *     then
+ *       input %1 float32[3] "x"
+ *       %2 = neg(%1) float32[3] "neg"
+ *       output "y" %2
+ *     end
+ *     else
+ *       input %1 float32[3] "x"
+ *       output "y" %1
+ *     end
+ *   output "y" %3
+ *
+ * A function body's first line is "sextant-function 2". Its types may be unknown ("float32[?,3]",
+ * "float32[*]"), and "{shape=%4}" is an attribute that is an operand. Libraries: library.c. */
 #include <string.h>
 
 #include "base/buffer.h"
@@ -27,7 +45,20 @@ const char *const sx_initializer_names[] = {"default",        "zeros",
                                             "uniform",        "truncated_normal",
                                             "normal",         NULL};
 
-enum { MAX_TEXT_BYTES = 1 << 30 };
+void sx_print_variable(const sx_arg *arg, sx_buf *out)
+{
+    sx_buf_printf(out, " %s %s", sx_role_names[arg->role], sx_initializer_names[arg->init]);
+    if (arg->init_value != 0) {
+        sx_buf_printf(out, " %.17g", arg->init_value);
+    }
+}
+
+static void indent(int depth, sx_buf *out)
+{
+    for (int i = 0; i < depth; i++) {
+        sx_buf_puts(out, "  ");
+    }
+}
 
 static void print_arg(const sx_graph *g, const sx_arg *arg, sx_buf *out)
 {
@@ -37,10 +68,7 @@ static void print_arg(const sx_graph *g, const sx_arg *arg, sx_buf *out)
     sx_buf_putc(out, ' ');
     sx_quoted_print(arg->name, out);
     if (arg->kind == SX_ARG_VARIABLE) {
-        sx_buf_printf(out, " %s %s", sx_role_names[arg->role], sx_initializer_names[arg->init]);
-        if (arg->init_value != 0) {
-            sx_buf_printf(out, " %.17g", arg->init_value);
-        }
+        sx_print_variable(arg, out);
     }
     sx_buf_putc(out, '\n');
 }
@@ -58,7 +86,7 @@ static void print_place(const sx_node *n, sx_buf *out)
     }
 }
 
-static void print_node(const sx_graph *g, const sx_node *n, sx_buf *out)
+static void print_node(const sx_graph *g, const sx_node *n, int depth, sx_buf *out)
 {
     for (int i = 0; i < n->n_outputs; i++) {
         sx_buf_printf(out, "%s%%%u", i > 0 ? ", " : "", sx_node_output(n, i).id);
@@ -68,7 +96,7 @@ static void print_node(const sx_graph *g, const sx_node *n, sx_buf *out)
         sx_buf_printf(out, "%s%%%u", i > 0 ? ", " : "", n->inputs[i].id);
     }
     sx_buf_putc(out, ')');
-    sx_attrs_print(n->op, n->attrs, out);
+    sx_attrs_print(n->op, n->attrs, n->attr_operands, n->n_attr_operands, out);
     for (int i = 0; i < n->n_outputs; i++) {
         sx_buf_puts(out, i > 0 ? ", " : " ");
         sx_type_print(sx_graph_type(g, sx_node_output(n, i)), out);
@@ -77,40 +105,58 @@ static void print_node(const sx_graph *g, const sx_node *n, sx_buf *out)
     sx_quoted_print(n->name, out);
     print_place(n, out);
     sx_buf_putc(out, '\n');
+    for (int row = 0; row < n->op->n_attrs; row++) {
+        if (n->op->attrs[row].kind == SX_ATTR_BODY) {
+            indent(depth + 1, out);
+            sx_buf_printf(out, "%s\n", n->op->attrs[row].name);
+            sx_graph_print_lines(sx_node_body(n, row), depth + 2, out);
+            indent(depth + 1, out);
+            sx_buf_puts(out, "end\n");
+        }
+    }
 }
 
-static void print_results(const sx_graph *g, sx_buf *out)
+static void print_results(const sx_graph *g, int depth, sx_buf *out)
 {
     for (int i = 0; i < g->n_results; i++) {
         const sx_result *r = &g->results[i];
+        indent(depth, out);
         sx_buf_puts(out, r->arg == SX_RESULT_IS_OUTPUT ? "output " : "assign ");
         sx_quoted_print(r->name, out);
         sx_buf_printf(out, " %%%u\n", r->value.id);
     }
 }
 
-sx_status sx_graph_print(const sx_graph *g, char **out_text)
+void sx_graph_print_lines(const sx_graph *g, int depth, sx_buf *out)
 {
-    sx_buf out;
-    sx_buf_init(&out, MAX_TEXT_BYTES);
-    sx_buf_puts(&out, "sextant-graph 1\n");
     int arg = 0;
     for (int k = 0; k < g->n_nodes; k++) {
         bool is_arg = arg < g->n_args && g->args[arg].value.id == g->nodes[k].first_output.id;
+        indent(depth, out);
         if (is_arg) {
-            print_arg(g, &g->args[arg++], &out);
+            print_arg(g, &g->args[arg++], out);
         } else {
-            print_node(g, &g->nodes[k], &out);
+            print_node(g, &g->nodes[k], depth, out);
         }
     }
-    print_results(g, &out);
+    print_results(g, depth, out);
+}
+
+sx_status sx_graph_print(const sx_graph *g, char **out_text)
+{
+    sx_buf out;
+    sx_buf_init(&out, SX_GRAPH_MAX_TEXT_BYTES);
+    sx_buf_puts(&out, g->general                 ? "sextant-function 2\n"
+                      : sx_graph_nesting(g) == 0 ? "sextant-graph 1\n"
+                                                 : "sextant-graph 2\n");
+    sx_graph_print_lines(g, 0, &out);
     size_t size;
     char *text = sx_buf_take(&out, &size);
     sx_buf_deinit(&out);
     if (text == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED,
                         "the text of a graph of %d nodes exceeds %d bytes or the memory",
-                        g->n_nodes, MAX_TEXT_BYTES);
+                        g->n_nodes, SX_GRAPH_MAX_TEXT_BYTES);
     }
     *out_text = text;
     return SX_OK;

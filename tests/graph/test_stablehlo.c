@@ -60,9 +60,16 @@ static void test_graph_stablehlo__every_operator_is_lowered(void **state)
 static void test_graph_stablehlo__only_parameters_are_excused(void **state)
 {
     (void)state;
+    static const char *const resolved[] = {"call", "variable_handle", "read_variable",
+                                           "assign_variable"}; /* before a device sees them */
+    size_t excused = 0;
     for (int id = 0; id < SX_OPID_COUNT; id++) {
-        if (sx_op_table[id]->flags & SX_OP_NO_STABLEHLO) {
-            assert_string_equal(sx_op_table[id]->name, "parameter");
+        const sx_op_def *op = sx_op_table[id];
+        if ((op->flags & SX_OP_NO_STABLEHLO) && (op->flags & SX_OP_FUNCTION)) {
+            assert_in_range(excused, 0, 3);
+            assert_string_equal(op->name, resolved[excused++]);
+        } else if (op->flags & SX_OP_NO_STABLEHLO) {
+            assert_string_equal(op->name, "parameter");
         }
     }
 }

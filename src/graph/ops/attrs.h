@@ -147,6 +147,32 @@ typedef struct sx_alpha_attrs {
     double alpha;
 } sx_alpha_attrs;
 
+typedef struct sx_call_attrs {
+    const char *function; /* of the library */
+} sx_call_attrs;
+
+typedef struct sx_if_attrs {
+    const sx_graph *then_body, *else_body;
+} sx_if_attrs;
+
+typedef struct sx_while_attrs {
+    const sx_graph *condition, *body;
+    int64_t trips; /* at most so many; 0 = no bound is known */
+} sx_while_attrs;
+
+typedef struct sx_map_attrs {
+    const sx_graph *body;
+    int64_t mapped; /* so many operands are cut along axis 0; the others are passed whole */
+} sx_map_attrs;
+
+typedef struct sx_variable_handle_attrs {
+    const char *name; /* of the library's variable */
+} sx_variable_handle_attrs;
+
+typedef struct sx_assert_attrs {
+    const char *message;
+} sx_assert_attrs;
+
 /* Names of sx_padding's values, for SX_ATTR_NAMES. */
 extern const char *const sx_padding_names[];
 

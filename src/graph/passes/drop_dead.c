@@ -31,6 +31,12 @@ static void mark_live(const sx_graph *g, bool *live)
     }
 }
 
+static sx_status in_region(const sx_graph *region, void *user, sx_graph **out)
+{
+    (void)user;
+    return sx_pass_drop_dead(region, out);
+}
+
 sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out)
 {
     bool *live = sx_alloc((size_t)g->n_values, sizeof(bool));
@@ -38,7 +44,7 @@ sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out)
         return sx_no_memory("dropping dead nodes");
     }
     mark_live(g, live);
-    sx_status status = sx_rewrite_run(g, 0, keep_if_live, live, out);
+    sx_status status = sx_rewrite_run_deep(g, 0, keep_if_live, in_region, live, out);
     sx_free(live);
     return status;
 }

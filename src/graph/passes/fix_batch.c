@@ -26,7 +26,12 @@ static void fix_node(sx_rewrite *rw, const sx_node *node)
     sx_rewrite_keep(rw, node, attrs_with_batch(rw, node, *(const int64_t *)rw->user));
 }
 
+static sx_status in_region(const sx_graph *region, void *user, sx_graph **out)
+{
+    return sx_pass_fix_batch(region, *(const int64_t *)user, out);
+}
+
 sx_status sx_pass_fix_batch(const sx_graph *g, int64_t batch, sx_graph **out)
 {
-    return sx_rewrite_run(g, batch, fix_node, &batch, out);
+    return sx_rewrite_run_deep(g, batch, fix_node, in_region, &batch, out);
 }

@@ -97,8 +97,14 @@ static void fold_node(sx_rewrite *rw, const sx_node *n)
     sx_arena_deinit(&scratch);
 }
 
+static sx_status in_region(const sx_graph *region, void *user, sx_graph **out)
+{
+    (void)user;
+    return sx_pass_fold_constants(region, out);
+}
+
 sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out)
 {
     int64_t total = 0; /* bytes of results so far */
-    return sx_rewrite_run(g, 0, fold_node, &total, out);
+    return sx_rewrite_run_deep(g, 0, fold_node, in_region, &total, out);
 }

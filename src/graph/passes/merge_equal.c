@@ -54,6 +54,12 @@ static void merge_node(sx_rewrite *rw, const sx_node *n)
     }
 }
 
+static sx_status in_region(const sx_graph *region, void *user, sx_graph **out)
+{
+    (void)user;
+    return sx_pass_merge_equal(region, out);
+}
+
 sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out)
 {
     node_set set = {.mask = 63};
@@ -64,7 +70,7 @@ sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out)
     if (set.slots == NULL) {
         return sx_no_memory("merging equal nodes");
     }
-    sx_status status = sx_rewrite_run(g, 0, merge_node, &set, out);
+    sx_status status = sx_rewrite_run_deep(g, 0, merge_node, in_region, &set, out);
     sx_free(set.slots);
     return status;
 }

@@ -1,5 +1,6 @@
 /* Graph-to-graph passes for any backend. Each makes a new graph, owned by the caller, with the same
- * args and results; it is validated like every graph (sx_graph_validate). */
+ * args and results, and does the same to its regions; it is validated like every graph
+ * (sx_graph_validate). */
 #ifndef SX_GRAPH_PASSES_H
 #define SX_GRAPH_PASSES_H
 

@@ -1,11 +1,48 @@
 /* See rewrite.h. */
 #include "graph/passes/rewrite.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
 
+/* Has the operator regions? */
+static bool has_regions(const sx_op_def *op)
+{
+    bool any = false;
+    for (int row = 0; row < op->n_attrs; row++) {
+        any = any || op->attrs[row].kind == SX_ATTR_BODY;
+    }
+    return any;
+}
+
+/* The attributes with the pass's regions; `made` are to be destroyed once the node has copied
+ * them. */
+static sx_status rewrite_regions(sx_rewrite *rw, const sx_op_def *op, const void *attrs,
+                                 void **out_attrs, sx_graph **made)
+{
+    char *copy = sx_arena_memdup(sx_builder_arena(rw->to), attrs, op->attrs_bytes);
+    if (copy == NULL) {
+        return sx_no_memory("rewriting a graph");
+    }
+    for (int row = 0; row < op->n_attrs; row++) {
+        const sx_graph *body = NULL;
+        if (op->attrs[row].kind != SX_ATTR_BODY) {
+            continue;
+        }
+        memcpy(&body, copy + op->attrs[row].offset, sizeof(body));
+        SX_TRY(rw->regions(body, rw->user, &made[row]), "region %s", op->attrs[row].name);
+        memcpy(copy + op->attrs[row].offset, &made[row], sizeof(made[row]));
+    }
+    *out_attrs = copy;
+    return SX_OK;
+}
+
 void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
 {
+    enum { MOST_ROWS = 32 };
+    sx_graph *made[MOST_ROWS] = {NULL};
+    void *deep = NULL;
     sx_value *inputs = sx_arena_array(sx_builder_arena(rw->to), node->n_inputs + 1, sx_value);
     if (inputs == NULL) {
         sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
@@ -14,17 +51,27 @@ void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
     for (int i = 0; i < node->n_inputs; i++) {
         inputs[i] = rw->map[node->inputs[i].id];
     }
-    sx_value first =
-        sx_build_node(rw->to, &(sx_node_spec){.op = node->op,
-                                              .attrs = attrs != NULL ? attrs : node->attrs,
-                                              .inputs = inputs,
-                                              .n_inputs = node->n_inputs,
-                                              .name = node->name,
-                                              .device = node->device,
-                                              .file = node->file,
-                                              .line = node->line});
+    attrs = attrs != NULL ? attrs : node->attrs;
+    if (rw->regions != NULL && has_regions(node->op)) {
+        sx_status status = rewrite_regions(rw, node->op, attrs, &deep, made);
+        if (status != SX_OK) {
+            sx_builder_fail(rw->to, sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"",
+                                                       node->op->name, node->name));
+        }
+    }
+    sx_value first = sx_build_node(rw->to, &(sx_node_spec){.op = node->op,
+                                                           .attrs = deep != NULL ? deep : attrs,
+                                                           .inputs = inputs,
+                                                           .n_inputs = node->n_inputs,
+                                                           .name = node->name,
+                                                           .device = node->device,
+                                                           .file = node->file,
+                                                           .line = node->line});
     for (int i = 0; i < node->n_outputs; i++) {
         rw->map[sx_node_output(node, i).id] = sx_output_of(first, i);
+    }
+    for (int row = 0; row < MOST_ROWS; row++) {
+        sx_graph_destroy(made[row]);
     }
 }
 
@@ -69,7 +116,13 @@ static void copy_results(sx_rewrite *rw)
 sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn, void *user,
                          sx_graph **out)
 {
-    sx_rewrite rw = {.from = from, .user = user};
+    return sx_rewrite_run_deep(from, batch, fn, NULL, user, out);
+}
+
+sx_status sx_rewrite_run_deep(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn,
+                              sx_region_pass *regions, void *user, sx_graph **out)
+{
+    sx_rewrite rw = {.from = from, .regions = regions, .user = user};
     SX_TRY(sx_builder_create(&rw.to));
     sx_status status = SX_OK;
     rw.map = sx_alloc((size_t)from->n_values, sizeof(sx_value));

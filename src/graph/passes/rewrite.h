@@ -5,10 +5,14 @@
 
 #include "graph/builder.h"
 
+/* What a pass makes of a region, as of any graph. */
+typedef sx_status sx_region_pass(const sx_graph *region, void *user, sx_graph **out);
+
 typedef struct sx_rewrite {
     const sx_graph *from;
     sx_builder *to;
-    sx_value *map; /* [from->n_values]: the new value of each old one */
+    sx_value *map;           /* [from->n_values]: the new value of each old one */
+    sx_region_pass *regions; /* NULL: they stay as they are */
     void *user;
 } sx_rewrite;
 
@@ -20,6 +24,10 @@ typedef void sx_rewrite_fn(sx_rewrite *rw, const sx_node *node);
  * mapped. */
 SX_MUST_USE sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn,
                                      void *user, sx_graph **out);
+
+/* The same, with a pass for the regions of the nodes that `fn` keeps. */
+SX_MUST_USE sx_status sx_rewrite_run_deep(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn,
+                                          sx_region_pass *regions, void *user, sx_graph **out);
 
 /* Appends the same node over the mapped inputs, with its name, device and source line; `attrs` NULL
  * = its own. */

@@ -57,7 +57,13 @@ static void simplify_node(sx_rewrite *rw, const sx_node *n)
     }
 }
 
+static sx_status in_region(const sx_graph *region, void *user, sx_graph **out)
+{
+    (void)user;
+    return sx_pass_simplify(region, out);
+}
+
 sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out)
 {
-    return sx_rewrite_run(g, 0, simplify_node, NULL, out);
+    return sx_rewrite_run_deep(g, 0, simplify_node, in_region, NULL, out);
 }

@@ -182,9 +182,36 @@ static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
     }
 }
 
+/* Regions keep the types of what they take and give, so a node that has some sees its operands in
+ * bfloat16; the regions are widened as graphs of their own. */
+static void keep_around_regions(sx_rewrite *rw, const sx_node *n)
+{
+    widening *w = rw->user;
+    for (int i = 0; i < n->n_inputs; i++) {
+        const sx_value v = n->inputs[i];
+        rw->map[v.id] = is_bf16(rw->from, v)
+                            ? beside(rw, n, i, &sx_op_cast, &(sx_cast_attrs){.dtype = SX_BF16},
+                                     wide_input(rw, v), "narrow")
+                            : wide_input(rw, v);
+    }
+    sx_rewrite_keep(rw, n, NULL);
+    for (int k = 0; k < n->n_outputs; k++) {
+        const sx_value v = sx_node_output(n, k);
+        w->on_grid[v.id] = true;
+        w->wide[v.id] = is_bf16(rw->from, v)
+                            ? beside(rw, n, k, &sx_op_cast, &(sx_cast_attrs){.dtype = SX_F32},
+                                     rw->map[v.id], "wide")
+                            : rw->map[v.id];
+    }
+}
+
 static void widen_node(sx_rewrite *rw, const sx_node *n)
 {
     widening *w = rw->user;
+    if (n->op->n_attrs > 0 && n->op->attrs[0].kind == SX_ATTR_BODY) {
+        keep_around_regions(rw, n);
+        return;
+    }
     const void *attrs = wide_attrs(rw, n);
     sx_value *inputs = sx_arena_array(sx_builder_arena(rw->to), n->n_inputs + 1, sx_value);
     bool on_grid = true;
@@ -226,7 +253,22 @@ static bool has_bf16(const sx_graph *g)
             return true;
         }
     }
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *n = &g->nodes[k];
+        for (int row = 0; row < n->op->n_attrs; row++) {
+            if (n->op->attrs[row].kind == SX_ATTR_BODY && has_bf16(sx_node_body(n, row))) {
+                return true;
+            }
+        }
+    }
     return false;
+}
+
+static sx_status widen(const sx_graph *g, bool rounds, sx_graph **out);
+
+static sx_status widen_region(const sx_graph *region, void *user, sx_graph **out)
+{
+    return widen(region, ((const widening *)user)->rounds, out);
 }
 
 static sx_status widen(const sx_graph *g, bool rounds, sx_graph **out)
@@ -248,7 +290,7 @@ static sx_status widen(const sx_graph *g, bool rounds, sx_graph **out)
         status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph");
     } else {
         mark_readers(g, &w);
-        status = sx_rewrite_run(g, 0, widen_node, &w, out);
+        status = sx_rewrite_run_deep(g, 0, widen_node, widen_region, &w, out);
     }
     sx_arena_deinit(&scratch);
     return status;

@@ -1,0 +1,68 @@
+/* Functions: programs whose shapes are not known yet.
+ *
+ * A function's body is a graph whose values have declared types: dimensions may be unknown
+ * (SX_UNKNOWN_DIM, SX_UNKNOWN_RANK), attributes may be operands, nodes may call other functions.
+ * Functions live by name in a library, with the variables that they read and assign. Running one
+ * with tensors makes a static program of it, for their types.
+ *
+ *     sx_builder *b;
+ *     sx_builder_create_function(&b);
+ *     sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_UNKNOWN_DIM, 4));
+ *     sx_type type = sx_type_of_value(b, x);
+ *     sx_value y = sx_function_node(b, "neg", NULL, &x, 1, NULL, 0, &type, 1);
+ *     sx_output(b, "y", y);
+ *     sx_library_add(library, "negate", b);
+ *     sx_builder_destroy(b);
+ *
+ * Life cycle: sx_library_create -> variables, functions -> sx_library_finish; from then on the
+ * library is immutable, and any thread may use it. */
+#ifndef SEXTANT_FUNCTION_H
+#define SEXTANT_FUNCTION_H
+
+#include <sextant/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sx_library sx_library;
+
+/* Creates an empty library, owned by the caller. Fails only if out of memory. */
+SX_API SX_MUST_USE sx_status sx_library_create(sx_library **out_library);
+SX_API void sx_library_destroy(sx_library *library); /* NULL is fine */
+
+/* Declares a variable, by its full name. Its type is static. Errors: ALREADY_EXISTS. */
+SX_API SX_MUST_USE sx_status sx_library_add_variable(sx_library *library,
+                                                     const sx_variable_spec *spec);
+/* Finishes the builder, of sx_builder_create_function(), and adds its graph as function `name`: its
+ * inputs and outputs, in order, are the function's. Returns the builder's first error, if it has
+ * one. Errors: ALREADY_EXISTS; RESOURCE_EXHAUSTED too many functions. */
+SX_API SX_MUST_USE sx_status sx_library_add(sx_library *library, const char *name, sx_builder *b);
+/* Checks that every function that is called and every variable exists, with as many inputs and
+ * outputs of the same dtypes. No more can be added. Errors: INVALID_ARGUMENT names the node. */
+SX_API SX_MUST_USE sx_status sx_library_finish(sx_library *library);
+
+/* The canonical text form, "sextant-library 2\n…", of a finished library; sx_text_free(). */
+SX_API SX_MUST_USE sx_status sx_library_print(const sx_library *library, char **out_text);
+/* Reads it; the library is finished. Foreign bytes: nodes, functions, constants and the nesting of
+ * regions are limited. */
+SX_API SX_MUST_USE sx_status sx_library_parse(const char *text, size_t size,
+                                              sx_library **out_library);
+
+/* A builder of a function's body, or of a region of one. sx_input() declares a parameter of any
+ * type; there are no variables but the library's. Operators of sextant/ops.h may be used where
+ * every operand's shape is known, and sx_function_node() everywhere. */
+SX_API SX_MUST_USE sx_status sx_builder_create_function(sx_builder **out_builder);
+
+/* Adds a node of any operator, with its outputs' types as declared. `attrs` is as in the text form,
+ * "axes=[0], keep_dims=true", NULL = none; an attribute that is an operand is written as the
+ * value's id: "shape=%4". `regions` are the builders of the operator's regions, in order, which
+ * this finishes; they stay the caller's. Returns the first output; the others follow. */
+SX_API sx_value sx_function_node(sx_builder *b, const char *op, const char *attrs,
+                                 const sx_value *inputs, int n_inputs, sx_builder *const *regions,
+                                 int n_regions, const sx_type *types, int n_types);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* A library's inside (sextant/function.h): functions and variables by name. */
+#ifndef SX_GRAPH_LIBRARY_H
+#define SX_GRAPH_LIBRARY_H
+
+#include <sextant/function.h>
+
+#include "base/map.h"
+#include "graph/ir.h"
+#include "graph/text.h"
+
+enum { SX_LIBRARY_MAX_FUNCTIONS = 1 << 16, SX_LIBRARY_MAX_VARIABLES = 1 << 16 };
+
+typedef struct sx_function {
+    const char *name;
+    sx_graph *body; /* general; args are inputs, results outputs */
+} sx_function;
+
+struct sx_library {
+    sx_arena arena;
+    sx_function *functions; /* [n_functions], in the order in which they were added */
+    sx_variable_spec *variables;
+    int n_functions, function_capacity, n_variables, variable_capacity;
+    sx_map function_index, variable_index; /* name -> its number + 1 */
+    bool finished;
+    uint64_t hash; /* of the text of everything, once finished */
+};
+
+/* NULL if there is none. */
+const sx_function *sx_library_find(const sx_library *library, const char *name);
+const sx_variable_spec *sx_library_find_variable(const sx_library *library, const char *name);
+
+/* sx_library_parse() with limits; NULL = the usual ones. */
+SX_MUST_USE sx_status sx_library_parse_within(const char *text, size_t size,
+                                              const sx_parse_limits *limits,
+                                              sx_library **out_library);
+
+/* Could a value of type `type` be one of the declared type? Unknown parts agree with any. */
+bool sx_type_may_be(const sx_type *type, const sx_type *declared);
+
+#endif

@@ -1,0 +1,78 @@
+/* assert: ends the run with the model's own message unless a condition holds.
+ *
+ *   condition   bool scalar
+ *   data...     of any type: the message shows the first elements of each
+ *   message     what the error says
+ *   returns     the condition
+ *
+ * Errors   INVALID_ARGUMENT  (running) the condition does not hold: message, data
+ * Source   TensorFlow Assert */
+#include <string.h>
+
+#include "base/buffer.h"
+#include "graph/ops/common.h"
+
+static const sx_attr_def assert_attrs[] = {SX_ATTR(sx_assert_attrs, message, SX_ATTR_STRING)};
+
+static sx_status assert_infer(sx_infer_context *c)
+{
+    if (c->n_inputs < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "there is no condition");
+    }
+    SX_TRY(sx_require_scalar("the condition", &c->inputs[0], SX_BOOL));
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+static void print_element(const sx_host_tensor *t, int64_t k, sx_buf *out)
+{
+    switch (sx_carrier_of(t->type.dtype)) {
+    case SX_CARRIER_S:
+        sx_buf_put_utf8(out, t->s[k].data, SX_MIN(t->s[k].size, 500));
+        break;
+    case SX_CARRIER_U:
+        sx_buf_printf(out, "%llu", (unsigned long long)t->u[k]);
+        break;
+    case SX_CARRIER_I:
+        sx_buf_printf(out, "%lld", (long long)t->i[k]);
+        break;
+    default:
+        sx_buf_printf(out, "%g", sx_host_get(t, k));
+        break;
+    }
+}
+
+static sx_status assert_host(const sx_kernel_call *c)
+{
+    const sx_assert_attrs *attrs = c->attrs;
+    enum { SHOWN = 3 };
+    c->out[0].b[0] = c->in[0].b[0];
+    if (c->in[0].b[0]) {
+        return SX_OK;
+    }
+    sx_buf text;
+    sx_buf_init(&text, 16 << 10);
+    sx_buf_puts(&text, attrs->message != NULL ? attrs->message : "");
+    for (int i = 1; i < c->n_in; i++) {
+        const int64_t n = sx_type_elems(&c->in[i].type);
+        sx_buf_puts(&text, i == 1 && text.size == 0 ? "[" : " [");
+        for (int64_t k = 0; k < SX_MIN(n, SHOWN); k++) {
+            sx_buf_puts(&text, k > 0 ? " " : "");
+            print_element(&c->in[i], k, &text);
+        }
+        sx_buf_puts(&text, n > SHOWN ? " ...]" : "]");
+    }
+    sx_status status = sx_error(SX_INVALID_ARGUMENT, "assertion failed: %s", sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    return status;
+}
+
+const sx_op_def sx_op_assert = {
+    SX_OP_NAMED(assert),
+    .n_in = SX_VARIADIC,
+    .n_out = 1,
+    .flags = SX_OP_HOST | SX_OP_EFFECT | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    SX_OP_ATTRS(sx_assert_attrs, assert_attrs),
+    .infer = assert_infer,
+    .host = assert_host,
+};

@@ -1,0 +1,24 @@
+/* assign_variable: gives a variable a value. Later reads see it, and it outlives the program.
+ *
+ *   handle    resource scalar
+ *   value     of the variable's type
+ *   returns   the value
+ *
+ * Source   TensorFlow AssignVariableOp */
+#include "graph/ops/common.h"
+
+static sx_status assign_variable_infer(sx_infer_context *c)
+{
+    SX_TRY(sx_require_scalar("the handle", &c->inputs[0], SX_RESOURCE));
+    c->outputs[0] = c->inputs[1];
+    return SX_OK;
+}
+
+const sx_op_def sx_op_assign_variable = {
+    SX_OP_NAMED(assign_variable),
+    .n_in = 2,
+    .n_out = 1,
+    .flags = SX_OP_FUNCTION | SX_OP_EFFECT | SX_OP_NO_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF |
+             SX_OP_NO_STABLEHLO,
+    .infer = assign_variable_infer,
+};

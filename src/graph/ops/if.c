@@ -1,0 +1,131 @@
+/* if: the results of one of two regions, as a scalar condition says. The other is not computed.
+ *
+ *   condition   bool scalar; the first operand
+ *   x...        what the regions take, in order
+ *   then, else  regions of the same types
+ *   returns     the results of the one that is chosen
+ *
+ * Errors   INVALID_ARGUMENT  the condition's type; regions that take other types than x, or whose
+ *                            results differ in number or type
+ * Numbers  those of the region
+ * Source   TensorFlow If; StableHLO case */
+#include "graph/ops/regions.h"
+
+static const sx_attr_def if_attrs[] = {
+    {.name = "then", .kind = SX_ATTR_BODY, .offset = offsetof(sx_if_attrs, then_body)},
+    {.name = "else", .kind = SX_ATTR_BODY, .offset = offsetof(sx_if_attrs, else_body)},
+};
+
+static sx_status if_infer(sx_infer_context *c)
+{
+    const sx_if_attrs *attrs = c->attrs;
+    const sx_graph *then_body = attrs->then_body, *else_body = attrs->else_body;
+    if (c->n_inputs < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "there is no condition");
+    }
+    SX_TRY(sx_require_scalar("the condition", &c->inputs[0], SX_BOOL));
+    SX_TRY(sx_require_region_args("then", then_body, c->inputs + 1, c->n_inputs - 1));
+    SX_TRY(sx_require_region_args("else", else_body, c->inputs + 1, c->n_inputs - 1));
+    if (then_body->n_results != else_body->n_results || then_body->n_results < 1 ||
+        then_body->n_results > SX_MAX_OUTPUTS) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "region then has %d results, region else %d; expected the same number, "
+                        "from 1 to %d",
+                        then_body->n_results, else_body->n_results, SX_MAX_OUTPUTS);
+    }
+    c->n_outputs = then_body->n_results;
+    for (int i = 0; i < c->n_outputs; i++) {
+        const sx_type *x = sx_graph_type(then_body, then_body->results[i].value);
+        const sx_type *y = sx_graph_type(else_body, else_body->results[i].value);
+        if (!sx_type_equal(x, y)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "result %d is %s of region then and %s of region else", i, SX_TEXT(x),
+                            SX_TEXT(y));
+        }
+        c->outputs[i] = *x;
+    }
+    return SX_OK;
+}
+
+static sx_status if_host(const sx_kernel_call *c)
+{
+    const sx_if_attrs *attrs = c->attrs;
+    const bool taken = c->in[0].b[0] != 0;
+    return sx_status_annotate(
+        sx_interpret(c, taken ? attrs->then_body : attrs->else_body, c->in + 1, c->out), __FILE__,
+        __LINE__, taken ? "then" : "else");
+}
+
+/* A loop that is run at most once: the state is its flag, the operands and the results. */
+static void lower_branch(sx_hlo_writer *w, const sx_hlo_op *op, const sx_graph *body, sx_hlo taken,
+                         sx_hlo *results)
+{
+    enum { MOST = 2 * SX_MAX_OUTPUTS };
+    const int n_x = op->n_in - 1, n = 1 + n_x + op->n_out;
+    sx_hlo state[MOST], args[MOST];
+    sx_type types[MOST];
+    if (n > MOST) {
+        sx_hlo_fail(w, sx_error(SX_UNIMPLEMENTED, "if \"%s\" has more than %d operands and results",
+                                op->name, MOST - 1));
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        state[i] = i == 0 ? taken : i <= n_x ? op->in[i] : results[i - 1 - n_x];
+        types[i] = sx_hlo_type(w, state[i]);
+    }
+    sx_hlo first = sx_hlo_begin(w, "while", state, n, types, n);
+    sx_hlo_region(w, types, n, args);
+    sx_hlo_region_end(w, &args[0], 1);
+    sx_hlo_region(w, types, n, args);
+    sx_hlo_graph(w, body, args + 1, args + 1 + n_x);
+    args[0] = sx_hlo_scalar(w, SX_BOOL, 0);
+    sx_hlo_region_end(w, args, n);
+    sx_hlo_end(w);
+    for (int i = 0; i < op->n_out; i++) {
+        results[i] = sx_hlo_result(first, 1 + n_x + i);
+    }
+}
+
+static void if_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_if_attrs *attrs = op->attrs;
+    for (int i = 0; i < op->n_out; i++) {
+        op->out[i] = sx_hlo_splat(w, op->out_types[i], 0);
+    }
+    lower_branch(w, op, attrs->then_body, op->in[0], op->out);
+    lower_branch(w, op, attrs->else_body, sx_hlo_unary(w, "not", op->in[0]), op->out);
+}
+
+/* x: then -x, else x */
+static sx_node negate_nodes[] = {SX_BODY_PARAMETER(1, "x", SX_F32, 1, {3}),
+                                 SX_BODY_NODE(2, sx_op_neg, NULL, 1, {1})};
+static sx_value_info negate_values[] = {
+    {.node = 0}, {SX_TYPE_LITERAL_(SX_F32, 3), 0, 0}, {SX_TYPE_LITERAL_(SX_F32, 3), 1, 0}};
+static sx_arg negate_args[] = {{.kind = SX_ARG_INPUT, .name = "x", .value = {1}}};
+static sx_result negate_results[] = {{"y", {2}, SX_RESULT_IS_OUTPUT}};
+static const sx_graph negate = SX_BODY(negate_nodes, negate_values, negate_args, negate_results);
+static sx_node keep_nodes[] = {SX_BODY_PARAMETER(1, "x", SX_F32, 1, {3})};
+static sx_value_info keep_values[] = {{.node = 0}, {SX_TYPE_LITERAL_(SX_F32, 3), 0, 0}};
+static sx_result keep_results[] = {{"y", {1}, SX_RESULT_IS_OUTPUT}};
+static const sx_graph keep = SX_BODY(keep_nodes, keep_values, negate_args, keep_results);
+static const sx_if_attrs negate_or_keep = {.then_body = &negate, .else_body = &keep};
+
+static const sx_op_sample if_samples[] = {
+    {.name = "then",
+     .inputs = {SX_SAMPLE_SCALAR(SX_BOOL, SX_FILL_TRUE), SX_SAMPLE_F32(SX_FILL_NORMAL, 3)},
+     .n_inputs = 2,
+     .attrs = &negate_or_keep},
+};
+
+const sx_op_def sx_op_if = {
+    SX_OP_NAMED(if),
+    .n_in = SX_VARIADIC,
+    .n_out = SX_VARIADIC,
+    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
+    SX_OP_ATTRS(sx_if_attrs, if_attrs),
+    .moved = SX_MOVES_ALL,
+    .infer = if_infer,
+    .host = if_host,
+    .to_stablehlo = if_to_stablehlo,
+    SX_OP_SAMPLES(if_samples),
+};

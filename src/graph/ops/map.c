@@ -1,0 +1,160 @@
+/* map: a region applied to each element along axis 0, the results stacked along a new axis 0.
+ *
+ *   x...      the first `mapped` operands are cut along axis 0, all of one length; the others are
+ *             passed to the region whole
+ *   body      region: (x[i]..., rest...) -> y...
+ *   returns   y..., with the length in front
+ *
+ * Errors   INVALID_ARGUMENT  operands to be cut that are scalars or differ in length, a region that
+ *                            takes other types
+ * Numbers  those of the region
+ * Source   TensorFlow tf.map_fn */
+#include <string.h>
+
+#include "graph/ops/regions.h"
+
+static const sx_attr_def map_attrs[] = {
+    SX_ATTR(sx_map_attrs, body, SX_ATTR_BODY),
+    SX_ATTR(sx_map_attrs, mapped, SX_ATTR_INT),
+};
+
+/* x without its axis 0. */
+static sx_type element_type(const sx_type *x)
+{
+    return sx_type_make(x->dtype, x->rank - 1, x->dims + 1);
+}
+
+static sx_status map_infer(sx_infer_context *c)
+{
+    const sx_map_attrs *attrs = c->attrs;
+    sx_type types[SX_MAX_OUTPUTS];
+    if (attrs->mapped < 1 || attrs->mapped > c->n_inputs || c->n_inputs > SX_MAX_OUTPUTS) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%lld of %d operands are mapped; expected at least 1, and %d operands at "
+                        "most",
+                        (long long)attrs->mapped, c->n_inputs, SX_MAX_OUTPUTS);
+    }
+    for (int i = 0; i < c->n_inputs; i++) {
+        const sx_type *x = &c->inputs[i];
+        types[i] = *x;
+        if (i >= attrs->mapped) {
+            continue;
+        }
+        if (x->rank < 1 || x->dims[0] != c->inputs[0].dims[0]) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "operand %d is %s, expected an axis 0 as long as that of %s", i,
+                            SX_TEXT(x), SX_TEXT(&c->inputs[0]));
+        }
+        types[i] = element_type(x);
+    }
+    SX_TRY(sx_require_region_args("body", attrs->body, types, c->n_inputs));
+    if (attrs->body->n_results < 1 || attrs->body->n_results > SX_MAX_OUTPUTS) {
+        return sx_error(SX_INVALID_ARGUMENT, "region body has %d results, expected 1 to %d",
+                        attrs->body->n_results, SX_MAX_OUTPUTS);
+    }
+    c->n_outputs = attrs->body->n_results;
+    for (int i = 0; i < c->n_outputs; i++) {
+        const sx_type *y = sx_graph_type(attrs->body, attrs->body->results[i].value);
+        if (y->rank == SX_MAX_RANK) {
+            return sx_error(SX_INVALID_ARGUMENT, "result %d is %s, which has no room for an axis",
+                            i, SX_TEXT(y));
+        }
+        c->outputs[i] = (sx_type){.dtype = y->dtype, .rank = y->rank + 1};
+        c->outputs[i].dims[0] = c->inputs[0].dims[0];
+        memcpy(c->outputs[i].dims + 1, y->dims, (size_t)y->rank * sizeof(y->dims[0]));
+    }
+    return SX_OK;
+}
+
+static sx_status map_host(const sx_kernel_call *c)
+{
+    const sx_map_attrs *attrs = c->attrs;
+    const int64_t n = c->in[0].type.dims[0];
+    sx_host_tensor *part = sx_arena_array(c->arena, c->n_in + c->n_out, sx_host_tensor);
+    if (part == NULL) {
+        return sx_budget_error(c->arena->budget);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        SX_TRY(sx_cancel_check(c->cancel), "element %lld", (long long)k);
+        for (int i = 0; i < c->n_in + c->n_out; i++) {
+            const sx_host_tensor *whole = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
+            part[i] = *whole;
+            if (i < attrs->mapped || i >= c->n_in) {
+                part[i].type = element_type(&whole->type);
+                part[i].data =
+                    (char *)whole->data + (size_t)k * sx_interpret_bytes(c, &part[i].type);
+            }
+        }
+        SX_TRY(sx_interpret(c, attrs->body, part, part + c->n_in), "element %lld", (long long)k);
+    }
+    return SX_OK;
+}
+
+/* A loop over (i, operands, results so far). */
+static void map_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_map_attrs *attrs = op->attrs;
+    enum { MOST = 1 + 2 * SX_MAX_OUTPUTS };
+    const int n = 1 + op->n_in + op->n_out;
+    sx_hlo state[MOST], args[MOST], part[SX_MAX_OUTPUTS], made[SX_MAX_OUTPUTS];
+    sx_type types[MOST];
+    for (int i = 0; i < n; i++) {
+        state[i] = i == 0          ? sx_hlo_scalar(w, SX_I64, 0)
+                   : i <= op->n_in ? op->in[i - 1]
+                                   : sx_hlo_splat(w, op->out_types[i - 1 - op->n_in], 0);
+        types[i] = sx_hlo_type(w, state[i]);
+    }
+    sx_hlo first = sx_hlo_begin(w, "while", state, n, types, n);
+    sx_hlo_region(w, types, n, args);
+    sx_hlo more =
+        sx_hlo_compare(w, "LT", args[0], sx_hlo_like(w, args[0], (double)op->in_types[0].dims[0]));
+    sx_hlo_region_end(w, &more, 1);
+    sx_hlo_region(w, types, n, args);
+    for (int i = 0; i < op->n_in; i++) {
+        part[i] = i < attrs->mapped ? sx_hlo_row(w, args[1 + i], args[0]) : args[1 + i];
+    }
+    sx_hlo_graph(w, attrs->body, part, made);
+    for (int i = 0; i < op->n_out; i++) {
+        sx_hlo *stack = &args[1 + op->n_in + i];
+        *stack = sx_hlo_set_row(w, *stack, made[i], args[0]);
+    }
+    args[0] = sx_hlo_with(w, "add", args[0], 1);
+    sx_hlo_region_end(w, args, n);
+    sx_hlo_end(w);
+    for (int i = 0; i < op->n_out; i++) {
+        op->out[i] = sx_hlo_result(first, 1 + op->n_in + i);
+    }
+}
+
+/* (x, y): x[i] + y, of vectors */
+static sx_node sum_nodes[] = {SX_BODY_PARAMETER(1, "x", SX_F32, 1, {3}),
+                              SX_BODY_PARAMETER(2, "y", SX_F32, 1, {3}),
+                              SX_BODY_NODE(3, sx_op_add, NULL, 2, {1}, {2})};
+static sx_value_info sum_values[] = {{.node = 0},
+                                     {SX_TYPE_LITERAL_(SX_F32, 3), 0, 0},
+                                     {SX_TYPE_LITERAL_(SX_F32, 3), 1, 0},
+                                     {SX_TYPE_LITERAL_(SX_F32, 3), 2, 0}};
+static sx_arg sum_args[] = {{.kind = SX_ARG_INPUT, .name = "x", .value = {1}},
+                            {.kind = SX_ARG_INPUT, .name = "y", .value = {2}}};
+static sx_result sum_results[] = {{"z", {3}, SX_RESULT_IS_OUTPUT}};
+static const sx_graph sum = SX_BODY(sum_nodes, sum_values, sum_args, sum_results);
+
+static const sx_op_sample map_samples[] = {
+    {.name = "rows_plus_row",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 3)},
+     .n_inputs = 2,
+     .attrs = &(const sx_map_attrs){.body = &sum, .mapped = 1}},
+};
+
+const sx_op_def sx_op_map = {
+    SX_OP_NAMED(map),
+    .n_in = SX_VARIADIC,
+    .n_out = SX_VARIADIC,
+    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
+    SX_OP_ATTRS(sx_map_attrs, map_attrs),
+    .moved = SX_MOVES_ALL,
+    .infer = map_infer,
+    .host = map_host,
+    .to_stablehlo = map_to_stablehlo,
+    SX_OP_SAMPLES(map_samples),
+};

@@ -1,0 +1,37 @@
+/* What operators with regions share: checks of their regions' args and results (ir.h). */
+#ifndef SX_GRAPH_OPS_REGIONS_H
+#define SX_GRAPH_OPS_REGIONS_H
+
+#include "graph/interpret.h"
+#include "graph/lower/stablehlo_graph.h"
+#include "graph/ops/common.h"
+
+/* Are the region's args of these types, in order? `what` names the region. */
+SX_MUST_USE sx_status sx_require_region_args(const char *what, const sx_graph *body,
+                                             const sx_type *types, int n);
+/* Copies the elements of a tensor of the same type, as the call has its operands. */
+void sx_region_copy(const sx_kernel_call *c, const sx_host_tensor *from, const sx_host_tensor *to);
+
+/* --- Samples: regions written as literals ------------------------------------------------------
+ */
+
+#define SX_BODY_PARAMETER(id, name_, dtype_, ...)                                        \
+    {                                                                                    \
+        .op = &sx_op_parameter,                                                          \
+        .attrs = &(const sx_parameter_attrs){.dtype = (dtype_), .shape = {__VA_ARGS__}}, \
+        .first_output = {id}, .n_outputs = 1, .name = (name_), .device = "", .file = "", \
+    }
+#define SX_BODY_NODE(id, op_, attrs_, n_in, ...)                                                 \
+    {                                                                                            \
+        .op = &(op_), .attrs = (attrs_), .inputs = (const sx_value[]){__VA_ARGS__},              \
+        .n_inputs = (n_in), .first_output = {id}, .n_outputs = 1, .name = "n" #id, .device = "", \
+        .file = "",                                                                              \
+    }
+#define SX_BODY(nodes_, values_, args_, results_)                                            \
+    {                                                                                        \
+        .nodes = (nodes_), .n_nodes = (int)SX_COUNT(nodes_), .values = (values_),            \
+        .n_values = (int)SX_COUNT(values_), .args = (args_), .n_args = (int)SX_COUNT(args_), \
+        .results = (results_), .n_results = (int)SX_COUNT(results_),                         \
+    }
+
+#endif

@@ -1,0 +1,52 @@
+/* where: the coordinates of the elements that are not zero, in order.
+ *
+ *   x        numbers or bool, rank 1 or more
+ *   returns  int64 [k, rank of x], k as the data say
+ *
+ * Errors   INVALID_ARGUMENT  strings, a scalar
+ * Numbers  exact
+ * Source   TensorFlow Where */
+#include "graph/ops/common.h"
+
+static sx_status where_infer(sx_infer_context *c)
+{
+    const sx_type *x = &c->inputs[0];
+    if (sx_carrier_of(x->dtype) == SX_CARRIER_NONE || x->dtype == SX_STRING || x->rank == 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "x is %s, expected numbers or bool of rank 1 or more",
+                        SX_TEXT(x));
+    }
+    c->outputs[0] = sx_type_make(
+        SX_I64, 2,
+        (const int64_t[]){SX_UNKNOWN_DIM, x->rank > 0 ? (int64_t)x->rank : SX_UNKNOWN_DIM});
+    return SX_OK;
+}
+
+static sx_status where_host_types(const sx_kernel_call *c, sx_type *out_types)
+{
+    int64_t count = 0;
+    for (int64_t k = 0, n = sx_type_elems(&c->in[0].type); k < n; k++) {
+        count += sx_host_get(&c->in[0], k) != 0;
+    }
+    out_types[0] = sx_type_make(SX_I64, 2, (const int64_t[]){count, c->in[0].type.rank});
+    return SX_OK;
+}
+
+static sx_status where_host(const sx_kernel_call *c)
+{
+    const sx_type *x = &c->in[0].type;
+    int64_t *row = c->out[0].i;
+    for (int64_t k = 0, n = sx_type_elems(x); k < n; k++) {
+        if (sx_host_get(&c->in[0], k) != 0) {
+            sx_unravel(x, k, row);
+            row += x->rank;
+        }
+    }
+    return SX_OK;
+}
+
+const sx_op_def sx_op_where = {
+    SX_OP_NAMED(where),   .n_in = 1,
+    .n_out = 1,           .flags = SX_OP_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .infer = where_infer, .host_types = where_host_types,
+    .host = where_host,
+};

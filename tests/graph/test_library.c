@@ -1,0 +1,328 @@
+/* Libraries of functions: built, printed and parsed alike; what is foreign or wrong is refused with
+ * its place; no text crashes the parser. */
+#include "harness.h"
+
+#include <sextant/ops.h>
+
+#include "graph/library.h"
+#include "graph/ops/attrs.h"
+#include "graph/passes/passes.h"
+
+static const char sample[] =
+    "sextant-library 2\n"
+    "variable float32[4,2] \"dense/kernel\" weight glorot_uniform\n"
+    "variable int64[] \"global_step\" step constant 7\n"
+    "function \"main\"\n"
+    "  input %1 float32[?,4] \"x\"\n"
+    "  input %2 string[*] \"text\"\n"
+    "  %3 = variable_handle() {name=\"dense/kernel\"} resource[] \"handle\"\n"
+    "  %4 = read_variable(%3) float32[4,2] \"read\"\n"
+    "  %5 = matmul(%1, %4) float32[?,2] \"matmul\" at \"model.c\" 12\n"
+    "  %6 = shape(%5) {dtype=int64} int64[2] \"shape\"\n"
+    "  %7 = reshape(%5) {shape=%6} float32[*] \"reshape\"\n"
+    "  %8 = constant() {value=tensor(bool[] \"01\")} bool[] \"true\"\n"
+    "  %9, %10 = if(%8, %7, %1) float32[?0,?1], float32[?,4] \"if\"\n"
+    "    then\n"
+    "      input %1 float32[*] \"a\"\n"
+    "      input %2 float32[?,4] \"b\"\n"
+    "      %3 = neg(%1) float32[*] \"neg\"\n"
+    "      output \"y\" %3\n"
+    "      output \"z\" %2\n"
+    "    end\n"
+    "    else\n"
+    "      input %1 float32[*] \"a\"\n"
+    "      input %2 float32[?,4] \"b\"\n"
+    "      %3 = call(%1) {function=\"helper\"} float32[*] \"call\"\n"
+    "      output \"y\" %3\n"
+    "      output \"z\" %2\n"
+    "    end\n"
+    "  %11 = constant() {value=tensor(string[2] \"6869\" \"\")} string[2] \"words\"\n"
+    "  %12 = assert(%8, %11) {message=\"no\"} bool[] \"assert\"\n"
+    "  output \"y\" %9\n"
+    "  output \"words\" %11\n"
+    "end\n"
+    "function \"helper\"\n"
+    "  input %1 float32[*] \"x\"\n"
+    "  %2 = abs(%1) float32[*] \"abs\"\n"
+    "  output \"y\" %2\n"
+    "end\n";
+
+static void test_graph_library__text_round_trip(void **state)
+{
+    (void)state;
+    sx_library *library;
+    char *text;
+    assert_ok(sx_library_parse(sample, strlen(sample), &library));
+    assert_ok(sx_library_print(library, &text));
+    assert_string_equal(text, sample);
+    const sx_graph *g = sx_library_find(library, "main")->body;
+    const sx_node *reshape = sx_graph_maker(g, (sx_value){7});
+    assert_int_equal(reshape->n_attr_operands, 1);
+    assert_int_equal(reshape->attr_operands[0].value.id, 6);
+    const sx_constant_attrs *words = sx_graph_maker(g, (sx_value){11})->attrs;
+    const sx_bytes *s = words->value.data;
+    assert_int_equal(s[0].size, 2);
+    assert_memory_equal(s[0].data, "hi", 2);
+    assert_int_equal(s[1].size, 0);
+    assert_int_equal(sx_graph_nesting(g), 1);
+    sx_text_free(text);
+    sx_library_destroy(library);
+}
+
+/* The same library from the builder. */
+static void test_graph_library__is_built(void **state)
+{
+    (void)state;
+    sx_library *library, *parsed;
+    sx_builder *main_b, *then_b, *else_b, *helper;
+    const sx_type unknown = {.dtype = SX_F32, .rank = SX_UNKNOWN_RANK};
+    const sx_type rows = sx_type_of(SX_F32, SX_UNKNOWN_DIM, 4);
+    assert_ok(sx_library_create(&library));
+    assert_ok(sx_library_add_variable(
+        library, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 2)}));
+    assert_error(sx_library_add_variable(
+                     library, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 2)}),
+                 SX_ALREADY_EXISTS, "already has a variable \"w\"");
+    assert_error(sx_library_add_variable(library, &(sx_variable_spec){.name = "v", .type = rows}),
+                 SX_INVALID_ARGUMENT, "\"v\" is float32[?,4]");
+    assert_ok(sx_builder_create_function(&main_b));
+    assert_ok(sx_builder_create_function(&then_b));
+    assert_ok(sx_builder_create_function(&else_b));
+    assert_ok(sx_builder_create_function(&helper));
+    sx_value a = sx_input(then_b, "a", unknown);
+    sx_output(then_b, "y", sx_function_node(then_b, "neg", NULL, &a, 1, NULL, 0, &unknown, 1));
+    a = sx_input(else_b, "a", unknown);
+    sx_output(else_b, "y",
+              sx_function_node(else_b, "call", "function=\"helper\"", &a, 1, NULL, 0, &unknown, 1));
+    a = sx_input(helper, "a", unknown);
+    sx_output(helper, "y", a);
+    sx_value x = sx_input(main_b, "x", rows);
+    sx_value four = sx_neg(main_b, sx_constant_f32(main_b, 4)); /* known: inferred */
+    sx_value yes = sx_less(main_b, four, sx_constant_f32(main_b, 0));
+    char attrs[64];
+    sx_value shape = sx_function_node(main_b, "shape", "dtype=int64", &x, 1, NULL, 0, NULL, 0);
+    snprintf(attrs, sizeof(attrs), "shape=%%%u", shape.id);
+    sx_value y = sx_function_node(main_b, "reshape", attrs, &x, 1, NULL, 0, &unknown, 1);
+    sx_value z = sx_function_node(main_b, "if", NULL, (sx_value[]){yes, y}, 2,
+                                  (sx_builder *[]){then_b, else_b}, 2, &unknown, 1);
+    sx_output(main_b, "z", z);
+    assert_ok(sx_library_add(library, "main", main_b));
+    assert_ok(sx_library_add(library, "helper", helper));
+    assert_ok(sx_library_finish(library));
+    char *text, *again;
+    assert_ok(sx_library_print(library, &text));
+    assert_ok(sx_library_parse(text, strlen(text), &parsed));
+    assert_ok(sx_library_print(parsed, &again));
+    assert_string_equal(text, again);
+    assert_true(library->hash == parsed->hash && library->hash != 0);
+    char operand[80];
+    snprintf(operand, sizeof(operand), "reshape(%%1) {%s}", attrs);
+    assert_non_null(strstr(text, operand));
+    sx_builder_destroy(main_b);
+    sx_builder_destroy(then_b);
+    sx_builder_destroy(else_b);
+    sx_builder_destroy(helper);
+    assert_ok(sx_builder_create_function(&helper));
+    assert_error(sx_library_add(library, "late", helper), SX_FAILED_PRECONDITION, "is finished");
+    sx_builder_destroy(helper);
+    sx_text_free(text);
+    sx_text_free(again);
+    sx_library_destroy(library);
+    sx_library_destroy(parsed);
+}
+
+static void test_graph_library__errors_name_the_place(void **state)
+{
+    (void)state;
+#define HEAD "sextant-library 2\nfunction \"f\"\ninput %1 float32[?] \"x\"\n"
+    static const struct {
+        const char *text;
+        sx_code code;
+        const char *message;
+    } cases[] = {
+        {"sextant-library 3\n", SX_UNIMPLEMENTED, "version 3 of the library format"},
+        {"sextant-graph 2\n", SX_INVALID_ARGUMENT, "line 1: expected \"sextant-library 2\""},
+        {HEAD "output \"y\" %1\n", SX_INVALID_ARGUMENT, "expected \"end\", got the end"},
+        {HEAD "output \"y\" %1\nend\nfunction \"f\"\nend\n", SX_ALREADY_EXISTS,
+         "already has a function \"f\""},
+        {HEAD "variable %2 float32[2] \"w\" weight zeros\nend\n", SX_INVALID_ARGUMENT,
+         "line 4: a function has no variables of its own"},
+        {HEAD "%2 = call(%1) {function=\"g\"} float32[?] \"c\"\nend\n", SX_NOT_FOUND,
+         "function \"f\": call \"c\": the library has no function \"g\""},
+        {HEAD "%2 = call(%1, %1) {function=\"f\"} float32[?] \"c\"\noutput \"y\" %2\nend\n",
+         SX_INVALID_ARGUMENT, "takes 1 inputs and gives 1 outputs, the call has 2 and 1"},
+        {HEAD "%2 = call(%1) {function=\"f\"} int32[?] \"c\"\noutput \"y\" %1\nend\n",
+         SX_INVALID_ARGUMENT, "output 0 is int32[?], function \"f\" declares it float32[?]"},
+        {HEAD "%2 = variable_handle() {name=\"w\"} resource[] \"h\"\nend\n", SX_NOT_FOUND,
+         "the library has no variable \"w\""},
+        {HEAD "%2 = reshape(%1) {shape=%3} float32[*] \"r\"\nend\n", SX_INVALID_ARGUMENT,
+         "attribute shape is not a value"},
+        {HEAD "%2 = cast(%1) {dtype=%1} float32[*] \"r\"\nend\n", SX_INVALID_ARGUMENT,
+         "line 4: attribute dtype cannot be an operand"},
+        {HEAD "%2 = if(%1) float32[?] \"i\"\nend\n", SX_INVALID_ARGUMENT, "line 5: expected then"},
+        {HEAD "%2, %3 = neg(%1) float32[?], float32[?] \"n\"\nend\n", SX_INVALID_ARGUMENT,
+         "2 outputs are declared, expected 1"},
+        {HEAD "%2 = constant() {value=tensor(string[3] \"61\")} string[3] \"c\"\nend\n",
+         SX_INVALID_ARGUMENT, "hexadecimal, in quotes"},
+        {HEAD "%2 = constant() {value=tensor(string[99999999] \"61\")} string[99999999] \"c\"\n",
+         SX_INVALID_ARGUMENT, "as many strings as the type has elements"},
+        {"sextant-library 2\nvariable float32[?] \"w\" weight zeros\n", SX_INVALID_ARGUMENT,
+         "expected a static type"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        sx_library *library;
+        assert_error(sx_library_parse(cases[i].text, strlen(cases[i].text), &library),
+                     cases[i].code, cases[i].message);
+    }
+    sx_graph *g;
+    static const char old[] = "sextant-graph 1\ninput %1 bool[] \"x\"\n%2 = if(%1) bool[] \"i\"\n";
+    assert_error(sx_graph_parse(old, strlen(old), &g), SX_INVALID_ARGUMENT,
+                 "line 4: if has regions, which version 2 began with");
+    static const char call[] =
+        "sextant-graph 2\ninput %1 bool[] \"x\"\n%2 = call(%1) {function=\"f\"} bool[] \"c\"\n";
+    assert_error(sx_graph_parse(call, strlen(call), &g), SX_INVALID_ARGUMENT,
+                 "belongs into a function");
+}
+
+static void test_graph_library__budgets_are_refused_with_figure_and_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        sx_parse_limits limits;
+        const char *message; /* NULL: enough */
+    } cases[] = {
+        {{.nodes = 12}, NULL},
+        {{.nodes = 11}, "more than 11 nodes"},
+        {{.functions = 2}, NULL},
+        {{.functions = 1}, "more than 1 functions"},
+        {{.constant_bytes = 33}, NULL},
+        {{.constant_bytes = 32}, "the constants take 33 bytes, at most 32"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        sx_library *library = NULL;
+        sx_status status =
+            sx_library_parse_within(sample, strlen(sample), &cases[i].limits, &library);
+        if (cases[i].message == NULL) {
+            assert_ok(status);
+            sx_library_destroy(library);
+        } else {
+            assert_error(status, SX_RESOURCE_EXHAUSTED, cases[i].message);
+        }
+    }
+    /* Regions in regions. */
+    char text[32 << 10];
+    int at = snprintf(text, sizeof(text), "sextant-graph 2\n");
+    for (int depth = 0; depth < 100; depth++) {
+        at += snprintf(text + at, sizeof(text) - (size_t)at,
+                       "input %%1 bool[] \"x\"\n%%2 = if(%%1, %%1) bool[] \"i\"\nthen\n");
+    }
+    sx_graph *g;
+    assert_error(sx_graph_parse(text, (size_t)at, &g), SX_RESOURCE_EXHAUSTED,
+                 "regions nest deeper than 16");
+}
+
+static void test_graph_library__every_prefix_and_flip_is_survived(void **state)
+{
+    (void)state;
+    char text[sizeof(sample)];
+    memcpy(text, sample, sizeof(sample));
+    const size_t size = strlen(sample);
+    for (size_t i = 0; i < size; i++) {
+        sx_library *library = NULL;
+        sx_status_free(sx_library_parse(text, i, &library));
+        sx_library_destroy(library);
+        for (int flip = 0; flip < 8; flip++) {
+            text[i] = (char)(sample[i] ^ 1 << flip);
+            library = NULL;
+            sx_status_free(sx_library_parse(text, size, &library));
+            sx_library_destroy(library);
+        }
+        text[i] = sample[i];
+    }
+}
+
+/* A static graph with regions is version 2, goes through the passes, and its regions with it. */
+static void test_graph_library__static_graphs_have_regions(void **state)
+{
+    (void)state;
+    static const char text[] = "sextant-graph 2\n"
+                               "input %1 float32[N,3] \"x\"\n"
+                               "input %2 bool[] \"negate\"\n"
+                               "%3 = if(%2, %1) float32[N,3] \"if\"\n"
+                               "  then\n"
+                               "    input %1 float32[N,3] \"x\"\n"
+                               "    %2 = neg(%1) float32[N,3] \"neg\"\n"
+                               "    output \"y\" %2\n"
+                               "  end\n"
+                               "  else\n"
+                               "    input %1 float32[N,3] \"x\"\n"
+                               "    output \"y\" %1\n"
+                               "  end\n"
+                               "output \"y\" %3\n";
+    sx_graph *g;
+    char *again;
+    assert_ok(sx_graph_parse(text, strlen(text), &g));
+    assert_ok(sx_graph_print(g, &again));
+    assert_string_equal(text, again);
+    sx_text_free(again);
+    sx_graph_destroy(g);
+    static const char wrong[] = "sextant-graph 2\n"
+                                "input %1 float32[N,3] \"x\"\n"
+                                "input %2 bool[] \"negate\"\n"
+                                "%3 = if(%2, %1) float32[N,3] \"if\"\n"
+                                "then\ninput %1 float32[N,4] \"x\"\noutput \"y\" %1\nend\n"
+                                "else\ninput %1 float32[N,3] \"x\"\noutput \"y\" %1\nend\n";
+    assert_error(sx_graph_parse(wrong, strlen(wrong), &g), SX_INVALID_ARGUMENT,
+                 "region then takes float32[N,4] as value 0, float32[N,3] is passed");
+}
+
+/* Each pass does to a region what it does to a graph. */
+static void test_graph_library__passes_work_on_regions(void **state)
+{
+    (void)state;
+#define BRANCH(name, node)                                                                         \
+    name "\ninput %1 bfloat16[N,3] \"x\"\n%2 = constant() {value=tensor(float32[] \"00000040\")}"  \
+         " float32[] \"two\"\n%3 = neg(%2) float32[] \"minus\"\n%4 = abs(%2) float32[] \"dead\"\n" \
+         "%5 = " node "(%1) bfloat16[N,3] \"" node                                                 \
+         "\"\n%6 = identity(%5) bfloat16[N,3] \"same\"\n"                                          \
+         "output \"y\" %6\noutput \"z\" %3\nend\n"
+    static const char text[] =
+        "sextant-graph 2\ninput %1 bfloat16[N,3] \"x\"\ninput %2 bool[] \"c\"\n"
+        "%3, %4 = if(%2, %1) bfloat16[N,3], float32[] \"if\"\n" BRANCH("then", "neg")
+            BRANCH("else", "abs") "output \"y\" %3\noutput \"z\" %4\n";
+    static sx_status (*const passes[])(const sx_graph *, sx_graph **) = {
+        sx_pass_fold_constants, sx_pass_merge_equal, sx_pass_drop_dead, sx_pass_simplify,
+        sx_pass_widen_bf16};
+    sx_graph *g, *next;
+    char *printed;
+    assert_ok(sx_graph_parse(text, strlen(text), &g));
+    assert_ok(sx_pass_fix_batch(g, 4, &next));
+    sx_graph_destroy(g);
+    g = next;
+    for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
+        assert_ok(passes[i](g, &next));
+        sx_graph_destroy(g);
+        g = next;
+    }
+    assert_ok(sx_graph_print(g, &printed));
+    assert_null(strstr(printed, "N,"));
+    assert_null(strstr(printed, "identity"));
+    assert_null(strstr(printed, "minus\" at"));
+    assert_non_null(strstr(printed, "constant() {value=tensor(float32[] \"000000c0\")}"));
+    assert_null(strstr(printed, "abs(%2) float32[]"));
+    assert_null(strstr(printed, "neg(%1) bfloat16"));
+    assert_non_null(strstr(printed, "neg(%"));
+    sx_text_free(printed);
+    sx_graph_destroy(g);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_library__text_round_trip),
+    cmocka_unit_test(test_graph_library__is_built),
+    cmocka_unit_test(test_graph_library__errors_name_the_place),
+    cmocka_unit_test(test_graph_library__budgets_are_refused_with_figure_and_limit),
+    cmocka_unit_test(test_graph_library__every_prefix_and_flip_is_survived),
+    cmocka_unit_test(test_graph_library__static_graphs_have_regions),
+    cmocka_unit_test(test_graph_library__passes_work_on_regions),
+};
+SX_TEST_MAIN(tests)

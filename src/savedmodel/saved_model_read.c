@@ -61,7 +61,7 @@ bool sx_tf_ref_parse(const char *text, sx_tf_ref *out)
         }
     }
     *out = ref;
-    return ref.node_bytes > 0 && memchr(ref.node, ':', ref.node_bytes) == NULL;
+    return ref.node_bytes > 0;
 }
 
 /* Nodes by name, of a graph or a function's body. */

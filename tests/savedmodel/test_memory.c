@@ -1,6 +1,7 @@
 /* Every allocation failing in turn, on the whole paths: save and read a checkpoint, export and
  * import a model. */
 #include "io/scratch.h"
+#include <sextant/infer.h>
 #include "torture.h"
 
 #include "graph/ir.h"
@@ -139,8 +140,38 @@ static void test_savedmodel_memory__models(void **state)
     sx_graph_destroy(graph);
 }
 
+/* Loads the model, runs its signature of tensors, and lets go of everything. */
+static sx_status serve(void *dir)
+{
+    static float image[2 * 4 * 4 * 3];
+    sx_servable *s = NULL;
+    sx_outputs *outputs = NULL;
+    const sx_servable_options options = {.struct_size = sizeof(options), .threads = 1};
+    const sx_tensor x = {sx_type_of(SX_F32, 2, 4, 4, 3), image};
+    SX_TRY(sx_servable_load(dir, &options, &s));
+    sx_status status = sx_servable_run(s, "tensors", &x, &outputs);
+    sx_outputs_free(outputs);
+    sx_servable_release(s);
+    return status;
+}
+
+static void test_savedmodel_memory__servables(void **state)
+{
+    (void)state;
+    sx_graph *graph = image_graph();
+    const sx_preprocess pre = {.height = 4, .width = 4, .channels = 3, .scale = SX_0_1};
+    const sx_export_request request = {
+        .graph = graph, .read_variable = give_ones, .preprocess = &pre, .base = scratch("s")};
+    char *dir = NULL;
+    assert_ok(sx_export_saved_model(&request, &dir));
+    assert_true(sx_torture(serve, dir) > 50);
+    sx_free(dir);
+    sx_graph_destroy(graph);
+}
+
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_memory__checkpoints),
     scratch_test(test_savedmodel_memory__models),
+    scratch_test(test_savedmodel_memory__servables),
 };
 SX_TEST_MAIN(tests)

@@ -1,5 +1,5 @@
-/* Maps TensorFlow's operators to Sextant's: one row each, at the end of the file. Absent attributes
- * have TensorFlow's defaults. */
+/* Maps TensorFlow's operators to Sextant's: one row each, at the end of the file. Absent
+ * attributes, and those of an unexpected kind, have TensorFlow's defaults. */
 #include <string.h>
 
 #include "base/checked.h"

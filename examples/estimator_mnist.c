@@ -1,9 +1,9 @@
-/* Digits with the Estimator face: a model function, input functions, a model_dir that a second run
- * of this program finds and continues.
+/* Trains on digits with the Estimator API: a model function, input functions, and a model_dir from
+ * which a second run of this program continues.
  *
  *     estimator_mnist MODEL_DIR [MAX_STEPS [TRAIN_DATA [TEST_DATA]]]
  *
- * Data are whatever `sextant train --data` takes; without any, drawn digits. */
+ * The data may have any form that `sextant train --data` accepts; by default, generated digits. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static sx_spec mnist_fn(sx_builder *b, const sx_batch *in, const sx_params *p)
 static const sx_model_def mnist =
     SX_MODEL_DEF(.name = "mnist", .build = mnist_fn, .image = {28, 28, 1}, .scale = SX_0_1);
 
-/* Elements, as the source has them: the estimator decodes, scales, shuffles and batches. */
+/* Returns unbatched elements: the estimator decodes, scales, shuffles and batches them. */
 static sx_status open_data(void *spec, const sx_input_context *context, sx_dataset **out_dataset)
 {
     (void)context;

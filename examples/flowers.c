@@ -1,10 +1,10 @@
-/* A model in a file of its own, for photographs of flowers (or of anything else in class folders):
+/* A model in its own file, for photographs of flowers (or anything else in class folders):
  *
  *     sextant train ./examples/flowers.c --data 'data/train-*' --eval-data 'data/val-*' \
  *         --model-dir run1 --epochs 20 -- --num_classes 5
  *
- * The function is called once for each mode and only draws the network; shapes are checked as it
- * goes, and a mistake is reported with its line in this file. */
+ * The function is called once for each mode and only builds the network; shapes are checked at
+ * every call, and errors are reported with the line in this file. */
 #include <sextant/sextant.h>
 
 /* x: [N,128,128,3] in [-1,1] */

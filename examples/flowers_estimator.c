@@ -1,12 +1,11 @@
 /* Photographs of flowers with a custom Estimator: hyperparameters by name, train_and_evaluate, and
- * an export whose serving input function says what requests look like.
+ * an export with a serving input function that defines the inputs of requests.
  *
  *     sextant data from-images photos/ --out flowers/ --split train=.9,eval=.1
  *     flowers_estimator --train_data_path 'flowers/train-*' --eval_data_path 'flowers/eval-*' \
  *         --output_dir run1 --train_batch_size 32 --steps_per_eval 100 --train_steps 1000
  *
- * Every other flag is a hyperparameter, and the model asks for it by name: --nfil1 16 --dprob 0.4.
- */
+ * All other flags are hyperparameters, which the model reads by name: --nfil1 16 --dprob 0.4. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static sx_spec image_classifier(sx_builder *b, const sx_batch *in, const sx_para
 {
     sx_value ylogits = cnn_model(b, in->features, hparams);
     sx_value class_int = sx_argmax(b, ylogits, .axis = -1);
-    /* `class`, the name, is added where there are names: in predictions and in the export */
+    /* `class`, the name, is added to predictions and the export if the class names are known */
     sx_spec spec = {
         .predictions = {{"probabilities", sx_softmax(b, ylogits)}, {"classid", class_int}}};
     if (in->mode != SX_PREDICT) {
@@ -54,15 +53,15 @@ static sx_spec image_classifier(sx_builder *b, const sx_batch *in, const sx_para
 
 /* ---- Input and serving ---- */
 
-/* Elements: the estimator decodes, crops, flips and scales them as the recipe says, only when
- * training at random, and batches them. */
+/* Returns unbatched elements: the estimator decodes, crops, flips and scales them according to the
+ * recipe (randomly only in training), and batches them. */
 static sx_status make_input_fn(void *path, const sx_input_context *context, sx_dataset **out)
 {
     (void)context;
     return sx_data_open(path, NULL, out, NULL);
 }
 
-/* Requests carry encoded images as `image_bytes`; they become features as in evaluation. */
+/* Requests contain encoded images as `image_bytes`, preprocessed as in evaluation. */
 static sx_status serving_input_fn(void *user, sx_serving_input *input)
 {
     (void)user;

@@ -1,12 +1,12 @@
-/* Flowers on a TPU with the Model face: a custom model under a strategy, at one of four image
- * sizes.
+/* Trains on flowers with the Model API on a TPU: a custom model under a strategy, at one of four
+ * image sizes.
  *
  *     flowers_tpu --size 192 --train 'flowers/tfrecords-jpeg-SIZExSIZE/train-*' \
  *         --val 'flowers/tfrecords-jpeg-SIZExSIZE/val-*' --epochs 12
  *
- * SIZE in a path becomes the image size: 192, 224, 331 or 512. The records hold `image` (JPEG) and
- * `class`; whatever `sextant train --data` takes does as well. Without a TPU the script says so,
- * and goes on with the devices that --device names, else on the CPU. */
+ * SIZE in a path is replaced with the image size: 192, 224, 331 or 512. The records have `image`
+ * (JPEG) and `class`; all other forms of data that `sextant train --data` accepts work as well.
+ * Without a TPU, the program says so and uses the devices named by --device, by default the CPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static sx_value conv_bn(sx_builder *b, sx_value x, int64_t filters, int64_t stri
     return sx_relu(b, sx_batch_norm(b, x, .momentum = .9));
 }
 
-/* Five halvings, whatever the image's size: the pooling at the end takes the rest. */
+/* Five halvings for every image size: the pooling at the end reduces the rest. */
 static sx_spec petals(sx_builder *b, const sx_batch *in, const sx_params *p)
 {
     int64_t filters = sx_param_int(p, "filters", 32);
@@ -41,7 +41,7 @@ static sx_spec petals(sx_builder *b, const sx_batch *in, const sx_params *p)
 
 /* ---- The strategy ---- */
 
-/* The TPU if there is one; else what the flags say. */
+/* The TPU if there is one; else the devices given by the flags. */
 static sx_status find_strategy(sx_strategy **out)
 {
     sx_status status = FLAGS.device == NULL ? sx_tpu_strategy(out) : SX_OK;
@@ -60,7 +60,7 @@ static sx_status find_strategy(sx_strategy **out)
 
 /* ---- Data ---- */
 
-/* Opens `pattern` with the image size in the place of SIZE. */
+/* Opens `pattern` with SIZE replaced by the image size. */
 static sx_status open_sized(const char *pattern, sx_dataset **out)
 {
     char path[4096];
@@ -79,7 +79,7 @@ static sx_status open_sized(const char *pattern, sx_dataset **out)
 
 /* ---- Training ---- */
 
-/* Rises for five epochs to 5e-5 for each replica, then falls by a fifth in each epoch. */
+/* Rises for five epochs to 5e-5 per replica, then decreases by a fifth per epoch. */
 static sx_optimizer exponential_lr(int replicas)
 {
     return sx_adam(.learning_rate = 5e-5 * replicas, .schedule = {.kind = SX_EXPONENTIAL_DECAY,
@@ -104,7 +104,7 @@ static void show(void *user, const sx_train_event *e)
 static sx_status fit(sx_strategy *strategy, sx_model *model, sx_dataset *train, sx_dataset *val)
 {
     int replicas = sx_strategy_num_replicas_in_sync(strategy);
-    /* the strategy's scope: variables are made where it says */
+    /* as in the strategy's scope: it places the variables */
     SX_TRY(sx_model_compile(model, .train_distribute = strategy,
                             .optimizer = exponential_lr(replicas), .seed = 1, .observer = show));
     SX_TRY(sx_model_fit(model, train, .epochs = FLAGS.epochs,

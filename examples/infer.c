@@ -1,5 +1,5 @@
-/* What is in these pictures? A SavedModel with the signature image_bytes -> probabilities, classid,
- * class, as `sextant export` writes it for a model trained on images.
+/* Classifies images with a SavedModel that has the signature image_bytes -> probabilities, classid,
+ * class, as written by `sextant export` for a model trained on images.
  *
  *     infer MODEL_VERSION_DIR IMAGE...           infer models/flowers/1 rose.jpg tulip.jpg */
 #include <stdio.h>
@@ -31,7 +31,7 @@ static sx_status show(const sx_outputs *outputs, char *const *paths, int n)
     const sx_tensor *classid = sx_outputs_find(outputs, "classid");             /* [n] int32 */
     const sx_tensor *names = sx_outputs_find(outputs, "class");                 /* [n] string */
     if (probabilities == NULL || classid == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "the model is no classifier");
+        return sx_error(SX_INVALID_ARGUMENT, "the model is not a classifier");
     }
     for (int i = 0; i < n; i++) {
         int id = ((const int32_t *)classid->data)[i];

@@ -1,8 +1,8 @@
-/* Digits with the Model face: create, compile, fit, evaluate, save.
+/* Trains on digits with the Model API: create, compile, fit, evaluate, save.
  *
  *     keras_style_mnist SAVE_DIR [EPOCHS [TRAIN_DATA [TEST_DATA]]]
  *
- * What it saves, `sextant evaluate`, `predict` and `export` take. */
+ * `sextant evaluate`, `predict` and `export` accept the saved directory. */
 #include <stdio.h>
 #include <stdlib.h>
 

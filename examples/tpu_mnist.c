@@ -1,11 +1,13 @@
-/* Digits on a Cloud TPU with the TPUEstimator face: the classic sample, flag for flag.
+/* Trains on digits on a Cloud TPU with the TPUEstimator API: the classic sample, with the same
+ * flags.
  *
  *     sextant data from-idx train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out mnist/train
  *     tpu_mnist --use_tpu --train_file 'mnist/train-*' --model_dir run1 --iterations 50
  *
- * The records hold `image_raw` (784 bytes) and `label`. Batch sizes are global: on 8 cores a batch
- * of 1024 is 128 on each. The same program runs without a TPU: leave --use_tpu out, or name another
- * device with --device. A leading -- is skipped, as job services put one before the flags. */
+ * The records have `image_raw` (784 bytes) and `label`. Batch sizes are global: on 8 cores, a batch
+ * of 1024 is 128 per core. The same program runs without a TPU: omit --use_tpu, or name another
+ * device with --device. A leading -- is ignored, because job services insert one before the flags.
+ */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +104,7 @@ static sx_status add_parser(sx_dataset **dataset)
                           .components = components);
 }
 
-/* params["batch_size"] is the batch of this call, of which there is one for each host or core. */
+/* params["batch_size"] is the batch size for this call; there is one call per host or core. */
 static sx_status build_input(const sx_input_context *context, sx_dataset **dataset)
 {
     int64_t batch_size = sx_param_int(context->params, "batch_size", 0);

@@ -185,7 +185,7 @@ static void put_matrix(sx_buf *out, const sx_class_report *r)
                       s->n);
         return;
     }
-    sx_buf_puts(out, "<p class=\"quiet\">Each row holds the examples of one true class, each "
+    sx_buf_puts(out, "<p class=\"quiet\">Each row has the examples of one true class, each "
                      "column those predicted as one class. Shades show the share of the row.</p>\n"
                      "<div class=\"scroll\" role=\"region\" aria-labelledby=\"confusion\" "
                      "tabindex=\"0\">\n");

@@ -46,7 +46,7 @@ static const sx_option rows[] = {
     {"fresh", SX_OPTION_FLAG, SX_OPT(options, fresh),
      "delete the run in --model-dir and start over"},
     {"force", SX_OPTION_FLAG, SX_OPT(options, force),
-     "train in --model-dir although it holds other files and no run"},
+     "train in --model-dir even if it contains other files instead of a run"},
 
     {"warm-start-from", SX_OPTION_STRING, SX_OPT(options, warm_start_from),
      "start from the weights of another run, a SavedModel or a checkpoint", "PATH"},

@@ -330,7 +330,7 @@ static void put_zsh_commands(const char *family)
         if (family != NULL ? strncmp(name, family, size) == 0 : is_first_of_family(i)) {
             bool is_family = family == NULL && space != NULL;
             printf("    '%.*s:", (int)strcspn(name + size, " "), name + size);
-            put_zsh_text(is_family ? "its commands begin with this word" : sx_commands[i]->summary);
+            put_zsh_text(is_family ? "a group of commands" : sx_commands[i]->summary);
             puts("'");
         }
     }

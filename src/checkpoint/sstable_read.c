@@ -195,7 +195,7 @@ static sx_status visit_index(void *user, sx_bytes key, sx_bytes value)
     SX_TRY(scan_block(t, h, visit_data, t));
     sx_bytes last = {sx_buf_text(&t->last_key), t->last_key.size};
     if (sx_bytes_compare(last, key) > 0) {
-        return sx_error(SX_DATA_LOSS, "a block holds keys above its index key");
+        return sx_error(SX_DATA_LOSS, "a block has keys greater than its index key");
     }
     return SX_OK;
 }

@@ -140,7 +140,8 @@ sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec
     if (text[size] == ':' && strcmp(k->name, "pjrt") == 0) {
         SX_TRY(parse_plugin(text, text + size + 1, arena, &spec));
     } else if (text[size] == ':' && !k->counts) {
-        return sx_error(SX_INVALID_ARGUMENT, "device \"%s\": %s takes no count%s", text, k->name,
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "device \"%s\": %s does not accept a number of devices%s", text, k->name,
                         strcmp(k->name, "cpu") == 0 ? "; use --virtual-devices N (virtual_devices)"
                                                     : "");
     }

@@ -145,7 +145,8 @@ static sx_status begin_body(struct download *d, int http_status)
         SX_TRY(truncate_part(d));
     }
     if (http_status == 206 && d->range_start != d->resumed_at) {
-        return sx_error(SX_UNAVAILABLE, "%s: asked for bytes from %" PRIu64 ", got %" PRIu64,
+        return sx_error(SX_UNAVAILABLE,
+                        "%s: requested bytes from %" PRIu64 " on, got bytes from %" PRIu64 " on",
                         d->request->url, d->resumed_at, d->range_start);
     }
     if (d->tag[0] == '\0') {

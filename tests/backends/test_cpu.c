@@ -337,6 +337,60 @@ static void test_backends_cpu__the_policy_uses_what_the_processor_has(void **sta
     end(&f);
 }
 
+/* The first convolution's output, 2.6 MiB in float32, is kept for the gradient. */
+static void test_backends_cpu__values_of_bfloat16_take_two_bytes(void **state)
+{
+    (void)state;
+    fixture f;
+    sx_executable_info info;
+    begin(&f, zoo_in("mnist_cnn", SX_BF16), &(sx_compile_options){.batch = 32}, 1);
+    assert_ok(sx_executable_get_info(f.executable, &info));
+    assert_true(info.temporary_bytes < 5800000); /* 7.4 million if all took four */
+    end(&f);
+}
+
+/* A value of bfloat16 that is packed between its readers: the same numbers, and a NaN whose payload
+ * is in the lower half stays one. */
+static void test_backends_cpu__packed_values_keep_their_numbers(void **state)
+{
+    (void)state;
+    enum { COLS = 4096 };
+    static uint32_t x[COLS], got[COLS];
+    fixture f;
+    sx_builder *b;
+    sx_graph *g;
+    const sx_kernel_time *rows;
+    int n, packs = 0;
+    for (uint32_t i = 0; i < COLS; i++) {
+        x[i] = 0x3f800000U + 7919U * i;
+    }
+    x[0] = 0x7f800001U;
+    assert_ok(sx_builder_create(&b));
+    sx_value in = sx_input(b, "x", sx_type_of(SX_F32, 1, COLS));
+    sx_value narrow = sx_cast(b, in, SX_BF16), s = narrow;
+    for (int i = 0; i < 4; i++) {
+        s = sx_softmax(b, s);
+    }
+    sx_output(b, "s", s);
+    sx_output(b, "kept", sx_cast(b, sx_relu(b, narrow), SX_F32));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    begin(&f, g, &(sx_compile_options){.profile = true}, 1);
+    assert_ok(sx_device_buffer_write(f.args[0], x, false));
+    assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+    assert_ok(sx_device_buffer_read(f.outputs[1], got));
+    assert_true((got[0] & 0x7fffffffU) > 0x7f800000U);
+    for (int i = 1; i < COLS; i++) {
+        assert_int_equal(got[i], (x[i] + 0x7fffU + (x[i] >> 16 & 1)) & 0xffff0000U);
+    }
+    assert_ok(sx_run_get_profile(f.run, &rows, &n));
+    for (int i = 0; i < n; i++) {
+        packs += strcmp(rows[i].kernel, "pack") == 0;
+    }
+    assert_int_equal(packs, 1);
+    end(&f);
+}
+
 /* Asking for products in bfloat16 is leave to round, not an order: float32 it stays. */
 static void test_backends_cpu__products_in_bfloat16_change_nothing(void **state)
 {
@@ -394,6 +448,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cpu__profile_names_kernels_and_nodes),
     cmocka_unit_test(test_backends_cpu__profile_must_be_asked_for),
     cmocka_unit_test(test_backends_cpu__the_policy_uses_what_the_processor_has),
+    cmocka_unit_test(test_backends_cpu__values_of_bfloat16_take_two_bytes),
+    cmocka_unit_test(test_backends_cpu__packed_values_keep_their_numbers),
     cmocka_unit_test(test_backends_cpu__products_in_bfloat16_change_nothing),
     cmocka_unit_test(test_backends_cpu__compiling_survives_failing_allocations),
 };

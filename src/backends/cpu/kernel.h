@@ -65,6 +65,8 @@ typedef struct sx_cpu_site {
     const sx_value *values_in, *values_out;
     const sx_type *in, *out; /* of this variant */
     int n_in, n_out;
+    unsigned narrow_in; /* bit i: in[i] lies there as bfloat16; only what the kernel's row allows */
+    bool narrow_out;    /* out[0] is to be written as bfloat16 */
     const sx_cpu_vec *vec;
 } sx_cpu_site;
 
@@ -74,6 +76,9 @@ struct sx_cpu_kernel {
     bool (*match)(sx_cpu_match *m);
     /* Fills step: run, data (from the plan's arena), scratch_bytes, range, flops. */
     sx_status (*prepare)(const sx_cpu_site *site, sx_cpu_step *step);
+    unsigned narrow_in;   /* bit i: in[i] may also be bfloat16, */
+    bool narrow_in_place; /* and those of in_place, */
+    bool narrow_out;      /* and out[0], the only output */
 };
 
 /* `bytes` from the plan's arena; NULL when out of memory. */
@@ -94,6 +99,10 @@ enum { SX_CPU_KERNEL_TABLE_VERSION = 2 };
 
 /* out = in, bytes. */
 sx_status sx_cpu_prepare_copy(const sx_cpu_site *site, int64_t bytes, sx_cpu_step *step);
+
+/* out = in: float32 on bfloat16's grid as bfloat16, or back. */
+sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, bool pack,
+                                 sx_cpu_step *step);
 
 typedef struct sx_cpu_combine_data {
     const sx_cpu_vec *vec;

@@ -147,7 +147,7 @@ static void live_at(const sx_cpu_planner *p, sx_cpu_pvalue *v, const sx_cpu_unit
     v->last = to > v->last ? to : v->last;
 }
 
-static void lifetimes(sx_cpu_planner *p, const bool *dropped)
+static void lifetimes(sx_cpu_planner *p)
 {
     for (int i = 0; i < p->n_values; i++) {
         p->values[i].first = INT32_MAX;
@@ -155,10 +155,10 @@ static void lifetimes(sx_cpu_planner *p, const bool *dropped)
     }
     for (int k = 0; k < p->n_units; k++) {
         sx_cpu_unit *u = &p->units[k];
-        for (int i = 0; i < u->n_in && !dropped[k]; i++) {
+        for (int i = 0; i < u->n_in && u->step >= 0; i++) {
             live_at(p, &p->values[sx_cpu_root(p, u->in[i])], u);
         }
-        for (int i = 0; i < u->n_out && !dropped[k]; i++) {
+        for (int i = 0; i < u->n_out && u->step >= 0; i++) {
             live_at(p, &p->values[sx_cpu_root(p, u->out[i])], u);
         }
     }
@@ -215,6 +215,8 @@ static const char *describe_block(sx_cpu_planner *p, const block *b)
     int value = b->value;
     if (value != 0 && p->values[value].partial) {
         value = p->values[value].whole;
+    } else if (value != 0 && p->values[value].twin_of != 0) {
+        value = p->values[value].twin_of;
     }
     if (value != 0 && value < p->g->n_values) {
         return sx_cpu_describe_value(p, value);
@@ -377,7 +379,8 @@ sx_status sx_cpu_place_direct(sx_cpu_planner *p)
         }
     }
     drop_steps(p, dropped);
-    lifetimes(p, dropped);
+    SX_TRY(sx_cpu_narrow(p));
+    lifetimes(p);
     for (int i = 0; i < p->plan->n_steps; i++) {
         try_in_place(p, p->order[i]);
     }

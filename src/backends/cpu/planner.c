@@ -165,13 +165,19 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
         nodes[i] = &g->nodes[u->nodes[i]];
         s->flops += sx_cpu_node_flops(g, nodes[i]);
     }
+    unsigned narrow_in = 0;
+    bool narrow_out = false;
     for (int i = 0; i < u->n_in + u->n_out; i++) {
         int v = i < u->n_in ? u->in[i] : u->out[i - u->n_in];
+        const bool narrow = p->values[v].narrow;
         v = p->values[v].partial ? p->values[v].whole : v;
+        v = p->values[v].twin_of != 0 ? p->values[v].twin_of : v;
         bool hidden = v >= g->n_values;
         values[i] = hidden ? SX_NO_VALUE : (sx_value){(uint32_t)v};
         types[i] = hidden ? sx_type_of(SX_U8, p->values[v].bytes) : g->values[v].type;
-        s->bytes += (double)sx_type_bytes(&types[i]);
+        s->bytes += (double)sx_type_bytes(&types[i]) / (narrow ? 2 : 1);
+        narrow_in |= narrow && i < u->n_in ? 1u << i : 0;
+        narrow_out |= narrow && i >= u->n_in;
     }
     sx_cpu_site site = {.plan = plan,
                         .graph = g,
@@ -183,6 +189,8 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
                         .out = types + u->n_in,
                         .n_in = u->n_in,
                         .n_out = u->n_out,
+                        .narrow_in = narrow_in,
+                        .narrow_out = narrow_out,
                         .vec = p->vec};
     s->kernel = u->kernel->name;
     SX_TRY(u->kernel->prepare(&site, s), "preparing %s \"%s\"", nodes[0]->op->name, nodes[0]->name);
@@ -240,6 +248,21 @@ static sx_status prepare_copy(sx_cpu_planner *p, const sx_cpu_unit *u, int varia
     return sx_cpu_prepare_copy(&site, bytes, s);
 }
 
+static sx_status prepare_packing(sx_cpu_planner *p, const sx_cpu_unit *u, int variant,
+                                 sx_cpu_step *s)
+{
+    const bool pack = u->kind == SX_CPU_UNIT_PACK;
+    const sx_cpu_pvalue *narrow = &p->values[pack ? u->out[0] : u->in[0]];
+    int64_t elems = narrow->bytes / 2;
+    if (narrow->batched && variant == 1) {
+        elems = elems / p->plan->shard_max * (p->plan->shard_max - 1);
+    }
+    sx_cpu_site site = {.plan = p->plan, .vec = p->vec};
+    s->kernel = pack ? "pack" : "unpack";
+    s->bytes = 6.0 * (double)elems;
+    return sx_cpu_prepare_packing(&site, elems, pack, s);
+}
+
 static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int variant)
 {
     sx_cpu_step *s = &p->plan->steps[variant][u->step];
@@ -249,6 +272,9 @@ static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int varia
         return prepare_kernel(p, u, variant, s);
     case SX_CPU_UNIT_COMBINE:
         return prepare_combine(p, u, s);
+    case SX_CPU_UNIT_PACK:
+    case SX_CPU_UNIT_UNPACK:
+        return prepare_packing(p, u, variant, s);
     default:
         return prepare_copy(p, u, variant, s);
     }

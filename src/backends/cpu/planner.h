@@ -4,6 +4,7 @@
  *   crop.c      borders that nobody reads
  *   units.c     graph nodes -> units: rows of kernels.def, fusion, views, combines
  *   schedule.c  units -> stages
+ *   narrow.c    values of bfloat16 -> two bytes
  *   place.c     values -> operands: results, in-place, lifetimes, arenas
  *   planner.c   the order of all this; prepares the steps */
 #ifndef SX_BACKENDS_CPU_PLANNER_H
@@ -18,6 +19,8 @@ typedef struct sx_cpu_pvalue {
     bool partial;  /* one whole per shard: not batched, but in the shard's arena */
     bool constant; /* at CONST, given by `node` */
     int whole;     /* partial: the value that it is a part of */
+    int twin_of;   /* the graph's value that this one holds, too (narrow.c); 0 = none */
+    bool narrow;   /* as bfloat16 */
     int root;      /* view of that one; itself if none */
     int maker;     /* unit, or -1: argument, constant, unused */
     sx_cpu_operand at;
@@ -29,7 +32,9 @@ typedef struct sx_cpu_pvalue {
 typedef enum sx_cpu_unit_kind {
     SX_CPU_UNIT_KERNEL,
     SX_CPU_UNIT_COMBINE,
-    SX_CPU_UNIT_COPY
+    SX_CPU_UNIT_COPY,
+    SX_CPU_UNIT_PACK,  /* float32 to bfloat16 */
+    SX_CPU_UNIT_UNPACK /* and back */
 } sx_cpu_unit_kind;
 
 typedef struct sx_cpu_unit {
@@ -83,6 +88,9 @@ SX_MUST_USE sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, i
 
 /* schedule.c */
 SX_MUST_USE sx_status sx_cpu_schedule(sx_cpu_planner *p);
+
+/* narrow.c: after the copies that it can do without are dropped, before the rest is placed */
+SX_MUST_USE sx_status sx_cpu_narrow(sx_cpu_planner *p);
 
 /* place.c */
 SX_MUST_USE sx_status sx_cpu_place_results(sx_cpu_planner *p); /* before the schedule: copies */

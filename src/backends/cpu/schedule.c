@@ -56,6 +56,7 @@ static sx_status reorder(sx_cpu_planner *p, const int *order)
         }
     }
     p->units = units;
+    p->max_units = p->n_units;
     return SX_OK;
 }
 

@@ -23,6 +23,9 @@ SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
  * float32; args and results keep their types. A value that only one elementwise node reads is not
  * rounded, as in a compiler's fused kernel. A copy of the graph if it has no bfloat16 values. */
 SX_MUST_USE sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out);
+/* Whether the node's results consist of numbers of its operands, and of 0, 6: so that they are
+ * numbers of bfloat16 where those are. */
+bool sx_op_keeps_bf16(const sx_node *n);
 /* The same without rounding: the graph as if it had been built in float32. Args and results of
  * bfloat16 keep their types. */
 SX_MUST_USE sx_status sx_pass_drop_bf16(const sx_graph *g, sx_graph **out);

@@ -28,8 +28,7 @@ static bool is_apart(const sx_pool2d_attrs *a)
            (a->window.v[0] <= a->strides.v[0] && a->window.v[1] <= a->strides.v[1]);
 }
 
-/* Operators whose results are elements of their operands, or 0 or 6. */
-static bool is_exact(const sx_node *n)
+bool sx_op_keeps_bf16(const sx_node *n)
 {
     static const bool exact[SX_OPID_COUNT] = {
         [SX_OPID_identity] = true,   [SX_OPID_stop_gradient] = true, [SX_OPID_maximum] = true,
@@ -170,7 +169,7 @@ static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
         rw->map[v.id] = w->wide[v.id];
         return;
     }
-    w->on_grid[v.id] = is_exact(n) && inputs_on_grid;
+    w->on_grid[v.id] = sx_op_keeps_bf16(n) && inputs_on_grid;
     bool fused = w->fused[v.id] && w->uses[v.id] == 1 && !w->result[v.id];
     if (w->rounds && !w->on_grid[v.id] && !fused && w->uses[v.id] > 0) {
         w->wide[v.id] = beside(rw, n, k, &sx_op_round_bf16, NULL, w->wide[v.id], "rounded");

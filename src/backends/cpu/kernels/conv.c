@@ -153,20 +153,31 @@ static bool match_grad_filter(sx_cpu_match *m)
 
 /* ---- oneDNN ---- */
 
-/* scratch: oneDNN's, then the images that are read, narrowed */
+/* An image that is read in another dtype than it lies there: converted in scratch. */
+typedef struct conversion {
+    int64_t elems; /* 0 = it is read as it lies there */
+    bool narrow;   /* to bfloat16; else to float32 */
+    int64_t at;    /* in scratch */
+} conversion;
+
+/* scratch: oneDNN's, then the converted images */
 typedef struct conv_data {
     sx_dnn_conv *conv;
     const sx_cpu_vec *vec;
-    int64_t src_elems, dst_elems; /* to be narrowed; 0 = not */
-    int64_t src_at, dst_at;       /* in scratch */
+    conversion src, dst;
 } conv_data;
 
-static void *narrowed(const conv_data *d, void *image, int64_t elems, char *to)
+static void *converted(const conv_data *d, const conversion *c, void *image, char *scratch)
 {
-    if (elems == 0) {
+    void *to = scratch + c->at;
+    if (c->elems == 0) {
         return image;
     }
-    d->vec->to_bf16(image, (uint16_t *)(void *)to, elems);
+    if (c->narrow) {
+        d->vec->to_bf16(image, to, c->elems);
+    } else {
+        d->vec->from_bf16(image, to, c->elems);
+    }
     return to;
 }
 
@@ -175,8 +186,8 @@ static void run_conv(const sx_cpu_step *step, const sx_cpu_call *call, void *src
 {
     const conv_data *d = step->data;
     char *scratch = sx_cpu_at(call, step->scratch);
-    src = narrowed(d, src, d->src_elems, scratch + d->src_at);
-    dst = narrowed(d, dst, d->dst_elems, scratch + d->dst_at);
+    src = converted(d, &d->src, src, scratch);
+    dst = converted(d, &d->dst, dst, scratch);
     sx_dnn_conv_run(d->conv, call->states[step->index], src, filter, bias, dst, scratch);
 }
 
@@ -220,19 +231,16 @@ static const sx_node *conv_node(const sx_cpu_site *site)
     return found;
 }
 
-static void reserve_narrowed(const sx_dnn_conv_spec *spec, conv_data *d, int64_t *scratch_bytes)
+/* `is_narrow`: the image lies there as bfloat16. */
+static conversion convert(const sx_dnn_conv_spec *spec, bool is_read, bool is_narrow, int64_t elems,
+                          int64_t *scratch_bytes)
 {
-    const sx_conv_geometry *g = &spec->geometry;
-    int64_t src = g->n * g->h.in * g->w.in * g->groups * g->c;
-    int64_t dst = g->n * g->h.out * g->w.out * g->groups * g->o;
-    if (!spec->bf16) {
-        return;
+    conversion c = {.narrow = spec->bf16, .at = *scratch_bytes};
+    if (is_read && is_narrow != spec->bf16) {
+        c.elems = elems;
+        *scratch_bytes += sx_cpu_round_up(elems * (c.narrow ? 2 : (int64_t)sizeof(float)));
     }
-    d->src_elems = spec->kind == SX_DNN_BACKWARD_DATA ? 0 : src;
-    d->dst_elems = spec->kind == SX_DNN_FORWARD ? 0 : dst;
-    d->src_at = *scratch_bytes;
-    d->dst_at = d->src_at + sx_cpu_round_up(2 * d->src_elems);
-    *scratch_bytes = d->dst_at + sx_cpu_round_up(2 * d->dst_elems);
+    return c;
 }
 
 static sx_status make_slot(const sx_cpu_step *step, void **out)
@@ -272,7 +280,14 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
     step->make_state = make_slot;
     step->destroy_state = destroy_slot;
     step->scratch_bytes = sx_dnn_conv_scratch_bytes(d->conv);
-    reserve_narrowed(&spec, d, &step->scratch_bytes);
+    const sx_conv_geometry *g = &spec.geometry;
+    const int64_t src = g->n * g->h.in * g->w.in * g->groups * g->c;
+    const int64_t dst = g->n * g->h.out * g->w.out * g->groups * g->o;
+    const int dst_operand = kind == SX_DNN_BACKWARD_DATA ? 0 : 1;
+    d->src = convert(&spec, kind != SX_DNN_BACKWARD_DATA, site->narrow_in & 1, src,
+                     &step->scratch_bytes);
+    d->dst = convert(&spec, kind != SX_DNN_FORWARD, site->narrow_in >> dst_operand & 1, dst,
+                     &step->scratch_bytes);
     step->kernel =
         sx_arena_printf(&site->plan->arena, "%s onednn %s", what, sx_dnn_conv_name(d->conv));
     return step->kernel != NULL ? SX_OK : sx_cpu_no_memory();
@@ -295,18 +310,21 @@ static sx_status prepare_grad_filter(const sx_cpu_site *site, sx_cpu_step *step)
     const sx_cpu_kernel sx_cpu_kernel_##row_name = {.name = #row_name,         \
                                                     .op = SX_OPID_##op_name,   \
                                                     .match = match_##row_name, \
-                                                    .prepare = prepare_##what}
+                                                    .prepare = prepare_##what, \
+                                                    .narrow_in = 1}
 CONV_ROW(conv_relu, relu, forward);
 CONV_ROW(conv_bias, bias_add, forward);
 CONV_ROW(conv, conv2d, forward);
 const sx_cpu_kernel sx_cpu_kernel_conv_grad_input = {.name = "conv_grad_input",
                                                      .op = SX_OPID_conv2d_grad_input,
                                                      .match = match_grad_input,
-                                                     .prepare = prepare_grad_input};
+                                                     .prepare = prepare_grad_input,
+                                                     .narrow_in = 1};
 const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter = {.name = "conv_grad_filter",
                                                       .op = SX_OPID_conv2d_grad_filter,
                                                       .match = match_grad_filter,
-                                                      .prepare = prepare_grad_filter};
+                                                      .prepare = prepare_grad_filter,
+                                                      .narrow_in = 3};
 
 /* ---- 1x1 as matrix products ---- */
 

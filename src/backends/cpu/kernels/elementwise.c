@@ -420,6 +420,10 @@ static sx_status prepare_elementwise(const sx_cpu_site *site, sx_cpu_step *step)
         return sx_error(SX_INTERNAL, "a fused group does not fit the tape");
     }
     set_access(d, site);
+    for (int i = 0; i < d->n_in; i++) {
+        d->tape.narrow[i] = (site->narrow_in >> i & 1) != 0;
+    }
+    d->tape.narrow_out = site->narrow_out;
     step->run = run_elementwise;
     step->data = d;
     d->elems = sx_type_elems(&site->out[0]);
@@ -428,11 +432,13 @@ static sx_status prepare_elementwise(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
-#define ROW(op_name, operands, expr)                                           \
-    const sx_cpu_kernel sx_cpu_kernel_##op_name = {.name = "elementwise",      \
-                                                   .op = SX_OPID_##op_name,    \
-                                                   .match = match_elementwise, \
-                                                   .prepare = prepare_elementwise};
+#define ROW(op_name, operands, expr)                                               \
+    const sx_cpu_kernel sx_cpu_kernel_##op_name = {.name = "elementwise",          \
+                                                   .op = SX_OPID_##op_name,        \
+                                                   .match = match_elementwise,     \
+                                                   .prepare = prepare_elementwise, \
+                                                   .narrow_in_place = true,        \
+                                                   .narrow_out = true};
 SX_VEC_OPS(ROW)
 ROW(batch_norm, , )
 ROW(batch_norm_train, , )

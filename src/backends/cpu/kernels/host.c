@@ -1,6 +1,6 @@
 /* The last row of every operator: its host kernel (graph/host.h), whose carriers lie in the step's
- * scratch. Right, slow, and visible in the profile. Also the two steps that the planner adds
- * itself: copies and combines. */
+ * scratch. Right, slow, and visible in the profile. Also the steps that the planner adds itself:
+ * copies, packing and combines. */
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
@@ -82,6 +82,38 @@ sx_status sx_cpu_prepare_copy(const sx_cpu_site *site, int64_t bytes, sx_cpu_ste
     *data = bytes;
     step->run = run_copy;
     step->data = data;
+    return SX_OK;
+}
+
+/* ---- Packing ---- */
+
+typedef struct packing_data {
+    const sx_cpu_vec *vec;
+    int64_t elems;
+} packing_data;
+
+static void run_pack(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const packing_data *d = step->data;
+    d->vec->to_bf16(sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0), d->elems);
+}
+
+static void run_unpack(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const packing_data *d = step->data;
+    d->vec->from_bf16(sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0), d->elems);
+}
+
+sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, bool pack,
+                                 sx_cpu_step *step)
+{
+    packing_data *d = sx_cpu_new(site, packing_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    *d = (packing_data){site->vec, elems};
+    step->run = pack ? run_pack : run_unpack;
+    step->data = d;
     return SX_OK;
 }
 

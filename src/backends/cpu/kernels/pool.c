@@ -2,11 +2,21 @@
  * gradient arrives only where the pooled value is positive, which is where relu let it through. */
 #include "backends/cpu/kernel.h"
 
-typedef struct pool_data {
+enum { MAX_IN = 3 };
+
+typedef struct pool_data pool_data;
+typedef void pool_fn(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
+                     float *out);
+
+struct pool_data {
     const sx_cpu_vec *vec;
+    pool_fn *pool;
     sx_pool_geometry geometry;
     bool relu;
-} pool_data;
+    unsigned narrow_in;
+    bool narrow_out;
+    int64_t image_elems[MAX_IN + 1]; /* of the inputs, then the output */
+};
 
 static bool match_f32(sx_cpu_match *m)
 {
@@ -29,43 +39,82 @@ static bool match_grad_relu(sx_cpu_match *m)
     return true;
 }
 
-static void run_max(const sx_cpu_step *step, const sx_cpu_call *call)
+static void max_pool(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
+                     float *out)
 {
-    const pool_data *d = step->data;
-    d->vec->max_pool(&d->geometry, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0));
+    d->vec->max_pool(g, in[0], out);
 }
 
-static void run_max_grad(const sx_cpu_step *step, const sx_cpu_call *call)
+static void max_pool_grad(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
+                          float *out)
 {
-    const pool_data *d = step->data;
-    d->vec->max_pool_grad(&d->geometry, d->relu, sx_cpu_in(step, call, 0), sx_cpu_in(step, call, 1),
-                          sx_cpu_in(step, call, 2), sx_cpu_out(step, call, 0));
+    d->vec->max_pool_grad(g, d->relu, in[0], in[1], in[2], out);
 }
 
-static void run_avg(const sx_cpu_step *step, const sx_cpu_call *call)
+static void avg_pool(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
+                     float *out)
 {
-    const pool_data *d = step->data;
-    d->vec->avg_pool(&d->geometry, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0));
+    d->vec->avg_pool(g, in[0], out);
 }
 
-static void run_avg_grad(const sx_cpu_step *step, const sx_cpu_call *call)
+static void avg_pool_grad(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
+                          float *out)
+{
+    d->vec->avg_pool_grad(g, in[0], out);
+}
+
+static void run_pool(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const pool_data *d = step->data;
-    d->vec->avg_pool_grad(&d->geometry, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0));
+    const float *in[MAX_IN];
+    for (int i = 0; i < step->n_in; i++) {
+        in[i] = sx_cpu_in(step, call, i);
+    }
+    d->pool(d, &d->geometry, in, sx_cpu_out(step, call, 0));
+}
+
+/* Where an operand is bfloat16: image after image, in float32 in scratch. */
+static void run_images(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const pool_data *d = step->data;
+    float *scratch = sx_cpu_at(call, step->scratch);
+    sx_pool_geometry one = d->geometry;
+    one.n = 1;
+    for (int64_t k = 0; k < d->geometry.n; k++) {
+        const float *in[MAX_IN];
+        float *to = scratch;
+        for (int i = 0; i < step->n_in; i++) {
+            const int64_t n = d->image_elems[i];
+            if (d->narrow_in >> i & 1) {
+                d->vec->from_bf16((const uint16_t *)sx_cpu_in(step, call, i) + k * n, to, n);
+                in[i] = to;
+                to += n;
+            } else {
+                in[i] = (const float *)sx_cpu_in(step, call, i) + k * n;
+            }
+        }
+        const int64_t n = d->image_elems[step->n_in];
+        if (d->narrow_out) {
+            d->pool(d, &one, in, to);
+            d->vec->to_bf16(to, (uint16_t *)sx_cpu_out(step, call, 0) + k * n, n);
+        } else {
+            d->pool(d, &one, in, (float *)sx_cpu_out(step, call, 0) + k * n);
+        }
+    }
 }
 
 typedef struct pool_row {
     int op;
-    sx_cpu_run_fn *run;
+    pool_fn *pool;
     bool grad;     /* the image is the output */
     int pooled_in; /* input of the pooled size; -1: the output */
 } pool_row;
 
 static const pool_row rows[] = {
-    {SX_OPID_max_pool2d, run_max, false, -1},
-    {SX_OPID_max_pool2d_grad, run_max_grad, false, 1},
-    {SX_OPID_avg_pool2d, run_avg, false, -1},
-    {SX_OPID_avg_pool2d_grad, run_avg_grad, true, 0},
+    {SX_OPID_max_pool2d, max_pool, false, -1},
+    {SX_OPID_max_pool2d_grad, max_pool_grad, false, 1},
+    {SX_OPID_avg_pool2d, avg_pool, false, -1},
+    {SX_OPID_avg_pool2d_grad, avg_pool_grad, true, 0},
 };
 
 static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
@@ -77,10 +126,19 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
     }
     d->vec = site->vec;
     d->relu = site->n_nodes > 1;
+    d->narrow_in = site->narrow_in;
+    d->narrow_out = site->narrow_out;
     step->data = d;
+    step->run = d->narrow_in != 0 || d->narrow_out ? run_images : run_pool;
+    for (int i = 0; i <= site->n_in; i++) {
+        const sx_type *t = i < site->n_in ? &site->in[i] : site->out;
+        const bool narrow = i < site->n_in ? d->narrow_in >> i & 1 : d->narrow_out;
+        d->image_elems[i] = t->dims[0] > 0 ? sx_type_elems(t) / t->dims[0] : 0;
+        step->scratch_bytes += narrow ? d->image_elems[i] * (int64_t)sizeof(float) : 0;
+    }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].op == n->op->id) {
-            step->run = rows[i].run;
+            d->pool = rows[i].pool;
             SX_TRY(sx_pool_geometry_of(n->attrs, rows[i].grad ? &site->out[0] : &site->in[0],
                                        &d->geometry));
             const sx_type *pooled =
@@ -92,9 +150,13 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
-#define POOL_ROW(row_name, op_name, match_fn)        \
-    const sx_cpu_kernel sx_cpu_kernel_##row_name = { \
-        .name = #row_name, .op = SX_OPID_##op_name, .match = (match_fn), .prepare = prepare_pool}
+#define POOL_ROW(row_name, op_name, match_fn)                                \
+    const sx_cpu_kernel sx_cpu_kernel_##row_name = {.name = #row_name,       \
+                                                    .op = SX_OPID_##op_name, \
+                                                    .match = (match_fn),     \
+                                                    .prepare = prepare_pool, \
+                                                    .narrow_in = 7,          \
+                                                    .narrow_out = true}
 POOL_ROW(max_pool, max_pool2d, match_f32);
 POOL_ROW(max_pool_grad_relu, relu_grad, match_grad_relu);
 POOL_ROW(max_pool_grad, max_pool2d_grad, match_f32);

@@ -60,6 +60,8 @@ typedef struct sx_vec_tape {
     /* Element e of the output reads element e of input i, or with a period e % period[i] (all
      * periods above 1 are equal), or with a repeat e / repeat[i]. 0 = neither. */
     int64_t period[SX_VEC_INPUTS], repeat[SX_VEC_INPUTS];
+    bool narrow[SX_VEC_INPUTS]; /* input i is bfloat16; neither period nor repeat */
+    bool narrow_out;
     sx_vec_op ops[SX_VEC_TAPE];
 } sx_vec_tape;
 
@@ -104,6 +106,7 @@ typedef struct sx_cpu_vec {
 
     /* y[i] = x[i], float32 of bfloat16's precision, as bfloat16 */
     void (*to_bf16)(const float *x, uint16_t *y, int64_t n);
+    void (*from_bf16)(const uint16_t *x, float *y, int64_t n);
 
     /* out[i] = the sum over parts[k][i], as a balanced tree over k */
     void (*sum_parts)(float *out, const float *const *parts, int n, int64_t begin, int64_t end);

@@ -1,0 +1,294 @@
+/* Values of bfloat16 take two bytes while no kernel reads them in float32.
+ *
+ *   widen_bf16 has made them float32 values on bfloat16's grid, so that every kernel can read them:
+ *
+ *     conv ──%5 [4 n]──> relu ...            ──────────────%5 [4 n]──────────────> gradient
+ *
+ *   Such a value is kept packed instead, where that is exact and anybody reads it later:
+ *
+ *     conv ──%5 [4 n]──> relu ...   pack ──%5' [2 n]── ... ──> unpack ──%5" [4 n]──> gradient
+ *
+ * Kernels that read or write bfloat16 themselves (kernel.h: narrow_in, narrow_out) need no unpack
+ * or pack. Only steps of sharded stages take part: they run one after the other, so that a step may
+ * be put between two of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/planner.h"
+#include "graph/ops/attrs.h"
+#include "graph/passes/passes.h"
+
+enum {
+    NEAR = 2,           /* steps that a float32 value is kept for a reader */
+    LEAST_BYTES = 4096, /* smaller values are not worth a step */
+    LARGEST_CONSTANT = 64 * 1024,
+};
+
+/* --- What is on bfloat16's grid -----------------------------------------------------------------
+ */
+
+static bool constant_is_on_grid(const sx_node *n)
+{
+    const sx_tensor *t = &((const sx_constant_attrs *)n->attrs)->value;
+    const int64_t elems = sx_type_elems(&t->type);
+    bool on_grid = t->type.dtype == SX_F32 && elems <= LARGEST_CONSTANT;
+    for (int64_t i = 0; on_grid && i < elems; i++) {
+        on_grid = (((const uint32_t *)t->data)[i] & 0xffff) == 0;
+    }
+    return on_grid;
+}
+
+static void mark_on_grid(const sx_graph *g, bool *on_grid)
+{
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *n = &g->nodes[k];
+        const sx_op_id id = (sx_op_id)n->op->id;
+        bool grid = sx_op_keeps_bf16(n);
+        for (int i = 0; i < n->n_inputs; i++) {
+            const sx_dtype dtype = sx_graph_type(g, n->inputs[i])->dtype;
+            grid = grid && (dtype != SX_F32 || on_grid[n->inputs[i].id]);
+        }
+        grid = id == SX_OPID_constant     ? constant_is_on_grid(n)
+               : id == SX_OPID_round_bf16 ? true
+               : id == SX_OPID_cast       ? sx_graph_type(g, n->inputs[0])->dtype == SX_BF16
+                                          : grid;
+        for (int i = 0; i < n->n_outputs; i++) {
+            const sx_value v = sx_node_output(n, i);
+            on_grid[v.id] = grid && sx_graph_type(g, v)->dtype == SX_F32;
+        }
+    }
+}
+
+/* --- Steps that are put between others ----------------------------------------------------------
+ */
+
+/* Lists of units by the step that they stand before or after; linked through next[]. */
+typedef struct insertion {
+    sx_cpu_planner *p;
+    int *before, *after; /* [n_steps]: first unit + 1, 0 = none */
+    int *next;           /* [units] */
+    int added;
+} insertion;
+
+static sx_status add_step(insertion *in, sx_cpu_unit_kind kind, int from, int to, int *list)
+{
+    sx_cpu_unit *u;
+    int *node = sx_arena_new(&in->p->scratch, int);
+    if (node == NULL) {
+        return sx_cpu_no_memory();
+    }
+    *node = (int)in->p->g->values[in->p->values[to].twin_of].node;
+    const sx_cpu_unit proto = {
+        .kind = kind, .sharded = true, .nodes = node, .n_nodes = 1, .node = *node};
+    SX_TRY(sx_cpu_add_unit(in->p, &proto, 1, 1, &u));
+    const int k = in->p->n_units - 1;
+    u->in[0] = from;
+    u->out[0] = to;
+    in->p->values[to].maker = k;
+    in->next[k] = *list;
+    *list = k + 1;
+    in->added++;
+    return SX_OK;
+}
+
+static int emit(const insertion *in, int list, int *order, int at)
+{
+    for (int k = list; k != 0; k = in->next[k - 1]) {
+        order[at++] = k - 1;
+    }
+    return at;
+}
+
+static sx_status renumber(const insertion *in)
+{
+    sx_cpu_planner *p = in->p;
+    sx_cpu_plan *plan = p->plan;
+    int *order = sx_arena_array(&p->scratch, plan->n_steps + in->added + 1, int);
+    int at = 0;
+    if (order == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int s = 0; s < plan->n_stages; s++) {
+        sx_cpu_stage *stage = &plan->stages[s];
+        const int first = at;
+        for (int i = stage->first; i < stage->first + stage->count; i++) {
+            at = emit(in, in->before[i], order, at);
+            order[at++] = p->order[i];
+            at = emit(in, in->after[i], order, at);
+        }
+        stage->first = first;
+        stage->count = at - first;
+        for (int i = first; i < at; i++) {
+            p->units[order[i]].step = i;
+            p->units[order[i]].stage = s;
+        }
+    }
+    p->order = order;
+    plan->n_steps = at;
+    return SX_OK;
+}
+
+/* --- One value -----------------------------------------------------------------------------------
+ */
+
+/* An operand of a step that is the value, or a view of it. */
+typedef struct reader {
+    int unit, operand, step;
+    bool direct; /* reads bfloat16 itself */
+} reader;
+
+static int by_step(const void *a, const void *b)
+{
+    const reader *x = a, *y = b;
+    return x->step != y->step ? (x->step > y->step) - (x->step < y->step)
+                              : (x->operand > y->operand) - (x->operand < y->operand);
+}
+
+static bool reads_narrow(const sx_cpu_unit *u, int operand)
+{
+    if (u->kind != SX_CPU_UNIT_KERNEL) {
+        return false;
+    }
+    const unsigned can = u->kernel->narrow_in | (u->kernel->narrow_in_place ? u->in_place : 0u);
+    return operand < 32 && (can >> operand & 1) != 0;
+}
+
+static bool writes_narrow(const sx_cpu_unit *u, int value)
+{
+    return u->kind == SX_CPU_UNIT_KERNEL && u->kernel->narrow_out && u->n_out == 1 &&
+           u->out[0] == value;
+}
+
+/* A value of the same numbers: packed, or as it was. */
+static sx_status add_twin(sx_cpu_planner *p, int value, int64_t bytes, bool narrow, int *out)
+{
+    const sx_cpu_pvalue *v = &p->values[value];
+    return sx_cpu_add_value(p,
+                            &(sx_cpu_pvalue){.bytes = bytes,
+                                             .batched = v->batched,
+                                             .narrow = narrow,
+                                             .twin_of = v->twin_of != 0 ? v->twin_of : value,
+                                             .maker = -1},
+                            out);
+}
+
+/* The reader reads `twin` instead: as the view that it read, if it was one. */
+static sx_status redirect(sx_cpu_planner *p, const reader *r, int twin)
+{
+    const int read = p->units[r->unit].in[r->operand], root = sx_cpu_root(p, read);
+    int view = twin;
+    if (read != root) {
+        SX_TRY(add_twin(p, read, p->values[twin].bytes, p->values[twin].narrow, &view));
+        p->values[view].root = twin;
+    }
+    p->units[r->unit].in[r->operand] = view;
+    return SX_OK;
+}
+
+static sx_status narrow_value(insertion *in, int value, reader *readers, int n)
+{
+    sx_cpu_planner *p = in->p;
+    const int maker = p->values[value].maker, made = p->units[maker].step;
+    const int64_t bytes = p->values[value].bytes;
+    qsort(readers, (size_t)n, sizeof(*readers), by_step);
+    bool near = false; /* somebody reads float32 soon */
+    for (int i = 0; i < n; i++) {
+        near = near || (!readers[i].direct && readers[i].step <= made + NEAR);
+    }
+    const bool at_once = writes_narrow(&p->units[maker], value) && !near;
+    if (n == 0 || (!at_once && readers[n - 1].step <= made + NEAR)) {
+        return SX_OK;
+    }
+    int packed, wide = -1, wide_until = -1;
+    SX_TRY(add_twin(p, value, bytes / 2, true, &packed));
+    for (int i = 0; i < n; i++) {
+        const reader *r = &readers[i];
+        if (r->direct) {
+            SX_TRY(redirect(p, r, packed));
+        } else if (r->step > made + NEAR) {
+            if (r->step > wide_until) {
+                SX_TRY(add_twin(p, value, bytes, false, &wide));
+                SX_TRY(add_step(in, SX_CPU_UNIT_UNPACK, packed, wide, &in->before[r->step]));
+            }
+            wide_until = r->step + NEAR;
+            SX_TRY(redirect(p, r, wide));
+        }
+    }
+    if (!at_once) {
+        return add_step(in, SX_CPU_UNIT_PACK, value, packed, &in->after[made]);
+    }
+    p->units[maker].out[0] = packed;
+    p->values[packed].maker = maker;
+    p->values[value].maker = -1;
+    return SX_OK;
+}
+
+/* --- All of them ---------------------------------------------------------------------------------
+ */
+
+static bool may_narrow(const sx_cpu_planner *p, int value, const bool *on_grid)
+{
+    const sx_cpu_pvalue *v = &p->values[value];
+    return on_grid[value] && v->root == value && !v->placed && !v->constant && !v->partial &&
+           v->bytes >= LEAST_BYTES && (v->batched || p->plan->shards == 1) && v->maker >= 0 &&
+           p->units[v->maker].sharded && p->units[v->maker].step >= 0;
+}
+
+sx_status sx_cpu_narrow(sx_cpu_planner *p)
+{
+    const int n_values = p->g->n_values, n_units = p->n_units;
+    int n_operands = 0;
+    bool *on_grid = sx_arena_array(&p->scratch, n_values + 1, bool);
+    int *count = sx_arena_array(&p->scratch, n_values + 1, int);
+    if (on_grid == NULL || count == NULL) {
+        return sx_cpu_no_memory();
+    }
+    mark_on_grid(p->g, on_grid);
+    for (int v = 1; v < n_values; v++) {
+        count[v] = may_narrow(p, v, on_grid) ? 0 : -1;
+    }
+    /* How many read each; none may where a step that reads it is not in a sharded stage. */
+    for (int k = 0; k < n_units; k++) {
+        const sx_cpu_unit *u = &p->units[k];
+        for (int i = 0; i < u->n_in && u->step >= 0; i++) {
+            const int root = sx_cpu_root(p, u->in[i]);
+            if (root < n_values && count[root] >= 0) {
+                count[root] = u->sharded ? count[root] + 1 : -1;
+            }
+        }
+    }
+    int *first = sx_arena_array(&p->scratch, n_values + 1, int);
+    for (int v = 1; v < n_values && first != NULL; v++) {
+        first[v] = n_operands;
+        n_operands += count[v] > 0 ? count[v] : 0;
+    }
+    if (n_operands == 0) {
+        return SX_OK;
+    }
+    reader *readers = sx_arena_array(&p->scratch, n_operands, reader);
+    int *filled = sx_arena_array(&p->scratch, n_values + 1, int);
+    const int max_units = n_units + n_operands + n_values;
+    insertion in = {.p = p,
+                    .before = sx_arena_array(&p->scratch, p->plan->n_steps + 1, int),
+                    .after = sx_arena_array(&p->scratch, p->plan->n_steps + 1, int),
+                    .next = sx_arena_array(&p->scratch, max_units + 1, int)};
+    if (first == NULL || readers == NULL || filled == NULL || in.before == NULL ||
+        in.after == NULL || in.next == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int k = 0; k < n_units; k++) {
+        const sx_cpu_unit *u = &p->units[k];
+        for (int i = 0; i < u->n_in && u->step >= 0; i++) {
+            const int root = sx_cpu_root(p, u->in[i]);
+            if (root < n_values && count[root] > 0) {
+                readers[first[root] + filled[root]++] = (reader){k, i, u->step, reads_narrow(u, i)};
+            }
+        }
+    }
+    for (int v = 1; v < n_values; v++) {
+        if (count[v] > 0) {
+            SX_TRY(narrow_value(&in, v, readers + first[v], count[v]));
+        }
+    }
+    return renumber(&in);
+}

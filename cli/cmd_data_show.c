@@ -28,7 +28,7 @@ static sx_status run(sx_invocation *inv)
     sx_buf_init(&text, 0);
     sx_status status = sx_data_show(spec, &how, o->count, &text);
     if (status == SX_OK) {
-        fputs(sx_buf_text(&text), stdout);
+        sx_print_visible(stdout, sx_buf_text(&text));
     }
     sx_buf_deinit(&text);
     return status;

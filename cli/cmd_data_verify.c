@@ -44,7 +44,7 @@ static sx_status verify(const sx_verify_args *args)
     sx_status status = sx_data_verify(args, &text, &result);
     sx_work_end(args->user);
     if (status == SX_OK) {
-        fputs(sx_buf_text(&text), stdout);
+        sx_print_visible(stdout, sx_buf_text(&text));
         print_result(&result);
         if (result.corrupt + result.undecodable > 0) {
             status = sx_error(SX_DATA_LOSS, "corrupt records: %lld, undecodable images: %lld",

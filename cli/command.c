@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "terminal.h"
@@ -151,16 +152,29 @@ bool sx_is_quiet(const sx_invocation *inv)
     return level_of(sx_common_of(inv)) > SX_LOG_INFO;
 }
 
+void sx_print_visible(FILE *stream, const char *text)
+{
+    sx_buf visible;
+    sx_buf_init(&visible, 0);
+    sx_buf_put_visible(&visible, text, strlen(text), "\n\t");
+    fputs(sx_buf_text(&visible), stream);
+    sx_buf_deinit(&visible);
+}
+
 static void print_log(void *user, sx_log_level level, const char *file, int line,
                       const char *message)
 {
     (void)user;
+    sx_buf text; /* written at once: other threads may print, too */
+    sx_buf_init(&text, 0);
+    sx_buf_printf(&text, "%s%s", sx_terminal_fresh_line(), level_marks[level]);
     if (level == SX_LOG_DEBUG) {
-        fprintf(stderr, "%s%s%s:%d: %s\n", sx_terminal_fresh_line(), level_marks[level], file, line,
-                message);
-    } else {
-        fprintf(stderr, "%s%s%s\n", sx_terminal_fresh_line(), level_marks[level], message);
+        sx_buf_printf(&text, "%s:%d: ", file, line);
     }
+    sx_buf_put_visible(&text, message, strlen(message), "\n\t");
+    sx_buf_putc(&text, '\n');
+    fputs(sx_buf_text(&text), stderr);
+    sx_buf_deinit(&text);
 }
 
 /* ---- Errors ---- */
@@ -203,9 +217,16 @@ static int exit_code_of(sx_status status, bool usage)
 static void print_error(const char *name, const sx_common *common, sx_status status)
 {
     sx_terminal t = sx_terminal_of(stderr, common->color);
-    fprintf(stderr, "%s%ssextant%s%s:%s %s\n", sx_terminal_fresh_line(),
-            sx_style(&t, SX_STYLE_ERROR), name[0] != '\0' ? " " : "", name,
-            sx_style(&t, SX_STYLE_NONE), sx_status_message(status));
+    const char *message = sx_status_message(status);
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    sx_buf_printf(&text, "%s%ssextant%s%s:%s ", sx_terminal_fresh_line(),
+                  sx_style(&t, SX_STYLE_ERROR), name[0] != '\0' ? " " : "", name,
+                  sx_style(&t, SX_STYLE_NONE));
+    sx_buf_put_visible(&text, message, strlen(message), "\n\t");
+    sx_buf_putc(&text, '\n');
+    fputs(sx_buf_text(&text), stderr);
+    sx_buf_deinit(&text);
     if (level_of(common) == SX_LOG_DEBUG) {
         fprintf(stderr, "  %s at %s\n", sx_code_name(sx_status_code(status)),
                 sx_status_trace(status));

@@ -4,6 +4,7 @@
 #define SX_CLI_COMMAND_H
 
 #include <signal.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "option.h"
@@ -48,6 +49,8 @@ static inline const sx_common *sx_common_of(const sx_invocation *inv)
 {
     return inv->tables[1].values;
 }
+/* Prints text that may quote foreign files: control characters but newline and tab as '?'. */
+void sx_print_visible(FILE *stream, const char *text);
 /* Whether to print neither progress nor informational messages: --quiet, or --verbosity warn or
  * error. */
 bool sx_is_quiet(const sx_invocation *inv);

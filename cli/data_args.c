@@ -123,6 +123,6 @@ void sx_work_end(sx_work_line *line)
 void sx_print_done(const sx_invocation *inv, const char *text)
 {
     if (!sx_is_quiet(inv)) {
-        fputs(text, stdout);
+        sx_print_visible(stdout, text);
     }
 }

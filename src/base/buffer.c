@@ -171,6 +171,19 @@ void sx_buf_put_utf8(sx_buf *buf, const void *text, size_t size)
     }
 }
 
+void sx_buf_put_visible(sx_buf *buf, const void *text, size_t size, const char *keep)
+{
+    const unsigned char *at = text;
+    for (size_t i = 0; i < size; i++) {
+        /* C0, DEL, and C1 as UTF-8 writes it: c2 80 to c2 9f */
+        bool c1 = at[i] == 0xc2 && i + 1 < size && at[i + 1] >= 0x80 && at[i + 1] <= 0x9f;
+        bool c0 = at[i] < 0x20 || at[i] == 0x7f;
+        bool kept = c0 && at[i] != '\0' && strchr(keep, at[i]) != NULL;
+        sx_buf_putc(buf, c1 || (c0 && !kept) ? '?' : (char)at[i]);
+        i += c1;
+    }
+}
+
 void sx_buf_put_size(sx_buf *buf, double bytes)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};

@@ -32,6 +32,9 @@ void sx_buf_putc(sx_buf *buf, char c);
 void sx_buf_printf(sx_buf *buf, const char *format, ...) SX_PRINTF(2, 3);
 /* Text from outside: each byte that is not part of well-formed UTF-8 becomes U+FFFD. */
 void sx_buf_put_utf8(sx_buf *buf, const void *text, size_t size);
+/* Text from outside for a terminal: control characters, which could command it, become '?', except
+ * those in `keep` ("\n\t"). */
+void sx_buf_put_visible(sx_buf *buf, const void *text, size_t size, const char *keep);
 void sx_buf_put_size(sx_buf *buf, double bytes); /* "12.3 MiB" */
 /* Appends `size` uninitialized bytes and returns a pointer to them; NULL after a failure. */
 void *sx_buf_extend(sx_buf *buf, size_t size);

@@ -54,7 +54,12 @@ static sx_status add_png(struct job *job, const struct sx_batch_data *one, int64
 
 static sx_status write_one(struct job *job, const struct sx_batch_data *one)
 {
-    int64_t label = *(const int64_t *)one->components[1].data + job->args->label_base;
+    int64_t label = *(const int64_t *)one->components[1].data;
+    if (label < 0) {
+        return sx_error(SX_OUT_OF_RANGE, "%s: label %lld of example %lld is negative",
+                        job->args->labels, (long long)label, (long long)one->number);
+    }
+    label += job->args->label_base;
     if (job->args->png) {
         SX_TRY(add_png(job, one, label));
     } else {
@@ -84,6 +89,10 @@ static sx_status check_pair(const struct job *job, const sx_dataset *data)
 {
     const sx_schema *schema = sx_dataset_schema(data);
     char text[SX_TYPE_TEXT];
+    if (sx_type_elems(&schema->components[0].type) == 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s: images without pixels: %s", job->args->images,
+                        sx_type_format(&schema->components[0].type, text, sizeof(text)));
+    }
     if (schema->count != 2 || strcmp(schema->components[0].name, "image") != 0 ||
         schema->components[1].type.dtype != SX_I64) {
         return sx_error(SX_INVALID_ARGUMENT,

@@ -185,6 +185,16 @@ static sx_status check_image(struct job *job, const sx_class_item *item, struct 
                                                 sx_fileset_path(job->files), item->name);
 }
 
+/* Whether one image cannot be used and the others can: not if memory ran out. */
+static bool image_is_bad(sx_status status)
+{
+    sx_code code = sx_status_code(status);
+    return code == SX_INVALID_ARGUMENT || code == SX_DATA_LOSS || code == SX_UNIMPLEMENTED ||
+           code == SX_NOT_FOUND || code == SX_PERMISSION_DENIED ||
+           (code == SX_RESOURCE_EXHAUSTED &&
+            strstr(sx_status_message(status), "out of memory") == NULL);
+}
+
 /* Fills order[0 .. count) with the good images, sorted. */
 static sx_status check_images(struct job *job)
 {
@@ -195,12 +205,9 @@ static sx_status check_images(struct job *job)
     int64_t good = 0;
     for (int64_t i = 0; i < job->list.count; i++) {
         sx_status status = check_image(job, &job->list.items[i], &job->order[good]);
-        sx_code code = sx_status_code(status);
-        bool image_is_bad =
-            code == SX_INVALID_ARGUMENT || code == SX_DATA_LOSS || code == SX_UNIMPLEMENTED;
         if (status == SX_OK) {
             good++;
-        } else if (!image_is_bad) {
+        } else if (!image_is_bad(status)) {
             return status;
         } else if (job->corrupt++ < NAMED_FAULTS) {
             sx_buf_printf(&job->faults, "\n  %s", sx_status_message(status));

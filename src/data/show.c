@@ -30,8 +30,9 @@ static void show_bytes(sx_bytes bytes, sx_buf *text)
         printable = p[i] >= 0x80 || isprint(p[i]);
     }
     if (printable) {
-        sx_buf_printf(text, "\"%.*s\"%s", (int)SX_MIN(bytes.size, (size_t)SHOW_TEXT),
-                      (const char *)p, bytes.size > SHOW_TEXT ? "..." : "");
+        sx_buf_putc(text, '"');
+        sx_buf_put_visible(text, p, SX_MIN(bytes.size, (size_t)SHOW_TEXT), "");
+        sx_buf_puts(text, bytes.size > SHOW_TEXT ? "\"..." : "\"");
     } else {
         sx_buf_printf(text, "<%zu bytes>", bytes.size);
     }
@@ -68,8 +69,9 @@ static sx_status show_example(sx_bytes record, sx_buf *text)
     sx_status status = sx_example_parse(&example, record);
     for (size_t i = 0; status == SX_OK && i < example.count; i++) {
         const sx_feature *feature = &example.features[i];
-        sx_buf_printf(text, "  %.*s (%s): ", (int)SX_MIN(feature->name.size, (size_t)200),
-                      (const char *)feature->name.data, sx_feature_kind_name(feature->kind));
+        sx_buf_puts(text, "  ");
+        sx_buf_put_visible(text, feature->name.data, SX_MIN(feature->name.size, (size_t)200), "");
+        sx_buf_printf(text, " (%s): ", sx_feature_kind_name(feature->kind));
         show_values(feature, text);
         sx_buf_putc(text, '\n');
     }
@@ -98,7 +100,9 @@ static void show_label_name(const sx_dataset *data, const sx_tensor *label, sx_b
     const char *const *names = sx_dataset_class_names(data, &classes);
     int64_t value = *(const int64_t *)label->data;
     if (value >= 0 && value < classes) {
-        sx_buf_printf(text, "  class: %s\n", names[value]);
+        sx_buf_puts(text, "  class: ");
+        sx_buf_put_visible(text, names[value], strlen(names[value]), "");
+        sx_buf_putc(text, '\n');
     }
 }
 

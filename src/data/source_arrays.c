@@ -102,7 +102,11 @@ static sx_status widen_labels(struct arrays *a, int label_base)
         return sx_no_memory("reading %s", a->where);
     }
     for (int64_t i = 0; i < count; i++) {
-        wide[i] = integer_at(&a->labels, i) - label_base;
+        if (!sx_add_i64(integer_at(&a->labels, i), -(int64_t)label_base, &wide[i])) {
+            sx_free(wide);
+            return sx_error(SX_OUT_OF_RANGE, "%s: the label of example %lld is too small", a->where,
+                            (long long)i);
+        }
         if (wide[i] > a->largest) {
             a->largest = wide[i];
             a->largest_at = i;
@@ -153,9 +157,9 @@ static void describe(const struct arrays *a, const char *kind, const char *name,
     if (a->labels.data == NULL) {
         sx_buf_puts(text, "; no labels\n");
     } else if (a->class_count > 0) {
-        sx_buf_printf(text, "; %d classes, labels from %d (highest: %lld, example %lld)\n",
-                      a->class_count, label_base, (long long)(a->largest + label_base),
-                      (long long)a->largest_at);
+        sx_buf_printf(text, "; %d class%s, labels from %d (highest: %lld, example %lld)\n",
+                      a->class_count, a->class_count == 1 ? "" : "es", label_base,
+                      (long long)(a->largest + label_base), (long long)a->largest_at);
     } else {
         sx_buf_printf(text, "; label: %s\n", sx_type_format(&a->labels.type, type, sizeof(type)));
     }

@@ -465,8 +465,9 @@ static void describe_label(const struct finding *f, sx_buf *text)
 static void describe(const struct finding *f, size_t file_count, sx_buf *text)
 {
     const sx_source *head = &f->source->head;
-    sx_buf_printf(text, "%lld records in %zu file%s; image: %s, ", (long long)head->count,
-                  file_count, file_count == 1 ? "" : "s", f->features->image_key);
+    sx_buf_printf(text, "%lld record%s in %zu file%s; image: %s, ", (long long)head->count,
+                  head->count == 1 ? "" : "s", file_count, file_count == 1 ? "" : "s",
+                  f->features->image_key);
     if (f->features->shape[0] > 0) {
         sx_buf_printf(text, "raw %lldx%lldx%lld", (long long)f->features->shape[0],
                       (long long)f->features->shape[1], (long long)f->features->shape[2]);
@@ -475,9 +476,10 @@ static void describe(const struct finding *f, size_t file_count, sx_buf *text)
     }
     describe_label(f, text);
     if (head->class_count > 0) {
-        sx_buf_printf(text, "; %d classes:", head->class_count);
+        sx_buf_printf(text, "; %d class%s:", head->class_count, head->class_count == 1 ? "" : "es");
         for (int i = 0; i < head->class_count && i < SHOW_CLASSES; i++) {
-            sx_buf_printf(text, "%s %s", i == 0 ? "" : ",", head->class_names[i]);
+            sx_buf_puts(text, i == 0 ? " " : ", ");
+            sx_buf_put_visible(text, head->class_names[i], strlen(head->class_names[i]), "");
         }
         sx_buf_puts(text, head->class_count > SHOW_CLASSES ? ", ..." : "");
     }

@@ -96,16 +96,14 @@ sx_status sx_image_limits_check(const sx_image_limits *limits, int64_t height, i
 {
     if (height > limits->max_pixels / SX_MAX(width, 1)) {
         return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "image of %lldx%lld pixels is larger than the limit of %lld pixels; raise "
-                        "the limit if the file is to be trusted",
+                        "image of %lldx%lld pixels is larger than the limit of %lld pixels",
                         (long long)height, (long long)width, (long long)limits->max_pixels);
     }
     if (bytes > limits->max_bytes) {
-        return sx_error(
-            SX_RESOURCE_EXHAUSTED,
-            "decoding an image of %lldx%lld pixels takes %lld bytes, the limit is %lld; "
-            "raise the limit if the file is to be trusted",
-            (long long)height, (long long)width, (long long)bytes, (long long)limits->max_bytes);
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "decoding an image of %lldx%lld pixels takes %lld bytes; the limit is %lld",
+                        (long long)height, (long long)width, (long long)bytes,
+                        (long long)limits->max_bytes);
     }
     return SX_OK;
 }

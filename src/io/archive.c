@@ -37,11 +37,12 @@ static sx_status lib_error(const sx_archive *archive, const char *what)
                     "%s: %s: %s", archive->name, what, said != NULL ? said : "unknown reason");
 }
 
-/* Only these formats and filters: each is a parser that untrusted bytes could attack. */
+/* Only these formats and filters: each is a parser that untrusted bytes could attack. A zip is read
+ * by its directory, at the end: one that was cut off must not pass for a smaller one. */
 static bool enable_formats(struct archive *lib)
 {
     return archive_read_support_format_tar(lib) == ARCHIVE_OK &&
-           archive_read_support_format_zip(lib) == ARCHIVE_OK &&
+           archive_read_support_format_zip_seekable(lib) == ARCHIVE_OK &&
            archive_read_support_filter_gzip(lib) == ARCHIVE_OK &&
            archive_read_support_filter_bzip2(lib) == ARCHIVE_OK &&
            archive_read_support_filter_xz(lib) == ARCHIVE_OK &&

@@ -9,7 +9,7 @@
 #include "io/compress.h"
 #include "io/file.h"
 
-enum { HEADER_BYTES = 4 };
+enum { HEADER_BYTES = 4, MOST_HEADER_BYTES = HEADER_BYTES + 4 * SX_MAX_RANK };
 
 static const sx_dtype dtypes[256] = {
     [0x08] = SX_U8,  [0x09] = SX_I8,  [0x0b] = SX_I16,
@@ -28,11 +28,10 @@ static bool is_plain(sx_bytes bytes)
            b[3] <= SX_MAX_RANK;
 }
 
-static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx_tensor *out_tensor)
+/* The array's type, and the bytes of the header that says so. */
+static sx_status parse_header(sx_bytes head, const char *name, sx_type *out_type,
+                              size_t *out_header_bytes)
 {
-    const size_t most = HEADER_BYTES + 4 * SX_MAX_RANK;
-    sx_bytes head = {NULL, (size_t)SX_MIN(window->size, (uint64_t)most)};
-    SX_TRY(sx_window_look(window, 0, head.size, &head.data));
     if (!is_plain(head)) {
         return sx_error(SX_DATA_LOSS,
                         "%s is not an IDX file: it does not start with 00 00, type, rank <= %d",
@@ -47,12 +46,29 @@ static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx
     for (int d = 0; d < type.rank; d++) {
         type.dims[d] = load_big_u32(b + HEADER_BYTES + 4 * d);
     }
-    int64_t size = sx_type_bytes(&type);
+    if (sx_type_bytes(&type) < 0) {
+        char text[SX_TYPE_TEXT];
+        return sx_error(SX_DATA_LOSS, "%s: IDX %s is larger than any file", name,
+                        sx_type_format(&type, text, sizeof text));
+    }
+    *out_type = type;
+    *out_header_bytes = header;
+    return SX_OK;
+}
+
+static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx_tensor *out_tensor)
+{
+    sx_bytes head = {NULL, (size_t)SX_MIN(window->size, (uint64_t)MOST_HEADER_BYTES)};
+    sx_type type;
+    size_t header;
+    SX_TRY(sx_window_look(window, 0, head.size, &head.data));
+    SX_TRY(parse_header(head, name, &type, &header));
     uint64_t left = window->size - header;
-    if (size < 0 || (uint64_t)size != left) {
+    if ((uint64_t)sx_type_bytes(&type) != left) {
         char text[SX_TYPE_TEXT];
         return sx_error(SX_DATA_LOSS, "%s: IDX %s needs %lld bytes, the file has %" PRIu64, name,
-                        sx_type_format(&type, text, sizeof text), (long long)size, left);
+                        sx_type_format(&type, text, sizeof text), (long long)sx_type_bytes(&type),
+                        left);
     }
     sx_tensor tensor = {.data = NULL};
     SX_TRY(sx_array_alloc(&type, max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes, name, &tensor));
@@ -72,14 +88,35 @@ sx_status sx_idx_parse(sx_bytes bytes, size_t max_bytes, const char *name, sx_te
     return parse(&window, max_bytes, name, out_tensor);
 }
 
-/* Decompresses the file into `plain`, and makes `out_window` one over that. */
-static sx_status unpack(sx_window *packed, size_t limit, const char *path, sx_buf *plain,
+/* Decompresses the file into `plain`, as far as its header says, and makes `out_window` one over
+ * that: a small file must not expand to gigabytes before its size is compared. */
+static sx_status unpack(sx_window *packed, size_t max_bytes, const char *path, sx_buf *plain,
                         sx_window *out_window)
 {
+    uint8_t head[MOST_HEADER_BYTES];
+    size_t n = 0, header;
+    sx_type type;
     sx_inflate *stream = NULL;
-    SX_TRY(sx_inflate_create_over(SX_CODEC_GZIP, packed, limit, path, &stream));
-    sx_status status = sx_inflate_rest(stream, plain);
+    SX_TRY(sx_inflate_create_over(SX_CODEC_GZIP, packed, MOST_HEADER_BYTES, path, &stream));
+    sx_status status = sx_inflate_read(stream, head, sizeof head, &n);
     sx_inflate_destroy(stream);
+    SX_TRY(status);
+    SX_TRY(parse_header((sx_bytes){head, n}, path, &type, &header));
+    char text[SX_TYPE_TEXT];
+    size_t bytes = (size_t)sx_type_bytes(&type);
+    sx_type_format(&type, text, sizeof text);
+    if (bytes > max_bytes) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: %s is larger than the limit of %zu bytes", path,
+                        text, max_bytes);
+    }
+    SX_TRY(sx_inflate_create_over(SX_CODEC_GZIP, packed, header + bytes, path, &stream));
+    status = sx_inflate_rest(stream, plain);
+    sx_inflate_destroy(stream);
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && plain->size > header + bytes) {
+        sx_status_free(status);
+        return sx_error(SX_DATA_LOSS, "%s: IDX %s needs %zu bytes, the file has more", path, text,
+                        bytes);
+    }
     sx_window_init_bytes(out_window, (sx_bytes){plain->data, plain->size});
     return status;
 }
@@ -89,15 +126,15 @@ sx_status sx_idx_read(const char *path, size_t max_bytes, sx_tensor *out_tensor)
     sx_file *file = NULL;
     sx_window on_disk, unpacked;
     sx_buf plain;
-    size_t limit = (max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes) + 4 + 4 * SX_MAX_RANK;
+    max_bytes = max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes;
     SX_TRY(sx_file_open(path, &file));
     sx_window_init(&on_disk, file);
-    sx_buf_init(&plain, limit + 1);
+    sx_buf_init(&plain, max_bytes + MOST_HEADER_BYTES + 1);
     sx_bytes head = {NULL, (size_t)SX_MIN(on_disk.size, (uint64_t)HEADER_BYTES)};
     sx_status status = sx_window_look(&on_disk, 0, head.size, &head.data);
     bool packed = status == SX_OK && sx_codec_guess(head) == SX_CODEC_GZIP;
     if (packed) {
-        status = unpack(&on_disk, limit, path, &plain, &unpacked);
+        status = unpack(&on_disk, max_bytes, path, &plain, &unpacked);
     }
     if (status == SX_OK) {
         status = parse(packed ? &unpacked : &on_disk, max_bytes, path, out_tensor);

@@ -226,8 +226,10 @@ static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx
     uint64_t left = window->size - start;
     if (size < 0 || (uint64_t)size != left) {
         char words[SX_TYPE_TEXT];
-        return sx_error(SX_DATA_LOSS, "%s: %s needs %lld bytes, the file has %" PRIu64, name,
-                        sx_type_format(&header.type, words, sizeof words), (long long)size, left);
+        sx_type_format(&header.type, words, sizeof words);
+        return size < 0 ? sx_error(SX_DATA_LOSS, "%s: %s is larger than any file", name, words)
+                        : sx_error(SX_DATA_LOSS, "%s: %s needs %lld bytes, the file has %" PRIu64,
+                                   name, words, (long long)size, left);
     }
     sx_tensor tensor = {.data = NULL};
     SX_TRY(sx_array_alloc(&header.type, max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes, name,

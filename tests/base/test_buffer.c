@@ -163,7 +163,35 @@ static void test_base_buffer__replaces_what_is_not_utf8(void **state)
     }
 }
 
+static void test_base_buffer__hides_control_characters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size;
+        const char *keep, *expected;
+    } rows[] = {
+        {"", 0, "", ""},
+        {"plain ~ \xC3\xBC\xE8\x8A\xB1", 13, "", "plain ~ \xC3\xBC\xE8\x8A\xB1"},
+        {"\x1b[31m\x7f\x1f", 7, "\n", "?[31m??"},
+        {"a\nb\tc", 5, "\n\t", "a\nb\tc"},
+        {"a\nb\tc", 5, "\n", "a\nb?c"},
+        {"a\nb\tc", 5, "", "a?b?c"},
+        {"a\0b", 3, "\n", "a?b"},
+        /* U+0080, U+009F; U+00A0; a lead byte at the end */
+        {"\xC2\x80\xC2\x9F.\xC2\xA0\xC2", 8, "", "??.\xC2\xA0\xC2"},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        sx_buf buf;
+        sx_buf_init(&buf, 0);
+        sx_buf_put_visible(&buf, rows[i].text, rows[i].size, rows[i].keep);
+        assert_string_equal(sx_buf_text(&buf), rows[i].expected);
+        sx_buf_deinit(&buf);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_base_buffer__hides_control_characters),
     cmocka_unit_test(test_base_buffer__replaces_what_is_not_utf8),
     cmocka_unit_test(test_base_buffer__builds_text),
     cmocka_unit_test(test_base_buffer__puts_sizes_for_people),

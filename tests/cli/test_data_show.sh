@@ -3,6 +3,7 @@
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 . "$SEXTANT_SRC/tests/cli/idx.sh"
 . "$SEXTANT_SRC/tests/cli/photos.sh"
+. "$SEXTANT_SRC/tests/cli/records.sh"
 idx t 3
 ok data show t-images-idx3-ubyte,t-labels-idx1-ubyte
 is <<'T'
@@ -39,8 +40,9 @@ generated:digits: number 0
 T
 
 # Eight values of a list are shown, 60 bytes of a text; bytes that are no text are counted.
-python3 - "$SEXTANT_SRC/fuzz/corpus/jpeg/gray.jpg" <<'P'
+with_tfrecord "$SEXTANT_SRC/fuzz/corpus/jpeg/gray.jpg" <<'P'
 import struct, sys
+from tfrecord import *
 def npy(name, descr, shape, data):
     head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
     head += " " * (63 - (10 + len(head)) % 64) + "\n"
@@ -48,47 +50,20 @@ def npy(name, descr, shape, data):
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
 npy("x.npy", "<f4", "(4, 2)", struct.pack("<8f", *range(8)))
 npy("y.npy", "<i8", "(4,)", struct.pack("<4q", 0, 1, 1, 2))
-
-table = []
-for c in range(256):
-    for _ in range(8):
-        c = c >> 1 ^ (0x82F63B78 if c & 1 else 0)
-    table.append(c)
-def masked(data):
-    c = 0xFFFFFFFF
-    for byte in data:
-        c = c >> 8 ^ table[(c ^ byte) & 255]
-    c ^= 0xFFFFFFFF
-    return (c >> 15 | c << 17) + 0xA282EAD8 & 0xFFFFFFFF
-def varint(v):
-    v &= 2**64 - 1
-    out = b""
-    while v > 127:
-        out, v = out + bytes([v & 127 | 128]), v >> 7
-    return out + bytes([v])
-def field(n, data):
-    return bytes([n << 3 | 2]) + varint(len(data)) + data
-def feature(key, kind, packed):
-    return field(1, field(1, key) + field(2, field(kind, packed)))
-def texts(*values):
-    return b"".join(field(1, v) for v in values)
-example = field(1, b"".join([
-    feature(b"a_text", 1, texts(b"x" * 60)),
-    feature(b"b_text", 1, texts(b"y" * 61)),
-    feature(b"c_bytes", 1, texts(b"\x00\x01", b"")),
-    feature(b"d_floats", 2, field(1, struct.pack("<3f", 0.1, -2.5, 1e10))),
-    feature(b"e_eight", 3, field(1, b"".join(varint(v) for v in [-1, 0, 1, 2, 3, 4, 5, 2**40]))),
-    feature(b"f_nine", 3, field(1, b"".join(varint(v) for v in range(9)))),
-    feature(b"g_none", 1, b""),
-    feature(b"image", 1, texts(open(sys.argv[1], "rb").read())),
-]))
-with open("e.tfrecord", "wb") as f:
-    size = struct.pack("<Q", len(example))
-    f.write(size + struct.pack("<I", masked(size)) + example + struct.pack("<I", masked(example)))
+write("e.tfrecord", [example(
+    feature(b"a_text", BYTES, texts(b"x" * 60)),
+    feature(b"b_text", BYTES, texts(b"y" * 61)),
+    feature(b"c_bytes", BYTES, texts(b"\x00\x01", b"")),
+    feature(b"d_floats", FLOATS, floats(0.1, -2.5, 1e10)),
+    feature(b"e_eight", INTS, ints(-1, 0, 1, 2, 3, 4, 5, 2**40)),
+    feature(b"f_nine", INTS, ints(*range(9))),
+    feature(b"g_none", BYTES, b""),
+    feature(b"image", BYTES, texts(open(sys.argv[1], "rb").read())),
+)])
 P
 ok data show e.tfrecord
 is <<'T'
-1 records in 1 file; image: image, JPEG; no labels
+1 record in 1 file; image: image, JPEG; no labels
 e.tfrecord: record 0
   a_text (bytes): "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
   b_text (bytes): "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"...

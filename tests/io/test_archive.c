@@ -221,6 +221,28 @@ static void test_io_archive__cuts_never_crash(void **state)
     sx_free(bytes);
 }
 
+/* The directory of a zip is at its end: one that was cut off, even between two members, is not
+ * taken for a smaller one. */
+static void test_io_archive__a_cut_zip_is_damaged(void **state)
+{
+    (void)state;
+    char *bytes = NULL;
+    size_t size = 0;
+    make_archive(scratch("a"), ZIP, flowers, FLOWERS);
+    assert_ok(sx_file_read(scratch("a"), 1 << 20, &bytes, &size));
+    for (size_t cut = 1; cut < size; cut++) {
+        sx_archive *archive = NULL;
+        sx_archive_member member;
+        sx_status status = sx_archive_open_bytes((sx_bytes){bytes, cut}, "a", NULL, &archive);
+        for (bool more = status == SX_OK; more && status == SX_OK;) {
+            status = sx_archive_next(archive, &member, &more);
+        }
+        assert_error(status, SX_DATA_LOSS, "a: ");
+        sx_archive_close(archive);
+    }
+    sx_free(bytes);
+}
+
 /* Reads a zip of members of 6, 17, 0 and 6 bytes; two of its six entries are no files. */
 static sx_status unpack_with(const sx_archive_limits *limits)
 {
@@ -251,6 +273,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_archive__limits),
     scratch_test(test_io_archive__what_is_no_archive),
     scratch_test(test_io_archive__cuts_never_crash),
+    scratch_test(test_io_archive__a_cut_zip_is_damaged),
     scratch_test(test_io_archive__limits_themselves_are_allowed),
 };
 SX_TEST_MAIN(tests)

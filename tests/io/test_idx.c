@@ -36,6 +36,14 @@ static void test_io_idx__reads_the_reference(void **state)
     check_golden(&tensor);
     sx_free(tensor.data);
     assert_error(sx_idx_read(scratch("packed"), 3, &tensor), SX_RESOURCE_EXHAUSTED, "limit of 3");
+    sx_buf_reset(&packed); /* more than the header says: not decompressed */
+    assert_ok(sx_deflate_create(SX_CODEC_GZIP, 9, sx_write_to_buf, &packed, &stream));
+    assert_ok(sx_deflate_write(stream, golden, sizeof golden - 1));
+    assert_ok(sx_deflate_write(stream, "", 1));
+    assert_ok(sx_deflate_finish(stream));
+    sx_deflate_destroy(stream);
+    write_file(scratch("more"), packed.data, packed.size);
+    assert_error(sx_idx_read(scratch("more"), 0, &tensor), SX_DATA_LOSS, "the file has more");
     write_file(scratch("cut"), packed.data, packed.size - 1);
     assert_error(sx_idx_read(scratch("cut"), 0, &tensor), SX_DATA_LOSS, "cut off");
     sx_buf_deinit(&packed);

@@ -1,5 +1,5 @@
-/* The generic half of the contract (backend.h): finding a backend, counting references, checking
- * what callers pass, so that no backend repeats it. */
+/* The generic part of the contract (backend.h): finding a backend, reference counts, and checks of
+ * arguments, so that backends need not repeat them. */
 #include "backends/backend.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ void sx_platform_close(sx_platform *platform)
     }
 }
 
-/* --- buffers --------------------------------------------------------------------------------- */
+/* ---- Buffers ---- */
 
 sx_status sx_device_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
 {
@@ -106,7 +106,7 @@ void sx_device_buffer_release(sx_device_buffer *buffer)
     }
 }
 
-/* --- executables ----------------------------------------------------------------------------- */
+/* ---- Executables ---- */
 
 sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
                      const sx_compile_options *options, sx_executable **out)
@@ -208,7 +208,7 @@ void sx_executable_release(sx_executable *e)
     }
 }
 
-/* --- runs ------------------------------------------------------------------------------------- */
+/* ---- Runs ---- */
 
 sx_status sx_run_init(sx_run *run, sx_executable *executable)
 {
@@ -231,7 +231,7 @@ sx_status sx_run_init(sx_run *run, sx_executable *executable)
 void sx_run_deinit(sx_run *run)
 {
     if (run->executable == NULL) {
-        return; /* sx_run_init() has failed, or was not reached */
+        return; /* sx_run_init() failed or was not reached */
     }
     sx_status_free(run->status);
     pthread_mutex_destroy(&run->mutex);
@@ -264,13 +264,13 @@ static void release_run(sx_run *run)
     if (atomic_fetch_sub(&run->refs, 1) == 1) {
         sx_budget *memory = run->executable->memory;
         const size_t bytes = run->executable->run_bytes;
-        run->executable->platform->backend->run_destroy(run); /* and perhaps the executable */
+        run->executable->platform->backend->run_destroy(run); /* and possibly the executable */
         sx_budget_release(memory, bytes);
     }
 }
 
-/* From here on the backend sees the end of the pending execution, whoever waits; until then the run
- * lives. */
+/* From here on, the backend handles the end of the pending execution; until then, the run exists.
+ */
 static void watch(sx_run *run)
 {
     if (!run->watched) {
@@ -307,7 +307,8 @@ static sx_status check_buffer(const sx_executable *e, const sx_device_buffer *bu
     return SX_OK;
 }
 
-/* Two arguments that are one buffer, one of which is assigned: the other would change under way. */
+/* Rejects two arguments that are the same buffer if one is assigned: the other would change during
+ * the execution. */
 static sx_status check_donations(const sx_executable *e, sx_device_buffer *const *args)
 {
     for (int i = 0; i < e->n_results; i++) {
@@ -340,7 +341,8 @@ sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
         }
     }
     const size_t bytes = (size_t)e->n_args * sizeof(sx_device_buffer *);
-    if (bytes > 0 && memcmp(run->checked, args, bytes) != 0) { /* mostly they are the same again */
+    if (bytes > 0 &&
+        memcmp(run->checked, args, bytes) != 0) { /* usually they are the same as before */
         SX_TRY(check_donations(e, args));
         memcpy(run->checked, args, bytes);
     }
@@ -355,7 +357,7 @@ sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
 
 void sx_run_end(sx_run *run, sx_status status)
 {
-    if (!run->watched) { /* on the owner's thread: nobody else waits */
+    if (!run->watched) { /* on the owner's thread, the only one that waits */
         run->status = status;
         atomic_store(&run->state, SX_RUN_ENDED);
         return;

@@ -53,7 +53,7 @@ void sx_program_destroy(sx_program *p)
     sx_free(p);
 }
 
-/* --- inputs and outputs ---------------------------------------------------------------------- */
+/* ---- Inputs and outputs ---- */
 
 static bool is_fed(const sx_arg *arg)
 {
@@ -134,7 +134,7 @@ const sx_type *sx_program_output_type(const sx_program *p, int i)
     return sx_graph_type(p->graph, p->graph->results[p->outputs[i]].value);
 }
 
-/* --- compiling for a batch size -------------------------------------------------------------- */
+/* ---- Compiling for a batch size ---- */
 
 /* Argument i: a variable's buffer, or a new one of that type. */
 static sx_status bind_arg(sx_program *p, sx_compiled *c, int i, const sx_type *type)
@@ -329,7 +329,7 @@ sx_status sx_program_prepare(sx_program *p, int64_t batch, int64_t *out_ns)
     return SX_OK;
 }
 
-/* --- running --------------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
 sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs)
 {

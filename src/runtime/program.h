@@ -7,12 +7,13 @@
 /* A program compiled for one batch size, with buffers of the inputs and outputs of that size. */
 typedef struct sx_compiled {
     int64_t batch;
-    int64_t steps; /* more than 1: a loop of up to so many, over superbatches */
+    int64_t steps; /* more than 1: a loop of up to that many, over superbatches */
     sx_executable *executable;
     sx_run *run;
-    sx_device_buffer **args; /* [graph's args, the loop's count]: variables' buffers, and our own */
     sx_device_buffer *
-        *outputs;      /* [graph's results, the loop's count]: NULL where a variable is assigned */
+        *args; /* [graph's args, the loop's count]: buffers of variables, and its own */
+    sx_device_buffer *
+        *outputs;      /* [graph's results, the loop's count]: NULL for assignments of variables */
     size_t port_bytes; /* of inputs and outputs, charged to the session's budget */
     struct sx_compiled *next;
 } sx_compiled;
@@ -24,14 +25,14 @@ struct sx_program {
     sx_session *session;
     const sx_graph *graph;
     int *inputs;  /* [n_inputs]: args that the caller feeds */
-    int *outputs; /* [n_outputs]: results that are no assignments */
+    int *outputs; /* [n_outputs]: results that are not assignments */
     int *scalars; /* [n_scalars]: indices into outputs */
     int n_inputs, n_outputs, n_scalars;
     const void **fed;          /* [n_inputs] of the loop */
     sx_compiled *compiled;     /* newest first */
     sx_compiled *last;         /* of the last run, or of the step to replay; NULL before */
     sx_launches *launches;     /* NULL = one step at a time */
-    _Atomic(sx_slots *) slots; /* of a program that threads share: newest first */
+    _Atomic(sx_slots *) slots; /* of a program shared by threads: newest first */
     struct sx_program *next;
 };
 
@@ -39,29 +40,29 @@ struct sx_program {
 SX_MUST_USE sx_status sx_program_create(sx_session *s, const sx_graph *graph, sx_program **out);
 void sx_program_destroy(sx_program *p);
 
-/* The program for that batch and that many steps, compiled at first; `ok_output` as in
+/* The program for that batch and number of steps, compiled the first time; `ok_output` as in
  * sx_loop_args. */
 SX_MUST_USE sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps,
                                           int ok_output, sx_compiled **out);
 /* A run of an executable of the program, and buffers of its inputs and outputs. */
 SX_MUST_USE sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batch,
                                       int64_t steps, sx_compiled **out);
-/* Buffers for one step at `batch`, with no executable: what the replay of a step is bound to. */
+/* Buffers for one step at `batch`, without an executable, to replay a step. */
 SX_MUST_USE sx_status sx_program_bind_step(sx_program *p, int64_t batch, const void *const *inputs,
                                            sx_compiled **out);
 void sx_compiled_destroy(const sx_program *p, sx_compiled *c); /* NULL is fine */
-/* Forgets what is compiled for single steps; false if there was nothing. */
+/* Releases the programs compiled for single steps; false if there were none. */
 bool sx_program_release_compiled(sx_program *p);
 /* The same for all programs of the session. */
 bool sx_session_release_compiled(sx_session *s);
 
 const sx_session_options *sx_session_get_options(const sx_session *s);
 sx_platform *sx_session_platform(const sx_session *s);
-sx_device_buffer *sx_session_variable_buffer(const sx_session *s, int i); /* the session's */
+sx_device_buffer *sx_session_variable_buffer(const sx_session *s, int i); /* owned by the session */
 
-/* What threads that share the session's programs wait for (slots.c). */
+/* Lets threads that share the session's programs wait (slots.c). */
 typedef struct sx_slot_gate {
-    pthread_mutex_t lock; /* of making, waiting and emptying; not of taking what is idle */
+    pthread_mutex_t lock; /* for creating, waiting and emptying; not for taking an idle slot */
     pthread_cond_t changed;
     atomic_int waiters;
     bool emptying;
@@ -75,10 +76,10 @@ void sx_slot_gate_deinit(sx_slot_gate *gate);
 void sx_slots_destroy(sx_program *p); /* none is taken */
 
 /* loop.c */
-void sx_launches_destroy(sx_program *p); /* NULL launches are fine */
+void sx_launches_destroy(sx_program *p); /* launches may be NULL */
 /* The executable of launches for that batch, or NULL. */
 sx_compiled *sx_launches_compiled(const sx_program *p, int64_t batch);
-/* Output i of the step shown last, if the last run was a launch's; *out_done says whether. */
+/* Output i of the step reported last, if the last run was a launch; else *out_done is false. */
 SX_MUST_USE sx_status sx_launches_read(sx_program *p, int i, void *data, bool *out_done);
 
 #endif

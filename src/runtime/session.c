@@ -24,7 +24,7 @@ struct sx_session {
     sx_slot_gate gate;
 };
 
-/* --- session --------------------------------------------------------------------------------- */
+/* ---- Session ---- */
 
 sx_status sx_session_create(const sx_session_options *options, sx_session **out_session)
 {
@@ -107,7 +107,7 @@ bool sx_session_release_compiled(sx_session *s)
     return any;
 }
 
-/* --- variables ------------------------------------------------------------------------------- */
+/* ---- Variables ---- */
 
 int sx_session_variable_count(const sx_session *s)
 {
@@ -248,7 +248,7 @@ static sx_status share_variable(sx_session *s, const sx_arg *arg, const sx_type 
     return SX_OK;
 }
 
-/* --- programs -------------------------------------------------------------------------------- */
+/* ---- Programs ---- */
 
 sx_status sx_session_add_program(sx_session *s, const sx_graph *graph, sx_program **out_program)
 {

@@ -2,18 +2,18 @@
  * that share them by name. The step loop runs a program many times without returning to user code.
  *
  *   session ── variables   name -> buffer on the device
- *          └── programs    graph -> executables, one per batch size that was asked for
+ *          └── programs    graph -> executables, one per batch size used
  *
- * A program's inputs are fed per step; its scalar outputs are shown after each. A device that can
- * (SX_CAN_LOOP) runs many steps in one launch. Steady state makes no allocation of ours. One thread
- * at a time, but for programs that assign no variable: any number of threads may run those in
- * slots. */
+ * A program's inputs are fed at each step; its scalar outputs are reported after it. A device with
+ * SX_CAN_LOOP runs many steps in one launch. In steady state, nothing is allocated. One thread at a
+ * time, except for programs that update no variable: any number of threads may run these in slots.
+ */
 #ifndef SX_RUNTIME_SESSION_H
 #define SX_RUNTIME_SESSION_H
 
 #include "backends/backend.h"
 
-/* The input that the session feeds itself: its seed, uint32[2], low word first. */
+/* The input fed by the session itself: its seed, uint32[2], low word first. */
 #define SX_SEED_INPUT "_seed"
 
 typedef struct sx_session sx_session;
@@ -22,19 +22,18 @@ typedef struct sx_program sx_program;
 typedef struct sx_session_options {
     const char *device; /* backend's name; NULL = the first that can train */
     sx_platform_options platform;
-    int shards;    /* > 0: strict: so many whatever the threads */
+    int shards;    /* > 0: strict: a fixed number, regardless of threads */
     uint64_t seed; /* of initial values and of the programs' random operators */
     bool profile;
-    /* Of launches of several steps: so many at most; 0 = as many as take `launch_seconds`, which is
-     * half a second if 0. */
+    /* Maximum steps per launch; 0 = as many as take `launch_seconds` (0 = half a second). */
     int64_t launch_steps;
     double launch_seconds;
-    /* Charged, before it is allocated, with what variables and programs take; NULL = no limit.
-     * Outlives the session. A program for another batch size that does not fit beside those there
-     * are takes their place. */
+    /* Charged for variables and programs before they are allocated; NULL = no limit. Must outlive
+     * the session. A program for another batch size that does not fit in addition replaces the
+     * existing ones. */
     sx_budget *memory;
-    /* Threads that run one program at once, each in a slot of its own; 0 = as many as there are
-     * processors. */
+    /* Maximum number of threads that run one program at once, each in its own slot; 0 = the number
+     * of processors. */
     int slots;
 } sx_session_options;
 
@@ -42,16 +41,16 @@ SX_MUST_USE sx_status sx_session_create(const sx_session_options *options,
                                         sx_session **out_session);
 void sx_session_destroy(sx_session *session); /* NULL is fine; its programs are destroyed first */
 sx_device *sx_session_device(const sx_session *session);
-/* How many replicas share a batch: full batches of training must divide by it. */
+/* The number of replicas that share a batch, which must divide full training batches. */
 int sx_session_replicas(const sx_session *session);
 
-/* Adds a program; the graph stays the caller's and outlives it. Variables of names that the session
- * has already are shared; a different type is FAILED_PRECONDITION naming the first and both shapes.
- * New variables are drawn from their initializers (sx_draw_initial_value). */
+/* Adds a program; the caller keeps the graph, which must outlive it. Variables with names that the
+ * session already has are shared; a different type is FAILED_PRECONDITION, naming the first and
+ * both shapes. New variables are drawn from their initializers (sx_draw_initial_value). */
 SX_MUST_USE sx_status sx_session_add_program(sx_session *session, const sx_graph *graph,
                                              sx_program **out_program);
 
-/* --- Variables, in the order in which they were first added ---------------------------------- */
+/* ---- Variables, in the order in which they were first added ---- */
 
 typedef struct sx_session_variable {
     const char *name;
@@ -68,25 +67,25 @@ SX_MUST_USE sx_status sx_session_write_variable(sx_session *session, int i, cons
 /* global_step; 0 if no program has it. */
 SX_MUST_USE sx_status sx_session_read_step(sx_session *session, int64_t *out_step);
 
-/* --- Running --------------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
-/* Compiles the program for `batch` if it is not yet; `*out_ns` (may be NULL) gets the time it took.
- */
+/* Compiles the program for `batch` if it is not compiled yet; `*out_ns` (may be NULL) is the time
+ * taken. */
 SX_MUST_USE sx_status sx_program_prepare(sx_program *program, int64_t batch, int64_t *out_ns);
-/* Likewise for the batch size that the step loop will mostly see: where the device can, compiles it
- * for launches of up to sx_program_launch_steps(), and makes their memory. `ok_output` as in
- * sx_loop_args. Replicas must divide the batch (INVALID_ARGUMENT names the nearest two that they
- * do); other sizes run one by one, and those that replicas do not divide are computed whole by each
- * of them. */
+/* The same for the main batch size of the step loop: if the device supports it, compiles for
+ * launches of up to sx_program_launch_steps() and allocates their memory. `ok_output` as in
+ * sx_loop_args. The batch must be a multiple of the replicas (INVALID_ARGUMENT names the nearest
+ * two that are); other sizes run in single steps, and those that replicas do not divide are
+ * computed completely by each of them. */
 SX_MUST_USE sx_status sx_program_prepare_loop(sx_program *program, int64_t batch, int ok_output,
                                               int64_t *out_ns);
-/* The most steps of one launch; 1 without such a preparation. It is a function of the session's
- * options and the program's types alone (a restart computes the same bits): at most 1024, and at
- * most 16 MiB of staged batches and outputs (1 GiB where launch_steps asks for more). */
+/* The maximum steps of one launch; 1 without this preparation. Depends only on the session's
+ * options and the program's types (so that a restart computes the same bits): at most 1024, and at
+ * most 16 MiB of staged batches and outputs (1 GiB if launch_steps is set). */
 int64_t sx_program_launch_steps(const sx_program *program);
 
-/* Inputs that the caller feeds, in graph order, without the session's own (the seed): their names
- * and symbolic types. And outputs likewise. */
+/* The inputs that the caller feeds, in graph order, without the session's own (the seed): their
+ * names and symbolic types. The same for outputs. */
 int sx_program_input_count(const sx_program *program);
 const char *sx_program_input_name(const sx_program *program, int i);
 const sx_type *sx_program_input_type(const sx_program *program, int i);
@@ -96,27 +95,25 @@ int sx_program_find_output(const sx_program *program, const char *name); /* −1
 const sx_type *sx_program_output_type(const sx_program *program, int i);
 
 /* One execution at batch size `batch`: inputs[i] is row-major host memory, borrowed for the call.
- * Variables that it assigns have their new values afterwards. */
+ * Afterwards, variables that it assigns have their new values. */
 SX_MUST_USE sx_status sx_program_run(sx_program *program, int64_t batch, const void *const *inputs);
-/* Copies an output of the last run out: elems(type at that batch) × element size bytes. In a step
+/* Copies an output of the last run: elems(type at that batch) × element size bytes. In a step
  * loop's `step`: of that step. */
 SX_MUST_USE sx_status sx_program_read_output(sx_program *program, int i, void *data);
 
-/* --- Slots: many threads run one program -------------------------------------------------------
- */
+/* ---- Slots: many threads run one program ---- */
 
 /* A run of the program at one batch size, with buffers of its inputs and outputs; the executable,
- * its constants and the variables are shared by all slots. One thread uses it between acquiring and
- * releasing it. */
+ * its constants and the variables are shared by all slots. Used by one thread between acquire and
+ * release. */
 typedef struct sx_slot sx_slot;
 
-/* Takes an idle slot, without a lock; makes one while there are fewer than the options say and the
- * device can use, and the memory limit allows; else waits for one, until `deadline_ns` (of
- * sx_now_ns(); SX_NO_DEADLINE). Compiles the program for `batch` at first; where that does not fit
- * beside what the session's programs hold, waits until all of their slots are idle, and frees them.
- * So whether it fits does not depend on what other threads do.
- * Errors: RESOURCE_EXHAUSTED: the program does not fit in memory, alone; FAILED_PRECONDITION: it
- * assigns a variable; DEADLINE_EXCEEDED. */
+/* Takes an idle slot, without a lock; creates one if the options, the device and the memory limit
+ * allow; else waits for one until `deadline_ns` (of sx_now_ns(); SX_NO_DEADLINE). Compiles the
+ * program for `batch` the first time; if that does not fit in addition to the memory of the
+ * session's programs, waits until all of their slots are idle and frees them. So whether it fits
+ * does not depend on other threads. Errors: RESOURCE_EXHAUSTED: the program alone does not fit in
+ * memory; FAILED_PRECONDITION: it assigns a variable; DEADLINE_EXCEEDED. */
 SX_MUST_USE sx_status sx_program_acquire(sx_program *program, int64_t batch, int64_t deadline_ns,
                                          sx_slot **out_slot);
 /* As sx_program_run() and sx_program_read_output(). */
@@ -124,39 +121,39 @@ SX_MUST_USE sx_status sx_slot_run(sx_slot *slot, const void *const *inputs);
 SX_MUST_USE sx_status sx_slot_read_output(sx_slot *slot, int i, void *data);
 void sx_slot_release(sx_slot *slot);
 
-/* What sx_executable_get_info / sx_run_get_profile say of the program at that (prepared) batch
- * size. */
+/* The result of sx_executable_get_info / sx_run_get_profile for the program at that (prepared)
+ * batch size. */
 SX_MUST_USE sx_status sx_program_info(sx_program *program, int64_t batch, sx_executable_info *out);
-/* The same of what the step loop would run at that batch size; makes no memory for launches. */
+/* The same for the program that the step loop would run at that batch size; does not allocate
+ * memory for launches. */
 SX_MUST_USE sx_status sx_program_loop_info(sx_program *program, int64_t batch, int ok_output,
                                            sx_executable_info *out);
 SX_MUST_USE sx_status sx_program_profile(sx_program *program, int64_t batch,
                                          const sx_kernel_time **out_rows, int *out_count);
 
-/* --- The step loop
+/* ---- The step loop ----
  *
  *   collect   feed, feed, feed …      into one staged superbatch, until the launch is full or ends
- *   launch    one execution           the device runs the steps, and leaves early after a bad one
+ *   launch    one execution           the device runs the steps, and stops after a bad one
  *   replay    step, step, step …      the rings' rows, in order
  *
- * A launch is one step where the device cannot loop, or the program was not prepared for it. A
- * batch of another size ends a launch and runs on its own. Whatever was fed is run: when `step`
- * answers true in the middle of a launch, the steps after it have been done already; they are shown
- * too, and the loop ends then. So callers end launches themselves (`ends_launch`) where nothing may
- * come after a step, as at the end of an epoch, and have to live with a launch's length (half a
- * second by default) where they are told to stop by a clock or a signal.
- * ------------------------------------------------------------------------------------------ */
+ * A launch is one step if the device cannot loop or the program was not prepared for it. A batch of
+ * another size ends a launch and runs on its own. Everything that was fed is run: if `step` returns
+ * true in the middle of a launch, the steps after it are already done; they are reported as well,
+ * and then the loop ends. So callers end a launch themselves (`ends_launch`) if no step may follow,
+ * as at the end of an epoch; a stop by a clock or a signal takes effect after the launch (half a
+ * second by default). */
 
 /* The scalars of one step, as doubles, in the order of the program's scalar outputs. */
 enum { SX_MAX_SCALARS = 24 };
 typedef struct sx_step_scalars {
-    int64_t step; /* number of the step just done: global_step after it */
+    int64_t step; /* number of the finished step: global_step after it */
     int64_t batch;
-    int64_t ended_ns; /* sx_now_ns() then; in a launch its time is divided evenly */
+    int64_t ended_ns; /* sx_now_ns() at its end; the time of a launch is divided evenly */
     double values[SX_MAX_SCALARS];
 } sx_step_scalars;
 
-/* What a step is fed with. */
+/* The input of a step. */
 typedef struct sx_step_input {
     int64_t batch;
     const void *
@@ -164,24 +161,25 @@ typedef struct sx_step_input {
     bool ends_launch; /* no step after this one in the same launch */
 } sx_step_input;
 
-/* Hands out the next batch: fills batch, inputs[…], ends_launch. */
+/* Provides the next batch: fills batch, inputs[…], ends_launch. */
 typedef sx_status sx_feed_fn(void *user, sx_step_input *out);
-/* Sees each step when it is done; true = end the loop after this launch. Cheap: it runs in the
- * loop. */
+/* Called after each step; true = end the loop after this launch. Must be fast: it runs in the loop.
+ */
 typedef bool sx_step_fn(void *user, const sx_step_scalars *scalars);
 
 typedef struct sx_loop_args {
-    int64_t steps;    /* at most so many */
-    sx_feed_fn *feed; /* OUT_OF_RANGE ends the loop without error, after what was fed before */
-    sx_step_fn *step; /* NULL = nobody looks */
+    int64_t steps; /* maximum number of steps */
+    sx_feed_fn
+        *feed; /* OUT_OF_RANGE ends the loop without error, after running what was fed before */
+    sx_step_fn *step; /* may be NULL */
     void *user;
     int ok_output; /* index of the output "ok" (bool scalar): false = a non-finite update was
                       withheld, and the loop ends with ABORTED; −1 = none */
 } sx_loop_args;
 
 /* Runs until a limit; *out_done counts the steps done. A withheld (non-finite) update ends it with
- * sx_code ABORTED: steps before it count, it and what was fed after it do not, and its inputs are
- * bound for sx_program_find_nonfinite(). */
+ * sx_code ABORTED: steps before it count; it and later ones do not; its inputs stay bound for
+ * sx_program_find_nonfinite(). */
 SX_MUST_USE sx_status sx_program_loop(sx_program *program, const sx_loop_args *args,
                                       int64_t *out_done);
 

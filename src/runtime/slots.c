@@ -1,13 +1,13 @@
-/* Slots (session.h): many threads run one program.
+/* Slots (session.h): several threads run one program.
  *
  *   program ── slots of a batch size   newest first; the list only grows while the program lives
  *                └── slot              EMPTY ──make──> IDLE <──take, give back──> BUSY
  *                                        └────────── empty ────────────┘
  *
- * A thread takes an idle slot with one compare-and-swap and gives it back with one store. Only one
- * that finds none locks the session's gate: it makes a slot, or waits. It counts itself in
- * `waiters` before it looks again, and whoever gives a slot back looks at `waiters` after the
- * store, so that no wake-up is lost. */
+ * A thread takes an idle slot with one compare-and-swap and releases it with one store. Only if
+ * there is none, it locks the session's gate and creates a slot, or waits. It increments `waiters`
+ * before it looks again, and a thread that releases a slot reads `waiters` after the store, so that
+ * no wake-up is lost. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdalign.h>
@@ -89,15 +89,14 @@ static sx_slot *take_idle(sx_slots *z)
     return NULL;
 }
 
-/* --- Making; the gate is locked ----------------------------------------------------------------
- */
+/* ---- Creating, with the gate locked ---- */
 
 static sx_status add_slots(sx_program *p, int64_t batch, sx_slots **out)
 {
     for (int i = 0; i < p->graph->n_results; i++) {
         if (p->graph->results[i].arg >= 0) {
             return sx_error(SX_FAILED_PRECONDITION,
-                            "the program assigns variable \"%s\": threads cannot share it",
+                            "the program updates variable \"%s\" and cannot be shared by threads",
                             p->graph->args[p->graph->results[i].arg].name);
         }
     }
@@ -138,7 +137,7 @@ static sx_status compile_slots(sx_program *p, sx_slots *z)
                : sx_compile(sx_session_platform(p->session), p->graph, &options, &z->executable);
 }
 
-/* A new slot, taken; *out is NULL where one of those that there are must do. */
+/* Creates a slot and takes it; *out is NULL if no more slots may be created. */
 static sx_status make_slot(sx_program *p, sx_slots *z, sx_slot **out)
 {
     *out = NULL;
@@ -172,8 +171,8 @@ static sx_status make_slot(sx_program *p, sx_slots *z, sx_slot **out)
     return SX_OK;
 }
 
-/* Waits until no slot of the session is taken, and frees all; false if there were none. Meanwhile
- * the gate is unlocked, but nobody makes a slot. */
+/* Waits until no slot of the session is taken, and frees all; false if there were none. While
+ * waiting, the gate is unlocked, but no slots are created. */
 static bool empty_slots(sx_session *s)
 {
     sx_slot_gate *gate = sx_session_gate(s);
@@ -204,10 +203,9 @@ static bool empty_slots(sx_session *s)
     return any;
 }
 
-/* --- Taking ------------------------------------------------------------------------------------
- */
+/* ---- Taking ---- */
 
-/* The gate is locked, and this thread counted in `waiters`. */
+/* The gate is locked, and this thread is counted in `waiters`. */
 static sx_status make_or_wait(sx_program *p, int64_t batch, int64_t deadline_ns, sx_slot **out)
 {
     sx_slot_gate *gate = sx_session_gate(p->session);

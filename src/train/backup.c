@@ -32,7 +32,7 @@ static void warn(const sx_backup_file *file, const char *format, const char *a, 
     sx_buf_deinit(&text);
 }
 
-/* --- reading --------------------------------------------------------------------------------- */
+/* ---- Reading ---- */
 
 static sx_status read_checked(const sx_backup_file *file, const char *path, char **out_text,
                               size_t *out_size)
@@ -107,7 +107,7 @@ bool sx_backup_exists(const char *dir, const char *name)
     return exists;
 }
 
-/* --- writing --------------------------------------------------------------------------------- */
+/* ---- Writing ---- */
 
 sx_status sx_backup_make_dir(const char *dir)
 {

@@ -21,7 +21,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "building a run: out of memory");
 }
 
-/* --- the run's description ------------------------------------------------------------------- */
+/* ---- Run description ---- */
 
 static sx_status copy_text(sx_trainer *t, const char *text, const char **out)
 {
@@ -159,7 +159,7 @@ static sx_status describe(sx_trainer *t, const sx_trainer_options *o)
     return describe_features(t, o);
 }
 
-/* --- parameters ------------------------------------------------------------------------------ */
+/* ---- Parameters ---- */
 
 /* The caller's parameters; num_classes from the model or the data if the caller did not set it. */
 static sx_status complete_params(const sx_trainer *t, const sx_trainer_options *o,
@@ -191,7 +191,7 @@ static sx_status keep_params(sx_trainer *t, const sx_params *params)
     return SX_OK;
 }
 
-/* --- graphs ---------------------------------------------------------------------------------- */
+/* ---- Graphs ---- */
 
 /* Examples in a step's batch, and steps of an epoch, 0 = unknown. */
 static void measure_steps(const sx_trainer *t, const sx_trainer_options *o, int64_t *out_batch,

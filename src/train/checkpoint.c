@@ -18,7 +18,7 @@
 #define PROGRESS_KEY  PRIVATE_KEY "progress"
 #define CALLBACKS_KEY PRIVATE_KEY "callbacks/"
 
-/* --- progress as JSON ------------------------------------------------------------------------ */
+/* ---- Progress as JSON ---- */
 
 static sx_status progress_to_text(const sx_progress *p, char **out)
 {
@@ -67,7 +67,7 @@ static sx_status progress_from_text(const char *text, size_t size, sx_progress *
     return SX_OK;
 }
 
-/* --- saving ---------------------------------------------------------------------------------- */
+/* ---- Saving ---- */
 
 /* Are all elements finite? One function for each floating type that variables may have. */
 static bool finite_f32(const void *data, int64_t n)
@@ -211,7 +211,7 @@ sx_status sx_checkpoint_save(sx_session *session, const char *prefix, const sx_t
     return sx_status_annotate(status, __FILE__, __LINE__, "saving %s", prefix);
 }
 
-/* --- loading --------------------------------------------------------------------------------- */
+/* ---- Loading ---- */
 
 sx_status sx_checkpoint_load_variable(sx_session *session, const sx_bundle *bundle, int i)
 {
@@ -342,7 +342,7 @@ sx_status sx_checkpoint_verify(const char *prefix)
     return status;
 }
 
-/* --- keeping the best ------------------------------------------------------------------------ */
+/* ---- Keeping the best ---- */
 
 static bool has_prefix(const char *name, const char *base, const char *suffix)
 {

@@ -12,7 +12,7 @@
 
 static const int64_t PROGRESS_NS = 100000000;
 
-/* --- opening --------------------------------------------------------------------------------- */
+/* ---- Opening ---- */
 
 /* The type of one row: [N, ...] without the N. */
 static sx_type row_type(const sx_type *type)
@@ -109,7 +109,7 @@ void sx_data_pass_close(sx_data_pass *p)
     sx_feed_deinit(&p->input);
 }
 
-/* --- running --------------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
 static sx_status run_batch(sx_data_pass *p, const sx_feed_batch *batch)
 {

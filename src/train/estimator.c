@@ -139,7 +139,7 @@ sx_status sx_tpu_estimator_create_at(const sx_model_def *model, const sx_tpu_est
     return SX_OK;
 }
 
-/* --- the underlying trainer ------------------------------------------------------------------ */
+/* ---- The underlying trainer ---- */
 
 static sx_status make_trainer(sx_estimator *e, const sx_model_def *def, const sx_inputs *in)
 {
@@ -189,7 +189,7 @@ static sx_status trainer_to_use(sx_estimator *e, const char *checkpoint)
     return e->config.model_dir != NULL ? sx_trainer_restore(e->trainer, checkpoint) : SX_OK;
 }
 
-/* --- training -------------------------------------------------------------------------------- */
+/* ---- Training ---- */
 
 static void put_inputs(sx_fit_request *request, const sx_inputs *in)
 {
@@ -219,7 +219,7 @@ sx_status sx_estimator_train_at(sx_estimator *e, sx_input_fn *input, void *user,
     return status;
 }
 
-/* --- evaluation and prediction --------------------------------------------------------------- */
+/* ---- Evaluation and prediction ---- */
 
 sx_status sx_estimator_evaluate_at(sx_estimator *e, sx_input_fn *input, void *user,
                                    const sx_evaluate_args *args, sx_eval_result *out_result)
@@ -270,7 +270,7 @@ sx_status sx_estimator_export_saved_model_at(sx_estimator *e, const char *base,
     return sx_trainer_export(e->trainer, base, args->version, &serving, out_dir);
 }
 
-/* --- train and evaluate ---------------------------------------------------------------------- */
+/* ---- Train and evaluate ---- */
 
 /* The evaluation of the final step; evaluates now if that has not been done. */
 static sx_status last_result(sx_estimator *e, const sx_fit_request *request, sx_eval_result *out)

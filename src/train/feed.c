@@ -10,7 +10,7 @@
 #include "graph/ir.h"
 #include "train/misfit.h"
 
-/* --- features and labels --------------------------------------------------------------------- */
+/* ---- Features and labels ---- */
 
 static int find_either(const sx_dataset *data, const char *a, const char *b)
 {
@@ -54,7 +54,7 @@ sx_status sx_model_preprocess(const sx_model_def *def, const char *recipe, const
     return augment != NULL ? sx_preprocess_set_augment(out, augment) : SX_OK;
 }
 
-/* --- creation -------------------------------------------------------------------------------- */
+/* ---- Creation ---- */
 
 static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
 {
@@ -172,7 +172,7 @@ void sx_feed_deinit(sx_feed *input)
     *input = (sx_feed){.labels = -1};
 }
 
-/* --- running --------------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
 static int64_t read_label(const sx_tensor *t, int64_t i)
 {
@@ -230,7 +230,7 @@ sx_status sx_feed_next(sx_feed *input, sx_feed_batch *out_batch)
     return SX_OK;
 }
 
-/* --- fixed batches --------------------------------------------------------------------------- */
+/* ---- Fixed batches ---- */
 
 sx_status sx_feed_row_bytes(const sx_type *batch_type, size_t *out)
 {

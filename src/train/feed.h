@@ -63,8 +63,7 @@ SX_MUST_USE sx_status sx_feed_row_bytes(const sx_type *batch_type, size_t *out);
 SX_MUST_USE sx_status sx_model_preprocess(const sx_model_def *def, const char *recipe,
                                           const char *augment, int label_base, sx_preprocess *out);
 
-/* --- Fixed batches -------------------------------------------------------------------------------
- */
+/* ---- Fixed batches ---- */
 
 /* Regroups rows: every batch returned has exactly `size` rows. The last one is padded with copies
  * of its first row and says how many are valid. */

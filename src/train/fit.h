@@ -79,7 +79,7 @@ static inline bool sx_fit_until_data_end(const sx_fit_request *r)
     return sx_dataset_batch_size(r->train) > 0 && r->epochs == 0;
 }
 
-/* --- fit_resume.c ---------------------------------------------------------------------------- */
+/* ---- fit_resume.c ---- */
 
 /* Holds model_dir, once it exists: two that train in one folder would delete each other's
  * checkpoints. */
@@ -91,7 +91,7 @@ SX_MUST_USE sx_status sx_fit_place_input(sx_fit *f);
 /* Warns, or with require_exact refuses, if the steps so far were computed otherwise. */
 SX_MUST_USE sx_status sx_fit_check_numerics(sx_fit *f);
 
-/* --- fit_loop.c ------------------------------------------------------------------------------ */
+/* ---- fit_loop.c ---- */
 
 /* Compiles the step for that batch size, unless it is among the last few. */
 SX_MUST_USE sx_status sx_fit_compile(sx_fit *f, int64_t batch);
@@ -100,7 +100,7 @@ SX_MUST_USE sx_status sx_fit_make_queue(sx_fit *f);
 /* Trains until the end, or until a stop was asked for. */
 SX_MUST_USE sx_status sx_fit_run(sx_fit *f);
 
-/* --- fit_control.c --------------------------------------------------------------------------- */
+/* ---- fit_control.c ---- */
 
 SX_MUST_USE sx_status sx_fit_control_point(sx_fit *f);
 /* The target is reached, a callback has stopped the fit, or the data have ended. */
@@ -115,7 +115,7 @@ SX_MUST_USE sx_status sx_fit_evaluate(sx_fit *f);
 /* What a checkpoint said was still to be done at its step. */
 SX_MUST_USE sx_status sx_fit_replay_eval(sx_fit *f);
 
-/* --- fit_events.c ---------------------------------------------------------------------------- */
+/* ---- fit_events.c ---- */
 
 /* An event with what is known of every kind. */
 sx_train_event sx_fit_event(sx_fit *f, sx_train_event_kind kind);

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "graph/ir.h"
 
-/* --- creation -------------------------------------------------------------------------------- */
+/* ---- Creation ---- */
 
 static bool passes_through(const sx_batch_gather *g)
 {
@@ -83,7 +83,7 @@ void sx_batch_gather_deinit(sx_batch_gather *g)
     *g = (sx_batch_gather){0};
 }
 
-/* --- running --------------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
 static void copy_rows(sx_batch_gather *g, const sx_feed_batch *from, sx_feed_batch *to)
 {
@@ -152,7 +152,7 @@ sx_status sx_batch_gather_next(sx_batch_gather *g, sx_feed_batch *out_batch)
     return SX_OK;
 }
 
-/* --- position in the data -------------------------------------------------------------------- */
+/* ---- Position in the data ---- */
 
 void sx_batch_gather_save(const sx_batch_gather *g, uint8_t *cursors)
 {

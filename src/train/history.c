@@ -30,7 +30,7 @@ void sx_history_deinit(sx_history *h)
     sx_history_init(h);
 }
 
-/* --- in memory ------------------------------------------------------------------------------- */
+/* ---- In memory ---- */
 
 static size_t position_of(const sx_history *h, int64_t step)
 {
@@ -136,7 +136,7 @@ void sx_history_cut(sx_history *h, int64_t step)
     h->count = count;
 }
 
-/* --- writing --------------------------------------------------------------------------------- */
+/* ---- Writing ---- */
 
 /* A number that is not finite becomes null: JSON has none. */
 static json_t *number(double x)
@@ -203,7 +203,7 @@ done:
     return status;
 }
 
-/* --- reading --------------------------------------------------------------------------------- */
+/* ---- Reading ---- */
 
 static double read_number(const json_t *json)
 {

@@ -10,7 +10,7 @@
 
 enum { HOSTS = 1 }; /* one process drives the device */
 
-/* --- the context ----------------------------------------------------------------------------- */
+/* ---- The context ---- */
 
 typedef struct call {
     const sx_run_config *config; /* resolved */
@@ -42,7 +42,7 @@ static sx_status call_once(const call *c, int index, sx_dataset **out)
     return sx_params_status(c->params);
 }
 
-/* --- results --------------------------------------------------------------------------------- */
+/* ---- Results ---- */
 
 /* Either all calls returned batches, or all returned single elements. */
 static sx_status check_parts(const sx_inputs *in)

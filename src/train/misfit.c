@@ -10,7 +10,7 @@
 #include "io/path.h"
 #include "nn/model_program.h"
 
-/* --- layers ---------------------------------------------------------------------------------- */
+/* ---- Layers ---- */
 
 enum { LAYER_TEXT = 256 };
 
@@ -58,7 +58,7 @@ static sx_value find_logits(const sx_graph *g, sx_value probabilities)
     return probabilities;
 }
 
-/* --- features and labels --------------------------------------------------------------------- */
+/* ---- Features and labels ---- */
 
 /* Equal except for the batch dimension. */
 static bool same_rows(const sx_type *a, const sx_type *b)
@@ -117,7 +117,7 @@ sx_status sx_check_labels(const sx_component *c, const sx_run_info *info, const 
                : misfit(c, info, &info->labels, program, SX_LABELS, "map the labels to this type");
 }
 
-/* --- classes --------------------------------------------------------------------------------- */
+/* ---- Classes ---- */
 
 /* The "probabilities" of a predict program, [N,C]; empty if there are none. */
 static sx_value find_probabilities(const sx_graph *g)

@@ -24,7 +24,7 @@ struct sx_model {
     int n_rows, capacity;
 };
 
-/* --- history --------------------------------------------------------------------------------- */
+/* ---- History ---- */
 
 static bool grow(sx_model *m)
 {
@@ -94,7 +94,7 @@ const sx_history_row *sx_model_history(const sx_model *m, int *out_count)
     return m->rows;
 }
 
-/* --- creation -------------------------------------------------------------------------------- */
+/* ---- Creation ---- */
 
 static sx_status create_empty(sx_model **out)
 {
@@ -184,7 +184,7 @@ sx_status sx_model_compile_at(sx_model *m, const sx_compile_args *args)
     return SX_OK;
 }
 
-/* --- moving ---------------------------------------------------------------------------------- */
+/* ---- Moving ---- */
 
 sx_status sx_model_to_at(sx_model *m, const sx_to_args *args)
 {
@@ -192,7 +192,7 @@ sx_status sx_model_to_at(sx_model *m, const sx_to_args *args)
     return choose_place(m, PLACE_OF(args));
 }
 
-/* --- fit ------------------------------------------------------------------------------------- */
+/* ---- Fit ---- */
 
 static sx_status make_trainer(sx_model *m, sx_dataset *data, const sx_fit_args *args)
 {
@@ -251,7 +251,7 @@ sx_status sx_model_fit_at(sx_model *m, sx_dataset *data, const sx_fit_args *args
     return sx_trainer_fit(m->trainer, &request);
 }
 
-/* --- evaluation, prediction, saving ---------------------------------------------------------- */
+/* ---- Evaluation, prediction, saving ---- */
 
 static sx_status require_trainer(const sx_model *m)
 {

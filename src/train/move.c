@@ -31,7 +31,7 @@ static sx_status copy_variables(sx_session *from, sx_session *to)
     return SX_OK;
 }
 
-/* --- for good -------------------------------------------------------------------------------- */
+/* ---- Moving a trainer ---- */
 
 static sx_status fill(const sx_trainer *t, sx_session *to, sx_program **programs)
 {
@@ -91,7 +91,7 @@ sx_status sx_trainer_move(sx_trainer *t, const sx_run_config *place)
     return SX_OK;
 }
 
-/* --- for an evaluation ----------------------------------------------------------------------- */
+/* ---- Moving for an evaluation ---- */
 
 sx_status sx_trainer_bring_to_eval(sx_trainer *t)
 {

@@ -9,7 +9,7 @@
 #include "checkpoint/checkpoint_state.h"
 #include "train/state.h"
 
-/* --- loading --------------------------------------------------------------------------------- */
+/* ---- Loading ---- */
 
 static sx_status load(sx_trainer *t, const char *prefix)
 {
@@ -32,7 +32,7 @@ static sx_status load(sx_trainer *t, const char *prefix)
     return SX_OK;
 }
 
-/* --- the newest intact checkpoint ------------------------------------------------------------ */
+/* ---- The newest intact checkpoint ---- */
 
 static void say_broken(sx_trainer *t, sx_status broken)
 {
@@ -81,7 +81,7 @@ sx_status sx_trainer_restore_latest(sx_trainer *t, bool *out_found)
     return status;
 }
 
-/* --- a checkpoint by name -------------------------------------------------------------------- */
+/* ---- A checkpoint by name ---- */
 
 static sx_status no_such_step(const sx_trainer *t, const sx_checkpoints *list, const char *wanted)
 {

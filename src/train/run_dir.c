@@ -44,7 +44,7 @@ bool sx_run_exists(const char *dir)
     return exists || sx_backup_exists(dir, INFO_FILE);
 }
 
-/* --- checks before a new run ----------------------------------------------------------------- */
+/* ---- Checks before a new run ---- */
 
 /* The files that have copies. */
 static const char *const copied[] = {"graphs/train.graph", "graphs/eval.graph",
@@ -92,8 +92,7 @@ sx_status sx_run_check_place(const char *dir)
     return status;
 }
 
-/* --- sextant.json: writing ----------------------------------------------------------------------
- */
+/* ---- sextant.json: writing ---- */
 
 static json_t *type_to_json(const sx_type *type)
 {
@@ -155,8 +154,7 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
                : sx_error(SX_INVALID_ARGUMENT, "%s: a string is not valid UTF-8", INFO_FILE);
 }
 
-/* --- sextant.json: reading ----------------------------------------------------------------------
- */
+/* ---- sextant.json: reading ---- */
 
 static sx_status wrong(const char *what)
 {
@@ -300,7 +298,7 @@ static sx_status info_from_json(const json_t *json, sx_arena *arena, sx_run_info
     return data_from_json(json_object_get(json, "data"), arena, info);
 }
 
-/* --- the four files and their copies ----------------------------------------------------------
+/* ---- The four files and their copies ----
  *
  * sextant.json has the CRC-32C of each graph and, as its member "crc32c", its own: damage that
  * still parses is found, too. Runs that were written without checksums have no copies. */
@@ -389,7 +387,7 @@ static sx_status say_what_is_left(const char *dir, sx_status lost)
     return status;
 }
 
-/* --- reading a run ---------------------------------------------------------------------------- */
+/* ---- Reading a run ---- */
 
 static sx_status checksums_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
 {
@@ -487,7 +485,7 @@ sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_warn_f
     return SX_OK;
 }
 
-/* --- writing a run ---------------------------------------------------------------------------- */
+/* ---- Writing a run ---- */
 
 /* Commits the files, then the copies, sextant.json last each time: the run is there with it. Takes
  * sextant.json without checksums. */
@@ -584,7 +582,7 @@ sx_status sx_run_repair(const char *dir, sx_warn_fn *warn, void *warn_user)
     return status;
 }
 
-/* --- another model's directory --------------------------------------------------------------- */
+/* ---- Another model's directory ---- */
 
 /* The variable's type; NULL if the graph has no such variable. */
 static const sx_type *variable_type(const sx_graph *g, const char *name)
@@ -631,7 +629,7 @@ sx_status sx_run_check_variables(const char *dir, const sx_graph *stored, const 
     return SX_OK;
 }
 
-/* --- deleting -------------------------------------------------------------------------------- */
+/* ---- Deleting ---- */
 
 static sx_status delete_named(const char *dir, const char *name)
 {

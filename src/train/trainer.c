@@ -21,7 +21,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "trainer: out of memory");
 }
 
-/* --- an existing run ------------------------------------------------------------------------- */
+/* ---- An existing run ---- */
 
 static bool same_text(const sx_graph *a, const sx_graph *b)
 {
@@ -110,7 +110,7 @@ static sx_status load_history(sx_trainer *t)
     return SX_OK;
 }
 
-/* --- creation -------------------------------------------------------------------------------- */
+/* ---- Creation ---- */
 
 /* The directory for compiled programs; NULL = none. */
 static char *compile_cache(const sx_trainer *t)
@@ -199,7 +199,7 @@ void sx_trainer_destroy(sx_trainer *t)
     sx_free(t);
 }
 
-/* --- properties ------------------------------------------------------------------------------ */
+/* ---- Properties ---- */
 
 const sx_run_info *sx_trainer_info(const sx_trainer *t)
 {
@@ -231,7 +231,7 @@ sx_status sx_trainer_path(const sx_trainer *t, const char *name, char **out_path
     return sx_path_join(t->config.model_dir, name, out_path);
 }
 
-/* --- events ---------------------------------------------------------------------------------- */
+/* ---- Events ---- */
 
 void sx_trainer_emit(sx_trainer *t, sx_train_event *event)
 {
@@ -260,7 +260,7 @@ void sx_trainer_warn(void *trainer, const char *text)
     }
 }
 
-/* --- programs -------------------------------------------------------------------------------- */
+/* ---- Programs ---- */
 
 static sx_status add_program(sx_trainer *t, sx_mode mode)
 {

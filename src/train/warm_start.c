@@ -7,7 +7,7 @@
 #include "io/path.h"
 #include "checkpoint/checkpoint_state.h"
 
-/* --- the source ------------------------------------------------------------------------------ */
+/* ---- The source ---- */
 
 static sx_status bundle_exists(const char *prefix, bool *out)
 {
@@ -40,7 +40,7 @@ static sx_status find_prefix(const char *from, sx_arena *arena, const char **out
     return sx_error(SX_NOT_FOUND, "not a run, SavedModel or complete checkpoint");
 }
 
-/* --- selecting variables --------------------------------------------------------------------- */
+/* ---- Selecting variables ---- */
 
 static bool matches(const regex_t *wanted, const char *name)
 {

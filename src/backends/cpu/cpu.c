@@ -52,8 +52,7 @@ static cpu_platform *platform_of(const sx_executable *e)
     return (cpu_platform *)e->platform;
 }
 
-/* --- platform ------------------------------------------------------------------------------------
- */
+/* ---- Platform ---- */
 
 /* Workers keep their OpenMP team at one for ever; the caller's is set while it executes. */
 static void cap_team(void *user, int worker)
@@ -111,8 +110,7 @@ static void cpu_close(sx_platform *head)
     sx_free(p);
 }
 
-/* --- buffers -------------------------------------------------------------------------------------
- */
+/* ---- Buffers ---- */
 
 static sx_status cpu_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
 {
@@ -169,8 +167,7 @@ static char *writable(sx_device_buffer *head, bool keep)
     return b->own;
 }
 
-/* --- compile -------------------------------------------------------------------------------------
- */
+/* ---- Compile ---- */
 
 static void cpu_destroy(sx_executable *head)
 {
@@ -245,8 +242,7 @@ void sx_cpu_fail(const sx_cpu_call *call, sx_status status)
     }
 }
 
-/* --- runs ---------------------------------------------------------------------------------------
- */
+/* ---- Runs ---- */
 
 static const sx_cpu_plan *plan_of(const cpu_run *r)
 {
@@ -342,8 +338,7 @@ static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
     return SX_OK;
 }
 
-/* --- execute ------------------------------------------------------------------------------------
- */
+/* ---- Execute ---- */
 
 static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_call *call)
 {
@@ -488,8 +483,7 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
     return SX_OK;
 }
 
-/* --- telling -------------------------------------------------------------------------------------
- */
+/* ---- Progress ---- */
 
 static sx_status cpu_info(const sx_executable *head, sx_executable_info *out)
 {

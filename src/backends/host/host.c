@@ -1,6 +1,6 @@
-/* The host backend: every operator's host kernel, one node after the other, every value held
- * in its own dtype. Slow and obviously right: the oracle that the conformance suite holds the other
- * backends against. A float64 graph runs in double throughout. */
+/* The host backend: runs every operator's host kernel, one node after another, with every value in
+ * its own dtype. Slow but simple: the reference for the other backends in the conformance suite. A
+ * float64 graph runs in double throughout. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ typedef struct host_executable {
     sx_type *types;  /* args, then results */
     int *result_args;
     int widest;            /* inputs of a node */
-    int64_t carrier_bytes; /* of the node that needs most */
+    int64_t carrier_bytes; /* maximum over the nodes */
     int64_t value_bytes;   /* of a run: values and carriers */
 } host_executable;
 
@@ -115,8 +115,8 @@ static sx_status too_large(const sx_node *n)
                     n->name);
 }
 
-/* Charges what a run takes, all values and the carriers of the node that needs most, and the
- * graph's constants. */
+/* Charges the memory of a run (all values, and the maximum carriers of a node) and of the graph's
+ * constants. */
 static sx_status charge_values(host_executable *e)
 {
     const sx_graph *g = e->graph;
@@ -142,7 +142,7 @@ static sx_status charge_values(host_executable *e)
     return sx_executable_charge(&e->head, e->value_bytes, constants, text);
 }
 
-/* How much a run needs. */
+/* Computes the memory of a run. */
 static sx_status measure(host_executable *e)
 {
     const sx_graph *g = e->graph;
@@ -162,8 +162,9 @@ static sx_status measure(host_executable *e)
             sx_host_scratch_bytes(n->op, types, n->n_inputs, types + n->n_inputs, n->n_outputs);
         e->carrier_bytes = SX_MAX(e->carrier_bytes, bytes);
         if (n->op->flags & SX_OP_HOST) {
-            status = sx_error(SX_UNIMPLEMENTED, "host: %s \"%s\" belongs to the host segment",
-                              n->op->name, n->name);
+            status =
+                sx_error(SX_UNIMPLEMENTED, "host: %s \"%s\" cannot be part of a device program",
+                         n->op->name, n->name);
         } else if (bytes < 0) {
             status = too_large(n);
         }
@@ -325,7 +326,7 @@ static sx_status host_submit(sx_run *run, sx_device_buffer *const *args,
 
 const sx_backend sx_backend_host = {
     .name = "host",
-    .about = "host kernels, one node after the other: slow, exact",
+    .about = "host kernels: slow, exact",
     .capabilities = SX_CAN_TRAIN | SX_CAN_BF16 | SX_IS_EXACT_F64,
     .open = host_open,
     .close = host_close,

@@ -132,7 +132,7 @@ static void test_runtime_slots__are_not_for_programs_that_assign(void **state)
     sx_slot *slot;
     begin(&f, SX_TRAIN, &(sx_session_options){.device = "cpu"});
     assert_error(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &slot), SX_FAILED_PRECONDITION,
-                 "the program assigns variable \"");
+                 "the program updates variable \"");
     end(&f);
 }
 

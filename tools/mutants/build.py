@@ -122,7 +122,8 @@ class Checker:
         self.includers = self.find_includers()
 
     def find_includers(self):
-        """Header or .inc -> a .c file that includes it, directly or not."""
+        """Header -> [a .c file that includes it, directly or not]; .inc -> all of them: each may
+        compile other lines of it."""
         direct = collections.defaultdict(set)
         for path, data in self.files.items():
             if path.startswith(("src/", "cli/")):
@@ -131,14 +132,13 @@ class Checker:
                     for full in ("src/" + name, os.path.join(os.path.dirname(path), name)):
                         if full in self.files:
                             direct[full].add(path)
-        found = {}
+        found = collections.defaultdict(list)
         for path in list(direct):
             queue, seen = [path], {path}
-            while queue:
+            while queue and (path.endswith(".inc") or not found[path]):
                 at = queue.pop(0)
-                if at.endswith(".c"):
-                    found[path] = at
-                    break
+                if at.endswith(".c") and at in self.commands:
+                    found[path].append(at)
                 for next_ in sorted(direct.get(at, ())):
                     if next_ not in seen:
                         seen.add(next_)
@@ -177,19 +177,22 @@ class Checker:
         return self.originals[unit]
 
     def compiles(self, path, slips):
-        unit = path if path.endswith(".c") else self.includers.get(path)
-        if unit is None or unit not in self.commands:
+        units = [path] if path.endswith(".c") else self.includers.get(path, [])
+        if not units or any(unit not in self.commands for unit in units):
             return False
         target = os.path.join(CHECK, path)
-        expected = self.original(unit)
+        expected = [self.original(unit) for unit in units]
         text = source.switched(self.files[path].decode(), slips)
         write_if_changed(target, text.encode())
         try:
-            done = self.compile(unit, CHECK, "-fsyntax-only")
-            if done.returncode != 0:
-                return False
-            off = self.compile(unit, CHECK, "-O0", "-g0", "-S", "-o", "-", "-DSX_MUTANTS_OFF")
-            return off.returncode == 0 and off.stdout == expected
+            for unit, code in zip(units, expected):
+                done = self.compile(unit, CHECK, "-fsyntax-only")
+                if done.returncode != 0:
+                    return False
+                off = self.compile(unit, CHECK, "-O0", "-g0", "-S", "-o", "-", "-DSX_MUTANTS_OFF")
+                if off.returncode != 0 or off.stdout != code:
+                    return False
+            return True
         finally:
             write_if_changed(target, self.files[path])
 

@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "backends/pjrt/cache.h"
 #include "base/memory.h"
+#include "io/crc32c.h"
 #include "pjrt_plugin.h"
 #include "torture.h"
 
@@ -295,6 +296,70 @@ static void test_backends_cache__a_folder_that_cannot_be_written_changes_nothing
     assert_false(compile_and_run(&c));
 }
 
+/* The file, byte for byte as cache.h draws it: what an older build wrote is read. */
+static void test_backends_cache__files_have_this_layout(void **state)
+{
+    (void)state;
+    char path[512] = "", data[SX_PJRT_CACHE_HEADER_BYTES + 4];
+    const sx_pjrt_cache_key key = key_of("layout");
+    sx_pjrt_cache_entry entry = {
+        .bytes = (char[]){'c', 'o', 'd', 'e'}, .size = 4, .facts = {1, 2, 3, 4, 5, 6.5}};
+    const int64_t facts[5] = {1, 2, 3, 4, 5};
+    const double flops = 6.5;
+    const uint64_t size = 4;
+    make_dir();
+    assert_ok(sx_pjrt_cache_write(dir, &key, &entry, 1 << 20));
+    assert_int_equal(entries(path, 0), 1);
+    int fd = open(path, O_RDONLY);
+    assert_int_equal(read(fd, data, sizeof(data)), sizeof(data));
+    close(fd);
+    assert_memory_equal(data, "sxpjrt01", 8);
+    assert_memory_equal(data + 8, key.bytes, 32);
+    assert_memory_equal(data + 40, &size, 8);
+    assert_memory_equal(data + 48, facts, 40);
+    assert_memory_equal(data + 88, &flops, 8);
+    uint32_t crc = sx_crc32c_mask(sx_crc32c(sx_crc32c(0, data, 96), "code", 4));
+    assert_memory_equal(data + 96, &crc, 4);
+    assert_memory_equal(data + 100, "code", 4);
+    for (int i = 0; i < 32; i++) { /* the name is the key in hexadecimal */
+        char hex[3];
+        snprintf(hex, sizeof(hex), "%02x", key.bytes[i]);
+        assert_memory_equal(path + strlen(dir) + 1 + 2 * i, hex, 2);
+    }
+    assert_string_equal(path + strlen(dir) + 1 + 64, ".exe");
+    memset(&entry, 0, sizeof(entry));
+    assert_ok(sx_pjrt_cache_read(dir, &key, &entry));
+    assert_memory_equal(&entry.facts, ((const sx_pjrt_facts[]){{1, 2, 3, 4, 5, 6.5}}),
+                        sizeof(entry.facts));
+    sx_free(entry.bytes);
+    remove_dir();
+}
+
+/* As many entries as fit to the byte stay; files of other names are nobody's business. */
+static void test_backends_cache__room_is_counted_to_the_byte(void **state)
+{
+    (void)state;
+    const uint64_t each = 1000 + SX_PJRT_CACHE_HEADER_BYTES;
+    for (int less = 0; less < 2; less++) {
+        char other[128];
+        make_dir();
+        snprintf(other, sizeof(other), "%s/notes.exe", dir);
+        FILE *file = fopen(other, "w");
+        fputs("not an entry", file);
+        fclose(file);
+        write_entry("a", 1000, 2 * each);
+        usleep(20000);
+        write_entry("b", 1000, 2 * each - (uint64_t)less);
+        assert_int_equal(has_entry("a"), less == 0);
+        assert_true(has_entry("b"));
+        assert_int_equal(access(other, F_OK), 0);
+        write_entry("c", 1000, each - (uint64_t)less); /* one that just fits, or does not */
+        assert_int_equal(has_entry("c"), less == 0);
+        assert_int_equal(access(other, F_OK), 0);
+        remove_dir();
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cache__keeps_bytes_and_facts),
     cmocka_unit_test(test_backends_cache__keys_know_where_parts_end),
@@ -305,5 +370,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cache__a_damaged_entry_is_compiled_anew),
     cmocka_unit_test(test_backends_cache__a_refused_entry_is_compiled_anew),
     cmocka_unit_test(test_backends_cache__a_folder_that_cannot_be_written_changes_nothing),
+    cmocka_unit_test(test_backends_cache__files_have_this_layout),
+    cmocka_unit_test(test_backends_cache__room_is_counted_to_the_byte),
 };
 SX_TEST_MAIN(tests)

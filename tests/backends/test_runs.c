@@ -125,6 +125,19 @@ static void test_backends_runs__misuse_is_named(void **state)
                      "argument 1 is missing");
         assert_error(sx_run_submit(f.run, foreign, f.outputs), SX_INVALID_ARGUMENT,
                      "argument 1 is");
+        const int y = f.executable->result_args[0] < 0 ? 0 : 1;
+        sx_device_buffer *no_output[2] = {f.outputs[0], f.outputs[1]};
+        no_output[y] = NULL;
+        assert_error(sx_run_submit(f.run, f.args, no_output), SX_INVALID_ARGUMENT, "is missing");
+        no_output[y] = other.outputs[y];
+        assert_error(sx_run_submit(f.run, f.args, no_output), SX_INVALID_ARGUMENT, "expected");
+        sx_device_buffer *wide = NULL;
+        assert_ok(
+            sx_device_buffer_create(f.platform->devices[0], &(sx_type){SX_F32, 1, {4}}, &wide));
+        sx_device_buffer *too_wide[2] = {f.args[0], wide};
+        assert_error(sx_run_submit(f.run, too_wide, f.outputs), SX_INVALID_ARGUMENT,
+                     "argument 1 is float32[4]");
+        sx_device_buffer_release(wide);
         assert_ok(sx_run_execute(f.run, f.args, f.outputs));
         assert_holds(f.args[0], 3, 5, 7);
         end(&f);

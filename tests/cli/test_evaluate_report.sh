@@ -39,6 +39,8 @@ for i, name in enumerate(names):
 classes = table(folder + "/classes.csv")
 assert classes[0] == "class,examples,predicted,correct,precision,recall,f1".split(",")
 assert [r[0] for r in classes[1:]] == names
+for i, row in enumerate(classes[1:]):
+    assert [int(v) for v in row[1:4]] == [sum(matrix[i]), sum(r[i] for r in matrix), matrix[i][i]], row
 for row, score in zip(classes[1:], scores):
     for text, value in zip(row[4:], score):
         assert (text == "") == (value is None) and (value is None or abs(float(text) - value) < 1e-6), (text, value)
@@ -61,6 +63,8 @@ for k, key in enumerate(("precision", "recall", "f1")):
     weighted = sum((s[k] or 0) * sum(matrix[i]) for i, s in enumerate(scores)) / len(rows)
     assert abs(report["macro"][key] - macro) < 1e-9 and abs(report["weighted"][key] - weighted) < 1e-9, key
     assert [c[key] for c in report["classes"]] == [s[k] for s in scores]
+assert [c["examples"] for c in report["classes"]] == [sum(r) for r in matrix]
+assert [c["predicted"] for c in report["classes"]] == [sum(r[i] for r in matrix) for i in range(len(names))]
 
 # The page: well-formed, nothing from elsewhere, no scripts, every name as text, a picture each.
 class Page(html.parser.HTMLParser):

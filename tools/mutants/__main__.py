@@ -40,9 +40,10 @@ def describe(slip, files):
 
 
 def reasons():
-    """Id -> reason, from the table of tests/README.md."""
+    """Id -> reason, from the table of tests/README.md; a row may hold several ids."""
     with open(os.path.join(build.ROOT, "tests", "README.md")) as f:
-        return dict(re.findall(r"^\| `([0-9a-f]{8})` \|.*\| ([^|]+) \|$", f.read(), re.M))
+        rows = re.findall(r"^\| ((?:`[0-9a-f]{8}` ?)+)\|.*\| ([^|]+) \|$", f.read(), re.M)
+    return {id_: why for ids, why in rows for id_ in re.findall(r"[0-9a-f]{8}", ids)}
 
 
 def work(index, tasks, results, tests, traces, interop, limit):

@@ -1,5 +1,6 @@
 /* Sessions: variables shared by programs, the step loop, a withheld update and its cause. */
-#include "harness.h"
+#include "backends/pjrt_plugin.h"
+#include "torture.h"
 
 #include <math.h>
 
@@ -214,6 +215,60 @@ static void test_runtime_session__programs_are_held_to_the_budget(void **state)
     }
 }
 
+/* --- every allocation fails once ----------------------------------------------------------------
+ */
+
+typedef struct victim {
+    const char *device;
+    sx_graph *train, *eval;
+} victim;
+
+/* Two programs of one session, a loop of the one and a single step of the other, a variable read
+ * and written. */
+static sx_status session_of(void *user)
+{
+    static feed f;
+    const victim *v = user;
+    const sx_session_options options = {
+        .device = v->device, .seed = 7, .platform = {.threads = 1, .plugin_path = ref_plugin()}};
+    sx_session *s = NULL;
+    sx_program *train = NULL, *eval = NULL;
+    int64_t done = 0;
+    static float kernel[PIXELS * 10];
+    fill(&f);
+    SX_TRY(sx_session_create(&options, &s));
+    sx_status status = sx_session_add_program(s, v->train, &train);
+    status = status != SX_OK ? status : sx_session_add_program(s, v->eval, &eval);
+    if (status == SX_OK) {
+        const sx_loop_args args = {.steps = 2,
+                                   .feed = feed_same,
+                                   .step = keep_loss,
+                                   .user = &f,
+                                   .ok_output = sx_program_output_count(train) - 1};
+        status = sx_program_loop(train, &args, &done);
+    }
+    const void *inputs[] = {f.images, f.labels};
+    status = status != SX_OK ? status : sx_program_run(eval, BATCH, inputs);
+    int at = sx_session_find_variable(s, "dense/kernel");
+    status = status != SX_OK ? status : sx_session_read_variable(s, at, kernel);
+    status = status != SX_OK ? status : sx_session_write_variable(s, at, kernel);
+    sx_session_destroy(s);
+    return status;
+}
+
+static void test_runtime_session__any_allocation_may_fail(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"host", "cpu", "pjrt"};
+    victim v = {.train = program("linear", SX_TRAIN), .eval = program("linear", SX_EVAL)};
+    for (int i = 0; i < 3; i++) {
+        v.device = devices[i];
+        assert_in_range(sx_torture(session_of, &v), 50, 20000);
+    }
+    sx_graph_destroy(v.train);
+    sx_graph_destroy(v.eval);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_session__trains_the_linear_model),
     cmocka_unit_test(test_runtime_session__trains_the_convolutional_model),
@@ -221,5 +276,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_session__programs_share_variables),
     cmocka_unit_test(test_runtime_session__variables_are_held_to_the_budget),
     cmocka_unit_test(test_runtime_session__programs_are_held_to_the_budget),
+    cmocka_unit_test(test_runtime_session__any_allocation_may_fail),
 };
 SX_TEST_MAIN(tests)

@@ -1,0 +1,97 @@
+/* Specialization: a function, and what is known of its arguments, becomes a list of steps.
+ *
+ *   device step   a static graph, as large as the order of steps allows
+ *   host step     one node on the host: strings, shapes that data decide, asserts
+ *   if, while     a node whose regions are no part of a device's graph: the host runs them as
+ *                 functions, and looks at the deadline before each trip
+ *   late call     everything that depends on a shape that is not known yet: a function of its own,
+ *                 to be specialized when the step is reached
+ *
+ * Steps pass values in slots: first the arguments, then constants and what steps make. Known values
+ * are folded, to at most 64 KiB beyond their inputs; calls are inlined; branches whose condition is
+ * known are chosen; attribute operands become attributes; variable handles become names. The batch
+ * stays symbolic: an argument of type [N, …] gives device graphs of [N, …].
+ *
+ * Order. A device node is as late as the latest of its inputs; a host node that reads what a device
+ * makes comes after that device step:
+ *
+ *     host 0   device 1   host 2   device 3  …  late
+ *
+ * A variable's reads and assignments keep their order, and no assignment overtakes an assert. */
+#ifndef SX_GRAPH_SPECIALIZE_H
+#define SX_GRAPH_SPECIALIZE_H
+
+#include "graph/library.h"
+
+/* What is known of one argument: its type, static or with c·N; `data`: its value, or NULL. A
+ * variable's handle has dtype SX_RESOURCE and its name as data. */
+typedef struct sx_binding {
+    const sx_tensor *args;
+    int n_args;
+    int64_t batch; /* > 0: what N is in the attributes of the function (of a late call) */
+} sx_binding;
+
+/* 0 = the usual limit. */
+typedef struct sx_specialize_limits {
+    int64_t nodes;        /* after inlining: 1 << 18 */
+    int64_t calls;        /* calls in calls: 64 */
+    int64_t folded_bytes; /* of all constants that folding makes: 64 MiB */
+} sx_specialize_limits;
+
+typedef enum sx_step_kind {
+    SX_STEP_DEVICE,
+    SX_STEP_HOST,
+    SX_STEP_IF,
+    SX_STEP_WHILE,
+    SX_STEP_LATE,
+} sx_step_kind;
+
+typedef struct sx_step {
+    sx_step_kind kind;
+    const int *in, *out; /* slots */
+    int n_in, n_out;
+    /* DEVICE: static; its inputs are in[], its outputs out[], its variables the library's.
+     * LATE: a function's body over in[]. */
+    const sx_graph *graph;
+    /* HOST, IF, WHILE: the node; its inputs are in[0 .. n_inputs), its attribute operands follow.
+     */
+    const sx_node *node;
+    uint64_t hashes[2]; /* LATE: of its graph; IF, WHILE: of the two regions */
+} sx_step;
+
+typedef struct sx_slot {
+    sx_type type;              /* unknown parts where a step decides them */
+    const sx_tensor *constant; /* or NULL */
+} sx_slot;
+
+typedef struct sx_specialized {
+    sx_arena arena;
+    const sx_library *library; /* outlives it */
+    sx_step *steps;
+    int n_steps;
+    sx_slot *slots; /* [n_slots], the arguments first */
+    int n_slots, n_args;
+    const int *results; /* [n_results]: slots */
+    int n_results;
+    int64_t batch;     /* of the binding */
+    sx_graph **graphs; /* [n_graphs]: of device and late steps */
+    int n_graphs;
+    int64_t nodes;      /* walked */
+    bool reads, writes; /* variables, in device steps */
+} sx_specialized;
+
+/* `body` is a function of the library, or a region or late call made from one. Errors:
+ * INVALID_ARGUMENT names the node: arguments, types that contradict their declaration, a handle
+ * that is chosen at run time, an assert that is known to fail; RESOURCE_EXHAUSTED a limit. */
+SX_MUST_USE sx_status sx_specialize(const sx_library *library, const sx_graph *body,
+                                    const sx_binding *binding, const sx_specialize_limits *limits,
+                                    sx_specialized **out);
+void sx_specialized_destroy(sx_specialized *s); /* NULL is fine */
+
+/* Which parameters' values decide types or branches: they belong into a binding where they are
+ * small integers or bools. `out` has n_args elements. */
+SX_MUST_USE sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool *out);
+/* Of the text of a function's body. */
+SX_MUST_USE sx_status sx_function_hash(const sx_graph *body, uint64_t *out);
+
+#endif

@@ -1,0 +1,865 @@
+/* See function_run.h. A run walks a program's steps; its values are where they were made, on the
+ * host or on the device, and are copied to the other side when a step first needs them there.
+ *
+ * The key of a program: library, function, types (an argument that the function declares with the
+ * batch keeps it symbolic), known values. Of an executable: the device graph, the batch. */
+#include "runtime/function_run.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "graph/attr_operands.h"
+#include "graph/builder.h"
+#include "graph/host.h"
+#include "graph/ops/attrs.h"
+#include "runtime/initialize.h"
+
+enum {
+    MAX_KNOWN_ELEMS = 64, /* of an argument whose value becomes part of the key */
+    MAX_DEPTH = 64,       /* late calls and regions in each other */
+    KEPT_BATCHES = 8,     /* executables of a step that a program holds on to */
+};
+
+/* What a program knows of one of its steps beside the specialization. */
+typedef struct program_step {
+    uint64_t graph_hash; /* DEVICE */
+    bool *shaping[2];    /* LATE: of its graph; IF, WHILE: of the two regions */
+    int64_t batches[KEPT_BATCHES];
+    sx_built *executables[KEPT_BATCHES];
+    int n_executables;
+} program_step;
+
+typedef struct program {
+    sx_specialized *spec;
+    program_step *steps;
+    pthread_mutex_t mutex; /* of the executables */
+} program;
+
+typedef struct function_facts {
+    uint64_t hash;
+    bool *shaping;
+    bool writes; /* variables, by itself or through others */
+} function_facts;
+
+struct sx_runner {
+    sx_runner_options options;
+    sx_build_cache *programs, *executables;
+    sx_device_buffer **variables; /* [library's variables] */
+    function_facts *functions;    /* [library's functions] */
+    bool any_writes;
+    pthread_rwlock_t lock; /* of the variables; taken where any_writes */
+};
+
+/* A value of a run. */
+typedef struct value {
+    sx_type type; /* static */
+    void *data;   /* on the host, in an arena of the run; NULL = not there */
+    sx_device_buffer *buffer;
+} value;
+
+typedef struct call {
+    sx_runner *r;
+    const sx_cancel *cancel;
+    int depth;
+} call;
+
+static sx_status no_memory(void)
+{
+    return sx_no_memory("running a function");
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static bool writes_variables(const sx_library *library, const sx_graph *g, int depth)
+{
+    bool writes = false;
+    for (int k = 0; k < g->n_nodes && !writes && depth < MAX_DEPTH; k++) {
+        const sx_node *n = &g->nodes[k];
+        writes = n->op == &sx_op_assign_variable;
+        if (n->op == &sx_op_call) {
+            const sx_function *f =
+                sx_library_find(library, ((const sx_call_attrs *)n->attrs)->function);
+            writes = f != NULL && writes_variables(library, f->body, depth + 1);
+        }
+        for (int row = 0; row < n->op->n_attrs && !writes; row++) {
+            writes = n->op->attrs[row].kind == SX_ATTR_BODY &&
+                     writes_variables(library, sx_node_body(n, row), depth + 1);
+        }
+    }
+    return writes;
+}
+
+static void destroy_program(void *user)
+{
+    program *p = user;
+    for (int k = 0; p->steps != NULL && k < p->spec->n_steps; k++) {
+        for (int i = 0; i < p->steps[k].n_executables; i++) {
+            sx_built_release(p->steps[k].executables[i]);
+        }
+        sx_free(p->steps[k].shaping[0]);
+        sx_free(p->steps[k].shaping[1]);
+    }
+    sx_free(p->steps);
+    sx_specialized_destroy(p->spec);
+    pthread_mutex_destroy(&p->mutex);
+    sx_free(p);
+}
+
+static void destroy_executable(void *user)
+{
+    sx_executable_release(user);
+}
+
+static sx_status make_variable(sx_runner *r, int i)
+{
+    const sx_variable_spec *v = &r->options.library->variables[i];
+    void *data = sx_alloc((size_t)sx_type_bytes(&v->type) + 1, 1);
+    if (data == NULL) {
+        return no_memory();
+    }
+    sx_status status =
+        sx_draw_initial_value(v->init, v->init_value, &v->type, r->options.seed, v->name, data);
+    if (status == SX_OK) {
+        status =
+            sx_device_buffer_create(r->options.platform->devices[0], &v->type, &r->variables[i]);
+    }
+    if (status == SX_OK) {
+        status = sx_device_buffer_write(r->variables[i], data, false);
+    }
+    sx_free(data);
+    return sx_status_annotate(status, __FILE__, __LINE__, "variable \"%.100s\"", v->name);
+}
+
+static sx_status learn_function(sx_runner *r, int i)
+{
+    const sx_library *library = r->options.library;
+    const sx_graph *body = library->functions[i].body;
+    function_facts *f = &r->functions[i];
+    f->shaping = sx_alloc((size_t)body->n_args + 1, sizeof(bool));
+    if (f->shaping == NULL) {
+        return no_memory();
+    }
+    f->writes = writes_variables(library, body, 0);
+    r->any_writes = r->any_writes || f->writes;
+    SX_TRY(sx_function_hash(body, &f->hash));
+    return sx_shaping_args(library, body, f->shaping);
+}
+
+sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out)
+{
+    const sx_library *library = options->library;
+    sx_runner *r = sx_alloc(1, sizeof(*r));
+    if (r == NULL) {
+        return no_memory();
+    }
+    r->options = *options;
+    pthread_rwlock_init(&r->lock, NULL);
+    r->variables = sx_alloc((size_t)library->n_variables + 1, sizeof(sx_device_buffer *));
+    r->functions = sx_alloc((size_t)library->n_functions + 1, sizeof(*r->functions));
+    sx_status status = !library->finished
+                           ? sx_error(SX_FAILED_PRECONDITION, "the library is not finished")
+                       : r->variables == NULL || r->functions == NULL ? no_memory()
+                                                                      : SX_OK;
+    if (status == SX_OK) {
+        status =
+            sx_build_cache_create(&(sx_build_cache_options){.max_entries = options->max_programs,
+                                                            .destroy = destroy_program},
+                                  &r->programs);
+    }
+    if (status == SX_OK) {
+        const int64_t most = options->max_executables > 0 ? options->max_executables : 1024;
+        status = sx_build_cache_create(
+            &(sx_build_cache_options){.max_entries = most, .destroy = destroy_executable},
+            &r->executables);
+    }
+    for (int i = 0; i < library->n_variables && status == SX_OK; i++) {
+        status = make_variable(r, i);
+    }
+    for (int i = 0; i < library->n_functions && status == SX_OK; i++) {
+        status = learn_function(r, i);
+    }
+    if (status != SX_OK) {
+        sx_runner_destroy(r);
+        return status;
+    }
+    *out = r;
+    return SX_OK;
+}
+
+void sx_runner_destroy(sx_runner *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    sx_build_cache_destroy(r->programs); /* they refer to executables */
+    sx_build_cache_destroy(r->executables);
+    for (int i = 0; r->variables != NULL && i < r->options.library->n_variables; i++) {
+        sx_device_buffer_release(r->variables[i]);
+    }
+    for (int i = 0; r->functions != NULL && i < r->options.library->n_functions; i++) {
+        sx_free(r->functions[i].shaping);
+    }
+    sx_free(r->variables);
+    sx_free(r->functions);
+    pthread_rwlock_destroy(&r->lock);
+    sx_free(r);
+}
+
+static sx_status find_variable(const sx_runner *r, const char *name, int *out)
+{
+    const sx_variable_spec *v = sx_library_find_variable(r->options.library, name);
+    if (v == NULL) {
+        return sx_error(SX_NOT_FOUND, "the library has no variable \"%.100s\"", name);
+    }
+    *out = (int)(v - r->options.library->variables);
+    return SX_OK;
+}
+
+sx_status sx_runner_read_variable(sx_runner *r, const char *name, void *data)
+{
+    int i = 0;
+    SX_TRY(find_variable(r, name, &i));
+    return sx_device_buffer_read(r->variables[i], data);
+}
+
+sx_status sx_runner_write_variable(sx_runner *r, const char *name, const void *data)
+{
+    int i = 0;
+    SX_TRY(find_variable(r, name, &i));
+    return sx_device_buffer_write(r->variables[i], data, false);
+}
+
+void sx_runner_get_stats(sx_runner *r, sx_build_cache_stats *out_programs,
+                         sx_build_cache_stats *out_executables)
+{
+    sx_build_cache_get_stats(r->programs, out_programs);
+    sx_build_cache_get_stats(r->executables, out_executables);
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+static size_t host_bytes(const sx_type *type)
+{
+    return type->dtype == SX_STRING     ? (size_t)sx_type_elems(type) * sizeof(sx_bytes)
+           : type->dtype == SX_RESOURCE ? 0
+                                        : (size_t)sx_type_bytes(type);
+}
+
+static sx_status to_host(value *v, sx_arena *arena)
+{
+    if (v->data != NULL) {
+        return SX_OK;
+    }
+    void *data = sx_arena_alloc(arena, host_bytes(&v->type) + 1, 1);
+    if (data == NULL) {
+        return sx_budget_error(arena->budget);
+    }
+    SX_TRY(sx_device_buffer_read(v->buffer, data));
+    v->data = data;
+    return SX_OK;
+}
+
+static sx_status to_device(const sx_runner *r, value *v)
+{
+    if (v->buffer != NULL) {
+        return SX_OK;
+    }
+    SX_TRY(sx_device_buffer_create(r->options.platform->devices[0], &v->type, &v->buffer));
+    return sx_device_buffer_write(v->buffer, v->data, true);
+}
+
+/* A copy whose host bytes are in `arena`. */
+static sx_status copy_value(const value *v, sx_arena *arena, value *out)
+{
+    *out = *v;
+    if (v->buffer != NULL) {
+        out->buffer = sx_device_buffer_retain(v->buffer);
+        out->data = NULL;
+        return SX_OK;
+    }
+    if (v->type.dtype == SX_RESOURCE) {
+        return SX_OK;
+    }
+    out->data = sx_arena_memdup(arena, v->data, host_bytes(&v->type));
+    sx_bytes *s = out->data;
+    for (int64_t i = 0; s != NULL && v->type.dtype == SX_STRING && i < sx_type_elems(&v->type);
+         i++) {
+        s[i].data = sx_arena_memdup(arena, s[i].data, s[i].size);
+        if (s[i].data == NULL) {
+            return sx_budget_error(arena->budget);
+        }
+    }
+    return out->data != NULL ? SX_OK : sx_budget_error(arena->budget);
+}
+
+static void release_values(value *values, int n)
+{
+    for (int i = 0; values != NULL && i < n; i++) {
+        sx_device_buffer_release(values[i].buffer);
+        values[i].buffer = NULL;
+    }
+}
+
+/* --- programs --------------------------------------------------------------------------------- */
+
+typedef struct build_program {
+    const sx_runner *r;
+    const sx_graph *body;
+    const sx_binding *binding;
+} build_program;
+
+static sx_status learn_shaping(const sx_runner *r, const sx_graph *body, bool **out)
+{
+    *out = sx_alloc((size_t)body->n_args + 1, sizeof(bool));
+    return *out == NULL ? no_memory() : sx_shaping_args(r->options.library, body, *out);
+}
+
+static sx_status build(void *user, void **out_value, int64_t *out_bytes)
+{
+    const build_program *b = user;
+    program *p = sx_alloc(1, sizeof(*p));
+    if (p == NULL) {
+        return no_memory();
+    }
+    sx_status status =
+        sx_specialize(b->r->options.library, b->body, b->binding, &b->r->options.limits, &p->spec);
+    if (status != SX_OK) {
+        sx_free(p);
+        return status;
+    }
+    pthread_mutex_init(&p->mutex, NULL);
+    p->steps = sx_alloc((size_t)p->spec->n_steps + 1, sizeof(*p->steps));
+    status = p->steps == NULL ? no_memory() : SX_OK;
+    for (int k = 0; k < p->spec->n_steps && status == SX_OK; k++) {
+        const sx_step *step = &p->spec->steps[k];
+        if (step->kind == SX_STEP_DEVICE) {
+            status = sx_function_hash(step->graph, &p->steps[k].graph_hash);
+        } else if (step->kind == SX_STEP_LATE) {
+            status = learn_shaping(b->r, step->graph, &p->steps[k].shaping[0]);
+        } else if (step->kind != SX_STEP_HOST) {
+            for (int i = 0; i < 2 && status == SX_OK; i++) {
+                status = learn_shaping(b->r, sx_node_body(step->node, i), &p->steps[k].shaping[i]);
+            }
+        }
+    }
+    if (status != SX_OK) {
+        destroy_program(p);
+        return status;
+    }
+    *out_value = p;
+    *out_bytes = (int64_t)p->spec->arena.used_bytes;
+    return SX_OK;
+}
+
+typedef struct build_executable {
+    const sx_runner *r;
+    const sx_graph *graph;
+    int64_t batch;
+} build_executable;
+
+static sx_status compile(void *user, void **out_value, int64_t *out_bytes)
+{
+    const build_executable *b = user;
+    sx_executable *e = NULL;
+    SX_TRY(sx_compile(b->r->options.platform, b->graph,
+                      &(sx_compile_options){.batch = b->batch, .shards = 1}, &e));
+    *out_value = e;
+    *out_bytes = 1;
+    return SX_OK;
+}
+
+static bool graph_has_batch(const sx_graph *g)
+{
+    bool any = false;
+    for (int i = 0; i < g->n_args && !any; i++) {
+        any = sx_type_has_batch(sx_graph_type(g, g->args[i].value));
+    }
+    return any;
+}
+
+/* The step's executable for that batch; to be released. */
+static sx_status executable_of(const call *c, program *p, int k, int64_t batch, sx_built **out)
+{
+    const sx_graph *g = p->spec->steps[k].graph;
+    program_step *s = &p->steps[k];
+    batch = graph_has_batch(g) ? batch : 1;
+    pthread_mutex_lock(&p->mutex);
+    sx_built *found = NULL;
+    for (int i = 0; i < s->n_executables && found == NULL; i++) {
+        found = s->batches[i] == batch ? sx_built_retain(s->executables[i]) : NULL;
+    }
+    pthread_mutex_unlock(&p->mutex);
+    if (found != NULL) {
+        *out = found;
+        return SX_OK;
+    }
+    const uint64_t key[2] = {s->graph_hash, (uint64_t)batch};
+    build_executable b = {.r = c->r, .graph = g, .batch = batch};
+    SX_TRY(sx_build_cache_get(c->r->executables, key, sizeof(key), compile, &b, c->cancel, &found));
+    pthread_mutex_lock(&p->mutex);
+    sx_built *surplus = NULL;
+    if (s->n_executables < KEPT_BATCHES) {
+        s->batches[s->n_executables] = batch;
+        s->executables[s->n_executables++] = sx_built_retain(found);
+    } else {
+        surplus = s->executables[0];
+        memmove(s->batches, s->batches + 1, (KEPT_BATCHES - 1) * sizeof(s->batches[0]));
+        memmove(s->executables, s->executables + 1, (KEPT_BATCHES - 1) * sizeof(s->executables[0]));
+        s->batches[KEPT_BATCHES - 1] = batch;
+        s->executables[KEPT_BATCHES - 1] = sx_built_retain(found);
+    }
+    pthread_mutex_unlock(&p->mutex);
+    sx_built_release(surplus);
+    *out = found;
+    return SX_OK;
+}
+
+/* --- keys ------------------------------------------------------------------------------------- */
+
+/* The batch that the arguments have where the function declares c·N; 0 = it declares none, or the
+ * arguments have none of it: they are then bound as they are. */
+static sx_status find_batch(const sx_graph *body, const value *args, int n, int64_t *out_batch)
+{
+    int64_t batch = 0;
+    for (int i = 0; i < n; i++) {
+        const sx_type *declared = sx_graph_type(body, body->args[i].value);
+        for (int d = 0; d < declared->rank && declared->rank == args[i].type.rank; d++) {
+            const int64_t dim = args[i].type.dims[d], c = -declared->dims[d];
+            if (!sx_dim_is_batch(declared->dims[d])) {
+                continue;
+            }
+            if (dim % c != 0 || (batch != 0 && dim != c * batch)) {
+                char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
+                return sx_error(SX_INVALID_ARGUMENT,
+                                "argument %d, \"%s\", is %s, but is declared %s, and N is %lld", i,
+                                body->args[i].name, sx_type_format(&args[i].type, a, sizeof(a)),
+                                sx_type_format(declared, b, sizeof(b)), (long long)batch);
+            }
+            batch = dim / c;
+        }
+    }
+    *out_batch = batch;
+    return SX_OK;
+}
+
+/* What is bound of each argument, in `arena`. */
+static sx_status bind(const sx_graph *body, value *args, int n, const bool *shaping, int64_t batch,
+                      sx_arena *arena, sx_tensor **out)
+{
+    sx_tensor *bound = sx_arena_array(arena, n + 1, sx_tensor);
+    if (bound == NULL) {
+        return sx_budget_error(arena->budget);
+    }
+    for (int i = 0; i < n; i++) {
+        const sx_type *declared = sx_graph_type(body, body->args[i].value);
+        const bool whole = args[i].type.dtype == SX_BOOL || sx_dtype_is_integer(args[i].type.dtype);
+        bound[i].type = args[i].type;
+        for (int d = 0; batch > 0 && d < declared->rank && declared->rank == bound[i].type.rank;
+             d++) {
+            if (sx_dim_is_batch(declared->dims[d])) {
+                bound[i].type.dims[d] = declared->dims[d];
+            }
+        }
+        if (args[i].type.dtype == SX_RESOURCE) {
+            bound[i].data = args[i].data;
+        } else if (shaping[i] && whole && !sx_type_has_batch(&bound[i].type) &&
+                   sx_type_elems(&args[i].type) <= MAX_KNOWN_ELEMS) {
+            SX_TRY(to_host(&args[i], arena));
+            bound[i].data = args[i].data;
+        }
+    }
+    *out = bound;
+    return SX_OK;
+}
+
+static void put_key(const sx_runner *r, uint64_t graph_hash, const sx_binding *binding, sx_buf *key)
+{
+    const uint64_t head[3] = {r->options.library->hash, graph_hash, (uint64_t)binding->batch};
+    sx_buf_append(key, head, sizeof(head));
+    for (int i = 0; i < binding->n_args; i++) {
+        const sx_tensor *a = &binding->args[i];
+        const int32_t type[3] = {(int32_t)a->type.dtype, a->type.rank, a->data != NULL};
+        sx_buf_append(key, type, sizeof(type));
+        sx_buf_append(key, a->type.dims, (size_t)a->type.rank * sizeof(a->type.dims[0]));
+        if (a->type.dtype == SX_RESOURCE) {
+            sx_buf_append(key, a->data, strlen(a->data) + 1);
+        } else if (a->data != NULL) {
+            sx_buf_append(key, a->data, (size_t)sx_type_bytes(&a->type));
+        }
+    }
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const bool *shaping,
+                           int64_t late_batch, value *args, int n_args, value *results,
+                           int n_results, sx_arena *arena);
+
+static sx_status run_device(call *c, program *p, int k, int64_t batch, value *slots)
+{
+    const sx_step *step = &p->spec->steps[k];
+    const sx_graph *g = step->graph;
+    sx_built *built = NULL;
+    const int n = g->n_args + g->n_results;
+    sx_device_buffer **buffers = sx_alloc((size_t)n + 1, sizeof(sx_device_buffer *));
+    sx_status status = buffers == NULL ? no_memory() : executable_of(c, p, k, batch, &built);
+    sx_executable *e = status == SX_OK ? sx_built_value(built) : NULL;
+    for (int i = 0, in = 0; i < g->n_args && status == SX_OK; i++) {
+        if (g->args[i].kind == SX_ARG_VARIABLE) {
+            int v = 0;
+            status = find_variable(c->r, g->args[i].name, &v);
+            buffers[i] = status == SX_OK ? c->r->variables[v] : NULL;
+        } else {
+            value *v = &slots[step->in[in++]];
+            status = to_device(c->r, v);
+            buffers[i] = v->buffer;
+        }
+    }
+    for (int i = 0, out = 0; i < g->n_results && status == SX_OK; i++) {
+        if (e->result_args[i] < 0) {
+            value *v = &slots[step->out[out++]];
+            v->type = e->result_types[i];
+            status =
+                sx_device_buffer_create(c->r->options.platform->devices[0], &v->type, &v->buffer);
+            buffers[g->n_args + i] = v->buffer;
+        }
+    }
+    if (status == SX_OK) {
+        status = sx_execute(e, buffers, buffers + g->n_args);
+    }
+    sx_built_release(built);
+    sx_free(buffers);
+    return status;
+}
+
+/* One node on the host; types are known now. */
+static sx_status run_host(call *c, const sx_step *step, value *slots, sx_arena *arena)
+{
+    const sx_node *n = step->node;
+    const int all = n->n_inputs + n->n_outputs;
+    sx_tensor *t = sx_arena_array(arena, all + 1, sx_tensor);
+    sx_type *types = sx_arena_array(arena, all + SX_MAX_OUTPUTS, sx_type);
+    void *attrs = sx_arena_memdup(arena, n->attrs, n->op->attrs_bytes);
+    if (t == NULL || types == NULL || attrs == NULL) {
+        return sx_budget_error(arena->budget);
+    }
+    for (int i = 0; i < step->n_in; i++) {
+        value *v = &slots[step->in[i]];
+        SX_TRY(to_host(v, arena));
+        if (i < n->n_inputs) {
+            t[i] = (sx_tensor){v->type, v->data};
+            types[i] = v->type;
+        }
+    }
+    for (int i = 0; i < n->n_attr_operands; i++) {
+        const value *v = &slots[step->in[n->n_inputs + i]];
+        const sx_tensor known = {v->type, v->data};
+        bool resolved = false;
+        SX_TRY(sx_attr_from_operand(n->op, n->attr_operands[i].row, attrs, types, n->n_inputs,
+                                    &(sx_known_operand){.value = &known, .type = &v->type},
+                                    &resolved));
+    }
+    int n_out = n->n_outputs;
+    if (n->op->host_types != NULL) {
+        SX_TRY(sx_host_types(n->op, attrs, t, n->n_inputs, types + n->n_inputs, n_out, arena));
+    } else {
+        SX_TRY(sx_infer_types(n->op, attrs, types, n->n_inputs, types + n->n_inputs, &n_out));
+    }
+    for (int i = n->n_inputs; i < all; i++) {
+        const int64_t elems = sx_type_elems(&types[i]);
+        t[i] = (sx_tensor){types[i],
+                           elems < 0 ? NULL : sx_arena_alloc(arena, host_bytes(&types[i]) + 1, 1)};
+        if (t[i].data == NULL) {
+            return sx_budget_error(arena->budget);
+        }
+    }
+    const int64_t bytes =
+        sx_host_scratch_bytes(n->op, types, n->n_inputs, types + n->n_inputs, n->n_outputs);
+    void *scratch = bytes < 0 ? NULL : sx_arena_alloc(arena, (size_t)bytes, 1);
+    if (scratch == NULL) {
+        return sx_budget_error(arena->budget);
+    }
+    SX_TRY(sx_host_run_within(n->op, attrs, t, n->n_inputs, t + n->n_inputs, n->n_outputs, scratch,
+                              arena, c->cancel));
+    for (int i = 0; i < n->n_outputs; i++) {
+        slots[step->out[i]] =
+            (value){.type = types[n->n_inputs + i], .data = t[n->n_inputs + i].data};
+    }
+    return SX_OK;
+}
+
+static sx_status read_flag(value *v, sx_arena *arena, bool *out)
+{
+    if (v->type.dtype != SX_BOOL || sx_type_elems(&v->type) != 1) {
+        char text[SX_TYPE_TEXT];
+        return sx_error(SX_INVALID_ARGUMENT, "the condition is %s, expected a bool scalar",
+                        sx_type_format(&v->type, text, sizeof(text)));
+    }
+    SX_TRY(to_host(v, arena));
+    *out = *(const uint8_t *)v->data != 0;
+    return SX_OK;
+}
+
+static sx_status copy_in(const sx_step *step, int first, int n, const value *slots, sx_arena *arena,
+                         value *out)
+{
+    for (int i = 0; i < n; i++) {
+        SX_TRY(copy_value(&slots[step->in[first + i]], arena, &out[i]));
+    }
+    return SX_OK;
+}
+
+static sx_status run_if(call *c, const program *p, int k, value *slots, sx_arena *arena)
+{
+    const sx_step *step = &p->spec->steps[k];
+    const int n = step->node->n_inputs - 1;
+    bool taken = false;
+    SX_TRY(read_flag(&slots[step->in[0]], arena, &taken));
+    const int row = taken ? 0 : 1;
+    value *args = sx_arena_array(arena, n + SX_MAX_OUTPUTS, value);
+    if (args == NULL) {
+        return sx_budget_error(arena->budget);
+    }
+    sx_status status = copy_in(step, 1, n, slots, arena, args);
+    if (status == SX_OK) {
+        status =
+            run_graph(c, sx_node_body(step->node, row), step->hashes[row], p->steps[k].shaping[row],
+                      p->spec->batch, args, n, args + n, step->n_out, arena);
+    }
+    for (int i = 0; i < step->n_out && status == SX_OK; i++) {
+        slots[step->out[i]] = args[n + i];
+    }
+    release_values(args, n);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s", taken ? "then" : "else");
+}
+
+/* The state of each trip is in an arena of its own, which ends with the next one's. */
+static sx_status run_while(call *c, const program *p, int k, value *slots, sx_arena *arena)
+{
+    const sx_step *step = &p->spec->steps[k];
+    const sx_while_attrs *attrs = step->node->attrs;
+    const int n = step->node->n_inputs, n_state = step->n_out;
+    const int64_t bound = c->r->options.max_trips > 0 ? c->r->options.max_trips : 1 << 30;
+    const int64_t most = attrs->trips > 0 ? SX_MIN(attrs->trips, bound) : bound;
+    sx_arena trips[2];
+    value *args = sx_arena_array(arena, n + 1, value), made[SX_MAX_OUTPUTS] = {{.data = NULL}};
+    if (args == NULL) {
+        return sx_budget_error(arena->budget);
+    }
+    for (int i = 0; i < 2; i++) {
+        sx_arena_init(&trips[i], 0);
+        trips[i].budget = arena->budget;
+    }
+    sx_status status = copy_in(step, 0, n, slots, arena, args);
+    for (int64_t trip = 0; status == SX_OK; trip++) {
+        sx_arena *here = &trips[trip & 1];
+        value flag = {.data = NULL};
+        bool again = false;
+        sx_arena_deinit(here);
+        sx_arena_init(here, 0);
+        here->budget = arena->budget;
+        status = sx_cancel_check(c->cancel);
+        if (status == SX_OK) {
+            status = run_graph(c, attrs->condition, step->hashes[0], p->steps[k].shaping[0],
+                               p->spec->batch, args, n, &flag, 1, here);
+        }
+        if (status == SX_OK) {
+            status = read_flag(&flag, here, &again);
+        }
+        release_values(&flag, 1);
+        if (status != SX_OK || !again) {
+            break;
+        }
+        if (trip == most) {
+            status = sx_error(attrs->trips == most ? SX_OUT_OF_RANGE : SX_RESOURCE_EXHAUSTED,
+                              "the condition holds more often than %lld times", (long long)most);
+            break;
+        }
+        status =
+            sx_status_annotate(run_graph(c, attrs->body, step->hashes[1], p->steps[k].shaping[1],
+                                         p->spec->batch, args, n, made, n_state, here),
+                               __FILE__, __LINE__, "trip %lld", (long long)trip);
+        for (int i = 0; i < n_state && status == SX_OK; i++) {
+            value next;
+            status = copy_value(&made[i], here, &next);
+            if (status == SX_OK) {
+                sx_device_buffer_release(args[i].buffer);
+                args[i] = next;
+            }
+        }
+        release_values(made, n_state);
+    }
+    for (int i = 0; i < n_state && status == SX_OK; i++) {
+        status = copy_value(&args[i], arena, &slots[step->out[i]]);
+    }
+    release_values(args, n);
+    sx_arena_deinit(&trips[0]);
+    sx_arena_deinit(&trips[1]);
+    return status;
+}
+
+static sx_status run_late(call *c, const program *p, int k, int64_t batch, value *slots,
+                          sx_arena *arena)
+{
+    const sx_step *step = &p->spec->steps[k];
+    value *args = sx_arena_array(arena, step->n_in + step->n_out + 1, value);
+    if (args == NULL) {
+        return sx_budget_error(arena->budget);
+    }
+    sx_status status = copy_in(step, 0, step->n_in, slots, arena, args);
+    if (status == SX_OK) {
+        status = run_graph(c, step->graph, step->hashes[0], p->steps[k].shaping[0], batch, args,
+                           step->n_in, args + step->n_in, step->n_out, arena);
+    }
+    for (int i = 0; i < step->n_out && status == SX_OK; i++) {
+        slots[step->out[i]] = args[step->n_in + i];
+    }
+    release_values(args, step->n_in);
+    return status;
+}
+
+static sx_status run_steps(call *c, program *p, int64_t batch, value *slots, sx_arena *arena)
+{
+    for (int k = 0; k < p->spec->n_steps; k++) {
+        const sx_step *step = &p->spec->steps[k];
+        const char *name = step->node != NULL ? step->node->name : "";
+        sx_status status = sx_cancel_check(c->cancel);
+        SX_TRY(status);
+        switch (step->kind) {
+        case SX_STEP_DEVICE:
+            SX_TRY(run_device(c, p, k, batch, slots));
+            break;
+        case SX_STEP_HOST:
+            SX_TRY(run_host(c, step, slots, arena), "%s \"%s\"", step->node->op->name, name);
+            break;
+        case SX_STEP_IF:
+            SX_TRY(run_if(c, p, k, slots, arena), "if \"%s\"", name);
+            break;
+        case SX_STEP_WHILE:
+            SX_TRY(run_while(c, p, k, slots, arena), "while \"%s\"", name);
+            break;
+        case SX_STEP_LATE:
+            SX_TRY(run_late(c, p, k, batch, slots, arena));
+            break;
+        }
+    }
+    return SX_OK;
+}
+
+/* Runs a function's body, a region or a late call; results[] hold references of the caller's. */
+static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const bool *shaping,
+                           int64_t late_batch, value *args, int n_args, value *results,
+                           int n_results, sx_arena *arena)
+{
+    int64_t batch = 0;
+    sx_tensor *bound = NULL;
+    sx_built *built = NULL;
+    if (c->depth == MAX_DEPTH) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "late calls and regions nest deeper than %d",
+                        MAX_DEPTH);
+    }
+    if (n_args != body->n_args || n_results != body->n_results) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%d arguments and %d results, the function has %d and %d", n_args,
+                        n_results, body->n_args, body->n_results);
+    }
+    SX_TRY(find_batch(body, args, n_args, &batch));
+    SX_TRY(bind(body, args, n_args, shaping, batch, arena, &bound));
+    const sx_binding binding = {
+        .args = bound, .n_args = n_args, .batch = batch > 0 ? 0 : late_batch};
+    sx_buf key;
+    sx_buf_init(&key, 1 << 20);
+    put_key(c->r, hash, &binding, &key);
+    build_program b = {.r = c->r, .body = body, .binding = &binding};
+    sx_status status = sx_buf_status(&key);
+    if (status == SX_OK) {
+        status =
+            sx_build_cache_get(c->r->programs, key.data, key.size, build, &b, c->cancel, &built);
+    }
+    sx_buf_deinit(&key);
+    SX_TRY(status);
+    program *p = sx_built_value(built);
+    value *slots = sx_alloc((size_t)p->spec->n_slots + 1, sizeof(*slots));
+    if (slots == NULL) {
+        sx_built_release(built);
+        return no_memory();
+    }
+    for (int i = 0; i < p->spec->n_slots; i++) {
+        const sx_tensor *constant = p->spec->slots[i].constant;
+        if (i < n_args) {
+            slots[i] = args[i];
+            slots[i].buffer =
+                args[i].buffer != NULL ? sx_device_buffer_retain(args[i].buffer) : NULL;
+        } else if (constant != NULL) {
+            slots[i] = (value){.type = constant->type, .data = constant->data};
+        }
+    }
+    c->depth++;
+    status = run_steps(c, p, batch > 0 ? batch : late_batch, slots, arena);
+    c->depth--;
+    for (int i = 0; i < n_results && status == SX_OK; i++) {
+        /* a constant lives as long as the program: copied */
+        status = copy_value(&slots[p->spec->results[i]], arena, &results[i]);
+        if (status != SX_OK) {
+            release_values(results, i);
+        }
+    }
+    release_values(slots, p->spec->n_slots);
+    sx_free(slots);
+    sx_built_release(built);
+    return status;
+}
+
+sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *args, int n_args,
+                        sx_tensor *results, int n_results, sx_arena *arena, const sx_cancel *cancel)
+{
+    const sx_library *library = r->options.library;
+    const sx_function *f = sx_library_find(library, function);
+    if (f == NULL) {
+        return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", function);
+    }
+    const function_facts *facts = &r->functions[f - library->functions];
+    sx_arena scratch;
+    sx_arena_init(&scratch, 0);
+    scratch.budget = r->options.memory;
+    value *values = sx_arena_array(&scratch, n_args + n_results + 1, value);
+    sx_status status = values == NULL ? sx_budget_error(scratch.budget) : SX_OK;
+    for (int i = 0; i < n_args && status == SX_OK; i++) {
+        values[i] = (value){.type = args[i].type, .data = args[i].data};
+        if (!sx_type_is_static(&args[i].type) || args[i].type.dtype == SX_RESOURCE) {
+            char text[SX_TYPE_TEXT];
+            status = sx_error(SX_INVALID_ARGUMENT, "argument %d is %s, expected a static type", i,
+                              sx_type_format(&args[i].type, text, sizeof(text)));
+        }
+    }
+    if (status == SX_OK) {
+        call c = {.r = r, .cancel = cancel};
+        if (r->any_writes && facts->writes) {
+            pthread_rwlock_wrlock(&r->lock);
+        } else if (r->any_writes) {
+            pthread_rwlock_rdlock(&r->lock);
+        }
+        status = run_graph(&c, f->body, facts->hash, facts->shaping, 0, values, n_args,
+                           values + n_args, n_results, &scratch);
+        if (r->any_writes) {
+            pthread_rwlock_unlock(&r->lock);
+        }
+    }
+    for (int i = 0; i < n_results && status == SX_OK; i++) {
+        value kept;
+        status = to_host(&values[n_args + i], &scratch);
+        sx_device_buffer_release(values[n_args + i].buffer);
+        values[n_args + i].buffer = NULL;
+        if (status == SX_OK) {
+            status = copy_value(&values[n_args + i], arena, &kept);
+            results[i] = (sx_tensor){kept.type, kept.data};
+        }
+    }
+    release_values(values, n_args + n_results);
+    sx_arena_deinit(&scratch);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s", function);
+}

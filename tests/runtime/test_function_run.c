@@ -1,0 +1,534 @@
+/* Functions whose shapes are known only when they run: specialized, compiled once for each
+ * combination of types, driven by the host where a device cannot. On the host's kernels and on the
+ * cpu backend. */
+#include "harness.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "runtime/function_run.h"
+
+static const char *const devices[] = {"host", "cpu"};
+
+typedef struct running {
+    sx_library *library;
+    sx_platform *platform;
+    sx_runner *runner;
+    sx_arena arena;
+} running;
+
+static void begin(running *t, const char *device, const char *text, sx_runner_options options)
+{
+    *t = (running){.library = NULL};
+    assert_ok(sx_library_parse(text, strlen(text), &t->library));
+    assert_ok(sx_platform_open(device, &(sx_platform_options){.threads = 1}, &t->platform));
+    options.library = t->library;
+    options.platform = t->platform;
+    assert_ok(sx_runner_create(&options, &t->runner));
+    sx_arena_init(&t->arena, 0);
+}
+
+static void end(running *t)
+{
+    sx_runner_destroy(t->runner);
+    sx_platform_close(t->platform);
+    sx_library_destroy(t->library);
+    sx_arena_deinit(&t->arena);
+}
+
+static sx_tensor floats(const float *data, int rank, int64_t d0, int64_t d1)
+{
+    return (sx_tensor){sx_type_make(SX_F32, rank, (const int64_t[]){d0, d1}), (void *)data};
+}
+
+static sx_build_cache_stats programs_of(const running *t)
+{
+    sx_build_cache_stats programs, executables;
+    sx_runner_get_stats(t->runner, &programs, &executables);
+    return programs;
+}
+
+static sx_build_cache_stats executables_of(const running *t)
+{
+    sx_build_cache_stats programs, executables;
+    sx_runner_get_stats(t->runner, &programs, &executables);
+    return executables;
+}
+
+/* --- straight lines ------------------------------------------------------------------------------
+ */
+
+/* x [N,?]: rows flattened through an attribute operand of its own shape, by a called function. */
+static const char flatten[] =
+    "sextant-library 2\n"
+    "function \"flatten\"\n"
+    "input %1 float32[*] \"x\"\n"
+    "%2 = shape(%1) {dtype=int32} int32[?] \"shape\"\n"
+    "%3 = slice(%2) {begin=[0], size=[1]} int32[1] \"rows\"\n"
+    "%4 = constant() {value=tensor(int32[1] \"ffffffff\")} int32[1] \"rest\"\n"
+    "%5 = concat(%3, %4) int32[2] \"to\"\n"
+    "%6 = reshape(%1) {shape=%5} float32[?,?] \"reshape\"\n"
+    "output \"y\" %6\n"
+    "end\n"
+    "function \"main\"\n"
+    "input %1 float32[N,?,2] \"x\"\n"
+    "%2 = call(%1) {function=\"flatten\"} float32[*] \"call\"\n"
+    "%3 = constant() {value=tensor(int64[1] \"ffffffffffffffff\")} int64[1] \"last\"\n"
+    "%4 = reduce_sum(%2) {axes=%3} float32[?] \"sum\"\n"
+    "output \"y\" %4\noutput \"flat\" %2\nend\n";
+
+static void test_runtime_function_run__batch_stays_symbolic_through_attribute_operands(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        begin(&t, devices[d], flatten, (sx_runner_options){.seed = 1});
+        float x[5 * 3 * 2];
+        for (int i = 0; i < 30; i++) {
+            x[i] = (float)i;
+        }
+        for (int64_t n = 1; n <= 5; n++) {
+            sx_tensor y[2], in = {sx_type_of(SX_F32, n, 3, 2), x};
+            assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
+            sx_type want = sx_type_of(SX_F32, n), flat = sx_type_of(SX_F32, n, 6);
+            assert_true(sx_type_equal(&y[0].type, &want) && sx_type_equal(&y[1].type, &flat));
+            for (int64_t i = 0; i < n; i++) {
+                assert_true(((float *)y[0].data)[i] == (float)(15 + 36 * i));
+            }
+            assert_memory_equal(y[1].data, x, (size_t)n * 6 * sizeof(float));
+        }
+        assert_int_equal(programs_of(&t).builds, 1); /* of N */
+        assert_int_equal(executables_of(&t).builds, 5);
+        sx_tensor y[2], in = {sx_type_of(SX_F32, 2, 2, 2), x};
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
+        assert_int_equal(programs_of(&t).builds, 2); /* another shape beside N */
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
+        assert_int_equal(programs_of(&t).builds, 2);
+        assert_int_equal(executables_of(&t).builds, 6);
+        in.type = sx_type_of(SX_F32, 2, 3);
+        assert_error(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL),
+                     SX_INVALID_ARGUMENT,
+                     "argument 0 is float32[2,3], but is declared float32[N,?,2]");
+        end(&t);
+    }
+}
+
+/* --- late calls ----------------------------------------------------------------------------------
+ */
+
+/* The elements that are not zero, squared, with their sum; the host decides how many there are. */
+static const char compress[] =
+    "sextant-library 2\n"
+    "function \"main\"\n"
+    "input %1 float32[?] \"x\"\n"
+    "%2 = neg(%1) float32[?] \"neg\"\n"
+    "%3 = where(%2) int64[?,1] \"where\"\n"
+    "%4 = constant() {value=tensor(int64[1] \"ffffffffffffffff\")} int64[1] \"rest\"\n"
+    "%5 = reshape(%3) {shape=%4} int64[?] \"index\"\n"
+    "%6 = gather(%2, %5) float32[?] \"gather\"\n"
+    "%7 = square(%6) float32[?] \"square\"\n"
+    "%8 = reduce_sum(%7) {axes=[0]} float32[] \"sum\"\n"
+    "%9 = where(%7) int64[?,1] \"again\"\n"
+    "%10 = reshape(%9) {shape=%4} int64[?] \"index_2\"\n"
+    "%11 = gather(%7, %10) float32[?] \"gather_2\"\n"
+    "output \"y\" %11\n"
+    "output \"sum\" %8\n"
+    "output \"negative\" %2\n"
+    "end\n";
+
+static void test_runtime_function_run__late_calls_wait_for_their_shapes(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y[3];
+        begin(&t, devices[d], compress, (sx_runner_options){.seed = 1});
+        const float x[] = {0, 3, 0, 0, -2, 1};
+        sx_tensor in = floats(x, 1, 6, 0);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 3, &t.arena, NULL));
+        sx_type three = sx_type_of(SX_F32, 3);
+        assert_true(sx_type_equal(&y[0].type, &three));
+        assert_memory_equal(y[0].data, ((const float[]){9, 4, 1}), sizeof(float[3]));
+        assert_true(*(float *)y[1].data == 14);
+        assert_true(((float *)y[2].data)[1] == -3);
+        const int64_t builds = programs_of(&t).builds;
+        assert_int_equal(builds, 3); /* main, its late call, that one's late call */
+        const float same_counts[] = {1, 0, 1, 0, 5, 0};
+        in = floats(same_counts, 1, 6, 0);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 3, &t.arena, NULL));
+        assert_true(*(float *)y[1].data == 27);
+        assert_int_equal(programs_of(&t).builds, builds);
+        const float none[] = {0, 0, 0, 0, 0, 0};
+        in = floats(none, 1, 6, 0);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 3, &t.arena, NULL));
+        assert_int_equal(y[0].type.dims[0], 0);
+        assert_true(*(float *)y[1].data == 0);
+        end(&t);
+    }
+}
+
+/* --- control flow --------------------------------------------------------------------------------
+ */
+
+/* Branches of different shapes, chosen by data; a known condition takes one beforehand. */
+static const char choose[] =
+    "sextant-library 2\n"
+    "function \"main\"\n"
+    "input %1 float32[?] \"x\"\n"
+    "%2 = reduce_sum(%1) {axes=[0]} float32[] \"sum\"\n"
+    "%3 = constant() {value=tensor(float32[] \"00000000\")} float32[] \"zero\"\n"
+    "%4 = greater(%2, %3) bool[] \"positive\"\n"
+    "%5 = if(%4, %1) float32[?] \"choose\"\n"
+    "  then\n"
+    "    input %1 float32[?] \"x\"\n"
+    "    %2 = concat(%1, %1) float32[?] \"twice\"\n"
+    "    output \"y\" %2\n"
+    "  end\n"
+    "  else\n"
+    "    input %1 float32[?] \"x\"\n"
+    "    output \"y\" %1\n"
+    "  end\n"
+    "%6 = neg(%5) float32[?] \"neg\"\n"
+    "%7 = greater(%3, %3) bool[] \"never\"\n"
+    "%8 = if(%7, %6) float32[?] \"known\"\n"
+    "  then\n"
+    "    input %1 float32[?] \"x\"\n"
+    "    %2 = conv2d(%1, %1) float32[?] \"wrong\"\n"
+    "    output \"y\" %2\n"
+    "  end\n"
+    "  else\n"
+    "    input %1 float32[?] \"x\"\n"
+    "    output \"y\" %1\n"
+    "  end\n"
+    "%9 = if(%4, %1, %3) float32[?] \"same\"\n"
+    "  then\n"
+    "    input %1 float32[?] \"x\"\n"
+    "    input %2 float32[] \"z\"\n"
+    "    %3 = sub(%2, %1) float32[?] \"sub\"\n"
+    "    output \"y\" %3\n"
+    "  end\n"
+    "  else\n"
+    "    input %1 float32[?] \"x\"\n"
+    "    input %2 float32[] \"z\"\n"
+    "    output \"y\" %1\n"
+    "  end\n"
+    "output \"y\" %8\n"
+    "output \"abs\" %9\n"
+    "end\n";
+
+static void test_runtime_function_run__branches(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y[2];
+        begin(&t, devices[d], choose, (sx_runner_options){.seed = 1});
+        const float up[] = {1, 2}, down[] = {-1, -2};
+        sx_tensor in = floats(up, 1, 2, 0);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
+        assert_int_equal(y[0].type.dims[0], 4);
+        assert_memory_equal(y[0].data, ((const float[]){-1, -2, -1, -2}), sizeof(float[4]));
+        assert_memory_equal(y[1].data, ((const float[]){-1, -2}), sizeof(float[2]));
+        in = floats(down, 1, 2, 0);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
+        assert_int_equal(y[0].type.dims[0], 2);
+        assert_memory_equal(y[0].data, ((const float[]){1, 2}), sizeof(float[2]));
+        assert_memory_equal(y[1].data, ((const float[]){-1, -2}), sizeof(float[2]));
+        end(&t);
+    }
+}
+
+/* A loop whose state grows (the host drives it), and one whose state does not and that has a bound
+ * (the device runs it). */
+#define LOOP(head, trips, body)                                                                    \
+    head " {trips=" trips "} float32[?], int32[] \"loop\"\n"                                       \
+         "  condition\n"                                                                           \
+         "    input %1 float32[?] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n" \
+         "    %4 = less(%2, %3) bool[] \"less\"\n    output \"go\" %4\n  end\n"                    \
+         "  body\n"                                                                                \
+         "    input %1 float32[?] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n" \
+         "    %4 = constant() {value=tensor(int32[] \"01000000\")} int32[] \"one\"\n"              \
+         "    %5 = add(%2, %4) int32[] \"next\"\n" body                                            \
+         "    output \"x\" %6\n    output \"i\" %5\n  end\n"
+
+static const char loops[] =
+    "sextant-library 2\n"
+    "function \"grow\"\n"
+    "input %1 float32[?] \"x\"\n"
+    "input %2 int32[] \"n\"\n"
+    "%3 = constant() {value=tensor(int32[] \"00000000\")} int32[] \"zero\"\n" LOOP(
+        "%4, %5 = while(%1, %3, %2)", "0",
+        "    %6 = concat(%1, %1) float32[?] \"twice\"\n") "output \"y\" %4\noutput \"i\" %5\nend\n"
+                                                          "function \"double\"\n"
+                                                          "input %1 float32[?] \"x\"\n"
+                                                          "input %2 int32[] \"n\"\n"
+                                                          "%3 = constant() {value=tensor(int32[] "
+                                                          "\"00000000\")} int32[] \"zero\"\n" LOOP(
+                                                              "%4, %5 = while(%1, %3, %2)", "1000",
+                                                              "    %6 = add(%1, %1) float32[?] "
+                                                              "\"twice\"\n") "output \"y\" "
+                                                                             "%4\noutput \"i\" "
+                                                                             "%5\nend\n"
+                                                                             "function "
+                                                                             "\"forever\"\n"
+                                                                             "input %1 float32[?] "
+                                                                             "\"x\"\n"
+                                                                             "input %2 int32[] "
+                                                                             "\"n\"\n"
+                                                                             "%3 = constant() "
+                                                                             "{value=tensor(int32[]"
+                                                                             " \"00000000\")} "
+                                                                             "int32[] "
+                                                                             "\"zero\"\n" LOOP(
+                                                                                 "%4, %5 = "
+                                                                                 "while(%1, %3, "
+                                                                                 "%2)",
+                                                                                 "0",
+                                                                                 "    %6 = neg(%1) "
+                                                                                 "float32[?] "
+                                                                                 "\"neg\"\n") "outp"
+                                                                                              "ut "
+                                                                                              "\"y"
+                                                                                              "\" "
+                                                                                              "%4\n"
+                                                                                              "outp"
+                                                                                              "ut "
+                                                                                              "\"i"
+                                                                                              "\" "
+                                                                                              "%5\n"
+                                                                                              "end"
+                                                                                              "\n";
+
+static void test_runtime_function_run__loops(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y[2];
+        begin(&t, devices[d], loops, (sx_runner_options){.max_trips = 1 << 20});
+        const float x[] = {1, 2};
+        int32_t n = 3;
+        sx_tensor in[2] = {floats(x, 1, 2, 0), {sx_scalar_type(SX_I32), &n}};
+        assert_ok(sx_runner_run(t.runner, "grow", in, 2, y, 2, &t.arena, NULL));
+        assert_int_equal(y[0].type.dims[0], 16);
+        assert_true(((float *)y[0].data)[15] == 2 && *(int32_t *)y[1].data == 3);
+        const int64_t before = programs_of(&t).builds;
+        assert_ok(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, NULL));
+        assert_memory_equal(y[0].data, ((const float[]){8, 16}), sizeof(float[2]));
+        assert_int_equal(*(int32_t *)y[1].data, 3);
+        assert_int_equal(programs_of(&t).builds, before + 1); /* no regions of its own */
+        n = 0;
+        assert_ok(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, NULL));
+        assert_memory_equal(y[0].data, x, sizeof(x));
+        n = 1001;
+        assert_error(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, NULL),
+                     SX_OUT_OF_RANGE, "more often than 1000 times");
+        end(&t);
+    }
+}
+
+static void test_runtime_function_run__loops_that_do_not_end_are_stopped(void **state)
+{
+    (void)state;
+    running t;
+    sx_tensor y[2];
+    sx_cancel cancel;
+    const float x[] = {1, 2};
+    int32_t n = INT32_MAX;
+    sx_tensor in[2] = {floats(x, 1, 2, 0), {sx_scalar_type(SX_I32), &n}};
+    begin(&t, "cpu", loops, (sx_runner_options){.max_trips = 100});
+    assert_error(sx_runner_run(t.runner, "forever", in, 2, y, 2, &t.arena, NULL),
+                 SX_RESOURCE_EXHAUSTED, "while \"loop\": the condition holds more often than 100");
+    end(&t);
+    begin(&t, "cpu", loops, (sx_runner_options){.max_trips = 0});
+    sx_cancel_init(&cancel, sx_now_ns() + 50 * 1000 * 1000);
+    assert_error(sx_runner_run(t.runner, "forever", in, 2, y, 2, &t.arena, &cancel),
+                 SX_DEADLINE_EXCEEDED, "while \"loop\"");
+    sx_cancel_init(&cancel, INT64_MAX);
+    sx_cancel_request(&cancel);
+    assert_error(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, &cancel), SX_CANCELLED,
+                 "double");
+    end(&t);
+}
+
+/* --- effects -------------------------------------------------------------------------------------
+ */
+
+/* count += step, and the value before; refused for negative steps, before anything is assigned. */
+static const char counter[] =
+    "sextant-library 2\n"
+    "variable float32[] \"count\" state constant 5\n"
+    "function \"main\"\n"
+    "input %1 float32[] \"step\"\n"
+    "%2 = variable_handle() {name=\"count\"} resource[] \"handle\"\n"
+    "%3 = call(%2) {function=\"read\"} float32[] \"before\"\n"
+    "%4 = constant() {value=tensor(float32[] \"00000000\")} float32[] \"zero\"\n"
+    "%5 = less(%1, %4) bool[] \"negative\"\n"
+    "%6 = logical_not(%5) bool[] \"fine\"\n"
+    "%7 = constant() {value=tensor(string[] \"7374657020697320\")} string[] \"words\"\n"
+    "%8 = assert(%6, %7, %1) {message=\"steps go up\"} bool[] \"assert\"\n"
+    "%9 = add(%3, %1) float32[] \"add\"\n"
+    "%10 = assign_variable(%2, %9) float32[] \"assign\"\n"
+    "%11 = read_variable(%2) float32[] \"after\"\n"
+    "output \"before\" %3\noutput \"after\" %11\nend\n"
+    "function \"read\"\n"
+    "input %1 resource[] \"which\"\n"
+    "%2 = read_variable(%1) float32[] \"read\"\n"
+    "output \"y\" %2\nend\n"
+    "function \"peek\"\n"
+    "%1 = variable_handle() {name=\"count\"} resource[] \"handle\"\n"
+    "%2 = read_variable(%1) float32[] \"read\"\n"
+    "output \"y\" %2\nend\n";
+
+static void test_runtime_function_run__effects_keep_their_order(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y[2];
+        float step = 2, held;
+        begin(&t, devices[d], counter, (sx_runner_options){.seed = 1});
+        sx_tensor in = {sx_scalar_type(SX_F32), &step};
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
+        assert_true(*(float *)y[0].data == 5 && *(float *)y[1].data == 7);
+        step = -3;
+        assert_error(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL),
+                     SX_INVALID_ARGUMENT, "assertion failed: steps go up [step is ] [-3]");
+        assert_ok(sx_runner_run(t.runner, "peek", NULL, 0, y, 1, &t.arena, NULL));
+        assert_true(*(float *)y[0].data == 7);
+        held = 100;
+        assert_ok(sx_runner_write_variable(t.runner, "count", &held));
+        step = 1;
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
+        assert_ok(sx_runner_read_variable(t.runner, "count", &held));
+        assert_true(held == 101);
+        end(&t);
+    }
+}
+
+/* --- limits --------------------------------------------------------------------------------------
+ */
+
+static void test_runtime_function_run__limits_are_refused_with_their_figure(void **state)
+{
+    (void)state;
+    static const char endless[] =
+        "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
+        "%2 = neg(%1) float32[?] \"neg\"\n"
+        "%3 = call(%2) {function=\"main\"} float32[?] \"again\"\noutput \"y\" %3\nend\n";
+    static const char doubling[] =
+        "sextant-library 2\n"
+        "function \"main\"\ninput %1 float32[?] \"x\"\n"
+        "%2 = call(%1) {function=\"b\"} float32[?] \"l\"\n"
+        "%3 = call(%2) {function=\"b\"} float32[?] \"r\"\noutput \"y\" %3\nend\n"
+        "function \"b\"\ninput %1 float32[?] \"x\"\n"
+        "%2 = call(%1) {function=\"c\"} float32[?] \"l\"\n"
+        "%3 = call(%2) {function=\"c\"} float32[?] \"r\"\noutput \"y\" %3\nend\n"
+        "function \"c\"\ninput %1 float32[?] \"x\"\n"
+        "%2 = neg(%1) float32[?] \"l\"\noutput \"y\" %2\nend\n";
+    const float x[] = {1};
+    sx_tensor y, in = floats(x, 1, 1, 0);
+    running t;
+    begin(&t, "host", endless, (sx_runner_options){.seed = 1});
+    assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL),
+                 SX_RESOURCE_EXHAUSTED, "calls nest deeper than 64");
+    assert_error(sx_runner_run(t.runner, "niam", &in, 1, &y, 1, &t.arena, NULL), SX_NOT_FOUND,
+                 "no function \"niam\"");
+    end(&t);
+    begin(&t, "host", doubling, (sx_runner_options){.limits = {.nodes = 10}});
+    assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL));
+    assert_true(*(float *)y.data == 1);
+    end(&t);
+    begin(&t, "host", doubling, (sx_runner_options){.limits = {.nodes = 9}});
+    assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL),
+                 SX_RESOURCE_EXHAUSTED, "more than 9 nodes after inlining");
+    end(&t);
+}
+
+/* --- the cache -----------------------------------------------------------------------------------
+ */
+
+static const char negate[] = "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
+                             "%2 = neg(%1) float32[?] \"neg\"\noutput \"y\" %2\nend\n";
+
+static void test_runtime_function_run__ten_thousand_shapes_stay_within_the_bound(void **state)
+{
+    (void)state;
+    running t;
+    static float x[10000];
+    begin(&t, "host", negate, (sx_runner_options){.max_programs = 20, .max_executables = 30});
+    for (int64_t n = 1; n <= 10000; n++) {
+        sx_arena arena;
+        sx_tensor y, in = floats(x, 1, n, 0);
+        sx_arena_init(&arena, 0);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &arena, NULL));
+        assert_int_equal(y.type.dims[0], n);
+        sx_arena_deinit(&arena);
+    }
+    assert_int_equal(programs_of(&t).entries, 20);
+    assert_int_equal(programs_of(&t).builds, 10000);
+    assert_int_equal(executables_of(&t).entries, 30);
+    end(&t);
+}
+
+enum { THREADS = 8, ROUNDS = 20 };
+typedef struct asker {
+    running *t;
+    pthread_barrier_t *together;
+    bool right;
+} asker;
+
+static void *ask(void *user)
+{
+    asker *a = user;
+    a->right = true;
+    float x[ROUNDS] = {1};
+    for (int64_t n = 1; n <= ROUNDS; n++) {
+        sx_arena arena;
+        sx_tensor y, in = floats(x, 1, n, 0);
+        sx_arena_init(&arena, 0);
+        pthread_barrier_wait(a->together);
+        sx_status status = sx_runner_run(a->t->runner, "main", &in, 1, &y, 1, &arena, NULL);
+        a->right = a->right && status == SX_OK && y.type.dims[0] == n && *(float *)y.data == -1;
+        sx_status_free(status);
+        sx_arena_deinit(&arena);
+    }
+    return NULL;
+}
+
+static void test_runtime_function_run__threads_that_ask_for_one_shape_compile_it_once(void **state)
+{
+    (void)state;
+    running t;
+    pthread_t threads[THREADS];
+    asker askers[THREADS];
+    pthread_barrier_t together;
+    pthread_barrier_init(&together, NULL, THREADS);
+    begin(&t, "host", negate, (sx_runner_options){.seed = 1});
+    for (int i = 0; i < THREADS; i++) {
+        askers[i] = (asker){.t = &t, .together = &together};
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(askers[i].right);
+    }
+    assert_int_equal(programs_of(&t).builds, ROUNDS);
+    assert_int_equal(executables_of(&t).builds, ROUNDS);
+    assert_int_equal(programs_of(&t).hits, (THREADS - 1) * ROUNDS);
+    pthread_barrier_destroy(&together);
+    end(&t);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_function_run__batch_stays_symbolic_through_attribute_operands),
+    cmocka_unit_test(test_runtime_function_run__late_calls_wait_for_their_shapes),
+    cmocka_unit_test(test_runtime_function_run__branches),
+    cmocka_unit_test(test_runtime_function_run__loops),
+    cmocka_unit_test(test_runtime_function_run__loops_that_do_not_end_are_stopped),
+    cmocka_unit_test(test_runtime_function_run__effects_keep_their_order),
+    cmocka_unit_test(test_runtime_function_run__limits_are_refused_with_their_figure),
+    cmocka_unit_test(test_runtime_function_run__ten_thousand_shapes_stay_within_the_bound),
+    cmocka_unit_test(test_runtime_function_run__threads_that_ask_for_one_shape_compile_it_once),
+};
+SX_TEST_MAIN(tests)

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "image_files.h"
 #include "npy_files.h"
+#include "servable_args.h"
 #include "serve/predict_json.h"
 
 typedef struct options {
@@ -27,14 +28,7 @@ static const sx_option rows[] = {
     {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
      "signature to run; default: serving_default, or the first that takes what is given", "NAME"},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print all outputs as JSON, as serve does"},
-    {"device", SX_OPTION_STRING, SX_OPT(options, device), "device to compute on; default: cpu",
-     "NAME", .group = "Computing"},
-    {"threads", SX_OPTION_INT, SX_OPT(options, threads),
-     "threads of the device; default: all available processors", "N", .min = 1, .max = 4096},
-    {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(options, model_memory_limit),
-     "maximum memory of the model: larger ones are refused, large batches run in parts; default: "
-     "a quarter of the machine's memory or of the cgroup's limit",
-     "SIZE", .min = 1, .word = {"none", -1}},
+    SX_SERVABLE_ARGS_ROWS(options),
 };
 
 enum { MAX_INPUTS = 64 };

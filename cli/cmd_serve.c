@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "command.h"
+#include "servable_args.h"
 #include "serve/predictor_model.h"
 #include "serve/server.h"
 
@@ -31,10 +32,8 @@ static const sx_option rows[] = {
      "port to listen on; 0: any free port", "PORT", .min = 0, .max = 65535},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
      "ADDRESS"},
-    {"device", SX_OPTION_STRING, SX_OPT(options, device), "device to compute on; default: cpu",
-     "NAME"},
-    {"threads", SX_OPTION_INT, SX_OPT(options, threads),
-     "threads of the device; default: all available processors", "N", .min = 1, .max = 4096},
+
+    SX_SERVABLE_ARGS_ROWS(options),
 
     {"file-system-poll-wait-seconds", SX_OPTION_FLOAT,
      SX_OPT(options, file_system_poll_wait_seconds), "seconds between version checks", "SECONDS",
@@ -45,10 +44,6 @@ static const sx_option rows[] = {
      "seconds between these retries", "SECONDS", .min = 0.001, .max = 1e6},
     {"load-timeout-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_timeout_seconds),
      "give up loading a version after this time", "SECONDS", .min = 0.001, .max = 1e6},
-    {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(options, model_memory_limit),
-     "maximum memory of a version: larger models are refused, large batches run in parts; "
-     "default: a quarter of the machine's memory or of the cgroup's limit",
-     "SIZE", .min = 1, .word = {"none", -1}},
 
     {"rest-api-num-threads", SX_OPTION_INT, SX_OPT(options, rest_api_num_threads),
      "threads that handle requests; default: one per processor", "N", .min = 1, .max = 4096,

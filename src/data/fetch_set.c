@@ -1,6 +1,8 @@
 /* Data sets from the network: `sextant data fetch`. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -75,8 +77,13 @@ static sx_status name_of_url(const char *url, char out[256])
 
 static sx_status unpack(struct fetching *f, const char *archive, const char *done)
 {
-    SX_TRY(
-        sx_archive_unpack(archive, f->args->dir, NULL, forward_unpack, (void *)(uintptr_t)f->args));
+    sx_status status =
+        sx_archive_unpack(archive, f->args->dir, NULL, forward_unpack, (void *)(uintptr_t)f->args);
+    sx_code code = sx_status_code(status);
+    if (code == SX_DATA_LOSS || code == SX_INVALID_ARGUMENT) {
+        unlink(archive); /* the next call downloads it again */
+    }
+    SX_TRY(status);
     SX_TRY(sx_commit_bytes(done, "unpacked\n", 9));
     sx_buf_printf(f->text, "unpacked %s into %s\n", sx_path_basename(archive), f->args->dir);
     return SX_OK;
@@ -102,16 +109,46 @@ static sx_status place(struct fetching *f, const char *name, const char *path, c
     return status;
 }
 
+/* Whether a file from an earlier call has this checksum; true without one. */
+static sx_status has_sha256(const char *path, const char *sha256, bool *out_same, char hex[65])
+{
+    *out_same = true;
+    if (sha256 != NULL) {
+        SX_TRY(sx_file_sha256(path, hex));
+        *out_same = strcasecmp(hex, sha256) == 0;
+    }
+    return SX_OK;
+}
+
 static sx_status fetch_one(struct fetching *f, const char *url, const char *sha256)
 {
     char name[256];
     char *path = NULL, *done = NULL, *final = NULL;
     const sx_fetch_set_args *args = f->args;
     sx_status status;
+    char hex[65] = "";
+    bool same = true;
     SX_TRY(name_of_url(url, name));
     SX_TRY_GOTO(status, sx_path_format(&path, "%s/.sextant/%s", args->dir, name), out);
     SX_TRY_GOTO(status, sx_path_format(&done, "%s/.sextant/%s.done", args->dir, name), out);
     SX_TRY_GOTO(status, sx_path_join(args->dir, name, &final), out);
+    if (sx_path_exists(final)) {
+        SX_TRY_GOTO(status, has_sha256(final, sha256, &same, hex), out);
+        if (!same) {
+            status = sx_error(SX_DATA_LOSS,
+                              "%s already exists, with SHA-256 %s, expected %s; remove it to "
+                              "download it again",
+                              final, hex, sha256);
+            goto out;
+        }
+    }
+    if (sx_path_exists(path)) {
+        SX_TRY_GOTO(status, has_sha256(path, sha256, &same, hex), out);
+        if (!same) { /* whatever was unpacked came from another archive */
+            unlink(path);
+            unlink(done);
+        }
+    }
     if (sx_path_exists(done) || sx_path_exists(final)) {
         sx_buf_printf(f->text, "%s already exists\n", name);
         goto out;

@@ -5,8 +5,10 @@
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "data/prepare.h"
+#include "data/sniff.h"
 #include "image/decode.h"
 #include "io/npy.h"
+#include "io/path.h"
 
 struct taking {
     sx_dataset *dataset; /* cut to the examples asked for */
@@ -112,6 +114,19 @@ static sx_status find_components(struct taking *t, const char *label_path)
     return SX_OK;
 }
 
+/* A typing mistake must not replace the data set by an excerpt of it. */
+static sx_status check_replaceable(const char *path)
+{
+    sx_file_kind kind = SX_FILE_EMPTY;
+    if (sx_path_exists(path) && !sx_path_is_dir(path)) {
+        SX_TRY(sx_sniff_file(path, &kind));
+    }
+    return kind == SX_FILE_EMPTY || kind == SX_FILE_NPY
+               ? SX_OK
+               : sx_error(SX_FAILED_PRECONDITION,
+                          "%s already exists and is not a .npy file; remove it first", path);
+}
+
 static sx_status run(struct taking *t, int64_t first, const char *path, const char *label_path)
 {
     int64_t there = sx_dataset_count(t->dataset);
@@ -120,6 +135,14 @@ static sx_status run(struct taking *t, int64_t first, const char *path, const ch
                         (long long)first, (long long)(first + t->count - 1), (long long)there);
     }
     SX_TRY(find_components(t, label_path));
+    if (label_path != NULL && strcmp(path, label_path) == 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s: expected different files for examples and labels",
+                        path);
+    }
+    SX_TRY(check_replaceable(path));
+    if (label_path != NULL) {
+        SX_TRY(check_replaceable(label_path));
+    }
     SX_TRY(sx_dataset_skip(&t->dataset, first));
     SX_TRY(sx_dataset_take(&t->dataset, t->count));
     SX_TRY(take_all(t));

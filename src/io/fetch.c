@@ -375,6 +375,11 @@ sx_status sx_fetch(const sx_fetch_request *request)
     status = download(&d);
 done:
     if (d.fd >= 0) {
+        struct stat info;
+        if (status != SX_OK && fstat(d.fd, &info) == 0 && info.st_size == 0) {
+            unlink(d.part_path); /* nothing to resume */
+            unlink(d.tag_path);
+        }
         close(d.fd);
     }
     sx_free(dir);

@@ -18,7 +18,23 @@ warns "$sum"
 printf 'hello' >plain.txt
 ok data fetch "file://$PWD/plain.txt" --dir got
 [ "$(cat got/plain.txt)" = hello ] || fail 'plain file'
+# What an earlier call left is checked, too.
+ok data fetch "file://$PWD/plain.txt" --dir got --sha256 "$(sha256sum plain.txt | cut -d ' ' -f 1)"
+says 'plain.txt already exists'
+fails 3 data fetch "file://$PWD/plain.txt" --dir got --sha256 "$sum"
+warns "got/plain.txt already exists, with SHA-256 $(sha256sum plain.txt | cut -d ' ' -f 1), expected $sum"
+fails 3 data fetch "file://$PWD/photos.tgz" --dir got --sha256 "$(printf %064d 1)"
+warns 'has SHA-256'
+# A damaged archive is not kept: once it is whole on the server, it is downloaded again.
+tar cf photos.tar photos
+head -c 1000 photos.tar >cut.tar
+fails 3 data fetch "file://$PWD/cut.tar" --dir cut
+warns 'cut.tar'
+mv photos.tar cut.tar
+ok data fetch "file://$PWD/cut.tar" --dir cut
+diff -r photos cut/photos
 fails 1 data fetch flowrs --dir x
 warns 'did you mean "flowers"'
 fails 1 data fetch "file://$PWD/nothing" --dir x
 warns nothing
+[ -z "$(find x -type f)" ] || fail 'an empty download was left'

@@ -7,7 +7,7 @@
 
 typedef struct options {
     const char *out, *split;
-    int64_t shards, label_base, seed;
+    int64_t shards, label_base, seed, max_unpacked_size;
     bool recursive, skip_corrupt, decode;
 } options;
 
@@ -27,6 +27,9 @@ static const sx_option rows[] = {
      "skip images that cannot be decoded, and name them"},
     {"decode", SX_OPTION_FLAG, SX_OPT(options, decode),
      "decode every image to check it; with --no-decode, only headers are checked"},
+    {"max-unpacked-size", SX_OPTION_SIZE, SX_OPT(options, max_unpacked_size),
+     "bytes that an archive may be decompressed to; default: 100 times its size, at least 256M",
+     "SIZE", .min = 1},
 };
 static const options defaults = {.decode = true};
 
@@ -44,6 +47,7 @@ static sx_status run(sx_invocation *inv)
         .recursive = o->recursive,
         .skip_corrupt = o->skip_corrupt,
         .no_decode = !o->decode,
+        .max_unpacked_bytes = o->max_unpacked_size,
         .progress = sx_work_progress,
         .user = &line,
     };

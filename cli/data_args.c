@@ -33,6 +33,7 @@ sx_status sx_data_args_options(sx_invocation *inv, const sx_data_args *args,
         .compression = args->compression,
         .skip_corrupt = args->skip_corrupt,
         .recursive = args->recursive,
+        .max_unpacked_bytes = args->max_unpacked_size,
     };
     for (int i = 0; i < args->feature.count; i++) {
         SX_TRY(sx_usage(inv, read_feature(args->feature.items[i], &options)));

@@ -11,6 +11,7 @@ typedef struct sx_data_args {
     sx_words feature; /* "image=KEY", "label=KEY" */
     const char *compression;
     bool skip_corrupt, recursive;
+    int64_t max_unpacked_size;
 } sx_data_args;
 
 /* clang-format off */
@@ -27,7 +28,10 @@ typedef struct sx_data_args {
     {"recursive", SX_OPTION_FLAG, SX_OPT(type, data_args.recursive),                             \
      "include images in subfolders of class folders"},                                           \
     {"skip-corrupt", SX_OPTION_FLAG, SX_OPT(type, data_args.skip_corrupt),                       \
-     "skip and count corrupt records"}
+     "skip and count corrupt records, and images in class folders that cannot be decoded"},          \
+    {"max-unpacked-size", SX_OPTION_SIZE, SX_OPT(type, data_args.max_unpacked_size),             \
+     "bytes that an archive may be decompressed to; default: 100 times its size, at least 256M",  \
+     "SIZE", .min = 1}
 /* clang-format on */
 
 /* A usage error for an invalid --feature. */

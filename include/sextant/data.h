@@ -97,9 +97,12 @@ struct sx_data_options {
     const char *image_key;   /* feature that holds the image; NULL = detect */
     const char *label_key;   /* feature that holds the label; NULL = detect */
     const char *compression; /* "none", "gzip", "zlib"; NULL = detect */
-    bool skip_corrupt;       /* skip and count records with a wrong CRC or that do not parse */
+    bool skip_corrupt;       /* skip and count records with a wrong CRC or that do not parse, and
+                                files in class folders that do not decode */
     int64_t memory_budget;   /* bytes of decompressed records kept in memory; 0 = half of the RAM */
     bool recursive;          /* images in subfolders of a class folder belong to its class */
+    /* Bytes that an archive may be decompressed to; 0 = 100 times its size, at least 256 MiB. */
+    int64_t max_unpacked_bytes;
 };
 
 /* Opens the data set that `spec` names; its kind is detected by content: TFRecord files (paths or

@@ -44,8 +44,9 @@
     X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max)            \
     X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(kind) X(l2)              \
     X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(learning_rate)                   \
-    X(log_step_count_steps) X(master) X(max_steps) X(mean) X(memory_budget) X(memory_limit_bytes)  \
-    X(model_dir) X(momentum) X(n_boundaries) X(n_callbacks) X(name) X(nesterov) X(no_bias)         \
+    X(log_step_count_steps) X(master) X(max_steps) X(max_unpacked_bytes) X(mean) X(memory_budget)  \
+    X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries) X(n_callbacks) X(name)          \
+    X(nesterov) X(no_bias)                                                                         \
     X(no_center) X(no_compile_cache) X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes)    \
     X(observer) X(observer_user) X(off) X(on) X(optimizer) X(padding) X(pads) X(params)            \
     X(pjrt_plugin) X(pool) X(precision) X(predict_batch_size) X(prefetch) X(project) X(protocol)   \

@@ -18,7 +18,7 @@
 enum { MAX_FILE_BYTES = 1 << 30 };
 
 typedef struct fileset_def {
-    sx_status (*open)(sx_fileset *set, int64_t memory_budget);
+    sx_status (*open)(sx_fileset *set, int64_t memory_budget, int64_t max_unpacked_bytes);
     sx_status (*read)(const sx_fileset *set, size_t index, sx_scratch *scratch,
                       sx_bytes *out_bytes);
     void (*close)(sx_fileset *set);
@@ -45,9 +45,10 @@ struct sx_fileset {
 
 /* ---- A folder ---- */
 
-static sx_status folder_open(sx_fileset *set, int64_t memory_budget)
+static sx_status folder_open(sx_fileset *set, int64_t memory_budget, int64_t max_unpacked_bytes)
 {
     (void)memory_budget;
+    (void)max_unpacked_bytes;
     return sx_list_tree(set->path, &set->names);
 }
 
@@ -179,13 +180,14 @@ static sx_status add_member(sx_fileset *set, sx_archive *archive, const sx_archi
     return SX_OK;
 }
 
-static sx_status archive_open(sx_fileset *set, int64_t memory_budget)
+static sx_status archive_open(sx_fileset *set, int64_t memory_budget, int64_t max_unpacked_bytes)
 {
+    const sx_archive_limits limits = {.max_total_bytes = (uint64_t)max_unpacked_bytes};
     int64_t budget = memory_budget > 0 ? memory_budget : sx_ram_bytes() / 2;
     sx_archive *archive = NULL;
     sx_buf_init(&set->unpacked, (size_t)budget);
     SX_TRY(sx_file_open(set->path, &set->file));
-    SX_TRY(sx_archive_open(set->path, NULL, &archive));
+    SX_TRY(sx_archive_open(set->path, &limits, &archive));
     sx_status status = SX_OK;
     bool more = true;
     while (status == SX_OK && more) {
@@ -229,7 +231,8 @@ static const fileset_def archive_def = {archive_open, archive_read, archive_clos
 
 /* ---- All of them ---- */
 
-sx_status sx_fileset_open(const char *path, int64_t memory_budget, sx_fileset **out_set)
+sx_status sx_fileset_open(const char *path, int64_t memory_budget, int64_t max_unpacked_bytes,
+                          sx_fileset **out_set)
 {
     sx_fileset *set = sx_alloc(1, sizeof(*set));
     char *copy = sx_strdup(path);
@@ -243,7 +246,7 @@ sx_status sx_fileset_open(const char *path, int64_t memory_budget, sx_fileset **
     }
     set->path = copy;
     set->def = sx_path_is_dir(path) ? &folder_def : &archive_def;
-    sx_status status = set->def->open(set, memory_budget);
+    sx_status status = set->def->open(set, memory_budget, max_unpacked_bytes);
     if (status != SX_OK) {
         sx_fileset_close(set);
         return status;

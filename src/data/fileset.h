@@ -9,9 +9,10 @@
 typedef struct sx_fileset sx_fileset;
 
 /* `path` is a folder, or a .tar (or .tar.gz etc.) or .zip, detected by content. Members without
- * random access are kept in memory, at most memory_budget bytes (0 = half of the RAM). */
+ * random access are kept in memory, at most memory_budget bytes (0 = half of the RAM). All members
+ * may be decompressed to max_unpacked_bytes (0 = the default of sx_archive_limits). */
 SX_MUST_USE sx_status sx_fileset_open(const char *path, int64_t memory_budget,
-                                      sx_fileset **out_set);
+                                      int64_t max_unpacked_bytes, sx_fileset **out_set);
 void sx_fileset_close(sx_fileset *set); /* NULL is fine */
 
 size_t sx_fileset_count(const sx_fileset *set);

@@ -8,6 +8,7 @@
 #include "base/threefry.h"
 #include "data/classed.h"
 #include "data/fileset.h"
+#include "data/image_check.h"
 #include "data/prepare.h"
 #include "data/set_writer.h"
 #include "image/decode.h"
@@ -16,7 +17,7 @@
 #include "io/tfrecord.h"
 #include "proto/example.h"
 
-enum { PROGRESS_EVERY = 64, NAMED_FAULTS = 20 };
+enum { PROGRESS_EVERY = 64 };
 
 /* One set to write: images [first, end) of the order. */
 struct split {
@@ -42,8 +43,7 @@ struct job {
     int split_count;
     struct placed *order; /* [count] */
     int64_t count;        /* of good images */
-    int64_t corrupt;
-    sx_buf faults; /* the first NAMED_FAULTS of them, a line each */
+    sx_image_faults faults;
     sx_scratch scratch;
     sx_image pixels;
     sx_example_writer example;
@@ -165,36 +165,6 @@ static sx_status tell(const struct job *job, int64_t done, int64_t count)
     return SX_OK;
 }
 
-static sx_status check_image(struct job *job, const sx_class_item *item, struct placed *out)
-{
-    sx_bytes image;
-    sx_scratch_reset(&job->scratch);
-    SX_TRY(sx_fileset_read(job->files, item->index, &job->scratch, &image));
-    *out = (struct placed){order_key(job, item->name), item, .bytes = (int64_t)image.size};
-    sx_status status = sx_image_probe(image, &out->info);
-    sx_image_format format = out->info.format;
-    if (status == SX_OK && format != SX_FORMAT_JPEG && format != SX_FORMAT_PNG) {
-        status = sx_error(SX_INVALID_ARGUMENT, "unsupported format %s; expected JPEG or PNG",
-                          sx_image_format_name(format));
-    }
-    if (status == SX_OK && !job->args->no_decode) {
-        status = sx_image_decode(image, NULL, &job->pixels);
-    }
-    return status == SX_OK ? SX_OK
-                           : sx_status_annotate(status, __FILE__, __LINE__, "%s/%s",
-                                                sx_fileset_path(job->files), item->name);
-}
-
-/* Whether one image cannot be used and the others can: not if memory ran out. */
-static bool image_is_bad(sx_status status)
-{
-    sx_code code = sx_status_code(status);
-    return code == SX_INVALID_ARGUMENT || code == SX_DATA_LOSS || code == SX_UNIMPLEMENTED ||
-           code == SX_NOT_FOUND || code == SX_PERMISSION_DENIED ||
-           (code == SX_RESOURCE_EXHAUSTED &&
-            strstr(sx_status_message(status), "out of memory") == NULL);
-}
-
 /* Fills order[0 .. count) with the good images, sorted. */
 static sx_status check_images(struct job *job)
 {
@@ -204,26 +174,29 @@ static sx_status check_images(struct job *job)
     }
     int64_t good = 0;
     for (int64_t i = 0; i < job->list.count; i++) {
-        sx_status status = check_image(job, &job->list.items[i], &job->order[good]);
+        const sx_class_item *item = &job->list.items[i];
+        struct placed *placed = &job->order[good];
+        *placed = (struct placed){.key = order_key(job, item->name), .item = item};
+        sx_status status = sx_image_check(job->files, item, !job->args->no_decode, &job->scratch,
+                                          &job->pixels, &placed->info, &placed->bytes);
         if (status == SX_OK) {
             good++;
-        } else if (!image_is_bad(status)) {
+        } else if (sx_image_is_faulty(status)) {
+            sx_image_faults_add(&job->faults, status);
+            sx_status_free(status);
+        } else {
             return status;
-        } else if (job->corrupt++ < NAMED_FAULTS) {
-            sx_buf_printf(&job->faults, "\n  %s", sx_status_message(status));
         }
-        sx_status_free(status);
         SX_TRY(tell(job, i + 1, job->list.count));
     }
-    if (job->corrupt > NAMED_FAULTS) {
-        sx_buf_printf(&job->faults, "\n  and %lld more", (long long)(job->corrupt - NAMED_FAULTS));
-    }
+    sx_image_faults_end(&job->faults);
     job->count = good;
     qsort(job->order, (size_t)good, sizeof(*job->order), compare_placed);
-    if (job->corrupt > 0 && (!job->args->skip_corrupt || good == 0)) {
+    if (job->faults.count > 0 && (!job->args->skip_corrupt || good == 0)) {
         return sx_error(SX_DATA_LOSS, "%s: %lld of %lld images cannot be decoded%s:%s",
-                        job->args->source, (long long)job->corrupt, (long long)job->list.count,
-                        good > 0 ? " (--skip-corrupt skips them)" : "", sx_buf_text(&job->faults));
+                        job->args->source, (long long)job->faults.count, (long long)job->list.count,
+                        good > 0 ? " (--skip-corrupt skips them)" : "",
+                        sx_buf_text(&job->faults.text));
     }
     return SX_OK;
 }
@@ -319,7 +292,7 @@ static sx_status run(struct job *job, sx_buf *text)
     const sx_from_images_args *args = job->args;
     SX_TRY(check_args(args));
     SX_TRY(parse_splits(job));
-    SX_TRY(sx_fileset_open(args->source, 0, &job->files));
+    SX_TRY(sx_fileset_open(args->source, 0, args->max_unpacked_bytes, &job->files));
     SX_TRY(sx_class_list_init(sx_fileset_names(job->files), sx_fileset_count(job->files),
                               args->recursive, args->source, &job->list));
     SX_TRY(check_images(job));
@@ -327,9 +300,9 @@ static sx_status run(struct job *job, sx_buf *text)
     sx_buf_printf(text, "%s: %lld images in %d class folders", args->source, (long long)job->count,
                   job->list.class_count);
     sx_class_list_put_skipped(&job->list, text);
-    if (job->corrupt > 0) {
-        sx_buf_printf(text, "; skipped %lld corrupt image%s:%s", (long long)job->corrupt,
-                      job->corrupt == 1 ? "" : "s", sx_buf_text(&job->faults));
+    if (job->faults.count > 0) {
+        sx_buf_printf(text, "; skipped %lld corrupt image%s:%s", (long long)job->faults.count,
+                      job->faults.count == 1 ? "" : "s", sx_buf_text(&job->faults.text));
     }
     sx_buf_putc(text, '\n');
     return write_all(job, text);
@@ -341,7 +314,7 @@ sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text)
     sx_scratch_init(&job.scratch);
     sx_example_writer_init(&job.example);
     sx_buf_init(&job.record, 0);
-    sx_buf_init(&job.faults, 1 << 20);
+    sx_image_faults_init(&job.faults);
     sx_status status = run(&job, text);
     for (int i = 0; i < job.split_count; i++) {
         sx_set_writer_close(job.splits[i].writer);
@@ -350,7 +323,7 @@ sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text)
     sx_class_list_deinit(&job.list);
     sx_fileset_close(job.files);
     sx_image_deinit(&job.pixels);
-    sx_buf_deinit(&job.faults);
+    sx_image_faults_deinit(&job.faults);
     sx_buf_deinit(&job.record);
     sx_example_writer_deinit(&job.example);
     sx_scratch_deinit(&job.scratch);

@@ -42,6 +42,7 @@ typedef struct sx_from_images_args {
     bool no_decode;           /* do not decode images to check them: only their headers are read */
     sx_progress_fn *progress; /* images checked, then images written; may be NULL */
     void *user;
+    int64_t max_unpacked_bytes; /* as in sx_data_options */
 } sx_from_images_args;
 
 /* Which files are examples: classed.h. Every image is checked before anything is written. An

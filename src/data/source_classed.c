@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "data/classed.h"
 #include "data/fileset.h"
+#include "data/image_check.h"
 #include "data/sources.h"
 
 struct classed_source {
@@ -58,11 +59,15 @@ static const sx_source_def classed_def = {
     .destroy = classed_destroy,
 };
 
-static void describe(const struct classed_source *self, sx_buf *text)
+static void describe(const struct classed_source *self, const sx_image_faults *faults, sx_buf *text)
 {
     sx_buf_printf(text, "%s: %lld images in %d class folders", sx_fileset_path(self->files),
                   (long long)self->list.count, self->list.class_count);
     sx_class_list_put_skipped(&self->list, text);
+    if (faults->count > 0) {
+        sx_buf_printf(text, "; skipped %lld corrupt image%s:%s", (long long)faults->count,
+                      faults->count == 1 ? "" : "s", sx_buf_text(&faults->text));
+    }
     sx_buf_putc(text, '\n');
 }
 
@@ -73,12 +78,19 @@ sx_status sx_source_classed(const char *path, const sx_data_options *options, sx
     if (self == NULL) {
         return sx_no_memory("reading %s", path);
     }
-    sx_status status = sx_fileset_open(path, options->memory_budget, &self->files);
+    sx_status status =
+        sx_fileset_open(path, options->memory_budget, options->max_unpacked_bytes, &self->files);
     if (status == SX_OK) {
         status = sx_class_list_init(sx_fileset_names(self->files), sx_fileset_count(self->files),
                                     options->recursive, path, &self->list);
     }
+    sx_image_faults faults;
+    sx_image_faults_init(&faults);
+    if (status == SX_OK && options->skip_corrupt) {
+        status = sx_class_list_drop_faulty(&self->list, self->files, &faults);
+    }
     if (status != SX_OK) {
+        sx_image_faults_deinit(&faults);
         classed_destroy(&self->head);
         return status;
     }
@@ -91,6 +103,7 @@ sx_status sx_source_classed(const char *path, const sx_data_options *options, sx
         .class_names = self->list.classes,
         .class_count = self->list.class_count,
     };
-    describe(self, text);
+    describe(self, &faults, text);
+    sx_image_faults_deinit(&faults);
     return sx_dataset_from_source(&self->head, out_dataset);
 }

@@ -25,8 +25,9 @@ struct sx_archive {
     uint64_t member_bytes; /* read from the current member */
 };
 
-static const sx_archive_limits default_limits = {(uint64_t)1 << 24, (uint64_t)16 << 30,
-                                                 (uint64_t)1 << 40};
+static const sx_archive_limits default_limits = {.max_members = (uint64_t)1 << 24,
+                                                 .max_member_bytes = (uint64_t)16 << 30};
+static const uint64_t default_ratio = 100, least_total_bytes = (uint64_t)256 << 20;
 
 /* ---- Opening ---- */
 
@@ -49,7 +50,9 @@ static bool enable_formats(struct archive *lib)
            archive_read_support_filter_zstd(lib) == ARCHIVE_OK;
 }
 
-static sx_status create(const char *name, const sx_archive_limits *limits, sx_archive **out_archive)
+/* `bytes`: the size of the archive. */
+static sx_status create(const char *name, uint64_t bytes, const sx_archive_limits *limits,
+                        sx_archive **out_archive)
 {
     sx_archive *archive = sx_alloc(1, sizeof *archive);
     if (archive == NULL) {
@@ -58,8 +61,9 @@ static sx_status create(const char *name, const sx_archive_limits *limits, sx_ar
     archive->limits = limits != NULL ? *limits : default_limits;
     uint64_t *values[] = {&archive->limits.max_members, &archive->limits.max_member_bytes,
                           &archive->limits.max_total_bytes};
+    uint64_t total = bytes > UINT64_MAX / default_ratio ? UINT64_MAX : default_ratio * bytes;
     const uint64_t defaults[] = {default_limits.max_members, default_limits.max_member_bytes,
-                                 default_limits.max_total_bytes};
+                                 SX_MAX(total, least_total_bytes)};
     for (size_t i = 0; i < SX_COUNT(values); i++) {
         *values[i] = *values[i] != 0 ? *values[i] : defaults[i];
     }
@@ -77,10 +81,11 @@ sx_status sx_archive_open(const char *path, const sx_archive_limits *limits,
                           sx_archive **out_archive)
 {
     sx_archive *archive = NULL;
-    if (access(path, R_OK) != 0) {
+    struct stat info;
+    if (access(path, R_OK) != 0 || stat(path, &info) != 0) {
         return sx_errno_status(errno, "open", path);
     }
-    SX_TRY(create(path, limits, &archive));
+    SX_TRY(create(path, (uint64_t)info.st_size, limits, &archive));
     if (archive_read_open_filename(archive->lib, path, READ_BLOCK) != ARCHIVE_OK) {
         sx_status status = lib_error(archive, "cannot open the archive");
         sx_archive_close(archive);
@@ -94,7 +99,7 @@ sx_status sx_archive_open_bytes(sx_bytes bytes, const char *name, const sx_archi
                                 sx_archive **out_archive)
 {
     sx_archive *archive = NULL;
-    SX_TRY(create(name, limits, &archive));
+    SX_TRY(create(name, bytes.size, limits, &archive));
     if (archive_read_open_memory(archive->lib, bytes.data, bytes.size) != ARCHIVE_OK) {
         sx_status status = lib_error(archive, "cannot open the archive");
         sx_archive_close(archive);
@@ -195,13 +200,18 @@ static sx_status read_piece(sx_archive *archive, void *buffer, size_t capacity, 
     }
     archive->member_bytes += (uint64_t)n;
     archive->total_bytes += (uint64_t)n;
-    if (archive->member_bytes > archive->limits.max_member_bytes ||
-        archive->total_bytes > archive->limits.max_total_bytes) {
+    if (archive->member_bytes > archive->limits.max_member_bytes) {
         return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "%s: member %" PRIu64 " exceeds the limit of %" PRIu64
-                        " bytes, or all exceed %" PRIu64,
-                        archive->name, archive->members, archive->limits.max_member_bytes,
-                        archive->limits.max_total_bytes);
+                        "%s: member %" PRIu64 " has more than %" PRIu64 " bytes", archive->name,
+                        archive->members, archive->limits.max_member_bytes);
+    }
+    if (archive->total_bytes > archive->limits.max_total_bytes) {
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "%s: its members have more than %" PRIu64
+                        " bytes when decompressed (default limit: %d times the archive's size, at "
+                        "least %d MiB); if that is right, raise the limit with --max-unpacked-size",
+                        archive->name, archive->limits.max_total_bytes, (int)default_ratio,
+                        (int)(least_total_bytes >> 20));
     }
     *out_n = (size_t)n;
     return SX_OK;

@@ -17,7 +17,9 @@
 typedef struct sx_archive_limits {
     uint64_t max_members;      /* 16 Mi */
     uint64_t max_member_bytes; /* 16 GiB; for each member, decompressed */
-    uint64_t max_total_bytes;  /* 1 TiB; for all members read */
+    /* For all members read: 100 times the archive's size, but at least 256 MiB. Photos and records
+     * do not compress that well, so what does is an error or an attack. */
+    uint64_t max_total_bytes;
 } sx_archive_limits;
 
 /* Valid until the next call of sx_archive_next(). */

@@ -185,9 +185,73 @@ static void test_io_archive__limits(void **state)
     assert_error(sx_archive_unpack(scratch("a"), scratch("o"), &few, NULL, NULL),
                  SX_RESOURCE_EXHAUSTED, "more than 2 members");
     assert_error(sx_archive_unpack(scratch("a"), scratch("o"), &small, NULL, NULL),
-                 SX_RESOURCE_EXHAUSTED, "10 bytes");
+                 SX_RESOURCE_EXHAUSTED, "more than 10 bytes");
     assert_error(sx_archive_unpack(scratch("a"), scratch("o"), &total, NULL, NULL),
-                 SX_RESOURCE_EXHAUSTED, "exceed 20");
+                 SX_RESOURCE_EXHAUSTED, "more than 20 bytes when decompressed");
+}
+
+/* An archive of zeros: 9 members of 32 MiB in 0.3 MB. */
+static void test_io_archive__a_bomb_meets_the_default_limit(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 9, MEMBER_BYTES = 32 << 20 };
+    char *zeros = sx_alloc(MEMBER_BYTES + 1, 1), *bytes = NULL;
+    struct archive *lib = archive_write_new();
+    struct archive_entry *entry = archive_entry_new();
+    size_t size = 0;
+    assert_non_null(zeros);
+    assert_int_equal(archive_write_set_format_zip(lib), ARCHIVE_OK);
+    assert_int_equal(archive_write_set_options(lib, "zip:compression-level=1"), ARCHIVE_OK);
+    assert_int_equal(archive_write_open_filename(lib, scratch("bomb")), ARCHIVE_OK);
+    for (int i = 0; i < MEMBERS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "a/%d.jpg", i);
+        archive_entry_clear(entry);
+        archive_entry_set_pathname(entry, name);
+        archive_entry_set_filetype(entry, AE_IFREG);
+        archive_entry_set_perm(entry, 0644);
+        archive_entry_set_size(entry, MEMBER_BYTES);
+        assert_int_equal(archive_write_header(lib, entry), ARCHIVE_OK);
+        assert_int_equal(archive_write_data(lib, zeros, MEMBER_BYTES), MEMBER_BYTES);
+    }
+    assert_int_equal(archive_write_close(lib), ARCHIVE_OK);
+    archive_entry_free(entry);
+    archive_write_free(lib);
+    sx_free(zeros);
+    assert_ok(sx_file_read(scratch("bomb"), 2 << 20, &bytes, &size)); /* less than 256 MiB / 100 */
+    static const struct {
+        uint64_t limit;
+        int whole_members;
+    } rows[] = {
+        {0, 8}, {(uint64_t)MEMBERS * MEMBER_BYTES - 1, 8}, {(uint64_t)MEMBERS * MEMBER_BYTES, 9}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const sx_archive_limits limits = {.max_total_bytes = rows[i].limit};
+        sx_archive *archive = NULL;
+        sx_archive_member member;
+        bool more = true;
+        int whole = 0;
+        sx_buf data;
+        sx_buf_init(&data, 2 * MEMBER_BYTES);
+        assert_ok(sx_archive_open_bytes((sx_bytes){bytes, size}, "bomb", &limits, &archive));
+        sx_status status = sx_archive_next(archive, &member, &more);
+        while (status == SX_OK && more) {
+            sx_buf_reset(&data);
+            status = sx_archive_read(archive, &data);
+            whole += status == SX_OK;
+            if (status == SX_OK) {
+                status = sx_archive_next(archive, &member, &more);
+            }
+        }
+        assert_int_equal(whole, rows[i].whole_members);
+        if (whole < MEMBERS) {
+            assert_error(status, SX_RESOURCE_EXHAUSTED, "--max-unpacked-size");
+        } else {
+            assert_ok(status);
+        }
+        sx_buf_deinit(&data);
+        sx_archive_close(archive);
+    }
+    sx_free(bytes);
 }
 
 static void test_io_archive__what_is_no_archive(void **state)
@@ -261,7 +325,7 @@ static void test_io_archive__limits_themselves_are_allowed(void **state)
                  "16 bytes");
     assert_ok(unpack_with(&(sx_archive_limits){.max_total_bytes = 29}));
     assert_error(unpack_with(&(sx_archive_limits){.max_total_bytes = 28}), SX_RESOURCE_EXHAUSTED,
-                 "exceed 28");
+                 "more than 28 bytes when decompressed");
 }
 
 static const struct CMUnitTest tests[] = {
@@ -271,6 +335,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_archive__names_stay_inside),
     scratch_test(test_io_archive__links_are_not_followed),
     scratch_test(test_io_archive__limits),
+    scratch_test(test_io_archive__a_bomb_meets_the_default_limit),
     scratch_test(test_io_archive__what_is_no_archive),
     scratch_test(test_io_archive__cuts_never_crash),
     scratch_test(test_io_archive__a_cut_zip_is_damaged),

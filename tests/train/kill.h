@@ -56,14 +56,7 @@ static inline bool run_child(void (*arm)(long), long argument, const char *dir, 
     return finishes_in_child(make_attempt, &a, out_hash);
 }
 
-/* A scratch directory in memory where there is one: a sweep calls fsync some ten thousand times. */
-static inline int kill_setup(void **state)
-{
-    return (access("/dev/shm", W_OK) == 0 && setenv("TMPDIR", "/dev/shm", 0) != 0) ||
-           scratch_setup(state);
-}
-
-#define kill_test(f) cmocka_unit_test_setup_teardown(f, kill_setup, scratch_teardown)
+#define kill_test(f) in_memory_test(f)
 
 static inline int by_name(const FTSENT **a, const FTSENT **b)
 {

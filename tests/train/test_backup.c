@@ -360,12 +360,12 @@ static void test_train_backup__a_lost_history_blocks_nothing(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    scratch_test(test_train_backup__each_file_is_read_from_its_copy),
-    scratch_test(test_train_backup__copies_are_repaired),
-    scratch_test(test_train_backup__says_what_is_left_when_both_are_gone),
-    scratch_test(test_train_backup__no_flipped_byte_is_misread),
-    scratch_test(test_train_backup__older_runs_get_copies),
-    scratch_test(test_train_backup__a_damaged_history_is_read_from_its_copy),
-    scratch_test(test_train_backup__a_lost_history_blocks_nothing),
+    in_memory_test(test_train_backup__each_file_is_read_from_its_copy),
+    in_memory_test(test_train_backup__copies_are_repaired),
+    in_memory_test(test_train_backup__says_what_is_left_when_both_are_gone),
+    in_memory_test(test_train_backup__no_flipped_byte_is_misread),
+    in_memory_test(test_train_backup__older_runs_get_copies),
+    in_memory_test(test_train_backup__a_damaged_history_is_read_from_its_copy),
+    in_memory_test(test_train_backup__a_lost_history_blocks_nothing),
 };
 SX_TEST_MAIN(tests)

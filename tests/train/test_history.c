@@ -183,10 +183,10 @@ static void test_train_history__survives_odd_metrics(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    scratch_test(test_train_history__has_epochs_without_evaluation),
-    scratch_test(test_train_history__has_both_where_the_run_is_evaluated),
-    scratch_test(test_train_history__is_the_same_after_a_stop),
-    scratch_test(test_train_history__entries_after_the_checkpoint_are_dropped),
-    scratch_test(test_train_history__survives_odd_metrics),
+    in_memory_test(test_train_history__has_epochs_without_evaluation),
+    in_memory_test(test_train_history__has_both_where_the_run_is_evaluated),
+    in_memory_test(test_train_history__is_the_same_after_a_stop),
+    in_memory_test(test_train_history__entries_after_the_checkpoint_are_dropped),
+    in_memory_test(test_train_history__survives_odd_metrics),
 };
 SX_TEST_MAIN(tests)

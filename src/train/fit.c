@@ -1,4 +1,4 @@
-/* A fit from its beginning to its end. See fit.h. */
+/* Runs a fit from start to end. See fit.h. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ static sx_status choose_target(sx_fit *f)
     return SX_OK;
 }
 
-/* The scalars that are losses and metrics. */
+/* Finds the outputs that are the loss, metrics and the learning rate. */
 static void list_metrics(sx_fit *f)
 {
     int scalar = 0;
@@ -89,7 +89,7 @@ static sx_status open_input(sx_fit *f)
     bool batched = sx_dataset_batch_size(f->r->train) > 0;
     SX_TRY(sx_check_batch_divides(&t->config,
                                   batched ? f->input.max_batch : t->config.train_batch_size));
-    if (f->r->eval != NULL) { /* a misfit is found now, not after an epoch */
+    if (f->r->eval != NULL) { /* find a misfit now, not after an epoch */
         const sx_feed_args eval = {.mode = SX_EVAL,
                                    .batch_size = t->config.eval_batch_size,
                                    .classes = args.classes,
@@ -101,21 +101,9 @@ static sx_status open_input(sx_fit *f)
     return SX_OK;
 }
 
-static sx_status prepare(sx_fit *f, bool *out_found)
-{
-    sx_trainer *t = f->t;
-    SX_TRY(open_input(f));
-    SX_TRY(sx_trainer_program(t, SX_TRAIN, &f->program));
-    list_metrics(f);
-    SX_TRY(sx_host_caller_init(&f->host, f->program, &t->host.calls[SX_TRAIN], f->input.max_batch,
-                               t->config.tpu_config.experimental_host_call_every_n_steps));
-    SX_TRY(sx_fit_restore(f, out_found));
-    sx_fit_progress(f)->n_sums = f->n_metrics;
-    return choose_target(f);
-}
-
-/* The last batch of an epoch, if that takes more of a device than a full one: replicas that do not
- * divide it compute it whole. 0 = it does not, or is not known, or the run ends before. */
+/* The size of the last batch of an epoch, if a device needs more memory for it than for a full
+ * batch: one that the replicas do not divide is computed whole by each. 0 = it does not, the size
+ * is unknown, or training ends before. */
 static int64_t large_remainder(const sx_fit *f)
 {
     const sx_batch_gather *g = &f->input;
@@ -126,69 +114,30 @@ static int64_t large_remainder(const sx_fit *f)
     return reached && rest % replicas != 0 && rest > g->max_batch / replicas ? rest : 0;
 }
 
-static sx_status prove_remainder(sx_fit *f)
-{
-    int64_t rest = large_remainder(f);
-    if (rest == 0) {
-        return SX_OK;
-    }
-    SX_TRY(sx_fit_compile(f, rest));
-    return sx_program_prove_remainder_fits(f->t->session, f->program, rest);
-}
-
-/* That the program compiles and fits, before a record is read or a run replaced. */
+/* Compiles the program and checks that it fits in memory, before a record is read or an existing
+ * run is replaced. */
 static sx_status prove(sx_fit *f)
 {
     sx_session *session = f->t->session;
     int64_t batch = f->input.max_batch;
     int ok = sx_program_find_output(f->program, SX_OK_OUTPUT);
     sx_status status = sx_fit_compile(f, batch);
-    if (sx_status_code(status) != SX_RESOURCE_EXHAUSTED) {
-        SX_TRY(status);
-        SX_TRY(sx_program_prove_fit(session, f->program, batch, ok));
-        return prove_remainder(f);
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
+        int64_t largest = sx_program_suggest_batch(session, f->program, batch, ok);
+        return largest == 0 ? status
+                            : sx_status_annotate(status, __FILE__, __LINE__,
+                                                 "a batch of %" PRId64 " does not fit; about "
+                                                 "%" PRId64 " does",
+                                                 batch, largest);
     }
-    int64_t largest = sx_program_suggest_batch(session, f->program, batch, ok);
-    return largest == 0 ? status
-                        : sx_status_annotate(status, __FILE__, __LINE__,
-                                             "a batch of %" PRId64 " does not fit, one of about "
-                                             "%" PRId64 " does",
-                                             batch, largest);
-}
-
-static sx_status begin(sx_fit *f, bool found)
-{
-    sx_trainer *t = f->t;
-    sx_fit_tell_begin(f, found);
-    SX_TRY(prove(f));
-    if (!found && !t->has_state) {
-        SX_TRY(sx_warm_start(t));
+    SX_TRY(status);
+    SX_TRY(sx_program_prove_fit(session, f->program, batch, ok));
+    int64_t rest = large_remainder(f);
+    if (rest > 0) {
+        SX_TRY(sx_fit_compile(f, rest));
+        SX_TRY(sx_program_prove_remainder_fits(session, f->program, rest));
     }
-    bool is_new = !t->on_disk;
-    SX_TRY(sx_trainer_begin_run(t));
-    SX_TRY(sx_fit_lock(f)); /* that has just been made */
-    if (is_new && f->lock != SX_NO_LOCK) {
-        sx_trainer_clean_up(t); /* after one that was killed before it was a run */
-    }
-    SX_TRY(sx_fit_place_input(f));
-    SX_TRY(sx_fit_make_queue(f));
-    SX_TRY(sx_fit_check_numerics(f));
-    t->has_state = true;
-    f->told_ns = f->epoch_ns = f->saved_ns = sx_now_ns();
-    sx_fit_begin_window(f, f->told_ns);
-    if (!found) {
-        SX_TRY(sx_fit_save(f));
-    }
-    return sx_fit_replay_eval(f);
-}
-
-static const char *reason(sx_fit *f)
-{
-    if (f->control.stop) {
-        return f->control.reason != NULL ? f->control.reason : "stopped by a callback";
-    }
-    bool cut = f->cut_short || (sx_trainer_stopped(f->t) && f->step < f->target);
-    return cut ? "stopped" : f->step >= f->target ? "finished" : "end of data";
+    return SX_OK;
 }
 
 static sx_status stopped(const sx_fit *f)
@@ -198,8 +147,7 @@ static sx_status stopped(const sx_fit *f)
                     prefix != NULL ? ", saved as " : "", prefix != NULL ? prefix : "");
 }
 
-/* Nothing to train. A run that died between its last checkpoint and its last evaluation gets that.
- */
+/* Nothing is left to train. The last evaluation is made now if the run was killed before it. */
 static sx_status confirm_finished(sx_fit *f)
 {
     bool missing = f->r->eval != NULL && f->step == f->target && f->t->has_state &&
@@ -211,18 +159,53 @@ static sx_status confirm_finished(sx_fit *f)
     return f->cut_short ? stopped(f) : SX_OK;
 }
 
-static sx_status fit_all(sx_fit *f)
+static sx_status fit(sx_fit *f)
 {
+    sx_trainer *t = f->t;
     bool found;
-    SX_TRY(prepare(f, &found));
+    SX_TRY(open_input(f));
+    SX_TRY(sx_trainer_program(t, SX_TRAIN, &f->program));
+    list_metrics(f);
+    SX_TRY(sx_host_caller_init(&f->host, f->program, &t->host.calls[SX_TRAIN], f->input.max_batch,
+                               t->config.tpu_config.experimental_host_call_every_n_steps));
+    SX_TRY(sx_fit_restore(f, &found));
+    sx_fit_progress(f)->n_sums = f->n_metrics;
+    SX_TRY(choose_target(f));
     if (f->step >= f->target) {
         return confirm_finished(f);
     }
-    SX_TRY(begin(f, found));
+
+    sx_fit_tell_begin(f, found);
+    SX_TRY(prove(f));
+    if (!found && !t->has_state) {
+        SX_TRY(sx_warm_start(t));
+    }
+    bool is_new = !t->on_disk;
+    SX_TRY(sx_trainer_begin_run(t));
+    SX_TRY(sx_fit_lock(f)); /* model_dir may not have existed before */
+    if (is_new && f->lock != SX_NO_LOCK) {
+        sx_trainer_clean_up(t); /* files of a process that was killed before the run existed */
+    }
+    SX_TRY(sx_fit_place_input(f));
+    SX_TRY(sx_fit_make_queue(f));
+    SX_TRY(sx_fit_check_numerics(f));
+    t->has_state = true;
+    f->told_ns = f->epoch_ns = f->saved_ns = sx_now_ns();
+    sx_fit_begin_window(f, f->told_ns);
+    if (!found) {
+        SX_TRY(sx_fit_save(f));
+    }
+    SX_TRY(sx_fit_replay_eval(f));
+
     SX_TRY(sx_fit_run(f));
     sx_fit_keep_cursor(f); /* for another fit in this process */
-    sx_fit_tell_end(f, reason(f));
-    return f->cut_short || (sx_trainer_stopped(f->t) && !sx_fit_at_end(f)) ? stopped(f) : SX_OK;
+    bool cut = f->cut_short || (sx_trainer_stopped(t) && f->step < f->target);
+    const char *reason = f->control.stop        ? f->control.reason
+                         : cut                  ? "stopped"
+                         : f->step >= f->target ? "finished"
+                                                : "end of data";
+    sx_fit_tell_end(f, reason != NULL ? reason : "stopped by a callback");
+    return f->cut_short || (sx_trainer_stopped(t) && !sx_fit_at_end(f)) ? stopped(f) : SX_OK;
 }
 
 sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
@@ -232,7 +215,7 @@ sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
     t->callbacks = request->callbacks;
     t->n_callbacks = request->n_callbacks;
     t->times = (sx_train_times){0};
-    sx_status status = fit_all(&f);
+    sx_status status = fit(&f);
     t->callbacks = NULL;
     t->n_callbacks = 0;
     sx_batch_gather_deinit(&f.input);

@@ -1,15 +1,15 @@
-/* A fit in progress, for the files that it is spread over.
+/* The state of a call of fit, shared by these files:
  *
- *   fit.c           from its beginning to its end: how far, the first launch's proof, what is left
- *   fit_resume.c    where it begins: the checkpoint, the place in the data, the same numbers
+ *   fit.c           the call from start to end: number of steps, whether they fit in memory
+ *   fit_resume.c    lock, checkpoint, position in the data, changed numerics
  *   fit_loop.c      from one control point to the next: batches in, steps out
- *   fit_control.c   a control point: epochs, controls, saving, evaluation
- *   fit_events.c    what it tells its observers
+ *   fit_control.c   a control point: epochs, controls, history, checkpoints, evaluation
+ *   fit_events.c    events for observers
  *
- * A checkpoint is taken after the controls of its step and before its evaluation, and says whether
- * a regular evaluation follows (eval_due); a run that resumes there begins with that evaluation,
- * or, if its result is on disk already, shows it to the controls again. So nothing is lost or
- * counted twice. */
+ * A checkpoint is saved after the controls of its step and before its evaluation, and records
+ * whether a regular evaluation follows (eval_due). A run that resumes there starts with that
+ * evaluation or, if history.json has its result, only shows it to the controls again. So no
+ * evaluation is lost or counted twice. */
 #ifndef SX_TRAIN_FIT_H
 #define SX_TRAIN_FIT_H
 
@@ -18,9 +18,9 @@
 #include "train/host_call.h"
 #include "train/state.h"
 
-/* What is known of a batch when it is fed. */
+/* Noted when a batch is fed, used when its step has run. */
 typedef struct sx_fed_batch {
-    int64_t wait_ns; /* the input's waiting so far */
+    int64_t wait_ns; /* time spent waiting for input so far */
     bool ends_epoch;
 } sx_fed_batch;
 
@@ -29,36 +29,37 @@ typedef struct sx_fit {
     const sx_fit_request *r;
     sx_program *program;
     sx_batch_gather input;
-    int lock; /* on model_dir, while this fit writes there */
+    int lock; /* on model_dir; SX_NO_LOCK = none */
 
     int64_t step, target; /* target INT64_MAX = until the data end */
-    int64_t epochs;       /* to come in all; 0 = unknown */
+    int64_t epochs;       /* total; 0 = unknown */
     int64_t saved_step;   /* of the last checkpoint; -1 = none */
     int64_t saved_ns;     /* when */
 
     int n_metrics; /* loss and metrics among the scalars */
     int metric_scalars[SX_MAX_RESULTS];
-    sx_metric metrics[SX_MAX_RESULTS]; /* means of this epoch, up to the step shown last */
-    double last[SX_MAX_RESULTS];       /* their values in that step alone */
+    sx_metric metrics[SX_MAX_RESULTS]; /* means over this epoch so far */
+    double last[SX_MAX_RESULTS];       /* their values in the latest step */
     int rate_scalar;                   /* -1 = none */
     double learning_rate;
 
-    int64_t compiled[4]; /* batch sizes that were compiled, newest first */
-    int64_t batch;       /* size of the batch shown last */
-    bool epoch_ended;    /* with it */
-    sx_fed_batch *fed;   /* [fed_room], round: batches fed and not yet shown */
+    int64_t compiled[4]; /* batch sizes compiled, newest first */
+    int64_t batch;       /* size of the latest step's batch */
+    bool epoch_ended;    /* with that step */
+    sx_fed_batch *fed;   /* [fed_room], a ring: batches fed whose steps have not been seen */
     int64_t fed_room, n_fed, n_shown;
     sx_host_caller host;
-    sx_status failed; /* what the host call returned */
-    bool feed_failed; /* the error is the input's */
+    sx_status failed; /* error of the host call */
+    bool feed_failed; /* the error comes from the input */
 
     sx_control control;
-    bool cut_short; /* stopped before an evaluation had ended */
+    bool cut_short; /* stopped before or during an evaluation */
 
     int64_t told_ns, epoch_ns;
     int64_t history_ns; /* when history.json was written */
-    int64_t window_ns, window_wait_ns, window_step, window_examples; /* since the last cadence */
-    int64_t wait_ns; /* the input's waiting up to the batch shown last */
+    int64_t window_ns, window_wait_ns, window_step,
+        window_examples; /* start of the window for rates */
+    int64_t wait_ns;     /* time spent waiting for input up to the latest step */
     int64_t trained_examples;
 } sx_fit;
 
@@ -73,7 +74,7 @@ static inline bool sx_is_multiple(int64_t step, int64_t every)
     return every > 0 && step % every == 0;
 }
 
-/* Finite batches train until they end; everything else goes round and round. */
+/* Finite data that are batched already are trained on once; all other data are repeated. */
 static inline bool sx_fit_until_data_end(const sx_fit_request *r)
 {
     return sx_dataset_batch_size(r->train) > 0 && r->epochs == 0;
@@ -81,23 +82,24 @@ static inline bool sx_fit_until_data_end(const sx_fit_request *r)
 
 /* ---- fit_resume.c ---- */
 
-/* Holds model_dir, once it exists: two that train in one folder would delete each other's
- * checkpoints. */
+/* Locks model_dir, if it exists: two processes that train in one directory would delete each
+ * other's checkpoints. */
 SX_MUST_USE sx_status sx_fit_lock(sx_fit *f);
-/* The newest checkpoint, unless the session is at a step of its own; locked first. */
+/* Locks and repairs the run, and restores the newest checkpoint unless the session already has
+ * trained variables. */
 SX_MUST_USE sx_status sx_fit_restore(sx_fit *f, bool *out_found);
-/* Where the data go on: at the cursor, or at the same number of batches in other data. */
+/* Moves the input to the checkpoint's position; in other data, to the same number of batches. */
 SX_MUST_USE sx_status sx_fit_place_input(sx_fit *f);
-/* Warns, or with require_exact refuses, if the steps so far were computed otherwise. */
+/* Warns, or with require_exact fails, if the steps so far were computed with other numerics. */
 SX_MUST_USE sx_status sx_fit_check_numerics(sx_fit *f);
 
 /* ---- fit_loop.c ---- */
 
-/* Compiles the step for that batch size, unless it is among the last few. */
+/* Compiles the step for that batch size, unless it is among the latest few. */
 SX_MUST_USE sx_status sx_fit_compile(sx_fit *f, int64_t batch);
-/* Room for the batches of a launch. */
+/* Allocates the queue of batches of a launch. */
 SX_MUST_USE sx_status sx_fit_make_queue(sx_fit *f);
-/* Trains until the end, or until a stop was asked for. */
+/* Trains until the end, or until a stop is requested. */
 SX_MUST_USE sx_status sx_fit_run(sx_fit *f);
 
 /* ---- fit_control.c ---- */
@@ -106,25 +108,25 @@ SX_MUST_USE sx_status sx_fit_control_point(sx_fit *f);
 /* The target is reached, a callback has stopped the fit, or the data have ended. */
 bool sx_fit_at_end(sx_fit *f);
 bool sx_fit_time_to_save(const sx_fit *f, int64_t now);
-/* Notes the place in the data for a checkpoint, or for another fit in this process. */
+/* Stores the position in the data, for a checkpoint or another fit in this process. */
 void sx_fit_keep_cursor(sx_fit *f);
 void sx_fit_begin_epoch(sx_fit *f);
-/* Nothing to do without a model_dir, or if this step is saved. */
+/* Saves the history, and a checkpoint unless this step has one. Without a model_dir, nothing. */
 SX_MUST_USE sx_status sx_fit_save(sx_fit *f);
 SX_MUST_USE sx_status sx_fit_evaluate(sx_fit *f);
-/* What a checkpoint said was still to be done at its step. */
+/* Does the evaluation that the restored checkpoint says is due, or shows its result again. */
 SX_MUST_USE sx_status sx_fit_replay_eval(sx_fit *f);
 
 /* ---- fit_events.c ---- */
 
-/* An event with what is known of every kind. */
+/* An event with the fields that all kinds have. */
 sx_train_event sx_fit_event(sx_fit *f, sx_train_event_kind kind);
 /* The same with the metrics of the epoch so far. */
 sx_train_event sx_fit_event_with_means(sx_fit *f, sx_train_event_kind kind);
 void sx_fit_tell_begin(sx_fit *f, bool resumed);
 void sx_fit_tell_progress(sx_fit *f, int64_t now, bool at_cadence);
 void sx_fit_tell_end(sx_fit *f, const char *why);
-/* From here rates are counted anew. */
+/* Starts a new window for rates. */
 void sx_fit_begin_window(sx_fit *f, int64_t now);
 
 #endif

@@ -1,4 +1,4 @@
-/* A control point of a fit: what happens between two launches. See fit.h. */
+/* A control point of a fit: the work between two launches. See fit.h. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -37,12 +37,6 @@ static void end_epoch(sx_fit *f)
     e.seconds = (double)(now - f->epoch_ns) * 1e-9;
     f->epoch_ns = now;
     sx_trainer_emit(f->t, &e);
-    ask_controls(f, &e);
-}
-
-static void control_steps(sx_fit *f)
-{
-    sx_train_event e = sx_fit_event_with_means(f, SX_EVENT_PROGRESS);
     ask_controls(f, &e);
 }
 
@@ -117,12 +111,6 @@ static void tell_eval(sx_fit *f, const sx_eval_result *result, double seconds, b
     ask_controls(f, &e);
 }
 
-static sx_status keep_result(sx_fit *f, const sx_eval_result *result, bool *out_is_best)
-{
-    SX_TRY(sx_history_put(&f->t->history, result, out_is_best));
-    return f->t->config.model_dir != NULL ? sx_trainer_save_history(f->t, *out_is_best) : SX_OK;
-}
-
 sx_status sx_fit_evaluate(sx_fit *f)
 {
     sx_eval_result result;
@@ -131,12 +119,15 @@ sx_status sx_fit_evaluate(sx_fit *f)
     sx_status status = sx_trainer_evaluate_at_most(f->t, f->r->eval, f->r->eval_examples,
                                                    f->r->eval_steps, &result);
     if (sx_status_code(status) == SX_CANCELLED && sx_trainer_stopped(f->t)) {
-        sx_status_free(status); /* made up for by the next fit */
+        sx_status_free(status); /* the next fit evaluates again */
         f->cut_short = true;
         return SX_OK;
     }
     SX_TRY(status);
-    SX_TRY(keep_result(f, &result, &is_best));
+    SX_TRY(sx_history_put(&f->t->history, &result, &is_best));
+    if (f->t->config.model_dir != NULL) {
+        SX_TRY(sx_trainer_save_history(f->t, is_best));
+    }
     tell_eval(f, &result, (double)(sx_now_ns() - start) * 1e-9, is_best, false);
     return SX_OK;
 }
@@ -154,48 +145,31 @@ sx_status sx_fit_replay_eval(sx_fit *f)
     return SX_OK;
 }
 
-static bool save_is_due(sx_fit *f)
-{
-    return sx_fit_at_end(f) || sx_trainer_stopped(f->t) || sx_fit_time_to_save(f, sx_now_ns()) ||
-           sx_is_multiple(f->step, f->t->config.save_checkpoints_steps) || regular_eval(f);
-}
-
-static bool eval_is_due(sx_fit *f)
-{
-    bool last =
-        sx_fit_at_end(f) && f->r->eval != NULL && sx_history_find(&f->t->history, f->step) == NULL;
-    return regular_eval(f) || last;
-}
-
-/* The training metrics of the epoch so far, for history.json. */
-static sx_status keep_metrics(sx_fit *f)
-{
-    const sx_train_event e = sx_fit_event_with_means(f, SX_EVENT_PROGRESS);
-    return f->trained_examples > 0
-               ? sx_history_put_training(&f->t->history, f->step, e.epoch, e.metrics, e.n_metrics)
-               : SX_OK;
-}
-
 sx_status sx_fit_control_point(sx_fit *f)
 {
+    const sx_run_config *c = &f->t->config;
     if (f->epoch_ended) {
         end_epoch(f);
     }
-    control_steps(f);
-    if (f->epoch_ended || eval_is_due(f) || sx_fit_at_end(f)) {
-        SX_TRY(keep_metrics(f));
+    const sx_train_event e = sx_fit_event_with_means(f, SX_EVENT_PROGRESS);
+    ask_controls(f, &e);
+
+    bool at_end = sx_fit_at_end(f), regular = regular_eval(f);
+    bool last = at_end && f->r->eval != NULL && sx_history_find(&f->t->history, f->step) == NULL;
+    bool evaluate = regular || last;
+    if ((f->epoch_ended || evaluate || at_end) && f->trained_examples > 0) {
+        SX_TRY(sx_history_put_training(&f->t->history, f->step, e.epoch, e.metrics, e.n_metrics));
     }
-    if (save_is_due(f)) {
+    if (at_end || regular || sx_trainer_stopped(f->t) || sx_fit_time_to_save(f, sx_now_ns()) ||
+        sx_is_multiple(f->step, c->save_checkpoints_steps)) {
         SX_TRY(sx_fit_save(f));
     } else if (sx_now_ns() - f->history_ns >= HISTORY_NS) {
         SX_TRY(save_history(f));
     }
-    if (!eval_is_due(f)) {
-        return SX_OK;
-    }
-    if (sx_trainer_stopped(f->t)) {
+    if (evaluate && sx_trainer_stopped(f->t)) {
         f->cut_short = true;
-        return SX_OK;
+    } else if (evaluate) {
+        SX_TRY(sx_fit_evaluate(f));
     }
-    return sx_fit_evaluate(f);
+    return SX_OK;
 }

@@ -1,4 +1,4 @@
-/* What a fit tells its observers. See fit.h. */
+/* The events of a fit. See fit.h. */
 #include <stdio.h>
 
 #include "base/checked.h"

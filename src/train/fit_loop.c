@@ -6,10 +6,10 @@
  *
  *   sx_fit_control_point()   epoch ends ─ controls ─ save ─ evaluate ─ controls
  *
- * A device may run many fed batches in one launch, and shows their steps afterwards: what a step
- * must know of its batch waits in a queue. Launches end by themselves before anything that must
- * not be passed (segment(), the end of an epoch). Time and stops are looked at while feeding, and
- * again when steps are shown: then the launch has been run to its end, and is saved whole. */
+ * A device may run many batches in one launch and return the results of their steps afterwards;
+ * until then, what is known of each batch waits in a queue. A launch never goes beyond a control
+ * point (segment(), the end of an epoch). Timers and stop requests are checked while feeding, and
+ * when the results arrive, after the whole launch has run: all its steps are saved. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,9 +20,10 @@
 #include "base/memory.h"
 #include "train/fit.h"
 
-static const int64_t TELL_NS = 100000000; /* a progress bar's cadence */
+static const int64_t TELL_NS = 100000000; /* interval of a progress bar */
 
-/* The full batch runs in launches; a smaller one comes once an epoch. */
+/* Whether batches of this size run in launches of many steps: full ones do; a smaller one comes
+ * once per epoch. */
 static bool is_looped(const sx_fit *f, int64_t batch)
 {
     return batch == f->input.max_batch && batch % sx_session_replicas(f->t->session) == 0;
@@ -39,11 +40,11 @@ sx_status sx_fit_compile(sx_fit *f, int64_t batch)
     f->compiled[0] = batch;
     int64_t start = sx_now_ns();
     SX_TRY(sx_trainer_compile(f->t, SX_TRAIN, batch, is_looped(f, batch)));
-    f->window_ns += sx_now_ns() - start; /* no step's time */
+    f->window_ns += sx_now_ns() - start; /* compiling is not part of the rates */
     return SX_OK;
 }
 
-/* A launch, and the batch of another size that may end it. */
+/* Room for a launch and the batch of another size that may end it. */
 sx_status sx_fit_make_queue(sx_fit *f)
 {
     f->fed_room = sx_program_launch_steps(f->program) + 1;
@@ -77,7 +78,7 @@ static sx_status feed_batch(sx_fit *f, sx_step_input *out)
     return SX_OK;
 }
 
-/* An error of the input is told from the device's. */
+/* Notes whether an error comes from the input, not from the device. */
 static sx_status feed(void *user, sx_step_input *out)
 {
     sx_fit *f = user;
@@ -164,7 +165,7 @@ static sx_status explain_nonfinite(sx_fit *f, sx_status withheld)
     return status;
 }
 
-/* The device failed: in which step, or in a launch of which, and what is left. */
+/* Adds to a device's error in which steps it happened and which checkpoint is left. */
 static sx_status explain_failure(const sx_fit *f, sx_status status)
 {
     char steps[64], kept[96] = "nothing is saved";
@@ -206,8 +207,8 @@ static sx_status run_segment(sx_fit *f, int ok_output)
     return status != SX_OK && !f->feed_failed ? explain_failure(f, status) : status;
 }
 
-/* The input failed: what was trained until then is saved, so that the run goes on from there once
- * the data are repaired. */
+/* The input failed: saves the steps so far, so that the run can be resumed once the data are
+ * repaired. */
 static sx_status save_and_explain(sx_fit *f, sx_status status)
 {
     char saved[128] = "";

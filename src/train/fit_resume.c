@@ -1,4 +1,4 @@
-/* Where a fit begins. See fit.h. */
+/* Resumes a run. See fit.h. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ sx_status sx_fit_place_input(sx_fit *f)
     if (status == SX_OK || f->t->config.require_exact) {
         return sx_status_annotate(status, __FILE__, __LINE__, "resuming exactly");
     }
-    if (f->t->config.model_dir == NULL) { /* fitting other data next is no resuming */
+    if (f->t->config.model_dir == NULL) { /* in memory, other data may follow: not a resume */
         sx_status_free(status);
         sx_fit_begin_epoch(f);
         return SX_OK;

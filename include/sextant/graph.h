@@ -6,8 +6,8 @@
  * line of user code and the shapes.
  *
  * Invariants: values are numbered in order of creation, and a node's inputs precede it. A graph has
- * at most one symbolic dimension, the batch (SX_BATCH), always dimension 0 of a value. Compiling
- * the graph fixes it.
+ * one symbolic dimension, the batch N (SX_BATCH); any one dimension of a value may be N or a
+ * multiple of it. Compiling the graph fixes it.
  *
  * Life cycle: sx_builder_create -> operators, layers -> sx_builder_finish (the caller owns the
  * graph) -> sx_builder_destroy. Not thread-safe. */

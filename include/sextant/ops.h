@@ -2,9 +2,9 @@
  * documented at the head of src/graph/ops/NAME.c.
  *
  * Every function returns a value (the first output; sx_output_at() returns the others), or
- * SX_NO_VALUE after an error, which the builder keeps. Shapes broadcast as in NumPy; the batch,
- * SX_BATCH, is always dimension 0. Where a layer (sextant/nn.h) has the plain name, the operator
- * below it begins with sx_nn_, as in TensorFlow's tf.nn.
+ * SX_NO_VALUE after an error, which the builder keeps. Shapes broadcast as in NumPy; one dimension
+ * of a shape may be the batch, SX_BATCH, or -c for c times the batch. Where a layer (sextant/nn.h)
+ * has the plain name, the operator below it begins with sx_nn_, as in TensorFlow's tf.nn.
  *
  * Options are passed by name:
  *     y = sx_reduce_sum(b, x, .axes = SX_AXES(1, 2), .keep_dims = true);
@@ -153,7 +153,8 @@ SX_API sx_value sx_bias_add_at(sx_builder *b, sx_value x, sx_value bias, const c
 
 /* ---- Shapes ---- */
 
-/* sx_reshape(b, x, SX_BATCH, 784): the first dimension is SX_BATCH if and only if that of x is. */
+/* sx_reshape(b, x, SX_BATCH, 784). If x has the batch, so has the result, with the same number of
+ * elements before it: [N,T,D] can be [T*N,D], sx_reshape(b, x, -T, D), and back. */
 SX_API sx_value sx_reshape_at(sx_builder *b, sx_value x, int rank, const int64_t *dims,
                               const char *file, int line);
 #define sx_reshape(b, x, ...) sx_reshape_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)
@@ -178,7 +179,7 @@ SX_API sx_value sx_concat_at(sx_builder *b, const sx_value *xs, int n, int axis,
 typedef struct sx_slice_args {
     size_t struct_size;
     int64_t begin[SX_MAX_RANK]; /* 0 for the batch */
-    int64_t size[SX_MAX_RANK];  /* SX_BATCH for the batch */
+    int64_t size[SX_MAX_RANK];  /* for the batch that of x: SX_BATCH, or -c */
 } sx_slice_args;
 
 /* A block of x: sx_slice(b, x, .begin = {0, 2}, .size = {SX_BATCH, 3}). */

@@ -102,6 +102,7 @@ SX_API sx_type sx_scalar_type(sx_dtype dtype);
 SX_API bool sx_type_equal(const sx_type *a, const sx_type *b);
 SX_API bool sx_type_is_static(const sx_type *type); /* every dimension is known */
 SX_API bool sx_type_has_batch(const sx_type *type); /* some dimension is c·N */
+SX_API int sx_batch_axis(const sx_type *type);      /* the first dimension that is; −1 if none */
 /* `type` with c·`batch` in place of each c·N; SX_UNKNOWN_DIM where that overflows int64. `batch` is
  * not negative. */
 SX_API sx_type sx_type_with_batch(sx_type type, int64_t batch);

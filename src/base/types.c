@@ -112,14 +112,19 @@ bool sx_type_is_static(const sx_type *type)
     return true;
 }
 
-bool sx_type_has_batch(const sx_type *type)
+int sx_batch_axis(const sx_type *type)
 {
     for (int i = 0; i < type->rank; i++) {
         if (sx_dim_is_batch(type->dims[i])) {
-            return true;
+            return i;
         }
     }
-    return false;
+    return -1;
+}
+
+bool sx_type_has_batch(const sx_type *type)
+{
+    return sx_batch_axis(type) >= 0;
 }
 
 sx_type sx_type_with_batch(sx_type type, int64_t batch)

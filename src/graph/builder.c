@@ -228,10 +228,14 @@ sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *
     c.n_outputs = op->n_out == SX_VARIADIC ? 0 : op->n_out;
     SX_TRY(op->infer(&c));
     for (int i = 0; i < c.n_outputs; i++) {
-        for (int d = 1; d < outputs[i].rank; d++) {
-            if (outputs[i].dims[d] == SX_BATCH) {
+        const sx_type *out = &outputs[i];
+        for (int d = sx_batch_axis(out) + 1; d > 0 && d < out->rank; d++) {
+            if (sx_dim_is_batch(out->dims[d])) {
+                char text[SX_TYPE_TEXT];
                 return sx_error(SX_INVALID_ARGUMENT,
-                                "the batch would become dimension %d; it must stay dimension 0", d);
+                                "output %d would be %s, every example with every other; a value "
+                                "has the batch N in one dimension at most",
+                                i, sx_type_format(out, text, sizeof(text)));
             }
         }
     }

@@ -32,7 +32,7 @@ typedef enum sx_attr_kind {
     SX_ATTR_ENUM,   /* int32_t, names in .names */
     SX_ATTR_DTYPE,  /* sx_dtype */
     SX_ATTR_INTS,   /* sx_ints: numbers, also where one is -1 */
-    SX_ATTR_SHAPE,  /* sx_ints: dimensions, of which the first may be SX_BATCH */
+    SX_ATTR_SHAPE,  /* sx_ints: dimensions, one of which may be c·N */
     SX_ATTR_STRING, /* const char *, NULL = "" */
     SX_ATTR_TENSOR, /* sx_tensor of a static type; deep-copied into the graph */
     SX_ATTR_BODY,   /* const sx_graph *: a region, deep-copied into the graph (ir.h) */
@@ -107,7 +107,7 @@ typedef enum sx_fill {
 enum { SX_SAMPLE_MAX_INPUTS = 8 };
 
 typedef struct sx_sample_input {
-    sx_type type; /* may have SX_BATCH */
+    sx_type type; /* may have the batch */
     sx_fill fill;
     int64_t limit; /* SX_FILL_INDEX */
 } sx_sample_input;

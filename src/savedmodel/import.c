@@ -503,6 +503,13 @@ static sx_status add_output(sx_importer *im, const char *key, const sx_imported 
     }
     sx_value value = SX_NO_VALUE;
     SX_TRY(sx_import_value(im, v, &value), "output \"%.100s\"", key);
+    sx_type type = sx_type_of_value(im->b, value);
+    if (sx_batch_axis(&type) > 0) { /* the predictor joins the rows of several executions */
+        char text[SX_TYPE_TEXT];
+        return sx_error(SX_UNIMPLEMENTED,
+                        "output \"%.100s\" is %s; the batch must be its first dimension", key,
+                        sx_type_format(&type, text, sizeof(text)));
+    }
     sx_output(im->b, key, value);
     return SX_OK;
 }

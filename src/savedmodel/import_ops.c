@@ -317,18 +317,20 @@ static int64_t counted(const int64_t *dims, int rank)
 static sx_status reshape_to(sx_importer *im, sx_import_node *n, sx_value x, sx_ints shape)
 {
     sx_type type = sx_type_of_value(im->b, x);
-    bool batch = sx_type_has_batch(&type);
-    int64_t have = counted(type.dims, type.rank), want = counted(shape.v, shape.n);
+    int axis = sx_batch_axis(&type);
+    int64_t want = counted(shape.v, shape.n), have = counted(type.dims, type.rank);
+    if (axis >= 0 && !sx_mul_i64(have, -type.dims[axis], &have)) {
+        have = -1;
+    }
     for (int d = 0; d < shape.n; d++) {
         if (shape.v[d] != -1) {
             continue;
         }
-        if (batch && (d > 0 || have != want)) {
+        if (axis >= 0 && (want <= 0 || have < 0 || have % want != 0 ||
+                          counted(type.dims, axis) != counted(shape.v, d))) {
             return unsupported("it moves elements between the batch and other dimensions");
         }
-        if (!batch) {
-            shape.v[d] = want > 0 ? have / want : 0;
-        }
+        shape.v[d] = axis < 0 ? (want > 0 ? have / want : 0) : SX_BATCH * (have / want);
     }
     set(n, sx_build_op(im->b, reshape, (&(sx_shape_attrs){.shape = shape}), x));
     return SX_OK;

@@ -28,7 +28,7 @@ static sx_hlo lower(sx_hlo_writer *w, const sx_op_def *def, const sx_conv2d_attr
                           .out_types = &out,
                           .n_in = 2,
                           .n_out = 1,
-                          .first_example = SX_HLO_NONE};
+                          .first_row = SX_HLO_NONE};
     def->to_stablehlo(w, &op);
     return y;
 }

@@ -168,8 +168,9 @@ static inline void op_sample_fix_attrs(op_sample_run *run)
     memcpy(run->owned_attrs, run->sample->attrs, op->attrs_bytes);
     for (int i = 0; i < op->n_attrs; i++) {
         sx_ints *list = (void *)((char *)run->owned_attrs + op->attrs[i].offset);
-        if (op->attrs[i].kind == SX_ATTR_SHAPE && list->n > 0 && list->v[0] == SX_BATCH) {
-            list->v[0] = op_sample_batch(run->sample);
+        for (int d = 0; op->attrs[i].kind == SX_ATTR_SHAPE && d < list->n; d++) {
+            bool batch = sx_dim_is_batch(list->v[d]);
+            list->v[d] = batch ? -list->v[d] * op_sample_batch(run->sample) : list->v[d];
         }
     }
 }

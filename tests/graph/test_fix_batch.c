@@ -1,4 +1,5 @@
-/* The pass that gives the batch its size: shapes get it, other lists of numbers keep their -1. */
+/* The pass that gives the batch its size: shapes get it, times their c, other lists of numbers keep
+ * their -1. */
 #include "harness.h"
 
 #include "graph/ops/attrs.h"
@@ -37,24 +38,25 @@ static void test_graph_fix_batch__only_shapes_hold_the_batch(void **state)
     sx_graph *g, *fixed;
     assert_ok(sx_builder_create(&b));
     sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 3));
-    const shift_attrs attrs = {.by = {2, {-1, 2}}, .shape = {2, {SX_BATCH, 3}}};
+    const shift_attrs attrs = {.by = {2, {-1, 2}}, .shape = {2, {3, -4}}};
     sx_output(b, "y", sx_build(b, &shift, &attrs, &x, 1));
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
     assert_ok(sx_pass_fix_batch(g, 5, &fixed));
     const sx_node *n = sx_graph_maker(fixed, fixed->results[0].value);
     const shift_attrs *got = n->attrs;
-    assert_int_equal(got->shape.v[0], 5);
-    assert_int_equal(got->shape.v[1], 3);
+    assert_int_equal(got->shape.v[0], 3);
+    assert_int_equal(got->shape.v[1], 20);
     assert_int_equal(got->by.v[0], -1);
     assert_int_equal(got->by.v[1], 2);
     assert_int_equal(sx_graph_type(fixed, fixed->args[0].value)->dims[0], 5);
-    sx_graph_destroy(g);
     sx_graph_destroy(fixed);
+    assert_error(sx_pass_fix_batch(g, INT64_MAX / 3, &fixed), SX_RESOURCE_EXHAUSTED,
+                 "float32[3,4*N], which is too large for a batch of 3074457345618258602");
+    sx_graph_destroy(g);
 }
 
-/* Every list that may begin with the batch is a shape, and no sample's other list begins with -1.
- */
+/* Every list that may have the batch is a shape, and no sample's other list has a -1. */
 static void test_graph_fix_batch__samples_keep_the_batch_in_shapes(void **state)
 {
     (void)state;
@@ -67,8 +69,10 @@ static void test_graph_fix_batch__samples_keep_the_batch_in_shapes(void **state)
                     (const void *)((const char *)op->samples[k].attrs + op->attrs[i].offset);
                 bool numbers = op->attrs[i].kind == SX_ATTR_INTS;
                 bool shape = op->attrs[i].kind == SX_ATTR_SHAPE;
-                assert_false(numbers && list->n > 0 && list->v[0] == SX_BATCH);
-                shapes += shape && list->n > 0 && list->v[0] == SX_BATCH;
+                for (int d = 0; (numbers || shape) && d < list->n; d++) {
+                    assert_false(numbers && list->v[d] < 0);
+                    shapes += shape && sx_dim_is_batch(list->v[d]);
+                }
             }
         }
     }

@@ -73,9 +73,46 @@ static void matmul_inner(sx_builder *b, const values *v)
 {
     sx_matmul(b, v->batch_matrix, v->batch_matrix, .transpose_a = false);
 }
-static void matmul_batch_columns(sx_builder *b, const values *v)
+static void matmul_of_two_batches(sx_builder *b, const values *v)
 {
-    sx_matmul(b, v->matrix, v->batch_matrix, .transpose_b = true);
+    sx_matmul(b, v->batch_matrix, v->batch_matrix, .transpose_b = true);
+}
+static void add_multiples_of_the_batch(sx_builder *b, const values *v)
+{
+    sx_add(b, v->ints, sx_reshape(b, sx_cast(b, v->batch_matrix, SX_I32), -6));
+}
+static void add_two_batches(sx_builder *b, const values *v)
+{
+    sx_add(b, sx_reshape(b, v->ints, SX_BATCH, 1), v->ints);
+}
+static void matmul_of_multiples(sx_builder *b, const values *v)
+{
+    sx_matmul(b, v->batch_matrix, sx_reshape(b, v->batch_matrix, -2, 3), .transpose_a = true);
+}
+static void reshape_takes_examples_apart(sx_builder *b, const values *v)
+{
+    sx_reshape(b, sx_transpose(b, v->batch_matrix, 1, 0), -6);
+}
+static void reshape_moves_the_batch(sx_builder *b, const values *v)
+{
+    sx_reshape(b, v->batch_matrix, 2, SX_BATCH, 3);
+}
+static void conv_of_the_batch_inside(sx_builder *b, const values *v)
+{
+    sx_nn_conv2d(b, sx_transpose(b, v->image, 1, 0, 2, 3), v->filter, .padding = SX_SAME);
+}
+static void dropout_of_the_batch_inside(sx_builder *b, const values *v)
+{
+    sx_value seed = sx_input(b, "seed", sx_type_of(SX_U32, 2));
+    sx_nn_dropout(b, sx_transpose(b, v->batch_matrix, 1, 0), seed, v->step, .rate = 0.5);
+}
+static void concat_multiples(sx_builder *b, const values *v)
+{
+    sx_concat(b, 1, sx_reshape(b, v->batch_matrix, -2, 3), v->batch_matrix);
+}
+static void slice_a_multiple(sx_builder *b, const values *v)
+{
+    sx_slice(b, sx_reshape(b, v->batch_matrix, -2, 3), .begin = {0}, .size = {SX_BATCH, 3});
 }
 static void add_shapes(sx_builder *b, const values *v)
 {
@@ -142,9 +179,9 @@ static void concat_the_batch(sx_builder *b, const values *v)
 {
     sx_concat(b, 0, v->batch_matrix, v->batch_matrix);
 }
-static void transpose_the_batch(sx_builder *b, const values *v)
+static void transpose_to_twice_the_same(sx_builder *b, const values *v)
 {
-    sx_transpose(b, v->batch_matrix, 1, 0);
+    sx_transpose(b, v->batch_matrix, 1, 1);
 }
 static void softmax_over_batch(sx_builder *b, const values *v)
 {
@@ -188,13 +225,30 @@ static const struct {
      "max_pool2d \"max_pool2d\": the window's height is 0, expected 1 to 2^30"},
     {matmul_of_image, "matmul \"matmul\": a float32[N,8,8,3] has rank 4, expected [N,K]"},
     {matmul_inner, "the inner dimensions of a float32[N,6] and b float32[N,6] differ"},
-    {matmul_batch_columns, "would become the columns; swap a and b"},
+    {matmul_of_two_batches, "matmul \"matmul\": output 0 would be float32[N,N], every example with "
+                            "every other; a value has the batch N in one dimension at most"},
+    {add_multiples_of_the_batch,
+     "shapes int32[N] and int32[6*N] do not broadcast: dimensions, from "
+     "the last one, must be equal or 1; reshape the multiple of N"},
+    {add_two_batches, "output 0 would be int32[N,N], every example with every other"},
+    {matmul_of_multiples,
+     "the inner dimensions of a float32[N,6] transposed and b float32[2*N,3] differ"},
+    {reshape_takes_examples_apart,
+     "cannot reshape float32[6,N] to float32[6*N]: it would take the examples apart: the batch N "
+     "merges only with dimensions after it; transpose x so that N comes first"},
+    {reshape_moves_the_batch, "cannot reshape float32[N,6] to float32[2,N,3]: it would take"},
+    {conv_of_the_batch_inside, "the image's height"},
+    {dropout_of_the_batch_inside, "x is float32[6,N], expected the batch N as first dimension"},
+    {concat_multiples, "input 1 is float32[N,6], expected the dtype and dimensions of input 0, "
+                       "float32[2*N,3], except along axis 1"},
+    {slice_a_multiple, "axis 0 of x float32[2*N,3] is the batch, which cannot be sliced: its begin "
+                       "must be 0 and its size that of x, got 0 and -1"},
     {add_shapes, "add \"add\": shapes float32[N,6] and float32[4,6] do not broadcast"},
     {add_dtypes, "add \"add\": y is int64[], expected int32; add sx_cast()"},
     {tanh_of_ints, "tanh \"tanh\": x is int32[N], expected a float type; add sx_cast()"},
     {reshape_count,
      "reshape \"reshape\": cannot reshape float32[4,6] to float32[4,5]: the numbers of"},
-    {reshape_loses_batch, "the batch N must be the first dimension of both or of neither"},
+    {reshape_loses_batch, "the batch N must be in both shapes or in neither"},
     {axis_outside, "reduce_sum \"reduce_sum\": axis 2 is out of range for float32[4,6]"},
     {axis_below, "reduce_sum \"reduce_sum\": axis -3 is out of range for float32[4,6]"},
     {axis_twice, "the axes for float32[4,6] are not ascending, or one is given twice"},
@@ -207,7 +261,7 @@ static const struct {
     {labels_of_another_batch, "labels is int32[N], expected int32[4]"},
     {dropout_everything, "dropout \"dropout\": rate is 1, expected [0, 1)"},
     {concat_the_batch, "axis 0 of float32[N,6] is the batch, which cannot be concatenated"},
-    {transpose_the_batch, "keeps the batch first"},
+    {transpose_to_twice_the_same, "perm must be a permutation of the 2 dimensions of x"},
     {softmax_over_batch, "softmax \"softmax\": x is int32[N], expected a float type"},
     {select_on_floats, "select \"select\": the condition is float32[4,6], expected bool"},
     {update_of_another_shape, "the gradient is float32[3,3,3,2], expected float32[4,6]"},

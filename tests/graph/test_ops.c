@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include "graph/op_samples.h"
+#include "graph/ops/common.h"
 
 static char wrong[512];
 
@@ -194,6 +195,20 @@ static void test_graph_ops__gradients_equal_central_differences(void **state)
 
 enum { CUT = 2 }; /* the first shard's examples */
 
+/* Where element i of a shard's part lies in the whole: `from` examples further along the batch. */
+static int64_t place_in_whole(const sx_type *symbolic, const sx_type *whole, const sx_type *part,
+                              int64_t from, int64_t i)
+{
+    int axis = sx_batch_axis(symbolic);
+    int64_t at[SX_MAX_RANK];
+    if (axis < 0) {
+        return i;
+    }
+    sx_unravel(part, i, at);
+    at[axis] += -symbolic->dims[axis] * from;
+    return sx_ravel(whole, at);
+}
+
 /* A run of the same sample on examples [from, from + count) of `whole`. */
 static void begin_shard(const op_sample_run *whole, int64_t from, int64_t count, op_sample_run *out)
 {
@@ -203,11 +218,13 @@ static void begin_shard(const op_sample_run *whole, int64_t from, int64_t count,
     sample->batch = count;
     op_sample_begin(whole->op, sample, out);
     for (int i = 0; i < whole->n_in; i++) {
-        bool batched = sx_type_has_batch(&sample->inputs[i].type);
-        int64_t n = sx_type_elems(&out->in[i].type), skipped = batched ? n / count * from : 0;
-        size_t bytes = sx_carrier_bytes(out->in[i].type.dtype);
-        memcpy(out->in[i].data, (char *)whole->in[i].data + (size_t)skipped * bytes,
-               (size_t)n * bytes);
+        const sx_host_tensor *part = &out->in[i], *all = &whole->in[i];
+        size_t bytes = sx_carrier_bytes(part->type.dtype);
+        for (int64_t e = 0; e < sx_type_elems(&part->type); e++) {
+            int64_t at = place_in_whole(&sample->inputs[i].type, &all->type, &part->type, from, e);
+            memcpy((char *)part->data + (size_t)e * bytes,
+                   (const char *)all->data + (size_t)at * bytes, bytes);
+        }
     }
     op_sample_forward(out, true);
 }
@@ -233,13 +250,8 @@ static double combine_moments(const op_sample_run shards[2], int k, int64_t i)
 }
 
 static double from_shards(const op_sample_run *whole, const op_sample_run shards[2], int k,
-                          int64_t i, bool batched)
+                          int64_t i)
 {
-    if (batched) {
-        int64_t first = sx_type_elems(&shards[0].out[k].type);
-        return i < first ? sx_host_get(&shards[0].out[k], i)
-                         : sx_host_get(&shards[1].out[k], i - first);
-    }
     return whole->op->combine == SX_COMBINE_MOMENTS
                ? combine_moments(shards, k, i)
                : combine(whole->op->combine, sx_host_get(&shards[0].out[k], i),
@@ -251,15 +263,18 @@ static const char *compare_shards(const op_sample_run *whole, const op_sample_ru
 {
     for (int k = 0; k < whole->n_out; k++) {
         bool batched = sx_type_has_batch(&symbolic[k]);
-        int64_t n = sx_type_elems(&whole->out[k].type);
-        for (int64_t i = 0; i < n; i++) {
-            double got = from_shards(whole, shards, k, i, batched),
-                   want = sx_host_get(&whole->out[k], i);
-            bool same = fabs(got - want) <= 1e-9 * fmax(1, fabs(want));
-            if (!same && !(isnan(got) && isnan(want))) {
-                snprintf(wrong, sizeof(wrong), "y%d[%lld] is %g from two shards, %g from one", k,
-                         (long long)i, got, want);
-                return wrong;
+        for (int s = 0; s < (batched ? 2 : 1); s++) {
+            const sx_host_tensor *part = &shards[s].out[k], *all = &whole->out[k];
+            for (int64_t i = 0; i < sx_type_elems(&part->type); i++) {
+                int64_t at = place_in_whole(&symbolic[k], &all->type, &part->type, s * CUT, i);
+                double want = sx_host_get(all, at);
+                double got = batched ? sx_host_get(part, i) : from_shards(whole, shards, k, i);
+                bool same = fabs(got - want) <= 1e-9 * fmax(1, fabs(want));
+                if (!same && !(isnan(got) && isnan(want))) {
+                    snprintf(wrong, sizeof(wrong), "y%d[%lld] is %g from two shards, %g from one",
+                             k, (long long)at, got, want);
+                    return wrong;
+                }
             }
         }
     }
@@ -325,8 +340,8 @@ static sx_type random_type(op_sample_words *w, const sx_type *like)
     sx_type t = {.dtype = dtypes[op_sample_word(w) % (sizeof(dtypes) / sizeof(dtypes[0]))],
                  .rank = (int)(op_sample_word(w) % (SX_MAX_RANK + 1))};
     for (int i = 0; i < t.rank; i++) {
-        bool batch = i == 0 && op_sample_word(w) % 2 == 0;
-        t.dims[i] = batch ? SX_BATCH : random_dim(w);
+        bool batch = op_sample_word(w) % (i == 0 ? 2 : 8) == 0 && !sx_type_has_batch(&t);
+        t.dims[i] = batch ? -1 - (int64_t)(op_sample_word(w) % 3 % 2) : random_dim(w);
     }
     return t;
 }
@@ -378,7 +393,8 @@ static bool is_sound(const sx_type *t, bool dynamic)
         return false;
     }
     for (int i = 0; i < t->rank; i++) {
-        if (t->dims[i] < (i == 0 ? SX_BATCH : 0) && !(dynamic && t->dims[i] == SX_UNKNOWN_DIM)) {
+        if (t->dims[i] < 0 && !sx_dim_is_batch(t->dims[i]) &&
+            !(dynamic && t->dims[i] == SX_UNKNOWN_DIM)) {
             return false;
         }
     }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backends/cpu/planner.h"
+#include "graph/ops/common.h"
 
 static bool value_has_batch(const sx_graph *g, sx_value v)
 {
@@ -38,15 +39,30 @@ static bool node_can_shard(const sx_graph *g, const sx_node *n)
     if (n->op->flags & SX_OP_COUPLES_BATCH) {
         return false;
     }
-    if ((n->op->flags & SX_OP_RANDOM) && n->op->id != SX_OPID_dropout) {
+    if ((n->op->flags & SX_OP_RANDOM) &&
+        (n->op->id != SX_OPID_dropout || sx_graph_type(g, n->inputs[0])->dtype != SX_F32)) {
         return false; /* its host kernel does not know the place of a shard in the batch */
     }
     return !common_out || n->op->combine != SX_COMBINE_NONE;
 }
 
+/* A shard's piece of an argument or result is a range of its bytes: no dimension before the batch
+ * is longer than 1. */
+static bool end_can_shard(const sx_type *type)
+{
+    int axis = sx_batch_axis(type);
+    return axis < 0 || sx_dims_product(type, 0, axis) == 1;
+}
+
 bool sx_cpu_can_shard(const sx_graph *g)
 {
     bool any = false;
+    for (int i = 0; i < g->n_args + g->n_results; i++) {
+        sx_value v = i < g->n_args ? g->args[i].value : g->results[i - g->n_args].value;
+        if (!end_can_shard(sx_graph_type(g, v))) {
+            return false;
+        }
+    }
     for (int k = 0; k < g->n_nodes; k++) {
         if (!node_can_shard(g, &g->nodes[k])) {
             return false;

@@ -155,7 +155,10 @@ static sx_status read_parts(sx_pjrt_buffer *b, char *data)
 {
     const sx_pjrt_platform *p = platform_of(&b->head);
     sx_type part = part_of(b, b->axis);
-    int64_t outer = b->axis == 0 ? 1 : part.dims[0], whole = stride_of(&b->head.type, b->axis);
+    int64_t outer = 1, whole = stride_of(&b->head.type, b->axis);
+    for (int i = 0; i < b->axis; i++) {
+        outer *= part.dims[i];
+    }
     int64_t bytes = sx_type_bytes(&part), row = bytes / (outer > 0 ? outer : 1);
     whole *= b->head.type.dims[b->axis];
     for (int r = 0; r < p->replicas; r++) {

@@ -1,5 +1,5 @@
 /* A value on the devices: an array on each replica, either copies or the equal parts of a batch,
- * split along dimension 0, or dimension 1 of a superbatch.
+ * split along the dimension of the batch; a superbatch has one more in front.
  *
  *       write                     place                       execute
  *   EMPTY ---> HELD (host data) --------> COPIED or CUT -------------> COPIED or CUT

@@ -66,7 +66,8 @@ static sx_status allocate(pjrt_executable *e)
 /* The dimension along which replicas split a value; `is_stack`: of a superbatch or ring. */
 static int cut_of(const sx_graph *g, sx_value v, int replicas, bool is_stack)
 {
-    return replicas > 1 && sx_type_has_batch(sx_graph_type(g, v)) ? is_stack : SX_PJRT_WHOLE;
+    int axis = sx_batch_axis(sx_graph_type(g, v));
+    return replicas > 1 && axis >= 0 ? axis + is_stack : SX_PJRT_WHOLE;
 }
 
 static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_module_options *o)

@@ -246,7 +246,7 @@ static sx_status lower_node(lowering *l, const sx_node *n)
     frame f;
     SX_TRY(check_node(l, n));
     SX_TRY(frame_begin(l, n, &f));
-    const sx_hlo_op op = {
+    sx_hlo_op op = {
         .attrs = n->attrs,
         .name = n->name,
         .in = f.in,
@@ -255,9 +255,16 @@ static sx_status lower_node(lowering *l, const sx_node *n)
         .out_types = f.out_types,
         .n_in = n->n_inputs,
         .n_out = n->n_outputs,
-        .first_example = reads_batch(l, n) ? l->first_example : SX_HLO_NONE,
+        .first_row = reads_batch(l, n) ? l->first_example : SX_HLO_NONE,
     };
     sx_hlo_at(l->w, n->name);
+    if ((n->op->flags & SX_OP_RANDOM) && sx_hlo_is(op.first_row)) {
+        const sx_type *x = sx_graph_type(l->g, n->inputs[0]);
+        int axis = sx_batch_axis(x);
+        if (axis >= 0 && x->dims[axis] != SX_BATCH) { /* c*N rows */
+            op.first_row = sx_hlo_with(l->w, "multiply", op.first_row, -(double)x->dims[axis]);
+        }
+    }
     n->op->to_stablehlo(l->w, &op);
     if (has_parts(l, n)) {
         meet_parts(l, n, f.out);

@@ -42,9 +42,9 @@ typedef struct sx_hlo_op {
     sx_hlo *out;
     const sx_type *in_types, *out_types; /* static */
     int n_in, n_out;
-    /* uint32 scalar: the position in the whole batch of this program's first example; SX_HLO_NONE =
-     * 0. Random operators add it to the position. */
-    sx_hlo first_example;
+    /* uint32 scalar: the position of input 0's first row among the rows of the whole batch;
+     * SX_HLO_NONE = 0. Random operators add it to the position. */
+    sx_hlo first_row;
 } sx_hlo_op;
 
 /* --- A writer's life ------------------------------------------------------------------------- */

@@ -58,6 +58,7 @@ static const sx_op_sample all_finite_samples[] = {
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3), SX_SAMPLE_SCALAR(SX_F32, SX_FILL_NORMAL),
                 SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH)},
      .n_inputs = 3},
+    {.name = "batch_inside", .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 3, -2)}, .n_inputs = 1},
 };
 
 sx_value sx_all_finite_at(sx_builder *b, const sx_value *xs, int n, const char *file, int line)

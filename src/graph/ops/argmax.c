@@ -119,6 +119,10 @@ static const sx_op_sample argmax_samples[] = {
      .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 6, 2)},
      .n_inputs = 1,
      .attrs = ALONG(0, SX_I32)},
+    {.name = "beside_the_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 4, -2, 3)},
+     .n_inputs = 1,
+     .attrs = ALONG(0, SX_I32)},
 };
 
 sx_value sx_argmax_at(sx_builder *b, sx_value x, const sx_argmax_args *args, const char *file,

@@ -1,9 +1,9 @@
 /* Attribute structs of the operators that have attributes: what sx_node.attrs points to.
  *
  * Conventions. Axes are normalized: counted from the front, ascending, each once (the public
- * functions accept -1 for the last). A list that may begin with SX_BATCH is an SX_ATTR_SHAPE; in
- * any other list -1 is a number. Lists that the public functions fill are never left empty: strides
- * of a convolution are two numbers. */
+ * functions accept -1 for the last). A list that may have the batch, c*N as -c, is an
+ * SX_ATTR_SHAPE; in any other list -1 is a number. Lists that the public functions fill are never
+ * left empty: strides of a convolution are two numbers. */
 #ifndef SX_GRAPH_OPS_ATTRS_H
 #define SX_GRAPH_OPS_ATTRS_H
 
@@ -14,7 +14,7 @@
 
 typedef struct sx_parameter_attrs {
     sx_dtype dtype;
-    sx_ints shape; /* may start with SX_BATCH */
+    sx_ints shape; /* may have the batch */
 } sx_parameter_attrs;
 
 typedef struct sx_constant_attrs {
@@ -28,7 +28,7 @@ typedef struct sx_cast_attrs {
 
 /* reshape, broadcast_to */
 typedef struct sx_shape_attrs {
-    sx_ints shape; /* SX_BATCH may be the first */
+    sx_ints shape; /* may have the batch */
 } sx_shape_attrs;
 
 /* reduce_sum, reduce_max */

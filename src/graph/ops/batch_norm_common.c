@@ -5,6 +5,12 @@ sx_status sx_check_batch_norm(const sx_batch_norm_attrs *attrs, const sx_type *x
                               const sx_type *statistics, int n)
 {
     SX_TRY(sx_require_float("x", x));
+    if (x->rank >= 1 && sx_dim_is_batch(x->dims[x->rank - 1])) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "the last dimension of x %s is the batch, expected the channels; add "
+                        "sx_transpose()",
+                        SX_TEXT(x));
+    }
     if (x->rank < 2 || !(attrs->epsilon >= 0 && isfinite(attrs->epsilon))) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "x is %s and epsilon is %g, expected x [...,C] of rank 2 or more and an "

@@ -1,7 +1,7 @@
 /* broadcast_to: x repeated to a larger shape by numpy's rule;  dx = dy summed over what was added.
  *
  *   x        any type but string
- *   shape    that x broadcasts to; SX_BATCH may be the first
+ *   shape    that x broadcasts to; it may have the batch
  *   returns  x's dtype
  *
  * Errors   INVALID_ARGUMENT  x does not broadcast to `shape`
@@ -77,6 +77,10 @@ static const sx_op_sample broadcast_to_samples[] = {
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 1, 3)},
      .n_inputs = 1,
      .attrs = SHAPE(3, {2, 4, 3})},
+    {.name = "batch_inside",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, -2, 1)},
+     .n_inputs = 1,
+     .attrs = SHAPE(3, {3, -2, 4})},
 };
 
 sx_value sx_broadcast_to_at(sx_builder *b, sx_value x, int rank, const int64_t *dims,

@@ -120,7 +120,7 @@ int64_t sx_dims_product(const sx_type *t, int first, int last)
 {
     int64_t product = 1;
     for (int i = first; i < last; i++) {
-        int64_t dim = t->dims[i] == SX_BATCH ? 1 : t->dims[i];
+        int64_t dim = sx_dim_is_batch(t->dims[i]) ? -t->dims[i] : t->dims[i];
         if (dim < 0 || !sx_mul_i64(product, dim, &product)) {
             return -1;
         }
@@ -140,13 +140,14 @@ sx_status sx_infer_broadcast(const sx_type *a, const sx_type *b, sx_type *out)
     sx_type y = {.dtype = a->dtype, .rank = SX_MAX(a->rank, b->rank)};
     for (int i = 0; i < y.rank; i++) {
         int64_t p = dim_in_rank(a, y.rank, i), q = dim_in_rank(b, y.rank, i);
-        bool meet = p == q || p == 1 || q == 1;
-        bool batch_inside = i > 0 && (p == SX_BATCH || q == SX_BATCH);
-        if (!meet || batch_inside) {
+        if (p != q && p != 1 && q != 1) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "shapes %s and %s do not broadcast: dimensions, from the last one, "
-                            "must be equal or 1, and the batch N must stay first",
-                            SX_TEXT(a), SX_TEXT(b));
+                            "must be equal or 1%s",
+                            SX_TEXT(a), SX_TEXT(b),
+                            sx_dim_is_batch(p) && sx_dim_is_batch(q)
+                                ? "; reshape the multiple of N to [N,...]"
+                                : "");
         }
         y.dims[i] = p == 1 ? q : p;
     }
@@ -487,6 +488,15 @@ sx_tf_value sx_tf_ints(sx_tf_writer *w, const char *name, const sx_ints *values)
         narrow[i] = (int32_t)values->v[i];
     }
     return sx_tf_const_i32s(w, name, values->n, narrow);
+}
+
+sx_tf_value sx_tf_shape(sx_tf_writer *w, const char *name, const sx_ints *shape)
+{
+    sx_ints sizes = *shape;
+    for (int i = 0; i < sizes.n; i++) {
+        sizes.v[i] = sx_dim_is_batch(sizes.v[i]) ? -1 : sizes.v[i];
+    }
+    return sx_tf_ints(w, name, &sizes);
 }
 
 sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value)

@@ -37,12 +37,11 @@ SX_MUST_USE sx_status sx_require_classes(const char *what, const sx_type *t);
 /* What sums and statistics of that float type are kept in: f64 for f64, else f32. */
 sx_dtype sx_accumulator_dtype(sx_dtype dtype);
 bool sx_same_dims(const sx_type *a, const sx_type *b);
-/* The product of dims [first, last), the batch counted as 1; -1 if one is dynamic or it overflows.
- */
+/* The product of dims [first, last), c·N counted as c; -1 if one is unknown or it overflows. */
 int64_t sx_dims_product(const sx_type *t, int first, int last);
 
-/* Broadcasts shapes as numpy does, whatever the dtypes; out gets a's. The batch broadcasts only
- * with the batch or 1, and stays dimension 0. */
+/* Broadcasts shapes as numpy does, whatever the dtypes; out gets a's. c·N broadcasts with c·N and
+ * 1. */
 SX_MUST_USE sx_status sx_infer_broadcast(const sx_type *a, const sx_type *b, sx_type *out);
 /* Are the axes normalized (attrs.h) for that rank? */
 bool sx_axes_fit(const sx_ints *axes, int rank);
@@ -115,6 +114,8 @@ void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
 sx_tf_value sx_tf_cast(sx_tf_writer *w, sx_tf_value x, sx_dtype from, sx_dtype to);
 /* An int32 vector constant. */
 sx_tf_value sx_tf_ints(sx_tf_writer *w, const char *name, const sx_ints *values);
+/* A shape as TensorFlow's operators take it: -1 where the batch is. */
+sx_tf_value sx_tf_shape(sx_tf_writer *w, const char *name, const sx_ints *shape);
 /* A scalar constant of a float or int32 dtype. */
 sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value);
 
@@ -174,17 +175,19 @@ sx_ints sx_pair_of(const int pair[2], int64_t fallback);
     {.name = "scalar", .inputs = {SX_SAMPLE_SCALAR(SX_F32, fill_)}, .n_inputs = 1},            \
         {.name = "batch", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 7)}, .n_inputs = 1},       \
         {.name = "image", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 3, 5, 2)}, .n_inputs = 1}, \
+        {.name = "batch_inside", .inputs = {SX_SAMPLE_F32(fill_, 3, -2, 2)}, .n_inputs = 1},   \
     {                                                                                          \
         .name = "static", .inputs = {SX_SAMPLE_F32(fill_, 1, 33)}, .n_inputs = 1               \
     }
 
 /* The usual cases of a function along the last axis. */
-#define SX_SAMPLES_CLASSES(fill_)                                                           \
-    {.name = "ten", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 10)}, .n_inputs = 1},         \
-        {.name = "one", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 1)}, .n_inputs = 1},      \
-        {.name = "vector", .inputs = {SX_SAMPLE_F32(fill_, 7)}, .n_inputs = 1},             \
-    {                                                                                       \
-        .name = "image", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 2, 3, 5)}, .n_inputs = 1 \
+#define SX_SAMPLES_CLASSES(fill_)                                                            \
+    {.name = "ten", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 10)}, .n_inputs = 1},          \
+        {.name = "one", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 1)}, .n_inputs = 1},       \
+        {.name = "vector", .inputs = {SX_SAMPLE_F32(fill_, 7)}, .n_inputs = 1},              \
+        {.name = "batch_inside", .inputs = {SX_SAMPLE_F32(fill_, 3, -2, 4)}, .n_inputs = 1}, \
+    {                                                                                        \
+        .name = "image", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 2, 3, 5)}, .n_inputs = 1  \
     }
 
 /* The usual cases of a reduction. */
@@ -211,6 +214,14 @@ sx_ints sx_pair_of(const int pair[2], int64_t fallback);
          .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 1, 3)},                                      \
          .n_inputs = 1,                                                                         \
          .attrs = SX_SAMPLE_KEPT(3, {0, 1, 2})},                                                \
+        {.name = "batch_inside",                                                                \
+         .inputs = {SX_SAMPLE_F32(fill_, 3, -2, 4)},                                            \
+         .n_inputs = 1,                                                                         \
+         .attrs = SX_SAMPLE_AXES(1, {1})},                                                      \
+        {.name = "beside_the_batch",                                                            \
+         .inputs = {SX_SAMPLE_F32(fill_, 3, -2, 4)},                                            \
+         .n_inputs = 1,                                                                         \
+         .attrs = SX_SAMPLE_KEPT(2, {0, 2})},                                                   \
         {.name = "static",                                                                      \
          .inputs = {SX_SAMPLE_F32(fill_, 3, 1, 4)},                                             \
          .n_inputs = 1,                                                                         \
@@ -232,6 +243,9 @@ sx_ints sx_pair_of(const int pair[2], int64_t fallback);
          .n_inputs = 2},                                                                           \
         {.name = "column",                                                                         \
          .inputs = {SX_SAMPLE_F32(fill_x, SX_BATCH, 1), SX_SAMPLE_F32(fill_y, 1, 6)},              \
+         .n_inputs = 2},                                                                           \
+        {.name = "batch_inside",                                                                   \
+         .inputs = {SX_SAMPLE_F32(fill_x, 3, -2, 4), SX_SAMPLE_F32(fill_y, -2, 1)},                \
          .n_inputs = 2},                                                                           \
     {                                                                                              \
         .name = "static", .inputs = {SX_SAMPLE_F32(fill_x, 3, 1), SX_SAMPLE_F32(fill_y, 2, 1, 4)}, \

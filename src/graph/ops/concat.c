@@ -119,6 +119,10 @@ static const sx_op_sample concat_samples[] = {
      .n_inputs = 2,
      .attrs = ALONG(0)},
     {.name = "one", .inputs = {SX_SAMPLE_I32(9, SX_BATCH, 3)}, .n_inputs = 1, .attrs = ALONG(1)},
+    {.name = "beside_the_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, -2, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 1, -2, 3)},
+     .n_inputs = 2,
+     .attrs = ALONG(0)},
 };
 
 sx_value sx_concat_at(sx_builder *b, const sx_value *xs, int n, int axis, const char *file,

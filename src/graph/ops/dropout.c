@@ -2,8 +2,8 @@
  * key.
  *
  * Whether an element is kept depends on (seed, key, step, its place) only: not on threads,
- * shards or restarts. For element e of the example at position n in the batch (dimension 0; a
- * scalar counts as one example), with E elements in an example and j = e / 2:
+ * shards or restarts. For element e of row n (dimension 0, which has the batch if x has it; a
+ * scalar is one row), with E elements in a row and j = e / 2:
  *
  *   words  = threefry2x32(key     = (seed[0] ^ key_lo, seed[1] ^ key_hi),
  *                         counter = (step mod 2^32, (n ceil(E / 2) + j) mod 2^32))
@@ -16,8 +16,8 @@
  *   key      64 bits, a hash of the operator's scope name, so that layers differ
  *   returns  x's type
  *
- * n is the position in the whole batch: a shard's kernel adds where its shard begins.
- * Errors   INVALID_ARGUMENT  dtypes, rate or key out of range
+ * n is the row in the whole batch: a shard's kernel adds where its shard begins.
+ * Errors   INVALID_ARGUMENT  dtypes, rate or key out of range, the batch elsewhere than first
  * Numbers  one rounding of x times the rounded 1 / (1 - rate)
  * Source   TensorFlow tf.nn.dropout, for what it means; the bits are ours */
 #include "graph/ops/common.h"
@@ -46,6 +46,12 @@ static sx_status dropout_infer(sx_infer_context *c)
     }
     if (!is_u32(attrs->key_hi) || !is_u32(attrs->key_lo)) {
         return sx_error(SX_INVALID_ARGUMENT, "key_hi or key_lo is not in [0, 2^32)");
+    }
+    if (sx_batch_axis(&c->inputs[0]) > 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "x is %s, expected the batch N as first dimension: which elements are kept "
+                        "depends on their example; add sx_transpose() before and after",
+                        SX_TEXT(&c->inputs[0]));
     }
     c->outputs[0] = c->inputs[0];
     return SX_OK;
@@ -121,8 +127,8 @@ static void dropout_counters(sx_hlo_writer *w, const sx_hlo_op *op, const sx_typ
     double pairs = (double)counters->dims[1];
     sx_hlo step = sx_hlo_with(w, "and", op->in[2], (double)UINT32_MAX);
     sx_hlo n = sx_hlo_iota(w, *counters, 0);
-    if (sx_hlo_is(op->first_example)) {
-        n = sx_hlo_binary(w, "add", n, sx_hlo_broadcast_to(w, op->first_example, counters));
+    if (sx_hlo_is(op->first_row)) {
+        n = sx_hlo_binary(w, "add", n, sx_hlo_broadcast_to(w, op->first_row, counters));
     }
     x[0] = sx_hlo_broadcast_to(w, sx_hlo_convert(w, step, SX_U32), counters);
     x[1] =
@@ -189,6 +195,10 @@ static const sx_op_sample dropout_samples[] = {
      .inputs = {SX_SAMPLE_SCALAR(SX_F32, SX_FILL_NORMAL), STREAM},
      .n_inputs = 3,
      .attrs = RATE(.rate = 0.1)},
+    {.name = "multiple",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, -3, 5), STREAM},
+     .n_inputs = 3,
+     .attrs = RATE(.rate = 0.5, .key_lo = 3)},
 };
 
 sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_value step,

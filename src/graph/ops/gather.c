@@ -96,6 +96,9 @@ static const sx_op_sample gather_samples[] = {
     {.name = "one_row",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 2, 3), SX_SAMPLE_I32(4, 1)},
      .n_inputs = 2},
+    {.name = "batch_inside",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 6, 3), SX_SAMPLE_I32(6, 2, -2)},
+     .n_inputs = 2},
 };
 
 sx_value sx_gather_at(sx_builder *b, sx_value table, sx_value indices, const char *file, int line)

@@ -97,6 +97,10 @@ static const sx_op_sample gather_grad_samples[] = {
      .inputs = {SX_SAMPLE_I32(9, SX_BATCH), SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH)},
      .n_inputs = 2,
      .attrs = ROWS(4)},
+    {.name = "batch_inside",
+     .inputs = {SX_SAMPLE_I32(6, 2, -2), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, -2, 3)},
+     .n_inputs = 2,
+     .attrs = ROWS(6)},
 };
 
 const sx_op_def sx_op_gather_grad = {

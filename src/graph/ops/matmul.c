@@ -2,13 +2,14 @@
  *
  *   da = dy op(b)ᵀ,  db = op(a)ᵀ dy, and transposed where a, b were
  *
- *   a, b     rank 2, one float dtype; the batch may be the rows of `a` or the inner dimension
+ *   a, b     rank 2, one float dtype; the batch may be the rows of `a`, the columns of `b`, or the
+ *            inner dimension
  *   wide     f16 and bf16 operands give f32, the type of the accumulator
  *   returns  [rows of op(a), columns of op(b)]
  *
  * If the inner dimension is the batch, the products of shards are added.
- * Errors   INVALID_ARGUMENT  rank not 2, no float, inner dimensions differ, the batch as columns
- * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
+ * Errors   INVALID_ARGUMENT  rank not 2, no float, inner dimensions differ, the batch as rows and
+ * columns Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
  * Source   TensorFlow tf.linalg.matmul on matrices */
 #include "graph/ops/common.h"
 
@@ -32,10 +33,6 @@ static sx_status matmul_infer(sx_infer_context *c)
         return sx_error(SX_INVALID_ARGUMENT, "the inner dimensions of a %s%s and b %s%s differ",
                         SX_TEXT(a), attrs->transpose_a ? " transposed" : "", SX_TEXT(b),
                         attrs->transpose_b ? " transposed" : "");
-    }
-    if (columns < 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "the batch of b %s would become the columns; swap a and b", SX_TEXT(b));
     }
     sx_dtype dtype = attrs->wide ? sx_accumulator_dtype(a->dtype) : a->dtype;
     c->outputs[0] = sx_type_of(dtype, rows, columns);
@@ -136,6 +133,16 @@ static const sx_op_sample matmul_samples[] = {
     {.name = "one_by_one",
      .inputs = {SX_SAMPLE_F32(NN, 1, 1), SX_SAMPLE_F32(NN, 1, 1)},
      .n_inputs = 2},
+    {.name = "multiple",
+     .inputs = {SX_SAMPLE_F32(NN, -3, 7), SX_SAMPLE_F32(NN, 7, 2)},
+     .n_inputs = 2},
+    {.name = "multiple_summed",
+     .inputs = {SX_SAMPLE_F32(NN, 7, -2), SX_SAMPLE_F32(NN, -2, 3)},
+     .n_inputs = 2},
+    {.name = "batch_columns",
+     .inputs = {SX_SAMPLE_F32(NN, 4, 5), SX_SAMPLE_F32(NN, -2, 5)},
+     .n_inputs = 2,
+     .attrs = TRANSPOSE(false, true)},
 };
 
 sx_value sx_matmul_at(sx_builder *b, sx_value lhs, sx_value rhs, const sx_matmul_args *args,

@@ -107,6 +107,14 @@ static const sx_op_sample moments_samples[] = {
      .inputs = {SX_SAMPLE_F32(SX_FILL_POSITIVE, 4, 1)},
      .n_inputs = 1,
      .attrs = OVER(2, {0, 1})},
+    {.name = "batch_inside",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, -2, 3)},
+     .n_inputs = 1,
+     .attrs = OVER(2, {0, 1})},
+    {.name = "beside_the_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, -2, 3)},
+     .n_inputs = 1,
+     .attrs = OVER(2, {0, 2})},
 };
 
 sx_value sx_moments_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,

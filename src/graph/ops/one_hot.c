@@ -81,6 +81,10 @@ static const sx_op_sample one_hot_samples[] = {
      .inputs = {{.type = {.dtype = SX_I64}, .fill = SX_FILL_INDEX, .limit = 2}},
      .n_inputs = 1,
      .attrs = HOT(.depth = 2, .on = 1, .dtype = SX_I32)},
+    {.name = "batch_inside",
+     .inputs = {SX_SAMPLE_I32(4, 3, -2)},
+     .n_inputs = 1,
+     .attrs = HOT(.depth = 4, .on = 1, .dtype = SX_F32)},
 };
 
 sx_value sx_one_hot_at(sx_builder *b, sx_value indices, const sx_one_hot_args *args,

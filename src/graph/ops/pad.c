@@ -20,7 +20,7 @@ static const sx_attr_def pad_attrs[] = {
 static bool widen(int64_t *dim, int64_t before, int64_t after)
 {
     if (*dim < 0) {
-        return *dim == SX_BATCH && before == 0 && after == 0;
+        return sx_dim_is_batch(*dim) && before == 0 && after == 0;
     }
     return before >= 0 && after >= 0 && sx_add_i64(*dim, before, dim) &&
            sx_add_i64(*dim, after, dim);
@@ -114,6 +114,10 @@ static const sx_op_sample pad_samples[] = {
      .inputs = {SX_SAMPLE_I32(9, 2)},
      .n_inputs = 1,
      .attrs = AROUND(AT(1, {1}), AT(1, {1}), .value = -1)},
+    {.name = "beside_the_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, -2, 3)},
+     .n_inputs = 1,
+     .attrs = AROUND(AT(3, {1, 0, 0}), AT(3, {0, 0, 2}), .value = 0)},
 };
 
 sx_value sx_pad_at(sx_builder *b, sx_value x, const sx_pad_args *args, const char *file, int line)

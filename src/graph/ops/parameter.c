@@ -2,7 +2,7 @@
  *
  *   y [shape]  whatever the caller passes
  *
- * Errors  INVALID_ARGUMENT  no dtype, no rank, a negative dimension, the batch elsewhere than first
+ * Errors  INVALID_ARGUMENT  no dtype, no rank, a negative dimension
  *
  * Made by sx_variable() and sx_input(), never differentiated: gradients end here. Exported as
  * Placeholder or ReadVariableOp by the exporter, which knows which it is. */
@@ -15,13 +15,13 @@ static sx_status infer(sx_infer_context *c)
     bool sound = type.dtype == SX_STRING || sx_dtype_bytes(type.dtype) > 0;
     for (int i = 0; i < type.rank; i++) {
         sound = sound && (type.dims[i] >= 0 || type.dims[i] == SX_UNKNOWN_DIM ||
-                          (type.dims[i] == SX_BATCH && i == 0));
+                          sx_dim_is_batch(type.dims[i]));
     }
     if (!sound) {
         char text[SX_TYPE_TEXT];
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s is no type of a value: a known dtype, counts, and the batch "
-                        "as first dimension only",
+                        "%s is not the type of a value: expected a known dtype, and dimensions "
+                        "that are counts or multiples of the batch N",
                         sx_type_format(&type, text, sizeof(text)));
     }
     c->outputs[0] = type;

@@ -1,10 +1,16 @@
 /* reshape: the same elements in the same order in another shape;  dx = dy in x's shape.
  *
  *   x        any type but string
- *   shape    as many elements as x; SX_BATCH in front if and only if x has the batch
+ *   shape    as many elements as x, and the batch if x has it
  *   returns  x's dtype
  *
- * Errors   INVALID_ARGUMENT  counts of elements differ, or the batch would be lost or made
+ * The batch merges with the dimensions after it, and splits into itself and those: the elements of
+ * an example stay together, [N,T,D] -> [T*N,D] and back, [A,N,T] -> [A,T*N]. So the dimensions
+ * before the batch have the same product in both shapes. [A,N] -> [A*N] would lay example n at n,
+ * n + N, ...: transpose it to [N,A] first.
+ *
+ * Errors   INVALID_ARGUMENT  counts of elements differ, the batch would be lost or made, or merged
+ *                            with dimensions before it
  * Numbers  exact
  * Source   TensorFlow tf.reshape */
 #include "graph/ops/common.h"
@@ -16,16 +22,18 @@ static sx_status reshape_infer(sx_infer_context *c)
     const sx_shape_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
     sx_type y = sx_type_make(x->dtype, attrs->shape.n, attrs->shape.v);
-    bool fits = x->dtype != SX_STRING && sx_type_has_batch(x) == sx_type_has_batch(&y);
     int64_t n = sx_dims_product(x, 0, x->rank), m = sx_dims_product(&y, 0, y.rank);
-    for (int i = 1; i < y.rank; i++) {
-        fits = fits && y.dims[i] >= 0;
-    }
-    if (!fits || n < 0 || n != m) {
+    int p = sx_batch_axis(x), q = sx_batch_axis(&y);
+    const char *wrong = x->dtype == SX_STRING ? "strings are not reshaped"
+                        : (p < 0) != (q < 0)  ? "the batch N must be in both shapes or in neither"
+                        : n < 0 || n != m     ? "the numbers of elements differ"
+                        : p >= 0 && sx_dims_product(x, 0, p) != sx_dims_product(&y, 0, q)
+                            ? "it would take the examples apart: the batch N merges only with "
+                              "dimensions after it; transpose x so that N comes first"
+                            : NULL;
+    if (wrong != NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "cannot reshape %s to %s: %s", SX_TEXT(x), SX_TEXT(&y),
-                        sx_type_has_batch(x) != sx_type_has_batch(&y)
-                            ? "the batch N must be the first dimension of both or of neither"
-                            : "the numbers of elements differ");
+                        wrong);
     }
     c->outputs[0] = y;
     return SX_OK;
@@ -37,11 +45,10 @@ static void reshape_grad(sx_grad *g)
     g->dx[0] = sx_reshape_to(g->b, g->dy[0], &x);
 }
 
-/* SX_BATCH is -1, which is TensorFlow's "whatever is left" as well. */
 static void reshape_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_shape_attrs *attrs = op->attrs;
-    sx_tf_value shape = sx_tf_ints(w, "shape", &attrs->shape);
+    sx_tf_value shape = sx_tf_shape(w, "shape", &attrs->shape);
     op->out[0] = sx_tf_add(w, "Reshape", NULL, sx_tf_in(op->in[0], shape),
                            sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
 }
@@ -73,6 +80,18 @@ static const sx_op_sample reshape_samples[] = {
      .inputs = {SX_SAMPLE_I32(9, 6)},
      .n_inputs = 1,
      .attrs = SHAPE(2, {2, 3})},
+    {.name = "merge_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 4, 3)},
+     .n_inputs = 1,
+     .attrs = SHAPE(2, {-4, 3})},
+    {.name = "split_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, -4, 3)},
+     .n_inputs = 1,
+     .attrs = SHAPE(3, {SX_BATCH, 2, 6})},
+    {.name = "merge_inside",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 3, SX_BATCH, 2, 2)},
+     .n_inputs = 1,
+     .attrs = SHAPE(3, {3, -2, 2})},
 };
 
 sx_value sx_reshape_at(sx_builder *b, sx_value x, int rank, const int64_t *dims, const char *file,

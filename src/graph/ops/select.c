@@ -78,6 +78,9 @@ static const sx_op_sample select_samples[] = {
      .inputs = {SX_SAMPLE_SCALAR(SX_BOOL, SX_FILL_BOOL), SX_SAMPLE_F32(NN, 2, 1),
                 SX_SAMPLE_F32(NN, 1, 3)},
      .n_inputs = 3},
+    {.name = "batch_inside",
+     .inputs = {SX_SAMPLE_BOOL(-2, 1), SX_SAMPLE_F32(NN, 3, -2, 4), SX_SAMPLE_F32(NN, 3, 1, 4)},
+     .n_inputs = 3},
 };
 
 sx_value sx_select_at(sx_builder *b, sx_value cond, sx_value x, sx_value y, const char *file,

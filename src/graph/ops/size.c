@@ -2,8 +2,8 @@
  * is the true count whatever the batch: what a mean divides by. No gradient.
  *
  *   x        any type but string
- *   axes     normalized; with a symbolic batch they must hold axis 0 (else the count is a constant,
- *            and shards' counts could not be added: sx_size() makes that constant)
+ *   axes     normalized; with a symbolic batch they must hold its axis (else the count is a
+ *            constant, and shards' counts could not be added: sx_size() makes that constant)
  *   returns  f64 for x f64, else f32
  *
  * Errors   INVALID_ARGUMENT  an axis is out of range, or the batch is not among them
@@ -52,7 +52,7 @@ static void size_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     int64_t counted = 1;
     for (int i = 0; i < attrs->axes.n; i++) {
         int64_t dim = op->in_types[0].dims[attrs->axes.v[i]];
-        counted *= dim == SX_BATCH ? 1 : dim;
+        counted *= sx_dim_is_batch(dim) ? -dim : dim;
     }
     double rest =
         (double)sx_dims_product(&op->in_types[0], 0, op->in_types[0].rank) / (double)counted;
@@ -90,6 +90,10 @@ static const sx_op_sample size_samples[] = {
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3)},
      .n_inputs = 1,
      .attrs = AXES(1, {1})},
+    {.name = "batch_inside",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, -3, 4)},
+     .n_inputs = 1,
+     .attrs = AXES(2, {0, 1})},
 };
 
 sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,

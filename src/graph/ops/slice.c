@@ -2,7 +2,7 @@
  *
  *   x        any type but string
  *   begin    per dimension; 0 for the batch
- *   size     per dimension; SX_BATCH for the batch: examples are not cut
+ *   size     per dimension; for the batch c*N it is -c, as in types: examples are not cut
  *   returns  x's dtype, shape `size`
  *
  * Errors   INVALID_ARGUMENT  lists not of x's rank, a block that leaves x, a part of the batch
@@ -27,13 +27,14 @@ static sx_status slice_infer(sx_infer_context *c)
     }
     for (int i = 0; i < x->rank; i++) {
         int64_t begin = attrs->begin.v[i], size = attrs->size.v[i], dim = x->dims[i];
-        if (dim == SX_BATCH && !(begin == 0 && size == SX_BATCH)) {
+        if (sx_dim_is_batch(dim) && !(begin == 0 && size == dim)) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "axis %d of x %s is the batch, which cannot be sliced: its begin must "
-                            "be 0 and its size SX_BATCH, got %lld and %lld",
-                            i, SX_TEXT(x), (long long)begin, (long long)size);
+                            "be 0 and its size %s, got %lld and %lld",
+                            i, SX_TEXT(x), dim == SX_BATCH ? "SX_BATCH" : "that of x",
+                            (long long)begin, (long long)size);
         }
-        if (dim != SX_BATCH && (begin < 0 || size < 0 || begin > dim || size > dim - begin)) {
+        if (!sx_dim_is_batch(dim) && (begin < 0 || size < 0 || begin > dim || size > dim - begin)) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "begin %lld and size %lld are outside axis %d of x %s, which has %lld "
                             "elements",
@@ -51,7 +52,7 @@ static void slice_grad(sx_grad *g)
     sx_pad_attrs around = {.before = attrs->begin, .after = {.n = x.rank}};
     for (int i = 0; i < x.rank; i++) {
         around.after.v[i] =
-            x.dims[i] == SX_BATCH ? 0 : x.dims[i] - attrs->begin.v[i] - attrs->size.v[i];
+            sx_dim_is_batch(x.dims[i]) ? 0 : x.dims[i] - attrs->begin.v[i] - attrs->size.v[i];
     }
     g->dx[0] = sx_build_op(g->b, pad, &around, g->dy[0]);
 }
@@ -72,12 +73,12 @@ static sx_status slice_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* SX_BATCH is -1, which is TensorFlow's "to the end" as well. */
+/* -1 is TensorFlow's "to the end". */
 static void slice_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_slice_attrs *attrs = op->attrs;
     sx_tf_value begin = sx_tf_ints(w, "begin", &attrs->begin);
-    sx_tf_value size = sx_tf_ints(w, "size", &attrs->size);
+    sx_tf_value size = sx_tf_shape(w, "size", &attrs->size);
     op->out[0] = sx_tf_add(w, "Slice", NULL, sx_tf_in(op->in[0], begin, size),
                            sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype),
                                        sx_tf_attr_type("Index", SX_I32)));
@@ -111,6 +112,10 @@ static const sx_op_sample slice_samples[] = {
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 6, 2)},
      .n_inputs = 1,
      .attrs = BLOCK(AT(2, {4, 1}), {2, {2, 1}})},
+    {.name = "beside_the_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, -2, 3)},
+     .n_inputs = 1,
+     .attrs = BLOCK(AT(3, {1, 0, 2}), {3, {2, -2, 1}})},
 };
 
 sx_value sx_slice_at(sx_builder *b, sx_value x, const sx_slice_args *args, const char *file,

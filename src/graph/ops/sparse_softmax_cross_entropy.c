@@ -92,6 +92,9 @@ static const sx_op_sample sparse_softmax_cross_entropy_samples[] = {
     {.name = "static",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 3, 4), SX_SAMPLE_I32(4, 3)},
      .n_inputs = 2},
+    {.name = "tokens",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, -4, 5), SX_SAMPLE_I32(5, -4)},
+     .n_inputs = 2},
 };
 
 sx_value sx_nn_sparse_softmax_cross_entropy_at(sx_builder *b, sx_value logits, sx_value labels,

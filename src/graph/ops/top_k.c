@@ -99,6 +99,10 @@ static const sx_op_sample top_k_samples[] = {
      .attrs = TOP(5)},
     {.name = "ties", .inputs = {SX_SAMPLE_I32(3, SX_BATCH, 8)}, .n_inputs = 1, .attrs = TOP(4)},
     {.name = "one", .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 1)}, .n_inputs = 1, .attrs = TOP(1)},
+    {.name = "batch_inside",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 2, -2, 5)},
+     .n_inputs = 1,
+     .attrs = TOP(2)},
 };
 
 sx_value sx_top_k_at(sx_builder *b, sx_value x, int64_t k, const char *file, int line)

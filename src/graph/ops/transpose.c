@@ -1,10 +1,10 @@
 /* transpose: y's dimension i is x's dimension perm[i];  dx = dy transposed by the inverse
  *
  *   x        any type but string
- *   perm     a permutation of 0 .. rank - 1; the batch stays first
+ *   perm     a permutation of 0 .. rank - 1; it may move the batch
  *   returns  x's dtype
  *
- * Errors   INVALID_ARGUMENT  perm is no permutation of the rank, or moves the batch
+ * Errors   INVALID_ARGUMENT  perm is no permutation of the rank
  * Numbers  exact
  * Source   TensorFlow tf.transpose */
 #include "graph/ops/common.h"
@@ -27,11 +27,9 @@ static sx_status transpose_infer(sx_infer_context *c)
 {
     const sx_transpose_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
-    if (x->dtype == SX_STRING || !is_permutation(&attrs->perm, x->rank) ||
-        (sx_type_has_batch(x) && attrs->perm.v[0] != 0)) {
+    if (x->dtype == SX_STRING || !is_permutation(&attrs->perm, x->rank)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "perm must be a permutation of the %d dimensions of x %s that keeps the "
-                        "batch first",
+                        "perm must be a permutation of the %d dimensions of x %s, no strings",
                         x->rank, SX_TEXT(x));
     }
     sx_type y = {.dtype = x->dtype, .rank = x->rank};
@@ -101,6 +99,14 @@ static const sx_op_sample transpose_samples[] = {
      .n_inputs = 1,
      .attrs = PERM(2, {0, 1})},
     {.name = "scalar", .inputs = {SX_SAMPLE_SCALAR(SX_F32, SX_FILL_NORMAL)}, .n_inputs = 1},
+    {.name = "batch_inside",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3, 2)},
+     .n_inputs = 1,
+     .attrs = PERM(3, {1, 0, 2})},
+    {.name = "batch_to_the_front",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 3, -2, 2)},
+     .n_inputs = 1,
+     .attrs = PERM(3, {1, 2, 0})},
 };
 
 sx_value sx_transpose_at(sx_builder *b, sx_value x, int rank, const int64_t *perm, const char *file,

@@ -1,5 +1,6 @@
-/* SX_BATCH becomes a count. Types follow by inference from the inputs'; the only other places are
- * attributes that are shapes (SX_ATTR_SHAPE). */
+/* The batch N becomes a count, c*N that times c. Types follow by inference from the inputs'; the
+ * only other places are attributes that are shapes (SX_ATTR_SHAPE). */
+#include "base/checked.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -10,15 +11,38 @@ static void *attrs_with_batch(sx_rewrite *rw, const sx_node *node, int64_t batch
     for (int i = 0; i < node->op->n_attrs; i++) {
         const sx_attr_def *def = &node->op->attrs[i];
         const sx_ints *shape = (const void *)((const char *)node->attrs + def->offset);
-        bool has_batch = def->kind == SX_ATTR_SHAPE && shape->n > 0 && shape->v[0] == SX_BATCH;
-        if (has_batch && copy == NULL) {
-            copy = sx_arena_memdup(sx_builder_arena(rw->to), node->attrs, node->op->attrs_bytes);
-        }
-        if (has_batch && copy != NULL) {
-            ((sx_ints *)(void *)(copy + def->offset))->v[0] = batch;
+        for (int d = 0; def->kind == SX_ATTR_SHAPE && d < shape->n; d++) {
+            if (!sx_dim_is_batch(shape->v[d])) {
+                continue;
+            }
+            if (copy == NULL) {
+                copy =
+                    sx_arena_memdup(sx_builder_arena(rw->to), node->attrs, node->op->attrs_bytes);
+            }
+            if (copy != NULL) { /* no overflow: check_sizes() */
+                ((sx_ints *)(void *)(copy + def->offset))->v[d] = -shape->v[d] * batch;
+            }
         }
     }
     return copy;
+}
+
+/* Every c*N of the graph is in the type of a value; attributes have no others. */
+static sx_status check_sizes(const sx_graph *g, int64_t batch)
+{
+    for (int i = 1; i < g->n_values; i++) {
+        const sx_type *type = &g->values[i].type;
+        int axis = sx_batch_axis(type);
+        int64_t size;
+        if (axis >= 0 && !sx_mul_i64(-type->dims[axis], batch, &size)) {
+            char text[SX_TYPE_TEXT];
+            const sx_node *n = &g->nodes[g->values[i].node];
+            return sx_error(SX_RESOURCE_EXHAUSTED,
+                            "%s \"%s\" is %s, which is too large for a batch of %lld", n->op->name,
+                            n->name, sx_type_format(type, text, sizeof(text)), (long long)batch);
+        }
+    }
+    return SX_OK;
 }
 
 static void fix_node(sx_rewrite *rw, const sx_node *node)
@@ -33,5 +57,6 @@ static sx_status in_region(const sx_graph *region, void *user, sx_graph **out)
 
 sx_status sx_pass_fix_batch(const sx_graph *g, int64_t batch, sx_graph **out)
 {
+    SX_TRY(check_sizes(g, batch));
     return sx_rewrite_run_deep(g, batch, fix_node, in_region, &batch, out);
 }

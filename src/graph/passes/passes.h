@@ -6,7 +6,7 @@
 
 #include "graph/ir.h"
 
-/* SX_BATCH becomes `batch` everywhere: types, attributes that hold shapes. */
+/* The batch N becomes `batch` everywhere: types, attributes that hold shapes. */
 SX_MUST_USE sx_status sx_pass_fix_batch(const sx_graph *g, int64_t batch, sx_graph **out);
 /* Nodes whose inputs are all constants become constants, computed by the operator's host kernel:
  * results of at most 64 KiB, 64 MiB in all. */

@@ -1,4 +1,4 @@
-/* See attr_rows.h. One row per kind of attribute says how to do each thing. */
+/* See attr_rows.h. One row per kind of attribute has its functions. */
 #include "graph/attr_rows.h"
 
 #include <inttypes.h>
@@ -248,7 +248,7 @@ static bool tensor_is_zero(const void *f)
 {
     return ((const sx_tensor *)f)->data == NULL;
 }
-/* Of a static tensor's elements in memory; strings' are sx_bytes. */
+/* The size of a static tensor's elements in memory; strings are sx_bytes. */
 static size_t tensor_bytes(const sx_tensor *t)
 {
     return t->type.dtype == SX_STRING ? (size_t)sx_type_elems(&t->type) * sizeof(sx_bytes)
@@ -339,7 +339,7 @@ static int nibble(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
-/* The current token's `bytes` bytes. */
+/* Parses the current token as `bytes` bytes in hexadecimal. */
 static sx_status hex_parse(sx_lexer *l, size_t bytes, unsigned char *out)
 {
     if (l->kind != SX_TOKEN_STRING || l->size / 2 != bytes || l->size % 2 != 0) {
@@ -355,8 +355,8 @@ static sx_status hex_parse(sx_lexer *l, size_t bytes, unsigned char *out)
     sx_lexer_next(l);
     return SX_OK;
 }
-/* Each element's bytes in quotes. Three characters of text or more stand for each, so that the text
- * bounds the array. */
+/* Each element's bytes in quotes. Each element has at least three characters, so the text bounds
+ * the array. */
 static sx_status strings_parse(sx_lexer *l, sx_arena *arena, sx_tensor *t)
 {
     const int64_t n = sx_type_elems(&t->type);
@@ -394,7 +394,7 @@ static sx_status tensor_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *are
     if (bytes < 0) {
         return sx_lexer_error(l, "the bytes of a static tensor in hexadecimal, in quotes");
     }
-    /* the text holds the bytes, so it bounds them */
+    /* the text contains the bytes, so it bounds them */
     t.data = sx_arena_alloc(arena, l->size / 2 + 1, 1);
     if (t.data == NULL) {
         return sx_no_memory("for a constant of %zu bytes", l->size / 2);
@@ -438,8 +438,8 @@ static void body_print(const sx_attr_def *def, const void *f, sx_buf *out)
 static sx_status body_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena, void *f)
 {
     (void)arena, (void)f;
-    return sx_error(SX_INVALID_ARGUMENT, "line %d: the region %s stands on lines of its own",
-                    l->line, def->name);
+    return sx_error(SX_INVALID_ARGUMENT, "line %d: region %s must be on separate lines", l->line,
+                    def->name);
 }
 
 /* --- the rows
@@ -530,7 +530,7 @@ static int find_row(const sx_op_def *op, const char *name)
     return -1;
 }
 
-/* Attributes that an operand may give: numbers and lists of them. */
+/* Whether an operand may give the attribute: numbers and lists of numbers. */
 static bool may_be_operand(sx_attr_kind kind)
 {
     return kind == SX_ATTR_INT || kind == SX_ATTR_FLOAT || kind == SX_ATTR_BOOL ||
@@ -607,7 +607,7 @@ static sx_status dim_parse(sx_lexer *l, int64_t *out_dim)
                    : sx_lexer_error(l, "a multiple of the batch: 2*N");
     }
     *out_dim = number;
-    return number >= 0 ? SX_OK : sx_lexer_error(l, "a dimension that is not negative");
+    return number >= 0 ? SX_OK : sx_lexer_error(l, "a non-negative dimension");
 }
 
 sx_status sx_type_parse(sx_lexer *l, sx_type *out_type)

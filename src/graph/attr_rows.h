@@ -1,5 +1,5 @@
-/* Whatever can be done to an operator's attributes through its table of rows, without knowing the
- * struct: copy, compare, hash (op_def.h), print and parse. */
+/* Operations on an operator's attributes through its table of rows: copy, compare, hash (op_def.h),
+ * print and parse. */
 #ifndef SX_GRAPH_ATTR_ROWS_H
 #define SX_GRAPH_ATTR_ROWS_H
 
@@ -8,14 +8,14 @@
 #include "graph/lexer.h"
 #include "graph/ir.h"
 
-/* Deep copy into the arena; NULL attrs = all zero. NULL when out of memory. */
+/* Deep copy into the arena; NULL attrs = all zero. NULL if out of memory. */
 void *sx_attrs_copy(sx_arena *arena, const sx_op_def *op, const void *attrs);
 
-/* " {strides=[1,1], shape=%4}"; fields at their zero value and regions are left out; nothing if all
- * are. */
+/* " {strides=[1,1], shape=%4}"; omits zero fields and regions; prints nothing if all are omitted.
+ */
 void sx_attrs_print(const sx_op_def *op, const void *attrs, const sx_attr_operand *operands,
                     int n_operands, sx_buf *out);
-/* The reverse, from after the operator's inputs. `attrs` is zeroed memory of op->attrs_bytes,
+/* The reverse, starting after the operator's inputs. `attrs` is zeroed memory of op->attrs_bytes,
  * `operands` has room for op->n_attrs; NULL: the graph is static and may have none. */
 SX_MUST_USE sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *lexer, sx_arena *arena,
                                      void *attrs, sx_attr_operand *operands, int *out_n);

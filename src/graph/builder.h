@@ -1,5 +1,5 @@
-/* The builder's inside, for the text parser, passes and automatic differentiation: nodes added
- * under a name and place of their own instead of the current scope's. */
+/* The internals of the builder, for the text parser, passes and automatic differentiation: adds
+ * nodes with a given name and source line instead of the current scope's. */
 #ifndef SX_GRAPH_BUILDER_H
 #define SX_GRAPH_BUILDER_H
 
@@ -11,19 +11,19 @@ enum { SX_GRAPH_MAX_NODES = 1 << 20, SX_NODE_MAX_INPUTS = 4096, SX_SCOPE_MAX_DEP
 struct sx_builder {
     sx_graph *graph;
     int node_capacity, value_capacity, arg_capacity, result_capacity;
-    sx_value *current;                      /* [arg_capacity]: what a read of that variable sees */
-    sx_status error;                        /* the first */
-    sx_map node_names, scope_names;         /* name -> how often it was asked for, as a counter */
+    sx_value *current;                      /* [arg_capacity]: the current value of each variable */
+    sx_status error;                        /* the first error */
+    sx_map node_names, scope_names;         /* name -> number of requests for it */
     const char *scopes[SX_SCOPE_MAX_DEPTH]; /* full names, innermost last; [0] = "" */
     int depth;
     const char *device, *file;
     int line;
-    int mode;         /* sx_mode of nn.h: train, eval, predict; the graph itself does not look */
-    sx_dtype compute; /* what layers compute in, SX_BF16; 0 = float32 (ops/precision.h) */
+    int mode;         /* sx_mode of nn.h: train, eval, predict; not used by the graph itself */
+    sx_dtype compute; /* compute type of layers, SX_BF16; 0 = float32 (ops/precision.h) */
 };
 
-/* Everything of a node. name NULL = made from the scope and the operator. types NULL = inferred; a
- * function body's builder takes them as declared. */
+/* Everything of a node. name NULL = made from the scope and the operator. types NULL = inferred; in
+ * a function body they are declared. */
 typedef struct sx_node_spec {
     const sx_op_def *op;
     const void *attrs;
@@ -42,10 +42,10 @@ sx_value sx_build_node(sx_builder *b, const sx_node_spec *spec);
  * ignored). */
 sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type);
 
-/* Has the node all its regions, in the form of the graph around it? */
+/* Checks that the node has all its regions, of the same form as the surrounding graph. */
 SX_MUST_USE sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general);
 
-/* Are these counts and output types that a node of a function body may declare? */
+/* Checks the counts and output types declared for a node of a function body. */
 SX_MUST_USE sx_status sx_check_declared(const sx_op_def *op, int n_inputs, const sx_type *types,
                                         int n_types);
 

@@ -1,4 +1,4 @@
-/* Looking things up in a graph, and checking it (ir.h). */
+/* Queries and validation of graphs (ir.h). */
 #include <string.h>
 
 #include "base/checked.h"
@@ -151,7 +151,7 @@ sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general)
         }
         if (body->general != general) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "its region %s is a %s, expected a %s as the graph around it", name,
+                            "its region %s is a %s, expected a %s like the surrounding graph", name,
                             body->general ? "function's" : "static graph",
                             general ? "function's" : "static graph");
         }
@@ -170,8 +170,8 @@ sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general)
     return SX_OK;
 }
 
-/* Inputs precede the node, its outputs are the next values, and their types are what inference
- * says, or may be declared. `types` has room for the inputs'. */
+/* Inputs precede the node, its outputs are the next values, and their types are those inferred, or
+ * valid declared ones. `types` has room for the types of the inputs. */
 static sx_status validate_node(const sx_graph *g, int k, uint32_t next_value, sx_type *types)
 {
     const sx_node *n = &g->nodes[k];
@@ -214,7 +214,7 @@ static sx_status validate_node(const sx_graph *g, int k, uint32_t next_value, sx
         SX_TRY(sx_infer_types(n->op, n->attrs, types, n->n_inputs, inferred, &count));
     }
     if (count != n->n_outputs) {
-        return sx_error(SX_INTERNAL, "it has %d outputs, inference says %d", n->n_outputs, count);
+        return sx_error(SX_INTERNAL, "it has %d outputs, expected %d", n->n_outputs, count);
     }
     for (int i = 0; i < count; i++) {
         const sx_value_info *v = &g->values[next_value + (uint32_t)i];
@@ -224,7 +224,7 @@ static sx_status validate_node(const sx_graph *g, int k, uint32_t next_value, sx
         }
         if (!sx_type_equal(&v->type, &inferred[i])) {
             char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
-            return sx_error(SX_INTERNAL, "output %d is %s, inference says %s", i,
+            return sx_error(SX_INTERNAL, "output %d is %s, expected %s", i,
                             sx_type_format(&v->type, a, sizeof(a)),
                             sx_type_format(&inferred[i], b, sizeof(b)));
         }

@@ -1,4 +1,4 @@
-/* See host.h. One row per dtype says how an element is loaded into its carrier and stored back. */
+/* See host.h. One row per dtype: how an element is loaded into its carrier and stored back. */
 #include "graph/host.h"
 
 #include <string.h>
@@ -89,13 +89,13 @@ size_t sx_carrier_bytes(sx_dtype dtype)
     return carrier_bytes[sx_carrier_of(dtype)];
 }
 
-/* Of one element in host memory. */
+/* The size of one element in host memory. */
 static size_t native_bytes(sx_dtype dtype)
 {
     return dtype == SX_STRING ? sizeof(sx_bytes) : sx_dtype_bytes(dtype);
 }
 
-/* Its host bytes are its carrier already. */
+/* Whether its host bytes are already its carrier. */
 static bool is_own_carrier(sx_dtype dtype)
 {
     return dtype == SX_F64 || dtype == SX_I64 || dtype == SX_U64 || dtype == SX_STRING;
@@ -212,7 +212,7 @@ sx_status sx_host_run_carried(const sx_op_def *op, const void *attrs, const sx_h
     return sx_host_run_carried_within(op, attrs, in, n_in, out, n_out, arena, keep_double, NULL);
 }
 
-/* Is operand i (outputs come after the inputs) given to the kernel in its own bytes? */
+/* Whether operand i (outputs come after the inputs) is passed to the kernel as its own bytes. */
 static bool is_moved(const sx_op_def *op, int i, int n_in)
 {
     bool listed = op->moved == SX_MOVES_ALL || (i < 32 && (op->moved >> i & 1) != 0);

@@ -1,8 +1,8 @@
-/* Host kernels: the one body of an operator. It computes any shape of any dtype that the operator
- * takes, on this thread, with nothing but the call's own memory. Constant folding, host steps and
- * the oracle of every backend run it.
+/* Host kernels: the reference implementation of an operator. Computes any shape and any dtype that
+ * the operator supports, on the calling thread, with only the call's memory. Used for constant
+ * folding, host steps and as the reference for every backend.
  *
- * A kernel sees each tensor in its carrier, so that it is written once for all dtypes:
+ * A kernel gets each tensor in its carrier type, so that it is written once for all dtypes:
  *
  *     float16 bfloat16 float32 float64      double        .f
  *     int8 int16 int32 int64
@@ -11,8 +11,8 @@
  *     bool                                  uint8_t 0, 1  .b
  *     string                                sx_bytes      .s
  *
- * Loading is exact. A result is brought to its dtype once, when the kernel has ended: floats round
- * to nearest even, integers wrap modulo 2^bits, as TensorFlow's do. Kernels compute integers modulo
+ * Loading is exact. A result is converted to its dtype once, after the kernel: floats round to
+ * nearest even, integers wrap modulo 2^bits, as TensorFlow's do. Kernels compute integers modulo
  * 2^64 (SX_WRAP), so the wrapped result is right.
  *
  * Operands that an operator only moves (op->moved: the elements of concat, the table of gather) are
@@ -34,7 +34,7 @@ typedef enum sx_carrier {
 } sx_carrier;
 
 sx_carrier sx_carrier_of(sx_dtype dtype);
-/* Of one element of that dtype in its carrier: 8, 1 or sizeof(sx_bytes). */
+/* The size of one element of that dtype in its carrier: 8, 1 or sizeof(sx_bytes). */
 size_t sx_carrier_bytes(sx_dtype dtype);
 
 struct sx_host_tensor {
@@ -57,8 +57,8 @@ struct sx_kernel_call {
     size_t elem_bytes; /* of a moved element */
     bool all_carried;  /* moved elements are in their carrier too */
     bool keep_double;  /* sx_host_run_carried()'s, for kernels that run others */
-    sx_arena *arena;   /* of the run: scratch, and the bytes of strings that the kernel makes */
-    const sx_cancel *cancel; /* looked at by kernels that loop over regions; may be NULL */
+    sx_arena *arena;   /* of the run: scratch, and the bytes of strings that the kernel creates */
+    const sx_cancel *cancel; /* checked by kernels that loop over regions; may be NULL */
 };
 
 /* Elementwise two's complement without undefined overflow: SX_WRAP(a, +, b). */
@@ -67,13 +67,13 @@ struct sx_kernel_call {
 /* Host bytes of the tensor's dtype <-> its carrier. */
 void sx_host_load(const sx_host_tensor *t, const void *bytes);
 void sx_host_store(const sx_host_tensor *t, void *bytes);
-/* Each element brought to what the dtype can hold, in its carrier. */
+/* Rounds each element to a value of the dtype, in its carrier. */
 void sx_host_round(const sx_host_tensor *t);
 /* One numeric or bool element of `dtype` as a double, and back (rounded, wrapped). */
 double sx_host_load_element(sx_dtype dtype, const void *bytes);
 void sx_host_store_element(sx_dtype dtype, double value, void *bytes);
 
-/* Runs op->host with every tensor in its carrier, moved ones too, and rounds the outputs;
+/* Runs op->host with every tensor in its carrier, including moved ones, and rounds the outputs;
  * `keep_double` leaves floats in double. */
 SX_MUST_USE sx_status sx_host_run_carried(const sx_op_def *op, const void *attrs,
                                           const sx_host_tensor *in, int n_in,
@@ -94,11 +94,11 @@ SX_MUST_USE sx_status sx_host_run_within(const sx_op_def *op, const void *attrs,
                                          const sx_tensor *in, int n_in, const sx_tensor *out,
                                          int n_out, void *scratch, sx_arena *arena,
                                          const sx_cancel *cancel);
-/* Types of the outputs where data decide them (op->host_types). The inputs' carriers are in
- * `arena`. */
+/* The types of the outputs if they depend on the data (op->host_types). The carriers of the inputs
+ * are in `arena`. */
 SX_MUST_USE sx_status sx_host_types(const sx_op_def *op, const void *attrs, const sx_tensor *in,
                                     int n_in, sx_type *out_types, int n_out, sx_arena *arena);
-/* -1 where a shape is not static, or the sum overflows. */
+/* -1 if a shape is not static or the sum overflows. */
 int64_t sx_host_scratch_bytes(const sx_op_def *op, const sx_type *in, int n_in, const sx_type *out,
                               int n_out);
 
@@ -107,7 +107,8 @@ int64_t sx_host_scratch_bytes(const sx_op_def *op, const sx_type *in, int n_in, 
 /* Element k of a numeric or bool tensor in its carrier, as a double and from one (saturating). */
 double sx_host_get(const sx_host_tensor *t, int64_t k);
 void sx_host_set(const sx_host_tensor *t, int64_t k, double value);
-/* Every element `value`, of the output's carrier or, where the operator moves, of its bytes. */
+/* Sets every element to `value`, in the output's carrier or, if the operator moves elements, in its
+ * bytes. */
 void sx_host_fill(const sx_kernel_call *c, int output, double value);
 /* Copies `count` moved elements. */
 void sx_host_move(const sx_kernel_call *c, int64_t to, int input, int64_t from, int64_t count);

@@ -20,7 +20,7 @@ size_t sx_interpret_bytes(const sx_kernel_call *like, const sx_type *type)
     return n >= 0 && sx_mul_size((size_t)n, elem_bytes(like, type->dtype), &bytes) ? bytes : 0;
 }
 
-/* One node on values that are all made; its outputs' room is. */
+/* Runs one node whose inputs have been computed and whose outputs are allocated. */
 static sx_status run_node(const sx_kernel_call *like, const sx_node *n,
                           const sx_host_tensor *values, sx_arena *arena)
 {

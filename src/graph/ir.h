@@ -1,12 +1,12 @@
 /* The graph: nodes of operators in SSA form. Built by sx_builder or the text parser, immutable once
  * finished; passes make new graphs.
  *
- *   static graph     types are inferred; a dimension is a count or c·N. What backends compile.
+ *   static graph     types are inferred; a dimension is a count or c·N. Compiled by backends.
  *   function body    (`general`) types are declared and may be unknown, attributes may be operands,
- *                    nodes may call functions (library.h). What sx_specialize() makes programs of.
+ *                    nodes may call functions (library.h). Input of sx_specialize().
  *
  * Either may have regions: graphs of the same form that a node holds as attributes (SX_ATTR_BODY).
- * A region sees nothing but its own args, all inputs; its results are all outputs, by position.
+ * A region only sees its args, which are all inputs; its results are all outputs, by position.
  *
  *   values   1 .. n_values-1, in order of creation; 0 is "none"
  *   node k   op(attrs; inputs...) -> outputs first_output, first_output + 1, ...
@@ -14,8 +14,8 @@
  *   args     variables and inputs, each a value made by a `parameter` node
  *   results  outputs by name, and the last assignment of each assigned variable
  *
- * Order of nodes is a topological order and the program order, which effects keep. Everything,
- * regions too, lives in one arena. */
+ * The order of nodes is a topological order and the program order, in which effects happen.
+ * Everything, including regions, is in one arena. */
 #ifndef SX_GRAPH_IR_H
 #define SX_GRAPH_IR_H
 

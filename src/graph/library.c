@@ -11,7 +11,7 @@
  *     output "y" %4
  *   end
  *
- * Variables and functions stand in the order in which they were added. */
+ * Variables and functions are in the order in which they were added. */
 #include "graph/library.h"
 
 #include <string.h>
@@ -63,7 +63,7 @@ const sx_variable_spec *sx_library_find_variable(const sx_library *library, cons
     return i >= 0 ? &library->variables[i] : NULL;
 }
 
-/* Room for one more row of an array, and its name in the index. */
+/* Makes room for one more row of an array and adds its name to the index. */
 static sx_status add_row(sx_library *library, const char *what, const char *name, sx_map *index,
                          void **rows, int count, int most, int *capacity, size_t row_bytes,
                          const char **out_name)
@@ -118,7 +118,7 @@ sx_status sx_library_add_variable(sx_library *library, const sx_variable_spec *s
     return SX_OK;
 }
 
-/* Takes the body over where it succeeds. */
+/* Takes ownership of the body on success. */
 static sx_status add_body(sx_library *library, const char *name, sx_graph *body)
 {
     if (!body->general) {
@@ -172,10 +172,10 @@ static sx_status check_call(const sx_library *library, const sx_graph *g, const 
         return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", name);
     }
     if (f->body->n_args != n->n_inputs || f->body->n_results != n->n_outputs) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "function \"%.100s\" takes %d inputs and gives %d outputs, the call has %d "
-                        "and %d",
-                        name, f->body->n_args, f->body->n_results, n->n_inputs, n->n_outputs);
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "function \"%.100s\" has %d inputs and %d outputs, but the call has %d and %d", name,
+            f->body->n_args, f->body->n_results, n->n_inputs, n->n_outputs);
     }
     for (int i = 0; i < n->n_inputs + n->n_outputs; i++) {
         const bool input = i < n->n_inputs;
@@ -185,7 +185,7 @@ static sx_status check_call(const sx_library *library, const sx_graph *g, const 
             sx_graph_type(f->body, input ? f->body->args[k].value : f->body->results[k].value);
         if (!sx_type_may_be(here, there)) {
             char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
-            return sx_error(SX_INVALID_ARGUMENT, "%s %d is %s, function \"%.100s\" declares it %s",
+            return sx_error(SX_INVALID_ARGUMENT, "%s %d is %s, but function \"%.100s\" declares %s",
                             input ? "input" : "output", k, sx_type_format(here, a, sizeof(a)), name,
                             sx_type_format(there, b, sizeof(b)));
         }
@@ -396,7 +396,7 @@ sx_value sx_function_node(sx_builder *b, const char *op_name, const char *attrs_
         }
     }
     if (status == SX_OK && n_made < n_regions) {
-        status = sx_error(SX_INVALID_ARGUMENT, "%d regions are given, %s has %d", n_regions,
+        status = sx_error(SX_INVALID_ARGUMENT, "got %d regions, expected %s to have %d", n_regions,
                           op->name, n_made);
     }
     sx_value first = SX_NO_VALUE;

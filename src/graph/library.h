@@ -1,4 +1,4 @@
-/* A library's inside (sextant/function.h): functions and variables by name. */
+/* The internals of a library (sextant/function.h): functions and variables by name. */
 #ifndef SX_GRAPH_LIBRARY_H
 #define SX_GRAPH_LIBRARY_H
 
@@ -20,21 +20,21 @@ struct sx_library {
     sx_function *functions; /* [n_functions], in the order in which they were added */
     sx_variable_spec *variables;
     int n_functions, function_capacity, n_variables, variable_capacity;
-    sx_map function_index, variable_index; /* name -> its number + 1 */
+    sx_map function_index, variable_index; /* name -> index + 1 */
     bool finished;
-    uint64_t hash; /* of the text of everything, once finished */
+    uint64_t hash; /* of the text of the whole library, once finished */
 };
 
 /* NULL if there is none. */
 const sx_function *sx_library_find(const sx_library *library, const char *name);
 const sx_variable_spec *sx_library_find_variable(const sx_library *library, const char *name);
 
-/* sx_library_parse() with limits; NULL = the usual ones. */
+/* sx_library_parse() with limits; NULL = the defaults. */
 SX_MUST_USE sx_status sx_library_parse_within(const char *text, size_t size,
                                               const sx_parse_limits *limits,
                                               sx_library **out_library);
 
-/* Could a value of type `type` be one of the declared type? Unknown parts agree with any. */
+/* Whether a value of type `type` may have the declared type. Unknown parts match anything. */
 bool sx_type_may_be(const sx_type *type, const sx_type *declared);
 
 #endif

@@ -1,6 +1,7 @@
-/* Reads the text form that print.c writes. Foreign bytes: every count is bounded by the text's
- * length and by limits, regions nest to a limit, and each node goes through the builder, which
- * infers its types again; the types in the text must agree. A function's types are declared. */
+/* Reads the text form that print.c writes. The text is untrusted: every count is bounded by its
+ * length and by limits, the nesting of regions is limited, and each node goes through the builder,
+ * which infers its types again; the types in the text must agree. A function's types are declared.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@ static sx_status take_name_of(sx_lexer *l, const char *const *names, const char 
     return sx_lexer_error(l, what);
 }
 
-/* A value must be written as the number it gets: ids are positions. */
+/* Checks that a value is written with the number it gets: ids are positions. */
 static sx_status check_id(const parsed_graph *p, uint32_t id, sx_value got)
 {
     if (sx_builder_failed(p->b) || id == got.id) {
@@ -86,7 +87,7 @@ static sx_status parse_arg(parsed_graph *p, sx_arg_kind kind)
     return check_id(p, id, sx_build_arg(p->b, &arg, type));
 }
 
-/* "%1, %2": their first and count; consecutive. */
+/* "%1, %2": consecutive values; returns the first and their number. */
 static sx_status parse_outputs(sx_lexer *l, uint32_t *out_first, int *out_count)
 {
     SX_TRY(sx_lexer_take_value(l, out_first));
@@ -149,7 +150,7 @@ static sx_status check_types(const parsed_graph *p, sx_value first, const sx_typ
     return SX_OK;
 }
 
-/* Counts what a node takes of the limits. */
+/* Charges a node to the limits. */
 static sx_status charge_node(sx_parser *p, const sx_op_def *op, const void *attrs)
 {
     const int64_t most_nodes = p->limits.nodes > 0 ? p->limits.nodes : SX_GRAPH_MAX_NODES;
@@ -168,13 +169,13 @@ static sx_status charge_node(sx_parser *p, const sx_op_def *op, const void *attr
     }
     if (p->constant_bytes > most_bytes) {
         return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "line %d: the constants take %lld bytes, at most %lld", p->lexer.line,
+                        "line %d: the constants take %lld bytes; the limit is %lld", p->lexer.line,
                         (long long)p->constant_bytes, (long long)most_bytes);
     }
     return SX_OK;
 }
 
-/* The regions that the operator has, into its attributes; made ones are noted in `made`. */
+/* Parses the operator's regions into its attributes; those created are recorded in `made`. */
 static sx_status parse_bodies(parsed_graph *p, const sx_op_def *op, void *attrs, sx_graph **made)
 {
     sx_lexer *l = &p->parser->lexer;
@@ -183,9 +184,8 @@ static sx_status parse_bodies(parsed_graph *p, const sx_op_def *op, void *attrs,
             continue;
         }
         if (p->version < 2) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "line %d: %s has regions, which version 2 began with", l->line,
-                            op->name);
+            return sx_error(SX_INVALID_ARGUMENT, "line %d: %s has regions, which require version 2",
+                            l->line, op->name);
         }
         if (!sx_lexer_accept_word(l, op->attrs[row].name)) {
             return sx_lexer_error(l, op->attrs[row].name);
@@ -244,7 +244,7 @@ static sx_status parse_node(parsed_graph *p)
     spec.types = general ? types : NULL;
     spec.n_types = n_outputs;
     sx_graph *bodies[MOST_ROWS] = {NULL};
-    /* Regions have scratch of their own, so the inputs stay. */
+    /* Regions have their own scratch, so the inputs are kept. */
     sx_status status = parse_bodies(p, spec.op, attrs, bodies);
     if (status == SX_OK) {
         sx_value made = sx_build_node(p->b, &spec);

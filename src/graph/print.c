@@ -8,8 +8,8 @@
  *   output "loss" %9
  *   assign "conv2d/kernel" %44
  *
- * Lines in program order; names in quotes; fields at their default left out: equal graphs have
- * equal texts. Regions follow their node, and are what makes a text version 2:
+ * Lines are in program order, names in quotes, default fields omitted: equal graphs have equal
+ * texts. Regions follow their node and require version 2:
  *
  *   sextant-graph 2
  *   input %1 float32[3] "x"

@@ -1,4 +1,4 @@
-/* The text form's parts that its printer and parser share, and that libraries are made of. */
+/* The parts of the text form shared by printer and parser, and used by libraries. */
 #ifndef SX_GRAPH_TEXT_H
 #define SX_GRAPH_TEXT_H
 
@@ -11,14 +11,14 @@ enum { SX_GRAPH_MAX_TEXT_BYTES = 1 << 30 };
 extern const char *const sx_role_names[];        /* by sx_variable_role, NULL-terminated */
 extern const char *const sx_initializer_names[]; /* by sx_initializer, NULL-terminated */
 
-/* What a text may hold in all its graphs and regions; 0 = as many as there may be. */
+/* Limits of a text over all its graphs and regions; 0 = the default maximum. */
 typedef struct sx_parse_limits {
     int64_t nodes;          /* SX_GRAPH_MAX_NODES */
     int64_t constant_bytes; /* 1 GiB */
     int64_t functions;      /* of a library: SX_LIBRARY_MAX_FUNCTIONS */
 } sx_parse_limits;
 
-/* A text being read, and what it has used up. */
+/* A text being read, and the limits used so far. */
 typedef struct sx_parser {
     sx_lexer lexer;
     sx_parse_limits limits;

@@ -1,11 +1,11 @@
-/* assert: ends the run with the model's own message unless a condition holds.
+/* assert: ends the run with the model's message if a condition is false.
  *
  *   condition   bool scalar
- *   data...     of any type: the message shows the first elements of each
- *   message     what the error says
+ *   data...     of any type: the error shows the first elements of each
+ *   message     the text of the error
  *   returns     the condition
  *
- * Errors   INVALID_ARGUMENT  (running) the condition does not hold: message, data
+ * Errors   INVALID_ARGUMENT  (running) the condition is false: message, data
  * Source   TensorFlow Assert */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const sx_attr_def assert_attrs[] = {SX_ATTR(sx_assert_attrs, message, SX_
 static sx_status assert_infer(sx_infer_context *c)
 {
     if (c->n_inputs < 1) {
-        return sx_error(SX_INVALID_ARGUMENT, "there is no condition");
+        return sx_error(SX_INVALID_ARGUMENT, "the condition is missing");
     }
     SX_TRY(sx_require_scalar("the condition", &c->inputs[0], SX_BOOL));
     c->outputs[0] = c->inputs[0];

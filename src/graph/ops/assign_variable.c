@@ -1,4 +1,4 @@
-/* assign_variable: gives a variable a value. Later reads see it, and it outlives the program.
+/* assign_variable: sets a variable. Later reads see the value, and it outlives the program.
  *
  *   handle    resource scalar
  *   value     of the variable's type

@@ -1,4 +1,4 @@
-/* call: a function of the library, in place of a node. sx_specialize() puts its body there.
+/* call: calls a function of the library. sx_specialize() replaces it with the function's body.
  *
  *   x...       the function's parameters
  *   function   its name
@@ -13,9 +13,10 @@ static const sx_attr_def call_attrs[] = {SX_ATTR(sx_call_attrs, function, SX_ATT
 static sx_status call_infer(sx_infer_context *c)
 {
     const sx_call_attrs *attrs = c->attrs;
-    return sx_error(SX_INVALID_ARGUMENT,
-                    "the types of function \"%.100s\" are not known here; declare the outputs'",
-                    attrs->function != NULL ? attrs->function : "");
+    return sx_error(
+        SX_INVALID_ARGUMENT,
+        "the types of function \"%.100s\" are unknown here; declare those of the outputs",
+        attrs->function != NULL ? attrs->function : "");
 }
 
 const sx_op_def sx_op_call = {

@@ -1,9 +1,9 @@
-/* if: the results of one of two regions, as a scalar condition says. The other is not computed.
+/* if: the results of one of two regions, chosen by a scalar condition. The other is not computed.
  *
  *   condition   bool scalar; the first operand
- *   x...        what the regions take, in order
+ *   x...        the arguments of the regions, in order
  *   then, else  regions of the same types
- *   returns     the results of the one that is chosen
+ *   returns     the results of the chosen region
  *
  * Errors   INVALID_ARGUMENT  the condition's type; regions that take other types than x, or whose
  *                            results differ in number or type
@@ -21,7 +21,7 @@ static sx_status if_infer(sx_infer_context *c)
     const sx_if_attrs *attrs = c->attrs;
     const sx_graph *then_body = attrs->then_body, *else_body = attrs->else_body;
     if (c->n_inputs < 1) {
-        return sx_error(SX_INVALID_ARGUMENT, "there is no condition");
+        return sx_error(SX_INVALID_ARGUMENT, "the condition is missing");
     }
     SX_TRY(sx_require_scalar("the condition", &c->inputs[0], SX_BOOL));
     SX_TRY(sx_require_region_args("then", then_body, c->inputs + 1, c->n_inputs - 1));
@@ -56,7 +56,7 @@ static sx_status if_host(const sx_kernel_call *c)
         __LINE__, taken ? "then" : "else");
 }
 
-/* A loop that is run at most once: the state is its flag, the operands and the results. */
+/* A loop that runs at most once: its state is a flag, the operands and the results. */
 static void lower_branch(sx_hlo_writer *w, const sx_hlo_op *op, const sx_graph *body, sx_hlo taken,
                          sx_hlo *results)
 {

@@ -1,11 +1,11 @@
 /* map: a region applied to each element along axis 0, the results stacked along a new axis 0.
  *
- *   x...      the first `mapped` operands are cut along axis 0, all of one length; the others are
+ *   x...      the first `mapped` operands are split along axis 0, all of one length; the others are
  *             passed to the region whole
  *   body      region: (x[i]..., rest...) -> y...
  *   returns   y..., with the length in front
  *
- * Errors   INVALID_ARGUMENT  operands to be cut that are scalars or differ in length, a region that
+ * Errors   INVALID_ARGUMENT  mapped operands that are scalars or differ in length, a region that
  *                            takes other types
  * Numbers  those of the region
  * Source   TensorFlow tf.map_fn */

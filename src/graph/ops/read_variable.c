@@ -1,4 +1,4 @@
-/* read_variable: the value that a variable has at this place of the program.
+/* read_variable: the value of a variable at this point of the program.
  *
  *   handle    resource scalar
  *   returns   the variable's type, as declared
@@ -9,7 +9,7 @@
 static sx_status read_variable_infer(sx_infer_context *c)
 {
     SX_TRY(sx_require_scalar("the handle", &c->inputs[0], SX_RESOURCE));
-    return sx_error(SX_INVALID_ARGUMENT, "the variable's type is not known here; declare it");
+    return sx_error(SX_INVALID_ARGUMENT, "the variable's type is unknown here; declare it");
 }
 
 const sx_op_def sx_op_read_variable = {

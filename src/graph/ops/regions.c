@@ -10,13 +10,13 @@ sx_status sx_require_region_args(const char *what, const sx_graph *body, const s
         return sx_error(SX_INVALID_ARGUMENT, "region %s is missing", what);
     }
     if (body->n_args != n) {
-        return sx_error(SX_INVALID_ARGUMENT, "region %s takes %d values, %d are passed", what,
-                        body->n_args, n);
+        return sx_error(SX_INVALID_ARGUMENT, "region %s has %d arguments, but %d values are passed",
+                        what, body->n_args, n);
     }
     for (int i = 0; i < n; i++) {
         const sx_type *type = sx_graph_type(body, body->args[i].value);
         if (!sx_type_equal(type, &types[i])) {
-            return sx_error(SX_INVALID_ARGUMENT, "region %s takes %s as value %d, %s is passed",
+            return sx_error(SX_INVALID_ARGUMENT, "region %s expects %s as argument %d, got %s",
                             what, SX_TEXT(type), i, SX_TEXT(&types[i]));
         }
     }

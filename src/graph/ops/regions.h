@@ -1,4 +1,4 @@
-/* What operators with regions share: checks of their regions' args and results (ir.h). */
+/* Shared by operators with regions: checks of their regions' args and results (ir.h). */
 #ifndef SX_GRAPH_OPS_REGIONS_H
 #define SX_GRAPH_OPS_REGIONS_H
 
@@ -6,10 +6,10 @@
 #include "graph/lower/stablehlo_graph.h"
 #include "graph/ops/common.h"
 
-/* Are the region's args of these types, in order? `what` names the region. */
+/* Checks that the region's args have these types, in order. `what` names the region. */
 SX_MUST_USE sx_status sx_require_region_args(const char *what, const sx_graph *body,
                                              const sx_type *types, int n);
-/* Copies the elements of a tensor of the same type, as the call has its operands. */
+/* Copies the elements of a tensor of the same type, represented like the call's operands. */
 void sx_region_copy(const sx_kernel_call *c, const sx_host_tensor *from, const sx_host_tensor *to);
 
 /* --- Samples: regions written as literals ------------------------------------------------------

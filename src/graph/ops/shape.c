@@ -4,7 +4,7 @@
  *   dtype    int32 or int64
  *   returns  [rank of x]
  *
- * Errors   INVALID_ARGUMENT  dtype; OUT_OF_RANGE (running) a size that int32 cannot hold
+ * Errors   INVALID_ARGUMENT  dtype; OUT_OF_RANGE (running) a size over the range of int32
  * Numbers  exact
  * Source   TensorFlow Shape */
 #include "graph/ops/common.h"
@@ -19,7 +19,7 @@ static sx_status shape_infer(sx_infer_context *c)
                         sx_dtype_name(attrs->dtype));
     }
     if (c->inputs[0].rank == SX_UNKNOWN_RANK) {
-        return sx_error(SX_INVALID_ARGUMENT, "x is %s, whose rank is not known",
+        return sx_error(SX_INVALID_ARGUMENT, "x is %s, whose rank is unknown",
                         SX_TEXT(&c->inputs[0]));
     }
     c->outputs[0] = sx_type_make(attrs->dtype, 1, (const int64_t[]){c->inputs[0].rank});

@@ -1,4 +1,4 @@
-/* variable_handle: which variable of the library read_variable and assign_variable mean.
+/* variable_handle: a handle to a variable of the library, for read_variable and assign_variable.
  *
  *   name      the variable's
  *   returns   resource scalar

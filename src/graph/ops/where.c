@@ -1,7 +1,7 @@
 /* where: the coordinates of the elements that are not zero, in order.
  *
  *   x        numbers or bool, rank 1 or more
- *   returns  int64 [k, rank of x], k as the data say
+ *   returns  int64 [k, rank of x]; k depends on the data
  *
  * Errors   INVALID_ARGUMENT  strings, a scalar
  * Numbers  exact

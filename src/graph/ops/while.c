@@ -1,16 +1,16 @@
-/* while: a state that a region replaces as long as another says so.
+/* while: repeats a region that updates a state while a condition region is true.
  *
  *   state..., x...   the first operands are the state, as many as the body has results; the others
  *                    are passed to both regions unchanged
  *   condition        region: (state..., x...) -> bool scalar
  *   body             region: (state..., x...) -> state...
- *   trips            the condition holds at most so often; 0 = no bound is known
- *   returns          the state for which the condition did not hold
+ *   trips            maximum number of iterations; 0 = no known bound
+ *   returns          the state for which the condition is false
  *
  * Errors   INVALID_ARGUMENT   regions that take other types, a body that changes the state's types,
  *                             no state
- *          OUT_OF_RANGE       (running) the condition holds more often than `trips`
- *          CANCELLED, DEADLINE_EXCEEDED   (running) looked at before every trip
+ *          OUT_OF_RANGE       (running) more than `trips` iterations
+ *          CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration
  * Numbers  those of the regions
  * Source   TensorFlow While; StableHLO while */
 #include "base/memory.h"
@@ -45,8 +45,8 @@ static sx_status while_infer(sx_infer_context *c)
         const sx_type *y = sx_graph_type(attrs->body, attrs->body->results[i].value);
         if (!sx_type_equal(y, &c->inputs[i])) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "region body makes %s of value %d, which is %s: a loop's state keeps "
-                            "its type",
+                            "region body returns %s for value %d, which is %s; the state of a loop "
+                            "must keep its type",
                             SX_TEXT(y), i, SX_TEXT(&c->inputs[i]));
         }
         c->outputs[i] = *y;
@@ -83,7 +83,7 @@ static sx_status while_host(const sx_kernel_call *c)
             return SX_OK;
         }
         if (attrs->trips > 0 && trip == attrs->trips) {
-            return sx_error(SX_OUT_OF_RANGE, "the condition holds more often than %lld times",
+            return sx_error(SX_OUT_OF_RANGE, "the condition is still true after %lld iterations",
                             (long long)attrs->trips);
         }
         SX_TRY(sx_interpret(c, attrs->body, args, next), "trip %lld", (long long)trip);

@@ -142,7 +142,7 @@ static const struct {
 } slips[] = {
     {another_shape, "reshape \"reshape\": cannot reshape float32[6] to float32[2,5]"},
     {reads_itself, "reshape \"reshape\": input 0 is value 3, which does not precede the node"},
-    {another_type, "parameter \"w\": output 0 is float64[6], inference says float32[6]"},
+    {another_type, "parameter \"w\": output 0 is float64[6], expected float32[6]"},
     {lost_value, "its outputs are not values 3 to 3 of 3"},
     {another_maker, "output 0 is recorded as output 0 of node 0"},
     {no_result, "result \"y\" has no value"},

@@ -150,9 +150,9 @@ static void test_graph_library__errors_name_the_place(void **state)
         {HEAD "%2 = call(%1) {function=\"g\"} float32[?] \"c\"\nend\n", SX_NOT_FOUND,
          "function \"f\": call \"c\": the library has no function \"g\""},
         {HEAD "%2 = call(%1, %1) {function=\"f\"} float32[?] \"c\"\noutput \"y\" %2\nend\n",
-         SX_INVALID_ARGUMENT, "takes 1 inputs and gives 1 outputs, the call has 2 and 1"},
+         SX_INVALID_ARGUMENT, "has 1 inputs and 1 outputs, but the call has 2 and 1"},
         {HEAD "%2 = call(%1) {function=\"f\"} int32[?] \"c\"\noutput \"y\" %1\nend\n",
-         SX_INVALID_ARGUMENT, "output 0 is int32[?], function \"f\" declares it float32[?]"},
+         SX_INVALID_ARGUMENT, "output 0 is int32[?], but function \"f\" declares float32[?]"},
         {HEAD "%2 = variable_handle() {name=\"w\"} resource[] \"h\"\nend\n", SX_NOT_FOUND,
          "the library has no variable \"w\""},
         {HEAD "%2 = reshape(%1) {shape=%3} float32[*] \"r\"\nend\n", SX_INVALID_ARGUMENT,
@@ -177,7 +177,7 @@ static void test_graph_library__errors_name_the_place(void **state)
     sx_graph *g;
     static const char old[] = "sextant-graph 1\ninput %1 bool[] \"x\"\n%2 = if(%1) bool[] \"i\"\n";
     assert_error(sx_graph_parse(old, strlen(old), &g), SX_INVALID_ARGUMENT,
-                 "line 4: if has regions, which version 2 began with");
+                 "line 4: if has regions, which require version 2");
     static const char call[] =
         "sextant-graph 2\ninput %1 bool[] \"x\"\n%2 = call(%1) {function=\"f\"} bool[] \"c\"\n";
     assert_error(sx_graph_parse(call, strlen(call), &g), SX_INVALID_ARGUMENT,

@@ -273,7 +273,7 @@ static void test_graph_library__static_graphs_have_regions(void **state)
                                 "then\ninput %1 float32[N,4] \"x\"\noutput \"y\" %1\nend\n"
                                 "else\ninput %1 float32[N,3] \"x\"\noutput \"y\" %1\nend\n";
     assert_error(sx_graph_parse(wrong, strlen(wrong), &g), SX_INVALID_ARGUMENT,
-                 "region then takes float32[N,4] as value 0, float32[N,3] is passed");
+                 "region then expects float32[N,4] as argument 0, got float32[N,3]");
 }
 
 /* Each pass does to a region what it does to a graph. */

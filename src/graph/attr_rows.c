@@ -29,7 +29,7 @@ static sx_status dtype_token_parse(sx_lexer *l, sx_dtype *out_dtype)
     return SX_OK;
 }
 
-/* --- integers -------------------------------------------------------------------------------- */
+/* ---- Integers ---- */
 
 static bool int_is_zero(const void *f)
 {
@@ -60,7 +60,7 @@ static sx_status int_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena,
     return sx_lexer_take_int(l, f);
 }
 
-/* --- floats: as integers but for their text; −0.0 is thus not the default -------------------- */
+/* ---- Floats: as integers but for their text; −0.0 is thus not the default ---- */
 
 static void float_print(const sx_attr_def *def, const void *f, sx_buf *out)
 {
@@ -73,7 +73,7 @@ static sx_status float_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *aren
     return sx_lexer_take_float(l, f);
 }
 
-/* --- booleans -------------------------------------------------------------------------------- */
+/* ---- Booleans ---- */
 
 static bool bool_is_zero(const void *f)
 {
@@ -109,7 +109,7 @@ static sx_status bool_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena
     return SX_OK;
 }
 
-/* --- enumerations and dtypes: 32-bit, printed by name ---------------------------------------- */
+/* ---- Enumerations and dtypes: 32-bit, printed by name ---- */
 
 static bool enum_is_zero(const void *f)
 {
@@ -156,7 +156,7 @@ static sx_status dtype_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *aren
     return dtype_token_parse(l, f);
 }
 
-/* --- short lists of integers ----------------------------------------------------------------- */
+/* ---- Short lists of integers ---- */
 
 static bool ints_is_zero(const void *f)
 {
@@ -206,7 +206,7 @@ static sx_status ints_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena
     return sx_lexer_expect(l, ']');
 }
 
-/* --- strings --------------------------------------------------------------------------------- */
+/* ---- Strings ---- */
 
 static const char *string_of(const void *f)
 {
@@ -242,7 +242,7 @@ static sx_status string_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *are
     return sx_lexer_take_string(l, def->name, (const char **)f);
 }
 
-/* --- constant tensors: tensor(float32[2] 0000803f00000040), bytes in hexadecimal ------------- */
+/* ---- Constant tensors: tensor(float32[2] 0000803f00000040), bytes in hexadecimal ---- */
 
 static bool tensor_is_zero(const void *f)
 {
@@ -404,8 +404,7 @@ static sx_status tensor_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *are
     return sx_lexer_expect(l, ')');
 }
 
-/* --- regions: printed and parsed as lines of their own (print.c, parse.c) ----------------------
- */
+/* ---- Regions: printed and parsed as lines of their own (print.c, parse.c) ---- */
 
 static const sx_graph *body_of(const void *f)
 {
@@ -442,9 +441,7 @@ static sx_status body_parse(const sx_attr_def *def, sx_lexer *l, sx_arena *arena
                     def->name);
 }
 
-/* --- the rows
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- The rows ---- */
 
 static const kind_row kinds[] = {
     [SX_ATTR_INT] = {int_is_zero, int_equal, int_hash, int_copy, int_print, int_parse},
@@ -573,7 +570,7 @@ sx_status sx_attrs_parse(const sx_op_def *op, sx_lexer *l, sx_arena *arena, void
     return sx_lexer_expect(l, '}');
 }
 
-/* --- types: float32[N,28,2*N,?] --------------------------------------------------------------- */
+/* ---- Types: float32[N,28,2*N,?] ---- */
 
 void sx_type_print(const sx_type *type, sx_buf *out)
 {

@@ -27,7 +27,7 @@ int sx_graph_find_output(const sx_graph *g, const char *name)
     return -1;
 }
 
-/* --- copies and comparisons, for regions ------------------------------------------------------ */
+/* ---- Copies and comparisons, for regions ---- */
 
 static bool copy_node(sx_arena *arena, const sx_node *n, sx_node *out)
 {
@@ -136,7 +136,7 @@ int sx_graph_nesting(const sx_graph *g)
     return deepest;
 }
 
-/* --- validation ------------------------------------------------------------------------------- */
+/* ---- Validation ---- */
 
 sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general)
 {
@@ -241,7 +241,7 @@ static sx_status validate_nodes(const sx_graph *g)
     }
     sx_type *types = sx_alloc((size_t)most_inputs, sizeof(sx_type));
     if (types == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory validating a graph");
+        return sx_no_memory("validating a graph");
     }
     sx_status status = SX_OK;
     for (int k = 0; k < g->n_nodes && status == SX_OK; k++) {

@@ -179,7 +179,7 @@ void sx_host_store_element(sx_dtype dtype, double value, void *bytes)
     sx_host_store(&one, bytes);
 }
 
-/* --- Running --------------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
 sx_status sx_host_run_carried_within(const sx_op_def *op, const void *attrs,
                                      const sx_host_tensor *in, int n_in, const sx_host_tensor *out,
@@ -314,7 +314,7 @@ sx_status sx_host_run_within(const sx_op_def *op, const void *attrs, const sx_te
     return SX_OK;
 }
 
-/* --- For kernels ----------------------------------------------------------------------------- */
+/* ---- For kernels ---- */
 
 void sx_host_fill(const sx_kernel_call *c, int output, double value)
 {

@@ -102,7 +102,7 @@ SX_MUST_USE sx_status sx_host_types(const sx_op_def *op, const void *attrs, cons
 int64_t sx_host_scratch_bytes(const sx_op_def *op, const sx_type *in, int n_in, const sx_type *out,
                               int n_out);
 
-/* --- For kernels --------------------------------------------------------------------------- */
+/* ---- For kernels ---- */
 
 /* Element k of a numeric or bool tensor in its carrier, as a double and from one (saturating). */
 double sx_host_get(const sx_host_tensor *t, int64_t k);

@@ -123,7 +123,7 @@ int sx_graph_find_output(const sx_graph *g, const char *name);
  * parser's, a pass's; it takes a fiftieth of the time of building. INTERNAL names the node. */
 SX_MUST_USE sx_status sx_graph_validate(const sx_graph *g);
 
-/* --- Building, for operators and passes ------------------------------------------------------ */
+/* ---- Building, for operators and passes ---- */
 
 /* Adds a node; types come from op->infer, and a failure is annotated with the current scope and
  * user line. `attrs` is copied (deeply); may be NULL when all are default (zero). Returns the first

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -145,7 +147,7 @@ static sx_status keep_text(sx_lexer *l, const char *begin, size_t size, const ch
 {
     const char *text = sx_arena_strndup(l->arena, begin, size);
     if (text == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "line %d: out of memory", l->line);
+        return sx_no_memory("reading line %d", l->line);
     }
     *out_text = text;
     sx_lexer_next(l);

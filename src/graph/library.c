@@ -146,7 +146,7 @@ sx_status sx_library_add(sx_library *library, const char *name, sx_builder *b)
     return status;
 }
 
-/* --- checks ----------------------------------------------------------------------------------- */
+/* ---- Checks ---- */
 
 bool sx_type_may_be(const sx_type *type, const sx_type *declared)
 {
@@ -262,7 +262,7 @@ sx_status sx_library_finish(sx_library *library)
     return status;
 }
 
-/* --- text ------------------------------------------------------------------------------------- */
+/* ---- Text ---- */
 
 sx_status sx_library_print(const sx_library *library, char **out_text)
 {
@@ -347,7 +347,7 @@ sx_status sx_library_parse(const char *text, size_t size, sx_library **out_libra
     return sx_library_parse_within(text, size, NULL, out_library);
 }
 
-/* --- building --------------------------------------------------------------------------------- */
+/* ---- Building ---- */
 
 static sx_status read_attrs(sx_builder *b, const sx_op_def *op, const char *text, void *attrs,
                             sx_attr_operand *operands, int *out_n)

@@ -16,17 +16,12 @@
  */
 enum { EXECUTION_BATCH = 32 };
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "building a run: out of memory");
-}
-
 /* ---- Run description ---- */
 
 static sx_status copy_text(sx_trainer *t, const char *text, const char **out)
 {
     *out = text != NULL ? sx_arena_strdup(&t->arena, text) : NULL;
-    return text == NULL || *out != NULL ? SX_OK : no_memory();
+    return text == NULL || *out != NULL ? SX_OK : sx_no_memory("building a run");
 }
 
 static sx_status copy_class_names(sx_trainer *t, const sx_dataset *data)
@@ -38,7 +33,7 @@ static sx_status copy_class_names(sx_trainer *t, const sx_dataset *data)
     }
     const char **copy = sx_arena_array(&t->arena, n, const char *);
     if (copy == NULL) {
-        return no_memory();
+        return sx_no_memory("building a run");
     }
     for (int i = 0; i < n; i++) {
         SX_TRY(copy_text(t, names[i], &copy[i]));
@@ -179,7 +174,7 @@ static sx_status keep_params(sx_trainer *t, const sx_params *params)
     const char **names = sx_arena_array(&t->arena, n + 1, const char *);
     const char **values = sx_arena_array(&t->arena, n + 1, const char *);
     if (names == NULL || values == NULL) {
-        return no_memory();
+        return sx_no_memory("building a run");
     }
     for (int i = 0; i < n; i++) {
         SX_TRY(copy_text(t, sx_params_name(params, i), &names[i]));

@@ -100,7 +100,7 @@ static sx_status create_empty(sx_model **out)
 {
     sx_model *m = sx_alloc(1, sizeof(*m));
     if (m == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "model: out of memory");
+        return sx_no_memory("for a model");
     }
     sx_arena_init(&m->arena, 0);
     m->config = *sx_run_config_of(.observer = observe, .observer_user = m);

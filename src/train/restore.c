@@ -15,7 +15,7 @@ static sx_status load(sx_trainer *t, const char *prefix)
 {
     char *own = sx_strdup(prefix);
     if (own == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("restoring a checkpoint");
     }
     sx_status status = sx_checkpoint_load(t->session, prefix, 0);
     if (status == SX_OK) {

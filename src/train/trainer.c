@@ -16,11 +16,6 @@
 #include "train/choose_strategy.h"
 #include "train/state.h"
 
-static sx_status no_memory(void)
-{
-    return sx_error(SX_RESOURCE_EXHAUSTED, "trainer: out of memory");
-}
-
 /* ---- An existing run ---- */
 
 static bool same_text(const sx_graph *a, const sx_graph *b)
@@ -170,7 +165,7 @@ sx_status sx_trainer_create(const sx_trainer_options *options, sx_trainer **out_
 {
     sx_trainer *t = sx_alloc(1, sizeof(*t));
     if (t == NULL) {
-        return no_memory();
+        return sx_no_memory("for a trainer");
     }
     sx_arena_init(&t->arena, 0);
     sx_history_init(&t->history);

@@ -1,10 +1,10 @@
-/* What a kernel is: a row of kernels.def gives its operator, match() decides which nodes it takes,
- * prepare() makes the step.
+/* The interface of a kernel: a row of kernels.def names its operator, match() decides which nodes
+ * it takes, prepare() creates the step.
  *
  * The planner walks the graph from its end and tries the rows of a node's operator in order; the
- * first whose match() accepts gets the node and the producers that match() claimed. The last resort
- * of every operator is its host kernel. So the choice depends only on the graph, its shapes and the
- * CPU's instruction sets. */
+ * first whose match() accepts gets the node and the producers that match() claimed. Every operator
+ * falls back to its host kernel. So the choice depends only on the graph, its shapes and the CPU's
+ * instruction sets. */
 #ifndef SX_BACKENDS_CPU_KERNEL_H
 #define SX_BACKENDS_CPU_KERNEL_H
 
@@ -25,20 +25,20 @@ typedef struct sx_cpu_match {
     const bool *claimed;   /* [n_nodes] */
     const bool *batched;   /* [n_values] */
     const bool *sharded;   /* [n_nodes] */
-    const int *hidden;     /* [n_nodes]: values that a gradient asked of a node, 0 = none */
+    const int *hidden;     /* [n_nodes]: extra values that a gradient needs from a node, 0 = none */
     const sx_cpu_vec *vec;
     int shards;
-    /* The answer; preset to the root alone with its inputs and outputs. */
+    /* The result; initially only the root with its inputs and outputs. */
     int nodes[SX_CPU_MAX_NODES]; /* root first, then the claimed ones */
     int n_nodes;
     sx_value in[SX_CPU_MAX_VALUES], out[SX_MAX_OUTPUTS];
     int n_in, n_out;
-    /* A value that is not in the graph: `hidden_bytes` that the kernel of `hidden_node`, which is
-     * matched later, writes after its outputs, and this one reads after its inputs. -1 = none. */
+    /* A value that is not in the graph: `hidden_bytes` written after the outputs of the kernel of
+     * `hidden_node`, which is matched later, and read by this one after its inputs. -1 = none. */
     int hidden_node;
     int64_t hidden_bytes;
-    sx_status error;   /* out of memory while asking: ends the planning */
-    unsigned in_place; /* bit i: out[0] may lie where in[i] does, should that die here */
+    sx_status error;   /* out of memory while matching: ends the planning */
+    unsigned in_place; /* bit i: out[0] may overwrite in[i] if this is its last use */
 } sx_cpu_match;
 
 /* The node that makes `v`, if it may be claimed: not yet claimed, `v` its only used output and read
@@ -83,7 +83,7 @@ struct sx_cpu_kernel {
 
 /* `bytes` from the plan's arena; NULL when out of memory. */
 #define sx_cpu_new(site, type) sx_arena_new(&(site)->plan->arena, type)
-/* Calls destroy(object) when the plan ends, or at once when that cannot be noted. */
+/* Calls destroy(object) when the plan is destroyed, or at once if that cannot be recorded. */
 SX_MUST_USE sx_status sx_cpu_own(const sx_cpu_site *site, void *object, void (*destroy)(void *));
 sx_status sx_cpu_no_memory(void);
 sx_status sx_cpu_too_large(const char *largest); /* RESOURCE_EXHAUSTED */

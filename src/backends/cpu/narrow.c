@@ -1,10 +1,11 @@
-/* Values of bfloat16 take two bytes while no kernel reads them in float32.
+/* Stores bfloat16 values in two bytes while no kernel reads them as float32.
  *
- *   widen_bf16 has made them float32 values on bfloat16's grid, so that every kernel can read them:
+ * widen_bf16 has turned them into float32 values that bfloat16 can represent, so that every kernel
+ * can read them:
  *
  *     conv ──%5 [4 n]──> relu ...            ──────────────%5 [4 n]──────────────> gradient
  *
- *   Such a value is kept packed instead, where that is exact and anybody reads it later:
+ * Such a value is kept packed instead if that is exact and it is read later:
  *
  *     conv ──%5 [4 n]──> relu ...   pack ──%5' [2 n]── ... ──> unpack ──%5" [4 n]──> gradient
  *
@@ -19,13 +20,12 @@
 #include "graph/passes/passes.h"
 
 enum {
-    NEAR = 2,           /* steps that a float32 value is kept for a reader */
+    NEAR = 2,           /* readers within this many steps use the float32 value */
     LEAST_BYTES = 4096, /* smaller values are not worth a step */
     LARGEST_CONSTANT = 64 * 1024,
 };
 
-/* --- What is on bfloat16's grid -----------------------------------------------------------------
- */
+/* ---- Values that bfloat16 represents exactly ---- */
 
 static bool constant_is_on_grid(const sx_node *n)
 {
@@ -59,8 +59,7 @@ static void mark_on_grid(const sx_graph *g, bool *on_grid)
     }
 }
 
-/* --- Steps that are put between others ----------------------------------------------------------
- */
+/* ---- Inserted steps ---- */
 
 /* Lists of units by the step that they stand before or after; linked through next[]. */
 typedef struct insertion {
@@ -128,8 +127,7 @@ static sx_status renumber(const insertion *in)
     return SX_OK;
 }
 
-/* --- One value -----------------------------------------------------------------------------------
- */
+/* ---- Packing one value ---- */
 
 /* An operand of a step that is the value, or a view of it. */
 typedef struct reader {
@@ -159,7 +157,7 @@ static bool writes_narrow(const sx_cpu_unit *u, int value)
            u->out[0] == value;
 }
 
-/* A value of the same numbers: packed, or as it was. */
+/* Adds another representation of the value: packed or unpacked. */
 static sx_status add_twin(sx_cpu_planner *p, int value, int64_t bytes, bool narrow, int *out)
 {
     const sx_cpu_pvalue *v = &p->values[value];
@@ -172,7 +170,7 @@ static sx_status add_twin(sx_cpu_planner *p, int value, int64_t bytes, bool narr
                             out);
 }
 
-/* The reader reads `twin` instead: as the view that it read, if it was one. */
+/* Makes the reader read `twin` instead, through a view if it read a view. */
 static sx_status redirect(sx_cpu_planner *p, const reader *r, int twin)
 {
     const int read = p->units[r->unit].in[r->operand], root = sx_cpu_root(p, read);
@@ -191,7 +189,7 @@ static sx_status narrow_value(insertion *in, int value, reader *readers, int n)
     const int maker = p->values[value].maker, made = p->units[maker].step;
     const int64_t bytes = p->values[value].bytes;
     qsort(readers, (size_t)n, sizeof(*readers), by_step);
-    bool near = false; /* somebody reads float32 soon */
+    bool near = false; /* a float32 reader follows soon */
     for (int i = 0; i < n; i++) {
         near = near || (!readers[i].direct && readers[i].step <= made + NEAR);
     }
@@ -223,8 +221,7 @@ static sx_status narrow_value(insertion *in, int value, reader *readers, int n)
     return SX_OK;
 }
 
-/* --- All of them ---------------------------------------------------------------------------------
- */
+/* ---- Packing all values ---- */
 
 static bool may_narrow(const sx_cpu_planner *p, int value, const bool *on_grid)
 {
@@ -247,7 +244,7 @@ sx_status sx_cpu_narrow(sx_cpu_planner *p)
     for (int v = 1; v < n_values; v++) {
         count[v] = may_narrow(p, v, on_grid) ? 0 : -1;
     }
-    /* How many read each; none may where a step that reads it is not in a sharded stage. */
+    /* Counts the readers of each value; -1 for a value with a reader outside the sharded stages. */
     for (int k = 0; k < n_units; k++) {
         const sx_cpu_unit *u = &p->units[k];
         for (int i = 0; i < u->n_in && u->step >= 0; i++) {

@@ -1,13 +1,11 @@
-/* Every value gets its place.
- *
- *   results      a result's value is written where the caller wants it, if nothing still reads what
- *                lies there; else a copy at the end
- *   in place     an elementwise output takes over the place of an input that dies there
- *   the rest     lifetimes in steps; greedy by size, each at the lowest offset that is free during
- *                its whole lifetime (as TensorFlow Lite plans its arena)
- *
- * Shards run a sharded stage at different speed, but each has its own arena, so a lifetime there is
- * counted in steps. In the common arena it is rounded out to whole stages. */
+/* Assigns a place to every value.
+ *   results:   written directly to the caller's buffer if its old contents are no longer read;
+ *              else copied at the end
+ *   in place:  an elementwise output takes the place of an input that is last used there
+ *   the rest:  lifetimes in steps; greedy by size, each at the lowest offset that is free during
+ *              its whole lifetime (as TensorFlow Lite plans its arena)
+ * Shards run a sharded stage at different speeds, but each has its own arena, so lifetimes there
+ * are counted in steps. In the common arena, they are rounded up to whole stages. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +24,7 @@ static sx_cpu_operand result_place(const sx_cpu_planner *p, int i)
     return (sx_cpu_operand){SX_CPU_ARGS + (arg >= 0 ? arg : p->g->n_args + i), 0};
 }
 
-/* What `value` is written to by a copy, for result i. */
+/* Adds a unit that copies `value` to result i. */
 static sx_status copy_to_result(sx_cpu_planner *p, int value, sx_cpu_operand to)
 {
     sx_cpu_pvalue v = p->values[value];
@@ -59,8 +57,8 @@ static bool overwritten(const sx_cpu_planner *p, int space)
     return false;
 }
 
-/* Every result is copied out by a unit of its own; place_values() then drops the copies that it can
- * do without. A source that another result overwrites goes through a temporary. */
+/* Every result is copied by a separate unit; place_values() then drops unnecessary copies. A source
+ * that another result overwrites goes through a temporary. */
 sx_status sx_cpu_place_results(sx_cpu_planner *p)
 {
     for (int i = 0; i < p->g->n_results; i++) {
@@ -90,7 +88,7 @@ sx_status sx_cpu_place_results(sx_cpu_planner *p)
     return SX_OK;
 }
 
-/* May unit `k` write where argument `space` lies: has everyone else read it before? */
+/* Whether unit `k` may overwrite argument `space`: all other readers have run before. */
 static bool readers_done(const sx_cpu_planner *p, int space, int k)
 {
     const sx_cpu_unit *writer = &p->units[k];
@@ -113,7 +111,7 @@ static bool readers_done(const sx_cpu_planner *p, int space, int k)
     return true;
 }
 
-/* Drops the copy that unit `k` is, when its source can be made in place. */
+/* Drops copy unit `k` if its source can be computed in place. */
 static void try_direct(sx_cpu_planner *p, int k, bool *dropped)
 {
     sx_cpu_unit *copy = &p->units[k];
@@ -164,7 +162,7 @@ static void lifetimes(sx_cpu_planner *p)
     }
 }
 
-/* Output 0 of unit `k` takes the place of an input that dies at this very step. */
+/* Output 0 of unit `k` takes the place of an input last used in this step. */
 static void try_in_place(sx_cpu_planner *p, int k)
 {
     sx_cpu_unit *u = &p->units[k];
@@ -256,7 +254,7 @@ static int64_t lowest_free(const block *b, block *const *placed, int n)
     return at;
 }
 
-/* With one block more the sum does not overflow, times the number of shards either. */
+/* The sum with one more block does not overflow, even times the number of shards. */
 static const int64_t max_arena_bytes = (int64_t)1 << 52;
 
 static sx_status pack(sx_cpu_planner *p, block *blocks, int n)
@@ -339,7 +337,7 @@ static void place_constants(sx_cpu_planner *p)
     p->plan->const_bytes = at;
 }
 
-/* The steps that are left close ranks. */
+/* Removes dropped steps. */
 static void drop_steps(sx_cpu_planner *p, const bool *dropped)
 {
     sx_cpu_plan *plan = p->plan;

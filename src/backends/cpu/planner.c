@@ -10,16 +10,16 @@
 #include "graph/host.h"
 #include "graph/passes/passes.h"
 
-/* Below this many operations a second worker costs more than it brings, */
+/* Below this many operations, a second worker costs more than it saves, */
 static const double parallel_flops = 1e6;
-/* and below this many one shard does not call up oneDNN's team. */
+/* and below this many, a single shard does not use oneDNN's team. */
 static const double team_flops = 2e7;
 
 enum { MAX_SHARDS = 1024 };
 
 sx_status sx_cpu_no_memory(void)
 {
-    return sx_error(SX_RESOURCE_EXHAUSTED, "cpu: out of memory preparing a program");
+    return sx_no_memory("preparing a program");
 }
 
 sx_status sx_cpu_too_large(const char *largest)
@@ -197,7 +197,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     return SX_OK;
 }
 
-/* Elements of x behind one mean: what the node reduces. */
+/* The number of elements of x per mean: those that the node reduces. */
 static int64_t elems_behind(const sx_graph *g, const sx_node *n)
 {
     int64_t in = sx_type_elems(sx_graph_type(g, n->inputs[0]));
@@ -322,7 +322,7 @@ static sx_status set_operands(sx_cpu_planner *p)
 
 /* ---- Constants ---- */
 
-/* `size`: its host kernel looks at types alone. */
+/* `size`: its host kernel only uses types. */
 static sx_status compute_size(const sx_cpu_planner *p, const sx_node *n, void *bytes)
 {
     double value;
@@ -357,7 +357,8 @@ static sx_status fill_constants(sx_cpu_planner *p)
     return SX_OK;
 }
 
-/* What the executable will allocate. Constants are kept by the graph and its variants, too. */
+/* Charges the memory that the executable will allocate. Constants are also kept by the graph and
+ * its variants. */
 static sx_status charge(const sx_cpu_planner *p, const sx_cpu_plan_options *o)
 {
     const sx_cpu_plan *plan = p->plan;

@@ -1,22 +1,22 @@
-/* The planner's working state, shared by its steps; gone when the plan is made.
+/* The planner's working state, shared by its steps; freed when the plan is done.
  *
- *   shard.c     which values are cut along the batch, into how many shards
- *   crop.c      borders that nobody reads
+ *   shard.c     which values are split along the batch, and into how many shards
+ *   crop.c      borders that are never read
  *   units.c     graph nodes -> units: rows of kernels.def, fusion, views, combines
  *   schedule.c  units -> stages
  *   narrow.c    values of bfloat16 -> two bytes
  *   place.c     values -> operands: results, in-place, lifetimes, arenas
- *   planner.c   the order of all this; prepares the steps */
+ *   planner.c   calls the steps above in order; prepares the plan's steps */
 #ifndef SX_BACKENDS_CPU_PLANNER_H
 #define SX_BACKENDS_CPU_PLANNER_H
 
 #include "backends/cpu/kernel.h"
 
-/* Where bytes must be. One per graph value (same index), then partials and copies. */
+/* A value to be placed. One per graph value (same index), then partials and copies. */
 typedef struct sx_cpu_pvalue {
     int64_t bytes; /* a piece's (of the larger shard) if batched, else all */
     bool batched;
-    bool partial;  /* one whole per shard: not batched, but in the shard's arena */
+    bool partial;  /* one complete value per shard: not batched, but in the shard's arena */
     bool constant; /* at CONST, given by `node` */
     int whole;     /* partial: the value that it is a part of */
     int twin_of;   /* the graph's value that this one holds, too (narrow.c); 0 = none */
@@ -61,7 +61,7 @@ typedef struct sx_cpu_planner {
     bool *batched;     /* [n_values] */
     bool *sharded;     /* [n_nodes] */
     bool *cropped;     /* [n_nodes]: the output is smaller than the attributes say */
-    bool crop_failed;  /* such a node came to a kernel that does not know: plan without */
+    bool crop_failed;  /* another kernel got such a node: plan again without cropping */
     sx_cpu_pvalue *values;
     int n_values, max_values;
     sx_cpu_unit *units; /* after sort: in topological order */

@@ -1,9 +1,9 @@
-/* Units become stages (plan.h).
+/* Groups units into stages (plan.h).
  *
  * Sharded units have even phases, common ones odd: a sharded unit runs in the earliest phase after
- * all that it reads, a common one in the latest before all that read it. Within a common phase,
- * levels order what depends on each other; small levels in a row become one stage of one worker, as
- * a barrier costs more than they do. */
+ * everything it reads, a common one in the latest before its readers. Within a common phase,
+ * dependent units are ordered by levels; consecutive small levels become one stage of one worker,
+ * because a barrier would cost more. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,12 +117,12 @@ static int earliest_phases(sx_cpu_planner *p)
     return last;
 }
 
-/* Common units move back to just before their first reader. */
+/* Moves common units to just before their first reader. */
 static void latest_phases(sx_cpu_planner *p, int last)
 {
     int *limit = sx_arena_array(&p->scratch, p->n_units + 1, int);
     if (limit == NULL) {
-        return; /* the earliest are right too */
+        return; /* the earliest phases are also valid */
     }
     int last_common = last % 2 == 0 ? last + 1 : last;
     for (int k = 0; k < p->n_units; k++) {

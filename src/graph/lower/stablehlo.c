@@ -66,7 +66,7 @@ bool sx_hlo_failed(const sx_hlo_writer *w)
 
 static void fail_memory(sx_hlo_writer *w)
 {
-    sx_hlo_fail(w, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program's text"));
+    sx_hlo_fail(w, sx_no_memory("for a program's text"));
 }
 
 sx_type sx_hlo_type(const sx_hlo_writer *w, sx_hlo v)
@@ -119,7 +119,7 @@ sx_status sx_hlo_create(const sx_hlo_options *options, const sx_hlo_arg *args, i
     if (w == NULL || copy == NULL) {
         sx_free(w);
         sx_free(copy);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program's text");
+        return sx_no_memory("for a program's text");
     }
     w->options = *options;
     w->args = copy;

@@ -12,8 +12,7 @@ SX_MUST_USE sx_status sx_require_region_args(const char *what, const sx_graph *b
 /* Copies the elements of a tensor of the same type, represented like the call's operands. */
 void sx_region_copy(const sx_kernel_call *c, const sx_host_tensor *from, const sx_host_tensor *to);
 
-/* --- Samples: regions written as literals ------------------------------------------------------
- */
+/* ---- Samples: regions written as literals ---- */
 
 #define SX_BODY_PARAMETER(id, name_, dtype_, ...)                                        \
     {                                                                                    \

@@ -8,6 +8,7 @@
  * Apart from the omitted roundings, every value is the same number as in the bfloat16 graph, and
  * kernels fuse as they do in float32. */
 #include "base/half.h"
+#include "base/memory.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
@@ -73,7 +74,7 @@ static sx_value beside(sx_rewrite *rw, const sx_node *n, int k, const sx_op_def 
 {
     const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.%s%d", n->name, what, k);
     if (name == NULL) {
-        sx_builder_fail(rw->to, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph"));
+        sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
         return SX_NO_VALUE;
     }
     return sx_build_node(rw->to, &(sx_node_spec){.op = op,
@@ -215,7 +216,7 @@ static void widen_node(sx_rewrite *rw, const sx_node *n)
     sx_value *inputs = sx_arena_array(sx_builder_arena(rw->to), n->n_inputs + 1, sx_value);
     bool on_grid = true;
     if (inputs == NULL || (attrs == NULL && n->op->attrs_bytes > 0)) {
-        sx_builder_fail(rw->to, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph"));
+        sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
         return;
     }
     for (int i = 0; i < n->n_inputs; i++) {
@@ -286,7 +287,7 @@ static sx_status widen(const sx_graph *g, bool rounds, sx_graph **out)
     sx_status status = SX_OK;
     if (w.wide == NULL || w.on_grid == NULL || w.uses == NULL || w.fused == NULL ||
         w.result == NULL) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "out of memory rewriting a graph");
+        status = sx_no_memory("rewriting a graph");
     } else {
         mark_readers(g, &w);
         status = sx_rewrite_run_deep(g, 0, widen_node, widen_region, &w, out);

@@ -32,18 +32,17 @@ static sx_status match_geometry(const sx_cpu_match *m, const sx_node *n, sx_conv
     return geometry_of(n, in, sx_graph_type(m->graph, n->first_output), g);
 }
 
-/* Is it computed as products of bfloat16? Where the operands allow it and the processor has them:
- * at twice the rate of float32 and more (README), what narrowing the images costs included. */
+/* Whether to compute in bfloat16 products: if the operands allow it and the processor supports
+ * them. At least twice the rate of float32 (README), including the cost of narrowing the images. */
 static bool in_bf16(const sx_node *n)
 {
     return ((const sx_conv2d_attrs *)n->attrs)->bf16_operands && sx_dnn_has_bf16();
 }
 
-/* Fewer channels (images) leave a bfloat16 product half empty: float32 is faster, measured. */
+/* With fewer channels (images), float32 is faster: measured. */
 enum { BF16_CHANNELS = 8 };
 
-/* In bfloat16 if the spec asks for it, where that is fast and oneDNN has it; spec->bf16 says what
- * it became. */
+/* In bfloat16 if requested, fast and supported by oneDNN; spec->bf16 is the result. */
 static sx_status create_conv(sx_dnn_conv_spec *spec, sx_dnn_conv **out)
 {
     spec->bf16 = spec->bf16 && spec->geometry.c >= BF16_CHANNELS;
@@ -56,7 +55,7 @@ static sx_status create_conv(sx_dnn_conv_spec *spec, sx_dnn_conv **out)
     return sx_dnn_conv_create(spec, out);
 }
 
-/* Does oneDNN have a good primitive? Made and thrown away. */
+/* Whether oneDNN has an efficient primitive; creates and discards it. */
 static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias, bool relu)
 {
     sx_dnn_conv_spec spec = {.kind = kind, .bias = bias, .relu = relu, .bf16 = in_bf16(n)};
@@ -122,7 +121,7 @@ static bool match_grad_input(sx_cpu_match *m)
     return all_f32(m) && dnn_has(m, &m->graph->nodes[m->root], SX_DNN_BACKWARD_DATA, false, false);
 }
 
-/* The sum of `dy` over all but its channels, if there is one to take along. */
+/* The node that sums `dy` over all but its channels, if it can be fused. */
 static int bias_gradient(const sx_cpu_match *m, sx_value dy)
 {
     for (int k = 0; k < m->graph->n_nodes; k++) {

@@ -23,7 +23,7 @@ typedef struct sx_device_args {
 /* Options of the device; also used by `devices`. */
 #define SX_DEVICE_NAME_ROWS(type)                                                              \
     {"device", SX_OPTION_STRING, SX_OPT(type, device_args.device),                             \
-     "device to compute on: cpu, host, tpu, cuda or pjrt:NAME[:N], see `sextant devices`; default: the first", \
+     "device to compute on: cpu, host, tpu, cuda or pjrt:NAME[:N] (see `sextant devices`); default: the first", \
      "NAME", .group = "Device"},                                                            \
     {"virtual-devices", SX_OPTION_INT, SX_OPT(type, device_args.virtual_devices),              \
      "split cpu or pjrt:cpu into N devices that share each batch", "N", .min = 1,         \

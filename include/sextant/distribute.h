@@ -25,9 +25,9 @@ extern "C" {
  * Device names, here and in command-line options:
  *
  *   cpu   host           the CPU backend; the host kernels, slow and exact
- *   tpu   tpu:n          the TPU of this machine: all its cores, or n
- *   cuda  cuda:n         NVIDIA GPUs through XLA: one, or n
- *   pjrt:NAME[:n]        n devices (default 1) of a PJRT plugin: "cpu", "tpu", "cuda", or a name
+ *   tpu   tpu:N          the TPU of this machine: all its cores, or N
+ *   cuda  cuda:N         NVIDIA GPUs through XLA: one, or N
+ *   pjrt:NAME[:N]        N devices (default 1) of a PJRT plugin: "cpu", "tpu", "cuda", or a name
  *                        from $PJRT_NAMES_AND_LIBRARY_PATHS
  *   /device:TPU:0        TensorFlow's name of the first device of a type */
 

@@ -1,9 +1,9 @@
 /* Functions: programs whose shapes are not known yet.
  *
  * A function's body is a graph whose values have declared types: dimensions may be unknown
- * (SX_UNKNOWN_DIM, SX_UNKNOWN_RANK), attributes may be operands, nodes may call other functions.
- * Functions live by name in a library, with the variables that they read and assign. Running one
- * with tensors makes a static program of it, for their types.
+ * (SX_UNKNOWN_DIM, SX_UNKNOWN_RANK), attributes may be operands, nodes may call other functions. A
+ * library contains functions by name, and the variables that they read and assign. Running a
+ * function with tensors compiles a static program for their types.
  *
  *     sx_builder *b;
  *     sx_builder_create_function(&b);
@@ -34,30 +34,31 @@ SX_API void sx_library_destroy(sx_library *library); /* NULL is fine */
 /* Declares a variable, by its full name. Its type is static. Errors: ALREADY_EXISTS. */
 SX_API SX_MUST_USE sx_status sx_library_add_variable(sx_library *library,
                                                      const sx_variable_spec *spec);
-/* Finishes the builder, of sx_builder_create_function(), and adds its graph as function `name`: its
- * inputs and outputs, in order, are the function's. Returns the builder's first error, if it has
- * one. Errors: ALREADY_EXISTS; RESOURCE_EXHAUSTED too many functions. */
+/* Finishes the builder, created by sx_builder_create_function(), and adds its graph as function
+ * `name`, with the graph's inputs and outputs in order. Returns the builder's first error, if any.
+ * Errors: ALREADY_EXISTS; RESOURCE_EXHAUSTED: too many functions. */
 SX_API SX_MUST_USE sx_status sx_library_add(sx_library *library, const char *name, sx_builder *b);
-/* Checks that every function that is called and every variable exists, with as many inputs and
- * outputs of the same dtypes. No more can be added. Errors: INVALID_ARGUMENT names the node. */
+/* Checks that all functions and variables in use exist, and that calls match them in the number and
+ * dtypes of inputs and outputs. Nothing can be added afterwards. Errors: INVALID_ARGUMENT, naming
+ * the node. */
 SX_API SX_MUST_USE sx_status sx_library_finish(sx_library *library);
 
-/* The canonical text form, "sextant-library 2\n…", of a finished library; sx_text_free(). */
+/* The canonical text form of a finished library, "sextant-library 2\n…" (sx_text_free). */
 SX_API SX_MUST_USE sx_status sx_library_print(const sx_library *library, char **out_text);
-/* Reads it; the library is finished. Foreign bytes: nodes, functions, constants and the nesting of
- * regions are limited. */
+/* Parses the text form; the new library is finished. The text may be untrusted: nodes, functions,
+ * constants and the nesting of regions are limited. */
 SX_API SX_MUST_USE sx_status sx_library_parse(const char *text, size_t size,
                                               sx_library **out_library);
 
-/* A builder of a function's body, or of a region of one. sx_input() declares a parameter of any
- * type; there are no variables but the library's. Operators of sextant/ops.h may be used where
- * every operand's shape is known, and sx_function_node() everywhere. */
+/* Creates a builder for the body of a function or for a region in it. sx_input() declares a
+ * parameter of any type; the only variables are the library's. Operators of sextant/ops.h can be
+ * used if the shapes of all operands are known, sx_function_node() always. */
 SX_API SX_MUST_USE sx_status sx_builder_create_function(sx_builder **out_builder);
 
-/* Adds a node of any operator, with its outputs' types as declared. `attrs` is as in the text form,
- * "axes=[0], keep_dims=true", NULL = none; an attribute that is an operand is written as the
- * value's id: "shape=%4". `regions` are the builders of the operator's regions, in order, which
- * this finishes; they stay the caller's. Returns the first output; the others follow. */
+/* Adds a node of any operator, with the declared types of its outputs. `attrs` is as in the text
+ * form, "axes=[0], keep_dims=true", NULL = none; an attribute that is an operand is written as the
+ * value's id: "shape=%4". `regions` are the builders of the operator's regions, in order; this call
+ * finishes them, the caller destroys them. Returns the first output; the others follow. */
 SX_API sx_value sx_function_node(sx_builder *b, const char *op, const char *attrs,
                                  const sx_value *inputs, int n_inputs, sx_builder *const *regions,
                                  int n_regions, const sx_type *types, int n_types);

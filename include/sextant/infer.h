@@ -26,10 +26,10 @@ typedef struct sx_servable_options {
     size_t struct_size;
     const char *device; /* NULL = the default */
     int threads;        /* 0 = all processors available to the process */
-    /* Limit of the memory for variables, graphs and programs together. What a program needs is
-     * known before it runs: one that would exceed the limit is refused, and a batch for which a
-     * program would is run in smaller parts. 0 = a quarter of the memory of the device, or of the
-     * machine (or cgroup) if the device is its processor; negative = no limit. */
+    /* Limit of the memory for variables, graphs and programs together. The needs of a program are
+     * known before it runs: a program that would exceed the limit is refused, and a batch that is
+     * too large for it is run in smaller parts. 0 = a quarter of the memory of the device, or of
+     * the machine (or cgroup) if the device is its processor; negative = no limit. */
     int64_t memory_limit_bytes;
 } sx_servable_options;
 

@@ -1,5 +1,4 @@
-/* Messages that no result carries: the library's warnings and, from lower levels on, what a server
- * does.
+/* The log: the library's warnings and, at lower levels, what a server does.
  *
  * Warnings and errors go to stderr, one line each, unless a program sets a function of its own or
  * turns them off with sx_log_set_sink(NULL, NULL, SX_LOG_NONE). Nothing else is ever printed. */
@@ -25,8 +24,8 @@ typedef enum sx_log_level {
 typedef void sx_log_fn(void *user, sx_log_level level, const char *file, int line,
                        const char *message);
 
-/* Sets the function of the process that receives all messages of at least `level`; NULL = none.
- * Call it before any thread starts. */
+/* Sets the process-wide function that receives all messages of at least `level`; NULL = none. Call
+ * it before any thread starts. */
 SX_API void sx_log_set_sink(sx_log_fn *fn, void *user, sx_log_level level);
 
 #ifdef __cplusplus

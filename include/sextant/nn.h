@@ -124,8 +124,8 @@ typedef struct sx_batch_norm_args {
 } sx_batch_norm_args;
 /* y = gamma (x − mean) / sqrt(var + epsilon) + beta over the last axis. Training uses the moments
  * of the batch and updates the moving averages: moving = moving·momentum + batch·(1 − momentum),
- * with the biased variance, as Keras 3 does and TensorFlow 1 where it is not fused (its fused batch
- * norm and Keras 2's move n / (n − 1) of it); other modes use the averages. Variables: gamma, beta,
+ * with the biased variance, as in Keras 3 and TensorFlow 1's unfused batch norm (Keras 2 and the
+ * fused one multiply it by n / (n − 1)); other modes use the averages. Variables: gamma, beta,
  * moving_mean, moving_variance. Errors: momentum outside [0, 1], a negative epsilon. */
 SX_API sx_value sx_batch_norm_at(sx_builder *b, sx_value x, const sx_batch_norm_args *args,
                                  const char *file, int line);
@@ -206,9 +206,9 @@ SX_API sx_optimizer sx_cross_shard_optimizer_at(sx_optimizer optimizer,
 /* learning_rate .01, momentum 0: v = momentum·v − lr·g; w += v (nesterov: w += momentum·v − lr·g)
  */
 #define sx_sgd(...) ((sx_optimizer){.kind = SX_OPTIMIZER_SGD, __VA_ARGS__})
-/* learning_rate .001, rho .9, momentum 0, epsilon 1e-7 (inside the root). The slots have the names
- * that TensorFlow 1 gives them (RMSProp, then, if centered, the mean gradient's, then momentum's);
- * as in Keras there is none for a momentum of 0, and the mean square starts at 0. */
+/* learning_rate .001, rho .9, momentum 0, epsilon 1e-7 (inside the root). The slots are named as in
+ * TensorFlow 1, in this order: mean square, mean gradient (if centered), momentum. As in Keras, a
+ * momentum of 0 has no slot, and the mean square starts at 0. */
 #define sx_rmsprop(...) ((sx_optimizer){.kind = SX_OPTIMIZER_RMSPROP, __VA_ARGS__})
 /* learning_rate .001, beta_1 .9, beta_2 .999, epsilon 1e-7 (outside the root) */
 #define sx_adam(...) ((sx_optimizer){.kind = SX_OPTIMIZER_ADAM, __VA_ARGS__})

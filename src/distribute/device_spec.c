@@ -21,7 +21,7 @@ static const kind kinds[] = {
     {"pjrt", NULL, "pjrt", NULL, false},
 };
 
-static const char expected[] = "cpu, host, tpu, cuda or pjrt:NAME[:n] (see `sextant devices`)";
+static const char expected[] = "cpu, host, tpu, cuda or pjrt:NAME[:N] (see `sextant devices`)";
 
 static sx_status unknown(const char *text, const char *head)
 {
@@ -92,7 +92,7 @@ static sx_status parse_tensorflow(const char *text, sx_device_spec *out)
     if (strcmp(last + size, ":0") != 0) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "device \"%s\": only the first device can be named, %.*s:0; for several "
-                        "devices give their number, as in pjrt:NAME:n",
+                        "devices give their number, as in pjrt:NAME:N",
                         text, (int)size, last);
     }
     take_kind(k, out);
@@ -100,14 +100,14 @@ static sx_status parse_tensorflow(const char *text, sx_device_spec *out)
     return SX_OK;
 }
 
-/* The part of pjrt:NAME[:n] after the first colon. */
+/* The part of pjrt:NAME[:N] after the first colon. */
 static sx_status parse_plugin(const char *text, const char *rest, sx_arena *arena,
                               sx_device_spec *out)
 {
     size_t size = strcspn(rest, ":");
     if (size == 0 || (rest[0] >= '0' && rest[0] <= '9')) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "device \"%s\": expected pjrt:NAME[:n], where NAME is cpu, tpu, cuda or "
+                        "device \"%s\": expected pjrt:NAME[:N], where NAME is cpu, tpu, cuda or "
                         "a name in PJRT_NAMES_AND_LIBRARY_PATHS",
                         text);
     }

@@ -2,9 +2,9 @@
  *
  *   cpu   host           the CPU backend; the host kernels, slow and exact
  *   tpu   cuda           devices of that kind, through their PJRT plugin
- *   pjrt:NAME[:n]        n devices of the plugin NAME ("cpu", "tpu", "cuda", or a name in
+ *   pjrt:NAME[:N]        N devices of the plugin NAME ("cpu", "tpu", "cuda", or a name in
  *                        $PJRT_NAMES_AND_LIBRARY_PATHS)
- *   tpu:n  cuda:n        n devices of that kind
+ *   tpu:N  cuda:N        N devices of that kind
  *   pjrt                 the first plugin found
  *   /device:TPU:0        TensorFlow's name, long or short, of the first device of a type */
 #ifndef SX_DISTRIBUTE_DEVICE_SPEC_H

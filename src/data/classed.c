@@ -190,7 +190,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts the class folders and remembers each one's number. */
+/* Sorts the class folders and numbers them. */
 static sx_status number_classes(struct finder *finder)
 {
     sx_class_list *list = finder->list;

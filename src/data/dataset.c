@@ -43,7 +43,7 @@ void sx_dataset_release(sx_dataset *dataset)
     }
 }
 
-/* A new node over `parent` that so far says the same; it does not hold the parent yet. */
+/* A copy of `parent` as a new node on top of it; does not retain the parent yet. */
 static sx_status make_node(sx_node_kind kind, sx_dataset *parent, sx_dataset **out_node)
 {
     sx_dataset *node = sx_alloc(1, sizeof(*node));
@@ -62,7 +62,7 @@ static sx_status make_node(sx_node_kind kind, sx_dataset *parent, sx_dataset **o
     return SX_OK;
 }
 
-/* The caller's reference to the parent becomes the node's. */
+/* Moves the caller's reference to the parent to the node. */
 static void replace(sx_dataset **dataset, sx_dataset *node)
 {
     node->parent = *dataset;
@@ -254,7 +254,7 @@ sx_status sx_dataset_repeat(sx_dataset **dataset, int64_t times)
         return sx_error(SX_INVALID_ARGUMENT, "repeat: the input already repeats forever");
     }
     if (in_count == 0) {
-        count = 0; /* nothing, however often */
+        count = 0; /* repeating nothing gives nothing */
     } else if (times == 0 || !sx_mul_i64(in_count, times, &count)) {
         count = SX_ENDLESS;
     }
@@ -264,7 +264,7 @@ sx_status sx_dataset_repeat(sx_dataset **dataset, int64_t times)
 
 /* ---- Map, cache ---- */
 
-/* Copies `text` to *end and advances; the block was measured before. */
+/* Copies `text` to *end and advances; the block is large enough. */
 static char *put_name(char **end, const char *text)
 {
     size_t bytes = strlen(text) + 1;

@@ -24,29 +24,29 @@ typedef struct sx_source sx_source;
 
 typedef struct sx_source_def {
     const char *kind; /* "tfrecord": in the fingerprint */
-    bool stable;      /* the strings that read() gives last as long as the source */
-    /* Reads one record: sets out[i].data (types are set already) to memory of the source's own or
-     * of `scratch`. Called by several threads at once. Errors need not name the record. */
+    bool stable;      /* strings from read() are valid as long as the source */
+    /* Reads one record: sets out[i].data (types are already set) to memory of the source or of
+     * `scratch`. Called by several threads at once. Errors need not name the record. */
     sx_status (*read)(sx_source *source, int64_t record, sx_scratch *scratch, sx_tensor *out);
-    /* For sources of one string whose records are cheaper to read together: reads `first` and as
-     * many of the count - 1 records after it as suit. Errors are those of `first`: the read ends
-     * before a later record that cannot be read. NULL: records are read one by one. */
+    /* For sources of one string whose records are cheaper to read together: reads `first` and any
+     * number of the count - 1 records after it. Errors are those of `first`: the read ends before a
+     * later record that cannot be read. NULL: records are read one by one. */
     sx_status (*read_run)(sx_source *source, int64_t first, int64_t count, sx_scratch *scratch,
                           sx_bytes *out_records, int64_t *out_count);
     /* Appends the record's name for messages: "data/train-0: record 17, offset 40213". */
     void (*name_record)(const sx_source *source, int64_t record, sx_buf *out);
-    /* Appends the file that the record is or was made from, false if it has none. NULL: none has.
-     */
+    /* Appends the file that the record is or was made from; false if there is none. NULL: no record
+     * has one. */
     bool (*file)(const sx_source *source, int64_t record, sx_buf *out);
     void (*destroy)(sx_source *source);
 } sx_source_def;
 
-/* The head of every source's own struct. */
+/* The first member of every source's struct. */
 struct sx_source {
     const sx_source_def *def;
-    sx_schema schema; /* names are static or the source's own */
+    sx_schema schema; /* names are static or owned by the source */
     int64_t count;
-    char **class_names; /* [class_count], or NULL; the source's own */
+    char **class_names; /* [class_count], or NULL; owned by the source */
     int class_count;
 };
 
@@ -76,7 +76,7 @@ struct sx_dataset {
         sx_map_args map;
         struct sx_cache *cache;
     } as;
-    char *names; /* the map's own name and component names, one block; NULL otherwise */
+    char *names; /* copies of the map's name and component names, one block; NULL for other nodes */
 };
 
 #endif

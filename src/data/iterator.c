@@ -4,14 +4,14 @@
  *             ^     ^     ^
  *             |     |     dispatch: the batch whose rows are being handed to workers
  *             |     next: what next() returns next
- *             held: what the caller looks at (next - 1), free again with the next call
+ *             held: the caller's batch (next - 1), released by the next call
  *
- * Workers take chunks of consecutive rows from the dispatch frontier under the lock, where also the
- * order is computed, and make the elements outside it, straight into the rows of the slot. So the
- * stream is ordered by addressing, not by waiting, and its content does not depend on who made it.
- * All memory is made at the start, except for strings. Those that point into what the source reads
- * are read into memory of the batch, one scratch for each chunk; others are copied into buffers of
- * the row. Both grow to the largest seen. */
+ * Workers take chunks of consecutive rows from the dispatch frontier and compute the order while
+ * holding the lock, then produce the elements without it, directly in the rows of the slot. So the
+ * stream is ordered by addressing, not by waiting, and its content does not depend on the workers.
+ * All memory is allocated at the start, except for strings. Strings that point into data read by
+ * the source are read into memory of the batch, one scratch per chunk; others are copied into
+ * buffers of the row. Both grow to the largest size seen. */
 #include <pthread.h>
 #include <string.h>
 
@@ -25,11 +25,11 @@
 
 enum {
     MAX_WORKERS = 256,
-    MAX_CHUNK = 64, /* rows in one go */
+    MAX_CHUNK = 64, /* maximum number of rows in a chunk */
     MAX_SLOTS = 4096,
-    AUTO_ELEMENTS = 256,           /* made ahead by default, where the budget allows */
-    AUTO_SLOTS = 4,                /* or so many batches, if that is more */
-    STRING_GUESS_BYTES = 64 << 10, /* of a string, for the budget */
+    AUTO_ELEMENTS = 256,           /* prefetched by default, if the budget allows */
+    AUTO_SLOTS = 4,                /* or this many batches, if that is more */
+    STRING_GUESS_BYTES = 64 << 10, /* assumed size of a string, for the budget */
     TUNE_BATCHES = 2,
     TUNE_NS = 20 * 1000 * 1000,
 };
@@ -44,7 +44,7 @@ struct kept_string {
 struct slot {
     sx_plan_batch where;
     int64_t number;
-    int64_t given, done; /* rows handed out; rows made */
+    int64_t given, done; /* rows handed out; rows produced */
     int chunks;          /* handed out */
     bool ends_epoch;
     sx_status error; /* of the first failing row */
@@ -53,7 +53,7 @@ struct slot {
     int64_t *ids;                                   /* [batch] */
     uint64_t *epochs;                               /* [batch] */
     struct kept_string *strings[SX_MAX_COMPONENTS]; /* [batch * elems]; NULL = none to copy */
-    sx_scratch *read; /* [most_chunks] what the strings point into; NULL = nothing of the batch's */
+    sx_scratch *read; /* [most_chunks] memory of the strings; NULL = none owned by the batch */
 };
 
 struct worker {
@@ -78,17 +78,17 @@ struct sx_iterator {
     int64_t row_bytes[SX_MAX_COMPONENTS];
     struct worker *workers;
     int worker_count; /* threads that may run; 0 = the caller's own */
-    int thread_count; /* threads that do */
+    int thread_count; /* threads that run */
     bool tuned;
 
     pthread_mutex_t lock;
     pthread_cond_t work;  /* room in the ring, more workers wanted, or stop */
-    pthread_cond_t ready; /* a batch is done, or all is quiet */
+    pthread_cond_t ready; /* a batch is done, or no worker is busy */
     int64_t next, dispatch;
     bool held; /* batch next - 1 is with the caller */
     bool stop, pause;
     int active;    /* workers allowed to work */
-    int in_flight; /* chunks being made */
+    int in_flight; /* chunks being produced */
     int sleeping;  /* workers that wait for work */
 
     struct sx_batch_data batch;
@@ -171,7 +171,7 @@ static void free_slot(const sx_iterator *it, struct slot *slot)
     sx_status_free(slot->error);
 }
 
-/* Bytes of one batch, strings guessed. */
+/* The bytes of one batch, with an assumed size of strings. */
 static int64_t slot_bytes(const sx_plan *plan)
 {
     int64_t bytes = 0;
@@ -183,7 +183,7 @@ static int64_t slot_bytes(const sx_plan *plan)
     return bytes > 0 ? bytes * plan->batch_size : plan->batch_size;
 }
 
-/* One slot is with the caller, the others are made ahead. */
+/* One slot is the caller's, the others are prefetched. */
 static int choose_slots(const sx_plan *plan, const sx_iterator_args *args)
 {
     if (args->prefetch > 0) {
@@ -337,7 +337,7 @@ static sx_status locate_slot(sx_iterator *it, struct slot *slot)
     return SX_OK;
 }
 
-/* Gives the slot to batch `number`. */
+/* Assigns the slot to batch `number`. */
 static void begin_slot(sx_iterator *it, struct slot *slot, int64_t number)
 {
     slot->number = number;
@@ -445,8 +445,8 @@ static sx_status make_row(const sx_iterator *it, sx_producer *producer, struct s
     return keep_strings(it, slot, row, destinations);
 }
 
-/* The first error among the chunk's rows; *out_row says which. Rows behind it are left out: the
- * batch will not be handed out. */
+/* The first error among the chunk's rows; *out_row says which. Later rows are skipped: the batch
+ * will not be returned. */
 static sx_status make_rows(const sx_iterator *it, sx_producer *producer, const struct chunk *chunk,
                            int64_t *out_row)
 {
@@ -467,7 +467,7 @@ static sx_status make_rows(const sx_iterator *it, sx_producer *producer, const s
     return SX_OK;
 }
 
-/* Takes and makes one chunk; called with the lock held, which is open meanwhile. */
+/* Takes and produces one chunk; called with the lock held, which is released meanwhile. */
 static void work_once(sx_iterator *it, sx_producer *producer)
 {
     struct chunk chunk = take_chunk(it);
@@ -550,7 +550,7 @@ static void await_batch(sx_iterator *it)
     it->stats.wait_ns += sx_now_ns() - begin_ns;
 }
 
-/* One more worker as long as the caller waits for more than a twentieth of its time. */
+/* Adds a worker as long as the caller spends more than a twentieth of its time waiting. */
 static void tune(sx_iterator *it)
 {
     int64_t now_ns = sx_now_ns();
@@ -594,9 +594,9 @@ static sx_status copy_error(sx_status status)
     return sx_error(code, "%s", sx_status_message(status));
 }
 
-/* Frees the batch that the caller held: its slot is room for the workers. They are woken when a
- * quarter of the ring is free: many small batches do not cost a wake-up each. (A ring without any
- * batch on its way is free altogether, so nobody waits for ever.) */
+/* Releases the caller's batch, so that workers can use its slot. They are woken when a quarter of
+ * the ring is free, to save wake-ups with small batches. (If no batch is being produced, the whole
+ * ring is free, so this cannot deadlock.) */
 static void drop_held(sx_iterator *it)
 {
     it->held = false;
@@ -692,7 +692,7 @@ sx_status sx_iterator_restore(sx_iterator *it, const uint8_t cursor[SX_CURSOR_BY
     return sx_iterator_seek(it, (int64_t)get_u64(cursor + 24));
 }
 
-/* Waits until no worker makes anything, and forgets what was made. */
+/* Waits until no worker is busy, and discards all prefetched batches. */
 static void forget_all(sx_iterator *it)
 {
     it->pause = true;
@@ -725,7 +725,7 @@ sx_status sx_iterator_seek(sx_iterator *it, int64_t number)
 
 void sx_iterator_get_stats(const sx_iterator *iterator, sx_iterator_stats *out_stats)
 {
-    sx_iterator *it = (sx_iterator *)(uintptr_t)iterator; /* the lock is no part of its value */
+    sx_iterator *it = (sx_iterator *)(uintptr_t)iterator; /* the lock is not part of its value */
     pthread_mutex_lock(&it->lock);
     *out_stats = it->stats;
     out_stats->workers = it->active;

@@ -64,7 +64,7 @@ static sx_status nothing_matches(const struct opening *o, const char *part)
     return status;
 }
 
-/* Splits at commas, unless the whole is a path. The parts are in the arena. */
+/* Splits at commas, unless the whole text is a path. The parts are in the arena. */
 static sx_status split(struct opening *o, const char ***out_parts, size_t *out_count)
 {
     size_t count = 1;
@@ -218,7 +218,7 @@ static bool known_by_schema(struct opening *o, const char *path)
     return status == SX_OK;
 }
 
-/* The kind of the first file that has one. */
+/* The kind of the first file whose kind is known. */
 static sx_status sniff_paths(struct opening *o, sx_file_kind *out_kind)
 {
     *out_kind = SX_FILE_EMPTY;
@@ -274,7 +274,7 @@ static sx_status files_of_kind(const char *dir, const sx_paths *names, sx_file_k
     return SX_OK;
 }
 
-/* The part of a shard's name before "-00003-of-00008"; of other names the whole. */
+/* The part of a shard's name before "-00003-of-00008"; of other names, the whole name. */
 static size_t set_name_length(const char *name)
 {
     size_t length = strlen(name);
@@ -301,7 +301,7 @@ static sx_status check_one_set(const struct opening *o, const sx_paths *files, c
     return SX_OK;
 }
 
-/* Opens the folder's files of one kind, if it has any: *out_done says so. */
+/* Opens the folder's files of one kind; *out_done is false if it has none. */
 static sx_status try_kind(struct opening *o, const char *dir, const sx_paths *names,
                           sx_file_kind kind, bool *out_done)
 {

@@ -46,7 +46,7 @@ static uint32_t mix(uint32_t x, uint32_t key)
     return x ^ (x >> 15);
 }
 
-/* One pass over the whole domain [0, 2^(l+r)): alternately l ^= F(r), r ^= F(l). */
+/* One pass over the domain [0, 2^(l+r)): alternately l ^= F(r), r ^= F(l). */
 static uint64_t feistel(const sx_permutation *p, uint64_t x)
 {
     uint32_t left_mask = (uint32_t)(((uint64_t)1 << p->left_bits) - 1);
@@ -90,7 +90,7 @@ static uint32_t draw_below(sx_u32x2 key, uint32_t counter, uint32_t n)
     return (uint32_t)(((uint64_t)bits.a * n) >> 32);
 }
 
-/* The whole epoch's order is computed at its start; one uint32 for each element. */
+/* The order of the whole epoch is computed at its start; one uint32 per element. */
 static void fill_buffer_table(const sx_order_op *op, uint64_t epoch, uint32_t *table)
 {
     sx_u32x2 key = epoch_key(op->seed, epoch);

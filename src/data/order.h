@@ -1,4 +1,4 @@
-/* Order: which record is at which position. Pure arithmetic, without data.
+/* The order of records: which record is at which position. Pure arithmetic, without data.
  *
  *   position in the output, epoch  --at()-->  position in the input, epoch
  *

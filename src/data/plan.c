@@ -9,8 +9,8 @@
 
 /* ---- Flattening ---- */
 
-/* What makes two pipelines yield the same sequence, as text; its hash is the cursor's fingerprint.
- * Paths are left out: a data set may move. */
+/* Everything that determines the sequence of a pipeline, as text; its hash is the cursor's
+ * fingerprint. Paths are excluded: a data set may be moved. */
 static void describe_node(const sx_dataset *node, sx_buf *text)
 {
     const sx_order_op *op = &node->as.order;
@@ -105,7 +105,7 @@ static sx_strings_life strings_life(const sx_plan *plan)
 {
     for (int i = 0; i < plan->stage_count; i++) {
         const sx_dataset *node = plan->stages[i];
-        /* a full cache passes on what it was given */
+        /* if the cache is full, the input is passed on */
         if (node->kind == SX_NODE_CACHE || (has_strings(&node->schema) && !node->as.map.views)) {
             return SX_STRINGS_ELEMENT;
         }
@@ -234,7 +234,7 @@ static size_t data_bytes(const sx_type *type)
                                     : (size_t)sx_type_bytes(type);
 }
 
-/* One record on its way: the arguments of produce() that stay the same. */
+/* The arguments of produce() that are the same for all stages of a record. */
 struct element {
     sx_producer *producer;
     const sx_plan *plan;
@@ -313,7 +313,7 @@ static sx_status read_record(sx_producer *producer, sx_source *source, int64_t r
     return SX_OK;
 }
 
-/* The element after `stage` stages; *out lies in the producer. */
+/* The element after `stage` stages; *out is owned by the producer. */
 static sx_status produce(const struct element *e, int stage, uint64_t epoch, sx_tensor **out)
 {
     sx_tensor *tensors = e->producer->tensors[stage];
@@ -325,7 +325,7 @@ static sx_status produce(const struct element *e, int stage, uint64_t epoch, sx_
                                                            : run_cache(e, stage, tensors);
 }
 
-/* Puts the record's name in front, unless the source has said it already. */
+/* Prepends the record's name, unless the source has done so. */
 static sx_status name_record(sx_status status, const sx_plan *plan, int64_t record)
 {
     char name[1024];

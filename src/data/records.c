@@ -9,7 +9,8 @@
 
 enum {
     RUN = 64,             /* records read at once to check them */
-    READ_BYTES = 1 << 18, /* of one read; half of a small L2 cache, so that the checksum hits it */
+    READ_BYTES = 1 << 18, /* of one read; half of a small L2 cache, so that the data are still
+                             cached for the checksum */
 };
 
 /* One file: either read by number (`file`) or decompressed (`data`, `offsets`). */
@@ -19,9 +20,9 @@ struct record_file {
     sx_buf data;
     uint64_t *offsets; /* [in_file + 1]; record i is data[offsets[i] .. offsets[i + 1]) */
     size_t offset_capacity;
-    int64_t in_file;      /* records that the file holds */
+    int64_t in_file;      /* records in the file */
     uint64_t *good;       /* [count] numbers within the file; NULL = all of them */
-    int64_t first, count; /* the numbers that the set gives them */
+    int64_t first, count; /* their numbers in the set */
 };
 
 struct sx_records {
@@ -110,7 +111,7 @@ static sx_status read_in_file(const struct record_file *file, uint64_t first, ui
     return SX_OK;
 }
 
-/* Notes which records are good; leaves `good` NULL when all are. */
+/* Records which records are good; leaves `good` NULL if all are. */
 static sx_status find_good(struct sx_records *self, struct record_file *file)
 {
     uint64_t *good = sx_alloc((size_t)SX_MAX(file->in_file, (int64_t)1), sizeof(*good));
@@ -248,7 +249,7 @@ int64_t sx_records_memory_bytes(const sx_records *records)
     return records->memory_bytes;
 }
 
-/* The file that holds record `number`, and its number in there. */
+/* The file that contains record `number`, and its number in that file. */
 static const struct record_file *find_file(const sx_records *self, int64_t number,
                                            uint64_t *out_in_file)
 {

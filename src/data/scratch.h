@@ -1,9 +1,10 @@
-/* sx_scratch: the memory of one worker for one element, or of one batch for what its rows point to.
+/* sx_scratch: the memory of one worker for one element, or of one batch for the data that its rows
+ * point to.
  *
  *   main block  [ ................used|free........ ]
  *   overflow -> block -> block        only in elements larger than any before
  *
- * reset() forgets everything; if there was overflow, the main block is replaced by one large enough
+ * reset() frees everything; if there was overflow, the main block is replaced by one large enough
  * for all of it, so that a stream of similar elements stops allocating after the first few. */
 #ifndef SX_DATA_SCRATCH_H
 #define SX_DATA_SCRATCH_H
@@ -16,7 +17,7 @@ struct sx_scratch {
     unsigned char *block; /* aligned to 64; NULL before the first use */
     size_t size, used;
     struct sx_scratch_more *more; /* overflow of this element, newest first */
-    size_t total_bytes;           /* asked for since the last reset, overflow included */
+    size_t total_bytes;           /* requested since the last reset, including overflow */
     size_t limit_bytes;           /* of total_bytes; init() sets 2 GiB */
 };
 

@@ -169,7 +169,7 @@ sx_status sx_set_info_parse(sx_bytes bytes, const char *path, const char *file, 
     return status;
 }
 
-/* The path to ask the sidecar functions about: "data/train-0" -> "data/schema". */
+/* The path to pass to the sidecar functions: "data/train-0" -> "data/schema". */
 static sx_status schema_path(const char *path, char **out_path)
 {
     char *dir = NULL;

@@ -38,12 +38,12 @@ typedef struct sx_set_info {
     int file_count;
 } sx_set_info;
 
-/* Stores `info` beside the files of `prefix` ("data/train"); other sets of the directory are kept.
+/* Stores `info` next to the files of `prefix` ("data/train"); other sets of the directory are kept.
  * If the directory cannot be written, it is stored in the user cache (io/sidecar.h). */
 SX_MUST_USE sx_status sx_set_info_save(const char *prefix, const sx_set_info *info);
 
-/* The schema of the data file at `path`; NOT_FOUND if there is none. DATA_LOSS: an invalid sidecar;
- * the message names it. */
+/* The schema of the data file at `path`. Errors: NOT_FOUND: there is none; DATA_LOSS: an invalid
+ * sidecar, which the message names. */
 SX_MUST_USE sx_status sx_set_info_find(const char *path, sx_arena *arena, sx_set_info *out_info);
 
 /* The same from a sidecar's bytes: the set that lists a file called `file`. `path` names the

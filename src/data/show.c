@@ -11,7 +11,7 @@
 
 enum { SHOW_VALUES = 8, SHOW_TEXT = 60 };
 
-/* Bytes as text if they are some, else as their number. */
+/* Bytes as text if they are text, else their number. */
 static void show_bytes(sx_bytes bytes, sx_buf *text)
 {
     sx_image_info info;
@@ -79,7 +79,7 @@ static sx_status show_example(sx_bytes record, sx_buf *text)
     return status;
 }
 
-/* One component of an element that is no Example. */
+/* One component of an element that is not an Example. */
 static void show_component(const sx_component *component, const sx_tensor *tensor, sx_buf *text)
 {
     char type[SX_TYPE_TEXT];

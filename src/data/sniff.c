@@ -70,7 +70,7 @@ sx_file_kind sx_sniff_bytes(sx_bytes head)
     return sx_image_format_of(head) != SX_FORMAT_UNKNOWN ? SX_FILE_IMAGE : SX_FILE_UNKNOWN;
 }
 
-/* What lies in a compressed stream. An error shows later, when the file is read. */
+/* Detects the contents of a compressed stream. Errors are reported when the file is read. */
 static sx_file_kind sniff_inside(sx_codec codec, sx_bytes head, const char *path)
 {
     uint8_t inside[INSIDE_BYTES];

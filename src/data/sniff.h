@@ -1,4 +1,4 @@
-/* What kind of data file something is, by its first bytes. */
+/* Detects the kind of a data file by its first bytes. */
 #ifndef SX_DATA_SNIFF_H
 #define SX_DATA_SNIFF_H
 
@@ -7,11 +7,11 @@
 typedef enum sx_file_kind {
     SX_FILE_UNKNOWN,
     SX_FILE_EMPTY,
-    SX_FILE_TFRECORD, /* the checksum of the first length fits; compressed or not */
-    SX_FILE_ARCHIVE,  /* tar, zip; compressed tars too */
+    SX_FILE_TFRECORD, /* the checksum of the first length matches; compressed or not */
+    SX_FILE_ARCHIVE,  /* tar (also compressed), zip */
     SX_FILE_IDX,      /* gzip or not */
     SX_FILE_NPY,
-    SX_FILE_IMAGE, /* one picture: no data set */
+    SX_FILE_IMAGE, /* a single image: not a data set */
     SX_FILE_KINDS,
 } sx_file_kind;
 

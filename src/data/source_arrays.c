@@ -10,7 +10,7 @@
 
 enum { MAX_CLASSES = 1 << 16 };
 
-/* What the memory source holds on to. */
+/* The state of the memory source. */
 struct arrays {
     sx_tensor features, labels; /* data NULL = none; owned */
     sx_arena arena;             /* path, class names */
@@ -46,7 +46,7 @@ static sx_status read_arrays(struct arrays *a, read_fn *read, const char *featur
         return SX_OK;
     }
     SX_TRY(read(labels, budget, &a->labels));
-    if (a->features.type.rank < a->labels.type.rank) { /* named in the other order */
+    if (a->features.type.rank < a->labels.type.rank) { /* given in the other order */
         sx_tensor swapped = a->features;
         a->features = a->labels;
         a->labels = swapped;
@@ -89,7 +89,7 @@ static int64_t integer_at(const sx_tensor *tensor, int64_t i)
     }
 }
 
-/* Integer labels become int64 counted from 0; others (targets of a regression) stay. */
+/* Converts integer labels to int64 counted from 0; keeps others (targets of a regression). */
 static sx_status widen_labels(struct arrays *a, int label_base)
 {
     a->largest = a->largest_at = -1;
@@ -135,7 +135,7 @@ static sx_status name_classes(struct arrays *a)
     return a->class_names == NULL ? sx_no_memory("reading %s", a->where) : SX_OK;
 }
 
-/* uint8 of rank 3 or 4 are images; gray ones get their channel. */
+/* uint8 of rank 3 or 4 are images; adds the channel of gray ones. */
 static const char *name_features(sx_tensor *features)
 {
     sx_type *type = &features->type;

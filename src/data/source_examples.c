@@ -1,8 +1,8 @@
-/* TFRecord files of tf.train.Example: a source of records and a map that takes image and label out.
+/* TFRecord files of tf.train.Example: a source of records and a map that extracts image and label.
  *
- * Which features those are, whether pixels are encoded, and from where labels count comes, in this
- * order, from the options, from the sidecar schema (set_info.h), from what is commonly written.
- * What was found or assumed is said in the description. */
+ * The names of these features, whether images are encoded, and the first label are taken from the
+ * options, else from the sidecar schema (set_info.h), else from common conventions. The description
+ * lists what was found or assumed. */
 #include <string.h>
 
 #include "base/args.h"
@@ -17,8 +17,8 @@
 #include "proto/example.h"
 
 enum {
-    SCAN_RECORDS = 1 << 16, /* sets up to this size are searched for their classes */
-    SCAN_RUN = 64,          /* records read at once meanwhile */
+    SCAN_RECORDS = 1 << 16, /* sets up to this size are searched for classes */
+    SCAN_RUN = 64,          /* records read at once in the search */
     MAX_CLASSES = 1 << 20,
     SHOW_CLASSES = 8,
 };
@@ -28,7 +28,7 @@ enum {
 struct example_source {
     sx_source head;
     sx_records *records;
-    sx_arena arena; /* class names, and all that the plan points to */
+    sx_arena arena; /* class names, and everything that the plan points to */
 };
 
 static sx_status examples_read_run(sx_source *source, int64_t first, int64_t count,
@@ -99,7 +99,7 @@ static const sx_source_def examples_def = {
 
 /* ---- The features ---- */
 
-/* What to take out of an Example; also the map's user data. */
+/* The features to extract from an Example; also the map's user data. */
 struct features {
     char *image_key, *label_key; /* label_key NULL = none; owned */
     int64_t shape[3];            /* of raw pixels; shape[0] = 0: encoded */
@@ -181,10 +181,10 @@ struct finding {
     bool has_info;
     struct features *features;
     sx_example example;     /* of the first record */
-    sx_scratch scratch;     /* which is here */
+    sx_scratch scratch;     /* with its bytes */
     sx_image_format format; /* of its image */
-    bool counted;    /* the classes are as many as the labels ask for; the last has no name */
-    int64_t highest; /* then: the first record of the highest label */
+    bool counted;    /* the number of classes follows from the labels; the last has no name */
+    int64_t highest; /* if so: the first record with the highest label */
 };
 
 static const char *const image_keys[] = {"image/encoded", "image_raw", "image", "encoded"};
@@ -249,7 +249,7 @@ static sx_status find_keys(struct finding *f)
     return lost ? sx_no_memory("reading examples") : SX_OK;
 }
 
-/* The value of the first of the two features, 0 if neither is there. */
+/* The value of the first of the two features, 0 if both are missing. */
 static int64_t size_feature(const sx_example *example, const char *a, const char *b)
 {
     const sx_feature *feature = sx_example_find(example, a);
@@ -300,7 +300,7 @@ static sx_status find_format(struct finding *f)
 
 static sx_status find_label(struct finding *f)
 {
-    if (f->options->label_key != NULL) { /* said by the user: it must be there */
+    if (f->options->label_key != NULL) { /* set by the user: it must exist */
         int64_t label;
         SX_TRY(sx_example_get_int(&f->example, f->options->label_key, &label));
     }
@@ -328,11 +328,11 @@ static sx_status names_from_info(struct finding *f)
     return SX_OK;
 }
 
-/* Classes while they are collected from records. */
+/* Classes that are being collected from records. */
 struct class_scan {
     char **names; /* [capacity], by label; NULL = no text seen */
     int64_t capacity, count;
-    int64_t highest; /* the first record of the highest label */
+    int64_t highest; /* the first record with the highest label */
 };
 
 static sx_status note_class(struct finding *f, struct class_scan *scan, const sx_example *example,
@@ -360,8 +360,8 @@ static sx_status note_class(struct finding *f, struct class_scan *scan, const sx
     return SX_OK;
 }
 
-/* Looks at every record's label. Records that cannot be read are left to be complained about when
- * they are used. */
+/* Reads the label of every record. Records that cannot be read are reported later, when they are
+ * used. */
 static sx_status scan_classes(struct finding *f, struct class_scan *scan)
 {
     sx_example example;
@@ -557,7 +557,7 @@ static sx_status find_out(struct finding *f, const char *const *paths, size_t co
     return find_classes(f);
 }
 
-/* The source alone; takes it. */
+/* Creates the source alone; takes ownership of it. */
 static sx_status make_records_dataset(struct example_source *source, sx_dataset **out_dataset)
 {
     source->head.def = &examples_def;
@@ -565,7 +565,7 @@ static sx_status make_records_dataset(struct example_source *source, sx_dataset 
     return sx_dataset_from_source(&source->head, out_dataset);
 }
 
-/* The source under the map; takes both parts of the finding. */
+/* Creates the source and the map; takes ownership of both. */
 static sx_status make_dataset(struct finding *f, sx_dataset **out_dataset)
 {
     struct features *features = f->features;

@@ -1,5 +1,5 @@
-/* Pictures that the project draws itself: "digits?n=60000&seed=1", "flowers?n=1000&seed=1&size=64".
- * Each is drawn when it is first asked for, and kept. */
+/* Generated images: "digits?n=60000&seed=1", "flowers?n=1000&seed=1&size=64". Each is drawn on
+ * first use and kept. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,10 +12,10 @@ enum { MAX_COUNT = 1 << 28, MAX_CLASSES = 16, CLASS_NAME_BYTES = 16 };
 
 struct generated;
 
-/* One row for each data set that can be drawn. */
+/* One row per data set that can be generated. */
 static const struct drawing {
     const char *name;
-    int64_t count, side; /* unless told otherwise; side 0 = fixed */
+    int64_t count, side; /* defaults; side 0 = fixed */
     int channels, classes;
     sx_status (*draw)(const struct generated *self, uint64_t index, uint8_t *out, int *out_label);
     void (*class_name)(int label, char out[CLASS_NAME_BYTES]);

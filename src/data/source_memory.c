@@ -9,7 +9,7 @@ struct memory_source {
     char *data[SX_MAX_COMPONENTS];       /* of row 0 */
     size_t row_bytes[SX_MAX_COMPONENTS]; /* strings: of their sx_bytes */
     char *names;                         /* one block */
-    const char *where;                   /* "x.npy", for record names; NULL = none; the user's */
+    const char *where; /* "x.npy", for record names; NULL = none; owned by the user */
     void (*release)(void *user);
     void *user;
 };
@@ -127,7 +127,7 @@ sx_status sx_source_memory(const sx_memory_args *args, sx_dataset **out_dataset)
     }
     sx_dataset *dataset = NULL;
     SX_TRY(sx_dataset_from_source(&self->head, &dataset));
-    self->release = args->release; /* from here on the memory is the dataset's */
+    self->release = args->release; /* from here on, the dataset owns the memory */
     self->user = args->user;
     *out_dataset = dataset;
     return SX_OK;

@@ -1,12 +1,12 @@
-/* Makers of the sources that sx_data_open chooses from. Each appends to `text` lines that say what
- * was found and assumed; on failure *out_dataset and the text's meaning are untouched. */
+/* Constructors of the sources that sx_data_open chooses from. Each appends lines to `text` that
+ * describe what was found and assumed. On failure, *out_dataset is unchanged. */
 #ifndef SX_DATA_SOURCES_H
 #define SX_DATA_SOURCES_H
 
 #include "data/dataset.h"
 
-/* sx_dataset_from_tensors() and what files know besides. All but `names` is the user's: it must
- * last until release(user). */
+/* sx_dataset_from_tensors() with additional information from files. Everything except `names` is
+ * owned by the user and must be valid until release(user). */
 typedef struct sx_memory_args {
     int count;
     const char *const *names; /* copied */
@@ -42,8 +42,7 @@ SX_MUST_USE sx_status sx_source_npy(const char *features, const char *labels,
                                     const sx_data_options *options, sx_buf *text,
                                     sx_dataset **out_dataset);
 
-/* "digits?n=60000&seed=1": pictures that the project draws itself. Components: image (uint8
- * [H,W,C]), label (int64). */
+/* "digits?n=60000&seed=1": generated images. Components: image (uint8 [H,W,C]), label (int64). */
 SX_MUST_USE sx_status sx_source_generated(const char *spec, const sx_data_options *options,
                                           sx_buf *text, sx_dataset **out_dataset);
 

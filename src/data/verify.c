@@ -1,4 +1,4 @@
-/* Reading every byte of record files: `sextant data verify`. */
+/* Reads every byte of record files: `sextant data verify`. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -19,13 +19,13 @@ struct verifying {
     sx_buf *text;
     sx_verify_result result;
     sx_arena arena;
-    sx_set_info info; /* of the file at hand; zeroed if there is none */
+    sx_set_info info; /* of the current file; zeroed if there is none */
     sx_example example;
     sx_image image;
-    int64_t faults; /* named so far */
+    int64_t faults; /* reported so far */
 };
 
-/* With skip_corrupt a fault is named, counted and forgotten; else it is the result. */
+/* With skip_corrupt, a fault is reported and counted; else it is the result. */
 static sx_status fault(struct verifying *v, sx_status status, int64_t *counter)
 {
     if (!v->options->skip_corrupt) {
@@ -139,7 +139,7 @@ static sx_status check_records(struct verifying *v, const char *path, int64_t *o
     return status;
 }
 
-/* What the schema noted about this file; NULL if nothing. */
+/* The schema's entry for this file; NULL if there is none. */
 static const sx_set_file *noted_file(const struct verifying *v, const char *path)
 {
     for (int i = 0; i < v->info.file_count; i++) {

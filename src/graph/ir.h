@@ -111,7 +111,7 @@ sx_graph *sx_graph_copy(sx_arena *arena, const sx_graph *g);
 /* The same nodes, types, args and results; names and lines of user code are not looked at. */
 bool sx_graph_equal(const sx_graph *a, const sx_graph *b);
 uint64_t sx_graph_hash(const sx_graph *g); /* equal of equal graphs */
-/* How deep regions nest in it: 0 = it has none. */
+/* The nesting depth of its regions; 0 = none. */
 int sx_graph_nesting(const sx_graph *g);
 
 /* Index of the argument or output of that name, or -1. */

@@ -36,7 +36,7 @@ typedef struct sx_inflate sx_inflate;
  * RESOURCE_EXHAUSTED. `name` (copied) is used in messages. */
 SX_MUST_USE sx_status sx_inflate_create(sx_codec codec, sx_bytes source, uint64_t max_bytes,
                                         const char *name, sx_inflate **out_stream);
-/* The same over a window, which nobody else uses meanwhile. */
+/* The same over a window, which must not be used otherwise meanwhile. */
 SX_MUST_USE sx_status sx_inflate_create_over(sx_codec codec, sx_window *source, uint64_t max_bytes,
                                              const char *name, sx_inflate **out_stream);
 void sx_inflate_destroy(sx_inflate *stream); /* NULL is fine */

@@ -47,7 +47,7 @@ static void write_scalar(struct writer *w, const json_t *json)
 static void write_real(struct writer *w, const json_t *json)
 {
     char text[SX_NUMBER_TEXT];
-    char *end = sx_print_f64(text, json_real_value(json)); /* finite: json_real() takes no other */
+    char *end = sx_print_f64(text, json_real_value(json)); /* finite, as json_real() requires */
     sx_buf_append(&w->text, text, (size_t)(end - text));
 }
 
@@ -102,7 +102,7 @@ static void write_value(struct writer *w, const json_t *json, int depth)
 {
     switch (json_typeof(json)) {
     case JSON_OBJECT:
-        write_object(w, (json_t *)json, depth); /* iterating takes no const */
+        write_object(w, (json_t *)json, depth); /* jansson iterates over non-const objects only */
         return;
     case JSON_ARRAY:
         write_array(w, json, depth);

@@ -19,7 +19,7 @@ typedef struct param {
     bool is_default; /* set_default(): the model need not have it */
 } param;
 
-/* What models have asked for. */
+/* The parameters that models have requested. */
 typedef struct record {
     sx_asked_param asked[MAX_PARAMS];
     int n_asked;

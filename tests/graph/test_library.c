@@ -196,7 +196,7 @@ static void test_graph_library__budgets_are_refused_with_figure_and_limit(void *
         {{.functions = 2}, NULL},
         {{.functions = 1}, "more than 1 functions"},
         {{.constant_bytes = 33}, NULL},
-        {{.constant_bytes = 32}, "the constants take 33 bytes, at most 32"},
+        {{.constant_bytes = 32}, "the constants take 33 bytes; the limit is 32"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         sx_library *library = NULL;

@@ -9,7 +9,7 @@
 
 #include "backends/pjrt/aot.h"
 
-/* Where the search for the largest batch ends. */
+/* The limit of the search for the largest batch. */
 enum { SX_AOT_MOST_BATCH = 1 << 20 };
 
 /* Called before each compile, and after it with a result, whose batch is 0 if it did not compile.

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
 
-/* Has the operator regions? */
+/* Whether the operator has regions. */
 static bool has_regions(const sx_op_def *op)
 {
     bool any = false;

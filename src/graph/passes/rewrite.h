@@ -5,7 +5,7 @@
 
 #include "graph/builder.h"
 
-/* What a pass makes of a region, as of any graph. */
+/* The result of a pass on a region, as on any graph. */
 typedef sx_status sx_region_pass(const sx_graph *region, void *user, sx_graph **out);
 
 typedef struct sx_rewrite {

@@ -59,7 +59,7 @@ static bool forward_unpack(void *user, uint64_t members, uint64_t bytes)
     return args->progress == NULL || args->progress(args->user, (int64_t)bytes, 0);
 }
 
-/* The file's name at the end of an address, without what follows '?' or '#'. */
+/* The file name at the end of a URL, without what follows '?' or '#'. */
 static sx_status name_of_url(const char *url, char out[256])
 {
     size_t end = strcspn(url, "?#"), begin = end;

@@ -1,4 +1,4 @@
-/* Class folders to record files: images checked, ordered, split, one Example each. */
+/* Converts class folders to record files: checks, orders and splits the images. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,27 +27,12 @@ struct split {
     sx_set_writer *writer;
 };
 
-/* An image that is good, and its place in the order. */
+/* A good image, and its place in the order. */
 struct placed {
     uint64_t key;
     const sx_class_item *item;
     sx_image_info info;
     int64_t bytes;
-};
-
-struct job {
-    const sx_from_images_args *args;
-    sx_fileset *files;
-    sx_class_list list;
-    struct split splits[SX_MAX_SPLITS];
-    int split_count;
-    struct placed *order; /* [count] */
-    int64_t count;        /* of good images */
-    sx_image_faults faults;
-    sx_scratch scratch;
-    sx_image pixels;
-    sx_example_writer example;
-    sx_buf record;
 };
 
 /* ---- Splits ---- */
@@ -65,67 +50,57 @@ static bool is_set_name(const char *name, size_t length)
            name[0] != '.';
 }
 
-/* One "name=fraction" that begins at *text; moves on behind it. */
-static sx_status parse_one(struct job *job, const char **text)
+/* Reads "train=.8,val=.2" into splits [SX_MAX_SPLITS]. */
+static sx_status parse_splits(const char *whole, struct split *splits, int *out_count)
 {
-    const char *whole = job->args->split;
-    size_t length = strcspn(*text, "=,");
-    if ((*text)[length] != '=' || !is_set_name(*text, length)) {
-        return bad_split(whole, "each part must be NAME=FRACTION");
-    }
-    if (job->split_count == SX_MAX_SPLITS) {
-        return bad_split(whole, "more than 16 parts");
-    }
-    struct split *split = &job->splits[job->split_count];
-    memcpy(split->name, *text, length);
-    split->name[length] = '\0';
-    for (int i = 0; i < job->split_count; i++) {
-        if (strcmp(job->splits[i].name, split->name) == 0) {
-            return bad_split(whole, "duplicate name");
-        }
-    }
-    char *end;
-    split->fraction = strtod(*text + length + 1, &end);
-    bool ends = *end == '\0' || (*end == ',' && end[1] != '\0');
-    if (end == *text + length + 1 || !ends || !(split->fraction > 0 && split->fraction <= 1)) {
-        return bad_split(whole, "a fraction must be above 0 and at most 1");
-    }
-    job->split_count++;
-    *text = *end == ',' ? end + 1 : end;
-    return SX_OK;
-}
-
-static sx_status parse_splits(struct job *job)
-{
-    const char *text = job->args->split;
-    if (text == NULL) {
-        job->splits[0].fraction = 1;
-        job->split_count = 1;
-        return SX_OK;
-    }
+    int count = 0;
     double sum = 0;
-    do {
-        SX_TRY(parse_one(job, &text));
-        sum += job->splits[job->split_count - 1].fraction;
-    } while (*text != '\0');
-    return sum > 1 + 1e-6 ? bad_split(job->args->split, "the fractions add up to more than 1")
-                          : SX_OK;
+    for (const char *text = whole;;) {
+        size_t length = strcspn(text, "=,");
+        if (text[length] != '=' || !is_set_name(text, length)) {
+            return bad_split(whole, "each part must be NAME=FRACTION");
+        }
+        if (count == SX_MAX_SPLITS) {
+            return bad_split(whole, "more than 16 parts");
+        }
+        struct split *split = &splits[count++];
+        memcpy(split->name, text, length);
+        split->name[length] = '\0';
+        for (int i = 0; i < count - 1; i++) {
+            if (strcmp(splits[i].name, split->name) == 0) {
+                return bad_split(whole, "duplicate name");
+            }
+        }
+        char *end;
+        split->fraction = strtod(text + length + 1, &end);
+        bool ends = *end == '\0' || (*end == ',' && end[1] != '\0');
+        if (end == text + length + 1 || !ends || !(split->fraction > 0 && split->fraction <= 1)) {
+            return bad_split(whole, "a fraction must be above 0 and at most 1");
+        }
+        sum += split->fraction;
+        if (*end == '\0') {
+            break;
+        }
+        text = end + 1;
+    }
+    *out_count = count;
+    return sum > 1 + 1e-6 ? bad_split(whole, "the fractions add up to more than 1") : SX_OK;
 }
 
-/* Cuts the order at the rounded cumulative fractions. */
-static sx_status cut_splits(struct job *job)
+/* Cuts the order of `images` images at the rounded cumulative fractions. */
+static sx_status cut_splits(const char *whole, struct split *splits, int count, int64_t images)
 {
     double cumulative = 0;
     int64_t first = 0;
-    for (int i = 0; i < job->split_count; i++) {
-        struct split *split = &job->splits[i];
+    for (int i = 0; i < count; i++) {
+        struct split *split = &splits[i];
         cumulative += split->fraction;
         split->first = first;
-        split->end = (int64_t)(cumulative * (double)job->count + 0.5);
-        split->end = SX_MIN(split->end, job->count);
+        split->end = (int64_t)(cumulative * (double)images + 0.5);
+        split->end = SX_MIN(split->end, images);
         if (split->end == split->first) {
             return sx_error(SX_INVALID_ARGUMENT, "split \"%s\": no image of %lld left for \"%s\"",
-                            job->args->split, (long long)job->count, split->name);
+                            whole, (long long)images, split->name);
         }
         first = split->end;
     }
@@ -144,9 +119,9 @@ static int compare_placed(const void *a, const void *b)
 }
 
 /* Threefry of the name's hash under the seed. */
-static uint64_t order_key(const struct job *job, const char *name)
+static uint64_t order_key(uint64_t seed, const char *name)
 {
-    uint64_t seed = job->args->seed, hash = sx_hash64(name, strlen(name));
+    uint64_t hash = sx_hash64(name, strlen(name));
     sx_u32x2 key = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     sx_u32x2 bits = sx_threefry2x32(key, (sx_u32x2){(uint32_t)hash, (uint32_t)(hash >> 32)});
     return (uint64_t)bits.a << 32 | bits.b;
@@ -155,9 +130,8 @@ static uint64_t order_key(const struct job *job, const char *name)
 /* ---- Checking ---- */
 
 /* After each image of a pass over `count`. */
-static sx_status tell(const struct job *job, int64_t done, int64_t count)
+static sx_status tell(const sx_from_images_args *args, int64_t done, int64_t count)
 {
-    const sx_from_images_args *args = job->args;
     if (args->progress != NULL && (done % PROGRESS_EVERY == 1 || done == count) &&
         !args->progress(args->user, done, count)) {
         return sx_error(SX_CANCELLED, "interrupted; nothing was written to %s", args->out);
@@ -165,108 +139,105 @@ static sx_status tell(const struct job *job, int64_t done, int64_t count)
     return SX_OK;
 }
 
-/* Fills order[0 .. count) with the good images, sorted. */
-static sx_status check_images(struct job *job)
+/* Fills order[0 .. *out_good) with the good images, sorted. Bad ones go to `faults`, and are an
+ * error unless they are to be skipped. */
+static sx_status check_images(const sx_from_images_args *args, const sx_fileset *files,
+                              const sx_class_list *list, struct placed *order, int64_t *out_good,
+                              sx_image_faults *faults)
 {
-    job->order = sx_alloc((size_t)job->list.count, sizeof(*job->order));
-    if (job->order == NULL) {
-        return sx_no_memory("reading %s", job->args->source);
-    }
     int64_t good = 0;
-    for (int64_t i = 0; i < job->list.count; i++) {
-        const sx_class_item *item = &job->list.items[i];
-        struct placed *placed = &job->order[good];
-        *placed = (struct placed){.key = order_key(job, item->name), .item = item};
-        sx_status status = sx_image_check(job->files, item, !job->args->no_decode, &job->scratch,
-                                          &job->pixels, &placed->info, &placed->bytes);
+    sx_scratch scratch;
+    sx_image pixels = {.pixels = NULL};
+    sx_scratch_init(&scratch);
+    sx_status status = SX_OK;
+    for (int64_t i = 0; i < list->count && status == SX_OK; i++) {
+        const sx_class_item *item = &list->items[i];
+        struct placed *placed = &order[good];
+        *placed = (struct placed){.key = order_key(args->seed, item->name), .item = item};
+        status = sx_image_check(files, item, !args->no_decode, &scratch, &pixels, &placed->info,
+                                &placed->bytes);
         if (status == SX_OK) {
             good++;
         } else if (sx_image_is_faulty(status)) {
-            sx_image_faults_add(&job->faults, status);
+            sx_image_faults_add(faults, status);
             sx_status_free(status);
-        } else {
-            return status;
+            status = SX_OK;
         }
-        SX_TRY(tell(job, i + 1, job->list.count));
+        if (status == SX_OK) {
+            status = tell(args, i + 1, list->count);
+        }
     }
-    sx_image_faults_end(&job->faults);
-    job->count = good;
-    qsort(job->order, (size_t)good, sizeof(*job->order), compare_placed);
-    if (job->faults.count > 0 && (!job->args->skip_corrupt || good == 0)) {
+    sx_scratch_deinit(&scratch);
+    sx_image_deinit(&pixels);
+    SX_TRY(status);
+    sx_image_faults_end(faults);
+    if (faults->count > 0 && (!args->skip_corrupt || good == 0)) {
         return sx_error(SX_DATA_LOSS, "%s: %lld of %lld images cannot be decoded%s:%s",
-                        job->args->source, (long long)job->faults.count, (long long)job->list.count,
-                        good > 0 ? " (--skip-corrupt skips them)" : "",
-                        sx_buf_text(&job->faults.text));
+                        args->source, (long long)faults->count, (long long)list->count,
+                        good > 0 ? " (--skip-corrupt skips them)" : "", sx_buf_text(&faults->text));
     }
+    qsort(order, (size_t)good, sizeof(*order), compare_placed);
+    *out_good = good;
     return SX_OK;
 }
 
 /* ---- Records ---- */
 
-static sx_status write_image(struct job *job, struct split *split, const struct placed *placed)
+/* Writes images [first, end) of the order, of `count` in all splits. */
+static sx_status write_split(const sx_from_images_args *args, const sx_fileset *files,
+                             const sx_class_list *list, const struct placed *order, int64_t count,
+                             const struct split *split)
 {
-    sx_bytes image;
-    const sx_class_item *item = placed->item;
-    sx_scratch_reset(&job->scratch);
-    SX_TRY(sx_fileset_read(job->files, item->index, &job->scratch, &image));
-    sx_example_writer *e = &job->example;
-    sx_example_add_bytes(e, "image/encoded", &image, 1);
-    sx_example_add_text(e, "image/format", sx_image_format_name(placed->info.format));
-    sx_example_add_int(e, "image/height", placed->info.height);
-    sx_example_add_int(e, "image/width", placed->info.width);
-    sx_example_add_int(e, "image/class/label", item->label + job->args->label_base);
-    sx_example_add_text(e, "image/class/text", job->list.classes[item->label]);
-    sx_example_add_text(e, "image/filename", sx_path_basename(item->name));
-    sx_buf_reset(&job->record);
-    SX_TRY(sx_example_finish(e, &job->record));
-    return sx_set_writer_write(split->writer, (sx_bytes){job->record.data, job->record.size});
-}
-
-static sx_status write_split(struct job *job, struct split *split)
-{
-    for (int64_t i = split->first; i < split->end; i++) {
-        SX_TRY(write_image(job, split, &job->order[i]));
-        SX_TRY(tell(job, i + 1, job->count));
+    sx_scratch scratch;
+    sx_example_writer e;
+    sx_buf record;
+    sx_scratch_init(&scratch);
+    sx_example_writer_init(&e);
+    sx_buf_init(&record, 0);
+    sx_status status = SX_OK;
+    for (int64_t i = split->first; i < split->end && status == SX_OK; i++) {
+        const sx_class_item *item = order[i].item;
+        sx_bytes image;
+        sx_scratch_reset(&scratch);
+        SX_TRY_GOTO(status, sx_fileset_read(files, item->index, &scratch, &image), done);
+        sx_example_add_bytes(&e, "image/encoded", &image, 1);
+        sx_example_add_text(&e, "image/format", sx_image_format_name(order[i].info.format));
+        sx_example_add_int(&e, "image/height", order[i].info.height);
+        sx_example_add_int(&e, "image/width", order[i].info.width);
+        sx_example_add_int(&e, "image/class/label", item->label + args->label_base);
+        sx_example_add_text(&e, "image/class/text", list->classes[item->label]);
+        sx_example_add_text(&e, "image/filename", sx_path_basename(item->name));
+        sx_buf_reset(&record);
+        SX_TRY_GOTO(status, sx_example_finish(&e, &record), done);
+        SX_TRY_GOTO(status,
+                    sx_set_writer_write(split->writer, (sx_bytes){record.data, record.size}), done);
+        status = tell(args, i + 1, count);
     }
-    return SX_OK;
+done:
+    sx_scratch_deinit(&scratch);
+    sx_example_writer_deinit(&e);
+    sx_buf_deinit(&record);
+    return status;
 }
 
-static sx_status open_split(struct job *job, struct split *split)
+static sx_status open_split(const sx_from_images_args *args, const struct placed *order,
+                            struct split *split)
 {
     char *prefix = NULL;
-    int shards = job->args->shards;
+    int shards = args->shards;
     if (shards == 0) {
         int64_t bytes = 0;
         for (int64_t i = split->first; i < split->end; i++) {
-            bytes += job->order[i].bytes;
+            bytes += order[i].bytes;
         }
         shards = sx_default_shards(bytes);
     }
-    SX_TRY(job->args->split == NULL ? sx_path_format(&prefix, "%s", job->args->out)
-                                    : sx_path_join(job->args->out, split->name, &prefix));
+    SX_TRY(args->split == NULL ? sx_path_format(&prefix, "%s", args->out)
+                               : sx_path_join(args->out, split->name, &prefix));
     sx_status status =
         sx_set_writer_open(prefix, shards, split->end - split->first, &split->writer);
     sx_free(prefix);
     return status;
-}
-
-static sx_status write_all(struct job *job, sx_buf *text)
-{
-    for (int i = 0; i < job->split_count; i++) {
-        SX_TRY(open_split(job, &job->splits[i]));
-    }
-    for (int i = 0; i < job->split_count; i++) {
-        SX_TRY(write_split(job, &job->splits[i]));
-    }
-    sx_set_info info = {.label_base = job->args->label_base,
-                        .classes = (const char *const *)job->list.classes,
-                        .class_count = job->list.class_count,
-                        .image_key = "image/encoded",
-                        .label_key = "image/class/label"};
-    for (int i = 0; i < job->split_count; i++) {
-        SX_TRY(sx_set_writer_finish(job->splits[i].writer, &info, text));
-    }
-    return SX_OK;
 }
 
 /* ---- The whole ---- */
@@ -287,45 +258,64 @@ static sx_status check_args(const sx_from_images_args *args)
     return SX_OK;
 }
 
-static sx_status run(struct job *job, sx_buf *text)
-{
-    const sx_from_images_args *args = job->args;
-    SX_TRY(check_args(args));
-    SX_TRY(parse_splits(job));
-    SX_TRY(sx_fileset_open(args->source, 0, args->max_unpacked_bytes, &job->files));
-    SX_TRY(sx_class_list_init(sx_fileset_names(job->files), sx_fileset_count(job->files),
-                              args->recursive, args->source, &job->list));
-    SX_TRY(check_images(job));
-    SX_TRY(cut_splits(job));
-    sx_buf_printf(text, "%s: %lld images in %d class folders", args->source, (long long)job->count,
-                  job->list.class_count);
-    sx_class_list_put_skipped(&job->list, text);
-    if (job->faults.count > 0) {
-        sx_buf_printf(text, "; skipped %lld corrupt image%s:%s", (long long)job->faults.count,
-                      job->faults.count == 1 ? "" : "s", sx_buf_text(&job->faults.text));
-    }
-    sx_buf_putc(text, '\n');
-    return write_all(job, text);
-}
-
 sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text)
 {
-    struct job job = {.args = args};
-    sx_scratch_init(&job.scratch);
-    sx_example_writer_init(&job.example);
-    sx_buf_init(&job.record, 0);
-    sx_image_faults_init(&job.faults);
-    sx_status status = run(&job, text);
-    for (int i = 0; i < job.split_count; i++) {
-        sx_set_writer_close(job.splits[i].writer);
+    struct split splits[SX_MAX_SPLITS] = {{.fraction = 1}};
+    int split_count = 1;
+    int64_t count = 0;
+    sx_fileset *files = NULL;
+    sx_class_list list = {.count = 0};
+    struct placed *order = NULL;
+    sx_image_faults faults;
+    sx_image_faults_init(&faults);
+    sx_status status = SX_OK;
+    SX_TRY_GOTO(status, check_args(args), done);
+    if (args->split != NULL) {
+        SX_TRY_GOTO(status, parse_splits(args->split, splits, &split_count), done);
     }
-    sx_free(job.order);
-    sx_class_list_deinit(&job.list);
-    sx_fileset_close(job.files);
-    sx_image_deinit(&job.pixels);
-    sx_image_faults_deinit(&job.faults);
-    sx_buf_deinit(&job.record);
-    sx_example_writer_deinit(&job.example);
-    sx_scratch_deinit(&job.scratch);
+    SX_TRY_GOTO(status, sx_fileset_open(args->source, 0, args->max_unpacked_bytes, &files), done);
+    SX_TRY_GOTO(status,
+                sx_class_list_init(sx_fileset_names(files), sx_fileset_count(files),
+                                   args->recursive, args->source, &list),
+                done);
+    order = sx_alloc((size_t)list.count, sizeof(*order));
+    if (order == NULL) {
+        status = sx_no_memory("reading %s", args->source);
+        goto done;
+    }
+    SX_TRY_GOTO(status, check_images(args, files, &list, order, &count, &faults), done);
+    SX_TRY_GOTO(status, cut_splits(args->split, splits, split_count, count), done);
+    sx_buf_printf(text, "%s: %lld images in %d class folders", args->source, (long long)count,
+                  list.class_count);
+    sx_class_list_put_skipped(&list, text);
+    if (faults.count > 0) {
+        sx_buf_printf(text, "; skipped %lld corrupt image%s:%s", (long long)faults.count,
+                      faults.count == 1 ? "" : "s", sx_buf_text(&faults.text));
+    }
+    sx_buf_putc(text, '\n');
+
+    /* All sets are written before the first is published. */
+    for (int i = 0; i < split_count; i++) {
+        SX_TRY_GOTO(status, open_split(args, order, &splits[i]), done);
+    }
+    for (int i = 0; i < split_count; i++) {
+        SX_TRY_GOTO(status, write_split(args, files, &list, order, count, &splits[i]), done);
+    }
+    sx_set_info info = {.label_base = args->label_base,
+                        .classes = (const char *const *)list.classes,
+                        .class_count = list.class_count,
+                        .image_key = "image/encoded",
+                        .label_key = "image/class/label"};
+    for (int i = 0; i < split_count; i++) {
+        SX_TRY_GOTO(status, sx_set_writer_finish(splits[i].writer, &info, text), done);
+    }
+done:
+    for (int i = 0; i < split_count; i++) {
+        sx_set_writer_close(splits[i].writer);
+    }
+    sx_free(order);
+    sx_class_list_deinit(&list);
+    sx_fileset_close(files);
+    sx_image_faults_deinit(&faults);
     return status;
 }

@@ -49,7 +49,7 @@ static sx_status run_image(const struct pipeline *self, const sx_map_call *call)
     return sx_preprocess_pixels(&self->pre, &pixels, random, call->worker, call->out[0].data);
 }
 
-/* Any integer scalar. */
+/* The value of a scalar of any integer type. */
 static int64_t read_integer(const sx_tensor *tensor)
 {
     switch (tensor->type.dtype) {

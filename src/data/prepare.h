@@ -47,7 +47,7 @@ typedef struct sx_from_images_args {
 
 /* Which files are examples: classed.h. Every image is checked before anything is written. An
  * image's split and its place in the order depend on the hash of its name and the seed; the splits'
- * sizes are the fractions of the whole, rounded. All files appear together at the end, or none.
+ * sizes are the fractions of the whole, rounded. No file appears before all are written.
  * Appends lines to `text` with the images found, skipped (the first 20 corrupt ones by name) and
  * written. Errors: DATA_LOSS: images that are not JPEG or PNG or cannot be decoded (the first 20 by
  * name), unless skip_corrupt is set and there are others; INVALID_ARGUMENT a bad or empty split, no

@@ -1,4 +1,4 @@
-/* Examples out of a dataset into .npy files. */
+/* Copies examples of a dataset to .npy files. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -9,15 +9,6 @@
 #include "image/decode.h"
 #include "io/npy.h"
 #include "io/path.h"
-
-struct taking {
-    sx_dataset *dataset; /* cut to the examples asked for */
-    int64_t count;
-    int features, label; /* components; label −1 = none */
-    bool encoded;        /* the features are images to be decoded */
-    sx_tensor x, y;      /* owned */
-    sx_image image;
-};
 
 static sx_status make_tensor(const sx_type *element, int64_t count, sx_tensor *out_tensor)
 {
@@ -51,69 +42,6 @@ static sx_status put_row(sx_tensor *all, const sx_type *element, int64_t count, 
     return SX_OK;
 }
 
-static sx_status put_image(struct taking *t, int64_t i, const sx_bytes *encoded)
-{
-    SX_TRY(sx_image_decode(*encoded, NULL, &t->image));
-    sx_type type = sx_type_of(SX_U8, t->image.height, t->image.width, t->image.channels);
-    if (t->x.data != NULL && memcmp(t->x.type.dims + 1, type.dims, 3 * sizeof(type.dims[0])) != 0) {
-        char text[SX_TYPE_TEXT];
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "image of %s, but the first is [%lld,%lld,%lld]; use --size to resize all images",
-            sx_type_format(&type, text, sizeof(text)), (long long)t->x.type.dims[1],
-            (long long)t->x.type.dims[2], (long long)t->x.type.dims[3]);
-    }
-    return put_row(&t->x, &type, t->count, i, t->image.pixels);
-}
-
-static sx_status take_one(struct taking *t, int64_t i, const struct sx_batch_data *one)
-{
-    const sx_tensor *x = &one->components[t->features];
-    SX_TRY(t->encoded ? put_image(t, i, x->data) : put_row(&t->x, &x->type, t->count, i, x->data));
-    if (t->label < 0) {
-        return SX_OK;
-    }
-    const sx_tensor *y = &one->components[t->label];
-    return put_row(&t->y, &y->type, t->count, i, y->data);
-}
-
-static sx_status take_all(struct taking *t)
-{
-    sx_iterator *iterator = NULL;
-    SX_TRY(sx_iterator_create(t->dataset, &iterator, .workers = -1));
-    sx_status status = SX_OK;
-    for (int64_t i = 0; i < t->count && status == SX_OK; i++) {
-        const struct sx_batch_data *one;
-        status = sx_iterator_next(iterator, &one);
-        if (status == SX_OK) {
-            status = take_one(t, i, one);
-        }
-        if (status == SX_OK) {
-            continue;
-        }
-        status = sx_status_annotate(status, __FILE__, __LINE__, "example %lld", (long long)i);
-    }
-    sx_iterator_destroy(iterator);
-    return status;
-}
-
-static sx_status find_components(struct taking *t, const char *label_path)
-{
-    t->features = sx_dataset_find(t->dataset, "image");
-    if (t->features < 0) {
-        t->features = sx_dataset_find(t->dataset, "features");
-    }
-    t->label = label_path == NULL ? -1 : sx_dataset_find(t->dataset, "label");
-    if (t->features < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "the data has no component \"image\" or \"features\"");
-    }
-    if (label_path != NULL && t->label < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "the data has no labels to write to %s", label_path);
-    }
-    t->encoded = sx_dataset_schema(t->dataset)->components[t->features].type.dtype == SX_STRING;
-    return SX_OK;
-}
-
 /* A typing mistake must not replace the data set by an excerpt of it. */
 static sx_status check_replaceable(const char *path)
 {
@@ -127,14 +55,40 @@ static sx_status check_replaceable(const char *path)
                           "%s already exists and is not a .npy file; remove it first", path);
 }
 
-static sx_status run(struct taking *t, int64_t first, const char *path, const char *label_path)
+/* The image in `encoded`, decoded to row `i`. */
+static sx_status put_image(sx_tensor *all, int64_t count, int64_t i, const sx_bytes *encoded,
+                           sx_image *image)
 {
-    int64_t there = sx_dataset_count(t->dataset);
-    if (first < 0 || t->count < 1 || first > there || t->count > there - first) {
-        return sx_error(SX_OUT_OF_RANGE, "examples %lld to %lld requested; the data has %lld",
-                        (long long)first, (long long)(first + t->count - 1), (long long)there);
+    SX_TRY(sx_image_decode(*encoded, NULL, image));
+    sx_type type = sx_type_of(SX_U8, image->height, image->width, image->channels);
+    if (all->data != NULL && memcmp(all->type.dims + 1, type.dims, 3 * sizeof(type.dims[0])) != 0) {
+        char text[SX_TYPE_TEXT];
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "image of %s, but the first is [%lld,%lld,%lld]; use --size to resize all images",
+            sx_type_format(&type, text, sizeof(text)), (long long)all->type.dims[1],
+            (long long)all->type.dims[2], (long long)all->type.dims[3]);
     }
-    SX_TRY(find_components(t, label_path));
+    return put_row(all, &type, count, i, image->pixels);
+}
+
+sx_status sx_data_take(sx_dataset *dataset, int64_t first, int64_t count, const char *path,
+                       const char *label_path)
+{
+    int64_t there = sx_dataset_count(dataset);
+    if (first < 0 || count < 1 || first > there || count > there - first) {
+        return sx_error(SX_OUT_OF_RANGE, "examples %lld to %lld requested; the data has %lld",
+                        (long long)first, (long long)(first + count - 1), (long long)there);
+    }
+    int features = sx_dataset_find(dataset, "image");
+    features = features >= 0 ? features : sx_dataset_find(dataset, "features");
+    int label = label_path == NULL ? -1 : sx_dataset_find(dataset, "label");
+    if (features < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "the data has no component \"image\" or \"features\"");
+    }
+    if (label_path != NULL && label < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "the data has no labels to write to %s", label_path);
+    }
     if (label_path != NULL && strcmp(path, label_path) == 0) {
         return sx_error(SX_INVALID_ARGUMENT, "%s: expected different files for examples and labels",
                         path);
@@ -143,21 +97,45 @@ static sx_status run(struct taking *t, int64_t first, const char *path, const ch
     if (label_path != NULL) {
         SX_TRY(check_replaceable(label_path));
     }
-    SX_TRY(sx_dataset_skip(&t->dataset, first));
-    SX_TRY(sx_dataset_take(&t->dataset, t->count));
-    SX_TRY(take_all(t));
-    SX_TRY(sx_npy_write(path, &t->x));
-    return label_path == NULL ? SX_OK : sx_npy_write(label_path, &t->y);
-}
 
-sx_status sx_data_take(sx_dataset *dataset, int64_t first, int64_t count, const char *path,
-                       const char *label_path)
-{
-    struct taking t = {.dataset = sx_dataset_retain(dataset), .count = count};
-    sx_status status = run(&t, first, path, label_path);
-    sx_dataset_release(t.dataset);
-    sx_image_deinit(&t.image);
-    sx_free(t.x.data);
-    sx_free(t.y.data);
+    bool encoded = sx_dataset_schema(dataset)->components[features].type.dtype == SX_STRING;
+    sx_iterator *iterator = NULL;
+    sx_tensor x = {.data = NULL}, y = {.data = NULL};
+    sx_image image = {.pixels = NULL};
+    sx_dataset *chosen = sx_dataset_retain(dataset);
+    sx_status status = sx_dataset_skip(&chosen, first);
+    if (status == SX_OK) {
+        status = sx_dataset_take(&chosen, count);
+    }
+    if (status == SX_OK) {
+        status = sx_iterator_create(chosen, &iterator, .workers = -1);
+    }
+    for (int64_t i = 0; i < count && status == SX_OK; i++) {
+        const struct sx_batch_data *one;
+        status = sx_iterator_next(iterator, &one);
+        if (status == SX_OK) {
+            const sx_tensor *in = &one->components[features];
+            status = encoded ? put_image(&x, count, i, in->data, &image)
+                             : put_row(&x, &in->type, count, i, in->data);
+        }
+        if (status == SX_OK && label >= 0) {
+            const sx_tensor *in = &one->components[label];
+            status = put_row(&y, &in->type, count, i, in->data);
+        }
+        if (status != SX_OK) {
+            status = sx_status_annotate(status, __FILE__, __LINE__, "example %lld", (long long)i);
+        }
+    }
+    if (status == SX_OK) {
+        status = sx_npy_write(path, &x);
+    }
+    if (status == SX_OK && label_path != NULL) {
+        status = sx_npy_write(label_path, &y);
+    }
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(chosen);
+    sx_image_deinit(&image);
+    sx_free(x.data);
+    sx_free(y.data);
     return status;
 }

@@ -26,8 +26,8 @@ typedef struct sx_archive_limits {
 typedef struct sx_archive_member {
     const char *name; /* relative, without "." and ".." */
     uint64_t size;    /* claimed by the archive; 0 = unknown */
-    /* Offset of its bytes in the file, for members of an uncompressed tar; otherwise -1. A map of
-     * the file allows reading them in any order. */
+    /* Offset of its bytes in the file, for members of an uncompressed tar, so that they can be read
+     * in any order; otherwise -1. */
     int64_t data_offset;
 } sx_archive_member;
 

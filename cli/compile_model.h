@@ -28,9 +28,9 @@ typedef struct sx_compile_model {
 } sx_compile_model;
 
 /* Call sx_compile_model_end() also after an error. Errors: those of sx_model_args_read(); a usage
- * error for an option that is fixed in a run or a SavedModel; INVALID_ARGUMENT the training step of
- * a SavedModel, which has none, or a folder of versions; NOT_FOUND no such graph or signature;
- * UNIMPLEMENTED unsupported operators. */
+ * error for an option that is fixed in a run or a SavedModel; INVALID_ARGUMENT: the training step
+ * of a SavedModel, which has none, or a folder of versions; NOT_FOUND: no such graph or signature;
+ * UNIMPLEMENTED: unsupported operators. */
 SX_MUST_USE sx_status sx_compile_model_open(sx_invocation *inv,
                                             const sx_compile_model_request *request,
                                             sx_compile_model *out);

@@ -12,7 +12,7 @@ typedef struct sx_image_files {
     sx_bytes *bytes;          /* [count] */
 } sx_image_files;
 
-/* Errors name the file: NOT_FOUND, INVALID_ARGUMENT not a JPEG or PNG, RESOURCE_EXHAUSTED. */
+/* Errors name the file: NOT_FOUND; INVALID_ARGUMENT: not a JPEG or PNG; RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_image_files_read(const sx_words *words, sx_image_files *out_files);
 /* A data set of the images, component "image"; errors while reading name the file. `files` must
  * outlive it. */

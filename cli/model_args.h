@@ -13,7 +13,7 @@ typedef struct sx_model_args {
     sx_params *params;
 } sx_model_args;
 
-/* Call sx_model_args_end() also after an error. Errors: NOT_FOUND no such model (with the nearest
+/* Call sx_model_args_end() also after an error. Errors: NOT_FOUND: no such model (with the nearest
  * names); those of sx_model_file_load(); a usage error for a parameter without a value. */
 SX_MUST_USE sx_status sx_model_args_read(sx_invocation *inv, const char *name,
                                          const sx_words *params, sx_model_args *out);

@@ -15,7 +15,7 @@ typedef struct sx_model_file {
     sx_model_def def; /* fields unknown to the file's header are zero */
 } sx_model_file;
 
-/* `color`: let the compiler use colors. Errors: NOT_FOUND no such file or no compiler;
+/* `color`: let the compiler use colors. Errors: NOT_FOUND: no such file or no compiler;
  * INVALID_ARGUMENT with the compiler's output, or no SX_MODEL in the file; FAILED_PRECONDITION
  * compiled for another version of SX_MODEL. */
 SX_MUST_USE sx_status sx_model_file_load(const char *path, bool color, sx_model_file *out_file);

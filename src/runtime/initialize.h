@@ -8,7 +8,7 @@
 
 /* Fills `data` (row-major, type static float32; or zeros/ones/constant of any numeric dtype).
  * fan_in, fan_out: the last two dimensions times the product of those before (Keras); rank 1: both
- * n. Errors: UNIMPLEMENTED a random initializer of another dtype. */
+ * n. Errors: UNIMPLEMENTED: a random initializer of another dtype. */
 SX_MUST_USE sx_status sx_draw_initial_value(sx_initializer init, double value, const sx_type *type,
                                             uint64_t seed, const char *name, void *data);
 

@@ -36,7 +36,7 @@ typedef struct sx_train_state {
 } sx_train_state;
 
 /* Saves the session as `prefix`, whose directory must exist.
- * Errors: DATA_LOSS a variable has a non-finite value (it is named); those of writing. */
+ * Errors: DATA_LOSS: a variable has a non-finite value (it is named); those of writing. */
 SX_MUST_USE sx_status sx_checkpoint_save(sx_session *session, const char *prefix,
                                          const sx_train_state *state, const sx_callback *callbacks,
                                          int n_callbacks);

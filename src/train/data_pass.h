@@ -28,7 +28,7 @@ typedef struct sx_data_pass {
 } sx_data_pass;
 
 /* Compiles the program and opens the data. Must be closed even after an error.
- * Errors: FAILED_PRECONDITION nothing is trained or loaded; INVALID_ARGUMENT the data do not fit
+ * Errors: FAILED_PRECONDITION: nothing is trained or loaded; INVALID_ARGUMENT: the data do not fit
  * (misfit.h), or are infinite and there is no limit. */
 SX_MUST_USE sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode,
                                         sx_dataset *data, int64_t limit);
@@ -36,7 +36,8 @@ void sx_data_pass_close(sx_data_pass *p);
 
 /* The first batch->size rows of each output are valid; p->done is the index of the first. */
 typedef sx_status sx_rows_fn(sx_data_pass *p, const sx_feed_batch *batch, void *user);
-/* Errors: CANCELLED after a stop; INVALID_ARGUMENT there are no examples; those of `rows`. */
+/* Errors: CANCELLED: a stop was requested; INVALID_ARGUMENT: there are no examples; those of
+ * `rows`. */
 SX_MUST_USE sx_status sx_data_pass_run(sx_data_pass *p, sx_rows_fn *rows, void *user);
 
 #endif

@@ -30,7 +30,7 @@ typedef struct sx_host_caller {
 bool sx_is_host_call(const char *output_name);
 
 /* Batches have at most `max_batch` examples. {0} may be deinitialized.
- * Errors: INVALID_ARGUMENT a tensor whose type cannot be passed to the host. */
+ * Errors: INVALID_ARGUMENT: a tensor whose type cannot be passed to the host. */
 SX_MUST_USE sx_status sx_host_caller_init(sx_host_caller *h, sx_program *program,
                                           const sx_host_call *call, int64_t max_batch,
                                           int64_t every);

@@ -15,7 +15,7 @@ typedef struct sx_input_plan {
 } sx_input_plan;
 
 /* Plans steps of `global` examples on `replicas` replicas, spread evenly over `hosts` hosts.
- * Errors: INVALID_ARGUMENT the batch is not divisible (the nearest two sizes that are get named),
+ * Errors: INVALID_ARGUMENT: the batch is not divisible (the nearest two sizes that are get named),
  * the input mode is not available in `mode`, or more than SX_MAX_INPUTS calls are needed. */
 SX_MUST_USE sx_status sx_input_plan_make(sx_mode mode, sx_input_config config, int64_t global,
                                          int replicas, int hosts, sx_input_plan *out_plan);

@@ -16,7 +16,7 @@ typedef struct sx_inputs {
 
 /* Calls `fn` for `mode` with batches of `global` examples (0 = the configuration's). `params` are
  * the model's; those that `fn` reads are marked as used.
- * Errors: INVALID_ARGUMENT a contradictory configuration, a batch that is not divisible, data sets
+ * Errors: INVALID_ARGUMENT: a contradictory configuration, a batch that is not divisible, data sets
  * that do not match each other; those of `fn`. */
 SX_MUST_USE sx_status sx_inputs_call(const sx_run_config *config, sx_params *params, sx_mode mode,
                                      int64_t global, sx_input_fn *fn, void *user,

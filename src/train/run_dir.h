@@ -79,8 +79,8 @@ SX_MUST_USE sx_status sx_run_read(const char *dir, sx_arena *arena, sx_warn_fn *
 SX_MUST_USE sx_status sx_run_check_new(const char *dir);
 
 /* Reads the three graphs, damaged ones from their copies. Errors name the file: NOT_FOUND;
- * DATA_LOSS file and copy are damaged, or not a graph; INVALID_ARGUMENT inputs that a run does not
- * feed (sx_program_check_inputs), or types that differ from `info`. */
+ * DATA_LOSS: file and copy are damaged, or not a graph; INVALID_ARGUMENT: inputs that a run does
+ * not feed (sx_program_check_inputs), or types that differ from `info`. */
 SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_warn_fn *warn,
                                          void *warn_user, sx_run_graphs *out_graphs);
 

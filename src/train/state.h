@@ -40,8 +40,8 @@ struct sx_trainer {
 };
 
 /* build.c: fills info, graphs, host and rate_text from a model and data. Errors: the model's own
- * (layer, line, shapes); INVALID_ARGUMENT parameters that the model does not have, data that do not
- * fit. */
+ * (layer, line, shapes); INVALID_ARGUMENT: parameters that the model does not have, data that do
+ * not fit. */
 SX_MUST_USE sx_status sx_trainer_build(sx_trainer *t, const sx_trainer_options *options);
 
 /* Fills in the times and notifies observer and callbacks. */

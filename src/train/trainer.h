@@ -38,9 +38,9 @@ typedef struct sx_trainer_options {
 
 /* Builds the graphs (new run: written to model_dir at the first fit) or reads the stored ones.
  * Reads no data, computes nothing. Errors: the model's own (layer, line, shapes);
- * FAILED_PRECONDITION another model's directory, or checkpoints without sextant.json;
- * INVALID_ARGUMENT a contradictory configuration, parameters that the model does not have, data
- * that do not fit; NOT_FOUND neither a run nor `def`. */
+ * FAILED_PRECONDITION: another model's directory, or checkpoints without sextant.json;
+ * INVALID_ARGUMENT: a contradictory configuration, parameters that the model does not have, data
+ * that do not fit; NOT_FOUND: neither a run nor `def`. */
 SX_MUST_USE sx_status sx_trainer_create(const sx_trainer_options *options,
                                         sx_trainer **out_trainer);
 void sx_trainer_destroy(sx_trainer *t); /* NULL is fine */
@@ -74,8 +74,8 @@ typedef struct sx_fit_request {
 SX_MUST_USE sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request);
 
 /* Loads a checkpoint: "latest" or NULL, "best", or a step. If the latest is corrupt, it is skipped
- * with a warning event. Errors: NOT_FOUND no checkpoint, or none of that step (existing ones are
- * named); DATA_LOSS the requested step is corrupt; FAILED_PRECONDITION variables of other shapes,
+ * with a warning event. Errors: NOT_FOUND: no checkpoint, or none of that step (existing ones are
+ * named); DATA_LOSS: the requested step is corrupt; FAILED_PRECONDITION: variables of other shapes,
  * or require_exact and other numerics. */
 SX_MUST_USE sx_status sx_trainer_restore(sx_trainer *t, const char *checkpoint);
 

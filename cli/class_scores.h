@@ -30,8 +30,8 @@ typedef struct sx_class_scores {
     int64_t n_mistakes, mistakes_capacity;
 } sx_class_scores;
 
-/* The same n in every call. Errors: INVALID_ARGUMENT: more than SX_MAX_SCORED_CLASSES; OUT_OF_RANGE
- * a label that is not a class; RESOURCE_EXHAUSTED. */
+/* The same n in every call. Errors: INVALID_ARGUMENT: more than SX_MAX_SCORED_CLASSES;
+ * OUT_OF_RANGE: a label that is not a class; RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_class_scores_add(sx_class_scores *s, int n, int64_t label, int classid,
                                           const float *probabilities, int64_t number,
                                           int64_t record);

@@ -72,7 +72,7 @@ sx_status sx_fit_check_numerics(sx_fit *f)
     const char *then = t->state.numerics;
     t->state.numerics = now;
     if (now == NULL || then == NULL || strcmp(now, then) == 0) {
-        return now != NULL ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return now != NULL ? SX_OK : sx_no_memory("resuming a run");
     }
     if (t->config.require_exact) {
         return sx_error(SX_FAILED_PRECONDITION,

@@ -7,12 +7,12 @@
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 
-/* What a number may mean beside itself. */
+/* The special meanings of numbers. */
 typedef enum meaning {
     PLAIN = 0,
-    SHAPE_REST, /* -1: as many as there are elements left */
+    SHAPE_REST, /* -1: the remaining elements */
     TO_THE_END, /* -1: to the end of the axis */
-    AXES,       /* counted from the end where negative; sorted, each once */
+    AXES,       /* negative: counted from the end; sorted, without duplicates */
     AXIS,
 } meaning;
 
@@ -37,7 +37,7 @@ static meaning meaning_of(const sx_op_def *op, const char *attr)
     return PLAIN;
 }
 
-/* The operand's integers; false where it holds none, or too many. */
+/* The operand's integers; false if there are none, or too many. */
 static bool read_counts(const sx_known_operand *o, sx_count *out, int most, int *out_n)
 {
     const int64_t n = sx_type_elems(o->type);
@@ -103,8 +103,8 @@ static sx_status fill_rest(const sx_type *x, sx_ints *shape, int rest, bool *out
 static sx_status wrong(const sx_op_def *op, int row, const sx_known_operand *o)
 {
     char text[SX_TYPE_TEXT];
-    return sx_error(SX_INVALID_ARGUMENT, "attribute %s of %s comes from %s, which does not fit",
-                    op->attrs[row].name, op->name, sx_type_format(o->type, text, sizeof(text)));
+    return sx_error(SX_INVALID_ARGUMENT, "attribute %s of %s cannot be %s", op->attrs[row].name,
+                    op->name, sx_type_format(o->type, text, sizeof(text)));
 }
 
 static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const sx_type *inputs,
@@ -128,13 +128,14 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
         if (c.n == 0 && is_dim && c.k < 0) {
             const bool one_rest = means == SHAPE_REST && rest < 0;
             if (c.k != -1 || !(one_rest || means == TO_THE_END)) {
-                return sx_error(SX_INVALID_ARGUMENT, "attribute %s of %s is %lld at place %d",
+                return sx_error(SX_INVALID_ARGUMENT,
+                                "attribute %s of %s has the invalid value %lld at index %d",
                                 op->attrs[row].name, op->name, (long long)c.k, i);
             }
             rest = i;
         }
         if (means == TO_THE_END && c.n == 0 && c.k == -1) {
-            const sx_slice_attrs *slice = attrs; /* begin comes first */
+            const sx_slice_attrs *slice = attrs; /* begin has been set already */
             if (n_inputs < 1 || i >= inputs[0].rank || i >= slice->begin.n) {
                 return wrong(op, row, o);
             }

@@ -2,7 +2,7 @@
  *
  *   walk      each node, in program order, becomes known (folded), or a row of the trace
  *   live      what results and effects need
- *   time      of each row: host steps even, device steps odd; LATE after all
+ *   time of each row: host steps even, device steps odd; LATE after all others
  *   emit      rows of one time and kind become a step
  *
  * A `val` is a value of the trace: of the function, or of one that was inlined into it. */
@@ -24,7 +24,7 @@ enum {
     MAX_CALLS = 64,
     MAX_FOLDED_BYTES = 64 << 10,
     MAX_FOLDED_TOTAL_BYTES = 64 << 20,
-    MAX_COUNTS = 64, /* elements of an integer tensor that may hold the batch */
+    MAX_COUNTS = 64, /* elements of an integer tensor that may depend on the batch */
     PROBE_BATCH = 7919,
     LATE = INT32_MAX,
     NO_ROW = -1, /* an argument or a constant */
@@ -32,23 +32,23 @@ enum {
 
 typedef struct val {
     sx_type type;
-    const sx_tensor *known; /* in the program's arena, or the library's */
-    const sx_count *counts; /* [elements], where they hold the batch */
+    const sx_tensor *known; /* in the arena of the program or the library */
+    const sx_count *counts; /* [elements], if they depend on the batch */
     const char *variable;   /* of a handle */
-    int row, output;        /* who makes it; row NO_ROW: `output` is the argument's number, or -1 */
-    int slot;               /* + 1, once it has one */
+    int row, output; /* its row; if that is NO_ROW, `output` is the argument's number, or -1 */
+    int slot;        /* + 1, once it has one */
 } val;
 
 typedef struct trace_row {
     const sx_node *node; /* of the library */
-    const void *attrs;   /* the node's, with what could be resolved; static regions */
+    const void *attrs;   /* the node's attributes, as far as resolved; static regions */
     int *in;             /* [n_in]: vals; then those of attribute operands */
     int n_in, n_operands;
     int first, n_out; /* vals */
     const char *name; /* call/node */
     const char *variable;
     bool resolved, on_host, live;
-    bool control; /* on_host: regions that the host drives */
+    bool control; /* on_host: the host runs its regions */
     int time;
 } trace_row;
 
@@ -61,7 +61,7 @@ typedef struct specializer {
     trace_row *rows;
     int n_vals, val_capacity, n_rows, row_capacity;
     int64_t folded_bytes;
-    int64_t *nodes; /* walked, of all regions together */
+    int64_t *nodes; /* walked, in all regions */
     int depth;      /* of calls */
 } specializer;
 
@@ -70,9 +70,9 @@ static sx_status no_memory(void)
     return sx_no_memory("specializing a function");
 }
 
-/* --- types ------------------------------------------------------------------------------------ */
+/* ---- Types ---- */
 
-/* May a device have it: a known rank, counts and c·N, and numbers? */
+/* Whether a device can hold it: a known rank, counts and c·N, and numbers. */
 static bool is_device_type(const sx_type *t)
 {
     bool fits = t->rank >= 0 && sx_dtype_bytes(t->dtype) > 0;
@@ -82,7 +82,7 @@ static bool is_device_type(const sx_type *t)
     return fits;
 }
 
-/* Known but for the batch, of any dtype. */
+/* Known except for the batch, of any dtype. */
 static bool is_shape_known(const sx_type *t)
 {
     sx_type numbers = *t;
@@ -90,7 +90,7 @@ static bool is_shape_known(const sx_type *t)
     return is_device_type(&numbers);
 }
 
-/* The type as a late call's function declares it: what is c·N here is unknown there. */
+/* The type as a late call's function declares it: c·N here is unknown there. */
 static sx_type without_batch(sx_type t)
 {
     for (int i = 0; i < t.rank; i++) {
@@ -102,11 +102,11 @@ static sx_type without_batch(sx_type t)
 static sx_status contradicts(const char *what, int i, const sx_type *got, const sx_type *declared)
 {
     char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
-    return sx_error(SX_INVALID_ARGUMENT, "%s %d is %s, but is declared %s", what, i,
+    return sx_error(SX_INVALID_ARGUMENT, "%s %d is %s, but is declared as %s", what, i,
                     sx_type_format(got, a, sizeof(a)), sx_type_format(declared, b, sizeof(b)));
 }
 
-/* --- vals and rows ---------------------------------------------------------------------------- */
+/* ---- Vals and rows ---- */
 
 static sx_status grow(void **array, int *capacity, int count, size_t elem_bytes)
 {
@@ -141,7 +141,7 @@ static sx_status known_val(specializer *s, sx_type type, const void *data, int *
     return new_val(s, &(val){.type = type, .known = t, .row = NO_ROW, .output = -1}, out);
 }
 
-/* --- folding ---------------------------------------------------------------------------------- */
+/* ---- Folding ---- */
 
 static int64_t bytes_of(const sx_tensor *t)
 {
@@ -162,8 +162,7 @@ static int64_t room_of(const sx_type *t)
     return t->dtype == SX_STRING ? (n < 0 ? -1 : n * (int64_t)sizeof(sx_bytes)) : sx_type_bytes(t);
 }
 
-/* Computes a node whose inputs are all known, where its results are small; false in *out_folded
- * otherwise. */
+/* Computes a node whose inputs are all known; *out_folded is false if its results are not small. */
 static sx_status fold(specializer *s, const sx_op_def *op, const void *attrs, const int *in,
                       int n_in, const sx_type *inferred, int n_out, int *out_vals, bool *out_folded)
 {
@@ -219,8 +218,7 @@ static sx_status fold(specializer *s, const sx_op_def *op, const void *attrs, co
     return SX_OK;
 }
 
-/* --- integers that hold the batch ---------------------------------------------------------------
- */
+/* ---- Integers that depend on the batch ---- */
 
 static bool read_count(const val *v, int64_t k, sx_count *out)
 {
@@ -255,14 +253,14 @@ static bool count_zip(const sx_op_def *op, sx_count a, sx_count b, sx_count *out
            sx_add_i64(a.k, b.k, &out->k);
 }
 
-/* Runs an operator that only moves elements on their numbers, to see where they go. */
+/* Runs an operator that only moves elements on the elements' indices, to find out where they go. */
 static sx_status count_moved(specializer *s, const sx_op_def *op, const void *attrs, const int *in,
                              int n_in, const sx_type *type, sx_count *out, bool *out_done)
 {
     enum { MOST = 8 };
     sx_tensor t[MOST + 1];
     sx_type types[MOST + 1];
-    sx_count all[MOST * MAX_COUNTS + 1] = {{0, 0}}; /* 0 stands for what is moved in: zeros */
+    sx_count all[MOST * MAX_COUNTS + 1] = {{0, 0}}; /* 0 = elements that the operator adds: zeros */
     int64_t ids[(MOST + 1) * MAX_COUNTS], n_all = 1;
     if (n_in > MOST || op->host_types != NULL) {
         return SX_OK;
@@ -304,7 +302,7 @@ static sx_status count_moved(specializer *s, const sx_op_def *op, const void *at
     return SX_OK;
 }
 
-/* The counts of a node's only output, where they can be followed; NULL otherwise. */
+/* The counts of a node's only output, if they can be followed; else NULL. */
 static sx_status follow_counts(specializer *s, const sx_op_def *op, const void *attrs,
                                const int *in, int n_in, const sx_type *type, const sx_count **out)
 {
@@ -354,7 +352,7 @@ static sx_status follow_counts(specializer *s, const sx_op_def *op, const void *
     return SX_OK;
 }
 
-/* --- walking ---------------------------------------------------------------------------------- */
+/* ---- Walking ---- */
 
 static sx_status walk(specializer *s, const sx_graph *g, const int *args, const char *prefix,
                       int *results);
@@ -372,7 +370,7 @@ static sx_status name_node(const sx_node *n, sx_status status)
                                     n->name);
 }
 
-/* Puts a body in place of a node: its results become the node's. */
+/* Replaces a node with a body: its results become the node's. */
 static sx_status inline_body(specializer *s, const sx_graph *body, const int *args, int n_args,
                              const char *prefix, int *results)
 {
@@ -392,7 +390,7 @@ static sx_status inline_body(specializer *s, const sx_graph *body, const int *ar
     return SX_OK;
 }
 
-/* Attributes with the batch of a late call put in. */
+/* Replaces N in attributes with the batch of a late call. */
 static void put_batch(const sx_op_def *op, void *attrs, int64_t batch)
 {
     for (int i = 0; i < op->n_attrs && batch > 0; i++) {
@@ -412,8 +410,8 @@ static bool has_regions(const sx_op_def *op)
     return any;
 }
 
-/* Infers; where that fails and the batch is symbolic, a batch of some size says whether the node
- * is wrong or only has to wait for the real one. */
+/* Infers types; if that fails and the batch is symbolic, tries some batch size, to find out whether
+ * the node is invalid or only needs to know the batch. */
 static sx_status infer(const specializer *s, const sx_op_def *op, const void *attrs, const int *in,
                        int n_in, sx_type out[SX_MAX_OUTPUTS], int *out_n, bool *out_waits)
 {
@@ -451,19 +449,19 @@ static sx_status infer(const specializer *s, const sx_op_def *op, const void *at
 static sx_status static_region(specializer *s, const sx_node *n, int attr_row, const int *in,
                                int first, int n_in, int n_whole, sx_graph **out);
 
-/* Static regions in place of the function's, if all of them can be: *out_static. */
+/* Makes the regions static, if that is possible for all of them: *out_static. */
 static sx_status make_regions_static(specializer *s, const sx_node *n, void *attrs, const int *in,
                                      bool *out_static)
 {
     const bool is_if = n->op == &sx_op_if, is_while = n->op == &sx_op_while;
-    int whole = 0; /* operands whose known values hold in the region come from there on */
+    int whole = 0; /* index of the first operand whose known value is valid in the region */
     *out_static = true;
     for (int i = 0; i < n->n_inputs && *out_static; i++) {
         *out_static = is_device_type(&s->vals[in[i]].type);
     }
     if (is_while) {
         const sx_while_attrs *a = n->attrs;
-        /* Nothing can stop a device: a loop without a bound is the host's. */
+        /* A device cannot be interrupted: a loop without a bound runs on the host. */
         *out_static = *out_static && a->trips > 0;
         whole = n->n_outputs;
     } else if (n->op == &sx_op_map) {
@@ -517,8 +515,9 @@ static sx_status walk_variable(specializer *s, const sx_node *n, const int *in, 
     const sx_type *got = assigns ? &s->vals[in[1]].type : &v->type;
     if (!sx_type_may_be(got, &v->type)) {
         char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
-        return sx_error(SX_INVALID_ARGUMENT, "variable \"%.100s\" is %s, the value %s", variable,
-                        sx_type_format(&v->type, a, sizeof(a)), sx_type_format(got, b, sizeof(b)));
+        return sx_error(SX_INVALID_ARGUMENT, "variable \"%.100s\" is %s, but the value is %s",
+                        variable, sx_type_format(&v->type, a, sizeof(a)),
+                        sx_type_format(got, b, sizeof(b)));
     }
     int *kept = sx_arena_memdup(s->arena, in, (size_t)n->n_inputs * sizeof(*in));
     if (kept == NULL) {
@@ -573,7 +572,7 @@ static sx_status walk_plain(specializer *s, const sx_graph *g, const sx_node *n,
     if (regions) {
         SX_TRY(make_regions_static(s, n, attrs, in, &is_static));
     }
-    /* A loop whose state changes its shape has no static form: the host drives it. */
+    /* A loop whose state changes its shape has no static form: it runs on the host. */
     if (resolved && shapes && is_static) {
         sx_type inferred[SX_MAX_OUTPUTS];
         int count = 0;
@@ -585,8 +584,8 @@ static sx_status walk_plain(specializer *s, const sx_graph *g, const sx_node *n,
             return status;
         }
         if (is_static && !waits && count != n->n_outputs) {
-            return sx_error(SX_INVALID_ARGUMENT, "%d outputs are declared, it has %d", n->n_outputs,
-                            count);
+            return sx_error(SX_INVALID_ARGUMENT, "%d outputs are declared, expected %d",
+                            n->n_outputs, count);
         }
         for (int i = 0; i < n->n_outputs && is_static && !waits; i++) {
             if (!sx_type_may_be(&inferred[i], &types[i])) {
@@ -657,7 +656,7 @@ static sx_status walk_node(specializer *s, const sx_graph *g, const sx_node *n, 
             *(const bool *)s->vals[in[0]].known->data ? a->then_body : a->else_body;
         if (taken->n_args != n->n_inputs - 1 || taken->n_results != n->n_outputs) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "its region takes %d values and gives %d, the node has %d and %d",
+                            "its region has %d inputs and %d results, but the node has %d and %d",
                             taken->n_args, taken->n_results, n->n_inputs - 1, n->n_outputs);
         }
         return inline_body(s, taken, in + 1, n->n_inputs - 1, name, out_vals);
@@ -666,7 +665,7 @@ static sx_status walk_node(specializer *s, const sx_graph *g, const sx_node *n, 
         return walk_variable(s, n, in, name, out_vals);
     }
     if (n->op == &sx_op_identity && n->n_inputs == 1) {
-        out_vals[0] = in[0]; /* handles pass, too */
+        out_vals[0] = in[0]; /* including handles */
         return SX_OK;
     }
     return walk_plain(s, g, n, in, name, out_vals);
@@ -713,8 +712,7 @@ static sx_status walk(specializer *s, const sx_graph *g, const int *args, const 
     return status;
 }
 
-/* --- what is live, and when it runs -------------------------------------------------------------
- */
+/* ---- What is live, and when it runs ---- */
 
 static bool has_effect(const trace_row *r)
 {
@@ -728,8 +726,8 @@ static void mark_val(specializer *s, int v)
     }
 }
 
-/* What results and effects need. Before times are known, attribute operands count as read; then
- * (`timed`) only where they stay operands. */
+/* Marks what results and effects need. Before times are known, all attribute operands count as
+ * read; afterwards (`timed`), only those that remain operands. */
 static void mark_live(specializer *s, const int *results, int n, bool timed)
 {
     for (int k = 0; k < s->n_rows; k++) {
@@ -805,7 +803,7 @@ static sx_status set_times(specializer *s)
             if (t == LATE) {
                 continue;
             }
-            /* even after odd, odd after even: the next one; of its own kind: the same */
+            /* after another kind: the next time; after its own kind: the same */
             time = SX_MAX(time, r->on_host ? t + (t & 1) : t + 1 - (t & 1));
         }
         order *o = r->variable != NULL ? order_of(orders, &n_orders, r->variable) : NULL;
@@ -816,8 +814,8 @@ static sx_status set_times(specializer *s)
             time = late ? time : SX_MAX(time, after + 1 - (after & 1));
         }
         if (r->control || (r->node->op->flags & SX_OP_EFFECT)) {
-            /* Regions may read and assign, too: they come after all variables' rows so far, and
-             * those to come after them. */
+            /* Regions may read and assign, too: they come after all previous rows of variables, and
+             * before all later ones. */
             for (int i = 0; i < n_orders && r->control; i++) {
                 late = late || orders[i].last == LATE;
                 time = late ? time : SX_MAX(time, orders[i].last + (orders[i].last & 1));
@@ -840,14 +838,14 @@ static sx_status set_times(specializer *s)
     return SX_OK;
 }
 
-/* --- emitting --------------------------------------------------------------------------------- */
+/* ---- Emitting ---- */
 
 static sx_status slot_of(specializer *s, int v, int *out)
 {
     sx_specialized *p = s->out;
     val *x = &s->vals[v];
     if (x->slot == 0) {
-        /* slots are counted in vals at most, so that the array is made once */
+        /* there are at most as many slots as vals, so the array is allocated once */
         sx_slot *slot = &p->slots[p->n_slots];
         *slot = (sx_slot){.type = x->type, .constant = x->known};
         if (x->variable != NULL) {
@@ -884,7 +882,7 @@ static sx_value build_row(const emitter *e, const trace_row *r, const sx_node_sp
     return sx_build_node(e->b, &spec);
 }
 
-/* The val in the graph: made there, a constant of it, or a new input. */
+/* The val in the graph: computed there, a constant of it, or a new input. */
 static sx_value value_of(emitter *e, int v)
 {
     specializer *s = e->s;
@@ -1005,7 +1003,7 @@ static sx_status add_step(specializer *s, const sx_step *step, const int *in, co
     return SX_OK;
 }
 
-/* Marks what rows of other times, or the results, read of this time's. */
+/* Marks the vals of this time that the results or rows of other times read. */
 static void mark_read(const specializer *s, int time, const int *results, int n_results, bool *read)
 {
     for (int i = 0; i < n_results; i++) {
@@ -1133,11 +1131,11 @@ static sx_status emit(specializer *s, const int *results, int n_results)
     return SX_OK;
 }
 
-/* --- regions ---------------------------------------------------------------------------------- */
+/* ---- Regions ---- */
 
-/* A region as a static graph, or NULL in *out where a device cannot run it. The operands that the
- * region takes are in[first ..]; what is known of them holds from operand `whole` on. `map` passes
- * elements of the first `whole`. The graph lives in the program's arena. */
+/* Makes a region a static graph; *out is NULL if a device cannot run it. The region's operands are
+ * in[first ..]; their known values are valid from operand `whole` on. `map` passes elements of the
+ * first `whole`. The graph is in the program's arena. */
 static sx_status static_region(specializer *s, const sx_node *n, int attr_row, const int *in,
                                int first, int n_in, int n_whole, sx_graph **out)
 {
@@ -1159,8 +1157,7 @@ static sx_status static_region(specializer *s, const sx_node *n, int attr_row, c
         return no_memory();
     }
     if (body->n_args != n_in) {
-        return sx_error(SX_INVALID_ARGUMENT, "it takes %d values, %d are passed", body->n_args,
-                        n_in);
+        return sx_error(SX_INVALID_ARGUMENT, "it expects %d values, got %d", body->n_args, n_in);
     }
     sx_status status = SX_OK;
     for (int i = 0; i < n_in && status == SX_OK; i++) {
@@ -1229,8 +1226,7 @@ static sx_status static_region(specializer *s, const sx_node *n, int attr_row, c
     return status;
 }
 
-/* --- the function -------------------------------------------------------------------------------
- */
+/* ---- The function ---- */
 
 sx_status sx_function_hash(const sx_graph *body, uint64_t *out)
 {
@@ -1244,7 +1240,7 @@ sx_status sx_function_hash(const sx_graph *body, uint64_t *out)
 static sx_status bind_args(specializer *s, const sx_graph *body, int *args)
 {
     if (s->binding.n_args != body->n_args) {
-        return sx_error(SX_INVALID_ARGUMENT, "%d arguments are passed, the function takes %d",
+        return sx_error(SX_INVALID_ARGUMENT, "got %d arguments, the function expects %d",
                         s->binding.n_args, body->n_args);
     }
     for (int i = 0; i < body->n_args; i++) {
@@ -1330,7 +1326,7 @@ void sx_specialized_destroy(sx_specialized *p)
     sx_free(p);
 }
 
-/* --- which arguments shape -------------------------------------------------------------------- */
+/* ---- Which arguments shape ---- */
 
 static sx_status mark_shaping(const sx_library *library, const sx_graph *g, int depth,
                               const bool *results_shape, bool *out)
@@ -1350,8 +1346,8 @@ static sx_status mark_shaping(const sx_library *library, const sx_graph *g, int 
         for (int i = 0; i < n->n_attr_operands; i++) {
             shapes[n->attr_operands[i].value.id] = true;
         }
-        /* Of a shape only the type matters; what a device makes of data is no use either, but
-         * cannot be told from what is computed of sizes. */
+        /* `shape` depends only on the type; values that a device computes from data are not useful
+         * either, but cannot be distinguished from those computed from sizes. */
         const bool ends = n->op == &sx_op_shape || (n->op->flags & SX_OP_HOST) != 0;
         for (int i = 0; any && i < n->n_inputs && !ends; i++) {
             shapes[n->inputs[i].id] = true;

@@ -1,41 +1,41 @@
-/* Specialization: a function, and what is known of its arguments, becomes a list of steps.
+/* Specialization: turns a function, with what is known about its arguments, into a list of steps.
  *
  *   device step   a static graph, as large as the order of steps allows
- *   host step     one node on the host: strings, shapes that data decide, asserts
- *   if, while     a node whose regions are no part of a device's graph: the host runs them as
- *                 functions, and looks at the deadline before each trip
- *   late call     everything that depends on a shape that is not known yet: a function of its own,
- *                 to be specialized when the step is reached
+ *   host step     one node on the host: strings, shapes that depend on data, asserts
+ *   if, while     a node whose regions cannot be part of a device graph: the host runs them as
+ *                 functions, and checks the deadline before each iteration
+ *   late call     everything that depends on a shape that is not known yet: a separate function,
+ *                 specialized when the step is reached
  *
- * Steps pass values in slots: first the arguments, then constants and what steps make. Known values
- * are folded, to at most 64 KiB beyond their inputs; calls are inlined; branches whose condition is
- * known are chosen; attribute operands become attributes; variable handles become names. The batch
- * stays symbolic: an argument of type [N, …] gives device graphs of [N, …].
+ * Steps pass values in slots: first the arguments, then constants and the outputs of steps. Known
+ * values are folded, to at most 64 KiB beyond their inputs; calls are inlined; branches with a
+ * known condition are chosen; attribute operands become attributes; variable handles become names.
+ * The batch stays symbolic: an argument of type [N, …] gives device graphs of [N, …].
  *
- * Order. A device node is as late as the latest of its inputs; a host node that reads what a device
- * makes comes after that device step:
+ * Order. A device node is as late as the latest of its inputs; a host node that reads a device's
+ * output comes after that device step:
  *
  *     host 0   device 1   host 2   device 3  …  late
  *
- * A variable's reads and assignments keep their order, and no assignment overtakes an assert. */
+ * A variable's reads and assignments keep their order; no assignment is moved before an assert. */
 #ifndef SX_GRAPH_SPECIALIZE_H
 #define SX_GRAPH_SPECIALIZE_H
 
 #include "graph/library.h"
 
-/* What is known of one argument: its type, static or with c·N; `data`: its value, or NULL. A
+/* What is known about one argument: its type, static or with c·N; `data`: its value, or NULL. A
  * variable's handle has dtype SX_RESOURCE and its name as data. */
 typedef struct sx_binding {
     const sx_tensor *args;
     int n_args;
-    int64_t batch; /* > 0: what N is in the attributes of the function (of a late call) */
+    int64_t batch; /* > 0: the value of N in the attributes of the function (of a late call) */
 } sx_binding;
 
-/* 0 = the usual limit. */
+/* 0 = the default. */
 typedef struct sx_specialize_limits {
     int64_t nodes;        /* after inlining: 1 << 18 */
-    int64_t calls;        /* calls in calls: 64 */
-    int64_t folded_bytes; /* of all constants that folding makes: 64 MiB */
+    int64_t calls;        /* nested calls: 64 */
+    int64_t folded_bytes; /* of all folded constants: 64 MiB */
 } sx_specialize_limits;
 
 typedef enum sx_step_kind {
@@ -60,7 +60,7 @@ typedef struct sx_step {
 } sx_step;
 
 typedef struct sx_slot {
-    sx_type type;              /* unknown parts where a step decides them */
+    sx_type type;              /* with unknown parts if a step determines them */
     const sx_tensor *constant; /* or NULL */
 } sx_slot;
 
@@ -81,17 +81,17 @@ typedef struct sx_specialized {
 } sx_specialized;
 
 /* `body` is a function of the library, or a region or late call made from one. Errors:
- * INVALID_ARGUMENT names the node: arguments, types that contradict their declaration, a handle
- * that is chosen at run time, an assert that is known to fail; RESOURCE_EXHAUSTED a limit. */
+ * INVALID_ARGUMENT, naming the node: arguments, types that contradict their declaration, a handle
+ * that is chosen at run time, an assert that is known to fail; RESOURCE_EXHAUSTED: a limit. */
 SX_MUST_USE sx_status sx_specialize(const sx_library *library, const sx_graph *body,
                                     const sx_binding *binding, const sx_specialize_limits *limits,
                                     sx_specialized **out);
 void sx_specialized_destroy(sx_specialized *s); /* NULL is fine */
 
-/* Which parameters' values decide types or branches: they belong into a binding where they are
+/* Finds the parameters whose values determine types or branches: they should be bound if they are
  * small integers or bools. `out` has n_args elements. */
 SX_MUST_USE sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool *out);
-/* Of the text of a function's body. */
+/* The hash of the text of a function's body. */
 SX_MUST_USE sx_status sx_function_hash(const sx_graph *body, uint64_t *out);
 
 #endif

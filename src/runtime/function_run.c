@@ -1,5 +1,5 @@
-/* See function_run.h. A run walks a program's steps; its values are where they were made, on the
- * host or on the device, and are copied to the other side when a step first needs them there.
+/* See function_run.h. A run executes a program's steps. A value stays where it was computed, on the
+ * host or on the device, and is copied when a step first needs it on the other side.
  *
  * The key of a program: library, function, types (an argument that the function declares with the
  * batch keeps it symbolic), known values. Of an executable: the device graph, the batch. */
@@ -20,11 +20,11 @@
 
 enum {
     MAX_KNOWN_ELEMS = 64, /* of an argument whose value becomes part of the key */
-    MAX_DEPTH = 64,       /* late calls and regions in each other */
-    KEPT_BATCHES = 8,     /* executables of a step that a program holds on to */
+    MAX_DEPTH = 64,       /* nesting of late calls and regions */
+    KEPT_BATCHES = 8,     /* executables that a program keeps per step */
 };
 
-/* What a program knows of one of its steps beside the specialization. */
+/* What a program stores about one of its steps in addition to the specialization. */
 typedef struct program_step {
     uint64_t graph_hash; /* DEVICE */
     bool *shaping[2];    /* LATE: of its graph; IF, WHILE: of the two regions */
@@ -51,7 +51,7 @@ struct sx_runner {
     sx_device_buffer **variables; /* [library's variables] */
     function_facts *functions;    /* [library's functions] */
     bool any_writes;
-    pthread_rwlock_t lock; /* of the variables; taken where any_writes */
+    pthread_rwlock_t lock; /* of the variables; used if any_writes */
 };
 
 /* A value of a run. */
@@ -72,7 +72,7 @@ static sx_status no_memory(void)
     return sx_no_memory("running a function");
 }
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* ---- Life ---- */
 
 static bool writes_variables(const sx_library *library, const sx_graph *g, int depth)
 {
@@ -240,7 +240,7 @@ void sx_runner_get_stats(sx_runner *r, sx_build_cache_stats *out_programs,
     sx_build_cache_get_stats(r->executables, out_executables);
 }
 
-/* --- values ----------------------------------------------------------------------------------- */
+/* ---- Values ---- */
 
 static size_t host_bytes(const sx_type *type)
 {
@@ -304,7 +304,7 @@ static void release_values(value *values, int n)
     }
 }
 
-/* --- programs --------------------------------------------------------------------------------- */
+/* ---- Programs ---- */
 
 typedef struct build_program {
     const sx_runner *r;
@@ -381,7 +381,7 @@ static bool graph_has_batch(const sx_graph *g)
     return any;
 }
 
-/* The step's executable for that batch; to be released. */
+/* The step's executable for that batch; the caller releases it. */
 static sx_status executable_of(const call *c, program *p, int k, int64_t batch, sx_built **out)
 {
     const sx_graph *g = p->spec->steps[k].graph;
@@ -418,10 +418,10 @@ static sx_status executable_of(const call *c, program *p, int k, int64_t batch, 
     return SX_OK;
 }
 
-/* --- keys ------------------------------------------------------------------------------------- */
+/* ---- Keys ---- */
 
-/* The batch that the arguments have where the function declares c·N; 0 = it declares none, or the
- * arguments have none of it: they are then bound as they are. */
+/* The batch of the arguments, if the function declares c·N; 0 = it does not, or the arguments have
+ * no multiple of a batch there: they are then bound as they are. */
 static sx_status find_batch(const sx_graph *body, const value *args, int n, int64_t *out_batch)
 {
     int64_t batch = 0;
@@ -435,8 +435,8 @@ static sx_status find_batch(const sx_graph *body, const value *args, int n, int6
             if (dim % c != 0 || (batch != 0 && dim != c * batch)) {
                 char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
                 return sx_error(SX_INVALID_ARGUMENT,
-                                "argument %d, \"%s\", is %s, but is declared %s, and N is %lld", i,
-                                body->args[i].name, sx_type_format(&args[i].type, a, sizeof(a)),
+                                "argument %d, \"%s\", is %s, but is declared as %s, and N is %lld",
+                                i, body->args[i].name, sx_type_format(&args[i].type, a, sizeof(a)),
                                 sx_type_format(declared, b, sizeof(b)), (long long)batch);
             }
             batch = dim / c;
@@ -446,7 +446,7 @@ static sx_status find_batch(const sx_graph *body, const value *args, int n, int6
     return SX_OK;
 }
 
-/* What is bound of each argument, in `arena`. */
+/* The binding of each argument, in `arena`. */
 static sx_status bind(const sx_graph *body, value *args, int n, const bool *shaping, int64_t batch,
                       sx_arena *arena, sx_tensor **out)
 {
@@ -493,7 +493,7 @@ static void put_key(const sx_runner *r, uint64_t graph_hash, const sx_binding *b
     }
 }
 
-/* --- steps ------------------------------------------------------------------------------------ */
+/* ---- Steps ---- */
 
 static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const bool *shaping,
                            int64_t late_batch, value *args, int n_args, value *results,
@@ -637,7 +637,7 @@ static sx_status run_if(call *c, const program *p, int k, value *slots, sx_arena
     return sx_status_annotate(status, __FILE__, __LINE__, "%s", taken ? "then" : "else");
 }
 
-/* The state of each trip is in an arena of its own, which ends with the next one's. */
+/* The state of each iteration is in a separate arena, which is freed after the next iteration. */
 static sx_status run_while(call *c, const program *p, int k, value *slots, sx_arena *arena)
 {
     const sx_step *step = &p->spec->steps[k];
@@ -676,7 +676,7 @@ static sx_status run_while(call *c, const program *p, int k, value *slots, sx_ar
         }
         if (trip == most) {
             status = sx_error(attrs->trips == most ? SX_OUT_OF_RANGE : SX_RESOURCE_EXHAUSTED,
-                              "the condition holds more often than %lld times", (long long)most);
+                              "the condition is still true after %lld iterations", (long long)most);
             break;
         }
         status =
@@ -750,7 +750,7 @@ static sx_status run_steps(call *c, program *p, int64_t batch, value *slots, sx_
     return SX_OK;
 }
 
-/* Runs a function's body, a region or a late call; results[] hold references of the caller's. */
+/* Runs a function's body, a region or a late call. The caller owns the references in results[]. */
 static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const bool *shaping,
                            int64_t late_batch, value *args, int n_args, value *results,
                            int n_results, sx_arena *arena)
@@ -764,7 +764,7 @@ static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const b
     }
     if (n_args != body->n_args || n_results != body->n_results) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%d arguments and %d results, the function has %d and %d", n_args,
+                        "got %d arguments and %d results, the function has %d and %d", n_args,
                         n_results, body->n_args, body->n_results);
     }
     SX_TRY(find_batch(body, args, n_args, &batch));
@@ -802,7 +802,7 @@ static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const b
     status = run_steps(c, p, batch > 0 ? batch : late_batch, slots, arena);
     c->depth--;
     for (int i = 0; i < n_results && status == SX_OK; i++) {
-        /* a constant lives as long as the program: copied */
+        /* copied: a constant is only valid as long as the program */
         status = copy_value(&slots[p->spec->results[i]], arena, &results[i]);
         if (status != SX_OK) {
             release_values(results, i);

@@ -1,14 +1,14 @@
 /* Running the functions of a library: for each new combination of argument types, small integers
  * that decide shapes, and device, a function is specialized (graph/specialize.h) and its device
- * graphs are compiled; a bounded cache keeps what was made, and of threads that need the same one
- * makes it.
+ * graphs are compiled. The results are kept in a bounded cache; if several threads need the same
+ * one, it is built once.
  *
  *   runner ── variables   name -> buffer on the device
  *          ── programs    key -> steps (base/build_cache.h)
  *          ── executables key -> a device graph for one batch size
  *
  * Any number of threads run functions of one runner. A function that assigns variables runs alone;
- * in a library where none does, nothing is locked. */
+ * if no function of the library does, nothing is locked. */
 #ifndef SX_RUNTIME_FUNCTION_RUN_H
 #define SX_RUNTIME_FUNCTION_RUN_H
 
@@ -25,26 +25,26 @@ typedef struct sx_runner_options {
     sx_specialize_limits limits;
     int64_t max_programs;    /* kept; 0 = 256 */
     int64_t max_executables; /* kept; 0 = 1024 */
-    int64_t max_trips;       /* of a loop that the host drives; 0 = 1 << 30 */
-    sx_budget *memory;       /* charged with what runs hold on the host; NULL = no limit */
+    int64_t max_trips;       /* of a loop that runs on the host; 0 = 1 << 30 */
+    sx_budget *memory;       /* charged for the host memory of runs; NULL = no limit */
 } sx_runner_options;
 
 SX_MUST_USE sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out);
-void sx_runner_destroy(sx_runner *r); /* NULL is fine; no run is under way */
+void sx_runner_destroy(sx_runner *r); /* NULL is fine; no run may be in progress */
 
-/* A variable's value: row-major host bytes of its type. No run may be under way. */
+/* A variable's value: row-major host bytes of its type. No run may be in progress. */
 SX_MUST_USE sx_status sx_runner_read_variable(sx_runner *r, const char *name, void *data);
 SX_MUST_USE sx_status sx_runner_write_variable(sx_runner *r, const char *name, const void *data);
 
-/* Runs a function: args[n_args] on the host, of static types; results[n_results] are made in
- * `arena`. Errors: NOT_FOUND the function; INVALID_ARGUMENT arguments, a node, an assert;
- * RESOURCE_EXHAUSTED a limit; CANCELLED, DEADLINE_EXCEEDED: `cancel` (may be NULL) is looked at
- * before each step and each trip of a loop. */
+/* Runs a function: args[n_args] on the host, of static types; results[n_results] are allocated in
+ * `arena`. Errors: NOT_FOUND: no such function; INVALID_ARGUMENT: arguments, a node, an assert;
+ * RESOURCE_EXHAUSTED: a limit; CANCELLED, DEADLINE_EXCEEDED: `cancel` (may be NULL) is checked
+ * before each step and each iteration of a loop. */
 SX_MUST_USE sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *args,
                                     int n_args, sx_tensor *results, int n_results, sx_arena *arena,
                                     const sx_cancel *cancel);
 
-/* What has been made so far. */
+/* The statistics of both caches. */
 void sx_runner_get_stats(sx_runner *r, sx_build_cache_stats *out_programs,
                          sx_build_cache_stats *out_executables);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/memory.h"
 #include "io/dir_lock.h"
 #include "io/path.h"
 #include "train/fit.h"

@@ -27,10 +27,10 @@ struct sx_built {
     uint64_t hash;
     state state;
     bool listed; /* in its bucket */
-    int refs;    /* users, and the cache while it is listed */
+    int refs;    /* of users, and of the cache while it is listed */
     void *value;
     int64_t bytes;
-    sx_code code; /* FAILED: how, and what it said */
+    sx_code code; /* FAILED: the error's code and message */
     char *message;
 };
 
@@ -86,7 +86,7 @@ static void unlist(sx_build_cache *cache, sx_built *e)
     e->listed = false;
 }
 
-/* Returns the entry for the caller to free, outside the mutex, when this was its last reference. */
+/* Returns the entry if this was its last reference: the caller frees it after unlocking. */
 static sx_built *drop(sx_built *e)
 {
     return --e->refs == 0 ? e : NULL;
@@ -131,8 +131,8 @@ static sx_built *find(sx_build_cache *cache, uint64_t hash, const void *key, siz
     return e;
 }
 
-/* With the mutex held: takes one entry too many off; NULL if there is none. Its user or, where it
- * has none, the caller frees it. */
+/* With the mutex held: removes one entry if there are too many; else NULL. The entry is freed by
+ * its user or, if it has none, by the caller. */
 static sx_built *evict(sx_build_cache *cache)
 {
     const sx_build_cache_options *o = &cache->options;
@@ -149,12 +149,12 @@ static sx_built *evict(sx_build_cache *cache)
     return e;
 }
 
-/* With the mutex held, and given up while waiting. */
+/* With the mutex held, which is released while waiting. */
 static sx_status wait_for(sx_build_cache *cache, const sx_built *e, const sx_cancel *cancel)
 {
     while (e->state == BUILDING) {
-        SX_TRY(sx_cancel_check(cancel), "waiting for another thread that compiles the same");
-        const int64_t until = sx_now_ns() + WAIT_NS; /* a cancelled caller waits no longer */
+        SX_TRY(sx_cancel_check(cancel), "waiting for another thread to compile the same program");
+        const int64_t until = sx_now_ns() + WAIT_NS; /* check for cancellation this often */
         const struct timespec at = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
         (void)pthread_cond_timedwait(&cache->changed, &cache->mutex, &at);
     }
@@ -206,7 +206,7 @@ sx_status sx_build_cache_get(sx_build_cache *cache, const void *key, size_t size
         pthread_mutex_unlock(&cache->mutex);
         return sx_no_memory("for an entry of a cache");
     }
-    e->refs = 2; /* the caller, and the cache */
+    e->refs = 2; /* of the caller and of the cache */
     e->next_in_bucket = cache->buckets[hash % BUCKETS];
     cache->buckets[hash % BUCKETS] = e;
     e->listed = true;

@@ -8,9 +8,10 @@
 #include "base/map.h"
 #include "base/threefry.h"
 
-/* --- portable functions: + − × ÷ and √ are correctly rounded by IEEE 754, so these are the same
- * bits on every machine (the build forbids contraction)
- * -------------------------------------------------- */
+/* ---- Portable functions ----
+ *
+ * + − × ÷ and √ are correctly rounded by IEEE 754, so these give the same bits on every machine
+ * (the build forbids contraction). */
 
 /* x = m·2^e with m in [√½, √2); log x = e·log 2 + 2·atanh(s), s = (m − 1) / (m + 1); the series of
  * atanh to s^21 leaves less than 2^-53 since |s| < 0.1716. */

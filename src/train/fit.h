@@ -18,7 +18,7 @@
 #include "train/host_call.h"
 #include "train/state.h"
 
-/* Noted when a batch is fed, used when its step has run. */
+/* Recorded when a batch is fed, used when its step has run. */
 typedef struct sx_fed_batch {
     int64_t wait_ns; /* time spent waiting for input so far */
     bool ends_epoch;

@@ -54,7 +54,7 @@ static void settle(sx_trainer *t, sx_session *session, sx_program *const *progra
     }
     sx_session_destroy(t->session);
     t->session = session;
-    t->state.numerics = NULL; /* the old device's: the change of numerics is intended */
+    t->state.numerics = NULL; /* those of the old device: the change is intended */
 }
 
 /* Undoes a move that failed. */

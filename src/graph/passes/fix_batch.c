@@ -1,10 +1,10 @@
-/* The batch N becomes a count, c*N that times c. Types follow by inference from the inputs'; the
- * only other places are attributes that are shapes (SX_ATTR_SHAPE). */
+/* Replaces the batch N with a count, and c*N with c times that. Types are inferred from those of
+ * the inputs; apart from them, only attributes that are shapes (SX_ATTR_SHAPE) have it. */
 #include "base/checked.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
-/* Attributes with the batch put in, or NULL if there is none to put. */
+/* Attributes with the batch replaced, or NULL if they do not contain it. */
 static void *attrs_with_batch(sx_rewrite *rw, const sx_node *node, int64_t batch)
 {
     char *copy = NULL;

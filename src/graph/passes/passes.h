@@ -6,25 +6,26 @@
 
 #include "graph/ir.h"
 
-/* The batch N becomes `batch` everywhere: types, attributes that hold shapes. */
+/* Replaces the batch N with `batch` everywhere: in types and in attributes that are shapes. */
 SX_MUST_USE sx_status sx_pass_fix_batch(const sx_graph *g, int64_t batch, sx_graph **out);
-/* Nodes whose inputs are all constants become constants, computed by the operator's host kernel:
- * results of at most 64 KiB, 64 MiB in all. */
+/* Replaces nodes whose inputs are all constants with constants, computed by the operator's host
+ * kernel: results of at most 64 KiB, 64 MiB in total. */
 SX_MUST_USE sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out);
-/* Equal nodes (operator, attributes, device, inputs) become one. Random operators are functions of
- * their inputs and their key, an attribute, so the same rule serves them. */
+/* Merges equal nodes (operator, attributes, device, inputs). Random operators are functions of
+ * their inputs and their key, an attribute, so the same rule applies to them. */
 SX_MUST_USE sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out);
-/* Removes the nodes that no result needs. Args stay. */
+/* Removes the nodes that no result needs. Keeps all args. */
 SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
-/* Removes what types alone decide: identities, casts and reshapes to the same type, counts of
- * elements. */
+/* Removes nodes whose result follows from types alone: identities, casts and reshapes to the same
+ * type, counts of elements. */
 SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
-/* bfloat16 values become float32 values that are rounded to bfloat16, for devices that compute in
- * float32; args and results keep their types. A value that only one elementwise node reads is not
- * rounded, as in a compiler's fused kernel. A copy of the graph if it has no bfloat16 values. */
+/* Replaces bfloat16 values with float32 values that are rounded to bfloat16, for devices that
+ * compute in float32; args and results keep their types. A value that only one elementwise node
+ * reads is not rounded, as in a compiler's fused kernel. A copy of the graph if it has no bfloat16
+ * values. */
 SX_MUST_USE sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out);
-/* Whether the node's results consist of numbers of its operands, and of 0, 6: so that they are
- * numbers of bfloat16 where those are. */
+/* Whether the node's results only contain numbers of its operands, 0 and 6, so that bfloat16 can
+ * represent them if it can represent the operands. */
 bool sx_op_keeps_bf16(const sx_node *n);
 /* The same without rounding: the graph as if it had been built in float32. Args and results of
  * bfloat16 keep their types. */

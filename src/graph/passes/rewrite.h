@@ -12,7 +12,7 @@ typedef struct sx_rewrite {
     const sx_graph *from;
     sx_builder *to;
     sx_value *map;           /* [from->n_values]: the new value of each old one */
-    sx_region_pass *regions; /* NULL: they stay as they are */
+    sx_region_pass *regions; /* NULL: regions are not changed */
     void *user;
 } sx_rewrite;
 

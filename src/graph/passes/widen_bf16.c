@@ -182,8 +182,8 @@ static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
     }
 }
 
-/* Regions keep the types of what they take and give, so a node that has some sees its operands in
- * bfloat16; the regions are widened as graphs of their own. */
+/* Regions keep the types of their arguments and results, so a node with regions gets its operands
+ * in bfloat16; the regions are widened as separate graphs. */
 static void keep_around_regions(sx_rewrite *rw, const sx_node *n)
 {
     widening *w = rw->user;

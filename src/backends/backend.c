@@ -93,6 +93,34 @@ sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers, void *
     return SX_OK;
 }
 
+sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to, sx_device_buffer **out)
+{
+    const sx_backend *backend = to->platform->backend;
+    *out = NULL;
+    if (from->device->platform == to->platform && backend->buffer_copy != NULL) {
+        SX_TRY(backend->buffer_copy(from, to, out), "copying from %s to %s", from->device->name,
+               to->name);
+        if (*out != NULL) {
+            return SX_OK;
+        }
+    }
+    const size_t bytes = (size_t)sx_type_bytes(&from->type);
+    void *data = sx_alloc(bytes + 1, 1);
+    sx_device_buffer *made = NULL;
+    sx_status status = data != NULL ? sx_device_buffer_read(from, data)
+                                    : sx_no_memory("for %zu bytes between %s and %s", bytes,
+                                                   from->device->name, to->name);
+    status = status == SX_OK ? sx_device_buffer_create(to, &from->type, &made) : status;
+    status = status == SX_OK ? sx_device_buffer_write(made, data, false) : status;
+    sx_free(data);
+    if (status != SX_OK) {
+        sx_device_buffer_release(made);
+        return status;
+    }
+    *out = made;
+    return SX_OK;
+}
+
 sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer)
 {
     atomic_fetch_add(&buffer->refs, 1);
@@ -212,7 +240,8 @@ void sx_executable_release(sx_executable *e)
 
 sx_status sx_run_init(sx_run *run, sx_executable *executable)
 {
-    run->checked = sx_alloc((size_t)executable->n_args + 1, sizeof(sx_device_buffer *));
+    run->checked = sx_alloc((size_t)(executable->n_args + executable->n_results) + 1,
+                            sizeof(sx_device_buffer *));
     if (run->checked == NULL) {
         return sx_no_memory("for a run");
     }
@@ -292,33 +321,58 @@ void sx_run_destroy(sx_run *run)
 }
 
 static sx_status check_buffer(const sx_executable *e, const sx_device_buffer *buffer,
-                              const sx_type *type, const char *what, int i)
+                              const sx_type *type, const sx_device *device, const char *what, int i)
 {
     char want[SX_TYPE_TEXT], got[SX_TYPE_TEXT];
     if (buffer == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "%s %d is missing, expected %s", what, i,
                         sx_type_format(type, want, sizeof(want)));
     }
-    if (buffer->device->platform != e->platform || !sx_type_equal(&buffer->type, type)) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s %d is %s on %s, expected %s on %s", what, i,
-                        sx_type_format(&buffer->type, got, sizeof(got)), buffer->device->name,
-                        sx_type_format(type, want, sizeof(want)), e->platform->devices[0]->name);
+    if (!sx_type_equal(&buffer->type, type)) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s %d is %s, expected %s", what, i,
+                        sx_type_format(&buffer->type, got, sizeof(got)),
+                        sx_type_format(type, want, sizeof(want)));
+    }
+    if (buffer->device->platform != e->platform) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s %d is on %s of %s, but the program was compiled for %s of %s; copy it "
+                        "with sx_device_buffer_copy()",
+                        what, i, buffer->device->name, buffer->device->platform->backend->name,
+                        e->platform->devices[0]->name, e->platform->backend->name);
+    }
+    if (buffer->device != device) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s %d is on %s, the first buffer of the execution on %s; copy it with "
+                        "sx_device_buffer_copy()",
+                        what, i, buffer->device->name, device->name);
     }
     return SX_OK;
 }
 
-/* Rejects two arguments that are the same buffer if one is assigned: the other would change during
- * the execution. */
-static sx_status check_donations(const sx_executable *e, sx_device_buffer *const *args)
+/* What the execution writes must be read by nobody else, and written once. */
+static sx_status check_written(const sx_executable *e, sx_device_buffer *const *args,
+                               sx_device_buffer *const *outputs)
 {
     for (int i = 0; i < e->n_results; i++) {
-        int assigned = e->result_args[i];
-        for (int k = 0; assigned >= 0 && k < e->n_args; k++) {
-            if (k != assigned && args[k] == args[assigned]) {
-                return sx_error(
-                    SX_INVALID_ARGUMENT,
-                    "arguments %d and %d are the same buffer, but the program updates it", assigned,
-                    k);
+        const int assigned = e->result_args[i];
+        const sx_device_buffer *written = assigned >= 0 ? args[assigned] : outputs[i];
+        for (int k = 0; k < e->n_args; k++) {
+            if (k == assigned || args[k] != written) {
+                continue;
+            }
+            return assigned >= 0
+                       ? sx_error(
+                             SX_INVALID_ARGUMENT,
+                             "arguments %d and %d are the same buffer, but the program updates it",
+                             assigned, k)
+                       : sx_error(SX_INVALID_ARGUMENT,
+                                  "output %d and argument %d are the same buffer, but the program "
+                                  "writes one while it reads the other",
+                                  i, k);
+        }
+        for (int k = 0; k < i && assigned < 0; k++) {
+            if (e->result_args[k] < 0 && outputs[k] == written) {
+                return sx_error(SX_INVALID_ARGUMENT, "outputs %d and %d are the same buffer", k, i);
             }
         }
     }
@@ -332,19 +386,28 @@ sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
     if (atomic_load(&run->state) != SX_RUN_IDLE) {
         return sx_error(SX_FAILED_PRECONDITION, "the run's last execution has not been awaited");
     }
+    const sx_device *device = NULL;
+    bool same = true; /* mostly they are those of the last submission */
     for (int i = 0; i < e->n_args; i++) {
-        SX_TRY(check_buffer(e, args[i], &e->arg_types[i], "argument", i));
+        device = device == NULL && args[i] != NULL ? args[i]->device : device;
+        SX_TRY(check_buffer(e, args[i], &e->arg_types[i], device, "argument", i));
+        same = same && run->checked[i] == args[i];
     }
     for (int i = 0; i < e->n_results; i++) {
         if (e->result_args[i] < 0) {
-            SX_TRY(check_buffer(e, outputs[i], &e->result_types[i], "output", i));
+            device = device == NULL && outputs[i] != NULL ? outputs[i]->device : device;
+            SX_TRY(check_buffer(e, outputs[i], &e->result_types[i], device, "output", i));
+            same = same && run->checked[e->n_args + i] == outputs[i];
         }
     }
-    const size_t bytes = (size_t)e->n_args * sizeof(sx_device_buffer *);
-    if (bytes > 0 &&
-        memcmp(run->checked, args, bytes) != 0) { /* usually they are the same as before */
-        SX_TRY(check_donations(e, args));
-        memcpy(run->checked, args, bytes);
+    if (!same) {
+        SX_TRY(check_written(e, args, outputs));
+        for (int i = 0; i < e->n_args; i++) {
+            run->checked[i] = args[i];
+        }
+        for (int i = 0; i < e->n_results; i++) {
+            run->checked[e->n_args + i] = e->result_args[i] < 0 ? outputs[i] : NULL;
+        }
     }
     run->watched = false;
     atomic_store(&run->state, SX_RUN_PENDING);
@@ -415,20 +478,30 @@ sx_status sx_run_await(sx_run *run, int64_t deadline_ns)
     return status;
 }
 
-void sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), void *user)
+sx_status sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), void *user)
 {
+    if (atomic_load(&run->state) == SX_RUN_IDLE) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "on_done of an execution that was not submitted, or has been awaited");
+    }
     pthread_mutex_lock(&run->mutex);
     const bool pending = atomic_load(&run->state) == SX_RUN_PENDING;
-    if (pending) {
+    const bool taken = pending && run->on_done != NULL;
+    if (pending && !taken) {
         run->on_done = on_done;
         run->user = user;
     }
     pthread_mutex_unlock(&run->mutex);
+    if (taken) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "an execution has one on_done, and this one has it already");
+    }
     if (pending) {
         watch(run);
-    } else if (atomic_load(&run->state) == SX_RUN_ENDED) {
+    } else {
         on_done(run, user);
     }
+    return SX_OK;
 }
 
 sx_status sx_run_execute(sx_run *run, sx_device_buffer *const *args,

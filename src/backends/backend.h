@@ -175,7 +175,7 @@ struct sx_run {
     void (*on_done)(sx_run *run, void *user);
     void *user;
     bool watched; /* a thread of the backend ends it and has a reference; written by the owner */
-    sx_device_buffer **checked; /* [n_args]: the arguments whose donations were checked last */
+    sx_device_buffer **checked; /* [n_args + n_results]: those of the last submission */
 };
 
 struct sx_backend {
@@ -195,6 +195,10 @@ struct sx_backend {
     sx_status (*buffer_read)(sx_device_buffer *buffer, void *data);
     /* Optional: reads n buffers of one platform, with overlapping waits. */
     sx_status (*buffers_read)(int n, sx_device_buffer *const *buffers, void *const *data);
+
+    /* Optional: the value in a new buffer on another device of the platform, without a copy on the
+     * host; *out stays NULL where that takes one. */
+    sx_status (*buffer_copy)(sx_device_buffer *from, sx_device *to, sx_device_buffer **out);
 
     sx_status (*compile)(sx_platform *platform, const sx_graph *graph,
                          const sx_compile_options *options, sx_executable **out);
@@ -241,6 +245,10 @@ SX_MUST_USE sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data
 /* Reads buffers[i] into data[i]; the data are undefined after an error. */
 SX_MUST_USE sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers,
                                              void *const *data);
+/* The value in a new buffer on `to`, a device of any platform: copied from device to device where
+ * the backend can, else through host memory. */
+SX_MUST_USE sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to,
+                                            sx_device_buffer **out);
 sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer);
 void sx_device_buffer_release(sx_device_buffer *buffer); /* NULL is fine */
 
@@ -268,8 +276,8 @@ void sx_run_destroy(sx_run *run);
 
 /* Begins an execution. The buffers must exist until it has ended; variables that it assigns must
  * not be used before. Errors: INVALID_ARGUMENT names the argument or output that is missing, of
- * another type or platform, or assigned through two arguments; FAILED_PRECONDITION if the last
- * execution has not been awaited. */
+ * another type, on another platform or device than the others, or the same buffer as another one
+ * that is written; FAILED_PRECONDITION if the last execution has not been awaited. */
 SX_MUST_USE sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
                                     sx_device_buffer *const *outputs);
 /* Waits for the execution and returns its status; then the run may be submitted again.
@@ -278,8 +286,10 @@ SX_MUST_USE sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
 #define SX_NO_DEADLINE INT64_MAX
 SX_MUST_USE sx_status sx_run_await(sx_run *run, int64_t deadline_ns);
 /* Calls `on_done` once the pending execution has ended: on a thread of the backend, which it must
- * not block, or immediately if it already has. The execution must still be awaited. */
-void sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), void *user);
+ * not block, or immediately if it already has. The execution must still be awaited; that may return
+ * before the call. FAILED_PRECONDITION: nothing was submitted, or it has an on_done already. */
+SX_MUST_USE sx_status sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user),
+                                     void *user);
 /* Submits and awaits. */
 SX_MUST_USE sx_status sx_run_execute(sx_run *run, sx_device_buffer *const *args,
                                      sx_device_buffer *const *outputs);

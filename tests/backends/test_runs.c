@@ -80,6 +80,15 @@ static void count(sx_run *run, void *user)
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
+/* on_done is called on another thread, perhaps after await has returned. */
+static void wait_for_one(atomic_int *done)
+{
+    for (int i = 0; i < 1000 && atomic_load(done) == 0; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    assert_int_equal(atomic_load(done), 1);
+}
+
 static const char *const backends[] = {"host", "cpu", "pjrt"};
 
 static void test_backends_runs__submit_await_and_again(void **state)
@@ -91,9 +100,9 @@ static void test_backends_runs__submit_await_and_again(void **state)
         begin(&f, backends[k]);
         int y = f.executable->result_args[0] < 0 ? 0 : 1;
         assert_ok(sx_run_submit(f.run, f.args, f.outputs));
-        sx_run_on_done(f.run, count, &done);
+        assert_ok(sx_run_on_done(f.run, count, &done));
         assert_ok(sx_run_await(f.run, SX_NO_DEADLINE));
-        assert_int_equal(done, 1);
+        wait_for_one(&done);
         assert_holds(f.args[0], 2, 3, 4);
         assert_holds(f.outputs[y], 2, 4, 6);
         assert_ok(sx_run_execute(f.run, f.args, f.outputs));
@@ -119,18 +128,33 @@ static void test_backends_runs__misuse_is_named(void **state)
         assert_ok(sx_run_await(f.run, SX_NO_DEADLINE));
         sx_device_buffer *twice[2] = {f.args[0], f.args[0]}, *missing[2] = {f.args[0], NULL};
         sx_device_buffer *foreign[2] = {f.args[0], other.args[1]};
+        sx_device_buffer *narrow, *short_args[2] = {f.args[0], NULL};
+        const sx_type two = sx_type_of(SX_F32, 2);
+        char where[200];
+        const int y = f.executable->result_args[0] < 0 ? 0 : 1;
+        sx_device_buffer *over[2] = {NULL, NULL};
+        over[y] = f.args[1];
+        assert_ok(sx_device_buffer_create(f.platform->devices[0], &two, &narrow));
+        short_args[1] = narrow;
+        assert_error(sx_run_submit(f.run, short_args, f.outputs), SX_INVALID_ARGUMENT,
+                     "argument 1 is float32[2], expected float32[3]");
+        sx_device_buffer_release(narrow);
+        assert_error(sx_run_submit(f.run, f.args, over), SX_INVALID_ARGUMENT,
+                     "and argument 1 are the same buffer");
+        assert_error(sx_run_on_done(f.run, count, NULL), SX_FAILED_PRECONDITION,
+                     "was not submitted, or has been awaited");
         assert_error(sx_run_submit(f.run, twice, f.outputs), SX_INVALID_ARGUMENT,
                      "arguments 0 and 1 are the same buffer");
         assert_error(sx_run_submit(f.run, missing, f.outputs), SX_INVALID_ARGUMENT,
                      "argument 1 is missing");
-        assert_error(sx_run_submit(f.run, foreign, f.outputs), SX_INVALID_ARGUMENT,
-                     "argument 1 is");
-        const int y = f.executable->result_args[0] < 0 ? 0 : 1;
+        snprintf(where, sizeof(where), " of %s, but the program was compiled for",
+                 other.platform->backend->name);
+        assert_error(sx_run_submit(f.run, foreign, f.outputs), SX_INVALID_ARGUMENT, where);
         sx_device_buffer *no_output[2] = {f.outputs[0], f.outputs[1]};
         no_output[y] = NULL;
         assert_error(sx_run_submit(f.run, f.args, no_output), SX_INVALID_ARGUMENT, "is missing");
         no_output[y] = other.outputs[y];
-        assert_error(sx_run_submit(f.run, f.args, no_output), SX_INVALID_ARGUMENT, "expected");
+        assert_error(sx_run_submit(f.run, f.args, no_output), SX_INVALID_ARGUMENT, where);
         sx_device_buffer *wide = NULL;
         assert_ok(
             sx_device_buffer_create(f.platform->devices[0], &(sx_type){SX_F32, 1, {4}}, &wide));
@@ -145,6 +169,71 @@ static void test_backends_runs__misuse_is_named(void **state)
     }
 }
 
+static void test_backends_runs__two_outputs_are_two_buffers(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    sx_platform *p;
+    sx_executable *e;
+    sx_run *run;
+    sx_device_buffer *x, *y;
+    assert_ok(sx_builder_create(&b));
+    sx_value in = sx_input(b, "x", sx_type_of(SX_F32, 3));
+    sx_output(b, "a", sx_add(b, in, in));
+    sx_output(b, "b", sx_mul(b, in, in));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    assert_ok(sx_platform_open("cpu", NULL, &p));
+    assert_ok(sx_compile(p, g, NULL, &e));
+    assert_ok(sx_run_create(e, &run));
+    assert_ok(sx_device_buffer_create(p->devices[0], &e->arg_types[0], &x));
+    assert_ok(sx_device_buffer_create(p->devices[0], &e->arg_types[0], &y));
+    sx_device_buffer *outputs[2] = {y, y};
+    assert_error(sx_run_submit(run, &x, outputs), SX_INVALID_ARGUMENT,
+                 "outputs 0 and 1 are the same buffer");
+    sx_device_buffer_release(x);
+    sx_device_buffer_release(y);
+    sx_run_destroy(run);
+    sx_executable_release(e);
+    sx_graph_destroy(g);
+    sx_platform_close(p);
+}
+
+/* Between devices of one platform, and from platform to platform; a buffer on another device than
+ * the others is refused by name. */
+static void test_backends_runs__buffers_are_copied_between_devices(void **state)
+{
+    (void)state;
+    fixture f, cpu;
+    sx_device_buffer *there, *back, *far;
+    begin(&f, "pjrt");
+    begin(&cpu, "cpu");
+    assert_true(f.platform->n_devices >= 2);
+    assert_ok(sx_device_buffer_copy(f.args[1], f.platform->devices[1], &there));
+    assert_ptr_equal(there->device, f.platform->devices[1]);
+    assert_holds(there, 1, 2, 3);
+    sx_device_buffer *args[2] = {f.args[0], there};
+    assert_error(sx_run_submit(f.run, args, f.outputs), SX_INVALID_ARGUMENT,
+                 "argument 1 is on /device:");
+    assert_ok(sx_device_buffer_copy(there, f.platform->devices[0], &back));
+    args[1] = back;
+    assert_ok(sx_run_execute(f.run, args, f.outputs));
+    assert_holds(f.args[0], 2, 3, 4);
+    assert_ok(sx_device_buffer_copy(f.args[0], cpu.platform->devices[0], &far));
+    assert_ptr_equal(far->device, cpu.platform->devices[0]);
+    assert_holds(far, 2, 3, 4);
+    args[0] = cpu.args[0];
+    args[1] = far;
+    assert_ok(sx_run_execute(cpu.run, args, cpu.outputs));
+    assert_holds(cpu.args[0], 3, 4, 5);
+    sx_device_buffer_release(there);
+    sx_device_buffer_release(back);
+    sx_device_buffer_release(far);
+    end(&f);
+    end(&cpu);
+}
+
 /* A run that is destroyed while its execution is pending ends with it. */
 static void test_backends_runs__a_pending_run_may_be_destroyed(void **state)
 {
@@ -154,14 +243,12 @@ static void test_backends_runs__a_pending_run_may_be_destroyed(void **state)
     begin(&f, "pjrt");
     atomic_int done = 0;
     assert_ok(sx_run_submit(f.run, f.args, f.outputs));
-    sx_run_on_done(f.run, count, &done);
+    assert_ok(sx_run_on_done(f.run, count, &done));
+    assert_error(sx_run_on_done(f.run, count, &done), SX_FAILED_PRECONDITION, "has one on_done");
     sx_run_destroy(f.run);
     f.run = NULL;
     assert_holds(f.args[0], 2, 3, 4); /* waits */
-    for (int i = 0; i < 1000 && done == 0; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    assert_int_equal(done, 1);
+    wait_for_one(&done);
     unsetenv("SX_PJRT_REF");
     end(&f);
 }
@@ -275,6 +362,8 @@ static void test_backends_runs__threads_share_an_executable(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_runs__submit_await_and_again),
     cmocka_unit_test(test_backends_runs__misuse_is_named),
+    cmocka_unit_test(test_backends_runs__two_outputs_are_two_buffers),
+    cmocka_unit_test(test_backends_runs__buffers_are_copied_between_devices),
     cmocka_unit_test(test_backends_runs__a_pending_run_may_be_destroyed),
     cmocka_unit_test(test_backends_runs__threads_share_an_executable),
     cmocka_unit_test(test_backends_runs__a_device_that_never_answers_meets_the_deadline),

@@ -102,6 +102,27 @@ static void test_runtime_slots__are_used_at_once_up_to_the_bound(void **state)
     }
 }
 
+static void test_runtime_slots__allocate_nothing_in_a_run(void **state)
+{
+    (void)state;
+    fixture f;
+    sx_slot *slot;
+    begin(&f, SX_PREDICT, &(sx_session_options){.device = "cpu", .seed = 7});
+    for (int i = 0, y = logits(&f); i < 2; i++) {
+        const long before = sx_alloc_count();
+        for (int k = 0; k < 3; k++) {
+            assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &slot));
+            assert_ok(sx_slot_run(slot, f.inputs));
+            assert_ok(sx_slot_read_output(slot, y, f.y));
+            sx_slot_release(slot);
+            assert_ok(sx_program_run(f.program, 4, f.inputs));
+            assert_ok(sx_program_read_output(f.program, y, f.y));
+        }
+        assert_true(i == 0 || sx_alloc_count() == before);
+    }
+    end(&f);
+}
+
 static void test_runtime_slots__are_bounded_by_memory(void **state)
 {
     (void)state;
@@ -205,6 +226,7 @@ static void test_runtime_slots__sizes_take_turns_in_little_memory(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_slots__are_used_at_once_up_to_the_bound),
+    cmocka_unit_test(test_runtime_slots__allocate_nothing_in_a_run),
     cmocka_unit_test(test_runtime_slots__are_bounded_by_memory),
     cmocka_unit_test(test_runtime_slots__are_not_for_programs_that_assign),
     cmocka_unit_test(test_runtime_slots__threads_share_a_program),

@@ -68,6 +68,7 @@ enum {
     X(58, BUFFER_DESTROY, "Buffer_Destroy", object)                            \
     X(64, BUFFER_SIZE, "Buffer_OnDeviceSizeInBytes", int64)                    \
     X(68, BUFFER_IS_DELETED, "Buffer_IsDeleted", flag)                         \
+    X(69, BUFFER_COPY, "Buffer_CopyToDevice", copy)                            \
     X(70, BUFFER_TO_HOST, "Buffer_ToHostBuffer", to_host)                      \
     X(82, TOPOLOGY_CREATE, "TopologyDescription_Create", topology_create)      \
     X(83, TOPOLOGY_DESTROY, "TopologyDescription_Destroy", object)             \
@@ -212,6 +213,8 @@ SX_PJRT_STRUCT(from_host, void *client; const void *data; int type; const int64_
                size_t n_dims; const int64_t *strides; size_t n_strides; int semantics; void *device;
                void *memory; void *layout; void *done; void *buffer;);
 
+SX_PJRT_STRUCT(copy, void *buffer; void *device; void *copy;);
+
 /* A layout. Without tiles, minor_to_major = {rank - 1, …, 0} is row-major. */
 typedef struct sx_pjrt_layout {
     size_t struct_size;
@@ -266,15 +269,15 @@ SX_PJRT_STRUCT(compiled_memory, void *executable; int64_t code; int64_t argument
 
 /* The sizes in version 0.81. Later versions only append fields. */
 _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) == 56 &&
-                   SX_PJRT_SIZE(from_host) == 120 && SX_PJRT_SIZE(to_host) == 56 &&
-                   SX_PJRT_SIZE(execute) == 80 && SX_PJRT_SIZE(serialized) == 56 &&
-                   SX_PJRT_SIZE(deserialize) == 64 && SX_PJRT_SIZE(topology_create) == 56 &&
-                   SX_PJRT_SIZE(compile_ahead) == 64 && SX_PJRT_SIZE(optimized) == 32 &&
-                   SX_PJRT_SIZE(nothing) == 16 && SX_PJRT_SIZE(object) == 24 &&
-                   SX_PJRT_SIZE(int) == 28 && SX_PJRT_SIZE(flag) == 25 &&
-                   SX_PJRT_SIZE(device_memory) == 185 && SX_PJRT_SIZE(compiled_memory) == 112 &&
-                   SX_PJRT_SIZE(program_text) == 48 && SX_PJRT_SIZE(layout) == 76 &&
-                   SX_PJRT_SIZE(execute_options) == 112,
+                   SX_PJRT_SIZE(from_host) == 120 && SX_PJRT_SIZE(copy) == 40 &&
+                   SX_PJRT_SIZE(to_host) == 56 && SX_PJRT_SIZE(execute) == 80 &&
+                   SX_PJRT_SIZE(serialized) == 56 && SX_PJRT_SIZE(deserialize) == 64 &&
+                   SX_PJRT_SIZE(topology_create) == 56 && SX_PJRT_SIZE(compile_ahead) == 64 &&
+                   SX_PJRT_SIZE(optimized) == 32 && SX_PJRT_SIZE(nothing) == 16 &&
+                   SX_PJRT_SIZE(object) == 24 && SX_PJRT_SIZE(int) == 28 &&
+                   SX_PJRT_SIZE(flag) == 25 && SX_PJRT_SIZE(device_memory) == 185 &&
+                   SX_PJRT_SIZE(compiled_memory) == 112 && SX_PJRT_SIZE(program_text) == 48 &&
+                   SX_PJRT_SIZE(layout) == 76 && SX_PJRT_SIZE(execute_options) == 112,
                "field order or sizes differ from the ABI");
 
 #endif

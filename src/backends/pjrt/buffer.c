@@ -230,6 +230,36 @@ sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads, void *cons
     return first;
 }
 
+sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to, sx_device_buffer **out)
+{
+    sx_pjrt_platform *p = platform_of(from);
+    sx_pjrt_buffer *b = (sx_pjrt_buffer *)from;
+    sx_device_buffer *made = NULL;
+    /* Plugins refuse a copy to the same device. */
+    if (p->replicas > 1 || from->device == to) {
+        return SX_OK;
+    }
+    pthread_mutex_lock(&p->lock);
+    sx_status status = SX_OK;
+    if (b->state == SX_PJRT_COPIED) {
+        sx_pjrt_copy args =
+            SX_PJRT_ARGS(copy, .buffer = b->arrays[0], .device = p->client->devices[to->index]);
+        status = sx_pjrt_buffer_create(to, &from->type, &made);
+        status =
+            status == SX_OK ? sx_pjrt_call(p->client->plugin, SX_PJRT_BUFFER_COPY, &args) : status;
+        if (status == SX_OK) {
+            sx_pjrt_buffer_take((sx_pjrt_buffer *)made, &args.copy, 1, SX_PJRT_WHOLE);
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (status != SX_OK) {
+        sx_device_buffer_release(made);
+        return status;
+    }
+    *out = made;
+    return SX_OK;
+}
+
 sx_status sx_pjrt_buffer_place(sx_pjrt_buffer *b, int axis)
 {
     if (axis == SX_PJRT_WHOLE ? b->state == SX_PJRT_COPIED

@@ -41,6 +41,9 @@ SX_MUST_USE sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data);
 SX_MUST_USE sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads,
                                            void *const *data);
 
+SX_MUST_USE sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to,
+                                          sx_device_buffer **out);
+
 /* For executions; the caller holds the platform's lock. */
 
 /* Moves the value to the devices as a program expects it: SX_PJRT_WHOLE, or split along `axis`. */

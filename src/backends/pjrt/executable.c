@@ -268,10 +268,6 @@ static sx_status place_args(pjrt_run *run, sx_device_buffer *const *args, int re
     const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     for (int i = 0; i < e->head.n_args; i++) {
         sx_pjrt_buffer *b = (sx_pjrt_buffer *)args[i];
-        if (b->head.device != args[0]->device) {
-            return sx_error(SX_INVALID_ARGUMENT, "argument %d is on %s, argument 0 on %s", i,
-                            b->head.device->name, args[0]->device->name);
-        }
         SX_TRY(sx_pjrt_buffer_place(b, e->cuts[i]), "argument %d", i);
         for (int r = 0; r < replicas; r++) {
             run->arg_arrays[r * e->head.n_args + i] = b->arrays[r];

@@ -168,6 +168,7 @@ const sx_backend sx_backend_pjrt = {
     .buffer_write = sx_pjrt_buffer_write,
     .buffer_read = sx_pjrt_buffer_read,
     .buffers_read = sx_pjrt_buffers_read,
+    .buffer_copy = sx_pjrt_buffer_copy,
     .compile = sx_pjrt_executable_create,
     .executable_destroy = sx_pjrt_executable_destroy,
     .run_create = sx_pjrt_run_create,

@@ -5,8 +5,10 @@
  *   host        loops over double, int64_t, uint64_t, bool with the words as C
  *   StableHLO   the expression as a tree; a word is an operation
  *   TensorFlow  one node, or the tree likewise
+ *   cpu         a vector loop over float, if all of its words have a vector form
  *
- * To add a word: its row in SX_WORDS, its C in elementwise.c. */
+ * To add a word: its row in SX_WORDS, its C in elementwise.c and in
+ * backends/cpu/vec/elementwise.inc. */
 #ifndef SX_GRAPH_ELEMENTWISE_H
 #define SX_GRAPH_ELEMENTWISE_H
 

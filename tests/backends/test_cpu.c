@@ -202,6 +202,35 @@ static void test_backends_cpu__elementwise_chains_are_one_kernel(void **state)
 }
 
 /* The end of a residual block, both ways normalized: one pass over memory. */
+/* Rows of elementwise.def whose words all have a vector form need nothing else to be fused. */
+static void test_backends_cpu__rows_of_vector_words_are_vector_loops(void **state)
+{
+    (void)state;
+    fixture f;
+    sx_builder *b;
+    sx_graph *g;
+    const sx_kernel_time *rows;
+    float got[6];
+    const float x[6] = {-3, -0.5f, 0, 0.25f, 5.5f, 9},
+                expected[6] = {0, 0, 0, 0, 5, 6}; /* floor(relu6(swish(x))) */
+    int n;
+    assert_ok(sx_builder_create(&b));
+    sx_value v = sx_build_op(b, swish, NULL, sx_input(b, "x", sx_type_of(SX_F32, 6)));
+    v = sx_build_op(b, floor, NULL, sx_relu6(b, v));
+    sx_output(b, "y", v);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    begin(&f, g, &(sx_compile_options){.profile = true}, 1);
+    assert_ok(sx_device_buffer_write(f.args[0], x, false));
+    assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+    assert_ok(sx_device_buffer_read(f.outputs[0], got));
+    assert_memory_equal(got, expected, sizeof(got));
+    assert_ok(sx_run_get_profile(f.run, &rows, &n));
+    assert_int_equal(n, 1);
+    assert_string_equal(rows[0].kernel, "elementwise");
+    end(&f);
+}
+
 static void test_backends_cpu__a_residual_sum_of_batch_norms_is_one_kernel(void **state)
 {
     (void)state;
@@ -442,6 +471,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cpu__an_assigned_variable_may_be_read_later),
     cmocka_unit_test(test_backends_cpu__an_input_is_an_output),
     cmocka_unit_test(test_backends_cpu__elementwise_chains_are_one_kernel),
+    cmocka_unit_test(test_backends_cpu__rows_of_vector_words_are_vector_loops),
     cmocka_unit_test(test_backends_cpu__a_residual_sum_of_batch_norms_is_one_kernel),
     cmocka_unit_test(test_backends_cpu__a_pool_is_fused_with_its_own_relu_alone),
     cmocka_unit_test(test_backends_cpu__a_step_allocates_nothing),

@@ -30,10 +30,12 @@ typedef struct op_row {
 } op_row;
 
 static const op_row rows[] = {
-#define PLAIN_ROW(name, n, expr) {SX_OPID_##name, FORM_PLAIN, SX_VEC_##name, n, 0, 0, 1},
-    SX_VEC_OPS(PLAIN_ROW)
-#undef PLAIN_ROW
-        {SX_OPID_batch_norm, FORM_NORM, SX_VEC_mul, 1, 4, 3, 3},
+#define MAP(name, dtypes, tf, expression) {SX_OPID_##name, FORM_PLAIN, SX_VEC_##name, 1, 0, 0, 1},
+#define ZIP(name, dtypes, tf, expression) {SX_OPID_##name, FORM_PLAIN, SX_VEC_##name, 2, 0, 0, 1},
+#include "graph/elementwise.def"
+#undef MAP
+#undef ZIP
+    {SX_OPID_batch_norm, FORM_NORM, SX_VEC_mul, 1, 4, 3, 3},
     {SX_OPID_batch_norm_train, FORM_NORM, SX_VEC_mul, 1, 4, 3, 3},
     {SX_OPID_batch_norm_train_grad_input, FORM_NORM_GRAD, SX_VEC_mul, 2, 6, 4, 5},
 };
@@ -42,7 +44,7 @@ static const op_row *row_of(const sx_node *n)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].op == n->op->id) {
-            return &rows[i];
+            return sx_cpu_vec_best()->loops[rows[i].code] != NULL ? &rows[i] : NULL;
         }
     }
     return NULL;
@@ -432,17 +434,21 @@ static sx_status prepare_elementwise(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
-#define ROW(op_name, operands, expr)                                               \
+#define ROW(op_name)                                                               \
     const sx_cpu_kernel sx_cpu_kernel_##op_name = {.name = "elementwise",          \
                                                    .op = SX_OPID_##op_name,        \
                                                    .match = match_elementwise,     \
                                                    .prepare = prepare_elementwise, \
                                                    .narrow_in_place = true,        \
                                                    .narrow_out = true};
-SX_VEC_OPS(ROW)
-ROW(batch_norm, , )
-ROW(batch_norm_train, , )
-ROW(batch_norm_train_grad_input, , )
+#define MAP(name, dtypes, tf, expression) ROW(name)
+#define ZIP(name, dtypes, tf, expression) ROW(name)
+#include "graph/elementwise.def"
+#undef MAP
+#undef ZIP
+ROW(batch_norm)
+ROW(batch_norm_train)
+ROW(batch_norm_train_grad_input)
 
 /* ---- A broadcast on its own ---- */
 

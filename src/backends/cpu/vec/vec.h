@@ -19,33 +19,17 @@
 
 /* ---- The elementwise tape ---- */
 
-/* One row per operation: name of the operator, operands, expression of x and y. */
-#define SX_VEC_OPS(X)                      \
-    X(add, 2, x + y)                       \
-    X(sub, 2, x - y)                       \
-    X(mul, 2, x *y)                        \
-    X(div, 2, x / y)                       \
-    X(maximum, 2, x > y || x != x ? x : y) \
-    X(minimum, 2, x < y || x != x ? x : y) \
-    X(bias_add, 2, x + y)                  \
-    X(relu_grad, 2, y > 0 ? x : 0)         \
-    X(neg, 1, -x)                          \
-    X(abs, 1, abs_f(x))                    \
-    X(square, 1, x *x)                     \
-    X(sqrt, 1, sqrt_f(x))                  \
-    X(rsqrt, 1, 1 / sqrt_f(x))             \
-    X(relu, 1, x < 0 ? 0 : x)              \
-    X(exp, 1, exp_f(x))                    \
-    X(sigmoid, 1, 1 / (1 + exp_f(-x)))     \
-    X(tanh, 1, tanh_f(x))                  \
-    X(round_bf16, 1, round_bf16_f(x))
-
+/* One code for each elementwise row. */
 typedef enum sx_vec_code {
-#define SX_VEC_CODE_(name, n, expr) SX_VEC_##name,
-    SX_VEC_OPS(SX_VEC_CODE_)
-#undef SX_VEC_CODE_
-        SX_VEC_CODES
+#define MAP(name, dtypes, tf, expression) SX_VEC_##name,
+#define ZIP(name, dtypes, tf, expression) SX_VEC_##name,
+#include "graph/elementwise.def"
+#undef MAP
+#undef ZIP
+    SX_VEC_CODES
 } sx_vec_code;
+/* dst[i] = the row's expression of a[i], b[i]; dst may be a or b. */
+typedef void sx_vec_loop(float *dst, const float *a, const float *b, int64_t n);
 
 enum { SX_VEC_CHUNK = 512, SX_VEC_TEMPS = 8, SX_VEC_INPUTS = 14, SX_VEC_TAPE = 48 };
 
@@ -100,6 +84,7 @@ typedef struct sx_vec_stem {
 
 typedef struct sx_cpu_vec {
     const char *name;
+    sx_vec_loop *const *loops; /* [SX_VEC_CODES]; NULL: a word of the row has no vector form */
     /* out[begin .. end) */
     void (*tape)(const sx_vec_tape *t, const float *const *in, float *out, int64_t begin,
                  int64_t end);

@@ -59,7 +59,27 @@ void sx_platform_close(sx_platform *platform)
 
 /* ---- Buffers ---- */
 
-sx_status sx_device_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
+sx_status sx_device_find_memory(const sx_device *device, const char *kind, int *out_memory)
+{
+    sx_buf known;
+    for (int i = 0; i < device->n_memories; i++) {
+        if (strcmp(device->memories[i].kind, kind) == 0) {
+            *out_memory = i;
+            return SX_OK;
+        }
+    }
+    sx_buf_init(&known, 1024);
+    for (int i = 0; i < device->n_memories; i++) {
+        sx_buf_printf(&known, "%s%s", i > 0 ? ", " : "", device->memories[i].kind);
+    }
+    sx_status status = sx_error(SX_NOT_FOUND, "%s has no memory \"%s\"; it has %s", device->name,
+                                kind, sx_buf_text(&known));
+    sx_buf_deinit(&known);
+    return status;
+}
+
+sx_status sx_device_buffer_create_in(sx_device *device, int memory, const sx_type *type,
+                                     sx_device_buffer **out)
 {
     if (!sx_type_is_static(type) || sx_type_bytes(type) < 0) {
         char text[SX_TYPE_TEXT];
@@ -68,7 +88,18 @@ sx_status sx_device_buffer_create(sx_device *device, const sx_type *type, sx_dev
                         "bytes, got %s",
                         device->name, sx_type_format(type, text, sizeof(text)));
     }
-    return device->platform->backend->buffer_create(device, type, out);
+    if (memory < 0 || memory >= device->n_memories) {
+        return sx_error(SX_INVALID_ARGUMENT, "memory %d of %s does not exist: it has %d", memory,
+                        device->name, device->n_memories);
+    }
+    SX_TRY(device->platform->backend->buffer_create(device, memory, type, out));
+    (*out)->memory = memory;
+    return SX_OK;
+}
+
+sx_status sx_device_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
+{
+    return sx_device_buffer_create_in(device, 0, type, out);
 }
 
 sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data, bool borrow)
@@ -93,14 +124,17 @@ sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers, void *
     return SX_OK;
 }
 
-sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to, sx_device_buffer **out)
+sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to, int memory,
+                                sx_device_buffer **out)
 {
     const sx_backend *backend = to->platform->backend;
     *out = NULL;
-    if (from->device->platform == to->platform && backend->buffer_copy != NULL) {
-        SX_TRY(backend->buffer_copy(from, to, out), "copying from %s to %s", from->device->name,
-               to->name);
+    if (from->device->platform == to->platform && backend->buffer_copy != NULL && memory >= 0 &&
+        memory < to->n_memories) {
+        SX_TRY(backend->buffer_copy(from, to, memory, out), "copying from %s to %s",
+               from->device->name, to->name);
         if (*out != NULL) {
+            (*out)->memory = memory;
             return SX_OK;
         }
     }
@@ -110,7 +144,7 @@ sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to, sx_device
     sx_status status = data != NULL ? sx_device_buffer_read(from, data)
                                     : sx_no_memory("for %zu bytes between %s and %s", bytes,
                                                    from->device->name, to->name);
-    status = status == SX_OK ? sx_device_buffer_create(to, &from->type, &made) : status;
+    status = status == SX_OK ? sx_device_buffer_create_in(to, memory, &from->type, &made) : status;
     status = status == SX_OK ? sx_device_buffer_write(made, data, false) : status;
     sx_free(data);
     if (status != SX_OK) {
@@ -339,6 +373,13 @@ static sx_status check_buffer(const sx_executable *e, const sx_device_buffer *bu
                         "with sx_device_buffer_copy()",
                         what, i, buffer->device->name, buffer->device->platform->backend->name,
                         e->platform->devices[0]->name, e->platform->backend->name);
+    }
+    if (buffer->memory != 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s %d is in memory %s of %s, but programs compute in %s; copy it with "
+                        "sx_device_buffer_copy()",
+                        what, i, buffer->device->memories[buffer->memory].kind,
+                        buffer->device->name, buffer->device->memories[0].kind);
     }
     if (buffer->device != device) {
         return sx_error(SX_INVALID_ARGUMENT,

@@ -85,7 +85,14 @@ typedef struct sx_compile_options {
 
 /* ---- Devices and executables ---- */
 
-enum { SX_MAX_COORDS = 4 };
+enum { SX_MAX_COORDS = 4, SX_MAX_MEMORIES = 8 };
+
+/* A memory space of a device, where buffers may lie: memories[0] is the one that programs compute
+ * in. Kinds are PJRT's: "device", "pinned_host", "unpinned_host". */
+typedef struct sx_memory {
+    char kind[32];
+    void *handle; /* the backend's */
+} sx_memory;
 
 struct sx_device {
     sx_platform *platform;
@@ -96,6 +103,8 @@ struct sx_device {
     int process; /* the host that it belongs to */
     int n_coords, core_on_chip;
     int64_t coords[SX_MAX_COORDS];
+    int n_memories; /* at least 1 */
+    sx_memory memories[SX_MAX_MEMORIES];
 };
 
 typedef struct sx_memory_stats {
@@ -141,6 +150,7 @@ struct sx_platform {
 };
 struct sx_device_buffer {
     sx_device *device;
+    int memory;   /* of the device's memories */
     sx_type type; /* static */
     atomic_int refs;
 };
@@ -186,7 +196,8 @@ struct sx_backend {
     void (*close)(sx_platform *platform);
     sx_status (*memory)(sx_device *device, sx_memory_stats *out); /* optional: zeros */
 
-    sx_status (*buffer_create)(sx_device *device, const sx_type *type, sx_device_buffer **out);
+    sx_status (*buffer_create)(sx_device *device, int memory, const sx_type *type,
+                               sx_device_buffer **out);
     void (*buffer_destroy)(sx_device_buffer *buffer);
     /* Copies in from row-major host memory, or borrows `data` until the next write to this buffer
      * or its release (borrow = true; a backend may copy anyway). */
@@ -196,9 +207,10 @@ struct sx_backend {
     /* Optional: reads n buffers of one platform, with overlapping waits. */
     sx_status (*buffers_read)(int n, sx_device_buffer *const *buffers, void *const *data);
 
-    /* Optional: the value in a new buffer on another device of the platform, without a copy on the
-     * host; *out stays NULL where that takes one. */
-    sx_status (*buffer_copy)(sx_device_buffer *from, sx_device *to, sx_device_buffer **out);
+    /* Optional: the value in a new buffer in a memory of a device of the same platform, without a
+     * copy on the host; *out stays NULL where that takes one. */
+    sx_status (*buffer_copy)(sx_device_buffer *from, sx_device *to, int memory,
+                             sx_device_buffer **out);
 
     sx_status (*compile)(sx_platform *platform, const sx_graph *graph,
                          const sx_compile_options *options, sx_executable **out);
@@ -245,9 +257,16 @@ SX_MUST_USE sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data
 /* Reads buffers[i] into data[i]; the data are undefined after an error. */
 SX_MUST_USE sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers,
                                              void *const *data);
-/* The value in a new buffer on `to`, a device of any platform: copied from device to device where
- * the backend can, else through host memory. */
-SX_MUST_USE sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to,
+/* The memory of that kind. NOT_FOUND lists what the device has. */
+SX_MUST_USE sx_status sx_device_find_memory(const sx_device *device, const char *kind,
+                                            int *out_memory);
+/* As sx_device_buffer_create(), in the device's memories[memory]. Arguments and outputs of programs
+ * lie in memories[0]. */
+SX_MUST_USE sx_status sx_device_buffer_create_in(sx_device *device, int memory, const sx_type *type,
+                                                 sx_device_buffer **out);
+/* The value in a new buffer in memories[memory] of `to`, a device of any platform: copied from
+ * device to device where the backend can, else through host memory. */
+SX_MUST_USE sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to, int memory,
                                             sx_device_buffer **out);
 sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer);
 void sx_device_buffer_release(sx_device_buffer *buffer); /* NULL is fine */

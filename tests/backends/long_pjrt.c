@@ -91,7 +91,7 @@ static double time_program(sx_pjrt_client *c, sx_hlo_writer *w, const sx_hlo res
         for (int64_t k = 0; k < sx_type_elems(&types[i]); k++) {
             data[k] = (float)(k % 13 - 6) * 0.01F;
         }
-        assert_ok(sx_pjrt_put(c, 0, &types[i], data, NULL, NULL, &args[i]));
+        assert_ok(sx_pjrt_put(c, 0, NULL, &types[i], data, NULL, NULL, &args[i]));
         sx_free(data);
     }
     assert_ok(sx_hlo_finish(w, results, 3, &text, &size));

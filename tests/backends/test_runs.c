@@ -210,17 +210,17 @@ static void test_backends_runs__buffers_are_copied_between_devices(void **state)
     begin(&f, "pjrt");
     begin(&cpu, "cpu");
     assert_true(f.platform->n_devices >= 2);
-    assert_ok(sx_device_buffer_copy(f.args[1], f.platform->devices[1], &there));
+    assert_ok(sx_device_buffer_copy(f.args[1], f.platform->devices[1], 0, &there));
     assert_ptr_equal(there->device, f.platform->devices[1]);
     assert_holds(there, 1, 2, 3);
     sx_device_buffer *args[2] = {f.args[0], there};
     assert_error(sx_run_submit(f.run, args, f.outputs), SX_INVALID_ARGUMENT,
                  "argument 1 is on /device:");
-    assert_ok(sx_device_buffer_copy(there, f.platform->devices[0], &back));
+    assert_ok(sx_device_buffer_copy(there, f.platform->devices[0], 0, &back));
     args[1] = back;
     assert_ok(sx_run_execute(f.run, args, f.outputs));
     assert_holds(f.args[0], 2, 3, 4);
-    assert_ok(sx_device_buffer_copy(f.args[0], cpu.platform->devices[0], &far));
+    assert_ok(sx_device_buffer_copy(f.args[0], cpu.platform->devices[0], 0, &far));
     assert_ptr_equal(far->device, cpu.platform->devices[0]);
     assert_holds(far, 2, 3, 4);
     args[0] = cpu.args[0];
@@ -232,6 +232,78 @@ static void test_backends_runs__buffers_are_copied_between_devices(void **state)
     sx_device_buffer_release(far);
     end(&f);
     end(&cpu);
+}
+
+/* Every memory of a device holds values; programs read the first. `least`: memories it must have.
+ */
+static void check_memories(const sx_platform_options *options, const char *backend, int least)
+{
+    sx_platform *p;
+    sx_executable *e;
+    sx_run *run;
+    sx_builder *b;
+    sx_graph *g;
+    int found;
+    const float x[3] = {1, 2, 3};
+    assert_ok(sx_builder_create(&b));
+    sx_value in = sx_input(b, "x", sx_type_of(SX_F32, 3));
+    sx_output(b, "y", sx_add(b, in, in));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    assert_ok(sx_platform_open(backend, options, &p));
+    assert_ok(sx_compile(p, g, NULL, &e));
+    assert_ok(sx_run_create(e, &run));
+    sx_device *d = p->devices[0];
+    assert_true(d->n_memories >= least);
+    for (int m = 0; m < d->n_memories; m++) {
+        sx_device_buffer *there, *here, *y;
+        assert_ok(sx_device_find_memory(d, d->memories[m].kind, &found));
+        assert_int_equal(found, m);
+        assert_ok(sx_device_buffer_create_in(d, m, &e->arg_types[0], &there));
+        assert_ok(sx_device_buffer_create(d, &e->arg_types[0], &y));
+        assert_ok(sx_device_buffer_write(there, x, false));
+        assert_holds(there, 1, 2, 3);
+        if (m > 0) {
+            assert_error(sx_run_submit(run, &there, &y), SX_INVALID_ARGUMENT,
+                         "argument 0 is in memory ");
+        }
+        assert_ok(sx_device_buffer_copy(there, d, 0, &here));
+        assert_ok(sx_run_execute(run, &here, &y));
+        assert_holds(y, 2, 4, 6);
+        sx_device_buffer_release(there);
+        assert_ok(sx_device_buffer_copy(y, d, m, &there));
+        assert_int_equal(there->memory, m);
+        assert_holds(there, 2, 4, 6);
+        sx_device_buffer_release(there);
+        sx_device_buffer_release(here);
+        sx_device_buffer_release(y);
+    }
+    sx_device_buffer *none;
+    assert_error(sx_device_find_memory(d, "attic", &found), SX_NOT_FOUND,
+                 "has no memory \"attic\"; it has ");
+    assert_error(sx_device_buffer_create_in(d, d->n_memories, &e->arg_types[0], &none),
+                 SX_INVALID_ARGUMENT, "does not exist");
+    sx_run_destroy(run);
+    sx_executable_release(e);
+    sx_graph_destroy(g);
+    sx_platform_close(p);
+}
+
+static void test_backends_runs__memories_hold_values(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        const sx_platform_options options = options_of(backends[k]);
+        check_memories(&options, backends[k], 1);
+    }
+}
+
+static void test_backends_runs__memories_of_xla(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    const bool ours = strstr(pjrt_plugin(), "/libpjrt_ref.so") != NULL; /* it has one */
+    check_memories(&(sx_platform_options){.plugin_path = pjrt_plugin()}, "pjrt", ours ? 1 : 2);
 }
 
 /* A run that is destroyed while its execution is pending ends with it. */
@@ -364,6 +436,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_runs__misuse_is_named),
     cmocka_unit_test(test_backends_runs__two_outputs_are_two_buffers),
     cmocka_unit_test(test_backends_runs__buffers_are_copied_between_devices),
+    cmocka_unit_test(test_backends_runs__memories_hold_values),
+    cmocka_unit_test(test_backends_runs__memories_of_xla),
     cmocka_unit_test(test_backends_runs__a_pending_run_may_be_destroyed),
     cmocka_unit_test(test_backends_runs__threads_share_an_executable),
     cmocka_unit_test(test_backends_runs__a_device_that_never_answers_meets_the_deadline),

@@ -95,7 +95,11 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     }
     read_kind(p->kind, sizeof(p->kind));
     pthread_mutex_init(&p->running, NULL);
-    p->device = (sx_device){.platform = &p->head, .name = "/device:CPU:0", .kind = p->kind};
+    p->device = (sx_device){.platform = &p->head,
+                            .name = "/device:CPU:0",
+                            .kind = p->kind,
+                            .n_memories = 1,
+                            .memories = {{.kind = "device"}}};
     p->devices[0] = &p->device;
     p->head = (sx_platform){.backend = &sx_backend_cpu, .devices = p->devices, .n_devices = 1};
     *out = &p->head;
@@ -112,8 +116,10 @@ static void cpu_close(sx_platform *head)
 
 /* ---- Buffers ---- */
 
-static sx_status cpu_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
+static sx_status cpu_buffer_create(sx_device *device, int memory, const sx_type *type,
+                                   sx_device_buffer **out)
 {
+    (void)memory; /* there is one */
     cpu_buffer *b = sx_alloc(1, sizeof(*b));
     size_t bytes = (size_t)sx_type_bytes(type) + SX_CPU_ALIGN;
     if (b == NULL || (b->own = sx_alloc_aligned(bytes, SX_CPU_ALIGN)) == NULL) {

@@ -48,7 +48,11 @@ static sx_status host_open(const sx_platform_options *options, sx_platform **out
     if (p == NULL) {
         return sx_no_memory("for the platform");
     }
-    p->device = (sx_device){.platform = &p->head, .name = "/device:CPU:0", .kind = "host kernels"};
+    p->device = (sx_device){.platform = &p->head,
+                            .name = "/device:CPU:0",
+                            .kind = "host kernels",
+                            .n_memories = 1,
+                            .memories = {{.kind = "device"}}};
     p->devices[0] = &p->device;
     p->head = (sx_platform){.backend = &sx_backend_host, .devices = p->devices, .n_devices = 1};
     *out = &p->head;
@@ -60,8 +64,10 @@ static void host_close(sx_platform *platform)
     sx_free(platform);
 }
 
-static sx_status host_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
+static sx_status host_buffer_create(sx_device *device, int memory, const sx_type *type,
+                                    sx_device_buffer **out)
 {
+    (void)memory; /* there is one */
     host_buffer *buffer = sx_alloc(1, sizeof(*buffer));
     void *bytes = sx_alloc((size_t)sx_type_bytes(type) + 1, 1);
     if (buffer == NULL || bytes == NULL) {

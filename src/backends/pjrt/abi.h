@@ -53,7 +53,10 @@ enum {
     X(25, DESCRIPTION_ATTRIBUTES, "DeviceDescription_Attributes", properties)  \
     X(26, DESCRIPTION_KIND, "DeviceDescription_Kind", text)                    \
     X(29, DEVICE_DESCRIPTION, "Device_GetDescription", pointer)                \
+    X(32, DEVICE_MEMORIES, "Device_AddressableMemories", list)                 \
+    X(33, DEFAULT_MEMORY, "Device_DefaultMemory", pointer)                     \
     X(34, DEVICE_MEMORY, "Device_MemoryStats", device_memory)                  \
+    X(36, MEMORY_KIND, "Memory_Kind", text)                                    \
     X(40, EXECUTABLE_DESTROY, "Executable_Destroy", object)                    \
     X(44, NUM_OUTPUTS, "Executable_NumOutputs", pointer)                       \
     X(45, CODE_SIZE, "Executable_SizeOfGeneratedCodeInBytes", int64)           \
@@ -74,6 +77,7 @@ enum {
     X(83, TOPOLOGY_DESTROY, "TopologyDescription_Destroy", object)             \
     X(86, TOPOLOGY_DEVICES, "TopologyDescription_GetDeviceDescriptions", list) \
     X(89, COMPILE, "Compile", compile_ahead)                                   \
+    X(92, BUFFER_COPY_TO_MEMORY, "Buffer_CopyToMemory", copy)                  \
     X(96, COMPILED_MEMORY, "Executable_GetCompiledMemoryStats", compiled_memory)
 
 typedef enum sx_pjrt_slot {
@@ -213,7 +217,8 @@ SX_PJRT_STRUCT(from_host, void *client; const void *data; int type; const int64_
                size_t n_dims; const int64_t *strides; size_t n_strides; int semantics; void *device;
                void *memory; void *layout; void *done; void *buffer;);
 
-SX_PJRT_STRUCT(copy, void *buffer; void *device; void *copy;);
+/* To a device, or to a memory of one. */
+SX_PJRT_STRUCT(copy, void *buffer; void *to; void *copy;);
 
 /* A layout. Without tiles, minor_to_major = {rank - 1, …, 0} is row-major. */
 typedef struct sx_pjrt_layout {

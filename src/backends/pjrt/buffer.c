@@ -43,7 +43,8 @@ void sx_pjrt_buffer_destroy(sx_device_buffer *head)
     sx_free(b);
 }
 
-sx_status sx_pjrt_buffer_create(sx_device *device, const sx_type *type, sx_device_buffer **out)
+sx_status sx_pjrt_buffer_create(sx_device *device, int memory, const sx_type *type,
+                                sx_device_buffer **out)
 {
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)device->platform;
     sx_pjrt_buffer *b = sx_alloc(1, sizeof(*b));
@@ -51,6 +52,7 @@ sx_status sx_pjrt_buffer_create(sx_device *device, const sx_type *type, sx_devic
         return sx_pjrt_no_memory("a buffer");
     }
     b->head.device = device;
+    b->head.memory = memory;
     b->head.type = *type;
     atomic_init(&b->head.refs, 1);
     b->arrays = sx_alloc((size_t)p->replicas, sizeof(*b->arrays));
@@ -83,6 +85,12 @@ static int64_t stride_of(const sx_type *type, int axis)
     return stride;
 }
 
+/* NULL: the default, which plugins without memories have, too. */
+static void *memory_of(const sx_device *device, int memory)
+{
+    return memory > 0 ? device->memories[memory].handle : NULL;
+}
+
 /* Copies host data to the devices. With `lent`, the data must remain unchanged until
  * sx_pjrt_buffer_settle(). */
 static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
@@ -100,9 +108,10 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
     b->state = SX_PJRT_EMPTY;
     sx_status status = SX_OK;
     for (int r = 0; r < p->replicas && status == SX_OK; r++) {
-        status =
-            sx_pjrt_put(p->client, b->head.device->index + r, &part, (const char *)data + r * step,
-                        axis > 0 ? strides : NULL, lent ? &b->transfers[r] : NULL, &b->arrays[r]);
+        status = sx_pjrt_put(p->client, b->head.device->index + r,
+                             memory_of(b->head.device, b->head.memory), &part,
+                             (const char *)data + r * step, axis > 0 ? strides : NULL,
+                             lent ? &b->transfers[r] : NULL, &b->arrays[r]);
     }
     if (status !=
         SX_OK) { /* copies to other replicas must end before the caller may change the data */
@@ -230,23 +239,29 @@ sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads, void *cons
     return first;
 }
 
-sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to, sx_device_buffer **out)
+sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to, int memory,
+                              sx_device_buffer **out)
 {
     sx_pjrt_platform *p = platform_of(from);
     sx_pjrt_buffer *b = (sx_pjrt_buffer *)from;
     sx_device_buffer *made = NULL;
-    /* Plugins refuse a copy to the same device. */
-    if (p->replicas > 1 || from->device == to) {
+    /* Plugins refuse a copy to where the value is. */
+    if (p->replicas > 1 || (from->device == to && from->memory == memory)) {
         return SX_OK;
     }
     pthread_mutex_lock(&p->lock);
     sx_status status = SX_OK;
     if (b->state == SX_PJRT_COPIED) {
-        sx_pjrt_copy args =
-            SX_PJRT_ARGS(copy, .buffer = b->arrays[0], .device = p->client->devices[to->index]);
-        status = sx_pjrt_buffer_create(to, &from->type, &made);
-        status =
-            status == SX_OK ? sx_pjrt_call(p->client->plugin, SX_PJRT_BUFFER_COPY, &args) : status;
+        const bool by_device = memory == 0 && from->device != to;
+        sx_pjrt_copy args = SX_PJRT_ARGS(copy, .buffer = b->arrays[0],
+                                         .to = by_device ? p->client->devices[to->index]
+                                                         : to->memories[memory].handle);
+        status = sx_pjrt_buffer_create(to, memory, &from->type, &made);
+        if (status == SX_OK) {
+            status = sx_pjrt_call(p->client->plugin,
+                                  by_device ? SX_PJRT_BUFFER_COPY : SX_PJRT_BUFFER_COPY_TO_MEMORY,
+                                  &args);
+        }
         if (status == SX_OK) {
             sx_pjrt_buffer_take((sx_pjrt_buffer *)made, &args.copy, 1, SX_PJRT_WHOLE);
         }

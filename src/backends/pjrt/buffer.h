@@ -33,7 +33,7 @@ typedef struct sx_pjrt_buffer {
 } sx_pjrt_buffer;
 
 /* Functions of the backend interface. */
-SX_MUST_USE sx_status sx_pjrt_buffer_create(sx_device *device, const sx_type *type,
+SX_MUST_USE sx_status sx_pjrt_buffer_create(sx_device *device, int memory, const sx_type *type,
                                             sx_device_buffer **out);
 void sx_pjrt_buffer_destroy(sx_device_buffer *head);
 SX_MUST_USE sx_status sx_pjrt_buffer_write(sx_device_buffer *head, const void *data, bool borrow);
@@ -41,7 +41,7 @@ SX_MUST_USE sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data);
 SX_MUST_USE sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads,
                                            void *const *data);
 
-SX_MUST_USE sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to,
+SX_MUST_USE sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to, int memory,
                                           sx_device_buffer **out);
 
 /* For executions; the caller holds the platform's lock. */

@@ -177,6 +177,31 @@ void sx_pjrt_device_place(const sx_pjrt_client *c, int index, int *process, int6
     sx_status_free(status);
 }
 
+void sx_pjrt_device_memories(const sx_pjrt_client *c, int index, sx_memory *memories, int *n)
+{
+    sx_pjrt_list all = SX_PJRT_ARGS(list, .object = c->devices[index]);
+    sx_pjrt_pointer first = SX_PJRT_ARGS(pointer, .object = c->devices[index]);
+    sx_memory found[SX_MAX_MEMORIES] = {0};
+    int count = 1;
+    sx_status status = sx_pjrt_call(c->plugin, SX_PJRT_DEVICE_MEMORIES, &all);
+    status = status == SX_OK ? sx_pjrt_call(c->plugin, SX_PJRT_DEFAULT_MEMORY, &first) : status;
+    for (size_t i = 0; status == SX_OK && i < all.count; i++) {
+        const bool is_default = all.items[i] == first.value;
+        if (!is_default && count == SX_MAX_MEMORIES) {
+            continue;
+        }
+        sx_memory *m = is_default ? &found[0] : &found[count++];
+        m->handle = all.items[i];
+        status =
+            sx_pjrt_text_of(c->plugin, SX_PJRT_MEMORY_KIND, m->handle, m->kind, sizeof(m->kind));
+    }
+    if (status == SX_OK && found[0].handle != NULL) {
+        memcpy(memories, found, sizeof(found));
+        *n = count;
+    }
+    sx_status_free(status);
+}
+
 sx_status sx_pjrt_await(const sx_pjrt_client *c, void *event)
 {
     if (event == NULL) {
@@ -202,14 +227,14 @@ static int element_type(sx_dtype dtype)
     return types[dtype];
 }
 
-sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, const sx_type *type, const void *data,
-                      const int64_t *strides, void **out_done, void **out_array)
+sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, void *memory, const sx_type *type,
+                      const void *data, const int64_t *strides, void **out_done, void **out_array)
 {
     static const uint64_t nothing = 0; /* for empty arrays, whose data may be NULL */
     sx_pjrt_from_host args =
         SX_PJRT_ARGS(from_host, .client = c->handle, .data = data == NULL ? &nothing : data,
                      .type = element_type(type->dtype), .dims = type->dims,
-                     .n_dims = (size_t)type->rank, .device = c->devices[device]);
+                     .n_dims = (size_t)type->rank, .device = c->devices[device], .memory = memory);
     args.strides = strides;
     args.n_strides = strides == NULL ? 0 : (size_t)type->rank;
     args.semantics = out_done == NULL ? SX_PJRT_DURING_CALL : SX_PJRT_UNTIL_TRANSFERRED;

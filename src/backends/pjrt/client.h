@@ -8,6 +8,7 @@
 
 #include <sextant/types.h>
 
+#include "backends/backend.h"
 #include "backends/pjrt/plugin.h"
 
 typedef struct sx_pjrt_client {
@@ -41,12 +42,17 @@ void sx_pjrt_device_place(const sx_pjrt_client *c, int index, int *process, int6
 /* Waits for an event, destroys it and returns its error. NULL is SX_OK. */
 SX_MUST_USE sx_status sx_pjrt_await(const sx_pjrt_client *c, void *event);
 
+/* The memories of a device that the plugin names, the default one first; `memories` holds
+ * one row already, which stays if the plugin knows no memories. */
+void sx_pjrt_device_memories(const sx_pjrt_client *c, int index, sx_memory *memories, int *n);
+
 /* Creates an array on a device from host memory with these strides in bytes (NULL: row-major). With
+ * `memory` NULL the array lies in the device's default memory; with
  * out_done NULL the data are copied during the call; otherwise they must remain unchanged until the
  * event (pass it to sx_pjrt_await). */
-SX_MUST_USE sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, const sx_type *type,
-                                  const void *data, const int64_t *strides, void **out_done,
-                                  void **out_array);
+SX_MUST_USE sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, void *memory,
+                                  const sx_type *type, const void *data, const int64_t *strides,
+                                  void **out_done, void **out_array);
 /* Starts copying an array to the host, in row-major order; await the event. */
 SX_MUST_USE sx_status sx_pjrt_begin_get(const sx_pjrt_client *c, void *array, const sx_type *type,
                                         void *data, void **out_event);

@@ -78,6 +78,11 @@ static sx_status list_devices(sx_pjrt_platform *p)
         d->head.core_on_chip = -1;
         sx_pjrt_device_place(p->client, i, &d->head.process, d->head.coords, SX_MAX_COORDS,
                              &d->head.n_coords, &d->head.core_on_chip);
+        d->head.n_memories = 1;
+        snprintf(d->head.memories[0].kind, sizeof(d->head.memories[0].kind), "device");
+        if (p->replicas == 1) {
+            sx_pjrt_device_memories(p->client, i, d->head.memories, &d->head.n_memories);
+        }
         p->devices[i] = &d->head;
     }
     p->head.devices = p->devices;

@@ -55,6 +55,15 @@ static void test_base_args__a_struct_without_its_size_is_refused(void **state)
     assert_error(take(&(options){.struct_size = 7}, &out), SX_INVALID_ARGUMENT, "struct_size 7");
     assert_error(take(&(options){.struct_size = (size_t)-1}, &out), SX_INVALID_ARGUMENT,
                  "use the macro");
+    static union {
+        size_t struct_size;
+        char bytes[(1 << 16) + 1];
+    } huge = {1 << 16};
+    assert_ok(take(&huge, &out)); /* the largest; all that is unknown in it is zero */
+    assert_int_equal(out.a, 0);
+    out.a = 9;
+    huge.struct_size++;
+    assert_error(take(&huge, &out), SX_INVALID_ARGUMENT, "struct_size 65537");
     assert_int_equal(out.a, 9);
 }
 

@@ -15,7 +15,7 @@ warns 'wrote new/report/report.html'
 [ "$(ls new/report | tr '\n' ' ')" = 'classes.csv confusion.csv mistakes.csv report.html report.json ' ] || fail "$(ls new/report)"
 ok predict run --data photos --out p.csv
 cat >check.py <<'PY'
-import base64, csv, html.parser, json, math, re, sys
+import base64, csv, html, html.parser, json, math, re, sys
 folder, shown = sys.argv[1], int(sys.argv[2])
 def table(path):
     return list(csv.reader(open(path, newline="", encoding="utf-8")))
@@ -65,6 +65,14 @@ for k, key in enumerate(("precision", "recall", "f1")):
     assert [c[key] for c in report["classes"]] == [s[k] for s in scores]
 assert [c["examples"] for c in report["classes"]] == [sum(r) for r in matrix]
 assert [c["predicted"] for c in report["classes"]] == [sum(r[i] for r in matrix) for i in range(len(names))]
+
+# The pairs that are confused most, ten at most; of equal ones those of the earlier classes first.
+page = open(folder + "/report.html", encoding="utf-8").read()
+pairs = [[html.unescape(re.sub("<[^>]*>", "", cell)) for cell in row] for row in re.findall(
+    r'<tr><th scope="row">(.*?)</th><td class="text">(.*?)</td><td>([0-9,]+)</td>',
+    page.split('<h2 id="pairs">')[1].split("</section>")[0], re.S)]
+confused = [(-matrix[a][b], a, b) for a in range(len(names)) for b in range(len(names)) if a != b and matrix[a][b]]
+assert pairs == [[names[a], names[b], str(-n)] for n, a, b in sorted(confused)[:10]], pairs
 
 # The page: well-formed, nothing from elsewhere, no scripts, every name as text, a picture each.
 class Page(html.parser.HTMLParser):

@@ -476,6 +476,36 @@ static void test_data_open__one_set_by_names(void **state)
     sx_free(bytes);
 }
 
+/* A record without an image: its features are listed, 32 of them. */
+static void test_data_open__lists_features(void **state)
+{
+    (void)state;
+    for (int n = 32; n <= 33; n++) {
+        char name[16];
+        sx_tfrecord_shards *files = NULL;
+        sx_example_writer writer;
+        sx_buf record;
+        snprintf(name, sizeof(name), "f%d/x", n);
+        assert_ok(sx_tfrecord_shards_create(in_dir(name), 1, SX_CODEC_NONE, &files));
+        sx_example_writer_init(&writer);
+        sx_buf_init(&record, 0);
+        for (int i = 0; i < n; i++) {
+            char key[8];
+            snprintf(key, sizeof(key), "k%02d", i);
+            sx_example_add_int(&writer, key, i);
+        }
+        assert_ok(sx_example_finish(&writer, &record));
+        assert_ok(sx_tfrecord_shards_write(files, 0, (sx_bytes){record.data, record.size}));
+        assert_ok(sx_tfrecord_shards_finish(files));
+        sx_tfrecord_shards_destroy(files);
+        sx_example_writer_deinit(&writer);
+        sx_buf_deinit(&record);
+        snprintf(name, sizeof(name), "f%d/x-*", n);
+        assert_error(open_with(in_dir(name), NULL), SX_INVALID_ARGUMENT,
+                     n == 32 ? "k30 (int64), k31 (int64); use" : "k31 (int64), ...; use");
+    }
+}
+
 /* Labels that count from 1 are classes from 0. */
 static void test_data_open__idx_labels_from_one(void **state)
 {
@@ -518,6 +548,7 @@ static const struct CMUnitTest tests[] = {
     photo_test(test_data_open__says_what_is_wrong),
     photo_test(test_data_open__damaged_files_are_named),
     photo_test(test_data_open__one_set_by_names),
+    photo_test(test_data_open__lists_features),
     photo_test(test_data_open__idx_labels_from_one),
 };
 SX_TEST_MAIN(tests)

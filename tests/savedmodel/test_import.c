@@ -217,6 +217,8 @@ static void test_savedmodel_import__takes_any_number_of_outputs(void **state)
         m, "m/1", x,
         sx_tf_add(w, "Sub", NULL, sx_tf_in(sx_tf_output(all, 11), sx_tf_output(all, 8)), t));
 
+    assert_false(sx_path_exists(scratch("m/1/assets"))); /* folders only for what is there */
+    assert_false(sx_path_exists(scratch("m/1/variables")));
     sx_predictor *p = NULL;
     const sx_signature *s = NULL;
     sx_arena arena;

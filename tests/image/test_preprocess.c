@@ -448,6 +448,31 @@ static void test_image_preprocess__limits(void **state)
     }
 }
 
+/* Each item of a list sets its own fields and no other's: two in either order are the same, and
+ * what the third says is kept. */
+static void test_image_preprocess__augment_items_are_apart(void **state)
+{
+    (void)state;
+    static const char *const items[] = {"flip_left_right", "crop=10",         "shear=20",
+                                        "zoom=0.2",        "brightness=0.25", "contrast=0.2:1.8"};
+    enum { ITEMS = 6 };
+    for (int a = 0; a < ITEMS; a++) {
+        for (int b = 0; b < ITEMS; b++) {
+            char list[100], expected[100];
+            sx_preprocess pre;
+            memset(&pre, 0, sizeof(pre));
+            pre.height = pre.width = 8;
+            pre.channels = 3;
+            snprintf(list, sizeof(list), "%s%s%s", items[a], a == b ? "" : ",",
+                     a == b ? "" : items[b]);
+            snprintf(expected, sizeof(expected), "%s%s%s", items[a < b ? a : b], a == b ? "" : ",",
+                     a == b ? "" : items[a < b ? b : a]);
+            assert_ok(sx_preprocess_set_augment(&pre, list));
+            assert_string_equal(augment_text(&pre), expected); /* in the order of the table */
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_preprocess__recipes),
     cmocka_unit_test(test_image_preprocess__evaluation_is_the_centre),
@@ -462,5 +487,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_preprocess__augment_lists),
     cmocka_unit_test(test_image_preprocess__wishes),
     cmocka_unit_test(test_image_preprocess__limits),
+    cmocka_unit_test(test_image_preprocess__augment_items_are_apart),
 };
 SX_TEST_MAIN(tests)

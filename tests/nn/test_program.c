@@ -233,6 +233,37 @@ static void test_nn_program__lars_adapts_kernels_alone(void **state)
     sx_graph_destroy(g);
 }
 
+static sx_spec dropped(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    double rate = sx_param_float(p, "rate", 0);
+    sx_value x = sx_dropout(b, in->features, rate);
+    return sx_classifier_spec(b, sx_dense(b, x, 3), in->labels);
+}
+
+/* A rate of zero drops nothing, in training, too; another drops in training alone. */
+static void test_nn_program__dropout_is_for_training(void **state)
+{
+    (void)state;
+    const sx_model_def def = {.name = "m", .build = dropped, .features = 4};
+    static const char *const rates[] = {"0", "0.5"};
+    for (int i = 0; i < 2; i++) {
+        for (int mode = SX_TRAIN; mode <= SX_PREDICT; mode++) {
+            sx_params *p = NULL;
+            sx_graph *g = NULL;
+            int drops = 0;
+            assert_ok(sx_params_create(&p));
+            assert_ok(sx_params_set(p, "rate", rates[i]));
+            assert_ok(build(&def, (sx_mode)mode, p, &g));
+            for (int k = 0; k < g->n_nodes; k++) {
+                drops += strcmp(g->nodes[k].op->name, "dropout") == 0;
+            }
+            assert_int_equal(drops > 0, i == 1 && mode == SX_TRAIN);
+            sx_graph_destroy(g);
+            sx_params_destroy(p);
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nn_program__zoo_has_keras_parameter_counts),
     cmocka_unit_test(test_nn_program__variables_have_tf1_names),
@@ -242,5 +273,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nn_program__refuses_a_third_input),
     cmocka_unit_test(test_nn_program__lars_adapts_kernels_alone),
     cmocka_unit_test(test_nn_program__parameters_record_what_was_asked_for),
+    cmocka_unit_test(test_nn_program__dropout_is_for_training),
 };
 SX_TEST_MAIN(tests)

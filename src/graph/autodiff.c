@@ -112,11 +112,24 @@ static bool check_arguments(sx_builder *b, sx_value y, const sx_value *xs, int n
     return !sx_builder_failed(b);
 }
 
-static void run_walk(walk *w, sx_value y, const sx_value *xs, int n)
+/* Back from node `from` to the first; the gradients of the ys are set. */
+static void walk_back(walk *w, int from)
 {
     sx_builder *b = w->b;
     const char *file = b->file;
     int line = b->line;
+    sx_scope_begin(b, "gradients", NULL);
+    for (int k = from; k >= 0 && !sx_builder_failed(b); k--) {
+        sx_node node = b->graph->nodes[k]; /* a copy, because the array may be reallocated */
+        differentiate(w, &node);
+    }
+    sx_scope_end(b);
+    sx_builder_at(b, file, line);
+}
+
+static void run_walk(walk *w, sx_value y, const sx_value *xs, int n)
+{
+    sx_builder *b = w->b;
     mark_needed(w, xs, n);
     double one = 1;
     float one_f32 = 1;
@@ -130,13 +143,34 @@ static void run_walk(walk *w, sx_value y, const sx_value *xs, int n)
     int from = (int)b->graph->values[y.id].node;
     w->grads[y.id] =
         sx_constant(b, (sx_tensor){type, type.dtype == SX_F64 ? (void *)&one : &one_f32});
-    sx_scope_begin(b, "gradients", NULL);
-    for (int k = from; k >= 0 && !sx_builder_failed(b); k--) {
-        sx_node node = b->graph->nodes[k]; /* a copy, because the array may be reallocated */
-        differentiate(w, &node);
+    walk_back(w, from);
+}
+
+void sx_pull_back(sx_builder *b, const sx_value *ys, const sx_value *dys, int n_y,
+                  const sx_value *xs, int n, sx_value *out)
+{
+    memset(out, 0, (size_t)n * sizeof(*out));
+    if (sx_builder_failed(b)) {
+        return;
     }
-    sx_scope_end(b);
-    sx_builder_at(b, file, line);
+    walk w = {.b = b, .n_values = b->graph->n_values};
+    w.needed = sx_alloc((size_t)w.n_values, sizeof(bool));
+    w.grads = sx_alloc((size_t)w.n_values, sizeof(sx_value));
+    if (w.needed == NULL || w.grads == NULL) {
+        sx_builder_fail(b, sx_no_memory("for gradients"));
+    } else {
+        const int from = b->graph->n_nodes - 1;
+        mark_needed(&w, xs, n);
+        for (int i = 0; i < n_y; i++) {
+            accumulate(&w, sx_builder_maker(b, ys[i])->op, ys[i], dys[i]);
+        }
+        walk_back(&w, from);
+        for (int i = 0; i < n && !sx_builder_failed(b); i++) {
+            out[i] = w.grads[xs[i].id];
+        }
+    }
+    sx_free(w.needed);
+    sx_free(w.grads);
 }
 
 void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, sx_value *out)

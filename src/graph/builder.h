@@ -49,6 +49,11 @@ SX_MUST_USE sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bo
 SX_MUST_USE sx_status sx_check_declared(const sx_op_def *op, int n_inputs, const sx_type *types,
                                         int n_types);
 
+/* As sx_gradients(), from any ys with given gradients dys (SX_NO_VALUE: none): what each xs[i] gets
+ * of them, SX_NO_VALUE where that is nothing. */
+void sx_pull_back(sx_builder *b, const sx_value *ys, const sx_value *dys, int n_y,
+                  const sx_value *xs, int n, sx_value *out);
+
 /* Calls op->infer on types alone; fills outputs and *out_n. */
 SX_MUST_USE sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *inputs,
                                      int n_inputs, sx_type outputs[SX_MAX_OUTPUTS], int *out_n);

@@ -131,7 +131,7 @@ static sx_status add_body(sx_library *library, const char *name, sx_graph *body)
     SX_TRY(add_row(library, "function", name, &library->function_index,
                    (void **)&library->functions, library->n_functions, SX_LIBRARY_MAX_FUNCTIONS,
                    &library->function_capacity, sizeof(*library->functions), &kept));
-    library->functions[library->n_functions++] = (sx_function){kept, body};
+    library->functions[library->n_functions++] = (sx_function){.name = kept, .body = body};
     return SX_OK;
 }
 
@@ -250,6 +250,7 @@ sx_status sx_library_finish(sx_library *library)
         const sx_function *f = &library->functions[i];
         SX_TRY(check_nodes(library, f->body), "function \"%.100s\"", f->name);
     }
+    SX_TRY(sx_library_learn(library));
     sx_buf text;
     sx_buf_init(&text, SX_GRAPH_MAX_TEXT_BYTES);
     print_library(library, &text);

@@ -13,6 +13,10 @@ enum { SX_LIBRARY_MAX_FUNCTIONS = 1 << 16, SX_LIBRARY_MAX_VARIABLES = 1 << 16 };
 typedef struct sx_function {
     const char *name;
     sx_graph *body; /* general; args are inputs, results outputs */
+    /* Once the library is finished (function_facts.c): */
+    const bool *shaping; /* [args]: whether its value decides types or branches */
+    bool writes;         /* variables, by itself or through functions that it calls */
+    uint64_t hash;       /* of the body's text */
 } sx_function;
 
 struct sx_library {
@@ -33,6 +37,14 @@ const sx_variable_spec *sx_library_find_variable(const sx_library *library, cons
 SX_MUST_USE sx_status sx_library_parse_within(const char *text, size_t size,
                                               const sx_parse_limits *limits,
                                               sx_library **out_library);
+
+/* Fills in the facts of every function. Recursive functions, and those whose calls nest too deeply,
+ * are assumed to write and to be shaped by every argument. */
+SX_MUST_USE sx_status sx_library_learn(sx_library *library);
+/* `shaping` of a region or a late call's function: `out` has n_args elements. */
+SX_MUST_USE sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool *out);
+/* The hash of the text of a function's body. */
+SX_MUST_USE sx_status sx_function_hash(const sx_graph *body, uint64_t *out);
 
 /* Whether a value of type `type` may have the declared type. Unknown parts match anything. */
 bool sx_type_may_be(const sx_type *type, const sx_type *declared);

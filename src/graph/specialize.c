@@ -534,6 +534,29 @@ static sx_status walk_variable(specializer *s, const sx_node *n, const int *in, 
                    assigns && is_shape_known(got) ? got : &v->type, 1, out_vals);
 }
 
+/* Whether the regions have as many args and results as the node says. */
+static sx_status check_regions(const sx_node *n)
+{
+    const bool is_if = n->op == &sx_op_if, is_while = n->op == &sx_op_while;
+    for (int row = 0, k = 0; row < n->op->n_attrs; row++) {
+        if (n->op->attrs[row].kind != SX_ATTR_BODY) {
+            continue;
+        }
+        const sx_graph *body = sx_node_body(n, row);
+        const int n_args = n->n_inputs - is_if, n_results = is_while && k == 0 ? 1 : n->n_outputs;
+        k++;
+        if (body->n_args != n_args || body->n_results != n_results ||
+            (is_while && n->n_outputs > n->n_inputs)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "region %s takes %d values and gives %d, expected %d and %d for a node "
+                            "of %d inputs and %d outputs",
+                            n->op->attrs[row].name, body->n_args, body->n_results, n_args,
+                            n_results, n->n_inputs, n->n_outputs);
+        }
+    }
+    return SX_OK;
+}
+
 /* Any other node: `in` are its inputs' vals, then its attribute operands'. */
 static sx_status walk_plain(specializer *s, const sx_graph *g, const sx_node *n, const int *in,
                             const char *name, int *out_vals)
@@ -627,6 +650,7 @@ static sx_status walk_plain(specializer *s, const sx_graph *g, const sx_node *n,
 static sx_status walk_node(specializer *s, const sx_graph *g, const sx_node *n, const int *in,
                            const char *name, int *out_vals)
 {
+    SX_TRY(check_regions(n));
     if (n->op == &sx_op_constant) {
         const sx_constant_attrs *a = n->attrs;
         return known_val(s, a->value.type, a->value.data, &out_vals[0]);
@@ -654,11 +678,6 @@ static sx_status walk_node(specializer *s, const sx_graph *g, const sx_node *n, 
         const sx_if_attrs *a = n->attrs;
         const sx_graph *taken =
             *(const bool *)s->vals[in[0]].known->data ? a->then_body : a->else_body;
-        if (taken->n_args != n->n_inputs - 1 || taken->n_results != n->n_outputs) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "its region has %d inputs and %d results, but the node has %d and %d",
-                            taken->n_args, taken->n_results, n->n_inputs - 1, n->n_outputs);
-        }
         return inline_body(s, taken, in + 1, n->n_inputs - 1, name, out_vals);
     }
     if (n->op == &sx_op_read_variable || n->op == &sx_op_assign_variable) {
@@ -1228,15 +1247,6 @@ static sx_status static_region(specializer *s, const sx_node *n, int attr_row, c
 
 /* ---- The function ---- */
 
-sx_status sx_function_hash(const sx_graph *body, uint64_t *out)
-{
-    char *text = NULL;
-    SX_TRY(sx_graph_print(body, &text));
-    *out = sx_hash64(text, strlen(text));
-    sx_text_free(text);
-    return SX_OK;
-}
-
 static sx_status bind_args(specializer *s, const sx_graph *body, int *args)
 {
     if (s->binding.n_args != body->n_args) {
@@ -1324,62 +1334,4 @@ void sx_specialized_destroy(sx_specialized *p)
     sx_free(p->graphs);
     sx_arena_deinit(&p->arena);
     sx_free(p);
-}
-
-/* ---- Which arguments shape ---- */
-
-static sx_status mark_shaping(const sx_library *library, const sx_graph *g, int depth,
-                              const bool *results_shape, bool *out)
-{
-    bool *shapes = sx_alloc((size_t)g->n_values, sizeof(bool));
-    bool *inner = sx_alloc(SX_NODE_MAX_INPUTS + 1, sizeof(bool));
-    sx_status status = shapes == NULL || inner == NULL ? no_memory() : SX_OK;
-    for (int i = 0; status == SX_OK && i < g->n_results; i++) {
-        shapes[g->results[i].value.id] = results_shape != NULL && results_shape[i];
-    }
-    for (int k = g->n_nodes - 1; k >= 0 && status == SX_OK; k--) {
-        const sx_node *n = &g->nodes[k];
-        bool any = false;
-        for (int i = 0; i < n->n_outputs; i++) {
-            any = any || shapes[sx_node_output(n, i).id];
-        }
-        for (int i = 0; i < n->n_attr_operands; i++) {
-            shapes[n->attr_operands[i].value.id] = true;
-        }
-        /* `shape` depends only on the type; values that a device computes from data are not useful
-         * either, but cannot be distinguished from those computed from sizes. */
-        const bool ends = n->op == &sx_op_shape || (n->op->flags & SX_OP_HOST) != 0;
-        for (int i = 0; any && i < n->n_inputs && !ends; i++) {
-            shapes[n->inputs[i].id] = true;
-        }
-        const sx_call_attrs *call = n->op == &sx_op_call ? n->attrs : NULL;
-        for (int row = 0; row < n->op->n_attrs && status == SX_OK && depth < MAX_CALLS; row++) {
-            const sx_function *f = call != NULL && call->function != NULL
-                                       ? sx_library_find(library, call->function)
-                                       : NULL;
-            const sx_graph *body = f != NULL                                ? f->body
-                                   : n->op->attrs[row].kind == SX_ATTR_BODY ? sx_node_body(n, row)
-                                                                            : NULL;
-            const int first = n->op == &sx_op_if ? 1 : 0;
-            if (body == NULL || body->n_args > n->n_inputs - first) {
-                continue;
-            }
-            memset(inner, 0, SX_NODE_MAX_INPUTS + 1);
-            status = mark_shaping(library, body, depth + 1, NULL, inner);
-            for (int i = 0; i < body->n_args; i++) {
-                shapes[n->inputs[first + i].id] = shapes[n->inputs[first + i].id] || inner[i];
-            }
-        }
-    }
-    for (int i = 0; status == SX_OK && i < g->n_args; i++) {
-        out[i] = shapes[g->args[i].value.id];
-    }
-    sx_free(shapes);
-    sx_free(inner);
-    return status;
-}
-
-sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool *out)
-{
-    return mark_shaping(library, body, 0, NULL, out);
 }

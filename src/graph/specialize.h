@@ -88,10 +88,4 @@ SX_MUST_USE sx_status sx_specialize(const sx_library *library, const sx_graph *b
                                     sx_specialized **out);
 void sx_specialized_destroy(sx_specialized *s); /* NULL is fine */
 
-/* Finds the parameters whose values determine types or branches: they should be bound if they are
- * small integers or bools. `out` has n_args elements. */
-SX_MUST_USE sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool *out);
-/* The hash of the text of a function's body. */
-SX_MUST_USE sx_status sx_function_hash(const sx_graph *body, uint64_t *out);
-
 #endif

@@ -39,17 +39,10 @@ typedef struct program {
     pthread_mutex_t mutex; /* of the executables */
 } program;
 
-typedef struct function_facts {
-    uint64_t hash;
-    bool *shaping;
-    bool writes; /* variables, by itself or through others */
-} function_facts;
-
 struct sx_runner {
     sx_runner_options options;
     sx_build_cache *programs, *executables;
     sx_device_buffer **variables; /* [library's variables] */
-    function_facts *functions;    /* [library's functions] */
     bool any_writes;
     pthread_rwlock_t lock; /* of the variables; used if any_writes */
 };
@@ -73,25 +66,6 @@ static sx_status no_memory(void)
 }
 
 /* ---- Life ---- */
-
-static bool writes_variables(const sx_library *library, const sx_graph *g, int depth)
-{
-    bool writes = false;
-    for (int k = 0; k < g->n_nodes && !writes && depth < MAX_DEPTH; k++) {
-        const sx_node *n = &g->nodes[k];
-        writes = n->op == &sx_op_assign_variable;
-        if (n->op == &sx_op_call) {
-            const sx_function *f =
-                sx_library_find(library, ((const sx_call_attrs *)n->attrs)->function);
-            writes = f != NULL && writes_variables(library, f->body, depth + 1);
-        }
-        for (int row = 0; row < n->op->n_attrs && !writes; row++) {
-            writes = n->op->attrs[row].kind == SX_ATTR_BODY &&
-                     writes_variables(library, sx_node_body(n, row), depth + 1);
-        }
-    }
-    return writes;
-}
 
 static void destroy_program(void *user)
 {
@@ -134,21 +108,6 @@ static sx_status make_variable(sx_runner *r, int i)
     return sx_status_annotate(status, __FILE__, __LINE__, "variable \"%.100s\"", v->name);
 }
 
-static sx_status learn_function(sx_runner *r, int i)
-{
-    const sx_library *library = r->options.library;
-    const sx_graph *body = library->functions[i].body;
-    function_facts *f = &r->functions[i];
-    f->shaping = sx_alloc((size_t)body->n_args + 1, sizeof(bool));
-    if (f->shaping == NULL) {
-        return no_memory();
-    }
-    f->writes = writes_variables(library, body, 0);
-    r->any_writes = r->any_writes || f->writes;
-    SX_TRY(sx_function_hash(body, &f->hash));
-    return sx_shaping_args(library, body, f->shaping);
-}
-
 sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out)
 {
     const sx_library *library = options->library;
@@ -159,11 +118,10 @@ sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out)
     r->options = *options;
     pthread_rwlock_init(&r->lock, NULL);
     r->variables = sx_alloc((size_t)library->n_variables + 1, sizeof(sx_device_buffer *));
-    r->functions = sx_alloc((size_t)library->n_functions + 1, sizeof(*r->functions));
     sx_status status = !library->finished
                            ? sx_error(SX_FAILED_PRECONDITION, "the library is not finished")
-                       : r->variables == NULL || r->functions == NULL ? no_memory()
-                                                                      : SX_OK;
+                       : r->variables == NULL ? no_memory()
+                                              : SX_OK;
     if (status == SX_OK) {
         status =
             sx_build_cache_create(&(sx_build_cache_options){.max_entries = options->max_programs,
@@ -179,8 +137,8 @@ sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out)
     for (int i = 0; i < library->n_variables && status == SX_OK; i++) {
         status = make_variable(r, i);
     }
-    for (int i = 0; i < library->n_functions && status == SX_OK; i++) {
-        status = learn_function(r, i);
+    for (int i = 0; i < library->n_functions; i++) {
+        r->any_writes = r->any_writes || library->functions[i].writes;
     }
     if (status != SX_OK) {
         sx_runner_destroy(r);
@@ -200,11 +158,7 @@ void sx_runner_destroy(sx_runner *r)
     for (int i = 0; r->variables != NULL && i < r->options.library->n_variables; i++) {
         sx_device_buffer_release(r->variables[i]);
     }
-    for (int i = 0; r->functions != NULL && i < r->options.library->n_functions; i++) {
-        sx_free(r->functions[i].shaping);
-    }
     sx_free(r->variables);
-    sx_free(r->functions);
     pthread_rwlock_destroy(&r->lock);
     sx_free(r);
 }
@@ -272,19 +226,18 @@ static sx_status to_device(const sx_runner *r, value *v)
     return sx_device_buffer_write(v->buffer, v->data, true);
 }
 
-/* A copy whose host bytes are in `arena`. */
+/* A copy that depends on nothing but `arena`: a buffer that the value has beside host bytes may
+ * borrow them. */
 static sx_status copy_value(const value *v, sx_arena *arena, value *out)
 {
     *out = *v;
-    if (v->buffer != NULL) {
+    if (v->data == NULL) {
         out->buffer = sx_device_buffer_retain(v->buffer);
-        out->data = NULL;
         return SX_OK;
     }
-    if (v->type.dtype == SX_RESOURCE) {
-        return SX_OK;
-    }
-    out->data = sx_arena_memdup(arena, v->data, host_bytes(&v->type));
+    out->buffer = NULL;
+    out->data = sx_arena_memdup(
+        arena, v->data, v->type.dtype == SX_RESOURCE ? strlen(v->data) + 1 : host_bytes(&v->type));
     sx_bytes *s = out->data;
     for (int64_t i = 0; s != NULL && v->type.dtype == SX_STRING && i < sx_type_elems(&v->type);
          i++) {
@@ -446,9 +399,9 @@ static sx_status find_batch(const sx_graph *body, const value *args, int n, int6
     return SX_OK;
 }
 
-/* The binding of each argument, in `arena`. */
-static sx_status bind(const sx_graph *body, value *args, int n, const bool *shaping, int64_t batch,
-                      sx_arena *arena, sx_tensor **out)
+/* What is bound of each argument, in `arena`. */
+static sx_status bind(const sx_graph *body, const value *args, int n, const bool *shaping,
+                      int64_t batch, sx_arena *arena, sx_tensor **out)
 {
     sx_tensor *bound = sx_arena_array(arena, n + 1, sx_tensor);
     if (bound == NULL) {
@@ -468,8 +421,9 @@ static sx_status bind(const sx_graph *body, value *args, int n, const bool *shap
             bound[i].data = args[i].data;
         } else if (shaping[i] && whole && !sx_type_has_batch(&bound[i].type) &&
                    sx_type_elems(&args[i].type) <= MAX_KNOWN_ELEMS) {
-            SX_TRY(to_host(&args[i], arena));
-            bound[i].data = args[i].data;
+            value here = args[i]; /* the caller's may outlive the arena */
+            SX_TRY(to_host(&here, arena));
+            bound[i].data = here.data;
         }
     }
     *out = bound;
@@ -822,7 +776,6 @@ sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *arg
     if (f == NULL) {
         return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", function);
     }
-    const function_facts *facts = &r->functions[f - library->functions];
     sx_arena scratch;
     sx_arena_init(&scratch, 0);
     scratch.budget = r->options.memory;
@@ -838,13 +791,13 @@ sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *arg
     }
     if (status == SX_OK) {
         call c = {.r = r, .cancel = cancel};
-        if (r->any_writes && facts->writes) {
+        if (r->any_writes && f->writes) {
             pthread_rwlock_wrlock(&r->lock);
         } else if (r->any_writes) {
             pthread_rwlock_rdlock(&r->lock);
         }
-        status = run_graph(&c, f->body, facts->hash, facts->shaping, 0, values, n_args,
-                           values + n_args, n_results, &scratch);
+        status = run_graph(&c, f->body, f->hash, f->shaping, 0, values, n_args, values + n_args,
+                           n_results, &scratch);
         if (r->any_writes) {
             pthread_rwlock_unlock(&r->lock);
         }

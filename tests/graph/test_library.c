@@ -316,6 +316,42 @@ static void test_graph_library__passes_work_on_regions(void **state)
     sx_graph_destroy(g);
 }
 
+/* A chain of functions, each of which calls the next one twice: 2^60 calls, looked at once each. */
+static void test_graph_library__facts_of_shared_functions_are_learned_once(void **state)
+{
+    (void)state;
+    enum { DEEP = 60 };
+    static char text[64 << 10];
+    int at =
+        snprintf(text, sizeof(text), "sextant-library 2\nvariable float32[] \"v\" state zeros\n");
+    for (int i = 0; i < DEEP; i++) {
+        at += snprintf(text + at, sizeof(text) - (size_t)at,
+                       "function \"f%d\"\ninput %%1 float32[*] \"x\"\ninput %%2 int64[?] \"to\"\n"
+                       "%%3 = call(%%1, %%2) {function=\"f%d\"} float32[*] \"a\"\n"
+                       "%%4 = call(%%3, %%2) {function=\"f%d\"} float32[*] \"b\"\n"
+                       "output \"y\" %%4\nend\n",
+                       i, i + 1, i + 1);
+    }
+    snprintf(text + at, sizeof(text) - (size_t)at,
+             "function \"f%d\"\ninput %%1 float32[*] \"x\"\ninput %%2 int64[?] \"to\"\n"
+             "%%3 = reshape(%%1) {shape=%%2} float32[*] \"r\"\noutput \"y\" %%3\nend\n"
+             "function \"sets\"\ninput %%1 float32[] \"x\"\n"
+             "%%2 = variable_handle() {name=\"v\"} resource[] \"h\"\n"
+             "%%3 = assign_variable(%%2, %%1) float32[] \"set\"\noutput \"y\" %%3\nend\n"
+             "function \"calls\"\ninput %%1 float32[] \"x\"\n"
+             "%%2 = call(%%1) {function=\"sets\"} float32[] \"c\"\noutput \"y\" %%2\nend\n",
+             DEEP);
+    sx_library *library;
+    assert_ok(sx_library_parse(text, strlen(text), &library));
+    const sx_function *first = sx_library_find(library, "f0");
+    assert_false(first->shaping[0]);
+    assert_true(first->shaping[1]);
+    assert_false(first->writes);
+    assert_true(sx_library_find(library, "calls")->writes);
+    assert_true(first->hash != sx_library_find(library, "f1")->hash);
+    sx_library_destroy(library);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_library__text_round_trip),
     cmocka_unit_test(test_graph_library__is_built),
@@ -324,5 +360,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_library__every_prefix_and_flip_is_survived),
     cmocka_unit_test(test_graph_library__static_graphs_have_regions),
     cmocka_unit_test(test_graph_library__passes_work_on_regions),
+    cmocka_unit_test(test_graph_library__facts_of_shared_functions_are_learned_once),
 };
 SX_TEST_MAIN(tests)

@@ -187,6 +187,16 @@ def apply_adam(a, var, m, v, g, lr, step, ok):
     return keras_step(optimizer, var, g, {"_momentums": m, "_velocities": v})
 
 
+def while_loop(a, *xs):
+    if len(xs) == 2:  # doubling
+        x, limit = xs
+        return tf.while_loop(lambda v: v < limit, lambda v: [v + v], [x], maximum_iterations=a["trips"])
+    x, h, limit, w = xs  # recurrent
+    return tf.while_loop(
+        lambda v, _: v < limit, lambda v, u: [v + v, tf.tanh(u * w)], [x, h], maximum_iterations=a["trips"]
+    )
+
+
 PEERS = {
     "round_bf16": lambda a, x: tf.cast(tf.cast(x, tf.bfloat16), x.dtype),
     "broadcast_to": lambda a, x: tf.broadcast_to(x, a["shape"]),
@@ -207,6 +217,12 @@ PEERS = {
     "apply_momentum": apply_momentum,
     "apply_rmsprop": apply_rmsprop,
     "apply_adam": apply_adam,
+    # The regions of the samples, as src/graph/ops/{if,while,map}.c write them.
+    "if": lambda a, c, x: tf.cond(c, lambda: -x, lambda: tf.identity(x)),
+    "while": while_loop,
+    "map": lambda a, x, y: tf.map_fn(lambda row: row + y, x),
+    "take_row": lambda a, x, i: tf.gather(x, i),
+    "put_row": lambda a, x, row, i: tf.tensor_scatter_nd_update(x, [[i]], [row]),
 }
 
 # Gradients that TensorFlow does not have, with the reason; ours stand on central differences there.

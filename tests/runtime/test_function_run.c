@@ -55,8 +55,7 @@ static sx_build_cache_stats executables_of(const running *t)
     return executables;
 }
 
-/* --- straight lines ------------------------------------------------------------------------------
- */
+/* ---- straight lines ---- */
 
 /* x [N,?]: rows flattened through an attribute operand of its own shape, by a called function. */
 static const char flatten[] =
@@ -113,8 +112,7 @@ static void test_runtime_function_run__batch_stays_symbolic_through_attribute_op
     }
 }
 
-/* --- late calls ----------------------------------------------------------------------------------
- */
+/* ---- late calls ---- */
 
 /* The elements that are not zero, squared, with their sum; the host decides how many there are. */
 static const char compress[] =
@@ -167,8 +165,7 @@ static void test_runtime_function_run__late_calls_wait_for_their_shapes(void **s
     }
 }
 
-/* --- control flow --------------------------------------------------------------------------------
- */
+/* ---- control flow ---- */
 
 /* Branches of different shapes, chosen by data; a known condition takes one beforehand. */
 static const char choose[] =
@@ -351,8 +348,7 @@ static void test_runtime_function_run__loops_that_do_not_end_are_stopped(void **
     end(&t);
 }
 
-/* --- effects -------------------------------------------------------------------------------------
- */
+/* ---- effects ---- */
 
 /* count += step, and the value before; refused for negative steps, before anything is assigned. */
 static const char counter[] =
@@ -406,8 +402,7 @@ static void test_runtime_function_run__effects_keep_their_order(void **state)
     }
 }
 
-/* --- limits --------------------------------------------------------------------------------------
- */
+/* ---- limits ---- */
 
 static void test_runtime_function_run__limits_are_refused_with_their_figure(void **state)
 {
@@ -445,8 +440,7 @@ static void test_runtime_function_run__limits_are_refused_with_their_figure(void
     end(&t);
 }
 
-/* --- the cache -----------------------------------------------------------------------------------
- */
+/* ---- the cache ---- */
 
 static const char negate[] = "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
                              "%2 = neg(%1) float32[?] \"neg\"\noutput \"y\" %2\nend\n";

@@ -7,6 +7,7 @@
  *
  * Errors   INVALID_ARGUMENT  the condition's type; regions that take other types than x, or whose
  *                            results differ in number or type
+ * Gradient an if of the regions' gradients
  * Numbers  those of the region
  * Source   TensorFlow If; StableHLO case */
 #include "graph/ops/regions.h"
@@ -45,6 +46,76 @@ static sx_status if_infer(sx_infer_context *c)
         c->outputs[i] = *x;
     }
     return SX_OK;
+}
+
+/* The region of the gradient: (x..., dy...) -> dx..., of those x that are asked for. */
+static sx_graph *if_branch_gradient(sx_grad *g, const sx_graph *body, const sx_type *types, int n_x,
+                                    int n_dy)
+{
+    sx_value args[2 * SX_MAX_OUTPUTS], y[SX_MAX_OUTPUTS], ys[SX_MAX_OUTPUTS], xs[SX_MAX_OUTPUTS],
+        dx[SX_MAX_OUTPUTS];
+    sx_builder *b = sx_region_begin(g, types, n_x + n_dy, args);
+    int n = 0, k = 0;
+    if (b == NULL) {
+        return NULL;
+    }
+    sx_region_inline(b, body, args, y);
+    for (int i = 0; i < g->n_outputs; i++) {
+        if (sx_value_is(g->dy[i])) {
+            ys[k++] = y[i];
+        }
+    }
+    for (int i = 0; i < n_x; i++) {
+        if (g->needed[1 + i]) {
+            xs[n++] = args[i];
+        }
+    }
+    sx_pull_back(b, ys, args + n_x, n_dy, xs, n, dx);
+    for (int i = 0; i < n && !sx_builder_failed(b); i++) {
+        const sx_type type = sx_type_of_value(b, xs[i]);
+        dx[i] = sx_value_is(dx[i]) ? dx[i] : sx_region_zeros(b, &type);
+    }
+    return sx_region_end(g, b, dx, n);
+}
+
+/* An if of the branches' gradients. */
+static void if_grad(sx_grad *g)
+{
+    const sx_if_attrs *attrs = g->attrs;
+    const int n_x = g->n_inputs - 1;
+    sx_value operands[1 + 2 * SX_MAX_OUTPUTS] = {g->x[0]};
+    sx_type types[2 * SX_MAX_OUTPUTS];
+    int n = n_x;
+    if (n_x > SX_MAX_OUTPUTS) {
+        sx_builder_fail(g->b,
+                        sx_error(SX_UNIMPLEMENTED, "the gradient of an if of more than %d operands",
+                                 SX_MAX_OUTPUTS));
+        return;
+    }
+    for (int i = 0; i < n_x; i++) {
+        operands[1 + i] = g->x[1 + i];
+    }
+    for (int i = 0; i < g->n_outputs; i++) {
+        if (sx_value_is(g->dy[i])) {
+            operands[1 + n++] = g->dy[i];
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        types[i] = sx_type_of_value(g->b, operands[1 + i]);
+    }
+    sx_graph *then_body = if_branch_gradient(g, attrs->then_body, types, n_x, n - n_x);
+    sx_graph *else_body = if_branch_gradient(g, attrs->else_body, types, n_x, n - n_x);
+    sx_value first = SX_NO_VALUE;
+    if (then_body != NULL && else_body != NULL) {
+        first = sx_build(g->b, &sx_op_if,
+                         &(sx_if_attrs){.then_body = then_body, .else_body = else_body}, operands,
+                         1 + n);
+    }
+    for (int i = 0, k = 0; i < n_x; i++) {
+        g->dx[1 + i] = g->needed[1 + i] ? sx_output_of(first, k++) : SX_NO_VALUE;
+    }
+    sx_graph_destroy(then_body);
+    sx_graph_destroy(else_body);
 }
 
 static sx_status if_host(const sx_kernel_call *c)
@@ -115,16 +186,21 @@ static const sx_op_sample if_samples[] = {
      .inputs = {SX_SAMPLE_SCALAR(SX_BOOL, SX_FILL_TRUE), SX_SAMPLE_F32(SX_FILL_NORMAL, 3)},
      .n_inputs = 2,
      .attrs = &negate_or_keep},
+    {.name = "either",
+     .inputs = {SX_SAMPLE_SCALAR(SX_BOOL, SX_FILL_BOOL), SX_SAMPLE_F32(SX_FILL_NORMAL, 3)},
+     .n_inputs = 2,
+     .attrs = &negate_or_keep},
 };
 
 const sx_op_def sx_op_if = {
     SX_OP_NAMED(if),
     .n_in = SX_VARIADIC,
     .n_out = SX_VARIADIC,
-    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
+    .flags = SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
     SX_OP_ATTRS(sx_if_attrs, if_attrs),
     .moved = SX_MOVES_ALL,
     .infer = if_infer,
+    .grad = if_grad,
     .host = if_host,
     .to_stablehlo = if_to_stablehlo,
     SX_OP_SAMPLES(if_samples),

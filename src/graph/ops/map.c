@@ -66,6 +66,78 @@ static sx_status map_infer(sx_infer_context *c)
     return SX_OK;
 }
 
+/* A map over (x[i]..., dy[i]...) of the region's gradient; what operands that are passed whole get
+ * of each element is summed. */
+static void map_grad(sx_grad *g)
+{
+    const sx_map_attrs *attrs = g->attrs;
+    const int n_x = g->n_inputs, mapped = (int)attrs->mapped;
+    enum { MOST = 2 * SX_MAX_OUTPUTS };
+    sx_value operands[MOST], args[MOST], y[SX_MAX_OUTPUTS], ys[SX_MAX_OUTPUTS], dys[SX_MAX_OUTPUTS],
+        x[SX_MAX_OUTPUTS], xs[SX_MAX_OUTPUTS], dx[SX_MAX_OUTPUTS];
+    sx_type types[MOST];
+    int n = 0, n_dy = 0, n_xs = 0;
+    for (int i = 0; i < mapped; i++) {
+        operands[n++] = g->x[i];
+    }
+    for (int i = 0; i < g->n_outputs; i++) {
+        if (sx_value_is(g->dy[i])) {
+            operands[n++] = g->dy[i];
+            n_dy++;
+        }
+    }
+    const int cut = n;
+    for (int i = mapped; i < n_x; i++) {
+        operands[n++] = g->x[i];
+    }
+    for (int i = 0; i < n; i++) {
+        const sx_type whole = sx_type_of_value(g->b, operands[i]);
+        types[i] = i < cut ? element_type(&whole) : whole;
+    }
+    sx_builder *b = sx_region_begin(g, types, n, args);
+    if (b == NULL) {
+        return;
+    }
+    for (int i = 0; i < n_x; i++) {
+        x[i] = i < mapped ? args[i] : args[cut + i - mapped];
+    }
+    sx_region_inline(b, attrs->body, x, y);
+    for (int i = 0, k = 0; i < g->n_outputs; i++) {
+        if (sx_value_is(g->dy[i])) {
+            ys[k] = y[i];
+            dys[k] = args[mapped + k];
+            k++;
+        }
+    }
+    for (int i = 0; i < n_x; i++) {
+        if (g->needed[i]) {
+            xs[n_xs++] = x[i];
+        }
+    }
+    sx_pull_back(b, ys, dys, n_dy, xs, n_xs, dx);
+    for (int i = 0; i < n_xs && !sx_builder_failed(b); i++) {
+        const sx_type type = sx_type_of_value(b, xs[i]);
+        dx[i] = sx_value_is(dx[i]) ? dx[i] : sx_region_zeros(b, &type);
+    }
+    sx_graph *body = sx_region_end(g, b, dx, n_xs);
+    if (body == NULL) {
+        return;
+    }
+    sx_value first =
+        sx_build(g->b, &sx_op_map, &(sx_map_attrs){.body = body, .mapped = cut}, operands, n);
+    for (int i = 0, k = 0; i < n_x; i++) {
+        if (!g->needed[i]) {
+            continue;
+        }
+        g->dx[i] = sx_output_of(first, k++);
+        if (i >= mapped && !sx_builder_failed(g->b)) {
+            sx_reduce_attrs front = {.axes = {.n = 1, .v = {0}}};
+            g->dx[i] = sx_build_op(g->b, reduce_sum, &front, g->dx[i]);
+        }
+    }
+    sx_graph_destroy(body);
+}
+
 static sx_status map_host(const sx_kernel_call *c)
 {
     const sx_map_attrs *attrs = c->attrs;
@@ -150,10 +222,11 @@ const sx_op_def sx_op_map = {
     SX_OP_NAMED(map),
     .n_in = SX_VARIADIC,
     .n_out = SX_VARIADIC,
-    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
+    .flags = SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
     SX_OP_ATTRS(sx_map_attrs, map_attrs),
     .moved = SX_MOVES_ALL,
     .infer = map_infer,
+    .grad = map_grad,
     .host = map_host,
     .to_stablehlo = map_to_stablehlo,
     SX_OP_SAMPLES(map_samples),

@@ -1,7 +1,10 @@
 /* See regions.h. */
 #include "graph/ops/regions.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 sx_status sx_require_region_args(const char *what, const sx_graph *body, const sx_type *types,
                                  int n)
@@ -26,4 +29,78 @@ sx_status sx_require_region_args(const char *what, const sx_graph *body, const s
 void sx_region_copy(const sx_kernel_call *c, const sx_host_tensor *from, const sx_host_tensor *to)
 {
     memcpy(to->data, from->data, sx_interpret_bytes(c, &to->type));
+}
+
+sx_builder *sx_region_begin(sx_grad *g, const sx_type *types, int n, sx_value *out_args)
+{
+    sx_builder *region = NULL;
+    sx_status status = sx_builder_create(&region);
+    if (status != SX_OK) {
+        sx_builder_fail(g->b, status);
+        return NULL;
+    }
+    for (int i = 0; i < n; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "x%d", i);
+        out_args[i] = sx_input(region, name, types[i]);
+    }
+    return region;
+}
+
+sx_graph *sx_region_end(sx_grad *g, sx_builder *region, const sx_value *results, int n)
+{
+    sx_graph *made = NULL;
+    for (int i = 0; i < n; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "y%d", i);
+        sx_output(region, name, results[i]);
+    }
+    sx_status status = sx_builder_finish(region, &made);
+    sx_builder_destroy(region);
+    if (status != SX_OK) {
+        sx_builder_fail(g->b,
+                        sx_status_annotate(status, __FILE__, __LINE__, "the gradient of a region"));
+    }
+    return made;
+}
+
+void sx_region_inline(sx_builder *b, const sx_graph *body, const sx_value *args, sx_value *results)
+{
+    sx_value *here = sx_arena_array(sx_builder_arena(b), body->n_values, sx_value);
+    for (int i = 0; here != NULL && i < body->n_args; i++) {
+        here[body->args[i].value.id] = args[i];
+    }
+    for (int k = 0; here != NULL && k < body->n_nodes && !sx_builder_failed(b); k++) {
+        const sx_node *n = &body->nodes[k];
+        sx_value *inputs = sx_arena_array(sx_builder_arena(b), n->n_inputs + 1, sx_value);
+        if (n->op == &sx_op_parameter || inputs == NULL) {
+            here = inputs != NULL ? here : NULL;
+            continue;
+        }
+        for (int i = 0; i < n->n_inputs; i++) {
+            inputs[i] = here[n->inputs[i].id];
+        }
+        sx_value first = sx_build_node(b, &(sx_node_spec){.op = n->op,
+                                                          .attrs = n->attrs,
+                                                          .inputs = inputs,
+                                                          .n_inputs = n->n_inputs,
+                                                          .device = n->device,
+                                                          .file = n->file,
+                                                          .line = n->line});
+        for (int i = 0; i < n->n_outputs; i++) {
+            here[sx_node_output(n, i).id] = sx_output_of(first, i);
+        }
+    }
+    if (here == NULL) {
+        sx_builder_fail(b, sx_no_memory("for the gradient of a region"));
+    }
+    for (int i = 0; i < body->n_results; i++) {
+        results[i] = here != NULL ? here[body->results[i].value.id] : SX_NO_VALUE;
+    }
+}
+
+sx_value sx_region_zeros(sx_builder *b, const sx_type *type)
+{
+    sx_shape_attrs attrs = {.shape = sx_ints_of(type->rank, type->dims)};
+    return sx_build_op(b, broadcast_to, &attrs, sx_scalar(b, type->dtype, 0));
 }

@@ -2,6 +2,7 @@
 #ifndef SX_GRAPH_OPS_REGIONS_H
 #define SX_GRAPH_OPS_REGIONS_H
 
+#include "graph/builder.h"
 #include "graph/interpret.h"
 #include "graph/lower/stablehlo_graph.h"
 #include "graph/ops/common.h"
@@ -11,6 +12,18 @@ SX_MUST_USE sx_status sx_require_region_args(const char *what, const sx_graph *b
                                              const sx_type *types, int n);
 /* Copies the elements of a tensor of the same type, represented like the call's operands. */
 void sx_region_copy(const sx_kernel_call *c, const sx_host_tensor *from, const sx_host_tensor *to);
+
+/* ---- Gradients ---- */
+
+/* A region under construction: `types` are its args'. */
+sx_builder *sx_region_begin(sx_grad *g, const sx_type *types, int n, sx_value *out_args);
+/* Ends it with these results; NULL after an error, which g's builder gets. To be destroyed once a
+ * node has copied it. */
+sx_graph *sx_region_end(sx_grad *g, sx_builder *region, const sx_value *results, int n);
+/* The nodes of a static graph, appended to a builder. */
+void sx_region_inline(sx_builder *b, const sx_graph *body, const sx_value *args, sx_value *results);
+/* Zeros of that type. */
+sx_value sx_region_zeros(sx_builder *b, const sx_type *type);
 
 /* ---- Samples: regions written as literals ---- */
 

@@ -11,8 +11,11 @@
  *                             no state
  *          OUT_OF_RANGE       (running) more than `trips` iterations
  *          CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration
+ * Gradient  needs `trips`: one loop keeps the state of each iteration, another runs back over them
  * Numbers  those of the regions
  * Source   TensorFlow While; StableHLO while */
+#include <string.h>
+
 #include "base/memory.h"
 #include "graph/ops/regions.h"
 
@@ -53,6 +56,163 @@ static sx_status while_infer(sx_infer_context *c)
     }
     c->n_outputs = n;
     return SX_OK;
+}
+
+/* Two loops: one runs forward again and keeps the state before each trip in [trips, …] buffers, the
+ * other runs back over them:
+ *
+ *   (i, state..., kept...)          while condition(state):  kept[i] = state; state = body(state)
+ *   (i, dstate..., dx...)           while i > 0:  i = i - 1;  pulled back through body(kept[i])
+ *
+ * so that a trip of the second computes the body and its gradient. */
+static void while_grad(sx_grad *g)
+{
+    const sx_while_attrs *attrs = g->attrs;
+    const int n_state = g->n_outputs, n_x = g->n_inputs;
+    enum { MOST = 3 * SX_MAX_OUTPUTS };
+    sx_value operands[MOST], args[MOST], results[MOST], xs[MOST], dx[MOST];
+    sx_type types[MOST];
+    sx_graph *regions[4] = {NULL};
+    int at[MOST], n_float = 0, n_diff = 0; /* of the operands: those with a gradient, state first */
+    if (attrs->trips == 0) {
+        sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED,
+                                       "the gradient of a while needs a bound of its trips; "
+                                       "set its attribute trips"));
+        return;
+    }
+    if (1 + 2 * n_state + n_x > MOST || 1 + 2 * n_state > SX_MAX_OUTPUTS || n_x >= SX_MAX_OUTPUTS) {
+        sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED,
+                                       "the gradient of a while of %d values and %d operands",
+                                       n_state, n_x));
+        return;
+    }
+    for (int i = 0; i < n_x; i++) {
+        /* All of a state's floats: one may depend on another. */
+        if (i < n_state ? sx_dtype_is_float(sx_type_of_value(g->b, g->x[i]).dtype) : g->needed[i]) {
+            at[n_diff++] = i;
+            n_float += i < n_state;
+        }
+    }
+    const sx_value zero = sx_scalar(g->b, SX_I32, 0);
+
+    /* Forward: i, state, kept, other operands. */
+    int n = 0;
+    operands[n++] = zero;
+    for (int i = 0; i < n_state; i++) {
+        operands[n++] = g->x[i];
+    }
+    for (int i = 0; i < n_state; i++) {
+        sx_type type = sx_type_of_value(g->b, g->x[i]), kept = {.dtype = type.dtype};
+        if (type.rank == SX_MAX_RANK) {
+            sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED, "a state of rank %d", type.rank));
+            return;
+        }
+        kept.rank = type.rank + 1;
+        kept.dims[0] = attrs->trips;
+        memcpy(kept.dims + 1, type.dims, (size_t)type.rank * sizeof(type.dims[0]));
+        operands[n++] = sx_region_zeros(g->b, &kept);
+    }
+    for (int i = n_state; i < n_x; i++) {
+        operands[n++] = g->x[i];
+    }
+    for (int i = 0; i < n; i++) {
+        types[i] = sx_type_of_value(g->b, operands[i]);
+    }
+    for (int pass = 0; pass < 2 && !sx_builder_failed(g->b); pass++) {
+        sx_builder *b = sx_region_begin(g, types, n, args);
+        if (b == NULL) {
+            return;
+        }
+        for (int i = 0; i < n_x; i++) {
+            xs[i] = i < n_state ? args[1 + i] : args[1 + n_state + i];
+        }
+        if (pass == 0) {
+            sx_region_inline(b, attrs->condition, xs, results);
+            regions[0] = sx_region_end(g, b, results, 1);
+            continue;
+        }
+        results[0] = sx_build_op(b, add, NULL, args[0], sx_scalar(b, SX_I32, 1));
+        sx_region_inline(b, attrs->body, xs, results + 1);
+        for (int i = 0; i < n_state; i++) {
+            results[1 + n_state + i] =
+                sx_build_op(b, put_row, NULL, args[1 + n_state + i], xs[i], args[0]);
+        }
+        regions[1] = sx_region_end(g, b, results, 1 + 2 * n_state);
+    }
+    sx_value forward = SX_NO_VALUE;
+    if (!sx_builder_failed(g->b)) {
+        forward = sx_build(
+            g->b, &sx_op_while,
+            &(sx_while_attrs){.condition = regions[0], .body = regions[1], .trips = attrs->trips},
+            operands, n);
+    }
+
+    /* Back: i, gradients, kept, other operands. */
+    n = 0;
+    operands[n++] = sx_output_of(forward, 0);
+    for (int i = 0; i < n_diff && !sx_builder_failed(g->b); i++) {
+        const sx_type type = sx_type_of_value(g->b, g->x[at[i]]);
+        const bool given = at[i] < n_state && sx_value_is(g->dy[at[i]]);
+        operands[n++] = given ? g->dy[at[i]] : sx_region_zeros(g->b, &type);
+    }
+    for (int i = 0; i < n_state; i++) {
+        operands[n++] = sx_output_of(forward, 1 + n_state + i);
+    }
+    for (int i = n_state; i < n_x; i++) {
+        operands[n++] = g->x[i];
+    }
+    for (int i = 0; i < n; i++) {
+        types[i] = sx_type_of_value(g->b, operands[i]);
+    }
+    for (int pass = 0; pass < 2 && !sx_builder_failed(g->b); pass++) {
+        sx_builder *b = sx_region_begin(g, types, n, args);
+        sx_value y[SX_MAX_OUTPUTS], ys[SX_MAX_OUTPUTS];
+        if (b == NULL) {
+            break;
+        }
+        if (pass == 0) {
+            results[0] = sx_build_op(b, greater, NULL, args[0], sx_scalar(b, SX_I32, 0));
+            regions[2] = sx_region_end(g, b, results, 1);
+            continue;
+        }
+        const sx_value *kept = args + 1 + n_diff, *rest = kept + n_state;
+        results[0] = sx_build_op(b, sub, NULL, args[0], sx_scalar(b, SX_I32, 1));
+        for (int i = 0; i < n_x; i++) {
+            xs[i] = i < n_state ? sx_build_op(b, take_row, NULL, kept[i], results[0])
+                                : rest[i - n_state];
+        }
+        sx_region_inline(b, attrs->body, xs, y);
+        for (int i = 0; i < n_float; i++) {
+            ys[i] = y[at[i]];
+        }
+        sx_value of[SX_MAX_OUTPUTS];
+        for (int i = 0; i < n_diff; i++) {
+            of[i] = xs[at[i]];
+        }
+        sx_pull_back(b, ys, args + 1, n_float, of, n_diff, dx);
+        for (int i = 0; i < n_diff && !sx_builder_failed(b); i++) {
+            const sx_type type = sx_type_of_value(b, of[i]);
+            results[1 + i] = i >= n_float         ? sx_add_maybe(b, args[1 + i], dx[i])
+                             : sx_value_is(dx[i]) ? dx[i]
+                                                  : sx_region_zeros(b, &type);
+        }
+        regions[3] = sx_region_end(g, b, results, 1 + n_diff);
+    }
+    sx_value back = SX_NO_VALUE;
+    if (!sx_builder_failed(g->b)) {
+        back = sx_build(
+            g->b, &sx_op_while,
+            &(sx_while_attrs){.condition = regions[2], .body = regions[3], .trips = attrs->trips},
+            operands, n);
+    }
+    for (int i = 0; i < n_diff; i++) {
+        if (g->needed[at[i]]) {
+            g->dx[at[i]] = sx_output_of(back, 1 + i);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        sx_graph_destroy(regions[i]);
+    }
 }
 
 static sx_status while_host(const sx_kernel_call *c)
@@ -136,7 +296,46 @@ static sx_result third[] = {{"y", {3}, SX_RESULT_IS_OUTPUT}};
 static const sx_graph less = SX_BODY(less_nodes, less_values, scalars, third);
 static const sx_graph twice = SX_BODY(twice_nodes, twice_values, scalars, third);
 
+/* (x, h, limit, w): while x < limit, x = x + x and h = tanh(h w) */
+static sx_node early_nodes[] = {
+    SX_BODY_PARAMETER(1, "x", SX_F32, 0, {0}), SX_BODY_PARAMETER(2, "h", SX_F32, 1, {3}),
+    SX_BODY_PARAMETER(3, "limit", SX_F32, 0, {0}), SX_BODY_PARAMETER(4, "w", SX_F32, 1, {3}),
+    SX_BODY_NODE(5, sx_op_less, NULL, 2, {1}, {3})};
+static sx_value_info early_values[] = {{.node = 0},
+                                       {{.dtype = SX_F32}, 0, 0},
+                                       {SX_TYPE_LITERAL_(SX_F32, 3), 1, 0},
+                                       {{.dtype = SX_F32}, 2, 0},
+                                       {SX_TYPE_LITERAL_(SX_F32, 3), 3, 0},
+                                       {{.dtype = SX_BOOL}, 4, 0}};
+static sx_arg early_args[] = {{.kind = SX_ARG_INPUT, .name = "x", .value = {1}},
+                              {.kind = SX_ARG_INPUT, .name = "h", .value = {2}},
+                              {.kind = SX_ARG_INPUT, .name = "limit", .value = {3}},
+                              {.kind = SX_ARG_INPUT, .name = "w", .value = {4}}};
+static sx_result early_results[] = {{"go", {5}, SX_RESULT_IS_OUTPUT}};
+static const sx_graph early = SX_BODY(early_nodes, early_values, early_args, early_results);
+static sx_node cell_nodes[] = {
+    SX_BODY_PARAMETER(1, "x", SX_F32, 0, {0}),     SX_BODY_PARAMETER(2, "h", SX_F32, 1, {3}),
+    SX_BODY_PARAMETER(3, "limit", SX_F32, 0, {0}), SX_BODY_PARAMETER(4, "w", SX_F32, 1, {3}),
+    SX_BODY_NODE(5, sx_op_add, NULL, 2, {1}, {1}), SX_BODY_NODE(6, sx_op_mul, NULL, 2, {2}, {4}),
+    SX_BODY_NODE(7, sx_op_tanh, NULL, 1, {6})};
+static sx_value_info cell_values[] = {{.node = 0},
+                                      {{.dtype = SX_F32}, 0, 0},
+                                      {SX_TYPE_LITERAL_(SX_F32, 3), 1, 0},
+                                      {{.dtype = SX_F32}, 2, 0},
+                                      {SX_TYPE_LITERAL_(SX_F32, 3), 3, 0},
+                                      {{.dtype = SX_F32}, 4, 0},
+                                      {SX_TYPE_LITERAL_(SX_F32, 3), 5, 0},
+                                      {SX_TYPE_LITERAL_(SX_F32, 3), 6, 0}};
+static sx_result cell_results[] = {{"x", {5}, SX_RESULT_IS_OUTPUT},
+                                   {"h", {7}, SX_RESULT_IS_OUTPUT}};
+static const sx_graph cell = SX_BODY(cell_nodes, cell_values, early_args, cell_results);
+
 static const sx_op_sample while_samples[] = {
+    {.name = "recurrent",
+     .inputs = {SX_SAMPLE_SCALAR(SX_F32, SX_FILL_POSITIVE), SX_SAMPLE_F32(SX_FILL_NORMAL, 3),
+                SX_SAMPLE_SCALAR(SX_F32, SX_FILL_FAR), SX_SAMPLE_F32(SX_FILL_POSITIVE, 3)},
+     .n_inputs = 4,
+     .attrs = &(const sx_while_attrs){.condition = &early, .body = &cell, .trips = 20}},
     {.name = "doubling",
      .inputs = {SX_SAMPLE_SCALAR(SX_F32, SX_FILL_POSITIVE), SX_SAMPLE_SCALAR(SX_F32, SX_FILL_FAR)},
      .n_inputs = 2,
@@ -147,10 +346,11 @@ const sx_op_def sx_op_while = {
     SX_OP_NAMED(while),
     .n_in = SX_VARIADIC,
     .n_out = SX_VARIADIC,
-    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
+    .flags = SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
     SX_OP_ATTRS(sx_while_attrs, while_attrs),
     .moved = SX_MOVES_ALL,
     .infer = while_infer,
+    .grad = while_grad,
     .host = while_host,
     .to_stablehlo = while_to_stablehlo,
     SX_OP_SAMPLES(while_samples),

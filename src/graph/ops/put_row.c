@@ -1,0 +1,80 @@
+/* put_row: x with another element i along axis 0.
+ *
+ *   x        any type but string, rank 1 or more, not empty along axis 0
+ *   row      x's type without axis 0
+ *   i        int32 scalar; outside the axis it means the nearest element
+ *   returns  x's type
+ *
+ * Gradient dx = dy with zeros as element i; drow = element i of dy
+ * Errors   INVALID_ARGUMENT  x, row, i
+ * Numbers  exact
+ * Source   StableHLO dynamic_update_slice */
+#include "graph/ops/regions.h"
+
+static sx_status put_row_infer(sx_infer_context *c)
+{
+    const sx_type *x = &c->inputs[0];
+    SX_TRY(sx_require_scalar("i", &c->inputs[2], SX_I32));
+    if (sx_dtype_bytes(x->dtype) == 0 || x->rank < 1 || x->dims[0] < 1) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "x is %s, expected numbers and a first axis of known, positive length",
+                        SX_TEXT(x));
+    }
+    const sx_type row = sx_type_make(x->dtype, x->rank - 1, x->dims + 1);
+    SX_TRY(sx_require_equal("row", &c->inputs[1], "an element of x", &row));
+    c->outputs[0] = *x;
+    return SX_OK;
+}
+
+static void put_row_grad(sx_grad *g)
+{
+    const sx_type row = sx_type_of_value(g->b, g->x[1]);
+    if (g->needed[0]) {
+        sx_value zeros = sx_region_zeros(g->b, &row);
+        g->dx[0] = sx_build_op(g->b, put_row, NULL, g->dy[0], zeros, g->x[2]);
+    }
+    if (g->needed[1]) {
+        g->dx[1] = sx_build_op(g->b, take_row, NULL, g->dy[0], g->x[2]);
+    }
+}
+
+static sx_status put_row_host(const sx_kernel_call *c)
+{
+    const int64_t n = sx_type_elems(&c->in[1].type), rows = c->in[0].type.dims[0];
+    const int64_t i = SX_MIN(SX_MAX(c->in[2].i[0], 0), rows - 1);
+    sx_host_move(c, 0, 0, 0, rows * n);
+    sx_host_move(c, i * n, 1, 0, n);
+    return SX_OK;
+}
+
+static void put_row_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    op->out[0] = sx_hlo_set_row(w, op->in[0], op->in[1], sx_hlo_convert(w, op->in[2], SX_I64));
+}
+
+static const sx_op_sample put_row_samples[] = {
+    {.name = "matrix",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3),
+                SX_SAMPLE_F32(SX_FILL_NORMAL, 3),
+                {.type = {.dtype = SX_I32}, .fill = SX_FILL_INDEX, .limit = 4}},
+     .n_inputs = 3},
+    {.name = "vector",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 5),
+                SX_SAMPLE_SCALAR(SX_F32, SX_FILL_NORMAL),
+                {.type = {.dtype = SX_I32}, .fill = SX_FILL_INDEX, .limit = 5}},
+     .n_inputs = 3},
+};
+
+const sx_op_def sx_op_put_row = {
+    SX_OP_NAMED(put_row),
+    .n_in = 3,
+    .n_out = 1,
+    .bf16 = 0x3,
+    .flags = SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
+    .moved = 0x3,
+    .infer = put_row_infer,
+    .grad = put_row_grad,
+    .host = put_row_host,
+    .to_stablehlo = put_row_to_stablehlo,
+    SX_OP_SAMPLES(put_row_samples),
+};

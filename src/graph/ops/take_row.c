@@ -1,0 +1,71 @@
+/* take_row: element i along axis 0.
+ *
+ *   x        any type but string, rank 1 or more, not empty along axis 0
+ *   i        int32 scalar; outside the axis it means the nearest element
+ *   returns  x's type without axis 0
+ *
+ * Gradient dx = zeros with dy as element i
+ * Errors   INVALID_ARGUMENT  x, i
+ * Numbers  exact
+ * Source   StableHLO dynamic_slice */
+#include "graph/ops/regions.h"
+
+static sx_status take_row_infer(sx_infer_context *c)
+{
+    const sx_type *x = &c->inputs[0];
+    SX_TRY(sx_require_scalar("i", &c->inputs[1], SX_I32));
+    if (sx_dtype_bytes(x->dtype) == 0 || x->rank < 1 || x->dims[0] < 1) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "x is %s, expected numbers and a first axis of known, positive length",
+                        SX_TEXT(x));
+    }
+    c->outputs[0] = sx_type_make(x->dtype, x->rank - 1, x->dims + 1);
+    return SX_OK;
+}
+
+static void take_row_grad(sx_grad *g)
+{
+    const sx_type type = sx_type_of_value(g->b, g->x[0]);
+    if (g->needed[0]) {
+        sx_value zeros = sx_region_zeros(g->b, &type);
+        g->dx[0] = sx_build_op(g->b, put_row, NULL, zeros, g->dy[0], g->x[1]);
+    }
+}
+
+static sx_status take_row_host(const sx_kernel_call *c)
+{
+    const int64_t n = sx_type_elems(&c->out[0].type), rows = c->in[0].type.dims[0];
+    const int64_t i = SX_MIN(SX_MAX(c->in[1].i[0], 0), rows - 1);
+    sx_host_move(c, 0, 0, i * n, n);
+    return SX_OK;
+}
+
+static void take_row_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    op->out[0] = sx_hlo_row(w, op->in[0], sx_hlo_convert(w, op->in[1], SX_I64));
+}
+
+static const sx_op_sample take_row_samples[] = {
+    {.name = "matrix",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3),
+                {.type = {.dtype = SX_I32}, .fill = SX_FILL_INDEX, .limit = 4}},
+     .n_inputs = 2},
+    {.name = "vector",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 5),
+                {.type = {.dtype = SX_I32}, .fill = SX_FILL_INDEX, .limit = 5}},
+     .n_inputs = 2},
+};
+
+const sx_op_def sx_op_take_row = {
+    SX_OP_NAMED(take_row),
+    .n_in = 2,
+    .n_out = 1,
+    .bf16 = 0x1,
+    .flags = SX_OP_NO_TF | SX_OP_COUPLES_BATCH,
+    .moved = 0x1,
+    .infer = take_row_infer,
+    .grad = take_row_grad,
+    .host = take_row_host,
+    .to_stablehlo = take_row_to_stablehlo,
+    SX_OP_SAMPLES(take_row_samples),
+};

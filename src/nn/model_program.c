@@ -201,6 +201,10 @@ static void put_host_tensors(sx_builder *b, sx_mode mode, const char *prefix,
 {
     for (int i = 0; i < SX_MAX_HOST_TENSORS && tensors[i].name != NULL; i++) {
         const char *name = sx_arena_printf(sx_builder_arena(b), "%s%s", prefix, tensors[i].name);
+        if (name == NULL) {
+            sx_builder_fail(b, sx_no_memory("building a model"));
+            return;
+        }
         if (!sx_value_is(tensors[i].value) && !sx_builder_failed(b)) {
             sx_builder_fail(b, bad_output(b, name, SX_NO_VALUE, "a value"));
         }
@@ -210,7 +214,7 @@ static void put_host_tensors(sx_builder *b, sx_mode mode, const char *prefix,
             sx_builder_fail(b, bad_output(b, name, tensors[i].value,
                                           "a row for each example, [N,...], in evaluation"));
         }
-        sx_output(b, name != NULL ? name : "", sx_widen(b, tensors[i].value));
+        sx_output(b, name, sx_widen(b, tensors[i].value));
     }
 }
 

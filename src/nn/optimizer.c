@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/memory.h"
 #include "graph/ops/attrs.h"
 
 typedef struct update {
@@ -17,7 +18,11 @@ typedef struct update {
 static const char *slot_name(const update *u, const char *slot)
 {
     const char *name = sx_arena_printf(sx_builder_arena(u->b), "%s/%s", u->name, slot);
-    return name != NULL ? name : "";
+    if (name == NULL) {
+        sx_builder_fail(u->b, sx_no_memory("building a model"));
+        return "";
+    }
+    return name;
 }
 
 /* The slot variable `<name>/<slot>`, of the variable's type, filled with `value` at first. */

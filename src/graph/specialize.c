@@ -800,7 +800,7 @@ static bool may_run_on_device(const specializer *s, const trace_row *r)
 static sx_status set_times(specializer *s)
 {
     order *orders = sx_alloc((size_t)s->n_rows + 1, sizeof(*orders));
-    int n_orders = 0, asserted = 0;
+    int n_orders = 0, asserted = 0, controlled = 0; /* the latest so far */
     if (orders == NULL) {
         return no_memory();
     }
@@ -828,7 +828,8 @@ static sx_status set_times(specializer *s)
         order *o = r->variable != NULL ? order_of(orders, &n_orders, r->variable) : NULL;
         if (o != NULL) {
             const bool assigns = r->node->op == &sx_op_assign_variable;
-            const int after = SX_MAX(assigns ? o->last : o->assigned, assigns ? asserted : 0);
+            int after = SX_MAX(assigns ? o->last : o->assigned, assigns ? asserted : 0);
+            after = SX_MAX(after, controlled); /* regions may assign any variable */
             late = late || after == LATE;
             time = late ? time : SX_MAX(time, after + 1 - (after & 1));
         }
@@ -848,9 +849,7 @@ static sx_status set_times(specializer *s)
         }
         if (r->node->op == &sx_op_assert || r->control) {
             asserted = SX_MAX(asserted, r->time);
-        }
-        for (int i = 0; i < n_orders && r->control; i++) {
-            orders[i].last = orders[i].assigned = SX_MAX(orders[i].last, r->time);
+            controlled = r->control ? SX_MAX(controlled, r->time) : controlled;
         }
     }
     sx_free(orders);

@@ -402,6 +402,63 @@ static void test_runtime_function_run__effects_keep_their_order(void **state)
     }
 }
 
+/* A region that the host drives assigns; the read after it sees that, the one before it does not.
+ */
+static const char branch_assigns[] =
+    "sextant-library 2\n"
+    "variable float32[] \"v\" state constant 5\n"
+    "function \"main\"\n"
+    "input %1 float32[?] \"x\"\n"
+    "%2 = variable_handle() {name=\"v\"} resource[] \"handle\"\n"
+    "%3 = reduce_sum(%1) {axes=[0]} float32[] \"sum\"\n"
+    "%4 = constant() {value=tensor(float32[] \"00000000\")} float32[] \"zero\"\n"
+    "%5 = greater(%3, %4) bool[] \"positive\"\n"
+    "%6 = if(%5, %2, %3) float32[] \"maybe\"\n"
+    "  then\n"
+    "    input %1 resource[] \"handle\"\n"
+    "    input %2 float32[] \"value\"\n"
+    "    %3 = assign_variable(%1, %2) float32[] \"assign\"\n"
+    "    output \"y\" %3\n"
+    "  end\n"
+    "  else\n"
+    "    input %1 resource[] \"handle\"\n"
+    "    input %2 float32[] \"value\"\n"
+    "    output \"y\" %2\n"
+    "  end\n"
+    "%7 = read_variable(%2) float32[] \"after\"\n"
+    "%8 = neg(%7) float32[] \"neg\"\n"
+    "output \"after\" %8\nend\n"
+    "function \"late\"\n"
+    "input %1 float32[?] \"x\"\n"
+    "%2 = variable_handle() {name=\"v\"} resource[] \"handle\"\n"
+    "%3 = read_variable(%2) float32[] \"before\"\n"
+    "%4 = where(%1) int64[?,1] \"where\"\n"
+    "%5 = cast(%4) {dtype=float32} float32[?,1] \"cast\"\n"
+    "%6 = reduce_sum(%5) {axes=[0,1]} float32[] \"sum\"\n"
+    "%7 = assign_variable(%2, %6) float32[] \"assign\"\n"
+    "%8 = read_variable(%2) float32[] \"after\"\n"
+    "output \"before\" %3\noutput \"after\" %8\nend\n";
+
+static void test_runtime_function_run__regions_and_late_calls_assign_in_order(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y[2];
+        const float up[] = {1, 2}, down[] = {-1, 0};
+        begin(&t, devices[d], branch_assigns, (sx_runner_options){.seed = 1});
+        sx_tensor in = floats(down, 1, 2, 0);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 1, &t.arena, NULL));
+        assert_true(*(float *)y[0].data == -5);
+        in = floats(up, 1, 2, 0);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 1, &t.arena, NULL));
+        assert_true(*(float *)y[0].data == -3);
+        assert_ok(sx_runner_run(t.runner, "late", &in, 1, y, 2, &t.arena, NULL));
+        assert_true(*(float *)y[0].data == 3 && *(float *)y[1].data == 1);
+        end(&t);
+    }
+}
+
 /* ---- limits ---- */
 
 static void test_runtime_function_run__limits_are_refused_with_their_figure(void **state)
@@ -521,6 +578,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_run__loops),
     cmocka_unit_test(test_runtime_function_run__loops_that_do_not_end_are_stopped),
     cmocka_unit_test(test_runtime_function_run__effects_keep_their_order),
+    cmocka_unit_test(test_runtime_function_run__regions_and_late_calls_assign_in_order),
     cmocka_unit_test(test_runtime_function_run__limits_are_refused_with_their_figure),
     cmocka_unit_test(test_runtime_function_run__ten_thousand_shapes_stay_within_the_bound),
     cmocka_unit_test(test_runtime_function_run__threads_that_ask_for_one_shape_compile_it_once),

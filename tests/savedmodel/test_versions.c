@@ -92,6 +92,7 @@ static void test_savedmodel_versions__the_next_one(void **state)
     static const char *const highest[] = {"9223372036854775807"};
     assert_directory(NULL, "1");
     assert_directory("0001", "0001");
+    assert_directory("0", "0");
     make_dirs(names, SX_COUNT(names));
     assert_directory(NULL, "10");
     assert_no_directory("3", SX_ALREADY_EXISTS, "0003");

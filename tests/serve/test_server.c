@@ -1,5 +1,6 @@
 #include "harness.h"
 
+#include <jansson.h>
 #include <pthread.h>
 
 #include "base/checked.h"
@@ -160,6 +161,14 @@ static void test_serve_server__shows_status_metadata_health(void **state)
         "        },\n        {\n         \"size\": \"3\",\n         \"name\": \"\"\n        }\n"
         "       ],\n       \"unknown_rank\": false\n      },\n      \"name\": \"y:0\"\n     }");
     assert_says(metadata, 200, "\"unknown_rank\": true");
+    json_t *json = json_loads(metadata.body, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(json);
+    const json_t *defs = json_object_get(
+        json_object_get(json_object_get(json, "metadata"), "signature_def"), "signature_def");
+    const json_t *pair = json_object_get(defs, "pair");
+    assert_int_equal(json_object_size(json_object_get(pair, "inputs")), 2);
+    assert_int_equal(json_object_size(json_object_get(pair, "outputs")), 2);
+    json_decref(json);
     assert_says(metadata, 200, "\"method_name\": \"tensorflow/serving/predict\"");
     assert_answer(get(&scene, "/healthz"), 200, "{\"live\": true}\n");
     assert_answer(get(&scene, "/v2/health/ready"), 200, "{\"ready\": true}\n");
@@ -171,6 +180,8 @@ static void test_serve_server__shows_status_metadata_health(void **state)
     assert_non_null(strstr(metrics.body, ":tensorflow:serving:request_count{model_name=\"m\","
                                          "status=\"OK\"} 1\n"));
     assert_non_null(strstr(metrics.body, "status=\"INVALID_ARGUMENT\"} 1\n"));
+    assert_non_null(strstr(metrics.body, "\nsextant_http_connections_shed_total 0\n"));
+    assert_non_null(strstr(metrics.body, "\nsextant_http_refused_total 0\n"));
     close_scene(&scene);
 }
 

@@ -60,6 +60,7 @@ SX_API const char *sx_dtype_numpy(sx_dtype dtype);           /* "<f4" */
 SX_API bool sx_dtype_parse(const char *name, sx_dtype *out); /* by name */
 SX_API bool sx_dtype_is_float(sx_dtype dtype);               /* f16 bf16 f32 f64 */
 SX_API bool sx_dtype_is_integer(sx_dtype dtype);             /* false for bool */
+SX_API bool sx_dtype_is_data(sx_dtype dtype);                /* numbers, bool, string; no handle */
 
 enum { SX_MAX_RANK = 8 };
 

@@ -62,6 +62,11 @@ bool sx_dtype_is_float(sx_dtype dtype)
     return dtype == SX_F32 || dtype == SX_F64 || dtype == SX_F16 || dtype == SX_BF16;
 }
 
+bool sx_dtype_is_data(sx_dtype dtype)
+{
+    return dtype == SX_STRING || sx_dtype_bytes(dtype) > 0;
+}
+
 bool sx_dtype_is_integer(sx_dtype dtype)
 {
     return sx_dtype_bytes(dtype) != 0 && !sx_dtype_is_float(dtype) && dtype != SX_BOOL;

@@ -72,7 +72,7 @@ static sx_status read_type(const Tensorflow__BundleEntryProto *message, sx_type 
     sx_type type = {.dtype = (sx_dtype)message->dtype};
     const Tensorflow__TensorShapeProto *shape = message->shape;
     size_t rank = shape == NULL ? 0 : shape->n_dim;
-    bool known = strcmp(sx_dtype_name(type.dtype), "?") != 0 && rank <= SX_MAX_RANK &&
+    bool known = sx_dtype_is_data(type.dtype) && rank <= SX_MAX_RANK &&
                  (shape == NULL || !shape->unknown_rank);
     for (size_t i = 0; known && i < rank; i++) {
         if (shape->dim[i]->size < 0) {

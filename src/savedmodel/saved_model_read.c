@@ -127,8 +127,7 @@ static sx_signature_tensor signature_tensor(const char *key, const Tensorflow__T
     sx_signature_tensor t = {.key = key, .tensor = info->name, .tf_dtype = (int)info->dtype};
     const Tensorflow__TensorShapeProto *shape = info->tensor_shape;
     size_t rank = shape == NULL ? 0 : shape->n_dim;
-    t.type.dtype = strcmp(sx_dtype_name((sx_dtype)info->dtype), "?") == 0 ? SX_DTYPE_NONE
-                                                                          : (sx_dtype)info->dtype;
+    t.type.dtype = sx_dtype_is_data((sx_dtype)info->dtype) ? (sx_dtype)info->dtype : SX_DTYPE_NONE;
     t.unknown_rank = rank > SX_MAX_RANK || (shape != NULL && shape->unknown_rank);
     for (size_t i = 0; i < rank && !t.unknown_rank; i++) {
         int64_t size = shape->dim[i]->size;

@@ -9,7 +9,7 @@ static sx_status tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
     sx_type type = {.dtype = (sx_dtype)m->dtype};
     const Tensorflow__TensorShapeProto *shape = m->tensor_shape;
     size_t rank = shape == NULL ? 0 : shape->n_dim;
-    if (strcmp(sx_dtype_name(type.dtype), "?") == 0 || rank > SX_MAX_RANK ||
+    if (!sx_dtype_is_data(type.dtype) || rank > SX_MAX_RANK ||
         (shape != NULL && shape->unknown_rank)) {
         return sx_error(SX_UNIMPLEMENTED,
                         "constants of TensorFlow's type %d and rank %zu are not supported",

@@ -56,8 +56,8 @@
 #undef ZIP
 
 /* The fields of an operator's descriptor that a row generates. */
-#define SX_OP_ROW(op_name)                                       \
-    .host = sx_row_host_##op_name, .to_tf = sx_row_tf_##op_name, \
+#define SX_OP_ROW(op_name)                                                                       \
+    .batch_rule = SX_RULE_EXAMPLES, .host = sx_row_host_##op_name, .to_tf = sx_row_tf_##op_name, \
     .to_stablehlo = sx_row_hlo_##op_name
 
 #endif

@@ -170,6 +170,23 @@ sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general)
     return SX_OK;
 }
 
+double sx_node_flops(const sx_graph *g, const sx_node *n)
+{
+    enum { MAX_OPERANDS = 4 }; /* of operators with a formula */
+    sx_type in[MAX_OPERANDS] = {0}, out[MAX_OPERANDS] = {0};
+    double most = 0;
+    for (int i = 0; i < n->n_inputs + n->n_outputs; i++) {
+        bool is_in = i < n->n_inputs;
+        int at = is_in ? i : i - n->n_inputs;
+        const sx_type *type = sx_graph_type(g, is_in ? n->inputs[at] : sx_node_output(n, at));
+        if (at < MAX_OPERANDS) {
+            (is_in ? in : out)[at] = *type;
+        }
+        most = SX_MAX(most, (double)sx_type_elems(type));
+    }
+    return n->op->flops != NULL ? n->op->flops(in, out) : most;
+}
+
 /* Inputs precede the node, its outputs are the next values, and their types are those inferred, or
  * valid declared ones. `types` has room for the types of the inputs. */
 static sx_status validate_node(const sx_graph *g, int k, uint32_t next_value, sx_type *types)

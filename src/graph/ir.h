@@ -118,6 +118,9 @@ int sx_graph_nesting(const sx_graph *g);
 int sx_graph_find_arg(const sx_graph *g, const char *name);
 int sx_graph_find_output(const sx_graph *g, const char *name);
 
+/* What the node computes: its operator's flops. Types are static. */
+double sx_node_flops(const sx_graph *g, const sx_node *n);
+
 /* Checks the invariants of this header, but for the uniqueness of names, and infers every type
  * again. sx_builder_finish() calls it, so that every graph has passed: a model's, an importer's, a
  * parser's, a pass's; it takes a fiftieth of the time of building. INTERNAL names the node. */

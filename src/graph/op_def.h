@@ -142,28 +142,32 @@ typedef struct sx_op_sample {
 
 /* --- The descriptor -------------------------------------------------------------------------- */
 
-/* How the partial results of a batch's shards meet: for an output without the batch dimension,
- * of a node some of whose inputs have it. */
-typedef enum sx_combine {
-    SX_COMBINE_NONE = 0, /* no such outputs, or not possible: the graph then runs as one shard */
-    SX_COMBINE_SUM,
-    SX_COMBINE_MAX,
-    SX_COMBINE_AND,
-    SX_COMBINE_MOMENTS, /* outputs mean, variance: Chan's parallel formula */
-} sx_combine;
+/* The batch rule: what a node computes from a part of the batch, some examples of every operand
+ * that has the batch, wherever its type says. The rule alone decides how a program is divided
+ * (spmd.h). */
+typedef enum sx_batch_rule {
+    SX_RULE_NONE = 0, /* examples depend on one another: the operands are needed whole */
+    SX_RULE_TYPES,    /* only types matter, those of the whole batch: size */
+    SX_RULE_EXAMPLES, /* those examples of the outputs, all of which have the batch */
+    SX_RULE_ROWS,     /* the same; the place of the first row in the whole batch matters: dropout */
+    /* The same; of an output without the batch a partial result, and those of all parts give the
+     * whole by */
+    SX_RULE_SUM, /* their sum, in a fixed tree */
+    SX_RULE_MAX,
+    SX_RULE_AND,
+    SX_RULE_MOMENTS, /* outputs mean, variance: Chan's parallel formula */
+} sx_batch_rule;
 
 typedef enum sx_op_flags {
     SX_OP_NO_GRAD = 1 << 0,     /* gradient zero by nature, or never differentiated through */
     SX_OP_NO_TF = 1 << 1,       /* never exported: training only */
     SX_OP_ELEMENTWISE = 1 << 2, /* output element i depends on input elements i (broadcast) only */
-    SX_OP_SUM = 1 << 3, /* a sum of products of inputs: tests bound the error by Σ|terms| */
-    SX_OP_COUPLES_BATCH = 1 << 4, /* an example's result depends on the others; never sharded */
-    SX_OP_HOST = 1 << 5,          /* never on a device: strings, shapes that data decide */
-    SX_OP_RANDOM = 1 << 6,        /* draws by (seed, key attribute, step, position): see dropout */
-    SX_OP_NO_HOST = 1 << 7,       /* nothing to compute: parameter */
-    SX_OP_NO_STABLEHLO = 1 << 8,  /* no operation of a device program: parameter */
-    SX_OP_FUNCTION = 1 << 9,      /* in function bodies only: sx_specialize() resolves it */
-    SX_OP_EFFECT = 1 << 10,       /* does something beside its outputs: keeps program order */
+    SX_OP_SUM = 1 << 3,     /* a sum of products of inputs: tests bound the error by Σ|terms| */
+    SX_OP_HOST = 1 << 5,    /* never on a device: strings, shapes that data decide */
+    SX_OP_NO_HOST = 1 << 7, /* nothing to compute: parameter */
+    SX_OP_NO_STABLEHLO = 1 << 8, /* no operation of a device program: parameter */
+    SX_OP_FUNCTION = 1 << 9,     /* in function bodies only: sx_specialize() resolves it */
+    SX_OP_EFFECT = 1 << 10,      /* does something beside its outputs: keeps program order */
 } sx_op_flags;
 
 enum { SX_VARIADIC = -1 };
@@ -186,7 +190,7 @@ typedef struct sx_op_def {
     int n_in, n_out; /* SX_VARIADIC */
     unsigned bf16;   /* bit i: input i may be bfloat16 (a float32 input's, in the samples) */
     unsigned flags;
-    sx_combine combine;
+    sx_batch_rule batch_rule;
     unsigned moved; /* bit i: elements of input i are moved to the outputs as they are (host.h) */
     const sx_attr_def *attrs;
     int n_attrs;
@@ -197,6 +201,9 @@ typedef struct sx_op_def {
     /* Where data decide the outputs' shapes: their types, from the call's inputs (c->out is NULL);
      * `host` is called with room for those. NULL: infer says them. */
     sx_status (*host_types)(const sx_kernel_call *c, sx_type *out_types);
+    /* Multiplications and additions, from the types of inputs and outputs. NULL: one for each
+     * element of the largest. */
+    double (*flops)(const sx_type *in, const sx_type *out);
     void (*to_tf)(sx_tf_writer *w, const sx_tf_op *op);
     void (*to_stablehlo)(sx_hlo_writer *w, const sx_hlo_op *op);
     const sx_op_sample *samples;

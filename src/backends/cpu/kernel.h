@@ -106,7 +106,7 @@ sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, bool pa
 
 typedef struct sx_cpu_combine_data {
     const sx_cpu_vec *vec;
-    sx_combine combine;
+    sx_batch_rule combine; /* sum, max, and, moments */
     int shards;
     sx_dtype dtype;
     int64_t elems;

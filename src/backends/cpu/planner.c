@@ -163,7 +163,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     }
     for (int i = 0; i < u->n_nodes; i++) {
         nodes[i] = &g->nodes[u->nodes[i]];
-        s->flops += sx_cpu_node_flops(g, nodes[i]);
+        s->flops += sx_node_flops(g, nodes[i]);
     }
     unsigned narrow_in = 0;
     bool narrow_out = false;
@@ -218,10 +218,10 @@ static sx_status prepare_combine(sx_cpu_planner *p, const sx_cpu_unit *u, sx_cpu
     for (int i = 0; i < plan->shards; i++) {
         const sx_graph *g = plan->variants[i < plan->larger ? 0 : 1];
         counts[i] =
-            n->op->combine == SX_COMBINE_MOMENTS ? elems_behind(g, &g->nodes[u->nodes[0]]) : 1;
+            n->op->batch_rule == SX_RULE_MOMENTS ? elems_behind(g, &g->nodes[u->nodes[0]]) : 1;
     }
     *d = (sx_cpu_combine_data){.vec = p->vec,
-                               .combine = n->op->combine,
+                               .combine = n->op->batch_rule,
                                .shards = plan->shards,
                                .dtype = type->dtype,
                                .elems = sx_type_elems(type),
@@ -322,14 +322,20 @@ static sx_status set_operands(sx_cpu_planner *p)
 
 /* ---- Constants ---- */
 
-/* `size`: its host kernel only uses types. */
-static sx_status compute_size(const sx_cpu_planner *p, const sx_node *n, void *bytes)
+/* The output of a node whose host kernel reads nothing but types, those of the whole batch. */
+static sx_status compute_from_types(sx_cpu_planner *p, const sx_node *n, void *bytes)
 {
-    double value;
-    const sx_host_tensor x = {
-        .type = sx_type_with_batch(*sx_graph_type(p->plan->graph, n->inputs[0]), p->plan->batch)};
-    const sx_host_tensor y = {.type = *sx_graph_type(p->plan->graph, n->first_output), .f = &value};
-    SX_TRY(sx_host_run_carried(n->op, n->attrs, &x, 1, &y, 1, NULL, false));
+    const sx_graph *g = p->plan->graph;
+    sx_host_tensor *in = sx_arena_array(&p->scratch, n->n_inputs + 1, sx_host_tensor);
+    sx_host_tensor y = {.type = *sx_graph_type(g, n->first_output)};
+    y.data = sx_arena_alloc(&p->scratch, (size_t)sx_type_elems(&y.type) + 1, sizeof(double));
+    if (in == NULL || y.data == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < n->n_inputs; i++) {
+        in[i].type = sx_type_with_batch(*sx_graph_type(g, n->inputs[i]), p->plan->batch);
+    }
+    SX_TRY(sx_host_run_carried(n->op, n->attrs, in, n->n_inputs, &y, 1, NULL, false));
     sx_host_store(&y, bytes);
     return SX_OK;
 }
@@ -351,7 +357,7 @@ static sx_status fill_constants(sx_cpu_planner *p)
         if (n->op->id == SX_OPID_constant) {
             memcpy(to, ((const sx_constant_attrs *)n->attrs)->value.data, (size_t)v->bytes);
         } else {
-            SX_TRY(compute_size(p, n, to));
+            SX_TRY(compute_from_types(p, n, to));
         }
     }
     return SX_OK;

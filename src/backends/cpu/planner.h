@@ -73,7 +73,6 @@ typedef struct sx_cpu_planner {
 
 /* shard.c */
 bool sx_cpu_can_shard(const sx_graph *g);
-double sx_cpu_node_flops(const sx_graph *g, const sx_node *n);
 double sx_cpu_graph_flops(const sx_graph *g);
 void sx_cpu_mark_batched(const sx_graph *g, bool shard, bool *batched, bool *sharded);
 

@@ -64,14 +64,9 @@ static bool is_view(const sx_node *n)
            n->op->id == SX_OPID_reshape;
 }
 
-static bool is_size(const sx_node *n)
-{
-    return n->op->id == SX_OPID_size;
-}
-
 static bool is_constant(const sx_node *n)
 {
-    return n->op->id == SX_OPID_constant || is_size(n);
+    return n->op->id == SX_OPID_constant || n->op->batch_rule == SX_RULE_TYPES;
 }
 
 /* Sums of a few thousand sizes up to this one do not overflow, in doubles either. */
@@ -214,7 +209,7 @@ static sx_status split_outputs(sx_cpu_planner *p, int index)
     bool sharded = p->units[index].sharded && p->plan->shards > 1;
     for (int i = 0, count; sharded && i < p->units[index].n_out; i += count) {
         const sx_cpu_unit *u = &p->units[index];
-        bool pair = p->g->nodes[u->nodes[0]].op->combine == SX_COMBINE_MOMENTS;
+        bool pair = p->g->nodes[u->nodes[0]].op->batch_rule == SX_RULE_MOMENTS;
         bool common = !p->values[u->out[i]].batched;
         count = pair && common ? 2 : 1;
         if (common) {

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
+#include "graph/spmd.h"
 #include "io/commit.h"
 
 typedef struct lowering {
@@ -25,16 +26,6 @@ typedef struct lowering {
 static bool has_batch(const lowering *l, sx_value v)
 {
     return sx_type_has_batch(sx_graph_type(l->g, v));
-}
-
-static bool reads_batch(const lowering *l, const sx_node *n)
-{
-    for (int i = 0; i < n->n_inputs; i++) {
-        if (has_batch(l, n->inputs[i])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* --- Combining over replicas
@@ -87,10 +78,10 @@ static void meet_moments(lowering *l, sx_hlo *out, int n)
 }
 
 static void (*const meetings[])(lowering *l, sx_hlo *out, int n) = {
-    [SX_COMBINE_SUM] = meet_sum,
-    [SX_COMBINE_MAX] = meet_max,
-    [SX_COMBINE_AND] = meet_and,
-    [SX_COMBINE_MOMENTS] = meet_moments,
+    [SX_RULE_SUM] = meet_sum,
+    [SX_RULE_MAX] = meet_max,
+    [SX_RULE_AND] = meet_and,
+    [SX_RULE_MOMENTS] = meet_moments,
 };
 
 /* --- Nodes -------------------------------------------------------------------------------------
@@ -104,12 +95,6 @@ static sx_status node_error(const sx_node *n, const char *why)
                           n->name, why);
 }
 
-/* `size` is the number of elements in the whole batch, which is known, so nothing is combined. */
-static bool is_whole(const sx_node *n)
-{
-    return n->op->id == SX_OPID_size;
-}
-
 static sx_status check_node(const lowering *l, const sx_node *n)
 {
     if (n->op->flags & SX_OP_HOST) {
@@ -118,17 +103,8 @@ static sx_status check_node(const lowering *l, const sx_node *n)
     if (n->op->to_stablehlo == NULL) {
         return node_error(n, "has no lowering to StableHLO");
     }
-    if (l->replicas == 1 || !reads_batch(l, n) || is_whole(n)) {
-        return SX_OK;
-    }
-    if (n->op->flags & SX_OP_COUPLES_BATCH) {
+    if (l->replicas > 1 && sx_node_division(l->g, n) == SX_GATHERED) {
         return node_error(n, "makes examples depend on each other, so it runs on one replica only");
-    }
-    for (int i = 0; i < n->n_outputs; i++) {
-        if (!has_batch(l, sx_node_output(n, i)) && n->op->combine == SX_COMBINE_NONE) {
-            return node_error(n, "has no rule to combine its results over the batch, so it runs "
-                                 "on one replica only");
-        }
     }
     return SX_OK;
 }
@@ -202,14 +178,14 @@ static void meet_parts(lowering *l, const sx_node *n, sx_hlo *out)
 /* Whether a node's results have parts, for those operators. */
 static bool has_parts(const lowering *l, const sx_node *n)
 {
-    return l->own_moments && reads_batch(l, n) &&
+    return l->own_moments && sx_reads_batch(l->g, n) &&
            (n->op->id == SX_OPID_size || n->op->id == SX_OPID_batch_norm_train_grad_sums ||
             (n->op->id == SX_OPID_moments && normalizes(l, n)));
 }
 
 static sx_status frame_begin(lowering *l, const sx_node *n, frame *f)
 {
-    int64_t batch = is_whole(n) ? l->batch : l->local;
+    int64_t batch = sx_node_division(l->g, n) == SX_COMMON ? l->batch : l->local;
     f->in = f->in_fixed;
     f->types = f->types_fixed;
     if (n->n_inputs > FIXED_INPUTS) {
@@ -231,16 +207,6 @@ static sx_status frame_begin(lowering *l, const sx_node *n, frame *f)
     return SX_OK;
 }
 
-/* Whether this node's results are combined over the replicas. */
-static bool meets(const lowering *l, const sx_node *n)
-{
-    bool loses = false;
-    for (int i = 0; i < n->n_outputs; i++) {
-        loses = loses || !has_batch(l, sx_node_output(n, i));
-    }
-    return l->replicas > 1 && loses && reads_batch(l, n) && !is_whole(n);
-}
-
 static sx_status lower_node(lowering *l, const sx_node *n)
 {
     frame f;
@@ -255,10 +221,10 @@ static sx_status lower_node(lowering *l, const sx_node *n)
         .out_types = f.out_types,
         .n_in = n->n_inputs,
         .n_out = n->n_outputs,
-        .first_row = reads_batch(l, n) ? l->first_example : SX_HLO_NONE,
+        .first_row = sx_reads_batch(l->g, n) ? l->first_example : SX_HLO_NONE,
     };
     sx_hlo_at(l->w, n->name);
-    if ((n->op->flags & SX_OP_RANDOM) && sx_hlo_is(op.first_row)) {
+    if (n->op->batch_rule == SX_RULE_ROWS && sx_hlo_is(op.first_row)) {
         const sx_type *x = sx_graph_type(l->g, n->inputs[0]);
         int axis = sx_batch_axis(x);
         if (axis >= 0 && x->dims[axis] != SX_BATCH) { /* c*N rows */
@@ -268,8 +234,8 @@ static sx_status lower_node(lowering *l, const sx_node *n)
     n->op->to_stablehlo(l->w, &op);
     if (has_parts(l, n)) {
         meet_parts(l, n, f.out);
-    } else if (meets(l, n)) {
-        meetings[n->op->combine](l, f.out, n->n_outputs);
+    } else if (l->replicas > 1 && sx_node_division(l->g, n) == SX_COMBINED) {
+        meetings[n->op->batch_rule](l, f.out, n->n_outputs);
     }
     for (int i = 0; i < n->n_outputs; i++) {
         l->values[sx_node_output(n, i).id] = f.out[i];

@@ -7,7 +7,7 @@
  * Replicas. The same program runs on each of n devices with its part of the batch:
  * values with the batch dimension have batch / n examples, all others are equal on all devices. If
  * a node loses the batch, its results are combined by all_reduce as its operator declares
- * (`combine`), so loss, gradients and batch-norm moments are those of the whole batch; random
+ * (`batch_rule`), so loss, gradients and batch-norm moments are those of the whole batch; random
  * operators use positions in the whole batch.
  *
  * Batch norm in training: with SX_BATCH_NORM_SYNC moments are combined as above. With

@@ -140,6 +140,7 @@ const sx_op_def sx_op_argmax = {
     SX_OP_NAMED(argmax),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_argmax_attrs, argmax_attrs),

@@ -80,6 +80,7 @@ const sx_op_def sx_op_avg_pool2d = {
     SX_OP_NAMED(avg_pool2d),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_SUM,
     SX_OP_ATTRS(sx_pool2d_attrs, avg_pool2d_attrs),

@@ -131,6 +131,7 @@ const sx_op_def sx_op_batch_norm = {
     SX_OP_NAMED(batch_norm),
     .n_in = 5,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_attrs),
     .infer = sx_infer_batch_norm,

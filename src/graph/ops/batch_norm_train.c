@@ -92,6 +92,7 @@ const sx_op_def sx_op_batch_norm_train = {
     SX_OP_NAMED(batch_norm_train),
     .n_in = 5,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_NO_TF,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_attrs),

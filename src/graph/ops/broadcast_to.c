@@ -94,6 +94,7 @@ const sx_op_def sx_op_broadcast_to = {
     SX_OP_NAMED(broadcast_to),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_shape_attrs, broadcast_to_attrs),
     .moved = 0x1,

@@ -136,6 +136,7 @@ const sx_op_def sx_op_cast = {
     SX_OP_NAMED(cast),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     SX_OP_ATTRS(sx_cast_attrs, cast_attrs),

@@ -94,6 +94,7 @@ const sx_op_def sx_op_clip = {
     SX_OP_NAMED(clip),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     SX_OP_ATTRS(sx_clip_attrs, clip_attrs),

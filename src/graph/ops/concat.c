@@ -137,6 +137,7 @@ const sx_op_def sx_op_concat = {
     SX_OP_NAMED(concat),
     .n_in = SX_VARIADIC,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = ~0u,
     SX_OP_ATTRS(sx_axis_attrs, concat_attrs),
     .moved = SX_MOVES_ALL,

@@ -187,16 +187,25 @@ sx_value sx_nn_conv2d_at(sx_builder *b, sx_value x, sx_value filter, const sx_nn
     return sx_build_at(b, &sx_op_conv2d, &attrs, (const sx_value[]){x, filter}, 2, file, line);
 }
 
+static double conv2d_flops(const sx_type *in, const sx_type *out)
+{
+    const sx_type *filter = &in[1];
+    return 2.0 * (double)sx_type_elems(&out[0]) * (double)filter->dims[0] *
+           (double)filter->dims[1] * (double)filter->dims[2];
+}
+
 const sx_op_def sx_op_conv2d = {
     SX_OP_NAMED(conv2d),
     .n_in = 2,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x3,
     .flags = SX_OP_SUM,
     SX_OP_ATTRS(sx_conv2d_attrs, conv2d_attrs),
     .infer = conv2d_infer,
     .grad = conv2d_grad,
     .host = conv2d_host,
+    .flops = conv2d_flops,
     .to_tf = conv2d_to_tf,
     .to_stablehlo = conv2d_to_stablehlo,
     SX_OP_SAMPLES(conv2d_samples),

@@ -146,17 +146,25 @@ static const sx_op_sample conv2d_grad_filter_samples[] = {
      .attrs = CONV(.strides = {2, {3, 3}}, .size = {2, {2, 2}})},
 };
 
+static double conv2d_grad_filter_flops(const sx_type *in, const sx_type *out)
+{
+    const sx_type *filter = &out[0];
+    return 2.0 * (double)sx_type_elems(&in[1]) * (double)filter->dims[0] * (double)filter->dims[1] *
+           (double)filter->dims[2];
+}
+
 const sx_op_def sx_op_conv2d_grad_filter = {
     SX_OP_NAMED(conv2d_grad_filter),
     .n_in = 2,
     .n_out = 1,
+    .batch_rule = SX_RULE_SUM,
     .bf16 = 0x3,
     .flags = SX_OP_SUM | SX_OP_NO_TF,
-    .combine = SX_COMBINE_SUM,
     SX_OP_ATTRS(sx_conv2d_attrs, conv2d_grad_filter_attrs),
     .infer = conv2d_grad_filter_infer,
     .grad = conv2d_grad_filter_grad,
     .host = conv2d_grad_filter_host,
+    .flops = conv2d_grad_filter_flops,
     .to_stablehlo = conv2d_grad_filter_to_stablehlo,
     SX_OP_SAMPLES(conv2d_grad_filter_samples),
 };

@@ -142,16 +142,26 @@ static const sx_op_sample conv2d_grad_input_samples[] = {
      .attrs = CONV(.strides = {2, {3, 3}}, .size = {2, {7, 6}})},
 };
 
+static double conv2d_grad_input_flops(const sx_type *in, const sx_type *out)
+{
+    (void)out;
+    const sx_type *filter = &in[1];
+    return 2.0 * (double)sx_type_elems(&in[0]) * (double)filter->dims[0] * (double)filter->dims[1] *
+           (double)filter->dims[2];
+}
+
 const sx_op_def sx_op_conv2d_grad_input = {
     SX_OP_NAMED(conv2d_grad_input),
     .n_in = 2,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x3,
     .flags = SX_OP_SUM | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_conv2d_attrs, conv2d_grad_input_attrs),
     .infer = conv2d_grad_input_infer,
     .grad = conv2d_grad_input_grad,
     .host = conv2d_grad_input_host,
+    .flops = conv2d_grad_input_flops,
     .to_stablehlo = conv2d_grad_input_to_stablehlo,
     SX_OP_SAMPLES(conv2d_grad_input_samples),
 };

@@ -91,6 +91,7 @@ const sx_op_def sx_op_elu = {
     SX_OP_NAMED(elu),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     SX_OP_ATTRS(sx_alpha_attrs, elu_attrs),

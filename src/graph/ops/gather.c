@@ -110,6 +110,7 @@ const sx_op_def sx_op_gather = {
     SX_OP_NAMED(gather),
     .n_in = 2,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .moved = 0x1,
     .infer = gather_infer,

@@ -41,6 +41,7 @@ const sx_op_def sx_op_identity = {
     SX_OP_NAMED(identity),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     .moved = 0x1,

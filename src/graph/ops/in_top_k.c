@@ -103,6 +103,7 @@ const sx_op_def sx_op_in_top_k = {
     SX_OP_NAMED(in_top_k),
     .n_in = 2,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_top_k_attrs, in_top_k_attrs),

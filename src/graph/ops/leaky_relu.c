@@ -80,6 +80,7 @@ const sx_op_def sx_op_leaky_relu = {
     SX_OP_NAMED(leaky_relu),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE,
     SX_OP_ATTRS(sx_alpha_attrs, leaky_relu_attrs),

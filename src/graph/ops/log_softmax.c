@@ -59,6 +59,7 @@ const sx_op_def sx_op_log_softmax = {
     SX_OP_NAMED(log_softmax),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .infer = log_softmax_infer,
     .grad = log_softmax_grad,

@@ -153,17 +153,25 @@ sx_value sx_matmul_at(sx_builder *b, sx_value lhs, sx_value rhs, const sx_matmul
     return sx_build_at(b, &sx_op_matmul, &attrs, (const sx_value[]){lhs, rhs}, 2, file, line);
 }
 
+static double matmul_flops(const sx_type *in, const sx_type *out)
+{
+    int64_t rows = out[0].dims[0];
+    double inner = rows == 0 ? 0 : (double)sx_type_elems(&in[0]) / (double)rows;
+    return 2.0 * (double)sx_type_elems(&out[0]) * inner;
+}
+
 const sx_op_def sx_op_matmul = {
     SX_OP_NAMED(matmul),
     .n_in = 2,
     .n_out = 1,
+    .batch_rule = SX_RULE_SUM,
     .bf16 = 0x3,
     .flags = SX_OP_SUM,
-    .combine = SX_COMBINE_SUM,
     SX_OP_ATTRS(sx_matmul_attrs, matmul_attrs),
     .infer = matmul_infer,
     .grad = matmul_grad,
     .host = matmul_host,
+    .flops = matmul_flops,
     .to_tf = matmul_to_tf,
     .to_stablehlo = matmul_to_stablehlo,
     SX_OP_SAMPLES(matmul_samples),

@@ -73,6 +73,7 @@ const sx_op_def sx_op_max_pool2d = {
     SX_OP_NAMED(max_pool2d),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_pool2d_attrs, max_pool2d_attrs),
     .infer = max_pool2d_infer,

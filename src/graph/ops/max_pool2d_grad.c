@@ -107,6 +107,7 @@ const sx_op_def sx_op_max_pool2d_grad = {
     SX_OP_NAMED(max_pool2d_grad),
     .n_in = 3,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x7,
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_pool2d_attrs, max_pool2d_grad_attrs),

@@ -105,6 +105,7 @@ const sx_op_def sx_op_one_hot = {
     SX_OP_NAMED(one_hot),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .flags = SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_one_hot_attrs, one_hot_attrs),
     .infer = one_hot_infer,

@@ -136,6 +136,7 @@ const sx_op_def sx_op_pad = {
     SX_OP_NAMED(pad),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_pad_attrs, pad_attrs),
     .moved = 0x1,

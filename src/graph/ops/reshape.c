@@ -105,6 +105,7 @@ const sx_op_def sx_op_reshape = {
     SX_OP_NAMED(reshape),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_shape_attrs, reshape_attrs),
     .moved = 0x1,

@@ -32,6 +32,7 @@ const sx_op_def sx_op_round_bf16 = {
     SX_OP_NAMED(round_bf16),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD | SX_OP_NO_TF,
     .infer = round_bf16_infer,
     .host = sx_row_host_round_bf16,

@@ -93,6 +93,7 @@ const sx_op_def sx_op_select = {
     SX_OP_NAMED(select),
     .n_in = 3,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x6,
     .flags = SX_OP_ELEMENTWISE,
     .moved = 0x6,

@@ -134,6 +134,7 @@ const sx_op_def sx_op_slice = {
     SX_OP_NAMED(slice),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_slice_attrs, slice_attrs),
     .moved = 0x1,

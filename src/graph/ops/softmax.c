@@ -63,6 +63,7 @@ const sx_op_def sx_op_softmax = {
     SX_OP_NAMED(softmax),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .infer = softmax_infer,
     .grad = softmax_grad,

@@ -123,6 +123,7 @@ const sx_op_def sx_op_softmax_cross_entropy = {
     SX_OP_NAMED(softmax_cross_entropy),
     .n_in = 2,
     .n_out = 2,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x3,
     .infer = softmax_cross_entropy_infer,
     .grad = softmax_cross_entropy_grad,

@@ -108,6 +108,7 @@ const sx_op_def sx_op_sparse_softmax_cross_entropy = {
     SX_OP_NAMED(sparse_softmax_cross_entropy),
     .n_in = 2,
     .n_out = 2,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .infer = sparse_softmax_cross_entropy_infer,
     .grad = sparse_softmax_cross_entropy_grad,

@@ -36,6 +36,7 @@ const sx_op_def sx_op_stop_gradient = {
     SX_OP_NAMED(stop_gradient),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
     .moved = 0x1,

@@ -115,6 +115,7 @@ const sx_op_def sx_op_top_k = {
     SX_OP_NAMED(top_k),
     .n_in = 1,
     .n_out = 2,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     .flags = SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_top_k_attrs, top_k_attrs),

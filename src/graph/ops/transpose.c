@@ -120,6 +120,7 @@ const sx_op_def sx_op_transpose = {
     SX_OP_NAMED(transpose),
     .n_in = 1,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_transpose_attrs, transpose_attrs),
     .moved = 0x1,

@@ -59,10 +59,10 @@ static void shed(struct listener *listener, int fd)
 {
     static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
                                "Content-Length: 0\r\nConnection: close\r\n\r\n";
+    atomic_fetch_add_explicit(&listener->worker.shed, 1, memory_order_relaxed);
     const ssize_t sent = send(fd, busy, sizeof(busy) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)sent;
     close(fd);
-    atomic_fetch_add_explicit(&listener->worker.shed, 1, memory_order_relaxed);
 }
 
 /* Out of descriptors: the connection at the head of the queue would wake the loop again and again.

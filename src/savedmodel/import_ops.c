@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "graph/ops/attrs.h"
+#include "base/memory.h"
+#include "graph/host.h"
+#include "graph/ops/common.h"
 #include "savedmodel/export.h"
 #include "savedmodel/import_internal.h"
 
@@ -117,6 +119,18 @@ static sx_status operand_ints(const sx_import_node *n, int i, sx_ints *out)
         return unsupported("input %d is not a constant", i);
     }
     return ints_of(&n->in[i].constant, i, out);
+}
+
+/* The number that a constant operand of one element holds. */
+static sx_status operand_number(const sx_import_node *n, int i, double *out)
+{
+    const sx_tensor *t =
+        i < n->n_in && n->in[i].kind == SX_IMPORTED_CONST ? &n->in[i].constant : NULL;
+    if (t == NULL || t->type.dtype == SX_STRING || sx_type_elems(&t->type) != 1) {
+        return unsupported("input %d is not a constant number", i);
+    }
+    *out = sx_host_load_element(t->type.dtype, t->data);
+    return SX_OK;
 }
 
 /* The same where -1 may stand for the batch. */
@@ -265,7 +279,10 @@ static sx_status import_same(sx_importer *im, sx_import_node *n)
     for (int i = 0; i < op->n_in; i++) {
         SX_TRY(operand(im, n, i, &in[i]));
     }
-    set(n, sx_build(im->b, op, NULL, in, op->n_in));
+    sx_value y = sx_build(im->b, op, NULL, in, op->n_in);
+    for (int i = 0; i < op->n_out && i < n->n_out; i++) {
+        n->out[i] = (sx_imported){.kind = SX_IMPORTED_VALUE, .value = sx_output_of(y, i)};
+    }
     return SX_OK;
 }
 
@@ -343,6 +360,12 @@ static sx_status import_shape(sx_importer *im, sx_import_node *n)
     SX_TRY(operand(im, n, 0, &x));
     sx_type type = sx_type_of_value(im->b, x);
     int32_t *dims = sx_arena_array(im->arena, type.rank + 1, int32_t);
+    if (attr_dtype(n, "out_type", SX_I32) == SX_I64 && sx_type_is_static(&type)) {
+        int64_t *wide = sx_arena_memdup(im->arena, type.dims, sizeof(type.dims));
+        n->out[0].kind = SX_IMPORTED_CONST;
+        n->out[0].constant = (sx_tensor){sx_type_of(SX_I64, type.rank), wide};
+        return wide != NULL ? SX_OK : sx_no_memory("importing a model, or over its memory limit");
+    }
     if (dims == NULL || attr_dtype(n, "out_type", SX_I32) != SX_I32) {
         return unsupported("out_type is not int32");
     }
@@ -485,20 +508,18 @@ static sx_status import_pad(sx_importer *im, sx_import_node *n)
     int rank = sx_type_of_value(im->b, x).rank;
     const sx_tensor *paddings =
         n->n_in > 1 && n->in[1].kind == SX_IMPORTED_CONST ? &n->in[1].constant : NULL;
-    const sx_tensor *value =
-        n->n_in > 2 && n->in[2].kind == SX_IMPORTED_CONST ? &n->in[2].constant : NULL;
     if (op == NULL || paddings == NULL || paddings->type.dtype != SX_I32 ||
-        sx_type_elems(&paddings->type) != 2 * rank ||
-        (n->n_in > 2 && (value == NULL || value->type.dtype != SX_F32))) {
-        return unsupported("paddings or value are not constants");
+        sx_type_elems(&paddings->type) != 2 * rank) {
+        return unsupported("paddings are not an int32 constant [%d,2]", rank);
+    }
+    if (n->n_in > 2) {
+        SX_TRY(operand_number(n, 2, &attrs.value));
     }
     attrs.before.n = attrs.after.n = rank;
     for (int d = 0; d < rank; d++) {
         attrs.before.v[d] = ((const int32_t *)paddings->data)[2 * d];
         attrs.after.v[d] = ((const int32_t *)paddings->data)[2 * d + 1];
     }
-    attrs.value =
-        value != NULL && sx_type_elems(&value->type) == 1 ? (double)*(const float *)value->data : 0;
     set(n, sx_build(im->b, op, &attrs, &x, 1));
     return SX_OK;
 }
@@ -725,6 +746,140 @@ static sx_status import_gather(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
+static sx_status import_elu(sx_importer *im, sx_import_node *n)
+{
+    sx_value x = SX_NO_VALUE;
+    SX_TRY(operand(im, n, 0, &x));
+    set(n, sx_build_op(im->b, elu, (&(sx_alpha_attrs){.alpha = 1}), x));
+    return SX_OK;
+}
+
+/* e^x - 1, exact near 0: elu(x) up to 0, -elu(-x) e^x above. */
+static sx_status import_expm1(sx_importer *im, sx_import_node *n)
+{
+    const sx_alpha_attrs one = {.alpha = 1};
+    sx_value x = SX_NO_VALUE;
+    SX_TRY(operand(im, n, 0, &x));
+    sx_value zero = sx_scalar_like(im->b, x, 0);
+    sx_value opposite = sx_build_op(im->b, elu, &one, sx_build_op(im->b, neg, NULL, x));
+    sx_value above = sx_build_op(im->b, mul, NULL, sx_build_op(im->b, neg, NULL, opposite),
+                                 sx_build_op(im->b, exp, NULL, x));
+    set(n, sx_build_op(im->b, select, NULL, sx_build_op(im->b, greater, NULL, x, zero), above,
+                       sx_build_op(im->b, elu, &one, x)));
+    return SX_OK;
+}
+
+static sx_status import_clip(sx_importer *im, sx_import_node *n)
+{
+    sx_value x = SX_NO_VALUE;
+    sx_clip_attrs attrs = {0};
+    SX_TRY(operand(im, n, 0, &x));
+    SX_TRY(operand_number(n, 1, &attrs.low));
+    SX_TRY(operand_number(n, 2, &attrs.high));
+    set(n, sx_build_op(im->b, clip, &attrs, x));
+    return SX_OK;
+}
+
+static sx_status import_one_hot(sx_importer *im, sx_import_node *n)
+{
+    sx_value indices = SX_NO_VALUE;
+    sx_one_hot_attrs attrs = {0};
+    double depth = 0;
+    SX_TRY(operand(im, n, 0, &indices));
+    SX_TRY(operand_number(n, 1, &depth));
+    SX_TRY(operand_number(n, 2, &attrs.on));
+    SX_TRY(operand_number(n, 3, &attrs.off));
+    int rank = sx_type_of_value(im->b, indices).rank;
+    int64_t axis = attr_int(n, "axis", -1);
+    if (axis != -1 && axis != rank) {
+        return unsupported("axis is not the last one");
+    }
+    attrs.depth = (int64_t)depth;
+    attrs.dtype = n->in[2].constant.type.dtype;
+    set(n, sx_build_op(im->b, one_hot, &attrs, indices));
+    return SX_OK;
+}
+
+/* A size of -1 reaches to the end; the batch is not cut. */
+static sx_status import_slice(sx_importer *im, sx_import_node *n)
+{
+    sx_value x = SX_NO_VALUE;
+    sx_slice_attrs attrs = {0};
+    SX_TRY(operand(im, n, 0, &x));
+    SX_TRY(operand_ints(n, 1, &attrs.begin));
+    SX_TRY(operand_ints(n, 2, &attrs.size));
+    sx_type type = sx_type_of_value(im->b, x);
+    for (int d = 0; d < type.rank && d < attrs.begin.n && d < attrs.size.n; d++) {
+        bool batch = sx_dim_is_batch(type.dims[d]);
+        if (batch && (attrs.begin.v[d] != 0 || attrs.size.v[d] != -1)) {
+            return unsupported("it takes a part of the batch");
+        }
+        if (attrs.size.v[d] == -1) {
+            attrs.size.v[d] = type.dims[d] - (batch ? 0 : attrs.begin.v[d]);
+        }
+    }
+    set(n, sx_build_op(im->b, slice, &attrs, x));
+    return SX_OK;
+}
+
+static sx_status import_broadcast_to(sx_importer *im, sx_import_node *n)
+{
+    sx_value x = SX_NO_VALUE;
+    sx_shape_attrs attrs = {0};
+    SX_TRY(operand(im, n, 0, &x));
+    SX_TRY(operand_ints(n, 1, &attrs.shape));
+    set(n, sx_build_op(im->b, broadcast_to, &attrs, x));
+    return SX_OK;
+}
+
+static sx_status import_top_k(sx_importer *im, sx_import_node *n)
+{
+    sx_value x = SX_NO_VALUE;
+    double k = 0;
+    SX_TRY(operand(im, n, 0, &x));
+    SX_TRY(operand_number(n, 1, &k));
+    if (n->n_out < 2 || !attr_bool(n, "sorted", true)) {
+        return unsupported("sorted is false");
+    }
+    sx_value values = sx_build_op(im->b, top_k, (&(sx_top_k_attrs){.k = (int64_t)k}), x);
+    set(n, values);
+    n->out[1] = (sx_imported){.kind = SX_IMPORTED_VALUE, .value = sx_output_of(values, 1)};
+    return SX_OK;
+}
+
+/* The int32 or int64 numbers from `start` to `limit`, known when importing. */
+static sx_status import_range(sx_importer *im, sx_import_node *n)
+{
+    enum { MAX_RANGE = 1 << 20 };
+    sx_ints start = {0}, limit = {0}, delta = {0};
+    SX_TRY(operand_ints(n, 0, &start));
+    SX_TRY(operand_ints(n, 1, &limit));
+    SX_TRY(operand_ints(n, 2, &delta));
+    bool numbers = start.n == 1 && limit.n == 1 && delta.n == 1 && delta.v[0] == 1;
+    if (!numbers || start.v[0] != 0 || limit.v[0] < 0 || limit.v[0] > MAX_RANGE) {
+        return unsupported("only ranges 0, 1, ... of at most %d numbers are supported",
+                           (int)MAX_RANGE);
+    }
+    sx_iota_attrs attrs = {.shape = {1, {limit.v[0]}}, .dtype = n->in[0].constant.type.dtype};
+    set(n, sx_build(im->b, &sx_op_iota, &attrs, NULL, 0));
+    return SX_OK;
+}
+
+/* The number of elements, int32: of a batch, that which is executed. */
+static sx_status import_size(sx_importer *im, sx_import_node *n)
+{
+    sx_value x = SX_NO_VALUE;
+    sx_axes_attrs all = {.axes = {0}};
+    SX_TRY(operand(im, n, 0, &x));
+    sx_type type = sx_type_of_value(im->b, x);
+    for (int d = 0; d < type.rank; d++) {
+        all.axes.v[all.axes.n++] = d;
+    }
+    sx_cast_attrs to = {.dtype = attr_dtype(n, "out_type", SX_I32)};
+    set(n, sx_build_op(im->b, cast, &to, sx_build_op(im->b, size, &all, x)));
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 static const sx_import_row rows[] = {
@@ -792,6 +947,18 @@ static const sx_import_row rows[] = {
     {"AvgPool", import_pool, "avg_pool2d"},
     {"FusedBatchNormV3", import_batch_norm, "batch_norm"},
     {"GatherV2", import_gather, "gather"},
+    {"Expm1", import_expm1, NULL},
+    {"ReluGrad", import_same, "relu_grad"},
+    {"SparseSoftmaxCrossEntropyWithLogits", import_same, "sparse_softmax_cross_entropy"},
+    {"SoftmaxCrossEntropyWithLogits", import_same, "softmax_cross_entropy"},
+    {"Elu", import_elu, NULL},
+    {"ClipByValue", import_clip, NULL},
+    {"OneHot", import_one_hot, NULL},
+    {"Slice", import_slice, NULL},
+    {"BroadcastTo", import_broadcast_to, NULL},
+    {"TopKV2", import_top_k, NULL},
+    {"Range", import_range, NULL},
+    {"Size", import_size, NULL},
 };
 
 const sx_import_row *sx_import_find(const char *tf_op)

@@ -1,0 +1,155 @@
+/* What an operator writes as TensorFlow's nodes is read back: each sample of each operator with a
+ * `to_tf` is written as a SavedModel, imported, and computes what the operator itself does. Samples
+ * whose batch is not a signature's, the first dimension and N, are written with its size. */
+#include "io/scratch.h"
+
+#include "../graph/op_samples.h"
+#include "savedmodel/import.h"
+#include "savedmodel/saved_model_write.h"
+
+static char wrong[1024];
+
+/* The nodes of the graph's one operator, between placeholders and a signature. */
+static sx_status write_model(const sx_graph *g, const char *dir)
+{
+    sx_saved_model_writer *model;
+    sx_tf_value in[SX_SAMPLE_MAX_INPUTS], out[SX_MAX_OUTPUTS] = {{0}};
+    sx_type in_types[SX_SAMPLE_MAX_INPUTS], out_types[SX_MAX_OUTPUTS];
+    SX_TRY(sx_saved_model_writer_create(&model));
+    sx_tf_writer *w = sx_saved_model_nodes(model);
+    const sx_node *n = &g->nodes[g->n_nodes - 1];
+    assert_true(n->n_inputs == g->n_args && n->n_outputs == g->n_results);
+    for (int i = 0; i < g->n_args; i++) {
+        in_types[i] = *sx_graph_type(g, g->args[i].value);
+        in[i] = sx_tf_add(w, "Placeholder", g->args[i].name, SX_TF_NO_IN,
+                          sx_tf_attrs(sx_tf_attr_type("dtype", (int)in_types[i].dtype),
+                                      sx_tf_attr_shape("shape", &in_types[i])));
+    }
+    for (int i = 0; i < n->n_outputs; i++) {
+        out_types[i] = *sx_graph_type(g, sx_node_output(n, i));
+    }
+    sx_tf_scope_push(w, "op");
+    n->op->to_tf(w, &(sx_tf_op){.attrs = n->attrs,
+                                .name = n->name,
+                                .in = in,
+                                .out = out,
+                                .in_types = in_types,
+                                .out_types = out_types,
+                                .n_in = n->n_inputs,
+                                .n_out = n->n_outputs});
+    sx_tf_scope_pop(w);
+    sx_saved_model_signature(model, "serving_default");
+    for (int i = 0; i < g->n_args; i++) {
+        sx_saved_model_input(model, g->args[i].name, in[i], &in_types[i]);
+    }
+    for (int i = 0; i < n->n_outputs; i++) {
+        sx_saved_model_output(model, g->results[i].name, out[i], &out_types[i]);
+    }
+    sx_status status = sx_saved_model_write(model, dir, NULL, NULL);
+    sx_saved_model_writer_destroy(model);
+    return status;
+}
+
+/* Runs the imported graph on the inputs of `run` and compares its outputs with the run's. */
+static const char *compare(const op_sample_run *run, const sx_graph *imported, int64_t batch)
+{
+    op_sample_values v;
+    const char *result = NULL;
+    /* attributes become constants of the operands' dtype */
+    const double tolerance = run->in[0].type.dtype == SX_BF16 ? 0x1p-8 : 1e-6;
+    assert_ok(sx_pass_fix_batch(imported, batch, &v.graph));
+    v.values = sx_alloc((size_t)v.graph->n_values, sizeof(*v.values));
+    assert_non_null(v.values);
+    for (int i = 1; i < v.graph->n_values; i++) {
+        v.values[i] = op_sample_tensor(v.graph->values[i].type);
+    }
+    for (int i = 0; i < run->n_in; i++) { /* an input that nothing reads is gone */
+        const sx_host_tensor *x = op_sample_value(&v, "x", i);
+        if (x != NULL) {
+            memcpy(x->data, run->in[i].data,
+                   (size_t)sx_type_elems(&x->type) * sx_carrier_bytes(x->type.dtype));
+        }
+    }
+    op_sample_evaluate(&v);
+    for (int k = 0; k < run->n_out && result == NULL; k++) {
+        const sx_host_tensor *y = op_sample_value(&v, "y", k), *want = &run->out[k];
+        if (y == NULL || !sx_type_equal(&y->type, &want->type)) {
+            result = "an output has another type than before";
+        }
+        for (int64_t i = 0; result == NULL && i < sx_type_elems(&want->type); i++) {
+            double a = sx_host_get(y, i), b = sx_host_get(want, i);
+            if (!(fabs(a - b) <= tolerance * fmax(1, fabs(b)))) {
+                snprintf(wrong, sizeof(wrong), "y%d[%lld] is %g, expected %g", k, (long long)i, a,
+                         b);
+                result = wrong;
+            }
+        }
+    }
+    op_sample_values_end(&v);
+    return result;
+}
+
+/* Has a signature these shapes: the batch, if any, in front? */
+static bool is_symbolic(const sx_graph *g)
+{
+    for (int i = 0; i < g->n_args + g->n_results; i++) {
+        sx_value v = i < g->n_args ? g->args[i].value : g->results[i - g->n_args].value;
+        const sx_type *type = sx_graph_type(g, v);
+        int axis = sx_batch_axis(type);
+        if (axis > 0 || (axis == 0 && i < g->n_args && type->dims[0] != SX_BATCH)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *check(const sx_op_def *op, const sx_op_sample *sample)
+{
+    if (op->to_tf == NULL || (op->flags & (SX_OP_HOST | SX_OP_FUNCTION)) != 0) {
+        return NULL;
+    }
+    int64_t batch = op_sample_batch(sample);
+    op_sample_run run;
+    sx_graph *g;
+    sx_saved_model *model = NULL;
+    sx_import *import = NULL;
+    const char *result = NULL;
+    op_sample_begin(op, sample, &run);
+    op_sample_forward(&run, true);
+    op_sample_graph(op, sample, OP_SAMPLE_FORWARD, &g);
+    if (!is_symbolic(g) || op == &sx_op_broadcast_to) { /* which TensorFlow has for counts only */
+        sx_graph *fixed;
+        assert_ok(sx_pass_fix_batch(g, batch, &fixed));
+        sx_graph_destroy(g);
+        g = fixed;
+    }
+    const char *dir = scratch("model");
+    sx_status status = write_model(g, dir);
+    status = status == SX_OK ? sx_saved_model_open(dir, &model) : status;
+    status =
+        status == SX_OK ? sx_import_signature(model, "serving_default", NULL, &import) : status;
+    if (status != SX_OK) {
+        snprintf(wrong, sizeof(wrong), "%s", sx_status_message(status));
+        result = wrong;
+        sx_status_free(status);
+    } else {
+        result = compare(&run, import->graph, batch);
+    }
+    sx_import_destroy(import);
+    sx_saved_model_close(model);
+    sx_status_free(sx_dir_remove(dir));
+    sx_graph_destroy(g);
+    op_sample_end(&run);
+    return result;
+}
+
+static void test_savedmodel_read_back__every_sample(void **state)
+{
+    (void)state;
+    assert_int_equal(op_samples_failing(check), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_savedmodel_read_back__every_sample),
+};
+SX_TEST_MAIN(tests)

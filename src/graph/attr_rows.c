@@ -592,16 +592,18 @@ static sx_status dim_parse(sx_lexer *l, int64_t *out_dim)
     int64_t number;
     SX_TRY(sx_lexer_take_int(l, &number));
     if (unknown) {
+        if (number < 0 || number >= SX_MAX_SYMBOLS) {
+            return sx_lexer_error(l, "the number of a symbol, from 0 to 65535");
+        }
         *out_dim = SX_UNKNOWN_DIM + 1 + number;
-        return number >= 0 && number < SX_MAX_SYMBOLS
-                   ? SX_OK
-                   : sx_lexer_error(l, "the number of a symbol, from 0 to 65535");
+        return SX_OK;
     }
     if (sx_lexer_accept(l, '*')) {
+        if (number <= 0 || !sx_dim_is_batch(-number) || !sx_lexer_accept_word(l, "N")) {
+            return sx_lexer_error(l, "a multiple of the batch: 2*N");
+        }
         *out_dim = -number;
-        return number > 0 && sx_dim_is_batch(-number) && sx_lexer_accept_word(l, "N")
-                   ? SX_OK
-                   : sx_lexer_error(l, "a multiple of the batch: 2*N");
+        return SX_OK;
     }
     *out_dim = number;
     return number >= 0 ? SX_OK : sx_lexer_error(l, "a non-negative dimension");

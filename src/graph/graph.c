@@ -53,7 +53,7 @@ sx_graph *sx_graph_copy(sx_arena *arena, const sx_graph *g)
         .general = g->general,
         .nodes = sx_arena_array(arena, g->n_nodes + 1, sx_node),
         .n_nodes = g->n_nodes,
-        .values = sx_arena_memdup(arena, g->values, (size_t)g->n_values * sizeof(*g->values)),
+        .values = sx_arena_array(arena, g->n_values, sx_value_info),
         .n_values = g->n_values,
         .args = sx_arena_memdup(arena, g->args, (size_t)g->n_args * sizeof(*g->args)),
         .n_args = g->n_args,
@@ -62,6 +62,9 @@ sx_graph *sx_graph_copy(sx_arena *arena, const sx_graph *g)
     };
     bool copied =
         copy->nodes != NULL && copy->values != NULL && copy->args != NULL && copy->results != NULL;
+    for (int i = 1; i < g->n_values && copied; i++) { /* an empty graph has no array */
+        copy->values[i] = g->values[i];
+    }
     for (int k = 0; k < g->n_nodes && copied; k++) {
         copied = copy_node(arena, &g->nodes[k], &copy->nodes[k]);
     }

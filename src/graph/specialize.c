@@ -577,6 +577,10 @@ static sx_status walk_plain(specializer *s, const sx_graph *g, const sx_node *n,
         in_types[i] = s->vals[in[i]].type;
         shapes = shapes && is_shape_known(&in_types[i]);
         all_known = all_known && s->vals[in[i]].known != NULL;
+        if (in_types[i].dtype == SX_RESOURCE && !regions) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "input %d is a variable's handle, which %s cannot use", i, op->name);
+        }
     }
     for (int i = 0; i < n->n_attr_operands; i++) {
         const val *v = &s->vals[in[n->n_inputs + i]];
@@ -677,7 +681,7 @@ static sx_status walk_node(specializer *s, const sx_graph *g, const sx_node *n, 
         s->vals[in[0]].type.dtype == SX_BOOL && sx_type_elems(&s->vals[in[0]].type) == 1) {
         const sx_if_attrs *a = n->attrs;
         const sx_graph *taken =
-            *(const bool *)s->vals[in[0]].known->data ? a->then_body : a->else_body;
+            *(const uint8_t *)s->vals[in[0]].known->data != 0 ? a->then_body : a->else_body;
         return inline_body(s, taken, in + 1, n->n_inputs - 1, name, out_vals);
     }
     if (n->op == &sx_op_read_variable || n->op == &sx_op_assign_variable) {

@@ -381,10 +381,11 @@ static sx_status find_batch(const sx_graph *body, const value *args, int n, int6
     for (int i = 0; i < n; i++) {
         const sx_type *declared = sx_graph_type(body, body->args[i].value);
         for (int d = 0; d < declared->rank && declared->rank == args[i].type.rank; d++) {
-            const int64_t dim = args[i].type.dims[d], c = -declared->dims[d];
+            const int64_t dim = args[i].type.dims[d];
             if (!sx_dim_is_batch(declared->dims[d])) {
                 continue;
             }
+            const int64_t c = -declared->dims[d];
             if (dim % c != 0 || (batch != 0 && dim != c * batch)) {
                 char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
                 return sx_error(SX_INVALID_ARGUMENT,

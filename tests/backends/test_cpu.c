@@ -241,7 +241,7 @@ static void test_backends_cpu__a_residual_sum_of_batch_norms_is_one_kernel(void 
     assert_ok(sx_builder_create(&b));
     sx_value normal[2];
     for (int i = 0; i < 2; i++) {
-        char name[8];
+        char name[32];
         sx_value in[5];
         for (int k = 0; k < 5; k++) {
             snprintf(name, sizeof(name), "x%d%d", i, k);

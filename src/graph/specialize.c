@@ -449,6 +449,64 @@ static sx_status infer(const specializer *s, const sx_op_def *op, const void *at
 static sx_status static_region(specializer *s, const sx_node *n, int attr_row, const int *in,
                                int first, int n_in, int n_whole, sx_graph **out);
 
+/* The integer that a scalar of a loop's region is in every iteration: a constant, or an operand
+ * that is known and that the body does not change. */
+static bool loop_constant(const specializer *s, const sx_node *n, const sx_graph *region,
+                          sx_value v, const int *in, int64_t *out)
+{
+    const sx_graph *body = ((const sx_while_attrs *)n->attrs)->body;
+    const sx_node *maker = sx_graph_maker(region, v);
+    val x = {.known = NULL};
+    sx_count count;
+    if (maker->op == &sx_op_constant) {
+        x.known = &((const sx_constant_attrs *)maker->attrs)->value;
+        x.type = x.known->type;
+    }
+    for (int i = 0; i < region->n_args; i++) {
+        const bool kept = i >= n->n_outputs || body->results[i].value.id == body->args[i].value.id;
+        if (region->args[i].value.id == v.id && kept) {
+            x = s->vals[in[i]];
+        }
+    }
+    if (x.counts != NULL || sx_type_elems(&x.type) != 1 || !read_count(&x, 0, &count)) {
+        return false;
+    }
+    *out = count.k;
+    return true;
+}
+
+/* A bound of the iterations of a loop that counts: condition i < limit, body i + step, all known.
+ * 0 = it is not one, or counts further than a device should without being asked. */
+static int64_t count_iterations(const specializer *s, const sx_node *n, const int *in)
+{
+    enum { MOST = 1 << 24 };
+    const sx_while_attrs *a = n->attrs;
+    const sx_node *test = sx_graph_maker(a->condition, a->condition->results[0].value);
+    int64_t limit, step, distance;
+    sx_count begin;
+    for (int i = 0; i < n->n_outputs && test->op == &sx_op_less; i++) {
+        const sx_node *next = sx_graph_maker(a->body, a->body->results[i].value);
+        const uint32_t before = a->body->args[i].value.id;
+        const val *x = &s->vals[in[i]];
+        if (test->inputs[0].id != a->condition->args[i].value.id || next->op != &sx_op_add ||
+            (next->inputs[0].id != before && next->inputs[1].id != before)) {
+            continue;
+        }
+        const sx_value by = next->inputs[next->inputs[0].id == before ? 1 : 0];
+        if (x->counts != NULL || sx_type_elems(&x->type) != 1 || !read_count(x, 0, &begin) ||
+            (x->type.dtype != SX_I32 && x->type.dtype != SX_I64) ||
+            !loop_constant(s, n, a->condition, test->inputs[1], in, &limit) ||
+            !loop_constant(s, n, a->body, by, in, &step)) {
+            return 0;
+        }
+        /* the counter must not wrap before it reaches the limit */
+        const bool counts = step >= 1 && step < MOST && limit <= INT32_MAX - step &&
+                            sx_add_i64(limit, -begin.k, &distance) && distance / step < MOST;
+        return !counts ? 0 : distance <= 0 ? 1 : distance / step + 1;
+    }
+    return 0;
+}
+
 /* Makes the regions static, if that is possible for all of them: *out_static. */
 static sx_status make_regions_static(specializer *s, const sx_node *n, void *attrs, const int *in,
                                      bool *out_static)
@@ -462,7 +520,9 @@ static sx_status make_regions_static(specializer *s, const sx_node *n, void *att
     if (is_while) {
         const sx_while_attrs *a = n->attrs;
         /* A device cannot be interrupted: a loop without a bound runs on the host. */
-        *out_static = *out_static && a->trips > 0;
+        const int64_t trips = a->trips > 0 ? a->trips : count_iterations(s, n, in);
+        ((sx_while_attrs *)attrs)->trips = trips;
+        *out_static = *out_static && trips > 0;
         whole = n->n_outputs;
     } else if (n->op == &sx_op_map) {
         const sx_map_attrs *a = n->attrs;

@@ -324,6 +324,32 @@ static void test_runtime_function_run__loops(void **state)
     }
 }
 
+/* A loop that counts to a constant needs no attribute to be part of the device's graph: its regions
+ * are no programs of their own. */
+static const char counted[] =
+    "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
+    "%2 = constant() {value=tensor(int32[] \"03000000\")} int32[] \"n\"\n"
+    "%3 = constant() {value=tensor(int32[] \"00000000\")} int32[] \"zero\"\n" LOOP(
+        "%4, %5 = while(%1, %3, %2)", "0", "    %6 = add(%1, %1) float32[?] \"twice\"\n");
+
+static void test_runtime_function_run__loops_that_count_have_a_bound(void **state)
+{
+    (void)state;
+    char text[2048];
+    const float x[] = {1, 2};
+    snprintf(text, sizeof(text), "%soutput \"y\" %%4\noutput \"i\" %%5\nend\n", counted);
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y[2], in = floats(x, 1, 2, 0);
+        begin(&t, devices[d], text, (sx_runner_options){.seed = 1});
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
+        assert_memory_equal(y[0].data, ((const float[]){8, 16}), sizeof(float[2]));
+        assert_int_equal(*(int32_t *)y[1].data, 3);
+        assert_int_equal(programs_of(&t).builds, 1);
+        end(&t);
+    }
+}
+
 static void test_runtime_function_run__loops_that_do_not_end_are_stopped(void **state)
 {
     (void)state;
@@ -576,6 +602,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_run__late_calls_wait_for_their_shapes),
     cmocka_unit_test(test_runtime_function_run__branches),
     cmocka_unit_test(test_runtime_function_run__loops),
+    cmocka_unit_test(test_runtime_function_run__loops_that_count_have_a_bound),
     cmocka_unit_test(test_runtime_function_run__loops_that_do_not_end_are_stopped),
     cmocka_unit_test(test_runtime_function_run__effects_keep_their_order),
     cmocka_unit_test(test_runtime_function_run__regions_and_late_calls_assign_in_order),

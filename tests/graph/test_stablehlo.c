@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/lower/stablehlo_graph.h"
 #include "graph/lower/stablehlo.h"
 #include "graph/op_def.h"
 #include "op_samples.h"
@@ -336,6 +337,28 @@ static void test_graph_stablehlo__bounds_the_text(void **state)
     sx_hlo_destroy(w);
 }
 
+/* No plugin can be interrupted: a loop whose condition always holds ends at its bound. */
+static void test_graph_stablehlo__loops_end_at_their_bound(void **state)
+{
+    (void)state;
+    static const char loop[] = "sextant-graph 2\ninput %1 bool[] \"go\"\n"
+                               "%2 = while(%1) {trips=777} bool[] \"loop\"\n"
+                               "condition\ninput %1 bool[] \"go\"\noutput \"go\" %1\nend\n"
+                               "body\ninput %1 bool[] \"go\"\noutput \"go\" %1\nend\n"
+                               "output \"y\" %2\n";
+    const sx_type type = sx_scalar_type(SX_BOOL);
+    sx_graph *g;
+    sx_hlo x, y;
+    assert_ok(sx_graph_parse(loop, strlen(loop), &g));
+    sx_hlo_writer *w = writer(&type, 1, &x);
+    sx_hlo_graph(w, g, &x, &y);
+    const char *text = text_of(w, y);
+    assert_contains(text, "dense<777>");
+    assert_contains(text, "stablehlo.and");
+    sx_hlo_destroy(w);
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_stablehlo__every_operator_is_lowered),
     cmocka_unit_test(test_graph_stablehlo__only_parameters_are_excused),
@@ -350,5 +373,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_stablehlo__lowering_after_an_error),
     cmocka_unit_test(test_graph_stablehlo__refuses_what_devices_do_not_hold),
     cmocka_unit_test(test_graph_stablehlo__bounds_the_text),
+    cmocka_unit_test(test_graph_stablehlo__loops_end_at_their_bound),
 };
 SX_TEST_MAIN(tests)

@@ -9,11 +9,10 @@
  *
  * Errors   INVALID_ARGUMENT   regions that take other types, a body that changes the state's types,
  *                             no state
- *          OUT_OF_RANGE       (running) more than `trips` iterations
- *          CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration
- * Gradient  needs `trips`: one loop keeps the state of each iteration, another runs back over them
- * Numbers  those of the regions
- * Source   TensorFlow While; StableHLO while */
+ *          OUT_OF_RANGE       (running) more than `trips` iterations; in StableHLO the loop ends
+ * then CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration Gradient  needs
+ * `trips`: one loop keeps the state of each iteration, another runs back over them Numbers  those
+ * of the regions Source   TensorFlow While; StableHLO while */
 #include <string.h>
 
 #include "base/memory.h"
@@ -253,30 +252,48 @@ static sx_status while_host(const sx_kernel_call *c)
     }
 }
 
+/* The operands and, where there is a bound, a count of the iterations: no plugin can be
+ * interrupted, so the loop ends at its bound whatever the condition says. */
 static void while_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_while_attrs *attrs = op->attrs;
-    const int n = op->n_in;
-    sx_hlo *args = sx_alloc((size_t)n, sizeof(*args)), test;
-    if (args == NULL) {
+    const int n = op->n_in, all = n + (attrs->trips > 0);
+    sx_hlo *state = sx_alloc(2 * ((size_t)n + 1), sizeof(*state)), test;
+    sx_type *types = sx_alloc((size_t)n + 1, sizeof(*types));
+    if (state == NULL || types == NULL) {
         sx_hlo_fail(w, sx_no_memory("lowering a loop"));
+        sx_free(state);
+        sx_free(types);
         return;
     }
-    sx_hlo first = sx_hlo_begin(w, "while", op->in, n, op->in_types, n);
-    sx_hlo_region(w, op->in_types, n, args);
+    sx_hlo *args = state + n + 1;
+    for (int i = 0; i < all; i++) {
+        state[i] = i < n ? op->in[i] : sx_hlo_scalar(w, SX_I64, 0);
+        types[i] = sx_hlo_type(w, state[i]);
+    }
+    sx_hlo first = sx_hlo_begin(w, "while", state, all, types, all);
+    sx_hlo_region(w, types, all, args);
     sx_hlo_graph(w, attrs->condition, args, &test);
+    if (all > n) {
+        sx_hlo most = sx_hlo_like(w, args[n], (double)attrs->trips);
+        test = sx_hlo_binary(w, "and", test, sx_hlo_compare(w, "LT", args[n], most));
+    }
     sx_hlo_region_end(w, &test, 1);
-    sx_hlo_region(w, op->in_types, n, args);
+    sx_hlo_region(w, types, all, args);
     sx_hlo_graph(w, attrs->body, args, op->out); /* the other operands stay in args */
     for (int i = 0; i < op->n_out; i++) {
         args[i] = op->out[i];
     }
-    sx_hlo_region_end(w, args, n);
+    if (all > n) {
+        args[n] = sx_hlo_with(w, "add", args[n], 1);
+    }
+    sx_hlo_region_end(w, args, all);
     sx_hlo_end(w);
     for (int i = 0; i < op->n_out; i++) {
         op->out[i] = sx_hlo_result(first, i);
     }
-    sx_free(args);
+    sx_free(state);
+    sx_free(types);
 }
 
 /* (x, limit): while x < limit, x = x + x */

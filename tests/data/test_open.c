@@ -481,7 +481,7 @@ static void test_data_open__lists_features(void **state)
 {
     (void)state;
     for (int n = 32; n <= 33; n++) {
-        char name[16];
+        char name[32];
         sx_tfrecord_shards *files = NULL;
         sx_example_writer writer;
         sx_buf record;
@@ -490,7 +490,7 @@ static void test_data_open__lists_features(void **state)
         sx_example_writer_init(&writer);
         sx_buf_init(&record, 0);
         for (int i = 0; i < n; i++) {
-            char key[8];
+            char key[16];
             snprintf(key, sizeof(key), "k%02d", i);
             sx_example_add_int(&writer, key, i);
         }

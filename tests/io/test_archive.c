@@ -204,7 +204,7 @@ static void test_io_archive__a_bomb_meets_the_default_limit(void **state)
     assert_int_equal(archive_write_set_options(lib, "zip:compression-level=1"), ARCHIVE_OK);
     assert_int_equal(archive_write_open_filename(lib, scratch("bomb")), ARCHIVE_OK);
     for (int i = 0; i < MEMBERS; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "a/%d.jpg", i);
         archive_entry_clear(entry);
         archive_entry_set_pathname(entry, name);

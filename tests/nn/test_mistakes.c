@@ -271,7 +271,7 @@ static void test_nn_mistakes__resnet50_takes_few_classes(void **state)
     r.params = params;
     assert_ok(sx_model_features(r.def, &r.features));
     for (int classes = 1; classes <= 6; classes++) {
-        char text[8];
+        char text[16];
         sx_graph *g;
         snprintf(text, sizeof(text), "%d", classes);
         assert_ok(sx_params_set(params, "num_classes", text));

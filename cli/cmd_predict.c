@@ -1,6 +1,7 @@
 /* sextant predict: one CSV row per example, in the order of the data. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 #include "image_files.h"
@@ -22,7 +23,8 @@ static const sx_option rows[] = {
      "DATA"},
     {"image", SX_OPTION_LIST, SX_OPT(options, image),
      "JPEG and PNG files to predict, instead of --data", "FILE"},
-    {"out", SX_OPTION_STRING, SX_OPT(options, out), "CSV file to write; default: stdout", "FILE"},
+    {"out", SX_OPTION_STRING, SX_OPT(options, out), "CSV file to write; -: stdout, the default",
+     "FILE"},
     SX_CHECKPOINT_ROW(options),
     {"examples", SX_OPTION_INT, SX_OPT(options, examples),
      "maximum number of examples; default: all", "N", .min = 1},
@@ -181,7 +183,7 @@ static sx_status write_table(sx_invocation *inv, sx_trainer *trainer, sx_dataset
 {
     const options *o = inv->options;
     SX_TRY(sx_origin_init(&t->origin, data));
-    if (o->out != NULL) {
+    if (o->out != NULL && strcmp(o->out, "-") != 0) {
         SX_TRY(sx_commit_create(&t->commit));
         SX_TRY(sx_commit_add(t->commit, o->out, &t->file));
     }

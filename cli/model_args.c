@@ -63,7 +63,7 @@ sx_status sx_model_args_read(sx_invocation *inv, const char *name, const sx_word
     for (int i = 0; i < params->count; i++) {
         SX_TRY(set_param_word(inv, out->params, params->items[i]));
     }
-    /* After --: --name value, --name=value, name=value; a name alone means 1. */
+    /* After --: --name value, --name=value, name=value. */
     for (int i = 0; i < inv->rest.count; i++) {
         const char *word = inv->rest.items[i];
         const char *next = i + 1 < inv->rest.count ? inv->rest.items[i + 1] : NULL;
@@ -75,7 +75,8 @@ sx_status sx_model_args_read(sx_invocation *inv, const char *name, const sx_word
             SX_TRY(set_param(inv, out->params, word, strlen(word), next));
             i++;
         } else {
-            SX_TRY(set_param(inv, out->params, word, strlen(word), "1"));
+            return sx_usage(
+                inv, sx_error(SX_INVALID_ARGUMENT, "model parameter --%s needs a value", word));
         }
     }
     return SX_OK;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -114,6 +115,17 @@ static void on_crash(int number, siginfo_t *info, void *context)
     }
 }
 
+/* Names the model function that called exit(), which would otherwise end the program without a
+ * message. */
+static void on_exit_in_model(void)
+{
+    if (guard.builder != NULL && pthread_equal(pthread_self(), guard.builder_thread)) {
+        fprintf(stderr, "sextant: %s: the model function called exit()\n", guard.path);
+        fflush(stderr);
+        _exit(EXIT_FAILURE);
+    }
+}
+
 /* The addresses of the object that `data` points to. */
 static int find_code(struct dl_phdr_info *object, size_t size, void *data)
 {
@@ -137,6 +149,7 @@ void sx_model_guard_begin(const char *path, sx_model_file *file)
     guard.path = path;
     guard.build = file->def.build;
     guard.builder = NULL;
+    atexit(on_exit_in_model);
     file->def.build = build_watched;
     dl_iterate_phdr(find_code, file->library); /* glibc's handle is the link map */
     stack_t stack = {.ss_sp = alternative_stack, .ss_size = sizeof(alternative_stack)};

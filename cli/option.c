@@ -268,10 +268,11 @@ static bool is_option(const char *word)
     return word[0] == '-' && word[1] == '-';
 }
 
+/* Up to the next option, long or short; "-" is a value. */
 static sx_status take_list(walk *w, found f)
 {
     int before = w->at;
-    while (w->at < w->argc && !is_option(w->argv[w->at])) {
+    while (w->at < w->argc && (w->argv[w->at][0] != '-' || w->argv[w->at][1] == '\0')) {
         SX_TRY(set_value(w->inv, f, w->argv[w->at++]));
     }
     return w->at > before
@@ -294,7 +295,7 @@ static sx_status take_value(walk *w, found f)
     return set_value(w->inv, f, w->argv[w->at++]);
 }
 
-/* ---- No-name and --noname of a flag, as in TensorFlow. ---- */
+/* --no-NAME and --noNAME of a flag, as in TensorFlow. */
 static found find_negated(sx_invocation *inv, const char *word, size_t size)
 {
     if (size < 3 || strncmp(word, "no", 2) != 0) {

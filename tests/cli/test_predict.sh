@@ -19,6 +19,9 @@ for i, row in enumerate(csv.DictReader(open("p.csv"))):
 PY
 ok predict run --data photos --batch-size 1
 cmp out p.csv || fail 'the batch size changes the rows'
+ok predict run --data photos -q --out -
+cmp out p.csv || fail '--out - is stdout, and -q ends the list of --data'
+[ ! -e ./- ] || fail 'a file is named -'
 ok predict run --image photos/rose/rose-0.jpg photos/daisy/daisy-2.png
 [ "$(head -n 1 out)" = 'id,file,class,probability,daisy,rose,tulip' ] || fail "$(head -n 1 out)"
 [ "$(cut -d , -f 2 out | tail -n 2 | tr '\n' ' ')" = 'photos/rose/rose-0.jpg photos/daisy/daisy-2.png ' ] || fail 'files'

@@ -58,6 +58,10 @@ fails 1 train ./net.c --data "$data" -- --momentum .9
 warns 'the model has no parameter "momentum"; it has "units"'
 fails 1 train mnist_cnn --data "$data" --param num-clases=3
 warns 'no parameter "num_clases"; did you mean "num_classes"?'
+fails 2 train ./net.c --data "$data" -- --units
+warns 'model parameter --units needs a value'
+fails 2 train ./net.c --data "$data" -- --units --other 3
+warns 'model parameter --units needs a value'
 ok zoo ./net.c
 says '  units          24'
 
@@ -82,6 +86,9 @@ crashes 139 'volatile int *nowhere = 0; *nowhere = 1;' 'segmentation fault (SIGS
 crashes 134 'extern void abort(void); abort();' 'aborted (SIGABRT) in the model function'
 crashes 136 'volatile int zero = 0; zero = 7 / zero;' 'arithmetic exception'
 crashes 139 'if (in) { volatile char deep[4096]; deep[0] = 1; net(b, in, p); deep[1] = 1; }' 'segmentation fault (SIGSEGV) in the model function'
+awk '{print} /^{/ {print "extern void exit(int); exit(3);"}' net.c >crash.c
+fails 1 train ./crash.c --data "$data" --steps 1
+warns 'sextant: ./crash.c: the model function called exit()'
 sed 's/return sx_cl/*(volatile int *)8 = 1; return sx_cl/' net.c >crash.c
 ends 139 train ./crash.c --data "$data" --steps 1
 warns 'segmentation fault (SIGSEGV) in the model function, after crash.c:6'

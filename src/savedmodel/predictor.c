@@ -405,9 +405,10 @@ static sx_status prepare_collected(struct run *r)
         const size_t count = out->batched ? (size_t)rows : 1;
         out->data = sx_arena_alloc(r->arena, count, out->row_bytes);
         if (out->data == NULL) {
-            return sx_no_memory("for output \"%s\": %zu x %zu bytes",
-                                sx_program_output_name(r->ready->program, i), count,
-                                out->row_bytes);
+            return sx_error(SX_RESOURCE_EXHAUSTED,
+                            "output \"%s\" needs %zu x %zu bytes: more than the memory limit "
+                            "leaves for outputs",
+                            sx_program_output_name(r->ready->program, i), count, out->row_bytes);
         }
     }
     return SX_OK;

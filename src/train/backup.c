@@ -2,6 +2,7 @@
 #include "train/backup.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -37,6 +38,11 @@ static void warn(const sx_backup_file *file, const char *format, const char *a, 
 static sx_status read_checked(const sx_backup_file *file, const char *path, char **out_text,
                               size_t *out_size)
 {
+    struct stat info;
+    if (stat(path, &info) == 0 && info.st_size > (off_t)file->max_bytes) {
+        return sx_error(SX_DATA_LOSS, "%s: the file has %lld bytes, expected at most %zu", path,
+                        (long long)info.st_size, file->max_bytes);
+    }
     SX_TRY(sx_file_read(path, file->max_bytes, out_text, out_size));
     sx_status status = *out_size == 0 ? sx_error(SX_DATA_LOSS, "the file is empty")
                                       : file->check(file->check_user, *out_text, *out_size);

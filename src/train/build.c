@@ -228,6 +228,7 @@ static sx_status build_graphs(sx_trainer *t, const sx_trainer_options *o, const 
         request.mode = (sx_mode)mode;
         SX_TRY(sx_build_program(&request, &out->by_mode[mode]));
     }
+    t->info.learning_rate = optimizer.learning_rate;
     return keep_rate_text(t, &request);
 }
 

@@ -141,14 +141,14 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
     /* seed as text: JSON's integers are signed */
     char seed[32];
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)info->seed);
-    *out = json_pack("{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o}",
-                     "format", (int)SX_RUN_FORMAT, "model", "name", info->model, "source",
-                     info->source, "sha256", info->source_sha256, "params", params_to_json(info),
-                     "seed", seed, "precision", sx_dtype_name(info->precision), "preprocess",
-                     preprocess != NULL ? preprocess : json_null(), "class_names", classes,
-                     "features", type_to_json(&info->features), "labels",
-                     type_to_json(&info->labels), "data", data_to_json(info), "execution_batch",
-                     (json_int_t)info->execution_batch, "config", config);
+    *out = json_pack(
+        "{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f}",
+        "format", (int)SX_RUN_FORMAT, "model", "name", info->model, "source", info->source,
+        "sha256", info->source_sha256, "params", params_to_json(info), "seed", seed, "precision",
+        sx_dtype_name(info->precision), "preprocess", preprocess != NULL ? preprocess : json_null(),
+        "class_names", classes, "features", type_to_json(&info->features), "labels",
+        type_to_json(&info->labels), "data", data_to_json(info), "execution_batch",
+        (json_int_t)info->execution_batch, "config", config, "learning_rate", info->learning_rate);
     return *out != NULL
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT, "%s: a string is not valid UTF-8", INFO_FILE);
@@ -287,6 +287,7 @@ static sx_status info_from_json(const json_t *json, sx_arena *arena, sx_run_info
         return wrong("format, seed or execution_batch");
     }
     info->seed = strtoull(seed, NULL, 10);
+    info->learning_rate = json_number_value(json_object_get(json, "learning_rate"));
     SX_TRY(precision_from_json(json_object_get(json, "precision"), info));
     SX_TRY(model_from_json(json_object_get(json, "model"), arena, info));
     SX_TRY(params_from_json(json_object_get(json, "params"), arena, info));

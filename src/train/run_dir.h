@@ -40,7 +40,8 @@ typedef struct sx_run_info {
     const char *const *param_names, *const *param_values; /* [n_params], sorted as given */
     int n_params;
     uint64_t seed;
-    bool has_preprocess; /* the model's input is made from encoded images or uint8 pixels */
+    double learning_rate; /* of the optimizer, before it is scaled; 0 = not recorded */
+    bool has_preprocess;  /* the model's input is made from encoded images or uint8 pixels */
     sx_preprocess preprocess;
     const char *const *class_names; /* [n_classes] or NULL */
     int n_classes;

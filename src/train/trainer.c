@@ -32,6 +32,32 @@ static bool same_text(const sx_graph *a, const sx_graph *b)
     return same;
 }
 
+/* The first parameter that differs, else the learning rate, as a warning in the arena; NULL if
+ * neither does. */
+static const char *first_difference(sx_trainer *t, const sx_run_info *stored)
+{
+    const sx_run_info *now = &t->info;
+    for (int i = 0; i < now->n_params; i++) {
+        for (int k = 0; k < stored->n_params; k++) {
+            if (strcmp(now->param_names[i], stored->param_names[k]) == 0 &&
+                strcmp(now->param_values[i], stored->param_values[k]) != 0) {
+                return sx_arena_printf(&t->arena,
+                                       "parameter %s is %s, but the run was started with %s, which "
+                                       "is kept (use --fresh to start over)",
+                                       now->param_names[i], now->param_values[i],
+                                       stored->param_values[k]);
+            }
+        }
+    }
+    if (stored->learning_rate > 0 && stored->learning_rate != now->learning_rate) {
+        return sx_arena_printf(&t->arena,
+                               "the learning rate is %g, but the run was started with %g, which "
+                               "is kept (use --fresh to start over)",
+                               now->learning_rate, stored->learning_rate);
+    }
+    return NULL;
+}
+
 /* A run continues with its stored graphs. A model with other variables is rejected; other
  * differences become a warning at the first fit. */
 static sx_status compare_stored(sx_trainer *t, const sx_run_graphs *stored, const sx_run_info *info)
@@ -46,8 +72,12 @@ static sx_status compare_stored(sx_trainer *t, const sx_run_graphs *stored, cons
                 ? "the run was started in bfloat16 and continues so (use --fresh to start over)"
                 : "the run was started in float32 and continues so (use --fresh to start over)";
     } else if (!same_text(kept, built)) {
-        t->warned = "the model, its parameters or its optimizer differ from those the run was "
-                    "started with, which are kept (use --fresh to start over)";
+        const char *difference = first_difference(t, info);
+        t->warned =
+            difference != NULL
+                ? difference
+                : "the model, its parameters or its optimizer differ from those the run was "
+                  "started with, which are kept (use --fresh to start over)";
     }
     return SX_OK;
 }

@@ -73,11 +73,15 @@ typedef struct sx_fit_request {
  * the session's variables are trained or restored already. */
 SX_MUST_USE sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request);
 
-/* Loads a checkpoint: "latest" or NULL, "best", or a step. If the latest is corrupt, it is skipped
- * with a warning event. Errors: NOT_FOUND: no checkpoint, or none of that step (existing ones are
- * named); DATA_LOSS: the requested step is corrupt; FAILED_PRECONDITION: variables of other shapes,
+/* Loads a checkpoint: "latest" or NULL, "best", or a step. If the latest is corrupt or missing, an
+ * older one is used, with a warning event. Errors: NOT_FOUND: no checkpoint, or none of that step
+ * (existing ones are named); DATA_LOSS: the requested step is corrupt, or all checkpoints are lost;
+ * FAILED_PRECONDITION: variables of other shapes,
  * or require_exact and other numerics. */
 SX_MUST_USE sx_status sx_trainer_restore(sx_trainer *t, const char *checkpoint);
+/* The same, but a "latest" that is corrupt or missing is DATA_LOSS; the message names the steps
+ * that have an intact checkpoint. */
+SX_MUST_USE sx_status sx_trainer_restore_exact(sx_trainer *t, const char *checkpoint);
 
 /* Moves to other devices: only the device fields of `place` are used. Variables (weights, slots,
  * step) and the position in the data are kept; programs are recompiled when needed. On failure

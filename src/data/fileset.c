@@ -137,14 +137,16 @@ static sx_status unpack_member(sx_fileset *set, sx_archive *archive, struct memb
 {
     member->offset = set->unpacked.size;
     sx_status status = sx_archive_read(archive, &set->unpacked);
-    if (status == SX_OK) {
-        status = sx_buf_status(&set->unpacked);
-    }
-    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
-        status = sx_status_annotate(status, __FILE__, __LINE__,
-                                    "%s: compressed members are kept in memory; unpack the archive "
-                                    "or raise the memory budget",
-                                    set->path);
+    if (set->unpacked.failed != 0) {
+        sx_buf limit;
+        sx_buf_init(&limit, 64);
+        sx_buf_put_size(&limit, (double)set->unpacked.max_bytes);
+        sx_status_free(status);
+        status = sx_error(SX_RESOURCE_EXHAUSTED,
+                          "%s: its members, which are decompressed into memory, do not fit in %s; "
+                          "unpack the archive and use the directory",
+                          set->path, sx_buf_text(&limit));
+        sx_buf_deinit(&limit);
     }
     member->size = set->unpacked.size - member->offset;
     return status;

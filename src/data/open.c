@@ -186,7 +186,7 @@ static sx_status open_image(struct opening *o)
 
 static sx_status open_empty(struct opening *o)
 {
-    return sx_error(SX_INVALID_ARGUMENT, "%s: %s is an empty file", o->spec, o->paths.items[0]);
+    return sx_error(SX_INVALID_ARGUMENT, "%s is an empty file", o->paths.items[0]);
 }
 
 static sx_status open_unknown(struct opening *o)

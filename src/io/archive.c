@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "io/compress.h"
@@ -19,6 +21,7 @@ enum { READ_BLOCK = 1 << 18, PIECE_BYTES = 1 << 16 };
 
 struct sx_archive {
     struct archive *lib;
+    locale_t utf8; /* for reading headers; 0 if the system has no such locale */
     char *name;
     sx_archive_limits limits;
     uint64_t members, total_bytes;
@@ -68,6 +71,7 @@ static sx_status create(const char *name, uint64_t bytes, const sx_archive_limit
         *values[i] = *values[i] != 0 ? *values[i] : defaults[i];
     }
     archive->name = sx_strdup(name);
+    archive->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     archive->lib = archive_read_new();
     if (archive->name == NULL || archive->lib == NULL || !enable_formats(archive->lib)) {
         sx_archive_close(archive);
@@ -113,6 +117,9 @@ void sx_archive_close(sx_archive *archive)
 {
     if (archive != NULL) {
         archive_read_free(archive->lib);
+        if (archive->utf8 != (locale_t)0) {
+            freelocale(archive->utf8);
+        }
         sx_free(archive->name);
         sx_free(archive);
     }
@@ -146,9 +153,13 @@ static int64_t data_offset(const sx_archive *archive, struct archive_entry *entr
     return tar && plain && !sparse ? archive_filter_bytes(archive->lib, 0) : -1;
 }
 
+/* libarchive converts the names that a zip marks as UTF-8 to the locale's character set while it
+ * reads the header, and drops a name that has no form in it. Only this thread's locale changes. */
 static sx_status next_entry(sx_archive *archive, struct archive_entry **out_entry)
 {
+    locale_t before = uselocale(archive->utf8); /* 0 changes nothing */
     int rc = archive_read_next_header(archive->lib, out_entry);
+    uselocale(before);
     if (rc == ARCHIVE_EOF) {
         *out_entry = NULL;
         return SX_OK;
@@ -206,12 +217,17 @@ static sx_status read_piece(sx_archive *archive, void *buffer, size_t capacity, 
                         archive->members, archive->limits.max_member_bytes);
     }
     if (archive->total_bytes > archive->limits.max_total_bytes) {
-        return sx_error(SX_RESOURCE_EXHAUSTED,
-                        "%s: its members have more than %" PRIu64
-                        " bytes when decompressed (default limit: %d times the archive's size, at "
-                        "least %d MiB); if that is right, raise the limit with --max-unpacked-size",
-                        archive->name, archive->limits.max_total_bytes, (int)default_ratio,
-                        (int)(least_total_bytes >> 20));
+        sx_buf limit;
+        sx_buf_init(&limit, 64);
+        sx_buf_put_size(&limit, (double)archive->limits.max_total_bytes);
+        sx_status status = sx_error(
+            SX_RESOURCE_EXHAUSTED,
+            "%s: its members have more than %s when decompressed (default limit: %d times the "
+            "archive's size, at least %d MiB); if that is right, raise the limit with "
+            "--max-unpacked-size",
+            archive->name, sx_buf_text(&limit), (int)default_ratio, (int)(least_total_bytes >> 20));
+        sx_buf_deinit(&limit);
+        return status;
     }
     *out_n = (size_t)n;
     return SX_OK;

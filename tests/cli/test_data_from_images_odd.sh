@@ -38,6 +38,22 @@ says_line 'photos.tar: 13 images in 4 class folders; skipped 3 files that are no
 ok data show photos --recursive --count 0
 says_line 'photos: 13 images in 4 class folders; skipped 3 files that are not images'
 
+# A zip that marks its names as UTF-8, in any locale.
+python3 - <<'END'
+import zipfile
+image = open("photos/rose/rose-0.jpg", "rb").read()
+with zipfile.ZipFile("utf8.zip", "w") as z:
+    for name in "rose/bl\u00fcte.jpg", "t\u00fclpe/\u82b1\U0001f33a.jpg": z.writestr(name, image)
+END
+for locale in C C.UTF-8; do
+    LC_ALL=$locale ok data from-images utf8.zip --out utf8/$locale --shards 1
+    says_line 'utf8.zip: 2 images in 2 class folders'
+    ok data show "utf8/$locale-00000-of-00001" --count 2
+    says $'"bl\xc3\xbcte.jpg"'
+    says $'"\xe8\x8a\xb1\xf0\x9f\x8c\xba.jpg"'
+    says $'t\xc3\xbclpe'
+done
+
 # Broken images are all named, and skipped when asked to.
 : >photos/daisy/empty.jpg
 printf 'x\n' >photos/daisy/tiny.jpg

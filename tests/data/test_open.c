@@ -138,7 +138,9 @@ static void test_data_open__archives(void **state)
         done();
     }
     sx_data_options tight = {.struct_size = sizeof(tight), .memory_budget = 100};
-    assert_error(open_with(in_dir("p.zip"), &tight), SX_RESOURCE_EXHAUSTED, "unpack the archive");
+    assert_error(open_with(in_dir("p.zip"), &tight), SX_RESOURCE_EXHAUSTED,
+                 "p.zip: its members, which are decompressed into memory, do not fit in 100 bytes; "
+                 "unpack the archive");
     assert_ok(open_with(in_dir("p.tar"), &tight));
     done();
 }
@@ -408,6 +410,9 @@ static void test_data_open__says_what_is_wrong(void **state)
     assert_error(open_with(in_dir("nothing/*"), NULL), SX_NOT_FOUND, "is empty");
     assert_error(open_with(in_dir("empty.bin"), NULL), SX_INVALID_ARGUMENT,
                  "empty.bin is an empty file");
+    sx_status empty = open_with(in_dir("empty.bin"), NULL);
+    assert_null(strstr(strstr(sx_status_message(empty), "empty.bin") + 1, "empty.bin"));
+    sx_status_free(empty);
     assert_error(open_with(in_dir("text.txt"), NULL), SX_INVALID_ARGUMENT, "unknown format");
     assert_error(open_with(in_dir("photos/ants/0.png"), NULL), SX_INVALID_ARGUMENT, "single image");
     if (geteuid() != 0) {

@@ -190,6 +190,26 @@ static void test_io_archive__limits(void **state)
                  SX_RESOURCE_EXHAUSTED, "more than 20 bytes when decompressed");
 }
 
+/* Names with non-ASCII characters that a zip marks as UTF-8, as Python's zipfile does. */
+static void test_io_archive__names_marked_as_utf8(void **state)
+{
+    (void)state;
+    char command[512];
+    snprintf(command, sizeof command,
+             "python3 -c 'import sys, zipfile; zipfile.ZipFile(sys.argv[1], \"w\").writestr("
+             "\"rose/bl\\u00fcte\\U0001f33a.jpg\", b\"a rose\")' %s",
+             scratch("marked.zip"));
+    assert_int_equal(system(command), 0);
+    sx_archive *archive = NULL;
+    sx_archive_member member;
+    bool more = false;
+    assert_ok(sx_archive_open(scratch("marked.zip"), NULL, &archive));
+    assert_ok(sx_archive_next(archive, &member, &more));
+    assert_true(more);
+    assert_string_equal(member.name, "rose/bl\xc3\xbcte\xf0\x9f\x8c\xba.jpg");
+    sx_archive_close(archive);
+}
+
 /* An archive of zeros: 9 members of 32 MiB in 0.3 MB. */
 static void test_io_archive__a_bomb_meets_the_default_limit(void **state)
 {
@@ -335,6 +355,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_archive__names_stay_inside),
     scratch_test(test_io_archive__links_are_not_followed),
     scratch_test(test_io_archive__limits),
+    scratch_test(test_io_archive__names_marked_as_utf8),
     scratch_test(test_io_archive__a_bomb_meets_the_default_limit),
     scratch_test(test_io_archive__what_is_no_archive),
     scratch_test(test_io_archive__cuts_never_crash),

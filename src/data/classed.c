@@ -125,9 +125,18 @@ static sx_status find_classes(struct finder *finder, sx_buf *folder)
     return SX_OK;
 }
 
+/* Whether `folder` has the name of the training part of a data set. */
+static bool is_train_name(const char *folder)
+{
+    const char *slash = strrchr(folder, '/');
+    const char *name = slash != NULL ? slash + 1 : folder;
+    return strcasecmp(name, "train") == 0 || strcasecmp(name, "training") == 0;
+}
+
 /* Names the folders ("train", "validation") whose subfolders hold images. */
 static sx_status mixed_depths(const struct finder *finder)
 {
+    const char *train = NULL, *other = NULL;
     sx_map parents;
     sx_map_init(&parents);
     sx_buf text;
@@ -149,7 +158,26 @@ static sx_status mixed_depths(const struct finder *finder)
             status = sx_map_put(&parents, parent, NULL);
         }
     }
-    if (status == SX_OK) {
+    for (size_t i = 0; i < parents.count; i++) {
+        const char *parent = parents.entries[i].key;
+        const char **part = is_train_name(parent) ? &train : &other;
+        *part = *part != NULL ? *part : parent;
+    }
+    size_t where_length = strlen(finder->where);
+    while (where_length > 1 && finder->where[where_length - 1] == '/') {
+        where_length--;
+    }
+    if (status == SX_OK && train != NULL && other != NULL && other[0] != '\0') {
+        bool archive = sx_path_exists(finder->where) && !sx_path_is_dir(finder->where);
+        int length = archive ? 0 : (int)SX_MIN(where_length, (size_t)4096);
+        const char *slash = archive ? "" : "/";
+        status =
+            sx_error(SX_INVALID_ARGUMENT,
+                     "%s: class folders with different parents (%s); use each as a data set of "
+                     "its own: %s--data %.*s%s%s --eval-data %.*s%s%s",
+                     finder->where, sx_buf_text(&text), archive ? "unpack the archive, " : "",
+                     length, finder->where, slash, train, length, finder->where, slash, other);
+    } else if (status == SX_OK) {
         status = sx_error(
             SX_INVALID_ARGUMENT,
             "%s: class folders with different parents (%s); name the directory whose "
@@ -177,12 +205,17 @@ static sx_status check_classes(const struct finder *finder)
                         "in %s/roses/1.jpg",
                         finder->where, finder->where);
     }
-    for (size_t i = 0; i < finder->classes.count && !finder->recursive; i++) {
-        if ((uintptr_t)finder->classes.entries[i].value == 1) {
-            return mixed_depths(finder);
-        }
+    size_t with_images = 0;
+    bool train = false;
+    for (size_t i = 0; i < finder->classes.count; i++) {
+        bool nested = (uintptr_t)finder->classes.entries[i].value == 1;
+        with_images += !nested;
+        train = train || (nested && is_train_name(finder->classes.entries[i].key));
     }
-    return SX_OK;
+    /* Beside several classes, a folder with only nested images is a class to be named and skipped.
+     * Otherwise the classes are likely at another level. */
+    bool clear = with_images == finder->classes.count || (with_images > 1 && !train);
+    return finder->recursive || clear ? SX_OK : mixed_depths(finder);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -199,20 +232,28 @@ static sx_status number_classes(struct finder *finder)
     if (list->classes == NULL) {
         return sx_no_memory("listing the files of %s", finder->where);
     }
+    list->without_images = sx_arena_array(&list->arena, classes->count, char *);
+    if (list->without_images == NULL) {
+        return sx_no_memory("listing the files of %s", finder->where);
+    }
     for (size_t i = 0; i < classes->count; i++) {
         const char *name = classes->entries[i].key;
+        bool nested = (uintptr_t)classes->entries[i].value == 1 && !finder->recursive;
+        char **place = nested ? &list->without_images[list->without_images_count++]
+                              : &list->classes[list->class_count++];
         if (!sx_utf8_valid(name, strlen(name))) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "%s: the name of class folder \"%s\" is not UTF-8; rename it",
                             finder->where, name);
         }
-        list->classes[i] = sx_arena_strdup(&list->arena, name);
-        if (list->classes[i] == NULL) {
+        *place = sx_arena_strdup(&list->arena, name);
+        if (*place == NULL) {
             return sx_no_memory("listing the files of %s", finder->where);
         }
     }
-    list->class_count = (int)classes->count;
-    qsort(list->classes, classes->count, sizeof(*list->classes), compare_names);
+    qsort(list->without_images, (size_t)list->without_images_count, sizeof(*list->without_images),
+          compare_names);
+    qsort(list->classes, (size_t)list->class_count, sizeof(*list->classes), compare_names);
     for (int i = 0; i < list->class_count; i++) {
         SX_TRY(sx_map_put(classes, list->classes[i], (void *)(uintptr_t)(i + 1)));
     }
@@ -309,6 +350,16 @@ void sx_class_list_put_skipped(const sx_class_list *list, sx_buf *out)
                           rows[i].count == 1 ? rows[i].one : rows[i].many, rows[i].hint);
             any = true;
         }
+    }
+    for (int i = 0; i < list->without_images_count && i < MAX_NAMED; i++) {
+        sx_buf_printf(out, "%s%s", i == 0 ? "; " : ", ", list->without_images[i]);
+    }
+    if (list->without_images_count > MAX_NAMED) {
+        sx_buf_printf(out, " and %d more", list->without_images_count - MAX_NAMED);
+    }
+    if (list->without_images_count > 0) {
+        sx_buf_printf(out, ": all %s images are in subfolders; use --recursive",
+                      list->without_images_count == 1 ? "its" : "their");
     }
 }
 

@@ -29,6 +29,9 @@ typedef struct sx_class_list {
     int64_t count;
     char **classes; /* [class_count] */
     int class_count;
+    char **without_images; /* [without_images_count]: folders beside the class folders, skipped
+                              because all their images are nested */
+    int without_images_count;
     int64_t not_images; /* visible files without an image's extension */
     int64_t outside;    /* images in no class folder */
     int64_t nested;     /* images in subfolders of class folders; 0 if recursive */
@@ -38,7 +41,8 @@ typedef struct sx_class_list {
 /* Classifies `names` (relative paths, '/'), which must outlive the list. `recursive`: images in
  * subfolders of a class folder belong to the class. `where` is for messages. Errors:
  * INVALID_ARGUMENT: no images; images that are in no folder; unless recursive, class folders at
- * different depths (a folder of folders of class folders); a class folder's name is not UTF-8. */
+ * different depths (a folder of folders of class folders), where fewer than two folders have images
+ * directly or one is named "train" or "training"; a class folder's name is not UTF-8. */
 SX_MUST_USE sx_status sx_class_list_init(const char *const *names, size_t count, bool recursive,
                                          const char *where, sx_class_list *out_list);
 void sx_class_list_deinit(sx_class_list *list);

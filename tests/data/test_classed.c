@@ -142,6 +142,42 @@ static void test_data_classed__refuses_what_is_no_set_of_class_folders(void **st
     assert_error(classify(flat, 2), SX_INVALID_ARGUMENT, "not in class folders");
     assert_error(classify(split, 3), SX_INVALID_ARGUMENT, "\"train\", \"validation\"");
     assert_error(classify(deep, 2), SX_INVALID_ARGUMENT, "\".\", \"dogs\"");
+    static const char *const mixed[] = {"train/cats/1.jpg", "train/dogs/1.jpg", "x/1.jpg",
+                                        "y/1.jpg"};
+    assert_error(classify(mixed, 4), SX_INVALID_ARGUMENT, "\"train\"");
+}
+
+/* A training and a test set under one folder: neither --recursive nor skipping is meant. */
+static void test_data_classed__names_the_parts_of_a_split_set(void **state)
+{
+    (void)state;
+    static const char *const split[] = {"wrap/test/cats/1.jpg", "wrap/test/dogs/1.jpg",
+                                        "wrap/train/cats/1.jpg", "wrap/train/dogs/1.jpg"};
+    sx_status status = classify(split, 4);
+    assert_null(strstr(sx_status_message(status), "recursive"));
+    assert_error(status, SX_INVALID_ARGUMENT,
+                 "--data photos/wrap/train --eval-data photos/wrap/test");
+}
+
+/* A class folder whose images are all nested is left out where others have images. */
+static void test_data_classed__skips_classes_of_nested_images(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"asters/x/1.jpg", "daisy/1.jpg",
+                                        "roses/1.jpg",    "sunflower/nested/x.jpg",
+                                        "tulips/1.jpg",   "sunflower/nested/y.jpg"};
+    assert_ok(classify(names, 4));
+    assert_skipped("; skipped 2 images in nested folders (--recursive includes them); asters, "
+                   "sunflower: all their images are in subfolders; use --recursive");
+    assert_classes(SX_OK, "daisy roses", 2);
+    assert_ok(classify(names + 1, 5));
+    assert_skipped("; skipped 2 images in nested folders (--recursive includes them); sunflower: "
+                   "all its images are in subfolders; use --recursive");
+    assert_int_equal(list.items[2].label, 2);
+    assert_classes(SX_OK, "daisy roses tulips", 3);
+    assert_ok(classify_recursive(names, 6));
+    assert_skipped("");
+    assert_classes(SX_OK, "asters daisy roses sunflower tulips", 6);
 }
 
 static void test_data_classed__lists_a_tree(void **state)
@@ -177,6 +213,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_classed__counts_what_it_skips),
     cmocka_unit_test(test_data_classed__finds_the_level_of_the_classes),
     cmocka_unit_test(test_data_classed__refuses_what_is_no_set_of_class_folders),
+    cmocka_unit_test(test_data_classed__names_the_parts_of_a_split_set),
+    cmocka_unit_test(test_data_classed__skips_classes_of_nested_images),
     cmocka_unit_test(test_data_classed__lists_a_tree),
 };
 SX_TEST_MAIN(tests)

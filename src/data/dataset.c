@@ -101,6 +101,14 @@ static sx_status check_schema(int count, const sx_component *components, const c
     return SX_OK;
 }
 
+sx_status sx_hint_skip_corrupt(sx_status status)
+{
+    sx_status hinted =
+        sx_error(sx_status_code(status), "%s (--skip-corrupt skips it)", sx_status_message(status));
+    sx_status_free(status);
+    return hinted;
+}
+
 sx_status sx_dataset_from_source(sx_source *source, sx_dataset **out_dataset)
 {
     sx_dataset *node = NULL;

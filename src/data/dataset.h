@@ -38,6 +38,9 @@ typedef struct sx_source_def {
     /* Appends the file that the record is or was made from; false if there is none. NULL: no record
      * has one. */
     bool (*file)(const sx_source *source, int64_t record, sx_buf *out);
+    /* Whether skip_corrupt, with which the source was not opened, would have left the record out.
+     * NULL: the source has no corrupt records. */
+    bool (*is_corrupt)(const sx_source *source, int64_t record);
     void (*destroy)(sx_source *source);
 } sx_source_def;
 
@@ -49,6 +52,9 @@ struct sx_source {
     char **class_names; /* [class_count], or NULL; owned by the source */
     int class_count;
 };
+
+/* Adds to the error of a record that skip_corrupt leaves it out. */
+sx_status sx_hint_skip_corrupt(sx_status status);
 
 /* Creates the root node; takes ownership of the source, which is destroyed on failure. */
 SX_MUST_USE sx_status sx_dataset_from_source(sx_source *source, sx_dataset **out_dataset);

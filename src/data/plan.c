@@ -325,9 +325,13 @@ static sx_status produce(const struct element *e, int stage, uint64_t epoch, sx_
                                                            : run_cache(e, stage, tensors);
 }
 
-/* Prepends the record's name, unless the source has done so. */
+/* Prepends the record's name, unless the source has done so; says when skip_corrupt helps. */
 static sx_status name_record(sx_status status, const sx_plan *plan, int64_t record)
 {
+    const sx_source *source = plan->dataset->source;
+    if (source->def->is_corrupt != NULL && source->def->is_corrupt(source, record)) {
+        status = sx_hint_skip_corrupt(status);
+    }
     char name[1024];
     sx_dataset_record_name(plan->dataset, record, name, sizeof(name));
     if (strncmp(sx_status_message(status), name, strlen(name)) == 0) {

@@ -150,6 +150,18 @@ static sx_status find_good(struct sx_records *self, struct record_file *file)
     return SX_OK;
 }
 
+/* Whether skip_corrupt finds records in a file that is damaged. */
+static bool skipping_helps(const struct record_file *file, sx_codec codec)
+{
+    const sx_tfrecord_options options = {.codec = codec, .skip_corrupt = true};
+    sx_tfrecord_file *opened = NULL;
+    sx_status status = sx_tfrecord_file_open(file->path, &options, &opened);
+    bool helps = status == SX_OK && sx_tfrecord_file_count(opened) > 0;
+    sx_status_free(status);
+    sx_tfrecord_file_close(opened);
+    return helps;
+}
+
 static sx_status open_file(struct sx_records *self, struct record_file *file)
 {
     sx_codec codec = SX_CODEC_AUTO;
@@ -168,6 +180,9 @@ static sx_status open_file(struct sx_records *self, struct record_file *file)
     } else if (status == SX_OK || sx_status_code(status) == SX_FAILED_PRECONDITION) {
         sx_status_free(status);
         status = read_compressed(self, file, codec);
+    } else if (sx_status_code(status) == SX_DATA_LOSS && !self->options.skip_corrupt &&
+               skipping_helps(file, codec)) {
+        status = sx_hint_skip_corrupt(status);
     }
     SX_TRY(status);
     file->first = self->count;

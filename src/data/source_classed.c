@@ -9,7 +9,7 @@
 
 struct classed_source {
     sx_source head;
-    sx_source_def def; /* `stable` as the file set is */
+    sx_source_def def; /* `stable` as the file set is; is_corrupt unless skip_corrupt */
     sx_fileset *files;
     sx_class_list list;
 };
@@ -41,6 +41,23 @@ static bool classed_file(const sx_source *source, int64_t record, sx_buf *out)
 {
     classed_name(source, record, out);
     return true;
+}
+
+static bool classed_is_corrupt(const sx_source *source, int64_t record)
+{
+    const struct classed_source *self = (const struct classed_source *)source;
+    sx_scratch scratch;
+    sx_image pixels = {.pixels = NULL};
+    sx_image_info info;
+    int64_t bytes;
+    sx_scratch_init(&scratch);
+    sx_status status = sx_image_check(self->files, &self->list.items[record], true, &scratch,
+                                      &pixels, &info, &bytes);
+    bool corrupt = status != SX_OK && sx_image_is_faulty(status);
+    sx_status_free(status);
+    sx_scratch_deinit(&scratch);
+    sx_image_deinit(&pixels);
+    return corrupt;
 }
 
 static void classed_destroy(sx_source *source)
@@ -95,6 +112,7 @@ sx_status sx_source_classed(const char *path, const sx_data_options *options, sx
         return status;
     }
     self->def = classed_def;
+    self->def.is_corrupt = options->skip_corrupt ? NULL : classed_is_corrupt;
     self->def.stable = sx_fileset_stable(self->files);
     self->head = (sx_source){
         .def = &self->def,

@@ -28,6 +28,8 @@ enum {
 struct example_source {
     sx_source head;
     sx_records *records;
+    sx_status (*check)(sx_bytes record); /* besides the frame; NULL = none */
+    bool skip_corrupt;
     sx_arena arena; /* class names, and everything that the plan points to */
 };
 
@@ -80,6 +82,24 @@ static bool examples_file(const sx_source *source, int64_t record, sx_buf *out)
     return found;
 }
 
+static bool examples_is_corrupt(const sx_source *source, int64_t record)
+{
+    const struct example_source *self = (const struct example_source *)source;
+    sx_bytes bytes;
+    int64_t count;
+    sx_scratch scratch;
+    sx_scratch_init(&scratch);
+    sx_status status = sx_records_read(self->records, record, 1, &scratch, &bytes, &count);
+    bool corrupt = sx_status_code(status) == SX_DATA_LOSS;
+    if (status == SX_OK && self->check != NULL) {
+        status = self->check(bytes);
+        corrupt = status != SX_OK && sx_status_code(status) != SX_RESOURCE_EXHAUSTED;
+    }
+    sx_status_free(status);
+    sx_scratch_deinit(&scratch);
+    return corrupt && !self->skip_corrupt;
+}
+
 static void examples_destroy(sx_source *source)
 {
     struct example_source *self = (struct example_source *)source;
@@ -94,6 +114,7 @@ static const sx_source_def examples_def = {
     .read_run = examples_read_run,
     .name_record = examples_name,
     .file = examples_file,
+    .is_corrupt = examples_is_corrupt,
     .destroy = examples_destroy,
 };
 
@@ -510,6 +531,8 @@ static sx_status open_files(struct example_source *source, const char *const *pa
                               .skip_corrupt = options->skip_corrupt,
                               .check = check,
                               .memory_budget = options->memory_budget};
+    source->check = check;
+    source->skip_corrupt = options->skip_corrupt;
     SX_TRY(sx_records_open(paths, count, &how, &source->records));
     source->head.count = sx_records_count(source->records);
     if (source->head.count == 0) {
@@ -535,14 +558,19 @@ static sx_status parse_first(struct finding *f)
 {
     sx_bytes record;
     int64_t count;
-    SX_TRY(sx_records_read(f->source->records, 0, 1, &f->scratch, &record, &count));
-    sx_status status = sx_example_parse(&f->example, record);
-    if (status != SX_OK) {
-        sx_buf name;
-        sx_buf_init(&name, 4096);
-        sx_records_name(f->source->records, 0, &name);
-        status = sx_status_annotate(status, __FILE__, __LINE__, "%s", sx_buf_text(&name));
-        sx_buf_deinit(&name);
+    sx_status status = sx_records_read(f->source->records, 0, 1, &f->scratch, &record, &count);
+    if (status == SX_OK) {
+        status = sx_example_parse(&f->example, record);
+        if (status != SX_OK) {
+            sx_buf name;
+            sx_buf_init(&name, 4096);
+            sx_records_name(f->source->records, 0, &name);
+            status = sx_status_annotate(status, __FILE__, __LINE__, "%s", sx_buf_text(&name));
+            sx_buf_deinit(&name);
+        }
+    }
+    if (status != SX_OK && f->source->head.count > 1 && examples_is_corrupt(&f->source->head, 0)) {
+        status = sx_hint_skip_corrupt(status);
     }
     return status;
 }

@@ -28,6 +28,22 @@
 #define SAME                ATTR("padding", "s: 'SAME'")
 #define VALID               ATTR("padding", "s: 'VALID'")
 #define STRIDES(list)       ATTR("strides", LIST(list))
+#define SHRINK              ATTR("shrink_axis_mask", "i: 1")
+/* n is the element `at` of the shape of x, if `attrs` is SHRINK. */
+#define ELEMENT(at, attrs)        \
+    NODE("h", "Shape", "'x'", "") \
+    INTS("b", "1", at)            \
+    INTS("e", "1", "1") INTS("o", "1", "1") NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'", attrs)
+/* y is x convolved with the filter 1, 10, 100, which is three high. */
+#define CONV(attrs)                                                                        \
+    CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]") \
+    Y("Conv2D", "'x', 'w'", attrs)
+#define VECTOR2(name, list) CONST(name, "DT_FLOAT", DIM("2"), "float_val: [" list "]")
+#define BATCH_NORM(attrs)  \
+    VECTOR2("g", "2, 3")   \
+    VECTOR2("b", "10, 20") \
+    VECTOR2("m", "0, -1")  \
+    VECTOR2("v", "3, 0") Y("FusedBatchNormV3", "'x', 'g', 'b', 'm', 'v'", attrs)
 
 typedef struct row {
     const char *dims; /* of x */
@@ -261,70 +277,51 @@ static void test_savedmodel_import_ops__shapes(void **state)
              NODE("w", "Reshape", "'c', 's'", "") Y("MatMul", "'x', 'w'", ""),
          "float32[2,2] 10 12 -19 -24"},
         {"2,2,3",
-         NODE("h", "Shape", "'x'", "") INTS("b", "1", "0") INTS("e", "1", "1") INTS("o", "1", "1")
-             NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 1"))
-                 INT("k", "6") NODE("s", "Pack", "'n', 'k'", "") Y("Reshape", "'x', 's'", ""),
+         ELEMENT("0", SHRINK) INT("k", "6") NODE("s", "Pack", "'n', 'k'", "")
+             Y("Reshape", "'x', 's'", ""),
          "float32[2,6] 1 -2 3 -4 5 -6 7 -8 9 -10 11 -12"},
         {"2,2,3",
-         NODE("h", "Shape", "'x'", "") INTS("b", "1", "-1") INTS("e", "1", "1") INTS("o", "1", "1")
-             NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 1"))
-                 INT("k", "-1") INT("l", "2") NODE("s", "Pack", "'k', 'l', 'n'", "")
-                     Y("Reshape", "'x', 's'", ""),
+         ELEMENT("-1", SHRINK) INT("k", "-1") INT("l", "2") NODE("s", "Pack", "'k', 'l', 'n'", "")
+             Y("Reshape", "'x', 's'", ""),
          "float32[2,2,3] 1 -2 3 -4 5 -6 7 -8 9 -10 11 -12"},
         {"2,2,3", NODE("h", "Shape", "'x'", "") Y("Reshape", "'x', 'h'", ""),
          "float32[2,2,3] 1 -2 3 -4 5 -6 7 -8 9 -10 11 -12"},
         {"2,2,3",
          NODE("h", "Shape", "'x'", ATTR("out_type", "type: DT_INT64")) Y("Reshape", "'x', 'h'", ""),
          "UNIMPLEMENTED: out_type is not int32"},
-        {"2,2,3",
-         NODE("h", "Shape", "'x'", "") INTS("b", "1", "3") INTS("e", "1", "1") INTS("o", "1", "1")
-             NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 1"))
-                 NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
+        {"2,2,3", ELEMENT("3", SHRINK) NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
          "DATA_LOSS: index out of range for a shape of rank 3"},
-        {"2,2,3",
-         NODE("h", "Shape", "'x'", "") INTS("b", "1", "-4") INTS("e", "1", "1") INTS("o", "1", "1")
-             NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 1"))
-                 NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
+        {"2,2,3", ELEMENT("-4", SHRINK) NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
          "DATA_LOSS: index out of range for a shape of rank 3"},
         {"2,2,3",
          NODE("h", "Shape", "'x'", "") INTS("b", "2", "0, 1") INTS("e", "1", "1")
-             INTS("o", "1", "1")
-                 NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 1"))
-                     NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
+             INTS("o", "1", "1") NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'", SHRINK)
+                 NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
          "DATA_LOSS: index out of range for a shape of rank 3"},
-        {"2,2,3",
-         NODE("h", "Shape", "'x'", "") INTS("b", "1", "0") INTS("e", "1", "1") INTS("o", "1", "1")
-             NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'", "") NODE("s", "Pack", "'n'", "")
-                 Y("Reshape", "'x', 's'", ""),
+        {"2,2,3", ELEMENT("0", "") NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
          "UNIMPLEMENTED: only one element of a shape can be sliced"},
         {"2,2,3",
-         NODE("h", "Shape", "'x'", "") INTS("b", "1", "0") INTS("e", "1", "1") INTS("o", "1", "1")
-             NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 2"))
-                 NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
+         ELEMENT("0", ATTR("shrink_axis_mask", "i: 2")) NODE("s", "Pack", "'n'", "")
+             Y("Reshape", "'x', 's'", ""),
          "UNIMPLEMENTED: only one element of a shape can be sliced"},
         {"2,2,3",
-         NODE("h", "Shape", "'x'", "") INTS("b", "1", "0") INTS("e", "1", "1") INTS("o", "1", "1")
-             NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'",
-                  ATTR("shrink_axis_mask", "i: 1") ATTR("begin_mask", "i: 1"))
-                 NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
+         ELEMENT("0", SHRINK ATTR("begin_mask", "i: 1")) NODE("s", "Pack", "'n'", "")
+             Y("Reshape", "'x', 's'", ""),
          "UNIMPLEMENTED: only one element of a shape can be sliced"},
         {"2,2,3",
-         NODE("h", "Shape", "'x'", "") INTS("b", "1", "0") INTS("e", "1", "1") INTS("o", "1", "1")
-             NODE("n", "StridedSlice", "'h', 'b', 'e', 'o'",
-                  ATTR("shrink_axis_mask", "i: 1") ATTR("end_mask", "i: 1"))
-                 NODE("s", "Pack", "'n'", "") Y("Reshape", "'x', 's'", ""),
+         ELEMENT("0", SHRINK ATTR("end_mask", "i: 1")) NODE("s", "Pack", "'n'", "")
+             Y("Reshape", "'x', 's'", ""),
          "UNIMPLEMENTED: only one element of a shape can be sliced"},
         {"2,2",
          INTS("b", "1", "0") INTS("e", "1", "1") INTS("o", "1", "1")
-             Y("StridedSlice", "'x', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 1")),
+             Y("StridedSlice", "'x', 'b', 'e', 'o'", SHRINK),
          "UNIMPLEMENTED: only one element of a shape can be sliced"},
         {"2,2",
          NODE("h", "Shape", "'x'", "") INTS("b", "1", "0")
-             Y("StridedSlice", "'h', 'b', 'b', 'x'", ATTR("shrink_axis_mask", "i: 1")),
+             Y("StridedSlice", "'h', 'b', 'b', 'x'", SHRINK),
          "UNIMPLEMENTED: input 3 is not a constant"},
         {"2,2",
-         NODE("h", "Shape", "'x'", "") INTS("b", "1", "0")
-             Y("StridedSlice", "'h', 'b'", ATTR("shrink_axis_mask", "i: 1")),
+         NODE("h", "Shape", "'x'", "") INTS("b", "1", "0") Y("StridedSlice", "'h', 'b'", SHRINK),
          "UNIMPLEMENTED: input 2 is not a constant"},
         {"2,2",
          INT("k", "-1") INT("l", "2") NODE("s", "Pack", "'k', 'l'", ATTR("axis", "i: 1"))
@@ -453,86 +450,40 @@ static void test_savedmodel_import_ops__windows(void **state)
 {
     (void)state;
     static const row rows[] = {
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 1, 1, 1") VALID),
-         "float32[1,2,1,1] 281 -372"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 1, 1, 1") SAME),
-         "float32[1,4,1,1] -190 281 -372 -37"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 2, 1, 1") SAME),
-         "float32[1,2,1,1] 281 -37"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 1, 2, 1") SAME),
-         "float32[1,4,1,1] -190 281 -372 -37"},
-        {"1,5,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'",
-               STRIDES("1, 1, 1, 1") VALID ATTR("dilations", LIST("1, 2, 1, 1"))),
+        {"1,4,1,1", CONV(STRIDES("1, 1, 1, 1") VALID), "float32[1,2,1,1] 281 -372"},
+        {"1,4,1,1", CONV(STRIDES("1, 1, 1, 1") SAME), "float32[1,4,1,1] -190 281 -372 -37"},
+        {"1,4,1,1", CONV(STRIDES("1, 2, 1, 1") SAME), "float32[1,2,1,1] 281 -37"},
+        {"1,4,1,1", CONV(STRIDES("1, 1, 2, 1") SAME), "float32[1,4,1,1] -190 281 -372 -37"},
+        {"1,5,1,1", CONV(STRIDES("1, 1, 1, 1") VALID ATTR("dilations", LIST("1, 2, 1, 1"))),
          "float32[1,1,1,1] 531"},
-        {"1,5,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'",
-               STRIDES("1, 1, 1, 1") VALID ATTR("dilations", LIST("1, 1, 2, 1"))),
+        {"1,5,1,1", CONV(STRIDES("1, 1, 1, 1") VALID ATTR("dilations", LIST("1, 1, 2, 1"))),
          "float32[1,3,1,1] 281 -372 463"},
         {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'",
-               STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'EXPLICIT'")
-                   ATTR("explicit_paddings", LIST("0, 0, 2, 0, 0, 0, 0, 0"))),
+         CONV(STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'EXPLICIT'")
+                  ATTR("explicit_paddings", LIST("0, 0, 2, 0, 0, 0, 0, 0"))),
          "float32[1,4,1,1] 100 -190 281 -372"},
         {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'",
-               STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'EXPLICIT'")
-                   ATTR("explicit_paddings", LIST("0, 0, 0, 2, 0, 0, 0, 0"))),
+         CONV(STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'EXPLICIT'")
+                  ATTR("explicit_paddings", LIST("0, 0, 0, 2, 0, 0, 0, 0"))),
          "float32[1,4,1,1] 281 -372 -37 -4"},
         {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'",
-               STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'EXPLICIT'")
-                   ATTR("explicit_paddings", LIST("0, 0, 0, 0, 1, 2, 0, 0"))),
+         CONV(STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'EXPLICIT'")
+                  ATTR("explicit_paddings", LIST("0, 0, 0, 0, 1, 2, 0, 0"))),
          "float32[1,2,4,1] 0 281 0 0 0 -372 0 0"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'EXPLICIT'")),
+        {"1,4,1,1", CONV(STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'EXPLICIT'")),
          "DATA_LOSS: explicit_paddings is missing"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'FULL'")),
+        {"1,4,1,1", CONV(STRIDES("1, 1, 1, 1") ATTR("padding", "s: 'FULL'")),
          "DATA_LOSS: unknown padding"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 1, 1, 1")),
-         "DATA_LOSS: unknown padding"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", VALID),
+        {"1,4,1,1", CONV(STRIDES("1, 1, 1, 1")), "DATA_LOSS: unknown padding"},
+        {"1,4,1,1", CONV(VALID), "UNIMPLEMENTED: strides is not {1, h, w, 1}"},
+        {"1,4,1,1", CONV(STRIDES("1, 1, 1") VALID), "UNIMPLEMENTED: strides is not {1, h, w, 1}"},
+        {"1,4,1,1", CONV(STRIDES("2, 1, 1, 1") VALID),
          "UNIMPLEMENTED: strides is not {1, h, w, 1}"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 1, 1") VALID),
+        {"1,4,1,1", CONV(STRIDES("1, 1, 1, 2") VALID),
          "UNIMPLEMENTED: strides is not {1, h, w, 1}"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("2, 1, 1, 1") VALID),
-         "UNIMPLEMENTED: strides is not {1, h, w, 1}"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 1, 1, 2") VALID),
-         "UNIMPLEMENTED: strides is not {1, h, w, 1}"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'",
-               STRIDES("1, 1, 1, 1") VALID ATTR("dilations", LIST("1, 1, 1, 2"))),
+        {"1,4,1,1", CONV(STRIDES("1, 1, 1, 1") VALID ATTR("dilations", LIST("1, 1, 1, 2"))),
          "UNIMPLEMENTED: dilations is not {1, h, w, 1}"},
-        {"1,4,1,1",
-         CONST("w", "DT_FLOAT", DIM("3") DIM("1") DIM("1") DIM("1"), "float_val: [1, 10, 100]")
-             Y("Conv2D", "'x', 'w'", STRIDES("1, 1, 1, 1") VALID ATTR("data_format", "s: 'NCHW'")),
+        {"1,4,1,1", CONV(STRIDES("1, 1, 1, 1") VALID ATTR("data_format", "s: 'NCHW'")),
          "UNIMPLEMENTED: data_format is not NHWC"},
         {"1,1,1,2",
          CONST("w", "DT_FLOAT", DIM("1") DIM("1") DIM("1") DIM("2"), "float_val: [10, 100]")
@@ -575,42 +526,13 @@ static void test_savedmodel_import_ops__windows(void **state)
            ATTR("ksize", LIST("1, 2, 1, 1")) STRIDES("1, 2, 1, 1")
                VALID ATTR("data_format", "s: 'NCHW'")),
          "UNIMPLEMENTED: data_format is not NHWC"},
-        {"1,1,1,2",
-         CONST("g", "DT_FLOAT", DIM("2"), "float_val: [2, 3]")
-             CONST("b", "DT_FLOAT", DIM("2"), "float_val: [10, 20]")
-                 CONST("m", "DT_FLOAT", DIM("2"), "float_val: [0, -1]")
-                     CONST("v", "DT_FLOAT", DIM("2"), "float_val: [3, 0]")
-                         Y("FusedBatchNormV3", "'x', 'g', 'b', 'm', 'v'",
-                           ATTR("is_training", "b: false") ATTR("epsilon", "f: 1")),
+        {"1,1,1,2", BATCH_NORM(ATTR("is_training", "b: false") ATTR("epsilon", "f: 1")),
          "float32[1,1,1,2] 11 17"},
-        {"1,1,1,2",
-         CONST("g", "DT_FLOAT", DIM("2"), "float_val: [2, 3]") CONST("b", "DT_FLOAT", DIM("2"),
-                                                                     "float_val: [10, 20]")
-             CONST("m", "DT_FLOAT", DIM("2"), "float_val: [0, -1]") CONST("v", "DT_FLOAT", DIM("2"),
-                                                                          "float_val: [3, 0]")
-                 Y("FusedBatchNormV3", "'x', 'g', 'b', 'm', 'v'", ATTR("is_training", "b: false")),
-         "float32[1,1,1,2] 11.15 -280"},
-        {"1,1,1,2",
-         CONST("g", "DT_FLOAT", DIM("2"), "float_val: [2, 3]") CONST("b", "DT_FLOAT", DIM("2"),
-                                                                     "float_val: [10, 20]")
-             CONST("m", "DT_FLOAT", DIM("2"), "float_val: [0, -1]") CONST("v", "DT_FLOAT", DIM("2"),
-                                                                          "float_val: [3, 0]")
-                 Y("FusedBatchNormV3", "'x', 'g', 'b', 'm', 'v'", ATTR("is_training", "b: true")),
+        {"1,1,1,2", BATCH_NORM(ATTR("is_training", "b: false")), "float32[1,1,1,2] 11.15 -280"},
+        {"1,1,1,2", BATCH_NORM(ATTR("is_training", "b: true")),
          "UNIMPLEMENTED: is_training is true"},
-        {"1,1,1,2",
-         CONST("g", "DT_FLOAT", DIM("2"), "float_val: [2, 3]")
-             CONST("b", "DT_FLOAT", DIM("2"), "float_val: [10, 20]")
-                 CONST("m", "DT_FLOAT", DIM("2"), "float_val: [0, -1]")
-                     CONST("v", "DT_FLOAT", DIM("2"), "float_val: [3, 0]")
-                         Y("FusedBatchNormV3", "'x', 'g', 'b', 'm', 'v'", ""),
-         "UNIMPLEMENTED: is_training is true"},
-        {"1,1,1,2",
-         CONST("g", "DT_FLOAT", DIM("2"), "float_val: [2, 3]")
-             CONST("b", "DT_FLOAT", DIM("2"), "float_val: [10, 20]")
-                 CONST("m", "DT_FLOAT", DIM("2"), "float_val: [0, -1]")
-                     CONST("v", "DT_FLOAT", DIM("2"), "float_val: [3, 0]")
-                         Y("FusedBatchNormV3", "'x', 'g', 'b', 'm', 'v'",
-                           ATTR("is_training", "b: false") ATTR("data_format", "s: 'NCHW'")),
+        {"1,1,1,2", BATCH_NORM(""), "UNIMPLEMENTED: is_training is true"},
+        {"1,1,1,2", BATCH_NORM(ATTR("is_training", "b: false") ATTR("data_format", "s: 'NCHW'")),
          "UNIMPLEMENTED: data_format is not NHWC"},
     };
     CHECK(rows);

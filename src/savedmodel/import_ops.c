@@ -121,6 +121,15 @@ static sx_status operand_ints(const sx_import_node *n, int i, sx_ints *out)
     return ints_of(&n->in[i].constant, i, out);
 }
 
+/* The same where -1 may stand for the batch. */
+static sx_status shape_ints(const sx_import_node *n, int i, sx_ints *out)
+{
+    if (i < n->n_in && n->in[i].kind == SX_IMPORTED_SHAPE) {
+        return ints_of(&n->in[i].constant, i, out);
+    }
+    return operand_ints(n, i, out);
+}
+
 /* The number that a constant operand of one element holds. */
 static sx_status operand_number(const sx_import_node *n, int i, double *out)
 {
@@ -131,15 +140,6 @@ static sx_status operand_number(const sx_import_node *n, int i, double *out)
     }
     *out = sx_host_load_element(t->type.dtype, t->data);
     return SX_OK;
-}
-
-/* The same where -1 may stand for the batch. */
-static sx_status shape_ints(const sx_import_node *n, int i, sx_ints *out)
-{
-    if (i < n->n_in && n->in[i].kind == SX_IMPORTED_SHAPE) {
-        return ints_of(&n->in[i].constant, i, out);
-    }
-    return operand_ints(n, i, out);
 }
 
 static sx_status require_nhwc(const sx_import_node *n)
@@ -359,21 +359,21 @@ static sx_status import_shape(sx_importer *im, sx_import_node *n)
     sx_value x = SX_NO_VALUE;
     SX_TRY(operand(im, n, 0, &x));
     sx_type type = sx_type_of_value(im->b, x);
-    int32_t *dims = sx_arena_array(im->arena, type.rank + 1, int32_t);
-    if (attr_dtype(n, "out_type", SX_I32) == SX_I64 && sx_type_is_static(&type)) {
-        int64_t *wide = sx_arena_memdup(im->arena, type.dims, sizeof(type.dims));
-        n->out[0].kind = SX_IMPORTED_CONST;
-        n->out[0].constant = (sx_tensor){sx_type_of(SX_I64, type.rank), wide};
-        return wide != NULL ? SX_OK : sx_no_memory("importing a model, or over its memory limit");
-    }
-    if (dims == NULL || attr_dtype(n, "out_type", SX_I32) != SX_I32) {
+    const sx_dtype dtype = attr_dtype(n, "out_type", SX_I32);
+    if (dtype != SX_I32 && !(dtype == SX_I64 && sx_type_is_static(&type))) {
         return unsupported("out_type is not int32");
+    }
+    int64_t *wide = sx_arena_memdup(im->arena, type.dims, sizeof(type.dims));
+    int32_t *dims = sx_arena_array(im->arena, type.rank + 1, int32_t);
+    if (wide == NULL || dims == NULL) {
+        return sx_no_memory("importing a model, or over its memory limit");
     }
     for (int d = 0; d < type.rank; d++) {
         dims[d] = type.dims[d] < 0 ? -1 : (int32_t)type.dims[d];
     }
     n->out[0].kind = sx_type_has_batch(&type) ? SX_IMPORTED_SHAPE : SX_IMPORTED_CONST;
-    n->out[0].constant = (sx_tensor){sx_type_of(SX_I32, type.rank), dims};
+    n->out[0].constant =
+        (sx_tensor){sx_type_of(dtype, type.rank), dtype == SX_I64 ? (void *)wide : (void *)dims};
     return SX_OK;
 }
 
@@ -410,7 +410,10 @@ static sx_status import_pack(sx_importer *im, sx_import_node *n)
 {
     int32_t *dims = sx_arena_array(im->arena, n->n_in + 1, int32_t);
     bool symbolic = false;
-    if (dims == NULL || attr_int(n, "axis", 0) != 0) {
+    if (dims == NULL) {
+        return sx_no_memory("importing a model, or over its memory limit");
+    }
+    if (attr_int(n, "axis", 0) != 0) {
         return unsupported("axis is not 0");
     }
     for (int i = 0; i < n->n_in; i++) {

@@ -116,7 +116,6 @@ static void remove_row(sx_lifecycle *lc, size_t index)
             (--lc->row_count - index) * sizeof(lc->rows[0]));
 }
 
-/* The row of a version, inserted if it is new; NULL if out of memory. */
 struct sx_version_row *sx_lifecycle_need_row(sx_lifecycle *lc, int64_t version)
 {
     struct sx_version_row *found = sx_lifecycle_find_row(lc, version);
@@ -150,9 +149,6 @@ void sx_lifecycle_set_state(struct sx_version_row *row, sx_version_state state, 
     row->message = message != NULL ? sx_strdup(message) : NULL;
 }
 
-/* Removes the rows of versions that were never served and whose directories no longer exist or are
- * below the current version, and of all but the latest unloaded versions. So there are at most
- * MAX_ENDED_SHOWN more rows than directories, not counting hung calls. The mutex is held. */
 void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count)
 {
     const int64_t current = lc->current != NULL ? lc->current->version : -1;
@@ -271,7 +267,6 @@ void sx_lifecycle_unload_idle(sx_lifecycle *lc)
     }
 }
 
-/* Makes `next` current and retires the previous one; running requests finish on it. */
 void sx_lifecycle_swap_in(sx_lifecycle *lc, sx_served *next)
 {
     pthread_mutex_lock(&lc->mutex);

@@ -46,7 +46,6 @@ struct sx_lifecycle {
     /* Used only by the manager thread. */
     int watch;
     sx_timed_call *hung_listing; /* abandoned; nothing is listed until it returns */
-    int hung;                    /* rows with a hung call */
     int64_t remind_at_ns;        /* when to log again why nothing is served */
     bool said_too_many, said_hung;
     bool left_behind; /* a thread is still in an abandoned call */

@@ -83,9 +83,7 @@ static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx
     }
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
-    if (row != NULL && hung != NULL) {
-        lc->hung++;
-    } else {
+    if (row == NULL) {
         sx_lifecycle_give_up(lc, hung);
     }
     lc->remind_at_ns = sx_now_ns() + (int64_t)(lc->config.remind_seconds * 1e9);
@@ -113,7 +111,6 @@ static void release_returned(sx_lifecycle *lc)
         }
         sx_log(SX_LOG_INFO, "model %s: version %" PRId64 " responds again", lc->name, version);
         sx_timed_call_release(returned);
-        lc->hung--;
         lc->said_hung = false;
     }
 }
@@ -121,17 +118,22 @@ static void release_returned(sx_lifecycle *lc)
 /* Whether a version may be inspected: it has no hung call, and there are not too many in total. */
 static bool may_look(sx_lifecycle *lc, int64_t version)
 {
+    int hung = 0;
+    bool hangs = false;
     pthread_mutex_lock(&lc->mutex);
-    const struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
-    const bool hangs = row != NULL && row->hung != NULL;
+    for (size_t i = 0; i < lc->row_count; i++) {
+        const struct sx_version_row *row = &lc->rows[i];
+        hung += row->hung != NULL;
+        hangs |= row->hung != NULL && row->version == version;
+    }
     pthread_mutex_unlock(&lc->mutex);
-    if (lc->hung >= MAX_HUNG && !lc->said_hung) {
+    if (hung >= MAX_HUNG && !lc->said_hung) {
         sx_log(SX_LOG_ERROR,
                "model %s: %d versions do not respond; no others are read until one does", lc->name,
-               lc->hung);
+               hung);
         lc->said_hung = true;
     }
-    return !hangs && lc->hung < MAX_HUNG;
+    return !hangs && hung < MAX_HUNG;
 }
 
 /* ---- Loading ---- */

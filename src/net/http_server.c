@@ -32,8 +32,7 @@ struct listener {
     sx_loop_io io;
     sx_loop_timer resume;
     sx_loop_task drain, cut_off;
-    int spare_fd; /* closed temporarily, to accept and close a connection when descriptors run out
-                   */
+    int spare_fd; /* closed to accept and close a connection when descriptors run out */
     bool listening;
     pthread_t thread;
     bool started;

@@ -160,8 +160,7 @@ static sx_status run_model(struct predict_job *job, const sx_predict_request *re
     const int64_t begin_ns = sx_now_ns();
     sx_status status = sx_served_run(job->servable, request->signature, request->inputs,
                                      sx_http_request_cancel(job->exchange), arena, outputs);
-    if (sx_status_code(status) ==
-        SX_DATA_LOSS) { /* an image in the request is truncated or corrupt */
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image in the request */
         job->http_status = 400;
     }
     SX_TRY(status);

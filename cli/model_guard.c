@@ -79,7 +79,6 @@ static size_t put_number(char *text, size_t capacity, size_t used, int number)
 
 static void on_crash(int number, siginfo_t *info, void *context)
 {
-    (void)info;
     size_t row = 0;
     while (row + 1 < SX_COUNT(watched) && watched[row].number != number) {
         row++;

@@ -42,7 +42,7 @@ sx_status sx_face_own_names(sx_arena *arena, sx_eval_result *result)
     for (int k = 0; k < result->n_metrics; k++) {
         result->metrics[k].name = sx_arena_strdup(arena, result->metrics[k].name);
         if (result->metrics[k].name == NULL) {
-            return sx_no_memory("for class names");
+            return sx_no_memory("for metric names");
         }
     }
     return SX_OK;

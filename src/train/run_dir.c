@@ -570,9 +570,11 @@ sx_status sx_run_repair(const char *dir, sx_warn_fn *warn, void *warn_user)
 {
     info_check check;
     sx_backup_file file = info_file(dir, &check, warn, warn_user);
-    SX_TRY(sx_backup_repair(&file));
+    sx_status status = sx_backup_repair(&file);
     json_t *info = check.json, *checksums = json_object_get(info, "checksums");
-    sx_status status = checksums == NULL ? add_checksums(dir, info) : SX_OK;
+    if (status == SX_OK && checksums == NULL) {
+        status = add_checksums(dir, info);
+    }
     for (int mode = 0; checksums != NULL && mode < 3 && status == SX_OK; mode++) {
         file =
             graph_file(dir, mode, json_string_value(json_object_get(checksums, graph_files[mode])),

@@ -6,20 +6,10 @@
 #include "base/memory.h"
 #include "image/format.h"
 #include "io/compress.h"
-#include "io/crc32c.h"
 #include "io/file.h"
+#include "io/tfrecord_frame.h"
 
 enum { HEAD_BYTES = 4096, INSIDE_BYTES = 512 };
-
-/* The length of the first record with its checksum. */
-static bool is_tfrecord(const uint8_t *p, size_t size)
-{
-    if (size < 12) {
-        return false;
-    }
-    uint32_t stored = p[8] | (uint32_t)p[9] << 8 | (uint32_t)p[10] << 16 | (uint32_t)p[11] << 24;
-    return sx_crc32c_mask(sx_crc32c(0, p, 8)) == stored;
-}
 
 /* 00 00, type, rank, then rank sizes that are not all zero bytes. */
 static bool is_idx(const uint8_t *p, size_t size)
@@ -56,7 +46,7 @@ sx_file_kind sx_sniff_bytes(sx_bytes head)
     if (head.size == 0) {
         return SX_FILE_EMPTY;
     }
-    if (is_tfrecord(p, head.size)) {
+    if (head.size >= SX_TFRECORD_HEADER && sx_tfrecord_header_ok(p)) {
         return SX_FILE_TFRECORD;
     }
     for (size_t i = 0; i < SX_COUNT(magics); i++) {

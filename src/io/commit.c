@@ -45,8 +45,7 @@ struct sx_commit {
 
 /* ---- Temporaries ---- */
 
-/* "dir/.name.tmp-0123456789abcdef" */
-static sx_status temp_name(const char *path, char **out_temp)
+sx_status sx_temp_path(const char *path, char **out_temp)
 {
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
@@ -57,7 +56,7 @@ static sx_status temp_name(const char *path, char **out_temp)
                           NAME_IN_TEMP, name, random);
 }
 
-static bool is_temp_name(const char *name)
+bool sx_is_temp_name(const char *name)
 {
     size_t length = strlen(name), tail = strlen(TEMP_MARK) + RANDOM_DIGITS;
     if (name[0] != '.' || length <= tail) {
@@ -74,7 +73,7 @@ static sx_status open_temp(const char *path, char **out_temp, int *out_fd)
 {
     for (int attempt = 0; attempt < 100; attempt++) {
         char *temp;
-        SX_TRY(temp_name(path, &temp));
+        SX_TRY(sx_temp_path(path, &temp));
         int fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) {
             sx_status status = sx_errno_status(errno, "create a temporary file for", path);
@@ -310,7 +309,7 @@ sx_status sx_commit_add_link(sx_commit *commit, const char *from, const char *pa
     if (source < 0) {
         SX_TRY_GOTO(status, sx_errno_status(errno, "open", from), done);
     }
-    SX_TRY_GOTO(status, temp_name(path, &temp), done);
+    SX_TRY_GOTO(status, sx_temp_path(path, &temp), done);
     /* The lock belongs to the file, not to a name: a sweep never finds the temporary unlocked. */
     (void)flock(source, LOCK_EX | LOCK_NB);
     if (!sx_failpoint_hit() && link(from, temp) == 0) {
@@ -339,14 +338,7 @@ static sx_status sync_dir_of(const char *path)
 {
     char *dir;
     SX_TRY(sx_path_dirname(path, &dir));
-    sx_status status = SX_OK;
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || sx_failpoint_hit() || fsync(fd) != 0) {
-        status = sx_errno_status(errno, "fsync directory", dir);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
+    sx_status status = sx_dir_sync(dir);
     sx_free(dir);
     return status;
 }
@@ -460,7 +452,7 @@ sx_status sx_commit_sweep(const char *dir)
         return sx_errno_status(errno, "list", dir);
     }
     for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
-        if (is_temp_name(entry->d_name)) {
+        if (sx_is_temp_name(entry->d_name)) {
             sweep_one(dirfd(stream), entry->d_name);
         }
     }

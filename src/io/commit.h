@@ -49,6 +49,11 @@ SX_MUST_USE sx_status sx_commit_bytes(const char *path, const void *data, size_t
 /* Removes the temporary files that killed writers left in a directory. */
 SX_MUST_USE sx_status sx_commit_sweep(const char *dir);
 
+/* The temporary path of a file or directory: dir/.NAME.tmp-<16 hex digits>, of a long NAME its
+ * first 200 bytes. Free with sx_free. */
+SX_MUST_USE sx_status sx_temp_path(const char *path, char **out_temp);
+bool sx_is_temp_name(const char *name);
+
 /* A sink for bytes: the interface between writers (of records, compressed streams) and files. */
 typedef sx_status sx_write_fn(void *user, const void *data, size_t size);
 

@@ -6,35 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "io/commit.h"
 #include "io/failpoint.h"
 #include "io/file.h"
 #include "io/path.h"
-
-#define TEMP_MARK ".tmp-"
-
-static int sync_dir(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        return errno;
-    }
-    int error = sx_failpoint_hit() || fsync(fd) != 0 ? errno : 0;
-    close(fd);
-    return error;
-}
-
-/* ".NAME.tmp-0123456789abcdef" */
-static bool is_temp_name(const char *name)
-{
-    const char *mark = name[0] == '.' ? strstr(name, TEMP_MARK) : NULL;
-    return mark != NULL && strlen(mark + strlen(TEMP_MARK)) == 16 &&
-           strspn(mark + strlen(TEMP_MARK), "0123456789abcdef") == 16;
-}
 
 static void sweep_one(int parent_fd, const char *parent, const char *name)
 {
@@ -60,7 +39,7 @@ static void sweep(const char *parent)
         return;
     }
     for (struct dirent *e = readdir(stream); e != NULL; e = readdir(stream)) {
-        if (is_temp_name(e->d_name)) {
+        if (sx_is_temp_name(e->d_name)) {
             sweep_one(dirfd(stream), parent, e->d_name);
         }
     }
@@ -69,12 +48,7 @@ static void sweep(const char *parent)
 
 static sx_status make_temp(sx_dir_commit *c)
 {
-    uint64_t random;
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-        return sx_error(SX_INTERNAL, "cannot get random numbers from the system");
-    }
-    SX_TRY(sx_path_format(&c->temp_path, "%s/.%s" TEMP_MARK "%016llx", c->parent,
-                          sx_path_basename(c->final_path), (unsigned long long)random));
+    SX_TRY(sx_temp_path(c->final_path, &c->temp_path));
     if (sx_failpoint_hit() || mkdir(c->temp_path, 0777) != 0) {
         return sx_errno_status(errno, "make directory", c->temp_path);
     }
@@ -118,10 +92,7 @@ sx_status sx_dir_commit_begin(const char *path, sx_dir_commit *out_commit)
 
 sx_status sx_dir_commit_finish(sx_dir_commit *c)
 {
-    int error = sync_dir(c->temp_path);
-    if (error != 0) {
-        return sx_errno_status(error, "sync", c->temp_path);
-    }
+    SX_TRY(sx_dir_sync(c->temp_path));
     if (sx_failpoint_hit() ||
         renameat2(AT_FDCWD, c->temp_path, AT_FDCWD, c->final_path, RENAME_NOREPLACE) != 0) {
         if (errno == EEXIST) {
@@ -132,8 +103,7 @@ sx_status sx_dir_commit_finish(sx_dir_commit *c)
     }
     sx_free(c->temp_path);
     c->temp_path = NULL;
-    error = sync_dir(c->parent);
-    return error == 0 ? SX_OK : sx_errno_status(error, "sync", c->parent);
+    return sx_dir_sync(c->parent);
 }
 
 void sx_dir_commit_deinit(sx_dir_commit *c)

@@ -327,12 +327,7 @@ static sx_status publish(struct download *d)
     }
     unlink(d->tag_path);
     SX_TRY(sx_path_dirname(d->request->path, &dir));
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    sx_status status =
-        fd < 0 || fsync(fd) != 0 ? sx_errno_status(errno, "fsync directory", dir) : SX_OK;
-    if (fd >= 0) {
-        close(fd);
-    }
+    sx_status status = sx_dir_sync(dir);
     sx_free(dir);
     return status;
 }

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fts.h>
 #include <glob.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "io/failpoint.h"
 #include "io/file.h"
 
 enum { MAX_PATHS = 1 << 22 }; /* entries in a list */
@@ -156,6 +158,19 @@ sx_status sx_dir_remove(const char *path)
         }
     }
     fts_close(tree);
+    return status;
+}
+
+sx_status sx_dir_sync(const char *path)
+{
+    sx_status status = SX_OK;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || sx_failpoint_hit() || fsync(fd) != 0) {
+        status = sx_errno_status(errno, "fsync directory", path);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
     return status;
 }
 

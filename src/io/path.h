@@ -22,6 +22,8 @@ bool sx_path_is_dir(const char *path);
 SX_MUST_USE sx_status sx_dir_create(const char *path);
 /* Removes a file or directory tree without following symbolic links; succeeds if it is missing. */
 SX_MUST_USE sx_status sx_dir_remove(const char *path);
+/* Calls fsync() on the directory, so that its names survive a power failure. */
+SX_MUST_USE sx_status sx_dir_sync(const char *path);
 
 /* A list of paths that owns its strings; {0} is empty. */
 typedef struct sx_paths {

@@ -285,14 +285,7 @@ sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text)
     }
     SX_TRY_GOTO(status, check_images(args, files, &list, order, &count, &faults), done);
     SX_TRY_GOTO(status, cut_splits(args->split, splits, split_count, count), done);
-    sx_buf_printf(text, "%s: %lld images in %d class folders", args->source, (long long)count,
-                  list.class_count);
-    sx_class_list_put_skipped(&list, text);
-    if (faults.count > 0) {
-        sx_buf_printf(text, "; skipped %lld corrupt image%s:%s", (long long)faults.count,
-                      faults.count == 1 ? "" : "s", sx_buf_text(&faults.text));
-    }
-    sx_buf_putc(text, '\n');
+    sx_class_list_describe(&list, args->source, count, &faults, text);
 
     /* All sets are written before the first is published. */
     for (int i = 0; i < split_count; i++) {

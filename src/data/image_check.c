@@ -140,3 +140,16 @@ sx_status sx_class_list_drop_faulty(sx_class_list *list, const sx_fileset *files
                : sx_error(SX_DATA_LOSS, "%s: none of %lld images can be decoded:%s",
                           sx_fileset_path(files), (long long)count, sx_buf_text(&faults->text));
 }
+
+void sx_class_list_describe(const sx_class_list *list, const char *where, int64_t images,
+                            const sx_image_faults *faults, sx_buf *out)
+{
+    sx_buf_printf(out, "%s: %lld images in %d class folders", where, (long long)images,
+                  list->class_count);
+    sx_class_list_put_skipped(list, out);
+    if (faults->count > 0) {
+        sx_buf_printf(out, "; skipped %lld corrupt image%s:%s", (long long)faults->count,
+                      faults->count == 1 ? "" : "s", sx_buf_text(&faults->text));
+    }
+    sx_buf_putc(out, '\n');
+}

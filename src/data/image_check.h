@@ -34,4 +34,9 @@ void sx_image_faults_end(sx_image_faults *faults);
 SX_MUST_USE sx_status sx_class_list_drop_faulty(sx_class_list *list, const sx_fileset *files,
                                                 sx_image_faults *faults);
 
+/* Appends the line "WHERE: 12 images in 3 class folders; skipped ...": `images` are the good ones.
+ */
+void sx_class_list_describe(const sx_class_list *list, const char *where, int64_t images,
+                            const sx_image_faults *faults, sx_buf *out);
+
 #endif

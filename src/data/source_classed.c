@@ -76,18 +76,6 @@ static const sx_source_def classed_def = {
     .destroy = classed_destroy,
 };
 
-static void describe(const struct classed_source *self, const sx_image_faults *faults, sx_buf *text)
-{
-    sx_buf_printf(text, "%s: %lld images in %d class folders", sx_fileset_path(self->files),
-                  (long long)self->list.count, self->list.class_count);
-    sx_class_list_put_skipped(&self->list, text);
-    if (faults->count > 0) {
-        sx_buf_printf(text, "; skipped %lld corrupt image%s:%s", (long long)faults->count,
-                      faults->count == 1 ? "" : "s", sx_buf_text(&faults->text));
-    }
-    sx_buf_putc(text, '\n');
-}
-
 sx_status sx_source_classed(const char *path, const sx_data_options *options, sx_buf *text,
                             sx_dataset **out_dataset)
 {
@@ -121,7 +109,8 @@ sx_status sx_source_classed(const char *path, const sx_data_options *options, sx
         .class_names = self->list.classes,
         .class_count = self->list.class_count,
     };
-    describe(self, &faults, text);
+    sx_class_list_describe(&self->list, sx_fileset_path(self->files), self->list.count, &faults,
+                           text);
     sx_image_faults_deinit(&faults);
     return sx_dataset_from_source(&self->head, out_dataset);
 }

@@ -56,7 +56,7 @@ typedef struct sx_fit {
     bool cut_short; /* stopped before or during an evaluation */
 
     int64_t told_ns, epoch_ns;
-    int64_t history_ns; /* when history.json was written */
+    int64_t history_due_ns; /* when history.json may be written again */
     int64_t window_ns, window_wait_ns, window_step,
         window_examples; /* start of the window for rates */
     int64_t wait_ns;     /* time spent waiting for input up to the latest step */

@@ -1,12 +1,14 @@
 /* A control point of a fit: the work between two launches. See fit.h. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "train/fit.h"
 #include "train/save.h"
 
-/* history.json between checkpoints: at most once a second, however short the epochs. */
-static const int64_t HISTORY_NS = 1000000000;
+/* history.json between checkpoints, however short the epochs: at most once a second, and, since
+ * writing takes longer the more epochs it has, in at most a 20th of the time. */
+static const int64_t HISTORY_NS = 1000000000, HISTORY_SHARE = 20;
 
 static void ask_controls(sx_fit *f, const sx_train_event *event)
 {
@@ -72,8 +74,10 @@ static sx_status save_history(sx_fit *f)
     if (f->t->config.model_dir == NULL || !f->t->history.changed) {
         return SX_OK;
     }
-    f->history_ns = sx_now_ns();
-    return sx_history_save(&f->t->history, f->t->config.model_dir);
+    int64_t start = sx_now_ns();
+    sx_status status = sx_history_save(&f->t->history, f->t->config.model_dir);
+    f->history_due_ns = start + SX_MAX(HISTORY_NS, HISTORY_SHARE * (sx_now_ns() - start));
+    return status;
 }
 
 sx_status sx_fit_save(sx_fit *f)
@@ -163,7 +167,7 @@ sx_status sx_fit_control_point(sx_fit *f)
     if (at_end || regular || sx_trainer_stopped(f->t) || sx_fit_time_to_save(f, sx_now_ns()) ||
         sx_is_multiple(f->step, c->save_checkpoints_steps)) {
         SX_TRY(sx_fit_save(f));
-    } else if (sx_now_ns() - f->history_ns >= HISTORY_NS) {
+    } else if (sx_now_ns() >= f->history_due_ns) {
         SX_TRY(save_history(f));
     }
     if (evaluate && sx_trainer_stopped(f->t)) {

@@ -209,6 +209,39 @@ sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
     return SX_OK;
 }
 
+sx_status sx_executable_allocate(sx_executable *e)
+{
+    const size_t n_args = (size_t)e->n_args, n_results = (size_t)e->n_results;
+    e->arg_types = sx_alloc(n_args + n_results + 1, sizeof(*e->arg_types));
+    e->result_args = sx_alloc(n_results + 1, sizeof(*e->result_args));
+    if (e->arg_types == NULL || e->result_args == NULL) {
+        return sx_no_memory("for the types of a program");
+    }
+    e->result_types = e->arg_types + n_args;
+    return SX_OK;
+}
+
+sx_status sx_executable_describe(sx_executable *e, const sx_graph *g, int64_t batch)
+{
+    e->n_args = g->n_args;
+    e->n_results = g->n_results;
+    SX_TRY(sx_executable_allocate(e));
+    for (int i = 0; i < g->n_args; i++) {
+        e->arg_types[i] = sx_type_with_batch(*sx_graph_type(g, g->args[i].value), batch);
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        e->result_types[i] = sx_type_with_batch(*sx_graph_type(g, g->results[i].value), batch);
+        e->result_args[i] = g->results[i].arg;
+    }
+    return SX_OK;
+}
+
+void sx_executable_deinit(sx_executable *e)
+{
+    sx_free(e->arg_types);
+    sx_free(e->result_args);
+}
+
 sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes, int64_t constant_bytes,
                                const char *largest)
 {

@@ -158,9 +158,9 @@ struct sx_executable {
     sx_platform *platform;
     atomic_int refs;
     int n_args, n_results;
-    const sx_type *arg_types;    /* [n_args], batch fixed */
-    const sx_type *result_types; /* [n_results] */
-    const int *result_args; /* [n_results]: the argument whose buffer it is written to, or -1 */
+    sx_type *arg_types;    /* [n_args + n_results], batch fixed */
+    sx_type *result_types; /* [n_results], behind them */
+    int *result_args;      /* [n_results]: the argument whose buffer it is written to, or -1 */
     int max_runs; /* useful number of concurrent executions, because each uses the whole device; 0 =
                      any number */
     sx_budget *memory;       /* as in the compile options */
@@ -319,6 +319,14 @@ SX_MUST_USE sx_status sx_run_get_profile(sx_run *run, const sx_kernel_time **out
 /* One execution with its own run: for tests and one-time executions. */
 SX_MUST_USE sx_status sx_execute(sx_executable *executable, sx_device_buffer *const *args,
                                  sx_device_buffer *const *outputs);
+
+/* For backends: allocates the types and result_args of an executable's head, with n_args and
+ * n_results set; fills in the head for a program of `graph` at `batch`; frees what was allocated.
+ */
+SX_MUST_USE sx_status sx_executable_allocate(sx_executable *e);
+SX_MUST_USE sx_status sx_executable_describe(sx_executable *e, const sx_graph *graph,
+                                             int64_t batch);
+void sx_executable_deinit(sx_executable *e);
 
 /* For backends: initializes the head of an allocated run; deinitializes it; ends the execution with
  * `status`, of which it takes ownership. */

@@ -29,8 +29,6 @@ typedef struct cpu_buffer {
 typedef struct cpu_executable {
     sx_executable head;
     sx_cpu_plan *plan;
-    sx_type *types; /* args, results */
-    int *result_args;
     bool profile;
     char numerics[256];
 } cpu_executable;
@@ -179,32 +177,8 @@ static void cpu_destroy(sx_executable *head)
 {
     cpu_executable *e = (cpu_executable *)head;
     sx_cpu_plan_destroy(e->plan);
-    sx_free(e->types);
-    sx_free(e->result_args);
+    sx_executable_deinit(head);
     sx_free(e);
-}
-
-static sx_status describe(cpu_executable *e, int64_t batch)
-{
-    const sx_graph *g = e->plan->graph;
-    e->types = sx_alloc((size_t)(g->n_args + g->n_results) + 1, sizeof(sx_type));
-    e->result_args = sx_alloc((size_t)g->n_results + 1, sizeof(int));
-    if (e->types == NULL || e->result_args == NULL) {
-        return sx_cpu_no_memory();
-    }
-    for (int i = 0; i < g->n_args; i++) {
-        e->types[i] = sx_type_with_batch(*sx_graph_type(g, g->args[i].value), batch);
-    }
-    for (int i = 0; i < g->n_results; i++) {
-        e->types[g->n_args + i] = sx_type_with_batch(*sx_graph_type(g, g->results[i].value), batch);
-        e->result_args[i] = g->results[i].arg;
-    }
-    e->head.n_args = g->n_args;
-    e->head.n_results = g->n_results;
-    e->head.arg_types = e->types;
-    e->head.result_types = e->types + g->n_args;
-    e->head.result_args = e->result_args;
-    return SX_OK;
 }
 
 static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
@@ -224,7 +198,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              .executable = &e->head};
     sx_status status = sx_cpu_plan_create(graph, &o, &e->plan);
     if (status == SX_OK) {
-        status = describe(e, e->plan->batch);
+        status = sx_executable_describe(&e->head, e->plan->graph, e->plan->batch);
     }
     if (status != SX_OK) {
         sx_executable_release(&e->head);
@@ -450,8 +424,8 @@ static void bind(cpu_run *r, sx_device_buffer *const *args, sx_device_buffer *co
     const sx_cpu_plan *p = e->plan;
     int n_args = e->head.n_args;
     for (int i = 0; i < e->head.n_results; i++) {
-        if (e->result_args[i] >= 0) {
-            (void)writable(args[e->result_args[i]], true);
+        if (e->head.result_args[i] >= 0) {
+            (void)writable(args[e->head.result_args[i]], true);
         } else {
             set_bases(r, SX_CPU_ARGS + n_args + i, writable(outputs[i], false), p->out_batched[i],
                       p->out_example_bytes[i]);

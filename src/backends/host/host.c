@@ -24,9 +24,7 @@ typedef struct host_buffer {
 
 typedef struct host_executable {
     sx_executable head;
-    sx_graph *graph; /* batch fixed */
-    sx_type *types;  /* args, then results */
-    int *result_args;
+    sx_graph *graph;       /* batch fixed */
     int widest;            /* inputs of a node */
     int64_t carrier_bytes; /* maximum over the nodes */
     int64_t value_bytes;   /* of a run: values and carriers */
@@ -108,8 +106,7 @@ static sx_status host_buffer_read(sx_device_buffer *buffer, void *data)
 static void host_destroy(sx_executable *head)
 {
     host_executable *e = (host_executable *)head;
-    sx_free(e->types);
-    sx_free(e->result_args);
+    sx_executable_deinit(head);
     sx_graph_destroy(e->graph);
     sx_free(e);
 }
@@ -180,29 +177,6 @@ static sx_status measure(host_executable *e)
     return charge_values(e);
 }
 
-static sx_status describe(host_executable *e)
-{
-    const sx_graph *g = e->graph;
-    e->types = sx_alloc((size_t)(g->n_args + g->n_results) + 1, sizeof(sx_type));
-    e->result_args = sx_alloc((size_t)g->n_results + 1, sizeof(int));
-    if (e->types == NULL || e->result_args == NULL) {
-        return sx_no_memory("for types");
-    }
-    for (int i = 0; i < g->n_args; i++) {
-        e->types[i] = *sx_graph_type(g, g->args[i].value);
-    }
-    for (int i = 0; i < g->n_results; i++) {
-        e->types[g->n_args + i] = *sx_graph_type(g, g->results[i].value);
-        e->result_args[i] = g->results[i].arg;
-    }
-    e->head.n_args = g->n_args;
-    e->head.n_results = g->n_results;
-    e->head.arg_types = e->types;
-    e->head.result_types = e->types + g->n_args;
-    e->head.result_args = e->result_args;
-    return SX_OK;
-}
-
 static sx_status host_compile(sx_platform *platform, const sx_graph *graph,
                               const sx_compile_options *options, sx_executable **out)
 {
@@ -218,7 +192,7 @@ static sx_status host_compile(sx_platform *platform, const sx_graph *graph,
         status = measure(e);
     }
     if (status == SX_OK) {
-        status = describe(e);
+        status = sx_executable_describe(&e->head, e->graph, options->batch);
     }
     if (status != SX_OK) {
         sx_executable_release(&e->head);
@@ -316,7 +290,8 @@ static sx_status run_nodes(host_run *r, sx_device_buffer *const *args,
         SX_TRY(status, "%s \"%s\"", n->op->name, n->name);
     }
     for (int i = 0; i < g->n_results; i++) {
-        sx_device_buffer *to = e->result_args[i] >= 0 ? args[e->result_args[i]] : outputs[i];
+        sx_device_buffer *to =
+            e->head.result_args[i] >= 0 ? args[e->head.result_args[i]] : outputs[i];
         const sx_tensor *value = &r->values[g->results[i].value.id];
         memcpy(((host_buffer *)to)->bytes, value->data, (size_t)sx_type_bytes(&value->type));
     }

@@ -13,8 +13,6 @@
 typedef struct pjrt_executable {
     sx_executable head;
     void *loaded;
-    sx_type *types; /* args, then results */
-    int *result_args;
     int *cuts; /* args, then results: SX_PJRT_WHOLE, 0, 1 */
     sx_executable_info info;
     char numerics[256];
@@ -46,21 +44,16 @@ void sx_pjrt_executable_destroy(sx_executable *head)
     pjrt_executable *e = (pjrt_executable *)head;
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)head->platform;
     sx_pjrt_end(p->client->plugin, SX_PJRT_LOADED_DESTROY, e->loaded);
-    sx_free(e->types);
-    sx_free(e->result_args);
+    sx_executable_deinit(head);
     sx_free(e->cuts);
     sx_free(e);
 }
 
 static sx_status allocate(pjrt_executable *e)
 {
-    size_t n_args = (size_t)e->head.n_args, n_results = (size_t)e->head.n_results;
-    e->types = sx_alloc(n_args + n_results + 1, sizeof(*e->types));
-    e->result_args = sx_alloc(n_results + 1, sizeof(*e->result_args));
-    e->cuts = sx_alloc(n_args + n_results + 1, sizeof(*e->cuts));
-    return e->types == NULL || e->result_args == NULL || e->cuts == NULL
-               ? sx_pjrt_no_memory("an executable")
-               : SX_OK;
+    SX_TRY(sx_executable_allocate(&e->head));
+    e->cuts = sx_alloc((size_t)e->head.n_args + (size_t)e->head.n_results + 1, sizeof(*e->cuts));
+    return e->cuts == NULL ? sx_pjrt_no_memory("an executable") : SX_OK;
 }
 
 /* The dimension along which replicas split a value; `is_stack`: of a superbatch or ring. */
@@ -75,20 +68,17 @@ static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_module
     bool loop = o->steps > 1;
     int parts = sx_pjrt_batch_parts(o);
     for (int i = 0; i < e->head.n_args; i++) {
-        e->types[i] = sx_pjrt_module_arg_type(g, o, i);
+        e->head.arg_types[i] = sx_pjrt_module_arg_type(g, o, i);
         e->cuts[i] = i < g->n_args ? cut_of(g, g->args[i].value, parts, loop) : SX_PJRT_WHOLE;
     }
     for (int i = 0; i < e->head.n_results; i++) {
         bool own = i < g->n_results;
-        e->types[e->head.n_args + i] = sx_pjrt_module_result_type(g, o, i);
-        e->result_args[i] = own ? g->results[i].arg : SX_RESULT_IS_OUTPUT;
+        e->head.result_types[i] = sx_pjrt_module_result_type(g, o, i);
+        e->head.result_args[i] = own ? g->results[i].arg : SX_RESULT_IS_OUTPUT;
         e->cuts[e->head.n_args + i] =
-            own ? cut_of(g, g->results[i].value, parts, loop && e->result_args[i] < 0)
+            own ? cut_of(g, g->results[i].value, parts, loop && e->head.result_args[i] < 0)
                 : SX_PJRT_WHOLE;
     }
-    e->head.arg_types = e->types;
-    e->head.result_types = e->types + e->head.n_args;
-    e->head.result_args = e->result_args;
 }
 
 /* Writes the program to a file named by the FNV-1a hash of its text. */
@@ -259,7 +249,7 @@ sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
 static sx_pjrt_buffer *result_buffer(const pjrt_executable *e, sx_device_buffer *const *args,
                                      sx_device_buffer *const *outputs, int i)
 {
-    int arg = e->result_args[i];
+    int arg = e->head.result_args[i];
     return (sx_pjrt_buffer *)(arg >= 0 ? args[arg] : outputs[i]);
 }
 
@@ -292,7 +282,7 @@ static void find_lost(const pjrt_executable *e, sx_device_buffer *const *args,
                       const sx_pjrt_platform *p)
 {
     for (int i = 0; i < e->head.n_results; i++) {
-        int arg = e->result_args[i];
+        int arg = e->head.result_args[i];
         sx_pjrt_buffer *b = arg < 0 ? NULL : (sx_pjrt_buffer *)args[arg];
         if (b != NULL && b->arrays[0] != NULL && sx_pjrt_array_is_gone(p->client, b->arrays[0])) {
             sx_pjrt_buffer_lose(b);

@@ -130,10 +130,6 @@ SX_MUST_USE sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_pla
                                          sx_cpu_plan **out);
 void sx_cpu_plan_destroy(sx_cpu_plan *plan); /* NULL is fine */
 
-static inline int64_t sx_cpu_shard_examples(const sx_cpu_plan *p, int shard)
-{
-    return shard < p->larger ? p->shard_max : p->shard_max - 1;
-}
 static inline int64_t sx_cpu_shard_first(const sx_cpu_plan *p, int shard)
 {
     int small = shard > p->larger ? shard - p->larger : 0;

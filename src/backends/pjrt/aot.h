@@ -18,7 +18,7 @@ typedef struct sx_aot_request {
     const sx_target *target;
     sx_pjrt_wish wish; /* where to search for the plugin; the target determines its name */
     int64_t batch;     /* global */
-    int64_t steps;     /* > 1: the step loop (program.h) over this many staged batches */
+    int64_t steps;     /* > 1: the step loop (module.h) over this many staged batches */
     const char *ok_output;
     sx_hlo_options hlo;
     const char *dump_dir, *cache_dir; /* NULL = none */

@@ -49,7 +49,7 @@ sx_status sx_pjrt_buffer_create(sx_device *device, int memory, const sx_type *ty
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)device->platform;
     sx_pjrt_buffer *b = sx_alloc(1, sizeof(*b));
     if (b == NULL) {
-        return sx_pjrt_no_memory("a buffer");
+        return sx_no_memory("for a buffer");
     }
     b->head.device = device;
     b->head.memory = memory;
@@ -59,7 +59,7 @@ sx_status sx_pjrt_buffer_create(sx_device *device, int memory, const sx_type *ty
     b->transfers = sx_alloc((size_t)p->replicas, sizeof(*b->transfers));
     if (b->arrays == NULL || b->transfers == NULL) {
         sx_pjrt_buffer_destroy(&b->head);
-        return sx_pjrt_no_memory("a buffer");
+        return sx_no_memory("for a buffer");
     }
     *out = &b->head;
     return SX_OK;
@@ -131,7 +131,7 @@ static sx_status hold(sx_pjrt_buffer *b, const void *data, bool lent)
     if (!lent) {
         b->owned = b->owned != NULL ? b->owned : sx_alloc(bytes + 1, 1);
         if (b->owned == NULL) {
-            return sx_pjrt_no_memory("a buffer");
+            return sx_no_memory("for a buffer");
         }
         memcpy(b->owned, data, bytes);
     }
@@ -177,7 +177,7 @@ static sx_status read_parts(sx_pjrt_buffer *b, char *data)
         }
         b->owned = b->owned != NULL ? b->owned : sx_alloc((size_t)whole * (size_t)outer + 1, 1);
         if (b->owned == NULL) {
-            return sx_pjrt_no_memory("a buffer");
+            return sx_no_memory("for a buffer");
         }
         SX_TRY(sx_pjrt_get(p->client, b->arrays[r], &part, b->owned));
         for (int64_t k = 0; k < outer; k++) {
@@ -286,7 +286,7 @@ sx_status sx_pjrt_buffer_place(sx_pjrt_buffer *b, int axis)
     }
     void *host = sx_alloc((size_t)sx_type_bytes(&b->head.type) + 1, 1);
     if (host == NULL) {
-        return sx_pjrt_no_memory("a buffer");
+        return sx_no_memory("for a buffer");
     }
     sx_status status = read_locked(b, host);
     status = status != SX_OK ? status : put(b, host, axis, false);

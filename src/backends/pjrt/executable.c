@@ -37,7 +37,7 @@ struct watched {
     void *event;
 };
 
-/* --- Compile --------------------------------------------------------------------------------- */
+/* ---- Compile ---- */
 
 void sx_pjrt_executable_destroy(sx_executable *head)
 {
@@ -53,7 +53,7 @@ static sx_status allocate(pjrt_executable *e)
 {
     SX_TRY(sx_executable_allocate(&e->head));
     e->cuts = sx_alloc((size_t)e->head.n_args + (size_t)e->head.n_results + 1, sizeof(*e->cuts));
-    return e->cuts == NULL ? sx_pjrt_no_memory("an executable") : SX_OK;
+    return e->cuts == NULL ? sx_no_memory("for an executable") : SX_OK;
 }
 
 /* The dimension along which replicas split a value; `is_stack`: of a superbatch or ring. */
@@ -185,7 +185,7 @@ sx_status sx_pjrt_executable_create(sx_platform *platform, const sx_graph *graph
 {
     pjrt_executable *e = sx_alloc(1, sizeof(*e));
     if (e == NULL) {
-        return sx_pjrt_no_memory("an executable");
+        return sx_no_memory("for an executable");
     }
     e->head.platform = platform;
     atomic_init(&e->head.refs, 1);
@@ -198,7 +198,7 @@ sx_status sx_pjrt_executable_create(sx_platform *platform, const sx_graph *graph
     return SX_OK;
 }
 
-/* --- Runs ------------------------------------------------------------------------------------ */
+/* ---- Runs ---- */
 
 void sx_pjrt_run_destroy(sx_run *head)
 {
@@ -219,7 +219,7 @@ sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
                  n = (size_t)((const sx_pjrt_platform *)executable->platform)->replicas;
     pjrt_run *run = sx_alloc(1, sizeof(*run));
     if (run == NULL) {
-        return sx_pjrt_no_memory("a run");
+        return sx_no_memory("for a run");
     }
     run->arg_arrays = sx_alloc(n_args * n + 1, sizeof(*run->arg_arrays));
     run->result_arrays = sx_alloc(n_results * n + 1, sizeof(*run->result_arrays));
@@ -230,7 +230,7 @@ sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
     sx_status status = run->arg_arrays == NULL || run->result_arrays == NULL ||
                                run->events == NULL || run->watched == NULL ||
                                run->arg_lists == NULL || run->result_lists == NULL
-                           ? sx_pjrt_no_memory("a run")
+                           ? sx_no_memory("for a run")
                            : sx_run_init(&run->head, executable);
     if (status != SX_OK) {
         sx_pjrt_run_destroy(&run->head);
@@ -244,7 +244,7 @@ sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
     return SX_OK;
 }
 
-/* --- Execute --------------------------------------------------------------------------------- */
+/* ---- Execute ---- */
 
 static sx_pjrt_buffer *result_buffer(const pjrt_executable *e, sx_device_buffer *const *args,
                                      sx_device_buffer *const *outputs, int i)

@@ -1,4 +1,4 @@
-/* Lowering of a graph; see program.h. */
+/* Lowering of a graph; see module.h. */
 #include "backends/pjrt/module.h"
 
 #include <string.h>
@@ -28,9 +28,7 @@ static bool has_batch(const lowering *l, sx_value v)
     return sx_type_has_batch(sx_graph_type(l->g, v));
 }
 
-/* --- Combining over replicas
- * -----------------------------------------------------------------------------------
- */
+/* ---- Combining over replicas ---- */
 
 static sx_hlo all_reduce(lowering *l, const char *op, sx_hlo x)
 {
@@ -84,8 +82,7 @@ static void (*const meetings[])(lowering *l, sx_hlo *out, int n) = {
     [SX_RULE_MOMENTS] = meet_moments,
 };
 
-/* --- Nodes -------------------------------------------------------------------------------------
- */
+/* ---- Nodes ---- */
 
 static sx_status node_error(const sx_node *n, const char *why)
 {
@@ -125,8 +122,7 @@ static void frame_end(frame *f)
     }
 }
 
-/* --- Batch norm per replica ----------------------------------------------------------------
- */
+/* ---- Batch norm per replica ---- */
 
 /* The operators that use the moments, sums and count of their replica. */
 static bool sees_parts(const sx_node *n)
@@ -194,7 +190,7 @@ static sx_status frame_begin(lowering *l, const sx_node *n, frame *f)
     }
     if (f->in == NULL || f->types == NULL) {
         frame_end(f);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
+        return sx_no_memory("for a program");
     }
     for (int i = 0; i < n->n_inputs; i++) {
         f->in[i] = input_of(l, n, n->inputs[i]);
@@ -283,8 +279,7 @@ static sx_status lower_graph(lowering *l, sx_hlo *results)
     return SX_OK;
 }
 
-/* --- The step loop -----------------------------------------------------------------------------
- */
+/* ---- The step loop ---- */
 
 /* The type [K, …]. */
 static sx_type stacked(const sx_type *type, int64_t steps)
@@ -387,7 +382,7 @@ static sx_status loop_begin(lowering *l, const sx_hlo *args, loop *p)
                 .rings = sx_alloc((size_t)g->n_results + 1, sizeof(*p->rings))};
     if (p->types == NULL || p->state == NULL || p->next == NULL || p->results == NULL ||
         p->rings == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
+        return sx_no_memory("for a program");
     }
     p->state[AT_I] = sx_hlo_scalar(l->w, SX_I64, 0);
     p->state[AT_N] = args[g->n_args];
@@ -463,8 +458,7 @@ static sx_status lower_loop(lowering *l, const sx_hlo *args, sx_hlo *results)
     return status;
 }
 
-/* --- The program ---------------------------------------------------------------------------------
- */
+/* ---- The program ---- */
 
 /* The result that assigns argument i, or -1. */
 static int alias_of(const sx_graph *g, int i)
@@ -486,7 +480,7 @@ static sx_status begin(lowering *l, const sx_pjrt_module_options *options, sx_hl
     l->parts = sx_alloc((size_t)g->n_values, sizeof(*l->parts));
     if (args == NULL || l->values == NULL || l->parts == NULL) {
         sx_free(args);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
+        return sx_no_memory("for a program");
     }
     for (int i = 0; i < g->n_values; i++) {
         l->values[i] = l->parts[i] = SX_HLO_NONE;
@@ -561,9 +555,8 @@ sx_status sx_pjrt_module_create(const sx_graph *g, const sx_pjrt_module_options 
     SX_TRY(check_loop(&l, options));
     sx_hlo *args = sx_alloc((size_t)g->n_args + 2, sizeof(*args));
     sx_hlo *results = sx_alloc((size_t)g->n_results + 2, sizeof(*results));
-    sx_status status = args == NULL || results == NULL
-                           ? sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program")
-                           : begin(&l, options, args);
+    sx_status status =
+        args == NULL || results == NULL ? sx_no_memory("for a program") : begin(&l, options, args);
     if (status == SX_OK) {
         status = l.steps > 1 ? lower_loop(&l, args, results) : lower_graph(&l, results);
     }

@@ -15,11 +15,6 @@ typedef struct sx_pjrt_device {
     char name[NAME_BYTES], kind[KIND_BYTES];
 } sx_pjrt_device;
 
-sx_status sx_pjrt_no_memory(const char *what)
-{
-    return sx_no_memory("for %s", what);
-}
-
 void sx_pjrt_keep_first(sx_status *first, sx_status status)
 {
     if (*first == SX_OK) {
@@ -65,7 +60,7 @@ static sx_status list_devices(sx_pjrt_platform *p)
     p->device_rows = sx_alloc((size_t)n, sizeof(*p->device_rows));
     p->devices = sx_alloc((size_t)n, sizeof(*p->devices));
     if (p->device_rows == NULL || p->devices == NULL) {
-        return sx_pjrt_no_memory("the devices");
+        return sx_no_memory("for the devices");
     }
     for (int i = 0; i < p->replicas; i++) {
         SX_TRY(sx_pjrt_device_id(p->client, i, &p->ids[i]));
@@ -109,7 +104,7 @@ static sx_status open_client(sx_pjrt_platform *p, const sx_platform_options *opt
 static sx_status copy_path(const char *path, char **out)
 {
     *out = path != NULL ? sx_strdup(path) : NULL;
-    return path == NULL || *out != NULL ? SX_OK : sx_pjrt_no_memory("the platform");
+    return path == NULL || *out != NULL ? SX_OK : sx_no_memory("for the platform");
 }
 
 static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out)
@@ -121,7 +116,7 @@ static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out
     }
     sx_pjrt_platform *p = sx_alloc(1, sizeof(*p));
     if (p == NULL) {
-        return sx_pjrt_no_memory("the platform");
+        return sx_no_memory("for the platform");
     }
     pthread_mutex_init(&p->lock, NULL);
     p->head.backend = &sx_backend_pjrt;

@@ -27,7 +27,6 @@ typedef struct sx_pjrt_platform {
 /* How a program expects a value: the dimension along which replicas split it, or whole. */
 enum { SX_PJRT_WHOLE = -1 };
 
-SX_MUST_USE sx_status sx_pjrt_no_memory(const char *what);
 /* Keeps the first of several errors; takes ownership of `status`. */
 void sx_pjrt_keep_first(sx_status *first, sx_status status);
 

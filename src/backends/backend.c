@@ -78,6 +78,16 @@ sx_status sx_device_find_memory(const sx_device *device, const char *kind, int *
     return status;
 }
 
+sx_status sx_device_get_memory_stats(sx_device *device, sx_memory_stats *out)
+{
+    const sx_backend *backend = device->platform->backend;
+    *out = (sx_memory_stats){0};
+    if (backend->memory != NULL) {
+        SX_TRY(backend->memory(device, out), "the memory of %s", device->name);
+    }
+    return SX_OK;
+}
+
 sx_status sx_device_buffer_create_in(sx_device *device, int memory, const sx_type *type,
                                      sx_device_buffer **out)
 {

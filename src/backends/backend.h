@@ -260,6 +260,8 @@ SX_MUST_USE sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buf
 /* The memory of that kind. NOT_FOUND lists what the device has. */
 SX_MUST_USE sx_status sx_device_find_memory(const sx_device *device, const char *kind,
                                             int *out_memory);
+/* How much of the device's memory is in use; zeros where the backend does not know. */
+SX_MUST_USE sx_status sx_device_get_memory_stats(sx_device *device, sx_memory_stats *out);
 /* As sx_device_buffer_create(), in the device's memories[memory]. Arguments and outputs of programs
  * lie in memories[0]. */
 SX_MUST_USE sx_status sx_device_buffer_create_in(sx_device *device, int memory, const sx_type *type,

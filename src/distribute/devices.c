@@ -100,10 +100,7 @@ static sx_status list_device(owned *o, const sx_list_devices_args *args, const c
             info->n_coords = d->n_coords;
             _Static_assert(sizeof(info->coords) == sizeof(d->coords), "copied with memcpy");
             memcpy(info->coords, d->coords, sizeof(info->coords));
-            if (backend->memory != NULL) {
-                status = sx_status_annotate(backend->memory(d, &stats), __FILE__, __LINE__,
-                                            "the memory of %s", d->name);
-            }
+            status = sx_device_get_memory_stats(d, &stats);
         }
         const bool is_host = strcmp(info->type, "CPU") == 0;
         info->memory_bytes = stats.limit_bytes > 0 || !is_host ? stats.limit_bytes : host_bytes;

@@ -28,11 +28,8 @@ static int64_t bytes_of(const sx_executable_info *info)
  * memory. */
 static sx_status limit_of(sx_session *s, const sx_executable_info *info, int64_t *out)
 {
-    sx_device *device = sx_session_device(s);
-    sx_memory_stats stats = {0};
-    if (device->platform->backend->memory != NULL) {
-        SX_TRY(device->platform->backend->memory(device, &stats));
-    }
+    sx_memory_stats stats;
+    SX_TRY(sx_device_get_memory_stats(sx_session_device(s), &stats));
     *out = stats.limit_bytes / SX_MAX(info->shards, 1);
     return SX_OK;
 }

@@ -134,12 +134,9 @@ static sx_status import_all(sx_predictor *p, bool compile)
 
 static sx_status set_memory_limit(sx_predictor *p, int64_t limit_bytes)
 {
-    sx_memory_stats stats = {0};
-    sx_device *device = sx_session_device(p->session);
-    if (limit_bytes == 0 && device->platform->backend->memory != NULL) {
-        SX_TRY(device->platform->backend->memory(device, &stats), "the memory of %s", device->name);
-    }
     if (limit_bytes == 0) {
+        sx_memory_stats stats;
+        SX_TRY(sx_device_get_memory_stats(sx_session_device(p->session), &stats));
         limit_bytes = (stats.limit_bytes > 0 ? stats.limit_bytes : sx_ram_bytes()) / 4;
     }
     p->memory.limit_bytes = limit_bytes > 0 ? (size_t)limit_bytes : 0;

@@ -249,18 +249,33 @@ sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batc
     return SX_OK;
 }
 
-static sx_status compile_for(sx_program *p, const sx_compile_options *options, sx_compiled **out)
+sx_status sx_program_compile(const sx_program *p, int64_t batch, int64_t steps, int ok_output,
+                             sx_executable **out)
+{
+    const sx_session_options *o = sx_session_get_options(p->session);
+    const sx_compile_options options = {
+        .batch = batch,
+        .shards = o->shards,
+        .profile = o->profile,
+        .steps = steps,
+        .ok_output = steps > 1 && ok_output >= 0 ? sx_program_output_name(p, ok_output) : NULL,
+        .any_batch = steps == 1,
+        .memory = o->memory,
+    };
+    return sx_compile(sx_session_platform(p->session), p->graph, &options, out);
+}
+
+static sx_status compile_for(sx_program *p, int64_t batch, int64_t steps, int ok_output,
+                             sx_compiled **out)
 {
     sx_executable *executable = NULL;
-    sx_status status = sx_compile(sx_session_platform(p->session), p->graph, options, &executable);
+    sx_status status = sx_program_compile(p, batch, steps, ok_output, &executable);
     if (status == SX_OK) {
-        status = sx_program_bind(p, executable, options->batch, options->steps, out);
+        status = sx_program_bind(p, executable, batch, steps, out);
     }
     sx_executable_release(executable);
-    return status == SX_OK
-               ? SX_OK
-               : sx_status_annotate(status, __FILE__, __LINE__, "compiling for batch size %" PRId64,
-                                    options->batch);
+    return sx_status_annotate(status, __FILE__, __LINE__, "compiling for batch size %" PRId64,
+                              batch);
 }
 
 sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps, int ok_output,
@@ -272,22 +287,13 @@ sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps, int o
             return SX_OK;
         }
     }
-    const sx_session_options *o = sx_session_get_options(p->session);
-    const sx_compile_options options = {
-        .batch = batch,
-        .shards = o->shards,
-        .profile = o->profile,
-        .steps = steps,
-        .ok_output = steps > 1 && ok_output >= 0 ? sx_program_output_name(p, ok_output) : NULL,
-        .any_batch = steps == 1,
-        .memory = o->memory,
-    };
     sx_compiled *made = NULL;
-    sx_status status = compile_for(p, &options, &made);
-    if (o->memory != NULL && sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
+    sx_status status = compile_for(p, batch, steps, ok_output, &made);
+    if (sx_session_get_options(p->session)->memory != NULL &&
+        sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
         sx_session_release_compiled(p->session)) {
         sx_status_free(status);
-        status = compile_for(p, &options, &made);
+        status = compile_for(p, batch, steps, ok_output, &made);
     }
     SX_TRY(status);
     made->next = p->compiled;

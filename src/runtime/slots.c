@@ -123,26 +123,13 @@ static sx_status add_slots(sx_program *p, int64_t batch, sx_slots **out)
     return SX_OK;
 }
 
-static sx_status compile_slots(sx_program *p, sx_slots *z)
-{
-    const sx_session_options *o = sx_session_get_options(p->session);
-    const sx_compile_options options = {.batch = z->batch,
-                                        .shards = o->shards,
-                                        .profile = o->profile,
-                                        .steps = 1,
-                                        .any_batch = true,
-                                        .memory = o->memory};
-    return z->executable != NULL
-               ? SX_OK
-               : sx_compile(sx_session_platform(p->session), p->graph, &options, &z->executable);
-}
-
 /* Creates a slot and takes it; *out is NULL if no more slots may be created. */
 static sx_status make_slot(sx_program *p, sx_slots *z, sx_slot **out)
 {
     *out = NULL;
     sx_compiled *c = NULL;
-    sx_status status = compile_slots(p, z);
+    sx_status status =
+        z->executable != NULL ? SX_OK : sx_program_compile(p, z->batch, 1, -1, &z->executable);
     if (status == SX_OK && z->made > 0 &&
         (z->made == z->most || z->made == z->executable->max_runs)) {
         return SX_OK;

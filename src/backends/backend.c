@@ -326,11 +326,7 @@ sx_status sx_run_init(sx_run *run, sx_executable *executable)
     atomic_init(&run->refs, 1);
     atomic_init(&run->state, SX_RUN_IDLE);
     pthread_mutex_init(&run->mutex, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&run->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&run->ended, NULL);
     return SX_OK;
 }
 
@@ -531,7 +527,7 @@ static bool wait_until(sx_run *run, int64_t deadline_ns)
     int late = 0;
     pthread_mutex_lock(&run->mutex);
     while (late == 0 && atomic_load(&run->state) == SX_RUN_PENDING) {
-        late = pthread_cond_timedwait(&run->ended, &run->mutex, &until);
+        late = pthread_cond_clockwait(&run->ended, &run->mutex, CLOCK_MONOTONIC, &until);
     }
     const bool ended = atomic_load(&run->state) != SX_RUN_PENDING;
     pthread_mutex_unlock(&run->mutex);

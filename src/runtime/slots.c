@@ -38,12 +38,8 @@ struct sx_slots {
 
 void sx_slot_gate_init(sx_slot_gate *gate)
 {
-    pthread_condattr_t monotonic;
     pthread_mutex_init(&gate->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&gate->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&gate->changed, NULL);
     atomic_init(&gate->waiters, 0);
 }
 
@@ -222,7 +218,8 @@ static sx_status make_or_wait(sx_program *p, int64_t batch, int64_t deadline_ns,
             return sx_error(SX_DEADLINE_EXCEEDED,
                             "the program's runs were all in use until the deadline");
         }
-        late = pthread_cond_timedwait(&gate->changed, &gate->lock, &until) == ETIMEDOUT;
+        late = pthread_cond_clockwait(&gate->changed, &gate->lock, CLOCK_MONOTONIC, &until) ==
+               ETIMEDOUT;
     }
 }
 

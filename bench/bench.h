@@ -4,19 +4,50 @@
  *   bench_time("pool: empty run, 2 workers", run, pool);              time per call
  *   bench_rate("crc32c: 1 MiB", 1 << 20, "B/s", checksum, block);     amount per call, as a rate
  *
+ *   bench_check(sx_params_create(&params));                           ends the benchmark on an
+ * error
+ *
  * The Python benchmarks print lines of the same form: name, median, unit, (p10 … p90). */
 #ifndef SX_BENCH_H
 #define SX_BENCH_H
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+#include <sextant/status.h>
 
 #include "base/clock.h"
 
 enum { BENCH_SAMPLES = 31, BENCH_SAMPLE_NS = 3 * 1000 * 1000 };
 
 typedef void bench_fn(void *user);
+
+static inline void bench_check(sx_status status)
+{
+    if (status != SX_OK) {
+        fprintf(stderr, "%s: %s\n", program_invocation_short_name, sx_status_message(status));
+        exit(1);
+    }
+}
+
+/* Of CLOCK_PROCESS_CPUTIME_ID or CLOCK_THREAD_CPUTIME_ID. */
+static inline double bench_cpu_seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Makes a directory of its own from `pattern`, "/tmp/name-XXXXXX". */
+static inline void bench_make_dir(char *pattern)
+{
+    if (mkdtemp(pattern) == NULL) {
+        bench_check(sx_error(SX_UNKNOWN, "cannot create the directory %s", pattern));
+    }
+}
 
 static inline double bench_sample(bench_fn *fn, void *user, long calls)
 {

@@ -10,8 +10,6 @@
 #include "bench.h"
 
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <sextant/data.h>
 
@@ -26,14 +24,6 @@
 
 enum { SIDE = 384, QUALITY = 90, MADE = 400 };
 
-static void check(sx_status status)
-{
-    if (status != SX_OK) {
-        fprintf(stderr, "bench_data: %s\n", sx_status_message(status));
-        exit(1);
-    }
-}
-
 static void make(const char *prefix, int count)
 {
     static uint8_t pixels[SIDE * SIDE * 3];
@@ -45,21 +35,21 @@ static void make(const char *prefix, int count)
     sx_buf_init(&record, 0);
     sx_buf_init(&text, 0);
     sx_example_writer_init(&example);
-    check(sx_set_writer_open(prefix, 4, count, &writer));
+    bench_check(sx_set_writer_open(prefix, 4, count, &writer));
     for (int i = 0; i < count; i++) {
         int label;
-        check(sx_flowers_draw(1, (uint64_t)i, SIDE, pixels, &label));
+        bench_check(sx_flowers_draw(1, (uint64_t)i, SIDE, pixels, &label));
         sx_buf_reset(&jpeg);
         sx_buf_reset(&record);
-        check(sx_jpeg_encode(&image, QUALITY, &jpeg));
+        bench_check(sx_jpeg_encode(&image, QUALITY, &jpeg));
         sx_bytes bytes = {jpeg.data, jpeg.size};
         sx_example_add_bytes(&example, "image/encoded", &bytes, 1);
         sx_example_add_int(&example, "image/class/label", label);
-        check(sx_example_finish(&example, &record));
-        check(sx_set_writer_write(writer, (sx_bytes){record.data, record.size}));
+        bench_check(sx_example_finish(&example, &record));
+        bench_check(sx_set_writer_write(writer, (sx_bytes){record.data, record.size}));
     }
     sx_set_info info = {.image_key = "image/encoded", .label_key = "image/class/label"};
-    check(sx_set_writer_finish(writer, &info, &text));
+    bench_check(sx_set_writer_finish(writer, &info, &text));
     sx_set_writer_close(writer);
     sx_example_writer_deinit(&example);
     sx_buf_deinit(&jpeg);
@@ -84,13 +74,6 @@ static double consume(const struct sx_batch_data *batch, bool records)
     return sum;
 }
 
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static struct pass run(const char *pattern, bool records)
 {
     struct pass pass = {0};
@@ -98,27 +81,27 @@ static struct pass run(const char *pattern, bool records)
     sx_iterator *iterator = NULL;
     const struct sx_batch_data *batch;
     if (records) {
-        check(sx_dataset_from_records(&pattern, 1, NULL, &data));
-        check(sx_dataset_batch(&data, .size = 256));
+        bench_check(sx_dataset_from_records(&pattern, 1, NULL, &data));
+        bench_check(sx_dataset_batch(&data, .size = 256));
     } else {
         sx_preprocess pre;
-        check(sx_preprocess_recipe("simple", 224, 224, 3, &pre));
+        bench_check(sx_preprocess_recipe("simple", 224, 224, 3, &pre));
         pre.scale = SX_SCALE_NONE;
-        check(sx_data_open(pattern, NULL, &data, NULL));
-        check(sx_dataset_preprocess(&data, &pre));
-        check(sx_dataset_batch(&data, .size = 32));
+        bench_check(sx_data_open(pattern, NULL, &data, NULL));
+        bench_check(sx_dataset_preprocess(&data, &pre));
+        bench_check(sx_dataset_batch(&data, .size = 32));
     }
-    double cpu = cpu_seconds();
+    double cpu = bench_cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
     int64_t begin_ns = sx_now_ns();
     /* For bare records a hand-over between threads costs more than the reading itself. */
-    check(sx_iterator_create(data, &iterator, .workers = records ? -1 : sx_cpu_count()));
+    bench_check(sx_iterator_create(data, &iterator, .workers = records ? -1 : sx_cpu_count()));
     while (pass.examples < sx_dataset_records(data)) {
-        check(sx_iterator_next(iterator, &batch));
+        bench_check(sx_iterator_next(iterator, &batch));
         pass.examples += batch->size;
         pass.checksum += consume(batch, records);
     }
     pass.seconds = (double)(sx_now_ns() - begin_ns) * 1e-9;
-    pass.cpu_seconds = cpu_seconds() - cpu;
+    pass.cpu_seconds = bench_cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     sx_iterator_destroy(iterator);
     sx_dataset_release(data);
     return pass;
@@ -144,16 +127,14 @@ static void run_jpeg(void *pattern)
 static void measure_all(void)
 {
     char dir[] = "/tmp/sextant-bench-XXXXXX", prefix[64], pattern[64];
-    if (mkdtemp(dir) == NULL) {
-        check(sx_error(SX_UNKNOWN, "no temporary folder"));
-    }
+    bench_make_dir(dir);
     snprintf(prefix, sizeof(prefix), "%s/jpeg", dir);
     snprintf(pattern, sizeof(pattern), "%s/jpeg-*", dir);
     make(prefix, MADE);
     double bytes = run(pattern, true).checksum;
     bench_rate("records: open, read, verify", bytes, "B/s", run_records, pattern);
     bench_rate("jpeg 384 to batches of 224", MADE, "img/s", run_jpeg, pattern);
-    check(sx_dir_remove(dir));
+    bench_check(sx_dir_remove(dir));
 }
 
 int main(int argc, char **argv)

@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "base/memory.h"
 #include "base/pool.h"
@@ -33,14 +32,6 @@ typedef struct job {
     long sleeps;
 } job;
 
-static void check(sx_status status)
-{
-    if (status != SX_OK) {
-        fprintf(stderr, "bench_predict: %s\n", sx_status_message(status));
-        exit(1);
-    }
-}
-
 static sx_status give_zeros(void *user, const char *name, const sx_type *type, void *out)
 {
     (void)user;
@@ -52,25 +43,22 @@ static sx_status give_zeros(void *user, const char *name, const sx_type *type, v
 /* The model in a directory of its own, and loaded from there. */
 static sx_predictor *load(void)
 {
-    char base[] = "/tmp/bench_predict.XXXXXX", *dir = NULL;
+    char base[] = "/tmp/sextant-bench-XXXXXX", *dir = NULL;
     sx_program_request r = {.def = sx_zoo_find("mnist_cnn"),
                             .mode = SX_PREDICT,
                             .labels = sx_type_of(SX_I32, SX_BATCH)};
     sx_params *params;
     sx_graph *graph;
     sx_predictor *p;
-    check(sx_params_create(&params));
+    bench_check(sx_params_create(&params));
     r.params = params;
-    check(sx_model_features(r.def, &r.features));
-    check(sx_build_program(&r, &graph));
-    if (mkdtemp(base) == NULL) {
-        fprintf(stderr, "bench_predict: no temporary directory\n");
-        exit(1);
-    }
-    check(sx_export_saved_model(
+    bench_check(sx_model_features(r.def, &r.features));
+    bench_check(sx_build_program(&r, &graph));
+    bench_make_dir(base);
+    bench_check(sx_export_saved_model(
         &(sx_export_request){.graph = graph, .read_variable = give_zeros, .base = base}, &dir));
-    check(sx_predictor_load(dir, &(sx_predictor_options){.threads = 1}, &p));
-    check(sx_dir_remove(base));
+    bench_check(sx_predictor_load(dir, &(sx_predictor_options){.threads = 1}, &p));
+    bench_check(sx_dir_remove(base));
     sx_free(dir);
     sx_graph_destroy(graph);
     sx_params_destroy(params);
@@ -83,22 +71,19 @@ static void *work(void *user)
     sx_type type = sx_type_with_batch(j->signature->inputs[0].type, j->batch);
     void *x = sx_alloc((size_t)sx_type_bytes(&type) + 1, 1);
     sx_tensor outputs[8];
-    struct timespec cpu;
     struct rusage before, after;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    const double cpu_began = bench_cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
     getrusage(RUSAGE_THREAD, &before);
-    const double cpu_began = (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec;
     const int64_t until = sx_now_ns() + (int64_t)SAMPLE_MS * 1000000;
     for (j->examples = 0; sx_now_ns() < until; j->examples += (double)j->batch) {
         sx_arena arena;
         sx_arena_init(&arena, 0);
         const sx_tensor input = {type, x};
-        check(sx_predictor_run(j->predictor, j->signature, &input, NULL, &arena, outputs));
+        bench_check(sx_predictor_run(j->predictor, j->signature, &input, NULL, &arena, outputs));
         sx_arena_deinit(&arena);
     }
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    j->cpu_seconds = bench_cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
     getrusage(RUSAGE_THREAD, &after);
-    j->cpu_seconds = (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec - cpu_began;
     j->sleeps = after.ru_nvcsw - before.ru_nvcsw;
     sx_free(x);
     return NULL;
@@ -112,8 +97,7 @@ static void sample(const job *like, int threads, double *by_clock, double *by_cp
     for (int i = 0; i < threads; i++) {
         jobs[i] = *like;
         if (pthread_create(&jobs[i].thread, NULL, work, &jobs[i]) != 0) {
-            fprintf(stderr, "bench_predict: no thread\n");
-            exit(1);
+            bench_check(sx_error(SX_UNKNOWN, "cannot start a thread"));
         }
     }
     double examples = 0;
@@ -157,8 +141,8 @@ static void compare(job *j, int64_t batch)
 int main(void)
 {
     job j = {.predictor = load()};
-    check(sx_saved_model_find_signature(sx_predictor_model(j.predictor), "serving_default",
-                                        &j.signature));
+    bench_check(sx_saved_model_find_signature(sx_predictor_model(j.predictor), "serving_default",
+                                              &j.signature));
     compare(&j, 1);
     compare(&j, 32);
     sx_predictor_unload(j.predictor);

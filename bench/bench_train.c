@@ -17,7 +17,6 @@
 #include "bench.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/memory.h"
 #include "base/threefry.h"
@@ -33,14 +32,6 @@ typedef struct trainee {
     int64_t batch, steps;
     void *inputs[8];
 } trainee;
-
-static void check(sx_status status)
-{
-    if (status != SX_OK) {
-        fprintf(stderr, "bench_train: %s\n", sx_status_message(status));
-        exit(1);
-    }
-}
 
 /* ---- Models ---- */
 
@@ -73,13 +64,12 @@ static sx_graph *build(const char *model)
     r.precision = strcmp(model + strlen(name), ":bfloat16") == 0 ? SX_BF16 : SX_F32;
     r.def = strcmp(name, "empty") == 0 ? &empty_model : sx_zoo_find(name);
     if (r.def == NULL) {
-        fprintf(stderr, "bench_train: no model %s\n", model);
-        exit(1);
+        bench_check(sx_error(SX_NOT_FOUND, "no model %s", model));
     }
-    check(sx_params_create(&params));
+    bench_check(sx_params_create(&params));
     r.params = params;
-    check(sx_model_features(r.def, &r.features));
-    check(sx_build_program(&r, &graph));
+    bench_check(sx_model_features(r.def, &r.features));
+    bench_check(sx_build_program(&r, &graph));
     sx_params_destroy(params);
     return graph;
 }
@@ -114,15 +104,15 @@ static void run_steps(void *user)
     trainee *t = user;
     int64_t done;
     sx_loop_args args = {.steps = t->steps, .feed = feed, .user = t, .ok_output = -1};
-    check(sx_program_loop(t->program, &args, &done));
+    bench_check(sx_program_loop(t->program, &args, &done));
 }
 
 static void trainee_begin_on(trainee *t, const char *model, int64_t batch, int64_t steps,
                              const sx_session_options *options)
 {
     *t = (trainee){.graph = build(model), .batch = batch, .steps = steps};
-    check(sx_session_create(options, &t->session));
-    check(sx_session_add_program(t->session, t->graph, &t->program));
+    bench_check(sx_session_create(options, &t->session));
+    bench_check(sx_session_add_program(t->session, t->graph, &t->program));
     for (int i = 0; i < sx_program_input_count(t->program); i++) {
         sx_type type = sx_type_with_batch(*sx_program_input_type(t->program, i), batch);
         t->inputs[i] = sx_alloc_aligned((size_t)sx_type_bytes(&type) + 64, 64);
@@ -133,7 +123,7 @@ static void trainee_begin_on(trainee *t, const char *model, int64_t batch, int64
         fill(&type, (uint32_t)i, t->inputs[i]);
     }
     int ok = sx_program_find_output(t->program, SX_OK_OUTPUT);
-    check(sx_program_prepare_loop(t->program, batch, ok, NULL));
+    bench_check(sx_program_prepare_loop(t->program, batch, ok, NULL));
 }
 
 static void trainee_begin(trainee *t, const char *model, int64_t batch, int64_t steps, bool profile)
@@ -194,7 +184,7 @@ static void profile(const char *model, int64_t batch)
     int64_t sum = 0;
     trainee_begin(&t, model, batch, 1, true);
     run_steps(&t);
-    check(sx_program_profile(t.program, batch, &rows, &n));
+    bench_check(sx_program_profile(t.program, batch, &rows, &n));
     kernel_row *best = sx_alloc((size_t)n, sizeof(*best));
     if (best == NULL) {
         exit(1);
@@ -205,7 +195,7 @@ static void profile(const char *model, int64_t batch)
     int64_t until = sx_now_ns() + PROFILE_NS;
     for (int step = 0; step < PROFILE_STEPS && sx_now_ns() < until; step++) {
         run_steps(&t);
-        check(sx_program_profile(t.program, batch, &rows, &n));
+        bench_check(sx_program_profile(t.program, batch, &rows, &n));
         for (int i = 0; i < n; i++) {
             int64_t ns = rows[i].total_ns - best[i].total_ns;
             best[i].total_ns = rows[i].total_ns;
@@ -226,13 +216,6 @@ static void profile(const char *model, int64_t batch)
     trainee_end(&t);
 }
 
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void serve(const char *model, int64_t batch, const char *plugin, const char *dump_dir)
 {
     trainee t;
@@ -246,10 +229,10 @@ static void serve(const char *model, int64_t batch, const char *plugin, const ch
     fflush(stdout);
     while (scanf("%ld", &steps) == 1) {
         int64_t start = sx_now_ns();
-        double cpu = cpu_seconds();
+        double cpu = bench_cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
         t.steps = steps;
         run_steps(&t);
-        cpu = cpu_seconds() - cpu;
+        cpu = bench_cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
         printf("%.9f %.9f\n", (double)(sx_now_ns() - start) * 1e-9, cpu);
         fflush(stdout);
     }

@@ -129,6 +129,18 @@ sx_status sx_checkpoint_state_read(const char *dir, sx_arena *arena, sx_checkpoi
     return status;
 }
 
+/* The state, empty if it cannot be read: it is only a hint. */
+static sx_checkpoint_state read_or_warn(const char *dir, sx_arena *arena)
+{
+    sx_checkpoint_state state = {0};
+    sx_status status = sx_checkpoint_state_read(dir, arena, &state);
+    if (status != SX_OK) {
+        sx_log(SX_LOG_WARN, "%s", sx_status_message(status));
+        sx_status_free(status);
+    }
+    return state;
+}
+
 /* Appends the fields of the message, and the preserved names as comments. */
 static sx_status print_state(const sx_checkpoint_state *state, sx_buf *out)
 {
@@ -258,12 +270,7 @@ static bool is_whole(const char *prefix)
 
 sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **out_prefix)
 {
-    sx_checkpoint_state state = {0};
-    sx_status status = sx_checkpoint_state_read(dir, arena, &state);
-    if (status != SX_OK) { /* the state file is only a hint */
-        sx_log(SX_LOG_WARN, "%s", sx_status_message(status));
-        sx_status_free(status);
-    }
+    const sx_checkpoint_state state = read_or_warn(dir, arena);
     if (state.latest != NULL && sx_checkpoint_step(state.latest) < 0) {
         char *prefix = state.latest[0] == '/' ? sx_arena_strdup(arena, state.latest)
                                               : sx_arena_printf(arena, "%s/%s", dir, state.latest);
@@ -417,12 +424,7 @@ static sx_status apply_retention(sx_arena *arena, const char *dir, sx_checkpoint
 static sx_status register_in(sx_arena *arena, const char *dir, const char *name, double now,
                              const sx_checkpoint_retention *retention)
 {
-    sx_checkpoint_state old = {0}, state;
-    sx_status status = sx_checkpoint_state_read(dir, arena, &old);
-    if (status != SX_OK) {
-        sx_log(SX_LOG_WARN, "%s", sx_status_message(status));
-        sx_status_free(status);
-    }
+    sx_checkpoint_state old = read_or_warn(dir, arena), state;
     SX_TRY(make_room(arena, &old, 1, &state));
     for (size_t i = 0; i < old.count; i++) {
         if (strcmp(old.names[i], name) != 0) { /* else it moves to the end */
@@ -534,13 +536,8 @@ static sx_status adopt_in(sx_arena *arena, const char *dir,
                           const sx_checkpoint_retention *retention)
 {
     sx_checkpoints found = {0};
-    sx_checkpoint_state old = {0}, state;
     SX_TRY(sx_checkpoints_list(dir, arena, &found));
-    sx_status status = sx_checkpoint_state_read(dir, arena, &old);
-    if (status != SX_OK) {
-        sx_log(SX_LOG_WARN, "%s", sx_status_message(status));
-        sx_status_free(status);
-    }
+    sx_checkpoint_state old = read_or_warn(dir, arena), state;
     if (old.latest != NULL && sx_checkpoint_step(old.latest) < 0) {
         return SX_OK; /* not written by a run */
     }

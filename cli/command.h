@@ -98,6 +98,8 @@ extern const sx_help_row sx_exit_codes[], sx_environment[];
 bool sx_option_is_on(const sx_option *o, const void *values);
 const char *sx_option_value(const sx_option *o);
 void sx_option_help(const sx_option *o, const void *values, char *out, size_t capacity);
+/* The options of a command with their defaults, which are only read. */
+sx_option_table sx_option_table_of(const sx_command *command);
 
 /* The manual page of a command, or of the program (NULL), as roff for man(7), to stdout. */
 void sx_print_manual(const sx_command *command);

@@ -114,11 +114,6 @@ static void put_candidate_words(const char *text)
     }
 }
 
-static sx_option_table table_of(const sx_command *c)
-{
-    return (sx_option_table){c->options, c->n_options, (void *)c->defaults, NULL};
-}
-
 /* ---- Bash ---- */
 
 static const char bash_head[] =
@@ -246,7 +241,7 @@ void sx_print_bash_completion(void)
     }
     for (int i = 0; sx_commands[i] != NULL; i++) {
         const sx_command *c = sx_commands[i];
-        sx_option_table own = table_of(c);
+        const sx_option_table own = sx_option_table_of(c);
         printf("    '%s')\n        words='", c->name);
         put_candidate_words(c->words);
         printf("' options='");
@@ -362,7 +357,7 @@ void sx_print_zsh_completion(void)
     puts("  esac\n  case $command in");
     for (int i = 0; sx_commands[i] != NULL; i++) {
         const sx_command *c = sx_commands[i];
-        sx_option_table own = table_of(c);
+        const sx_option_table own = sx_option_table_of(c);
         printf("  '%s')\n    specs=(\n", c->name);
         put_zsh_options(&own);
         if (c->words[0] != '\0') {

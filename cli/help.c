@@ -103,6 +103,11 @@ static void print_options(const sx_option_table *table, const char *heading)
     }
 }
 
+sx_option_table sx_option_table_of(const sx_command *c)
+{
+    return (sx_option_table){c->options, c->n_options, (void *)c->defaults, NULL};
+}
+
 void sx_help_command(const sx_command *c)
 {
     printf("usage: sextant %s%s%s%s%s%s%s\n\n%s\n", c->name, c->words[0] != '\0' ? " " : "",
@@ -112,8 +117,7 @@ void sx_help_command(const sx_command *c)
         putchar('\n');
         print_wrapped(c->about, 0);
     }
-    /* values is only read */
-    sx_option_table own = {c->options, c->n_options, (void *)c->defaults, NULL};
+    const sx_option_table own = sx_option_table_of(c);
     print_options(&own, "Options");
     print_options(&sx_common_options, "Common options");
     if (c->examples != NULL) {

@@ -190,7 +190,8 @@ static void put_command(const sx_command *c)
     }
     if (c->n_options > 0) {
         put_section("Options");
-        put_options(&(sx_option_table){c->options, c->n_options, (void *)c->defaults, NULL});
+        const sx_option_table own = sx_option_table_of(c);
+        put_options(&own);
         puts(".SS Common options");
     } else {
         put_section("Options");

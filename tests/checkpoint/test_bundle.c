@@ -231,8 +231,7 @@ static void test_checkpoint_bundle__slice_keys(void **state)
         const char *hex;
     } rows[] = {
         /* the first as TensorFlow writes it, the others by its rule; test_bundle.py reads pieces
-         * that TensorFlow
-         *            wrote */
+         * that TensorFlow wrote */
         {"w", 2, {0, 0}, {2, -1}, "00 7700 01 0102 80 82 80 7f"},
         {"w", 1, {64}, {-65}, "00 7700 01 0101 c040 3fbf"},
         {"w", 1, {8191}, {8192}, "00 7700 01 0101 dfff e02000"},
@@ -250,8 +249,7 @@ static void test_checkpoint_bundle__slice_keys(void **state)
     }
 }
 
-/* --- partitioned tensors ------------------------------------------------------------------------
- */
+/* ---- Partitioned tensors ---- */
 
 typedef struct piece {
     int64_t start[2], length[2];

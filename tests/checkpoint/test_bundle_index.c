@@ -193,9 +193,9 @@ static void test_checkpoint_bundle_index__says_what_an_entry_is(void **state)
     sx_bundle_close(b);
 }
 
-/* ---- strings ------------------------------------------------------------------------------ */
+/* ---- Strings ---- */
 
-/* Lengths as varints, CRC of the lengths as fixed 32 bits, then the bytes: reference 02 §2.4. */
+/* Lengths as varints, CRC of the lengths as fixed 32 bits, then the bytes. */
 static void test_checkpoint_bundle_index__strings(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_checkpoint_bundle_index__strings(void **state)
     }
 }
 
-/* ---- keys of slices ----------------------------------------------------------------------- */
+/* ---- Keys of slices ---- */
 
 static int compare_keys(const sx_buf *a, const sx_buf *b)
 {

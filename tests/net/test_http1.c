@@ -247,7 +247,7 @@ static void test_net_http1__survives_flipped_bytes(void **state)
     assert_in_range(accepted, 1000, 10000);
 }
 
-/* ---------------------------------------------------------------- chunks */
+/* ---- Chunks ---- */
 
 /* Decodes `text` in pieces of `step` bytes. */
 static sx_http_progress decode(const char *text, size_t size, size_t step, size_t max, sx_buf *body,

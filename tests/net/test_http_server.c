@@ -11,7 +11,7 @@
 #include "net/client.h"
 #include "net/http_server.h"
 
-/* ---------------------------------------------------------------- a small site */
+/* ---- A small site ---- */
 
 enum { BIG = 32 << 20 }; /* far more than the kernel buffers */
 

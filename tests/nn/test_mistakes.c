@@ -198,8 +198,7 @@ static void test_nn_mistakes__of_optimizers_and_schedules_name_the_field(void **
     }
 }
 
-/* --- in a model ---------------------------------------------------------------------------------
- */
+/* ---- In a model ---- */
 
 static sx_optimizer given;
 static int given_top_k;

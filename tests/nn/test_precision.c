@@ -109,8 +109,7 @@ static void test_nn_precision__float32_is_no_policy(void **state)
     sx_graph_destroy(b);
 }
 
-/* --- operators of the user's own ---------------------------------------------------------------
- */
+/* ---- Composed operators ---- */
 
 static sx_value variable(sx_builder *b, const char *name, int64_t n)
 {

@@ -237,7 +237,7 @@ static void test_savedmodel_predictor__refuses_images_by_their_headers(void **st
     sx_predictor_unload(scene.predictor);
 }
 
-/* --- Threads --------------------------------------------------------------------------------- */
+/* ---- Threads ---- */
 
 enum { THREADS = 4, ROUNDS = 12, MOST_ROWS = 70 };
 

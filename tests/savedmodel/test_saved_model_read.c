@@ -221,7 +221,7 @@ static void test_savedmodel_saved_model_read__keys_of_variables(void **state)
     sx_saved_model_close(model);
 }
 
-/* ---- constants ---- */
+/* ---- Constants ---- */
 
 static sx_status value_of(const char *text, sx_arena *arena, sx_tensor *out)
 {

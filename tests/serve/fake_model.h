@@ -156,7 +156,7 @@ static void fake_unload(void *model)
 
 static const sx_serve_model_ops fake_ops = {fake_load, fake_signatures, fake_run, fake_unload};
 
-/* ---------------------------------------------------------------- directories */
+/* ---- Directories ---- */
 
 /* A fresh directory, in `out`. */
 static inline void fake_base_path(char out[64])

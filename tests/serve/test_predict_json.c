@@ -7,7 +7,7 @@
 #include "serve/predict_json.h"
 #include "base/shortest.h"
 
-/* ---------------------------------------------------------------- signatures to parse by */
+/* ---- Signatures ---- */
 
 #define TENSOR(name_, dtype_, ...)                                             \
     {                                                                          \
@@ -84,7 +84,7 @@ static void assert_shape(const struct parsed *p, int input, const char *expected
                         expected);
 }
 
-/* ---------------------------------------------------------------- what is accepted */
+/* ---- Accepted ---- */
 
 static void test_serve_predict_json__rows(void **state)
 {
@@ -228,7 +228,7 @@ static void test_serve_predict_json__reuses_slots(void **state)
     done(&p);
 }
 
-/* ---------------------------------------------------------------- what is refused */
+/* ---- Refused ---- */
 
 /* Values are charged for before there is room for them: at most as many as there are commas, each
  * at the size of the signature's largest type. */
@@ -461,7 +461,7 @@ static void test_serve_predict_json__floats_round_trip(void **state)
     sx_buf_deinit(&text);
 }
 
-/* ---------------------------------------------------------------- printing */
+/* ---- Printing ---- */
 
 static const sx_serve_tensor one_output[] = {TENSOR("y", SX_F32, SX_BATCH, 2)};
 static const sx_serve_tensor two_outputs[] = {TENSOR("classes", SX_STRING, SX_BATCH),

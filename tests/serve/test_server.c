@@ -243,7 +243,7 @@ static void test_serve_server__inflates_bodies_under_a_cap(void **state)
     close_scene(&scene);
 }
 
-/* ---------------------------------------------------------------- under load */
+/* ---- Under load ---- */
 
 struct load {
     struct scene *scene;
@@ -328,7 +328,7 @@ static void test_serve_server__swaps_under_load(void **state)
     close_scene(&scene);
 }
 
-/* ---------------------------------------------------------------- who runs a request */
+/* ---- Threads that run requests ---- */
 
 enum { TRUST = 5000 }; /* requests after which a quick model has surely been run by the loop */
 
@@ -445,7 +445,7 @@ static void test_serve_server__images_never_run_on_the_loop(void **state)
     close_scene(&scene);
 }
 
-/* ---------------------------------------------------------------- work for nobody */
+/* ---- Cancelled work ---- */
 
 static void wait_until(const atomic_int *count, int value)
 {
@@ -609,7 +609,7 @@ static void test_serve_server__refuses_overload(void **state)
     close_scene(&scene);
 }
 
-/* ---------------------------------------------------------------- memory */
+/* ---- Memory ---- */
 
 /* A request of `count` numbers. */
 static size_t post_numbers(char **out, size_t count)
@@ -714,7 +714,7 @@ static void test_serve_server__charges_responses_until_they_are_sent(void **stat
     close_scene(&scene);
 }
 
-/* ---------------------------------------------------------------- before the first version */
+/* ---- Before the first version ---- */
 
 static void test_serve_server__says_503_until_a_version_is_served(void **state)
 {

@@ -89,7 +89,7 @@ static sx_dataset *open_rows(const char *name, sx_type type, void *first)
     return data;
 }
 
-/* --- layers and operators -------------------------------------------------------------------- */
+/* ---- Layers and operators ---- */
 
 static sx_spec net(sx_builder *b, const sx_batch *in, const sx_params *p)
 {
@@ -165,7 +165,7 @@ static void build_everything(void)
     sx_builder_destroy(b);
 }
 
-/* --- data ------------------------------------------------------------------------------------ */
+/* ---- Data ---- */
 
 static sx_status copy_map(const sx_map_call *call, void *user)
 {
@@ -201,7 +201,7 @@ static void read_everything(void)
     sx_dataset_release(data);
 }
 
-/* --- training -------------------------------------------------------------------------------- */
+/* ---- Training ---- */
 
 static sx_status rows_input(void *user, const sx_input_context *context, sx_dataset **out)
 {

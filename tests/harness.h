@@ -76,6 +76,18 @@ static inline void harness_check_error(sx_status status, sx_code code, const cha
     }
 }
 
+/* Whether a status is what a row expects: "" for OK, or "DATA_LOSS: part of the message". */
+static inline bool harness_is(sx_status status, const char *expected)
+{
+    const char *code = sx_code_name(sx_status_code(status));
+    const size_t size = strlen(code);
+    if (status == SX_OK) {
+        return expected[0] == '\0';
+    }
+    return strncmp(expected, code, size) == 0 && strncmp(expected + size, ": ", 2) == 0 &&
+           strstr(sx_status_message(status), expected + size + 2) != NULL;
+}
+
 /* What a test must give back. Libraries, once loaded, stay. */
 typedef struct harness_held {
     long blocks;

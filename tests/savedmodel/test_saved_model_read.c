@@ -1,9 +1,8 @@
 /* Reading saved_model.pb from texts: which graph, signatures, references to nodes, which checkpoint
  * key fills which variable, and the values of constants. */
 #include "io/scratch.h"
+#include "proto/pack_text.h"
 
-#include "base/buffer.h"
-#include "proto/guard.h"
 #include "proto/saved_model.pb-c.h"
 #include "proto/tensor.pb-c.h"
 #include "proto/text_format.h"
@@ -11,15 +10,11 @@
 
 static sx_status parse_text(const char *text, sx_saved_model **out)
 {
-    ProtobufCMessage *message = NULL;
     sx_buf packed;
     sx_buf_init(&packed, 0);
-    assert_ok(sx_text_format_parse(&tensorflow__saved_model__descriptor,
-                                   (sx_bytes){text, strlen(text)}, "row", &message));
-    assert_ok(sx_proto_pack(message, &packed));
+    pack_text(&tensorflow__saved_model__descriptor, text, &packed);
     sx_status status =
         sx_saved_model_parse((sx_bytes){packed.data != NULL ? packed.data : "", packed.size}, out);
-    sx_proto_free(message);
     sx_buf_deinit(&packed);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/lower/stablehlo_graph.h"
 #include "graph/ops/attrs.h"
 #include "graph/spmd.h"
 #include "io/commit.h"
@@ -320,38 +321,6 @@ sx_type sx_pjrt_module_result_type(const sx_graph *g, const sx_pjrt_module_optio
     return result_type(g, i, o->batch, o->steps);
 }
 
-/* (i, 0, 0, …): the start of row i in a stack of that rank. */
-static void row_at(lowering *l, sx_hlo i, int rank, sx_hlo *at)
-{
-    sx_hlo zero = sx_hlo_scalar(l->w, SX_I64, 0);
-    for (int k = 0; k < rank; k++) {
-        at[k] = k == 0 ? i : zero;
-    }
-}
-
-static sx_hlo take_row(lowering *l, sx_hlo stack, sx_hlo i)
-{
-    sx_type type = sx_hlo_type(l->w, stack), row = type, one = {.dtype = type.dtype};
-    sx_hlo in[SX_MAX_RANK + 1] = {stack};
-    row.dims[0] = 1;
-    for (int k = 1; k < type.rank; k++) {
-        one.dims[one.rank++] = type.dims[k];
-    }
-    row_at(l, i, type.rank, in + 1);
-    sx_hlo_attr_i64s(l->w, "slice_sizes", row.rank, row.dims);
-    return sx_hlo_reshape(l->w, sx_hlo_emit(l->w, "dynamic_slice", in, type.rank + 1, &row, 1),
-                          &one);
-}
-
-static sx_hlo put_row(lowering *l, sx_hlo stack, sx_hlo value, sx_hlo i)
-{
-    sx_type type = sx_hlo_type(l->w, stack), row = type;
-    row.dims[0] = 1;
-    sx_hlo in[SX_MAX_RANK + 2] = {stack, sx_hlo_reshape(l->w, value, &row)};
-    row_at(l, i, type.rank, in + 2);
-    return sx_hlo_emit(l->w, "dynamic_update_slice", in, type.rank + 2, &type, 1);
-}
-
 /* The loop's state: {i, n, go, args…, rings of outputs…}. */
 enum { AT_I, AT_N, AT_GO, AT_ARGS };
 
@@ -420,7 +389,7 @@ static sx_status loop_body(lowering *l, loop *p)
     for (int k = 0; k < g->n_args; k++) {
         sx_hlo arg = p->next[AT_ARGS + k];
         bool is_stack = has_batch(l, g->args[k].value);
-        l->values[g->args[k].value.id] = is_stack ? take_row(l, arg, i) : arg;
+        l->values[g->args[k].value.id] = is_stack ? sx_hlo_row(l->w, arg, i) : arg;
     }
     SX_TRY(lower_graph(l, p->results));
     sx_hlo_at(l->w, "step_loop");
@@ -428,7 +397,8 @@ static sx_status loop_body(lowering *l, loop *p)
     p->next[AT_GO] = l->ok >= 0 ? p->results[l->ok] : p->next[AT_GO];
     for (int k = 0; k < g->n_results; k++) {
         int ring = p->rings[k], at = ring >= 0 ? ring : AT_ARGS + g->results[k].arg;
-        p->next[at] = ring >= 0 ? put_row(l, p->next[ring], p->results[k], i) : p->results[k];
+        p->next[at] =
+            ring >= 0 ? sx_hlo_set_row(l->w, p->next[ring], p->results[k], i) : p->results[k];
     }
     sx_hlo_region_end(l->w, p->next, p->n);
     return SX_OK;

@@ -10,9 +10,10 @@
  * Errors   INVALID_ARGUMENT   regions that take other types, a body that changes the state's types,
  *                             no state
  *          OUT_OF_RANGE       (running) more than `trips` iterations; in StableHLO the loop ends
- * then CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration Gradient  needs
- * `trips`: one loop keeps the state of each iteration, another runs back over them Numbers  those
- * of the regions Source   TensorFlow While; StableHLO while */
+ *          CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration
+ * Gradient needs `trips`: one loop keeps the state of each iteration, another runs back over them
+ * Numbers  those of the regions
+ * Source   TensorFlow While; StableHLO while */
 #include <string.h>
 
 #include "base/memory.h"
@@ -57,29 +58,112 @@ static sx_status while_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-/* Two loops: one runs forward again and keeps the state before each trip in [trips, …] buffers, the
- * other runs back over them:
+enum { MOST_LOOP_VALUES = 3 * SX_MAX_OUTPUTS };
+
+/* A loop of these regions, which it destroys; NULL = a region has failed, and g's builder with it.
+ */
+static sx_value build_loop(sx_grad *g, sx_graph *condition, sx_graph *body,
+                           const sx_value *operands, int n)
+{
+    const sx_while_attrs *attrs = g->attrs;
+    sx_value first = SX_NO_VALUE;
+    if (condition != NULL && body != NULL) {
+        first =
+            sx_build(g->b, &sx_op_while,
+                     &(sx_while_attrs){.condition = condition, .body = body, .trips = attrs->trips},
+                     operands, n);
+    }
+    sx_graph_destroy(condition);
+    sx_graph_destroy(body);
+    return first;
+}
+
+/* Runs forward again and keeps the state before each trip in [trips, …] buffers:
  *
- *   (i, state..., kept...)          while condition(state):  kept[i] = state; state = body(state)
- *   (i, dstate..., dx...)           while i > 0:  i = i - 1;  pulled back through body(kept[i])
+ *   (i, state..., kept..., x...)   while condition(state):  kept[i] = state; state = body(state)
+ */
+static sx_value build_forward(sx_grad *g)
+{
+    const sx_while_attrs *attrs = g->attrs;
+    const int n_state = g->n_outputs, n_x = g->n_inputs;
+    sx_value operands[MOST_LOOP_VALUES], args[MOST_LOOP_VALUES], results[MOST_LOOP_VALUES],
+        xs[MOST_LOOP_VALUES];
+    sx_type types[MOST_LOOP_VALUES];
+    int n = 0;
+    operands[n++] = sx_scalar(g->b, SX_I32, 0);
+    for (int i = 0; i < n_state; i++) {
+        operands[n++] = g->x[i];
+    }
+    for (int i = 0; i < n_state; i++) {
+        sx_type type = sx_type_of_value(g->b, g->x[i]), kept = {.dtype = type.dtype};
+        if (type.rank == SX_MAX_RANK) {
+            sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED, "a state of rank %d", type.rank));
+            return SX_NO_VALUE;
+        }
+        kept.rank = type.rank + 1;
+        kept.dims[0] = attrs->trips;
+        memcpy(kept.dims + 1, type.dims, (size_t)type.rank * sizeof(type.dims[0]));
+        operands[n++] = sx_region_zeros(g->b, &kept);
+    }
+    for (int i = n_state; i < n_x; i++) {
+        operands[n++] = g->x[i];
+    }
+    if (sx_builder_failed(g->b)) {
+        return SX_NO_VALUE;
+    }
+    for (int i = 0; i < n; i++) {
+        types[i] = sx_type_of_value(g->b, operands[i]);
+    }
+
+    sx_builder *b = sx_region_begin(g, types, n, args);
+    if (b == NULL) {
+        return SX_NO_VALUE;
+    }
+    for (int i = 0; i < n_x; i++) {
+        xs[i] = i < n_state ? args[1 + i] : args[1 + n_state + i];
+    }
+    sx_region_inline(b, attrs->condition, xs, results);
+    sx_graph *condition = sx_region_end(g, b, results, 1), *body = NULL;
+
+    b = sx_region_begin(g, types, n, args);
+    if (b != NULL) {
+        for (int i = 0; i < n_x; i++) {
+            xs[i] = i < n_state ? args[1 + i] : args[1 + n_state + i];
+        }
+        results[0] = sx_build_op(b, add, NULL, args[0], sx_scalar(b, SX_I32, 1));
+        sx_region_inline(b, attrs->body, xs, results + 1);
+        for (int i = 0; i < n_state; i++) {
+            results[1 + n_state + i] =
+                sx_build_op(b, put_row, NULL, args[1 + n_state + i], xs[i], args[0]);
+        }
+        body = sx_region_end(g, b, results, 1 + 2 * n_state);
+    }
+    return build_loop(g, condition, body, operands, n);
+}
+
+/* Two loops: one runs forward again, the other back over the states that it kept:
+ *
+ *   (i, dstate..., dx..., kept..., x...)   while i > 0:  i = i - 1;  pulled back through
+ *                                                                    body(kept[i])
  *
  * so that a trip of the second computes the body and its gradient. */
 static void while_grad(sx_grad *g)
 {
     const sx_while_attrs *attrs = g->attrs;
     const int n_state = g->n_outputs, n_x = g->n_inputs;
-    enum { MOST = 3 * SX_MAX_OUTPUTS };
-    sx_value operands[MOST], args[MOST], results[MOST], xs[MOST], dx[MOST];
-    sx_type types[MOST];
-    sx_graph *regions[4] = {NULL};
-    int at[MOST], n_float = 0, n_diff = 0; /* of the operands: those with a gradient, state first */
+    sx_value operands[MOST_LOOP_VALUES], args[MOST_LOOP_VALUES], results[MOST_LOOP_VALUES],
+        xs[MOST_LOOP_VALUES], dx[MOST_LOOP_VALUES];
+    sx_type types[MOST_LOOP_VALUES];
+    int at[MOST_LOOP_VALUES], n_float = 0, n_diff = 0; /* of the operands: those with a gradient,
+                                                          state first */
     if (attrs->trips == 0) {
         sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED,
                                        "the gradient of a while needs a bound of its trips; "
                                        "set its attribute trips"));
         return;
     }
-    if (1 + 2 * n_state + n_x > MOST || 1 + 2 * n_state > SX_MAX_OUTPUTS || n_x >= SX_MAX_OUTPUTS) {
+    if (1 + 2 * n_state + n_x > MOST_LOOP_VALUES || 1 + 2 * n_state > SX_MAX_OUTPUTS ||
+        n_x >= SX_MAX_OUTPUTS) {
         sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED,
                                        "the gradient of a while of %d values and %d operands",
                                        n_state, n_x));
@@ -92,67 +176,16 @@ static void while_grad(sx_grad *g)
             n_float += i < n_state;
         }
     }
-    const sx_value zero = sx_scalar(g->b, SX_I32, 0);
-
-    /* Forward: i, state, kept, other operands. */
+    const sx_value forward = build_forward(g);
     int n = 0;
-    operands[n++] = zero;
-    for (int i = 0; i < n_state; i++) {
-        operands[n++] = g->x[i];
-    }
-    for (int i = 0; i < n_state; i++) {
-        sx_type type = sx_type_of_value(g->b, g->x[i]), kept = {.dtype = type.dtype};
-        if (type.rank == SX_MAX_RANK) {
-            sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED, "a state of rank %d", type.rank));
-            return;
-        }
-        kept.rank = type.rank + 1;
-        kept.dims[0] = attrs->trips;
-        memcpy(kept.dims + 1, type.dims, (size_t)type.rank * sizeof(type.dims[0]));
-        operands[n++] = sx_region_zeros(g->b, &kept);
-    }
-    for (int i = n_state; i < n_x; i++) {
-        operands[n++] = g->x[i];
-    }
-    for (int i = 0; i < n; i++) {
-        types[i] = sx_type_of_value(g->b, operands[i]);
-    }
-    for (int pass = 0; pass < 2 && !sx_builder_failed(g->b); pass++) {
-        sx_builder *b = sx_region_begin(g, types, n, args);
-        if (b == NULL) {
-            return;
-        }
-        for (int i = 0; i < n_x; i++) {
-            xs[i] = i < n_state ? args[1 + i] : args[1 + n_state + i];
-        }
-        if (pass == 0) {
-            sx_region_inline(b, attrs->condition, xs, results);
-            regions[0] = sx_region_end(g, b, results, 1);
-            continue;
-        }
-        results[0] = sx_build_op(b, add, NULL, args[0], sx_scalar(b, SX_I32, 1));
-        sx_region_inline(b, attrs->body, xs, results + 1);
-        for (int i = 0; i < n_state; i++) {
-            results[1 + n_state + i] =
-                sx_build_op(b, put_row, NULL, args[1 + n_state + i], xs[i], args[0]);
-        }
-        regions[1] = sx_region_end(g, b, results, 1 + 2 * n_state);
-    }
-    sx_value forward = SX_NO_VALUE;
-    if (!sx_builder_failed(g->b)) {
-        forward = sx_build(
-            g->b, &sx_op_while,
-            &(sx_while_attrs){.condition = regions[0], .body = regions[1], .trips = attrs->trips},
-            operands, n);
-    }
-
-    /* Back: i, gradients, kept, other operands. */
-    n = 0;
     operands[n++] = sx_output_of(forward, 0);
     for (int i = 0; i < n_diff && !sx_builder_failed(g->b); i++) {
         const sx_type type = sx_type_of_value(g->b, g->x[at[i]]);
         const bool given = at[i] < n_state && sx_value_is(g->dy[at[i]]);
         operands[n++] = given ? g->dy[at[i]] : sx_region_zeros(g->b, &type);
+    }
+    if (sx_builder_failed(g->b)) {
+        return;
     }
     for (int i = 0; i < n_state; i++) {
         operands[n++] = sx_output_of(forward, 1 + n_state + i);
@@ -163,17 +196,17 @@ static void while_grad(sx_grad *g)
     for (int i = 0; i < n; i++) {
         types[i] = sx_type_of_value(g->b, operands[i]);
     }
-    for (int pass = 0; pass < 2 && !sx_builder_failed(g->b); pass++) {
-        sx_builder *b = sx_region_begin(g, types, n, args);
-        sx_value y[SX_MAX_OUTPUTS], ys[SX_MAX_OUTPUTS];
-        if (b == NULL) {
-            break;
-        }
-        if (pass == 0) {
-            results[0] = sx_build_op(b, greater, NULL, args[0], sx_scalar(b, SX_I32, 0));
-            regions[2] = sx_region_end(g, b, results, 1);
-            continue;
-        }
+
+    sx_builder *b = sx_region_begin(g, types, n, args);
+    if (b == NULL) {
+        return;
+    }
+    results[0] = sx_build_op(b, greater, NULL, args[0], sx_scalar(b, SX_I32, 0));
+    sx_graph *condition = sx_region_end(g, b, results, 1), *body = NULL;
+
+    b = sx_region_begin(g, types, n, args);
+    if (b != NULL) {
+        sx_value y[SX_MAX_OUTPUTS], ys[SX_MAX_OUTPUTS], of[SX_MAX_OUTPUTS];
         const sx_value *kept = args + 1 + n_diff, *rest = kept + n_state;
         results[0] = sx_build_op(b, sub, NULL, args[0], sx_scalar(b, SX_I32, 1));
         for (int i = 0; i < n_x; i++) {
@@ -184,7 +217,6 @@ static void while_grad(sx_grad *g)
         for (int i = 0; i < n_float; i++) {
             ys[i] = y[at[i]];
         }
-        sx_value of[SX_MAX_OUTPUTS];
         for (int i = 0; i < n_diff; i++) {
             of[i] = xs[at[i]];
         }
@@ -195,22 +227,13 @@ static void while_grad(sx_grad *g)
                              : sx_value_is(dx[i]) ? dx[i]
                                                   : sx_region_zeros(b, &type);
         }
-        regions[3] = sx_region_end(g, b, results, 1 + n_diff);
+        body = sx_region_end(g, b, results, 1 + n_diff);
     }
-    sx_value back = SX_NO_VALUE;
-    if (!sx_builder_failed(g->b)) {
-        back = sx_build(
-            g->b, &sx_op_while,
-            &(sx_while_attrs){.condition = regions[2], .body = regions[3], .trips = attrs->trips},
-            operands, n);
-    }
+    const sx_value back = build_loop(g, condition, body, operands, n);
     for (int i = 0; i < n_diff; i++) {
         if (g->needed[at[i]]) {
             g->dx[at[i]] = sx_output_of(back, 1 + i);
         }
-    }
-    for (int i = 0; i < 4; i++) {
-        sx_graph_destroy(regions[i]);
     }
 }
 

@@ -9,7 +9,8 @@
  *
  * If the inner dimension is the batch, the products of shards are added.
  * Errors   INVALID_ARGUMENT  rank not 2, no float, inner dimensions differ, the batch as rows and
- * columns Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
+ *                            columns
+ * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
  * Source   TensorFlow tf.linalg.matmul on matrices */
 #include "graph/ops/common.h"
 

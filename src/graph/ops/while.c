@@ -60,8 +60,7 @@ static sx_status while_infer(sx_infer_context *c)
 
 enum { MOST_LOOP_VALUES = 3 * SX_MAX_OUTPUTS };
 
-/* A loop of these regions, which it destroys; NULL = a region has failed, and g's builder with it.
- */
+/* A loop of these regions, which it destroys; no value if one is NULL, after an error. */
 static sx_value build_loop(sx_grad *g, sx_graph *condition, sx_graph *body,
                            const sx_value *operands, int n)
 {

@@ -1,36 +1,21 @@
 /* 100,000 mutants of texts of libraries and graphs: each is refused, or specialized for small
- * arguments, or refused then; none takes a second. */
-#include "harness.h"
+ * arguments, or refused then; none takes ten seconds. */
+#include "graph_mutants.h"
 
 #include "base/clock.h"
-#include "base/threefry.h"
 #include "graph/specialize.h"
-#include "io/file.h"
 
-enum { MUTANTS = 100000, SEEDS = 8, MOST_ARGS = 8 };
-
-static const char *const names[SEEDS] = {"library", "regions", "flatten", "compress",
-                                         "choose",  "counter", "loops",   "branch_assigns"};
-
-typedef struct words {
-    sx_u32x2 key;
-    uint32_t next;
-} words;
-
-static uint32_t word(words *w)
-{
-    return sx_threefry2x32(w->key, (sx_u32x2){w->next++, 0}).a;
-}
+enum { MUTANTS = 100000, MOST_ARGS = 8 };
 
 /* One to four slips: a bit, a byte of another place, a piece left out or written twice. */
-static size_t mutate(words *w, char *text, size_t size, size_t capacity)
+static size_t mutate(sx_words *w, char *text, size_t size, size_t capacity)
 {
-    for (uint32_t slips = 1 + word(w) % 4; slips > 0 && size > 1; slips--) {
-        const size_t at = word(w) % size, from = word(w) % size;
-        size_t n = 1 + word(w) % 40;
-        switch (word(w) % 4) {
+    for (uint32_t slips = 1 + sx_word(w) % 4; slips > 0 && size > 1; slips--) {
+        const size_t at = sx_word(w) % size, from = sx_word(w) % size;
+        size_t n = 1 + sx_word(w) % 40;
+        switch (sx_word(w) % 4) {
         case 0:
-            text[at] = (char)(text[at] ^ 1 << word(w) % 8);
+            text[at] = (char)(text[at] ^ 1 << sx_word(w) % 8);
             break;
         case 1:
             text[at] = text[from];
@@ -82,23 +67,17 @@ static bool specialize(const sx_library *library, const sx_graph *body)
 static void test_graph_text_mutants__none_crashes_or_hangs(void **state)
 {
     (void)state;
-    static char text[64 << 10];
-    char *seeds[SEEDS], path[1024];
-    size_t sizes[SEEDS];
-    int n_seeds = 0, parsed = 0, specialized = 0;
-    const char *source = getenv("SEXTANT_SRC");
-    for (; n_seeds < SEEDS; n_seeds++) {
-        snprintf(path, sizeof(path), "%s/fuzz/corpus/graph_text/%s", source != NULL ? source : ".",
-                 names[n_seeds]);
-        assert_ok(sx_file_read_stream(path, sizeof(text) / 2, &seeds[n_seeds], &sizes[n_seeds]));
-    }
-    words w = {.key = {7, 11}};
+    static char text[SX_GRAPH_MUTANT_BYTES];
+    sx_graph_seed seeds[SX_GRAPH_SEEDS];
+    int parsed = 0, specialized = 0;
+    sx_graph_seeds_read(seeds);
+    sx_words w = {.key = {7, 11}};
     for (int i = 0; i < MUTANTS; i++) {
-        const int seed = i % n_seeds;
+        const sx_graph_seed *seed = &seeds[i % SX_GRAPH_SEEDS];
         sx_library *library = NULL;
         sx_graph *g = NULL;
-        memcpy(text, seeds[seed], sizes[seed]);
-        const size_t size = mutate(&w, text, sizes[seed], sizeof(text));
+        memcpy(text, seed->text, seed->size);
+        const size_t size = mutate(&w, text, seed->size, sizeof(text));
         const int64_t begin = sx_now_ns();
         sx_status status = sx_library_parse(text, size, &library);
         parsed += status == SX_OK;
@@ -114,9 +93,7 @@ static void test_graph_text_mutants__none_crashes_or_hangs(void **state)
     print_message("%d of %d mutants are libraries; %d functions of them specialize\n", parsed,
                   MUTANTS, specialized);
     assert_true(parsed > MUTANTS / 100 && specialized > MUTANTS / 100);
-    for (int i = 0; i < n_seeds; i++) {
-        sx_free(seeds[i]);
-    }
+    sx_graph_seeds_free(seeds);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -1,38 +1,23 @@
 /* Mutants of functions are run: whatever foreign bytes ask for, a run ends with results or with an
  * error, within its memory and its deadline. */
-#include "harness.h"
+#include "graph_mutants.h"
 
 #include "base/clock.h"
-#include "base/threefry.h"
-#include "io/file.h"
 #include "runtime/function_run.h"
 
-enum { MUTANTS = 5000, SEEDS = 8, MOST_ARGS = 4, MOST_RESULTS = 8, BYTES = 1 << 16 };
-
-static const char *const names[SEEDS] = {"library", "regions", "flatten", "compress",
-                                         "choose",  "counter", "loops",   "branch_assigns"};
-
-typedef struct words {
-    sx_u32x2 key;
-    uint32_t next;
-} words;
-
-static uint32_t word(words *w)
-{
-    return sx_threefry2x32(w->key, (sx_u32x2){w->next++, 0}).a;
-}
+enum { MUTANTS = 5000, MOST_ARGS = 4, MOST_RESULTS = 8, BYTES = 1 << 16 };
 
 /* Puts a digit, or a digit of another place, where a digit is: ids, sizes, attributes, bytes of
  * constants; now and then a letter. */
-static void mutate(words *w, char *text, size_t size)
+static void mutate(sx_words *w, char *text, size_t size)
 {
     static const char digits[] = "0123456789abcdef?N";
-    for (uint32_t slips = 1 + word(w) % 2; slips > 0; slips--) {
-        size_t at = word(w) % size;
-        while (at + 1 < size && !(text[at] >= '0' && text[at] <= '9') && word(w) % 50 != 0) {
+    for (uint32_t slips = 1 + sx_word(w) % 2; slips > 0; slips--) {
+        size_t at = sx_word(w) % size;
+        while (at + 1 < size && !(text[at] >= '0' && text[at] <= '9') && sx_word(w) % 50 != 0) {
             at++;
         }
-        text[at] = digits[word(w) % (word(w) % 8 == 0 ? 18 : 10)];
+        text[at] = digits[sx_word(w) % (sx_word(w) % 8 == 0 ? 18 : 10)];
     }
 }
 
@@ -81,25 +66,19 @@ static void run(sx_platform *platform, sx_library *library, int *done)
 static void test_runtime_function_mutants__end_with_results_or_errors(void **state)
 {
     (void)state;
-    static char text[64 << 10];
-    char *seeds[SEEDS], path[1024];
-    size_t sizes[SEEDS];
-    int n_seeds = 0, parsed = 0, done = 0;
+    static char text[SX_GRAPH_MUTANT_BYTES];
+    sx_graph_seed seeds[SX_GRAPH_SEEDS];
+    int parsed = 0, done = 0;
     sx_platform *platform;
-    const char *source = getenv("SEXTANT_SRC");
-    for (; n_seeds < SEEDS; n_seeds++) {
-        snprintf(path, sizeof(path), "%s/fuzz/corpus/graph_text/%s", source != NULL ? source : ".",
-                 names[n_seeds]);
-        assert_ok(sx_file_read_stream(path, sizeof(text) / 2, &seeds[n_seeds], &sizes[n_seeds]));
-    }
+    sx_graph_seeds_read(seeds);
     assert_ok(sx_platform_open("host", &(sx_platform_options){.threads = 1}, &platform));
-    words w = {.key = {3, 5}};
+    sx_words w = {.key = {3, 5}};
     for (int i = 0; i < MUTANTS; i++) {
         sx_library *library = NULL;
-        const int seed = i % n_seeds;
-        memcpy(text, seeds[seed], sizes[seed]);
-        mutate(&w, text, sizes[seed]);
-        sx_status status = sx_library_parse(text, sizes[seed], &library);
+        const sx_graph_seed *seed = &seeds[i % SX_GRAPH_SEEDS];
+        memcpy(text, seed->text, seed->size);
+        mutate(&w, text, seed->size);
+        sx_status status = sx_library_parse(text, seed->size, &library);
         if (status == SX_OK) {
             parsed++;
             run(platform, library, &done);
@@ -111,9 +90,7 @@ static void test_runtime_function_mutants__end_with_results_or_errors(void **sta
                   done);
     assert_true(parsed > MUTANTS / 10 && done > MUTANTS / 10);
     sx_platform_close(platform);
-    for (int i = 0; i < n_seeds; i++) {
-        sx_free(seeds[i]);
-    }
+    sx_graph_seeds_free(seeds);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -235,66 +235,30 @@ static void test_runtime_function_run__branches(void **state)
     }
 }
 
-/* A loop whose state grows (the host drives it), and one whose state does not and that has a bound
- * (the device runs it). */
-#define LOOP(head, trips, body)                                                                    \
-    head " {trips=" trips "} float32[?], int32[] \"loop\"\n"                                       \
-         "  condition\n"                                                                           \
-         "    input %1 float32[?] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n" \
-         "    %4 = less(%2, %3) bool[] \"less\"\n    output \"go\" %4\n  end\n"                    \
-         "  body\n"                                                                                \
-         "    input %1 float32[?] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n" \
-         "    %4 = constant() {value=tensor(int32[] \"01000000\")} int32[] \"one\"\n"              \
-         "    %5 = add(%2, %4) int32[] \"next\"\n" body                                            \
-         "    output \"x\" %6\n    output \"i\" %5\n  end\n"
+/* A function of one loop over x and a counter: `n` defines %2, the counter's limit, and `body` %6,
+ * the next x. */
+#define LOOPING(name, n, trips, body)                                                         \
+    "function \"" name "\"\n"                                                                 \
+    "input %1 float32[?] \"x\"\n" n                                                           \
+    "%3 = constant() {value=tensor(int32[] \"00000000\")} int32[] \"zero\"\n"                 \
+    "%4, %5 = while(%1, %3, %2) {trips=" trips "} float32[?], int32[] \"loop\"\n"             \
+    "  condition\n"                                                                           \
+    "    input %1 float32[?] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n" \
+    "    %4 = less(%2, %3) bool[] \"less\"\n    output \"go\" %4\n  end\n"                    \
+    "  body\n"                                                                                \
+    "    input %1 float32[?] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n" \
+    "    %4 = constant() {value=tensor(int32[] \"01000000\")} int32[] \"one\"\n"              \
+    "    %5 = add(%2, %4) int32[] \"next\"\n"                                                 \
+    "    %6 = " body "\n    output \"x\" %6\n    output \"i\" %5\n  end\n"                    \
+    "output \"y\" %4\noutput \"i\" %5\nend\n"
+#define GIVEN_N "input %2 int32[] \"n\"\n"
 
-static const char loops[] =
-    "sextant-library 2\n"
-    "function \"grow\"\n"
-    "input %1 float32[?] \"x\"\n"
-    "input %2 int32[] \"n\"\n"
-    "%3 = constant() {value=tensor(int32[] \"00000000\")} int32[] \"zero\"\n" LOOP(
-        "%4, %5 = while(%1, %3, %2)", "0",
-        "    %6 = concat(%1, %1) float32[?] \"twice\"\n") "output \"y\" %4\noutput \"i\" %5\nend\n"
-                                                          "function \"double\"\n"
-                                                          "input %1 float32[?] \"x\"\n"
-                                                          "input %2 int32[] \"n\"\n"
-                                                          "%3 = constant() {value=tensor(int32[] "
-                                                          "\"00000000\")} int32[] \"zero\"\n" LOOP(
-                                                              "%4, %5 = while(%1, %3, %2)", "1000",
-                                                              "    %6 = add(%1, %1) float32[?] "
-                                                              "\"twice\"\n") "output \"y\" "
-                                                                             "%4\noutput \"i\" "
-                                                                             "%5\nend\n"
-                                                                             "function "
-                                                                             "\"forever\"\n"
-                                                                             "input %1 float32[?] "
-                                                                             "\"x\"\n"
-                                                                             "input %2 int32[] "
-                                                                             "\"n\"\n"
-                                                                             "%3 = constant() "
-                                                                             "{value=tensor(int32[]"
-                                                                             " \"00000000\")} "
-                                                                             "int32[] "
-                                                                             "\"zero\"\n" LOOP(
-                                                                                 "%4, %5 = "
-                                                                                 "while(%1, %3, "
-                                                                                 "%2)",
-                                                                                 "0",
-                                                                                 "    %6 = neg(%1) "
-                                                                                 "float32[?] "
-                                                                                 "\"neg\"\n") "outp"
-                                                                                              "ut "
-                                                                                              "\"y"
-                                                                                              "\" "
-                                                                                              "%4\n"
-                                                                                              "outp"
-                                                                                              "ut "
-                                                                                              "\"i"
-                                                                                              "\" "
-                                                                                              "%5\n"
-                                                                                              "end"
-                                                                                              "\n";
+/* A loop whose state grows (the host drives it), one whose state does not and that has a bound (the
+ * device runs it), and one without a bound. */
+static const char loops[] = "sextant-library 2\n" //
+    LOOPING("grow", GIVEN_N, "0", "concat(%1, %1) float32[?] \"twice\"")
+        LOOPING("double", GIVEN_N, "1000", "add(%1, %1) float32[?] \"twice\"")
+            LOOPING("forever", GIVEN_N, "0", "neg(%1) float32[?] \"neg\"");
 
 static void test_runtime_function_run__loops(void **state)
 {
@@ -326,22 +290,18 @@ static void test_runtime_function_run__loops(void **state)
 
 /* A loop that counts to a constant needs no attribute to be part of the device's graph: its regions
  * are no programs of their own. */
-static const char counted[] =
-    "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
-    "%2 = constant() {value=tensor(int32[] \"03000000\")} int32[] \"n\"\n"
-    "%3 = constant() {value=tensor(int32[] \"00000000\")} int32[] \"zero\"\n" LOOP(
-        "%4, %5 = while(%1, %3, %2)", "0", "    %6 = add(%1, %1) float32[?] \"twice\"\n");
+static const char counted[] = "sextant-library 2\n" //
+    LOOPING("main", "%2 = constant() {value=tensor(int32[] \"03000000\")} int32[] \"n\"\n", "0",
+            "add(%1, %1) float32[?] \"twice\"");
 
 static void test_runtime_function_run__loops_that_count_have_a_bound(void **state)
 {
     (void)state;
-    char text[2048];
     const float x[] = {1, 2};
-    snprintf(text, sizeof(text), "%soutput \"y\" %%4\noutput \"i\" %%5\nend\n", counted);
     for (size_t d = 0; d < 2; d++) {
         running t;
         sx_tensor y[2], in = floats(x, 1, 2, 0);
-        begin(&t, devices[d], text, (sx_runner_options){.seed = 1});
+        begin(&t, devices[d], counted, (sx_runner_options){.seed = 1});
         assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
         assert_memory_equal(y[0].data, ((const float[]){8, 16}), sizeof(float[2]));
         assert_int_equal(*(int32_t *)y[1].data, 3);

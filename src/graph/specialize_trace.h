@@ -1,0 +1,101 @@
+/* Internals of specialization (specialize.h), shared by specialize*.c.
+ *
+ *   walk    each node, in program order, becomes known (folded), or a row of the trace
+ *   live    what results and effects need
+ *   time    of each row: host steps even, device steps odd; late after all others
+ *   emit    rows of one time and kind become a step
+ *
+ * A `val` is a value of the trace: of the function, or of one that was inlined into it. */
+#ifndef SX_GRAPH_SPECIALIZE_TRACE_H
+#define SX_GRAPH_SPECIALIZE_TRACE_H
+
+#include "graph/attr_operands.h"
+#include "graph/specialize.h"
+
+enum { SX_NO_ROW = -1 /* of an argument or a constant */ };
+
+typedef struct sx_trace_val {
+    sx_type type;
+    const sx_tensor *known; /* in the arena of the program or the library */
+    const sx_count *counts; /* [elements], if they depend on the batch */
+    const char *variable;   /* of a handle */
+    int row, output; /* its row; if that is SX_NO_ROW, `output` is the argument's number, or -1 */
+    int slot;        /* + 1, once it has one */
+} sx_trace_val;
+
+typedef struct sx_trace_row {
+    const sx_node *node; /* of the library */
+    const void *attrs;   /* the node's attributes, as far as resolved; static regions */
+    int *in;             /* [n_in]: vals; then those of attribute operands */
+    int n_in, n_operands;
+    int first, n_out; /* vals */
+    const char *name; /* call/node */
+    const char *variable;
+    bool resolved, on_host, live;
+    bool control; /* on_host: the host runs its regions */
+    int time;
+} sx_trace_row;
+
+typedef struct sx_specializer {
+    sx_specialized *out;
+    sx_arena *arena; /* out's */
+    sx_binding binding;
+    sx_specialize_limits limits;
+    sx_trace_val *vals;
+    sx_trace_row *rows;
+    int n_vals, val_capacity, n_rows, row_capacity;
+    int64_t folded_bytes;
+    int64_t *nodes; /* walked, in all regions */
+    int depth;      /* of calls */
+} sx_specializer;
+
+/* ---- specialize.c ---- */
+
+sx_status sx_specialize_no_memory(void);
+/* Whether a device can hold it: a known rank, counts and c·N, and numbers. */
+bool sx_is_device_type(const sx_type *t);
+/* INVALID_ARGUMENT: "WHAT i is GOT, but is declared as DECLARED". */
+sx_status sx_contradicts(const char *what, int i, const sx_type *got, const sx_type *declared);
+/* Adds the node's place and name to an error. */
+sx_status sx_name_node(const sx_node *n, sx_status status);
+
+SX_MUST_USE sx_status sx_new_val(sx_specializer *s, const sx_trace_val *v, int *out);
+SX_MUST_USE sx_status sx_known_val(sx_specializer *s, sx_type type, const void *data, int *out);
+/* Appends a graph to the trace: args[n_args] are the vals of its arguments, results[n_results]
+ * those of its results; `prefix` is put before the nodes' names. */
+SX_MUST_USE sx_status sx_walk_graph(sx_specializer *s, const sx_graph *g, const int *args,
+                                    const char *prefix, int *results);
+
+/* ---- specialize_known.c ---- */
+
+/* The bytes of a tensor of that type, without those that its strings point to; -1 if not static. */
+int64_t sx_room_of(const sx_type *t);
+/* Computes a node whose inputs are all known; *out_folded is false if its results are not small. */
+SX_MUST_USE sx_status sx_fold_node(sx_specializer *s, const sx_op_def *op, const void *attrs,
+                                   const int *in, int n_in, const sx_type *inferred, int n_out,
+                                   int *out_vals, bool *out_folded);
+/* Element k of an integer that is known or depends on the batch; false if it is neither. */
+bool sx_read_count(const sx_trace_val *v, int64_t k, sx_count *out);
+/* The counts of a node's only output, if they can be followed; else NULL. */
+SX_MUST_USE sx_status sx_follow_counts(sx_specializer *s, const sx_op_def *op, const void *attrs,
+                                       const int *in, int n_in, const sx_type *type,
+                                       const sx_count **out);
+
+/* ---- specialize_regions.c ---- */
+
+/* Whether the regions have as many args and results as the node says. */
+SX_MUST_USE sx_status sx_check_regions(const sx_node *n);
+/* Makes the regions static, if that is possible for all of them: *out_static. */
+SX_MUST_USE sx_status sx_make_regions_static(sx_specializer *s, const sx_node *n, void *attrs,
+                                             const int *in, bool *out_static);
+
+/* ---- specialize_steps.c ---- */
+
+/* Makes the program's steps from the whole trace. */
+SX_MUST_USE sx_status sx_emit_steps(sx_specializer *s, const int *results, int n_results);
+/* Makes a region's trace one static graph, with these vals as its inputs and outputs; *out is NULL
+ * if a device cannot run it. */
+SX_MUST_USE sx_status sx_emit_region(sx_specializer *s, const int *args, int n_args,
+                                     const int *results, int n_results, sx_graph **out);
+
+#endif

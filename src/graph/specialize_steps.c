@@ -359,9 +359,7 @@ static sx_status emit_graph(sx_specializer *s, int time, const int *results, int
                         .n_out = e.n_out,
                         .graph = g};
         status = keep_graph(s, g);
-        if (status == SX_OK && time == LATE) {
-            status = sx_function_hash(g, &step.hashes[0]);
-        }
+        status = status != SX_OK ? status : sx_function_hash(g, &step.hashes[0]);
         status = status != SX_OK ? status : add_step(s, &step, e.in, e.out);
     }
     emitter_end(&e);

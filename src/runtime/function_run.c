@@ -1,47 +1,28 @@
-/* See function_run.h. A run executes a program's steps. A value stays where it was computed, on the
- * host or on the device, and is copied when a step first needs it on the other side.
- *
- * The key of a program: library, function, types (an argument that the function declares with the
- * batch keeps it symbolic), known values. Of an executable: the device graph, the batch. */
+/* See function_run.h. A run executes a program's steps (function_programs.h). A value stays where
+ * it was computed, on the host or on the device, and is copied when a step first needs it on the
+ * other side. */
 #include "runtime/function_run.h"
 
 #include <pthread.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/checked.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "graph/attr_operands.h"
 #include "graph/builder.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
+#include "runtime/function_programs.h"
 #include "runtime/initialize.h"
 
 enum {
     MAX_KNOWN_ELEMS = 64, /* of an argument whose value becomes part of the key */
     MAX_DEPTH = 64,       /* nesting of late calls and regions */
-    KEPT_BATCHES = 8,     /* executables that a program keeps per step */
 };
-
-/* What a program stores about one of its steps in addition to the specialization. */
-typedef struct program_step {
-    uint64_t graph_hash; /* DEVICE */
-    bool *shaping[2];    /* LATE: of its graph; IF, WHILE: of the two regions */
-    int64_t batches[KEPT_BATCHES];
-    sx_built *executables[KEPT_BATCHES];
-    int n_executables;
-} program_step;
-
-typedef struct program {
-    sx_specialized *spec;
-    program_step *steps;
-    pthread_mutex_t mutex; /* of the executables */
-} program;
 
 struct sx_runner {
     sx_runner_options options;
-    sx_build_cache *programs, *executables;
+    sx_function_programs programs;
     sx_device_buffer **variables; /* [library's variables] */
     bool any_writes;
     pthread_rwlock_t lock; /* of the variables; used if any_writes */
@@ -66,27 +47,6 @@ static sx_status no_memory(void)
 }
 
 /* ---- Life ---- */
-
-static void destroy_program(void *user)
-{
-    program *p = user;
-    for (int k = 0; p->steps != NULL && k < p->spec->n_steps; k++) {
-        for (int i = 0; i < p->steps[k].n_executables; i++) {
-            sx_built_release(p->steps[k].executables[i]);
-        }
-        sx_free(p->steps[k].shaping[0]);
-        sx_free(p->steps[k].shaping[1]);
-    }
-    sx_free(p->steps);
-    sx_specialized_destroy(p->spec);
-    pthread_mutex_destroy(&p->mutex);
-    sx_free(p);
-}
-
-static void destroy_executable(void *user)
-{
-    sx_executable_release(user);
-}
 
 static sx_status make_variable(sx_runner *r, int i)
 {
@@ -124,15 +84,8 @@ sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out)
                                               : SX_OK;
     if (status == SX_OK) {
         status =
-            sx_build_cache_create(&(sx_build_cache_options){.max_entries = options->max_programs,
-                                                            .destroy = destroy_program},
-                                  &r->programs);
-    }
-    if (status == SX_OK) {
-        const int64_t most = options->max_executables > 0 ? options->max_executables : 1024;
-        status = sx_build_cache_create(
-            &(sx_build_cache_options){.max_entries = most, .destroy = destroy_executable},
-            &r->executables);
+            sx_function_programs_init(&r->programs, library, options->platform, &options->limits,
+                                      options->max_programs, options->max_executables);
     }
     for (int i = 0; i < library->n_variables && status == SX_OK; i++) {
         status = make_variable(r, i);
@@ -153,8 +106,7 @@ void sx_runner_destroy(sx_runner *r)
     if (r == NULL) {
         return;
     }
-    sx_build_cache_destroy(r->programs); /* they refer to executables */
-    sx_build_cache_destroy(r->executables);
+    sx_function_programs_deinit(&r->programs);
     for (int i = 0; r->variables != NULL && i < r->options.library->n_variables; i++) {
         sx_device_buffer_release(r->variables[i]);
     }
@@ -190,8 +142,8 @@ sx_status sx_runner_write_variable(sx_runner *r, const char *name, const void *d
 void sx_runner_get_stats(sx_runner *r, sx_build_cache_stats *out_programs,
                          sx_build_cache_stats *out_executables)
 {
-    sx_build_cache_get_stats(r->programs, out_programs);
-    sx_build_cache_get_stats(r->executables, out_executables);
+    sx_build_cache_get_stats(r->programs.programs, out_programs);
+    sx_build_cache_get_stats(r->programs.executables, out_executables);
 }
 
 /* ---- Values ---- */
@@ -257,121 +209,7 @@ static void release_values(value *values, int n)
     }
 }
 
-/* ---- Programs ---- */
-
-typedef struct build_program {
-    const sx_runner *r;
-    const sx_graph *body;
-    const sx_binding *binding;
-} build_program;
-
-static sx_status learn_shaping(const sx_runner *r, const sx_graph *body, bool **out)
-{
-    *out = sx_alloc((size_t)body->n_args + 1, sizeof(bool));
-    return *out == NULL ? no_memory() : sx_shaping_args(r->options.library, body, *out);
-}
-
-static sx_status build(void *user, void **out_value, int64_t *out_bytes)
-{
-    const build_program *b = user;
-    program *p = sx_alloc(1, sizeof(*p));
-    if (p == NULL) {
-        return no_memory();
-    }
-    sx_status status =
-        sx_specialize(b->r->options.library, b->body, b->binding, &b->r->options.limits, &p->spec);
-    if (status != SX_OK) {
-        sx_free(p);
-        return status;
-    }
-    pthread_mutex_init(&p->mutex, NULL);
-    p->steps = sx_alloc((size_t)p->spec->n_steps + 1, sizeof(*p->steps));
-    status = p->steps == NULL ? no_memory() : SX_OK;
-    for (int k = 0; k < p->spec->n_steps && status == SX_OK; k++) {
-        const sx_step *step = &p->spec->steps[k];
-        if (step->kind == SX_STEP_DEVICE) {
-            status = sx_function_hash(step->graph, &p->steps[k].graph_hash);
-        } else if (step->kind == SX_STEP_LATE) {
-            status = learn_shaping(b->r, step->graph, &p->steps[k].shaping[0]);
-        } else if (step->kind != SX_STEP_HOST) {
-            for (int i = 0; i < 2 && status == SX_OK; i++) {
-                status = learn_shaping(b->r, sx_node_body(step->node, i), &p->steps[k].shaping[i]);
-            }
-        }
-    }
-    if (status != SX_OK) {
-        destroy_program(p);
-        return status;
-    }
-    *out_value = p;
-    *out_bytes = (int64_t)p->spec->arena.used_bytes;
-    return SX_OK;
-}
-
-typedef struct build_executable {
-    const sx_runner *r;
-    const sx_graph *graph;
-    int64_t batch;
-} build_executable;
-
-static sx_status compile(void *user, void **out_value, int64_t *out_bytes)
-{
-    const build_executable *b = user;
-    sx_executable *e = NULL;
-    SX_TRY(sx_compile(b->r->options.platform, b->graph,
-                      &(sx_compile_options){.batch = b->batch, .shards = 1}, &e));
-    *out_value = e;
-    *out_bytes = 1;
-    return SX_OK;
-}
-
-static bool graph_has_batch(const sx_graph *g)
-{
-    bool any = false;
-    for (int i = 0; i < g->n_args && !any; i++) {
-        any = sx_type_has_batch(sx_graph_type(g, g->args[i].value));
-    }
-    return any;
-}
-
-/* The step's executable for that batch; the caller releases it. */
-static sx_status executable_of(const call *c, program *p, int k, int64_t batch, sx_built **out)
-{
-    const sx_graph *g = p->spec->steps[k].graph;
-    program_step *s = &p->steps[k];
-    batch = graph_has_batch(g) ? batch : 1;
-    pthread_mutex_lock(&p->mutex);
-    sx_built *found = NULL;
-    for (int i = 0; i < s->n_executables && found == NULL; i++) {
-        found = s->batches[i] == batch ? sx_built_retain(s->executables[i]) : NULL;
-    }
-    pthread_mutex_unlock(&p->mutex);
-    if (found != NULL) {
-        *out = found;
-        return SX_OK;
-    }
-    const uint64_t key[2] = {s->graph_hash, (uint64_t)batch};
-    build_executable b = {.r = c->r, .graph = g, .batch = batch};
-    SX_TRY(sx_build_cache_get(c->r->executables, key, sizeof(key), compile, &b, c->cancel, &found));
-    pthread_mutex_lock(&p->mutex);
-    sx_built *surplus = NULL;
-    if (s->n_executables < KEPT_BATCHES) {
-        s->batches[s->n_executables] = batch;
-        s->executables[s->n_executables++] = sx_built_retain(found);
-    } else {
-        surplus = s->executables[0];
-        memmove(s->batches, s->batches + 1, (KEPT_BATCHES - 1) * sizeof(s->batches[0]));
-        memmove(s->executables, s->executables + 1, (KEPT_BATCHES - 1) * sizeof(s->executables[0]));
-        s->batches[KEPT_BATCHES - 1] = batch;
-        s->executables[KEPT_BATCHES - 1] = sx_built_retain(found);
-    }
-    pthread_mutex_unlock(&p->mutex);
-    sx_built_release(surplus);
-    *out = found;
-    return SX_OK;
-}
-
-/* ---- Keys ---- */
+/* ---- Arguments ---- */
 
 /* The batch of the arguments, if the function declares c·N; 0 = it does not, or the arguments have
  * no multiple of a batch there: they are then bound as they are. */
@@ -431,37 +269,22 @@ static sx_status bind(const sx_graph *body, const value *args, int n, const bool
     return SX_OK;
 }
 
-static void put_key(const sx_runner *r, uint64_t graph_hash, const sx_binding *binding, sx_buf *key)
-{
-    const uint64_t head[3] = {r->options.library->hash, graph_hash, (uint64_t)binding->batch};
-    sx_buf_append(key, head, sizeof(head));
-    for (int i = 0; i < binding->n_args; i++) {
-        const sx_tensor *a = &binding->args[i];
-        const int32_t type[3] = {(int32_t)a->type.dtype, a->type.rank, a->data != NULL};
-        sx_buf_append(key, type, sizeof(type));
-        sx_buf_append(key, a->type.dims, (size_t)a->type.rank * sizeof(a->type.dims[0]));
-        if (a->type.dtype == SX_RESOURCE) {
-            sx_buf_append(key, a->data, strlen(a->data) + 1);
-        } else if (a->data != NULL) {
-            sx_buf_append(key, a->data, (size_t)sx_type_bytes(&a->type));
-        }
-    }
-}
-
 /* ---- Steps ---- */
 
 static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const bool *shaping,
                            int64_t late_batch, value *args, int n_args, value *results,
                            int n_results, sx_arena *arena);
 
-static sx_status run_device(call *c, program *p, int k, int64_t batch, value *slots)
+static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batch, value *slots)
 {
     const sx_step *step = &p->spec->steps[k];
     const sx_graph *g = step->graph;
     sx_built *built = NULL;
     const int n = g->n_args + g->n_results;
     sx_device_buffer **buffers = sx_alloc((size_t)n + 1, sizeof(sx_device_buffer *));
-    sx_status status = buffers == NULL ? no_memory() : executable_of(c, p, k, batch, &built);
+    sx_status status = buffers == NULL ? no_memory()
+                                       : sx_function_executable_get(&c->r->programs, p, k, batch,
+                                                                    c->cancel, &built);
     sx_executable *e = status == SX_OK ? sx_built_value(built) : NULL;
     for (int i = 0, in = 0; i < g->n_args && status == SX_OK; i++) {
         if (g->args[i].kind == SX_ARG_VARIABLE) {
@@ -568,7 +391,7 @@ static sx_status copy_in(const sx_step *step, int first, int n, const value *slo
     return SX_OK;
 }
 
-static sx_status run_if(call *c, const program *p, int k, value *slots, sx_arena *arena)
+static sx_status run_if(call *c, const sx_function_program *p, int k, value *slots, sx_arena *arena)
 {
     const sx_step *step = &p->spec->steps[k];
     const int n = step->node->n_inputs - 1;
@@ -593,7 +416,8 @@ static sx_status run_if(call *c, const program *p, int k, value *slots, sx_arena
 }
 
 /* The state of each iteration is in a separate arena, which is freed after the next iteration. */
-static sx_status run_while(call *c, const program *p, int k, value *slots, sx_arena *arena)
+static sx_status run_while(call *c, const sx_function_program *p, int k, value *slots,
+                           sx_arena *arena)
 {
     const sx_step *step = &p->spec->steps[k];
     const sx_while_attrs *attrs = step->node->attrs;
@@ -657,7 +481,7 @@ static sx_status run_while(call *c, const program *p, int k, value *slots, sx_ar
     return status;
 }
 
-static sx_status run_late(call *c, const program *p, int k, int64_t batch, value *slots,
+static sx_status run_late(call *c, const sx_function_program *p, int k, int64_t batch, value *slots,
                           sx_arena *arena)
 {
     const sx_step *step = &p->spec->steps[k];
@@ -677,7 +501,8 @@ static sx_status run_late(call *c, const program *p, int k, int64_t batch, value
     return status;
 }
 
-static sx_status run_steps(call *c, program *p, int64_t batch, value *slots, sx_arena *arena)
+static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, value *slots,
+                           sx_arena *arena)
 {
     for (int k = 0; k < p->spec->n_steps; k++) {
         const sx_step *step = &p->spec->steps[k];
@@ -726,18 +551,8 @@ static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const b
     SX_TRY(bind(body, args, n_args, shaping, batch, arena, &bound));
     const sx_binding binding = {
         .args = bound, .n_args = n_args, .batch = batch > 0 ? 0 : late_batch};
-    sx_buf key;
-    sx_buf_init(&key, 1 << 20);
-    put_key(c->r, hash, &binding, &key);
-    build_program b = {.r = c->r, .body = body, .binding = &binding};
-    sx_status status = sx_buf_status(&key);
-    if (status == SX_OK) {
-        status =
-            sx_build_cache_get(c->r->programs, key.data, key.size, build, &b, c->cancel, &built);
-    }
-    sx_buf_deinit(&key);
-    SX_TRY(status);
-    program *p = sx_built_value(built);
+    SX_TRY(sx_function_program_get(&c->r->programs, body, hash, &binding, c->cancel, &built));
+    sx_function_program *p = sx_built_value(built);
     value *slots = sx_alloc((size_t)p->spec->n_slots + 1, sizeof(*slots));
     if (slots == NULL) {
         sx_built_release(built);
@@ -754,7 +569,7 @@ static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const b
         }
     }
     c->depth++;
-    status = run_steps(c, p, batch > 0 ? batch : late_batch, slots, arena);
+    sx_status status = run_steps(c, p, batch > 0 ? batch : late_batch, slots, arena);
     c->depth--;
     for (int i = 0; i < n_results && status == SX_OK; i++) {
         /* copied: a constant is only valid as long as the program */

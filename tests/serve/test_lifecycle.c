@@ -440,7 +440,7 @@ static void test_serve_lifecycle__a_version_that_never_settles_holds_back_nobody
 }
 
 struct lines {
-    atomic_int advices, reminders;
+    atomic_int advices, reminders, full;
 };
 
 static void count_lines(void *user, sx_log_level level, const char *file, int line,
@@ -451,8 +451,44 @@ static void count_lines(void *user, sx_log_level level, const char *file, int li
     (void)file;
     (void)line;
     atomic_fetch_add(&lines->advices, strstr(message, "did you mean its parent") != NULL);
+    atomic_fetch_add(&lines->full, strstr(message, "32 versions do not respond") != NULL);
     atomic_fetch_add(&lines->reminders, strstr(message, "still nothing to serve: No versions "
                                                         "of servable m found") != NULL);
+}
+
+/* With 32 loads that hang, nothing else is read, and that is logged once, until one returns. */
+static void test_serve_lifecycle__bounds_the_loads_that_hang(void **state)
+{
+    (void)state;
+    enum { MAX_HUNG = 32 };
+    static struct lines lines;
+    struct scene scene;
+    char name[20];
+    open_scene(&scene);
+    scene.config.load_timeout_seconds = 0.01;
+    scene.config.settle_ms = 1;
+    atomic_store(&scene.runtime.hanging, true);
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    for (int version = 2; version <= 1 + MAX_HUNG; version++) {
+        snprintf(name, sizeof(name), "%d", version);
+        fake_publish(scene.base, name, version, -1, 0, 0);
+    }
+    sx_log_set_sink(count_lines, &lines, SX_LOG_INFO);
+    start(&scene);
+    wait_state(&scene, 2, SX_VERSION_END, "did not finish within 0.01 s");
+    fake_sleep(200); /* some scans */
+    assert_int_equal(atomic_load(&scene.runtime.hung), MAX_HUNG);
+    assert_int_equal(served(&scene), -1);
+    assert_int_equal(atomic_load(&lines.full), 1);
+    atomic_store(&scene.runtime.hanging, false);
+    wait_served(&scene, 1 + MAX_HUNG);
+    const int64_t begin = sx_now_ns();
+    while (atomic_load(&scene.runtime.unloads) < MAX_HUNG) { /* what came too late */
+        assert_true(sx_now_ns() - begin < (int64_t)5 * 1000000000);
+        fake_sleep(1);
+    }
+    close_scene(&scene);
+    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
 }
 
 /* One version given as the base path: said once, then a line at each interval. */
@@ -548,6 +584,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_lifecycle__a_version_comes_back_while_it_drains),
     cmocka_unit_test(test_serve_lifecycle__an_unloaded_version_comes_back),
     cmocka_unit_test(test_serve_lifecycle__gives_up_loads_that_hang),
+    cmocka_unit_test(test_serve_lifecycle__bounds_the_loads_that_hang),
     cmocka_unit_test(test_serve_lifecycle__a_version_that_never_settles_holds_back_nobody),
     cmocka_unit_test(test_serve_lifecycle__a_version_is_no_base_path),
     cmocka_unit_test(test_serve_lifecycle__always_has_a_reason),

@@ -78,10 +78,14 @@ static sx_status read_either(const sx_backup_file *file, char **out_text, size_t
         *out_fault = status;
         status = SX_OK;
     } else {
-        bool missing =
-            sx_status_code(status) == SX_NOT_FOUND && sx_status_code(second) == SX_NOT_FOUND;
-        sx_status both = sx_error(missing ? SX_NOT_FOUND : SX_DATA_LOSS, "%s; its copy: %s",
-                                  sx_status_message(status), sx_status_message(second));
+        /* A copy that could not be read, for lack of memory or permission, may be intact. */
+        sx_code code = sx_status_code(second);
+        if (is_damage(second)) {
+            bool missing = code == SX_NOT_FOUND && sx_status_code(status) == SX_NOT_FOUND;
+            code = missing ? SX_NOT_FOUND : SX_DATA_LOSS;
+        }
+        sx_status both = sx_error(code, "%s; its copy: %s", sx_status_message(status),
+                                  sx_status_message(second));
         sx_status_free(status);
         sx_status_free(second);
         status = both;

@@ -1,5 +1,6 @@
 /* A run's files that nothing can replace: lost or damaged, they are read from their copies. */
 #include "run.h"
+#include "torture.h"
 
 #include <sextant/infer.h>
 
@@ -361,6 +362,43 @@ static void test_train_backup__a_lost_history_blocks_nothing(void **state)
     }
 }
 
+/* ---- Short of memory ---- */
+
+static sx_status check_text(void *user, const char *text, size_t size)
+{
+    (void)user;
+    return size == 5 && memcmp(text, "whole", 5) == 0 ? SX_OK
+                                                      : sx_error(SX_DATA_LOSS, "not the text");
+}
+
+static sx_status read_and_repair(void *user)
+{
+    int warned = 0;
+    const sx_backup_file file = {.dir = scratch("run"),
+                                 .name = "history.json",
+                                 .max_bytes = 100,
+                                 .check = check_text,
+                                 .warn = ignore,
+                                 .warn_user = &warned};
+    char *text = NULL;
+    size_t size = 0;
+    (void)user;
+    write_file(path_of("history.json"), "damaged", 7);
+    SX_TRY(sx_backup_read(&file, &text, &size));
+    sx_free(text);
+    return sx_backup_repair(&file);
+}
+
+/* A copy that cannot be read for lack of memory is not lost. */
+static void test_train_backup__no_memory_is_not_damage(void **state)
+{
+    (void)state;
+    assert_ok(sx_dir_create(path_of(".backup")));
+    write_file(copy_of("history.json"), "whole", 5);
+    assert_in_range(sx_torture(read_and_repair, NULL), 15, 200);
+    assert_file(path_of("history.json"), "whole", 5);
+}
+
 static const struct CMUnitTest tests[] = {
     in_memory_test(test_train_backup__each_file_is_read_from_its_copy),
     in_memory_test(test_train_backup__copies_are_repaired),
@@ -369,5 +407,6 @@ static const struct CMUnitTest tests[] = {
     in_memory_test(test_train_backup__older_runs_get_copies),
     in_memory_test(test_train_backup__a_damaged_history_is_read_from_its_copy),
     in_memory_test(test_train_backup__a_lost_history_blocks_nothing),
+    in_memory_test(test_train_backup__no_memory_is_not_damage),
 };
 SX_TEST_MAIN(tests)

@@ -80,7 +80,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
 {
     cpu_platform *p = sx_alloc(1, sizeof(*p));
     if (p == NULL) {
-        return sx_cpu_no_memory();
+        return sx_no_memory("for the platform");
     }
     p->workers = options->threads > 0 ? options->threads : sx_cpu_count();
     if (p->workers > 1) {
@@ -186,7 +186,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
 {
     cpu_executable *e = sx_alloc(1, sizeof(*e));
     if (e == NULL) {
-        return sx_cpu_no_memory();
+        return sx_no_memory("for an executable");
     }
     e->head.platform = platform;
     e->head.memory = options->memory;
@@ -277,12 +277,12 @@ static sx_status allocate(cpu_run *r, const cpu_executable *e)
                                sizeof(int64_t));
         r->profile = sx_alloc((size_t)p->n_steps + 1, sizeof(*r->profile));
         if (r->times_ns == NULL || r->profile == NULL) {
-            return sx_cpu_no_memory();
+            return sx_no_memory("for a run");
         }
     }
     r->states = sx_alloc((size_t)p->shards * (size_t)(p->n_steps + 1), sizeof(void *));
     if (r->states == NULL) {
-        return sx_cpu_no_memory();
+        return sx_no_memory("for a run");
     }
     for (int k = 0; k < p->n_stages; k++) {
         const sx_cpu_stage *stage = &p->stages[k];
@@ -302,7 +302,7 @@ static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
 {
     cpu_run *r = sx_alloc(1, sizeof(*r));
     if (r == NULL) {
-        return sx_cpu_no_memory();
+        return sx_no_memory("for a run");
     }
     sx_status status = sx_run_init(&r->head, executable);
     if (status != SX_OK) {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backends/cpu/planner.h"
-#include "base/memory.h"
 
 sx_status sx_cpu_add_value(sx_cpu_planner *p, const sx_cpu_pvalue *v, int *out_index)
 {
@@ -12,7 +11,7 @@ sx_status sx_cpu_add_value(sx_cpu_planner *p, const sx_cpu_pvalue *v, int *out_i
         int max = 2 * p->max_values + 64;
         sx_cpu_pvalue *values = sx_arena_array(&p->scratch, max, sx_cpu_pvalue);
         if (values == NULL) {
-            return sx_no_memory("planning a graph");
+            return sx_cpu_no_memory();
         }
         if (p->n_values > 0) {
             memcpy(values, p->values, (size_t)p->n_values * sizeof(*values));
@@ -34,7 +33,7 @@ sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, int n_in, int
         int max = 2 * p->max_units + 64;
         sx_cpu_unit *units = sx_arena_array(&p->scratch, max, sx_cpu_unit);
         if (units == NULL) {
-            return sx_no_memory("planning a graph");
+            return sx_cpu_no_memory();
         }
         if (p->n_units > 0) {
             memcpy(units, p->units, (size_t)p->n_units * sizeof(*units));
@@ -49,7 +48,7 @@ sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, int n_in, int
     unit->in = sx_arena_array(&p->scratch, n_in + 1, int);
     unit->out = sx_arena_array(&p->scratch, n_out + 1, int);
     if (unit->in == NULL || unit->out == NULL) {
-        return sx_no_memory("planning a graph");
+        return sx_cpu_no_memory();
     }
     p->n_units++;
     *out_unit = unit;
@@ -244,7 +243,7 @@ static sx_status add_kernel_unit(sx_cpu_planner *p, const sx_cpu_match *m, const
                          .sharded = p->sharded[m->root]};
     proto.nodes = sx_arena_memdup(&p->scratch, m->nodes, (size_t)m->n_nodes * sizeof(int));
     if (proto.nodes == NULL) {
-        return sx_no_memory("planning a graph");
+        return sx_cpu_no_memory();
     }
     for (int i = 0; i < m->n_nodes; i++) {
         proto.node = m->nodes[i] > proto.node ? m->nodes[i] : proto.node;
@@ -281,7 +280,7 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
     bool *claimed = sx_arena_array(&p->scratch, g->n_nodes + 1, bool);
     p->hidden = sx_arena_array(&p->scratch, g->n_nodes + 1, int);
     if (uses == NULL || readers == NULL || claimed == NULL || p->hidden == NULL) {
-        return sx_no_memory("planning a graph");
+        return sx_cpu_no_memory();
     }
     SX_TRY(make_values(p));
     count_uses(p, uses, readers);

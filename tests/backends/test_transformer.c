@@ -25,9 +25,9 @@ typedef struct maker {
 static sx_value weight(maker *m, sx_type type)
 {
     snprintf(m->names[m->n], sizeof(m->names[0]), "w%d", m->n);
-    return m->variables[m->n] =
-               sx_variable(m->b, &(sx_variable_spec){.name = m->names[m->n], .type = type}),
-           m->variables[m->n++];
+    sx_value v = sx_variable(m->b, &(sx_variable_spec){.name = m->names[m->n], .type = type});
+    m->variables[m->n++] = v;
+    return v;
 }
 
 /* x [T*N, in] -> [T*N, out] */

@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "answer.h"
+#include "checkpoint/checkpoint_state.h"
 #include "command.h"
 #include "io/path.h"
-#include "checkpoint/checkpoint_state.h"
 #include "savedmodel/saved_model_read.h"
 #include "savedmodel/versions.h"
 #include "terminal.h"

@@ -6,15 +6,15 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "checkpoint/bundle.h"
+#include "checkpoint/slice_key.h"
+#include "checkpoint/sstable.h"
+#include "checkpoint/varint.h"
 #include "io/crc32c.h"
 #include "io/file.h"
 #include "proto/guard.h"
 #include "proto/tensor_bundle.pb-c.h"
 #include "proto/types.pb-c.h"
-#include "checkpoint/bundle.h"
-#include "checkpoint/slice_key.h"
-#include "checkpoint/sstable.h"
-#include "checkpoint/varint.h"
 
 enum {
     MAX_INDEX_BYTES = 1 << 28,

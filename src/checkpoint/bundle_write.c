@@ -5,12 +5,12 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "io/commit.h"
-#include "io/crc32c.h"
-#include "proto/tensor_bundle.pb-c.h"
 #include "checkpoint/bundle.h"
 #include "checkpoint/sstable.h"
 #include "checkpoint/varint.h"
+#include "io/commit.h"
+#include "io/crc32c.h"
+#include "proto/tensor_bundle.pb-c.h"
 
 enum { MAX_ENTRIES = 1 << 22, BUNDLE_VERSION = 1 };
 

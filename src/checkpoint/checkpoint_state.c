@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "checkpoint/bundle.h"
 #include "io/commit.h"
 #include "io/failpoint.h"
 #include "io/file.h"
@@ -18,7 +19,6 @@
 #include "proto/checkpoint_state.pb-c.h"
 #include "proto/guard.h"
 #include "proto/text_format.h"
-#include "checkpoint/bundle.h"
 
 enum { MAX_STATE_BYTES = 1 << 22 };
 

@@ -3,10 +3,10 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "io/crc32c.h"
 #include "checkpoint/snappy.h"
 #include "checkpoint/sstable.h"
 #include "checkpoint/varint.h"
+#include "io/crc32c.h"
 
 enum {
     TRAILER_BYTES = 5, /* type, checksum */

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "io/crc32c.h"
 #include "checkpoint/sstable.h"
 #include "checkpoint/varint.h"
+#include "io/crc32c.h"
 
 enum { DATA_RESTART_INTERVAL = 16, INDEX_RESTART_INTERVAL = 1 };
 

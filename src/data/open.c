@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/args.h"
 #include "base/arena.h"
+#include "base/args.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/nearest.h"

@@ -4,9 +4,9 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "io/window.h"
 #include "io/path.h"
 #include "io/tfrecord.h"
+#include "io/window.h"
 
 static const int64_t bytes_per_shard = (int64_t)128 << 20;
 

@@ -5,8 +5,8 @@
  * lists what was found or assumed. */
 #include <string.h>
 
-#include "base/args.h"
 #include "base/arena.h"
+#include "base/args.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "data/records.h"

@@ -6,9 +6,9 @@
 #include "data/prepare.h"
 #include "data/set_info.h"
 #include "image/decode.h"
-#include "io/window.h"
 #include "io/path.h"
 #include "io/tfrecord.h"
+#include "io/window.h"
 #include "proto/example.h"
 
 enum { NAME_FAULTS = 20 };

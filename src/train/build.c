@@ -5,10 +5,10 @@
 #include "base/memory.h"
 #include "graph/ir.h"
 #include "io/fetch.h"
-#include "nn/optimizer.h"
 #include "nn/model_program.h"
-#include "train/misfit.h"
+#include "nn/optimizer.h"
 #include "train/choose_strategy.h"
+#include "train/misfit.h"
 #include "train/state.h"
 
 /* The device batch of evaluation and prediction: large enough to use the machine well, small enough

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "checkpoint/checkpoint_state.h"
+#include "checkpoint/object_graph.h"
 #include "io/commit.h"
 #include "io/json_text.h"
 #include "io/path.h"
-#include "checkpoint/checkpoint_state.h"
-#include "checkpoint/object_graph.h"
 
 #define PRIVATE_KEY   "_sextant/"
 #define CURSOR_KEY    PRIVATE_KEY "cursor"

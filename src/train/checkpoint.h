@@ -13,8 +13,8 @@
 #include <sextant/train.h>
 
 #include "base/arena.h"
-#include "runtime/session.h"
 #include "checkpoint/bundle.h"
+#include "runtime/session.h"
 #include "train/input_plan.h"
 
 /* Progress within an epoch: sums over its steps so far, for the running means. */

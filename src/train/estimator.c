@@ -3,9 +3,9 @@
 
 #include "base/args.h"
 #include "base/memory.h"
+#include "train/choose_strategy.h"
 #include "train/face.h"
 #include "train/inputs.h"
-#include "train/choose_strategy.h"
 
 struct sx_estimator {
     sx_arena arena; /* names returned to the caller */

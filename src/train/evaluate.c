@@ -6,9 +6,9 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "nn/model_program.h"
+#include "train/data_pass.h"
 #include "train/host_call.h"
 #include "train/host_metrics.h"
-#include "train/data_pass.h"
 #include "train/sum.h"
 
 /* The number of examples to evaluate; 0 = unknown. */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/checked.h"
-#include "train/config.h"
 #include "train/choose_strategy.h"
+#include "train/config.h"
 
 enum { HOSTS = 1 }; /* one process drives the device */
 

@@ -6,8 +6,8 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "train/face.h"
 #include "train/choose_strategy.h"
+#include "train/face.h"
 
 enum { MAX_EPOCHS = 1 << 20 };
 

@@ -5,8 +5,8 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "io/path.h"
 #include "checkpoint/checkpoint_state.h"
+#include "io/path.h"
 #include "train/state.h"
 
 /* ---- Loading ---- */

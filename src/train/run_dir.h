@@ -19,9 +19,9 @@
 #include <sextant/train.h>
 
 #include "base/arena.h"
+#include "checkpoint/checkpoint_state.h"
 #include "image/preprocess.h"
 #include "train/backup.h"
-#include "checkpoint/checkpoint_state.h"
 
 enum { SX_RUN_FORMAT = 1 };
 

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "io/path.h"
 #include "checkpoint/checkpoint_state.h"
+#include "io/path.h"
 #include "train/config.h"
 
 static sx_status write_run(sx_trainer *t, const char *dir)

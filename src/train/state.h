@@ -2,10 +2,10 @@
 #ifndef SX_TRAIN_STATE_H
 #define SX_TRAIN_STATE_H
 
-#include "train/checkpoint.h"
-#include "train/history.h"
-#include "train/feed.h"
 #include "nn/model_program.h"
+#include "train/checkpoint.h"
+#include "train/feed.h"
+#include "train/history.h"
 #include "train/trainer.h"
 
 /* How the time of a call was spent. */

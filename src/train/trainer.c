@@ -5,15 +5,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "checkpoint/checkpoint_state.h"
 #include "distribute/strategy.h"
 #include "graph/ir.h"
 #include "io/path.h"
 #include "io/user_cache.h"
 #include "nn/model_program.h"
-#include "checkpoint/checkpoint_state.h"
+#include "train/choose_strategy.h"
 #include "train/config.h"
 #include "train/misfit.h"
-#include "train/choose_strategy.h"
 #include "train/state.h"
 
 /* ---- An existing run ---- */

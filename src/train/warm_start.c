@@ -4,8 +4,8 @@
 #include <regex.h>
 
 #include "base/memory.h"
-#include "io/path.h"
 #include "checkpoint/checkpoint_state.h"
+#include "io/path.h"
 
 /* ---- The source ---- */
 

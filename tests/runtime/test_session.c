@@ -215,6 +215,53 @@ static void test_runtime_session__programs_are_held_to_the_budget(void **state)
     }
 }
 
+/* A region's values are charged while it runs: 4 MiB here, of which the plan knows nothing. */
+static void test_runtime_session__regions_are_held_to_the_budget(void **state)
+{
+    (void)state;
+    static const char text[] = "sextant-graph 2\n"
+                               "input %1 float32[] \"x\"\n"
+                               "input %2 bool[] \"wide\"\n"
+                               "%3 = if(%2, %1) float32[] \"if\"\n"
+                               "  then\n"
+                               "    input %1 float32[] \"x\"\n"
+                               "    %2 = broadcast_to(%1) {shape=[1024,1024]} "
+                               "float32[1024,1024] \"all\"\n"
+                               "    %3 = reduce_max(%2) {axes=[0,1], keep_dims=false} "
+                               "float32[] \"max\"\n"
+                               "    output \"y\" %3\n"
+                               "  end\n"
+                               "  else\n"
+                               "    input %1 float32[] \"x\"\n"
+                               "    output \"y\" %1\n"
+                               "  end\n"
+                               "output \"y\" %3\n";
+    static const char *const devices[] = {"cpu", "host"};
+    const float x = 2;
+    for (int d = 0; d < 2; d++) {
+        sx_budget budget;
+        sx_session *s = NULL;
+        sx_program *p = NULL;
+        sx_graph *g = NULL;
+        bool wide = false;
+        const void *const inputs[] = {&x, &wide};
+        assert_ok(sx_graph_parse(text, sizeof(text) - 1, &g));
+        sx_budget_init(&budget, "this test", 1 << 20, NULL);
+        assert_ok(
+            sx_session_create(&(sx_session_options){.device = devices[d], .memory = &budget}, &s));
+        assert_ok(sx_session_add_program(s, g, &p));
+        assert_ok(sx_program_prepare(p, 1, NULL));
+        assert_ok(sx_program_run(p, 1, inputs));
+        wide = true;
+        assert_error(sx_program_run(p, 1, inputs), SX_RESOURCE_EXHAUSTED, "of this test");
+        budget.limit_bytes = 64 << 20;
+        assert_ok(sx_program_run(p, 1, inputs));
+        sx_session_destroy(s);
+        assert_int_equal(sx_budget_used(&budget), 0);
+        sx_graph_destroy(g);
+    }
+}
+
 /* --- every allocation fails once ----------------------------------------------------------------
  */
 
@@ -276,6 +323,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_session__programs_share_variables),
     cmocka_unit_test(test_runtime_session__variables_are_held_to_the_budget),
     cmocka_unit_test(test_runtime_session__programs_are_held_to_the_budget),
+    cmocka_unit_test(test_runtime_session__regions_are_held_to_the_budget),
     cmocka_unit_test(test_runtime_session__any_allocation_may_fail),
 };
 SX_TEST_MAIN(tests)

@@ -331,16 +331,24 @@ static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_
     r->times_ns[(int64_t)worker * plan_of(r)->n_steps + s->index] += sx_now_ns() - start;
 }
 
+/* A call of the steps of a shard; common stages run in that of shard 0. */
+static sx_cpu_call call_of(cpu_run *r, int shard)
+{
+    const sx_cpu_plan *p = plan_of(r);
+    return (sx_cpu_call){.bases = r->bases[shard],
+                         .shard_bases = (char *const *const *)r->bases,
+                         .states = r->states + (ptrdiff_t)shard * p->n_steps,
+                         .shard = shard,
+                         .first_example = sx_cpu_shard_first(p, shard),
+                         .memory = r->head.executable->memory,
+                         .fault = &r->fault};
+}
+
 static void run_sharded(cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
     const sx_cpu_plan *p = plan_of(r);
     for (int shard = worker; shard < p->shards; shard += r->workers) {
-        sx_cpu_call call = {.bases = r->bases[shard],
-                            .shard_bases = (char *const *const *)r->bases,
-                            .states = r->states + (ptrdiff_t)shard * p->n_steps,
-                            .shard = shard,
-                            .first_example = sx_cpu_shard_first(p, shard),
-                            .fault = &r->fault};
+        sx_cpu_call call = call_of(r, shard);
         const sx_cpu_step *steps = p->steps[shard < p->larger ? 0 : 1];
         for (int i = stage->first; i < stage->first + stage->count; i++) {
             call.end = steps[i].range;
@@ -355,10 +363,7 @@ enum { RANGE_MIN = 16 * 1024, RANGE_ALIGN = 1024 };
 static void run_common(cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
     const sx_cpu_plan *p = plan_of(r);
-    sx_cpu_call call = {.bases = r->bases[0],
-                        .shard_bases = (char *const *const *)r->bases,
-                        .states = r->states,
-                        .fault = &r->fault};
+    sx_cpu_call call = call_of(r, 0);
     for (int i = stage->first, turn = 0; i < stage->first + stage->count; i++) {
         const sx_cpu_step *s = &p->steps[0][i];
         call.begin = 0;
@@ -381,10 +386,7 @@ static void run_common(cpu_run *r, const sx_cpu_stage *stage, int worker)
 static void run_serial(cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
     const sx_cpu_step *steps = plan_of(r)->steps[0];
-    sx_cpu_call call = {.bases = r->bases[0],
-                        .shard_bases = (char *const *const *)r->bases,
-                        .states = r->states,
-                        .fault = &r->fault};
+    sx_cpu_call call = call_of(r, 0);
     for (int i = stage->first; worker == 0 && i < stage->first + stage->count; i++) {
         call.end = steps[i].range;
         run_step(r, &steps[i], worker, &call);

@@ -41,8 +41,9 @@ typedef struct sx_cpu_call {
     char *const *const *shard_bases; /* [shards][spaces] */
     void *const *states;             /* [steps] of this shard: the results of make_state() */
     int shard;
-    int64_t first_example;     /* of this shard, in the batch */
-    int64_t begin, end;        /* the elements of a ranged step for this call */
+    int64_t first_example; /* of this shard, in the batch */
+    int64_t begin, end;    /* the elements of a ranged step for this call */
+    sx_budget *memory;     /* of the executable: charged for what host kernels allocate; or NULL */
     _Atomic(sx_status) *fault; /* of the execution: the first step that failed */
 } sx_cpu_call;
 

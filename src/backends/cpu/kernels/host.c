@@ -25,6 +25,7 @@ static void run_host(const sx_cpu_step *step, const sx_cpu_call *call)
         t[i].data = i < d->n_in ? sx_cpu_in(step, call, i) : sx_cpu_out(step, call, i - d->n_in);
     }
     sx_arena_init(&arena, 0);
+    arena.budget = call->memory;
     sx_status status = sx_host_run(d->op, d->attrs, t, d->n_in, t + d->n_in, d->n_out,
                                    scratch + d->carriers, &arena);
     sx_arena_deinit(&arena);

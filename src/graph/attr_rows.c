@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "graph/host.h"
 
 typedef struct kind_row {
     bool (*is_zero)(const void *field);
@@ -248,12 +249,6 @@ static bool tensor_is_zero(const void *f)
 {
     return ((const sx_tensor *)f)->data == NULL;
 }
-/* The size of a static tensor's elements in memory; strings are sx_bytes. */
-static size_t tensor_bytes(const sx_tensor *t)
-{
-    return t->type.dtype == SX_STRING ? (size_t)sx_type_elems(&t->type) * sizeof(sx_bytes)
-                                      : (size_t)sx_type_bytes(&t->type);
-}
 static bool tensor_equal(const void *a, const void *b)
 {
     const sx_tensor *x = a, *y = b;
@@ -264,7 +259,7 @@ static bool tensor_equal(const void *a, const void *b)
         return false;
     }
     if (x->type.dtype != SX_STRING) {
-        return memcmp(x->data, y->data, tensor_bytes(x)) == 0;
+        return memcmp(x->data, y->data, (size_t)sx_host_bytes(&x->type)) == 0;
     }
     const sx_bytes *s = x->data, *t = y->data;
     for (int64_t i = 0, n = sx_type_elems(&x->type); i < n; i++) {
@@ -279,7 +274,7 @@ static uint64_t tensor_hash(const void *f)
 {
     const sx_tensor *x = f;
     if (x->data == NULL || x->type.dtype != SX_STRING) {
-        return x->data == NULL ? 0 : sx_hash64(x->data, tensor_bytes(x));
+        return x->data == NULL ? 0 : sx_hash64(x->data, (size_t)sx_host_bytes(&x->type));
     }
     uint64_t hash = 1;
     const sx_bytes *s = x->data;
@@ -292,7 +287,7 @@ static bool tensor_copy(sx_arena *arena, void *dst, const void *src)
 {
     sx_tensor t = *(const sx_tensor *)src;
     if (t.data != NULL) {
-        t.data = sx_arena_memdup(arena, t.data, tensor_bytes(&t));
+        t.data = sx_arena_memdup(arena, t.data, (size_t)sx_host_bytes(&t.type));
         if (t.data == NULL) {
             return false;
         }
@@ -331,7 +326,7 @@ static void tensor_print(const sx_attr_def *def, const void *f, sx_buf *out)
             hex_print(s[i].data, s[i].size, out);
         }
     } else {
-        hex_print(t->data, tensor_bytes(t), out);
+        hex_print(t->data, (size_t)sx_host_bytes(&t->type), out);
     }
     sx_buf_putc(out, ')');
 }

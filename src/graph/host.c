@@ -95,6 +95,13 @@ static size_t native_bytes(sx_dtype dtype)
     return dtype == SX_STRING ? sizeof(sx_bytes) : sx_dtype_bytes(dtype);
 }
 
+int64_t sx_host_bytes(const sx_type *type)
+{
+    const int64_t elems = sx_type_elems(type), each = (int64_t)native_bytes(type->dtype);
+    int64_t bytes;
+    return elems >= 0 && each > 0 && sx_mul_i64(elems, each, &bytes) ? bytes : -1;
+}
+
 /* Whether its host bytes are already its carrier. */
 static bool is_own_carrier(sx_dtype dtype)
 {

@@ -36,6 +36,9 @@ typedef enum sx_carrier {
 sx_carrier sx_carrier_of(sx_dtype dtype);
 /* The size of one element of that dtype in its carrier: 8, 1 or sizeof(sx_bytes). */
 size_t sx_carrier_bytes(sx_dtype dtype);
+/* The size of a tensor's elements in host memory; strings are sx_bytes. -1 if its type is not
+ * static or the size overflows. */
+int64_t sx_host_bytes(const sx_type *type);
 
 struct sx_host_tensor {
     sx_type type; /* static */

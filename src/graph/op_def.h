@@ -231,6 +231,7 @@ typedef enum sx_op_id {
 
 extern const sx_op_def *const sx_op_table[SX_OPID_COUNT]; /* by id */
 const sx_op_def *sx_op_find(const char *name);            /* NULL if unknown */
+bool sx_op_has_regions(const sx_op_def *op);              /* attributes of SX_ATTR_BODY */
 
 /* --- Attributes, by their rows --------------------------------------------------------------- */
 

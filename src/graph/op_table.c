@@ -18,3 +18,12 @@ const sx_op_def *sx_op_find(const char *name)
     }
     return NULL;
 }
+
+bool sx_op_has_regions(const sx_op_def *op)
+{
+    bool any = false;
+    for (int row = 0; row < op->n_attrs; row++) {
+        any = any || op->attrs[row].kind == SX_ATTR_BODY;
+    }
+    return any;
+}

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "graph/attr_rows.h"
 #include "graph/builder.h"
+#include "graph/host.h"
 #include "graph/ops/attrs.h"
 #include "graph/text.h"
 
@@ -162,9 +163,7 @@ static sx_status charge_node(sx_parser *p, const sx_op_def *op, const void *attr
     for (int i = 0; i < op->n_attrs; i++) {
         const sx_tensor *t = (const void *)((const char *)attrs + op->attrs[i].offset);
         if (op->attrs[i].kind == SX_ATTR_TENSOR && t->data != NULL) {
-            p->constant_bytes += t->type.dtype == SX_STRING
-                                     ? sx_type_elems(&t->type) * (int64_t)sizeof(sx_bytes)
-                                     : sx_type_bytes(&t->type);
+            p->constant_bytes += sx_host_bytes(&t->type);
         }
     }
     if (p->constant_bytes > most_bytes) {

@@ -144,15 +144,6 @@ static void put_batch(const sx_op_def *op, void *attrs, int64_t batch)
     }
 }
 
-static bool has_regions(const sx_op_def *op)
-{
-    bool any = false;
-    for (int i = 0; i < op->n_attrs; i++) {
-        any = any || op->attrs[i].kind == SX_ATTR_BODY;
-    }
-    return any;
-}
-
 /* Infers types; if that fails and the batch is symbolic, tries some batch size, to find out whether
  * the node is invalid or only needs to know the batch. */
 static sx_status infer(const sx_specializer *s, const sx_op_def *op, const void *attrs,
@@ -232,7 +223,7 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
                             const char *name, int *out_vals)
 {
     const sx_op_def *op = n->op;
-    const bool regions = has_regions(op);
+    const bool regions = sx_op_has_regions(op);
     void *attrs = sx_arena_memdup(s->arena, n->attrs, op->attrs_bytes);
     int *kept =
         sx_arena_memdup(s->arena, in, (size_t)(n->n_inputs + n->n_attr_operands) * sizeof(*in));
@@ -427,7 +418,7 @@ static sx_status bind_args(sx_specializer *s, const sx_graph *body, int *args)
         } else if (a->data != NULL && a->type.dtype != SX_STRING) {
             sx_tensor *known = sx_arena_new(s->arena, sx_tensor);
             void *data =
-                sx_arena_memdup(s->arena, a->data, (size_t)SX_MAX(sx_room_of(&a->type), 0));
+                sx_arena_memdup(s->arena, a->data, (size_t)SX_MAX(sx_host_bytes(&a->type), 0));
             if (known == NULL || data == NULL) {
                 return sx_specialize_no_memory();
             }

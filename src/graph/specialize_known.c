@@ -16,21 +16,12 @@ enum {
 
 static int64_t bytes_of(const sx_tensor *t)
 {
-    if (t->type.dtype != SX_STRING) {
-        return SX_MAX(sx_type_bytes(&t->type), 0);
-    }
-    const int64_t n = sx_type_elems(&t->type);
-    int64_t bytes = n * (int64_t)sizeof(sx_bytes);
+    const int64_t n = t->type.dtype == SX_STRING ? sx_type_elems(&t->type) : 0;
+    int64_t bytes = SX_MAX(sx_host_bytes(&t->type), 0);
     for (int64_t i = 0; i < n; i++) {
         bytes += (int64_t)((const sx_bytes *)t->data)[i].size;
     }
     return bytes;
-}
-
-int64_t sx_room_of(const sx_type *t)
-{
-    const int64_t n = sx_type_elems(t);
-    return t->dtype == SX_STRING ? (n < 0 ? -1 : n * (int64_t)sizeof(sx_bytes)) : sx_type_bytes(t);
 }
 
 sx_status sx_fold_node(sx_specializer *s, const sx_op_def *op, const void *attrs, const int *in,
@@ -54,7 +45,7 @@ sx_status sx_fold_node(sx_specializer *s, const sx_op_def *op, const void *attrs
         SX_TRY(sx_host_types(op, attrs, t, n_in, types + n_in, n_out, s->arena));
     }
     for (int i = 0; i < n_out; i++) {
-        const int64_t bytes = sx_room_of(&types[n_in + i]);
+        const int64_t bytes = sx_host_bytes(&types[n_in + i]);
         if (bytes < 0) {
             return SX_OK;
         }
@@ -68,8 +59,8 @@ sx_status sx_fold_node(sx_specializer *s, const sx_op_def *op, const void *attrs
         return SX_OK;
     }
     for (int i = n_in; i < n_in + n_out; i++) {
-        t[i] =
-            (sx_tensor){types[i], sx_arena_alloc(s->arena, (size_t)sx_room_of(&types[i]) + 1, 1)};
+        t[i] = (sx_tensor){types[i],
+                           sx_arena_alloc(s->arena, (size_t)sx_host_bytes(&types[i]) + 1, 1)};
         if (t[i].data == NULL) {
             return sx_specialize_no_memory();
         }

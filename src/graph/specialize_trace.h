@@ -68,8 +68,6 @@ SX_MUST_USE sx_status sx_walk_graph(sx_specializer *s, const sx_graph *g, const 
 
 /* ---- specialize_known.c ---- */
 
-/* The bytes of a tensor of that type, without those that its strings point to; -1 if not static. */
-int64_t sx_room_of(const sx_type *t);
 /* Computes a node whose inputs are all known; *out_folded is false if its results are not small. */
 SX_MUST_USE sx_status sx_fold_node(sx_specializer *s, const sx_op_def *op, const void *attrs,
                                    const int *in, int n_in, const sx_type *inferred, int n_out,

@@ -150,9 +150,7 @@ void sx_runner_get_stats(sx_runner *r, sx_build_cache_stats *out_programs,
 
 static size_t host_bytes(const sx_type *type)
 {
-    return type->dtype == SX_STRING     ? (size_t)sx_type_elems(type) * sizeof(sx_bytes)
-           : type->dtype == SX_RESOURCE ? 0
-                                        : (size_t)sx_type_bytes(type);
+    return type->dtype == SX_RESOURCE ? 0 : (size_t)sx_host_bytes(type);
 }
 
 static sx_status to_host(value *v, sx_arena *arena)
@@ -348,9 +346,9 @@ static sx_status run_host(call *c, const sx_step *step, value *slots, sx_arena *
         SX_TRY(sx_infer_types(n->op, attrs, types, n->n_inputs, types + n->n_inputs, &n_out));
     }
     for (int i = n->n_inputs; i < all; i++) {
-        const int64_t elems = sx_type_elems(&types[i]);
-        t[i] = (sx_tensor){types[i],
-                           elems < 0 ? NULL : sx_arena_alloc(arena, host_bytes(&types[i]) + 1, 1)};
+        const int64_t bytes = sx_host_bytes(&types[i]);
+        t[i] =
+            (sx_tensor){types[i], bytes < 0 ? NULL : sx_arena_alloc(arena, (size_t)bytes + 1, 1)};
         if (t[i].data == NULL) {
             return sx_budget_error(arena->budget);
         }

@@ -6,16 +6,6 @@
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
 
-/* Whether the operator has regions. */
-static bool has_regions(const sx_op_def *op)
-{
-    bool any = false;
-    for (int row = 0; row < op->n_attrs; row++) {
-        any = any || op->attrs[row].kind == SX_ATTR_BODY;
-    }
-    return any;
-}
-
 /* The attributes with the pass's regions; `made` are to be destroyed once the node has copied
  * them. */
 static sx_status rewrite_regions(sx_rewrite *rw, const sx_op_def *op, const void *attrs,
@@ -52,7 +42,7 @@ void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
         inputs[i] = rw->map[node->inputs[i].id];
     }
     attrs = attrs != NULL ? attrs : node->attrs;
-    if (rw->regions != NULL && has_regions(node->op)) {
+    if (rw->regions != NULL && sx_op_has_regions(node->op)) {
         sx_status status = rewrite_regions(rw, node->op, attrs, &deep, made);
         if (status != SX_OK) {
             sx_builder_fail(rw->to, sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"",

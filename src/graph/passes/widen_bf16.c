@@ -208,7 +208,7 @@ static void keep_around_regions(sx_rewrite *rw, const sx_node *n)
 static void widen_node(sx_rewrite *rw, const sx_node *n)
 {
     widening *w = rw->user;
-    if (n->op->n_attrs > 0 && n->op->attrs[0].kind == SX_ATTR_BODY) {
+    if (sx_op_has_regions(n->op)) {
         keep_around_regions(rw, n);
         return;
     }

@@ -40,7 +40,7 @@ void sx_map_deinit(sx_map *map)
 }
 
 /* The slot that holds `key`, or the empty slot where it belongs. Requires slot_count > 0. */
-static uint32_t *find_slot(const sx_map *map, const char *key, uint64_t hash)
+static uint32_t *find_slot(const sx_map *map, const char *key, size_t key_bytes, uint64_t hash)
 {
     size_t mask = map->slot_count - 1;
     for (size_t i = (hash ^ hash >> 32) & mask;; i = (i + 1) & mask) {
@@ -49,18 +49,19 @@ static uint32_t *find_slot(const sx_map *map, const char *key, uint64_t hash)
             return slot;
         }
         const sx_map_entry *entry = &map->entries[*slot - 1];
-        if (entry->hash == hash && strcmp(entry->key, key) == 0) {
+        if (entry->hash == hash && strncmp(entry->key, key, key_bytes) == 0 &&
+            entry->key[key_bytes] == '\0') {
             return slot;
         }
     }
 }
 
-static const sx_map_entry *find_entry(const sx_map *map, const char *key)
+static const sx_map_entry *find_entry(const sx_map *map, const char *key, size_t key_bytes)
 {
     if (map->count == 0) {
         return NULL;
     }
-    uint32_t slot = *find_slot(map, key, sx_hash64(key, strlen(key)));
+    uint32_t slot = *find_slot(map, key, key_bytes, sx_hash64(key, key_bytes));
     return slot == 0 ? NULL : &map->entries[slot - 1];
 }
 
@@ -84,7 +85,8 @@ static sx_status grow(sx_map *map)
     map->slots = slots;
     map->slot_count = capacity * 2;
     for (size_t i = 0; i < map->count; i++) {
-        *find_slot(map, entries[i].key, entries[i].hash) = (uint32_t)i + 1;
+        const char *key = entries[i].key;
+        *find_slot(map, key, strlen(key), entries[i].hash) = (uint32_t)i + 1;
     }
     return SX_OK;
 }
@@ -94,8 +96,9 @@ sx_status sx_map_put(sx_map *map, const char *key, void *value)
     if (map->count == map->capacity) {
         SX_TRY(grow(map));
     }
-    uint64_t hash = sx_hash64(key, strlen(key));
-    uint32_t *slot = find_slot(map, key, hash);
+    const size_t key_bytes = strlen(key);
+    uint64_t hash = sx_hash64(key, key_bytes);
+    uint32_t *slot = find_slot(map, key, key_bytes, hash);
     if (*slot != 0) {
         map->entries[*slot - 1].value = value;
         return SX_OK;
@@ -112,11 +115,16 @@ sx_status sx_map_put(sx_map *map, const char *key, void *value)
 
 void *sx_map_get(const sx_map *map, const char *key)
 {
-    const sx_map_entry *entry = find_entry(map, key);
+    return sx_map_get_bytes(map, key, strlen(key));
+}
+
+void *sx_map_get_bytes(const sx_map *map, const char *key, size_t key_bytes)
+{
+    const sx_map_entry *entry = find_entry(map, key, key_bytes);
     return entry == NULL ? NULL : entry->value;
 }
 
 bool sx_map_has(const sx_map *map, const char *key)
 {
-    return find_entry(map, key) != NULL;
+    return find_entry(map, key, strlen(key)) != NULL;
 }

@@ -27,6 +27,8 @@ void sx_map_deinit(sx_map *map);
 /* Inserts or replaces. */
 SX_MUST_USE sx_status sx_map_put(sx_map *map, const char *key, void *value);
 void *sx_map_get(const sx_map *map, const char *key); /* NULL if absent */
+/* The same for a key of `key_bytes` bytes, none of them 0, that is not terminated. */
+void *sx_map_get_bytes(const sx_map *map, const char *key, size_t key_bytes);
 bool sx_map_has(const sx_map *map, const char *key);
 
 /* 64-bit FNV-1a, for names and text forms. It must never change: random keys contain it. */

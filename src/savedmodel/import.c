@@ -42,25 +42,7 @@ static const Tensorflow__FunctionDef *called(const sx_importer *im,
 /* The number of the node that a reference names, or -1. */
 static int find_node(const struct frame *f, const sx_tf_ref *ref)
 {
-    char name[1024];
-    if (ref->node_bytes >= sizeof(name)) {
-        return -1;
-    }
-    memcpy(name, ref->node, ref->node_bytes);
-    name[ref->node_bytes] = '\0';
-    return (int)(uintptr_t)sx_map_get(&f->index, name) - 1;
-}
-
-/* The argument of the function that a reference names, or -1. */
-static int find_arg(const struct frame *f, const sx_tf_ref *ref)
-{
-    for (size_t i = 0; f->signature != NULL && i < f->signature->n_input_arg; i++) {
-        const char *name = f->signature->input_arg[i]->name;
-        if (strlen(name) == ref->node_bytes && memcmp(name, ref->node, ref->node_bytes) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
+    return (int)(uintptr_t)sx_map_get_bytes(&f->index, ref->node, ref->node_bytes) - 1;
 }
 
 /* The output that a reference names: inside a function "node:arg:k" is output k of that argument,
@@ -80,7 +62,15 @@ static int output_of(const sx_importer *im, const Tensorflow__NodeDef *node, con
     return sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
 }
 
-/* The tensor that a reference names. UNIMPLEMENTED: an output of the node that is not imported. */
+/* How many outputs TensorFlow gives a node, or -1 if that is not known. */
+static int count_outputs(const sx_importer *im, const Tensorflow__NodeDef *node)
+{
+    const Tensorflow__FunctionDef *function = called(im, node);
+    return function != NULL ? (int)function->signature->n_output_arg : sx_tf_op_outputs(node->op);
+}
+
+/* The tensor that a reference names. UNIMPLEMENTED: an output of the node that is not imported.
+ * DATA_LOSS: one that it does not have. */
 static sx_status resolve(const sx_importer *im, const struct frame *f, const char *text,
                          sx_imported *out)
 {
@@ -88,7 +78,7 @@ static sx_status resolve(const sx_importer *im, const struct frame *f, const cha
     if (!sx_tf_ref_parse(text, &ref)) {
         return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
     }
-    int arg = find_arg(f, &ref), node = find_node(f, &ref);
+    int arg = sx_import_find_arg(f->signature, &ref), node = find_node(f, &ref);
     if (arg >= 0) {
         if (arg >= f->n_args) {
             return sx_error(SX_DATA_LOSS, "missing argument \"%.100s\" of the function", text);
@@ -100,14 +90,19 @@ static sx_status resolve(const sx_importer *im, const struct frame *f, const cha
         return sx_error(SX_DATA_LOSS, "\"%.100s\": no such node", text);
     }
     const sx_imported *results = f->results[node];
-    int output = output_of(im, f->nodes[node], &ref);
+    const Tensorflow__NodeDef *source = f->nodes[node];
+    int output = output_of(im, source, &ref), n_outputs = count_outputs(im, source);
+    if (n_outputs >= 0 && output >= n_outputs) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\": %.100s \"%.200s\" has %d output%s", text,
+                        source->op, source->name, n_outputs, n_outputs == 1 ? "" : "s");
+    }
     if (output >= 0 && output < f->n_results[node] && results[output].kind != SX_IMPORTED_NONE) {
         *out = results[output];
     } else if (results[0].kind == SX_IMPORTED_REFUSED) {
         *out = results[0];
     } else {
         return sx_error(SX_UNIMPLEMENTED, "\"%.100s\": output %d of %.100s is not supported", text,
-                        output, f->nodes[node]->op);
+                        output, source->op);
     }
     return SX_OK;
 }
@@ -141,7 +136,7 @@ static sx_status enter(struct walk *w, const char *text)
     if (!sx_tf_ref_parse(text, &ref)) {
         return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
     }
-    if (ref.control || find_arg(w->f, &ref) >= 0) {
+    if (ref.control || sx_import_find_arg(w->f->signature, &ref) >= 0) {
         return SX_OK;
     }
     int node = find_node(w->f, &ref);
@@ -362,9 +357,10 @@ static sx_status import_order(sx_importer *im, struct frame *f)
 
 /* ---- Frames ---- */
 
-static sx_status frame_init(struct frame *f, Tensorflow__NodeDef *const *nodes, size_t n)
+static sx_status frame_init(struct frame *f, Tensorflow__NodeDef *const *nodes, size_t n,
+                            const Tensorflow__OpDef *signature)
 {
-    *f = (struct frame){.nodes = nodes, .n_nodes = n};
+    *f = (struct frame){.nodes = nodes, .n_nodes = n, .signature = signature};
     sx_map_init(&f->index);
     f->results = sx_alloc(n + 1, sizeof(*f->results));
     f->n_results = sx_alloc(n + 1, sizeof(*f->n_results));
@@ -373,9 +369,12 @@ static sx_status frame_init(struct frame *f, Tensorflow__NodeDef *const *nodes, 
         return sx_no_memory("importing a model, or over its memory limit");
     }
     for (size_t i = 0; i < n; i++) {
+        if (sx_map_has(&f->index, nodes[i]->name)) {
+            return sx_error(SX_DATA_LOSS, "node name \"%.200s\" is not unique", nodes[i]->name);
+        }
         SX_TRY(sx_map_put(&f->index, nodes[i]->name, (void *)(uintptr_t)(i + 1)));
     }
-    return SX_OK;
+    return sx_import_check_edges(nodes, n, &f->index, signature);
 }
 
 static void frame_deinit(struct frame *f)
@@ -425,8 +424,8 @@ static sx_status call_function(sx_importer *im, const Tensorflow__FunctionDef *f
         return sx_error(SX_DATA_LOSS, "function calls nest deeper than %d", MAX_CALL_DEPTH);
     }
     struct frame f;
-    sx_status status = frame_init(&f, function->node_def, function->n_node_def);
-    f.signature = function->signature;
+    sx_status status =
+        frame_init(&f, function->node_def, function->n_node_def, function->signature);
     f.args = n->in;
     f.n_args = n->n_in;
     im->depth++;
@@ -462,6 +461,42 @@ static sx_status feed(sx_importer *im, const sx_signature_tensor *t, sx_imported
     return SX_OK;
 }
 
+/* TensorFlow's rule for static shapes: an unknown rank or dimension goes with any other. */
+static bool shapes_agree(const sx_type *a, const sx_type *b)
+{
+    bool agree = a->rank == b->rank;
+    for (int d = 0; agree && d < a->rank; d++) {
+        agree = a->dims[d] < 0 || b->dims[d] < 0 || a->dims[d] == b->dims[d];
+    }
+    return agree;
+}
+
+/* What a signature says about a tensor that it feeds, against what the Placeholder says. */
+static sx_status check_placeholder(const sx_signature_tensor *t, const Tensorflow__NodeDef *node)
+{
+    if (strcmp(node->op, "Placeholder") != 0 && strcmp(node->op, "PlaceholderWithDefault") != 0) {
+        return SX_OK;
+    }
+    const Tensorflow__AttrValue *dtype = sx_tf_node_attr(node, "dtype");
+    const Tensorflow__AttrValue *shape = sx_tf_node_attr(node, "shape");
+    const bool has_dtype =
+        dtype != NULL && dtype->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE && t->tf_dtype > 0;
+    const bool has_shape = shape != NULL &&
+                           shape->value_case == TENSORFLOW__ATTR_VALUE__VALUE_SHAPE &&
+                           !t->unknown_rank && !t->no_shape;
+    const int own_dtype = has_dtype ? (int)dtype->type : t->tf_dtype;
+    sx_type own;
+    const bool known = sx_tf_type(own_dtype, has_shape ? shape->shape : NULL, &own);
+    if (own_dtype == t->tf_dtype && (!has_shape || !known || shapes_agree(&own, &t->type))) {
+        return SX_OK;
+    }
+    char says[SX_TYPE_TEXT], is[SX_TYPE_TEXT];
+    return sx_error(SX_DATA_LOSS,
+                    "input \"%.100s\" is %s in the signature, but %s \"%.200s\" is %s", t->key,
+                    sx_type_format(&t->type, says, sizeof(says)), node->op, node->name,
+                    sx_type_format(&own, is, sizeof(is)));
+}
+
 static sx_status feed_all(sx_importer *im, struct frame *f)
 {
     const sx_signature *s = im->result->signature;
@@ -477,6 +512,7 @@ static sx_status feed_all(sx_importer *im, struct frame *f)
                             "input \"%.100s\": the graph has no tensor \"%.100s\" to feed",
                             s->inputs[i].key, s->inputs[i].tensor);
         }
+        SX_TRY(check_placeholder(&s->inputs[i], f->nodes[node]));
         SX_TRY(feed(im, &s->inputs[i], value));
         f->results[node] = value;
         f->n_results[node] = 1;
@@ -496,14 +532,28 @@ static sx_status add_lookup(sx_importer *im, const char *key, const sx_imported 
     return SX_OK;
 }
 
-static sx_status add_output(sx_importer *im, const char *key, const sx_imported *v)
+static sx_status add_output(sx_importer *im, const sx_signature_tensor *t, const sx_imported *v)
 {
-    if (v->kind == SX_IMPORTED_LOOKUP) {
+    const char *key = t->key;
+    const bool lookup = v->kind == SX_IMPORTED_LOOKUP;
+    sx_value value = v->value;
+    if (!lookup) {
+        SX_TRY(sx_import_value(im, v, &value), "output \"%.100s\"", key);
+    }
+    sx_type type = sx_type_of_value(im->b, value);
+    type.dtype = lookup ? SX_STRING : type.dtype;
+    const bool shape_agrees = t->unknown_rank || t->no_shape || shapes_agree(&t->type, &type);
+    if (type.dtype != SX_DTYPE_NONE && /* the builder has not failed */
+        (!shape_agrees || (t->tf_dtype > 0 && t->tf_dtype != (int)type.dtype))) {
+        char says[SX_TYPE_TEXT], is[SX_TYPE_TEXT];
+        return sx_error(SX_DATA_LOSS,
+                        "output \"%.100s\" is %s in the signature, but \"%.200s\" is %s", key,
+                        sx_type_format(&t->type, says, sizeof(says)), t->tensor,
+                        sx_type_format(&type, is, sizeof(is)));
+    }
+    if (lookup) {
         return add_lookup(im, key, v);
     }
-    sx_value value = SX_NO_VALUE;
-    SX_TRY(sx_import_value(im, v, &value), "output \"%.100s\"", key);
-    sx_type type = sx_type_of_value(im->b, value);
     if (sx_batch_axis(&type) > 0) { /* the predictor joins the rows of several executions */
         char text[SX_TYPE_TEXT];
         return sx_error(SX_UNIMPLEMENTED,
@@ -528,7 +578,7 @@ static sx_status add_outputs(sx_importer *im, struct frame *f)
         sx_imported value = {0};
         SX_TRY(resolve(im, f, s->outputs[i].tensor, &value), "output \"%.100s\"",
                s->outputs[i].key);
-        SX_TRY(add_output(im, s->outputs[i].key, &value));
+        SX_TRY(add_output(im, &s->outputs[i], &value));
     }
     return SX_OK;
 }
@@ -553,7 +603,7 @@ static sx_status import_graph(sx_importer *im)
 {
     const Tensorflow__GraphDef *graph = sx_saved_model_graph(im->model);
     struct frame f;
-    sx_status status = frame_init(&f, graph->node, graph->n_node);
+    sx_status status = frame_init(&f, graph->node, graph->n_node, NULL);
     if (status == SX_OK) {
         status = import_outputs(im, &f);
     }

@@ -3,6 +3,7 @@
 #define SX_SAVEDMODEL_IMPORT_INTERNAL_H
 
 #include "base/buffer.h"
+#include "base/map.h"
 #include "savedmodel/import.h"
 
 typedef enum sx_imported_kind {
@@ -67,6 +68,17 @@ typedef struct sx_import_row {
 
 /* The row of a TensorFlow operator; NULL if there is none. */
 const sx_import_row *sx_import_find(const char *tf_op);
+
+/* The argument of a function that a reference in its body names, or -1. `signature` may be NULL. */
+int sx_import_find_arg(const Tensorflow__OpDef *signature, const sx_tf_ref *ref);
+
+/* Checks all inputs of the nodes of a graph or of the body of a function, needed or not, as
+ * TensorFlow does: each names a node or an argument, data inputs come before control inputs, and no
+ * node depends on itself, also through control inputs, but for the back edges of while loops.
+ * `index` maps names to numbers + 1. DATA_LOSS names the node. */
+SX_MUST_USE sx_status sx_import_check_edges(Tensorflow__NodeDef *const *nodes, size_t n_nodes,
+                                            const sx_map *index,
+                                            const Tensorflow__OpDef *signature);
 
 /* A constant becomes a node; anything other than a value or a constant is UNIMPLEMENTED. */
 SX_MUST_USE sx_status sx_import_value(sx_importer *im, const sx_imported *v, sx_value *out);

@@ -76,14 +76,11 @@ static sx_status index_nodes(Tensorflow__NodeDef *const *nodes, size_t n, sx_map
 static const Tensorflow__NodeDef *find_ref(const sx_map *nodes, const char *text, int *out_output)
 {
     sx_tf_ref ref;
-    char name[512];
-    if (!sx_tf_ref_parse(text, &ref) || ref.control || ref.node_bytes >= sizeof(name)) {
+    if (!sx_tf_ref_parse(text, &ref) || ref.control) {
         return NULL;
     }
-    memcpy(name, ref.node, ref.node_bytes);
-    name[ref.node_bytes] = '\0';
     *out_output = ref.output;
-    return sx_map_get(nodes, name);
+    return sx_map_get_bytes(nodes, ref.node, ref.node_bytes);
 }
 
 /* ---- Opening ---- */
@@ -122,18 +119,29 @@ static sx_status pick_meta(sx_saved_model *m, const char *path)
 
 /* ---- Signatures ---- */
 
+bool sx_tf_type(int tf_dtype, const Tensorflow__TensorShapeProto *shape, sx_type *out)
+{
+    const size_t rank = shape == NULL ? 0 : shape->n_dim;
+    const sx_dtype dtype = (sx_dtype)tf_dtype;
+    *out = sx_scalar_type(sx_dtype_is_data(dtype) ? dtype : SX_DTYPE_NONE);
+    if (rank > SX_MAX_RANK || (shape != NULL && shape->unknown_rank)) {
+        return false;
+    }
+    for (size_t i = 0; i < rank; i++) {
+        const int64_t size = shape->dim[i]->size;
+        out->dims[i] = size >= 0 ? size : i == 0 ? SX_BATCH : SX_UNKNOWN_DIM;
+    }
+    out->rank = (int)rank;
+    return true;
+}
+
 static sx_signature_tensor signature_tensor(const char *key, const Tensorflow__TensorInfo *info)
 {
-    sx_signature_tensor t = {.key = key, .tensor = info->name, .tf_dtype = (int)info->dtype};
-    const Tensorflow__TensorShapeProto *shape = info->tensor_shape;
-    size_t rank = shape == NULL ? 0 : shape->n_dim;
-    t.type.dtype = sx_dtype_is_data((sx_dtype)info->dtype) ? (sx_dtype)info->dtype : SX_DTYPE_NONE;
-    t.unknown_rank = rank > SX_MAX_RANK || (shape != NULL && shape->unknown_rank);
-    for (size_t i = 0; i < rank && !t.unknown_rank; i++) {
-        int64_t size = shape->dim[i]->size;
-        t.type.dims[i] = size >= 0 ? size : i == 0 ? SX_BATCH : SX_UNKNOWN_DIM;
-        t.type.rank = (int)i + 1;
-    }
+    sx_signature_tensor t = {.key = key,
+                             .tensor = info->name,
+                             .tf_dtype = (int)info->dtype,
+                             .no_shape = info->tensor_shape == NULL};
+    t.unknown_rank = !sx_tf_type(t.tf_dtype, info->tensor_shape, &t.type);
     return t;
 }
 

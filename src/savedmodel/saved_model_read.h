@@ -21,6 +21,7 @@ typedef struct sx_signature_tensor {
     sx_type type;       /* unknown dimensions: SX_BATCH for the first, SX_UNKNOWN_DIM for others */
     int tf_dtype;
     bool unknown_rank; /* or a rank above SX_MAX_RANK; the type then has only the dtype */
+    bool no_shape;     /* the file does not say; the type is then a scalar's */
 } sx_signature_tensor;
 
 typedef struct sx_signature {
@@ -67,6 +68,11 @@ typedef struct sx_tf_ref {
     bool control;
 } sx_tf_ref;
 SX_MUST_USE bool sx_tf_ref_parse(const char *text, sx_tf_ref *out);
+
+/* The type that a file gives in TensorFlow's terms. Unknown dimensions: SX_BATCH for the first,
+ * SX_UNKNOWN_DIM for others; without a shape, a scalar's; SX_DTYPE_NONE for an unsupported dtype.
+ * False: the rank is unknown or above SX_MAX_RANK, and the type has only the dtype. */
+bool sx_tf_type(int tf_dtype, const Tensorflow__TensorShapeProto *shape, sx_type *out);
 
 /* A tensor's value in `arena`, typed lists extended as TensorFlow extends them. DATA_LOSS: sizes
  * that do not match. UNIMPLEMENTED: an unsupported dtype or rank. RESOURCE_EXHAUSTED: the arena's

@@ -75,6 +75,19 @@ int sx_tf_op_output(const char *op, sx_bytes arg, int index)
     return index;
 }
 
+int sx_tf_op_outputs(const char *op)
+{
+    const struct op_row *row = find_op(op);
+    if (row == NULL || strchr(row->outputs, '*') != NULL) {
+        return -1;
+    }
+    int n = row->outputs[0] != '\0';
+    for (const char *at = row->outputs; (at = strchr(at, ',')) != NULL; at++) {
+        n++;
+    }
+    return n;
+}
+
 /* ---- The graph and its bodies ---- */
 
 struct tf_node {

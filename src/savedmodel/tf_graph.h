@@ -48,4 +48,8 @@ SX_MUST_USE sx_status sx_tf_graph_finish(sx_tf_graph *graph, Tensorflow__GraphDe
  * operator or argument that the table does not have. */
 int sx_tf_op_output(const char *op, sx_bytes arg, int index);
 
+/* How many outputs operator `op` has; -1 for one that the table does not have, or whose number of
+ * outputs depends on its attributes. */
+int sx_tf_op_outputs(const char *op);
+
 #endif

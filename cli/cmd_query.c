@@ -189,7 +189,7 @@ static sx_status run(sx_invocation *inv)
     if (o->request != NULL) {
         char *data = NULL;
         size_t size = 0;
-        SX_TRY(sx_file_read_stream(o->request, MAX_REQUEST, &data, &size));
+        SX_TRY(sx_file_read_stream(o->request, MAX_REQUEST, sx_stop_flag(), &data, &size));
         sx_status status = ask(o, url, (sx_bytes){data, size});
         sx_free(data);
         return status;

@@ -1,6 +1,7 @@
 #include "image_files.h"
 
 #include "base/memory.h"
+#include "command.h"
 #include "data/dataset.h"
 #include "image/format.h"
 #include "io/file.h"
@@ -12,7 +13,7 @@ static sx_status read_one(const char *path, sx_bytes *out)
     char *data = NULL;
     size_t size = 0;
     sx_image_info info;
-    SX_TRY(sx_file_read_stream(path, max_file_bytes, &data, &size));
+    SX_TRY(sx_file_read_stream(path, max_file_bytes, sx_stop_flag(), &data, &size));
     sx_bytes bytes = {data, size};
     sx_status status = sx_image_probe(bytes, &info);
     if (status == SX_OK && info.format != SX_FORMAT_JPEG && info.format != SX_FORMAT_PNG) {

@@ -494,7 +494,7 @@ sx_status sx_options_from_file(sx_invocation *inv, const char *path)
     json_error_t error;
     char *text = NULL;
     size_t size = 0;
-    SX_TRY(sx_file_read_stream(path, MAX_CONFIG_BYTES, &text, &size));
+    SX_TRY(sx_file_read_stream(path, MAX_CONFIG_BYTES, NULL, &text, &size));
     inv->config = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     sx_free(text);
     if (inv->config == NULL) {

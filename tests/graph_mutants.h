@@ -36,8 +36,7 @@ static inline void sx_graph_seeds_read(sx_graph_seed seeds[SX_GRAPH_SEEDS])
         char path[1024];
         snprintf(path, sizeof(path), "%s/fuzz/corpus/graph_text/%s", source != NULL ? source : ".",
                  names[i]);
-        assert_ok(
-            sx_file_read_stream(path, SX_GRAPH_MUTANT_BYTES / 2, &seeds[i].text, &seeds[i].size));
+        assert_ok(sx_file_read(path, SX_GRAPH_MUTANT_BYTES / 2, &seeds[i].text, &seeds[i].size));
     }
 }
 

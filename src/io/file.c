@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,10 +69,10 @@ static const char *kind_name(mode_t mode)
 
 /* Opens for reading. Rejects directories, because the error of read() is less clear, and unless
  * `stream` everything that is not a regular file. Without O_NONBLOCK, opening a named pipe would
- * wait for its writer; on regular files the flag has no effect. */
+ * wait for its writer, and no signal could end that; on regular files the flag has no effect. */
 static sx_status open_to_read(const char *path, bool stream, int *out_fd, struct stat *out_stat)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | (stream ? 0 : O_NONBLOCK | O_NOCTTY));
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return errno == ENXIO ? sx_error(SX_INVALID_ARGUMENT,
                                          "cannot read %s: expected a regular file, got a socket "
@@ -109,8 +110,31 @@ static sx_status too_large(const char *path, size_t max_bytes)
                     max_bytes);
 }
 
-/* Reads to the end in pieces; the size from stat() is only a first guess. */
-static sx_status read_to_end(int fd, const char *path, size_t guess, size_t max_bytes, sx_buf *buf)
+/* Waits until a pipe or a device has data or has ended; a named pipe also until it has a writer,
+ * before which read() would say that it is at its end. CANCELLED if *stop is set first. */
+static sx_status wait_for_data(int fd, const char *path, const volatile sig_atomic_t *stop)
+{
+    enum { LOOK_MS = 100 }; /* a signal that comes between the check and poll() is seen then */
+    struct pollfd polled = {fd, POLLIN, 0};
+    for (;;) {
+        if (stop != NULL && *stop != 0) {
+            return sx_error(SX_CANCELLED, "interrupted while reading %s", path);
+        }
+        const int n = poll(&polled, 1, LOOK_MS);
+        if (n < 0 && errno != EINTR) {
+            return sx_errno_status(errno, "read", path);
+        }
+        if (n > 0) {
+            return SX_OK;
+        }
+    }
+}
+
+/* Reads to the end in pieces; the size from stat() is only a first guess. `waits`: not a regular
+ * file, its data may have to be waited for. */
+static sx_status read_to_end(int fd, const char *path, bool waits,
+                             const volatile sig_atomic_t *stop, size_t guess, size_t max_bytes,
+                             sx_buf *buf)
 {
     size_t piece = SX_MAX(guess + 1, (size_t)4096);
     for (;;) {
@@ -119,8 +143,11 @@ static sx_status read_to_end(int fd, const char *path, size_t guess, size_t max_
         if (space == NULL) {
             return sx_buf_status(buf);
         }
+        if (waits) {
+            SX_TRY(wait_for_data(fd, path, stop));
+        }
         ssize_t n = read(fd, space, buf->size - before);
-        if (n < 0 && errno != EINTR) {
+        if (n < 0 && errno != EINTR && errno != EAGAIN) {
             return sx_errno_status(errno, "read", path);
         }
         buf->size = before + (size_t)SX_MAX(n, (ssize_t)0);
@@ -135,8 +162,8 @@ static sx_status read_to_end(int fd, const char *path, size_t guess, size_t max_
     }
 }
 
-static sx_status read_whole(const char *path, bool stream, size_t max_bytes, char **out_data,
-                            size_t *out_size)
+static sx_status read_whole(const char *path, bool stream, size_t max_bytes,
+                            const volatile sig_atomic_t *stop, char **out_data, size_t *out_size)
 {
     int fd = -1;
     struct stat info;
@@ -148,7 +175,10 @@ static sx_status read_whole(const char *path, bool stream, size_t max_bytes, cha
     if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > max_bytes) {
         SX_TRY_GOTO(status, too_large(path, max_bytes), done);
     }
-    SX_TRY_GOTO(status, read_to_end(fd, path, (size_t)info.st_size, max_bytes, &buf), done);
+    SX_TRY_GOTO(
+        status,
+        read_to_end(fd, path, !S_ISREG(info.st_mode), stop, (size_t)info.st_size, max_bytes, &buf),
+        done);
     size_t size;
     char *data = sx_buf_take(&buf, &size);
     if (data == NULL) {
@@ -165,12 +195,13 @@ done:
 
 sx_status sx_file_read(const char *path, size_t max_bytes, char **out_data, size_t *out_size)
 {
-    return read_whole(path, false, max_bytes, out_data, out_size);
+    return read_whole(path, false, max_bytes, NULL, out_data, out_size);
 }
 
-sx_status sx_file_read_stream(const char *path, size_t max_bytes, char **out_data, size_t *out_size)
+sx_status sx_file_read_stream(const char *path, size_t max_bytes, const volatile sig_atomic_t *stop,
+                              char **out_data, size_t *out_size)
 {
-    return read_whole(path, true, max_bytes, out_data, out_size);
+    return read_whole(path, true, max_bytes, stop, out_data, out_size);
 }
 
 /* ---- Positioned reads ---- */

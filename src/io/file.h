@@ -3,6 +3,7 @@
 #ifndef SX_IO_FILE_H
 #define SX_IO_FILE_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include <sextant/types.h>
@@ -23,8 +24,10 @@ sx_status sx_errno_status_at(int error, const char *file, int line, const char *
 SX_MUST_USE sx_status sx_file_read(const char *path, size_t max_bytes, char **out_data,
                                    size_t *out_size);
 /* The same for a path given by the user: also reads pipes and devices to their end, however long
- * that takes (/dev/stdin, <(command)). */
-SX_MUST_USE sx_status sx_file_read_stream(const char *path, size_t max_bytes, char **out_data,
+ * that takes (/dev/stdin, <(command)). CANCELLED within 100 ms of *stop (which may be NULL) becoming
+ * nonzero, also while a named pipe has no writer. */
+SX_MUST_USE sx_status sx_file_read_stream(const char *path, size_t max_bytes,
+                                          const volatile sig_atomic_t *stop, char **out_data,
                                           size_t *out_size);
 
 /* An open file for positioned reads; threads may share it. */

@@ -265,7 +265,7 @@ static void test_graph_infer__accepts_what_it_should(void **state)
     if (getenv("SEXTANT_UPDATE") != NULL) {
         assert_ok(sx_commit_bytes(path, text.data, text.size));
     }
-    assert_ok(sx_file_read_stream(path, 1 << 24, &expected, &size));
+    assert_ok(sx_file_read(path, 1 << 24, &expected, &size));
     bool same = strcmp(sx_buf_text(&text), expected) == 0;
     if (!same) {
         print_difference(sx_buf_text(&text), expected);

@@ -1,4 +1,7 @@
 #include "io/scratch.h"
+#include <fcntl.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 
 static void test_io_file__reads_whole_files(void **state)
 {
@@ -79,13 +82,67 @@ static void test_io_file__reads_streams_to_their_end(void **state)
     assert_int_equal(write(ends[1], "from a pipe", 11), 11);
     close(ends[1]);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[0]);
-    assert_ok(sx_file_read_stream(path, 11, &data, &size));
+    assert_ok(sx_file_read_stream(path, 11, NULL, &data, &size));
     assert_int_equal(size, 11);
     assert_memory_equal(data, "from a pipe", 11);
     sx_free(data);
     close(ends[0]);
-    assert_error(sx_file_read_stream("/dev/zero", 100, &data, &size), SX_RESOURCE_EXHAUSTED,
+    assert_error(sx_file_read_stream("/dev/zero", 100, NULL, &data, &size), SX_RESOURCE_EXHAUSTED,
                  "limit of 100 bytes");
+}
+
+static volatile sig_atomic_t stop;
+
+static void set_stop(int number)
+{
+    stop = number;
+}
+
+/* As a shell does it: the writer comes after the reader. */
+static void test_io_file__named_pipes_wait_for_their_writer(void **state)
+{
+    (void)state;
+    char *data = NULL;
+    size_t size = 0;
+    assert_int_equal(mkfifo(scratch("p"), 0600), 0);
+    const pid_t writer = fork();
+    if (writer == 0) {
+        alarm(10);
+        int fd = open(scratch("p"), O_WRONLY);
+        _exit(write(fd, "late", 4) == 4 && usleep(50000) == 0 && write(fd, "r", 1) == 1 ? 0 : 1);
+    }
+    assert_ok(sx_file_read_stream(scratch("p"), 100, &stop, &data, &size));
+    assert_int_equal(size, 5);
+    assert_memory_equal(data, "later", 5);
+    sx_free(data);
+    int end = -1;
+    assert_int_equal(waitpid(writer, &end, 0), writer);
+    assert_int_equal(end, 0);
+}
+
+/* A handler with SA_RESTART, as that of the program: no system call ends with EINTR. */
+static void test_io_file__signals_end_the_wait_for_a_pipe(void **state)
+{
+    (void)state;
+    char *data = NULL;
+    size_t size = 0;
+    struct sigaction action = {.sa_handler = set_stop, .sa_flags = SA_RESTART};
+    struct itimerval soon = {.it_value.tv_usec = 50000};
+    assert_int_equal(mkfifo(scratch("p"), 0600), 0);
+    const int writer = open(scratch("p"), O_RDWR); /* for the second: a writer that says nothing */
+    for (int has_writer = 0; has_writer < 2; has_writer++) {
+        char path[512];
+        snprintf(path, sizeof(path), "%s", scratch(has_writer ? "p" : "q"));
+        assert_true(has_writer || mkfifo(path, 0600) == 0);
+        stop = 0;
+        sigaction(SIGALRM, &action, NULL);
+        setitimer(ITIMER_REAL, &soon, NULL);
+        assert_error(sx_file_read_stream(path, 100, &stop, &data, &size), SX_CANCELLED,
+                     "interrupted while reading");
+    }
+    signal(SIGALRM, SIG_DFL);
+    close(writer);
+    assert_null(data);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -94,5 +151,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_file__reads_at_positions),
     scratch_test(test_io_file__refuses_pipes_without_waiting),
     scratch_test(test_io_file__reads_streams_to_their_end),
+    scratch_test(test_io_file__named_pipes_wait_for_their_writer),
+    scratch_test(test_io_file__signals_end_the_wait_for_a_pipe),
 };
 SX_TEST_MAIN(tests)

@@ -2,7 +2,6 @@
 #include "backends/pjrt/plugin.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "base/child.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "io/file.h"
 
 enum { PROBE_SECONDS = 120 };
 
@@ -218,9 +218,9 @@ static sx_status probe(const char *path)
 
 static sx_status load_new(const char *path, const sx_pjrt_plugin **out)
 {
-    if (access(path, R_OK) != 0) {
-        return sx_error(SX_NOT_FOUND, "the PJRT plugin %s: %s", path, strerror(errno));
-    }
+    sx_file *file = NULL; /* dlopen() would wait for the writer of a named pipe */
+    SX_TRY(sx_file_open(path, &file), "the PJRT plugin");
+    sx_file_close(file);
     SX_TRY(probe(path));
     sx_pjrt_plugin *plugin = sx_alloc(1, sizeof(*plugin));
     char *copy = sx_strdup(path);

@@ -11,8 +11,8 @@
  *     sx_estimator_create(&model, &config, nullptr, estimator.out());
  *
  * sx::unique<T> owns an object of the library, sx::check() throws its errors. Exceptions must not
- * leave a function that the library calls (a model function, a callback): return the sx_status, or
- * let the builder keep it. */
+ * leave a function that the library calls, such as a callback: return the sx_status. Only those of
+ * the model function of SX_MODEL are caught. */
 #ifndef SEXTANT_SEXTANT_HPP
 #define SEXTANT_SEXTANT_HPP
 
@@ -390,13 +390,46 @@ template <class... Options> constexpr sx_model_def SX_MODEL_DEF(const Options &.
 {
     return sx::args<sx_model_def>(sx::version = SX_MODEL_VERSION, options...);
 }
-/* SX_MODEL(net, sx::build = build, sx::image = {28, 28, 1}), in a model file, at file scope. */
-#define SX_MODEL(model_name, ...)                          \
-    extern "C" {                                           \
-    SX_API extern const sx_model_def sextant_model_v1;     \
-    const sx_model_def sextant_model_v1 =                  \
-        SX_MODEL_DEF(sx::name = #model_name, __VA_ARGS__); \
+/* SX_MODEL(net, sx::build = build, sx::image = {28, 28, 1}), in a model file, at file scope. An
+ * exception that leaves the model function is reported as its error. */
+#define SX_MODEL(model_name, ...)                                                          \
+    static sx_spec sx_model_build_(sx_builder *b, const sx_batch *in, const sx_params *p)  \
+    {                                                                                      \
+        static const sx_model_def def = SX_MODEL_DEF(__VA_ARGS__);                         \
+        return sx::detail::build_caught(def.build, __FILE__, b, in, p);                    \
+    }                                                                                      \
+    extern "C" {                                                                           \
+    SX_API extern const sx_model_def sextant_model_v1;                                     \
+    const sx_model_def sextant_model_v1 =                                                  \
+        SX_MODEL_DEF(sx::name = #model_name, __VA_ARGS__, sx::build = sx_model_build_);    \
     }
+namespace sx
+{
+namespace detail
+{
+inline sx_spec build_caught(sx_build_fn *build, const char *file, sx_builder *b,
+                            const sx_batch *in, const sx_params *p)
+{
+#if defined(__cpp_exceptions)
+    try {
+        return build(b, in, p);
+    } catch (const std::exception &e) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                    "%s: the model function threw an exception: %s", file,
+                                    e.what()));
+    } catch (...) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                    "%s: the model function threw an exception that is not a "
+                                    "std::exception", file));
+    }
+    return sx_spec{};
+#else
+    (void)file;
+    return build(b, in, p);
+#endif
+}
+} // namespace detail
+} // namespace sx
 
 /* data.h */
 #undef sx_dataset_shuffle

@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "command.h"
 #include "io/file.h"
 #include "io/path.h"
 #include "io/user_cache.h"
@@ -27,7 +29,7 @@ enum { MAX_ARGUMENTS = 32, MAX_OUTPUT = 64 << 20, HASH_BYTES = 32 };
 
 static const char *const flags[] = {"-D_GNU_SOURCE", "-O1", "-g", "-fPIC", "-Wall"};
 
-/* How a file is compiled, by its extension; by default the first row. */
+/* How a file is compiled, by its extension. */
 typedef struct language {
     const char *suffix, *name;
     const char *variable, *compiler; /* environment variable, and its default */
@@ -120,7 +122,12 @@ static sx_status run_compiler(const build *b, const command_line *line, sx_buf *
     }
     struct pollfd polled[2] = {{pipes[0][0], POLLIN, 0}, {pipes[1][0], POLLIN, 0}};
     while (open_count > 0) {
-        if (poll(polled, 2, -1) < 0 && errno != EINTR) {
+        if (sx_stop_signal() != 0) {
+            kill(child, SIGTERM);
+            status = sx_error(SX_CANCELLED, "interrupted while compiling %s", b->path);
+            break;
+        }
+        if (poll(polled, 2, 100) < 0 && errno != EINTR) {
             status =
                 sx_error(SX_UNKNOWN, "cannot read the output of the compiler: %s", strerror(errno));
             break;
@@ -333,18 +340,48 @@ static sx_status load(build *b, sx_model_file *out_file)
     return SX_OK;
 }
 
+/* What to use instead of a directory: its first model file, or the form of a name. */
+static sx_status is_directory(const char *dir)
+{
+    sx_paths names = {0};
+    const char *model = NULL;
+    sx_status_free(sx_dir_list(dir, &names)); /* a directory that cannot be read suggests nothing */
+    for (size_t i = 0; i < names.count && model == NULL; i++) {
+        model = find_language(names.items[i]) != NULL ? names.items[i] : NULL;
+    }
+    const char *slash = dir[strlen(dir) - 1] == '/' ? "" : "/";
+    sx_status status =
+        model != NULL
+            ? sx_error(SX_INVALID_ARGUMENT, "%s is a directory; did you mean %s%s%s?", dir, dir,
+                       slash, model)
+            : sx_error(SX_INVALID_ARGUMENT,
+                       "%s is a directory; expected a model in C or C++, such as %s%smodel.c", dir,
+                       dir, slash);
+    sx_paths_deinit(&names);
+    return status;
+}
+
 sx_status sx_model_file_load(const char *path, bool color, sx_model_file *out_file)
 {
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return errno == ENOENT || errno == ENOTDIR
+                   ? sx_error(SX_NOT_FOUND, "%s: no such file", path)
+                   : sx_errno_status(errno, "read", path);
+    }
+    if (S_ISDIR(info.st_mode)) {
+        return is_directory(path);
+    }
     const language *l = find_language(path);
-    l = l != NULL ? l : &languages[0];
+    if (!S_ISREG(info.st_mode) || l == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s: expected a model in C or C++, %s", path,
+                        l == NULL ? "a file that ends in .c, .cpp, .cc or .cxx" : "a regular file");
+    }
     const char *named = getenv(l->variable);
     build b = {.path = path,
                .compiler = named != NULL && named[0] != '\0' ? named : l->compiler,
                .language = l,
                .color = color};
-    if (!sx_path_exists(path)) {
-        return sx_error(SX_NOT_FOUND, "%s: no such file", path);
-    }
     sx_arena_init(&b.arena, 1 << 20);
     sx_buf_init(&b.out, MAX_OUTPUT);
     sx_buf_init(&b.err, MAX_OUTPUT);

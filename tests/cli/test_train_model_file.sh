@@ -32,6 +32,27 @@ mv gone.c net.c
 
 fails 1 train ./missing.c --data "$data"
 warns 'missing.c: no such file'
+mkdir empty
+fails 1 train ./empty --data "$data"
+warns './empty is a directory; expected a model in C or C++, such as ./empty/model.c'
+cp net.c empty/flowers.c
+fails 1 train ./empty/ --data "$data"
+warns './empty/ is a directory; did you mean ./empty/flowers.c?'
+cp net.c net.txt
+fails 1 train ./net.txt --data "$data"
+warns './net.txt: expected a model in C or C++, a file that ends in .c, .cpp, .cc or .cxx'
+
+# --- a signal ends the wait for the compiler
+printf '#!/bin/sh\ntouch %s/started\nexec sleep 100\n' "$here" >slow-cc
+chmod +x slow-cc
+CC=$here/slow-cc "$sextant" train ./net.c --data "$data" >out 2>err </dev/null &
+pid=$!
+until [ -e started ]; do sleep 0.01; done
+kill -TERM "$pid"
+code=0
+wait "$pid" || code=$?
+ran='train ./net.c with a slow compiler'
+[ "$code" = 143 ] || fail 'SIGTERM did not end it'
 sed 's/units/unitz/; s/SX_RELU/SX_RELUU/' net.c >bad.c
 fails 1 train ./bad.c --data "$data"
 warns 'bad.c; output of cc:'
@@ -127,8 +148,11 @@ CPP
     fails 1 train ./bad.cpp --data "$data"
     warns 'bad.cpp:5: dense "dense"'
     sed 's/return sx_cl/throw 1; return sx_cl/' net.cpp >bad.cpp
-    ends 134 train ./bad.cpp --data "$data"
-    warns 'sextant: ./bad.cpp: aborted (SIGABRT) in the model function, after bad.cpp:5'
+    fails 1 train ./bad.cpp --data "$data"
+    warns './bad.cpp: the model function threw an exception that is not a std::exception'
+    (echo '#include <stdexcept>'; sed 's/return sx_cl/throw std::runtime_error("no table"); return sx_cl/' net.cpp) >bad.cpp
+    fails 1 train ./bad.cpp --data "$data"
+    warns './bad.cpp: the model function threw an exception: no table'
 fi
 CXX=no-such-compiler fails 1 train ./net.cpp --data "$data"
 warns 'no C++ compiler: no-such-compiler not found; install one or set CXX'

@@ -24,8 +24,8 @@ sx_status sx_errno_status_at(int error, const char *file, int line, const char *
 SX_MUST_USE sx_status sx_file_read(const char *path, size_t max_bytes, char **out_data,
                                    size_t *out_size);
 /* The same for a path given by the user: also reads pipes and devices to their end, however long
- * that takes (/dev/stdin, <(command)). CANCELLED within 100 ms of *stop (which may be NULL) becoming
- * nonzero, also while a named pipe has no writer. */
+ * that takes (/dev/stdin, <(command)). CANCELLED within 100 ms of *stop (which may be NULL)
+ * becoming nonzero, also while a named pipe has no writer. */
 SX_MUST_USE sx_status sx_file_read_stream(const char *path, size_t max_bytes,
                                           const volatile sig_atomic_t *stop, char **out_data,
                                           size_t *out_size);

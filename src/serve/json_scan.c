@@ -150,10 +150,12 @@ static char *put_escape(const char **p, const char *end, char *out)
     return out;
 }
 
+/* Decodes the string up to `end`; `out_bytes` of NULL only checks it. */
 static sx_status unescape(sx_json *json, const char *end, sx_bytes *out_bytes)
 {
-    char *text =
-        sx_arena_alloc(json->arena, (size_t)(end - json->p), 1); /* decoded text is never longer */
+    char one[8];                           /* a decoded character, where none are kept */
+    char *text = out_bytes == NULL ? one : /* decoded text is never longer */
+                     sx_arena_alloc(json->arena, (size_t)(end - json->p), 1);
     char *out = text;
     if (text == NULL) {
         return sx_no_memory("for a JSON string of %zu bytes", (size_t)(end - json->p));
@@ -161,19 +163,23 @@ static sx_status unescape(sx_json *json, const char *end, sx_bytes *out_bytes)
     while (json->p < end) {
         const char *slash = memchr(json->p, '\\', (size_t)(end - json->p));
         const size_t plain = (size_t)((slash != NULL ? slash : end) - json->p);
-        memcpy(out, json->p, plain);
-        out += plain;
+        if (out_bytes != NULL) {
+            memcpy(out, json->p, plain);
+            out += plain;
+        }
         json->p += plain;
         if (slash != NULL) {
             const char *p = slash + 1;
-            out = put_escape(&p, end, out);
+            out = put_escape(&p, end, out_bytes != NULL ? out : one);
             if (out == NULL) {
                 return sx_json_error(json, "Invalid escape character or surrogate in string.");
             }
             json->p = p;
         }
     }
-    *out_bytes = (sx_bytes){text, (size_t)(out - text)};
+    if (out_bytes != NULL) {
+        *out_bytes = (sx_bytes){text, (size_t)(out - text)};
+    }
     return SX_OK;
 }
 
@@ -193,7 +199,7 @@ sx_status sx_json_string(sx_json *json, sx_bytes *out_bytes)
     }
     if (escaped) {
         SX_TRY(unescape(json, end, out_bytes));
-    } else {
+    } else if (out_bytes != NULL) {
         *out_bytes = (sx_bytes){json->p, size};
     }
     json->p = end + 1;
@@ -289,8 +295,7 @@ static sx_status skip_scalar(sx_json *json)
     sx_decimal number;
     double special;
     if (sx_json_peek(json) == '"') {
-        sx_bytes text;
-        return sx_json_string(json, &text);
+        return sx_json_string(json, NULL);
     }
     if (sx_decimal_scan(json->p, json->end, &number)) {
         json->p = number.end;
@@ -340,8 +345,7 @@ sx_status sx_json_skip(sx_json *json)
             open -= !more;
         }
         if (open > 0 && closers[open - 1] == '}') {
-            sx_bytes key;
-            SX_TRY(sx_json_key(json, &key));
+            SX_TRY(sx_json_key(json, NULL));
         }
     } while (open > 0);
     return SX_OK;

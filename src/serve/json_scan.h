@@ -48,7 +48,8 @@ static inline bool sx_json_take(sx_json *json, char c)
     return true;
 }
 
-/* A string; p is at its quote. The bytes are a view of the text, or, with escapes, arena memory. */
+/* A string; p is at its quote. The bytes are a view of the text, or, with escapes, arena memory;
+ * `out_bytes` of NULL only checks it, without memory. */
 SX_MUST_USE sx_status sx_json_string(sx_json *json, sx_bytes *out_bytes);
 
 /* true or false. */
@@ -65,7 +66,7 @@ void sx_json_leave(sx_json *json);
  * sets *out_more, or takes `close`. */
 SX_MUST_USE sx_status sx_json_next(sx_json *json, char close, bool *out_more);
 
-/* The key of a member with its colon. */
+/* The key of a member with its colon; `out_key` may be NULL. */
 SX_MUST_USE sx_status sx_json_key(sx_json *json, sx_bytes *out_key);
 
 /* Checks and skips one value of any kind. */

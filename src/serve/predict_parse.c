@@ -69,7 +69,7 @@ static size_t count_commas(sx_bytes text)
 static bool is_b64_object(const sx_json *at)
 {
     sx_json json = *at;
-    sx_bytes key, text;
+    sx_bytes key;
     bool more = true;
     if (sx_json_peek(&json) != '{') {
         return false;
@@ -78,7 +78,7 @@ static bool is_b64_object(const sx_json *at)
     if (status == SX_OK && sx_json_peek(&json) == '"') {
         status = sx_json_key(&json, &key);
         if (status == SX_OK && sx_bytes_is(key, "b64") && sx_json_peek(&json) == '"') {
-            status = sx_json_string(&json, &text);
+            status = sx_json_string(&json, NULL);
             if (status == SX_OK) {
                 status = sx_json_next(&json, '}', &more);
             }

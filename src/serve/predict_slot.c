@@ -14,6 +14,9 @@
 enum {
     SLOT_ALIGN = 64,
     KEPT_BLOCK_BYTES = 4 * 1024 * 1024, /* larger blocks are freed after their request */
+    MAX_RUN_VALUES = 1 << 16,           /* read before the length of their list is looked at */
+    MAX_MISFIT_VALUES =
+        4096, /* of a wrong shape: read to quote the shape, but no more than these */
 };
 
 /* ---- Scalars ---- */
@@ -238,14 +241,34 @@ static sx_status level_error(const struct sx_predict_slot *slot, int level)
                     slot->info->name, level, slot->rank);
 }
 
+/* The depth of the first scalar is the tensor's rank. */
+static void set_rank(struct sx_predict_slot *slot, int rank)
+{
+    slot->rank = rank;
+    slot->misfit |= !slot->info->unknown_rank && rank != slot->info->type.rank;
+}
+
+/* What is already known to have the wrong shape is not read to its end: a compressed body may hold
+ * any number of values. */
+static sx_status check_misfit(const struct sx_predict_slot *slot)
+{
+    if (!slot->misfit || slot->count <= MAX_MISFIT_VALUES) {
+        return SX_OK;
+    }
+    char wanted[SX_TYPE_TEXT];
+    return sx_error(SX_INVALID_ARGUMENT, "input \"%s\": the values do not have the shape of %s",
+                    slot->info->name, sx_type_format(&slot->info->type, wanted, sizeof(wanted)));
+}
+
 static sx_status read_scalar(sx_json *json, struct sx_predict_slot *slot, int level)
 {
     if (slot->rank < 0) {
-        slot->rank = level;
+        set_rank(slot, level);
     }
     if (slot->rank != level) {
         return level_error(slot, level);
     }
+    SX_TRY(check_misfit(slot));
     if (slot->count == slot->capacity) { /* more values than commas: malformed text */
         return sx_json_error(json, "Missing a comma.");
     }
@@ -258,7 +281,9 @@ static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int leve
  * whatever ends them (the end of the list, NaN, an error). */
 static size_t read_float_run(sx_json *json, struct sx_predict_slot *slot, int level)
 {
-    const size_t room = slot->capacity - slot->count;
+    const bool bounded = slot->misfit || slot->rank < 0; /* the first run tells the rank */
+    const size_t room = SX_MIN(slot->capacity - slot->count,
+                               bounded ? (size_t)MAX_MISFIT_VALUES + 1 : (size_t)MAX_RUN_VALUES);
     size_t count = 0;
     if (slot->rank >= 0 && slot->rank != level) {
         return 0;
@@ -270,15 +295,25 @@ static size_t read_float_run(sx_json *json, struct sx_predict_slot *slot, int le
         json->p = sx_decimal_read_f64s(json->p, json->end, (double *)slot->block + slot->count,
                                        room, &count);
     }
-    slot->rank = count > 0 ? level : slot->rank;
+    if (count > 0 && slot->rank < 0) {
+        set_rank(slot, level);
+    }
     slot->count += count;
     return count;
+}
+
+/* The size of a dimension in the signature; -1 if any size will do. */
+static int64_t wanted_dim(const struct sx_predict_slot *slot, int level)
+{
+    const sx_type *type = &slot->info->type;
+    return slot->info->unknown_rank || level >= type->rank ? -1 : type->dims[level];
 }
 
 /* The elements of a list whose '[' has been taken. */
 static sx_status read_elements(sx_json *json, struct sx_predict_slot *slot, int level,
                                int64_t *out_count)
 {
+    const int64_t wanted = wanted_dim(slot, level);
     int64_t count = 0;
     bool more = true;
     if (sx_json_take(json, ']')) {
@@ -294,6 +329,8 @@ static sx_status read_elements(sx_json *json, struct sx_predict_slot *slot, int 
                             : read_scalar(json, slot, level + 1));
         }
         count += run > 0 ? (int64_t)run : 1;
+        slot->misfit |= wanted >= 0 && count > wanted;
+        SX_TRY(check_misfit(slot));
         SX_TRY(sx_json_next(json, ']', &more));
     }
     *out_count = count;
@@ -315,7 +352,9 @@ static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int leve
     SX_TRY(sx_json_enter(json, '['));
     SX_TRY(read_elements(json, slot, level, &count));
     if (slot->dims[level] == SX_UNKNOWN_DIM) {
+        const int64_t wanted = wanted_dim(slot, level);
         slot->dims[level] = count;
+        slot->misfit |= wanted >= 0 && count != wanted;
     }
     if (slot->dims[level] != count) {
         return sx_error(SX_INVALID_ARGUMENT,
@@ -399,6 +438,7 @@ sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_serve_tensor *i
     slot->elem_bytes = sx_slot_elem_bytes(info->type.dtype);
     slot->count = 0;
     slot->rank = -1;
+    slot->misfit = false;
     slot->seen_at = 0;
     for (int i = 0; i < SX_MAX_RANK; i++) {
         slot->dims[i] = SX_UNKNOWN_DIM;

@@ -25,6 +25,7 @@ struct sx_predict_slot {
     size_t elem_bytes;
     size_t count, capacity;
     int rank;
+    bool misfit; /* the values so far do not fit the signature's shape */
     int64_t dims[SX_MAX_RANK];
     size_t seen_at; /* 1 + index of the last object that named it, to find duplicates */
 };

@@ -19,7 +19,9 @@
 enum {
     INLINE_BODY_BYTES = 16 * 1024, /* larger requests always go to the executor */
     INLINE_NS = 40000, /* about the cost of passing a request to another thread and back */
-    INFLATE_SLACK = 8 * 1024 * 1024, /* reserved by sx_inflate_all */
+    INFLATE_SLACK = 8 * 1024 * 1024,  /* reserved by sx_inflate_all */
+    INFLATE_RATIO = 100,              /* JSON of real inputs compresses 3 to 10 times */
+    INFLATE_FREE_BYTES = 1024 * 1024, /* at any ratio */
     RETRY_AFTER_S = 1,
 };
 
@@ -130,17 +132,28 @@ static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_st
 
 /* ---- Predict ---- */
 
-/* The body as JSON text: as received, or decompressed into `inflated`. */
+/* The body as JSON text: as received, or decompressed into `inflated`. What a client can make the
+ * server decompress and parse is bounded by what it sent: deflate expands up to 1028 times. */
 static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes *out_body)
 {
     *out_body = sx_http_request_body(job->exchange);
     if (sx_http_request_head(job->exchange)->coding == SX_HTTP_IDENTITY) {
         return SX_OK;
     }
-    sx_status status = sx_inflate_all(SX_CODEC_GZIP, *out_body, job->rest->config.max_body_bytes,
+    const size_t max_bytes = job->rest->config.max_body_bytes, received = out_body->size;
+    const size_t by_ratio = SX_MAX(received * INFLATE_RATIO, (size_t)INFLATE_FREE_BYTES);
+    sx_status status = sx_inflate_all(SX_CODEC_GZIP, *out_body, SX_MIN(max_bytes, by_ratio),
                                       "gzip body", inflated);
     if (sx_status_code(status) == SX_DATA_LOSS) { /* a client error */
         job->http_status = 400;
+    } else if (inflated->size > by_ratio && by_ratio < max_bytes) {
+        job->http_status = 413;
+        sx_status_free(status);
+        status =
+            sx_error(SX_RESOURCE_EXHAUSTED,
+                     "gzip body of %zu bytes decompresses to more than %zu bytes, %d times its "
+                     "size; send it uncompressed",
+                     received, by_ratio, INFLATE_RATIO);
     } else if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
                !sx_budget_refused(inflated->budget)) {
         job->http_status = 413;

@@ -390,6 +390,64 @@ static void test_serve_predict_json__refuses(void **state)
     }
 }
 
+#define NAMED "{\"signature_name\":\"serving_default\","
+/* `head`, `unit` as often as fits into 200,000 bytes, `tail`: the error names the shape, so it was
+ * found before the end of the text, which has a mistake, too. */
+static void test_serve_predict_json__stops_at_the_first_misfit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *head, *unit, *says;
+    } rows[] = {
+        {NAMED "\"instances\":[", "0,", "the values do not have the shape of float32[N,2]"},
+        {NAMED "\"instances\":[", "[0,1,2],", "the values do not have the shape of float32[N,2]"},
+        {NAMED "\"instances\":[[", "0,", "the values do not have the shape of float32[N,2]"},
+        {NAMED "\"instances\":[[[", "0,", "the values do not have the shape of float32[N,2]"},
+        {NAMED "\"inputs\":[[0],", "[0],", "the values do not have the shape of float32[N,2]"},
+        {"{\"signature_name\":\"u8\",\"instances\":[[", "0,", "the shape of uint8[N]"},
+        {"{\"signature_name\":\"text\",\"inputs\":[[", "\"a\",", "the shape of string[N]"},
+        {NAMED "\"instances\":[[1,2],", "[0,1],", "value at nesting level 1"}, /* no misfit */
+        {"{\"signature_name\":\"any\",\"inputs\":[", "0,", "not of expected type"},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        struct parsed p;
+        sx_buf text;
+        sx_buf_init(&text, 0);
+        sx_buf_puts(&text, rows[i].head);
+        while (text.size < 200000) {
+            sx_buf_puts(&text, rows[i].unit);
+        }
+        sx_buf_puts(&text, "?");
+        sx_status status = parse_bytes(&p, text.data, text.size);
+        if (sx_status_code(status) != SX_INVALID_ARGUMENT ||
+            strstr(sx_status_message(status), rows[i].says) == NULL) {
+            fail_msg("row %zu gave \"%s\", expected \"%s\"", i, sx_status_message(status),
+                     rows[i].says);
+        }
+        sx_status_free(status);
+        done(&p);
+        sx_buf_deinit(&text);
+    }
+}
+
+/* Members that are not used are checked, but take no memory. */
+static void test_serve_predict_json__skips_without_memory(void **state)
+{
+    (void)state;
+    struct parsed p;
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    sx_buf_puts(&text, "{\"instances\":[[1,2]],\"z\":{\"k\\n\":\"");
+    for (int i = 0; i < 100000; i++) {
+        sx_buf_puts(&text, "\\u00e9\\n");
+    }
+    sx_buf_puts(&text, "\"}}");
+    assert_ok(parse_bytes(&p, text.data, text.size));
+    assert_true(p.arena.used_bytes < 4096);
+    done(&p);
+    sx_buf_deinit(&text);
+}
+
 static void test_serve_predict_json__bounds_the_depth(void **state)
 {
     (void)state;
@@ -651,6 +709,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_predict_json__reuses_slots),
     cmocka_unit_test(test_serve_predict_json__charges_values),
     cmocka_unit_test(test_serve_predict_json__refuses),
+    cmocka_unit_test(test_serve_predict_json__stops_at_the_first_misfit),
+    cmocka_unit_test(test_serve_predict_json__skips_without_memory),
     cmocka_unit_test(test_serve_predict_json__bounds_the_depth),
     cmocka_unit_test(test_serve_predict_json__survives_truncation_and_flips),
     cmocka_unit_test(test_serve_predict_json__floats_round_trip),

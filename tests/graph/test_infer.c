@@ -67,8 +67,8 @@ static void attempt(trial *t, const char *format, ...)
     }
 }
 
-static const sx_dtype dtypes[] = {SX_F16, SX_BF16, SX_F32, SX_F64,  SX_U8,
-                                  SX_I32, SX_I64,  SX_U32, SX_BOOL, SX_STRING};
+static const sx_dtype dtypes[] = {SX_F16, SX_BF16, SX_F32,    SX_F64, SX_U8,  SX_I32, SX_I64,
+                                  SX_U32, SX_BOOL, SX_STRING, SX_I8,  SX_I16, SX_U16, SX_U64};
 
 static void other_inputs(trial *t)
 {

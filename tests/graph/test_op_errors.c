@@ -4,6 +4,9 @@
 
 #include <sextant/ops.h>
 
+#include "graph/builder.h"
+#include "graph/ops/attrs.h"
+
 typedef struct values {
     sx_value image, filter, matrix, batch_matrix, ints, step, flag, wide;
 } values;
@@ -323,7 +326,57 @@ static void test_graph_op_errors__later_calls_do_nothing(void **state)
     sx_builder_destroy(b);
 }
 
+/* Each operand whose rank an operator asks for, given one dimension more and one less: it is named,
+ * with its rank and the form that is expected. The other operands are those of the operator's first
+ * sample; an operator checks its operands in order. */
+static const struct {
+    const sx_op_def *op;
+    int input;
+    const char *name, *form;
+} ranks[] = {
+    {&sx_op_conv2d, 0, "x", "[N,H,W,C]"},
+    {&sx_op_conv2d, 1, "filter", "[KH,KW,C,O]"},
+    {&sx_op_conv2d_grad_filter, 0, "x", "[N,H,W,C]"},
+    {&sx_op_conv2d_grad_filter, 1, "dy", "[N,H,W,C]"},
+    {&sx_op_conv2d_grad_input, 0, "dy", "[N,H,W,C]"},
+    {&sx_op_conv2d_grad_input, 1, "filter", "[KH,KW,C,O]"},
+    {&sx_op_max_pool2d, 0, "x", "[N,H,W,C]"},
+    {&sx_op_max_pool2d_grad, 0, "x", "[N,H,W,C]"},
+    {&sx_op_avg_pool2d, 0, "x", "[N,H,W,C]"},
+    {&sx_op_avg_pool2d_grad, 0, "dy", "[N,H,W,C]"},
+    {&sx_op_matmul, 0, "a", "[N,K]"},
+    {&sx_op_matmul, 1, "b", "[K,M]"},
+    {&sx_op_in_top_k, 0, "predictions", "[N,C]"},
+    {&sx_op_softmax_cross_entropy, 0, "logits", "[N,C]"},
+    {&sx_op_sparse_softmax_cross_entropy, 0, "logits", "[N,C]"},
+};
+
+static void test_graph_op_errors__ranks_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        const sx_op_def *op = ranks[i].op;
+        for (int step = -1; step <= 1; step += 2) {
+            const sx_op_sample *sample = &op->samples[0];
+            sx_type in[SX_SAMPLE_MAX_INPUTS], out[SX_MAX_OUTPUTS];
+            char form[SX_TYPE_TEXT], says[256];
+            int n_out;
+            for (int k = 0; k < sample->n_inputs; k++) {
+                in[k] = sample->inputs[k].type;
+            }
+            sx_type *changed = &in[ranks[i].input];
+            changed->rank += step;
+            changed->dims[changed->rank - 1] = 3;
+            snprintf(says, sizeof(says), "%s %s has rank %d, expected %s", ranks[i].name,
+                     sx_type_format(changed, form, sizeof(form)), changed->rank, ranks[i].form);
+            assert_error(sx_infer_types(op, sample->attrs, in, sample->n_inputs, out, &n_out),
+                         SX_INVALID_ARGUMENT, says);
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_op_errors__ranks_are_named),
     cmocka_unit_test(test_graph_op_errors__say_what_is_wrong_and_where),
     cmocka_unit_test(test_graph_op_errors__later_calls_do_nothing),
 };

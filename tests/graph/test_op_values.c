@@ -447,7 +447,112 @@ static void test_graph_op_values__a_mean_counts_the_batch_only_when_it_must(void
     sx_graph_destroy(g);
 }
 
+/* Elementwise operators on each kind of number, where the kinds differ: at the ends of their
+ * ranges integers wrap, and unsigned ones have no sign. y is one number, or as many as x. */
+static const struct {
+    const sx_op_def *op;
+    sx_dtype dtype;
+    double x[3];
+    int n_y;
+    double y[3], want[3];
+} kinds[] = {
+    {&sx_op_add, SX_I32, {0x7fffffff, -5, 0}, 1, {1}, {-0x1p31, -4, 1}},
+    {&sx_op_add, SX_U32, {0xffffffff, 0x80000000, 5}, 1, {2}, {1, 0x80000002, 7}},
+    {&sx_op_add, SX_U8, {255, 128, 0}, 3, {1, 128, 7}, {0, 0, 7}},
+    {&sx_op_add, SX_F16, {60000, 2048, -1}, 1, {10000}, {INFINITY, 12048, 10000}},
+    {&sx_op_add, SX_BF16, {256, 0.5, -1}, 1, {1}, {256, 1.5, 0}},
+    {&sx_op_sub, SX_I64, {-0x1p53, 4, 0}, 1, {5}, {-0x1p53 - 5, -1, -5}},
+    {&sx_op_sub, SX_U32, {0, 0xffffffff, 3}, 3, {1, 1, 3}, {0xffffffff, 0xfffffffe, 0}},
+    {&sx_op_sub, SX_U8, {0, 200, 3}, 1, {3}, {253, 197, 0}},
+    {&sx_op_mul, SX_I32, {0x10000, -3, 2}, 3, {0x10000, 7, -4}, {0, -21, -8}},
+    {&sx_op_mul, SX_U32, {0x10001, 3, 2}, 3, {0x10000, 7, 0xffffffff}, {0x10000, 21, 0xfffffffe}},
+    {&sx_op_maximum, SX_I32, {-1, -7, 3}, 1, {-4}, {-1, -4, 3}},
+    {&sx_op_maximum, SX_U32, {0xffffffff, 1, 3}, 1, {2}, {0xffffffff, 2, 3}},
+    {&sx_op_minimum, SX_I32, {-1, -7, 3}, 1, {-4}, {-4, -7, -4}},
+    {&sx_op_minimum, SX_U32, {0xffffffff, 1, 3}, 3, {2, 2, 0x80000000}, {2, 1, 3}},
+    {&sx_op_less, SX_I32, {-1, 1, 0}, 1, {0}, {1, 0, 0}},
+    {&sx_op_less, SX_U32, {0xffffffff, 0, 7}, 1, {7}, {0, 1, 0}},
+    {&sx_op_greater, SX_I64, {-1, 1, 0}, 1, {0}, {0, 1, 0}},
+    {&sx_op_greater, SX_U32, {0xffffffff, 0, 7}, 1, {7}, {1, 0, 0}},
+    {&sx_op_equal, SX_I32, {-1, 1, 0}, 3, {-1, 2, 0}, {1, 0, 1}},
+    {&sx_op_equal, SX_U8, {255, 1, 0}, 1, {255}, {1, 0, 0}},
+    {&sx_op_logical_and, SX_BOOL, {1, 0, 1}, 3, {1, 1, 0}, {1, 0, 0}},
+    {&sx_op_neg, SX_I32, {-0x1p31, 5, 0}, 0, {0}, {-0x1p31, -5, 0}},
+    {&sx_op_neg, SX_U32, {1, 0xffffffff, 0}, 0, {0}, {0xffffffff, 1, 0}},
+    {&sx_op_abs, SX_I32, {-5, 5, -0x1p31}, 0, {0}, {5, 5, -0x1p31}},
+    {&sx_op_abs, SX_U32, {0xffffffff, 5, 0}, 0, {0}, {0xffffffff, 5, 0}},
+    {&sx_op_sign, SX_I32, {-5, 5, 0}, 0, {0}, {-1, 1, 0}},
+    {&sx_op_sign, SX_U32, {0xffffffff, 5, 0}, 0, {0}, {1, 1, 0}},
+    {&sx_op_square, SX_U8, {16, 15, 255}, 0, {0}, {0, 225, 1}},
+    {&sx_op_add, SX_U64, {0x1p63, 0x1.fffffp63, 5}, 1, {0x1p63}, {0, 0x1.ffffep62, 0x1p63}},
+    {&sx_op_sub, SX_U64, {0x1p40, 0x1p63, 0}, 1, {0x1p63}, {0x1p63 + 0x1p40, 0, 0x1p63}},
+    {&sx_op_mul, SX_U64, {0x1p63, 3, 2}, 3, {2, 7, 0x1p62}, {0, 21, 0x1p63}},
+    {&sx_op_maximum, SX_U64, {0x1p63, 1, 3}, 1, {2}, {0x1p63, 2, 3}},
+    {&sx_op_minimum, SX_U64, {0x1p63, 1, 3}, 1, {2}, {2, 1, 2}},
+    {&sx_op_less, SX_U64, {0x1p63, 0, 7}, 1, {7}, {0, 1, 0}},
+    {&sx_op_greater, SX_U64, {0x1p63, 0, 7}, 1, {7}, {1, 0, 0}},
+    {&sx_op_equal, SX_U64, {0x1p63, 0, 7}, 1, {7}, {0, 0, 1}},
+    {&sx_op_neg, SX_U64, {0x1p63, 0, 0x1p62}, 0, {0}, {0x1p63, 0, 0x1.8p63}},
+    {&sx_op_abs, SX_U64, {0x1p63, 0, 7}, 0, {0}, {0x1p63, 0, 7}},
+    {&sx_op_sign, SX_U64, {0x1p63, 0, 7}, 0, {0}, {1, 0, 1}},
+    {&sx_op_square, SX_U64, {0x1p31, 0x1p32, 7}, 0, {0}, {0x1p62, 0, 49}},
+};
+
+static void test_graph_op_values__each_kind_of_number(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        double x[3], y[3];
+        memcpy(x, kinds[i].x, sizeof(x));
+        memcpy(y, kinds[i].y, sizeof(y));
+        const given in[] = {
+            {.type = sx_type_of(kinds[i].dtype, 3), .data = x},
+            {.type = sx_type_of(kinds[i].dtype, kinds[i].n_y), .data = y},
+        };
+        results r;
+        run(kinds[i].op, NULL, in, kinds[i].n_y > 0 ? 2 : 1, &r);
+        for (int k = 0; k < 3; k++) {
+            if (r.data[0][k] != kinds[i].want[k]) {
+                fail_msg("%s of %s: element %d is %.17g, expected %.17g", kinds[i].op->name,
+                         sx_dtype_name(kinds[i].dtype), k, r.data[0][k], kinds[i].want[k]);
+            }
+        }
+    }
+}
+
+/* A double put into an element of each kind: what does not fit takes the nearest end. */
+static void test_graph_op_values__elements_are_set_by_kind(void **state)
+{
+    (void)state;
+    static const struct {
+        sx_dtype dtype;
+        double set, get;
+    } rows[] = {
+        {SX_F32, -1.5, -1.5},      {SX_F64, 1e300, 1e300},
+        {SX_I32, -7, -7},          {SX_I64, 1e300, 0x1p63},
+        {SX_I64, -1e300, -0x1p63}, {SX_I64, 2.9, 2},
+        {SX_I64, -2.9, -2},        {SX_U64, 7, 7},
+        {SX_U64, -7, 0},           {SX_U64, 0x1p63, 0x1p63},
+        {SX_U64, 1e300, 0x1p64},   {SX_BOOL, 2, 1},
+        {SX_BOOL, -0.5, 1},        {SX_BOOL, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_host_tensor t = op_sample_tensor(sx_type_of(rows[i].dtype, 3));
+        sx_host_set(&t, 0, 1);
+        sx_host_set(&t, 2, 0);
+        sx_host_set(&t, 1, rows[i].set);
+        if (sx_host_get(&t, 1) != rows[i].get) {
+            fail_msg("%g of %s is %g, expected %g", rows[i].set, sx_dtype_name(rows[i].dtype),
+                     sx_host_get(&t, 1), rows[i].get);
+        }
+        assert_true(sx_host_get(&t, 0) == 1 && sx_host_get(&t, 2) == 0);
+        sx_free(t.data);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_op_values__each_kind_of_number),
+    cmocka_unit_test(test_graph_op_values__elements_are_set_by_kind),
     cmocka_unit_test(test_graph_op_values__labels_outside_give_nan),
     cmocka_unit_test(test_graph_op_values__nan_and_infinity_pass_or_are_seen),
     cmocka_unit_test(test_graph_op_values__the_first_of_equals_wins),

@@ -99,6 +99,9 @@ static const sx_op_sample gather_samples[] = {
     {.name = "batch_inside",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 6, 3), SX_SAMPLE_I32(6, 2, -2)},
      .n_inputs = 2},
+    {.name = "empty_table",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 0, 3), SX_SAMPLE_I32(6, SX_BATCH)},
+     .n_inputs = 2},
 };
 
 sx_value sx_gather_at(sx_builder *b, sx_value table, sx_value indices, const char *file, int line)

@@ -108,6 +108,7 @@ sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const
     if (sx_axes_fit(&attrs.axes, type.rank)) {
         sx_type rest = sx_reduced_type(&type, &attrs.axes, false);
         if (sx_type_has_batch(&rest)) {
+            sx_builder_at(b, file, line);
             return sx_scalar(b, sx_accumulator_dtype(type.dtype), count_along(&type, &attrs.axes));
         }
     }

@@ -14,7 +14,12 @@ char *sx_strdup(const char *text);
 
 /* RESOURCE_EXHAUSTED "out of memory for a PNG decoder": the arguments are a printf format (a string
  * literal) that says what the memory was for, and its arguments. */
-#define sx_no_memory(...) sx_error(SX_RESOURCE_EXHAUSTED, "out of memory " __VA_ARGS__)
+#define sx_no_memory(...) sx_status_no_memory(__FILE__, __LINE__, "out of memory " __VA_ARGS__)
+SX_MUST_USE sx_status sx_status_no_memory(const char *file, int line, const char *format, ...)
+    SX_PRINTF(3, 4);
+/* Whether an error comes from sx_no_memory(), also with annotations: other errors of code
+ * RESOURCE_EXHAUSTED are about a limit, and come again with more memory. */
+bool sx_status_is_no_memory(sx_status status);
 
 /* Marks `block` as living as long as the process: it no longer counts as live. */
 void sx_alloc_keep(const void *block);

@@ -16,8 +16,9 @@
 
 struct sx_status_object {
     sx_code code;
-    char *message; /* owned */
-    char *trace;   /* owned */
+    char *message;  /* owned */
+    char *trace;    /* owned */
+    bool no_memory; /* an allocation failed */
 };
 
 /* Long names and texts from files must not make an error of megabytes. */
@@ -27,6 +28,7 @@ static struct sx_status_object out_of_memory = {
     .code = SX_RESOURCE_EXHAUSTED,
     .message = (char *)"out of memory; free memory or use a smaller batch size",
     .trace = (char *)"",
+    .no_memory = true,
 };
 
 static char *format_bounded(size_t max_bytes, const char *format, va_list args)
@@ -54,12 +56,10 @@ static char *format_text(size_t max_bytes, const char *format, ...)
     return text;
 }
 
-sx_status sx_status_make(sx_code code, const char *file, int line, const char *format, ...)
+static sx_status make(sx_code code, bool no_memory, const char *file, int line, const char *format,
+                      va_list args)
 {
-    va_list args;
-    va_start(args, format);
     char *message = format_bounded(MAX_MESSAGE_BYTES, format, args);
-    va_end(args);
     char *trace = format_text(MAX_TRACE_BYTES, "%s:%d", file, line);
     sx_status status = sx_alloc(1, sizeof(*status));
     if (message == NULL || trace == NULL || status == NULL) {
@@ -68,9 +68,34 @@ sx_status sx_status_make(sx_code code, const char *file, int line, const char *f
         sx_free(status);
         return &out_of_memory;
     }
-    *status = (struct sx_status_object){
-        .code = code == SX_CODE_OK ? SX_INTERNAL : code, .message = message, .trace = trace};
+    *status = (struct sx_status_object){.code = code == SX_CODE_OK ? SX_INTERNAL : code,
+                                        .message = message,
+                                        .trace = trace,
+                                        .no_memory = no_memory};
     return status;
+}
+
+sx_status sx_status_make(sx_code code, const char *file, int line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    sx_status status = make(code, false, file, line, format, args);
+    va_end(args);
+    return status;
+}
+
+sx_status sx_status_no_memory(const char *file, int line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    sx_status status = make(SX_RESOURCE_EXHAUSTED, true, file, line, format, args);
+    va_end(args);
+    return status;
+}
+
+bool sx_status_is_no_memory(sx_status status)
+{
+    return status != SX_OK && status->no_memory;
 }
 
 /* Replaces *slot with `text`, unless `text` is NULL. */

@@ -42,8 +42,7 @@ bool sx_image_is_faulty(sx_status status)
     sx_code code = sx_status_code(status);
     return code == SX_INVALID_ARGUMENT || code == SX_DATA_LOSS || code == SX_UNIMPLEMENTED ||
            code == SX_NOT_FOUND || code == SX_PERMISSION_DENIED ||
-           (code == SX_RESOURCE_EXHAUSTED &&
-            strstr(sx_status_message(status), "out of memory") == NULL);
+           (code == SX_RESOURCE_EXHAUSTED && !sx_status_is_no_memory(status));
 }
 
 /* ---- Faults ---- */

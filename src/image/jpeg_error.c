@@ -6,6 +6,7 @@
 #include <jerror.h>
 
 #include "base/checked.h"
+#include "base/memory.h"
 
 /* Every other fatal error means a damaged file: DATA_LOSS. */
 static const struct code_row {
@@ -34,6 +35,13 @@ static sx_code code_of(int jpeg)
         }
     }
     return SX_DATA_LOSS;
+}
+
+sx_status sx_jpeg_error_status(const sx_jpeg_error *error, const char *prefix, const char *doing)
+{
+    return error->manager.msg_code == JERR_OUT_OF_MEMORY
+               ? sx_no_memory("%s", doing)
+               : sx_error(error->code, "%s: %s", prefix, error->message);
 }
 
 static void exit_by_jump(j_common_ptr info)

@@ -23,4 +23,8 @@ typedef struct sx_jpeg_error {
 /* Sets handlers that never print; returns the pointer for cinfo.err. */
 struct jpeg_error_mgr *sx_jpeg_error_init(sx_jpeg_error *error);
 
+/* The status of a fatal error: "JPEG: image is truncated", or "out of memory reading a JPEG". */
+SX_MUST_USE sx_status sx_jpeg_error_status(const sx_jpeg_error *error, const char *prefix,
+                                           const char *doing);
+
 #endif

@@ -214,7 +214,7 @@ static sx_status run(decoder *d)
         decode(d);
         return d->status;
     }
-    return sx_error(d->error.code, "JPEG: %s", d->error.message);
+    return sx_jpeg_error_status(&d->error, "JPEG", "reading a JPEG");
 }
 
 sx_status sx_jpeg_decode(sx_bytes encoded, const sx_decode_options *options, sx_image *image)

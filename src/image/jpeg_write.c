@@ -91,7 +91,7 @@ static sx_status run(encoder *e)
         encode(e);
         return sx_buf_status(e->out);
     }
-    return sx_error(e->error.code, "writing JPEG: %s", e->error.message);
+    return sx_jpeg_error_status(&e->error, "writing JPEG", "writing a JPEG");
 }
 
 sx_status sx_jpeg_encode(const sx_image *image, int quality, sx_buf *out)

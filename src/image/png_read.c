@@ -3,6 +3,7 @@
  * As in jpeg_read.c, libpng's errors arrive by longjmp and all state is in one struct. */
 #include <setjmp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <png.h>
@@ -22,6 +23,7 @@ typedef struct decoder {
     png_infop info;
     jmp_buf jump;
     char message[128];
+    bool no_memory; /* an allocation of libpng failed */
     const sx_decode_options *options;
     sx_bytes encoded;
     size_t at; /* bytes read */
@@ -35,6 +37,20 @@ static void fail(png_structp png, png_const_charp message)
     decoder *d = png_get_error_ptr(png);
     snprintf(d->message, sizeof(d->message), "%s", message);
     longjmp(d->jump, 1);
+}
+
+static png_voidp allocate(png_structp png, png_alloc_size_t bytes)
+{
+    void *block = malloc(bytes);
+    decoder *d = png_get_mem_ptr(png);
+    d->no_memory |= block == NULL;
+    return block;
+}
+
+static void release(png_structp png, png_voidp block)
+{
+    (void)png;
+    free(block);
 }
 
 static void ignore_warning(png_structp png, png_const_charp message)
@@ -164,7 +180,8 @@ done:
 
 static sx_status run(decoder *d)
 {
-    d->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, d, fail, ignore_warning);
+    d->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, d, fail, ignore_warning, d, allocate,
+                                      release);
     if (d->png == NULL) {
         return sx_no_memory("for a PNG decoder");
     }
@@ -175,6 +192,9 @@ static sx_status run(decoder *d)
     if (setjmp(d->jump) == 0) {
         decode(d);
         return d->status;
+    }
+    if (d->no_memory) {
+        return sx_no_memory("reading a PNG");
     }
     return sx_error(SX_DATA_LOSS, "PNG: %s (at byte %zu of %zu)", d->message, d->at,
                     d->encoded.size);

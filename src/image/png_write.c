@@ -1,6 +1,7 @@
 /* Encodes PNG; see encode.h. Errors arrive by longjmp, as in png_read.c. */
 #include <setjmp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <png.h>
@@ -13,6 +14,7 @@ typedef struct encoder {
     png_infop info;
     jmp_buf jump;
     char message[128];
+    bool no_memory; /* an allocation of libpng failed */
     const sx_image *image;
     sx_buf *out;
 } encoder;
@@ -22,6 +24,20 @@ static void fail(png_structp png, png_const_charp message)
     encoder *e = png_get_error_ptr(png);
     snprintf(e->message, sizeof(e->message), "%s", message);
     longjmp(e->jump, 1);
+}
+
+static png_voidp allocate(png_structp png, png_alloc_size_t bytes)
+{
+    void *block = malloc(bytes);
+    encoder *e = png_get_mem_ptr(png);
+    e->no_memory |= block == NULL;
+    return block;
+}
+
+static void release(png_structp png, png_voidp block)
+{
+    (void)png;
+    free(block);
 }
 
 static void ignore_warning(png_structp png, png_const_charp message)
@@ -62,7 +78,8 @@ static void encode(encoder *e)
 
 static sx_status run(encoder *e)
 {
-    e->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, e, fail, ignore_warning);
+    e->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, e, fail, ignore_warning, e, allocate,
+                                       release);
     e->info = e->png != NULL ? png_create_info_struct(e->png) : NULL;
     if (e->info == NULL) {
         return sx_no_memory("for a PNG encoder");
@@ -70,6 +87,9 @@ static sx_status run(encoder *e)
     if (setjmp(e->jump) == 0) {
         encode(e);
         return sx_buf_status(e->out);
+    }
+    if (e->no_memory) {
+        return sx_no_memory("writing a PNG");
     }
     return sx_error(SX_INTERNAL, "writing PNG: %s", e->message);
 }

@@ -286,6 +286,46 @@ static void test_image_decode__out_of_memory(void **state)
     sx_buf_deinit(&png);
 }
 
+/* libjpeg and libpng allocate through malloc: an address space that is too small for an image gives
+ * "out of memory", which is no fault of the image. */
+static void test_image_decode__out_of_memory_in_libraries(void **state)
+{
+    (void)state;
+    const char *sanitizer = getenv("SEXTANT_SANITIZE");
+    if (sanitizer != NULL && sanitizer[0] != '\0') {
+        SX_SKIP("a sanitizer ends the program when malloc fails");
+    }
+    sx_buf jpeg = sample_progressive(1200, 1200), png = sample_png(2, 1000000, 3);
+    const sx_bytes files[] = {sample_bytes(&jpeg), sample_bytes(&png)};
+    for (size_t i = 0; i < 2; i++) {
+        struct rlimit before, tight;
+        sx_image image = {0};
+        int refused = 0;
+        assert_ok(sx_image_decode(files[i], NULL, &image)); /* its pixels are kept */
+        assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+        for (rlim_t spare = 0; spare < 12 << 20; spare += 1 << 20) {
+            FILE *file = fopen("/proc/self/statm", "r");
+            long pages = 0;
+            assert_int_equal(fscanf(file, "%ld", &pages), 1);
+            fclose(file);
+            tight = before;
+            tight.rlim_cur = (rlim_t)pages * 4096 + spare;
+            assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+            sx_status status = sx_image_decode(files[i], NULL, &image);
+            assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+            refused += status != SX_OK;
+            if (status != SX_OK && !sx_status_is_no_memory(status)) {
+                fail_msg("with %zu bytes: %s", (size_t)spare, sx_status_message(status));
+            }
+            sx_status_free(status);
+        }
+        assert_true(refused > 0);
+        sx_image_deinit(&image);
+    }
+    sx_buf_deinit(&jpeg);
+    sx_buf_deinit(&png);
+}
+
 static void append_chunk(sx_buf *out, const char *type, const uint8_t *data, size_t size)
 {
     uint8_t number[4] = {(uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
@@ -390,6 +430,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_decode__two_thousand_scans),
     cmocka_unit_test(test_image_decode__steady_state_allocates_nothing),
     cmocka_unit_test(test_image_decode__out_of_memory),
+    cmocka_unit_test(test_image_decode__out_of_memory_in_libraries),
     cmocka_unit_test(test_image_decode__png_text_bombs),
     cmocka_unit_test(test_image_decode__images_are_independent),
     cmocka_unit_test(test_image_decode__shape_checks),

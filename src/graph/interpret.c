@@ -13,11 +13,11 @@ static size_t elem_bytes(const sx_kernel_call *like, sx_dtype dtype)
                                 : sx_dtype_bytes(dtype);
 }
 
-size_t sx_interpret_bytes(const sx_kernel_call *like, const sx_type *type)
+int64_t sx_interpret_bytes(const sx_kernel_call *like, const sx_type *type)
 {
     const int64_t n = sx_type_elems(type);
-    size_t bytes = 0;
-    return n >= 0 && sx_mul_size((size_t)n, elem_bytes(like, type->dtype), &bytes) ? bytes : 0;
+    int64_t bytes = 0;
+    return n >= 0 && sx_mul_i64(n, (int64_t)elem_bytes(like, type->dtype), &bytes) ? bytes : -1;
 }
 
 /* Runs one node whose inputs have been computed and whose outputs are allocated. */
@@ -73,11 +73,16 @@ sx_status sx_interpret(const sx_kernel_call *like, const sx_graph *g, const sx_h
         for (int i = 0; i < n->n_outputs && status == SX_OK; i++) {
             sx_host_tensor *value = &values[sx_node_output(n, i).id];
             value->type = *sx_graph_type(g, sx_node_output(n, i));
-            value->data =
-                sx_type_is_static(&value->type)
-                    ? sx_arena_alloc(&arena, sx_interpret_bytes(like, &value->type) + 1, 1)
-                    : NULL;
-            status = value->data == NULL ? sx_budget_error(arena.budget) : SX_OK;
+            const int64_t bytes = sx_interpret_bytes(like, &value->type);
+            value->data = bytes < 0 ? NULL : sx_arena_alloc(&arena, (size_t)bytes + 1, 1);
+            if (bytes < 0) {
+                char text[SX_TYPE_TEXT];
+                status = sx_error(SX_RESOURCE_EXHAUSTED, "%s \"%s\": the size of %s overflows",
+                                  n->op->name, n->name,
+                                  sx_type_format(&value->type, text, sizeof(text)));
+            } else if (value->data == NULL) {
+                status = sx_budget_error(arena.budget);
+            }
         }
         if (status == SX_OK) {
             status = sx_status_annotate(run_node(like, n, values, &arena), __FILE__, __LINE__,
@@ -86,7 +91,7 @@ sx_status sx_interpret(const sx_kernel_call *like, const sx_graph *g, const sx_h
     }
     for (int i = 0; i < g->n_results && status == SX_OK; i++) {
         const sx_host_tensor *value = &values[g->results[i].value.id];
-        memcpy(results[i].data, value->data, sx_interpret_bytes(like, &value->type));
+        memcpy(results[i].data, value->data, (size_t)sx_interpret_bytes(like, &value->type));
     }
     sx_arena_deinit(&arena);
     return status;

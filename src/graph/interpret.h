@@ -12,8 +12,8 @@
 SX_MUST_USE sx_status sx_interpret(const sx_kernel_call *like, const sx_graph *g,
                                    const sx_host_tensor *args, const sx_host_tensor *results);
 
-/* The size of a tensor of that type, represented like the operands of `like`; 0 if it is not
- * static. */
-size_t sx_interpret_bytes(const sx_kernel_call *like, const sx_type *type);
+/* The size of a tensor of that type, represented like the operands of `like`; -1 if it is not
+ * static or the size overflows. */
+int64_t sx_interpret_bytes(const sx_kernel_call *like, const sx_type *type);
 
 #endif

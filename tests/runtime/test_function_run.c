@@ -464,6 +464,13 @@ static void test_runtime_function_run__limits_are_refused_with_their_figure(void
         "%3 = call(%2) {function=\"c\"} float32[?] \"r\"\noutput \"y\" %3\nend\n"
         "function \"c\"\ninput %1 float32[?] \"x\"\n"
         "%2 = neg(%1) float32[?] \"l\"\noutput \"y\" %2\nend\n";
+    static const char huge[] = /* within a region, a value whose size overflows */
+        "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
+        "%2 = map(%1) {mapped=1} float32[?] \"map\"\n"
+        "  body\n    input %1 float32[] \"x\"\n"
+        "    %2 = broadcast_to(%1) {shape=[4611686018427387904]} float32[?] \"wide\"\n"
+        "    %3 = reduce_sum(%2) {axes=[0]} float32[] \"sum\"\n    output \"y\" %3\n  end\n"
+        "output \"y\" %2\nend\n";
     const float x[] = {1};
     sx_tensor y, in = floats(x, 1, 1, 0);
     running t;
@@ -473,6 +480,14 @@ static void test_runtime_function_run__limits_are_refused_with_their_figure(void
     assert_error(sx_runner_run(t.runner, "niam", &in, 1, &y, 1, &t.arena, NULL), SX_NOT_FOUND,
                  "no function \"niam\"");
     end(&t);
+    for (size_t d = 0; d < 2; d++) {
+        begin(&t, devices[d], huge, (sx_runner_options){.seed = 1});
+        assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL),
+                     SX_RESOURCE_EXHAUSTED,
+                     "element 0: broadcast_to \"wide\": the size of float32[4611686018427387904] "
+                     "overflows");
+        end(&t);
+    }
     begin(&t, "host", doubling, (sx_runner_options){.limits = {.nodes = 10}});
     assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL));
     assert_true(*(float *)y.data == 1);

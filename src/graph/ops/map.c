@@ -153,8 +153,7 @@ static sx_status map_host(const sx_kernel_call *c)
             part[i] = *whole;
             if (i < attrs->mapped || i >= c->n_in) {
                 part[i].type = element_type(&whole->type);
-                part[i].data =
-                    (char *)whole->data + (size_t)k * sx_interpret_bytes(c, &part[i].type);
+                part[i].data = (char *)whole->data + k * sx_interpret_bytes(c, &part[i].type);
             }
         }
         SX_TRY(sx_interpret(c, attrs->body, part, part + c->n_in), "element %lld", (long long)k);

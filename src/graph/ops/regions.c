@@ -28,7 +28,7 @@ sx_status sx_require_region_args(const char *what, const sx_graph *body, const s
 
 void sx_region_copy(const sx_kernel_call *c, const sx_host_tensor *from, const sx_host_tensor *to)
 {
-    memcpy(to->data, from->data, sx_interpret_bytes(c, &to->type));
+    memcpy(to->data, from->data, (size_t)sx_interpret_bytes(c, &to->type));
 }
 
 sx_builder *sx_region_begin(sx_grad *g, const sx_type *types, int n, sx_value *out_args)

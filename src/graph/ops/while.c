@@ -252,7 +252,8 @@ static sx_status while_host(const sx_kernel_call *c)
     for (int i = 0; i < c->n_out; i++) {
         sx_region_copy(c, &c->in[i], &c->out[i]);
         args[i] = next[i] = c->out[i];
-        next[i].data = sx_arena_alloc(c->arena, sx_interpret_bytes(c, &next[i].type) + 1, 1);
+        next[i].data =
+            sx_arena_alloc(c->arena, (size_t)sx_interpret_bytes(c, &next[i].type) + 1, 1);
         if (next[i].data == NULL) {
             return sx_budget_error(c->arena->budget);
         }

@@ -178,7 +178,8 @@ static void tell_compiled(sx_report *r, const sx_train_event *e, sx_buf *line)
 }
 
 /* The pieces of the progress line. If the line does not fit, pieces are omitted, highest rank
- * first; the remaining time (rank 0) is always shown. */
+ * first: the bar, rates, other metrics than the loss, the epoch, the number of steps in total, the
+ * loss, the step. The remaining time (rank 0) is always shown. */
 typedef struct piece {
     sx_buf text;
     int rank; /* -1 = omitted */
@@ -189,6 +190,7 @@ enum { MAX_PIECES = 8 + SX_MAX_RESULTS };
 static void draw_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
     piece pieces[MAX_PIECES];
+    enum { STEP = 1, LOSS, TOTAL, EPOCH, METRICS, RATE = 98, INPUT, BAR }; /* ranks */
     int n = 0;
     for (int i = 0; i < MAX_PIECES; i++) {
         pieces[i].rank = 0;
@@ -196,24 +198,24 @@ static void draw_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
     }
     if (e->epochs > 0 || e->epoch > 0) {
         put_epoch(&pieces[n].text, e);
-        pieces[n++].rank = 2;
+        pieces[n++].rank = EPOCH;
     }
     put_step(&pieces[n].text, e);
-    pieces[n++].rank = 1;
+    pieces[n++].rank = e->total_steps > 0 ? TOTAL : STEP;
     if (e->total_steps > 0) {
         sx_put_bar(&pieces[n].text, &r->terminal, (double)e->step / (double)e->total_steps,
                    BAR_COLUMNS);
-        pieces[n++].rank = 100;
+        pieces[n++].rank = BAR;
     }
     for (int i = 0; i < e->n_metrics && i < SX_MAX_RESULTS; i++) { /* the loss is the first */
         put_metric(&pieces[n].text, &e->metrics[i]);
-        pieces[n++].rank = 3 + i;
+        pieces[n++].rank = i == 0 ? LOSS : METRICS + i;
     }
     if (e->examples_per_second > 0) {
         put_rate(&pieces[n].text, r, e);
-        pieces[n++].rank = 98;
+        pieces[n++].rank = RATE;
         put_input(&pieces[n].text, e);
-        pieces[n++].rank = 99;
+        pieces[n++].rank = INPUT;
     }
     if (e->eta_seconds >= 0) {
         put_eta(&pieces[n].text, e);
@@ -233,7 +235,11 @@ static void draw_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
         if (sx_terminal_columns(sx_buf_text(line)) < sx_terminal_width(&r->terminal)) {
             break;
         }
-        if (weakest >= 0) {
+        if (weakest >= 0 && pieces[weakest].rank == TOTAL) { /* "step 144/960" to "step 144" */
+            sx_buf_reset(&pieces[weakest].text);
+            sx_buf_printf(&pieces[weakest].text, "step %" PRId64, e->step);
+            pieces[weakest].rank = STEP;
+        } else if (weakest >= 0) {
             pieces[weakest].rank = -1;
         }
     }

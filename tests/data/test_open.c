@@ -440,6 +440,26 @@ static void test_data_open__damaged_files_are_named(void **state)
     done();
 }
 
+/* --skip-corrupt is named where it helps: not for the only record. */
+static void test_data_open__skipping_is_offered_where_records_remain(void **state)
+{
+    (void)state;
+    for (int records = 1; records <= 2; records++) {
+        sx_tfrecord_shards *shards = NULL;
+        assert_ok(sx_tfrecord_shards_create(in_dir("no"), 1, SX_CODEC_NONE, &shards));
+        for (int i = 0; i < records; i++) {
+            assert_ok(sx_tfrecord_shards_write(shards, 0, (sx_bytes){"no Example", 10}));
+        }
+        assert_ok(sx_tfrecord_shards_finish(shards));
+        sx_tfrecord_shards_destroy(shards);
+        sx_status status = open_with(in_dir("no-00000-of-00001"), NULL);
+        assert_int_equal(sx_status_code(status), SX_DATA_LOSS);
+        assert_non_null(strstr(sx_status_message(status), "record 0"));
+        assert_int_equal(strstr(sx_status_message(status), "--skip-corrupt") != NULL, records > 1);
+        sx_status_free(status);
+    }
+}
+
 /* The files of one folder, by their names: those of one set are opened together, two sets are not
  * mixed. "-of-" counts only behind the number of a shard. */
 static void test_data_open__one_set_by_names(void **state)
@@ -552,6 +572,7 @@ static const struct CMUnitTest tests[] = {
     photo_test(test_data_open__generated_digits_and_flowers),
     photo_test(test_data_open__says_what_is_wrong),
     photo_test(test_data_open__damaged_files_are_named),
+    photo_test(test_data_open__skipping_is_offered_where_records_remain),
     photo_test(test_data_open__one_set_by_names),
     photo_test(test_data_open__lists_features),
     photo_test(test_data_open__idx_labels_from_one),

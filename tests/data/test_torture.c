@@ -110,7 +110,60 @@ static void test_data_torture__arrays_and_drawings(void **state)
     assert_true(sx_torture(open_and_iterate, digits) > 10);
 }
 
+static sx_status from_idx(void *user)
+{
+    const bool png = *(const bool *)user;
+    char images[256], labels[256], out[256];
+    sx_buf text;
+    snprintf(images, sizeof(images), "%s", in_dir("i"));
+    snprintf(labels, sizeof(labels), "%s", in_dir("l"));
+    snprintf(out, sizeof(out), "%s", in_dir("set"));
+    sx_buf_init(&text, 0);
+    sx_status status = sx_from_idx(
+        &(sx_from_idx_args){
+            .images = images, .labels = labels, .out = out, .shards = 2, .png = png},
+        &text);
+    if (status == SX_OK) {
+        status = sx_buf_status(&text);
+    }
+    sx_buf_deinit(&text);
+    return status;
+}
+
+static sx_status take(void *user)
+{
+    sx_dataset *data = NULL;
+    char x[256], y[256];
+    snprintf(x, sizeof(x), "%s", in_dir("x.npy"));
+    snprintf(y, sizeof(y), "%s", in_dir("y.npy"));
+    SX_TRY(sx_data_open(user, NULL, &data, NULL));
+    sx_status status = sx_data_take(data, 1, 2, x, y);
+    sx_dataset_release(data);
+    return status;
+}
+
+/* A failure leaves no file behind, or the files of a whole set. */
+static void test_data_torture__idx_and_take(void **state)
+{
+    (void)state;
+    write_file(in_dir("i"),
+               "\0\0\x08\3\0\0\0\3\0\0\0\2\0\0\0\2"
+               "abcdefghijkl",
+               28);
+    write_file(in_dir("l"),
+               "\0\0\x08\1\0\0\0\3"
+               "\0\1\2",
+               11);
+    for (int png = 0; png < 2; png++) {
+        bool as_png = png != 0;
+        assert_true(sx_torture(from_idx, &as_png) > 20);
+        torture(open_and_iterate, "set-*");
+        torture(take, "set-*");
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    photo_test(test_data_torture__idx_and_take),
     photo_test(test_data_torture__folders),
     photo_test(test_data_torture__records),
     photo_test(test_data_torture__arrays_and_drawings),

@@ -2,6 +2,7 @@
  * tests/interop/test_image.py. */
 #include "image/samples.h"
 
+#include <math.h>
 #include <sys/resource.h>
 #include <zlib.h>
 
@@ -78,6 +79,41 @@ static void test_image_decode__channels(void **state)
                  SX_INVALID_ARGUMENT, "1 or 3 channels");
     sx_buf_deinit(&jpeg);
     sx_buf_deinit(&png);
+}
+
+/* A PNG of 1 to 4 channels in each number of channels: gray is repeated, colours become gray by
+ * their weights, alpha is kept, dropped, or 255 where the file has none. */
+static void test_image_decode__png_in_any_number_of_channels(void **state)
+{
+    (void)state;
+    for (int from = 1; from <= 4; from++) {
+        sx_image file = sample_image(9, 11, from);
+        sx_buf png = sample_png(9, 11, from);
+        for (int to = 1; to <= 4; to++) {
+            sx_image got = {0};
+            assert_ok(
+                sx_image_decode(sample_bytes(&png), &(sx_decode_options){.channels = to}, &got));
+            assert_true(got.height == 9 && got.width == 11 && got.channels == to);
+            for (int i = 0; i < 9 * 11; i++) {
+                const uint8_t *x = (uint8_t *)file.pixels + i * from;
+                const uint8_t *y = (uint8_t *)got.pixels + i * to;
+                const double gray = from < 3 ? x[0] : 0.299 * x[0] + 0.587 * x[1] + 0.114 * x[2];
+                for (int c = 0; c < to; c++) {
+                    const bool alpha = to % 2 == 0 && c == to - 1;
+                    const double want = alpha     ? (from % 2 == 0 ? x[from - 1] : 255)
+                                        : to >= 3 ? (from < 3 ? x[0] : x[c])
+                                                  : gray;
+                    if (fabs(y[c] - want) > (to < 3 && from >= 3 && !alpha ? 1.01 : 0)) {
+                        fail_msg("%d channels to %d: pixel %d, channel %d is %d, expected %g", from,
+                                 to, i, c, y[c], want);
+                    }
+                }
+            }
+            sx_image_deinit(&got);
+        }
+        sx_buf_deinit(&png);
+        sx_image_deinit(&file);
+    }
 }
 
 static void test_image_decode__no_image(void **state)
@@ -421,6 +457,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_decode__jpeg_is_close),
     cmocka_unit_test(test_image_decode__png_is_exact),
     cmocka_unit_test(test_image_decode__channels),
+    cmocka_unit_test(test_image_decode__png_in_any_number_of_channels),
     cmocka_unit_test(test_image_decode__no_image),
     cmocka_unit_test(test_image_decode__every_truncation),
     cmocka_unit_test(test_image_decode__every_flip),

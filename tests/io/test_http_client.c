@@ -1,5 +1,9 @@
 #include "harness.h"
 
+#include <dlfcn.h>
+
+#include <curl/curl.h>
+
 #include "base/memory.h"
 #include "io/http_client.h"
 #include "net/http_server.h"
@@ -87,7 +91,125 @@ static void test_io_http_client__says_what_went_wrong(void **state)
     sx_buf_deinit(&body);
 }
 
+/* ---- What is asked of libcurl ---- */
+
+#undef curl_easy_setopt
+
+enum { MAX_OPTIONS = 64 };
+static struct {
+    CURLoption option;
+    long value;
+} options[MAX_OPTIONS];
+static int option_count;
+static int failing_option = -1; /* index of the option that libcurl refuses */
+
+/* In front of libcurl's: notes the option. (Numbers and pointers arrive in the same way.) */
+CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
+{
+    CURLcode (*real)(CURL *, CURLoption, ...);
+    void *symbol = dlsym(RTLD_NEXT, "curl_easy_setopt");
+    memcpy(&real, &symbol, sizeof(real));
+    va_list args;
+    va_start(args, option);
+    const long value = va_arg(args, long);
+    va_end(args);
+    if (option_count < MAX_OPTIONS) {
+        options[option_count].option = option;
+        options[option_count].value = value;
+    }
+    return option_count++ == failing_option ? CURLE_OUT_OF_MEMORY : real(curl, option, value);
+}
+
+/* The value that was set last, or -1. */
+static long option_value(CURLoption option)
+{
+    long value = -1;
+    for (int i = 0; i < option_count && i < MAX_OPTIONS; i++) {
+        value = options[i].option == option ? options[i].value : value;
+    }
+    return value;
+}
+
+/* Zeros take their defaults; what is given arrives. */
+static void test_io_http_client__limits_reach_libcurl(void **state)
+{
+    (void)state;
+    static const struct {
+        sx_http_call call;
+        long timeout_ms, connect_timeout_ms, stall_bytes, stall_s, follows, redirects;
+    } rows[] = {
+        {{0}, 60000, 5000, -1, -1, 0, 0},
+        {{.timeout_ms = 1, .connect_timeout_ms = 1, .stall_timeout_s = 1, .max_redirects = 1},
+         1,
+         1,
+         1,
+         1,
+         1,
+         1},
+        {{.timeout_ms = 1234, .connect_timeout_ms = 567, .stall_timeout_s = 8, .max_redirects = 9},
+         1234,
+         567,
+         1,
+         8,
+         1,
+         9},
+        {{.timeout_ms = SX_HTTP_NO_TIMEOUT}, -1, 5000, -1, -1, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_http_call call = rows[i].call;
+        sx_buf body;
+        int status;
+        call.url = "file:///"; /* refused after the options are set */
+        option_count = 0;
+        sx_buf_init(&body, 0);
+        assert_error(sx_http_fetch(&call, &body, NULL, &status), SX_INVALID_ARGUMENT, "file");
+        assert_int_equal(option_value(CURLOPT_TIMEOUT_MS), rows[i].timeout_ms);
+        assert_int_equal(option_value(CURLOPT_CONNECTTIMEOUT_MS), rows[i].connect_timeout_ms);
+        assert_int_equal(option_value(CURLOPT_LOW_SPEED_LIMIT), rows[i].stall_bytes);
+        assert_int_equal(option_value(CURLOPT_LOW_SPEED_TIME), rows[i].stall_s);
+        assert_int_equal(option_value(CURLOPT_FOLLOWLOCATION), rows[i].follows);
+        assert_int_equal(option_value(CURLOPT_MAXREDIRS), rows[i].redirects);
+        assert_int_equal(option_value(CURLOPT_NOSIGNAL), 1);
+        assert_int_equal(option_value(CURLOPT_NOPROGRESS), 0);
+        sx_buf_deinit(&body);
+    }
+}
+
+/* A call whose options libcurl does not take is not made. */
+static void test_io_http_client__each_option_counts(void **state)
+{
+    (void)state;
+    struct site site;
+    sx_buf body;
+    int status = 0, count = 0;
+    open_site(&site, "/echo");
+    const sx_http_call call = {.url = site.url,
+                               .body = {"{}", 2},
+                               .method = "POST",
+                               .range = "0-",
+                               .direct = true,
+                               .stall_timeout_s = 5};
+    sx_buf_init(&body, 0);
+    option_count = 0;
+    assert_ok(sx_http_fetch(&call, &body, NULL, &status));
+    count = option_count;
+    assert_in_range(count, 20, MAX_OPTIONS);
+    for (int i = 0; i < count; i++) {
+        option_count = 0;
+        failing_option = i;
+        sx_buf_reset(&body);
+        assert_error(sx_http_fetch(&call, &body, NULL, &status), SX_RESOURCE_EXHAUSTED, site.url);
+        assert_int_equal(option_count, i + 1);
+        assert_int_equal(body.size, 0);
+    }
+    failing_option = -1;
+    sx_buf_deinit(&body);
+    sx_http_server_destroy(site.server);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_io_http_client__limits_reach_libcurl),
+    cmocka_unit_test(test_io_http_client__each_option_counts),
     cmocka_unit_test(test_io_http_client__posts_and_gets),
     cmocka_unit_test(test_io_http_client__says_what_went_wrong),
 };

@@ -179,6 +179,7 @@ static void row_to_tf(sx_tf_writer *w, const sx_tf_op *op, const char *tf, const
     void sx_row_tf_##name(sx_tf_writer *w, const sx_tf_op *op)    \
     {                                                             \
         row_to_tf(w, op, tf, tree_##name);                        \
-    }
+    }                                                             \
+    const sx_tf_form sx_row_forms_##name[2] = {{.op = tf}};
 #define ZIP(name, dtypes, tf, expression) MAP(name, dtypes, tf, expression)
 #include "graph/elementwise.def"

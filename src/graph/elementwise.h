@@ -4,7 +4,7 @@
  *   row         MAP(swish, FLOATS, NULL, MUL(x, SIGMOID(x)))
  *   host        loops over double, int64_t, uint64_t, bool with the words as C
  *   StableHLO   the expression as a tree; a word is an operation
- *   TensorFlow  one node, or the tree likewise
+ *   TensorFlow  one node, written and read back, or the tree likewise
  *   cpu         a vector loop over float, if all of its words have a vector form
  *
  * To add a word: its row in SX_WORDS, its C in elementwise.c and in
@@ -49,6 +49,7 @@
 #define MAP(name, dtypes, tf, expression)                       \
     sx_status sx_row_host_##name(const sx_kernel_call *c);      \
     void sx_row_tf_##name(sx_tf_writer *w, const sx_tf_op *op); \
+    extern const sx_tf_form sx_row_forms_##name[2];             \
     void sx_row_hlo_##name(sx_hlo_writer *w, const sx_hlo_op *op);
 #define ZIP(name, dtypes, tf, expression) MAP(name, dtypes, tf, expression)
 #include "graph/elementwise.def"
@@ -58,6 +59,6 @@
 /* The fields of an operator's descriptor that a row generates. */
 #define SX_OP_ROW(op_name)                                                                       \
     .batch_rule = SX_RULE_EXAMPLES, .host = sx_row_host_##op_name, .to_tf = sx_row_tf_##op_name, \
-    .to_stablehlo = sx_row_hlo_##op_name
+    .from_tf = sx_row_forms_##op_name, .to_stablehlo = sx_row_hlo_##op_name
 
 #endif

@@ -5,6 +5,7 @@
  *   grad       adds the nodes of the gradient; never touches data
  *   host       computes it, any shape and dtype: the oracle of every backend (host.h)
  *   to_tf      the TensorFlow nodes that say the same (SavedModel export)
+ *   from_tf    the TensorFlow operators that are this one (SavedModel import)
  *   to_stablehlo   the StableHLO operations that compute it (pjrt backend)
  *   samples    shapes and attributes on which all of the above are tested
  *
@@ -15,6 +16,7 @@
 #include <sextant/graph.h>
 
 #include "graph/lower/stablehlo.h"
+#include "graph/lower/tf_reader.h"
 #include "graph/lower/tf_writer.h"
 
 /* --- Attributes: one row per field of the operator's attribute struct ------------------------ */
@@ -205,6 +207,7 @@ typedef struct sx_op_def {
      * element of the largest. */
     double (*flops)(const sx_type *in, const sx_type *out);
     void (*to_tf)(sx_tf_writer *w, const sx_tf_op *op);
+    const sx_tf_form *from_tf; /* SX_FROM_TF(); NULL: none, or composed by the importer */
     void (*to_stablehlo)(sx_hlo_writer *w, const sx_hlo_op *op);
     const sx_op_sample *samples;
     int n_samples;

@@ -63,10 +63,11 @@ typedef sx_status sx_import_fn(sx_importer *im, sx_import_node *n);
 typedef struct sx_import_row {
     const char *tf_op;
     sx_import_fn *import;
-    const char *op; /* the Sextant operator, if the mapping is one to one */
+    const char *same_as; /* TensorFlow's other name of it, or NULL */
 } sx_import_row;
 
-/* The row of a TensorFlow operator; NULL if there is none. */
+/* The row of a TensorFlow operator, or one for all that operators read themselves (from_tf); NULL
+ * if it is not supported. */
 const sx_import_row *sx_import_find(const char *tf_op);
 
 /* The argument of a function that a reference in its body names, or -1. `signature` may be NULL. */

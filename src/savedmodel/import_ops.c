@@ -1,63 +1,59 @@
-/* Maps TensorFlow's operators to Sextant's: one row each, at the end of the file. Absent
- * attributes, and those of an unexpected kind, have TensorFlow's defaults. */
+/* Imports the nodes of a TensorFlow graph. An operator that is one of ours is read by that
+ * operator's `from_tf` (graph/lower/tf_reader.h); the others have rows at the end of the file. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "graph/host.h"
+#include "graph/builder.h"
 #include "graph/ops/common.h"
 #include "savedmodel/export.h"
 #include "savedmodel/import_internal.h"
 
 /* ---- Attributes ---- */
 
-static const Tensorflow__AttrValue *attr(const sx_import_node *n, const char *name,
-                                         Tensorflow__AttrValue__ValueCase kind)
-{
-    const Tensorflow__AttrValue *a = sx_tf_node_attr(n->node, name);
-    return a != NULL && a->value_case == kind ? a : NULL;
-}
+/* A node as the operators' `from_tf` reads it (graph/lower/tf_reader.h). */
+typedef struct reader {
+    sx_tf_node head;
+    const Tensorflow__NodeDef *node;
+    sx_arena *arena;
+} reader;
 
-static bool attr_bool(const sx_import_node *n, const char *name, bool otherwise)
+static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
 {
-    const Tensorflow__AttrValue *a = attr(n, name, TENSORFLOW__ATTR_VALUE__VALUE_B);
-    return a != NULL ? a->b != 0 : otherwise;
-}
-
-static double attr_float(const sx_import_node *n, const char *name, double otherwise)
-{
-    const Tensorflow__AttrValue *a = attr(n, name, TENSORFLOW__ATTR_VALUE__VALUE_F);
-    return a != NULL ? (double)a->f : otherwise;
-}
-
-static int64_t attr_int(const sx_import_node *n, const char *name, int64_t otherwise)
-{
-    const Tensorflow__AttrValue *a = attr(n, name, TENSORFLOW__ATTR_VALUE__VALUE_I);
-    return a != NULL ? a->i : otherwise;
-}
-
-static sx_dtype attr_dtype(const sx_import_node *n, const char *name, sx_dtype otherwise)
-{
-    const Tensorflow__AttrValue *a = attr(n, name, TENSORFLOW__ATTR_VALUE__VALUE_TYPE);
-    return a != NULL ? (sx_dtype)a->type : otherwise;
-}
-
-static bool attr_is(const sx_import_node *n, const char *name, const char *text, bool otherwise)
-{
-    const Tensorflow__AttrValue *a = attr(n, name, TENSORFLOW__ATTR_VALUE__VALUE_S);
-    return a == NULL ? otherwise
-                     : a->s.len == strlen(text) && memcmp(a->s.data, text, a->s.len) == 0;
-}
-
-/* A list of integers; false if it is absent or its length is not `count`. */
-static bool attr_ints(const sx_import_node *n, const char *name, size_t count, int64_t *out)
-{
-    const Tensorflow__AttrValue *a = attr(n, name, TENSORFLOW__ATTR_VALUE__VALUE_LIST);
-    if (a == NULL || a->list == NULL || a->list->n_i != count) {
+    const reader *r = (const reader *)n;
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(r->node, name);
+    switch (a == NULL ? TENSORFLOW__ATTR_VALUE__VALUE__NOT_SET : a->value_case) {
+    case TENSORFLOW__ATTR_VALUE__VALUE_B:
+        *out = sx_tf_attr_bool(name, a->b != 0);
+        return true;
+    case TENSORFLOW__ATTR_VALUE__VALUE_F:
+        *out = sx_tf_attr_float(name, a->f);
+        return true;
+    case TENSORFLOW__ATTR_VALUE__VALUE_I:
+        *out = sx_tf_attr_int(name, a->i);
+        return true;
+    case TENSORFLOW__ATTR_VALUE__VALUE_TYPE:
+        *out = sx_tf_attr_type(name, (int)a->type);
+        return true;
+    case TENSORFLOW__ATTR_VALUE__VALUE_S: {
+        char *text = sx_arena_strndup(r->arena, (const char *)a->s.data, a->s.len);
+        *out = sx_tf_attr_string(name, text != NULL ? text : "");
+        return true;
+    }
+    case TENSORFLOW__ATTR_VALUE__VALUE_LIST:
+        if (a->list == NULL || a->list->n_i == 0) {
+            return false;
+        }
+        *out = sx_tf_attr_ints(name, (int)a->list->n_i, a->list->i);
+        return true;
+    default:
         return false;
     }
-    memcpy(out, a->list->i, count * sizeof(*out));
-    return true;
+}
+
+static reader reader_of(const sx_importer *im, const sx_import_node *n)
+{
+    return (reader){.head = {.attr = read_attr}, .node = n->node, .arena = im->arena};
 }
 
 /* ---- Operands ---- */
@@ -96,75 +92,93 @@ static void set(sx_import_node *n, sx_value value)
     n->out[0] = (sx_imported){.kind = SX_IMPORTED_VALUE, .value = value};
 }
 
-static sx_status ints_of(const sx_tensor *t, int i, sx_ints *out)
-{
-    int64_t count = sx_type_elems(&t->type);
-    if ((t->type.dtype != SX_I32 && t->type.dtype != SX_I64) || t->type.rank > 1 ||
-        count > SX_MAX_RANK) {
-        return unsupported("input %d is not a list of at most 8 integers", i);
-    }
-    sx_ints ints = {.n = (int)count};
-    for (int k = 0; k < ints.n; k++) {
-        ints.v[k] =
-            t->type.dtype == SX_I32 ? ((const int32_t *)t->data)[k] : ((const int64_t *)t->data)[k];
-    }
-    *out = ints;
-    return SX_OK;
-}
-
 /* The integers of a constant operand of rank 0 or 1. */
 static sx_status operand_ints(const sx_import_node *n, int i, sx_ints *out)
 {
     if (i >= n->n_in || n->in[i].kind != SX_IMPORTED_CONST) {
         return unsupported("input %d is not a constant", i);
     }
-    return ints_of(&n->in[i].constant, i, out);
-}
-
-/* The same where -1 may stand for the batch. */
-static sx_status shape_ints(const sx_import_node *n, int i, sx_ints *out)
-{
-    if (i < n->n_in && n->in[i].kind == SX_IMPORTED_SHAPE) {
-        return ints_of(&n->in[i].constant, i, out);
+    const sx_tensor *t = &n->in[i].constant;
+    const int64_t count = sx_type_elems(&t->type);
+    if ((t->type.dtype != SX_I32 && t->type.dtype != SX_I64) || t->type.rank > 1 ||
+        count > SX_MAX_RANK) {
+        return unsupported("input %d is not a list of at most 8 integers", i);
     }
-    return operand_ints(n, i, out);
-}
-
-/* The number that a constant operand of one element holds. */
-static sx_status operand_number(const sx_import_node *n, int i, double *out)
-{
-    const sx_tensor *t =
-        i < n->n_in && n->in[i].kind == SX_IMPORTED_CONST ? &n->in[i].constant : NULL;
-    if (t == NULL || t->type.dtype == SX_STRING || sx_type_elems(&t->type) != 1) {
-        return unsupported("input %d is not a constant number", i);
+    *out = (sx_ints){.n = (int)count};
+    for (int k = 0; k < out->n; k++) {
+        out->v[k] =
+            t->type.dtype == SX_I32 ? ((const int32_t *)t->data)[k] : ((const int64_t *)t->data)[k];
     }
-    *out = sx_host_load_element(t->type.dtype, t->data);
     return SX_OK;
 }
 
-static sx_status require_nhwc(const sx_import_node *n)
+/* Reads the node as one of `op`, an operator that TensorFlow operator `tf_op` is, up to its
+ * attributes and inputs: what a row then builds. */
+static sx_status read_node(sx_importer *im, const sx_import_node *n, const char *tf_op,
+                           const sx_op_def **out_op, void **out_attrs, sx_value **out_inputs,
+                           int *out_n)
 {
-    return attr_is(n, "data_format", "NHWC", true) ? SX_OK : unsupported("data_format is not NHWC");
+    const sx_tf_form *form = NULL;
+    const sx_op_def *op = sx_op_find_tf(tf_op, &form);
+    reader r = reader_of(im, n);
+    const size_t count = (size_t)n->n_in + 1;
+    sx_type *types = sx_arena_array(im->arena, count, sx_type);
+    const sx_tensor **values = sx_arena_array(im->arena, count, const sx_tensor *);
+    sx_value *inputs = sx_arena_array(im->arena, count, sx_value);
+    int *from = sx_arena_array(im->arena, count, int);
+    void *attrs = sx_arena_alloc(im->arena, op->attrs_bytes + 1, sizeof(int64_t));
+    if (types == NULL || values == NULL || inputs == NULL || from == NULL || attrs == NULL) {
+        return sx_no_memory("importing a model, or over its memory limit");
+    }
+    for (int i = 0; i < n->n_in; i++) {
+        const sx_imported *x = &n->in[i];
+        /* -1 in a SHAPE is the batch, which reshape finds as what is left */
+        const bool known = (x->kind == SX_IMPORTED_CONST && x->constant.type.dtype != SX_STRING) ||
+                           (x->kind == SX_IMPORTED_SHAPE && op == &sx_op_reshape);
+        values[i] = known ? &x->constant : NULL;
+        types[i] =
+            x->kind == SX_IMPORTED_VALUE ? sx_type_of_value(im->b, x->value) : x->constant.type;
+    }
+    r.head.types = types;
+    r.head.values = values;
+    r.head.n_in = n->n_in;
+    SX_TRY(sx_tf_read_node(op, form, &r.head, attrs, from, out_n));
+    for (int i = 0; i < *out_n; i++) {
+        SX_TRY(operand(im, n, from[i], &inputs[i]));
+    }
+    *out_op = op;
+    *out_attrs = attrs;
+    *out_inputs = inputs;
+    return SX_OK;
 }
 
-/* Sorts the axes, removes duplicates and makes negative ones positive, as in Sextant's attributes.
- */
-static sx_status normalize_axes(sx_ints *axes, int rank)
+/* A node of TensorFlow that is one of ours, by its operator's `from_tf`. What the operator's
+ * inference refuses is listed with all other nodes that cannot be imported. */
+static sx_status import_one(sx_importer *im, sx_import_node *n)
 {
-    bool seen[SX_MAX_RANK] = {false};
-    for (int i = 0; i < axes->n; i++) {
-        int64_t axis = axes->v[i] < 0 ? axes->v[i] + rank : axes->v[i];
-        if (axis < 0 || axis >= rank) {
-            return sx_error(SX_DATA_LOSS, "axis %lld out of range for rank %d",
-                            (long long)axes->v[i], rank);
-        }
-        seen[axis] = true;
+    const sx_op_def *op;
+    void *attrs;
+    sx_value *in;
+    sx_type out_types[SX_MAX_OUTPUTS];
+    int n_in, n_out;
+    SX_TRY(read_node(im, n, n->row->same_as != NULL ? n->row->same_as : n->node->op, &op, &attrs,
+                     &in, &n_in));
+    sx_type *types = sx_arena_array(im->arena, (size_t)n_in + 1, sx_type);
+    if (types == NULL) {
+        return sx_no_memory("importing a model, or over its memory limit");
     }
-    axes->n = 0;
-    for (int d = 0; d < rank; d++) {
-        if (seen[d]) {
-            axes->v[axes->n++] = d;
-        }
+    for (int i = 0; i < n_in; i++) {
+        types[i] = sx_type_of_value(im->b, in[i]);
+    }
+    sx_status status = sx_infer_types(op, attrs, types, n_in, out_types, &n_out);
+    if (status != SX_OK) {
+        sx_status refused = unsupported("%s", sx_status_message(status));
+        sx_status_free(status);
+        return refused;
+    }
+    sx_value y = sx_build(im->b, op, attrs, in, n_in);
+    for (int i = 0; i < n_out && i < n->n_out; i++) {
+        n->out[i] = (sx_imported){.kind = SX_IMPORTED_VALUE, .value = sx_output_of(y, i)};
     }
     return SX_OK;
 }
@@ -173,8 +187,9 @@ static sx_status normalize_axes(sx_ints *axes, int rank)
 
 static sx_status import_const(sx_importer *im, sx_import_node *n)
 {
-    const Tensorflow__AttrValue *value = attr(n, "value", TENSORFLOW__ATTR_VALUE__VALUE_TENSOR);
-    if (value == NULL || value->tensor == NULL) {
+    const Tensorflow__AttrValue *value = sx_tf_node_attr(n->node, "value");
+    if (value == NULL || value->value_case != TENSORFLOW__ATTR_VALUE__VALUE_TENSOR ||
+        value->tensor == NULL) {
         return sx_error(SX_DATA_LOSS, "Const has no value");
     }
     n->out[0].kind = SX_IMPORTED_CONST;
@@ -238,9 +253,8 @@ static sx_status import_images(sx_importer *im, sx_import_node *n, const Protobu
 
 static sx_status import_identity(sx_importer *im, sx_import_node *n)
 {
-    const Tensorflow__AttrValue *mark =
-        attr(n, SX_PREPROCESS_ATTRIBUTE, TENSORFLOW__ATTR_VALUE__VALUE_S);
-    if (mark != NULL) {
+    const Tensorflow__AttrValue *mark = sx_tf_node_attr(n->node, SX_PREPROCESS_ATTRIBUTE);
+    if (mark != NULL && mark->value_case == TENSORFLOW__ATTR_VALUE__VALUE_S) {
         return import_images(im, n, &mark->s);
     }
     for (int i = 0; i < n->n_in && i < n->n_out; i++) {
@@ -266,91 +280,11 @@ static sx_status import_nothing(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-/* ---- One to one ---- */
-
-/* Operator `row->op` with the same inputs, without attributes. */
-static sx_status import_same(sx_importer *im, sx_import_node *n)
-{
-    const sx_op_def *op = sx_op_find(n->row->op);
-    sx_value in[3];
-    if (op == NULL || op->n_in < 1 || op->n_in > 3) {
-        return unsupported("operator %s is not built in", n->row->op);
-    }
-    for (int i = 0; i < op->n_in; i++) {
-        SX_TRY(operand(im, n, i, &in[i]));
-    }
-    sx_value y = sx_build(im->b, op, NULL, in, op->n_in);
-    for (int i = 0; i < op->n_out && i < n->n_out; i++) {
-        n->out[i] = (sx_imported){.kind = SX_IMPORTED_VALUE, .value = sx_output_of(y, i)};
-    }
-    return SX_OK;
-}
-
-static sx_status import_bias_add(sx_importer *im, sx_import_node *n)
-{
-    SX_TRY(require_nhwc(n));
-    return import_same(im, n);
-}
-
-static sx_status import_cast(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE;
-    SX_TRY(operand(im, n, 0, &x));
-    sx_dtype dtype = attr_dtype(n, "DstT", SX_DTYPE_NONE);
-    set(n, dtype == sx_type_of_value(im->b, x).dtype
-               ? x
-               : sx_build_op(im->b, cast, (&(sx_cast_attrs){.dtype = dtype}), x));
-    return SX_OK;
-}
-
-static sx_status import_leaky_relu(sx_importer *im, sx_import_node *n)
-{
-    const sx_op_def *op = sx_op_find(n->row->op);
-    sx_value x = SX_NO_VALUE;
-    if (op == NULL) {
-        return unsupported("operator %s is not built in", n->row->op);
-    }
-    SX_TRY(operand(im, n, 0, &x));
-    const sx_alpha_attrs attrs = {.alpha = attr_float(n, "alpha", 0.2)};
-    set(n, sx_build(im->b, op, &attrs, &x, 1));
-    return SX_OK;
-}
-
 /* ---- Shapes ---- */
 
-/* The product of all dimensions except the batch. */
-static int64_t counted(const int64_t *dims, int rank)
+static void set_reshaped(sx_importer *im, sx_import_node *n, sx_value x, sx_ints shape)
 {
-    int64_t product = 1;
-    for (int d = 0; d < rank; d++) {
-        if (dims[d] > 0 && !sx_mul_i64(product, dims[d], &product)) {
-            return -1;
-        }
-        product = dims[d] == 0 ? 0 : product;
-    }
-    return product;
-}
-
-static sx_status reshape_to(sx_importer *im, sx_import_node *n, sx_value x, sx_ints shape)
-{
-    sx_type type = sx_type_of_value(im->b, x);
-    int axis = sx_batch_axis(&type);
-    int64_t want = counted(shape.v, shape.n), have = counted(type.dims, type.rank);
-    if (axis >= 0 && !sx_mul_i64(have, -type.dims[axis], &have)) {
-        have = -1;
-    }
-    for (int d = 0; d < shape.n; d++) {
-        if (shape.v[d] != -1) {
-            continue;
-        }
-        if (axis >= 0 && (want <= 0 || have < 0 || have % want != 0 ||
-                          counted(type.dims, axis) != counted(shape.v, d))) {
-            return unsupported("it moves elements between the batch and other dimensions");
-        }
-        shape.v[d] = axis < 0 ? (want > 0 ? have / want : 0) : SX_BATCH * (have / want);
-    }
     set(n, sx_build_op(im->b, reshape, (&(sx_shape_attrs){.shape = shape}), x));
-    return SX_OK;
 }
 
 /* The shape of something with a batch stays symbolic: Flatten slices and packs it for Reshape. */
@@ -359,7 +293,8 @@ static sx_status import_shape(sx_importer *im, sx_import_node *n)
     sx_value x = SX_NO_VALUE;
     SX_TRY(operand(im, n, 0, &x));
     sx_type type = sx_type_of_value(im->b, x);
-    const sx_dtype dtype = attr_dtype(n, "out_type", SX_I32);
+    const reader r = reader_of(im, n);
+    const sx_dtype dtype = sx_tf_read_dtype(&r.head, "out_type", SX_I32);
     if (dtype != SX_I32 && !(dtype == SX_I64 && sx_type_is_static(&type))) {
         return unsupported("out_type is not int32");
     }
@@ -381,12 +316,13 @@ static sx_status import_shape(sx_importer *im, sx_import_node *n)
 static sx_status import_strided_slice(sx_importer *im, sx_import_node *n)
 {
     sx_ints begin = {0}, end = {0}, strides = {0};
-    (void)im;
+    const reader r = reader_of(im, n);
     const sx_imported *x = n->n_in > 0 ? &n->in[0] : NULL;
     if (x == NULL || (x->kind != SX_IMPORTED_SHAPE && x->kind != SX_IMPORTED_CONST) ||
         x->constant.type.dtype != SX_I32 || x->constant.type.rank != 1 ||
-        attr_int(n, "shrink_axis_mask", 0) != 1 || attr_int(n, "begin_mask", 0) != 0 ||
-        attr_int(n, "end_mask", 0) != 0) {
+        sx_tf_read_int(&r.head, "shrink_axis_mask", 0) != 1 ||
+        sx_tf_read_int(&r.head, "begin_mask", 0) != 0 ||
+        sx_tf_read_int(&r.head, "end_mask", 0) != 0) {
         return unsupported("only one element of a shape can be sliced");
     }
     SX_TRY(operand_ints(n, 1, &begin));
@@ -409,11 +345,12 @@ static sx_status import_strided_slice(sx_importer *im, sx_import_node *n)
 static sx_status import_pack(sx_importer *im, sx_import_node *n)
 {
     int32_t *dims = sx_arena_array(im->arena, n->n_in + 1, int32_t);
+    const reader r = reader_of(im, n);
     bool symbolic = false;
     if (dims == NULL) {
         return sx_no_memory("importing a model, or over its memory limit");
     }
-    if (attr_int(n, "axis", 0) != 0) {
+    if (sx_tf_read_int(&r.head, "axis", 0) != 0) {
         return unsupported("axis is not 0");
     }
     for (int i = 0; i < n->n_in; i++) {
@@ -430,25 +367,17 @@ static sx_status import_pack(sx_importer *im, sx_import_node *n)
     return SX_OK;
 }
 
-static sx_status import_reshape(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE;
-    sx_ints shape = {0};
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(shape_ints(n, 1, &shape));
-    return reshape_to(im, n, x, shape);
-}
-
 static sx_status import_squeeze(sx_importer *im, sx_import_node *n)
 {
     sx_value x = SX_NO_VALUE;
     SX_TRY(operand(im, n, 0, &x));
     sx_type type = sx_type_of_value(im->b, x);
-    const Tensorflow__AttrValue *list = attr(n, "squeeze_dims", TENSORFLOW__ATTR_VALUE__VALUE_LIST);
-    bool named = list != NULL && list->list != NULL && list->list->n_i > 0,
+    const reader r = reader_of(im, n);
+    sx_tf_attr list;
+    bool named = read_attr(&r.head, "squeeze_dims", &list) && list.kind == SX_TF_ATTR_INTS,
          gone[SX_MAX_RANK] = {false};
-    for (size_t i = 0; named && i < list->list->n_i; i++) {
-        int64_t d = list->list->i[i] < 0 ? list->list->i[i] + type.rank : list->list->i[i];
+    for (int i = 0; named && i < list.count; i++) {
+        int64_t d = list.ints[i] < 0 ? list.ints[i] + type.rank : list.ints[i];
         if (d < 0 || d >= type.rank || type.dims[d] != 1) {
             return sx_error(SX_DATA_LOSS, "dimension %lld cannot be squeezed: its size is not 1",
                             (long long)d);
@@ -461,7 +390,8 @@ static sx_status import_squeeze(sx_importer *im, sx_import_node *n)
             shape.v[shape.n++] = type.dims[d];
         }
     }
-    return reshape_to(im, n, x, shape);
+    set_reshaped(im, n, x, shape);
+    return SX_OK;
 }
 
 static sx_status import_expand_dims(sx_importer *im, sx_import_node *n)
@@ -484,276 +414,81 @@ static sx_status import_expand_dims(sx_importer *im, sx_import_node *n)
     for (int d = 0; d < shape.n; d++) {
         shape.v[d] = d == at ? 1 : type.dims[d < at ? d : d - 1];
     }
-    return reshape_to(im, n, x, shape);
-}
-
-static sx_status import_transpose(sx_importer *im, sx_import_node *n)
-{
-    const sx_op_def *op = sx_op_find(n->row->op);
-    sx_value x = SX_NO_VALUE;
-    sx_transpose_attrs attrs = {0};
-    if (op == NULL) {
-        return unsupported("operator %s is not built in", n->row->op);
-    }
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(operand_ints(n, 1, &attrs.perm));
-    set(n, sx_build(im->b, op, &attrs, &x, 1));
-    return SX_OK;
-}
-
-/* paddings [rank, 2], and for PadV2 the value. */
-static sx_status import_pad(sx_importer *im, sx_import_node *n)
-{
-    const sx_op_def *op = sx_op_find(n->row->op);
-    sx_value x = SX_NO_VALUE;
-    sx_pad_attrs attrs = {0};
-    SX_TRY(operand(im, n, 0, &x));
-    int rank = sx_type_of_value(im->b, x).rank;
-    const sx_tensor *paddings =
-        n->n_in > 1 && n->in[1].kind == SX_IMPORTED_CONST ? &n->in[1].constant : NULL;
-    if (op == NULL || paddings == NULL || paddings->type.dtype != SX_I32 ||
-        sx_type_elems(&paddings->type) != 2 * rank) {
-        return unsupported("paddings are not an int32 constant [%d,2]", rank);
-    }
-    if (n->n_in > 2) {
-        SX_TRY(operand_number(n, 2, &attrs.value));
-    }
-    attrs.before.n = attrs.after.n = rank;
-    for (int d = 0; d < rank; d++) {
-        attrs.before.v[d] = ((const int32_t *)paddings->data)[2 * d];
-        attrs.after.v[d] = ((const int32_t *)paddings->data)[2 * d + 1];
-    }
-    set(n, sx_build(im->b, op, &attrs, &x, 1));
-    return SX_OK;
-}
-
-/* The axis comes last. */
-static sx_status import_concat(sx_importer *im, sx_import_node *n)
-{
-    const sx_op_def *op = sx_op_find(n->row->op);
-    sx_ints axis = {0};
-    int count = n->n_in - 1;
-    sx_value *xs = count < 1 ? NULL : sx_arena_array(im->arena, count, sx_value);
-    if (op == NULL || xs == NULL) {
-        return unsupported("operator %s is not built in", n->row->op);
-    }
-    SX_TRY(operand_ints(n, count, &axis));
-    for (int i = 0; i < count; i++) {
-        SX_TRY(operand(im, n, i, &xs[i]));
-    }
-    SX_TRY(normalize_axes(&axis, sx_type_of_value(im->b, xs[0]).rank));
-    const sx_axis_attrs attrs = {.axis = axis.n == 1 ? axis.v[0] : 0};
-    set(n, sx_build(im->b, op, &attrs, xs, count));
+    set_reshaped(im, n, x, shape);
     return SX_OK;
 }
 
 /* ---- Reductions ---- */
 
-static sx_status take_reduction(sx_importer *im, const sx_import_node *n, sx_value *out_x,
-                                sx_reduce_attrs *out)
-{
-    SX_TRY(operand(im, n, 0, out_x));
-    SX_TRY(operand_ints(n, 1, &out->axes));
-    out->keep_dims = attr_bool(n, "keep_dims", false);
-    return normalize_axes(&out->axes, sx_type_of_value(im->b, *out_x).rank);
-}
-
-static sx_status import_reduce(sx_importer *im, sx_import_node *n)
-{
-    const sx_op_def *op = sx_op_find(n->row->op);
-    sx_value x = SX_NO_VALUE;
-    sx_reduce_attrs attrs = {0};
-    SX_TRY(take_reduction(im, n, &x, &attrs));
-    set(n, sx_build(im->b, op, &attrs, &x, 1));
-    return SX_OK;
-}
-
 /* The sum divided by the number of elements, which is known unless the batch is reduced. */
 static sx_status import_mean(sx_importer *im, sx_import_node *n)
 {
-    sx_value x = SX_NO_VALUE;
-    sx_reduce_attrs attrs = {0};
-    SX_TRY(take_reduction(im, n, &x, &attrs));
-    sx_type type = sx_type_of_value(im->b, x);
+    const sx_op_def *op;
+    void *read;
+    sx_value *in;
+    int n_in;
+    SX_TRY(read_node(im, n, "Sum", &op, &read, &in, &n_in));
+    const sx_reduce_attrs *attrs = read;
+    sx_type type = sx_type_of_value(im->b, in[0]);
     double count = 1;
-    for (int i = 0; i < attrs.axes.n; i++) {
-        int64_t dim = type.dims[attrs.axes.v[i]];
-        if (dim < 0 || type.dtype != SX_F32) {
+    for (int i = 0; i < attrs->axes.n; i++) {
+        const int64_t axis = attrs->axes.v[i];
+        if (axis < 0 || axis >= type.rank) {
+            return unsupported("axis %lld out of range for rank %d", (long long)axis, type.rank);
+        }
+        if (type.dims[axis] < 0 || type.dtype != SX_F32) {
             return unsupported("a mean over the batch, or of a type other than float32");
         }
-        count *= (double)dim;
+        count *= (double)type.dims[axis];
     }
-    sx_value sum = sx_build_op(im->b, reduce_sum, &attrs, x);
-    float divisor = (float)count;
-    sx_value by = sx_constant(im->b, (sx_tensor){sx_scalar_type(SX_F32), &divisor});
-    set(n, sx_build_op(im->b, div, NULL, sum, by));
+    set(n, sx_build_op(im->b, div, NULL, sx_build_op(im->b, reduce_sum, attrs, in[0]),
+                       sx_scalar(im->b, SX_F32, count)));
     return SX_OK;
 }
 
-static sx_status import_argmax(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE;
-    sx_ints axis = {0};
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(operand_ints(n, 1, &axis));
-    SX_TRY(normalize_axes(&axis, sx_type_of_value(im->b, x).rank));
-    const sx_argmax_attrs attrs = {.axis = axis.n == 1 ? axis.v[0] : 0,
-                                   .dtype = attr_dtype(n, "output_type", SX_I64)};
-    set(n, sx_build_op(im->b, argmax, &attrs, x));
-    return SX_OK;
-}
-
-/* ---- Products and windows ---- */
-
-static sx_status import_matmul(sx_importer *im, sx_import_node *n)
-{
-    sx_value a = SX_NO_VALUE, b = SX_NO_VALUE;
-    SX_TRY(operand(im, n, 0, &a));
-    SX_TRY(operand(im, n, 1, &b));
-    const sx_matmul_attrs attrs = {.transpose_a = attr_bool(n, "transpose_a", false),
-                                   .transpose_b = attr_bool(n, "transpose_b", false)};
-    set(n, sx_build_op(im->b, matmul, &attrs, a, b));
-    return SX_OK;
-}
-
-static sx_status take_padding(const sx_import_node *n, int32_t *out)
-{
-    static const struct {
-        const char *name;
-        sx_padding padding;
-    } paddings[] = {{"VALID", SX_VALID}, {"SAME", SX_SAME}, {"EXPLICIT", SX_EXPLICIT}};
-    for (size_t i = 0; i < SX_COUNT(paddings); i++) {
-        if (attr_is(n, "padding", paddings[i].name, false)) {
-            *out = (int32_t)paddings[i].padding;
-            return SX_OK;
-        }
-    }
-    return sx_error(SX_DATA_LOSS, "unknown padding");
-}
-
-/* {1, h, w, 1} */
-static sx_status take_pair(const sx_import_node *n, const char *name, bool required, sx_ints *out)
-{
-    int64_t list[4] = {1, 1, 1, 1};
-    if ((!attr_ints(n, name, 4, list) && required) || list[0] != 1 || list[3] != 1) {
-        return unsupported("%s is not {1, h, w, 1}", name);
-    }
-    *out = (sx_ints){.n = 2, .v = {list[1], list[2]}};
-    return SX_OK;
-}
-
-static sx_status take_conv(const sx_import_node *n, sx_conv2d_attrs *out)
-{
-    SX_TRY(require_nhwc(n));
-    SX_TRY(take_pair(n, "strides", true, &out->strides));
-    SX_TRY(take_pair(n, "dilations", false, &out->dilations));
-    SX_TRY(take_padding(n, &out->padding));
-    int64_t pads[8];
-    if (out->padding == SX_EXPLICIT) {
-        if (!attr_ints(n, "explicit_paddings", 8, pads)) {
-            return sx_error(SX_DATA_LOSS, "padding is EXPLICIT, but explicit_paddings is missing");
-        }
-        out->pads = (sx_ints){.n = 4, .v = {pads[2], pads[3], pads[4], pads[5]}};
-    }
-    return SX_OK;
-}
-
-static sx_status import_conv2d(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE, filter = SX_NO_VALUE;
-    sx_conv2d_attrs attrs = {0};
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(operand(im, n, 1, &filter));
-    SX_TRY(take_conv(n, &attrs));
-    sx_type in = sx_type_of_value(im->b, x), kernel = sx_type_of_value(im->b, filter);
-    bool grouped =
-        in.rank == 4 && kernel.rank == 4 && kernel.dims[2] > 0 && in.dims[3] % kernel.dims[2] == 0;
-    attrs.groups = grouped ? in.dims[3] / kernel.dims[2] : 1;
-    set(n, sx_build_op(im->b, conv2d, &attrs, x, filter));
-    return SX_OK;
-}
+/* ---- Products, indices ---- */
 
 /* filter [KH, KW, C, M] is that of C groups of M filters each: [KH, KW, 1, C·M]. */
 static sx_status import_depthwise(sx_importer *im, sx_import_node *n)
 {
-    sx_value x = SX_NO_VALUE, filter = SX_NO_VALUE;
-    sx_conv2d_attrs attrs = {0};
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(operand(im, n, 1, &filter));
-    SX_TRY(take_conv(n, &attrs));
-    sx_type kernel = sx_type_of_value(im->b, filter);
+    const sx_op_def *op;
+    void *read;
+    sx_value *in;
+    int n_in;
     int64_t filters;
+    SX_TRY(read_node(im, n, "Conv2D", &op, &read, &in, &n_in));
+    sx_conv2d_attrs *attrs = read;
+    sx_type kernel = sx_type_of_value(im->b, in[1]);
     if (kernel.rank != 4 || !sx_mul_i64(kernel.dims[2], kernel.dims[3], &filters)) {
         return sx_error(SX_DATA_LOSS, "the filter has rank %d, expected 4", kernel.rank);
     }
     const sx_shape_attrs shape = {.shape = {4, {kernel.dims[0], kernel.dims[1], 1, filters}}};
-    attrs.groups = kernel.dims[2];
-    set(n, sx_build_op(im->b, conv2d, &attrs, x, sx_build_op(im->b, reshape, &shape, filter)));
+    attrs->groups = kernel.dims[2];
+    set(n, sx_build_op(im->b, conv2d, attrs, in[0], sx_build_op(im->b, reshape, &shape, in[1])));
     return SX_OK;
 }
 
-static sx_status import_pool(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE;
-    sx_pool2d_attrs attrs = {0};
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(require_nhwc(n));
-    SX_TRY(take_pair(n, "ksize", true, &attrs.window));
-    SX_TRY(take_pair(n, "strides", true, &attrs.strides));
-    SX_TRY(take_padding(n, &attrs.padding));
-    set(n, sx_build(im->b, sx_op_find(n->row->op), &attrs, &x, 1));
-    return SX_OK;
-}
-
-static sx_status import_batch_norm(sx_importer *im, sx_import_node *n)
-{
-    const sx_op_def *op = sx_op_find(n->row->op);
-    sx_value in[5];
-    if (op == NULL || attr_bool(n, "is_training", true)) {
-        return unsupported("is_training is true");
-    }
-    SX_TRY(require_nhwc(n));
-    for (int i = 0; i < 5; i++) {
-        SX_TRY(operand(im, n, i, &in[i]));
-    }
-    const sx_batch_norm_attrs attrs = {.epsilon = attr_float(n, "epsilon", 1e-4)};
-    set(n, sx_build(im->b, op, &attrs, in, 5));
-    return SX_OK;
-}
-
-/* Gathering strings becomes a lookup on the host; gathering numbers is an operator. */
+/* Gathering strings becomes a lookup on the host. */
 static sx_status import_gather(sx_importer *im, sx_import_node *n)
 {
+    const sx_imported *table = n->n_in > 0 ? &n->in[0] : NULL;
     sx_value index = SX_NO_VALUE;
     sx_ints axis = {0};
+    if (table == NULL || table->kind != SX_IMPORTED_CONST ||
+        table->constant.type.dtype != SX_STRING) {
+        return import_one(im, n);
+    }
+    const reader r = reader_of(im, n);
     SX_TRY(operand(im, n, 1, &index));
     SX_TRY(operand_ints(n, 2, &axis));
-    if (axis.n != 1 || axis.v[0] != 0 || attr_int(n, "batch_dims", 0) != 0) {
+    if (axis.n != 1 || axis.v[0] != 0 || sx_tf_read_int(&r.head, "batch_dims", 0) != 0) {
         return unsupported("axis or batch_dims is not 0");
     }
-    if (n->in[0].kind == SX_IMPORTED_CONST && n->in[0].constant.type.dtype == SX_STRING) {
-        if (n->in[0].constant.type.rank != 1) {
-            return unsupported("the table of strings has more than one dimension");
-        }
-        n->out[0] = (sx_imported){
-            .kind = SX_IMPORTED_LOOKUP, .value = index, .constant = n->in[0].constant};
-        return SX_OK;
+    if (table->constant.type.rank != 1) {
+        return unsupported("the table of strings has more than one dimension");
     }
-    const sx_op_def *op = sx_op_find(n->row->op);
-    sx_value in[2] = {SX_NO_VALUE, index};
-    if (op == NULL) {
-        return unsupported("operator %s is not built in", n->row->op);
-    }
-    SX_TRY(operand(im, n, 0, &in[0]));
-    set(n, sx_build(im->b, op, NULL, in, 2));
-    return SX_OK;
-}
-
-static sx_status import_elu(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE;
-    SX_TRY(operand(im, n, 0, &x));
-    set(n, sx_build_op(im->b, elu, (&(sx_alpha_attrs){.alpha = 1}), x));
+    n->out[0] =
+        (sx_imported){.kind = SX_IMPORTED_LOOKUP, .value = index, .constant = table->constant};
     return SX_OK;
 }
 
@@ -769,84 +504,6 @@ static sx_status import_expm1(sx_importer *im, sx_import_node *n)
                                  sx_build_op(im->b, exp, NULL, x));
     set(n, sx_build_op(im->b, select, NULL, sx_build_op(im->b, greater, NULL, x, zero), above,
                        sx_build_op(im->b, elu, &one, x)));
-    return SX_OK;
-}
-
-static sx_status import_clip(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE;
-    sx_clip_attrs attrs = {0};
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(operand_number(n, 1, &attrs.low));
-    SX_TRY(operand_number(n, 2, &attrs.high));
-    set(n, sx_build_op(im->b, clip, &attrs, x));
-    return SX_OK;
-}
-
-static sx_status import_one_hot(sx_importer *im, sx_import_node *n)
-{
-    sx_value indices = SX_NO_VALUE;
-    sx_one_hot_attrs attrs = {0};
-    double depth = 0;
-    SX_TRY(operand(im, n, 0, &indices));
-    SX_TRY(operand_number(n, 1, &depth));
-    SX_TRY(operand_number(n, 2, &attrs.on));
-    SX_TRY(operand_number(n, 3, &attrs.off));
-    int rank = sx_type_of_value(im->b, indices).rank;
-    int64_t axis = attr_int(n, "axis", -1);
-    if (axis != -1 && axis != rank) {
-        return unsupported("axis is not the last one");
-    }
-    attrs.depth = (int64_t)depth;
-    attrs.dtype = n->in[2].constant.type.dtype;
-    set(n, sx_build_op(im->b, one_hot, &attrs, indices));
-    return SX_OK;
-}
-
-/* A size of -1 reaches to the end; the batch is not cut. */
-static sx_status import_slice(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE;
-    sx_slice_attrs attrs = {0};
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(operand_ints(n, 1, &attrs.begin));
-    SX_TRY(operand_ints(n, 2, &attrs.size));
-    sx_type type = sx_type_of_value(im->b, x);
-    for (int d = 0; d < type.rank && d < attrs.begin.n && d < attrs.size.n; d++) {
-        bool batch = sx_dim_is_batch(type.dims[d]);
-        if (batch && (attrs.begin.v[d] != 0 || attrs.size.v[d] != -1)) {
-            return unsupported("it takes a part of the batch");
-        }
-        if (attrs.size.v[d] == -1) {
-            attrs.size.v[d] = type.dims[d] - (batch ? 0 : attrs.begin.v[d]);
-        }
-    }
-    set(n, sx_build_op(im->b, slice, &attrs, x));
-    return SX_OK;
-}
-
-static sx_status import_broadcast_to(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE;
-    sx_shape_attrs attrs = {0};
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(operand_ints(n, 1, &attrs.shape));
-    set(n, sx_build_op(im->b, broadcast_to, &attrs, x));
-    return SX_OK;
-}
-
-static sx_status import_top_k(sx_importer *im, sx_import_node *n)
-{
-    sx_value x = SX_NO_VALUE;
-    double k = 0;
-    SX_TRY(operand(im, n, 0, &x));
-    SX_TRY(operand_number(n, 1, &k));
-    if (n->n_out < 2 || !attr_bool(n, "sorted", true)) {
-        return unsupported("sorted is false");
-    }
-    sx_value values = sx_build_op(im->b, top_k, (&(sx_top_k_attrs){.k = (int64_t)k}), x);
-    set(n, values);
-    n->out[1] = (sx_imported){.kind = SX_IMPORTED_VALUE, .value = sx_output_of(values, 1)};
     return SX_OK;
 }
 
@@ -873,18 +530,20 @@ static sx_status import_size(sx_importer *im, sx_import_node *n)
 {
     sx_value x = SX_NO_VALUE;
     sx_axes_attrs all = {.axes = {0}};
+    const reader r = reader_of(im, n);
     SX_TRY(operand(im, n, 0, &x));
     sx_type type = sx_type_of_value(im->b, x);
     for (int d = 0; d < type.rank; d++) {
         all.axes.v[all.axes.n++] = d;
     }
-    sx_cast_attrs to = {.dtype = attr_dtype(n, "out_type", SX_I32)};
+    sx_cast_attrs to = {.dtype = sx_tf_read_dtype(&r.head, "out_type", SX_I32)};
     set(n, sx_build_op(im->b, cast, &to, sx_build_op(im->b, size, &all, x)));
     return SX_OK;
 }
 
 /* ---- The table ---- */
 
+/* TensorFlow's operators that are none or several of ours, or have another meaning here. */
 static const sx_import_row rows[] = {
     {"Const", import_const, NULL},
     {"Placeholder", import_placeholder, NULL},
@@ -895,74 +554,22 @@ static const sx_import_row rows[] = {
     {"IdentityN", import_identity, NULL},
     {"StopGradient", import_identity, NULL},
     {"NoOp", import_nothing, NULL},
-    {"Abs", import_same, "abs"},
-    {"Sign", import_same, "sign"},
-    {"Neg", import_same, "neg"},
-    {"Square", import_same, "square"},
-    {"Sqrt", import_same, "sqrt"},
-    {"Rsqrt", import_same, "rsqrt"},
-    {"Exp", import_same, "exp"},
-    {"Log", import_same, "log"},
-    {"Log1p", import_same, "log1p"},
-    {"Cos", import_same, "cos"},
-    {"Floor", import_same, "floor"},
-    {"Tanh", import_same, "tanh"},
-    {"Sigmoid", import_same, "sigmoid"},
-    {"Relu", import_same, "relu"},
-    {"Relu6", import_same, "relu6"},
-    {"LeakyRelu", import_leaky_relu, "leaky_relu"},
-    {"Softmax", import_same, "softmax"},
-    {"LogSoftmax", import_same, "log_softmax"},
-    {"LogicalNot", import_same, "logical_not"},
-    {"Add", import_same, "add"},
-    {"AddV2", import_same, "add"},
-    {"Sub", import_same, "sub"},
-    {"Mul", import_same, "mul"},
-    {"RealDiv", import_same, "div"},
-    {"Pow", import_same, "pow"},
-    {"Maximum", import_same, "maximum"},
-    {"Minimum", import_same, "minimum"},
-    {"Equal", import_same, "equal"},
-    {"Less", import_same, "less"},
-    {"Greater", import_same, "greater"},
-    {"LogicalAnd", import_same, "logical_and"},
-    {"SelectV2", import_same, "select"},
-    {"BiasAdd", import_bias_add, "bias_add"},
-    {"Cast", import_cast, NULL},
-    {"Reshape", import_reshape, NULL},
+    {"Add", import_one, "AddV2"},
     {"Shape", import_shape, NULL},
     {"StridedSlice", import_strided_slice, NULL},
     {"Pack", import_pack, NULL},
     {"Squeeze", import_squeeze, NULL},
     {"ExpandDims", import_expand_dims, NULL},
-    {"Transpose", import_transpose, "transpose"},
-    {"Pad", import_pad, "pad"},
-    {"PadV2", import_pad, "pad"},
-    {"ConcatV2", import_concat, "concat"},
-    {"Sum", import_reduce, "reduce_sum"},
-    {"Max", import_reduce, "reduce_max"},
     {"Mean", import_mean, NULL},
-    {"ArgMax", import_argmax, NULL},
-    {"MatMul", import_matmul, NULL},
-    {"Conv2D", import_conv2d, NULL},
     {"DepthwiseConv2dNative", import_depthwise, NULL},
-    {"MaxPool", import_pool, "max_pool2d"},
-    {"AvgPool", import_pool, "avg_pool2d"},
-    {"FusedBatchNormV3", import_batch_norm, "batch_norm"},
-    {"GatherV2", import_gather, "gather"},
+    {"GatherV2", import_gather, NULL},
     {"Expm1", import_expm1, NULL},
-    {"ReluGrad", import_same, "relu_grad"},
-    {"SparseSoftmaxCrossEntropyWithLogits", import_same, "sparse_softmax_cross_entropy"},
-    {"SoftmaxCrossEntropyWithLogits", import_same, "softmax_cross_entropy"},
-    {"Elu", import_elu, NULL},
-    {"ClipByValue", import_clip, NULL},
-    {"OneHot", import_one_hot, NULL},
-    {"Slice", import_slice, NULL},
-    {"BroadcastTo", import_broadcast_to, NULL},
-    {"TopKV2", import_top_k, NULL},
     {"Range", import_range, NULL},
     {"Size", import_size, NULL},
 };
+
+/* What the operators read themselves. */
+static const sx_import_row one = {"", import_one, NULL};
 
 const sx_import_row *sx_import_find(const char *tf_op)
 {
@@ -971,5 +578,6 @@ const sx_import_row *sx_import_find(const char *tf_op)
             return &rows[i];
         }
     }
-    return NULL;
+    const sx_tf_form *form;
+    return sx_op_find_tf(tf_op, &form) != NULL ? &one : NULL;
 }

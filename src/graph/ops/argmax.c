@@ -67,6 +67,13 @@ static void argmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            (sx_tf_attr_list){list, attrs->dtype == SX_I64 ? 2 : 3});
 }
 
+static sx_status argmax_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_argmax_attrs *attrs = out;
+    attrs->dtype = sx_tf_read_dtype(n, "output_type", SX_I64);
+    return SX_OK;
+}
+
 /* Reduces (element, index) pairs to the larger; of equal ones, to the first. */
 static void argmax_region(sx_hlo_writer *w, sx_dtype dtype, sx_dtype index)
 {
@@ -147,6 +154,7 @@ const sx_op_def sx_op_argmax = {
     .infer = argmax_infer,
     .host = argmax_host,
     .to_tf = argmax_to_tf,
+    SX_FROM_TF({.op = "ArgMax", .operands = {{1, "axis"}}, .attrs = argmax_from_tf}),
     .to_stablehlo = argmax_to_stablehlo,
     SX_OP_SAMPLES(argmax_samples),
 };

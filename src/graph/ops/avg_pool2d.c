@@ -88,6 +88,7 @@ const sx_op_def sx_op_avg_pool2d = {
     .grad = avg_pool2d_grad,
     .host = avg_pool2d_host,
     .to_tf = avg_pool2d_to_tf,
+    SX_FROM_TF({.op = "AvgPool", .attrs = sx_tf_read_pool}),
     .to_stablehlo = avg_pool2d_to_stablehlo,
     SX_OP_SAMPLES(avg_pool2d_samples),
 };

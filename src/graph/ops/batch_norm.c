@@ -80,6 +80,15 @@ static void batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_cast(w, y, wide, dtype);
 }
 
+static sx_status batch_norm_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_batch_norm_attrs *attrs = out;
+    attrs->epsilon = sx_tf_read_float(n, "epsilon", 1e-4);
+    return sx_tf_read_bool(n, "is_training", true)
+               ? sx_error(SX_UNIMPLEMENTED, "is_training is true")
+               : SX_OK;
+}
+
 static void batch_norm_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     sx_hlo_batch_norm(w, op);
@@ -138,6 +147,7 @@ const sx_op_def sx_op_batch_norm = {
     .grad = batch_norm_grad,
     .host = sx_host_batch_norm,
     .to_tf = batch_norm_to_tf,
+    SX_FROM_TF({.op = "FusedBatchNormV3", .attrs = batch_norm_from_tf}),
     .to_stablehlo = batch_norm_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_samples),
 };

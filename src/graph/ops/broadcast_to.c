@@ -102,6 +102,7 @@ const sx_op_def sx_op_broadcast_to = {
     .grad = broadcast_to_grad,
     .host = broadcast_to_host,
     .to_tf = broadcast_to_to_tf,
+    SX_FROM_TF({.op = "BroadcastTo", .operands = {{1, "shape"}}}),
     .to_stablehlo = broadcast_to_to_stablehlo,
     SX_OP_SAMPLES(broadcast_to_samples),
 };

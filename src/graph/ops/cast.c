@@ -93,6 +93,13 @@ static void cast_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_cast(w, op->in[0], op->in_types[0].dtype, op->out_types[0].dtype);
 }
 
+static sx_status cast_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_cast_attrs *attrs = out;
+    attrs->dtype = sx_tf_read_dtype(n, "DstT", SX_DTYPE_NONE);
+    return SX_OK;
+}
+
 static void cast_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_cast_attrs *attrs = op->attrs;
@@ -144,6 +151,7 @@ const sx_op_def sx_op_cast = {
     .grad = cast_grad,
     .host = cast_host,
     .to_tf = cast_to_tf,
+    SX_FROM_TF({.op = "Cast", .attrs = cast_from_tf}),
     .to_stablehlo = cast_to_stablehlo,
     SX_OP_SAMPLES(cast_samples),
 };

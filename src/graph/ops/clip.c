@@ -102,6 +102,7 @@ const sx_op_def sx_op_clip = {
     .grad = clip_grad,
     .host = clip_host,
     .to_tf = clip_to_tf,
+    SX_FROM_TF({.op = "ClipByValue", .operands = {{1, "low"}, {2, "high"}}}),
     .to_stablehlo = clip_to_stablehlo,
     SX_OP_SAMPLES(clip_samples),
 };

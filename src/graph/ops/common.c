@@ -506,6 +506,63 @@ sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, doub
     return sx_tf_const(w, name, &(sx_tensor){sx_scalar_type(dtype), &bytes});
 }
 
+sx_status sx_tf_read_reduce(const sx_tf_node *n, void *out)
+{
+    sx_reduce_attrs *attrs = out;
+    attrs->keep_dims = sx_tf_read_bool(n, "keep_dims", false);
+    return SX_OK;
+}
+
+static sx_status read_padding(const sx_tf_node *n, int32_t *out)
+{
+    static const struct {
+        const char *name;
+        sx_padding padding;
+    } paddings[] = {{"VALID", SX_VALID}, {"SAME", SX_SAME}, {"EXPLICIT", SX_EXPLICIT}};
+    for (size_t i = 0; i < SX_COUNT(paddings); i++) {
+        if (sx_tf_read_is(n, "padding", paddings[i].name, false)) {
+            *out = (int32_t)paddings[i].padding;
+            return SX_OK;
+        }
+    }
+    return sx_error(SX_DATA_LOSS, "unknown padding");
+}
+
+/* {1, h, w, 1} */
+static sx_status read_pair(const sx_tf_node *n, const char *name, bool required, sx_ints *out)
+{
+    int64_t list[4] = {1, 1, 1, 1};
+    if ((!sx_tf_read_ints(n, name, 4, list) && required) || list[0] != 1 || list[3] != 1) {
+        return sx_error(SX_UNIMPLEMENTED, "%s is not {1, h, w, 1}", name);
+    }
+    *out = (sx_ints){.n = 2, .v = {list[1], list[2]}};
+    return SX_OK;
+}
+
+sx_status sx_tf_read_conv(const sx_tf_node *n, void *out)
+{
+    sx_conv2d_attrs *attrs = out;
+    int64_t pads[8];
+    SX_TRY(read_pair(n, "strides", true, &attrs->strides));
+    SX_TRY(read_pair(n, "dilations", false, &attrs->dilations));
+    SX_TRY(read_padding(n, &attrs->padding));
+    if (attrs->padding == SX_EXPLICIT) {
+        if (!sx_tf_read_ints(n, "explicit_paddings", 8, pads)) {
+            return sx_error(SX_DATA_LOSS, "padding is EXPLICIT, but explicit_paddings is missing");
+        }
+        attrs->pads = (sx_ints){.n = 4, .v = {pads[2], pads[3], pads[4], pads[5]}};
+    }
+    return SX_OK;
+}
+
+sx_status sx_tf_read_pool(const sx_tf_node *n, void *out)
+{
+    sx_pool2d_attrs *attrs = out;
+    SX_TRY(read_pair(n, "ksize", true, &attrs->window));
+    SX_TRY(read_pair(n, "strides", true, &attrs->strides));
+    return read_padding(n, &attrs->padding);
+}
+
 /* --- StableHLO ------------------------------------------------------------------------------- */
 
 sx_hlo sx_hlo_log_softmax(sx_hlo_writer *w, sx_hlo x)

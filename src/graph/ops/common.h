@@ -119,6 +119,11 @@ sx_tf_value sx_tf_shape(sx_tf_writer *w, const char *name, const sx_ints *shape)
 /* A scalar constant of a float or int32 dtype. */
 sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value);
 
+/* From TensorFlow's attributes: keep_dims of a reduction; windows, strides and paddings of NHWC. */
+SX_MUST_USE sx_status sx_tf_read_reduce(const sx_tf_node *n, void *attrs);
+SX_MUST_USE sx_status sx_tf_read_conv(const sx_tf_node *n, void *attrs);
+SX_MUST_USE sx_status sx_tf_read_pool(const sx_tf_node *n, void *attrs);
+
 /* --- StableHLO ------------------------------------------------------------------------------- */
 
 /* x - log sum exp x over the last axis; x is wide (sx_hlo_widen). */

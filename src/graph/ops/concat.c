@@ -145,6 +145,7 @@ const sx_op_def sx_op_concat = {
     .grad = concat_grad,
     .host = concat_host,
     .to_tf = concat_to_tf,
+    SX_FROM_TF({.op = "ConcatV2", .operands = {{-1, "axis"}}}),
     .to_stablehlo = concat_to_stablehlo,
     SX_OP_SAMPLES(concat_samples),
 };

@@ -94,6 +94,20 @@ static void conv2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            sx_tf_in(op->in[0], filter), (sx_tf_attr_list){list, n});
 }
 
+static sx_status conv2d_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_conv2d_attrs *attrs = out;
+    SX_TRY(sx_tf_read_conv(n, attrs));
+    if (n->n_in < 2) {
+        return sx_error(SX_DATA_LOSS, "input %d is missing", n->n_in);
+    }
+    const sx_type *x = &n->types[0], *filter = &n->types[1];
+    const bool grouped = x->rank == 4 && filter->rank == 4 && filter->dims[2] > 0 &&
+                         x->dims[3] % filter->dims[2] == 0;
+    attrs->groups = grouped ? x->dims[3] / filter->dims[2] : 1;
+    return SX_OK;
+}
+
 static void conv2d_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     sx_conv_geometry g;
@@ -207,6 +221,7 @@ const sx_op_def sx_op_conv2d = {
     .host = conv2d_host,
     .flops = conv2d_flops,
     .to_tf = conv2d_to_tf,
+    SX_FROM_TF({.op = "Conv2D", .attrs = conv2d_from_tf}),
     .to_stablehlo = conv2d_to_stablehlo,
     SX_OP_SAMPLES(conv2d_samples),
 };

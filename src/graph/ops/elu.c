@@ -60,6 +60,14 @@ static void elu_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_add(w, "SelectV2", NULL, sx_tf_in(positive, op->in[0], below), t);
 }
 
+static sx_status elu_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_alpha_attrs *attrs = out;
+    (void)n;
+    attrs->alpha = 1;
+    return SX_OK;
+}
+
 static void elu_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_alpha_attrs *attrs = op->attrs;
@@ -99,6 +107,7 @@ const sx_op_def sx_op_elu = {
     .grad = elu_grad,
     .host = elu_host,
     .to_tf = elu_to_tf,
+    SX_FROM_TF({.op = "Elu", .attrs = elu_from_tf}),
     .to_stablehlo = elu_to_stablehlo,
     SX_OP_SAMPLES(elu_samples),
 };

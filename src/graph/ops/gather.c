@@ -63,6 +63,18 @@ static void gather_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                                        sx_tf_attr_type("Taxis", SX_I32)));
 }
 
+static sx_status gather_from_tf(const sx_tf_node *n, void *out)
+{
+    const sx_tensor *axis;
+    (void)out;
+    SX_TRY(sx_tf_read_value(n, 2, &axis));
+    if (sx_type_elems(&axis->type) != 1 || sx_tf_read_int(n, "batch_dims", 0) != 0 ||
+        sx_host_load_element(axis->type.dtype, axis->data) != 0) {
+        return sx_error(SX_UNIMPLEMENTED, "axis or batch_dims is not 0");
+    }
+    return SX_OK;
+}
+
 static void gather_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_type *table = &op->in_types[0], *out = &op->out_types[0];
@@ -120,6 +132,7 @@ const sx_op_def sx_op_gather = {
     .grad = gather_gradient,
     .host = gather_host,
     .to_tf = gather_to_tf,
+    SX_FROM_TF({.op = "GatherV2", .operands = {{2, ""}}, .attrs = gather_from_tf}),
     .to_stablehlo = gather_to_stablehlo,
     SX_OP_SAMPLES(gather_samples),
 };

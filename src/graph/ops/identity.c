@@ -49,6 +49,7 @@ const sx_op_def sx_op_identity = {
     .grad = identity_grad,
     .host = sx_host_copy,
     .to_tf = identity_to_tf,
+    SX_FROM_TF({.op = "Identity"}),
     .to_stablehlo = identity_to_stablehlo,
     SX_OP_SAMPLES(identity_samples),
 };

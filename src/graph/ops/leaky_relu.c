@@ -50,6 +50,13 @@ static void leaky_relu_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            (sx_tf_attr_list){list, is_default ? 1 : 2});
 }
 
+static sx_status leaky_relu_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_alpha_attrs *attrs = out;
+    attrs->alpha = sx_tf_read_float(n, "alpha", 0.2);
+    return SX_OK;
+}
+
 static void leaky_relu_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_alpha_attrs *attrs = op->attrs;
@@ -88,6 +95,7 @@ const sx_op_def sx_op_leaky_relu = {
     .grad = leaky_relu_grad,
     .host = leaky_relu_host,
     .to_tf = leaky_relu_to_tf,
+    SX_FROM_TF({.op = "LeakyRelu", .attrs = leaky_relu_from_tf}),
     .to_stablehlo = leaky_relu_to_stablehlo,
     SX_OP_SAMPLES(leaky_relu_samples),
 };

@@ -65,6 +65,7 @@ const sx_op_def sx_op_log_softmax = {
     .grad = log_softmax_grad,
     .host = log_softmax_host,
     .to_tf = log_softmax_to_tf,
+    SX_FROM_TF({.op = "LogSoftmax"}),
     .to_stablehlo = log_softmax_to_stablehlo,
     SX_OP_SAMPLES(log_softmax_samples),
 };

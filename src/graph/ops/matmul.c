@@ -103,6 +103,14 @@ static void matmul_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_cast(w, y, op->in_types[0].dtype, op->out_types[0].dtype);
 }
 
+static sx_status matmul_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_matmul_attrs *attrs = out;
+    attrs->transpose_a = sx_tf_read_bool(n, "transpose_a", false);
+    attrs->transpose_b = sx_tf_read_bool(n, "transpose_b", false);
+    return SX_OK;
+}
+
 static void matmul_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_matmul_attrs *attrs = op->attrs;
@@ -174,6 +182,7 @@ const sx_op_def sx_op_matmul = {
     .host = matmul_host,
     .flops = matmul_flops,
     .to_tf = matmul_to_tf,
+    SX_FROM_TF({.op = "MatMul", .attrs = matmul_from_tf}),
     .to_stablehlo = matmul_to_stablehlo,
     SX_OP_SAMPLES(matmul_samples),
 };

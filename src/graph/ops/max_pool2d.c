@@ -80,6 +80,7 @@ const sx_op_def sx_op_max_pool2d = {
     .grad = max_pool2d_grad,
     .host = max_pool2d_host,
     .to_tf = max_pool2d_to_tf,
+    SX_FROM_TF({.op = "MaxPool", .attrs = sx_tf_read_pool}),
     .to_stablehlo = max_pool2d_to_stablehlo,
     SX_OP_SAMPLES(max_pool2d_samples),
 };

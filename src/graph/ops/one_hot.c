@@ -59,6 +59,17 @@ static void one_hot_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            (sx_tf_attr_list){list, op->in_types[0].dtype == SX_I64 ? 1 : 2});
 }
 
+static sx_status one_hot_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_one_hot_attrs *attrs = out;
+    const int64_t axis = sx_tf_read_int(n, "axis", -1);
+    if (axis != -1 && axis != n->types[0].rank) {
+        return sx_error(SX_UNIMPLEMENTED, "axis is not the last one");
+    }
+    attrs->dtype = sx_tf_read_dtype(n, "T", n->n_in > 2 ? n->types[2].dtype : SX_F32);
+    return SX_OK;
+}
+
 static void one_hot_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_one_hot_attrs *attrs = op->attrs;
@@ -111,6 +122,9 @@ const sx_op_def sx_op_one_hot = {
     .infer = one_hot_infer,
     .host = one_hot_host,
     .to_tf = one_hot_to_tf,
+    SX_FROM_TF({.op = "OneHot",
+                .operands = {{1, "depth"}, {2, "on"}, {3, "off"}},
+                .attrs = one_hot_from_tf}),
     .to_stablehlo = one_hot_to_stablehlo,
     SX_OP_SAMPLES(one_hot_samples),
 };

@@ -89,6 +89,25 @@ static void pad_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_add(w, "PadV2", NULL, sx_tf_in(op->in[0], paddings, value), list);
 }
 
+/* paddings [rank, 2] */
+static sx_status pad_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_pad_attrs *attrs = out;
+    const sx_tensor *paddings;
+    const int rank = n->types[0].rank;
+    SX_TRY(sx_tf_read_value(n, 1, &paddings));
+    if (paddings->type.dtype != SX_I32 || sx_type_elems(&paddings->type) != 2 * rank) {
+        return sx_error(SX_UNIMPLEMENTED, "paddings are not an int32 constant [%d,2]", rank);
+    }
+    const int32_t *pairs = paddings->data;
+    attrs->before.n = attrs->after.n = rank;
+    for (int d = 0; d < rank; d++) {
+        attrs->before.v[d] = pairs[2 * d];
+        attrs->after.v[d] = pairs[2 * d + 1];
+    }
+    return SX_OK;
+}
+
 static void pad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_pad_attrs *attrs = op->attrs;
@@ -144,6 +163,8 @@ const sx_op_def sx_op_pad = {
     .grad = pad_grad,
     .host = pad_host,
     .to_tf = pad_to_tf,
+    SX_FROM_TF({.op = "Pad", .operands = {{1, ""}}, .attrs = pad_from_tf},
+               {.op = "PadV2", .operands = {{1, ""}, {2, "value"}}, .attrs = pad_from_tf}),
     .to_stablehlo = pad_to_stablehlo,
     SX_OP_SAMPLES(pad_samples),
 };

@@ -94,6 +94,7 @@ const sx_op_def sx_op_reduce_max = {
     .grad = reduce_max_grad,
     .host = reduce_max_host,
     .to_tf = reduce_max_to_tf,
+    SX_FROM_TF({.op = "Max", .operands = {{1, "axes"}}, .attrs = sx_tf_read_reduce}),
     .to_stablehlo = reduce_max_to_stablehlo,
     SX_OP_SAMPLES(reduce_max_samples),
 };

@@ -88,6 +88,7 @@ const sx_op_def sx_op_reduce_sum = {
     .grad = reduce_sum_grad,
     .host = reduce_sum_host,
     .to_tf = reduce_sum_to_tf,
+    SX_FROM_TF({.op = "Sum", .operands = {{1, "axes"}}, .attrs = sx_tf_read_reduce}),
     .to_stablehlo = reduce_sum_to_stablehlo,
     SX_OP_SAMPLES(reduce_sum_samples),
 };

@@ -113,6 +113,7 @@ const sx_op_def sx_op_reshape = {
     .grad = reshape_grad,
     .host = sx_host_copy,
     .to_tf = reshape_to_tf,
+    SX_FROM_TF({.op = "Reshape", .operands = {{1, "shape"}}}),
     .to_stablehlo = reshape_to_stablehlo,
     SX_OP_SAMPLES(reshape_samples),
 };

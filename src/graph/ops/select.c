@@ -101,6 +101,7 @@ const sx_op_def sx_op_select = {
     .grad = select_grad,
     .host = select_host,
     .to_tf = select_to_tf,
+    SX_FROM_TF({.op = "SelectV2"}),
     .to_stablehlo = select_to_stablehlo,
     SX_OP_SAMPLES(select_samples),
 };

@@ -46,6 +46,13 @@ static void shape_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                                        sx_tf_attr_type("out_type", (int)op->out_types[0].dtype)));
 }
 
+static sx_status shape_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_cast_attrs *attrs = out;
+    attrs->dtype = sx_tf_read_dtype(n, "out_type", SX_I32);
+    return SX_OK;
+}
+
 static void shape_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     int64_t wide[SX_MAX_RANK];
@@ -81,6 +88,7 @@ const sx_op_def sx_op_shape = {
     .infer = shape_infer,
     .host = shape_host,
     .to_tf = shape_to_tf,
+    SX_FROM_TF({.op = "Shape", .attrs = shape_from_tf}),
     .to_stablehlo = shape_to_stablehlo,
     SX_OP_SAMPLES(shape_samples),
 };

@@ -142,6 +142,7 @@ const sx_op_def sx_op_slice = {
     .grad = slice_grad,
     .host = slice_host,
     .to_tf = slice_to_tf,
+    SX_FROM_TF({.op = "Slice", .operands = {{1, "begin"}, {2, "size"}}}),
     .to_stablehlo = slice_to_stablehlo,
     SX_OP_SAMPLES(slice_samples),
 };

@@ -69,6 +69,7 @@ const sx_op_def sx_op_softmax = {
     .grad = softmax_grad,
     .host = softmax_host,
     .to_tf = softmax_to_tf,
+    SX_FROM_TF({.op = "Softmax"}),
     .to_stablehlo = softmax_to_stablehlo,
     SX_OP_SAMPLES(softmax_samples),
 };

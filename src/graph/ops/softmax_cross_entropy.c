@@ -129,6 +129,7 @@ const sx_op_def sx_op_softmax_cross_entropy = {
     .grad = softmax_cross_entropy_grad,
     .host = softmax_cross_entropy_host,
     .to_tf = softmax_cross_entropy_to_tf,
+    SX_FROM_TF({.op = "SoftmaxCrossEntropyWithLogits"}),
     .to_stablehlo = softmax_cross_entropy_to_stablehlo,
     SX_OP_SAMPLES(softmax_cross_entropy_samples),
 };

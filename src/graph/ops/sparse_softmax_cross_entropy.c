@@ -114,6 +114,7 @@ const sx_op_def sx_op_sparse_softmax_cross_entropy = {
     .grad = sparse_softmax_cross_entropy_grad,
     .host = sparse_softmax_cross_entropy_host,
     .to_tf = sparse_softmax_cross_entropy_to_tf,
+    SX_FROM_TF({.op = "SparseSoftmaxCrossEntropyWithLogits"}),
     .to_stablehlo = sparse_softmax_cross_entropy_to_stablehlo,
     SX_OP_SAMPLES(sparse_softmax_cross_entropy_samples),
 };

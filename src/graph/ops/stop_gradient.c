@@ -43,6 +43,7 @@ const sx_op_def sx_op_stop_gradient = {
     .infer = stop_gradient_infer,
     .host = sx_host_copy,
     .to_tf = stop_gradient_to_tf,
+    SX_FROM_TF({.op = "StopGradient"}),
     .to_stablehlo = stop_gradient_to_stablehlo,
     SX_OP_SAMPLES(stop_gradient_samples),
 };

@@ -65,6 +65,13 @@ static void top_k_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[1] = sx_tf_output(op->out[0], 1);
 }
 
+static sx_status top_k_from_tf(const sx_tf_node *n, void *out)
+{
+    (void)out;
+    return sx_tf_read_bool(n, "sorted", true) ? SX_OK
+                                              : sx_error(SX_UNIMPLEMENTED, "sorted is false");
+}
+
 /* A stable sort of (element, index) pairs in descending order. */
 static void top_k_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 {
@@ -122,6 +129,7 @@ const sx_op_def sx_op_top_k = {
     .infer = top_k_infer,
     .host = top_k_host,
     .to_tf = top_k_to_tf,
+    SX_FROM_TF({.op = "TopKV2", .operands = {{1, "k"}}, .attrs = top_k_from_tf}),
     .to_stablehlo = top_k_to_stablehlo,
     SX_OP_SAMPLES(top_k_samples),
 };

@@ -128,6 +128,7 @@ const sx_op_def sx_op_transpose = {
     .grad = transpose_grad,
     .host = transpose_host,
     .to_tf = transpose_to_tf,
+    SX_FROM_TF({.op = "Transpose", .operands = {{1, "perm"}}}),
     .to_stablehlo = transpose_to_stablehlo,
     SX_OP_SAMPLES(transpose_samples),
 };

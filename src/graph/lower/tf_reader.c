@@ -1,0 +1,147 @@
+/* See tf_reader.h. */
+#include "graph/lower/tf_reader.h"
+
+#include <string.h>
+
+#include "graph/attr_operands.h"
+#include "graph/op_def.h"
+
+/* ---- Attributes ---- */
+
+static bool find(const sx_tf_node *n, const char *name, sx_tf_attr_kind kind, sx_tf_attr *out)
+{
+    return n->attr(n, name, out) && out->kind == kind;
+}
+
+bool sx_tf_read_bool(const sx_tf_node *n, const char *name, bool otherwise)
+{
+    sx_tf_attr a;
+    return find(n, name, SX_TF_ATTR_BOOL, &a) ? a.b : otherwise;
+}
+
+int64_t sx_tf_read_int(const sx_tf_node *n, const char *name, int64_t otherwise)
+{
+    sx_tf_attr a;
+    return find(n, name, SX_TF_ATTR_INT, &a) ? a.i : otherwise;
+}
+
+double sx_tf_read_float(const sx_tf_node *n, const char *name, double otherwise)
+{
+    sx_tf_attr a;
+    return find(n, name, SX_TF_ATTR_FLOAT, &a) ? (double)a.f : otherwise;
+}
+
+sx_dtype sx_tf_read_dtype(const sx_tf_node *n, const char *name, sx_dtype otherwise)
+{
+    sx_tf_attr a;
+    return find(n, name, SX_TF_ATTR_TYPE, &a) ? (sx_dtype)a.i : otherwise;
+}
+
+bool sx_tf_read_is(const sx_tf_node *n, const char *name, const char *text, bool otherwise)
+{
+    sx_tf_attr a;
+    return find(n, name, SX_TF_ATTR_STRING, &a) ? strcmp(a.s, text) == 0 : otherwise;
+}
+
+bool sx_tf_read_ints(const sx_tf_node *n, const char *name, int count, int64_t *out)
+{
+    sx_tf_attr a;
+    if (!find(n, name, SX_TF_ATTR_INTS, &a) || a.count != count) {
+        return false;
+    }
+    memcpy(out, a.ints, (size_t)count * sizeof(*out));
+    return true;
+}
+
+sx_status sx_tf_read_value(const sx_tf_node *n, int input, const sx_tensor **out)
+{
+    if (input >= n->n_in) {
+        return sx_error(SX_DATA_LOSS, "input %d is missing", input);
+    }
+    *out = n->values[input];
+    return *out != NULL ? SX_OK : sx_error(SX_UNIMPLEMENTED, "input %d is not a constant", input);
+}
+
+/* ---- Nodes ---- */
+
+const sx_op_def *sx_op_find_tf(const char *tf_op, const sx_tf_form **out_form)
+{
+    for (int i = 0; i < SX_OPID_COUNT; i++) {
+        const sx_tf_form *form = sx_op_table[i]->from_tf;
+        for (; form != NULL && form->op != NULL; form++) {
+            if (strcmp(form->op, tf_op) == 0) {
+                *out_form = form;
+                return sx_op_table[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static int find_attr(const sx_op_def *op, const char *name)
+{
+    int row = 0;
+    while (row < op->n_attrs && strcmp(op->attrs[row].name, name) != 0) {
+        row++;
+    }
+    return row;
+}
+
+sx_status sx_tf_read_node(const sx_op_def *op, const sx_tf_form *form, const sx_tf_node *n,
+                          void *attrs, int *inputs, int *out_n_inputs)
+{
+    int n_operands = 0, n_inputs = 0, at[SX_TF_FORM_OPERANDS];
+    if (n->n_in > SX_TF_MAX_INPUTS) {
+        return sx_error(SX_UNIMPLEMENTED, "it has %d inputs, at most %d are supported", n->n_in,
+                        SX_TF_MAX_INPUTS);
+    }
+    if (!sx_tf_read_is(n, "data_format", "NHWC", true)) {
+        return sx_error(SX_UNIMPLEMENTED, "data_format is not NHWC");
+    }
+    for (; n_operands < SX_TF_FORM_OPERANDS && form->operands[n_operands].attr != NULL;
+         n_operands++) {
+        const int input = form->operands[n_operands].input;
+        at[n_operands] = input < 0 ? n->n_in + input : input;
+    }
+    for (int i = 0; i < n->n_in && (op->n_in == SX_VARIADIC || n_inputs < op->n_in); i++) {
+        bool is_operand = false;
+        for (int k = 0; k < n_operands; k++) {
+            is_operand = is_operand || at[k] == i;
+        }
+        if (!is_operand) {
+            inputs[n_inputs++] = i;
+        }
+    }
+    if (op->n_in == SX_VARIADIC ? n_inputs == 0 : n_inputs < op->n_in) {
+        return sx_error(SX_DATA_LOSS, "input %d is missing", n->n_in);
+    }
+    *out_n_inputs = n_inputs;
+    if (form->attrs != NULL) {
+        SX_TRY(form->attrs(n, attrs));
+    }
+    for (int k = 0; k < n_operands; k++) {
+        const sx_tensor *value;
+        const int row = find_attr(op, form->operands[k].attr);
+        bool resolved = true;
+        if (form->operands[k].attr[0] == '\0') {
+            continue;
+        }
+        SX_TRY(sx_tf_read_value(n, at[k], &value));
+        const sx_known_operand known = {.value = value, .type = &value->type};
+        sx_status status =
+            sx_attr_from_operand(op, row, attrs, n->types, n_inputs, &known, &resolved);
+        if (status != SX_OK) {
+            sx_status refused =
+                sx_error(SX_UNIMPLEMENTED, "input %d: %s", at[k], sx_status_message(status));
+            sx_status_free(status);
+            return refused;
+        }
+        if (!resolved) {
+            return sx_error(SX_UNIMPLEMENTED,
+                            "input %d: %s depends on the batch in a way that %s "
+                            "cannot represent",
+                            at[k], form->operands[k].attr, op->name);
+        }
+    }
+    return SX_OK;
+}

@@ -89,6 +89,8 @@ void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes)
         if (chunk == NULL) {
             return NULL;
         }
+    } else if (!sx_alloc_part()) {
+        return NULL;
     }
     void *object = chunk->data + chunk->used;
     chunk->used += bytes;

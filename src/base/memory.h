@@ -24,8 +24,11 @@ bool sx_status_is_no_memory(sx_status status);
 /* Marks `block` as living as long as the process: it no longer counts as live. */
 void sx_alloc_keep(const void *block);
 
-/* Makes the n-th allocation from now fail (1 = the next), once; 0 turns this off. For tests. */
+/* Makes the n-th allocation from now fail (1 = the next), once; 0 turns this off. For tests.
+ * Objects of arenas count too, meanwhile. */
 void sx_alloc_fail_after(long n);
+/* For an allocator that gives out parts of its blocks: false if this part is the one to fail. */
+bool sx_alloc_part(void);
 /* The number of allocations so far, to test that a loop makes none. */
 long sx_alloc_count(void);
 /* The number of blocks not freed yet: a test ends with as many as it began with. */

@@ -94,6 +94,25 @@ static void test_base_arena__refuses_impossible_sizes(void **state)
     sx_arena_deinit(&arena);
 }
 
+/* A test can make each object fail, also one for which a chunk has room. */
+static void test_base_arena__any_object_may_fail(void **state)
+{
+    (void)state;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    assert_non_null(sx_arena_alloc(&arena, 8, 1));
+    const long before = sx_alloc_count();
+    assert_non_null(sx_arena_alloc(&arena, 8, 1));
+    assert_int_equal(sx_alloc_count(), before); /* counted only while one is to fail */
+    sx_alloc_fail_after(2);
+    assert_non_null(sx_arena_alloc(&arena, 8, 1));
+    assert_null(sx_arena_strdup(&arena, "kernel"));
+    assert_non_null(sx_arena_alloc(&arena, 8, 1));
+    assert_int_equal(sx_alloc_count(), before + 3);
+    sx_alloc_fail_after(0);
+    sx_arena_deinit(&arena);
+}
+
 static void test_base_arena__copies_text(void **state)
 {
     (void)state;
@@ -113,6 +132,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_arena__keeps_its_limit),
     cmocka_unit_test(test_base_arena__charges_its_budget),
     cmocka_unit_test(test_base_arena__refuses_impossible_sizes),
+    cmocka_unit_test(test_base_arena__any_object_may_fail),
     cmocka_unit_test(test_base_arena__copies_text),
 };
 

@@ -68,8 +68,11 @@ typedef struct site {
 
 static bool find_forward(const sx_graph *g, const sx_node *conv, site *s)
 {
+    if (conv->op->id != SX_OPID_conv2d) {
+        return false;
+    }
     *s = (site){.conv = conv, .pool_before = sx_graph_maker(g, conv->inputs[0])};
-    if (conv->op->id != SX_OPID_conv2d || s->pool_before->op->id != SX_OPID_max_pool2d) {
+    if (s->pool_before->op->id != SX_OPID_max_pool2d) {
         return false;
     }
     s->bias = only_reader(g, conv->first_output, SX_OPID_bias_add);

@@ -1,6 +1,7 @@
 /* Replaces the batch N with a count, and c*N with c times that. Types are inferred from those of
  * the inputs; apart from them, only attributes that are shapes (SX_ATTR_SHAPE) have it. */
 #include "base/checked.h"
+#include "base/memory.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -19,9 +20,12 @@ static void *attrs_with_batch(sx_rewrite *rw, const sx_node *node, int64_t batch
                 copy =
                     sx_arena_memdup(sx_builder_arena(rw->to), node->attrs, node->op->attrs_bytes);
             }
-            if (copy != NULL) { /* no overflow: check_sizes() */
-                ((sx_ints *)(void *)(copy + def->offset))->v[d] = -shape->v[d] * batch;
+            if (copy == NULL) {
+                sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
+                return NULL;
             }
+            /* no overflow: check_sizes() */
+            ((sx_ints *)(void *)(copy + def->offset))->v[d] = -shape->v[d] * batch;
         }
     }
     return copy;

@@ -2,6 +2,7 @@
  * tests/interop/test_image.py. */
 #include "image/samples.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <sys/resource.h>
 #include <zlib.h>
@@ -331,12 +332,14 @@ static void test_image_decode__out_of_memory_in_libraries(void **state)
     if (sanitizer != NULL && sanitizer[0] != '\0') {
         SX_SKIP("a sanitizer ends the program when malloc fails");
     }
+    mallopt(M_MMAP_THRESHOLD, 64 * 1024); /* large blocks are not kept when they are freed */
     sx_buf jpeg = sample_progressive(1200, 1200), png = sample_png(2, 1000000, 3);
     const sx_bytes files[] = {sample_bytes(&jpeg), sample_bytes(&png)};
     for (size_t i = 0; i < 2; i++) {
         struct rlimit before, tight;
         sx_image image = {0};
         int refused = 0;
+        const char *const says = i == 0 ? "reading a JPEG" : "reading a PNG";
         assert_ok(sx_image_decode(files[i], NULL, &image)); /* its pixels are kept */
         assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
         for (rlim_t spare = 0; spare < 12 << 20; spare += 1 << 20) {
@@ -349,7 +352,7 @@ static void test_image_decode__out_of_memory_in_libraries(void **state)
             assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
             sx_status status = sx_image_decode(files[i], NULL, &image);
             assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
-            refused += status != SX_OK;
+            refused += strstr(sx_status_message(status), says) != NULL;
             if (status != SX_OK && !sx_status_is_no_memory(status)) {
                 fail_msg("with %zu bytes: %s", (size_t)spare, sx_status_message(status));
             }

@@ -41,7 +41,7 @@ static const sx_option rows[] = {
     {"max-num-load-retries", SX_OPTION_INT, SX_OPT(options, max_num_load_retries),
      "how often to retry loading a version that failed", "N", .min = 1, .max = 1e6},
     {"load-retry-interval-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_retry_interval_seconds),
-     "seconds between these retries", "SECONDS", .min = 0.001, .max = 1e6},
+     "seconds before the first retry; doubles with each", "SECONDS", .min = 0.001, .max = 1e6},
     {"load-timeout-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_timeout_seconds),
      "give up loading a version after this time", "SECONDS", .min = 0.001, .max = 1e6},
 

@@ -29,6 +29,7 @@ struct sx_version_row {
     int64_t stable_since_ns;     /* the fingerprint has not changed since, */
     int64_t unstable_since_ns;   /* and has changed again and again since this moment before it */
     uint64_t failed_fingerprint; /* of the files that failed to load; 0 = none */
+    uint64_t failed_with;        /* hash of that error's message */
     int failures;
     int64_t retry_at_ns;
     bool settles_slowly; /* has been logged */
@@ -48,7 +49,9 @@ struct sx_lifecycle {
     sx_timed_call *hung_listing; /* abandoned; nothing is listed until it returns */
     int64_t remind_at_ns;        /* when to log again why nothing is served */
     bool said_too_many, said_hung;
-    bool left_behind; /* a thread is still in an abandoned call */
+    int failed_again, gave_up; /* versions with the error that is logged already */
+    int64_t say_again_at_ns;   /* when to log how many */
+    bool left_behind;          /* a thread is still in an abandoned call */
 
     pthread_mutex_t mutex; /* guards the fields below */
     pthread_cond_t changed;

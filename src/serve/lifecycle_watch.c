@@ -17,6 +17,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "io/path.h"
 #include "savedmodel/names.h"
@@ -24,10 +25,11 @@
 #include "serve/lifecycle_internal.h"
 
 enum {
-    MAX_CANDIDATES = 64,  /* versions above the current one that are tried */
-    MAX_HUNG = 32,        /* abandoned calls that have not returned */
-    BUSY_WAIT_MS = 1000,  /* maximum time between scans while a version settles or drains */
-    STOP_GRACE_MS = 1000, /* how long stopping waits for a running call */
+    MAX_CANDIDATES = 64,      /* versions above the current one that are tried */
+    MAX_HUNG = 32,            /* abandoned calls that have not returned */
+    BUSY_WAIT_MS = 1000,      /* maximum time between scans while a version settles or drains */
+    MAX_RETRY_DOUBLINGS = 10, /* of the wait before a retry */
+    STOP_GRACE_MS = 1000,     /* how long stopping waits for a running call */
 };
 
 static const double max_look_seconds = 30; /* listing a directory, stat of a version's files */
@@ -65,24 +67,34 @@ static bool wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_
     return true;
 }
 
-/* Ends the version with an error. `hung`, if not NULL, is an abandoned call, which the row keeps.
- * Takes the status. */
+/* Ends the version with an error, which is logged unless the version failed with it before: those
+ * are counted, for say_failed_again(). Each retry waits twice as long as the one before. `hung`, if
+ * not NULL, is an abandoned call, which the row keeps. Takes the status. */
 static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx_timed_call *hung)
 {
-    sx_log(SX_LOG_ERROR, "model %s: cannot load version %" PRId64 ": %s", lc->name, version,
-           sx_status_message(status));
+    const char *message = sx_status_message(status);
+    bool news = true;
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_need_row(lc, version);
     if (row != NULL) {
-        sx_lifecycle_set_state(row, SX_VERSION_END, sx_status_code(status),
-                               sx_status_message(status));
+        news = row->failures == 0 || row->failed_with != sx_hash64(message, strlen(message));
+        sx_lifecycle_set_state(row, SX_VERSION_END, sx_status_code(status), message);
         row->failed_fingerprint = row->fingerprint;
+        row->failed_with = sx_hash64(message, strlen(message));
+        const double wait_seconds = lc->config.load_retry_seconds *
+                                    (double)(1 << SX_MIN(row->failures, MAX_RETRY_DOUBLINGS));
+        row->retry_at_ns = sx_now_ns() + (int64_t)(wait_seconds * 1e9);
         row->failures++;
-        row->retry_at_ns = sx_now_ns() + (int64_t)(lc->config.load_retry_seconds * 1e9);
         row->hung = hung;
+        lc->failed_again += !news;
+        lc->gave_up += !news && row->failures > lc->config.max_load_retries;
     }
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
+    if (news) {
+        sx_log(SX_LOG_ERROR, "model %s: cannot load version %" PRId64 ": %s", lc->name, version,
+               message);
+    }
     if (row == NULL) {
         sx_lifecycle_give_up(lc, hung);
     }
@@ -595,6 +607,37 @@ static void remind(sx_lifecycle *lc)
     sx_log(SX_LOG_WARN, "model %s: still nothing to serve: %s", lc->name, reason);
 }
 
+/* While versions fail again and again, logs once a minute how many did, and at once when no retry
+ * is left. */
+static void say_failed_again(sx_lifecycle *lc)
+{
+    const int64_t now_ns = sx_now_ns();
+    const int again = lc->failed_again;
+    if (again == 0) {
+        lc->say_again_at_ns = now_ns + (int64_t)(lc->config.remind_seconds * 1e9);
+        return;
+    }
+    bool more = false;
+    pthread_mutex_lock(&lc->mutex);
+    for (size_t i = 0; i < lc->row_count; i++) {
+        const struct sx_version_row *row = &lc->rows[i];
+        more |= row->code != SX_CODE_OK && row->failures > 0 &&
+                row->failures <= lc->config.max_load_retries;
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    if (more && now_ns < lc->say_again_at_ns) {
+        return;
+    }
+    char gave_up[100] = "";
+    if (lc->gave_up > 0) {
+        snprintf(gave_up, sizeof(gave_up), "; %d will be tried again only if %s files change",
+                 lc->gave_up, lc->gave_up == 1 ? "its" : "their");
+    }
+    sx_log(SX_LOG_WARN, "model %s: %d retr%s to load a version failed with the same error%s%s",
+           lc->name, again, again == 1 ? "y" : "ies", again == 1 ? "" : "s", gave_up);
+    lc->failed_again = lc->gave_up = 0;
+}
+
 /* Discards the events: each only means that the path must be scanned again. If the base path is
  * gone, a new watch is added later. */
 static void drain_events(sx_lifecycle *lc)
@@ -645,6 +688,8 @@ static void *run_manager(void *user)
         release_returned(lc);
         look(lc, &soonest_ns);
         remind(lc);
+        say_failed_again(lc);
+        soonest_ns = lc->failed_again > 0 ? SX_MIN(soonest_ns, lc->say_again_at_ns) : soonest_ns;
         if (!atomic_load(&lc->stopping)) {
             wait_for_change(lc, soonest_ns);
         }

@@ -219,6 +219,64 @@ static void test_serve_lifecycle__retries_failed_loads(void **state)
     close_scene(&scene);
 }
 
+struct failure_lines {
+    atomic_int named, again, gave_up, other;
+};
+
+static void count_failures(void *user, sx_log_level level, const char *file, int line,
+                           const char *text)
+{
+    struct failure_lines *lines = user;
+    int again = 0, gave_up = 0;
+    (void)level;
+    (void)file;
+    (void)line;
+    if (strstr(text, "cannot load version") != NULL) {
+        lines->named++;
+    } else if (sscanf(text,
+                      "model m: %d retries to load a version failed with the same errors; %d "
+                      "will be tried again only if their files change",
+                      &again, &gave_up) >= 1) {
+        lines->again += again;
+        lines->gave_up += gave_up;
+    } else {
+        lines->other++;
+    }
+}
+
+/* Each broken version is named once, however often it is tried, at twice the distance each time. */
+static void test_serve_lifecycle__names_a_broken_version_once(void **state)
+{
+    (void)state;
+    enum { BROKEN = 20 };
+    struct scene scene;
+    struct failure_lines lines = {0};
+    char name[20];
+    open_scene(&scene);
+    for (int version = 2; version < 2 + BROKEN; version++) {
+        snprintf(name, sizeof(name), "%d", version);
+        fake_publish(scene.base, name, 1, 0, 0, 1);
+    }
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    sx_log_set_sink(count_failures, &lines, SX_LOG_WARN);
+    scene.config.remind_seconds = 1.5;
+    scene.config.settle_ms = 1;
+    start(&scene); /* two retries, after 0.1 s and 0.2 s */
+    const int64_t begin_ns = sx_now_ns();
+    wait_served(&scene, 1);
+    while (atomic_load(&lines.gave_up) < BROKEN) {
+        assert_true(sx_now_ns() - begin_ns < (int64_t)20 * 1000000000);
+        fake_sleep(5);
+    }
+    assert_true(sx_now_ns() - begin_ns > 300 * 1000000);
+    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+    assert_int_equal(atomic_load(&lines.named), BROKEN);
+    assert_int_equal(atomic_load(&lines.again), 2 * BROKEN);
+    assert_int_equal(atomic_load(&lines.gave_up), BROKEN);
+    assert_int_equal(atomic_load(&lines.other), 0);
+    close_scene(&scene);
+}
+
 static void test_serve_lifecycle__explains_missing_paths(void **state)
 {
     (void)state;
@@ -578,6 +636,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_lifecycle__waits_for_copies_to_settle),
     cmocka_unit_test(test_serve_lifecycle__falls_back_and_rolls_back),
     cmocka_unit_test(test_serve_lifecycle__retries_failed_loads),
+    cmocka_unit_test(test_serve_lifecycle__names_a_broken_version_once),
     cmocka_unit_test(test_serve_lifecycle__explains_missing_paths),
     cmocka_unit_test(test_serve_lifecycle__notices_new_versions_soon),
     cmocka_unit_test(test_serve_lifecycle__forgets_versions_that_are_gone),

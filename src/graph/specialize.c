@@ -265,7 +265,7 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
         sx_type inferred[SX_MAX_OUTPUTS];
         int count = 0;
         sx_status status = infer(s, op, attrs, in, n->n_inputs, inferred, &count, &waits);
-        if (status != SX_OK && regions) {
+        if (status != SX_OK && regions && sx_status_code(status) != SX_RESOURCE_EXHAUSTED) {
             sx_status_free(status);
             is_static = false;
         } else if (status != SX_OK) {

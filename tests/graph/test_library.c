@@ -184,6 +184,89 @@ static void test_graph_library__errors_name_the_place(void **state)
                  "belongs into a function");
 }
 
+/* A region is of the kind of the graph around it. */
+static void test_graph_library__regions_are_of_their_graphs_kind(void **state)
+{
+    (void)state;
+    for (int function = 0; function < 2; function++) {
+        sx_builder *b, *branches[2];
+        sx_graph *g;
+        assert_ok(function ? sx_builder_create_function(&b) : sx_builder_create(&b));
+        for (int i = 0; i < 2; i++) {
+            assert_ok(function ? sx_builder_create(&branches[i])
+                               : sx_builder_create_function(&branches[i]));
+            sx_output(branches[i], "y", sx_input(branches[i], "x", sx_type_of(SX_F32, 2)));
+        }
+        const sx_value in[] = {sx_input(b, "c", sx_scalar_type(SX_BOOL)),
+                               sx_input(b, "x", sx_type_of(SX_F32, 2))};
+        const sx_type type = sx_type_of(SX_F32, 2);
+        sx_function_node(b, "if", NULL, in, 2, branches, 2, &type, 1);
+        assert_error(sx_builder_finish(b, &g), SX_INVALID_ARGUMENT,
+                     function ? "its region then is a static graph, expected a function's"
+                              : "its region then is a function's, expected a static graph");
+        sx_builder_destroy(branches[0]);
+        sx_builder_destroy(branches[1]);
+        sx_builder_destroy(b);
+    }
+}
+
+/* A loop may have as many values as a node may have outputs, no more; operands that it only reads
+ * do not count. */
+static void test_graph_library__loops_of_many_values(void **state)
+{
+    (void)state;
+    static char text[64 << 10];
+    static const struct {
+        int state, operands;
+        bool good;
+    } rows[] = {
+        {1, 1, true},
+        {SX_MAX_OUTPUTS - 1, SX_MAX_OUTPUTS - 1, true},
+        {SX_MAX_OUTPUTS, SX_MAX_OUTPUTS, true},
+        {SX_MAX_OUTPUTS, SX_MAX_OUTPUTS + 1, true},
+        {1, SX_MAX_OUTPUTS + 1, true},
+        {SX_MAX_OUTPUTS + 1, SX_MAX_OUTPUTS + 1, false},
+        {0, 1, false},
+        {2, 1, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const int n = rows[i].operands;
+        size_t at = 0;
+#define PUT(...) at += (size_t)snprintf(text + at, sizeof(text) - at, __VA_ARGS__)
+        PUT("sextant-graph 2\ninput %%1 bool[] \"x\"\n");
+        for (int k = 0; k < rows[i].state; k++) {
+            PUT("%s%%%d", k == 0 ? "" : ", ", k + 2);
+        }
+        PUT("%s = while(", rows[i].state == 0 ? "%2" : "");
+        for (int k = 0; k < n; k++) {
+            PUT("%s%%1", k == 0 ? "" : ", ");
+        }
+        PUT(")");
+        for (int k = 0; k < rows[i].state; k++) {
+            PUT("%s bool[]", k == 0 ? "" : ",");
+        }
+        PUT(" \"w\"\n");
+        for (int body = 0; body < 2; body++) {
+            PUT("%s\n", body ? "body" : "condition");
+            for (int k = 0; k < n; k++) {
+                PUT("input %%%d bool[] \"x%d\"\n", k + 1, k);
+            }
+            for (int k = 0; k < (body ? rows[i].state : 1); k++) {
+                PUT("output \"y%d\" %%%d\n", k, k % n + 1);
+            }
+            PUT("end\n");
+        }
+#undef PUT
+        sx_graph *g = NULL;
+        sx_status status = sx_graph_parse(text, at, &g);
+        if ((status == SX_OK) != rows[i].good) {
+            fail_msg("%d values of %d operands: %s", rows[i].state, n, sx_status_message(status));
+        }
+        sx_status_free(status);
+        sx_graph_destroy(g);
+    }
+}
+
 static void test_graph_library__budgets_are_refused_with_figure_and_limit(void **state)
 {
     (void)state;
@@ -353,6 +436,8 @@ static void test_graph_library__facts_of_shared_functions_are_learned_once(void 
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_library__regions_are_of_their_graphs_kind),
+    cmocka_unit_test(test_graph_library__loops_of_many_values),
     cmocka_unit_test(test_graph_library__text_round_trip),
     cmocka_unit_test(test_graph_library__is_built),
     cmocka_unit_test(test_graph_library__errors_name_the_place),

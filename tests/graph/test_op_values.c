@@ -550,7 +550,106 @@ static void test_graph_op_values__elements_are_set_by_kind(void **state)
     }
 }
 
+/* What an assertion that fails says: its message and the first three elements of each value. */
+static void test_graph_op_values__assertions_show_their_values(void **state)
+{
+    (void)state;
+    const double small[] = {1, 0, 3, 4};
+    const sx_bytes strings[] = {{"hi", 2}, {"", 0}};
+    sx_host_tensor in[7], out;
+    static const sx_dtype dtypes[] = {SX_BOOL, SX_U64, SX_I32, SX_F32, SX_BOOL};
+    for (int i = 0; i < 5; i++) {
+        in[i] = op_sample_tensor(i == 0 ? sx_scalar_type(SX_BOOL) : sx_type_of(dtypes[i], 4));
+        for (int64_t k = 0; k < sx_type_elems(&in[i].type); k++) {
+            sx_host_set(&in[i], k, i == 0 ? 0 : i == 3 ? small[k] / 2 : small[k]);
+        }
+    }
+    sx_host_set(&in[2], 0, -7);
+    sx_host_set(&in[1], 2, 0x1p63);
+    in[5] = (sx_host_tensor){.type = sx_type_of(SX_STRING, 2), .data = (void *)(uintptr_t)strings};
+    in[6] = op_sample_tensor(sx_type_of(SX_I32, 0));
+    out = op_sample_tensor(sx_scalar_type(SX_BOOL));
+    static const struct {
+        const char *message;
+        int first, n; /* values, after the condition */
+        const char *says;
+    } rows[] = {
+        {"why", 0, 0, "assertion failed: why"},
+        {"u", 1, 1, "assertion failed: u [1 0 9223372036854775808 ...]"},
+        {"i", 2, 1, "assertion failed: i [-7 0 3 ...]"},
+        {"f", 3, 1, "assertion failed: f [0.5 0 1.5 ...]"},
+        {"b", 4, 1, "assertion failed: b [1 0 1 ...]"},
+        {"s", 5, 1, "assertion failed: s [hi ]"},
+        {"", 2, 1, "assertion failed: [-7 0 3 ...]"},
+        {"all", 2, 5, "all [-7 0 3 ...] [0.5 0 1.5 ...] [1 0 1 ...] [hi ] []"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const sx_assert_attrs attrs = {.message = rows[i].message};
+        sx_host_tensor with[8] = {in[0]};
+        memcpy(&with[1], &in[rows[i].first], (size_t)rows[i].n * sizeof(in[0]));
+        sx_status status =
+            sx_host_run_carried(&sx_op_assert, &attrs, with, 1 + rows[i].n, &out, 1, NULL, false);
+        assert_int_equal(sx_status_code(status), SX_INVALID_ARGUMENT);
+        const char *message = sx_status_message(status);
+        const size_t size = strlen(message), tail = strlen(rows[i].says);
+        if (size < tail || strcmp(message + size - tail, rows[i].says) != 0) {
+            fail_msg("\"%s\", expected \"%s\"", message, rows[i].says);
+        }
+        sx_status_free(status);
+    }
+    sx_host_set(&in[0], 0, 1);
+    assert_ok(sx_host_run_carried(&sx_op_assert, &(sx_assert_attrs){.message = "no"}, in, 6, &out,
+                                  1, NULL, false));
+    assert_int_equal(out.b[0], 1);
+    for (int i = 0; i < 7; i++) {
+        if (i != 5) {
+            sx_free(in[i].data);
+        }
+    }
+    sx_free(out.data);
+}
+
+/* An error in a region ends the operator: of an if, in the branch that runs alone. */
+static void test_graph_op_values__errors_in_regions_are_returned(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "sextant-graph 2\ninput %1 bool[] \"c\"\ninput %2 bool[] \"x\"\n"
+        "%3 = if(%1, %2) bool[] \"if\"\n"
+        "then\ninput %1 bool[] \"x\"\n%2 = assert(%1) {message=\"in then\"} bool[] \"a\"\n"
+        "output \"y\" %2\nend\n"
+        "else\ninput %1 bool[] \"x\"\n%2 = logical_not(%1) bool[] \"n\"\n"
+        "output \"y\" %2\nend\n"
+        "output \"y\" %3\n";
+    sx_graph *g = NULL;
+    assert_ok(sx_graph_parse(text, strlen(text), &g));
+    const sx_node *n = &g->nodes[g->n_nodes - 1];
+    for (int bits = 0; bits < 4; bits++) {
+        sx_host_tensor in[2], out = op_sample_tensor(sx_scalar_type(SX_BOOL));
+        for (int i = 0; i < 2; i++) {
+            in[i] = op_sample_tensor(sx_scalar_type(SX_BOOL));
+            in[i].b[0] = bits >> i & 1;
+        }
+        sx_arena arena;
+        sx_arena_init(&arena, 0);
+        sx_status status = sx_host_run_carried(n->op, n->attrs, in, 2, &out, 1, &arena, false);
+        if (bits == 1) { /* then, with false */
+            assert_error(status, SX_INVALID_ARGUMENT, "assert \"a\": assertion failed: in then");
+        } else {
+            assert_ok(status);
+            assert_int_equal(out.b[0], bits == 3 || bits == 0);
+        }
+        sx_arena_deinit(&arena);
+        sx_free(in[0].data);
+        sx_free(in[1].data);
+        sx_free(out.data);
+    }
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_op_values__assertions_show_their_values),
+    cmocka_unit_test(test_graph_op_values__errors_in_regions_are_returned),
     cmocka_unit_test(test_graph_op_values__each_kind_of_number),
     cmocka_unit_test(test_graph_op_values__elements_are_set_by_kind),
     cmocka_unit_test(test_graph_op_values__labels_outside_give_nan),

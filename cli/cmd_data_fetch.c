@@ -1,5 +1,6 @@
 /* sextant data fetch */
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 #include "data/prepare.h"
@@ -34,7 +35,8 @@ static sx_status run(sx_invocation *inv)
     sx_work_end(&line);
     sx_print_done(inv, sx_buf_text(&text));
     sx_buf_deinit(&text);
-    return status;
+    const bool unknown = sx_status_code(status) == SX_NOT_FOUND && strstr(args.name, "://") == NULL;
+    return unknown ? sx_usage(inv, status) : status;
 }
 
 const sx_command sx_command_data_fetch = {

@@ -52,6 +52,7 @@ static sx_status run(sx_invocation *inv)
         .user = &line,
     };
     sx_buf text;
+    SX_TRY(sx_usage(inv, sx_from_images_check(&args)));
     sx_buf_init(&text, 0);
     sx_status status = sx_from_images(&args, &text);
     sx_work_end(&line);

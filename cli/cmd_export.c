@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "run_args.h"
+#include "savedmodel/versions.h"
 
 typedef struct options {
     const char *out, *checkpoint, *version;
@@ -30,6 +31,11 @@ static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
     sx_trainer *trainer = NULL;
+    if (o->version != NULL && sx_version_number(o->version) < 0) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                      "--version is \"%s\", expected digits only, below 2^63",
+                                      o->version));
+    }
     sx_run_config config = {.struct_size = sizeof(config)};
     SX_TRY(sx_open_run(inv, inv->words.items[0], o->checkpoint, false, &config, &trainer));
     sx_status status = export_run(o, trainer);

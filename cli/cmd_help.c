@@ -42,7 +42,7 @@ static sx_status run(sx_invocation *inv)
     int words;
     const sx_command *c = sx_command_find(first, second, &words);
     if (c == NULL) {
-        return sx_command_unknown(first, second);
+        return sx_usage(inv, sx_command_unknown(first, second));
     }
     if (o->man) {
         sx_print_manual(c);

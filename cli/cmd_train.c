@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "data_args.h"
+#include "image/preprocess.h"
 #include "model_args.h"
 #include "report.h"
 #include "run_args.h"
@@ -174,6 +175,16 @@ static sx_status check_exclusive(const options *o)
     return SX_OK;
 }
 
+/* The texts of --augment and --recipe, before any data is read. */
+static sx_status check_preprocess(const options *o)
+{
+    enum { ANY_SIDE = 1024 }; /* the model's size is checked when it is known */
+    sx_preprocess pre;
+    SX_TRY(sx_preprocess_recipe(o->recipe != NULL ? o->recipe : "simple", ANY_SIDE, ANY_SIDE, 3,
+                                &pre));
+    return o->augment != NULL ? sx_preprocess_set_augment(&pre, o->augment) : SX_OK;
+}
+
 /* "100", "30s", "5m", "1h": TPUConfig's iterations_per_loop, as a number or as a time. */
 static sx_status read_iterations(const char *text, int64_t *out_steps, double *out_seconds)
 {
@@ -236,11 +247,13 @@ static sx_status run(sx_invocation *inv)
     sx_trainer *trainer = NULL;
     int64_t loop_steps = 0;
     double loop_seconds = 0;
+    bool bad_params = false;
     sx_status status = SX_OK;
 
     SX_TRY(sx_usage(inv, check_exclusive(o)));
     SX_TRY(sx_usage(inv, read_iterations(o->iterations_per_loop, &loop_steps, &loop_seconds)));
     SX_TRY(sx_usage(inv, check_model_dir(o)));
+    SX_TRY(sx_usage(inv, check_preprocess(o)));
 
     SX_TRY_GOTO(status, sx_model_args_read(inv, inv->words.items[0], &o->param, &model), done);
     SX_TRY_GOTO(status, sx_device_args_strategy(inv, &o->device_args, &strategy), done);
@@ -314,8 +327,13 @@ static sx_status run(sx_invocation *inv)
         .image_key = how.image_key,
         .label_key = how.label_key,
         .label_base = how.label_base,
+        .out_bad_params = &bad_params,
     };
-    SX_TRY_GOTO(status, sx_trainer_create(&wanted, &trainer), done);
+    status = sx_trainer_create(&wanted, &trainer);
+    if (bad_params) {
+        status = sx_usage(inv, status);
+    }
+    SX_TRY_GOTO(status, status, done);
     const sx_fit_request request = {
         .train = data,
         .eval = eval_data,

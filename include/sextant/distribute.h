@@ -70,7 +70,7 @@ typedef struct sx_list_devices_args {
 
 /* Lists the devices of this machine. This loads plugins, which stay loaded. The caller owns
  * *out_list and frees it with sx_device_list_free(). Errors: INVALID_ARGUMENT: no such device or
- * type; with `device`, also the errors of opening it (NOT_FOUND says what to install). */
+ * type; with `device`, also the errors of opening it (UNAVAILABLE says what to install). */
 #define sx_list_devices(out_list, ...) \
     sx_list_devices_at(SX_ARGS_(sx_list_devices_args, __VA_ARGS__), (out_list))
 SX_API SX_MUST_USE sx_status sx_list_devices_at(const sx_list_devices_args *args,
@@ -121,7 +121,7 @@ typedef struct sx_tpu_cluster {
 } sx_tpu_cluster;
 
 /* Finds a TPU. The caller owns *out_cluster and frees it with sx_tpu_cluster_free().
- * Errors: NOT_FOUND: there is none (lists what was consulted); FAILED_PRECONDITION: it is not
+ * Errors: UNAVAILABLE: there is none (lists what was consulted); FAILED_PRECONDITION: it is not
  * READY; INVALID_ARGUMENT: both tpu and master, or a malformed value (names its source); errors of
  * the TPU API. */
 #define sx_tpu_cluster_resolve(out_cluster, ...) \
@@ -157,7 +157,7 @@ typedef struct sx_strategy_args {
 
 /* Strategies are refcounted: the caller calls sx_strategy_release(); an estimator or model that
  * uses one keeps its own reference. Errors: INVALID_ARGUMENT: no such device, or incompatible
- * options; NOT_FOUND: no plugin (says what to install); errors of opening the devices. */
+ * options; UNAVAILABLE: no plugin (says what to install); errors of opening the devices. */
 #define sx_one_device_strategy(out_strategy, ...) \
     sx_one_device_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_one_device_strategy_at(const sx_strategy_args *args,

@@ -32,7 +32,7 @@ static sx_status unknown_backend(const char *name)
     for (int i = 0; sx_backends[i] != NULL; i++) {
         sx_buf_printf(&known, "%s%s", i > 0 ? ", " : "", sx_backends[i]->name);
     }
-    sx_status status = sx_error(SX_NOT_FOUND, "no device kind \"%s\"; this build has %s", name,
+    sx_status status = sx_error(SX_UNAVAILABLE, "no device kind \"%s\"; this build has %s", name,
                                 sx_buf_text(&known));
     sx_buf_deinit(&known);
     return status;

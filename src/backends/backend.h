@@ -243,7 +243,7 @@ extern const sx_backend *const sx_backends[]; /* from backends.def, NULL-termina
 
 /* The name of the first that can train. */
 const char *sx_default_backend(void);
-/* By name; NOT_FOUND lists those available. */
+/* By name; UNAVAILABLE lists those available. */
 SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_options *options,
                                        sx_platform **out_platform);
 void sx_platform_close(sx_platform *platform); /* NULL is allowed; its buffers and executables must

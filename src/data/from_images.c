@@ -242,7 +242,7 @@ static sx_status open_split(const sx_from_images_args *args, const struct placed
 
 /* ---- The whole ---- */
 
-static sx_status check_args(const sx_from_images_args *args)
+sx_status sx_from_images_check(const sx_from_images_args *args)
 {
     if (args->shards < 0 || args->shards > SX_MAX_SHARDS) {
         return sx_error(SX_INVALID_ARGUMENT, "shards %d: expected 1 to %d", args->shards,
@@ -255,7 +255,9 @@ static sx_status check_args(const sx_from_images_args *args)
             "out \"%s\": expected a file name prefix, such as data/train, unless a split is given",
             args->out);
     }
-    return SX_OK;
+    struct split splits[SX_MAX_SPLITS];
+    int count = 0;
+    return args->split != NULL ? parse_splits(args->split, splits, &count) : SX_OK;
 }
 
 sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text)
@@ -269,7 +271,7 @@ sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text)
     sx_image_faults faults;
     sx_image_faults_init(&faults);
     sx_status status = SX_OK;
-    SX_TRY_GOTO(status, check_args(args), done);
+    SX_TRY_GOTO(status, sx_from_images_check(args), done);
     if (args->split != NULL) {
         SX_TRY_GOTO(status, parse_splits(args->split, splits, &split_count), done);
     }

@@ -53,6 +53,9 @@ typedef struct sx_from_images_args {
  * name), unless skip_corrupt is set and there are others; INVALID_ARGUMENT a bad or empty split, no
  * images. */
 SX_MUST_USE sx_status sx_from_images(const sx_from_images_args *args, sx_buf *text);
+/* INVALID_ARGUMENT for options that are wrong whatever the source holds; sx_from_images() checks
+ * the same. */
+SX_MUST_USE sx_status sx_from_images_check(const sx_from_images_args *args);
 
 /* ---- IDX pairs to records ---- */
 

@@ -140,10 +140,12 @@ sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec
     if (text[size] == ':' && strcmp(k->name, "pjrt") == 0) {
         SX_TRY(parse_plugin(text, text + size + 1, arena, &spec));
     } else if (text[size] == ':' && !k->counts) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "device \"%s\": %s does not accept a number of devices%s", text, k->name,
-                        strcmp(k->name, "cpu") == 0 ? "; use --virtual-devices N (virtual_devices)"
-                                                    : "");
+        return sx_error(SX_INVALID_ARGUMENT, "unknown device \"%s\": there is only one %s%s", text,
+                        k->name,
+                        strcmp(k->name, "cpu") == 0
+                            ? "; to divide each batch among virtual devices, use --device cpu "
+                              "--virtual-devices N (virtual_devices)"
+                            : "; use --device host");
     }
     *out = spec;
     return SX_OK;

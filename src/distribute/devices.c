@@ -122,7 +122,7 @@ static sx_status check_chips(const sx_list_devices_args *args)
     if (chips > 0 || strcmp(sx_path_basename(library), "libtpu.so") != 0) {
         return SX_OK;
     }
-    return sx_error(SX_NOT_FOUND,
+    return sx_error(SX_UNAVAILABLE,
                     "no TPU chip among " SX_PCI_DEVICES "; use --device tpu to try %s anyway",
                     library);
 }

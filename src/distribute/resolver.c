@@ -351,7 +351,7 @@ static sx_status look_around(search *s)
     for (int i = 0; i < s->c->n_steps; i++) {
         sx_buf_printf(&text, "%s%s: %s", i > 0 ? "; " : "", s->steps[i].source, s->steps[i].found);
     }
-    status = sx_error(SX_NOT_FOUND,
+    status = sx_error(SX_UNAVAILABLE,
                       "no TPU found (%s); name one with --tpu NAME or --tpu grpc://HOST:PORT, use "
                       "--tpu local, or run on a machine with a TPU",
                       sx_buf_text(&text));
@@ -384,7 +384,7 @@ static const char *explain(const search *s, sx_status status)
     for (int i = 0; i < c->n_steps; i++) {
         sx_buf_printf(&text, "  %-32s %s\n", s->steps[i].source, s->steps[i].found);
     }
-    if (sx_status_code(status) == SX_NOT_FOUND && s->text == NULL) {
+    if (sx_status_code(status) == SX_UNAVAILABLE && s->text == NULL) {
         sx_buf_puts(&text, "no TPU: none found\n"); /* the steps have the details */
     } else if (status != SX_OK) {
         sx_buf_printf(&text, "no TPU: %s\n", sx_status_message(status));

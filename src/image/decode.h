@@ -34,8 +34,8 @@ typedef struct sx_decode_options {
  * Different threads may decode different images. No state is kept between calls.
  *
  * On failure the shape of `image` does not change and its pixels are undefined. Errors:
- *   INVALID_ARGUMENT    not an image, an invalid header, unsupported number of channels
- *   DATA_LOSS           truncated or corrupt
+ *   INVALID_ARGUMENT    unsupported number of channels
+ *   DATA_LOSS           not an image, an invalid header, truncated or corrupt
  *   RESOURCE_EXHAUSTED  over the limits, or out of memory
  *   UNIMPLEMENTED       GIF, BMP, WebP; lossless or 12-bit JPEG */
 SX_MUST_USE sx_status sx_image_decode(sx_bytes encoded, const sx_decode_options *options,

@@ -49,7 +49,7 @@ static sx_status truncated(const reader *in, const char *name)
 
 static sx_status empty_frame(const char *name, const sx_image_info *info)
 {
-    return sx_error(SX_INVALID_ARGUMENT, "%s header has an invalid size of %lldx%lld pixels", name,
+    return sx_error(SX_DATA_LOSS, "%s header has an invalid size of %lldx%lld pixels", name,
                     (long long)info->height, (long long)info->width);
 }
 
@@ -93,7 +93,7 @@ static sx_status probe_jpeg(const reader *in, sx_image_info *info)
         } else if (is_bare(segment[1])) {
             at += 2;
         } else if (segment[1] == 0xDA || segment[1] == 0xD9) {
-            return sx_error(SX_INVALID_ARGUMENT, "JPEG has no frame header before byte %zu", at);
+            return sx_error(SX_DATA_LOSS, "JPEG has no frame header before byte %zu", at);
         } else {
             at += 2 + (size_t)be16(segment + 2);
         }
@@ -127,7 +127,7 @@ static sx_status probe_png(const reader *in, sx_image_info *info)
         return truncated(in, "PNG");
     }
     if (memcmp(in->bytes + 12, "IHDR", 4) != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "PNG does not start with an IHDR chunk");
+        return sx_error(SX_DATA_LOSS, "PNG does not start with an IHDR chunk");
     }
     info->width = be32(in->bytes + 16);
     info->height = be32(in->bytes + 20);
@@ -135,8 +135,7 @@ static sx_status probe_png(const reader *in, sx_image_info *info)
     info->channels = colour < 7 ? channels_by_colour[colour] : 0;
     info->progressive = in->bytes[28] != 0;
     if (info->channels == 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "PNG has colour type %d; expected 0, 2, 3, 4 or 6",
-                        colour);
+        return sx_error(SX_DATA_LOSS, "PNG has colour type %d; expected 0, 2, 3, 4 or 6", colour);
     }
     if (info->width == 0 || info->height == 0) {
         return empty_frame("PNG", info);
@@ -222,14 +221,14 @@ static sx_status not_an_image(sx_bytes encoded)
 {
     char head[4 * 3 + 1] = "";
     if (encoded.size == 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "empty file; expected a JPEG or PNG image");
+        return sx_error(SX_DATA_LOSS, "empty file; expected a JPEG or PNG image");
     }
     for (size_t i = 0, at = 0; i < SX_MIN(encoded.size, (size_t)4); i++) {
         const char *form = i == 0 ? "%02x" : " %02x";
         at += (size_t)snprintf(head + at, sizeof(head) - at, form,
                                ((const uint8_t *)encoded.data)[i]);
     }
-    return sx_error(SX_INVALID_ARGUMENT,
+    return sx_error(SX_DATA_LOSS,
                     "not an image: %zu byte%s %s%s%s; expected a JPEG (ff d8 ff) or PNG (89 50 4e "
                     "47)",
                     encoded.size, encoded.size == 1 ? "" : "s",

@@ -31,7 +31,7 @@ sx_image_format sx_image_format_of(sx_bytes encoded);
 const char *sx_image_format_name(sx_image_format format);
 
 /* Reads the header, without allocating memory.
- * Errors: INVALID_ARGUMENT: unknown format or invalid header; DATA_LOSS: truncated header. */
+ * Errors: DATA_LOSS: unknown format, an invalid or truncated header. */
 SX_MUST_USE sx_status sx_image_probe(sx_bytes encoded, sx_image_info *out_info);
 
 #endif

@@ -268,11 +268,19 @@ sx_status sx_trainer_build(sx_trainer *t, const sx_trainer_options *o)
     SX_TRY(describe(t, o));
     SX_TRY(sx_params_create(&params));
     sx_status status = complete_params(t, o, params);
+    bool bad_params = status != SX_OK;
     if (status == SX_OK) {
         status = build_graphs(t, o, params, &t->graphs);
+        sx_status values = sx_params_status(params);
+        bad_params = values != SX_OK;
+        sx_status_free(values);
     }
     if (status == SX_OK) {
         status = sx_params_check_used(params);
+        bad_params = status != SX_OK;
+    }
+    if (bad_params && o->out_bad_params != NULL) {
+        *o->out_bad_params = true;
     }
     if (status == SX_OK) {
         status = keep_params(t, params);

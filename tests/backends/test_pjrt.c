@@ -178,7 +178,7 @@ static void test_backends_pjrt__finds_plugins(void **state)
     assert_string_equal(path, "/u/libtpu.so");
     assert_ok(sx_pjrt_find(&(sx_pjrt_wish){0}, path));
     assert_string_equal(path, "/n/libneuron.so");
-    assert_error(sx_pjrt_find(&(sx_pjrt_wish){.name = "neuro"}, path), SX_NOT_FOUND,
+    assert_error(sx_pjrt_find(&(sx_pjrt_wish){.name = "neuro"}, path), SX_UNAVAILABLE,
                  "no PJRT plugin for neuro");
     clear_environment();
 }
@@ -202,8 +202,8 @@ static void test_backends_pjrt__finds_packages_of_an_interpreter(void **state)
     snprintf(python, sizeof(python), "%s/bin/python3", root);
     assert_ok(sx_pjrt_find(&(sx_pjrt_wish){.python = python}, path));
     assert_string_equal(path, file);
-    assert_error(sx_pjrt_find(&(sx_pjrt_wish){.python = python, .name = "cpu"}, path), SX_NOT_FOUND,
-                 python);
+    assert_error(sx_pjrt_find(&(sx_pjrt_wish){.python = python, .name = "cpu"}, path),
+                 SX_UNAVAILABLE, python);
     setenv("VIRTUAL_ENV", root, 1);
     assert_ok(sx_pjrt_find(&(sx_pjrt_wish){.name = "tpu"}, path));
     unlink(file);
@@ -220,10 +220,10 @@ static void test_backends_pjrt__says_what_to_install(void **state)
     (void)state;
     sx_platform *p;
     clear_environment();
-    assert_error(sx_platform_open("pjrt", NULL, &p), SX_NOT_FOUND,
+    assert_error(sx_platform_open("pjrt", NULL, &p), SX_UNAVAILABLE,
                  "no PJRT plugin: pip install libtpu (tpu) or jax-cuda13-pjrt (cuda) or "
                  "jax-cuda12-pjrt (cuda) or xla-cpu-pjrt (cpu) in the active virtual environment");
-    assert_error(sx_platform_open("pjrt", NULL, &p), SX_NOT_FOUND,
+    assert_error(sx_platform_open("pjrt", NULL, &p), SX_UNAVAILABLE,
                  "PJRT_NAMES_AND_LIBRARY_PATHS (not set), TPU_LIBRARY_PATH (not set), VIRTUAL_ENV "
                  "(not set)");
 }

@@ -17,7 +17,7 @@ ran=
 limit=0
 
 fail() {
-    echo "FAILED after: sextant $ran"
+    echo "FAILED in line ${BASH_LINENO[-2]} after: sextant $ran"
     echo "$@"
     echo "--- exit code ${code:-none}; stdout:"
     cat "$here/out"

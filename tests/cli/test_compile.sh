@@ -10,7 +10,7 @@ fails 2 compile mnist_cnn --target v4-7
 warns 'cores (two per chip)'
 fails 2 compile mnist_cn --target pjrt-cpu
 warns 'did you mean "mnist_cnn"'
-PJRT_NAMES_AND_LIBRARY_PATHS= fails 1 compile linear --target v5e-4
+PJRT_NAMES_AND_LIBRARY_PATHS= fails 6 compile linear --target v5e-4
 warns 'pip install libtpu'
 fails 1 compile linear --target v5litepod-4 --pjrt-plugin "$SEXTANT_PJRT_PLUGIN"
 warns "$SEXTANT_PJRT_PLUGIN cannot compile for v5e:2x2 ("

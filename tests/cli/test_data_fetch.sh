@@ -33,7 +33,7 @@ warns 'cut.tar'
 mv photos.tar cut.tar
 ok data fetch "file://$PWD/cut.tar" --dir cut
 diff -r photos cut/photos
-fails 1 data fetch flowrs --dir x
+fails 2 data fetch flowrs --dir x
 warns 'did you mean "flowers"'
 fails 1 data fetch "file://$PWD/nothing" --dir x
 warns nothing

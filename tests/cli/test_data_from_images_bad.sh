@@ -13,7 +13,7 @@ fails 3 data from-images photos --out data/x
 warns 'rose/rose-9.jpg'
 [ ! -e data/x-00000-of-00001 ] || fail 'files were left'
 rm photos/rose/rose-9.jpg
-fails 1 data from-images photos --out data --split train=.8,val=.8
+fails 2 data from-images photos --out data --split train=.8,val=.8
 warns split
 fails 2 data from-images photos
 warns '--out PATH is required'

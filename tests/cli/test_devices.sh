@@ -33,11 +33,11 @@ grep -qsx 0x1ae0 /sys/bus/pci/devices/*/vendor ||
 fails 2 devices --device tpuu
 warns 'did you mean "tpu"?'
 fails 2 devices --type NPU
-fails 1 devices --device tpu
+fails 6 devices --device tpu
 warns 'no PJRT plugin for tpu: pip install libtpu in the active virtual environment'
-fails 1 devices --device pjrt:cpu --python gone/bin/python
+fails 6 devices --device pjrt:cpu --python gone/bin/python
 warns 'packages of gone/bin/python (no such file)'
-fails 1 devices --device pjrt:mine
+fails 6 devices --device pjrt:mine
 warns 'only tpu, cuda and cpu are known by name'
 echo 'no library' >here.so
 fails 1 devices --pjrt-plugin here.so

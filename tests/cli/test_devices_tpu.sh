@@ -24,13 +24,13 @@ warns 'Resource not found'
 fails 2 devices --tpu a --master local
 warns 'cannot be combined'
 
-TPU_NAME=here fails 1 train mnist_cnn --data "$data" --device tpu --explain
+TPU_NAME=here fails 6 train mnist_cnn --data "$data" --device tpu --explain
 warns 'TPU_NAME                         here'
 warns 'chosen: here (v5litepod-8), from TPU_NAME, this machine'
 warns 'pip install libtpu'
 fails 1 train mnist_cnn --data "$data" --tpu grpc://10.0.0.2
 warns "is attached to another machine, at grpc://10.0.0.2:8470"
-fails 1 train mnist_cnn --data "$data" --device tpu
+fails 6 train mnist_cnn --data "$data" --device tpu
 warns 'no TPU found (--tpu: not given'
 warns 'TF_CONFIG: not set'
 ! grep -q ya29 err out || fail 'the token is printed'

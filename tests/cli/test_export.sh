@@ -13,7 +13,7 @@ fails 1 export run --out models/e --version 1
 warns '0001'
 ok export run --out models/e
 is <<<'models/e/2'
-fails 1 export run --out models/e --version one
+fails 2 export run --out models/e --version one
 warns 'one'
 fails 1 export nowhere --out models/f
 warns 'nowhere'

@@ -27,7 +27,7 @@ ok predict run --image photos/rose/rose-0.jpg photos/daisy/daisy-2.png
 [ "$(cut -d , -f 2 out | tail -n 2 | tr '\n' ' ')" = 'photos/rose/rose-0.jpg photos/daisy/daisy-2.png ' ] || fail 'files'
 [ "$(sed -n 2p out | cut -d , -f 3-)" = "$(sed -n 6p p.csv | cut -d , -f 4-)" ] || fail 'the file alone gives another row'
 echo 'no image' >x.jpg
-fails 1 predict run --image x.jpg
+fails 3 predict run --image x.jpg
 warns 'x.jpg'
 head -c 300 photos/rose/rose-0.jpg >cut.jpg
 run predict run --image cut.jpg

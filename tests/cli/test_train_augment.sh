@@ -41,7 +41,7 @@ has other brightness_max_delta 0.0
 [ "$losses" != "$own" ] || fail 'other augmentations give the same losses'
 train none --augment none
 has none flip_left_right false
-fails 1 train ./net.c --data "$data" --steps 1 --augment flip
+fails 2 train ./net.c --data "$data" --steps 1 --augment flip
 warns 'unknown augmentation "flip"'
 ok zoo ./net.c
 says_line '  augment  flip_left_right,crop=4,brightness=0.25,contrast=0.5:1.5'

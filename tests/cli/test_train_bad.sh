@@ -38,15 +38,15 @@ warns 'nothing-here'
 mkdir empty
 fails 1 train linear --data empty
 warns empty
-fails 1 train linear --data "$data" --steps 1 --param units=3
+fails 2 train linear --data "$data" --steps 1 --param units=3
 warns 'units'
 fails 2 train linear --data "$data" --param units
 warns 'parameter "units": expected NAME=VALUE'
-fails 1 train linear --data "$data" --steps 1 -- --num_classes ten
+fails 2 train linear --data "$data" --steps 1 -- --num_classes ten
 warns 'num_classes'
 fails 1 train linear --data "$data" --steps 1 -- --num_classes 3
 warns '10 classes'
-fails 1 train linear --data "$data" --recipe nonsense --steps 1
+fails 2 train linear --data "$data" --recipe nonsense --steps 1
 warns 'nonsense'
 fails 2 train linear --data "$data" --feature picture=x
 warns 'expected image=KEY or label=KEY'

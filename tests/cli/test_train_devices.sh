@@ -28,5 +28,5 @@ fails 2 train mnist_cnn --data "$data" --dump-stablehlo hlo
 warns 'not for cpu'
 fails 2 evaluate a --data "$data" --device cup
 warns 'did you mean "cpu"?'
-fails 1 predict a --data "$data" --device cuda
+fails 6 predict a --data "$data" --device cuda
 warns 'pip install jax-cuda13-pjrt'

@@ -73,11 +73,11 @@ fails 1 train ./bad.c --data "$data"
 warns 'version 9'
 
 # --- parameters that the model does not have
-fails 1 train ./net.c --data "$data" -- --unit 3
+fails 2 train ./net.c --data "$data" -- --unit 3
 warns 'the model has no parameter "unit"; did you mean "units"?'
-fails 1 train ./net.c --data "$data" -- --momentum .9
+fails 2 train ./net.c --data "$data" -- --momentum .9
 warns 'the model has no parameter "momentum"; it has "units"'
-fails 1 train mnist_cnn --data "$data" --param num-clases=3
+fails 2 train mnist_cnn --data "$data" --param num-clases=3
 warns 'no parameter "num_clases"; did you mean "num_classes"?'
 fails 2 train ./net.c --data "$data" -- --units
 warns 'model parameter --units needs a value'

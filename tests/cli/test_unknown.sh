@@ -5,7 +5,7 @@ fails 2 vershun
 warns 'sextant: unknown command "vershun"; did you mean "version"?'
 fails 2 frobnicate
 warns 'sextant: unknown command "frobnicate"; see `sextant help`'
-fails 1 help zo
+fails 2 help zo
 warns 'did you mean "zoo"?'
 fails 2 zoo --verbosty debug
 warns 'sextant zoo: unknown option --verbosty; did you mean "--verbosity"?'

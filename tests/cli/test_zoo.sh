@@ -16,7 +16,7 @@ says_line '  dropout        0.4'
 says_line '  num_classes    5  (or the number of classes in the data, if known)'
 ok zoo resnet50
 says_line '  schedule       constant  (constant|reference)'
-fails 1 train resnet50 --data 'generated:flowers?n=4&size=32' -- --schedule cosine
+fails 2 train resnet50 --data 'generated:flowers?n=4&size=32' -- --schedule cosine
 warns 'parameter schedule is "cosine", expected constant|reference'
 ok zoo catsdogs_cnn
 says_not 'num_classes'

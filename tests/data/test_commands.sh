@@ -58,10 +58,10 @@ refuses 3 "29 records in 2 files" data verify 'data/train-*' --skip-corrupt
 
 refuses 1 'similar names: "photos' data show photso
 refuses 1 "unknown data set" data show generated:dogs
-refuses 1 "split" data from-images photos --out data --split train=2
+refuses 2 "split" data from-images photos --out data --split train=2
 refuses 2 "--shards" data from-images photos --out data --shards 0
 refuses 2 "expected image=KEY" data show photos --feature picture=x
-refuses 1 "did you mean \"flowers\"" data fetch flowrs --dir fetched
+refuses 2 "did you mean \"flowers\"" data fetch flowrs --dir fetched
 echo "no image" >photos/dogs/20.jpg
 refuses 3 "photos/dogs/20.jpg: not an image: 9 bytes starting with 6e 6f 20 69" data from-images photos --out data/again
 echo passed

@@ -34,7 +34,7 @@ static void test_distribute_devices__what_is_missing_says_why(void **state)
     assert_non_null(strstr(list->missing[0].reason, "pip install libtpu"));
     assert_int_equal(list->tpu_cores, 0);
     sx_device_list_free(list);
-    assert_error(sx_list_devices(&list, .device = "tpu"), SX_NOT_FOUND, "pip install libtpu");
+    assert_error(sx_list_devices(&list, .device = "tpu"), SX_UNAVAILABLE, "pip install libtpu");
     assert_error(sx_list_devices(&list, .type = "NPU"), SX_INVALID_ARGUMENT,
                  "expected CPU, GPU or TPU");
     assert_error(sx_list_devices(&list, .device = "tpi"), SX_INVALID_ARGUMENT, "\"tpu\"");

@@ -123,14 +123,14 @@ static void test_distribute_resolver__tf_config(void **state)
     assert_int_equal(c.n_workers, 2);
     setenv("TF_CONFIG", "{\"cluster\": {\"chief\": [\"h0:1\"], \"worker\": [\"h1:1\", \"h2:1\"]}}",
            1);
-    assert_error(FIND(&c, .tpu = NULL), SX_NOT_FOUND,
+    assert_error(FIND(&c, .tpu = NULL), SX_UNAVAILABLE,
                  "TF_CONFIG: a cluster (chief 1, worker 2) without a TPU");
     setenv("TF_CONFIG", "{\"cluster\": {\"tpu_worker\": [\"h0:1\"]}}", 1);
     assert_ok(FIND(&c, .tpu = NULL));
     assert_string_equal(c.master, "grpc://h0:1");
     assert_int_equal(c.n_workers, 1);
     setenv("TF_CONFIG", "{\"cluster\": {\"tpu_worker\": []}}", 1);
-    assert_error(FIND(&c, .tpu = NULL), SX_NOT_FOUND, "a cluster (tpu_worker 0) without a TPU");
+    assert_error(FIND(&c, .tpu = NULL), SX_UNAVAILABLE, "a cluster (tpu_worker 0) without a TPU");
     setenv("TF_CONFIG", "{\"cluster\": 3}", 1);
     assert_error(FIND(&c, .tpu = NULL), SX_INVALID_ARGUMENT,
                  "TF_CONFIG: \"cluster\" must be an object");
@@ -142,7 +142,7 @@ static void test_distribute_resolver__chips_of_this_machine(void **state)
     sx_tpu_cluster c;
     make_chip("0000:00:04.0", "0x1ae0\n", "0x0042\n"); /* a network card of Google's */
     make_chip("0000:00:05.0", "0x8086\n", "0x0063\n");
-    assert_error(FIND(&c, .tpu = NULL), SX_NOT_FOUND, "no TPU chip");
+    assert_error(FIND(&c, .tpu = NULL), SX_UNAVAILABLE, "no TPU chip");
     make_chip("0000:00:06.0", "0x1ae0\n", "0x0063\n");
     make_chip("0000:00:07.0", "0x1ae0\n", "0x0063\n");
     assert_ok(FIND(&c, .tpu = NULL));
@@ -261,7 +261,8 @@ static void test_distribute_resolver__no_metadata_service(void **state)
     assert_error(FIND(&c, .tpu = "idle"), SX_UNAVAILABLE, "is not a metadata service");
     server_stop(&cloud_pid);
     cloud_start("silent");
-    assert_error(find(&(sx_tpu_request){.timeout_ms = 300}, &c), SX_NOT_FOUND, "(--tpu: not given");
+    assert_error(find(&(sx_tpu_request){.timeout_ms = 300}, &c), SX_UNAVAILABLE,
+                 "(--tpu: not given");
 }
 
 static void test_distribute_resolver__none_says_all(void **state)
@@ -280,7 +281,7 @@ static void test_distribute_resolver__none_says_all(void **state)
         "use --tpu local",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        assert_error(FIND(&c, .tpu = NULL), SX_NOT_FOUND, parts[i]);
+        assert_error(FIND(&c, .tpu = NULL), SX_UNAVAILABLE, parts[i]);
     }
 }
 

@@ -102,8 +102,8 @@ static void test_distribute_strategy__no_plugin_says_what_to_install(void **stat
     (void)state;
     sx_strategy *s = NULL;
     unsetenv("VIRTUAL_ENV");
-    assert_error(MIRRORED(&s, .device = "cuda"), SX_NOT_FOUND, "pip install jax-cuda13-pjrt");
-    assert_error(sx_tpu_strategy(&s, .tpu = "local"), SX_NOT_FOUND, "pip install libtpu");
+    assert_error(MIRRORED(&s, .device = "cuda"), SX_UNAVAILABLE, "pip install jax-cuda13-pjrt");
+    assert_error(sx_tpu_strategy(&s, .tpu = "local"), SX_UNAVAILABLE, "pip install libtpu");
     assert_error(MIRRORED(&s, .pjrt_plugin = "/no/such.so"), SX_NOT_FOUND, "/no/such.so");
 }
 
@@ -286,9 +286,9 @@ static void test_distribute_strategy__names_of_a_tpu(void **state)
     } rows[] = {
         {{.tpu = "g"}, SX_NOT_FOUND, "status 404"},
         {{.master = "grpc://h"}, SX_UNIMPLEMENTED, "at grpc://h:8470"},
-        {{.zone = "z"}, SX_NOT_FOUND, "no TPU found"},
-        {{.project = "p"}, SX_NOT_FOUND, "no TPU found"},
-        {{.kind = SX_STRATEGY_TPU}, SX_NOT_FOUND, "no TPU found"},
+        {{.zone = "z"}, SX_UNAVAILABLE, "no TPU found"},
+        {{.project = "p"}, SX_UNAVAILABLE, "no TPU found"},
+        {{.kind = SX_STRATEGY_TPU}, SX_UNAVAILABLE, "no TPU found"},
         {{.tpu = "g", .args.pjrt_plugin = path}, SX_NOT_FOUND, "status 404"},
         {{.master = "grpc://h", .args.pjrt_plugin = path}, SX_UNIMPLEMENTED, "at grpc://h:8470"},
         {{.zone = "z", .args.pjrt_plugin = path}, SX_FAILED_PRECONDITION, "the plugin offers"},

@@ -203,7 +203,7 @@ static void test_image_preprocess__bad_bytes(void **state)
     sx_preprocess_scratch scratch = {0};
     static float out[ELEMS];
     assert_error(sx_preprocess_encoded(&pre, (sx_bytes){"hello", 5}, NULL, &scratch, out),
-                 SX_INVALID_ARGUMENT, "not an image");
+                 SX_DATA_LOSS, "not an image");
     sx_buf jpeg = sample_jpeg(50, 70, 3);
     scratch.limits = &(sx_image_limits){.max_pixels = 100};
     assert_error(sx_preprocess_encoded(&pre, sample_bytes(&jpeg), NULL, &scratch, out),

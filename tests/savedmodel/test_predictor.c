@@ -231,7 +231,7 @@ static void test_savedmodel_predictor__refuses_images_by_their_headers(void **st
                  "image 2 has 65500x65500 pixels; the limit is 33554432 pixels");
     images[1] = (sx_bytes){"no image", 8};
     assert_error(sx_predictor_run(scene.predictor, scene.signature, &input, NULL, &arena, &output),
-                 SX_INVALID_ARGUMENT, "image 1");
+                 SX_DATA_LOSS, "image 1");
     sx_arena_deinit(&arena);
     sx_buf_deinit(&good);
     sx_predictor_unload(scene.predictor);

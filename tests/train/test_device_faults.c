@@ -157,7 +157,7 @@ static void test_train_device_faults__a_plugin_is_missing(void **state)
     sx_run_config config = config_of(NULL, NULL);
     unsetenv("PJRT_NAMES_AND_LIBRARY_PATHS");
     unsetenv("VIRTUAL_ENV");
-    assert_error(train(&config, NULL), SX_NOT_FOUND, "no PJRT plugin: pip install");
+    assert_error(train(&config, NULL), SX_UNAVAILABLE, "no PJRT plugin: pip install");
 }
 
 static const struct CMUnitTest tests[] = {

@@ -63,7 +63,7 @@ int64_t sx_aot_total_bytes(const sx_aot_result *r);
 
 /* Errors: RESOURCE_EXHAUSTED: the compiler reports that it does not fit (its message);
  * INVALID_ARGUMENT: the batch is not a multiple of the devices, or the program was rejected (names
- * the node and its line); NOT_FOUND: no plugin (says what to install); UNIMPLEMENTED: unknown
+ * the node and its line); UNAVAILABLE: no plugin (says what to install); UNIMPLEMENTED: unknown
  * topology. `out_executable` may be NULL; free with sx_free. */
 SX_MUST_USE sx_status sx_aot_compile(const sx_aot_request *request, sx_aot_result *out,
                                      char **out_executable, size_t *out_size);

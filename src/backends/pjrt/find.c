@@ -182,7 +182,7 @@ static sx_status not_found(const sx_pjrt_wish *wish)
     put_variable(&text, "PJRT_NAMES_AND_LIBRARY_PATHS");
     put_variable(&text, "TPU_LIBRARY_PATH");
     put_interpreter(&text, wish);
-    sx_status status = sx_error(SX_NOT_FOUND, "%s", sx_buf_text(&text));
+    sx_status status = sx_error(SX_UNAVAILABLE, "%s", sx_buf_text(&text));
     sx_buf_deinit(&text);
     return status;
 }

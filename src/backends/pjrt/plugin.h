@@ -46,7 +46,7 @@ bool sx_pjrt_next_entry(const char **at, sx_pjrt_entry *out);
 
 /* Finds the library: wish->path, PJRT_NAMES_AND_LIBRARY_PATHS ("name:path,name:path"),
  * TPU_LIBRARY_PATH, the interpreter's packages, in this order.
- * Errors: NOT_FOUND, with the places searched and what to install. */
+ * Errors: UNAVAILABLE, with the places searched and what to install. */
 enum { SX_PJRT_PATH_BYTES = 4096 };
 SX_MUST_USE sx_status sx_pjrt_find(const sx_pjrt_wish *wish, char buffer[SX_PJRT_PATH_BYTES]);
 

@@ -192,7 +192,41 @@ static void test_backends_aot__finds_the_largest_batch(void **state)
     sx_graph_destroy(g);
 }
 
+/* As note(), while the compiler refuses the batch 128: compiles run in a child process, which reads
+ * the environment. */
+static void note_and_refuse(void *user, int64_t batch, const sx_aot_result *result, bool fits)
+{
+    note(user, batch, result, fits);
+    setenv("SX_PJRT_REF_FAULT", result == NULL && batch == 128 ? "full" : "", 1);
+}
+
+/* Where only one batch compiles there is no line: it is the largest. */
+static void test_backends_aot__one_point_is_no_line(void **state)
+{
+    (void)state;
+    sx_graph *g = product();
+    sx_target one;
+    assert_ok(sx_target_parse("pjrt-cpu", &one));
+    set_limit((long)bytes_of(g, &one, 256) + 100);
+    tale t = {0};
+    sx_aot_plan plan;
+    const sx_aot_plan_request r = {
+        .compile = request_of(g, &one, 8), .tell = note_and_refuse, .user = &t};
+    assert_ok(sx_aot_plan_make(&r, &plan));
+    assert_true(plan.fits);
+    assert_ok(sx_aot_plan_find_largest(&r, &plan));
+    assert_int_equal(plan.largest, 256);
+    assert_true(plan.by_line == 0 && plan.points[0] == 0 && plan.points[1] == 0);
+    assert_int_equal(t.compiles, 3); /* of 8, 256, and half of it */
+    assert_int_equal(t.fitted, 2);
+    assert_non_null(strstr(plan.words, "Ran out of memory"));
+    unsetenv("SX_PJRT_REF_FAULT");
+    unsetenv("SX_PJRT_REF");
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_aot__one_point_is_no_line),
     scratch_test(test_backends_aot__says_what_a_program_takes),
     cmocka_unit_test(test_backends_aot__the_line),
     cmocka_unit_test(test_backends_aot__finds_the_largest_batch),

@@ -1,7 +1,8 @@
 /* The pjrt backend: programs' texts, the bytes of compile options, finding and trying plugins,
  * buffers, donation, replicas, faults. What it computes: test_conformance.c. */
-#include "harness.h"
+#include "io/scratch.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <sextant/ops.h>
 
 #include "backends/backend.h"
+#include "backends/pjrt/client.h"
 #include "backends/pjrt/compile_options.h"
 #include "backends/pjrt/plugin.h"
 #include "backends/pjrt/module.h"
@@ -152,6 +154,29 @@ static void test_backends_pjrt__lowering_survives_failing_allocations(void **sta
     sx_graph_destroy(g);
 }
 
+/* A loop of a program that assigns nothing: each output is a ring of its steps. */
+static void test_backends_pjrt__a_loop_of_outputs(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 2));
+    for (int i = 0; i < 3; i++) {
+        sx_output(b, (const char *[]){"a", "b", "c"}[i], sx_neg(b, x));
+    }
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    sx_pjrt_module p;
+    assert_ok(sx_pjrt_module_create(g, &(sx_pjrt_module_options){.batch = 4, .steps = 5}, &p));
+    assert_non_null(strstr(p.text, "@main(%0: tensor<5x4x2xf32>, %1: tensor<i64>) -> "
+                                   "(tensor<5x4x2xf32>, tensor<5x4x2xf32>, tensor<5x4x2xf32>, "
+                                   "tensor<i64>)"));
+    sx_pjrt_module_destroy(&p);
+    assert_true(sx_torture(lower_once, g) > 10);
+    sx_graph_destroy(g);
+}
+
 /* --- Finding, trying ------------------------------------------------------------------------- */
 
 static void clear_environment(void)
@@ -274,6 +299,78 @@ static void test_backends_pjrt__no_client(void **state)
     assert_error(sx_platform_open("pjrt", &(sx_platform_options){.plugin_path = ref_plugin()}, &p),
                  SX_UNAVAILABLE, "PJRT Client_Create: no chip in this machine");
     clear_environment();
+}
+
+/* One client for each number of devices, shared by those who ask for it, in any order. */
+static void test_backends_pjrt__clients_are_shared(void **state)
+{
+    (void)state;
+    enum { OPEN = 9 };
+    const sx_pjrt_plugin *plugin;
+    sx_pjrt_client *clients[OPEN], *again;
+    clear_environment();
+    assert_ok(sx_pjrt_load(ref_plugin(), &plugin));
+    for (int i = 0; i < OPEN; i++) {
+        assert_ok(sx_pjrt_client_open(plugin, 1 + i % 3, &clients[i]));
+        assert_int_equal(clients[i]->n_devices, 1 + i % 3);
+        for (int k = 0; k < i; k++) {
+            assert_int_equal(clients[k] == clients[i], k % 3 == i % 3);
+        }
+    }
+    static const int order[OPEN] = {1, 0, 2, 4, 3, 8, 7, 5, 6}; /* closes 2, 1, then 3 */
+    for (int i = 0; i < OPEN; i++) {
+        sx_pjrt_client_close(clients[order[i]]);
+        if (i == OPEN - 2) { /* one user is left of the client of one device */
+            assert_ok(sx_pjrt_client_open(plugin, 1, &again));
+            assert_ptr_equal(again, clients[6]);
+            sx_pjrt_client_close(again);
+        }
+    }
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char *data = NULL, *parent = NULL;
+    size_t size;
+    assert_ok(sx_file_read(from, 1 << 28, &data, &size));
+    assert_ok(sx_path_dirname(to, &parent));
+    assert_ok(sx_dir_create(parent));
+    write_file(to, data, size);
+    sx_free(parent);
+    sx_free(data);
+}
+
+/* The CUDA libraries that pip installs beside jax's plugin are loaded before it, which does not
+ * find them by itself; those of another CUDA version are not. */
+static void test_backends_pjrt__companions_are_loaded_first(void **state)
+{
+    (void)state;
+    const sx_pjrt_plugin *plugin;
+    clear_environment();
+    copy_file(ref_plugin(), scratch("jax_plugins/xla_cuda13/pjrt_ref.so"));
+    copy_file(ref_plugin(), scratch("nvidia/cu13/lib/libcudart.so.13"));
+    copy_file(ref_plugin(), scratch("nvidia/cu13/lib/libcudart.so.12"));
+    copy_file(ref_plugin(), scratch("nvidia/cudnn/lib/libcudnn.so.9"));
+    copy_file(ref_plugin(), scratch("other/lib/libnccl.so.2"));
+    assert_ok(sx_pjrt_load(scratch("jax_plugins/xla_cuda13/pjrt_ref.so"), &plugin));
+    static const struct {
+        const char *path;
+        bool loaded;
+    } rows[] = {
+        {"nvidia/cu13/lib/libcudart.so.13", true},
+        {"nvidia/cu13/lib/libcudart.so.12", false},
+        {"nvidia/cudnn/lib/libcudnn.so.9", true},
+        {"other/lib/libnccl.so.2", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        void *library = dlopen(scratch(rows[i].path), RTLD_NOW | RTLD_NOLOAD);
+        if ((library != NULL) != rows[i].loaded) {
+            fail_msg("%s", rows[i].path);
+        }
+        if (library != NULL) {
+            dlclose(library);
+        }
+    }
 }
 
 /* --- On XLA's CPU ---------------------------------------------------------------------------- */
@@ -718,6 +815,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_pjrt__plugins_that_fail_to_load),
     cmocka_unit_test(test_backends_pjrt__libraries_that_are_no_plugins),
     cmocka_unit_test(test_backends_pjrt__no_client),
+    cmocka_unit_test(test_backends_pjrt__a_loop_of_outputs),
+    cmocka_unit_test(test_backends_pjrt__clients_are_shared),
+    scratch_test(test_backends_pjrt__companions_are_loaded_first),
     cmocka_unit_test(test_backends_pjrt__lists_devices),
     cmocka_unit_test(test_backends_pjrt__buffers_hold_every_type),
     cmocka_unit_test(test_backends_pjrt__a_step_updates_its_variable_in_place),

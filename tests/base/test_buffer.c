@@ -67,6 +67,31 @@ static void test_base_buffer__stops_at_its_maximum(void **state)
     sx_buf_deinit(&buf);
 }
 
+/* Without a maximum of its own a buffer takes 1 GiB: one byte more is refused before memory is
+ * asked for. (The allocation fails here, so that no test needs that much.) */
+static void test_base_buffer__takes_a_gibibyte_by_default(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t max_bytes, size;
+        const char *says;
+    } rows[] = {
+        {0, (size_t)1 << 30, "out of memory"},
+        {0, ((size_t)1 << 30) + 1, "maximum of 1073741824 bytes"},
+        {(size_t)1 << 40, (size_t)1 << 40, "out of memory"},
+        {(size_t)1 << 40, ((size_t)1 << 40) + 1, "maximum of 1099511627776 bytes"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_buf buf;
+        sx_buf_init(&buf, rows[i].max_bytes);
+        sx_alloc_fail_after(1);
+        assert_null(sx_buf_extend(&buf, rows[i].size));
+        sx_alloc_fail_after(0);
+        assert_error(sx_buf_status(&buf), SX_RESOURCE_EXHAUSTED, rows[i].says);
+        sx_buf_deinit(&buf);
+    }
+}
+
 static void test_base_buffer__keeps_the_first_failure(void **state)
 {
     (void)state;
@@ -196,6 +221,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_buffer__builds_text),
     cmocka_unit_test(test_base_buffer__puts_sizes_for_people),
     cmocka_unit_test(test_base_buffer__stops_at_its_maximum),
+    cmocka_unit_test(test_base_buffer__takes_a_gibibyte_by_default),
     cmocka_unit_test(test_base_buffer__keeps_the_first_failure),
     cmocka_unit_test(test_base_buffer__hands_its_bytes_over),
     cmocka_unit_test(test_base_buffer__charges_its_budget),

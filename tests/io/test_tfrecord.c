@@ -1,5 +1,7 @@
 #include "io/scratch.h"
 
+#include <fcntl.h>
+
 #include "io/crc32c.h"
 #include "io/tfrecord.h"
 
@@ -415,6 +417,38 @@ static void test_io_tfrecord__by_number_with_a_saved_index(void **state)
     sx_tfrecord_file_close(NULL);
 }
 
+/* A file with a fitting index is opened without a look at its records. */
+static void test_io_tfrecord__a_saved_index_is_enough(void **state)
+{
+    (void)state;
+    write_shards(scratch("d/t"), 1, SX_CODEC_NONE, 10);
+    const char *path = scratch("d/t-00000-of-00001");
+    sx_tfrecord_file *file = NULL;
+    struct stat info;
+    for (int round = 0; round < 3; round++) {
+        if (round == 2) {
+            assert_ok(sx_dir_remove(scratch("d/.sextant")));
+        }
+        sx_status status = sx_tfrecord_file_open(path, NULL, &file);
+        if (round < 2) {
+            assert_ok(status);
+            assert_int_equal(sx_tfrecord_file_count(file), 10);
+            sx_tfrecord_file_close(file);
+        } else {
+            assert_error(status, SX_DATA_LOSS, "record 0");
+        }
+        if (round == 0) { /* the first length, at the same size and time */
+            FILE *stream = fopen(path, "r+b");
+            assert_non_null(stream);
+            assert_int_equal(stat(path, &info), 0);
+            fputc(0x77, stream);
+            fclose(stream);
+            assert_int_equal(
+                utimensat(AT_FDCWD, path, (struct timespec[]){info.st_atim, info.st_mtim}, 0), 0);
+        }
+    }
+}
+
 static void test_io_tfrecord__a_damaged_index_is_rebuilt(void **state)
 {
     (void)state;
@@ -630,6 +664,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_tfrecord__shards_appear_together),
     scratch_test(test_io_tfrecord__runs_of_records),
     scratch_test(test_io_tfrecord__by_number_with_a_saved_index),
+    scratch_test(test_io_tfrecord__a_saved_index_is_enough),
     scratch_test(test_io_tfrecord__a_damaged_index_is_rebuilt),
     scratch_test(test_io_tfrecord__by_number_finds_damage),
     scratch_test(test_io_tfrecord__a_truncated_file_is_an_error),

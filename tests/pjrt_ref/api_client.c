@@ -139,6 +139,7 @@ sx_status ref_api_client_compile(void *args)
     const sx_pjrt_program_text *program = a->program;
     ref_loaded *loaded;
     SX_TRY(ref_fault("compile"));
+    SX_TRY(ref_fault("full"));
     usleep((useconds_t)ref_setting("compile", 0) * 1000);
     SX_TRY(ref_check_size("Program", 48, program->struct_size));
     if (program->format_size != 4 || memcmp(program->format, "mlir", 4) != 0) {

@@ -24,6 +24,7 @@ static const struct {
     {"initialize", SX_FAILED_PRECONDITION, "the chips are asleep"},
     {"client", SX_UNAVAILABLE, "no chip in this machine"},
     {"compile", SX_INVALID_ARGUMENT, "the program is not for me"},
+    {"full", SX_RESOURCE_EXHAUSTED, "Ran out of memory in memory space hbm"},
     {"serialize", SX_UNIMPLEMENTED, "programs cannot be kept"},
     {"deserialize", SX_INVALID_ARGUMENT, "this program is of another time"},
     {"put", SX_UNAVAILABLE, "the transfer to the device failed"},

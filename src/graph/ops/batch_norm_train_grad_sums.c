@@ -70,6 +70,11 @@ static const sx_op_sample batch_norm_train_grad_sums_samples[] = {
      .n_inputs = 4,
      .attrs = EPSILON(1e-3)},
     {.name = "dense", .inputs = INPUTS(7, SX_BATCH, 7), .n_inputs = 4, .attrs = EPSILON(1e-3)},
+    {.name = "blocks",
+     .inputs = INPUTS(70, SX_BATCH, 70),
+     .n_inputs = 4,
+     .attrs = EPSILON(1e-3),
+     .batch = 67}, /* more rows and columns than a block of a vector kernel, with a rest */
 };
 
 const sx_op_def sx_op_batch_norm_train_grad_sums = {

@@ -64,6 +64,11 @@ static void reduce_sum_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
 
 static const sx_op_sample reduce_sum_samples[] = {
     SX_SAMPLES_REDUCE(SX_FILL_NORMAL),
+    {.name = "blocks",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 70)},
+     .n_inputs = 1,
+     .attrs = SX_SAMPLE_AXES(1, {0}),
+     .batch = 67},
     {.name = "int32",
      .inputs = {SX_SAMPLE_I32(9, SX_BATCH, 4)},
      .n_inputs = 1,

@@ -17,7 +17,7 @@
 #include "io/file.h"
 #include "io/path.h"
 
-enum { READ_BLOCK = 1 << 18, PIECE_BYTES = 1 << 16 };
+enum { READ_BLOCK = 1 << 18, PIECE_BYTES = 1 << 16, MAGIC_BYTES = 8 };
 
 struct sx_archive {
     struct archive *lib;
@@ -42,20 +42,37 @@ static sx_status lib_error(const sx_archive *archive, const char *what)
 }
 
 /* Only these formats and filters: each is a parser that untrusted bytes could attack. A zip is read
- * by its directory, at the end: one that was cut off must not pass for a smaller one. */
-static bool enable_formats(struct archive *lib)
+ * by its directory, at the end: one that was cut off must not pass for a smaller one. The filter is
+ * set by the file's first bytes: libarchive would add any number of them, one inside the other, and
+ * no limit would count what the outer ones decompress. */
+static bool enable_formats(struct archive *lib, sx_bytes head)
 {
+    static const struct {
+        const char *magic;
+        size_t bytes;
+        int filter;
+    } filters[] = {
+        {"\x1f\x8b", 2, ARCHIVE_FILTER_GZIP},
+        {"BZh", 3, ARCHIVE_FILTER_BZIP2},
+        {"\xfd"
+         "7zXZ\0",
+         6, ARCHIVE_FILTER_XZ},
+        {"\x28\xb5\x2f\xfd", 4, ARCHIVE_FILTER_ZSTD},
+    };
+    for (size_t i = 0; i < SX_COUNT(filters); i++) {
+        if (head.size >= filters[i].bytes &&
+            memcmp(head.data, filters[i].magic, filters[i].bytes) == 0 &&
+            archive_read_append_filter(lib, filters[i].filter) != ARCHIVE_OK) {
+            return false;
+        }
+    }
     return archive_read_support_format_tar(lib) == ARCHIVE_OK &&
-           archive_read_support_format_zip_seekable(lib) == ARCHIVE_OK &&
-           archive_read_support_filter_gzip(lib) == ARCHIVE_OK &&
-           archive_read_support_filter_bzip2(lib) == ARCHIVE_OK &&
-           archive_read_support_filter_xz(lib) == ARCHIVE_OK &&
-           archive_read_support_filter_zstd(lib) == ARCHIVE_OK;
+           archive_read_support_format_zip_seekable(lib) == ARCHIVE_OK;
 }
 
-/* `bytes`: the size of the archive. */
-static sx_status create(const char *name, uint64_t bytes, const sx_archive_limits *limits,
-                        sx_archive **out_archive)
+/* `bytes`: the size of the archive; `head`: its first bytes. */
+static sx_status create(const char *name, uint64_t bytes, sx_bytes head,
+                        const sx_archive_limits *limits, sx_archive **out_archive)
 {
     sx_archive *archive = sx_alloc(1, sizeof *archive);
     if (archive == NULL) {
@@ -73,7 +90,7 @@ static sx_status create(const char *name, uint64_t bytes, const sx_archive_limit
     archive->name = sx_strdup(name);
     archive->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     archive->lib = archive_read_new();
-    if (archive->name == NULL || archive->lib == NULL || !enable_formats(archive->lib)) {
+    if (archive->name == NULL || archive->lib == NULL || !enable_formats(archive->lib, head)) {
         sx_archive_close(archive);
         return sx_no_memory("opening %s", name);
     }
@@ -86,10 +103,22 @@ sx_status sx_archive_open(const char *path, const sx_archive_limits *limits,
 {
     sx_archive *archive = NULL;
     struct stat info;
-    if (access(path, R_OK) != 0 || stat(path, &info) != 0) {
-        return sx_errno_status(errno, "open", path);
+    char head[MAGIC_BYTES];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe must not block */
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        sx_status status = sx_errno_status(errno, "open", path);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return status;
     }
-    SX_TRY(create(path, (uint64_t)info.st_size, limits, &archive));
+    const ssize_t got = S_ISREG(info.st_mode) ? pread(fd, head, sizeof(head), 0) : 0;
+    close(fd);
+    if (!S_ISREG(info.st_mode)) {
+        return sx_error(SX_INVALID_ARGUMENT, "cannot open %s: expected a regular file", path);
+    }
+    SX_TRY(create(path, (uint64_t)info.st_size, (sx_bytes){head, (size_t)SX_MAX(got, (ssize_t)0)},
+                  limits, &archive));
     if (archive_read_open_filename(archive->lib, path, READ_BLOCK) != ARCHIVE_OK) {
         sx_status status = lib_error(archive, "cannot open the archive");
         sx_archive_close(archive);
@@ -103,7 +132,7 @@ sx_status sx_archive_open_bytes(sx_bytes bytes, const char *name, const sx_archi
                                 sx_archive **out_archive)
 {
     sx_archive *archive = NULL;
-    SX_TRY(create(name, bytes.size, limits, &archive));
+    SX_TRY(create(name, bytes.size, bytes, limits, &archive));
     if (archive_read_open_memory(archive->lib, bytes.data, bytes.size) != ARCHIVE_OK) {
         sx_status status = lib_error(archive, "cannot open the archive");
         sx_archive_close(archive);
@@ -153,10 +182,51 @@ static int64_t data_offset(const sx_archive *archive, struct archive_entry *entr
     return tar && plain && !sparse ? archive_filter_bytes(archive->lib, 0) : -1;
 }
 
+static sx_status over_total(const sx_archive *archive)
+{
+    sx_buf limit;
+    sx_buf_init(&limit, 64);
+    sx_buf_put_size(&limit, (double)archive->limits.max_total_bytes);
+    sx_status status = sx_error(
+        SX_RESOURCE_EXHAUSTED,
+        "%s: its members have more than %s when decompressed (default limit: %d times the "
+        "archive's size, at least %d MiB); if that is right, raise the limit with "
+        "--max-unpacked-size",
+        archive->name, sx_buf_text(&limit), (int)default_ratio, (int)(least_total_bytes >> 20));
+    sx_buf_deinit(&limit);
+    return status;
+}
+
+/* Whether the archive is a compressed tar, of which every byte must be decompressed. */
+static bool is_compressed_tar(const sx_archive *archive)
+{
+    return (archive_format(archive->lib) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR &&
+           archive_filter_count(archive->lib) > 1; /* libarchive counts the reader */
+}
+
+/* Passes the rest of the current member and counts it: libarchive would decompress any amount. */
+static sx_status skip_rest(sx_archive *archive)
+{
+    const void *block;
+    size_t size;
+    la_int64_t offset;
+    int rc = ARCHIVE_OK;
+    while (archive->members > 0 && is_compressed_tar(archive) && rc == ARCHIVE_OK) {
+        if ((uint64_t)archive_filter_bytes(archive->lib, 0) > archive->limits.max_total_bytes) {
+            return over_total(archive);
+        }
+        rc = archive_read_data_block(archive->lib, &block, &size, &offset);
+    }
+    return rc == ARCHIVE_OK || rc == ARCHIVE_EOF || rc == ARCHIVE_WARN
+               ? SX_OK
+               : lib_error(archive, "the archive is damaged");
+}
+
 /* libarchive converts the names that a zip marks as UTF-8 to the locale's character set while it
  * reads the header, and drops a name that has no form in it. Only this thread's locale changes. */
 static sx_status next_entry(sx_archive *archive, struct archive_entry **out_entry)
 {
+    SX_TRY(skip_rest(archive));
     locale_t before = uselocale(archive->utf8); /* 0 changes nothing */
     int rc = archive_read_next_header(archive->lib, out_entry);
     uselocale(before);
@@ -217,17 +287,7 @@ static sx_status read_piece(sx_archive *archive, void *buffer, size_t capacity, 
                         archive->members, archive->limits.max_member_bytes);
     }
     if (archive->total_bytes > archive->limits.max_total_bytes) {
-        sx_buf limit;
-        sx_buf_init(&limit, 64);
-        sx_buf_put_size(&limit, (double)archive->limits.max_total_bytes);
-        sx_status status = sx_error(
-            SX_RESOURCE_EXHAUSTED,
-            "%s: its members have more than %s when decompressed (default limit: %d times the "
-            "archive's size, at least %d MiB); if that is right, raise the limit with "
-            "--max-unpacked-size",
-            archive->name, sx_buf_text(&limit), (int)default_ratio, (int)(least_total_bytes >> 20));
-        sx_buf_deinit(&limit);
-        return status;
+        return over_total(archive);
     }
     *out_n = (size_t)n;
     return SX_OK;

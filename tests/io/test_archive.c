@@ -2,6 +2,8 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "io/archive.h"
 
@@ -274,6 +276,93 @@ static void test_io_archive__a_bomb_meets_the_default_limit(void **state)
     sx_free(bytes);
 }
 
+/* A tar of `count` members of `bytes` zeros each, through the filters of `codes` (0 ends them). */
+static void make_zeros(const char *path, const int *codes, int count, size_t bytes)
+{
+    struct archive *lib = archive_write_new();
+    struct archive_entry *entry = archive_entry_new();
+    char *zeros = sx_alloc(bytes + 1, 1);
+    assert_int_equal(archive_write_set_format_ustar(lib), ARCHIVE_OK);
+    for (; *codes != 0; codes++) {
+        assert_int_equal(archive_write_add_filter(lib, *codes), ARCHIVE_OK);
+    }
+    assert_int_equal(archive_write_open_filename(lib, path), ARCHIVE_OK);
+    for (int i = 0; i < count; i++) {
+        archive_entry_clear(entry);
+        archive_entry_set_pathname(entry, "a/b.jpg");
+        archive_entry_set_filetype(entry, AE_IFREG);
+        archive_entry_set_perm(entry, 0644);
+        archive_entry_set_size(entry, (la_int64_t)bytes);
+        assert_int_equal(archive_write_header(lib, entry), ARCHIVE_OK);
+        assert_int_equal(archive_write_data(lib, zeros, bytes), bytes);
+    }
+    assert_int_equal(archive_write_close(lib), ARCHIVE_OK);
+    archive_entry_free(entry);
+    archive_write_free(lib);
+    sx_free(zeros);
+}
+
+/* Goes through all members without reading them. */
+static sx_status pass_members(const char *path, uint64_t max_total_bytes, int *out_count)
+{
+    sx_archive *archive = NULL;
+    sx_archive_member member;
+    bool more = true;
+    *out_count = 0;
+    const sx_archive_limits limits = {.max_total_bytes = max_total_bytes};
+    SX_TRY(sx_archive_open(path, &limits, &archive));
+    sx_status status = SX_OK;
+    while (status == SX_OK && more) {
+        status = sx_archive_next(archive, &member, &more);
+        *out_count += status == SX_OK && more;
+    }
+    sx_archive_close(archive);
+    return status;
+}
+
+static void test_io_archive__reads_every_compression(void **state)
+{
+    (void)state;
+    static const int filters[] = {ARCHIVE_FILTER_NONE, ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_BZIP2,
+                                  ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_ZSTD};
+    int count;
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+        make_zeros(scratch("a"), (int[]){filters[i], 0}, 3, 1000);
+        assert_ok(pass_members(scratch("a"), 0, &count));
+        assert_int_equal(count, 3);
+    }
+    make_zeros(scratch("a"), (int[]){ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_GZIP, 0}, 3, 1000);
+    assert_error(pass_members(scratch("a"), 0, &count), SX_DATA_LOSS,
+                 "Unrecognized archive format");
+    make_zeros(scratch("a"), (int[]){ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_GZIP, 0}, 3, 1000);
+    assert_error(pass_members(scratch("a"), 0, &count), SX_DATA_LOSS,
+                 "Unrecognized archive format");
+    assert_int_equal(mkfifo(scratch("fifo"), 0600), 0);
+    alarm(20); /* opening a pipe waits for a writer, for ever */
+    assert_error(pass_members(scratch("fifo"), 0, &count), SX_INVALID_ARGUMENT, "regular file");
+    alarm(0);
+}
+
+/* What a compressed tar makes us decompress counts, also headers, and members that are passed. */
+static void test_io_archive__headers_and_passed_members_count(void **state)
+{
+    (void)state;
+    int count;
+    make_zeros(scratch("headers"), (int[]){ARCHIVE_FILTER_GZIP, 0}, 3000, 0); /* 1.5 MB in 10 KB */
+    assert_error(pass_members(scratch("headers"), 1000000, &count), SX_RESOURCE_EXHAUSTED,
+                 "--max-unpacked-size");
+    assert_in_range(count, 1900, 1960);
+    assert_ok(pass_members(scratch("headers"), 1600000, &count));
+    assert_int_equal(count, 3000);
+    make_zeros(scratch("passed"), (int[]){ARCHIVE_FILTER_GZIP, 0}, 2, 8 << 20);
+    assert_error(pass_members(scratch("passed"), 1000000, &count), SX_RESOURCE_EXHAUSTED,
+                 "--max-unpacked-size");
+    assert_int_equal(count, 1);
+    make_zeros(scratch("plain"), (int[]){0}, 2, 1 << 20); /* costs nothing to pass */
+    assert_ok(pass_members(scratch("plain"), 1000000, &count));
+    assert_int_equal(count, 2);
+}
+
 static void test_io_archive__what_is_no_archive(void **state)
 {
     (void)state;
@@ -357,6 +446,8 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_archive__limits),
     scratch_test(test_io_archive__names_marked_as_utf8),
     scratch_test(test_io_archive__a_bomb_meets_the_default_limit),
+    scratch_test(test_io_archive__reads_every_compression),
+    scratch_test(test_io_archive__headers_and_passed_members_count),
     scratch_test(test_io_archive__what_is_no_archive),
     scratch_test(test_io_archive__cuts_never_crash),
     scratch_test(test_io_archive__a_cut_zip_is_damaged),

@@ -435,6 +435,56 @@ static void test_backends_cpu__products_in_bfloat16_change_nothing(void **state)
     sx_platform_close(platform);
 }
 
+/* y = x + relu(b), where b is repeated along x's first dimension, in bfloat16: what one kernel of
+ * elementwise operators reads again and again is no operand of the size of its result, which alone
+ * may be read packed and be written over. relu(b) is read three times, so that it is kept. */
+static void test_backends_cpu__repeated_operands_in_bfloat16(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, COLUMNS = 2560 };
+    static const sx_type types[][2] = {
+        {{SX_F32, 2, {ROWS, COLUMNS}}, {SX_F32, 1, {COLUMNS}}},
+        {{SX_F32, 2, {SX_BATCH, COLUMNS}}, {SX_F32, 1, {COLUMNS}}},
+        {{SX_F32, 3, {ROWS, SX_BATCH, COLUMNS / 2}}, {SX_F32, 2, {SX_BATCH, COLUMNS / 2}}},
+    };
+    static float x[ROWS * COLUMNS], b[COLUMNS], y[ROWS * COLUMNS];
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        x[i] = (float)(i % 7);
+        b[i % COLUMNS] = (float)(i % COLUMNS % 13 - 6);
+    }
+    for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+        sx_builder *builder;
+        sx_graph *g;
+        fixture f;
+        assert_ok(sx_builder_create(&builder));
+        sx_value in = sx_cast(builder, sx_input(builder, "x", types[t][0]), SX_BF16);
+        sx_value bias =
+            sx_relu(builder, sx_cast(builder, sx_input(builder, "b", types[t][1]), SX_BF16));
+        for (int i = 0; i < 3; i++) {
+            in = sx_add(builder, in, bias);
+            in = i < 2 ? sx_softmax(builder, in) : in; /* a kernel of its own */
+            in = i < 2 ? sx_floor(builder, in) : in;   /* zeros, or one where one element wins */
+            in = i < 2 ? sx_mul(builder, in, sx_cast(builder, sx_constant_f32(builder, 0), SX_BF16))
+                       : in;
+        }
+        sx_output(builder, "y", sx_cast(builder, in, SX_F32));
+        assert_ok(sx_builder_finish(builder, &g));
+        sx_builder_destroy(builder);
+        begin(&f, g, &(sx_compile_options){.batch = t == 2 ? 2 : ROWS}, 1);
+        assert_ok(sx_device_buffer_write(f.args[0], x, false));
+        assert_ok(sx_device_buffer_write(f.args[1], b, false));
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+        assert_ok(sx_device_buffer_read(f.outputs[0], y));
+        for (int i = 0; i < ROWS * COLUMNS; i++) {
+            const float want = b[i % COLUMNS] > 0 ? b[i % COLUMNS] : 0;
+            if (y[i] != want) {
+                fail_msg("graph %zu: element %d is %g, expected %g", t, i, y[i], want);
+            }
+        }
+        end(&f);
+    }
+}
+
 typedef struct compile_input {
     const sx_graph *graph;
     int64_t batch;
@@ -467,6 +517,7 @@ static void test_backends_cpu__compiling_survives_failing_allocations(void **sta
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_cpu__repeated_operands_in_bfloat16),
     cmocka_unit_test(test_backends_cpu__variables_change_places),
     cmocka_unit_test(test_backends_cpu__an_assigned_variable_may_be_read_later),
     cmocka_unit_test(test_backends_cpu__an_input_is_an_output),

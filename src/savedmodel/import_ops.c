@@ -203,7 +203,10 @@ static sx_status import_handle(sx_importer *im, sx_import_node *n)
     const sx_bundle *bundle = sx_saved_model_variables(im->model);
     const sx_bundle_entry *e = key == NULL || bundle == NULL ? NULL : sx_bundle_find(bundle, key);
     if (e == NULL) {
-        return sx_error(SX_DATA_LOSS, "the checkpoint has no value for this variable");
+        return sx_error(SX_DATA_LOSS, bundle == NULL
+                                          ? "the model has no variables/variables.index, which "
+                                            "lists the values of variables"
+                                          : "the checkpoint has no value for this variable");
     }
     if (e->type.dtype == SX_DTYPE_NONE || e->type.dtype == SX_STRING) {
         return unsupported("variables of TensorFlow's type %d are not supported", e->tf_dtype);

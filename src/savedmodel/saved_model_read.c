@@ -1,8 +1,10 @@
 #include "savedmodel/saved_model_read.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/checked.h"
@@ -317,7 +319,11 @@ static sx_status open_variables(sx_saved_model *m)
     if (prefix == NULL || index == NULL) {
         return sx_no_memory("for a SavedModel");
     }
-    return sx_path_exists(index) ? sx_bundle_open(prefix, &m->bundle) : SX_OK;
+    struct stat info;
+    if (stat(index, &info) != 0) { /* a model may have no variables, but not hide them */
+        return errno == ENOENT ? SX_OK : sx_errno_status(errno, "open", index);
+    }
+    return sx_bundle_open(prefix, &m->bundle);
 }
 
 static sx_status parse(sx_saved_model *m, sx_bytes bytes, const char *name)

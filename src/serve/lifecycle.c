@@ -282,7 +282,7 @@ void sx_lifecycle_swap_in(sx_lifecycle *lc, sx_served *next)
     if (row != NULL) {
         sx_lifecycle_set_state(row, SX_VERSION_AVAILABLE, SX_CODE_OK, NULL);
         row->failures = 0;
-        row->failed_fingerprint = 0;
+        row->failed_fingerprint = row->failed_with = 0;
     }
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);

@@ -77,7 +77,7 @@ static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_need_row(lc, version);
     if (row != NULL) {
-        news = row->failures == 0 || row->failed_with != sx_hash64(message, strlen(message));
+        news = row->failed_with != sx_hash64(message, strlen(message));
         sx_lifecycle_set_state(row, SX_VERSION_END, sx_status_code(status), message);
         row->failed_fingerprint = row->fingerprint;
         row->failed_with = sx_hash64(message, strlen(message));

@@ -152,6 +152,28 @@ static void test_savedmodel_import__refuses_pipes_for_files(void **state)
     sx_predictor_unload(p);
 }
 
+/* Variables that cannot be reached are not taken for a model without variables. */
+static void test_savedmodel_import__says_why_variables_cannot_be_read(void **state)
+{
+    (void)state;
+    sx_predictor *p = NULL;
+    export_small(NULL);
+    assert_int_equal(rename(scratch("m/1/variables"), scratch("away")), 0);
+    assert_error(sx_predictor_load(scratch("m/1"), NULL, &p), SX_DATA_LOSS,
+                 "the model has no variables/variables.index");
+    assert_int_equal(symlink("variables", scratch("m/1/variables")), 0);
+    sx_status status = sx_predictor_load(scratch("m/1"), NULL, &p);
+    assert_non_null(
+        strstr(sx_status_message(status), "/variables/variables.index: Too many levels"));
+    sx_status_free(status);
+    assert_int_equal(unlink(scratch("m/1/variables")), 0);
+    write_file(scratch("m/1/variables"), "a file", 6);
+    status = sx_predictor_load(scratch("m/1"), NULL, &p);
+    assert_non_null(
+        strstr(sx_status_message(status), "/variables/variables.index: Not a directory"));
+    sx_status_free(status);
+}
+
 static void test_savedmodel_import__refuses_all_at_once(void **state)
 {
     (void)state;
@@ -393,6 +415,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_import__predicts_any_batch),
     scratch_test(test_savedmodel_import__says_what_does_not_fit),
     scratch_test(test_savedmodel_import__refuses_pipes_for_files),
+    scratch_test(test_savedmodel_import__says_why_variables_cannot_be_read),
     scratch_test(test_savedmodel_import__refuses_all_at_once),
     scratch_test(test_savedmodel_import__takes_any_number_of_outputs),
     scratch_test(test_savedmodel_import__names_an_output_that_it_lacks),

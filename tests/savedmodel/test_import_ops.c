@@ -235,7 +235,7 @@ static void test_savedmodel_import_ops__elementwise(void **state)
         {"2,2",
          NODE("v", "VarHandleOp", "", "") NODE("r", "ReadVariableOp", "'v'", "")
              Y("Add", "'x', 'r'", ""),
-         "DATA_LOSS: the checkpoint has no value for this variable"},
+         "DATA_LOSS: the model has no variables/variables.index"},
         {"2,2", NODE("r", "ReadVariableOp", "'x'", "") Y("Add", "'x', 'r'", ""),
          "UNIMPLEMENTED: is not a variable of the graph"},
     };

@@ -397,14 +397,16 @@ void sx_grad_choice(sx_grad *g, sx_value second)
 sx_value sx_scalar(sx_builder *b, sx_dtype dtype, double value)
 {
     uint64_t bytes = 0;
+    if (sx_builder_failed(b)) { /* the dtype may be that of a value that was not made */
+        return SX_NO_VALUE;
+    }
     sx_host_store_element(dtype, value, &bytes);
     return sx_constant(b, (sx_tensor){sx_scalar_type(dtype), &bytes});
 }
 
 sx_value sx_scalar_like(sx_builder *b, sx_value like, double value)
 {
-    return sx_builder_failed(b) ? SX_NO_VALUE
-                                : sx_scalar(b, sx_type_of_value(b, like).dtype, value);
+    return sx_scalar(b, sx_type_of_value(b, like).dtype, value);
 }
 
 sx_value sx_cast_like(sx_builder *b, sx_value x, sx_value like)

@@ -179,7 +179,7 @@ static sx_status run(sx_invocation *inv)
     if (o->report != NULL) {
         SX_TRY(sx_dir_create(o->report)); /* fail before evaluating */
     }
-    SX_TRY(sx_open_run_on(inv, &o->device_args, o->checkpoint, true, o->batch_size, &trainer));
+    SX_TRY(sx_open_run_on(inv, &o->device_args, o->checkpoint, o->batch_size, &trainer));
     sx_status status = evaluate(inv, trainer);
     sx_trainer_destroy(trainer);
     return status;

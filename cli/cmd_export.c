@@ -37,7 +37,7 @@ static sx_status run(sx_invocation *inv)
                                       o->version));
     }
     sx_run_config config = {.struct_size = sizeof(config)};
-    SX_TRY(sx_open_run(inv, inv->words.items[0], o->checkpoint, false, &config, &trainer));
+    SX_TRY(sx_open_run(inv, inv->words.items[0], o->checkpoint, &config, &trainer));
     sx_status status = export_run(o, trainer);
     sx_trainer_destroy(trainer);
     return status;

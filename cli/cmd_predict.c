@@ -221,7 +221,7 @@ static sx_status run_with(sx_invocation *inv, const sx_image_files *files)
 {
     const options *o = inv->options;
     sx_trainer *trainer = NULL;
-    SX_TRY(sx_open_run_on(inv, &o->device_args, o->checkpoint, false, o->batch_size, &trainer));
+    SX_TRY(sx_open_run_on(inv, &o->device_args, o->checkpoint, o->batch_size, &trainer));
     sx_status status = predict(inv, trainer, files);
     sx_trainer_destroy(trainer);
     return status;

@@ -41,7 +41,7 @@ static sx_status check_checkpoint(const char *text)
                     text);
 }
 
-sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoint, bool or_older,
+sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoint,
                       const sx_run_config *config, sx_trainer **out_trainer)
 {
     sx_run_config c = *config;
@@ -49,8 +49,7 @@ sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoin
     sx_trainer *t = NULL;
     SX_TRY(sx_usage(inv, check_checkpoint(checkpoint)));
     SX_TRY(sx_trainer_create(&(sx_trainer_options){.config = &c}, &t));
-    sx_status status =
-        or_older ? sx_trainer_restore(t, checkpoint) : sx_trainer_restore_exact(t, checkpoint);
+    sx_status status = sx_trainer_restore(t, checkpoint);
     if (status != SX_OK) {
         sx_trainer_destroy(t);
         return status;
@@ -60,7 +59,7 @@ sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoin
 }
 
 sx_status sx_open_run_on(sx_invocation *inv, const sx_device_args *args, const char *checkpoint,
-                         bool or_older, int64_t batch_size, sx_trainer **out_trainer)
+                         int64_t batch_size, sx_trainer **out_trainer)
 {
     sx_run_config config = {
         .struct_size = sizeof(config),
@@ -70,8 +69,7 @@ sx_status sx_open_run_on(sx_invocation *inv, const sx_device_args *args, const c
         .stop = sx_stop_flag(),
     };
     SX_TRY(sx_device_args_strategy(inv, args, &config.train_distribute));
-    sx_status status =
-        sx_open_run(inv, inv->words.items[0], checkpoint, or_older, &config, out_trainer);
+    sx_status status = sx_open_run(inv, inv->words.items[0], checkpoint, &config, out_trainer);
     sx_strategy_release(config.train_distribute);
     return status;
 }

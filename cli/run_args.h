@@ -77,13 +77,12 @@ SX_MUST_USE sx_status sx_device_args_strategy(sx_invocation *inv, const sx_devic
  * set here. An invalid checkpoint is a usage error. If the latest checkpoint is corrupt or missing,
  * an older one is used only if `or_older`. */
 SX_MUST_USE sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoint,
-                                  bool or_older, const sx_run_config *config,
-                                  sx_trainer **out_trainer);
+                                  const sx_run_config *config, sx_trainer **out_trainer);
 
 /* Opens the run named by the command's first word on the devices given by the options, with batches
  * of `batch_size`; Ctrl-C stops it. */
 SX_MUST_USE sx_status sx_open_run_on(sx_invocation *inv, const sx_device_args *args,
-                                     const char *checkpoint, bool or_older, int64_t batch_size,
+                                     const char *checkpoint, int64_t batch_size,
                                      sx_trainer **out_trainer);
 
 /* Opens data for evaluation or prediction; options that are not given are taken from the run.

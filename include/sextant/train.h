@@ -167,7 +167,8 @@ typedef struct sx_run_config {
     bool no_compile_cache;      /* do not use the cache of compiled programs (pjrt) */
     /* A new run starts with the weights and moving averages of another run, a SavedModel or a
      * checkpoint: all of them, or those whose names match the POSIX extended regular expression,
-     * anchored at the start. Ignored when a run is resumed. */
+     * anchored at the start. Of a run, the newest checkpoint, which must not be damaged; an older
+     * one is named as DIR/model.ckpt-STEP. Ignored when a run is resumed. */
     const char *warm_start_from, *vars_to_warm_start;
     bool fresh; /* start over; the contents of model_dir are deleted when training starts */
     sx_tpu_config tpu_config;
@@ -328,8 +329,9 @@ typedef struct sx_train_args {
     const sx_callback *callbacks;
     int n_callbacks;
 } sx_train_args;
-/* Trains from the newest checkpoint in model_dir, or from the start. If the run has already reached
- * the requested step, nothing happens (END event "already finished").
+/* Trains from the newest intact checkpoint in model_dir, or from the start; a warning names newer
+ * ones that are damaged or missing, and their steps are trained again. If the run has already
+ * reached the requested step, nothing happens (END event "already finished").
  * Errors: CANCELLED: config.stop was set, everything is saved; ABORTED: a non-finite loss or
  * gradient (the message names the step and the first such value; the step is not saved);
  * FAILED_PRECONDITION: model_dir holds another model (names the first differing variable and both
@@ -346,7 +348,9 @@ typedef struct sx_evaluate_args {
     int64_t steps;          /* maximum number of eval_batch_size batches; exclusive with examples */
 } sx_evaluate_args;
 /* Evaluates every example once. Batch size, threads and replicas change no bit of the results.
- * Errors: NOT_FOUND: no such checkpoint. */
+ * Errors: NOT_FOUND: no such checkpoint; DATA_LOSS: it is damaged. If that is the latest, the
+ * message names the older steps that are intact; none is taken unless `checkpoint` says so. The
+ * same holds for sx_estimator_predict() and sx_estimator_export_saved_model(). */
 #define sx_estimator_evaluate(e, input, user, out_result, ...)                              \
     sx_estimator_evaluate_at((e), (input), (user), SX_ARGS_(sx_evaluate_args, __VA_ARGS__), \
                              (out_result))
@@ -493,8 +497,14 @@ SX_API SX_MUST_USE sx_status sx_model_predict(sx_model *m, sx_dataset *data, sx_
 /* Saves a run (graphs and a checkpoint) in `dir`, for `sextant evaluate|predict|export` and
  * sx_model_load(). Errors: ALREADY_EXISTS: `dir` already holds a run. */
 SX_API SX_MUST_USE sx_status sx_model_save(sx_model *m, const char *dir);
-/* Loads the newest checkpoint of a run, to evaluate, predict or continue fitting. */
+/* Loads the newest checkpoint of a run, to evaluate, predict or continue fitting. Errors:
+ * NOT_FOUND: not a run, or no checkpoint; DATA_LOSS: the newest checkpoint is damaged or missing:
+ * the message names it and the older steps that are intact, which sx_model_load_checkpoint() takes.
+ */
 SX_API SX_MUST_USE sx_status sx_model_load(const char *dir, sx_model **out_model);
+/* The same for a checkpoint of the caller's choice, as in sx_evaluate_args. */
+SX_API SX_MUST_USE sx_status sx_model_load_checkpoint(const char *dir, const char *checkpoint,
+                                                      sx_model **out_model);
 
 #ifdef __cplusplus
 }

@@ -252,42 +252,57 @@ sx_status sx_checkpoints_list(const char *dir, sx_arena *arena, sx_checkpoints *
 
 /* ---- Which to trust ---- */
 
-static bool is_whole(const char *prefix)
+sx_status sx_checkpoint_verify(const char *prefix)
 {
     sx_bundle *bundle = NULL;
-    sx_status status = sx_bundle_open(prefix, &bundle);
-    if (status == SX_OK) {
-        status = sx_bundle_verify(bundle);
-        sx_bundle_close(bundle);
-    }
-    if (status != SX_OK) {
-        sx_log(SX_LOG_WARN, "skipping a broken checkpoint: %s", sx_status_message(status));
-        sx_status_free(status);
-        return false;
-    }
-    return true;
+    SX_TRY(sx_bundle_open(prefix, &bundle));
+    sx_status status = sx_bundle_verify(bundle);
+    sx_bundle_close(bundle);
+    return status;
 }
 
 sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **out_prefix)
 {
     const sx_checkpoint_state state = read_or_warn(dir, arena);
-    if (state.latest != NULL && sx_checkpoint_step(state.latest) < 0) {
-        char *prefix = state.latest[0] == '/' ? sx_arena_strdup(arena, state.latest)
-                                              : sx_arena_printf(arena, "%s/%s", dir, state.latest);
-        if (prefix != NULL && is_whole(prefix)) {
-            *out_prefix = prefix;
-            return SX_OK;
-        }
-    }
     sx_checkpoints list = {0};
     SX_TRY(sx_checkpoints_list(dir, arena, &list));
-    for (size_t i = list.count; i-- > 0;) {
-        if (is_whole(list.items[i].prefix)) {
-            *out_prefix = list.items[i].prefix;
-            return SX_OK;
+    const char *newest = list.count > 0 ? list.items[list.count - 1].prefix : NULL;
+    if (state.latest != NULL) {
+        const int64_t step = sx_checkpoint_step(state.latest);
+        if (step < 0 || newest == NULL || step > list.items[list.count - 1].step) {
+            newest = state.latest[0] == '/' ? state.latest
+                                            : sx_arena_printf(arena, "%s/%s", dir, state.latest);
+            if (newest == NULL) {
+                return sx_no_memory("for a checkpoint");
+            }
         }
     }
-    return sx_error(SX_NOT_FOUND, "%s has no complete checkpoint (%zu broken)", dir, list.count);
+    if (newest == NULL) {
+        return sx_error(SX_NOT_FOUND, "%s has no checkpoint", dir);
+    }
+    sx_status why = sx_checkpoint_verify(newest);
+    if (why == SX_OK) {
+        *out_prefix = newest;
+        return SX_OK;
+    }
+    sx_status status = SX_OK;
+    for (size_t i = list.count; i-- > 0 && status == SX_OK;) {
+        sx_status older = sx_checkpoint_verify(list.items[i].prefix);
+        if (older == SX_OK) {
+            status =
+                sx_error(SX_DATA_LOSS,
+                         "%s: the newest checkpoint cannot be used (%s); the newest intact one "
+                         "is %s; name it instead of the directory to use it",
+                         dir, sx_status_message(why), list.items[i].prefix);
+        }
+        sx_status_free(older);
+    }
+    if (status == SX_OK) {
+        status = sx_error(SX_DATA_LOSS, "%s: none of %zu checkpoints can be used: %s", dir,
+                          SX_MAX(list.count, (size_t)1), sx_status_message(why));
+    }
+    sx_status_free(why);
+    return status;
 }
 
 /* ---- Which to keep ---- */

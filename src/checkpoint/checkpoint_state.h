@@ -52,9 +52,12 @@ typedef struct sx_checkpoints {
 SX_MUST_USE sx_status sx_checkpoints_list(const char *dir, sx_arena *arena,
                                           sx_checkpoints *out_list);
 
-/* The newest complete checkpoint, with every checksum verified: the one with the highest step, or
- * the one named in the state file if that has no number. Incomplete ones are skipped with a
- * warning. NOT_FOUND when none is left. The prefix is in `arena`. */
+/* OK if the checkpoint is intact: index, shards, every checksum. */
+SX_MUST_USE sx_status sx_checkpoint_verify(const char *prefix);
+
+/* The newest checkpoint, with every checksum verified: the one with the highest step, or the one
+ * named in the state file if that has no number. The prefix is in `arena`. Errors: NOT_FOUND: there
+ * is none; DATA_LOSS: it is damaged or missing (the newest intact one is named, if any). */
 SX_MUST_USE sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena,
                                            const char **out_prefix);
 

@@ -333,15 +333,6 @@ sx_status sx_checkpoint_load_state(const char *prefix, sx_arena *arena, sx_train
     return sx_status_annotate(status, __FILE__, __LINE__, "restoring %s", prefix);
 }
 
-sx_status sx_checkpoint_verify(const char *prefix)
-{
-    sx_bundle *bundle = NULL;
-    SX_TRY(sx_bundle_open(prefix, &bundle));
-    sx_status status = sx_bundle_verify(bundle);
-    sx_bundle_close(bundle);
-    return status;
-}
-
 /* ---- Keeping the best ---- */
 
 static bool has_prefix(const char *name, const char *base, const char *suffix)

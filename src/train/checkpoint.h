@@ -53,9 +53,6 @@ SX_MUST_USE sx_status sx_checkpoint_load_state(const char *prefix, sx_arena *are
                                                sx_train_state *out_state,
                                                const sx_callback *callbacks, int n_callbacks);
 
-/* OK if the checkpoint is intact: index, shards, every checksum. */
-SX_MUST_USE sx_status sx_checkpoint_verify(const char *prefix);
-
 /* Links (or copies) the checkpoint's files into `dir`; they appear there all at once. */
 SX_MUST_USE sx_status sx_checkpoint_keep(const char *prefix, const char *dir);
 /* Deletes the checkpoints of other steps from `dir`. */

@@ -282,26 +282,31 @@ sx_status sx_model_save(sx_model *m, const char *dir)
     return sx_trainer_save_as(m->trainer, dir);
 }
 
-static sx_status load(sx_model *m, const char *dir)
+static sx_status load(sx_model *m, const char *dir, const char *checkpoint)
 {
     m->config.model_dir = dir;
     SX_TRY(sx_trainer_create(&(sx_trainer_options){.config = &m->config}, &m->trainer));
-    SX_TRY(sx_trainer_restore(m->trainer, "latest"));
+    SX_TRY(sx_trainer_restore(m->trainer, checkpoint));
     m->trainer->config.model_dir = NULL; /* kept in memory from here on */
     m->trainer->on_disk = false;
     m->config.model_dir = NULL;
     return SX_OK;
 }
 
-sx_status sx_model_load(const char *dir, sx_model **out_model)
+sx_status sx_model_load_checkpoint(const char *dir, const char *checkpoint, sx_model **out_model)
 {
     sx_model *m = NULL;
     SX_TRY(create_empty(&m));
-    sx_status status = load(m, dir);
+    sx_status status = load(m, dir, checkpoint);
     if (status != SX_OK) {
         sx_model_destroy(m);
         return status;
     }
     *out_model = m;
     return SX_OK;
+}
+
+sx_status sx_model_load(const char *dir, sx_model **out_model)
+{
+    return sx_model_load_checkpoint(dir, "latest", out_model);
 }

@@ -135,7 +135,8 @@ static sx_status refuse_older(const sx_trainer *t, const sx_checkpoints *list, i
     sx_status status = sx_error(
         SX_DATA_LOSS,
         "%s: the newest checkpoint, step %" PRId64
-        ", %s; steps with a whole checkpoint: %s; choose one of them with --checkpoint STEP%s",
+        ", %s; steps with a whole checkpoint: %s; choose one of them with --checkpoint STEP "
+        "(checkpoint)%s",
         t->config.model_dir, recorded > newest->step ? recorded : newest->step, sx_buf_text(&why),
         sx_buf_text(&steps), t->history.best_step >= 0 ? ", or --checkpoint best" : "");
     sx_buf_deinit(&why);
@@ -277,16 +278,16 @@ static sx_status load_best(sx_trainer *t)
     return status;
 }
 
-static sx_status load_latest(sx_trainer *t, bool or_older)
+static sx_status load_latest(sx_trainer *t)
 {
     bool found;
-    SX_TRY(restore_newest(t, or_older, &found));
+    SX_TRY(restore_newest(t, false, &found));
     return found ? SX_OK
                  : sx_error(SX_NOT_FOUND, "%s has no checkpoint: the run has not been trained yet",
                             t->config.model_dir != NULL ? t->config.model_dir : "this model");
 }
 
-static sx_status restore(sx_trainer *t, const char *checkpoint, bool or_older)
+sx_status sx_trainer_restore(sx_trainer *t, const char *checkpoint)
 {
     sx_program *p;
     if (!t->on_disk) {
@@ -297,17 +298,7 @@ static sx_status restore(sx_trainer *t, const char *checkpoint, bool or_older)
         SX_TRY(sx_trainer_program(t, SX_PREDICT, &p)); /* the model's variables, without slots */
     }
     if (checkpoint == NULL || strcmp(checkpoint, "latest") == 0) {
-        return load_latest(t, or_older);
+        return load_latest(t);
     }
     return strcmp(checkpoint, "best") == 0 ? load_best(t) : load_step(t, checkpoint);
-}
-
-sx_status sx_trainer_restore(sx_trainer *t, const char *checkpoint)
-{
-    return restore(t, checkpoint, true);
-}
-
-sx_status sx_trainer_restore_exact(sx_trainer *t, const char *checkpoint)
-{
-    return restore(t, checkpoint, false);
 }

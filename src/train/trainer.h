@@ -71,18 +71,16 @@ typedef struct sx_fit_request {
 } sx_fit_request;
 
 /* See sx_estimator_train(). With a model_dir, restores the newest intact checkpoint first unless
- * the session's variables are trained or restored already. */
+ * the session's variables are trained or restored already; a warning event names newer ones that
+ * are damaged or missing, whose steps are trained again. */
 SX_MUST_USE sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request);
 
-/* Loads a checkpoint: "latest" or NULL, "best", or a step. If the latest is corrupt or missing, an
- * older one is used, with a warning event. Errors: NOT_FOUND: no checkpoint, or none of that step
- * (existing ones are named); DATA_LOSS: the requested step is corrupt, or all checkpoints are lost;
- * FAILED_PRECONDITION: variables of other shapes,
- * or require_exact and other numerics. */
+/* Loads a checkpoint: "latest" or NULL, "best", or a step. No other one is taken in its place: only
+ * sx_trainer_fit() continues from an older one. Errors: NOT_FOUND: no checkpoint, or none of that
+ * step (existing ones are named); DATA_LOSS: the requested one is corrupt, or the latest is corrupt
+ * or missing (the steps with an intact checkpoint are named), or all are lost; FAILED_PRECONDITION:
+ * variables of other shapes, or require_exact and other numerics. */
 SX_MUST_USE sx_status sx_trainer_restore(sx_trainer *t, const char *checkpoint);
-/* The same, but a "latest" that is corrupt or missing is DATA_LOSS; the message names the steps
- * that have an intact checkpoint. */
-SX_MUST_USE sx_status sx_trainer_restore_exact(sx_trainer *t, const char *checkpoint);
 
 /* Moves to other devices: only the device fields of `place` are used. Variables (weights, slots,
  * step) and the position in the data are kept; programs are recompiled when needed. On failure

@@ -137,24 +137,41 @@ static void test_checkpoint_checkpoint_state__steps(void **state)
     assert_int_equal(sx_checkpoint_step("ckpt-99999999999999999999"), -1);
 }
 
-static void test_checkpoint_checkpoint_state__latest_falls_back(void **state)
+static void assert_no_latest(sx_code code, const char *part)
+{
+    sx_arena arena;
+    const char *prefix = NULL;
+    sx_arena_init(&arena, 0);
+    assert_error(sx_checkpoint_latest(scratch_dir, &arena, &prefix), code, part);
+    assert_null(prefix);
+    sx_arena_deinit(&arena);
+}
+
+/* Nobody gets other weights than those asked for: the damaged checkpoint and the newest intact one
+ * are named. */
+static void test_checkpoint_checkpoint_state__latest_takes_no_older_one(void **state)
 {
     (void)state;
     const sx_checkpoint_retention all = {0};
-    assert_int_equal(latest_step(), -1);
+    assert_no_latest(SX_NOT_FOUND, "has no checkpoint");
     assert_ok(save("model.ckpt-9", 1, &all));
     assert_ok(save("model.ckpt-10", 2, &all));
     assert_ok(save("model.ckpt-100", 3, &all));
     assert_steps("9 10 100");
     assert_int_equal(latest_step(), 100);
     write_file(scratch("model.ckpt-100.data-00000-of-00001"), "\0\0\0\0", 4); /* rotten */
-    assert_int_equal(latest_step(), 10);
+    assert_no_latest(SX_DATA_LOSS, "model.ckpt-100");
+    assert_no_latest(SX_DATA_LOSS, "model.ckpt-10; name it instead of the directory");
     write_file(scratch("model.ckpt-10.index"), "", 0); /* truncated */
-    assert_int_equal(latest_step(), 9);
+    assert_no_latest(SX_DATA_LOSS, "model.ckpt-9; name it");
+    assert_int_equal(unlink(scratch("model.ckpt-100.index")), 0); /* in the state file alone */
+    assert_no_latest(SX_DATA_LOSS, "model.ckpt-100");
     write_file(scratch("checkpoint"), "rubbish", 7); /* only a hint */
+    assert_no_latest(SX_DATA_LOSS, "model.ckpt-10");
+    assert_int_equal(unlink(scratch("model.ckpt-10.index")), 0);
     assert_int_equal(latest_step(), 9);
     assert_int_equal(unlink(scratch("model.ckpt-9.data-00000-of-00001")), 0);
-    assert_int_equal(latest_step(), -1);
+    assert_no_latest(SX_DATA_LOSS, "none of 1 checkpoints can be used");
 }
 
 static void test_checkpoint_checkpoint_state__follows_an_unnumbered_name(void **state)
@@ -403,7 +420,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_checkpoint_checkpoint_state__reads_text),
     scratch_test(test_checkpoint_checkpoint_state__refuses_text),
     scratch_test(test_checkpoint_checkpoint_state__steps),
-    scratch_test(test_checkpoint_checkpoint_state__latest_falls_back),
+    scratch_test(test_checkpoint_checkpoint_state__latest_takes_no_older_one),
     scratch_test(test_checkpoint_checkpoint_state__follows_an_unnumbered_name),
     scratch_test(test_checkpoint_checkpoint_state__keeps_the_newest),
     scratch_test(test_checkpoint_checkpoint_state__keeps_one_every_n_hours),

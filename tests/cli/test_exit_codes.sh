@@ -80,6 +80,7 @@ done <<'TABLE'
 1 evaluate run --data generated:digits?n=8 --checkpoint 7
 1 evaluate nosuch --data generated:digits?n=8
 1 evaluate run --data nosuch
+3 evaluate damaged --data generated:digits?n=8
 6 evaluate run --data generated:digits?n=8 --device cuda
 
 2 predict run

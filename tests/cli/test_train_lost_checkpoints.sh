@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checkpoints that are damaged or missing: export and predict refuse an older one that was not asked
-# for, evaluate and train say which one they use, and a run that lost all does not begin again.
+# Checkpoints that are damaged or missing: export, predict and evaluate refuse an older one that was
+# not asked for, train says which one it continues from, and a run that lost all does not begin again.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 data='generated:digits?n=320'
 ok train mlp --data "$data" --eval-data "$data" --model-dir saved --epochs 2 --save-checkpoints-steps 10
@@ -14,18 +14,23 @@ fails 3 predict run --data "$data"
 warns 'steps with a whole checkpoint: 0, 10'
 ok export run --out models/d --checkpoint 10
 ok export run --out models/d --checkpoint best
-ok evaluate run --data "$data" --json
+fails 3 evaluate run --data "$data" --json
+warns 'steps with a whole checkpoint: 0, 10; choose one of them with --checkpoint STEP'
+ok evaluate run --data "$data" --json --checkpoint 10
 says '"step": 10,'
-warns 'using step 10 instead of 20'
+fails 3 train mlp --data "$data" --model-dir started --steps 1 --warm-start-from run
+warns 'run: the newest checkpoint cannot be used'
+warns 'the newest intact one is run/model.ckpt-10; name it instead of the directory to use it'
+ok train mlp --data "$data" --model-dir started --steps 1 --warm-start-from run/model.ckpt-10
 
 rm -r run && cp -r saved run && rm run/model.ckpt-20.index
 fails 3 export run --out models/e
 warns 'the newest checkpoint, step 20, has no .index file'
-ok evaluate run --data "$data" --json
-warns 'using step 10 instead of 20'
+fails 3 evaluate run --data "$data" --json
+warns 'the newest checkpoint, step 20, has no .index file'
 rm run/checkpoint # history.json names the step too
-ok evaluate run --data "$data" --json
-warns 'using step 10 instead of 20'
+fails 3 evaluate run --data "$data" --json
+warns 'the newest checkpoint, step 20, has no .index file'
 ok train mlp --data "$data" --eval-data "$data" --model-dir run --epochs 2 --save-checkpoints-steps 10
 warns 'using step 10 instead of 20'
 ok export run --out models/e

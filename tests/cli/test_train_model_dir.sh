@@ -43,9 +43,11 @@ ok evaluate run --data "$data" --json
 says '"step": 20,'
 cp out whole
 printf 'xxxx' | dd of=run/model.ckpt-20.data-00000-of-00001 bs=1 seek=3000 conv=notrunc status=none
-ok evaluate run --data "$data" --json
+fails 3 evaluate run --data "$data" --json
+warns 'the newest checkpoint, step 20, is damaged'
+warns 'choose one of them with --checkpoint STEP'
+ok evaluate run --data "$data" --json --checkpoint 10
 says '"step": 10,'
-warns 'warning: skipping a broken checkpoint: checkpoint run/model.ckpt-20'
 fails 3 evaluate run --data "$data" --checkpoint 20
 warns 'wrong checksum'
 ok train mlp --data "$data" --model-dir run --epochs 2

@@ -191,6 +191,38 @@ static void test_train_faces__model(void **state)
     sx_dataset_release(eval);
 }
 
+/* Neither face takes the weights of an older checkpoint unless it is told to. */
+static void test_train_faces__damaged_checkpoints_are_not_replaced(void **state)
+{
+    (void)state;
+    sx_model *m = NULL;
+    sx_estimator *e = NULL;
+    sx_eval_result result;
+    int64_t rows = 0;
+    sx_dataset *train = tiny_data(0, EXAMPLES);
+    sx_run_config config = tiny_config(scratch("run"), NULL);
+    config.save_checkpoints_steps = 2;
+    assert_ok(sx_estimator_create(&tiny, &config, NULL, &e));
+    assert_ok(sx_estimator_train(e, train_input, NULL, .max_steps = 4));
+    write_file(scratch("run/model.ckpt-4.data-00000-of-00001"), "rotten", 6);
+    static const char steps[] = "steps with a whole checkpoint: 0, 2; choose one of them";
+    assert_error(sx_estimator_evaluate(e, train_input, NULL, &result), SX_DATA_LOSS, steps);
+    assert_error(sx_estimator_predict(e, train_input, NULL, count_row, &rows), SX_DATA_LOSS, steps);
+    assert_error(sx_estimator_export_saved_model(e, scratch("models"), NULL), SX_DATA_LOSS, steps);
+    assert_int_equal(rows, 0);
+    assert_false(sx_path_exists(scratch("models/1")));
+    assert_ok(sx_estimator_evaluate(e, train_input, NULL, &result, .checkpoint = "2"));
+    assert_int_equal(result.step, 2);
+    sx_estimator_destroy(e);
+    assert_error(sx_model_load(scratch("run"), &m), SX_DATA_LOSS, steps);
+    assert_null(m);
+    assert_ok(sx_model_load_checkpoint(scratch("run"), "2", &m));
+    assert_ok(sx_model_evaluate(m, train, &result));
+    assert_int_equal(result.step, 2);
+    sx_model_destroy(m);
+    sx_dataset_release(train);
+}
+
 /* What a model saved goes on as if it had never been away. */
 static void test_train_faces__loading_is_exact(void **state)
 {
@@ -340,6 +372,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_faces__estimator_exports),
     scratch_test(test_train_faces__serving_input_function),
     scratch_test(test_train_faces__model),
+    scratch_test(test_train_faces__damaged_checkpoints_are_not_replaced),
     scratch_test(test_train_faces__loading_is_exact),
     scratch_test(test_train_faces__refuse_what_makes_no_sense),
 };

@@ -71,9 +71,11 @@ static void test_train_run__falls_back_from_a_broken_checkpoint(void **state)
     sx_trainer_destroy(t);
     flip_byte(scratch("run/model.ckpt-9.data-00000-of-00001"), 100);
     t = open_tiny(&config);
-    assert_ok(sx_trainer_restore(t, "latest"));
+    assert_error(sx_trainer_restore(t, "latest"), SX_DATA_LOSS, "model.ckpt-9");
+    assert_error(sx_trainer_restore(t, NULL), SX_DATA_LOSS,
+                 "steps with a whole checkpoint: 3, 6; choose one of them");
+    assert_ok(sx_trainer_restore(t, "6"));
     assert_int_equal(sx_trainer_step(t), 6);
-    assert_non_null(strstr(s.warning, "model.ckpt-9"));
     assert_error(sx_trainer_restore(t, "9"), SX_DATA_LOSS, "model.ckpt-9");
     assert_error(sx_trainer_restore(t, "4"), SX_NOT_FOUND,
                  "no checkpoint for step 4; available: 3, 6, 9");
@@ -81,6 +83,8 @@ static void test_train_run__falls_back_from_a_broken_checkpoint(void **state)
     assert_error(sx_trainer_restore(t, "best"), SX_NOT_FOUND, "has not been evaluated");
     sx_trainer_destroy(t);
     train_to(dir, 9, 3, false, &s); /* trains the lost steps again, over the broken one */
+    assert_non_null(strstr(s.warning, "model.ckpt-9"));
+    assert_non_null(strstr(s.warning, "using step 6 instead of 9"));
     t = open_tiny(&config);
     assert_ok(sx_trainer_restore(t, "9"));
     sx_trainer_destroy(t);

@@ -9,6 +9,7 @@
 #include "backends/backend.h"
 #include "backends/pjrt_plugin.h"
 #include "graph/ir.h"
+#include "graph/op_samples.h"
 #include "nn/model_program.h"
 
 static sx_spec small(sx_builder *b, const sx_batch *in, const sx_params *p)
@@ -117,7 +118,52 @@ static void test_backends_torture__pjrt(void **state)
     torture("pjrt");
 }
 
+/* ---- Each operator's kernel ---- */
+
+typedef struct kernel {
+    sx_platform *platform;
+    sx_graph *graph;
+    int64_t batch;
+} kernel;
+
+static sx_status compile(void *user)
+{
+    const kernel *k = user;
+    sx_executable *executable = NULL;
+    SX_TRY(
+        sx_compile(k->platform, k->graph, &(sx_compile_options){.batch = k->batch}, &executable));
+    sx_run *run = NULL;
+    sx_status status = sx_run_create(executable, &run);
+    sx_run_destroy(run);
+    sx_executable_release(executable);
+    return status;
+}
+
+/* Small graphs, so that nearly each allocation fails. */
+static void test_backends_torture__every_kernel(void **state)
+{
+    (void)state;
+    kernel k;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.threads = 1}, &k.platform));
+    for (int id = 0; id < SX_OPID_COUNT; id++) {
+        const sx_op_def *op = sx_op_table[id];
+        for (int i = 0; i < op->n_samples; i++) {
+            const sx_op_sample *sample = &op->samples[i];
+            if ((op->flags & (SX_OP_HOST | SX_OP_FUNCTION)) != 0) {
+                continue;
+            }
+            print_message("%s/%s\n", op->name, sample->name);
+            k.batch = op_sample_batch(sample);
+            op_sample_graph(op, sample, OP_SAMPLE_FORWARD, &k.graph);
+            assert_true(sx_torture(compile, &k) > 10);
+            sx_graph_destroy(k.graph);
+        }
+    }
+    sx_platform_close(k.platform);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_torture__every_kernel),
     cmocka_unit_test(test_backends_torture__host),
     cmocka_unit_test(test_backends_torture__cpu),
     cmocka_unit_test(test_backends_torture__pjrt),

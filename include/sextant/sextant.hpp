@@ -245,7 +245,7 @@ struct builder_here {
 
 } // namespace sx
 
-/* --- The functions that are macros in C -------------------------------------------------------
+/* ---- The functions that are macros in C ----
  *
  * One row each: the result's type, the name, the option struct, the parameters before the options,
  * and the call of the function proper. */

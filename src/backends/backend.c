@@ -275,7 +275,7 @@ sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes, int64_
     if (largest != NULL) {
         sx_buf_printf(&what, " (the largest value is %s)", largest);
     }
-    sx_status status = sx_budget_over(e->memory, sx_buf_text(&what));
+    sx_status status = sx_budget_over(e->memory, sx_buf_text(&what), 0);
     sx_buf_deinit(&what);
     return status;
 }
@@ -346,13 +346,7 @@ sx_status sx_run_create(sx_executable *e, sx_run **out)
 {
     if (e->memory != NULL && !atomic_exchange(&e->run_charged, false) &&
         !sx_budget_charge(e->memory, e->run_bytes)) {
-        sx_buf what;
-        sx_buf_init(&what, 256);
-        sx_buf_puts(&what, "one more run with temporaries of ");
-        sx_buf_put_size(&what, (double)e->run_bytes);
-        sx_status status = sx_budget_over(e->memory, sx_buf_text(&what));
-        sx_buf_deinit(&what);
-        return status;
+        return sx_budget_over(e->memory, "one more run with temporaries", e->run_bytes);
     }
     sx_status status = e->platform->backend->run_create(e, out);
     if (status != SX_OK) {

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/memory.h"
 
 void sx_budget_init(sx_budget *budget, const char *name, size_t limit_bytes, sx_budget *parent)
 {
@@ -102,7 +103,7 @@ sx_status sx_budget_error(const sx_budget *budget)
 {
     const sx_budget *by = refuser(budget);
     if (by == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory");
+        return sx_no_memory("for a request");
     }
     return sx_error(
         SX_RESOURCE_EXHAUSTED,
@@ -111,20 +112,24 @@ sx_status sx_budget_error(const sx_budget *budget)
         sx_budget_never_fits(budget) ? "" : "; try again later");
 }
 
-sx_status sx_budget_over(const sx_budget *budget, const char *what)
+sx_status sx_budget_over(const sx_budget *budget, const char *what, size_t bytes)
 {
     const sx_budget *by = refuser(budget);
     sx_buf text;
     if (by == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: out of memory", what);
+        return sx_no_memory("for %s", what);
     }
     sx_buf_init(&text, 4096);
+    sx_buf_puts(&text, what);
+    if (bytes > 0) {
+        sx_buf_puts(&text, " of ");
+        sx_buf_put_size(&text, (double)bytes);
+    }
+    sx_buf_printf(&text, " would exceed the memory limit of %s: ", by->name);
     sx_buf_put_size(&text, (double)used(by));
     sx_buf_puts(&text, " of ");
     sx_buf_put_size(&text, (double)by->limit_bytes);
-    sx_status status =
-        sx_error(SX_RESOURCE_EXHAUSTED, "%s would exceed the memory limit of %s: %s in use", what,
-                 by->name, sx_buf_text(&text));
+    sx_status status = sx_error(SX_RESOURCE_EXHAUSTED, "%s in use", sx_buf_text(&text));
     sx_buf_deinit(&text);
     return status;
 }

@@ -47,8 +47,8 @@ bool sx_budget_never_fits(const sx_budget *budget);
 /* RESOURCE_EXHAUSTED with the figures of the latest charge, if that was refused; "out of memory" if
  * it was not. */
 SX_MUST_USE sx_status sx_budget_error(const sx_budget *budget);
-/* The same with what the refused charge was for, and rounded sizes: "WHAT would exceed the memory
- * limit of NAME: 4.0 MiB of 2.0 GiB in use". */
-SX_MUST_USE sx_status sx_budget_over(const sx_budget *budget, const char *what);
+/* The same with what the refused charge of `bytes` was for (0: the size is left out), and rounded
+ * sizes: "WHAT of 3.0 GiB would exceed the memory limit of NAME: 4.0 MiB of 2.0 GiB in use". */
+SX_MUST_USE sx_status sx_budget_over(const sx_budget *budget, const char *what, size_t bytes);
 
 #endif

@@ -10,7 +10,7 @@
 #include "graph/attr_rows.h"
 #include "graph/ops/attrs.h"
 
-/* --- errors ---------------------------------------------------------------------------------- */
+/* ---- Errors ---- */
 
 void sx_builder_fail(sx_builder *b, sx_status status)
 {
@@ -56,10 +56,10 @@ static void fail_at(sx_builder *b, const char *file, int line, const char *what,
 
 static void fail_memory(sx_builder *b)
 {
-    sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory building a graph"));
+    sx_builder_fail(b, sx_no_memory("building a graph"));
 }
 
-/* --- life cycle ------------------------------------------------------------------------------ */
+/* ---- Life cycle ---- */
 
 sx_status sx_builder_create(sx_builder **out_builder)
 {
@@ -68,7 +68,7 @@ sx_status sx_builder_create(sx_builder **out_builder)
     if (b == NULL || g == NULL) {
         sx_free(b);
         sx_free(g);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a graph builder");
+        return sx_no_memory("for a graph builder");
     }
     sx_arena_init(&g->arena, 0);
     g->n_values = 1; /* value 0 is "none" */
@@ -136,7 +136,7 @@ static bool reserve(sx_builder *b, void **array, int *capacity, int count, int e
     return true;
 }
 
-/* --- names and scopes ------------------------------------------------------------------------ */
+/* ---- Names and scopes ---- */
 
 /* "base", "base_1", "base_2", …: the first that is free in `taken`, which then holds it. Counters
  * of the names asked for are the map's values, so that this is not quadratic. */
@@ -204,7 +204,7 @@ void sx_builder_at(sx_builder *b, const char *file, int line)
     b->line = line;
 }
 
-/* --- nodes ----------------------------------------------------------------------------------- */
+/* ---- Nodes ---- */
 
 sx_type sx_type_of_value(const sx_builder *b, sx_value v)
 {
@@ -295,9 +295,9 @@ static sx_status output_types(const sx_builder *b, const sx_node_spec *spec, con
 {
     const bool general = b->graph->general;
     if (!general && (spec->n_attr_operands > 0 || (spec->op->flags & SX_OP_FUNCTION))) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s belongs into a function, not into a static graph",
-                        spec->n_attr_operands > 0 ? "an attribute that is an operand"
-                                                  : "this operator");
+        return sx_error(
+            SX_INVALID_ARGUMENT, "%s is allowed only in a function, not in a static graph",
+            spec->n_attr_operands > 0 ? "an attribute that is an operand" : "this operator");
     }
     for (int i = 0; i < spec->n_attr_operands; i++) {
         const sx_attr_operand *o = &spec->attr_operands[i];
@@ -422,7 +422,7 @@ sx_value sx_build(sx_builder *b, const sx_op_def *op, const void *attrs, const s
                                             .line = b->line});
 }
 
-/* --- arguments and results ------------------------------------------------------------------- */
+/* ---- Arguments and results ---- */
 
 static int find_arg(const sx_builder *b, const char *name)
 {
@@ -592,8 +592,9 @@ void sx_assign(sx_builder *b, const char *variable_name, sx_value value)
 sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
 {
     if (b->error == SX_OK && b->depth > 0) {
-        sx_builder_fail(
-            b, sx_error(SX_INVALID_ARGUMENT, "scope \"%s\" was not ended", b->scopes[b->depth]));
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                    "scope \"%s\" is still open; end it with sx_scope_end()",
+                                    b->scopes[b->depth]));
     }
     if (b->error == SX_OK) {
         sx_builder_fail(b, sx_status_annotate(sx_graph_validate(b->graph), __FILE__, __LINE__,

@@ -19,7 +19,7 @@
 #include "graph/lower/tf_reader.h"
 #include "graph/lower/tf_writer.h"
 
-/* --- Attributes: one row per field of the operator's attribute struct ------------------------ */
+/* ---- Attributes: one row per field of the operator's attribute struct ---- */
 
 /* A short list of integers: strides, axes, a shape. */
 typedef struct sx_ints {
@@ -57,7 +57,7 @@ typedef struct sx_attr_def {
         .names = (names_)                                                             \
     }
 
-/* --- Contexts -------------------------------------------------------------------------------- */
+/* ---- Contexts ---- */
 
 /* Infer: fill outputs[0 .. n_outputs). n_outputs is preset to op->n_out; a variadic operator sets
  * it (at most SX_MAX_OUTPUTS). An error says expected and actual; the builder adds layer and line.
@@ -87,7 +87,7 @@ typedef struct sx_grad {
 typedef struct sx_host_tensor sx_host_tensor;
 typedef struct sx_kernel_call sx_kernel_call;
 
-/* --- Samples --------------------------------------------------------------------------------- */
+/* ---- Samples ---- */
 
 /* Each sample is run a second time with the inputs that `bf16` names in bfloat16. That has 8
  * significant bits: a result that is rounded once is within 2^-9 of itself, and one that two
@@ -142,7 +142,7 @@ typedef struct sx_op_sample {
         .type = SX_TYPE_LITERAL_(SX_I32, __VA_ARGS__), .fill = SX_FILL_INDEX, .limit = (limit_) \
     }
 
-/* --- The descriptor -------------------------------------------------------------------------- */
+/* ---- The descriptor ---- */
 
 /* The batch rule: what a node computes from a part of the batch, some examples of every operand
  * that has the batch, wherever its type says. The rule alone decides how a program is divided
@@ -236,7 +236,7 @@ extern const sx_op_def *const sx_op_table[SX_OPID_COUNT]; /* by id */
 const sx_op_def *sx_op_find(const char *name);            /* NULL if unknown */
 bool sx_op_has_regions(const sx_op_def *op);              /* attributes of SX_ATTR_BODY */
 
-/* --- Attributes, by their rows --------------------------------------------------------------- */
+/* ---- Attributes, by their rows ---- */
 
 bool sx_attrs_equal(const sx_op_def *op, const void *a, const void *b);
 uint64_t sx_attrs_hash(const sx_op_def *op, const void *attrs);

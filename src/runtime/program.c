@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -185,13 +184,7 @@ static sx_status charge_ports(const sx_program *p, sx_compiled *c)
         c->port_bytes = sum;
         return SX_OK;
     }
-    sx_buf what;
-    sx_buf_init(&what, 256);
-    sx_buf_puts(&what, "inputs and outputs of ");
-    sx_buf_put_size(&what, (double)sum);
-    sx_status status = sx_budget_over(memory, sx_buf_text(&what));
-    sx_buf_deinit(&what);
-    return status;
+    return sx_budget_over(memory, "inputs and outputs", sum);
 }
 
 static sx_status bind_outputs(sx_program *p, sx_compiled *c)

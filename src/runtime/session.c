@@ -1,7 +1,6 @@
 /* See session.h. */
 #include "runtime/program.h"
 
-#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/map.h"
 #include "base/memory.h"
@@ -195,13 +194,8 @@ static sx_status charge_variable(sx_session *s, const sx_type *type)
         return SX_OK;
     }
     char text[SX_TYPE_TEXT];
-    sx_buf what;
-    sx_buf_init(&what, 512);
-    sx_buf_printf(&what, "%s of ", sx_type_format(type, text, sizeof(text)));
-    sx_buf_put_size(&what, (double)bytes);
-    sx_status status = sx_budget_over(s->options.memory, sx_buf_text(&what));
-    sx_buf_deinit(&what);
-    return status;
+    return sx_budget_over(s->options.memory, sx_type_format(type, text, sizeof(text)),
+                          (size_t)bytes);
 }
 
 static sx_status add_variable(sx_session *s, const sx_arg *arg, const sx_type *type)

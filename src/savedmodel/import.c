@@ -636,7 +636,7 @@ sx_status sx_import_signature(const sx_saved_model *model, const char *signature
     sx_status status = import_into(model, signature, import);
     if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && sx_budget_refused(memory)) {
         sx_status_free(status);
-        status = sx_budget_over(memory, "the graph");
+        status = sx_budget_over(memory, "the graph", 0);
         status = sx_status_annotate(status, __FILE__, __LINE__, "%s, signature \"%s\"",
                                     sx_saved_model_dir(model), signature);
     }

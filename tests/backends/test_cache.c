@@ -77,7 +77,7 @@ static bool has_entry(const char *name)
     return found;
 }
 
-/* --- Files ----------------------------------------------------------------------------------- */
+/* ---- Files ---- */
 
 static void test_backends_cache__keeps_bytes_and_facts(void **state)
 {
@@ -167,7 +167,7 @@ static void test_backends_cache__a_folder_that_cannot_be_made_is_an_error(void *
                  "/proc/nowhere");
 }
 
-/* --- Compiling through it -------------------------------------------------------------------- */
+/* ---- Compiling through it ---- */
 
 /* y = x w + `bias` */
 static sx_graph *small_graph(double bias)

@@ -759,7 +759,7 @@ static void test_backends_conformance__borders_that_nobody_reads(void **state)
     }
 }
 
-/* --- One example, much work: oneDNN's own team ----------------------------------- */
+/* ---- One example, much work: oneDNN's own team ---- */
 
 static void test_backends_conformance__one_large_example(void **state)
 {

@@ -59,7 +59,7 @@ static sx_device_buffer *buffer_of(sx_platform *p, const sx_type *type, const vo
     return b;
 }
 
-/* --- Texts and bytes ------------------------------------------------------------------------- */
+/* ---- Texts and bytes ---- */
 
 static void test_backends_pjrt__compile_options(void **state)
 {
@@ -177,7 +177,7 @@ static void test_backends_pjrt__a_loop_of_outputs(void **state)
     sx_graph_destroy(g);
 }
 
-/* --- Finding, trying ------------------------------------------------------------------------- */
+/* ---- Finding, trying ---- */
 
 static void clear_environment(void)
 {
@@ -373,7 +373,7 @@ static void test_backends_pjrt__companions_are_loaded_first(void **state)
     }
 }
 
-/* --- On XLA's CPU ---------------------------------------------------------------------------- */
+/* ---- On XLA's CPU ---- */
 
 static void test_backends_pjrt__lists_devices(void **state)
 {

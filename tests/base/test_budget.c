@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "base/budget.h"
+#include "base/memory.h"
 
 static void test_base_budget__charges_every_level_or_none(void **state)
 {
@@ -56,6 +57,19 @@ static void test_base_budget__tells_never_from_not_now(void **state)
     assert_error(sx_budget_error(&other), SX_RESOURCE_EXHAUSTED,
                  "1 bytes more would exceed the memory limit of one request: 50 of 50 bytes are in "
                  "use");
+    sx_status status = sx_budget_over(&other, "an image", 3 << 20);
+    assert_string_equal(
+        sx_status_message(status),
+        "an image of 3.0 MiB would exceed the memory limit of one request: 50 bytes "
+        "of 50 bytes in use");
+    assert_false(sx_status_is_no_memory(status));
+    sx_status_free(status);
+    assert_error(sx_budget_over(&other, "the graph", 0), SX_RESOURCE_EXHAUSTED,
+                 "the graph would exceed");
+    status = sx_budget_over(NULL, "the graph", 0);
+    assert_string_equal(sx_status_message(status), "out of memory for the graph");
+    assert_true(sx_status_is_no_memory(status));
+    sx_status_free(status);
     sx_budget_release_all(&other);
     assert_true(sx_budget_charge(&other, 1));
     assert_false(sx_budget_refused(&other));

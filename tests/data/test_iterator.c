@@ -402,7 +402,7 @@ static void test_data_iterator__refuses_foreign_cursors(void **state)
     sx_dataset_release(more);
 }
 
-/* ---- maps ---- */
+/* ---- Maps ---- */
 
 static sx_status add_epoch(const sx_map_call *call, void *user)
 {

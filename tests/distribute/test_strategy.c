@@ -171,7 +171,7 @@ static void test_distribute_strategy__over_a_plugin(void **state)
     sx_strategy_release(s);
 }
 
-/* --- training under one ---------------------------------------------------------------------- */
+/* ---- Training under one ---- */
 
 typedef struct outcome {
     double loss;

@@ -86,7 +86,7 @@ static void test_graph_builder__variables_are_static(void **state)
     sx_builder_destroy(b);
 }
 
-/* --- What a slip in a pass could leave behind: no graph like that gets out ------------------- */
+/* ---- What a slip in a pass could leave behind: no graph like that gets out ---- */
 
 static sx_node *last_node(sx_graph *g)
 {

@@ -181,7 +181,7 @@ static void test_graph_library__errors_name_the_place(void **state)
     static const char call[] =
         "sextant-graph 2\ninput %1 bool[] \"x\"\n%2 = call(%1) {function=\"f\"} bool[] \"c\"\n";
     assert_error(sx_graph_parse(call, strlen(call), &g), SX_INVALID_ARGUMENT,
-                 "belongs into a function");
+                 "is allowed only in a function");
 }
 
 /* A region is of the kind of the graph around it. */

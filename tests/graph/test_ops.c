@@ -8,7 +8,7 @@
 
 static char wrong[512];
 
-/* --- Facets ---------------------------------------------------------------------------------- */
+/* ---- Facets ---- */
 
 static bool declared_by(const sx_op_def *op, bool has_facet, unsigned flag)
 {
@@ -36,7 +36,7 @@ static void test_graph_ops__every_facet_is_there_or_declared_missing(void **stat
     assert_int_equal(failed, 0);
 }
 
-/* --- Inference ------------------------------------------------------------------------------- */
+/* ---- Inference ---- */
 
 static sx_status infer(const sx_op_def *op, const void *attrs, const sx_type *in, int n_in,
                        sx_type out[SX_MAX_OUTPUTS], int *out_n)
@@ -86,7 +86,7 @@ static void test_graph_ops__types_agree_with_symbolic_and_fixed_batch(void **sta
     assert_int_equal(op_samples_failing(check_inference), 0);
 }
 
-/* --- Text form ------------------------------------------------------------------------------- */
+/* ---- Text form ---- */
 
 static const char *check_text(const sx_op_def *op, const sx_op_sample *sample)
 {
@@ -117,7 +117,7 @@ static void test_graph_ops__text_round_trip(void **state)
     assert_int_equal(op_samples_failing(check_text), 0);
 }
 
-/* --- Gradients ------------------------------------------------------------------------------- */
+/* ---- Gradients ---- */
 
 /* sum of w y over all outputs, by the reference in double */
 static double weighted_sum(const op_sample_run *run, const op_sample_values *v)

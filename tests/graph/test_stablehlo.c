@@ -39,7 +39,7 @@ static void assert_contains(const char *text, const char *part)
     }
 }
 
-/* --- Operators ------------------------------------------------------------------------------- */
+/* ---- Operators ---- */
 
 static void test_graph_stablehlo__every_operator_is_lowered(void **state)
 {
@@ -75,7 +75,7 @@ static void test_graph_stablehlo__only_parameters_are_excused(void **state)
     }
 }
 
-/* --- Texts ----------------------------------------------------------------------------------- */
+/* ---- Texts ---- */
 
 static void test_graph_stablehlo__writes_generic_form(void **state)
 {
@@ -246,7 +246,7 @@ static void test_graph_stablehlo__negative_pads_cut_the_image(void **state)
     sx_hlo_destroy(w);
 }
 
-/* --- Errors ---------------------------------------------------------------------------------- */
+/* ---- Errors ---- */
 
 static void test_graph_stablehlo__keeps_the_first_error(void **state)
 {

@@ -8,7 +8,7 @@
 #include "io/commit.h"
 #include "io/failpoint.h"
 
-/* ---- the system calls themselves ------------------------------------------------------------ */
+/* ---- The system calls themselves ---- */
 
 /* fsync() and rename() of this program: the library's calls come here first. */
 static struct {
@@ -305,7 +305,7 @@ static void test_io_commit__sweep_spares_the_living(void **state)
     assert_error(sx_commit_sweep(scratch("none")), SX_NOT_FOUND, "none");
 }
 
-/* ---- links ---------------------------------------------------------------------------------- */
+/* ---- Links ---- */
 
 /* out/data and out/index as second names of data-0 and index. */
 static sx_status link_two(void)

@@ -288,7 +288,7 @@ static void test_io_tfrecord__a_failed_stream_stays_failed(void **state)
     sx_buf_deinit(&out);
 }
 
-/* ---- shards and files by number ------------------------------------------------------------- */
+/* ---- Shards and files by number ---- */
 
 static void write_shards(const char *prefix, int count, sx_codec codec, int records)
 {

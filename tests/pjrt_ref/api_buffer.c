@@ -20,7 +20,7 @@ static sx_status check_alive(const ref_buffer *b)
                : SX_OK;
 }
 
-/* --- To and from the host -------------------------------------------------------------------- */
+/* ---- To and from the host ---- */
 
 static sx_status read_type(const sx_pjrt_from_host *a, sx_type *out)
 {

@@ -9,7 +9,7 @@
 
 #include "pjrt_ref/fault.h"
 
-/* --- Clients --------------------------------------------------------------------------------- */
+/* ---- Clients ---- */
 
 /* Known ones of the right type only, as XLA's plugins do. */
 static sx_status read_option(const sx_pjrt_named *option, int *devices)
@@ -159,7 +159,7 @@ sx_status ref_api_client_topology(void *args)
     return sx_error(SX_UNIMPLEMENTED, "devices without a topology");
 }
 
-/* --- Devices --------------------------------------------------------------------------------- */
+/* ---- Devices ---- */
 
 static ref_device *device_of(const void *args)
 {

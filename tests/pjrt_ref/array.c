@@ -7,7 +7,7 @@
 #include "base/half.h"
 #include "base/memory.h"
 
-/* --- Memory ---------------------------------------------------------------------------------- */
+/* ---- Memory ---- */
 
 static void raise_to(_Atomic int64_t *greatest, int64_t v)
 {
@@ -72,7 +72,7 @@ void ref_array_release(ref_array *a)
     }
 }
 
-/* --- Lanes ----------------------------------------------------------------------------------- */
+/* ---- Lanes ---- */
 
 typedef struct dtype_row {
     ref_class class;
@@ -164,7 +164,7 @@ void ref_put(ref_array *a, int64_t at, ref_lane v)
     ref_store(a->type.dtype, a->data, at, 1, &v);
 }
 
-/* --- Conversions ----------------------------------------------------------------------------- */
+/* ---- Conversions ---- */
 
 /* 2^63 and 2^64 are doubles; what is below them fits. */
 static int64_t to_signed(double v, int bits)
@@ -218,7 +218,7 @@ void ref_convert(sx_dtype from, sx_dtype to, int n, const ref_lane *in, ref_lane
     }
 }
 
-/* --- Indices --------------------------------------------------------------------------------- */
+/* ---- Indices ---- */
 
 void ref_strides(const sx_type *type, int64_t strides[SX_MAX_RANK])
 {

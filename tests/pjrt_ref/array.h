@@ -49,7 +49,7 @@ void ref_put(ref_array *a, int64_t at, ref_lane v);
 /* Lanes of one class to those of another; floats to integers saturate, NaN becomes 0. */
 void ref_convert(sx_dtype from, sx_dtype to, int n, const ref_lane *in, ref_lane *out);
 
-/* --- Indices --------------------------------------------------------------------------------- */
+/* ---- Indices ---- */
 
 /* Steps in elements along each dimension, row-major. */
 void ref_strides(const sx_type *type, int64_t strides[SX_MAX_RANK]);

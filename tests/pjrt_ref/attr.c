@@ -12,7 +12,7 @@ static sx_status no_memory(void)
 
 static sx_status take_value(ref_scan *s, int depth, ref_attr *a);
 
-/* --- Numbers --------------------------------------------------------------------------------- */
+/* ---- Numbers ---- */
 
 static sx_status add_int(ref_scan *s, ref_attr *a, int *room, int64_t v)
 {
@@ -91,7 +91,7 @@ static sx_status take_list(ref_scan *s, int depth, ref_attr *a)
     return ref_require(s, "]");
 }
 
-/* --- dense<…> : tensor<…> -------------------------------------------------------------------- */
+/* ---- dense<…> : tensor<…> ---- */
 
 static int digit_of(char c)
 {
@@ -197,7 +197,7 @@ static sx_status take_dense(ref_scan *s, ref_attr *a)
     return take_contents(&contents, a);
 }
 
-/* --- #stablehlo… ----------------------------------------------------------------------------- */
+/* ---- #stablehlo… ---- */
 
 /* #stablehlo<kind WORD> */
 static sx_status take_word(ref_scan *s, ref_attr *a)

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "pjrt_ref/elementwise.h"
 
-/* --- while ----------------------------------------------------------------------------------- */
+/* ---- While ---- */
 
 static sx_status check_while(ref_program *p, const ref_op *op, void **out_plan)
 {
@@ -84,7 +84,7 @@ static sx_status run_while(ref_run *r, const ref_op *op)
     return status;
 }
 
-/* --- all_reduce, replica_id ------------------------------------------------------------------ */
+/* ---- all_reduce, replica_id ---- */
 
 typedef struct meeting_plan {
     int64_t channel;

@@ -13,7 +13,7 @@ typedef struct ref_job {
     struct ref_job *next;
 } ref_job;
 
-/* --- The thread ------------------------------------------------------------------------------ */
+/* ---- The thread ---- */
 
 /* The next piece of work; NULL = it is over. */
 static ref_job *next_job(ref_device *d)
@@ -64,7 +64,7 @@ sx_status ref_device_do(ref_device *d, ref_job_fn *fn, void *user)
     return SX_OK;
 }
 
-/* --- Devices --------------------------------------------------------------------------------- */
+/* ---- Devices ---- */
 
 static void describe(ref_device *d, ref_client *c, int index)
 {
@@ -113,7 +113,7 @@ static void end(ref_device *d)
     pthread_mutex_destroy(&d->lock);
 }
 
-/* --- Clients --------------------------------------------------------------------------------- */
+/* ---- Clients ---- */
 
 static void client_free(ref_client *c)
 {

@@ -7,7 +7,7 @@
 
 #include "pjrt_ref/elementwise.h"
 
-/* --- Kernels --------------------------------------------------------------------------------- */
+/* ---- Kernels ---- */
 
 #define UNARY(name, member, expr)                                                \
     static void name(const ref_lane *a, const ref_lane *b, ref_lane *out, int n) \
@@ -110,7 +110,7 @@ ref_kernel *ref_kernel_of(const ref_kernels *k, sx_dtype dtype)
     return dtype == SX_BOOL ? k->b : by_class[ref_class_of(dtype)];
 }
 
-/* --- Plain ones: operands and result of one type --------------------------------------------- */
+/* ---- Plain ones: operands and result of one type ---- */
 
 static sx_status check_plain(ref_program *p, const ref_op *op, void **out_plan)
 {
@@ -157,7 +157,7 @@ static sx_status run_plain(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
-/* --- compare, is_finite ---------------------------------------------------------------------- */
+/* ---- compare, is_finite ---- */
 
 static sx_status check_compare(ref_program *p, const ref_op *op, void **out_plan)
 {
@@ -218,7 +218,7 @@ static sx_status run_is_finite(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
-/* --- convert --------------------------------------------------------------------------------- */
+/* ---- Convert ---- */
 
 static sx_status check_convert(ref_program *p, const ref_op *op, void **out_plan)
 {
@@ -244,7 +244,7 @@ static sx_status run_convert(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
-/* --- reduce_precision ------------------------------------------------------------------------ */
+/* ---- reduce_precision ---- */
 
 /* Of the bits of bfloat16 only: 8 of exponent, 7 of mantissa. */
 static sx_status check_reduce_precision(ref_program *p, const ref_op *op, void **out_plan)
@@ -274,7 +274,7 @@ static sx_status run_reduce_precision(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
-/* --- select, clamp: an operand may be a scalar ----------------------------------------------- */
+/* ---- select, clamp: an operand may be a scalar ---- */
 
 static sx_status check_select(ref_program *p, const ref_op *op, void **out_plan)
 {
@@ -354,7 +354,7 @@ static sx_status run_clamp(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
-/* --- Regions that are one kernel ------------------------------------------------------------- */
+/* ---- Regions that are one kernel ---- */
 
 ref_lambda ref_lambda_of(const ref_program *p, const ref_block *block)
 {

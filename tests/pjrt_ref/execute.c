@@ -37,7 +37,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for an execution");
 }
 
-/* --- Life ------------------------------------------------------------------------------------ */
+/* ---- Life ---- */
 
 static void run_end(replica_run *run, const ref_code *code)
 {
@@ -101,7 +101,7 @@ static sx_status execution_create(ref_code *code, int n, execution **out)
     return SX_OK;
 }
 
-/* --- On the device's thread ------------------------------------------------------------------ */
+/* ---- On the device's thread ---- */
 
 /* The arguments' arrays, each with a reference. */
 static sx_status await_args(const replica_run *run, ref_array **arrays, int n)
@@ -179,7 +179,7 @@ static void run_job(void *user)
     sx_free(arrays);
 }
 
-/* --- Submitting ------------------------------------------------------------------------------ */
+/* ---- Submitting ---- */
 
 static sx_status check_argument(const ref_code *code, const ref_device *device, int i,
                                 const ref_buffer *b)

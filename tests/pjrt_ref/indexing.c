@@ -27,7 +27,7 @@ static bool is_index_type(const sx_type *type)
     return type->dtype != SX_BOOL && ref_class_of(type->dtype) != REF_FLOAT;
 }
 
-/* --- dynamic_slice, dynamic_update_slice ----------------------------------------------------- */
+/* ---- dynamic_slice, dynamic_update_slice ---- */
 
 /* Operands from `first` on are the scalars where a slice of type `part` begins. */
 static sx_status check_starts(const ref_program *p, const ref_op *op, int first,

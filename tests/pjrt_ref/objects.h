@@ -20,7 +20,7 @@
 
 enum { REF_MAX_DEVICES = 256, REF_TEXT = 128, REF_ATTRIBUTES = 2 };
 
-/* --- Events ---------------------------------------------------------------------------------- */
+/* ---- Events ---- */
 
 typedef void ref_on_ready_fn(void *error, void *user);
 
@@ -46,7 +46,7 @@ sx_status ref_status_copy(sx_status status);
 /* A status as the API's error object; SX_OK is NULL. Takes it over. */
 void *ref_error_of(sx_status status);
 
-/* --- Devices, clients ------------------------------------------------------------------------ */
+/* ---- Devices, clients ---- */
 
 typedef void ref_job_fn(void *user);
 
@@ -80,7 +80,7 @@ void ref_client_destroy(ref_client *c); /* does what is queued first */
 /* Queues work; on failure nothing is queued. */
 SX_MUST_USE sx_status ref_device_do(ref_device *d, ref_job_fn *fn, void *user);
 
-/* --- Arrays on devices ----------------------------------------------------------------------- */
+/* ---- Arrays on devices ---- */
 
 typedef struct ref_cell {
     atomic_int refs;
@@ -106,7 +106,7 @@ typedef struct ref_buffer {
 SX_MUST_USE sx_status ref_buffer_create(ref_device *device, const sx_type *type, ref_buffer **out);
 void ref_buffer_destroy(ref_buffer *b);
 
-/* --- Programs -------------------------------------------------------------------------------- */
+/* ---- Programs ---- */
 
 typedef struct ref_code {
     atomic_int refs;

@@ -48,7 +48,7 @@ sx_status ref_expect(const ref_program *p, const ref_op *op, int i, const sx_typ
                      sx_type_format(written, text[1], SX_TYPE_TEXT));
 }
 
-/* --- Attributes ------------------------------------------------------------------------------ */
+/* ---- Attributes ---- */
 
 const ref_attr *ref_attr_find(const ref_attr *attrs, int n, const char *name)
 {
@@ -126,7 +126,7 @@ sx_status ref_check_axes(const char *what, const int64_t *v, int n, int limit)
     return SX_OK;
 }
 
-/* --- Regions --------------------------------------------------------------------------------- */
+/* ---- Regions ---- */
 
 sx_status ref_check_region(const ref_program *p, const ref_op *op, int region, const sx_type *args,
                            int n_args, const sx_type *results, int n_results)

@@ -31,7 +31,7 @@ extern const ref_row ref_control_rows[];
 
 const ref_row *ref_row_find(const char *name, size_t size); /* NULL = none */
 
-/* --- For checks: an op's text says what it is about; so do these errors ---------------------- */
+/* ---- For checks: an op's text says what it is about; so do these errors ---- */
 
 #define ref_wrong(...) sx_error(SX_INVALID_ARGUMENT, __VA_ARGS__)
 

@@ -29,7 +29,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
 }
 
-/* --- Values ---------------------------------------------------------------------------------- */
+/* ---- Values ---- */
 
 static sx_status grow_values(parser *ps, int id)
 {
@@ -96,7 +96,7 @@ static void mark_read(const parser *ps, ref_value *v, ref_op *reader)
     }
 }
 
-/* --- Lists ----------------------------------------------------------------------------------- */
+/* ---- Lists ---- */
 
 /* %1, %2 … up to `close`, which stays; into ps->numbers. */
 static sx_status take_values(parser *ps, char close, int *out_n)
@@ -167,7 +167,7 @@ static sx_status check_operand_types(parser *ps, const int *ids, int n_ids)
     return same ? SX_OK : ref_scan_error(&ps->s, "the operands' types before this");
 }
 
-/* --- Operations ------------------------------------------------------------------------------ */
+/* ---- Operations ---- */
 
 static sx_status take_block(parser *ps, ref_block *block);
 
@@ -425,7 +425,7 @@ static sx_status take_block(parser *ps, ref_block *block)
     return SX_OK;
 }
 
-/* --- The function ---------------------------------------------------------------------------- */
+/* ---- The function ---- */
 
 /* Which result takes an argument's memory: at most one each, and of its type. */
 static sx_status check_aliases(const ref_program *p)
@@ -507,7 +507,7 @@ static sx_status take_module(parser *ps)
     return ref_at_end(&ps->s) ? SX_OK : ref_scan_error(&ps->s, "the end");
 }
 
-/* --- Deaths ---------------------------------------------------------------------------------- */
+/* ---- Deaths ---- */
 
 /* Where a value is let go of: a counter, and once there is room, the list. NULL = never before its
  * block ends. */
@@ -544,7 +544,7 @@ static sx_status plan_deaths(ref_program *p)
     return SX_OK;
 }
 
-/* --- All ------------------------------------------------------------------------------------- */
+/* ---- All ---- */
 
 static sx_status parse_into(parser *ps)
 {

@@ -210,7 +210,7 @@ static sx_status run_dot(ref_run *r, const ref_op *op)
     return made ? SX_OK : no_memory();
 }
 
-/* --- convolution ----------------------------------------------------------------------------- */
+/* ---- Convolution ---- */
 
 typedef struct conv_plan {
     int64_t n, in[2], channels;        /* x: [n, in0, in1, channels] */

@@ -52,7 +52,7 @@ static sx_status apply(ref_run *r, const ref_lambda *f, int n, const ref_lane *a
     return call_region(r, f->block, args, out);
 }
 
-/* --- reduce ---------------------------------------------------------------------------------- */
+/* ---- Reduce ---- */
 
 typedef struct reduce_plan {
     int n; /* arrays reduced together */
@@ -163,7 +163,7 @@ static sx_status run_reduce(ref_run *r, const ref_op *op)
     return status;
 }
 
-/* --- Windows --------------------------------------------------------------------------------- */
+/* ---- Windows ---- */
 
 typedef struct window {
     const int64_t *size, *stride, *pads; /* pads: [rank][2] */
@@ -327,7 +327,7 @@ static sx_status run_select_and_scatter(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
-/* --- sort ------------------------------------------------------------------------------------ */
+/* ---- Sort ---- */
 
 typedef struct sort_plan {
     int n, axis;

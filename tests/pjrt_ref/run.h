@@ -23,7 +23,7 @@ typedef struct ref_run {
 SX_MUST_USE sx_status ref_execute(const ref_run *options, ref_array *const *args,
                                   ref_array **out_results);
 
-/* --- For operations -------------------------------------------------------------------------- */
+/* ---- For operations ---- */
 
 const ref_array *ref_in(const ref_run *r, const ref_op *op, int i);
 /* A fresh array of result i's type, set as that result; its elements are not set yet. */

@@ -172,7 +172,7 @@ sx_status ref_take_value(ref_scan *s, int limit, int *out)
     return SX_OK;
 }
 
-/* --- Types ----------------------------------------------------------------------------------- */
+/* ---- Types ---- */
 
 static const struct {
     const char *text;
@@ -247,7 +247,7 @@ sx_status ref_take_type(ref_scan *s, sx_type *out)
     return SX_OK;
 }
 
-/* --- Elements -------------------------------------------------------------------------------- */
+/* ---- Elements ---- */
 
 /* The little-endian bytes of a number; this machine's. */
 static void put_bits(sx_dtype dtype, uint64_t bits, void *bytes)

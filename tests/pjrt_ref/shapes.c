@@ -11,7 +11,7 @@ static sx_status no_memory(void)
     return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
 }
 
-/* --- Moving bytes ---------------------------------------------------------------------------- */
+/* ---- Moving bytes ---- */
 
 static void copy_element(ref_array *to, int64_t i, const ref_array *from, int64_t k)
 {
@@ -52,7 +52,7 @@ static sx_status run_walk(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
-/* --- Checks ---------------------------------------------------------------------------------- */
+/* ---- Checks ---- */
 
 static sx_status check_broadcast(ref_program *p, const ref_op *op, void **out_plan)
 {
@@ -151,7 +151,7 @@ static sx_status check_slice(ref_program *p, const ref_op *op, void **out_plan)
     return keep_walk(p, &w, out_plan);
 }
 
-/* --- constant, iota -------------------------------------------------------------------------- */
+/* ---- constant, iota ---- */
 
 static sx_status check_constant(ref_program *p, const ref_op *op, void **out_plan)
 {
@@ -204,7 +204,7 @@ static sx_status run_iota(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
-/* --- pad, concatenate: the operand is scattered into the result ------------------------------ */
+/* ---- pad, concatenate: the operand is scattered into the result ---- */
 
 static bool pad_dim(int64_t low, int64_t high, int64_t interior, int64_t *dim)
 {

@@ -112,7 +112,7 @@ static void test_pjrt_ref_parse__memory_runs_out(void **state)
     ref_program_destroy(p);
 }
 
-/* --- What is refused ------------------------------------------------------------------------- */
+/* ---- What is refused ---- */
 
 #define F(body, results) HEAD "(%0: tensor<2xf32>) -> (" results ") {\n    " body TAIL
 

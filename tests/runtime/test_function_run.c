@@ -55,7 +55,7 @@ static sx_build_cache_stats executables_of(const running *t)
     return executables;
 }
 
-/* ---- straight lines ---- */
+/* ---- Straight lines ---- */
 
 /* x [N,?]: rows flattened through an attribute operand of its own shape, by a called function. */
 static const char flatten[] =
@@ -112,7 +112,7 @@ static void test_runtime_function_run__batch_stays_symbolic_through_attribute_op
     }
 }
 
-/* ---- late calls ---- */
+/* ---- Late calls ---- */
 
 /* The elements that are not zero, squared, with their sum; the host decides how many there are. */
 static const char compress[] =
@@ -165,7 +165,7 @@ static void test_runtime_function_run__late_calls_wait_for_their_shapes(void **s
     }
 }
 
-/* ---- control flow ---- */
+/* ---- Control flow ---- */
 
 /* Branches of different shapes, chosen by data; a known condition takes one beforehand. */
 static const char choose[] =
@@ -334,7 +334,7 @@ static void test_runtime_function_run__loops_that_do_not_end_are_stopped(void **
     end(&t);
 }
 
-/* ---- effects ---- */
+/* ---- Effects ---- */
 
 /* count += step, and the value before; refused for negative steps, before anything is assigned. */
 static const char counter[] =
@@ -445,7 +445,7 @@ static void test_runtime_function_run__regions_and_late_calls_assign_in_order(vo
     }
 }
 
-/* ---- limits ---- */
+/* ---- Limits ---- */
 
 static void test_runtime_function_run__limits_are_refused_with_their_figure(void **state)
 {
@@ -498,7 +498,7 @@ static void test_runtime_function_run__limits_are_refused_with_their_figure(void
     end(&t);
 }
 
-/* ---- the cache ---- */
+/* ---- The cache ---- */
 
 static const char negate[] = "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
                              "%2 = neg(%1) float32[?] \"neg\"\noutput \"y\" %2\nend\n";

@@ -175,7 +175,7 @@ static void assert_same_run(const run *a, const run *b, double tolerance)
     }
 }
 
-/* --- without a loop -------------------------------------------------------------------------- */
+/* ---- Without a loop ---- */
 
 static void test_runtime_loop__one_step_at_a_time_where_the_device_cannot(void **state)
 {
@@ -202,7 +202,7 @@ static void test_runtime_loop__ends_where_step_says_so(void **state)
     close_run(r);
 }
 
-/* --- launches -------------------------------------------------------------------------------- */
+/* ---- Launches ---- */
 
 static void test_runtime_loop__launches_show_every_step(void **state)
 {
@@ -325,7 +325,7 @@ static void test_runtime_loop__outputs_stay_readable_afterwards(void **state)
     close_run(r);
 }
 
-/* --- what is not finite ---------------------------------------------------------------------- */
+/* ---- What is not finite ---- */
 
 static void assert_step_6_is_withheld(run *r, const char *cause)
 {
@@ -373,7 +373,7 @@ static void test_runtime_loop__steps_before_a_bad_one_count(void **state)
     close_run(good);
 }
 
-/* --- replicas -------------------------------------------------------------------------------- */
+/* ---- Replicas ---- */
 
 static void test_runtime_loop__replicas_compute_what_one_device_does(void **state)
 {

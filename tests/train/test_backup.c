@@ -298,7 +298,7 @@ static void test_train_backup__older_runs_get_copies(void **state)
     assert_warns("sextant.json", "using its copy");
 }
 
-/* --- history.json ---------------------------------------------------------------------------- */
+/* ---- history.json ---- */
 
 static void train_and_evaluate(int64_t steps)
 {

@@ -86,7 +86,7 @@ static void test_train_devices__train_and_evaluate_on_replicas(void **state)
     assert_memory_equal(here, there, sizeof(here));
 }
 
-/* --- host_call in a device's loop ------------------------------------------------------------ */
+/* ---- host_call in a device's loop ---- */
 
 typedef struct told {
     int n;
@@ -150,7 +150,7 @@ static void test_train_devices__host_call_sees_each_step_of_a_launch(void **stat
     }
 }
 
-/* --- moving ---------------------------------------------------------------------------------- */
+/* ---- Moving ---- */
 
 static sx_model *open_model(void)
 {
@@ -233,7 +233,7 @@ static void test_train_devices__a_move_that_fails_changes_nothing(void **state)
     sx_model_destroy(m);
 }
 
-/* --- strings --------------------------------------------------------------------------------- */
+/* ---- Strings ---- */
 
 static sx_dataset *with_strings(bool features, bool labels)
 {

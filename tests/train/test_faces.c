@@ -266,7 +266,7 @@ static void test_train_faces__refuse_what_makes_no_sense(void **state)
     sx_dataset_release(batched);
 }
 
-/* --- where warnings go ------------------------------------------------------------------------ */
+/* ---- Where warnings go ---- */
 
 static int real_stderr;
 static FILE *caught;

@@ -100,7 +100,7 @@ static void test_train_failures__the_disk_may_fail_at_any_call(void **state)
     }
 }
 
-/* --- data that vanish ------------------------------------------------------------------------ */
+/* ---- Data that vanish ---- */
 
 enum { ROW_BYTES = FEATURES * 4 + 8, TRUNCATE_AT = 20, MANY_STEPS = 120 };
 
@@ -216,7 +216,7 @@ static void test_train_failures__truncated_data_cost_no_step(void **state)
     }
 }
 
-/* --- memory of the steady state -------------------------------------------------------------- */
+/* ---- Memory of the steady state ---- */
 
 static struct {
     long at_start, at_end;

@@ -6,7 +6,7 @@
 #include "train/inputs.h"
 #include "train/state.h"
 
-/* --- the table ------------------------------------------------------------------------------- */
+/* ---- The table ---- */
 
 static void test_train_input_modes__the_table(void **state)
 {

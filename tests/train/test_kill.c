@@ -49,7 +49,7 @@ static void test_train_kill__progress_is_made_between_kills(void **state)
     assert_same_folder(straight, dir);
 }
 
-/* --- the best checkpoint --------------------------------------------------------------------- */
+/* ---- The best checkpoint ---- */
 
 /* Evaluates twice, the second time better: keeps, saves the history, drops the first. */
 static sx_status better_twice(const char *dir)

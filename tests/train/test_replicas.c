@@ -171,7 +171,7 @@ static void test_train_replicas__less_data_than_a_batch_train_on_replicas_too(vo
     sx_trainer_destroy(ref);
 }
 
-/* --- evaluation and prediction --------------------------------------------------------------- */
+/* ---- Evaluation and prediction ---- */
 
 typedef struct rows {
     int64_t count;
@@ -238,7 +238,7 @@ static void test_train_replicas__every_example_is_scored_once_on_any_replicas(vo
     }
 }
 
-/* --- a run that is killed -------------------------------------------------------------------- */
+/* ---- A run that is killed ---- */
 
 typedef struct attempt {
     const char *dir;

@@ -104,7 +104,7 @@ static void test_train_run__says_when_every_checkpoint_is_broken(void **state)
     sx_trainer_destroy(t);
 }
 
-/* --- whose directory it is ------------------------------------------------------------------- */
+/* ---- Whose directory it is ---- */
 
 static sx_status open_with(const char *dir, const char *param, const char *value, bool fresh)
 {
@@ -294,7 +294,7 @@ static void test_train_run__refuses_graphs_with_other_inputs(void **state)
                  "input \"features\" is float32[N,600], expected float32[N,6]");
 }
 
-/* --- other circumstances --------------------------------------------------------------------- */
+/* ---- Other circumstances ---- */
 
 static void test_train_run__says_when_it_cannot_resume_exactly(void **state)
 {
@@ -400,7 +400,7 @@ static void test_train_run__checks_its_configuration(void **state)
                  "sx_run_config has struct_size 0");
 }
 
-/* --- evaluations ----------------------------------------------------------------------------- */
+/* ---- Evaluations ---- */
 
 static void test_train_run__keeps_the_best(void **state)
 {

@@ -47,7 +47,7 @@ typedef struct sx_hlo_op {
     sx_hlo first_row;
 } sx_hlo_op;
 
-/* --- A writer's life ------------------------------------------------------------------------- */
+/* ---- A writer's life ---- */
 
 typedef struct sx_hlo_options {
     /* Products (convolutions, matrix products) of f32: "HIGHEST" (f32 everywhere, the default when
@@ -91,7 +91,7 @@ static inline sx_hlo sx_hlo_result(sx_hlo first, int k)
     return sx_hlo_is(first) ? (sx_hlo){first.id + k} : SX_HLO_NONE;
 }
 
-/* --- Any operation --------------------------------------------------------------------------- */
+/* ---- Any operation ---- */
 
 /* `name = value` of the next operation without regions that is emitted, or of sx_hlo_end(). */
 void sx_hlo_attr(sx_hlo_writer *w, const char *name, const char *format, ...) SX_PRINTF(3, 4);
@@ -124,7 +124,7 @@ void sx_hlo_end(sx_hlo_writer *w);
 /* A region of two scalars of `dtype` that returns op(a, b): the body of sums and maxima. */
 void sx_hlo_region_binary(sx_hlo_writer *w, const char *op, sx_dtype dtype);
 
-/* --- Constants ------------------------------------------------------------------------------- */
+/* ---- Constants ---- */
 
 sx_hlo sx_hlo_constant(sx_hlo_writer *w, const sx_tensor *value); /* static numeric or bool */
 /* Every element `value`, rounded to the dtype (integers saturate). */
@@ -133,7 +133,7 @@ sx_hlo sx_hlo_scalar(sx_hlo_writer *w, sx_dtype dtype, double value);
 /* A splat of v's type. */
 sx_hlo sx_hlo_like(sx_hlo_writer *w, sx_hlo v, double value);
 
-/* --- Elementwise: operands of one shape ------------------------------------------------------ */
+/* ---- Elementwise: operands of one shape ---- */
 
 sx_hlo sx_hlo_unary(sx_hlo_writer *w, const char *op, sx_hlo x);
 sx_hlo sx_hlo_binary(sx_hlo_writer *w, const char *op, sx_hlo x, sx_hlo y);
@@ -150,7 +150,7 @@ sx_hlo sx_hlo_clamp(sx_hlo_writer *w, sx_hlo x, double low, double high);
 /* op(x, value) with a splat */
 sx_hlo sx_hlo_with(sx_hlo_writer *w, const char *op, sx_hlo x, double value);
 
-/* --- Shapes ---------------------------------------------------------------------------------- */
+/* ---- Shapes ---- */
 
 /* Broadcasts to the dimensions of `to` by NumPy's rule (ignoring its dtype). x itself if it has
  * them. */
@@ -169,7 +169,7 @@ sx_hlo sx_hlo_pad(sx_hlo_writer *w, sx_hlo x, double value, const int64_t *low, 
 sx_hlo sx_hlo_concat(sx_hlo_writer *w, const sx_hlo *xs, int n, int axis);
 sx_hlo sx_hlo_iota(sx_hlo_writer *w, sx_type type, int axis);
 
-/* --- Reductions, windows, products ----------------------------------------------------------- */
+/* ---- Reductions, windows, products ---- */
 
 /* op "add", "maximum", "and", "or" over axes[n]; kept: the axes stay, with size 1. Sums of f16 and
  * bf16 are computed in f32; the result has x's dtype. */
@@ -201,7 +201,7 @@ typedef struct sx_hlo_conv {
 } sx_hlo_conv;
 sx_hlo sx_hlo_convolution(sx_hlo_writer *w, sx_hlo x, sx_hlo filter, const sx_hlo_conv *conv);
 
-/* --- Replicas -------------------------------------------------------------------------------- */
+/* ---- Replicas ---- */
 
 /* op "add", "maximum" or "minimum" of x over replicas 0 .. n-1, element by element, on each. */
 sx_hlo sx_hlo_all_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n);

@@ -3,11 +3,12 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "graph/ops/precision.h"
 
 const char *const sx_padding_names[] = {"valid", "same", "explicit", NULL};
 
-/* --- Checks of infer ------------------------------------------------------------------------- */
+/* ---- Checks of infer ---- */
 
 static bool is_number(sx_dtype dtype)
 {
@@ -279,7 +280,7 @@ sx_status sx_infer_apply(sx_infer_context *c, int n, int n_out)
     return SX_OK;
 }
 
-/* --- Walking --------------------------------------------------------------------------------- */
+/* ---- Walking ---- */
 
 int64_t sx_broadcast_offset(const sx_type *out, const sx_type *in, int64_t i)
 {
@@ -355,7 +356,7 @@ bool sx_host_withheld(const sx_kernel_call *c)
     return true;
 }
 
-/* --- Gradients ------------------------------------------------------------------------------- */
+/* ---- Gradients ---- */
 
 sx_value sx_reshape_to(sx_builder *b, sx_value x, const sx_type *type)
 {
@@ -458,7 +459,7 @@ sx_value sx_add_maybe(sx_builder *b, sx_value x, sx_value y)
     return sx_build_op(b, add, NULL, x, y);
 }
 
-/* --- TensorFlow ------------------------------------------------------------------------------ */
+/* ---- TensorFlow ---- */
 
 void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
 {
@@ -565,7 +566,7 @@ sx_status sx_tf_read_pool(const sx_tf_node *n, void *out)
     return read_padding(n, &attrs->padding);
 }
 
-/* --- StableHLO ------------------------------------------------------------------------------- */
+/* ---- StableHLO ---- */
 
 sx_hlo sx_hlo_log_softmax(sx_hlo_writer *w, sx_hlo x)
 {
@@ -604,7 +605,7 @@ sx_hlo sx_hlo_spread(sx_hlo_writer *w, const sx_hlo_op *op, sx_hlo scalar)
     return sx_hlo_broadcast_to(w, scalar, &op->in_types[0]);
 }
 
-/* --- Public functions ------------------------------------------------------------------------ */
+/* ---- Public functions ---- */
 
 sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
                      int n_inputs, const char *file, int line)
@@ -618,7 +619,7 @@ sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, cons
     sx_value *met =
         sx_arena_memdup(sx_builder_arena(b), inputs, (size_t)n_inputs * sizeof(*inputs));
     if (met == NULL) {
-        sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED, "out of memory building a graph"));
+        sx_builder_fail(b, sx_no_memory("building a graph"));
         return SX_NO_VALUE;
     }
     sx_meet_precision(b, op, met, n_inputs);

@@ -11,8 +11,10 @@
 #include "graph/ir.h"
 #include "graph/ops/attrs.h"
 
-/* --- Checks of infer. The message starts with `what`; the builder has put operator and node in
- * front of it: model.c:14: matmul "dense_1/matmul": b is int32[4], expected ... --- */
+/* ---- Checks of infer ----
+ *
+ * The message starts with `what`; the builder puts operator and node in front of it:
+ * model.c:14: matmul "dense_1/matmul": b is int32[4], expected ... */
 
 /* "float32[N,4]" in a buffer that lives as long as the enclosing block. */
 #define SX_TEXT(type) sx_type_format((type), (char[SX_TYPE_TEXT]){0}, SX_TYPE_TEXT)
@@ -63,7 +65,7 @@ SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer_context *c);
  * that dtype, the last one `ok`, bool. Outputs 0 .. n_out-1 get the type. */
 SX_MUST_USE sx_status sx_infer_apply(sx_infer_context *c, int n, int n_out);
 
-/* --- Host kernels ----------------------------------------------------------------- */
+/* ---- Host kernels ---- */
 
 /* Offset in `in` of what is broadcast to element i of `out`. */
 int64_t sx_broadcast_offset(const sx_type *out, const sx_type *in, int64_t i);
@@ -78,7 +80,7 @@ double sx_log_sum_exp(const double *x, int64_t n);
 /* The optimizers': is the update withheld? Then every output is its old value, copied here. */
 bool sx_host_withheld(const sx_kernel_call *c);
 
-/* --- Gradients ------------------------------------------------------------------------------- */
+/* ---- Gradients ---- */
 
 /* Sums `dy` over what broadcasting added, back to the shape of `like`. */
 sx_value sx_unbroadcast(sx_builder *b, sx_value dy, sx_value like);
@@ -104,7 +106,7 @@ sx_value sx_softmax_pull(sx_builder *b, sx_value x, sx_value w);
 /* The sum of two gradients, each of which may be none. */
 sx_value sx_add_maybe(sx_builder *b, sx_value x, sx_value y);
 
-/* --- TensorFlow ------------------------------------------------------------------------------ */
+/* ---- TensorFlow ---- */
 
 /* One node with attribute T and all of our inputs in order. */
 void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
@@ -124,7 +126,7 @@ SX_MUST_USE sx_status sx_tf_read_reduce(const sx_tf_node *n, void *attrs);
 SX_MUST_USE sx_status sx_tf_read_conv(const sx_tf_node *n, void *attrs);
 SX_MUST_USE sx_status sx_tf_read_pool(const sx_tf_node *n, void *attrs);
 
-/* --- StableHLO ------------------------------------------------------------------------------- */
+/* ---- StableHLO ---- */
 
 /* x - log sum exp x over the last axis; x is wide (sx_hlo_widen). */
 sx_hlo sx_hlo_log_softmax(sx_hlo_writer *w, sx_hlo x);
@@ -137,7 +139,7 @@ void sx_hlo_apply(sx_hlo_writer *w, const sx_hlo_op *op, const sx_hlo *next);
 /* A scalar repeated to the shape of the optimizers' variable (input 0). */
 sx_hlo sx_hlo_spread(sx_hlo_writer *w, const sx_hlo_op *op, sx_hlo scalar);
 
-/* --- Public functions ------------------------------------------------------------------------ */
+/* ---- Public functions ---- */
 
 /* sx_build() for user code at file:line (NULL = leave the place as it is). */
 sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
@@ -163,7 +165,7 @@ sx_ints sx_pair_of(const int pair[2], int64_t fallback);
         return sx_build_at(b, &sx_op_##op_name, NULL, (const sx_value[]){x, y}, 2, file, line);   \
     }
 
-/* --- Samples --------------------------------------------------------------------------------- */
+/* ---- Samples ---- */
 
 #define SX_SAMPLE_SCALAR(dtype_, fill_)              \
     {                                                \

@@ -20,8 +20,8 @@ static sx_status infer(sx_infer_context *c)
     if (!sound) {
         char text[SX_TYPE_TEXT];
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s is not the type of a value: expected a known dtype, and dimensions "
-                        "that are counts or multiples of the batch N",
+                        "invalid type %s: expected a known dtype, and dimensions that are numbers "
+                        "or multiples of the batch size N",
                         sx_type_format(&type, text, sizeof(text)));
     }
     c->outputs[0] = type;

@@ -15,6 +15,7 @@ static const sx_option rows[] = {
      .max = 1e9},
     SX_DATA_ARGS_ROWS(options),
 };
+static const sx_option_hint hints[] = {{"examples", "use --count"}, {"n", "use --count"}};
 static const options defaults = {.count = 2};
 
 static sx_status run(sx_invocation *inv)
@@ -43,6 +44,7 @@ const sx_command sx_command_data_show = {
     .min_words = 1,
     .max_words = -1,
     SX_COMMAND_OPTIONS(rows, options),
+    SX_COMMAND_HINTS(hints),
     .defaults = &defaults,
     .run = run,
 };

@@ -28,6 +28,7 @@ static const sx_option rows[] = {
      "preprocessing recipe for --size, as in evaluation: simple or tpu-flowers", "NAME"},
     SX_DATA_ARGS_ROWS(options),
 };
+static const sx_option_hint hints[] = {{"examples", "use --count"}, {"n", "use --count"}};
 static const options defaults = {.count = 1, .channels = 3, .recipe = "simple"};
 
 static sx_status take(sx_invocation *inv, sx_dataset **data)
@@ -67,6 +68,7 @@ const sx_command sx_command_data_take = {
     .min_words = 1,
     .max_words = -1,
     SX_COMMAND_OPTIONS(rows, options),
+    SX_COMMAND_HINTS(hints),
     .defaults = &defaults,
     .run = run,
 };

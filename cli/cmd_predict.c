@@ -33,6 +33,7 @@ static const sx_option rows[] = {
     SX_DEVICE_ARGS_ROWS(options),
     SX_DATA_ARGS_ROWS(options),
 };
+static const sx_option_hint hints[] = {{"count", "use --examples"}};
 static const options defaults = {.checkpoint = "latest", .device_args = SX_DEVICE_ARGS_DEFAULTS};
 
 enum { FLUSH_BYTES = 1 << 16 };
@@ -256,6 +257,7 @@ const sx_command sx_command_predict = {
     .max_words = 1,
     .stops_itself = true,
     SX_COMMAND_OPTIONS(rows, options),
+    SX_COMMAND_HINTS(hints),
     .defaults = &defaults,
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include "answer.h"
 #include "base/memory.h"
 #include "command.h"
+#include "dir_hint.h"
 #include "image_files.h"
 #include "npy_files.h"
 #include "servable_args.h"
@@ -153,7 +154,11 @@ static sx_status run(sx_invocation *inv)
     sx_status status = SX_OK;
     SX_TRY(sx_npy_files_read(inv, &o->input, &arrays));
     SX_TRY_GOTO(status, sx_image_files_read(&o->image, &images), done);
-    SX_TRY_GOTO(status, sx_servable_load(inv->words.items[0], &wanted, &model), done);
+    status = sx_servable_load(inv->words.items[0], &wanted, &model);
+    if (sx_status_code(status) == SX_NOT_FOUND) {
+        status = sx_dir_explain(status, &inv->arena, inv->words.items[0], SX_WANTED_SAVED_MODEL);
+    }
+    SX_TRY_GOTO(status, status, done);
     SX_TRY_GOTO(status, choose_signature(model, o->signature, images.count > 0, &signature), done);
     if (signature->n_inputs > MAX_INPUTS) {
         status = sx_error(SX_UNIMPLEMENTED, "signature %s has %d inputs; at most %d are supported",

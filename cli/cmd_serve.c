@@ -84,6 +84,23 @@ static const options defaults = {
     .monitoring_path = "/monitoring/prometheus/metrics",
 };
 
+/* Options of tensorflow_model_server. */
+static const sx_option_hint hints[] = {
+    {"port", "gRPC is not supported; --rest_api_port sets the port of the REST API"},
+    {"grpc-socket-path", "gRPC is not supported; --rest_api_port sets the port of the REST API"},
+    {"model-config-file",
+     "a server serves one model, given by --model_name and --model_base_path; start one for each"},
+    {"model-config-file-poll-wait-seconds",
+     "a server serves one model, given by --model_name and --model_base_path"},
+    {"monitoring-config-file", "metrics are always served, at the URL path --monitoring_path"},
+    {"enable-batching", "requests are not combined into batches"},
+    {"batching-parameters-file", "requests are not combined into batches"},
+    {"ssl-config-file", "TLS is not supported; put a proxy that ends TLS in front of the server"},
+    {"tensorflow-intra-op-parallelism", "use --threads"},
+    {"tensorflow-session-parallelism", "use --threads"},
+    {"rest-api-timeout-ms", "use --rest_api_timeout_in_ms"},
+};
+
 enum { READY_SLICE_MS = 20 };
 
 static void fill_config(const options *o, sx_server_config *c)
@@ -179,6 +196,7 @@ const sx_command sx_command_serve = {
                 "--rest_api_port=8501",
     .stops_itself = true,
     SX_COMMAND_OPTIONS(rows, options),
+    SX_COMMAND_HINTS(hints),
     .defaults = &defaults,
     .run = run,
 };

@@ -4,6 +4,7 @@
 #include "answer.h"
 #include "checkpoint/checkpoint_state.h"
 #include "command.h"
+#include "dir_hint.h"
 #include "io/path.h"
 #include "savedmodel/saved_model_read.h"
 #include "savedmodel/versions.h"
@@ -128,8 +129,9 @@ static sx_status run(sx_invocation *inv)
         sx_status_free(status);
         return print_run(path, &inv->arena);
     }
-    return sx_status_annotate(status, __FILE__, __LINE__,
-                              "%s is neither a SavedModel nor a run (no sextant.json)", path);
+    status = sx_status_annotate(status, __FILE__, __LINE__,
+                                "%s is neither a SavedModel nor a run (no sextant.json)", path);
+    return sx_dir_explain(status, &inv->arena, path, SX_WANTED_ANY);
 }
 
 const sx_command sx_command_show = {

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "io/path.h"
 #include "terminal.h"
 
 const sx_command *const sx_commands[] = {
@@ -284,6 +285,53 @@ static sx_status check_required(sx_invocation *inv)
     return SX_OK;
 }
 
+/* Whether a text is a URL of storage elsewhere: gs://, s3://, hdfs://, https://. */
+static bool is_remote(const char *text)
+{
+    size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+    return size > 1 && strncmp(text + size, "://", 3) == 0 && !sx_path_exists(text);
+}
+
+static sx_status refuse_remote(const char *dashes, const char *name, const char *text)
+{
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "%s%s%s\"%s\": storage at %.*s:// is not supported; copy the files to a local "
+                    "directory and name that",
+                    dashes, name, name[0] != '\0' ? " is " : "", text, (int)strcspn(text, ":"),
+                    text);
+}
+
+/* Files and directories must be local; what is not would be looked for as a file of that name. */
+static sx_status check_local(sx_invocation *inv, const sx_command *c)
+{
+    static const char *const paths[] = {"DIR", "FILE", "PATH", "DATA"};
+    const sx_option_table *t = &inv->tables[0];
+    for (int i = 0; i < t->n; i++) {
+        const sx_option *o = &t->rows[i];
+        bool is_path = false;
+        for (size_t k = 0; k < SX_COUNT(paths); k++) {
+            is_path |= o->value != NULL && strcmp(o->value, paths[k]) == 0;
+        }
+        if (!is_path || !t->given[i]) {
+            continue;
+        }
+        const void *field = (const char *)t->values + o->offset;
+        const sx_words one = {(const char **)(uintptr_t)field, 1};
+        const sx_words *words = o->kind == SX_OPTION_STRING ? &one : (const sx_words *)field;
+        for (int k = 0; k < words->count; k++) {
+            if (is_remote(words->items[k])) {
+                return refuse_remote("--", sx_option_typed(inv, o->name), words->items[k]);
+            }
+        }
+    }
+    for (int i = 0; i < inv->words.count && strstr(c->words, "URL") == NULL; i++) {
+        if (is_remote(inv->words.items[i])) {
+            return refuse_remote("", "", inv->words.items[i]);
+        }
+    }
+    return SX_OK;
+}
+
 /* The value of the option --config; NULL if it is not given. */
 static const char *config_file(const sx_invocation *inv)
 {
@@ -310,6 +358,7 @@ static sx_status run_command(const sx_command *c, sx_invocation *inv, int argc,
     }
     SX_TRY(sx_usage(inv, check_words(c, inv)));
     SX_TRY(sx_usage(inv, check_required(inv)));
+    SX_TRY(sx_usage(inv, check_local(inv, c)));
     sx_log_set_sink(print_log, NULL, level_of(sx_common_of(inv)));
     set_up_signals(c);
     return c->run(inv);
@@ -359,6 +408,8 @@ static int invoke(sx_invocation *inv, int argc, const char *const *argv)
         return SX_EXIT_RESOURCES;
     }
     inv->options = inv->tables[0].values;
+    inv->hints = c->hints;
+    inv->n_hints = c->n_hints;
     sx_status status = run_command(c, inv, argc - words, argv + words);
     return report(c->name, sx_common_of(inv), status, inv->usage ? c->name : NULL);
 }

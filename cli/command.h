@@ -22,6 +22,8 @@ typedef struct sx_command {
                         */
     const sx_option *options;
     int n_options;
+    const sx_option_hint *hints; /* for options that it does not have; may be NULL */
+    int n_hints;
     size_t options_bytes; /* of the options struct */
     const void *defaults; /* NULL = all zero */
     sx_status (*run)(sx_invocation *inv);
@@ -30,6 +32,8 @@ typedef struct sx_command {
 #define SX_COMMAND_OPTIONS(option_rows, struct_type)                   \
     .options = (option_rows), .n_options = (int)SX_COUNT(option_rows), \
     .options_bytes = sizeof(struct_type)
+
+#define SX_COMMAND_HINTS(rows) .hints = (rows), .n_hints = (int)SX_COUNT(rows)
 
 extern const sx_command *const sx_commands[]; /* NULL-terminated, in the order of commands.def */
 #define SX_COMMAND(name) extern const sx_command sx_command_##name;

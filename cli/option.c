@@ -94,6 +94,12 @@ static sx_status unknown_option(sx_invocation *inv, const char *word, size_t siz
     inv->underscores |= memchr(word, '_', size) != NULL;
     char *name = sx_arena_printf(&inv->arena, "%s%.*s", dashes, (int)size, word);
     char *alike = sx_arena_strdup(&inv->arena, name != NULL ? name : "");
+    for (int i = 0; i < inv->n_hints; i++) {
+        if (is_named(inv->hints[i].name, word, size)) {
+            return sx_error(SX_INVALID_ARGUMENT, "unknown option %s%.*s; %s", dashes, (int)size,
+                            word, inv->hints[i].hint);
+        }
+    }
     int n = inv->tables[0].n + inv->tables[1].n, count = 0;
     const char **names = sx_arena_array(&inv->arena, n + 1, const char *);
     if (name == NULL || alike == NULL || names == NULL) {

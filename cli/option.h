@@ -49,6 +49,11 @@ typedef struct sx_option {
 
 #define SX_OPT(struct_type, field) .offset = offsetof(struct_type, field)
 
+/* An option that this command does not have, but other programs or commands do. */
+typedef struct sx_option_hint {
+    const char *name, *hint; /* "examples", "use --count" */
+} sx_option_hint;
+
 /* Rows and their values. */
 typedef struct sx_option_table {
     const sx_option *rows;
@@ -61,13 +66,15 @@ typedef struct sx_option_table {
  * argv, the configuration file or the arena, and are valid as long as the invocation. */
 typedef struct sx_invocation {
     sx_words words, rest;
-    sx_option_table tables[2]; /* those of the command, those of all commands */
-    void *options;             /* = tables[0].values */
-    bool underscores;          /* an option was typed with _ instead of - */
-    bool help;                 /* --help was given: nothing else was checked */
-    bool usage;                /* the error is a usage error */
-    bool left_behind;          /* a thread is still running: end without exit()'s handlers */
-    json_t *config;            /* of --config; texts of options point into it */
+    sx_option_table tables[2];   /* those of the command, those of all commands */
+    const sx_option_hint *hints; /* of the command; may be NULL */
+    int n_hints;
+    void *options;    /* = tables[0].values */
+    bool underscores; /* an option was typed with _ instead of - */
+    bool help;        /* --help was given: nothing else was checked */
+    bool usage;       /* the error is a usage error */
+    bool left_behind; /* a thread is still running: end without exit()'s handlers */
+    json_t *config;   /* of --config; texts of options point into it */
     sx_arena arena;
 } sx_invocation;
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dir_hint.h"
 #include "distribute/strategy.h"
 #include "train/misfit.h"
 
@@ -48,8 +49,13 @@ sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoin
     c.model_dir = dir;
     sx_trainer *t = NULL;
     SX_TRY(sx_usage(inv, check_checkpoint(checkpoint)));
-    SX_TRY(sx_trainer_create(&(sx_trainer_options){.config = &c}, &t));
-    sx_status status = sx_trainer_restore(t, checkpoint);
+    sx_status status = sx_trainer_create(&(sx_trainer_options){.config = &c}, &t);
+    if (status != SX_OK) {
+        return sx_status_code(status) == SX_NOT_FOUND
+                   ? sx_dir_explain(status, &inv->arena, dir, SX_WANTED_RUN)
+                   : status;
+    }
+    status = sx_trainer_restore(t, checkpoint);
     if (status != SX_OK) {
         sx_trainer_destroy(t);
         return status;

@@ -74,6 +74,13 @@ static bool enable_formats(struct archive *lib, sx_bytes head)
 static sx_status create(const char *name, uint64_t bytes, sx_bytes head,
                         const sx_archive_limits *limits, sx_archive **out_archive)
 {
+    static const char zip_end[] = "PK\5\6"; /* a zip without members starts with its end */
+    if (bytes == 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is an empty file, not an archive", name);
+    }
+    if (head.size >= 4 && memcmp(head.data, zip_end, 4) == 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is a .zip archive without files", name);
+    }
     sx_archive *archive = sx_alloc(1, sizeof *archive);
     if (archive == NULL) {
         return sx_no_memory("opening %s", name);

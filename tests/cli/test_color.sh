@@ -7,7 +7,7 @@ fails 2 version extra
 warns_not "$escape"
 fails 2 version --color always extra
 warns "$escape"
-fails 1 help --color always nothing
+fails 2 help --color always nothing
 warns "$escape"
-fails 1 help --color never nothing
+fails 2 help --color never nothing
 warns_not "$escape"

@@ -13,7 +13,7 @@ faulty() {
 }
 
 # --- plugins
-fails 1 "${words[@]}" --device pjrt
+fails 6 "${words[@]}" --device pjrt
 warns 'pip install libtpu (tpu) or '
 warns 'or xla-cpu-pjrt (cpu) in the active virtual environment'
 [ "$(wc -l <err)" = 1 ] || fail 'what to install is one line'

@@ -34,5 +34,5 @@ warns 'give either --image or --input'
 fails 1 run m/9 --image photos/rose/rose-0.jpg
 warns 'm/9'
 echo no >no.jpg
-fails 1 run m/1 --image no.jpg
+fails 3 run m/1 --image no.jpg
 warns 'no.jpg'

@@ -26,5 +26,5 @@ fails 2 train linear --data "$data" --warmup-epochs 1 --warmup-steps 4
 warns '--warmup-epochs and --warmup-steps are mutually exclusive'
 fails 2 train linear --data "$data" --eval-steps 1 --eval-examples 4
 warns '--eval-examples and --eval-steps are mutually exclusive'
-fails 1 train linear --data "$data" -- --batch_size 64
+fails 2 train linear --data "$data" -- --batch_size 64
 warns 'the parameter name "batch_size" is reserved'

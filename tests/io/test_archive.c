@@ -337,6 +337,11 @@ static void test_io_archive__reads_every_compression(void **state)
     make_zeros(scratch("a"), (int[]){ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_GZIP, 0}, 3, 1000);
     assert_error(pass_members(scratch("a"), 0, &count), SX_DATA_LOSS,
                  "Unrecognized archive format");
+    write_file(scratch("a"), "", 0);
+    assert_error(pass_members(scratch("a"), 0, &count), SX_INVALID_ARGUMENT, "is an empty file");
+    write_file(scratch("a"), "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);
+    assert_error(pass_members(scratch("a"), 0, &count), SX_INVALID_ARGUMENT,
+                 "a .zip archive without files");
     assert_int_equal(mkfifo(scratch("fifo"), 0600), 0);
     alarm(20); /* opening a pipe waits for a writer, for ever */
     assert_error(pass_members(scratch("fifo"), 0, &count), SX_INVALID_ARGUMENT, "regular file");

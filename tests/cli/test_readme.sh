@@ -29,7 +29,7 @@ run_line() {
             code=0
             eval "${line%%#*}" >out 2>err || code=$?
             ran=$line
-            [ "$code" = 1 ] || fail "expected exit code 1"
+            [ "$code" = 6 ] || fail "expected exit code 6"
             grep -qE 'pip install|no TPU found' err || fail 'it is not said what is missing' ;;
         *' &')
             eval "$(sed "s/8501/$port/" <<<"$line")" >server.out 2>&1

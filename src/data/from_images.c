@@ -99,8 +99,10 @@ static sx_status cut_splits(const char *whole, struct split *splits, int count, 
         split->end = (int64_t)(cumulative * (double)images + 0.5);
         split->end = SX_MIN(split->end, images);
         if (split->end == split->first) {
-            return sx_error(SX_INVALID_ARGUMENT, "split \"%s\": no image of %lld left for \"%s\"",
-                            whole, (long long)images, split->name);
+            return sx_error(
+                SX_INVALID_ARGUMENT,
+                "split \"%s\": \"%s\" gets none of the %lld images; give it a larger part", whole,
+                split->name, (long long)images);
         }
         first = split->end;
     }

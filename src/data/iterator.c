@@ -710,8 +710,8 @@ static void forget_all(sx_iterator *it)
 sx_status sx_iterator_seek(sx_iterator *it, int64_t number)
 {
     if (number < 0 || number > it->plan.total) {
-        return sx_error(SX_OUT_OF_RANGE, "data cursor: batch %lld of %lld", (long long)number,
-                        (long long)it->plan.total);
+        return sx_error(SX_OUT_OF_RANGE, "cannot continue at batch %lld: the data has %lld",
+                        (long long)number, (long long)it->plan.total);
     }
     pthread_mutex_lock(&it->lock);
     if (number != it->next) {

@@ -122,7 +122,7 @@ static sx_status check_colour(const sx_preprocess *pre)
     if (!(pre->contrast_lower >= 0) || !(pre->contrast_upper >= pre->contrast_lower) ||
         !isfinite(pre->contrast_upper)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "preprocessing: contrast [%g, %g] is not a range of numbers >= 0",
+                        "preprocessing: contrast [%g, %g]: expected 0 <= lower <= upper",
                         (double)pre->contrast_lower, (double)pre->contrast_upper);
     }
     for (int c = 0; c < pre->channels && pre->scale == SX_MEAN_STD; c++) {

@@ -49,7 +49,7 @@ sx_status sx_temp_path(const char *path, char **out_temp)
 {
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
-        return sx_errno_status(errno, "draw a temporary name for", path);
+        return sx_errno_status(errno, "get random bytes for a temporary name of", path);
     }
     const char *name = sx_path_basename(path);
     return sx_path_format(out_temp, "%.*s.%.*s" TEMP_MARK "%016" PRIx64, (int)(name - path), path,

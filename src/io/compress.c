@@ -147,7 +147,7 @@ static sx_status end_of_member(sx_inflate *s)
     if (s->codec == SX_CODEC_GZIP && *s->z.next_in == 0x1f && inflateReset(&s->z) == Z_OK) {
         return SX_OK;
     }
-    return sx_error(SX_DATA_LOSS, "%s: %" PRIu64 " foreign bytes after the end of the %s stream",
+    return sx_error(SX_DATA_LOSS, "%s: %" PRIu64 " unexpected bytes after the end of the %s stream",
                     s->name, s->source->size - s->taken + s->z.avail_in, sx_codec_name(s->codec));
 }
 

@@ -173,7 +173,8 @@ static sx_status http_error(const struct download *d, int http_status)
             code = rows[i].code;
         }
     }
-    return sx_error(code, "%s: the server answered %d", d->request->url, http_status);
+    return sx_error(code, "%s: the server responded with HTTP status %d", d->request->url,
+                    http_status);
 }
 
 /* ---- The transfer ---- */

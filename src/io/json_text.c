@@ -165,10 +165,10 @@ sx_status sx_json_check_seal(json_t *object)
     char expected[9];
     const char *seal = json_string_value(json_object_get(object, SX_JSON_SEAL));
     if (seal == NULL) {
-        return sx_error(SX_DATA_LOSS, "there is no checksum");
+        return sx_error(SX_DATA_LOSS, "its checksum is missing");
     }
     SX_TRY(seal_of(object, expected));
     return strcmp(seal, expected) == 0
                ? SX_OK
-               : sx_error(SX_DATA_LOSS, "the checksum is %s, expected %s", expected, seal);
+               : sx_error(SX_DATA_LOSS, "its checksum is %s, expected %s", expected, seal);
 }

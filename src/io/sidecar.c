@@ -73,7 +73,7 @@ static sx_status search(const char *data_path, const char *suffix,
         }
         sx_free(path);
     }
-    return sx_error(SX_NOT_FOUND, "no place");
+    return sx_error(SX_NOT_FOUND, "no directory to write to");
 }
 
 static bool exists(const char *dir, const char *path)

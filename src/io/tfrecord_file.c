@@ -280,8 +280,10 @@ sx_status sx_tfrecord_file_read(const sx_tfrecord_file *file, uint64_t first, ui
 {
     size_t bytes = sx_tfrecord_file_run(file, first, count, SIZE_MAX, &count);
     if (bytes == 0) {
-        return sx_error(SX_OUT_OF_RANGE, "%s has %" PRIu64 " records, no number %" PRIu64,
-                        file->path, file->count, first);
+        return sx_error(SX_OUT_OF_RANGE,
+                        "%s: no record %" PRIu64 ": the file has %" PRIu64
+                        " records, counted from 0",
+                        file->path, first, file->count);
     }
     const struct entry *entries = &file->entries[first];
     sx_status status = sx_file_read_at(file->file, entries[0].offset, frames, bytes);

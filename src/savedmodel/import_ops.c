@@ -440,7 +440,7 @@ static sx_status import_mean(sx_importer *im, sx_import_node *n)
             return unsupported("axis %lld out of range for rank %d", (long long)axis, type.rank);
         }
         if (type.dims[axis] < 0 || type.dtype != SX_F32) {
-            return unsupported("a mean over the batch, or of a type other than float32");
+            return unsupported("only means of float32 over other dimensions than the batch");
         }
         count *= (double)type.dims[axis];
     }

@@ -429,7 +429,8 @@ static void test_image_preprocess__limits(void **state)
         sx_preprocess pre = base;
         pre.contrast_lower = nan_or_less[i];
         pre.contrast_upper = 2;
-        assert_error(sx_preprocess_check(&pre), SX_INVALID_ARGUMENT, "is not a range");
+        assert_error(sx_preprocess_check(&pre), SX_INVALID_ARGUMENT,
+                     "expected 0 <= lower <= upper");
     }
     for (int c = 0; c < 3; c++) {
         sx_preprocess pre = base;

@@ -98,7 +98,7 @@ static void test_io_compress__damage_is_data_loss(void **state)
         sx_buf_append(&packed, "junk", 4);
         assert_error(
             sx_inflate_all(both[c], (sx_bytes){packed.data, packed.size}, 1 << 20, "it", &out),
-            SX_DATA_LOSS, "4 foreign bytes");
+            SX_DATA_LOSS, "4 unexpected bytes after the end of the");
         sx_buf_deinit(&out);
         sx_buf_deinit(&packed);
     }

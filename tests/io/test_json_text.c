@@ -82,7 +82,7 @@ static void test_io_json_text__seals_notice_changes(void **state)
     (void)state;
     char *text = NULL;
     json_t *json = json_pack("{s:[i,f], s:s}", "b", 7, 0.1, "a", "x");
-    assert_error(sx_json_check_seal(json), SX_DATA_LOSS, "there is no checksum");
+    assert_error(sx_json_check_seal(json), SX_DATA_LOSS, "its checksum is missing");
     assert_ok(sx_json_seal(json));
     assert_ok(sx_json_seal(json)); /* replaces it */
     assert_ok(sx_json_text(json, JSON_INDENT(3), &text));

@@ -373,10 +373,16 @@ static sx_status take_piece(struct run *r, int64_t first, int64_t rows, int64_t 
         }
         for (int64_t k = 0; k < rows; k++) {
             SX_TRY(sx_cancel_check(r->cancel));
-            SX_TRY(sx_preprocess_encoded(&r->ready->import->preprocess, source->images[first + k],
-                                         NULL, &r->scratch,
-                                         (float *)(source->piece + (size_t)k * source->row_bytes)),
-                   "image %lld", (long long)(first + k));
+            sx_status status = sx_preprocess_encoded(
+                &r->ready->import->preprocess, source->images[first + k], NULL, &r->scratch,
+                (float *)(source->piece + (size_t)k * source->row_bytes));
+            if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
+                !sx_status_is_no_memory(status)) { /* over the limits: no use in trying again */
+                sx_status refused = sx_error(SX_INVALID_ARGUMENT, "%s", sx_status_message(status));
+                sx_status_free(status);
+                status = refused;
+            }
+            SX_TRY(status, "image %lld", (long long)(first + k));
         }
     }
     return SX_OK;

@@ -232,6 +232,17 @@ static void test_savedmodel_predictor__refuses_images_by_their_headers(void **st
     images[1] = (sx_bytes){"no image", 8};
     assert_error(sx_predictor_run(scene.predictor, scene.signature, &input, NULL, &arena, &output),
                  SX_DATA_LOSS, "image 1");
+    /* Beyond a limit that the header does not show: the image's fault as well, to be told from a
+     * server that is out of memory just now. */
+    sx_predictor_unload(scene.predictor);
+    const sx_image_limits tight = {.max_bytes = 2};
+    assert_ok(sx_predictor_load(scratch("m/1"), &(sx_predictor_options){.limits = &tight},
+                                &scene.predictor));
+    assert_ok(sx_saved_model_find_signature(sx_predictor_model(scene.predictor), "serving_default",
+                                            &scene.signature));
+    images[1] = images[2] = images[0];
+    assert_error(sx_predictor_run(scene.predictor, scene.signature, &input, NULL, &arena, &output),
+                 SX_INVALID_ARGUMENT, "image 0: decoding an image of 1x1 pixels takes 3 bytes");
     sx_arena_deinit(&arena);
     sx_buf_deinit(&good);
     sx_predictor_unload(scene.predictor);

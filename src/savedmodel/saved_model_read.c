@@ -28,8 +28,9 @@ struct sx_saved_model {
     size_t n_signatures;
     sx_bundle *bundle;
     size_t budget_bytes;
-    sx_map nodes;     /* of the graph: name -> NodeDef */
-    sx_map variables; /* VarHandleOp's name -> checkpoint key */
+    sx_budget *memory; /* while it is opened; NULL = no limit */
+    sx_map nodes;      /* of the graph: name -> NodeDef */
+    sx_map variables;  /* VarHandleOp's name -> checkpoint key */
 };
 
 /* ---- Pieces of graphs ---- */
@@ -90,9 +91,21 @@ static const Tensorflow__NodeDef *find_ref(const sx_map *nodes, const char *text
 static sx_status unpack(sx_saved_model *m, sx_bytes bytes, const char *name)
 {
     m->budget_bytes = bytes.size * BUDGET_FACTOR + BUDGET_SLACK;
-    const sx_proto_limits limits = {.max_bytes = m->budget_bytes,
+    size_t max_bytes = m->budget_bytes;
+    if (m->memory != NULL && m->memory->limit_bytes > 0) {
+        max_bytes = SX_MIN(max_bytes, m->memory->limit_bytes - sx_budget_used(m->memory));
+    }
+    const sx_proto_limits limits = {.max_bytes = max_bytes,
                                     .max_messages = SX_MAX(bytes.size, 1000000u)};
-    return sx_proto_unpack(&tensorflow__saved_model__descriptor, bytes, &limits, name, &m->message);
+    sx_status status =
+        sx_proto_unpack(&tensorflow__saved_model__descriptor, bytes, &limits, name, &m->message);
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && max_bytes < m->budget_bytes &&
+        !sx_budget_charge(m->memory, max_bytes + 1)) {
+        char *what = sx_arena_printf(&m->arena, "unpacking %s", name);
+        sx_status_free(status);
+        status = sx_budget_over(m->memory, what != NULL ? what : name, 0);
+    }
+    return status;
 }
 
 static bool is_serving(const Tensorflow__MetaGraphDef *meta)
@@ -342,9 +355,19 @@ static sx_status read_file(sx_saved_model *m)
     if (path == NULL) {
         return sx_no_memory("for a SavedModel");
     }
-    SX_TRY(sx_file_read(path, MAX_MODEL_BYTES, &data, &size));
-    sx_status status = parse(m, (sx_bytes){data, size}, path);
+    struct stat info;
+    const size_t charged = stat(path, &info) == 0 && S_ISREG(info.st_mode) && m->memory != NULL
+                               ? (size_t)info.st_size
+                               : 0;
+    if (!sx_budget_charge(m->memory, charged)) {
+        return sx_budget_over(m->memory, path, charged);
+    }
+    sx_status status = sx_file_read(path, MAX_MODEL_BYTES, &data, &size);
+    if (status == SX_OK) {
+        status = parse(m, (sx_bytes){data, size}, path);
+    }
     sx_free(data);
+    sx_budget_release(m->memory, charged);
     return status;
 }
 
@@ -368,12 +391,19 @@ static sx_status create(const char *dir, sx_saved_model **out_model)
 
 sx_status sx_saved_model_open(const char *dir, sx_saved_model **out_model)
 {
+    return sx_saved_model_open_within(dir, NULL, out_model);
+}
+
+sx_status sx_saved_model_open_within(const char *dir, sx_budget *memory, sx_saved_model **out_model)
+{
     sx_saved_model *m = NULL;
     SX_TRY(create(dir, &m));
+    m->memory = memory;
     sx_status status = read_file(m);
     if (status == SX_OK) {
         status = open_variables(m);
     }
+    m->memory = NULL;
     if (status != SX_OK) {
         sx_saved_model_close(m);
         return status;

@@ -34,6 +34,10 @@ typedef struct sx_signature {
  * exactly {"serve"}. NOT_FOUND: no file or no such graph. DATA_LOSS: not a SavedModel, a corrupt
  * index. */
 SX_MUST_USE sx_status sx_saved_model_open(const char *dir, sx_saved_model **out_model);
+/* The same within a limit of memory, which is charged for the file while it is read and bounds what
+ * it unpacks to. RESOURCE_EXHAUSTED: it would exceed that. */
+SX_MUST_USE sx_status sx_saved_model_open_within(const char *dir, sx_budget *memory,
+                                                 sx_saved_model **out_model);
 /* The same from the bytes of a saved_model.pb (not kept), without variables. */
 SX_MUST_USE sx_status sx_saved_model_parse(sx_bytes bytes, sx_saved_model **out_model);
 void sx_saved_model_close(sx_saved_model *model); /* NULL is allowed */

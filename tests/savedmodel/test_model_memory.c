@@ -285,6 +285,32 @@ static void test_savedmodel_model_memory__graphs_count(void **state)
     sx_predictor_unload(p);
 }
 
+/* The file itself, and what it unpacks to. */
+static void test_savedmodel_model_memory__files_count(void **state)
+{
+    (void)state;
+    scene s;
+    begin(&s);
+    signature(&s, SX_SERVING_DEFAULT, sum(&s, add(&s, s.x, constant(&s, "c", 1, MIB, 2)), 1, true));
+    end(&s);
+    sx_predictor *p = NULL;
+    sx_predictor_options options = {.threads = 1, .memory_limit_bytes = 6 * MIB};
+    sx_status status = sx_predictor_load(scratch("m/1"), &options, &p);
+    assert_int_equal(sx_status_code(status), SX_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(sx_status_message(status), ": unpacking /"));
+    assert_non_null(strstr(sx_status_message(status),
+                           "/saved_model.pb would exceed the memory limit of the model (--model-"
+                           "memory-limit): 4.0 MiB of 6.0 MiB in use"));
+    sx_status_free(status);
+    assert_int_equal(truncate(scratch("m/1/saved_model.pb"), 64 * MIB), 0);
+    options.memory_limit_bytes = 40 * MIB;
+    const long before_kib = peak_kib();
+    assert_error(sx_predictor_load(scratch("m/1"), &options, &p), SX_RESOURCE_EXHAUSTED,
+                 "/saved_model.pb of 64.0 MiB would exceed the memory limit of the model "
+                 "(--model-memory-limit)");
+    assert_true(peak_kib() - before_kib < 32 * 1024);
+}
+
 /* The public interface: a directory of versions, and its limit. */
 static void test_savedmodel_model_memory__servables(void **state)
 {
@@ -321,6 +347,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_model_memory__large_batches_run_in_parts),
     scratch_test(test_savedmodel_model_memory__constants_are_shared),
     scratch_test(test_savedmodel_model_memory__graphs_count),
+    scratch_test(test_savedmodel_model_memory__files_count),
     scratch_test(test_savedmodel_model_memory__servables),
 };
 SX_TEST_MAIN(tests)

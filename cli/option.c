@@ -201,7 +201,7 @@ static sx_status set_string(const sx_option *o, const char *text, void *field)
 
 static sx_status set_choice(const sx_option *o, const char *text, void *field)
 {
-    size_t size = strlen(text);
+    size_t size = strchr(text, '|') == NULL ? strlen(text) : 0;
     for (const char *p = o->choices; p != NULL; p = strchr(p, '|'), p = p != NULL ? p + 1 : NULL) {
         if (size > 0 && strncmp(p, text, size) == 0 && (p[size] == '|' || p[size] == '\0')) {
             *(const char **)field = text;

@@ -114,9 +114,15 @@ sx_status sx_checkpoint_state_read(const char *dir, sx_arena *arena, sx_checkpoi
     sx_checkpoint_state state = {0};
     SX_TRY(sx_path_join(dir, "checkpoint", &path));
     sx_status status = sx_file_read(path, MAX_STATE_BYTES, &text, &size);
+    struct stat file;
     if (sx_status_code(status) == SX_NOT_FOUND) {
         sx_status_free(status);
         status = SX_OK;
+    } else if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && stat(path, &file) == 0 &&
+               file.st_size > MAX_STATE_BYTES) {
+        sx_status_free(status);
+        status = sx_error(SX_DATA_LOSS, "%s is larger than the limit of %d bytes", path,
+                          (int)MAX_STATE_BYTES);
     } else if (status == SX_OK) {
         status = parse_fields((sx_bytes){text, size}, path, arena, &state);
         status = status == SX_OK ? parse_preserved(text, arena, &state) : status;
@@ -129,16 +135,18 @@ sx_status sx_checkpoint_state_read(const char *dir, sx_arena *arena, sx_checkpoi
     return status;
 }
 
-/* The state, empty if it cannot be read: it is only a hint. */
-static sx_checkpoint_state read_or_warn(const char *dir, sx_arena *arena)
+/* The state, empty if it is damaged: it is only a hint. RESOURCE_EXHAUSTED: there is no
+ * memory to read it; it is not to be replaced by an empty one. */
+static sx_status read_or_warn(const char *dir, sx_arena *arena, sx_checkpoint_state *out_state)
 {
-    sx_checkpoint_state state = {0};
-    sx_status status = sx_checkpoint_state_read(dir, arena, &state);
-    if (status != SX_OK) {
-        sx_log(SX_LOG_WARN, "%s", sx_status_message(status));
-        sx_status_free(status);
+    *out_state = (sx_checkpoint_state){0};
+    sx_status status = sx_checkpoint_state_read(dir, arena, out_state);
+    if (status == SX_OK || sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
+        return status;
     }
-    return state;
+    sx_log(SX_LOG_WARN, "%s", sx_status_message(status));
+    sx_status_free(status);
+    return SX_OK;
 }
 
 /* Appends the fields of the message, and the preserved names as comments. */
@@ -263,7 +271,8 @@ sx_status sx_checkpoint_verify(const char *prefix)
 
 sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **out_prefix)
 {
-    const sx_checkpoint_state state = read_or_warn(dir, arena);
+    sx_checkpoint_state state;
+    SX_TRY(read_or_warn(dir, arena, &state));
     sx_checkpoints list = {0};
     SX_TRY(sx_checkpoints_list(dir, arena, &list));
     const char *newest = list.count > 0 ? list.items[list.count - 1].prefix : NULL;
@@ -281,9 +290,9 @@ sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **ou
         return sx_error(SX_NOT_FOUND, "%s has no checkpoint", dir);
     }
     sx_status why = sx_checkpoint_verify(newest);
-    if (why == SX_OK) {
+    if (why == SX_OK || sx_status_code(why) == SX_RESOURCE_EXHAUSTED) {
         *out_prefix = newest;
-        return SX_OK;
+        return why;
     }
     sx_status status = SX_OK;
     for (size_t i = list.count; i-- > 0 && status == SX_OK;) {
@@ -439,7 +448,8 @@ static sx_status apply_retention(sx_arena *arena, const char *dir, sx_checkpoint
 static sx_status register_in(sx_arena *arena, const char *dir, const char *name, double now,
                              const sx_checkpoint_retention *retention)
 {
-    sx_checkpoint_state old = read_or_warn(dir, arena), state;
+    sx_checkpoint_state old, state;
+    SX_TRY(read_or_warn(dir, arena, &old));
     SX_TRY(make_room(arena, &old, 1, &state));
     for (size_t i = 0; i < old.count; i++) {
         if (strcmp(old.names[i], name) != 0) { /* else it moves to the end */
@@ -552,7 +562,8 @@ static sx_status adopt_in(sx_arena *arena, const char *dir,
 {
     sx_checkpoints found = {0};
     SX_TRY(sx_checkpoints_list(dir, arena, &found));
-    sx_checkpoint_state old = read_or_warn(dir, arena), state;
+    sx_checkpoint_state old, state;
+    SX_TRY(read_or_warn(dir, arena, &old));
     if (old.latest != NULL && sx_checkpoint_step(old.latest) < 0) {
         return SX_OK; /* not written by a run */
     }

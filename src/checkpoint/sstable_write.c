@@ -110,6 +110,9 @@ static sx_status block_write(sx_sstable_writer *w, sx_sstable_block *block, sx_b
     put_varint(handle, block->contents.size);
     sx_buf_putc(&block->contents, 0); /* type: raw */
     SX_TRY(sx_buf_status(&block->contents));
+    SX_TRY(sx_buf_status(&block->restarts));
+    SX_TRY(sx_buf_status(&block->last_key));
+    SX_TRY(sx_buf_status(handle));
     sx_buf_append(&w->file, block->contents.data, block->contents.size);
     put_le32(&w->file, sx_crc32c_mask(sx_crc32c(0, block->contents.data, block->contents.size)));
     block_reset(block);
@@ -199,6 +202,7 @@ sx_status sx_sstable_add(sx_sstable_writer *w, sx_bytes key, sx_bytes value)
         SX_TRY(flush(w));
     }
     SX_TRY(sx_buf_status(&w->last_key));
+    SX_TRY(sx_buf_status(&w->data.last_key));
     return sx_buf_status(&w->data.contents);
 }
 
@@ -212,6 +216,7 @@ sx_status sx_sstable_finish(sx_sstable_writer *w, sx_bytes *out_file)
     sx_status status;
     SX_TRY_GOTO(status, block_write(w, &metaindex, &footer), done);
     if (w->pending_handle.size > 0) {
+        SX_TRY_GOTO(status, sx_buf_status(&w->last_key), done);
         shorten_to_successor(&w->last_key);
         index_pending(w);
     }

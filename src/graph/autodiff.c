@@ -68,7 +68,11 @@ static void differentiate(walk *w, const sx_node *node)
     sx_value *dx = sx_arena_array(arena, node->n_inputs + 1, sx_value);
     bool *needed = sx_arena_array(arena, node->n_inputs + 1, bool);
     bool any_needed = false;
-    for (int i = 0; dx != NULL && needed != NULL && i < node->n_inputs; i++) {
+    if (dx == NULL || needed == NULL) {
+        sx_builder_fail(w->b, sx_no_memory("for gradients"));
+        return;
+    }
+    for (int i = 0; i < node->n_inputs; i++) {
         needed[i] = w->needed[node->inputs[i].id];
         any_needed = any_needed || needed[i];
     }

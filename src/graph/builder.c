@@ -329,8 +329,7 @@ static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_ty
     sx_attr_operand *attr_operands =
         sx_arena_memdup(&g->arena, spec->attr_operands,
                         (size_t)spec->n_attr_operands * sizeof(*spec->attr_operands));
-    if (attrs == NULL || (inputs == NULL && spec->n_inputs > 0) ||
-        (attr_operands == NULL && spec->n_attr_operands > 0)) {
+    if (attrs == NULL || inputs == NULL || attr_operands == NULL) {
         fail_memory(b);
         return SX_NO_VALUE;
     }

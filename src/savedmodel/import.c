@@ -59,6 +59,9 @@ static int output_of(const sx_importer *im, const Tensorflow__NodeDef *node, con
             return (int)i;
         }
     }
+    if (function != NULL && strcmp(function->signature->name, node->op) == 0) {
+        return -1; /* called by its name: it has these outputs only */
+    }
     return sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
 }
 

@@ -277,7 +277,7 @@ static Tensorflow__TensorInfo *tensor_info(sx_saved_model_writer *w, sx_tf_value
     info->name = text(sx_tf_graph_tensor_name(w->graph, value));
     info->dtype = (Tensorflow__DataType)type->dtype;
     info->tensor_shape = sx_tf_shape_message(w->arena, type);
-    return info->tensor_shape == NULL ? NULL : info;
+    return info->name == NULL || info->tensor_shape == NULL ? NULL : info;
 }
 
 static size_t count_ports(const struct port *p)
@@ -376,7 +376,7 @@ static bool variable_bytes(sx_saved_model_writer *w, const struct variable *v,
     def.snapshot_name = text(sx_tf_graph_tensor_name(w->graph, v->read));
     def.is_resource = true;
     def.trainable = v->trainable;
-    return pack(w->arena, &def.base, out);
+    return def.variable_name != NULL && def.snapshot_name != NULL && pack(w->arena, &def.base, out);
 }
 
 static Tensorflow__CollectionDef *variables_collection(sx_saved_model_writer *w,
@@ -451,6 +451,9 @@ static bool fill_saver(sx_saved_model_writer *w, Tensorflow__MetaGraphDef *meta)
     saver->save_tensor_name = text(sx_tf_graph_tensor_name(w->graph, w->save));
     saver->restore_op_name = text(sx_tf_graph_node_name(w->graph, w->restore_all));
     saver->version = TENSORFLOW__SAVER_DEF__CHECKPOINT_FORMAT_VERSION__V2;
+    if (saver->filename_tensor_name == NULL || saver->save_tensor_name == NULL) {
+        return false;
+    }
     meta->saver_def = saver;
     return add_collection(w, meta, "variables", variables_collection(w, false)) &&
            add_collection(w, meta, "trainable_variables", variables_collection(w, true));

@@ -53,6 +53,9 @@ static Tensorflow__TensorProto *tensor_message(sx_arena *arena, const sx_tensor 
     tensorflow__tensor_proto__init(out);
     out->dtype = (Tensorflow__DataType)tensor->type.dtype;
     out->tensor_shape = sx_tf_shape_message(arena, &tensor->type);
+    if (out->tensor_shape == NULL) {
+        return NULL;
+    }
     if (tensor->type.dtype == SX_STRING) {
         int64_t n = sx_type_elems(&tensor->type);
         return n >= 0 && copy_strings(arena, tensor->data, (size_t)n, out) ? out : NULL;

@@ -290,8 +290,7 @@ const char *sx_tf_graph_node_name(sx_tf_graph *graph, sx_tf_value value)
 const char *sx_tf_graph_tensor_name(sx_tf_graph *graph, sx_tf_value value)
 {
     const char *node = sx_tf_graph_node_name(graph, value);
-    char *text = *node == '\0' ? NULL : sx_arena_printf(&graph->arena, "%s:%d", node, value.output);
-    return text != NULL ? text : "";
+    return *node == '\0' ? "" : sx_arena_printf(&graph->arena, "%s:%d", node, value.output);
 }
 
 /* ---- The writer ---- */
@@ -375,9 +374,8 @@ static void scope_push(sx_tf_writer *w, const char *name)
     size_t start = body->scope.size;
     sx_buf_append(&body->scope_starts, &start, sizeof(start));
     sx_buf_printf(&body->scope, "%s/", name);
-    sx_status status = sx_buf_status(&body->scope);
-    if (status != SX_OK) {
-        fail(body->graph, status);
+    if (body->scope.failed != 0 || body->scope_starts.failed != 0) {
+        fail_memory(body->graph);
     }
 }
 

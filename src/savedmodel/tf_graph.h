@@ -34,7 +34,7 @@ sx_tf_writer *sx_tf_graph_writer(sx_tf_graph *graph);
 void sx_tf_graph_control(sx_tf_graph *graph, sx_tf_value node, sx_tf_values after);
 
 /* "save/RestoreV2", and "save/RestoreV2:1" as in signatures: owned by the graph. "" if `value` is
- * not a value of the graph. */
+ * not a value of the graph; the second NULL if out of memory. */
 const char *sx_tf_graph_node_name(sx_tf_graph *graph, sx_tf_value value);
 const char *sx_tf_graph_tensor_name(sx_tf_graph *graph, sx_tf_value value);
 

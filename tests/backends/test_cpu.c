@@ -511,7 +511,7 @@ static void test_backends_cpu__compiling_survives_failing_allocations(void **sta
     for (int i = 0; i < 2; i++) {
         sx_graph *g = zoo_in("mlp", i == 0 ? SX_F32 : SX_BF16);
         compile_input in = {g, 3};
-        assert_true(sx_torture(compile_once, &in) > 10);
+        assert_true(sx_torture_some(compile_once, &in) > 10);
         sx_graph_destroy(g);
     }
 }

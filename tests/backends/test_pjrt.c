@@ -150,7 +150,7 @@ static void test_backends_pjrt__lowering_survives_failing_allocations(void **sta
 {
     (void)state;
     sx_graph *g = step_graph();
-    assert_true(sx_torture(lower_once, g) > 10);
+    assert_true(sx_torture_some(lower_once, g) > 10);
     sx_graph_destroy(g);
 }
 

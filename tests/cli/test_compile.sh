@@ -21,6 +21,7 @@ warns 'batch size 7 is not a multiple of 2 replicas; the nearest are 6 and 8'
 ok compile linear --target pjrt-cpu:2 --batch-size 64 --save kept.exe --dump-stablehlo .
 says 'linear, train step, float32, for pjrt-cpu:2: 2 × cpu on 1 host'
 says 'batch 64: 32 examples per device'
+says_not 'input of each host' # there is one
 grep -qE '^  arguments +[0-9.]+ KiB$' out || fail 'no arguments'
 grep -qE '^  code ' out || fail 'no code'
 grep -qE 'GFLOP per step and device' out || fail 'no FLOPs'
@@ -35,7 +36,7 @@ ok compile linear --target pjrt-cpu --batch-size 8 --mode predict --json
 python3 - out <<'P' || fail 'the JSON'
 import json, sys
 r = json.load(open(sys.argv[1]))
-assert r['fits'] is True and r['batch'] == 8 and r['mode'] == 'predict', r
+assert r['devices'] == 1 and r['fits'] is True and r['batch'] == 8 and r['mode'] == 'predict', r
 assert r['memory']['argument_bytes'] == (784 * 8 + 7850) * 4, r['memory']
 assert r['hosts'] == [{'devices': 1, 'first_example': 0, 'examples': 8}], r['hosts']
 assert r['padding']['arguments']['bytes'] == r['memory']['argument_bytes'], r['padding']
@@ -55,7 +56,8 @@ grep -q 'tensor<32x28x28x1xf32>' program-pjrt-cpu-64.mlir || fail 'not the signa
 ok compile models/1 --target pjrt-cpu --batch-size 8 --mode predict --signature tensors
 fails 1 compile models/1 --target pjrt-cpu --mode predict --signature tensorz
 warns 'serving_default'
-fails 2 compile models/1 --target pjrt-cpu
+fails 2 --verbosity debug compile models/1 --target pjrt-cpu
+warns 'INVALID_ARGUMENT at'
 warns 'models/1 is a SavedModel, which has no training step; use --mode predict'
 fails 2 compile models/1 --target pjrt-cpu --mode predict --precision bfloat16
 warns 'a SavedModel is compiled as it was built; --precision applies only to'
@@ -71,6 +73,7 @@ python3 - out <<'P' || fail 'the staged batches'
 import json, sys
 r = json.load(open(sys.argv[1]))
 assert r['iterations_per_loop'] == 8, r
+assert r['hosts'] == [{'devices': 2, 'first_example': 0, 'examples': 64}], r['hosts']
 assert 0 <= r['memory']['argument_bytes'] - (8 * (784 + 1) * 32 + 7850) * 4 <= 64, r['memory']
 assert r['padding']['values']['bytes'] > 32 * 784 * 4 and len(r['layers']) > 0, r['padding']
 P

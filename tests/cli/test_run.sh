@@ -33,6 +33,14 @@ fails 2 run m/1
 warns 'give either --image or --input'
 fails 1 run m/9 --image photos/rose/rose-0.jpg
 warns 'm/9'
+# Names that cannot be read are an error, not numbers in their place; so in show.
+cp -r m broken
+rm broken/1/assets/*.txt
+mkdir broken/1/assets/classes.txt
+fails 1 run broken/1 --image photos/rose/rose-0.jpg
+warns 'classes.txt'
+fails 1 show broken/1
+warns 'classes.txt'
 echo no >no.jpg
 fails 3 run m/1 --image no.jpg
 warns 'no.jpg'

@@ -10,6 +10,13 @@ warns 'did you mean "zoo"?'
 fails 2 zoo --verbosty debug
 warns 'sextant zoo: unknown option --verbosty; did you mean "--verbosity"?'
 warns 'see: sextant help zoo'
+# Each option of every command, also of one that has no others.
+for command in zoo version train serve; do
+    for option in quiet:quit verbosity:verbosty color:colr; do
+        fails 2 $command --${option#*:}
+        warns "unknown option --${option#*:}; did you mean \"--${option%:*}\""
+    done
+done
 fails 2 zoo --frobnicate
 warns 'unknown option --frobnicate; see --help'
 fails 2 zoo -v

@@ -4,6 +4,7 @@
 usage: cloud_server.py LOG [MODE]    prints its port, serves until killed
 
 MODE  vm (default)   a machine that is no TPU's;  tpu  one that is part of TPU v5litepod-8
+      nozone         a machine whose zone nobody knows
       portal         answers everything, without the header of a metadata service
       silent         accepts, and never answers
 
@@ -41,6 +42,8 @@ METADATA = {
     "instance/network-interfaces/0/ip": "10.0.0.7\n",
     "instance/service-accounts/default/token": '{"access_token":"ya29.tok_en","expires_in":9}',
 }
+if mode == "nozone":
+    del METADATA["instance/zone"]
 if mode == "tpu":
     METADATA["instance/attributes/accelerator-type"] = "v5litepod-8"
 

@@ -300,6 +300,19 @@ static void test_distribute_resolver__the_public_face(void **state)
     sx_tpu_cluster_free(NULL);
 }
 
+/* The metadata service knows the project, but not the zone: the error names the option; with the
+ * zone given, the TPU is found. */
+static void test_distribute_resolver__a_name_needs_project_and_zone(void **state)
+{
+    (void)state;
+    sx_tpu_cluster c;
+    cloud_start("nozone");
+    assert_error(FIND(&c, .tpu = "idle"), SX_NOT_FOUND,
+                 "cannot find the zone of TPU \"idle\" (set --tpu-zone)");
+    assert_ok(FIND(&c, .tpu = "idle", .zone = "us-central1-b"));
+    assert_string_equal(c.master, "grpc://10.9.9.9:8470");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 static const struct CMUnitTest tests[] = {
     TEST(test_distribute_resolver__local),
@@ -315,5 +328,6 @@ static const struct CMUnitTest tests[] = {
     TEST(test_distribute_resolver__no_metadata_service),
     TEST(test_distribute_resolver__none_says_all),
     TEST(test_distribute_resolver__the_public_face),
+    TEST(test_distribute_resolver__a_name_needs_project_and_zone),
 };
 SX_TEST_MAIN(tests)

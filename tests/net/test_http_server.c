@@ -718,6 +718,36 @@ static void test_net_http_server__listens_on_all_or_none(void **state)
     assert_in_range(succeeded, 1, 6 * LOOPS - LOOPS);
 }
 
+/* A budget counts without a limit, too; with one, a body takes half of it at most. */
+static void test_net_http_server__a_budget_without_limit_bounds_no_body(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t limit_bytes;
+        int five, six; /* the answers to bodies of 5 kB and 6 kB */
+    } rows[] = {{0, 200, 200}, {11000, 200, 413}, {9000, 413, 413}};
+    static char body[6000];
+    memset(body, 'x', sizeof(body));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (size_t size = 5000; size <= 6000; size += 1000) {
+            struct site site;
+            sx_budget memory;
+            char request[6200];
+            sx_budget_init(&memory, "this test", rows[i].limit_bytes, NULL);
+            open_site(&site, (sx_http_config){.memory = &memory, .max_body_bytes = 100000});
+            const int head = snprintf(request, sizeof(request),
+                                      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %zu"
+                                      "\r\nConnection: close\r\n\r\n",
+                                      size);
+            memcpy(request + head, body, size);
+            expect(&site, request, (size_t)head + size, size == 5000 ? rows[i].five : rows[i].six,
+                   NULL);
+            close_site(&site);
+            assert_int_equal(sx_budget_used(&memory), 0);
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http_server__answers_raw_vectors),
     cmocka_unit_test(test_net_http_server__keeps_connections),
@@ -736,5 +766,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http_server__reasons_are_the_rfcs),
     cmocka_unit_test(test_net_http_server__waits_for_the_handler),
     cmocka_unit_test(test_net_http_server__listens_on_all_or_none),
+    cmocka_unit_test(test_net_http_server__a_budget_without_limit_bounds_no_body),
 };
 SX_TEST_MAIN(tests)

@@ -1,5 +1,6 @@
 #include "harness.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -133,9 +134,27 @@ static void test_net_loop__takes_tasks_from_other_threads(void **state)
     sx_loop_destroy(posts.loop);
 }
 
+/* A daemon has closed its standard input: the loop's first descriptor is 0. */
+static void test_net_loop__descriptors_may_be_the_first(void **state)
+{
+    (void)state;
+    sx_loop *loop = NULL;
+    const int input = dup(0);
+    assert_true(input > 0);
+    close(0);
+    sx_status status = sx_loop_create(&loop);
+    const bool taken = fcntl(0, F_GETFD) >= 0;
+    sx_loop_destroy(loop);
+    dup2(input, 0);
+    close(input);
+    assert_ok(status);
+    assert_true(taken);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_loop__timers_run_in_order),
     cmocka_unit_test(test_net_loop__removed_descriptors_are_silent),
     cmocka_unit_test(test_net_loop__takes_tasks_from_other_threads),
+    cmocka_unit_test(test_net_loop__descriptors_may_be_the_first),
 };
 SX_TEST_MAIN(tests)

@@ -264,6 +264,41 @@ static void test_nn_program__dropout_is_for_training(void **state)
     }
 }
 
+/* Eight metrics, and the predictions behind them in the spec: none is lost, none too many. */
+static sx_spec measured(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    static const char *const names[SX_MAX_METRICS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    (void)p;
+    sx_spec spec = sx_classifier_spec(b, sx_dense(b, in->features, 3), in->labels);
+    for (int i = 0; i < SX_MAX_METRICS; i++) {
+        spec.metrics[i] = (sx_named_value){.name = names[i], .value = spec.loss};
+    }
+    for (int i = 2; i < SX_MAX_PREDICTIONS; i++) {
+        spec.predictions[i] = spec.predictions[0];
+        spec.predictions[i].name = names[i];
+    }
+    return spec;
+}
+
+static void test_nn_program__takes_as_many_metrics_as_there_may_be(void **state)
+{
+    (void)state;
+    static const sx_model_def def = SX_MODEL_DEF(.name = "full", .build = measured, .features = 4);
+    static const int outputs[] = {[SX_TRAIN] = 1 + SX_MAX_METRICS + 2, /* with the rate and ok */
+                                  [SX_EVAL] = 1 + SX_MAX_METRICS,
+                                  [SX_PREDICT] = SX_MAX_PREDICTIONS};
+    for (int mode = SX_TRAIN; mode <= SX_PREDICT; mode++) {
+        sx_graph *g = NULL;
+        int n = 0;
+        assert_ok(build(&def, (sx_mode)mode, NULL, &g));
+        for (int i = 0; i < g->n_results; i++) {
+            n += g->results[i].arg == SX_RESULT_IS_OUTPUT;
+        }
+        assert_int_equal(n, outputs[mode]);
+        sx_graph_destroy(g);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nn_program__zoo_has_keras_parameter_counts),
     cmocka_unit_test(test_nn_program__variables_have_tf1_names),
@@ -274,5 +309,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nn_program__lars_adapts_kernels_alone),
     cmocka_unit_test(test_nn_program__parameters_record_what_was_asked_for),
     cmocka_unit_test(test_nn_program__dropout_is_for_training),
+    cmocka_unit_test(test_nn_program__takes_as_many_metrics_as_there_may_be),
 };
 SX_TEST_MAIN(tests)

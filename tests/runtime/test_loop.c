@@ -443,6 +443,26 @@ static void test_runtime_loop__batch_norm_of_each_replica(void **state)
     close_run(sync);
 }
 
+/* A launch is as long as 16 MiB of inputs and outputs allow, 1 GiB if its length was asked for, and
+ * never longer than asked or 1024 steps. */
+static void test_runtime_loop__a_launch_stages_so_many_bytes(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    static const struct {
+        int64_t asked, batch, steps;
+    } rows[] = {
+        {0, 30000, 19}, /* 16 MiB / 840 kB = 19.97 */
+        {5000, 8, 1024},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        run *r = open_pjrt(rows[i].asked, 1, SX_BATCH_NORM_SYNC);
+        assert_ok(sx_program_prepare_loop(r->program, rows[i].batch, -1, NULL));
+        assert_int_equal(sx_program_launch_steps(r->program), rows[i].steps);
+        close_run(r);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__one_step_at_a_time_where_the_device_cannot),
     cmocka_unit_test(test_runtime_loop__ends_where_step_says_so),
@@ -458,5 +478,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__replicas_compute_what_one_device_does),
     cmocka_unit_test(test_runtime_loop__full_batches_divide_by_the_replicas),
     cmocka_unit_test(test_runtime_loop__batch_norm_of_each_replica),
+    cmocka_unit_test(test_runtime_loop__a_launch_stages_so_many_bytes),
 };
 SX_TEST_MAIN(tests)

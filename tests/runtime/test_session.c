@@ -310,7 +310,7 @@ static void test_runtime_session__any_allocation_may_fail(void **state)
     victim v = {.train = program("linear", SX_TRAIN), .eval = program("linear", SX_EVAL)};
     for (int i = 0; i < 3; i++) {
         v.device = devices[i];
-        assert_in_range(sx_torture(session_of, &v), 50, 20000);
+        assert_in_range(sx_torture_some(session_of, &v), 50, 20000);
     }
     sx_graph_destroy(v.train);
     sx_graph_destroy(v.eval);

@@ -126,6 +126,15 @@ static void test_savedmodel_import__says_what_does_not_fit(void **state)
                  "\"features\" is float32[2,4], expected float32[N,3]");
     assert_error(sx_predictor_run(p, s, &whole, NULL, &arena, outputs), SX_INVALID_ARGUMENT,
                  "int32");
+    size_t n = 0;
+    const sx_signature *all = sx_saved_model_signatures(sx_predictor_model(p), &n);
+    const sx_signature other = all[0];
+    const sx_tensor fits = {sx_type_of(SX_F32, 2, 3), x};
+    assert_error(sx_predictor_run(p, &other, &fits, NULL, &arena, outputs), SX_INVALID_ARGUMENT,
+                 "the signature does not belong to this model");
+    assert_error(sx_predictor_run(p, all + n, &fits, NULL, &arena, outputs), SX_INVALID_ARGUMENT,
+                 "the signature does not belong to this model");
+    assert_ok(sx_predictor_run(p, all + n - 1, &fits, NULL, &arena, outputs));
     sx_predictor_unload(p);
     sx_arena_deinit(&arena);
 }

@@ -535,10 +535,70 @@ static void test_savedmodel_import_ops__windows(void **state)
     CHECK(rows);
 }
 
+/* A function of the library called by its name, in the graph and in another function, where a
+ * reference names the output: "node:output:0". */
+#define IN(name)                "input_arg { name: '" name "' type: DT_FLOAT } "
+#define OUT(name)               "output_arg { name: '" name "' type: DT_FLOAT } "
+#define INNER(name, op, inputs) "node_def { name: '" name "' op: '" op "' input: [" inputs "] } "
+#define RET(key, value)         "ret { key: '" key "' value: '" value "' } "
+#define PAIR                                                                           \
+    "function { signature { name: 'pair' " IN("a") IN("b") OUT("sum")                  \
+        OUT("less") "} " INNER("s", "AddV2", "'a', 'b'") INNER("d", "Sub", "'a', 'b'") \
+            RET("sum", "s:z:0") RET("less", "d:z:0") "} "
+/* y = -(one of the outputs of pair(2x, x)) */
+#define OUTER(inputs, reference)                                                 \
+    Y("outer", "'x'", "")                                                        \
+    "library { " PAIR "function { signature { name: 'outer' " IN("p")            \
+        OUT("o") "} " INNER("t", "AddV2", "'p', 'p'") INNER("c", "pair", inputs) \
+            INNER("r", "Neg", "'" reference "'") RET("o", "r:y:0") "} } "
+#define BOTH "'t:z:0', 'p'"
+
+static void test_savedmodel_import_ops__functions(void **state)
+{
+    (void)state;
+    static const row rows[] = {
+        {"2,1", OUTER(BOTH, "c:sum:0"), "float32[2,1] -3 6"},
+        {"2,1", OUTER(BOTH, "c:less:0"), "float32[2,1] -1 2"},
+        {"2,1", OUTER(BOTH, "c:les:0"), "UNIMPLEMENTED: \"c:les:0\": output"},
+        {"2,1", OUTER(BOTH, "c:lesser:0"), "UNIMPLEMENTED: \"c:lesser:0\": output"},
+        {"2,1", OUTER("'t:z:0'", "c:sum:0"), "DATA_LOSS: missing argument \"b\" of the function"},
+        {"2,1", OUTER("'q:z:0', 'p'", "c:sum:0"),
+         "DATA_LOSS: node \"c\": unknown input node \"q\""},
+        {"2,1", NODE("c", "pair", "'x', 'x'", "") Y("Neg", "'c'", "") "library { " PAIR "} ",
+         "float32[2,1] -2 4"},
+        {"2,1", NODE("c", "pair", "'x', 'x'", "") Y("Exp", "'c:1'", "") "library { " PAIR "} ",
+         "float32[2,1] 1 1"},
+        {"2,1", NODE("c", "pair", "'x', 'x'", "") Y("Exp", "'c:2'", "") "library { " PAIR "} ",
+         "DATA_LOSS: \"c:2\": pair \"c\" has 2 outputs"},
+        {"2,1", Y("pain", "'x', 'x'", "") "library { " PAIR "} ",
+         "UNIMPLEMENTED: unsupported operator: pain (1 node: \"y\")"},
+        {"2,1",
+         Y("f", "'x'", "") "library { function { signature { name: 'f' " IN("a") OUT("o") "} } } ",
+         "DATA_LOSS: function \"f\" has no return value for output 0"},
+    };
+    CHECK(rows);
+}
+
+/* The rows of several executions are joined: an output's first dimension must be the batch, or it
+ * must have none. */
+static void test_savedmodel_import_ops__outputs_have_the_batch_first(void **state)
+{
+    (void)state;
+    static const row rows[] = {
+        {"2,3", INTS("p", "2", "1, 0") Y("Transpose", "'x', 'p'", ""),
+         "UNIMPLEMENTED: output \"y\" is float32[3,N]; the batch must be its first dimension"},
+        {"2,3", INTS("p", "2", "0, 1") Y("Transpose", "'x', 'p'", ""),
+         "float32[2,3] 1 -2 3 -4 5 -6"},
+    };
+    CHECK(rows);
+}
+
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_import_ops__elementwise),
     scratch_test(test_savedmodel_import_ops__shapes),
     scratch_test(test_savedmodel_import_ops__reductions_and_products),
     scratch_test(test_savedmodel_import_ops__windows),
+    scratch_test(test_savedmodel_import_ops__functions),
+    scratch_test(test_savedmodel_import_ops__outputs_have_the_batch_first),
 };
 SX_TEST_MAIN(tests)

@@ -216,6 +216,32 @@ static void test_savedmodel_saved_model_read__keys_of_variables(void **state)
     sx_saved_model_close(model);
 }
 
+/* The restore function is not in the library: no key, whatever the library holds. */
+static void test_savedmodel_saved_model_read__a_missing_restore_function(void **state)
+{
+    (void)state;
+    for (int n = 0; n <= 6; n++) {
+        sx_saved_model *model = NULL;
+        sx_buf text;
+        sx_buf_init(&text, 0);
+        sx_buf_puts(
+            &text,
+            "meta_graphs { " SERVE "saver_def { restore_op_name: 'call:0' } graph_def { " NODE(
+                "v0", "VarHandleOp",
+                "") "} " NODE("call", "StatefulPartitionedCall",
+                              "'path', 'v0'") "attr { key: 'f' value { func { name: 'f' } } } } ");
+        for (int i = 0; i < n; i++) {
+            sx_buf_printf(&text, "%s function { signature { name: 'g%d' } } ",
+                          i == 0 ? "library { " : "", i);
+        }
+        sx_buf_puts(&text, n > 0 ? "} } }" : "} }");
+        assert_ok(parse_text(sx_buf_text(&text), &model));
+        assert_null(sx_saved_model_variable_key(model, "v0"));
+        sx_saved_model_close(model);
+        sx_buf_deinit(&text);
+    }
+}
+
 /* ---- Constants ---- */
 
 static sx_status value_of(const char *text, sx_arena *arena, sx_tensor *out)
@@ -321,6 +347,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_saved_model_read__signatures),
     cmocka_unit_test(test_savedmodel_saved_model_read__references),
     cmocka_unit_test(test_savedmodel_saved_model_read__keys_of_variables),
+    cmocka_unit_test(test_savedmodel_saved_model_read__a_missing_restore_function),
     cmocka_unit_test(test_savedmodel_saved_model_read__constants),
 };
 SX_TEST_MAIN(tests)

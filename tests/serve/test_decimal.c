@@ -174,10 +174,47 @@ static void test_serve_decimal__integers(void **state)
     }
 }
 
+/* The text ends where it is said to, whatever stands behind it: no byte there is read. */
+static void test_serve_decimal__lists_end_at_the_end(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size; /* of it */
+        size_t count, done;
+    } rows[] = {
+        {"1, 2 , 3", 8, 3, 8},     {"1, 2 , 3]", 8, 3, 8}, {"1, 2 ,3", 5, 2, 4},
+        {"1 ,2", 1, 1, 1},         {"1 ,2", 2, 1, 1},      {"1 ,2", 3, 1, 1},
+        {"12", 1, 1, 1},           {"1  , 2", 2, 1, 1},    {"1,  2", 3, 1, 1},
+        {"1,\t\n\r 2 3", 7, 2, 7}, {"", 0, 0, 0},          {"1e999, 2", 8, 0, 0},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        float f32[8];
+        double f64[8];
+        size_t n32 = 9, n64 = 9;
+        const char *end = rows[i].text + rows[i].size;
+        assert_ptr_equal(sx_decimal_read_f32s(rows[i].text, end, f32, 8, &n32),
+                         rows[i].text + rows[i].done);
+        assert_ptr_equal(sx_decimal_read_f64s(rows[i].text, end, f64, 8, &n64),
+                         rows[i].text + rows[i].done);
+        assert_int_equal(n32, rows[i].count);
+        assert_int_equal(n64, rows[i].count);
+        for (size_t k = 0; k < n32; k++) {
+            assert_true(f32[k] == (float)(k + 1) && f64[k] == (double)(k + 1));
+        }
+    }
+    double two[2];
+    size_t n = 0;
+    const char *text = "1,2,3";
+    assert_ptr_equal(sx_decimal_read_f64s(text, text + 5, two, 2, &n), text + 3);
+    assert_int_equal(n, 2);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_decimal__edges_are_rounded_right),
     cmocka_unit_test(test_serve_decimal__random_values_equal_strtod),
     cmocka_unit_test(test_serve_decimal__refuses_what_json_refuses),
     cmocka_unit_test(test_serve_decimal__integers),
+    cmocka_unit_test(test_serve_decimal__lists_end_at_the_end),
 };
 SX_TEST_MAIN(tests)

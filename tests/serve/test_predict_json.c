@@ -700,6 +700,29 @@ static void test_serve_predict_json__prints_numbers_as_tensorflow_serving(void *
     }
 }
 
+static void test_serve_predict_json__refuses_to_print_a_shape_that_is_not_static(void **state)
+{
+    (void)state;
+    float y[4] = {0};
+    const sx_tensor tensors[] = {{sx_type_of(SX_F32, 2, SX_UNKNOWN_DIM), y},
+                                 {sx_type_of(SX_F32, 2, SX_BATCH), y},
+                                 {sx_type_of(SX_F32, SX_BATCH), y}};
+    for (size_t i = 0; i < SX_COUNT(tensors); i++) {
+        sx_buf out;
+        sx_buf_init(&out, 0);
+        assert_error(sx_predict_print(&one, &tensors[i], i % 2 == 0, SX_FLOAT_TFS, NULL, &out),
+                     SX_INTERNAL, "the model returned no static shape");
+        sx_buf_deinit(&out);
+    }
+    uint16_t half[2] = {0};
+    sx_buf out;
+    sx_buf_init(&out, 0);
+    assert_error(sx_predict_print(&one, &(sx_tensor){sx_type_of(SX_RESOURCE, 2), half}, true,
+                                  SX_FLOAT_TFS, NULL, &out),
+                 SX_UNIMPLEMENTED, "has no JSON representation");
+    sx_buf_deinit(&out);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_predict_json__rows),
     cmocka_unit_test(test_serve_predict_json__columns),
@@ -720,5 +743,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_predict_json__stops_printing_when_cancelled),
     cmocka_unit_test(test_serve_predict_json__refuses_rows_that_do_not_fit),
     cmocka_unit_test(test_serve_predict_json__prints_numbers_as_tensorflow_serving),
+    cmocka_unit_test(test_serve_predict_json__refuses_to_print_a_shape_that_is_not_static),
 };
 SX_TEST_MAIN(tests)

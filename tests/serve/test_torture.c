@@ -44,8 +44,8 @@ static void test_serve_torture__requests(void **state)
     char rows[] = "{\"instances\": [{\"a\": [1, 2], \"s\": {\"b64\": \"aGk=\"}}, "
                   "{\"a\": [3, 4.5], \"s\": \"text \\u00e9\"}]}";
     char columns[] = "{\"inputs\": {\"a\": [[1, 2], [3, 4]], \"s\": [\"x\", \"y\"]}}";
-    assert_in_range(sx_torture(parse_and_print, rows), 3, 1000);
-    assert_in_range(sx_torture(parse_and_print, columns), 3, 1000);
+    assert_in_range(sx_torture_some(parse_and_print, rows), 3, 1000);
+    assert_in_range(sx_torture_some(parse_and_print, columns), 3, 1000);
 }
 
 static sx_status make_server(void *user)

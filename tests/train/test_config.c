@@ -127,9 +127,81 @@ static void test_train_config__refuses_what_has_no_meaning(void **state)
     }
 }
 
+/* The bounds of every whole number: at them it is taken or refused for another reason, beyond them
+ * the error has both. 0 is the default. */
+static void test_train_config__numbers_have_bounds(void **state)
+{
+    (void)state;
+#define INT_FIELD(name, low, high)                                                             \
+    {                                                                                          \
+#name, offsetof(sx_run_config, name), sizeof(((sx_run_config *)NULL)->name), low, high \
+    }
+    static const struct {
+        const char *name;
+        size_t offset, bytes;
+        int64_t low, high;
+    } rows[] = {
+        INT_FIELD(save_checkpoints_steps, -1, INT64_MAX),
+        INT_FIELD(save_checkpoints_secs, -1, INT64_MAX),
+        INT_FIELD(keep_checkpoint_max, -1, INT32_MAX),
+        INT_FIELD(log_step_count_steps, -1, INT64_MAX),
+        INT_FIELD(iterations_per_loop, 0, INT64_MAX),
+        INT_FIELD(train_batch_size, 1, 1 << 24),
+        INT_FIELD(eval_batch_size, 1, 1 << 24),
+        INT_FIELD(steps_per_eval, SX_EVERY_EPOCH, INT64_MAX),
+        INT_FIELD(replicas, 0, 1024),
+        INT_FIELD(virtual_devices, 0, 1024),
+        INT_FIELD(threads, 0, 4096),
+        INT_FIELD(shards, 0, 4096),
+        INT_FIELD(tpu_config.num_shards, 0, 4096),
+        INT_FIELD(tpu_config.num_cores_per_replica, 1, 128),
+        INT_FIELD(tpu_config.per_host_input_for_training, 1, 5),
+        INT_FIELD(tpu_config.initial_infeed_sleep_secs, 0, INT32_MAX),
+        INT_FIELD(tpu_config.eval_training_input_configuration, 1, 5),
+        INT_FIELD(tpu_config.experimental_host_call_every_n_steps, 1, INT64_MAX),
+        INT_FIELD(save_summary_steps, -1, INT64_MAX),
+        INT_FIELD(experimental_max_worker_delay_secs, 0, INT32_MAX),
+        INT_FIELD(session_creation_timeout_secs, 1, INT32_MAX),
+        INT_FIELD(checkpoint_save_graph_def, -1, 1),
+    };
+#undef INT_FIELD
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const int64_t low = rows[i].low, high = rows[i].high;
+        const int64_t values[] = {low, high, low - 1 == 0 ? -1 : low - 1,
+                                  high + (high < INT64_MAX)};
+        for (int k = 0; k < 4; k++) {
+            sx_run_config config = tiny_config(NULL, NULL), resolved;
+            sx_arena arena;
+            char *at = (char *)&config + rows[i].offset, bounds[160];
+            const int narrow = (int)values[k];
+            const bool fits = rows[i].bytes == sizeof(int64_t) || narrow == values[k];
+            if (!fits || (k == 3 && values[k] == high)) {
+                continue; /* no value of the field is beyond */
+            }
+            if (rows[i].bytes == sizeof(int64_t)) {
+                memcpy(at, &values[k], sizeof(int64_t));
+            } else {
+                memcpy(at, &narrow, sizeof(narrow));
+            }
+            sx_arena_init(&arena, 0);
+            snprintf(bounds, sizeof(bounds), "%s is %lld, expected %lld … %lld", rows[i].name,
+                     (long long)values[k], (long long)low, (long long)high);
+            sx_status status = sx_run_config_resolve(&config, &arena, &resolved);
+            const bool refused = strcmp(sx_status_message(status), bounds) == 0;
+            if (refused != (k > 1)) {
+                fail_msg("%s = %lld: \"%s\"", rows[i].name, (long long)values[k],
+                         sx_status_message(status));
+            }
+            sx_status_free(status);
+            sx_arena_deinit(&arena);
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_config__has_tensorflows_defaults),
     cmocka_unit_test(test_train_config__says_what_it_ignores),
     cmocka_unit_test(test_train_config__refuses_what_has_no_meaning),
+    cmocka_unit_test(test_train_config__numbers_have_bounds),
 };
 SX_TEST_MAIN(tests)

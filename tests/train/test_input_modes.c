@@ -334,6 +334,37 @@ static void test_train_input_modes__tpu_estimator(void **state)
     sx_estimator_destroy(e);
 }
 
+/* What a step takes and how many make an epoch, of batches and elements, several data sets or
+ * several batches a step: 53 examples in steps of 8 are 7. One data set alone determines them. */
+static void test_train_input_modes__steps_and_batches_of_what_was_returned(void **state)
+{
+    (void)state;
+    static const struct {
+        sx_input_config mode;
+        bool batches;
+        int n, pulls;
+        int64_t step_batch, steps_per_epoch;
+    } rows[] = {
+        {SX_PER_SHARD_V1, false, 4, 1, 8, 7}, /* shards of 14, 13, 13, 13 in twos */
+        {SX_PER_SHARD_V1, true, 4, 1, 8, 7},  {SX_PER_HOST_V2, true, 1, 4, 8, 7},
+        {SX_PER_HOST_V2, false, 1, 1, 0, 0},  {SX_PER_HOST_V1, true, 1, 1, 0, 0},
+        {SX_BROADCAST, true, 1, 1, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        asked a = {.batches = rows[i].batches};
+        sx_inputs in;
+        sx_run_config config = tiny_config(NULL, NULL);
+        config.replicas = 4;
+        config.tpu_config.per_host_input_for_training = rows[i].mode;
+        assert_ok(sx_inputs_call(&config, NULL, SX_TRAIN, 0, tell, &a, &in));
+        assert_int_equal(in.n, rows[i].n);
+        assert_int_equal(in.pulls, rows[i].pulls);
+        assert_int_equal(in.step_batch, rows[i].step_batch);
+        assert_int_equal(in.steps_per_epoch, rows[i].steps_per_epoch);
+        sx_inputs_release(&in);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_input_modes__the_table),
     cmocka_unit_test(test_train_input_modes__refuses_by_name),
@@ -348,5 +379,6 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_input_modes__one_input_for_each_replica),
     scratch_test(test_train_input_modes__resume_is_exact),
     cmocka_unit_test(test_train_input_modes__tpu_estimator),
+    cmocka_unit_test(test_train_input_modes__steps_and_batches_of_what_was_returned),
 };
 SX_TEST_MAIN(tests)

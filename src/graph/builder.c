@@ -65,11 +65,14 @@ sx_status sx_builder_create(sx_builder **out_builder)
 {
     sx_builder *b = sx_alloc(1, sizeof(*b));
     sx_graph *g = sx_alloc(1, sizeof(*g));
-    if (b == NULL || g == NULL) {
+    sx_status spent = sx_error(SX_FAILED_PRECONDITION, "this builder has finished its graph");
+    if (b == NULL || g == NULL || sx_status_code(spent) == SX_RESOURCE_EXHAUSTED) {
         sx_free(b);
         sx_free(g);
+        sx_status_free(spent);
         return sx_no_memory("for a graph builder");
     }
+    b->spent = spent;
     sx_arena_init(&g->arena, 0);
     g->n_values = 1; /* value 0 is "none" */
     b->graph = g;
@@ -97,6 +100,7 @@ void sx_builder_destroy(sx_builder *b)
     sx_map_deinit(&b->scope_names);
     sx_free(b->current);
     sx_status_free(b->error);
+    sx_status_free(b->spent);
     sx_free(b);
 }
 
@@ -607,6 +611,7 @@ sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
     }
     *out_graph = b->graph;
     b->graph = NULL;
-    b->error = sx_error(SX_FAILED_PRECONDITION, "this builder has finished its graph");
+    b->error = b->spent;
+    b->spent = NULL;
     return SX_OK;
 }

@@ -13,6 +13,7 @@ struct sx_builder {
     int node_capacity, value_capacity, arg_capacity, result_capacity;
     sx_value *current;                      /* [arg_capacity]: the current value of each variable */
     sx_status error;                        /* the first error */
+    sx_status spent;                        /* `error` once the graph is finished */
     sx_map node_names, scope_names;         /* name -> number of requests for it */
     const char *scopes[SX_SCOPE_MAX_DEPTH]; /* full names, innermost last; [0] = "" */
     int depth;

@@ -155,7 +155,7 @@ static void test_backends_torture__every_kernel(void **state)
             print_message("%s/%s\n", op->name, sample->name);
             k.batch = op_sample_batch(sample);
             op_sample_graph(op, sample, OP_SAMPLE_FORWARD, &k.graph);
-            assert_true(sx_torture(compile, &k) > 10);
+            assert_true(sx_torture_some(compile, &k) > 10);
             sx_graph_destroy(k.graph);
         }
     }

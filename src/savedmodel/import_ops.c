@@ -16,6 +16,7 @@ typedef struct reader {
     sx_tf_node head;
     const Tensorflow__NodeDef *node;
     sx_arena *arena;
+    sx_builder *b; /* fails if there is no memory for a text */
 } reader;
 
 static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
@@ -37,6 +38,9 @@ static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
         return true;
     case TENSORFLOW__ATTR_VALUE__VALUE_S: {
         char *text = sx_arena_strndup(r->arena, (const char *)a->s.data, a->s.len);
+        if (text == NULL) {
+            sx_builder_fail(r->b, sx_no_memory("importing a model"));
+        }
         *out = sx_tf_attr_string(name, text != NULL ? text : "");
         return true;
     }
@@ -53,7 +57,7 @@ static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
 
 static reader reader_of(const sx_importer *im, const sx_import_node *n)
 {
-    return (reader){.head = {.attr = read_attr}, .node = n->node, .arena = im->arena};
+    return (reader){.head = {.attr = read_attr}, .node = n->node, .arena = im->arena, .b = im->b};
 }
 
 /* ---- Operands ---- */

@@ -36,7 +36,7 @@ static bool copy_strings(sx_arena *arena, const sx_bytes *strings, size_t n,
     out->n_string_val = n;
     for (size_t i = 0; i < n; i++) {
         uint8_t *copy = sx_arena_memdup(arena, strings[i].data, strings[i].size);
-        if (copy == NULL && strings[i].size > 0) {
+        if (copy == NULL) {
             return false;
         }
         out->string_val[i] = (ProtobufCBinaryData){strings[i].size, copy};

@@ -151,7 +151,10 @@ typedef enum sx_batch_rule {
     SX_RULE_NONE = 0, /* examples depend on one another: the operands are needed whole */
     SX_RULE_TYPES,    /* only types matter, those of the whole batch: size */
     SX_RULE_EXAMPLES, /* those examples of the outputs, all of which have the batch */
-    SX_RULE_ROWS,     /* the same; the place of the first row in the whole batch matters: dropout */
+    /* The same; the place of the first row in the whole batch matters, and is an additional last
+     * operand, uint32, of a node that computes a part: dropout */
+    SX_RULE_ROWS,
+    SX_RULE_REGIONS, /* what the nodes of its regions compute from theirs */
     /* The same; of an output without the batch a partial result, and those of all parts give the
      * whole by */
     SX_RULE_SUM, /* their sum, in a fixed tree */
@@ -170,6 +173,7 @@ typedef enum sx_op_flags {
     SX_OP_NO_STABLEHLO = 1 << 8, /* no operation of a device program: parameter */
     SX_OP_FUNCTION = 1 << 9,     /* in function bodies only: sx_specialize() resolves it */
     SX_OP_EFFECT = 1 << 10,      /* does something beside its outputs: keeps program order */
+    SX_OP_BY_REPLICA = 1 << 11,  /* replicas differ in it though its operands do not: not folded */
 } sx_op_flags;
 
 enum { SX_VARIADIC = -1 };

@@ -27,8 +27,7 @@ static sx_hlo lower(sx_hlo_writer *w, const sx_op_def *def, const sx_conv2d_attr
                           .in_types = types,
                           .out_types = &out,
                           .n_in = 2,
-                          .n_out = 1,
-                          .first_row = SX_HLO_NONE};
+                          .n_out = 1};
     def->to_stablehlo(w, &op);
     return y;
 }

@@ -542,7 +542,10 @@ static trained train(const char *model, const setting *s)
     assert_ok(sx_build_program(&request, &graph));
     assert_ok(sx_session_create(
         &(sx_session_options){
-            .device = s->backend, .seed = 7, .shards = s->shards, .platform = options_of(s)},
+            .device = s->backend,
+            .seed = 7,
+            .shards = strcmp(s->backend, "pjrt") == 0 ? 0 : s->shards, /* there: of the loop */
+            .platform = options_of(s)},
         &session));
     assert_ok(sx_session_add_program(session, graph, &program));
     if (strcmp(s->backend, "pjrt") == 0 && s->shards > 1) {

@@ -287,8 +287,8 @@ static const char *lower_after_error(const sx_op_def *op, const sx_op_sample *sa
         out_types[i] = run.out[i].type;
     }
     sx_hlo_fail(w, sx_error(SX_CANCELLED, "before"));
-    const sx_hlo_op context = {run.attrs, sample->name, in,        out,        in_types,
-                               out_types, run.n_in,     run.n_out, SX_HLO_NONE};
+    const sx_hlo_op context = {run.attrs, sample->name, in,       out,
+                               in_types,  out_types,    run.n_in, run.n_out};
     op->to_stablehlo(w, &context);
     const char *text;
     size_t size;

@@ -114,8 +114,7 @@ static sx_status lower(void *user)
                                           .in_types = in_types,
                                           .out_types = out_types,
                                           .n_in = run->n_in,
-                                          .n_out = run->n_out,
-                                          .first_row = SX_HLO_NONE});
+                                          .n_out = run->n_out});
     const char *text;
     size_t size;
     sx_status status = sx_hlo_finish(w, out, run->n_out, &text, &size);

@@ -100,14 +100,14 @@ def threefry(key, counter):
     return x
 
 
-def dropout(a, x, seed, step):
+def dropout(a, x, seed, step, first=0):
     examples = x.shape[0] if x.shape.rank else 1
     elems = int(np.prod(x.shape)) // examples
     key = [int(seed[0]) ^ a["key_lo"], int(seed[1]) ^ a["key_hi"]]
     kept = np.zeros([examples, elems], bool)
     for n in range(examples):
         for e in range(elems):
-            counter = [int(step) & 0xFFFFFFFF, n * ((elems + 1) // 2) + e // 2]
+            counter = [int(step) & 0xFFFFFFFF, (int(first) + n) * ((elems + 1) // 2) + e // 2]
             kept[n, e] = threefry(key, counter)[e % 2] >= int(a["rate"] * 2**32)
     return x * tf.reshape(tf.constant(kept, x.dtype), x.shape) / (1 - a["rate"])
 
@@ -197,6 +197,14 @@ def while_loop(a, *xs):
     )
 
 
+def reduce_tree(a, *xs):
+    if a["how"] == "moments":
+        mean = tf.reduce_mean(xs[0], 0)
+        return mean, tf.reduce_mean(xs[1] + (xs[0] - mean) ** 2, 0)
+    reduce = {"sum": tf.reduce_sum, "mean": tf.reduce_mean, "max": tf.reduce_max, "and": tf.reduce_all}
+    return [reduce[a["how"]](x, 0) for x in xs]
+
+
 PEERS = {
     "round_bf16": lambda a, x: tf.cast(tf.cast(x, tf.bfloat16), x.dtype),
     "broadcast_to": lambda a, x: tf.broadcast_to(x, a["shape"]),
@@ -223,6 +231,12 @@ PEERS = {
     "map": lambda a, x, y: tf.map_fn(lambda row: row + y, x),
     "take_row": lambda a, x, i: tf.gather(x, i),
     "put_row": lambda a, x, row, i: tf.tensor_scatter_nd_update(x, [[i]], [row]),
+    # The samples are of one replica.
+    "replica_id": lambda a: tf.constant(0, tf.uint32),
+    "all_reduce": lambda a, *xs: [tf.identity(x) for x in xs],
+    "all_gather": lambda a, x: tf.identity(x),
+    "all_slice": lambda a, x: tf.identity(x),
+    "reduce_tree": reduce_tree,
 }
 
 # Gradients that TensorFlow does not have, with the reason; ours stand on central differences there.

@@ -1,4 +1,6 @@
-/* Control flow and replicas: while, all_reduce, replica_id. */
+/* Control flow and replicas: while, all_reduce, all_gather, replica_id. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/memory.h"
 #include "pjrt_ref/elementwise.h"
@@ -84,23 +86,20 @@ static sx_status run_while(ref_run *r, const ref_op *op)
     return status;
 }
 
-/* ---- all_reduce, replica_id ---- */
+/* ---- all_reduce, all_gather, replica_id ---- */
 
 typedef struct meeting_plan {
     int64_t channel;
     ref_kernel *kernel;
 } meeting_plan;
 
-static sx_status check_all_reduce(ref_program *p, const ref_op *op, void **out_plan)
+/* One group of all replicas in order; its channel. */
+static sx_status check_groups(const ref_program *p, const ref_op *op, int64_t *out_channel)
 {
-    const sx_type *type = ref_in_type(p, op, 0);
-    const sx_type scalars[2] = {sx_scalar_type(type->dtype), sx_scalar_type(type->dtype)};
     const ref_attr *handle = ref_attr_find(op->attrs, op->n_attrs, "channel_handle");
     const int64_t *groups, *channel;
-    meeting_plan *plan = sx_arena_new(&p->arena, meeting_plan);
-    if (plan == NULL || handle == NULL || handle->kind != REF_RECORD) {
-        return plan == NULL ? sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program")
-                            : ref_wrong("requires attribute 'channel_handle'");
+    if (handle == NULL || handle->kind != REF_RECORD) {
+        return ref_wrong("requires attribute 'channel_handle'");
     }
     SX_TRY(ref_attr_ints(op, "replica_groups", p->replicas, &groups, NULL),
            "compiled for %d replicas", p->replicas);
@@ -110,11 +109,32 @@ static sx_status check_all_reduce(ref_program *p, const ref_op *op, void **out_p
             return ref_wrong("only one group of all replicas in order is implemented");
         }
     }
+    *out_channel = channel[0];
+    return SX_OK;
+}
+
+static sx_status check_all_reduce(ref_program *p, const ref_op *op, void **out_plan)
+{
+    meeting_plan *plan = sx_arena_new(&p->arena, meeting_plan);
+    if (plan == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
+    }
+    if (op->n_in < 1 || op->n_out != op->n_in) {
+        return ref_wrong("has as many results as operands, at least one");
+    }
+    const sx_type scalar = sx_scalar_type(ref_in_type(p, op, 0)->dtype),
+                  scalars[2] = {scalar, scalar};
+    SX_TRY(check_groups(p, op, &plan->channel));
     SX_TRY(ref_check_region(p, op, 0, scalars, 2, scalars, 1));
-    *plan = (meeting_plan){channel[0], ref_lambda_of(p, &op->regions[0]).kernel};
+    for (int i = 0; i < op->n_in; i++) {
+        if (ref_in_type(p, op, i)->dtype != scalar.dtype) {
+            return ref_wrong("adds up operands of one element type only");
+        }
+        SX_TRY(ref_expect(p, op, i, ref_in_type(p, op, i)));
+    }
+    plan->kernel = ref_lambda_of(p, &op->regions[0]).kernel;
     *out_plan = plan;
-    return plan->kernel == NULL ? ref_wrong("adds up by one operation only")
-                                : ref_expect(p, op, 0, type);
+    return plan->kernel == NULL ? ref_wrong("adds up by one operation only") : SX_OK;
 }
 
 /* In the order of the replicas, whoever comes last. */
@@ -138,13 +158,65 @@ static void add_up(void *user, ref_array *const *brought, int replicas, ref_arra
 static sx_status run_all_reduce(ref_run *r, const ref_op *op)
 {
     const meeting_plan *plan = op->plan;
+    for (int i = 0; i < op->n_in; i++) {
+        ref_array *out, *mine = r->env[op->in[i]];
+        SX_TRY(ref_out(r, op, i, &out));
+        if (r->meeting == NULL) {
+            add_up(op->plan, &mine, 1, out);
+        } else {
+            SX_TRY(ref_meet(r->meeting, r->replica, plan->channel, mine, add_up, op->plan, out));
+        }
+    }
+    return SX_OK;
+}
+
+typedef struct gather_plan {
+    int64_t channel, axis;
+} gather_plan;
+
+static sx_status check_all_gather(ref_program *p, const ref_op *op, void **out_plan)
+{
+    sx_type type = *ref_in_type(p, op, 0);
+    gather_plan *plan = sx_arena_new(&p->arena, gather_plan);
+    if (plan == NULL) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a program");
+    }
+    SX_TRY(ref_attr_int(op, "all_gather_dim", 0, type.rank - 1, &plan->axis));
+    SX_TRY(check_groups(p, op, &plan->channel));
+    if (!sx_mul_i64(type.dims[plan->axis], p->replicas, &type.dims[plan->axis])) {
+        return ref_wrong("makes a dimension too large");
+    }
+    *out_plan = plan;
+    return ref_expect(p, op, 0, &type);
+}
+
+/* Rows of bytes: each replica gives its part of every outer index. */
+static void put_together(void *user, ref_array *const *brought, int replicas, ref_array *all)
+{
+    const gather_plan *plan = user;
+    int64_t outer = 1;
+    for (int i = 0; i < plan->axis; i++) {
+        outer *= all->type.dims[i];
+    }
+    for (int64_t k = 0; k < outer && all->bytes > 0; k++) {
+        const int64_t row = brought[0]->bytes / outer;
+        for (int i = 0; i < replicas; i++) {
+            memcpy((char *)all->data + (k * replicas + i) * row,
+                   (const char *)brought[i]->data + k * row, (size_t)row);
+        }
+    }
+}
+
+static sx_status run_all_gather(ref_run *r, const ref_op *op)
+{
+    const gather_plan *plan = op->plan;
     ref_array *out, *mine = r->env[op->in[0]];
     SX_TRY(ref_out(r, op, 0, &out));
     if (r->meeting == NULL) {
-        add_up(op->plan, &mine, 1, out);
+        put_together(op->plan, &mine, 1, out);
         return SX_OK;
     }
-    return ref_meet(r->meeting, r->replica, plan->channel, mine, add_up, op->plan, out);
+    return ref_meet(r->meeting, r->replica, plan->channel, mine, put_together, op->plan, out);
 }
 
 static sx_status check_replica_id(ref_program *p, const ref_op *op, void **out_plan)
@@ -170,11 +242,12 @@ const ref_row ref_control_rows[] = {
      .check = check_while,
      .run = run_while},
     {.name = "all_reduce",
-     .n_in = 1,
-     .n_out = 1,
+     .n_in = REF_ANY,
+     .n_out = REF_ANY,
      .n_regions = 1,
      .check = check_all_reduce,
      .run = run_all_reduce},
+    {.name = "all_gather", .n_in = 1, .n_out = 1, .check = check_all_gather, .run = run_all_gather},
     {.name = "replica_id", .n_out = 1, .check = check_replica_id, .run = run_replica_id},
     {.name = NULL},
 };

@@ -10,6 +10,9 @@ static bool node_can_shard(const sx_graph *g, const sx_node *n)
     if (n->op->batch_rule == SX_RULE_ROWS && sx_graph_type(g, n->inputs[0])->dtype != SX_F32) {
         return !sx_reads_batch(g, n); /* the host kernel does not know where its rows are */
     }
+    if (n->op->batch_rule == SX_RULE_REGIONS) {
+        return sx_node_division(g, n) == SX_COMMON;
+    }
     return sx_node_division(g, n) != SX_GATHERED;
 }
 

@@ -154,6 +154,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
     const sx_pjrt_module_options how = {
         .batch = options->batch,
         .replicas = p->replicas,
+        .shards = options->shards > 1 ? options->shards : 0,
         .steps = options->steps,
         .ok_output = options->ok_output,
         .any_batch = options->any_batch,

@@ -4,21 +4,15 @@
  *              argument has the number of the result that overwrites it
  *   results    those of the graph, in order
  *
- * Replicas. The same program runs on each of n devices with its part of the batch:
- * values with the batch dimension have batch / n examples, all others are equal on all devices. If
- * a node loses the batch, its results are combined by all_reduce as its operator declares
- * (`batch_rule`), so loss, gradients and batch-norm moments are those of the whole batch; random
- * operators use positions in the whole batch.
+ * Replicas. The same program, divided by sx_pass_spmd(), runs on each of n devices with its part of
+ * the batch: values with the batch dimension have batch / n examples, all others are equal on all
+ * devices. Loss, gradients and batch-norm moments are those of the whole batch; random operators
+ * use positions in the whole batch. With SX_BATCH_NORM_REPLICA, batch norm in training uses the
+ * moments of the replica's part. With `shards`, the batch is that number of parts whatever the
+ * replicas, and results are combined in a fixed tree over them, so that the replicas change no bit.
  *
- * Batch norm in training: with SX_BATCH_NORM_SYNC moments are combined as above. With
- * REPLICA the moments used by batch_norm_train, and the sums used by its gradient, are those of the
- * replica's part; the moving averages use the mean of the parts' moments, and the gradients of
- * scale and offset are sums over all replicas.
- *
- * A batch that is not a multiple of the replicas (`any_batch`: the last of an epoch): each replica
- * computes all of it, without splitting or combining, so loss, moments and gradients are those of
- * one device. All replicas take the new variables of the first one, because replicas whose
- * arithmetic is not deterministic (atomics on a GPU) must not drift apart.
+ * A batch that cannot be divided so (`any_batch`: the last of an epoch): each replica computes all
+ * of it, without splitting or combining, so loss, moments and gradients are those of one device.
  *
  * Step loop. With steps = K > 1 the program is a loop of up to K steps over a
  * superbatch:
@@ -37,9 +31,10 @@
 typedef struct sx_pjrt_module_options {
     int64_t batch;         /* global; ignored if the graph has no batch dimension */
     int replicas;          /* 0 = 1 */
+    int shards;            /* parts of the batch, a multiple of the replicas; 0 = the replicas */
     int64_t steps;         /* maximum steps of the loop; 0 and 1 = no loop */
     const char *ok_output; /* bool scalar output that ends the loop if false; NULL = none */
-    bool any_batch; /* if the batch is not a multiple of the replicas, each computes all of it */
+    bool any_batch; /* if the batch is not a multiple of these, each replica computes all of it */
     sx_batch_norm_scope batch_norm;
     sx_hlo_options hlo;
 } sx_pjrt_module_options;
@@ -58,8 +53,7 @@ sx_type sx_pjrt_module_arg_type(const sx_graph *g, const sx_pjrt_module_options 
 sx_type sx_pjrt_module_result_type(const sx_graph *g, const sx_pjrt_module_options *o, int i);
 
 /* Errors: INVALID_ARGUMENT: the batch is not a multiple of the replicas (names the nearest that
- * are); UNIMPLEMENTED: an operator that device programs or replicas do not support (names node and
- * line). */
+ * are); UNIMPLEMENTED: an operator that device programs do not support (names node and line). */
 SX_MUST_USE sx_status sx_pjrt_module_create(const sx_graph *g,
                                             const sx_pjrt_module_options *options,
                                             sx_pjrt_module *out);

@@ -42,9 +42,6 @@ typedef struct sx_hlo_op {
     sx_hlo *out;
     const sx_type *in_types, *out_types; /* static */
     int n_in, n_out;
-    /* uint32 scalar: the position of input 0's first row among the rows of the whole batch;
-     * SX_HLO_NONE = 0. Random operators add it to the position. */
-    sx_hlo first_row;
 } sx_hlo_op;
 
 /* ---- A writer's life ---- */
@@ -205,5 +202,7 @@ sx_hlo sx_hlo_convolution(sx_hlo_writer *w, sx_hlo x, sx_hlo filter, const sx_hl
 
 /* op "add", "maximum" or "minimum" of x over replicas 0 .. n-1, element by element, on each. */
 sx_hlo sx_hlo_all_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n);
+/* The replicas' x behind one another along an axis. */
+sx_hlo sx_hlo_all_gather(sx_hlo_writer *w, sx_hlo x, int axis, int replicas);
 
 #endif

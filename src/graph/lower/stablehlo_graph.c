@@ -30,8 +30,7 @@ static void lower_node(sx_hlo_writer *w, const sx_graph *g, const sx_node *n, sx
                                         .in_types = types,
                                         .out_types = out_types,
                                         .n_in = n->n_inputs,
-                                        .n_out = n->n_outputs,
-                                        .first_row = SX_HLO_NONE});
+                                        .n_out = n->n_outputs});
     for (int i = 0; i < n->n_outputs; i++) {
         values[sx_node_output(n, i).id] = out[i];
     }

@@ -345,20 +345,35 @@ sx_hlo sx_hlo_convolution(sx_hlo_writer *w, sx_hlo x, sx_hlo filter, const sx_hl
 
 /* ---- Replicas ---- */
 
+/* One group of all replicas, on a channel of its own. */
+static void attr_replicas(sx_hlo_writer *w, int replicas)
+{
+    sx_hlo_begin_attr(w, "replica_groups");
+    sx_buf_puts(&w->attrs, "dense<[[");
+    for (int i = 0; i < replicas; i++) {
+        sx_buf_printf(&w->attrs, "%s%d", i > 0 ? ", " : "", i);
+    }
+    sx_buf_printf(&w->attrs, "]]> : tensor<1x%dxi64>", replicas);
+    sx_hlo_attr(w, "channel_handle", "#stablehlo.channel_handle<handle = %d, type = 0>",
+                ++w->channels);
+    sx_hlo_attr(w, "use_global_device_ids", "unit");
+}
+
 sx_hlo sx_hlo_all_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n)
 {
     sx_type type = sx_hlo_type(w, x);
     sx_hlo y = sx_hlo_begin(w, "all_reduce", &x, 1, &type, 1);
     sx_hlo_region_binary(w, op, type.dtype);
-    sx_hlo_begin_attr(w, "replica_groups");
-    sx_buf_puts(&w->attrs, "dense<[[");
-    for (int i = 0; i < n; i++) {
-        sx_buf_printf(&w->attrs, "%s%d", i > 0 ? ", " : "", i);
-    }
-    sx_buf_printf(&w->attrs, "]]> : tensor<1x%dxi64>", n);
-    sx_hlo_attr(w, "channel_handle", "#stablehlo.channel_handle<handle = %d, type = 0>",
-                ++w->channels);
-    sx_hlo_attr(w, "use_global_device_ids", "unit");
+    attr_replicas(w, n);
     sx_hlo_end(w);
     return y;
+}
+
+sx_hlo sx_hlo_all_gather(sx_hlo_writer *w, sx_hlo x, int axis, int replicas)
+{
+    sx_type type = sx_hlo_type(w, x);
+    type.dims[axis] *= replicas;
+    sx_hlo_attr(w, "all_gather_dim", "%d : i64", axis);
+    attr_replicas(w, replicas);
+    return sx_hlo_emit(w, "all_gather", &x, 1, &type, 1);
 }

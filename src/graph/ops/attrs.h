@@ -165,6 +165,31 @@ typedef struct sx_map_attrs {
     int64_t mapped; /* so many operands are cut along axis 0; the others are passed whole */
 } sx_map_attrs;
 
+/* How partial results of the batch combine to that of the whole. */
+typedef enum sx_combine {
+    SX_COMBINE_SUM = 0,
+    SX_COMBINE_MEAN,
+    SX_COMBINE_MAX,
+    SX_COMBINE_AND,
+    SX_COMBINE_MOMENTS, /* mean and variance, by Chan's formula */
+} sx_combine;
+
+typedef struct sx_all_reduce_attrs {
+    int32_t how; /* sx_combine */
+    int64_t replicas;
+    int64_t elems; /* moments: of how many elements this replica's are */
+} sx_all_reduce_attrs;
+
+/* all_gather, all_slice */
+typedef struct sx_all_gather_attrs {
+    int64_t axis, replicas;
+    int64_t size; /* of the result along the axis */
+} sx_all_gather_attrs;
+
+typedef struct sx_reduce_tree_attrs {
+    int32_t how; /* sx_combine */
+} sx_reduce_tree_attrs;
+
 typedef struct sx_variable_handle_attrs {
     const char *name; /* of the library's variable */
 } sx_variable_handle_attrs;
@@ -173,8 +198,9 @@ typedef struct sx_assert_attrs {
     const char *message;
 } sx_assert_attrs;
 
-/* Names of sx_padding's values, for SX_ATTR_NAMES. */
+/* Names of sx_padding's and sx_combine's values, for SX_ATTR_NAMES. */
 extern const char *const sx_padding_names[];
+extern const char *const sx_combine_names[];
 
 /* As sx_take_args(); a struct that is refused fails the builder. Returns whether `out` was filled.
  */

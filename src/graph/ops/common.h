@@ -65,6 +65,11 @@ SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer_context *c);
  * that dtype, the last one `ok`, bool. Outputs 0 .. n_out-1 get the type. */
 SX_MUST_USE sx_status sx_infer_apply(sx_infer_context *c, int n, int n_out);
 
+/* Operands that combine in this way (sx_combine): their number, dtypes and, for moments, shapes. */
+SX_MUST_USE sx_status sx_require_combinable(int32_t how, const sx_type *types, int n);
+/* A host kernel exchanges nothing: UNIMPLEMENTED for more than one replica. */
+SX_MUST_USE sx_status sx_require_one_replica(int64_t replicas);
+
 /* ---- Host kernels ---- */
 
 /* Offset in `in` of what is broadcast to element i of `out`. */

@@ -12,11 +12,12 @@
  *   x        any shape, a float type
  *   seed     uint32[2]
  *   step     int64 scalar: the training step
+ *   first    uint32 scalar, optional: which row of the whole batch is row 0 of x, where x is a part
  *   rate     in [0, 1)
  *   key      64 bits, a hash of the operator's scope name, so that layers differ
  *   returns  x's type
  *
- * n is the row in the whole batch: a shard's kernel adds where its shard begins.
+ * n is the row in the whole batch: of x, plus `first`, which sx_pass_spmd() passes.
  * Errors   INVALID_ARGUMENT  dtypes, rate or key out of range, the batch elsewhere than first
  * Numbers  one rounding of x times the rounded 1 / (1 - rate)
  * Source   TensorFlow tf.nn.dropout, for what it means; the bits are ours */
@@ -38,9 +39,15 @@ static bool is_u32(int64_t v)
 static sx_status dropout_infer(sx_infer_context *c)
 {
     const sx_dropout_attrs *attrs = c->attrs;
+    if (c->n_inputs < 3 || c->n_inputs > 4) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d operands, expected x, seed, step", c->n_inputs);
+    }
     SX_TRY(sx_require_float("x", &c->inputs[0]));
     SX_TRY(sx_require_vector("seed", &c->inputs[1], SX_U32, 2));
     SX_TRY(sx_require_scalar("step", &c->inputs[2], SX_I64));
+    if (c->n_inputs > 3) {
+        SX_TRY(sx_require_scalar("first", &c->inputs[3], SX_U32));
+    }
     if (!(attrs->rate >= 0 && attrs->rate < 1)) {
         return sx_error(SX_INVALID_ARGUMENT, "rate is %g, expected [0, 1)", attrs->rate);
     }
@@ -59,7 +66,8 @@ static sx_status dropout_infer(sx_infer_context *c)
 
 static void dropout_grad(sx_grad *g)
 {
-    g->dx[0] = sx_build_op(g->b, dropout, g->attrs, g->dy[0], g->x[1], g->x[2]);
+    sx_value in[4] = {g->dy[0], g->x[1], g->x[2], g->n_inputs > 3 ? g->x[3] : SX_NO_VALUE};
+    g->dx[0] = sx_build(g->b, &sx_op_dropout, g->attrs, in, g->n_inputs);
 }
 
 /* Is element `e` of the example at `position` kept? */
@@ -80,9 +88,10 @@ static sx_status dropout_host(const sx_kernel_call *c)
     const sx_dropout_attrs *attrs = c->attrs;
     const sx_type *x = &c->in[0].type;
     int64_t n = sx_type_elems(x), examples = x->rank == 0 ? 1 : x->dims[0];
+    const int64_t first = c->n_in > 3 ? c->in[3].i[0] : 0;
     for (int64_t i = 0; i < n; i++) {
         int64_t elems = n / examples;
-        bool kept = is_kept(c, i / elems, elems, i % elems);
+        bool kept = is_kept(c, first + i / elems, elems, i % elems);
         c->out[0].f[i] = kept ? c->in[0].f[i] / (1 - attrs->rate) : 0;
     }
     return SX_OK;
@@ -127,8 +136,8 @@ static void dropout_counters(sx_hlo_writer *w, const sx_hlo_op *op, const sx_typ
     double pairs = (double)counters->dims[1];
     sx_hlo step = sx_hlo_with(w, "and", op->in[2], (double)UINT32_MAX);
     sx_hlo n = sx_hlo_iota(w, *counters, 0);
-    if (sx_hlo_is(op->first_row)) {
-        n = sx_hlo_binary(w, "add", n, sx_hlo_broadcast_to(w, op->first_row, counters));
+    if (op->n_in > 3) {
+        n = sx_hlo_binary(w, "add", n, sx_hlo_broadcast_to(w, op->in[3], counters));
     }
     x[0] = sx_hlo_broadcast_to(w, sx_hlo_convert(w, step, SX_U32), counters);
     x[1] =
@@ -199,6 +208,12 @@ static const sx_op_sample dropout_samples[] = {
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, -3, 5), STREAM},
      .n_inputs = 3,
      .attrs = RATE(.rate = 0.5, .key_lo = 3)},
+    {.name = "part",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 5),
+                STREAM,
+                {.type = {.dtype = SX_U32}, .fill = SX_FILL_INDEX, .limit = 100}},
+     .n_inputs = 4,
+     .attrs = RATE(.rate = 0.5, .key_lo = 3)},
 };
 
 sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_value step,
@@ -215,7 +230,7 @@ sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_value ste
 
 const sx_op_def sx_op_dropout = {
     SX_OP_NAMED(dropout),
-    .n_in = 3,
+    .n_in = SX_VARIADIC,
     .n_out = 1,
     .batch_rule = SX_RULE_ROWS,
     .bf16 = 0x1,

@@ -221,6 +221,7 @@ const sx_op_def sx_op_map = {
     SX_OP_NAMED(map),
     .n_in = SX_VARIADIC,
     .n_out = SX_VARIADIC,
+    .batch_rule = SX_RULE_REGIONS,
     .flags = SX_OP_NO_TF,
     SX_OP_ATTRS(sx_map_attrs, map_attrs),
     .moved = SX_MOVES_ALL,

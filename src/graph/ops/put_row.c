@@ -63,12 +63,18 @@ static const sx_op_sample put_row_samples[] = {
                 SX_SAMPLE_SCALAR(SX_F32, SX_FILL_NORMAL),
                 {.type = {.dtype = SX_I32}, .fill = SX_FILL_INDEX, .limit = 5}},
      .n_inputs = 3},
+    {.name = "beside_the_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, SX_BATCH, 3),
+                SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3),
+                {.type = {.dtype = SX_I32}, .fill = SX_FILL_INDEX, .limit = 4}},
+     .n_inputs = 3},
 };
 
 const sx_op_def sx_op_put_row = {
     SX_OP_NAMED(put_row),
     .n_in = 3,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES, /* axis 0 is not the batch: its length is known */
     .bf16 = 0x3,
     .flags = SX_OP_NO_TF,
     .moved = 0x3,

@@ -54,12 +54,17 @@ static const sx_op_sample take_row_samples[] = {
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 5),
                 {.type = {.dtype = SX_I32}, .fill = SX_FILL_INDEX, .limit = 5}},
      .n_inputs = 2},
+    {.name = "beside_the_batch",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, SX_BATCH, 3),
+                {.type = {.dtype = SX_I32}, .fill = SX_FILL_INDEX, .limit = 4}},
+     .n_inputs = 2},
 };
 
 const sx_op_def sx_op_take_row = {
     SX_OP_NAMED(take_row),
     .n_in = 2,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES, /* axis 0 is not the batch: its length is known */
     .bf16 = 0x1,
     .flags = SX_OP_NO_TF,
     .moved = 0x1,

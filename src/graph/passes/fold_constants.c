@@ -25,7 +25,8 @@ static const sx_tensor *constant_of(const sx_rewrite *rw, sx_value v)
 /* Whether to fold the node; counts its results. */
 static bool can_fold(const sx_rewrite *rw, const sx_node *n)
 {
-    if (n->op == &sx_op_constant || n->op->host == NULL || n->n_inputs > SX_MAX_RANK) {
+    if (n->op == &sx_op_constant || n->op->host == NULL || n->n_inputs > SX_MAX_RANK ||
+        (n->op->flags & SX_OP_BY_REPLICA)) {
         return false;
     }
     int64_t scratch = 0, results = 0;

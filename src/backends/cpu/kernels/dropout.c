@@ -22,12 +22,13 @@ static void run_dropout(const sx_cpu_step *step, const sx_cpu_call *call)
     const dropout_data *d = step->data;
     const uint32_t *seed = sx_cpu_in(step, call, 1);
     const int64_t *at = sx_cpu_in(step, call, 2);
+    const uint32_t *first = step->n_in > 3 ? sx_cpu_in(step, call, 3) : NULL;
     sx_vec_dropout v = {
         .key = {seed[0] ^ (uint32_t)d->attrs->key_lo, seed[1] ^ (uint32_t)d->attrs->key_hi},
         .step = (uint32_t)*at,
         .threshold = (uint32_t)floor(d->attrs->rate * 0x1p32),
         .scale = (float)(1 / (1 - d->attrs->rate)),
-        .first_example = call->first_example * d->rows_per_example,
+        .first_example = first != NULL ? *first : call->first_example * d->rows_per_example,
         .examples = d->examples,
         .elems = d->elems,
     };

@@ -119,6 +119,61 @@ static sx_status import(void *user)
     return status;
 }
 
+/* The constant that input `i` of a node is. */
+static const Tensorflow__TensorProto *constant_of(const Tensorflow__GraphDef *graph,
+                                                  const Tensorflow__NodeDef *node, size_t i)
+{
+    assert_true(i < node->n_input);
+    for (size_t k = 0; k < graph->n_node; k++) {
+        if (strcmp(graph->node[k]->name, node->input[i]) == 0) {
+            assert_string_equal(graph->node[k]->op, "Const");
+            return sx_tf_node_attr(graph->node[k], "value")->tensor;
+        }
+    }
+    fail_msg("%s: no node \"%s\"", node->name, node->input[i]);
+    return NULL;
+}
+
+/* What TensorFlow asks of the nodes around an image model: the slice that counts the images has a
+ * begin, an end and a stride for one dimension, each constant the bytes of its shape. */
+static void test_savedmodel_memory__image_models_are_well_formed(void **state)
+{
+    (void)state;
+    sx_graph *graph = image_graph();
+    const sx_preprocess pre = {.height = 4, .width = 4, .channels = 3, .scale = SX_0_1};
+    const sx_export_request request = {
+        .graph = graph, .read_variable = give_ones, .preprocess = &pre, .base = scratch("w")};
+    char *dir = NULL;
+    sx_saved_model *model = NULL;
+    assert_ok(sx_export_saved_model(&request, &dir));
+    assert_ok(sx_saved_model_open(dir, &model));
+    const Tensorflow__GraphDef *g = sx_saved_model_graph(model);
+    int slices = 0;
+    for (size_t k = 0; k < g->n_node; k++) {
+        const Tensorflow__AttrValue *value = sx_tf_node_attr(g->node[k], "value");
+        if (strcmp(g->node[k]->op, "Const") == 0) {
+            int64_t elems = 1;
+            for (size_t d = 0; d < value->tensor->tensor_shape->n_dim; d++) {
+                elems *= value->tensor->tensor_shape->dim[d]->size;
+            }
+            if (value->tensor->dtype == TENSORFLOW__DATA_TYPE__DT_INT32) {
+                assert_int_equal(value->tensor->tensor_content.len, elems * 4);
+            }
+        }
+        for (size_t i = 1; strcmp(g->node[k]->op, "StridedSlice") == 0 && i < 4; i++) {
+            const Tensorflow__TensorProto *at = constant_of(g, g->node[k], i);
+            assert_int_equal(at->tensor_shape->n_dim, 1);
+            assert_int_equal(at->tensor_shape->dim[0]->size, 1);
+            assert_memory_equal(at->tensor_content.data, i == 1 ? "\0\0\0" : "\1\0\0", 4);
+            slices++;
+        }
+    }
+    assert_int_equal(slices, 3);
+    sx_saved_model_close(model);
+    sx_free(dir);
+    sx_graph_destroy(graph);
+}
+
 static void test_savedmodel_memory__models(void **state)
 {
     (void)state;
@@ -171,6 +226,7 @@ static void test_savedmodel_memory__servables(void **state)
 
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_memory__checkpoints),
+    scratch_test(test_savedmodel_memory__image_models_are_well_formed),
     scratch_test(test_savedmodel_memory__models),
     scratch_test(test_savedmodel_memory__servables),
 };

@@ -101,6 +101,39 @@ static void test_train_eval_place__without_eval_on_tpu(void **state)
     sx_estimator_destroy(e);
 }
 
+/* A variable that the evaluation has alone has no value where training runs. */
+static sx_spec biased_build(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_value logits = sx_dense(b, in->features, CLASSES);
+    if (in->mode == SX_EVAL) {
+        logits = sx_add(b, logits,
+                        sx_variable(b, &(sx_variable_spec){.name = "eval_bias",
+                                                           .type = sx_type_of(SX_F32, CLASSES),
+                                                           .role = SX_ROLE_STATE}));
+    }
+    return sx_classifier_spec(b, logits, in->labels);
+}
+
+static void test_train_eval_place__names_a_variable_of_the_evaluation_alone(void **state)
+{
+    (void)state;
+    static const sx_model_def biased =
+        SX_MODEL_DEF(.name = "biased", .build = biased_build, .features = FEATURES);
+    sx_strategy *cpu = NULL;
+    sx_estimator *e = NULL;
+    sx_eval_result result;
+    sx_run_config config = config_on("host", NULL);
+    assert_ok(sx_one_device_strategy(&cpu, .device = "cpu"));
+    config.eval_distribute = cpu;
+    assert_ok(sx_estimator_create(&biased, &config, NULL, &e));
+    sx_strategy_release(cpu);
+    assert_ok(sx_estimator_train(e, some_input, NULL, .max_steps = 2));
+    assert_error(sx_estimator_evaluate(e, some_input, NULL, &result), SX_INTERNAL,
+                 "no program has the variable \"eval_bias\"");
+    sx_estimator_destroy(e);
+}
+
 static void test_train_eval_place__tpu_estimators_other_arguments(void **state)
 {
     (void)state;
@@ -125,6 +158,7 @@ static void test_train_eval_place__tpu_estimators_other_arguments(void **state)
 static const struct CMUnitTest tests[] = {
     scratch_test(test_train_eval_place__follows_the_training),
     scratch_test(test_train_eval_place__without_eval_on_tpu),
+    scratch_test(test_train_eval_place__names_a_variable_of_the_evaluation_alone),
     scratch_test(test_train_eval_place__tpu_estimators_other_arguments),
 };
 SX_TEST_MAIN(tests)

@@ -32,6 +32,7 @@ static sx_status open_run(sx_invocation *inv, const sx_compile_model_request *r,
     SX_TRY(sx_run_read_graphs(r->name, &info, NULL, NULL, &out->run));
     out->precision = info.precision;
     out->graph = out->run.by_mode[r->mode];
+    SX_TRY(sx_run_graph_lost(&out->run, r->mode));
     return out->graph != NULL
                ? SX_OK
                : sx_error(SX_NOT_FOUND, "%s has no %s graph", r->name, names[r->mode]);

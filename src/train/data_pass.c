@@ -68,6 +68,7 @@ static int64_t execution_batch(const sx_trainer *t, sx_mode mode)
 static sx_status open_input(sx_data_pass *p, sx_dataset *data)
 {
     sx_trainer *t = p->t;
+    SX_TRY(sx_run_graph_lost(&t->graphs, p->mode));
     const sx_feed_args args = {.mode = p->mode,
                                .batch_size = t->config.eval_batch_size,
                                .classes = sx_trainer_classes(t),

@@ -210,7 +210,7 @@ static sx_status fit(sx_fit *f)
 
 sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
 {
-    sx_fit f = {.t = t, .r = request, .saved_step = -1, .lock = SX_NO_LOCK};
+    sx_fit f = {.t = t, .r = request, .saved_step = -1, .partial_step = -1, .lock = SX_NO_LOCK};
     SX_TRY(check_request(request));
     t->callbacks = request->callbacks;
     t->n_callbacks = request->n_callbacks;

@@ -34,6 +34,7 @@ typedef struct sx_fit {
     int64_t step, target; /* target INT64_MAX = until the data end */
     int64_t epochs;       /* total; 0 = unknown */
     int64_t saved_step;   /* of the last checkpoint; -1 = none */
+    int64_t partial_step; /* resumed in the middle of an epoch, at this step; -1 = not */
     int64_t saved_ns;     /* when */
 
     int n_metrics; /* loss and metrics among the scalars */
@@ -53,7 +54,8 @@ typedef struct sx_fit {
     bool feed_failed; /* the error comes from the input */
 
     sx_control control;
-    bool cut_short; /* stopped before or during an evaluation */
+    bool told_thinned; /* that entries of history.json were dropped */
+    bool cut_short;    /* stopped before or during an evaluation */
 
     int64_t told_ns, epoch_ns;
     int64_t history_due_ns; /* when history.json may be written again */

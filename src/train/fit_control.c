@@ -74,6 +74,12 @@ static sx_status save_history(sx_fit *f)
     if (f->t->config.model_dir == NULL || !f->t->history.changed) {
         return SX_OK;
     }
+    if (f->t->history.thinned && !f->told_thinned) {
+        f->told_thinned = true;
+        sx_trainer_warn(f->t,
+                        "history.json has reached its maximum number of entries: every second "
+                        "one of the older half is dropped");
+    }
     int64_t start = sx_now_ns();
     sx_status status = sx_history_save(&f->t->history, f->t->config.model_dir);
     f->history_due_ns = start + SX_MAX(HISTORY_NS, HISTORY_SHARE * (sx_now_ns() - start));
@@ -161,6 +167,10 @@ sx_status sx_fit_control_point(sx_fit *f)
     bool at_end = sx_fit_at_end(f), regular = regular_eval(f);
     bool last = at_end && f->r->eval != NULL && sx_history_find(&f->t->history, f->step) == NULL;
     bool evaluate = regular || last;
+    if (f->partial_step >= 0 && f->trained_examples > 0) {
+        sx_history_drop_training(&f->t->history, f->partial_step);
+        f->partial_step = -1;
+    }
     if ((f->epoch_ended || evaluate || at_end) && f->trained_examples > 0) {
         SX_TRY(sx_history_put_training(&f->t->history, f->step, e.epoch, e.metrics, e.n_metrics));
     }

@@ -32,6 +32,8 @@ sx_status sx_fit_restore(sx_fit *f, bool *out_found)
     }
     f->step = sx_trainer_step(t);
     sx_history_cut(&t->history, f->step);
+    const sx_progress *p = sx_fit_progress(f);
+    f->partial_step = p->step_in_epoch > 0 && !p->eval_due ? f->step : -1;
     f->saved_step = *out_found ? f->step : -1;
     return SX_OK;
 }

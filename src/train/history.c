@@ -13,7 +13,7 @@
 #include "io/json_text.h"
 #include "io/path.h"
 
-enum { MAX_FILE_BYTES = 1 << 28, MAX_ENTRIES = 1 << 20 };
+enum { MAX_FILE_BYTES = 1 << 30 };
 
 #define VAL "val_" /* Keras' prefix of evaluations */
 
@@ -69,17 +69,30 @@ static sx_status copy_metrics(sx_history *h, const sx_metric *metrics, int n, sx
     return SX_OK;
 }
 
+/* Drops every second entry of the older half. */
+static void thin(sx_history *h)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        if (i >= h->count / 2 || i % 2 == 0 || h->items[i].step == h->best_step) {
+            h->items[kept++] = h->items[i];
+        }
+    }
+    h->count = kept;
+    h->thinned = true;
+}
+
 /* The entry of that step, added if there is none. */
 static sx_status entry_at(sx_history *h, int64_t step, sx_history_entry **out)
 {
     size_t i = position_of(h, step);
     if (i == h->count || h->items[i].step != step) {
+        if (h->count == SX_HISTORY_ENTRIES) {
+            thin(h);
+            i = position_of(h, step);
+        }
         if (h->count == h->capacity) {
             size_t capacity = h->capacity > 0 ? 2 * h->capacity : 16;
-            if (capacity > MAX_ENTRIES) {
-                return sx_error(SX_RESOURCE_EXHAUSTED, "history: more than %d entries",
-                                MAX_ENTRIES);
-            }
             sx_history_entry *items = sx_realloc(h->items, capacity, sizeof(*items));
             if (items == NULL) {
                 return sx_no_memory("for the history");
@@ -127,6 +140,16 @@ sx_status sx_history_put_training(sx_history *h, int64_t step, int64_t epoch,
         h->changed = true;
     }
     return SX_OK;
+}
+
+void sx_history_drop_training(sx_history *h, int64_t step)
+{
+    size_t i = position_of(h, step);
+    if (i < h->count && h->items[i].step == step && !h->items[i].evaluated) {
+        memmove(&h->items[i], &h->items[i + 1], (h->count - i - 1) * sizeof(h->items[0]));
+        h->count--;
+        h->changed = true;
+    }
 }
 
 void sx_history_cut(sx_history *h, int64_t step)

@@ -11,7 +11,8 @@
  * The names are Keras': "loss" and the metrics are means over the epoch so far, "val_…" are of the
  * evaluation at that step, if there was one. The file is written before each checkpoint, so a
  * checkpoint's history is never older than the checkpoint; a resumed run drops the entries that
- * follow its checkpoint. It has a copy (train/backup.h). */
+ * follow its checkpoint, and the entry of its own step if that was the end of a fit in the middle
+ * of an epoch. It has a copy (train/backup.h). */
 #ifndef SX_TRAIN_HISTORY_H
 #define SX_TRAIN_HISTORY_H
 
@@ -21,6 +22,10 @@
 #include "train/backup.h"
 
 #define SX_HISTORY_FILE "history.json"
+
+/* The most entries of a history. A run goes on after that: every second entry of the older half is
+ * dropped, but for the best evaluation. */
+enum { SX_HISTORY_ENTRIES = 1 << 16 };
 
 typedef struct sx_history_entry {
     int64_t step, epoch; /* epoch from 1; 0 = unknown */
@@ -39,6 +44,7 @@ typedef struct sx_history {
     int64_t best_step; /* -1 = none yet */
     double best_loss;
     bool changed; /* since it was loaded or saved */
+    bool thinned; /* entries were dropped, to stay below SX_HISTORY_ENTRIES */
 } sx_history;
 
 void sx_history_init(sx_history *history);
@@ -61,6 +67,9 @@ SX_MUST_USE sx_status sx_history_put(sx_history *history, const sx_eval_result *
 /* Adds the training metrics of a step, unless it has some. */
 SX_MUST_USE sx_status sx_history_put_training(sx_history *history, int64_t step, int64_t epoch,
                                               const sx_metric *metrics, int n_metrics);
+/* Drops the entry of a step, unless it has an evaluation: the end of an earlier fit in the middle
+ * of an epoch that goes on now. */
+void sx_history_drop_training(sx_history *history, int64_t step);
 /* Drops the entries after that step; the best evaluation stays. */
 void sx_history_cut(sx_history *history, int64_t step);
 

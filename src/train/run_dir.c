@@ -30,7 +30,9 @@ void sx_run_graphs_destroy(sx_run_graphs *graphs)
 {
     for (int i = 0; i < 3; i++) {
         sx_graph_destroy(graphs->by_mode[i]);
+        sx_status_free(graphs->lost[i]);
         graphs->by_mode[i] = NULL;
+        graphs->lost[i] = SX_OK;
     }
 }
 
@@ -464,6 +466,14 @@ static sx_status read_graph(const char *dir, int mode, const sx_run_info *info, 
     }
     status = sx_graph_parse(text, size, out);
     sx_free(text);
+    const sx_code code = sx_status_code(status);
+    if (code == SX_INVALID_ARGUMENT || code == SX_DATA_LOSS) {
+        sx_status damaged =
+            sx_error(SX_DATA_LOSS, "%s/%s: damaged, and there is no intact copy in %s: %s", dir,
+                     graph_files[mode], SX_BACKUP_DIR, sx_status_message(status));
+        sx_status_free(status);
+        return say_what_is_left(dir, damaged);
+    }
     if (status == SX_OK) {
         status = sx_program_check_inputs(*out, (sx_mode)mode, &info->features, &info->labels);
     }
@@ -473,17 +483,25 @@ static sx_status read_graph(const char *dir, int mode, const sx_run_info *info, 
 sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_warn_fn *warn,
                              void *warn_user, sx_run_graphs *out_graphs)
 {
-    sx_run_graphs graphs = {{NULL}};
-    sx_status status = SX_OK;
-    for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
-        status = read_graph(dir, mode, info, warn, warn_user, &graphs.by_mode[mode]);
-    }
-    if (status != SX_OK) {
-        sx_run_graphs_destroy(&graphs);
-        return status;
+    sx_run_graphs graphs = {{NULL}, {SX_OK}};
+    for (int mode = 0; mode < 3; mode++) {
+        sx_status status = read_graph(dir, mode, info, warn, warn_user, &graphs.by_mode[mode]);
+        const sx_code code = sx_status_code(status);
+        if (code == SX_NOT_FOUND || code == SX_DATA_LOSS) {
+            graphs.lost[mode] = status;
+        } else if (status != SX_OK) {
+            sx_run_graphs_destroy(&graphs);
+            return status;
+        }
     }
     *out_graphs = graphs;
     return SX_OK;
+}
+
+sx_status sx_run_graph_lost(const sx_run_graphs *graphs, sx_mode mode)
+{
+    sx_status lost = graphs->lost[mode];
+    return lost == SX_OK ? SX_OK : sx_error(sx_status_code(lost), "%s", sx_status_message(lost));
 }
 
 /* ---- Writing a run ---- */

@@ -28,6 +28,7 @@ enum { SX_RUN_FORMAT = 1 };
 /* The three programs of a run, by sx_mode. Owned by whoever loaded or built them. */
 typedef struct sx_run_graphs {
     sx_graph *by_mode[3];
+    sx_status lost[3]; /* why a graph could not be read */
 } sx_run_graphs;
 
 void sx_run_graphs_destroy(sx_run_graphs *graphs);
@@ -79,11 +80,15 @@ SX_MUST_USE sx_status sx_run_read(const char *dir, sx_arena *arena, sx_warn_fn *
  * which says how to use them. */
 SX_MUST_USE sx_status sx_run_check_new(const char *dir);
 
-/* Reads the three graphs, damaged ones from their copies. Errors name the file: NOT_FOUND;
- * DATA_LOSS: file and copy are damaged, or not a graph; INVALID_ARGUMENT: inputs that a run does
- * not feed (sx_program_check_inputs), or types that differ from `info`. */
+/* Reads the three graphs, damaged ones from their copies. A graph whose file and copy are missing
+ * or damaged is NULL, and sx_run_graph_lost() has its error: it stops only what needs this graph.
+ * Errors name the file: INVALID_ARGUMENT: inputs that a run does not feed
+ * (sx_program_check_inputs), or types that differ from `info`. */
 SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_warn_fn *warn,
                                          void *warn_user, sx_run_graphs *out_graphs);
+
+/* OK, or why the graph of that mode could not be read: NOT_FOUND; DATA_LOSS. */
+SX_MUST_USE sx_status sx_run_graph_lost(const sx_run_graphs *graphs, sx_mode mode);
 
 /* Restores damaged files from their copies, and missing or damaged copies from the files. The
  * caller holds the lock of `dir`. Errors: as above; those of writing. */

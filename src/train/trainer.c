@@ -89,7 +89,14 @@ static sx_status adopt_stored(sx_trainer *t, bool compare)
     const char *dir = t->config.model_dir;
     SX_TRY(sx_run_read(dir, &t->arena, sx_trainer_warn, t, &info));
     SX_TRY(sx_run_read_graphs(dir, &info, sx_trainer_warn, t, &stored));
-    sx_status status = compare ? compare_stored(t, &stored, &info) : SX_OK;
+    /* Training needs all graphs; what else is done with a run, at least the predict graph. */
+    sx_status status = sx_run_graph_lost(&stored, SX_PREDICT);
+    for (int mode = 0; mode < 3 && compare && status == SX_OK; mode++) {
+        status = sx_run_graph_lost(&stored, (sx_mode)mode);
+    }
+    if (status == SX_OK && compare) {
+        status = compare_stored(t, &stored, &info);
+    }
     if (status != SX_OK) {
         sx_run_graphs_destroy(&stored);
         return status;
@@ -291,6 +298,7 @@ static sx_status add_program(sx_trainer *t, sx_mode mode)
 {
     sx_session *session = sx_trainer_session_of(t, mode);
     int before = sx_session_variable_count(session);
+    SX_TRY(sx_run_graph_lost(&t->graphs, mode));
     SX_TRY(sx_session_add_program(session, t->graphs.by_mode[mode], &t->programs[mode]));
     if (t->prefix != NULL && session == t->session && sx_session_variable_count(session) > before) {
         return sx_checkpoint_load(session, t->prefix, before);

@@ -27,7 +27,7 @@ quiet
 fails 1 --verbosity error evaluate run --data nowhere
 warns 'sextant evaluate: nowhere'
 ok train linear --data "$data" --model-dir run --steps 2 --quiet
-printf x >run/model.ckpt-4.index
+printf x >run/sextant.json # its copy is used
 ok evaluate run --data "$data" --quiet
 warns 'warning: '
 ok evaluate run --data "$data" --verbosity error

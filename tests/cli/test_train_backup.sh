@@ -36,8 +36,18 @@ warns 'run/sextant.json: '
 ok train linear --data "$data" --model-dir run --max-steps 2
 ok evaluate run --data "$data" --json
 warns_not 'warning'
+# A graph that is lost stops only what needs it.
+cp -r run plain
 rm run/graphs/train.graph run/.backup/train.graph
+ok evaluate run --data "$data" --json
+cmp out whole || fail 'another result'
+rm run/graphs/eval.graph run/.backup/eval.graph
+ok predict run --data "$data" --out again.csv
+cmp p.csv again.csv || fail 'another prediction'
+ok export run --out again
 fails 1 evaluate run --data "$data"
+warns 'run/graphs/eval.graph'
+fails 1 train linear --data "$data" --model-dir run --max-steps 3
 warns 'run/graphs/train.graph'
 warns '2 checkpoints are left: train a new run in another directory with --warm-start-from run/model.ckpt-2'
 ok train linear --data "$data" --model-dir second --max-steps 2 --warm-start-from run/model.ckpt-2
@@ -47,6 +57,21 @@ warns 'run contains 2 checkpoints (model.ckpt-2), but sextant.json and its copy 
 fails 1 train linear --data "$data" --model-dir run --max-steps 2
 warns '--warm-start-from run/model.ckpt-2'
 ok train linear --data "$data" --model-dir run --max-steps 2 --fresh
+
+# A run of an earlier version: without copies and checksums.
+rm -r plain/.backup
+python3 - <<'END'
+import json
+info = json.load(open("plain/sextant.json"))
+del info["checksums"], info["crc32c"]
+json.dump(info, open("plain/sextant.json", "w"))
+END
+ok predict plain --data "$data" --out again.csv
+cmp p.csv again.csv || fail 'another prediction'
+truncate -s 100 plain/graphs/predict.graph
+fails 3 predict plain --data "$data"
+warns 'plain/graphs/predict.graph: damaged, and there is no intact copy in .backup'
+warns 'train a new run in another directory with --warm-start-from plain/model.ckpt-2'
 
 ok train linear --data "$data" --eval-data "$data" --model-dir run --max-steps 4
 for file in history.json .backup/history.json; do echo '{' >run/$file; done

@@ -12,6 +12,7 @@ is <<'END'
 1 3 loss accuracy
 2 6 loss accuracy
 END
+cp a/history.json a-two.json
 ok train mlp --data "$data" --model-dir a --epochs 3 --eval-data "$data"
 columns a/history.json >out
 is <<'END'
@@ -32,5 +33,13 @@ is <<'END'
 1 3 loss accuracy
 2 5 loss accuracy
 END
+# The end of a run in the middle of an epoch leaves no entry when the run goes on.
+ok train mlp --data "$data" --model-dir b --epochs 2
+columns b/history.json >out
+is <<'END'
+1 3 loss accuracy
+2 6 loss accuracy
+END
+cmp b/history.json a-two.json || fail 'the history differs from that of a run that was not stopped'
 ok help train
 says 'history.json'

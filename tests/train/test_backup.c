@@ -217,7 +217,11 @@ static void test_train_backup__says_what_is_left_when_both_are_gone(void **state
             train_until(FIRST_STEPS);
             hurt(path_of(files[i]), how);
             hurt(copy_of(files[i]), how);
-            sx_status status = open_run(&t);
+            sx_dataset *data = tiny_data(0, EXAMPLES);
+            sx_run_config config = quiet_config();
+            sx_status status = sx_trainer_create(
+                &(sx_trainer_options){.config = &config, .def = &tiny, .data = data}, &t);
+            sx_dataset_release(data);
             assert_non_null(strstr(sx_status_message(status), files[i]));
             snprintf(left, sizeof(left), "--warm-start-from %s", path_of("model.ckpt-5"));
             assert_non_null(strstr(sx_status_message(status), "2 checkpoints"));
@@ -226,8 +230,7 @@ static void test_train_backup__says_what_is_left_when_both_are_gone(void **state
                          : i == 0    ? SX_FAILED_PRECONDITION
                                      : SX_NOT_FOUND,
                          left);
-            sx_run_config config = quiet_config(); /* --fresh begins again all the same */
-            config.fresh = true;
+            config.fresh = true; /* begins again all the same */
             t = open_tiny(&config);
             assert_ok(fit_tiny(t, 1, false));
             sx_trainer_destroy(t);

@@ -182,11 +182,46 @@ static void test_train_history__survives_odd_metrics(void **state)
     sx_history_deinit(&h);
 }
 
+/* However long a run is, its history stays below a limit: older entries get sparse, and neither the
+ * best nor the newest is lost. */
+static void test_train_history__long_runs_are_thinned(void **state)
+{
+    (void)state;
+    enum { STEPS = 3 * SX_HISTORY_ENTRIES / 2, BEST = 333 };
+    const sx_metric loss = {"loss", 0.5};
+    sx_history h;
+    bool is_best;
+    sx_history_init(&h);
+    for (int64_t step = 1; step <= STEPS; step++) {
+        assert_ok(sx_history_put_training(&h, step, step, &loss, 1));
+        if (step == BEST) {
+            const sx_eval_result eval = {.step = step, .loss = 0.1};
+            assert_ok(sx_history_put(&h, &eval, &is_best));
+        }
+        assert_true(h.thinned == (step > SX_HISTORY_ENTRIES));
+    }
+    assert_true(h.count <= SX_HISTORY_ENTRIES && h.count > SX_HISTORY_ENTRIES / 2);
+    for (size_t i = 1; i < h.count; i++) {
+        assert_true(h.items[i - 1].step < h.items[i].step);
+    }
+    assert_int_equal(h.items[h.count - 1].step, STEPS);
+    assert_non_null(sx_history_find(&h, BEST));
+    assert_ok(sx_dir_create(scratch("run")));
+    assert_ok(sx_history_save(&h, scratch("run")));
+    const size_t count = h.count;
+    sx_history_deinit(&h);
+    load(&h, scratch("run"));
+    assert_int_equal(h.count, count);
+    assert_int_equal(h.best_step, BEST);
+    sx_history_deinit(&h);
+}
+
 static const struct CMUnitTest tests[] = {
     in_memory_test(test_train_history__has_epochs_without_evaluation),
     in_memory_test(test_train_history__has_both_where_the_run_is_evaluated),
     in_memory_test(test_train_history__is_the_same_after_a_stop),
     in_memory_test(test_train_history__entries_after_the_checkpoint_are_dropped),
+    in_memory_test(test_train_history__long_runs_are_thinned),
     in_memory_test(test_train_history__survives_odd_metrics),
 };
 SX_TEST_MAIN(tests)

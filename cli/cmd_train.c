@@ -93,7 +93,7 @@ static const sx_option rows[] = {
      "random changes of training images: none, or a list such as "
      "flip_left_right,crop=10,shear=20,zoom=0.2,brightness=0.25,contrast=0.2:1.8; default: the "
      "model's",
-     "LIST"},
+     "none|flip_left_right|crop=N|shear=N|zoom=N|brightness=N|contrast=N:N"},
     {"param", SX_OPTION_EACH, SX_OPT(options, param), "model parameter; may also follow --",
      "NAME=VALUE"},
     {"seed", SX_OPTION_INT, SX_OPT(options, seed),

@@ -1,5 +1,6 @@
 /* Completion scripts for shells, from the same rows as --help. The kind of a value follows from its
- * name in the help: DIR and RUN_DIR are directories; FILE, PATH and DATA are files; a|b are words;
+ * name in the help: DIR and RUN_DIR are directories; FILE, PATH and DATA are files; a|b are words,
+ * of a=N the part to the =;
  * MODEL is a zoo model; COMMAND is a command; others are not completed. */
 #include <ctype.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static const char *after(const char *text, size_t size)
 
 static bool is_word(const char *name, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size && (i == 0 || name[i] != '='); i++) {
         if (!islower((unsigned char)name[i]) && !isdigit((unsigned char)name[i]) &&
             strchr("-_", name[i]) == NULL) {
             return false;
@@ -73,7 +74,8 @@ static void put_words_of(const char *text)
 {
     for (size_t size = 0; (size = next_name(&text)) > 0; text = after(text, size)) {
         if (is_word(text, size)) {
-            printf("%.*s ", (int)size, text);
+            const char *end = memchr(text, '=', size);
+            printf("%.*s ", end != NULL ? (int)(end + 1 - text) : (int)size, text);
         }
     }
 }
@@ -146,6 +148,11 @@ static const char bash_tail[] = "    *) return ;;\n"
                                 "        words=$value_words files=$value_files\n"
                                 "    elif [ \"${cur#-}\" != \"$cur\" ]; then\n"
                                 "        words=$options files=\n"
+                                "        # --model_ completes to --model_base_path\n"
+                                "        if [ \"${cur#--*_}\" != \"$cur\" ]; then\n"
+                                "            words=\" ${options//-/_}\"\n"
+                                "            words=${words// __/ --}\n"
+                                "        fi\n"
                                 "    fi\n"
                                 "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
                                 "    if [ -n \"$files\" ]; then\n"
@@ -172,6 +179,17 @@ static void put_bash_files(const char *name, unsigned all)
 {
     if ((all & (FILES | DIRS)) != 0) {
         printf(" %s=%s", name, (all & FILES) != 0 ? "-f" : "-d");
+    }
+}
+
+/* The second words of commands, after the first in a word of its own: `help data show`. */
+static void put_second_words(const char *family)
+{
+    size_t size = strcspn(family, " ") + 1;
+    for (int i = 0; sx_commands[i] != NULL; i++) {
+        if (strncmp(sx_commands[i]->name, family, size) == 0) {
+            printf("%s ", sx_commands[i]->name + size);
+        }
     }
 }
 
@@ -231,11 +249,7 @@ void sx_print_bash_completion(void)
         size_t size = strcspn(name, " ");
         if (name[size] == ' ' && is_first_of_family(i)) {
             printf("    '%.*s')\n        words='", (int)size, name);
-            for (int k = 0; sx_commands[k] != NULL; k++) {
-                if (strncmp(sx_commands[k]->name, name, size + 1) == 0) {
-                    printf("%s ", sx_commands[k]->name + size + 1);
-                }
-            }
+            put_second_words(name);
             puts("' options='--help'\n        ;;");
         }
     }
@@ -249,7 +263,17 @@ void sx_print_bash_completion(void)
         put_bash_names(&sx_common_options);
         printf("--help'");
         put_bash_files("files", candidates_of(c->words));
-        puts("\n        case $option in");
+        putchar('\n');
+        for (int k = 0; (candidates_of(c->words) & COMMANDS) != 0 && sx_commands[k] != NULL; k++) {
+            const char *name = sx_commands[k]->name;
+            if (strchr(name, ' ') != NULL && is_first_of_family(k)) {
+                printf("        if [ \"${COMP_WORDS[COMP_CWORD - 1]}\" = %.*s ]; then words='",
+                       (int)strcspn(name, " "), name);
+                put_second_words(name);
+                puts("'; fi");
+            }
+        }
+        puts("        case $option in");
         put_bash_values(&own);
         put_bash_values(&sx_common_options);
         puts("        esac\n        ;;");
@@ -365,7 +389,19 @@ void sx_print_zsh_completion(void)
             put_zsh_value(c->words, false);
             puts("'");
         }
-        puts("    ) ;;");
+        puts("    )");
+        for (int k = 0; (candidates_of(c->words) & COMMANDS) != 0 && sx_commands[k] != NULL; k++) {
+            const char *name = sx_commands[k]->name;
+            if (strchr(name, ' ') != NULL && is_first_of_family(k)) {
+                printf("    if ((CURRENT == 3)) && [[ $words[2] == %.*s ]]; then\n"
+                       "      commands=(\n",
+                       (int)strcspn(name, " "), name);
+                put_zsh_commands(name);
+                puts("      )\n      _describe command commands\n      return\n    fi");
+            }
+        }
+        puts("    ;;");
     }
-    puts("  *) return ;;\n  esac\n  _arguments $specs $common\n}\n_sextant \"$@\"");
+    puts("  *) return ;;\n  esac\n  _arguments -M 'm:_=- r:|[_-]=* r:|=*' $specs "
+         "$common\n}\n_sextant \"$@\"");
 }

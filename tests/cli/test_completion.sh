@@ -57,6 +57,12 @@ complete 'train' sextant help tr
 complete 'resnet50' sextant zoo resn
 complete '' sextant nothing "''"
 complete '--quiet' sextant data show --qui
+complete '--model_name --model_base_path --model_memory_limit' sextant serve --model_
+complete '--no_shuffle' sextant train --no_sh
+complete 'fetch from-images from-idx' sextant help data f
+complete 'mnist_cnn mlp model.c' sextant zoo m
+complete 'none flip_left_right crop= shear= zoom= brightness= contrast=' sextant train --augment "''"
+complete 'flip_left_right' sextant train --augment fl
 # Every option of every command is offered, and nothing else.
 cd "$here"
 ok help
@@ -93,7 +99,9 @@ for line in (setup, "echo begin''ning"):
 expect("beginning")
 for typed, completed in (("sextant eval\t", "uate "), ("sextant data verif\t", "y "), ("sextant train --optimizer mom\t", "entum "),
                          ("sextant train --optimizer=mom\t", "entum "), ("sextant train --data pho\t", "tos/"),
-                         ("sextant train --learn\t", "ing-rate")):
+                         ("sextant train --learn\t", "ing-rate"), ("sextant help data verif\t", "y "),
+                         ("sextant train --augment fl\t", "ip_left_right"),
+                         ("sextant zoo resn\t", "et50 "), ("sextant serve --model_na\t", "me")):
     os.write(fd, typed.encode())
     expect(typed[:-1])
     expect(completed)

@@ -30,6 +30,7 @@ typedef struct search {
         *from;       /* the TPU's name or addresses, and their source; NULL = not found yet */
     bool is_address; /* not a name, even if it looks like one */
     const char *project, *zone;
+    bool no_memory; /* a step could not be recorded */
 } search;
 
 /* Records a step for the explanation. */
@@ -42,6 +43,7 @@ static void note(search *s, const char *source, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     const char *found = sx_arena_strdup(s->arena, text);
+    s->no_memory |= found == NULL;
     if (s->c->n_steps < MAX_STEPS && found != NULL) {
         s->steps[s->c->n_steps++] = (sx_tpu_step){source, found};
     }
@@ -399,7 +401,7 @@ static const char *explain(const search *s, sx_status status)
         }
         sx_buf_putc(&text, '\n');
     }
-    const char *copy = sx_arena_strdup(s->arena, sx_buf_text(&text));
+    const char *copy = text.failed ? NULL : sx_arena_strdup(s->arena, sx_buf_text(&text));
     sx_buf_deinit(&text);
     return copy;
 }
@@ -420,7 +422,8 @@ sx_status sx_tpu_find(const sx_tpu_request *request, const char *pci_root, sx_ar
     SX_TRY(status);
     cluster.steps = sx_arena_memdup(arena, s.steps, sizeof(s.steps));
     cluster.name = sx_arena_strdup(arena, cluster.name);
-    if (cluster.steps == NULL || cluster.name == NULL || cluster.explanation == NULL) {
+    if (cluster.steps == NULL || cluster.name == NULL || cluster.explanation == NULL ||
+        s.no_memory) {
         return sx_no_memory("looking for a TPU");
     }
     *out = cluster;

@@ -19,6 +19,9 @@ static sx_status parse_endpoint(const json_t *endpoint, sx_arena *arena, const c
     }
     if (json_is_integer(number)) {
         port = sx_arena_printf(arena, "%lld", (long long)json_integer_value(number));
+        if (port == NULL) {
+            return sx_no_memory("reading %s", what);
+        }
     } else {
         SX_TRY(sx_foreign_text(endpoint, "port", what, arena, &port));
     }

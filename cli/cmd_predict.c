@@ -1,4 +1,5 @@
 /* sextant predict: one CSV row per example, in the order of the data. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "image_files.h"
 #include "io/commit.h"
 #include "io/csv.h"
+#include "io/file.h"
 #include "origin.h"
 #include "run_args.h"
 
@@ -55,7 +57,7 @@ static sx_status flush(table *t)
     if (t->commit != NULL) {
         SX_TRY(sx_commit_write(t->file, sx_buf_text(&t->text), t->text.size));
     } else if (fwrite(sx_buf_text(&t->text), 1, t->text.size, stdout) != t->text.size) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "cannot write to stdout");
+        return sx_errno_status(errno, "write to", "stdout");
     }
     sx_buf_reset(&t->text);
     return SX_OK;

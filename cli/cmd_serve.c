@@ -1,7 +1,7 @@
 /* sextant serve: runs the model server until SIGTERM or Ctrl-C. Options have
  * tensorflow_model_server's names.
  *
- * The two signals are blocked before the server's threads start, so that only this thread receives
+ * The signals are blocked before the server's threads start, so that only this thread receives
  * them, and only while it waits. */
 #include <poll.h>
 #include <pthread.h>
@@ -175,6 +175,7 @@ static sx_status run(sx_invocation *inv)
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGINT);
     sigaddset(&blocked, SIGTERM);
+    sigaddset(&blocked, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &blocked, &unblocked);
     sx_status status = sx_server_create(&config, &server);
     if (status == SX_OK) {

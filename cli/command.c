@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,9 +57,12 @@ static void set_up_signals(const sx_command *c)
     signal(SIGPIPE, SIG_IGN);
     acknowledges = sx_terminal_of(stderr, "never").is_tty;
     if (c->stops_itself) {
-        struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
+        if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) { /* nohup */
+            sigaction(SIGHUP, &action, NULL);
+        }
     }
 }
 
@@ -414,8 +418,30 @@ static int invoke(sx_invocation *inv, int argc, const char *const *argv)
     return report(c->name, sx_common_of(inv), status, inv->usage ? c->name : NULL);
 }
 
+/* The exit code after all output is written: an output that is lost is an error. */
+static int end_output(int code)
+{
+    if (fflush(stdout) != 0 && code == SX_EXIT_OK) {
+        fprintf(stderr, "sextant: cannot write to stdout: %s\n", strerror(errno));
+        return SX_EXIT_ERROR;
+    }
+    return code;
+}
+
+/* Files that are opened must not get the numbers of closed standard streams: what is printed would
+ * be written into them. Writes to a closed stdout or stderr still fail. */
+static void occupy_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
 int sx_cli_run(int argc, const char *const *argv)
 {
+    occupy_standard_streams();
     sx_invocation inv = {0};
     int code = SX_EXIT_RESOURCES, used = 0;
     sx_arena_init(&inv.arena, 0);
@@ -426,9 +452,9 @@ int sx_cli_run(int argc, const char *const *argv)
                                : invoke(&inv, argc - used, argv + used);
     }
     if (inv.left_behind) {
-        _exit(fflush(stdout) != 0 && code == SX_EXIT_OK ? SX_EXIT_ERROR : code);
+        _exit(end_output(code));
     }
     json_decref(inv.config);
     sx_arena_deinit(&inv.arena);
-    return fflush(stdout) != 0 && code == SX_EXIT_OK ? SX_EXIT_ERROR : code;
+    return end_output(code);
 }

@@ -17,8 +17,8 @@ typedef struct sx_command {
     const char *examples;     /* lines, or NULL */
     int min_words, max_words; /* max_words −1 = any */
     const char *rest;  /* meaning of the words after --: "model parameters"; NULL = not allowed */
-    bool stops_itself; /* Ctrl-C and SIGTERM only set sx_stop_flag(); the command checks it and
-                        * returns CANCELLED
+    bool stops_itself; /* Ctrl-C, SIGTERM and SIGHUP only set sx_stop_flag(); the command checks it
+                        * and returns CANCELLED
                         */
     const sx_option *options;
     int n_options;
@@ -70,6 +70,7 @@ typedef enum sx_exit {
     SX_EXIT_NOT_FINITE = 4,
     SX_EXIT_RESOURCES = 5,
     SX_EXIT_UNAVAILABLE = 6,
+    SX_EXIT_SIGHUP = 129,
     SX_EXIT_SIGINT = 130,
     SX_EXIT_SIGTERM = 143,
 } sx_exit;
@@ -77,7 +78,8 @@ typedef enum sx_exit {
 /* Marks the error as a usage error found by the command itself: exit code 2. Returns the status. */
 sx_status sx_usage(sx_invocation *inv, sx_status status);
 
-/* The signal that requested a stop (SIGINT, SIGTERM), or 0. A second one kills the process. */
+/* The signal that requested a stop (SIGINT, SIGTERM, SIGHUP), or 0. A second one kills the process.
+ */
 int sx_stop_signal(void);
 const volatile sig_atomic_t *sx_stop_flag(void);
 

@@ -158,13 +158,14 @@ const sx_help_row sx_exit_codes[] = {
     {"4", "training stopped at a NaN or an infinity; the last checkpoint is kept"},
     {"5", "out of memory or disk space, or over a size limit"},
     {"6", "a device or a server is unavailable; checkpoints are kept"},
+    {"129", "the terminal was closed (SIGHUP); progress is saved"},
     {"130", "interrupted by Ctrl-C; progress is saved"},
     {"143", "terminated by SIGTERM; progress is saved"},
     {NULL, NULL},
 };
 _Static_assert(SX_EXIT_ERROR == 1 && SX_EXIT_USAGE == 2 && SX_EXIT_DATA == 3 &&
                    SX_EXIT_NOT_FINITE == 4 && SX_EXIT_RESOURCES == 5 && SX_EXIT_UNAVAILABLE == 6 &&
-                   SX_EXIT_SIGINT == 130 && SX_EXIT_SIGTERM == 143,
+                   SX_EXIT_SIGHUP == 129 && SX_EXIT_SIGINT == 130 && SX_EXIT_SIGTERM == 143,
                "the table lists all codes");
 
 const sx_help_row sx_environment[] = {

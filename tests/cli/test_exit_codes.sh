@@ -11,6 +11,7 @@ Exit codes:
     4  training stopped at a NaN or an infinity; the last checkpoint is kept
     5  out of memory or disk space, or over a size limit
     6  a device or a server is unavailable; checkpoints are kept
+  129  the terminal was closed (SIGHUP); progress is saved
   130  interrupted by Ctrl-C; progress is saved
   143  terminated by SIGTERM; progress is saved
 TEXT

@@ -248,11 +248,14 @@ static sx_status run(sx_invocation *inv)
     int64_t loop_steps = 0;
     double loop_seconds = 0;
     bool bad_params = false;
-    sx_status status = SX_OK;
 
     SX_TRY(sx_usage(inv, check_exclusive(o)));
     SX_TRY(sx_usage(inv, read_iterations(o->iterations_per_loop, &loop_steps, &loop_seconds)));
-    SX_TRY(sx_usage(inv, check_model_dir(o)));
+    sx_status status = check_model_dir(o);
+    if (sx_status_code(status) == SX_PERMISSION_DENIED) {
+        return status;
+    }
+    SX_TRY(sx_usage(inv, status));
     SX_TRY(sx_usage(inv, check_preprocess(o)));
 
     SX_TRY_GOTO(status, sx_model_args_read(inv, inv->words.items[0], &o->param, &model), done);

@@ -294,6 +294,9 @@ sx_status sx_checkpoint_latest(const char *dir, sx_arena *arena, const char **ou
         *out_prefix = newest;
         return why;
     }
+    if (sx_status_code(why) == SX_PERMISSION_DENIED) {
+        return why;
+    }
     sx_status status = SX_OK;
     for (size_t i = list.count; i-- > 0 && status == SX_OK;) {
         sx_status older = sx_checkpoint_verify(list.items[i].prefix);

@@ -86,10 +86,12 @@ static sx_status all_lost(const sx_trainer *t, int64_t recorded)
                : SX_OK;
 }
 
-/* Reads the newest intact checkpoint of `list`, NULL if there is none, and the text of a warning
- * about those that are newer. */
-static const char *newest_whole(const sx_checkpoints *list, int64_t recorded, sx_buf *warning)
+/* Finds the newest intact checkpoint of `list`, NULL if there is none, and the text of a warning
+ * about those that are newer. PERMISSION_DENIED: one that may not be read need not be damaged. */
+static sx_status newest_whole(const sx_checkpoints *list, int64_t recorded, sx_buf *warning,
+                              const char **out_prefix)
 {
+    *out_prefix = NULL;
     int64_t newest = list->items[list->count - 1].step;
     if (recorded > newest) {
         sx_buf_printf(warning,
@@ -105,12 +107,16 @@ static const char *newest_whole(const sx_checkpoints *list, int64_t recorded, sx
                 sx_buf_printf(warning, "using step %" PRId64 " instead of %" PRId64,
                               list->items[i].step, newest);
             }
-            return list->items[i].prefix;
+            *out_prefix = list->items[i].prefix;
+            return SX_OK;
+        }
+        if (sx_status_code(status) == SX_PERMISSION_DENIED) {
+            return status;
         }
         sx_buf_printf(warning, "skipping a broken checkpoint: %s; ", sx_status_message(status));
         sx_status_free(status);
     }
-    return NULL;
+    return SX_OK;
 }
 
 /* The newest checkpoint cannot be used, and an older one is not wanted. */
@@ -161,8 +167,10 @@ static sx_status restore_newest(sx_trainer *t, bool or_older, bool *out_found)
     if (status == SX_OK && list.count == 0) {
         status = all_lost(t, recorded);
     } else if (status == SX_OK) {
-        prefix = newest_whole(&list, recorded, &warning);
-        if (prefix == NULL) {
+        status = newest_whole(&list, recorded, &warning, &prefix);
+        if (status != SX_OK) {
+            prefix = NULL;
+        } else if (prefix == NULL) {
             status = sx_error(SX_DATA_LOSS,
                               "%s: all %zu checkpoints are broken; start over with --fresh",
                               t->config.model_dir, list.count);

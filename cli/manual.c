@@ -184,9 +184,14 @@ static void put_command(const sx_command *c)
     if (c->rest != NULL) {
         printf("[\\fB\\-\\-\\fR \\fI%s\\fR]\n", c->rest);
     }
+    put_section("Description");
     if (c->about != NULL) {
-        put_section("Description");
         put_prose(c->about);
+    } else { /* the summary as a sentence */
+        char text[256];
+        snprintf(text, sizeof(text), "%c%s.", toupper((unsigned char)c->summary[0]),
+                 c->summary + 1);
+        put_prose(text);
     }
     if (c->n_options > 0) {
         put_section("Options");

@@ -58,5 +58,8 @@ cmp docs/man1/sextant-train.1 root/share/man/man1/sextant-train.1 || fail 'no in
 [ "$(ls root/share/man/man1)" = "$(ls docs/man1)" ] || fail 'not all pages are installed'
 cmp docs/bash/sextant root/share/bash-completion/completions/sextant || fail 'no installed completion for bash'
 cmp docs/zsh/_sextant root/share/zsh/site-functions/_sextant || fail 'no installed completion for zsh'
+for page in docs/man1/*.1; do
+    grep -qx '.SH DESCRIPTION' "$page" || fail "$page has no description"
+done
 fails 2 help --man nothing
 warns 'unknown command "nothing"'

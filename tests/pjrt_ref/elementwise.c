@@ -45,6 +45,7 @@ UNARY(f_rsqrt, f, 1 / sqrt(x))
 UNARY(f_tanh, f, tanh(x))
 UNARY(f_floor, f, floor(x))
 UNARY(f_cos, f, cos(x))
+UNARY(f_sin, f, sin(x))
 UNARY(f_sign, f, x > 0 ? 1 : x < 0 ? -1 : x)
 UNARY(s_sign, s, (x > 0) - (x < 0))
 
@@ -77,7 +78,8 @@ static const ref_kernels k_abs = {f_abs, s_abs, u_same, NULL}, k_neg = {f_neg, u
                          k_logistic = {f_logistic, NULL, NULL, NULL},
                          k_sqrt = {f_sqrt, NULL, NULL, NULL}, k_rsqrt = {f_rsqrt, NULL, NULL, NULL},
                          k_tanh = {f_tanh, NULL, NULL, NULL}, k_floor = {f_floor, NULL, NULL, NULL},
-                         k_cos = {f_cos, NULL, NULL, NULL}, k_sign = {f_sign, s_sign, NULL, NULL};
+                         k_cos = {f_cos, NULL, NULL, NULL}, k_sin = {f_sin, NULL, NULL, NULL},
+                         k_sign = {f_sign, s_sign, NULL, NULL};
 static const ref_kernels k_add = {f_add, u_add, u_add, u_add}, k_sub = {f_sub, u_sub, u_sub, NULL},
                          k_mul = {f_mul, u_mul, u_mul, u_mul}, k_div = {f_div, s_div, u_div, NULL},
                          k_max = {f_max, s_max, u_max, u_max}, k_min = {f_min, s_min, u_min, u_min},
@@ -393,6 +395,7 @@ const ref_row ref_elementwise_rows[] = {
     PLAIN("tanh", 1, k_tanh),
     PLAIN("floor", 1, k_floor),
     PLAIN("cosine", 1, k_cos),
+    PLAIN("sine", 1, k_sin),
     PLAIN("sign", 1, k_sign),
     PLAIN("add", 2, k_add),
     PLAIN("subtract", 2, k_sub),

@@ -83,6 +83,11 @@ typedef struct sx_dropout_attrs {
     int64_t key_hi, key_lo; /* each in [0, 2^32): hash of the operator's scope name */
 } sx_dropout_attrs;
 
+typedef struct sx_stateless_random_attrs {
+    sx_ints shape; /* static */
+    int32_t distribution;
+} sx_stateless_random_attrs;
+
 typedef struct sx_momentum_attrs {
     double momentum;
     bool nesterov;

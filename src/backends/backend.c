@@ -578,6 +578,11 @@ sx_status sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), 
     return SX_OK;
 }
 
+void sx_run_set_cancel(sx_run *run, const sx_cancel *cancel)
+{
+    run->cancel = cancel;
+}
+
 sx_status sx_run_execute(sx_run *run, sx_device_buffer *const *args,
                          sx_device_buffer *const *outputs)
 {

@@ -29,6 +29,7 @@
 #include <stdatomic.h>
 
 #include "base/budget.h"
+#include "base/cancel.h"
 #include "graph/ir.h"
 
 typedef struct sx_backend sx_backend;
@@ -184,6 +185,7 @@ struct sx_run {
     sx_status status; /* SX_RUN_ENDED: how it ended */
     void (*on_done)(sx_run *run, void *user);
     void *user;
+    const sx_cancel *cancel; /* the owner's; NULL = none */
     bool watched; /* a thread of the backend ends it and has a reference; written by the owner */
     sx_device_buffer **checked; /* [n_args + n_results]: those of the last submission */
 };
@@ -311,6 +313,10 @@ SX_MUST_USE sx_status sx_run_await(sx_run *run, int64_t deadline_ns);
  * before the call. FAILED_PRECONDITION: nothing was submitted, or it has an on_done already. */
 SX_MUST_USE sx_status sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user),
                                      void *user);
+/* Loops in the programs of later submissions look at `cancel` between their trips, where the
+ * backend can (host, cpu): the run then ends with CANCELLED or DEADLINE_EXCEEDED. NULL = none, as
+ * at first; it must outlive them. */
+void sx_run_set_cancel(sx_run *run, const sx_cancel *cancel);
 /* Submits and awaits. */
 SX_MUST_USE sx_status sx_run_execute(sx_run *run, sx_device_buffer *const *args,
                                      sx_device_buffer *const *outputs);

@@ -783,11 +783,16 @@ static void rewrite(spmd *s, const sx_node *n)
 
 /* ---- Arguments and results ---- */
 
+bool sx_spmd_is_byte_range(const sx_type *type)
+{
+    const int axis = sx_batch_axis(type);
+    return axis >= 0 && sx_dims_product(type, 0, axis) == 1;
+}
+
 /* Whether it is passed in parts, each a range of bytes if need be. */
 static bool is_cut(const spmd *s, const sx_type *type)
 {
-    const int axis = sx_batch_axis(type);
-    return axis >= 0 && (!s->o->byte_ranges || sx_dims_product(type, 0, axis) == 1);
+    return s->o->byte_ranges ? sx_spmd_is_byte_range(type) : sx_type_has_batch(type);
 }
 
 static void copy_arg(spmd *s, const sx_arg *arg)

@@ -53,6 +53,9 @@ typedef struct sx_spmd {
     bool *own;
 } sx_spmd;
 
+/* Whether a value has the batch, and its parts are ranges of its bytes. */
+bool sx_spmd_is_byte_range(const sx_type *type);
+
 /* The program of each replica. INVALID_ARGUMENT: a batch or a number of parts that cannot be
  * divided. */
 SX_MUST_USE sx_status sx_pass_spmd(const sx_graph *g, const sx_spmd_options *options, sx_spmd *out);

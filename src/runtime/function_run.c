@@ -304,9 +304,15 @@ static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batc
             buffers[g->n_args + i] = v->buffer;
         }
     }
+    sx_run *run = NULL;
     if (status == SX_OK) {
-        status = sx_execute(e, buffers, buffers + g->n_args);
+        status = sx_run_create(e, &run);
     }
+    if (status == SX_OK) {
+        sx_run_set_cancel(run, c->cancel);
+        status = sx_run_execute(run, buffers, buffers + g->n_args);
+    }
+    sx_run_destroy(run);
     sx_built_release(built);
     sx_free(buffers);
     return status;

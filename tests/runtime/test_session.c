@@ -215,7 +215,8 @@ static void test_runtime_session__programs_are_held_to_the_budget(void **state)
     }
 }
 
-/* A region's values are charged while it runs: 4 MiB here, of which the plan knows nothing. */
+/* A region's values, 4 MiB here, are charged: on the cpu when its plan is made, by host kernels
+ * while it runs. */
 static void test_runtime_session__regions_are_held_to_the_budget(void **state)
 {
     (void)state;
@@ -250,11 +251,19 @@ static void test_runtime_session__regions_are_held_to_the_budget(void **state)
         assert_ok(
             sx_session_create(&(sx_session_options){.device = devices[d], .memory = &budget}, &s));
         assert_ok(sx_session_add_program(s, g, &p));
+        if (strcmp(devices[d], "cpu") == 0) {
+            assert_error(sx_program_prepare(p, 1, NULL), SX_RESOURCE_EXHAUSTED,
+                         "temporaries of 4.0 MiB and constants of 0 bytes (the largest value is "
+                         "scratch memory of if \"if\") would exceed the memory limit of this test");
+            budget.limit_bytes = 64 << 20;
+        }
         assert_ok(sx_program_prepare(p, 1, NULL));
         assert_ok(sx_program_run(p, 1, inputs));
         wide = true;
-        assert_error(sx_program_run(p, 1, inputs), SX_RESOURCE_EXHAUSTED, "of this test");
-        budget.limit_bytes = 64 << 20;
+        if (strcmp(devices[d], "cpu") != 0) {
+            assert_error(sx_program_run(p, 1, inputs), SX_RESOURCE_EXHAUSTED, "of this test");
+            budget.limit_bytes = 64 << 20;
+        }
         assert_ok(sx_program_run(p, 1, inputs));
         sx_session_destroy(s);
         assert_int_equal(sx_budget_used(&budget), 0);

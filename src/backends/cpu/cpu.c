@@ -341,6 +341,7 @@ static sx_cpu_call call_of(cpu_run *r, int shard)
                          .shard = shard,
                          .first_example = sx_cpu_shard_first(p, shard),
                          .memory = r->head.executable->memory,
+                         .cancel = r->head.cancel,
                          .fault = &r->fault};
 }
 

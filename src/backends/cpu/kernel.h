@@ -18,12 +18,11 @@ enum { SX_CPU_MAX_NODES = 24, SX_CPU_MAX_VALUES = 4096 /* as a node's inputs */ 
 typedef struct sx_cpu_kernel sx_cpu_kernel;
 
 typedef struct sx_cpu_match {
-    const sx_graph *graph; /* batch fixed to the larger shard */
+    const sx_graph *graph; /* of the larger shard */
     int root;              /* node */
     const int *uses;       /* [n_values]: reads by nodes and results */
     const int *readers;    /* [n_values]: for uses == 1 the node that reads it, -1 = a result */
     const bool *claimed;   /* [n_nodes] */
-    const bool *batched;   /* [n_values] */
     const bool *sharded;   /* [n_nodes] */
     const int *hidden;     /* [n_nodes]: extra values that a gradient needs from a node, 0 = none */
     const sx_cpu_vec *vec;
@@ -106,14 +105,14 @@ sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, bool pa
 
 typedef struct sx_cpu_combine_data {
     const sx_cpu_vec *vec;
-    sx_batch_rule combine; /* sum, max, and, moments */
+    int32_t combine; /* sx_combine */
     int shards;
     sx_dtype dtype;
     int64_t elems;
     const int64_t *counts; /* [shards], moments: elements behind each partial */
 } sx_cpu_combine_data;
 
-/* in: a partial (SX_CPU_SHARD), out: the whole; two of each for moments. */
+/* in: a partial result of each shard, out: the whole; two of each for moments. */
 void sx_cpu_run_combine(const sx_cpu_step *step, const sx_cpu_call *call);
 
 #endif

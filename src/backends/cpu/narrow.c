@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "backends/cpu/planner.h"
+#include "base/checked.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 
@@ -163,7 +164,8 @@ static sx_status add_twin(sx_cpu_planner *p, int value, int64_t bytes, bool narr
     const sx_cpu_pvalue *v = &p->values[value];
     return sx_cpu_add_value(p,
                             &(sx_cpu_pvalue){.bytes = bytes,
-                                             .batched = v->batched,
+                                             .lesser = v->lesser * bytes / SX_MAX(v->bytes, 1),
+                                             .own = v->own,
                                              .narrow = narrow,
                                              .twin_of = v->twin_of != 0 ? v->twin_of : value,
                                              .maker = -1},
@@ -226,8 +228,8 @@ static sx_status narrow_value(insertion *in, int value, reader *readers, int n)
 static bool may_narrow(const sx_cpu_planner *p, int value, const bool *on_grid)
 {
     const sx_cpu_pvalue *v = &p->values[value];
-    return on_grid[value] && v->root == value && !v->placed && !v->constant && !v->partial &&
-           v->bytes >= LEAST_BYTES && (v->batched || p->plan->shards == 1) && v->maker >= 0 &&
+    return on_grid[value] && v->root == value && !v->placed && !v->constant &&
+           v->bytes >= LEAST_BYTES && (v->own || p->plan->shards == 1) && v->maker >= 0 &&
            p->units[v->maker].sharded && p->units[v->maker].step >= 0;
 }
 

@@ -30,12 +30,15 @@ static sx_status copy_to_result(sx_cpu_planner *p, int value, sx_cpu_operand to)
     sx_cpu_pvalue v = p->values[value];
     int copied;
     sx_cpu_unit *u;
-    SX_TRY(sx_cpu_add_value(
-        p,
-        &(sx_cpu_pvalue){
-            .bytes = v.bytes, .batched = v.batched, .maker = p->n_units, .at = to, .placed = true},
-        &copied));
-    bool sharded = p->plan->shards == 1 || v.batched;
+    SX_TRY(sx_cpu_add_value(p,
+                            &(sx_cpu_pvalue){.bytes = v.bytes,
+                                             .lesser = v.lesser,
+                                             .own = v.own,
+                                             .maker = p->n_units,
+                                             .at = to,
+                                             .placed = true},
+                            &copied));
+    bool sharded = p->plan->shards == 1 || v.own;
     SX_TRY(sx_cpu_add_unit(p,
                            &(sx_cpu_unit){.kind = SX_CPU_UNIT_COPY,
                                           .sharded = sharded,
@@ -71,13 +74,15 @@ sx_status sx_cpu_place_results(sx_cpu_planner *p)
         if (root.maker < 0 && root.placed && overwritten(p, root.at.space)) {
             int temporary;
             sx_cpu_unit *u;
-            SX_TRY(sx_cpu_add_value(
-                p,
-                &(sx_cpu_pvalue){.bytes = root.bytes, .batched = root.batched, .maker = p->n_units},
-                &temporary));
+            SX_TRY(sx_cpu_add_value(p,
+                                    &(sx_cpu_pvalue){.bytes = root.bytes,
+                                                     .lesser = root.lesser,
+                                                     .own = root.own,
+                                                     .maker = p->n_units},
+                                    &temporary));
             SX_TRY(sx_cpu_add_unit(p,
                                    &(sx_cpu_unit){.kind = SX_CPU_UNIT_COPY,
-                                                  .sharded = p->plan->shards == 1 || root.batched},
+                                                  .sharded = p->plan->shards == 1 || root.own},
                                    1, 1, &u));
             u->in[0] = value;
             u->out[0] = temporary;
@@ -132,7 +137,7 @@ static void try_direct(sx_cpu_planner *p, int k, bool *dropped)
 
 static bool in_shard_arena(const sx_cpu_planner *p, const sx_cpu_pvalue *v)
 {
-    return v->batched || v->partial || p->plan->shards == 1;
+    return v->own || p->plan->shards == 1;
 }
 
 static void live_at(const sx_cpu_planner *p, sx_cpu_pvalue *v, const sx_cpu_unit *u)
@@ -211,9 +216,7 @@ const char *sx_cpu_describe_value(sx_cpu_planner *p, int value)
 static const char *describe_block(sx_cpu_planner *p, const block *b)
 {
     int value = b->value;
-    if (value != 0 && p->values[value].partial) {
-        value = p->values[value].whole;
-    } else if (value != 0 && p->values[value].twin_of != 0) {
+    if (value != 0 && p->values[value].twin_of != 0) {
         value = p->values[value].twin_of;
     }
     if (value != 0 && value < p->g->n_values) {

@@ -8,12 +8,12 @@
  *   [shard 0]    [step a]       [steps ranges]
  *   [shard 1]    [step b]
  *
- * A value with the batch dimension lives in pieces, one per shard; others are common. A sharded
- * stage runs its steps for each shard, one after the other; a worker owns the shards worker, worker
- * + workers, ... The steps of a common stage are independent: small ones are distributed over the
- * workers, large elementwise ones are split into ranges. A step of a sharded stage whose output is
- * common leaves a partial result per shard; a combine step joins them in a fixed tree. So no bit
- * depends on the assignment or number of workers.
+ * sx_pass_spmd() has divided the graph: a shard is a replica. Values with the batch dimension live
+ * in pieces, one per shard, and so do partial results; others are common. A sharded stage runs its
+ * steps for each shard, one after the other; a worker owns the shards worker, worker + workers, ...
+ * The steps of a common stage are independent: small ones are distributed over the workers, large
+ * elementwise ones are split into ranges. all_reduce is a combine step, which joins partial results
+ * in a fixed tree. So no bit depends on the assignment or number of workers.
  *
  * Operands are (space, offset); execute() fills a table of the spaces' addresses per shard:
  *
@@ -44,6 +44,7 @@ typedef struct sx_cpu_call {
     int64_t first_example; /* of this shard, in the batch */
     int64_t begin, end;    /* the elements of a ranged step for this call */
     sx_budget *memory;     /* of the executable: charged for what host kernels allocate; or NULL */
+    const sx_cancel *cancel;   /* looked at between the trips of loops; or NULL */
     _Atomic(sx_status) *fault; /* of the execution: the first step that failed */
 } sx_cpu_call;
 
@@ -97,7 +98,7 @@ typedef struct sx_cpu_cleanup {
 typedef struct sx_cpu_plan {
     sx_arena arena;
     sx_graph *graph;       /* after the passes; batch symbolic */
-    sx_graph *variants[2]; /* batch = the larger, the smaller shard */
+    sx_graph *variants[2]; /* the program of the larger shards, of the smaller: the same nodes */
     int64_t batch;
     int shards;
     int larger;        /* the first `larger` shards have one example more */

@@ -1,6 +1,6 @@
 /* Makes a plan (plan.h):
  *
- *   passes -> shards -> one graph per shard size -> units -> schedule -> results, in place
+ *   passes -> one graph per shard size -> units -> schedule -> results, in place
  *          -> prepared steps -> arenas -> operands */
 #include <string.h>
 
@@ -8,7 +8,9 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/host.h"
+#include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
+#include "graph/spmd.h"
 
 /* Below this many operations, a second worker costs more than it saves, */
 static const double parallel_flops = 1e6;
@@ -58,37 +60,50 @@ static int choose_shards(const sx_cpu_plan_options *o, const sx_graph *g, double
 {
     int wanted = o->shards;
     if (wanted <= 0) {
-        wanted = flops < parallel_flops ? 1 : o->workers;
+        wanted = flops < parallel_flops || !sx_cpu_divides_well(g) ? 1 : o->workers;
     }
     wanted = wanted < o->batch ? wanted : (int)o->batch;
     wanted = wanted < MAX_SHARDS ? wanted : MAX_SHARDS;
-    return wanted > 1 && sx_cpu_can_shard(g) ? wanted : 1;
+    return wanted > 1 && sx_cpu_has_batch(g) ? wanted : 1;
 }
 
-static sx_status cut(sx_cpu_plan *plan, const sx_cpu_plan_options *o)
+static sx_status divide(sx_cpu_planner *p, const sx_cpu_plan_options *o)
 {
+    sx_cpu_plan *plan = p->plan;
     sx_graph *whole;
-    SX_TRY(sx_pass_fix_batch(plan->graph, o->batch > 0 ? o->batch : 1, &whole));
+    plan->batch = o->batch > 0 ? o->batch : 1;
+    SX_TRY(sx_pass_fix_batch(plan->graph, plan->batch, &whole));
     plan->variants[0] = whole;
     plan->n_variants = 1;
     plan->workers = o->workers;
     plan->flops = sx_cpu_graph_flops(whole);
-    plan->batch = o->batch > 0 ? o->batch : 1;
     plan->shards = choose_shards(o, plan->graph, plan->flops);
     plan->shard_max = (plan->batch + plan->shards - 1) / plan->shards;
     plan->larger = (int)(plan->batch - (plan->shard_max - 1) * plan->shards);
     plan->parallel = plan->shards > 1 && o->workers > 1 && plan->flops >= parallel_flops;
     plan->team = plan->shards == 1 && o->shards <= 0 && o->workers > 1 && plan->flops >= team_flops;
-    if (plan->shards == 1) {
-        return SX_OK;
+    plan->n_variants = plan->shards > 1 && plan->larger < plan->shards ? 2 : 1;
+    for (int i = 0; i < plan->n_variants && plan->shards > 1; i++) {
+        sx_spmd program;
+        SX_TRY(sx_pass_spmd(plan->graph,
+                            &(sx_spmd_options){.batch = plan->batch,
+                                               .replicas = plan->shards,
+                                               .largest = plan->shard_max - i,
+                                               .larger = plan->n_variants > 1 ? plan->larger : 0,
+                                               .byte_ranges = true},
+                            &program));
+        sx_graph_destroy(plan->variants[i]);
+        plan->variants[i] = program.graph;
+        program.graph = NULL;
+        p->own = i == 0 ? sx_arena_memdup(&p->scratch, program.own,
+                                          (size_t)plan->variants[0]->n_values * sizeof(bool))
+                        : p->own;
+        sx_spmd_deinit(&program);
+        if (p->own == NULL) {
+            return sx_cpu_no_memory();
+        }
     }
-    sx_graph_destroy(whole);
-    plan->variants[0] = NULL;
-    SX_TRY(sx_pass_fix_batch(plan->graph, plan->shard_max, &plan->variants[0]));
-    if (plan->larger < plan->shards) {
-        SX_TRY(sx_pass_fix_batch(plan->graph, plan->shard_max - 1, &plan->variants[1]));
-        plan->n_variants = 2;
-    }
+    p->g = plan->variants[0];
     return SX_OK;
 }
 
@@ -104,7 +119,7 @@ static sx_status describe_ends(sx_cpu_plan *plan)
     for (int i = 0; i < g->n_args + g->n_results; i++) {
         sx_value v = i < g->n_args ? g->args[i].value : g->results[i - g->n_args].value;
         sx_type one = sx_type_with_batch(*sx_graph_type(g, v), 1);
-        batched[i] = plan->shards > 1 && sx_type_has_batch(sx_graph_type(g, v));
+        batched[i] = plan->shards > 1 && sx_spmd_is_byte_range(sx_graph_type(g, v));
         bytes[i] = sx_type_bytes(&one);
     }
     plan->arg_batched = batched;
@@ -170,7 +185,6 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     for (int i = 0; i < u->n_in + u->n_out; i++) {
         int v = i < u->n_in ? u->in[i] : u->out[i - u->n_in];
         const bool narrow = p->values[v].narrow;
-        v = p->values[v].partial ? p->values[v].whole : v;
         v = p->values[v].twin_of != 0 ? p->values[v].twin_of : v;
         bool hidden = v >= g->n_values;
         values[i] = hidden ? SX_NO_VALUE : (sx_value){(uint32_t)v};
@@ -197,14 +211,6 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     return SX_OK;
 }
 
-/* The number of elements of x per mean: those that the node reduces. */
-static int64_t elems_behind(const sx_graph *g, const sx_node *n)
-{
-    int64_t in = sx_type_elems(sx_graph_type(g, n->inputs[0]));
-    int64_t out = sx_type_elems(sx_graph_type(g, sx_node_output(n, n->n_outputs - 1)));
-    return out > 0 ? in / out : 0;
-}
-
 static sx_status prepare_combine(sx_cpu_planner *p, const sx_cpu_unit *u, sx_cpu_step *s)
 {
     sx_cpu_plan *plan = p->plan;
@@ -217,11 +223,10 @@ static sx_status prepare_combine(sx_cpu_planner *p, const sx_cpu_unit *u, sx_cpu
     }
     for (int i = 0; i < plan->shards; i++) {
         const sx_graph *g = plan->variants[i < plan->larger ? 0 : 1];
-        counts[i] =
-            n->op->batch_rule == SX_RULE_MOMENTS ? elems_behind(g, &g->nodes[u->nodes[0]]) : 1;
+        counts[i] = ((const sx_all_reduce_attrs *)g->nodes[u->nodes[0]].attrs)->elems;
     }
     *d = (sx_cpu_combine_data){.vec = p->vec,
-                               .combine = n->op->batch_rule,
+                               .combine = ((const sx_all_reduce_attrs *)n->attrs)->how,
                                .shards = plan->shards,
                                .dtype = type->dtype,
                                .elems = sx_type_elems(type),
@@ -238,10 +243,7 @@ static sx_status prepare_combine(sx_cpu_planner *p, const sx_cpu_unit *u, sx_cpu
 static sx_status prepare_copy(sx_cpu_planner *p, const sx_cpu_unit *u, int variant, sx_cpu_step *s)
 {
     const sx_cpu_pvalue *v = &p->values[u->in[0]];
-    int64_t bytes = v->bytes;
-    if (v->batched && variant == 1) {
-        bytes = bytes / p->plan->shard_max * (p->plan->shard_max - 1);
-    }
+    const int64_t bytes = variant == 1 ? v->lesser : v->bytes;
     sx_cpu_site site = {.plan = p->plan, .vec = p->vec};
     s->kernel = "copy";
     s->bytes = 2.0 * (double)bytes;
@@ -253,10 +255,7 @@ static sx_status prepare_packing(sx_cpu_planner *p, const sx_cpu_unit *u, int va
 {
     const bool pack = u->kind == SX_CPU_UNIT_PACK;
     const sx_cpu_pvalue *narrow = &p->values[pack ? u->out[0] : u->in[0]];
-    int64_t elems = narrow->bytes / 2;
-    if (narrow->batched && variant == 1) {
-        elems = elems / p->plan->shard_max * (p->plan->shard_max - 1);
-    }
+    const int64_t elems = (variant == 1 ? narrow->lesser : narrow->bytes) / 2;
     sx_cpu_site site = {.plan = p->plan, .vec = p->vec};
     s->kernel = pack ? "pack" : "unpack";
     s->bytes = 6.0 * (double)elems;
@@ -322,10 +321,10 @@ static sx_status set_operands(sx_cpu_planner *p)
 
 /* ---- Constants ---- */
 
-/* The output of a node whose host kernel reads nothing but types, those of the whole batch. */
+/* The output of a node whose host kernel reads nothing but types. */
 static sx_status compute_from_types(sx_cpu_planner *p, const sx_node *n, void *bytes)
 {
-    const sx_graph *g = p->plan->graph;
+    const sx_graph *g = p->g;
     sx_host_tensor *in = sx_arena_array(&p->scratch, n->n_inputs + 1, sx_host_tensor);
     sx_host_tensor y = {.type = *sx_graph_type(g, n->first_output)};
     y.data = sx_arena_alloc(&p->scratch, (size_t)sx_type_elems(&y.type) + 1, sizeof(double));
@@ -333,7 +332,7 @@ static sx_status compute_from_types(sx_cpu_planner *p, const sx_node *n, void *b
         return sx_cpu_no_memory();
     }
     for (int i = 0; i < n->n_inputs; i++) {
-        in[i].type = sx_type_with_batch(*sx_graph_type(g, n->inputs[i]), p->plan->batch);
+        in[i].type = *sx_graph_type(g, n->inputs[i]);
     }
     SX_TRY(sx_host_run_carried(n->op, n->attrs, in, n->n_inputs, &y, 1, NULL, false));
     sx_host_store(&y, bytes);
@@ -347,9 +346,9 @@ static sx_status fill_constants(sx_cpu_planner *p)
     if (plan->constants == NULL) {
         return sx_cpu_no_memory();
     }
-    for (int i = 1; i < plan->graph->n_values; i++) {
+    for (int i = 1; i < p->g->n_values; i++) {
         const sx_cpu_pvalue *v = &p->values[i];
-        const sx_node *n = &plan->graph->nodes[plan->graph->values[i].node];
+        const sx_node *n = &p->g->nodes[p->g->values[i].node];
         if (!v->constant) {
             continue;
         }
@@ -384,23 +383,28 @@ static sx_status charge(const sx_cpu_planner *p, const sx_cpu_plan_options *o)
 static sx_status plan_units(sx_cpu_planner *p, bool crop)
 {
     sx_cpu_plan *plan = p->plan;
-    p->g = plan->variants[0];
-    p->batched = sx_arena_array(&p->scratch, p->g->n_values + 1, bool);
     p->sharded = sx_arena_array(&p->scratch, p->g->n_nodes + 1, bool);
     p->cropped = sx_arena_array(&p->scratch, p->g->n_nodes + 1, bool);
-    if (p->batched == NULL || p->sharded == NULL || p->cropped == NULL) {
+    if (p->own == NULL) {
+        p->own = sx_arena_array(&p->scratch, p->g->n_values + 1, bool);
+    }
+    if (p->own == NULL || p->sharded == NULL || p->cropped == NULL) {
         return sx_cpu_no_memory();
+    }
+    for (int k = 0; k < p->g->n_nodes;
+         k++) { /* one shard is one piece, and every node that shard's */
+        const sx_node *n = &p->g->nodes[k];
+        p->sharded[k] = plan->shards == 1 || (n->n_outputs > 0 && p->own[n->first_output.id]);
     }
     for (int i = 0; i < plan->n_variants && crop; i++) {
         sx_cpu_crop(plan->variants[i], p->cropped);
     }
-    sx_cpu_mark_batched(plan->graph, plan->shards > 1, p->batched, p->sharded);
     return sx_cpu_make_units(p);
 }
 
 static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool crop)
 {
-    SX_TRY(cut(p->plan, o));
+    SX_TRY(divide(p, o));
     SX_TRY(describe_ends(p->plan));
     SX_TRY(plan_units(p, crop));
     if (p->crop_failed) {

@@ -1,6 +1,6 @@
 /* The planner's working state, shared by its steps; freed when the plan is done.
  *
- *   shard.c     which values are split along the batch, and into how many shards
+ *   shard.c     whether the batch is divided into shards; graph/spmd.c divides it
  *   crop.c      borders that are never read
  *   units.c     graph nodes -> units: rows of kernels.def, fusion, views, combines
  *   schedule.c  units -> stages
@@ -12,17 +12,16 @@
 
 #include "backends/cpu/kernel.h"
 
-/* A value to be placed. One per graph value (same index), then partials and copies. */
+/* A value to be placed. One per graph value (same index), then copies. */
 typedef struct sx_cpu_pvalue {
-    int64_t bytes; /* a piece's (of the larger shard) if batched, else all */
-    bool batched;
-    bool partial;  /* one complete value per shard: not batched, but in the shard's arena */
-    bool constant; /* at CONST, given by `node` */
-    int whole;     /* partial: the value that it is a part of */
-    int twin_of;   /* the graph's value that this one holds, too (narrow.c); 0 = none */
-    bool narrow;   /* as bfloat16 */
-    int root;      /* view of that one; itself if none */
-    int maker;     /* unit, or -1: argument, constant, unused */
+    int64_t bytes;  /* of the larger shard, */
+    int64_t lesser; /* and of the smaller */
+    bool own;       /* one for each shard, in its arena: a piece of the batch, a partial result */
+    bool constant;  /* at CONST, given by `node` */
+    int twin_of;    /* the graph's value that this one holds, too (narrow.c); 0 = none */
+    bool narrow;    /* as bfloat16 */
+    int root;       /* view of that one; itself if none */
+    int maker;      /* unit, or -1: argument, constant, unused */
     sx_cpu_operand at;
     bool placed;
     /* lifetime in steps, of roots */
@@ -58,8 +57,8 @@ typedef struct sx_cpu_planner {
     const sx_cpu_vec *vec;
     sx_arena scratch;
     const sx_graph *g; /* variants[0] */
-    bool *batched;     /* [n_values] */
-    bool *sharded;     /* [n_nodes] */
+    bool *own;         /* [n_values]: shards differ in it */
+    bool *sharded;     /* [n_nodes]: computed by each shard */
     bool *cropped;     /* [n_nodes]: the output is smaller than the attributes say */
     bool crop_failed;  /* another kernel got such a node: plan again without cropping */
     sx_cpu_pvalue *values;
@@ -72,9 +71,9 @@ typedef struct sx_cpu_planner {
 } sx_cpu_planner;
 
 /* shard.c */
-bool sx_cpu_can_shard(const sx_graph *g);
+bool sx_cpu_has_batch(const sx_graph *g);
+bool sx_cpu_divides_well(const sx_graph *g); /* no node is computed whole, by one worker */
 double sx_cpu_graph_flops(const sx_graph *g);
-void sx_cpu_mark_batched(const sx_graph *g, bool shard, bool *batched, bool *sharded);
 
 /* crop.c */
 void sx_cpu_crop(sx_graph *g, bool *cropped);

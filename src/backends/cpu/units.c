@@ -1,9 +1,10 @@
 /* Turns graph nodes into units. From the end of the graph to its start, each unclaimed node goes to
- * the first row of kernels.def that matches; views (such as reshape) do not become units, and a
- * common output of a sharded unit becomes a partial and a combine. */
+ * the first row of kernels.def that matches; views (such as reshape) do not become units, and
+ * all_reduce becomes units that combine. */
 #include <string.h>
 
 #include "backends/cpu/planner.h"
+#include "graph/ops/attrs.h"
 
 sx_status sx_cpu_add_value(sx_cpu_planner *p, const sx_cpu_pvalue *v, int *out_index)
 {
@@ -88,8 +89,12 @@ static sx_status make_values(sx_cpu_planner *p)
         }
         SX_TRY(sx_cpu_add_value(
             p,
-            &(sx_cpu_pvalue){
-                .bytes = bytes, .batched = p->batched[i], .constant = is_constant(n), .maker = -1},
+            &(sx_cpu_pvalue){.bytes = bytes,
+                             .lesser = sx_type_bytes(
+                                 &p->plan->variants[p->plan->n_variants - 1]->values[i].type),
+                             .own = p->own[i],
+                             .constant = is_constant(n),
+                             .maker = -1},
             &index));
     }
     for (int i = 0; i < g->n_args; i++) {
@@ -177,42 +182,25 @@ static const sx_cpu_kernel *choose(sx_cpu_match *m, int k)
     return &sx_cpu_kernel_host;
 }
 
-/* Adds a unit that combines the partials of `count` outputs of unit `index`, starting at `first`.
- */
-static sx_status add_combine(sx_cpu_planner *p, int index, int first, int count)
+/* A unit for each operand of an all_reduce; mean and variance are combined together. */
+static sx_status add_combines(sx_cpu_planner *p, int k)
 {
-    sx_cpu_unit *join;
-    sx_cpu_unit proto = {.kind = SX_CPU_UNIT_COMBINE,
-                         .nodes = p->units[index].nodes,
-                         .n_nodes = p->units[index].n_nodes,
-                         .node = p->units[index].node};
-    SX_TRY(sx_cpu_add_unit(p, &proto, count, count, &join));
-    int *out = p->units[index].out;
-    for (int i = 0; i < count; i++) {
-        int whole = out[first + i], partial;
-        sx_cpu_pvalue v = {
-            .bytes = p->values[whole].bytes, .partial = true, .whole = whole, .maker = index};
-        SX_TRY(sx_cpu_add_value(p, &v, &partial));
-        join->in[i] = partial;
-        join->out[i] = whole;
-        p->values[whole].maker = p->n_units - 1;
-        out[first + i] = partial;
+    const sx_node *n = &p->g->nodes[k];
+    const sx_all_reduce_attrs *attrs = n->attrs;
+    const int count = attrs->how == SX_COMBINE_MOMENTS ? 2 : 1;
+    int *node = sx_arena_memdup(&p->scratch, &k, sizeof(k));
+    if (node == NULL) {
+        return sx_cpu_no_memory();
     }
-    return SX_OK;
-}
-
-/* For the common outputs of a sharded unit: adds a partial per shard, and units that combine them;
- * mean and variance are combined together. */
-static sx_status split_outputs(sx_cpu_planner *p, int index)
-{
-    bool sharded = p->units[index].sharded && p->plan->shards > 1;
-    for (int i = 0, count; sharded && i < p->units[index].n_out; i += count) {
-        const sx_cpu_unit *u = &p->units[index];
-        bool pair = p->g->nodes[u->nodes[0]].op->batch_rule == SX_RULE_MOMENTS;
-        bool common = !p->values[u->out[i]].batched;
-        count = pair && common ? 2 : 1;
-        if (common) {
-            SX_TRY(add_combine(p, index, i, count));
+    for (int first = 0; first < n->n_inputs; first += count) {
+        const sx_cpu_unit proto = {
+            .kind = SX_CPU_UNIT_COMBINE, .nodes = node, .n_nodes = 1, .node = k};
+        sx_cpu_unit *join;
+        SX_TRY(sx_cpu_add_unit(p, &proto, count, count, &join));
+        for (int i = 0; i < count; i++) {
+            join->in[i] = (int)n->inputs[first + i].id;
+            join->out[i] = (int)sx_node_output(n, first + i).id;
+            p->values[join->out[i]].maker = p->n_units - 1;
         }
     }
     return SX_OK;
@@ -223,7 +211,10 @@ static sx_status split_outputs(sx_cpu_planner *p, int index)
 static sx_status add_hidden(sx_cpu_planner *p, const sx_cpu_match *m, sx_cpu_unit *u)
 {
     if (m->hidden_node >= 0) {
-        sx_cpu_pvalue v = {.bytes = m->hidden_bytes, .batched = p->plan->shards > 1, .maker = -1};
+        sx_cpu_pvalue v = {.bytes = m->hidden_bytes,
+                           .lesser = m->hidden_bytes,
+                           .own = p->plan->shards > 1,
+                           .maker = -1};
         SX_TRY(sx_cpu_add_value(p, &v, &p->hidden[m->hidden_node]));
         u->in[u->n_in++] = p->hidden[m->hidden_node];
     }
@@ -259,8 +250,7 @@ static sx_status add_kernel_unit(sx_cpu_planner *p, const sx_cpu_match *m, const
         u->out[i] = (int)m->out[i].id;
         p->values[u->out[i]].maker = p->n_units - 1;
     }
-    SX_TRY(add_hidden(p, m, u));
-    return split_outputs(p, p->n_units - 1);
+    return add_hidden(p, m, u);
 }
 
 static bool needs_unit(const sx_cpu_match *m, const sx_node *n)
@@ -288,7 +278,6 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
                       .uses = uses,
                       .readers = readers,
                       .claimed = claimed,
-                      .batched = p->batched,
                       .sharded = p->sharded,
                       .hidden = p->hidden,
                       .vec = p->vec,
@@ -302,6 +291,10 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
                 n->op->name, n->name);
         }
         if (claimed[k] || !needs_unit(&m, n)) {
+            continue;
+        }
+        if (n->op->id == SX_OPID_all_reduce && p->plan->shards > 1) {
+            SX_TRY(add_combines(p, k), "planning %s \"%s\"", n->op->name, n->name);
             continue;
         }
         const sx_cpu_kernel *row = choose(&m, k);

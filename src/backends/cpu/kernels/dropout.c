@@ -1,5 +1,4 @@
-/* Dropout: the bits of graph/ops/dropout.c, many counters at a time; a shard adds where it begins.
- */
+/* Dropout: the bits of graph/ops/dropout.c, many counters at a time. */
 #include <math.h>
 
 #include "backends/cpu/kernel.h"
@@ -7,8 +6,7 @@
 typedef struct dropout_data {
     const sx_cpu_vec *vec;
     const sx_dropout_attrs *attrs;
-    int64_t rows_per_example; /* x is [c*N, ...]: c */
-    int64_t examples, elems;  /* rows of this shard, elements of a row */
+    int64_t examples, elems; /* rows of this shard, elements of a row */
 } dropout_data;
 
 static bool match_dropout(sx_cpu_match *m)
@@ -28,7 +26,7 @@ static void run_dropout(const sx_cpu_step *step, const sx_cpu_call *call)
         .step = (uint32_t)*at,
         .threshold = (uint32_t)floor(d->attrs->rate * 0x1p32),
         .scale = (float)(1 / (1 - d->attrs->rate)),
-        .first_example = first != NULL ? *first : call->first_example * d->rows_per_example,
+        .first_example = first != NULL ? *first : 0,
         .examples = d->examples,
         .elems = d->elems,
     };
@@ -44,9 +42,6 @@ static sx_status prepare_dropout(const sx_cpu_site *site, sx_cpu_step *step)
     }
     d->vec = site->vec;
     d->attrs = site->nodes[0]->attrs;
-    const sx_type *symbolic = sx_graph_type(site->plan->graph, site->nodes[0]->inputs[0]);
-    int axis = sx_batch_axis(symbolic);
-    d->rows_per_example = axis < 0 ? 1 : -symbolic->dims[axis];
     d->examples = x->rank == 0 ? 1 : x->dims[0];
     d->elems = sx_type_elems(x) / d->examples;
     step->run = run_dropout;

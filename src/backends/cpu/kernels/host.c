@@ -172,9 +172,9 @@ static void combine_slowly(const sx_cpu_combine_data *d, const char *const *part
         sx_host_load(&total, parts[0] + (size_t)i * size);
         for (int s = 1; s < d->shards; s++) {
             sx_host_load(&part, parts[s] + (size_t)i * size);
-            if (d->combine == SX_RULE_AND) {
+            if (d->combine == SX_COMBINE_AND) {
                 *total.b = *total.b && *part.b;
-            } else if (d->combine == SX_RULE_MAX) {
+            } else if (d->combine == SX_COMBINE_MAX) {
                 bool greater = carrier == SX_CARRIER_F   ? *part.f > *total.f || *part.f != *part.f
                                : carrier == SX_CARRIER_I ? *part.i > *total.i
                                                          : *part.u > *total.u;
@@ -185,6 +185,9 @@ static void combine_slowly(const sx_cpu_combine_data *d, const char *const *part
                 *total.u += *part.u;
             }
         }
+        if (d->combine == SX_COMBINE_MEAN) {
+            *total.f /= d->shards;
+        }
         sx_host_store(&total, out + (size_t)i * size);
     }
 }
@@ -192,7 +195,7 @@ static void combine_slowly(const sx_cpu_combine_data *d, const char *const *part
 void sx_cpu_run_combine(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const sx_cpu_combine_data *d = step->data;
-    if (d->combine == SX_RULE_MOMENTS) {
+    if (d->combine == SX_COMBINE_MOMENTS) {
         combine_moments(step, call);
         return;
     }
@@ -202,7 +205,7 @@ void sx_cpu_run_combine(const sx_cpu_step *step, const sx_cpu_call *call)
         parts[i] = call->shard_bases[i][step->in[0].space] + step->in[0].offset;
         floats[i] = (const void *)parts[i];
     }
-    if (d->combine == SX_RULE_SUM && d->dtype == SX_F32) {
+    if (d->combine == SX_COMBINE_SUM && d->dtype == SX_F32) {
         d->vec->sum_parts(sx_cpu_out(step, call, 0), floats, d->shards, call->begin, call->end);
     } else {
         combine_slowly(d, parts, sx_cpu_out(step, call, 0), call->begin, call->end);

@@ -1,0 +1,193 @@
+/* Loops inside a device's program, on the backends that need nothing but this build: what ends
+ * them, and that an execution of a loop allocates nothing on the cpu. */
+#include "harness.h"
+
+#include <limits.h>
+
+#include <sextant/ops.h>
+
+#include "backends/backend.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "graph/builder.h"
+#include "graph/ops/attrs.h"
+
+enum { N = 40, TRIPS = 100 };
+
+/* (i, x [N,N], stack [TRIPS,N,N], limit, w [N,N]): while i < limit: stack[i] = x, x = tanh(x w),
+ * i = i + step */
+static sx_graph *loop_graph(int32_t step, int64_t trips)
+{
+    enum { OPERANDS = 5 };
+    static const char *const names[OPERANDS] = {"i", "x", "stack", "limit", "w"};
+    const sx_type types[OPERANDS] = {sx_scalar_type(SX_I32), sx_type_of(SX_F32, N, N),
+                                     sx_type_of(SX_F32, TRIPS, N, N), sx_scalar_type(SX_I32),
+                                     sx_type_of(SX_F32, N, N)};
+    sx_graph *regions[2], *g;
+    sx_builder *b;
+    for (int r = 0; r < 2; r++) {
+        sx_value a[OPERANDS];
+        assert_ok(sx_builder_create(&b));
+        for (int i = 0; i < OPERANDS; i++) {
+            a[i] = sx_input(b, names[i], types[i]);
+        }
+        if (r == 0) {
+            sx_output(b, "go", sx_build_op(b, less, NULL, a[0], a[3]));
+        } else {
+            sx_value one = sx_constant(b, (sx_tensor){sx_scalar_type(SX_I32), &step});
+            sx_output(b, "i", sx_build_op(b, add, NULL, a[0], one));
+            sx_output(b, "x", sx_tanh(b, sx_matmul(b, a[1], a[4])));
+            sx_output(b, "stack", sx_build_op(b, put_row, NULL, a[2], a[1], a[0]));
+        }
+        assert_ok(sx_builder_finish(b, &regions[r]));
+        sx_builder_destroy(b);
+    }
+    sx_value operands[OPERANDS];
+    assert_ok(sx_builder_create(&b));
+    for (int i = 0; i < OPERANDS; i++) {
+        operands[i] = sx_input(b, names[i], types[i]);
+    }
+    sx_value y =
+        sx_build(b, &sx_op_while,
+                 &(sx_while_attrs){.condition = regions[0], .body = regions[1], .trips = trips},
+                 operands, OPERANDS);
+    for (int i = 0; i < 3; i++) {
+        sx_output(b, names[i], sx_output_at(y, i));
+    }
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    sx_graph_destroy(regions[0]);
+    sx_graph_destroy(regions[1]);
+    return g;
+}
+
+typedef struct fixture {
+    sx_platform *platform;
+    sx_executable *e;
+    sx_run *run;
+    sx_device_buffer *args[5], *outputs[3];
+} fixture;
+
+static void begin(fixture *f, const char *backend, int32_t step, int64_t trips, int32_t limit)
+{
+    sx_graph *g = loop_graph(step, trips);
+    assert_ok(sx_platform_open(backend, &(sx_platform_options){.threads = 1}, &f->platform));
+    assert_ok(sx_compile(f->platform, g, &(sx_compile_options){.batch = 1}, &f->e));
+    assert_ok(sx_run_create(f->e, &f->run));
+    for (int i = 0; i < 5; i++) {
+        const sx_type *type = &f->e->arg_types[i];
+        const int64_t n = sx_type_elems(type);
+        float *data = sx_alloc((size_t)n, sizeof(float));
+        assert_non_null(data);
+        for (int64_t k = 0; k < n; k++) {
+            data[k] = i == 1 || i == 4 ? (float)((k * 7 + i) % 13 - 6) / 40 : 0;
+        }
+        memcpy(data, i == 3 ? (void *)&limit : data, i == 3 ? sizeof(limit) : 0);
+        assert_ok(sx_device_buffer_create(f->platform->devices[0], type, &f->args[i]));
+        assert_ok(sx_device_buffer_write(f->args[i], data, false));
+        sx_free(data);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_ok(sx_device_buffer_create(f->platform->devices[0], &f->e->result_types[i],
+                                          &f->outputs[i]));
+    }
+    sx_graph_destroy(g);
+}
+
+static void end(fixture *f)
+{
+    for (int i = 0; i < 5; i++) {
+        sx_device_buffer_release(f->args[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        sx_device_buffer_release(f->outputs[i]);
+    }
+    sx_run_destroy(f->run);
+    sx_executable_release(f->e);
+    sx_platform_close(f->platform);
+}
+
+static void read_outputs(const fixture *f, int32_t *i, float *x, float *stack)
+{
+    assert_ok(sx_device_buffer_read(f->outputs[0], i));
+    assert_ok(sx_device_buffer_read(f->outputs[1], x));
+    assert_ok(sx_device_buffer_read(f->outputs[2], stack));
+}
+
+static void test_backends_loops__compute_what_the_host_kernels_do(void **state)
+{
+    (void)state;
+    static float x[2][N * N], stack[2][TRIPS * N * N];
+    int32_t i[2];
+    for (int k = 0; k < 2; k++) {
+        fixture f;
+        begin(&f, k == 0 ? "host" : "cpu", 1, TRIPS, 4);
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs)); /* the arguments have not changed */
+        read_outputs(&f, &i[k], x[k], stack[k]);
+        end(&f);
+    }
+    assert_int_equal(i[0], 4);
+    assert_int_equal(i[1], 4);
+    for (int k = 0; k < N * N; k++) {
+        assert_true(x[1][k] - x[0][k] < 1e-5f && x[0][k] - x[1][k] < 1e-5f);
+    }
+    for (int k = 0; k < TRIPS * N * N; k++) {
+        assert_true(stack[1][k] - stack[0][k] < 1e-5f && stack[0][k] - stack[1][k] < 1e-5f);
+    }
+}
+
+/* Interpreting a region does allocate. */
+static void test_backends_loops__allocate_nothing_on_the_cpu(void **state)
+{
+    (void)state;
+    fixture f;
+    begin(&f, "cpu", 1, TRIPS, TRIPS);
+    assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+    const long before = sx_alloc_count();
+    sx_alloc_fail_after(LONG_MAX); /* counts objects of arenas, too */
+    sx_status status = sx_run_execute(f.run, f.args, f.outputs);
+    sx_alloc_fail_after(0);
+    assert_ok(status);
+    assert_int_equal(sx_alloc_count() - before, 0);
+    end(&f);
+}
+
+static void test_backends_loops__end_at_their_bound(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        fixture f;
+        begin(&f, k == 0 ? "host" : "cpu", 1, 3, 4);
+        assert_error(sx_run_execute(f.run, f.args, f.outputs), SX_OUT_OF_RANGE,
+                     "the condition is still true after 3 iterations");
+        assert_ok(sx_device_buffer_write(f.args[3], &(int32_t){3}, false));
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+        end(&f);
+    }
+}
+
+static void test_backends_loops__end_when_the_caller_says_so(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        fixture f;
+        sx_cancel cancel;
+        begin(&f, k == 0 ? "host" : "cpu", 0, 0, 1); /* i stays 0: endless */
+        sx_cancel_init(&cancel, sx_now_ns() + 20 * 1000 * 1000);
+        sx_run_set_cancel(f.run, &cancel);
+        assert_error(sx_run_execute(f.run, f.args, f.outputs), SX_DEADLINE_EXCEEDED, "\"while\"");
+        sx_cancel_init(&cancel, INT64_MAX);
+        sx_cancel_request(&cancel);
+        assert_error(sx_run_execute(f.run, f.args, f.outputs), SX_CANCELLED, "\"while\"");
+        end(&f);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_loops__compute_what_the_host_kernels_do),
+    cmocka_unit_test(test_backends_loops__allocate_nothing_on_the_cpu),
+    cmocka_unit_test(test_backends_loops__end_at_their_bound),
+    cmocka_unit_test(test_backends_loops__end_when_the_caller_says_so),
+};
+SX_TEST_MAIN(tests)

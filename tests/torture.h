@@ -1,6 +1,6 @@
 /* Torture: the same call with its 1st, 2nd, 3rd ... allocation failing, until none is left to fail.
- * An object of an arena counts, too. Long calls make thousands: past the first 100, strides of one
- * percent.
+ * An object of an arena counts, too. Long calls make thousands: past the first 100 (a test may
+ * define SX_TORTURE_ALL), strides of one percent.
  *
  *   static sx_status load(void *user) { ... make, use and free everything; return the first error }
  *   sx_torture(load, &input);
@@ -16,7 +16,10 @@
 
 #include "base/memory.h"
 
-enum { SX_TORTURE_MAX = 1000000, SX_TORTURE_ALL = 100 };
+enum { SX_TORTURE_MAX = 1000000 };
+#ifndef SX_TORTURE_ALL
+#define SX_TORTURE_ALL 100
+#endif
 
 static inline long torture_each(sx_status (*call)(void *user), void *user, bool all)
 {

@@ -50,6 +50,8 @@ predict,batch-size,1,0,16777216,16777217
 query,timeout,1,0,86400,86401
 query,max-response-bytes,1,0,1000000000000,1000000000001
 run,threads,1,0,4096,4097
+data take,size,1,0,65536,65537
+data take,channels,1,0,3,4
 compile,batch-size,1,0,16777216,16777217
 compile,iterations-per-loop,1,0,1024,1025
 compile,image-size,1,0,16384,16385

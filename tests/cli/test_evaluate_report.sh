@@ -139,5 +139,10 @@ report = json.load(open("digits-report/report.json"))
 assert report["examples"] == 7 and sum(map(sum, report["confusion"])) == 7
 assert all(w["file"] is None for w in report["worst"])
 PY
+
+# Pixels that are not encoded keep their colours: the header of a PNG of 64 x 64, 8 bits, RGB.
+ok train flowers_cnn --data 'generated:flowers?n=16&size=64' --model-dir flowers --steps 1 --batch-size 8
+ok evaluate flowers --data 'generated:flowers?n=16&size=64' --report flowers-report
+grep -q 'base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAI' flowers-report/report.html || fail 'a picture without its colours'
 fails 1 evaluate digits --data 'generated:digits?n=20' --report photos/rose/rose-0.jpg
 warns 'photos/rose/rose-0.jpg'

@@ -85,6 +85,8 @@ static void test_savedmodel_import_edges__refuses_contradictions(void **state)
          "node \"unused\": \"x:y:z\" is not a tensor reference"},
         {X3 NODE("y", "AddV2", "'x', '^x', 'x'", ""), SIGNATURE,
          "node \"y\": data input \"x\" comes after control input \"^x\""},
+        {X3 NODE("y", "AddV2", "'x', '^x', 'nobody'", ""), SIGNATURE, /* the first fault is named */
+         "node \"y\": data input \"nobody\" comes after control input \"^x\""},
         /* two of one name */
         {X3 Y NODE("y", "Neg", "'x'", ""), SIGNATURE, "node name \"y\" is not unique"},
         {X3 Y NODE("unused", "NoOp", "", "") NODE("unused", "NoOp", "", ""), SIGNATURE,

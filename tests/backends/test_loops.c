@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include <limits.h>
+#include <math.h>
 
 #include <sextant/ops.h>
 
@@ -184,10 +185,98 @@ static void test_backends_loops__end_when_the_caller_says_so(void **state)
     }
 }
 
+/* (i, h, limit, w): while i < limit: h = h w, i = i + 1, without a bound; outputs h, dh/dw */
+static sx_graph *power_graph(void)
+{
+    enum { OPERANDS = 4 };
+    static const char *const names[OPERANDS] = {"i", "h", "limit", "w"};
+    const sx_type types[OPERANDS] = {sx_scalar_type(SX_I32), sx_scalar_type(SX_F32),
+                                     sx_scalar_type(SX_I32), sx_scalar_type(SX_F32)};
+    sx_graph *regions[2], *g;
+    sx_builder *b;
+    sx_value operands[OPERANDS], dw;
+    for (int r = 0; r < 2; r++) {
+        sx_value a[OPERANDS];
+        assert_ok(sx_builder_create(&b));
+        for (int i = 0; i < OPERANDS; i++) {
+            a[i] = sx_input(b, names[i], types[i]);
+        }
+        if (r == 0) {
+            sx_output(b, "go", sx_build_op(b, less, NULL, a[0], a[2]));
+        } else {
+            sx_value one = sx_constant(b, (sx_tensor){sx_scalar_type(SX_I32), &(int32_t){1}});
+            sx_output(b, "i", sx_build_op(b, add, NULL, a[0], one));
+            sx_output(b, "h", sx_mul(b, a[1], a[3]));
+        }
+        assert_ok(sx_builder_finish(b, &regions[r]));
+        sx_builder_destroy(b);
+    }
+    assert_ok(sx_builder_create(&b));
+    for (int i = 0; i < OPERANDS; i++) {
+        operands[i] = sx_input(b, names[i], types[i]);
+    }
+    sx_value y =
+        sx_build(b, &sx_op_while, &(sx_while_attrs){.condition = regions[0], .body = regions[1]},
+                 operands, OPERANDS);
+    sx_gradients(b, sx_output_at(y, 1), &operands[3], 1, &dw);
+    sx_output(b, "h", sx_output_at(y, 1));
+    sx_output(b, "dw", dw);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    sx_graph_destroy(regions[0]);
+    sx_graph_destroy(regions[1]);
+    return g;
+}
+
+/* 64 states are kept: of more trips, those between are computed again. */
+static void test_backends_loops__without_a_bound_have_gradients(void **state)
+{
+    (void)state;
+    static const int32_t trips[] = {0, 1, 2, 63, 64, 65, 128, 129, 200, 300};
+    const float one = 1, w = 0.99f;
+    for (int k = 0; k < 2; k++) {
+        sx_graph *g = power_graph();
+        sx_platform *platform;
+        sx_executable *e;
+        sx_device_buffer *buffers[6];
+        assert_ok(sx_platform_open(k == 0 ? "host" : "cpu", &(sx_platform_options){.threads = 1},
+                                   &platform));
+        assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = 1}, &e));
+        for (int i = 0; i < 6; i++) {
+            assert_ok(sx_device_buffer_create(platform->devices[0],
+                                              i < 4 ? &e->arg_types[i] : &e->result_types[i - 4],
+                                              &buffers[i]));
+        }
+        for (size_t i = 0; i < sizeof(trips) / sizeof(trips[0]); i++) {
+            const double t = trips[i], h = pow((double)w, t), dw = t * pow((double)w, t - 1);
+            float got[2];
+            assert_ok(sx_device_buffer_write(buffers[0], &(int32_t){0}, false));
+            assert_ok(sx_device_buffer_write(buffers[1], &one, false));
+            assert_ok(sx_device_buffer_write(buffers[2], &trips[i], false));
+            assert_ok(sx_device_buffer_write(buffers[3], &w, false));
+            assert_ok(sx_execute(e, buffers, buffers + 4));
+            assert_ok(sx_device_buffer_read(buffers[4], &got[0]));
+            assert_ok(sx_device_buffer_read(buffers[5], &got[1]));
+            if (!(fabs((double)got[0] - h) <= 1e-4 &&
+                  fabs((double)got[1] - dw) <= 1e-4 * (dw + 1))) {
+                fail_msg("%d trips: h %.7g, expected %.7g; dw %.7g, expected %.7g", trips[i],
+                         (double)got[0], h, (double)got[1], dw);
+            }
+        }
+        for (int i = 0; i < 6; i++) {
+            sx_device_buffer_release(buffers[i]);
+        }
+        sx_executable_release(e);
+        sx_platform_close(platform);
+        sx_graph_destroy(g);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_loops__compute_what_the_host_kernels_do),
     cmocka_unit_test(test_backends_loops__allocate_nothing_on_the_cpu),
     cmocka_unit_test(test_backends_loops__end_at_their_bound),
     cmocka_unit_test(test_backends_loops__end_when_the_caller_says_so),
+    cmocka_unit_test(test_backends_loops__without_a_bound_have_gradients),
 };
 SX_TEST_MAIN(tests)

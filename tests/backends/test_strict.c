@@ -201,6 +201,9 @@ static outcome train(const sx_graph *g, const char *backend, int workers, int sh
     assert_true(g->n_args <= 64 && g->n_results <= 64);
     assert_ok(sx_platform_open(backend, &options, &platform));
     assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = BATCH, .shards = shards}, &e));
+    sx_executable_info info;
+    assert_ok(sx_executable_get_info(e, &info));
+    assert_true(shards == 0 || info.shards == shards);
     for (int i = 0; i < e->n_args; i++) {
         assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
         out.n += is_weight(g, i) ? sx_type_elems(&e->arg_types[i]) : 0;

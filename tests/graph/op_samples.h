@@ -323,8 +323,9 @@ static inline void op_sample_evaluate(const op_sample_values *v)
 {
     for (int k = 0; k < v->graph->n_nodes; k++) {
         const sx_node *n = &v->graph->nodes[k];
-        sx_host_tensor in[SX_SAMPLE_MAX_INPUTS];
-        OP_SAMPLE_CHECK(n->n_inputs <= SX_SAMPLE_MAX_INPUTS);
+        sx_host_tensor
+            in[4 * SX_SAMPLE_MAX_INPUTS]; /* a gradient's loop has more than the sample */
+        OP_SAMPLE_CHECK(n->n_inputs <= 4 * SX_SAMPLE_MAX_INPUTS);
         for (int i = 0; i < n->n_inputs; i++) {
             in[i] = v->values[n->inputs[i].id];
         }

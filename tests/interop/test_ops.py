@@ -190,10 +190,10 @@ def apply_adam(a, var, m, v, g, lr, step, ok):
 def while_loop(a, *xs):
     if len(xs) == 2:  # doubling
         x, limit = xs
-        return tf.while_loop(lambda v: v < limit, lambda v: [v + v], [x], maximum_iterations=a["trips"])
+        return tf.while_loop(lambda v: v < limit, lambda v: [v + v], [x], maximum_iterations=a["trips"] or None)
     x, h, limit, w = xs  # recurrent
     return tf.while_loop(
-        lambda v, _: v < limit, lambda v, u: [v + v, tf.tanh(u * w)], [x, h], maximum_iterations=a["trips"]
+        lambda v, _: v < limit, lambda v, u: [v + v, tf.tanh(u * w)], [x, h], maximum_iterations=a["trips"] or None
     )
 
 

@@ -15,7 +15,7 @@ typedef struct pjrt_executable {
     void *loaded;
     int *cuts; /* args, then results: SX_PJRT_WHOLE, 0, 1 */
     sx_executable_info info;
-    char numerics[256];
+    char numerics[320];
 } pjrt_executable;
 
 typedef struct pjrt_run pjrt_run;
@@ -93,7 +93,8 @@ static sx_status dump(const sx_pjrt_platform *p, const sx_pjrt_module *program)
     return sx_pjrt_module_save(program, path);
 }
 
-static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e, int64_t steps)
+static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
+                         const sx_pjrt_module_options *o)
 {
     void *executable = NULL;
     SX_TRY(sx_pjrt_executable_of(p->client, e->loaded, &executable));
@@ -104,12 +105,15 @@ static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e, int64_t 
                           (size_t)outputs.value, e->head.n_results);
     }
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
-    snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %d replicas%s, loop of %lld",
-             p->client->platform, p->client->version, p->replicas,
+    char division[48]; /* with shards, the replicas change no bit */
+    snprintf(division, sizeof(division), o->shards > 0 ? "%d shards" : "%d replicas",
+             o->shards > 0 ? o->shards : p->replicas);
+    snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %s%s, loop of %lld",
+             p->client->platform, p->client->version, division,
              p->batch_norm == SX_BATCH_NORM_REPLICA ? ", batch norm per replica" : "",
-             (long long)(steps > 1 ? steps : 1));
+             (long long)(o->steps > 1 ? o->steps : 1));
     e->info.numerics = e->numerics;
-    e->info.shards = p->replicas;
+    e->info.shards = o->shards > 0 ? o->shards : p->replicas;
     return status;
 }
 
@@ -178,7 +182,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
         status = explain(p, g, compile_text(p, &program, e));
     }
     sx_pjrt_module_destroy(&program);
-    return status != SX_OK ? status : inspect(p, e, options->steps);
+    return status != SX_OK ? status : inspect(p, e, &how);
 }
 
 sx_status sx_pjrt_executable_create(sx_platform *platform, const sx_graph *graph,

@@ -11,9 +11,9 @@
  *                             no state
  *          OUT_OF_RANGE       (running) more than `trips` iterations; in StableHLO the loop ends
  *          CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration
- * Gradient needs `trips`: one loop keeps the state of each iteration, another runs back over them
- * Numbers  those of the regions
- * Source   TensorFlow While; StableHLO while */
+ * Gradient one loop keeps the state of each iteration, another runs back over them; without
+ * `trips`, that of every s-th, at most 64, and those between are computed again Numbers  those of
+ * the regions Source   TensorFlow While; StableHLO while */
 #include <string.h>
 
 #include "base/memory.h"
@@ -61,35 +61,141 @@ static sx_status while_infer(sx_infer_context *c)
 enum { MOST_LOOP_VALUES = 3 * SX_MAX_OUTPUTS };
 
 /* A loop of these regions, which it destroys; no value if one is NULL, after an error. */
-static sx_value build_loop(sx_grad *g, sx_graph *condition, sx_graph *body,
+static sx_value build_loop(sx_builder *b, sx_graph *condition, sx_graph *body, int64_t trips,
                            const sx_value *operands, int n)
 {
-    const sx_while_attrs *attrs = g->attrs;
     sx_value first = SX_NO_VALUE;
     if (condition != NULL && body != NULL) {
-        first =
-            sx_build(g->b, &sx_op_while,
-                     &(sx_while_attrs){.condition = condition, .body = body, .trips = attrs->trips},
-                     operands, n);
+        first = sx_build(b, &sx_op_while,
+                         &(sx_while_attrs){.condition = condition, .body = body, .trips = trips},
+                         operands, n);
     }
     sx_graph_destroy(condition);
     sx_graph_destroy(body);
     return first;
 }
 
+/* ---- Loops without a bound: checkpoints ----
+ *
+ * The state is kept at trips 0, s, 2s, ... where s is the least power of two for which SLOTS rows
+ * are enough. A trip's place is (slot, offset), trip = slot * s + offset. Row SLOTS takes the
+ * states that are not kept. */
+enum { SLOTS = 64 };
+
+static sx_value i32(sx_builder *b, int32_t value)
+{
+    return sx_scalar(b, SX_I32, value);
+}
+
+/* How often the loop runs: while condition(state):  i = i + 1; state = body(state) */
+static sx_value count_trips(sx_grad *g)
+{
+    const sx_while_attrs *attrs = g->attrs;
+    const int n_x = g->n_inputs;
+    sx_value operands[MOST_LOOP_VALUES], args[MOST_LOOP_VALUES], results[MOST_LOOP_VALUES];
+    sx_type types[MOST_LOOP_VALUES];
+    operands[0] = i32(g->b, 0);
+    types[0] = sx_scalar_type(SX_I32);
+    for (int i = 0; i < n_x; i++) {
+        operands[1 + i] = g->x[i];
+        types[1 + i] = sx_type_of_value(g->b, g->x[i]);
+    }
+    sx_builder *b = sx_region_begin(g, types, 1 + n_x, args);
+    if (b == NULL) {
+        return SX_NO_VALUE;
+    }
+    sx_region_inline(b, attrs->condition, args + 1, results);
+    sx_graph *condition = sx_region_end(g, b, results, 1), *body = NULL;
+    b = sx_region_begin(g, types, 1 + n_x, args);
+    if (b != NULL) {
+        results[0] = sx_build_op(b, add, NULL, args[0], i32(b, 1));
+        sx_region_inline(b, attrs->body, args + 1, results + 1);
+        body = sx_region_end(g, b, results, 1 + g->n_outputs);
+    }
+    return build_loop(g->b, condition, body, 0, operands, 1 + n_x);
+}
+
+/* while s * SLOTS < trips:  s = s + s */
+static sx_value choose_stride(sx_grad *g, sx_value trips)
+{
+    const sx_type types[2] = {sx_scalar_type(SX_I32), sx_scalar_type(SX_I32)};
+    const sx_value operands[2] = {i32(g->b, 1), trips};
+    sx_value args[2], result;
+    sx_builder *b = sx_region_begin(g, types, 2, args);
+    if (b == NULL) {
+        return SX_NO_VALUE;
+    }
+    result = sx_build_op(b, mul, NULL, args[0], i32(b, SLOTS));
+    result = sx_build_op(b, less, NULL, result, args[1]);
+    sx_graph *condition = sx_region_end(g, b, &result, 1), *body = NULL;
+    b = sx_region_begin(g, types, 2, args);
+    if (b != NULL) {
+        result = sx_build_op(b, add, NULL, args[0], args[0]);
+        body = sx_region_end(g, b, &result, 1);
+    }
+    return build_loop(g->b, condition, body, 0, operands, 2);
+}
+
+/* The state `offset` trips after that of xs, which it replaces:
+ *
+ *   (j, state..., x..., offset)   while j < offset:  j = j + 1; state = body(state) */
+static void compute_again(sx_grad *g, sx_builder *b, sx_value *xs, sx_value offset)
+{
+    const sx_while_attrs *attrs = g->attrs;
+    const int n_x = g->n_inputs, n = n_x + 2;
+    sx_value operands[MOST_LOOP_VALUES], args[MOST_LOOP_VALUES], results[MOST_LOOP_VALUES];
+    sx_type types[MOST_LOOP_VALUES];
+    operands[0] = i32(b, 0);
+    operands[n - 1] = offset;
+    types[0] = types[n - 1] = sx_scalar_type(SX_I32);
+    for (int i = 0; i < n_x; i++) {
+        operands[1 + i] = xs[i];
+        types[1 + i] = sx_type_of_value(b, xs[i]);
+    }
+    sx_builder *inner = sx_builder_failed(b) ? NULL : sx_region_begin(g, types, n, args);
+    if (inner == NULL) {
+        return;
+    }
+    results[0] = sx_build_op(inner, less, NULL, args[0], args[n - 1]);
+    sx_graph *condition = sx_region_end(g, inner, results, 1), *body = NULL;
+    inner = sx_region_begin(g, types, n, args);
+    if (inner != NULL) {
+        results[0] = sx_build_op(inner, add, NULL, args[0], i32(inner, 1));
+        sx_region_inline(inner, attrs->body, args + 1, results + 1);
+        body = sx_region_end(g, inner, results, 1 + g->n_outputs);
+    }
+    const sx_value first = build_loop(b, condition, body, 0, operands, n);
+    for (int i = 0; i < g->n_outputs; i++) { /* what is pulled back ends here */
+        xs[i] = sx_build_op(b, stop_gradient, NULL, sx_output_of(first, 1 + i));
+    }
+}
+
+/* ---- The gradient: two loops ---- */
+
+/* What precedes the state in both loops: the trip; without a bound its offset and slot, too. */
+enum { TRIP, OFFSET, SLOT };
+
+static int n_counters(const sx_grad *g)
+{
+    return ((const sx_while_attrs *)g->attrs)->trips > 0 ? 1 : 3;
+}
+
 /* Runs forward again and keeps the state before each trip in [trips, …] buffers:
  *
  *   (i, state..., kept..., x...)   while condition(state):  kept[i] = state; state = body(state)
- */
-static sx_value build_forward(sx_grad *g)
+ *
+ * or, without a bound, (i, offset, slot, state..., kept..., x..., stride). */
+static sx_value build_forward(sx_grad *g, sx_value stride)
 {
     const sx_while_attrs *attrs = g->attrs;
-    const int n_state = g->n_outputs, n_x = g->n_inputs;
+    const int n_state = g->n_outputs, n_x = g->n_inputs, head = n_counters(g);
     sx_value operands[MOST_LOOP_VALUES], args[MOST_LOOP_VALUES], results[MOST_LOOP_VALUES],
         xs[MOST_LOOP_VALUES];
     sx_type types[MOST_LOOP_VALUES];
     int n = 0;
-    operands[n++] = sx_scalar(g->b, SX_I32, 0);
+    while (n < head) {
+        operands[n++] = i32(g->b, 0);
+    }
     for (int i = 0; i < n_state; i++) {
         operands[n++] = g->x[i];
     }
@@ -100,12 +206,15 @@ static sx_value build_forward(sx_grad *g)
             return SX_NO_VALUE;
         }
         kept.rank = type.rank + 1;
-        kept.dims[0] = attrs->trips;
+        kept.dims[0] = attrs->trips > 0 ? attrs->trips : SLOTS + 1;
         memcpy(kept.dims + 1, type.dims, (size_t)type.rank * sizeof(type.dims[0]));
         operands[n++] = sx_region_zeros(g->b, &kept);
     }
     for (int i = n_state; i < n_x; i++) {
         operands[n++] = g->x[i];
+    }
+    if (attrs->trips == 0) {
+        operands[n++] = stride;
     }
     if (sx_builder_failed(g->b)) {
         return SX_NO_VALUE;
@@ -119,25 +228,36 @@ static sx_value build_forward(sx_grad *g)
         return SX_NO_VALUE;
     }
     for (int i = 0; i < n_x; i++) {
-        xs[i] = i < n_state ? args[1 + i] : args[1 + n_state + i];
+        xs[i] = i < n_state ? args[head + i] : args[head + n_state + i];
     }
     sx_region_inline(b, attrs->condition, xs, results);
     sx_graph *condition = sx_region_end(g, b, results, 1), *body = NULL;
 
     b = sx_region_begin(g, types, n, args);
     if (b != NULL) {
+        sx_value row = args[TRIP];
         for (int i = 0; i < n_x; i++) {
-            xs[i] = i < n_state ? args[1 + i] : args[1 + n_state + i];
+            xs[i] = i < n_state ? args[head + i] : args[head + n_state + i];
         }
-        results[0] = sx_build_op(b, add, NULL, args[0], sx_scalar(b, SX_I32, 1));
-        sx_region_inline(b, attrs->body, xs, results + 1);
+        results[TRIP] = sx_build_op(b, add, NULL, args[TRIP], i32(b, 1));
+        if (attrs->trips == 0) {
+            const sx_value zero = i32(b, 0), one = i32(b, 1);
+            const sx_value next = sx_build_op(b, add, NULL, args[OFFSET], one);
+            const sx_value wraps = sx_build_op(b, equal, NULL, next, args[n - 1]);
+            const sx_value keeps = sx_build_op(b, equal, NULL, args[OFFSET], zero);
+            row = sx_build_op(b, select, NULL, keeps, args[SLOT], i32(b, SLOTS));
+            results[OFFSET] = sx_build_op(b, select, NULL, wraps, zero, next);
+            results[SLOT] = sx_build_op(b, add, NULL, args[SLOT], one);
+            results[SLOT] = sx_build_op(b, select, NULL, wraps, results[SLOT], args[SLOT]);
+        }
+        sx_region_inline(b, attrs->body, xs, results + head);
         for (int i = 0; i < n_state; i++) {
-            results[1 + n_state + i] =
-                sx_build_op(b, put_row, NULL, args[1 + n_state + i], xs[i], args[0]);
+            results[head + n_state + i] =
+                sx_build_op(b, put_row, NULL, args[head + n_state + i], xs[i], row);
         }
-        body = sx_region_end(g, b, results, 1 + 2 * n_state);
+        body = sx_region_end(g, b, results, head + 2 * n_state);
     }
-    return build_loop(g, condition, body, operands, n);
+    return build_loop(g->b, condition, body, attrs->trips, operands, n);
 }
 
 /* Two loops: one runs forward again, the other back over the states that it kept:
@@ -145,24 +265,19 @@ static sx_value build_forward(sx_grad *g)
  *   (i, dstate..., dx..., kept..., x...)   while i > 0:  i = i - 1;  pulled back through
  *                                                                    body(kept[i])
  *
- * so that a trip of the second computes the body and its gradient. */
+ * so that a trip of the second computes the body and its gradient. Without a bound, kept[slot] is
+ * first brought forward by `offset` trips. */
 static void while_grad(sx_grad *g)
 {
     const sx_while_attrs *attrs = g->attrs;
-    const int n_state = g->n_outputs, n_x = g->n_inputs;
+    const int n_state = g->n_outputs, n_x = g->n_inputs, head = n_counters(g);
     sx_value operands[MOST_LOOP_VALUES], args[MOST_LOOP_VALUES], results[MOST_LOOP_VALUES],
-        xs[MOST_LOOP_VALUES], dx[MOST_LOOP_VALUES];
+        xs[MOST_LOOP_VALUES], dx[MOST_LOOP_VALUES], stride = SX_NO_VALUE;
     sx_type types[MOST_LOOP_VALUES];
     int at[MOST_LOOP_VALUES], n_float = 0, n_diff = 0; /* of the operands: those with a gradient,
                                                           state first */
-    if (attrs->trips == 0) {
-        sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED,
-                                       "the gradient of a while needs a bound of its trips; "
-                                       "set its attribute trips"));
-        return;
-    }
-    if (1 + 2 * n_state + n_x > MOST_LOOP_VALUES || 1 + 2 * n_state > SX_MAX_OUTPUTS ||
-        n_x >= SX_MAX_OUTPUTS) {
+    if (head + 2 * n_state + n_x >= MOST_LOOP_VALUES || head + 2 * n_state > SX_MAX_OUTPUTS ||
+        n_x + head > SX_MAX_OUTPUTS) {
         sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED,
                                        "the gradient of a while of %d values and %d operands",
                                        n_state, n_x));
@@ -175,9 +290,15 @@ static void while_grad(sx_grad *g)
             n_float += i < n_state;
         }
     }
-    const sx_value forward = build_forward(g);
+    if (attrs->trips == 0) {
+        stride = choose_stride(g, count_trips(g));
+    }
+    const sx_value forward = build_forward(g, stride);
     int n = 0;
-    operands[n++] = sx_output_of(forward, 0);
+    while (n < head) {
+        operands[n] = sx_output_of(forward, n);
+        n++;
+    }
     for (int i = 0; i < n_diff && !sx_builder_failed(g->b); i++) {
         const sx_type type = sx_type_of_value(g->b, g->x[at[i]]);
         const bool given = at[i] < n_state && sx_value_is(g->dy[at[i]]);
@@ -187,10 +308,13 @@ static void while_grad(sx_grad *g)
         return;
     }
     for (int i = 0; i < n_state; i++) {
-        operands[n++] = sx_output_of(forward, 1 + n_state + i);
+        operands[n++] = sx_output_of(forward, head + n_state + i);
     }
     for (int i = n_state; i < n_x; i++) {
         operands[n++] = g->x[i];
+    }
+    if (attrs->trips == 0) {
+        operands[n++] = stride;
     }
     for (int i = 0; i < n; i++) {
         types[i] = sx_type_of_value(g->b, operands[i]);
@@ -200,17 +324,29 @@ static void while_grad(sx_grad *g)
     if (b == NULL) {
         return;
     }
-    results[0] = sx_build_op(b, greater, NULL, args[0], sx_scalar(b, SX_I32, 0));
+    results[0] = sx_build_op(b, greater, NULL, args[TRIP], i32(b, 0));
     sx_graph *condition = sx_region_end(g, b, results, 1), *body = NULL;
 
     b = sx_region_begin(g, types, n, args);
     if (b != NULL) {
         sx_value y[SX_MAX_OUTPUTS], ys[SX_MAX_OUTPUTS], of[SX_MAX_OUTPUTS];
-        const sx_value *kept = args + 1 + n_diff, *rest = kept + n_state;
-        results[0] = sx_build_op(b, sub, NULL, args[0], sx_scalar(b, SX_I32, 1));
+        const sx_value *kept = args + head + n_diff, *rest = kept + n_state;
+        const sx_value one = i32(b, 1);
+        sx_value row = results[TRIP] = sx_build_op(b, sub, NULL, args[TRIP], one);
+        if (attrs->trips == 0) {
+            const sx_value first = sx_build_op(b, equal, NULL, args[OFFSET], i32(b, 0));
+            const sx_value last = sx_build_op(b, sub, NULL, args[n - 1], one);
+            results[OFFSET] = sx_build_op(b, sub, NULL, args[OFFSET], one);
+            results[OFFSET] = sx_build_op(b, select, NULL, first, last, results[OFFSET]);
+            results[SLOT] = sx_build_op(b, sub, NULL, args[SLOT], one);
+            results[SLOT] = sx_build_op(b, select, NULL, first, results[SLOT], args[SLOT]);
+            row = results[SLOT];
+        }
         for (int i = 0; i < n_x; i++) {
-            xs[i] = i < n_state ? sx_build_op(b, take_row, NULL, kept[i], results[0])
-                                : rest[i - n_state];
+            xs[i] = i < n_state ? sx_build_op(b, take_row, NULL, kept[i], row) : rest[i - n_state];
+        }
+        if (attrs->trips == 0) {
+            compute_again(g, b, xs, results[OFFSET]);
         }
         sx_region_inline(b, attrs->body, xs, y);
         for (int i = 0; i < n_float; i++) {
@@ -219,19 +355,19 @@ static void while_grad(sx_grad *g)
         for (int i = 0; i < n_diff; i++) {
             of[i] = xs[at[i]];
         }
-        sx_pull_back(b, ys, args + 1, n_float, of, n_diff, dx);
+        sx_pull_back(b, ys, args + head, n_float, of, n_diff, dx);
         for (int i = 0; i < n_diff && !sx_builder_failed(b); i++) {
             const sx_type type = sx_type_of_value(b, of[i]);
-            results[1 + i] = i >= n_float         ? sx_add_maybe(b, args[1 + i], dx[i])
-                             : sx_value_is(dx[i]) ? dx[i]
-                                                  : sx_region_zeros(b, &type);
+            results[head + i] = i >= n_float         ? sx_add_maybe(b, args[head + i], dx[i])
+                                : sx_value_is(dx[i]) ? dx[i]
+                                                     : sx_region_zeros(b, &type);
         }
-        body = sx_region_end(g, b, results, 1 + n_diff);
+        body = sx_region_end(g, b, results, head + n_diff);
     }
-    const sx_value back = build_loop(g, condition, body, operands, n);
+    const sx_value back = build_loop(g->b, condition, body, attrs->trips, operands, n);
     for (int i = 0; i < n_diff; i++) {
         if (g->needed[at[i]]) {
-            g->dx[at[i]] = sx_output_of(back, 1 + i);
+            g->dx[at[i]] = sx_output_of(back, head + i);
         }
     }
 }
@@ -376,6 +512,11 @@ static const sx_op_sample while_samples[] = {
                 SX_SAMPLE_SCALAR(SX_F32, SX_FILL_FAR), SX_SAMPLE_F32(SX_FILL_POSITIVE, 3)},
      .n_inputs = 4,
      .attrs = &(const sx_while_attrs){.condition = &early, .body = &cell, .trips = 20}},
+    {.name = "without_a_bound",
+     .inputs = {SX_SAMPLE_SCALAR(SX_F32, SX_FILL_POSITIVE), SX_SAMPLE_F32(SX_FILL_NORMAL, 3),
+                SX_SAMPLE_SCALAR(SX_F32, SX_FILL_FAR), SX_SAMPLE_F32(SX_FILL_POSITIVE, 3)},
+     .n_inputs = 4,
+     .attrs = &(const sx_while_attrs){.condition = &early, .body = &cell}},
     {.name = "doubling",
      .inputs = {SX_SAMPLE_SCALAR(SX_F32, SX_FILL_POSITIVE), SX_SAMPLE_SCALAR(SX_F32, SX_FILL_FAR)},
      .n_inputs = 2,

@@ -44,15 +44,12 @@ static sx_status give_zeros(void *user, const char *name, const sx_type *type, v
 static sx_predictor *load(void)
 {
     char base[] = "/tmp/sextant-bench-XXXXXX", *dir = NULL;
-    sx_program_request r = {.def = sx_zoo_find("mnist_cnn"),
-                            .mode = SX_PREDICT,
-                            .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request r = {.def = sx_zoo_find("mnist_cnn"), .mode = SX_PREDICT};
     sx_params *params;
     sx_graph *graph;
     sx_predictor *p;
     bench_check(sx_params_create(&params));
     r.params = params;
-    bench_check(sx_model_features(r.def, &r.features));
     bench_check(sx_build_program(&r, &graph));
     bench_make_dir(base);
     bench_check(sx_export_saved_model(

@@ -58,7 +58,7 @@ static sx_graph *build(const char *model)
 {
     sx_params *params;
     sx_graph *graph;
-    sx_program_request r = {.labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request r = {0};
     char name[64];
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(model, ":"), model);
     r.precision = strcmp(model + strlen(name), ":bfloat16") == 0 ? SX_BF16 : SX_F32;
@@ -68,7 +68,6 @@ static sx_graph *build(const char *model)
     }
     bench_check(sx_params_create(&params));
     r.params = params;
-    bench_check(sx_model_features(r.def, &r.features));
     bench_check(sx_build_program(&r, &graph));
     sx_params_destroy(params);
     return graph;

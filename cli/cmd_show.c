@@ -99,14 +99,23 @@ static sx_status print_checkpoints(const char *dir, sx_arena *arena)
 static sx_status print_run(const char *dir, sx_arena *arena)
 {
     sx_run_info info = {0};
-    char features[SX_TYPE_TEXT];
     SX_TRY(sx_run_read(dir, arena, NULL, NULL, &info));
     printf("run %s\nmodel: %s (%s)\n", dir, info.model, info.source);
     for (int i = 0; i < info.n_params; i++) {
         printf("parameter: %s=%s\n", info.param_names[i], info.param_values[i]);
     }
-    printf("features: %s%s\n", sx_type_format(&info.features, features, sizeof(features)),
-           info.has_preprocess ? ", preprocessed from images" : "");
+    for (int i = 0; i < info.inputs.n; i++) {
+        static const char *const kinds[SX_INPUT_KINDS] = {"feature", "label"};
+        const sx_model_input *in = &info.inputs.items[i];
+        char type[SX_TYPE_TEXT];
+        sx_type_format(&in->type, type, sizeof(type));
+        if (info.inputs.named) {
+            printf("%s: %s %s\n", kinds[in->kind], in->name, type);
+        } else if (in->kind == SX_INPUT_FEATURE) {
+            printf("features: %s%s\n", type,
+                   info.has_preprocess ? ", preprocessed from images" : "");
+        }
+    }
     printf("data: %s\nseed: %llu\n", info.data != NULL ? info.data : "(not recorded)",
            (unsigned long long)info.seed);
     if (info.n_classes > 0) {

@@ -30,10 +30,8 @@ typedef struct facts {
 /* Builds the model for `mode` and measures its prediction graph for the table. */
 static sx_status measure(const sx_model_def *def, const sx_params *params, sx_mode mode, facts *out)
 {
-    sx_program_request request = {
-        .def = def, .mode = mode, .params = params, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    const sx_program_request request = {.def = def, .mode = mode, .params = params};
     sx_graph *graph = NULL, *one = NULL;
-    SX_TRY(sx_model_features(def, &request.features));
     SX_TRY(sx_build_program(&request, &graph));
     sx_status status = mode == SX_PREDICT ? sx_pass_fix_batch(graph, 1, &one) : SX_OK;
     if (one != NULL) {
@@ -46,8 +44,14 @@ static sx_status measure(const sx_model_def *def, const sx_params *params, sx_mo
         if (def->image[0] > 0) {
             snprintf(out->input, sizeof(out->input), "%dx%dx%d", def->image[0], def->image[1],
                      def->image[2]);
-        } else {
+        } else if (def->features > 0) {
             snprintf(out->input, sizeof(out->input), "%d", def->features);
+        } else {
+            int n = 0;
+            while (n < SX_MAX_FEATURES && def->inputs[n].name != NULL) {
+                n++;
+            }
+            snprintf(out->input, sizeof(out->input), "%d features", n);
         }
     }
     sx_graph_destroy(one);

@@ -60,23 +60,26 @@ static sx_status open_saved(sx_invocation *inv, const sx_compile_model_request *
 
 /* ---- What is built now ---- */
 
-static sx_status build(const sx_compile_model_request *r, sx_compile_model *out)
+static sx_status build(sx_invocation *inv, const sx_compile_model_request *r, sx_compile_model *out)
 {
     const sx_model_args *args = &out->args;
     out->precision = r->precision == NULL                    ? r->by_default
                      : strcmp(r->precision, "bfloat16") == 0 ? SX_BF16
                                                              : SX_F32;
-    sx_program_request request = {
+    sx_model_inputs inputs;
+    SX_TRY(sx_model_inputs_of(args->def, &inv->arena, &inputs));
+    if (r->image_size > 0 && !inputs.named && inputs.items[0].type.rank == 4) {
+        sx_type image = inputs.items[0].type;
+        image.dims[1] = image.dims[2] = r->image_size;
+        SX_TRY(sx_model_inputs_unnamed(&image, &inputs.items[1].type, &inv->arena, &inputs));
+    }
+    const sx_program_request request = {
         .def = args->def,
         .params = args->params,
-        .labels = sx_type_of(SX_I32, SX_BATCH),
+        .inputs = &inputs,
         .mode = r->mode,
         .precision = out->precision,
     };
-    SX_TRY(sx_model_features(args->def, &request.features));
-    if (r->image_size > 0 && request.features.rank == 4) {
-        request.features.dims[1] = request.features.dims[2] = r->image_size;
-    }
     SX_TRY(sx_build_program(&request, &out->built));
     out->graph = out->built;
     SX_TRY(sx_params_status(args->params));
@@ -103,7 +106,7 @@ sx_status sx_compile_model_open(sx_invocation *inv, const sx_compile_model_reque
         return open_run(inv, request, out);
     }
     SX_TRY(sx_model_args_read(inv, request->name, request->params, &out->args));
-    return build(request, out);
+    return build(inv, request, out);
 }
 
 void sx_compile_model_end(sx_compile_model *model)

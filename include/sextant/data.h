@@ -33,7 +33,7 @@ typedef struct sx_dataset sx_dataset;
 typedef struct sx_iterator sx_iterator;
 
 enum {
-    SX_MAX_COMPONENTS = 16,
+    SX_MAX_COMPONENTS = 64,
     SX_CURSOR_BYTES = 40, /* size of a saved iterator position */
 };
 #define SX_ENDLESS INT64_MAX /* the count of a dataset that repeats forever */
@@ -47,6 +47,33 @@ typedef struct sx_schema {
     int count;
     sx_component components[SX_MAX_COMPONENTS];
 } sx_schema;
+
+/* One named feature or label of an example: a component of datasets, a feature of records, an input
+ * of a model. As tf.io.FixedLenFeature or, with max_length, VarLenFeature:
+ *
+ *     {"age"}                                          float32
+ *     {"city", SX_I32}                                 int32
+ *     {"pixels", SX_U8, {28, 28, 1}}                   uint8 [28,28,1]
+ *     {"words", SX_I32, .max_length = 12, .truncate = true}   int32 [12], and bool [12]
+ * "words_mask"
+ *
+ * A letter or "_" begins the name, up to 64 letters, digits, "_", "-" and "." in all. */
+enum { SX_MAX_FEATURE_RANK = 6 };
+#define SX_MASK_SUFFIX "_mask"
+
+typedef struct sx_feature_spec {
+    const char *name;
+    sx_dtype dtype; /* SX_F32, SX_I32, SX_I64, SX_U8 or SX_BOOL; 0 = float32 (a label: int32) */
+    int64_t dims[SX_MAX_FEATURE_RANK]; /* of an example, up to the first 0; none = a scalar */
+    const char *key;                   /* the feature's name in records; NULL = `name` */
+    /* > 0: an example has up to that many values (each of `dims`); the type is [max_length, dims].
+     * Missing ones are padding_value, and <name>_mask, bool [max_length], says which are there. */
+    int64_t max_length;
+    bool truncate; /* use the first max_length values of a longer example; else it is an error */
+    double padding_value;
+    bool optional; /* a record without it has default_value; else that is an error */
+    double default_value;
+} sx_feature_spec;
 
 SX_API sx_dataset *sx_dataset_retain(sx_dataset *dataset); /* returns it */
 SX_API void sx_dataset_release(sx_dataset *dataset);       /* NULL is fine */

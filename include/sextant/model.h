@@ -1,14 +1,19 @@
-/* A model: a function that builds the network, and a descriptor of its input.
+/* A model: a function that builds the network, and a descriptor of its inputs.
  *
  *     static sx_spec flowers(sx_builder *b, const sx_batch *in, const sx_params *p) { ... }
  *     SX_MODEL(flowers, .build = flowers, .image = {128, 128, 3}, .scale = SX_MINUS1_1)
+ *
+ * A model on several named features declares each of them; the function asks for them by name:
+ *
+ *     SX_MODEL(income, .build = income, .inputs = {{"age"}, {"city", SX_I32}},
+ *              .labels = {{"rich", SX_I32}}, .example_weight = "weight")
  *
  * The function is called once per mode and adds operators to the builder. `sextant train
  * ./flowers.c` compiles and loads the file and finds the descriptor by its versioned symbol. */
 #ifndef SEXTANT_MODEL_H
 #define SEXTANT_MODEL_H
 
-#include <sextant/image.h>
+#include <sextant/data.h>
 #include <sextant/nn.h>
 
 #ifdef __cplusplus
@@ -34,13 +39,24 @@ typedef struct sx_named_value {
 } sx_named_value;
 
 /* One batch. `features` and `labels` are the first entries of the maps; `labels` is empty in
- * SX_PREDICT. Images are float32 [N,H,W,C] after preprocessing, labels int32 [N]. */
+ * SX_PREDICT. Images are float32 [N,H,W,C] after preprocessing, labels int32 [N]. Of a model with
+ * named features, the maps have the declared ones in their order, each followed by its mask. */
 typedef struct sx_batch {
     sx_mode mode;
     sx_value features, labels;
     const sx_named_value *feature_map, *label_map;
     int n_features, n_labels;
 } sx_batch;
+
+/* The feature or label of that name; of a model without named ones, "features" and "labels". The
+ * error for a name that does not exist lists those that do. In SX_PREDICT, a label is the empty
+ * value. */
+SX_API sx_value sx_feature_at(sx_builder *b, const sx_batch *in, const char *name, const char *file,
+                              int line);
+#define sx_feature(b, in, name) sx_feature_at((b), (in), (name), SX_HERE_)
+SX_API sx_value sx_label_at(sx_builder *b, const sx_batch *in, const char *name, const char *file,
+                            int line);
+#define sx_label(b, in, name) sx_label_at((b), (in), (name), SX_HERE_)
 
 /* ---- The function's result ---- */
 
@@ -116,7 +132,7 @@ SX_API sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value la
 
 typedef sx_spec sx_build_fn(sx_builder *b, const sx_batch *in, const sx_params *p);
 
-enum { SX_MODEL_VERSION = 1 };
+enum { SX_MODEL_VERSION = 1, SX_MAX_FEATURES = 32, SX_MAX_LABELS = 8 };
 
 typedef struct sx_model_def {
     size_t struct_size;
@@ -132,6 +148,11 @@ typedef struct sx_model_def {
     int num_classes;       /* default of the parameter num_classes; 0 = from the data */
     int random_crop;       /* augmentations with a strength, as in image.h; 0 = none */
     float random_shear, random_zoom, random_brightness, random_contrast[2];
+    /* The named features and labels of a model on several, up to the first row without a name; they
+     * replace .image and .features. Data sets have a component of each name, programs the inputs
+     * "features/<name>" and "labels/<name>", an exported signature an input <name>. */
+    sx_feature_spec inputs[SX_MAX_FEATURES];
+    sx_feature_spec labels[SX_MAX_LABELS];
 } sx_model_def;
 
 /* The initializer of a descriptor, for programs that train a model of their own:

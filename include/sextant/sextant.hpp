@@ -33,22 +33,23 @@
 #define SX_FIELDS_(X)                                                                              \
     X(about) X(activation) X(after) X(alpha) X(api) X(augment) X(axes) X(axis) X(backup_dir)       \
     X(base_batch_size) X(batch_axis) X(batch_norm) X(batch_size) X(before) X(begin) X(beta1)       \
-    X(beta2) X(beta_1) X(beta_2) X(bias_initializer) X(boundaries) X(buffer) X(build) X(callbacks) \
-    X(centered) X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components) X(compression) \
-    X(config) X(count) X(depth) X(device) X(device_fn) X(dilation) X(dilations) X(drop_remainder)  \
-    X(dtype) X(dump_stablehlo) X(eeta) X(embedding_config_spec) X(epochs) X(epsilon)               \
-    X(eval_batch_size) X(eval_distribute) X(evaluation_master) X(every_steps) X(examples)          \
-    X(experimental_distribute) X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features)  \
-    X(filters) X(fingerprint) X(fn) X(fresh) X(gamma_initializer) X(groups) X(image) X(image_key)  \
-    X(in_epochs) X(initial_accumulator_value) X(input) X(iterations_per_loop)                      \
+    X(beta2) X(beta_1) X(beta_2) X(bias_initializer) X(boundaries) X(buffer) X(build)              \
+    X(callbacks) X(centered) X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components)   \
+    X(compression) X(config) X(count) X(default_value) X(depth) X(device) X(device_fn)             \
+    X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta)          \
+    X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute)            \
+    X(evaluation_master) X(every_steps) X(examples) X(experimental_distribute)                     \
+    X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) X(filters) X(fingerprint)   \
+    X(fn) X(fresh) X(gamma_initializer) X(groups) X(image) X(image_key) X(in_epochs)               \
+    X(initial_accumulator_value) X(input) X(inputs) X(iterations_per_loop)                         \
     X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max)            \
     X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(kind) X(l2)              \
-    X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(learning_rate)                   \
-    X(log_step_count_steps) X(master) X(max_steps) X(max_unpacked_bytes) X(mean) X(memory_budget)  \
-    X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries) X(n_callbacks) X(name)          \
-    X(nesterov) X(no_bias)                                                                         \
-    X(no_center) X(no_compile_cache) X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes)    \
-    X(observer) X(observer_user) X(off) X(on) X(optimizer) X(padding) X(pads) X(params)            \
+    X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(learning_rate)         \
+    X(log_step_count_steps) X(master) X(max_length) X(max_steps) X(max_unpacked_bytes) X(mean)     \
+    X(memory_budget) X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries)                \
+    X(n_callbacks) X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache)                 \
+    X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) X(observer) X(observer_user)        \
+    X(off) X(on) X(optimizer) X(optional) X(padding) X(padding_value) X(pads) X(params)            \
     X(pjrt_plugin) X(pool) X(precision) X(predict_batch_size) X(prefetch) X(project) X(protocol)   \
     X(python) X(random_brightness) X(random_contrast) X(random_crop) X(random_shear)               \
     X(random_zoom) X(rate) X(recipe) X(recursive) X(reduction) X(release) X(replicas)              \
@@ -57,9 +58,9 @@
     X(session_config) X(session_creation_timeout_secs) X(shards) X(size) X(skip_corrupt)           \
     X(staircase) X(std) X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(strides)       \
     X(tf_random_seed) X(threads) X(timeout_ms) X(top_k) X(tpu) X(tpu_config) X(train_batch_size)   \
-    X(train_distribute) X(training) X(transpose_a) X(transpose_b) X(type) X(units) X(use_tpu)      \
-    X(user) X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) X(views)        \
-    X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window)               \
+    X(train_distribute) X(training) X(transpose_a) X(transpose_b) X(truncate) X(type) X(units)     \
+    X(use_tpu) X(user) X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version)      \
+    X(views) X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window)      \
     X(worker_create) X(worker_destroy) X(workers) X(zone)
 
 namespace sx {
@@ -129,6 +130,24 @@ template <std::size_t n> constexpr void put(sx_axes &field, const list<n> &given
     put(field.v, given);
 }
 
+/* The values of sx::inputs = {sx_feature_of(…), …}: structs. */
+template <class Item, std::size_t n> struct items {
+    Item values[n];
+};
+template <class Item, std::size_t n, std::size_t... i>
+constexpr items<Item, n> make_items(const Item (&values)[n], std::index_sequence<i...>)
+{
+    return {{values[i]...}};
+}
+template <class Item, std::size_t size, std::size_t n>
+constexpr void put(Item (&field)[size], const items<Item, n> &given)
+{
+    static_assert(n <= size, "more values than the option has");
+    for (std::size_t i = 0; i < n; i++) {
+        field[i] = given.values[i];
+    }
+}
+
 struct option {};
 template <class T> constexpr bool is_option = std::is_base_of<option, T>::value;
 
@@ -150,6 +169,14 @@ template <class T> constexpr bool is_option = std::is_base_of<option, T>::value;
         [[nodiscard]] constexpr field##_option<stored_t<Value>> operator=(Value &&v) const    \
         {                                                                                     \
             return field##_option<stored_t<Value>>(stored(v));                                \
+        }                                                                                     \
+        template <class Item, std::size_t n,                                                  \
+                  class = std::enable_if_t<std::is_class<Item>::value>>                       \
+        [[nodiscard]] constexpr field##_option<items<Item, n>>                                \
+        operator=(const Item (&values)[n]) const                                              \
+        {                                                                                     \
+            return field##_option<items<Item, n>>(                                            \
+                make_items(values, std::make_index_sequence<n>()));                           \
         }                                                                                     \
         template <std::size_t n>                                                              \
         [[nodiscard]] constexpr field##_option<list<n>>                                       \
@@ -384,6 +411,26 @@ SX_VALUE_(sx_sgd, sx_optimizer, SX_OPTIMIZER_SGD)
 SX_VALUE_(sx_rmsprop, sx_optimizer, SX_OPTIMIZER_RMSPROP)
 SX_VALUE_(sx_adam, sx_optimizer, SX_OPTIMIZER_ADAM)
 SX_VALUE_(sx_lars, sx_optimizer, SX_OPTIMIZER_LARS)
+
+/* A row of sx::inputs or sx::labels: sx_feature_of("city", SX_I32), and options by name. */
+template <class... Options>
+constexpr sx_feature_spec sx_feature_of(const char *name, sx_dtype dtype, const Options &...options)
+{
+    sx_feature_spec row = sx::make<sx_feature_spec>(options...);
+    row.name = name;
+    row.dtype = dtype;
+    return row;
+}
+#undef sx_feature
+#undef sx_label
+inline sx_value sx_feature(sx::builder_here b, const sx_batch *in, const char *name)
+{
+    return sx_feature_at(b.builder, in, name, b.file, b.line);
+}
+inline sx_value sx_label(sx::builder_here b, const sx_batch *in, const char *name)
+{
+    return sx_label_at(b.builder, in, name, b.file, b.line);
+}
 
 /* A descriptor: const sx_model_def net = SX_MODEL_DEF(sx::name = "net", sx::build = build, …); */
 template <class... Options> constexpr sx_model_def SX_MODEL_DEF(const Options &...options)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
@@ -372,30 +373,56 @@ static void check_device_values(sx_builder *b)
 
 /* ---- Inputs ---- */
 
-sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode, const sx_type *features,
-                                  const sx_type *labels)
+bool sx_mode_takes(sx_mode mode, const sx_model_input *input)
+{
+    return mode != SX_PREDICT || input->kind == SX_INPUT_FEATURE;
+}
+
+static sx_status unexpected_input(const char *name, sx_mode mode, const sx_model_inputs *inputs)
+{
+    sx_buf names;
+    sx_buf_init(&names, 1 << 14);
+    int n = 0, total = 0;
+    for (int i = 0; i < inputs->n; i++) {
+        total += sx_mode_takes(mode, &inputs->items[i]);
+    }
+    for (int i = 0; i < inputs->n; i++) {
+        if (sx_mode_takes(mode, &inputs->items[i])) {
+            sx_buf_printf(&names, "%s\"%s\"",
+                          n == 0          ? ""
+                          : n + 1 < total ? ", "
+                                          : " and ",
+                          inputs->items[i].program_name);
+            n++;
+        }
+    }
+    sx_status status =
+        sx_error(SX_INVALID_ARGUMENT,
+                 "unexpected input \"%s\": the inputs of a program are %s; pass other values as "
+                 "part of the features, or declare them in .inputs",
+                 name, sx_buf_text(&names));
+    sx_buf_deinit(&names);
+    return status;
+}
+
+sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode, const sx_model_inputs *inputs)
 {
     const sx_type seed = sx_type_of(SX_U32, 2);
-    const struct {
-        const char *name;
-        const sx_type *type;
-    } fed[] = {{SX_FEATURES, features},
-               {SX_LABELS, mode == SX_PREDICT ? NULL : labels},
-               {SX_SEED_INPUT, &seed}};
     for (int i = 0; i < g->n_args; i++) {
         const sx_arg *arg = &g->args[i];
-        const sx_type *wanted = NULL, *type = sx_graph_type(g, arg->value);
-        for (size_t k = 0; k < SX_COUNT(fed); k++) {
-            wanted = strcmp(arg->name, fed[k].name) == 0 ? fed[k].type : wanted;
+        if (arg->kind != SX_ARG_INPUT) {
+            continue;
         }
-        if (arg->kind == SX_ARG_INPUT && wanted == NULL) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "unexpected input \"%s\": the inputs of a program are \"%s\"%s; pass "
-                            "other values as part of the features",
-                            arg->name, SX_FEATURES,
-                            mode == SX_PREDICT ? "" : " and \"" SX_LABELS "\"");
+        const sx_type *type = sx_graph_type(g, arg->value), *wanted = NULL;
+        int k = sx_model_inputs_find(inputs, arg->name);
+        if (k >= 0 && sx_mode_takes(mode, &inputs->items[k])) {
+            wanted = &inputs->items[k].type;
+        } else if (strcmp(arg->name, SX_SEED_INPUT) == 0) {
+            wanted = &seed;
+        } else {
+            return unexpected_input(arg->name, mode, inputs);
         }
-        if (arg->kind == SX_ARG_INPUT && !sx_type_equal(type, wanted)) {
+        if (!sx_type_equal(type, wanted)) {
             char has[SX_TYPE_TEXT], wants[SX_TYPE_TEXT];
             return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is %s, expected %s", arg->name,
                             sx_type_format(type, has, sizeof(has)),
@@ -405,24 +432,27 @@ sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode, const sx_type
     return SX_OK;
 }
 
-static void build_all(sx_builder *b, const sx_program_request *r)
+static void build_all(sx_builder *b, const sx_program_request *r, const sx_model_inputs *inputs)
 {
+    sx_named_value features[SX_MAX_MODEL_INPUTS], labels[SX_MAX_MODEL_INPUTS];
+    sx_batch in = {.mode = r->mode, .feature_map = features, .label_map = labels};
     sx_builder_set_mode(b, r->mode);
     sx_builder_set_precision(b, r->precision);
-    sx_value features = sx_input(b, SX_FEATURES, r->features);
-    sx_value labels = r->mode == SX_PREDICT ? SX_NO_VALUE : sx_input(b, SX_LABELS, r->labels);
-    const sx_named_value feature_map = {SX_FEATURES, features}, label_map = {SX_LABELS, labels};
-    const sx_batch in = {.mode = r->mode,
-                         .features = features,
-                         .labels = labels,
-                         .feature_map = &feature_map,
-                         .n_features = 1,
-                         .label_map = &label_map,
-                         .n_labels = r->mode != SX_PREDICT};
+    for (int i = 0; i < inputs->n; i++) {
+        const sx_model_input *input = &inputs->items[i];
+        if (sx_mode_takes(r->mode, input)) {
+            sx_value v = sx_input(b, input->program_name, input->type);
+            bool is_feature = input->kind == SX_INPUT_FEATURE;
+            *(is_feature ? &features[in.n_features++] : &labels[in.n_labels++]) =
+                (sx_named_value){input->name, v};
+        }
+    }
+    in.features = in.n_features > 0 ? features[0].value : SX_NO_VALUE;
+    in.labels = in.n_labels > 0 ? labels[0].value : SX_NO_VALUE;
     sx_spec spec = r->def->build(b, &in, r->params);
     sx_builder_at(b, "", 0);
     if (!sx_builder_failed(b)) {
-        sx_builder_fail(b, sx_program_check_inputs(b->graph, r->mode, &r->features, &r->labels));
+        sx_builder_fail(b, sx_program_check_inputs(b->graph, r->mode, inputs));
     }
     widen_spec(b, &spec);
     check_spec(b, r->mode, &spec);
@@ -456,39 +486,38 @@ static sx_status drop_replaced(sx_graph **graph)
 
 sx_status sx_build_program(const sx_program_request *request, sx_graph **out_graph)
 {
-    sx_builder *b;
-    SX_TRY(sx_builder_create(&b));
-    build_all(b, request);
-    sx_status status = sx_params_status(request->params);
+    sx_arena arena;
+    sx_model_inputs own;
+    const sx_model_inputs *inputs = request->inputs;
+    sx_builder *b = NULL;
+    sx_arena_init(&arena, 0);
+    sx_status status = SX_OK;
+    if (inputs == NULL) {
+        SX_TRY_GOTO(status, sx_model_inputs_of(request->def, &arena, &own), done);
+        inputs = &own;
+    }
+    SX_TRY_GOTO(status, sx_builder_create(&b), done);
+    build_all(b, request, inputs);
+    status = sx_params_status(request->params);
     if (status == SX_OK) {
         status = sx_builder_finish(b, out_graph);
     }
     if (status == SX_OK && sx_precision_is_narrow(b)) {
         status = drop_replaced(out_graph);
     }
+    if (status != SX_OK) {
+        char fed[SX_TYPE_TEXT];
+        status =
+            inputs->named
+                ? sx_status_annotate(status, __FILE__, __LINE__, "model \"%s\"", request->def->name)
+                : sx_status_annotate(status, __FILE__, __LINE__, "model \"%s\" on %s",
+                                     request->def->name,
+                                     sx_type_format(&inputs->items[0].type, fed, sizeof(fed)));
+    }
+done:
     sx_builder_destroy(b);
-    if (status == SX_OK) {
-        return SX_OK;
-    }
-    char fed[SX_TYPE_TEXT];
-    return sx_status_annotate(status, __FILE__, __LINE__, "model \"%s\" on %s", request->def->name,
-                              sx_type_format(&request->features, fed, sizeof(fed)));
-}
-
-sx_status sx_model_features(const sx_model_def *def, sx_type *out_type)
-{
-    if (def->image[0] > 0 && def->image[1] > 0 && def->image[2] > 0) {
-        *out_type = sx_type_of(SX_F32, SX_BATCH, def->image[0], def->image[1], def->image[2]);
-        return SX_OK;
-    }
-    if (def->features > 0) {
-        *out_type = sx_type_of(SX_F32, SX_BATCH, def->features);
-        return SX_OK;
-    }
-    return sx_error(SX_INVALID_ARGUMENT,
-                    "model \"%s\" sets neither .image = {height, width, channels} nor "
-                    ".features = n",
-                    def->name);
+    sx_arena_deinit(&arena);
+    return status;
 }
 
 int64_t sx_graph_count_elems(const sx_graph *g, sx_variable_role role)

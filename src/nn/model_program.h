@@ -1,23 +1,21 @@
 /* Builds a model's three programs, the graphs that a session runs.
  *
  *   mode      inputs                 outputs
- *   train     features, labels,      loss, each metric (means over the batch), learning_rate,
+ *   train     features…, labels…,    loss, each metric (means over the batch), learning_rate,
  *             _seed                  ok, host_call/<name>; assigns weights, state, slots,
  *                                    global_step
- *   eval      features, labels       loss [N], each metric [N], eval_metrics/<name> [N, ...],
+ *   eval      features…, labels…     loss [N], each metric [N], eval_metrics/<name> [N, ...],
  *                                    host_call/<name> [N, ...]
- *   predict   features               the predictions by name, [N, ...]
+ *   predict   features…              the predictions by name, [N, ...]
  *
- * Inputs, variables and outputs are always float32; the precision only applies within layers
- * (sx_builder_set_precision). */
+ * Their names are those of model_inputs.h. Inputs, variables and outputs do not depend on the
+ * precision, which only applies within layers (sx_builder_set_precision). */
 #ifndef SX_NN_MODEL_PROGRAM_H
 #define SX_NN_MODEL_PROGRAM_H
 
-#include <sextant/model.h>
+#include "nn/model_inputs.h"
 
-/* Names of the inputs and of outputs that every training program has. */
-#define SX_FEATURES      "features"
-#define SX_LABELS        "labels"
+/* Names of outputs that every training program has. */
 #define SX_LOSS          "loss"
 #define SX_OK_OUTPUT     "ok"
 #define SX_LEARNING_RATE "learning_rate"
@@ -36,8 +34,7 @@ typedef struct sx_host_functions {
 typedef struct sx_program_request {
     const sx_model_def *def;
     const sx_params *params;
-    sx_type features; /* of a batch: float32 [SX_BATCH, ...] */
-    sx_type labels;   /* int32 [SX_BATCH] */
+    const sx_model_inputs *inputs; /* NULL = those that the model declares */
     sx_mode mode;
     const sx_optimizer *optimizer; /* overrides the model's (kind DEFAULT: only l2 and the given
                                       fields of the rate) */
@@ -50,19 +47,18 @@ typedef struct sx_program_request {
     sx_host_functions *out_host; /* train: its call; eval: its call and metrics; may be NULL */
 } sx_program_request;
 
-/* Calls the model's function and wraps what it returns. Errors: the builder's first (layer, line,
- * shapes); a loss or prediction that is missing or not [N]; an input other than features and
- * labels; a parameter that is not a number; an invalid precision. */
+/* Calls the model's function and wraps what it returns. Errors: those of sx_model_inputs_of(); the
+ * builder's first (layer, line, shapes); a loss or prediction that is missing or not [N]; an input
+ * of the function's own; a parameter that is not a number; an invalid precision. */
 SX_MUST_USE sx_status sx_build_program(const sx_program_request *request, sx_graph **out_graph);
 
-/* Checks that a graph, built here or read from a file, can be fed: its inputs are features [and
- * labels, except in prediction] of those types, and the session's seed.
+/* Checks that a graph, built here or read from a file, can be fed: its inputs are `inputs` (in
+ * prediction, the features) with their types, and the session's seed.
  * Errors: INVALID_ARGUMENT naming the first other input. */
 SX_MUST_USE sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode,
-                                              const sx_type *features, const sx_type *labels);
-
-/* The type of a model's features: its image or vector; INVALID_ARGUMENT if it sets neither. */
-SX_MUST_USE sx_status sx_model_features(const sx_model_def *def, sx_type *out_type);
+                                              const sx_model_inputs *inputs);
+/* Whether programs of a mode are fed the input. */
+bool sx_mode_takes(sx_mode mode, const sx_model_input *input);
 
 /* The number of elements of a graph's variables with that role. */
 int64_t sx_graph_count_elems(const sx_graph *g, sx_variable_role role);

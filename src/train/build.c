@@ -54,45 +54,40 @@ static sx_type with_batch_dim(const sx_dataset *data, int component)
     return batch;
 }
 
-/* Integer labels of any width are int32 in the program. */
-static void labels_from_data(sx_trainer *t, const sx_dataset *data, int labels)
+/* The inputs of a model without named ones: the features that it declares or else those of the
+ * data; labels as in the data, where integers of any width are int32 in the program. */
+static sx_status describe_unnamed_inputs(sx_trainer *t, const sx_trainer_options *o)
 {
-    t->info.labels = sx_type_of(SX_I32, SX_BATCH);
-    if (labels >= 0) {
-        t->info.labels = with_batch_dim(data, labels);
-        if (sx_dtype_is_integer(t->info.labels.dtype)) {
-            t->info.labels.dtype = SX_I32;
-        }
-    }
-}
-
-static sx_status describe_features(sx_trainer *t, const sx_trainer_options *o)
-{
-    int features = -1, labels = -1;
-    bool shaped = o->def->image[0] > 0 || o->def->features > 0;
+    const bool shaped = o->def->image[0] > 0 || o->def->features > 0;
+    sx_type features, labels = sx_type_of(SX_I32, SX_BATCH);
+    int features_at = -1, labels_at = -1;
     if (o->data != NULL) {
-        sx_feed_components(o->data, &features, &labels);
+        sx_feed_components(o->data, &features_at, &labels_at);
     }
-    t->info.labels = sx_type_of(SX_I32, SX_BATCH);
-    if (o->data != NULL) {
-        labels_from_data(t, o->data, labels);
-    }
-    if (t->info.labels.dtype == SX_STRING) {
-        return sx_check_for_device(&sx_dataset_schema(o->data)->components[labels]);
+    if (labels_at >= 0) {
+        SX_TRY(sx_check_for_device(&sx_dataset_schema(o->data)->components[labels_at]));
+        labels = with_batch_dim(o->data, labels_at);
+        labels.dtype = sx_dtype_is_integer(labels.dtype) ? SX_I32 : labels.dtype;
     }
     if (shaped || o->data == NULL) {
-        SX_TRY(sx_model_features(o->def, &t->info.features));
+        SX_TRY(sx_model_inputs_of(o->def, &t->arena, &t->info.inputs));
+        features = t->info.inputs.items[0].type;
     } else {
-        SX_TRY(sx_check_for_device(&sx_dataset_schema(o->data)->components[features]));
-        t->info.features = with_batch_dim(o->data, features);
+        SX_TRY(sx_check_for_device(&sx_dataset_schema(o->data)->components[features_at]));
+        features = with_batch_dim(o->data, features_at);
     }
+    SX_TRY(sx_model_inputs_unnamed(&features, &labels, &t->arena, &t->info.inputs));
     t->info.has_preprocess =
         o->def->image[0] > 0 && (o->data == NULL || sx_feed_needs_preprocess(o->data));
-    if (t->info.has_preprocess) {
-        return sx_model_preprocess(o->def, o->recipe, o->augment, o->label_base,
-                                   &t->info.preprocess);
-    }
-    return SX_OK;
+    return t->info.has_preprocess ? sx_model_preprocess(o->def, o->recipe, o->augment,
+                                                        o->label_base, &t->info.preprocess)
+                                  : SX_OK;
+}
+
+static sx_status describe_inputs(sx_trainer *t, const sx_trainer_options *o)
+{
+    return sx_model_has_names(o->def) ? sx_model_inputs_of(o->def, &t->arena, &t->info.inputs)
+                                      : describe_unnamed_inputs(t, o);
 }
 
 static sx_status describe_source(sx_trainer *t, const sx_trainer_options *o)
@@ -151,7 +146,7 @@ static sx_status describe(sx_trainer *t, const sx_trainer_options *o)
     t->info.execution_batch = EXECUTION_BATCH;
     SX_TRY(describe_source(t, o));
     SX_TRY(describe_data(t, o));
-    return describe_features(t, o);
+    return describe_inputs(t, o);
 }
 
 /* ---- Parameters ---- */
@@ -216,8 +211,7 @@ static sx_status build_graphs(sx_trainer *t, const sx_trainer_options *o, const 
     sx_optimizer optimizer;
     sx_program_request request = {.def = o->def,
                                   .params = params,
-                                  .features = t->info.features,
-                                  .labels = t->info.labels,
+                                  .inputs = &t->info.inputs,
                                   .optimizer = o->optimizer,
                                   .replicas = sx_run_config_replicas(&t->config),
                                   .precision = t->info.precision,
@@ -250,8 +244,7 @@ sx_status sx_trainer_know_model(sx_trainer *t, const sx_model_def *def)
     if (status == SX_OK) {
         status = sx_build_program(&(sx_program_request){.def = def,
                                                         .params = params,
-                                                        .features = t->info.features,
-                                                        .labels = t->info.labels,
+                                                        .inputs = &t->info.inputs,
                                                         .mode = SX_EVAL,
                                                         .precision = t->info.precision,
                                                         .out_host = &t->host},

@@ -47,8 +47,7 @@ static sx_status make_buffers(sx_data_pass *p)
         SX_TRY(make_output(p, i));
         p->n_outputs++;
     }
-    p->inputs = sx_alloc((size_t)sx_program_input_count(p->program) + 1, sizeof(*p->inputs));
-    return p->inputs != NULL ? SX_OK : sx_no_memory("for an evaluation");
+    return sx_feed_order(&p->t->info.inputs, p->program, p->order, &p->n_inputs);
 }
 
 static sx_status require_state(const sx_trainer *t)
@@ -74,7 +73,7 @@ static sx_status open_input(sx_data_pass *p, sx_dataset *data)
                                .classes = sx_trainer_classes(t),
                                .program = t->graphs.by_mode[p->mode]};
     SX_TRY(sx_feed_init(&p->input, &t->info, data, &args));
-    SX_TRY(sx_rebatch_init(&p->batches, &p->input, &t->info, p->size, p->mode == SX_EVAL));
+    SX_TRY(sx_rebatch_init(&p->batches, &p->input, p->size));
     return sx_dataset_count(p->input.data) != SX_ENDLESS || p->limit > 0
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT,
@@ -105,7 +104,6 @@ void sx_data_pass_close(sx_data_pass *p)
     for (int i = 0; i < SX_MAX_DATA_PASS_OUTPUTS; i++) {
         sx_free_aligned(p->outputs[i]);
     }
-    sx_free(p->inputs);
     sx_rebatch_deinit(&p->batches);
     sx_feed_deinit(&p->input);
 }
@@ -114,11 +112,9 @@ void sx_data_pass_close(sx_data_pass *p)
 
 static sx_status run_batch(sx_data_pass *p, const sx_feed_batch *batch)
 {
-    for (int i = 0; i < sx_program_input_count(p->program); i++) {
-        bool labels = strcmp(sx_program_input_name(p->program, i), SX_LABELS) == 0;
-        p->inputs[i] = labels ? batch->labels : batch->features;
-    }
-    SX_TRY(sx_program_run(p->program, p->size, p->inputs));
+    const void *inputs[SX_MAX_MODEL_INPUTS];
+    sx_feed_bind(batch, p->order, p->n_inputs, inputs);
+    SX_TRY(sx_program_run(p->program, p->size, inputs));
     for (int i = 0; i < p->n_outputs; i++) {
         SX_TRY(sx_program_read_output(p->program, i, p->outputs[i]));
     }

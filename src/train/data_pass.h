@@ -20,7 +20,8 @@ typedef struct sx_data_pass {
     int64_t limit; /* maximum number of examples; 0 = all */
     int64_t done;  /* examples so far */
     int64_t told_ns;
-    const void **inputs; /* [inputs of the program] */
+    int n_inputs;
+    int order[SX_MAX_MODEL_INPUTS]; /* the run's input of each of the program */
     int n_outputs;
     void *outputs[SX_MAX_DATA_PASS_OUTPUTS]; /* [size] rows each */
     size_t row_bytes[SX_MAX_DATA_PASS_OUTPUTS];

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "data/image_pipeline.h"
 #include "graph/ir.h"
+#include "nn/model_program.h"
 #include "train/misfit.h"
 
 /* ---- Features and labels ---- */
@@ -86,30 +87,56 @@ static sx_status order_elements(sx_feed *input, const sx_run_info *info, const s
     return sx_dataset_batch(&input->data, .size = useful_batch_size(input->data, args->batch_size));
 }
 
-/* Checks that the data fit the model, without reading a record. */
-static sx_status check(const sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
+/* Whether the input is a label that names a class, from 0: integer labels without a name; of named
+ * inputs, the only label of a classifier. */
+static bool is_class_label(const sx_model_inputs *inputs, int i, int64_t classes)
 {
-    const sx_component *components = sx_dataset_schema(input->data)->components;
-    SX_TRY(sx_check_features(&components[input->features], info, args->program));
-    if (args->mode == SX_PREDICT) {
-        return SX_OK;
+    const sx_model_input *input = &inputs->items[i];
+    if (input->kind != SX_INPUT_LABEL || input->type.dtype != SX_I32) {
+        return false;
     }
-    if (input->labels < 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "the data have no labels: expected a component \"label\" or \"labels\"");
+    bool only = sx_model_inputs_first(inputs, SX_INPUT_LABEL) == input && i + 1 == inputs->n;
+    return !inputs->named || (only && input->type.rank == 1 && classes > 0);
+}
+
+/* Finds the components, and checks that the data fit the model, without reading a record. */
+static sx_status find_columns(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
+{
+    int unnamed[SX_INPUT_KINDS] = {-1, -1};
+    if (!info->inputs.named) {
+        sx_feed_components(input->data, &unnamed[SX_INPUT_FEATURE], &unnamed[SX_INPUT_LABEL]);
     }
-    SX_TRY(sx_check_labels(&components[input->labels], info, args->program));
-    return sx_check_class_names(input->data, info);
+    const sx_schema *schema = sx_dataset_schema(input->data);
+    for (int i = 0; i < info->inputs.n; i++) {
+        const sx_model_input *wanted = &info->inputs.items[i];
+        sx_feed_column *column = &input->columns[i];
+        if (!sx_mode_takes(args->mode, wanted)) {
+            continue;
+        }
+        column->component =
+            info->inputs.named ? sx_dataset_find(input->data, wanted->name) : unnamed[wanted->kind];
+        if (column->component < 0) {
+            return info->inputs.named
+                       ? sx_missing_input(input->data, info, wanted)
+                       : sx_error(SX_INVALID_ARGUMENT, "the data have no labels: expected a "
+                                                       "component \"label\" or \"labels\"");
+        }
+        const sx_component *c = &schema->components[column->component];
+        SX_TRY(sx_check_input(c, info, wanted, args->program));
+        column->is_class = is_class_label(&info->inputs, i, args->classes);
+    }
+    return args->mode == SX_PREDICT ? SX_OK : sx_check_class_names(input->data, info);
 }
 
 static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
 {
     if (sx_dataset_batch_size(input->data) == 0) {
-        SX_TRY(add_image_map(input, info, args));
+        if (!info->inputs.named) {
+            SX_TRY(add_image_map(input, info, args));
+        }
         SX_TRY(order_elements(input, info, args));
     }
-    sx_feed_components(input->data, &input->features, &input->labels);
-    SX_TRY(check(input, info, args));
+    SX_TRY(find_columns(input, info, args));
     if (sx_dataset_count(input->data) != SX_ENDLESS) {
         input->steps_per_epoch = sx_dataset_count(input->data);
         if (input->steps_per_epoch == 0) {
@@ -120,38 +147,47 @@ static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const s
     return SX_OK;
 }
 
-/* The number of elements in one example's label. */
-static int64_t label_elems(const sx_feed *input)
+/* The number of elements of one example. */
+static int64_t example_elems(const sx_model_input *input)
 {
-    sx_type one = sx_type_with_batch(input->label_type, 1);
+    sx_type one = sx_type_with_batch(input->type, 1);
     return sx_type_elems(&one);
 }
 
 static sx_status make_buffers(sx_feed *input)
 {
-    int64_t elems;
     input->max_batch = sx_dataset_batch_size(input->data);
-    if (input->labels < 0 || input->label_type.dtype != SX_I32) {
-        return SX_OK;
+    for (int i = 0; i < input->inputs->n; i++) {
+        sx_feed_column *column = &input->columns[i];
+        const sx_model_input *wanted = &input->inputs->items[i];
+        if (column->component < 0 || wanted->type.dtype != SX_I32) {
+            continue;
+        }
+        sx_dtype dtype = sx_dataset_schema(input->data)->components[column->component].type.dtype;
+        int64_t elems;
+        if (!column->is_class && !sx_feed_converts(dtype)) {
+            continue;
+        }
+        if (!sx_mul_i64(input->max_batch, example_elems(wanted), &elems)) {
+            return sx_no_memory("for the input");
+        }
+        column->converted = sx_alloc((size_t)elems, sizeof(int32_t));
+        if (column->converted == NULL) {
+            return sx_no_memory("for the input");
+        }
     }
-    if (!sx_mul_i64(input->max_batch, label_elems(input), &elems)) {
-        return sx_no_memory("for the input");
-    }
-    input->label_buffer = sx_alloc((size_t)elems, sizeof(int32_t));
-    return input->label_buffer != NULL ? SX_OK : sx_no_memory("for the input");
+    return SX_OK;
 }
 
 sx_status sx_feed_init(sx_feed *input, const sx_run_info *info, sx_dataset *data,
                        const sx_feed_args *args)
 {
-    *input = (sx_feed){.data = sx_dataset_retain(data),
-                       .labels = -1,
-                       .label_type = info->labels,
-                       .classes = args->classes};
-    sx_status status = build_pipeline(input, info, args);
-    if (status == SX_OK && args->mode == SX_PREDICT) {
-        input->labels = -1;
+    *input = (sx_feed){
+        .inputs = &info->inputs, .data = sx_dataset_retain(data), .classes = args->classes};
+    for (int i = 0; i < SX_MAX_MODEL_INPUTS; i++) {
+        input->columns[i].component = -1;
     }
+    sx_status status = build_pipeline(input, info, args);
     if (status == SX_OK) {
         status = make_buffers(input);
     }
@@ -168,13 +204,15 @@ void sx_feed_deinit(sx_feed *input)
 {
     sx_iterator_destroy(input->iterator);
     sx_dataset_release(input->data);
-    sx_free(input->label_buffer);
-    *input = (sx_feed){.labels = -1};
+    for (int i = 0; i < SX_MAX_MODEL_INPUTS; i++) {
+        sx_free(input->columns[i].converted);
+    }
+    *input = (sx_feed){0};
 }
 
 /* ---- Running ---- */
 
-static int64_t read_label(const sx_tensor *t, int64_t i)
+static int64_t read_integer(const sx_tensor *t, int64_t i)
 {
     switch (t->type.dtype) {
     case SX_U8:
@@ -186,27 +224,32 @@ static int64_t read_label(const sx_tensor *t, int64_t i)
     }
 }
 
-static sx_status bad_label(const sx_feed *input, int64_t label, int64_t record)
+static sx_status bad_integer(const sx_feed *input, int i, int64_t value, int64_t record)
 {
     char name[512];
     sx_dataset_record_name(input->data, record, name, sizeof(name));
-    return sx_error(SX_INVALID_ARGUMENT,
-                    "%s: label %" PRId64 " is outside the classes [0, %" PRId64 ")", name, label,
-                    input->classes);
+    return input->columns[i].is_class
+               ? sx_error(SX_INVALID_ARGUMENT,
+                          "%s: label %" PRId64 " is outside the classes [0, %" PRId64 ")", name,
+                          value, input->classes)
+               : sx_error(SX_INVALID_ARGUMENT, "%s: \"%s\" is %" PRId64 ", which is not an int32",
+                          name, input->inputs->items[i].name, value);
 }
 
-/* Converts labels to int32 and checks their range. */
-static sx_status convert_labels(sx_feed *input, const struct sx_batch_data *batch)
+/* Converts an input to int32 and checks its range. */
+static sx_status convert(sx_feed *input, int i, const struct sx_batch_data *batch)
 {
-    const sx_tensor *t = &batch->components[input->labels];
-    int64_t per_example = label_elems(input);
-    int64_t end = input->classes > 0 ? input->classes : INT32_MAX;
-    for (int64_t i = 0; i < batch->size * per_example; i++) {
-        int64_t label = read_label(t, i);
-        if (label < 0 || label >= end) {
-            return bad_label(input, label, batch->ids[i / per_example]);
+    const sx_feed_column *column = &input->columns[i];
+    const sx_tensor *t = &batch->components[column->component];
+    int64_t per_example = example_elems(&input->inputs->items[i]);
+    int64_t low = column->is_class ? 0 : INT32_MIN;
+    int64_t high = column->is_class && input->classes > 0 ? input->classes - 1 : INT32_MAX;
+    for (int64_t k = 0; k < batch->size * per_example; k++) {
+        int64_t value = read_integer(t, k);
+        if (value < low || value > high) {
+            return bad_integer(input, i, value, batch->ids[k / per_example]);
         }
-        input->label_buffer[i] = (int32_t)label;
+        column->converted[k] = (int32_t)value;
     }
     return SX_OK;
 }
@@ -215,62 +258,121 @@ sx_status sx_feed_next(sx_feed *input, sx_feed_batch *out_batch)
 {
     const struct sx_batch_data *batch;
     SX_TRY(sx_iterator_next(input->iterator, &batch));
-    const void *labels = NULL;
-    if (input->labels >= 0 && input->label_buffer != NULL) {
-        SX_TRY(convert_labels(input, batch));
-        labels = input->label_buffer;
-    } else if (input->labels >= 0) {
-        labels = batch->components[input->labels].data;
+    sx_feed_batch out = {.ids = batch->ids, .size = batch->size, .ends_epoch = batch->ends_epoch};
+    for (int i = 0; i < input->inputs->n; i++) {
+        const sx_feed_column *column = &input->columns[i];
+        if (column->converted != NULL) {
+            SX_TRY(convert(input, i, batch));
+            out.inputs[i] = column->converted;
+        } else if (column->component >= 0) {
+            out.inputs[i] = batch->components[column->component].data;
+        }
     }
-    *out_batch = (sx_feed_batch){.features = batch->components[input->features].data,
-                                 .labels = labels,
-                                 .ids = batch->ids,
-                                 .size = batch->size,
-                                 .ends_epoch = batch->ends_epoch};
+    *out_batch = out;
     return SX_OK;
+}
+
+sx_status sx_feed_order(const sx_model_inputs *inputs, const sx_program *program,
+                        int out_order[SX_MAX_MODEL_INPUTS], int *out_n)
+{
+    int n = sx_program_input_count(program);
+    for (int i = 0; i < n; i++) {
+        const char *name = sx_program_input_name(program, i);
+        int found = sx_model_inputs_find(inputs, name);
+        if (i >= SX_MAX_MODEL_INPUTS || found < 0) {
+            return sx_error(SX_INTERNAL, "the program's input \"%s\" is not fed", name);
+        }
+        out_order[i] = found;
+    }
+    *out_n = n;
+    return SX_OK;
+}
+
+void sx_feed_bind(const sx_feed_batch *batch, const int *order, int n, const void **out_inputs)
+{
+    for (int i = 0; i < n; i++) {
+        out_inputs[i] = batch->inputs[order[i]];
+    }
+}
+
+/* ---- Rows ---- */
+
+sx_status sx_feed_rows_init(sx_feed_rows *rows, const sx_feed *feed, int64_t room)
+{
+    *rows = (sx_feed_rows){.n = feed->inputs->n, .room = room};
+    rows->ids = sx_alloc((size_t)room, sizeof(int64_t));
+    bool made = rows->ids != NULL;
+    for (int i = 0; i < rows->n && made; i++) {
+        size_t total;
+        sx_type row = sx_type_with_batch(feed->inputs->items[i].type, 1);
+        int64_t bytes = sx_type_bytes(&row);
+        if (feed->columns[i].component < 0) {
+            continue;
+        }
+        rows->inputs[i].bytes = (size_t)bytes;
+        made = bytes >= 0 && sx_mul_size((size_t)bytes, (size_t)room, &total);
+        rows->inputs[i].data = made ? sx_alloc_aligned(total + 1, 64) : NULL;
+        made = rows->inputs[i].data != NULL;
+    }
+    if (!made) {
+        sx_feed_rows_deinit(rows);
+        return sx_no_memory("for the input");
+    }
+    return SX_OK;
+}
+
+void sx_feed_rows_deinit(sx_feed_rows *rows)
+{
+    for (int i = 0; i < rows->n; i++) {
+        sx_free_aligned(rows->inputs[i].data);
+    }
+    sx_free(rows->ids);
+    *rows = (sx_feed_rows){0};
+}
+
+void sx_feed_rows_put(sx_feed_rows *rows, int64_t at, const sx_feed_batch *batch, int64_t from,
+                      int64_t count)
+{
+    for (int i = 0; i < rows->n; i++) {
+        size_t bytes = rows->inputs[i].bytes;
+        if (rows->inputs[i].data != NULL) {
+            memcpy(rows->inputs[i].data + (size_t)at * bytes,
+                   (const char *)batch->inputs[i] + (size_t)from * bytes, (size_t)count * bytes);
+        }
+    }
+    memcpy(rows->ids + at, batch->ids + from, (size_t)count * sizeof(int64_t));
+}
+
+void sx_feed_rows_pad(sx_feed_rows *rows, int64_t from)
+{
+    for (int i = 0; i < rows->n; i++) {
+        char *data = rows->inputs[i].data;
+        for (int64_t k = from; k < rows->room && data != NULL; k++) {
+            memcpy(data + (size_t)k * rows->inputs[i].bytes, data, rows->inputs[i].bytes);
+        }
+    }
+}
+
+sx_feed_batch sx_feed_rows_batch(const sx_feed_rows *rows, int64_t size)
+{
+    sx_feed_batch batch = {.ids = rows->ids, .size = size};
+    for (int i = 0; i < rows->n; i++) {
+        batch.inputs[i] = rows->inputs[i].data;
+    }
+    return batch;
 }
 
 /* ---- Fixed batches ---- */
 
-sx_status sx_feed_row_bytes(const sx_type *batch_type, size_t *out)
+sx_status sx_rebatch_init(sx_rebatch *r, sx_feed *input, int64_t size)
 {
-    sx_type row = sx_type_with_batch(*batch_type, 1);
-    int64_t bytes = sx_type_bytes(&row);
-    if (bytes < 0) {
-        return sx_no_memory("for the input");
-    }
-    *out = (size_t)bytes;
-    return SX_OK;
-}
-
-sx_status sx_rebatch_init(sx_rebatch *r, sx_feed *input, const sx_run_info *info, int64_t size,
-                          bool with_labels)
-{
-    size_t feature_total, label_total = 0;
     *r = (sx_rebatch){.input = input, .size = size};
-    SX_TRY(sx_feed_row_bytes(&info->features, &r->feature_bytes));
-    if (with_labels) {
-        SX_TRY(sx_feed_row_bytes(&info->labels, &r->label_bytes));
-    }
-    if (!sx_mul_size(r->feature_bytes, (size_t)size, &feature_total) ||
-        !sx_mul_size(r->label_bytes, (size_t)size, &label_total)) {
-        return sx_no_memory("for the input");
-    }
-    r->features = sx_alloc_aligned(feature_total + 1, 64);
-    r->labels = sx_alloc_aligned(label_total + 1, 64);
-    r->ids = sx_alloc((size_t)size, sizeof(int64_t));
-    if (r->features == NULL || r->labels == NULL || r->ids == NULL) {
-        sx_rebatch_deinit(r);
-        return sx_no_memory("for the input");
-    }
-    return SX_OK;
+    return sx_feed_rows_init(&r->rows, input, size);
 }
 
 void sx_rebatch_deinit(sx_rebatch *r)
 {
-    sx_free_aligned(r->features);
-    sx_free_aligned(r->labels);
-    sx_free(r->ids);
+    sx_feed_rows_deinit(&r->rows);
     *r = (sx_rebatch){0};
 }
 
@@ -278,24 +380,9 @@ void sx_rebatch_deinit(sx_rebatch *r)
 static int64_t take_rows(sx_rebatch *r, int64_t at)
 {
     int64_t n = SX_MIN(r->size - at, r->pending.size - r->taken);
-    size_t from = (size_t)r->taken, to = (size_t)at, count = (size_t)n;
-    memcpy(r->features + to * r->feature_bytes,
-           (const char *)r->pending.features + from * r->feature_bytes, count * r->feature_bytes);
-    if (r->label_bytes > 0) {
-        memcpy(r->labels + to * r->label_bytes,
-               (const char *)r->pending.labels + from * r->label_bytes, count * r->label_bytes);
-    }
-    memcpy(r->ids + to, r->pending.ids + from, count * sizeof(int64_t));
+    sx_feed_rows_put(&r->rows, at, &r->pending, r->taken, n);
     r->taken += n;
     return n;
-}
-
-static void pad(sx_rebatch *r, int64_t rows)
-{
-    for (int64_t i = rows; i < r->size; i++) {
-        memcpy(r->features + (size_t)i * r->feature_bytes, r->features, r->feature_bytes);
-        memcpy(r->labels + (size_t)i * r->label_bytes, r->labels, r->label_bytes);
-    }
 }
 
 /* Fetches a batch if no rows are pending. */
@@ -330,10 +417,7 @@ sx_status sx_rebatch_next(sx_rebatch *r, sx_feed_batch *out_batch)
     if (rows == 0) {
         return sx_error(SX_OUT_OF_RANGE, "end of the data");
     }
-    pad(r, rows);
-    *out_batch = (sx_feed_batch){.features = r->features,
-                                 .labels = r->label_bytes > 0 ? r->labels : NULL,
-                                 .ids = r->ids,
-                                 .size = rows};
+    sx_feed_rows_pad(&r->rows, rows);
+    *out_batch = sx_feed_rows_batch(&r->rows, rows);
     return SX_OK;
 }

@@ -4,12 +4,14 @@
  *   elements  ──  image map (when the run has preprocessing)  ──  shuffle, batch, repeat (training)
  *   batches   ──  taken as they are
  *
- * Features are the component "features" or "image", else the first; labels "labels" or "label",
- * else the second. Features are float32 of the model's shape; integer labels of any width become
- * the program's int32, checked against the classes. Shapes are checked before any data is read. */
+ * Each of the run's inputs (model_inputs.h) is a component. Without named ones, features are the
+ * component "features" or "image", else the first; labels "labels" or "label", else the second.
+ * Integers of any width become int32 where the program has that, class labels checked against the
+ * classes. Shapes are checked before any data is read. */
 #ifndef SX_TRAIN_FEED_H
 #define SX_TRAIN_FEED_H
 
+#include "runtime/session.h"
 #include "train/run_dir.h"
 
 typedef struct sx_feed_args {
@@ -21,22 +23,34 @@ typedef struct sx_feed_args {
     const sx_graph *program; /* of that mode; names the layer of a misfit (misfit.h); may be NULL */
 } sx_feed_args;
 
+/* One of the run's inputs in the data. */
+typedef struct sx_feed_column {
+    int component;      /* -1 = not fed in this mode */
+    bool is_class;      /* a label, checked against the classes */
+    int32_t *converted; /* [max_batch × elements of an example]; NULL = fed as it is */
+} sx_feed_column;
+
 /* An input being read. {0} may be deinitialized. */
 typedef struct sx_feed {
-    sx_dataset *data; /* batched; one reference */
+    const sx_model_inputs *inputs; /* the run's */
+    sx_dataset *data;              /* batched; one reference */
     sx_iterator *iterator;
-    int features, labels; /* components; labels -1 = none */
-    sx_type label_type;   /* of the program, with SX_BATCH */
+    sx_feed_column columns[SX_MAX_MODEL_INPUTS]; /* [inputs->n] */
     int64_t classes;
     int64_t steps_per_epoch; /* 0 = unknown */
     int64_t max_batch;
-    int32_t *label_buffer; /* [max_batch × labels of an example] */
 } sx_feed;
 
-/* The indices of the components; -1 = absent. */
+/* The indices of the components without named inputs; -1 = absent. */
 void sx_feed_components(const sx_dataset *data, int *out_features, int *out_labels);
 /* Whether the features are images that must be decoded or scaled. */
 bool sx_feed_needs_preprocess(const sx_dataset *data);
+
+/* Whether integers of this type are converted to a program's int32. */
+static inline bool sx_feed_converts(sx_dtype dtype)
+{
+    return dtype == SX_I64 || dtype == SX_U8;
+}
 
 /* `data` is borrowed (the input retains what it needs).
  * Errors: those of misfit.h. */
@@ -46,8 +60,8 @@ void sx_feed_deinit(sx_feed *input);
 
 /* A batch in the form that programs take; borrowed until the next call. */
 typedef struct sx_feed_batch {
-    const void *features, *labels; /* labels NULL when there are none */
-    const int64_t *ids;            /* [size] */
+    const void *inputs[SX_MAX_MODEL_INPUTS]; /* as the run's; NULL = not fed in this mode */
+    const int64_t *ids;                      /* [size] */
     int64_t size;
     bool ends_epoch;
 } sx_feed_batch;
@@ -55,8 +69,34 @@ typedef struct sx_feed_batch {
 /* OUT_OF_RANGE at the end of the data. */
 SX_MUST_USE sx_status sx_feed_next(sx_feed *input, sx_feed_batch *out_batch);
 
-/* The size of one row of a batch of this type. */
-SX_MUST_USE sx_status sx_feed_row_bytes(const sx_type *batch_type, size_t *out);
+/* Points a program's inputs, in its order, to a batch's. `order` is from sx_feed_order. */
+void sx_feed_bind(const sx_feed_batch *batch, const int *order, int n, const void **out_inputs);
+/* The run's input, by index, of each input of the program; at most SX_MAX_MODEL_INPUTS. */
+SX_MUST_USE sx_status sx_feed_order(const sx_model_inputs *inputs, const sx_program *program,
+                                    int out_order[SX_MAX_MODEL_INPUTS], int *out_n);
+
+/* ---- Rows ---- */
+
+/* Rows of the fed inputs, copied together. {0} may be deinitialized. */
+typedef struct sx_feed_rows {
+    int n;
+    int64_t room;
+    struct {
+        char *data;   /* [room] rows; NULL = not fed */
+        size_t bytes; /* of a row */
+    } inputs[SX_MAX_MODEL_INPUTS];
+    int64_t *ids; /* [room] */
+} sx_feed_rows;
+
+SX_MUST_USE sx_status sx_feed_rows_init(sx_feed_rows *rows, const sx_feed *feed, int64_t room);
+void sx_feed_rows_deinit(sx_feed_rows *rows);
+/* Copies rows [from, from + count) of a batch to row `at`. */
+void sx_feed_rows_put(sx_feed_rows *rows, int64_t at, const sx_feed_batch *batch, int64_t from,
+                      int64_t count);
+/* Fills rows [from, room) with copies of row 0. */
+void sx_feed_rows_pad(sx_feed_rows *rows, int64_t from);
+/* The rows as a batch; borrowed. */
+sx_feed_batch sx_feed_rows_batch(const sx_feed_rows *rows, int64_t size);
 
 /* The model's preprocessing; `recipe` replaces all of it but the size, `augment` (as in
  * sx_preprocess_set_augment) the augmentations. Both may be NULL. */
@@ -70,16 +110,13 @@ SX_MUST_USE sx_status sx_model_preprocess(const sx_model_def *def, const char *r
 typedef struct sx_rebatch {
     sx_feed *input;
     int64_t size;
-    size_t feature_bytes, label_bytes; /* of a row; label_bytes 0 = no labels */
-    char *features, *labels;
-    int64_t *ids;
+    sx_feed_rows rows;
     sx_feed_batch pending; /* the input's last batch */
     int64_t taken;         /* rows of it already used */
     bool ended;
 } sx_rebatch;
 
-SX_MUST_USE sx_status sx_rebatch_init(sx_rebatch *r, sx_feed *input, const sx_run_info *info,
-                                      int64_t size, bool with_labels);
+SX_MUST_USE sx_status sx_rebatch_init(sx_rebatch *r, sx_feed *input, int64_t size);
 void sx_rebatch_deinit(sx_rebatch *r);
 /* out_batch->size is the number of valid rows; the buffers hold `size` rows. OUT_OF_RANGE at the
  * end. */

@@ -166,6 +166,7 @@ static sx_status fit(sx_fit *f)
     SX_TRY(open_input(f));
     SX_TRY(sx_trainer_program(t, SX_TRAIN, &f->program));
     list_metrics(f);
+    SX_TRY(sx_feed_order(&t->info.inputs, f->program, f->order, &f->n_inputs));
     SX_TRY(sx_host_caller_init(&f->host, f->program, &t->host.calls[SX_TRAIN], f->input.max_batch,
                                t->config.tpu_config.experimental_host_call_every_n_steps));
     SX_TRY(sx_fit_restore(f, &found));

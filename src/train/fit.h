@@ -29,7 +29,9 @@ typedef struct sx_fit {
     const sx_fit_request *r;
     sx_program *program;
     sx_batch_gather input;
-    int lock; /* on model_dir; SX_NO_LOCK = none */
+    int n_inputs;
+    int order[SX_MAX_MODEL_INPUTS]; /* the run's input of each of the program */
+    int lock;                       /* on model_dir; SX_NO_LOCK = none */
 
     int64_t step, target; /* target INT64_MAX = until the data end */
     int64_t epochs;       /* total; 0 = unknown */

@@ -66,10 +66,7 @@ static sx_status feed_batch(sx_fit *f, sx_step_input *out)
     sx_feed_batch batch;
     SX_TRY(next_batch(f, &batch));
     SX_TRY(sx_fit_compile(f, batch.size));
-    for (int i = 0; i < sx_program_input_count(f->program); i++) {
-        bool labels = strcmp(sx_program_input_name(f->program, i), SX_LABELS) == 0;
-        out->inputs[i] = labels ? batch.labels : batch.features;
-    }
+    sx_feed_bind(&batch, f->order, f->n_inputs, out->inputs);
     f->fed[f->n_fed++ % f->fed_room] =
         (sx_fed_batch){sx_batch_gather_waited(&f->input), batch.ends_epoch};
     out->batch = batch.size;

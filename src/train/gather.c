@@ -1,8 +1,6 @@
 /* See gather.h. */
 #include "train/gather.h"
 
-#include <string.h>
-
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/ir.h"
@@ -12,23 +10,6 @@
 static bool passes_through(const sx_batch_gather *g)
 {
     return g->n == 1 && g->pulls == 1;
-}
-
-static sx_status make_buffers(sx_batch_gather *g, const sx_run_info *info)
-{
-    size_t features, labels, rows = (size_t)g->max_batch;
-    SX_TRY(sx_feed_row_bytes(&info->features, &g->feature_bytes));
-    SX_TRY(sx_feed_row_bytes(&info->labels, &g->label_bytes));
-    if (!sx_mul_size(g->feature_bytes, rows, &features) ||
-        !sx_mul_size(g->label_bytes, rows, &labels)) {
-        return sx_no_memory("for the input");
-    }
-    g->features = sx_alloc_aligned(features + 1, 64);
-    g->labels = sx_alloc_aligned(labels + 1, 64);
-    g->ids = sx_alloc(rows, sizeof(int64_t));
-    return g->features != NULL && g->labels != NULL && g->ids != NULL
-               ? SX_OK
-               : sx_no_memory("for the input");
 }
 
 /* Sets steps_per_epoch (the longest feed's) and max_batch (the sum of the feeds' batches). */
@@ -63,7 +44,7 @@ sx_status sx_batch_gather_init(sx_batch_gather *g, const sx_run_info *info, sx_d
         status = measure(g);
     }
     if (status == SX_OK && !passes_through(g)) {
-        status = make_buffers(g, info);
+        status = sx_feed_rows_init(&g->rows, &g->feeds[0], g->max_batch);
     }
     if (status != SX_OK) {
         sx_batch_gather_deinit(g);
@@ -77,25 +58,11 @@ void sx_batch_gather_deinit(sx_batch_gather *g)
         sx_feed_deinit(&g->feeds[i]);
     }
     sx_free(g->feeds);
-    sx_free_aligned(g->features);
-    sx_free_aligned(g->labels);
-    sx_free(g->ids);
+    sx_feed_rows_deinit(&g->rows);
     *g = (sx_batch_gather){0};
 }
 
 /* ---- Running ---- */
-
-static void copy_rows(sx_batch_gather *g, const sx_feed_batch *from, sx_feed_batch *to)
-{
-    size_t at = (size_t)to->size, n = (size_t)from->size;
-    memcpy(g->features + at * g->feature_bytes, from->features, n * g->feature_bytes);
-    if (from->labels != NULL) {
-        memcpy(g->labels + at * g->label_bytes, from->labels, n * g->label_bytes);
-    }
-    memcpy(g->ids + at, from->ids, n * sizeof(int64_t));
-    to->labels = from->labels != NULL ? g->labels : NULL;
-    to->size += from->size;
-}
 
 /* Whether feed i has a batch in this step of the epoch. */
 static bool has_step(const sx_batch_gather *g, int i)
@@ -104,18 +71,20 @@ static bool has_step(const sx_batch_gather *g, int i)
     return batches == 0 || g->step_in_epoch * g->pulls < batches;
 }
 
-/* Appends one feed's batches for this step; fewer at the end of its epoch or data. */
-static sx_status pull(sx_batch_gather *g, sx_feed *feed, sx_feed_batch *to)
+/* Adds one feed's batches for this step to the *size rows; fewer at the end of its epoch or data.
+ */
+static sx_status pull(sx_batch_gather *g, sx_feed *feed, int64_t *size)
 {
     for (int k = 0; k < g->pulls; k++) {
         sx_feed_batch batch;
         sx_status status = sx_feed_next(feed, &batch);
-        if (sx_status_code(status) == SX_OUT_OF_RANGE && to->size > 0) {
+        if (sx_status_code(status) == SX_OUT_OF_RANGE && *size > 0) {
             sx_status_free(status);
             return SX_OK;
         }
         SX_TRY(status);
-        copy_rows(g, &batch, to);
+        sx_feed_rows_put(&g->rows, *size, &batch, 0, batch.size);
+        *size += batch.size;
         if (batch.ends_epoch) {
             break;
         }
@@ -137,18 +106,18 @@ sx_status sx_batch_gather_next(sx_batch_gather *g, sx_feed_batch *out_batch)
     if (passes_through(g)) {
         return sx_feed_next(&g->feeds[0], out_batch);
     }
-    sx_feed_batch batch = {.features = g->features, .ids = g->ids};
+    int64_t size = 0;
     uint8_t before[SX_MAX_INPUTS * SX_CURSOR_BYTES];
     sx_batch_gather_save(g, before);
     for (int i = 0; i < g->n; i++) {
-        sx_status status = has_step(g, i) ? pull(g, &g->feeds[i], &batch) : SX_OK;
+        sx_status status = has_step(g, i) ? pull(g, &g->feeds[i], &size) : SX_OK;
         if (status != SX_OK) { /* the feeds stay at one step, where the run can be saved */
             sx_status_free(sx_batch_gather_restore(g, before, g->n, g->step_in_epoch));
             return status;
         }
     }
-    end_step(g, &batch);
-    *out_batch = batch;
+    *out_batch = sx_feed_rows_batch(&g->rows, size);
+    end_step(g, out_batch);
     return SX_OK;
 }
 

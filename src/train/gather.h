@@ -17,11 +17,9 @@ typedef struct sx_batch_gather {
     sx_feed *feeds; /* [n] */
     int n, pulls;
     int64_t max_batch;
-    int64_t steps_per_epoch;           /* 0 = unknown */
-    int64_t step_in_epoch;             /* of the next batch */
-    size_t feature_bytes, label_bytes; /* of a row */
-    char *features, *labels;           /* [max_batch] rows; NULL when nothing is copied */
-    int64_t *ids;
+    int64_t steps_per_epoch; /* 0 = unknown */
+    int64_t step_in_epoch;   /* of the next batch */
+    sx_feed_rows rows;       /* [max_batch]; empty when nothing is copied */
 } sx_batch_gather;
 
 /* `data` [n] are borrowed. Errors: those of sx_feed_init. {0} may be deinitialized. */

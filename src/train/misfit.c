@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/checked.h"
+#include "base/nearest.h"
 #include "graph/ir.h"
 #include "io/path.h"
 #include "nn/model_program.h"
+#include "train/feed.h"
 
 /* ---- Layers ---- */
 
@@ -78,43 +81,55 @@ sx_status sx_check_for_device(const sx_component *c)
                           c->name, sx_type_format(&c->type, has, sizeof(has)));
 }
 
-/* `input` is the component's name in the program. */
-static sx_status misfit(const sx_component *c, const sx_run_info *info, const sx_type *wanted,
-                        const sx_graph *program, const char *input, const char *advice)
+sx_status sx_check_input(const sx_component *c, const sx_run_info *info,
+                         const sx_model_input *input, const sx_graph *program)
 {
+    const sx_type *wanted = &input->type;
+    sx_type type = c->type;
+    SX_TRY(sx_check_for_device(c));
+    if (wanted->dtype == SX_I32 && sx_feed_converts(type.dtype)) {
+        type.dtype = SX_I32;
+    }
+    if (same_rows(&type, wanted)) {
+        return SX_OK;
+    }
     char has[SX_TYPE_TEXT], wants[SX_TYPE_TEXT], layer[LAYER_TEXT];
-    const sx_node *taker = first_taker(program, input);
-    sx_type_format(&c->type, has, sizeof(has));
-    sx_type_format(wanted, wants, sizeof(wants));
+    const sx_node *taker = first_taker(program, input->program_name);
+    const bool images = !info->inputs.named && wanted->rank == 4 && c->type.rank == 4;
+    const char *advice =
+        input->kind == SX_INPUT_LABEL ? "map the labels to this type"
+        : images ? "map the data to this shape (unbatched encoded images and uint8 pixels are "
+                   "resized automatically) or change the model"
+                 : "map the data to this shape or change the model";
     return sx_error(SX_INVALID_ARGUMENT,
                     "component \"%s\" of the data is %s, but model \"%s\" expects %s%s%s; %s",
-                    c->name, has, info->model, wants, taker != NULL ? " for its " : "",
+                    c->name, sx_type_format(&c->type, has, sizeof(has)), info->model,
+                    sx_type_format(wanted, wants, sizeof(wants)), taker != NULL ? " for its " : "",
                     taker != NULL ? describe_layer(taker, layer) : "", advice);
 }
 
-sx_status sx_check_features(const sx_component *c, const sx_run_info *info, const sx_graph *program)
+sx_status sx_missing_input(const sx_dataset *data, const sx_run_info *info,
+                           const sx_model_input *input)
 {
-    SX_TRY(sx_check_for_device(c));
-    if (same_rows(&c->type, &info->features)) {
-        return SX_OK;
+    const sx_schema *schema = sx_dataset_schema(data);
+    const char *names[SX_MAX_COMPONENTS];
+    sx_buf all, near;
+    sx_buf_init(&all, 1 << 14);
+    sx_buf_init(&near, 1 << 14);
+    for (int i = 0; i < schema->count; i++) {
+        names[i] = schema->components[i].name;
+        sx_buf_printf(&all, "%s\"%s\"", i == 0 ? "" : ", ", names[i]);
     }
-    bool images = info->features.rank == 4 && c->type.rank == 4;
-    return misfit(c, info, &info->features, program, SX_FEATURES,
-                  images ? "map the data to this shape (unbatched encoded images and uint8 pixels "
-                           "are resized automatically) or change the model"
-                         : "map the data to this shape or change the model");
-}
-
-sx_status sx_check_labels(const sx_component *c, const sx_run_info *info, const sx_graph *program)
-{
-    sx_type type = c->type;
-    SX_TRY(sx_check_for_device(c));
-    if (info->labels.dtype == SX_I32 && (type.dtype == SX_I64 || type.dtype == SX_U8)) {
-        type.dtype = SX_I32; /* feeding converts it */
-    }
-    return same_rows(&type, &info->labels)
-               ? SX_OK
-               : misfit(c, info, &info->labels, program, SX_LABELS, "map the labels to this type");
+    bool similar = sx_nearest_names(input->name, names, (size_t)schema->count, &near) > 0;
+    sx_status status =
+        sx_error(SX_INVALID_ARGUMENT,
+                 "the data have no component \"%s\", a %s of model \"%s\"%s%s%s; they have %s",
+                 input->name, input->kind == SX_INPUT_LABEL ? "label" : "feature", info->model,
+                 similar ? "; did you mean " : "", sx_buf_text(&near), similar ? "?" : "",
+                 sx_buf_text(&all));
+    sx_buf_deinit(&near);
+    sx_buf_deinit(&all);
+    return status;
 }
 
 /* ---- Classes ---- */

@@ -9,12 +9,13 @@
 /* INVALID_ARGUMENT: no device can hold the component (a string). */
 SX_MUST_USE sx_status sx_check_for_device(const sx_component *component);
 
-/* Checks a batch's `component` against the model's features or labels; integer labels of any width
- * count as int32. `program` (may be NULL) is used to name layers. */
-SX_MUST_USE sx_status sx_check_features(const sx_component *component, const sx_run_info *info,
-                                        const sx_graph *program);
-SX_MUST_USE sx_status sx_check_labels(const sx_component *component, const sx_run_info *info,
-                                      const sx_graph *program);
+/* Checks a batch's `component` against the model's input; integers of any width count as int32.
+ * `program` (may be NULL) is used to name layers. */
+SX_MUST_USE sx_status sx_check_input(const sx_component *component, const sx_run_info *info,
+                                     const sx_model_input *input, const sx_graph *program);
+/* The error for a named input that the data do not have; lists their components. */
+SX_MUST_USE sx_status sx_missing_input(const sx_dataset *data, const sx_run_info *info,
+                                       const sx_model_input *input);
 
 /* The number of classes of a predict program: the width of its "probabilities"; 0 = unknown. */
 int64_t sx_program_classes(const sx_graph *predict);

@@ -106,6 +106,42 @@ static json_t *type_to_json(const sx_type *type)
     return json_pack("{s:s, s:o}", "dtype", sx_dtype_name(type->dtype), "shape", shape);
 }
 
+/* {"dtype": "int32", "shape": [2]}: with the dimensions as they are declared. */
+static json_t *spec_to_json(const sx_feature_spec *spec)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < SX_MAX_FEATURE_RANK && spec->dims[i] != 0; i++) {
+        json_array_append_new(shape, json_integer(spec->dims[i]));
+    }
+    json_t *json = json_pack("{s:s, s:s, s:o, s:s}", "name", spec->name, "dtype",
+                             sx_dtype_name(spec->dtype), "shape", shape, "key", spec->key);
+    if (json != NULL && spec->max_length > 0) {
+        json_object_update_new(
+            json, json_pack("{s:I, s:b, s:f}", "max_length", (json_int_t)spec->max_length,
+                            "truncate", (int)spec->truncate, "padding_value", spec->padding_value));
+    }
+    if (json != NULL && spec->optional) {
+        json_object_set_new(json, "default_value", json_real(spec->default_value));
+    }
+    return json;
+}
+
+/* {"features": [...], "labels": [...]}: the declared rows of named inputs. */
+static json_t *inputs_to_json(const sx_model_inputs *inputs)
+{
+    json_t *lists[SX_INPUT_KINDS];
+    for (int k = 0; k < SX_INPUT_KINDS; k++) {
+        lists[k] = json_array();
+        for (int i = 0; i < inputs->n; i++) {
+            if ((int)inputs->items[i].kind == k && inputs->items[i].spec != NULL) {
+                json_array_append_new(lists[k], spec_to_json(inputs->items[i].spec));
+            }
+        }
+    }
+    return json_pack("{s:o, s:o}", "features", lists[SX_INPUT_FEATURE], "labels",
+                     lists[SX_INPUT_LABEL]);
+}
+
 static json_t *texts_to_json(const char *const *texts, int n)
 {
     json_t *array = json_array();
@@ -133,6 +169,7 @@ static json_t *data_to_json(const sx_run_info *info)
 
 static sx_status info_to_json(const sx_run_info *info, json_t **out)
 {
+    const bool named = info->inputs.named;
     json_t *preprocess = NULL;
     if (info->has_preprocess) {
         SX_TRY(sx_preprocess_to_json(&info->preprocess, &preprocess));
@@ -144,13 +181,16 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
     char seed[32];
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)info->seed);
     *out = json_pack(
-        "{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f}",
-        "format", (int)SX_RUN_FORMAT, "model", "name", info->model, "source", info->source,
-        "sha256", info->source_sha256, "params", params_to_json(info), "seed", seed, "precision",
-        sx_dtype_name(info->precision), "preprocess", preprocess != NULL ? preprocess : json_null(),
-        "class_names", classes, "features", type_to_json(&info->features), "labels",
-        type_to_json(&info->labels), "data", data_to_json(info), "execution_batch",
-        (json_int_t)info->execution_batch, "config", config, "learning_rate", info->learning_rate);
+        "{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:s, s:o, s:o, s:o*, s:o*, s:o*, s:o, s:I, s:o, s:f}",
+        "format", named ? (int)SX_RUN_FORMAT : 1, "model", "name", info->model, "source",
+        info->source, "sha256", info->source_sha256, "params", params_to_json(info), "seed", seed,
+        "precision", sx_dtype_name(info->precision), "preprocess",
+        preprocess != NULL ? preprocess : json_null(), "class_names", classes, "inputs",
+        named ? inputs_to_json(&info->inputs) : NULL, "features",
+        named ? NULL : type_to_json(&info->inputs.items[SX_INPUT_FEATURE].type), "labels",
+        named ? NULL : type_to_json(&info->inputs.items[SX_INPUT_LABEL].type), "data",
+        data_to_json(info), "execution_batch", (json_int_t)info->execution_batch, "config", config,
+        "learning_rate", info->learning_rate);
     return *out != NULL
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT, "%s: a string is not valid UTF-8", INFO_FILE);
@@ -192,6 +232,64 @@ static sx_status type_from_json(const json_t *json, const char *what, sx_type *o
     }
     *out = type;
     return SX_OK;
+}
+
+static sx_status spec_from_json(const json_t *json, sx_feature_spec *out)
+{
+    const json_t *shape = json_object_get(json, "shape"),
+                 *otherwise = json_object_get(json, "default_value");
+    const char *dtype = json_string_value(json_object_get(json, "dtype"));
+    sx_feature_spec spec = {.name = json_string_value(json_object_get(json, "name")),
+                            .key = json_string_value(json_object_get(json, "key")),
+                            .max_length = json_integer_value(json_object_get(json, "max_length")),
+                            .truncate = json_is_true(json_object_get(json, "truncate")),
+                            .padding_value =
+                                json_number_value(json_object_get(json, "padding_value")),
+                            .optional = otherwise != NULL,
+                            .default_value = json_number_value(otherwise)};
+    if (spec.name == NULL || dtype == NULL || !sx_dtype_parse(dtype, &spec.dtype) ||
+        !json_is_array(shape) || json_array_size(shape) > SX_MAX_FEATURE_RANK) {
+        return wrong("inputs");
+    }
+    for (size_t i = 0; i < json_array_size(shape); i++) {
+        spec.dims[i] = json_integer_value(json_array_get(shape, i));
+        if (spec.dims[i] < 1) {
+            return wrong("inputs");
+        }
+    }
+    *out = spec;
+    return SX_OK;
+}
+
+static sx_status specs_from_json(const json_t *json, int max, sx_feature_spec *out, int *out_n)
+{
+    size_t n = json_array_size(json);
+    if (!json_is_array(json) || n > (size_t)max) {
+        return wrong("inputs");
+    }
+    for (size_t i = 0; i < n; i++) {
+        SX_TRY(spec_from_json(json_array_get(json, i), &out[i]));
+    }
+    *out_n = (int)n;
+    return SX_OK;
+}
+
+/* Named inputs, or else the types of the features and labels. */
+static sx_status inputs_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
+{
+    const json_t *inputs = json_object_get(json, "inputs");
+    if (inputs == NULL) {
+        sx_type features, labels;
+        SX_TRY(type_from_json(json_object_get(json, "features"), "features", &features));
+        SX_TRY(type_from_json(json_object_get(json, "labels"), "labels", &labels));
+        return sx_model_inputs_unnamed(&features, &labels, arena, &info->inputs);
+    }
+    sx_feature_spec features[SX_MAX_FEATURES], labels[SX_MAX_LABELS];
+    int n_features, n_labels;
+    SX_TRY(specs_from_json(json_object_get(inputs, "features"), SX_MAX_FEATURES, features,
+                           &n_features));
+    SX_TRY(specs_from_json(json_object_get(inputs, "labels"), SX_MAX_LABELS, labels, &n_labels));
+    return sx_model_inputs_named(features, n_features, labels, n_labels, arena, &info->inputs);
 }
 
 static sx_status texts_from_json(const json_t *json, sx_arena *arena, const char *const **out,
@@ -296,8 +394,7 @@ static sx_status info_from_json(const json_t *json, sx_arena *arena, sx_run_info
     SX_TRY(preprocess_from_json(json_object_get(json, "preprocess"), info), "preprocess");
     SX_TRY(texts_from_json(json_object_get(json, "class_names"), arena, &info->class_names,
                            &info->n_classes));
-    SX_TRY(type_from_json(json_object_get(json, "features"), "features", &info->features));
-    SX_TRY(type_from_json(json_object_get(json, "labels"), "labels", &info->labels));
+    SX_TRY(inputs_from_json(json, arena, info));
     return data_from_json(json_object_get(json, "data"), arena, info);
 }
 
@@ -475,7 +572,7 @@ static sx_status read_graph(const char *dir, int mode, const sx_run_info *info, 
         return say_what_is_left(dir, damaged);
     }
     if (status == SX_OK) {
-        status = sx_program_check_inputs(*out, (sx_mode)mode, &info->features, &info->labels);
+        status = sx_program_check_inputs(*out, (sx_mode)mode, &info->inputs);
     }
     return sx_status_annotate(status, __FILE__, __LINE__, "%s/%s", dir, graph_files[mode]);
 }

@@ -21,9 +21,11 @@
 #include "base/arena.h"
 #include "checkpoint/checkpoint_state.h"
 #include "image/preprocess.h"
+#include "nn/model_inputs.h"
 #include "train/backup.h"
 
-enum { SX_RUN_FORMAT = 1 };
+/* The newest format of sextant.json: 2 has named inputs; runs without them are written as 1. */
+enum { SX_RUN_FORMAT = 2 };
 
 /* The three programs of a run, by sx_mode. Owned by whoever loaded or built them. */
 typedef struct sx_run_graphs {
@@ -46,7 +48,7 @@ typedef struct sx_run_info {
     sx_preprocess preprocess;
     const char *const *class_names; /* [n_classes] or NULL */
     int n_classes;
-    sx_type features, labels;          /* of a batch, as in the graphs */
+    sx_model_inputs inputs;            /* of the graphs */
     sx_dtype precision;                /* what the graphs' layers compute in: SX_F32 or SX_BF16 */
     const char *data;                  /* the value of --data; may be NULL */
     const char *data_description;      /* sx_data_open's; may be NULL */

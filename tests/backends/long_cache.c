@@ -31,12 +31,10 @@ static void test_backends_cache__a_hit_is_ten_times_faster(void **state)
     (void)state;
     SKIP_WITHOUT_PJRT();
     char dir[] = "/tmp/sextant-cache-XXXXXX", command[128];
-    sx_program_request request = {
-        .def = sx_zoo_find("resnet50"), .labels = sx_type_of(SX_I32, SX_BATCH), .mode = SX_TRAIN};
+    sx_program_request request = {.def = sx_zoo_find("resnet50"), .mode = SX_TRAIN};
     sx_platform *p;
     sx_graph *g;
     assert_non_null(mkdtemp(dir));
-    assert_ok(sx_model_features(request.def, &request.features));
     assert_ok(sx_build_program(&request, &g));
     assert_ok(sx_platform_open(
         "pjrt", &(sx_platform_options){.plugin_path = pjrt_plugin(), .cache_dir = dir}, &p));

@@ -535,10 +535,8 @@ static trained train(const char *model, const setting *s)
     const sx_model_def *def = sx_zoo_find(model);
     assert_non_null(def);
     assert_ok(sx_params_create(&params));
-    sx_program_request request = {
-        .def = def, .params = params, .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request request = {.def = def, .params = params, .mode = SX_TRAIN};
     request.precision = s->precision;
-    assert_ok(sx_model_features(def, &request.features));
     assert_ok(sx_build_program(&request, &graph));
     assert_ok(sx_session_create(
         &(sx_session_options){

@@ -24,12 +24,10 @@ static sx_graph *zoo_in(const char *model, sx_dtype precision)
 {
     sx_graph *graph;
     sx_params *params;
-    sx_program_request r = {
-        .def = sx_zoo_find(model), .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request r = {.def = sx_zoo_find(model), .mode = SX_TRAIN};
     assert_ok(sx_params_create(&params));
     r.params = params;
     r.precision = precision;
-    assert_ok(sx_model_features(r.def, &r.features));
     assert_ok(sx_build_program(&r, &graph));
     sx_params_destroy(params);
     return graph;

@@ -25,10 +25,8 @@ static sx_spec small(sx_builder *b, const sx_batch *in, const sx_params *p)
 static sx_graph *training_step(void)
 {
     static const sx_model_def def = {.name = "small", .build = small, .image = {6, 6, 1}};
-    sx_program_request r = {
-        .def = &def, .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH), .batch = 2};
+    sx_program_request r = {.def = &def, .mode = SX_TRAIN, .batch = 2};
     sx_graph *g = NULL;
-    assert_ok(sx_model_features(&def, &r.features));
     assert_ok(sx_build_program(&r, &g));
     return g;
 }

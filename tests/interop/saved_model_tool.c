@@ -159,17 +159,21 @@ static sx_status export_graph(const sx_graph *graph, char **args, int channels)
 
 static sx_status export_model(char **args)
 {
-    const sx_model_def *def = sx_zoo_find(args[1]);
+    sx_model_def def = *sx_zoo_find(args[1]);
     int channels = atoi(args[5]);
+    if (channels > 0) {
+        def.image[0] = atoi(args[3]);
+        def.image[1] = atoi(args[4]);
+        def.image[2] = channels;
+    } else {
+        def.image[0] = 0;
+        def.features = atoi(args[3]);
+    }
     sx_params *params = NULL;
     sx_graph *graph = NULL;
     SX_TRY(sx_params_create(&params));
     sx_status status = sx_params_set(params, "num_classes", args[2]);
-    sx_program_request request = {
-        .def = def, .params = params, .labels = sx_type_of(SX_I32, SX_BATCH), .mode = SX_PREDICT};
-    request.features = channels > 0
-                           ? sx_type_of(SX_F32, SX_BATCH, atoi(args[3]), atoi(args[4]), channels)
-                           : sx_type_of(SX_F32, SX_BATCH, atoi(args[3]));
+    const sx_program_request request = {.def = &def, .params = params, .mode = SX_PREDICT};
     status = status == SX_OK ? sx_build_program(&request, &graph) : status;
     status = status == SX_OK ? export_graph(graph, args, channels) : status;
     sx_graph_destroy(graph);

@@ -72,14 +72,13 @@ static sx_graph *build(const char *model, int n_settings, char **settings)
     sx_params *p;
     sx_graph *g;
     sx_optimizer optimizer = {0};
-    sx_program_request r = {.def = sx_zoo_find(model), .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request r = {.def = sx_zoo_find(model)};
     check(sx_params_create(&p));
     for (int i = 0; i < n_settings; i++) {
         take_setting(settings[i], p, &optimizer, &r.precision);
     }
     r.params = p;
     r.optimizer = &optimizer;
-    check(sx_model_features(r.def, &r.features));
     check(sx_build_program(&r, &g));
     sx_params_destroy(p);
     return g;

@@ -223,11 +223,10 @@ static sx_spec model_by_hand(sx_builder *b, const sx_batch *in, const sx_params 
 static sx_status build(sx_build_fn *fn, sx_optimizer optimizer, int top_k, const sx_optimizer *wish)
 {
     const sx_model_def def = {.name = "m", .build = fn, .image = {8, 8, 1}};
-    sx_program_request r = {.def = &def, .labels = sx_type_of(SX_I32, SX_BATCH), .optimizer = wish};
+    sx_program_request r = {.def = &def, .optimizer = wish};
     sx_graph *g = NULL;
     given = optimizer;
     given_top_k = top_k;
-    SX_TRY(sx_model_features(&def, &r.features));
     SX_TRY(sx_build_program(&r, &g));
     sx_graph_destroy(g);
     return SX_OK;
@@ -264,11 +263,9 @@ static void test_nn_mistakes__resnet50_takes_few_classes(void **state)
 {
     (void)state;
     sx_params *params;
-    sx_program_request r = {
-        .def = sx_zoo_find("resnet50"), .mode = SX_EVAL, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request r = {.def = sx_zoo_find("resnet50"), .mode = SX_EVAL};
     assert_ok(sx_params_create(&params));
     r.params = params;
-    assert_ok(sx_model_features(r.def, &r.features));
     for (int classes = 1; classes <= 6; classes++) {
         char text[16];
         sx_graph *g;

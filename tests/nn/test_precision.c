@@ -10,9 +10,7 @@
 static sx_graph *program(const sx_model_def *def, sx_mode mode, sx_dtype precision)
 {
     sx_graph *g = NULL;
-    sx_program_request r = {
-        .def = def, .mode = mode, .labels = sx_type_of(SX_I32, SX_BATCH), .precision = precision};
-    assert_ok(sx_model_features(def, &r.features));
+    sx_program_request r = {.def = def, .mode = mode, .precision = precision};
     assert_ok(sx_build_program(&r, &g));
     assert_ok(sx_graph_validate(g));
     return g;
@@ -170,9 +168,7 @@ static void test_nn_precision__other_types_are_refused(void **state)
 {
     (void)state;
     sx_graph *g = NULL;
-    sx_program_request r = {
-        .def = sx_zoo_find("linear"), .labels = sx_type_of(SX_I32, SX_BATCH), .precision = SX_I8};
-    assert_ok(sx_model_features(r.def, &r.features));
+    sx_program_request r = {.def = sx_zoo_find("linear"), .precision = SX_I8};
     assert_error(sx_build_program(&r, &g), SX_INVALID_ARGUMENT,
                  "precision is int8, expected float32 or bfloat16");
 }

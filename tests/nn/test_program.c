@@ -10,9 +10,7 @@
 static sx_status build(const sx_model_def *def, sx_mode mode, const sx_params *params,
                        sx_graph **out)
 {
-    sx_program_request r = {
-        .def = def, .mode = mode, .params = params, .labels = sx_type_of(SX_I32, SX_BATCH)};
-    SX_TRY(sx_model_features(def, &r.features));
+    sx_program_request r = {.def = def, .mode = mode, .params = params};
     return sx_build_program(&r, out);
 }
 

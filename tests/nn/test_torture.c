@@ -27,11 +27,10 @@ static sx_status build_and_pass(void *user)
     sx_params *params = NULL;
     sx_graph *g = NULL, *next = NULL;
     char *text = NULL;
-    sx_program_request r = {.def = &def, .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request r = {.def = &def, .mode = SX_TRAIN};
     SX_TRY(sx_params_create(&params));
     sx_status status = sx_params_set(params, "units", "4");
     r.params = params;
-    status = status != SX_OK ? status : sx_model_features(&def, &r.features);
     status = status != SX_OK ? status : sx_build_program(&r, &g);
     status = status != SX_OK ? status : sx_params_check_used(params);
     sx_params_destroy(params);

@@ -76,10 +76,7 @@ static bool show(void *user, const sx_step_scalars *s)
 static run *open_run(const sx_session_options *options)
 {
     run *r = sx_alloc(1, sizeof(*r));
-    const sx_program_request request = {.def = &normed,
-                                        .mode = SX_TRAIN,
-                                        .features = sx_type_of(SX_F32, SX_BATCH, FEATURES),
-                                        .labels = sx_type_of(SX_I32, SX_BATCH)};
+    const sx_program_request request = {.def = &normed, .mode = SX_TRAIN};
     assert_non_null(r);
     assert_ok(sx_build_program(&request, &r->graph));
     assert_ok(sx_session_create(options, &r->session));

@@ -19,11 +19,9 @@ typedef struct feed {
 
 static sx_graph *program(const char *model, sx_mode mode)
 {
-    sx_program_request r = {
-        .def = sx_zoo_find(model), .mode = mode, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request r = {.def = sx_zoo_find(model), .mode = mode};
     sx_graph *g = NULL;
     assert_non_null(r.def);
-    assert_ok(sx_model_features(r.def, &r.features));
     assert_ok(sx_build_program(&r, &g));
     assert_ok(sx_graph_validate(g));
     return g;

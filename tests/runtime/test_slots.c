@@ -23,14 +23,12 @@ typedef struct fixture {
 
 static void begin(fixture *f, sx_mode mode, const sx_session_options *options)
 {
-    sx_program_request r = {
-        .def = sx_zoo_find("mnist_cnn"), .mode = mode, .labels = sx_type_of(SX_I32, SX_BATCH)};
+    sx_program_request r = {.def = sx_zoo_find("mnist_cnn"), .mode = mode};
     *f = (fixture){.inputs = {f->x}};
     sx_budget_init(&f->budget, "this test", 0, NULL);
     sx_session_options o = *options;
     o.memory = &f->budget;
     o.platform.threads = 1;
-    assert_ok(sx_model_features(r.def, &r.features));
     assert_ok(sx_build_program(&r, &f->graph));
     assert_ok(sx_session_create(&o, &f->session));
     assert_ok(sx_session_add_program(f->session, f->graph, &f->program));

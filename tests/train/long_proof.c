@@ -104,13 +104,11 @@ static void build(const subject *s, run *r)
     sx_params *params = NULL;
     assert_ok(sx_params_create(&params));
     assert_ok(sx_params_set(params, "num_classes", "5"));
-    sx_program_request request = {.def = sx_zoo_find(s->model),
-                                  .params = params,
-                                  .mode = SX_TRAIN,
-                                  .features =
-                                      sx_type_of(SX_F32, SX_BATCH, s->side, s->side, s->channels),
-                                  .labels = sx_type_of(SX_I32, SX_BATCH),
-                                  .optimizer = &optimizer};
+    sx_model_def def = *sx_zoo_find(s->model);
+    def.image[0] = def.image[1] = (int)s->side;
+    def.image[2] = (int)s->channels;
+    sx_program_request request = {
+        .def = &def, .params = params, .mode = SX_TRAIN, .optimizer = &optimizer};
     assert_ok(sx_build_program(&request, &r->graph));
     sx_params_destroy(params);
 }

@@ -200,9 +200,9 @@ static void test_train_recipe__resnet50_has_its_reference(void **state)
     sx_params *params = NULL;
     sx_graph *graph = NULL;
     sx_optimizer o, wish = {.learning_rate = .05};
-    sx_program_request request = {.def = sx_zoo_find("resnet50"),
-                                  .features = sx_type_of(SX_F32, SX_BATCH, 64, 64, 3),
-                                  .labels = sx_type_of(SX_I32, SX_BATCH),
+    sx_model_def def = *sx_zoo_find("resnet50");
+    def.image[0] = def.image[1] = 64;
+    sx_program_request request = {.def = &def,
                                   .mode = SX_TRAIN,
                                   .optimizer = &wish,
                                   .batch = 1024,

@@ -222,7 +222,7 @@ static void test_train_run__needs_no_model_once_it_is_there(void **state)
     assert_string_equal(info->model, "tiny");
     assert_int_equal(info->seed, 7);
     assert_int_equal(info->records, EXAMPLES);
-    assert_int_equal(info->features.dims[1], FEATURES);
+    assert_int_equal(info->inputs.items[0].type.dims[1], FEATURES);
     assert_false(info->has_preprocess);
     assert_ok(fit_tiny(t, 8, false));
     uint64_t hash = hash_variables(t);

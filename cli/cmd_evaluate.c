@@ -158,7 +158,8 @@ static sx_status evaluate(sx_invocation *inv, sx_trainer *trainer)
     const options *o = inv->options;
     sx_dataset *data = NULL;
     sx_eval_result result;
-    SX_TRY(sx_open_run_data(inv, &o->data, &o->data_args, sx_trainer_info(trainer), &data));
+    SX_TRY(
+        sx_open_run_data(inv, &o->data, &o->data_args, sx_trainer_info(trainer), SX_EVAL, &data));
     sx_status status =
         sx_trainer_evaluate_at_most(trainer, data, o->examples, o->eval_steps, &result);
     if (status == SX_OK && o->report != NULL) {

@@ -209,7 +209,7 @@ static sx_status predict(sx_invocation *inv, sx_trainer *trainer, const sx_image
     if (files->count > 0) {
         SX_TRY(images_as_data(files, t.info, &data));
     } else {
-        SX_TRY(sx_open_run_data(inv, &o->data, &o->data_args, t.info, &data));
+        SX_TRY(sx_open_run_data(inv, &o->data, &o->data_args, t.info, SX_PREDICT, &data));
     }
     sx_buf_init(&t.text, 0);
     sx_status status = write_table(inv, trainer, data, &t);

@@ -105,7 +105,7 @@ static sx_status print_run(const char *dir, sx_arena *arena)
         printf("parameter: %s=%s\n", info.param_names[i], info.param_values[i]);
     }
     for (int i = 0; i < info.inputs.n; i++) {
-        static const char *const kinds[SX_INPUT_KINDS] = {"feature", "label"};
+        static const char *const kinds[SX_INPUT_KINDS] = {"feature", "label", "weight"};
         const sx_model_input *in = &info.inputs.items[i];
         char type[SX_TYPE_TEXT];
         sx_type_format(&in->type, type, sizeof(type));

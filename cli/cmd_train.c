@@ -242,6 +242,7 @@ static sx_status run(sx_invocation *inv)
     sx_strategy *strategy = NULL;
     sx_dataset *data = NULL, *eval_data = NULL;
     sx_data_options how;
+    sx_model_inputs declared;
     const char *spec = NULL, *eval_spec = NULL;
     char *description = NULL;
     sx_trainer *trainer = NULL;
@@ -261,6 +262,13 @@ static sx_status run(sx_invocation *inv)
     SX_TRY_GOTO(status, sx_model_args_read(inv, inv->words.items[0], &o->param, &model), done);
     SX_TRY_GOTO(status, sx_device_args_strategy(inv, &o->device_args, &strategy), done);
     SX_TRY_GOTO(status, sx_data_args_options(inv, &o->data_args, &how), done);
+    if (sx_model_has_names(model.def)) {
+        SX_TRY_GOTO(status, sx_model_inputs_of(model.def, &inv->arena, &declared), done);
+        SX_TRY_GOTO(
+            status,
+            sx_model_inputs_specs(&declared, SX_TRAIN, &inv->arena, &how.features, &how.n_features),
+            done);
+    }
     SX_TRY_GOTO(status, sx_data_spec(inv, &o->data, &spec), done);
     SX_TRY_GOTO(status, sx_data_args_open(spec, &how, &data, &description), done);
     if (o->eval_data.count > 0) {

@@ -81,7 +81,7 @@ sx_status sx_open_run_on(sx_invocation *inv, const sx_device_args *args, const c
 }
 
 sx_status sx_open_run_data(sx_invocation *inv, const sx_words *data, const sx_data_args *args,
-                           const sx_run_info *info, sx_dataset **out_dataset)
+                           const sx_run_info *info, sx_mode mode, sx_dataset **out_dataset)
 {
     sx_data_options how;
     const char *spec;
@@ -93,6 +93,7 @@ sx_status sx_open_run_data(sx_invocation *inv, const sx_words *data, const sx_da
         how.label_base = info->label_base;
         how.label_base_set = true;
     }
+    SX_TRY(sx_model_inputs_specs(&info->inputs, mode, &inv->arena, &how.features, &how.n_features));
     sx_dataset *dataset = NULL;
     SX_TRY(sx_data_args_open(spec, &how, &dataset, NULL));
     sx_status status = sx_check_class_names(dataset, info);

@@ -85,11 +85,11 @@ SX_MUST_USE sx_status sx_open_run_on(sx_invocation *inv, const sx_device_args *a
                                      const char *checkpoint, int64_t batch_size,
                                      sx_trainer **out_trainer);
 
-/* Opens data for evaluation or prediction; options that are not given are taken from the run.
- * INVALID_ARGUMENT if class names or their order differ from the run's; the message names the
+/* Opens data for evaluation or prediction (`mode`); options that are not given are taken from the
+ * run. INVALID_ARGUMENT if class names or their order differ from the run's; the message names the
  * first. */
 SX_MUST_USE sx_status sx_open_run_data(sx_invocation *inv, const sx_words *data,
                                        const sx_data_args *args, const sx_run_info *info,
-                                       sx_dataset **out_dataset);
+                                       sx_mode mode, sx_dataset **out_dataset);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "proto/example.h"
 
-static void copy_feature(sx_example_writer *writer, const sx_feature *feature)
+static void copy_feature(sx_example_writer *writer, const sx_example_feature *feature)
 {
     size_t n = feature->count;
     char *name = sx_alloc(feature->name.size + 1, 1);

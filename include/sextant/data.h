@@ -130,6 +130,10 @@ struct sx_data_options {
     bool recursive;          /* images in subfolders of a class folder belong to its class */
     /* Bytes that an archive may be decompressed to; 0 = 100 times its size, at least 256 MiB. */
     int64_t max_unpacked_bytes;
+    /* The [n_features] features to read, instead of an image and a label: of TFRecord files as
+     * sx_dataset_parse_examples() does, of .npy files the array in <name>.npy. */
+    const sx_feature_spec *features;
+    int n_features;
 };
 
 /* Opens the data set that `spec` names; its kind is detected by content: TFRecord files (paths or
@@ -144,6 +148,15 @@ struct sx_data_options {
  * PERMISSION_DENIED, RESOURCE_EXHAUSTED: over the budget. */
 SX_API SX_MUST_USE sx_status sx_data_open(const char *spec, const sx_data_options *options,
                                           sx_dataset **out_dataset, char **out_description);
+
+/* Parses the component "record" of sx_dataset_from_records() as tf.train.Examples: the components
+ * become the [n] features of `specs` by name, each of variable length followed by its mask. A
+ * float32 is read from a float feature, an integer or bool from an int64 feature, uint8 also from
+ * one value of bytes. Errors while iterating name the record and the feature: it is missing, of
+ * another kind or length, or out of the dtype's range. Errors: INVALID_ARGUMENT: no component
+ * "record"; a bad name, dtype or shape. */
+SX_API SX_MUST_USE sx_status sx_dataset_parse_examples(sx_dataset **dataset,
+                                                       const sx_feature_spec *specs, int n);
 
 /* ---- Order: rearranges positions without reading data ---- */
 

@@ -153,6 +153,11 @@ typedef struct sx_model_def {
      * "features/<name>" and "labels/<name>", an exported signature an input <name>. */
     sx_feature_spec inputs[SX_MAX_FEATURES];
     sx_feature_spec labels[SX_MAX_LABELS];
+    /* With .inputs: the component of the data that holds the weight of each example, float32, not
+     * negative (Keras' sample_weight, the Estimators' weight_column). The loss and the metrics of
+     * training and evaluation are weighted means, Σ w·x / Σ w, 0 if all weights are; eval_metrics
+     * and host_call are not weighted. NULL = every example counts the same. */
+    const char *example_weight;
 } sx_model_def;
 
 /* The initializer of a descriptor, for programs that train a model of their own:

@@ -38,7 +38,7 @@
     X(compression) X(config) X(count) X(default_value) X(depth) X(device) X(device_fn)             \
     X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta)          \
     X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute)            \
-    X(evaluation_master) X(every_steps) X(examples) X(experimental_distribute)                     \
+    X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(experimental_distribute)   \
     X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) X(filters) X(fingerprint)   \
     X(fn) X(fresh) X(gamma_initializer) X(groups) X(image) X(image_key) X(in_epochs)               \
     X(initial_accumulator_value) X(input) X(inputs) X(iterations_per_loop)                         \
@@ -47,7 +47,7 @@
     X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(learning_rate)         \
     X(log_step_count_steps) X(master) X(max_length) X(max_steps) X(max_unpacked_bytes) X(mean)     \
     X(memory_budget) X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries)                \
-    X(n_callbacks) X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache)                 \
+    X(n_callbacks) X(n_features) X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache)   \
     X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) X(observer) X(observer_user)        \
     X(off) X(on) X(optimizer) X(optional) X(padding) X(padding_value) X(pads) X(params)            \
     X(pjrt_plugin) X(pool) X(precision) X(predict_batch_size) X(prefetch) X(project) X(protocol)   \

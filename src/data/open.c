@@ -121,6 +121,10 @@ static sx_status find_paths(struct opening *o)
 
 static sx_status open_tfrecords(struct opening *o)
 {
+    if (o->options->n_features > 0) {
+        return sx_source_named_examples((const char *const *)o->paths.items, o->paths.count,
+                                        o->options, &o->text, &o->dataset);
+    }
     return sx_source_examples((const char *const *)o->paths.items, o->paths.count, o->options,
                               &o->text, &o->dataset);
 }
@@ -167,6 +171,10 @@ static sx_status open_idx(struct opening *o)
 
 static sx_status open_npy(struct opening *o)
 {
+    if (o->options->n_features > 0) {
+        return sx_source_named_npy((const char *const *)o->paths.items, o->paths.count, o->options,
+                                   &o->text, &o->dataset);
+    }
     if (o->paths.count > 2) {
         return sx_error(SX_INVALID_ARGUMENT, "%s: %zu .npy files; expected features and labels",
                         o->spec, o->paths.count);
@@ -242,10 +250,23 @@ static sx_status sniff_paths(struct opening *o, sx_file_kind *out_kind)
     return SX_OK;
 }
 
+/* Named features are in TFRecords and .npy files only. */
+static sx_status no_features(const struct opening *o)
+{
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "%s: the model's features (\"%s\"%s) are read from TFRecords or .npy files; "
+                    "these data have only images or arrays without names",
+                    o->spec, o->options->features[0].name, o->options->n_features > 1 ? ", …" : "");
+}
+
 static sx_status open_files(struct opening *o)
 {
     sx_file_kind kind;
     SX_TRY(sniff_paths(o, &kind));
+    const bool named = kind == SX_FILE_TFRECORD || kind == SX_FILE_NPY;
+    if (o->options->n_features > 0 && !named && kind != SX_FILE_UNKNOWN && kind != SX_FILE_EMPTY) {
+        return no_features(o);
+    }
     return openers[kind](o);
 }
 
@@ -330,12 +351,17 @@ static sx_status open_folder(struct opening *o)
     bool done = names.count == 0;
     sx_status status =
         done ? sx_error(SX_INVALID_ARGUMENT, "%s is an empty directory", o->spec) : SX_OK;
-    static const sx_file_kind kinds[] = {SX_FILE_TFRECORD, SX_FILE_IDX};
+    static const sx_file_kind kinds[] = {SX_FILE_TFRECORD, SX_FILE_NPY, SX_FILE_IDX};
+    const bool named = o->options->n_features > 0;
     for (size_t i = 0; i < SX_COUNT(kinds) && status == SX_OK && !done; i++) {
-        status = try_kind(o, dir, &names, kinds[i], &done);
+        if (kinds[i] != (named ? SX_FILE_IDX : SX_FILE_NPY)) {
+            status = try_kind(o, dir, &names, kinds[i], &done);
+        }
     }
     sx_paths_deinit(&names);
-    if (status == SX_OK && !done) {
+    if (status == SX_OK && !done && named) {
+        status = no_features(o);
+    } else if (status == SX_OK && !done) {
         status = sx_source_classed(dir, o->options, &o->text, &o->dataset);
     }
     return status;
@@ -347,6 +373,9 @@ static sx_status open_spec(struct opening *o)
 {
     static const char generated[] = "generated:";
     if (strncmp(o->spec, generated, sizeof(generated) - 1) == 0) {
+        if (o->options->n_features > 0) {
+            return no_features(o);
+        }
         return sx_source_generated(o->spec + sizeof(generated) - 1, o->options, &o->text,
                                    &o->dataset);
     }

@@ -38,7 +38,7 @@ static void show_bytes(sx_bytes bytes, sx_buf *text)
     }
 }
 
-static void show_values(const sx_feature *feature, sx_buf *text)
+static void show_values(const sx_example_feature *feature, sx_buf *text)
 {
     sx_bytes bytes[SHOW_VALUES];
     float floats[SHOW_VALUES];
@@ -68,7 +68,7 @@ static sx_status show_example(sx_bytes record, sx_buf *text)
     sx_example_init(&example);
     sx_status status = sx_example_parse(&example, record);
     for (size_t i = 0; status == SX_OK && i < example.count; i++) {
-        const sx_feature *feature = &example.features[i];
+        const sx_example_feature *feature = &example.features[i];
         sx_buf_puts(text, "  ");
         sx_buf_put_visible(text, feature->name.data, SX_MIN(feature->name.size, (size_t)200), "");
         sx_buf_printf(text, " (%s): ", sx_feature_kind_name(feature->kind));

@@ -70,7 +70,7 @@ static bool examples_file(const sx_source *source, int64_t record, sx_buf *out)
     if (status == SX_OK) {
         status = sx_example_parse(&example, bytes);
     }
-    const sx_feature *feature =
+    const sx_example_feature *feature =
         status == SX_OK ? sx_example_find(&example, "image/filename") : NULL;
     bool found = feature != NULL && sx_feature_bytes(feature, &name, 1) == 1 && name.size > 0;
     if (found) {
@@ -216,7 +216,7 @@ static const char *common_key(const sx_example *example, const char *const *keys
                               sx_feature_kind kind)
 {
     for (size_t i = 0; i < count; i++) {
-        const sx_feature *feature = sx_example_find(example, keys[i]);
+        const sx_example_feature *feature = sx_example_find(example, keys[i]);
         if (feature != NULL && feature->kind == kind && feature->count == 1) {
             return keys[i];
         }
@@ -228,7 +228,7 @@ static const char *common_key(const sx_example *example, const char *const *keys
 static void list_features(const sx_example *example, sx_buf *out)
 {
     for (size_t i = 0; i < example->count && i < 32; i++) {
-        const sx_feature *f = &example->features[i];
+        const sx_example_feature *f = &example->features[i];
         sx_buf_printf(out, "%s%.*s (%s)", i == 0 ? "" : ", ",
                       (int)SX_MIN(f->name.size, (size_t)100), (const char *)f->name.data,
                       sx_feature_kind_name(f->kind));
@@ -273,7 +273,7 @@ static sx_status find_keys(struct finding *f)
 /* The value of the first of the two features, 0 if both are missing. */
 static int64_t size_feature(const sx_example *example, const char *a, const char *b)
 {
-    const sx_feature *feature = sx_example_find(example, a);
+    const sx_example_feature *feature = sx_example_find(example, a);
     int64_t value = 0;
     feature = feature != NULL ? feature : sx_example_find(example, b);
     return feature != NULL && sx_feature_ints(feature, &value, 1) == 1 ? value : 0;
@@ -373,7 +373,7 @@ static sx_status note_class(struct finding *f, struct class_scan *scan, const sx
         scan->count = label + 1;
         scan->highest = record;
     }
-    const sx_feature *text = sx_example_find(example, "image/class/text");
+    const sx_example_feature *text = sx_example_find(example, "image/class/text");
     sx_bytes value;
     if (scan->names[label] == NULL && text != NULL && sx_feature_bytes(text, &value, 1) == 1) {
         scan->names[label] = sx_arena_strndup(&f->source->arena, value.data, value.size);
@@ -647,6 +647,38 @@ sx_status sx_source_examples(const char *const *paths, size_t count, const sx_da
         free_features(f.features);
     }
     return status;
+}
+
+sx_status sx_source_named_examples(const char *const *paths, size_t count,
+                                   const sx_data_options *options, sx_buf *text,
+                                   sx_dataset **out_dataset)
+{
+    struct example_source *source = sx_alloc(1, sizeof(*source));
+    sx_dataset *dataset = NULL;
+    if (source == NULL) {
+        return sx_no_memory("reading examples");
+    }
+    sx_arena_init(&source->arena, 0);
+    sx_status status = open_files(source, paths, count, options, check_record);
+    if (status != SX_OK) {
+        examples_destroy(&source->head);
+        return status;
+    }
+    sx_buf_printf(text, "%lld record%s in %zu file%s; features:", (long long)source->head.count,
+                  source->head.count == 1 ? "" : "s", count, count == 1 ? "" : "s");
+    for (int i = 0; i < options->n_features; i++) {
+        sx_buf_printf(text, "%s %s", i == 0 ? "" : ",", options->features[i].name);
+    }
+    sx_buf_putc(text, '\n');
+    describe_damage(source->records, text);
+    SX_TRY(make_records_dataset(source, &dataset));
+    status = sx_dataset_parse_examples(&dataset, options->features, options->n_features);
+    if (status != SX_OK) {
+        sx_dataset_release(dataset);
+        return status;
+    }
+    *out_dataset = dataset;
+    return SX_OK;
 }
 
 sx_status sx_dataset_from_records(const char *const *patterns, int count,

@@ -30,6 +30,15 @@ SX_MUST_USE sx_status sx_source_examples(const char *const *paths, size_t count,
                                          const sx_data_options *options, sx_buf *text,
                                          sx_dataset **out_dataset);
 
+/* TFRecord files of Examples, and .npy files <name>.npy with as many rows each, as the features
+ * that the options declare. */
+SX_MUST_USE sx_status sx_source_named_examples(const char *const *paths, size_t count,
+                                               const sx_data_options *options, sx_buf *text,
+                                               sx_dataset **out_dataset);
+SX_MUST_USE sx_status sx_source_named_npy(const char *const *paths, size_t count,
+                                          const sx_data_options *options, sx_buf *text,
+                                          sx_dataset **out_dataset);
+
 /* An IDX file of images [n,H,W] or [n,H,W,C] uint8 and, unless NULL, one of labels [n]. Components:
  * image (uint8 [H,W,C]), label (int64). */
 SX_MUST_USE sx_status sx_source_idx(const char *images, const char *labels,

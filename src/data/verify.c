@@ -56,7 +56,7 @@ static const char *label_key(const struct verifying *v)
 static sx_status check_label(const struct verifying *v)
 {
     int64_t label;
-    const sx_feature *feature = sx_example_find(&v->example, label_key(v));
+    const sx_example_feature *feature = sx_example_find(&v->example, label_key(v));
     bool said = v->options->label_base_set || v->options->label_base != 0;
     int64_t base = said ? v->options->label_base : v->info.label_base;
     if (feature == NULL || v->info.class_count == 0 || sx_feature_ints(feature, &label, 1) != 1) {
@@ -72,7 +72,7 @@ static sx_status check_label(const struct verifying *v)
 static sx_status check_image(struct verifying *v)
 {
     sx_bytes encoded;
-    const sx_feature *feature = sx_example_find(&v->example, image_key(v));
+    const sx_example_feature *feature = sx_example_find(&v->example, image_key(v));
     if (v->info.raw || feature == NULL || sx_feature_bytes(feature, &encoded, 1) != 1) {
         return SX_OK;
     }

@@ -1,12 +1,12 @@
 /* See model_inputs.h. */
 #include "nn/model_inputs.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/nearest.h"
+#include "data/feature_spec.h"
 
 /* ---- Without names ---- */
 
@@ -31,62 +31,8 @@ static const struct {
 } kinds[SX_INPUT_KINDS] = {
     [SX_INPUT_FEATURE] = {"input", SX_FEATURES "/", SX_F32},
     [SX_INPUT_LABEL] = {"label", SX_LABELS "/", SX_I32},
+    [SX_INPUT_WEIGHT] = {"example_weight", "", SX_F32},
 };
-
-static bool is_name(const char *name)
-{
-    enum { MAX_NAME = 64 };
-    size_t size = strlen(name);
-    bool starts = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') || *name == '_';
-    return starts && size <= MAX_NAME &&
-           size == strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-.");
-}
-
-static sx_status check_dtype(const char *kind, const char *name, sx_dtype dtype)
-{
-    if (dtype == SX_STRING) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "%s \"%s\" is a string, which cannot be sent to a device; declare the "
-                        "numbers that the data are mapped to",
-                        kind, name);
-    }
-    bool known =
-        dtype == SX_F32 || dtype == SX_I32 || dtype == SX_I64 || dtype == SX_U8 || dtype == SX_BOOL;
-    return known ? SX_OK
-                 : sx_error(SX_INVALID_ARGUMENT,
-                            "%s \"%s\" is %s, expected float32, int32, int64, uint8 or bool", kind,
-                            name, sx_dtype_name(dtype));
-}
-
-/* The type of a batch. */
-static sx_status type_of(const char *kind, const sx_feature_spec *spec, sx_type *out)
-{
-    sx_type type = {.dtype = spec->dtype, .rank = 1, .dims = {SX_BATCH}};
-    if (spec->max_length < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s \"%s\": max_length is %" PRId64, kind, spec->name,
-                        spec->max_length);
-    }
-    if (spec->max_length > 0) {
-        type.dims[type.rank++] = spec->max_length;
-    }
-    for (int i = 0; i < SX_MAX_FEATURE_RANK && spec->dims[i] != 0; i++) {
-        if (spec->dims[i] < 0) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "%s \"%s\": dimension %d is %" PRId64
-                            "; give the dimensions of one example, without the batch",
-                            kind, spec->name, i, spec->dims[i]);
-        }
-        type.dims[type.rank++] = spec->dims[i];
-    }
-    sx_type one = sx_type_with_batch(type, 1);
-    if (sx_type_bytes(&one) < 0 || sx_type_bytes(&one) > INT32_MAX) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s \"%s\": an example has more than 2 GiB", kind,
-                        spec->name);
-    }
-    *out = type;
-    return SX_OK;
-}
 
 /* The inputs made so far. */
 typedef struct list {
@@ -104,49 +50,53 @@ static sx_status add(list *l, sx_input_kind kind, const char *name, const sx_typ
                             kinds[kind].kind, name);
         }
     }
-    const char *program_name = sx_arena_printf(l->arena, "%s%s", kinds[kind].prefix, name);
+    if (l->n == SX_MAX_MODEL_INPUTS) {
+        return sx_error(SX_INVALID_ARGUMENT, "more than %d inputs, labels and masks",
+                        (int)SX_MAX_MODEL_INPUTS);
+    }
+    const char *program_name = kind == SX_INPUT_WEIGHT
+                                   ? SX_WEIGHTS
+                                   : sx_arena_printf(l->arena, "%s%s", kinds[kind].prefix, name);
     if (program_name == NULL) {
         return sx_no_memory("for a model's inputs");
     }
-    l->items[l->n++] = (sx_model_input){kind, program_name + strlen(kinds[kind].prefix),
-                                        program_name, *type, spec};
+    l->items[l->n] = (sx_model_input){.kind = kind,
+                                      .name = name,
+                                      .program_name = program_name,
+                                      .type = {.dtype = type->dtype, .rank = type->rank + 1},
+                                      .spec = spec};
+    l->items[l->n].type.dims[0] = SX_BATCH;
+    memcpy(l->items[l->n].type.dims + 1, type->dims, (size_t)type->rank * sizeof(type->dims[0]));
+    l->n++;
     return SX_OK;
 }
 
 static sx_status add_row(list *l, sx_input_kind kind, const sx_feature_spec *row)
 {
     sx_feature_spec *spec = sx_arena_array(l->arena, 1, sx_feature_spec);
-    sx_type type;
-    if (!is_name(row->name)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "%s \"%s\": expected a name of at most 64 letters, digits, \"_\", \"-\" "
-                        "and \".\" that begins with a letter or \"_\"",
-                        kinds[kind].kind, row->name);
-    }
+    sx_type type, mask;
     if (spec == NULL) {
         return sx_no_memory("for a model's inputs");
     }
     *spec = *row;
     spec->dtype = row->dtype != SX_DTYPE_NONE ? row->dtype : kinds[kind].dtype;
+    SX_TRY(sx_feature_spec_check(spec, kinds[kind].kind, &type, &mask));
     spec->name = sx_arena_strdup(l->arena, row->name);
     spec->key = sx_arena_strdup(l->arena, row->key != NULL ? row->key : row->name);
     if (spec->name == NULL || spec->key == NULL) {
         return sx_no_memory("for a model's inputs");
     }
-    SX_TRY(check_dtype(kinds[kind].kind, spec->name, spec->dtype));
-    SX_TRY(type_of(kinds[kind].kind, spec, &type));
     SX_TRY(add(l, kind, spec->name, &type, spec));
     if (spec->max_length == 0) {
         return SX_OK;
     }
-    sx_type mask = sx_type_of(SX_BOOL, SX_BATCH, spec->max_length);
     const char *name = sx_arena_printf(l->arena, "%s" SX_MASK_SUFFIX, spec->name);
     return name == NULL ? sx_no_memory("for a model's inputs") : add(l, kind, name, &mask, NULL);
 }
 
 sx_status sx_model_inputs_named(const sx_feature_spec *features, int n_features,
-                                const sx_feature_spec *labels, int n_labels, sx_arena *arena,
-                                sx_model_inputs *out_inputs)
+                                const sx_feature_spec *labels, int n_labels, const char *weight,
+                                sx_arena *arena, sx_model_inputs *out_inputs)
 {
     list l = {.arena = arena, .items = sx_arena_array(arena, SX_MAX_MODEL_INPUTS, sx_model_input)};
     if (l.items == NULL) {
@@ -163,6 +113,9 @@ sx_status sx_model_inputs_named(const sx_feature_spec *features, int n_features,
     for (int i = 0; i < n_labels; i++) {
         SX_TRY(add_row(&l, SX_INPUT_LABEL, &labels[i]));
     }
+    if (weight != NULL) {
+        SX_TRY(add_row(&l, SX_INPUT_WEIGHT, &(sx_feature_spec){.name = weight}));
+    }
     *out_inputs = (sx_model_inputs){.named = true, .n = l.n, .items = l.items};
     return SX_OK;
 }
@@ -171,7 +124,8 @@ sx_status sx_model_inputs_named(const sx_feature_spec *features, int n_features,
 
 bool sx_model_has_names(const sx_model_def *def)
 {
-    return def->inputs[0].name != NULL || def->labels[0].name != NULL;
+    return def->inputs[0].name != NULL || def->labels[0].name != NULL ||
+           def->example_weight != NULL;
 }
 
 static int count_rows(const sx_feature_spec *rows, int max)
@@ -191,14 +145,14 @@ sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena, sx_model_
     if (sx_model_has_names(def)) {
         if (def->image[0] > 0 || def->features > 0) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "model \"%s\" sets .inputs or .labels and also .image or .features; "
-                            "declare all features in .inputs",
+                            "model \"%s\" sets .image or .features and also .inputs, .labels or "
+                            ".example_weight; declare all features in .inputs, labels in .labels",
                             def->name);
         }
         return sx_status_annotate(
             sx_model_inputs_named(def->inputs, count_rows(def->inputs, SX_MAX_FEATURES),
-                                  def->labels, count_rows(def->labels, SX_MAX_LABELS), arena,
-                                  out_inputs),
+                                  def->labels, count_rows(def->labels, SX_MAX_LABELS),
+                                  def->example_weight, arena, out_inputs),
             __FILE__, __LINE__, "model \"%s\"", def->name);
     }
     if (!image && def->features <= 0) {
@@ -232,7 +186,17 @@ const sx_model_input *sx_model_inputs_first(const sx_model_inputs *inputs, sx_in
     return NULL;
 }
 
-sx_status sx_model_inputs_specs(const sx_model_inputs *inputs, sx_arena *arena,
+bool sx_mode_feeds(sx_mode mode, const sx_model_input *input)
+{
+    return mode != SX_PREDICT || input->kind == SX_INPUT_FEATURE;
+}
+
+bool sx_mode_takes(sx_mode mode, const sx_model_input *input)
+{
+    return sx_mode_feeds(mode, input) && (input->kind != SX_INPUT_WEIGHT || mode == SX_TRAIN);
+}
+
+sx_status sx_model_inputs_specs(const sx_model_inputs *inputs, sx_mode mode, sx_arena *arena,
                                 const sx_feature_spec **out_specs, int *out_n)
 {
     sx_feature_spec *specs = sx_arena_array(arena, inputs->n + 1, sx_feature_spec);
@@ -241,7 +205,7 @@ sx_status sx_model_inputs_specs(const sx_model_inputs *inputs, sx_arena *arena,
         return sx_no_memory("for a model's inputs");
     }
     for (int i = 0; i < inputs->n; i++) {
-        if (inputs->items[i].spec != NULL) {
+        if (inputs->items[i].spec != NULL && sx_mode_feeds(mode, &inputs->items[i])) {
             specs[n++] = *inputs->items[i].spec;
         }
     }
@@ -273,10 +237,11 @@ static sx_value find_value(sx_builder *b, const char *kind, const char *name,
         sx_buf_printf(&all, "%s\"%s\"", i == 0 ? "" : ", ", names[i]);
     }
     bool similar = sx_nearest_names(name, names, (size_t)SX_MIN(n, SX_MAX_MODEL_INPUTS), &near) > 0;
-    sx_builder_fail(b, sx_error(SX_NOT_FOUND, "%s:%d: the model has no %s \"%s\"%s%s%s; it has %s",
+    sx_builder_fail(b, sx_error(SX_NOT_FOUND, "%s:%d: the model has no %s \"%s\" (it has %s)%s%s%s",
                                 slash != NULL ? slash + 1 : file, line, kind, name,
+                                n > 0 ? sx_buf_text(&all) : "none",
                                 similar ? "; did you mean " : "", sx_buf_text(&near),
-                                similar ? "?" : "", n > 0 ? sx_buf_text(&all) : "none"));
+                                similar ? "?" : ""));
     sx_buf_deinit(&near);
     sx_buf_deinit(&all);
     return SX_NO_VALUE;

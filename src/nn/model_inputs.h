@@ -5,6 +5,7 @@
  *                         labels|label, or the second        labels
  *   .inputs {"age"}       age                                features/age
  *   .labels {"rich"}      rich                               labels/rich
+ *   .example_weight "w"   w                                  weights (training)
  *
  * A feature of variable length is followed by its mask, a feature of its own. */
 #ifndef SX_NN_MODEL_INPUTS_H
@@ -17,8 +18,15 @@
 /* The only names of a model without named features. */
 #define SX_FEATURES "features"
 #define SX_LABELS   "labels"
+/* The weights of a batch's examples. */
+#define SX_WEIGHTS "weights"
 
-typedef enum sx_input_kind { SX_INPUT_FEATURE, SX_INPUT_LABEL, SX_INPUT_KINDS } sx_input_kind;
+typedef enum sx_input_kind {
+    SX_INPUT_FEATURE,
+    SX_INPUT_LABEL,
+    SX_INPUT_WEIGHT,
+    SX_INPUT_KINDS
+} sx_input_kind;
 
 typedef struct sx_model_input {
     sx_input_kind kind;
@@ -28,10 +36,9 @@ typedef struct sx_model_input {
     const sx_feature_spec *spec; /* as declared; NULL for masks and for models without names */
 } sx_model_input;
 
-enum { SX_MAX_MODEL_INPUTS = 2 * (SX_MAX_FEATURES + SX_MAX_LABELS) };
-_Static_assert((int)SX_MAX_MODEL_INPUTS <= 2 * (int)SX_MAX_COMPONENTS, "arrays of both are small");
+enum { SX_MAX_MODEL_INPUTS = SX_MAX_COMPONENTS };
 
-/* In the order of the programs' inputs: features, then labels. */
+/* In the order of the programs' inputs: features, labels, weights. */
 typedef struct sx_model_inputs {
     bool named;
     int n;
@@ -41,11 +48,12 @@ typedef struct sx_model_inputs {
 /* The inputs of a model without names, with these types of a batch. */
 SX_MUST_USE sx_status sx_model_inputs_unnamed(const sx_type *features, const sx_type *labels,
                                               sx_arena *arena, sx_model_inputs *out_inputs);
-/* Named inputs; the rows and their texts are copied. Errors: INVALID_ARGUMENT naming the row: a bad
- * or repeated name, a dtype that no device has, bad dimensions. */
+/* Named inputs; the rows and their texts are copied; `weight` may be NULL. Errors: INVALID_ARGUMENT
+ * naming the row: those of sx_feature_spec_check(), a repeated name. */
 SX_MUST_USE sx_status sx_model_inputs_named(const sx_feature_spec *features, int n_features,
                                             const sx_feature_spec *labels, int n_labels,
-                                            sx_arena *arena, sx_model_inputs *out_inputs);
+                                            const char *weight, sx_arena *arena,
+                                            sx_model_inputs *out_inputs);
 /* Those that a model declares: its rows, or its image or vector and an int32 label.
  * INVALID_ARGUMENT if it declares neither, or both. */
 SX_MUST_USE sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena,
@@ -57,9 +65,13 @@ int sx_model_inputs_find(const sx_model_inputs *inputs, const char *program_name
 /* The first input of a kind; NULL = none. */
 const sx_model_input *sx_model_inputs_first(const sx_model_inputs *inputs, sx_input_kind kind);
 
-/* The declared rows, of features and labels together, as data sources take them; *out_n is 0 for a
- * model without names. */
-SX_MUST_USE sx_status sx_model_inputs_specs(const sx_model_inputs *inputs, sx_arena *arena,
-                                            const sx_feature_spec **out_specs, int *out_n);
+/* The rows of the inputs that `mode` is fed, as data sources take them; *out_n is 0 for a model
+ * without names. */
+SX_MUST_USE sx_status sx_model_inputs_specs(const sx_model_inputs *inputs, sx_mode mode,
+                                            sx_arena *arena, const sx_feature_spec **out_specs,
+                                            int *out_n);
+/* Whether the mode needs the input from the data, and whether its program has it as an input. */
+bool sx_mode_feeds(sx_mode mode, const sx_model_input *input);
+bool sx_mode_takes(sx_mode mode, const sx_model_input *input);
 
 #endif

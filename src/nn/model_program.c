@@ -75,9 +75,38 @@ static void check_spec(sx_builder *b, sx_mode mode, const sx_spec *spec)
 
 /* ---- Training ---- */
 
-static sx_value batch_mean(sx_builder *b, sx_value per_example)
+/* How examples count in means over the batch. */
+typedef struct weighting {
+    sx_value weights;     /* float32 [N]; empty = all the same */
+    sx_value sum;         /* of the weights */
+    sx_value denominator; /* the sum, or 1 if it is 0: then all terms are 0, and so is the mean */
+} weighting;
+
+static sx_value batch_sum(sx_builder *b, sx_value per_example)
 {
-    sx_value sum = sx_build_op(b, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {0}}}), per_example);
+    return sx_build_op(b, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {0}}}), per_example);
+}
+
+static weighting weigh(sx_builder *b, sx_value weights)
+{
+    weighting w = {.weights = weights};
+    if (sx_value_is(weights)) {
+        sx_scope_begin(b, "weighting", NULL);
+        w.sum = batch_sum(b, weights);
+        sx_value none = sx_build_op(b, equal, NULL, w.sum, sx_constant_f32(b, 0));
+        w.denominator = sx_build_op(b, select, NULL, none, sx_constant_f32(b, 1), w.sum);
+        sx_scope_end(b);
+    }
+    return w;
+}
+
+static sx_value batch_mean(sx_builder *b, const weighting *w, sx_value per_example)
+{
+    if (sx_value_is(w->weights)) {
+        sx_value weighted = sx_build_op(b, mul, NULL, per_example, w->weights);
+        return sx_build_op(b, div, NULL, batch_sum(b, weighted), w->denominator);
+    }
+    sx_value sum = batch_sum(b, per_example);
     sx_value count = sx_build_op(b, size, (&(sx_axes_attrs){.axes = {1, {0}}}), per_example);
     return sx_build_op(b, div, NULL, sum, count);
 }
@@ -186,9 +215,9 @@ static sx_value plus(sx_builder *b, sx_value total, sx_value term)
 
 /* The mean loss plus the terms that the model and the optimizer add. */
 static sx_value total_loss(sx_builder *b, const sx_spec *spec, const sx_optimizer *o,
-                           const weight_list *weights)
+                           const weighting *w, const weight_list *weights)
 {
-    sx_value total = plus(b, batch_mean(b, spec->loss), spec->regularization);
+    sx_value total = plus(b, batch_mean(b, w, spec->loss), spec->regularization);
     if (o->l2 > 0 && o->kind != SX_OPTIMIZER_LARS) { /* LARS decays weights itself */
         total = plus(b, total, sx_build_l2(b, o->l2, weights->values, weights->names, weights->n));
     }
@@ -219,18 +248,23 @@ static void put_host_tensors(sx_builder *b, sx_mode mode, const char *prefix,
     }
 }
 
-static void build_train(sx_builder *b, const sx_spec *spec, const sx_optimizer *o, int replicas)
+static void build_train(sx_builder *b, const sx_spec *spec, const sx_optimizer *o,
+                        sx_value example_weights, int replicas)
 {
     weight_list weights;
     if (sx_builder_failed(b) || !list_weights(b, &weights)) {
         return;
     }
-    sx_value total = total_loss(b, spec, o, &weights);
+    const weighting w = weigh(b, example_weights);
+    sx_value total = total_loss(b, spec, o, &w, &weights);
     sx_output(b, SX_LOSS, total);
     for (int i = 0; i < SX_MAX_METRICS && sx_value_is(spec->metrics[i].value); i++) {
-        sx_output(b, spec->metrics[i].name, batch_mean(b, spec->metrics[i].value));
+        sx_output(b, spec->metrics[i].name, batch_mean(b, &w, spec->metrics[i].value));
     }
     build_updates(b, o, reduced(b, o, total, replicas), &weights);
+    if (sx_value_is(w.sum)) {
+        sx_output(b, SX_WEIGHT_SUM, w.sum);
+    }
     put_host_tensors(b, SX_TRAIN, SX_HOST_CALL_PREFIX, spec->host_call.tensors);
 }
 
@@ -373,11 +407,6 @@ static void check_device_values(sx_builder *b)
 
 /* ---- Inputs ---- */
 
-bool sx_mode_takes(sx_mode mode, const sx_model_input *input)
-{
-    return mode != SX_PREDICT || input->kind == SX_INPUT_FEATURE;
-}
-
 static sx_status unexpected_input(const char *name, sx_mode mode, const sx_model_inputs *inputs)
 {
     sx_buf names;
@@ -435,16 +464,21 @@ sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode, const sx_mode
 static void build_all(sx_builder *b, const sx_program_request *r, const sx_model_inputs *inputs)
 {
     sx_named_value features[SX_MAX_MODEL_INPUTS], labels[SX_MAX_MODEL_INPUTS];
+    sx_value example_weights = SX_NO_VALUE;
     sx_batch in = {.mode = r->mode, .feature_map = features, .label_map = labels};
     sx_builder_set_mode(b, r->mode);
     sx_builder_set_precision(b, r->precision);
     for (int i = 0; i < inputs->n; i++) {
         const sx_model_input *input = &inputs->items[i];
         if (sx_mode_takes(r->mode, input)) {
-            sx_value v = sx_input(b, input->program_name, input->type);
-            bool is_feature = input->kind == SX_INPUT_FEATURE;
-            *(is_feature ? &features[in.n_features++] : &labels[in.n_labels++]) =
-                (sx_named_value){input->name, v};
+            const sx_named_value v = {input->name, sx_input(b, input->program_name, input->type)};
+            if (input->kind == SX_INPUT_FEATURE) {
+                features[in.n_features++] = v;
+            } else if (input->kind == SX_INPUT_LABEL) {
+                labels[in.n_labels++] = v;
+            } else {
+                example_weights = v.value;
+            }
         }
     }
     in.features = in.n_features > 0 ? features[0].value : SX_NO_VALUE;
@@ -467,7 +501,7 @@ static void build_all(sx_builder *b, const sx_program_request *r, const sx_model
     }
     check_device_values(b);
     if (r->mode == SX_TRAIN) {
-        build_train(b, &spec, &optimizer, r->replicas);
+        build_train(b, &spec, &optimizer, example_weights, r->replicas);
     } else if (r->mode == SX_EVAL) {
         build_eval(b, &spec);
     } else {

@@ -2,8 +2,8 @@
  *
  *   mode      inputs                 outputs
  *   train     features…, labels…,    loss, each metric (means over the batch), learning_rate,
- *             _seed                  ok, host_call/<name>; assigns weights, state, slots,
- *                                    global_step
+ *             weights, _seed         ok, weight_sum, host_call/<name>; assigns weights, state,
+ *                                    slots, global_step
  *   eval      features…, labels…     loss [N], each metric [N], eval_metrics/<name> [N, ...],
  *                                    host_call/<name> [N, ...]
  *   predict   features…              the predictions by name, [N, ...]
@@ -19,6 +19,8 @@
 #define SX_LOSS          "loss"
 #define SX_OK_OUTPUT     "ok"
 #define SX_LEARNING_RATE "learning_rate"
+/* Of a model with example weights: their sum over the batch. */
+#define SX_WEIGHT_SUM "weight_sum"
 
 /* Prefixes of outputs for host functions, before the tensor's name. */
 #define SX_HOST_CALL_PREFIX    "host_call/"
@@ -57,8 +59,6 @@ SX_MUST_USE sx_status sx_build_program(const sx_program_request *request, sx_gra
  * Errors: INVALID_ARGUMENT naming the first other input. */
 SX_MUST_USE sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode,
                                               const sx_model_inputs *inputs);
-/* Whether programs of a mode are fed the input. */
-bool sx_mode_takes(sx_mode mode, const sx_model_input *input);
 
 /* The number of elements of a graph's variables with that role. */
 int64_t sx_graph_count_elems(const sx_graph *g, sx_variable_role role);

@@ -58,7 +58,7 @@ static bool count_packed(sx_feature_kind kind, sx_bytes packed, size_t *out_coun
 }
 
 /* Adds a list's values to the feature's count; sets `whole` if a packed list is the only piece. */
-static bool add_list(sx_feature *feature, sx_bytes list)
+static bool add_list(sx_example_feature *feature, sx_bytes list)
 {
     sx_wire wire = sx_wire_over(list);
     sx_wire_field field;
@@ -84,7 +84,7 @@ static bool add_list(sx_feature *feature, sx_bytes list)
 
 /* Reads a Feature. As in any oneof, a list of another kind replaces the previous ones, and a list
  * of the same kind is appended to them. */
-static bool parse_feature(sx_feature *feature, sx_bytes wire_bytes)
+static bool parse_feature(sx_example_feature *feature, sx_bytes wire_bytes)
 {
     sx_wire wire = sx_wire_over(wire_bytes);
     sx_wire_field field;
@@ -101,7 +101,8 @@ static bool parse_feature(sx_feature *feature, sx_bytes wire_bytes)
             return false;
         }
         if (feature->kind != (sx_feature_kind)field.number) {
-            *feature = (sx_feature){feature->name, (sx_feature_kind)field.number, 0, {at, 0}, {0}};
+            *feature =
+                (sx_example_feature){feature->name, (sx_feature_kind)field.number, 0, {at, 0}, {0}};
         }
         if (!add_list(feature, field.value)) {
             return false;
@@ -117,7 +118,7 @@ struct cursor {
     sx_wire feature, list, packed;
 };
 
-static struct cursor cursor_over(const sx_feature *feature)
+static struct cursor cursor_over(const sx_example_feature *feature)
 {
     sx_wire none = sx_wire_over((sx_bytes){0});
     return (struct cursor){feature->kind, sx_wire_over(feature->wire), none, none};
@@ -155,7 +156,7 @@ static bool next_value(struct cursor *c, sx_bytes *out)
     }
 }
 
-size_t sx_feature_bytes(const sx_feature *feature, sx_bytes *out, size_t capacity)
+size_t sx_feature_bytes(const sx_example_feature *feature, sx_bytes *out, size_t capacity)
 {
     size_t n = 0;
     if (feature->kind == SX_FEATURE_BYTES) {
@@ -165,7 +166,7 @@ size_t sx_feature_bytes(const sx_feature *feature, sx_bytes *out, size_t capacit
     return n;
 }
 
-size_t sx_feature_floats(const sx_feature *feature, float *out, size_t capacity)
+size_t sx_feature_floats(const sx_example_feature *feature, float *out, size_t capacity)
 {
     if (feature->kind != SX_FEATURE_FLOATS) {
         return 0;
@@ -183,7 +184,7 @@ size_t sx_feature_floats(const sx_feature *feature, float *out, size_t capacity)
     return n;
 }
 
-size_t sx_feature_ints(const sx_feature *feature, int64_t *out, size_t capacity)
+size_t sx_feature_ints(const sx_example_feature *feature, int64_t *out, size_t capacity)
 {
     size_t n = 0;
     if (feature->kind == SX_FEATURE_INTS) {
@@ -206,7 +207,7 @@ static sx_status not_an_example(sx_bytes record, const void *at, const char *wha
                     (size_t)((const uint8_t *)at - (const uint8_t *)record.data), what);
 }
 
-static sx_status add_feature(sx_example *example, sx_feature feature)
+static sx_status add_feature(sx_example *example, sx_example_feature feature)
 {
     if (example->count == SX_EXAMPLE_MAX_FEATURES) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "Example has more than %d features",
@@ -214,7 +215,7 @@ static sx_status add_feature(sx_example *example, sx_feature feature)
     }
     if (example->count == example->capacity) {
         size_t capacity = example->capacity == 0 ? 16 : 2 * example->capacity;
-        sx_feature *features = sx_realloc(example->features, capacity, sizeof *features);
+        sx_example_feature *features = sx_realloc(example->features, capacity, sizeof *features);
         if (features == NULL) {
             return sx_no_memory("for an Example");
         }
@@ -230,7 +231,7 @@ static sx_status parse_entry(sx_example *example, sx_bytes record, sx_bytes entr
 {
     sx_wire wire = sx_wire_over(entry);
     sx_wire_field field;
-    sx_feature feature = {.name = {wire.at, 0}, .wire = {wire.at, 0}};
+    sx_example_feature feature = {.name = {wire.at, 0}, .wire = {wire.at, 0}};
     bool has_value = false;
     while (sx_wire_more(&wire)) {
         const uint8_t *at = wire.at;
@@ -267,7 +268,7 @@ static int compare_names(sx_bytes a, sx_bytes b)
 /* Compares by name, then by position in the record, which is the order of their addresses. */
 static int compare_features(const void *a, const void *b)
 {
-    const sx_feature *left = a, *right = b;
+    const sx_example_feature *left = a, *right = b;
     int order = compare_names(left->name, right->name);
     const char *at_left = left->name.data, *at_right = right->name.data;
     return order != 0 ? order : (at_left > at_right) - (at_left < at_right);
@@ -276,7 +277,7 @@ static int compare_features(const void *a, const void *b)
 /* Sorts by name and keeps the last of equal names. Records are usually almost sorted. */
 static void sort_and_keep_last(sx_example *example)
 {
-    sx_feature *f = example->features;
+    sx_example_feature *f = example->features;
     bool sorted = true;
     for (size_t i = 1; i < example->count && sorted; i++) {
         sorted = compare_names(f[i - 1].name, f[i].name) < 0;
@@ -351,10 +352,10 @@ sx_status sx_example_parse(sx_example *example, sx_bytes record)
 
 static int compare_to_name(const void *name, const void *feature)
 {
-    return compare_names(*(const sx_bytes *)name, ((const sx_feature *)feature)->name);
+    return compare_names(*(const sx_bytes *)name, ((const sx_example_feature *)feature)->name);
 }
 
-const sx_feature *sx_example_find(const sx_example *example, const char *name)
+const sx_example_feature *sx_example_find(const sx_example *example, const char *name)
 {
     sx_bytes key = {name, strlen(name)};
     return example->count == 0 ? NULL
@@ -362,7 +363,7 @@ const sx_feature *sx_example_find(const sx_example *example, const char *name)
                                          sizeof *example->features, compare_to_name);
 }
 
-static sx_status no_such_feature(const sx_example *example, const char *name)
+sx_status sx_example_no_feature(const sx_example *example, const char *name)
 {
     sx_buf names;
     sx_buf_init(&names, 1000);
@@ -378,11 +379,11 @@ static sx_status no_such_feature(const sx_example *example, const char *name)
 }
 
 static sx_status find_single(const sx_example *example, const char *name, sx_feature_kind kind,
-                             const sx_feature **out_feature)
+                             const sx_example_feature **out_feature)
 {
-    const sx_feature *feature = sx_example_find(example, name);
+    const sx_example_feature *feature = sx_example_find(example, name);
     if (feature == NULL) {
-        return no_such_feature(example, name);
+        return sx_example_no_feature(example, name);
     }
     if (feature->kind != kind || feature->count != 1) {
         return sx_error(
@@ -395,7 +396,7 @@ static sx_status find_single(const sx_example *example, const char *name, sx_fea
 
 sx_status sx_example_get_bytes(const sx_example *example, const char *name, sx_bytes *out_value)
 {
-    const sx_feature *feature = NULL;
+    const sx_example_feature *feature = NULL;
     SX_TRY(find_single(example, name, SX_FEATURE_BYTES, &feature));
     sx_feature_bytes(feature, out_value, 1);
     return SX_OK;
@@ -403,7 +404,7 @@ sx_status sx_example_get_bytes(const sx_example *example, const char *name, sx_b
 
 sx_status sx_example_get_int(const sx_example *example, const char *name, int64_t *out_value)
 {
-    const sx_feature *feature = NULL;
+    const sx_example_feature *feature = NULL;
     SX_TRY(find_single(example, name, SX_FEATURE_INTS, &feature));
     sx_feature_ints(feature, out_value, 1);
     return SX_OK;

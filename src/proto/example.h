@@ -26,19 +26,19 @@ typedef enum sx_feature_kind {
 
 const char *sx_feature_kind_name(sx_feature_kind kind); /* "bytes", "float", "int64", "empty" */
 
-typedef struct sx_feature {
+typedef struct sx_example_feature {
     sx_bytes name; /* UTF-8 */
     sx_feature_kind kind;
     size_t count;   /* of values */
     sx_bytes wire;  /* the encoded lists in the record */
     sx_bytes whole; /* if all values are in one packed list, its bytes; otherwise data is NULL */
-} sx_feature;
+} sx_example_feature;
 
 enum { SX_EXAMPLE_MAX_FEATURES = 65536 };
 
 /* Can be reused for several records, keeping its memory. Views are valid as long as the record. */
 typedef struct sx_example {
-    sx_feature *features; /* [count], ascending by name */
+    sx_example_feature *features; /* [count], ascending by name */
     size_t count, capacity;
 } sx_example;
 
@@ -50,14 +50,17 @@ void sx_example_deinit(sx_example *example);
 SX_MUST_USE sx_status sx_example_parse(sx_example *example, sx_bytes record);
 
 /* The feature, or NULL. */
-const sx_feature *sx_example_find(const sx_example *example, const char *name);
+const sx_example_feature *sx_example_find(const sx_example *example, const char *name);
+
+/* The error for a missing feature: NOT_FOUND, listing those in the record. */
+SX_MUST_USE sx_status sx_example_no_feature(const sx_example *example, const char *name);
 
 /* ---- Values ---- */
 
 /* Each copies at most `capacity` values and returns their number; 0 if the kind differs. */
-size_t sx_feature_floats(const sx_feature *feature, float *out, size_t capacity);
-size_t sx_feature_ints(const sx_feature *feature, int64_t *out, size_t capacity);
-size_t sx_feature_bytes(const sx_feature *feature, sx_bytes *out, size_t capacity);
+size_t sx_feature_floats(const sx_example_feature *feature, float *out, size_t capacity);
+size_t sx_feature_ints(const sx_example_feature *feature, int64_t *out, size_t capacity);
+size_t sx_feature_bytes(const sx_example_feature *feature, sx_bytes *out, size_t capacity);
 
 /* The value of a required feature with a single value. Errors: NOT_FOUND: no such feature (lists
  * those in the record); INVALID_ARGUMENT: another kind, or not exactly one value. */

@@ -17,7 +17,7 @@ struct exporter {
     sx_tf_writer *w;
     sx_tf_value *values; /* [graph->n_values] */
     sx_arena arena;
-    const sx_arg *input;
+    const sx_arg *input;     /* the first */
     sx_tf_value image_bytes; /* with preprocessing */
     sx_tf_value classes;     /* the output `class` */
     bool has_classes;
@@ -53,14 +53,16 @@ static sx_status find_input(struct exporter *e)
 {
     for (int i = 0; i < e->graph->n_args; i++) {
         const sx_arg *arg = &e->graph->args[i];
-        if (arg->kind == SX_ARG_INPUT && e->input != NULL) {
+        if (arg->kind != SX_ARG_INPUT) {
+            continue;
+        }
+        if (e->input != NULL &&
+            (e->request->preprocess != NULL || e->request->features_key != NULL)) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "the predict graph has inputs \"%s\" and \"%s\", expected only one",
                             e->input->name, arg->name);
         }
-        if (arg->kind == SX_ARG_INPUT) {
-            e->input = arg;
-        }
+        e->input = e->input != NULL ? e->input : arg;
     }
     return e->input != NULL ? SX_OK
                             : sx_error(SX_INVALID_ARGUMENT, "the predict graph has no input");
@@ -115,20 +117,33 @@ static sx_status write_images(struct exporter *e, sx_tf_value *out)
     return SX_OK;
 }
 
-static sx_status write_input(struct exporter *e)
+/* The name of an input in the signature. */
+static const char *input_key(const struct exporter *e, const sx_arg *input)
+{
+    const char *prefix = e->request->input_prefix;
+    size_t size = prefix != NULL ? strlen(prefix) : 0;
+    bool begins = size > 0 && strncmp(input->name, prefix, size) == 0;
+    return begins ? input->name + size : input->name;
+}
+
+static sx_status write_inputs(struct exporter *e)
 {
     const sx_type *type = sx_graph_type(e->graph, e->input->value);
-    sx_tf_value value;
-    if (e->request->preprocess == NULL) {
-        value = placeholder(e->w, e->input->name, type);
-    } else {
+    if (e->request->preprocess != NULL) {
         sx_tf_value decoded = {-1, 0};
         SX_TRY(write_images(e, &decoded));
-        value = sx_tf_add(
+        e->values[e->input->value.id] = sx_tf_add(
             e->w, "PlaceholderWithDefault", SX_INPUT_IMAGE, sx_tf_in(decoded),
             sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
+        return SX_OK;
     }
-    e->values[e->input->value.id] = value;
+    for (int i = 0; i < e->graph->n_args; i++) {
+        const sx_arg *arg = &e->graph->args[i];
+        if (arg->kind == SX_ARG_INPUT) {
+            e->values[arg->value.id] =
+                placeholder(e->w, input_key(e, arg), sx_graph_type(e->graph, arg->value));
+        }
+    }
     return SX_OK;
 }
 
@@ -176,7 +191,7 @@ static sx_status write_node(struct exporter *e, const sx_node *node)
 
 static sx_status write_body(struct exporter *e)
 {
-    SX_TRY(write_input(e));
+    SX_TRY(write_inputs(e));
     write_variables(e);
     for (int i = 0; i < e->graph->n_nodes; i++) {
         if (e->graph->nodes[i].op->id != SX_OPID_parameter) {
@@ -267,8 +282,15 @@ static void write_signatures(struct exporter *e)
     sx_tf_value value = e->values[e->input->value.id];
     const char *bytes = e->request->image_bytes_key, *features = e->request->features_key;
     if (e->request->preprocess == NULL) {
-        write_signature(e, SX_SERVING_DEFAULT, features != NULL ? features : e->input->name, value,
-                        type);
+        sx_saved_model_signature(e->model, SX_SERVING_DEFAULT);
+        for (int i = 0; i < e->graph->n_args; i++) {
+            const sx_arg *arg = &e->graph->args[i];
+            if (arg->kind == SX_ARG_INPUT) {
+                sx_saved_model_input(e->model, features != NULL ? features : input_key(e, arg),
+                                     e->values[arg->value.id], sx_graph_type(e->graph, arg->value));
+            }
+        }
+        write_outputs(e);
         return;
     }
     write_signature(e, SX_SERVING_DEFAULT, bytes != NULL ? bytes : SX_INPUT_IMAGE_BYTES,

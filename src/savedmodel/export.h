@@ -4,6 +4,7 @@
  *   with preprocessing     serving_default  image_bytes  string [N]       the graph's, and `class`
  *                          tensors          image        float32 [N,...]  the same
  *   on arrays              serving_default  features     float32 [N,...]  the same
+ *   on named inputs        serving_default  each of them, by name         the same
  *
  * The outputs are those of the predict graph, by name. If it has an output `classid` [N] and class
  * names are given, `class` [N] is the name of each: GatherV2 from a constant, because a table would
@@ -29,7 +30,7 @@
 #define SX_PREPROCESS_ATTRIBUTE "_sextant_preprocess"
 
 typedef struct sx_export_request {
-    const sx_graph *graph; /* predict: one input [N,...], outputs [N,...], variables read only */
+    const sx_graph *graph; /* predict: inputs and outputs [N,...], variables read only */
     sx_read_variable_fn *read_variable; /* gives the variables' values, one at a time */
     void *user;
     /* NULL = a model on arrays; height, width and channels are those of the input. */
@@ -37,16 +38,17 @@ typedef struct sx_export_request {
     const char *const *class_names; /* [n_classes], may be NULL */
     int n_classes;
     const char *image_bytes_key; /* names of the signatures' inputs; NULL = as above */
-    const char *features_key;
-    bool no_tensors;     /* omit the signature `tensors` */
-    const char *base;    /* models/flowers */
-    const char *version; /* "0001", or NULL = the highest + 1 */
+    const char *features_key;    /* of a graph with one input */
+    const char *input_prefix;    /* left out of the inputs' names: "features/"; NULL = none */
+    bool no_tensors;             /* omit the signature `tensors` */
+    const char *base;            /* models/flowers */
+    const char *version;         /* "0001", or NULL = the highest + 1 */
 } sx_export_request;
 
 /* Writes base/<version>; its path goes to *out_dir, free with sx_free. UNIMPLEMENTED: operators
- * without a TensorFlow form; the message names them all. INVALID_ARGUMENT: a graph without exactly
- * one input, an input whose type differs from the output of preprocessing. And the errors of
- * sx_version_directory and sx_saved_model_write. */
+ * without a TensorFlow form; the message names them all. INVALID_ARGUMENT: a graph without an
+ * input, preprocessing or a name for the only one of several; an input whose type differs from the
+ * output of preprocessing. And the errors of sx_version_directory and sx_saved_model_write. */
 SX_MUST_USE sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir);
 
 #endif

@@ -31,6 +31,9 @@ static sx_status progress_to_text(const sx_progress *p, char **out)
         "step_in_epoch", (json_int_t)p->step_in_epoch, "examples", (json_int_t)p->examples,
         "examples_in_all", (json_int_t)p->examples_in_all, "sums", sums, "eval_due",
         (int)p->eval_due, "data_ended", (int)p->data_ended, "saves", (json_int_t)p->saves);
+    if (json != NULL && p->weight != (double)p->examples) {
+        json_object_set_new(json, "weight", json_real(p->weight));
+    }
     sx_status status = sx_json_text(json, JSON_COMPACT, out);
     json_decref(json);
     return status;
@@ -60,6 +63,8 @@ static sx_status progress_from_text(const char *text, size_t size, sx_progress *
                          .eval_due = json_is_true(json_object_get(json, "eval_due")),
                          .data_ended = json_is_true(json_object_get(json, "data_ended")),
                          .saves = get_count(json, "saves")};
+    const json_t *weight = json_object_get(json, "weight");
+    out->weight = weight != NULL ? json_number_value(weight) : (double)out->examples;
     for (size_t i = 0; i < n; i++) {
         out->sums[i] = json_number_value(json_array_get(sums, i));
     }

@@ -21,8 +21,9 @@
 typedef struct sx_progress {
     int64_t epochs_done, step_in_epoch, examples; /* of this epoch */
     int64_t examples_in_all;
+    double weight; /* Σ of the weights of this epoch's examples; without weights, examples */
     int n_sums;
-    double sums[SX_MAX_RESULTS]; /* loss, metrics: Σ mean × batch size */
+    double sums[SX_MAX_RESULTS]; /* loss, metrics: Σ mean × weight of the batch */
     bool eval_due;               /* a regular evaluation follows this checkpoint */
     bool data_ended;             /* the cursor stands at the end of finite data */
     int64_t saves;               /* this one included */

@@ -36,6 +36,8 @@ static int64_t available(const sx_dataset *data, int64_t done, int64_t limit)
 typedef struct scores {
     int64_t step; /* being evaluated */
     const sx_host_call *call;
+    int weights; /* the run's input; -1 = none */
+    sx_sum weight;
     sx_sum sums[SX_MAX_DATA_PASS_OUTPUTS];
     bool is_sum[SX_MAX_DATA_PASS_OUTPUTS];
     sx_host_metrics host;
@@ -44,11 +46,16 @@ typedef struct scores {
 static sx_status add_rows(sx_data_pass *p, const sx_feed_batch *batch, void *user)
 {
     scores *s = user;
+    const float *weights = s->weights >= 0 ? batch->inputs[s->weights] : NULL;
     for (int k = 0; k < p->n_outputs; k++) {
         const float *values = p->outputs[k];
         for (int64_t i = 0; i < batch->size && s->is_sum[k]; i++) {
-            sx_sum_add(&s->sums[k], (double)values[i]);
+            double value = values[i];
+            sx_sum_add(&s->sums[k], weights != NULL ? value * (double)weights[i] : value);
         }
+    }
+    for (int64_t i = 0; i < batch->size; i++) {
+        sx_sum_add(&s->weight, weights != NULL ? (double)weights[i] : 1);
     }
     for (int64_t i = 0; i < batch->size && s->host.functions->n_metrics > 0; i++) {
         const void *rows[SX_MAX_DATA_PASS_OUTPUTS];
@@ -71,10 +78,11 @@ static void add_metric(sx_eval_result *out, const char *name, double value)
 
 static void fill_result(const sx_data_pass *p, const scores *s, sx_eval_result *out)
 {
+    double weight = sx_sum_value(&s->weight);
     *out = (sx_eval_result){.step = s->step, .examples = p->done};
     for (int k = 0; k < p->n_outputs; k++) {
         const char *name = sx_program_output_name(p->program, k);
-        double mean = sx_sum_value(&s->sums[k]) / (double)p->done;
+        double mean = weight > 0 ? sx_sum_value(&s->sums[k]) / weight : 0;
         if (strcmp(name, SX_LOSS) == 0) {
             out->loss = mean;
         } else if (s->is_sum[k]) {
@@ -115,7 +123,9 @@ static sx_status sort_outputs(sx_data_pass *p, scores *s)
 
 static sx_status score(sx_data_pass *p, sx_dataset *data, int64_t examples, sx_eval_result *out)
 {
-    scores s = {.step = sx_trainer_step(p->t), .call = &p->t->host.calls[SX_EVAL]};
+    scores s = {.step = sx_trainer_step(p->t),
+                .call = &p->t->host.calls[SX_EVAL],
+                .weights = sx_model_inputs_find(&p->t->info.inputs, SX_WEIGHTS)};
     SX_TRY(sx_host_metrics_init(&s.host, &p->t->host));
     sx_status status = sort_outputs(p, &s);
     if (status == SX_OK) {

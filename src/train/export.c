@@ -65,6 +65,7 @@ static sx_status export_graph(sx_trainer *t, const sx_graph *graph, const char *
         .preprocess = t->info.has_preprocess ? &preprocess : NULL,
         .image_bytes_key = in->image_bytes,
         .features_key = in->features,
+        .input_prefix = t->info.inputs.named ? SX_FEATURES "/" : NULL,
         .no_tensors = in->no_tensors,
         .class_names = t->info.class_names,
         .n_classes = t->info.class_names != NULL ? t->info.n_classes : 0,

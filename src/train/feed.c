@@ -2,6 +2,7 @@
 #include "train/feed.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -95,14 +96,15 @@ static bool is_class_label(const sx_model_inputs *inputs, int i, int64_t classes
     if (input->kind != SX_INPUT_LABEL || input->type.dtype != SX_I32) {
         return false;
     }
-    bool only = sx_model_inputs_first(inputs, SX_INPUT_LABEL) == input && i + 1 == inputs->n;
+    bool only = sx_model_inputs_first(inputs, SX_INPUT_LABEL) == input &&
+                (i + 1 == inputs->n || inputs->items[i + 1].kind != SX_INPUT_LABEL);
     return !inputs->named || (only && input->type.rank == 1 && classes > 0);
 }
 
 /* Finds the components, and checks that the data fit the model, without reading a record. */
 static sx_status find_columns(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
 {
-    int unnamed[SX_INPUT_KINDS] = {-1, -1};
+    int unnamed[SX_INPUT_KINDS] = {-1, -1, -1};
     if (!info->inputs.named) {
         sx_feed_components(input->data, &unnamed[SX_INPUT_FEATURE], &unnamed[SX_INPUT_LABEL]);
     }
@@ -110,7 +112,7 @@ static sx_status find_columns(sx_feed *input, const sx_run_info *info, const sx_
     for (int i = 0; i < info->inputs.n; i++) {
         const sx_model_input *wanted = &info->inputs.items[i];
         sx_feed_column *column = &input->columns[i];
-        if (!sx_mode_takes(args->mode, wanted)) {
+        if (!sx_mode_feeds(args->mode, wanted)) {
             continue;
         }
         column->component =
@@ -254,6 +256,22 @@ static sx_status convert(sx_feed *input, int i, const struct sx_batch_data *batc
     return SX_OK;
 }
 
+static sx_status check_weights(const sx_feed *input, int i, const struct sx_batch_data *batch)
+{
+    const float *weights = batch->components[input->columns[i].component].data;
+    for (int64_t k = 0; k < batch->size; k++) {
+        if (!(weights[k] >= 0) || isinf(weights[k])) {
+            char name[512];
+            sx_dataset_record_name(input->data, batch->ids[k], name, sizeof(name));
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "%s: the weight \"%s\" is %g, expected a finite number that is not "
+                            "negative",
+                            name, input->inputs->items[i].name, (double)weights[k]);
+        }
+    }
+    return SX_OK;
+}
+
 sx_status sx_feed_next(sx_feed *input, sx_feed_batch *out_batch)
 {
     const struct sx_batch_data *batch;
@@ -261,6 +279,9 @@ sx_status sx_feed_next(sx_feed *input, sx_feed_batch *out_batch)
     sx_feed_batch out = {.ids = batch->ids, .size = batch->size, .ends_epoch = batch->ends_epoch};
     for (int i = 0; i < input->inputs->n; i++) {
         const sx_feed_column *column = &input->columns[i];
+        if (column->component >= 0 && input->inputs->items[i].kind == SX_INPUT_WEIGHT) {
+            SX_TRY(check_weights(input, i, batch));
+        }
         if (column->converted != NULL) {
             SX_TRY(convert(input, i, batch));
             out.inputs[i] = column->converted;

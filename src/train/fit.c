@@ -56,7 +56,7 @@ static sx_status choose_target(sx_fit *f)
 static void list_metrics(sx_fit *f)
 {
     int scalar = 0;
-    f->rate_scalar = -1;
+    f->rate_scalar = f->weight_scalar = -1;
     for (int i = 0; i < sx_program_output_count(f->program) && scalar < SX_MAX_SCALARS; i++) {
         const char *name = sx_program_output_name(f->program, i);
         if (sx_program_output_type(f->program, i)->rank > 0) {
@@ -64,6 +64,8 @@ static void list_metrics(sx_fit *f)
         }
         if (strcmp(name, SX_LEARNING_RATE) == 0) {
             f->rate_scalar = scalar;
+        } else if (strcmp(name, SX_WEIGHT_SUM) == 0) {
+            f->weight_scalar = scalar;
         } else if (strcmp(name, SX_OK_OUTPUT) != 0 && !sx_is_host_call(name) &&
                    f->n_metrics < SX_MAX_RESULTS) {
             f->metric_scalars[f->n_metrics] = scalar;

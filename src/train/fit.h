@@ -43,7 +43,7 @@ typedef struct sx_fit {
     int metric_scalars[SX_MAX_RESULTS];
     sx_metric metrics[SX_MAX_RESULTS]; /* means over this epoch so far */
     double last[SX_MAX_RESULTS];       /* their values in the latest step */
-    int rate_scalar;                   /* -1 = none */
+    int weight_scalar, rate_scalar;    /* -1 = none */
     double learning_rate;
 
     int64_t compiled[4]; /* batch sizes compiled, newest first */

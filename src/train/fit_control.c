@@ -26,6 +26,7 @@ void sx_fit_begin_epoch(sx_fit *f)
     sx_progress *p = sx_fit_progress(f);
     p->step_in_epoch = 0;
     p->examples = 0;
+    p->weight = 0;
     memset(p->sums, 0, sizeof(p->sums));
 }
 

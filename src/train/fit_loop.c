@@ -87,10 +87,12 @@ static sx_status feed(void *user, sx_step_input *out)
 static void add_step(sx_fit *f, const sx_step_scalars *s)
 {
     sx_progress *p = sx_fit_progress(f);
+    double weight = f->weight_scalar >= 0 ? s->values[f->weight_scalar] : (double)s->batch;
     for (int k = 0; k < f->n_metrics; k++) {
         f->last[k] = s->values[f->metric_scalars[k]];
-        p->sums[k] += f->last[k] * (double)s->batch;
+        p->sums[k] += f->last[k] * weight;
     }
+    p->weight += weight;
     p->examples += s->batch;
     p->examples_in_all += s->batch;
     p->step_in_epoch++;
@@ -98,7 +100,7 @@ static void add_step(sx_fit *f, const sx_step_scalars *s)
     f->learning_rate = f->rate_scalar >= 0 ? s->values[f->rate_scalar] : 0;
     f->step = s->step;
     for (int k = 0; k < f->n_metrics; k++) {
-        f->metrics[k].value = p->sums[k] / (double)p->examples;
+        f->metrics[k].value = p->weight > 0 ? p->sums[k] / p->weight : 0;
     }
 }
 

@@ -111,6 +111,7 @@ sx_status sx_check_input(const sx_component *c, const sx_run_info *info,
 sx_status sx_missing_input(const sx_dataset *data, const sx_run_info *info,
                            const sx_model_input *input)
 {
+    static const char *const kinds[SX_INPUT_KINDS] = {"feature", "label", "weight"};
     const sx_schema *schema = sx_dataset_schema(data);
     const char *names[SX_MAX_COMPONENTS];
     sx_buf all, near;
@@ -123,10 +124,9 @@ sx_status sx_missing_input(const sx_dataset *data, const sx_run_info *info,
     bool similar = sx_nearest_names(input->name, names, (size_t)schema->count, &near) > 0;
     sx_status status =
         sx_error(SX_INVALID_ARGUMENT,
-                 "the data have no component \"%s\", a %s of model \"%s\"%s%s%s; they have %s",
-                 input->name, input->kind == SX_INPUT_LABEL ? "label" : "feature", info->model,
-                 similar ? "; did you mean " : "", sx_buf_text(&near), similar ? "?" : "",
-                 sx_buf_text(&all));
+                 "the data have no component \"%s\", a %s of model \"%s\" (they have %s)%s%s%s",
+                 input->name, kinds[input->kind], info->model, sx_buf_text(&all),
+                 similar ? "; did you mean " : "", sx_buf_text(&near), similar ? "?" : "");
     sx_buf_deinit(&near);
     sx_buf_deinit(&all);
     return status;

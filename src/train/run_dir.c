@@ -126,11 +126,12 @@ static json_t *spec_to_json(const sx_feature_spec *spec)
     return json;
 }
 
-/* {"features": [...], "labels": [...]}: the declared rows of named inputs. */
+/* {"features": [...], "labels": [...], "example_weight": null}: what a model with named inputs
+ * declares. */
 static json_t *inputs_to_json(const sx_model_inputs *inputs)
 {
-    json_t *lists[SX_INPUT_KINDS];
-    for (int k = 0; k < SX_INPUT_KINDS; k++) {
+    json_t *lists[2];
+    for (int k = SX_INPUT_FEATURE; k <= SX_INPUT_LABEL; k++) {
         lists[k] = json_array();
         for (int i = 0; i < inputs->n; i++) {
             if ((int)inputs->items[i].kind == k && inputs->items[i].spec != NULL) {
@@ -138,8 +139,9 @@ static json_t *inputs_to_json(const sx_model_inputs *inputs)
             }
         }
     }
-    return json_pack("{s:o, s:o}", "features", lists[SX_INPUT_FEATURE], "labels",
-                     lists[SX_INPUT_LABEL]);
+    const sx_model_input *weight = sx_model_inputs_first(inputs, SX_INPUT_WEIGHT);
+    return json_pack("{s:o, s:o, s:s?}", "features", lists[SX_INPUT_FEATURE], "labels",
+                     lists[SX_INPUT_LABEL], "example_weight", weight != NULL ? weight->name : NULL);
 }
 
 static json_t *texts_to_json(const char *const *texts, int n)
@@ -289,7 +291,9 @@ static sx_status inputs_from_json(const json_t *json, sx_arena *arena, sx_run_in
     SX_TRY(specs_from_json(json_object_get(inputs, "features"), SX_MAX_FEATURES, features,
                            &n_features));
     SX_TRY(specs_from_json(json_object_get(inputs, "labels"), SX_MAX_LABELS, labels, &n_labels));
-    return sx_model_inputs_named(features, n_features, labels, n_labels, arena, &info->inputs);
+    return sx_model_inputs_named(features, n_features, labels, n_labels,
+                                 json_string_value(json_object_get(inputs, "example_weight")),
+                                 arena, &info->inputs);
 }
 
 static sx_status texts_from_json(const json_t *json, sx_arena *arena, const char *const **out,

@@ -100,7 +100,7 @@ static sx_status read_by_number(const char *in, const char *out)
 }
 
 /* Adds a parsed feature to a writer, through the values. */
-static void copy_feature(sx_example_writer *writer, const sx_feature *feature)
+static void copy_feature(sx_example_writer *writer, const sx_example_feature *feature)
 {
     size_t n = feature->count;
     void *values = sx_alloc(n + 1, sizeof(sx_bytes));

@@ -95,7 +95,7 @@ static void test_nn_program__errors_say_layer_line_and_shapes(void **state)
     sx_model_def def = {.name = "m", .build = no_flatten, .image = {8, 8, 1}};
     sx_graph *g;
     assert_error(build(&def, SX_TRAIN, NULL, &g), SX_INVALID_ARGUMENT,
-                 "model \"m\" on float32[N,8,8,1]: test_program.c:79: dense \"dense\": input "
+                 "model \"m\" on float32[N,8,8,1]: test_program.c:77: dense \"dense\": input "
                  "float32[N,6,6,4] has rank 4, "
                  "expected [N,K]; add sx_flatten()");
     def.build = scalar_loss;

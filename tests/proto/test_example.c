@@ -259,7 +259,7 @@ static void test_proto_example__flips_and_cuts(void **state)
             parsed += status == SX_OK;
             sx_status_free(status);
             for (size_t i = 0; i < example.count; i++) {
-                const sx_feature *feature = &example.features[i];
+                const sx_example_feature *feature = &example.features[i];
                 sx_bytes strings[64];
                 float floats[64];
                 int64_t ints[64];

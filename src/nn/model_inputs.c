@@ -237,11 +237,11 @@ static sx_value find_value(sx_builder *b, const char *kind, const char *name,
         sx_buf_printf(&all, "%s\"%s\"", i == 0 ? "" : ", ", names[i]);
     }
     bool similar = sx_nearest_names(name, names, (size_t)SX_MIN(n, SX_MAX_MODEL_INPUTS), &near) > 0;
-    sx_builder_fail(b, sx_error(SX_NOT_FOUND, "%s:%d: the model has no %s \"%s\" (it has %s)%s%s%s",
-                                slash != NULL ? slash + 1 : file, line, kind, name,
-                                n > 0 ? sx_buf_text(&all) : "none",
-                                similar ? "; did you mean " : "", sx_buf_text(&near),
-                                similar ? "?" : ""));
+    sx_builder_fail(b,
+                    sx_error(SX_NOT_FOUND, "%s:%d: the model has no %s \"%s\" (it has %s)%s%s%s",
+                             slash != NULL ? slash + 1 : file, line, kind, name,
+                             n > 0 ? sx_buf_text(&all) : "none", similar ? "; did you mean " : "",
+                             sx_buf_text(&near), similar ? "?" : ""));
     sx_buf_deinit(&near);
     sx_buf_deinit(&all);
     return SX_NO_VALUE;

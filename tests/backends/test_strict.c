@@ -60,10 +60,8 @@ static sx_graph *cnn(void)
     sx_params *params;
     const sx_model_def *def = sx_zoo_find("mnist_cnn");
     assert_ok(sx_params_create(&params));
-    sx_program_request request = {
-        .def = def, .params = params, .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH)};
-    assert_ok(sx_model_features(def, &request.features));
-    assert_ok(sx_build_program(&request, &g));
+    assert_ok(sx_build_program(
+        &(sx_program_request){.def = def, .params = params, .mode = SX_TRAIN}, &g));
     sx_params_destroy(params);
     return g;
 }

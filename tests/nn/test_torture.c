@@ -68,8 +68,7 @@ static sx_status build(void *user)
     (void)user;
     static const sx_model_def def = {.name = "small", .build = small, .image = {6, 6, 1}};
     sx_graph *g = NULL;
-    sx_program_request r = {.def = &def, .mode = SX_TRAIN, .labels = sx_type_of(SX_I32, SX_BATCH)};
-    SX_TRY(sx_model_features(&def, &r.features));
+    const sx_program_request r = {.def = &def, .mode = SX_TRAIN};
     sx_status status = sx_build_program(&r, &g);
     sx_graph_destroy(g);
     return status;

@@ -72,19 +72,19 @@ typedef struct spmd {
     const sx_graph *g;
     sx_builder *b;
     sx_arena *arena;
-    int replicas;         /* that share the batch */
-    int n_parts;          /* of this program */
-    int first_part;       /* in a region: the part that it belongs to */
-    bool strict;          /* combine in the fixed tree */
-    bool is_region;       /* of a node: n_parts is 1 */
-    bool exchanges;       /* the region needs other replicas, or their order */
-    int64_t part;         /* examples of each part */
-    sx_value *whole;      /* [n_values]; SX_NO_VALUE = not made */
-    sx_value *parts;      /* [n_parts * n_values] */
-    bool *accumulates;    /* [n_values]: stays partial, until after the loop (find_accumulators) */
-    int *first_use;       /* [n_values] */
-    sx_value *first_rows; /* [n_parts]: the position of the part's first example in the batch */
-    waiter *waiting;      /* [n_values] */
+    int replicas;      /* that share the batch */
+    int n_parts;       /* of this program */
+    int first_part;    /* in a region: the part that it belongs to */
+    bool strict;       /* combine in the fixed tree */
+    bool is_region;    /* of a node: n_parts is 1 */
+    bool exchanges;    /* the region needs other replicas */
+    int64_t part;      /* examples of each part */
+    sx_value *whole;   /* [n_values]; SX_NO_VALUE = not made */
+    sx_value *parts;   /* [n_parts * n_values] */
+    bool *accumulates; /* [n_values]: stays partial, until after the loop (find_accumulators) */
+    int *first_use;    /* [n_values] */
+    sx_value *first_examples; /* [n_parts]: the place of the part's first example in the batch */
+    waiter *waiting;          /* [n_values] */
     int n_waiting;
     bool *own; /* [max_own], by node of the new graph */
     int max_own;
@@ -95,8 +95,29 @@ static sx_value *part_at(const spmd *s, int part, sx_value v)
     return &s->parts[(size_t)part * (size_t)s->g->n_values + v.id];
 }
 
+/* Notes whether replicas differ in the node that is added next. */
+static bool note_own(spmd *s, bool own)
+{
+    const int at = s->b->graph->n_nodes;
+    if (at >= s->max_own) {
+        const int max = 2 * at + 64;
+        bool *grown = sx_arena_array(s->arena, max, bool);
+        if (grown == NULL) {
+            sx_builder_fail(s->b, sx_no_memory("dividing a graph"));
+            return false;
+        }
+        if (at > 0) {
+            memcpy(grown, s->own, (size_t)at * sizeof(*grown));
+        }
+        s->own = grown;
+        s->max_own = max;
+    }
+    s->own[at] = own;
+    return true;
+}
+
 /* Appends a node with the source line of `n`; `suffix` is appended to its name, which is n's if
- * NULL. */
+ * NULL, and `number` if it is not 0. */
 static sx_value emit(spmd *s, const sx_node *n, const char *suffix, int number, const sx_op_def *op,
                      const void *attrs, const sx_value *in, int n_in, bool own)
 {
@@ -106,21 +127,12 @@ static sx_value emit(spmd *s, const sx_node *n, const char *suffix, int number, 
     }
     const char *name =
         suffix == NULL ? n->name : sx_arena_printf(s->arena, "%s/%s%s", n->name, suffix, text);
-    const int at = s->b->graph->n_nodes;
-    if (at >= s->max_own) {
-        const int max = 2 * at + 64;
-        bool *grown = sx_arena_array(s->arena, max, bool);
-        if (grown != NULL && at > 0) {
-            memcpy(grown, s->own, (size_t)at * sizeof(*grown));
-        }
-        s->own = grown;
-        s->max_own = grown != NULL ? max : 0;
-    }
-    if (name == NULL || s->own == NULL) {
+    if (name == NULL) {
         sx_builder_fail(s->b, sx_no_memory("dividing a graph"));
+    }
+    if (name == NULL || !note_own(s, own)) {
         return SX_NO_VALUE;
     }
-    s->own[at] = own;
     return sx_build_node(s->b, &(sx_node_spec){.op = op,
                                                .attrs = attrs,
                                                .inputs = in,
@@ -129,6 +141,20 @@ static sx_value emit(spmd *s, const sx_node *n, const char *suffix, int number, 
                                                .device = n->device,
                                                .file = n->file,
                                                .line = n->line});
+}
+
+static sx_value u32(spmd *s, const sx_node *n, const char *suffix, int number, int64_t value)
+{
+    uint32_t word = (uint32_t)value;
+    const sx_constant_attrs attrs = {.value = {.type = sx_scalar_type(SX_U32), .data = &word}};
+    return emit(s, n, suffix, number, &sx_op_constant, &attrs, NULL, 0, false);
+}
+
+/* x op y, of values in which replicas differ. */
+static sx_value zip(spmd *s, const sx_node *n, const char *suffix, int number, const sx_op_def *op,
+                    sx_value x, sx_value y)
+{
+    return emit(s, n, suffix, number, op, NULL, (const sx_value[]){x, y}, 2, true);
 }
 
 static sx_value reshape(spmd *s, const sx_node *n, const char *suffix, int number, sx_value x,
@@ -386,70 +412,40 @@ static sx_value part_of(spmd *s, int part, sx_value v)
     return *part_at(s, part, v);
 }
 
-/* The place of a part's first row among those of the whole batch: uint32. */
+/* The place of a part's first example in the whole batch: uint32. */
+static sx_value first_example(spmd *s, const sx_node *n, int part)
+{
+    const int64_t before = (s->is_region ? s->first_part : part) * s->part; /* of this replica's */
+    sx_value first = SX_NO_VALUE;
+    if (s->replicas > 1) {
+        const int64_t most = (s->o->batch + s->replicas - 1) / s->replicas;
+        const sx_value id = emit(s, n, "replica_id", part, &sx_op_replica_id, NULL, NULL, 0, true);
+        first = zip(s, n, "stride", part, &sx_op_mul, id, u32(s, n, "most", part, most));
+        if (s->o->larger > 0) { /* id * most - (max(id, larger) - larger) */
+            const sx_value larger = u32(s, n, "larger", part, s->o->larger);
+            sx_value fewer = zip(s, n, "reached", part, &sx_op_maximum, id, larger);
+            fewer = zip(s, n, "fewer", part, &sx_op_sub, fewer, larger);
+            first = zip(s, n, "first_example", part, &sx_op_sub, first, fewer);
+        }
+    }
+    if (before == 0 && sx_value_is(first)) {
+        return first;
+    }
+    const sx_value k = u32(s, n, "before", part, before);
+    return sx_value_is(first) ? zip(s, n, "first_of_part", part, &sx_op_add, first, k) : k;
+}
+
+/* The place of the first row of the node's first operand, which has c rows for each example. */
 static sx_value first_row(spmd *s, const sx_node *n, int part)
 {
     const sx_type *x = sx_graph_type(s->g, n->inputs[0]);
-    const int axis = sx_batch_axis(x);
-    const int number = part;
-    sx_builder *b = s->b;
-    if (!sx_value_is(s->first_rows[part])) {
-        const int mine = s->n_parts, at = s->is_region ? s->first_part : part;
-        const int64_t stride =
-            s->o->parts > 0 ? s->part * (s->o->parts / s->replicas) : s->part * mine;
-        sx_value first = SX_NO_VALUE;
-        s->exchanges = true;
-        if (s->replicas > 1) {
-            const int64_t larger = s->o->larger;
-            sx_value id = emit(s, n, "replica_id", number, &sx_op_replica_id, NULL, NULL, 0, true);
-            first = id;
-            if (larger > 0) { /* id * largest - max(id, larger) + larger */
-                const int64_t largest = (s->o->batch + s->replicas - 1) / s->replicas;
-                uint32_t words[2] = {(uint32_t)largest, (uint32_t)larger};
-                sx_value k[2];
-                for (int i = 0; i < 2; i++) {
-                    const sx_constant_attrs value = {
-                        .value = {.type = sx_scalar_type(SX_U32), .data = &words[i]}};
-                    k[i] = emit(s, n, i == 0 ? "largest" : "larger", number, &sx_op_constant,
-                                &value, NULL, 0, false);
-                }
-                sx_value all = emit(s, n, "rows_before", number, &sx_op_mul, NULL,
-                                    (const sx_value[]){id, k[0]}, 2, true);
-                sx_value over = emit(s, n, "smaller_before", number, &sx_op_maximum, NULL,
-                                     (const sx_value[]){id, k[1]}, 2, true);
-                over = emit(s, n, "fewer_rows", number, &sx_op_sub, NULL,
-                            (const sx_value[]){over, k[1]}, 2, true);
-                first = emit(s, n, "first_example", number, &sx_op_sub, NULL,
-                             (const sx_value[]){all, over}, 2, true);
-            } else {
-                uint32_t word = (uint32_t)stride;
-                const sx_constant_attrs value = {
-                    .value = {.type = sx_scalar_type(SX_U32), .data = &word}};
-                sx_value k = emit(s, n, "stride", number, &sx_op_constant, &value, NULL, 0, false);
-                first = emit(s, n, "first_example", number, &sx_op_mul, NULL,
-                             (const sx_value[]){id, k}, 2, true);
-            }
-        }
-        if (at > 0 || !sx_value_is(first)) {
-            uint32_t word = (uint32_t)(at * s->part);
-            const sx_constant_attrs value = {
-                .value = {.type = sx_scalar_type(SX_U32), .data = &word}};
-            sx_value k =
-                emit(s, n, "examples_before", number, &sx_op_constant, &value, NULL, 0, false);
-            first = !sx_value_is(first) ? k
-                                        : emit(s, n, "first_of_part", number, &sx_op_add, NULL,
-                                               (const sx_value[]){first, k}, 2, true);
-        }
-        s->first_rows[part] = first;
+    const int64_t c = -x->dims[sx_batch_axis(x)];
+    if (!sx_value_is(s->first_examples[part])) {
+        s->first_examples[part] = first_example(s, n, part);
     }
-    if (x->dims[axis] == SX_BATCH || sx_builder_failed(b)) {
-        return s->first_rows[part];
-    }
-    uint32_t word = (uint32_t)-x->dims[axis];
-    const sx_constant_attrs value = {.value = {.type = sx_scalar_type(SX_U32), .data = &word}};
-    sx_value k = emit(s, n, "rows", number, &sx_op_constant, &value, NULL, 0, false);
-    return emit(s, n, "first_row", number, &sx_op_mul, NULL,
-                (const sx_value[]){s->first_rows[part], k}, 2, true);
+    const sx_value first = s->first_examples[part];
+    return c == 1 ? first
+                  : zip(s, n, "first_row", part, &sx_op_mul, first, u32(s, n, "rows", part, c));
 }
 
 /* ---- Nodes ---- */
@@ -801,24 +797,11 @@ static void copy_arg(spmd *s, const sx_arg *arg)
     const sx_node *n = sx_graph_maker(s->g, arg->value);
     const bool cut = s->is_region ? sx_type_has_batch(&type) : is_cut(s, &type);
     sx_builder_at(s->b, n->file, n->line);
-    /* emit() grows `own` for the node that sx_build_arg() is about to add */
-    const int at = s->b->graph->n_nodes;
+    if (!note_own(s, cut)) {
+        return;
+    }
     const sx_value v =
         sx_build_arg(s->b, arg, sx_type_with_batch(type, cut ? s->part * s->n_parts : s->o->batch));
-    if (at >= s->max_own) {
-        const int max = 2 * at + 64;
-        bool *grown = sx_arena_array(s->arena, max, bool);
-        if (grown == NULL) {
-            sx_builder_fail(s->b, sx_no_memory("dividing a graph"));
-            return;
-        }
-        if (at > 0) {
-            memcpy(grown, s->own, (size_t)at * sizeof(*grown));
-        }
-        s->own = grown;
-        s->max_own = max;
-    }
-    s->own[at] = cut;
     if (!cut) {
         s->whole[arg->value.id] = v;
         return;
@@ -914,12 +897,12 @@ static sx_status run(spmd *s, const bool *partial, sx_graph **out)
     s->whole = sx_arena_array(arena, g->n_values, sx_value);
     s->parts = sx_arena_alloc(arena, (size_t)g->n_values * (size_t)s->n_parts, sizeof(sx_value));
     s->first_use = sx_arena_array(arena, g->n_values, int);
-    s->first_rows = sx_arena_array(arena, s->n_parts, sx_value);
+    s->first_examples = sx_arena_array(arena, s->n_parts, sx_value);
     s->waiting = sx_arena_array(arena, g->n_values, waiter);
     if (partial != NULL) {
         s->accumulates = sx_arena_array(arena, g->n_values, bool);
     }
-    if (s->whole == NULL || s->parts == NULL || s->first_use == NULL || s->first_rows == NULL ||
+    if (s->whole == NULL || s->parts == NULL || s->first_use == NULL || s->first_examples == NULL ||
         s->waiting == NULL || (partial != NULL && s->accumulates == NULL)) {
         return sx_no_memory("dividing a graph");
     }

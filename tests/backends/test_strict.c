@@ -94,10 +94,10 @@ static sx_graph *attention(void)
                                             b, logits, sx_reshape(b, labels, -T))));
 }
 
-/* (i, h, c, x [T,N,K], w [K+D,4*D], v [4*D]) while i < T */
+/* (i, h, c, x [T,N,K], w [K+D,4*D], v [4*D], seed, step) while i < T; h is dropped out */
 static sx_graph *lstm(void)
 {
-    enum { T = 4, K = 3, D = 5, STATE = 3, OPERANDS = 6 };
+    enum { T = 4, K = 3, D = 5, STATE = 3, OPERANDS = 8 };
     maker m = {.n = 0};
     assert_ok(sx_builder_create(&m.b));
     sx_value x = sx_input(m.b, "x", sx_type_of(SX_F32, SX_BATCH, T, K));
@@ -112,16 +112,20 @@ static sx_graph *lstm(void)
         sx_transpose(m.b, x, 1, 0, 2),
         weight(&m, sx_type_of(SX_F32, K + D, 4 * D)),
         weight(&m, sx_type_of(SX_F32, 4 * D)),
+        sx_input(m.b, "seed", sx_type_of(SX_U32, 2)),
+        sx_input(m.b, "step", sx_scalar_type(SX_I64)),
     };
     const sx_type types[OPERANDS] = {sx_scalar_type(SX_I32),
                                      state,
                                      state,
                                      sx_type_of(SX_F32, T, SX_BATCH, K),
                                      sx_type_of(SX_F32, K + D, 4 * D),
-                                     sx_type_of(SX_F32, 4 * D)};
+                                     sx_type_of(SX_F32, 4 * D),
+                                     sx_type_of(SX_U32, 2),
+                                     sx_scalar_type(SX_I64)};
     sx_graph *regions[2];
     for (int r = 0; r < 2; r++) {
-        static const char *const names[OPERANDS] = {"i", "h", "c", "x", "w", "v"};
+        static const char *const names[OPERANDS] = {"i", "h", "c", "x", "w", "v", "seed", "step"};
         sx_builder *b;
         sx_value a[OPERANDS], gates[4];
         assert_ok(sx_builder_create(&b));
@@ -143,7 +147,8 @@ static sx_graph *lstm(void)
             }
             sx_value c = sx_add(b, sx_mul(b, gates[2], a[2]), sx_mul(b, gates[0], gates[1]));
             sx_output(b, "i", sx_build_op(b, add, NULL, a[0], one));
-            sx_output(b, "h", sx_mul(b, gates[3], sx_tanh(b, c)));
+            sx_value h = sx_mul(b, gates[3], sx_tanh(b, c));
+            sx_output(b, "h", sx_nn_dropout(b, h, a[6], a[7], .rate = 0.3, .key = 9));
             sx_output(b, "c", c);
         }
         assert_ok(sx_builder_finish(b, &regions[r]));

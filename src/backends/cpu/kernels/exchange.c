@@ -17,6 +17,13 @@ static bool match_divided(sx_cpu_match *m)
     return m->shards > 1;
 }
 
+/* Also in a region, whose plan has one shard: its caller's. */
+static bool match_replica_id(sx_cpu_match *m)
+{
+    (void)m;
+    return true;
+}
+
 static sx_status prepare(const sx_cpu_site *site, sx_cpu_step *step, const sx_type *piece)
 {
     const sx_all_gather_attrs *attrs = site->nodes[0]->attrs;
@@ -105,5 +112,5 @@ const sx_cpu_kernel sx_cpu_kernel_all_slice = {.name = "all_slice",
                                                .prepare = prepare_all_slice};
 const sx_cpu_kernel sx_cpu_kernel_replica_id = {.name = "replica_id",
                                                 .op = SX_OPID_replica_id,
-                                                .match = match_divided,
+                                                .match = match_replica_id,
                                                 .prepare = prepare_replica_id};

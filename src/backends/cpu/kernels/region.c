@@ -161,6 +161,7 @@ static void run_body(const sx_cpu_step *step, const sx_cpu_call *call, int b)
     sx_cpu_call inner = {.bases = bases,
                          .shard_bases = &bases,
                          .states = s->states[b],
+                         .shard = call->shard,
                          .memory = call->memory,
                          .cancel = call->cancel,
                          .fault = call->fault};

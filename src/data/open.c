@@ -131,6 +131,10 @@ static sx_status open_tfrecords(struct opening *o)
 
 static sx_status open_archive(struct opening *o)
 {
+    if (o->options->n_features > 0) { /* an .npz */
+        return sx_source_named_npy((const char *const *)o->paths.items, o->paths.count, o->options,
+                                   &o->text, &o->dataset);
+    }
     if (o->paths.count != 1) {
         return sx_error(SX_INVALID_ARGUMENT, "%s: %zu archives; expected one", o->spec,
                         o->paths.count);
@@ -254,7 +258,8 @@ static sx_status sniff_paths(struct opening *o, sx_file_kind *out_kind)
 static sx_status no_features(const struct opening *o)
 {
     return sx_error(SX_INVALID_ARGUMENT,
-                    "%s: the model's features (\"%s\"%s) are read from TFRecords or .npy files; "
+                    "%s: the model's features (\"%s\"%s) are read from TFRecords, .npy files or an "
+                    ".npz archive; "
                     "these data have only images or arrays without names",
                     o->spec, o->options->features[0].name, o->options->n_features > 1 ? ", …" : "");
 }
@@ -263,7 +268,7 @@ static sx_status open_files(struct opening *o)
 {
     sx_file_kind kind;
     SX_TRY(sniff_paths(o, &kind));
-    const bool named = kind == SX_FILE_TFRECORD || kind == SX_FILE_NPY;
+    const bool named = kind == SX_FILE_TFRECORD || kind == SX_FILE_NPY || kind == SX_FILE_ARCHIVE;
     if (o->options->n_features > 0 && !named && kind != SX_FILE_UNKNOWN && kind != SX_FILE_EMPTY) {
         return no_features(o);
     }

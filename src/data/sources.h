@@ -30,8 +30,8 @@ SX_MUST_USE sx_status sx_source_examples(const char *const *paths, size_t count,
                                          const sx_data_options *options, sx_buf *text,
                                          sx_dataset **out_dataset);
 
-/* TFRecord files of Examples, and .npy files <name>.npy with as many rows each, as the features
- * that the options declare. */
+/* TFRecord files of Examples; or .npy files <name>.npy with as many rows each, alone or in .npz
+ * archives: as the features that the options declare. */
 SX_MUST_USE sx_status sx_source_named_examples(const char *const *paths, size_t count,
                                                const sx_data_options *options, sx_buf *text,
                                                sx_dataset **out_dataset);

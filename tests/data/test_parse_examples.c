@@ -168,8 +168,9 @@ static void test_data_parse_examples__refuses_bad_declarations_and_other_data(vo
                  "feature \"a\": there is another of this name");
     assert_error(open_named(spec, &text, 1, &data), SX_INVALID_ARGUMENT,
                  "feature \"a\" is a string, which cannot be sent to a device");
-    assert_error(open_named("generated:digits?n=3", usual, 6, &data), SX_INVALID_ARGUMENT,
-                 "the model's features (\"words\", …) are read from TFRecords or .npy files");
+    assert_error(
+        open_named("generated:digits?n=3", usual, 6, &data), SX_INVALID_ARGUMENT,
+        "the model's features (\"words\", …) are read from TFRecords, .npy files or an .npz");
 }
 
 static void write_npy(const char *name, sx_type type, const void *values)
@@ -202,6 +203,28 @@ static void test_data_parse_examples__arrays_are_found_by_their_files_names(void
     sx_dataset_release(data);
     assert_ok(open_named(scratch("arrays"), features, 2, &data));
     sx_dataset_release(data);
+
+    char npz[600], shell[1600];
+    snprintf(npz, sizeof(npz), "%s", scratch("all.npz"));
+    snprintf(shell, sizeof(shell),
+             "cd %s && python3 -c 'import sys, zipfile; z = zipfile.ZipFile(sys.argv[1], \"w\"); "
+             "[z.write(n) for n in sys.argv[2:]]' %s city.npy many.npy many_mask.npy",
+             scratch("arrays"), npz);
+    assert_int_equal(system(shell), 0);
+    assert_ok(open_named(npz, features, 2, &data));
+    sx_iterator *it = NULL;
+    const struct sx_batch_data *b;
+    assert_ok(sx_iterator_create(data, &it));
+    assert_ok(sx_iterator_next(it, &b));
+    assert_memory_equal(b->components[0].data, city, sizeof(city[0]));
+    assert_memory_equal(b->components[1].data, many, 2 * sizeof(many[0]));
+    assert_memory_equal(b->components[2].data, mask, 2);
+    sx_iterator_destroy(it);
+    sx_dataset_release(data);
+    snprintf(shell, sizeof(shell), "%s,%s/city.npy", npz, scratch("arrays"));
+    assert_error(open_named(shell, features, 2, &data), SX_INVALID_ARGUMENT,
+                 "city.npy: there is another array of this name");
+
     const sx_feature_spec wide[] = {{.name = "city", SX_I32, {2}}};
     assert_error(open_named(spec, wide, 1, &data), SX_INVALID_ARGUMENT,
                  "city.npy is int64[2]; expected rows of int32[2]");

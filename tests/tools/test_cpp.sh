@@ -36,6 +36,52 @@ for compiler in "${compilers[@]}"; do
     ! "$dir/digits" 1 "$dir/nothing" 2>"$dir/out" || fail 'data that do not exist are accepted'
     grep -q 'digits: .*nothing' "$dir/out" || fail 'no message' "$dir/out"
 
+    # A model with named features.
+    cat >"$dir/named.cpp" <<'CPP'
+#include <sextant/sextant.hpp>
+#include <cstdio>
+static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *)
+{
+    sx_value city = sx_one_hot(b, sx_feature(b, in, "city"), 3);
+    sx_value x = sx_concat(b, 1, sx_reshape(b, sx_feature(b, in, "age"), SX_BATCH, 1), city);
+    return sx_classifier_spec(b, sx_dense(b, x, 2), sx_label(b, in, "y"));
+}
+static const sx_model_def named =
+    SX_MODEL_DEF(sx::name = "named", sx::build = build,
+                 sx::inputs = {sx_feature_of("age", SX_F32), sx_feature_of("city", SX_I32, sx::optional = true)},
+                 sx::labels = {sx_feature_of("y", SX_I32)}, sx::example_weight = "w");
+static int run()
+{
+    float age[4] = {1, 2, 3, 4}, w[4] = {1, 0, 2, 1};
+    int32_t city[4] = {0, 1, 2, 0}, y[4] = {0, 1, 1, 0};
+    const char *names[] = {"y", "w", "city", "age"};
+    const sx_tensor columns[] = {{sx_type_of(SX_I32, 4), y}, {sx_type_of(SX_F32, 4), w},
+                                 {sx_type_of(SX_I32, 4), city}, {sx_type_of(SX_F32, 4), age}};
+    sx::unique<sx_dataset> data;
+    sx::unique<sx_model> model;
+    sx_eval_result result;
+    sx::check(sx_dataset_from_tensors(4, names, columns, nullptr, nullptr, data.out()));
+    sx::check(sx_model_create(&named, nullptr, model.out()));
+    sx::check(sx_model_compile(model.get(), sx::device = "cpu"));
+    sx::check(sx_model_fit(model.get(), data.get(), sx::epochs = 3, sx::batch_size = 2));
+    sx::check(sx_model_evaluate(model.get(), data.get(), &result));
+    std::printf("named: %lld examples, loss %d\n", static_cast<long long>(result.examples), result.loss > 0);
+    return 0;
+}
+int main()
+{
+    try {
+        return run();
+    } catch (const std::exception &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
+}
+CPP
+    $compiler -std=c++17 "${warnings[@]}" "${include[@]}" "$dir/named.cpp" -o "$dir/named" "${link[@]}"
+    "$dir/named" >"$dir/out" 2>&1 || fail 'the model with named features fails' "$dir/out"
+    grep -qx 'named: 4 examples, loss 1' "$dir/out" || fail 'no evaluation' "$dir/out"
+
     # What is wrong in C is wrong in C++.
     refuses() { # MESSAGE STATEMENT
         cat >"$dir/bad.cpp" <<CPP

@@ -306,6 +306,30 @@ static void test_train_named__replicas_share_the_sum_of_weights_on_pjrt(void **s
     sx_dataset_release(data);
 }
 
+/* Batches of 4, two a step, are batches of 8. */
+static void test_train_named__pulled_batches_are_joined_input_by_input(void **state)
+{
+    (void)state;
+    table rows;
+    fill(&rows);
+    uint64_t hashes[2];
+    for (int pulls = 1; pulls <= 2; pulls++) {
+        sx_run_config config = tiny_config(NULL, NULL);
+        sx_dataset *data = rows_of(&rows, 56, NULL);
+        assert_ok(sx_dataset_batch(&data, .size = BATCH / pulls));
+        assert_ok(sx_dataset_repeat(&data, 0));
+        sx_trainer *t = NULL;
+        const sx_trainer_options options = {.config = &config, .def = &weighted, .data = data};
+        assert_ok(sx_trainer_create(&options, &t));
+        const sx_fit_request request = {.train = data, .pulls = pulls, .max_steps = 9};
+        assert_ok(sx_trainer_fit(t, &request));
+        hashes[pulls - 1] = hash_variables(t);
+        sx_trainer_destroy(t);
+        sx_dataset_release(data);
+    }
+    assert_true(hashes[0] == hashes[1]);
+}
+
 static void test_train_named__data_that_do_not_fit_are_named(void **state)
 {
     (void)state;
@@ -340,6 +364,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_named__evaluation_is_weighted),
     cmocka_unit_test(test_train_named__the_loss_is_divided_by_the_sum_of_weights),
     cmocka_unit_test(test_train_named__replicas_share_the_sum_of_weights_on_pjrt),
+    cmocka_unit_test(test_train_named__pulled_batches_are_joined_input_by_input),
     cmocka_unit_test(test_train_named__data_that_do_not_fit_are_named),
 };
 SX_TEST_MAIN(tests)

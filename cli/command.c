@@ -27,11 +27,16 @@ enum { MAX_COMMANDS = 64 };
 static volatile sig_atomic_t stop_signal;
 static volatile sig_atomic_t acknowledges; /* stderr is a terminal: acknowledge signals */
 
-/* Acknowledges the signal: the end of a step, compile or evaluation may be minutes away. */
+/* Acknowledges the signal: the end of a step, compile or evaluation may be minutes away. A terminal
+ * that is closed sends SIGHUP twice, from the shell and from the kernel: the second one must not
+ * end the process before it has saved. */
 static void on_signal(int number)
 {
     static const char answer[] = "\r\033[Jstopping; interrupt again to quit at once\n";
     int saved = errno;
+    if (stop_signal != 0 && number == SIGHUP) {
+        return;
+    }
     if (stop_signal != 0) {
         _exit(128 + number);
     }

@@ -78,8 +78,8 @@ typedef enum sx_exit {
 /* Marks the error as a usage error found by the command itself: exit code 2. Returns the status. */
 sx_status sx_usage(sx_invocation *inv, sx_status status);
 
-/* The signal that requested a stop (SIGINT, SIGTERM, SIGHUP), or 0. A second one kills the process.
- */
+/* The signal that requested a stop (SIGINT, SIGTERM, SIGHUP), or 0. A second SIGINT or SIGTERM ends
+ * the process at once. */
 int sx_stop_signal(void);
 const volatile sig_atomic_t *sx_stop_flag(void);
 

@@ -54,6 +54,14 @@ says 'Stopped at step'
 ok train linear --data "$long" --batch-size 4 --max-steps 1500 --model-dir run
 says 'Resuming from'
 rm -r run
+ran='train, then SIGHUP again and again' # a closed terminal sends it twice
+start
+while kill -HUP "$pid" 2>kills; do :; done
+code=0
+wait "$pid" || code=$?
+[ "$code" = 129 ] || fail 'expected exit code 129'
+says 'Stopped at step'
+rm -r run
 ran='nohup train, then SIGHUP'
 start nohup
 kill -HUP "$pid"

@@ -448,7 +448,10 @@ template <class... Options> constexpr sx_model_def SX_MODEL_DEF(const Options &.
     extern "C" {                                                                           \
     SX_API extern const sx_model_def sextant_model_v1;                                     \
     const sx_model_def sextant_model_v1 =                                                  \
-        SX_MODEL_DEF(sx::name = #model_name, __VA_ARGS__, sx::build = sx_model_build_);    \
+        SX_MODEL_DEF(sx::name = #model_name, __VA_ARGS__,                                  \
+                     sx::build = SX_MODEL_DEF(__VA_ARGS__).build != nullptr                \
+                                     ? sx_model_build_                                     \
+                                     : nullptr);                                           \
     }
 namespace sx
 {

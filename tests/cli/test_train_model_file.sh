@@ -153,6 +153,9 @@ CPP
     (echo '#include <stdexcept>'; sed 's/return sx_cl/throw std::runtime_error("no table"); return sx_cl/' net.cpp) >bad.cpp
     fails 1 train ./bad.cpp --data "$data"
     warns './bad.cpp: the model function threw an exception: no table'
+    sed 's/sx::build = net, //' net.cpp >bad.cpp
+    fails 1 train ./bad.cpp --data "$data"
+    warns './bad.cpp: SX_MODEL(...) lacks .build'
 fi
 CXX=no-such-compiler fails 1 train ./net.cpp --data "$data"
 warns 'no C++ compiler: no-such-compiler not found; install one or set CXX'

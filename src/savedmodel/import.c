@@ -474,19 +474,28 @@ static bool shapes_agree(const sx_type *a, const sx_type *b)
     return agree;
 }
 
-/* What a signature says about a tensor that it feeds, against what the Placeholder says. */
-static sx_status check_placeholder(const sx_signature_tensor *t, const Tensorflow__NodeDef *node)
+/* What a signature says about a tensor that it feeds, against what the Placeholder says. Up to
+ * version 21 of GraphDef (TensorFlow 1.0), a Placeholder without a complete shape has the one of a
+ * scalar. */
+static sx_status check_placeholder(const Tensorflow__GraphDef *graph, const sx_signature_tensor *t,
+                                   const Tensorflow__NodeDef *node)
 {
+    enum { LAST_WITHOUT_UNKNOWN_SHAPES = 21 };
     if (strcmp(node->op, "Placeholder") != 0 && strcmp(node->op, "PlaceholderWithDefault") != 0) {
         return SX_OK;
     }
     const Tensorflow__AttrValue *dtype = sx_tf_node_attr(node, "dtype");
     const Tensorflow__AttrValue *shape = sx_tf_node_attr(node, "shape");
+    const int producer = graph->versions != NULL ? graph->versions->producer : 0;
+    const bool legacy = producer <= LAST_WITHOUT_UNKNOWN_SHAPES &&
+                        strcmp(node->op, "Placeholder") == 0 && shape != NULL &&
+                        shape->value_case == TENSORFLOW__ATTR_VALUE__VALUE_SHAPE &&
+                        shape->shape->n_dim == 0;
     const bool has_dtype =
         dtype != NULL && dtype->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE && t->tf_dtype > 0;
     const bool has_shape = shape != NULL &&
                            shape->value_case == TENSORFLOW__ATTR_VALUE__VALUE_SHAPE &&
-                           !t->unknown_rank && !t->no_shape;
+                           !t->unknown_rank && !t->no_shape && !legacy;
     const int own_dtype = has_dtype ? (int)dtype->type : t->tf_dtype;
     sx_type own;
     const bool known = sx_tf_type(own_dtype, has_shape ? shape->shape : NULL, &own);
@@ -515,7 +524,7 @@ static sx_status feed_all(sx_importer *im, struct frame *f)
                             "input \"%.100s\": the graph has no tensor \"%.100s\" to feed",
                             s->inputs[i].key, s->inputs[i].tensor);
         }
-        SX_TRY(check_placeholder(&s->inputs[i], f->nodes[node]));
+        SX_TRY(check_placeholder(sx_saved_model_graph(im->model), &s->inputs[i], f->nodes[node]));
         SX_TRY(feed(im, &s->inputs[i], value));
         f->results[node] = value;
         f->n_results[node] = 1;

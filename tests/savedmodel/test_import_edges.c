@@ -62,6 +62,9 @@ static void test_savedmodel_import_edges__refuses_contradictions(void **state)
              NODE("z", "Const", "", "") Y,
          IN("dtype: DT_FLOAT " SHAPE(DIM("5"))) OUT("y:0", ""),
          "input \"x\" is float32[5] in the signature, but PlaceholderWithDefault \"x\" is"},
+        {X(ATTR("shape", "shape { }")) Y "versions { producer: 22 } ",
+         IN(FLOAT3) OUT("y:0", FLOAT3),
+         "input \"x\" is float32[N,3] in the signature, but Placeholder \"x\" is float32[]"},
         /* the signature against what the graph computes */
         {X3 Y, IN(FLOAT3) OUT("y:0", "dtype: DT_INT64 " SHAPE(DIM("-1") DIM("3"))),
          "output \"y\" is int64[N,3] in the signature, but \"y:0\" is float32[N,3]"},
@@ -125,6 +128,8 @@ static void test_savedmodel_import_edges__loads_what_is_vague(void **state)
         {X3 Y, SIGNATURE},
         {X("") Y, SIGNATURE}, /* the Placeholder's shape is absent, or of unknown rank */
         {X(ATTR("shape", "shape { unknown_rank: true }")) Y, SIGNATURE},
+        {X(ATTR("shape", "shape { }")) Y "versions { producer: 21 } ",
+         SIGNATURE}, /* TensorFlow 1.0 */
         {X(ATTR("shape", "shape { " DIM("-1") DIM("-1") " }")) Y, SIGNATURE},
         {X(ATTR("shape", "shape { " DIM("8") DIM("3") " }")) Y, SIGNATURE},
         {X3 Y, IN("dtype: DT_FLOAT " SHAPE(DIM("8") DIM("3"))) OUT("y:0", FLOAT3)},

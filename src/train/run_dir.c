@@ -654,7 +654,8 @@ sx_status sx_run_write(const char *dir, const sx_run_info *info, const sx_run_gr
     char *texts[3] = {NULL};
     sx_status status = info_to_json(info, &json);
     for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
-        status = sx_graph_print(graphs->by_mode[mode], &texts[mode]);
+        status = sx_run_graph_lost(graphs, (sx_mode)mode);
+        status = status == SX_OK ? sx_graph_print(graphs->by_mode[mode], &texts[mode]) : status;
     }
     if (status == SX_OK) {
         status = write_files(dir, json, (const char *const *)texts);

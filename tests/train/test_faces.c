@@ -191,6 +191,28 @@ static void test_train_faces__model(void **state)
     sx_dataset_release(eval);
 }
 
+/* A run without its graph for evaluation predicts, but cannot be saved as another one. */
+static void test_train_faces__lost_graph(void **state)
+{
+    (void)state;
+    sx_model *m = NULL;
+    int64_t predicted = 0;
+    sx_dataset *train = tiny_data(0, EXAMPLES);
+    assert_ok(sx_model_create(&tiny, NULL, &m));
+    assert_ok(sx_model_fit(m, train, .batch_size = 8));
+    assert_ok(sx_model_save(m, scratch("saved")));
+    sx_model_destroy(m);
+    assert_int_equal(unlink(scratch("saved/graphs/eval.graph")), 0);
+    assert_int_equal(unlink(scratch("saved/.backup/eval.graph")), 0);
+    assert_ok(sx_model_load(scratch("saved"), &m));
+    assert_ok(sx_model_predict(m, train, count_row, &predicted));
+    assert_int_equal(predicted, EXAMPLES);
+    assert_error(sx_model_save(m, scratch("copy")), SX_NOT_FOUND, "eval.graph");
+    assert_false(sx_path_exists(scratch("copy/sextant.json")));
+    sx_model_destroy(m);
+    sx_dataset_release(train);
+}
+
 /* Neither face takes the weights of an older checkpoint unless it is told to. */
 static void test_train_faces__damaged_checkpoints_are_not_replaced(void **state)
 {
@@ -372,6 +394,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_faces__estimator_exports),
     scratch_test(test_train_faces__serving_input_function),
     scratch_test(test_train_faces__model),
+    scratch_test(test_train_faces__lost_graph),
     scratch_test(test_train_faces__damaged_checkpoints_are_not_replaced),
     scratch_test(test_train_faces__loading_is_exact),
     scratch_test(test_train_faces__refuse_what_makes_no_sense),

@@ -51,7 +51,8 @@ sx_status sx_dir_explain(sx_status status, sx_arena *arena, const char *dir, sx_
         inside = found != NONE ? path : NULL;
     }
     sx_paths_deinit(&names);
-    if (found == NONE) {
+    const bool right = inside == NULL && (wanted == SX_WANTED_ANY || kinds[found].as == wanted);
+    if (found == NONE || right) { /* the right directory: something else is wrong */
         return status;
     }
     sx_status longer =

@@ -27,6 +27,16 @@ warns 'did you mean runs/a, which is a run?'
 fails 1 show nothing
 warns_not 'did you mean'
 
+# The right kind of directory, of which something is missing.
+cp -r runs/a lost
+rm lost/graphs/predict.graph lost/.backup/predict.graph
+fails 1 evaluate lost --data "$data"
+warns 'lost/graphs/predict.graph'
+warns_not 'use sextant'
+mkdir unserved && printf '\010\001' >unserved/saved_model.pb # without a graph for serving
+fails 1 run unserved --input x.npy
+warns_not 'use sextant'
+
 # Storage elsewhere is refused at once; serve does not wait for it.
 limit=10
 for words in 'serve --model_name=m --model_base_path=gs://bucket/m' 'train linear --data s3://bucket/x' \

@@ -51,7 +51,9 @@ static const sx_option rows[] = {
     {"rest-api-timeout-in-ms", SX_OPTION_INT, SX_OPT(options, rest_api_timeout_in_ms),
      "maximum time to handle a request", "MS", .min = 1, .max = 1e9},
     {"max-body-bytes", SX_OPTION_SIZE, SX_OPT(options, max_body_bytes),
-     "maximum size of a request body; larger ones get status 413", "SIZE", .min = 1, .max = 4e9},
+     "maximum size of a request body, also after decompression; larger ones get status 413, as do "
+     "gzip bodies that decompress to more than 1 MiB and more than 100 times their size",
+     "SIZE", .min = 1, .max = 4e9},
     {"max-request-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_request_memory_bytes),
      "maximum memory of a request: body, decoded inputs, outputs and response; larger ones get "
      "status 413; default: 8 times --max-body-bytes, at most half of --max-in-flight-memory-bytes",

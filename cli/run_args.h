@@ -74,8 +74,8 @@ SX_MUST_USE sx_status sx_device_args_strategy(sx_invocation *inv, const sx_devic
     }
 
 /* Opens the run with that checkpoint's variables. `config` has the other settings; its model_dir is
- * set here. An invalid checkpoint is a usage error. If the latest checkpoint is corrupt or missing,
- * an older one is used only if `or_older`. */
+ * set here. An invalid checkpoint is a usage error. No other checkpoint is taken in place of one
+ * that is corrupt or missing. */
 SX_MUST_USE sx_status sx_open_run(sx_invocation *inv, const char *dir, const char *checkpoint,
                                   const sx_run_config *config, sx_trainer **out_trainer);
 

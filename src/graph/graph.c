@@ -173,11 +173,11 @@ sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general)
     return SX_OK;
 }
 
-double sx_node_flops(const sx_graph *g, const sx_node *n)
+sx_cost sx_node_cost(const sx_graph *g, const sx_node *n)
 {
     enum { MAX_OPERANDS = 4 }; /* of operators with a formula */
     sx_type in[MAX_OPERANDS] = {0}, out[MAX_OPERANDS] = {0};
-    double most = 0;
+    sx_cost cost = {0, 0};
     for (int i = 0; i < n->n_inputs + n->n_outputs; i++) {
         bool is_in = i < n->n_inputs;
         int at = is_in ? i : i - n->n_inputs;
@@ -185,9 +185,12 @@ double sx_node_flops(const sx_graph *g, const sx_node *n)
         if (at < MAX_OPERANDS) {
             (is_in ? in : out)[at] = *type;
         }
-        most = SX_MAX(most, (double)sx_type_elems(type));
+        cost.flops = SX_MAX(cost.flops, (double)sx_type_elems(type));
+        cost.bytes += (double)sx_type_bytes(type);
     }
-    return n->op->flops != NULL ? n->op->flops(in, out) : most;
+    cost.flops = n->op->flops != NULL ? n->op->flops(in, out) : cost.flops;
+    cost.bytes = n->op->bytes != NULL ? n->op->bytes(in, out) : cost.bytes;
+    return cost;
 }
 
 /* Inputs precede the node, its outputs are the next values, and their types are those inferred, or

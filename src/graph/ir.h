@@ -118,8 +118,11 @@ int sx_graph_nesting(const sx_graph *g);
 int sx_graph_find_arg(const sx_graph *g, const char *name);
 int sx_graph_find_output(const sx_graph *g, const char *name);
 
-/* What the node computes: its operator's flops. Types are static. */
-double sx_node_flops(const sx_graph *g, const sx_node *n);
+/* What the node costs, by its operator's formulas. Types are static. */
+typedef struct sx_cost {
+    double flops, bytes; /* bytes read and written */
+} sx_cost;
+sx_cost sx_node_cost(const sx_graph *g, const sx_node *n);
 
 /* Checks the invariants of this header, but for the uniqueness of names, and infers every type
  * again. sx_builder_finish() calls it, so that every graph has passed: a model's, an importer's, a

@@ -6,16 +6,16 @@
  *   host       computes it, any shape and dtype: the oracle of every backend (host.h)
  *   to_tf      the TensorFlow nodes that say the same (SavedModel export)
  *   from_tf    the TensorFlow operators that are this one (SavedModel import)
- *   to_stablehlo   the StableHLO operations that compute it (pjrt backend)
  *   samples    shapes and attributes on which all of the above are tested
  *
- * A facet that does not exist is declared by a flag, never left silently NULL. */
+ * A facet that does not exist is declared by a flag, never left silently NULL. How other targets
+ * write it is not here: tables by operator in the targets' folders (lower/stablehlo/rows.def,
+ * backends/cpu/kernels.def). */
 #ifndef SX_GRAPH_OP_DEF_H
 #define SX_GRAPH_OP_DEF_H
 
 #include <sextant/graph.h>
 
-#include "graph/lower/stablehlo.h"
 #include "graph/lower/tf_reader.h"
 #include "graph/lower/tf_writer.h"
 
@@ -167,13 +167,12 @@ typedef enum sx_op_flags {
     SX_OP_NO_GRAD = 1 << 0,     /* gradient zero by nature, or never differentiated through */
     SX_OP_NO_TF = 1 << 1,       /* never exported: training only */
     SX_OP_ELEMENTWISE = 1 << 2, /* output element i depends on input elements i (broadcast) only */
-    SX_OP_SUM = 1 << 3,     /* a sum of products of inputs: tests bound the error by Σ|terms| */
-    SX_OP_HOST = 1 << 5,    /* never on a device: strings, shapes that data decide */
-    SX_OP_NO_HOST = 1 << 7, /* nothing to compute: parameter */
-    SX_OP_NO_STABLEHLO = 1 << 8, /* no operation of a device program: parameter */
-    SX_OP_FUNCTION = 1 << 9,     /* in function bodies only: sx_specialize() resolves it */
-    SX_OP_EFFECT = 1 << 10,      /* does something beside its outputs: keeps program order */
-    SX_OP_BY_REPLICA = 1 << 11,  /* replicas differ in it though its operands do not: not folded */
+    SX_OP_SUM = 1 << 3,      /* a sum of products of inputs: tests bound the error by Σ|terms| */
+    SX_OP_HOST = 1 << 5,     /* never on a device: strings, shapes that data decide */
+    SX_OP_NO_HOST = 1 << 7,  /* nothing to compute: parameter */
+    SX_OP_FUNCTION = 1 << 9, /* in function bodies only: sx_specialize() resolves it */
+    SX_OP_EFFECT = 1 << 10,  /* does something beside its outputs: keeps program order */
+    SX_OP_BY_REPLICA = 1 << 11, /* replicas differ in it though its operands do not: not folded */
 } sx_op_flags;
 
 enum { SX_VARIADIC = -1 };
@@ -210,9 +209,10 @@ typedef struct sx_op_def {
     /* Multiplications and additions, from the types of inputs and outputs. NULL: one for each
      * element of the largest. */
     double (*flops)(const sx_type *in, const sx_type *out);
+    /* Bytes read and written. NULL: every operand once and every output once. */
+    double (*bytes)(const sx_type *in, const sx_type *out);
     void (*to_tf)(sx_tf_writer *w, const sx_tf_op *op);
     const sx_tf_form *from_tf; /* SX_FROM_TF(); NULL: none, or composed by the importer */
-    void (*to_stablehlo)(sx_hlo_writer *w, const sx_hlo_op *op);
     const sx_op_sample *samples;
     int n_samples;
     double bf16_tolerance; /* of the samples in bfloat16; 0 = 2^-8, a looser one says why */

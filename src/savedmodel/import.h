@@ -7,9 +7,10 @@
  * Preprocessing and lookup run on the host.
  *
  * Functions are inlined, constants become attributes where operators need them, and variables
- * become the graph's variables, named by their checkpoint keys. The table in import_ops.c maps
- * TensorFlow operators; unsupported ones are reported together, by operator and node name. Encoded
- * images are recognized by the attribute that export writes (export.h). */
+ * become the graph's variables, named by their checkpoint keys. TensorFlow's operators are read by
+ * ours (graph/lower/tf_reader.h) or composed in import_ops.c; unsupported ones are reported
+ * together, by operator and node name. Encoded images are recognized by the attribute that export
+ * writes (export.h). */
 #ifndef SX_SAVEDMODEL_IMPORT_H
 #define SX_SAVEDMODEL_IMPORT_H
 

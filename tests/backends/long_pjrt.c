@@ -5,7 +5,7 @@
 #include "backends/pjrt/client.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "graph/op_def.h"
+#include "graph/lower/stablehlo/lower.h"
 #include "graph/ops/attrs.h"
 #include "pjrt_plugin.h"
 
@@ -28,7 +28,7 @@ static sx_hlo lower(sx_hlo_writer *w, const sx_op_def *def, const sx_conv2d_attr
                           .out_types = &out,
                           .n_in = 2,
                           .n_out = 1};
-    def->to_stablehlo(w, &op);
+    sx_hlo_rows[def->id].lower(w, &op);
     return y;
 }
 

@@ -3,6 +3,7 @@
  * worked out by hand. */
 #include "harness.h"
 
+#include "graph/builder.h"
 #include "graph/op_samples.h"
 #include "graph/ops/attrs.h"
 
@@ -647,6 +648,33 @@ static void test_graph_op_values__errors_in_regions_are_returned(void **state)
     sx_graph_destroy(g);
 }
 
+/* Bytes: every operand and output once, but for operators that read a part of an operand. */
+static void test_graph_op_values__costs(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    assert_ok(sx_builder_create(&b));
+    sx_value t = sx_input(b, "t", sx_type_of(SX_F32, 1000, 4));
+    sx_value i = sx_input(b, "i", sx_type_of(SX_I32, 3));
+    const sx_slice_attrs part = {.begin = {2, {0, 0}}, .size = {2, {2, 4}}};
+    const struct {
+        sx_value y;
+        double bytes, flops;
+    } rows[] = {
+        {sx_build_op(b, square, NULL, t), 2 * 16000, 4000},
+        {sx_build_op(b, gather, NULL, t, i), 3 * 4 + 2 * 3 * 16, 4000},
+        {sx_build_op(b, slice, &part, t), 2 * 32, 4000},
+        {sx_build_op(b, matmul, (&(sx_matmul_attrs){.transpose_a = true}), t, t),
+         2 * 16000 + 4 * 16, 2 * 1000 * 4 * 4},
+    };
+    for (size_t k = 0; k < SX_COUNT(rows); k++) {
+        const sx_cost cost = sx_node_cost(b->graph, sx_builder_maker(b, rows[k].y));
+        assert_true(cost.bytes == rows[k].bytes);
+        assert_true(cost.flops == rows[k].flops);
+    }
+    sx_builder_destroy(b);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__assertions_show_their_values),
     cmocka_unit_test(test_graph_op_values__errors_in_regions_are_returned),
@@ -664,5 +692,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__batch_norm_differentiates_through_moments),
     cmocka_unit_test(test_graph_op_values__reduce_max_divides_its_gradient_among_ties),
     cmocka_unit_test(test_graph_op_values__a_mean_counts_the_batch_only_when_it_must),
+    cmocka_unit_test(test_graph_op_values__costs),
 };
 SX_TEST_MAIN(tests)

@@ -3,7 +3,6 @@
  * tests/runtime/test_function_run.c. */
 #include "torture.h"
 
-#include "graph/lower/stablehlo.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 #include "graph/specialize.h"

@@ -5,7 +5,7 @@
 
 #include <sextant/ops.h>
 
-#include "graph/lower/stablehlo.h"
+#include "graph/lower/stablehlo/lower.h"
 #include "graph/op_samples.h"
 
 typedef struct subject {
@@ -107,14 +107,14 @@ static sx_status lower(void *user)
         out_types[k] = run->out[k].type;
     }
     SX_TRY(sx_hlo_create(&(sx_hlo_options){0}, args, run->n_in, 0, in, &w));
-    run->op->to_stablehlo(w, &(sx_hlo_op){.attrs = run->attrs,
-                                          .name = "sample",
-                                          .in = in,
-                                          .out = out,
-                                          .in_types = in_types,
-                                          .out_types = out_types,
-                                          .n_in = run->n_in,
-                                          .n_out = run->n_out});
+    sx_hlo_rows[run->op->id].lower(w, &(sx_hlo_op){.attrs = run->attrs,
+                                                   .name = "sample",
+                                                   .in = in,
+                                                   .out = out,
+                                                   .in_types = in_types,
+                                                   .out_types = out_types,
+                                                   .n_in = run->n_in,
+                                                   .n_out = run->n_out});
     const char *text;
     size_t size;
     sx_status status = sx_hlo_finish(w, out, run->n_out, &text, &size);
@@ -166,7 +166,7 @@ static void torture_kernels(subject *s)
     op_sample_begin(s->op, s->sample, &run);
     print_message("%s/%s\n", s->op->name, s->sample->name);
     sx_torture(run_host, &run); /* most kernels need no memory */
-    if (s->op->to_stablehlo != NULL) {
+    if (sx_hlo_rows[s->op->id].lower != NULL) {
         assert_true(sx_torture(lower, &run) > 0);
     }
     op_sample_end(&run);

@@ -178,7 +178,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     }
     for (int i = 0; i < u->n_nodes; i++) {
         nodes[i] = &g->nodes[u->nodes[i]];
-        s->flops += sx_node_flops(g, nodes[i]);
+        s->flops += sx_node_cost(g, nodes[i]).flops;
     }
     unsigned narrow_in = 0;
     bool narrow_out = false;
@@ -192,6 +192,9 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
         s->bytes += (double)sx_type_bytes(&types[i]) / (narrow ? 2 : 1);
         narrow_in |= narrow && i < u->n_in ? 1u << i : 0;
         narrow_out |= narrow && i >= u->n_in;
+    }
+    if (u->n_nodes == 1 && nodes[0]->op->bytes != NULL) { /* it does not read all of its operands */
+        s->bytes = sx_node_cost(g, nodes[0]).bytes;
     }
     sx_cpu_site site = {.plan = plan,
                         .graph = g,

@@ -27,7 +27,7 @@ double sx_cpu_graph_flops(const sx_graph *g)
     double sum = 0;
     for (int k = 0; k < g->n_nodes; k++) {
         if (!(g->nodes[k].op->flags & SX_OP_NO_HOST)) {
-            sum += sx_node_flops(g, &g->nodes[k]);
+            sum += sx_node_cost(g, &g->nodes[k]).flops;
         }
     }
     return sum;

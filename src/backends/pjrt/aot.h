@@ -12,6 +12,7 @@
 #include "backends/pjrt/plugin.h"
 #include "backends/pjrt/target.h"
 #include "graph/ir.h"
+#include "graph/lower/stablehlo/stablehlo.h"
 
 typedef struct sx_aot_request {
     const sx_graph *graph; /* with a symbolic batch */

@@ -1,11 +1,12 @@
 /* Lowering of a graph; see module.h. */
 #include "backends/pjrt/module.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "graph/lower/stablehlo_graph.h"
+#include "graph/lower/stablehlo/lower.h"
 #include "graph/spmd.h"
 #include "io/commit.h"
 
@@ -30,11 +31,11 @@ static sx_status check_nodes(const sx_graph *g)
 {
     for (int k = 0; k < g->n_nodes; k++) {
         const sx_node *n = &g->nodes[k];
-        if (n->op->flags & SX_OP_HOST) {
-            return node_error(n, "runs on the host and cannot be part of a device program");
-        }
-        if (n->op->to_stablehlo == NULL && !(n->op->flags & SX_OP_NO_HOST)) {
-            return node_error(n, "has no lowering to StableHLO");
+        if (sx_hlo_rows[n->op->id].lower == NULL && !(n->op->flags & SX_OP_NO_HOST)) {
+            char why[256];
+            snprintf(why, sizeof(why), "cannot be part of a device program: %s",
+                     sx_hlo_rows[n->op->id].none);
+            return node_error(n, why);
         }
     }
     return SX_OK;
@@ -151,7 +152,7 @@ static void loop_body(lowering *l, loop *p)
     for (int k = 0; k < g->n_args; k++) {
         sx_hlo arg = p->next[AT_ARGS + k];
         bool is_stack = sx_type_has_batch(sx_graph_type(g, g->args[k].value));
-        p->args[k] = is_stack ? sx_hlo_row(l->w, arg, i) : arg;
+        p->args[k] = is_stack ? sx_hlo_take_row(l->w, arg, i) : arg;
     }
     sx_hlo_graph(l->w, l->program.graph, p->args, p->results);
     sx_hlo_at(l->w, "step_loop");
@@ -160,7 +161,7 @@ static void loop_body(lowering *l, loop *p)
     for (int k = 0; k < g->n_results; k++) {
         int ring = p->rings[k], at = ring >= 0 ? ring : AT_ARGS + g->results[k].arg;
         p->next[at] =
-            ring >= 0 ? sx_hlo_set_row(l->w, p->next[ring], p->results[k], i) : p->results[k];
+            ring >= 0 ? sx_hlo_put_row(l->w, p->next[ring], p->results[k], i) : p->results[k];
     }
     sx_hlo_region_end(l->w, p->next, p->n);
 }

@@ -1,4 +1,4 @@
-/* The program text of a graph, written by each operator's `to_stablehlo`.
+/* The program text of a graph, written by the operators' rows (graph/lower/stablehlo/rows.def).
  *
  *   arguments  those of the graph, in order; a variable that the program assigns is donated: its
  *              argument has the number of the result that overwrites it
@@ -27,6 +27,7 @@
 #define SX_BACKENDS_PJRT_MODULE_H
 
 #include "backends/backend.h"
+#include "graph/lower/stablehlo/stablehlo.h"
 
 typedef struct sx_pjrt_module_options {
     int64_t batch;         /* global; ignored if the graph has no batch dimension */

@@ -35,23 +35,6 @@ static sx_status all_finite_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static sx_hlo is_finite(sx_hlo_writer *w, sx_hlo x)
-{
-    sx_type type = sx_hlo_type(w, x);
-    const int64_t axes[SX_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
-    type.dtype = SX_BOOL;
-    return sx_hlo_reduce(w, "and", sx_hlo_emit(w, "is_finite", &x, 1, &type, 1), type.rank, axes,
-                         false);
-}
-
-static void all_finite_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    op->out[0] = is_finite(w, op->in[0]);
-    for (int i = 1; i < op->n_in; i++) {
-        op->out[0] = sx_hlo_binary(w, "and", op->out[0], is_finite(w, op->in[i]));
-    }
-}
-
 static const sx_op_sample all_finite_samples[] = {
     {.name = "one", .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3)}, .n_inputs = 1},
     {.name = "several",
@@ -75,6 +58,5 @@ const sx_op_def sx_op_all_finite = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     .infer = all_finite_infer,
     .host = all_finite_host,
-    .to_stablehlo = all_finite_to_stablehlo,
     SX_OP_SAMPLES(all_finite_samples),
 };

@@ -41,14 +41,6 @@ static sx_status all_gather_host(const sx_kernel_call *c)
     return sx_host_copy(c);
 }
 
-static void all_gather_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_all_gather_attrs *attrs = op->attrs;
-    op->out[0] = attrs->replicas == 1
-                     ? op->in[0]
-                     : sx_hlo_all_gather(w, op->in[0], (int)attrs->axis, (int)attrs->replicas);
-}
-
 static const sx_op_sample all_gather_samples[] = {
     {.name = "alone",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3)},
@@ -66,6 +58,5 @@ const sx_op_def sx_op_all_gather = {
     SX_OP_ATTRS(sx_all_gather_attrs, all_gather_attrs),
     .infer = all_gather_infer,
     .host = all_gather_host,
-    .to_stablehlo = all_gather_to_stablehlo,
     SX_OP_SAMPLES(all_gather_samples),
 };

@@ -78,68 +78,6 @@ static sx_status all_reduce_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* Several operands as one vector: XLA's CPU compiler refuses all_reduce of several. */
-static void all_reduce_together(sx_hlo_writer *w, const char *op, const sx_hlo *x, int n,
-                                int replicas, const sx_type *types, sx_hlo *out)
-{
-    sx_hlo flat[SX_MAX_OUTPUTS];
-    int64_t begin = 0;
-    if (n <= 1) {
-        out[0] = sx_hlo_all_reduce(w, op, x[0], replicas);
-        return;
-    }
-    for (int i = 0; i < n; i++) {
-        const sx_type vector = sx_type_of(types[i].dtype, sx_type_elems(&types[i]));
-        flat[i] = sx_hlo_reshape(w, x[i], &vector); /* keeps x's dtype */
-    }
-    sx_hlo all = sx_hlo_all_reduce(w, op, sx_hlo_concat(w, flat, n, 0), replicas);
-    for (int i = 0; i < n; i++) {
-        const int64_t size = sx_type_elems(&types[i]);
-        out[i] = sx_hlo_reshape(w, sx_hlo_slice(w, all, &begin, &size), &types[i]);
-        begin += size;
-    }
-}
-
-static void all_reduce_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_all_reduce_attrs *attrs = op->attrs;
-    const int n = op->n_in, replicas = (int)attrs->replicas;
-    if (replicas == 1) {
-        for (int i = 0; i < n; i++) {
-            op->out[i] = op->in[i];
-        }
-        return;
-    }
-    if (attrs->how == SX_COMBINE_MOMENTS) {
-        /* parts of equal size: the mean of the variances plus the variance of the means */
-        sx_hlo mean = sx_hlo_all_reduce(w, "add", op->in[0], replicas);
-        op->out[0] = mean = sx_hlo_with(w, "divide", mean, replicas);
-        sx_hlo off = sx_hlo_binary(w, "subtract", op->in[0], mean);
-        sx_hlo spread = sx_hlo_binary(w, "multiply", off, off);
-        spread = sx_hlo_all_reduce(w, "add", sx_hlo_binary(w, "add", op->in[1], spread), replicas);
-        op->out[1] = sx_hlo_with(w, "divide", spread, replicas);
-        return;
-    }
-    const bool flags = attrs->how == SX_COMBINE_AND;
-    sx_hlo x[SX_MAX_OUTPUTS];
-    for (int i = 0; i < n; i++) {
-        /* integers: collectives on booleans are poorly supported */
-        x[i] = flags ? sx_hlo_convert(w, op->in[i], SX_I32) : op->in[i];
-    }
-    all_reduce_together(w,
-                        attrs->how == SX_COMBINE_MAX ? "maximum"
-                        : flags                      ? "minimum"
-                                                     : "add",
-                        x, n, replicas, op->out_types, op->out);
-    for (int i = 0; i < n; i++) {
-        if (flags) {
-            op->out[i] = sx_hlo_compare(w, "NE", op->out[i], sx_hlo_like(w, op->out[i], 0));
-        } else if (attrs->how == SX_COMBINE_MEAN) {
-            op->out[i] = sx_hlo_with(w, "divide", op->out[i], replicas);
-        }
-    }
-}
-
 #define ALONE(how_) (&(const sx_all_reduce_attrs){.how = (how_), .replicas = 1, .elems = 1})
 static const sx_op_sample all_reduce_samples[] = {
     {.name = "sums",
@@ -170,6 +108,5 @@ const sx_op_def sx_op_all_reduce = {
     SX_OP_ATTRS(sx_all_reduce_attrs, all_reduce_attrs),
     .infer = all_reduce_infer,
     .host = all_reduce_host,
-    .to_stablehlo = all_reduce_to_stablehlo,
     SX_OP_SAMPLES(all_reduce_samples),
 };

@@ -42,25 +42,6 @@ static sx_status all_slice_host(const sx_kernel_call *c)
     return sx_host_copy(c);
 }
 
-static void all_slice_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_all_gather_attrs *attrs = op->attrs;
-    if (attrs->replicas == 1) {
-        op->out[0] = op->in[0];
-        return;
-    }
-    const sx_type *y = &op->out_types[0], id_type = sx_scalar_type(SX_U32);
-    sx_hlo in[SX_MAX_RANK + 1] = {op->in[0]};
-    sx_hlo id = sx_hlo_emit(w, "replica_id", NULL, 0, &id_type, 1);
-    sx_hlo first = sx_hlo_with(w, "multiply", sx_hlo_convert(w, id, SX_I64), (double)attrs->size);
-    sx_hlo zero = sx_hlo_scalar(w, SX_I64, 0);
-    for (int i = 0; i < y->rank; i++) {
-        in[1 + i] = i == attrs->axis ? first : zero;
-    }
-    sx_hlo_attr_i64s(w, "slice_sizes", y->rank, y->dims);
-    op->out[0] = sx_hlo_emit(w, "dynamic_slice", in, 1 + y->rank, y, 1);
-}
-
 static const sx_op_sample all_slice_samples[] = {
     {.name = "alone",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3)},
@@ -78,6 +59,5 @@ const sx_op_def sx_op_all_slice = {
     SX_OP_ATTRS(sx_all_gather_attrs, all_slice_attrs),
     .infer = all_slice_infer,
     .host = all_slice_host,
-    .to_stablehlo = all_slice_to_stablehlo,
     SX_OP_SAMPLES(all_slice_samples),
 };

@@ -63,45 +63,6 @@ static sx_status apply_adam_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* 1 - beta^t, as -expm1(t ln beta): accurate in f32 even for t = 1 and beta near 1. */
-static sx_hlo decay_left(sx_hlo_writer *w, sx_hlo t, double beta)
-{
-    sx_hlo power = sx_hlo_with(w, "multiply", t, log(beta));
-    return sx_hlo_unary(w, "negate", sx_hlo_unary(w, "exponential_minus_one", power));
-}
-
-/* alpha, in the variable's type */
-static sx_hlo adam_rate(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_adam_attrs *attrs = op->attrs;
-    sx_hlo lr = sx_hlo_widen(w, op->in[4]);
-    sx_hlo t = sx_hlo_with(w, "add", op->in[5], 1);
-    t = sx_hlo_convert(w, t, sx_hlo_type(w, lr).dtype);
-    sx_hlo root = sx_hlo_unary(w, "sqrt", decay_left(w, t, attrs->beta2));
-    sx_hlo rate = sx_hlo_binary(w, "divide", root, decay_left(w, t, attrs->beta1));
-    rate = sx_hlo_convert(w, sx_hlo_binary(w, "multiply", lr, rate), op->in_types[0].dtype);
-    return sx_hlo_spread(w, op, rate);
-}
-
-/* old + (new - old) (1 - beta) */
-static sx_hlo moved(sx_hlo_writer *w, sx_hlo old, sx_hlo new, double beta)
-{
-    sx_hlo way = sx_hlo_binary(w, "subtract", new, old);
-    return sx_hlo_binary(w, "add", old, sx_hlo_with(w, "multiply", way, 1 - beta));
-}
-
-static void apply_adam_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_adam_attrs *attrs = op->attrs;
-    sx_hlo g = op->in[3], alpha = adam_rate(w, op), next[3];
-    next[1] = moved(w, op->in[1], g, attrs->beta1);
-    next[2] = moved(w, op->in[2], sx_hlo_binary(w, "multiply", g, g), attrs->beta2);
-    sx_hlo root = sx_hlo_with(w, "add", sx_hlo_unary(w, "sqrt", next[2]), attrs->epsilon);
-    sx_hlo step = sx_hlo_binary(w, "multiply", alpha, next[1]);
-    next[0] = sx_hlo_binary(w, "subtract", op->in[0], sx_hlo_binary(w, "divide", step, root));
-    sx_hlo_apply(w, op, next);
-}
-
 #define NN SX_FILL_NORMAL
 #define VARS(...)                                                                     \
     SX_SAMPLE_F32(NN, __VA_ARGS__), SX_SAMPLE_F32(NN, __VA_ARGS__),                   \
@@ -142,6 +103,5 @@ const sx_op_def sx_op_apply_adam = {
     SX_OP_ATTRS(sx_adam_attrs, apply_adam_attrs),
     .infer = apply_adam_infer,
     .host = apply_adam_host,
-    .to_stablehlo = apply_adam_to_stablehlo,
     SX_OP_SAMPLES(apply_adam_samples),
 };

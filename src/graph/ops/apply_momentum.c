@@ -52,22 +52,6 @@ static sx_status apply_momentum_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static void apply_momentum_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_momentum_attrs *attrs = op->attrs;
-    sx_hlo g = op->in[2], lr = sx_hlo_spread(w, op, op->in[3]);
-    sx_hlo accum = sx_hlo_with(w, "multiply", op->in[1], attrs->momentum);
-    accum = sx_hlo_binary(w, "add", accum, g);
-    sx_hlo direction = accum;
-    if (attrs->nesterov) {
-        sx_hlo ahead = sx_hlo_with(w, "multiply", accum, attrs->momentum);
-        direction = sx_hlo_binary(w, "add", g, ahead);
-    }
-    sx_hlo step = sx_hlo_binary(w, "multiply", lr, direction);
-    const sx_hlo next[2] = {sx_hlo_binary(w, "subtract", op->in[0], step), accum};
-    sx_hlo_apply(w, op, next);
-}
-
 #define NN SX_FILL_NORMAL
 #define VARS(...)                                                   \
     SX_SAMPLE_F32(NN, __VA_ARGS__), SX_SAMPLE_F32(NN, __VA_ARGS__), \
@@ -106,6 +90,5 @@ const sx_op_def sx_op_apply_momentum = {
     SX_OP_ATTRS(sx_momentum_attrs, apply_momentum_attrs),
     .infer = apply_momentum_infer,
     .host = apply_momentum_host,
-    .to_stablehlo = apply_momentum_to_stablehlo,
     SX_OP_SAMPLES(apply_momentum_samples),
 };

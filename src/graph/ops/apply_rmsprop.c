@@ -69,36 +69,6 @@ static sx_status apply_rmsprop_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* decay old + (1 - decay) new */
-static sx_hlo decayed(sx_hlo_writer *w, double decay, sx_hlo old, sx_hlo new)
-{
-    sx_hlo kept = sx_hlo_with(w, "multiply", old, decay);
-    return sx_hlo_binary(w, "add", kept, sx_hlo_with(w, "multiply", new, 1 - decay));
-}
-
-static void apply_rmsprop_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_rmsprop_attrs *attrs = op->attrs;
-    sx_hlo g = op->in[op->n_in - 3], lr = sx_hlo_spread(w, op, op->in[op->n_in - 2]), next[4];
-    int n = 2;
-    next[1] = decayed(w, attrs->rho, op->in[1], sx_hlo_binary(w, "multiply", g, g));
-    sx_hlo spread = next[1];
-    if (attrs->centered) {
-        sx_hlo mean = decayed(w, attrs->rho, op->in[n], g);
-        spread = sx_hlo_binary(w, "subtract", spread, sx_hlo_binary(w, "multiply", mean, mean));
-        next[n++] = mean;
-    }
-    sx_hlo root = sx_hlo_unary(w, "sqrt", sx_hlo_with(w, "add", spread, attrs->epsilon));
-    sx_hlo step = sx_hlo_binary(w, "divide", sx_hlo_binary(w, "multiply", lr, g), root);
-    if (attrs->momentum > 0) {
-        sx_hlo mom = sx_hlo_with(w, "multiply", op->in[n], attrs->momentum);
-        step = sx_hlo_binary(w, "add", mom, step);
-        next[n++] = step;
-    }
-    next[0] = sx_hlo_binary(w, "subtract", op->in[0], step);
-    sx_hlo_apply(w, op, next);
-}
-
 /* Means are zero, as in training, so that the centered root is real. */
 #define NN  SX_FILL_NORMAL
 #define PP  SX_FILL_POSITIVE
@@ -169,6 +139,5 @@ const sx_op_def sx_op_apply_rmsprop = {
     SX_OP_ATTRS(sx_rmsprop_attrs, apply_rmsprop_attrs),
     .infer = apply_rmsprop_infer,
     .host = apply_rmsprop_host,
-    .to_stablehlo = apply_rmsprop_to_stablehlo,
     SX_OP_SAMPLES(apply_rmsprop_samples),
 };

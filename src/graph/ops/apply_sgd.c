@@ -29,14 +29,6 @@ static sx_status apply_sgd_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static void apply_sgd_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo lr = sx_hlo_spread(w, op, op->in[2]);
-    sx_hlo step = sx_hlo_binary(w, "multiply", lr, op->in[1]);
-    sx_hlo next = sx_hlo_binary(w, "subtract", op->in[0], step);
-    sx_hlo_apply(w, op, &next);
-}
-
 #define NN SX_FILL_NORMAL
 static const sx_op_sample apply_sgd_samples[] = {
     {.name = "kernel",
@@ -64,6 +56,5 @@ const sx_op_def sx_op_apply_sgd = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF,
     .infer = apply_sgd_infer,
     .host = apply_sgd_host,
-    .to_stablehlo = apply_sgd_to_stablehlo,
     SX_OP_SAMPLES(apply_sgd_samples),
 };

@@ -74,40 +74,6 @@ static sx_status argmax_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-/* Reduces (element, index) pairs to the larger; of equal ones, to the first. */
-static void argmax_region(sx_hlo_writer *w, sx_dtype dtype, sx_dtype index)
-{
-    const sx_type types[4] = {sx_scalar_type(dtype), sx_scalar_type(index), sx_scalar_type(dtype),
-                              sx_scalar_type(index)};
-    sx_hlo a[4];
-    sx_hlo_region(w, types, 4, a);
-    sx_hlo greater = sx_hlo_compare(w, "GT", a[0], a[2]);
-    sx_hlo equal = sx_hlo_compare(w, "EQ", a[0], a[2]);
-    sx_hlo before = sx_hlo_compare(w, "LT", a[1], a[3]);
-    sx_hlo tie = sx_hlo_binary(w, "and", equal, before);
-    sx_hlo first = sx_hlo_binary(w, "or", greater, tie);
-    sx_hlo best[2] = {sx_hlo_select(w, first, a[0], a[2]), SX_HLO_NONE};
-    best[1] = sx_hlo_select(w, first, a[1], a[3]);
-    sx_hlo_region_end(w, best, 2);
-}
-
-static void argmax_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_argmax_attrs *attrs = op->attrs;
-    sx_dtype dtype = op->in_types[0].dtype;
-    sx_type places = op->in_types[0], types[2] = {op->out_types[0], op->out_types[0]};
-    places.dtype = attrs->dtype;
-    types[0].dtype = dtype;
-    sx_hlo in[4] = {op->in[0], sx_hlo_iota(w, places, (int)attrs->axis), SX_HLO_NONE, SX_HLO_NONE};
-    in[2] = sx_hlo_scalar(w, dtype, -INFINITY);
-    in[3] = sx_hlo_scalar(w, attrs->dtype, 0);
-    sx_hlo first = sx_hlo_begin(w, "reduce", in, 4, types, 2);
-    argmax_region(w, dtype, attrs->dtype);
-    sx_hlo_attr_i64s(w, "dimensions", 1, &attrs->axis);
-    sx_hlo_end(w);
-    op->out[0] = sx_hlo_result(first, 1);
-}
-
 #define ALONG(axis_, dtype_) (&(const sx_argmax_attrs){.axis = (axis_), .dtype = (dtype_)})
 static const sx_op_sample argmax_samples[] = {
     {.name = "classes",
@@ -155,6 +121,5 @@ const sx_op_def sx_op_argmax = {
     .host = argmax_host,
     .to_tf = argmax_to_tf,
     SX_FROM_TF({.op = "ArgMax", .operands = {{1, "axis"}}, .attrs = argmax_from_tf}),
-    .to_stablehlo = argmax_to_stablehlo,
     SX_OP_SAMPLES(argmax_samples),
 };

@@ -18,7 +18,6 @@ const sx_op_def sx_op_assign_variable = {
     SX_OP_NAMED(assign_variable),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_FUNCTION | SX_OP_EFFECT | SX_OP_NO_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF |
-             SX_OP_NO_STABLEHLO,
+    .flags = SX_OP_FUNCTION | SX_OP_EFFECT | SX_OP_NO_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
     .infer = assign_variable_infer,
 };

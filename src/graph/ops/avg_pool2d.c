@@ -53,19 +53,6 @@ static void avg_pool2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_pool(w, op, "AvgPool");
 }
 
-static void avg_pool2d_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_pool_geometry g;
-    if (!sx_hlo_pool_geometry(w, op->attrs, &op->in_types[0], &g)) {
-        return;
-    }
-    sx_hlo_window window = sx_hlo_pool_window(&g);
-    sx_hlo x = sx_hlo_widen(w, op->in[0]);
-    sx_hlo sum = sx_hlo_reduce_window(w, "add", x, &window, &op->out_types[0]);
-    sx_hlo mean = sx_hlo_binary(w, "divide", sum, sx_hlo_pool_counts(w, &g, sum));
-    op->out[0] = sx_hlo_convert(w, mean, op->out_types[0].dtype);
-}
-
 static const sx_op_sample avg_pool2d_samples[] = {
     SX_SAMPLES_POOL(SX_FILL_NORMAL),
 };
@@ -89,6 +76,5 @@ const sx_op_def sx_op_avg_pool2d = {
     .host = avg_pool2d_host,
     .to_tf = avg_pool2d_to_tf,
     SX_FROM_TF({.op = "AvgPool", .attrs = sx_tf_read_pool}),
-    .to_stablehlo = avg_pool2d_to_stablehlo,
     SX_OP_SAMPLES(avg_pool2d_samples),
 };

@@ -53,31 +53,6 @@ static sx_status avg_pool2d_grad_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* Each share, stride - 1 zeros between them, summed over the windows that reach an element: along
- * one axis, with length = (out - 1) stride + 1, in = before + length + after - kernel + 1,  before
- * = kernel - 1 - pad_before */
-static void avg_pool2d_grad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_pool_geometry g;
-    if (!sx_hlo_pool_geometry(w, op->attrs, &op->out_types[0], &g)) {
-        return;
-    }
-    const sx_window *axes[2] = {&g.h, &g.w};
-    int64_t before[4] = {0}, after[4] = {0}, between[4] = {0};
-    for (int i = 0; i < 2; i++) {
-        const sx_window *a = axes[i];
-        before[1 + i] = a->kernel - 1 - a->pad_before;
-        after[1 + i] = a->in - ((a->out - 1) * a->stride + 1) + a->pad_before;
-        between[1 + i] = a->stride - 1;
-    }
-    const sx_hlo_window window = {.size = {g.h.kernel, g.w.kernel}, .strides = {1, 1}};
-    sx_hlo dy = sx_hlo_widen(w, op->in[0]);
-    sx_hlo share = sx_hlo_binary(w, "divide", dy, sx_hlo_pool_counts(w, &g, dy));
-    share = sx_hlo_pad(w, share, 0, before, after, between);
-    sx_hlo dx = sx_hlo_reduce_window(w, "add", share, &window, &op->out_types[0]);
-    op->out[0] = sx_hlo_convert(w, dx, op->out_types[0].dtype);
-}
-
 #define NN        SX_FILL_NORMAL
 #define POOL(...) (&(const sx_pool2d_attrs){__VA_ARGS__})
 static const sx_op_sample avg_pool2d_grad_samples[] = {
@@ -107,6 +82,5 @@ const sx_op_def sx_op_avg_pool2d_grad = {
     .infer = avg_pool2d_grad_infer,
     .grad = avg_pool2d_grad_grad,
     .host = avg_pool2d_grad_host,
-    .to_stablehlo = avg_pool2d_grad_to_stablehlo,
     SX_OP_SAMPLES(avg_pool2d_grad_samples),
 };

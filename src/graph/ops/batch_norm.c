@@ -89,11 +89,6 @@ static sx_status batch_norm_from_tf(const sx_tf_node *n, void *out)
                : SX_OK;
 }
 
-static void batch_norm_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_batch_norm(w, op);
-}
-
 #define NN SX_FILL_NORMAL
 #define STATISTICS(c_)                                                   \
     SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), SX_SAMPLE_F32(NN, c_), \
@@ -148,6 +143,5 @@ const sx_op_def sx_op_batch_norm = {
     .host = sx_host_batch_norm,
     .to_tf = batch_norm_to_tf,
     SX_FROM_TF({.op = "FusedBatchNormV3", .attrs = batch_norm_from_tf}),
-    .to_stablehlo = batch_norm_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_samples),
 };

@@ -12,8 +12,4 @@ SX_MUST_USE sx_status sx_check_batch_norm(const sx_batch_norm_attrs *attrs, cons
 SX_MUST_USE sx_status sx_infer_batch_norm(sx_infer_context *c);
 sx_status sx_host_batch_norm(const sx_kernel_call *c);
 
-/* 1 / sqrt(variance + epsilon) */
-sx_hlo sx_hlo_inverse_deviation(sx_hlo_writer *w, sx_hlo variance, double epsilon);
-void sx_hlo_batch_norm(sx_hlo_writer *w, const sx_hlo_op *op);
-
 #endif

@@ -44,21 +44,3 @@ sx_status sx_host_batch_norm(const sx_kernel_call *c)
     }
     return SX_OK;
 }
-
-sx_hlo sx_hlo_inverse_deviation(sx_hlo_writer *w, sx_hlo variance, double epsilon)
-{
-    return sx_hlo_unary(w, "rsqrt", sx_hlo_with(w, "add", variance, epsilon));
-}
-
-void sx_hlo_batch_norm(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_batch_norm_attrs *attrs = op->attrs;
-    const sx_type *type = &op->in_types[0];
-    sx_hlo s = sx_hlo_inverse_deviation(w, op->in[4], attrs->epsilon);
-    sx_hlo slope = sx_hlo_broadcast_to(w, sx_hlo_binary(w, "multiply", s, op->in[1]), type);
-    sx_hlo mean = sx_hlo_broadcast_to(w, op->in[3], type);
-    sx_hlo y = sx_hlo_binary(w, "subtract", sx_hlo_widen(w, op->in[0]), mean);
-    y = sx_hlo_binary(w, "multiply", y, slope);
-    y = sx_hlo_binary(w, "add", y, sx_hlo_broadcast_to(w, op->in[2], type));
-    op->out[0] = sx_hlo_convert(w, y, type->dtype);
-}

@@ -46,11 +46,6 @@ static void batch_norm_train_grad(sx_grad *g)
     }
 }
 
-static void batch_norm_train_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo_batch_norm(w, op);
-}
-
 /* A sample's mean and variance are not its x's, so central differences do not apply: see
  * tests/graph/test_op_batch_norm.c, which differentiates moments and this together. */
 #define NN SX_FILL_NORMAL
@@ -99,6 +94,5 @@ const sx_op_def sx_op_batch_norm_train = {
     .infer = sx_infer_batch_norm,
     .grad = batch_norm_train_grad,
     .host = sx_host_batch_norm,
-    .to_stablehlo = batch_norm_train_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_train_samples),
 };

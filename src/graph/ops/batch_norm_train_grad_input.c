@@ -44,24 +44,6 @@ static sx_status batch_norm_train_grad_input_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static void batch_norm_train_grad_input_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_batch_norm_attrs *attrs = op->attrs;
-    const sx_type *type = &op->in_types[1], *channels = &op->in_types[2];
-    sx_hlo dy = sx_hlo_widen(w, op->in[0]), x = sx_hlo_widen(w, op->in[1]);
-    sx_hlo s = sx_hlo_inverse_deviation(w, op->in[3], attrs->epsilon);
-    sx_hlo count = sx_hlo_broadcast_to(w, op->in[7], channels);
-    sx_hlo along = sx_hlo_binary(w, "divide", sx_hlo_binary(w, "multiply", s, op->in[5]), count);
-    sx_hlo shift = sx_hlo_binary(w, "divide", op->in[6], count);
-    sx_hlo slope = sx_hlo_binary(w, "multiply", op->in[4], s);
-    sx_hlo centred = sx_hlo_binary(w, "subtract", x, sx_hlo_broadcast_to(w, op->in[2], type));
-    sx_hlo pull = sx_hlo_binary(w, "multiply", centred, sx_hlo_broadcast_to(w, along, type));
-    pull = sx_hlo_binary(w, "add", pull, sx_hlo_broadcast_to(w, shift, type));
-    sx_hlo dx = sx_hlo_binary(w, "subtract", dy, pull);
-    dx = sx_hlo_binary(w, "multiply", dx, sx_hlo_broadcast_to(w, slope, type));
-    op->out[0] = sx_hlo_convert(w, dx, type->dtype);
-}
-
 #define NN SX_FILL_NORMAL
 #define INPUTS(c_, ...)                                                                        \
     {                                                                                          \
@@ -96,6 +78,5 @@ const sx_op_def sx_op_batch_norm_train_grad_input = {
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_input_attrs),
     .infer = batch_norm_train_grad_input_infer,
     .host = batch_norm_train_grad_input_host,
-    .to_stablehlo = batch_norm_train_grad_input_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_train_grad_input_samples),
 };

@@ -43,20 +43,6 @@ static sx_status batch_norm_train_grad_sums_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static void batch_norm_train_grad_sums_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_batch_norm_attrs *attrs = op->attrs;
-    const sx_type *type = &op->in_types[1];
-    const int64_t axes[SX_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
-    sx_hlo dy = sx_hlo_widen(w, op->in[0]), x = sx_hlo_widen(w, op->in[1]);
-    sx_hlo centred = sx_hlo_binary(w, "subtract", x, sx_hlo_broadcast_to(w, op->in[2], type));
-    sx_hlo products = sx_hlo_binary(w, "multiply", dy, centred);
-    sx_hlo sum = sx_hlo_reduce(w, "add", products, type->rank - 1, axes, false);
-    sx_hlo s = sx_hlo_inverse_deviation(w, op->in[3], attrs->epsilon);
-    op->out[0] = sx_hlo_binary(w, "multiply", sum, s);
-    op->out[1] = sx_hlo_reduce(w, "add", dy, type->rank - 1, axes, false);
-}
-
 #define NN SX_FILL_NORMAL
 #define INPUTS(c_, ...)                                                                        \
     {                                                                                          \
@@ -87,6 +73,5 @@ const sx_op_def sx_op_batch_norm_train_grad_sums = {
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_sums_attrs),
     .infer = batch_norm_train_grad_sums_infer,
     .host = batch_norm_train_grad_sums_host,
-    .to_stablehlo = batch_norm_train_grad_sums_to_stablehlo,
     SX_OP_SAMPLES(batch_norm_train_grad_sums_samples),
 };

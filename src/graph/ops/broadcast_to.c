@@ -54,11 +54,6 @@ static void broadcast_to_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
 }
 
-static void broadcast_to_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    op->out[0] = sx_hlo_broadcast_to(w, op->in[0], &op->out_types[0]);
-}
-
 #define SHAPE(...) (&(const sx_shape_attrs){.shape = {__VA_ARGS__}})
 static const sx_op_sample broadcast_to_samples[] = {
     {.name = "scalar",
@@ -103,6 +98,5 @@ const sx_op_def sx_op_broadcast_to = {
     .host = broadcast_to_host,
     .to_tf = broadcast_to_to_tf,
     SX_FROM_TF({.op = "BroadcastTo", .operands = {{1, "shape"}}}),
-    .to_stablehlo = broadcast_to_to_stablehlo,
     SX_OP_SAMPLES(broadcast_to_samples),
 };

@@ -23,7 +23,7 @@ const sx_op_def sx_op_call = {
     SX_OP_NAMED(call),
     .n_in = SX_VARIADIC,
     .n_out = SX_VARIADIC,
-    .flags = SX_OP_FUNCTION | SX_OP_NO_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_NO_STABLEHLO,
+    .flags = SX_OP_FUNCTION | SX_OP_NO_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_call_attrs, call_attrs),
     .infer = call_infer,
 };

@@ -100,15 +100,6 @@ static sx_status cast_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-static void cast_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_cast_attrs *attrs = op->attrs;
-    sx_hlo x = op->in[0];
-    bool to_bool = attrs->dtype == SX_BOOL && op->in_types[0].dtype != SX_BOOL;
-    op->out[0] = to_bool ? sx_hlo_compare(w, "NE", x, sx_hlo_like(w, x, 0))
-                         : sx_hlo_convert(w, x, attrs->dtype);
-}
-
 #define TO(dtype_) (&(const sx_cast_attrs){.dtype = (dtype_)})
 static const sx_op_sample cast_samples[] = {
     {.name = "to_double",
@@ -152,6 +143,5 @@ const sx_op_def sx_op_cast = {
     .host = cast_host,
     .to_tf = cast_to_tf,
     SX_FROM_TF({.op = "Cast", .attrs = cast_from_tf}),
-    .to_stablehlo = cast_to_stablehlo,
     SX_OP_SAMPLES(cast_samples),
 };

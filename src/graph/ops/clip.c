@@ -61,12 +61,6 @@ static void clip_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            sx_tf_attrs(sx_tf_attr_type("T", (int)dtype)));
 }
 
-static void clip_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_clip_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_clamp(w, op->in[0], attrs->low, attrs->high);
-}
-
 #define BETWEEN(low_, high_) (&(const sx_clip_attrs){.low = (low_), .high = (high_)})
 static const sx_op_sample clip_samples[] = {
     {.name = "batch",
@@ -103,6 +97,5 @@ const sx_op_def sx_op_clip = {
     .host = clip_host,
     .to_tf = clip_to_tf,
     SX_FROM_TF({.op = "ClipByValue", .operands = {{1, "low"}, {2, "high"}}}),
-    .to_stablehlo = clip_to_stablehlo,
     SX_OP_SAMPLES(clip_samples),
 };

@@ -566,45 +566,6 @@ sx_status sx_tf_read_pool(const sx_tf_node *n, void *out)
     return read_padding(n, &attrs->padding);
 }
 
-/* ---- StableHLO ---- */
-
-sx_hlo sx_hlo_log_softmax(sx_hlo_writer *w, sx_hlo x)
-{
-    sx_type type = sx_hlo_type(w, x);
-    sx_hlo greatest = sx_hlo_broadcast_to(w, sx_hlo_reduce_last(w, "maximum", x), &type);
-    sx_hlo shifted = sx_hlo_binary(w, "subtract", x, greatest);
-    sx_hlo sum = sx_hlo_reduce_last(w, "add", sx_hlo_unary(w, "exponential", shifted));
-    sx_hlo log_sum = sx_hlo_broadcast_to(w, sx_hlo_unary(w, "log", sum), &type);
-    return sx_hlo_binary(w, "subtract", shifted, log_sum);
-}
-
-sx_hlo sx_hlo_hits(sx_hlo_writer *w, sx_hlo index, int64_t depth)
-{
-    sx_type type = sx_hlo_type(w, index);
-    type.dims[type.rank++] = depth;
-    sx_hlo numbers = sx_hlo_iota(w, type, type.rank - 1);
-    return sx_hlo_compare(w, "EQ", numbers, sx_hlo_repeat(w, index, &type, type.rank - 1));
-}
-
-sx_hlo sx_hlo_known(sx_hlo_writer *w, sx_hlo index, int64_t n)
-{
-    sx_hlo begun = sx_hlo_compare(w, "GE", index, sx_hlo_like(w, index, 0));
-    sx_hlo not_ended = sx_hlo_compare(w, "LT", index, sx_hlo_like(w, index, (double)n));
-    return sx_hlo_binary(w, "and", begun, not_ended);
-}
-
-void sx_hlo_apply(sx_hlo_writer *w, const sx_hlo_op *op, const sx_hlo *next)
-{
-    for (int k = 0; k < op->n_out; k++) {
-        op->out[k] = sx_hlo_select(w, op->in[op->n_in - 1], next[k], op->in[k]);
-    }
-}
-
-sx_hlo sx_hlo_spread(sx_hlo_writer *w, const sx_hlo_op *op, sx_hlo scalar)
-{
-    return sx_hlo_broadcast_to(w, scalar, &op->in_types[0]);
-}
-
 /* ---- Public functions ---- */
 
 sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,

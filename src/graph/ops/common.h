@@ -49,6 +49,8 @@ SX_MUST_USE sx_status sx_infer_broadcast(const sx_type *a, const sx_type *b, sx_
 bool sx_axes_fit(const sx_ints *axes, int rank);
 /* The type left by a reduction over axes that fit. */
 sx_type sx_reduced_type(const sx_type *x, const sx_ints *axes, bool keep_dims);
+/* The number of elements along the axes of a static type. */
+double sx_count_along(const sx_type *x, const sx_ints *axes);
 /* The same, checked. */
 SX_MUST_USE sx_status sx_infer_reduce(const sx_type *x, const sx_ints *axes, bool keep_dims,
                                       sx_type *out);
@@ -130,19 +132,6 @@ sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, doub
 SX_MUST_USE sx_status sx_tf_read_reduce(const sx_tf_node *n, void *attrs);
 SX_MUST_USE sx_status sx_tf_read_conv(const sx_tf_node *n, void *attrs);
 SX_MUST_USE sx_status sx_tf_read_pool(const sx_tf_node *n, void *attrs);
-
-/* ---- StableHLO ---- */
-
-/* x - log sum exp x over the last axis; x is wide (sx_hlo_widen). */
-sx_hlo sx_hlo_log_softmax(sx_hlo_writer *w, sx_hlo x);
-/* index[i...] -> bool [i..., depth]: is it that class? */
-sx_hlo sx_hlo_hits(sx_hlo_writer *w, sx_hlo index, int64_t depth);
-/* Is 0 <= index < n? */
-sx_hlo sx_hlo_known(sx_hlo_writer *w, sx_hlo index, int64_t n);
-/* out[k] = ok ? next[k] : in[k], for the optimizers; `ok` is the last input. */
-void sx_hlo_apply(sx_hlo_writer *w, const sx_hlo_op *op, const sx_hlo *next);
-/* A scalar repeated to the shape of the optimizers' variable (input 0). */
-sx_hlo sx_hlo_spread(sx_hlo_writer *w, const sx_hlo_op *op, sx_hlo scalar);
 
 /* ---- Public functions ---- */
 

@@ -96,12 +96,6 @@ static void concat_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                                        sx_tf_attr_int("N", op->n_in)));
 }
 
-static void concat_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_axis_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_concat(w, op->in, op->n_in, (int)attrs->axis);
-}
-
 #define NN           SX_FILL_NORMAL
 #define ALONG(axis_) (&(const sx_axis_attrs){.axis = (axis_)})
 static const sx_op_sample concat_samples[] = {
@@ -146,6 +140,5 @@ const sx_op_def sx_op_concat = {
     .host = concat_host,
     .to_tf = concat_to_tf,
     SX_FROM_TF({.op = "ConcatV2", .operands = {{-1, "axis"}}}),
-    .to_stablehlo = concat_to_stablehlo,
     SX_OP_SAMPLES(concat_samples),
 };

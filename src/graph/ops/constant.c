@@ -30,12 +30,6 @@ static void to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_const(w, "Const", &a->value);
 }
 
-static void to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_constant_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_constant(w, &attrs->value);
-}
-
 static const sx_attr_def rows[] = {SX_ATTR(sx_constant_attrs, value, SX_ATTR_TENSOR)};
 
 static const float values[] = {1.5f, -2, 0, 0x1p-20f, 3, 4};
@@ -57,7 +51,6 @@ const sx_op_def sx_op_constant = {
     .infer = infer,
     .host = host,
     .to_tf = to_tf,
-    .to_stablehlo = to_stablehlo,
     SX_OP_SAMPLES(samples),
 };
 

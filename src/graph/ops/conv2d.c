@@ -108,25 +108,6 @@ static sx_status conv2d_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-static void conv2d_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_conv_geometry g;
-    sx_status status = sx_conv_geometry_of(op->attrs, &op->in_types[0], &op->in_types[1], &g);
-    if (status != SX_OK) {
-        sx_hlo_fail(w, status);
-        return;
-    }
-    const sx_hlo_conv conv = {
-        .strides = {g.h.stride, g.w.stride},
-        .pads = {{g.h.pad_before, g.h.pad_after}, {g.w.pad_before, g.w.pad_after}},
-        .x_dilation = {1, 1},
-        .filter_dilation = {g.h.dilation, g.w.dilation},
-        .groups = g.groups,
-    };
-    sx_hlo y = sx_hlo_convolution(w, op->in[0], op->in[1], &conv);
-    op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
-}
-
 #define NN        SX_FILL_NORMAL
 #define CONV(...) (&(const sx_conv2d_attrs){__VA_ARGS__})
 static const sx_op_sample conv2d_samples[] = {
@@ -222,6 +203,5 @@ const sx_op_def sx_op_conv2d = {
     .flops = conv2d_flops,
     .to_tf = conv2d_to_tf,
     SX_FROM_TF({.op = "Conv2D", .attrs = conv2d_from_tf}),
-    .to_stablehlo = conv2d_to_stablehlo,
     SX_OP_SAMPLES(conv2d_samples),
 };

@@ -69,44 +69,6 @@ static sx_status conv2d_grad_filter_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* x with channels as examples and examples as channels, group by group: [C,H,W,groups N]. */
-static sx_hlo exchanged_image(sx_hlo_writer *w, sx_hlo x, const sx_conv_geometry *g)
-{
-    const int64_t exchange[5] = {4, 1, 2, 3, 0};
-    sx_dtype dtype = sx_hlo_type(w, x).dtype;
-    sx_type split = sx_type_of(dtype, g->n, g->h.in, g->w.in, g->groups, g->c);
-    sx_type whole = sx_type_of(dtype, g->c, g->h.in, g->w.in, g->groups * g->n);
-    return sx_hlo_reshape(w, sx_hlo_transpose(w, sx_hlo_reshape(w, x, &split), exchange), &whole);
-}
-
-/* dw is the plain convolution of the exchanged image with dy as the filter, [H',W',N,F], with its
- * elements `stride` apart and moved by `dilation`; the result [C,KH,KW,F] is transposed. The part
- * of x that no window reads is cropped by negative padding. */
-static void conv2d_grad_filter_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const int64_t to_filter[4] = {1, 2, 0, 3};
-    sx_conv_geometry g;
-    sx_status status = sx_conv_geometry_of(op->attrs, &op->in_types[0], &op->out_types[0], &g);
-    if (status != SX_OK) {
-        sx_hlo_fail(w, status);
-        return;
-    }
-    const sx_window *axes[2] = {&g.h, &g.w};
-    sx_hlo_conv conv = {.x_dilation = {1, 1}, .groups = g.groups};
-    for (int i = 0; i < 2; i++) {
-        const sx_window *a = axes[i];
-        int64_t reach = (a->out - 1) * a->stride + (a->kernel - 1) * a->dilation + 1;
-        conv.strides[i] = a->dilation;
-        conv.filter_dilation[i] = a->stride;
-        conv.pads[i][0] = a->pad_before;
-        conv.pads[i][1] = reach - a->in - a->pad_before;
-    }
-    sx_hlo x = exchanged_image(w, op->in[0], &g);
-    sx_hlo dy = sx_hlo_transpose(w, op->in[1], to_filter);
-    sx_hlo dw = sx_hlo_transpose(w, sx_hlo_convolution(w, x, dy, &conv), to_filter);
-    op->out[0] = sx_hlo_convert(w, dw, op->out_types[0].dtype);
-}
-
 #define NN        SX_FILL_NORMAL
 #define CONV(...) (&(const sx_conv2d_attrs){__VA_ARGS__})
 static const sx_op_sample conv2d_grad_filter_samples[] = {
@@ -165,6 +127,5 @@ const sx_op_def sx_op_conv2d_grad_filter = {
     .grad = conv2d_grad_filter_grad,
     .host = conv2d_grad_filter_host,
     .flops = conv2d_grad_filter_flops,
-    .to_stablehlo = conv2d_grad_filter_to_stablehlo,
     SX_OP_SAMPLES(conv2d_grad_filter_samples),
 };

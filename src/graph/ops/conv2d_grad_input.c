@@ -67,42 +67,6 @@ static sx_status conv2d_grad_input_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* The filter reversed, its inputs and outputs exchanged within each group: [KH,KW,O,groups C]. */
-static sx_hlo turned_filter(sx_hlo_writer *w, sx_hlo filter, const sx_conv_geometry *g)
-{
-    const int64_t spatial[2] = {0, 1}, exchange[5] = {0, 1, 4, 3, 2};
-    sx_dtype dtype = sx_hlo_type(w, filter).dtype;
-    sx_type split = sx_type_of(dtype, g->h.kernel, g->w.kernel, g->c, g->groups, g->o);
-    sx_type whole = sx_type_of(dtype, g->h.kernel, g->w.kernel, g->o, g->groups * g->c);
-    sx_hlo turned = sx_hlo_reverse(w, filter, 2, spatial);
-    turned = sx_hlo_transpose(w, sx_hlo_reshape(w, turned, &split), exchange);
-    return sx_hlo_reshape(w, turned, &whole);
-}
-
-/* dx is the convolution of dy, with stride - 1 zeros between its elements, with the reversed
- * filter: along one axis, with span = (kernel - 1) dilation + 1 and length = (out - 1) stride + 1,
- *   in = before + length + after - span + 1,  before = span - 1 - pad_before */
-static void conv2d_grad_input_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_conv_geometry g;
-    sx_status status = sx_conv_geometry_of(op->attrs, &op->out_types[0], &op->in_types[1], &g);
-    if (status != SX_OK) {
-        sx_hlo_fail(w, status);
-        return;
-    }
-    const sx_window *axes[2] = {&g.h, &g.w};
-    sx_hlo_conv conv = {.strides = {1, 1}, .groups = g.groups};
-    for (int i = 0; i < 2; i++) {
-        const sx_window *a = axes[i];
-        conv.x_dilation[i] = a->stride;
-        conv.filter_dilation[i] = a->dilation;
-        conv.pads[i][0] = (a->kernel - 1) * a->dilation - a->pad_before;
-        conv.pads[i][1] = a->in - ((a->out - 1) * a->stride + 1) + a->pad_before;
-    }
-    sx_hlo y = sx_hlo_convolution(w, op->in[0], turned_filter(w, op->in[1], &g), &conv);
-    op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
-}
-
 #define NN        SX_FILL_NORMAL
 #define CONV(...) (&(const sx_conv2d_attrs){__VA_ARGS__})
 static const sx_op_sample conv2d_grad_input_samples[] = {
@@ -162,6 +126,5 @@ const sx_op_def sx_op_conv2d_grad_input = {
     .grad = conv2d_grad_input_grad,
     .host = conv2d_grad_input_host,
     .flops = conv2d_grad_input_flops,
-    .to_stablehlo = conv2d_grad_input_to_stablehlo,
     SX_OP_SAMPLES(conv2d_grad_input_samples),
 };

@@ -178,8 +178,7 @@ void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_host_tensor *x,
     }
 }
 
-/* The number of kernel elements of output `o` that are inside the image. */
-static int64_t window_count(const sx_window *w, int64_t o)
+int64_t sx_window_count(const sx_window *w, int64_t o)
 {
     int64_t count = 0;
     for (int64_t k = 0; k < w->kernel; k++) {
@@ -199,7 +198,7 @@ void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const s
     for (int64_t m = 0; m < n; m++) {
         int64_t at[SX_MAX_RANK];
         sx_unravel(&y->type, m, at);
-        int64_t count = window_count(&g.h, at[1]) * window_count(&g.w, at[2]);
+        int64_t count = sx_window_count(&g.h, at[1]) * sx_window_count(&g.w, at[2]);
         for (int64_t k = 0; k < g.h.kernel * g.w.kernel; k++) {
             int64_t row = sx_window_at(&g.h, at[1], k / g.w.kernel);
             int64_t column = sx_window_at(&g.w, at[2], k % g.w.kernel);
@@ -209,50 +208,6 @@ void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const s
             }
         }
     }
-}
-
-bool sx_hlo_pool_geometry(sx_hlo_writer *w, const sx_pool2d_attrs *attrs, const sx_type *x,
-                          sx_pool_geometry *out)
-{
-    sx_status status = sx_pool_geometry_of(attrs, x, out);
-    if (status != SX_OK) {
-        sx_hlo_fail(w, status);
-    }
-    return status == SX_OK;
-}
-
-sx_hlo_window sx_hlo_pool_window(const sx_pool_geometry *g)
-{
-    return (sx_hlo_window){
-        .size = {g->h.kernel, g->w.kernel},
-        .strides = {g->h.stride, g->w.stride},
-        .pads = {{g->h.pad_before, g->h.pad_after}, {g->w.pad_before, g->w.pad_after}},
-    };
-}
-
-/* The counts along one axis, as a vector of `dtype` repeated along the others of `type`. */
-static sx_hlo counts_along(sx_hlo_writer *w, const sx_window *window, int64_t axis,
-                           const sx_type *type)
-{
-    sx_type vector = sx_type_of(SX_F32, window->out);
-    float *counts = sx_alloc((size_t)window->out, sizeof(*counts));
-    if (counts == NULL) {
-        sx_hlo_fail(w, sx_no_memory("for a pool's counts"));
-        return SX_HLO_NONE;
-    }
-    for (int64_t o = 0; o < window->out; o++) {
-        counts[o] = (float)window_count(window, o);
-    }
-    sx_hlo v = sx_hlo_constant(w, &(sx_tensor){.type = vector, .data = counts});
-    sx_free(counts);
-    return sx_hlo_broadcast_in(w, sx_hlo_convert(w, v, type->dtype), type, &axis);
-}
-
-sx_hlo sx_hlo_pool_counts(sx_hlo_writer *w, const sx_pool_geometry *g, sx_hlo y)
-{
-    sx_type type = sx_hlo_type(w, y);
-    sx_hlo rows = counts_along(w, &g->h, 1, &type);
-    return sx_hlo_binary(w, "multiply", rows, counts_along(w, &g->w, 2, &type));
 }
 
 void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)

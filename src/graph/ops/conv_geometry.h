@@ -66,12 +66,8 @@ typedef void (*sx_pool_visit)(void *user, int64_t count, double *x, double *y);
 void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const sx_host_tensor *y,
                   sx_pool_visit visit, void *user);
 
-/* For StableHLO: the geometry (false after an error, which the writer keeps), the window, and the
- * number of image elements in each window, in the type of y. */
-bool sx_hlo_pool_geometry(sx_hlo_writer *w, const sx_pool2d_attrs *attrs, const sx_type *x,
-                          sx_pool_geometry *out);
-sx_hlo_window sx_hlo_pool_window(const sx_pool_geometry *g);
-sx_hlo sx_hlo_pool_counts(sx_hlo_writer *w, const sx_pool_geometry *g, sx_hlo y);
+/* The number of kernel elements of output `o` that are inside the image. */
+int64_t sx_window_count(const sx_window *w, int64_t o);
 
 /* Shared by max_pool2d and avg_pool2d. */
 void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);

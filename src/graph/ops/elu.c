@@ -68,14 +68,6 @@ static sx_status elu_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-static void elu_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_alpha_attrs *attrs = op->attrs;
-    sx_hlo x = op->in[0], positive = sx_hlo_compare(w, "GT", x, sx_hlo_like(w, x, 0));
-    sx_hlo below = sx_hlo_unary(w, "exponential_minus_one", x);
-    op->out[0] = sx_hlo_select(w, positive, x, sx_hlo_with(w, "multiply", below, attrs->alpha));
-}
-
 #define ALPHA(value) (&(const sx_alpha_attrs){.alpha = (value)})
 static const sx_op_sample elu_samples[] = {
     {.name = "batch",
@@ -108,6 +100,5 @@ const sx_op_def sx_op_elu = {
     .host = elu_host,
     .to_tf = elu_to_tf,
     SX_FROM_TF({.op = "Elu", .attrs = elu_from_tf}),
-    .to_stablehlo = elu_to_stablehlo,
     SX_OP_SAMPLES(elu_samples),
 };

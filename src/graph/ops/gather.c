@@ -75,29 +75,6 @@ static sx_status gather_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-static void gather_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_type *table = &op->in_types[0], *out = &op->out_types[0];
-    const int64_t map[SX_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
-    sx_type slice = *table;
-    if (table->dims[0] == 0) {
-        op->out[0] = sx_hlo_splat(w, *out, 0);
-        return;
-    }
-    slice.dims[0] = 1;
-    int rank = op->in_types[1].rank;
-    sx_hlo_attr(w, "dimension_numbers",
-                "#stablehlo.gather<offset_dims = [%s], collapsed_slice_dims = [0], "
-                "start_index_map = [0], index_vector_dim = %d>",
-                sx_hlo_numbers(rank, out->rank, (char[SX_HLO_NUMBERS]){0}), rank);
-    sx_hlo_attr_i64s(w, "slice_sizes", slice.rank, slice.dims);
-    sx_hlo_attr(w, "indices_are_sorted", "false");
-    sx_hlo taken = sx_hlo_emit(w, "gather", op->in, 2, out, 1);
-    sx_hlo known = sx_hlo_known(w, op->in[1], table->dims[0]);
-    known = sx_hlo_broadcast_in(w, known, out, map);
-    op->out[0] = sx_hlo_select(w, known, taken, sx_hlo_like(w, taken, 0));
-}
-
 static const sx_op_sample gather_samples[] = {
     {.name = "embedding",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 6, 3), SX_SAMPLE_I32(6, SX_BATCH, 4)},
@@ -121,6 +98,12 @@ sx_value sx_gather_at(sx_builder *b, sx_value table, sx_value indices, const cha
     return sx_build_at(b, &sx_op_gather, NULL, (const sx_value[]){table, indices}, 2, file, line);
 }
 
+/* Of the table only the rows that are taken. */
+static double gather_bytes(const sx_type *in, const sx_type *out)
+{
+    return (double)sx_type_bytes(&in[1]) + 2 * (double)sx_type_bytes(&out[0]);
+}
+
 const sx_op_def sx_op_gather = {
     SX_OP_NAMED(gather),
     .n_in = 2,
@@ -131,8 +114,8 @@ const sx_op_def sx_op_gather = {
     .infer = gather_infer,
     .grad = gather_gradient,
     .host = gather_host,
+    .bytes = gather_bytes,
     .to_tf = gather_to_tf,
     SX_FROM_TF({.op = "GatherV2", .operands = {{2, ""}}, .attrs = gather_from_tf}),
-    .to_stablehlo = gather_to_stablehlo,
     SX_OP_SAMPLES(gather_samples),
 };

@@ -65,28 +65,6 @@ static sx_status gather_grad_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* StableHLO ignores updates whose index is out of range, as this operator does. */
-static void gather_grad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    int rank = op->in_types[0].rank;
-    sx_type table = op->out_types[0];
-    sx_hlo dy = sx_hlo_widen(w, op->in[1]);
-    table.dtype = sx_hlo_type(w, dy).dtype;
-    sx_hlo in[3] = {sx_hlo_splat(w, table, 0), op->in[0], dy}, sum = in[0];
-    if (table.dims[0] > 0) {
-        sum = sx_hlo_begin(w, "scatter", in, 3, &table, 1);
-        sx_hlo_region_binary(w, "add", table.dtype);
-        sx_hlo_attr(w, "scatter_dimension_numbers",
-                    "#stablehlo.scatter<update_window_dims = [%s], inserted_window_dims = [0], "
-                    "scatter_dims_to_operand_dims = [0], index_vector_dim = %d>",
-                    sx_hlo_numbers(rank, op->in_types[1].rank, (char[SX_HLO_NUMBERS]){0}), rank);
-        sx_hlo_attr(w, "indices_are_sorted", "false");
-        sx_hlo_attr(w, "unique_indices", "false");
-        sx_hlo_end(w);
-    }
-    op->out[0] = sx_hlo_convert(w, sum, op->out_types[0].dtype);
-}
-
 #define ROWS(rows_) (&(const sx_gather_grad_attrs){.rows = (rows_)})
 static const sx_op_sample gather_grad_samples[] = {
     {.name = "embedding",
@@ -114,6 +92,5 @@ const sx_op_def sx_op_gather_grad = {
     .infer = gather_grad_infer,
     .grad = gather_grad_grad,
     .host = gather_grad_host,
-    .to_stablehlo = gather_grad_to_stablehlo,
     SX_OP_SAMPLES(gather_grad_samples),
 };

@@ -24,12 +24,6 @@ static void identity_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Identity");
 }
 
-static void identity_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    (void)w;
-    op->out[0] = op->in[0];
-}
-
 static const sx_op_sample identity_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
     {.name = "int32", .inputs = {SX_SAMPLE_I32(9, SX_BATCH)}, .n_inputs = 1},
@@ -50,6 +44,5 @@ const sx_op_def sx_op_identity = {
     .host = sx_host_copy,
     .to_tf = identity_to_tf,
     SX_FROM_TF({.op = "Identity"}),
-    .to_stablehlo = identity_to_stablehlo,
     SX_OP_SAMPLES(identity_samples),
 };

@@ -127,46 +127,6 @@ static sx_status if_host(const sx_kernel_call *c)
         __LINE__, taken ? "then" : "else");
 }
 
-/* A loop that runs at most once: its state is a flag, the operands and the results. */
-static void lower_branch(sx_hlo_writer *w, const sx_hlo_op *op, const sx_graph *body, sx_hlo taken,
-                         sx_hlo *results)
-{
-    enum { MOST = 2 * SX_MAX_OUTPUTS };
-    const int n_x = op->n_in - 1, n = 1 + n_x + op->n_out;
-    sx_hlo state[MOST], args[MOST];
-    sx_type types[MOST];
-    if (n > MOST) {
-        sx_hlo_fail(w, sx_error(SX_UNIMPLEMENTED, "if \"%s\" has more than %d operands and results",
-                                op->name, MOST - 1));
-        return;
-    }
-    for (int i = 0; i < n; i++) {
-        state[i] = i == 0 ? taken : i <= n_x ? op->in[i] : results[i - 1 - n_x];
-        types[i] = sx_hlo_type(w, state[i]);
-    }
-    sx_hlo first = sx_hlo_begin(w, "while", state, n, types, n);
-    sx_hlo_region(w, types, n, args);
-    sx_hlo_region_end(w, &args[0], 1);
-    sx_hlo_region(w, types, n, args);
-    sx_hlo_graph(w, body, args + 1, args + 1 + n_x);
-    args[0] = sx_hlo_scalar(w, SX_BOOL, 0);
-    sx_hlo_region_end(w, args, n);
-    sx_hlo_end(w);
-    for (int i = 0; i < op->n_out; i++) {
-        results[i] = sx_hlo_result(first, 1 + n_x + i);
-    }
-}
-
-static void if_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_if_attrs *attrs = op->attrs;
-    for (int i = 0; i < op->n_out; i++) {
-        op->out[i] = sx_hlo_splat(w, op->out_types[i], 0);
-    }
-    lower_branch(w, op, attrs->then_body, op->in[0], op->out);
-    lower_branch(w, op, attrs->else_body, sx_hlo_unary(w, "not", op->in[0]), op->out);
-}
-
 /* x: then -x, else x */
 static sx_node negate_nodes[] = {SX_BODY_PARAMETER(1, "x", SX_F32, 1, {3}),
                                  SX_BODY_NODE(2, sx_op_neg, NULL, 1, {1})};
@@ -203,6 +163,5 @@ const sx_op_def sx_op_if = {
     .infer = if_infer,
     .grad = if_grad,
     .host = if_host,
-    .to_stablehlo = if_to_stablehlo,
     SX_OP_SAMPLES(if_samples),
 };

@@ -53,27 +53,6 @@ static sx_status in_top_k_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* own = the target's prediction, -inf if there is none; true if own is finite, nothing is NaN, and
- * fewer than k predictions are larger. */
-static void in_top_k_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_top_k_attrs *attrs = op->attrs;
-    const sx_type *type = &op->in_types[0], *out = &op->out_types[0];
-    const int64_t last = 1;
-    sx_type counts = *type;
-    counts.dtype = SX_I64;
-    sx_hlo x = op->in[0], hits = sx_hlo_hits(w, op->in[1], type->dims[1]);
-    sx_hlo only = sx_hlo_select(w, hits, x, sx_hlo_like(w, x, -INFINITY));
-    sx_hlo own = sx_hlo_reduce(w, "maximum", only, 1, &last, false);
-    sx_hlo greater = sx_hlo_compare(w, "GT", x, sx_hlo_repeat(w, own, type, 1));
-    sx_hlo ones = sx_hlo_convert(w, greater, counts.dtype);
-    sx_hlo before = sx_hlo_reduce(w, "add", ones, 1, &last, false);
-    sx_hlo in = sx_hlo_compare(w, "LT", before, sx_hlo_like(w, before, (double)attrs->k));
-    sx_hlo nan = sx_hlo_reduce(w, "or", sx_hlo_compare(w, "NE", x, x), 1, &last, false);
-    in = sx_hlo_binary(w, "and", in, sx_hlo_unary(w, "not", nan));
-    op->out[0] = sx_hlo_binary(w, "and", in, sx_hlo_emit(w, "is_finite", &own, 1, out, 1));
-}
-
 #define TOP(k_) (&(const sx_top_k_attrs){.k = (k_)})
 static const sx_op_sample in_top_k_samples[] = {
     {.name = "five",
@@ -109,6 +88,5 @@ const sx_op_def sx_op_in_top_k = {
     SX_OP_ATTRS(sx_top_k_attrs, in_top_k_attrs),
     .infer = in_top_k_infer,
     .host = in_top_k_host,
-    .to_stablehlo = in_top_k_to_stablehlo,
     SX_OP_SAMPLES(in_top_k_samples),
 };

@@ -64,12 +64,6 @@ static void iota_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[0] = sx_tf_add(w, "BroadcastTo", NULL, sx_tf_in(placed, shape), t);
 }
 
-static void iota_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_iota_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_iota(w, op->out_types[0], (int)attrs->axis);
-}
-
 #define IOTA(axis_, dtype_, ...) \
     (&(const sx_iota_attrs){.axis = (axis_), .dtype = (dtype_), .shape = {__VA_ARGS__}})
 static const sx_op_sample iota_samples[] = {
@@ -97,6 +91,5 @@ const sx_op_def sx_op_iota = {
     .infer = iota_infer,
     .host = iota_host,
     .to_tf = iota_to_tf,
-    .to_stablehlo = iota_to_stablehlo,
     SX_OP_SAMPLES(iota_samples),
 };

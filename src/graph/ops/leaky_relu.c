@@ -57,13 +57,6 @@ static sx_status leaky_relu_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-static void leaky_relu_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_alpha_attrs *attrs = op->attrs;
-    sx_hlo x = op->in[0], positive = sx_hlo_compare(w, "GT", x, sx_hlo_like(w, x, 0));
-    op->out[0] = sx_hlo_select(w, positive, x, sx_hlo_with(w, "multiply", x, attrs->alpha));
-}
-
 #define ALPHA(value) (&(const sx_alpha_attrs){.alpha = (value)})
 static const sx_op_sample leaky_relu_samples[] = {
     {.name = "batch",
@@ -96,6 +89,5 @@ const sx_op_def sx_op_leaky_relu = {
     .host = leaky_relu_host,
     .to_tf = leaky_relu_to_tf,
     SX_FROM_TF({.op = "LeakyRelu", .attrs = leaky_relu_from_tf}),
-    .to_stablehlo = leaky_relu_to_stablehlo,
     SX_OP_SAMPLES(leaky_relu_samples),
 };

@@ -43,12 +43,6 @@ static void log_softmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "LogSoftmax");
 }
 
-static void log_softmax_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo y = sx_hlo_log_softmax(w, sx_hlo_widen(w, op->in[0]));
-    op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
-}
-
 static const sx_op_sample log_softmax_samples[] = {
     SX_SAMPLES_CLASSES(SX_FILL_NORMAL),
 };
@@ -66,6 +60,5 @@ const sx_op_def sx_op_log_softmax = {
     .host = log_softmax_host,
     .to_tf = log_softmax_to_tf,
     SX_FROM_TF({.op = "LogSoftmax"}),
-    .to_stablehlo = log_softmax_to_stablehlo,
     SX_OP_SAMPLES(log_softmax_samples),
 };

@@ -161,42 +161,6 @@ static sx_status map_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* A loop over (i, operands, results so far). */
-static void map_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_map_attrs *attrs = op->attrs;
-    enum { MOST = 1 + 2 * SX_MAX_OUTPUTS };
-    const int n = 1 + op->n_in + op->n_out;
-    sx_hlo state[MOST], args[MOST], part[SX_MAX_OUTPUTS], made[SX_MAX_OUTPUTS];
-    sx_type types[MOST];
-    for (int i = 0; i < n; i++) {
-        state[i] = i == 0          ? sx_hlo_scalar(w, SX_I64, 0)
-                   : i <= op->n_in ? op->in[i - 1]
-                                   : sx_hlo_splat(w, op->out_types[i - 1 - op->n_in], 0);
-        types[i] = sx_hlo_type(w, state[i]);
-    }
-    sx_hlo first = sx_hlo_begin(w, "while", state, n, types, n);
-    sx_hlo_region(w, types, n, args);
-    sx_hlo more =
-        sx_hlo_compare(w, "LT", args[0], sx_hlo_like(w, args[0], (double)op->in_types[0].dims[0]));
-    sx_hlo_region_end(w, &more, 1);
-    sx_hlo_region(w, types, n, args);
-    for (int i = 0; i < op->n_in; i++) {
-        part[i] = i < attrs->mapped ? sx_hlo_row(w, args[1 + i], args[0]) : args[1 + i];
-    }
-    sx_hlo_graph(w, attrs->body, part, made);
-    for (int i = 0; i < op->n_out; i++) {
-        sx_hlo *stack = &args[1 + op->n_in + i];
-        *stack = sx_hlo_set_row(w, *stack, made[i], args[0]);
-    }
-    args[0] = sx_hlo_with(w, "add", args[0], 1);
-    sx_hlo_region_end(w, args, n);
-    sx_hlo_end(w);
-    for (int i = 0; i < op->n_out; i++) {
-        op->out[i] = sx_hlo_result(first, 1 + op->n_in + i);
-    }
-}
-
 /* (x, y): x[i] + y, of vectors */
 static sx_node sum_nodes[] = {SX_BODY_PARAMETER(1, "x", SX_F32, 1, {3}),
                               SX_BODY_PARAMETER(2, "y", SX_F32, 1, {3}),
@@ -228,6 +192,5 @@ const sx_op_def sx_op_map = {
     .infer = map_infer,
     .grad = map_grad,
     .host = map_host,
-    .to_stablehlo = map_to_stablehlo,
     SX_OP_SAMPLES(map_samples),
 };

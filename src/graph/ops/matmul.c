@@ -111,13 +111,6 @@ static sx_status matmul_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-static void matmul_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_matmul_attrs *attrs = op->attrs;
-    sx_hlo y = sx_hlo_matmul(w, op->in[0], attrs->transpose_a, op->in[1], attrs->transpose_b);
-    op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
-}
-
 #define NN              SX_FILL_NORMAL
 #define TRANSPOSE(a, b) (&(const sx_matmul_attrs){.transpose_a = (a), .transpose_b = (b)})
 static const sx_op_sample matmul_samples[] = {
@@ -183,6 +176,5 @@ const sx_op_def sx_op_matmul = {
     .flops = matmul_flops,
     .to_tf = matmul_to_tf,
     SX_FROM_TF({.op = "MatMul", .attrs = matmul_from_tf}),
-    .to_stablehlo = matmul_to_stablehlo,
     SX_OP_SAMPLES(matmul_samples),
 };

@@ -50,15 +50,6 @@ static void max_pool2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_pool(w, op, "MaxPool");
 }
 
-static void max_pool2d_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_pool_geometry g;
-    if (sx_hlo_pool_geometry(w, op->attrs, &op->in_types[0], &g)) {
-        sx_hlo_window window = sx_hlo_pool_window(&g);
-        op->out[0] = sx_hlo_reduce_window(w, "maximum", op->in[0], &window, &op->out_types[0]);
-    }
-}
-
 static const sx_op_sample max_pool2d_samples[] = {
     SX_SAMPLES_POOL(SX_FILL_DISTINCT),
 };
@@ -81,6 +72,5 @@ const sx_op_def sx_op_max_pool2d = {
     .host = max_pool2d_host,
     .to_tf = max_pool2d_to_tf,
     SX_FROM_TF({.op = "MaxPool", .attrs = sx_tf_read_pool}),
-    .to_stablehlo = max_pool2d_to_stablehlo,
     SX_OP_SAMPLES(max_pool2d_samples),
 };

@@ -55,31 +55,6 @@ static sx_status max_pool2d_grad_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* Select-and-scatter selects the first element that no later one exceeds, which is the first
- * maximum. It does not use y; if y is not the maximum, the gradient is not assigned. */
-static void max_pool2d_grad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_pool_geometry g;
-    if (!sx_hlo_pool_geometry(w, op->attrs, &op->in_types[0], &g)) {
-        return;
-    }
-    sx_hlo_window window = sx_hlo_pool_window(&g);
-    sx_hlo x = op->in[0], dy = op->in[2];
-    sx_dtype dtype = op->in_types[0].dtype;
-    const sx_type scalars[2] = {sx_scalar_type(dtype), sx_scalar_type(dtype)};
-    sx_hlo greatest = sx_hlo_reduce_window(w, "maximum", x, &window, &op->in_types[1]);
-    sx_hlo chosen = sx_hlo_compare(w, "EQ", op->in[1], greatest), a[2];
-    sx_hlo given = sx_hlo_select(w, chosen, dy, sx_hlo_like(w, dy, 0));
-    sx_hlo in[3] = {x, given, sx_hlo_scalar(w, dtype, 0)};
-    op->out[0] = sx_hlo_begin(w, "select_and_scatter", in, 3, &op->out_types[0], 1);
-    sx_hlo_region(w, scalars, 2, a);
-    sx_hlo keep = sx_hlo_compare(w, "GE", a[0], a[1]);
-    sx_hlo_region_end(w, &keep, 1);
-    sx_hlo_region_binary(w, "add", dtype);
-    sx_hlo_attr_window(w, &window);
-    sx_hlo_end(w);
-}
-
 /* y is a separate input, so a sample's random y equals no x; tests/graph/test_ops.c tests pooling
  * and this together. */
 #define DD        SX_FILL_DISTINCT
@@ -113,6 +88,5 @@ const sx_op_def sx_op_max_pool2d_grad = {
     SX_OP_ATTRS(sx_pool2d_attrs, max_pool2d_grad_attrs),
     .infer = max_pool2d_grad_infer,
     .host = max_pool2d_grad_host,
-    .to_stablehlo = max_pool2d_grad_to_stablehlo,
     SX_OP_SAMPLES(max_pool2d_grad_samples),
 };

@@ -73,22 +73,6 @@ static sx_status moments_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static void moments_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_axes_attrs *attrs = op->attrs;
-    const sx_ints *axes = &attrs->axes;
-    sx_hlo x = sx_hlo_widen(w, op->in[0]);
-    sx_type type = sx_hlo_type(w, x), kept = sx_reduced_type(&type, axes, true);
-    double count = (double)sx_type_elems(&type) / (double)sx_type_elems(&kept);
-    sx_hlo sum = sx_hlo_reduce(w, "add", x, axes->n, axes->v, true);
-    sx_hlo mean = sx_hlo_with(w, "divide", sum, count);
-    sx_hlo centred = sx_hlo_binary(w, "subtract", x, sx_hlo_broadcast_to(w, mean, &type));
-    sx_hlo squares = sx_hlo_binary(w, "multiply", centred, centred);
-    sx_hlo spread = sx_hlo_reduce(w, "add", squares, axes->n, axes->v, false);
-    op->out[0] = sx_hlo_reshape(w, mean, &op->out_types[0]);
-    op->out[1] = sx_hlo_with(w, "divide", spread, count);
-}
-
 #define OVER(...) (&(const sx_axes_attrs){.axes = {__VA_ARGS__}})
 static const sx_op_sample moments_samples[] = {
     {.name = "dense",
@@ -141,6 +125,5 @@ const sx_op_def sx_op_moments = {
     .infer = moments_infer,
     .grad = moments_grad,
     .host = moments_host,
-    .to_stablehlo = moments_to_stablehlo,
     SX_OP_SAMPLES(moments_samples),
 };

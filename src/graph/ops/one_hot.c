@@ -70,14 +70,6 @@ static sx_status one_hot_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-static void one_hot_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_one_hot_attrs *attrs = op->attrs;
-    sx_hlo hits = sx_hlo_hits(w, op->in[0], attrs->depth);
-    sx_hlo on = sx_hlo_splat(w, op->out_types[0], attrs->on);
-    op->out[0] = sx_hlo_select(w, hits, on, sx_hlo_splat(w, op->out_types[0], attrs->off));
-}
-
 #define HOT(...) (&(const sx_one_hot_attrs){__VA_ARGS__})
 static const sx_op_sample one_hot_samples[] = {
     {.name = "labels",
@@ -125,6 +117,5 @@ const sx_op_def sx_op_one_hot = {
     SX_FROM_TF({.op = "OneHot",
                 .operands = {{1, "depth"}, {2, "on"}, {3, "off"}},
                 .attrs = one_hot_from_tf}),
-    .to_stablehlo = one_hot_to_stablehlo,
     SX_OP_SAMPLES(one_hot_samples),
 };

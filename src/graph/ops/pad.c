@@ -108,12 +108,6 @@ static sx_status pad_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-static void pad_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_pad_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_pad(w, op->in[0], attrs->value, attrs->before.v, attrs->after.v, NULL);
-}
-
 #define AROUND(before_, after_, ...) \
     (&(const sx_pad_attrs){.before = before_, .after = after_, __VA_ARGS__})
 #define AT(...)     \
@@ -165,6 +159,5 @@ const sx_op_def sx_op_pad = {
     .to_tf = pad_to_tf,
     SX_FROM_TF({.op = "Pad", .operands = {{1, ""}}, .attrs = pad_from_tf},
                {.op = "PadV2", .operands = {{1, ""}, {2, "value"}}, .attrs = pad_from_tf}),
-    .to_stablehlo = pad_to_stablehlo,
     SX_OP_SAMPLES(pad_samples),
 };

@@ -38,7 +38,7 @@ const sx_op_def sx_op_parameter = {
     .n_in = 0,
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES,
-    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_NO_HOST | SX_OP_NO_STABLEHLO,
+    .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_NO_HOST,
     SX_OP_ATTRS(sx_parameter_attrs, rows),
     .infer = infer,
 };

@@ -47,11 +47,6 @@ static sx_status put_row_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static void put_row_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    op->out[0] = sx_hlo_set_row(w, op->in[0], op->in[1], sx_hlo_convert(w, op->in[2], SX_I64));
-}
-
 static const sx_op_sample put_row_samples[] = {
     {.name = "matrix",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3),
@@ -81,6 +76,5 @@ const sx_op_def sx_op_put_row = {
     .infer = put_row_infer,
     .grad = put_row_grad,
     .host = put_row_host,
-    .to_stablehlo = put_row_to_stablehlo,
     SX_OP_SAMPLES(put_row_samples),
 };

@@ -16,6 +16,6 @@ const sx_op_def sx_op_read_variable = {
     SX_OP_NAMED(read_variable),
     .n_in = 1,
     .n_out = 1,
-    .flags = SX_OP_FUNCTION | SX_OP_NO_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_NO_STABLEHLO,
+    .flags = SX_OP_FUNCTION | SX_OP_NO_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
     .infer = read_variable_infer,
 };

@@ -66,13 +66,6 @@ static void reduce_max_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_reduce(w, op, "Max");
 }
 
-static void reduce_max_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_reduce_attrs *attrs = op->attrs;
-    op->out[0] =
-        sx_hlo_reduce(w, "maximum", op->in[0], attrs->axes.n, attrs->axes.v, attrs->keep_dims);
-}
-
 static const sx_op_sample reduce_max_samples[] = {
     SX_SAMPLES_REDUCE(SX_FILL_DISTINCT),
 };
@@ -95,6 +88,5 @@ const sx_op_def sx_op_reduce_max = {
     .host = reduce_max_host,
     .to_tf = reduce_max_to_tf,
     SX_FROM_TF({.op = "Max", .operands = {{1, "axes"}}, .attrs = sx_tf_read_reduce}),
-    .to_stablehlo = reduce_max_to_stablehlo,
     SX_OP_SAMPLES(reduce_max_samples),
 };

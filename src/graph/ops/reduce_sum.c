@@ -56,12 +56,6 @@ static void reduce_sum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_reduce(w, op, "Sum");
 }
 
-static void reduce_sum_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_reduce_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_reduce(w, "add", op->in[0], attrs->axes.n, attrs->axes.v, attrs->keep_dims);
-}
-
 static const sx_op_sample reduce_sum_samples[] = {
     SX_SAMPLES_REDUCE(SX_FILL_NORMAL),
     {.name = "blocks",
@@ -94,6 +88,5 @@ const sx_op_def sx_op_reduce_sum = {
     .host = reduce_sum_host,
     .to_tf = reduce_sum_to_tf,
     SX_FROM_TF({.op = "Sum", .operands = {{1, "axes"}}, .attrs = sx_tf_read_reduce}),
-    .to_stablehlo = reduce_sum_to_stablehlo,
     SX_OP_SAMPLES(reduce_sum_samples),
 };

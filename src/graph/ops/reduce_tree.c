@@ -91,46 +91,6 @@ static sx_status reduce_tree_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static sx_hlo row_of(sx_hlo_writer *w, sx_hlo x, int64_t row, const sx_type *out)
-{
-    sx_type type = sx_hlo_type(w, x);
-    const int64_t begin[SX_MAX_RANK] = {row};
-    type.dims[0] = 1;
-    return sx_hlo_reshape(w, sx_hlo_slice(w, x, begin, type.dims), out);
-}
-
-static sx_hlo join_rows(sx_hlo_writer *w, const char *op, sx_hlo x, int64_t first, int64_t count,
-                        const sx_type *out)
-{
-    if (count == 1) {
-        return row_of(w, x, first, out);
-    }
-    const int64_t half = (count + 1) / 2;
-    sx_hlo a = join_rows(w, op, x, first, half, out);
-    return sx_hlo_binary(w, op, a, join_rows(w, op, x, first + half, count - half, out));
-}
-
-static void reduce_tree_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_reduce_tree_attrs *attrs = op->attrs;
-    const char *joined = attrs->how == SX_COMBINE_AND   ? "and"
-                         : attrs->how == SX_COMBINE_MAX ? "maximum"
-                                                        : "add";
-    const int64_t parts = op->in_types[0].dims[0];
-    const bool mean = attrs->how == SX_COMBINE_MEAN || attrs->how == SX_COMBINE_MOMENTS;
-    for (int k = 0; k < op->n_in; k++) {
-        sx_hlo x = op->in[k];
-        const sx_type *out = &op->out_types[k];
-        if (k == 1 && attrs->how == SX_COMBINE_MOMENTS) {
-            sx_hlo off = sx_hlo_binary(w, "subtract", op->in[0],
-                                       sx_hlo_repeat(w, op->out[0], &op->in_types[0], 0));
-            x = sx_hlo_binary(w, "add", x, sx_hlo_binary(w, "multiply", off, off));
-        }
-        x = join_rows(w, joined, x, 0, op->in_types[k].dims[0], out);
-        op->out[k] = mean ? sx_hlo_with(w, "divide", x, (double)parts) : x;
-    }
-}
-
 #define HOW(how_) (&(const sx_reduce_tree_attrs){.how = (how_)})
 static const sx_op_sample reduce_tree_samples[] = {
     {.name = "sums",
@@ -163,6 +123,5 @@ const sx_op_def sx_op_reduce_tree = {
     SX_OP_ATTRS(sx_reduce_tree_attrs, reduce_tree_attrs),
     .infer = reduce_tree_infer,
     .host = reduce_tree_host,
-    .to_stablehlo = reduce_tree_to_stablehlo,
     SX_OP_SAMPLES(reduce_tree_samples),
 };

@@ -4,7 +4,6 @@
 
 #include "graph/builder.h"
 #include "graph/interpret.h"
-#include "graph/lower/stablehlo_graph.h"
 #include "graph/ops/common.h"
 
 /* Checks that the region's args have these types, in order. `what` names the region. */

@@ -20,11 +20,6 @@ static sx_status replica_id_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static void replica_id_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    op->out[0] = sx_hlo_emit(w, "replica_id", NULL, 0, &op->out_types[0], 1);
-}
-
 static const sx_op_sample replica_id_samples[] = {{.name = "alone"}};
 
 const sx_op_def sx_op_replica_id = {
@@ -34,6 +29,5 @@ const sx_op_def sx_op_replica_id = {
     .flags = SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_BY_REPLICA,
     .infer = replica_id_infer,
     .host = replica_id_host,
-    .to_stablehlo = replica_id_to_stablehlo,
     SX_OP_SAMPLES(replica_id_samples),
 };

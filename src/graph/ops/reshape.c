@@ -53,11 +53,6 @@ static void reshape_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
 }
 
-static void reshape_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    op->out[0] = sx_hlo_reshape(w, op->in[0], &op->out_types[0]);
-}
-
 #define SHAPE(...) (&(const sx_shape_attrs){.shape = {__VA_ARGS__}})
 static const sx_op_sample reshape_samples[] = {
     {.name = "flatten",
@@ -114,6 +109,5 @@ const sx_op_def sx_op_reshape = {
     .host = sx_host_copy,
     .to_tf = reshape_to_tf,
     SX_FROM_TF({.op = "Reshape", .operands = {{1, "shape"}}}),
-    .to_stablehlo = reshape_to_stablehlo,
     SX_OP_SAMPLES(reshape_samples),
 };

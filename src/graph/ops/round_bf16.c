@@ -36,6 +36,5 @@ const sx_op_def sx_op_round_bf16 = {
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD | SX_OP_NO_TF,
     .infer = round_bf16_infer,
     .host = sx_row_host_round_bf16,
-    .to_stablehlo = sx_row_hlo_round_bf16,
     SX_OP_SAMPLES(round_bf16_samples),
 };

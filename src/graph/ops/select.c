@@ -53,14 +53,6 @@ static void select_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[1].dtype)));
 }
 
-static void select_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_type *type = &op->out_types[0];
-    sx_hlo cond = sx_hlo_broadcast_to(w, op->in[0], type);
-    sx_hlo x = sx_hlo_broadcast_to(w, op->in[1], type);
-    op->out[0] = sx_hlo_select(w, cond, x, sx_hlo_broadcast_to(w, op->in[2], type));
-}
-
 #define NN SX_FILL_NORMAL
 static const sx_op_sample select_samples[] = {
     {.name = "same",
@@ -102,6 +94,5 @@ const sx_op_def sx_op_select = {
     .host = select_host,
     .to_tf = select_to_tf,
     SX_FROM_TF({.op = "SelectV2"}),
-    .to_stablehlo = select_to_stablehlo,
     SX_OP_SAMPLES(select_samples),
 };

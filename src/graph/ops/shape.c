@@ -53,19 +53,6 @@ static sx_status shape_from_tf(const sx_tf_node *n, void *out)
     return SX_OK;
 }
 
-static void shape_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    int64_t wide[SX_MAX_RANK];
-    int32_t narrow[SX_MAX_RANK];
-    const bool is_wide = op->out_types[0].dtype == SX_I64;
-    for (int i = 0; i < op->in_types[0].rank; i++) {
-        wide[i] = op->in_types[0].dims[i];
-        narrow[i] = (int32_t)SX_MIN(wide[i], INT32_MAX);
-    }
-    op->out[0] =
-        sx_hlo_constant(w, &(sx_tensor){op->out_types[0], is_wide ? (void *)wide : (void *)narrow});
-}
-
 static const sx_op_sample shape_samples[] = {
     {.name = "int32",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3)},
@@ -89,6 +76,5 @@ const sx_op_def sx_op_shape = {
     .host = shape_host,
     .to_tf = shape_to_tf,
     SX_FROM_TF({.op = "Shape", .attrs = shape_from_tf}),
-    .to_stablehlo = shape_to_stablehlo,
     SX_OP_SAMPLES(shape_samples),
 };

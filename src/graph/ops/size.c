@@ -28,7 +28,7 @@ static sx_status size_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-static double count_along(const sx_type *x, const sx_ints *axes)
+double sx_count_along(const sx_type *x, const sx_ints *axes)
 {
     double count = 1;
     for (int i = 0; i < axes->n; i++) {
@@ -40,7 +40,7 @@ static double count_along(const sx_type *x, const sx_ints *axes)
 static sx_status size_host(const sx_kernel_call *c)
 {
     const sx_axes_attrs *attrs = c->attrs;
-    c->out[0].f[0] = count_along(&c->in[0].type, &attrs->axes);
+    c->out[0].f[0] = sx_count_along(&c->in[0].type, &attrs->axes);
     return SX_OK;
 }
 
@@ -63,13 +63,6 @@ static void size_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                   sx_tf_attrs(sx_tf_attr_type("SrcT", SX_I32), sx_tf_attr_type("DstT", (int)out)));
     op->out[0] = sx_tf_add(w, "RealDiv", NULL, sx_tf_in(count, sx_tf_scalar(w, "rest", out, rest)),
                            sx_tf_attrs(sx_tf_attr_type("T", (int)out)));
-}
-
-static void size_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_axes_attrs *attrs = op->attrs;
-    double count = count_along(&op->in_types[0], &attrs->axes);
-    op->out[0] = sx_hlo_splat(w, op->out_types[0], count);
 }
 
 #define AXES(...) (&(const sx_axes_attrs){.axes = {__VA_ARGS__}})
@@ -109,7 +102,8 @@ sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const
         sx_type rest = sx_reduced_type(&type, &attrs.axes, false);
         if (sx_type_has_batch(&rest)) {
             sx_builder_at(b, file, line);
-            return sx_scalar(b, sx_accumulator_dtype(type.dtype), count_along(&type, &attrs.axes));
+            return sx_scalar(b, sx_accumulator_dtype(type.dtype),
+                             sx_count_along(&type, &attrs.axes));
         }
     }
     return sx_build_at(b, &sx_op_size, &attrs, &x, 1, file, line);
@@ -126,6 +120,5 @@ const sx_op_def sx_op_size = {
     .infer = size_infer,
     .host = size_host,
     .to_tf = size_to_tf,
-    .to_stablehlo = size_to_stablehlo,
     SX_OP_SAMPLES(size_samples),
 };

@@ -84,12 +84,6 @@ static void slice_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                                        sx_tf_attr_type("Index", SX_I32)));
 }
 
-static void slice_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_slice_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_slice(w, op->in[0], attrs->begin.v, op->out_types[0].dims);
-}
-
 #define BLOCK(begin_, ...) (&(const sx_slice_attrs){.begin = begin_, .size = __VA_ARGS__})
 #define AT(...)     \
     {               \
@@ -130,6 +124,12 @@ sx_value sx_slice_at(sx_builder *b, sx_value x, const sx_slice_args *args, const
     return sx_build_at(b, &sx_op_slice, &attrs, &x, 1, file, line);
 }
 
+static double slice_bytes(const sx_type *in, const sx_type *out)
+{
+    (void)in;
+    return 2 * (double)sx_type_bytes(&out[0]);
+}
+
 const sx_op_def sx_op_slice = {
     SX_OP_NAMED(slice),
     .n_in = 1,
@@ -141,8 +141,8 @@ const sx_op_def sx_op_slice = {
     .infer = slice_infer,
     .grad = slice_grad,
     .host = slice_host,
+    .bytes = slice_bytes,
     .to_tf = slice_to_tf,
     SX_FROM_TF({.op = "Slice", .operands = {{1, "begin"}, {2, "size"}}}),
-    .to_stablehlo = slice_to_stablehlo,
     SX_OP_SAMPLES(slice_samples),
 };

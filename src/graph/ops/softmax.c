@@ -43,16 +43,6 @@ static void softmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "Softmax");
 }
 
-static void softmax_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_hlo x = sx_hlo_widen(w, op->in[0]);
-    sx_hlo greatest = sx_hlo_reduce_last(w, "maximum", x);
-    greatest = sx_hlo_broadcast_to(w, greatest, &op->out_types[0]);
-    sx_hlo e = sx_hlo_unary(w, "exponential", sx_hlo_binary(w, "subtract", x, greatest));
-    sx_hlo sum = sx_hlo_broadcast_to(w, sx_hlo_reduce_last(w, "add", e), &op->out_types[0]);
-    op->out[0] = sx_hlo_convert(w, sx_hlo_binary(w, "divide", e, sum), op->out_types[0].dtype);
-}
-
 static const sx_op_sample softmax_samples[] = {
     SX_SAMPLES_CLASSES(SX_FILL_NORMAL),
 };
@@ -70,6 +60,5 @@ const sx_op_def sx_op_softmax = {
     .host = softmax_host,
     .to_tf = softmax_to_tf,
     SX_FROM_TF({.op = "Softmax"}),
-    .to_stablehlo = softmax_to_stablehlo,
     SX_OP_SAMPLES(softmax_samples),
 };

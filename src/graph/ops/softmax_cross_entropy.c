@@ -89,19 +89,6 @@ static void softmax_cross_entropy_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[1] = sx_tf_output(op->out[0], 1);
 }
 
-static void softmax_cross_entropy_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const int64_t last = 1;
-    const sx_type *type = &op->in_types[0];
-    sx_hlo log_p = sx_hlo_log_softmax(w, sx_hlo_widen(w, op->in[0]));
-    sx_hlo z = sx_hlo_widen(w, op->in[1]);
-    sx_hlo sum = sx_hlo_reduce(w, "add", sx_hlo_binary(w, "multiply", z, log_p), 1, &last, false);
-    sx_hlo total = sx_hlo_broadcast_to(w, sx_hlo_reduce_last(w, "add", z), type);
-    sx_hlo share = sx_hlo_binary(w, "multiply", sx_hlo_unary(w, "exponential", log_p), total);
-    op->out[0] = sx_hlo_convert(w, sx_hlo_unary(w, "negate", sum), type->dtype);
-    op->out[1] = sx_hlo_convert(w, sx_hlo_binary(w, "subtract", share, z), type->dtype);
-}
-
 #define NN SX_FILL_NORMAL
 static const sx_op_sample softmax_cross_entropy_samples[] = {
     {.name = "ten",
@@ -130,6 +117,5 @@ const sx_op_def sx_op_softmax_cross_entropy = {
     .host = softmax_cross_entropy_host,
     .to_tf = softmax_cross_entropy_to_tf,
     SX_FROM_TF({.op = "SoftmaxCrossEntropyWithLogits"}),
-    .to_stablehlo = softmax_cross_entropy_to_stablehlo,
     SX_OP_SAMPLES(softmax_cross_entropy_samples),
 };

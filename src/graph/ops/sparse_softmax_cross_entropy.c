@@ -58,30 +58,6 @@ static void sparse_softmax_cross_entropy_to_tf(sx_tf_writer *w, const sx_tf_op *
     op->out[1] = sx_tf_output(op->out[0], 1);
 }
 
-/* x if the example's label is valid, else NaN; x is [N] or [N,C]. */
-static sx_hlo where_known(sx_hlo_writer *w, sx_hlo known, sx_hlo x)
-{
-    sx_type type = sx_hlo_type(w, x);
-    const int64_t first = 0;
-    known = type.rank == 1 ? known : sx_hlo_broadcast_in(w, known, &type, &first);
-    return sx_hlo_select(w, known, x, sx_hlo_like(w, x, NAN));
-}
-
-static void sparse_softmax_cross_entropy_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const int64_t classes = op->in_types[0].dims[1], last = 1;
-    sx_dtype dtype = op->in_types[0].dtype;
-    sx_hlo log_p = sx_hlo_log_softmax(w, sx_hlo_widen(w, op->in[0])), label = op->in[1];
-    sx_hlo hits = sx_hlo_hits(w, label, classes);
-    sx_hlo at_label = sx_hlo_select(w, hits, log_p, sx_hlo_like(w, log_p, 0));
-    sx_hlo loss = sx_hlo_unary(w, "negate", sx_hlo_reduce(w, "add", at_label, 1, &last, false));
-    sx_hlo ones = sx_hlo_convert(w, hits, sx_hlo_type(w, log_p).dtype);
-    sx_hlo back = sx_hlo_binary(w, "subtract", sx_hlo_unary(w, "exponential", log_p), ones);
-    sx_hlo known = sx_hlo_reduce(w, "or", hits, 1, &last, false);
-    op->out[0] = sx_hlo_convert(w, where_known(w, known, loss), dtype);
-    op->out[1] = sx_hlo_convert(w, where_known(w, known, back), dtype);
-}
-
 static const sx_op_sample sparse_softmax_cross_entropy_samples[] = {
     {.name = "ten",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 10), SX_SAMPLE_I32(10, SX_BATCH)},
@@ -115,6 +91,5 @@ const sx_op_def sx_op_sparse_softmax_cross_entropy = {
     .host = sparse_softmax_cross_entropy_host,
     .to_tf = sparse_softmax_cross_entropy_to_tf,
     SX_FROM_TF({.op = "SparseSoftmaxCrossEntropyWithLogits"}),
-    .to_stablehlo = sparse_softmax_cross_entropy_to_stablehlo,
     SX_OP_SAMPLES(sparse_softmax_cross_entropy_samples),
 };

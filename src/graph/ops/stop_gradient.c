@@ -19,12 +19,6 @@ static void stop_gradient_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, "StopGradient");
 }
 
-static void stop_gradient_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    (void)w;
-    op->out[0] = op->in[0];
-}
-
 static const sx_op_sample stop_gradient_samples[] = {
     SX_SAMPLES_MAP(SX_FILL_NORMAL),
     {.name = "int32", .inputs = {SX_SAMPLE_I32(9, SX_BATCH)}, .n_inputs = 1},
@@ -44,6 +38,5 @@ const sx_op_def sx_op_stop_gradient = {
     .host = sx_host_copy,
     .to_tf = stop_gradient_to_tf,
     SX_FROM_TF({.op = "StopGradient"}),
-    .to_stablehlo = stop_gradient_to_stablehlo,
     SX_OP_SAMPLES(stop_gradient_samples),
 };

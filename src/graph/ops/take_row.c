@@ -40,11 +40,6 @@ static sx_status take_row_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static void take_row_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    op->out[0] = sx_hlo_row(w, op->in[0], sx_hlo_convert(w, op->in[1], SX_I64));
-}
-
 static const sx_op_sample take_row_samples[] = {
     {.name = "matrix",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3),
@@ -60,6 +55,12 @@ static const sx_op_sample take_row_samples[] = {
      .n_inputs = 2},
 };
 
+static double take_row_bytes(const sx_type *in, const sx_type *out)
+{
+    (void)in;
+    return 2 * (double)sx_type_bytes(&out[0]);
+}
+
 const sx_op_def sx_op_take_row = {
     SX_OP_NAMED(take_row),
     .n_in = 2,
@@ -71,6 +72,6 @@ const sx_op_def sx_op_take_row = {
     .infer = take_row_infer,
     .grad = take_row_grad,
     .host = take_row_host,
-    .to_stablehlo = take_row_to_stablehlo,
+    .bytes = take_row_bytes,
     SX_OP_SAMPLES(take_row_samples),
 };

@@ -72,28 +72,6 @@ static sx_status top_k_from_tf(const sx_tf_node *n, void *out)
                                               : sx_error(SX_UNIMPLEMENTED, "sorted is false");
 }
 
-/* A stable sort of (element, index) pairs in descending order. */
-static void top_k_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    sx_dtype dtype = op->in_types[0].dtype;
-    sx_type types[2] = {op->in_types[0], op->in_types[0]};
-    const sx_type scalars[4] = {sx_scalar_type(dtype), sx_scalar_type(dtype),
-                                sx_scalar_type(SX_I32), sx_scalar_type(SX_I32)};
-    const int64_t begin[SX_MAX_RANK] = {0};
-    types[1].dtype = SX_I32;
-    sx_hlo in[2] = {op->in[0], sx_hlo_iota(w, types[1], types[1].rank - 1)}, a[4];
-    sx_hlo sorted = sx_hlo_begin(w, "sort", in, 2, types, 2);
-    sx_hlo_region(w, scalars, 4, a);
-    sx_hlo greater = sx_hlo_compare(w, "GT", a[0], a[1]);
-    sx_hlo_region_end(w, &greater, 1);
-    sx_hlo_attr(w, "dimension", "%d : i64", types[0].rank - 1);
-    sx_hlo_attr(w, "is_stable", "true");
-    sx_hlo_end(w);
-    for (int k = 0; k < 2; k++) {
-        op->out[k] = sx_hlo_slice(w, sx_hlo_result(sorted, k), begin, op->out_types[k].dims);
-    }
-}
-
 #define TOP(k_) (&(const sx_top_k_attrs){.k = (k_)})
 static const sx_op_sample top_k_samples[] = {
     {.name = "three",
@@ -130,6 +108,5 @@ const sx_op_def sx_op_top_k = {
     .host = top_k_host,
     .to_tf = top_k_to_tf,
     SX_FROM_TF({.op = "TopKV2", .operands = {{1, "k"}}, .attrs = top_k_from_tf}),
-    .to_stablehlo = top_k_to_stablehlo,
     SX_OP_SAMPLES(top_k_samples),
 };

@@ -74,12 +74,6 @@ static void transpose_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
 }
 
-static void transpose_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_transpose_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_transpose(w, op->in[0], attrs->perm.v);
-}
-
 #define PERM(...) (&(const sx_transpose_attrs){.perm = {__VA_ARGS__}})
 static const sx_op_sample transpose_samples[] = {
     {.name = "to_nchw",
@@ -129,6 +123,5 @@ const sx_op_def sx_op_transpose = {
     .host = transpose_host,
     .to_tf = transpose_to_tf,
     SX_FROM_TF({.op = "Transpose", .operands = {{1, "perm"}}}),
-    .to_stablehlo = transpose_to_stablehlo,
     SX_OP_SAMPLES(transpose_samples),
 };

@@ -21,7 +21,7 @@ const sx_op_def sx_op_variable_handle = {
     SX_OP_NAMED(variable_handle),
     .n_in = 0,
     .n_out = 1,
-    .flags = SX_OP_FUNCTION | SX_OP_NO_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF | SX_OP_NO_STABLEHLO,
+    .flags = SX_OP_FUNCTION | SX_OP_NO_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_variable_handle_attrs, variable_handle_attrs),
     .infer = variable_handle_infer,
 };

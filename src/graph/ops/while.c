@@ -411,50 +411,6 @@ static sx_status while_host(const sx_kernel_call *c)
     }
 }
 
-/* The operands and, where there is a bound, a count of the iterations: no plugin can be
- * interrupted, so the loop ends at its bound whatever the condition says. */
-static void while_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_while_attrs *attrs = op->attrs;
-    const int n = op->n_in, all = n + (attrs->trips > 0);
-    sx_hlo *state = sx_alloc(2 * ((size_t)n + 1), sizeof(*state)), test;
-    sx_type *types = sx_alloc((size_t)n + 1, sizeof(*types));
-    if (state == NULL || types == NULL) {
-        sx_hlo_fail(w, sx_no_memory("lowering a loop"));
-        sx_free(state);
-        sx_free(types);
-        return;
-    }
-    sx_hlo *args = state + n + 1;
-    for (int i = 0; i < all; i++) {
-        state[i] = i < n ? op->in[i] : sx_hlo_scalar(w, SX_I64, 0);
-        types[i] = sx_hlo_type(w, state[i]);
-    }
-    sx_hlo first = sx_hlo_begin(w, "while", state, all, types, all);
-    sx_hlo_region(w, types, all, args);
-    sx_hlo_graph(w, attrs->condition, args, &test);
-    if (all > n) {
-        sx_hlo most = sx_hlo_like(w, args[n], (double)attrs->trips);
-        test = sx_hlo_binary(w, "and", test, sx_hlo_compare(w, "LT", args[n], most));
-    }
-    sx_hlo_region_end(w, &test, 1);
-    sx_hlo_region(w, types, all, args);
-    sx_hlo_graph(w, attrs->body, args, op->out); /* the other operands stay in args */
-    for (int i = 0; i < op->n_out; i++) {
-        args[i] = op->out[i];
-    }
-    if (all > n) {
-        args[n] = sx_hlo_with(w, "add", args[n], 1);
-    }
-    sx_hlo_region_end(w, args, all);
-    sx_hlo_end(w);
-    for (int i = 0; i < op->n_out; i++) {
-        op->out[i] = sx_hlo_result(first, i);
-    }
-    sx_free(state);
-    sx_free(types);
-}
-
 /* (x, limit): while x < limit, x = x + x */
 static sx_node less_nodes[] = {SX_BODY_PARAMETER(1, "x", SX_F32, 0, {0}),
                                SX_BODY_PARAMETER(2, "limit", SX_F32, 0, {0}),
@@ -534,6 +490,5 @@ const sx_op_def sx_op_while = {
     .infer = while_infer,
     .grad = while_grad,
     .host = while_host,
-    .to_stablehlo = while_to_stablehlo,
     SX_OP_SAMPLES(while_samples),
 };

@@ -1,8 +1,19 @@
-/* See stablehlo_graph.h. */
-#include "graph/lower/stablehlo_graph.h"
+/* See lower.h. */
+#include "graph/lower/stablehlo/lower.h"
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "graph/lower/stablehlo/rows.h"
+
+/* ---- The table ---- */
+
+const sx_hlo_row sx_hlo_rows[SX_OPID_COUNT] = {
+#define HLO(name)       [SX_OPID_##name] = {.lower = sx_hlo_lower_##name},
+#define NONE(name, why) [SX_OPID_##name] = {.none = why},
+#include "graph/lower/stablehlo/rows.def"
+};
+
+/* ---- Graphs ---- */
 
 static void lower_node(sx_hlo_writer *w, const sx_graph *g, const sx_node *n, sx_hlo *values,
                        sx_hlo *in, sx_type *types)
@@ -17,20 +28,22 @@ static void lower_node(sx_hlo_writer *w, const sx_graph *g, const sx_node *n, sx
         out[i] = SX_HLO_NONE;
         out_types[i] = *sx_graph_type(g, sx_node_output(n, i));
     }
-    if (n->op->to_stablehlo == NULL) {
-        sx_hlo_fail(
-            w, sx_error(SX_UNIMPLEMENTED, "%s \"%s\" has no StableHLO form", n->op->name, n->name));
+    const sx_hlo_row *row = &sx_hlo_rows[n->op->id];
+    if (row->lower == NULL) {
+        sx_hlo_fail(w,
+                    sx_error(SX_UNIMPLEMENTED, "%s \"%s\" cannot be part of a device program: %s",
+                             n->op->name, n->name, row->none));
         return;
     }
     sx_hlo_at(w, n->name);
-    n->op->to_stablehlo(w, &(sx_hlo_op){.attrs = n->attrs,
-                                        .name = n->name,
-                                        .in = in,
-                                        .out = out,
-                                        .in_types = types,
-                                        .out_types = out_types,
-                                        .n_in = n->n_inputs,
-                                        .n_out = n->n_outputs});
+    row->lower(w, &(sx_hlo_op){.attrs = n->attrs,
+                               .name = n->name,
+                               .in = in,
+                               .out = out,
+                               .in_types = types,
+                               .out_types = out_types,
+                               .n_in = n->n_inputs,
+                               .n_out = n->n_outputs});
     for (int i = 0; i < n->n_outputs; i++) {
         values[sx_node_output(n, i).id] = out[i];
     }
@@ -75,7 +88,7 @@ static void row_at(sx_hlo_writer *w, sx_hlo i, int rank, sx_hlo *at)
     }
 }
 
-sx_hlo sx_hlo_row(sx_hlo_writer *w, sx_hlo stack, sx_hlo i)
+sx_hlo sx_hlo_take_row(sx_hlo_writer *w, sx_hlo stack, sx_hlo i)
 {
     const sx_type type = sx_hlo_type(w, stack);
     sx_type row = type;
@@ -87,7 +100,7 @@ sx_hlo sx_hlo_row(sx_hlo_writer *w, sx_hlo stack, sx_hlo i)
     return sx_hlo_reshape(w, sx_hlo_emit(w, "dynamic_slice", in, type.rank + 1, &row, 1), &one);
 }
 
-sx_hlo sx_hlo_set_row(sx_hlo_writer *w, sx_hlo stack, sx_hlo value, sx_hlo i)
+sx_hlo sx_hlo_put_row(sx_hlo_writer *w, sx_hlo stack, sx_hlo value, sx_hlo i)
 {
     const sx_type type = sx_hlo_type(w, stack);
     sx_type row = type;

@@ -1,6 +1,6 @@
 /* The StableHLO text writer: values, operations, regions, constants; see stablehlo.h. The
  * function's header contains the types of its results, so the module is assembled at the end. */
-#include "graph/lower/stablehlo_writer.h"
+#include "graph/lower/stablehlo/writer.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* StableHLO operations with their attributes and result types, over the writer of stablehlo.c:
  * elementwise, shapes, reductions, products, replicas. */
-#include "graph/lower/stablehlo_writer.h"
+#include "graph/lower/stablehlo/writer.h"
 
 #include <math.h>
 #include <string.h>

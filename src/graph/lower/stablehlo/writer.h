@@ -1,4 +1,4 @@
-/* The internals of the StableHLO writer, for stablehlo.c (text) and stablehlo_ops.c (operations):
+/* The internals of the StableHLO writer, for stablehlo.c (text) and operations.c:
  *
  *   body     the function's lines so far
  *   attrs    "name = value, …" staged for the next operation
@@ -8,7 +8,7 @@
 #define SX_GRAPH_LOWER_STABLEHLO_WRITER_H
 
 #include "base/buffer.h"
-#include "graph/lower/stablehlo.h"
+#include "graph/lower/stablehlo/stablehlo.h"
 
 /* An operation whose regions are open. */
 typedef struct sx_hlo_open {

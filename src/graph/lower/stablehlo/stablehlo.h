@@ -1,4 +1,4 @@
-/* sx_hlo_writer: receives an operator's StableHLO from its `to_stablehlo` function.
+/* sx_hlo_writer: receives an operator's StableHLO from its row (lower.h).
  *
  * A writer produces the text of one StableHLO function, in MLIR's generic form: one operation per
  * line, SSA names %0, %1 … in order, so that equal graphs produce equal texts, which are the keys
@@ -16,8 +16,8 @@
  *
  * Rules of the text: no operation newer than StableHLO 1.13, sums of f16 and bf16 in f32,
  * convolutions NHWC by HWIO without reversal (the form that is fast on XLA's CPU inside a loop). */
-#ifndef SX_GRAPH_LOWER_STABLEHLO_H
-#define SX_GRAPH_LOWER_STABLEHLO_H
+#ifndef SX_GRAPH_LOWER_STABLEHLO_STABLEHLO_H
+#define SX_GRAPH_LOWER_STABLEHLO_STABLEHLO_H
 
 #include <sextant/types.h>
 
@@ -34,16 +34,7 @@ static inline bool sx_hlo_is(sx_hlo v)
     return v.id >= 0;
 }
 
-/* Context of `to_stablehlo`: set out[0 .. n_out). */
-typedef struct sx_hlo_op {
-    const void *attrs; /* with the batch size substituted */
-    const char *name;  /* of the node */
-    const sx_hlo *in;
-    sx_hlo *out;
-    const sx_type *in_types, *out_types; /* static */
-    int n_in, n_out;
-} sx_hlo_op;
-
+/* ---- A writer's life ---- */
 /* ---- A writer's life ---- */
 
 typedef struct sx_hlo_options {

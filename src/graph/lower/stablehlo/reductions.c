@@ -1,0 +1,91 @@
+/* Reductions and counts. */
+#include "graph/lower/stablehlo/rows.h"
+
+#include "graph/ops/common.h"
+
+void sx_hlo_lower_reduce_sum(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_reduce_attrs *attrs = op->attrs;
+    op->out[0] = sx_hlo_reduce(w, "add", op->in[0], attrs->axes.n, attrs->axes.v, attrs->keep_dims);
+}
+
+void sx_hlo_lower_reduce_max(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_reduce_attrs *attrs = op->attrs;
+    op->out[0] =
+        sx_hlo_reduce(w, "maximum", op->in[0], attrs->axes.n, attrs->axes.v, attrs->keep_dims);
+}
+
+void sx_hlo_lower_size(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_axes_attrs *attrs = op->attrs;
+    double count = sx_count_along(&op->in_types[0], &attrs->axes);
+    op->out[0] = sx_hlo_splat(w, op->out_types[0], count);
+}
+
+void sx_hlo_lower_moments(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_axes_attrs *attrs = op->attrs;
+    const sx_ints *axes = &attrs->axes;
+    sx_hlo x = sx_hlo_widen(w, op->in[0]);
+    sx_type type = sx_hlo_type(w, x), kept = sx_reduced_type(&type, axes, true);
+    double count = (double)sx_type_elems(&type) / (double)sx_type_elems(&kept);
+    sx_hlo sum = sx_hlo_reduce(w, "add", x, axes->n, axes->v, true);
+    sx_hlo mean = sx_hlo_with(w, "divide", sum, count);
+    sx_hlo centred = sx_hlo_binary(w, "subtract", x, sx_hlo_broadcast_to(w, mean, &type));
+    sx_hlo squares = sx_hlo_binary(w, "multiply", centred, centred);
+    sx_hlo spread = sx_hlo_reduce(w, "add", squares, axes->n, axes->v, false);
+    op->out[0] = sx_hlo_reshape(w, mean, &op->out_types[0]);
+    op->out[1] = sx_hlo_with(w, "divide", spread, count);
+}
+
+/* Reduces (element, index) pairs to the larger; of equal ones, to the first. */
+static void argmax_region(sx_hlo_writer *w, sx_dtype dtype, sx_dtype index)
+{
+    const sx_type types[4] = {sx_scalar_type(dtype), sx_scalar_type(index), sx_scalar_type(dtype),
+                              sx_scalar_type(index)};
+    sx_hlo a[4];
+    sx_hlo_region(w, types, 4, a);
+    sx_hlo greater = sx_hlo_compare(w, "GT", a[0], a[2]);
+    sx_hlo equal = sx_hlo_compare(w, "EQ", a[0], a[2]);
+    sx_hlo before = sx_hlo_compare(w, "LT", a[1], a[3]);
+    sx_hlo tie = sx_hlo_binary(w, "and", equal, before);
+    sx_hlo first = sx_hlo_binary(w, "or", greater, tie);
+    sx_hlo best[2] = {sx_hlo_select(w, first, a[0], a[2]), SX_HLO_NONE};
+    best[1] = sx_hlo_select(w, first, a[1], a[3]);
+    sx_hlo_region_end(w, best, 2);
+}
+
+void sx_hlo_lower_argmax(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_argmax_attrs *attrs = op->attrs;
+    sx_dtype dtype = op->in_types[0].dtype;
+    sx_type places = op->in_types[0], types[2] = {op->out_types[0], op->out_types[0]};
+    places.dtype = attrs->dtype;
+    types[0].dtype = dtype;
+    sx_hlo in[4] = {op->in[0], sx_hlo_iota(w, places, (int)attrs->axis), SX_HLO_NONE, SX_HLO_NONE};
+    in[2] = sx_hlo_scalar(w, dtype, -INFINITY);
+    in[3] = sx_hlo_scalar(w, attrs->dtype, 0);
+    sx_hlo first = sx_hlo_begin(w, "reduce", in, 4, types, 2);
+    argmax_region(w, dtype, attrs->dtype);
+    sx_hlo_attr_i64s(w, "dimensions", 1, &attrs->axis);
+    sx_hlo_end(w);
+    op->out[0] = sx_hlo_result(first, 1);
+}
+
+static sx_hlo is_finite(sx_hlo_writer *w, sx_hlo x)
+{
+    sx_type type = sx_hlo_type(w, x);
+    const int64_t axes[SX_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+    type.dtype = SX_BOOL;
+    return sx_hlo_reduce(w, "and", sx_hlo_emit(w, "is_finite", &x, 1, &type, 1), type.rank, axes,
+                         false);
+}
+
+void sx_hlo_lower_all_finite(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    op->out[0] = is_finite(w, op->in[0]);
+    for (int i = 1; i < op->n_in; i++) {
+        op->out[0] = sx_hlo_binary(w, "and", op->out[0], is_finite(w, op->in[i]));
+    }
+}

@@ -1,5 +1,5 @@
 /* The operators. Each function adds one node; what it computes, its shapes, dtypes and errors are
- * documented at the head of src/graph/ops/NAME.c.
+ * documented at the head of src/graph/ops/NAME.c. Those of one expression are in elementwise.h.
  *
  * Every function returns a value (the first output; sx_output_at() returns the others), or
  * SX_NO_VALUE after an error, which the builder keeps. Shapes broadcast as in NumPy; one dimension
@@ -14,7 +14,7 @@
 #ifndef SEXTANT_OPS_H
 #define SEXTANT_OPS_H
 
-#include <sextant/graph.h>
+#include <sextant/elementwise.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,54 +44,20 @@ typedef struct sx_axes {
  */
 SX_API sx_value sx_output_at(sx_value first, int i);
 
-/* ---- Elementwise, one input ---- */
+/* ---- Elementwise, one input; most are in elementwise.h ---- */
 
 #define SX_OP_OF_ONE_(name) \
     SX_API sx_value sx_##name##_at(sx_builder *b, sx_value x, const char *file, int line)
 SX_OP_OF_ONE_(identity);      /* x */
 SX_OP_OF_ONE_(stop_gradient); /* x, but without a gradient */
-SX_OP_OF_ONE_(neg);           /* -x */
-SX_OP_OF_ONE_(abs);           /* |x| */
-SX_OP_OF_ONE_(sign);          /* -1, 0 or 1 */
-SX_OP_OF_ONE_(square);        /* x² */
-SX_OP_OF_ONE_(sqrt);          /* √x */
-SX_OP_OF_ONE_(rsqrt);         /* 1 / √x */
-SX_OP_OF_ONE_(exp);           /* eˣ */
-SX_OP_OF_ONE_(ln);            /* the natural logarithm; the operator is named log */
-SX_OP_OF_ONE_(log1p);         /* ln(1 + x) */
-SX_OP_OF_ONE_(cos);           /* cos x */
-SX_OP_OF_ONE_(floor);         /* the largest integer <= x */
-SX_OP_OF_ONE_(tanh);          /* tanh x */
-SX_OP_OF_ONE_(sigmoid);       /* 1 / (1 + e⁻ˣ) */
-SX_OP_OF_ONE_(relu);          /* max(x, 0) */
-SX_OP_OF_ONE_(relu6);         /* min(max(x, 0), 6) */
-SX_OP_OF_ONE_(swish);         /* x sigmoid(x) */
 SX_OP_OF_ONE_(softmax);       /* over the last axis */
 SX_OP_OF_ONE_(log_softmax);   /* over the last axis */
-SX_OP_OF_ONE_(logical_not);   /* of bool */
 #undef SX_OP_OF_ONE_
 
 #define sx_identity(b, x)      sx_identity_at((b), (x), SX_HERE_)
 #define sx_stop_gradient(b, x) sx_stop_gradient_at((b), (x), SX_HERE_)
-#define sx_neg(b, x)           sx_neg_at((b), (x), SX_HERE_)
-#define sx_abs(b, x)           sx_abs_at((b), (x), SX_HERE_)
-#define sx_sign(b, x)          sx_sign_at((b), (x), SX_HERE_)
-#define sx_square(b, x)        sx_square_at((b), (x), SX_HERE_)
-#define sx_sqrt(b, x)          sx_sqrt_at((b), (x), SX_HERE_)
-#define sx_rsqrt(b, x)         sx_rsqrt_at((b), (x), SX_HERE_)
-#define sx_exp(b, x)           sx_exp_at((b), (x), SX_HERE_)
-#define sx_ln(b, x)            sx_ln_at((b), (x), SX_HERE_)
-#define sx_log1p(b, x)         sx_log1p_at((b), (x), SX_HERE_)
-#define sx_cos(b, x)           sx_cos_at((b), (x), SX_HERE_)
-#define sx_floor(b, x)         sx_floor_at((b), (x), SX_HERE_)
-#define sx_tanh(b, x)          sx_tanh_at((b), (x), SX_HERE_)
-#define sx_sigmoid(b, x)       sx_sigmoid_at((b), (x), SX_HERE_)
-#define sx_relu(b, x)          sx_relu_at((b), (x), SX_HERE_)
-#define sx_relu6(b, x)         sx_relu6_at((b), (x), SX_HERE_)
-#define sx_swish(b, x)         sx_swish_at((b), (x), SX_HERE_)
 #define sx_softmax(b, x)       sx_softmax_at((b), (x), SX_HERE_)
 #define sx_log_softmax(b, x)   sx_log_softmax_at((b), (x), SX_HERE_)
-#define sx_logical_not(b, x)   sx_logical_not_at((b), (x), SX_HERE_)
 
 /* x in another dtype. */
 SX_API sx_value sx_cast_at(sx_builder *b, sx_value x, sx_dtype dtype, const char *file, int line);
@@ -111,45 +77,12 @@ SX_API sx_value sx_clip_at(sx_builder *b, sx_value x, double low, double high, c
                            int line);
 #define sx_clip(b, x, low, high) sx_clip_at((b), (x), (low), (high), SX_HERE_)
 
-/* ---- Elementwise, two inputs that broadcast ---- */
-
-#define SX_OP_OF_TWO_(name)                                                                 \
-    SX_API sx_value sx_##name##_at(sx_builder *b, sx_value x, sx_value y, const char *file, \
-                                   int line)
-SX_OP_OF_TWO_(add);         /* x + y */
-SX_OP_OF_TWO_(sub);         /* x - y */
-SX_OP_OF_TWO_(mul);         /* x y */
-SX_OP_OF_TWO_(div);         /* x / y */
-SX_OP_OF_TWO_(pow);         /* xʸ */
-SX_OP_OF_TWO_(maximum);     /* the larger of the two */
-SX_OP_OF_TWO_(minimum);     /* the smaller of the two */
-SX_OP_OF_TWO_(equal);       /* bool: x == y */
-SX_OP_OF_TWO_(less);        /* bool: x < y */
-SX_OP_OF_TWO_(greater);     /* bool: x > y */
-SX_OP_OF_TWO_(logical_and); /* of bool */
-#undef SX_OP_OF_TWO_
-
-#define sx_add(b, x, y)         sx_add_at((b), (x), (y), SX_HERE_)
-#define sx_sub(b, x, y)         sx_sub_at((b), (x), (y), SX_HERE_)
-#define sx_mul(b, x, y)         sx_mul_at((b), (x), (y), SX_HERE_)
-#define sx_div(b, x, y)         sx_div_at((b), (x), (y), SX_HERE_)
-#define sx_pow(b, x, y)         sx_pow_at((b), (x), (y), SX_HERE_)
-#define sx_maximum(b, x, y)     sx_maximum_at((b), (x), (y), SX_HERE_)
-#define sx_minimum(b, x, y)     sx_minimum_at((b), (x), (y), SX_HERE_)
-#define sx_equal(b, x, y)       sx_equal_at((b), (x), (y), SX_HERE_)
-#define sx_less(b, x, y)        sx_less_at((b), (x), (y), SX_HERE_)
-#define sx_greater(b, x, y)     sx_greater_at((b), (x), (y), SX_HERE_)
-#define sx_logical_and(b, x, y) sx_logical_and_at((b), (x), (y), SX_HERE_)
+/* ---- Elementwise, several inputs that broadcast ---- */
 
 /* x where cond is true, otherwise y. */
 SX_API sx_value sx_select_at(sx_builder *b, sx_value cond, sx_value x, sx_value y, const char *file,
                              int line);
 #define sx_select(b, cond, x, y) sx_select_at((b), (cond), (x), (y), SX_HERE_)
-
-/* x[..., C] + bias[C]. */
-SX_API sx_value sx_bias_add_at(sx_builder *b, sx_value x, sx_value bias, const char *file,
-                               int line);
-#define sx_bias_add(b, x, bias) sx_bias_add_at((b), (x), (bias), SX_HERE_)
 
 /* ---- Shapes ---- */
 

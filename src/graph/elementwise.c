@@ -90,11 +90,18 @@ static void row_to_tf(sx_tf_writer *w, const sx_tf_op *op, const char *tf, const
     }
 }
 
+#define FORMS(name, tf) const sx_tf_form sx_row_forms_##name[2] = {{.op = tf}};
 #define MAP(name, dtypes, tf, expression)                      \
     void sx_row_tf_##name(sx_tf_writer *w, const sx_tf_op *op) \
     {                                                          \
         row_to_tf(w, op, tf, sx_row_tree_##name);              \
     }                                                          \
-    const sx_tf_form sx_row_forms_##name[2] = {{.op = tf}};
+    FORMS(name, tf)
 #define ZIP(name, dtypes, tf, expression) MAP(name, dtypes, tf, expression)
+#define MATH2(name, tf, hlo, expression)                       \
+    void sx_row_tf_##name(sx_tf_writer *w, const sx_tf_op *op) \
+    {                                                          \
+        sx_tf_plain(w, op, tf);                                \
+    }                                                          \
+    FORMS(name, tf)
 #include "graph/elementwise.def"

@@ -76,6 +76,7 @@ int sx_tree_rounds(const sx_tree *t);
     extern const sx_tf_form sx_row_forms_##name[2];             \
     extern const sx_tree *const sx_row_tree_##name;
 #define ZIP(name, dtypes, tf, expression) MAP(name, dtypes, tf, expression)
+#define MATH2(name, tf, hlo, expression)  MAP(name, FLOATS, tf, expression)
 #include "graph/elementwise.def"
 #undef MAP
 #undef ZIP

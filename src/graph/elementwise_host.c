@@ -106,6 +106,7 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
 #define NUMBERS(name, expression)         LOOP(name##_f, double, double, expression)
 #define ORDER(name, expression)           LOOP(name##_f, double, uint8_t, expression)
 #define BOOLS(name, expression)           LOOP(name##_b, uint8_t, uint8_t, expression)
+#define MATH2(name, tf, hlo, expression)  LOOP(name##_f, double, double, expression)
 #include "graph/elementwise.def"
 
 /* Integers, modulo 2^64. */
@@ -172,6 +173,7 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
     }
 #undef ZIP
 #define ZIP(name, dtypes, tf, expression) MAP(name, dtypes, tf, expression)
+#define MATH2(name, tf, hlo, expression)  MAP(name, FLOATS, tf, expression)
 #include "graph/elementwise.def"
 #undef MAP
 #undef ZIP

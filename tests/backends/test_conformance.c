@@ -208,12 +208,64 @@ static const char *check_on(sx_platform *platform, int shards, const sx_op_def *
     return result;
 }
 
-/* The gradients of a weighted sum of the sample's outputs, as a program of the backend, against the
- * same graph by the host kernels in double: within 1e-4 of the greatest; in bfloat16, where each
- * node on the way rounds, within four of its roundings. */
-static const char *compare_gradient(const sx_host_tensor *expected, sx_device_buffer *got,
-                                    const char *name, double tolerance)
+/* How far each element of each result moves for the relative change `step` of every input, up or
+ * down at random, divided by the step: the greatest of several draws, an estimate of the sum of the
+ * |terms| behind the element. terms[n_results] are allocated. */
+static void gradient_terms(const op_sample_values *v, double **terms)
 {
+    enum { DRAWS = 8 };
+    static const double step = 1e-6;
+    const sx_graph *g = v->graph;
+    double *kept[2 * SX_SAMPLE_MAX_INPUTS] = {NULL}, *base[2 * SX_SAMPLE_MAX_INPUTS] = {NULL};
+    op_sample_words words = {.key = {77, 1}};
+    for (int k = 0; k < g->n_args + g->n_results; k++) {
+        const bool is_arg = k < g->n_args;
+        const sx_value at = is_arg ? g->args[k].value : g->results[k - g->n_args].value;
+        const sx_host_tensor *t = &v->values[at.id];
+        const int64_t n = sx_type_elems(&t->type);
+        double *copy = sx_alloc((size_t)n + 1, sizeof(double));
+        assert_non_null(copy);
+        for (int64_t e = 0; e < n; e++) {
+            copy[e] = sx_host_get(t, e);
+        }
+        *(is_arg ? &kept[k] : &base[k - g->n_args]) = copy;
+        if (!is_arg) {
+            terms[k - g->n_args] = sx_alloc((size_t)n + 1, sizeof(double));
+            assert_non_null(terms[k - g->n_args]);
+        }
+    }
+    for (int draw = 0; draw <= DRAWS; draw++) { /* the last restores the values */
+        for (int k = 0; k < g->n_args; k++) {
+            const sx_host_tensor *t = &v->values[g->args[k].value.id];
+            for (int64_t e = 0; sx_dtype_is_float(t->type.dtype) && e < sx_type_elems(&t->type);
+                 e++) {
+                const double sign = op_sample_word(&words) % 2 == 0 ? step : -step;
+                sx_host_set(t, e, kept[k][e] * (1 + (draw < DRAWS ? sign : 0)));
+            }
+        }
+        op_sample_evaluate(v);
+        for (int k = 0; k < g->n_results; k++) {
+            const sx_host_tensor *t = &v->values[g->results[k].value.id];
+            for (int64_t e = 0; e < sx_type_elems(&t->type); e++) {
+                const double moved = fabs(sx_host_get(t, e) - base[k][e]) / step;
+                terms[k][e] = isfinite(moved) ? fmax(terms[k][e], moved) : terms[k][e];
+            }
+        }
+    }
+    for (int k = 0; k < 2 * SX_SAMPLE_MAX_INPUTS; k++) {
+        sx_free(kept[k]);
+        sx_free(base[k]);
+    }
+}
+
+/* The gradients of a weighted sum of the sample's outputs, as a program of the backend, against the
+ * same graph by the host kernels in double: each element within 1e-4 of the greater of its value
+ * and of its own terms, but of no more than the greatest value; in bfloat16, where each node on the
+ * way rounds, within four of its roundings of that. */
+static const char *compare_gradient(const sx_host_tensor *expected, const double *terms,
+                                    sx_device_buffer *got, const char *name, double tolerance)
+{
+    enum { MARGIN = 4 }; /* of the draws below the sum of |terms| */
     sx_host_tensor t = op_sample_tensor(expected->type);
     void *bytes = bytes_of(&t);
     double greatest = 0;
@@ -225,7 +277,8 @@ static const char *compare_gradient(const sx_host_tensor *expected, sx_device_bu
     }
     for (int64_t e = 0; e < sx_type_elems(&t.type) && result == NULL; e++) {
         double a = sx_host_get(&t, e), b = sx_host_get(expected, e);
-        if (!(fabs(a - b) <= tolerance * greatest + 1e-30 || (isnan(a) && isnan(b)))) {
+        const double own = fmin(fmax(fabs(b), MARGIN * terms[e]), greatest);
+        if (!(fabs(a - b) <= tolerance * own + 1e-30 || (isnan(a) && isnan(b)))) {
             snprintf(wrong, sizeof(wrong), "%s element %lld is %.9g, expected %.9g", name,
                      (long long)e, a, b);
             result = wrong;
@@ -241,6 +294,7 @@ static const char *run_gradients(sx_platform *platform, const op_sample_values *
 {
     enum { MAX = 2 * SX_SAMPLE_MAX_INPUTS };
     sx_device_buffer *args[MAX] = {NULL}, *outputs[MAX] = {NULL};
+    double *terms[MAX] = {NULL};
     const sx_graph *g = v->graph;
     const char *result = NULL;
     assert_true(g->n_args <= MAX && g->n_results <= MAX);
@@ -255,13 +309,15 @@ static const char *run_gradients(sx_platform *platform, const op_sample_values *
         assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
     }
     assert_ok(sx_execute(e, args, outputs));
+    gradient_terms(v, terms);
     for (int i = 0; i < g->n_results && result == NULL; i++) {
-        result = compare_gradient(&v->values[g->results[i].value.id], outputs[i],
+        result = compare_gradient(&v->values[g->results[i].value.id], terms[i], outputs[i],
                                   g->results[i].name, tolerance);
     }
     for (int i = 0; i < MAX; i++) {
         sx_device_buffer_release(args[i]);
         sx_device_buffer_release(outputs[i]);
+        sx_free(terms[i]);
     }
     return result;
 }
@@ -760,7 +816,7 @@ static void test_backends_conformance__borders_that_nobody_reads(void **state)
     }
 }
 
-/* ---- One example, much work: oneDNN's own team ---- */
+/* --- One example, much work: oneDNN's own team ----------------------------------- */
 
 static void test_backends_conformance__one_large_example(void **state)
 {

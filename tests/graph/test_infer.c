@@ -253,7 +253,11 @@ static void test_graph_infer__accepts_what_it_should(void **state)
     sx_buf_init(&text, 0);
     for (int id = 0; id < SX_OPID_COUNT; id++) {
         const sx_op_def *op = sx_op_table[id];
-        for (int k = 0; k < op->n_samples; k++) {
+        bool shown = false; /* elementwise operators that infer alike: the first of them */
+        for (int other = 0; other < id && (op->flags & SX_OP_ELEMENTWISE) != 0; other++) {
+            shown = shown || sx_op_table[other]->infer == op->infer;
+        }
+        for (int k = 0; k < op->n_samples && !shown; k++) {
             /* of maps, which accept any shape, one sample says it all */
             if ((op->flags & SX_OP_ELEMENTWISE) == 0 || op->n_in != 1 || k == 1) {
                 describe(op, &op->samples[k], &text);

@@ -521,6 +521,29 @@ static void test_graph_op_values__each_kind_of_number(void **state)
     }
 }
 
+/* The quadrants and the axes, with the signs of zero; the limits of softsign. */
+static void test_graph_op_values__atan2_and_softsign(void **state)
+{
+    (void)state;
+    const double pi = 3.14159265358979323846;
+    double x[] = {1, 1, -1, -1, 0, -0.0, 0, 2, -2, NAN}, y[] = {1, -1, -1, 1, -1, -1, 1, 0, 0, 1};
+    const double angle[] = {pi / 4, 3 * pi / 4, -3 * pi / 4, -pi / 4, pi, -pi, 0, pi / 2, -pi / 2};
+    const sx_type type = sx_type_of(SX_F64, 10);
+    results r;
+    run(&sx_op_atan2, NULL, (const given[]){{type, x}, {type, y}}, 2, &r);
+    for (size_t i = 0; i < SX_COUNT(angle); i++) {
+        assert_true(fabs(r.data[0][i] - angle[i]) <= 1e-15);
+    }
+    assert_true(isnan(r.data[0][9]));
+    double far[] = {0, 1, -1, 3, -3, 1e300, -INFINITY, NAN, 0.25, -0.0};
+    const double near[] = {0, 0.5, -0.5, 0.75, -0.75, 1};
+    run(&sx_op_softsign, NULL, (const given[]){{type, far}}, 1, &r);
+    for (size_t i = 0; i < SX_COUNT(near); i++) {
+        assert_true(r.data[0][i] == near[i]);
+    }
+    assert_true(isnan(r.data[0][6]) && isnan(r.data[0][7]) && r.data[0][8] == 0.2); /* inf / inf */
+}
+
 /* A double put into an element of each kind: what does not fit takes the nearest end. */
 static void test_graph_op_values__elements_are_set_by_kind(void **state)
 {
@@ -693,5 +716,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__reduce_max_divides_its_gradient_among_ties),
     cmocka_unit_test(test_graph_op_values__a_mean_counts_the_batch_only_when_it_must),
     cmocka_unit_test(test_graph_op_values__costs),
+    cmocka_unit_test(test_graph_op_values__atan2_and_softsign),
 };
 SX_TEST_MAIN(tests)

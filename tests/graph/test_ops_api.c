@@ -73,6 +73,7 @@ static void test_graph_ops_api__of_one_and_two_values(void **state)
     CHECK(sx_sigmoid(b, x), "sigmoid(x) float32[N,6]");
     CHECK(sx_relu(b, x), "relu(x) float32[N,6]");
     CHECK(sx_relu6(b, x), "relu6(x) float32[N,6]");
+    CHECK(sx_softsign(b, x), "softsign(x) float32[N,6]");
     CHECK(sx_swish(b, x), "swish(x) float32[N,6]");
     CHECK(sx_softmax(b, x), "softmax(x) float32[N,6]");
     CHECK(sx_log_softmax(b, x), "log_softmax(x) float32[N,6]");
@@ -86,6 +87,7 @@ static void test_graph_ops_api__of_one_and_two_values(void **state)
     CHECK(sx_mul(b, x, y), "mul(x, y) float32[N,6]");
     CHECK(sx_div(b, y, x), "div(y, x) float32[N,6]");
     CHECK(sx_pow(b, x, y), "pow(x, y) float32[N,6]");
+    CHECK(sx_atan2(b, y, x), "atan2(y, x) float32[N,6]");
     CHECK(sx_maximum(b, x, y), "maximum(x, y) float32[N,6]");
     CHECK(sx_minimum(b, y, x), "minimum(y, x) float32[N,6]");
     CHECK(sx_equal(b, x, y), "equal(x, y) bool[N,6]");

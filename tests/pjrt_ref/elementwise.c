@@ -65,6 +65,8 @@ BINARY(f_min, f, isnan(x) ? x : isnan(y) ? y : x < y ? x : y)
 BINARY(s_min, s, x < y ? x : y)
 BINARY(u_min, u, x < y ? x : y)
 BINARY(f_pow, f, pow(x, y))
+BINARY(f_atan2, f, atan2(x, y))
+BINARY(f_remainder, f, fmod(x, y))
 BINARY(u_and, u, x &y)
 BINARY(u_or, u, x | y)
 BINARY(u_xor, u, x ^ y)
@@ -83,9 +85,11 @@ static const ref_kernels k_abs = {f_abs, s_abs, u_same, NULL}, k_neg = {f_neg, u
 static const ref_kernels k_add = {f_add, u_add, u_add, u_add}, k_sub = {f_sub, u_sub, u_sub, NULL},
                          k_mul = {f_mul, u_mul, u_mul, u_mul}, k_div = {f_div, s_div, u_div, NULL},
                          k_max = {f_max, s_max, u_max, u_max}, k_min = {f_min, s_min, u_min, u_min},
-                         k_pow = {f_pow, NULL, NULL, NULL}, k_and = {NULL, u_and, u_and, u_and},
-                         k_or = {NULL, u_or, u_or, u_or}, k_xor = {NULL, u_xor, u_xor, u_xor},
-                         k_shl = {NULL, u_shl, u_shl, NULL}, k_shr = {NULL, NULL, u_shr, NULL};
+                         k_pow = {f_pow, NULL, NULL, NULL}, k_atan2 = {f_atan2, NULL, NULL, NULL},
+                         k_remainder = {f_remainder, NULL, NULL, NULL},
+                         k_and = {NULL, u_and, u_and, u_and}, k_or = {NULL, u_or, u_or, u_or},
+                         k_xor = {NULL, u_xor, u_xor, u_xor}, k_shl = {NULL, u_shl, u_shl, NULL},
+                         k_shr = {NULL, NULL, u_shr, NULL};
 
 /* Comparisons: results are bools. */
 #define COMPARISON(name, op)          \
@@ -404,6 +408,8 @@ const ref_row ref_elementwise_rows[] = {
     PLAIN("maximum", 2, k_max),
     PLAIN("minimum", 2, k_min),
     PLAIN("power", 2, k_pow),
+    PLAIN("atan2", 2, k_atan2),
+    PLAIN("remainder", 2, k_remainder),
     PLAIN("and", 2, k_and),
     PLAIN("or", 2, k_or),
     PLAIN("xor", 2, k_xor),

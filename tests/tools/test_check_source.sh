@@ -88,6 +88,28 @@ try src/io/call.c 'int f(void) { return system("x"); }' 'call.c:1: system() is b
 try src/io/quit.c 'void f(void) { exit(1); }' 'exit() is banned here'
 try cli/copy.c 'void f(void) { strcpy(a, b); }' 'strcpy() is banned here'
 try include/sextant/bare.h 'SX_API int sx_bare(void);' 'bare.h:1: sx_bare: no comment'
+# Operators: a row and a file each; those of elementwise.def are named nowhere else.
+mkdir -p "$dir"/src/graph/{ops,lower/stablehlo}
+cp "$SEXTANT_SRC/tools/gen-ops" "$dir/tools"
+echo 'MAP(twice, FLOATS, NULL, ADD(x, x))' >"$dir/src/graph/elementwise.def"
+echo 'SX_OP(other)' >"$dir/src/graph/ops/ops.def"
+printf '/* twice: y = 2 x;  dx = 2 dy */\nSX_PUBLIC_MAP(twice)\nconst sx_op_def sx_op_twice = {\n};\n' \
+    >"$dir/src/graph/ops/twice.c"
+printf 'const sx_op_def sx_op_other = {\n};\n' >"$dir/src/graph/ops/other.c"
+"$dir/tools/gen-ops"
+grep -qx '/\* 2 x \*/' "$dir/include/sextant/elementwise.h"
+grep -q '^#define sx_twice(b, x) sx_twice_at((b), (x), SX_HERE_)$' "$dir/include/sextant/elementwise.h"
+python3 "$SEXTANT_SRC/tools/check-source" "$dir"
+try src/graph/lower/stablehlo/rows.def 'HLO(twice)' 'rows.def:1: operator twice of elementwise.def takes 3 files, expected 2'
+try src/graph/ops/third.c 'const sx_op_def sx_op_third = {' 'operator third has no row in ops.def or elementwise.def'
+cp "$dir/src/graph/ops/ops.def" "$dir/kept.def"
+try src/graph/ops/ops.def 'SX_OP(other) /*
+SX_OP(fourth)
+*/' 'operator fourth has no file in ops/'
+mv "$dir/kept.def" "$dir/src/graph/ops/ops.def"
+cp "$dir/include/sextant/elementwise.h" "$dir/kept.h"
+try include/sextant/elementwise.h '/* other */' 'elementwise.h:1: differs from the operators: run tools/gen-ops'
+rm -r "$dir"/src/graph/{elementwise.def,ops,lower} "$dir/tools/gen-ops"
 mkdir "$dir/src/image"
 try src/image/README.md '# image' 'src/image/ is not in the module list'
 rmdir "$dir/src/image"

@@ -43,10 +43,7 @@ static const sx_op_sample bias_add_samples[] = {
      .n_inputs = 2},
 };
 
-sx_value sx_bias_add_at(sx_builder *b, sx_value x, sx_value bias, const char *file, int line)
-{
-    return sx_build_at(b, &sx_op_bias_add, NULL, (const sx_value[]){x, bias}, 2, file, line);
-}
+SX_PUBLIC_ZIP(bias_add)
 
 const sx_op_def sx_op_bias_add = {
     SX_OP_NAMED(bias_add),

@@ -148,10 +148,12 @@ sx_ints sx_ints_of(int n, const int64_t *values);
 /* {h, w} as users write it: 0 for h means `fallback`, 0 for w means the same as h. */
 sx_ints sx_pair_of(const int pair[2], int64_t fallback);
 
-#define SX_PUBLIC_MAP(op_name)                                                        \
-    sx_value sx_##op_name##_at(sx_builder *b, sx_value x, const char *file, int line) \
-    {                                                                                 \
-        return sx_build_at(b, &sx_op_##op_name, NULL, &x, 1, file, line);             \
+/* The public functions of elementwise.def's operators; tools/gen-ops declares them. */
+#define SX_PUBLIC_MAP(op_name) SX_PUBLIC_MAP_AS(op_name, op_name)
+#define SX_PUBLIC_MAP_AS(op_name, public_name)                                            \
+    sx_value sx_##public_name##_at(sx_builder *b, sx_value x, const char *file, int line) \
+    {                                                                                     \
+        return sx_build_at(b, &sx_op_##op_name, NULL, &x, 1, file, line);                 \
     }
 #define SX_PUBLIC_ZIP(op_name)                                                                    \
     sx_value sx_##op_name##_at(sx_builder *b, sx_value x, sx_value y, const char *file, int line) \

@@ -20,10 +20,7 @@ static const sx_op_sample log_samples[] = {
 };
 
 /* The name sx_log() is taken by base/log.h. */
-sx_value sx_ln_at(sx_builder *b, sx_value x, const char *file, int line)
-{
-    return sx_build_at(b, &sx_op_log, NULL, &x, 1, file, line);
-}
+SX_PUBLIC_MAP_AS(log, ln)
 
 const sx_op_def sx_op_log = {
     SX_OP_NAMED(log),

@@ -83,12 +83,24 @@ static void row_to_hlo(sx_hlo_writer *w, const sx_hlo_op *op, const sx_tree *t)
     op->out[0] = wide ? sx_hlo_convert(w, z, op->out_types[0].dtype) : z;
 }
 
+static void math_to_hlo(sx_hlo_writer *w, const sx_hlo_op *op, const char *operation)
+{
+    sx_hlo x = sx_hlo_broadcast_to(w, op->in[0], &op->out_types[0]);
+    sx_hlo y = sx_hlo_broadcast_to(w, op->in[1], &op->out_types[0]);
+    op->out[0] = sx_hlo_binary(w, operation, x, y);
+}
+
 #define MAP(name, dtypes, tf, expression)                           \
     void sx_hlo_lower_##name(sx_hlo_writer *w, const sx_hlo_op *op) \
     {                                                               \
         row_to_hlo(w, op, sx_row_tree_##name);                      \
     }
 #define ZIP(name, dtypes, tf, expression) MAP(name, dtypes, tf, expression)
+#define MATH2(name, tf, hlo, expression)                            \
+    void sx_hlo_lower_##name(sx_hlo_writer *w, const sx_hlo_op *op) \
+    {                                                               \
+        math_to_hlo(w, op, hlo);                                    \
+    }
 #include "graph/elementwise.def"
 #undef MAP
 #undef ZIP

@@ -219,10 +219,11 @@ static void serve(const char *model, int64_t batch, const char *plugin, const ch
 {
     trainee t;
     long steps;
-    const sx_session_options options = {.device = plugin != NULL ? "pjrt" : "cpu",
-                                        .seed = 1,
-                                        .launch_steps = LOOP,
-                                        .platform = {.plugin_path = plugin, .dump_dir = dump_dir}};
+    const sx_session_options options = {
+        .device = plugin != NULL ? "pjrt" : "cpu",
+        .seed = 1,
+        .launch_steps = LOOP,
+        .platform = {.pjrt = {.plugin_path = plugin, .dump_dir = dump_dir}}};
     trainee_begin_on(&t, model, batch, LOOP, &options);
     printf("ready\n");
     fflush(stdout);

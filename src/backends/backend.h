@@ -28,6 +28,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "backends/cpu/options.h"
+#include "backends/pjrt/options.h"
 #include "base/budget.h"
 #include "base/cancel.h"
 #include "graph/ir.h"
@@ -41,27 +43,10 @@ typedef struct sx_run sx_run;
 
 /* ---- Options ---- */
 
-/* The examples over which a batch norm in training computes its moments if replicas share a batch.
- * SYNC: the whole batch, so that n replicas compute the same as one device. REPLICA, as in
- * TensorFlow: only each replica's part; the moving averages are updated with the mean over replicas
- * of the parts' moments (TensorFlow keeps an average on each replica and reads their mean, which is
- * the same number). */
-typedef enum sx_batch_norm_scope {
-    SX_BATCH_NORM_SYNC = 0,
-    SX_BATCH_NORM_REPLICA
-} sx_batch_norm_scope;
-
+/* Each backend reads its own; `host` has none. */
 typedef struct sx_platform_options {
-    int threads; /* cpu: workers; 0 = as many as this process may use */
-    const char
-        *plugin_path; /* pjrt: the plugin's library; NULL = search (backends/pjrt/plugin.h) */
-    const char *plugin_name; /* pjrt: "cpu", "tpu", "cuda", …; NULL = the first found */
-    const char *python;      /* pjrt: an interpreter whose packages are searched; NULL = none */
-    const char *dump_dir;    /* pjrt: directory for every program's StableHLO; NULL = none */
-    const char *cache_dir;   /* pjrt: directory of the compile cache; NULL = none */
-    int virtual_devices;     /* 0 = the real ones */
-    int replicas;            /* pjrt: number of devices that share each batch; 0 = 1 */
-    sx_batch_norm_scope batch_norm; /* pjrt, with replicas */
+    sx_cpu_options cpu;
+    sx_pjrt_options pjrt;
 } sx_platform_options;
 
 typedef enum sx_precision { SX_PRECISION_F32 = 0, SX_PRECISION_BF16 } sx_precision;

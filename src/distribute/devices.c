@@ -73,11 +73,11 @@ static sx_status list_device(owned *o, const sx_list_devices_args *args, const c
     sx_device_spec spec;
     sx_platform *platform = NULL;
     SX_TRY(sx_device_spec_parse(device, &o->arena, &spec));
-    const sx_platform_options options = {.plugin_path = args->pjrt_plugin,
-                                         .plugin_name = spec.plugin_name,
-                                         .python = args->python,
-                                         .virtual_devices =
-                                             n_virtual > 0 ? n_virtual : spec.devices};
+    const sx_platform_options options = {
+        .pjrt = {.plugin_path = args->pjrt_plugin,
+                 .plugin_name = spec.plugin_name,
+                 .python = args->python,
+                 .virtual_devices = n_virtual > 0 ? n_virtual : spec.devices}};
     SX_TRY(sx_device_open(&spec, &options, &platform));
     const sx_backend *backend = platform->backend;
     const bool is_plugin = strcmp(backend->name, "pjrt") == 0;

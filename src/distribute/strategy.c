@@ -105,9 +105,9 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
             s->kind == SX_STRATEGY_MIRRORED || s->kind == SX_STRATEGY_TPU || n_virtual > 0;
         const bool is_cpu = plugin != NULL && strcmp(plugin, "cpu") == 0;
         s->replicas = wanted > 0 ? wanted : all ? 0 : 1;
-        s->session.platform.virtual_devices = n_virtual > 0               ? n_virtual
-                                              : is_cpu && s->replicas > 1 ? s->replicas
-                                                                          : 0;
+        s->session.platform.pjrt.virtual_devices = n_virtual > 0               ? n_virtual
+                                                   : is_cpu && s->replicas > 1 ? s->replicas
+                                                                               : 0;
         return SX_OK;
     }
     if (wanted > n_virtual && n_virtual > 0) {
@@ -176,7 +176,7 @@ static sx_status check_plugin_option(const sx_strategy *s, const char *name, con
 
 static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
 {
-    sx_platform_options *p = &s->session.platform;
+    sx_pjrt_options *p = &s->session.platform.pjrt;
     const bool replica = args->batch_norm != NULL && strcmp(args->batch_norm, "replica") == 0;
     if (args->batch_norm != NULL && !replica && strcmp(args->batch_norm, "sync") != 0) {
         return sx_error(SX_INVALID_ARGUMENT, "batch_norm is \"%.100s\", expected sync or replica",
@@ -191,7 +191,7 @@ static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
     }
     s->session.device = s->spec.backend;
     p->plugin_name = s->spec.plugin_name;
-    p->batch_norm = replica ? SX_BATCH_NORM_REPLICA : SX_BATCH_NORM_SYNC;
+    s->session.own_moments = replica;
     SX_TRY(keep_text(s, args->pjrt_plugin, &p->plugin_path));
     SX_TRY(keep_text(s, args->python, &p->python));
     SX_TRY(keep_text(s, args->dump_stablehlo, &p->dump_dir));
@@ -208,7 +208,7 @@ static sx_status open_plugin(sx_strategy *s)
         return sx_error(SX_INVALID_ARGUMENT, "%d replicas requested, but %s has %d device%s",
                         s->replicas, s->device, n, n == 1 ? "" : "s");
     }
-    s->session.platform.replicas = s->replicas;
+    s->session.platform.pjrt.replicas = s->replicas;
     return SX_OK;
 }
 
@@ -304,8 +304,8 @@ void sx_strategy_release(sx_strategy *strategy)
 
 sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *options)
 {
-    const sx_platform_options *from = &strategy->session.platform;
-    sx_platform_options *to = &options->platform;
+    const sx_pjrt_options *from = &strategy->session.platform.pjrt;
+    sx_pjrt_options *to = &options->platform.pjrt;
     int shards = strategy->session.shards;
     if (shards > 0 && options->shards > 0 && options->shards != shards) {
         return disagree("shards", options->shards, "the number of virtual devices", shards);
@@ -318,7 +318,7 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     to->dump_dir = from->dump_dir;
     to->virtual_devices = from->virtual_devices;
     to->replicas = from->replicas;
-    to->batch_norm = from->batch_norm;
+    options->own_moments = strategy->session.own_moments;
     return SX_OK;
 }
 
@@ -329,8 +329,7 @@ const char *sx_strategy_device(const sx_strategy *strategy)
 
 const char *sx_strategy_batch_norm(const sx_strategy *strategy)
 {
-    bool own = strategy->session.platform.batch_norm == SX_BATCH_NORM_REPLICA;
-    return own ? "replica" : "sync";
+    return strategy->session.own_moments ? "replica" : "sync";
 }
 
 int sx_strategy_num_replicas_in_sync(const sx_strategy *strategy)

@@ -453,9 +453,11 @@ static sx_value first_row(spmd *s, const sx_node *n, int part)
 /* Batch norm of each replica: what these compute with is of their part. */
 static bool sees_parts(const spmd *s, const sx_node *n)
 {
-    return s->o->own_moments && (n->op->id == SX_OPID_batch_norm_train ||
-                                 n->op->id == SX_OPID_batch_norm_train_grad_sums ||
-                                 n->op->id == SX_OPID_batch_norm_train_grad_input);
+    return s->replicas > 1 &&
+           (n->op->id == SX_OPID_batch_norm_train ||
+            n->op->id == SX_OPID_batch_norm_train_grad_sums ||
+            n->op->id == SX_OPID_batch_norm_train_grad_input) &&
+           ((const sx_batch_norm_attrs *)n->attrs)->own_moments;
 }
 
 static bool normalizes(const spmd *s, const sx_node *moments)
@@ -465,6 +467,20 @@ static bool normalizes(const spmd *s, const sx_node *moments)
         if (sees_parts(s, n) && n->op->id == SX_OPID_batch_norm_train &&
             n->inputs[3].id == moments->first_output.id) {
             return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a node of these reads a value that follows from types: the number of elements. */
+static bool counts_parts(const spmd *s, sx_value v)
+{
+    for (int k = 0; k < s->g->n_nodes; k++) {
+        const sx_node *n = &s->g->nodes[k];
+        for (int i = 0; i < n->n_inputs && sees_parts(s, n); i++) {
+            if (n->inputs[i].id == v.id) {
+                return true;
+            }
         }
     }
     return false;
@@ -753,7 +769,7 @@ static void rewrite(spmd *s, const sx_node *n)
         if (n->op->batch_rule == SX_RULE_TYPES && sx_reads_batch(s->g, n)) {
             const sx_value v = n->first_output;
             s->whole[v.id] = constant_of_types(s, n, s->o->batch, false);
-            if (s->o->own_moments) {
+            if (counts_parts(s, v)) {
                 const sx_value own = constant_of_types(s, n, s->part, true);
                 for (int c = 0; c < s->n_parts; c++) {
                     *part_at(s, c, v) = own;

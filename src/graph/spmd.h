@@ -42,8 +42,6 @@ typedef struct sx_spmd_options {
                          passed whole, and divided in the program */
     bool exchange_in_regions; /* regions may hold exchanges between replicas; else a node with such
                                  a region is computed whole */
-    bool own_moments; /* batch norm in training normalizes by the moments of the replica's part; the
-                         moving averages use the mean of the parts' moments */
 } sx_spmd_options;
 
 typedef struct sx_spmd {

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "graph/passes/passes.h"
 
 void sx_compiled_destroy(const sx_program *p, sx_compiled *c)
 {
@@ -49,6 +50,7 @@ void sx_program_destroy(sx_program *p)
     sx_free(p->outputs);
     sx_free(p->scalars);
     sx_free(p->fed);
+    sx_graph_destroy(p->rewritten);
     sx_free(p);
 }
 
@@ -86,6 +88,14 @@ sx_status sx_program_create(sx_session *s, const sx_graph *graph, sx_program **o
     }
     p->session = s;
     p->graph = graph;
+    if (sx_session_get_options(s)->own_moments) {
+        sx_status status = sx_pass_own_moments(graph, &p->rewritten);
+        if (status != SX_OK) {
+            sx_program_destroy(p);
+            return status;
+        }
+        p->graph = graph = p->rewritten;
+    }
     p->inputs = sx_alloc((size_t)graph->n_args + 1, sizeof(int));
     p->outputs = sx_alloc((size_t)graph->n_results + 1, sizeof(int));
     p->scalars = sx_alloc(SX_MAX_SCALARS, sizeof(int));

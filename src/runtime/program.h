@@ -23,10 +23,11 @@ typedef struct sx_slots sx_slots;       /* slots.c */
 
 struct sx_program {
     sx_session *session;
-    const sx_graph *graph;
-    int *inputs;  /* [n_inputs]: args that the caller feeds */
-    int *outputs; /* [n_outputs]: results that are not assignments */
-    int *scalars; /* [n_scalars]: indices into outputs */
+    const sx_graph *graph; /* the caller's, or: */
+    sx_graph *rewritten;   /* by the session's options */
+    int *inputs;           /* [n_inputs]: args that the caller feeds */
+    int *outputs;          /* [n_outputs]: results that are not assignments */
+    int *scalars;          /* [n_scalars]: indices into outputs */
     int n_inputs, n_outputs, n_scalars;
     const void **fed;          /* [n_inputs] of the loop */
     sx_compiled *compiled;     /* newest first */

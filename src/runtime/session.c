@@ -74,7 +74,7 @@ sx_device *sx_session_device(const sx_session *s)
 
 int sx_session_replicas(const sx_session *s)
 {
-    return s->options.platform.replicas > 0 ? s->options.platform.replicas : 1;
+    return s->options.platform.pjrt.replicas > 0 ? s->options.platform.pjrt.replicas : 1;
 }
 
 const sx_session_options *sx_session_get_options(const sx_session *s)

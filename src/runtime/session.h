@@ -22,7 +22,10 @@ typedef struct sx_program sx_program;
 typedef struct sx_session_options {
     const char *device; /* backend's name; NULL = the first that can train */
     sx_platform_options platform;
-    int shards;    /* > 0: strict: a fixed number, regardless of threads */
+    int shards; /* > 0: strict: a fixed number, regardless of threads */
+    /* Batch norms in training use the moments of their replica's part of the batch, and the moving
+     * averages advance by the parts' mean, as in TensorFlow; else all use the whole batch's. */
+    bool own_moments;
     uint64_t seed; /* of initial values and of the programs' random operators */
     bool profile;
     /* Maximum steps per launch; 0 = as many as take `launch_seconds` (0 = half a second). */

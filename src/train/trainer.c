@@ -171,11 +171,12 @@ sx_status sx_trainer_open_session(const sx_trainer *t, const sx_strategy *strate
 {
     const sx_run_config *c = &t->config;
     char *cache_dir = compile_cache(t);
-    sx_session_options options = {.platform = {.threads = c->threads, .cache_dir = cache_dir},
-                                  .shards = c->shards,
-                                  .seed = t->info.seed,
-                                  .launch_steps = c->iterations_per_loop,
-                                  .launch_seconds = c->iterations_per_loop_secs};
+    sx_session_options options = {
+        .platform = {.cpu = {.threads = c->threads}, .pjrt = {.cache_dir = cache_dir}},
+        .shards = c->shards,
+        .seed = t->info.seed,
+        .launch_steps = c->iterations_per_loop,
+        .launch_seconds = c->iterations_per_loop_secs};
     sx_status status = sx_strategy_apply(strategy, &options);
     if (status == SX_OK) {
         status = sx_session_create(&options, out_session);

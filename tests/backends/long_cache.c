@@ -37,7 +37,8 @@ static void test_backends_cache__a_hit_is_ten_times_faster(void **state)
     assert_non_null(mkdtemp(dir));
     assert_ok(sx_build_program(&request, &g));
     assert_ok(sx_platform_open(
-        "pjrt", &(sx_platform_options){.plugin_path = pjrt_plugin(), .cache_dir = dir}, &p));
+        "pjrt", &(sx_platform_options){.pjrt.plugin_path = pjrt_plugin(), .pjrt.cache_dir = dir},
+        &p));
     double cold = compile(p, g, false), hit = compile(p, g, true);
     printf("ResNet-50, batch %d: compiled in %.3f s, from the cache in %.3f s: %.1f times\n", BATCH,
            cold, hit, cold / hit);

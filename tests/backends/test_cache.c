@@ -204,8 +204,9 @@ static bool compile_and_run(const compiling *c)
         x[i] = 1;
         w[i % 8] = 1;
     }
-    const sx_platform_options where = {
-        .plugin_path = c->plugin, .replicas = c->replicas, .cache_dir = c->cache_dir};
+    const sx_platform_options where = {.pjrt.plugin_path = c->plugin,
+                                       .pjrt.replicas = c->replicas,
+                                       .pjrt.cache_dir = c->cache_dir};
     assert_ok(sx_platform_open("pjrt", &where, &p));
     assert_ok(sx_compile(p, g, &(sx_compile_options){.batch = c->batch}, &e));
     assert_ok(sx_executable_get_info(e, &info));

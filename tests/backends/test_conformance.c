@@ -167,9 +167,9 @@ typedef struct setting {
 static sx_platform_options options_of(const setting *s)
 {
     bool pjrt = strcmp(s->backend, "pjrt") == 0;
-    return (sx_platform_options){.threads = pjrt ? 0 : s->threads,
-                                 .replicas = pjrt ? s->threads : 0,
-                                 .plugin_path = pjrt ? pjrt_plugin() : NULL};
+    return (sx_platform_options){.cpu.threads = pjrt ? 0 : s->threads,
+                                 .pjrt.replicas = pjrt ? s->threads : 0,
+                                 .pjrt.plugin_path = pjrt ? pjrt_plugin() : NULL};
 }
 
 /* The backends that need nothing but this build; pjrt's tests are their own, and skip aloud. */
@@ -744,7 +744,7 @@ static void run_borders(const sx_graph *g, const setting *s, float *out[BORDER_O
     sx_executable *e;
     sx_device_buffer *args[8], *outputs[8];
     assert_ok(
-        sx_platform_open(s->backend, &(sx_platform_options){.threads = s->threads}, &platform));
+        sx_platform_open(s->backend, &(sx_platform_options){.cpu.threads = s->threads}, &platform));
     assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = 5, .shards = s->shards}, &e));
     for (int i = 0; i < e->n_args; i++) {
         int64_t n = sx_type_elems(&e->arg_types[i]);

@@ -41,7 +41,8 @@ static sx_graph *zoo_train(const char *model)
 static void begin(fixture *f, sx_graph *graph, const sx_compile_options *options, int threads)
 {
     *f = (fixture){.graph = graph};
-    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.threads = threads}, &f->platform));
+    assert_ok(
+        sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = threads}, &f->platform));
     assert_ok(sx_compile(f->platform, graph, options, &f->executable));
     assert_ok(sx_run_create(f->executable, &f->run));
     assert_true(f->executable->n_args <= 64 && f->executable->n_results <= 64);
@@ -493,7 +494,7 @@ static sx_status compile_once(void *user)
     const compile_input *in = user;
     sx_platform *platform;
     sx_executable *e;
-    SX_TRY(sx_platform_open("cpu", &(sx_platform_options){.threads = 1}, &platform));
+    SX_TRY(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
     sx_status status =
         sx_compile(platform, in->graph, &(sx_compile_options){.batch = in->batch, .shards = 2}, &e);
     if (status == SX_OK) {

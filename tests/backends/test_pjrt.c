@@ -45,7 +45,7 @@ static sx_platform *open_platform(const char *plugin, int replicas)
 {
     sx_platform *p;
     assert_ok(sx_platform_open(
-        "pjrt", &(sx_platform_options){.plugin_path = plugin, .replicas = replicas}, &p));
+        "pjrt", &(sx_platform_options){.pjrt.plugin_path = plugin, .pjrt.replicas = replicas}, &p));
     return p;
 }
 
@@ -276,7 +276,7 @@ static void test_backends_pjrt__plugins_that_fail_to_load(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         setenv("SX_PJRT_REF_FAULT", cases[i].mode, 1);
         assert_error(
-            sx_platform_open("pjrt", &(sx_platform_options){.plugin_path = ref_plugin()}, &p),
+            sx_platform_open("pjrt", &(sx_platform_options){.pjrt.plugin_path = ref_plugin()}, &p),
             cases[i].code, cases[i].part);
     }
     clear_environment();
@@ -296,8 +296,9 @@ static void test_backends_pjrt__no_client(void **state)
     sx_platform *p;
     clear_environment();
     setenv("SX_PJRT_REF_FAULT", "client", 1);
-    assert_error(sx_platform_open("pjrt", &(sx_platform_options){.plugin_path = ref_plugin()}, &p),
-                 SX_UNAVAILABLE, "PJRT Client_Create: no chip in this machine");
+    assert_error(
+        sx_platform_open("pjrt", &(sx_platform_options){.pjrt.plugin_path = ref_plugin()}, &p),
+        SX_UNAVAILABLE, "PJRT Client_Create: no chip in this machine");
     clear_environment();
 }
 
@@ -387,17 +388,19 @@ static void test_backends_pjrt__lists_devices(void **state)
     sx_memory_stats stats;
     assert_ok(p->backend->memory(p->devices[0], &stats));
     sx_platform_close(p);
-    assert_ok(sx_platform_open(
-        "pjrt",
-        &(sx_platform_options){.plugin_path = pjrt_plugin(), .virtual_devices = 6, .replicas = 6},
-        &p));
+    assert_ok(sx_platform_open("pjrt",
+                               &(sx_platform_options){.pjrt.plugin_path = pjrt_plugin(),
+                                                      .pjrt.virtual_devices = 6,
+                                                      .pjrt.replicas = 6},
+                               &p));
     assert_int_equal(p->n_devices, 1);
     assert_string_equal(p->devices[0]->name, "/device:CPU:0..5");
     sx_platform_close(p);
-    assert_error(
-        sx_platform_open("pjrt",
-                         &(sx_platform_options){.plugin_path = pjrt_plugin(), .replicas = 5}, &p),
-        SX_INVALID_ARGUMENT, "5 replicas requested, but");
+    assert_error(sx_platform_open(
+                     "pjrt",
+                     &(sx_platform_options){.pjrt.plugin_path = pjrt_plugin(), .pjrt.replicas = 5},
+                     &p),
+                 SX_INVALID_ARGUMENT, "5 replicas requested, but");
 }
 
 static void test_backends_pjrt__buffers_hold_every_type(void **state)
@@ -557,7 +560,8 @@ static void test_backends_pjrt__dumps_programs(void **state)
     sx_graph *g = step_graph();
     assert_non_null(mkdtemp(dir));
     assert_ok(sx_platform_open(
-        "pjrt", &(sx_platform_options){.plugin_path = pjrt_plugin(), .dump_dir = dir}, &p));
+        "pjrt", &(sx_platform_options){.pjrt.plugin_path = pjrt_plugin(), .pjrt.dump_dir = dir},
+        &p));
     assert_ok(sx_compile(p, g, &(sx_compile_options){.batch = 4}, &e));
     sx_executable_release(e);
     sx_platform_close(p);

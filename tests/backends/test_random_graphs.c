@@ -297,7 +297,7 @@ static results run(const char *backend, const sx_graph *g, uint32_t seed, int64_
     sx_executable *e;
     sx_device_buffer *args[64], *outputs[64];
     assert_true(g->n_args <= 64 && g->n_results <= 64);
-    assert_ok(sx_platform_open(backend, &(sx_platform_options){.threads = threads}, &platform));
+    assert_ok(sx_platform_open(backend, &(sx_platform_options){.cpu.threads = threads}, &platform));
     sx_status status =
         sx_compile(platform, g, &(sx_compile_options){.batch = batch, .shards = shards}, &e);
     if (status != SX_OK) {

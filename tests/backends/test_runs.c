@@ -24,8 +24,8 @@ typedef struct fixture {
 
 static sx_platform_options options_of(const char *backend)
 {
-    return (sx_platform_options){.threads = 1,
-                                 .plugin_path = strcmp(backend, "pjrt") == 0 ? ref_plugin() : NULL};
+    return (sx_platform_options){
+        .cpu.threads = 1, .pjrt.plugin_path = strcmp(backend, "pjrt") == 0 ? ref_plugin() : NULL};
 }
 
 static void begin(fixture *f, const char *backend)
@@ -303,7 +303,7 @@ static void test_backends_runs__memories_of_xla(void **state)
     (void)state;
     SKIP_WITHOUT_PJRT();
     const bool ours = strstr(pjrt_plugin(), "/libpjrt_ref.so") != NULL; /* it has one */
-    check_memories(&(sx_platform_options){.plugin_path = pjrt_plugin()}, "pjrt", ours ? 1 : 2);
+    check_memories(&(sx_platform_options){.pjrt.plugin_path = pjrt_plugin()}, "pjrt", ours ? 1 : 2);
 }
 
 /* A run that is destroyed while its execution is pending ends with it. */

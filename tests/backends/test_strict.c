@@ -194,9 +194,9 @@ static void fill(const sx_type *type, int arg, int64_t step, void *data)
 static outcome train(const sx_graph *g, const char *backend, int workers, int shards)
 {
     const bool pjrt = strcmp(backend, "pjrt") == 0;
-    const sx_platform_options options = {.threads = pjrt ? 0 : workers,
-                                         .replicas = pjrt ? workers : 0,
-                                         .plugin_path = pjrt ? pjrt_plugin() : NULL};
+    const sx_platform_options options = {.cpu.threads = pjrt ? 0 : workers,
+                                         .pjrt.replicas = pjrt ? workers : 0,
+                                         .pjrt.plugin_path = pjrt ? pjrt_plugin() : NULL};
     outcome out = {.n = STEPS};
     sx_platform *platform;
     sx_executable *e;
@@ -370,9 +370,9 @@ static void test_backends_strict__without_a_rule_the_batch_is_gathered(void **st
 static void compute_without_a_rule(const char *backend, int workers, int shards, float y[BATCH])
 {
     const bool pjrt = strcmp(backend, "pjrt") == 0;
-    const sx_platform_options options = {.threads = pjrt ? 0 : workers,
-                                         .replicas = pjrt ? workers : 0,
-                                         .plugin_path = pjrt ? pjrt_plugin() : NULL};
+    const sx_platform_options options = {.cpu.threads = pjrt ? 0 : workers,
+                                         .pjrt.replicas = pjrt ? workers : 0,
+                                         .pjrt.plugin_path = pjrt ? pjrt_plugin() : NULL};
     float x[3 * BATCH], v[BATCH];
     sx_platform *platform;
     sx_executable *e;

@@ -52,8 +52,9 @@ static sx_status make_buffers(sx_platform *p, const sx_type *types, int n, sx_de
 static sx_status open_compile_run(void *user)
 {
     const victim *v = user;
-    const sx_platform_options options = {
-        .threads = 1, .plugin_path = strcmp(v->backend, "pjrt") == 0 ? ref_plugin() : NULL};
+    const sx_platform_options options = {.cpu.threads = 1,
+                                         .pjrt.plugin_path =
+                                             strcmp(v->backend, "pjrt") == 0 ? ref_plugin() : NULL};
     sx_device_buffer *args[MOST] = {NULL}, *outputs[MOST] = {NULL};
     sx_platform *platform = NULL;
     sx_executable *executable = NULL;
@@ -142,7 +143,7 @@ static void test_backends_torture__every_kernel(void **state)
 {
     (void)state;
     kernel k;
-    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.threads = 1}, &k.platform));
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &k.platform));
     for (int id = 0; id < SX_OPID_COUNT; id++) {
         const sx_op_def *op = sx_op_table[id];
         for (int i = 0; i < op->n_samples; i++) {

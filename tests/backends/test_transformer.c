@@ -204,13 +204,13 @@ static void test_backends_transformer__trains_alike_whole_and_divided(void **sta
         {"pjrt, 4 replicas", "pjrt", 0, 4, 0},
     };
     sx_graph *g = transformer();
-    outcome expected = train(g, "host", &(sx_platform_options){.threads = 1}, 0);
+    outcome expected = train(g, "host", &(sx_platform_options){.cpu.threads = 1}, 0);
     assert_true(expected.losses[STEPS - 1] < 0.9f * expected.losses[0]);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const sx_platform_options options = {
-            .threads = rows[i].threads,
-            .replicas = rows[i].replicas,
-            .plugin_path = rows[i].replicas > 0 ? ref_plugin() : NULL,
+            .cpu.threads = rows[i].threads,
+            .pjrt.replicas = rows[i].replicas,
+            .pjrt.plugin_path = rows[i].replicas > 0 ? ref_plugin() : NULL,
         };
         outcome got = train(g, rows[i].backend, &options, rows[i].shards);
         assert_close(&got, &expected, rows[i].what);
@@ -225,9 +225,9 @@ static void test_backends_transformer__threads_do_not_change_bits(void **state)
 {
     (void)state;
     sx_graph *g = transformer();
-    outcome one = train(g, "cpu", &(sx_platform_options){.threads = 1}, 4);
+    outcome one = train(g, "cpu", &(sx_platform_options){.cpu.threads = 1}, 4);
     for (int threads = 2; threads <= 3; threads++) {
-        outcome got = train(g, "cpu", &(sx_platform_options){.threads = threads}, 4);
+        outcome got = train(g, "cpu", &(sx_platform_options){.cpu.threads = threads}, 4);
         assert_memory_equal(got.losses, one.losses, sizeof(one.losses));
         assert_memory_equal(got.values, one.values, (size_t)one.n * sizeof(float));
         sx_free(got.values);

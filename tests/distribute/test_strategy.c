@@ -41,15 +41,15 @@ static void test_distribute_strategy__virtual_devices_of_cpu(void **state)
 {
     (void)state;
     sx_strategy *s = NULL;
-    sx_session_options options = {.platform = {.threads = 3, .cache_dir = "x"}, .seed = 9};
+    sx_session_options options = {.platform = {.cpu.threads = 3, .pjrt.cache_dir = "x"}, .seed = 9};
     assert_ok(sx_mirrored_strategy(&s, .device = "cpu", .virtual_devices = 4));
     assert_int_equal(sx_strategy_num_replicas_in_sync(s), 4);
     assert_string_equal(sx_strategy_text(s), "mirrored: 4 virtual devices on cpu");
     assert_ok(sx_strategy_apply(s, &options));
     assert_string_equal(options.device, "cpu");
     assert_int_equal(options.shards, 4);
-    assert_int_equal(options.platform.threads, 3);
-    assert_string_equal(options.platform.cache_dir, "x");
+    assert_int_equal(options.platform.cpu.threads, 3);
+    assert_string_equal(options.platform.pjrt.cache_dir, "x");
     assert_int_equal(options.seed, 9);
     options.shards = 8;
     assert_error(sx_strategy_apply(s, &options), SX_INVALID_ARGUMENT,
@@ -146,8 +146,8 @@ static void test_distribute_strategy__over_a_plugin(void **state)
     sx_session_options options = {0};
     assert_ok(sx_strategy_apply(s, &options));
     assert_string_equal(options.device, "pjrt");
-    assert_int_equal(options.platform.replicas, 3);
-    assert_int_equal(options.platform.virtual_devices, 3);
+    assert_int_equal(options.platform.pjrt.replicas, 3);
+    assert_int_equal(options.platform.pjrt.virtual_devices, 3);
     assert_int_equal(options.shards, 0);
     sx_strategy_release(s);
     assert_ok(sx_one_device_strategy(&s, .pjrt_plugin = path));

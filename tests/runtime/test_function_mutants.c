@@ -71,7 +71,7 @@ static void test_runtime_function_mutants__end_with_results_or_errors(void **sta
     int parsed = 0, done = 0;
     sx_platform *platform;
     sx_graph_seeds_read(seeds);
-    assert_ok(sx_platform_open("host", &(sx_platform_options){.threads = 1}, &platform));
+    assert_ok(sx_platform_open("host", &(sx_platform_options){.cpu.threads = 1}, &platform));
     sx_words w = {.key = {3, 5}};
     for (int i = 0; i < MUTANTS; i++) {
         sx_library *library = NULL;

@@ -21,7 +21,7 @@ static void begin(running *t, const char *device, const char *text, sx_runner_op
 {
     *t = (running){.library = NULL};
     assert_ok(sx_library_parse(text, strlen(text), &t->library));
-    assert_ok(sx_platform_open(device, &(sx_platform_options){.threads = 1}, &t->platform));
+    assert_ok(sx_platform_open(device, &(sx_platform_options){.cpu.threads = 1}, &t->platform));
     options.library = t->library;
     options.platform = t->platform;
     assert_ok(sx_runner_create(&options, &t->runner));

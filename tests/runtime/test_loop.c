@@ -95,14 +95,15 @@ static run *open_run(const sx_session_options *options)
     return r;
 }
 
-static run *open_pjrt(int64_t launch_steps, int replicas, sx_batch_norm_scope batch_norm)
+static run *open_pjrt(int64_t launch_steps, int replicas, bool own_moments)
 {
-    const sx_platform_options platform = {.plugin_path = pjrt_plugin(),
-                                          .virtual_devices = 4,
-                                          .replicas = replicas,
-                                          .batch_norm = batch_norm};
-    return open_run(&(sx_session_options){
-        .device = "pjrt", .platform = platform, .seed = 3, .launch_steps = launch_steps});
+    const sx_platform_options platform = {
+        .pjrt.plugin_path = pjrt_plugin(), .pjrt.virtual_devices = 4, .pjrt.replicas = replicas};
+    return open_run(&(sx_session_options){.device = "pjrt",
+                                          .platform = platform,
+                                          .own_moments = own_moments,
+                                          .seed = 3,
+                                          .launch_steps = launch_steps});
 }
 
 static void close_run(run *r)
@@ -205,7 +206,7 @@ static void test_runtime_loop__launches_show_every_step(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC), *ref;
+    run *r = open_pjrt(4, 1, false), *ref;
     static const int fed[STEPS] = {4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
     loop_all(r);
     assert_int_equal(sx_program_launch_steps(r->program), 4);
@@ -223,7 +224,7 @@ static void test_runtime_loop__the_lengths_of_launches_change_no_bit(void **stat
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    run *a = open_pjrt(5, 1, SX_BATCH_NORM_SYNC), *b = open_pjrt(5, 1, SX_BATCH_NORM_SYNC);
+    run *a = open_pjrt(5, 1, false), *b = open_pjrt(5, 1, false);
     b->ends[0] = b->ends[2] = b->ends[3] = b->ends[8] = true;
     loop_all(a);
     loop_all(b);
@@ -238,7 +239,7 @@ static void test_runtime_loop__another_size_ends_a_launch(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    run *r = open_pjrt(5, 1, SX_BATCH_NORM_SYNC);
+    run *r = open_pjrt(5, 1, false);
     run *ref = open_run(&(sx_session_options){.device = "host", .seed = 3});
     r->sizes[2] = ref->sizes[2] = 3;
     loop_all(r);
@@ -256,7 +257,7 @@ static void test_runtime_loop__a_launch_is_run_whole_when_step_ends_the_loop(voi
     (void)state;
     SKIP_WITHOUT_PJRT();
     int64_t done;
-    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    run *r = open_pjrt(4, 1, false);
     r->sizes[7] = 5; /* fed before the steps are shown: it is run too */
     r->stop_at = 6;
     assert_ok(loop(r, STEPS, &done));
@@ -271,7 +272,7 @@ static void test_runtime_loop__what_was_fed_before_an_end_is_run(void **state)
     (void)state;
     SKIP_WITHOUT_PJRT();
     int64_t done;
-    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    run *r = open_pjrt(4, 1, false);
     r->end_at = 6;
     assert_ok(loop(r, STEPS, &done));
     assert_int_equal(done, 6);
@@ -288,7 +289,7 @@ static void test_runtime_loop__launches_last_about_as_long_as_asked(void **state
     (void)state;
     SKIP_WITHOUT_PJRT();
     int64_t done;
-    const sx_platform_options platform = {.plugin_path = pjrt_plugin()};
+    const sx_platform_options platform = {.pjrt.plugin_path = pjrt_plugin()};
     run *r = open_run(
         &(sx_session_options){.device = "pjrt", .platform = platform, .launch_seconds = 1e-9});
     assert_ok(loop(r, STEPS, &done));
@@ -306,7 +307,7 @@ static void test_runtime_loop__outputs_stay_readable_afterwards(void **state)
     (void)state;
     SKIP_WITHOUT_PJRT();
     static const int64_t lengths[] = {1, 3, 4, 4};
-    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    run *r = open_pjrt(4, 1, false);
     int output = sx_program_find_output(r->program, SX_LOSS);
     r->sizes[7] = 5; /* the last of the third loop */
     r->stop_at = 10; /* in the fourth */
@@ -341,11 +342,11 @@ static void test_runtime_loop__a_bad_step_inside_a_launch_is_found(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    run *r = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    run *r = open_pjrt(4, 1, false);
     r->x[5][2][3] = NAN;
     assert_step_6_is_withheld(r, "input \"features\" is not finite");
     close_run(r);
-    r = open_pjrt(4, 2, SX_BATCH_NORM_SYNC);
+    r = open_pjrt(4, 2, false);
     r->x[5][2][3] = 3e38f;
     r->x[5][2][4] = 3e38f;
     r->x[5][2][5] = -3e38f;
@@ -359,7 +360,7 @@ static void test_runtime_loop__steps_before_a_bad_one_count(void **state)
     SKIP_WITHOUT_PJRT();
     int64_t done;
     float x[MOST_VALUES], y[MOST_VALUES];
-    run *bad = open_pjrt(4, 1, SX_BATCH_NORM_SYNC), *good = open_pjrt(4, 1, SX_BATCH_NORM_SYNC);
+    run *bad = open_pjrt(4, 1, false), *good = open_pjrt(4, 1, false);
     bad->x[5][0][0] = INFINITY;
     assert_error(loop(bad, STEPS, &done), SX_ABORTED, "step 6");
     assert_ok(loop(good, 5, &done));
@@ -380,7 +381,7 @@ static void test_runtime_loop__replicas_compute_what_one_device_does(void **stat
     ref->sizes[4] = 5; /* of all batches the only one that nothing divides */
     loop_all(ref);
     for (int replicas = 1; replicas <= 4; replicas *= 2) {
-        run *r = open_pjrt(4, replicas, SX_BATCH_NORM_SYNC);
+        run *r = open_pjrt(4, replicas, false);
         r->sizes[4] = 5;
         loop_all(r);
         assert_same_run(r, ref, 1e-5);
@@ -393,7 +394,7 @@ static void test_runtime_loop__full_batches_divide_by_the_replicas(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    run *r = open_pjrt(4, 4, SX_BATCH_NORM_SYNC);
+    run *r = open_pjrt(4, 4, false);
     assert_error(sx_program_prepare_loop(r->program, 6, -1, NULL), SX_INVALID_ARGUMENT,
                  "batch size 6 is not a multiple of 4 replicas; the nearest are 4 and 8");
     assert_error(sx_program_prepare_loop(r->program, 3, -1, NULL), SX_INVALID_ARGUMENT,
@@ -427,14 +428,14 @@ static void test_runtime_loop__batch_norm_of_each_replica(void **state)
         close_run(r);
     }
     for (int launch = 1; launch <= 2; launch++) {
-        run *r = open_pjrt(launch, PARTS, SX_BATCH_NORM_REPLICA);
+        run *r = open_pjrt(launch, PARTS, true);
         assert_ok(loop(r, 1, &done));
         assert_int_equal(read_variables(r, whole), n);
         assert_close(whole, mean, n, 1e-6);
         assert_true(fabs(r->losses[0] - loss) < 1e-6);
         close_run(r);
     }
-    run *sync = open_pjrt(1, PARTS, SX_BATCH_NORM_SYNC);
+    run *sync = open_pjrt(1, PARTS, false);
     assert_ok(loop(sync, 1, &done));
     assert_true(fabs(sync->losses[0] - loss) > 1e-4); /* the modes do differ */
     close_run(sync);
@@ -453,7 +454,7 @@ static void test_runtime_loop__a_launch_stages_so_many_bytes(void **state)
         {5000, 8, 1024},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        run *r = open_pjrt(rows[i].asked, 1, SX_BATCH_NORM_SYNC);
+        run *r = open_pjrt(rows[i].asked, 1, false);
         assert_ok(sx_program_prepare_loop(r->program, rows[i].batch, -1, NULL));
         assert_int_equal(sx_program_launch_steps(r->program), rows[i].steps);
         close_run(r);

@@ -284,7 +284,9 @@ static sx_status session_of(void *user)
     static feed f;
     const victim *v = user;
     const sx_session_options options = {
-        .device = v->device, .seed = 7, .platform = {.threads = 1, .plugin_path = ref_plugin()}};
+        .device = v->device,
+        .seed = 7,
+        .platform = {.cpu.threads = 1, .pjrt.plugin_path = ref_plugin()}};
     sx_session *s = NULL;
     sx_program *train = NULL, *eval = NULL;
     int64_t done = 0;

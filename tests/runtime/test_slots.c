@@ -28,7 +28,7 @@ static void begin(fixture *f, sx_mode mode, const sx_session_options *options)
     sx_budget_init(&f->budget, "this test", 0, NULL);
     sx_session_options o = *options;
     o.memory = &f->budget;
-    o.platform.threads = 1;
+    o.platform.cpu.threads = 1;
     assert_ok(sx_build_program(&r, &f->graph));
     assert_ok(sx_session_create(&o, &f->session));
     assert_ok(sx_session_add_program(f->session, f->graph, &f->program));

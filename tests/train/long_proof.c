@@ -125,10 +125,10 @@ static run *open_run(const subject *s, const place *where)
         .device = where->device,
         .seed = 11,
         .launch_steps = 10,
-        .platform = {.plugin_path = where->replicas > 0 ? pjrt_plugin() : NULL,
-                     .virtual_devices = where->replicas > 0 ? 4 : 0,
-                     .replicas = where->replicas,
-                     .threads = 2}};
+        .platform = {.pjrt.plugin_path = where->replicas > 0 ? pjrt_plugin() : NULL,
+                     .pjrt.virtual_devices = where->replicas > 0 ? 4 : 0,
+                     .pjrt.replicas = where->replicas,
+                     .cpu.threads = 2}};
     assert_ok(sx_session_create(&options, &r->session));
     assert_ok(sx_session_add_program(r->session, r->graph, &r->program));
     return r;

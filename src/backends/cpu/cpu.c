@@ -82,7 +82,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     if (p == NULL) {
         return sx_no_memory("for the platform");
     }
-    p->workers = options->threads > 0 ? options->threads : sx_cpu_count();
+    p->workers = options->cpu.threads > 0 ? options->cpu.threads : sx_cpu_count();
     if (p->workers > 1) {
         sx_status status = sx_pool_create(p->workers, &p->pool);
         if (status != SX_OK) {

@@ -108,10 +108,8 @@ static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
     char division[48]; /* with shards, the replicas change no bit */
     snprintf(division, sizeof(division), o->shards > 0 ? "%d shards" : "%d replicas",
              o->shards > 0 ? o->shards : p->replicas);
-    snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %s%s, loop of %lld",
-             p->client->platform, p->client->version, division,
-             p->batch_norm == SX_BATCH_NORM_REPLICA ? ", batch norm per replica" : "",
-             (long long)(o->steps > 1 ? o->steps : 1));
+    snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %s, loop of %lld", p->client->platform,
+             p->client->version, division, (long long)(o->steps > 1 ? o->steps : 1));
     e->info.numerics = e->numerics;
     e->info.shards = o->shards > 0 ? o->shards : p->replicas;
     return status;
@@ -162,7 +160,6 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
         .steps = options->steps,
         .ok_output = options->ok_output,
         .any_batch = options->any_batch,
-        .batch_norm = p->batch_norm,
         .hlo = {.bf16_products = bf16,
                 .wide_products = strcmp(p->client->platform, "cpu") == 0,
                 .precision = bf16 ? "DEFAULT" : "HIGHEST"},

@@ -254,7 +254,6 @@ sx_status sx_pjrt_module_create(const sx_graph *g, const sx_pjrt_module_options 
         .parts = whole ? 0 : options->shards,
         .copies = whole ? replicas : 1,
         .exchange_in_regions = true,
-        .own_moments = options->batch_norm == SX_BATCH_NORM_REPLICA && parts > 1,
     };
     lowering l = {.g = g,
                   .local = options->batch / parts,

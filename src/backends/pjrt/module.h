@@ -7,8 +7,8 @@
  * Replicas. The same program, divided by sx_pass_spmd(), runs on each of n devices with its part of
  * the batch: values with the batch dimension have batch / n examples, all others are equal on all
  * devices. Loss, gradients and batch-norm moments are those of the whole batch; random operators
- * use positions in the whole batch. With SX_BATCH_NORM_REPLICA, batch norm in training uses the
- * moments of the replica's part. With `shards`, the batch is that number of parts whatever the
+ * use positions in the whole batch. A batch norm with the attribute own_moments uses
+ * the moments of the replica's part. With `shards`, the batch is that number of parts whatever the
  * replicas, and results are combined in a fixed tree over them, so that the replicas change no bit.
  *
  * A batch that cannot be divided so (`any_batch`: the last of an epoch): each replica computes all
@@ -36,7 +36,6 @@ typedef struct sx_pjrt_module_options {
     int64_t steps;         /* maximum steps of the loop; 0 and 1 = no loop */
     const char *ok_output; /* bool scalar output that ends the loop if false; NULL = none */
     bool any_batch; /* if the batch is not a multiple of these, each replica computes all of it */
-    sx_batch_norm_scope batch_norm;
     sx_hlo_options hlo;
 } sx_pjrt_module_options;
 

@@ -85,7 +85,7 @@ static sx_status list_devices(sx_pjrt_platform *p)
     return SX_OK;
 }
 
-static sx_status open_client(sx_pjrt_platform *p, const sx_platform_options *options)
+static sx_status open_client(sx_pjrt_platform *p, const sx_pjrt_options *options)
 {
     char path[SX_PJRT_PATH_BYTES];
     const sx_pjrt_plugin *plugin = NULL;
@@ -107,8 +107,9 @@ static sx_status copy_path(const char *path, char **out)
     return path == NULL || *out != NULL ? SX_OK : sx_no_memory("for the platform");
 }
 
-static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out)
+static sx_status pjrt_open(const sx_platform_options *all, sx_platform **out)
 {
+    const sx_pjrt_options *options = &all->pjrt;
     if (options->replicas < 0 || options->replicas > SX_PJRT_MAX_REPLICAS ||
         options->virtual_devices < 0) {
         return sx_error(SX_INVALID_ARGUMENT, "%d replicas on %d virtual devices; the maximum is %d",
@@ -121,7 +122,6 @@ static sx_status pjrt_open(const sx_platform_options *options, sx_platform **out
     pthread_mutex_init(&p->lock, NULL);
     p->head.backend = &sx_backend_pjrt;
     p->replicas = options->replicas > 0 ? options->replicas : 1;
-    p->batch_norm = options->batch_norm;
     sx_status status = copy_path(options->dump_dir, &p->dump_dir);
     status = status != SX_OK ? status : copy_path(options->cache_dir, &p->cache_dir);
     status = status != SX_OK ? status : open_client(p, options);

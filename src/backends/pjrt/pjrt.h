@@ -16,7 +16,6 @@ typedef struct sx_pjrt_platform {
     sx_platform head;
     sx_pjrt_client *client;
     int replicas;
-    sx_batch_norm_scope batch_norm;
     int ids[SX_PJRT_MAX_REPLICAS];      /* of the replicas' devices, for assignments */
     struct sx_pjrt_device *device_rows; /* [head.n_devices] */
     sx_device **devices;

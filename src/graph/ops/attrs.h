@@ -105,6 +105,9 @@ typedef struct sx_adam_attrs {
 /* batch_norm, batch_norm_train and its two gradients */
 typedef struct sx_batch_norm_attrs {
     double epsilon;
+    /* In training, where replicas share the batch: normalizes by the moments of the replica's part,
+     * as TensorFlow does; the moving averages use the mean of the parts' moments. */
+    bool own_moments;
 } sx_batch_norm_attrs;
 
 typedef struct sx_transpose_attrs {

@@ -15,6 +15,7 @@
  *   x        [..., C], rank 2 or more, a float type
  *   scale, offset, mean, variance   [C]; f64 for x f64, else f32
  *   epsilon  0 or more
+ *   own_moments   where replicas share the batch: the moments of the part (attrs.h)
  *   returns  x's type
  *
  * Errors   INVALID_ARGUMENT  ranks, dtypes, C differs, negative epsilon
@@ -24,6 +25,7 @@
 
 static const sx_attr_def batch_norm_train_attrs[] = {
     SX_ATTR(sx_batch_norm_attrs, epsilon, SX_ATTR_FLOAT),
+    SX_ATTR(sx_batch_norm_attrs, own_moments, SX_ATTR_BOOL),
 };
 
 static void batch_norm_train_grad(sx_grad *g)

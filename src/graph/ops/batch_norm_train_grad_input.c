@@ -17,6 +17,7 @@
 
 static const sx_attr_def batch_norm_train_grad_input_attrs[] = {
     SX_ATTR(sx_batch_norm_attrs, epsilon, SX_ATTR_FLOAT),
+    SX_ATTR(sx_batch_norm_attrs, own_moments, SX_ATTR_BOOL),
 };
 
 static sx_status batch_norm_train_grad_input_infer(sx_infer_context *c)

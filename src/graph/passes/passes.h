@@ -19,6 +19,9 @@ SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
 /* Removes nodes whose result follows from types alone: identities, casts and reshapes to the same
  * type, counts of elements. */
 SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
+/* Lets the batch norms in training use the moments of their replica's part of the batch (attribute
+ * own_moments). */
+SX_MUST_USE sx_status sx_pass_own_moments(const sx_graph *g, sx_graph **out);
 /* Replaces bfloat16 values with float32 values that are rounded to bfloat16, for devices that
  * compute in float32; args and results keep their types. A value that only one elementwise node
  * reads is not rounded, as in a compiler's fused kernel. A copy of the graph if it has no bfloat16

@@ -1,0 +1,15 @@
+/* What the pjrt backend can be told when it is opened. Texts are borrowed for the call. */
+#ifndef SX_BACKENDS_PJRT_OPTIONS_H
+#define SX_BACKENDS_PJRT_OPTIONS_H
+
+typedef struct sx_pjrt_options {
+    const char *plugin_path; /* the plugin's library; NULL = search (find.c) */
+    const char *plugin_name; /* "cpu", "tpu", "cuda", …; NULL = the first found */
+    const char *python;      /* an interpreter whose packages are searched; NULL = none */
+    const char *dump_dir;    /* directory for every program's StableHLO; NULL = none */
+    const char *cache_dir;   /* directory of the compile cache; NULL = none */
+    int virtual_devices;     /* of XLA's CPU plugin; 0 = the real ones */
+    int replicas;            /* number of devices that share each batch; 0 = 1 */
+} sx_pjrt_options;
+
+#endif

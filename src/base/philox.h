@@ -14,6 +14,11 @@ enum { SX_PHILOX_ROUNDS = 10 };
 #define SX_PHILOX_B       0xCD9E8D57u /* and 2 */
 #define SX_PHILOX_RAISE_A 0x9E3779B9u
 #define SX_PHILOX_RAISE_B 0xBB67AE85u
+/* The key that mixes the seed of TensorFlow's stateless operators. */
+#define SX_PHILOX_SCRAMBLER    \
+    {                          \
+        0x3ec8f720, 0x02461e29 \
+    }
 
 static inline void sx_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
 {

@@ -72,7 +72,7 @@ typedef struct fixture {
 static void begin(fixture *f, const char *backend, int32_t step, int64_t trips, int32_t limit)
 {
     sx_graph *g = loop_graph(step, trips);
-    assert_ok(sx_platform_open(backend, &(sx_platform_options){.threads = 1}, &f->platform));
+    assert_ok(sx_platform_open(backend, &(sx_platform_options){.cpu.threads = 1}, &f->platform));
     assert_ok(sx_compile(f->platform, g, &(sx_compile_options){.batch = 1}, &f->e));
     assert_ok(sx_run_create(f->e, &f->run));
     for (int i = 0; i < 5; i++) {

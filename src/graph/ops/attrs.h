@@ -83,9 +83,10 @@ typedef struct sx_dropout_attrs {
     int64_t key_hi, key_lo; /* each in [0, 2^32): hash of the operator's scope name */
 } sx_dropout_attrs;
 
+enum { SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL };
 typedef struct sx_stateless_random_attrs {
-    sx_ints shape; /* static */
-    int32_t distribution;
+    sx_ints shape;        /* static */
+    int32_t distribution; /* SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL */
 } sx_stateless_random_attrs;
 
 typedef struct sx_momentum_attrs {

@@ -23,10 +23,9 @@
 
 #include "base/philox.h"
 
-enum { UNIFORM, NORMAL };
 static const char *const distributions[] = {"uniform", "normal", NULL};
 static const double two_pi = 6.283185307179586;
-static const uint32_t scrambler[2] = {0x3ec8f720, 0x02461e29};
+static const uint32_t scrambler[2] = SX_PHILOX_SCRAMBLER;
 
 static const sx_attr_def stateless_random_attrs[] = {
     SX_ATTR(sx_stateless_random_attrs, shape, SX_ATTR_INTS),
@@ -69,7 +68,7 @@ static sx_status stateless_random_host(const sx_kernel_call *c)
         for (int k = 0; k < 4; k++) {
             y[k] = uniform(words[k]);
         }
-        for (int k = 0; k < 4 && attrs->distribution == NORMAL; k += 2) {
+        for (int k = 0; k < 4 && attrs->distribution == SX_RANDOM_NORMAL; k += 2) {
             const double r = sqrt(-2 * log(fmax(y[k], (double)1e-7f)));
             const double t = (double)(float)(two_pi * y[k + 1]);
             y[k] = r * sin(t);
@@ -86,11 +85,13 @@ static void stateless_random_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_stateless_random_attrs *attrs = op->attrs;
     sx_tf_value shape = sx_tf_ints(w, "shape", &attrs->shape);
-    op->out[0] = sx_tf_add(
-        w, attrs->distribution == NORMAL ? "StatelessRandomNormal" : "StatelessRandomUniform", NULL,
-        sx_tf_in(shape, op->in[0]),
-        sx_tf_attrs(sx_tf_attr_type("dtype", SX_F32), sx_tf_attr_type("T", SX_I32),
-                    sx_tf_attr_type("Tseed", (int)op->in_types[0].dtype)));
+    op->out[0] =
+        sx_tf_add(w,
+                  attrs->distribution == SX_RANDOM_NORMAL ? "StatelessRandomNormal"
+                                                          : "StatelessRandomUniform",
+                  NULL, sx_tf_in(shape, op->in[0]),
+                  sx_tf_attrs(sx_tf_attr_type("dtype", SX_F32), sx_tf_attr_type("T", SX_I32),
+                              sx_tf_attr_type("Tseed", (int)op->in_types[0].dtype)));
 }
 
 static sx_status read_float32(const sx_tf_node *n)
@@ -102,83 +103,14 @@ static sx_status read_float32(const sx_tf_node *n)
 
 static sx_status uniform_from_tf(const sx_tf_node *n, void *out)
 {
-    ((sx_stateless_random_attrs *)out)->distribution = UNIFORM;
+    ((sx_stateless_random_attrs *)out)->distribution = SX_RANDOM_UNIFORM;
     return read_float32(n);
 }
 
 static sx_status normal_from_tf(const sx_tf_node *n, void *out)
 {
-    ((sx_stateless_random_attrs *)out)->distribution = NORMAL;
+    ((sx_stateless_random_attrs *)out)->distribution = SX_RANDOM_NORMAL;
     return read_float32(n);
-}
-
-/* The rounds of base/philox.h on tensors of uint32; the result is in x. */
-static void philox_to_stablehlo(sx_hlo_writer *w, const sx_hlo key[2], sx_hlo x[4])
-{
-    sx_hlo k[2] = {key[0], key[1]};
-    for (int round = 0; round < SX_PHILOX_ROUNDS; round++) {
-        sx_hlo a = sx_hlo_with(w, "multiply", sx_hlo_convert(w, x[0], SX_U64), SX_PHILOX_A);
-        sx_hlo b = sx_hlo_with(w, "multiply", sx_hlo_convert(w, x[2], SX_U64), SX_PHILOX_B);
-        sx_hlo high[2] = {sx_hlo_with(w, "shift_right_logical", a, 32),
-                          sx_hlo_with(w, "shift_right_logical", b, 32)};
-        high[0] = sx_hlo_convert(w, high[0], SX_U32);
-        high[1] = sx_hlo_convert(w, high[1], SX_U32);
-        x[0] = sx_hlo_binary(w, "xor", sx_hlo_binary(w, "xor", high[1], x[1]), k[0]);
-        x[2] = sx_hlo_binary(w, "xor", sx_hlo_binary(w, "xor", high[0], x[3]), k[1]);
-        x[1] = sx_hlo_convert(w, sx_hlo_with(w, "and", b, 4294967295.0), SX_U32);
-        x[3] = sx_hlo_convert(w, sx_hlo_with(w, "and", a, 4294967295.0), SX_U32);
-        k[0] = sx_hlo_with(w, "add", k[0], SX_PHILOX_RAISE_A);
-        k[1] = sx_hlo_with(w, "add", k[1], SX_PHILOX_RAISE_B);
-    }
-}
-
-static void stateless_random_to_stablehlo(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_stateless_random_attrs *attrs = op->attrs;
-    const sx_type scalar = sx_scalar_type(SX_U32), *y = &op->out_types[0];
-    const int64_t n = sx_type_elems(y), groups = (n + 3) / 4;
-    sx_type column = sx_type_of(SX_U32, groups, 1), counters = sx_type_of(SX_U32, groups);
-    sx_hlo x[4], u[4], seed = sx_hlo_convert(w, sx_hlo_convert(w, op->in[0], SX_I64), SX_U64);
-    if (n == 0) {
-        op->out[0] = sx_hlo_splat(w, *y, 0);
-        return;
-    }
-    for (int k = 0; k < 4; k++) {
-        const int64_t begin = k / 2, size = 1;
-        sx_hlo word = sx_hlo_slice(w, seed, &begin, &size);
-        word = k % 2 == 0 ? sx_hlo_with(w, "and", word, 4294967295.0)
-                          : sx_hlo_with(w, "shift_right_logical", word, 32);
-        x[k] = sx_hlo_reshape(w, sx_hlo_convert(w, word, SX_U32), &scalar);
-    }
-    const sx_hlo start[2] = {sx_hlo_scalar(w, SX_U32, scrambler[0]),
-                             sx_hlo_scalar(w, SX_U32, scrambler[1])};
-    philox_to_stablehlo(w, start, x);
-    const sx_hlo key[2] = {sx_hlo_broadcast_to(w, x[0], &counters),
-                           sx_hlo_broadcast_to(w, x[1], &counters)};
-    x[0] = sx_hlo_iota(w, counters, 0);
-    x[1] = sx_hlo_like(w, x[0], 0);
-    x[2] = sx_hlo_broadcast_to(w, x[2], &counters);
-    x[3] = sx_hlo_broadcast_to(w, x[3], &counters);
-    philox_to_stablehlo(w, key, x);
-    for (int k = 0; k < 4; k++) {
-        sx_hlo bits = sx_hlo_with(w, "and", x[k], 0x7fffff);
-        u[k] = sx_hlo_with(w, "multiply", sx_hlo_convert(w, bits, SX_F32), 0x1p-23);
-    }
-    for (int k = 0; k < 4 && attrs->distribution == NORMAL; k += 2) {
-        sx_hlo least = sx_hlo_binary(w, "maximum", u[k], sx_hlo_like(w, u[k], (double)1e-7f));
-        sx_hlo r = sx_hlo_with(w, "multiply", sx_hlo_unary(w, "log", least), -2);
-        r = sx_hlo_unary(w, "sqrt", r);
-        sx_hlo t = sx_hlo_with(w, "multiply", u[k + 1], two_pi);
-        u[k] = sx_hlo_binary(w, "multiply", r, sx_hlo_unary(w, "sine", t));
-        u[k + 1] = sx_hlo_binary(w, "multiply", r, sx_hlo_unary(w, "cosine", t));
-    }
-    for (int k = 0; k < 4; k++) {
-        u[k] = sx_hlo_reshape(w, u[k], &column);
-    }
-    const int64_t begin = 0;
-    const sx_type all = sx_type_of(SX_F32, 4 * groups);
-    sx_hlo words = sx_hlo_reshape(w, sx_hlo_concat(w, u, 4, 1), &all);
-    op->out[0] = sx_hlo_reshape(w, sx_hlo_slice(w, words, &begin, &n), y);
 }
 
 #define RANDOM(d_, ...) \
@@ -191,12 +123,15 @@ static const sx_op_sample stateless_random_samples[] = {
     {.name = "uniform",
      .inputs = {SEED(SX_I64)},
      .n_inputs = 1,
-     .attrs = RANDOM(UNIFORM, {2, {5, 3}})},
-    {.name = "scalar", .inputs = {SEED(SX_I32)}, .n_inputs = 1, .attrs = RANDOM(UNIFORM, {0})},
+     .attrs = RANDOM(SX_RANDOM_UNIFORM, {2, {5, 3}})},
+    {.name = "scalar",
+     .inputs = {SEED(SX_I32)},
+     .n_inputs = 1,
+     .attrs = RANDOM(SX_RANDOM_UNIFORM, {0})},
     {.name = "normal",
      .inputs = {SEED(SX_I64)},
      .n_inputs = 1,
-     .attrs = RANDOM(NORMAL, {2, {3, 7}}),
+     .attrs = RANDOM(SX_RANDOM_NORMAL, {2, {3, 7}}),
      .tolerance = 1e-4}, /* the angle is rounded to float32: 4e-7 near a zero of sin or cos */
 };
 
@@ -212,6 +147,5 @@ const sx_op_def sx_op_stateless_random = {
     SX_FROM_TF(
         {.op = "StatelessRandomUniform", .operands = {{0, "shape"}}, .attrs = uniform_from_tf},
         {.op = "StatelessRandomNormal", .operands = {{0, "shape"}}, .attrs = normal_from_tf}),
-    .to_stablehlo = stateless_random_to_stablehlo,
     SX_OP_SAMPLES(stateless_random_samples),
 };

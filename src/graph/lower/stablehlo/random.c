@@ -1,6 +1,7 @@
-/* Dropout: Threefry as integer operations. */
+/* Random operators: Threefry and Philox as integer operations. */
 #include "graph/lower/stablehlo/rows.h"
 
+#include "base/philox.h"
 #include "graph/ops/common.h"
 
 /* Twenty rounds on tensors of uint32, as base/threefry.h; the result is in x. */
@@ -85,4 +86,75 @@ void sx_hlo_lower_dropout(sx_hlo_writer *w, const sx_hlo_op *op)
     sx_hlo scaled = sx_hlo_with(w, "multiply", sx_hlo_widen(w, op->in[0]), 1 / (1 - attrs->rate));
     scaled = sx_hlo_convert(w, scaled, type->dtype);
     op->out[0] = sx_hlo_select(w, kept, scaled, sx_hlo_like(w, scaled, 0));
+}
+
+/* The rounds of base/philox.h on tensors of uint32; the result is in x. */
+static void philox(sx_hlo_writer *w, const sx_hlo key[2], sx_hlo x[4])
+{
+    sx_hlo k[2] = {key[0], key[1]};
+    for (int round = 0; round < SX_PHILOX_ROUNDS; round++) {
+        sx_hlo a = sx_hlo_with(w, "multiply", sx_hlo_convert(w, x[0], SX_U64), SX_PHILOX_A);
+        sx_hlo b = sx_hlo_with(w, "multiply", sx_hlo_convert(w, x[2], SX_U64), SX_PHILOX_B);
+        sx_hlo high[2] = {sx_hlo_with(w, "shift_right_logical", a, 32),
+                          sx_hlo_with(w, "shift_right_logical", b, 32)};
+        high[0] = sx_hlo_convert(w, high[0], SX_U32);
+        high[1] = sx_hlo_convert(w, high[1], SX_U32);
+        x[0] = sx_hlo_binary(w, "xor", sx_hlo_binary(w, "xor", high[1], x[1]), k[0]);
+        x[2] = sx_hlo_binary(w, "xor", sx_hlo_binary(w, "xor", high[0], x[3]), k[1]);
+        x[1] = sx_hlo_convert(w, sx_hlo_with(w, "and", b, 4294967295.0), SX_U32);
+        x[3] = sx_hlo_convert(w, sx_hlo_with(w, "and", a, 4294967295.0), SX_U32);
+        k[0] = sx_hlo_with(w, "add", k[0], SX_PHILOX_RAISE_A);
+        k[1] = sx_hlo_with(w, "add", k[1], SX_PHILOX_RAISE_B);
+    }
+}
+
+void sx_hlo_lower_stateless_random(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    static const uint32_t scrambler[2] = SX_PHILOX_SCRAMBLER;
+    static const double two_pi = 6.283185307179586;
+    const sx_stateless_random_attrs *attrs = op->attrs;
+    const sx_type scalar = sx_scalar_type(SX_U32), *y = &op->out_types[0];
+    const int64_t n = sx_type_elems(y), groups = (n + 3) / 4;
+    sx_type column = sx_type_of(SX_U32, groups, 1), counters = sx_type_of(SX_U32, groups);
+    sx_hlo x[4], u[4], seed = sx_hlo_convert(w, sx_hlo_convert(w, op->in[0], SX_I64), SX_U64);
+    if (n == 0) {
+        op->out[0] = sx_hlo_splat(w, *y, 0);
+        return;
+    }
+    for (int k = 0; k < 4; k++) {
+        const int64_t begin = k / 2, size = 1;
+        sx_hlo word = sx_hlo_slice(w, seed, &begin, &size);
+        word = k % 2 == 0 ? sx_hlo_with(w, "and", word, 4294967295.0)
+                          : sx_hlo_with(w, "shift_right_logical", word, 32);
+        x[k] = sx_hlo_reshape(w, sx_hlo_convert(w, word, SX_U32), &scalar);
+    }
+    const sx_hlo start[2] = {sx_hlo_scalar(w, SX_U32, scrambler[0]),
+                             sx_hlo_scalar(w, SX_U32, scrambler[1])};
+    philox(w, start, x);
+    const sx_hlo key[2] = {sx_hlo_broadcast_to(w, x[0], &counters),
+                           sx_hlo_broadcast_to(w, x[1], &counters)};
+    x[0] = sx_hlo_iota(w, counters, 0);
+    x[1] = sx_hlo_like(w, x[0], 0);
+    x[2] = sx_hlo_broadcast_to(w, x[2], &counters);
+    x[3] = sx_hlo_broadcast_to(w, x[3], &counters);
+    philox(w, key, x);
+    for (int k = 0; k < 4; k++) {
+        sx_hlo bits = sx_hlo_with(w, "and", x[k], 0x7fffff);
+        u[k] = sx_hlo_with(w, "multiply", sx_hlo_convert(w, bits, SX_F32), 0x1p-23);
+    }
+    for (int k = 0; k < 4 && attrs->distribution == SX_RANDOM_NORMAL; k += 2) {
+        sx_hlo least = sx_hlo_binary(w, "maximum", u[k], sx_hlo_like(w, u[k], (double)1e-7f));
+        sx_hlo r = sx_hlo_with(w, "multiply", sx_hlo_unary(w, "log", least), -2);
+        r = sx_hlo_unary(w, "sqrt", r);
+        sx_hlo t = sx_hlo_with(w, "multiply", u[k + 1], two_pi);
+        u[k] = sx_hlo_binary(w, "multiply", r, sx_hlo_unary(w, "sine", t));
+        u[k + 1] = sx_hlo_binary(w, "multiply", r, sx_hlo_unary(w, "cosine", t));
+    }
+    for (int k = 0; k < 4; k++) {
+        u[k] = sx_hlo_reshape(w, u[k], &column);
+    }
+    const int64_t begin = 0;
+    const sx_type all = sx_type_of(SX_F32, 4 * groups);
+    sx_hlo words = sx_hlo_reshape(w, sx_hlo_concat(w, u, 4, 1), &all);
+    op->out[0] = sx_hlo_reshape(w, sx_hlo_slice(w, words, &begin, &n), y);
 }

@@ -261,11 +261,12 @@ static void gradient_terms(const op_sample_values *v, double **terms)
 /* The gradients of a weighted sum of the sample's outputs, as a program of the backend, against the
  * same graph by the host kernels in double: each element within 1e-4 of the greater of its value
  * and of its own terms, but of no more than the greatest value; in bfloat16, where each node on the
- * way rounds, within four of its roundings of that. */
+ * way rounds what it keeps, within four roundings of the greatest. */
 static const char *compare_gradient(const sx_host_tensor *expected, const double *terms,
                                     sx_device_buffer *got, const char *name, double tolerance)
 {
     enum { MARGIN = 4 }; /* of the draws below the sum of |terms| */
+    const bool narrow = tolerance > 1e-4;
     sx_host_tensor t = op_sample_tensor(expected->type);
     void *bytes = bytes_of(&t);
     double greatest = 0;
@@ -277,7 +278,7 @@ static const char *compare_gradient(const sx_host_tensor *expected, const double
     }
     for (int64_t e = 0; e < sx_type_elems(&t.type) && result == NULL; e++) {
         double a = sx_host_get(&t, e), b = sx_host_get(expected, e);
-        const double own = fmin(fmax(fabs(b), MARGIN * terms[e]), greatest);
+        const double own = narrow ? greatest : fmin(fmax(fabs(b), MARGIN * terms[e]), greatest);
         if (!(fabs(a - b) <= tolerance * own + 1e-30 || (isnan(a) && isnan(b)))) {
             snprintf(wrong, sizeof(wrong), "%s element %lld is %.9g, expected %.9g", name,
                      (long long)e, a, b);

@@ -239,8 +239,8 @@ static void test_backends_loops__without_a_bound_have_gradients(void **state)
         sx_platform *platform;
         sx_executable *e;
         sx_device_buffer *buffers[6];
-        assert_ok(sx_platform_open(k == 0 ? "host" : "cpu", &(sx_platform_options){.threads = 1},
-                                   &platform));
+        assert_ok(sx_platform_open(k == 0 ? "host" : "cpu",
+                                   &(sx_platform_options){.cpu.threads = 1}, &platform));
         assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = 1}, &e));
         for (int i = 0; i < 6; i++) {
             assert_ok(sx_device_buffer_create(platform->devices[0],

@@ -279,7 +279,48 @@ static void test_graph_infer__accepts_what_it_should(void **state)
     sx_buf_deinit(&text);
 }
 
+/* The rows of elementwise.def accept the dtypes that they say, and comparisons give bool. */
+static void test_graph_infer__rows_accept_their_dtypes(void **state)
+{
+    (void)state;
+    enum { FLOATS, NUMBERS, ORDER, BOOLS };
+    static const struct {
+        int op, dtypes, n_in;
+    } rows[] = {
+#define MAP(name, dtypes, tf, expression) {SX_OPID_##name, dtypes, 1},
+#define ZIP(name, dtypes, tf, expression) {SX_OPID_##name, dtypes, 2},
+#define MATH2(name, tf, hlo, expression)  {SX_OPID_##name, FLOATS, 2},
+#include "graph/elementwise.def"
+#undef MAP
+#undef ZIP
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++) {
+            const sx_dtype dtype = dtypes[d];
+            const bool is_bias = rows[i].op == SX_OPID_bias_add;
+            const sx_type in[2] = {sx_type_of(dtype, 2, 3),
+                                   is_bias ? sx_type_of(dtype, 3) : sx_type_of(dtype, 2, 3)};
+            sx_type out[SX_MAX_OUTPUTS];
+            sx_infer_context c = {
+                .inputs = in, .n_inputs = rows[i].n_in, .outputs = out, .n_outputs = 1};
+            const bool is_number = sx_dtype_is_float(dtype) || sx_dtype_is_integer(dtype);
+            const bool accepted = rows[i].dtypes == FLOATS  ? sx_dtype_is_float(dtype)
+                                  : rows[i].dtypes == BOOLS ? dtype == SX_BOOL
+                                                            : is_number;
+            sx_status status = sx_op_table[rows[i].op]->infer(&c);
+            /* 16-bit floats are up to the operator */
+            const bool free = sx_dtype_is_float(dtype) && sx_dtype_bytes(dtype) == 2;
+            if (((status == SX_OK) != accepted && !free) ||
+                (status == SX_OK && rows[i].dtypes == ORDER && out[0].dtype != SX_BOOL)) {
+                fail_msg("%s of %s", sx_op_table[rows[i].op]->name, sx_dtype_name(dtype));
+            }
+            sx_status_free(status);
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_infer__accepts_what_it_should),
+    cmocka_unit_test(test_graph_infer__rows_accept_their_dtypes),
 };
 SX_TEST_MAIN(tests)

@@ -153,15 +153,10 @@ static const sx_op_sample if_samples[] = {
 };
 
 const sx_op_def sx_op_if = {
-    SX_OP_NAMED(if),
-    .n_in = SX_VARIADIC,
-    .n_out = SX_VARIADIC,
-    .batch_rule = SX_RULE_REGIONS,
-    .flags = SX_OP_NO_TF,
-    SX_OP_ATTRS(sx_if_attrs, if_attrs),
-    .moved = SX_MOVES_ALL,
-    .infer = if_infer,
-    .grad = if_grad,
-    .host = if_host,
+    SX_OP_NAMED(if),           .n_in = SX_VARIADIC,
+    .n_out = SX_VARIADIC,      .batch_rule = SX_RULE_REGIONS,
+    .flags = SX_OP_NO_TF,      SX_OP_ATTRS(sx_if_attrs, if_attrs),
+    .moved = SX_MOVES_ALL,     .infer = if_infer,
+    .grad = if_grad,           .host = if_host,
     SX_OP_SAMPLES(if_samples),
 };

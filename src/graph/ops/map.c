@@ -182,15 +182,10 @@ static const sx_op_sample map_samples[] = {
 };
 
 const sx_op_def sx_op_map = {
-    SX_OP_NAMED(map),
-    .n_in = SX_VARIADIC,
-    .n_out = SX_VARIADIC,
-    .batch_rule = SX_RULE_REGIONS,
-    .flags = SX_OP_NO_TF,
-    SX_OP_ATTRS(sx_map_attrs, map_attrs),
-    .moved = SX_MOVES_ALL,
-    .infer = map_infer,
-    .grad = map_grad,
-    .host = map_host,
+    SX_OP_NAMED(map),           .n_in = SX_VARIADIC,
+    .n_out = SX_VARIADIC,       .batch_rule = SX_RULE_REGIONS,
+    .flags = SX_OP_NO_TF,       SX_OP_ATTRS(sx_map_attrs, map_attrs),
+    .moved = SX_MOVES_ALL,      .infer = map_infer,
+    .grad = map_grad,           .host = map_host,
     SX_OP_SAMPLES(map_samples),
 };

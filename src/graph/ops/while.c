@@ -480,15 +480,10 @@ static const sx_op_sample while_samples[] = {
 };
 
 const sx_op_def sx_op_while = {
-    SX_OP_NAMED(while),
-    .n_in = SX_VARIADIC,
-    .n_out = SX_VARIADIC,
-    .batch_rule = SX_RULE_REGIONS,
-    .flags = SX_OP_NO_TF,
-    SX_OP_ATTRS(sx_while_attrs, while_attrs),
-    .moved = SX_MOVES_ALL,
-    .infer = while_infer,
-    .grad = while_grad,
-    .host = while_host,
+    SX_OP_NAMED(while),           .n_in = SX_VARIADIC,
+    .n_out = SX_VARIADIC,         .batch_rule = SX_RULE_REGIONS,
+    .flags = SX_OP_NO_TF,         SX_OP_ATTRS(sx_while_attrs, while_attrs),
+    .moved = SX_MOVES_ALL,        .infer = while_infer,
+    .grad = while_grad,           .host = while_host,
     SX_OP_SAMPLES(while_samples),
 };

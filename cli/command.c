@@ -274,6 +274,11 @@ static sx_status check_words(const sx_command *c, const sx_invocation *inv)
                         inv->words.items[c->max_words],
                         c->words[0] != '\0' ? "; expected only " : "", c->words);
     }
+    for (int i = 0; i < inv->words.count; i++) {
+        if (inv->words.items[i][0] == '\0') {
+            return sx_error(SX_INVALID_ARGUMENT, "empty argument; expected %s", c->words);
+        }
+    }
     if (inv->rest.count > 0 && c->rest == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "unexpected argument \"%s\" after --",
                         inv->rest.items[0]);
@@ -313,15 +318,10 @@ static sx_status refuse_remote(const char *dashes, const char *name, const char 
 /* Files and directories must be local; what is not would be looked for as a file of that name. */
 static sx_status check_local(sx_invocation *inv, const sx_command *c)
 {
-    static const char *const paths[] = {"DIR", "FILE", "PATH", "DATA"};
     const sx_option_table *t = &inv->tables[0];
     for (int i = 0; i < t->n; i++) {
         const sx_option *o = &t->rows[i];
-        bool is_path = false;
-        for (size_t k = 0; k < SX_COUNT(paths); k++) {
-            is_path |= o->value != NULL && strcmp(o->value, paths[k]) == 0;
-        }
-        if (!is_path || !t->given[i]) {
+        if (!sx_option_is_path(o) || !t->given[i]) {
             continue;
         }
         const void *field = (const char *)t->values + o->offset;

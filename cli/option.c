@@ -251,11 +251,26 @@ static sx_status add_word(sx_arena *arena, sx_words *list, const char *word)
     return SX_OK;
 }
 
+bool sx_option_is_path(const sx_option *o)
+{
+    static const char *const paths[] = {"DIR", "FILE", "PATH", "DATA", "[NAME=]X.npy"};
+    for (size_t i = 0; i < SX_COUNT(paths); i++) {
+        if (o->value != NULL && strcmp(o->value, paths[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static sx_status set_value(sx_invocation *inv, found f, const char *text)
 {
     void *field = (char *)f.table->values + f.row->offset;
     sx_option row = *f.row;
     row.name = f.typed; /* errors show the name as typed */
+    if (text[0] == '\0' && sx_option_is_path(f.row)) {
+        /* Names are appended to it: it would mean the current directory, or /. */
+        return sx_error(SX_INVALID_ARGUMENT, "--%s: empty path", f.typed);
+    }
     f.table->given[f.row - f.table->rows] = true;
     return is_list(f.row) ? add_word(&inv->arena, field, text)
                           : setters[f.row->kind](&row, text, field);

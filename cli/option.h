@@ -97,6 +97,9 @@ const char *sx_option_typed(sx_invocation *inv, const char *name);
 /* Whether the user gave this option of the command. */
 bool sx_option_given(const sx_invocation *inv, const char *name);
 
+/* Whether the option's values name files or directories, as its .value says. */
+bool sx_option_is_path(const sx_option *o);
+
 /* "; did you mean "--epochs"?" for a misspelled name, or `otherwise`; in the arena. */
 const char *sx_did_you_mean(sx_arena *arena, const char *name, const char *const *names,
                             size_t count, const char *otherwise);

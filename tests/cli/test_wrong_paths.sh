@@ -50,6 +50,29 @@ warns '--model_base_path is "gs://bucket/m": storage at gs:// is not supported'
 mkdir -p gs:/bucket && cp -r models/flowers gs:/bucket/m # a name that looks like it
 ok show gs://bucket/m
 
+# An empty path would be the current directory or, with names appended to it, /.
+check_empty() {
+    fails 2 "$@"
+    warns ": empty path"
+}
+check_empty export runs/a --out ''
+warns 'sextant export: --out: empty path'
+check_empty train linear --data "$data" --steps 1 --model-dir ''
+check_empty train linear --data '' --steps 1
+check_empty evaluate runs/a --data "$data" --report=
+check_empty predict runs/a --data "$data" --out ''
+check_empty predict runs/a --image runs/a ''
+check_empty run models/flowers --input ''
+check_empty serve --model_name=m --model_base_path=
+warns '--model_base_path: empty path'
+echo '{"model_dir": ""}' >config.json
+check_empty train linear --data "$data" --steps 1 --config config.json
+for words in 'evaluate @ --data x' 'run @ --input x.npy' 'train @ --data x' 'data show @' 'data verify @'; do
+    read -ra words <<<"$words"
+    fails 2 "${words[@]/@/}"
+    warns ': empty argument; expected '
+done
+
 # Options of tensorflow_model_server and of other commands.
 fails 2 serve --port=8500
 warns 'unknown option --port; gRPC is not supported; --rest_api_port sets the port of the REST API'

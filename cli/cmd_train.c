@@ -281,7 +281,9 @@ static sx_status run(sx_invocation *inv)
         .json = o->json_log,
         .quiet = sx_is_quiet(inv),
         .unit = model.def->image[0] > 0 ? "img/s" : "ex/s",
-        .rerun = o->model_dir != NULL ? "run the same command to continue" : NULL,
+        .rerun = o->model_dir == NULL ? NULL
+                 : o->fresh           ? "run the same command without --fresh to continue"
+                                      : "run the same command to continue",
     };
     sx_dtype precision = SX_DTYPE_NONE; /* that of the run */
     (void)(o->precision != NULL && sx_dtype_parse(o->precision, &precision));

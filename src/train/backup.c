@@ -168,7 +168,7 @@ static bool holds(const char *path, size_t max_bytes, const char *text, size_t s
 
 sx_status sx_backup_repair(const sx_backup_file *file)
 {
-    char *path = NULL, *copy = NULL, *text = NULL;
+    char *path = NULL, *folder = NULL, *copy = NULL, *text = NULL;
     size_t size = 0;
     sx_status fault = SX_OK, status;
     SX_TRY_GOTO(status, sx_path_join(file->dir, file->name, &path), done);
@@ -176,6 +176,8 @@ sx_status sx_backup_repair(const sx_backup_file *file)
     SX_TRY_GOTO(status, read_either(file, &text, &size, &fault), done);
     if (fault != SX_OK) {
         sx_status_free(fault);
+        SX_TRY_GOTO(status, sx_path_dirname(path, &folder), done);
+        SX_TRY_GOTO(status, sx_dir_create(folder), done); /* graphs/ may be lost as a whole */
         SX_TRY_GOTO(status, sx_commit_bytes(path, text, size), done);
         warn(file, "%s has been restored from its copy in %s", path, SX_BACKUP_DIR);
     } else if (!holds(copy, file->max_bytes, text, size)) {
@@ -185,6 +187,7 @@ sx_status sx_backup_repair(const sx_backup_file *file)
 done:
     sx_free(text);
     sx_free(copy);
+    sx_free(folder);
     sx_free(path);
     return status;
 }

@@ -30,6 +30,13 @@ graphs/train.graph truncate -s 20
 graphs/eval.graph truncate -s 0
 graphs/predict.graph rm
 END
+rm -r run/graphs
+ok train linear --data "$data" --model-dir run --max-steps 2
+for graph in train eval predict; do
+    warns "warning: run/graphs/$graph.graph has been restored from its copy in .backup"
+done
+ok evaluate run --data "$data" --json
+warns_not 'warning'
 rm run/sextant.json
 ok show run
 warns 'run/sextant.json: '

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         names[count++] = name;
     }
     sx_class_list list;
-    sx_status status = sx_class_list_init(names, count, "fuzz", &list);
+    sx_status status = sx_class_list_init(names, count, size % 2 == 1, "fuzz", &list);
     if (status == SX_OK) {
         sx_class_list_deinit(&list);
     }

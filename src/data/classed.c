@@ -1,14 +1,17 @@
 #include "data/classed.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "io/file.h"
 
 enum { MAX_DEPTH = 16, MAX_FILES = 1 << 24, MAX_NAMED = 5 };
 
@@ -277,6 +280,18 @@ static sx_status collect_items(struct finder *finder, sx_buf *folder)
         if (is_hidden(name)) {
             continue;
         }
+        if (name[strlen(name) - 1] == '/') {
+            int parts = 0;
+            for (const char *slash = name; (slash = strchr(slash, '/')) != NULL; slash++) {
+                parts++;
+            }
+            if (finder->recursive && parts > MAX_DEPTH) {
+                return sx_error(SX_RESOURCE_EXHAUSTED, "%s/%s: folders nested more than %d deep",
+                                finder->where, name, (int)MAX_DEPTH);
+            }
+            list->unread_folders++;
+            continue;
+        }
         if (!is_image_name(name)) {
             list->not_images++;
             continue;
@@ -342,6 +357,8 @@ void sx_class_list_put_skipped(const sx_class_list *list, sx_buf *out)
         {list->outside, "image outside the class folders", "images outside the class folders", ""},
         {list->nested, "image in a nested folder", "images in nested folders",
          " (--recursive includes them)"},
+        {list->unread_folders, "nested folder", "nested folders",
+         " (more than 16 deep, or a link to a folder that contains it)"},
     };
     bool any = false;
     for (size_t i = 0; i < SX_COUNT(rows); i++) {
@@ -376,8 +393,21 @@ struct walk {
     const char *root;
     sx_paths names;
     size_t capacity;
+    struct stat folders[MAX_DEPTH + 1]; /* the folder being listed and those that contain it */
 };
 
+/* Whether a symbolic link leads back to a folder that contains it. */
+static bool is_loop(const struct walk *walk, const struct stat *info, int depth)
+{
+    for (int i = 0; i <= depth; i++) {
+        if (walk->folders[i].st_dev == info->st_dev && walk->folders[i].st_ino == info->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes `relative`. */
 static sx_status add_file(struct walk *walk, char *relative)
 {
     if (walk->names.count == MAX_FILES) {
@@ -405,30 +435,32 @@ static sx_status walk_folder(struct walk *walk, const char *relative, int depth)
 static sx_status walk_entry(struct walk *walk, char *relative, int depth)
 {
     char *path = NULL;
+    struct stat info = {0};
     bool folder = false;
+    sx_status status = SX_OK;
     if (!is_image_name(relative)) {
-        sx_status status = sx_path_join(walk->root, relative, &path);
-        if (status != SX_OK) {
-            sx_free(relative);
-            return status;
-        }
-        folder = sx_path_is_dir(path);
+        SX_TRY_GOTO(status, sx_path_join(walk->root, relative, &path), done);
+        folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
         sx_free(path);
     }
     if (!folder) {
         return add_file(walk, relative);
     }
-    sx_status status = walk_folder(walk, relative, depth + 1);
+    if (depth == MAX_DEPTH || is_loop(walk, &info, depth)) {
+        char *unread = NULL;
+        SX_TRY_GOTO(status, sx_path_format(&unread, "%s/", relative), done);
+        sx_free(relative);
+        return add_file(walk, unread);
+    }
+    walk->folders[depth + 1] = info;
+    status = walk_folder(walk, relative, depth + 1);
+done:
     sx_free(relative);
     return status;
 }
 
 static sx_status walk_folder(struct walk *walk, const char *relative, int depth)
 {
-    if (depth > MAX_DEPTH) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "%s/%s: folders nested more than %d deep",
-                        walk->root, relative, (int)MAX_DEPTH);
-    }
     char *path = NULL;
     sx_paths entries = {0};
     SX_TRY(sx_path_join(walk->root, relative, &path));
@@ -449,6 +481,9 @@ static sx_status walk_folder(struct walk *walk, const char *relative, int depth)
 sx_status sx_list_tree(const char *dir, sx_paths *out_names)
 {
     struct walk walk = {.root = dir};
+    if (stat(dir, &walk.folders[0]) != 0) {
+        return sx_errno_status(errno, "list", dir);
+    }
     sx_status status = walk_folder(&walk, "", 0);
     if (status != SX_OK) {
         sx_paths_deinit(&walk.names);

@@ -32,9 +32,10 @@ typedef struct sx_class_list {
     char **without_images; /* [without_images_count]: folders beside the class folders, skipped
                               because all their images are nested */
     int without_images_count;
-    int64_t not_images; /* visible files without an image's extension */
-    int64_t outside;    /* images in no class folder */
-    int64_t nested;     /* images in subfolders of class folders; 0 if recursive */
+    int64_t not_images;     /* visible files without an image's extension */
+    int64_t outside;        /* images in no class folder */
+    int64_t nested;         /* images in subfolders of class folders; 0 if recursive */
+    int64_t unread_folders; /* names that end in '/'; see sx_list_tree */
     sx_arena arena;
 } sx_class_list;
 
@@ -42,7 +43,8 @@ typedef struct sx_class_list {
  * subfolders of a class folder belong to the class. `where` is for messages. Errors:
  * INVALID_ARGUMENT: no images; images that are in no folder; unless recursive, class folders at
  * different depths (a folder of folders of class folders), where fewer than two folders have images
- * directly or one is named "train" or "training"; a class folder's name is not UTF-8. */
+ * directly or one is named "train" or "training"; a class folder's name is not UTF-8.
+ * RESOURCE_EXHAUSTED: `recursive`, and a folder is more than 16 deep. */
 SX_MUST_USE sx_status sx_class_list_init(const char *const *names, size_t count, bool recursive,
                                          const char *where, sx_class_list *out_list);
 void sx_class_list_deinit(sx_class_list *list);
@@ -50,8 +52,9 @@ void sx_class_list_deinit(sx_class_list *list);
 /* Appends "; skipped 3 files that are not images, ..." if anything was skipped. */
 void sx_class_list_put_skipped(const sx_class_list *list, sx_buf *out);
 
-/* All files below `dir`, as relative paths sorted by bytes; without hidden ones. At most 16 folders
- * deep and 2^24 files (RESOURCE_EXHAUSTED). */
+/* All files below `dir`, as relative paths sorted by bytes; without hidden ones. Folders more than
+ * 16 deep and symbolic links to a folder that contains them are not read but listed, with a '/' at
+ * the end: "roses/loop/". At most 2^24 files (RESOURCE_EXHAUSTED). */
 SX_MUST_USE sx_status sx_list_tree(const char *dir, sx_paths *out_names);
 
 #endif

@@ -54,6 +54,24 @@ for locale in C C.UTF-8; do
     says $'t\xc3\xbclpe'
 done
 
+# A link to the folder itself, and folders 20 deep.
+mkdir odd
+cp -r photos/rose photos/tulip odd
+rm -r odd/rose/{Thumbs.db,notes.txt,.cache,__MACOSX}
+ln -s . odd/tulip/loop
+unread='1 nested folder (more than 16 deep, or a link to a folder that contains it)'
+ok data from-images odd --out odd-flat/all
+says_line "odd: 6 images in 2 class folders; skipped $unread"
+ok data from-images odd --out odd-deep/all --recursive
+says_line "odd: 6 images in 2 class folders; skipped $unread"
+rm odd/tulip/loop
+mkdir -p odd/tulip/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20
+cp photos/rose/rose-0.jpg odd/tulip/1
+ok data from-images odd --out odd-20/all
+says_line "odd: 6 images in 2 class folders; skipped 1 image in a nested folder (--recursive includes them), $unread"
+fails 5 data from-images odd --out odd-20-deep/all --recursive
+warns 'folders nested more than 16 deep'
+
 # Broken images are all named, and skipped when asked to.
 : >photos/daisy/empty.jpg
 printf 'x\n' >photos/daisy/tiny.jpg

@@ -196,12 +196,15 @@ static void test_data_classed__lists_a_tree(void **state)
         sx_free(parent);
         assert_ok(sx_commit_bytes(path, "x", 1));
     }
+    snprintf(path, sizeof(path), "%s/a/c/loop", dir);
+    assert_int_equal(symlink("../../a", path), 0);
     sx_paths names = {0};
     assert_ok(sx_list_tree(dir, &names));
-    assert_int_equal(names.count, 4);
+    assert_int_equal(names.count, 5);
     assert_string_equal(names.items[0], "a/c/deep.png");
-    assert_string_equal(names.items[1], "b/1.jpg");
-    assert_string_equal(names.items[3], "top.txt");
+    assert_string_equal(names.items[1], "a/c/loop/");
+    assert_string_equal(names.items[2], "b/1.jpg");
+    assert_string_equal(names.items[4], "top.txt");
     sx_paths_deinit(&names);
     assert_ok(sx_dir_remove(dir));
     assert_error(sx_list_tree(dir, &names), SX_NOT_FOUND, dir);

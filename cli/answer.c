@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "command.h"
 #include "io/file.h"
 #include "io/path.h"
 #include "savedmodel/export.h"
@@ -76,12 +77,13 @@ void sx_print_answer(const char *what, const float *probabilities, int n,
                      const sx_class_names *names)
 {
     int taken[TOP];
-    printf("%s:", what);
+    sx_print_visible(stdout, what);
+    putchar(':');
     for (int k = 0; k < TOP && k < n; k++) {
         int i = taken[k] = next_best(probabilities, n, taken, k);
         printf("%s", k > 0 ? ", " : " ");
         if (i < names->count) {
-            printf("%s", names->items[i]);
+            sx_print_visible(stdout, names->items[i]);
         } else {
             printf("class %d", i);
         }

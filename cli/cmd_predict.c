@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "image_files.h"
@@ -56,6 +57,8 @@ static sx_status flush(table *t)
     SX_TRY(sx_buf_status(&t->text));
     if (t->commit != NULL) {
         SX_TRY(sx_commit_write(t->file, sx_buf_text(&t->text), t->text.size));
+    } else if (isatty(STDOUT_FILENO)) {
+        sx_print_visible(stdout, sx_buf_text(&t->text));
     } else if (fwrite(sx_buf_text(&t->text), 1, t->text.size, stdout) != t->text.size) {
         return sx_errno_status(errno, "write to", "stdout");
     }

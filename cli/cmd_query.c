@@ -10,6 +10,7 @@
 #include "io/http_client.h"
 #include "npy_files.h"
 #include "serve/base64.h"
+#include "serve/json_scan.h"
 #include "serve/predict_json.h"
 
 typedef struct options {
@@ -112,12 +113,32 @@ static bool print_class(const char *what, const json_t *row)
         return false;
     }
     if (json_is_string(class_name)) {
-        printf("%s: %s %.1f %%\n", what, json_string_value(class_name), 100 * json_number_value(p));
+        sx_print_visible(stdout, what);
+        printf(": ");
+        sx_print_visible(stdout, json_string_value(class_name));
+        printf(" %.1f %%\n", 100 * json_number_value(p));
     } else {
         printf("%s: class %lld %.1f %%\n", what, (long long)json_integer_value(classid),
                100 * json_number_value(p));
     }
     return true;
+}
+
+/* NaN and infinities are taken: TensorFlow Serving writes them. */
+static sx_status check_json(const char *url, const sx_buf *body)
+{
+    sx_json json;
+    sx_json_init(&json, (sx_bytes){sx_buf_text(body), body->size}, NULL);
+    sx_status status = sx_json_skip(&json);
+    if (status == SX_OK) {
+        status = sx_json_finish(&json);
+    }
+    if (status == SX_OK) {
+        return SX_OK;
+    }
+    sx_status_free(status);
+    return sx_error(SX_INVALID_ARGUMENT, "%s: not a JSON response: \"%.100s\"%s", url,
+                    sx_buf_text(body), body->size > 100 ? "..." : "");
 }
 
 static void print_answer(const options *o, const sx_buf *body)
@@ -131,9 +152,17 @@ static void print_answer(const options *o, const sx_buf *body)
         const char *what = i < (size_t)o->image.count ? o->image.items[i] : number;
         printed = print_class(what, json_array_get(rows_array, i));
     }
-    if (!printed) {
-        printf("%s%s", sx_buf_text(body),
-               body->size > 0 && body->data[body->size - 1] == '\n' ? "" : "\n");
+    if (!printed && o->json) {
+        fwrite(body->data, 1, body->size, stdout);
+    } else if (!printed) {
+        sx_buf visible;
+        sx_buf_init(&visible, 0);
+        sx_buf_put_visible(&visible, body->data, body->size, "\n\t\r");
+        fwrite(visible.data, 1, visible.size, stdout);
+        sx_buf_deinit(&visible);
+    }
+    if (!printed && body->data[body->size - 1] != '\n') {
+        putchar('\n');
     }
     json_decref(answer);
 }
@@ -155,6 +184,9 @@ static sx_status ask(const options *o, const char *url, sx_bytes request)
     }
     if (status == SX_OK && http_status / 100 != 2) {
         status = refused(url, http_status, &body);
+    }
+    if (status == SX_OK) {
+        status = check_json(url, &body);
     }
     if (status == SX_OK) {
         print_answer(o, &body);

@@ -13,19 +13,19 @@
 
 /* ---- A SavedModel ---- */
 
-static void print_ports(const char *kind, const sx_signature_tensor *ports, size_t n)
+static void put_ports(sx_buf *out, const char *kind, const sx_signature_tensor *ports, size_t n)
 {
     char type[SX_TYPE_TEXT];
     for (size_t i = 0; i < n; i++) {
         bool whole = !ports[i].unknown_rank;
-        printf("  %s  %-16s %-28s %s\n", kind, ports[i].key,
-               whole ? sx_type_format(&ports[i].type, type, sizeof(type))
-                     : sx_dtype_name(ports[i].type.dtype),
-               ports[i].tensor);
+        sx_buf_printf(out, "  %s  %-16s %-28s %s\n", kind, ports[i].key,
+                      whole ? sx_type_format(&ports[i].type, type, sizeof(type))
+                            : sx_dtype_name(ports[i].type.dtype),
+                      ports[i].tensor);
     }
 }
 
-static void print_variables(const sx_bundle *variables)
+static void put_variables(sx_buf *out, const sx_bundle *variables)
 {
     int64_t tensors = 0, values = 0, bytes = 0;
     size_t n = variables != NULL ? sx_bundle_count(variables) : 0;
@@ -37,27 +37,25 @@ static void print_variables(const sx_bundle *variables)
             bytes += (int64_t)e->size;
         }
     }
-    sx_buf text;
-    sx_buf_init(&text, 4096);
-    sx_put_grouped(&text, (double)tensors);
-    sx_buf_puts(&text, " tensors, ");
-    sx_put_grouped(&text, (double)values);
-    sx_buf_puts(&text, " values, ");
-    sx_buf_put_size(&text, (double)bytes);
-    printf("variables: %s\n", sx_buf_text(&text));
-    sx_buf_deinit(&text);
+    sx_buf_puts(out, "variables: ");
+    sx_put_grouped(out, (double)tensors);
+    sx_buf_puts(out, " tensors, ");
+    sx_put_grouped(out, (double)values);
+    sx_buf_puts(out, " values, ");
+    sx_buf_put_size(out, (double)bytes);
+    sx_buf_puts(out, "\n");
 }
 
-static void print_names(const char *const *names, int n)
+static void put_names(sx_buf *out, const char *const *names, int n)
 {
-    printf("classes: %d", n);
+    sx_buf_printf(out, "classes: %d", n);
     for (int i = 0; i < n; i++) {
-        printf("%s%s", i > 0 ? ", " : ": ", names[i]);
+        sx_buf_printf(out, "%s%s", i > 0 ? ", " : ": ", names[i]);
     }
-    putchar('\n');
+    sx_buf_putc(out, '\n');
 }
 
-static sx_status print_saved_model(const char *dir)
+static sx_status put_saved_model(sx_buf *out, const char *dir)
 {
     sx_saved_model *model = NULL;
     sx_class_names names;
@@ -66,15 +64,15 @@ static sx_status print_saved_model(const char *dir)
     if (status == SX_OK) {
         size_t n = 0;
         const sx_signature *signatures = sx_saved_model_signatures(model, &n);
-        printf("SavedModel %s\n", dir);
+        sx_buf_printf(out, "SavedModel %s\n", dir);
         for (size_t i = 0; i < n; i++) {
-            printf("signature %s (%s)\n", signatures[i].key, signatures[i].method);
-            print_ports("in ", signatures[i].inputs, signatures[i].n_inputs);
-            print_ports("out", signatures[i].outputs, signatures[i].n_outputs);
+            sx_buf_printf(out, "signature %s (%s)\n", signatures[i].key, signatures[i].method);
+            put_ports(out, "in ", signatures[i].inputs, signatures[i].n_inputs);
+            put_ports(out, "out", signatures[i].outputs, signatures[i].n_outputs);
         }
-        print_variables(sx_saved_model_variables(model));
+        put_variables(out, sx_saved_model_variables(model));
         if (names.count > 0) {
-            print_names((const char *const *)names.items, names.count);
+            put_names(out, (const char *const *)names.items, names.count);
         }
         sx_saved_model_close(model);
     }
@@ -84,25 +82,25 @@ static sx_status print_saved_model(const char *dir)
 
 /* ---- A run ---- */
 
-static sx_status print_checkpoints(const char *dir, sx_arena *arena)
+static sx_status put_checkpoints(sx_buf *out, const char *dir, sx_arena *arena)
 {
     sx_checkpoints list = {0};
     SX_TRY(sx_checkpoints_list(dir, arena, &list));
-    printf("checkpoints:");
+    sx_buf_printf(out, "checkpoints:");
     for (size_t i = 0; i < list.count; i++) {
-        printf(" %lld", (long long)list.items[i].step);
+        sx_buf_printf(out, " %lld", (long long)list.items[i].step);
     }
-    printf("%s\n", list.count == 0 ? " none" : "");
+    sx_buf_printf(out, "%s\n", list.count == 0 ? " none" : "");
     return SX_OK;
 }
 
-static sx_status print_run(const char *dir, sx_arena *arena)
+static sx_status put_run(sx_buf *out, const char *dir, sx_arena *arena)
 {
     sx_run_info info = {0};
     SX_TRY(sx_run_read(dir, arena, NULL, NULL, &info));
-    printf("run %s\nmodel: %s (%s)\n", dir, info.model, info.source);
+    sx_buf_printf(out, "run %s\nmodel: %s (%s)\n", dir, info.model, info.source);
     for (int i = 0; i < info.n_params; i++) {
-        printf("parameter: %s=%s\n", info.param_names[i], info.param_values[i]);
+        sx_buf_printf(out, "parameter: %s=%s\n", info.param_names[i], info.param_values[i]);
     }
     for (int i = 0; i < info.inputs.n; i++) {
         static const char *const kinds[SX_INPUT_KINDS] = {"feature", "label", "weight"};
@@ -110,21 +108,21 @@ static sx_status print_run(const char *dir, sx_arena *arena)
         char type[SX_TYPE_TEXT];
         sx_type_format(&in->type, type, sizeof(type));
         if (info.inputs.named) {
-            printf("%s: %s %s\n", kinds[in->kind], in->name, type);
+            sx_buf_printf(out, "%s: %s %s\n", kinds[in->kind], in->name, type);
         } else if (in->kind == SX_INPUT_FEATURE) {
-            printf("features: %s%s\n", type,
-                   info.has_preprocess ? ", preprocessed from images" : "");
+            sx_buf_printf(out, "features: %s%s\n", type,
+                          info.has_preprocess ? ", preprocessed from images" : "");
         }
     }
-    printf("data: %s\nseed: %llu\n", info.data != NULL ? info.data : "(not recorded)",
-           (unsigned long long)info.seed);
+    sx_buf_printf(out, "data: %s\nseed: %llu\n", info.data != NULL ? info.data : "(not recorded)",
+                  (unsigned long long)info.seed);
     if (info.n_classes > 0) {
-        print_names(info.class_names, info.n_classes);
+        put_names(out, info.class_names, info.n_classes);
     }
-    return print_checkpoints(dir, arena);
+    return put_checkpoints(out, dir, arena);
 }
 
-static sx_status run(sx_invocation *inv)
+static sx_status describe(sx_invocation *inv, sx_buf *out)
 {
     const char *path = inv->words.items[0], *dir = NULL;
     if (!sx_path_exists(path)) {
@@ -132,15 +130,27 @@ static sx_status run(sx_invocation *inv)
     }
     sx_status status = sx_version_find(path, &inv->arena, &dir);
     if (status == SX_OK) {
-        return print_saved_model(dir);
+        return put_saved_model(out, dir);
     }
     if (sx_run_exists(path)) {
         sx_status_free(status);
-        return print_run(path, &inv->arena);
+        return put_run(out, path, &inv->arena);
     }
     status = sx_status_annotate(status, __FILE__, __LINE__,
                                 "%s is neither a SavedModel nor a run (no sextant.json)", path);
     return sx_dir_explain(status, &inv->arena, path, SX_WANTED_ANY);
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    sx_status status = describe(inv, &text);
+    if (status == SX_OK) {
+        sx_print_visible(stdout, sx_buf_text(&text));
+    }
+    sx_buf_deinit(&text);
+    return status;
 }
 
 const sx_command sx_command_show = {

@@ -58,12 +58,56 @@ static const char *first_difference(sx_trainer *t, const sx_run_info *stored)
     return NULL;
 }
 
-/* A run continues with its stored graphs. A model with other variables is rejected; other
- * differences become a warning at the first fit. */
+/* The part of the preprocessing that differs from the run's, as a warning in the arena; NULL if it
+ * is the same or cannot be told. What the graphs depend on is compared there. */
+static sx_status compare_preprocess(sx_trainer *t, const sx_run_info *stored, const char **out_text)
+{
+    const sx_run_info *infos[2] = {&t->info, stored};
+    sx_buf lists[2];
+    json_t *rest[2] = {NULL, NULL}; /* without the augmentations */
+    sx_status status = SX_OK;
+    if (!t->info.has_preprocess || !stored->has_preprocess) {
+        return SX_OK;
+    }
+    for (int i = 0; i < 2; i++) {
+        sx_buf_init(&lists[i], 1 << 12);
+        sx_preprocess pre = infos[i]->preprocess;
+        sx_preprocess_put_augment(&pre, &lists[i]);
+        pre.label_base = 0;                     /* of the data */
+        pre.extra_height = pre.extra_width = 0; /* of the crop, which is in the list */
+        if (status == SX_OK) {
+            status = sx_preprocess_set_augment(&pre, "none");
+        }
+        if (status == SX_OK) {
+            status = sx_preprocess_to_json(&pre, &rest[i]);
+        }
+    }
+    if (status == SX_OK && strcmp(sx_buf_text(&lists[0]), sx_buf_text(&lists[1])) != 0) {
+        *out_text =
+            sx_arena_printf(&t->arena,
+                            "the augmentation is %s, but the run was started with %s, which "
+                            "is kept (use --fresh to start over)",
+                            sx_buf_text(&lists[0]), sx_buf_text(&lists[1]));
+    } else if (status == SX_OK && !json_equal(rest[0], rest[1])) {
+        *out_text = "the preprocessing (recipe, scale) differs from that the run was started with, "
+                    "which is kept (use --fresh to start over)";
+    }
+    for (int i = 0; i < 2; i++) {
+        json_decref(rest[i]);
+        sx_buf_deinit(&lists[i]);
+    }
+    return status;
+}
+
+/* A run continues with its stored graphs and preprocessing. A model with other variables is
+ * rejected; other differences become a warning at the first fit, or, with require_exact, an error:
+ * the run that was asked for would end with other weights. */
 static sx_status compare_stored(sx_trainer *t, const sx_run_graphs *stored, const sx_run_info *info)
 {
     const sx_graph *kept = stored->by_mode[SX_TRAIN], *built = t->graphs.by_mode[SX_TRAIN];
+    const char *preprocess = NULL;
     SX_TRY(sx_run_check_variables(t->config.model_dir, kept, built));
+    SX_TRY(compare_preprocess(t, info, &preprocess));
     if (info->seed != t->info.seed && t->info.seed != 0) {
         t->warned = "the run was started with a different seed, which is kept";
     } else if (info->precision != t->info.precision) {
@@ -78,8 +122,12 @@ static sx_status compare_stored(sx_trainer *t, const sx_run_graphs *stored, cons
                 ? difference
                 : "the model, its parameters or its optimizer differ from those the run was "
                   "started with, which are kept (use --fresh to start over)";
+    } else {
+        t->warned = preprocess;
     }
-    return SX_OK;
+    return t->warned != NULL && t->config.require_exact
+               ? sx_error(SX_FAILED_PRECONDITION, "cannot resume exactly: %s", t->warned)
+               : SX_OK;
 }
 
 static sx_status adopt_stored(sx_trainer *t, bool compare)

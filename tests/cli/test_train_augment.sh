@@ -41,6 +41,19 @@ has other brightness_max_delta 0.0
 [ "$losses" != "$own" ] || fail 'other augmentations give the same losses'
 train none --augment none
 has none flip_left_right false
+# A run keeps its own when it is resumed, which is said, or refused by --require-exact.
+resume='train ./net.c --model-dir other --steps 1 --batch-size 4 --seed 3'
+ok $resume --data "$data" --augment flip_left_right,zoom=.3,shear=10 --require-exact
+warns_not warning
+ok $resume --data "$data" --augment none
+warns 'warning: the augmentation is none, but the run was started with flip_left_right,shear=10,zoom=0.3, which is kept'
+has other shear_degrees 10.0
+fails 1 $resume --data "$data" --augment none --require-exact
+warns 'cannot resume exactly: the augmentation is none, but the run was started with'
+ok $resume --data "$data" --recipe simple --augment flip_left_right,zoom=.3,shear=10
+warns 'warning: the preprocessing (recipe, scale) differs from that the run was started with, which is kept'
+fails 1 $resume --data "$data" --augment flip_left_right,zoom=.3,shear=10 --require-exact --learning-rate 7
+warns 'cannot resume exactly: the learning rate is 7, but the run was started with'
 fails 2 train ./net.c --data "$data" --steps 1 --augment flip
 warns 'unknown augmentation "flip"'
 ok zoo ./net.c

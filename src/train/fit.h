@@ -87,7 +87,7 @@ static inline bool sx_fit_until_data_end(const sx_fit_request *r)
 /* ---- fit_resume.c ---- */
 
 /* Locks model_dir, if it exists: two processes that train in one directory would delete each
- * other's checkpoints. */
+ * other's checkpoints. PERMISSION_DENIED: no files can be created in it. */
 SX_MUST_USE sx_status sx_fit_lock(sx_fit *f);
 /* Locks and repairs the run, and restores the newest checkpoint unless the session already has
  * trained variables. */

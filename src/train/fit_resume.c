@@ -1,10 +1,13 @@
 /* Resumes a run. See fit.h. */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "io/dir_lock.h"
+#include "io/file.h"
 #include "io/path.h"
 #include "train/fit.h"
 #include "train/save.h"
@@ -14,6 +17,9 @@ sx_status sx_fit_lock(sx_fit *f)
     const char *dir = f->t->config.model_dir;
     if (dir == NULL || f->lock != SX_NO_LOCK || !sx_path_exists(dir)) {
         return SX_OK;
+    }
+    if (access(dir, W_OK | X_OK) != 0) { /* else found at the first save, after hours perhaps */
+        return sx_errno_status(errno, "save checkpoints in", dir);
     }
     return sx_dir_lock(dir, &f->lock);
 }

@@ -4,6 +4,7 @@
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 data='generated:digits?n=8'
 ok train linear --data "$data" --steps 2 --save-checkpoints-steps 1 --model-dir run
+cp -r run closed
 mkdir -p photos/a photos/b secret
 cp "$SEXTANT_SRC/fuzz/corpus/jpeg/rgb.jpg" photos/a/1.jpg
 cp photos/a/1.jpg photos/b/1.jpg
@@ -35,3 +36,10 @@ refuses 1 'secret/sextant.json: Permission denied' evaluate secret --data "$data
 refuses 1 'cannot list secret: Permission denied' run secret --image photos/a/1.jpg
 refuses 1 'cannot list photos/b: Permission denied' data from-images photos --out out
 refuses 1 'photos/b/1.jpg: Permission denied' predict run --checkpoint 1 --image photos/b/1.jpg
+
+# A run that cannot be written to is refused before a step is trained.
+chmod -R a+rX closed
+chmod 555 closed
+refuses 1 'save checkpoints in closed: Permission denied' train linear --data "$data" --model-dir closed --max-steps 3
+says_not 'Training for'
+ok evaluate closed --data "$data"

@@ -23,20 +23,32 @@ enum { MAX_ENDED_SHOWN = 32 }; /* unloaded versions kept for the status */
 
 /* ---- Create ---- */
 
+/* Without empty and "." components, so that the last component is the directory's name. Symbolic
+ * links are not resolved: they may be replaced later. */
 static char *absolute_path(const char *path)
 {
-    if (path[0] == '/') {
-        return sx_strdup(path);
-    }
-    char cwd[PATH_MAX];
-    if (getcwd(cwd, sizeof(cwd)) == NULL) {
+    char cwd[PATH_MAX] = "";
+    if (path[0] != '/' && getcwd(cwd, sizeof(cwd)) == NULL) {
         return NULL;
     }
-    const size_t size = strlen(cwd) + strlen(path) + 2;
+    const size_t size = strlen(cwd) + strlen(path) + 3;
     char *joined = sx_alloc(size, 1);
-    if (joined != NULL) {
-        snprintf(joined, size, "%s/%s", cwd, path);
+    if (joined == NULL) {
+        return NULL;
     }
+    snprintf(joined, size, "%s/%s", cwd, path);
+    size_t end = 0;
+    for (const char *part = joined; *part != '\0';) {
+        part += strspn(part, "/");
+        const size_t length = strcspn(part, "/");
+        if (length > 0 && !(length == 1 && part[0] == '.')) {
+            joined[end++] = '/';
+            memmove(joined + end, part, length);
+            end += length;
+        }
+        part += length;
+    }
+    joined[end == 0 ? 1 : end] = '\0'; /* "/" if nothing is left */
     return joined;
 }
 

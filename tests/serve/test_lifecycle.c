@@ -565,7 +565,7 @@ static void test_serve_lifecycle__a_version_is_no_base_path(void **state)
     (void)state;
     static struct lines lines;
     struct scene scene;
-    char model[80], file[120];
+    char model[80], base_path[90], file[120];
     sx_arena arena;
     sx_version_status *rows = NULL;
     size_t count = 0;
@@ -574,9 +574,10 @@ static void test_serve_lifecycle__a_version_is_no_base_path(void **state)
     snprintf(file, sizeof(file), "%s/saved_model.pb", model);
     assert_int_equal(mkdir(model, 0777), 0);
     fclose(fopen(file, "w"));
+    snprintf(base_path, sizeof(base_path), "%s/.//1/./", scene.base);
     sx_log_set_sink(count_lines, &lines, SX_LOG_INFO);
     const sx_lifecycle_config config = {.name = "m",
-                                        .base_path = model,
+                                        .base_path = base_path,
                                         .ops = &fake_ops,
                                         .ops_user = &scene.runtime,
                                         .poll_wait_seconds = 0.02,

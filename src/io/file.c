@@ -260,10 +260,13 @@ sx_status sx_file_read_at(const sx_file *file, uint64_t offset, void *buffer, si
             return sx_errno_status(errno, "read", file->path);
         }
         if (n == 0) {
-            return sx_error(SX_DATA_LOSS,
-                            "%s ends at byte %" PRIu64 ", %zu bytes early; it had %" PRIu64
-                            " bytes when it was opened: was it truncated?",
-                            file->path, offset, size, file->size);
+            struct stat info;
+            const bool known = fstat(file->fd, &info) == 0 && (uint64_t)info.st_size <= offset;
+            return sx_error(
+                SX_DATA_LOSS,
+                "%s ends at byte %" PRIu64 ", expected at least %" PRIu64 " bytes; it had %" PRIu64
+                " bytes when it was opened: was it truncated?",
+                file->path, known ? (uint64_t)info.st_size : offset, offset + size, file->size);
         }
         at += n;
         offset += (uint64_t)n;

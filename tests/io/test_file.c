@@ -49,7 +49,7 @@ static void test_io_file__reads_at_positions(void **state)
     assert_ok(sx_file_read_at(file, 2, buffer, 4));
     assert_memory_equal(buffer, "cdef", 4);
     assert_error(sx_file_read_at(file, 3, buffer, 4), SX_DATA_LOSS,
-                 "ends at byte 6, 1 bytes early");
+                 "ends at byte 6, expected at least 7 bytes");
     sx_file_close(file);
     sx_file_close(NULL);
 }

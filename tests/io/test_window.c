@@ -116,7 +116,8 @@ static void test_io_window__a_truncated_file_is_an_error(void **state)
     assert_error(sx_window_look(&w, 299999, 2, &piece), SX_DATA_LOSS,
                  "it had 700001 bytes when it was opened");
     assert_looks(&w, bytes, 1000, 100000);
-    assert_error(sx_window_look(&w, 600000, 1, &piece), SX_DATA_LOSS, "/f ends at byte 600000");
+    assert_error(sx_window_look(&w, 600000, 1, &piece), SX_DATA_LOSS,
+                 "/f ends at byte 300000, expected at least ");
     sx_window_deinit(&w);
     sx_file_close(file);
     free(bytes);

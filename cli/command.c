@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -426,11 +427,17 @@ static int invoke(sx_invocation *inv, int argc, const char *const *argv)
 /* The exit code after all output is written: an output that is lost is an error. */
 static int end_output(int code)
 {
-    if (fflush(stdout) != 0 && code == SX_EXIT_OK) {
-        fprintf(stderr, "sextant: cannot write to stdout: %s\n", strerror(errno));
-        return SX_EXIT_ERROR;
+    const char *reason = fflush(stdout) != 0 ? strerror(errno) : NULL;
+    struct pollfd reader = {.fd = STDOUT_FILENO};
+    const bool unread = poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0;
+    /* A command that has gone on after the reader of its output went away has not failed. */
+    if (code != SX_EXIT_OK || (reason == NULL && (!ferror(stdout) || unread))) {
+        return code;
     }
-    return code;
+    /* The reason of an error in an earlier write is not known any more. */
+    fprintf(stderr, "sextant: cannot write to stdout%s%s\n", reason != NULL ? ": " : "",
+            reason != NULL ? reason : "");
+    return SX_EXIT_ERROR;
 }
 
 /* Files that are opened must not get the numbers of closed standard streams: what is printed would

@@ -10,6 +10,18 @@ code=0
 "$sextant" zoo >/dev/full 2>err || code=$?
 [ "$code" = 1 ] || fail 'expected exit code 1'
 warns 'sextant: cannot write to stdout: No space left on device'
+for shell in bash zsh; do
+    ran="completion $shell >/dev/full"
+    code=0
+    "$sextant" completion $shell >/dev/full 2>err || code=$?
+    [ "$code" = 1 ] || fail 'expected exit code 1'
+    warns 'sextant: cannot write to stdout'
+    ran="completion $shell >&-"
+    code=0
+    "$sextant" completion $shell >&- 2>err || code=$?
+    [ "$code" = 1 ] || fail 'expected exit code 1'
+    warns 'sextant: cannot write to stdout'
+done
 ran='predict >/dev/full'
 code=0
 "$sextant" predict whole --data "$data" >/dev/full 2>err || code=$?

@@ -325,7 +325,7 @@ static sx_status write_model(struct exporter *e, char **out_dir)
     return SX_OK;
 }
 
-sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir)
+static sx_status export_once(const sx_export_request *request, char **out_dir)
 {
     struct exporter e = {.request = request, .graph = request->graph};
     SX_TRY(sx_saved_model_writer_create(&e.model));
@@ -337,4 +337,17 @@ sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir
     sx_arena_deinit(&e.arena);
     sx_saved_model_writer_destroy(e.model);
     return status;
+}
+
+sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir)
+{
+    enum { MAX_TRIES = 100 };
+    for (int i = 1;; i++) {
+        sx_status status = export_once(request, out_dir);
+        bool taken = sx_status_code(status) == SX_ALREADY_EXISTS && request->version == NULL;
+        if (!taken || i == MAX_TRIES) {
+            return status;
+        }
+        sx_status_free(status); /* another export took that number meanwhile: use the next one */
+    }
 }

@@ -42,7 +42,7 @@ typedef struct sx_export_request {
     const char *input_prefix;    /* left out of the inputs' names: "features/"; NULL = none */
     bool no_tensors;             /* omit the signature `tensors` */
     const char *base;            /* models/flowers */
-    const char *version;         /* "0001", or NULL = the highest + 1 */
+    const char *version; /* "0001", or NULL = the highest + 1, again if it is taken meanwhile */
 } sx_export_request;
 
 /* Writes base/<version>; its path goes to *out_dir, free with sx_free. UNIMPLEMENTED: operators

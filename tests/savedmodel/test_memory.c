@@ -5,6 +5,7 @@
 #include "torture.h"
 
 #include "graph/ir.h"
+#include "io/path.h"
 #include "graph/ops/attrs.h"
 #include "checkpoint/bundle.h"
 #include "checkpoint/checkpoint_state.h"
@@ -120,6 +121,45 @@ static sx_status import(void *user)
 }
 
 /* The constant that input `i` of a node is. */
+/* Gives the variable, and the first time makes base/1, as another export that ends meanwhile. */
+struct other_export {
+    const char *dir;
+    bool made;
+};
+
+static sx_status give_ones_late(void *user, const char *name, const sx_type *type, void *out)
+{
+    struct other_export *other = user;
+    if (!other->made) {
+        other->made = true;
+        SX_TRY(sx_dir_create(other->dir));
+    }
+    return give_ones(NULL, name, type, out);
+}
+
+/* An export without a version takes the next number if the one that it chose is taken meanwhile;
+ * a version that was asked for is not replaced. */
+static void test_savedmodel_memory__exports_take_the_next_free_version(void **state)
+{
+    (void)state;
+    sx_graph *graph = image_graph();
+    const sx_preprocess pre = {.height = 4, .width = 4, .channels = 3, .scale = SX_0_1};
+    struct other_export other = {.dir = scratch("v/1")};
+    sx_export_request request = {.graph = graph,
+                                 .read_variable = give_ones_late,
+                                 .user = &other,
+                                 .preprocess = &pre,
+                                 .base = scratch("v")};
+    char *dir = NULL;
+    assert_ok(sx_export_saved_model(&request, &dir));
+    assert_string_equal(strrchr(dir, '/'), "/2");
+    sx_free(dir);
+    other = (struct other_export){.dir = scratch("v/7")};
+    request.version = "7";
+    assert_error(sx_export_saved_model(&request, &dir), SX_ALREADY_EXISTS, "v/7 exists already");
+    sx_graph_destroy(graph);
+}
+
 static const Tensorflow__TensorProto *constant_of(const Tensorflow__GraphDef *graph,
                                                   const Tensorflow__NodeDef *node, size_t i)
 {
@@ -226,6 +266,7 @@ static void test_savedmodel_memory__servables(void **state)
 
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_memory__checkpoints),
+    scratch_test(test_savedmodel_memory__exports_take_the_next_free_version),
     scratch_test(test_savedmodel_memory__image_models_are_well_formed),
     scratch_test(test_savedmodel_memory__models),
     scratch_test(test_savedmodel_memory__servables),

@@ -326,16 +326,19 @@ static sx_status load(build *b, sx_model_file *out_file)
     if (!sx_path_exists(library)) {
         SX_TRY(make_library(b, library));
     }
+    sx_model_guard_load(b->path);
     sx_model_file file = {.library = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
     if (file.library == NULL) {
+        sx_model_guard_end();
         return sx_error(SX_INVALID_ARGUMENT, "cannot load %s: %s", b->path, dlerror());
     }
     sx_status status = read_def(b->path, file.library, &file.def);
     if (status != SX_OK) {
+        sx_model_guard_end();
         dlclose(file.library);
         return status;
     }
-    sx_model_guard_begin(b->path, &file);
+    sx_model_guard_begin(&file);
     *out_file = file;
     return SX_OK;
 }

@@ -28,7 +28,8 @@ static struct {
     sx_build_fn *build;
     uintptr_t begin, end;      /* the file's code in memory */
     const sx_builder *builder; /* while the model function runs; else NULL */
-    pthread_t builder_thread;
+    bool loading;              /* while the file's constructors run */
+    pthread_t thread;          /* that runs either of them */
     struct sigaction before[SX_COUNT(watched)];
 } guard;
 
@@ -37,7 +38,7 @@ static char alternative_stack[1 << 16];
 
 static sx_spec build_watched(sx_builder *b, const sx_batch *in, const sx_params *p)
 {
-    guard.builder_thread = pthread_self();
+    guard.thread = pthread_self();
     guard.builder = b;
     sx_spec spec = guard.build(b, in, p);
     guard.builder = NULL;
@@ -84,16 +85,20 @@ static void on_crash(int number, siginfo_t *info, void *context)
         row++;
     }
     const sx_builder *builder = guard.builder;
-    bool building = builder != NULL && pthread_equal(pthread_self(), guard.builder_thread);
+    bool building = builder != NULL && pthread_equal(pthread_self(), guard.thread);
+    bool loading = guard.loading && pthread_equal(pthread_self(), guard.thread);
     uintptr_t pc = program_counter(context);
-    if (building || (pc >= guard.begin && pc < guard.end)) {
+    if (building || loading || (pc >= guard.begin && pc < guard.end)) {
         char text[1024];
         const size_t capacity = sizeof(text) - 1;
         size_t n = put(text, capacity, 0, "\nsextant: ");
         n = put(text, capacity, n, guard.path);
         n = put(text, capacity, n, ": ");
         n = put(text, capacity, n, watched[row].text);
-        n = put(text, capacity, n, building ? " in the model function" : " in its code");
+        n = put(text, capacity, n,
+                building  ? " in the model function"
+                : loading ? " while it was loaded"
+                          : " in its code");
         if (building && builder->line > 0) {
             const char *slash = strrchr(builder->file, '/');
             n = put(text, capacity, n, ", after ");
@@ -114,12 +119,15 @@ static void on_crash(int number, siginfo_t *info, void *context)
     }
 }
 
-/* Names the model function that called exit(), which would otherwise end the program without a
- * message. */
+/* Names the file whose model function or constructor called exit(), which would otherwise end the
+ * program without a message, perhaps as a success. */
 static void on_exit_in_model(void)
 {
-    if (guard.builder != NULL && pthread_equal(pthread_self(), guard.builder_thread)) {
-        fprintf(stderr, "sextant: %s: the model function called exit()\n", guard.path);
+    bool inside = guard.builder != NULL || guard.loading;
+    if (inside && pthread_equal(pthread_self(), guard.thread)) {
+        fprintf(stderr, "sextant: %s: %s\n", guard.path,
+                guard.builder != NULL ? "the model function called exit()"
+                                      : "it called exit() while it was loaded");
         fflush(stderr);
         _exit(EXIT_FAILURE);
     }
@@ -143,14 +151,13 @@ static int find_code(struct dl_phdr_info *object, size_t size, void *data)
     return 1;
 }
 
-void sx_model_guard_begin(const char *path, sx_model_file *file)
+void sx_model_guard_load(const char *path)
 {
     guard.path = path;
-    guard.build = file->def.build;
     guard.builder = NULL;
+    guard.thread = pthread_self();
+    guard.loading = true;
     atexit(on_exit_in_model);
-    file->def.build = build_watched;
-    dl_iterate_phdr(find_code, file->library); /* glibc's handle is the link map */
     stack_t stack = {.ss_sp = alternative_stack, .ss_size = sizeof(alternative_stack)};
     sigaltstack(&stack, NULL);
     struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -159,11 +166,20 @@ void sx_model_guard_begin(const char *path, sx_model_file *file)
     }
 }
 
+void sx_model_guard_begin(sx_model_file *file)
+{
+    guard.loading = false;
+    guard.build = file->def.build;
+    file->def.build = build_watched;
+    dl_iterate_phdr(find_code, file->library); /* glibc's handle is the link map */
+}
+
 void sx_model_guard_end(void)
 {
     if (guard.path == NULL) {
         return;
     }
+    guard.loading = false;
     for (size_t i = 0; i < SX_COUNT(watched); i++) {
         sigaction(watched[i].number, &guard.before[i], NULL);
     }

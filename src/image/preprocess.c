@@ -125,6 +125,12 @@ static sx_status check_colour(const sx_preprocess *pre)
                         "preprocessing: contrast [%g, %g]: expected 0 <= lower <= upper",
                         (double)pre->contrast_lower, (double)pre->contrast_upper);
     }
+    if ((unsigned)pre->scale > SX_MEAN_STD) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "preprocessing: scale is %d, expected SX_SCALE_NONE, SX_0_1, SX_MINUS1_1 "
+                        "or SX_MEAN_STD",
+                        (int)pre->scale);
+    }
     for (int c = 0; c < pre->channels && pre->scale == SX_MEAN_STD; c++) {
         if (!isfinite(pre->mean[c]) || !isfinite(pre->std[c]) || !(pre->std[c] > 0)) {
             return sx_error(SX_INVALID_ARGUMENT,

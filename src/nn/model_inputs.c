@@ -128,6 +128,25 @@ bool sx_model_has_names(const sx_model_def *def)
            def->example_weight != NULL;
 }
 
+sx_status sx_model_check_sizes(const sx_model_def *def)
+{
+    const int *image = def->image;
+    bool none = image[0] == 0 && image[1] == 0 && image[2] == 0;
+    if (!none && (image[0] <= 0 || image[1] <= 0 || image[2] <= 0)) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "model \"%s\" sets .image = {%d, %d, %d}, expected a positive height, width "
+            "and number of channels",
+            def->name, image[0], image[1], image[2]);
+    }
+    if (def->features < 0 || def->num_classes < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "model \"%s\" sets %s = %d, expected at least 0",
+                        def->name, def->features < 0 ? ".features" : ".num_classes",
+                        def->features < 0 ? def->features : def->num_classes);
+    }
+    return SX_OK;
+}
+
 static int count_rows(const sx_feature_spec *rows, int max)
 {
     int n = 0;
@@ -142,6 +161,7 @@ sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena, sx_model_
     const bool image = def->image[0] > 0 && def->image[1] > 0 && def->image[2] > 0;
     const sx_type labels = sx_type_of(SX_I32, SX_BATCH);
     sx_type features;
+    SX_TRY(sx_model_check_sizes(def));
     if (sx_model_has_names(def)) {
         if (def->image[0] > 0 || def->features > 0) {
             return sx_error(SX_INVALID_ARGUMENT,

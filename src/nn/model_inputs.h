@@ -59,6 +59,8 @@ SX_MUST_USE sx_status sx_model_inputs_named(const sx_feature_spec *features, int
 SX_MUST_USE sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena,
                                          sx_model_inputs *out_inputs);
 bool sx_model_has_names(const sx_model_def *def);
+/* INVALID_ARGUMENT, naming the field and its value: sizes that are negative or partly 0. */
+SX_MUST_USE sx_status sx_model_check_sizes(const sx_model_def *def);
 
 /* The index of the input that a program calls `program_name`; -1 = none. */
 int sx_model_inputs_find(const sx_model_inputs *inputs, const char *program_name);

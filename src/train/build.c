@@ -86,6 +86,7 @@ static sx_status describe_unnamed_inputs(sx_trainer *t, const sx_trainer_options
 
 static sx_status describe_inputs(sx_trainer *t, const sx_trainer_options *o)
 {
+    SX_TRY(sx_model_check_sizes(o->def));
     return sx_model_has_names(o->def) ? sx_model_inputs_of(o->def, &t->arena, &t->info.inputs)
                                       : describe_unnamed_inputs(t, o);
 }
@@ -267,6 +268,14 @@ sx_status sx_trainer_build(sx_trainer *t, const sx_trainer_options *o)
         sx_status values = sx_params_status(params);
         bad_params = values != SX_OK;
         sx_status_free(values);
+        bool shaped = o->def->image[0] > 0 || o->def->features > 0 || sx_model_has_names(o->def);
+        if (!shaped && !bad_params && o->data != NULL && sx_feed_needs_preprocess(o->data)) {
+            status = sx_status_annotate(status, __FILE__, __LINE__,
+                                        "model \"%s\" sets neither .image = {height, width, "
+                                        "channels} nor .features = n nor .inputs, and gets the "
+                                        "images as they are",
+                                        t->info.model);
+        }
     }
     if (status == SX_OK) {
         status = sx_params_check_used(params);

@@ -110,6 +110,33 @@ crashes 139 'if (in) { volatile char deep[4096]; deep[0] = 1; net(b, in, p); dee
 awk '{print} /^{/ {print "extern void exit(int); exit(3);"}' net.c >crash.c
 fails 1 train ./crash.c --data "$data" --steps 1
 warns 'sextant: ./crash.c: the model function called exit()'
+# In a constructor, while the file is loaded.
+loads() { # BODY
+    { cat net.c; echo "extern void exit(int), abort(void);"
+      echo "__attribute__((constructor)) static void early(void) { $1 }"; } >crash.c
+}
+loads 'exit(0);'
+fails 1 train ./crash.c --data "$data" --steps 1
+warns 'sextant: ./crash.c: it called exit() while it was loaded'
+loads 'abort();'
+ends 134 train ./crash.c --data "$data" --steps 1
+warns 'sextant: ./crash.c: aborted (SIGABRT) while it was loaded'
+loads '*(volatile int *)8 = 1;'
+ends 139 train ./crash.c --data "$data" --steps 1
+warns 'sextant: ./crash.c: segmentation fault (SIGSEGV) while it was loaded'
+# Values that no model can have.
+sets() { # FIELDS MESSAGE
+    sed "s/^SX_MODEL(.*/SX_MODEL(net, .build = net, $1)/" net.c >odd.c
+    fails 1 train ./odd.c --data "$data" --steps 1
+    warns "$2"
+}
+sets '.image = {28, 28, 1}, .scale = (sx_scale)-5' \
+    'scale is -5, expected SX_SCALE_NONE, SX_0_1, SX_MINUS1_1 or SX_MEAN_STD'
+sets '.image = {28, 28, 1}, .scale = (sx_scale)9' 'scale is 9, expected'
+sets '.image = {-32, 32, 3}' 'model "net" sets .image = {-32, 32, 3}, expected a positive height'
+sets '.image = {28, 28, 1}, .num_classes = -3' 'model "net" sets .num_classes = -3, expected at least 0'
+sets '.features = -1' 'model "net" sets .features = -1, expected at least 0'
+sets '.about = ""' 'model "net" sets neither .image = {height, width, channels} nor .features = n nor .inputs'
 sed 's/return sx_cl/*(volatile int *)8 = 1; return sx_cl/' net.c >crash.c
 ends 139 train ./crash.c --data "$data" --steps 1
 warns 'segmentation fault (SIGSEGV) in the model function, after crash.c:6'

@@ -1018,12 +1018,14 @@ sx_status sx_pass_spmd(const sx_graph *g, const sx_spmd_options *options, sx_spm
         const sx_graph *made = out->graph;
         out->own = sx_alloc((size_t)made->n_values, sizeof(bool));
         if (out->own == NULL) {
-            sx_spmd_deinit(out);
             status = sx_no_memory("dividing a graph");
         }
         for (int i = 1; i < made->n_values && status == SX_OK; i++) {
             out->own[i] = s.own[made->values[i].node];
         }
+    }
+    if (status != SX_OK) {
+        sx_spmd_deinit(out);
     }
     sx_arena_deinit(&arena);
     return status;

@@ -254,7 +254,7 @@ const sx_command sx_command_predict = {
     .words = "RUN_DIR",
     .about = "Columns: id (example number), file (path, or image/filename of a record), label "
              "(true class), class (predicted), probability, and the probability of each class. "
-             "file and label are left out where the data have none. Models that are not "
+             "file and label are left out where the data has none. Models that are not "
              "classifiers get one column per output value.",
     .examples = "  sextant predict run1 --data 'data/test-*' --out predictions.csv\n"
                 "  sextant predict run1 --image a.jpg b.jpg",

@@ -143,7 +143,7 @@ static const sx_option common_rows[] = {
 };
 static const sx_common common_defaults = {.verbosity = "info", .color = "auto"};
 const sx_option_table sx_common_options = {common_rows, (int)SX_COUNT(common_rows),
-                                           (void *)&common_defaults, NULL};
+                                           (void *)&common_defaults, NULL, NULL};
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 static const char *const level_marks[] = {"debug: ", "", "warning: ", "error: "};
@@ -383,11 +383,12 @@ static bool make_table(sx_invocation *inv, sx_option_table *table, const sx_opti
         .n = n,
         .values = sx_arena_alloc(&inv->arena, 1, bytes + 1),
         .given = sx_arena_array(&inv->arena, n + 1, bool),
+        .typed = sx_arena_array(&inv->arena, n + 1, const char *),
     };
     if (table->values != NULL && defaults != NULL) {
         memcpy(table->values, defaults, bytes);
     }
-    return table->values != NULL && table->given != NULL;
+    return table->values != NULL && table->given != NULL && table->typed != NULL;
 }
 
 /* Options that stand for a command. */

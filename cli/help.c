@@ -105,7 +105,7 @@ static void print_options(const sx_option_table *table, const char *heading)
 
 sx_option_table sx_option_table_of(const sx_command *c)
 {
-    return (sx_option_table){c->options, c->n_options, (void *)c->defaults, NULL};
+    return (sx_option_table){c->options, c->n_options, (void *)c->defaults, NULL, NULL};
 }
 
 void sx_help_command(const sx_command *c)

@@ -1,6 +1,8 @@
 #include "option.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +55,13 @@ static found find(sx_invocation *inv, const char *word, size_t size)
 
 const char *sx_option_typed(sx_invocation *inv, const char *name)
 {
+    for (size_t t = 0; t < SX_COUNT(inv->tables); t++) {
+        for (int i = 0; i < inv->tables[t].n; i++) {
+            if (strcmp(inv->tables[t].rows[i].name, name) == 0 && inv->tables[t].typed[i] != NULL) {
+                return inv->tables[t].typed[i];
+            }
+        }
+    }
     char *typed = inv->underscores ? sx_arena_strdup(&inv->arena, name) : NULL;
     for (char *c = typed; c != NULL && *c != '\0'; c++) {
         *c = *c == '-' ? '_' : *c;
@@ -121,15 +130,34 @@ static sx_status unknown_option(sx_invocation *inv, const char *word, size_t siz
 
 /* ---- Values ---- */
 
+/* Integers are shown with all digits; 2^63 as a bound stands for INT64_MAX. */
+static const char *format_bound(const sx_option *o, double bound, char text[32])
+{
+    if (o->kind == SX_OPTION_FLOAT) {
+        snprintf(text, 32, "%.15g", bound);
+    } else {
+        snprintf(text, 32, "%" PRId64, bound >= 0x1p63 ? INT64_MAX : (int64_t)bound);
+    }
+    return text;
+}
+
+static sx_status out_of_range(const sx_option *o, const char *text)
+{
+    char least[32], most[32];
+    format_bound(o, o->min, least);
+    format_bound(o, o->max, most);
+    return o->max != 0 ? sx_error(SX_INVALID_ARGUMENT, "--%s is %s, expected %s to %s", o->name,
+                                  text, least, most)
+                       : sx_error(SX_INVALID_ARGUMENT, "--%s is %s, expected at least %s", o->name,
+                                  text, least);
+}
+
 static sx_status check_range(const sx_option *o, double value, const char *text)
 {
     if ((o->min == 0 && o->max == 0) || (value >= o->min && (value <= o->max || o->max == 0))) {
         return SX_OK;
     }
-    return o->max != 0 ? sx_error(SX_INVALID_ARGUMENT, "--%s is %s, expected %.15g to %.15g",
-                                  o->name, text, o->min, o->max)
-                       : sx_error(SX_INVALID_ARGUMENT, "--%s is %s, expected at least %.15g",
-                                  o->name, text, o->min);
+    return out_of_range(o, text);
 }
 
 static sx_status set_int(const sx_option *o, const char *text, void *field)
@@ -141,10 +169,16 @@ static sx_status set_int(const sx_option *o, const char *text, void *field)
         *(int64_t *)field = o->word.value;
         return SX_OK;
     }
-    if (end == text || *end != '\0' || errno != 0) {
+    if (end == text || *end != '\0') {
         return sx_error(SX_INVALID_ARGUMENT, "--%s is \"%s\", expected an integer%s%s", o->name,
                         text, o->word.word != NULL ? " or " : "",
                         o->word.word != NULL ? o->word.word : "");
+    }
+    if (errno == ERANGE) {
+        sx_option bounds = *o;
+        bounds.min = o->min == 0 && o->max == 0 ? -0x1p63 : o->min;
+        bounds.max = o->max == 0 ? 0x1p63 : o->max;
+        return out_of_range(&bounds, text);
     }
     SX_TRY(check_range(o, (double)value, text));
     *(int64_t *)field = value;
@@ -272,6 +306,7 @@ static sx_status set_value(sx_invocation *inv, found f, const char *text)
         return sx_error(SX_INVALID_ARGUMENT, "--%s: empty path", f.typed);
     }
     f.table->given[f.row - f.table->rows] = true;
+    f.table->typed[f.row - f.table->rows] = f.typed;
     return is_list(f.row) ? add_word(&inv->arena, field, text)
                           : setters[f.row->kind](&row, text, field);
 }
@@ -342,7 +377,10 @@ static sx_status take_option(walk *w)
         return attached != NULL ? set_value(w->inv, f, attached) : take_value(w, f);
     }
     f = find_negated(w->inv, word, size);
-    if (f.row != NULL && attached == NULL) {
+    if (f.row != NULL && attached != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "--%.*s takes no value", (int)size, word);
+    }
+    if (f.row != NULL) {
         return set_value(w->inv, f, "false");
     }
     return unknown_option(w->inv, word, size, "--");

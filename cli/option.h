@@ -58,8 +58,9 @@ typedef struct sx_option_hint {
 typedef struct sx_option_table {
     const sx_option *rows;
     int n;
-    void *values; /* the options struct, initialized with defaults */
-    bool *given;  /* [n]: whether the user gave it */
+    void *values;       /* the options struct, initialized with defaults */
+    bool *given;        /* [n]: whether the user gave it */
+    const char **typed; /* [n]: its name as the user wrote it; NULL if not given */
 } sx_option_table;
 
 /* The parsed command line: the words that are not options, and those after `--`. Texts belong to

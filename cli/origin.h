@@ -27,7 +27,7 @@ SX_MUST_USE sx_status sx_origin_label(sx_origin *o, int64_t record, int64_t *out
                                       float *out_value);
 
 /* The image as uint8 pixels, in `image` or borrowed from the reader until the next call. NOT_FOUND
- * if the data have no images; errors of decoding. */
+ * if the data has no images; errors of decoding. */
 SX_MUST_USE sx_status sx_origin_picture(sx_origin *o, int64_t record, sx_image *image);
 
 #endif

@@ -105,10 +105,11 @@ sx_status sx_budget_error(const sx_budget *budget)
     if (by == NULL) {
         return sx_no_memory("for a request");
     }
+    const size_t more = atomic_load(&budget->refused_bytes);
     return sx_error(
         SX_RESOURCE_EXHAUSTED,
-        "%zu bytes more would exceed the memory limit of %s: %zu of %zu bytes are in use%s",
-        atomic_load(&budget->refused_bytes), by->name, used(by), by->limit_bytes,
+        "%zu byte%s more would exceed the memory limit of %s: %zu of %zu bytes are in use%s", more,
+        more == 1 ? "" : "s", by->name, used(by), by->limit_bytes,
         sx_budget_never_fits(budget) ? "" : "; try again later");
 }
 

@@ -188,6 +188,10 @@ void sx_buf_put_size(sx_buf *buf, double bytes)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     size_t unit = 0;
+    if (bytes == 1) {
+        sx_buf_puts(buf, "1 byte");
+        return;
+    }
     while (bytes >= 1024 && unit + 1 < SX_COUNT(units)) {
         bytes /= 1024;
         unit++;

@@ -143,8 +143,8 @@ sx_status sx_class_list_drop_faulty(sx_class_list *list, const sx_fileset *files
 void sx_class_list_describe(const sx_class_list *list, const char *where, int64_t images,
                             const sx_image_faults *faults, sx_buf *out)
 {
-    sx_buf_printf(out, "%s: %lld images in %d class folders", where, (long long)images,
-                  list->class_count);
+    sx_buf_printf(out, "%s: %lld image%s in %d class folder%s", where, (long long)images,
+                  images == 1 ? "" : "s", list->class_count, list->class_count == 1 ? "" : "s");
     sx_class_list_put_skipped(list, out);
     if (faults->count > 0) {
         sx_buf_printf(out, "; skipped %lld corrupt image%s:%s", (long long)faults->count,

@@ -236,7 +236,7 @@ sx_status sx_dataset_parse_examples(sx_dataset **dataset, const sx_feature_spec 
     int count = 0;
     int record = sx_dataset_find(*dataset, "record");
     if (record < 0 || sx_dataset_schema(*dataset)->components[record].type.dtype != SX_STRING) {
-        return sx_error(SX_INVALID_ARGUMENT, "parse: the data have no component \"record\"");
+        return sx_error(SX_INVALID_ARGUMENT, "parse: the data has no component \"record\"");
     }
     struct parser *p = sx_alloc(1, sizeof(*p));
     if (p == NULL) {

@@ -196,7 +196,7 @@ static sx_status over_total(const sx_archive *archive)
     sx_buf_put_size(&limit, (double)archive->limits.max_total_bytes);
     sx_status status = sx_error(
         SX_RESOURCE_EXHAUSTED,
-        "%s: its members have more than %s when decompressed (default limit: %d times the "
+        "%s: decompresses to more than %s (default limit: %d times the "
         "archive's size, at least %d MiB); if that is right, raise the limit with "
         "--max-unpacked-size",
         archive->name, sx_buf_text(&limit), (int)default_ratio, (int)(least_total_bytes >> 20));

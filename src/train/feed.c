@@ -120,7 +120,7 @@ static sx_status find_columns(sx_feed *input, const sx_run_info *info, const sx_
         if (column->component < 0) {
             return info->inputs.named
                        ? sx_missing_input(input->data, info, wanted)
-                       : sx_error(SX_INVALID_ARGUMENT, "the data have no labels: expected a "
+                       : sx_error(SX_INVALID_ARGUMENT, "the data has no labels: expected a "
                                                        "component \"label\" or \"labels\"");
         }
         const sx_component *c = &schema->components[column->component];

@@ -124,7 +124,7 @@ sx_status sx_missing_input(const sx_dataset *data, const sx_run_info *info,
     bool similar = sx_nearest_names(input->name, names, (size_t)schema->count, &near) > 0;
     sx_status status =
         sx_error(SX_INVALID_ARGUMENT,
-                 "the data have no component \"%s\", a %s of model \"%s\" (they have %s)%s%s%s",
+                 "the data has no component \"%s\", a %s of model \"%s\" (it has %s)%s%s%s",
                  input->name, kinds[input->kind], info->model, sx_buf_text(&all),
                  similar ? "; did you mean " : "", sx_buf_text(&near), similar ? "?" : "");
     sx_buf_deinit(&near);
@@ -171,7 +171,7 @@ sx_status sx_check_classes(const sx_run_info *info, const sx_graph *predict, boo
                  info->n_classes);
     }
     return sx_error(SX_INVALID_ARGUMENT,
-                    "the data have %d classes, the model \"%s\" has outputs for %" PRId64
+                    "the data has %d classes, the model \"%s\" has outputs for %" PRId64
                     ": its %s gives %s; %s",
                     info->n_classes, info->model, classes,
                     describe_layer(sx_graph_maker(predict, logits), layer),
@@ -195,6 +195,6 @@ sx_status sx_check_class_names(const sx_dataset *data, const sx_run_info *info)
     return found <= info->n_classes
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT,
-                          "the data have %d classes, but the run was trained with %d", found,
+                          "the data has %d classes, but the run was trained with %d", found,
                           info->n_classes);
 }

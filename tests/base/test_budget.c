@@ -55,7 +55,7 @@ static void test_base_budget__tells_never_from_not_now(void **state)
     assert_false(sx_budget_charge(&other, 1));
     assert_true(sx_budget_never_fits(&other));
     assert_error(sx_budget_error(&other), SX_RESOURCE_EXHAUSTED,
-                 "1 bytes more would exceed the memory limit of one request: 50 of 50 bytes are in "
+                 "1 byte more would exceed the memory limit of one request: 50 of 50 bytes are in "
                  "use");
     sx_status status = sx_budget_over(&other, "an image", 3 << 20);
     assert_string_equal(

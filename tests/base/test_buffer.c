@@ -34,6 +34,7 @@ static void test_base_buffer__puts_sizes_for_people(void **state)
         double bytes;
         const char *text;
     } rows[] = {{0, "0 bytes"},
+                {1, "1 byte"},
                 {1023, "1023 bytes"},
                 {1536, "1.5 KiB"},
                 {3.0 * 1024 * 1024 * 1024, "3.0 GiB"},

@@ -6,6 +6,8 @@ unset TPU_LIBRARY_PATH VIRTUAL_ENV
 
 fails 2 compile mnist_cnn --target v5lite-4
 warns 'did you mean "v5litepod"'
+fails 2 compile mnist_cnn --target tpu:v9
+warns 'did you mean "tpu7x"?'
 fails 2 compile mnist_cnn --target v4-7
 warns 'cores (two per chip)'
 fails 2 compile mnist_cn --target pjrt-cpu

@@ -72,6 +72,12 @@ says_line "odd: 6 images in 2 class folders; skipped 1 image in a nested folder 
 fails 5 data from-images odd --out odd-20-deep/all --recursive
 warns 'folders nested more than 16 deep'
 
+# One of each.
+mkdir -p single/rose
+cp photos/rose/rose-0.jpg single/rose
+ok data from-images single --out single-set/all
+says_line 'single: 1 image in 1 class folder'
+
 # Broken images are all named, and skipped when asked to.
 : >photos/daisy/empty.jpg
 printf 'x\n' >photos/daisy/tiny.jpg

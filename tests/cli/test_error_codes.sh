@@ -31,7 +31,7 @@ misuse '--threads is "x", expected an integer' run m --threads x
 misuse '--threads is "", expected an integer' run m --threads=
 misuse '--threads is "1 ", expected an integer' run m '--threads=1 '
 misuse '--threads is 0, expected 1 to 4096' run m --threads 0
-misuse '--threads is "9999999999999999999", expected an integer' run m --threads 9999999999999999999
+misuse '--threads is 9999999999999999999, expected 1 to 4096' run m --threads 9999999999999999999
 misuse '--learning-rate is "1x", expected a number' train linear --learning-rate 1x
 misuse '--learning-rate is "nan", expected a number' train linear --learning-rate nan
 misuse '--max-body-bytes is "1X", expected a size like 512M or 2G' serve --max-body-bytes 1X

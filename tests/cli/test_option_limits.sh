@@ -79,6 +79,14 @@ data take,size,1,0,65536,65537
 data take,channels,1,0,3,4
 T
 
+# Bounds are shown with all digits, also to values that no integer holds.
+fails 2 train --seed -1
+warns '--seed is -1, expected 0 to 9223372036854775807'
+fails 2 train --shards 99999999999999999999
+warns '--shards is 99999999999999999999, expected 1 to 4096'
+fails 2 train --epochs 99999999999999999999
+warns '--epochs is 99999999999999999999, expected 1 to 9223372036854775807'
+
 # Of an option's text in `sextant help COMMAND`: the lines from its own up to the next option's.
 default_of() {
     ok help $1

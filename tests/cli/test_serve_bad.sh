@@ -11,6 +11,8 @@ fails 2 serve --model-base-path m --rest-api-prot 8501
 warns 'unknown option --rest-api-prot; did you mean "--rest-api-port"?'
 fails 2 serve --model-name m
 warns '--model-base-path DIR is required'
+fails 2 serve --model_name=m --model-base-path gs://bucket/m
+warns '--model-base-path is "gs://bucket/m"'
 for size in 99999999999999999999 8388608T 1X 1KB K '' -1K 1.5M 1MiBx; do
     fails 2 serve --model_base_path=m --max_request_memory_bytes="$size"
     warns "--max_request_memory_bytes is \"$size\", expected a size like 512M or 2G"

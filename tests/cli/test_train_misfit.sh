@@ -20,7 +20,7 @@ model rank 128 's/sx_flatten(b, x)/x/'
 refused ./rank.c --data photos
 warns 'rank.c:18: dense "dense": input float32[N,16,16,128] has rank 4, expected [N,K]; add sx_flatten()'
 refused mnist_cnn --data photos --param num_classes=2
-warns 'the data have 3 classes, the model "mnist_cnn" has outputs for 2: its layer "dense" (mnist_cnn.c:14) gives float32[N,2]; set its parameter num_classes to 3'
+warns 'the data has 3 classes, the model "mnist_cnn" has outputs for 2: its layer "dense" (mnist_cnn.c:14) gives float32[N,2]; set its parameter num_classes to 3'
 refused catsdogs_cnn --data photos
 warns 'it is a binary classifier; use a model for several classes'
 mkdir other && cp -r photos/daisy other/aster && cp -r photos/rose photos/tulip other

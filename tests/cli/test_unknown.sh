@@ -25,5 +25,9 @@ fails 2 train mnist_cnn --batch 32
 warns 'unknown option --batch; did you mean "--batch-size" or "--batch-norm"?'
 fails 2 train mnist_cnn --batch_siez 32
 warns 'unknown option --batch_siez; did you mean "--batch_size"'
+fails 2 train linear --no-shuffle=3
+warns '--no-shuffle takes no value'
+fails 2 train linear --no_shuffle=
+warns '--no_shuffle takes no value'
 fails 2 eval
 warns 'unknown command "eval"; did you mean "evaluate"?'

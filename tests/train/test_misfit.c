@@ -164,7 +164,7 @@ static void test_train_misfit__classes_name_the_layer_that_tells_them_apart(void
     sx_dataset *data = NULL;
     assert_ok(sx_data_open("generated:digits?n=20", NULL, &data, NULL));
     assert_error(train_on(&photos, data), SX_INVALID_ARGUMENT,
-                 at_line("the data have 10 classes, the model \"photos\" has outputs for 3: its "
+                 at_line("the data has 10 classes, the model \"photos\" has outputs for 3: its "
                          "layer \"dense\" ",
                          DENSE_LINE, " gives float32[N,3]; set its parameter num_classes to 10"));
 }

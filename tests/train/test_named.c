@@ -182,7 +182,7 @@ static void test_train_named__evaluation_is_weighted(void **state)
     assert_string_equal(result.metrics[0].name, "accuracy");
     assert_true(fabs(result.metrics[0].value - m.right / m.weight) < 1e-12);
     assert_error(sx_trainer_evaluate(t, bare, 0, &result), SX_INVALID_ARGUMENT,
-                 "the data have no component \"kind\", a label of model \"weighted\" (they have "
+                 "the data has no component \"kind\", a label of model \"weighted\" (it has "
                  "\"w\", \"unused\", \"price\", ");
     sx_trainer_destroy(t);
 
@@ -339,11 +339,11 @@ static void test_train_named__data_that_do_not_fit_are_named(void **state)
     sx_trainer *t = open_named(&config, &weighted);
     sx_dataset *data = rows_of(&rows, ROWS, "city");
     assert_error(fit_named(t, data, 1), SX_INVALID_ARGUMENT,
-                 "the data have no component \"city\", a feature of model \"weighted\"");
+                 "the data has no component \"city\", a feature of model \"weighted\"");
     sx_dataset_release(data);
     data = rows_of(&rows, ROWS, "w");
     assert_error(fit_named(t, data, 1), SX_INVALID_ARGUMENT,
-                 "the data have no component \"w\", a weight of model");
+                 "the data has no component \"w\", a weight of model");
     sx_dataset_release(data);
     data = rows_of(&rows, ROWS, NULL);
     rows.city[5] = (int64_t)1 << 32;

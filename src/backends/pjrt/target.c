@@ -30,7 +30,9 @@ static sx_status unknown(const char *text)
     names[n++] = "pjrt-cpu";
     for (const sx_tpu_generation *g = sx_tpu_generations; g->name != NULL; g++) {
         names[n++] = g->name;
-        names[n++] = g->cloud;
+        if (strcmp(g->cloud, g->name) != 0) {
+            names[n++] = g->cloud;
+        }
     }
     char head[64];
     snprintf(head, sizeof(head), "%.*s", (int)strcspn(text, "-:"), text);

@@ -131,7 +131,7 @@ bool sx_model_has_names(const sx_model_def *def)
 sx_status sx_model_check_sizes(const sx_model_def *def)
 {
     const int *image = def->image;
-    bool none = image[0] == 0 && image[1] == 0 && image[2] == 0;
+    bool none = image[0] == 0 && image[1] >= 0 && image[2] >= 0;
     if (!none && (image[0] <= 0 || image[1] <= 0 || image[2] <= 0)) {
         return sx_error(
             SX_INVALID_ARGUMENT,

@@ -328,6 +328,10 @@ void sx_host_fill(const sx_kernel_call *c, int output, double value)
     const sx_host_tensor *t = &c->out[output];
     int64_t n = sx_type_elems(&t->type);
     uint64_t element = 0;
+    if (t->type.dtype == SX_STRING) { /* empty strings */
+        memset(t->data, 0, (size_t)n * sizeof(sx_bytes));
+        return;
+    }
     if (c->all_carried) {
         sx_host_set(&(sx_host_tensor){.type = t->type, .data = &element}, 0, value);
     } else {

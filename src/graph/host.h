@@ -111,7 +111,7 @@ int64_t sx_host_scratch_bytes(const sx_op_def *op, const sx_type *in, int n_in, 
 double sx_host_get(const sx_host_tensor *t, int64_t k);
 void sx_host_set(const sx_host_tensor *t, int64_t k, double value);
 /* Sets every element to `value`, in the output's carrier or, if the operator moves elements, in its
- * bytes. */
+ * bytes; strings become empty. */
 void sx_host_fill(const sx_kernel_call *c, int output, double value);
 /* Copies `count` moved elements. */
 void sx_host_move(const sx_kernel_call *c, int64_t to, int input, int64_t from, int64_t count);

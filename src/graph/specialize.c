@@ -283,6 +283,13 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
         }
     }
     const bool control = regions && !is_static;
+    bool strings = false; /* no device has them */
+    for (int i = 0; i < n->n_inputs; i++) {
+        strings = strings || in_types[i].dtype == SX_STRING;
+    }
+    for (int i = 0; i < n->n_outputs; i++) {
+        strings = strings || types[i].dtype == SX_STRING;
+    }
     if (control && op == &sx_op_map) {
         return sx_error(SX_UNIMPLEMENTED,
                         "its region cannot run on a device: strings, unknown shapes or variables");
@@ -302,7 +309,8 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
                                    .n_operands = n->n_attr_operands,
                                    .name = name,
                                    .resolved = resolved && shapes && !waits,
-                                   .on_host = (op->flags & SX_OP_HOST) != 0 || control,
+                                   .on_host = (op->flags & SX_OP_HOST) != 0 || control ||
+                                              (strings && resolved && shapes && !waits),
                                    .control = control},
                    types, n->n_outputs, out_vals));
     if (n->n_outputs == 1 && resolved && shapes && !waits && !regions) {

@@ -154,11 +154,12 @@ static sx_status compile(void *user, void **out_value, int64_t *out_bytes)
     return SX_OK;
 }
 
+/* Not only its arguments may: an attribute that is a shape says the batch, too. */
 static bool graph_has_batch(const sx_graph *g)
 {
     bool any = false;
-    for (int i = 0; i < g->n_args && !any; i++) {
-        any = sx_type_has_batch(sx_graph_type(g, g->args[i].value));
+    for (int i = 1; i < g->n_values && !any; i++) {
+        any = sx_type_has_batch(&g->values[i].type);
     }
     return any;
 }

@@ -87,8 +87,24 @@ static int find_attr(const sx_op_def *op, const char *name)
     return row;
 }
 
-sx_status sx_tf_read_node(const sx_op_def *op, const sx_tf_form *form, const sx_tf_node *n,
-                          void *attrs, int *inputs, int *out_n_inputs)
+/* Whether the types say enough to read an attribute's value: axes need the rank, a shape needs the
+ * dimensions. */
+static bool can_read(const sx_attr_def *attr, const sx_type *types, int n)
+{
+    bool ranks = true, dims = true;
+    for (int i = 0; i < n; i++) {
+        ranks = ranks && types[i].rank != SX_UNKNOWN_RANK;
+        for (int d = 0; d < types[i].rank; d++) {
+            dims = dims && (types[i].dims[d] >= 0 || sx_dim_is_batch(types[i].dims[d]));
+        }
+    }
+    const bool is_list = attr->kind == SX_ATTR_INTS || attr->kind == SX_ATTR_INT;
+    return attr->kind == SX_ATTR_SHAPE ? ranks && dims : ranks || !is_list;
+}
+
+sx_status sx_tf_read_open_node(const sx_op_def *op, const sx_tf_form *form, const sx_tf_node *n,
+                               void *attrs, int *inputs, int *out_n_inputs, sx_tf_open_attr *open,
+                               int *out_n_open)
 {
     int n_operands = 0, n_inputs = 0, at[SX_TF_FORM_OPERANDS];
     if (n->n_in > SX_TF_MAX_INPUTS) {
@@ -116,32 +132,50 @@ sx_status sx_tf_read_node(const sx_op_def *op, const sx_tf_form *form, const sx_
         return sx_error(SX_DATA_LOSS, "input %d is missing", n->n_in);
     }
     *out_n_inputs = n_inputs;
+    *out_n_open = 0;
     if (form->attrs != NULL) {
         SX_TRY(form->attrs(n, attrs));
     }
     for (int k = 0; k < n_operands; k++) {
-        const sx_tensor *value;
         const int row = find_attr(op, form->operands[k].attr);
-        bool resolved = true;
+        bool resolved = false;
         if (form->operands[k].attr[0] == '\0') {
             continue;
         }
-        SX_TRY(sx_tf_read_value(n, at[k], &value));
-        const sx_known_operand known = {.value = value, .type = &value->type};
-        sx_status status =
-            sx_attr_from_operand(op, row, attrs, n->types, n_inputs, &known, &resolved);
-        if (status != SX_OK) {
-            sx_status refused =
-                sx_error(SX_UNIMPLEMENTED, "input %d: %s", at[k], sx_status_message(status));
-            sx_status_free(status);
-            return refused;
+        if (at[k] >= n->n_in) {
+            return sx_error(SX_DATA_LOSS, "input %d is missing", at[k]);
+        }
+        const sx_tensor *value = n->values[at[k]];
+        if (value != NULL && can_read(&op->attrs[row], n->types, n_inputs)) {
+            const sx_known_operand known = {.value = value, .type = &value->type};
+            sx_status status =
+                sx_attr_from_operand(op, row, attrs, n->types, n_inputs, &known, &resolved);
+            if (status != SX_OK) {
+                sx_status refused =
+                    sx_error(SX_UNIMPLEMENTED, "input %d: %s", at[k], sx_status_message(status));
+                sx_status_free(status);
+                return refused;
+            }
         }
         if (!resolved) {
-            return sx_error(SX_UNIMPLEMENTED,
-                            "input %d: %s depends on the batch in a way that %s "
-                            "cannot represent",
-                            at[k], form->operands[k].attr, op->name);
+            open[(*out_n_open)++] = (sx_tf_open_attr){row, at[k]};
         }
+    }
+    return SX_OK;
+}
+
+sx_status sx_tf_read_node(const sx_op_def *op, const sx_tf_form *form, const sx_tf_node *n,
+                          void *attrs, int *inputs, int *out_n_inputs)
+{
+    sx_tf_open_attr open[SX_TF_FORM_OPERANDS];
+    int n_open = 0;
+    SX_TRY(sx_tf_read_open_node(op, form, n, attrs, inputs, out_n_inputs, open, &n_open));
+    if (n_open > 0) {
+        const sx_tensor *value;
+        SX_TRY(sx_tf_read_value(n, open[0].input, &value));
+        return sx_error(SX_UNIMPLEMENTED,
+                        "input %d: %s depends on the batch in a way that %s cannot represent",
+                        open[0].input, op->attrs[open[0].row].name, op->name);
     }
     return SX_OK;
 }

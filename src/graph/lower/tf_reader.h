@@ -57,6 +57,18 @@ SX_MUST_USE sx_status sx_tf_read_node(const struct sx_op_def *op, const sx_tf_fo
                                       const sx_tf_node *n, void *attrs, int *inputs,
                                       int *out_n_inputs);
 
+/* An attribute that is an operand: its row, and the node's input that is its value. */
+typedef struct sx_tf_open_attr {
+    int row, input;
+} sx_tf_open_attr;
+
+/* The same for a function's body, whose types may have unknown parts: an attribute that depends on
+ * what is not known stays open. open[SX_TF_FORM_OPERANDS] */
+SX_MUST_USE sx_status sx_tf_read_open_node(const struct sx_op_def *op, const sx_tf_form *form,
+                                           const sx_tf_node *n, void *attrs, int *inputs,
+                                           int *out_n_inputs, sx_tf_open_attr *open,
+                                           int *out_n_open);
+
 /* ---- Attributes of a node, for sx_tf_form.attrs ---- */
 
 bool sx_tf_read_bool(const sx_tf_node *n, const char *name, bool otherwise);

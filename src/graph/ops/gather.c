@@ -2,11 +2,12 @@
  *
  *   dtable = gather_grad(indices, dy)
  *
- *   table    [V, ...], any type but string, without the batch
+ *   table    [V, ...], any type, without the batch
  *   indices  any shape, int32 or int64; one outside [0, V) gives zeros
  *   returns  indices' shape and then the table's without its first dimension
  *
  * Errors   INVALID_ARGUMENT  dtypes, a scalar table, the batch in the table, a rank above 8
+ *          OUT_OF_RANGE      an index outside a table of strings
  * Numbers  exact
  * Source   TensorFlow tf.gather along axis 0 (which refuses indices outside on the CPU, and gives
  * zeros on the GPU) */
@@ -16,7 +17,7 @@ static sx_status gather_infer(sx_infer_context *c)
 {
     const sx_type *table = &c->inputs[0], *indices = &c->inputs[1];
     SX_TRY(sx_require_index("indices", indices));
-    if (table->dtype == SX_STRING || table->rank < 1 || !sx_type_is_static(table) ||
+    if (table->rank < 1 || !sx_type_is_static(table) ||
         indices->rank + table->rank - 1 > SX_MAX_RANK) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "table is %s and indices are %s; expected a table [V,...] without the "
@@ -49,6 +50,9 @@ static sx_status gather_host(const sx_kernel_call *c)
         int64_t row = c->in[1].i[i];
         if (row >= 0 && row < table->dims[0]) {
             sx_host_move(c, i * width, 0, row * width, width);
+        } else if (table->dtype == SX_STRING) {
+            return sx_error(SX_OUT_OF_RANGE, "index %lld is out of range for %lld strings",
+                            (long long)row, (long long)table->dims[0]);
         }
     }
     return SX_OK;

@@ -1,0 +1,677 @@
+/* See import_library.h: the nodes that a signature or a function needs, inputs first. */
+#include "savedmodel/import_library.h"
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/memory.h"
+#include "graph/ops/attrs.h"
+#include "savedmodel/import_internal.h"
+#include "savedmodel/import_library_internal.h"
+#include "savedmodel/tf_graph.h"
+
+enum {
+    MAX_NODES = 200000,
+    MAX_FUNCTIONS = 10000,
+    MAX_CALLS = 64,
+    MAX_CONSTANT_BYTES = 1 << 30,
+};
+
+sx_status sx_tf_import_memory(void)
+{
+    return sx_no_memory("importing a model, or over its memory limit");
+}
+
+/* ---- References ---- */
+
+static int find_arg(const sx_tf_body *body, const sx_tf_ref *ref)
+{
+    return sx_import_find_arg(body->function != NULL ? body->function->signature : NULL, ref);
+}
+
+static int find_node(const sx_tf_body *body, const sx_tf_ref *ref)
+{
+    return (int)(uintptr_t)sx_map_get_bytes(&body->index, ref->node, ref->node_bytes) - 1;
+}
+
+/* The function that a node calls, or NULL. */
+static const Tensorflow__FunctionDef *called(const sx_library_importer *im,
+                                             const Tensorflow__NodeDef *node)
+{
+    const bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
+                         strcmp(node->op, "StatefulPartitionedCall") == 0;
+    const Tensorflow__AttrValue *f = is_call ? sx_tf_node_attr(node, "f") : NULL;
+    if (f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL) {
+        return sx_map_get(&im->defs, f->func->name);
+    }
+    return sx_tf_import_has_op(node->op) ? NULL : sx_map_get(&im->defs, node->op);
+}
+
+/* Inside a function "node:arg:k" is output k of that output argument, elsewhere "node:k". */
+static int output_of(const sx_library_importer *im, const Tensorflow__NodeDef *node,
+                     const sx_tf_ref *ref)
+{
+    const Tensorflow__FunctionDef *function = ref->arg == NULL ? NULL : called(im, node);
+    if (ref->arg == NULL) {
+        return ref->output;
+    }
+    for (size_t i = 0; function != NULL && i < function->signature->n_output_arg; i++) {
+        const char *name = function->signature->output_arg[i]->name;
+        if (strlen(name) == ref->arg_bytes && memcmp(name, ref->arg, ref->arg_bytes) == 0) {
+            return (int)i;
+        }
+    }
+    return sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
+}
+
+static sx_status resolve(const sx_library_importer *im, const sx_tf_body *body, const char *text,
+                         sx_tf_thing *out)
+{
+    sx_tf_ref ref;
+    if (!sx_tf_ref_parse(text, &ref)) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
+    }
+    const int arg = find_arg(body, &ref), node = find_node(body, &ref);
+    if (arg >= 0) {
+        *out = body->args[arg];
+        return SX_OK;
+    }
+    if (node < 0 || body->results[node] == NULL) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\": no such node", text);
+    }
+    const sx_tf_thing *results = body->results[node];
+    const int output = output_of(im, body->nodes[node], &ref);
+    if (output >= 0 && output < body->n_results[node] && results[output].kind != SX_TF_NOTHING) {
+        *out = results[output];
+    } else if (results[0].kind == SX_TF_REFUSED) {
+        *out = results[0];
+    } else {
+        return sx_error(SX_UNIMPLEMENTED, "\"%.100s\": output %d of %.100s is not supported", text,
+                        output, body->nodes[node]->op);
+    }
+    return SX_OK;
+}
+
+/* ---- Refusals ---- */
+
+/* Records that the node, and so everything that reads it, cannot be imported. The import goes on,
+ * to find all such nodes. */
+static sx_status refuse(sx_library_importer *im, sx_tf_import_node *n, const char *why)
+{
+    if (im->n_refused < SX_TF_MAX_REFUSALS) {
+        const char *kept = sx_arena_strdup(&im->arena, why);
+        if (kept == NULL) {
+            return sx_tf_import_memory();
+        }
+        im->refused[im->n_refused] = (sx_tf_refusal){n->node->op, n->node->name, kept};
+    }
+    im->n_refused++;
+    for (int i = 0; i < n->n_out; i++) {
+        n->out[i] = (sx_tf_thing){.kind = SX_TF_REFUSED};
+    }
+    return SX_OK;
+}
+
+/* unsupported operators: Erf (2 nodes: "a", "b"), Conv2D (1 node: "c": data_format is not NHWC) */
+static sx_status refusals(const sx_library_importer *im)
+{
+    bool told[SX_TF_MAX_REFUSALS] = {false};
+    const int kept = SX_MIN(im->n_refused, SX_TF_MAX_REFUSALS);
+    int n_ops = 0;
+    sx_buf text;
+    sx_buf_init(&text, 1 << 16);
+    for (int i = 0; i < kept; i++) {
+        int count = 0, shown = 0;
+        for (int k = i; k < kept && !told[i]; k++) {
+            count += strcmp(im->refused[k].op, im->refused[i].op) == 0;
+        }
+        if (count == 0) {
+            continue;
+        }
+        sx_buf_printf(&text, "%s%.100s (%d node%s: ", n_ops++ > 0 ? ", " : "", im->refused[i].op,
+                      count, count == 1 ? "" : "s");
+        for (int k = i; k < kept; k++) {
+            const sx_tf_refusal *r = &im->refused[k];
+            if (strcmp(r->op, im->refused[i].op) == 0) {
+                told[k] = true;
+                sx_buf_printf(&text, "%s\"%.200s\"%s%s", shown++ > 0 ? ", " : "", r->node,
+                              r->why[0] != '\0' ? ": " : "", r->why);
+            }
+        }
+        sx_buf_putc(&text, ')');
+    }
+    if (im->n_refused > kept) {
+        sx_buf_printf(&text, " and %d more nodes", im->n_refused - kept);
+    }
+    sx_status status = sx_error(SX_UNIMPLEMENTED, "unsupported operator%s: %s",
+                                n_ops == 1 ? "" : "s", sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    return status;
+}
+
+/* ---- Nodes ---- */
+
+static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
+{
+    enum { MIN_OUTPUT_ROOM = 8 };
+    sx_tf_import_node n = {.node = body->nodes[i]};
+    const Tensorflow__FunctionDef *function = called(im, n.node);
+    if (++im->n_nodes > im->limits.nodes) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld nodes in all functions",
+                        (long long)im->limits.nodes);
+    }
+    n.n_out = function != NULL ? (int)function->signature->n_output_arg + 1
+                               : SX_MAX((int)n.node->n_input, MIN_OUTPUT_ROOM);
+    n.out = sx_arena_array(&im->arena, n.n_out, sx_tf_thing);
+    sx_tf_thing *in = sx_arena_array(&im->arena, n.node->n_input + 1, sx_tf_thing);
+    if (n.out == NULL || in == NULL) {
+        return sx_tf_import_memory();
+    }
+    bool refused = false;
+    sx_status status = SX_OK;
+    for (size_t k = 0; k < n.node->n_input && status == SX_OK; k++) {
+        if (n.node->input[k][0] != '^') {
+            status = resolve(im, body, n.node->input[k], &in[n.n_in]);
+            refused = refused || in[n.n_in].kind == SX_TF_REFUSED;
+            n.n_in++;
+        }
+    }
+    n.in = in;
+    if (status == SX_OK && function == NULL && !sx_tf_import_has_op(n.node->op)) {
+        status = refuse(im, &n, "");
+    } else if (status == SX_OK && refused) {
+        for (int k = 0; k < n.n_out; k++) {
+            n.out[k] = (sx_tf_thing){.kind = SX_TF_REFUSED};
+        }
+    } else if (status == SX_OK) {
+        (void)sx_scope_begin(body->b, n.node->name, NULL);
+        status = function != NULL ? sx_tf_import_call(im, body, function, &n)
+                                  : sx_tf_import_op(im, body, &n);
+        sx_scope_end(body->b);
+        if (sx_builder_failed(body->b)) { /* later nodes lack input types: the first error counts */
+            sx_graph *none = NULL;
+            sx_status_free(status);
+            status = sx_builder_finish(body->b, &none);
+        }
+    }
+    if (sx_status_code(status) == SX_UNIMPLEMENTED) {
+        sx_status kept = refuse(im, &n, sx_status_message(status));
+        sx_status_free(status);
+        status = kept;
+    }
+    body->results[i] = n.out;
+    body->n_results[i] = n.n_out;
+    return status;
+}
+
+/* ---- Order ---- */
+
+typedef struct visit {
+    int node;
+    size_t next; /* input to visit */
+} visit;
+
+typedef struct walk {
+    sx_library_importer *im;
+    sx_tf_body *body;
+    visit *stack;  /* [n_nodes]: a graph may be as deep as it is large */
+    bool *entered; /* [n_nodes] */
+    int depth;
+} walk;
+
+static sx_status enter(walk *w, const char *text)
+{
+    sx_tf_ref ref;
+    if (!sx_tf_ref_parse(text, &ref)) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
+    }
+    const int node = find_node(w->body, &ref);
+    if (find_arg(w->body, &ref) >= 0 || (node >= 0 && w->body->results[node] != NULL)) {
+        return SX_OK;
+    }
+    if (node < 0) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\": no such node", text);
+    }
+    if (w->entered[node]) {
+        return sx_error(SX_DATA_LOSS, "node \"%.200s\" depends on itself",
+                        w->body->nodes[node]->name);
+    }
+    w->entered[node] = true;
+    w->stack[w->depth++] = (visit){node, 0};
+    return SX_OK;
+}
+
+/* Imports what `root` needs, then the node that it names. Nodes before which others must run, by
+ * control edges, come after them. */
+static sx_status import_from(walk *w, const char *root)
+{
+    SX_TRY(enter(w, root));
+    while (w->depth > 0) {
+        visit *top = &w->stack[w->depth - 1];
+        const Tensorflow__NodeDef *node = w->body->nodes[top->node];
+        if (top->next < node->n_input) {
+            SX_TRY(enter(w, node->input[top->next++]), "node \"%.200s\"", node->name);
+            continue;
+        }
+        SX_TRY(import_node(w->im, w->body, top->node), "%.100s \"%.200s\"", node->op, node->name);
+        w->depth--;
+    }
+    return SX_OK;
+}
+
+static sx_status import_roots(sx_library_importer *im, sx_tf_body *body, const char *const *roots,
+                              size_t n)
+{
+    walk w = {.im = im,
+              .body = body,
+              .stack = sx_alloc(body->n_nodes + 1, sizeof(visit)),
+              .entered = sx_alloc(body->n_nodes + 1, sizeof(bool))};
+    sx_status status = w.stack == NULL || w.entered == NULL ? sx_tf_import_memory() : SX_OK;
+    for (size_t i = 0; i < n && status == SX_OK; i++) {
+        status = import_from(&w, roots[i]);
+    }
+    sx_free(w.stack);
+    sx_free(w.entered);
+    return status;
+}
+
+static sx_status body_init(sx_tf_body *body, Tensorflow__NodeDef *const *nodes, size_t n)
+{
+    body->nodes = nodes;
+    body->n_nodes = n;
+    sx_map_init(&body->index);
+    body->results = sx_alloc(n + 1, sizeof(*body->results));
+    body->n_results = sx_alloc(n + 1, sizeof(*body->n_results));
+    if (body->results == NULL || body->n_results == NULL) {
+        return sx_tf_import_memory();
+    }
+    for (size_t i = 0; i < n; i++) {
+        SX_TRY(sx_map_put(&body->index, nodes[i]->name, (void *)(uintptr_t)(i + 1)));
+    }
+    return SX_OK;
+}
+
+static void body_deinit(sx_tf_body *body)
+{
+    sx_map_deinit(&body->index);
+    sx_free(body->results);
+    sx_free(body->n_results);
+}
+
+/* ---- Functions ---- */
+
+sx_status sx_tf_import_function_of(const sx_library_importer *im, const Tensorflow__NodeDef *node,
+                                   const char *attr, const Tensorflow__FunctionDef **out)
+{
+    const Tensorflow__AttrValue *f = sx_tf_node_attr(node, attr);
+    const bool named =
+        f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL;
+    *out = named ? sx_map_get(&im->defs, f->func->name) : NULL;
+    return *out != NULL
+               ? SX_OK
+               : sx_error(SX_DATA_LOSS, "attribute %s names no function of the model", attr);
+}
+
+sx_status sx_tf_import_assigns(sx_library_importer *im, const Tensorflow__FunctionDef *function,
+                               bool *out)
+{
+    static char no, yes;
+    const char *name = function->signature->name;
+    const void *known = sx_map_get(&im->assigns, name);
+    bool assigns = known == &yes;
+    /* of functions that call one another, the first to be asked about decides */
+    SX_TRY(known != NULL ? SX_OK : sx_map_put(&im->assigns, name, &no));
+    for (size_t i = 0; known == NULL && i < function->n_node_def && !assigns; i++) {
+        const Tensorflow__NodeDef *node = function->node_def[i];
+        assigns = strncmp(node->op, "Assign", strlen("Assign")) == 0;
+        for (size_t k = 0; k <= node->n_attr && !assigns; k++) { /* the last: a call by its name */
+            const Tensorflow__AttrValue *f = k < node->n_attr ? node->attr[k]->value : NULL;
+            const bool named =
+                f != NULL && f->func != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC;
+            const Tensorflow__FunctionDef *inner = named ? sx_map_get(&im->defs, f->func->name)
+                                                   : k == node->n_attr
+                                                       ? sx_map_get(&im->defs, node->op)
+                                                       : NULL;
+            if (inner != NULL && im->depth < im->limits.calls) {
+                im->depth++;
+                sx_status status = sx_tf_import_assigns(im, inner, &assigns);
+                im->depth--;
+                SX_TRY(status);
+            }
+        }
+    }
+    if (assigns && known == NULL) {
+        SX_TRY(sx_map_put(&im->assigns, name, &yes));
+    }
+    *out = assigns;
+    return SX_OK;
+}
+
+sx_status sx_tf_import_body(sx_library_importer *im, const Tensorflow__FunctionDef *function,
+                            sx_builder *b, const sx_tf_thing *args, int n_args, sx_tf_thing *out)
+{
+    const Tensorflow__OpDef *signature = function->signature;
+    const size_t n_out = signature->n_output_arg, n_roots = n_out + function->n_control_ret;
+    if (im->depth >= im->limits.calls) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "function calls nest deeper than %lld",
+                        (long long)im->limits.calls);
+    }
+    if ((size_t)n_args != signature->n_input_arg) {
+        return sx_error(SX_DATA_LOSS, "function \"%.100s\" takes %zu arguments, got %d",
+                        signature->name, signature->n_input_arg, n_args);
+    }
+    const char **roots = sx_arena_array(&im->arena, n_roots + 1, const char *);
+    if (roots == NULL) {
+        return sx_tf_import_memory();
+    }
+    for (size_t i = 0; i < n_out; i++) {
+        for (size_t k = 0; k < function->n_ret; k++) {
+            if (strcmp(function->ret[k]->key, signature->output_arg[i]->name) == 0) {
+                roots[i] = function->ret[k]->value;
+            }
+        }
+        if (roots[i] == NULL) {
+            return sx_error(SX_DATA_LOSS, "function \"%.100s\" has no return value for output %zu",
+                            signature->name, i);
+        }
+    }
+    for (size_t i = n_out; i < n_roots; i++) { /* what runs for its effect */
+        roots[i] = function->control_ret[i - n_out]->value;
+    }
+    sx_tf_body body = {.b = b, .function = function, .args = args, .n_args = n_args};
+    im->depth++;
+    sx_status status = body_init(&body, function->node_def, function->n_node_def);
+    if (status == SX_OK) {
+        status = import_roots(im, &body, roots, n_roots);
+    }
+    for (size_t i = 0; i < n_out && status == SX_OK; i++) {
+        status = resolve(im, &body, roots[i], &out[i]);
+    }
+    im->depth--;
+    body_deinit(&body);
+    return status;
+}
+
+/* A function of the library. */
+typedef struct made_function {
+    const char *name;     /* NULL while it is being made */
+    sx_tf_thing *results; /* kinds and, of values, types in `variable` */
+    int n_results;
+    bool refused;
+} made_function;
+
+static sx_status unique_name(sx_library_importer *im, const char *name, const char **out)
+{
+    const sx_signature *signature = NULL; /* whose key is its function's name */
+    sx_status found = sx_saved_model_find_signature(im->model, name, &signature);
+    bool taken = found == SX_OK || sx_library_find(im->library, name) != NULL;
+    sx_status_free(found);
+    *out = name;
+    for (int k = 2; taken; k++) {
+        *out = sx_arena_printf(&im->arena, "%s#%d", name, k);
+        if (*out == NULL) {
+            return sx_tf_import_memory();
+        }
+        taken = sx_library_find(im->library, *out) != NULL;
+    }
+    return SX_OK;
+}
+
+static sx_status make_function(sx_library_importer *im, const Tensorflow__FunctionDef *function,
+                               sx_tf_thing *args, int n_args, made_function *made)
+{
+    const Tensorflow__OpDef *signature = function->signature;
+    const int refused_before = im->n_refused;
+    sx_builder *b = NULL;
+    made->n_results = (int)signature->n_output_arg;
+    made->results = sx_arena_array(&im->arena, made->n_results + 1, sx_tf_thing);
+    if (made->results == NULL) {
+        return sx_tf_import_memory();
+    }
+    SX_TRY(sx_builder_create_function(&b));
+    for (int i = 0; i < n_args && (size_t)i < signature->n_input_arg; i++) {
+        const sx_type type =
+            args[i].kind == SX_TF_HANDLE ? sx_scalar_type(SX_RESOURCE) : args[i].variable;
+        args[i].value = sx_input(b, signature->input_arg[i]->name, type);
+    }
+    sx_status status = sx_tf_import_body(im, function, b, args, n_args, made->results);
+    made->refused = im->n_refused > refused_before;
+    for (int i = 0; i < made->n_results && status == SX_OK; i++) {
+        made->refused = made->refused || made->results[i].kind == SX_TF_REFUSED;
+    }
+    for (int i = 0; i < made->n_results && status == SX_OK && !made->refused; i++) {
+        sx_tf_thing *y = &made->results[i];
+        sx_output(b, signature->output_arg[i]->name, y->value);
+        y->variable = y->kind == SX_TF_HANDLE ? y->variable : sx_type_of_value(b, y->value);
+    }
+    const char *name = NULL;
+    if (status == SX_OK && !made->refused) {
+        status = im->library->n_functions >= im->limits.functions
+                     ? sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld functions",
+                                (long long)im->limits.functions)
+                     : unique_name(im, signature->name, &name);
+    }
+    if (status == SX_OK && !made->refused) {
+        status = sx_library_add(im->library, name, b);
+        made->name = name;
+    }
+    sx_builder_destroy(b);
+    return status;
+}
+
+sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *body,
+                            const Tensorflow__FunctionDef *function, sx_tf_import_node *n)
+{
+    sx_buf key;
+    sx_buf_init(&key, 1 << 16);
+    sx_buf_puts(&key, function->signature->name);
+    sx_tf_thing *args = sx_arena_memdup(&im->arena, n->in, ((size_t)n->n_in + 1) * sizeof(*args));
+    sx_value *in = sx_arena_array(&im->arena, n->n_in + 1, sx_value);
+    for (int i = 0; i < n->n_in && args != NULL && in != NULL; i++) {
+        char text[SX_TYPE_TEXT];
+        in[i] = args[i].value;
+        args[i].known = NULL;
+        args[i].variable = args[i].kind == SX_TF_HANDLE ? args[i].variable
+                                                        : sx_type_of_value(body->b, args[i].value);
+        sx_buf_printf(&key, " %d%s", (int)args[i].kind,
+                      sx_type_format(&args[i].variable, text, sizeof(text)));
+    }
+    made_function *made = sx_map_get(&im->made, sx_buf_text(&key));
+    sx_status status = args == NULL || in == NULL ? sx_tf_import_memory() : sx_buf_status(&key);
+    if (status == SX_OK && made == NULL) {
+        made = sx_arena_new(&im->arena, made_function);
+        status =
+            made == NULL ? sx_tf_import_memory() : sx_map_put(&im->made, sx_buf_text(&key), made);
+        status = status != SX_OK ? status : make_function(im, function, args, n->n_in, made);
+        status = sx_status_annotate(status, __FILE__, __LINE__, "function \"%.100s\"",
+                                    function->signature->name);
+        if (status != SX_OK || made->refused) { /* another signature is to say why, too */
+            sx_status forgot = sx_map_put(&im->made, sx_buf_text(&key), NULL);
+            if (status == SX_OK) {
+                status = forgot;
+            } else {
+                sx_status_free(forgot);
+            }
+        }
+    } else if (status == SX_OK && made->name == NULL) {
+        status = sx_error(SX_UNIMPLEMENTED, "function \"%.100s\" calls itself",
+                          function->signature->name);
+    }
+    sx_buf_deinit(&key);
+    SX_TRY(status);
+    if (made->refused) {
+        for (int i = 0; i < n->n_out; i++) {
+            n->out[i] = (sx_tf_thing){.kind = SX_TF_REFUSED};
+        }
+        return SX_OK;
+    }
+    sx_type types[SX_MAX_OUTPUTS];
+    if (made->n_results > SX_MAX_OUTPUTS) {
+        return sx_error(SX_UNIMPLEMENTED, "function \"%.100s\" has %d outputs, more than %d",
+                        made->name, made->n_results, SX_MAX_OUTPUTS);
+    }
+    for (int i = 0; i < made->n_results; i++) {
+        types[i] = made->results[i].kind == SX_TF_HANDLE ? sx_scalar_type(SX_RESOURCE)
+                                                         : made->results[i].variable;
+    }
+    const sx_value first =
+        made->n_results == 0
+            ? SX_NO_VALUE
+            : sx_build_node(body->b, &(sx_node_spec){.op = &sx_op_call,
+                                                     .attrs = &(sx_call_attrs){made->name},
+                                                     .inputs = in,
+                                                     .n_inputs = n->n_in,
+                                                     .types = types,
+                                                     .n_types = made->n_results,
+                                                     .device = "",
+                                                     .file = ""});
+    for (int i = 0; i < made->n_results; i++) {
+        n->out[i] = made->results[i];
+        n->out[i].value = sx_output_of(first, i);
+        n->out[i].known = NULL;
+    }
+    return SX_OK;
+}
+
+/* ---- Signatures ---- */
+
+static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signature_tensor *t)
+{
+    sx_tf_ref ref;
+    const int node = sx_tf_ref_parse(t->tensor, &ref) ? find_node(body, &ref) : -1;
+    sx_tf_thing *fed = sx_arena_new(&im->arena, sx_tf_thing);
+    sx_type type = t->type;
+    if (fed == NULL) {
+        return sx_tf_import_memory();
+    }
+    if (node < 0 || ref.output != 0) {
+        return sx_error(SX_DATA_LOSS,
+                        "input \"%.100s\": the graph has no tensor \"%.100s\" to feed", t->key,
+                        t->tensor);
+    }
+    if (type.dtype == SX_DTYPE_NONE) {
+        return sx_error(SX_UNIMPLEMENTED, "input \"%.100s\" has TensorFlow's type %d", t->key,
+                        t->tf_dtype);
+    }
+    type.rank = t->unknown_rank ? SX_UNKNOWN_RANK : type.rank;
+    *fed = (sx_tf_thing){.kind = SX_TF_VALUE, .value = sx_input(body->b, t->key, type)};
+    body->results[node] = fed;
+    body->n_results[node] = 1;
+    return SX_OK;
+}
+
+static sx_status import_signature(sx_library_importer *im, const sx_signature *s)
+{
+    const Tensorflow__GraphDef *graph = sx_saved_model_graph(im->model);
+    sx_tf_body body = {0};
+    const char **roots = sx_arena_array(&im->arena, s->n_outputs + 1, const char *);
+    if (roots == NULL) {
+        return sx_tf_import_memory();
+    }
+    im->n_refused = 0;
+    SX_TRY(sx_builder_create_function(&body.b));
+    sx_status status = body_init(&body, graph->node, graph->n_node);
+    for (size_t i = 0; i < s->n_inputs && status == SX_OK; i++) {
+        status = feed(im, &body, &s->inputs[i]);
+    }
+    for (size_t i = 0; i < s->n_outputs; i++) {
+        roots[i] = s->outputs[i].tensor;
+    }
+    if (status == SX_OK) {
+        status = import_roots(im, &body, roots, s->n_outputs);
+    }
+    if (status == SX_OK && im->n_refused > 0) {
+        status = refusals(im);
+    }
+    for (size_t i = 0; i < s->n_outputs && status == SX_OK; i++) {
+        sx_tf_thing y = {0};
+        status = sx_status_annotate(resolve(im, &body, roots[i], &y), __FILE__, __LINE__,
+                                    "output \"%.100s\"", s->outputs[i].key);
+        if (status == SX_OK && y.kind == SX_TF_HANDLE) {
+            status = sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is a variable's handle",
+                              s->outputs[i].key);
+        }
+        if (status == SX_OK) {
+            sx_output(body.b, s->outputs[i].key, y.value);
+        }
+    }
+    if (status == SX_OK) {
+        status = sx_library_add(im->library, s->key, body.b);
+    }
+    body_deinit(&body);
+    sx_builder_destroy(body.b);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s, signature \"%s\"",
+                              sx_saved_model_dir(im->model), s->key);
+}
+
+static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
+{
+    const Tensorflow__FunctionDefLibrary *defs = sx_saved_model_graph(im->model)->library;
+    size_t n;
+    const sx_signature *signatures = sx_saved_model_signatures(im->model, &n);
+    for (size_t i = 0; defs != NULL && i < defs->n_function; i++) {
+        const Tensorflow__OpDef *signature = defs->function[i]->signature;
+        if (signature != NULL) {
+            SX_TRY(sx_map_put(&im->defs, signature->name, defs->function[i]));
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        sx_status status =
+            strcmp(signatures[i].key, SX_INIT_SIGNATURE) == 0
+                ? sx_error(SX_UNIMPLEMENTED, "%s initializes the model; it cannot be run",
+                           SX_INIT_SIGNATURE)
+                : import_signature(im, &signatures[i]);
+        if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
+            return status;
+        }
+        out_refused[i] = status;
+    }
+    return sx_library_finish(im->library);
+}
+
+static int64_t or_default(int64_t limit, int64_t otherwise)
+{
+    return limit > 0 ? limit : otherwise;
+}
+
+sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits *limits,
+                            sx_library **out_library, sx_status *out_refused)
+{
+    const sx_import_limits none = {0};
+    limits = limits != NULL ? limits : &none;
+    sx_library_importer *im = sx_alloc(1, sizeof(*im));
+    if (im == NULL) {
+        return sx_tf_import_memory();
+    }
+    size_t n;
+    (void)sx_saved_model_signatures(model, &n);
+    memset(out_refused, 0, n * sizeof(*out_refused));
+    im->model = model;
+    im->limits = (sx_import_limits){.nodes = or_default(limits->nodes, MAX_NODES),
+                                    .functions = or_default(limits->functions, MAX_FUNCTIONS),
+                                    .calls = or_default(limits->calls, MAX_CALLS),
+                                    .constant_bytes =
+                                        or_default(limits->constant_bytes, MAX_CONSTANT_BYTES)};
+    sx_arena_init(&im->arena, 0);
+    sx_map_init(&im->defs);
+    sx_map_init(&im->made);
+    sx_map_init(&im->assigns);
+    sx_status status = sx_library_create(&im->library);
+    status = status == SX_OK ? import_all(im, out_refused) : status;
+    for (size_t i = 0; i < n && status != SX_OK; i++) {
+        sx_status_free(out_refused[i]);
+        out_refused[i] = SX_OK;
+    }
+    if (status == SX_OK) {
+        *out_library = im->library;
+    } else {
+        sx_library_destroy(im->library);
+    }
+    sx_map_deinit(&im->defs);
+    sx_map_deinit(&im->made);
+    sx_map_deinit(&im->assigns);
+    sx_arena_deinit(&im->arena);
+    sx_free(im);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* Imports the signatures of a SavedModel as functions of a library (sextant/function.h).
+ *
+ *   signature "serving_default"   function "serving_default": inputs and outputs by the
+ *                                 signature's keys; an unknown first dimension is the batch
+ *   FunctionDef                   a function for each combination of argument types that a call
+ *                                 passes
+ *   PartitionedCall, a call       call
+ *   If, While                     if, while: the branches and bodies become regions. A handle that
+ *                                 they only read becomes a value, which a device can use
+ *   control edges                 the order of nodes: assignments and asserts keep theirs
+ *   variables                     the library's, by their checkpoint keys
+ *
+ * Shapes stay as general as they are in the model: dimensions and ranks may be unknown. */
+#ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_H
+#define SX_SAVEDMODEL_IMPORT_LIBRARY_H
+
+#include "graph/library.h"
+#include "savedmodel/saved_model_read.h"
+
+/* 0 = the default. */
+typedef struct sx_import_limits {
+    int64_t nodes;          /* imported, in all functions: 200,000 */
+    int64_t functions;      /* of the library: 10,000 */
+    int64_t calls;          /* nested: 64 */
+    int64_t constant_bytes; /* of all constants: 1 GiB */
+} sx_import_limits;
+
+/* `model` may be closed afterwards. *out_library is finished. out_refused[] has an element for each
+ * signature of the model, in its order: NULL, or why it is not in the library, which the caller
+ * frees: UNIMPLEMENTED names all nodes that cannot be imported, by operator and name; DATA_LOSS: an
+ * invalid graph. Errors: RESOURCE_EXHAUSTED: a limit, of all signatures together. */
+SX_MUST_USE sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits *limits,
+                                        sx_library **out_library, sx_status *out_refused);
+
+#endif

@@ -1,0 +1,96 @@
+/* Shared by import_library.c, which walks graphs and functions, and import_library_ops.c, which
+ * imports their nodes. */
+#ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
+#define SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
+
+#include "base/map.h"
+#include "graph/builder.h"
+#include "savedmodel/import_library.h"
+
+typedef enum sx_tf_thing_kind {
+    SX_TF_NOTHING = 0, /* an output that is not imported */
+    SX_TF_REFUSED,     /* of a refused node, or of one that reads from it */
+    SX_TF_VALUE,
+    SX_TF_HANDLE, /* of a variable: a value of dtype resource */
+    SX_TF_READ,   /* of a variable that is only read: its value */
+} sx_tf_thing_kind;
+
+/* What a reference of TensorFlow stands for. */
+typedef struct sx_tf_thing {
+    sx_tf_thing_kind kind;
+    sx_value value;
+    const sx_tensor *known; /* of a Const */
+    sx_type variable;       /* HANDLE */
+} sx_tf_thing;
+
+/* The graph, or a function, for some argument types. */
+typedef struct sx_tf_body {
+    sx_builder *b;
+    Tensorflow__NodeDef *const *nodes;
+    size_t n_nodes;
+    const Tensorflow__FunctionDef *function; /* NULL: the graph */
+    const sx_tf_thing *args;
+    int n_args;
+    sx_map index;          /* name -> node number + 1 */
+    sx_tf_thing **results; /* [n_nodes], NULL until imported */
+    int *n_results;
+} sx_tf_body;
+
+typedef struct sx_tf_refusal {
+    const char *op, *node;
+    const char *why; /* "" = the operator itself is not supported */
+} sx_tf_refusal;
+
+enum { SX_TF_MAX_REFUSALS = 64 }; /* kept for the message */
+
+typedef struct sx_library_importer {
+    const sx_saved_model *model;
+    sx_import_limits limits;
+    sx_library *library;
+    sx_arena arena;
+    sx_map defs;    /* name -> FunctionDef */
+    sx_map made;    /* name and argument types -> the function */
+    sx_map assigns; /* name of a FunctionDef -> whether it assigns variables */
+    int64_t n_nodes, constant_bytes, depth;
+    sx_tf_refusal refused[SX_TF_MAX_REFUSALS];
+    int n_refused; /* may exceed SX_TF_MAX_REFUSALS */
+} sx_library_importer;
+
+/* One node being imported. */
+typedef struct sx_tf_import_node {
+    const Tensorflow__NodeDef *node;
+    const sx_tf_thing *in; /* data inputs */
+    int n_in;
+    sx_tf_thing *out; /* room for n_out, all NOTHING */
+    int n_out;
+} sx_tf_import_node;
+
+/* ---- import_library.c ---- */
+
+SX_MUST_USE sx_status sx_tf_import_memory(void);
+/* The FunctionDef that attribute `attr` of a node names; DATA_LOSS if there is none. */
+SX_MUST_USE sx_status sx_tf_import_function_of(const sx_library_importer *im,
+                                               const Tensorflow__NodeDef *node, const char *attr,
+                                               const Tensorflow__FunctionDef **out);
+/* Imports a function's body into `b`: args are what its arguments stand for, out[outputs] what it
+ * returns. */
+SX_MUST_USE sx_status sx_tf_import_body(sx_library_importer *im,
+                                        const Tensorflow__FunctionDef *function, sx_builder *b,
+                                        const sx_tf_thing *args, int n_args, sx_tf_thing *out);
+/* A call: n->out gets the results. */
+SX_MUST_USE sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *body,
+                                        const Tensorflow__FunctionDef *function,
+                                        sx_tf_import_node *n);
+/* Whether a function assigns variables, by itself or in what it calls. */
+SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
+                                           const Tensorflow__FunctionDef *function, bool *out);
+
+/* ---- import_library_ops.c ---- */
+
+/* Whether the operator is supported. */
+bool sx_tf_import_has_op(const char *tf_op);
+/* Sets n->out. UNIMPLEMENTED refuses the node, and the import goes on. */
+SX_MUST_USE sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body,
+                                      sx_tf_import_node *n);
+
+#endif

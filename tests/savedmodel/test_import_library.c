@@ -1,0 +1,465 @@
+/* SavedModels as libraries of functions: calls, branches, loops, unknown shapes, effects; what
+ * cannot be imported, and the limits of what can. Each is run on the host's kernels and on the cpu
+ * backend. What TensorFlow computes for the same: tests/interop/test_savedmodel.py. */
+#include "io/scratch.h"
+#include "proto/pack_text.h"
+
+#include "proto/saved_model.pb-c.h"
+#include "runtime/function_run.h"
+#include "savedmodel/export.h"
+#include "savedmodel/import_library.h"
+
+#include <sextant/ops.h>
+
+static const char *const devices[] = {"host", "cpu"};
+
+#define ATTR(key, value) "attr { key: '" key "' value { " value " } } "
+#define FUNC(key, name)  ATTR(key, "func { name: '" name "' }")
+#define BODY(name, op, inputs, attrs) \
+    "node_def { name: '" name "' op: '" op "' input: [" inputs "] " attrs " }\n"
+#define NODE(name, op, inputs, attrs) \
+    "node { name: '" name "' op: '" op "' input: [" inputs "] " attrs " }\n"
+#define CONST_ATTRS(type, dims, values) \
+    ATTR("value", "tensor { dtype: " type " tensor_shape { " dims " } " values " }")
+#define INT(value)            CONST_ATTRS("DT_INT32", "", "int_val: " value)
+#define INTS(n, list)         CONST_ATTRS("DT_INT32", "dim { size: " n " }", "int_val: [" list "]")
+#define FLOAT(value)          CONST_ATTRS("DT_FLOAT", "", "float_val: " value)
+#define ARG(kind, name, type) kind "_arg { name: '" name "' type: " type " }"
+#define IN(name)              ARG("input", name, "DT_FLOAT")
+#define OUT(name)             ARG("output", name, "DT_FLOAT")
+#define RET(name, ref)        "ret { key: '" name "' value: '" ref "' }"
+#define FUNCTION(name, args, body, ends) \
+    "function { signature { name: '" name "' " args " } " body ends " }\n"
+
+/* A model of input x, float32 of the given dimensions, and output y. */
+static sx_status parse_model(const char *dims, const char *nodes, const char *functions,
+                             sx_saved_model **out)
+{
+    sx_buf text, packed;
+    sx_buf_init(&text, 0);
+    sx_buf_init(&packed, 0);
+    sx_buf_printf(&text,
+                  "saved_model_schema_version: 1 meta_graphs { meta_info_def { tags: 'serve' } "
+                  "graph_def { node { name: 'x' op: 'Placeholder' }\n%s library { %s } } "
+                  "signature_def { key: 'f' value { inputs { key: 'x' value { name: 'x:0' dtype: "
+                  "DT_FLOAT tensor_shape { %s } } } outputs { key: 'y' value { name: 'y:0' dtype: "
+                  "DT_FLOAT tensor_shape { unknown_rank: true } } } } } }",
+                  nodes, functions, dims);
+    pack_text(&tensorflow__saved_model__descriptor, sx_buf_text(&text), &packed);
+    sx_status status = sx_saved_model_parse((sx_bytes){packed.data, packed.size}, out);
+    sx_buf_deinit(&text);
+    sx_buf_deinit(&packed);
+    return status;
+}
+
+static sx_library *import(const char *dims, const char *nodes, const char *functions)
+{
+    sx_saved_model *model = NULL;
+    sx_library *library = NULL;
+    sx_status refused[1];
+    assert_ok(parse_model(dims, nodes, functions, &model));
+    assert_ok(sx_import_library(model, NULL, &library, refused));
+    assert_ok(refused[0]);
+    sx_saved_model_close(model);
+    return library;
+}
+
+/* "float32[2,3] 1 2 ..." of y = f(x), x = 1, -2, 3, -4, ...; or the error. */
+static void check(const sx_library *library, const char *device, sx_type type, const char *expected)
+{
+    float x[64];
+    sx_platform *platform = NULL;
+    sx_runner *runner = NULL;
+    sx_arena arena;
+    sx_tensor y;
+    sx_buf got;
+    sx_buf_init(&got, 0);
+    sx_arena_init(&arena, 0);
+    for (int i = 0; i < 64; i++) {
+        x[i] = (float)(i % 2 == 0 ? i + 1 : -i - 1);
+    }
+    assert_ok(sx_platform_open(device, &(sx_platform_options){.threads = 1}, &platform));
+    const sx_runner_options options = {.library = library, .platform = platform, .seed = 1};
+    assert_ok(sx_runner_create(&options, &runner));
+    sx_status status = sx_runner_run(runner, "f", &(sx_tensor){type, x}, 1, &y, 1, &arena, NULL);
+    if (status == SX_OK) {
+        char words[SX_TYPE_TEXT];
+        sx_buf_puts(&got, sx_type_format(&y.type, words, sizeof(words)));
+        for (int64_t i = 0; i < sx_type_elems(&y.type); i++) {
+            sx_buf_printf(&got, " %g",
+                          y.type.dtype == SX_I32   ? ((const int32_t *)y.data)[i]
+                          : y.type.dtype == SX_I64 ? (double)((const int64_t *)y.data)[i]
+                                                   : (double)((const float *)y.data)[i]);
+        }
+    } else {
+        sx_buf_printf(&got, "%s: %s", sx_code_name(sx_status_code(status)),
+                      sx_status_message(status));
+    }
+    sx_status_free(status);
+    const bool right = status == SX_OK ? strcmp(sx_buf_text(&got), expected) == 0
+                                       : strstr(sx_buf_text(&got), expected) != NULL;
+    if (!right) {
+        fail_msg("on %s: gave %s\nexpected %s", device, sx_buf_text(&got), expected);
+    }
+    sx_runner_destroy(runner);
+    sx_platform_close(platform);
+    sx_arena_deinit(&arena);
+    sx_buf_deinit(&got);
+}
+
+/* ---- Shapes ---- */
+
+#define ANY    "dim { size: -1 } "
+#define DIM(n) "dim { size: " n " } "
+
+typedef struct row {
+    const char *nodes;
+    const char *expected; /* of x [2,3] */
+} row;
+
+static const row shapes[] = {
+    {NODE("a", "Const", "", INT("1")) NODE("y", "Mean", "'x', 'a'", ""),
+     "float32[2] 0.666667 -1.66667"},
+    {NODE("a", "Const", "", INT("-1")) NODE("y", "Mean", "'x', 'a'", ATTR("keep_dims", "b: true")),
+     "float32[2,1] 0.666667 -1.66667"},
+    {NODE("a", "Const", "", INT("1")) NODE("y", "ExpandDims", "'x', 'a'", ""),
+     "float32[2,1,3] 1 -2 3 -4 5 -6"},
+    {NODE("a", "Const", "", INT("1")) NODE("w", "ExpandDims", "'x', 'a'", "")
+         NODE("y", "Squeeze", "'w'", ATTR("squeeze_dims", "list { i: 1 }")),
+     "float32[2,3] 1 -2 3 -4 5 -6"},
+    {NODE("y", "Shape", "'x'", ATTR("out_type", "type: DT_INT64")), "int64[2] 2 3"},
+    {NODE("y", "Size", "'x'", ""), "int32[] 6"},
+    {NODE("y", "Rank", "'x'", ""), "int32[] 2"},
+    {NODE("s", "Shape", "'x'", "") NODE("a", "Const", "", FLOAT("7"))
+         NODE("y", "Fill", "'s', 'a'", ""),
+     "float32[2,3] 7 7 7 7 7 7"},
+    {NODE("y", "Pack", "'x', 'x'", ATTR("axis", "i: -1")),
+     "float32[2,3,2] 1 1 -2 -2 3 3 -4 -4 5 5 -6 -6"},
+    /* Flatten: -1 and an element of the shape */
+    {NODE("s", "Shape", "'x'", "") NODE("b", "Const", "", INTS("1", "1"))
+         NODE("e", "Const", "", INTS("1", "2")) NODE("o", "Const", "", INTS("1", "1"))
+             NODE("n", "StridedSlice", "'s', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 1"))
+                 NODE("m", "Const", "", INT("-1")) NODE("to", "Pack", "'n', 'm'", "")
+                     NODE("y", "Reshape", "'x', 'to'", ""),
+     "float32[3,2] 1 -2 3 -4 5 -6"},
+    /* x[:, 1:] and x[1] */
+    {NODE("b", "Const", "", INTS("2", "0, 1")) NODE("e", "Const", "", INTS("2", "0, 0"))
+         NODE("o", "Const", "", INTS("2", "1, 1"))
+             NODE("y", "StridedSlice", "'x', 'b', 'e', 'o'",
+                  ATTR("begin_mask", "i: 1") ATTR("end_mask", "i: 3")),
+     "float32[2,2] -2 3 5 -6"},
+    {NODE("b", "Const", "", INTS("1", "1")) NODE("e", "Const", "", INTS("1", "2"))
+         NODE("o", "Const", "", INTS("1", "1"))
+             NODE("y", "StridedSlice", "'x', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 1")),
+     "float32[3] -4 5 -6"},
+    /* its axes are computed */
+    {NODE("r", "Rank", "'x'", "") NODE("one", "Const", "", INT("1"))
+         NODE("a", "Sub", "'r', 'one'", "") NODE("y", "Sum", "'x', 'a'", ""),
+     "float32[2] 2 -5"},
+    {NODE("s", "Shape", "'x'", "") NODE("b", "Const", "", INTS("1", "1"))
+         NODE("e", "Const", "", INTS("1", "2")) NODE("o", "Const", "", INTS("1", "1"))
+             NODE("n", "StridedSlice", "'s', 'b', 'e', 'o'", ATTR("shrink_axis_mask", "i: 1"))
+                 NODE("z", "Const", "", INT("0")) NODE("d", "Const", "", INT("1"))
+                     NODE("y", "Range", "'z', 'n', 'd'", ""),
+     "int32[3] 0 1 2"},
+    {NODE("z", "Const", "", FLOAT("0")) NODE("p", "GreaterEqual", "'x', 'z'", "")
+         NODE("y", "Where", "'p'", ""),
+     "int64[3,2] 0 0 0 2 1 1"},
+};
+
+static void test_savedmodel_import_library__shapes_may_be_unknown(void **state)
+{
+    (void)state;
+    static const char *const dims[] = {ANY ANY, DIM("2") DIM("3"), ANY DIM("3"), DIM("2") ANY};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (size_t k = 0; k < sizeof(dims) / sizeof(dims[0]); k++) {
+            sx_library *library = import(dims[k], shapes[i].nodes, "");
+            for (size_t d = 0; d < 2; d++) {
+                check(library, devices[d], sx_type_of(SX_F32, 2, 3), shapes[i].expected);
+            }
+            sx_library_destroy(library);
+        }
+    }
+    sx_library *any = import("unknown_rank: true", NODE("y", "Relu", "'x'", ""), "");
+    check(any, "cpu", sx_type_of(SX_F32, 2), "float32[2] 1 0");
+    check(any, "cpu", sx_type_of(SX_F32, 1, 3, 1), "float32[1,3,1] 1 0 3");
+    check(any, "cpu", sx_scalar_type(SX_F32), "float32[] 1");
+    sx_library_destroy(any);
+}
+
+/* ---- Functions ---- */
+
+static const char twice[] =
+    FUNCTION("twice", IN("x") OUT("y"), BODY("d", "AddV2", "'x', 'x'", ""), RET("y", "d:z:0"));
+
+static void test_savedmodel_import_library__functions_stay_functions(void **state)
+{
+    (void)state;
+    static const char nodes[] = NODE("a", "Const", "", INT("0")) NODE("s", "Sum", "'x', 'a'", "")
+        NODE("p", "PartitionedCall", "'x'", FUNC("f", "twice"))
+            NODE("q", "StatefulPartitionedCall", "'p'", FUNC("f", "twice"))
+                NODE("r", "twice", "'s'", "") NODE("y", "AddV2", "'q', 'r'", "");
+    sx_library *library = import(ANY DIM("2"), nodes, twice);
+    assert_int_equal(library->n_functions, 3); /* twice of [?,2], of [2], and f */
+    assert_non_null(sx_library_find(library, "twice"));
+    assert_non_null(sx_library_find(library, "twice#2"));
+    char *text = NULL;
+    assert_ok(sx_library_print(library, &text));
+    assert_non_null(strstr(text, "call("));
+    sx_text_free(text);
+    check(library, "host", sx_type_of(SX_F32, 2, 2), "float32[2,2] 12 -20 20 -28");
+    check(library, "cpu", sx_type_of(SX_F32, 1, 2), "float32[1,2] 6 -12");
+    sx_library_destroy(library);
+}
+
+/* y = sum(x) > 0 ? x - 1 : [x, x], of different shapes */
+static const char branches[] =
+    FUNCTION("less", IN("x") OUT("y"),
+             BODY("one", "Const", "", FLOAT("1")) BODY("d", "Sub", "'x', 'one:output:0'", ""),
+             RET("y", "d:z:0")) FUNCTION("more", IN("x") OUT("y"),
+                                         BODY("axis", "Const", "", INT("0"))
+                                             BODY("d", "ConcatV2", "'x', 'x', 'axis:output:0'", ""),
+                                         RET("y", "d:output:0"));
+
+static void test_savedmodel_import_library__branches(void **state)
+{
+    (void)state;
+    static const char nodes[] = NODE("a", "Const", "", INT("0")) NODE("s", "Sum", "'x', 'a'", "")
+        NODE("z", "Const", "", FLOAT("0")) NODE("c", "Greater", "'s', 'z'", "")
+            NODE("y", "StatelessIf", "'c', 'x'",
+                 FUNC("then_branch", "less") FUNC("else_branch", "more"));
+    sx_library *library = import(ANY, nodes, branches);
+    for (size_t d = 0; d < 2; d++) {
+        check(library, devices[d], sx_type_of(SX_F32, 3), "float32[3] 0 -3 2");
+        check(library, devices[d], sx_type_of(SX_F32, 2), "float32[4] 1 -2 1 -2");
+    }
+    sx_library_destroy(library);
+}
+
+/* i = 0; while (i < n) { x = x + x; i = i + 1 }: n is state that does not change. */
+static void test_savedmodel_import_library__loops(void **state)
+{
+    (void)state;
+#define LOOP_ARGS IN("x") ARG("input", "i", "DT_INT32") ARG("input", "n", "DT_INT32")
+    static const char functions[] = FUNCTION("goes", LOOP_ARGS ARG("output", "go", "DT_BOOL"),
+                                             BODY("l", "Less", "'i', 'n'", ""), RET("go", "l:z:0"))
+        FUNCTION(
+            "again",
+            LOOP_ARGS OUT("xo") ARG("output", "io", "DT_INT32") ARG("output", "no", "DT_INT32"),
+            BODY("one", "Const", "", INT("1")) BODY("d", "AddV2", "'x', 'x'", "")
+                BODY("k", "AddV2", "'i', 'one:output:0'", "") BODY("same", "Identity", "'n'", ""),
+            RET("xo", "d:z:0") RET("io", "k:z:0") RET("no", "same:output:0"));
+    static const char fixed[] = NODE("z", "Const", "", INT("0")) NODE("n", "Const", "", INT("4"))
+        NODE("w", "StatelessWhile", "'x', 'z', 'n'", FUNC("cond", "goes") FUNC("body", "again"))
+            NODE("y", "Identity", "'w:0'", "");
+    sx_library *library = import(ANY, fixed, functions);
+    for (size_t d = 0; d < 2; d++) {
+        check(library, devices[d], sx_type_of(SX_F32, 2), "float32[2] 16 -32");
+    }
+    sx_library_destroy(library);
+    /* as often as x has elements: an operand that is known when it runs */
+    static const char counted[] = NODE("z", "Const", "", INT("0")) NODE("n", "Size", "'x'", "")
+        NODE("w", "While", "'x', 'z', 'n'", FUNC("cond", "goes") FUNC("body", "again"))
+            NODE("y", "Identity", "'w'", "");
+    library = import(ANY, counted, functions);
+    for (size_t d = 0; d < 2; d++) {
+        check(library, devices[d], sx_type_of(SX_F32, 1), "float32[1] 2");
+        check(library, devices[d], sx_type_of(SX_F32, 3), "float32[3] 8 -16 24");
+    }
+    sx_library_destroy(library);
+    /* whose state grows */
+    static const char growing[] = FUNCTION("goes", LOOP_ARGS ARG("output", "go", "DT_BOOL"),
+                                           BODY("l", "Less", "'i', 'n'", ""), RET("go", "l:z:0"))
+        FUNCTION("again",
+                 LOOP_ARGS OUT("xo") ARG("output", "io", "DT_INT32")
+                     ARG("output", "no", "DT_INT32"),
+                 BODY("one", "Const", "", INT("1")) BODY("axis", "Const", "", INT("0"))
+                     BODY("d", "ConcatV2", "'x', 'x', 'axis:output:0'", "")
+                         BODY("k", "AddV2", "'i', 'one:output:0'", ""),
+                 RET("xo", "d:output:0") RET("io", "k:z:0") RET("no", "n"));
+    library = import(DIM("1"), fixed, growing);
+    for (size_t d = 0; d < 2; d++) {
+        check(library, devices[d], sx_type_of(SX_F32, 1),
+              "float32[16] 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1");
+    }
+    sx_library_destroy(library);
+}
+
+/* An assert that nothing reads runs before what it is a control input of. */
+static void test_savedmodel_import_library__asserts_by_control_edges(void **state)
+{
+    (void)state;
+    static const char function[] =
+        FUNCTION("checked", IN("x") OUT("y"),
+                 BODY("axis", "Const", "", INT("0")) BODY("s", "Sum", "'x', 'axis:output:0'", "")
+                     BODY("zero", "Const", "", FLOAT("0")) BODY("c", "Greater",
+                                                                "'s:output:0', 'zero:output:0'", "")
+                         BODY("text", "Const", "",
+                              CONST_ATTRS("DT_STRING", "", "string_val: 'sum must be positive'"))
+                             BODY("assert", "Assert", "'c:z:0', 'text:output:0'", "")
+                                 BODY("d", "Neg", "'x', '^assert'", ""),
+                 RET("y", "d:y:0") "control_ret { key: 'assert' value: 'assert' }");
+    sx_library *library =
+        import(ANY, NODE("y", "PartitionedCall", "'x'", FUNC("f", "checked")), function);
+    for (size_t d = 0; d < 2; d++) {
+        check(library, devices[d], sx_type_of(SX_F32, 1), "float32[1] -1");
+        check(library, devices[d], sx_type_of(SX_F32, 2),
+              "INVALID_ARGUMENT: f: assert \"y/call/assert/assert\": assertion failed");
+        check(library, devices[d], sx_type_of(SX_F32, 2), "[sum must be positive]");
+    }
+    sx_library_destroy(library);
+}
+
+/* ---- An exported model: variables, names of classes ---- */
+
+static const float kernel[6] = {1, -1, 0, 2, 3, 0};
+
+static sx_status give_kernel(void *user, const char *name, const sx_type *type, void *out)
+{
+    (void)user;
+    (void)name;
+    memcpy(out, kernel, (size_t)sx_type_bytes(type));
+    return SX_OK;
+}
+
+static void test_savedmodel_import_library__an_exported_classifier(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"no", "yes"};
+    sx_builder *b = NULL;
+    sx_graph *graph = NULL;
+    char *dir = NULL;
+    assert_ok(sx_builder_create(&b));
+    sx_value w = sx_variable(
+        b, &(sx_variable_spec){.name = "dense/kernel", .type = sx_type_of(SX_F32, 3, 2)});
+    sx_value y =
+        sx_softmax(b, sx_matmul(b, sx_input(b, "features", sx_type_of(SX_F32, SX_BATCH, 3)), w));
+    sx_output(b, "probabilities", y);
+    sx_output(b, "classid", sx_argmax(b, y, .axis = 1));
+    assert_ok(sx_builder_finish(b, &graph));
+    sx_builder_destroy(b);
+    assert_ok(sx_export_saved_model(&(sx_export_request){.graph = graph,
+                                                         .read_variable = give_kernel,
+                                                         .class_names = names,
+                                                         .n_classes = 2,
+                                                         .base = scratch("m")},
+                                    &dir));
+    sx_graph_destroy(graph);
+    sx_free(dir);
+
+    sx_saved_model *model = NULL;
+    sx_library *library = NULL;
+    sx_status refused[1];
+    assert_ok(sx_saved_model_open(scratch("m/1"), &model));
+    assert_ok(sx_import_library(model, NULL, &library, refused));
+    assert_ok(refused[0]);
+    sx_saved_model_close(model);
+    for (size_t d = 0; d < 2; d++) {
+        sx_platform *platform = NULL;
+        sx_runner *runner = NULL;
+        sx_arena arena;
+        sx_tensor out[3]; /* class, classid, probabilities */
+        float x[] = {1, 0, 0, 0, 1, 0};
+        sx_arena_init(&arena, 0);
+        assert_ok(sx_platform_open(devices[d], &(sx_platform_options){.threads = 1}, &platform));
+        assert_ok(sx_runner_create(&(sx_runner_options){.library = library, .platform = platform},
+                                   &runner));
+        assert_ok(sx_runner_write_variable(runner, "dense/kernel", kernel));
+        assert_ok(sx_runner_run(runner, "serving_default",
+                                &(sx_tensor){sx_type_of(SX_F32, 2, 3), x}, 1, out, 3, &arena,
+                                NULL));
+        const sx_bytes *classes = out[0].data;
+        assert_int_equal(sx_type_elems(&out[0].type), 2);
+        assert_true(classes[0].size == 2 && memcmp(classes[0].data, "no", 2) == 0);
+        assert_true(classes[1].size == 3 && memcmp(classes[1].data, "yes", 3) == 0);
+        assert_int_equal(((const int32_t *)out[1].data)[1], 1);
+        assert_float_equal(((const float *)out[2].data)[0], 0.8807971, 1e-6);
+        sx_runner_destroy(runner);
+        sx_platform_close(platform);
+        sx_arena_deinit(&arena);
+    }
+    sx_library_destroy(library);
+}
+
+/* ---- What is refused ---- */
+
+static void refuses(const char *nodes, const char *functions, const sx_import_limits *limits,
+                    const char *expected)
+{
+    sx_saved_model *model = NULL;
+    sx_library *library = NULL;
+    sx_status refused[1] = {SX_OK};
+    assert_ok(parse_model(ANY, nodes, functions, &model));
+    sx_status status = sx_import_library(model, limits, &library, refused);
+    status = status == SX_OK ? refused[0] : status;
+    sx_saved_model_close(model);
+    sx_library_destroy(library);
+    if (!harness_is(status, expected)) {
+        print_error("%s\ngave %s: %s\nnot  %s\n", nodes, sx_code_name(sx_status_code(status)),
+                    sx_status_message(status), expected);
+        fail();
+    }
+    sx_status_free(status);
+}
+
+static void test_savedmodel_import_library__refuses_all_at_once(void **state)
+{
+    (void)state;
+    refuses(NODE("p", "PartitionedCall", "'x'", FUNC("f", "g")) NODE("e", "Erf", "'p'", "")
+                NODE("y", "Softsign", "'e'", ""),
+            FUNCTION("g", IN("x") OUT("y"),
+                     BODY("e", "Erf", "'x'", "") BODY("c", "Cumsum", "'x', 'x'", "")
+                         BODY("d", "AddV2", "'e:y:0', 'c:out:0'", ""),
+                     RET("y", "d:z:0")),
+            NULL,
+            "UNIMPLEMENTED: unsupported operators: Erf (2 nodes: \"e\", \"e\"), Cumsum (1 node: "
+            "\"c\"), Softsign (1 node: \"y\")");
+    refuses(
+        NODE("c", "Const", "", CONST_ATTRS("DT_BOOL", "", "bool_val: true"))
+            NODE("y", "If", "'c', 'x'", FUNC("then_branch", "g") FUNC("else_branch", "h")),
+        FUNCTION("g", IN("x") OUT("y"), BODY("e", "Erf", "'x'", ""), RET("y", "e:y:0"))
+            FUNCTION("h", IN("x") OUT("y"), BODY("s", "Softsign", "'x'", ""), RET("y", "s:y:0")),
+        NULL, "UNIMPLEMENTED: unsupported operators: Erf (1 node: \"e\"), Softsign");
+}
+
+static void test_savedmodel_import_library__limits(void **state)
+{
+    (void)state;
+    static const char nine[] = /* calls f8, which calls f7 twice, … */
+        FUNCTION("f0", IN("x") OUT("y"), BODY("d", "Neg", "'x'", ""), RET("y", "d:y:0"))
+            FUNCTION("f1", IN("x") OUT("y"),
+                     BODY("a", "f0", "'x'", "") BODY("b", "f0", "'a:y:0'", ""), RET("y", "b:y:0"))
+                FUNCTION("f2", IN("x") OUT("y"), BODY("a", "f1", "'x'", ""), RET("y", "a:y:0"));
+    static const char call[] = NODE("y", "f2", "'x'", "");
+    static const char recursive[] =
+        FUNCTION("f2", IN("x") OUT("y"), BODY("a", "f2", "'x'", ""), RET("y", "a:y:0"));
+    refuses(call, nine, &(sx_import_limits){.nodes = 4},
+            "RESOURCE_EXHAUSTED: more than 4 nodes in all functions");
+    refuses(call, nine, &(sx_import_limits){.functions = 2},
+            "RESOURCE_EXHAUSTED: more than 2 functions");
+    refuses(call, nine, &(sx_import_limits){.calls = 2},
+            "RESOURCE_EXHAUSTED: function calls nest deeper than 2");
+    refuses(call, recursive, NULL,
+            "UNIMPLEMENTED: unsupported operator: f2 (1 node: \"a\": "
+            "function \"f2\" calls itself)");
+    refuses(NODE("c", "Const", "", INTS("3", "1, 2, 3")) NODE("y", "Reshape", "'x', 'c'", ""), "",
+            &(sx_import_limits){.constant_bytes = 11},
+            "RESOURCE_EXHAUSTED: more than 11 bytes of constants");
+    refuses(NODE("a", "Neg", "'y'", "") NODE("y", "Neg", "'a'", ""), "", NULL,
+            "DATA_LOSS: node \"y\" depends on itself");
+    refuses(NODE("y", "Neg", "'nothing'", ""), "", NULL, "DATA_LOSS: \"nothing\": no such node");
+    refuses(NODE("y", "f2", "'x', 'x'", ""), nine, NULL,
+            "DATA_LOSS: function \"f2\" takes 1 arguments, got 2");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_savedmodel_import_library__shapes_may_be_unknown),
+    cmocka_unit_test(test_savedmodel_import_library__functions_stay_functions),
+    cmocka_unit_test(test_savedmodel_import_library__branches),
+    cmocka_unit_test(test_savedmodel_import_library__loops),
+    cmocka_unit_test(test_savedmodel_import_library__asserts_by_control_edges),
+    scratch_test(test_savedmodel_import_library__an_exported_classifier),
+    cmocka_unit_test(test_savedmodel_import_library__refuses_all_at_once),
+    cmocka_unit_test(test_savedmodel_import_library__limits),
+};
+SX_TEST_MAIN(tests)

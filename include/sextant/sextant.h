@@ -12,6 +12,7 @@
 #include <sextant/model.h>
 #include <sextant/nn.h>
 #include <sextant/ops.h>
+#include <sextant/runtime.h>
 #include <sextant/status.h>
 #include <sextant/train.h>
 #include <sextant/types.h>

@@ -45,7 +45,8 @@
     X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max)            \
     X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(kind) X(l2)              \
     X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(learning_rate)         \
-    X(log_step_count_steps) X(master) X(max_length) X(max_steps) X(max_unpacked_bytes) X(mean)     \
+    X(log_step_count_steps) X(master) X(max_calls) X(max_executables) X(max_length) X(max_nodes)   \
+    X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) X(mean)                        \
     X(memory_budget) X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries)                \
     X(n_callbacks) X(n_features) X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache)   \
     X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) X(observer) X(observer_user)        \
@@ -570,6 +571,9 @@ inline void destroy(sx_strategy *p) { sx_strategy_release(p); }
 inline void destroy(sx_estimator *p) { sx_estimator_destroy(p); }
 inline void destroy(sx_model *p) { sx_model_destroy(p); }
 inline void destroy(sx_servable *p) { sx_servable_release(p); }
+inline void destroy(sx_library *p) { sx_library_destroy(p); }
+inline void destroy(sx_functions *p) { sx_functions_close(p); }
+inline void destroy(sx_results *p) { sx_results_free(p); }
 inline void destroy(sx_outputs *p) { sx_outputs_free(p); }
 inline void destroy(char *p) { sx_text_free(p); }
 

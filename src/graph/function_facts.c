@@ -100,7 +100,7 @@ static sx_status learn(learner *l, int i)
     l->depth++;
     SX_TRY(mark_shaping(l, f->body, shaping));
     l->depth--;
-    SX_TRY(sx_function_hash(f->body, &f->hash));
+    SX_TRY(sx_function_digest(f->body, &f->digest));
     f->shaping = shaping;
     f->writes = l->writes;
     l->writes = outer_writes;
@@ -126,11 +126,11 @@ sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool 
     return mark_shaping(&l, body, out);
 }
 
-sx_status sx_function_hash(const sx_graph *body, uint64_t *out)
+sx_status sx_function_digest(const sx_graph *body, sx_digest *out)
 {
     char *text = NULL;
     SX_TRY(sx_graph_print(body, &text));
-    *out = sx_hash64(text, strlen(text));
+    sx_status status = sx_digest_of(text, strlen(text), out);
     sx_text_free(text);
-    return SX_OK;
+    return status;
 }

@@ -256,7 +256,6 @@ sx_status sx_library_finish(sx_library *library)
     print_library(library, &text);
     sx_status status = sx_buf_status(&text);
     if (status == SX_OK) {
-        library->hash = sx_hash64(text.data, text.size);
         library->finished = true;
     }
     sx_buf_deinit(&text);

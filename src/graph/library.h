@@ -4,6 +4,7 @@
 
 #include <sextant/function.h>
 
+#include "base/digest.h"
 #include "base/map.h"
 #include "graph/ir.h"
 #include "graph/text.h"
@@ -16,7 +17,7 @@ typedef struct sx_function {
     /* Once the library is finished (function_facts.c): */
     const bool *shaping; /* [args]: whether its value decides types or branches */
     bool writes;         /* variables, by itself or through functions that it calls */
-    uint64_t hash;       /* of the body's text */
+    sx_digest digest;    /* of the body's text */
 } sx_function;
 
 struct sx_library {
@@ -26,7 +27,6 @@ struct sx_library {
     int n_functions, function_capacity, n_variables, variable_capacity;
     sx_map function_index, variable_index; /* name -> index + 1 */
     bool finished;
-    uint64_t hash; /* of the text of the whole library, once finished */
 };
 
 /* NULL if there is none. */
@@ -43,8 +43,8 @@ SX_MUST_USE sx_status sx_library_parse_within(const char *text, size_t size,
 SX_MUST_USE sx_status sx_library_learn(sx_library *library);
 /* `shaping` of a region or a late call's function: `out` has n_args elements. */
 SX_MUST_USE sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool *out);
-/* The hash of the text of a function's body. */
-SX_MUST_USE sx_status sx_function_hash(const sx_graph *body, uint64_t *out);
+/* Of the text of a function's body, constants included: equal digests, equal functions. */
+SX_MUST_USE sx_status sx_function_digest(const sx_graph *body, sx_digest *out);
 
 /* Whether a value of type `type` may have the declared type. Unknown parts match anything. */
 bool sx_type_may_be(const sx_type *type, const sx_type *declared);

@@ -56,7 +56,7 @@ typedef struct sx_step {
     /* HOST, IF, WHILE: the node; its inputs are in[0 .. n_inputs), its attribute operands follow.
      */
     const sx_node *node;
-    uint64_t hashes[2]; /* DEVICE, LATE: of its graph; IF, WHILE: of the two regions */
+    sx_digest digests[2]; /* DEVICE, LATE: of its graph; IF, WHILE: of the two regions */
 } sx_step;
 
 typedef struct sx_slot {

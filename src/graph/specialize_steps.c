@@ -359,7 +359,7 @@ static sx_status emit_graph(sx_specializer *s, int time, const int *results, int
                         .n_out = e.n_out,
                         .graph = g};
         status = keep_graph(s, g);
-        status = status != SX_OK ? status : sx_function_hash(g, &step.hashes[0]);
+        status = status != SX_OK ? status : sx_function_digest(g, &step.digests[0]);
         status = status != SX_OK ? status : add_step(s, &step, e.in, e.out);
     }
     emitter_end(&e);
@@ -383,8 +383,8 @@ static sx_status emit_host(sx_specializer *s, const sx_trace_row *r)
     }
     if (r->control) {
         step.kind = n->op == &sx_op_if ? SX_STEP_IF : SX_STEP_WHILE;
-        SX_TRY(sx_function_hash(sx_node_body(n, 0), &step.hashes[0]));
-        SX_TRY(sx_function_hash(sx_node_body(n, 1), &step.hashes[1]));
+        SX_TRY(sx_function_digest(sx_node_body(n, 0), &step.digests[0]));
+        SX_TRY(sx_function_digest(sx_node_body(n, 1), &step.digests[1]));
     }
     return add_step(s, &step, r->in, out);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/checked.h"
 #include "base/memory.h"
 #include "graph/builder.h"
 
@@ -11,6 +12,94 @@ static sx_status no_memory(void)
 {
     return sx_no_memory("running a function");
 }
+
+/* ---- The latest programs of a body ---- */
+
+static void latest_deinit(sx_function_latest *latest)
+{
+    for (int i = 0; i < latest->n; i++) {
+        sx_built_release(latest->rows[i].program);
+        sx_free((void *)latest->rows[i].binding.args);
+    }
+    pthread_mutex_destroy(&latest->mutex);
+}
+
+/* The size of what is known of an argument's value. */
+static size_t known_bytes(const sx_tensor *a)
+{
+    return a->data == NULL                ? 0
+           : a->type.dtype == SX_RESOURCE ? strlen(a->data) + 1
+                                          : (size_t)sx_type_bytes(&a->type);
+}
+
+static bool same_binding(const sx_binding *a, const sx_binding *b)
+{
+    bool same = a->n_args == b->n_args && a->batch == b->batch;
+    for (int i = 0; i < a->n_args && same; i++) {
+        const sx_tensor *x = &a->args[i], *y = &b->args[i];
+        const size_t bytes = known_bytes(x);
+        same = sx_type_equal(&x->type, &y->type) && (x->data == NULL) == (y->data == NULL) &&
+               bytes == known_bytes(y) && (bytes == 0 || memcmp(x->data, y->data, bytes) == 0);
+    }
+    return same;
+}
+
+/* The program of this binding, if it is one of the latest: a new reference; else NULL. */
+static sx_built *latest_find(sx_function_latest *latest, const sx_binding *binding)
+{
+    sx_built *found = NULL;
+    pthread_mutex_lock(&latest->mutex);
+    for (int i = 0; i < latest->n && found == NULL; i++) {
+        if (same_binding(&latest->rows[i].binding, binding)) {
+            found = sx_built_retain(latest->rows[i].program);
+        }
+    }
+    pthread_mutex_unlock(&latest->mutex);
+    return found;
+}
+
+/* Without memory for it, it is not kept. */
+static void latest_put(sx_function_latest *latest, const sx_binding *binding, sx_built *program)
+{
+    size_t bytes = (size_t)binding->n_args * sizeof(sx_tensor);
+    for (int i = 0; i < binding->n_args; i++) {
+        bytes += known_bytes(&binding->args[i]);
+    }
+    sx_tensor *args = sx_alloc(bytes + 1, 1);
+    if (args == NULL) {
+        return;
+    }
+    char *data = (char *)(args + binding->n_args);
+    for (int i = 0; i < binding->n_args; i++) {
+        const size_t size = known_bytes(&binding->args[i]);
+        args[i] = binding->args[i];
+        if (args[i].data != NULL) {
+            args[i].data = memcpy(data, args[i].data, size);
+            data += size;
+        }
+    }
+    pthread_mutex_lock(&latest->mutex);
+    for (int i = 0; i < latest->n; i++) { /* another thread may have put it */
+        if (same_binding(&latest->rows[i].binding, binding)) {
+            pthread_mutex_unlock(&latest->mutex);
+            sx_free(args);
+            return;
+        }
+    }
+    const int at = latest->next;
+    sx_built *old = at < latest->n ? latest->rows[at].program : NULL;
+    void *old_args = at < latest->n ? (void *)latest->rows[at].binding.args : NULL;
+    latest->rows[at].binding = *binding;
+    latest->rows[at].binding.args = args;
+    latest->rows[at].program = sx_built_retain(program);
+    latest->n = SX_MAX(latest->n, at + 1);
+    latest->next = (at + 1) % SX_FUNCTION_KEPT_BINDINGS;
+    pthread_mutex_unlock(&latest->mutex);
+    sx_built_release(old);
+    sx_free(old_args);
+}
+
+/* ---- Life ---- */
 
 static void destroy_program(void *user)
 {
@@ -21,6 +110,8 @@ static void destroy_program(void *user)
         }
         sx_free(p->steps[k].shaping[0]);
         sx_free(p->steps[k].shaping[1]);
+        latest_deinit(&p->steps[k].latest[0]);
+        latest_deinit(&p->steps[k].latest[1]);
     }
     sx_free(p->steps);
     sx_specialized_destroy(p->spec);
@@ -35,9 +126,18 @@ static void destroy_executable(void *user)
 
 sx_status sx_function_programs_init(sx_function_programs *f, const sx_library *library,
                                     sx_platform *platform, const sx_specialize_limits *limits,
-                                    int64_t max_programs, int64_t max_executables)
+                                    int64_t max_programs, int64_t max_executables,
+                                    sx_budget *memory)
 {
-    *f = (sx_function_programs){.library = library, .platform = platform, .limits = *limits};
+    *f = (sx_function_programs){
+        .library = library, .platform = platform, .limits = *limits, .memory = memory};
+    f->latest = sx_alloc((size_t)library->n_functions + 1, sizeof(*f->latest));
+    if (f->latest == NULL) {
+        return no_memory();
+    }
+    for (int i = 0; i < library->n_functions; i++) {
+        pthread_mutex_init(&f->latest[i].mutex, NULL);
+    }
     SX_TRY(sx_build_cache_create(
         &(sx_build_cache_options){.max_entries = max_programs, .destroy = destroy_program},
         &f->programs));
@@ -49,6 +149,10 @@ sx_status sx_function_programs_init(sx_function_programs *f, const sx_library *l
 
 void sx_function_programs_deinit(sx_function_programs *f)
 {
+    for (int i = 0; f->latest != NULL && i < f->library->n_functions; i++) {
+        latest_deinit(&f->latest[i]);
+    }
+    sx_free(f->latest);
     sx_build_cache_destroy(f->programs); /* they refer to executables */
     sx_build_cache_destroy(f->executables);
 }
@@ -82,6 +186,10 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
     pthread_mutex_init(&p->mutex, NULL);
     p->steps = sx_alloc((size_t)p->spec->n_steps + 1, sizeof(*p->steps));
     status = p->steps == NULL ? no_memory() : SX_OK;
+    for (int k = 0; p->steps != NULL && k < p->spec->n_steps; k++) {
+        pthread_mutex_init(&p->steps[k].latest[0].mutex, NULL);
+        pthread_mutex_init(&p->steps[k].latest[1].mutex, NULL);
+    }
     for (int k = 0; k < p->spec->n_steps && status == SX_OK; k++) {
         const sx_step *step = &p->spec->steps[k];
         if (step->kind == SX_STEP_LATE) {
@@ -101,35 +209,41 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
     return SX_OK;
 }
 
-static void put_key(const sx_function_programs *f, uint64_t graph_hash, const sx_binding *binding,
-                    sx_buf *key)
+static void put_key(const sx_digest *digest, const sx_binding *binding, sx_buf *key)
 {
-    const uint64_t head[3] = {f->library->hash, graph_hash, (uint64_t)binding->batch};
-    sx_buf_append(key, head, sizeof(head));
+    sx_buf_append(key, digest, sizeof(*digest));
+    sx_buf_append(key, &binding->batch, sizeof(binding->batch));
     for (int i = 0; i < binding->n_args; i++) {
         const sx_tensor *a = &binding->args[i];
         const int32_t type[3] = {(int32_t)a->type.dtype, a->type.rank, a->data != NULL};
         sx_buf_append(key, type, sizeof(type));
         sx_buf_append(key, a->type.dims, (size_t)a->type.rank * sizeof(a->type.dims[0]));
-        if (a->type.dtype == SX_RESOURCE) {
-            sx_buf_append(key, a->data, strlen(a->data) + 1);
-        } else if (a->data != NULL) {
-            sx_buf_append(key, a->data, (size_t)sx_type_bytes(&a->type));
+        if (a->data != NULL) {
+            sx_buf_append(key, a->data, known_bytes(a));
         }
     }
 }
 
-sx_status sx_function_program_get(sx_function_programs *f, const sx_graph *body, uint64_t hash,
+sx_status sx_function_program_get(sx_function_programs *f, const sx_function_body *body,
                                   const sx_binding *binding, const sx_cancel *cancel,
                                   sx_built **out)
 {
+    sx_built *known = latest_find(body->latest, binding);
+    if (known != NULL) {
+        atomic_fetch_add_explicit(&f->n_known, 1, memory_order_relaxed);
+        *out = known;
+        return SX_OK;
+    }
     sx_buf key;
     sx_buf_init(&key, 1 << 20);
-    put_key(f, hash, binding, &key);
-    build_program b = {.f = f, .body = body, .binding = binding};
+    put_key(body->digest, binding, &key);
+    build_program b = {.f = f, .body = body->graph, .binding = binding};
     sx_status status = sx_buf_status(&key);
     if (status == SX_OK) {
         status = sx_build_cache_get(f->programs, key.data, key.size, build, &b, cancel, out);
+    }
+    if (status == SX_OK) {
+        latest_put(body->latest, binding, *out);
     }
     sx_buf_deinit(&key);
     return status;
@@ -148,7 +262,8 @@ static sx_status compile(void *user, void **out_value, int64_t *out_bytes)
     const build_executable *b = user;
     sx_executable *e = NULL;
     SX_TRY(sx_compile(b->f->platform, b->graph,
-                      &(sx_compile_options){.batch = b->batch, .shards = 1}, &e));
+                      &(sx_compile_options){.batch = b->batch, .shards = 1, .memory = b->f->memory},
+                      &e));
     *out_value = e;
     *out_bytes = 1;
     return SX_OK;
@@ -180,9 +295,12 @@ sx_status sx_function_executable_get(sx_function_programs *f, sx_function_progra
         *out = found;
         return SX_OK;
     }
-    const uint64_t key[2] = {p->spec->steps[k].hashes[0], (uint64_t)batch};
+    struct {
+        sx_digest digest;
+        int64_t batch;
+    } key = {p->spec->steps[k].digests[0], batch};
     build_executable b = {.f = f, .graph = g, .batch = batch};
-    SX_TRY(sx_build_cache_get(f->executables, key, sizeof(key), compile, &b, cancel, &found));
+    SX_TRY(sx_build_cache_get(f->executables, &key, sizeof(key), compile, &b, cancel, &found));
     pthread_mutex_lock(&p->mutex);
     sx_built *surplus = NULL;
     if (s->n_executables < SX_FUNCTION_KEPT_BATCHES) {

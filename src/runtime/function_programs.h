@@ -2,22 +2,42 @@
  * of argument types, and an executable per device graph and batch size, each built once if several
  * threads need it.
  *
- * The key of a program: library, function, types (an argument that the function declares with the
- * batch keeps it symbolic), known values. Of an executable: the device graph, the batch. */
+ * The key of a program: the SHA-256 of the function's text, which includes its constants; types (an
+ * argument that the function declares with the batch keeps it symbolic); known values. Of an
+ * executable: the SHA-256 of the device graph, the batch. Keys are compared in full. Weights are
+ * arguments, and everything else that decides a program (library, device, options) is the same for
+ * all of a runner.
+ *
+ * A run that binds what one of the latest did makes no key: each body keeps its latest programs. */
 #ifndef SX_RUNTIME_FUNCTION_PROGRAMS_H
 #define SX_RUNTIME_FUNCTION_PROGRAMS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "backends/backend.h"
 #include "base/build_cache.h"
 #include "graph/specialize.h"
 
-enum { SX_FUNCTION_KEPT_BATCHES = 8 /* executables that a program keeps per step */ };
+enum {
+    SX_FUNCTION_KEPT_BATCHES = 8, /* executables that a program keeps per step */
+    SX_FUNCTION_KEPT_BINDINGS = 4,
+};
+
+/* The latest programs of a function's body, a region or a late call. */
+typedef struct sx_function_latest {
+    pthread_mutex_t mutex;
+    struct {
+        sx_binding binding; /* its arguments and their data are one block */
+        sx_built *program;
+    } rows[SX_FUNCTION_KEPT_BINDINGS];
+    int n, next; /* next: to be replaced */
+} sx_function_latest;
 
 /* What a program stores about one of its steps in addition to the specialization. */
 typedef struct sx_function_step {
     bool *shaping[2]; /* LATE: of its graph; IF, WHILE: of the two regions */
+    sx_function_latest latest[2];
     int64_t batches[SX_FUNCTION_KEPT_BATCHES];
     sx_built *executables[SX_FUNCTION_KEPT_BATCHES];
     int n_executables;
@@ -33,7 +53,10 @@ typedef struct sx_function_programs {
     const sx_library *library;
     sx_platform *platform;
     sx_specialize_limits limits;
+    sx_budget *memory; /* charged for executables; NULL = no limit */
     sx_build_cache *programs, *executables;
+    sx_function_latest *latest; /* [library's functions] */
+    atomic_llong n_known;       /* programs that were found without a key */
 } sx_function_programs;
 
 /* The library and the platform outlive it; at most `max_programs` (0 = 256) and `max_executables`
@@ -41,13 +64,22 @@ typedef struct sx_function_programs {
 SX_MUST_USE sx_status sx_function_programs_init(sx_function_programs *f, const sx_library *library,
                                                 sx_platform *platform,
                                                 const sx_specialize_limits *limits,
-                                                int64_t max_programs, int64_t max_executables);
+                                                int64_t max_programs, int64_t max_executables,
+                                                sx_budget *memory);
 void sx_function_programs_deinit(sx_function_programs *f); /* zeros are fine */
 
-/* The sx_function_program of `body`, whose hash is `hash`, for this binding. */
-SX_MUST_USE sx_status sx_function_program_get(sx_function_programs *f, const sx_graph *body,
-                                              uint64_t hash, const sx_binding *binding,
-                                              const sx_cancel *cancel, sx_built **out);
+/* A function's body, a region or a late call. */
+typedef struct sx_function_body {
+    const sx_graph *graph;
+    const sx_digest *digest;
+    const bool *shaping;
+    sx_function_latest *latest;
+} sx_function_body;
+
+/* The sx_function_program of a body for this binding. */
+SX_MUST_USE sx_status sx_function_program_get(sx_function_programs *f, const sx_function_body *body,
+                                              const sx_binding *binding, const sx_cancel *cancel,
+                                              sx_built **out);
 /* The sx_executable of device step k of a program, for that batch. */
 SX_MUST_USE sx_status sx_function_executable_get(sx_function_programs *f, sx_function_program *p,
                                                  int k, int64_t batch, const sx_cancel *cancel,

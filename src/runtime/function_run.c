@@ -83,9 +83,9 @@ sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out)
                        : r->variables == NULL ? no_memory()
                                               : SX_OK;
     if (status == SX_OK) {
-        status =
-            sx_function_programs_init(&r->programs, library, options->platform, &options->limits,
-                                      options->max_programs, options->max_executables);
+        status = sx_function_programs_init(&r->programs, library, options->platform,
+                                           &options->limits, options->max_programs,
+                                           options->max_executables, options->memory);
     }
     for (int i = 0; i < library->n_variables && status == SX_OK; i++) {
         status = make_variable(r, i);
@@ -140,8 +140,9 @@ sx_status sx_runner_write_variable(sx_runner *r, const char *name, const void *d
 }
 
 void sx_runner_get_stats(sx_runner *r, sx_build_cache_stats *out_programs,
-                         sx_build_cache_stats *out_executables)
+                         sx_build_cache_stats *out_executables, int64_t *out_known)
 {
+    *out_known = atomic_load(&r->programs.n_known);
     sx_build_cache_get_stats(r->programs.programs, out_programs);
     sx_build_cache_get_stats(r->programs.executables, out_executables);
 }
@@ -269,9 +270,17 @@ static sx_status bind(const sx_graph *body, const value *args, int n, const bool
 
 /* ---- Steps ---- */
 
-static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const bool *shaping,
-                           int64_t late_batch, value *args, int n_args, value *results,
-                           int n_results, sx_arena *arena);
+static sx_status run_graph(call *c, const sx_function_body *body, int64_t late_batch, value *args,
+                           int n_args, value *results, int n_results, sx_arena *arena);
+
+/* Region or late call `i` of a step. */
+static sx_function_body body_of(const sx_function_program *p, int k, const sx_graph *graph, int i)
+{
+    return (sx_function_body){.graph = graph,
+                              .digest = &p->spec->steps[k].digests[i],
+                              .shaping = p->steps[k].shaping[i],
+                              .latest = &p->steps[k].latest[i]};
+}
 
 static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batch, value *slots)
 {
@@ -408,9 +417,8 @@ static sx_status run_if(call *c, const sx_function_program *p, int k, value *slo
     }
     sx_status status = copy_in(step, 1, n, slots, arena, args);
     if (status == SX_OK) {
-        status =
-            run_graph(c, sx_node_body(step->node, row), step->hashes[row], p->steps[k].shaping[row],
-                      p->spec->batch, args, n, args + n, step->n_out, arena);
+        const sx_function_body body = body_of(p, k, sx_node_body(step->node, row), row);
+        status = run_graph(c, &body, p->spec->batch, args, n, args + n, step->n_out, arena);
     }
     for (int i = 0; i < step->n_out && status == SX_OK; i++) {
         slots[step->out[i]] = args[n + i];
@@ -428,6 +436,8 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, value *
     const int n = step->node->n_inputs, n_state = step->n_out;
     const int64_t bound = c->r->options.max_trips > 0 ? c->r->options.max_trips : 1 << 30;
     const int64_t most = attrs->trips > 0 ? SX_MIN(attrs->trips, bound) : bound;
+    const sx_function_body condition = body_of(p, k, attrs->condition, 0),
+                           body = body_of(p, k, attrs->body, 1);
     sx_arena trips[2];
     value *args = sx_arena_array(arena, n + 1, value), made[SX_MAX_OUTPUTS] = {{.data = NULL}};
     if (args == NULL) {
@@ -447,8 +457,7 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, value *
         here->budget = arena->budget;
         status = sx_cancel_check(c->cancel);
         if (status == SX_OK) {
-            status = run_graph(c, attrs->condition, step->hashes[0], p->steps[k].shaping[0],
-                               p->spec->batch, args, n, &flag, 1, here);
+            status = run_graph(c, &condition, p->spec->batch, args, n, &flag, 1, here);
         }
         if (status == SX_OK) {
             status = read_flag(&flag, here, &again);
@@ -463,8 +472,7 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, value *
             break;
         }
         status =
-            sx_status_annotate(run_graph(c, attrs->body, step->hashes[1], p->steps[k].shaping[1],
-                                         p->spec->batch, args, n, made, n_state, here),
+            sx_status_annotate(run_graph(c, &body, p->spec->batch, args, n, made, n_state, here),
                                __FILE__, __LINE__, "trip %lld", (long long)trip);
         for (int i = 0; i < n_state && status == SX_OK; i++) {
             value next;
@@ -495,8 +503,9 @@ static sx_status run_late(call *c, const sx_function_program *p, int k, int64_t 
     }
     sx_status status = copy_in(step, 0, step->n_in, slots, arena, args);
     if (status == SX_OK) {
-        status = run_graph(c, step->graph, step->hashes[0], p->steps[k].shaping[0], batch, args,
-                           step->n_in, args + step->n_in, step->n_out, arena);
+        const sx_function_body body = body_of(p, k, step->graph, 0);
+        status =
+            run_graph(c, &body, batch, args, step->n_in, args + step->n_in, step->n_out, arena);
     }
     for (int i = 0; i < step->n_out && status == SX_OK; i++) {
         slots[step->out[i]] = args[step->n_in + i];
@@ -535,10 +544,10 @@ static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, value
 }
 
 /* Runs a function's body, a region or a late call. The caller owns the references in results[]. */
-static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const bool *shaping,
-                           int64_t late_batch, value *args, int n_args, value *results,
-                           int n_results, sx_arena *arena)
+static sx_status run_graph(call *c, const sx_function_body *called, int64_t late_batch, value *args,
+                           int n_args, value *results, int n_results, sx_arena *arena)
 {
+    const sx_graph *body = called->graph;
     int64_t batch = 0;
     sx_tensor *bound = NULL;
     sx_built *built = NULL;
@@ -552,10 +561,10 @@ static sx_status run_graph(call *c, const sx_graph *body, uint64_t hash, const b
                         n_results, body->n_args, body->n_results);
     }
     SX_TRY(find_batch(body, args, n_args, &batch));
-    SX_TRY(bind(body, args, n_args, shaping, batch, arena, &bound));
+    SX_TRY(bind(body, args, n_args, called->shaping, batch, arena, &bound));
     const sx_binding binding = {
         .args = bound, .n_args = n_args, .batch = batch > 0 ? 0 : late_batch};
-    SX_TRY(sx_function_program_get(&c->r->programs, body, hash, &binding, c->cancel, &built));
+    SX_TRY(sx_function_program_get(&c->r->programs, called, &binding, c->cancel, &built));
     sx_function_program *p = sx_built_value(built);
     value *slots = sx_alloc((size_t)p->spec->n_slots + 1, sizeof(*slots));
     if (slots == NULL) {
@@ -616,8 +625,11 @@ sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *arg
         } else if (r->any_writes) {
             pthread_rwlock_rdlock(&r->lock);
         }
-        status = run_graph(&c, f->body, f->hash, f->shaping, 0, values, n_args, values + n_args,
-                           n_results, &scratch);
+        const sx_function_body body = {.graph = f->body,
+                                       .digest = &f->digest,
+                                       .shaping = f->shaping,
+                                       .latest = &r->programs.latest[f - library->functions]};
+        status = run_graph(&c, &body, 0, values, n_args, values + n_args, n_results, &scratch);
         if (r->any_writes) {
             pthread_rwlock_unlock(&r->lock);
         }

@@ -26,7 +26,7 @@ typedef struct sx_runner_options {
     int64_t max_programs;    /* kept; 0 = 256 */
     int64_t max_executables; /* kept; 0 = 1024 */
     int64_t max_trips;       /* of a loop that runs on the host; 0 = 1 << 30 */
-    sx_budget *memory;       /* charged for the host memory of runs; NULL = no limit */
+    sx_budget *memory; /* charged for executables, and the host memory of runs; NULL = no limit */
 } sx_runner_options;
 
 SX_MUST_USE sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out);
@@ -44,8 +44,9 @@ SX_MUST_USE sx_status sx_runner_run(sx_runner *r, const char *function, const sx
                                     int n_args, sx_tensor *results, int n_results, sx_arena *arena,
                                     const sx_cancel *cancel);
 
-/* The statistics of both caches. */
+/* The statistics of both caches; a program that is found without a key (function_programs.h) counts
+ * in neither, but in *out_known. */
 void sx_runner_get_stats(sx_runner *r, sx_build_cache_stats *out_programs,
-                         sx_build_cache_stats *out_executables);
+                         sx_build_cache_stats *out_executables, int64_t *out_known);
 
 #endif

@@ -41,17 +41,21 @@ static sx_tensor floats(const float *data, int rank, int64_t d0, int64_t d1)
     return (sx_tensor){sx_type_make(SX_F32, rank, (const int64_t[]){d0, d1}), (void *)data};
 }
 
+/* Hits with and without a key. */
 static sx_build_cache_stats programs_of(const running *t)
 {
     sx_build_cache_stats programs, executables;
-    sx_runner_get_stats(t->runner, &programs, &executables);
+    int64_t known;
+    sx_runner_get_stats(t->runner, &programs, &executables, &known);
+    programs.hits += known;
     return programs;
 }
 
 static sx_build_cache_stats executables_of(const running *t)
 {
     sx_build_cache_stats programs, executables;
-    sx_runner_get_stats(t->runner, &programs, &executables);
+    int64_t known;
+    sx_runner_get_stats(t->runner, &programs, &executables, &known);
     return executables;
 }
 

@@ -1,0 +1,145 @@
+/* The public API of a runner (sextant/runtime.h). */
+#include <sextant/runtime.h>
+
+#include <string.h>
+
+#include "base/args.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "runtime/function_run.h"
+
+struct sx_functions {
+    const sx_library *library;
+    sx_platform *platform;
+    sx_runner *runner;
+    sx_budget memory;
+};
+
+struct sx_results {
+    sx_arena arena;
+    const sx_graph *body;
+    sx_tensor *tensors; /* [body's results] */
+};
+
+sx_status sx_functions_open(const sx_library *library, const sx_functions_options *options,
+                            sx_functions **out_functions)
+{
+    SX_TAKE_ARGS(sx_functions_options, options);
+    sx_functions *f = sx_alloc(1, sizeof(*f));
+    if (f == NULL) {
+        return sx_no_memory("opening a library of functions");
+    }
+    f->library = library;
+    sx_budget_init(&f->memory, "functions (memory_limit_bytes)",
+                   (size_t)SX_MAX(options->memory_limit_bytes, 0), NULL);
+    sx_status status =
+        sx_platform_open(options->device != NULL ? options->device : "cpu",
+                         &(sx_platform_options){.threads = options->threads}, &f->platform);
+    if (status == SX_OK) {
+        status = sx_runner_create(&(sx_runner_options){.library = library,
+                                                       .platform = f->platform,
+                                                       .seed = options->seed,
+                                                       .limits = {.nodes = options->max_nodes,
+                                                                  .calls = options->max_calls},
+                                                       .max_programs = options->max_programs,
+                                                       .max_executables = options->max_executables,
+                                                       .max_trips = options->max_trips,
+                                                       .memory = &f->memory},
+                                  &f->runner);
+    }
+    if (status != SX_OK) {
+        sx_functions_close(f);
+        return status;
+    }
+    *out_functions = f;
+    return SX_OK;
+}
+
+void sx_functions_close(sx_functions *f)
+{
+    if (f != NULL) {
+        sx_runner_destroy(f->runner);
+        sx_platform_close(f->platform);
+        sx_free(f);
+    }
+}
+
+static sx_status check_bytes(const sx_functions *f, const char *name, size_t bytes)
+{
+    const sx_variable_spec *v = sx_library_find_variable(f->library, name);
+    char text[SX_TYPE_TEXT];
+    if (v != NULL && bytes != (size_t)sx_type_bytes(&v->type)) {
+        return sx_error(SX_INVALID_ARGUMENT, "variable \"%.100s\" is %s, %lld bytes; got %zu", name,
+                        sx_type_format(&v->type, text, sizeof(text)),
+                        (long long)sx_type_bytes(&v->type), bytes);
+    }
+    return SX_OK; /* the runner says NOT_FOUND */
+}
+
+sx_status sx_functions_read_variable(sx_functions *f, const char *name, void *data, size_t bytes)
+{
+    SX_TRY(check_bytes(f, name, bytes));
+    return sx_runner_read_variable(f->runner, name, data);
+}
+
+sx_status sx_functions_write_variable(sx_functions *f, const char *name, const void *data,
+                                      size_t bytes)
+{
+    SX_TRY(check_bytes(f, name, bytes));
+    return sx_runner_write_variable(f->runner, name, data);
+}
+
+sx_status sx_functions_run(sx_functions *f, const char *function, const sx_tensor *inputs,
+                           int n_inputs, int64_t timeout_ms, sx_results **out_results)
+{
+    const sx_function *called = sx_library_find(f->library, function);
+    sx_cancel cancel;
+    int64_t timeout_ns;
+    if (timeout_ms < 0 || !sx_mul_i64(timeout_ms, 1000000, &timeout_ns)) {
+        return sx_error(SX_INVALID_ARGUMENT, "timeout_ms is %lld", (long long)timeout_ms);
+    }
+    const bool bounded = timeout_ms > 0 && sx_add_i64(timeout_ns, sx_now_ns(), &timeout_ns);
+    sx_cancel_init(&cancel, bounded ? timeout_ns : INT64_MAX);
+    sx_results *results = sx_alloc(1, sizeof(*results));
+    if (results == NULL) {
+        return sx_no_memory("running a function");
+    }
+    sx_arena_init(&results->arena, f->memory.limit_bytes);
+    results->body = called != NULL ? called->body : NULL;
+    const int n = called != NULL ? called->body->n_results : 0;
+    results->tensors = sx_arena_array(&results->arena, n + 1, sx_tensor);
+    sx_status status = results->tensors == NULL
+                           ? sx_no_memory("running a function")
+                           : sx_runner_run(f->runner, function, inputs, n_inputs, results->tensors,
+                                           n, &results->arena, &cancel);
+    if (status != SX_OK) {
+        sx_results_free(results);
+        return status;
+    }
+    *out_results = results;
+    return SX_OK;
+}
+
+int sx_results_count(const sx_results *results)
+{
+    return results->body->n_results;
+}
+
+const sx_tensor *sx_results_at(const sx_results *results, int i)
+{
+    return i >= 0 && i < results->body->n_results ? &results->tensors[i] : NULL;
+}
+
+const sx_tensor *sx_results_find(const sx_results *results, const char *name)
+{
+    return sx_results_at(results, sx_graph_find_output(results->body, name));
+}
+
+void sx_results_free(sx_results *results)
+{
+    if (results != NULL) {
+        sx_arena_deinit(&results->arena);
+        sx_free(results);
+    }
+}

@@ -139,10 +139,14 @@ static sx_status enter(struct walk *w, const char *text)
     if (!sx_tf_ref_parse(text, &ref)) {
         return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
     }
+    int node = find_node(w->f, &ref);
+    if (ref.control && node >= 0 && strncmp(w->f->nodes[node]->op, "Assign", 6) == 0) {
+        return sx_error(SX_UNIMPLEMENTED, "it runs after \"%.200s\", which assigns a variable",
+                        w->f->nodes[node]->name);
+    }
     if (ref.control || sx_import_find_arg(w->f->signature, &ref) >= 0) {
         return SX_OK;
     }
-    int node = find_node(w->f, &ref);
     if (node < 0) {
         return sx_error(SX_DATA_LOSS, "\"%.100s\": no such node", text);
     }
@@ -410,6 +414,15 @@ static sx_status import_function(sx_importer *im, const Tensorflow__FunctionDef 
         if (roots[i] == NULL) {
             return sx_error(SX_DATA_LOSS, "function \"%.100s\" has no return value for output %d",
                             function->signature->name, i);
+        }
+    }
+    for (size_t i = 0; i < function->n_control_ret; i++) { /* what it runs for its effect */
+        sx_tf_ref ref;
+        const int node =
+            sx_tf_ref_parse(function->control_ret[i]->value, &ref) ? find_node(f, &ref) : -1;
+        if (node >= 0 && strncmp(f->nodes[node]->op, "Assign", 6) == 0) {
+            return sx_error(SX_UNIMPLEMENTED, "function \"%.100s\" assigns a variable",
+                            function->signature->name);
         }
     }
     SX_TRY(order_from(f, roots, (size_t)n->n_out));

@@ -7,14 +7,17 @@
 #include "base/memory.h"
 #include "base/ram.h"
 #include "image/format.h"
+#include "runtime/function_run.h"
 #include "runtime/session.h"
+#include "savedmodel/import_library.h"
 
 enum { MAX_PIECE = 64 };                         /* rows of one execution */
 static const int64_t max_piece_bytes = 64 << 20; /* of its inputs, unless one row has more */
 
-/* A signature as a program. */
+/* A signature as a program, or as a function of the library. */
 struct ready {
-    sx_import *import; /* NULL: it could not be imported */
+    bool function;
+    sx_import *import; /* NULL: a function, or it could not be imported */
     char *why;         /* why it cannot be run; NULL: it can */
     sx_code code;      /* with `why` */
     sx_program *program;
@@ -28,6 +31,9 @@ struct sx_predictor {
     sx_session *session;
     struct ready *ready; /* [n], as the model's signatures */
     size_t n;
+    /* Signatures that are no program of one batch size: NULL if there are none. */
+    sx_library *library;
+    sx_runner *runner;
     sx_budget memory;
 };
 
@@ -102,6 +108,66 @@ static sx_status import_one(sx_predictor *p, const char *key, bool compile, stru
     return SX_OK;
 }
 
+/* The variables of the library's functions, on the device. */
+static sx_status start_runner(sx_predictor *p)
+{
+    const sx_library *library = p->library;
+    size_t bytes = 0;
+    for (int i = 0; i < library->n_variables; i++) {
+        bytes += (size_t)sx_type_bytes(&library->variables[i].type);
+    }
+    if (!sx_budget_charge(&p->memory, bytes)) {
+        return sx_budget_over(&p->memory, "the variables", bytes);
+    }
+    const sx_runner_options options = {.library = library,
+                                       .platform = sx_session_device(p->session)->platform,
+                                       .memory = &p->memory};
+    SX_TRY(sx_runner_create(&options, &p->runner));
+    for (int i = 0; i < library->n_variables; i++) {
+        const sx_variable_spec *v = &library->variables[i];
+        void *data = sx_alloc((size_t)sx_type_bytes(&v->type) + 1, 1);
+        sx_status status = data == NULL ? sx_no_memory("for a predictor")
+                                        : sx_bundle_read(sx_saved_model_variables(p->model),
+                                                         v->name, &v->type, data);
+        if (status == SX_OK) {
+            status = sx_runner_write_variable(p->runner, v->name, data);
+        }
+        sx_free(data);
+        SX_TRY(status);
+    }
+    return SX_OK;
+}
+
+/* Imports, as functions, the signatures that are no program of one batch size: with strings, loops,
+ * shapes that are not known beforehand. */
+static sx_status import_functions(sx_predictor *p)
+{
+    size_t n_functions = 0;
+    sx_status *refused = sx_alloc(p->n + 1, sizeof(*refused));
+    if (refused == NULL) {
+        return sx_no_memory("for a predictor");
+    }
+    sx_status status = sx_import_library(p->model, NULL, &p->library, refused);
+    for (size_t i = 0; i < p->n && status == SX_OK; i++) {
+        struct ready *r = &p->ready[i];
+        if (refused[i] == SX_OK && r->why != NULL && r->code == SX_UNIMPLEMENTED) {
+            sx_free(r->why);
+            r->why = NULL;
+            r->function = true;
+            n_functions++;
+        }
+        sx_status_free(refused[i]);
+    }
+    sx_free(refused);
+    SX_TRY(status);
+    if (n_functions == 0) {
+        sx_library_destroy(p->library);
+        p->library = NULL;
+        return SX_OK;
+    }
+    return start_runner(p);
+}
+
 /* Why no signature can be run: the reason of the default signature, else of the last one. */
 static sx_status why_not(const sx_predictor *p, const sx_signature *signatures)
 {
@@ -122,6 +188,16 @@ static sx_status import_all(sx_predictor *p, bool compile)
     }
     for (size_t i = 0; i < p->n; i++) {
         SX_TRY(import_one(p, signatures[i].key, compile, &p->ready[i]));
+    }
+    bool functions = false;
+    for (size_t i = 0; i < p->n; i++) {
+        functions = functions || (p->ready[i].why != NULL && p->ready[i].code == SX_UNIMPLEMENTED &&
+                                  strcmp(signatures[i].key, SX_INIT_SIGNATURE) != 0);
+    }
+    if (functions) {
+        SX_TRY(import_functions(p));
+    }
+    for (size_t i = 0; i < p->n; i++) {
         done += p->ready[i].why == NULL;
     }
     if (done == 0) {
@@ -181,6 +257,8 @@ void sx_predictor_unload(sx_predictor *p)
     if (p == NULL) {
         return;
     }
+    sx_runner_destroy(p->runner);
+    sx_library_destroy(p->library);
     sx_session_destroy(p->session);
     for (size_t i = 0; p->ready != NULL && i < p->n; i++) {
         sx_import_destroy(p->ready[i].import);
@@ -241,9 +319,9 @@ struct run {
 
 static sx_status check_input(const sx_signature_tensor *want, const sx_tensor *got, int64_t *batch)
 {
-    bool fits = got->type.dtype == want->type.dtype && !want->unknown_rank &&
-                got->type.rank == want->type.rank;
-    for (int d = 0; fits && d < got->type.rank; d++) {
+    bool fits = got->type.dtype == want->type.dtype &&
+                (want->unknown_rank || got->type.rank == want->type.rank);
+    for (int d = 0; fits && d < got->type.rank && !want->unknown_rank; d++) {
         int64_t size = got->type.dims[d], expected = want->type.dims[d];
         if (d == 0 && expected == SX_BATCH) {
             expected = *batch < 0 ? size : *batch;
@@ -553,6 +631,14 @@ sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const
     struct ready *ready = &p->ready[signature - first];
     if (ready->why != NULL) {
         return sx_error(ready->code, "%s", ready->why);
+    }
+    if (ready->function) {
+        int64_t batch = -1;
+        for (size_t i = 0; i < signature->n_inputs; i++) {
+            SX_TRY(check_input(&signature->inputs[i], &inputs[i], &batch));
+        }
+        return sx_runner_run(p->runner, signature->key, inputs, (int)signature->n_inputs, outputs,
+                             (int)signature->n_outputs, arena, cancel);
     }
     struct run r = {.p = p,
                     .ready = ready,

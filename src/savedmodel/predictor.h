@@ -9,6 +9,10 @@
  *                    input
  *     string output  looked up on the host by the graph's indices
  *
+ * A signature that is no such program, one with strings, loops or shapes that are not known
+ * beforehand, runs as a function (import_library.h) over the whole batch at once: compiled for each
+ * new shape, the deadline checked before each step and each trip of a loop that the host drives.
+ *
  * Thread-safe: any number of threads may run at once, and as many execute as there are processors,
  * each in a slot of the program (session.h); with more than one thread for the device, large
  * programs take turns on it. A result depends only on its own row. */
@@ -30,8 +34,8 @@ typedef struct sx_predictor_options {
      * device is the CPU, so that two versions, while one replaces the other, and the requests fit;
      * negative = no limit. */
     int64_t memory_limit_bytes;
-    /* Compile each signature for one example when loading, so that one that does not fit is an
-     * error of the load, not of the first request. */
+    /* Compile each signature that is a program for one example when loading, so that one that does
+     * not fit is an error of the load, not of the first request. */
     bool compile_at_load;
 } sx_predictor_options;
 

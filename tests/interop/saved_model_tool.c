@@ -211,6 +211,8 @@ static void print_output(const char *key, const sx_tensor *t)
             printf(" %.*s", (int)s->size, (const char *)s->data);
         } else if (t->type.dtype == SX_F32) {
             printf(" %.9g", (double)((const float *)t->data)[i]);
+        } else if (t->type.dtype == SX_I64) {
+            printf(" %lld", (long long)((const int64_t *)t->data)[i]);
         } else {
             printf(" %d", ((const int32_t *)t->data)[i]);
         }

@@ -235,6 +235,69 @@ def test_keras_models(folder):
     assert done.returncode == 1 and "unsupported operator: Erfc (1 node: " in done.stderr, done.stderr
 
 
+class Functions(tf.Module):
+    """What is no graph of one batch size: branches, loops, effects, results that depend on the whole batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = tf.Variable(np.random.default_rng(7).normal(size=(4, 4)).astype(np.float32), name="w")
+        self.count = tf.Variable(0.0, name="count")
+
+    def branch(self, x):
+        return {"y": tf.cond(tf.reduce_sum(x) > 0, lambda: tf.nn.relu(x @ self.w), lambda: tf.concat([x, x], 0) - 1)}
+
+    def counted_loop(self, x):
+        return {"y": tf.while_loop(lambda i, y: i < 5, lambda i, y: (i + 1, tf.tanh(y @ self.w)), (0, x))[1]}
+
+    def loop_until(self, x):
+        return {"y": tf.while_loop(lambda y: tf.reduce_max(tf.abs(y)) < 100, lambda y: [y * 2], [x])[0]}
+
+    def growing_loop(self, x):
+        rows = tf.while_loop(lambda y: tf.shape(y)[0] < 10, lambda y: [tf.concat([y, y @ self.w], 0)], [x],
+                             shape_invariants=[tf.TensorShape([None, 4])])[0]
+        return {"y": rows, "rows": tf.shape(rows)[0]}
+
+    def centred(self, x):
+        return {"y": (x - tf.reduce_mean(x, 0)) / tf.reduce_mean(tf.abs(x)), "positive": tf.where(x > 0)}
+
+    def flattened(self, x):
+        shape = tf.shape(x)
+        return {"y": tf.reshape(x[:, 1:], [shape[0] * 3]), "fill": tf.fill(shape, 2.0), "n": tf.size(x)}
+
+    def count_runs(self, x):
+        self.count.assign_add(2.0)
+        return {"y": x + self.count}
+
+    def checked(self, x):
+        tf.debugging.Assert(tf.reduce_max(x) < 10, ["too large:", tf.reduce_max(x)])
+        return {"y": x + 1, "where": tf.where(x > 0)}
+
+    NAMES = ["branch", "counted_loop", "loop_until", "growing_loop", "centred", "flattened", "count_runs", "checked"]
+
+
+def test_functions(folder):
+    """Functions of TensorFlow's, run by ours: the same answers, and an assert's own message."""
+    module = Functions()
+    spec = tf.TensorSpec([None, 4], tf.float32, name="x")
+    signatures = {n: tf.function(getattr(module, n), input_signature=[spec]) for n in Functions.NAMES}
+    path, raw = f"{folder}/functions", f"{folder}/functions_input"
+    tf.saved_model.save(module, path, signatures=signatures)
+    for rows, scale in (3, 1), (3, -1), (1, 2):
+        x = scale * np.random.default_rng(rows).uniform(-0.5, 1, (rows, 4)).astype(np.float32)
+        x.tofile(raw)
+        loaded = tf.saved_model.load(path)
+        for name in Functions.NAMES:
+            ours = predict(path, name, raw)
+            theirs = loaded.signatures[name](x=tf.constant(x))
+            assert sorted(ours) == sorted(theirs), (name, ours)
+            for key, expected in theirs.items():
+                np.testing.assert_allclose(np.array(ours[key], np.float64), expected.numpy().ravel(), atol=1e-5,
+                                           rtol=1e-5, err_msg=f"{name} {key}")
+    np.full((1, 4), 11, np.float32).tofile(raw)
+    done = subprocess.run([TOOL, "predict", path, "checked", raw], capture_output=True, text=True)
+    assert done.returncode == 1 and "assertion failed: [too large:] [11]" in done.stderr, done.stderr
+
+
 test_operator_table()
 with tempfile.TemporaryDirectory() as folder:
     model = tool("dense", f"{folder}/dense/1")
@@ -245,4 +308,5 @@ with tempfile.TemporaryDirectory() as folder:
     test_images(folder)
     test_export(folder)
     test_keras_models(folder)
+    test_functions(folder)
 print("passed")

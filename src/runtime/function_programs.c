@@ -228,7 +228,7 @@ sx_status sx_function_program_get(sx_function_programs *f, const sx_function_bod
                                   const sx_binding *binding, const sx_cancel *cancel,
                                   sx_built **out)
 {
-    sx_built *known = latest_find(body->latest, binding);
+    sx_built *known = body->latest != NULL ? latest_find(body->latest, binding) : NULL;
     if (known != NULL) {
         atomic_fetch_add_explicit(&f->n_known, 1, memory_order_relaxed);
         *out = known;
@@ -242,7 +242,7 @@ sx_status sx_function_program_get(sx_function_programs *f, const sx_function_bod
     if (status == SX_OK) {
         status = sx_build_cache_get(f->programs, key.data, key.size, build, &b, cancel, out);
     }
-    if (status == SX_OK) {
+    if (status == SX_OK && body->latest != NULL) {
         latest_put(body->latest, binding, *out);
     }
     sx_buf_deinit(&key);

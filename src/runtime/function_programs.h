@@ -8,7 +8,8 @@
  * arguments, and everything else that decides a program (library, device, options) is the same for
  * all of a runner.
  *
- * A run that binds what one of the latest did makes no key: each body keeps its latest programs. */
+ * A run that binds what one of the latest did makes no key: functions and regions keep their latest
+ * programs. */
 #ifndef SX_RUNTIME_FUNCTION_PROGRAMS_H
 #define SX_RUNTIME_FUNCTION_PROGRAMS_H
 
@@ -24,7 +25,8 @@ enum {
     SX_FUNCTION_KEPT_BINDINGS = 4,
 };
 
-/* The latest programs of a function's body, a region or a late call. */
+/* The latest programs of a function's body or of a region. A late call has none: a program that
+ * comes to itself again would keep itself. */
 typedef struct sx_function_latest {
     pthread_mutex_t mutex;
     struct {
@@ -73,7 +75,7 @@ typedef struct sx_function_body {
     const sx_graph *graph;
     const sx_digest *digest;
     const bool *shaping;
-    sx_function_latest *latest;
+    sx_function_latest *latest; /* or NULL */
 } sx_function_body;
 
 /* The sx_function_program of a body for this binding. */

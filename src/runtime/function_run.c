@@ -276,10 +276,11 @@ static sx_status run_graph(call *c, const sx_function_body *body, int64_t late_b
 /* Region or late call `i` of a step. */
 static sx_function_body body_of(const sx_function_program *p, int k, const sx_graph *graph, int i)
 {
-    return (sx_function_body){.graph = graph,
-                              .digest = &p->spec->steps[k].digests[i],
-                              .shaping = p->steps[k].shaping[i],
-                              .latest = &p->steps[k].latest[i]};
+    return (sx_function_body){
+        .graph = graph,
+        .digest = &p->spec->steps[k].digests[i],
+        .shaping = p->steps[k].shaping[i],
+        .latest = p->spec->steps[k].kind != SX_STEP_LATE ? &p->steps[k].latest[i] : NULL};
 }
 
 static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batch, value *slots)

@@ -62,7 +62,9 @@ static int output_of(const sx_library_importer *im, const Tensorflow__NodeDef *n
             return (int)i;
         }
     }
-    return sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
+    return function != NULL
+               ? -1
+               : sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
 }
 
 static sx_status resolve(const sx_library_importer *im, const sx_tf_body *body, const char *text,

@@ -259,6 +259,14 @@ static void train_everything(const char *dir)
     const sx_servable_options on_cpu = OPTIONS(sx_servable_options, O(device) = "cpu");
     CHECK(sx_servable_load(exported, LAST(on_cpu), &servable));
     sx_servable_release(servable);
+    sx_library *library = NULL;
+    sx_functions *functions = NULL;
+    const sx_functions_options one = OPTIONS(sx_functions_options, O(threads) = 1);
+    CHECK(sx_library_create(&library));
+    CHECK(sx_library_finish(library));
+    CHECK(sx_functions_open(library, LAST(one), &functions));
+    sx_functions_close(functions);
+    sx_library_destroy(library);
     sx_text_free(exported);
     sx_estimator_destroy(e);
     CHECK(sx_tpu_estimator_create(LAST(def), &e, O(config) = LAST(config)));

@@ -35,7 +35,7 @@ sx_status sx_functions_open(const sx_library *library, const sx_functions_option
                    (size_t)SX_MAX(options->memory_limit_bytes, 0), NULL);
     sx_status status =
         sx_platform_open(options->device != NULL ? options->device : "cpu",
-                         &(sx_platform_options){.threads = options->threads}, &f->platform);
+                         &(sx_platform_options){.cpu.threads = options->threads}, &f->platform);
     if (status == SX_OK) {
         status = sx_runner_create(&(sx_runner_options){.library = library,
                                                        .platform = f->platform,

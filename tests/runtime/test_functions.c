@@ -157,7 +157,7 @@ static void test_runtime_functions__a_known_binding_makes_no_key(void **state)
     int64_t known = 0;
     sx_arena_init(&arena, 0);
     assert_ok(sx_library_parse(library_text, strlen(library_text), &library));
-    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.threads = 1}, &platform));
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
     assert_ok(
         sx_runner_create(&(sx_runner_options){.library = library, .platform = platform}, &runner));
     for (int i = 0; i < 12; i++) {

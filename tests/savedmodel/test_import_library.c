@@ -78,7 +78,7 @@ static void check(const sx_library *library, const char *device, sx_type type, c
     for (int i = 0; i < 64; i++) {
         x[i] = (float)(i % 2 == 0 ? i + 1 : -i - 1);
     }
-    assert_ok(sx_platform_open(device, &(sx_platform_options){.threads = 1}, &platform));
+    assert_ok(sx_platform_open(device, &(sx_platform_options){.cpu.threads = 1}, &platform));
     const sx_runner_options options = {.library = library, .platform = platform, .seed = 1};
     assert_ok(sx_runner_create(&options, &runner));
     sx_status status = sx_runner_run(runner, "f", &(sx_tensor){type, x}, 1, &y, 1, &arena, NULL);
@@ -361,7 +361,8 @@ static void test_savedmodel_import_library__an_exported_classifier(void **state)
         sx_tensor out[3]; /* class, classid, probabilities */
         float x[] = {1, 0, 0, 0, 1, 0};
         sx_arena_init(&arena, 0);
-        assert_ok(sx_platform_open(devices[d], &(sx_platform_options){.threads = 1}, &platform));
+        assert_ok(
+            sx_platform_open(devices[d], &(sx_platform_options){.cpu.threads = 1}, &platform));
         assert_ok(sx_runner_create(&(sx_runner_options){.library = library, .platform = platform},
                                    &runner));
         assert_ok(sx_runner_write_variable(runner, "dense/kernel", kernel));

@@ -62,7 +62,8 @@ static int output_of(const sx_library_importer *im, const Tensorflow__NodeDef *n
             return (int)i;
         }
     }
-    return function != NULL
+    /* a call by the function's name has no other outputs */
+    return function != NULL && strcmp(node->op, function->signature->name) == 0
                ? -1
                : sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
 }

@@ -212,6 +212,28 @@ static void test_savedmodel_import_library__functions_stay_functions(void **stat
     sx_library_destroy(library);
 }
 
+/* In a function, an output of PartitionedCall has that operator's name, one of a call by name the
+ * called function's. */
+static void test_savedmodel_import_library__outputs_of_calls_in_functions(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {
+        BODY("c", "PartitionedCall", "'x'", FUNC("f", "twice"))
+            BODY("n", "Neg", "'c:output:0'", ""),
+        BODY("c", "twice", "'x'", "") BODY("n", "Neg", "'c:y:0'", ""),
+    };
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        sx_buf functions;
+        sx_buf_init(&functions, 0);
+        sx_buf_printf(&functions, "%s function { signature { name: 'outer' %s } %s %s }", twice,
+                      IN("x") OUT("y"), calls[i], RET("y", "n:y:0"));
+        sx_library *library = import(ANY, NODE("y", "outer", "'x'", ""), sx_buf_text(&functions));
+        check(library, "cpu", sx_type_of(SX_F32, 2), "float32[2] -2 4");
+        sx_library_destroy(library);
+        sx_buf_deinit(&functions);
+    }
+}
+
 /* y = sum(x) > 0 ? x - 1 : [x, x], of different shapes */
 static const char branches[] =
     FUNCTION("less", IN("x") OUT("y"),
@@ -455,6 +477,7 @@ static void test_savedmodel_import_library__limits(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_library__shapes_may_be_unknown),
     cmocka_unit_test(test_savedmodel_import_library__functions_stay_functions),
+    cmocka_unit_test(test_savedmodel_import_library__outputs_of_calls_in_functions),
     cmocka_unit_test(test_savedmodel_import_library__branches),
     cmocka_unit_test(test_savedmodel_import_library__loops),
     cmocka_unit_test(test_savedmodel_import_library__asserts_by_control_edges),

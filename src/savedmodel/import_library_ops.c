@@ -687,7 +687,7 @@ static sx_status import_if(node *x)
     int n_out = 0;
     sx_graph *regions[2] = {NULL, NULL};
     sx_type types[2][SX_MAX_OUTPUTS];
-    sx_tf_thing results[2][SX_MAX_OUTPUTS] = {{{SX_TF_NOTHING}}}, *args = NULL;
+    sx_tf_thing results[2][SX_MAX_OUTPUTS] = {{{.kind = SX_TF_NOTHING}}}, *args = NULL;
     if (n < 0) {
         return sx_error(SX_DATA_LOSS, "the condition is missing");
     }
@@ -751,8 +751,9 @@ static sx_status import_while(node *x)
     int n_out = 0, order[SX_MAX_OUTPUTS] = {0}, n_state = n;
     bool kept[SX_MAX_OUTPUTS] = {false}, holds = false;
     sx_graph *condition = NULL, *body = NULL;
-    sx_type types[SX_MAX_OUTPUTS], made[SX_MAX_OUTPUTS], flag = {SX_DTYPE_NONE};
-    sx_tf_thing results[SX_MAX_OUTPUTS] = {{SX_TF_NOTHING}}, test = {SX_TF_NOTHING}, *args = NULL;
+    sx_type types[SX_MAX_OUTPUTS], made[SX_MAX_OUTPUTS], flag = {.dtype = SX_DTYPE_NONE};
+    sx_tf_thing results[SX_MAX_OUTPUTS] = {{.kind = SX_TF_NOTHING}}, test = {.kind = SX_TF_NOTHING},
+                *args = NULL;
     SX_TRY(make_room(x, "body", &n_out));
     if (n_out != n) {
         return sx_error(SX_DATA_LOSS, "the loop has %d inputs, its body gives %d", n, n_out);

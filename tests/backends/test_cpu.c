@@ -2,6 +2,10 @@
  * times of kernels, clean failure without memory. What it computes is test_conformance.c's. */
 #include "torture.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+
 #include <sextant/ops.h>
 
 #include "backends/backend.h"
@@ -515,6 +519,62 @@ static void test_backends_cpu__compiling_survives_failing_allocations(void **sta
     }
 }
 
+/* ---- Signals ---- */
+
+static char *stack_begin, *stack_end;
+static volatile sig_atomic_t ticks, ticks_elsewhere;
+
+static void on_tick(int number)
+{
+    const char *here = __builtin_frame_address(0);
+    (void)number;
+    ticks = ticks + 1;
+    ticks_elsewhere = ticks_elsewhere + (here < stack_begin || here >= stack_end);
+}
+
+/* oneDNN's GEMM leaves the thread's stack for the heap, which a signal must not write to. */
+static void test_backends_cpu__signals_stay_on_the_stack(void **state)
+{
+    (void)state;
+    enum { M = 16, N = 48, K = 2048, TICKS = 200, TICK_US = 50 };
+    pthread_attr_t attr;
+    void *begin = NULL;
+    size_t size = 0;
+    assert_int_equal(pthread_getattr_np(pthread_self(), &attr), 0);
+    assert_int_equal(pthread_attr_getstack(&attr, &begin, &size), 0);
+    pthread_attr_destroy(&attr);
+    stack_begin = begin;
+    stack_end = stack_begin + size;
+    float *a = sx_alloc((size_t)M * K, sizeof(float)), *b = sx_alloc((size_t)K * N, sizeof(float));
+    float c[M * N];
+    assert_non_null(a);
+    assert_non_null(b);
+    for (int i = 0; i < M * K; i++) {
+        a[i] = 1;
+    }
+    for (int i = 0; i < K * N; i++) {
+        b[i] = 1;
+    }
+    struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART}, action_before;
+    const struct itimerval often = {{0, TICK_US}, {0, TICK_US}}, never = {{0, 0}, {0, 0}};
+    const int team_before = sx_dnn_enter(1);
+    ticks = ticks_elsewhere = 0;
+    assert_int_equal(sigaction(SIGALRM, &action, &action_before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    while (ticks < TICKS) {
+        sx_dnn_gemm(false, false, M, N, K, a, b, 0, c);
+    }
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &action_before, NULL), 0);
+    sx_dnn_leave(team_before);
+    assert_int_equal(ticks_elsewhere, 0);
+    for (int i = 0; i < M * N; i++) {
+        assert_true(c[i] == K);
+    }
+    sx_free(a);
+    sx_free(b);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cpu__repeated_operands_in_bfloat16),
     cmocka_unit_test(test_backends_cpu__variables_change_places),
@@ -532,5 +592,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cpu__packed_values_keep_their_numbers),
     cmocka_unit_test(test_backends_cpu__products_in_bfloat16_change_nothing),
     cmocka_unit_test(test_backends_cpu__compiling_survives_failing_allocations),
+    cmocka_unit_test(test_backends_cpu__signals_stay_on_the_stack),
 };
 SX_TEST_MAIN(tests)

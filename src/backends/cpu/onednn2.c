@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -16,6 +18,27 @@
 /* From libgomp, whose header only gcc finds. */
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int n);
+
+/* ---- Signals ---- */
+
+/* In products with a large K (above 84 with AVX-512), oneDNN's f32 GEMM points the stack pointer at
+ * a block of the heap: `mov(rsp, ARG_WS)` in its jit_avx512_common_gemm_f32.cpp and
+ * jit_avx_gemm_f32.cpp. A signal that the thread took meanwhile would overwrite what lies before
+ * that block, so none is delivered while it runs. OpenMP's threads block what the thread that
+ * started them blocked. */
+enum { MAX_K_ON_STACK = 64 };
+
+static bool block_signals(bool large, sigset_t *before)
+{
+    sigset_t all;
+    if (!large && omp_get_max_threads() == 1) {
+        return false;
+    }
+    sigfillset(&all);
+    return pthread_sigmask(SIG_SETMASK, &all, before) == 0;
+}
+
+/* ---- Threads ---- */
 
 int sx_dnn_enter(int team)
 {
@@ -125,6 +148,7 @@ struct sx_dnn_slot {
 struct sx_dnn_conv {
     sx_dnn_conv_kind kind;
     bool has_bias, packs; /* packs: the primitive needs the filter in its own layout */
+    bool has_gemm;        /* the primitive calls oneDNN's GEMM */
     dnnl_engine_t engine;
     dnnl_primitive_t primitive, reorder;
     dnnl_memory_desc_t md[MEMORIES];
@@ -288,6 +312,7 @@ static sx_status finish(conv_maker *m)
         c->kind == SX_DNN_BACKWARD_FILTER ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
     DNN_TRY(dnnl_primitive_desc_query(m->desc, dnnl_query_impl_info_str, 0, &name), "name");
     snprintf(c->name, sizeof(c->name), "%s", name);
+    c->has_gemm = strstr(name, "gemm:") != NULL;
     if (strncmp(name, "ref", 3) == 0) {
         status = sx_error(SX_UNIMPLEMENTED, "oneDNN has only reference loops for this convolution");
         goto done;
@@ -409,6 +434,8 @@ void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, void *src, void
     };
     const int *name = names[c->kind];
     void *data[MEMORIES] = {src, filter, bias, dst, (char *)scratch + c->packed_bytes, scratch};
+    sigset_t before;
+    const bool blocked = block_signals(c->has_gemm, &before);
     for (int k = 0; k < MEMORIES; k++) {
         dnnl_memory_set_data_handle_v2(s->memory[k], data[k], s->stream);
     }
@@ -424,11 +451,19 @@ void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, void *src, void
     if (c->packs && c->kind == SX_DNN_BACKWARD_FILTER) {
         reorder(c, s, PACKED, FILTER);
     }
+    if (blocked) {
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
 }
 
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                  float beta, float *c)
 {
+    sigset_t before;
+    const bool blocked = block_signals(k > MAX_K_ON_STACK, &before);
     dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0F, a, ta ? m : k, b, tb ? k : n, beta, c,
                n);
+    if (blocked) {
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
 }

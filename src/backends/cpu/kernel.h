@@ -92,7 +92,7 @@ int64_t sx_cpu_round_up(int64_t bytes);          /* to SX_CPU_ALIGN */
 extern const sx_cpu_kernel *const sx_cpu_kernels[];
 extern const int sx_cpu_kernel_count;
 extern const sx_cpu_kernel sx_cpu_kernel_host;
-enum { SX_CPU_KERNEL_TABLE_VERSION = 3 };
+enum { SX_CPU_KERNEL_TABLE_VERSION = 4 };
 
 /* ---- Steps that the planner itself adds ---- */
 

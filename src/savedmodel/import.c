@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/map.h"
 #include "base/memory.h"
@@ -45,33 +44,6 @@ static int find_node(const struct frame *f, const sx_tf_ref *ref)
     return (int)(uintptr_t)sx_map_get_bytes(&f->index, ref->node, ref->node_bytes) - 1;
 }
 
-/* The output that a reference names: inside a function "node:arg:k" is output k of that argument,
- * elsewhere "node:k". */
-static int output_of(const sx_importer *im, const Tensorflow__NodeDef *node, const sx_tf_ref *ref)
-{
-    const Tensorflow__FunctionDef *function = ref->arg == NULL ? NULL : called(im, node);
-    if (ref->arg == NULL) {
-        return ref->output;
-    }
-    for (size_t i = 0; function != NULL && i < function->signature->n_output_arg; i++) {
-        const char *name = function->signature->output_arg[i]->name;
-        if (strlen(name) == ref->arg_bytes && memcmp(name, ref->arg, ref->arg_bytes) == 0) {
-            return (int)i;
-        }
-    }
-    if (function != NULL && strcmp(function->signature->name, node->op) == 0) {
-        return -1; /* called by its name: it has these outputs only */
-    }
-    return sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
-}
-
-/* How many outputs TensorFlow gives a node, or -1 if that is not known. */
-static int count_outputs(const sx_importer *im, const Tensorflow__NodeDef *node)
-{
-    const Tensorflow__FunctionDef *function = called(im, node);
-    return function != NULL ? (int)function->signature->n_output_arg : sx_tf_op_outputs(node->op);
-}
-
 /* The tensor that a reference names. UNIMPLEMENTED: an output of the node that is not imported.
  * DATA_LOSS: one that it does not have. */
 static sx_status resolve(const sx_importer *im, const struct frame *f, const char *text,
@@ -94,7 +66,10 @@ static sx_status resolve(const sx_importer *im, const struct frame *f, const cha
     }
     const sx_imported *results = f->results[node];
     const Tensorflow__NodeDef *source = f->nodes[node];
-    int output = output_of(im, source, &ref), n_outputs = count_outputs(im, source);
+    const Tensorflow__FunctionDef *function = called(im, source);
+    const int output = sx_import_output_of(function, source, &ref),
+              n_outputs = function != NULL ? (int)function->signature->n_output_arg
+                                           : sx_tf_op_outputs(source->op);
     if (n_outputs >= 0 && output >= n_outputs) {
         return sx_error(SX_DATA_LOSS, "\"%.100s\": %.100s \"%.200s\" has %d output%s", text,
                         source->op, source->name, n_outputs, n_outputs == 1 ? "" : "s");
@@ -184,9 +159,7 @@ static sx_status order_from(struct frame *f, const char *const *roots, size_t n)
     struct walk w = {.f = f,
                      .stack = sx_alloc(f->n_nodes + 1, sizeof(struct visit)),
                      .state = sx_alloc(f->n_nodes + 1, 1)};
-    sx_status status = w.stack == NULL || w.state == NULL
-                           ? sx_no_memory("importing a model, or over its memory limit")
-                           : SX_OK;
+    sx_status status = w.stack == NULL || w.state == NULL ? sx_import_memory() : SX_OK;
     for (size_t i = 0; i < n && status == SX_OK; i++) {
         status = walk_from(&w, roots[i]);
     }
@@ -212,74 +185,26 @@ static const Tensorflow__FunctionDef *find_function(const sx_importer *im, const
 /* The function that a node calls, or NULL. */
 static const Tensorflow__FunctionDef *called(const sx_importer *im, const Tensorflow__NodeDef *node)
 {
-    bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
-                   strcmp(node->op, "StatefulPartitionedCall") == 0;
-    const Tensorflow__AttrValue *f = is_call ? sx_tf_node_attr(node, "f") : NULL;
-    if (f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL) {
-        return find_function(im, f->func->name);
-    }
-    return sx_import_find(node->op) == NULL ? find_function(im, node->op) : NULL;
+    const char *name = sx_import_called(node, sx_import_find(node->op) != NULL);
+    return name != NULL ? find_function(im, name) : NULL;
 }
 
 /* Records that the node, and so everything that reads it, cannot be imported. The import continues,
  * to find all such nodes. */
 static sx_status refuse(sx_importer *im, sx_import_node *n, const char *why)
 {
-    if (im->n_refused < SX_IMPORT_MAX_REFUSALS) {
-        const char *kept = sx_arena_strdup(im->arena, why);
-        if (kept == NULL) {
-            return sx_no_memory("importing a model, or over its memory limit");
-        }
-        im->refused[im->n_refused] = (sx_import_refusal){n->node->op, n->node->name, kept};
-    }
-    im->n_refused++;
+    SX_TRY(sx_import_refuse(&im->refused, im->arena, n->node, why));
     for (int i = 0; i <= n->n_out; i++) { /* one more, for a node without outputs */
         n->out[i] = (sx_imported){.kind = SX_IMPORTED_REFUSED};
     }
     return SX_OK;
 }
 
-/* unsupported operators: Erf (2 nodes: "a", "b"), Conv2D (1 node: "c": data_format is not NHWC) */
-static sx_status refusals(const sx_importer *im)
-{
-    bool told[SX_IMPORT_MAX_REFUSALS] = {false};
-    int kept = SX_MIN(im->n_refused, SX_IMPORT_MAX_REFUSALS), n_ops = 0;
-    sx_buf text;
-    sx_buf_init(&text, 1 << 16);
-    for (int i = 0; i < kept; i++) {
-        if (told[i]) {
-            continue;
-        }
-        int count = 0, shown = 0;
-        for (int k = i; k < kept; k++) {
-            told[k] = told[k] || strcmp(im->refused[k].op, im->refused[i].op) == 0;
-            count += strcmp(im->refused[k].op, im->refused[i].op) == 0;
-        }
-        sx_buf_printf(&text, "%s%.100s (%d node%s: ", n_ops++ > 0 ? ", " : "", im->refused[i].op,
-                      count, count == 1 ? "" : "s");
-        for (int k = i; k < kept; k++) {
-            const sx_import_refusal *r = &im->refused[k];
-            if (strcmp(r->op, im->refused[i].op) == 0) {
-                sx_buf_printf(&text, "%s\"%.200s\"%s%s", shown++ > 0 ? ", " : "", r->node,
-                              r->why[0] != '\0' ? ": " : "", r->why);
-            }
-        }
-        sx_buf_putc(&text, ')');
-    }
-    if (im->n_refused > kept) {
-        sx_buf_printf(&text, " and %d more nodes", im->n_refused - kept);
-    }
-    sx_status status = sx_error(SX_UNIMPLEMENTED, "unsupported operator%s: %s",
-                                n_ops == 1 ? "" : "s", sx_buf_text(&text));
-    sx_buf_deinit(&text);
-    return status;
-}
-
 static sx_status take_inputs(sx_importer *im, const struct frame *f, sx_import_node *n)
 {
     sx_imported *in = sx_arena_array(im->arena, n->node->n_input + 1, sx_imported);
     if (in == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     for (size_t i = 0; i < n->node->n_input && !(n->node->input[i][0] == '^'); i++) {
         SX_TRY(resolve(im, f, n->node->input[i], &in[n->n_in++]));
@@ -336,7 +261,7 @@ static sx_status import_node(sx_importer *im, struct frame *f, int i)
                                : SX_MAX((int)n.node->n_input, MIN_OUTPUT_ROOM);
     n.out = sx_arena_array(im->arena, n.n_out + 1, sx_imported);
     if (n.out == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     sx_status status = is_leaf(f, i) ? SX_OK : take_inputs(im, f, &n);
     if (status == SX_OK) {
@@ -373,7 +298,7 @@ static sx_status frame_init(struct frame *f, Tensorflow__NodeDef *const *nodes, 
     f->n_results = sx_alloc(n + 1, sizeof(*f->n_results));
     f->order = sx_alloc(n + 1, sizeof(*f->order));
     if (f->results == NULL || f->n_results == NULL || f->order == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     for (size_t i = 0; i < n; i++) {
         if (sx_map_has(&f->index, nodes[i]->name)) {
@@ -392,30 +317,14 @@ static void frame_deinit(struct frame *f)
     sx_free(f->order);
 }
 
-static const char *returned(const Tensorflow__FunctionDef *function, size_t output)
-{
-    for (size_t i = 0; i < function->n_ret; i++) {
-        if (strcmp(function->ret[i]->key, function->signature->output_arg[output]->name) == 0) {
-            return function->ret[i]->value;
-        }
-    }
-    return NULL;
-}
-
 static sx_status import_function(sx_importer *im, const Tensorflow__FunctionDef *function,
                                  struct frame *f, sx_import_node *n)
 {
     const char **roots = sx_arena_array(im->arena, n->n_out + 1, const char *);
     if (roots == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
-    for (int i = 0; i < n->n_out; i++) {
-        roots[i] = returned(function, (size_t)i);
-        if (roots[i] == NULL) {
-            return sx_error(SX_DATA_LOSS, "function \"%.100s\" has no return value for output %d",
-                            function->signature->name, i);
-        }
-    }
+    SX_TRY(sx_import_returned(function, roots));
     for (size_t i = 0; i < function->n_control_ret; i++) { /* what it runs for its effect */
         sx_tf_ref ref;
         const int node =
@@ -530,7 +439,7 @@ static sx_status feed_all(sx_importer *im, struct frame *f)
         int node = sx_tf_ref_parse(s->inputs[i].tensor, &ref) ? find_node(f, &ref) : -1;
         sx_imported *value = sx_arena_new(im->arena, sx_imported);
         if (value == NULL) {
-            return sx_no_memory("importing a model, or over its memory limit");
+            return sx_import_memory();
         }
         if (node < 0 || ref.output != 0) {
             return sx_error(SX_DATA_LOSS,
@@ -549,7 +458,7 @@ static sx_status add_lookup(sx_importer *im, const char *key, const sx_imported 
 {
     char *index = sx_arena_printf(im->arena, "%s/index", key);
     if (index == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     sx_output(im->b, index, v->value);
     im->result->lookups[im->result->n_lookups++] =
@@ -594,10 +503,10 @@ static sx_status add_outputs(sx_importer *im, struct frame *f)
     const sx_signature *s = im->result->signature;
     im->result->lookups = sx_arena_array(im->arena, s->n_outputs + 1, sx_import_lookup);
     if (im->result->lookups == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
-    if (im->n_refused > 0) {
-        return refusals(im);
+    if (im->refused.n > 0) {
+        return sx_import_refusals_error(&im->refused);
     }
     for (size_t i = 0; i < s->n_outputs; i++) {
         sx_imported value = {0};
@@ -613,7 +522,7 @@ static sx_status import_outputs(sx_importer *im, struct frame *f)
     const sx_signature *s = im->result->signature;
     const char **roots = sx_arena_array(im->arena, s->n_outputs + 1, const char *);
     if (roots == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     for (size_t i = 0; i < s->n_outputs; i++) {
         roots[i] = s->outputs[i].tensor;
@@ -654,7 +563,7 @@ sx_status sx_import_signature(const sx_saved_model *model, const char *signature
 {
     sx_import *import = sx_alloc(1, sizeof(*import));
     if (import == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     sx_arena_init(&import->arena, sx_saved_model_budget(model));
     import->arena.budget = memory;

@@ -6,17 +6,6 @@
 #include "base/memory.h"
 #include "savedmodel/import_internal.h"
 
-int sx_import_find_arg(const Tensorflow__OpDef *signature, const sx_tf_ref *ref)
-{
-    for (size_t i = 0; signature != NULL && i < signature->n_input_arg; i++) {
-        const char *name = signature->input_arg[i]->name;
-        if (strlen(name) == ref->node_bytes && memcmp(name, ref->node, ref->node_bytes) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
 struct visit {
     size_t node;
     size_t next; /* next input to visit */

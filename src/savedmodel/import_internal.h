@@ -2,9 +2,8 @@
 #ifndef SX_SAVEDMODEL_IMPORT_INTERNAL_H
 #define SX_SAVEDMODEL_IMPORT_INTERNAL_H
 
-#include "base/buffer.h"
-#include "base/map.h"
 #include "savedmodel/import.h"
+#include "savedmodel/import_common.h"
 
 typedef enum sx_imported_kind {
     SX_IMPORTED_NONE = 0, /* an output that its row does not set */
@@ -26,23 +25,14 @@ typedef struct sx_imported {
     sx_type type;         /* HANDLE */
 } sx_imported;
 
-/* A node that cannot be imported. */
-typedef struct sx_import_refusal {
-    const char *op, *node;
-    const char *why; /* "" = the operator itself is not supported */
-} sx_import_refusal;
-
-enum { SX_IMPORT_MAX_REFUSALS = 64 }; /* kept for the message */
-
 typedef struct sx_importer {
     const sx_saved_model *model;
     sx_import *result;
     sx_arena *arena; /* the result's */
     sx_builder *b;
-    sx_import_refusal refused[SX_IMPORT_MAX_REFUSALS];
-    int n_refused; /* may exceed SX_IMPORT_MAX_REFUSALS */
-    int n_nodes;   /* inlined so far */
-    int depth;     /* of calls */
+    sx_import_refusals refused;
+    int n_nodes; /* inlined so far */
+    int depth;   /* of calls */
 } sx_importer;
 
 /* One node being imported. `out` has room for `n_out` results, all NONE: a few more than the node
@@ -69,9 +59,6 @@ typedef struct sx_import_row {
 /* The row of a TensorFlow operator, or one for all that operators read themselves (from_tf); NULL
  * if it is not supported. */
 const sx_import_row *sx_import_find(const char *tf_op);
-
-/* The argument of a function that a reference in its body names, or -1. `signature` may be NULL. */
-int sx_import_find_arg(const Tensorflow__OpDef *signature, const sx_tf_ref *ref);
 
 /* Checks all inputs of the nodes of a graph or of the body of a function, needed or not, as
  * TensorFlow does: each names a node or an argument, data inputs come before control inputs, and no

@@ -7,9 +7,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
-#include "savedmodel/import_internal.h"
 #include "savedmodel/import_library_internal.h"
-#include "savedmodel/tf_graph.h"
 
 enum {
     MAX_NODES = 200000,
@@ -17,11 +15,6 @@ enum {
     MAX_CALLS = 64,
     MAX_CONSTANT_BYTES = 1 << 30,
 };
-
-sx_status sx_tf_import_memory(void)
-{
-    return sx_no_memory("importing a model, or over its memory limit");
-}
 
 /* ---- References ---- */
 
@@ -39,33 +32,8 @@ static int find_node(const sx_tf_body *body, const sx_tf_ref *ref)
 static const Tensorflow__FunctionDef *called(const sx_library_importer *im,
                                              const Tensorflow__NodeDef *node)
 {
-    const bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
-                         strcmp(node->op, "StatefulPartitionedCall") == 0;
-    const Tensorflow__AttrValue *f = is_call ? sx_tf_node_attr(node, "f") : NULL;
-    if (f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL) {
-        return sx_map_get(&im->defs, f->func->name);
-    }
-    return sx_tf_import_has_op(node->op) ? NULL : sx_map_get(&im->defs, node->op);
-}
-
-/* Inside a function "node:arg:k" is output k of that output argument, elsewhere "node:k". */
-static int output_of(const sx_library_importer *im, const Tensorflow__NodeDef *node,
-                     const sx_tf_ref *ref)
-{
-    const Tensorflow__FunctionDef *function = ref->arg == NULL ? NULL : called(im, node);
-    if (ref->arg == NULL) {
-        return ref->output;
-    }
-    for (size_t i = 0; function != NULL && i < function->signature->n_output_arg; i++) {
-        const char *name = function->signature->output_arg[i]->name;
-        if (strlen(name) == ref->arg_bytes && memcmp(name, ref->arg, ref->arg_bytes) == 0) {
-            return (int)i;
-        }
-    }
-    /* a call by the function's name has no other outputs */
-    return function != NULL && strcmp(node->op, function->signature->name) == 0
-               ? -1
-               : sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
+    const char *name = sx_import_called(node, sx_tf_import_has_op(node->op));
+    return name != NULL ? sx_map_get(&im->defs, name) : NULL;
 }
 
 static sx_status resolve(const sx_library_importer *im, const sx_tf_body *body, const char *text,
@@ -84,76 +52,32 @@ static sx_status resolve(const sx_library_importer *im, const sx_tf_body *body, 
         return sx_error(SX_DATA_LOSS, "\"%.100s\": no such node", text);
     }
     const sx_tf_thing *results = body->results[node];
-    const int output = output_of(im, body->nodes[node], &ref);
+    const Tensorflow__NodeDef *source = body->nodes[node];
+    const Tensorflow__FunctionDef *function = ref.arg != NULL ? called(im, source) : NULL;
+    const int output = sx_import_output_of(function, source, &ref);
     if (output >= 0 && output < body->n_results[node] && results[output].kind != SX_TF_NOTHING) {
         *out = results[output];
     } else if (results[0].kind == SX_TF_REFUSED) {
         *out = results[0];
     } else {
         return sx_error(SX_UNIMPLEMENTED, "\"%.100s\": output %d of %.100s is not supported", text,
-                        output, body->nodes[node]->op);
+                        output, source->op);
     }
     return SX_OK;
 }
 
-/* ---- Refusals ---- */
+/* ---- Nodes ---- */
 
 /* Records that the node, and so everything that reads it, cannot be imported. The import goes on,
  * to find all such nodes. */
 static sx_status refuse(sx_library_importer *im, sx_tf_import_node *n, const char *why)
 {
-    if (im->n_refused < SX_TF_MAX_REFUSALS) {
-        const char *kept = sx_arena_strdup(&im->arena, why);
-        if (kept == NULL) {
-            return sx_tf_import_memory();
-        }
-        im->refused[im->n_refused] = (sx_tf_refusal){n->node->op, n->node->name, kept};
-    }
-    im->n_refused++;
+    SX_TRY(sx_import_refuse(&im->refused, &im->arena, n->node, why));
     for (int i = 0; i < n->n_out; i++) {
         n->out[i] = (sx_tf_thing){.kind = SX_TF_REFUSED};
     }
     return SX_OK;
 }
-
-/* unsupported operators: Erf (2 nodes: "a", "b"), Conv2D (1 node: "c": data_format is not NHWC) */
-static sx_status refusals(const sx_library_importer *im)
-{
-    bool told[SX_TF_MAX_REFUSALS] = {false};
-    const int kept = SX_MIN(im->n_refused, SX_TF_MAX_REFUSALS);
-    int n_ops = 0;
-    sx_buf text;
-    sx_buf_init(&text, 1 << 16);
-    for (int i = 0; i < kept; i++) {
-        int count = 0, shown = 0;
-        for (int k = i; k < kept && !told[i]; k++) {
-            count += strcmp(im->refused[k].op, im->refused[i].op) == 0;
-        }
-        if (count == 0) {
-            continue;
-        }
-        sx_buf_printf(&text, "%s%.100s (%d node%s: ", n_ops++ > 0 ? ", " : "", im->refused[i].op,
-                      count, count == 1 ? "" : "s");
-        for (int k = i; k < kept; k++) {
-            const sx_tf_refusal *r = &im->refused[k];
-            if (strcmp(r->op, im->refused[i].op) == 0) {
-                told[k] = true;
-                sx_buf_printf(&text, "%s\"%.200s\"%s%s", shown++ > 0 ? ", " : "", r->node,
-                              r->why[0] != '\0' ? ": " : "", r->why);
-            }
-        }
-        sx_buf_putc(&text, ')');
-    }
-    if (im->n_refused > kept) {
-        sx_buf_printf(&text, " and %d more nodes", im->n_refused - kept);
-    }
-    sx_status status = sx_error(SX_UNIMPLEMENTED, "unsupported operator%s: %s",
-                                n_ops == 1 ? "" : "s", sx_buf_text(&text));
-    sx_buf_deinit(&text);
-    return status;
-}
-
-/* ---- Nodes ---- */
 
 static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 {
@@ -169,7 +93,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     n.out = sx_arena_array(&im->arena, n.n_out, sx_tf_thing);
     sx_tf_thing *in = sx_arena_array(&im->arena, n.node->n_input + 1, sx_tf_thing);
     if (n.out == NULL || in == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     bool refused = false;
     sx_status status = SX_OK;
@@ -270,7 +194,7 @@ static sx_status import_roots(sx_library_importer *im, sx_tf_body *body, const c
               .body = body,
               .stack = sx_alloc(body->n_nodes + 1, sizeof(visit)),
               .entered = sx_alloc(body->n_nodes + 1, sizeof(bool))};
-    sx_status status = w.stack == NULL || w.entered == NULL ? sx_tf_import_memory() : SX_OK;
+    sx_status status = w.stack == NULL || w.entered == NULL ? sx_import_memory() : SX_OK;
     for (size_t i = 0; i < n && status == SX_OK; i++) {
         status = import_from(&w, roots[i]);
     }
@@ -287,7 +211,7 @@ static sx_status body_init(sx_tf_body *body, Tensorflow__NodeDef *const *nodes, 
     body->results = sx_alloc(n + 1, sizeof(*body->results));
     body->n_results = sx_alloc(n + 1, sizeof(*body->n_results));
     if (body->results == NULL || body->n_results == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     for (size_t i = 0; i < n; i++) {
         SX_TRY(sx_map_put(&body->index, nodes[i]->name, (void *)(uintptr_t)(i + 1)));
@@ -366,19 +290,9 @@ sx_status sx_tf_import_body(sx_library_importer *im, const Tensorflow__FunctionD
     }
     const char **roots = sx_arena_array(&im->arena, n_roots + 1, const char *);
     if (roots == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
-    for (size_t i = 0; i < n_out; i++) {
-        for (size_t k = 0; k < function->n_ret; k++) {
-            if (strcmp(function->ret[k]->key, signature->output_arg[i]->name) == 0) {
-                roots[i] = function->ret[k]->value;
-            }
-        }
-        if (roots[i] == NULL) {
-            return sx_error(SX_DATA_LOSS, "function \"%.100s\" has no return value for output %zu",
-                            signature->name, i);
-        }
-    }
+    SX_TRY(sx_import_returned(function, roots));
     for (size_t i = n_out; i < n_roots; i++) { /* what runs for its effect */
         roots[i] = function->control_ret[i - n_out]->value;
     }
@@ -414,7 +328,7 @@ static sx_status unique_name(sx_library_importer *im, const char *name, const ch
     for (int k = 2; taken; k++) {
         *out = sx_arena_printf(&im->arena, "%s#%d", name, k);
         if (*out == NULL) {
-            return sx_tf_import_memory();
+            return sx_import_memory();
         }
         taken = sx_library_find(im->library, *out) != NULL;
     }
@@ -425,12 +339,12 @@ static sx_status make_function(sx_library_importer *im, const Tensorflow__Functi
                                sx_tf_thing *args, int n_args, made_function *made)
 {
     const Tensorflow__OpDef *signature = function->signature;
-    const int refused_before = im->n_refused;
+    const int refused_before = im->refused.n;
     sx_builder *b = NULL;
     made->n_results = (int)signature->n_output_arg;
     made->results = sx_arena_array(&im->arena, made->n_results + 1, sx_tf_thing);
     if (made->results == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     SX_TRY(sx_builder_create_function(&b));
     for (int i = 0; i < n_args && (size_t)i < signature->n_input_arg; i++) {
@@ -439,7 +353,7 @@ static sx_status make_function(sx_library_importer *im, const Tensorflow__Functi
         args[i].value = sx_input(b, signature->input_arg[i]->name, type);
     }
     sx_status status = sx_tf_import_body(im, function, b, args, n_args, made->results);
-    made->refused = im->n_refused > refused_before;
+    made->refused = im->refused.n > refused_before;
     for (int i = 0; i < made->n_results && status == SX_OK; i++) {
         made->refused = made->refused || made->results[i].kind == SX_TF_REFUSED;
     }
@@ -481,11 +395,10 @@ sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *body,
                       sx_type_format(&args[i].variable, text, sizeof(text)));
     }
     made_function *made = sx_map_get(&im->made, sx_buf_text(&key));
-    sx_status status = args == NULL || in == NULL ? sx_tf_import_memory() : sx_buf_status(&key);
+    sx_status status = args == NULL || in == NULL ? sx_import_memory() : sx_buf_status(&key);
     if (status == SX_OK && made == NULL) {
         made = sx_arena_new(&im->arena, made_function);
-        status =
-            made == NULL ? sx_tf_import_memory() : sx_map_put(&im->made, sx_buf_text(&key), made);
+        status = made == NULL ? sx_import_memory() : sx_map_put(&im->made, sx_buf_text(&key), made);
         status = status != SX_OK ? status : make_function(im, function, args, n->n_in, made);
         status = sx_status_annotate(status, __FILE__, __LINE__, "function \"%.100s\"",
                                     function->signature->name);
@@ -546,7 +459,7 @@ static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signat
     sx_tf_thing *fed = sx_arena_new(&im->arena, sx_tf_thing);
     sx_type type = t->type;
     if (fed == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     if (node < 0 || ref.output != 0) {
         return sx_error(SX_DATA_LOSS,
@@ -570,9 +483,9 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
     sx_tf_body body = {0};
     const char **roots = sx_arena_array(&im->arena, s->n_outputs + 1, const char *);
     if (roots == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
-    im->n_refused = 0;
+    im->refused.n = 0;
     SX_TRY(sx_builder_create_function(&body.b));
     sx_status status = body_init(&body, graph->node, graph->n_node);
     for (size_t i = 0; i < s->n_inputs && status == SX_OK; i++) {
@@ -584,8 +497,8 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
     if (status == SX_OK) {
         status = import_roots(im, &body, roots, s->n_outputs);
     }
-    if (status == SX_OK && im->n_refused > 0) {
-        status = refusals(im);
+    if (status == SX_OK && im->refused.n > 0) {
+        status = sx_import_refusals_error(&im->refused);
     }
     for (size_t i = 0; i < s->n_outputs && status == SX_OK; i++) {
         sx_tf_thing y = {0};
@@ -645,7 +558,7 @@ sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits 
     limits = limits != NULL ? limits : &none;
     sx_library_importer *im = sx_alloc(1, sizeof(*im));
     if (im == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     size_t n;
     (void)sx_saved_model_signatures(model, &n);

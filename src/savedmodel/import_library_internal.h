@@ -3,8 +3,7 @@
 #ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 #define SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 
-#include "base/map.h"
-#include "graph/builder.h"
+#include "savedmodel/import_common.h"
 #include "savedmodel/import_library.h"
 
 typedef enum sx_tf_thing_kind {
@@ -36,13 +35,6 @@ typedef struct sx_tf_body {
     int *n_results;
 } sx_tf_body;
 
-typedef struct sx_tf_refusal {
-    const char *op, *node;
-    const char *why; /* "" = the operator itself is not supported */
-} sx_tf_refusal;
-
-enum { SX_TF_MAX_REFUSALS = 64 }; /* kept for the message */
-
 typedef struct sx_library_importer {
     const sx_saved_model *model;
     sx_import_limits limits;
@@ -52,8 +44,7 @@ typedef struct sx_library_importer {
     sx_map made;    /* name and argument types -> the function */
     sx_map assigns; /* name of a FunctionDef -> whether it assigns variables */
     int64_t n_nodes, constant_bytes, depth;
-    sx_tf_refusal refused[SX_TF_MAX_REFUSALS];
-    int n_refused; /* may exceed SX_TF_MAX_REFUSALS */
+    sx_import_refusals refused;
 } sx_library_importer;
 
 /* One node being imported. */
@@ -67,7 +58,6 @@ typedef struct sx_tf_import_node {
 
 /* ---- import_library.c ---- */
 
-SX_MUST_USE sx_status sx_tf_import_memory(void);
 /* The FunctionDef that attribute `attr` of a node names; DATA_LOSS if there is none. */
 SX_MUST_USE sx_status sx_tf_import_function_of(const sx_library_importer *im,
                                                const Tensorflow__NodeDef *node, const char *attr,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
 #include "graph/attr_operands.h"
 #include "graph/host.h"
 #include "graph/ops/common.h"
@@ -16,7 +15,7 @@
 
 /* One node, with what all rows need. */
 typedef struct node {
-    sx_tf_node head; /* as the operators' `from_tf` reads it */
+    sx_import_reader tf;
     sx_library_importer *im;
     sx_tf_body *body;
     sx_builder *b;
@@ -31,39 +30,6 @@ typedef struct row {
     import_fn *import;
     const char *same_as; /* TensorFlow's other name of it, or NULL */
 } row;
-
-static bool read_attr(const sx_tf_node *head, const char *name, sx_tf_attr *out)
-{
-    const node *x = (const node *)head;
-    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, name);
-    switch (a == NULL ? TENSORFLOW__ATTR_VALUE__VALUE__NOT_SET : a->value_case) {
-    case TENSORFLOW__ATTR_VALUE__VALUE_B:
-        *out = sx_tf_attr_bool(name, a->b != 0);
-        return true;
-    case TENSORFLOW__ATTR_VALUE__VALUE_F:
-        *out = sx_tf_attr_float(name, a->f);
-        return true;
-    case TENSORFLOW__ATTR_VALUE__VALUE_I:
-        *out = sx_tf_attr_int(name, a->i);
-        return true;
-    case TENSORFLOW__ATTR_VALUE__VALUE_TYPE:
-        *out = sx_tf_attr_type(name, (int)a->type);
-        return true;
-    case TENSORFLOW__ATTR_VALUE__VALUE_S: {
-        char *text = sx_arena_strndup(&x->im->arena, (const char *)a->s.data, a->s.len);
-        *out = sx_tf_attr_string(name, text != NULL ? text : "");
-        return true;
-    }
-    case TENSORFLOW__ATTR_VALUE__VALUE_LIST:
-        if (a->list == NULL || a->list->n_i == 0) {
-            return false;
-        }
-        *out = sx_tf_attr_ints(name, (int)a->list->n_i, a->list->i);
-        return true;
-    default:
-        return false;
-    }
-}
 
 /* ---- Operands ---- */
 
@@ -90,23 +56,13 @@ static void set(node *x, int output, sx_value value)
 static sx_status operand_ints(const node *x, int i, sx_ints *out)
 {
     const sx_tensor *t = NULL;
-    SX_TRY(sx_tf_read_value(&x->head, i, &t));
-    const int64_t count = sx_type_elems(&t->type);
-    if ((t->type.dtype != SX_I32 && t->type.dtype != SX_I64) || t->type.rank > 1 ||
-        count > SX_MAX_RANK) {
-        return unsupported("input %d is not a list of at most %d integers", i, SX_MAX_RANK);
-    }
-    out->n = (int)count;
-    for (int k = 0; k < out->n; k++) {
-        out->v[k] =
-            t->type.dtype == SX_I32 ? ((const int32_t *)t->data)[k] : ((const int64_t *)t->data)[k];
-    }
-    return SX_OK;
+    SX_TRY(sx_tf_read_value(&x->tf.head, i, &t));
+    return sx_import_ints(t, i, out);
 }
 
 static sx_status require_rank(const node *x, int i)
 {
-    return x->head.types[i].rank == SX_UNKNOWN_RANK
+    return x->tf.head.types[i].rank == SX_UNKNOWN_RANK
                ? unsupported("the rank of input %d is unknown", i)
                : SX_OK;
 }
@@ -163,7 +119,7 @@ static sx_status probe(const sx_op_def *op, const void *attrs, const sx_type *in
 {
     sx_type *types = sx_arena_memdup(arena, in, ((size_t)n_in + 1) * sizeof(*in));
     if (types == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     for (int i = 0; i < n_in; i++) {
         for (int d = 0; d < types[i].rank; d++) {
@@ -238,7 +194,7 @@ static sx_status add_node(const node *x, const sx_op_def *op, const void *attrs,
 {
     sx_type types[SX_MAX_OUTPUTS], *in_types = sx_arena_array(&x->im->arena, n_in + 1, sx_type);
     if (in_types == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     for (int i = 0; i < n_in; i++) {
         in_types[i] = sx_type_of_value(x->b, in[i]);
@@ -246,7 +202,7 @@ static sx_status add_node(const node *x, const sx_op_def *op, const void *attrs,
     void *zero = attrs != NULL ? NULL : sx_arena_alloc(&x->im->arena, op->attrs_bytes + 1, 1);
     attrs = attrs != NULL ? attrs : zero;
     if (attrs == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     SX_TRY(declare(x, op, attrs, n_operands > 0, in_types, n_in, types, out_n));
     for (int i = 0; i < n_operands; i++) { /* a shape of known length says at least the rank */
@@ -362,15 +318,15 @@ static sx_status import_one(node *x)
     sx_value *in = sx_arena_array(&x->im->arena, x->n->n_in + 1, sx_value);
     void *attrs = sx_arena_alloc(&x->im->arena, op->attrs_bytes + 1, 1);
     if (from == NULL || in == NULL || attrs == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
-    SX_TRY(sx_tf_read_open_node(op, form, &x->head, attrs, from, &n_in, open, &n_open));
+    SX_TRY(sx_tf_read_open_node(op, form, &x->tf.head, attrs, from, &n_in, open, &n_open));
     for (int i = 0; i < n_in; i++) {
         SX_TRY(operand(x, from[i], &in[i]));
     }
     for (int i = 0; i < n_open; i++) {
         const sx_attr_kind kind = op->attrs[open[i].row].kind;
-        const sx_type *type = &x->head.types[open[i].input];
+        const sx_type *type = &x->tf.head.types[open[i].input];
         char text[SX_TYPE_TEXT];
         if (kind == SX_ATTR_FLOAT || kind == SX_ATTR_BOOL) { /* never part of what is bound */
             return unsupported("input %d is not a constant", open[i].input);
@@ -394,16 +350,11 @@ static sx_status import_one(node *x)
 
 static sx_status import_const(node *x)
 {
-    const Tensorflow__AttrValue *value = sx_tf_node_attr(x->n->node, "value");
     sx_tensor *t = sx_arena_new(&x->im->arena, sx_tensor);
     if (t == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
-    if (value == NULL || value->value_case != TENSORFLOW__ATTR_VALUE__VALUE_TENSOR ||
-        value->tensor == NULL) {
-        return sx_error(SX_DATA_LOSS, "Const has no value");
-    }
-    SX_TRY(sx_tf_tensor_value(value->tensor, &x->im->arena, t));
+    SX_TRY(sx_import_const_value(x->n->node, &x->im->arena, t));
     x->im->constant_bytes += SX_MAX(sx_host_bytes(&t->type), 0);
     if (x->im->constant_bytes > x->im->limits.constant_bytes) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld bytes of constants",
@@ -446,22 +397,16 @@ static sx_status import_nothing(node *x)
 
 static sx_status import_handle(node *x)
 {
-    const char *key = sx_saved_model_variable_key(x->im->model, x->n->node->name);
-    const sx_bundle *bundle = sx_saved_model_variables(x->im->model);
-    const sx_bundle_entry *e = key == NULL || bundle == NULL ? NULL : sx_bundle_find(bundle, key);
-    if (e == NULL) {
-        return sx_error(SX_DATA_LOSS, "the checkpoint has no value for this variable");
-    }
-    if (e->type.dtype == SX_DTYPE_NONE || e->type.dtype == SX_STRING) {
-        return unsupported("variables of TensorFlow's type %d are not supported", e->tf_dtype);
-    }
+    const char *key = NULL;
+    sx_type type;
+    SX_TRY(sx_import_variable(x->im->model, x->n->node, &key, &type));
     if (sx_library_find_variable(x->im->library, key) == NULL) {
         SX_TRY(sx_library_add_variable(x->im->library,
-                                       &(sx_variable_spec){.name = key, .type = e->type}));
+                                       &(sx_variable_spec){.name = key, .type = type}));
     }
     const sx_value y =
         sx_build(x->b, &sx_op_variable_handle, &(sx_variable_handle_attrs){key}, NULL, 0);
-    x->n->out[0] = (sx_tf_thing){.kind = SX_TF_HANDLE, .value = y, .variable = e->type};
+    x->n->out[0] = (sx_tf_thing){.kind = SX_TF_HANDLE, .value = y, .variable = type};
     return SX_OK;
 }
 
@@ -531,7 +476,7 @@ static sx_status import_assert(node *x)
 {
     sx_value *in = sx_arena_array(&x->im->arena, x->n->n_in + 1, sx_value), y = SX_NO_VALUE;
     if (in == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     for (int i = 0; i < x->n->n_in; i++) {
         SX_TRY(operand(x, i, &in[i]));
@@ -555,7 +500,7 @@ static sx_status only_read(node *x, const char *const *attrs, int first, sx_tf_t
     sx_tf_thing *args =
         sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)x->n->n_in + 1) * sizeof(*args));
     if (args == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     for (int i = first; i < x->n->n_in && !assigns; i++) {
         if (args[i].kind == SX_TF_HANDLE) {
@@ -600,7 +545,7 @@ static sx_status make_region(node *x, const char *attr, const sx_tf_thing *args,
     const Tensorflow__OpDef *signature = function->signature;
     sx_tf_thing *inner = sx_arena_memdup(&x->im->arena, args, ((size_t)n + 1) * sizeof(*inner));
     if (inner == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     if (signature->n_output_arg != (size_t)n_results || signature->n_input_arg != (size_t)n) {
         return sx_error(SX_DATA_LOSS,
@@ -609,14 +554,14 @@ static sx_status make_region(node *x, const char *attr, const sx_tf_thing *args,
                         n_results);
     }
     SX_TRY(sx_builder_create_function(&b));
-    const int refused = x->im->n_refused;
+    const int refused = x->im->refused.n;
     for (int k = 0; k < n; k++) {
         const int i = order != NULL ? order[k] : k;
         inner[i].known = NULL;
         inner[i].value = sx_input(b, signature->input_arg[i]->name, types[i]);
     }
     sx_status status = sx_tf_import_body(x->im, function, b, inner, n, results);
-    bool whole = x->im->n_refused == refused;
+    bool whole = x->im->refused.n == refused;
     for (int i = 0; i < n_results && status == SX_OK && whole; i++) {
         whole = results[i].kind != SX_TF_REFUSED;
     }
@@ -659,7 +604,7 @@ static sx_status make_room(node *x, const char *attr, int *out_n)
         x->n->out = sx_arena_array(&x->im->arena, n + 1, sx_tf_thing);
     }
     *out_n = (int)n;
-    return x->n->out == NULL ? sx_tf_import_memory() : SX_OK;
+    return x->n->out == NULL ? sx_import_memory() : SX_OK;
 }
 
 /* A condition that is a number is true if it is not 0. */
@@ -696,7 +641,7 @@ static sx_status import_if(node *x)
     sx_value *in = sx_arena_array(&x->im->arena, n + 2, sx_value), condition = SX_NO_VALUE;
     sx_type *in_types = sx_arena_array(&x->im->arena, n + 1, sx_type);
     if (in == NULL || in_types == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     SX_TRY(operand(x, 0, &condition));
     SX_TRY(to_bool(x, condition, &in[0]));
@@ -847,7 +792,7 @@ static sx_status import_shape(node *x)
 {
     sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
     SX_TRY(operand(x, 0, &v));
-    BUILD(x, &y, shape, (&(sx_cast_attrs){sx_tf_read_dtype(&x->head, "out_type", SX_I32)}), v);
+    BUILD(x, &y, shape, (&(sx_cast_attrs){sx_tf_read_dtype(&x->tf.head, "out_type", SX_I32)}), v);
     set(x, 0, y);
     return SX_OK;
 }
@@ -856,7 +801,7 @@ static sx_status import_rank(node *x)
 {
     sx_value y = SX_NO_VALUE;
     SX_TRY(require_rank(x, 0));
-    SX_TRY(scalar(x, SX_I32, x->head.types[0].rank, &y));
+    SX_TRY(scalar(x, SX_I32, x->tf.head.types[0].rank, &y));
     set(x, 0, y);
     return SX_OK;
 }
@@ -865,11 +810,11 @@ static sx_status import_rank(node *x)
 static sx_status import_size(node *x)
 {
     sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
-    const sx_dtype dtype = sx_tf_read_dtype(&x->head, "out_type", SX_I32);
+    const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "out_type", SX_I32);
     SX_TRY(operand(x, 0, &v));
     SX_TRY(require_rank(x, 0));
     SX_TRY(scalar(x, dtype, 1, &y));
-    for (int d = 0; d < x->head.types[0].rank; d++) {
+    for (int d = 0; d < x->tf.head.types[0].rank; d++) {
         sx_value shape = SX_NO_VALUE, dim = SX_NO_VALUE;
         const sx_slice_attrs at = {.begin = {1, {d}}, .size = {1, {1}}};
         BUILD(x, &shape, shape, (&(sx_cast_attrs){dtype}), v);
@@ -886,17 +831,17 @@ static sx_status import_strided_slice(node *x)
 {
     sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
     sx_ints begin = {0}, end = {0}, strides = {0}, kept = {0};
-    const int64_t begins = sx_tf_read_int(&x->head, "begin_mask", 0),
-                  ends = sx_tf_read_int(&x->head, "end_mask", 0),
-                  shrinks = sx_tf_read_int(&x->head, "shrink_axis_mask", 0),
-                  adds = sx_tf_read_int(&x->head, "new_axis_mask", 0),
-                  dots = sx_tf_read_int(&x->head, "ellipsis_mask", 0);
+    const int64_t begins = sx_tf_read_int(&x->tf.head, "begin_mask", 0),
+                  ends = sx_tf_read_int(&x->tf.head, "end_mask", 0),
+                  shrinks = sx_tf_read_int(&x->tf.head, "shrink_axis_mask", 0),
+                  adds = sx_tf_read_int(&x->tf.head, "new_axis_mask", 0),
+                  dots = sx_tf_read_int(&x->tf.head, "ellipsis_mask", 0);
     SX_TRY(operand(x, 0, &v));
     SX_TRY(require_rank(x, 0));
     SX_TRY(operand_ints(x, 1, &begin));
     SX_TRY(operand_ints(x, 2, &end));
     SX_TRY(operand_ints(x, 3, &strides));
-    const sx_type *type = &x->head.types[0];
+    const sx_type *type = &x->tf.head.types[0];
     sx_slice_attrs attrs = {.begin = {.n = type->rank}, .size = {.n = type->rank}};
     bool cuts = false, whole = true; /* whether the sizes are known */
     int n_axes = 0;                  /* that the indices name */
@@ -1036,10 +981,10 @@ static sx_status import_expand_dims(node *x)
 
 static sx_status import_pack(node *x)
 {
-    const int64_t axis = sx_tf_read_int(&x->head, "axis", 0);
+    const int64_t axis = sx_tf_read_int(&x->tf.head, "axis", 0);
     sx_value *in = sx_arena_array(&x->im->arena, x->n->n_in + 1, sx_value), y = SX_NO_VALUE;
     if (in == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     for (int i = 0; i < x->n->n_in; i++) {
         SX_TRY(operand(x, i, &in[i]));
@@ -1048,7 +993,7 @@ static sx_status import_pack(node *x)
     if (x->n->n_in == 0) {
         return sx_error(SX_DATA_LOSS, "it packs nothing");
     }
-    const int rank = x->head.types[0].rank + 1;
+    const int rank = x->tf.head.types[0].rank + 1;
     const sx_axis_attrs attrs = {axis < 0 ? axis + rank : axis};
     SX_TRY(build(x, &sx_op_concat, &attrs, &y, x->n->n_in, in));
     set(x, 0, y);
@@ -1063,8 +1008,9 @@ static sx_status import_squeeze(node *x)
     sx_ints from = {0};
     SX_TRY(operand(x, 0, &v));
     SX_TRY(require_rank(x, 0));
-    const sx_type *type = &x->head.types[0];
-    const bool named = read_attr(&x->head, "squeeze_dims", &list) && list.kind == SX_TF_ATTR_INTS;
+    const sx_type *type = &x->tf.head.types[0];
+    const bool named =
+        x->tf.head.attr(&x->tf.head, "squeeze_dims", &list) && list.kind == SX_TF_ATTR_INTS;
     for (int i = 0; named && i < list.count; i++) {
         const int64_t d = list.ints[i] < 0 ? list.ints[i] + type->rank : list.ints[i];
         if (d < 0 || d >= type->rank || (type->dims[d] >= 0 && type->dims[d] != 1)) {
@@ -1108,9 +1054,9 @@ static sx_status import_range(node *x)
     if (start.n != 1 || delta.n != 1 || delta.v[0] == 0) {
         return unsupported("start and delta are not integers, or delta is 0");
     }
-    const sx_dtype dtype = x->head.types[0].dtype;
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
     sx_iota_attrs attrs = {.dtype = dtype};
-    if (x->head.values[1] != NULL) {
+    if (x->tf.head.values[1] != NULL) {
         SX_TRY(operand_ints(x, 1, &limit));
         int64_t distance = 0;
         if (limit.n != 1 || !sx_add_i64(limit.v[0], -start.v[0], &distance)) {
@@ -1149,18 +1095,18 @@ static sx_status import_range(node *x)
 /* The sum divided by the number of elements, which is the sum of ones. */
 static sx_status import_mean(node *x)
 {
-    sx_reduce_attrs attrs = {.keep_dims = sx_tf_read_bool(&x->head, "keep_dims", false)};
+    sx_reduce_attrs attrs = {.keep_dims = sx_tf_read_bool(&x->tf.head, "keep_dims", false)};
     sx_value v = SX_NO_VALUE, axes = SX_NO_VALUE, sum = SX_NO_VALUE, y = SX_NO_VALUE;
     SX_TRY(operand(x, 0, &v));
     SX_TRY(operand(x, 1, &axes));
-    const sx_type *type = &x->head.types[0];
+    const sx_type *type = &x->tf.head.types[0];
     if (!sx_dtype_is_float(type->dtype)) {
         return unsupported("a mean of %s", sx_dtype_name(type->dtype));
     }
     double count = 1;
-    bool known = x->head.values[1] != NULL && type->rank != SX_UNKNOWN_RANK;
+    bool known = x->tf.head.values[1] != NULL && type->rank != SX_UNKNOWN_RANK;
     if (known) {
-        const sx_known_operand list = {.value = x->head.values[1], .type = &x->head.types[1]};
+        const sx_known_operand list = {.value = x->tf.head.values[1], .type = &x->tf.head.types[1]};
         SX_TRY(sx_attr_from_operand(&sx_op_reduce_sum, attr_row(&sx_op_reduce_sum, "axes"), &attrs,
                                     type, 1, &list, &known));
     }
@@ -1199,11 +1145,11 @@ static sx_status import_depthwise(node *x)
     int64_t filters;
     SX_TRY(operand(x, 0, &in[0]));
     SX_TRY(operand(x, 1, &in[1]));
-    if (!sx_tf_read_is(&x->head, "data_format", "NHWC", true)) {
+    if (!sx_tf_read_is(&x->tf.head, "data_format", "NHWC", true)) {
         return unsupported("data_format is not NHWC");
     }
-    SX_TRY(sx_tf_read_conv(&x->head, &attrs));
-    const sx_type *kernel = &x->head.types[1];
+    SX_TRY(sx_tf_read_conv(&x->tf.head, &attrs));
+    const sx_type *kernel = &x->tf.head.types[1];
     if (kernel->rank != 4 || !sx_type_is_static(kernel) ||
         !sx_mul_i64(kernel->dims[2], kernel->dims[3], &filters)) {
         return unsupported("the shape of the filter is unknown");
@@ -1219,8 +1165,9 @@ static sx_status import_depthwise(node *x)
 /* The number of groups follows from the channels. */
 static sx_status import_conv2d(node *x)
 {
-    if (x->n->n_in >= 2 && (x->head.types[0].rank != 4 || x->head.types[0].dims[3] < 0 ||
-                            x->head.types[1].rank != 4 || !sx_type_is_static(&x->head.types[1]))) {
+    if (x->n->n_in >= 2 &&
+        (x->tf.head.types[0].rank != 4 || x->tf.head.types[0].dims[3] < 0 ||
+         x->tf.head.types[1].rank != 4 || !sx_type_is_static(&x->tf.head.types[1]))) {
         return unsupported("the channels of its input, or the shape of its filter, are unknown");
     }
     return import_one(x);
@@ -1232,7 +1179,7 @@ static sx_status import_expm1(node *x)
     const sx_alpha_attrs one = {.alpha = 1};
     sx_value v = SX_NO_VALUE, zero = SX_NO_VALUE, a = SX_NO_VALUE, b = SX_NO_VALUE, y = SX_NO_VALUE;
     SX_TRY(operand(x, 0, &v));
-    SX_TRY(scalar(x, x->head.types[0].dtype, 0, &zero));
+    SX_TRY(scalar(x, x->tf.head.types[0].dtype, 0, &zero));
     BUILD(x, &a, neg, NULL, v);
     BUILD(x, &a, elu, &one, a);
     BUILD(x, &a, neg, NULL, a);
@@ -1362,7 +1309,7 @@ bool sx_tf_import_has_op(const char *tf_op)
 
 sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_import_node *n)
 {
-    node x = {.head = {.attr = read_attr, .n_in = n->n_in},
+    node x = {.tf = sx_import_reader_of(n->node, &im->arena, body->b),
               .im = im,
               .body = body,
               .b = body->b,
@@ -1371,7 +1318,7 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     sx_type *types = sx_arena_array(&im->arena, n->n_in + 1, sx_type);
     const sx_tensor **values = sx_arena_array(&im->arena, n->n_in + 1, const sx_tensor *);
     if (types == NULL || values == NULL) {
-        return sx_tf_import_memory();
+        return sx_import_memory();
     }
     for (int i = 0; i < n->n_in; i++) {
         types[i] = sx_type_of_value(body->b, n->in[i].value);
@@ -1379,7 +1326,8 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
                         ? n->in[i].known
                         : NULL;
     }
-    x.head.types = types;
-    x.head.values = values;
+    x.tf.head.n_in = n->n_in;
+    x.tf.head.types = types;
+    x.tf.head.values = values;
     return x.row->import(&x);
 }

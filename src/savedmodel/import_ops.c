@@ -3,61 +3,14 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
 #include "graph/builder.h"
 #include "graph/ops/common.h"
 #include "savedmodel/export.h"
 #include "savedmodel/import_internal.h"
 
-/* ---- Attributes ---- */
-
-/* A node as the operators' `from_tf` reads it (graph/lower/tf_reader.h). */
-typedef struct reader {
-    sx_tf_node head;
-    const Tensorflow__NodeDef *node;
-    sx_arena *arena;
-    sx_builder *b; /* fails if there is no memory for a text */
-} reader;
-
-static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
+static sx_import_reader reader_of(const sx_importer *im, const sx_import_node *n)
 {
-    const reader *r = (const reader *)n;
-    const Tensorflow__AttrValue *a = sx_tf_node_attr(r->node, name);
-    switch (a == NULL ? TENSORFLOW__ATTR_VALUE__VALUE__NOT_SET : a->value_case) {
-    case TENSORFLOW__ATTR_VALUE__VALUE_B:
-        *out = sx_tf_attr_bool(name, a->b != 0);
-        return true;
-    case TENSORFLOW__ATTR_VALUE__VALUE_F:
-        *out = sx_tf_attr_float(name, a->f);
-        return true;
-    case TENSORFLOW__ATTR_VALUE__VALUE_I:
-        *out = sx_tf_attr_int(name, a->i);
-        return true;
-    case TENSORFLOW__ATTR_VALUE__VALUE_TYPE:
-        *out = sx_tf_attr_type(name, (int)a->type);
-        return true;
-    case TENSORFLOW__ATTR_VALUE__VALUE_S: {
-        char *text = sx_arena_strndup(r->arena, (const char *)a->s.data, a->s.len);
-        if (text == NULL) {
-            sx_builder_fail(r->b, sx_no_memory("importing a model"));
-        }
-        *out = sx_tf_attr_string(name, text != NULL ? text : "");
-        return true;
-    }
-    case TENSORFLOW__ATTR_VALUE__VALUE_LIST:
-        if (a->list == NULL || a->list->n_i == 0) {
-            return false;
-        }
-        *out = sx_tf_attr_ints(name, (int)a->list->n_i, a->list->i);
-        return true;
-    default:
-        return false;
-    }
-}
-
-static reader reader_of(const sx_importer *im, const sx_import_node *n)
-{
-    return (reader){.head = {.attr = read_attr}, .node = n->node, .arena = im->arena, .b = im->b};
+    return sx_import_reader_of(n->node, im->arena, im->b);
 }
 
 /* ---- Operands ---- */
@@ -102,18 +55,7 @@ static sx_status operand_ints(const sx_import_node *n, int i, sx_ints *out)
     if (i >= n->n_in || n->in[i].kind != SX_IMPORTED_CONST) {
         return unsupported("input %d is not a constant", i);
     }
-    const sx_tensor *t = &n->in[i].constant;
-    const int64_t count = sx_type_elems(&t->type);
-    if ((t->type.dtype != SX_I32 && t->type.dtype != SX_I64) || t->type.rank > 1 ||
-        count > SX_MAX_RANK) {
-        return unsupported("input %d is not a list of at most 8 integers", i);
-    }
-    *out = (sx_ints){.n = (int)count};
-    for (int k = 0; k < out->n; k++) {
-        out->v[k] =
-            t->type.dtype == SX_I32 ? ((const int32_t *)t->data)[k] : ((const int64_t *)t->data)[k];
-    }
-    return SX_OK;
+    return sx_import_ints(&n->in[i].constant, i, out);
 }
 
 /* Reads the node as one of `op`, an operator that TensorFlow operator `tf_op` is, up to its
@@ -124,7 +66,7 @@ static sx_status read_node(sx_importer *im, const sx_import_node *n, const char 
 {
     const sx_tf_form *form = NULL;
     const sx_op_def *op = sx_op_find_tf(tf_op, &form);
-    reader r = reader_of(im, n);
+    sx_import_reader r = reader_of(im, n);
     const size_t count = (size_t)n->n_in + 1;
     sx_type *types = sx_arena_array(im->arena, count, sx_type);
     const sx_tensor **values = sx_arena_array(im->arena, count, const sx_tensor *);
@@ -132,7 +74,7 @@ static sx_status read_node(sx_importer *im, const sx_import_node *n, const char 
     int *from = sx_arena_array(im->arena, count, int);
     void *attrs = sx_arena_alloc(im->arena, op->attrs_bytes + 1, sizeof(int64_t));
     if (types == NULL || values == NULL || inputs == NULL || from == NULL || attrs == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     for (int i = 0; i < n->n_in; i++) {
         const sx_imported *x = &n->in[i];
@@ -169,7 +111,7 @@ static sx_status import_one(sx_importer *im, sx_import_node *n)
                      &in, &n_in));
     sx_type *types = sx_arena_array(im->arena, (size_t)n_in + 1, sx_type);
     if (types == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     for (int i = 0; i < n_in; i++) {
         types[i] = sx_type_of_value(im->b, in[i]);
@@ -191,31 +133,16 @@ static sx_status import_one(sx_importer *im, sx_import_node *n)
 
 static sx_status import_const(sx_importer *im, sx_import_node *n)
 {
-    const Tensorflow__AttrValue *value = sx_tf_node_attr(n->node, "value");
-    if (value == NULL || value->value_case != TENSORFLOW__ATTR_VALUE__VALUE_TENSOR ||
-        value->tensor == NULL) {
-        return sx_error(SX_DATA_LOSS, "Const has no value");
-    }
     n->out[0].kind = SX_IMPORTED_CONST;
     n->out[0].node = sx_arena_new(im->arena, sx_value); /* NULL: each use makes one */
-    return sx_tf_tensor_value(value->tensor, im->arena, &n->out[0].constant);
+    return sx_import_const_value(n->node, im->arena, &n->out[0].constant);
 }
 
 static sx_status import_handle(sx_importer *im, sx_import_node *n)
 {
-    const char *key = sx_saved_model_variable_key(im->model, n->node->name);
-    const sx_bundle *bundle = sx_saved_model_variables(im->model);
-    const sx_bundle_entry *e = key == NULL || bundle == NULL ? NULL : sx_bundle_find(bundle, key);
-    if (e == NULL) {
-        return sx_error(SX_DATA_LOSS, bundle == NULL
-                                          ? "the model has no variables/variables.index, which "
-                                            "lists the values of variables"
-                                          : "the checkpoint has no value for this variable");
-    }
-    if (e->type.dtype == SX_DTYPE_NONE || e->type.dtype == SX_STRING) {
-        return unsupported("variables of TensorFlow's type %d are not supported", e->tf_dtype);
-    }
-    n->out[0] = (sx_imported){.kind = SX_IMPORTED_HANDLE, .variable = key, .type = e->type};
+    sx_imported *y = &n->out[0];
+    SX_TRY(sx_import_variable(im->model, n->node, &y->variable, &y->type));
+    y->kind = SX_IMPORTED_HANDLE;
     return SX_OK;
 }
 
@@ -300,7 +227,7 @@ static sx_status import_shape(sx_importer *im, sx_import_node *n)
     sx_value x = SX_NO_VALUE;
     SX_TRY(operand(im, n, 0, &x));
     sx_type type = sx_type_of_value(im->b, x);
-    const reader r = reader_of(im, n);
+    const sx_import_reader r = reader_of(im, n);
     const sx_dtype dtype = sx_tf_read_dtype(&r.head, "out_type", SX_I32);
     if (dtype != SX_I32 && !(dtype == SX_I64 && sx_type_is_static(&type))) {
         return unsupported("out_type is not int32");
@@ -308,7 +235,7 @@ static sx_status import_shape(sx_importer *im, sx_import_node *n)
     int64_t *wide = sx_arena_memdup(im->arena, type.dims, sizeof(type.dims));
     int32_t *dims = sx_arena_array(im->arena, type.rank + 1, int32_t);
     if (wide == NULL || dims == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     for (int d = 0; d < type.rank; d++) {
         dims[d] = type.dims[d] < 0 ? -1 : (int32_t)type.dims[d];
@@ -323,7 +250,7 @@ static sx_status import_shape(sx_importer *im, sx_import_node *n)
 static sx_status import_strided_slice(sx_importer *im, sx_import_node *n)
 {
     sx_ints begin = {0}, end = {0}, strides = {0};
-    const reader r = reader_of(im, n);
+    const sx_import_reader r = reader_of(im, n);
     const sx_imported *x = n->n_in > 0 ? &n->in[0] : NULL;
     if (x == NULL || (x->kind != SX_IMPORTED_SHAPE && x->kind != SX_IMPORTED_CONST) ||
         x->constant.type.dtype != SX_I32 || x->constant.type.rank != 1 ||
@@ -352,10 +279,10 @@ static sx_status import_strided_slice(sx_importer *im, sx_import_node *n)
 static sx_status import_pack(sx_importer *im, sx_import_node *n)
 {
     int32_t *dims = sx_arena_array(im->arena, n->n_in + 1, int32_t);
-    const reader r = reader_of(im, n);
+    const sx_import_reader r = reader_of(im, n);
     bool symbolic = false;
     if (dims == NULL) {
-        return sx_no_memory("importing a model, or over its memory limit");
+        return sx_import_memory();
     }
     if (sx_tf_read_int(&r.head, "axis", 0) != 0) {
         return unsupported("axis is not 0");
@@ -379,9 +306,9 @@ static sx_status import_squeeze(sx_importer *im, sx_import_node *n)
     sx_value x = SX_NO_VALUE;
     SX_TRY(operand(im, n, 0, &x));
     sx_type type = sx_type_of_value(im->b, x);
-    const reader r = reader_of(im, n);
+    const sx_import_reader r = reader_of(im, n);
     sx_tf_attr list;
-    bool named = read_attr(&r.head, "squeeze_dims", &list) && list.kind == SX_TF_ATTR_INTS,
+    bool named = r.head.attr(&r.head, "squeeze_dims", &list) && list.kind == SX_TF_ATTR_INTS,
          gone[SX_MAX_RANK] = {false};
     for (int i = 0; named && i < list.count; i++) {
         int64_t d = list.ints[i] < 0 ? list.ints[i] + type.rank : list.ints[i];
@@ -485,7 +412,7 @@ static sx_status import_gather(sx_importer *im, sx_import_node *n)
         table->constant.type.dtype != SX_STRING) {
         return import_one(im, n);
     }
-    const reader r = reader_of(im, n);
+    const sx_import_reader r = reader_of(im, n);
     SX_TRY(operand(im, n, 1, &index));
     SX_TRY(operand_ints(n, 2, &axis));
     if (axis.n != 1 || axis.v[0] != 0 || sx_tf_read_int(&r.head, "batch_dims", 0) != 0) {
@@ -537,7 +464,7 @@ static sx_status import_size(sx_importer *im, sx_import_node *n)
 {
     sx_value x = SX_NO_VALUE;
     sx_axes_attrs all = {.axes = {0}};
-    const reader r = reader_of(im, n);
+    const sx_import_reader r = reader_of(im, n);
     SX_TRY(operand(im, n, 0, &x));
     sx_type type = sx_type_of_value(im->b, x);
     for (int d = 0; d < type.rank; d++) {

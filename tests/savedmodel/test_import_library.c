@@ -3,6 +3,7 @@
  * backend. What TensorFlow computes for the same: tests/interop/test_savedmodel.py. */
 #include "io/scratch.h"
 #include "proto/pack_text.h"
+#include "torture.h"
 
 #include "proto/saved_model.pb-c.h"
 #include "runtime/function_run.h"
@@ -474,6 +475,31 @@ static void test_savedmodel_import_library__limits(void **state)
             "DATA_LOSS: function \"f2\" takes 1 arguments, got 2");
 }
 
+/* Imports a parsed model; that of a signature counts, too. */
+static sx_status import_parsed(void *model)
+{
+    sx_library *library = NULL;
+    sx_status refused[1];
+    SX_TRY(sx_import_library(model, NULL, &library, refused));
+    sx_library_destroy(library);
+    return refused[0];
+}
+
+/* Also where it reads an attribute that is a text: the pool's padding. */
+static void test_savedmodel_import_library__every_allocation_may_fail(void **state)
+{
+    (void)state;
+    sx_saved_model *model = NULL;
+    assert_ok(parse_model("dim { size: -1 } dim { size: 4 } dim { size: 4 } dim { size: 2 }",
+                          NODE("y", "MaxPool", "'x'",
+                               ATTR("padding", "s: 'SAME'") ATTR("data_format", "s: 'NHWC'")
+                                   ATTR("ksize", "list { i: [1, 2, 2, 1] }")
+                                       ATTR("strides", "list { i: [1, 2, 2, 1] }")),
+                          "", &model));
+    assert_true(sx_torture(import_parsed, model) > 20);
+    sx_saved_model_close(model);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_library__shapes_may_be_unknown),
     cmocka_unit_test(test_savedmodel_import_library__functions_stay_functions),
@@ -484,5 +510,6 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_import_library__an_exported_classifier),
     cmocka_unit_test(test_savedmodel_import_library__refuses_all_at_once),
     cmocka_unit_test(test_savedmodel_import_library__limits),
+    cmocka_unit_test(test_savedmodel_import_library__every_allocation_may_fail),
 };
 SX_TEST_MAIN(tests)

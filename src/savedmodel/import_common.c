@@ -1,0 +1,220 @@
+/* See import_common.h. */
+#include "savedmodel/import_common.h"
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/memory.h"
+#include "savedmodel/tf_graph.h"
+
+sx_status sx_import_memory(void)
+{
+    return sx_no_memory("importing a model, or over its memory limit");
+}
+
+/* ---- Nodes ---- */
+
+static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
+{
+    const sx_import_reader *r = (const sx_import_reader *)n;
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(r->node, name);
+    switch (a == NULL ? TENSORFLOW__ATTR_VALUE__VALUE__NOT_SET : a->value_case) {
+    case TENSORFLOW__ATTR_VALUE__VALUE_B:
+        *out = sx_tf_attr_bool(name, a->b != 0);
+        return true;
+    case TENSORFLOW__ATTR_VALUE__VALUE_F:
+        *out = sx_tf_attr_float(name, a->f);
+        return true;
+    case TENSORFLOW__ATTR_VALUE__VALUE_I:
+        *out = sx_tf_attr_int(name, a->i);
+        return true;
+    case TENSORFLOW__ATTR_VALUE__VALUE_TYPE:
+        *out = sx_tf_attr_type(name, (int)a->type);
+        return true;
+    case TENSORFLOW__ATTR_VALUE__VALUE_S: {
+        char *text = sx_arena_strndup(r->arena, (const char *)a->s.data, a->s.len);
+        if (text == NULL) {
+            sx_builder_fail(r->b, sx_import_memory());
+        }
+        *out = sx_tf_attr_string(name, text != NULL ? text : "");
+        return true;
+    }
+    case TENSORFLOW__ATTR_VALUE__VALUE_LIST:
+        if (a->list == NULL || a->list->n_i == 0) {
+            return false;
+        }
+        *out = sx_tf_attr_ints(name, (int)a->list->n_i, a->list->i);
+        return true;
+    default:
+        return false;
+    }
+}
+
+sx_import_reader sx_import_reader_of(const Tensorflow__NodeDef *node, sx_arena *arena,
+                                     sx_builder *b)
+{
+    return (sx_import_reader){.head = {.attr = read_attr}, .node = node, .arena = arena, .b = b};
+}
+
+sx_status sx_import_ints(const sx_tensor *constant, int input, sx_ints *out)
+{
+    const sx_type *type = &constant->type;
+    const int64_t count = sx_type_elems(type);
+    if ((type->dtype != SX_I32 && type->dtype != SX_I64) || type->rank > 1 || count > SX_MAX_RANK) {
+        return sx_error(SX_UNIMPLEMENTED, "input %d is not a list of at most %d integers", input,
+                        SX_MAX_RANK);
+    }
+    *out = (sx_ints){.n = (int)count};
+    for (int k = 0; k < out->n; k++) {
+        out->v[k] = type->dtype == SX_I32 ? ((const int32_t *)constant->data)[k]
+                                          : ((const int64_t *)constant->data)[k];
+    }
+    return SX_OK;
+}
+
+sx_status sx_import_const_value(const Tensorflow__NodeDef *node, sx_arena *arena, sx_tensor *out)
+{
+    const Tensorflow__AttrValue *value = sx_tf_node_attr(node, "value");
+    if (value == NULL || value->value_case != TENSORFLOW__ATTR_VALUE__VALUE_TENSOR ||
+        value->tensor == NULL) {
+        return sx_error(SX_DATA_LOSS, "Const has no value");
+    }
+    return sx_tf_tensor_value(value->tensor, arena, out);
+}
+
+sx_status sx_import_variable(const sx_saved_model *model, const Tensorflow__NodeDef *node,
+                             const char **out_key, sx_type *out_type)
+{
+    const char *key = sx_saved_model_variable_key(model, node->name);
+    const sx_bundle *bundle = sx_saved_model_variables(model);
+    const sx_bundle_entry *e = key == NULL || bundle == NULL ? NULL : sx_bundle_find(bundle, key);
+    if (e == NULL) {
+        return sx_error(SX_DATA_LOSS, bundle == NULL
+                                          ? "the model has no variables/variables.index, which "
+                                            "lists the values of variables"
+                                          : "the checkpoint has no value for this variable");
+    }
+    if (e->type.dtype == SX_DTYPE_NONE || e->type.dtype == SX_STRING) {
+        return sx_error(SX_UNIMPLEMENTED, "variables of TensorFlow's type %d are not supported",
+                        e->tf_dtype);
+    }
+    *out_key = key;
+    *out_type = e->type;
+    return SX_OK;
+}
+
+/* ---- Functions ---- */
+
+const char *sx_import_called(const Tensorflow__NodeDef *node, bool supported)
+{
+    const bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
+                         strcmp(node->op, "StatefulPartitionedCall") == 0;
+    const Tensorflow__AttrValue *f = is_call ? sx_tf_node_attr(node, "f") : NULL;
+    if (f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL) {
+        return f->func->name;
+    }
+    return supported ? NULL : node->op;
+}
+
+int sx_import_output_of(const Tensorflow__FunctionDef *function, const Tensorflow__NodeDef *node,
+                        const sx_tf_ref *ref)
+{
+    if (ref->arg == NULL) {
+        return ref->output;
+    }
+    for (size_t i = 0; function != NULL && i < function->signature->n_output_arg; i++) {
+        const char *name = function->signature->output_arg[i]->name;
+        if (strlen(name) == ref->arg_bytes && memcmp(name, ref->arg, ref->arg_bytes) == 0) {
+            return (int)i;
+        }
+    }
+    if (function != NULL && strcmp(function->signature->name, node->op) == 0) {
+        return -1; /* called by its name: it has these outputs only */
+    }
+    return sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
+}
+
+sx_status sx_import_returned(const Tensorflow__FunctionDef *function, const char **out)
+{
+    const Tensorflow__OpDef *signature = function->signature;
+    for (size_t i = 0; i < signature->n_output_arg; i++) {
+        out[i] = NULL;
+        for (size_t k = 0; k < function->n_ret && out[i] == NULL; k++) {
+            const bool named = strcmp(function->ret[k]->key, signature->output_arg[i]->name) == 0;
+            out[i] = named ? function->ret[k]->value : NULL;
+        }
+        if (out[i] == NULL) {
+            return sx_error(SX_DATA_LOSS, "function \"%.100s\" has no return value for output %zu",
+                            signature->name, i);
+        }
+    }
+    return SX_OK;
+}
+
+int sx_import_find_arg(const Tensorflow__OpDef *signature, const sx_tf_ref *ref)
+{
+    for (size_t i = 0; signature != NULL && i < signature->n_input_arg; i++) {
+        const char *name = signature->input_arg[i]->name;
+        if (strlen(name) == ref->node_bytes && memcmp(name, ref->node, ref->node_bytes) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* ---- Nodes that cannot be imported ---- */
+
+sx_status sx_import_refuse(sx_import_refusals *list, sx_arena *arena,
+                           const Tensorflow__NodeDef *node, const char *why)
+{
+    if (list->n < SX_IMPORT_MAX_REFUSALS) {
+        const char *kept = sx_arena_strdup(arena, why);
+        if (kept == NULL) {
+            return sx_import_memory();
+        }
+        list->items[list->n].op = node->op;
+        list->items[list->n].node = node->name;
+        list->items[list->n].why = kept;
+    }
+    list->n++;
+    return SX_OK;
+}
+
+sx_status sx_import_refusals_error(const sx_import_refusals *list)
+{
+    bool told[SX_IMPORT_MAX_REFUSALS] = {false};
+    const int kept = SX_MIN(list->n, SX_IMPORT_MAX_REFUSALS);
+    int n_ops = 0;
+    sx_buf text;
+    sx_buf_init(&text, 1 << 16);
+    for (int i = 0; i < kept; i++) {
+        const char *op = list->items[i].op;
+        int count = 0, shown = 0;
+        if (told[i]) {
+            continue;
+        }
+        for (int k = i; k < kept; k++) {
+            const bool same = strcmp(list->items[k].op, op) == 0;
+            told[k] = told[k] || same;
+            count += same;
+        }
+        sx_buf_printf(&text, "%s%.100s (%d node%s: ", n_ops++ > 0 ? ", " : "", op, count,
+                      count == 1 ? "" : "s");
+        for (int k = i; k < kept; k++) {
+            if (strcmp(list->items[k].op, op) == 0) {
+                const char *why = list->items[k].why;
+                sx_buf_printf(&text, "%s\"%.200s\"%s%s", shown++ > 0 ? ", " : "",
+                              list->items[k].node, why[0] != '\0' ? ": " : "", why);
+            }
+        }
+        sx_buf_putc(&text, ')');
+    }
+    if (list->n > kept) {
+        sx_buf_printf(&text, " and %d more nodes", list->n - kept);
+    }
+    sx_status status = sx_error(SX_UNIMPLEMENTED, "unsupported operator%s: %s",
+                                n_ops == 1 ? "" : "s", sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    return status;
+}

@@ -1,0 +1,80 @@
+/* Shared by the importer of a signature as a graph (import.h) and that of all signatures as a
+ * library of functions (import_library.h): what nodes and functions of TensorFlow say, and the list
+ * of nodes that cannot be imported. */
+#ifndef SX_SAVEDMODEL_IMPORT_COMMON_H
+#define SX_SAVEDMODEL_IMPORT_COMMON_H
+
+#include "base/map.h"
+#include "graph/builder.h"
+#include "graph/lower/tf_reader.h"
+#include "savedmodel/saved_model_read.h"
+
+/* RESOURCE_EXHAUSTED */
+SX_MUST_USE sx_status sx_import_memory(void);
+
+/* ---- Nodes ---- */
+
+/* A node as the operators' `from_tf` reads it. Who reads its inputs sets `head`'s types, values and
+ * n_in. */
+typedef struct sx_import_reader {
+    sx_tf_node head;
+    const Tensorflow__NodeDef *node;
+    sx_arena *arena; /* of attributes that are texts */
+    sx_builder *b;   /* fails if there is no memory for a text */
+} sx_import_reader;
+
+sx_import_reader sx_import_reader_of(const Tensorflow__NodeDef *node, sx_arena *arena,
+                                     sx_builder *b);
+
+/* The integers of input number `input`, a constant; UNIMPLEMENTED if it is not a list, or one
+ * number. */
+SX_MUST_USE sx_status sx_import_ints(const sx_tensor *constant, int input, sx_ints *out);
+
+/* The value of a Const, in `arena`. */
+SX_MUST_USE sx_status sx_import_const_value(const Tensorflow__NodeDef *node, sx_arena *arena,
+                                            sx_tensor *out);
+
+/* The checkpoint key and the type of the variable of a VarHandleOp. DATA_LOSS: the checkpoint has
+ * no value for it. */
+SX_MUST_USE sx_status sx_import_variable(const sx_saved_model *model,
+                                         const Tensorflow__NodeDef *node, const char **out_key,
+                                         sx_type *out_type);
+
+/* ---- Functions ---- */
+
+/* The name of the function that a node calls, if there is one of that name; NULL if it does not.
+ * `supported`: its operator is one that the importer knows. */
+const char *sx_import_called(const Tensorflow__NodeDef *node, bool supported);
+
+/* The output of `node` that a reference names: inside a function "node:arg:k" is output k of that
+ * output argument, elsewhere "node:k". `function` is what the node calls, or NULL. -1: none. */
+int sx_import_output_of(const Tensorflow__FunctionDef *function, const Tensorflow__NodeDef *node,
+                        const sx_tf_ref *ref);
+
+/* The references that a function returns: out[outputs]. DATA_LOSS: it lacks one. */
+SX_MUST_USE sx_status sx_import_returned(const Tensorflow__FunctionDef *function, const char **out);
+
+/* The argument of a function that a reference in its body names, or -1. `signature` may be NULL. */
+int sx_import_find_arg(const Tensorflow__OpDef *signature, const sx_tf_ref *ref);
+
+/* ---- Nodes that cannot be imported ---- */
+
+enum { SX_IMPORT_MAX_REFUSALS = 64 }; /* kept for the message */
+
+typedef struct sx_import_refusals {
+    struct {
+        const char *op, *node;
+        const char *why; /* "" = the operator itself is not supported */
+    } items[SX_IMPORT_MAX_REFUSALS];
+    int n; /* may exceed SX_IMPORT_MAX_REFUSALS */
+} sx_import_refusals;
+
+/* Adds a node; `why` is copied into `arena`. */
+SX_MUST_USE sx_status sx_import_refuse(sx_import_refusals *list, sx_arena *arena,
+                                       const Tensorflow__NodeDef *node, const char *why);
+
+/* UNIMPLEMENTED, with all nodes by operator:
+ * unsupported operators: Erf (2 nodes: "a", "b"), Conv2D (1 node: "c": data_format is not NHWC) */
+SX_MUST_USE sx_status sx_import_refusals_error(const sx_import_refusals *list);
+
+#endif

@@ -56,6 +56,10 @@ struct sx_source {
 /* Adds to the error of a record that skip_corrupt leaves it out. */
 sx_status sx_hint_skip_corrupt(sx_status status);
 
+/* The worker of a map that parses records: an sx_example. `user` is not used. */
+SX_MUST_USE sx_status sx_example_worker_create(void *user, void **out_worker);
+void sx_example_worker_destroy(void *worker);
+
 /* Creates the root node; takes ownership of the source, which is destroyed on failure. */
 SX_MUST_USE sx_status sx_dataset_from_source(sx_source *source, sx_dataset **out_dataset);
 

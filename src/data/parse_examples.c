@@ -33,7 +33,7 @@ static void destroy(void *user)
     sx_free(p);
 }
 
-static sx_status worker_create(void *user, void **out_worker)
+sx_status sx_example_worker_create(void *user, void **out_worker)
 {
     (void)user;
     sx_example *example = sx_alloc(1, sizeof(*example));
@@ -45,7 +45,7 @@ static sx_status worker_create(void *user, void **out_worker)
     return SX_OK;
 }
 
-static void worker_destroy(void *worker)
+void sx_example_worker_destroy(void *worker)
 {
     sx_example_deinit(worker);
     sx_free(worker);
@@ -252,10 +252,10 @@ sx_status sx_dataset_parse_examples(sx_dataset **dataset, const sx_feature_spec 
                                 (int)SX_MAX_COMPONENTS - 1);
     }
     if (status == SX_OK) {
-        status = sx_dataset_map(dataset, .name = "parse", .fn = parse, .count = count,
-                                .components = components, .user = p, .release = destroy,
-                                .worker_create = worker_create, .worker_destroy = worker_destroy,
-                                .fingerprint = fingerprint(p));
+        status = sx_dataset_map(
+            dataset, .name = "parse", .fn = parse, .count = count, .components = components,
+            .user = p, .release = destroy, .worker_create = sx_example_worker_create,
+            .worker_destroy = sx_example_worker_destroy, .fingerprint = fingerprint(p));
     }
     if (status != SX_OK) {
         destroy(p);

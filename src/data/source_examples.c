@@ -135,24 +135,6 @@ static void free_features(void *user)
     sx_free(f);
 }
 
-static sx_status worker_create(void *user, void **out_worker)
-{
-    (void)user;
-    sx_example *example = sx_alloc(1, sizeof(*example));
-    if (example == NULL) {
-        return sx_no_memory("for records");
-    }
-    sx_example_init(example);
-    *out_worker = example;
-    return SX_OK;
-}
-
-static void worker_destroy(void *worker)
-{
-    sx_example_deinit(worker);
-    sx_free(worker);
-}
-
 static sx_status take_image(const struct features *f, const sx_example *example, void *out)
 {
     sx_bytes image;
@@ -609,7 +591,8 @@ static sx_status make_dataset(struct finding *f, sx_dataset **out_dataset)
     status = sx_dataset_map(&dataset, .name = "example", .fn = take_features,
                             .count = features->label_key == NULL ? 1 : 2, .components = components,
                             .user = features, .release = free_features,
-                            .worker_create = worker_create, .worker_destroy = worker_destroy,
+                            .worker_create = sx_example_worker_create,
+                            .worker_destroy = sx_example_worker_destroy,
                             .fingerprint = (uint64_t)(int64_t)features->label_base, .views = true);
     if (status != SX_OK) {
         sx_dataset_release(dataset);

@@ -2,17 +2,11 @@
 # serve and query: an answer as run gives it; a new version takes over; SIGTERM drains, exit 0.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 . "$SEXTANT_SRC/tests/cli/photos.sh"
+. "$SEXTANT_SRC/tests/cli/server.sh"
 photos 3
 ok train mnist_cnn --data photos --model-dir run --steps 2 -- --num_classes 3
 ok export run --out models/m
-"$sextant" serve --model_name=m --model_base_path=models/m --rest_api_port=0 >serve.out 2>serve.err &
-server=$!
-trap 'kill $server 2>/dev/null || true; rm -rf "$here"' EXIT
-until grep -q '^Serving m at ' serve.out; do
-    kill -0 $server || { cat serve.err; fail 'the server ended'; }
-    sleep 0.02
-done
-url=$(sed -n 's/^Serving m at //p' serve.out)
+start m --model_name=m --model_base_path=models/m
 image=photos/rose/rose-0.jpg
 ok query "$url" --image $image photos/daisy/daisy-0.jpg
 grep -qE "^$image: (daisy|rose|tulip) [0-9.]+ %$" out || fail 'answer'
@@ -36,23 +30,7 @@ fails 1 query "$url" --image cut.jpg
 warns 'HTTP status 400: image 0: JPEG: image is truncated'
 fails 1 query "${url}x" --image $image
 warns 'HTTP status 404: Servable not found'
-"$sextant" serve --model_name=m --model_base_path=models/m --rest_api_port=0 \
-    --max_request_memory_bytes=100000 --max_connections=3 >small.out 2>small.err &
-small=$!
-trap 'kill $server $small 2>/dev/null || true; rm -rf "$here"' EXIT
-until grep -q '^Serving m at ' small.out; do
-    kill -0 $small || { cat small.err; fail 'the server ended'; }
-    sleep 0.02
-done
-images=()
-for ((i = 0; i < 40; i++)); do images+=("$image"); done
-fails 1 query "$(sed -n 's/^Serving m at //p' small.out)" --image "${images[@]}"
-warns 'HTTP status 413: '
-warns 'memory limit of one request (max_request_memory_bytes)'
-kill -TERM $small
-wait $small
-port=${url#http://localhost:}
-fails 1 serve --model_name=m --model_base_path=models/m --rest_api_port="${port%%/*}"
+fails 1 serve --model_name=m --model_base_path=models/m --rest_api_port="$port"
 warns 'choose another port'
 ok export run --out models/m
 until "$sextant" query "$url" 2>/dev/null | grep -q '"version": "2"'; do sleep 0.05; done
@@ -64,3 +42,12 @@ ran='serve, SIGTERM'
 [ "$code" = 0 ] || fail 'exit code'
 fails 6 query "$url" --image $image
 warns 'connect'
+
+start m --model_name=m --model_base_path=models/m --max_request_memory_bytes=100000 --max_connections=3
+images=()
+for ((i = 0; i < 40; i++)); do images+=("$image"); done
+fails 1 query "$url" --image "${images[@]}"
+warns 'HTTP status 413: '
+warns 'memory limit of one request (max_request_memory_bytes)'
+kill -TERM "$server"
+wait "$server" || fail 'exit code'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Each option of serve reaches the server: address, name, limits, metrics' path, CORS, retries.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/server.sh"
 ok train linear --data 'generated:digits?n=8' --model-dir run --steps 1
 ok export run --out models/m
 cat >ask.py <<'P'
@@ -18,28 +19,6 @@ for name, value in answer.getheaders():
     print(f"{name.lower()}: {value}")
 print(text)
 P
-server=
-stop() {
-    [ -z "$server" ] || { kill "$server" 2>/dev/null && wait "$server"; } || true
-    server=
-}
-trap 'stop; rm -rf "$here"' EXIT
-# start NAME OPTIONS...: $port, and $url as the program prints it
-start() {
-    local name=$1
-    shift
-    ran="serve $*"
-    stop
-    rm -f serve.out
-    "$sextant" serve --rest_api_port=0 "$@" >serve.out 2>serve.err &
-    server=$!
-    until grep -q "^Serving $name at " serve.out 2>/dev/null; do
-        kill -0 $server || { cat serve.err; fail 'the server ended'; }
-        sleep 0.02
-    done
-    url=$(sed -n "s/^Serving $name at //p" serve.out)
-    port=$(sed -n 's/^Listening on port //p' serve.out)
-}
 ask() {
     python3 ask.py "$port" "$@" >out 2>err || fail "no answer to $*"
 }

@@ -4,6 +4,7 @@
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 . "$SEXTANT_SRC/tests/cli/records.sh"
 . "$SEXTANT_SRC/tests/cli/runs.sh"
+. "$SEXTANT_SRC/tests/cli/server.sh"
 with_tfrecord <<'PY'
 import random
 from tfrecord import *
@@ -84,14 +85,7 @@ PY
 fails 1 run models/reviews/1 --input age=age.npy
 warns 'input "product" is missing; give --input product=X.npy'
 
-"$sextant" serve --model_name=m --model_base_path=models/reviews --rest_api_port=0 >serve.out 2>serve.err &
-server=$!
-trap 'kill $server 2>/dev/null || true; rm -rf "$here"' EXIT
-until grep -q '^Serving m at ' serve.out; do
-    kill -0 $server || { cat serve.err; fail 'the server ended'; }
-    sleep 0.02
-done
-url=$(sed -n 's/^Serving m at //p' serve.out)
+start m --model_name=m --model_base_path=models/reviews
 ok query "$url" --input $arrays --json
 same='import json, sys; sys.exit(json.load(open("out"))["predictions"] != json.load(open("by_run"))["predictions"])'
 python3 -c "$same" || fail 'query and run differ'

@@ -121,20 +121,12 @@ static sx_status find_paths(struct opening *o)
 
 static sx_status open_tfrecords(struct opening *o)
 {
-    if (o->options->n_features > 0) {
-        return sx_source_named_examples((const char *const *)o->paths.items, o->paths.count,
-                                        o->options, &o->text, &o->dataset);
-    }
     return sx_source_examples((const char *const *)o->paths.items, o->paths.count, o->options,
                               &o->text, &o->dataset);
 }
 
 static sx_status open_archive(struct opening *o)
 {
-    if (o->options->n_features > 0) { /* an .npz */
-        return sx_source_named_npy((const char *const *)o->paths.items, o->paths.count, o->options,
-                                   &o->text, &o->dataset);
-    }
     if (o->paths.count != 1) {
         return sx_error(SX_INVALID_ARGUMENT, "%s: %zu archives; expected one", o->spec,
                         o->paths.count);
@@ -175,10 +167,6 @@ static sx_status open_idx(struct opening *o)
 
 static sx_status open_npy(struct opening *o)
 {
-    if (o->options->n_features > 0) {
-        return sx_source_named_npy((const char *const *)o->paths.items, o->paths.count, o->options,
-                                   &o->text, &o->dataset);
-    }
     if (o->paths.count > 2) {
         return sx_error(SX_INVALID_ARGUMENT, "%s: %zu .npy files; expected features and labels",
                         o->spec, o->paths.count);
@@ -210,15 +198,45 @@ static sx_status open_unknown(struct opening *o)
         o->paths.items[0]);
 }
 
-static sx_status (*const openers[SX_FILE_KINDS])(struct opening *) = {
-    [SX_FILE_UNKNOWN] = open_unknown,
-    [SX_FILE_EMPTY] = open_empty,
-    [SX_FILE_TFRECORD] = open_tfrecords,
-    [SX_FILE_ARCHIVE] = open_archive,
-    [SX_FILE_IDX] = open_idx,
-    [SX_FILE_NPY] = open_npy,
-    [SX_FILE_IMAGE] = open_image,
+static sx_status open_named_tfrecords(struct opening *o)
+{
+    return sx_source_named_examples((const char *const *)o->paths.items, o->paths.count, o->options,
+                                    &o->text, &o->dataset);
+}
+
+static sx_status open_named_npy(struct opening *o)
+{
+    return sx_source_named_npy((const char *const *)o->paths.items, o->paths.count, o->options,
+                               &o->text, &o->dataset);
+}
+
+static sx_status has_no_names(struct opening *o)
+{
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "%s: the model's features (\"%s\"%s) are read from TFRecords, .npy files or an "
+                    ".npz archive; these data have only images or arrays without names",
+                    o->spec, o->options->features[0].name, o->options->n_features > 1 ? ", …" : "");
+}
+
+typedef sx_status open_fn(struct opening *o);
+
+static const struct {
+    open_fn *open;       /* as an image and a label */
+    open_fn *open_named; /* as the features that the options name */
+} kinds[SX_FILE_KINDS] = {
+    [SX_FILE_UNKNOWN] = {open_unknown, open_unknown},
+    [SX_FILE_EMPTY] = {open_empty, open_empty},
+    [SX_FILE_TFRECORD] = {open_tfrecords, open_named_tfrecords},
+    [SX_FILE_ARCHIVE] = {open_archive, open_named_npy}, /* an .npz */
+    [SX_FILE_IDX] = {open_idx, has_no_names},
+    [SX_FILE_NPY] = {open_npy, open_named_npy},
+    [SX_FILE_IMAGE] = {open_image, has_no_names},
 };
+
+static sx_status open_kind(struct opening *o, sx_file_kind kind)
+{
+    return o->options->n_features > 0 ? kinds[kind].open_named(o) : kinds[kind].open(o);
+}
 
 /* A file listed in a schema is a record file even if its first bytes are wrong: then reading it
  * reports the error. */
@@ -254,25 +272,11 @@ static sx_status sniff_paths(struct opening *o, sx_file_kind *out_kind)
     return SX_OK;
 }
 
-/* Named features are in TFRecords and .npy files only. */
-static sx_status no_features(const struct opening *o)
-{
-    return sx_error(SX_INVALID_ARGUMENT,
-                    "%s: the model's features (\"%s\"%s) are read from TFRecords, .npy files or an "
-                    ".npz archive; "
-                    "these data have only images or arrays without names",
-                    o->spec, o->options->features[0].name, o->options->n_features > 1 ? ", …" : "");
-}
-
 static sx_status open_files(struct opening *o)
 {
     sx_file_kind kind;
     SX_TRY(sniff_paths(o, &kind));
-    const bool named = kind == SX_FILE_TFRECORD || kind == SX_FILE_NPY || kind == SX_FILE_ARCHIVE;
-    if (o->options->n_features > 0 && !named && kind != SX_FILE_UNKNOWN && kind != SX_FILE_EMPTY) {
-        return no_features(o);
-    }
-    return openers[kind](o);
+    return open_kind(o, kind);
 }
 
 /* ---- Folders ---- */
@@ -339,7 +343,7 @@ static sx_status try_kind(struct opening *o, const char *dir, const sx_paths *na
         sx_paths folder = o->paths;
         o->paths = files;
         if (status == SX_OK) {
-            status = openers[kind](o);
+            status = open_kind(o, kind);
         }
         o->paths = folder;
         *out_done = true;
@@ -356,18 +360,15 @@ static sx_status open_folder(struct opening *o)
     bool done = names.count == 0;
     sx_status status =
         done ? sx_error(SX_INVALID_ARGUMENT, "%s is an empty directory", o->spec) : SX_OK;
-    static const sx_file_kind kinds[] = {SX_FILE_TFRECORD, SX_FILE_NPY, SX_FILE_IDX};
     const bool named = o->options->n_features > 0;
-    for (size_t i = 0; i < SX_COUNT(kinds) && status == SX_OK && !done; i++) {
-        if (kinds[i] != (named ? SX_FILE_IDX : SX_FILE_NPY)) {
-            status = try_kind(o, dir, &names, kinds[i], &done);
-        }
+    const sx_file_kind tried[] = {SX_FILE_TFRECORD, named ? SX_FILE_NPY : SX_FILE_IDX};
+    for (size_t i = 0; i < SX_COUNT(tried) && status == SX_OK && !done; i++) {
+        status = try_kind(o, dir, &names, tried[i], &done);
     }
     sx_paths_deinit(&names);
-    if (status == SX_OK && !done && named) {
-        status = no_features(o);
-    } else if (status == SX_OK && !done) {
-        status = sx_source_classed(dir, o->options, &o->text, &o->dataset);
+    if (status == SX_OK && !done) {
+        status =
+            named ? has_no_names(o) : sx_source_classed(dir, o->options, &o->text, &o->dataset);
     }
     return status;
 }
@@ -379,7 +380,7 @@ static sx_status open_spec(struct opening *o)
     static const char generated[] = "generated:";
     if (strncmp(o->spec, generated, sizeof(generated) - 1) == 0) {
         if (o->options->n_features > 0) {
-            return no_features(o);
+            return has_no_names(o);
         }
         return sx_source_generated(o->spec + sizeof(generated) - 1, o->options, &o->text,
                                    &o->dataset);

@@ -88,6 +88,9 @@ static bool examples_is_corrupt(const sx_source *source, int64_t record)
     sx_bytes bytes;
     int64_t count;
     sx_scratch scratch;
+    if (self->skip_corrupt) {
+        return false;
+    }
     sx_scratch_init(&scratch);
     sx_status status = sx_records_read(self->records, record, 1, &scratch, &bytes, &count);
     bool corrupt = sx_status_code(status) == SX_DATA_LOSS;
@@ -97,7 +100,7 @@ static bool examples_is_corrupt(const sx_source *source, int64_t record)
     }
     sx_status_free(status);
     sx_scratch_deinit(&scratch);
-    return corrupt && !self->skip_corrupt;
+    return corrupt;
 }
 
 static void examples_destroy(sx_source *source)

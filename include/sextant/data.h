@@ -54,8 +54,7 @@ typedef struct sx_schema {
  *     {"age"}                                          float32
  *     {"city", SX_I32}                                 int32
  *     {"pixels", SX_U8, {28, 28, 1}}                   uint8 [28,28,1]
- *     {"words", SX_I32, .max_length = 12, .truncate = true}   int32 [12], and bool [12]
- * "words_mask"
+ *     {"words", SX_I32, .max_length = 12}              int32 [12], and "words_mask", bool [12]
  *
  * A letter or "_" begins the name, up to 64 letters, digits, "_", "-" and "." in all. */
 enum { SX_MAX_FEATURE_RANK = 6 };

@@ -59,14 +59,14 @@ static sx_status check_dtype(const char *what, const char *name, sx_dtype dtype)
 sx_status sx_feature_spec_check(const sx_feature_spec *spec, const char *what, sx_type *out_type,
                                 sx_type *out_mask)
 {
-    sx_type type = {.dtype = spec->dtype};
+    sx_type type = {.dtype = spec->dtype != SX_DTYPE_NONE ? spec->dtype : SX_F32};
     if (!is_name(spec->name)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "%s \"%.200s\": expected a name of at most 64 letters, digits, \"_\", "
                         "\"-\" and \".\" that begins with a letter or \"_\"",
                         what, spec->name != NULL ? spec->name : "");
     }
-    SX_TRY(check_dtype(what, spec->name, spec->dtype));
+    SX_TRY(check_dtype(what, spec->name, type.dtype));
     if (spec->max_length < 0) {
         return sx_error(SX_INVALID_ARGUMENT, "%s \"%s\": max_length is %" PRId64, what, spec->name,
                         spec->max_length);
@@ -88,13 +88,13 @@ sx_status sx_feature_spec_check(const sx_feature_spec *spec, const char *what, s
         return sx_error(SX_INVALID_ARGUMENT, "%s \"%s\": an example has more than 2 GiB", what,
                         spec->name);
     }
-    if (!sx_dtype_holds(spec->dtype, spec->padding_value) ||
-        !sx_dtype_holds(spec->dtype, spec->default_value)) {
+    if (!sx_dtype_holds(type.dtype, spec->padding_value) ||
+        !sx_dtype_holds(type.dtype, spec->default_value)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "%s \"%s\": the padding value %g and the default value %g must be of its "
                         "type, %s",
                         what, spec->name, spec->padding_value, spec->default_value,
-                        sx_dtype_name(spec->dtype));
+                        sx_dtype_name(type.dtype));
     }
     *out_type = type;
     *out_mask = sx_type_make(SX_BOOL, 1, &spec->max_length);

@@ -14,7 +14,6 @@
 /* One declared feature. */
 struct column {
     sx_feature_spec spec;
-    sx_type type;
     int64_t elems; /* of the padded value */
     int64_t inner; /* of one of the max_length values, or of the whole value */
 };
@@ -188,11 +187,11 @@ static sx_status add_column(struct parser *p, const sx_feature_spec *spec, sx_co
                             int *count)
 {
     struct column *c = &p->columns[p->n];
-    sx_type mask;
+    sx_type type, mask;
     *c = (struct column){.spec = *spec};
-    c->spec.dtype = spec->dtype != SX_DTYPE_NONE ? spec->dtype : SX_F32;
-    SX_TRY(sx_feature_spec_check(&c->spec, "feature", &c->type, &mask));
-    c->elems = sx_type_elems(&c->type);
+    SX_TRY(sx_feature_spec_check(spec, "feature", &type, &mask));
+    c->spec.dtype = type.dtype;
+    c->elems = sx_type_elems(&type);
     c->inner = spec->max_length > 0 ? c->elems / spec->max_length : c->elems;
     c->spec.name = sx_arena_strdup(&p->arena, spec->name);
     c->spec.key = sx_arena_strdup(&p->arena, spec->key != NULL ? spec->key : spec->name);
@@ -208,7 +207,7 @@ static sx_status add_column(struct parser *p, const sx_feature_spec *spec, sx_co
         }
     }
     p->n++;
-    components[(*count)++] = (sx_component){c->spec.name, c->type};
+    components[(*count)++] = (sx_component){c->spec.name, type};
     if (spec->max_length > 0) {
         components[(*count)++] = (sx_component){mask_name, mask};
     }

@@ -47,13 +47,12 @@ static sx_status want(struct columns *c, const char *name, const sx_type *type)
 static sx_status want_all(struct columns *c, const sx_data_options *options)
 {
     for (int i = 0; i < options->n_features; i++) {
-        sx_feature_spec spec = options->features[i];
+        const sx_feature_spec *spec = &options->features[i];
         sx_type type, mask;
-        spec.dtype = spec.dtype != SX_DTYPE_NONE ? spec.dtype : SX_F32;
-        SX_TRY(sx_feature_spec_check(&spec, "feature", &type, &mask));
-        SX_TRY(want(c, spec.name, &type));
-        if (spec.max_length > 0) {
-            SX_TRY(want(c, sx_arena_printf(&c->arena, "%s" SX_MASK_SUFFIX, spec.name), &mask));
+        SX_TRY(sx_feature_spec_check(spec, "feature", &type, &mask));
+        SX_TRY(want(c, spec->name, &type));
+        if (spec->max_length > 0) {
+            SX_TRY(want(c, sx_arena_printf(&c->arena, "%s" SX_MASK_SUFFIX, spec->name), &mask));
         }
     }
     return SX_OK;

@@ -62,3 +62,18 @@ int sx_nearest_names(const char *name, const char *const *names, size_t count, s
     }
     return found;
 }
+
+void sx_nearest_list(const char *name, const char *const *names, size_t count, sx_buf *out)
+{
+    sx_buf near;
+    sx_buf_init(&near, 1 << 12);
+    sx_buf_puts(out, count > 0 ? "(it has " : "(it has none");
+    for (size_t i = 0; i < count; i++) {
+        sx_buf_printf(out, "%s\"%s\"", i > 0 ? ", " : "", names[i]);
+    }
+    sx_buf_putc(out, ')');
+    if (sx_nearest_names(name, names, count, &near) > 0) {
+        sx_buf_printf(out, "; did you mean %s?", sx_buf_text(&near));
+    }
+    sx_buf_deinit(&near);
+}

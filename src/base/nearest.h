@@ -15,4 +15,8 @@ int sx_edit_distance(const char *a, const char *b);
  * it begins with `name` and that has at least three characters. */
 int sx_nearest_names(const char *name, const char *const *names, size_t count, sx_buf *out);
 
+/* Appends what to say of a `name` that is not among `names`:  (it has "a", "b"); did you mean "a"?
+ * Without names, (it has none). */
+void sx_nearest_list(const char *name, const char *const *names, size_t count, sx_buf *out);
+
 #endif

@@ -249,21 +249,16 @@ static sx_value find_value(sx_builder *b, const char *kind, const char *name,
         return SX_NO_VALUE;
     }
     const char *names[SX_MAX_MODEL_INPUTS];
-    sx_buf all, near;
-    sx_buf_init(&all, 1 << 14);
-    sx_buf_init(&near, 1 << 14);
+    sx_buf known;
+    sx_buf_init(&known, 1 << 14);
     for (int i = 0; i < n && i < SX_MAX_MODEL_INPUTS; i++) {
         names[i] = map[i].name;
-        sx_buf_printf(&all, "%s\"%s\"", i == 0 ? "" : ", ", names[i]);
     }
-    bool similar = sx_nearest_names(name, names, (size_t)SX_MIN(n, SX_MAX_MODEL_INPUTS), &near) > 0;
-    sx_builder_fail(b,
-                    sx_error(SX_NOT_FOUND, "%s:%d: the model has no %s \"%s\" (it has %s)%s%s%s",
-                             slash != NULL ? slash + 1 : file, line, kind, name,
-                             n > 0 ? sx_buf_text(&all) : "none", similar ? "; did you mean " : "",
-                             sx_buf_text(&near), similar ? "?" : ""));
-    sx_buf_deinit(&near);
-    sx_buf_deinit(&all);
+    sx_nearest_list(name, names, (size_t)SX_MIN(n, SX_MAX_MODEL_INPUTS), &known);
+    sx_builder_fail(b, sx_error(SX_NOT_FOUND, "%s:%d: the model has no %s \"%s\" %s",
+                                slash != NULL ? slash + 1 : file, line, kind, name,
+                                sx_buf_text(&known)));
+    sx_buf_deinit(&known);
     return SX_NO_VALUE;
 }
 

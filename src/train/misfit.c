@@ -114,21 +114,16 @@ sx_status sx_missing_input(const sx_dataset *data, const sx_run_info *info,
     static const char *const kinds[SX_INPUT_KINDS] = {"feature", "label", "weight"};
     const sx_schema *schema = sx_dataset_schema(data);
     const char *names[SX_MAX_COMPONENTS];
-    sx_buf all, near;
-    sx_buf_init(&all, 1 << 14);
-    sx_buf_init(&near, 1 << 14);
+    sx_buf known;
+    sx_buf_init(&known, 1 << 14);
     for (int i = 0; i < schema->count; i++) {
         names[i] = schema->components[i].name;
-        sx_buf_printf(&all, "%s\"%s\"", i == 0 ? "" : ", ", names[i]);
     }
-    bool similar = sx_nearest_names(input->name, names, (size_t)schema->count, &near) > 0;
+    sx_nearest_list(input->name, names, (size_t)schema->count, &known);
     sx_status status =
-        sx_error(SX_INVALID_ARGUMENT,
-                 "the data has no component \"%s\", a %s of model \"%s\" (it has %s)%s%s%s",
-                 input->name, kinds[input->kind], info->model, sx_buf_text(&all),
-                 similar ? "; did you mean " : "", sx_buf_text(&near), similar ? "?" : "");
-    sx_buf_deinit(&near);
-    sx_buf_deinit(&all);
+        sx_error(SX_INVALID_ARGUMENT, "the data has no component \"%s\", a %s of model \"%s\" %s",
+                 input->name, kinds[input->kind], info->model, sx_buf_text(&known));
+    sx_buf_deinit(&known);
     return status;
 }
 

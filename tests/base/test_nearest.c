@@ -35,6 +35,24 @@ static void test_base_nearest__names_the_near_ones_nearest_first(void **state)
     sx_buf_deinit(&text);
 }
 
+static void test_base_nearest__lists_all_names_and_the_near_ones(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"age", "product"};
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    sx_nearest_list("prodcut", names, 2, &text);
+    assert_string_equal(sx_buf_text(&text),
+                        "(it has \"age\", \"product\"); did you mean \"product\"?");
+    sx_buf_reset(&text);
+    sx_nearest_list("xyzzy", names, 1, &text);
+    assert_string_equal(sx_buf_text(&text), "(it has \"age\")");
+    sx_buf_reset(&text);
+    sx_nearest_list("age", names, 0, &text);
+    assert_string_equal(sx_buf_text(&text), "(it has none)");
+    sx_buf_deinit(&text);
+}
+
 static void test_base_nearest__long_names_are_cut(void **state)
 {
     (void)state;
@@ -48,6 +66,7 @@ static void test_base_nearest__long_names_are_cut(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_nearest__counts_edits),
     cmocka_unit_test(test_base_nearest__names_the_near_ones_nearest_first),
+    cmocka_unit_test(test_base_nearest__lists_all_names_and_the_near_ones),
     cmocka_unit_test(test_base_nearest__long_names_are_cut),
 };
 SX_TEST_MAIN(tests)

@@ -394,8 +394,7 @@ static sx_status plan_units(sx_cpu_planner *p, bool crop)
     if (p->own == NULL || p->sharded == NULL || p->cropped == NULL) {
         return sx_cpu_no_memory();
     }
-    for (int k = 0; k < p->g->n_nodes;
-         k++) { /* one shard is one piece, and every node that shard's */
+    for (int k = 0; k < p->g->n_nodes; k++) { /* one shard: every node is that shard's */
         const sx_node *n = &p->g->nodes[k];
         p->sharded[k] = plan->shards == 1 || (n->n_outputs > 0 && p->own[n->first_output.id]);
     }

@@ -1,8 +1,10 @@
 /* all_reduce: combines what replicas computed from their parts of the batch, element by element.
  *
  *   x...       one numeric dtype, or bool for `and`; the same types on all replicas
- *   how        sum, mean, max, and; moments: the operands are mean and variance, of `elems`
- * elements each replicas   how many there are returns    x..., combined: equal on all replicas
+ *   how        sum, mean, max, and; moments: the operands are mean and variance
+ *   elems      moments: how many elements each replica's mean is of
+ *   replicas   how many there are
+ *   returns    x..., combined: equal on all replicas
  *
  * Moments of parts a, b meet by Chan's formula: with counts a, b and d = mean_b - mean_a,
  *   mean = mean_a + d b / (a + b),  M2 = M2_a + M2_b + d² a b / (a + b)

@@ -18,6 +18,7 @@
  *   returns  x's type
  *
  * n is the row in the whole batch: of x, plus `first`, which sx_pass_spmd() passes.
+ *
  * Errors   INVALID_ARGUMENT  dtypes, rate or key out of range, the batch elsewhere than first
  * Numbers  one rounding of x times the rounded 1 / (1 - rate)
  * Source   TensorFlow tf.nn.dropout, for what it means; the bits are ours */

@@ -8,7 +8,8 @@
  * Inserted by sx_pass_spmd() where results must not depend on the number of replicas.
  *
  * Errors   INVALID_ARGUMENT   as all_reduce; no axis 0
- * Numbers  every addition is rounded to the dtype, so that all backends compute the same bits
+ * Numbers  sum, mean: every addition is rounded to the dtype, so that all backends compute the same
+ *          bits
  * Source   Chan, Golub, LeVeque 1979, for the tree and for moments */
 #include "graph/ops/common.h"
 

@@ -11,9 +11,13 @@
  *                             no state
  *          OUT_OF_RANGE       (running) more than `trips` iterations; in StableHLO the loop ends
  *          CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration
- * Gradient one loop keeps the state of each iteration, another runs back over them; without
- * `trips`, that of every s-th, at most 64, and those between are computed again Numbers  those of
- * the regions Source   TensorFlow While; StableHLO while */
+ *
+ * Gradient: one loop keeps the state of each iteration, another runs back over them; without
+ * `trips` the first keeps that of every s-th iteration, at most 64, and the second computes those
+ * between again.
+ *
+ * Numbers  those of the regions
+ * Source   TensorFlow While; StableHLO while */
 #include <string.h>
 
 #include "base/memory.h"

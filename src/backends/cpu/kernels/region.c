@@ -2,9 +2,11 @@
  * after the other. Its memory is the step's scratch, so that nothing is allocated in an execution.
  *
  *   while   the state lies in the step's outputs; the body is compiled as a program that assigns
- * it, as a training step assigns variables, so that it is updated in place where it can be if the
- * region that the condition says, with the step's outputs as its own map     the region once for
- * each element, its operands and outputs at that element */
+ *           it, as a training step assigns variables, so that it is updated in place if possible
+ *
+ *   if      the region that the condition selects; its outputs are the step's
+ *
+ *   map     the region once for each element, its operands and outputs at that element */
 #include <string.h>
 
 #include "backends/cpu/kernel.h"

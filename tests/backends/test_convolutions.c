@@ -1,0 +1,166 @@
+/* Convolutions that the cpu computes otherwise than one by one over a batch, against the host
+ * kernels: those whose borders nobody reads, and those of one large example. */
+#include "harness.h"
+
+#include <math.h>
+
+#include <sextant/ops.h>
+
+#include "setting.h"
+
+#include "base/memory.h"
+#include "base/threefry.h"
+#include "graph/ir.h"
+
+/* ---- Borders that nobody reads (cpu/crop.c) ---- */
+
+typedef struct border_case {
+    const char *name;
+    int64_t size;
+    int filters, groups;
+    bool first; /* the pool before is behind a convolution too */
+} border_case;
+
+/* pool -> conv, bias, relu -> pool, with excess borders; outputs: sum and gradients */
+static sx_graph *border_graph(const border_case *c)
+{
+    sx_builder *b;
+    sx_graph *g;
+    sx_value dx[3];
+    int64_t channels = c->first ? 32 : 4;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, c->size, c->size, c->first ? 1 : 4));
+    sx_value stem = sx_input(b, "stem", sx_type_of(SX_F32, 3, 3, 1, 32));
+    sx_value vector = sx_input(b, "vector", sx_type_of(SX_F32, 32));
+    sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 3, 3, channels / c->groups, c->filters));
+    sx_value bias = sx_input(b, "bias", sx_type_of(SX_F32, c->filters));
+    sx_value y = x;
+    if (c->first) {
+        y = sx_relu(b, sx_bias_add(b, sx_nn_conv2d(b, x, stem), vector));
+    }
+    y = sx_nn_max_pool2d(b, y, .window = {2});
+    y = sx_relu(b, sx_bias_add(b, sx_nn_conv2d(b, y, w, .groups = c->groups), bias));
+    y = sx_nn_max_pool2d(b, y, .window = {2});
+    sx_value loss = sx_reduce_sum(b, sx_square(b, y), .axes = SX_AXES(0, 1, 2, 3));
+    sx_output(b, "loss", loss);
+    sx_gradients(b, loss, (const sx_value[]){w, bias, c->first ? stem : x}, 3, dx);
+    for (int i = 0; i < 3; i++) {
+        sx_output(b, i == 0 ? "dw" : i == 1 ? "dbias" : "dx", dx[i]);
+    }
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+enum { BORDER_OUTPUTS = 4 };
+
+static void run_borders(const sx_graph *g, const setting *s, float *out[BORDER_OUTPUTS],
+                        int64_t elems[BORDER_OUTPUTS])
+{
+    sx_platform *platform;
+    sx_executable *e;
+    sx_device_buffer *args[8], *outputs[8];
+    assert_ok(
+        sx_platform_open(s->backend, &(sx_platform_options){.cpu.threads = s->threads}, &platform));
+    assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = 5, .shards = s->shards}, &e));
+    for (int i = 0; i < e->n_args; i++) {
+        int64_t n = sx_type_elems(&e->arg_types[i]);
+        float *data = sx_alloc((size_t)n, sizeof(float));
+        assert_non_null(data);
+        for (int64_t k = 0; k < n; k++) {
+            data[k] =
+                sx_uniform_f32(
+                    sx_threefry2x32((sx_u32x2){9, (uint32_t)i}, (sx_u32x2){(uint32_t)k, 0}).a) -
+                0.5F;
+        }
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
+        assert_ok(sx_device_buffer_write(args[i], data, false));
+        sx_free(data);
+    }
+    for (int i = 0; i < e->n_results; i++) {
+        elems[i] = sx_type_elems(&e->result_types[i]);
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
+    }
+    assert_ok(sx_execute(e, args, outputs));
+    for (int i = 0; i < e->n_results; i++) {
+        out[i] = sx_alloc((size_t)elems[i], sizeof(float));
+        assert_non_null(out[i]);
+        assert_ok(sx_device_buffer_read(outputs[i], out[i]));
+        sx_device_buffer_release(outputs[i]);
+    }
+    for (int i = 0; i < e->n_args; i++) {
+        sx_device_buffer_release(args[i]);
+    }
+    sx_executable_release(e);
+    sx_platform_close(platform);
+}
+
+static void check_borders(const border_case *c, const setting *s)
+{
+    float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
+    int64_t elems[BORDER_OUTPUTS];
+    sx_graph *g = border_graph(c);
+    run_borders(g, &(setting){"host", 1, 1, SX_F32}, expected, elems);
+    run_borders(g, s, got, elems);
+    for (int i = 0; i < BORDER_OUTPUTS; i++) {
+        double greatest = 0, worst = 0;
+        for (int64_t k = 0; k < elems[i]; k++) {
+            greatest = fmax(greatest, fabs((double)expected[i][k]));
+            worst = fmax(worst, fabs((double)got[i][k] - (double)expected[i][k]));
+        }
+        if (!(greatest > 0 && worst <= 1e-4 * greatest)) {
+            fail_msg("%s, %d shards: output %d differs by %.3g of %.3g", c->name, s->shards, i,
+                     worst, greatest);
+        }
+        sx_free(got[i]);
+        sx_free(expected[i]);
+    }
+    sx_graph_destroy(g);
+}
+
+static void test_backends_convolutions__borders_that_nobody_reads(void **state)
+{
+    (void)state;
+    static const border_case cases[] = {
+        {"one pool", 15, 16, 1, false},     {"no excess", 16, 16, 1, false},
+        {"behind a stem", 28, 64, 1, true}, {"odd filters", 15, 6, 1, false},
+        {"grouped", 15, 16, 2, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int shards = 1; shards <= 2; shards++) {
+            check_borders(&cases[i], &(setting){"cpu", 2, shards, SX_F32});
+        }
+    }
+}
+
+/* ---- One example, much work: oneDNN's own team ---- */
+
+static void test_backends_convolutions__one_large_example(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
+    int64_t elems[BORDER_OUTPUTS];
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, 1, 28, 28, 32));
+    sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 3, 3, 32, 64));
+    sx_value bias = sx_input(b, "bias", sx_type_of(SX_F32, 64));
+    sx_output(b, "y", sx_relu(b, sx_bias_add(b, sx_nn_conv2d(b, x, w), bias)));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    run_borders(g, &(setting){"host", 1, 0, SX_F32}, expected, elems);
+    run_borders(g, &(setting){"cpu", 2, 0, SX_F32}, got, elems);
+    for (int64_t k = 0; k < elems[0]; k++) {
+        assert_true(fabsf(got[0][k] - expected[0][k]) <= 1e-4F);
+    }
+    sx_free(got[0]);
+    sx_free(expected[0]);
+    sx_graph_destroy(g);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_convolutions__borders_that_nobody_reads),
+    cmocka_unit_test(test_backends_convolutions__one_large_example),
+};
+SX_TEST_MAIN(tests)

@@ -151,9 +151,9 @@ static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes 
         sx_status_free(status);
         status =
             sx_error(SX_RESOURCE_EXHAUSTED,
-                     "gzip body of %zu bytes decompresses to more than %zu bytes, %d times its "
-                     "size; send it uncompressed",
-                     received, by_ratio, INFLATE_RATIO);
+                     "gzip body of %zu bytes decompresses to more than %zu bytes; the limit is %d "
+                     "times its size, at least %d bytes; send it uncompressed",
+                     received, by_ratio, (int)INFLATE_RATIO, (int)INFLATE_FREE_BYTES);
     } else if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
                !sx_budget_refused(inflated->budget)) {
         job->http_status = 413;

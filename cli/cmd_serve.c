@@ -1,4 +1,4 @@
-/* sextant serve: runs the model server until SIGTERM or Ctrl-C. Options have
+/* sextant serve: runs the model server until SIGTERM, SIGHUP or Ctrl-C. Options have
  * tensorflow_model_server's names.
  *
  * The signals are blocked before the server's threads start, so that only this thread receives
@@ -41,7 +41,7 @@ static const sx_option rows[] = {
     {"max-num-load-retries", SX_OPTION_INT, SX_OPT(options, max_num_load_retries),
      "how often to retry loading a version that failed", "N", .min = 1, .max = 1e6},
     {"load-retry-interval-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_retry_interval_seconds),
-     "seconds before the first retry; doubles with each", "SECONDS", .min = 0.001, .max = 1e6},
+     "seconds before the first retry; doubles after each", "SECONDS", .min = 0.001, .max = 1e6},
     {"load-timeout-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_timeout_seconds),
      "give up loading a version after this time", "SECONDS", .min = 0.001, .max = 1e6},
 
@@ -194,7 +194,7 @@ const sx_command sx_command_serve = {
     .about =
         "A new version directory is loaded while the old version still serves, and replaces it "
         "when it is ready; a version that cannot be loaded is logged and replaces nothing. "
-        "On SIGTERM or Ctrl-C, the server finishes running requests and exits with 0.",
+        "On SIGTERM, SIGHUP or Ctrl-C, the server finishes running requests and exits with 0.",
     .examples = "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
                 "--rest_api_port=8501",
     .stops_itself = true,

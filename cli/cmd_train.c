@@ -138,7 +138,7 @@ static const sx_option rows[] = {
      "split batches into N shards regardless of threads, so that results do not depend on them",
      "N", .min = 1, .max = 4096},
     {"require-exact", SX_OPTION_FLAG, SX_OPT(options, require_exact),
-     "refuse to resume if results could differ in any bit, or with other settings than the run's"},
+     "refuse to resume if results could differ in any bit or settings differ from the run's"},
     SX_DATA_ARGS_ROWS(options),
 };
 

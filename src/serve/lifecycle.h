@@ -43,7 +43,7 @@ typedef struct sx_lifecycle_config {
     void *ops_user;                /* must outlive the lifecycle and every abandoned load */
     double poll_wait_seconds;      /* 1; negative: never poll */
     int max_load_retries;          /* 5; negative: none */
-    double load_retry_seconds;     /* 60: before the first retry; doubles with each */
+    double load_retry_seconds;     /* 60: before the first retry; doubles after each */
     double load_timeout_seconds;   /* 300: a load that takes longer is abandoned */
     double remind_seconds;         /* 60: how often to log why nothing is served */
     int settle_ms;                 /* 100: a new version's files must not change for this long */

@@ -32,7 +32,7 @@ typedef struct sx_server_config {
     const char *model_base_path;          /* required */
     double file_system_poll_wait_seconds; /* 1; negative: never poll */
     int max_num_load_retries;             /* 5; negative: none */
-    double load_retry_interval_seconds;   /* 60: before the first retry; doubles with each */
+    double load_retry_interval_seconds;   /* 60: before the first retry; doubles after each */
     double load_timeout_seconds;          /* 300: then a load is abandoned */
     const char *monitoring_path;          /* "/monitoring/prometheus/metrics"; "" = off */
     size_t max_body_bytes;                /* 64 MiB; see sx_http_config */

@@ -54,7 +54,7 @@ sx_status sx_fit_place_input(sx_fit *f)
     sx_status status = sx_batch_gather_restore(&f->input, state->cursors, state->n_cursors,
                                                sx_fit_progress(f)->step_in_epoch);
     if (status == SX_OK || f->t->config.require_exact) {
-        return sx_status_annotate(status, __FILE__, __LINE__, "resuming exactly");
+        return sx_status_annotate(status, __FILE__, __LINE__, "cannot resume exactly");
     }
     if (f->t->config.model_dir == NULL) { /* in memory, other data may follow: not a resume */
         sx_status_free(status);

@@ -78,7 +78,13 @@ status 200
 start m --model_name=m --model_base_path="$here/models/m" --rest_api_timeout_in_ms=1
 predict_many
 status 504
-stop
+ran='serve, SIGHUP' # ends it as SIGTERM does
+kill -HUP "$server"
+code=0
+wait "$server" || code=$?
+[ "$code" = 0 ] || fail 'expected exit code 0'
+grep -q 'unloaded version' serve.err || fail 'the server did not end in order'
+server=
 
 # A version that does not load is tried again as often as told, and a good one after it is served.
 mkdir -p broken/1

@@ -103,12 +103,11 @@ static sx_status put_run(sx_buf *out, const char *dir, sx_arena *arena)
         sx_buf_printf(out, "parameter: %s=%s\n", info.param_names[i], info.param_values[i]);
     }
     for (int i = 0; i < info.inputs.n; i++) {
-        static const char *const kinds[SX_INPUT_KINDS] = {"feature", "label", "weight"};
         const sx_model_input *in = &info.inputs.items[i];
         char type[SX_TYPE_TEXT];
         sx_type_format(&in->type, type, sizeof(type));
         if (info.inputs.named) {
-            sx_buf_printf(out, "%s: %s %s\n", kinds[in->kind], in->name, type);
+            sx_buf_printf(out, "%s: %s %s\n", sx_input_kind_names[in->kind], in->name, type);
         } else if (in->kind == SX_INPUT_FEATURE) {
             sx_buf_printf(out, "features: %s%s\n", type,
                           info.has_preprocess ? ", preprocessed from images" : "");

@@ -8,6 +8,9 @@
 #include "base/nearest.h"
 #include "data/feature_spec.h"
 
+const char *const sx_input_kind_names[SX_INPUT_KINDS] = {
+    [SX_INPUT_FEATURE] = "feature", [SX_INPUT_LABEL] = "label", [SX_INPUT_WEIGHT] = "weight"};
+
 /* ---- Without names ---- */
 
 sx_status sx_model_inputs_unnamed(const sx_type *features, const sx_type *labels, sx_arena *arena,

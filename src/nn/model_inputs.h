@@ -28,6 +28,9 @@ typedef enum sx_input_kind {
     SX_INPUT_KINDS
 } sx_input_kind;
 
+/* By sx_input_kind: "feature", "label", "weight". */
+extern const char *const sx_input_kind_names[SX_INPUT_KINDS];
+
 typedef struct sx_model_input {
     sx_input_kind kind;
     const char *name;            /* of the component: "age" */

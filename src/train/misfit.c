@@ -111,7 +111,6 @@ sx_status sx_check_input(const sx_component *c, const sx_run_info *info,
 sx_status sx_missing_input(const sx_dataset *data, const sx_run_info *info,
                            const sx_model_input *input)
 {
-    static const char *const kinds[SX_INPUT_KINDS] = {"feature", "label", "weight"};
     const sx_schema *schema = sx_dataset_schema(data);
     const char *names[SX_MAX_COMPONENTS];
     sx_buf known;
@@ -122,7 +121,7 @@ sx_status sx_missing_input(const sx_dataset *data, const sx_run_info *info,
     sx_nearest_list(input->name, names, (size_t)schema->count, &known);
     sx_status status =
         sx_error(SX_INVALID_ARGUMENT, "the data has no component \"%s\", a %s of model \"%s\" %s",
-                 input->name, kinds[input->kind], info->model, sx_buf_text(&known));
+                 input->name, sx_input_kind_names[input->kind], info->model, sx_buf_text(&known));
     sx_buf_deinit(&known);
     return status;
 }

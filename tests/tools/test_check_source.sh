@@ -110,6 +110,13 @@ mv "$dir/kept.def" "$dir/src/graph/ops/ops.def"
 cp "$dir/include/sextant/elementwise.h" "$dir/kept.h"
 try include/sextant/elementwise.h '/* other */' 'elementwise.h:1: differs from the operators: run tools/gen-ops'
 rm -r "$dir"/src/graph/{elementwise.def,ops,lower} "$dir/tools/gen-ops"
+git -C "$dir" init -q
+git -C "$dir" add cli src
+python3 "$SEXTANT_SRC/tools/check-source" "$dir"
+touch "$dir/terminal.py" "$dir/build" # one is tracked, the other is not
+git -C "$dir" add terminal.py
+expect "$dir/terminal.py" 'terminal.py:1: unexpected at the top of the checkout'
+rm -r "$dir/.git" "$dir/build"
 mkdir "$dir/src/image"
 try src/image/README.md '# image' 'src/image/ is not in the module list'
 rmdir "$dir/src/image"

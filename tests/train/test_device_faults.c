@@ -148,7 +148,8 @@ static void test_train_device_faults__a_program_is_rejected(void **state)
         ": matmul \"dense/matmul\": PJRT Client_Compile: loc(\"dense/matmul\"): error: not "
         "for me");
     assert_error(train(&config, NULL), SX_INVALID_ARGUMENT,
-                 "rejected the program (use --dump-stablehlo DIR to see it): tests/train/run.h:");
+                 "rejected the program (use --dump-stablehlo DIR to see it): ");
+    assert_error(train(&config, NULL), SX_INVALID_ARGUMENT, "tests/train/run.h:");
 }
 
 static void test_train_device_faults__a_plugin_is_missing(void **state)

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 enum { FIRST_LINE_SECONDS = 5 };
 
@@ -58,7 +59,7 @@ void sx_waiting_begin(sx_waiting *w, const sx_terminal *terminal, const char *te
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&w->changed, &clock);
     pthread_condattr_destroy(&clock);
-    w->running = pthread_create(&w->thread, NULL, count_seconds, w) == 0;
+    w->running = sx_thread_create(&w->thread, NULL, count_seconds, w) == 0;
     /* The caller's work may fork; wait until the thread has started, so that it does not hold an
      * allocator lock then. */
     pthread_mutex_lock(&w->lock);

@@ -21,7 +21,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -34,6 +33,7 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 enum {
     MAX_WORKERS = 1024,
@@ -175,16 +175,11 @@ static void pin_workers(sx_pool *pool)
     }
 }
 
-/* Starts worker `index` with all signals blocked: the program's own threads handle them. */
 static sx_status start_worker(sx_pool *pool, int index)
 {
     worker *w = &pool->worker[index];
     *w = (worker){.pool = pool, .index = index};
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&w->thread, NULL, worker_main, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = sx_thread_create(&w->thread, NULL, worker_main, w);
     if (error != 0) {
         return sx_error(SX_RESOURCE_EXHAUSTED,
                         "cannot start worker thread %d of %d: %s; use fewer threads or raise the "

@@ -21,6 +21,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/thread.h"
 #include "data/plan.h"
 
 enum {
@@ -512,7 +513,7 @@ static sx_status start_threads(sx_iterator *it)
 {
     while (it->thread_count < it->active) {
         struct worker *worker = &it->workers[it->thread_count];
-        int error = pthread_create(&worker->thread, NULL, worker_main, worker);
+        int error = sx_thread_create(&worker->thread, NULL, worker_main, worker);
         if (error != 0) {
             return sx_error(SX_RESOURCE_EXHAUSTED, "iterator: cannot start a thread: %s",
                             strerror(error));

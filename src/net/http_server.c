@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "net/http_conn.h"
 #include "net/listen.h"
 
@@ -334,21 +334,11 @@ int sx_http_server_port(const sx_http_server *server)
     return server->port;
 }
 
-/* Signals are handled by the program's main thread: workers block all of them. */
-static int start_thread(struct listener *listener)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&listener->thread, NULL, run_worker, listener);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 sx_status sx_http_server_start(sx_http_server *server)
 {
     for (int i = 0; i < server->count; i++) {
-        const int error = start_thread(&server->listeners[i]);
+        const int error =
+            sx_thread_create(&server->listeners[i].thread, NULL, run_worker, &server->listeners[i]);
         if (error != 0) {
             return sx_error(SX_RESOURCE_EXHAUSTED, "HTTP server: cannot start thread %d of %d: %s",
                             i + 1, server->count, strerror(error));

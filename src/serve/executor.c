@@ -2,10 +2,10 @@
 #include "serve/executor.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 struct thread {
     sx_executor *executor;
@@ -62,16 +62,12 @@ sx_status sx_executor_create(int threads, size_t max_queued, sx_executor **out)
     executor->max_queued = max_queued;
     pthread_mutex_init(&executor->mutex, NULL);
     pthread_cond_init(&executor->submitted, NULL);
-    sigset_t all, before; /* signals are handled by the main thread */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
     for (int i = 0; i < threads && error == 0; i++) {
         executor->threads[i] = (struct thread){.executor = executor, .index = i};
-        error = pthread_create(&executor->threads[i].id, NULL, run_thread, &executor->threads[i]);
+        error = sx_thread_create(&executor->threads[i].id, NULL, run_thread, &executor->threads[i]);
         executor->started += error == 0;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
         sx_status status = sx_error(SX_RESOURCE_EXHAUSTED, "executor: cannot start %d threads: %s",
                                     threads, strerror(error));

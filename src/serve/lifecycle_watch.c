@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -19,6 +18,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "io/path.h"
 #include "savedmodel/names.h"
 #include "serve/fingerprint.h"
@@ -699,11 +699,7 @@ static void *run_manager(void *user)
 
 sx_status sx_lifecycle_start(sx_lifecycle *lc)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&lc->thread, NULL, run_manager, lc);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = sx_thread_create(&lc->thread, NULL, run_manager, lc);
     if (error != 0) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "model \"%s\": starting its thread: %s", lc->name,
                         strerror(error));

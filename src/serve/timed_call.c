@@ -2,10 +2,11 @@
 #include "serve/timed_call.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 void sx_timed_call_release(sx_timed_call *call)
 {
@@ -39,7 +40,6 @@ sx_status sx_timed_call_start(sx_timed_call *call)
 {
     pthread_t thread;
     pthread_attr_t attr;
-    sigset_t all, before;
     atomic_init(&call->users, 2);
     atomic_init(&call->done, false);
     call->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -50,10 +50,7 @@ sx_status sx_timed_call_start(sx_timed_call *call)
     }
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all); /* signals are handled by the main thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&thread, &attr, run_thread, call);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = sx_thread_create(&thread, &attr, run_thread, call);
     pthread_attr_destroy(&attr);
     if (error != 0) {
         atomic_store(&call->users, 1);

@@ -1,5 +1,7 @@
 #include "harness.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -575,6 +577,36 @@ static void test_data_iterator__accounts_for_waiting(void **state)
     sx_dataset_release(data);
 }
 
+static sx_status count_blocked(const sx_map_call *call, void *user)
+{
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    if (sigismember(&mask, SIGINT) == 1 && sigismember(&mask, SIGHUP) == 1 &&
+        sigismember(&mask, SIGSEGV) == 0) {
+        atomic_fetch_add((atomic_int *)user, 1);
+    }
+    *(float *)call->out[0].data = *(const float *)call->in[0].data;
+    memset(call->out[1].data, 0, 16);
+    return SX_OK;
+}
+
+/* A handler's flag is read by the program's own thread: no other may run the handler. */
+static void test_data_iterator__workers_leave_signals_to_the_program(void **state)
+{
+    (void)state;
+    atomic_int blocked = 0;
+    sx_dataset *data = numbers(N);
+    assert_ok(sx_dataset_map(&data, .name = "count", .fn = count_blocked, .user = &blocked));
+    assert_ok(sx_dataset_batch(&data, .size = 8));
+    sx_iterator *iterator = NULL;
+    assert_ok(sx_iterator_create(data, &iterator, .workers = 2));
+    memset(&logs[0], 0, sizeof(logs[0]));
+    drain(iterator, 1000, &logs[0]);
+    assert_int_equal(atomic_load(&blocked), N);
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
 static void test_data_iterator__steady_state_allocates_nothing(void **state)
 {
     (void)state;
@@ -812,6 +844,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_iterator__strings_survive_their_scratch),
     cmocka_unit_test(test_data_iterator__the_first_error_wins_and_stays),
     cmocka_unit_test(test_data_iterator__accounts_for_waiting),
+    cmocka_unit_test(test_data_iterator__workers_leave_signals_to_the_program),
     cmocka_unit_test(test_data_iterator__steady_state_allocates_nothing),
     cmocka_unit_test(test_data_iterator__survives_failing_allocations),
     cmocka_unit_test(test_data_iterator__refuses_what_makes_no_sense),

@@ -1,5 +1,6 @@
 /* sextant data from-images */
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 #include "data/prepare.h"
@@ -52,7 +53,13 @@ static sx_status run(sx_invocation *inv)
         .user = &line,
     };
     sx_buf text;
-    SX_TRY(sx_usage(inv, sx_from_images_check(&args)));
+    if (o->split == NULL && o->out[strlen(o->out) - 1] == '/') {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                      "--%s is \"%s\", expected a prefix of file names, such as "
+                                      "%strain, or a directory with --split",
+                                      sx_option_typed(inv, "out"), o->out, o->out));
+    }
+    SX_TRY(sx_usage(inv, sx_from_images_check(&args)), "--%s", sx_option_typed(inv, "split"));
     sx_buf_init(&text, 0);
     sx_status status = sx_from_images(&args, &text);
     sx_work_end(&line);

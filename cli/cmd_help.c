@@ -12,6 +12,14 @@ static const sx_option rows[] = {
      "print the manual page, as roff source for man(1), instead"},
 };
 
+/* A topic is `words` words: those that follow name nothing. */
+static sx_status refuse_beyond(const sx_invocation *inv, int words)
+{
+    return inv->words.count > words ? sx_error(SX_INVALID_ARGUMENT, "unexpected argument \"%s\"",
+                                               inv->words.items[words])
+                                    : SX_OK;
+}
+
 static sx_status run(sx_invocation *inv)
 {
     static const struct {
@@ -31,6 +39,7 @@ static sx_status run(sx_invocation *inv)
     const char *second = inv->words.count > 1 ? inv->words.items[1] : NULL;
     for (size_t i = 0; i < SX_COUNT(topics) && !o->man; i++) {
         if (strcmp(first, topics[i].name) == 0) {
+            SX_TRY(sx_usage(inv, refuse_beyond(inv, 1)));
             topics[i].print();
             return SX_OK;
         }
@@ -44,6 +53,7 @@ static sx_status run(sx_invocation *inv)
     if (c == NULL) {
         return sx_usage(inv, sx_command_unknown(first, second));
     }
+    SX_TRY(sx_usage(inv, refuse_beyond(inv, words)));
     if (o->man) {
         sx_print_manual(c);
     } else {
@@ -58,7 +68,7 @@ const sx_command sx_command_help = {
     .words = "[COMMAND|exit-codes|environment]",
     .examples = "  sextant help train\n  sextant help data show\n  sextant help exit-codes\n"
                 "  sextant help --man train | man -l -",
-    .max_words = 2,
+    .max_words = -1,
     SX_COMMAND_OPTIONS(rows, options),
     .run = run,
 };

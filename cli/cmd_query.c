@@ -2,7 +2,9 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "command.h"
 #include "image_files.h"
@@ -33,12 +35,12 @@ static const sx_option rows[] = {
     {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print the response unchanged"},
     {"timeout", SX_OPTION_INT, SX_OPT(options, timeout), "maximum time for the whole exchange",
      "SECONDS", .min = 1, .max = 86400},
-    {"max-response-bytes", SX_OPTION_INT, SX_OPT(options, max_response_bytes),
-     "refuse larger responses", "BYTES", .min = 1, .max = 1e12},
+    {"max-response-bytes", SX_OPTION_SIZE, SX_OPT(options, max_response_bytes),
+     "refuse larger responses", "SIZE", .min = 1, .max = 1e12},
 };
 static const options defaults = {.timeout = 60, .max_response_bytes = 64 << 20};
 
-enum { MAX_REQUEST = 1 << 30 };
+enum { MAX_REQUEST = 1 << 30, MAX_HEADERS = 1 << 20 };
 
 /* ---- The request ---- */
 
@@ -87,16 +89,44 @@ static sx_status put_arrays(sx_invocation *inv, const sx_npy_file *files, int n,
 
 /* ---- The response ---- */
 
-/* The server's message, {"error": "..."}, or else the body. */
-static sx_status refused(const char *url, int http_status, const sx_buf *body)
+/* The value of the header "Location: " in *out; false if there is none. */
+static bool find_location(const sx_buf *headers, sx_bytes *out)
 {
+    static const char name[] = "location:";
+    for (const char *line = sx_buf_text(headers); line != NULL && *line != '\0';) {
+        if (strncasecmp(line, name, sizeof(name) - 1) == 0) {
+            line += sizeof(name) - 1;
+            line += strspn(line, " \t");
+            *out = (sx_bytes){line, strcspn(line, "\r\n")};
+            return out->size > 0;
+        }
+        line = strchr(line, '\n');
+        line += line != NULL;
+    }
+    return false;
+}
+
+/* The server's message, {"error": "..."}, or else the body. Redirects are not followed: the inputs
+ * would go to a server that the user has not named. */
+static sx_status refused(const char *url, int http_status, const sx_buf *headers,
+                         const sx_buf *body)
+{
+    sx_bytes location;
+    if (http_status / 100 == 3 && find_location(headers, &location)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: HTTP status %d: redirected to %.*s; redirects are not followed, give "
+                        "the URL of the model server",
+                        url, http_status, (int)SX_MIN(location.size, (size_t)2000),
+                        (const char *)location.data);
+    }
     json_t *answer = json_loadb(sx_buf_text(body), body->size, 0, NULL);
     const char *error = json_string_value(json_object_get(answer, "error"));
     sx_status status = sx_error(http_status == 404   ? SX_NOT_FOUND
                                 : http_status == 429 ? SX_RESOURCE_EXHAUSTED
                                 : http_status < 500  ? SX_INVALID_ARGUMENT
                                                      : SX_UNAVAILABLE,
-                                "%s: HTTP status %d: %.2000s", url, http_status,
+                                "%s: HTTP status %d%s%.2000s", url, http_status,
+                                error != NULL || body->size > 0 ? ": " : "",
                                 error != NULL ? error : sx_buf_text(body));
     json_decref(answer);
     return status;
@@ -169,21 +199,27 @@ static void print_answer(const options *o, const sx_buf *body)
 
 /* ---- Request ---- */
 
-static sx_status ask(const options *o, const char *url, sx_bytes request)
+static sx_status ask(sx_invocation *inv, const char *url, sx_bytes request)
 {
+    const options *o = inv->options;
     int http_status = 0;
-    sx_buf body;
+    sx_buf body, headers;
     sx_http_call call = {.url = url, .body = request, .timeout_ms = (int)o->timeout * 1000};
     sx_buf_init(&body, (size_t)o->max_response_bytes);
-    sx_status status = sx_http_fetch(&call, &body, NULL, &http_status);
+    sx_buf_init(&headers, MAX_HEADERS);
+    sx_status status = sx_http_fetch(&call, &body, &headers, &http_status);
     if (body.failed == SX_OUT_OF_RANGE) {
         sx_status_free(status);
-        status = sx_error(SX_RESOURCE_EXHAUSTED,
-                          "%s: the response is larger than %lld bytes; raise --max-response-bytes",
-                          url, (long long)o->max_response_bytes);
+        status = sx_error(
+            SX_RESOURCE_EXHAUSTED, "%s: the response is larger than %lld bytes; raise --%s", url,
+            (long long)o->max_response_bytes, sx_option_typed(inv, "max-response-bytes"));
+    } else if (sx_status_code(status) == SX_DEADLINE_EXCEEDED) {
+        sx_status_free(status);
+        status = sx_error(SX_UNAVAILABLE, "%s: no complete response within %lld s (--%s)", url,
+                          (long long)o->timeout, sx_option_typed(inv, "timeout"));
     }
     if (status == SX_OK && http_status / 100 != 2) {
-        status = refused(url, http_status, &body);
+        status = refused(url, http_status, &headers, &body);
     }
     if (status == SX_OK) {
         status = check_json(url, &body);
@@ -191,6 +227,7 @@ static sx_status ask(const options *o, const char *url, sx_bytes request)
     if (status == SX_OK) {
         print_answer(o, &body);
     }
+    sx_buf_deinit(&headers);
     sx_buf_deinit(&body);
     return status;
 }
@@ -199,13 +236,10 @@ static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
     const char *url = inv->words.items[0], *name = strrchr(url, '/');
-    int ways = (o->image.count > 0) + (o->input.count > 0) + (o->request != NULL);
-    if (ways > 1) {
-        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
-                                      "--image, --input and --request are mutually exclusive"));
-    }
-    if (ways == 0) {
-        return ask(o, url, (sx_bytes){0});
+    static const char *const inputs[] = {"image", "input", "request", NULL};
+    SX_TRY(sx_usage(inv, sx_options_exclusive(inv, inputs)));
+    if (o->image.count == 0 && o->input.count == 0 && o->request == NULL) {
+        return ask(inv, url, (sx_bytes){0});
     }
     /* http://host/v1/models/flowers -> …:predict, unless the URL already has a verb */
     if (name != NULL && strchr(name, ':') == NULL) {
@@ -222,7 +256,7 @@ static sx_status run(sx_invocation *inv)
         char *data = NULL;
         size_t size = 0;
         SX_TRY(sx_file_read_stream(o->request, MAX_REQUEST, sx_stop_flag(), &data, &size));
-        sx_status status = ask(o, url, (sx_bytes){data, size});
+        sx_status status = ask(inv, url, (sx_bytes){data, size});
         sx_free(data);
         return status;
     }
@@ -245,7 +279,7 @@ static sx_status run(sx_invocation *inv)
                 done);
     sx_buf_putc(&request, '}');
     SX_TRY_GOTO(status, sx_buf_status(&request), done);
-    status = ask(o, url, (sx_bytes){sx_buf_text(&request), request.size});
+    status = ask(inv, url, (sx_bytes){sx_buf_text(&request), request.size});
 done:
     sx_buf_deinit(&request);
     sx_image_files_free(&images);
@@ -259,7 +293,7 @@ const sx_command sx_command_query = {
     .words = "URL",
     .about =
         "URL is the model's: http://HOST:8501/v1/models/NAME, optionally with /versions/N. Without "
-        "inputs,\nprints what the URL itself returns: the model's status.",
+        "inputs, prints what the URL itself returns: the model's status.",
     .examples = "  sextant query http://localhost:8501/v1/models/flowers --image rose.jpg\n"
                 "  sextant query http://localhost:8501/v1/models/flowers --signature tensors "
                 "--input x.npy",

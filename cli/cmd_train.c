@@ -153,40 +153,38 @@ static const options defaults = {
 
 /* ---- Checks ---- */
 
-static sx_status check_exclusive(const options *o)
+static sx_status check_exclusive(sx_invocation *inv)
 {
-    if ((o->epochs > 0) + (o->max_steps > 0) + (o->steps > 0) > 1) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "--epochs, --max-steps and --steps are mutually exclusive");
-    }
-    if (o->save_checkpoints_steps > 0 && o->save_checkpoints_secs > 0) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "--save-checkpoints-steps and --save-checkpoints-secs are mutually exclusive");
-    }
-    if (o->eval_examples > 0 && o->eval_steps > 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "--eval-examples and --eval-steps are mutually exclusive");
-    }
-    if (o->warmup_epochs > 0 && o->warmup_steps > 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "--warmup-epochs and --warmup-steps are mutually exclusive");
+    static const char *const groups[][4] = {
+        {"epochs", "max-steps", "steps"}, {"save-checkpoints-steps", "save-checkpoints-secs"},
+        {"eval-examples", "eval-steps"},  {"warmup-epochs", "warmup-steps"},
+        {"seed", "tf-random-seed"},
+    };
+    for (size_t i = 0; i < SX_COUNT(groups); i++) {
+        SX_TRY(sx_options_exclusive(inv, groups[i]));
     }
     return SX_OK;
 }
 
 /* The texts of --augment and --recipe, before any data is read. */
-static sx_status check_preprocess(const options *o)
+static sx_status check_preprocess(sx_invocation *inv)
 {
     enum { ANY_SIDE = 1024 }; /* the model's size is checked when it is known */
+    const options *o = inv->options;
     sx_preprocess pre;
-    SX_TRY(sx_preprocess_recipe(o->recipe != NULL ? o->recipe : "simple", ANY_SIDE, ANY_SIDE, 3,
-                                &pre));
-    return o->augment != NULL ? sx_preprocess_set_augment(&pre, o->augment) : SX_OK;
+    SX_TRY(
+        sx_preprocess_recipe(o->recipe != NULL ? o->recipe : "simple", ANY_SIDE, ANY_SIDE, 3, &pre),
+        "--%s", sx_option_typed(inv, "recipe"));
+    if (o->augment != NULL) {
+        SX_TRY(sx_preprocess_set_augment(&pre, o->augment), "--%s",
+               sx_option_typed(inv, "augment"));
+    }
+    return SX_OK;
 }
 
 /* "100", "30s", "5m", "1h": TPUConfig's iterations_per_loop, as a number or as a time. */
-static sx_status read_iterations(const char *text, int64_t *out_steps, double *out_seconds)
+static sx_status read_iterations(sx_invocation *inv, const char *text, int64_t *out_steps,
+                                 double *out_seconds)
 {
     static const struct {
         const char *unit;
@@ -209,21 +207,21 @@ static sx_status read_iterations(const char *text, int64_t *out_steps, double *o
         }
     }
     return sx_error(SX_INVALID_ARGUMENT,
-                    "--iterations-per-loop is \"%s\", expected a number of steps or a time: 100, "
-                    "30s, 5m, 1h",
-                    text);
+                    "--%s is \"%s\", expected a number of steps or a time: 100, 30s, 5m, 1h",
+                    sx_option_typed(inv, "iterations-per-loop"), text);
 }
 
 /* Refuses to write a run into a directory of other files, such as photographs. */
-static sx_status check_model_dir(const options *o)
+static sx_status check_model_dir(sx_invocation *inv)
 {
+    const options *o = inv->options;
     sx_status status = o->model_dir == NULL || o->force ? SX_OK : sx_run_check_place(o->model_dir);
     if (sx_status_code(status) != SX_FAILED_PRECONDITION) {
         return status;
     }
-    sx_status asked = sx_error(SX_FAILED_PRECONDITION,
-                               "%s; choose another --model-dir, or add --force to train there",
-                               sx_status_message(status));
+    sx_status asked =
+        sx_error(SX_FAILED_PRECONDITION, "%s; choose another --%s, or add --force to train there",
+                 sx_status_message(status), sx_option_typed(inv, "model-dir"));
     sx_status_free(status);
     return asked;
 }
@@ -250,14 +248,14 @@ static sx_status run(sx_invocation *inv)
     double loop_seconds = 0;
     bool bad_params = false;
 
-    SX_TRY(sx_usage(inv, check_exclusive(o)));
-    SX_TRY(sx_usage(inv, read_iterations(o->iterations_per_loop, &loop_steps, &loop_seconds)));
-    sx_status status = check_model_dir(o);
+    SX_TRY(sx_usage(inv, check_exclusive(inv)));
+    SX_TRY(sx_usage(inv, read_iterations(inv, o->iterations_per_loop, &loop_steps, &loop_seconds)));
+    sx_status status = check_model_dir(inv);
     if (sx_status_code(status) == SX_PERMISSION_DENIED) {
         return status;
     }
     SX_TRY(sx_usage(inv, status));
-    SX_TRY(sx_usage(inv, check_preprocess(o)));
+    SX_TRY(sx_usage(inv, check_preprocess(inv)));
 
     SX_TRY_GOTO(status, sx_model_args_read(inv, inv->words.items[0], &o->param, &model), done);
     SX_TRY_GOTO(status, sx_device_args_strategy(inv, &o->device_args, &strategy), done);

@@ -123,9 +123,9 @@ sx_status sx_command_unknown(const char *first, const char *second)
     sx_arena arena;
     sx_arena_init(&arena, 1 << 16);
     const char *name = family ? sx_arena_printf(&arena, "%s %s", first, second) : first;
-    sx_status status = sx_error(
-        SX_NOT_FOUND, "unknown command \"%s\"%s", name != NULL ? name : first,
-        sx_did_you_mean(&arena, name != NULL ? name : first, names, count, "; see `sextant help`"));
+    sx_status status =
+        sx_error(SX_NOT_FOUND, "unknown command \"%s\"%s", name != NULL ? name : first,
+                 sx_did_you_mean(&arena, name != NULL ? name : first, names, count, ""));
     sx_arena_deinit(&arena);
     return status;
 }
@@ -292,9 +292,8 @@ static sx_status check_required(sx_invocation *inv)
     const sx_option_table *t = &inv->tables[0];
     for (int i = 0; i < t->n; i++) {
         if (t->rows[i].required && !t->given[i]) {
-            return sx_error(SX_INVALID_ARGUMENT, "--%s %s is required: %s",
-                            sx_option_typed(inv, t->rows[i].name), t->rows[i].value,
-                            t->rows[i].help);
+            return sx_error(SX_INVALID_ARGUMENT, "--%s %s is required",
+                            sx_option_typed(inv, t->rows[i].name), t->rows[i].value);
         }
     }
     return SX_OK;
@@ -422,7 +421,8 @@ static int invoke(sx_invocation *inv, int argc, const char *const *argv)
     inv->hints = c->hints;
     inv->n_hints = c->n_hints;
     sx_status status = run_command(c, inv, argc - words, argv + words);
-    return report(c->name, sx_common_of(inv), status, inv->usage ? c->name : NULL);
+    const char *topic = strcmp(c->name, "help") == 0 ? "" : c->name;
+    return report(c->name, sx_common_of(inv), status, inv->usage ? topic : NULL);
 }
 
 /* The exit code after all output is written: an output that is lost is an error. */

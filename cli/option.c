@@ -125,7 +125,7 @@ static sx_status unknown_option(sx_invocation *inv, const char *word, size_t siz
         }
     }
     return sx_error(SX_INVALID_ARGUMENT, "unknown option %s%s", name,
-                    sx_did_you_mean(&inv->arena, alike, names, (size_t)count, "; see --help"));
+                    sx_did_you_mean(&inv->arena, alike, names, (size_t)count, ""));
 }
 
 /* ---- Values ---- */
@@ -461,6 +461,29 @@ bool sx_option_given(const sx_invocation *inv, const char *name)
     return false;
 }
 
+sx_status sx_options_exclusive(sx_invocation *inv, const char *const *names)
+{
+    const char *given[16];
+    size_t n = 0;
+    for (; *names != NULL; names++) {
+        if (sx_option_given(inv, *names) && n < SX_COUNT(given)) {
+            given[n++] = sx_option_typed(inv, *names);
+        }
+    }
+    if (n < 2) {
+        return SX_OK;
+    }
+    sx_buf text;
+    sx_buf_init(&text, 4096);
+    for (size_t i = 0; i < n; i++) {
+        sx_buf_printf(&text, "%s--%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", given[i]);
+    }
+    sx_status status =
+        sx_error(SX_INVALID_ARGUMENT, "%s are mutually exclusive", sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    return status;
+}
+
 /* ---- Configuration files ---- */
 
 /* The value as command-line text; NULL if that is impossible. */
@@ -540,6 +563,10 @@ static sx_status set_from_object(sx_invocation *inv, const json_t *object)
         found f = find(inv, key, strlen(key));
         if (f.row == NULL) {
             return unknown_option(inv, key, strlen(key), "");
+        }
+        if (strcmp(f.row->name, "config") == 0) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "\"%s\": a configuration file cannot name another one", key);
         }
         if (!f.table->given[f.row - f.table->rows]) {
             SX_TRY(set_json_option(inv, f, value));

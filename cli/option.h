@@ -98,6 +98,10 @@ const char *sx_option_typed(sx_invocation *inv, const char *name);
 /* Whether the user gave this option of the command. */
 bool sx_option_given(const sx_invocation *inv, const char *name);
 
+/* INVALID_ARGUMENT if the user gave more than one of these options; `names` ends with NULL. The
+ * message has the names as typed. */
+SX_MUST_USE sx_status sx_options_exclusive(sx_invocation *inv, const char *const *names);
+
 /* Whether the option's values name files or directories, as its .value says. */
 bool sx_option_is_path(const sx_option *o);
 

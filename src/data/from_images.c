@@ -40,7 +40,8 @@ struct placed {
 static sx_status bad_split(const char *text, const char *why)
 {
     return sx_error(SX_INVALID_ARGUMENT,
-                    "split \"%s\": %s; expected, for example, train=.8,val=.1,test=.1", text, why);
+                    "invalid split \"%s\": %s; expected, for example, train=.8,val=.1,test=.1",
+                    text, why);
 }
 
 static bool is_set_name(const char *name, size_t length)
@@ -101,8 +102,8 @@ static sx_status cut_splits(const char *whole, struct split *splits, int count, 
         if (split->end == split->first) {
             return sx_error(
                 SX_INVALID_ARGUMENT,
-                "split \"%s\": \"%s\" gets none of the %lld images; give it a larger part", whole,
-                split->name, (long long)images);
+                "the split %s gives none of the %lld images to %s; give it a larger fraction",
+                whole, (long long)images, split->name);
         }
         first = split->end;
     }
@@ -254,7 +255,8 @@ sx_status sx_from_images_check(const sx_from_images_args *args)
     if (length == 0 || (args->split == NULL && args->out[length - 1] == '/')) {
         return sx_error(
             SX_INVALID_ARGUMENT,
-            "out \"%s\": expected a file name prefix, such as data/train, unless a split is given",
+            "output \"%s\": expected a prefix of file names, such as data/train, unless a split is "
+            "given",
             args->out);
     }
     struct split splits[SX_MAX_SPLITS];

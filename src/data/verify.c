@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "data/prepare.h"
 #include "data/set_info.h"
+#include "data/sniff.h"
 #include "image/decode.h"
 #include "io/path.h"
 #include "io/tfrecord.h"
@@ -101,6 +102,28 @@ static sx_status check_record(struct verifying *v, const char *path, int64_t num
 
 /* ---- One file ---- */
 
+/* Files of other kinds are recognized, for the message; damaged record files are not. */
+static sx_status check_kind(const char *path)
+{
+    sx_file_kind kind = SX_FILE_UNKNOWN;
+    if (sx_path_is_dir(path)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s is a directory; expected TFRecord files, such as '%s%s*'", path, path,
+                        path[strlen(path) - 1] == '/' ? "" : "/");
+    }
+    SX_TRY(sx_sniff_file(path, &kind));
+    static const char *const kinds[SX_FILE_KINDS] = {
+        [SX_FILE_ARCHIVE] = "an archive",
+        [SX_FILE_IDX] = "an IDX file",
+        [SX_FILE_NPY] = "a .npy array",
+        [SX_FILE_IMAGE] = "an image",
+    };
+    return kinds[kind] == NULL
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT, "%s is %s; only TFRecord files can be verified",
+                          path, kinds[kind]);
+}
+
 static sx_status open_reader(const struct verifying *v, const char *path, sx_tfrecord_reader **out)
 {
     sx_tfrecord_options options = {.skip_corrupt = v->options->skip_corrupt};
@@ -115,6 +138,7 @@ static sx_status open_reader(const struct verifying *v, const char *path, sx_tfr
 static sx_status check_records(struct verifying *v, const char *path, int64_t *out_count)
 {
     sx_tfrecord_reader *reader = NULL;
+    SX_TRY(check_kind(path));
     SX_TRY(open_reader(v, path, &reader));
     sx_status status = SX_OK;
     bool more = true;

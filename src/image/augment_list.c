@@ -64,7 +64,8 @@ static bool read_numbers(const char *text, int count, float *out)
     return true;
 }
 
-static sx_status set_item(sx_preprocess *pre, const char *text)
+/* `given` [SX_COUNT(items)] has the items set so far. */
+static sx_status set_item(sx_preprocess *pre, bool *given, const char *text)
 {
     char name[32];
     size_t size = strcspn(text, "=");
@@ -74,9 +75,17 @@ static sx_status set_item(sx_preprocess *pre, const char *text)
     while (i < SX_COUNT(items) && strcmp(items[i].name, name) != 0) {
         i++;
     }
+    if (strcmp(text, "none") == 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "augmentation \"none\" cannot be combined with others");
+    }
     if (i == SX_COUNT(items)) {
         return unknown(name);
     }
+    if (given[i]) {
+        return sx_error(SX_INVALID_ARGUMENT, "augmentation \"%s\" is given twice", name);
+    }
+    given[i] = true;
     void *field = (char *)pre + items[i].offset;
     float numbers[2] = {0};
     bool good = items[i].kind == FLAG
@@ -110,6 +119,7 @@ static sx_status set_item(sx_preprocess *pre, const char *text)
 sx_status sx_preprocess_set_augment(sx_preprocess *pre, const char *list)
 {
     sx_preprocess next = *pre;
+    bool given[SX_COUNT(items)] = {false};
     next.crop = next.crop == SX_CROP_RANDOM ? SX_CROP_CENTER : next.crop;
     next.flip_left_right = false;
     next.shear_degrees = next.zoom = next.brightness_max_delta = 0;
@@ -118,7 +128,7 @@ sx_status sx_preprocess_set_augment(sx_preprocess *pre, const char *list)
         char text[128];
         size_t size = strcspn(at, ",");
         snprintf(text, sizeof(text), "%.*s", (int)SX_MIN(size, sizeof(text) - 1), at);
-        SX_TRY(set_item(&next, text));
+        SX_TRY(set_item(&next, given, text));
         at += size;
         if (*at == '\0') {
             break;

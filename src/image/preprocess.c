@@ -101,7 +101,8 @@ static sx_status check_size(const sx_preprocess *pre)
 static sx_status check_warp(const sx_preprocess *pre)
 {
     if (!(pre->shear_degrees >= 0) || !(pre->shear_degrees < 90)) {
-        return sx_error(SX_INVALID_ARGUMENT, "preprocessing: shear_degrees must be 0 to 90; got %g",
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "preprocessing: the shear must be at least 0 and below 90 degrees; got %g",
                         (double)pre->shear_degrees);
     }
     if (!(pre->zoom >= 0) || !(pre->zoom < 1)) {
@@ -116,14 +117,15 @@ static sx_status check_colour(const sx_preprocess *pre)
 {
     if (!(pre->brightness_max_delta >= 0) || !(pre->brightness_max_delta <= 1)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "preprocessing: brightness_max_delta must be 0 to 1; got %g",
+                        "preprocessing: the largest change of brightness must be 0 to 1; got %g",
                         (double)pre->brightness_max_delta);
     }
     if (!(pre->contrast_lower >= 0) || !(pre->contrast_upper >= pre->contrast_lower) ||
         !isfinite(pre->contrast_upper)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "preprocessing: contrast [%g, %g]: expected 0 <= lower <= upper",
-                        (double)pre->contrast_lower, (double)pre->contrast_upper);
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "preprocessing: the range of contrast is %g to %g, expected 0 <= lower <= upper",
+            (double)pre->contrast_lower, (double)pre->contrast_upper);
     }
     if ((unsigned)pre->scale > SX_MEAN_STD) {
         return sx_error(SX_INVALID_ARGUMENT,

@@ -4,7 +4,8 @@
 #                          (124 if it takes longer than $limit, which a test may set: 20s)
 #   ok WORDS...            the same, and it must succeed
 #   fails CODE WORDS...    the same, and it must end with that code
-#   says TEXT, warns TEXT  ./out, ./err contains the text (says_line: has it as a whole line)
+#   says TEXT, warns TEXT  ./out, ./err contains the text (says_line, warns_line: has it as a whole
+#                          line)
 #   says_not, warns_not    or not
 #   is FILE                ./out is the text on stdin
 set -euo pipefail
@@ -44,6 +45,7 @@ says() { grep -qF -- "$1" "$here/out" || fail "stdout lacks: $1"; }
 says_line() { grep -qxF -- "$1" "$here/out" || fail "stdout lacks the line: $1"; }
 says_not() { ! grep -qF -- "$1" "$here/out" || fail "stdout has: $1"; }
 warns() { grep -qF -- "$1" "$here/err" || fail "stderr lacks: $1"; }
+warns_line() { grep -qxF -- "$1" "$here/err" || fail "stderr lacks the line: $1"; }
 warns_not() { ! grep -qF -- "$1" "$here/err" || fail "stderr has: $1"; }
 quiet() { [ ! -s "$here/err" ] || fail "stderr is not empty"; }
 is() {

@@ -33,6 +33,14 @@ warns 'cut.tar'
 mv photos.tar cut.tar
 ok data fetch "file://$PWD/cut.tar" --dir cut
 diff -r photos cut/photos
+# A checksum that is none is refused before anything is downloaded.
+fails 2 data fetch "file://$PWD/photos.tgz" --dir none --sha256 "${sum}0"
+warns "--sha256 is \"${sum}0\", expected 64 hexadecimal digits"
+fails 2 data fetch "file://$PWD/photos.tgz" --dir none --sha256 "${sum%?}g"
+warns "expected 64 hexadecimal digits"
+fails 2 data fetch flowers --dir none --sha256 "$sum"
+warns '--sha256 is for URLs'
+[ ! -e none ] || fail 'a directory was made'
 fails 2 data fetch flowrs --dir x
 warns 'did you mean "flowers"'
 fails 1 data fetch "file://$PWD/nothing" --dir x

@@ -113,7 +113,7 @@ serve,load-retry-interval-seconds,60
 serve,load-timeout-seconds,300
 serve,monitoring-path,/monitoring/prometheus/metrics
 query,timeout,60
-query,max-response-bytes,67108864
+query,max-response-bytes,64M
 query,signature,serving_default
 run,signature,serving_default
 compile,mode,train

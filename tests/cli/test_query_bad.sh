@@ -3,15 +3,24 @@
 # run and predict with such names.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 cat >server.py <<'PY'
-import http.server
+import http.server, time
 escape = "\\u001b]0;title\\u0007rose"
 bodies = {
-    "cut": b"[1,2", "empty": b"", "html": b"<html>\x1b[31m</html>", "nan": b'{"predictions": [NaN]}',
+    "cut": b"[1,2", "empty": b"", "slow": b"{}", "html": b"<html>\x1b[31m</html>", "nan": b'{"predictions": [NaN]}',
     "name": ('{"predictions": [{"class": "%s", "classid": 0, "probabilities": [1]}]}' % escape).encode(),
     "raw": b'{"\xc2\x9b31m": 1}\r\n',
 }
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        if self.path == "/slow":
+            time.sleep(3)
+        if self.path in ("/moved", "/lost"):
+            self.send_response(302)
+            if self.path == "/moved":
+                self.send_header("LOCATION", "https://example.org/models")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         body = bodies[self.path[1:]]
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -38,6 +47,15 @@ done
 warns '<html>?[31m</html>'
 ok query "$url/nan"
 says_line '{"predictions": [NaN]}'
+fails 1 query "$url/moved"
+warns_line "sextant query: $url/moved: HTTP status 302: redirected to https://example.org/models; redirects are not followed, give the URL of the model server"
+fails 1 query "$url/lost"
+warns_line "sextant query: $url/lost: HTTP status 302"
+fails 6 query "$url/slow" --timeout=1
+warns_line "sextant query: $url/slow: no complete response within 1 s (--timeout)"
+fails 5 query "$url/nan" --max_response_bytes 2
+warns "the response is larger than 2 bytes; raise --max_response_bytes"
+ok query "$url/nan" --max-response-bytes 1K
 ok query "$url/name"
 says_line '0: ?]0;title?rose 100.0 %'
 ok query "$url/raw"

@@ -6,7 +6,7 @@ data='generated:digits?n=64'
 fails 2 train
 warns 'expected MODEL|./model.c'
 fails 2 train linear
-warns '--data DATA is required'
+warns_line 'sextant train: --data DATA is required'
 fails 2 train mnist-cnn --data "$data"
 warns 'unknown model "mnist-cnn"; did you mean "mnist_cnn"?'
 fails 2 train linear --data "$data" --epoch 3

@@ -16,6 +16,9 @@ warns 'bad.json: unknown option epochz; did you mean "epochs"?'
 echo '{"epochs": "three"}' >bad.json
 fails 2 train linear --data 'generated:digits?n=64' --config bad.json
 warns '--epochs is "three", expected an integer'
+echo '{"config": "run.json"}' >bad.json
+fails 2 train linear --data 'generated:digits?n=64' --config bad.json
+warns 'bad.json: "config": a configuration file cannot name another one'
 echo '{"epochs": ' >bad.json
 fails 2 train linear --data 'generated:digits?n=64' --config bad.json
 warns 'bad.json:'

@@ -81,12 +81,22 @@ pair() {
     warns "$1"
     warns "$2"
 }
+# names are echoed as typed
+fails 2 train linear --data "$data" --max_steps 1 --epochs=1 --steps 1
+warns_line 'sextant train: --epochs, --max_steps and --steps are mutually exclusive'
+fails 2 train linear --data "$data" --steps 1 --iterations_per_loop x
+warns '--iterations_per_loop is "x", expected'
+fails 2 train linear --data "$data" --steps 1 --augment none,zoom=.2
+warns_line 'sextant train: --augment: augmentation "none" cannot be combined with others'
+fails 2 train linear --data "$data" --steps 1 --augment zoom=.2,shear=1,zoom=.3
+warns_line 'sextant train: --augment: augmentation "zoom" is given twice'
 pair --epochs --max-steps
 pair --epochs --steps
 pair --max-steps --steps
 pair --save-checkpoints-steps --save-checkpoints-secs
 pair --eval-examples --eval-steps
 pair --warmup-epochs --warmup-steps
+pair --seed --tf-random-seed
 for loop in 0 -1 +3 ' 3' 5x 3.5 1.5s 2d '' 1099511627777; do
     fails 2 train linear --data "$data" --steps 1 --iterations-per-loop "$loop"
     warns "--iterations-per-loop is \"$loop\", expected a number of steps or a time"

@@ -4,7 +4,9 @@
 fails 2 vershun
 warns 'sextant: unknown command "vershun"; did you mean "version"?'
 fails 2 frobnicate
-warns 'sextant: unknown command "frobnicate"; see `sextant help`'
+printf '%s\n' 'sextant: unknown command "frobnicate"' 'see: sextant help' | diff - err || fail 'the message'
+fails 2 help frobnicate
+printf '%s\n' 'sextant help: unknown command "frobnicate"' 'see: sextant help' | diff - err || fail 'the message'
 fails 2 help zo
 warns 'did you mean "zoo"?'
 fails 2 zoo --verbosty debug
@@ -18,7 +20,7 @@ for command in zoo version train serve; do
     done
 done
 fails 2 zoo --frobnicate
-warns 'unknown option --frobnicate; see --help'
+printf '%s\n' 'sextant zoo: unknown option --frobnicate' 'see: sextant help zoo' | diff - err || fail 'the message'
 fails 2 zoo -v
 warns 'unknown option -v; options start with --'
 fails 2 train mnist_cnn --batch 32

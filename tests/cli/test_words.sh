@@ -5,6 +5,15 @@ fails 2 version now
 warns 'unexpected argument "now"'
 fails 2 version -- now
 warns 'unexpected argument "now" after --'
+fails 2 help train extra
+warns 'unexpected argument "extra"'
+fails 2 help data show more
+warns 'unexpected argument "more"'
+fails 2 help exit-codes x
+warns 'unexpected argument "x"'
+fails 2 help --man train extra
+warns 'unexpected argument "extra"'
+[ ! -s out ] || fail 'help was printed'
 fails 2 zoo --color
 warns '--color needs a value: auto|always|never'
 fails 2 zoo --color=pink

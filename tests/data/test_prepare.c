@@ -115,7 +115,7 @@ static void test_data_prepare__refuses_bad_splits(void **state)
         assert_error(from_images(in_dir("data"), bad[i], 1), SX_INVALID_ARGUMENT, "split");
     }
     assert_error(from_images(in_dir("data/"), NULL, 1), SX_INVALID_ARGUMENT,
-                 "expected a file name prefix");
+                 "expected a prefix of file names");
     assert_false(sx_path_exists(in_dir("data/train-00000-of-00002")));
 }
 

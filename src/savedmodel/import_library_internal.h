@@ -1,5 +1,5 @@
-/* Shared by import_library.c, which walks graphs and functions, and import_library_ops.c, which
- * imports their nodes. */
+/* Shared by import_library.c, which walks graphs and functions, and import_library_*.c, which
+ * import their nodes. */
 #ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 #define SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 

@@ -1,0 +1,277 @@
+/* See import_library_ops.h: nodes of ours with the types that they are declared with. */
+#include "savedmodel/import_library_ops.h"
+
+#include <string.h>
+
+#include "graph/host.h"
+
+/* ---- Operands ---- */
+
+sx_status sx_tf_operand(const sx_tf_op_node *x, int i, sx_value *out)
+{
+    if (i >= x->n->n_in) {
+        return sx_error(SX_DATA_LOSS, "input %d is missing", i);
+    }
+    const sx_tf_thing *in = &x->n->in[i];
+    if (in->kind != SX_TF_VALUE) {
+        return sx_tf_unsupported("input %d is a variable's handle", i);
+    }
+    *out = in->value;
+    return SX_OK;
+}
+
+void sx_tf_set(sx_tf_op_node *x, int output, sx_value value)
+{
+    x->n->out[output] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = value};
+}
+
+sx_status sx_tf_operand_ints(const sx_tf_op_node *x, int i, sx_ints *out)
+{
+    const sx_tensor *t = NULL;
+    SX_TRY(sx_tf_read_value(&x->tf.head, i, &t));
+    return sx_import_ints(t, i, out);
+}
+
+sx_status sx_tf_require_rank(const sx_tf_op_node *x, int i)
+{
+    return x->tf.head.types[i].rank == SX_UNKNOWN_RANK
+               ? sx_tf_unsupported("the rank of input %d is unknown", i)
+               : SX_OK;
+}
+
+/* ---- Types ---- */
+
+static bool is_known(const sx_type *t)
+{
+    bool known = t->rank != SX_UNKNOWN_RANK;
+    for (int d = 0; d < t->rank; d++) {
+        known = known && (t->dims[d] >= 0 || sx_dim_is_batch(t->dims[d]));
+    }
+    return known;
+}
+
+sx_type sx_tf_unknown_shape(sx_dtype dtype)
+{
+    return (sx_type){.dtype = dtype, .rank = SX_UNKNOWN_RANK};
+}
+
+/* The dtype of an output when nothing is known of the shapes: an attribute, that of input 0, or
+ * what the operator's row says. */
+static sx_dtype output_dtype(const sx_op_def *op, const void *attrs, int output,
+                             const sx_type *inputs, int n_inputs)
+{
+    static const struct {
+        int op, output;
+        sx_dtype dtype;
+        int input; /* if dtype is NONE */
+    } rows[] = {
+        {SX_OPID_equal, 0, SX_BOOL, 0},    {SX_OPID_less, 0, SX_BOOL, 0},
+        {SX_OPID_greater, 0, SX_BOOL, 0},  {SX_OPID_top_k, 1, SX_I32, 0},
+        {SX_OPID_in_top_k, 0, SX_BOOL, 0}, {SX_OPID_select, 0, SX_DTYPE_NONE, 1},
+        {SX_OPID_where, 0, SX_I64, 0},     {SX_OPID_all_finite, 0, SX_BOOL, 0},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        if (rows[i].op == op->id && rows[i].output == output) {
+            return rows[i].dtype != SX_DTYPE_NONE ? rows[i].dtype
+                   : rows[i].input < n_inputs     ? inputs[rows[i].input].dtype
+                                                  : SX_DTYPE_NONE;
+        }
+    }
+    for (int i = 0; i < op->n_attrs; i++) {
+        if (op->attrs[i].kind == SX_ATTR_DTYPE) {
+            return *(const sx_dtype *)(const void *)((const char *)attrs + op->attrs[i].offset);
+        }
+    }
+    return n_inputs > 0 ? inputs[0].dtype : SX_DTYPE_NONE;
+}
+
+/* Infers as if each unknown dimension (and, if `batch`, N) had size `size`. */
+static sx_status probe(const sx_op_def *op, const void *attrs, const sx_type *in, int n_in,
+                       int64_t size, bool batch, sx_arena *arena, sx_type *out, int *out_n)
+{
+    sx_type *types = sx_arena_memdup(arena, in, ((size_t)n_in + 1) * sizeof(*in));
+    if (types == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 0; i < n_in; i++) {
+        for (int d = 0; d < types[i].rank; d++) {
+            const bool unknown = types[i].dims[d] < 0 && !sx_dim_is_batch(types[i].dims[d]);
+            types[i].dims[d] = unknown ? size : types[i].dims[d];
+        }
+        types[i] = batch ? sx_type_with_batch(types[i], size) : types[i];
+    }
+    return sx_infer_types(op, attrs, types, n_in, out, out_n);
+}
+
+/* The types that a node's outputs are declared with: inferred where the inputs' types are known,
+ * else as much as two guesses of what is unknown have in common. `open`: attributes are operands.
+ */
+static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs, bool open,
+                         const sx_type *in, int n_in, sx_type out[SX_MAX_OUTPUTS], int *out_n)
+{
+    enum { ODD = 7919 }; /* a size that divides by nothing */
+    sx_type other[SX_MAX_OUTPUTS];
+    bool all = !open, ranks = !open;
+    int n_other = 0;
+    for (int i = 0; i < n_in; i++) {
+        all = all && is_known(&in[i]);
+        ranks = ranks && in[i].rank != SX_UNKNOWN_RANK;
+    }
+    *out_n = op->n_out == SX_VARIADIC ? 1 : op->n_out;
+    for (int i = 0; i < *out_n; i++) {
+        out[i] = sx_tf_unknown_shape(output_dtype(op, attrs, i, in, n_in));
+    }
+    if (!ranks) {
+        return SX_OK;
+    }
+    sx_status status = all ? sx_infer_types(op, attrs, in, n_in, out, out_n)
+                           : probe(op, attrs, in, n_in, 1, false, &x->im->arena, out, out_n);
+    if (status == SX_OK && all) {
+        return SX_OK;
+    }
+    sx_status odd = probe(op, attrs, in, n_in, ODD, true, &x->im->arena, other, &n_other);
+    if (status != SX_OK && odd != SX_OK && all) { /* wrong for every batch */
+        sx_status_free(odd);
+        sx_status refused = sx_tf_unsupported("%s", sx_status_message(status));
+        sx_status_free(status);
+        return refused;
+    }
+    if (status != SX_OK && odd == SX_OK) { /* it takes no 1 there: another guess beside it */
+        sx_status_free(status);
+        status = probe(op, attrs, in, n_in, ODD + 12, true, &x->im->arena, out, out_n);
+    }
+    const bool both = status == SX_OK && odd == SX_OK && n_other == *out_n;
+    const bool some = status == SX_OK;
+    sx_status_free(status);
+    sx_status_free(odd);
+    *out_n = some ? *out_n : op->n_out == SX_VARIADIC ? 1 : op->n_out;
+    for (int i = 0; i < *out_n; i++) {
+        if (!some || (both && other[i].rank != out[i].rank)) {
+            out[i] = sx_tf_unknown_shape(output_dtype(op, attrs, i, in, n_in));
+        }
+        for (int d = 0; d < out[i].rank; d++) {
+            const bool same = both && other[i].dims[d] == out[i].dims[d];
+            out[i].dims[d] = same ? out[i].dims[d] : SX_UNKNOWN_DIM;
+        }
+    }
+    return SX_OK;
+}
+
+/* ---- Building ---- */
+
+/* Adds a node whose types are declared; returns its first output. */
+sx_status sx_tf_add_node(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                         const sx_value *in, int n_in, const sx_attr_operand *operands,
+                         int n_operands, sx_value *out_first, int *out_n)
+{
+    sx_type types[SX_MAX_OUTPUTS], *in_types = sx_arena_array(&x->im->arena, n_in + 1, sx_type);
+    if (in_types == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 0; i < n_in; i++) {
+        in_types[i] = sx_type_of_value(x->b, in[i]);
+    }
+    void *zero = attrs != NULL ? NULL : sx_arena_alloc(&x->im->arena, op->attrs_bytes + 1, 1);
+    attrs = attrs != NULL ? attrs : zero;
+    if (attrs == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(declare(x, op, attrs, n_operands > 0, in_types, n_in, types, out_n));
+    for (int i = 0; i < n_operands; i++) { /* a shape of known length says at least the rank */
+        const sx_type shape = sx_type_of_value(x->b, operands[i].value);
+        if (op->attrs[operands[i].row].kind == SX_ATTR_SHAPE && op != &sx_op_slice &&
+            shape.rank == 1 && shape.dims[0] >= 0 && shape.dims[0] <= SX_MAX_RANK) {
+            types[0].rank = (int)shape.dims[0];
+            for (int d = 0; d < types[0].rank; d++) {
+                types[0].dims[d] = SX_UNKNOWN_DIM;
+            }
+        }
+    }
+    *out_first = sx_build_node(x->b, &(sx_node_spec){.op = op,
+                                                     .attrs = attrs,
+                                                     .inputs = in,
+                                                     .n_inputs = n_in,
+                                                     .attr_operands = operands,
+                                                     .n_attr_operands = n_operands,
+                                                     .types = types,
+                                                     .n_types = *out_n,
+                                                     .device = "",
+                                                     .file = ""});
+    return SX_OK;
+}
+
+/* A node of one output: *y = op(in...) {attrs}. */
+sx_status sx_tf_build(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs, sx_value *y,
+                      int n_in, const sx_value *in)
+{
+    int n = 0;
+    return sx_tf_add_node(x, op, attrs, in, n_in, NULL, 0, y, &n);
+}
+#define SX_TF_BUILD(x, y, op_name, attrs, ...)                                      \
+    SX_TRY(sx_tf_build((x), &sx_op_##op_name, (attrs), (y),                         \
+                       (int)(sizeof((sx_value[]){__VA_ARGS__}) / sizeof(sx_value)), \
+                       (const sx_value[]){__VA_ARGS__}))
+
+sx_status sx_tf_constant(const sx_tf_op_node *x, sx_type type, const void *data, sx_value *out)
+{
+    const sx_constant_attrs attrs = {.value = {type, (void *)(uintptr_t)data}};
+    return sx_tf_build(x, &sx_op_constant, &attrs, out, 0, NULL);
+}
+
+sx_status sx_tf_number(const sx_tf_op_node *x, sx_dtype dtype, double value, sx_value *out)
+{
+    uint64_t bytes = 0;
+    sx_host_store_element(dtype, value, &bytes);
+    return sx_tf_constant(x, sx_scalar_type(dtype), &bytes, out);
+}
+
+sx_status sx_tf_int64s(const sx_tf_op_node *x, const sx_ints *list, sx_value *out)
+{
+    return sx_tf_constant(x, sx_type_of(SX_I64, list->n), list->v, out);
+}
+
+int sx_tf_attr_row(const sx_op_def *op, const char *name)
+{
+    int k = 0;
+    while (k < op->n_attrs && strcmp(op->attrs[k].name, name) != 0) {
+        k++;
+    }
+    return k;
+}
+
+/* op(v) with attribute `name` an operand. */
+sx_status sx_tf_build_open(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                           sx_value v, const char *name, sx_value operand_value, sx_value *out)
+{
+    int n = 0;
+    const sx_attr_operand open = {sx_tf_attr_row(op, name), operand_value};
+    return sx_tf_add_node(x, op, attrs, &v, 1, &open, 1, out, &n);
+}
+
+/* v with dimension k that of `from[k]`, or 1 where that is -1; the elements stay. */
+sx_status sx_tf_reshape_dims(const sx_tf_op_node *x, sx_value v, const sx_ints *from, sx_value *out)
+{
+    const sx_type type = sx_type_of_value(x->b, v);
+    sx_shape_attrs attrs = {.shape = {.n = from->n}};
+    int n_unknown = 0;
+    for (int k = 0; k < from->n; k++) {
+        attrs.shape.v[k] = from->v[k] < 0 ? 1 : type.dims[from->v[k]];
+        n_unknown += attrs.shape.v[k] < 0 && !sx_dim_is_batch(attrs.shape.v[k]);
+    }
+    if (n_unknown == 0) {
+        return sx_tf_build(x, &sx_op_reshape, &attrs, out, 1, &v);
+    }
+    /* a row of the shape, followed by a 1, for each dimension */
+    static const int64_t one_data[1] = {1};
+    sx_value shape = SX_NO_VALUE, one = SX_NO_VALUE, at = SX_NO_VALUE, dims = SX_NO_VALUE;
+    sx_ints places = *from;
+    for (int k = 0; k < places.n; k++) {
+        places.v[k] = places.v[k] < 0 ? type.rank : places.v[k];
+    }
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, 1), one_data, &one));
+    SX_TF_BUILD(x, &dims, concat, (&(sx_axis_attrs){0}), shape, one);
+    SX_TRY(sx_tf_int64s(x, &places, &at));
+    SX_TF_BUILD(x, &shape, gather, NULL, dims, at);
+    return sx_tf_build_open(x, &sx_op_reshape, NULL, v, "shape", shape, out);
+}

@@ -1,0 +1,85 @@
+/* Shared by the files that import nodes, import_library_*.c: a node, its operands, and how nodes of
+ * ours are built from it. Each file has a table of rows. */
+#ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_OPS_H
+#define SX_SAVEDMODEL_IMPORT_LIBRARY_OPS_H
+
+#include "graph/ops/common.h"
+#include "savedmodel/import_library_internal.h"
+
+#define sx_tf_unsupported(...) sx_error(SX_UNIMPLEMENTED, __VA_ARGS__)
+
+/* One node, with what all rows need. */
+typedef struct sx_tf_op_node {
+    sx_import_reader tf;
+    sx_library_importer *im;
+    sx_tf_body *body;
+    sx_builder *b;
+    sx_tf_import_node *n;
+    const struct sx_tf_op_row *row;
+} sx_tf_op_node;
+
+/* Sets x->n->out. UNIMPLEMENTED refuses the node, and the import goes on. */
+typedef sx_status sx_tf_op_fn(sx_tf_op_node *x);
+
+typedef struct sx_tf_op_row {
+    const char *tf_op; /* NULL ends a table */
+    sx_tf_op_fn *import;
+    const char *same_as; /* TensorFlow's other name of it, or NULL */
+} sx_tf_op_row;
+
+extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_control_rows[], sx_tf_shape_rows[],
+    sx_tf_slice_rows[], sx_tf_number_rows[];
+
+/* A node that is one of ours: its row is the operator's from_tf. */
+SX_MUST_USE sx_status sx_tf_import_one(sx_tf_op_node *x);
+
+/* ---- Operands ---- */
+
+/* Input i as a value. */
+SX_MUST_USE sx_status sx_tf_operand(const sx_tf_op_node *x, int i, sx_value *out);
+/* The integers of input i, a constant of rank 0 or 1. */
+SX_MUST_USE sx_status sx_tf_operand_ints(const sx_tf_op_node *x, int i, sx_ints *out);
+/* UNIMPLEMENTED if the rank of input i is unknown. */
+SX_MUST_USE sx_status sx_tf_require_rank(const sx_tf_op_node *x, int i);
+void sx_tf_set(sx_tf_op_node *x, int output, sx_value value);
+/* The value of a variable. */
+SX_MUST_USE sx_status sx_tf_read_handle(const sx_tf_op_node *x, const sx_tf_thing *handle,
+                                        sx_value *out);
+
+/* ---- Building ---- */
+
+sx_type sx_tf_unknown_shape(sx_dtype dtype);
+
+/* Adds a node whose types are declared as far as they are known; *out_first is its first output of
+ * *out_n. `attrs` may be NULL: zeros. */
+SX_MUST_USE sx_status sx_tf_add_node(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                                     const sx_value *in, int n_in, const sx_attr_operand *operands,
+                                     int n_operands, sx_value *out_first, int *out_n);
+/* A node of one output: *y = op(in...) {attrs}. */
+SX_MUST_USE sx_status sx_tf_build(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                                  sx_value *y, int n_in, const sx_value *in);
+#define SX_TF_BUILD(x, y, op_name, attrs, ...)                                      \
+    SX_TRY(sx_tf_build((x), &sx_op_##op_name, (attrs), (y),                         \
+                       (int)(sizeof((sx_value[]){__VA_ARGS__}) / sizeof(sx_value)), \
+                       (const sx_value[]){__VA_ARGS__}))
+/* op(v) with attribute `name` an operand. */
+SX_MUST_USE sx_status sx_tf_build_open(const sx_tf_op_node *x, const sx_op_def *op,
+                                       const void *attrs, sx_value v, const char *name,
+                                       sx_value operand_value, sx_value *out);
+int sx_tf_attr_row(const sx_op_def *op, const char *name);
+
+SX_MUST_USE sx_status sx_tf_constant(const sx_tf_op_node *x, sx_type type, const void *data,
+                                     sx_value *out);
+/* A scalar. */
+SX_MUST_USE sx_status sx_tf_number(const sx_tf_op_node *x, sx_dtype dtype, double value,
+                                   sx_value *out);
+/* A vector of int64. */
+SX_MUST_USE sx_status sx_tf_int64s(const sx_tf_op_node *x, const sx_ints *list, sx_value *out);
+
+/* v with dimension k that of from->v[k], or 1 where that is -1; the elements stay. */
+SX_MUST_USE sx_status sx_tf_reshape_dims(const sx_tf_op_node *x, sx_value v, const sx_ints *from,
+                                         sx_value *out);
+/* v with a 1 before axis `at`; -1 = at the end. */
+SX_MUST_USE sx_status sx_tf_expand(const sx_tf_op_node *x, sx_value v, int64_t at, sx_value *out);
+
+#endif

@@ -1,5 +1,6 @@
 /* The operators. Each function adds one node; what it computes, its shapes, dtypes and errors are
- * documented at the head of src/graph/ops/NAME.c. Those of one expression are in elementwise.h.
+ * documented at the head of src/graph/ops/NAME.c. Those of one expression are in elementwise.h; the
+ * declarations below come from those files.
  *
  * Every function returns a value (the first output; sx_output_at() returns the others), or
  * SX_NO_VALUE after an error, which the builder keeps. Shapes broadcast as in NumPy; one dimension
@@ -26,6 +27,9 @@ extern "C" {
         __VA_ARGS__                                                              \
     }
 
+#define SX_VALUES_(...) \
+    (const sx_value[]){__VA_ARGS__}, (int)(sizeof((sx_value[]){__VA_ARGS__}) / sizeof(sx_value))
+
 typedef enum sx_padding {
     SX_VALID = 0, /* no padding */
     SX_SAME,      /* padding that makes the output size ceil(input / stride) */
@@ -44,20 +48,23 @@ typedef struct sx_axes {
  */
 SX_API sx_value sx_output_at(sx_value first, int i);
 
-/* ---- Elementwise, one input; most are in elementwise.h ---- */
+/* ---- Operators, written by tools/gen-ops: do not edit ---- */
 
-#define SX_OP_OF_ONE_(name) \
-    SX_API sx_value sx_##name##_at(sx_builder *b, sx_value x, const char *file, int line)
-SX_OP_OF_ONE_(identity);      /* x */
-SX_OP_OF_ONE_(stop_gradient); /* x, but without a gradient */
-SX_OP_OF_ONE_(softmax);       /* over the last axis */
-SX_OP_OF_ONE_(log_softmax);   /* over the last axis */
-#undef SX_OP_OF_ONE_
+/* ---- Elementwise ---- */
 
-#define sx_identity(b, x)      sx_identity_at((b), (x), SX_HERE_)
+/* Elementwise: max(x, 0) - x z + log(1 + exp(-|x|)). */
+SX_API sx_value sx_nn_sigmoid_cross_entropy_at(sx_builder *b, sx_value logits, sx_value labels,
+                                               const char *file, int line);
+#define sx_nn_sigmoid_cross_entropy(b, logits, labels) \
+    sx_nn_sigmoid_cross_entropy_at((b), (logits), (labels), SX_HERE_)
+
+/* x */
+SX_API sx_value sx_identity_at(sx_builder *b, sx_value x, const char *file, int line);
+#define sx_identity(b, x) sx_identity_at((b), (x), SX_HERE_)
+
+/* x, but without a gradient */
+SX_API sx_value sx_stop_gradient_at(sx_builder *b, sx_value x, const char *file, int line);
 #define sx_stop_gradient(b, x) sx_stop_gradient_at((b), (x), SX_HERE_)
-#define sx_softmax(b, x)       sx_softmax_at((b), (x), SX_HERE_)
-#define sx_log_softmax(b, x)   sx_log_softmax_at((b), (x), SX_HERE_)
 
 /* x in another dtype. */
 SX_API sx_value sx_cast_at(sx_builder *b, sx_value x, sx_dtype dtype, const char *file, int line);
@@ -76,8 +83,6 @@ SX_API sx_value sx_elu_at(sx_builder *b, sx_value x, double alpha, const char *f
 SX_API sx_value sx_clip_at(sx_builder *b, sx_value x, double low, double high, const char *file,
                            int line);
 #define sx_clip(b, x, low, high) sx_clip_at((b), (x), (low), (high), SX_HERE_)
-
-/* ---- Elementwise, several inputs that broadcast ---- */
 
 /* x where cond is true, otherwise y. */
 SX_API sx_value sx_select_at(sx_builder *b, sx_value cond, sx_value x, sx_value y, const char *file,
@@ -105,9 +110,7 @@ SX_API sx_value sx_transpose_at(sx_builder *b, sx_value x, int rank, const int64
 /* The n values xs joined along `axis`, -1 = the last: sx_concat(b, -1, x, y). */
 SX_API sx_value sx_concat_at(sx_builder *b, const sx_value *xs, int n, int axis, const char *file,
                              int line);
-#define sx_concat(b, axis, ...)                        \
-    sx_concat_at((b), (const sx_value[]){__VA_ARGS__}, \
-                 (int)(sizeof((sx_value[]){__VA_ARGS__}) / sizeof(sx_value)), (axis), SX_HERE_)
+#define sx_concat(b, axis, ...) sx_concat_at((b), SX_VALUES_(__VA_ARGS__), (axis), SX_HERE_)
 
 typedef struct sx_slice_args {
     size_t struct_size;
@@ -151,16 +154,16 @@ SX_API sx_value sx_reduce_max_at(sx_builder *b, sx_value x, const sx_reduce_args
 #define sx_reduce_max(b, x, ...) \
     sx_reduce_max_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
 
+/* The number of elements along the axes, a float scalar; keep_dims is ignored. */
+SX_API sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
+                           int line);
+#define sx_size(b, x, ...) sx_size_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
 /* The mean over the axes (reduce_sum divided by size), for any batch size. */
 SX_API sx_value sx_reduce_mean_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
                                   const char *file, int line);
 #define sx_reduce_mean(b, x, ...) \
     sx_reduce_mean_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
-
-/* The number of elements along the axes, a float scalar; keep_dims is ignored. */
-SX_API sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
-                           int line);
-#define sx_size(b, x, ...) sx_size_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
 
 /* The mean (output 0) and population variance (output 1) over the axes, which are dropped. */
 SX_API sx_value sx_moments_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
@@ -250,41 +253,11 @@ SX_API sx_value sx_nn_batch_norm_train_at(sx_builder *b, sx_value x, sx_value sc
 #define sx_nn_batch_norm_train(b, x, scale, offset, mean, variance, epsilon) \
     sx_nn_batch_norm_train_at((b), (x), (scale), (offset), (mean), (variance), (epsilon), SX_HERE_)
 
-/* ---- Randomness ---- */
-
-typedef struct sx_nn_dropout_args {
-    size_t struct_size;
-    double rate;  /* the fraction that is dropped, in [0, 1) */
-    uint64_t key; /* different for each layer: a hash of the scope's name */
-} sx_nn_dropout_args;
-
-/* seed uint32[2], step int64 scalar */
-SX_API sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_value step,
-                                 const sx_nn_dropout_args *args, const char *file, int line);
-#define sx_nn_dropout(b, x, seed, step, ...) \
-    sx_nn_dropout_at((b), (x), (seed), (step), SX_ARGS_(sx_nn_dropout_args, __VA_ARGS__), SX_HERE_)
-
-/* ---- Losses: one value for each example ---- */
-
-/* logits [N,C], labels int32 or int64 [N] -> loss [N]; output 1 is its gradient [N,C]. */
-SX_API sx_value sx_nn_sparse_softmax_cross_entropy_at(sx_builder *b, sx_value logits,
-                                                      sx_value labels, const char *file, int line);
-#define sx_nn_sparse_softmax_cross_entropy(b, logits, labels) \
-    sx_nn_sparse_softmax_cross_entropy_at((b), (logits), (labels), SX_HERE_)
-
-/* logits [N,C], labels [N,C] -> loss [N]; output 1 is its gradient [N,C]. */
-SX_API sx_value sx_nn_softmax_cross_entropy_at(sx_builder *b, sx_value logits, sx_value labels,
-                                               const char *file, int line);
-#define sx_nn_softmax_cross_entropy(b, logits, labels) \
-    sx_nn_softmax_cross_entropy_at((b), (logits), (labels), SX_HERE_)
-
-/* Elementwise: max(x, 0) - x z + log(1 + exp(-|x|)). */
-SX_API sx_value sx_nn_sigmoid_cross_entropy_at(sx_builder *b, sx_value logits, sx_value labels,
-                                               const char *file, int line);
-#define sx_nn_sigmoid_cross_entropy(b, logits, labels) \
-    sx_nn_sigmoid_cross_entropy_at((b), (logits), (labels), SX_HERE_)
-
 /* ---- Indices ---- */
+
+/* 0, 1, 2, … along `axis` of a static shape. */
+SX_API sx_value sx_iota_at(sx_builder *b, sx_type type, int axis, const char *file, int line);
+#define sx_iota(b, type, axis) sx_iota_at((b), (type), (axis), SX_HERE_)
 
 typedef struct sx_one_hot_args {
     size_t struct_size;
@@ -304,10 +277,6 @@ SX_API sx_value sx_gather_at(sx_builder *b, sx_value table, sx_value indices, co
                              int line);
 #define sx_gather(b, table, indices) sx_gather_at((b), (table), (indices), SX_HERE_)
 
-/* 0, 1, 2, … along `axis` of a static shape. */
-SX_API sx_value sx_iota_at(sx_builder *b, sx_type type, int axis, const char *file, int line);
-#define sx_iota(b, type, axis) sx_iota_at((b), (type), (axis), SX_HERE_)
-
 /* The k largest elements along the last axis, in descending order; output 1: int32 indices. */
 SX_API sx_value sx_top_k_at(sx_builder *b, sx_value x, int64_t k, const char *file, int line);
 #define sx_top_k(b, x, k) sx_top_k_at((b), (x), (k), SX_HERE_)
@@ -317,6 +286,42 @@ SX_API sx_value sx_in_top_k_at(sx_builder *b, sx_value predictions, sx_value tar
                                const char *file, int line);
 #define sx_in_top_k(b, predictions, targets, k) \
     sx_in_top_k_at((b), (predictions), (targets), (k), SX_HERE_)
+
+/* ---- Classification ---- */
+
+/* softmax over the last axis */
+SX_API sx_value sx_softmax_at(sx_builder *b, sx_value x, const char *file, int line);
+#define sx_softmax(b, x) sx_softmax_at((b), (x), SX_HERE_)
+
+/* The logarithm of softmax, over the last axis */
+SX_API sx_value sx_log_softmax_at(sx_builder *b, sx_value x, const char *file, int line);
+#define sx_log_softmax(b, x) sx_log_softmax_at((b), (x), SX_HERE_)
+
+/* logits [N,C], labels int32 or int64 [N] -> loss [N]; output 1 is its gradient [N,C]. */
+SX_API sx_value sx_nn_sparse_softmax_cross_entropy_at(sx_builder *b, sx_value logits,
+                                                      sx_value labels, const char *file, int line);
+#define sx_nn_sparse_softmax_cross_entropy(b, logits, labels) \
+    sx_nn_sparse_softmax_cross_entropy_at((b), (logits), (labels), SX_HERE_)
+
+/* logits [N,C], labels [N,C] -> loss [N]; output 1 is its gradient [N,C]. */
+SX_API sx_value sx_nn_softmax_cross_entropy_at(sx_builder *b, sx_value logits, sx_value labels,
+                                               const char *file, int line);
+#define sx_nn_softmax_cross_entropy(b, logits, labels) \
+    sx_nn_softmax_cross_entropy_at((b), (logits), (labels), SX_HERE_)
+
+/* ---- Randomness ---- */
+
+typedef struct sx_nn_dropout_args {
+    size_t struct_size;
+    double rate;  /* the fraction that is dropped, in [0, 1) */
+    uint64_t key; /* different for each layer: a hash of the scope's name */
+} sx_nn_dropout_args;
+
+/* seed uint32[2], step int64 scalar */
+SX_API sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_value step,
+                                 const sx_nn_dropout_args *args, const char *file, int line);
+#define sx_nn_dropout(b, x, seed, step, ...) \
+    sx_nn_dropout_at((b), (x), (seed), (step), SX_ARGS_(sx_nn_dropout_args, __VA_ARGS__), SX_HERE_)
 
 /* ---- Optimizer steps ---- */
 
@@ -369,6 +374,8 @@ SX_API sx_value sx_apply_adam_at(sx_builder *b, sx_value var, sx_value m, sx_val
 #define sx_apply_adam(b, var, m, v, gradient, lr, step, ok, ...)           \
     sx_apply_adam_at((b), (var), (m), (v), (gradient), (lr), (step), (ok), \
                      SX_ARGS_(sx_apply_adam_args, __VA_ARGS__), SX_HERE_)
+
+/* ---- End of what tools/gen-ops writes ---- */
 
 #ifdef __cplusplus
 }

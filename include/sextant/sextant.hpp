@@ -29,39 +29,38 @@
 /* ---- Options ---- */
 
 /* The fields of all option structs, sx_optimizer and sx_schedule; each is an object sx::name, whose
- * assignment makes an option. tools/check-headers compares them with the structs. */
-#define SX_FIELDS_(X)                                                                              \
-    X(about) X(activation) X(after) X(alpha) X(api) X(augment) X(axes) X(axis) X(backup_dir)       \
-    X(base_batch_size) X(batch_axis) X(batch_norm) X(batch_size) X(before) X(begin) X(beta1)       \
-    X(beta2) X(beta_1) X(beta_2) X(bias_initializer) X(boundaries) X(buffer) X(build)              \
-    X(callbacks) X(centered) X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components)   \
-    X(compression) X(config) X(count) X(default_value) X(depth) X(device) X(device_fn)             \
-    X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta)          \
-    X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute)            \
-    X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(experimental_distribute)   \
-    X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) X(filters) X(fingerprint)   \
-    X(fn) X(fresh) X(gamma_initializer) X(groups) X(image) X(image_key) X(in_epochs)               \
-    X(initial_accumulator_value) X(input) X(inputs) X(iterations_per_loop)                         \
-    X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max)            \
-    X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(kind) X(l2)              \
-    X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(learning_rate)         \
-    X(log_step_count_steps) X(master) X(max_calls) X(max_executables) X(max_length) X(max_nodes)   \
-    X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) X(mean)                        \
-    X(memory_budget) X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries)                \
-    X(n_callbacks) X(n_features) X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache)   \
-    X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) X(observer) X(observer_user)        \
-    X(off) X(on) X(optimizer) X(optional) X(padding) X(padding_value) X(pads) X(params)            \
-    X(pjrt_plugin) X(pool) X(precision) X(predict_batch_size) X(prefetch) X(project) X(protocol)   \
-    X(python) X(random_brightness) X(random_contrast) X(random_crop) X(random_shear)               \
-    X(random_zoom) X(rate) X(recipe) X(recursive) X(reduction) X(release) X(replicas)              \
-    X(require_exact) X(rho) X(same_each_epoch) X(save_checkpoints_secs) X(save_checkpoints_steps)  \
-    X(save_summary_steps) X(scale) X(schedule) X(seed) X(serving_input_fn) X(serving_user)         \
-    X(session_config) X(session_creation_timeout_secs) X(shards) X(size) X(skip_corrupt)           \
-    X(staircase) X(std) X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(strides)       \
-    X(tf_random_seed) X(threads) X(timeout_ms) X(top_k) X(tpu) X(tpu_config) X(train_batch_size)   \
-    X(train_distribute) X(training) X(transpose_a) X(transpose_b) X(truncate) X(type) X(units)     \
-    X(use_tpu) X(user) X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version)      \
-    X(views) X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window)      \
+ * assignment makes an option. Written by tools/gen-ops. */
+#define SX_FIELDS_(X) \
+    X(about) X(activation) X(after) X(alpha) X(api) X(augment) X(axes) X(axis) X(backup_dir) \
+    X(base_batch_size) X(batch_axis) X(batch_norm) X(batch_size) X(before) X(begin) X(beta1) \
+    X(beta2) X(beta_1) X(beta_2) X(bias_initializer) X(boundaries) X(buffer) X(build) X(callbacks) \
+    X(centered) X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components) X(compression) \
+    X(config) X(count) X(default_value) X(depth) X(device) X(device_fn) X(dilation) X(dilations) \
+    X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta) X(embedding_config_spec) \
+    X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute) X(evaluation_master) X(every_steps) \
+    X(example_weight) X(examples) X(experimental_distribute) X(experimental_max_worker_delay_secs) \
+    X(export_to_tpu) X(features) X(filters) X(fingerprint) X(fn) X(fresh) X(gamma_initializer) \
+    X(groups) X(image) X(image_key) X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) \
+    X(iterations_per_loop) X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) \
+    X(keep_checkpoint_max) X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) \
+    X(kind) X(l2) X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) \
+    X(learning_rate) X(log_step_count_steps) X(master) X(max_calls) X(max_executables) \
+    X(max_length) X(max_nodes) X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) \
+    X(mean) X(memory_budget) X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries) \
+    X(n_callbacks) X(n_features) X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache) \
+    X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) X(observer) X(observer_user) X(off) \
+    X(on) X(optimizer) X(optional) X(padding) X(padding_value) X(pads) X(params) X(pjrt_plugin) \
+    X(pool) X(precision) X(predict_batch_size) X(prefetch) X(project) X(protocol) X(python) \
+    X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) X(random_zoom) X(rate) \
+    X(recipe) X(recursive) X(reduction) X(release) X(replicas) X(require_exact) X(rho) \
+    X(same_each_epoch) X(save_checkpoints_secs) X(save_checkpoints_steps) X(save_summary_steps) \
+    X(scale) X(schedule) X(seed) X(serving_input_fn) X(serving_user) X(session_config) \
+    X(session_creation_timeout_secs) X(shards) X(size) X(skip_corrupt) X(staircase) X(std) \
+    X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(strides) X(tf_random_seed) \
+    X(threads) X(timeout_ms) X(top_k) X(tpu) X(tpu_config) X(train_batch_size) X(train_distribute) \
+    X(training) X(transpose_a) X(transpose_b) X(truncate) X(type) X(units) X(use_tpu) X(user) \
+    X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) X(views) \
+    X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window) \
     X(worker_create) X(worker_destroy) X(workers) X(zone)
 
 namespace sx {
@@ -318,6 +317,27 @@ template <class... Dims> sx_type sx_type_of(sx_dtype dtype, Dims... dims)
 
 /* ops.h */
 #undef SX_AXES
+template <class... Axes> constexpr sx_axes SX_AXES(Axes... axes)
+{
+    return sx_axes{static_cast<int>(sizeof...(Axes)), {static_cast<int>(axes)...}};
+}
+#define SX_OF_DIMS_(name, parameters, ...)                                                        \
+    template <class... Dims>                                                                      \
+    sx_value name(sx::builder_here b, SX_LIST_ parameters, Dims... dims)                          \
+    {                                                                                             \
+        const int64_t list[] = {static_cast<int64_t>(dims)..., 0};                                \
+        return name##_at(b.builder, __VA_ARGS__, static_cast<int>(sizeof...(Dims)), list, b.file, \
+                         b.line);                                                                 \
+    }
+#define SX_OF_VALUES_(name, parameters, ...)                                                    \
+    template <class... Values>                                                                  \
+    sx_value name(sx::builder_here b, SX_LIST_ parameters, Values... values)                    \
+    {                                                                                           \
+        const sx_value list[] = {values...};                                                    \
+        return name##_at(b.builder, list, static_cast<int>(sizeof...(Values)), __VA_ARGS__,     \
+                         b.file, b.line);                                                       \
+    }
+/* ---- Operators, written by tools/gen-ops: do not edit ---- */
 #undef sx_reshape
 #undef sx_broadcast_to
 #undef sx_transpose
@@ -326,56 +346,42 @@ template <class... Dims> sx_type sx_type_of(sx_dtype dtype, Dims... dims)
 #undef sx_pad
 #undef sx_reduce_sum
 #undef sx_reduce_max
-#undef sx_reduce_mean
 #undef sx_size
+#undef sx_reduce_mean
 #undef sx_moments
 #undef sx_argmax
 #undef sx_matmul
 #undef sx_nn_conv2d
 #undef sx_nn_max_pool2d
 #undef sx_nn_avg_pool2d
-#undef sx_nn_dropout
 #undef sx_one_hot
+#undef sx_nn_dropout
 #undef sx_apply_momentum
 #undef sx_apply_rmsprop
 #undef sx_apply_adam
-template <class... Axes> constexpr sx_axes SX_AXES(Axes... axes)
-{
-    return sx_axes{static_cast<int>(sizeof...(Axes)), {static_cast<int>(axes)...}};
-}
-#define SX_SHAPES_(name)                                                                   \
-    template <class... Dims> sx_value name(sx::builder_here b, sx_value x, Dims... dims)   \
-    {                                                                                      \
-        const int64_t list[] = {static_cast<int64_t>(dims)..., 0};                         \
-        return name##_at(b.builder, x, static_cast<int>(sizeof...(Dims)), list, b.file, b.line); \
-    }
-SX_SHAPES_(sx_reshape)
-SX_SHAPES_(sx_broadcast_to)
-SX_SHAPES_(sx_transpose)
-#undef SX_SHAPES_
-template <class... Values> sx_value sx_concat(sx::builder_here b, int axis, Values... values)
-{
-    const sx_value list[] = {values...};
-    return sx_concat_at(b.builder, list, static_cast<int>(sizeof...(Values)), axis, b.file, b.line);
-}
+SX_OF_DIMS_(sx_reshape, (sx_value x), x)
+SX_OF_DIMS_(sx_broadcast_to, (sx_value x), x)
+SX_OF_DIMS_(sx_transpose, (sx_value x), x)
+SX_OF_VALUES_(sx_concat, (int axis), axis)
 SX_BUILDS_(sx_value, sx_slice, sx_slice_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_pad, sx_pad_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_reduce_sum, sx_reduce_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_reduce_max, sx_reduce_args, (sx_value x), x)
-SX_BUILDS_(sx_value, sx_reduce_mean, sx_reduce_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_size, sx_reduce_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_reduce_mean, sx_reduce_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_moments, sx_reduce_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_argmax, sx_argmax_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_matmul, sx_matmul_args, (sx_value lhs, sx_value rhs), lhs, rhs)
 SX_BUILDS_(sx_value, sx_nn_conv2d, sx_nn_conv2d_args, (sx_value x, sx_value filter), x, filter)
 SX_BUILDS_(sx_value, sx_nn_max_pool2d, sx_nn_pool2d_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_nn_avg_pool2d, sx_nn_pool2d_args, (sx_value x), x)
-SX_BUILDS_(sx_value, sx_nn_dropout, sx_nn_dropout_args, (sx_value x, sx_value seed, sx_value step), x,
-           seed, step)
 SX_BUILDS_(sx_value, sx_one_hot, sx_one_hot_args, (sx_value indices), indices)
+SX_BUILDS_(sx_value, sx_nn_dropout, sx_nn_dropout_args,
+           (sx_value x, sx_value seed, sx_value step),
+           x, seed, step)
 SX_BUILDS_(sx_value, sx_apply_momentum, sx_apply_momentum_args,
-           (sx_value var, sx_value accum, sx_value gradient, sx_value lr, sx_value ok), var, accum,
-           gradient, lr, ok)
+           (sx_value var, sx_value accum, sx_value gradient, sx_value lr, sx_value ok),
+           var, accum, gradient, lr, ok)
 SX_BUILDS_(sx_value, sx_apply_rmsprop, sx_apply_rmsprop_args,
            (sx_value var, sx_value rms, sx_value mean, sx_value mom, sx_value gradient, sx_value lr,
             sx_value ok),
@@ -384,6 +390,9 @@ SX_BUILDS_(sx_value, sx_apply_adam, sx_apply_adam_args,
            (sx_value var, sx_value m, sx_value v, sx_value gradient, sx_value lr, sx_value step,
             sx_value ok),
            var, m, v, gradient, lr, step, ok)
+/* ---- End of what tools/gen-ops writes ---- */
+#undef SX_OF_DIMS_
+#undef SX_OF_VALUES_
 
 /* nn.h, model.h */
 #undef sx_dense

@@ -1,41 +1,9 @@
 /* See attr_operands.h. */
 #include "graph/attr_operands.h"
 
-#include <string.h>
-
 #include "base/checked.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
-
-/* The special meanings of numbers. */
-typedef enum meaning {
-    PLAIN = 0,
-    SHAPE_REST, /* -1: the remaining elements */
-    TO_THE_END, /* -1: to the end of the axis */
-    AXES,       /* negative: counted from the end; sorted, without duplicates */
-    AXIS,
-} meaning;
-
-static const struct {
-    int op;
-    const char *attr;
-    meaning means;
-} meanings[] = {
-    {SX_OPID_reshape, "shape", SHAPE_REST}, {SX_OPID_slice, "size", TO_THE_END},
-    {SX_OPID_reduce_sum, "axes", AXES},     {SX_OPID_reduce_max, "axes", AXES},
-    {SX_OPID_moments, "axes", AXES},        {SX_OPID_size, "axes", AXES},
-    {SX_OPID_argmax, "axis", AXIS},         {SX_OPID_concat, "axis", AXIS},
-};
-
-static meaning meaning_of(const sx_op_def *op, const char *attr)
-{
-    for (size_t i = 0; i < SX_COUNT(meanings); i++) {
-        if (meanings[i].op == op->id && strcmp(meanings[i].attr, attr) == 0) {
-            return meanings[i].means;
-        }
-    }
-    return PLAIN;
-}
 
 /* The operand's integers; false if there are none, or too many. */
 static bool read_counts(const sx_known_operand *o, sx_count *out, int most, int *out_n)
@@ -112,7 +80,7 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
 {
     sx_count counts[SX_MAX_RANK];
     sx_ints ints = {0};
-    const meaning means = meaning_of(op, op->attrs[row].name);
+    const sx_attr_meaning means = op->attrs[row].means;
     int rest = -1;
     if (!read_counts(o, counts, SX_MAX_RANK, &ints.n)) {
         return wrong(op, row, o);
@@ -126,15 +94,15 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
         }
         ints.v[i] = c.n != 0 ? -c.n : c.k;
         if (c.n == 0 && is_dim && c.k < 0) {
-            const bool one_rest = means == SHAPE_REST && rest < 0;
-            if (c.k != -1 || !(one_rest || means == TO_THE_END)) {
+            const bool one_rest = means == SX_MEANS_SHAPE_REST && rest < 0;
+            if (c.k != -1 || !(one_rest || means == SX_MEANS_TO_THE_END)) {
                 return sx_error(SX_INVALID_ARGUMENT,
                                 "attribute %s of %s has the invalid value %lld at index %d",
                                 op->attrs[row].name, op->name, (long long)c.k, i);
             }
             rest = i;
         }
-        if (means == TO_THE_END && c.n == 0 && c.k == -1) {
+        if (means == SX_MEANS_TO_THE_END && c.n == 0 && c.k == -1) {
             const sx_slice_attrs *slice = attrs; /* begin has been set already */
             if (n_inputs < 1 || i >= inputs[0].rank || i >= slice->begin.n) {
                 return wrong(op, row, o);
@@ -146,14 +114,14 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
             }
             ints.v[i] = dim < 0 ? dim : dim - slice->begin.v[i];
         }
-        if (means == AXES && n_inputs > 0) {
+        if (means == SX_MEANS_AXES && n_inputs > 0) {
             ints.v[i] += ints.v[i] < 0 ? inputs[0].rank : 0;
         }
     }
-    if (means == SHAPE_REST && rest >= 0) {
+    if (means == SX_MEANS_SHAPE_REST && rest >= 0) {
         SX_TRY(fill_rest(&inputs[0], &ints, rest, out_resolved));
     }
-    for (int i = 1; means == AXES && i < ints.n; i++) { /* few: insertion sort */
+    for (int i = 1; means == SX_MEANS_AXES && i < ints.n; i++) { /* few: insertion sort */
         for (int k = i; k > 0 && ints.v[k - 1] > ints.v[k]; k--) {
             const int64_t v = ints.v[k];
             ints.v[k] = ints.v[k - 1];
@@ -183,7 +151,7 @@ sx_status sx_attr_from_operand(const sx_op_def *op, int row, void *attrs, const 
             *out_resolved = false;
             return SX_OK;
         }
-        if (meaning_of(op, op->attrs[row].name) == AXIS && count.k < 0 && n_inputs > 0) {
+        if (op->attrs[row].means == SX_MEANS_AXIS && count.k < 0 && n_inputs > 0) {
             count.k += inputs[0].rank;
         }
         *(int64_t *)field = count.k;

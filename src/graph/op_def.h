@@ -40,9 +40,20 @@ typedef enum sx_attr_kind {
     SX_ATTR_BODY,   /* const sx_graph *: a region, deep-copied into the graph (ir.h) */
 } sx_attr_kind;
 
+/* The special meanings that numbers have in TensorFlow's form of it: what a model computes, and
+ * the importer finds, is read so (attr_operands.h). */
+typedef enum sx_attr_meaning {
+    SX_MEANS_PLAIN = 0,
+    SX_MEANS_SHAPE_REST, /* -1: the remaining elements */
+    SX_MEANS_TO_THE_END, /* -1: to the end of the axis, from the attribute `begin` before it */
+    SX_MEANS_AXES,       /* negative: counted from the end; sorted, without duplicates */
+    SX_MEANS_AXIS,
+} sx_attr_meaning;
+
 typedef struct sx_attr_def {
     const char *name;
     sx_attr_kind kind;
+    sx_attr_meaning means;
     size_t offset;
     const char *const *names; /* SX_ATTR_ENUM: NULL-terminated; index = value */
 } sx_attr_def;
@@ -50,6 +61,10 @@ typedef struct sx_attr_def {
 #define SX_ATTR(struct_type, field, kind_)                                      \
     {                                                                           \
         .name = #field, .kind = (kind_), .offset = offsetof(struct_type, field) \
+    }
+#define SX_ATTR_MEANS(struct_type, field, kind_, means_)                                           \
+    {                                                                                              \
+        .name = #field, .kind = (kind_), .means = (means_), .offset = offsetof(struct_type, field) \
     }
 #define SX_ATTR_NAMES(struct_type, field, names_)                                     \
     {                                                                                 \

@@ -8,6 +8,11 @@
  * Errors   INVALID_ARGUMENT  no input, or one is not a float type
  * Numbers  exact
  * Source   TensorFlow tf.debugging.check_numerics, as a value */
+#ifdef SX_PUBLIC
+/* Whether every element of the n values is finite: a bool scalar. */
+sx_value sx_all_finite(sx_builder *b, const sx_value *xs, int n);
+#endif
+
 #include "graph/ops/common.h"
 
 static sx_status all_finite_infer(sx_infer_context *c)

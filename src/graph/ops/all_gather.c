@@ -11,6 +11,14 @@
  * Errors   INVALID_ARGUMENT   a string, no such axis, a size smaller than x's
  * Numbers  exact
  * Source   StableHLO all_gather */
+#ifdef SX_ATTRS
+/* all_gather, all_slice */
+typedef struct sx_all_gather_attrs {
+    int64_t axis, replicas;
+    int64_t size; /* of the result along the axis */
+} sx_all_gather_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def all_gather_attrs[] = {

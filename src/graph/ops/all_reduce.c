@@ -14,6 +14,23 @@
  * Errors   INVALID_ARGUMENT   no operand, dtypes that differ or have no such combination
  * Numbers  the order is the device's: on the CPU a fixed tree over the replicas
  * Source   StableHLO all_reduce; for moments Chan, Golub, LeVeque 1979 */
+#ifdef SX_ATTRS
+/* How partial results of the batch combine to that of the whole. */
+typedef enum sx_combine {
+    SX_COMBINE_SUM = 0,
+    SX_COMBINE_MEAN,
+    SX_COMBINE_MAX,
+    SX_COMBINE_AND,
+    SX_COMBINE_MOMENTS, /* mean and variance, by Chan's formula */
+} sx_combine;
+
+typedef struct sx_all_reduce_attrs {
+    int32_t how; /* sx_combine */
+    int64_t replicas;
+    int64_t elems; /* moments: of how many elements this replica's are */
+} sx_all_reduce_attrs;
+#endif
+
 #include <string.h>
 
 #include "graph/ops/common.h"

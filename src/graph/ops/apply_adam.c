@@ -17,6 +17,22 @@
  * Numbers  alpha in double, rounded to the dtype; the rest in f32 for f32
  * Source   Keras 3 src/optimizers/adam.py; slots "Adam" (m) and "Adam_1" (v); epsilon outside the
  *          root */
+#ifdef SX_PUBLIC
+typedef struct sx_apply_adam_args {
+    size_t struct_size;
+    double beta1, beta2, epsilon;
+} sx_apply_adam_args;
+
+/* `step`, an int64 scalar: the number of updates before this one. */
+sx_value sx_apply_adam(sx_builder *b, sx_value var, sx_value m, sx_value v, sx_value gradient,
+                       sx_value lr, sx_value step, sx_value ok, const sx_apply_adam_args *args);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_adam_attrs {
+    double beta1, beta2, epsilon;
+} sx_adam_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def apply_adam_attrs[] = {

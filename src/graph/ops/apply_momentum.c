@@ -18,6 +18,24 @@
  * Errors   INVALID_ARGUMENT  types, momentum
  * Numbers  computed in f32 for f32
  * Source   TensorFlow ApplyMomentum; slot name "Momentum" */
+#ifdef SX_PUBLIC
+typedef struct sx_apply_momentum_args {
+    size_t struct_size;
+    double momentum;
+    bool nesterov;
+} sx_apply_momentum_args;
+
+/* TensorFlow's momentum: accum' = momentum accum + gradient, var' = var - lr accum'. */
+sx_value sx_apply_momentum(sx_builder *b, sx_value var, sx_value accum, sx_value gradient,
+                           sx_value lr, sx_value ok, const sx_apply_momentum_args *args);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_momentum_attrs {
+    double momentum;
+    bool nesterov;
+} sx_momentum_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def apply_momentum_attrs[] = {

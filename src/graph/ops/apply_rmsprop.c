@@ -19,6 +19,25 @@
  * Errors   INVALID_ARGUMENT  count or types of inputs, rho, momentum, epsilon
  * Numbers  computed in f32 for f32
  * Source   Keras 3 RMSprop; epsilon inside the root */
+#ifdef SX_PUBLIC
+typedef struct sx_apply_rmsprop_args {
+    size_t struct_size;
+    double rho, momentum, epsilon;
+    bool centered;
+} sx_apply_rmsprop_args;
+
+/* `mean` is used when centered, `mom` when momentum > 0; SX_NO_VALUE otherwise. */
+sx_value sx_apply_rmsprop(sx_builder *b, sx_value var, sx_value rms, sx_value mean, sx_value mom,
+                          sx_value gradient, sx_value lr, sx_value ok,
+                          const sx_apply_rmsprop_args *args);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_rmsprop_attrs {
+    double rho, momentum, epsilon;
+    bool centered;
+} sx_rmsprop_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def apply_rmsprop_attrs[] = {

@@ -9,6 +9,14 @@
  * Errors   INVALID_ARGUMENT  types
  * Numbers  computed in f32 for f32
  * Source   Keras 3 SGD with momentum 0; TensorFlow ApplyGradientDescent */
+#ifdef SX_PUBLIC
+/* Each returns the new variable; the other outputs are the new slots, in the order of the
+ * arguments. If `ok` is false, nothing changes. */
+
+/* var - lr gradient */
+sx_value sx_apply_sgd(sx_builder *b, sx_value var, sx_value gradient, sx_value lr, sx_value ok);
+#endif
+
 #include "graph/ops/common.h"
 
 static sx_status apply_sgd_infer(sx_infer_context *c)

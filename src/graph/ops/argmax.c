@@ -9,10 +9,27 @@
  * Errors   INVALID_ARGUMENT  not numeric, axis out of range, empty or the batch, dtype
  * Numbers  exact
  * Source   TensorFlow tf.argmax */
+#ifdef SX_PUBLIC
+typedef struct sx_argmax_args {
+    size_t struct_size;
+    int axis;       /* -1 = the last */
+    sx_dtype dtype; /* SX_I32 by default, or SX_I64 */
+} sx_argmax_args;
+
+/* The index of the maximum along an axis; among equal elements, the first. */
+sx_value sx_argmax(sx_builder *b, sx_value x, const sx_argmax_args *args);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_argmax_attrs {
+    int64_t axis;
+    sx_dtype dtype; /* of the result: int32 or int64 */
+} sx_argmax_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def argmax_attrs[] = {
-    SX_ATTR(sx_argmax_attrs, axis, SX_ATTR_INT),
+    SX_ATTR_MEANS(sx_argmax_attrs, axis, SX_ATTR_INT, SX_MEANS_AXIS),
     SX_ATTR(sx_argmax_attrs, dtype, SX_ATTR_DTYPE),
 };
 

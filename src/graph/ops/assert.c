@@ -7,6 +7,12 @@
  *
  * Errors   INVALID_ARGUMENT  (running) the condition is false: message, data
  * Source   TensorFlow Assert */
+#ifdef SX_ATTRS
+typedef struct sx_assert_attrs {
+    const char *message;
+} sx_assert_attrs;
+#endif
+
 #include <string.h>
 
 #include "base/buffer.h"

@@ -12,6 +12,8 @@
 #include "base/args.h"
 #include "graph/ir.h"
 
+/* ---- Attributes, written by tools/gen-ops: do not edit ---- */
+
 typedef struct sx_parameter_attrs {
     sx_dtype dtype;
     sx_ints shape; /* may have the batch */
@@ -26,10 +28,38 @@ typedef struct sx_cast_attrs {
     sx_dtype dtype;
 } sx_cast_attrs;
 
+/* leaky_relu, elu */
+typedef struct sx_alpha_attrs {
+    double alpha;
+} sx_alpha_attrs;
+
+typedef struct sx_clip_attrs {
+    double low, high;
+} sx_clip_attrs;
+
 /* reshape, broadcast_to */
 typedef struct sx_shape_attrs {
     sx_ints shape; /* may have the batch */
 } sx_shape_attrs;
+
+typedef struct sx_transpose_attrs {
+    sx_ints perm; /* output dimension i is input dimension perm[i] */
+} sx_transpose_attrs;
+
+/* argmax, concat, one axis of the input */
+typedef struct sx_axis_attrs {
+    int64_t axis;
+} sx_axis_attrs;
+
+typedef struct sx_slice_attrs {
+    sx_ints begin; /* 0 for the batch dimension */
+    sx_ints size;  /* SX_BATCH for the batch dimension */
+} sx_slice_attrs;
+
+typedef struct sx_pad_attrs {
+    sx_ints before, after; /* per dimension; 0 for the batch */
+    double value;
+} sx_pad_attrs;
 
 /* reduce_sum, reduce_max */
 typedef struct sx_reduce_attrs {
@@ -41,11 +71,6 @@ typedef struct sx_reduce_attrs {
 typedef struct sx_axes_attrs {
     sx_ints axes;
 } sx_axes_attrs;
-
-/* argmax, concat, one axis of the input */
-typedef struct sx_axis_attrs {
-    int64_t axis;
-} sx_axis_attrs;
 
 typedef struct sx_argmax_attrs {
     int64_t axis;
@@ -78,31 +103,6 @@ typedef struct sx_pool2d_attrs {
     sx_ints size;    /* avg_pool2d_grad: {h, w} of the image that it makes */
 } sx_pool2d_attrs;
 
-typedef struct sx_dropout_attrs {
-    double rate;            /* in [0, 1): the share that is dropped */
-    int64_t key_hi, key_lo; /* each in [0, 2^32): hash of the operator's scope name */
-} sx_dropout_attrs;
-
-enum { SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL };
-typedef struct sx_stateless_random_attrs {
-    sx_ints shape;        /* static */
-    int32_t distribution; /* SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL */
-} sx_stateless_random_attrs;
-
-typedef struct sx_momentum_attrs {
-    double momentum;
-    bool nesterov;
-} sx_momentum_attrs;
-
-typedef struct sx_rmsprop_attrs {
-    double rho, momentum, epsilon;
-    bool centered;
-} sx_rmsprop_attrs;
-
-typedef struct sx_adam_attrs {
-    double beta1, beta2, epsilon;
-} sx_adam_attrs;
-
 /* batch_norm, batch_norm_train and its two gradients */
 typedef struct sx_batch_norm_attrs {
     double epsilon;
@@ -111,19 +111,11 @@ typedef struct sx_batch_norm_attrs {
     bool own_moments;
 } sx_batch_norm_attrs;
 
-typedef struct sx_transpose_attrs {
-    sx_ints perm; /* output dimension i is input dimension perm[i] */
-} sx_transpose_attrs;
-
-typedef struct sx_slice_attrs {
-    sx_ints begin; /* 0 for the batch dimension */
-    sx_ints size;  /* SX_BATCH for the batch dimension */
-} sx_slice_attrs;
-
-typedef struct sx_pad_attrs {
-    sx_ints before, after; /* per dimension; 0 for the batch */
-    double value;
-} sx_pad_attrs;
+typedef struct sx_iota_attrs {
+    sx_ints shape; /* static */
+    int64_t axis;
+    sx_dtype dtype;
+} sx_iota_attrs;
 
 typedef struct sx_one_hot_attrs {
     int64_t depth;
@@ -136,29 +128,21 @@ typedef struct sx_gather_grad_attrs {
     int64_t rows;
 } sx_gather_grad_attrs;
 
-typedef struct sx_iota_attrs {
-    sx_ints shape; /* static */
-    int64_t axis;
-    sx_dtype dtype;
-} sx_iota_attrs;
-
 /* top_k, in_top_k */
 typedef struct sx_top_k_attrs {
     int64_t k;
 } sx_top_k_attrs;
 
-typedef struct sx_clip_attrs {
-    double low, high;
-} sx_clip_attrs;
+typedef struct sx_dropout_attrs {
+    double rate;            /* in [0, 1): the share that is dropped */
+    int64_t key_hi, key_lo; /* each in [0, 2^32): hash of the operator's scope name */
+} sx_dropout_attrs;
 
-/* leaky_relu, elu */
-typedef struct sx_alpha_attrs {
-    double alpha;
-} sx_alpha_attrs;
-
-typedef struct sx_call_attrs {
-    const char *function; /* of the library */
-} sx_call_attrs;
+enum { SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL };
+typedef struct sx_stateless_random_attrs {
+    sx_ints shape;        /* static */
+    int32_t distribution; /* SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL */
+} sx_stateless_random_attrs;
 
 typedef struct sx_if_attrs {
     const sx_graph *then_body, *else_body;
@@ -199,6 +183,10 @@ typedef struct sx_reduce_tree_attrs {
     int32_t how; /* sx_combine */
 } sx_reduce_tree_attrs;
 
+typedef struct sx_call_attrs {
+    const char *function; /* of the library */
+} sx_call_attrs;
+
 typedef struct sx_variable_handle_attrs {
     const char *name; /* of the library's variable */
 } sx_variable_handle_attrs;
@@ -206,6 +194,22 @@ typedef struct sx_variable_handle_attrs {
 typedef struct sx_assert_attrs {
     const char *message;
 } sx_assert_attrs;
+
+typedef struct sx_momentum_attrs {
+    double momentum;
+    bool nesterov;
+} sx_momentum_attrs;
+
+typedef struct sx_rmsprop_attrs {
+    double rho, momentum, epsilon;
+    bool centered;
+} sx_rmsprop_attrs;
+
+typedef struct sx_adam_attrs {
+    double beta1, beta2, epsilon;
+} sx_adam_attrs;
+
+/* ---- End of what tools/gen-ops writes ---- */
 
 /* Names of sx_padding's and sx_combine's values, for SX_ATTR_NAMES. */
 extern const char *const sx_padding_names[];

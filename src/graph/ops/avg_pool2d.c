@@ -10,6 +10,11 @@
  * Errors   INVALID_ARGUMENT  rank, dtype, a window larger than the image
  * Numbers  accumulates in f32 for f16, bf16, f32
  * Source   TensorFlow tf.nn.avg_pool2d */
+#ifdef SX_PUBLIC
+/* x [N,H,W,C]: the mean of each window, without padding. */
+sx_value sx_nn_avg_pool2d(sx_builder *b, sx_value x, const sx_nn_pool2d_args *args);
+#endif
+
 #include "graph/ops/common.h"
 #include "graph/ops/conv_geometry.h"
 

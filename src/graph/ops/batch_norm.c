@@ -13,6 +13,21 @@
  * Errors   INVALID_ARGUMENT  ranks, dtypes, C differs, negative epsilon
  * Numbers  computed in f32 for f16, bf16, f32
  * Source   TensorFlow tf.nn.batch_normalization, FusedBatchNormV3 with is_training false */
+#ifdef SX_PUBLIC
+/* (x - mean) rsqrt(variance + epsilon) scale + offset, each [C]; for inference. */
+sx_value sx_nn_batch_norm(sx_builder *b, sx_value x, sx_value scale, sx_value offset, sx_value mean,
+                          sx_value variance, double epsilon);
+#endif
+#ifdef SX_ATTRS
+/* batch_norm, batch_norm_train and its two gradients */
+typedef struct sx_batch_norm_attrs {
+    double epsilon;
+    /* In training, where replicas share the batch: normalizes by the moments of the replica's part,
+     * as TensorFlow does; the moving averages use the mean of the parts' moments. */
+    bool own_moments;
+} sx_batch_norm_attrs;
+#endif
+
 #include "graph/ops/batch_norm.h"
 
 static const sx_attr_def batch_norm_attrs[] = {

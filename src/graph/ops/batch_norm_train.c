@@ -21,6 +21,13 @@
  * Errors   INVALID_ARGUMENT  ranks, dtypes, C differs, negative epsilon
  * Numbers  computed in f32 for f16, bf16, f32
  * Source   TensorFlow FusedBatchNormV3, FusedBatchNormGradV3 with is_training true */
+#ifdef SX_PUBLIC
+/* The same with mean and variance being the moments of x over all but the last axis; the gradient
+ * with respect to x includes them. */
+sx_value sx_nn_batch_norm_train(sx_builder *b, sx_value x, sx_value scale, sx_value offset,
+                                sx_value mean, sx_value variance, double epsilon);
+#endif
+
 #include "graph/ops/batch_norm.h"
 
 static const sx_attr_def batch_norm_train_attrs[] = {

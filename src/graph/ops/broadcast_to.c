@@ -7,6 +7,11 @@
  * Errors   INVALID_ARGUMENT  x does not broadcast to `shape`
  * Numbers  exact
  * Source   TensorFlow tf.broadcast_to */
+#ifdef SX_PUBLIC
+/* sx_broadcast_to(b, x, SX_BATCH, 10) */
+sx_value sx_broadcast_to(sx_builder *b, sx_value x, int rank, const int64_t *dims);
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def broadcast_to_attrs[] = {SX_ATTR(sx_shape_attrs, shape, SX_ATTR_SHAPE)};

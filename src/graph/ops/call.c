@@ -6,6 +6,12 @@
  *
  * Errors   INVALID_ARGUMENT  in a static graph; NOT_FOUND: no such function (sx_library_finish)
  * Source   TensorFlow PartitionedCall */
+#ifdef SX_ATTRS
+typedef struct sx_call_attrs {
+    const char *function; /* of the library */
+} sx_call_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def call_attrs[] = {SX_ATTR(sx_call_attrs, function, SX_ATTR_STRING)};

@@ -11,6 +11,17 @@
  * Errors   INVALID_ARGUMENT  a string, or no dtype
  * Numbers  float to float rounds to nearest even
  * Source   TensorFlow tf.cast */
+#ifdef SX_PUBLIC
+/* x in another dtype. */
+sx_value sx_cast(sx_builder *b, sx_value x, sx_dtype dtype);
+#endif
+#ifdef SX_ATTRS
+/* cast; argmax and iota have their own */
+typedef struct sx_cast_attrs {
+    sx_dtype dtype;
+} sx_cast_attrs;
+#endif
+
 #include "graph/ops/common.h"
 #include "graph/ops/precision.h"
 

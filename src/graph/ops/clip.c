@@ -7,6 +7,16 @@
  * Errors   INVALID_ARGUMENT  x is not numeric, low > high or NaN
  * Numbers  exact; the limits are rounded to the dtype
  * Source   TensorFlow tf.clip_by_value */
+#ifdef SX_PUBLIC
+/* min(max(x, low), high). */
+sx_value sx_clip(sx_builder *b, sx_value x, double low, double high);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_clip_attrs {
+    double low, high;
+} sx_clip_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def clip_attrs[] = {

@@ -7,11 +7,23 @@
  * Errors   INVALID_ARGUMENT  no input, axis out of range or the batch, shapes or dtypes differ
  * Numbers  exact
  * Source   TensorFlow tf.concat */
+#ifdef SX_PUBLIC
+/* The n values xs joined along `axis`, -1 = the last: sx_concat(b, -1, x, y). */
+sx_value sx_concat(sx_builder *b, const sx_value *xs, int n, int axis);
+#endif
+#ifdef SX_ATTRS
+/* argmax, concat, one axis of the input */
+typedef struct sx_axis_attrs {
+    int64_t axis;
+} sx_axis_attrs;
+#endif
+
 #include <string.h>
 
 #include "graph/ops/common.h"
 
-static const sx_attr_def concat_attrs[] = {SX_ATTR(sx_axis_attrs, axis, SX_ATTR_INT)};
+static const sx_attr_def concat_attrs[] = {
+    SX_ATTR_MEANS(sx_axis_attrs, axis, SX_ATTR_INT, SX_MEANS_AXIS)};
 
 static sx_status concat_infer(sx_infer_context *c)
 {

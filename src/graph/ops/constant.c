@@ -4,6 +4,12 @@
  *
  * Errors  INVALID_ARGUMENT  no value, or a shape that is not static
  * Source  TensorFlow Const */
+#ifdef SX_ATTRS
+typedef struct sx_constant_attrs {
+    sx_tensor value;
+} sx_constant_attrs;
+#endif
+
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 

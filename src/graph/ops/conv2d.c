@@ -15,6 +15,34 @@
  * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
  * Source   TensorFlow tf.nn.conv2d, tf.nn.depthwise_conv2d (its filter [KH,KW,C,M] is ours
  *          [KH,KW,1,C M]) */
+#ifdef SX_PUBLIC
+typedef struct sx_nn_conv2d_args {
+    size_t struct_size;
+    int strides[2];   /* {h, w}; {2} = {2, 2}; default 1 */
+    int dilations[2]; /* as strides */
+    sx_padding padding;
+    int pads[4]; /* top, bottom, left, right; for SX_EXPLICIT */
+    int groups;  /* default 1; the number of channels = depthwise */
+} sx_nn_conv2d_args;
+
+/* x [N,H,W,C], filter [KH,KW,C/groups,F] */
+sx_value sx_nn_conv2d(sx_builder *b, sx_value x, sx_value filter, const sx_nn_conv2d_args *args);
+#endif
+#ifdef SX_ATTRS
+/* conv2d, conv2d_grad_input, conv2d_grad_filter */
+typedef struct sx_conv2d_attrs {
+    sx_ints strides;   /* {h, w}; empty = 1, 1 */
+    sx_ints dilations; /* {h, w}; empty = 1, 1 */
+    int32_t padding;   /* sx_padding */
+    sx_ints pads;      /* SX_EXPLICIT only: {top, bottom, left, right} */
+    int64_t groups;    /* 0 = 1 */
+    sx_ints size; /* the two gradients: {h, w} of the image, or of the filter, that they make */
+    bool wide;    /* conv2d_grad_filter: the result stays in the accumulator's dtype */
+    bool bf16_operands; /* they are float32 of bfloat16's precision (sx_pass_widen_bf16): a device
+                           may multiply them as bfloat16 and lose nothing */
+} sx_conv2d_attrs;
+#endif
+
 #include "graph/ops/common.h"
 #include "graph/ops/conv_geometry.h"
 

@@ -22,6 +22,24 @@
  * Errors   INVALID_ARGUMENT  dtypes, rate or key out of range, the batch elsewhere than first
  * Numbers  one rounding of x times the rounded 1 / (1 - rate)
  * Source   TensorFlow tf.nn.dropout, for what it means; the bits are ours */
+#ifdef SX_PUBLIC
+typedef struct sx_nn_dropout_args {
+    size_t struct_size;
+    double rate;  /* the fraction that is dropped, in [0, 1) */
+    uint64_t key; /* different for each layer: a hash of the scope's name */
+} sx_nn_dropout_args;
+
+/* seed uint32[2], step int64 scalar */
+sx_value sx_nn_dropout(sx_builder *b, sx_value x, sx_value seed, sx_value step,
+                       const sx_nn_dropout_args *args);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_dropout_attrs {
+    double rate;            /* in [0, 1): the share that is dropped */
+    int64_t key_hi, key_lo; /* each in [0, 2^32): hash of the operator's scope name */
+} sx_dropout_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 #include "base/threefry.h"

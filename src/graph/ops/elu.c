@@ -7,6 +7,11 @@
  * Errors   INVALID_ARGUMENT  x is not a float type, alpha is not finite
  * Numbers  kernels: 2 units in the last place
  * Source   TensorFlow tf.nn.elu, whose alpha is 1 */
+#ifdef SX_PUBLIC
+/* x if positive, otherwise alpha (eˣ - 1). */
+sx_value sx_elu(sx_builder *b, sx_value x, double alpha);
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def elu_attrs[] = {SX_ATTR(sx_alpha_attrs, alpha, SX_ATTR_FLOAT)};

@@ -11,6 +11,11 @@
  * Numbers  exact
  * Source   TensorFlow tf.gather along axis 0 (which refuses indices outside on the CPU, and gives
  * zeros on the GPU) */
+#ifdef SX_PUBLIC
+/* Rows of table [V, ...] by index. */
+sx_value sx_gather(sx_builder *b, sx_value table, sx_value indices);
+#endif
+
 #include "graph/ops/common.h"
 
 static sx_status gather_infer(sx_infer_context *c)

@@ -12,6 +12,13 @@
  * Errors   INVALID_ARGUMENT  dtypes, dy does not begin with the indices' shape, negative rows
  * Numbers  accumulates in f32 for f16, bf16, in order of the examples
  * Source   TensorFlow's gradient of tf.gather, made dense */
+#ifdef SX_ATTRS
+/* gather_grad: rows of the table whose gradient it makes */
+typedef struct sx_gather_grad_attrs {
+    int64_t rows;
+} sx_gather_grad_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def gather_grad_attrs[] = {SX_ATTR(sx_gather_grad_attrs, rows, SX_ATTR_INT)};

@@ -6,6 +6,11 @@
  * Errors   none
  * Numbers  exact
  * Source   TensorFlow tf.identity */
+#ifdef SX_PUBLIC
+/* x */
+sx_value sx_identity(sx_builder *b, sx_value x);
+#endif
+
 #include "graph/ops/common.h"
 
 static sx_status identity_infer(sx_infer_context *c)

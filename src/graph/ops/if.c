@@ -10,6 +10,12 @@
  * Gradient an if of the regions' gradients
  * Numbers  those of the region
  * Source   TensorFlow If; StableHLO case */
+#ifdef SX_ATTRS
+typedef struct sx_if_attrs {
+    const sx_graph *then_body, *else_body;
+} sx_if_attrs;
+#endif
+
 #include "graph/ops/regions.h"
 
 static const sx_attr_def if_attrs[] = {

@@ -9,6 +9,11 @@
  * Errors   INVALID_ARGUMENT  ranks, dtypes, N differs, k
  * Numbers  exact
  * Source   TensorFlow tf.math.in_top_k */
+#ifdef SX_PUBLIC
+/* Whether the target is among the k largest: predictions [N,C], targets [N] -> bool [N] */
+sx_value sx_in_top_k(sx_builder *b, sx_value predictions, sx_value targets, int64_t k);
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def in_top_k_attrs[] = {SX_ATTR(sx_top_k_attrs, k, SX_ATTR_INT)};

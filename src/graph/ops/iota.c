@@ -8,6 +8,18 @@
  * Errors   INVALID_ARGUMENT  shape not static, axis out of range, dtype
  * Numbers  exact where the dtype holds the count
  * Source   StableHLO iota; TensorFlow tf.range on one axis */
+#ifdef SX_PUBLIC
+/* 0, 1, 2, … along `axis` of a static shape. */
+sx_value sx_iota(sx_builder *b, sx_type type, int axis);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_iota_attrs {
+    sx_ints shape; /* static */
+    int64_t axis;
+    sx_dtype dtype;
+} sx_iota_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def iota_attrs[] = {

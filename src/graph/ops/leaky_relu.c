@@ -7,6 +7,17 @@
  * Errors   INVALID_ARGUMENT  x is not a float type, alpha is not finite
  * Numbers  one rounding
  * Source   TensorFlow tf.nn.leaky_relu, whose alpha is 0.2 by default */
+#ifdef SX_PUBLIC
+/* x if positive, otherwise alpha x. */
+sx_value sx_leaky_relu(sx_builder *b, sx_value x, double alpha);
+#endif
+#ifdef SX_ATTRS
+/* leaky_relu, elu */
+typedef struct sx_alpha_attrs {
+    double alpha;
+} sx_alpha_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def leaky_relu_attrs[] = {SX_ATTR(sx_alpha_attrs, alpha, SX_ATTR_FLOAT)};

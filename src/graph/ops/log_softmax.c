@@ -8,6 +8,11 @@
  * Errors   INVALID_ARGUMENT  not a float type, rank 0, the last axis is the batch or empty
  * Numbers  accumulates in f32 for f16, bf16
  * Source   TensorFlow tf.nn.log_softmax with axis -1 */
+#ifdef SX_PUBLIC
+/* The logarithm of softmax, over the last axis */
+sx_value sx_log_softmax(sx_builder *b, sx_value x);
+#endif
+
 #include "graph/ops/common.h"
 
 static sx_status log_softmax_infer(sx_infer_context *c)

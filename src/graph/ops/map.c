@@ -9,6 +9,13 @@
  *                            takes other types
  * Numbers  those of the region
  * Source   TensorFlow tf.map_fn */
+#ifdef SX_ATTRS
+typedef struct sx_map_attrs {
+    const sx_graph *body;
+    int64_t mapped; /* so many operands are cut along axis 0; the others are passed whole */
+} sx_map_attrs;
+#endif
+
 #include <string.h>
 
 #include "graph/ops/regions.h"

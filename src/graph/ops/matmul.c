@@ -12,6 +12,22 @@
  *                            columns
  * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
  * Source   TensorFlow tf.linalg.matmul on matrices */
+#ifdef SX_PUBLIC
+typedef struct sx_matmul_args {
+    size_t struct_size;
+    bool transpose_a, transpose_b;
+} sx_matmul_args;
+
+/* The product of two matrices; the rows of lhs may be the batch. */
+sx_value sx_matmul(sx_builder *b, sx_value lhs, sx_value rhs, const sx_matmul_args *args);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_matmul_attrs {
+    bool transpose_a, transpose_b;
+    bool wide; /* the result stays in the accumulator's dtype: float32 for bfloat16 */
+} sx_matmul_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def matmul_attrs[] = {

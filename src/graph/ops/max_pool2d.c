@@ -9,6 +9,27 @@
  * Errors   INVALID_ARGUMENT  rank, dtype, a window larger than the image
  * Numbers  exact
  * Source   TensorFlow tf.nn.max_pool2d */
+#ifdef SX_PUBLIC
+typedef struct sx_nn_pool2d_args {
+    size_t struct_size;
+    int window[2];      /* {h, w}; {2} = {2, 2} */
+    int strides[2];     /* default: the window */
+    sx_padding padding; /* SX_VALID or SX_SAME */
+} sx_nn_pool2d_args;
+
+/* x [N,H,W,C]: the maximum of each window. */
+sx_value sx_nn_max_pool2d(sx_builder *b, sx_value x, const sx_nn_pool2d_args *args);
+#endif
+#ifdef SX_ATTRS
+/* max_pool2d, max_pool2d_grad, avg_pool2d, avg_pool2d_grad */
+typedef struct sx_pool2d_attrs {
+    sx_ints window;  /* {h, w} */
+    sx_ints strides; /* {h, w}; empty = the window */
+    int32_t padding; /* sx_padding: SX_VALID or SX_SAME */
+    sx_ints size;    /* avg_pool2d_grad: {h, w} of the image that it makes */
+} sx_pool2d_attrs;
+#endif
+
 #include "graph/ops/common.h"
 #include "graph/ops/conv_geometry.h"
 

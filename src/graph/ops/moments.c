@@ -13,9 +13,15 @@
  * Errors   INVALID_ARGUMENT  not a float type, an axis is out of range
  * Numbers  two passes, or one with compensation: no cancellation
  * Source   TensorFlow tf.nn.moments; Chan, Golub, LeVeque 1979 */
+#ifdef SX_PUBLIC
+/* The mean (output 0) and population variance (output 1) over the axes, which are dropped. */
+sx_value sx_moments(sx_builder *b, sx_value x, const sx_reduce_args *args);
+#endif
+
 #include "graph/ops/common.h"
 
-static const sx_attr_def moments_attrs[] = {SX_ATTR(sx_axes_attrs, axes, SX_ATTR_INTS)};
+static const sx_attr_def moments_attrs[] = {
+    SX_ATTR_MEANS(sx_axes_attrs, axes, SX_ATTR_INTS, SX_MEANS_AXES)};
 
 static sx_status moments_infer(sx_infer_context *c)
 {

@@ -9,6 +9,25 @@
  * Errors   INVALID_ARGUMENT  dtypes, rank, depth
  * Numbers  exact; on and off are rounded to the dtype
  * Source   TensorFlow tf.one_hot with axis -1 */
+#ifdef SX_PUBLIC
+typedef struct sx_one_hot_args {
+    size_t struct_size;
+    int64_t depth;
+    double on, off; /* both 0: 1 and 0 */
+    sx_dtype dtype; /* default float32 */
+} sx_one_hot_args;
+
+/* indices [...] -> [..., depth] */
+sx_value sx_one_hot(sx_builder *b, sx_value indices, const sx_one_hot_args *args);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_one_hot_attrs {
+    int64_t depth;
+    double on, off;
+    sx_dtype dtype;
+} sx_one_hot_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def one_hot_attrs[] = {

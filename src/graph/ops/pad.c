@@ -8,6 +8,23 @@
  * Errors   INVALID_ARGUMENT  lists not of x's rank, negative, around the batch
  * Numbers  exact; `value` is rounded to the dtype
  * Source   TensorFlow tf.pad, constant mode */
+#ifdef SX_PUBLIC
+typedef struct sx_pad_args {
+    size_t struct_size;
+    int64_t before[SX_MAX_RANK], after[SX_MAX_RANK]; /* 0 for the batch */
+    double value;
+} sx_pad_args;
+
+/* x padded with `value`: sx_pad(b, x, .before = {0, 1, 1}, .after = {0, 1, 1}). */
+sx_value sx_pad(sx_builder *b, sx_value x, const sx_pad_args *args);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_pad_attrs {
+    sx_ints before, after; /* per dimension; 0 for the batch */
+    double value;
+} sx_pad_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def pad_attrs[] = {

@@ -6,6 +6,13 @@
  *
  * Made by sx_variable() and sx_input(), never differentiated: gradients end here. Exported as
  * Placeholder or ReadVariableOp by the exporter, which knows which it is. */
+#ifdef SX_ATTRS
+typedef struct sx_parameter_attrs {
+    sx_dtype dtype;
+    sx_ints shape; /* may have the batch */
+} sx_parameter_attrs;
+#endif
+
 #include "graph/ops/attrs.h"
 
 static sx_status infer(sx_infer_context *c)

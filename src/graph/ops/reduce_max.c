@@ -10,10 +10,15 @@
  * Errors   INVALID_ARGUMENT  x is not numeric, an axis is out of range or empty
  * Numbers  exact
  * Source   TensorFlow tf.reduce_max */
+#ifdef SX_PUBLIC
+/* The maximum over the axes. */
+sx_value sx_reduce_max(sx_builder *b, sx_value x, const sx_reduce_args *args);
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def reduce_max_attrs[] = {
-    SX_ATTR(sx_reduce_attrs, axes, SX_ATTR_INTS),
+    SX_ATTR_MEANS(sx_reduce_attrs, axes, SX_ATTR_INTS, SX_MEANS_AXES),
     SX_ATTR(sx_reduce_attrs, keep_dims, SX_ATTR_BOOL),
 };
 

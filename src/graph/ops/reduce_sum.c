@@ -9,10 +9,28 @@
  * Errors   INVALID_ARGUMENT  x is not numeric, an axis is out of range
  * Numbers  f16 and bf16 accumulate in f32
  * Source   TensorFlow tf.reduce_sum */
+#ifdef SX_PUBLIC
+typedef struct sx_reduce_args {
+    size_t struct_size;
+    sx_axes axes; /* empty = all */
+    bool keep_dims;
+} sx_reduce_args;
+
+/* The sum over the axes. */
+sx_value sx_reduce_sum(sx_builder *b, sx_value x, const sx_reduce_args *args);
+#endif
+#ifdef SX_ATTRS
+/* reduce_sum, reduce_max */
+typedef struct sx_reduce_attrs {
+    sx_ints axes;   /* none = nothing is reduced */
+    bool keep_dims; /* reduced axes stay, with size 1 */
+} sx_reduce_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def reduce_sum_attrs[] = {
-    SX_ATTR(sx_reduce_attrs, axes, SX_ATTR_INTS),
+    SX_ATTR_MEANS(sx_reduce_attrs, axes, SX_ATTR_INTS, SX_MEANS_AXES),
     SX_ATTR(sx_reduce_attrs, keep_dims, SX_ATTR_BOOL),
 };
 

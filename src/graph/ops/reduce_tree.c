@@ -11,6 +11,12 @@
  * Numbers  sum, mean: every addition is rounded to the dtype, so that all backends compute the same
  *          bits
  * Source   Chan, Golub, LeVeque 1979, for the tree and for moments */
+#ifdef SX_ATTRS
+typedef struct sx_reduce_tree_attrs {
+    int32_t how; /* sx_combine */
+} sx_reduce_tree_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def reduce_tree_attrs[] = {

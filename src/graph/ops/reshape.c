@@ -13,9 +13,22 @@
  *                            with dimensions before it
  * Numbers  exact
  * Source   TensorFlow tf.reshape */
+#ifdef SX_PUBLIC
+/* sx_reshape(b, x, SX_BATCH, 784). If x has the batch, so has the result, with the same number of
+ * elements before it: [N,T,D] can be [T*N,D], sx_reshape(b, x, -T, D), and back. */
+sx_value sx_reshape(sx_builder *b, sx_value x, int rank, const int64_t *dims);
+#endif
+#ifdef SX_ATTRS
+/* reshape, broadcast_to */
+typedef struct sx_shape_attrs {
+    sx_ints shape; /* may have the batch */
+} sx_shape_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
-static const sx_attr_def reshape_attrs[] = {SX_ATTR(sx_shape_attrs, shape, SX_ATTR_SHAPE)};
+static const sx_attr_def reshape_attrs[] = {
+    SX_ATTR_MEANS(sx_shape_attrs, shape, SX_ATTR_SHAPE, SX_MEANS_SHAPE_REST)};
 
 static sx_status reshape_infer(sx_infer_context *c)
 {

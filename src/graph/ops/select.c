@@ -8,6 +8,11 @@
  * Errors   INVALID_ARGUMENT  dtypes, shapes that do not broadcast
  * Numbers  exact
  * Source   TensorFlow tf.where with three arguments */
+#ifdef SX_PUBLIC
+/* x where cond is true, otherwise y. */
+sx_value sx_select(sx_builder *b, sx_value cond, sx_value x, sx_value y);
+#endif
+
 #include "graph/ops/common.h"
 
 static sx_status select_infer(sx_infer_context *c)

@@ -9,6 +9,11 @@
  * Errors   INVALID_ARGUMENT  types differ or are not float types
  * Numbers  no overflow for any x
  * Source   TensorFlow tf.nn.sigmoid_cross_entropy_with_logits */
+#ifdef SX_PUBLIC
+/* Elementwise: max(x, 0) - x z + log(1 + exp(-|x|)). */
+sx_value sx_nn_sigmoid_cross_entropy(sx_builder *b, sx_value logits, sx_value labels);
+#endif
+
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 

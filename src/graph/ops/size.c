@@ -9,9 +9,21 @@
  * Errors   INVALID_ARGUMENT  an axis is out of range, or the batch is not among them
  * Numbers  exact up to 2^24 in f32
  * Source   the divisor in TensorFlow's tf.reduce_mean */
+#ifdef SX_PUBLIC
+/* The number of elements along the axes, a float scalar; keep_dims is ignored. */
+sx_value sx_size(sx_builder *b, sx_value x, const sx_reduce_args *args);
+#endif
+#ifdef SX_ATTRS
+/* size, moments */
+typedef struct sx_axes_attrs {
+    sx_ints axes;
+} sx_axes_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
-static const sx_attr_def size_attrs[] = {SX_ATTR(sx_axes_attrs, axes, SX_ATTR_INTS)};
+static const sx_attr_def size_attrs[] = {
+    SX_ATTR_MEANS(sx_axes_attrs, axes, SX_ATTR_INTS, SX_MEANS_AXES)};
 
 static sx_status size_infer(sx_infer_context *c)
 {

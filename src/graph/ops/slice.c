@@ -8,11 +8,28 @@
  * Errors   INVALID_ARGUMENT  lists not of x's rank, a block that leaves x, a part of the batch
  * Numbers  exact
  * Source   TensorFlow tf.slice */
+#ifdef SX_PUBLIC
+typedef struct sx_slice_args {
+    size_t struct_size;
+    int64_t begin[SX_MAX_RANK]; /* 0 for the batch */
+    int64_t size[SX_MAX_RANK];  /* for the batch that of x: SX_BATCH, or -c */
+} sx_slice_args;
+
+/* A block of x: sx_slice(b, x, .begin = {0, 2}, .size = {SX_BATCH, 3}). */
+sx_value sx_slice(sx_builder *b, sx_value x, const sx_slice_args *args);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_slice_attrs {
+    sx_ints begin; /* 0 for the batch dimension */
+    sx_ints size;  /* SX_BATCH for the batch dimension */
+} sx_slice_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def slice_attrs[] = {
     SX_ATTR(sx_slice_attrs, begin, SX_ATTR_INTS),
-    SX_ATTR(sx_slice_attrs, size, SX_ATTR_SHAPE),
+    SX_ATTR_MEANS(sx_slice_attrs, size, SX_ATTR_SHAPE, SX_MEANS_TO_THE_END),
 };
 
 static sx_status slice_infer(sx_infer_context *c)

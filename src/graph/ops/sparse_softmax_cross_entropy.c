@@ -11,6 +11,11 @@
  * Errors   INVALID_ARGUMENT  ranks, dtypes, N differs
  * Numbers  accumulates in f32 for f16, bf16
  * Source   TensorFlow tf.nn.sparse_softmax_cross_entropy_with_logits */
+#ifdef SX_PUBLIC
+/* logits [N,C], labels int32 or int64 [N] -> loss [N]; output 1 is its gradient [N,C]. */
+sx_value sx_nn_sparse_softmax_cross_entropy(sx_builder *b, sx_value logits, sx_value labels);
+#endif
+
 #include "graph/ops/common.h"
 
 static sx_status sparse_softmax_cross_entropy_infer(sx_infer_context *c)

@@ -19,6 +19,14 @@
  * Numbers  uniform exact; normal to the accuracy of float32's log, sin and cos
  * Source   TensorFlow StatelessRandomUniform, StatelessRandomNormal (GenerateKey in
  *          core/kernels/stateless_random_ops.cc; core/lib/random/random_distributions.h) */
+#ifdef SX_ATTRS
+enum { SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL };
+typedef struct sx_stateless_random_attrs {
+    sx_ints shape;        /* static */
+    int32_t distribution; /* SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL */
+} sx_stateless_random_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 #include "base/philox.h"

@@ -6,6 +6,11 @@
  * Errors   none
  * Numbers  exact
  * Source   TensorFlow tf.stop_gradient */
+#ifdef SX_PUBLIC
+/* x, but without a gradient */
+sx_value sx_stop_gradient(sx_builder *b, sx_value x);
+#endif
+
 #include "graph/ops/common.h"
 
 static sx_status stop_gradient_infer(sx_infer_context *c)

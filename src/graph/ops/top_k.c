@@ -8,6 +8,17 @@
  * Errors   INVALID_ARGUMENT  not numeric, rank 0, k out of range
  * Numbers  exact
  * Source   TensorFlow tf.math.top_k, sorted */
+#ifdef SX_PUBLIC
+/* The k largest elements along the last axis, in descending order; output 1: int32 indices. */
+sx_value sx_top_k(sx_builder *b, sx_value x, int64_t k);
+#endif
+#ifdef SX_ATTRS
+/* top_k, in_top_k */
+typedef struct sx_top_k_attrs {
+    int64_t k;
+} sx_top_k_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def top_k_attrs[] = {SX_ATTR(sx_top_k_attrs, k, SX_ATTR_INT)};

@@ -7,6 +7,16 @@
  * Errors   INVALID_ARGUMENT  perm is no permutation of the rank
  * Numbers  exact
  * Source   TensorFlow tf.transpose */
+#ifdef SX_PUBLIC
+/* sx_transpose(b, x, 0, 3, 1, 2): NHWC to NCHW. */
+sx_value sx_transpose(sx_builder *b, sx_value x, int rank, const int64_t *perm);
+#endif
+#ifdef SX_ATTRS
+typedef struct sx_transpose_attrs {
+    sx_ints perm; /* output dimension i is input dimension perm[i] */
+} sx_transpose_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def transpose_attrs[] = {SX_ATTR(sx_transpose_attrs, perm, SX_ATTR_INTS)};

@@ -6,6 +6,12 @@
  * A handle may be passed to functions, but not chosen at run time: sx_specialize() resolves it.
  *
  * Source   TensorFlow VarHandleOp */
+#ifdef SX_ATTRS
+typedef struct sx_variable_handle_attrs {
+    const char *name; /* of the library's variable */
+} sx_variable_handle_attrs;
+#endif
+
 #include "graph/ops/common.h"
 
 static const sx_attr_def variable_handle_attrs[] = {

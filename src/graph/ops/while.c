@@ -18,6 +18,13 @@
  *
  * Numbers  those of the regions
  * Source   TensorFlow While; StableHLO while */
+#ifdef SX_ATTRS
+typedef struct sx_while_attrs {
+    const sx_graph *condition, *body;
+    int64_t trips; /* at most so many; 0 = no bound is known */
+} sx_while_attrs;
+#endif
+
 #include <string.h>
 
 #include "base/memory.h"

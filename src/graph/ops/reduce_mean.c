@@ -1,4 +1,9 @@
 /* Functions that look like operators but are composed of several. */
+#ifdef SX_PUBLIC
+/* The mean over the axes (reduce_sum divided by size), for any batch size. */
+sx_value sx_reduce_mean(sx_builder *b, sx_value x, const sx_reduce_args *args);
+#endif
+
 #include "graph/ops/common.h"
 
 /* reduce_sum / size, so that the mean is over the whole batch, for any batch size and number of

@@ -1,4 +1,4 @@
-/* sextant show: describes a SavedModel or a run. */
+/* sextant show: describes a SavedModel or a run; with --dir, as saved_model_cli does. */
 #include <stdio.h>
 
 #include "answer.h"
@@ -6,8 +6,10 @@
 #include "command.h"
 #include "dir_hint.h"
 #include "io/path.h"
+#include "proto/guard.h"
 #include "savedmodel/saved_model_read.h"
 #include "savedmodel/versions.h"
+#include "saved_model_text.h"
 #include "terminal.h"
 #include "train/run_dir.h"
 
@@ -140,8 +142,87 @@ static sx_status describe(sx_invocation *inv, sx_buf *out)
     return sx_dir_explain(status, &inv->arena, path, SX_WANTED_ANY);
 }
 
+/* ---- In the words of saved_model_cli ---- */
+
+typedef struct options {
+    const char *dir, *tag_set, *signature_def;
+    bool all, list_ops;
+} options;
+
+static const sx_option rows[] = {
+    {"dir", SX_OPTION_STRING, SX_OPT(options, dir), "directory of the SavedModel", "MODEL_DIR",
+     .group = "As saved_model_cli prints it"},
+    {"all", SX_OPTION_FLAG, SX_OPT(options, all),
+     "everything: signatures, operators, functions of each graph"},
+    {"tag-set", SX_OPTION_STRING, SX_OPT(options, tag_set),
+     "the graph with these tags, comma-separated: its signatures; without it, list the tags",
+     "TAGS"},
+    {"signature-def", SX_OPTION_STRING, SX_OPT(options, signature_def),
+     "inputs and outputs of this signature of the graph", "NAME"},
+    {"list-ops", SX_OPTION_FLAG, SX_OPT(options, list_ops), "operators of the graph"},
+};
+
+static sx_status put_parts(sx_buf *out, const options *o, const Tensorflow__SavedModel *model)
+{
+    const Tensorflow__MetaGraphDef *graph = NULL;
+    if (o->all) {
+        return sx_put_saved_model(out, model);
+    }
+    if (o->tag_set == NULL) {
+        sx_buf_puts(out,
+                    o->list_ops ? "--list_ops must be paired with a tag-set or with --all.\n" : "");
+        sx_put_tag_sets(out, model);
+        return SX_OK;
+    }
+    SX_TRY(sx_saved_model_tagged(model, o->tag_set, &graph));
+    if (o->list_ops) {
+        SX_TRY(sx_put_operators(out, graph));
+    }
+    if (o->signature_def != NULL) {
+        return sx_put_signature(out, graph, o->signature_def);
+    }
+    sx_put_signature_keys(out, graph);
+    return SX_OK;
+}
+
+/* saved_model_cli show */
+static sx_status show_parts(sx_invocation *inv, const char *path)
+{
+    const options *o = inv->options;
+    Tensorflow__SavedModel *model = NULL;
+    const char *dir = NULL;
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    sx_status status = sx_version_find(path, &inv->arena, &dir);
+    if (status != SX_OK) {
+        return sx_dir_explain(status, &inv->arena, path, SX_WANTED_SAVED_MODEL);
+    }
+    SX_TRY(sx_saved_model_unpack(dir, &model));
+    status = put_parts(&text, o, model);
+    if (status == SX_OK) {
+        status = sx_buf_status(&text);
+    }
+    if (status == SX_OK) {
+        fwrite(sx_buf_text(&text), 1, text.size, stdout);
+    }
+    sx_proto_free(model);
+    sx_buf_deinit(&text);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s", dir);
+}
+
 static sx_status run(sx_invocation *inv)
 {
+    const options *o = inv->options;
+    const bool parts =
+        o->dir != NULL || o->all || o->list_ops || o->tag_set != NULL || o->signature_def != NULL;
+    if ((o->dir != NULL) == (inv->words.count == 1)) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, o->dir != NULL
+                                                               ? "give MODEL_DIR or --dir, not both"
+                                                               : "give the directory to describe"));
+    }
+    if (parts) {
+        return show_parts(inv, o->dir != NULL ? o->dir : inv->words.items[0]);
+    }
     sx_buf text;
     sx_buf_init(&text, 0);
     sx_status status = describe(inv, &text);
@@ -155,11 +236,16 @@ static sx_status run(sx_invocation *inv)
 const sx_command sx_command_show = {
     .name = "show",
     .summary = "describe a SavedModel or a run",
-    .words = "MODEL_DIR|RUN_DIR",
+    .words = "[MODEL_DIR|RUN_DIR]",
     .about = "SavedModel: signatures with their inputs and outputs, variables, class names; of a "
-             "directory of versions, the highest. Run: model, parameters, data, checkpoints.",
-    .examples = "  sextant show models/flowers\n  sextant show run1",
-    .min_words = 1,
+             "directory of versions, the highest. Run: model, parameters, data, checkpoints. The "
+             "options below are those of TensorFlow's saved_model_cli show, and print its text.",
+    .examples = "  sextant show models/flowers\n"
+                "  sextant show run1\n"
+                "  sextant show --dir models/flowers/1 --all\n"
+                "  sextant show --dir models/flowers/1 --tag_set serve --signature_def "
+                "serving_default",
     .max_words = 1,
+    SX_COMMAND_OPTIONS(rows, options),
     .run = run,
 };

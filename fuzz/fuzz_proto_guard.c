@@ -9,6 +9,7 @@
 #include "proto/guard.h"
 #include "proto/saved_model.pb-c.h"
 #include "proto/tensor_bundle.pb-c.h"
+#include "proto/saved_object_graph.pb-c.h"
 #include "proto/trackable_object_graph.pb-c.h"
 
 static void pack_twice(const ProtobufCMessageDescriptor *type, ProtobufCMessage *message)
@@ -37,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const ProtobufCMessageDescriptor *const types[] = {
         &tensorflow__saved_model__descriptor, &tensorflow__graph_def__descriptor,
         &tensorflow__bundle_entry_proto__descriptor,
-        &tensorflow__trackable_object_graph__descriptor};
+        &tensorflow__trackable_object_graph__descriptor,
+        &tensorflow__saved_object_graph__descriptor};
     if (size == 0) {
         return 0;
     }

@@ -13,7 +13,6 @@
 #include "io/file.h"
 #include "io/path.h"
 #include "proto/guard.h"
-#include "proto/saved_model.pb-c.h"
 
 #define TAG_SERVE "serve"
 
@@ -88,17 +87,27 @@ static const Tensorflow__NodeDef *find_ref(const sx_map *nodes, const char *text
 
 /* ---- Opening ---- */
 
+static size_t budget_of(size_t file_bytes)
+{
+    return file_bytes * BUDGET_FACTOR + BUDGET_SLACK;
+}
+
+static sx_status unpack_within(size_t max_bytes, sx_bytes bytes, const char *name,
+                               ProtobufCMessage **out)
+{
+    const sx_proto_limits limits = {.max_bytes = max_bytes,
+                                    .max_messages = SX_MAX(bytes.size, 1000000u)};
+    return sx_proto_unpack(&tensorflow__saved_model__descriptor, bytes, &limits, name, out);
+}
+
 static sx_status unpack(sx_saved_model *m, sx_bytes bytes, const char *name)
 {
-    m->budget_bytes = bytes.size * BUDGET_FACTOR + BUDGET_SLACK;
+    m->budget_bytes = budget_of(bytes.size);
     size_t max_bytes = m->budget_bytes;
     if (m->memory != NULL && m->memory->limit_bytes > 0) {
         max_bytes = SX_MIN(max_bytes, m->memory->limit_bytes - sx_budget_used(m->memory));
     }
-    const sx_proto_limits limits = {.max_bytes = max_bytes,
-                                    .max_messages = SX_MAX(bytes.size, 1000000u)};
-    sx_status status =
-        sx_proto_unpack(&tensorflow__saved_model__descriptor, bytes, &limits, name, &m->message);
+    sx_status status = unpack_within(max_bytes, bytes, name, &m->message);
     if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && max_bytes < m->budget_bytes &&
         !sx_budget_charge(m->memory, max_bytes + 1)) {
         char *what = sx_arena_printf(&m->arena, "unpacking %s", name);
@@ -410,6 +419,25 @@ sx_status sx_saved_model_open_within(const char *dir, sx_budget *memory, sx_save
     }
     *out_model = m;
     return SX_OK;
+}
+
+sx_status sx_saved_model_unpack(const char *dir, Tensorflow__SavedModel **out)
+{
+    ProtobufCMessage *message = NULL;
+    sx_arena arena;
+    char *data = NULL;
+    size_t size = 0;
+    sx_arena_init(&arena, 0);
+    char *path = sx_arena_printf(&arena, "%s/" SX_SAVED_MODEL_FILE, dir);
+    sx_status status = path == NULL ? sx_no_memory("for a SavedModel")
+                                    : sx_file_read(path, MAX_MODEL_BYTES, &data, &size);
+    if (status == SX_OK) {
+        status = unpack_within(budget_of(size), (sx_bytes){data, size}, path, &message);
+    }
+    sx_free(data);
+    sx_arena_deinit(&arena);
+    *out = (Tensorflow__SavedModel *)message;
+    return status;
 }
 
 sx_status sx_saved_model_parse(sx_bytes bytes, sx_saved_model **out_model)

@@ -8,8 +8,8 @@
 #define SX_SAVEDMODEL_SAVED_MODEL_READ_H
 
 #include "base/arena.h"
-#include "proto/graph.pb-c.h"
 #include "checkpoint/bundle.h"
+#include "proto/saved_model.pb-c.h"
 #include "savedmodel/names.h"
 
 typedef struct sx_saved_model sx_saved_model;
@@ -41,6 +41,10 @@ SX_MUST_USE sx_status sx_saved_model_open_within(const char *dir, sx_budget *mem
 /* The same from the bytes of a saved_model.pb (not kept), without variables. */
 SX_MUST_USE sx_status sx_saved_model_parse(sx_bytes bytes, sx_saved_model **out_model);
 void sx_saved_model_close(sx_saved_model *model); /* NULL is allowed */
+
+/* Unpacks dir/saved_model.pb as it is: every graph, whatever its tags. Free it with sx_proto_free.
+ * NOT_FOUND, DATA_LOSS. */
+SX_MUST_USE sx_status sx_saved_model_unpack(const char *dir, Tensorflow__SavedModel **out);
 
 const char *sx_saved_model_dir(const sx_saved_model *model);
 const sx_signature *sx_saved_model_signatures(const sx_saved_model *model,

@@ -27,3 +27,36 @@ fails 1 show missing
 warns 'missing: no such directory'
 head -c 100 m/1/saved_model.pb >cut && mv cut m/1/saved_model.pb
 fails 3 show m/1
+
+# As saved_model_cli prints it; tests/interop compares the whole text with TensorFlow's.
+ok export run --out n
+ok show --dir n/1
+is <<'END'
+The given SavedModel contains the following tag-sets:
+'serve'
+END
+ok show --dir n/1 --tag_set serve
+is <<'END'
+The given SavedModel MetaGraphDef contains SignatureDefs with the following keys:
+SignatureDef key: "serving_default"
+SignatureDef key: "tensors"
+END
+ok show --dir n --tag_set serve --signature_def tensors
+says_line 'The given SavedModel SignatureDef contains the following input(s):'
+says_line "  inputs['image'] tensor_info:"
+says_line '      dtype: DT_FLOAT'
+says_line '      shape: (-1, 28, 28, 1)'
+says_line 'Method name is: tensorflow/serving/predict'
+ok show --dir n/1 --tag_set serve --list_ops
+says "The MetaGraph with tag set ['serve'] contains the following ops: {"
+says "'Conv2D'"
+ok show n/1 --all
+says "MetaGraphDef with tag-set: 'serve' contains the following SignatureDefs:"
+fails 1 show --dir n/1 --tag_set gpu
+warns 'no graph has the tags "gpu"; the model has "serve"'
+fails 1 show --dir n/1 --tag_set serve --signature_def x
+warns 'no signature "x"; the graph has "serving_default", "tensors"'
+fails 2 show
+warns 'give the directory to describe'
+fails 2 show n/1 --dir n/1
+warns 'not both'

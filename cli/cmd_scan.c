@@ -1,0 +1,75 @@
+/* sextant scan: whether a SavedModel has operators that reach outside, as saved_model_cli says it.
+ */
+#include <stdio.h>
+
+#include "command.h"
+#include "dir_hint.h"
+#include "proto/guard.h"
+#include "saved_model_text.h"
+#include "savedmodel/saved_model_read.h"
+#include "savedmodel/versions.h"
+
+typedef struct options {
+    const char *dir, *tag_set, *op_denylist;
+} options;
+
+static const sx_option rows[] = {
+    {"dir", SX_OPTION_STRING, SX_OPT(options, dir), "directory of the SavedModel", "MODEL_DIR",
+     .required = true},
+    {"tag-set", SX_OPTION_STRING, SX_OPT(options, tag_set),
+     "only the graph with these tags, comma-separated; default: all graphs", "TAGS"},
+    {"op-denylist", SX_OPTION_STRING, SX_OPT(options, op_denylist),
+     "operators to look for, comma-separated", "OPS"},
+};
+
+static const options defaults = {.op_denylist = "WriteFile,ReadFile,PrintV2"};
+
+static sx_status put_graphs(sx_buf *out, const options *o, const Tensorflow__SavedModel *model)
+{
+    const Tensorflow__MetaGraphDef *graph = NULL;
+    if (o->tag_set != NULL) {
+        SX_TRY(sx_saved_model_tagged(model, o->tag_set, &graph));
+        return sx_put_scan(out, graph, o->op_denylist);
+    }
+    for (size_t i = 0; i < model->n_meta_graphs; i++) {
+        SX_TRY(sx_put_scan(out, model->meta_graphs[i], o->op_denylist));
+    }
+    return SX_OK;
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    const options *o = inv->options;
+    Tensorflow__SavedModel *model = NULL;
+    const char *dir = NULL;
+    sx_buf text;
+    sx_status status = sx_version_find(o->dir, &inv->arena, &dir);
+    if (status != SX_OK) {
+        return sx_dir_explain(status, &inv->arena, o->dir, SX_WANTED_SAVED_MODEL);
+    }
+    SX_TRY(sx_saved_model_unpack(dir, &model));
+    sx_buf_init(&text, 0);
+    status = put_graphs(&text, o, model);
+    if (status == SX_OK) {
+        status = sx_buf_status(&text);
+    }
+    if (status == SX_OK) {
+        fwrite(sx_buf_text(&text), 1, text.size, stdout);
+    }
+    sx_buf_deinit(&text);
+    sx_proto_free(model);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s", dir);
+}
+
+const sx_command sx_command_scan = {
+    .name = "scan",
+    .summary = "look for operators in a SavedModel that read or write files",
+    .words = "",
+    .about = "As TensorFlow's saved_model_cli scan: says of each graph whether it has operators of "
+             "the list. Sextant itself runs no operator that reads or writes files.",
+    .examples = "  sextant scan --dir models/flowers/1\n"
+                "  sextant scan --dir models/flowers/1 --tag_set serve --op_denylist MatMul,PyFunc",
+    SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
+    .run = run,
+};

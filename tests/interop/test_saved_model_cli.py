@@ -1,0 +1,136 @@
+"""sextant show and scan print what TensorFlow's saved_model_cli prints, to the byte: SavedModels of
+tf.Module with several functions, of Keras, of the TF1 builder with several graphs, and ours."""
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import tensorflow as tf
+from tensorflow.python.tools import saved_model_cli as cli
+
+v1 = tf.compat.v1
+
+
+class Functions(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = tf.Variable([1.0, 2.0, 3.0], name="scale")
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+    def one(self, x):
+        return {"y": x * self.scale, "z": tf.reduce_sum(x)}
+
+    @tf.function
+    def options(self, a, b, training=False, scale=2.0, name="it's", opt=None, sizes=(1, 2)):
+        return a + b if training else a - b * scale
+
+    @tf.function
+    def nested(self, d, *rest, **named):
+        return d["x"] + d["y"] + rest[0] + named["k"]
+
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.float32),
+                                  tf.SparseTensorSpec([None, 5], tf.int32)])
+    def composite(self, a, b):
+        return a.to_tensor(), tf.sparse.to_dense(b)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.string), tf.TensorSpec(None, tf.int64, name="ids")])
+    def strings(self, text, ids):
+        return tf.strings.length(text), ids
+
+
+def make_functions(path):
+    m = Functions()
+    for dtype in (tf.float32, tf.int32, tf.int64):
+        m.options(tf.ones([], dtype), tf.ones([], dtype), training=True)
+    m.nested({"x": tf.constant(1), "y": tf.constant(2)}, tf.constant(3), k=tf.constant(4))
+    tf.saved_model.save(m, path, signatures={"serving_default": m.one, "strings": m.strings})
+
+
+def make_keras(path):
+    layers = tf.keras.layers
+    tf.keras.Sequential([layers.Input((4,)), layers.Dense(3, "relu"), layers.Dense(2)]).export(path, verbose=False)
+
+
+def make_builder(path):
+    with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:
+        x, i = v1.placeholder(tf.float32, [None, 2], "x"), v1.placeholder(tf.int32, None, "i")
+        y = tf.matmul(x, v1.get_variable("w", [2, 2]), name="y")
+        signature = v1.saved_model.predict_signature_def({"x": x, "i": i}, {"y": y})
+        session.run(v1.global_variables_initializer())
+        builder = v1.saved_model.Builder(path)
+        builder.add_meta_graph_and_variables(session, ["serve", "gpu"], {"serving_default": signature})
+        builder.add_meta_graph(["train"], {})
+        builder.add_meta_graph(["it's"], {"a": signature})
+        builder.save()
+
+
+def make_ours(path):
+    sextant("train", "linear", "--data", "generated:digits", "--model-dir", path + "_run", "--steps", "1")
+    sextant("export", path + "_run", "--out", path + "_out")
+    os.rename(path + "_out/1", path)
+
+
+def sextant(*args):
+    done = subprocess.run([os.environ["SEXTANT_BIN"], *args], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def original(call):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        call()
+    return text.getvalue()
+
+
+def sort_sets(text):
+    """Operators are printed as a Python set, dicts in the order of protobuf's maps, a function's
+    options as they are numbered when loaded: all change from run to run. All are sorted."""
+    text = re.sub(r"(ops: )\{(.*)\}", lambda m: m[1] + ", ".join(sorted(m[2].split(", "))), text)
+    text = re.sub(r"(Value: )\{(.*)\}", lambda m: m[1] + str(sorted(p.strip("', \b") for p in m[2].split(", '"))), text)
+    functions = re.split(r"(?<=\n)(?=  Function Name)", text)
+    return [sorted(re.sub(r"#\d+$", "", o, count=1, flags=re.M) for o in re.split(r"(?<=\n)(?=    Option)", f.rstrip("\n")))
+            for f in functions]
+
+
+def same(what, ours, theirs):
+    assert sort_sets(ours) == sort_sets(theirs), f"{what}: sextant prints\n{ours}\nsaved_model_cli\n{theirs}"
+
+
+def compare(path, tags):
+    same(path, sextant("show", "--dir", path, "--all"), original(lambda: cli._show_all(path)))
+    same(path, sextant("show", "--dir", path), original(lambda: cli._show_tag_sets(path)))
+    for tag in tags:
+        tagged = ["--dir", path, "--tag_set", tag]
+        same(tag, sextant("show", *tagged), original(lambda: cli._show_signature_def_map_keys(path, tag)))
+        keys = cli.get_signature_def_map(path, tag)
+        same(tag, sextant("show", *tagged, "--list_ops"),
+             original(lambda: (cli._show_ops_in_metagraph(path, tag), cli._show_signature_def_map_keys(path, tag))))
+        for key in keys:
+            same(key, sextant("show", *tagged, "--signature_def", key),
+                 original(lambda: cli._show_inputs_outputs(path, tag, key)))
+        graph = cli.saved_model_utils.get_meta_graph_def(path, tag)
+        same(tag, sextant("scan", *tagged), original(lambda: cli.scan_meta_graph_def(graph, cli._OP_DENYLIST)))
+        same(tag, sextant("scan", *tagged, "--op_denylist", "Const,Foo"),
+             original(lambda: cli.scan_meta_graph_def(graph, {"Const", "Foo"})))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as here:
+        os.chdir(here)
+        os.environ["XDG_CACHE_HOME"] = here
+        models = [(make_functions, ["serve"]), (make_keras, ["serve"]), (make_ours, ["serve"]),
+                  (make_builder, ["serve,gpu", "gpu,serve", "train", "it's"])]
+        for make, tags in models:
+            path = os.path.join(here, make.__name__)
+            make(path)
+            compare(path, tags)
+            print(f"{make.__name__}: show and scan as saved_model_cli")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

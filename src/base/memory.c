@@ -2,6 +2,7 @@
  * log sink are the only global state of this layer. */
 #include "base/memory.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,11 @@ char *sx_strdup(const char *text)
 void sx_alloc_fail_after(long n)
 {
     long now = atomic_load_explicit(&allocations, memory_order_relaxed);
-    atomic_store_explicit(&fail_at, n <= 0 ? 0 : now + n, memory_order_relaxed);
+    atomic_store_explicit(&fail_at,
+                          n <= 0               ? 0
+                          : n > LONG_MAX - now ? LONG_MAX
+                                               : now + n,
+                          memory_order_relaxed);
 }
 
 long sx_alloc_count(void)

@@ -430,7 +430,7 @@ sx_value sx_sum_last(sx_builder *b, sx_value x)
 
 sx_value sx_scale_rows(sx_builder *b, sx_value rows, sx_value matrix)
 {
-    if (!sx_value_is(rows)) {
+    if (!sx_value_is(rows) || !sx_value_is(matrix)) {
         return SX_NO_VALUE;
     }
     sx_type column = sx_type_of_value(b, matrix);

@@ -187,7 +187,7 @@ static sx_status start_worker(sx_pool *pool, int index)
                         index, pool->workers, strerror(error));
     }
     pool->started = index;
-    char name[16];
+    char name[24]; /* the kernel keeps 15 characters, which no pool fills */
     snprintf(name, sizeof(name), "sextant-%d", index);
     (void)pthread_setname_np(w->thread, name);
     return SX_OK;

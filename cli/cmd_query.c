@@ -36,7 +36,7 @@ static const sx_option rows[] = {
     {"timeout", SX_OPTION_INT, SX_OPT(options, timeout), "maximum time for the whole exchange",
      "SECONDS", .min = 1, .max = 86400},
     {"max-response-bytes", SX_OPTION_SIZE, SX_OPT(options, max_response_bytes),
-     "refuse larger responses", "SIZE", .min = 1, .max = 1e12},
+     "refuse larger responses", "SIZE", .min = 1, .max = 0x1p40},
 };
 static const options defaults = {.timeout = 60, .max_response_bytes = 64 << 20};
 

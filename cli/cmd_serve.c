@@ -53,15 +53,15 @@ static const sx_option rows[] = {
     {"max-body-bytes", SX_OPTION_SIZE, SX_OPT(options, max_body_bytes),
      "maximum size of a request body, also after decompression; larger ones get status 413, as do "
      "gzip bodies that decompress to more than 1 MiB and more than 100 times their size",
-     "SIZE", .min = 1, .max = 4e9},
+     "SIZE", .min = 1, .max = 0x1p32},
     {"max-request-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_request_memory_bytes),
      "maximum memory of a request: body, decoded inputs, outputs and response; larger ones get "
      "status 413; default: 8 times --max-body-bytes, at most half of --max-in-flight-memory-bytes",
-     "SIZE", .min = 1, .max = 1e15},
+     "SIZE", .min = SX_MIN_REQUEST_MEMORY, .max = 0x1p50},
     {"max-in-flight-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_in_flight_memory_bytes),
      "maximum memory of all requests together; requests beyond it get status 429; default: 1 GiB, "
      "at most a quarter of the machine's memory or of the cgroup's limit",
-     "SIZE", .min = 1, .max = 1e15},
+     "SIZE", .min = SX_MIN_REQUEST_MEMORY, .max = 0x1p50},
     {"max-connections", SX_OPTION_INT, SX_OPT(options, max_connections),
      "maximum number of connections; further ones are closed; default: 10000, fewer on small "
      "machines",
@@ -71,7 +71,7 @@ static const sx_option rows[] = {
     {"rest-api-enable-cors-support", SX_OPTION_FLAG, SX_OPT(options, cors),
      "allow requests from pages of other origins"},
     {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
-     "URL path of the metrics, in Prometheus text format", "PATH"},
+     "URL path of the metrics, in Prometheus text format; an empty one: no metrics", "URL_PATH"},
 };
 static const options defaults = {
     .model_name = "default",
@@ -179,7 +179,12 @@ static sx_status run(sx_invocation *inv)
     sigaddset(&blocked, SIGTERM);
     sigaddset(&blocked, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &blocked, &unblocked);
-    sx_status status = sx_server_create(&config, &server);
+    sx_status status = sx_server_check_metrics_path(o->monitoring_path);
+    if (status != SX_OK) {
+        return sx_usage(inv, sx_status_annotate(status, __FILE__, __LINE__, "--%s",
+                                                sx_option_typed(inv, "monitoring-path")));
+    }
+    status = sx_server_create(&config, &server);
     if (status == SX_OK) {
         status = serve(inv, server, &unblocked);
     }

@@ -40,13 +40,9 @@ static void format_default(const sx_option *o, const void *field, char *out, siz
     } else if (o->kind == SX_OPTION_INT) {
         format_int(o, *(const int64_t *)field, out, capacity);
     } else if (o->kind == SX_OPTION_SIZE && *(const int64_t *)field != 0) {
-        const int64_t value = *(const int64_t *)field;
-        int unit = 0;
-        while (unit < 4 && value % ((int64_t)1 << 10 * (unit + 1)) == 0) {
-            unit++;
-        }
-        snprintf(out, capacity, "; default: %lld%.1s", (long long)(value >> 10 * unit),
-                 &"\0KMGT"[unit]);
+        char text[32];
+        snprintf(out, capacity, "; default: %s",
+                 sx_option_size_text(*(const int64_t *)field, text));
     } else if (o->kind == SX_OPTION_FLOAT && *(const double *)field != 0) {
         snprintf(out, capacity, "; default: %g", *(const double *)field);
     } else if ((o->kind == SX_OPTION_STRING || o->kind == SX_OPTION_CHOICE) &&

@@ -130,11 +130,23 @@ static sx_status unknown_option(sx_invocation *inv, const char *word, size_t siz
 
 /* ---- Values ---- */
 
+const char *sx_option_size_text(int64_t bytes, char text[32])
+{
+    int unit = 0;
+    while (bytes != 0 && unit < 4 && bytes % ((int64_t)1 << 10 * (unit + 1)) == 0) {
+        unit++;
+    }
+    snprintf(text, 32, "%" PRId64 "%.1s", bytes >> 10 * unit, &"\0KMGT"[unit]);
+    return text;
+}
+
 /* Integers are shown with all digits; 2^63 as a bound stands for INT64_MAX. */
 static const char *format_bound(const sx_option *o, double bound, char text[32])
 {
     if (o->kind == SX_OPTION_FLOAT) {
         snprintf(text, 32, "%.15g", bound);
+    } else if (o->kind == SX_OPTION_SIZE && bound < 0x1p63) {
+        sx_option_size_text((int64_t)bound, text);
     } else {
         snprintf(text, 32, "%" PRId64, bound >= 0x1p63 ? INT64_MAX : (int64_t)bound);
     }

@@ -105,6 +105,9 @@ SX_MUST_USE sx_status sx_options_exclusive(sx_invocation *inv, const char *const
 /* Whether the option's values name files or directories, as its .value says. */
 bool sx_option_is_path(const sx_option *o);
 
+/* 1536K, 64M; of other numbers of bytes, the digits. */
+const char *sx_option_size_text(int64_t bytes, char text[32]);
+
 /* "; did you mean "--epochs"?" for a misspelled name, or `otherwise`; in the arena. */
 const char *sx_did_you_mean(sx_arena *arena, const char *name, const char *const *names,
                             size_t count, const char *otherwise);

@@ -582,7 +582,7 @@ sx_http_progress sx_http_chunks_decode(sx_http_chunks *k, const char *data, size
             progress = fail(out_failure, 413, "chunks too small: more framing than data");
         }
         if (k->state == CHUNK_DATA && k->remaining > body->max_bytes - body->size) {
-            progress = fail(out_failure, 413, "request body too large (max_body_bytes)");
+            progress = fail(out_failure, 413, "request body too large");
         }
     }
     *out_used = used;

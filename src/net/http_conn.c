@@ -18,7 +18,7 @@ enum {
     READ_BYTES = 256 * 1024,      /* maximum per event, so that other connections get their turn */
     LINGER_BYTES = 32 * 1024,     /* of a refused body that are still read and discarded */
     LINGER_MS = 1000,
-    DRAIN_IDLE_MS = 250,              /* a request may be in transit when draining begins */
+    DRAIN_READ_MS = 250,              /* a request may be in transit when draining begins */
     BYTES_FOR_ONE_SECOND = 64 * 1024, /* slower transfers time out */
     RETRY_AFTER_S = 1,
 };
@@ -46,6 +46,15 @@ static void set_deadline(sx_http_conn *conn, int64_t deadline_ns)
 static void set_timeout(sx_http_conn *conn, int timeout_ms)
 {
     set_deadline(conn, sx_loop_now_ns(conn->worker->loop) + timeout_ms * ms);
+}
+
+/* The time for a part of a request. When draining, the time that sx_http_conn_drain() gave the
+ * whole request is not extended. */
+static void set_read_timeout(sx_http_conn *conn, int timeout_ms)
+{
+    if (!conn->worker->draining) {
+        set_timeout(conn, timeout_ms);
+    }
 }
 
 static void note_progress(sx_http_conn *conn, size_t bytes)
@@ -108,8 +117,8 @@ void sx_http_conn_open(sx_http_worker *worker, int fd)
     conn->reap = (sx_loop_task){.fn = on_reap, .user = conn};
     conn->exchange.answered = (sx_loop_task){.fn = on_answered, .user = conn};
     conn->exchange.conn = conn;
-    sx_budget_init(&conn->budget, "one request (max_request_memory_bytes)",
-                   worker->config->max_request_bytes, worker->config->memory);
+    sx_budget_init(&conn->budget, "one request", worker->config->max_request_bytes,
+                   worker->config->memory);
     sx_buf_init(&conn->body, worker->config->max_body_bytes);
     conn->body.budget = &conn->budget;
     link_conn(conn);
@@ -147,8 +156,8 @@ static bool is_idle(const sx_http_conn *conn)
 void sx_http_conn_drain(sx_http_conn *conn)
 {
     conn->keep_alive = false;
-    if (is_idle(conn)) {
-        set_timeout(conn, DRAIN_IDLE_MS);
+    if (conn->state == SX_CONN_HEAD || conn->state == SX_CONN_BODY) {
+        set_timeout(conn, DRAIN_READ_MS);
     }
 }
 
@@ -323,9 +332,6 @@ static void begin_exchange(sx_http_conn *conn, sx_bytes body)
     exchange->body = body;
     sx_cancel_init(&exchange->cancel,
                    sx_loop_now_ns(conn->worker->loop) + config->request_timeout_ms * ms);
-    if (conn->peer_finished) { /* it closed before its pipelined requests were answered */
-        sx_cancel_request(&exchange->cancel);
-    }
     memset(exchange->scratch, 0, sizeof(exchange->scratch));
     conn->state = SX_CONN_BUSY;
     conn->with_handler = true;
@@ -418,7 +424,7 @@ static void refuse_memory(sx_http_conn *conn)
     }
     snprintf(reason, sizeof(reason),
              "not enough memory for the request body: %zu of %zu bytes are in use by other "
-             "requests (max_in_flight_memory_bytes); try again later",
+             "requests; try again later",
              sx_budget_used(memory) - sx_budget_used(&conn->budget), memory->limit_bytes);
     refuse(conn, 429, reason);
 }
@@ -426,6 +432,14 @@ static void refuse_memory(sx_http_conn *conn)
 static bool body_fits_behind_head(const sx_http_conn *conn)
 {
     return conn->exchange.head.content_length <= conn->in_size - conn->request_size;
+}
+
+/* False if it was sent in part: the stream is spoiled. */
+static bool send_continue(const sx_http_conn *conn)
+{
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    const ssize_t sent = send(conn->io.fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
+    return sent <= 0 || (size_t)sent == sizeof(text) - 1;
 }
 
 /* Parses the head of a request; once it is complete, decides how the body is read. */
@@ -449,7 +463,7 @@ static void serve_head(sx_http_conn *conn)
     if (head->content_length > max_bytes) {
         char reason[160];
         snprintf(reason, sizeof(reason),
-                 "request body too large: %" PRIu64 " bytes, the limit is %zu (max_body_bytes)",
+                 "request body too large: %" PRIu64 " bytes, the limit is %zu",
                  head->content_length, max_bytes);
         refuse(conn, 413, reason);
         return;
@@ -467,12 +481,11 @@ static void serve_head(sx_http_conn *conn)
     conn->phase_bytes = 0;
     note_progress(conn, conn->in_used - head_size);
     sx_http_chunks_init(&conn->chunks);
-    set_timeout(conn, config->body_timeout_ms);
-    if (head->expect_continue && conn->in_used == head_size) {
-        static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-        /* An empty socket buffer has room for it; if not, the peer waits and then sends anyway. */
-        const ssize_t sent = send(conn->io.fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
-        (void)sent;
+    set_read_timeout(conn, config->body_timeout_ms);
+    /* If the socket buffer has no room for it, the peer waits and then sends anyway. */
+    if (head->expect_continue && conn->in_used == head_size && !send_continue(conn)) {
+        sx_http_conn_close(conn);
+        return;
     }
     if (large) { /* moves the part of the body that came with the head */
         sx_buf_append(&conn->body, conn->in + head_size, conn->in_used - head_size);
@@ -538,13 +551,15 @@ static void serve_input(sx_http_conn *conn)
     }
 }
 
-/* The peer has closed its connection, or shut down its sending half. The two cannot be told apart,
- * so a running request is cancelled, but the handler's response is still sent. An incomplete
- * request is discarded. */
+/* The peer has closed its connection, or has shut down its sending half and waits for the response.
+ * The two look alike until something is sent: a closed connection answers with a reset, which ends
+ * in sx_http_conn_close() and cancels the request. So an interim response is sent, which HTTP/1.1
+ * clients must accept. An incomplete request is discarded. */
 static void on_stream_end(sx_http_conn *conn)
 {
-    if (conn->state == SX_CONN_BUSY) {
-        sx_cancel_request(&conn->exchange.cancel);
+    if (conn->state == SX_CONN_BUSY && conn->exchange.head.minor > 0 && !send_continue(conn)) {
+        sx_http_conn_close(conn);
+        return;
     }
     if (conn->state == SX_CONN_BUSY || conn->state == SX_CONN_WRITE) {
         conn->keep_alive = conn->keep_alive && conn->in_used > conn->request_size;
@@ -593,7 +608,7 @@ static void read_buffered(sx_http_conn *conn)
         conn->in_used += (size_t)got;
         note_progress(conn, (size_t)got);
         if (was_idle) {
-            set_timeout(conn, conn->worker->config->head_timeout_ms);
+            set_read_timeout(conn, conn->worker->config->head_timeout_ms);
         }
         serve_input(conn);
     } else if (got == 0 && !again) {
@@ -649,20 +664,24 @@ static void on_event(void *user, uint32_t events)
 /* Handles the timeout of the current phase. */
 static void on_timeout(sx_http_conn *conn)
 {
+    if (is_idle(conn)) {
+        sx_http_conn_close(conn);
+        return;
+    }
+    if (conn->worker->draining && (conn->state == SX_CONN_HEAD || conn->state == SX_CONN_BODY)) {
+        refuse(conn, 503, "the server is shutting down");
+        return;
+    }
     switch (conn->state) {
     case SX_CONN_HEAD:
-        if (conn->in_used > 0) {
-            refuse(conn, 408, "timed out waiting for the request header");
-        } else {
-            sx_http_conn_close(conn);
-        }
+        refuse(conn, 408, "timed out waiting for the request header");
         break;
     case SX_CONN_BODY:
         refuse(conn, 408, "timed out waiting for the request body");
         break;
     case SX_CONN_BUSY:
         sx_cancel_request(&conn->exchange.cancel);
-        refuse(conn, 504, "request timed out (rest_api_timeout_in_ms)");
+        refuse(conn, 504, "request timed out");
         break;
     default:
         sx_http_conn_close(conn);
@@ -675,7 +694,7 @@ static void on_timer(void *user)
     sx_http_conn *conn = user;
     const sx_http_config *config = conn->worker->config;
     int64_t deadline_ns = conn->deadline_ns;
-    if (conn->state == SX_CONN_BODY || conn->state == SX_CONN_WRITE) {
+    if ((conn->state == SX_CONN_BODY && !conn->worker->draining) || conn->state == SX_CONN_WRITE) {
         /* The deadline moves as long as bytes are transferred. */
         const int64_t earned_ms = (int64_t)(conn->phase_bytes * 1000 / BYTES_FOR_ONE_SECOND);
         const int64_t patience_ms =

@@ -103,7 +103,8 @@ const char *sx_http_worker_date(sx_http_worker *worker);
 
 /* Takes ownership of `fd`; closes it if out of memory. */
 void sx_http_conn_open(sx_http_worker *worker, int fd);
-/* Starts draining: an idle connection is closed soon, others after their response. */
+/* Starts draining: a connection without a complete request is closed soon, others after their
+ * response. */
 void sx_http_conn_drain(sx_http_conn *conn);
 /* Closes the connection at once. It is freed after the handler has responded. */
 void sx_http_conn_close(sx_http_conn *conn);

@@ -63,7 +63,7 @@ sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **
         !config->base_path[0]) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "a model needs a name and a base path, got \"%s\" and "
-                        "\"%s\"; set --model_name and --model_base_path",
+                        "\"%s\"; set model_name and model_base_path",
                         config->name ? config->name : "",
                         config->base_path ? config->base_path : "");
     }
@@ -184,7 +184,8 @@ void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t 
 
 /* ---- Servables ---- */
 
-/* The error for a version that is not served: not loaded yet, or unknown. */
+/* The error for a version that is not served: not loaded yet, or unknown. It is sent to clients,
+ * who get no paths: the log has those. */
 static sx_status not_served(sx_lifecycle *lc, int64_t version)
 {
     const struct sx_version_row *row = version != SX_LATEST_VERSION
@@ -196,12 +197,11 @@ static sx_status not_served(sx_lifecycle *lc, int64_t version)
                         lc->name, version);
     }
     if (row == NULL) {
-        return sx_error(SX_UNAVAILABLE, "model %s has no version available yet: %s", lc->name,
-                        lc->path_message);
+        return sx_error(SX_UNAVAILABLE, "model %s has no version available yet", lc->name);
     }
-    return sx_error(SX_UNAVAILABLE, "model %s is not available yet: version %" PRId64 ": %s",
+    return sx_error(SX_UNAVAILABLE, "model %s is not available yet: version %" PRId64 " %s",
                     lc->name, row->version,
-                    row->message ? row->message : sx_version_state_name(row->state));
+                    row->code != SX_CODE_OK ? "cannot be loaded" : "is being loaded");
 }
 
 sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_served **out_servable)

@@ -32,8 +32,10 @@ struct sx_version_row {
     uint64_t failed_with;        /* hash of that error's message */
     int failures;
     int64_t retry_at_ns;
-    bool settles_slowly; /* has been logged */
-    sx_timed_call *hung; /* an abandoned call: the version is not touched until it returns */
+    bool settled;             /* the fingerprint did not change for settle_ms */
+    bool settles_slowly;      /* has been logged */
+    int64_t look_again_at_ns; /* of one that settles slowly */
+    sx_timed_call *hung;      /* an abandoned call: the version is not touched until it returns */
 };
 
 struct sx_lifecycle {
@@ -49,9 +51,11 @@ struct sx_lifecycle {
     sx_timed_call *hung_listing; /* abandoned; nothing is listed until it returns */
     int64_t remind_at_ns;        /* when to log again why nothing is served */
     bool said_too_many, said_hung;
-    int failed_again, gave_up; /* versions with the error that is logged already */
-    int64_t say_again_at_ns;   /* when to log how many */
-    bool left_behind;          /* a thread is still in an abandoned call */
+    uint64_t said_path;           /* hash of the error of the base path that was logged last, */
+    int64_t say_path_again_at_ns; /* and when to log the same one again */
+    int failed_again, gave_up;    /* versions with the error that is logged already */
+    int64_t say_again_at_ns;      /* when to log how many */
+    bool left_behind;             /* a thread is still in an abandoned call */
 
     pthread_mutex_t mutex; /* guards the fields below */
     pthread_cond_t changed;

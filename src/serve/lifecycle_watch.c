@@ -30,6 +30,7 @@ enum {
     BUSY_WAIT_MS = 1000,      /* maximum time between scans while a version settles or drains */
     MAX_RETRY_DOUBLINGS = 10, /* of the wait before a retry */
     STOP_GRACE_MS = 1000,     /* how long stopping waits for a running call */
+    SLOW_LOOKS = 10, /* a version that never settles is looked at for a tenth of the time */
 };
 
 static const double max_look_seconds = 30; /* listing a directory, stat of a version's files */
@@ -204,8 +205,7 @@ static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *di
     if (!wait_for_call(lc, &l->call, lc->config.load_timeout_seconds)) {
         sx_free(servable);
         *out_hung = &l->call;
-        return sx_error(SX_DEADLINE_EXCEEDED,
-                        "loading %s did not finish within %g s (load_timeout_seconds)", dir,
+        return sx_error(SX_DEADLINE_EXCEEDED, "loading %s did not finish within %g s", dir,
                         lc->config.load_timeout_seconds);
     }
     status = l->status;
@@ -316,7 +316,16 @@ enum verdict { SETTLING, LOADABLE, FAILED };
 static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, int64_t *soonest_ns)
 {
     const int64_t settle_ns = lc->config.settle_ms * (int64_t)1000000;
+    const int64_t begin_ns = sx_now_ns();
     uint64_t fingerprint = 0;
+    pthread_mutex_lock(&lc->mutex);
+    struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
+    const int64_t look_at_ns = row != NULL ? row->look_again_at_ns : 0;
+    pthread_mutex_unlock(&lc->mutex);
+    if (begin_ns < look_at_ns) {
+        *soonest_ns = SX_MIN(*soonest_ns, look_at_ns);
+        return FAILED;
+    }
     if (!may_look(lc, version) || !take_fingerprint(lc, version, dir, &fingerprint)) {
         return FAILED;
     }
@@ -324,7 +333,7 @@ static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, in
     enum verdict verdict = FAILED;
     bool slow = false;
     pthread_mutex_lock(&lc->mutex);
-    struct sx_version_row *row = sx_lifecycle_need_row(lc, version);
+    row = sx_lifecycle_need_row(lc, version);
     if (row == NULL) {
         pthread_mutex_unlock(&lc->mutex);
         sx_log(SX_LOG_ERROR, "model %s: out of memory; skipped version %" PRId64, lc->name,
@@ -333,21 +342,27 @@ static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, in
     }
     lc->path_code = SX_CODE_OK;
     if (row->fingerprint != fingerprint || row->stable_since_ns == 0) {
-        if (now_ns - row->stable_since_ns >= settle_ns) {
+        if (row->settled || row->stable_since_ns == 0) {
             row->unstable_since_ns = now_ns;
         }
         row->fingerprint = fingerprint;
         row->stable_since_ns = now_ns;
     }
+    row->settled = now_ns - row->stable_since_ns >= settle_ns;
+    row->look_again_at_ns = 0;
     const bool failed_before = row->failures > 0 && row->failed_fingerprint == fingerprint;
-    if (now_ns - row->stable_since_ns < settle_ns) {
-        /* A version that never settles must not block lower ones. */
+    if (!row->settled) {
+        /* A version that never settles, like a link to /proc, must not block lower ones, nor keep
+         * this thread busy. */
         const bool patient =
             now_ns - row->unstable_since_ns < (int64_t)(lc->config.max_settle_seconds * 1e9);
         slow = !patient && !row->settles_slowly;
-        row->settles_slowly = !patient;
+        row->settles_slowly |= !patient;
         verdict = patient ? SETTLING : FAILED;
-        *soonest_ns = SX_MIN(*soonest_ns, row->stable_since_ns + settle_ns);
+        row->look_again_at_ns =
+            patient ? 0 : now_ns + SX_MAX(settle_ns, SLOW_LOOKS * (now_ns - begin_ns));
+        *soonest_ns =
+            SX_MIN(*soonest_ns, patient ? row->stable_since_ns + settle_ns : row->look_again_at_ns);
     } else if (!failed_before) {
         row->failures = 0;
         verdict = LOADABLE;
@@ -382,9 +397,11 @@ static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, in
         if (i == MAX_CANDIDATES) {
             if (!lc->said_too_many) {
                 sx_log(SX_LOG_WARN,
-                       "model %s: none of the highest %d versions could be loaded; not trying the "
-                       "%zu below them",
-                       lc->name, MAX_CANDIDATES, count - i);
+                       "model %s: none of the highest %d versions (%" PRId64 " to %" PRId64
+                       ") can be loaded; the %zu below them (%" PRId64 " to %" PRId64
+                       ") are not tried; remove some of the former",
+                       lc->name, MAX_CANDIDATES, found[0].number, found[i - 1].number, count - i,
+                       found[i].number, found[count - 1].number);
             }
             lc->said_too_many = true;
             break;
@@ -484,8 +501,12 @@ static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advi
     char *message_copy = sx_strdup(message),
          *advice_copy = advice != NULL ? sx_strdup(advice) : NULL;
     pthread_mutex_lock(&lc->mutex);
-    const bool news =
+    /* Not each time that a directory comes and goes. */
+    const uint64_t hash = sx_hash64(message, strlen(message));
+    const int64_t now_ns = sx_now_ns();
+    const bool changed =
         lc->path_code != sx_status_code(status) || strcmp(lc->path_message, message) != 0;
+    const bool news = changed && (hash != lc->said_path || now_ns >= lc->say_path_again_at_ns);
     if (sx_status_code(status) == SX_NOT_FOUND) {
         sx_lifecycle_forget_rows(lc, NULL, 0);
     }
@@ -502,7 +523,9 @@ static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advi
     if (news) {
         sx_log(SX_LOG_WARN, "model %s: %s%s%s", lc->name, message, advice ? "; " : "",
                advice ? advice : "");
-        lc->remind_at_ns = sx_now_ns() + (int64_t)(lc->config.remind_seconds * 1e9);
+        lc->remind_at_ns = now_ns + (int64_t)(lc->config.remind_seconds * 1e9);
+        lc->said_path = hash;
+        lc->say_path_again_at_ns = lc->remind_at_ns;
     }
     sx_status_free(status);
 }

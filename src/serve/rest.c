@@ -247,7 +247,7 @@ static int explain_error(const struct predict_job *job, sx_status *status)
         *status = sx_error(code, "%s",
                            code == SX_CANCELLED
                                ? "the client closed the connection before the response was ready"
-                               : "request timed out (rest_api_timeout_in_ms)");
+                               : "request timed out");
     }
     if (code != SX_RESOURCE_EXHAUSTED || !sx_budget_refused(budget)) {
         return sx_rest_http_status(code);
@@ -391,7 +391,12 @@ static sx_status print_model_status(sx_rest *rest, const sx_route *route, sx_are
     if (model == NULL) {
         return sx_error(SX_NOT_FOUND, "Could not find any versions of model %s", route->model);
     }
-    SX_TRY(sx_lifecycle_status(model->lifecycle, arena, &rows, &count));
+    sx_status status = sx_lifecycle_status(model->lifecycle, arena, &rows, &count);
+    if (sx_status_code(status) == SX_NOT_FOUND) { /* its message names the base path */
+        sx_status_free(status);
+        return sx_error(SX_NOT_FOUND, "Could not find any versions of model %s", route->model);
+    }
+    SX_TRY(status);
     if (route->version >= 0) {
         SX_TRY(pick_version(route->model, route->version, &rows, &count));
     }

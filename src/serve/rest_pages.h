@@ -11,6 +11,7 @@
 
 void sx_rest_print_error(sx_buf *out, const char *message);
 
+/* Messages are not printed: they name paths of the server. */
 void sx_rest_print_status(sx_buf *out, const sx_version_status *rows, size_t count);
 
 void sx_rest_print_metadata(sx_buf *out, const char *model, int64_t version,

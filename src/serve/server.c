@@ -4,6 +4,8 @@
  * responses to the HTTP server's loops), destroy the HTTP server, and last the models. */
 #include "serve/server.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -12,6 +14,7 @@
 #include "net/http_server.h"
 #include "serve/lifecycle.h"
 #include "serve/rest.h"
+#include "serve/router.h"
 
 struct sx_server {
     sx_lifecycle *lifecycle;
@@ -28,6 +31,31 @@ static int or_default(int value, int fallback)
     return value > 0 ? value : fallback;
 }
 
+sx_status sx_server_check_metrics_path(const char *path)
+{
+    sx_route route;
+    if (path == NULL || path[0] == '\0') {
+        return SX_OK;
+    }
+    const sx_http_text text = {path, strlen(path)};
+    for (size_t i = 0; i < text.size; i++) {
+        const unsigned char c = (unsigned char)path[i];
+        if (path[0] != '/' || c <= ' ' || c >= 0x7f || c == '?' || c == '#') {
+            return sx_error(
+                SX_INVALID_ARGUMENT,
+                "\"%s\" is no URL path for the metrics: it must begin with / and have no "
+                "spaces, ? or #",
+                path);
+        }
+    }
+    sx_route_parse((sx_http_text){"GET", 3}, text, NULL, &route);
+    if (route.kind != SX_ROUTE_NOT_FOUND) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "the metrics cannot be at \"%s\": the server has another page there", path);
+    }
+    return SX_OK;
+}
+
 sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
 {
     enum { CONNECTION_BYTES = 40 * 1024 }; /* of memory, with a full read buffer */
@@ -37,6 +65,17 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     if (config->ops == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "server: no model runtime given");
     }
+    const size_t memory_limits[] = {config->max_request_memory_bytes,
+                                    config->max_in_flight_memory_bytes};
+    for (size_t i = 0; i < SX_COUNT(memory_limits); i++) {
+        if (memory_limits[i] != 0 && memory_limits[i] < SX_MIN_REQUEST_MEMORY) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "server: a memory limit of %zu bytes: no request fits; expected at "
+                            "least %d",
+                            memory_limits[i], (int)SX_MIN_REQUEST_MEMORY);
+        }
+    }
+    SX_TRY(sx_server_check_metrics_path(metrics));
     sx_server *server = sx_alloc(1, sizeof(*server));
     if (server == NULL) {
         return sx_no_memory("for a server");
@@ -45,8 +84,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     if (memory_bytes == 0) {
         memory_bytes = (size_t)SX_MIN(sx_ram_bytes() / 4, (int64_t)1 << 30);
     }
-    sx_budget_init(&server->memory, "all requests in flight (max_in_flight_memory_bytes)",
-                   memory_bytes, NULL);
+    sx_budget_init(&server->memory, "all requests together", memory_bytes, NULL);
     server->drain_grace_ms = or_default(config->drain_grace_ms, 30000);
     const bool named = config->model_name != NULL && config->model_name[0] != '\0';
     const sx_lifecycle_config lifecycle = {
@@ -104,10 +142,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .handler = sx_rest_handle,
         .user = server->rest,
     };
-    SX_TRY_GOTO(status,
-                sx_status_annotate(sx_http_server_create(&http, &server->http), __FILE__, __LINE__,
-                                   "REST API (rest_api_port)"),
-                failed);
+    SX_TRY_GOTO(status, sx_http_server_create(&http, &server->http), failed);
     sx_rest_set_server(server->rest, server->http);
     server->port = sx_http_server_port(server->http);
     *out_server = server;

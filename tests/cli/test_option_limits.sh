@@ -48,7 +48,7 @@ evaluate,report-mistakes,0,-1,10000,10001
 predict,examples,1,0,-,-
 predict,batch-size,1,0,16777216,16777217
 query,timeout,1,0,86400,86401
-query,max-response-bytes,1,0,1000000000000,1000000000001
+query,max-response-bytes,1,0,1T,1099511627777
 run,threads,1,0,4096,4097
 data take,size,1,0,65536,65537
 data take,channels,1,0,3,4
@@ -58,9 +58,9 @@ compile,image-size,1,0,16384,16385
 serve,rest-api-port,0,-1,65535,65536
 serve,rest-api-num-threads,1,0,4096,4097
 serve,rest-api-timeout-in-ms,1,0,1000000000,1000000001
-serve,max-body-bytes,1,0,4000000000,4000000001
-serve,max-request-memory-bytes,1,0,1000000000000000,1000000000000001
-serve,max-in-flight-memory-bytes,1,0,1000000000000000,1000000000000001
+serve,max-body-bytes,1,0,4G,4294967297
+serve,max-request-memory-bytes,256K,262143,1024T,1125899906842625
+serve,max-in-flight-memory-bytes,262144,1,1024T,1125899906842625
 serve,max-connections,1,0,1000000,1000001
 serve,drain-grace-ms,1,0,1000000000,1000000001
 serve,file-system-poll-wait-seconds,0.001,0.0009,1000000,1000001

@@ -43,11 +43,11 @@ ran='serve, SIGTERM'
 fails 6 query "$url" --image $image
 warns 'connect'
 
-start m --model_name=m --model_base_path=models/m --max_request_memory_bytes=100000 --max_connections=3
+start m --model_name=m --model_base_path=models/m --max_request_memory_bytes=256K --max_connections=3
 images=()
-for ((i = 0; i < 40; i++)); do images+=("$image"); done
+for ((i = 0; i < 120; i++)); do images+=("$image"); done
 fails 1 query "$url" --image "${images[@]}"
 warns 'HTTP status 413: '
-warns 'memory limit of one request (max_request_memory_bytes)'
+warns 'memory limit of one request'
 kill -TERM "$server"
 wait "$server" || fail 'exit code'

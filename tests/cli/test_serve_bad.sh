@@ -17,6 +17,12 @@ for size in 99999999999999999999 8388608T 1X 1KB K '' -1K 1.5M 1MiBx; do
     fails 2 serve --model_base_path=m --max_request_memory_bytes="$size"
     warns "--max_request_memory_bytes is \"$size\", expected a size like 512M or 2G"
 done
+fails 2 serve --model_base_path=m --max_in_flight_memory_bytes=1
+warns '--max_in_flight_memory_bytes is 1, expected 256K to 1024T'
+fails 2 serve --model_base_path=m --monitoring_path=metrics
+warns '--monitoring_path: "metrics" is no URL path for the metrics: it must begin with /'
+fails 2 serve --model_base_path=m --monitoring-path=/healthz
+warns '--monitoring-path: the metrics cannot be at "/healthz": the server has another page there'
 fails 2 query
 warns 'expected URL'
 fails 1 query ftp://localhost/x

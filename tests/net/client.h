@@ -99,6 +99,16 @@ static inline struct answer client_answer(int fd)
     return answer;
 }
 
+/* The same after interim answers, 100 Continue. */
+static inline struct answer client_final_answer(int fd)
+{
+    struct answer answer;
+    do {
+        answer = client_answer(fd);
+    } while (answer.status / 100 == 1);
+    return answer;
+}
+
 /* Connects, sends, reads one answer, closes. */
 static inline struct answer client_exchange(int port, const char *request, size_t size)
 {

@@ -177,7 +177,7 @@ static void test_net_http_server__answers_pipelined_requests_in_order(void **sta
     assert_true(client_send(fd, all, size));
     shutdown(fd, SHUT_WR); /* half-closed clients are still answered */
     for (int i = 0; i < 500; i++) {
-        const struct answer answer = client_answer(fd);
+        const struct answer answer = client_final_answer(fd);
         char body[64];
         snprintf(body, sizeof(body), "number %d %.*s", i, i % 40,
                  "........................................");
@@ -487,11 +487,44 @@ static void test_net_http_server__cancels_requests_of_closed_clients(void **stat
     }
     close(fds[0]);
     client_send(fds[1], filler, sizeof(filler));
-    shutdown(fds[1], SHUT_WR);
+    close(fds[1]);
     assert_int_equal(client_answer(fds[2]).status, 200);
-    close(fds[1]), close(fds[2]);
+    close(fds[2]);
     close_site(&site);
     assert_int_equal(atomic_load(&site.cancelled), 2);
+}
+
+/* A client that has shut down its sending half waits for the answer: it gets that, and nothing but
+ * 100 Continue before it, which no client of HTTP/1.0 gets. */
+static void test_net_http_server__answers_half_closed_clients(void **state)
+{
+    (void)state;
+    static const char old[] = "GET /late HTTP/1.0\r\n\r\n";
+    struct site site;
+    char request[200];
+    int fds[3];
+    open_site(&site, (sx_http_config){0});
+    atomic_store(&site.late_ms, 100);
+    const size_t size = client_get(request, sizeof(request), "/late");
+    for (int i = 0; i < 3; i++) {
+        fds[i] = client_connect(site.port);
+        client_send(fds[i], i == 2 ? old : request, i == 2 ? sizeof(old) - 1 : size);
+        if (i == 1) { /* the end comes while the request is worked on */
+            while (atomic_load(&site.handled) < 2) {
+                usleep(1000);
+            }
+        }
+        shutdown(fds[i], SHUT_WR);
+    }
+    for (int i = 0; i < 3; i++) {
+        const struct answer answer = i == 2 ? client_answer(fds[i]) : client_final_answer(fds[i]);
+        assert_int_equal(answer.status, 200);
+        assert_string_equal(answer.body, "late");
+        assert_true(client_sees_close(fds[i], 2000));
+        close(fds[i]);
+    }
+    close_site(&site);
+    assert_int_equal(atomic_load(&site.cancelled), 0);
 }
 
 /* The peer of the next test, in a process with descriptors of its own: learns the port, opens 200
@@ -577,6 +610,42 @@ static void test_net_http_server__drains(void **state)
     assert_true(client_sees_close(idle, 1000));
     close(idle);
     assert_int_equal(client_connect(site.port), -1); /* nobody listens any more */
+    close_site(&site);
+}
+
+/* Uploads and heads that are not complete get 503 soon after the drain has begun. One that
+ * completes its request at once is answered. */
+static void test_net_http_server__unfinished_requests_do_not_hold_a_drain(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 60 };
+    static const char head[] = "POST /echo HTTP/1.1\r\nHost: a\r\n";
+    static const char upload[] =
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx";
+    static const char chunks[] =
+        "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab";
+    static const struct {
+        const char *data;
+        size_t size;
+    } parts[] = {
+        {head, sizeof(head) - 1}, {upload, sizeof(upload) - 1}, {chunks, sizeof(chunks) - 1}};
+    struct site site;
+    int fds[CLIENTS];
+    open_site(&site, (sx_http_config){.loops = 2});
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client_connect(site.port);
+        client_send(fds[i], parts[i % 3].data, parts[i % 3].size);
+    }
+    const int64_t begin = sx_now_ns();
+    assert_true(sx_http_server_drain(site.server, 20000));
+    assert_true(sx_now_ns() - begin < (int64_t)8 * 1000000000); /* not 10 s, 30 s */
+    for (int i = 0; i < CLIENTS; i++) {
+        const struct answer answer = client_answer(fds[i]);
+        assert_int_equal(answer.status, 503);
+        assert_non_null(strstr(answer.body, "the server is shutting down"));
+        assert_non_null(strstr(answer.head, "Retry-After: 1"));
+        close(fds[i]);
+    }
     close_site(&site);
 }
 
@@ -759,8 +828,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http_server__bounds_the_memory_of_bodies),
     cmocka_unit_test(test_net_http_server__caps_connections_over_all_loops),
     cmocka_unit_test(test_net_http_server__cancels_requests_of_closed_clients),
+    cmocka_unit_test(test_net_http_server__answers_half_closed_clients),
     cmocka_unit_test(test_net_http_server__survives_descriptor_exhaustion),
     cmocka_unit_test(test_net_http_server__drains),
+    cmocka_unit_test(test_net_http_server__unfinished_requests_do_not_hold_a_drain),
     cmocka_unit_test(test_net_http_server__cuts_off_after_grace),
     cmocka_unit_test(test_net_http_server__reports_ports),
     cmocka_unit_test(test_net_http_server__reasons_are_the_rfcs),

@@ -1,5 +1,7 @@
 #include "harness.h"
 
+#include <pthread.h>
+
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -507,6 +509,158 @@ static void test_serve_lifecycle__a_version_that_never_settles_holds_back_nobody
     close_scene(&scene);
 }
 
+/* Writes to the file `user` every millisecond until it is told to stop. */
+struct writer {
+    pthread_t thread;
+    char path[200];
+    atomic_bool stop;
+};
+
+static void *run_writer(void *user)
+{
+    struct writer *writer = user;
+    while (!atomic_load(&writer->stop)) {
+        FILE *file = fopen(writer->path, "a");
+        fputs("x", file);
+        fclose(file);
+        fake_sleep(1);
+    }
+    return NULL;
+}
+
+static void count_slow(void *user, sx_log_level level, const char *file, int line,
+                       const char *message)
+{
+    (void)level;
+    (void)file;
+    (void)line;
+    atomic_fetch_add((atomic_int *)user, strstr(message, "keep changing") != NULL);
+}
+
+/* The same if looking at it takes longer than settling, as with a link to /proc: said once. */
+static void test_serve_lifecycle__a_large_version_that_never_settles_holds_back_nobody(void **state)
+{
+    (void)state;
+    enum { LINKS = 3 };
+    static struct writer writer;
+    static atomic_int said;
+    struct scene scene;
+    char path[200];
+    open_scene(&scene);
+    scene.config.max_settle_seconds = 0.1;
+    scene.config.settle_ms = 2;
+    snprintf(path, sizeof(path), "%s/9", scene.base);
+    assert_int_equal(mkdir(path, 0777), 0);
+    for (int i = 0; i < LINKS; i++) { /* to itself: 3^8 directories */
+        snprintf(path, sizeof(path), "%s/9/%d", scene.base, i);
+        assert_int_equal(symlink(".", path), 0);
+    }
+    snprintf(writer.path, sizeof(writer.path), "%s/9/log", scene.base);
+    fclose(fopen(writer.path, "w"));
+    assert_int_equal(pthread_create(&writer.thread, NULL, run_writer, &writer), 0);
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    sx_log_set_sink(count_slow, &said, SX_LOG_INFO);
+    start(&scene);
+    wait_served(&scene, 1);
+    fake_sleep(500); /* some more looks */
+    assert_int_equal(atomic_load(&said), 1);
+    atomic_store(&writer.stop, true);
+    pthread_join(writer.thread, NULL);
+    sx_lifecycle_destroy(scene.lifecycle);
+    scene.lifecycle = NULL;
+    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+    unlink(writer.path);
+    for (int i = 0; i < LINKS; i++) {
+        snprintf(path, sizeof(path), "%s/9/%d", scene.base, i);
+        unlink(path);
+    }
+    fake_remove_version(scene.base, "9");
+    close_scene(&scene);
+}
+
+static void count_missing(void *user, sx_log_level level, const char *file, int line,
+                          const char *message)
+{
+    (void)level;
+    (void)file;
+    (void)line;
+    atomic_fetch_add((atomic_int *)user, strstr(message, ": No versions of servable m") != NULL);
+}
+
+/* That there is no version is not said each time that a directory comes and goes. */
+static void test_serve_lifecycle__says_once_that_there_is_no_version(void **state)
+{
+    (void)state;
+    static atomic_int said;
+    struct scene scene;
+    char path[200];
+    open_scene(&scene);
+    scene.config.settle_ms = 10000;
+    snprintf(path, sizeof(path), "%s/7", scene.base);
+    sx_log_set_sink(count_missing, &said, SX_LOG_INFO);
+    start(&scene);
+    for (int i = 0; i < 5; i++) {
+        sx_arena arena;
+        sx_version_status *rows = NULL;
+        size_t count = 0;
+        const int64_t begin = sx_now_ns();
+        assert_int_equal(mkdir(path, 0777), 0);
+        for (int there = 1; there >= 0; there--) { /* until the manager has seen both */
+            do {
+                sx_arena_init(&arena, 0);
+                count = 0;
+                sx_status_free(sx_lifecycle_status(scene.lifecycle, &arena, &rows, &count));
+                sx_arena_deinit(&arena);
+                fake_sleep(1);
+                assert_true(sx_now_ns() - begin < (int64_t)10 * 1000000000);
+            } while ((int)count != there);
+            if (there) {
+                rmdir(path);
+            }
+        }
+    }
+    assert_int_equal(atomic_load(&said), 1);
+    sx_lifecycle_destroy(scene.lifecycle);
+    scene.lifecycle = NULL;
+    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+    close_scene(&scene);
+}
+
+static void keep_many(void *user, sx_log_level level, const char *file, int line,
+                      const char *message)
+{
+    (void)level;
+    (void)file;
+    (void)line;
+    if (strstr(message, "none of the highest") != NULL) {
+        snprintf(user, 300, "%s", message);
+    }
+}
+
+/* More bad versions than are tried: those left out are named. */
+static void test_serve_lifecycle__names_the_versions_that_are_not_tried(void **state)
+{
+    (void)state;
+    static char said[300];
+    struct scene scene;
+    char name[20];
+    open_scene(&scene);
+    for (int version = 1; version <= 70; version++) {
+        snprintf(name, sizeof(name), "%d", version);
+        fake_publish(scene.base, name, version, 0, 0, version > 6);
+    }
+    sx_log_set_sink(keep_many, said, SX_LOG_INFO);
+    start(&scene);
+    assert_false(sx_lifecycle_wait_ready(scene.lifecycle, 20000));
+    sx_lifecycle_destroy(scene.lifecycle);
+    scene.lifecycle = NULL;
+    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+    assert_string_equal(said,
+                        "model m: none of the highest 64 versions (70 to 7) can be loaded; the "
+                        "6 below them (6 to 1) are not tried; remove some of the former");
+    close_scene(&scene);
+}
+
 struct lines {
     atomic_int advices, reminders, full;
 };
@@ -656,6 +810,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_lifecycle__gives_up_loads_that_hang),
     cmocka_unit_test(test_serve_lifecycle__bounds_the_loads_that_hang),
     cmocka_unit_test(test_serve_lifecycle__a_version_that_never_settles_holds_back_nobody),
+    cmocka_unit_test(test_serve_lifecycle__a_large_version_that_never_settles_holds_back_nobody),
+    cmocka_unit_test(test_serve_lifecycle__says_once_that_there_is_no_version),
+    cmocka_unit_test(test_serve_lifecycle__names_the_versions_that_are_not_tried),
     cmocka_unit_test(test_serve_lifecycle__a_version_is_no_base_path),
     cmocka_unit_test(test_serve_lifecycle__always_has_a_reason),
 };

@@ -104,8 +104,8 @@ static sx_status put_run(sx_buf *out, const char *dir, sx_arena *arena)
     for (int i = 0; i < info.n_params; i++) {
         sx_buf_printf(out, "parameter: %s=%s\n", info.param_names[i], info.param_values[i]);
     }
-    for (int i = 0; i < info.inputs.n; i++) {
-        const sx_model_input *in = &info.inputs.items[i];
+    for (int i = 0; i < info.declared.n; i++) {
+        const sx_model_input *in = &info.declared.items[i];
         char type[SX_TYPE_TEXT];
         sx_type_format(&in->type, type, sizeof(type));
         if (info.inputs.named) {
@@ -113,6 +113,14 @@ static sx_status put_run(sx_buf *out, const char *dir, sx_arena *arena)
         } else if (in->kind == SX_INPUT_FEATURE) {
             sx_buf_printf(out, "features: %s%s\n", type,
                           info.has_preprocess ? ", preprocessed from images" : "");
+        }
+    }
+    for (int i = 0; i < info.inputs.n && info.has_program; i++) {
+        const sx_model_input *in = &info.inputs.items[i];
+        char type[SX_TYPE_TEXT];
+        if (in->kind == SX_INPUT_FEATURE) {
+            sx_buf_printf(out, "preprocessed: %s %s\n", in->name,
+                          sx_type_format(&in->type, type, sizeof(type)));
         }
     }
     sx_buf_printf(out, "data: %s\nseed: %llu\n", info.data != NULL ? info.data : "(not recorded)",

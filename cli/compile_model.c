@@ -68,7 +68,8 @@ static sx_status build(sx_invocation *inv, const sx_compile_model_request *r, sx
                                                              : SX_F32;
     sx_model_inputs inputs;
     SX_TRY(sx_model_inputs_of(args->def, &inv->arena, &inputs));
-    if (r->image_size > 0 && !inputs.named && inputs.items[0].type.rank == 4) {
+    const bool resized = r->image_size > 0 && !inputs.named && inputs.items[0].type.rank == 4;
+    if (resized) {
         sx_type image = inputs.items[0].type;
         image.dims[1] = image.dims[2] = r->image_size;
         SX_TRY(sx_model_inputs_unnamed(&image, &inputs.items[1].type, &inv->arena, &inputs));
@@ -76,7 +77,7 @@ static sx_status build(sx_invocation *inv, const sx_compile_model_request *r, sx
     const sx_program_request request = {
         .def = args->def,
         .params = args->params,
-        .inputs = &inputs,
+        .inputs = resized ? &inputs : NULL,
         .mode = r->mode,
         .precision = out->precision,
     };

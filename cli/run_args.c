@@ -93,7 +93,8 @@ sx_status sx_open_run_data(sx_invocation *inv, const sx_words *data, const sx_da
         how.label_base = info->label_base;
         how.label_base_set = true;
     }
-    SX_TRY(sx_model_inputs_specs(&info->inputs, mode, &inv->arena, &how.features, &how.n_features));
+    SX_TRY(
+        sx_model_inputs_specs(&info->declared, mode, &inv->arena, &how.features, &how.n_features));
     sx_dataset *dataset = NULL;
     SX_TRY(sx_data_args_open(spec, &how, &dataset, NULL));
     sx_status status = sx_check_class_names(dataset, info);

@@ -55,6 +55,7 @@ typedef struct sx_schema {
  *     {"city", SX_I32}                                 int32
  *     {"pixels", SX_U8, {28, 28, 1}}                   uint8 [28,28,1]
  *     {"words", SX_I32, .max_length = 12}              int32 [12], and "words_mask", bool [12]
+ *     {"job", SX_STRING}                               string
  *
  * A letter or "_" begins the name, up to 64 letters, digits, "_", "-" and "." in all. */
 enum { SX_MAX_FEATURE_RANK = 6 };
@@ -62,16 +63,19 @@ enum { SX_MAX_FEATURE_RANK = 6 };
 
 typedef struct sx_feature_spec {
     const char *name;
-    sx_dtype dtype; /* SX_F32, SX_I32, SX_I64, SX_U8 or SX_BOOL; 0 = float32 (a label: int32) */
+    /* SX_F32, SX_I32, SX_I64, SX_U8, SX_BOOL or SX_STRING; 0 = float32 (a label: int32) */
+    sx_dtype dtype;
     int64_t dims[SX_MAX_FEATURE_RANK]; /* of an example, up to the first 0; none = a scalar */
     const char *key;                   /* the feature's name in records; NULL = `name` */
     /* > 0: an example has up to that many values (each of `dims`); the type is [max_length, dims].
-     * Missing ones are padding_value, and <name>_mask, bool [max_length], says which are there. */
+     * Missing ones are padding_value or "", and <name>_mask, bool [max_length], says which are
+     * there. */
     int64_t max_length;
     bool truncate; /* use the first max_length values of a longer example; else it is an error */
     double padding_value;
     bool optional; /* a record without it has default_value; else that is an error */
     double default_value;
+    const char *default_text; /* the same for strings; NULL = "" */
 } sx_feature_spec;
 
 SX_API sx_dataset *sx_dataset_retain(sx_dataset *dataset); /* returns it */
@@ -150,10 +154,10 @@ SX_API SX_MUST_USE sx_status sx_data_open(const char *spec, const sx_data_option
 
 /* Parses the component "record" of sx_dataset_from_records() as tf.train.Examples: the components
  * become the [n] features of `specs` by name, each of variable length followed by its mask. A
- * float32 is read from a float feature, an integer or bool from an int64 feature, uint8 also from
- * one value of bytes. Errors while iterating name the record and the feature: it is missing, of
- * another kind or length, or out of the dtype's range. Errors: INVALID_ARGUMENT: no component
- * "record"; a bad name, dtype or shape. */
+ * float32 is read from a float feature, an integer or bool from an int64 feature, a string from a
+ * bytes feature, uint8 also from one value of bytes. Errors while iterating name the record and the
+ * feature: it is missing, of another kind or length, or out of the dtype's range. Errors:
+ * INVALID_ARGUMENT: no component "record"; a bad name, dtype or shape. */
 SX_API SX_MUST_USE sx_status sx_dataset_parse_examples(sx_dataset **dataset,
                                                        const sx_feature_spec *specs, int n);
 

@@ -8,6 +8,16 @@
  *     SX_MODEL(income, .build = income, .inputs = {{"age"}, {"city", SX_I32}},
  *              .labels = {{"rich", SX_I32}}, .example_weight = "weight")
  *
+ * Features that the network cannot take as they are go through a function of their own first:
+ *
+ *     static void prepare(sx_builder *b, const sx_batch *in, const sx_params *p)
+ *     {
+ *         sx_value age = sx_feature(b, in, "age");
+ *         sx_output(b, "age", sx_mul(b, age, sx_constant_f32(b, 1. / 90)));
+ *         sx_output(b, "city", sx_one_hot(b, sx_feature(b, in, "city"), .depth = 10));
+ *     }
+ *     SX_MODEL(income, .build = income, .preprocess = prepare, .inputs = {{"age"}, …
+ *
  * The function is called once per mode and adds operators to the builder. `sextant train
  * ./flowers.c` compiles and loads the file and finds the descriptor by its versioned symbol. */
 #ifndef SEXTANT_MODEL_H
@@ -132,6 +142,18 @@ SX_API sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value la
 
 typedef sx_spec sx_build_fn(sx_builder *b, const sx_batch *in, const sx_params *p);
 
+/* Preprocessing, as tf.Transform's preprocessing_fn: the features of `in` are the declared inputs,
+ * a batch of them; each sx_output() is a feature of the model, [N, ...], by its name. A feature
+ * that the model needs as it is is an output, too. `in` has no labels, and `in->mode` is
+ * SX_PREDICT: training, evaluation and serving do the same. An output is float32, int32, int64,
+ * uint8 or bool; each of its examples depends on that example alone; there are no variables and no
+ * random numbers.
+ *
+ * Input pipelines run it for each element, on their worker threads; data that are batched already
+ * must have its outputs. An exported model contains it: `serving_default` takes the declared
+ * inputs, `tensors` the function's outputs. */
+typedef void sx_preprocess_fn(sx_builder *b, const sx_batch *in, const sx_params *p);
+
 enum { SX_MODEL_VERSION = 1, SX_MAX_FEATURES = 32, SX_MAX_LABELS = 8 };
 
 typedef struct sx_model_def {
@@ -158,6 +180,7 @@ typedef struct sx_model_def {
      * training and evaluation are weighted means, Σ w·x / Σ w, 0 if all weights are; eval_metrics
      * and host_call are not weighted. NULL = every example counts the same. */
     const char *example_weight;
+    sx_preprocess_fn *preprocess; /* with .inputs; NULL = the model takes them as they are */
 } sx_model_def;
 
 /* The initializer of a descriptor, for programs that train a model of their own:

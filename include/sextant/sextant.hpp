@@ -35,22 +35,23 @@
     X(base_batch_size) X(batch_axis) X(batch_norm) X(batch_size) X(before) X(begin) X(beta1) \
     X(beta2) X(beta_1) X(beta_2) X(bias_initializer) X(boundaries) X(buffer) X(build) X(callbacks) \
     X(centered) X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components) X(compression) \
-    X(config) X(count) X(default_value) X(depth) X(device) X(device_fn) X(dilation) X(dilations) \
-    X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta) X(embedding_config_spec) \
-    X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute) X(evaluation_master) X(every_steps) \
-    X(example_weight) X(examples) X(experimental_distribute) X(experimental_max_worker_delay_secs) \
-    X(export_to_tpu) X(features) X(filters) X(fingerprint) X(fn) X(fresh) X(gamma_initializer) \
-    X(groups) X(image) X(image_key) X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) \
-    X(iterations_per_loop) X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) \
-    X(keep_checkpoint_max) X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) \
-    X(kind) X(l2) X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) \
-    X(learning_rate) X(log_step_count_steps) X(master) X(max_calls) X(max_executables) \
-    X(max_length) X(max_nodes) X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) \
-    X(mean) X(memory_budget) X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries) \
-    X(n_callbacks) X(n_features) X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache) \
-    X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) X(observer) X(observer_user) X(off) \
-    X(on) X(optimizer) X(optional) X(padding) X(padding_value) X(pads) X(params) X(pjrt_plugin) \
-    X(pool) X(precision) X(predict_batch_size) X(prefetch) X(project) X(protocol) X(python) \
+    X(config) X(count) X(default_text) X(default_value) X(depth) X(device) X(device_fn) \
+    X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta) \
+    X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute) \
+    X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(experimental_distribute) \
+    X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) X(filters) X(fingerprint) \
+    X(fn) X(fresh) X(gamma_initializer) X(groups) X(image) X(image_key) X(in_epochs) \
+    X(initial_accumulator_value) X(input) X(inputs) X(iterations_per_loop) \
+    X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) \
+    X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(kind) X(l2) \
+    X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(learning_rate) \
+    X(log_step_count_steps) X(master) X(max_calls) X(max_executables) X(max_length) X(max_nodes) \
+    X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) X(mean) X(memory_budget) \
+    X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries) X(n_callbacks) X(n_features) \
+    X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache) X(no_eval_on_tpu) X(no_scale) \
+    X(no_shuffle) X(num_classes) X(observer) X(observer_user) X(off) X(on) X(optimizer) \
+    X(optional) X(padding) X(padding_value) X(pads) X(params) X(pjrt_plugin) X(pool) X(precision) \
+    X(predict_batch_size) X(prefetch) X(preprocess) X(project) X(protocol) X(python) \
     X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) X(random_zoom) X(rate) \
     X(recipe) X(recursive) X(reduction) X(release) X(replicas) X(require_exact) X(rho) \
     X(same_each_epoch) X(save_checkpoints_secs) X(save_checkpoints_steps) X(save_summary_steps) \
@@ -453,7 +454,12 @@ template <class... Options> constexpr sx_model_def SX_MODEL_DEF(const Options &.
     static sx_spec sx_model_build_(sx_builder *b, const sx_batch *in, const sx_params *p)  \
     {                                                                                      \
         static const sx_model_def def = SX_MODEL_DEF(__VA_ARGS__);                         \
-        return sx::detail::build_caught(def.build, __FILE__, b, in, p);                    \
+        return sx::detail::caught(__FILE__, b, [&] { return def.build(b, in, p); });       \
+    }                                                                                      \
+    static void sx_model_preprocess_(sx_builder *b, const sx_batch *in, const sx_params *p)\
+    {                                                                                      \
+        static const sx_model_def def = SX_MODEL_DEF(__VA_ARGS__);                         \
+        sx::detail::caught(__FILE__, b, [&] { def.preprocess(b, in, p); });                \
     }                                                                                      \
     extern "C" {                                                                           \
     SX_API extern const sx_model_def sextant_model_v1;                                     \
@@ -461,18 +467,21 @@ template <class... Options> constexpr sx_model_def SX_MODEL_DEF(const Options &.
         SX_MODEL_DEF(sx::name = #model_name, __VA_ARGS__,                                  \
                      sx::build = SX_MODEL_DEF(__VA_ARGS__).build != nullptr                \
                                      ? sx_model_build_                                     \
-                                     : nullptr);                                           \
+                                     : nullptr,                                            \
+                     sx::preprocess = SX_MODEL_DEF(__VA_ARGS__).preprocess != nullptr      \
+                                          ? sx_model_preprocess_                           \
+                                          : nullptr);                                      \
     }
 namespace sx
 {
 namespace detail
 {
-inline sx_spec build_caught(sx_build_fn *build, const char *file, sx_builder *b,
-                            const sx_batch *in, const sx_params *p)
+/* f(), a model's function; an exception that leaves it is the builder's error. */
+template <class F> auto caught(const char *file, sx_builder *b, const F &f) -> decltype(f())
 {
 #if defined(__cpp_exceptions)
     try {
-        return build(b, in, p);
+        return f();
     } catch (const std::exception &e) {
         sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
                                     "%s: the model function threw an exception: %s", file,
@@ -482,10 +491,11 @@ inline sx_spec build_caught(sx_build_fn *build, const char *file, sx_builder *b,
                                     "%s: the model function threw an exception that is not a "
                                     "std::exception", file));
     }
-    return sx_spec{};
+    return decltype(f())();
 #else
     (void)file;
-    return build(b, in, p);
+    (void)b;
+    return f();
 #endif
 }
 } // namespace detail

@@ -43,17 +43,11 @@ bool sx_dtype_holds(sx_dtype dtype, double value)
 
 static sx_status check_dtype(const char *what, const char *name, sx_dtype dtype)
 {
-    if (dtype == SX_STRING) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "%s \"%s\" is a string, which cannot be sent to a device; declare the "
-                        "numbers that the data are mapped to",
-                        what, name);
-    }
-    return sx_dtype_holds(dtype, 0)
+    return sx_dtype_holds(dtype, 0) || dtype == SX_STRING
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT,
-                          "%s \"%s\" is %s, expected float32, int32, int64, uint8 or bool", what,
-                          name, sx_dtype_name(dtype));
+                          "%s \"%s\" is %s, expected float32, int32, int64, uint8, bool or string",
+                          what, name, sx_dtype_name(dtype));
 }
 
 sx_status sx_feature_spec_check(const sx_feature_spec *spec, const char *what, sx_type *out_type,
@@ -83,13 +77,20 @@ sx_status sx_feature_spec_check(const sx_feature_spec *spec, const char *what, s
         }
         type.dims[type.rank++] = spec->dims[i];
     }
-    int64_t bytes = sx_type_bytes(&type);
+    int64_t bytes = type.dtype == SX_STRING ? sx_type_elems(&type) : sx_type_bytes(&type);
     if (bytes < 0 || bytes > INT32_MAX) {
         return sx_error(SX_INVALID_ARGUMENT, "%s \"%s\": an example has more than 2 GiB", what,
                         spec->name);
     }
-    if (!sx_dtype_holds(type.dtype, spec->padding_value) ||
-        !sx_dtype_holds(type.dtype, spec->default_value)) {
+    if (type.dtype == SX_STRING ? spec->padding_value != 0 || spec->default_value != 0
+                                : spec->default_text != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s \"%s\": default_value and padding_value are for numbers, default_text "
+                        "is for strings, which are padded with empty ones",
+                        what, spec->name);
+    }
+    if (type.dtype != SX_STRING && (!sx_dtype_holds(type.dtype, spec->padding_value) ||
+                                    !sx_dtype_holds(type.dtype, spec->default_value))) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "%s \"%s\": the padding value %g and the default value %g must be of its "
                         "type, %s",

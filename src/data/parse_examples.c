@@ -52,10 +52,15 @@ void sx_example_worker_destroy(void *worker)
 
 /* ---- Values ---- */
 
-static void fill(sx_dtype dtype, double value, void *out, int64_t first, int64_t end)
+/* `text` is that of strings. */
+static void fill(sx_dtype dtype, double value, const char *text, void *out, int64_t first,
+                 int64_t end)
 {
     for (int64_t i = first; i < end; i++) {
         switch (dtype) {
+        case SX_STRING:
+            ((sx_bytes *)out)[i] = (sx_bytes){text, strlen(text)};
+            break;
         case SX_F32:
             ((float *)out)[i] = (float)value;
             break;
@@ -88,7 +93,7 @@ static sx_status take_ints(const struct column *c, const sx_example_feature *fea
                             ", which is out of the range of %s",
                             c->spec.key, i, values[i], sx_dtype_name(c->spec.dtype));
         }
-        fill(c->spec.dtype, (double)values[i], out, i, i + 1);
+        fill(c->spec.dtype, (double)values[i], "", out, i, i + 1);
     }
     return SX_OK;
 }
@@ -130,7 +135,9 @@ static sx_status take_values(const struct column *c, const sx_example_feature *f
         memcpy(out, raw.data, (size_t)*out_n);
         return SX_OK;
     }
-    sx_feature_kind wanted = dtype == SX_F32 ? SX_FEATURE_FLOATS : SX_FEATURE_INTS;
+    sx_feature_kind wanted = dtype == SX_F32      ? SX_FEATURE_FLOATS
+                             : dtype == SX_STRING ? SX_FEATURE_BYTES
+                                                  : SX_FEATURE_INTS;
     if (feature->kind != wanted) {
         return sx_error(SX_INVALID_ARGUMENT, "feature \"%s\" has %s values, expected %s%s for %s",
                         c->spec.key, sx_feature_kind_name(feature->kind),
@@ -140,6 +147,10 @@ static sx_status take_values(const struct column *c, const sx_example_feature *f
     SX_TRY(check_count(c, feature->count, out_n));
     if (dtype == SX_F32) {
         sx_feature_floats(feature, out, (size_t)*out_n);
+        return SX_OK;
+    }
+    if (dtype == SX_STRING) {
+        sx_feature_bytes(feature, out, (size_t)*out_n);
         return SX_OK;
     }
     return take_ints(c, feature, *out_n, scratch, out);
@@ -155,13 +166,13 @@ static sx_status take_column(const struct column *c, const sx_example *example, 
         SX_TRY(take_values(c, feature, scratch, out, &n));
     } else if (c->spec.optional) {
         n = c->spec.max_length > 0 ? c->inner : c->elems;
-        fill(c->spec.dtype, c->spec.default_value, out, 0, n);
+        fill(c->spec.dtype, c->spec.default_value, c->spec.default_text, out, 0, n);
     } else if (c->spec.max_length == 0) {
         return feature == NULL
                    ? sx_example_no_feature(example, c->spec.key)
                    : sx_error(SX_INVALID_ARGUMENT, "feature \"%s\" has no values", c->spec.key);
     }
-    fill(c->spec.dtype, c->spec.padding_value, out, n, c->elems);
+    fill(c->spec.dtype, c->spec.padding_value, "", out, n, c->elems);
     for (int64_t i = 0; i < c->spec.max_length; i++) {
         mask[i] = i < n / c->inner;
     }
@@ -195,8 +206,11 @@ static sx_status add_column(struct parser *p, const sx_feature_spec *spec, sx_co
     c->inner = spec->max_length > 0 ? c->elems / spec->max_length : c->elems;
     c->spec.name = sx_arena_strdup(&p->arena, spec->name);
     c->spec.key = sx_arena_strdup(&p->arena, spec->key != NULL ? spec->key : spec->name);
+    c->spec.default_text =
+        sx_arena_strdup(&p->arena, spec->default_text != NULL ? spec->default_text : "");
     char *mask_name = sx_arena_printf(&p->arena, "%s" SX_MASK_SUFFIX, spec->name);
-    if (c->spec.name == NULL || c->spec.key == NULL || mask_name == NULL) {
+    if (c->spec.name == NULL || c->spec.key == NULL || c->spec.default_text == NULL ||
+        mask_name == NULL) {
         return sx_no_memory("parsing examples");
     }
     for (int i = 0; i < *count; i++) {
@@ -223,6 +237,9 @@ static uint64_t fingerprint(const struct parser *p)
         const sx_feature_spec *s = &p->columns[i].spec;
         sx_buf_printf(&text, "%s=%s %d %a %a %d %d;", s->name, s->key, (int)s->truncate,
                       s->padding_value, s->default_value, (int)s->optional, (int)s->dtype);
+        if (s->dtype == SX_STRING) {
+            sx_buf_printf(&text, "%s;", s->default_text);
+        }
     }
     uint64_t hash = sx_hash64(sx_buf_text(&text), text.size);
     sx_buf_deinit(&text);

@@ -86,8 +86,17 @@ static sx_status add_row(list *l, sx_input_kind kind, const sx_feature_spec *row
     SX_TRY(sx_feature_spec_check(spec, kinds[kind].kind, &type, &mask));
     spec->name = sx_arena_strdup(l->arena, row->name);
     spec->key = sx_arena_strdup(l->arena, row->key != NULL ? row->key : row->name);
-    if (spec->name == NULL || spec->key == NULL) {
+    spec->default_text =
+        row->default_text != NULL ? sx_arena_strdup(l->arena, row->default_text) : NULL;
+    if (spec->name == NULL || spec->key == NULL ||
+        (row->default_text != NULL && spec->default_text == NULL)) {
         return sx_no_memory("for a model's inputs");
+    }
+    if (kind != SX_INPUT_FEATURE && type.dtype == SX_STRING) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "label \"%s\" is a string, which cannot be sent to a device; declare the "
+                        "number that the data are mapped to",
+                        spec->name);
     }
     SX_TRY(add(l, kind, spec->name, &type, spec));
     if (spec->max_length == 0) {
@@ -118,6 +127,47 @@ sx_status sx_model_inputs_named(const sx_feature_spec *features, int n_features,
     }
     if (weight != NULL) {
         SX_TRY(add_row(&l, SX_INPUT_WEIGHT, &(sx_feature_spec){.name = weight}));
+    }
+    *out_inputs = (sx_model_inputs){.named = true, .n = l.n, .items = l.items};
+    return SX_OK;
+}
+
+sx_status sx_model_inputs_with_features(const sx_model_inputs *declared,
+                                        const sx_component *features, int n, sx_arena *arena,
+                                        sx_model_inputs *out_inputs)
+{
+    list l = {.arena = arena, .items = sx_arena_array(arena, SX_MAX_MODEL_INPUTS, sx_model_input)};
+    if (l.items == NULL) {
+        return sx_no_memory("for a model's inputs");
+    }
+    for (int i = 0; i < n; i++) {
+        const sx_type *batch = &features[i].type;
+        sx_feature_spec one = {.name = features[i].name, .dtype = batch->dtype};
+        sx_type type, mask;
+        char text[SX_TYPE_TEXT];
+        bool fits = batch->rank > 0 && batch->rank <= SX_MAX_FEATURE_RANK + 1 &&
+                    batch->dims[0] == SX_BATCH && batch->dtype != SX_STRING;
+        for (int k = 1; k < batch->rank && fits; k++) {
+            one.dims[k - 1] = batch->dims[k];
+            fits = batch->dims[k] > 0;
+        }
+        if (!fits) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "feature \"%s\" is %s; expected numbers for each example, [N, ...]",
+                            features[i].name, sx_type_format(batch, text, sizeof(text)));
+        }
+        SX_TRY(sx_feature_spec_check(&one, "feature", &type, &mask));
+        const char *name = sx_arena_strdup(arena, features[i].name);
+        SX_TRY(name == NULL ? sx_no_memory("for a model's inputs")
+                            : add(&l, SX_INPUT_FEATURE, name, &type, NULL));
+    }
+    for (int i = 0; i < declared->n; i++) {
+        const sx_model_input *item = &declared->items[i];
+        sx_type type = {.dtype = item->type.dtype, .rank = item->type.rank - 1};
+        if (item->kind != SX_INPUT_FEATURE) {
+            memcpy(type.dims, item->type.dims + 1, (size_t)type.rank * sizeof(type.dims[0]));
+            SX_TRY(add(&l, item->kind, item->name, &type, item->spec));
+        }
     }
     *out_inputs = (sx_model_inputs){.named = true, .n = l.n, .items = l.items};
     return SX_OK;
@@ -172,11 +222,25 @@ sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena, sx_model_
                             ".example_weight; declare all features in .inputs, labels in .labels",
                             def->name);
         }
-        return sx_status_annotate(
-            sx_model_inputs_named(def->inputs, count_rows(def->inputs, SX_MAX_FEATURES),
-                                  def->labels, count_rows(def->labels, SX_MAX_LABELS),
-                                  def->example_weight, arena, out_inputs),
-            __FILE__, __LINE__, "model \"%s\"", def->name);
+        SX_TRY(sx_model_inputs_named(def->inputs, count_rows(def->inputs, SX_MAX_FEATURES),
+                                     def->labels, count_rows(def->labels, SX_MAX_LABELS),
+                                     def->example_weight, arena, out_inputs),
+               "model \"%s\"", def->name);
+        for (int i = 0; i < out_inputs->n && def->preprocess == NULL; i++) {
+            if (out_inputs->items[i].type.dtype == SX_STRING) {
+                return sx_error(SX_INVALID_ARGUMENT,
+                                "model \"%s\": input \"%s\" is a string, which cannot be sent to a "
+                                "device; make numbers of it in a function, .preprocess",
+                                def->name, out_inputs->items[i].name);
+            }
+        }
+        return SX_OK;
+    }
+    if (def->preprocess != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "model \"%s\" sets .preprocess but not .inputs, the features that its "
+                        "function takes",
+                        def->name);
     }
     if (!image && def->features <= 0) {
         return sx_error(SX_INVALID_ARGUMENT,

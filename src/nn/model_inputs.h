@@ -7,7 +7,10 @@
  *   .labels {"rich"}      rich                               labels/rich
  *   .example_weight "w"   w                                  weights (training)
  *
- * A feature of variable length is followed by its mask, a feature of its own. */
+ * A feature of variable length is followed by its mask, a feature of its own.
+ *
+ * Of a model with preprocessing (preprocess_graph.h), the declared inputs are what its function
+ * takes, and the programs' features are what it gives. */
 #ifndef SX_NN_MODEL_INPUTS_H
 #define SX_NN_MODEL_INPUTS_H
 
@@ -57,6 +60,12 @@ SX_MUST_USE sx_status sx_model_inputs_named(const sx_feature_spec *features, int
                                             const sx_feature_spec *labels, int n_labels,
                                             const char *weight, sx_arena *arena,
                                             sx_model_inputs *out_inputs);
+/* The inputs of programs whose features are [n] `features` ([SX_BATCH, ...], names are copied) and
+ * whose labels and weights are those of `declared`. Errors: INVALID_ARGUMENT: as above, a type that
+ * a program cannot take. */
+SX_MUST_USE sx_status sx_model_inputs_with_features(const sx_model_inputs *declared,
+                                                    const sx_component *features, int n,
+                                                    sx_arena *arena, sx_model_inputs *out_inputs);
 /* Those that a model declares: its rows, or its image or vector and an int32 label.
  * INVALID_ARGUMENT if it declares neither, or both. */
 SX_MUST_USE sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena,

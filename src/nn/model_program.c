@@ -12,6 +12,7 @@
 #include "nn/layer.h"
 #include "nn/optimizer.h"
 #include "nn/params.h"
+#include "nn/preprocess_graph.h"
 #include "runtime/session.h"
 
 /* ---- What the model returned, checked ---- */
@@ -524,11 +525,19 @@ sx_status sx_build_program(const sx_program_request *request, sx_graph **out_gra
     sx_model_inputs own;
     const sx_model_inputs *inputs = request->inputs;
     sx_builder *b = NULL;
+    sx_graph *preprocess = NULL;
     sx_arena_init(&arena, 0);
     sx_status status = SX_OK;
     if (inputs == NULL) {
         SX_TRY_GOTO(status, sx_model_inputs_of(request->def, &arena, &own), done);
         inputs = &own;
+        if (request->def->preprocess != NULL) {
+            const sx_model_inputs declared = own;
+            SX_TRY_GOTO(status,
+                        sx_build_preprocess(request->def, request->params, &declared, &arena,
+                                            &preprocess, &own),
+                        done);
+        }
     }
     SX_TRY_GOTO(status, sx_builder_create(&b), done);
     build_all(b, request, inputs);
@@ -550,6 +559,7 @@ sx_status sx_build_program(const sx_program_request *request, sx_graph **out_gra
     }
 done:
     sx_builder_destroy(b);
+    sx_graph_destroy(preprocess);
     sx_arena_deinit(&arena);
     return status;
 }

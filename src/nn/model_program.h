@@ -36,7 +36,7 @@ typedef struct sx_host_functions {
 typedef struct sx_program_request {
     const sx_model_def *def;
     const sx_params *params;
-    const sx_model_inputs *inputs; /* NULL = those that the model declares */
+    const sx_model_inputs *inputs; /* of the programs; NULL = as the model declares */
     sx_mode mode;
     const sx_optimizer *optimizer; /* overrides the model's (kind DEFAULT: only l2 and the given
                                       fields of the rate) */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/checked.h"
 #include "base/memory.h"
 #include "io/json_text.h"
 #include "checkpoint/bundle.h"
@@ -16,6 +17,7 @@ struct exporter {
     sx_saved_model_writer *model;
     sx_tf_writer *w;
     sx_tf_value *values; /* [graph->n_values] */
+    sx_tf_value *raw;    /* [preprocess_graph->n_values] */
     sx_arena arena;
     const sx_arg *input;     /* the first */
     sx_tf_value image_bytes; /* with preprocessing */
@@ -30,14 +32,18 @@ static bool writes_itself(const sx_node *node)
     return node->op->to_tf != NULL || node->op->id == SX_OPID_parameter;
 }
 
-static sx_status check_operators(const sx_graph *graph)
+static sx_status check_operators(const sx_export_request *request)
 {
+    const sx_graph *graphs[] = {request->preprocess_graph, request->graph};
     sx_buf names;
     sx_buf_init(&names, 4096);
-    for (int i = 0; i < graph->n_nodes; i++) {
-        if (!writes_itself(&graph->nodes[i])) {
-            sx_buf_printf(&names, "%s%s \"%s\"", names.size > 0 ? ", " : "",
-                          graph->nodes[i].op->name, graph->nodes[i].name);
+    for (size_t k = 0; k < SX_COUNT(graphs); k++) {
+        for (int i = 0; graphs[k] != NULL && i < graphs[k]->n_nodes; i++) {
+            const sx_node *node = &graphs[k]->nodes[i];
+            if (!writes_itself(node)) {
+                sx_buf_printf(&names, "%s%s \"%s\"", names.size > 0 ? ", " : "", node->op->name,
+                              node->name);
+            }
         }
     }
     sx_status status = SX_OK;
@@ -126,24 +132,75 @@ static const char *input_key(const struct exporter *e, const sx_arg *input)
     return begins ? input->name + size : input->name;
 }
 
+static void write_placeholders(struct exporter *e, const sx_graph *graph, sx_tf_value *values)
+{
+    for (int i = 0; i < graph->n_args; i++) {
+        const sx_arg *arg = &graph->args[i];
+        if (arg->kind == SX_ARG_INPUT) {
+            values[arg->value.id] =
+                placeholder(e->w, input_key(e, arg), sx_graph_type(graph, arg->value));
+        }
+    }
+}
+
+static sx_tf_value placeholder_with_default(struct exporter *e, const char *name,
+                                            sx_tf_value otherwise, const sx_type *type)
+{
+    return sx_tf_add(
+        e->w, "PlaceholderWithDefault", name, sx_tf_in(otherwise),
+        sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
+}
+
+static sx_status write_nodes(struct exporter *e, const sx_graph *graph, sx_tf_value *values);
+
+/* The nodes of preprocessing, and the model's inputs after them. */
+static sx_status write_preprocess(struct exporter *e)
+{
+    const sx_graph *pre = e->request->preprocess_graph;
+    e->raw = sx_arena_array(&e->arena, pre->n_values, sx_tf_value);
+    if (e->raw == NULL) {
+        return sx_no_memory("exporting a model");
+    }
+    write_placeholders(e, pre, e->raw);
+    sx_tf_scope_push(e->w, "preprocess");
+    sx_status status = write_nodes(e, pre, e->raw);
+    sx_tf_scope_pop(e->w);
+    SX_TRY(status);
+    for (int i = 0; i < e->graph->n_args; i++) {
+        const sx_arg *arg = &e->graph->args[i];
+        if (arg->kind != SX_ARG_INPUT) {
+            continue;
+        }
+        const char *key = input_key(e, arg);
+        const int found = sx_graph_find_output(pre, key);
+        const sx_type *type = sx_graph_type(e->graph, arg->value);
+        if (found < 0 || !sx_type_equal(sx_graph_type(pre, pre->results[found].value), type)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "preprocessing gives no \"%s\" of the type of the model's input", key);
+        }
+        const char *name = sx_arena_printf(&e->arena, SX_TENSORS_SIGNATURE "/%s", key);
+        if (name == NULL) {
+            return sx_no_memory("exporting a model");
+        }
+        e->values[arg->value.id] =
+            placeholder_with_default(e, name, e->raw[pre->results[found].value.id], type);
+    }
+    return SX_OK;
+}
+
 static sx_status write_inputs(struct exporter *e)
 {
     const sx_type *type = sx_graph_type(e->graph, e->input->value);
     if (e->request->preprocess != NULL) {
         sx_tf_value decoded = {-1, 0};
         SX_TRY(write_images(e, &decoded));
-        e->values[e->input->value.id] = sx_tf_add(
-            e->w, "PlaceholderWithDefault", SX_INPUT_IMAGE, sx_tf_in(decoded),
-            sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
+        e->values[e->input->value.id] = placeholder_with_default(e, SX_INPUT_IMAGE, decoded, type);
         return SX_OK;
     }
-    for (int i = 0; i < e->graph->n_args; i++) {
-        const sx_arg *arg = &e->graph->args[i];
-        if (arg->kind == SX_ARG_INPUT) {
-            e->values[arg->value.id] =
-                placeholder(e->w, input_key(e, arg), sx_graph_type(e->graph, arg->value));
-        }
+    if (e->request->preprocess_graph != NULL) {
+        return write_preprocess(e);
     }
+    write_placeholders(e, e->graph, e->values);
     return SX_OK;
 }
 
@@ -159,7 +216,8 @@ static void write_variables(struct exporter *e)
     }
 }
 
-static sx_status write_node(struct exporter *e, const sx_node *node)
+static sx_status write_node(struct exporter *e, const sx_graph *graph, sx_tf_value *values,
+                            const sx_node *node)
 {
     int n_in = node->n_inputs, n_out = node->n_outputs;
     sx_tf_value *in = sx_arena_array(&e->arena, n_in + 1, sx_tf_value);
@@ -169,16 +227,16 @@ static sx_status write_node(struct exporter *e, const sx_node *node)
         return sx_no_memory("exporting a model");
     }
     for (int i = 0; i < n_in; i++) {
-        in[i] = e->values[node->inputs[i].id];
-        in_types[i] = *sx_graph_type(e->graph, node->inputs[i]);
+        in[i] = values[node->inputs[i].id];
+        in_types[i] = *sx_graph_type(graph, node->inputs[i]);
     }
     for (int i = 0; i < n_out; i++) {
-        out_types[i] = *sx_graph_type(e->graph, sx_node_output(node, i));
+        out_types[i] = *sx_graph_type(graph, sx_node_output(node, i));
     }
     const sx_tf_op op = {.attrs = node->attrs,
                          .name = node->name,
                          .in = in,
-                         .out = &e->values[node->first_output.id],
+                         .out = &values[node->first_output.id],
                          .in_types = in_types,
                          .out_types = out_types,
                          .n_in = n_in,
@@ -189,16 +247,21 @@ static sx_status write_node(struct exporter *e, const sx_node *node)
     return SX_OK;
 }
 
+static sx_status write_nodes(struct exporter *e, const sx_graph *graph, sx_tf_value *values)
+{
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (graph->nodes[i].op->id != SX_OPID_parameter) {
+            SX_TRY(write_node(e, graph, values, &graph->nodes[i]));
+        }
+    }
+    return SX_OK;
+}
+
 static sx_status write_body(struct exporter *e)
 {
     SX_TRY(write_inputs(e));
     write_variables(e);
-    for (int i = 0; i < e->graph->n_nodes; i++) {
-        if (e->graph->nodes[i].op->id != SX_OPID_parameter) {
-            SX_TRY(write_node(e, &e->graph->nodes[i]));
-        }
-    }
-    return SX_OK;
+    return write_nodes(e, e->graph, e->values);
 }
 
 /* ---- Classes ---- */
@@ -275,6 +338,22 @@ static void write_signature(struct exporter *e, const char *key, const char *inp
     write_outputs(e);
 }
 
+/* With the inputs of a graph. */
+static void write_signature_of(struct exporter *e, const char *key, const sx_graph *graph,
+                               const sx_tf_value *values)
+{
+    const char *features = e->request->features_key;
+    sx_saved_model_signature(e->model, key);
+    for (int i = 0; i < graph->n_args; i++) {
+        const sx_arg *arg = &graph->args[i];
+        if (arg->kind == SX_ARG_INPUT) {
+            sx_saved_model_input(e->model, features != NULL ? features : input_key(e, arg),
+                                 values[arg->value.id], sx_graph_type(graph, arg->value));
+        }
+    }
+    write_outputs(e);
+}
+
 static void write_signatures(struct exporter *e)
 {
     const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);
@@ -282,15 +361,12 @@ static void write_signatures(struct exporter *e)
     sx_tf_value value = e->values[e->input->value.id];
     const char *bytes = e->request->image_bytes_key, *features = e->request->features_key;
     if (e->request->preprocess == NULL) {
-        sx_saved_model_signature(e->model, SX_SERVING_DEFAULT);
-        for (int i = 0; i < e->graph->n_args; i++) {
-            const sx_arg *arg = &e->graph->args[i];
-            if (arg->kind == SX_ARG_INPUT) {
-                sx_saved_model_input(e->model, features != NULL ? features : input_key(e, arg),
-                                     e->values[arg->value.id], sx_graph_type(e->graph, arg->value));
-            }
+        const sx_graph *pre = e->request->preprocess_graph;
+        write_signature_of(e, SX_SERVING_DEFAULT, pre != NULL ? pre : e->graph,
+                           pre != NULL ? e->raw : e->values);
+        if (pre != NULL && !e->request->no_tensors) {
+            write_signature_of(e, SX_TENSORS_SIGNATURE, e->graph, e->values);
         }
-        write_outputs(e);
         return;
     }
     write_signature(e, SX_SERVING_DEFAULT, bytes != NULL ? bytes : SX_INPUT_IMAGE_BYTES,
@@ -305,7 +381,7 @@ static sx_status write_model(struct exporter *e, char **out_dir)
 {
     const char *dir = NULL;
     SX_TRY(sx_version_directory(e->request->base, e->request->version, &e->arena, &dir));
-    SX_TRY(check_operators(e->graph));
+    SX_TRY(check_operators(e->request));
     SX_TRY(find_input(e));
     SX_TRY(check_input(e));
     SX_TRY(write_body(e));

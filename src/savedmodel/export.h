@@ -5,15 +5,18 @@
  *                          tensors          image        float32 [N,...]  the same
  *   on arrays              serving_default  features     float32 [N,...]  the same
  *   on named inputs        serving_default  each of them, by name         the same
+ *   … with preprocessing   serving_default  what its graph takes          the same
+ *     of its own           tensors          what its graph gives          the same
  *
  * The outputs are those of the predict graph, by name. If it has an output `classid` [N] and class
  * names are given, `class` [N] is the name of each: GatherV2 from a constant, because a table would
  * need an initialization that not every runtime performs. The names are also written to the asset
  * classes.txt, one per line.
  *
- * Both signatures share one body: the float input is a PlaceholderWithDefault whose default is the
- * decoded images. Variables are not frozen. The last node of preprocessing has its definition as
- * JSON in the attribute `_sextant_preprocess`, where import finds it. */
+ * Both signatures share one body: what preprocessing gives are PlaceholderWithDefaults, whose
+ * defaults it computes: the float input from the encoded images. Variables are not frozen. The last
+ * node of preprocessing has its definition as JSON in the attribute `_sextant_preprocess`, where
+ * import finds it. */
 #ifndef SX_SAVEDMODEL_EXPORT_H
 #define SX_SAVEDMODEL_EXPORT_H
 
@@ -35,6 +38,9 @@ typedef struct sx_export_request {
     void *user;
     /* NULL = a model on arrays; height, width and channels are those of the input. */
     const sx_preprocess *preprocess;
+    /* Of a model on named inputs, or NULL: a graph that computes `graph`'s inputs "features/<name>"
+     * as its outputs <name>, from inputs [N,...], without variables. */
+    const sx_graph *preprocess_graph;
     const char *const *class_names; /* [n_classes], may be NULL */
     int n_classes;
     const char *image_bytes_key; /* names of the signatures' inputs; NULL = as above */
@@ -47,8 +53,8 @@ typedef struct sx_export_request {
 
 /* Writes base/<version>; its path goes to *out_dir, free with sx_free. UNIMPLEMENTED: operators
  * without a TensorFlow form; the message names them all. INVALID_ARGUMENT: a graph without an
- * input, preprocessing or a name for the only one of several; an input whose type differs from the
- * output of preprocessing. And the errors of sx_version_directory and sx_saved_model_write. */
+ * input, preprocessing or a name for the only one of several; an input that preprocessing does not
+ * give, or with another type. And the errors of sx_version_directory and sx_saved_model_write. */
 SX_MUST_USE sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir);
 
 #endif

@@ -1,4 +1,4 @@
-/* Builds a run from a model and data: its description, its parameters, its three graphs. See
+/* Builds a run from a model and data: its description, its parameters, its graphs. See
  * state.h. */
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "io/fetch.h"
 #include "nn/model_program.h"
 #include "nn/optimizer.h"
+#include "nn/preprocess_graph.h"
 #include "train/choose_strategy.h"
 #include "train/misfit.h"
 #include "train/state.h"
@@ -87,8 +88,12 @@ static sx_status describe_unnamed_inputs(sx_trainer *t, const sx_trainer_options
 static sx_status describe_inputs(sx_trainer *t, const sx_trainer_options *o)
 {
     SX_TRY(sx_model_check_sizes(o->def));
-    return sx_model_has_names(o->def) ? sx_model_inputs_of(o->def, &t->arena, &t->info.inputs)
-                                      : describe_unnamed_inputs(t, o);
+    t->info.has_program = o->def->preprocess != NULL;
+    SX_TRY(sx_model_has_names(o->def) || t->info.has_program
+               ? sx_model_inputs_of(o->def, &t->arena, &t->info.inputs)
+               : describe_unnamed_inputs(t, o));
+    t->info.declared = t->info.inputs;
+    return SX_OK;
 }
 
 static sx_status describe_source(sx_trainer *t, const sx_trainer_options *o)
@@ -219,6 +224,10 @@ static sx_status build_graphs(sx_trainer *t, const sx_trainer_options *o, const 
                                   .out_optimizer = &optimizer,
                                   .out_host = &t->host};
     measure_steps(t, o, &request.batch, &request.steps_per_epoch);
+    if (t->info.has_program) {
+        SX_TRY(sx_build_preprocess(o->def, params, &t->info.declared, &t->arena,
+                                   &out->by_mode[SX_RUN_PREPROCESS], &t->info.inputs));
+    }
     for (int mode = 0; mode < 3; mode++) {
         request.mode = (sx_mode)mode;
         SX_TRY(sx_build_program(&request, &out->by_mode[mode]));

@@ -71,7 +71,8 @@ static sx_status open_input(sx_data_pass *p, sx_dataset *data)
     const sx_feed_args args = {.mode = p->mode,
                                .batch_size = t->config.eval_batch_size,
                                .classes = sx_trainer_classes(t),
-                               .program = t->graphs.by_mode[p->mode]};
+                               .program = t->graphs.by_mode[p->mode],
+                               .preprocess = t->graphs.by_mode[SX_RUN_PREPROCESS]};
     SX_TRY(sx_feed_init(&p->input, &t->info, data, &args));
     SX_TRY(sx_rebatch_init(&p->batches, &p->input, p->size));
     return sx_dataset_count(p->input.data) != SX_ENDLESS || p->limit > 0

@@ -63,6 +63,7 @@ static sx_status export_graph(sx_trainer *t, const sx_graph *graph, const char *
         .read_variable = read_variable,
         .user = t->session,
         .preprocess = t->info.has_preprocess ? &preprocess : NULL,
+        .preprocess_graph = t->graphs.by_mode[SX_RUN_PREPROCESS],
         .image_bytes_key = in->image_bytes,
         .features_key = in->features,
         .input_prefix = t->info.inputs.named ? SX_FEATURES "/" : NULL,

@@ -11,6 +11,7 @@
 #include "graph/ir.h"
 #include "nn/model_program.h"
 #include "train/misfit.h"
+#include "train/preprocess_map.h"
 
 /* ---- Features and labels ---- */
 
@@ -135,6 +136,8 @@ static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const s
     if (sx_dataset_batch_size(input->data) == 0) {
         if (!info->inputs.named) {
             SX_TRY(add_image_map(input, info, args));
+        } else if (args->preprocess != NULL) {
+            SX_TRY(sx_dataset_run_preprocess(&input->data, args->preprocess, info, args->mode));
         }
         SX_TRY(order_elements(input, info, args));
     }

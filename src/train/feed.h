@@ -1,8 +1,8 @@
 /* Feeds programs from a data set: preprocessing, order, batches; and regroups batches of any size
  * into the fixed batches of evaluation and prediction.
  *
- *   elements  ──  image map (when the run has preprocessing)  ──  shuffle, batch, repeat (training)
- *   batches   ──  taken as they are
+ *   elements  ──  image map, or the model's own preprocessing  ──  shuffle, batch, repeat
+ * (training) batches   ──  taken as they are
  *
  * Each of the run's inputs (model_inputs.h) is a component. Without named ones, features are the
  * component "features" or "image", else the first; labels "labels" or "label", else the second.
@@ -21,6 +21,7 @@ typedef struct sx_feed_args {
     bool repeat;     /* training: repeat forever, even finite data that are batched already */
     int64_t classes; /* labels outside [0, classes) are errors; 0 = unknown */
     const sx_graph *program; /* of that mode; names the layer of a misfit (misfit.h); may be NULL */
+    const sx_graph *preprocess; /* the run's, of named inputs; NULL = none */
 } sx_feed_args;
 
 /* One of the run's inputs in the data. */

@@ -83,7 +83,8 @@ static sx_status open_input(sx_fit *f)
                                .no_shuffle = t->config.no_shuffle,
                                .repeat = !sx_fit_until_data_end(f->r),
                                .classes = sx_trainer_classes(t),
-                               .program = t->graphs.by_mode[SX_TRAIN]};
+                               .program = t->graphs.by_mode[SX_TRAIN],
+                               .preprocess = t->graphs.by_mode[SX_RUN_PREPROCESS]};
     bool cut = f->r->n_shards > 0;
     SX_TRY(sx_batch_gather_init(&f->input, &t->info, cut ? f->r->shards : &f->r->train,
                                 cut ? f->r->n_shards : 1, SX_MAX(1, f->r->pulls), &args),
@@ -95,7 +96,8 @@ static sx_status open_input(sx_fit *f)
         const sx_feed_args eval = {.mode = SX_EVAL,
                                    .batch_size = t->config.eval_batch_size,
                                    .classes = args.classes,
-                                   .program = t->graphs.by_mode[SX_EVAL]};
+                                   .program = t->graphs.by_mode[SX_EVAL],
+                                   .preprocess = args.preprocess};
         sx_feed trial;
         SX_TRY(sx_feed_init(&trial, &t->info, f->r->eval, &eval), "evaluation data");
         sx_feed_deinit(&trial);

@@ -14,21 +14,23 @@
 #include "io/json_text.h"
 #include "io/path.h"
 #include "nn/model_program.h"
+#include "nn/preprocess_graph.h"
 #include "train/checkpoint.h"
 #include "train/history.h"
 
 enum { MAX_JSON_BYTES = 1 << 24, MAX_GRAPH_BYTES = 1 << 30, MAX_CLASSES = 1 << 20 };
 
 static const char INFO_FILE[] = "sextant.json", BEST_DIR[] = "best";
-static const char *const graph_files[3] = {
+static const char *const graph_files[SX_RUN_GRAPHS] = {
     [SX_TRAIN] = "graphs/train.graph",
     [SX_EVAL] = "graphs/eval.graph",
     [SX_PREDICT] = "graphs/predict.graph",
+    [SX_RUN_PREPROCESS] = "graphs/preprocess.graph",
 };
 
 void sx_run_graphs_destroy(sx_run_graphs *graphs)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < SX_RUN_GRAPHS; i++) {
         sx_graph_destroy(graphs->by_mode[i]);
         sx_status_free(graphs->lost[i]);
         graphs->by_mode[i] = NULL;
@@ -49,8 +51,9 @@ bool sx_run_exists(const char *dir)
 /* ---- Checks before a new run ---- */
 
 /* The files that have copies. */
-static const char *const copied[] = {"graphs/train.graph", "graphs/eval.graph",
-                                     "graphs/predict.graph", SX_HISTORY_FILE, INFO_FILE};
+static const char *const copied[] = {"graphs/train.graph",   "graphs/eval.graph",
+                                     "graphs/predict.graph", "graphs/preprocess.graph",
+                                     SX_HISTORY_FILE,        INFO_FILE};
 
 /* What a run consists of besides its checkpoints. sextant.json is deleted last: a run that is half
  * deleted is still a run and can be deleted again. */
@@ -121,7 +124,10 @@ static json_t *spec_to_json(const sx_feature_spec *spec)
                             "truncate", (int)spec->truncate, "padding_value", spec->padding_value));
     }
     if (json != NULL && spec->optional) {
-        json_object_set_new(json, "default_value", json_real(spec->default_value));
+        json_object_set_new(json, "default_value",
+                            spec->dtype != SX_STRING     ? json_real(spec->default_value)
+                            : spec->default_text != NULL ? json_string(spec->default_text)
+                                                         : json_string(""));
     }
     return json;
 }
@@ -142,6 +148,22 @@ static json_t *inputs_to_json(const sx_model_inputs *inputs)
     const sx_model_input *weight = sx_model_inputs_first(inputs, SX_INPUT_WEIGHT);
     return json_pack("{s:o, s:o, s:s?}", "features", lists[SX_INPUT_FEATURE], "labels",
                      lists[SX_INPUT_LABEL], "example_weight", weight != NULL ? weight->name : NULL);
+}
+
+/* The features that preprocessing gives, [{"name": "city", "dtype": "float32", "shape": [null,
+ * 10]}].
+ */
+static json_t *features_to_json(const sx_model_inputs *inputs)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < inputs->n; i++) {
+        if (inputs->items[i].kind == SX_INPUT_FEATURE) {
+            json_t *one = type_to_json(&inputs->items[i].type);
+            json_object_set_new(one, "name", json_string(inputs->items[i].name));
+            json_array_append_new(list, one);
+        }
+    }
+    return list;
 }
 
 static json_t *texts_to_json(const char *const *texts, int n)
@@ -183,12 +205,17 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
     char seed[32];
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)info->seed);
     *out = json_pack(
-        "{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:s, s:o, s:o, s:o*, s:o*, s:o*, s:o, s:I, s:o, s:f}",
-        "format", named ? (int)SX_RUN_FORMAT : 1, "model", "name", info->model, "source",
-        info->source, "sha256", info->source_sha256, "params", params_to_json(info), "seed", seed,
-        "precision", sx_dtype_name(info->precision), "preprocess",
-        preprocess != NULL ? preprocess : json_null(), "class_names", classes, "inputs",
-        named ? inputs_to_json(&info->inputs) : NULL, "features",
+        "{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:s, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:o, s:I, s:o, "
+        "s:f}",
+        "format",
+        info->has_program ? 3
+        : named           ? 2
+                          : 1,
+        "model", "name", info->model, "source", info->source, "sha256", info->source_sha256,
+        "params", params_to_json(info), "seed", seed, "precision", sx_dtype_name(info->precision),
+        "preprocess", preprocess != NULL ? preprocess : json_null(), "class_names", classes,
+        "inputs", named ? inputs_to_json(&info->declared) : NULL, "preprocessed_features",
+        info->has_program ? features_to_json(&info->inputs) : NULL, "features",
         named ? NULL : type_to_json(&info->inputs.items[SX_INPUT_FEATURE].type), "labels",
         named ? NULL : type_to_json(&info->inputs.items[SX_INPUT_LABEL].type), "data",
         data_to_json(info), "execution_batch", (json_int_t)info->execution_batch, "config", config,
@@ -248,7 +275,8 @@ static sx_status spec_from_json(const json_t *json, sx_feature_spec *out)
                             .padding_value =
                                 json_number_value(json_object_get(json, "padding_value")),
                             .optional = otherwise != NULL,
-                            .default_value = json_number_value(otherwise)};
+                            .default_value = json_number_value(otherwise),
+                            .default_text = json_string_value(otherwise)};
     if (spec.name == NULL || dtype == NULL || !sx_dtype_parse(dtype, &spec.dtype) ||
         !json_is_array(shape) || json_array_size(shape) > SX_MAX_FEATURE_RANK) {
         return wrong("inputs");
@@ -279,21 +307,43 @@ static sx_status specs_from_json(const json_t *json, int max, sx_feature_spec *o
 /* Named inputs, or else the types of the features and labels. */
 static sx_status inputs_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
 {
-    const json_t *inputs = json_object_get(json, "inputs");
+    const json_t *inputs = json_object_get(json, "inputs"),
+                 *preprocessed = json_object_get(json, "preprocessed_features");
     if (inputs == NULL) {
         sx_type features, labels;
         SX_TRY(type_from_json(json_object_get(json, "features"), "features", &features));
         SX_TRY(type_from_json(json_object_get(json, "labels"), "labels", &labels));
-        return sx_model_inputs_unnamed(&features, &labels, arena, &info->inputs);
+        SX_TRY(sx_model_inputs_unnamed(&features, &labels, arena, &info->inputs));
+        info->declared = info->inputs;
+        return SX_OK;
     }
     sx_feature_spec features[SX_MAX_FEATURES], labels[SX_MAX_LABELS];
     int n_features, n_labels;
     SX_TRY(specs_from_json(json_object_get(inputs, "features"), SX_MAX_FEATURES, features,
                            &n_features));
     SX_TRY(specs_from_json(json_object_get(inputs, "labels"), SX_MAX_LABELS, labels, &n_labels));
-    return sx_model_inputs_named(features, n_features, labels, n_labels,
+    SX_TRY(sx_model_inputs_named(features, n_features, labels, n_labels,
                                  json_string_value(json_object_get(inputs, "example_weight")),
-                                 arena, &info->inputs);
+                                 arena, &info->declared));
+    info->has_program = preprocessed != NULL;
+    if (preprocessed == NULL) {
+        info->inputs = info->declared;
+        return SX_OK;
+    }
+    sx_component given[SX_MAX_COMPONENTS];
+    const size_t n = json_array_size(preprocessed);
+    if (!json_is_array(preprocessed) || n < 1 || n > SX_MAX_COMPONENTS) {
+        return wrong("preprocessed_features");
+    }
+    for (size_t i = 0; i < n; i++) {
+        const json_t *one = json_array_get(preprocessed, i);
+        given[i].name = json_string_value(json_object_get(one, "name"));
+        if (given[i].name == NULL) {
+            return wrong("preprocessed_features");
+        }
+        SX_TRY(type_from_json(one, "preprocessed_features", &given[i].type));
+    }
+    return sx_model_inputs_with_features(&info->declared, given, (int)n, arena, &info->inputs);
 }
 
 static sx_status texts_from_json(const json_t *json, sx_arena *arena, const char *const **out,
@@ -495,7 +545,7 @@ static sx_status say_what_is_left(const char *dir, sx_status lost)
 
 static sx_status checksums_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
 {
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < SX_RUN_GRAPHS; mode++) {
         SX_TRY(
             copy_text(arena, json_object_get(json, graph_files[mode]), &info->graph_crc32c[mode]));
     }
@@ -576,16 +626,23 @@ static sx_status read_graph(const char *dir, int mode, const sx_run_info *info, 
         return say_what_is_left(dir, damaged);
     }
     if (status == SX_OK) {
-        status = sx_program_check_inputs(*out, (sx_mode)mode, &info->inputs);
+        status = mode == SX_RUN_PREPROCESS
+                     ? sx_preprocess_graph_check(*out, &info->declared, &info->inputs)
+                     : sx_program_check_inputs(*out, (sx_mode)mode, &info->inputs);
     }
     return sx_status_annotate(status, __FILE__, __LINE__, "%s/%s", dir, graph_files[mode]);
+}
+
+static int graph_count(const sx_run_info *info)
+{
+    return info->has_program ? SX_RUN_GRAPHS : SX_RUN_PREPROCESS;
 }
 
 sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_warn_fn *warn,
                              void *warn_user, sx_run_graphs *out_graphs)
 {
     sx_run_graphs graphs = {{NULL}, {SX_OK}};
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < graph_count(info); mode++) {
         sx_status status = read_graph(dir, mode, info, warn, warn_user, &graphs.by_mode[mode]);
         const sx_code code = sx_status_code(status);
         if (code == SX_NOT_FOUND || code == SX_DATA_LOSS) {
@@ -599,9 +656,9 @@ sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_warn_f
     return SX_OK;
 }
 
-sx_status sx_run_graph_lost(const sx_run_graphs *graphs, sx_mode mode)
+sx_status sx_run_graph_lost(const sx_run_graphs *graphs, int which)
 {
-    sx_status lost = graphs->lost[mode];
+    sx_status lost = graphs->lost[which];
     return lost == SX_OK ? SX_OK : sx_error(sx_status_code(lost), "%s", sx_status_message(lost));
 }
 
@@ -609,12 +666,12 @@ sx_status sx_run_graph_lost(const sx_run_graphs *graphs, sx_mode mode)
 
 /* Commits the files, then the copies, sextant.json last each time: the run is there with it. Takes
  * sextant.json without checksums. */
-static sx_status write_files(const char *dir, json_t *info, const char *const graphs[3])
+static sx_status write_files(const char *dir, json_t *info, const char *const graphs[SX_RUN_GRAPHS])
 {
     char *graph_dir = NULL, *text = NULL;
     sx_commit *commit = NULL;
     json_t *checksums = json_object();
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < SX_RUN_GRAPHS && graphs[mode] != NULL; mode++) {
         char crc32c[9];
         snprintf(crc32c, sizeof(crc32c), "%08" PRIx32,
                  sx_crc32c(0, graphs[mode], strlen(graphs[mode])));
@@ -631,7 +688,7 @@ static sx_status write_files(const char *dir, json_t *info, const char *const gr
         sx_status (*add)(sx_commit *, const char *, const char *, const char *, size_t) =
             copies ? sx_backup_add_copy : sx_backup_add_file;
         SX_TRY_GOTO(status, sx_commit_create(&commit), done);
-        for (int mode = 0; mode < 3; mode++) {
+        for (int mode = 0; mode < SX_RUN_GRAPHS && graphs[mode] != NULL; mode++) {
             SX_TRY_GOTO(status,
                         add(commit, dir, graph_files[mode], graphs[mode], strlen(graphs[mode])),
                         done);
@@ -651,28 +708,29 @@ done:
 sx_status sx_run_write(const char *dir, const sx_run_info *info, const sx_run_graphs *graphs)
 {
     json_t *json = NULL;
-    char *texts[3] = {NULL};
+    char *texts[SX_RUN_GRAPHS] = {NULL};
     sx_status status = info_to_json(info, &json);
-    for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
-        status = sx_run_graph_lost(graphs, (sx_mode)mode);
+    for (int mode = 0; mode < graph_count(info) && status == SX_OK; mode++) {
+        status = sx_run_graph_lost(graphs, mode);
         status = status == SX_OK ? sx_graph_print(graphs->by_mode[mode], &texts[mode]) : status;
     }
     if (status == SX_OK) {
         status = write_files(dir, json, (const char *const *)texts);
     }
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < SX_RUN_GRAPHS; mode++) {
         sx_text_free(texts[mode]);
     }
     json_decref(json);
     return status;
 }
 
-/* A run that was written without checksums gets them, and copies. */
+/* A run that was written without checksums, before there was preprocessing, gets them, and copies.
+ */
 static sx_status add_checksums(const char *dir, json_t *info)
 {
-    char *texts[3] = {NULL};
+    char *texts[SX_RUN_GRAPHS] = {NULL};
     sx_status status = SX_OK;
-    for (int mode = 0; mode < 3 && status == SX_OK; mode++) {
+    for (int mode = 0; mode < SX_RUN_PREPROCESS && status == SX_OK; mode++) {
         size_t size = 0;
         const sx_backup_file file = graph_file(dir, mode, NULL, NULL, NULL);
         status = sx_backup_read(&file, &texts[mode], &size);
@@ -680,7 +738,7 @@ static sx_status add_checksums(const char *dir, json_t *info)
     if (status == SX_OK) {
         status = write_files(dir, info, (const char *const *)texts);
     }
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < SX_RUN_GRAPHS; mode++) {
         sx_free(texts[mode]);
     }
     return status;
@@ -695,11 +753,12 @@ sx_status sx_run_repair(const char *dir, sx_warn_fn *warn, void *warn_user)
     if (status == SX_OK && checksums == NULL) {
         status = add_checksums(dir, info);
     }
-    for (int mode = 0; checksums != NULL && mode < 3 && status == SX_OK; mode++) {
-        file =
-            graph_file(dir, mode, json_string_value(json_object_get(checksums, graph_files[mode])),
-                       warn, warn_user);
-        status = sx_backup_repair(&file);
+    for (int mode = 0; mode < SX_RUN_GRAPHS && status == SX_OK; mode++) {
+        const char *crc32c = json_string_value(json_object_get(checksums, graph_files[mode]));
+        if (crc32c != NULL) {
+            file = graph_file(dir, mode, crc32c, warn, warn_user);
+            status = sx_backup_repair(&file);
+        }
     }
     json_decref(info);
     return status;

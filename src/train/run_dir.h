@@ -3,11 +3,12 @@
  *
  *   run1/sextant.json                 what the run is (sx_run_info), written once, after the graphs
  *   run1/graphs/{train,eval,predict}.graph   canonical text, symbolic batch
+ *   run1/graphs/preprocess.graph      the same, of a model with preprocessing of its own
  *   run1/checkpoint, model.ckpt-N.*   train/checkpoint.h
  *   run1/history.json                 metrics and evaluations, train/history.h
  *   run1/best/model.ckpt-N.*          the best checkpoint, safe from retention
- *   run1/.backup/                     a copy of the first four files and history.json,
- * train/backup.h
+ *   run1/.backup/                     copies of the first files and of history.json,
+ *                                     train/backup.h
  *
  * A directory holds a run when it has sextant.json or its copy. All files appear whole or not at
  * all. */
@@ -24,13 +25,16 @@
 #include "nn/model_inputs.h"
 #include "train/backup.h"
 
-/* The newest format of sextant.json: 2 has named inputs; runs without them are written as 1. */
-enum { SX_RUN_FORMAT = 2 };
+/* The newest format of sextant.json: 2 has named inputs, 3 preprocessing of them; a run is written
+ * in the oldest that can hold it. */
+enum { SX_RUN_FORMAT = 3 };
 
-/* The three programs of a run, by sx_mode. Owned by whoever loaded or built them. */
+/* The graphs of a run: three programs by sx_mode, and the preprocessing of named inputs (nn/
+ * preprocess_graph.h), NULL if the model has none. Owned by whoever loaded or built them. */
+enum { SX_RUN_PREPROCESS = SX_PREDICT + 1, SX_RUN_GRAPHS };
 typedef struct sx_run_graphs {
-    sx_graph *by_mode[3];
-    sx_status lost[3]; /* why a graph could not be read */
+    sx_graph *by_mode[SX_RUN_GRAPHS];
+    sx_status lost[SX_RUN_GRAPHS]; /* why a graph could not be read */
 } sx_run_graphs;
 
 void sx_run_graphs_destroy(sx_run_graphs *graphs);
@@ -48,16 +52,18 @@ typedef struct sx_run_info {
     sx_preprocess preprocess;
     const char *const *class_names; /* [n_classes] or NULL */
     int n_classes;
-    sx_model_inputs inputs;            /* of the graphs */
-    sx_dtype precision;                /* what the graphs' layers compute in: SX_F32 or SX_BF16 */
-    const char *data;                  /* the value of --data; may be NULL */
-    const char *data_description;      /* sx_data_open's; may be NULL */
+    sx_model_inputs declared;     /* of the data; the same as `inputs` without preprocessing */
+    sx_model_inputs inputs;       /* of the programs */
+    bool has_program;             /* preprocessing of the model's own turns one into the other */
+    sx_dtype precision;           /* what the graphs' layers compute in: SX_F32 or SX_BF16 */
+    const char *data;             /* the value of --data; may be NULL */
+    const char *data_description; /* sx_data_open's; may be NULL */
     const char *image_key, *label_key; /* the record features requested; NULL = detected */
     int label_base;
-    int64_t records;             /* in the training data */
-    int64_t execution_batch;     /* of evaluation and prediction */
-    json_t *config;              /* the RunConfig's fields by name; may be NULL; borrowed */
-    const char *graph_crc32c[3]; /* by sx_mode, set by sx_run_read(); NULL = not recorded */
+    int64_t records;         /* in the training data */
+    int64_t execution_batch; /* of evaluation and prediction */
+    json_t *config;          /* the RunConfig's fields by name; may be NULL; borrowed */
+    const char *graph_crc32c[SX_RUN_GRAPHS]; /* set by sx_run_read(); NULL = not recorded */
 } sx_run_info;
 
 /* Whether `dir` holds a run. */
@@ -82,15 +88,16 @@ SX_MUST_USE sx_status sx_run_read(const char *dir, sx_arena *arena, sx_warn_fn *
  * which says how to use them. */
 SX_MUST_USE sx_status sx_run_check_new(const char *dir);
 
-/* Reads the three graphs, damaged ones from their copies. A graph whose file and copy are missing
+/* Reads the graphs, damaged ones from their copies. A graph whose file and copy are missing
  * or damaged is NULL, and sx_run_graph_lost() has its error: it stops only what needs this graph.
  * Errors name the file: INVALID_ARGUMENT: inputs that a run does not feed
  * (sx_program_check_inputs), or types that differ from `info`. */
 SX_MUST_USE sx_status sx_run_read_graphs(const char *dir, const sx_run_info *info, sx_warn_fn *warn,
                                          void *warn_user, sx_run_graphs *out_graphs);
 
-/* OK, or why the graph of that mode could not be read: NOT_FOUND; DATA_LOSS. */
-SX_MUST_USE sx_status sx_run_graph_lost(const sx_run_graphs *graphs, sx_mode mode);
+/* OK, or why that graph (of a mode, or the preprocessing) could not be read: NOT_FOUND; DATA_LOSS.
+ */
+SX_MUST_USE sx_status sx_run_graph_lost(const sx_run_graphs *graphs, int which);
 
 /* Restores damaged files from their copies, and missing or damaged copies from the files. The
  * caller holds the lock of `dir`. Errors: as above; those of writing. */

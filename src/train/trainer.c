@@ -106,6 +106,10 @@ static sx_status compare_stored(sx_trainer *t, const sx_run_graphs *stored, cons
 {
     const sx_graph *kept = stored->by_mode[SX_TRAIN], *built = t->graphs.by_mode[SX_TRAIN];
     const char *preprocess = NULL;
+    const bool same_preprocess =
+        info->has_program == t->info.has_program &&
+        (!info->has_program ||
+         same_text(stored->by_mode[SX_RUN_PREPROCESS], t->graphs.by_mode[SX_RUN_PREPROCESS]));
     SX_TRY(sx_run_check_variables(t->config.model_dir, kept, built));
     SX_TRY(compare_preprocess(t, info, &preprocess));
     if (info->seed != t->info.seed && t->info.seed != 0) {
@@ -115,11 +119,13 @@ static sx_status compare_stored(sx_trainer *t, const sx_run_graphs *stored, cons
             info->precision == SX_BF16
                 ? "the run was started in bfloat16 and continues so (use --fresh to start over)"
                 : "the run was started in float32 and continues so (use --fresh to start over)";
-    } else if (!same_text(kept, built)) {
+    } else if (!same_text(kept, built) || !same_preprocess) {
         const char *difference = first_difference(t, info);
         t->warned =
-            difference != NULL
-                ? difference
+            difference != NULL ? difference
+            : !same_preprocess
+                ? "the model's preprocessing differs from that the run was started with, which is "
+                  "kept (use --fresh to start over)"
                 : "the model, its parameters or its optimizer differ from those the run was "
                   "started with, which are kept (use --fresh to start over)";
     } else {
@@ -139,8 +145,11 @@ static sx_status adopt_stored(sx_trainer *t, bool compare)
     SX_TRY(sx_run_read_graphs(dir, &info, sx_trainer_warn, t, &stored));
     /* Training needs all graphs; what else is done with a run, at least the predict graph. */
     sx_status status = sx_run_graph_lost(&stored, SX_PREDICT);
-    for (int mode = 0; mode < 3 && compare && status == SX_OK; mode++) {
-        status = sx_run_graph_lost(&stored, (sx_mode)mode);
+    if (status == SX_OK) {
+        status = sx_run_graph_lost(&stored, SX_RUN_PREPROCESS);
+    }
+    for (int mode = 0; mode < SX_RUN_PREPROCESS && compare && status == SX_OK; mode++) {
+        status = sx_run_graph_lost(&stored, mode);
     }
     if (status == SX_OK && compare) {
         status = compare_stored(t, &stored, &info);

@@ -106,6 +106,51 @@ static void test_data_parse_examples__gives_the_declared_components(void **state
     sx_dataset_release(data);
 }
 
+static void put_texts(sx_example_writer *w, int i)
+{
+    const sx_bytes tags[] = {{"a", 1}, {"", 0}, {"c\0d", 3}};
+    if (i > 0) {
+        sx_example_add_bytes(w, "tags", tags, (size_t)i);
+        sx_example_add_bytes(w, "job", &tags[2], 1);
+    } else {
+        sx_example_add_int(w, "other", 1);
+    }
+}
+
+static void test_data_parse_examples__gives_strings(void **state)
+{
+    (void)state;
+    static const sx_feature_spec specs[] = {
+        {.name = "tags", SX_STRING, .max_length = 2, .truncate = true},
+        {.name = "job", SX_STRING, .optional = true, .default_text = "none"},
+    };
+    const char *path = scratch("texts");
+    write_records(path, 4, put_texts);
+    sx_dataset *data = NULL;
+    sx_iterator *it = NULL;
+    const struct sx_batch_data *b;
+    char spec[600];
+    snprintf(spec, sizeof(spec), "%s*", path);
+    assert_ok(open_named(spec, specs, 2, &data));
+    assert_ok(sx_dataset_batch(&data, .size = 4));
+    assert_ok(sx_iterator_create(data, &it));
+    assert_ok(sx_iterator_next(it, &b));
+    static const char *const tags[4][2] = {{"", ""}, {"a", ""}, {"a", ""}, {"a", ""}};
+    for (int i = 0; i < 4; i++) {
+        const sx_bytes *job = &((const sx_bytes *)b->components[2].data)[i];
+        for (int k = 0; k < 2; k++) {
+            const sx_bytes *tag = &((const sx_bytes *)b->components[0].data)[2 * i + k];
+            assert_int_equal(tag->size, strlen(tags[i][k]));
+            assert_memory_equal(tag->data, tags[i][k], tag->size);
+            assert_int_equal(((const bool *)b->components[1].data)[2 * i + k], k < i);
+        }
+        assert_int_equal(job->size, i == 0 ? 4 : 3);
+        assert_memory_equal(job->data, i == 0 ? "none" : "c\0d", job->size);
+    }
+    sx_iterator_destroy(it);
+    sx_dataset_release(data);
+}
+
 static void test_data_parse_examples__names_the_record_and_the_feature(void **state)
 {
     (void)state;
@@ -159,15 +204,19 @@ static void test_data_parse_examples__refuses_bad_declarations_and_other_data(vo
 {
     (void)state;
     sx_dataset *data = NULL;
-    const sx_feature_spec twice[] = {{.name = "a"}, {.name = "a"}}, text = {.name = "a", SX_STRING};
+    const sx_feature_spec twice[] = {{.name = "a"}, {.name = "a"}},
+                          number = {.name = "a", SX_STRING, .default_value = 1},
+                          text = {.name = "a", .default_text = "x"};
     const char *path = scratch("usual");
     write_records(path, 2, put_usual);
     char spec[600];
     snprintf(spec, sizeof(spec), "%s*", path);
     assert_error(open_named(spec, twice, 2, &data), SX_INVALID_ARGUMENT,
                  "feature \"a\": there is another of this name");
+    assert_error(open_named(spec, &number, 1, &data), SX_INVALID_ARGUMENT,
+                 "feature \"a\": default_value and padding_value are for numbers");
     assert_error(open_named(spec, &text, 1, &data), SX_INVALID_ARGUMENT,
-                 "feature \"a\" is a string, which cannot be sent to a device");
+                 "default_text is for strings");
     assert_error(
         open_named("generated:digits?n=3", usual, 6, &data), SX_INVALID_ARGUMENT,
         "the model's features (\"words\", …) are read from TFRecords, .npy files or an .npz");
@@ -232,6 +281,7 @@ static void test_data_parse_examples__arrays_are_found_by_their_files_names(void
 
 static const struct CMUnitTest tests[] = {
     scratch_test(test_data_parse_examples__gives_the_declared_components),
+    scratch_test(test_data_parse_examples__gives_strings),
     scratch_test(test_data_parse_examples__names_the_record_and_the_feature),
     scratch_test(test_data_parse_examples__refuses_bad_declarations_and_other_data),
     scratch_test(test_data_parse_examples__arrays_are_found_by_their_files_names),

@@ -46,8 +46,13 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *)
     sx_value x = sx_concat(b, 1, sx_reshape(b, sx_feature(b, in, "age"), SX_BATCH, 1), city);
     return sx_classifier_spec(b, sx_dense(b, x, 2), sx_label(b, in, "y"));
 }
+static void prepare(sx_builder *b, const sx_batch *in, const sx_params *)
+{
+    sx_output(b, "age", sx_mul(b, sx_feature(b, in, "age"), sx_constant_f32(b, 0.1)));
+    sx_output(b, "city", sx_feature(b, in, "city"));
+}
 static const sx_model_def named =
-    SX_MODEL_DEF(sx::name = "named", sx::build = build,
+    SX_MODEL_DEF(sx::name = "named", sx::build = build, sx::preprocess = prepare,
                  sx::inputs = {sx_feature_of("age", SX_F32), sx_feature_of("city", SX_I32, sx::optional = true)},
                  sx::labels = {sx_feature_of("y", SX_I32)}, sx::example_weight = "w");
 static int run()

@@ -1,4 +1,4 @@
-/* sextant run: runs a SavedModel on given inputs. */
+/* sextant run: runs a SavedModel on given inputs; with --dir, as saved_model_cli does. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,11 @@
 #include "command.h"
 #include "dir_hint.h"
 #include "image_files.h"
+#include "io/npy.h"
+#include "io/path.h"
 #include "npy_files.h"
+#include "numpy_text.h"
+#include "run_inputs.h"
 #include "servable_args.h"
 #include "serve/predict_json.h"
 
@@ -18,6 +22,9 @@ typedef struct options {
     const char *signature, *device;
     int64_t threads, model_memory_limit;
     bool json;
+    const char *dir, *tag_set, *outdir;
+    sx_run_inputs inputs;
+    bool overwrite;
 } options;
 
 static const sx_option rows[] = {
@@ -29,6 +36,24 @@ static const sx_option rows[] = {
     {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
      "signature to run; default: serving_default, or the first that takes what is given", "NAME"},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print all outputs as JSON, as serve does"},
+    {"dir", SX_OPTION_STRING, SX_OPT(options, dir), "directory of the SavedModel", "MODEL_DIR",
+     .group = "As saved_model_cli runs it"},
+    {"tag-set", SX_OPTION_STRING, SX_OPT(options, tag_set),
+     "tags of the graph to run; only \"serve\" is supported, the default", "TAGS"},
+    {"signature-def", SX_OPTION_STRING, SX_OPT(options, signature), "the same as --signature",
+     "NAME"},
+    {"inputs", SX_OPTION_STRING, SX_OPT(options, inputs.files),
+     "arrays: a .npy, a .npz (with the array's name in brackets if there are several), an image, "
+     "or @ and a text file, whose lines are strings",
+     "'INPUT=FILE;...'"},
+    {"input-exprs", SX_OPTION_STRING, SX_OPT(options, inputs.expressions),
+     "arrays as Python literals, or np.array, np.zeros, np.ones, np.full, np.arange of them",
+     "'INPUT=VALUE;...'"},
+    {"input-examples", SX_OPTION_STRING, SX_OPT(options, inputs.examples),
+     "tf.train.Examples: [{\"feature\": [values]}]", "'INPUT=VALUE;...'"},
+    {"outdir", SX_OPTION_STRING, SX_OPT(options, outdir),
+     "write each output to DIR/NAME.npy, too; strings as bytes of one length", "DIR"},
+    {"overwrite", SX_OPTION_FLAG, SX_OPT(options, overwrite), "replace these files if they exist"},
     SX_SERVABLE_ARGS_ROWS(options),
 };
 
@@ -135,6 +160,72 @@ static sx_status print_json(sx_arena *arena, const sx_signature_info *s, const s
     return status;
 }
 
+/* ---- As saved_model_cli ---- */
+
+static sx_status write_outputs(sx_arena *arena, const char *dir, bool overwrite,
+                               const sx_signature_info *s, const sx_outputs *outputs, sx_buf *text)
+{
+    if (dir != NULL) {
+        SX_TRY(sx_dir_create(dir));
+    }
+    for (int i = 0; i < s->n_outputs; i++) {
+        const sx_tensor *output = sx_outputs_at(outputs, i);
+        sx_buf_puts(text, "Result for output key ");
+        sx_buf_put_visible(text, s->outputs[i].name, strlen(s->outputs[i].name), "");
+        sx_buf_puts(text, ":\n");
+        sx_put_numpy(text, output);
+        sx_buf_putc(text, '\n');
+        if (dir == NULL) {
+            continue;
+        }
+        const char *path = sx_arena_printf(arena, "%s/%s.npy", dir, s->outputs[i].name);
+        if (path == NULL) {
+            return sx_no_memory("for the outputs");
+        }
+        if (strchr(s->outputs[i].name, '/') != NULL) {
+            return sx_error(SX_INVALID_ARGUMENT, "output \"%s\" has a name that is no file's",
+                            s->outputs[i].name);
+        }
+        if (!overwrite && sx_path_exists(path)) {
+            return sx_error(SX_ALREADY_EXISTS,
+                            "Output file %s already exists. Add \"--overwrite\" to overwrite the "
+                            "existing output files.",
+                            path);
+        }
+        SX_TRY(sx_npy_write(path, output));
+        sx_buf_printf(text, "Output %s is saved to %s\n", s->outputs[i].name, path);
+    }
+    return sx_buf_status(text);
+}
+
+/* saved_model_cli run */
+static sx_status run_as_original(sx_invocation *inv, sx_servable *model)
+{
+    const options *o = inv->options;
+    const sx_signature_info *signature = NULL;
+    sx_outputs *outputs = NULL;
+    sx_buf text;
+    SX_TRY(sx_servable_find(model, o->signature, &signature));
+    sx_tensor *inputs = sx_arena_array(&inv->arena, signature->n_inputs + 1, sx_tensor);
+    if (inputs == NULL) {
+        return sx_no_memory("for the inputs");
+    }
+    SX_TRY(sx_run_inputs_read(&o->inputs, signature, &inv->arena, inputs));
+    SX_TRY(sx_servable_run(model, signature->name, inputs, &outputs));
+    sx_buf_init(&text, 0);
+    sx_status status =
+        write_outputs(&inv->arena, o->outdir, o->overwrite, signature, outputs, &text);
+    fwrite(sx_buf_text(&text), 1, text.size, stdout);
+    sx_buf_deinit(&text);
+    sx_outputs_free(outputs);
+    return status;
+}
+
+static bool has_new_inputs(const options *o)
+{
+    return o->inputs.files != NULL || o->inputs.expressions != NULL || o->inputs.examples != NULL;
+}
+
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
@@ -142,6 +233,32 @@ static sx_status run(sx_invocation *inv)
                                         .device = o->device,
                                         .threads = (int)o->threads,
                                         .memory_limit_bytes = o->model_memory_limit};
+    const bool original = o->dir != NULL || has_new_inputs(o);
+    if ((o->dir != NULL) == (inv->words.count == 1)) {
+        return sx_usage(
+            inv, sx_error(SX_INVALID_ARGUMENT, o->dir != NULL ? "give MODEL_DIR or --dir, not both"
+                                                              : "give the directory of the model"));
+    }
+    const char *dir = o->dir != NULL ? o->dir : inv->words.items[0];
+    if (original && (!has_new_inputs(o) || o->image.count > 0 || o->input.count > 0 || o->json)) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                      "give --inputs, --input_exprs or --input_examples, and none "
+                                      "of --image, --input, --json"));
+    }
+    if (o->tag_set != NULL && strcmp(o->tag_set, "serve") != 0) {
+        return sx_error(SX_UNIMPLEMENTED, "--tag_set %s: only \"serve\" is supported", o->tag_set);
+    }
+    if (original) {
+        sx_servable *model = NULL;
+        sx_status status = sx_servable_load(dir, &wanted, &model);
+        if (sx_status_code(status) == SX_NOT_FOUND) {
+            status = sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL);
+        }
+        SX_TRY(status);
+        status = run_as_original(inv, model);
+        sx_servable_release(model);
+        return status;
+    }
     if ((o->image.count > 0) == (o->input.count > 0)) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, "give either --image or --input"));
     }
@@ -154,9 +271,9 @@ static sx_status run(sx_invocation *inv)
     sx_status status = SX_OK;
     SX_TRY(sx_npy_files_read(inv, &o->input, &arrays));
     SX_TRY_GOTO(status, sx_image_files_read(&o->image, &images), done);
-    status = sx_servable_load(inv->words.items[0], &wanted, &model);
+    status = sx_servable_load(dir, &wanted, &model);
     if (sx_status_code(status) == SX_NOT_FOUND) {
-        status = sx_dir_explain(status, &inv->arena, inv->words.items[0], SX_WANTED_SAVED_MODEL);
+        status = sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL);
     }
     SX_TRY_GOTO(status, status, done);
     SX_TRY_GOTO(status, choose_signature(model, o->signature, images.count > 0, &signature), done);
@@ -182,12 +299,15 @@ done:
 const sx_command sx_command_run = {
     .name = "run",
     .summary = "run a SavedModel on images or arrays",
-    .words = "MODEL_DIR",
+    .words = "[MODEL_DIR]",
     .about = "MODEL_DIR is a version directory (models/flowers/1) or a directory of versions "
-             "(models/flowers), whose highest version is run.",
+             "(models/flowers), whose highest version is run. With --inputs, --input_exprs or "
+             "--input_examples, the options of TensorFlow's saved_model_cli run, its text is "
+             "printed: each output as NumPy prints arrays.",
     .examples = "  sextant run models/flowers --image rose.jpg tulip.jpg\n"
-                "  sextant run models/flowers/1 --input x.npy --json",
-    .min_words = 1,
+                "  sextant run models/flowers/1 --input x.npy --json\n"
+                "  sextant run --dir models/m/1 --tag_set serve --signature_def serving_default "
+                "--input_exprs 'x=np.ones((2, 3))' --outdir out",
     .max_words = 1,
     SX_COMMAND_OPTIONS(rows, options),
     .run = run,

@@ -6,22 +6,37 @@
 
 #include "base/shortest.h"
 
-void sx_put_python_repr(sx_buf *out, const char *text)
+/* Quoted with ', or with " if it has a ' and no ". */
+static void put_quoted(sx_buf *out, sx_bytes text, bool ascii)
 {
-    const char quote = strchr(text, '\'') != NULL && strchr(text, '"') == NULL ? '"' : '\'';
+    const bool single = text.size > 0 && memchr(text.data, '\'', text.size) != NULL,
+               both = single && memchr(text.data, '"', text.size) != NULL;
+    const char quote = single && !both ? '"' : '\'';
     sx_buf_putc(out, quote);
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == quote || *c == '\\') {
-            sx_buf_printf(out, "\\%c", *c);
-        } else if (*c == '\n' || *c == '\r' || *c == '\t') {
-            sx_buf_puts(out, *c == '\n' ? "\\n" : *c == '\r' ? "\\r" : "\\t");
-        } else if ((unsigned char)*c < ' ' || *c == 0x7f) {
-            sx_buf_printf(out, "\\x%02x", (unsigned char)*c);
+    for (size_t i = 0; i < text.size; i++) {
+        const unsigned char c = ((const unsigned char *)text.data)[i];
+        if (c == (unsigned char)quote || c == '\\') {
+            sx_buf_printf(out, "\\%c", c);
+        } else if (c == '\n' || c == '\r' || c == '\t') {
+            sx_buf_puts(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
+        } else if (c < ' ' || c == 0x7f || (ascii && c > 0x7f)) {
+            sx_buf_printf(out, "\\x%02x", c);
         } else {
-            sx_buf_putc(out, *c);
+            sx_buf_putc(out, (char)c);
         }
     }
     sx_buf_putc(out, quote);
+}
+
+void sx_put_python_repr(sx_buf *out, const char *text)
+{
+    put_quoted(out, (sx_bytes){text, strlen(text)}, false);
+}
+
+void sx_put_python_bytes(sx_buf *out, sx_bytes bytes)
+{
+    sx_buf_putc(out, 'b');
+    put_quoted(out, bytes, true);
 }
 
 void sx_put_python_float(sx_buf *out, double value)

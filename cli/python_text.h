@@ -8,6 +8,9 @@
 /* repr() of a str: quoted with ', or with " if it has a ' and no ". */
 void sx_put_python_repr(sx_buf *out, const char *text);
 
+/* repr() of a bytes object: b'abc\xff' */
+void sx_put_python_bytes(sx_buf *out, sx_bytes bytes);
+
 /* repr() of a float: the shortest that reads back the same: 2.0, 1e-05, inf. */
 void sx_put_python_float(sx_buf *out, double value);
 

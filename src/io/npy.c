@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "io/array.h"
 #include "io/commit.h"
 #include "io/file.h"
@@ -200,6 +201,72 @@ static sx_status find_header(sx_bytes bytes, const char *name, struct text *out_
     return SX_OK;
 }
 
+/* Strings: 'S5', 5 bytes each, or 'U5', 5 code points of 4 bytes each; shorter ones end in zeros.
+ * The tensor's data are the sx_bytes and then their text, in one block. */
+static sx_status parse_strings(sx_window *window, uint64_t start, const struct header *header,
+                               size_t max_bytes, const char *name, sx_tensor *out_tensor)
+{
+    const bool wide = header->descr[1] == 'U', swap = header->descr[0] == '>';
+    struct text digits = {header->descr + 2, header->descr + strlen(header->descr)};
+    const int64_t n = sx_type_elems(&header->type);
+    int64_t width = 0, item_bytes = 0, file_bytes = 0, bytes = 0;
+    if (!take_size(&digits, &width) || digits.at != digits.end) {
+        return sx_error(SX_DATA_LOSS, "%s: invalid element type '%s'", name, header->descr);
+    }
+    if (header->fortran_order && header->type.rank > 1) {
+        return sx_error(SX_UNIMPLEMENTED, "%s: strings in Fortran order", name);
+    }
+    if (n < 0 || !sx_mul_i64(width, wide ? 4 : 1, &item_bytes) ||
+        !sx_mul_i64(n, item_bytes, &file_bytes) || (uint64_t)file_bytes != window->size - start) {
+        return sx_error(SX_DATA_LOSS, "%s: %lld strings of type '%s' do not fill the file", name,
+                        (long long)n, header->descr);
+    }
+    if (!sx_mul_i64(n, (int64_t)sizeof(sx_bytes), &bytes) ||
+        !sx_add_i64(bytes, file_bytes, &bytes) || (uint64_t)bytes > max_bytes) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "%s: strings of more than %zu bytes", name,
+                        max_bytes);
+    }
+    const void *in = NULL;
+    if (file_bytes > 0) {
+        SX_TRY(sx_window_look(window, start, (size_t)file_bytes, &in));
+    }
+    sx_bytes *strings = sx_alloc((size_t)bytes + 1, 1);
+    if (strings == NULL) {
+        return sx_no_memory("reading a .npy file");
+    }
+    char *at = (char *)(strings + n);
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *item = (const uint8_t *)in + i * item_bytes;
+        char *end = at;
+        for (int64_t k = 0; k < width; k++) {
+            uint32_t code = item[k];
+            if (wide) {
+                const uint8_t *c = item + 4 * k;
+                code =
+                    swap ? (uint32_t)c[0] << 24 | (uint32_t)c[1] << 16 | (uint32_t)c[2] << 8 | c[3]
+                         : (uint32_t)c[3] << 24 | (uint32_t)c[2] << 16 | (uint32_t)c[1] << 8 | c[0];
+            }
+            if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000 && wide)) {
+                sx_free(strings);
+                return sx_error(SX_DATA_LOSS, "%s: string %lld is not text", name, (long long)i);
+            }
+            if (wide) {
+                end = sx_utf8_put(end, code);
+            } else {
+                *end++ = (char)code;
+            }
+        }
+        while (end > at && end[-1] == '\0') {
+            end--;
+        }
+        strings[i] = (sx_bytes){at, (size_t)(end - at)};
+        at = end;
+    }
+    *out_tensor = (sx_tensor){header->type, strings};
+    out_tensor->type.dtype = SX_STRING;
+    return SX_OK;
+}
+
 static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx_tensor *out_tensor)
 {
     const size_t most = 12 + SX_NPY_MAX_HEADER;
@@ -215,6 +282,11 @@ static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx
                         "%s: invalid .npy header: expected a dict of descr, "
                         "fortran_order and shape (rank <= %d)",
                         name, SX_MAX_RANK);
+    }
+    if (strchr("|<>", header.descr[0]) != NULL && header.descr[0] != '\0' &&
+        (header.descr[1] == 'S' || header.descr[1] == 'U')) {
+        return parse_strings(window, start, &header,
+                             max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes, name, out_tensor);
     }
     if (header.descr[0] == '\0' || !find_dtype(header.descr, &header.type.dtype, &swap)) {
         return sx_error(SX_UNIMPLEMENTED, "%s: elements of type '%s'%s", name, header.descr,
@@ -284,9 +356,36 @@ static void put_growth_room(const sx_type *type, sx_buf *text)
     }
 }
 
-sx_status sx_npy_header(const sx_type *type, sx_buf *out)
+/* The bytes of an element of an array of strings: those of the longest; NumPy has no 'S0'. */
+static size_t string_width(const sx_tensor *tensor)
 {
-    const char *descr = sx_dtype_numpy(type->dtype);
+    const sx_bytes *strings = tensor->data;
+    size_t width = 1;
+    for (int64_t i = 0; i < sx_type_elems(&tensor->type); i++) {
+        width = SX_MAX(width, strings[i].size);
+    }
+    return width;
+}
+
+static sx_status write_strings(sx_commit_file *file, const sx_tensor *tensor)
+{
+    const sx_bytes *strings = tensor->data;
+    const size_t width = string_width(tensor);
+    char *row = sx_alloc(width, 1);
+    sx_status status = row == NULL ? sx_no_memory("writing a .npy file") : SX_OK;
+    for (int64_t i = 0; i < sx_type_elems(&tensor->type) && status == SX_OK; i++) {
+        memset(row, 0, width);
+        if (strings[i].size > 0) {
+            memcpy(row, strings[i].data, strings[i].size);
+        }
+        status = sx_commit_write(file, row, width);
+    }
+    sx_free(row);
+    return status;
+}
+
+static sx_status put_header(const sx_type *type, const char *descr, sx_buf *out)
+{
     if (descr == NULL || descr[0] == '\0' || !sx_type_is_static(type)) {
         char words[SX_TYPE_TEXT];
         return sx_error(SX_UNIMPLEMENTED, "cannot write %s as .npy",
@@ -313,13 +412,22 @@ sx_status sx_npy_header(const sx_type *type, sx_buf *out)
     return sx_buf_status(out);
 }
 
+sx_status sx_npy_header(const sx_type *type, sx_buf *out)
+{
+    return put_header(type, sx_dtype_numpy(type->dtype), out);
+}
+
 sx_status sx_npy_write(const char *path, const sx_tensor *tensor)
 {
+    const bool strings = tensor->type.dtype == SX_STRING;
+    char descr[32];
     sx_commit *commit = NULL;
     sx_commit_file *file = NULL;
     sx_buf header;
+    snprintf(descr, sizeof descr, "|S%zu", strings ? string_width(tensor) : 0);
     sx_buf_init(&header, 0);
-    sx_status status = sx_npy_header(&tensor->type, &header);
+    sx_status status =
+        put_header(&tensor->type, strings ? descr : sx_dtype_numpy(tensor->type.dtype), &header);
     if (status == SX_OK) {
         status = sx_commit_create(&commit);
     }
@@ -329,7 +437,9 @@ sx_status sx_npy_write(const char *path, const sx_tensor *tensor)
     if (status == SX_OK) {
         status = sx_commit_write(file, header.data, header.size);
     }
-    if (status == SX_OK) {
+    if (status == SX_OK && tensor->type.dtype == SX_STRING) {
+        status = write_strings(file, tensor);
+    } else if (status == SX_OK) {
         status = sx_commit_write(file, tensor->data, (size_t)sx_type_bytes(&tensor->type));
     }
     if (status == SX_OK) {

@@ -4,8 +4,10 @@
  *   header = Python dict {'descr': '<f4', 'fortran_order': False, 'shape': (3,), } padded to 64
  *
  * Reads the element types of sx_dtype in either byte order and either order of dimensions, rank up
- * to SX_MAX_RANK; bfloat16 is numpy's '<V2'. Writes v1.0, row-major, little-endian, identical to
- * the output of numpy.save. Pickled objects ('O') are rejected, as reading them would run code. */
+ * to SX_MAX_RANK; bfloat16 is numpy's '<V2'. Strings are read from bytes ('|S5', zeros at the end
+ * removed) and from text ('<U5', as UTF-8), and written as bytes. Writes v1.0, row-major,
+ * little-endian, identical to the output of numpy.save. Pickled objects ('O') are rejected, as
+ * reading them would run code. */
 #ifndef SX_IO_NPY_H
 #define SX_IO_NPY_H
 
@@ -15,7 +17,8 @@
 
 enum { SX_NPY_MAX_HEADER = 65536 };
 
-/* Parses .npy bytes. The tensor's data is a copy; free it with sx_free. max_bytes 0 = 8 GiB. */
+/* Parses .npy bytes. The tensor's data is a copy, of strings with their text: free it with sx_free.
+ * max_bytes 0 = 8 GiB. */
 SX_MUST_USE sx_status sx_npy_parse(sx_bytes bytes, size_t max_bytes, const char *name,
                                    sx_tensor *out_tensor);
 SX_MUST_USE sx_status sx_npy_read(const char *path, size_t max_bytes, sx_tensor *out_tensor);

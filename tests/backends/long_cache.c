@@ -1,24 +1,32 @@
-/* A hit of the compile cache makes ResNet-50's compile phase at least ten times shorter. */
+/* A hit of the compile cache makes ResNet-50's compile phase at least ten times shorter, in
+ * processor time: other programs on the machine do not count. */
 #include "harness.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "backends/backend.h"
-#include "base/clock.h"
 #include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "pjrt_plugin.h"
 
 enum { BATCH = 8, FASTER = 10 };
 
-/* Compiles the training step; the time. */
+static double processor_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Compiles the training step; the processor time. */
 static double compile(sx_platform *p, const sx_graph *g, bool expect_cached)
 {
     sx_executable *e;
     sx_executable_info info;
-    int64_t start = sx_now_ns();
+    const double start = processor_seconds();
     assert_ok(sx_compile(p, g, &(sx_compile_options){.batch = BATCH}, &e));
-    double seconds = (double)(sx_now_ns() - start) * 1e-9;
+    const double seconds = processor_seconds() - start;
     assert_ok(sx_executable_get_info(e, &info));
     assert_int_equal(info.from_cache, expect_cached);
     assert_true(info.temporary_bytes > 0 && info.flops > 0);

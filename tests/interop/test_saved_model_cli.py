@@ -1,5 +1,6 @@
-"""sextant show and scan print what TensorFlow's saved_model_cli prints, to the byte: SavedModels of
-tf.Module with several functions, of Keras, of the TF1 builder with several graphs, and ours."""
+"""sextant show, scan and run print what TensorFlow's saved_model_cli prints, to the byte: SavedModels
+of tf.Module with several functions, of Keras, of the TF1 builder with several graphs, and ours; run
+prints arrays of all dtypes, from files, literals and Examples, as NumPy does."""
 import contextlib
 import io
 import os
@@ -9,6 +10,7 @@ import sys
 import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.tools import saved_model_cli as cli
 
@@ -119,6 +121,77 @@ def compare(path, tags):
              original(lambda: cli.scan_meta_graph_def(graph, {"Const", "Foo"})))
 
 
+def arrays():
+    """By dtype: what NumPy's rules for printing tell apart."""
+    rng = np.random.default_rng(20261122)
+    for dtype in (np.float32, np.float64, np.float16):
+        edges = [[1, 2, 3], [0.1, 0.25, -3.5], [1e-5, 1], [[1.5, np.nan], [np.inf, -np.inf]], [np.nan, np.nan],
+                 [-0.0, 0.0], np.zeros((0, 3)), np.zeros((2, 3, 2)), 3.25, 0.1, 1e-5, 12345.678, 1e4, 0.0001,
+                 [999, 1001.5], [100, 0.09], [1000.0, 1.0], [1001.0, 1.0], np.arange(2000),
+                 rng.standard_normal((3, 30)), rng.standard_normal((20, 70)) * 100, rng.standard_normal((4, 5, 6, 12))]
+        for values in edges:
+            yield np.array(values, dtype)
+        for power in range(-6, 4):
+            yield (rng.standard_normal(20) * 10.0**power).astype(dtype)
+            yield np.round(rng.standard_normal((2, 11)) * 10, power % 4).astype(dtype)
+    for dtype in (np.int32, np.int64, np.uint8, np.int8, np.uint64):
+        info = np.iinfo(dtype)
+        for values in ([1, 100, 7], [info.min, info.max], 7, np.arange(120).reshape(2, 60) % 100):
+            yield np.array(values, dtype)
+    for values in ([True, False], True, rng.random((5, 50)) > 0.5, rng.random(1500) > 0.5):
+        yield np.array(values)
+    for values in ([b"abc", b"it's", b"\xff\n\x00x", b"\"both'"], [[b"a", b"bb"], [b"ccc", b""]],
+                   [b"word" * k for k in range(1, 12)], b"scalar"):
+        yield np.array(values, object)
+
+
+def compare_runs(here):
+    cases = {}
+    for array in arrays():
+        cases.setdefault(f"{array.dtype}_{array.ndim}", []).append(array)
+    module, functions = tf.Module(), {}
+    for key, (array, *_) in cases.items():
+        dtype = tf.string if array.dtype == object else array.dtype
+        functions[key] = tf.function(lambda x: {"y": tf.identity(x)},
+                                     input_signature=[tf.TensorSpec([None] * array.ndim, dtype, "x")])
+        setattr(module, key, functions[key])
+    path = os.path.join(here, "identities")
+    tf.saved_model.save(module, path, signatures=functions)
+
+    def check(key, want, *args):
+        got = sextant("run", "--dir", path, "--tag_set", "serve", "--signature_def", key, *args)
+        want = "Result for output key y:\n%s\n" % (want,)
+        assert got == want, f"{key} {args}: got\n{got}\nwant\n{want}"
+
+    n = 0
+    for key, some in cases.items():
+        for array in some:
+            np.save("x.npy", array.astype("S") if array.dtype == object else array)
+            check(key, array[()], "--inputs", "x=x.npy")
+            n += 1
+    # The original's own parsing and text, once; then literals, lines and Examples against values.
+    feed = cli.load_inputs_from_input_arg_string("x=x.npy", "", "")
+    theirs = original(lambda: cli.run_saved_model_with_feed_dict(path, "serve", "object_0", feed, "out_tf", False))
+    ours = sextant("run", "--dir", path, "--tag_set", "serve", "--signature_def", "object_0", "--inputs", "x=x.npy",
+                   "--outdir", "out_sx")
+    assert ours.replace("out_sx", "out_tf") == theirs, (ours, theirs)
+    check("float32_1", np.array([1, 2.5, -3], np.float32), "--input_exprs", "x=[1, 2.5, -3]")
+    check("float32_2", np.ones((2, 3), np.float32), "--input_exprs", "x=np.ones((2, 3), dtype=np.float32)")
+    check("int64_1", np.arange(2, 20, 3), "--input_exprs", "x=np.arange(2, 20, 3)")
+    check("int64_1", np.array([2**63 - 1, -(2**63)]), "--input_exprs", f"x=[{2**63 - 1}, {-2**63}]")
+    check("object_1", np.array(["a;b".encode(), "ü\n".encode(), b"\xff"], object), "--input_exprs",
+          r"x=['a;b', 'ü\n', b'\xff']")
+    with open("lines.txt", "w") as f:
+        f.write("one two\n\nthree")
+    check("object_1", np.array([b"one two", b"", b"three"], object), "--inputs", "x=@lines.txt")
+    np.save("text.npy", np.array(["ü", "abc"]))
+    check("object_1", np.array(["ü".encode(), b"abc"], object), "--inputs", "x=text.npy")
+    for example in ('{"a": [1.5, 2.0]}', '{"a": [1, -2]}', '{"a": ["x", "yz"]}', '{"a": [b"\\xff"]}'):
+        feed = cli.load_inputs_from_input_arg_string("", "", f"x=[{example}]")["x"]
+        check("object_1", np.array(feed, object), "--input_examples", f"x=[{example}]")
+    print(f"run: {n} arrays printed as NumPy does; literals, lines, Examples")
+
+
 def main():
     with tempfile.TemporaryDirectory() as here:
         os.chdir(here)
@@ -130,6 +203,7 @@ def main():
             make(path)
             compare(path, tags)
             print(f"{make.__name__}: show and scan as saved_model_cli")
+        compare_runs(here)
 
 
 if __name__ == "__main__":

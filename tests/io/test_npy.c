@@ -92,6 +92,61 @@ static void test_io_npy__reads_both_orders_of_everything(void **state)
     sx_free(t.data);
 }
 
+static void assert_strings(const sx_tensor *t, const char *first, const char *second)
+{
+    const sx_bytes *s = t->data;
+    assert_int_equal(t->type.dtype, SX_STRING);
+    assert_int_equal(t->type.rank, 1);
+    assert_int_equal(t->type.dims[0], 2);
+    assert_int_equal(s[0].size, strlen(first));
+    assert_memory_equal(s[0].data, first, s[0].size);
+    assert_int_equal(s[1].size, strlen(second));
+    assert_memory_equal(s[1].data, second, s[1].size);
+}
+
+static void test_io_npy__reads_and_writes_strings(void **state)
+{
+    (void)state;
+    sx_tensor t = {0};
+    assert_ok(parse("{'descr': '|S3', 'fortran_order': False, 'shape': (2,)}", "abcd\0\0", 6, &t));
+    assert_strings(&t, "abc", "d");
+    assert_ok(sx_npy_write(scratch("s.npy"), &t));
+    sx_free(t.data);
+    assert_ok(sx_npy_read(scratch("s.npy"), 0, &t));
+    assert_strings(&t, "abc", "d");
+    sx_free(t.data);
+    assert_ok(parse("{'descr': '<U2', 'fortran_order': False, 'shape': (2,)}",
+                    "\xfc\0\0\0x\0\0\0\x00\xf6\x01\0\0\0\0\0", 16, &t));
+    assert_strings(&t, "\xc3\xbcx", "\xf0\x9f\x98\x80");
+    sx_free(t.data);
+    assert_ok(
+        parse("{'descr': '>U1', 'fortran_order': False, 'shape': (2,)}", "\0\0\0a\0\0\0b", 8, &t));
+    assert_strings(&t, "a", "b");
+    sx_free(t.data);
+    t.data = NULL;
+    static const struct {
+        const char *dict, *says;
+        sx_code code;
+    } rows[] = {
+        {"{'descr': '|S3', 'fortran_order': False, 'shape': (2,)}", "do not fill", SX_DATA_LOSS},
+        {"{'descr': '<U9223372036854775807', 'fortran_order': False, 'shape': (2,)}", "do not fill",
+         SX_DATA_LOSS},
+        {"{'descr': '<U', 'fortran_order': False, 'shape': (2,)}", "invalid element type",
+         SX_DATA_LOSS},
+        {"{'descr': '|S2', 'fortran_order': True, 'shape': (1, 2)}", "Fortran", SX_UNIMPLEMENTED},
+        {"{'descr': '<U1', 'fortran_order': False, 'shape': (1,)}", "not text", SX_DATA_LOSS},
+        {"{'descr': '|S0', 'fortran_order': False, 'shape': (999999999999,)}", "do not fill",
+         SX_DATA_LOSS},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_error(parse(rows[i].dict, "\xff\xff\xff\xff", 4, &t), rows[i].code, rows[i].says);
+    }
+    assert_error(
+        parse("{'descr': '|S0', 'fortran_order': False, 'shape': (99999999999,)}", "", 0, &t),
+        SX_RESOURCE_EXHAUSTED, "more than");
+    assert_null(t.data);
+}
+
 static void test_io_npy__refuses(void **state)
 {
     (void)state;
@@ -155,6 +210,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_npy__writes_the_reference),
     cmocka_unit_test(test_io_npy__headers_are_aligned),
     cmocka_unit_test(test_io_npy__reads_both_orders_of_everything),
+    scratch_test(test_io_npy__reads_and_writes_strings),
     cmocka_unit_test(test_io_npy__refuses),
     cmocka_unit_test(test_io_npy__flips_and_cuts),
 };

@@ -1,0 +1,47 @@
+/* Literals of Python, as the options of `run` take them: numbers, strings, bytes, True, False,
+ * None, lists, tuples, dicts, and a few constructors of NumPy:
+ *
+ *   np.array(VALUE)  np.zeros(SHAPE)  np.ones(SHAPE)  np.full(SHAPE, NUMBER)  np.arange([FROM,]
+ * TO[, STEP])
+ *
+ * Nothing is evaluated: there are no names and no operators but a sign. */
+#ifndef SX_CLI_PYTHON_LITERAL_H
+#define SX_CLI_PYTHON_LITERAL_H
+
+#include "base/arena.h"
+
+typedef enum sx_literal_kind {
+    SX_LITERAL_NONE,
+    SX_LITERAL_BOOL,  /* integer: 0 or 1 */
+    SX_LITERAL_INT,   /* integer */
+    SX_LITERAL_FLOAT, /* number */
+    SX_LITERAL_TEXT,  /* text: a str as UTF-8, or bytes */
+    SX_LITERAL_LIST,  /* items; also a tuple */
+    SX_LITERAL_DICT,  /* items and keys */
+} sx_literal_kind;
+
+typedef struct sx_literal {
+    sx_literal_kind kind;
+    int64_t integer;
+    double number;
+    sx_bytes text;
+    int n;
+    struct sx_literal *items, *keys; /* [n] */
+} sx_literal;
+
+/* Parses the whole text; the result is in `arena`. INVALID_ARGUMENT: where, and what is expected;
+ * RESOURCE_EXHAUSTED: nested more than 32 deep, more than 16 Mi items. */
+SX_MUST_USE sx_status sx_literal_parse(const char *text, sx_arena *arena, sx_literal *out);
+
+/* The array that a literal stands for, of a given dtype: numbers are converted to it, to integers
+ * by dropping the fraction. INVALID_ARGUMENT: lists of different lengths, strings for numbers or
+ * the reverse, a number that the dtype cannot hold. */
+SX_MUST_USE sx_status sx_literal_tensor(const sx_literal *literal, sx_dtype dtype, sx_arena *arena,
+                                        sx_tensor *out);
+
+/* A list of dicts, each from names to lists of numbers or strings, as serialized tf.train.Examples:
+ * strings, [n]. */
+SX_MUST_USE sx_status sx_literal_examples(const sx_literal *literal, sx_arena *arena,
+                                          sx_tensor *out);
+
+#endif

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# run --inputs, --input_exprs, --input_examples: the options of saved_model_cli. tests/interop
+# compares the printed arrays with NumPy's.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+ok train linear --data generated:digits --model-dir m_run --steps 1
+ok export m_run --out m
+m="run --dir m/1 --tag_set serve --signature_def tensors"
+ok $m --input_exprs 'image=np.zeros((2, 28, 28, 1))' --outdir out1
+says 'Result for output key probabilities:'
+says 'Output probabilities is saved to out1/probabilities.npy'
+cp out zeros
+python3 - <<'PY'
+import zipfile
+def npy(descr, shape, data):
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + data
+zeros = npy("|u1", (2, 28, 28, 1), bytes(2 * 784))
+open("x.npy", "wb").write(zeros)
+for name, members in ("one.npz", ["a"]), ("two.npz", ["a", "b"]):
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as z:
+        for member in members:
+            z.writestr(member + ".npy", zeros)
+open("text.npy", "wb").write(npy("|S3", (1,), b"abc"))
+PY
+# Integers become the input's floats; the array of a .npz may be named.
+for file in x.npy one.npz 'one.npz[a]' 'two.npz[b]'; do
+    ok $m --inputs "image=$file"
+    sed '/is saved/d' zeros | cmp - out || fail "$file"
+done
+fails 1 $m --inputs 'image=missing.npy'
+warns 'missing.npy'
+fails 1 $m --inputs 'image=two.npz'
+warns 'two.npz has "a", "b"; give one: two.npz[NAME]'
+fails 1 $m --inputs 'image=two.npz[c]'
+warns 'two.npz has no array "c"; it has "a", "b"'
+fails 1 $m --inputs 'image=text.npy'
+warns 'input "image": expected float32, got string'
+fails 1 $m --inputs 'picture=x.npy'
+warns '"picture" is not an input of signature tensors; it has "image"'
+fails 1 $m --inputs image
+warns '"image": expected INPUT=VALUE'
+fails 1 $m --input_exprs 'image=np.zeros((2, 28, 28, 1))' --outdir out1
+warns 'Output file out1/class.npy already exists. Add "--overwrite"'
+ok $m --input_exprs 'image=np.zeros((2, 28, 28, 1))' --outdir out1 --overwrite
+# Literals that are none.
+while IFS='|' read -r text error; do
+    fails 1 $m --input_exprs "image=$text"
+    warns "$error"
+done <<'END'
+[1, 2|expected "," or "]" at character 6, got the end
+[1, x]|expected a value at character 5, got "x]"
+__import__("os")|expected a value
+[1, [2]]|lists of different depths do not make an array
+[[1], [2, 3]]|lists of different lengths do not make an array
+["a"]|expected numbers
+np.sin(1)|expected np.array, np.zeros, np.ones, np.full or np.arange
+np.arange(1, 2, 0)|np.arange has no end
+np.zeros(-1)|a shape is a size or a list
+1 + 1|expected the end at character 3
+END
+fails 5 $m --input_exprs 'image=np.zeros((99999, 99999))'
+warns 'has more than 16777216 items'
+fails 5 $m --input_exprs "image=$(printf '[%.0s' {1..33})1"
+warns 'is nested more than 32 deep'
+fails 1 $m --input_examples 'image=[{"a": [1.0]}]'
+warns 'Examples are strings; the input is float32'
+fails 2 $m
+warns 'give --inputs, --input_exprs or --input_examples'
+fails 2 $m --input_exprs 'image=1' --json
+fails 2 run
+warns 'give the directory of the model'
+fails 1 run --dir m/1 --tag_set gpu --input_exprs 'image=1'
+warns 'only "serve" is supported'

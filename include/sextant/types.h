@@ -101,7 +101,7 @@ typedef struct sx_type {
 SX_API sx_type sx_type_make(sx_dtype dtype, int rank, const int64_t *dims);
 SX_API sx_type sx_scalar_type(sx_dtype dtype);
 SX_API bool sx_type_equal(const sx_type *a, const sx_type *b);
-SX_API bool sx_type_is_static(const sx_type *type); /* every dimension is known */
+SX_API bool sx_type_is_static(const sx_type *type); /* rank and every dimension are known */
 SX_API bool sx_type_has_batch(const sx_type *type); /* some dimension is c·N */
 SX_API int sx_batch_axis(const sx_type *type);      /* the first dimension that is; −1 if none */
 /* `type` with c·`batch` in place of each c·N; SX_UNKNOWN_DIM where that overflows int64. `batch` is
@@ -114,8 +114,8 @@ SX_API int64_t sx_type_elems(const sx_type *type);
 SX_API int64_t sx_type_bytes(const sx_type *type);
 
 /* "float32[N,28,2*N,?]": N is the batch, ? an unknown dimension, ?7 symbol 7; "float32[*]" has an
- * unknown rank. Writes at most `capacity` bytes including the final NUL; SX_TYPE_TEXT is always
- * enough. Returns `buffer`. */
+ * unknown rank, "float32[rank 9]" one that is out of range. Writes at most `capacity` bytes
+ * including the final NUL; SX_TYPE_TEXT is always enough. Returns `buffer`. */
 enum { SX_TYPE_TEXT = 200 };
 SX_API char *sx_type_format(const sx_type *type, char *buffer, size_t capacity);
 

@@ -112,6 +112,23 @@ sx_status sx_device_buffer_create(sx_device *device, const sx_type *type, sx_dev
     return sx_device_buffer_create_in(device, 0, type, out);
 }
 
+sx_status sx_device_buffer_create_within(sx_device *device, const sx_type *type, sx_budget *budget,
+                                         sx_device_buffer **out)
+{
+    const int64_t bytes = SX_MAX(sx_type_bytes(type), 0); /* -1 is refused below */
+    if (!sx_budget_charge(budget, (size_t)bytes)) {
+        char text[SX_TYPE_TEXT];
+        return sx_budget_over(budget, sx_type_format(type, text, sizeof(text)), (size_t)bytes);
+    }
+    sx_status status = sx_device_buffer_create(device, type, out);
+    if (status != SX_OK) {
+        sx_budget_release(budget, (size_t)bytes);
+        return status;
+    }
+    (*out)->budget = budget;
+    return SX_OK;
+}
+
 sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data, bool borrow)
 {
     return buffer->device->platform->backend->buffer_write(buffer, data, borrow);
@@ -174,6 +191,7 @@ sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer)
 void sx_device_buffer_release(sx_device_buffer *buffer)
 {
     if (buffer != NULL && atomic_fetch_sub(&buffer->refs, 1) == 1) {
+        sx_budget_release(buffer->budget, (size_t)sx_type_bytes(&buffer->type));
         buffer->device->platform->backend->buffer_destroy(buffer);
     }
 }

@@ -139,6 +139,7 @@ struct sx_device_buffer {
     int memory;   /* of the device's memories */
     sx_type type; /* static */
     atomic_int refs;
+    sx_budget *budget; /* charged for its bytes until it is destroyed; NULL = none */
 };
 struct sx_executable {
     sx_platform *platform;
@@ -238,6 +239,11 @@ void sx_platform_close(sx_platform *platform); /* NULL is allowed; its buffers a
 
 SX_MUST_USE sx_status sx_device_buffer_create(sx_device *device, const sx_type *type,
                                               sx_device_buffer **out);
+/* The same, its bytes charged to `budget` until it is destroyed. RESOURCE_EXHAUSTED: over its
+ * limit.
+ */
+SX_MUST_USE sx_status sx_device_buffer_create_within(sx_device *device, const sx_type *type,
+                                                     sx_budget *budget, sx_device_buffer **out);
 SX_MUST_USE sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data,
                                              bool borrow);
 SX_MUST_USE sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data);

@@ -23,4 +23,12 @@ SX_MUST_USE sx_status sx_take_args(const char *name, const void *args, size_t si
     SX_TRY(sx_take_args(#type, (args), sizeof(type), &args##_copy)); \
     (args) = &args##_copy
 
+/* For a public function that returns sx_status: refuses NULL for a parameter that needs a value. */
+#define SX_NEED(argument)                                                                  \
+    do {                                                                                   \
+        if ((argument) == NULL) {                                                          \
+            return sx_error(SX_INVALID_ARGUMENT, "%s(): " #argument " is NULL", __func__); \
+        }                                                                                  \
+    } while (0)
+
 #endif

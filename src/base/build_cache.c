@@ -131,22 +131,38 @@ static sx_built *find(sx_build_cache *cache, uint64_t hash, const void *key, siz
     return e;
 }
 
-/* With the mutex held: removes one entry if there are too many; else NULL. The entry is freed by
- * its user or, if it has none, by the caller. */
-static sx_built *evict(sx_build_cache *cache)
+static bool is_over(const sx_build_cache *cache)
 {
     const sx_build_cache_options *o = &cache->options;
-    if (cache->stats.entries <= o->max_entries &&
-        (o->max_bytes == 0 || cache->stats.bytes <= o->max_bytes)) {
-        return NULL;
-    }
+    return cache->stats.entries > o->max_entries ||
+           (o->max_bytes != 0 && cache->stats.bytes > o->max_bytes);
+}
+
+/* With the mutex held, which is released meanwhile: removes the least recently used entry. Its last
+ * user frees it. */
+static void evict_oldest(sx_build_cache *cache)
+{
     sx_built *e = cache->oldest;
     unlink_use(cache, e);
     unlist(cache, e);
     cache->stats.entries--;
     cache->stats.bytes -= e->bytes;
     cache->stats.evicted++;
-    return e;
+    sx_built *unused = drop(e);
+    pthread_mutex_unlock(&cache->mutex);
+    free_entry(unused);
+    pthread_mutex_lock(&cache->mutex);
+}
+
+int64_t sx_build_cache_evict(sx_build_cache *cache, int64_t count)
+{
+    int64_t evicted = 0;
+    pthread_mutex_lock(&cache->mutex);
+    for (; evicted < count && cache->oldest != NULL; evicted++) {
+        evict_oldest(cache);
+    }
+    pthread_mutex_unlock(&cache->mutex);
+    return evicted;
 }
 
 /* With the mutex held, which is released while waiting. */
@@ -236,13 +252,8 @@ sx_status sx_build_cache_get(sx_build_cache *cache, const void *key, size_t size
         unused = drop(e);
     }
     pthread_cond_broadcast(&cache->changed);
-    sx_built *surplus = evict(cache);
-    while (surplus != NULL) {
-        sx_built *dead = drop(surplus);
-        pthread_mutex_unlock(&cache->mutex);
-        free_entry(dead);
-        pthread_mutex_lock(&cache->mutex);
-        surplus = evict(cache);
+    while (is_over(cache)) {
+        evict_oldest(cache);
     }
     pthread_mutex_unlock(&cache->mutex);
     free_entry(unused);

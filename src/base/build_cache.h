@@ -34,6 +34,9 @@ void sx_build_cache_destroy(sx_build_cache *cache); /* NULL is fine; must not be
 SX_MUST_USE sx_status sx_build_cache_get(sx_build_cache *cache, const void *key, size_t size,
                                          sx_build_fn *build, void *user, const sx_cancel *cancel,
                                          sx_built **out);
+/* Removes up to `count` of the least recently used values; returns how many there were. */
+int64_t sx_build_cache_evict(sx_build_cache *cache, int64_t count);
+
 void *sx_built_value(const sx_built *built);
 sx_built *sx_built_retain(sx_built *built);
 void sx_built_release(sx_built *built); /* NULL is fine */

@@ -106,7 +106,7 @@ bool sx_type_equal(const sx_type *a, const sx_type *b)
 
 bool sx_type_is_static(const sx_type *type)
 {
-    if (type->rank == SX_UNKNOWN_RANK) {
+    if (type->rank < 0 || type->rank > SX_MAX_RANK) {
         return false;
     }
     for (int i = 0; i < type->rank; i++) {
@@ -193,6 +193,10 @@ char *sx_type_format(const sx_type *type, char *buffer, size_t capacity)
     char text[SX_TYPE_TEXT];
     int at = snprintf(text, sizeof(text), "%s[%s", sx_dtype_name(type->dtype),
                       type->rank == SX_UNKNOWN_RANK ? "*" : "");
+    if (type->rank < SX_UNKNOWN_RANK || type->rank > SX_MAX_RANK) {
+        snprintf(buffer, capacity, "%srank %d]", text, type->rank);
+        return buffer;
+    }
     for (int i = 0; i < type->rank; i++) {
         at += snprintf(text + at, sizeof(text) - (size_t)at, "%s", i == 0 ? "" : ",");
         at += format_dim(type->dims[i], text + at, sizeof(text) - (size_t)at);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/args.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/attr_rows.h"
@@ -14,7 +15,7 @@
 
 void sx_builder_fail(sx_builder *b, sx_status status)
 {
-    if (b->error != SX_OK) {
+    if (b == NULL || b->error != SX_OK) {
         sx_status_free(status);
         return;
     }
@@ -23,7 +24,7 @@ void sx_builder_fail(sx_builder *b, sx_status status)
 
 bool sx_builder_failed(const sx_builder *b)
 {
-    return b->error != SX_OK;
+    return b == NULL || b->error != SX_OK;
 }
 
 bool sx_builder_take_args(sx_builder *b, const char *name, const void *args, size_t size, void *out)
@@ -63,6 +64,7 @@ static void fail_memory(sx_builder *b)
 
 sx_status sx_builder_create(sx_builder **out_builder)
 {
+    SX_NEED(out_builder);
     sx_builder *b = sx_alloc(1, sizeof(*b));
     sx_graph *g = sx_alloc(1, sizeof(*g));
     sx_status spent = sx_error(SX_FAILED_PRECONDITION, "this builder has finished its graph");
@@ -204,15 +206,17 @@ void sx_scope_end(sx_builder *b)
 
 void sx_builder_at(sx_builder *b, const char *file, int line)
 {
-    b->file = file != NULL ? file : "";
-    b->line = line;
+    if (b != NULL) {
+        b->file = file != NULL ? file : "";
+        b->line = line;
+    }
 }
 
 /* ---- Nodes ---- */
 
 sx_type sx_type_of_value(const sx_builder *b, sx_value v)
 {
-    bool known = b->error == SX_OK && sx_value_is(v) && v.id < (uint32_t)b->graph->n_values;
+    bool known = !sx_builder_failed(b) && sx_value_is(v) && v.id < (uint32_t)b->graph->n_values;
     return known ? b->graph->values[v.id].type : (sx_type){0};
 }
 
@@ -386,7 +390,7 @@ static bool settle_names(sx_builder *b, sx_node_spec *spec)
 
 sx_value sx_build_node(sx_builder *b, const sx_node_spec *asked)
 {
-    if (b->error != SX_OK) {
+    if (sx_builder_failed(b)) {
         return SX_NO_VALUE;
     }
     sx_node_spec spec = *asked;
@@ -434,8 +438,12 @@ static int find_arg(const sx_builder *b, const char *name)
 
 sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type)
 {
+    if (sx_builder_failed(b)) {
+        return SX_NO_VALUE;
+    }
     sx_graph *g = b->graph;
-    if (b->error != SX_OK) {
+    if (arg->name == NULL) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "an input or a variable has no name"));
         return SX_NO_VALUE;
     }
     if ((unsigned)arg->init >= SX_INIT_COUNT_ || (unsigned)arg->role > SX_ROLE_STEP) {
@@ -495,7 +503,18 @@ static sx_value existing_variable(sx_builder *b, int arg, const sx_variable_spec
 
 sx_value sx_variable(sx_builder *b, const sx_variable_spec *spec)
 {
-    if (b->error != SX_OK) {
+    if (sx_builder_failed(b)) {
+        return SX_NO_VALUE;
+    }
+    if (spec == NULL || spec->name == NULL) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "a variable has no name"));
+        return SX_NO_VALUE;
+    }
+    if (b->graph->general) {
+        fail_at(b, b->file, b->line, "variable", spec->name,
+                sx_error(SX_INVALID_ARGUMENT,
+                         "a function has no variables of its own; declare them in its library, "
+                         "and read them through a variable_handle"));
         return SX_NO_VALUE;
     }
     int arg = find_arg(b, spec->name);
@@ -539,14 +558,18 @@ static void append_result(sx_builder *b, const char *name, sx_value value, int a
 
 void sx_output(sx_builder *b, const char *name, sx_value value)
 {
-    if (b->error != SX_OK) {
+    if (sx_builder_failed(b)) {
         return;
     }
-    if (!sx_value_is(value) || sx_graph_find_output(b->graph, name) >= 0) {
+    if (name == NULL) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "an output has no name"));
+        return;
+    }
+    const bool known = sx_value_is(value) && value.id < (uint32_t)b->graph->n_values;
+    if (!known || sx_graph_find_output(b->graph, name) >= 0) {
         fail_at(b, b->file, b->line, "output", name,
-                sx_error(SX_INVALID_ARGUMENT, sx_value_is(value)
-                                                  ? "the graph already has an output of this name"
-                                                  : "it has no value"));
+                sx_error(SX_INVALID_ARGUMENT, known ? "the graph already has an output of this name"
+                                                    : "it is not a value of this graph"));
         return;
     }
     append_result(b, name, value, SX_RESULT_IS_OUTPUT);
@@ -564,10 +587,11 @@ static sx_result *find_assignment(sx_graph *g, int arg)
 
 void sx_assign(sx_builder *b, const char *variable_name, sx_value value)
 {
-    if (b->error != SX_OK) {
+    if (sx_builder_failed(b)) {
         return;
     }
     sx_graph *g = b->graph;
+    variable_name = variable_name != NULL ? variable_name : "";
     int arg = find_arg(b, variable_name);
     if (arg < 0 || g->args[arg].kind != SX_ARG_VARIABLE) {
         fail_at(b, b->file, b->line, "assign", variable_name,
@@ -594,6 +618,8 @@ void sx_assign(sx_builder *b, const char *variable_name, sx_value value)
 
 sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
 {
+    SX_NEED(b);
+    SX_NEED(out_graph);
     if (b->error == SX_OK && b->depth > 0) {
         sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
                                     "scope \"%s\" is still open; end it with sx_scope_end()",

@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "base/args.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/attr_rows.h"
@@ -24,6 +25,7 @@
 
 sx_status sx_library_create(sx_library **out_library)
 {
+    SX_NEED(out_library);
     sx_library *library = sx_alloc(1, sizeof(*library));
     if (library == NULL) {
         return sx_no_memory("for a library of functions");
@@ -98,6 +100,9 @@ static sx_status add_row(sx_library *library, const char *what, const char *name
 
 sx_status sx_library_add_variable(sx_library *library, const sx_variable_spec *spec)
 {
+    SX_NEED(library);
+    SX_NEED(spec);
+    SX_NEED(spec->name);
     sx_variable_spec kept = *spec;
     char text[SX_TYPE_TEXT];
     if (!sx_type_is_static(&spec->type) || sx_type_bytes(&spec->type) < 0) {
@@ -137,6 +142,8 @@ static sx_status add_body(sx_library *library, const char *name, sx_graph *body)
 
 sx_status sx_library_add(sx_library *library, const char *name, sx_builder *b)
 {
+    SX_NEED(library);
+    SX_NEED(name);
     sx_graph *body = NULL;
     SX_TRY(sx_builder_finish(b, &body), "function \"%.100s\"", name);
     sx_status status = add_body(library, name, body);
@@ -246,6 +253,7 @@ static void print_library(const sx_library *library, sx_buf *out)
 
 sx_status sx_library_finish(sx_library *library)
 {
+    SX_NEED(library);
     for (int i = 0; i < library->n_functions && !library->finished; i++) {
         const sx_function *f = &library->functions[i];
         SX_TRY(check_nodes(library, f->body), "function \"%.100s\"", f->name);
@@ -266,6 +274,8 @@ sx_status sx_library_finish(sx_library *library)
 
 sx_status sx_library_print(const sx_library *library, char **out_text)
 {
+    SX_NEED(library);
+    SX_NEED(out_text);
     sx_buf out;
     size_t size;
     sx_buf_init(&out, SX_GRAPH_MAX_TEXT_BYTES);
@@ -344,6 +354,8 @@ sx_status sx_library_parse_within(const char *text, size_t size, const sx_parse_
 
 sx_status sx_library_parse(const char *text, size_t size, sx_library **out_library)
 {
+    SX_NEED(text);
+    SX_NEED(out_library);
     return sx_library_parse_within(text, size, NULL, out_library);
 }
 
@@ -363,14 +375,31 @@ static sx_status read_attrs(sx_builder *b, const sx_op_def *op, const char *text
     return l.kind == SX_TOKEN_END ? SX_OK : sx_lexer_error(&l, "the end of the attributes");
 }
 
+/* False: the builder has failed. */
+static bool check_list(sx_builder *b, const char *op, const char *what, const void *list, int n)
+{
+    if (n < 0 || (n > 0 && list == NULL)) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "%s: n_%s is %d%s%s%s", op, what, n,
+                                    n > 0 ? ", but " : "", n > 0 ? what : "",
+                                    n > 0 ? " is NULL" : ""));
+    }
+    return !sx_builder_failed(b);
+}
+
 sx_value sx_function_node(sx_builder *b, const char *op_name, const char *attrs_text,
                           const sx_value *inputs, int n_inputs, sx_builder *const *regions,
                           int n_regions, const sx_type *types, int n_types)
 {
-    const sx_op_def *op = sx_op_find(op_name);
-    if (sx_builder_failed(b)) {
+    if (b == NULL || sx_builder_failed(b)) {
         return SX_NO_VALUE;
     }
+    if (op_name == NULL || !check_list(b, op_name, "inputs", inputs, n_inputs) ||
+        !check_list(b, op_name, "regions", regions, n_regions) ||
+        !check_list(b, op_name, "types", types, n_types)) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "sx_function_node(): op is NULL"));
+        return SX_NO_VALUE;
+    }
+    const sx_op_def *op = sx_op_find(op_name);
     if (op == NULL || op == &sx_op_parameter) {
         sx_builder_fail(b, sx_error(SX_NOT_FOUND, "no operator \"%.60s\"", op_name));
         return SX_NO_VALUE;
@@ -389,8 +418,11 @@ sx_value sx_function_node(sx_builder *b, const char *op_name, const char *attrs_
     }
     for (int row = 0; row < op->n_attrs && status == SX_OK; row++) {
         if (op->attrs[row].kind == SX_ATTR_BODY && n_made < n_regions) {
-            status = sx_status_annotate(sx_builder_finish(regions[n_made], &made[n_made]), __FILE__,
-                                        __LINE__, "region %s", op->attrs[row].name);
+            status = regions[n_made] == b
+                         ? sx_error(SX_INVALID_ARGUMENT, "a builder cannot be a region of its own")
+                         : sx_builder_finish(regions[n_made], &made[n_made]);
+            status =
+                sx_status_annotate(status, __FILE__, __LINE__, "region %s", op->attrs[row].name);
             memcpy((char *)attrs + op->attrs[row].offset, &made[n_made], sizeof(made[n_made]));
             n_made++;
         }

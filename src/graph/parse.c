@@ -7,6 +7,7 @@
 
 #include <sextant/function.h>
 
+#include "base/args.h"
 #include "base/memory.h"
 #include "graph/attr_rows.h"
 #include "graph/builder.h"
@@ -342,6 +343,8 @@ sx_status sx_parse_first_line(sx_parser *p, const char *form, int newest, int64_
 
 sx_status sx_graph_parse(const char *text, size_t size, sx_graph **out_graph)
 {
+    SX_NEED(text);
+    SX_NEED(out_graph);
     sx_arena arena;
     sx_parser p = {.depth = 0};
     int64_t version = 0;

@@ -30,6 +30,7 @@
  * "float32[*]"), and "{shape=%4}" is an attribute that is an operand. Libraries: library.c. */
 #include <string.h>
 
+#include "base/args.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "graph/attr_rows.h"
@@ -144,6 +145,8 @@ void sx_graph_print_lines(const sx_graph *g, int depth, sx_buf *out)
 
 sx_status sx_graph_print(const sx_graph *g, char **out_text)
 {
+    SX_NEED(g);
+    SX_NEED(out_text);
     sx_buf out;
     sx_buf_init(&out, SX_GRAPH_MAX_TEXT_BYTES);
     sx_buf_puts(&out, g->general                 ? "sextant-function 2\n"

@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "graph/builder.h"
 
+enum { MAX_TRIES = 2 }; /* of making room: half of what is kept, then all */
+
 static sx_status no_memory(void)
 {
     return sx_no_memory("running a function");
@@ -15,12 +17,20 @@ static sx_status no_memory(void)
 
 /* ---- The latest programs of a body ---- */
 
-static void latest_deinit(sx_function_latest *latest)
+static void latest_clear(sx_function_latest *latest)
 {
+    pthread_mutex_lock(&latest->mutex);
     for (int i = 0; i < latest->n; i++) {
         sx_built_release(latest->rows[i].program);
         sx_free((void *)latest->rows[i].binding.args);
     }
+    latest->n = latest->next = 0;
+    pthread_mutex_unlock(&latest->mutex);
+}
+
+static void latest_deinit(sx_function_latest *latest)
+{
+    latest_clear(latest);
     pthread_mutex_destroy(&latest->mutex);
 }
 
@@ -115,6 +125,7 @@ static void destroy_program(void *user)
     }
     sx_free(p->steps);
     sx_specialized_destroy(p->spec);
+    sx_budget_release(p->memory, p->bytes);
     pthread_mutex_destroy(&p->mutex);
     sx_free(p);
 }
@@ -155,6 +166,31 @@ void sx_function_programs_deinit(sx_function_programs *f)
     sx_free(f->latest);
     sx_build_cache_destroy(f->programs); /* they refer to executables */
     sx_build_cache_destroy(f->executables);
+}
+
+bool sx_function_programs_make_room(sx_function_programs *f, sx_status status, int *tries)
+{
+    sx_build_cache_stats programs, executables;
+    if (sx_status_code(status) != SX_RESOURCE_EXHAUSTED || !sx_budget_refused(f->memory)) {
+        return false;
+    }
+    const sx_budget *by = atomic_load(&f->memory->refused_by);
+    if (by == NULL || atomic_load(&f->memory->refused_bytes) > by->limit_bytes) {
+        return false; /* too large for an empty budget */
+    }
+    for (int i = 0; i < f->library->n_functions; i++) {
+        latest_clear(&f->latest[i]);
+    }
+    if ((*tries)++ == MAX_TRIES) {
+        return false;
+    }
+    sx_build_cache_get_stats(f->programs, &programs);
+    sx_build_cache_get_stats(f->executables, &executables);
+    const bool all = *tries == MAX_TRIES;
+    sx_build_cache_evict(f->programs, all ? programs.entries : (programs.entries + 1) / 2);
+    sx_build_cache_evict(f->executables, all ? executables.entries : (executables.entries + 1) / 2);
+    sx_status_free(status);
+    return true;
 }
 
 /* ---- Programs ---- */
@@ -200,12 +236,23 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
             }
         }
     }
+    /* charged once it is known: what a specialization takes is bounded by its limits */
+    size_t bytes = sizeof(*p) + p->spec->arena.used_bytes;
+    for (int i = 0; i < p->spec->n_graphs; i++) {
+        bytes += p->spec->graphs[i]->arena.used_bytes;
+    }
+    if (status == SX_OK && !sx_budget_charge(b->f->memory, bytes)) {
+        status = sx_budget_over(b->f->memory, "a function's program", bytes);
+    } else if (status == SX_OK) {
+        p->memory = b->f->memory;
+        p->bytes = bytes;
+    }
     if (status != SX_OK) {
         destroy_program(p);
         return status;
     }
     *out_value = p;
-    *out_bytes = (int64_t)p->spec->arena.used_bytes;
+    *out_bytes = (int64_t)bytes;
     return SX_OK;
 }
 
@@ -240,7 +287,10 @@ sx_status sx_function_program_get(sx_function_programs *f, const sx_function_bod
     build_program b = {.f = f, .body = body->graph, .binding = binding};
     sx_status status = sx_buf_status(&key);
     if (status == SX_OK) {
-        status = sx_build_cache_get(f->programs, key.data, key.size, build, &b, cancel, out);
+        int tries = 0;
+        do {
+            status = sx_build_cache_get(f->programs, key.data, key.size, build, &b, cancel, out);
+        } while (sx_function_programs_make_room(f, status, &tries));
     }
     if (status == SX_OK && body->latest != NULL) {
         latest_put(body->latest, binding, *out);
@@ -300,7 +350,12 @@ sx_status sx_function_executable_get(sx_function_programs *f, sx_function_progra
         int64_t batch;
     } key = {p->spec->steps[k].digests[0], batch};
     build_executable b = {.f = f, .graph = g, .batch = batch};
-    SX_TRY(sx_build_cache_get(f->executables, &key, sizeof(key), compile, &b, cancel, &found));
+    sx_status status = SX_OK;
+    int tries = 0;
+    do {
+        status = sx_build_cache_get(f->executables, &key, sizeof(key), compile, &b, cancel, &found);
+    } while (sx_function_programs_make_room(f, status, &tries));
+    SX_TRY(status);
     pthread_mutex_lock(&p->mutex);
     sx_built *surplus = NULL;
     if (s->n_executables < SX_FUNCTION_KEPT_BATCHES) {

@@ -49,13 +49,15 @@ typedef struct sx_function_program {
     sx_specialized *spec;
     sx_function_step *steps;
     pthread_mutex_t mutex; /* of the executables */
+    sx_budget *memory;     /* charged for `bytes`; NULL = no limit */
+    size_t bytes;          /* of the specialization */
 } sx_function_program;
 
 typedef struct sx_function_programs {
     const sx_library *library;
     sx_platform *platform;
     sx_specialize_limits limits;
-    sx_budget *memory; /* charged for executables; NULL = no limit */
+    sx_budget *memory; /* charged for programs and executables; NULL = no limit */
     sx_build_cache *programs, *executables;
     sx_function_latest *latest; /* [library's functions] */
     atomic_llong n_known;       /* programs that were found without a key */
@@ -69,6 +71,11 @@ SX_MUST_USE sx_status sx_function_programs_init(sx_function_programs *f, const s
                                                 int64_t max_programs, int64_t max_executables,
                                                 sx_budget *memory);
 void sx_function_programs_deinit(sx_function_programs *f); /* zeros are fine */
+
+/* Whether `status` says that the memory is full, and room was made for another try: programs that
+ * are not in use are evicted, first the least recently used half, then all. The status has then
+ * been freed. *tries counts, from 0. */
+bool sx_function_programs_make_room(sx_function_programs *f, sx_status status, int *tries);
 
 /* A function's body, a region or a late call. */
 typedef struct sx_function_body {

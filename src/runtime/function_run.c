@@ -173,7 +173,8 @@ static sx_status to_device(const sx_runner *r, value *v)
     if (v->buffer != NULL) {
         return SX_OK;
     }
-    SX_TRY(sx_device_buffer_create(r->options.platform->devices[0], &v->type, &v->buffer));
+    SX_TRY(sx_device_buffer_create_within(r->options.platform->devices[0], &v->type,
+                                          r->options.memory, &v->buffer));
     return sx_device_buffer_write(v->buffer, v->data, true);
 }
 
@@ -309,8 +310,8 @@ static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batc
         if (e->result_args[i] < 0) {
             value *v = &slots[step->out[out++]];
             v->type = e->result_types[i];
-            status =
-                sx_device_buffer_create(c->r->options.platform->devices[0], &v->type, &v->buffer);
+            status = sx_device_buffer_create_within(c->r->options.platform->devices[0], &v->type,
+                                                    c->r->options.memory, &v->buffer);
             buffers[g->n_args + i] = v->buffer;
         }
     }
@@ -544,6 +545,14 @@ static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, value
     return SX_OK;
 }
 
+static sx_status check_counts(const sx_graph *body, int n_args, int n_results)
+{
+    return n_args == body->n_args && n_results == body->n_results
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "got %d arguments and %d results, the function has %d and %d", n_args,
+                          n_results, body->n_args, body->n_results);
+}
 /* Runs a function's body, a region or a late call. The caller owns the references in results[]. */
 static sx_status run_graph(call *c, const sx_function_body *called, int64_t late_batch, value *args,
                            int n_args, value *results, int n_results, sx_arena *arena)
@@ -556,11 +565,7 @@ static sx_status run_graph(call *c, const sx_function_body *called, int64_t late
         return sx_error(SX_RESOURCE_EXHAUSTED, "late calls and regions nest deeper than %d",
                         MAX_DEPTH);
     }
-    if (n_args != body->n_args || n_results != body->n_results) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "got %d arguments and %d results, the function has %d and %d", n_args,
-                        n_results, body->n_args, body->n_results);
-    }
+    SX_TRY(check_counts(body, n_args, n_results));
     SX_TRY(find_batch(body, args, n_args, &batch));
     SX_TRY(bind(body, args, n_args, called->shaping, batch, arena, &bound));
     const sx_binding binding = {
@@ -598,26 +603,47 @@ static sx_status run_graph(call *c, const sx_function_body *called, int64_t late
     return status;
 }
 
-sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *args, int n_args,
-                        sx_tensor *results, int n_results, sx_arena *arena, const sx_cancel *cancel)
+/* An argument from outside: of a known size, with data. */
+static sx_status take_argument(const sx_tensor *arg, int i, value *out)
 {
-    const sx_library *library = r->options.library;
-    const sx_function *f = sx_library_find(library, function);
-    if (f == NULL) {
-        return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", function);
+    static char nothing[sizeof(sx_bytes)]; /* of a tensor without elements */
+    char text[SX_TYPE_TEXT];
+    const sx_bytes *strings = arg->data;
+    if (!sx_dtype_is_data(arg->type.dtype) || !sx_type_is_static(&arg->type)) {
+        return sx_error(SX_INVALID_ARGUMENT, "argument %d is %s, expected a static type", i,
+                        sx_type_format(&arg->type, text, sizeof(text)));
     }
+    const int64_t elems = sx_type_elems(&arg->type);
+    if (sx_host_bytes(&arg->type) < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "argument %d: the size of %s overflows", i,
+                        sx_type_format(&arg->type, text, sizeof(text)));
+    }
+    if (elems > 0 && arg->data == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "argument %d is %s, but its data is NULL", i,
+                        sx_type_format(&arg->type, text, sizeof(text)));
+    }
+    for (int64_t k = 0; arg->type.dtype == SX_STRING && k < elems; k++) {
+        if (strings[k].data == NULL && strings[k].size > 0) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "argument %d: string %lld has %zu bytes, but its data is NULL", i,
+                            (long long)k, strings[k].size);
+        }
+    }
+    *out = (value){.type = arg->type, .data = arg->data != NULL ? arg->data : nothing};
+    return SX_OK;
+}
+
+static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tensor *args,
+                              sx_tensor *results, sx_arena *arena, const sx_cancel *cancel)
+{
+    const int n_args = f->body->n_args, n_results = f->body->n_results;
     sx_arena scratch;
     sx_arena_init(&scratch, 0);
     scratch.budget = r->options.memory;
     value *values = sx_arena_array(&scratch, n_args + n_results + 1, value);
     sx_status status = values == NULL ? sx_budget_error(scratch.budget) : SX_OK;
     for (int i = 0; i < n_args && status == SX_OK; i++) {
-        values[i] = (value){.type = args[i].type, .data = args[i].data};
-        if (!sx_type_is_static(&args[i].type) || args[i].type.dtype == SX_RESOURCE) {
-            char text[SX_TYPE_TEXT];
-            status = sx_error(SX_INVALID_ARGUMENT, "argument %d is %s, expected a static type", i,
-                              sx_type_format(&args[i].type, text, sizeof(text)));
-        }
+        status = take_argument(&args[i], i, &values[i]);
     }
     if (status == SX_OK) {
         call c = {.r = r, .cancel = cancel};
@@ -629,7 +655,8 @@ sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *arg
         const sx_function_body body = {.graph = f->body,
                                        .digest = &f->digest,
                                        .shaping = f->shaping,
-                                       .latest = &r->programs.latest[f - library->functions]};
+                                       .latest =
+                                           &r->programs.latest[f - r->options.library->functions]};
         status = run_graph(&c, &body, 0, values, n_args, values + n_args, n_results, &scratch);
         if (r->any_writes) {
             pthread_rwlock_unlock(&r->lock);
@@ -647,5 +674,23 @@ sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *arg
     }
     release_values(values, n_args + n_results);
     sx_arena_deinit(&scratch);
+    return status;
+}
+
+sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *args, int n_args,
+                        sx_tensor *results, int n_results, sx_arena *arena, const sx_cancel *cancel)
+{
+    const sx_function *f = sx_library_find(r->options.library, function);
+    if (f == NULL) {
+        return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", function);
+    }
+    sx_status status = check_counts(f->body, n_args, n_results);
+    if (status == SX_OK) {
+        int tries = 0;
+        do {
+            status = run_function(r, f, args, results, arena, cancel);
+            /* what may have assigned is not run again */
+        } while (!f->writes && sx_function_programs_make_room(&r->programs, status, &tries));
+    }
     return sx_status_annotate(status, __FILE__, __LINE__, "%s", function);
 }

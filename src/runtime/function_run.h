@@ -26,7 +26,8 @@ typedef struct sx_runner_options {
     int64_t max_programs;    /* kept; 0 = 256 */
     int64_t max_executables; /* kept; 0 = 1024 */
     int64_t max_trips;       /* of a loop that runs on the host; 0 = 1 << 30 */
-    sx_budget *memory; /* charged for executables, and the host memory of runs; NULL = no limit */
+    sx_budget *memory; /* charged for programs and the values of runs; NULL = no limit. Programs
+                        * that were not used lately make room. */
 } sx_runner_options;
 
 SX_MUST_USE sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out);

@@ -25,17 +25,44 @@ struct sx_results {
 sx_status sx_functions_open(const sx_library *library, const sx_functions_options *options,
                             sx_functions **out_functions)
 {
+    SX_NEED(library);
+    SX_NEED(out_functions);
     SX_TAKE_ARGS(sx_functions_options, options);
+    const struct {
+        const char *name;
+        int64_t value;
+    } counts[] = {{"threads", options->threads},
+                  {"memory_limit_bytes", options->memory_limit_bytes},
+                  {"max_programs", options->max_programs},
+                  {"max_executables", options->max_executables},
+                  {"max_nodes", options->max_nodes},
+                  {"max_calls", options->max_calls},
+                  {"max_trips", options->max_trips}};
+    for (size_t i = 0; i < SX_COUNT(counts); i++) {
+        if (counts[i].value < 0) {
+            return sx_error(SX_INVALID_ARGUMENT, "%s is %lld; 0 means the default", counts[i].name,
+                            (long long)counts[i].value);
+        }
+    }
     sx_functions *f = sx_alloc(1, sizeof(*f));
     if (f == NULL) {
         return sx_no_memory("opening a library of functions");
     }
     f->library = library;
     sx_budget_init(&f->memory, "functions (memory_limit_bytes)",
-                   (size_t)SX_MAX(options->memory_limit_bytes, 0), NULL);
+                   (size_t)options->memory_limit_bytes, NULL);
     sx_status status =
         sx_platform_open(options->device != NULL ? options->device : "cpu",
                          &(sx_platform_options){.cpu.threads = options->threads}, &f->platform);
+    int64_t bytes = 0; /* of the variables */
+    for (int i = 0; i < library->n_variables && status == SX_OK; i++) {
+        if (!sx_add_i64(bytes, sx_type_bytes(&library->variables[i].type), &bytes)) {
+            bytes = INT64_MAX;
+        }
+    }
+    if (status == SX_OK && !sx_budget_charge(&f->memory, (size_t)bytes)) {
+        status = sx_budget_over(&f->memory, "variables", (size_t)bytes);
+    }
     if (status == SX_OK) {
         status = sx_runner_create(&(sx_runner_options){.library = library,
                                                        .platform = f->platform,
@@ -79,6 +106,9 @@ static sx_status check_bytes(const sx_functions *f, const char *name, size_t byt
 
 sx_status sx_functions_read_variable(sx_functions *f, const char *name, void *data, size_t bytes)
 {
+    SX_NEED(f);
+    SX_NEED(name);
+    SX_NEED(data);
     SX_TRY(check_bytes(f, name, bytes));
     return sx_runner_read_variable(f->runner, name, data);
 }
@@ -86,6 +116,9 @@ sx_status sx_functions_read_variable(sx_functions *f, const char *name, void *da
 sx_status sx_functions_write_variable(sx_functions *f, const char *name, const void *data,
                                       size_t bytes)
 {
+    SX_NEED(f);
+    SX_NEED(name);
+    SX_NEED(data);
     SX_TRY(check_bytes(f, name, bytes));
     return sx_runner_write_variable(f->runner, name, data);
 }
@@ -93,14 +126,23 @@ sx_status sx_functions_write_variable(sx_functions *f, const char *name, const v
 sx_status sx_functions_run(sx_functions *f, const char *function, const sx_tensor *inputs,
                            int n_inputs, int64_t timeout_ms, sx_results **out_results)
 {
+    SX_NEED(f);
+    SX_NEED(function);
+    SX_NEED(out_results);
     const sx_function *called = sx_library_find(f->library, function);
     sx_cancel cancel;
-    int64_t timeout_ns;
-    if (timeout_ms < 0 || !sx_mul_i64(timeout_ms, 1000000, &timeout_ns)) {
-        return sx_error(SX_INVALID_ARGUMENT, "timeout_ms is %lld", (long long)timeout_ms);
+    int64_t until_ns;
+    if (timeout_ms < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "timeout_ms is %lld; 0 means no limit",
+                        (long long)timeout_ms);
     }
-    const bool bounded = timeout_ms > 0 && sx_add_i64(timeout_ns, sx_now_ns(), &timeout_ns);
-    sx_cancel_init(&cancel, bounded ? timeout_ns : INT64_MAX);
+    if (n_inputs < 0 || (n_inputs > 0 && inputs == NULL)) {
+        return sx_error(SX_INVALID_ARGUMENT, "n_inputs is %d%s", n_inputs,
+                        n_inputs > 0 ? ", but inputs is NULL" : "");
+    }
+    const bool bounded = timeout_ms > 0 && sx_mul_i64(timeout_ms, 1000000, &until_ns) &&
+                         sx_add_i64(until_ns, sx_now_ns(), &until_ns);
+    sx_cancel_init(&cancel, bounded ? until_ns : INT64_MAX);
     sx_results *results = sx_alloc(1, sizeof(*results));
     if (results == NULL) {
         return sx_no_memory("running a function");
@@ -123,17 +165,19 @@ sx_status sx_functions_run(sx_functions *f, const char *function, const sx_tenso
 
 int sx_results_count(const sx_results *results)
 {
-    return results->body->n_results;
+    return results != NULL ? results->body->n_results : 0;
 }
 
 const sx_tensor *sx_results_at(const sx_results *results, int i)
 {
-    return i >= 0 && i < results->body->n_results ? &results->tensors[i] : NULL;
+    return i >= 0 && i < sx_results_count(results) ? &results->tensors[i] : NULL;
 }
 
 const sx_tensor *sx_results_find(const sx_results *results, const char *name)
 {
-    return sx_results_at(results, sx_graph_find_output(results->body, name));
+    return results != NULL && name != NULL
+               ? sx_results_at(results, sx_graph_find_output(results->body, name))
+               : NULL;
 }
 
 void sx_results_free(sx_results *results)

@@ -79,6 +79,13 @@ static void test_base_build_cache__keeps_the_most_recently_used(void **state)
     sx_built_release(b);
     sx_build_cache_get_stats(cache, &stats);
     assert_int_equal(stats.builds, 4);
+    assert_int_equal(sx_build_cache_evict(cache, 2), 2); /* 3 and 4 */
+    assert_ok(get(cache, 2, &b));
+    sx_built_release(b);
+    sx_build_cache_get_stats(cache, &stats);
+    assert_int_equal(stats.builds, 4);
+    assert_int_equal(sx_build_cache_evict(cache, 100), 1);
+    assert_int_equal(atomic_load(&alive), 0);
     sx_build_cache_destroy(cache);
     assert_int_equal(atomic_load(&alive), 0);
 }

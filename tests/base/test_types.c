@@ -64,6 +64,10 @@ static void test_base_types__refuses_a_rank_out_of_range(void **state)
     assert_int_equal(sx_type_make(SX_F32, 9, dims).dtype, SX_DTYPE_NONE);
     assert_int_equal(sx_type_make(SX_F32, -1, dims).dtype, SX_DTYPE_NONE);
     assert_int_equal(sx_type_make(SX_F32, 8, dims).rank, 8);
+    char text[SX_TYPE_TEXT];
+    const sx_type wide = {.dtype = SX_F32, .rank = 100}, below = {.dtype = SX_F32, .rank = -7};
+    assert_false(sx_type_is_static(&wide) || sx_type_is_static(&below));
+    assert_string_equal(sx_type_format(&wide, text, sizeof(text)), "float32[rank 100]");
 }
 
 static void test_base_types__formats(void **state)

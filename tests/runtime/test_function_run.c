@@ -516,7 +516,11 @@ static void test_runtime_function_run__ten_thousand_shapes_stay_within_the_bound
     (void)state;
     running t;
     static float x[10000];
-    begin(&t, "host", negate, (sx_runner_options){.max_programs = 20, .max_executables = 30});
+    sx_budget memory;
+    size_t early = 0; /* what 20 programs take */
+    sx_budget_init(&memory, "a test", 0, NULL);
+    begin(&t, "host", negate,
+          (sx_runner_options){.max_programs = 20, .max_executables = 30, .memory = &memory});
     for (int64_t n = 1; n <= 10000; n++) {
         sx_arena arena;
         sx_tensor y, in = floats(x, 1, n, 0);
@@ -524,11 +528,54 @@ static void test_runtime_function_run__ten_thousand_shapes_stay_within_the_bound
         assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &arena, NULL));
         assert_int_equal(y.type.dims[0], n);
         sx_arena_deinit(&arena);
+        early = n == 100 ? sx_budget_used(&memory) : early;
     }
+    assert_in_range(sx_budget_used(&memory), 1, early + early / 4);
     assert_int_equal(programs_of(&t).entries, 20);
     assert_int_equal(programs_of(&t).builds, 10000);
     assert_int_equal(executables_of(&t).entries, 30);
     end(&t);
+}
+
+/* x and 8192 numbers that are folded into each program. */
+static const char heavy[] =
+    "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
+    "%2 = constant() {value=tensor(float32[] \"0000803f\")} float32[] \"one\"\n"
+    "%3 = broadcast_to(%2) {shape=[8192]} float32[8192] \"ones\"\n"
+    "%4 = exp(%3) float32[8192] \"exp\"\n"
+    "%5 = concat(%1, %4) float32[?] \"concat\"\noutput \"y\" %5\nend\n";
+
+/* Programs that are kept make room for new ones, and for the values of runs. */
+static void test_runtime_function_run__programs_stay_within_the_memory(void **state)
+{
+    (void)state;
+    enum { LIMIT = 1 << 20 };
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_budget memory;
+        static float x[100000];
+        sx_budget_init(&memory, "a test", LIMIT, NULL);
+        begin(&t, devices[d], heavy, (sx_runner_options){.memory = &memory});
+        for (int64_t n = 1; n <= 300; n++) {
+            sx_arena arena;
+            sx_tensor y, in = floats(x, 1, n, 0);
+            sx_arena_init(&arena, 0);
+            assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &arena, NULL));
+            assert_int_equal(y.type.dims[0], n + 8192);
+            assert_in_range(sx_budget_used(&memory), 1, LIMIT);
+            sx_arena_deinit(&arena);
+        }
+        assert_in_range(programs_of(&t).evicted, 200, 299);
+        sx_tensor y, in = floats(x, 1, 30000, 0); /* most of the memory for one run */
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL));
+        in = floats(x, 1, 100000, 0);
+        assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL),
+                     SX_RESOURCE_EXHAUSTED, "a test");
+        in = floats(x, 1, 10, 0);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL));
+        end(&t);
+        assert_int_equal(sx_budget_used(&memory), 0);
+    }
 }
 
 enum { THREADS = 8, ROUNDS = 20 };
@@ -559,25 +606,27 @@ static void *ask(void *user)
 static void test_runtime_function_run__threads_that_ask_for_one_shape_compile_it_once(void **state)
 {
     (void)state;
-    running t;
-    pthread_t threads[THREADS];
-    asker askers[THREADS];
-    pthread_barrier_t together;
-    pthread_barrier_init(&together, NULL, THREADS);
-    begin(&t, "host", negate, (sx_runner_options){.seed = 1});
-    for (int i = 0; i < THREADS; i++) {
-        askers[i] = (asker){.t = &t, .together = &together};
-        assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        pthread_t threads[THREADS];
+        asker askers[THREADS];
+        pthread_barrier_t together;
+        pthread_barrier_init(&together, NULL, THREADS);
+        begin(&t, devices[d], negate, (sx_runner_options){.seed = 1});
+        for (int i = 0; i < THREADS; i++) {
+            askers[i] = (asker){.t = &t, .together = &together};
+            assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            pthread_join(threads[i], NULL);
+            assert_true(askers[i].right);
+        }
+        assert_int_equal(programs_of(&t).builds, ROUNDS);
+        assert_int_equal(executables_of(&t).builds, ROUNDS);
+        assert_int_equal(programs_of(&t).hits, (THREADS - 1) * ROUNDS);
+        pthread_barrier_destroy(&together);
+        end(&t);
     }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-        assert_true(askers[i].right);
-    }
-    assert_int_equal(programs_of(&t).builds, ROUNDS);
-    assert_int_equal(executables_of(&t).builds, ROUNDS);
-    assert_int_equal(programs_of(&t).hits, (THREADS - 1) * ROUNDS);
-    pthread_barrier_destroy(&together);
-    end(&t);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -591,6 +640,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_run__regions_and_late_calls_assign_in_order),
     cmocka_unit_test(test_runtime_function_run__limits_are_refused_with_their_figure),
     cmocka_unit_test(test_runtime_function_run__ten_thousand_shapes_stay_within_the_bound),
+    cmocka_unit_test(test_runtime_function_run__programs_stay_within_the_memory),
     cmocka_unit_test(test_runtime_function_run__threads_that_ask_for_one_shape_compile_it_once),
 };
 SX_TEST_MAIN(tests)

@@ -62,6 +62,15 @@ const sx_op_def sx_op_constant = {
 
 sx_value sx_constant(sx_builder *b, sx_tensor value)
 {
+    if (!sx_dtype_is_data(value.type.dtype) || !sx_type_is_static(&value.type) ||
+        sx_host_bytes(&value.type) < 0 || value.data == NULL) {
+        char text[SX_TYPE_TEXT];
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                    "a constant is %s%s, expected data of a static shape",
+                                    sx_type_format(&value.type, text, sizeof(text)),
+                                    value.data == NULL ? " and NULL" : ""));
+        return SX_NO_VALUE;
+    }
     return sx_build(b, &sx_op_constant, &(sx_constant_attrs){.value = value}, NULL, 0);
 }
 

@@ -40,6 +40,7 @@ const sx_command sx_command_data_show = {
     .summary = "describe a data set; print examples",
     .words = "DATA",
     .examples = "  sextant data show 'data/train-*'\n  sextant data show photos/ --count 1\n"
+                "  sextant data show people.csv\n"
                 "  sextant data show 'generated:digits?n=100'",
     .min_words = 1,
     .max_words = -1,

@@ -78,11 +78,13 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_data_verify = {
     .name = "data verify",
-    .summary = "check TFRecord files: checksums, Examples, labels, images",
+    .summary = "check TFRecord and CSV files",
     .words = "FILE...",
-    .about = "Stops at the first error, naming file, record and offset; with --skip-corrupt, "
+    .about = "Of TFRecord files, checks checksums, Examples, labels and, with --decode, images; of "
+             "CSV files, that each row has as many fields as the header. Stops at the first error, "
+             "naming file, record and offset; with --skip-corrupt, "
              "counts all errors.",
-    .examples = "  sextant data verify 'data/train-*' --decode",
+    .examples = "  sextant data verify 'data/train-*' --decode\n  sextant data verify people.csv",
     .min_words = 1,
     .max_words = -1,
     .stops_itself = true,

@@ -36,7 +36,7 @@ enum { MAX_BATCH = 1 << 24 };
 static const sx_option rows[] = {
     {"data", SX_OPTION_LIST, SX_OPT(options, data),
      "training data: a TFRecord pattern; a directory, .tar or .zip of class folders; a pair of "
-     "IDX files; .npy files; or generated:digits?n=60000",
+     "IDX files; .npy files; CSV files; or generated:digits?n=60000",
      "DATA", .required = true},
     {"eval-data", SX_OPTION_LIST, SX_OPT(options, eval_data), "evaluation data, in the same forms",
      "DATA"},

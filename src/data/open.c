@@ -194,7 +194,8 @@ static sx_status open_unknown(struct opening *o)
     return sx_error(
         SX_INVALID_ARGUMENT,
         "%s: unknown format; expected TFRecords, a .tar or .zip of class folders, an IDX "
-        "pair or .npy arrays (for damaged or compressed TFRecords, use --compression)",
+        "pair, .npy arrays or CSV with a header (for damaged or compressed TFRecords, use "
+        "--compression)",
         o->paths.items[0]);
 }
 
@@ -210,12 +211,19 @@ static sx_status open_named_npy(struct opening *o)
                                &o->text, &o->dataset);
 }
 
+static sx_status open_csv(struct opening *o)
+{
+    return sx_source_csv((const char *const *)o->paths.items, o->paths.count, o->options, &o->text,
+                         &o->dataset);
+}
+
 static sx_status has_no_names(struct opening *o)
 {
-    return sx_error(SX_INVALID_ARGUMENT,
-                    "%s: the model's features (\"%s\"%s) are read from TFRecords, .npy files or an "
-                    ".npz archive; these data have only images or arrays without names",
-                    o->spec, o->options->features[0].name, o->options->n_features > 1 ? ", …" : "");
+    return sx_error(
+        SX_INVALID_ARGUMENT,
+        "%s: the model's features (\"%s\"%s) are read from TFRecords, CSV, .npy files or "
+        "an .npz archive; these data have only images or arrays without names",
+        o->spec, o->options->features[0].name, o->options->n_features > 1 ? ", …" : "");
 }
 
 typedef sx_status open_fn(struct opening *o);
@@ -231,6 +239,7 @@ static const struct {
     [SX_FILE_IDX] = {open_idx, has_no_names},
     [SX_FILE_NPY] = {open_npy, open_named_npy},
     [SX_FILE_IMAGE] = {open_image, has_no_names},
+    [SX_FILE_CSV] = {open_csv, open_csv},
 };
 
 static sx_status open_kind(struct opening *o, sx_file_kind kind)
@@ -361,7 +370,7 @@ static sx_status open_folder(struct opening *o)
     sx_status status =
         done ? sx_error(SX_INVALID_ARGUMENT, "%s is an empty directory", o->spec) : SX_OK;
     const bool named = o->options->n_features > 0;
-    const sx_file_kind tried[] = {SX_FILE_TFRECORD, named ? SX_FILE_NPY : SX_FILE_IDX};
+    const sx_file_kind tried[] = {SX_FILE_TFRECORD, named ? SX_FILE_NPY : SX_FILE_IDX, SX_FILE_CSV};
     for (size_t i = 0; i < SX_COUNT(tried) && status == SX_OK && !done; i++) {
         status = try_kind(o, dir, &names, tried[i], &done);
     }

@@ -97,8 +97,9 @@ typedef struct sx_verify_result {
 } sx_verify_result;
 
 /* Reads every byte: checksums, Examples, label ranges, images if requested, and the counts and
- * checksums of the sidecar schema. The first error is returned, with file, record and offset; with
- * skip_corrupt, corrupt records are counted and listed in `text` (the first 20). */
+ * checksums of the sidecar schema; of CSV files the number of fields in each row. The first error
+ * is returned, with file, record and offset; with skip_corrupt, corrupt records are counted and
+ * listed in `text` (the first 20). */
 SX_MUST_USE sx_status sx_data_verify(const sx_verify_args *args, sx_buf *text,
                                      sx_verify_result *out_result);
 

@@ -39,6 +39,11 @@ SX_MUST_USE sx_status sx_source_named_npy(const char *const *paths, size_t count
                                           const sx_data_options *options, sx_buf *text,
                                           sx_dataset **out_dataset);
 
+/* CSV files with a header, as the features that the options declare, or all columns as strings. */
+SX_MUST_USE sx_status sx_source_csv(const char *const *paths, size_t count,
+                                    const sx_data_options *options, sx_buf *text,
+                                    sx_dataset **out_dataset);
+
 /* An IDX file of images [n,H,W] or [n,H,W,C] uint8 and, unless NULL, one of labels [n]. Components:
  * image (uint8 [H,W,C]), label (int64). */
 SX_MUST_USE sx_status sx_source_idx(const char *images, const char *labels,

@@ -1,8 +1,10 @@
-/* Reads every byte of record files: `sextant data verify`. */
+/* Reads every byte of record files, every row of CSV files: `sextant data verify`. */
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/memory.h"
+#include "base/ram.h"
+#include "data/csv_file.h"
 #include "data/prepare.h"
 #include "data/set_info.h"
 #include "data/sniff.h"
@@ -102,26 +104,51 @@ static sx_status check_record(struct verifying *v, const char *path, int64_t num
 
 /* ---- One file ---- */
 
+/* Every row of a CSV file has the fields of its header. */
+static sx_status check_rows(struct verifying *v, const char *path, int64_t *out_count)
+{
+    const size_t max_bytes = v->options->memory_budget > 0 ? (size_t)v->options->memory_budget
+                                                           : (size_t)sx_ram_bytes() / 2;
+    sx_csv_file file;
+    SX_TRY(sx_csv_file_read(path, max_bytes, &v->arena, &file));
+    sx_csv_place at = sx_csv_file_begin(&file);
+    sx_status status = SX_OK;
+    while (status == SX_OK && at.at < file.text.size) {
+        sx_bytes row;
+        status = sx_csv_file_row(&file, &at, &row);
+        if (status != SX_OK || row.size > 0) {
+            v->result.records++;
+            ++*out_count;
+        }
+        if (status != SX_OK) {
+            status = fault(v, status, &v->result.corrupt);
+        }
+    }
+    sx_csv_file_deinit(&file);
+    return status;
+}
+
 /* Files of other kinds are recognized, for the message; damaged record files are not. */
-static sx_status check_kind(const char *path)
+static sx_status check_kind(const char *path, bool *out_csv)
 {
     sx_file_kind kind = SX_FILE_UNKNOWN;
     if (sx_path_is_dir(path)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%s is a directory; expected TFRecord files, such as '%s%s*'", path, path,
-                        path[strlen(path) - 1] == '/' ? "" : "/");
+                        "%s is a directory; expected TFRecord or CSV files, such as '%s%s*'", path,
+                        path, path[strlen(path) - 1] == '/' ? "" : "/");
     }
     SX_TRY(sx_sniff_file(path, &kind));
+    *out_csv = kind == SX_FILE_CSV;
     static const char *const kinds[SX_FILE_KINDS] = {
         [SX_FILE_ARCHIVE] = "an archive",
         [SX_FILE_IDX] = "an IDX file",
         [SX_FILE_NPY] = "a .npy array",
         [SX_FILE_IMAGE] = "an image",
     };
-    return kinds[kind] == NULL
-               ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT, "%s is %s; only TFRecord files can be verified",
-                          path, kinds[kind]);
+    return kinds[kind] == NULL ? SX_OK
+                               : sx_error(SX_INVALID_ARGUMENT,
+                                          "%s is %s; only TFRecord and CSV files can be verified",
+                                          path, kinds[kind]);
 }
 
 static sx_status open_reader(const struct verifying *v, const char *path, sx_tfrecord_reader **out)
@@ -138,7 +165,12 @@ static sx_status open_reader(const struct verifying *v, const char *path, sx_tfr
 static sx_status check_records(struct verifying *v, const char *path, int64_t *out_count)
 {
     sx_tfrecord_reader *reader = NULL;
-    SX_TRY(check_kind(path));
+    bool is_csv = false;
+    *out_count = 0;
+    SX_TRY(check_kind(path, &is_csv));
+    if (is_csv) {
+        return check_rows(v, path, out_count);
+    }
     SX_TRY(open_reader(v, path, &reader));
     sx_status status = SX_OK;
     bool more = true;

@@ -20,10 +20,10 @@ fails 3 data verify d-00000-of-00001
 warns 'record 19'
 mkdir folder
 fails 1 data verify folder
-warns_line "sextant data verify: folder is a directory; expected TFRecord files, such as 'folder/*'"
+warns_line "sextant data verify: folder is a directory; expected TFRecord or CSV files, such as 'folder/*'"
 tar cf some.tar good
 fails 1 data verify some.tar
-warns_line 'sextant data verify: some.tar is an archive; only TFRecord files can be verified'
+warns_line 'sextant data verify: some.tar is an archive; only TFRecord and CSV files can be verified'
 fails 1 data verify t-images-idx3-ubyte
 warns 't-images-idx3-ubyte is an IDX file'
 fails 1 data verify nothing-here

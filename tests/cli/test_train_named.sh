@@ -48,7 +48,7 @@ warns "record has no feature 'recommends'; its features: age, product, words"
 fails 1 predict run --data old
 warns "record has no feature 'product'"
 fails 1 train "$model" --data generated:digits?n=10
-warns 'features ("age", …) are read from TFRecords, .npy files or an .npz archive'
+warns 'features ("age", …) are read from TFRecords, CSV, .npy files or an .npz archive'
 
 ok show run
 says 'feature: words int32[N,12]'

@@ -219,7 +219,7 @@ static void test_data_parse_examples__refuses_bad_declarations_and_other_data(vo
                  "default_text is for strings");
     assert_error(
         open_named("generated:digits?n=3", usual, 6, &data), SX_INVALID_ARGUMENT,
-        "the model's features (\"words\", …) are read from TFRecords, .npy files or an .npz");
+        "the model's features (\"words\", …) are read from TFRecords, CSV, .npy files or an .npz");
 }
 
 static void write_npy(const char *name, sx_type type, const void *values)

@@ -32,4 +32,9 @@ typedef struct sx_import_limits {
 SX_MUST_USE sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits *limits,
                                         sx_library **out_library, sx_status *out_refused);
 
+/* Whether a TensorFlow operator can be imported, in the form that its nodes most often have. */
+bool sx_tf_import_has_op(const char *tf_op);
+/* The names of those that the importer itself reads, not one operator of ours; NULL ends them. */
+const char *sx_tf_import_op_name(size_t i);
+
 #endif

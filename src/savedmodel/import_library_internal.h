@@ -77,8 +77,6 @@ SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
 
 /* ---- import_library_ops.c ---- */
 
-/* Whether the operator is supported. */
-bool sx_tf_import_has_op(const char *tf_op);
 /* Sets n->out. UNIMPLEMENTED refuses the node, and the import goes on. */
 SX_MUST_USE sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body,
                                       sx_tf_import_node *n);

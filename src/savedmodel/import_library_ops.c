@@ -139,6 +139,18 @@ bool sx_tf_import_has_op(const char *tf_op)
     return find_row(tf_op) != NULL;
 }
 
+const char *sx_tf_import_op_name(size_t i)
+{
+    for (size_t t = 0; t < SX_COUNT(tables); t++) {
+        for (const sx_tf_op_row *row = tables[t]; row->tf_op != NULL; row++) {
+            if (i-- == 0) {
+                return row->tf_op;
+            }
+        }
+    }
+    return NULL;
+}
+
 sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_import_node *n)
 {
     sx_tf_op_node x = {.tf = sx_import_reader_of(n->node, &im->arena, body->b),

@@ -58,15 +58,30 @@ sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, int n_in, int
 
 /* ---- Values ---- */
 
+static bool is_view_op(const sx_op_def *op)
+{
+    return op->id == SX_OPID_identity || op->id == SX_OPID_stop_gradient ||
+           op->id == SX_OPID_reshape;
+}
+
+static bool is_constant_op(const sx_op_def *op)
+{
+    return op->id == SX_OPID_constant || op->batch_rule == SX_RULE_TYPES;
+}
+
+bool sx_cpu_needs_kernel(const sx_op_def *op)
+{
+    return !is_view_op(op) && !is_constant_op(op);
+}
+
 static bool is_view(const sx_node *n)
 {
-    return n->op->id == SX_OPID_identity || n->op->id == SX_OPID_stop_gradient ||
-           n->op->id == SX_OPID_reshape;
+    return is_view_op(n->op);
 }
 
 static bool is_constant(const sx_node *n)
 {
-    return n->op->id == SX_OPID_constant || n->op->batch_rule == SX_RULE_TYPES;
+    return is_constant_op(n->op);
 }
 
 /* Sums of a few thousand sizes up to this one do not overflow, in doubles either. */

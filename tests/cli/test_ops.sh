@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# ops: the table of operators, and what of a SavedModel is supported.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+ok ops
+grep -qE '^operator +host +cpu +pjrt +gradient +to TF +from TensorFlow$' out || fail 'heading'
+grep -qE '^matmul +yes +yes +yes +yes +yes +MatMul' out || fail 'matmul'
+grep -qE '^floor +yes +yes +yes +none ' out || fail 'floor'
+grep -qE '^where +yes +- +- ' out || fail 'where'
+grep -qE '^reshape +yes +yes ' out || fail 'reshape is a view'
+says 'StridedSlice'
+ok train linear --data generated:digits --model-dir run --steps 1
+ok export run --out m
+ok ops m
+grep -qE '^MatMul +[0-9]+  yes$' out || fail 'MatMul'
+grep -qE '^[0-9]+ of [0-9]+ operators, [0-9]+ of [0-9]+ nodes$' out || fail 'sum'
+says_line 'signature tensors: supported'
+fails 1 ops missing
+warns 'missing'

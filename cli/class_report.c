@@ -175,7 +175,7 @@ static sx_status put_json(sx_buf *out, const sx_class_report *r)
                   score_json(&weighted), "classes", classes_json(r), "confusion", confusion_json(s),
                   "mistakes", (json_int_t)s->n_mistakes, "worst", worst_json(r));
     char *text = NULL;
-    sx_status status = sx_json_text(root, JSON_INDENT(1), &text);
+    sx_status status = sx_json_text(root, JSON_COMPACT, &text);
     json_decref(root);
     SX_TRY(status);
     sx_buf_printf(out, "%s\n", text);

@@ -208,8 +208,8 @@ static sx_status run_job(job *j)
     }
     SX_TRY(sx_usage(j->inv, sx_target_parse(o->target, &j->target)));
     if (o->iterations > 1 && strcmp(o->mode, "train") != 0) {
-        return sx_usage(j->inv,
-                        sx_error(SX_INVALID_ARGUMENT, "--iterations-per-loop is for --mode train"));
+        return sx_usage(j->inv, sx_error(SX_INVALID_ARGUMENT, "--%s is for --mode train",
+                                         sx_option_typed(j->inv, "iterations-per-loop")));
     }
     const sx_compile_model_request wanted = {
         .name = j->inv->words.items[0],
@@ -238,7 +238,7 @@ const sx_command sx_command_compile = {
     .words = "MODEL|./model.c|RUN_DIR|MODEL_DIR",
     .about = "libtpu (pip install libtpu) compiles for TPUs ahead of time: no TPU is needed, and "
              "nothing runs. A batch that does not fit in memory is an error with the figures, exit "
-             "code 5. Figures are cached. A run and a SavedModel (with --mode predict) are "
+             "code 5. Figures are cached. Runs, and SavedModels (with --mode predict), are "
              "compiled as they were built.",
     .examples = "  sextant compile resnet50 --target tpu:v5e:2x2 --batch-size 1024\n"
                 "  sextant compile resnet50 --target v5litepod-16 --batch-size 4096 --json\n"

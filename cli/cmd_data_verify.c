@@ -14,7 +14,7 @@ typedef struct options {
 
 static const sx_option rows[] = {
     {"decode", SX_OPTION_FLAG, SX_OPT(options, decode), "also decode every image (slow)"},
-    SX_DATA_ARGS_ROWS(options),
+    SX_RECORD_ARGS_ROWS(options),
 };
 
 static void print_result(const sx_verify_result *r)

@@ -215,7 +215,7 @@ const sx_command sx_command_devices = {
     .summary = "list the devices of this machine",
     .words = "",
     .about = "Kinds of devices that are unavailable are listed with the reason. --tpu, --master "
-             "and --explain resolve a TPU in the way of TensorFlow's TPUClusterResolver.",
+             "and --explain resolve a TPU as TensorFlow's TPUClusterResolver does.",
     .examples = "  sextant devices --type TPU\n"
                 "  sextant devices --device pjrt:cpu --virtual-devices 4 --json\n"
                 "  sextant devices --tpu my-tpu --tpu-zone us-central1-b --project p1 --explain",

@@ -1,6 +1,7 @@
 /* sextant evaluate */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -178,12 +179,18 @@ static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
     sx_trainer *trainer = NULL;
+    const bool makes_dir = o->report != NULL && !sx_path_exists(o->report);
     if (o->report != NULL) {
         SX_TRY(sx_dir_create(o->report)); /* fail before evaluating */
     }
-    SX_TRY(sx_open_run_on(inv, &o->device_args, o->checkpoint, o->batch_size, &trainer));
-    sx_status status = evaluate(inv, trainer);
-    sx_trainer_destroy(trainer);
+    sx_status status = sx_open_run_on(inv, &o->device_args, o->checkpoint, o->batch_size, &trainer);
+    if (status == SX_OK) {
+        status = evaluate(inv, trainer);
+        sx_trainer_destroy(trainer);
+    }
+    if (status != SX_OK && makes_dir) {
+        (void)rmdir(o->report); /* unless it has files */
+    }
     return status;
 }
 

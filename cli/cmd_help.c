@@ -9,7 +9,7 @@ typedef struct options {
 
 static const sx_option rows[] = {
     {"man", SX_OPTION_FLAG, SX_OPT(options, man),
-     "print the manual page, as roff source for man(1), instead"},
+     "print the manual page instead, as roff source for man(1)"},
 };
 
 /* A topic is `words` words: those that follow name nothing. */

@@ -71,7 +71,7 @@ static const sx_option rows[] = {
     {"rest-api-enable-cors-support", SX_OPTION_FLAG, SX_OPT(options, cors),
      "allow requests from pages of other origins"},
     {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
-     "URL path of the metrics, in Prometheus text format; an empty one: no metrics", "URL_PATH"},
+     "URL path of the metrics, in Prometheus text format; empty: no metrics", "URL_PATH"},
 };
 static const options defaults = {
     .model_name = "default",

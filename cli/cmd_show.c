@@ -245,9 +245,10 @@ const sx_command sx_command_show = {
     .name = "show",
     .summary = "describe a SavedModel or a run",
     .words = "[MODEL_DIR|RUN_DIR]",
-    .about = "SavedModel: signatures with their inputs and outputs, variables, class names; of a "
-             "directory of versions, the highest. Run: model, parameters, data, checkpoints. The "
-             "options below are those of TensorFlow's saved_model_cli show, and print its text.",
+    .about =
+        "SavedModel: signatures with their inputs and outputs, variables, class names; of a "
+        "directory of versions, the highest. Run: model, parameters, data, checkpoints. The "
+        "options below are those of TensorFlow's saved_model_cli show, and print the same text.",
     .examples = "  sextant show models/flowers\n"
                 "  sextant show run1\n"
                 "  sextant show --dir models/flowers/1 --all\n"

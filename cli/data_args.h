@@ -17,6 +17,15 @@ typedef struct sx_data_args {
 /* clang-format off */
 /* The rows, for a command whose options struct has the field `data_args`. */
 #define SX_DATA_ARGS_ROWS(type)                                                                  \
+    SX_RECORD_ARGS_ROWS(type),                                                                   \
+    {"recursive", SX_OPTION_FLAG, SX_OPT(type, data_args.recursive),                             \
+     "include images in subfolders of class folders"},                                           \
+    {"max-unpacked-size", SX_OPTION_SIZE, SX_OPT(type, data_args.max_unpacked_size),             \
+     "bytes that an archive may be decompressed to; default: 100 times its size, at least 256M",  \
+     "SIZE", .min = 1}
+
+/* Of these, the rows for a command that reads record files only. */
+#define SX_RECORD_ARGS_ROWS(type)                                                                \
     {"label-base", SX_OPTION_INT, SX_OPT(type, data_args.label_base),                            \
      "label of the first class in record files: 0, or 1 in TPU-style files; default: from the "  \
      "data's schema file, else 0",                                                               \
@@ -25,13 +34,8 @@ typedef struct sx_data_args {
      "feature to read from records: image=KEY or label=KEY; default: detected", "NAME=KEY"},     \
     {"compression", SX_OPTION_CHOICE, SX_OPT(type, data_args.compression),                       \
      "compression of record files; default: detected", .choices = "none|gzip|zlib"},             \
-    {"recursive", SX_OPTION_FLAG, SX_OPT(type, data_args.recursive),                             \
-     "include images in subfolders of class folders"},                                           \
     {"skip-corrupt", SX_OPTION_FLAG, SX_OPT(type, data_args.skip_corrupt),                       \
-     "skip and count corrupt records, and images in class folders that cannot be decoded"},          \
-    {"max-unpacked-size", SX_OPTION_SIZE, SX_OPT(type, data_args.max_unpacked_size),             \
-     "bytes that an archive may be decompressed to; default: 100 times its size, at least 256M",  \
-     "SIZE", .min = 1}
+     "skip and count corrupt records, and images in class folders that cannot be decoded"}
 /* clang-format on */
 
 /* A usage error for an invalid --feature. */

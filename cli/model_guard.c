@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -35,6 +36,13 @@ static struct {
 
 /* After a stack overflow, the handler needs another stack. */
 static char alternative_stack[1 << 16];
+
+static _Noreturn void exit_now(int code)
+{
+    for (;;) {
+        syscall(SYS_exit_group, code);
+    }
+}
 
 static sx_spec build_watched(sx_builder *b, const sx_batch *in, const sx_params *p)
 {
@@ -119,18 +127,54 @@ static void on_crash(int number, siginfo_t *info, void *context)
     }
 }
 
-/* Names the file whose model function or constructor called exit(), which would otherwise end the
- * program without a message, perhaps as a success. */
+/* Whether this thread runs the model function or a constructor of the file. */
+static bool is_inside(void)
+{
+    return (guard.builder != NULL || guard.loading) && pthread_equal(pthread_self(), guard.thread);
+}
+
+/* Names the file whose code ends the program, which would otherwise end without a message, perhaps
+ * as a success. */
+static void say_who_exits(const char *function)
+{
+    if (guard.builder != NULL) {
+        fprintf(stderr, "sextant: %s: the model function called %s\n", guard.path, function);
+    } else if (guard.loading) {
+        fprintf(stderr, "sextant: %s: it called %s while it was loaded\n", guard.path, function);
+    } else {
+        fprintf(stderr, "sextant: %s: its code called %s\n", guard.path, function);
+    }
+    fflush(stderr);
+}
+
 static void on_exit_in_model(void)
 {
-    bool inside = guard.builder != NULL || guard.loading;
-    if (inside && pthread_equal(pthread_self(), guard.thread)) {
-        fprintf(stderr, "sextant: %s: %s\n", guard.path,
-                guard.builder != NULL ? "the model function called exit()"
-                                      : "it called exit() while it was loaded");
-        fflush(stderr);
-        _exit(EXIT_FAILURE);
+    if (is_inside()) {
+        say_who_exits("exit()");
+        exit_now(EXIT_FAILURE);
     }
+}
+
+/* These take the place of libc's for the files of models, whose names are looked up in the program
+ * first: no handler of exit() sees the end of the process there. */
+static _Noreturn void exit_from(const char *function, const void *caller, int code)
+{
+    const uintptr_t pc = (uintptr_t)caller;
+    if (is_inside() || (pc >= guard.begin && pc < guard.end)) {
+        say_who_exits(function);
+        code = EXIT_FAILURE;
+    }
+    exit_now(code);
+}
+
+__attribute__((visibility("default"))) void _exit(int code)
+{
+    exit_from("_exit()", __builtin_return_address(0), code);
+}
+
+__attribute__((visibility("default"))) void _Exit(int code)
+{
+    exit_from("_Exit()", __builtin_return_address(0), code);
 }
 
 /* The addresses of the object that `data` points to. */

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "io/json_text.h"
 
-enum { BAR_COLUMNS = 7 };
+enum { BAR_COLUMNS = 7, DRAW_NS = 100000000 };
 
 /* ---- Lines ---- */
 
@@ -250,10 +250,23 @@ static void draw_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
     }
 }
 
+/* Whether the line may be drawn again: not more often than can be seen. */
+static bool is_due(sx_report *r)
+{
+    const int64_t now_ns = sx_now_ns();
+    if (now_ns < r->draw_again_at_ns) {
+        return false;
+    }
+    r->draw_again_at_ns = now_ns + DRAW_NS;
+    return true;
+}
+
 static void tell_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
     if (r->terminal.is_tty) {
-        draw_progress(r, e, line);
+        if (is_due(r)) {
+            draw_progress(r, e, line);
+        }
     } else if (e->at_cadence) {
         put_place(line, e);
         put_metrics(line, e);
@@ -285,11 +298,12 @@ static void tell_eval_begin(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
     (void)line;
     r->eval_examples = e->examples;
+    r->draw_again_at_ns = 0;
 }
 
 static void tell_eval_progress(sx_report *r, const sx_train_event *e, sx_buf *line)
 {
-    if (!r->terminal.is_tty) {
+    if (!r->terminal.is_tty || !is_due(r)) {
         return;
     }
     sx_buf_printf(line, "evaluating  %" PRId64, e->examples);

@@ -15,6 +15,7 @@ typedef struct sx_report {
     const char *unit;         /* "img/s", "ex/s" */
     const char *rerun;        /* how to continue after a stop; NULL = no checkpoint was kept */
     bool drawn;               /* a progress line is on the terminal */
+    int64_t draw_again_at_ns; /* not before */
     int64_t eval_examples;    /* of the current evaluation; 0 = unknown */
     sx_waiting compiling;     /* the line shown during a long compile */
     int compiled, from_cache; /* programs so far */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/relabel.h"
 #include "dir_hint.h"
 #include "distribute/strategy.h"
 #include "train/misfit.h"
@@ -97,7 +98,10 @@ sx_status sx_open_run_data(sx_invocation *inv, const sx_words *data, const sx_da
         sx_model_inputs_specs(&info->declared, mode, &inv->arena, &how.features, &how.n_features));
     sx_dataset *dataset = NULL;
     SX_TRY(sx_data_args_open(spec, &how, &dataset, NULL));
-    sx_status status = sx_check_class_names(dataset, info);
+    sx_status status = sx_dataset_relabel(&dataset, info->class_names, info->n_classes);
+    if (status == SX_OK) {
+        status = sx_check_class_names(dataset, info);
+    }
     if (status != SX_OK) {
         sx_dataset_release(dataset);
         return sx_status_annotate(status, __FILE__, __LINE__, "%s", spec);

@@ -65,6 +65,10 @@ typedef struct sx_bundle_slice {
  * index or shard. DATA_LOSS: a corrupt index. UNIMPLEMENTED: big-endian tensors, a format version
  * that excludes this reader. */
 SX_MUST_USE sx_status sx_bundle_open(const char *prefix, sx_bundle **out_bundle);
+/* The same; what is held in memory is charged to `memory`, which must outlive the bundle.
+ * RESOURCE_EXHAUSTED: beyond its limit. */
+SX_MUST_USE sx_status sx_bundle_open_within(const char *prefix, sx_budget *memory,
+                                            sx_bundle **out_bundle);
 /* The same from an index in memory, without shards: tensors can be listed but not read. */
 SX_MUST_USE sx_status sx_bundle_open_index(sx_bytes index, sx_bundle **out_bundle);
 void sx_bundle_close(sx_bundle *bundle); /* NULL is allowed */

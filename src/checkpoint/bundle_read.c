@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -33,7 +34,8 @@ struct sx_bundle {
     size_t n_tensors;
     sx_file **shards;
     int n_shards;
-    bool any; /* the header has been seen */
+    bool any;          /* the header has been seen */
+    sx_budget *memory; /* charged for the entries, as the arena's is for the rest; may be NULL */
 };
 
 /* ---- The index ---- */
@@ -158,9 +160,16 @@ static sx_status grow_entries(sx_bundle *b)
         return SX_OK;
     }
     size_t capacity = b->capacity == 0 ? 64 : 2 * b->capacity;
-    void *grown =
-        capacity > MAX_ENTRIES ? NULL : sx_realloc(b->entries, capacity, sizeof(*b->entries));
+    const size_t more = (capacity - b->capacity) * sizeof(*b->entries);
+    if (capacity > MAX_ENTRIES) {
+        return sx_no_memory("for a bundle");
+    }
+    if (!sx_budget_charge(b->memory, more)) {
+        return sx_budget_over(b->memory, "the list of the variables", more);
+    }
+    void *grown = sx_realloc(b->entries, capacity, sizeof(*b->entries));
     if (grown == NULL) {
+        sx_budget_release(b->memory, more);
         return sx_no_memory("for a bundle");
     }
     b->entries = grown;
@@ -181,7 +190,7 @@ static sx_status visit_entry(void *user, sx_bytes key, sx_bytes value)
     SX_TRY(grow_entries(b));
     char *copy = sx_arena_alloc(&b->arena, key.size + 1, 1);
     if (copy == NULL) {
-        return sx_no_memory("for a bundle");
+        return sx_budget_over(b->memory, "the names of the variables", 0);
     }
     memcpy(copy, key.data, key.size);
     sx_bundle_entry e = {.key = copy, .key_bytes = key.size};
@@ -235,10 +244,21 @@ static sx_status read_index(sx_bundle *b, const char *path)
 {
     char *data = NULL;
     size_t size = 0;
-    SX_TRY(sx_file_read(path, MAX_INDEX_BYTES, &data, &size));
-    sx_status status = parse_index(b, (sx_bytes){data, size});
+    struct stat info;
+    const size_t charged = b->memory != NULL && stat(path, &info) == 0 && S_ISREG(info.st_mode)
+                               ? (size_t)info.st_size
+                               : 0;
+    if (!sx_budget_charge(b->memory, charged)) {
+        return sx_budget_over(b->memory, path, charged);
+    }
+    sx_status status = sx_file_read(path, MAX_INDEX_BYTES, &data, &size);
+    if (status == SX_OK) {
+        status = sx_status_annotate(parse_index(b, (sx_bytes){data, size}), __FILE__, __LINE__,
+                                    "%s", path);
+    }
     sx_free(data);
-    return sx_status_annotate(status, __FILE__, __LINE__, "%s", path);
+    sx_budget_release(b->memory, charged);
+    return status;
 }
 
 static sx_status open_shards(sx_bundle *b)
@@ -257,13 +277,14 @@ static sx_status open_shards(sx_bundle *b)
     return SX_OK;
 }
 
-static sx_status create(const char *prefix, sx_bundle **out)
+static sx_status create(const char *prefix, sx_budget *memory, sx_bundle **out)
 {
     sx_bundle *b = sx_alloc(1, sizeof(*b));
     if (b == NULL) {
         return sx_no_memory("for a bundle");
     }
     sx_arena_init(&b->arena, 0);
+    b->memory = b->arena.budget = memory;
     b->prefix = sx_arena_strdup(&b->arena, prefix);
     if (b->prefix == NULL) {
         sx_bundle_close(b);
@@ -275,8 +296,13 @@ static sx_status create(const char *prefix, sx_bundle **out)
 
 sx_status sx_bundle_open(const char *prefix, sx_bundle **out_bundle)
 {
+    return sx_bundle_open_within(prefix, NULL, out_bundle);
+}
+
+sx_status sx_bundle_open_within(const char *prefix, sx_budget *memory, sx_bundle **out_bundle)
+{
     sx_bundle *b = NULL;
-    SX_TRY(create(prefix, &b));
+    SX_TRY(create(prefix, memory, &b));
     char *path = sx_arena_printf(&b->arena, "%s.index", prefix);
     sx_status status = path == NULL ? sx_no_memory("for a bundle") : read_index(b, path);
     if (status == SX_OK) {
@@ -293,7 +319,7 @@ sx_status sx_bundle_open(const char *prefix, sx_bundle **out_bundle)
 sx_status sx_bundle_open_index(sx_bytes index, sx_bundle **out_bundle)
 {
     sx_bundle *b = NULL;
-    SX_TRY(create("", &b));
+    SX_TRY(create("", NULL, &b));
     sx_status status = parse_index(b, index);
     if (status != SX_OK) {
         sx_bundle_close(b);
@@ -313,6 +339,7 @@ void sx_bundle_close(sx_bundle *b)
     }
     sx_free(b->shards);
     sx_free(b->entries);
+    sx_budget_release(b->memory, b->capacity * sizeof(*b->entries));
     sx_arena_deinit(&b->arena);
     sx_free(b);
 }

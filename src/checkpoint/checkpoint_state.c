@@ -115,6 +115,11 @@ sx_status sx_checkpoint_state_read(const char *dir, sx_arena *arena, sx_checkpoi
     SX_TRY(sx_path_join(dir, "checkpoint", &path));
     sx_status status = sx_file_read(path, MAX_STATE_BYTES, &text, &size);
     struct stat file;
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* an I/O error: the text is not known */
+        sx_status unread = sx_error(SX_UNKNOWN, "%s", sx_status_message(status));
+        sx_status_free(status);
+        status = unread;
+    }
     if (sx_status_code(status) == SX_NOT_FOUND) {
         sx_status_free(status);
         status = SX_OK;
@@ -135,13 +140,13 @@ sx_status sx_checkpoint_state_read(const char *dir, sx_arena *arena, sx_checkpoi
     return status;
 }
 
-/* The state, empty if it is damaged: it is only a hint. RESOURCE_EXHAUSTED: there is no
- * memory to read it; it is not to be replaced by an empty one. */
+/* The state, empty if its text is damaged: it is only a hint. A file that cannot be read is an
+ * error: it is not to be replaced by an empty one. */
 static sx_status read_or_warn(const char *dir, sx_arena *arena, sx_checkpoint_state *out_state)
 {
     *out_state = (sx_checkpoint_state){0};
     sx_status status = sx_checkpoint_state_read(dir, arena, out_state);
-    if (status == SX_OK || sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
+    if (sx_status_code(status) != SX_DATA_LOSS) {
         return status;
     }
     sx_log(SX_LOG_WARN, "%s", sx_status_message(status));

@@ -57,6 +57,8 @@ static sx_status make_node(sx_node_kind kind, sx_dataset *parent, sx_dataset **o
         node->count = parent->count;
         node->source = parent->source;
         node->batch = parent->batch;
+        node->class_names = parent->class_names;
+        node->class_count = parent->class_count;
     }
     *out_node = node;
     return SX_OK;
@@ -162,8 +164,9 @@ int64_t sx_dataset_batch_size(const sx_dataset *dataset)
 
 const char *const *sx_dataset_class_names(const sx_dataset *dataset, int *out_count)
 {
-    *out_count = dataset->source->class_count;
-    return (const char *const *)dataset->source->class_names;
+    const bool own = dataset->class_names != NULL;
+    *out_count = own ? dataset->class_count : dataset->source->class_count;
+    return (const char *const *)(own ? dataset->class_names : dataset->source->class_names);
 }
 
 char *sx_dataset_record_name(const sx_dataset *dataset, int64_t record, char *buffer,

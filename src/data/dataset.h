@@ -81,6 +81,9 @@ struct sx_dataset {
     int64_t count;       /* elements, or batches */
     sx_source *source;   /* the root's; owned by the root */
     sx_batch_args batch; /* size 0 before batch() */
+    char **class_names;  /* [class_count]: in place of the source's; owned by this node's map or an
+                            ancestor's; NULL = the source's */
+    int class_count;
     union {
         sx_order_op order;
         sx_map_args map;

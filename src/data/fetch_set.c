@@ -178,11 +178,11 @@ static sx_status unknown_set(const char *name)
         names[i] = named_sets[i].name;
     }
     int found = sx_nearest_names(name, names, SX_COUNT(named_sets), &near);
-    sx_status status =
-        sx_error(SX_NOT_FOUND,
-                 "unknown data set \"%s\"%s%s; expected flowers, mnist, catsdogs or an "
-                 "http, https or file URL",
-                 name, found > 0 ? ", did you mean " : "", sx_buf_text(&near));
+    sx_status status = sx_error(
+        SX_NOT_FOUND,
+        "unknown data set \"%s\"; expected flowers, mnist, catsdogs or an http, https or "
+        "file URL%s%s%s",
+        name, found > 0 ? "; did you mean " : "", sx_buf_text(&near), found > 0 ? "?" : "");
     sx_buf_deinit(&near);
     return status;
 }

@@ -17,9 +17,15 @@ sx_status sx_image_check(const sx_fileset *files, const sx_class_item *item, boo
 {
     sx_bytes image;
     sx_scratch_reset(scratch);
-    SX_TRY(sx_fileset_read(files, item->index, scratch, &image));
+    sx_status status = sx_fileset_read(files, item->index, scratch, &image);
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* an I/O error: the image may be good */
+        sx_status unread = sx_error(SX_UNKNOWN, "%s", sx_status_message(status));
+        sx_status_free(status);
+        return unread;
+    }
+    SX_TRY(status);
     *out_bytes = (int64_t)image.size;
-    sx_status status = sx_image_probe(image, out_info);
+    status = sx_image_probe(image, out_info);
     sx_image_format format = out_info->format;
     if (status == SX_OK && format != SX_FORMAT_JPEG && format != SX_FORMAT_PNG) {
         status = sx_error(SX_INVALID_ARGUMENT, "unsupported format %s; expected JPEG or PNG",
@@ -41,7 +47,7 @@ bool sx_image_is_faulty(sx_status status)
 {
     sx_code code = sx_status_code(status);
     return code == SX_INVALID_ARGUMENT || code == SX_DATA_LOSS || code == SX_UNIMPLEMENTED ||
-           code == SX_NOT_FOUND || code == SX_PERMISSION_DENIED ||
+           code == SX_NOT_FOUND ||
            (code == SX_RESOURCE_EXHAUSTED && !sx_status_is_no_memory(status));
 }
 

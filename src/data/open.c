@@ -222,7 +222,7 @@ static sx_status has_no_names(struct opening *o)
     return sx_error(
         SX_INVALID_ARGUMENT,
         "%s: the model's features (\"%s\"%s) are read from TFRecords, CSV, .npy files or "
-        "an .npz archive; these data have only images or arrays without names",
+        "an .npz archive; this data has only images or arrays without names",
         o->spec, o->options->features[0].name, o->options->n_features > 1 ? ", …" : "");
 }
 

@@ -216,7 +216,7 @@ static sx_status add_column(struct parser *p, const sx_feature_spec *spec, sx_co
     for (int i = 0; i < *count; i++) {
         if (strcmp(components[i].name, c->spec.name) == 0 ||
             (spec->max_length > 0 && strcmp(components[i].name, mask_name) == 0)) {
-            return sx_error(SX_INVALID_ARGUMENT, "feature \"%s\": there is another of this name",
+            return sx_error(SX_INVALID_ARGUMENT, "feature \"%s\": the name is used twice",
                             components[i].name);
         }
     }

@@ -85,7 +85,8 @@ static sx_status put(struct columns *c, int i, const char *path, sx_tensor tenso
     if (!fits || c->tensors[i].data != NULL) {
         char is[SX_TYPE_TEXT], one[SX_TYPE_TEXT];
         sx_free(tensor.data);
-        return fits ? sx_error(SX_INVALID_ARGUMENT, "%s: there is another array of this name", path)
+        return fits ? sx_error(SX_INVALID_ARGUMENT, "%s: the archive has two arrays of this name",
+                               path)
                     : sx_error(SX_INVALID_ARGUMENT, "%s is %s; expected rows of %s", path,
                                sx_type_format(has, is, sizeof(is)),
                                sx_type_format(wanted, one, sizeof(one)));

@@ -135,7 +135,7 @@ static sx_status probe_png(const reader *in, sx_image_info *info)
     info->channels = colour < 7 ? channels_by_colour[colour] : 0;
     info->progressive = in->bytes[28] != 0;
     if (info->channels == 0) {
-        return sx_error(SX_DATA_LOSS, "PNG has colour type %d; expected 0, 2, 3, 4 or 6", colour);
+        return sx_error(SX_DATA_LOSS, "PNG has color type %d; expected 0, 2, 3, 4 or 6", colour);
     }
     if (info->width == 0 || info->height == 0) {
         return empty_frame("PNG", info);

@@ -71,7 +71,7 @@ static sx_status begin(const char *path, sx_dir_commit *c)
     SX_TRY(sx_path_dirname(c->final_path, &c->parent));
     SX_TRY(sx_dir_create(c->parent));
     if (sx_path_exists(c->final_path)) {
-        return sx_error(SX_ALREADY_EXISTS, "%s exists already; choose another version",
+        return sx_error(SX_ALREADY_EXISTS, "%s already exists; choose another version",
                         c->final_path);
     }
     sweep(c->parent);
@@ -96,7 +96,7 @@ sx_status sx_dir_commit_finish(sx_dir_commit *c)
     if (sx_failpoint_hit() ||
         renameat2(AT_FDCWD, c->temp_path, AT_FDCWD, c->final_path, RENAME_NOREPLACE) != 0) {
         if (errno == EEXIST) {
-            return sx_error(SX_ALREADY_EXISTS, "%s exists already; choose another version",
+            return sx_error(SX_ALREADY_EXISTS, "%s already exists; choose another version",
                             c->final_path);
         }
         return sx_errno_status(errno, "rename to", c->final_path);

@@ -49,7 +49,7 @@ static sx_status add(list *l, sx_input_kind kind, const char *name, const sx_typ
 {
     for (int i = 0; i < l->n; i++) {
         if (strcmp(l->items[i].name, name) == 0) {
-            return sx_error(SX_INVALID_ARGUMENT, "%s \"%s\": there is another input of this name",
+            return sx_error(SX_INVALID_ARGUMENT, "%s \"%s\": the name is used twice",
                             kinds[kind].kind, name);
         }
     }
@@ -95,7 +95,7 @@ static sx_status add_row(list *l, sx_input_kind kind, const sx_feature_spec *row
     if (kind != SX_INPUT_FEATURE && type.dtype == SX_STRING) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "label \"%s\" is a string, which cannot be sent to a device; declare the "
-                        "number that the data are mapped to",
+                        "number that the data is mapped to",
                         spec->name);
     }
     SX_TRY(add(l, kind, spec->name, &type, spec));

@@ -345,7 +345,7 @@ static sx_status open_variables(sx_saved_model *m)
     if (stat(index, &info) != 0) { /* a model may have no variables, but not hide them */
         return errno == ENOENT ? SX_OK : sx_errno_status(errno, "open", index);
     }
-    return sx_bundle_open(prefix, &m->bundle);
+    return sx_bundle_open_within(prefix, m->memory, &m->bundle);
 }
 
 static sx_status parse(sx_saved_model *m, sx_bytes bytes, const char *name)

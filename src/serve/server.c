@@ -43,7 +43,7 @@ sx_status sx_server_check_metrics_path(const char *path)
         if (path[0] != '/' || c <= ' ' || c >= 0x7f || c == '?' || c == '#') {
             return sx_error(
                 SX_INVALID_ARGUMENT,
-                "\"%s\" is no URL path for the metrics: it must begin with / and have no "
+                "\"%s\" is not a URL path for the metrics: it must begin with / and have no "
                 "spaces, ? or #",
                 path);
         }

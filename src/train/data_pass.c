@@ -77,8 +77,7 @@ static sx_status open_input(sx_data_pass *p, sx_dataset *data)
     SX_TRY(sx_rebatch_init(&p->batches, &p->input, p->size));
     return sx_dataset_count(p->input.data) != SX_ENDLESS || p->limit > 0
                ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT,
-                          "the data are endless; limit the number of examples");
+               : sx_error(SX_INVALID_ARGUMENT, "the data is endless; limit the number of examples");
 }
 
 sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode, sx_dataset *data,
@@ -169,5 +168,5 @@ sx_status sx_data_pass_run(sx_data_pass *p, sx_rows_fn *rows, void *user)
         p->done += batch.size;
         tell_progress(p);
     }
-    return p->done > 0 ? SX_OK : sx_error(SX_INVALID_ARGUMENT, "the data are empty");
+    return p->done > 0 ? SX_OK : sx_error(SX_INVALID_ARGUMENT, "the data is empty");
 }

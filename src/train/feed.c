@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "data/image_pipeline.h"
+#include "data/relabel.h"
 #include "graph/ir.h"
 #include "nn/model_program.h"
 #include "train/misfit.h"
@@ -66,7 +67,7 @@ static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx
     }
     if (!info->has_preprocess) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "the data are encoded images, but \"%s\" is a model on arrays",
+                        "the data has encoded images, but \"%s\" is a model on arrays",
                         info->model);
     }
     return sx_dataset_preprocess(&input->data, &info->preprocess,
@@ -134,6 +135,9 @@ static sx_status find_columns(sx_feed *input, const sx_run_info *info, const sx_
 static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
 {
     if (sx_dataset_batch_size(input->data) == 0) {
+        if (args->mode != SX_TRAIN) { /* data that lack a class */
+            SX_TRY(sx_dataset_relabel(&input->data, info->class_names, info->n_classes));
+        }
         if (!info->inputs.named) {
             SX_TRY(add_image_map(input, info, args));
         } else if (args->preprocess != NULL) {
@@ -145,7 +149,7 @@ static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const s
     if (sx_dataset_count(input->data) != SX_ENDLESS) {
         input->steps_per_epoch = sx_dataset_count(input->data);
         if (input->steps_per_epoch == 0) {
-            return sx_error(SX_INVALID_ARGUMENT, "the data are empty");
+            return sx_error(SX_INVALID_ARGUMENT, "the data is empty");
         }
         return args->repeat ? sx_dataset_repeat(&input->data, 0) : SX_OK;
     }

@@ -40,7 +40,7 @@ static sx_status choose_target(sx_fit *f)
     } else if (epochs > 0) {
         if (f->input.steps_per_epoch == 0) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "the data are endless and have no epochs; use steps or max_steps");
+                            "the data is endless and have no epochs; use steps or max_steps");
         }
         if (!sx_mul_i64(epochs, f->input.steps_per_epoch, &f->target)) {
             return sx_error(SX_INVALID_ARGUMENT, "%" PRId64 " epochs are too many", epochs);

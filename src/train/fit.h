@@ -24,6 +24,10 @@ typedef struct sx_fed_batch {
     bool ends_epoch;
 } sx_fed_batch;
 
+typedef struct sx_fit_mark {
+    int64_t ns, step; /* the moment when the step ended */
+} sx_fit_mark;
+
 typedef struct sx_fit {
     sx_trainer *t;
     const sx_fit_request *r;
@@ -61,6 +65,8 @@ typedef struct sx_fit {
 
     int64_t told_ns, epoch_ns;
     int64_t history_due_ns; /* when history.json may be written again */
+    bool marked;            /* a step has ended */
+    sx_fit_mark marks[2];   /* two recent steps, the older one first: for the remaining time */
     int64_t window_ns, window_wait_ns, window_step,
         window_examples; /* start of the window for rates */
     int64_t wait_ns;     /* time spent waiting for input up to the latest step */
@@ -130,6 +136,8 @@ sx_train_event sx_fit_event_with_means(sx_fit *f, sx_train_event_kind kind);
 void sx_fit_tell_begin(sx_fit *f, bool resumed);
 void sx_fit_tell_progress(sx_fit *f, int64_t now, bool at_cadence);
 void sx_fit_tell_end(sx_fit *f, const char *why);
+/* `ns` that just passed are not part of the rates. */
+void sx_fit_skip_time(sx_fit *f, int64_t ns);
 /* Starts a new window for rates. */
 void sx_fit_begin_window(sx_fit *f, int64_t now);
 

@@ -30,6 +30,31 @@ sx_train_event sx_fit_event_with_means(sx_fit *f, sx_train_event_kind kind)
     return e;
 }
 
+/* The remaining time at the rate of recent steps; -1 until some have been seen: the first one takes
+ * longer than others. */
+static double seconds_left(sx_fit *f, int64_t now)
+{
+    enum { STEPS = 4, SECONDS = 5 }; /* enough of either */
+    if (f->step - f->marks[1].step >= STEPS &&
+        now - f->marks[1].ns >= (int64_t)SECONDS * 1000000000) {
+        f->marks[0] = f->marks[1];
+        f->marks[1] = (sx_fit_mark){now, f->step};
+    }
+    const int64_t steps = f->step - f->marks[0].step;
+    const double seconds = (double)(now - f->marks[0].ns) * 1e-9;
+    if (f->target == INT64_MAX || steps < 1 || (steps < STEPS && seconds < SECONDS)) {
+        return -1;
+    }
+    return (double)(f->target - f->step) * seconds / (double)steps;
+}
+
+void sx_fit_skip_time(sx_fit *f, int64_t ns)
+{
+    f->window_ns += ns;
+    f->marks[0].ns += ns;
+    f->marks[1].ns += ns;
+}
+
 static void add_rates(sx_fit *f, sx_train_event *e, int64_t now)
 {
     double seconds = (double)(now - f->window_ns) * 1e-9;
@@ -39,9 +64,7 @@ static void add_rates(sx_fit *f, sx_train_event *e, int64_t now)
     e->examples_per_second = (double)(f->trained_examples - f->window_examples) / seconds;
     e->steps_per_second = (double)(f->step - f->window_step) / seconds;
     e->input_wait = SX_MIN(1.0, (double)(f->wait_ns - f->window_wait_ns) * 1e-9 / seconds);
-    if (f->target != INT64_MAX && e->steps_per_second > 0) {
-        e->eta_seconds = (double)(f->target - f->step) / e->steps_per_second;
-    }
+    e->eta_seconds = seconds_left(f, now);
 }
 
 void sx_fit_begin_window(sx_fit *f, int64_t now)

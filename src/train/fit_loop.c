@@ -40,7 +40,7 @@ sx_status sx_fit_compile(sx_fit *f, int64_t batch)
     f->compiled[0] = batch;
     int64_t start = sx_now_ns();
     SX_TRY(sx_trainer_compile(f->t, SX_TRAIN, batch, is_looped(f, batch)));
-    f->window_ns += sx_now_ns() - start; /* compiling is not part of the rates */
+    sx_fit_skip_time(f, sx_now_ns() - start); /* compiling is not part of the rates */
     return SX_OK;
 }
 
@@ -109,6 +109,10 @@ static bool see_step(void *user, const sx_step_scalars *s)
     sx_fit *f = user;
     const sx_fed_batch batch = f->fed[f->n_shown++ % f->fed_room];
     add_step(f, s);
+    if (!f->marked) {
+        f->marked = true;
+        f->marks[0] = f->marks[1] = (sx_fit_mark){s->ended_ns, s->step};
+    }
     f->batch = s->batch;
     f->wait_ns = batch.wait_ns;
     f->epoch_ended = batch.ends_epoch;
@@ -233,7 +237,7 @@ sx_status sx_fit_run(sx_fit *f)
         }
         int64_t start = sx_now_ns();
         SX_TRY(sx_fit_control_point(f));
-        f->window_ns += sx_now_ns() - start;
+        sx_fit_skip_time(f, sx_now_ns() - start);
     }
     return SX_OK;
 }

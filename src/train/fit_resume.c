@@ -64,7 +64,7 @@ sx_status sx_fit_place_input(sx_fit *f)
     sx_buf text;
     sx_buf_init(&text, 1 << 16);
     sx_buf_printf(&text,
-                  "cannot resume exactly: %s; continuing with batch %" PRId64 " of these data",
+                  "cannot resume exactly: %s; continuing with batch %" PRId64 " of this data",
                   sx_status_message(status), f->step);
     sx_trainer_warn(f->t, sx_buf_text(&text));
     sx_buf_deinit(&text);

@@ -134,8 +134,8 @@ sx_status sx_batch_gather_restore(sx_batch_gather *g, const uint8_t *cursors, in
                                   int64_t step_in_epoch)
 {
     if (count != g->n) {
-        return sx_error(SX_FAILED_PRECONDITION, "the data were in %d parts, now they are in %d",
-                        count, g->n);
+        return sx_error(SX_FAILED_PRECONDITION, "the data had %d parts, now it has %d", count,
+                        g->n);
     }
     for (int i = 0; i < g->n; i++) {
         SX_TRY(sx_iterator_restore(g->feeds[i].iterator, cursors + (size_t)i * SX_CURSOR_BYTES));

@@ -284,7 +284,7 @@ static sx_status read_history(void *user, const char *text, size_t size)
     const json_t *entries = json_object_get(json, "history"), *best = json_object_get(json, "best");
     sx_status status = sx_json_check_seal(json);
     if (status == SX_OK && !json_is_array(entries)) {
-        status = sx_error(SX_DATA_LOSS, "there is no array \"history\"");
+        status = sx_error(SX_DATA_LOSS, "the array \"history\" is missing");
     }
     for (size_t i = 0; status == SX_OK && i < json_array_size(entries); i++) {
         status = read_entry(h, json_array_get(entries, i));

@@ -221,7 +221,7 @@ static sx_status choose_length(const sx_model *m, sx_dataset *data, const sx_fit
     }
     if (n == SX_ENDLESS || n < 1 || !sx_mul_i64(epochs, (n + batch - 1) / batch, &request->steps)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "fit: the data are endless, or there are too many epochs");
+                        "fit: the data is endless, or there are too many epochs");
     }
     return SX_OK;
 }

@@ -785,7 +785,7 @@ static sx_status differs(const char *dir, const char *name, const sx_type *has,
     }
     return sx_error(SX_FAILED_PRECONDITION,
                     "%s contains another model: variable \"%s\" is %s there, but %s in this model; "
-                    "use another model-dir, or start over with --fresh",
+                    "use another model directory, or start over with --fresh",
                     dir, name, a, b);
 }
 

@@ -418,6 +418,39 @@ static void test_checkpoint_bundle__object_graph_refuses_names(void **state)
     sx_bundle_writer_destroy(w);
 }
 
+/* What an index takes in memory, its file while it is read, is charged and given back. */
+static void test_checkpoint_bundle__charges_its_index(void **state)
+{
+    (void)state;
+    enum { TENSORS = 2000 };
+    const float value = 1;
+    sx_bundle_writer *w = NULL;
+    sx_bundle *b = NULL;
+    sx_budget memory;
+    char key[32];
+    assert_ok(sx_bundle_writer_create(scratch("m"), &w));
+    for (int i = 0; i < TENSORS; i++) {
+        snprintf(key, sizeof(key), "variable_%d", i);
+        assert_ok(
+            sx_bundle_add(w, key, &(sx_tensor){sx_scalar_type(SX_F32), (void *)(uintptr_t)&value}));
+    }
+    assert_ok(sx_bundle_writer_finish(w));
+    sx_bundle_writer_destroy(w);
+    sx_budget_init(&memory, "the model", 0, NULL);
+    assert_ok(sx_bundle_open_within(scratch("m"), &memory, &b));
+    const size_t used = sx_budget_used(&memory);
+    assert_true(used >= TENSORS * sizeof(sx_bundle_entry));
+    sx_bundle_close(b);
+    assert_int_equal(sx_budget_used(&memory), 0);
+    const size_t limits[] = {5000, used / 4, used - 1};
+    for (size_t i = 0; i < SX_COUNT(limits); i++) {
+        sx_budget_init(&memory, "the model", limits[i], NULL);
+        assert_error(sx_bundle_open_within(scratch("m"), &memory, &b), SX_RESOURCE_EXHAUSTED,
+                     "exceed the memory limit of the model");
+        assert_int_equal(sx_budget_used(&memory), 0);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     scratch_test(test_checkpoint_bundle__round_trip),
     scratch_test(test_checkpoint_bundle__string_layout),
@@ -430,5 +463,6 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_checkpoint_bundle__slices_make_up_a_tensor_or_say_why_not),
     scratch_test(test_checkpoint_bundle__object_graph_names_the_same_bytes),
     scratch_test(test_checkpoint_bundle__object_graph_refuses_names),
+    scratch_test(test_checkpoint_bundle__charges_its_index),
 };
 SX_TEST_MAIN(tests)

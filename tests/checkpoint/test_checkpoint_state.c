@@ -230,6 +230,22 @@ static void test_checkpoint_checkpoint_state__deletes_nothing_outside(void **sta
     assert_true(sx_path_exists(scratch("victim-1.index")));
 }
 
+/* A state file that cannot be read is not taken as empty: what it names would be forgotten. */
+static void test_checkpoint_checkpoint_state__writes_nothing_over_what_it_cannot_read(void **state)
+{
+    (void)state;
+    const sx_checkpoint_retention two = {.keep_max = 2};
+    assert_ok(save("model.ckpt-1", 1, &two));
+    assert_int_equal(unlink(scratch("checkpoint")), 0);
+    assert_int_equal(mkdir(scratch("checkpoint"), 0777), 0);
+    assert_error(sx_checkpoint_register(scratch_dir, "model.ckpt-1", 2, &two), SX_INVALID_ARGUMENT,
+                 "checkpoint: Is a directory");
+    assert_int_equal(rmdir(scratch("checkpoint")), 0);
+    write_file(scratch("checkpoint"), "no state", 8);
+    assert_ok(sx_checkpoint_register(scratch_dir, "model.ckpt-1", 2, &two)); /* damaged */
+    assert_steps("1");
+}
+
 /* Beyond the list, but for ever: the state file remembers them, and without it nothing is deleted.
  */
 static void test_checkpoint_checkpoint_state__adopts_what_it_does_not_name(void **state)
@@ -425,6 +441,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_checkpoint_checkpoint_state__keeps_the_newest),
     scratch_test(test_checkpoint_checkpoint_state__keeps_one_every_n_hours),
     scratch_test(test_checkpoint_checkpoint_state__deletes_nothing_outside),
+    scratch_test(test_checkpoint_checkpoint_state__writes_nothing_over_what_it_cannot_read),
     scratch_test(test_checkpoint_checkpoint_state__adopts_what_it_does_not_name),
     scratch_test(test_checkpoint_checkpoint_state__crash_anywhere),
     scratch_test(test_checkpoint_checkpoint_state__text_is_tensorflows),

@@ -18,6 +18,8 @@ says '1 corrupt'
 head -c $((size - 10)) good >d-00000-of-00001
 fails 3 data verify d-00000-of-00001
 warns 'record 19'
+fails 2 data verify good --recursive
+warns 'unknown option --recursive'
 mkdir folder
 fails 1 data verify folder
 warns_line "sextant data verify: folder is a directory; expected TFRecord or CSV files, such as 'folder/*'"

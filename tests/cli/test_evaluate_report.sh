@@ -13,6 +13,9 @@ ok evaluate run --data photos --json --report new/report
 cmp plain out || fail 'the report changes the result'
 warns 'wrote new/report/report.html'
 [ "$(ls new/report | tr '\n' ' ')" = 'classes.csv confusion.csv mistakes.csv report.html report.json ' ] || fail "$(ls new/report)"
+fails 1 evaluate nowhere --data photos --report none
+fails 1 evaluate run --data nowhere --report none
+[ ! -e none ] || fail 'an empty directory was left'
 ok predict run --data photos --out p.csv
 cat >check.py <<'PY'
 import base64, csv, html, html.parser, json, math, re, sys

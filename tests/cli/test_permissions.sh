@@ -35,6 +35,18 @@ refuses 1 'cannot list secret: Permission denied' train linear --data "$data" --
 refuses 1 'secret/sextant.json: Permission denied' evaluate secret --data "$data"
 refuses 1 'cannot list secret: Permission denied' run secret --image photos/a/1.jpg
 refuses 1 'cannot list photos/b: Permission denied' data from-images photos --out out
+# An image that cannot be read is not a corrupt one, which could be skipped.
+chmod 755 photos/b
+chmod 000 photos/b/1.jpg
+for skip in '' --skip-corrupt; do
+    # shellcheck disable=SC2086
+    refuses 1 'cannot open photos/b/1.jpg: Permission denied' data from-images photos --out out $skip
+    warns_not 'corrupt'
+    warns_not 'decoded'
+done
+refuses 1 'cannot open photos/b/1.jpg: Permission denied' train mnist_cnn --data photos --skip-corrupt
+chmod 644 photos/b/1.jpg
+chmod 000 photos/b
 refuses 1 'photos/b/1.jpg: Permission denied' predict run --checkpoint 1 --image photos/b/1.jpg
 
 # A run that cannot be written to is refused before a step is trained.

@@ -38,6 +38,20 @@ mkdir -p other/a other/b && cp photos/rose/rose-0.jpg other/a && cp photos/rose/
 fails 1 evaluate run --data other
 warns 'class 0 is "a", but the run was trained with "daisy"'
 
+# Data that lack a class have the run's labels, not those of their own folders.
+cp -r photos fewer && rm -r fewer/daisy
+ok predict run --data photos --out all.csv
+ok predict run --data fewer --out fewer.csv
+[ "$(wc -l <fewer.csv)" -gt 2 ] || fail 'rows'
+cut -d , -f 3- all.csv | grep -v '^daisy,' >all.rows
+cut -d , -f 3- fewer.csv | diff all.rows - || fail 'data without a class has other labels'
+ok evaluate run --data fewer --report fewer-report
+awk -F , 'NR > 1 { n++; right += $3 == $4 } END { printf "accuracy = %.6g\n", right / n }' fewer.csv >accuracy
+says "$(cat accuracy)"
+head -n 1 fewer-report/confusion.csv | grep -q 'daisy.*rose.*tulip' || fail 'the classes of the report'
+ok train mnist_cnn --data photos --eval-data fewer --steps 1 --batch-size 4
+says 'Eval results'
+
 # Names that need quoting or are not UTF-8; records carry image/filename, or no name at all.
 odd=photos/rose/$'a,"b"\nc.jpg'
 cp photos/rose/rose-0.jpg "$odd"

@@ -20,7 +20,7 @@ done
 fails 2 serve --model_base_path=m --max_in_flight_memory_bytes=1
 warns '--max_in_flight_memory_bytes is 1, expected 256K to 1024T'
 fails 2 serve --model_base_path=m --monitoring_path=metrics
-warns '--monitoring_path: "metrics" is no URL path for the metrics: it must begin with /'
+warns '--monitoring_path: "metrics" is not a URL path for the metrics: it must begin with /'
 fails 2 serve --model_base_path=m --monitoring-path=/healthz
 warns '--monitoring-path: the metrics cannot be at "/healthz": the server has another page there'
 fails 2 query

@@ -145,6 +145,16 @@ def check_narrow():
     lines = [t for t in s.terminal.shown if "eta" in t]
     assert lines and all(re.fullmatch(r"step \d{1,3}  eta \d:\d\d *", t) for t in lines), lines
 
+def check_rate():
+    """The line is drawn ten times a second, however many steps are logged."""
+    begin = time.monotonic()
+    s = Session(["train", "linear", "--data", "generated:digits?n=20000", "--steps", "300",
+                 "--log-step-count-steps", "1", "--seed", "1"], 120)
+    assert s.finish() == 0
+    lines = [t for t in s.terminal.shown if "img/s" in t]  # each twice: when drawn, when overwritten
+    drawn = sum(a != b for a, b in zip([""] + lines, lines))
+    assert 1 <= drawn <= 10 * (time.monotonic() - begin) + 1, drawn
+
 def check_messages():
     """A finished epoch and evaluations stay; nothing is left of the line that was written over."""
     s = Session(["train", "linear", "--data", "generated:digits?n=320", "--eval-data",
@@ -168,8 +178,8 @@ def check_kinds():
         assert s.finish() == 0, s.terminal.rows()
         line = "Loss for final step"
         assert any(line in r for r in s.terminal.rows()), (env, s.terminal.rows())
-        assert any("eta" in t for t in s.terminal.shown), (env, s.terminal.shown)
-        assert any("eta" in r for r in s.terminal.rows()) != overwrites, (env, s.terminal.rows())
+        assert any("img/s" in t for t in s.terminal.shown), (env, s.terminal.shown)
+        assert any("img/s" in r for r in s.terminal.rows()) != overwrites, (env, s.terminal.rows())
         assert bool(s.terminal.colors) == colors, (env, words, s.terminal.colors)
 
 def check_quiet():
@@ -190,6 +200,7 @@ def check_compile(plugin):
 check_resizing(True)
 check_resizing(False)
 check_narrow()
+check_rate()
 check_messages()
 check_kinds()
 check_quiet()

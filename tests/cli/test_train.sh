@@ -24,5 +24,10 @@ says_line 'Done at step 25 (finished).'
 ok train linear --data "$data" --model-dir run --max-steps 4 --fresh
 says '. Current step 0.'
 says_line 'Done at step 4 (finished).'
+# The remaining time is shown once the rate of some steps is known.
+ok train linear --data "$data" --steps 8 --log-step-count-steps 1
+[ "$(grep -c '^epoch 1/1  step ./8 .* img/s' out)" = 8 ] || fail 'lines'
+[ "$(grep -c 'step [1-4]/8 .*  eta' out)" = 0 ] || fail 'remaining time from the first steps'
+[ "$(grep -c 'step [5-8]/8 .*  eta' out)" = 4 ] || fail 'no remaining time'
 ok train linear --data "$data" --steps 2
 says_line 'Done at step 2 (finished).'

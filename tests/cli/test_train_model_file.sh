@@ -110,14 +110,22 @@ crashes 139 'if (in) { volatile char deep[4096]; deep[0] = 1; net(b, in, p); dee
 awk '{print} /^{/ {print "extern void exit(int); exit(3);"}' net.c >crash.c
 fails 1 train ./crash.c --data "$data" --steps 1
 warns 'sextant: ./crash.c: the model function called exit()'
+for function in _exit _Exit; do # no handler of exit() runs
+    awk -v f=$function '{print} /^{/ {print "extern void " f "(int); " f "(0);"}' net.c >crash.c
+    fails 1 train ./crash.c --data "$data" --steps 1
+    warns "sextant: ./crash.c: the model function called $function()"
+done
 # In a constructor, while the file is loaded.
 loads() { # BODY
-    { cat net.c; echo "extern void exit(int), abort(void);"
+    { cat net.c; echo "extern void exit(int), _exit(int), abort(void);"
       echo "__attribute__((constructor)) static void early(void) { $1 }"; } >crash.c
 }
 loads 'exit(0);'
 fails 1 train ./crash.c --data "$data" --steps 1
 warns 'sextant: ./crash.c: it called exit() while it was loaded'
+loads '_exit(0);'
+fails 1 train ./crash.c --data "$data" --steps 1
+warns 'sextant: ./crash.c: it called _exit() while it was loaded'
 loads 'abort();'
 ends 134 train ./crash.c --data "$data" --steps 1
 warns 'sextant: ./crash.c: aborted (SIGABRT) while it was loaded'

@@ -17,6 +17,8 @@ static void test_data_image_check__memory_is_no_fault(void **state)
          true},
         {sx_no_memory("reading a JPEG"), false},
         {sx_status_annotate(sx_no_memory("reading a PNG"), __FILE__, __LINE__, "a.png"), false},
+        {sx_error(SX_NOT_FOUND, "cannot open a.png: No such file or directory"), true},
+        {sx_error(SX_PERMISSION_DENIED, "cannot open a.png: Permission denied"), false},
         {sx_error(SX_INTERNAL, "a bug"), false},
         {SX_OK, false},
     };

@@ -212,7 +212,7 @@ static void test_data_parse_examples__refuses_bad_declarations_and_other_data(vo
     char spec[600];
     snprintf(spec, sizeof(spec), "%s*", path);
     assert_error(open_named(spec, twice, 2, &data), SX_INVALID_ARGUMENT,
-                 "feature \"a\": there is another of this name");
+                 "feature \"a\": the name is used twice");
     assert_error(open_named(spec, &number, 1, &data), SX_INVALID_ARGUMENT,
                  "feature \"a\": default_value and padding_value are for numbers");
     assert_error(open_named(spec, &text, 1, &data), SX_INVALID_ARGUMENT,
@@ -272,7 +272,7 @@ static void test_data_parse_examples__arrays_are_found_by_their_files_names(void
     sx_dataset_release(data);
     snprintf(shell, sizeof(shell), "%s,%s/city.npy", npz, scratch("arrays"));
     assert_error(open_named(shell, features, 2, &data), SX_INVALID_ARGUMENT,
-                 "city.npy: there is another array of this name");
+                 "city.npy: the archive has two arrays of this name");
 
     const sx_feature_spec wide[] = {{.name = "city", SX_I32, {2}}};
     assert_error(open_named(spec, wide, 1, &data), SX_INVALID_ARGUMENT,

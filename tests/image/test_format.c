@@ -99,7 +99,7 @@ static void test_image_format__senseless_headers(void **state)
                  "no frame header");
     sx_buf png = sample_png(8, 8, 3);
     png.data[25] = 5;
-    assert_error(sx_image_probe(sample_bytes(&png), &info), SX_DATA_LOSS, "colour type 5");
+    assert_error(sx_image_probe(sample_bytes(&png), &info), SX_DATA_LOSS, "color type 5");
     png.data[25] = 2;
     png.data[19] = 0;
     assert_error(sx_image_probe(sample_bytes(&png), &info), SX_DATA_LOSS, "8x0 pixels");

@@ -156,7 +156,7 @@ static void test_savedmodel_memory__exports_take_the_next_free_version(void **st
     sx_free(dir);
     other = (struct other_export){.dir = scratch("v/7")};
     request.version = "7";
-    assert_error(sx_export_saved_model(&request, &dir), SX_ALREADY_EXISTS, "v/7 exists already");
+    assert_error(sx_export_saved_model(&request, &dir), SX_ALREADY_EXISTS, "v/7 already exists");
     sx_graph_destroy(graph);
 }
 

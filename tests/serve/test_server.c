@@ -820,7 +820,7 @@ static void test_serve_server__refuses_bad_configurations(void **state)
     static const char *const paths[] = {"metrics", "/a b", "/m?x=1", "/m#x", "/\x7f"};
     for (size_t i = 0; i < SX_COUNT(paths); i++) {
         config.monitoring_path = paths[i];
-        assert_error(sx_server_create(&config, &other), SX_INVALID_ARGUMENT, "is no URL path");
+        assert_error(sx_server_create(&config, &other), SX_INVALID_ARGUMENT, "is not a URL path");
     }
     static const char *const taken[] = {"/healthz", "/v1/models/m", "/v1/models/x:predict",
                                         "/V1/anything"};

@@ -136,7 +136,7 @@ static void test_train_preprocess__refuses_what_one_example_does_not_decide(void
          SX_INVALID_ARGUMENT},
         {learns, "preprocessing has no variables: \"dense/kernel\"", SX_INVALID_ARGUMENT},
         {unknown, "the model has no feature \"agee\"", SX_NOT_FOUND},
-        {twice, "label \"kind\": there is another input of this name", SX_INVALID_ARGUMENT},
+        {twice, "label \"kind\": the name is used twice", SX_INVALID_ARGUMENT},
         {wrong_number, "scale", SX_INVALID_ARGUMENT},
     };
     sx_params *params = NULL;

@@ -38,11 +38,11 @@ static sx_status unknown(const char *text)
     snprintf(head, sizeof(head), "%.*s", (int)strcspn(text, "-:"), text);
     sx_buf_init(&near, 1 << 12);
     bool any = sx_nearest_names(strcmp(head, "pjrt") == 0 ? text : head, names, n, &near) > 0;
-    sx_status status =
-        sx_error(SX_INVALID_ARGUMENT,
-                 "unknown target \"%s\"%s%s%s; expected a TPU such as v5e:2x2, v5litepod-4, v6e-8, "
-                 "v5p-8, v4-8, v3-8, v2-8 or tpu7x-8, or pjrt-cpu[:devices]",
-                 text, any ? "; did you mean " : "", any ? sx_buf_text(&near) : "", any ? "?" : "");
+    sx_status status = sx_error(
+        SX_INVALID_ARGUMENT,
+        "unknown target \"%s\"; expected a TPU such as v5e:2x2, v5litepod-4, v6e-8, v5p-8, "
+        "v4-8, v3-8, v2-8 or tpu7x-8, or pjrt-cpu[:devices]%s%s%s",
+        text, any ? "; did you mean " : "", any ? sx_buf_text(&near) : "", any ? "?" : "");
     sx_buf_deinit(&near);
     return status;
 }

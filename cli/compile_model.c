@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "base/memory.h"
+#include "graph/specialize_examples.h"
 #include "nn/model_program.h"
+#include "savedmodel/import_library.h"
 #include "savedmodel/versions.h"
 
 /* ---- What is stored already ---- */
@@ -52,8 +55,31 @@ static sx_status open_saved(sx_invocation *inv, const sx_compile_model_request *
     }
     SX_TRY(sx_saved_model_open(dir, &out->saved));
     SX_TRY(sx_saved_model_find_signature(out->saved, signature, &found));
-    SX_TRY(sx_import_signature(out->saved, found->key, NULL, &out->import));
-    out->graph = out->import->graph;
+    size_t n;
+    const sx_signature *all = sx_saved_model_signatures(out->saved, &n);
+    sx_status *refused = sx_arena_array(&inv->arena, n + 1, sx_status);
+    if (refused == NULL) {
+        return sx_no_memory("for a model");
+    }
+    sx_status status = sx_import_library(out->saved, NULL, &out->library, refused);
+    for (size_t i = 0; i < n; i++) {
+        if (status == SX_OK && &all[i] == found) {
+            status = refused[i];
+        } else {
+            sx_status_free(refused[i]);
+        }
+    }
+    SX_TRY(status);
+    int device = 0;
+    SX_TRY(sx_specialize_examples(out->library, sx_library_find(out->library, found->key), NULL,
+                                  &out->examples, &device));
+    if (out->examples == NULL) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "%s, signature \"%s\": it is no single program for any batch size: its "
+                        "examples depend on one another, or shapes are known only when it runs",
+                        r->name, found->key);
+    }
+    out->graph = out->examples->steps[device].graph;
     out->precision = SX_F32;
     return SX_OK;
 }
@@ -112,7 +138,8 @@ sx_status sx_compile_model_open(sx_invocation *inv, const sx_compile_model_reque
 
 void sx_compile_model_end(sx_compile_model *model)
 {
-    sx_import_destroy(model->import);
+    sx_specialized_destroy(model->examples);
+    sx_library_destroy(model->library);
     sx_saved_model_close(model->saved);
     sx_run_graphs_destroy(&model->run);
     sx_graph_destroy(model->built);

@@ -1,10 +1,11 @@
 /* The graph for `sextant compile`: of a zoo model or C file, built now; of a run, as stored; of a
- * SavedModel's signature, imported. */
+ * SavedModel's signature, the device's part. */
 #ifndef SX_CLI_COMPILE_MODEL_H
 #define SX_CLI_COMPILE_MODEL_H
 
 #include "model_args.h"
-#include "savedmodel/import.h"
+#include "graph/specialize.h"
+#include "savedmodel/saved_model_read.h"
 #include "train/run_dir.h"
 
 typedef struct sx_compile_model_request {
@@ -24,7 +25,8 @@ typedef struct sx_compile_model {
     sx_graph *built;
     sx_run_graphs run;
     sx_saved_model *saved;
-    sx_import *import;
+    sx_library *library;
+    sx_specialized *examples; /* of the signature */
 } sx_compile_model;
 
 /* Call sx_compile_model_end() also after an error. Errors: those of sx_model_args_read(); a usage

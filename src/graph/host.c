@@ -280,12 +280,37 @@ sx_status sx_host_types(const sx_op_def *op, const void *attrs, const sx_tensor 
 sx_status sx_host_run(const sx_op_def *op, const void *attrs, const sx_tensor *in, int n_in,
                       const sx_tensor *out, int n_out, void *scratch, sx_arena *arena)
 {
-    return sx_host_run_within(op, attrs, in, n_in, out, n_out, scratch, arena, NULL);
+    return sx_host_run_within(op, attrs, in, n_in, out, n_out, scratch,
+                              &(sx_host_context){.arena = arena});
+}
+
+sx_status sx_host_check(const sx_op_def *op, const void *attrs, const sx_tensor *in, int n_in,
+                        const sx_host_context *context, size_t *out_bytes)
+{
+    *out_bytes = 0;
+    if (op->host_check == NULL) {
+        return SX_OK;
+    }
+    sx_host_tensor *seen = sx_arena_array(context->arena, n_in + 1, sx_host_tensor);
+    if (seen == NULL) {
+        return sx_budget_error(context->arena->budget);
+    }
+    for (int i = 0; i < n_in; i++) {
+        seen[i] = (sx_host_tensor){.type = in[i].type, .data = in[i].data};
+    }
+    return op->host_check(&(sx_kernel_call){.attrs = attrs,
+                                            .in = seen,
+                                            .n_in = n_in,
+                                            .arena = context->arena,
+                                            .cancel = context->cancel,
+                                            .images = context->images,
+                                            .first_row = context->first_row},
+                          out_bytes);
 }
 
 sx_status sx_host_run_within(const sx_op_def *op, const void *attrs, const sx_tensor *in, int n_in,
-                             const sx_tensor *out, int n_out, void *scratch, sx_arena *arena,
-                             const sx_cancel *cancel)
+                             const sx_tensor *out, int n_out, void *scratch,
+                             const sx_host_context *context)
 {
     sx_host_tensor *seen = scratch;
     char *free_bytes = (char *)scratch + sx_align_up((size_t)(n_in + n_out) * sizeof(*seen), 16);
@@ -310,8 +335,10 @@ sx_status sx_host_run_within(const sx_op_def *op, const void *attrs, const sx_te
                                  .elem_bytes = op->moved != 0 ? native_bytes(out[0].type.dtype)
                                                               : sx_carrier_bytes(out[0].type.dtype),
                                  .all_carried = op->moved == 0,
-                                 .arena = arena,
-                                 .cancel = cancel};
+                                 .arena = context->arena,
+                                 .cancel = context->cancel,
+                                 .images = context->images,
+                                 .first_row = context->first_row};
     SX_TRY(op->host(&call));
     for (int k = 0; k < n_out; k++) {
         if (is_carried(op, n_in + k, n_in, out[k].type.dtype)) {

@@ -23,6 +23,7 @@
 #include "base/arena.h"
 #include "base/cancel.h"
 #include "graph/op_def.h"
+#include "image/image.h"
 
 typedef enum sx_carrier {
     SX_CARRIER_NONE = 0, /* unknown dtype */
@@ -61,8 +62,18 @@ struct sx_kernel_call {
     bool all_carried;  /* moved elements are in their carrier too */
     bool keep_double;  /* sx_host_run_carried()'s, for kernels that run others */
     sx_arena *arena;   /* of the run: scratch, and the bytes of strings that the kernel creates */
-    const sx_cancel *cancel; /* checked by kernels that loop over regions; may be NULL */
+    const sx_cancel *cancel;       /* checked by kernels that may take long; may be NULL */
+    const sx_image_limits *images; /* as in sx_host_context */
+    int64_t first_row;
 };
+
+/* What a run of kernels has in common. */
+typedef struct sx_host_context {
+    sx_arena *arena;               /* scratch, and the bytes of strings that kernels create */
+    const sx_cancel *cancel;       /* may be NULL */
+    const sx_image_limits *images; /* for decoding; NULL = sx_image_limits_untrusted */
+    int64_t first_row; /* of the whole batch, if the call computes a part of it: for messages */
+} sx_host_context;
 
 /* Elementwise two's complement without undefined overflow: SX_WRAP(a, +, b). */
 #define SX_WRAP(a, op, b) ((int64_t)((uint64_t)(a)op(uint64_t)(b)))
@@ -95,8 +106,10 @@ SX_MUST_USE sx_status sx_host_run(const sx_op_def *op, const void *attrs, const 
                                   sx_arena *arena);
 SX_MUST_USE sx_status sx_host_run_within(const sx_op_def *op, const void *attrs,
                                          const sx_tensor *in, int n_in, const sx_tensor *out,
-                                         int n_out, void *scratch, sx_arena *arena,
-                                         const sx_cancel *cancel);
+                                         int n_out, void *scratch, const sx_host_context *context);
+/* op->host_check on these inputs, none of which is carried; *out_bytes is 0 if it has none. */
+SX_MUST_USE sx_status sx_host_check(const sx_op_def *op, const void *attrs, const sx_tensor *in,
+                                    int n_in, const sx_host_context *context, size_t *out_bytes);
 /* The types of the outputs if they depend on the data (op->host_types). The carriers of the inputs
  * are in `arena`. */
 SX_MUST_USE sx_status sx_host_types(const sx_op_def *op, const void *attrs, const sx_tensor *in,

@@ -51,7 +51,11 @@ static sx_status run_node(const sx_kernel_call *like, const sx_node *n,
         return sx_budget_error(arena->budget);
     }
     return sx_host_run_within(n->op, n->attrs, t, n->n_inputs, t + n->n_inputs, n->n_outputs,
-                              scratch, arena, like->cancel);
+                              scratch,
+                              &(sx_host_context){.arena = arena,
+                                                 .cancel = like->cancel,
+                                                 .images = like->images,
+                                                 .first_row = like->first_row});
 }
 
 sx_status sx_interpret(const sx_kernel_call *like, const sx_graph *g, const sx_host_tensor *args,

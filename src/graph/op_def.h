@@ -221,6 +221,11 @@ typedef struct sx_op_def {
     /* Where data decide the outputs' shapes: their types, from the call's inputs (c->out is NULL);
      * `host` is called with room for those. NULL: infer says them. */
     sx_status (*host_types)(const sx_kernel_call *c, sx_type *out_types);
+    /* Where small inputs may take long, or much memory: refuses them by what is quickly read
+     * (headers), and says how much memory `host` allocates at most, beside the call's arena, which
+     * the caller charges to its budget before. Computed piece by piece, it is called first with the
+     * whole batch. NULL: nothing to check. */
+    sx_status (*host_check)(const sx_kernel_call *c, size_t *out_bytes);
     /* Multiplications and additions, from the types of inputs and outputs. NULL: one for each
      * element of the largest. */
     double (*flops)(const sx_type *in, const sx_type *out);

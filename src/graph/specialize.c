@@ -449,6 +449,7 @@ sx_status sx_specialize(const sx_library *library, const sx_graph *body, const s
         return sx_specialize_no_memory();
     }
     sx_arena_init(&p->arena, 0);
+    p->arena.budget = limits != NULL ? limits->memory : NULL;
     p->library = library;
     p->batch = binding->batch;
     p->n_args = binding->n_args;

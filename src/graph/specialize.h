@@ -36,6 +36,7 @@ typedef struct sx_specialize_limits {
     int64_t nodes;        /* after inlining: 1 << 18 */
     int64_t calls;        /* nested calls: 64 */
     int64_t folded_bytes; /* of all folded constants: 64 MiB */
+    sx_budget *memory;    /* charged for what is made, which it outlives; NULL = none */
 } sx_specialize_limits;
 
 typedef enum sx_step_kind {

@@ -265,6 +265,7 @@ static sx_status emitter_begin(sx_specializer *s, int time, emitter *e)
                    .in = sx_alloc((size_t)s->n_vals + 1, sizeof(int)),
                    .out = sx_alloc((size_t)s->n_vals + 1, sizeof(int))};
     SX_TRY(time == LATE ? sx_builder_create_function(&e->b) : sx_builder_create(&e->b));
+    sx_builder_arena(e->b)->budget = s->limits.memory;
     return e->here == NULL || e->in == NULL || e->out == NULL ? sx_specialize_no_memory() : SX_OK;
 }
 

@@ -8,11 +8,11 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "graph/attr_operands.h"
 #include "graph/builder.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 #include "runtime/function_programs.h"
+#include "runtime/host_step.h"
 #include "runtime/initialize.h"
 
 enum {
@@ -88,7 +88,11 @@ sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out)
                                            options->max_executables, options->memory);
     }
     for (int i = 0; i < library->n_variables && status == SX_OK; i++) {
-        status = make_variable(r, i);
+        if (options->variables != NULL) {
+            r->variables[i] = sx_device_buffer_retain(options->variables[i]);
+        } else {
+            status = make_variable(r, i);
+        }
     }
     for (int i = 0; i < library->n_functions; i++) {
         r->any_writes = r->any_writes || library->functions[i].writes;
@@ -330,57 +334,24 @@ static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batc
 }
 
 /* One node on the host; types are known now. */
-static sx_status run_host(call *c, const sx_step *step, value *slots, sx_arena *arena)
+static sx_status run_host(call *c, const sx_step *step, int64_t batch, value *slots,
+                          sx_arena *arena)
 {
-    const sx_node *n = step->node;
-    const int all = n->n_inputs + n->n_outputs;
-    sx_tensor *t = sx_arena_array(arena, all + 1, sx_tensor);
-    sx_type *types = sx_arena_array(arena, all + SX_MAX_OUTPUTS, sx_type);
-    void *attrs = sx_arena_memdup(arena, n->attrs, n->op->attrs_bytes);
-    if (t == NULL || types == NULL || attrs == NULL) {
+    sx_tensor *t = sx_arena_array(arena, step->n_in + step->n_out + 1, sx_tensor);
+    if (t == NULL) {
         return sx_budget_error(arena->budget);
     }
     for (int i = 0; i < step->n_in; i++) {
         value *v = &slots[step->in[i]];
         SX_TRY(to_host(v, arena));
-        if (i < n->n_inputs) {
-            t[i] = (sx_tensor){v->type, v->data};
-            types[i] = v->type;
-        }
+        t[i] = (sx_tensor){v->type, v->data};
     }
-    for (int i = 0; i < n->n_attr_operands; i++) {
-        const value *v = &slots[step->in[n->n_inputs + i]];
-        const sx_tensor known = {v->type, v->data};
-        bool resolved = false;
-        SX_TRY(sx_attr_from_operand(n->op, n->attr_operands[i].row, attrs, types, n->n_inputs,
-                                    &(sx_known_operand){.value = &known, .type = &v->type},
-                                    &resolved));
-    }
-    int n_out = n->n_outputs;
-    if (n->op->host_types != NULL) {
-        SX_TRY(sx_host_types(n->op, attrs, t, n->n_inputs, types + n->n_inputs, n_out, arena));
-    } else {
-        SX_TRY(sx_infer_types(n->op, attrs, types, n->n_inputs, types + n->n_inputs, &n_out));
-    }
-    for (int i = n->n_inputs; i < all; i++) {
-        const int64_t bytes = sx_host_bytes(&types[i]);
-        t[i] =
-            (sx_tensor){types[i], bytes < 0 ? NULL : sx_arena_alloc(arena, (size_t)bytes + 1, 1)};
-        if (t[i].data == NULL) {
-            return sx_budget_error(arena->budget);
-        }
-    }
-    const int64_t bytes =
-        sx_host_scratch_bytes(n->op, types, n->n_inputs, types + n->n_inputs, n->n_outputs);
-    void *scratch = bytes < 0 ? NULL : sx_arena_alloc(arena, (size_t)bytes, 1);
-    if (scratch == NULL) {
-        return sx_budget_error(arena->budget);
-    }
-    SX_TRY(sx_host_run_within(n->op, attrs, t, n->n_inputs, t + n->n_inputs, n->n_outputs, scratch,
-                              arena, c->cancel));
-    for (int i = 0; i < n->n_outputs; i++) {
-        slots[step->out[i]] =
-            (value){.type = types[n->n_inputs + i], .data = t[n->n_inputs + i].data};
+    sx_tensor *out = t + step->n_in;
+    SX_TRY(sx_host_step_run_checked(
+        step, batch, t, out,
+        &(sx_host_context){.arena = arena, .cancel = c->cancel, .images = c->r->options.images}));
+    for (int i = 0; i < step->n_out; i++) {
+        slots[step->out[i]] = (value){.type = out[i].type, .data = out[i].data};
     }
     return SX_OK;
 }
@@ -529,7 +500,7 @@ static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, value
             SX_TRY(run_device(c, p, k, batch, slots));
             break;
         case SX_STEP_HOST:
-            SX_TRY(run_host(c, step, slots, arena), "%s \"%s\"", step->node->op->name, name);
+            SX_TRY(run_host(c, step, batch, slots, arena), "%s \"%s\"", step->node->op->name, name);
             break;
         case SX_STEP_IF:
             SX_TRY(run_if(c, p, k, slots, arena), "if \"%s\"", name);

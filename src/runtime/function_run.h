@@ -15,19 +15,23 @@
 #include "backends/backend.h"
 #include "base/build_cache.h"
 #include "graph/specialize.h"
+#include "image/image.h"
 
 typedef struct sx_runner sx_runner;
 
 typedef struct sx_runner_options {
     const sx_library *library; /* finished; outlives the runner */
     sx_platform *platform;     /* outlives it; its first device is used */
-    uint64_t seed;             /* of the variables' initial values */
+    /* [library's variables] on that device, retained; NULL: the runner makes them. */
+    sx_device_buffer *const *variables;
+    uint64_t seed; /* of the initial values of those that it makes */
     sx_specialize_limits limits;
     int64_t max_programs;    /* kept; 0 = 256 */
     int64_t max_executables; /* kept; 0 = 1024 */
     int64_t max_trips;       /* of a loop that runs on the host; 0 = 1 << 30 */
     sx_budget *memory; /* charged for programs and the values of runs; NULL = no limit. Programs
                         * that were not used lately make room. */
+    const sx_image_limits *images; /* as in sx_host_context (graph/host.h); outlives it */
 } sx_runner_options;
 
 SX_MUST_USE sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out);

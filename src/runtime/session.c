@@ -242,6 +242,18 @@ static sx_status share_variable(sx_session *s, const sx_arg *arg, const sx_type 
     return SX_OK;
 }
 
+sx_status sx_session_add_variable(sx_session *s, const sx_variable_spec *spec, int *out_index)
+{
+    const sx_arg arg = {.kind = SX_ARG_VARIABLE,
+                        .name = spec->name,
+                        .role = spec->role,
+                        .init = spec->init,
+                        .init_value = spec->init_value};
+    SX_TRY(share_variable(s, &arg, &spec->type));
+    *out_index = sx_session_find_variable(s, spec->name);
+    return SX_OK;
+}
+
 /* ---- Programs ---- */
 
 sx_status sx_session_add_program(sx_session *s, const sx_graph *graph, sx_program **out_program)

@@ -55,6 +55,12 @@ SX_MUST_USE sx_status sx_session_add_program(sx_session *session, const sx_graph
 
 /* ---- Variables, in the order in which they were first added ---- */
 
+/* Adds a variable, as a program that has it would; *out_index is its number. */
+SX_MUST_USE sx_status sx_session_add_variable(sx_session *session, const sx_variable_spec *spec,
+                                              int *out_index);
+/* Its buffer on the device, owned by the session. */
+sx_device_buffer *sx_session_variable_buffer(const sx_session *s, int i);
+
 typedef struct sx_session_variable {
     const char *name;
     sx_type type;
@@ -119,8 +125,9 @@ typedef struct sx_slot sx_slot;
  * memory; FAILED_PRECONDITION: it assigns a variable; DEADLINE_EXCEEDED. */
 SX_MUST_USE sx_status sx_program_acquire(sx_program *program, int64_t batch, int64_t deadline_ns,
                                          sx_slot **out_slot);
-/* As sx_program_run() and sx_program_read_output(). */
-SX_MUST_USE sx_status sx_slot_run(sx_slot *slot, const void *const *inputs);
+/* As sx_program_run() and sx_program_read_output(); `cancel` as in sx_run_set_cancel(). */
+SX_MUST_USE sx_status sx_slot_run(sx_slot *slot, const void *const *inputs,
+                                  const sx_cancel *cancel);
 SX_MUST_USE sx_status sx_slot_read_output(sx_slot *slot, int i, void *data);
 void sx_slot_release(sx_slot *slot);
 

@@ -250,14 +250,17 @@ void sx_slot_release(sx_slot *slot)
     }
 }
 
-sx_status sx_slot_run(sx_slot *slot, const void *const *inputs)
+sx_status sx_slot_run(sx_slot *slot, const void *const *inputs, const sx_cancel *cancel)
 {
     const sx_program *p = slot->program;
     const sx_compiled *c = slot->compiled;
     for (int i = 0; i < p->n_inputs; i++) {
         SX_TRY(sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], true));
     }
-    return sx_run_execute(c->run, c->args, c->outputs);
+    sx_run_set_cancel(c->run, cancel);
+    sx_status status = sx_run_execute(c->run, c->args, c->outputs);
+    sx_run_set_cancel(c->run, NULL);
+    return status;
 }
 
 sx_status sx_slot_read_output(sx_slot *slot, int i, void *data)

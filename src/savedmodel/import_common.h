@@ -1,6 +1,5 @@
-/* Shared by the importer of a signature as a graph (import.h) and that of all signatures as a
- * library of functions (import_library.h): what nodes and functions of TensorFlow say, and the list
- * of nodes that cannot be imported. */
+/* What nodes and functions of TensorFlow say, for the importer (import_library.h), and the list of
+ * nodes that cannot be imported. */
 #ifndef SX_SAVEDMODEL_IMPORT_COMMON_H
 #define SX_SAVEDMODEL_IMPORT_COMMON_H
 
@@ -56,6 +55,14 @@ SX_MUST_USE sx_status sx_import_returned(const Tensorflow__FunctionDef *function
 
 /* The argument of a function that a reference in its body names, or -1. `signature` may be NULL. */
 int sx_import_find_arg(const Tensorflow__OpDef *signature, const sx_tf_ref *ref);
+
+/* Checks all inputs of the nodes of a graph or of the body of a function, needed or not, as
+ * TensorFlow does: each names a node or an argument, data inputs come before control inputs, and no
+ * node depends on itself, also through control inputs, but for the back edges of while loops.
+ * `index` maps names to numbers + 1. DATA_LOSS names the node. */
+SX_MUST_USE sx_status sx_import_check_edges(Tensorflow__NodeDef *const *nodes, size_t n_nodes,
+                                            const sx_map *index,
+                                            const Tensorflow__OpDef *signature);
 
 /* ---- Nodes that cannot be imported ---- */
 

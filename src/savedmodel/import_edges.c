@@ -4,7 +4,7 @@
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
-#include "savedmodel/import_internal.h"
+#include "savedmodel/import_common.h"
 
 struct visit {
     size_t node;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
 #include "savedmodel/import_library_internal.h"
+#include "savedmodel/tf_graph.h"
 
 enum {
     MAX_NODES = 200000,
@@ -18,12 +19,12 @@ enum {
 
 /* ---- References ---- */
 
-static int find_arg(const sx_tf_body *body, const sx_tf_ref *ref)
+int sx_tf_body_find_arg(const sx_tf_body *body, const sx_tf_ref *ref)
 {
     return sx_import_find_arg(body->function != NULL ? body->function->signature : NULL, ref);
 }
 
-static int find_node(const sx_tf_body *body, const sx_tf_ref *ref)
+int sx_tf_body_find_node(const sx_tf_body *body, const sx_tf_ref *ref)
 {
     return (int)(uintptr_t)sx_map_get_bytes(&body->index, ref->node, ref->node_bytes) - 1;
 }
@@ -43,7 +44,7 @@ static sx_status resolve(const sx_library_importer *im, const sx_tf_body *body, 
     if (!sx_tf_ref_parse(text, &ref)) {
         return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
     }
-    const int arg = find_arg(body, &ref), node = find_node(body, &ref);
+    const int arg = sx_tf_body_find_arg(body, &ref), node = sx_tf_body_find_node(body, &ref);
     if (arg >= 0) {
         *out = body->args[arg];
         return SX_OK;
@@ -53,8 +54,14 @@ static sx_status resolve(const sx_library_importer *im, const sx_tf_body *body, 
     }
     const sx_tf_thing *results = body->results[node];
     const Tensorflow__NodeDef *source = body->nodes[node];
-    const Tensorflow__FunctionDef *function = ref.arg != NULL ? called(im, source) : NULL;
-    const int output = sx_import_output_of(function, source, &ref);
+    const Tensorflow__FunctionDef *function = called(im, source);
+    const int output = sx_import_output_of(function, source, &ref),
+              n_outputs = function != NULL ? (int)function->signature->n_output_arg
+                                           : sx_tf_op_outputs(source->op);
+    if (n_outputs >= 0 && output >= n_outputs) {
+        return sx_error(SX_DATA_LOSS, "\"%.100s\": %.100s \"%.200s\" has %d output%s", text,
+                        source->op, source->name, n_outputs, n_outputs == 1 ? "" : "s");
+    }
     if (output >= 0 && output < body->n_results[node] && results[output].kind != SX_TF_NOTHING) {
         *out = results[output];
     } else if (results[0].kind == SX_TF_REFUSED) {
@@ -83,6 +90,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 {
     enum { MIN_OUTPUT_ROOM = 8 };
     sx_tf_import_node n = {.node = body->nodes[i]};
+    const ProtobufCBinaryData *preprocessing = sx_tf_preprocessing_of(n.node);
     const Tensorflow__FunctionDef *function = called(im, n.node);
     if (++im->n_nodes > im->limits.nodes) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld nodes in all functions",
@@ -97,7 +105,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     }
     bool refused = false;
     sx_status status = SX_OK;
-    for (size_t k = 0; k < n.node->n_input && status == SX_OK; k++) {
+    for (size_t k = 0; k < n.node->n_input && status == SX_OK && preprocessing == NULL; k++) {
         if (n.node->input[k][0] != '^') {
             status = resolve(im, body, n.node->input[k], &in[n.n_in]);
             refused = refused || in[n.n_in].kind == SX_TF_REFUSED;
@@ -113,8 +121,9 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
         }
     } else if (status == SX_OK) {
         (void)sx_scope_begin(body->b, n.node->name, NULL);
-        status = function != NULL ? sx_tf_import_call(im, body, function, &n)
-                                  : sx_tf_import_op(im, body, &n);
+        status = preprocessing != NULL ? sx_tf_import_images(body, i, preprocessing, &n)
+                 : function != NULL    ? sx_tf_import_call(im, body, function, &n)
+                                       : sx_tf_import_op(im, body, &n);
         sx_scope_end(body->b);
         if (sx_builder_failed(body->b)) { /* later nodes lack input types: the first error counts */
             sx_graph *none = NULL;
@@ -153,8 +162,8 @@ static sx_status enter(walk *w, const char *text)
     if (!sx_tf_ref_parse(text, &ref)) {
         return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
     }
-    const int node = find_node(w->body, &ref);
-    if (find_arg(w->body, &ref) >= 0 || (node >= 0 && w->body->results[node] != NULL)) {
+    const int node = sx_tf_body_find_node(w->body, &ref);
+    if (sx_tf_body_find_arg(w->body, &ref) >= 0 || (node >= 0 && w->body->results[node] != NULL)) {
         return SX_OK;
     }
     if (node < 0) {
@@ -177,7 +186,7 @@ static sx_status import_from(walk *w, const char *root)
     while (w->depth > 0) {
         visit *top = &w->stack[w->depth - 1];
         const Tensorflow__NodeDef *node = w->body->nodes[top->node];
-        if (top->next < node->n_input) {
+        if (top->next < node->n_input && sx_tf_preprocessing_of(node) == NULL) {
             SX_TRY(enter(w, node->input[top->next++]), "node \"%.200s\"", node->name);
             continue;
         }
@@ -214,9 +223,13 @@ static sx_status body_init(sx_tf_body *body, Tensorflow__NodeDef *const *nodes, 
         return sx_import_memory();
     }
     for (size_t i = 0; i < n; i++) {
+        if (sx_map_has(&body->index, nodes[i]->name)) {
+            return sx_error(SX_DATA_LOSS, "node name \"%.200s\" is not unique", nodes[i]->name);
+        }
         SX_TRY(sx_map_put(&body->index, nodes[i]->name, (void *)(uintptr_t)(i + 1)));
     }
-    return SX_OK;
+    return sx_import_check_edges(nodes, n, &body->index,
+                                 body->function != NULL ? body->function->signature : NULL);
 }
 
 static void body_deinit(sx_tf_body *body)
@@ -347,6 +360,7 @@ static sx_status make_function(sx_library_importer *im, const Tensorflow__Functi
         return sx_import_memory();
     }
     SX_TRY(sx_builder_create_function(&b));
+    sx_builder_arena(b)->budget = im->limits.memory;
     for (int i = 0; i < n_args && (size_t)i < signature->n_input_arg; i++) {
         const sx_type type =
             args[i].kind == SX_TF_HANDLE ? sx_scalar_type(SX_RESOURCE) : args[i].variable;
@@ -452,10 +466,55 @@ sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *body,
 
 /* ---- Signatures ---- */
 
+/* TensorFlow's rule for static shapes: an unknown rank or dimension goes with any other. */
+static bool shapes_agree(const sx_type *a, const sx_type *b)
+{
+    bool agree = a->rank == b->rank;
+    for (int d = 0; agree && d < a->rank; d++) {
+        agree = a->dims[d] < 0 || b->dims[d] < 0 || a->dims[d] == b->dims[d];
+    }
+    return agree;
+}
+
+/* What a signature says about a tensor that it feeds, against what the Placeholder says. Up to
+ * version 21 of GraphDef (TensorFlow 1.0), a Placeholder without a complete shape has the one of a
+ * scalar. */
+static sx_status check_placeholder(const Tensorflow__GraphDef *graph, const sx_signature_tensor *t,
+                                   const Tensorflow__NodeDef *node)
+{
+    enum { LAST_WITHOUT_UNKNOWN_SHAPES = 21 };
+    if (strcmp(node->op, "Placeholder") != 0 && strcmp(node->op, "PlaceholderWithDefault") != 0) {
+        return SX_OK;
+    }
+    const Tensorflow__AttrValue *dtype = sx_tf_node_attr(node, "dtype");
+    const Tensorflow__AttrValue *shape = sx_tf_node_attr(node, "shape");
+    const int producer = graph->versions != NULL ? graph->versions->producer : 0;
+    const bool legacy = producer <= LAST_WITHOUT_UNKNOWN_SHAPES &&
+                        strcmp(node->op, "Placeholder") == 0 && shape != NULL &&
+                        shape->value_case == TENSORFLOW__ATTR_VALUE__VALUE_SHAPE &&
+                        shape->shape->n_dim == 0;
+    const bool has_dtype =
+        dtype != NULL && dtype->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE && t->tf_dtype > 0;
+    const bool has_shape = shape != NULL &&
+                           shape->value_case == TENSORFLOW__ATTR_VALUE__VALUE_SHAPE &&
+                           !t->unknown_rank && !t->no_shape && !legacy;
+    const int own_dtype = has_dtype ? (int)dtype->type : t->tf_dtype;
+    sx_type own;
+    const bool known = sx_tf_type(own_dtype, has_shape ? shape->shape : NULL, &own);
+    if (own_dtype == t->tf_dtype && (!has_shape || !known || shapes_agree(&own, &t->type))) {
+        return SX_OK;
+    }
+    char says[SX_TYPE_TEXT], is[SX_TYPE_TEXT];
+    return sx_error(SX_DATA_LOSS,
+                    "input \"%.100s\" is %s in the signature, but %s \"%.200s\" is %s", t->key,
+                    sx_type_format(&t->type, says, sizeof(says)), node->op, node->name,
+                    sx_type_format(&own, is, sizeof(is)));
+}
+
 static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signature_tensor *t)
 {
     sx_tf_ref ref;
-    const int node = sx_tf_ref_parse(t->tensor, &ref) ? find_node(body, &ref) : -1;
+    const int node = sx_tf_ref_parse(t->tensor, &ref) ? sx_tf_body_find_node(body, &ref) : -1;
     sx_tf_thing *fed = sx_arena_new(&im->arena, sx_tf_thing);
     sx_type type = t->type;
     if (fed == NULL) {
@@ -470,11 +529,27 @@ static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signat
         return sx_error(SX_UNIMPLEMENTED, "input \"%.100s\" has TensorFlow's type %d", t->key,
                         t->tf_dtype);
     }
+    SX_TRY(check_placeholder(sx_saved_model_graph(im->model), t, body->nodes[node]));
     type.rank = t->unknown_rank ? SX_UNKNOWN_RANK : type.rank;
     *fed = (sx_tf_thing){.kind = SX_TF_VALUE, .value = sx_input(body->b, t->key, type)};
     body->results[node] = fed;
     body->n_results[node] = 1;
     return SX_OK;
+}
+
+/* What the signature says about an output, against what the graph computes. */
+static sx_status check_output(const sx_builder *b, const sx_signature_tensor *t, sx_value y)
+{
+    const sx_type type = sx_type_of_value(b, y);
+    const bool vague = t->unknown_rank || t->no_shape || type.rank == SX_UNKNOWN_RANK;
+    if (sx_builder_failed(b) || ((vague || shapes_agree(&t->type, &type)) &&
+                                 (t->tf_dtype <= 0 || t->tf_dtype == (int)type.dtype))) {
+        return SX_OK; /* a builder that failed says so itself */
+    }
+    char says[SX_TYPE_TEXT], is[SX_TYPE_TEXT];
+    return sx_error(SX_DATA_LOSS, "output \"%.100s\" is %s in the signature, but \"%.200s\" is %s",
+                    t->key, sx_type_format(&t->type, says, sizeof(says)), t->tensor,
+                    sx_type_format(&type, is, sizeof(is)));
 }
 
 static sx_status import_signature(sx_library_importer *im, const sx_signature *s)
@@ -487,6 +562,7 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
     }
     im->refused.n = 0;
     SX_TRY(sx_builder_create_function(&body.b));
+    sx_builder_arena(body.b)->budget = im->limits.memory;
     sx_status status = body_init(&body, graph->node, graph->n_node);
     for (size_t i = 0; i < s->n_inputs && status == SX_OK; i++) {
         status = feed(im, &body, &s->inputs[i]);
@@ -507,6 +583,9 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
         if (status == SX_OK && y.kind == SX_TF_HANDLE) {
             status = sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is a variable's handle",
                               s->outputs[i].key);
+        }
+        if (status == SX_OK) {
+            status = check_output(body.b, &s->outputs[i], y.value);
         }
         if (status == SX_OK) {
             sx_output(body.b, s->outputs[i].key, y.value);
@@ -564,17 +643,28 @@ sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits 
     (void)sx_saved_model_signatures(model, &n);
     memset(out_refused, 0, n * sizeof(*out_refused));
     im->model = model;
-    im->limits = (sx_import_limits){.nodes = or_default(limits->nodes, MAX_NODES),
-                                    .functions = or_default(limits->functions, MAX_FUNCTIONS),
-                                    .calls = or_default(limits->calls, MAX_CALLS),
-                                    .constant_bytes =
-                                        or_default(limits->constant_bytes, MAX_CONSTANT_BYTES)};
+    im->limits =
+        (sx_import_limits){.nodes = or_default(limits->nodes, MAX_NODES),
+                           .functions = or_default(limits->functions, MAX_FUNCTIONS),
+                           .calls = or_default(limits->calls, MAX_CALLS),
+                           .constant_bytes = or_default(limits->constant_bytes, MAX_CONSTANT_BYTES),
+                           .memory = limits->memory};
     sx_arena_init(&im->arena, 0);
+    im->arena.budget = limits->memory;
     sx_map_init(&im->defs);
     sx_map_init(&im->made);
     sx_map_init(&im->assigns);
     sx_status status = sx_library_create(&im->library);
-    status = status == SX_OK ? import_all(im, out_refused) : status;
+    if (status == SX_OK) {
+        im->library->arena.budget = limits->memory;
+        status = import_all(im, out_refused);
+    }
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && limits->memory != NULL &&
+        sx_budget_refused(limits->memory)) {
+        sx_status_free(status);
+        status = sx_status_annotate(sx_budget_over(limits->memory, "the graph", 0), __FILE__,
+                                    __LINE__, "%s", sx_saved_model_dir(model));
+    }
     for (size_t i = 0; i < n && status != SX_OK; i++) {
         sx_status_free(out_refused[i]);
         out_refused[i] = SX_OK;

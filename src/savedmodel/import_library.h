@@ -23,6 +23,7 @@ typedef struct sx_import_limits {
     int64_t functions;      /* of the library: 10,000 */
     int64_t calls;          /* nested: 64 */
     int64_t constant_bytes; /* of all constants: 1 GiB */
+    sx_budget *memory;      /* charged for the library, which it outlives; NULL = none */
 } sx_import_limits;
 
 /* `model` may be closed afterwards. *out_library is finished. out_refused[] has an element for each

@@ -58,6 +58,10 @@ typedef struct sx_tf_import_node {
 
 /* ---- import_library.c ---- */
 
+/* The argument of the function, or the number of the node, that a reference names; -1: none. */
+int sx_tf_body_find_arg(const sx_tf_body *body, const sx_tf_ref *ref);
+int sx_tf_body_find_node(const sx_tf_body *body, const sx_tf_ref *ref);
+
 /* The FunctionDef that attribute `attr` of a node names; DATA_LOSS if there is none. */
 SX_MUST_USE sx_status sx_tf_import_function_of(const sx_library_importer *im,
                                                const Tensorflow__NodeDef *node, const char *attr,
@@ -74,6 +78,17 @@ SX_MUST_USE sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *bod
 /* Whether a function assigns variables, by itself or in what it calls. */
 SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
                                            const Tensorflow__FunctionDef *function, bool *out);
+
+/* ---- import_images.c ---- */
+
+/* The definition of preprocessing if export marked the node as what computes the decoded images;
+ * else NULL. The nodes before it say to other runtimes what preprocessing does, and are not
+ * imported. */
+const ProtobufCBinaryData *sx_tf_preprocessing_of(const Tensorflow__NodeDef *node);
+/* Such a node, number `node` of the body: n->out[0] are the images from the strings that lead to
+ * it. */
+SX_MUST_USE sx_status sx_tf_import_images(sx_tf_body *body, int node,
+                                          const ProtobufCBinaryData *text, sx_tf_import_node *n);
 
 /* ---- import_library_ops.c ---- */
 

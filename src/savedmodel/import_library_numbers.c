@@ -67,6 +67,9 @@ static sx_status import_depthwise(sx_tf_op_node *x)
     }
     SX_TRY(sx_tf_read_conv(&x->tf.head, &attrs));
     const sx_type *kernel = &x->tf.head.types[1];
+    if (kernel->rank != 4 && kernel->rank != SX_UNKNOWN_RANK) {
+        return sx_error(SX_DATA_LOSS, "the filter has rank %d, expected 4", kernel->rank);
+    }
     if (kernel->rank != 4 || !sx_type_is_static(kernel) ||
         !sx_mul_i64(kernel->dims[2], kernel->dims[3], &filters)) {
         return sx_tf_unsupported("the shape of the filter is unknown");
@@ -82,9 +85,10 @@ static sx_status import_depthwise(sx_tf_op_node *x)
 /* The number of groups follows from the channels. */
 static sx_status import_conv2d(sx_tf_op_node *x)
 {
-    if (x->n->n_in >= 2 &&
-        (x->tf.head.types[0].rank != 4 || x->tf.head.types[0].dims[3] < 0 ||
-         x->tf.head.types[1].rank != 4 || !sx_type_is_static(&x->tf.head.types[1]))) {
+    const sx_type *image = &x->tf.head.types[0], *filter = &x->tf.head.types[1];
+    if (x->n->n_in >= 2 && (image->rank == SX_UNKNOWN_RANK || filter->rank == SX_UNKNOWN_RANK ||
+                            (image->rank == 4 && image->dims[3] < 0) ||
+                            (filter->rank == 4 && !sx_type_is_static(filter)))) {
         return sx_tf_unsupported(
             "the channels of its input, or the shape of its filter, are unknown");
     }

@@ -8,7 +8,6 @@
 
 #include "base/checked.h"
 #include "graph/host.h"
-#include "savedmodel/export.h"
 
 /* ---- One to one ---- */
 
@@ -84,9 +83,6 @@ static sx_status import_placeholder(sx_tf_op_node *x)
 
 static sx_status import_identity(sx_tf_op_node *x)
 {
-    if (sx_tf_node_attr(x->n->node, SX_PREPROCESS_ATTRIBUTE) != NULL) {
-        return sx_tf_unsupported("it decodes images");
-    }
     for (int i = 0; i < x->n->n_in && i < x->n->n_out; i++) {
         x->n->out[i] = x->n->in[i];
     }

@@ -52,11 +52,11 @@ sx_status sx_tf_expand(const sx_tf_op_node *x, sx_value v, int64_t at, sx_value 
         return sx_tf_unsupported("an input has rank %d, expected a known rank below %d", type.rank,
                                  SX_MAX_RANK);
     }
-    at += at < 0 ? type.rank + 1 : 0;
-    if (at < 0 || at > type.rank) {
+    if (at < -type.rank - 1 || at > type.rank) {
         return sx_error(SX_DATA_LOSS, "axis %lld out of range for rank %d", (long long)at,
                         type.rank);
     }
+    at += at < 0 ? type.rank + 1 : 0;
     for (int d = 0; d <= type.rank; d++) {
         from.v[from.n++] = d == at ? -1 : d - (d > at);
     }

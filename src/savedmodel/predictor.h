@@ -1,27 +1,21 @@
-/* A SavedModel ready to run: imported, its variables on a device, its signatures as programs.
+/* A SavedModel ready to run: its signatures imported as functions (import_library.h), its variables
+ * on a device.
  *
- *   run(signature, inputs)
- *     batch          split into pieces of 1, 2, 4 … 64 rows (and at most 64 MiB of inputs), the
- *                    last one padded: few executables, and memory that does not grow with the
- *                    batch; pieces are smaller if a program of that many rows would exceed the
- *                    memory limit
- *     string input   decoded and preprocessed on the host, piece by piece, into the graph's float
- *                    input
- *     string output  looked up on the host by the graph's indices
- *
- * A signature that is no such program, one with strings, loops or shapes that are not known
- * beforehand, runs as a function (import_library.h) over the whole batch at once: compiled for each
- * new shape, the deadline checked before each step and each trip of a loop that the host drives.
+ * A function that computes each example by itself runs in pieces of the batch (runtime/pieces.h):
+ * few executables, and memory that does not grow with the batch. Any other, one that couples
+ * examples, has loops or shapes that are not known beforehand, runs over the whole batch at once
+ * (runtime/function_run.h): compiled for each new shape, the deadline checked before each step and
+ * each trip of a loop that the host drives.
  *
  * Thread-safe: any number of threads may run at once, and as many execute as there are processors,
  * each in a slot of the program (session.h); with more than one thread for the device, large
- * programs take turns on it. A result depends only on its own row. */
+ * programs take turns on it. */
 #ifndef SX_SAVEDMODEL_PREDICTOR_H
 #define SX_SAVEDMODEL_PREDICTOR_H
 
 #include "base/cancel.h"
 #include "image/image.h"
-#include "savedmodel/import.h"
+#include "savedmodel/saved_model_read.h"
 
 typedef struct sx_predictor sx_predictor;
 
@@ -34,8 +28,8 @@ typedef struct sx_predictor_options {
      * device is the CPU, so that two versions, while one replaces the other, and the requests fit;
      * negative = no limit. */
     int64_t memory_limit_bytes;
-    /* Compile each signature that is a program for one example when loading, so that one that does
-     * not fit is an error of the load, not of the first request. */
+    /* Compile each signature that runs in pieces for one example when loading, so that one that
+     * does not fit is an error of the load, not of the first request. */
     bool compile_at_load;
 } sx_predictor_options;
 
@@ -51,8 +45,8 @@ size_t sx_predictor_memory_limit(const sx_predictor *p);
 /* The model: signatures, variables. Borrowed. */
 const sx_saved_model *sx_predictor_model(const sx_predictor *p);
 
-/* Whether running the signature decodes images, so that small inputs may take long. */
-bool sx_predictor_decodes_images(const sx_predictor *p, const sx_signature *signature);
+/* Whether small inputs may take long: encoded images, loops, shapes to be compiled. */
+bool sx_predictor_may_take_long(const sx_predictor *p, const sx_signature *signature);
 
 /* Runs a signature of the model on inputs[n_inputs] in its order, all with the same first
  * dimension. outputs[n_outputs] in its order get types and data in `arena`, whose budget is charged

@@ -24,7 +24,7 @@ typedef struct sx_serve_signature {
     const char *method; /* "tensorflow/serving/predict" */
     size_t input_count, output_count;
     const sx_serve_tensor *inputs, *outputs;
-    bool decodes_images; /* small inputs may take long */
+    bool may_take_long; /* small inputs, too */
 } sx_serve_signature;
 
 /* The runtime's functions; a static table. `model` is the result of load. */

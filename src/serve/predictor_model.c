@@ -45,7 +45,7 @@ static sx_status describe(model *m)
             .output_count = from->n_outputs,
             .inputs = describe_tensors(m, from->inputs, from->n_inputs),
             .outputs = describe_tensors(m, from->outputs, from->n_outputs),
-            .decodes_images = sx_predictor_decodes_images(m->predictor, from),
+            .may_take_long = sx_predictor_may_take_long(m->predictor, from),
         };
         if (m->described[i].inputs == NULL || m->described[i].outputs == NULL) {
             return sx_no_memory("for a model");

@@ -214,7 +214,7 @@ static void note_cost(struct model *model, int64_t version, int64_t sample_ns)
 }
 
 /* Whether the loop's thread may run the request itself: only if it is known to be quick, does not
- * wait for the device, and decodes no image, since even small images may take long. */
+ * wait for the device, and no small input may take long, as an encoded image does. */
 static bool is_quick(const struct model *model, const sx_served *servable,
                      const sx_http_exchange *exchange)
 {
@@ -222,7 +222,7 @@ static bool is_quick(const struct model *model, const sx_served *servable,
     size_t count;
     const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
     for (size_t i = 0; i < count; i++) {
-        if (signatures[i].decodes_images) { /* the signature is only known from the body */
+        if (signatures[i].may_take_long) { /* the signature is only known from the body */
             return false;
         }
     }

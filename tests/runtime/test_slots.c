@@ -59,7 +59,7 @@ static int logits(const fixture *f)
 
 static void run(const fixture *f, sx_slot *slot, float y[8 * CLASSES])
 {
-    assert_ok(sx_slot_run(slot, f->inputs));
+    assert_ok(sx_slot_run(slot, f->inputs, NULL));
     assert_ok(sx_slot_read_output(slot, logits(f), y));
 }
 
@@ -110,7 +110,7 @@ static void test_runtime_slots__allocate_nothing_in_a_run(void **state)
         const long before = sx_alloc_count();
         for (int k = 0; k < 3; k++) {
             assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &slot));
-            assert_ok(sx_slot_run(slot, f.inputs));
+            assert_ok(sx_slot_run(slot, f.inputs, NULL));
             assert_ok(sx_slot_read_output(slot, y, f.y));
             sx_slot_release(slot);
             assert_ok(sx_program_run(f.program, 4, f.inputs));

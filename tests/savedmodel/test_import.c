@@ -12,6 +12,8 @@
 #include "savedmodel/export.h"
 #include "savedmodel/predictor.h"
 
+#include "imported.h"
+
 static const float kernel[6] = {1, -1, 0, 2, 3, 0};
 
 static sx_status give_kernel(void *user, const char *name, const sx_type *type, void *out)
@@ -60,18 +62,20 @@ static void test_savedmodel_import__round_trip(void **state)
     (void)state;
     export_small("0007");
     sx_saved_model *model = NULL;
-    sx_import *import = NULL;
+    imported import;
     assert_ok(sx_saved_model_open(scratch("m/0007"), &model));
-    assert_ok(sx_import_signature(model, "serving_default", NULL, &import));
-    assert_int_equal(import->graph->n_args, 2);
-    assert_true(sx_graph_find_arg(import->graph, "features") >= 0);
-    assert_true(sx_graph_find_arg(import->graph, "dense/kernel") >= 0);
-    assert_int_equal(import->n_lookups, 1);
-    assert_string_equal(import->lookups[0].output, "class");
-    assert_int_equal(import->lookups[0].n_names, 2);
-    sx_import_destroy(import);
-    assert_error(sx_import_signature(model, "tensors", NULL, &import), SX_NOT_FOUND,
-                 "\"serving_default\"");
+    assert_ok(import_signature(model, "serving_default", &import));
+    assert_non_null(import.graph);
+    assert_int_equal(import.graph->n_args, 2);
+    assert_true(sx_graph_find_arg(import.graph, "features") >= 0);
+    assert_true(sx_graph_find_arg(import.graph, "dense/kernel") >= 0);
+    assert_true(sx_graph_find_output(import.graph, "classid") >= 0);
+    /* names of classes are looked up on the host, after the device */
+    assert_int_equal(import.program->n_steps, 2);
+    assert_true(import.program->steps[1].kind == SX_STEP_HOST &&
+                import.program->steps[1].node->op == &sx_op_gather);
+    imported_end(&import);
+    assert_error(import_signature(model, "tensors", &import), SX_NOT_FOUND, "\"serving_default\"");
     sx_saved_model_close(model);
 }
 
@@ -379,11 +383,11 @@ static void test_savedmodel_import__survives_damage(void **state)
         char old = bytes[at], other = i % 3 == 0 ? (char)~old : (char)(old + (i % 3 == 1 ? 1 : -1));
         assert_int_equal(pwrite(file, &other, 1, (off_t)at), 1);
         sx_saved_model *model = NULL;
-        sx_import *import = NULL;
+        imported import;
         sx_status status = sx_saved_model_open(scratch("m/1"), &model);
         if (status == SX_OK) {
-            status = sx_import_signature(model, "serving_default", NULL, &import);
-            sx_import_destroy(import);
+            status = import_signature(model, "serving_default", &import);
+            imported_end(&import);
             sx_saved_model_close(model);
         }
         refused += status != SX_OK;

@@ -106,7 +106,7 @@ static void test_savedmodel_import_edges__refuses_contradictions(void **state)
                  "") "library { " FUNCTION("input_arg { name: 'a' } output_arg { name: 'b' }",
                                            "node_def { name: 'c' op: 'Relu' input: ['a', '^c'] } "
                                            "ret { key: 'b' value: 'c:activations:0' }") "}",
-         SIGNATURE, "f \"y\": node \"c\" depends on itself"},
+         SIGNATURE, "f \"y\": function \"f\": node \"c\" depends on itself"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         sx_status status = load(rows[i].graph, rows[i].signature);

@@ -43,8 +43,8 @@ static sx_status parse_model(const char *dims, const char *nodes, const char *fu
                   "saved_model_schema_version: 1 meta_graphs { meta_info_def { tags: 'serve' } "
                   "graph_def { node { name: 'x' op: 'Placeholder' }\n%s library { %s } } "
                   "signature_def { key: 'f' value { inputs { key: 'x' value { name: 'x:0' dtype: "
-                  "DT_FLOAT tensor_shape { %s } } } outputs { key: 'y' value { name: 'y:0' dtype: "
-                  "DT_FLOAT tensor_shape { unknown_rank: true } } } } } }",
+                  "DT_FLOAT tensor_shape { %s } } } outputs { key: 'y' value { name: 'y:0' "
+                  "tensor_shape { unknown_rank: true } } } } } }",
                   nodes, functions, dims);
     pack_text(&tensorflow__saved_model__descriptor, sx_buf_text(&text), &packed);
     sx_status status = sx_saved_model_parse((sx_bytes){packed.data, packed.size}, out);
@@ -469,8 +469,9 @@ static void test_savedmodel_import_library__limits(void **state)
             &(sx_import_limits){.constant_bytes = 11},
             "RESOURCE_EXHAUSTED: more than 11 bytes of constants");
     refuses(NODE("a", "Neg", "'y'", "") NODE("y", "Neg", "'a'", ""), "", NULL,
-            "DATA_LOSS: node \"y\" depends on itself");
-    refuses(NODE("y", "Neg", "'nothing'", ""), "", NULL, "DATA_LOSS: \"nothing\": no such node");
+            "DATA_LOSS: node \"a\" depends on itself");
+    refuses(NODE("y", "Neg", "'nothing'", ""), "", NULL,
+            "DATA_LOSS: node \"y\": unknown input node \"nothing\"");
     refuses(NODE("y", "f2", "'x', 'x'", ""), nine, NULL,
             "DATA_LOSS: function \"f2\" takes 1 arguments, got 2");
 }

@@ -10,8 +10,9 @@
 #include "checkpoint/bundle.h"
 #include "checkpoint/checkpoint_state.h"
 #include "savedmodel/export.h"
-#include "savedmodel/import.h"
 #include "checkpoint/object_graph.h"
+
+#include "imported.h"
 
 static sx_status fill(sx_bundle_writer *w)
 {
@@ -112,10 +113,10 @@ static sx_status export(void *user)
 static sx_status import(void *user)
 {
     sx_saved_model *model = NULL;
-    sx_import *result = NULL;
+    imported result;
     SX_TRY(sx_saved_model_open(user, &model));
-    sx_status status = sx_import_signature(model, "serving_default", NULL, &result);
-    sx_import_destroy(result);
+    sx_status status = import_signature(model, "serving_default", &result);
+    imported_end(&result);
     sx_saved_model_close(model);
     return status;
 }

@@ -8,9 +8,10 @@
 #include <sextant/infer.h>
 
 #include "graph/ir.h"
-#include "savedmodel/import.h"
 #include "savedmodel/predictor.h"
 #include "savedmodel/saved_model_write.h"
+
+#include "imported.h"
 
 enum { MIB = 1 << 20 };
 
@@ -247,18 +248,66 @@ static void test_savedmodel_model_memory__constants_are_shared(void **state)
     signature(&s, SX_SERVING_DEFAULT, y);
     end(&s);
     sx_saved_model *model = NULL;
-    sx_import *import = NULL;
+    imported import;
     int count = 0;
     assert_ok(sx_saved_model_open(scratch("m/1"), &model));
-    assert_ok(sx_import_signature(model, SX_SERVING_DEFAULT, NULL, &import));
-    for (int k = 0; k < import->graph->n_nodes; k++) {
-        const sx_node *n = &import->graph->nodes[k];
+    assert_ok(import_signature(model, SX_SERVING_DEFAULT, &import));
+    assert_non_null(import.graph);
+    for (int k = 0; k < import.graph->n_nodes; k++) {
+        const sx_node *n = &import.graph->nodes[k];
         count += n->op->id == SX_OPID_constant &&
-                 sx_type_elems(sx_graph_type(import->graph, n->first_output)) == 1000;
+                 sx_type_elems(sx_graph_type(import.graph, n->first_output)) == 1000;
     }
     assert_int_equal(count, 1);
-    sx_import_destroy(import);
+    imported_end(&import);
     sx_saved_model_close(model);
+}
+
+static sx_status give_ones(void *user, const char *name, const sx_type *type, void *out)
+{
+    (void)user;
+    (void)name;
+    for (int64_t i = 0; i < sx_type_elems(type); i++) {
+        ((float *)out)[i] = 1;
+    }
+    return SX_OK;
+}
+
+/* A signature that runs in pieces and one whose examples depend on one another share 12 MiB of
+ * variables; while the last is added, its value is there twice. */
+static void test_savedmodel_model_memory__variables_exist_once(void **state)
+{
+    (void)state;
+    const sx_type type = sx_type_of(SX_F32, 1, MIB);
+    scene s;
+    begin(&s);
+    sx_tf_value y = s.x;
+    for (int i = 0; i < 3; i++) {
+        char name[4];
+        snprintf(name, sizeof(name), "w%d", i);
+        y = add(&s, y, sum(&s, sx_saved_model_variable(s.m, name, &type, true), 2, false));
+    }
+    signature(&s, SX_SERVING_DEFAULT, y);
+    signature(&s, "whole", add(&s, y, sum(&s, s.x, 2, false)));
+    assert_ok(sx_saved_model_write(s.m, scratch("m/1"), give_ones, NULL));
+    sx_saved_model_writer_destroy(s.m);
+    static const char *const keys[] = {SX_SERVING_DEFAULT, "whole"};
+    static float x[70] = {1, 2};
+    sx_predictor *p = NULL;
+    const sx_predictor_options options = {.threads = 1, .memory_limit_bytes = 18 * MIB};
+    assert_ok(sx_predictor_load(scratch("m/1"), &options, &p));
+    for (int i = 0; i < 2; i++) {
+        const sx_signature *found = NULL;
+        sx_arena arena;
+        sx_tensor output;
+        assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), keys[i], &found));
+        sx_arena_init(&arena, 0);
+        const sx_tensor input = {sx_type_of(SX_F32, 70, 1), x};
+        assert_ok(sx_predictor_run(p, found, &input, NULL, &arena, &output));
+        assert_true(((const float *)output.data)[1] == (float)(3 * MIB + 2 + (i == 1 ? 3 : 0)));
+        sx_arena_deinit(&arena);
+    }
+    sx_predictor_unload(p);
 }
 
 /* Signatures import their constants each for itself: together they are held to the limit. */
@@ -346,6 +395,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_model_memory__runs_what_fits),
     scratch_test(test_savedmodel_model_memory__large_batches_run_in_parts),
     scratch_test(test_savedmodel_model_memory__constants_are_shared),
+    scratch_test(test_savedmodel_model_memory__variables_exist_once),
     scratch_test(test_savedmodel_model_memory__graphs_count),
     scratch_test(test_savedmodel_model_memory__files_count),
     scratch_test(test_savedmodel_model_memory__servables),

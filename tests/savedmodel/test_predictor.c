@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "graph/ir.h"
 #include "image/encode.h"
+#include "runtime/function_run.h"
 #include "savedmodel/export.h"
+#include "savedmodel/import_library.h"
 #include "savedmodel/predictor.h"
 
 static const int64_t ms = 1000000;
@@ -248,6 +250,58 @@ static void test_savedmodel_predictor__refuses_images_by_their_headers(void **st
     sx_predictor_unload(scene.predictor);
 }
 
+/* Decoding is an operator of the function: whoever runs it gets the predictor's bits, also where
+ * that cuts the batch, and the same refusals. */
+static void test_savedmodel_predictor__decoding_is_part_of_the_function(void **state)
+{
+    (void)state;
+    enum { N = 70, SIDE = 16 };
+    struct scene scene;
+    sx_buf light, dark;
+    sx_bytes images[N];
+    sx_library *library = NULL;
+    sx_status refused[2];
+    sx_platform *platform = NULL;
+    sx_runner *runner = NULL;
+    sx_arena arena;
+    sx_tensor in_pieces, whole;
+    open_image_model(&scene, SIDE);
+    encode_png(37, 201, &light);
+    encode_png(3, 51, &dark);
+    for (int i = 0; i < N; i++) {
+        const sx_buf *image = i % 3 == 0 ? &dark : &light;
+        images[i] = (sx_bytes){image->data, image->size};
+    }
+    sx_arena_init(&arena, 0);
+    const sx_tensor input = {sx_type_of(SX_STRING, N), images};
+    assert_ok(sx_import_library(sx_predictor_model(scene.predictor), NULL, &library, refused));
+    assert_ok(refused[0]);
+    assert_ok(refused[1]);
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    assert_ok(
+        sx_runner_create(&(sx_runner_options){.library = library, .platform = platform}, &runner));
+    assert_ok(sx_predictor_run(scene.predictor, scene.signature, &input, NULL, &arena, &in_pieces));
+    assert_ok(sx_runner_run(runner, "serving_default", &input, 1, &whole, 1, &arena, NULL));
+    assert_true(sx_type_equal(&in_pieces.type, &whole.type));
+    assert_memory_equal(in_pieces.data, whole.data, (size_t)sx_type_bytes(&whole.type));
+    images[N - 1].size -= 9;
+    assert_error(sx_runner_run(runner, "serving_default", &input, 1, &whole, 1, &arena, NULL),
+                 SX_DATA_LOSS, "image 69");
+    assert_error(
+        sx_predictor_run(scene.predictor, scene.signature, &input, NULL, &arena, &in_pieces),
+        SX_DATA_LOSS, "image 69");
+    images[0] = (sx_bytes){"no image", 8};
+    assert_error(sx_runner_run(runner, "serving_default", &input, 1, &whole, 1, &arena, NULL),
+                 SX_DATA_LOSS, "image 0");
+    sx_runner_destroy(runner);
+    sx_platform_close(platform);
+    sx_library_destroy(library);
+    sx_arena_deinit(&arena);
+    sx_buf_deinit(&light);
+    sx_buf_deinit(&dark);
+    sx_predictor_unload(scene.predictor);
+}
+
 /* ---- Threads ---- */
 
 enum { THREADS = 4, ROUNDS = 12, MOST_ROWS = 70 };
@@ -316,6 +370,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_predictor__stops_between_images),
     scratch_test(test_savedmodel_predictor__stops_between_pieces),
     scratch_test(test_savedmodel_predictor__refuses_images_by_their_headers),
+    scratch_test(test_savedmodel_predictor__decoding_is_part_of_the_function),
     scratch_test(test_savedmodel_predictor__threads_run_at_once),
 };
 

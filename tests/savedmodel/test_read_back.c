@@ -5,8 +5,10 @@
 #include "io/scratch.h"
 
 #include "../graph/op_samples.h"
-#include "savedmodel/import.h"
+#include "runtime/function_run.h"
 #include "savedmodel/saved_model_write.h"
+
+#include "imported.h"
 
 static char wrong[1024];
 
@@ -52,13 +54,13 @@ static sx_status write_model(const sx_graph *g, const char *dir)
 }
 
 /* Runs the imported graph on the inputs of `run` and compares its outputs with the run's. */
-static const char *compare(const op_sample_run *run, const sx_graph *imported, int64_t batch)
+static const char *compare_graph(const op_sample_run *run, const sx_graph *graph, int64_t batch)
 {
     op_sample_values v;
     const char *result = NULL;
     /* attributes become constants of the operands' dtype */
     const double tolerance = run->in[0].type.dtype == SX_BF16 ? 0x1p-8 : 1e-6;
-    assert_ok(sx_pass_fix_batch(imported, batch, &v.graph));
+    assert_ok(sx_pass_fix_batch(graph, batch, &v.graph));
     v.values = sx_alloc((size_t)v.graph->n_values, sizeof(*v.values));
     assert_non_null(v.values);
     for (int i = 1; i < v.graph->n_values; i++) {
@@ -90,6 +92,60 @@ static const char *compare(const op_sample_run *run, const sx_graph *imported, i
     return result;
 }
 
+/* The same of a function that is no single program: it is run on the host. Runs it on the inputs of
+ * `run` and compares its results with the run's. */
+static const char *compare_run(const op_sample_run *run, const sx_library *library)
+{
+    const char *result = NULL;
+    /* attributes become constants of the operands' dtype */
+    const double tolerance = run->in[0].type.dtype == SX_BF16 ? 0x1p-8 : 1e-6;
+    sx_platform *platform = NULL;
+    sx_runner *runner = NULL;
+    sx_arena arena;
+    sx_tensor in[SX_SAMPLE_MAX_INPUTS], out[SX_MAX_OUTPUTS] = {{.data = NULL}};
+    sx_arena_init(&arena, 0);
+    for (int i = 0; i < run->n_in; i++) {
+        const size_t bytes = (size_t)sx_host_bytes(&run->in[i].type);
+        in[i] = (sx_tensor){run->in[i].type, sx_arena_alloc(&arena, bytes + 1, 1)};
+        assert_non_null(in[i].data);
+        sx_host_store(&run->in[i], in[i].data);
+    }
+    assert_ok(sx_platform_open("host", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    assert_ok(
+        sx_runner_create(&(sx_runner_options){.library = library, .platform = platform}, &runner));
+    sx_status status =
+        sx_runner_run(runner, "serving_default", in, run->n_in, out, run->n_out, &arena, NULL);
+    if (status != SX_OK) {
+        snprintf(wrong, sizeof(wrong), "%s", sx_status_message(status));
+        result = wrong;
+    }
+    sx_status_free(status);
+    for (int k = 0; k < run->n_out && result == NULL; k++) {
+        const sx_host_tensor *want = &run->out[k];
+        if (!sx_type_equal(&out[k].type, &want->type)) {
+            result = "an output has another type than before";
+            break;
+        }
+        const size_t bytes = sx_carrier_bytes(want->type.dtype);
+        sx_host_tensor y = {.type = want->type};
+        y.data = sx_arena_alloc(&arena, (size_t)sx_type_elems(&want->type) + 1, bytes);
+        assert_non_null(y.data);
+        sx_host_load(&y, out[k].data);
+        for (int64_t i = 0; result == NULL && i < sx_type_elems(&want->type); i++) {
+            double a = sx_host_get(&y, i), b = sx_host_get(want, i);
+            if (!(fabs(a - b) <= tolerance * fmax(1, fabs(b)))) {
+                snprintf(wrong, sizeof(wrong), "y%d[%lld] is %g, expected %g", k, (long long)i, a,
+                         b);
+                result = wrong;
+            }
+        }
+    }
+    sx_runner_destroy(runner);
+    sx_platform_close(platform);
+    sx_arena_deinit(&arena);
+    return result;
+}
+
 /* The one node that an operator wrote, besides constants; NULL if it wrote several. */
 static const Tensorflow__NodeDef *written_node(const sx_saved_model *model)
 {
@@ -109,7 +165,7 @@ static const Tensorflow__NodeDef *written_node(const sx_saved_model *model)
 
 /* Is the node's one operator in the graph what was written? Numbers are rounded to the operands'
  * dtype and lists that a sample leaves empty are filled in: those are compared by value only. */
-static const char *compare_nodes(const sx_op_def *op, const void *attrs, const sx_graph *imported,
+static const char *compare_nodes(const sx_op_def *op, const void *attrs, const sx_graph *graph,
                                  const char *tf_op)
 {
     const sx_tf_form *form = NULL;
@@ -120,13 +176,16 @@ static const char *compare_nodes(const sx_op_def *op, const void *attrs, const s
     if (reader == &sx_op_identity || reader == &sx_op_stop_gradient || reader == &sx_op_shape) {
         return NULL; /* the importer resolves these: no node is left */
     }
-    const sx_node *last = &imported->nodes[imported->n_nodes - 1];
+    if (graph == NULL) {
+        return "it is no single program for a device";
+    }
+    const sx_node *last = &graph->nodes[graph->n_nodes - 1];
     if (reader != op || last->op != op) {
         snprintf(wrong, sizeof(wrong), "%s is read as %s", tf_op, last->op->name);
         return wrong;
     }
-    for (int k = 0; k < imported->n_nodes - 1; k++) {
-        const sx_op_def *other = imported->nodes[k].op;
+    for (int k = 0; k < graph->n_nodes - 1; k++) {
+        const sx_op_def *other = graph->nodes[k].op;
         if (other != &sx_op_parameter) {
             snprintf(wrong, sizeof(wrong), "%s is read with another node, %s", tf_op, other->name);
             return wrong;
@@ -177,7 +236,7 @@ static const char *check(const sx_op_def *op, const sx_op_sample *sample)
     op_sample_run run;
     sx_graph *g;
     sx_saved_model *model = NULL;
-    sx_import *import = NULL;
+    imported import = {.library = NULL};
     const char *result = NULL;
     op_sample_begin(op, sample, &run);
     op_sample_forward(&run, true);
@@ -191,20 +250,20 @@ static const char *check(const sx_op_def *op, const sx_op_sample *sample)
     const char *dir = scratch("model");
     sx_status status = write_model(g, dir);
     status = status == SX_OK ? sx_saved_model_open(dir, &model) : status;
-    status =
-        status == SX_OK ? sx_import_signature(model, "serving_default", NULL, &import) : status;
+    status = status == SX_OK ? import_signature(model, "serving_default", &import) : status;
     if (status != SX_OK) {
         snprintf(wrong, sizeof(wrong), "%s", sx_status_message(status));
         result = wrong;
         sx_status_free(status);
     } else {
         const Tensorflow__NodeDef *node = written_node(model);
-        result = compare(&run, import->graph, batch);
+        result = import.graph != NULL ? compare_graph(&run, import.graph, batch)
+                                      : compare_run(&run, import.library);
         if (result == NULL && node != NULL) {
-            result = compare_nodes(op, g->nodes[g->n_nodes - 1].attrs, import->graph, node->op);
+            result = compare_nodes(op, g->nodes[g->n_nodes - 1].attrs, import.graph, node->op);
         }
     }
-    sx_import_destroy(import);
+    imported_end(&import);
     sx_saved_model_close(model);
     sx_status_free(sx_dir_remove(dir));
     sx_graph_destroy(g);

@@ -21,7 +21,7 @@
 /* The `user` of the table: what the runtime has done so far. */
 struct fake_runtime {
     atomic_int loads, unloads, runs, running;
-    bool decodes_images;      /* what its one signature says */
+    bool may_take_long;       /* what its one signature says */
     atomic_int thread;        /* of the latest run */
     atomic_bool gated;        /* a run that finds no other one running waits until this is false */
     atomic_int stopped;       /* runs that ended early: cancelled, or beyond their deadline */
@@ -101,8 +101,8 @@ static const sx_serve_signature *fake_signatures(void *model, size_t *out_count)
     static const sx_serve_signature images[] = {
         {"serving_default", "tensorflow/serving/predict", 1, 1, x, y, true}};
     const struct fake_model *fake = model;
-    *out_count = fake->runtime->decodes_images ? 1 : 3;
-    return fake->runtime->decodes_images ? images : signatures;
+    *out_count = fake->runtime->may_take_long ? 1 : 3;
+    return fake->runtime->may_take_long ? images : signatures;
 }
 
 /* Takes run_ms, in pieces of 5 ms. */

@@ -445,7 +445,7 @@ static void test_serve_server__images_never_run_on_the_loop(void **state)
     struct scene scene;
     const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
     start_scene(&scene, config, 0, 0);
-    scene.runtime.decodes_images = true; /* before the version has settled */
+    scene.runtime.may_take_long = true; /* before the version has settled */
     wait_ready(&scene);
     const int fd = client_connect(scene.port);
     assert_int_equal(gain_trust(&scene, fd, thread_of(&scene, fd, one_value)), 0);

@@ -283,9 +283,10 @@ static sx_status run_nodes(host_run *r, sx_device_buffer *const *args,
         }
         sx_arena_init(&arena, 0);
         arena.budget = e->head.memory;
-        sx_status status = sx_host_run_within(n->op, n->attrs, r->inputs, n->n_inputs,
-                                              &r->values[n->first_output.id], n->n_outputs,
-                                              r->carriers, &arena, r->head.cancel);
+        const sx_host_context context = {.arena = &arena, .cancel = r->head.cancel};
+        sx_status status =
+            sx_host_run_within(n->op, n->attrs, r->inputs, n->n_inputs,
+                               &r->values[n->first_output.id], n->n_outputs, r->carriers, &context);
         sx_arena_deinit(&arena);
         SX_TRY(status, "%s \"%s\"", n->op->name, n->name);
     }

@@ -195,6 +195,15 @@ typedef struct sx_assert_attrs {
     const char *message;
 } sx_assert_attrs;
 
+/* The evaluation form of sx_preprocess (image/preprocess.h). */
+typedef struct sx_preprocess_image_attrs {
+    int64_t height, width, channels;   /* of the result */
+    int32_t resize;                    /* sx_resize_rule */
+    int64_t extra_height, extra_width; /* rows and columns beyond the result before the crop */
+    int32_t scale;                     /* sx_scale */
+    double mean_0, mean_1, mean_2, std_0, std_1, std_2; /* of SX_MEAN_STD */
+} sx_preprocess_image_attrs;
+
 typedef struct sx_momentum_attrs {
     double momentum;
     bool nesterov;

@@ -1,0 +1,468 @@
+/* See pieces.h. */
+#include "runtime/pieces.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "graph/specialize_examples.h"
+#include "runtime/host_step.h"
+
+enum { MAX_PIECE = 64 };                         /* rows of one execution */
+static const int64_t max_piece_bytes = 64 << 20; /* of its inputs, unless one row has more */
+
+/* Where a slot's value comes from. */
+typedef enum source {
+    CONSTANT,
+    ARGUMENT,
+    BEFORE, /* a host step before the device step */
+    AFTER,  /* the device step, or a host step after it */
+} source;
+
+typedef struct place {
+    sx_type type; /* symbolic */
+    source from;
+    bool batched;
+    bool kept; /* for the whole batch, as a result or until the results are complete; else a value
+                  of one piece */
+    size_t row_bytes; /* of one example; of the whole tensor if it has no batch */
+} place;
+
+struct sx_pieces {
+    const sx_function *function;
+    sx_specialized *spec;
+    int device; /* the number of the device step */
+    sx_program *program;
+    const sx_image_limits *images;
+    place *places;          /* [slots] */
+    atomic_llong max_piece; /* a power of two */
+    atomic_llong fitting;   /* sum of the pieces that are known to fit in memory */
+};
+
+/* ---- Life ---- */
+
+/* The maximum rows of one execution. Depends only on the model and the memory limit: the number of
+ * rows executed together may change a result's last bits, but the load of the server must not. */
+static int64_t max_piece_of(const sx_program *program)
+{
+    int64_t row_bytes = 0, piece = MAX_PIECE;
+    for (int i = 0; i < sx_program_input_count(program); i++) {
+        const sx_type *type = sx_program_input_type(program, i);
+        sx_type one = sx_type_with_batch(*type, 1);
+        row_bytes += sx_type_has_batch(type) ? sx_type_bytes(&one) : 0;
+    }
+    while (piece > 1 && row_bytes > max_piece_bytes / piece) {
+        piece /= 2;
+    }
+    return piece;
+}
+
+static void find_places(sx_pieces *p)
+{
+    const sx_specialized *s = p->spec;
+    for (int i = 0; i < s->n_slots; i++) {
+        place *x = &p->places[i];
+        x->type = s->slots[i].type;
+        x->from = i < s->n_args ? ARGUMENT : CONSTANT;
+        x->batched = sx_type_has_batch(&x->type);
+        const sx_type one = sx_type_with_batch(x->type, 1);
+        x->row_bytes = x->type.dtype == SX_RESOURCE ? 0 : (size_t)sx_host_bytes(&one);
+    }
+    for (int k = 0; k < s->n_steps; k++) {
+        for (int i = 0; i < s->steps[k].n_out; i++) {
+            place *x = &p->places[s->steps[k].out[i]];
+            x->from = k < p->device ? BEFORE : AFTER;
+            x->kept = x->from == AFTER;
+        }
+    }
+    for (int i = 0; i < s->n_results; i++) {
+        place *x = &p->places[s->results[i]];
+        x->kept = x->kept || x->from == BEFORE;
+    }
+}
+
+sx_status sx_pieces_create(sx_session *session, const sx_library *library,
+                           const sx_function *function, sx_budget *memory,
+                           const sx_image_limits *images, sx_pieces **out)
+{
+    sx_specialized *spec = NULL;
+    int device = 0;
+    *out = NULL;
+    SX_TRY(sx_specialize_examples(library, function, &(sx_specialize_limits){.memory = memory},
+                                  &spec, &device));
+    if (spec == NULL) {
+        return SX_OK;
+    }
+    sx_pieces *p = sx_alloc(1, sizeof(*p));
+    place *places = sx_alloc((size_t)spec->n_slots + 1, sizeof(*places));
+    sx_status status =
+        p == NULL || places == NULL
+            ? sx_no_memory("for a function")
+            : sx_session_add_program(session, spec->steps[device].graph, &p->program);
+    if (status != SX_OK) {
+        sx_free(p);
+        sx_free(places);
+        sx_specialized_destroy(spec);
+        return status;
+    }
+    p->function = function;
+    p->spec = spec;
+    p->device = device;
+    p->images = images;
+    p->places = places;
+    atomic_store(&p->max_piece, max_piece_of(p->program));
+    find_places(p);
+    *out = p;
+    return SX_OK;
+}
+
+void sx_pieces_destroy(sx_pieces *p)
+{
+    if (p != NULL) {
+        sx_specialized_destroy(p->spec);
+        sx_free(p->places);
+        sx_free(p);
+    }
+}
+
+bool sx_pieces_may_take_long(const sx_pieces *p)
+{
+    bool may = false;
+    for (int k = 0; k < p->spec->n_steps; k++) {
+        const sx_step *step = &p->spec->steps[k];
+        may = may || (step->kind == SX_STEP_HOST && step->node->op->host_check != NULL);
+    }
+    return may;
+}
+
+sx_status sx_pieces_compile(sx_pieces *p)
+{
+    sx_slot *slot = NULL;
+    SX_TRY(sx_program_acquire(p->program, 1, SX_NO_DEADLINE, &slot));
+    sx_slot_release(slot);
+    return SX_OK;
+}
+
+/* ---- One run ---- */
+
+typedef struct run {
+    sx_pieces *p;
+    const sx_tensor *args;
+    const sx_cancel *cancel;
+    sx_arena *arena;
+    sx_arena piece_arena; /* of host steps before the device step */
+    int64_t batch;
+    int64_t max_piece;    /* of `p` when this run began, or less */
+    uint8_t **data;       /* [slots]: of the whole batch where kept; else of the largest piece, NULL
+                             until needed */
+    sx_tensor *now;       /* [slots]: of the current piece */
+    sx_tensor *operands;  /* of one step */
+    const void **inputs;  /* [inputs of the program] of one execution */
+    size_t checked_bytes; /* charged for what host_check says */
+    bool *checked;        /* [steps]: for the whole batch */
+} run;
+
+/* The rows of a piece: the whole batch, rounded up to the next executable. */
+static int64_t piece_for(const run *r, int64_t rows)
+{
+    int64_t piece = 1;
+    while (piece < rows && piece < r->max_piece) {
+        piece *= 2;
+    }
+    return piece;
+}
+
+static sx_status allocate(run *r)
+{
+    const sx_specialized *s = r->p->spec;
+    int operands = 0;
+    for (int k = 0; k < s->n_steps; k++) {
+        operands = SX_MAX(operands, s->steps[k].n_in + s->steps[k].n_out);
+    }
+    r->data = sx_arena_array(r->arena, s->n_slots + 1, uint8_t *);
+    r->now = sx_arena_array(r->arena, s->n_slots + 1, sx_tensor);
+    r->operands = sx_arena_array(r->arena, operands + 1, sx_tensor);
+    r->inputs = sx_arena_array(r->arena, s->steps[r->p->device].n_in + 1, const void *);
+    r->checked = sx_arena_array(r->arena, s->n_steps + 1, bool);
+    if (r->data == NULL || r->now == NULL || r->operands == NULL || r->inputs == NULL ||
+        r->checked == NULL) {
+        return sx_no_memory("running a function");
+    }
+    for (int i = 0; i < s->n_slots; i++) {
+        if (s->slots[i].constant != NULL) {
+            r->now[i] = *s->slots[i].constant;
+        } else if (i < s->n_args) {
+            r->now[i] = r->args[i];
+        }
+    }
+    return SX_OK;
+}
+
+/* Lets host steps that read only arguments and constants refuse the whole batch, and charges the
+ * memory that the greediest takes. */
+static sx_status check_whole_batch(run *r)
+{
+    const sx_specialized *s = r->p->spec;
+    const sx_host_context context = {
+        .arena = r->arena, .cancel = r->cancel, .images = r->p->images};
+    for (int k = 0; k < s->n_steps; k++) {
+        const sx_step *step = &s->steps[k];
+        size_t bytes = 0;
+        r->checked[k] = step->kind == SX_STEP_HOST && step->node->op->host_check != NULL;
+        for (int i = 0; i < step->n_in && r->checked[k]; i++) {
+            const source from = r->p->places[step->in[i]].from;
+            r->checked[k] = from == ARGUMENT || from == CONSTANT;
+            r->operands[i] = r->now[step->in[i]];
+        }
+        if (!r->checked[k]) {
+            continue;
+        }
+        SX_TRY(sx_host_step_check(step, r->operands, &context, &bytes));
+        if (bytes > r->checked_bytes) {
+            if (!sx_budget_charge(r->arena->budget, bytes - r->checked_bytes)) {
+                return sx_no_memory("to decode an image of %zu bytes", bytes);
+            }
+            r->checked_bytes = bytes;
+        }
+    }
+    return SX_OK;
+}
+
+static const char *result_name(const sx_pieces *p, int slot)
+{
+    for (int i = 0; i < p->spec->n_results; i++) {
+        if (p->spec->results[i] == slot) {
+            return p->function->body->results[i].name;
+        }
+    }
+    return "";
+}
+
+/* Allocates what is kept of all pieces, including the padding of the last. */
+static sx_status allocate_kept(run *r)
+{
+    const int64_t rest = r->batch % r->max_piece;
+    const int64_t rows = r->batch - rest + (rest > 0 ? piece_for(r, rest) : 0);
+    for (int i = 0; i < r->p->spec->n_slots; i++) {
+        const place *x = &r->p->places[i];
+        const size_t count = x->batched ? (size_t)rows : 1;
+        if (!x->kept) {
+            continue;
+        }
+        r->data[i] = sx_arena_alloc(r->arena, count, x->row_bytes);
+        if (r->data[i] == NULL) {
+            return sx_error(SX_RESOURCE_EXHAUSTED,
+                            "output \"%s\" needs %zu x %zu bytes: more than the memory limit "
+                            "leaves for outputs",
+                            result_name(r->p, i), count, x->row_bytes);
+        }
+    }
+    return SX_OK;
+}
+
+/* Memory for the slot's rows of any piece. */
+static sx_status make_piece(run *r, int slot)
+{
+    const place *x = &r->p->places[slot];
+    const int64_t rows = x->batched ? piece_for(r, r->batch) : 1; /* no later piece is larger */
+    if (r->data[slot] == NULL) {
+        r->data[slot] = sx_arena_alloc(r->arena, (size_t)rows, x->row_bytes);
+    }
+    return r->data[slot] != NULL
+               ? SX_OK
+               : sx_no_memory("for %lld rows of %zu bytes", (long long)rows, x->row_bytes);
+}
+
+/* The slot's rows from `first`, in what is kept of the whole batch or in the piece's own memory. */
+static void *rows_of(const run *r, int slot, int64_t first)
+{
+    const place *x = &r->p->places[slot];
+    return r->data[slot] + (x->kept && x->batched ? (size_t)first * x->row_bytes : 0);
+}
+
+static sx_status run_host_step(run *r, int k, int64_t first, int64_t rows)
+{
+    const sx_step *step = &r->p->spec->steps[k];
+    sx_tensor *out = r->operands + step->n_in;
+    bool kept = false;
+    for (int i = 0; i < step->n_in; i++) {
+        r->operands[i] = r->now[step->in[i]];
+    }
+    for (int i = 0; i < step->n_out; i++) {
+        const int slot = step->out[i];
+        SX_TRY(make_piece(r, slot));
+        kept = kept || r->p->places[slot].kept;
+        out[i] =
+            (sx_tensor){sx_type_with_batch(r->p->places[slot].type, rows), rows_of(r, slot, first)};
+    }
+    const sx_host_context context = {.arena = kept ? r->arena : &r->piece_arena,
+                                     .cancel = r->cancel,
+                                     .images = r->p->images,
+                                     .first_row = first};
+    SX_TRY(r->checked[k] ? sx_host_step_run(step, rows, r->operands, out, &context)
+                         : sx_host_step_run_checked(step, rows, r->operands, out, &context));
+    for (int i = 0; i < step->n_out; i++) {
+        r->now[step->out[i]] = out[i];
+    }
+    return SX_OK;
+}
+
+/* Sets the program's inputs to rows in place or, if `piece` has more than `rows`, padded ones. */
+static sx_status take_inputs(run *r, int64_t rows, int64_t piece)
+{
+    const sx_step *step = &r->p->spec->steps[r->p->device];
+    for (int i = 0; i < step->n_in; i++) {
+        const int slot = step->in[i];
+        const place *x = &r->p->places[slot];
+        r->inputs[i] = r->now[slot].data;
+        if (!x->batched || rows == piece) {
+            continue;
+        }
+        const size_t filled = (size_t)rows * x->row_bytes;
+        uint8_t *padded = r->now[slot].data;
+        if (x->from == ARGUMENT) {
+            SX_TRY(make_piece(r, slot));
+            padded = r->data[slot];
+            memcpy(padded, r->now[slot].data, filled);
+        }
+        memset(padded + filled, 0, (size_t)(piece - rows) * x->row_bytes);
+        r->inputs[i] = padded;
+    }
+    return SX_OK;
+}
+
+static sx_status acquire(const run *r, int64_t piece, sx_slot **out)
+{
+    return sx_program_acquire(r->p->program, piece,
+                              r->cancel != NULL ? r->cancel->deadline_ns : SX_NO_DEADLINE, out);
+}
+
+/* Chooses the rows of the next execution. A number of rows whose program does not fit in memory is
+ * not tried again. */
+static sx_status choose_piece(run *r, int64_t rows, int64_t *out_piece)
+{
+    sx_pieces *p = r->p;
+    int64_t piece = piece_for(r, rows);
+    if ((atomic_load(&p->fitting) & piece) == 0) {
+        sx_slot *slot = NULL;
+        sx_status status = acquire(r, piece, &slot);
+        while (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && piece > 1) {
+            sx_status_free(status);
+            piece /= 2;
+            r->max_piece = piece;
+            status = acquire(r, piece, &slot);
+        }
+        SX_TRY(status);
+        sx_slot_release(slot);
+        atomic_fetch_or(&p->fitting, piece);
+        long long known = atomic_load(&p->max_piece);
+        while (known > r->max_piece &&
+               !atomic_compare_exchange_weak(&p->max_piece, &known, r->max_piece)) {
+        }
+    }
+    *out_piece = piece;
+    return SX_OK;
+}
+
+static sx_status run_program(run *r, int64_t first, int64_t rows, int64_t piece)
+{
+    const sx_step *step = &r->p->spec->steps[r->p->device];
+    sx_slot *slot = NULL;
+    SX_TRY(take_inputs(r, rows, piece));
+    SX_TRY(acquire(r, piece, &slot));
+    sx_status status = sx_cancel_check(r->cancel); /* the wait for a slot may have been long */
+    status = status == SX_OK ? sx_slot_run(slot, r->inputs, r->cancel) : status;
+    for (int i = 0; i < step->n_out && status == SX_OK; i++) {
+        const int out = step->out[i];
+        r->now[out] =
+            (sx_tensor){sx_type_with_batch(r->p->places[out].type, rows), rows_of(r, out, first)};
+        status = sx_slot_read_output(slot, i, r->now[out].data);
+    }
+    sx_slot_release(slot);
+    return status;
+}
+
+static sx_status run_piece(run *r, int64_t first, int64_t rows, int64_t piece)
+{
+    const sx_specialized *s = r->p->spec;
+    for (int i = 0; i < s->n_args; i++) {
+        const place *x = &r->p->places[i];
+        if (x->batched) {
+            r->now[i] = (sx_tensor){sx_type_with_batch(x->type, rows),
+                                    (uint8_t *)r->args[i].data + (size_t)first * x->row_bytes};
+        }
+    }
+    for (int k = 0; k < s->n_steps; k++) {
+        if (k == r->p->device) {
+            SX_TRY(run_program(r, first, rows, piece));
+            sx_arena_deinit(&r->piece_arena);
+            continue;
+        }
+        sx_status status = run_host_step(r, k, first, rows);
+        const sx_node *n = s->steps[k].node;
+        /* whose inputs may be wrong one by one, names the row: the node is not the caller's affair
+         */
+        SX_TRY(n->op->host_check != NULL ? status
+                                         : sx_status_annotate(status, __FILE__, __LINE__,
+                                                              "%s \"%s\"", n->op->name, n->name));
+    }
+    return SX_OK;
+}
+
+static sx_status give_result(run *r, int i, sx_tensor *out)
+{
+    const int slot = r->p->spec->results[i];
+    const place *x = &r->p->places[slot];
+    if (x->kept) {
+        *out = (sx_tensor){sx_type_with_batch(x->type, r->batch), r->data[slot]};
+        return SX_OK;
+    }
+    *out = x->from == ARGUMENT ? r->args[slot] : r->now[slot];
+    if (x->from != ARGUMENT) {
+        return SX_OK; /* a constant of the library */
+    }
+    out->data = sx_arena_memdup(r->arena, out->data, (size_t)sx_host_bytes(&out->type));
+    sx_bytes *strings = out->type.dtype == SX_STRING ? out->data : NULL;
+    for (int64_t k = 0; strings != NULL && k < sx_type_elems(&out->type); k++) {
+        strings[k].data = sx_arena_memdup(r->arena, strings[k].data, strings[k].size);
+        if (strings[k].data == NULL) {
+            return sx_no_memory("for an output");
+        }
+    }
+    return out->data != NULL ? SX_OK : sx_no_memory("for an output");
+}
+
+static sx_status run_all(run *r, sx_tensor *results)
+{
+    SX_TRY(allocate(r));
+    SX_TRY(check_whole_batch(r));
+    SX_TRY(allocate_kept(r));
+    for (int64_t first = 0, rows; first < r->batch; first += rows) {
+        int64_t piece;
+        SX_TRY(choose_piece(r, r->batch - first, &piece));
+        rows = SX_MIN(piece, r->batch - first);
+        SX_TRY(run_piece(r, first, rows, piece));
+    }
+    for (int i = 0; i < r->p->spec->n_results; i++) {
+        SX_TRY(give_result(r, i, &results[i]));
+    }
+    return SX_OK;
+}
+
+sx_status sx_pieces_run(sx_pieces *p, const sx_tensor *args, int64_t batch, const sx_cancel *cancel,
+                        sx_arena *arena, sx_tensor *results)
+{
+    run r = {.p = p,
+             .args = args,
+             .cancel = cancel,
+             .arena = arena,
+             .batch = batch,
+             .max_piece = atomic_load(&p->max_piece)};
+    sx_arena_init(&r.piece_arena, 0);
+    r.piece_arena.budget = arena->budget;
+    sx_status status = run_all(&r, results);
+    sx_arena_deinit(&r.piece_arena);
+    sx_budget_release(arena->budget, r.checked_bytes);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* A function that computes each example by itself (graph/specialize_examples.h), run in pieces of
+ * the batch.
+ *
+ *   piece         1, 2, 4 … 64 rows (and at most 64 MiB of the program's inputs), the last one
+ *                 padded: few executables, and memory that does not grow with the batch; pieces are
+ *                 smaller if a program of that many rows would exceed the memory limit
+ *   host steps    the piece's rows: decoded images
+ *   device step   a program of the session, at the piece's size, in a slot (session.h)
+ *   host steps    the piece's rows: names of classes
+ *
+ * A result depends only on its own row and the size of the piece that computes it; that depends on
+ * the batch and the memory limit, not on other runs. Any number of threads may run at once. */
+#ifndef SX_RUNTIME_PIECES_H
+#define SX_RUNTIME_PIECES_H
+
+#include "graph/library.h"
+#include "image/image.h"
+#include "runtime/session.h"
+
+typedef struct sx_pieces sx_pieces;
+
+/* The function's variables must be the session's, or become so. `memory` (may be NULL) is charged
+ * for what is made. The library, the session, `memory` and `images` (as in graph/host.h) outlive
+ * it. *out is NULL if the function is of another form. Errors: those of sx_specialize_examples()
+ * and sx_session_add_program(). */
+SX_MUST_USE sx_status sx_pieces_create(sx_session *session, const sx_library *library,
+                                       const sx_function *function, sx_budget *memory,
+                                       const sx_image_limits *images, sx_pieces **out);
+void sx_pieces_destroy(sx_pieces *p); /* NULL is fine; before the session; no run in progress */
+
+/* Whether small inputs may take long: it has host steps that say so (host_check, graph/op_def.h).
+ */
+bool sx_pieces_may_take_long(const sx_pieces *p);
+
+/* Compiles it for one example. RESOURCE_EXHAUSTED: that does not fit in memory. */
+SX_MUST_USE sx_status sx_pieces_compile(sx_pieces *p);
+
+/* Runs `batch` examples: args[] and results[] as in sx_runner_run(). The arena's budget is charged
+ * for all memory of the run before it is allocated; results are in the arena or the library. What
+ * is refused without computing (host_check) is refused for the whole batch first. `cancel` (may be
+ * NULL) is checked before each piece. */
+SX_MUST_USE sx_status sx_pieces_run(sx_pieces *p, const sx_tensor *args, int64_t batch,
+                                    const sx_cancel *cancel, sx_arena *arena, sx_tensor *results);
+
+#endif

@@ -182,6 +182,10 @@ static sx_status images_as_data(const sx_image_files *files, const sx_run_info *
         return sx_error(SX_INVALID_ARGUMENT,
                         "the model of this run takes arrays, not images; use --data x.npy");
     }
+    if (info->declared.named) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "the model of this run takes other features beside the image; use --data");
+    }
     return sx_image_files_dataset(files, out_dataset);
 }
 

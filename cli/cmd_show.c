@@ -109,7 +109,8 @@ static sx_status put_run(sx_buf *out, const char *dir, sx_arena *arena)
         char type[SX_TYPE_TEXT];
         sx_type_format(&in->type, type, sizeof(type));
         if (info.inputs.named) {
-            sx_buf_printf(out, "%s: %s %s\n", sx_input_kind_names[in->kind], in->name, type);
+            sx_buf_printf(out, "%s: %s %s%s\n", sx_input_kind_names[in->kind], in->name, type,
+                          in->spec != NULL && in->spec->image ? ", preprocessed from images" : "");
         } else if (in->kind == SX_INPUT_FEATURE) {
             sx_buf_printf(out, "features: %s%s\n", type,
                           info.has_preprocess ? ", preprocessed from images" : "");

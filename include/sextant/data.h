@@ -56,6 +56,7 @@ typedef struct sx_schema {
  *     {"pixels", SX_U8, {28, 28, 1}}                   uint8 [28,28,1]
  *     {"words", SX_I32, .max_length = 12}              int32 [12], and "words_mask", bool [12]
  *     {"job", SX_STRING}                               string
+ *     {"photo", .image = true}                         an encoded image
  *
  * A letter or "_" begins the name, up to 64 letters, digits, "_", "-" and "." in all. */
 enum { SX_MAX_FEATURE_RANK = 6 };
@@ -76,6 +77,9 @@ typedef struct sx_feature_spec {
     bool optional; /* a record without it has default_value; else that is an error */
     double default_value;
     const char *default_text; /* the same for strings; NULL = "" */
+    /* Of one of a model's inputs: an encoded image, a string in records, or uint8 pixels in .npy
+     * files. The model takes it as float32 by its .image, .scale and .augment; dtype stays 0. */
+    bool image;
 } sx_feature_spec;
 
 SX_API sx_dataset *sx_dataset_retain(sx_dataset *dataset); /* returns it */

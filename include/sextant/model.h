@@ -8,7 +8,9 @@
  *     SX_MODEL(income, .build = income, .inputs = {{"age"}, {"city", SX_I32}},
  *              .labels = {{"rich", SX_I32}}, .example_weight = "weight")
  *
- * Features that the network cannot take as they are go through a function of their own first:
+ * One of them may be an encoded image, {"photo", .image = true}, of the model's .image, .scale and
+ * .augment. Features that the network cannot take as they are go through a function of their own
+ * first:
  *
  *     static void prepare(sx_builder *b, const sx_batch *in, const sx_params *p)
  *     {
@@ -171,8 +173,9 @@ typedef struct sx_model_def {
     int random_crop;       /* augmentations with a strength, as in image.h; 0 = none */
     float random_shear, random_zoom, random_brightness, random_contrast[2];
     /* The named features and labels of a model on several, up to the first row without a name; they
-     * replace .image and .features. Data sets have a component of each name, programs the inputs
-     * "features/<name>" and "labels/<name>", an exported signature an input <name>. */
+     * replace .features, and .image unless one of them is the image: {"photo", .image = true}. Data
+     * sets have a component of each name, programs the inputs "features/<name>" and
+     * "labels/<name>", an exported signature an input <name>. */
     sx_feature_spec inputs[SX_MAX_FEATURES];
     sx_feature_spec labels[SX_MAX_LABELS];
     /* With .inputs: the component of the data that holds the weight of each example, float32, not

@@ -61,6 +61,16 @@ sx_status sx_feature_spec_check(const sx_feature_spec *spec, const char *what, s
                         what, spec->name != NULL ? spec->name : "");
     }
     SX_TRY(check_dtype(what, spec->name, type.dtype));
+    if (spec->image) {
+        const bool plain = spec->max_length == 0 && spec->dims[0] == 0 && !spec->optional;
+        if (!plain || (spec->dtype != SX_DTYPE_NONE && spec->dtype != SX_STRING)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "%s \"%s\" is an image: its dtype, dimensions, max_length and optional "
+                            "are not set; the size is the model's .image",
+                            what, spec->name);
+        }
+        type.dtype = SX_STRING;
+    }
     if (spec->max_length < 0) {
         return sx_error(SX_INVALID_ARGUMENT, "%s \"%s\": max_length is %" PRId64, what, spec->name,
                         spec->max_length);

@@ -12,7 +12,8 @@
 struct pipeline {
     sx_preprocess pre;
     sx_image_args args;
-    int image, label; /* components of the input; label −1 = none */
+    int image, label;                    /* components of the input; label −1 = none */
+    int n_kept, kept[SX_MAX_COMPONENTS]; /* that follow the image as they are */
 };
 
 static sx_status worker_create(void *user, void **out_worker)
@@ -94,23 +95,31 @@ static sx_status run(const sx_map_call *call, void *user)
     if (self->label >= 0) {
         SX_TRY(run_label(self, call));
     }
+    for (int i = 0; i < self->n_kept; i++) {
+        const sx_tensor *in = &call->in[self->kept[i]];
+        const size_t bytes = in->type.dtype == SX_STRING
+                                 ? (size_t)sx_type_elems(&in->type) * sizeof(sx_bytes)
+                                 : (size_t)sx_type_bytes(&in->type);
+        memcpy(call->out[1 + i].data, in->data, bytes);
+    }
     return run_image(self, call);
 }
 
-static sx_status check_image(const sx_dataset *dataset, int image)
+static sx_status check_image(const sx_dataset *dataset, const char *name, int image)
 {
     char text[SX_TYPE_TEXT];
     if (image < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "image pipeline: the data has no component \"image\"");
+        return sx_error(SX_INVALID_ARGUMENT, "image pipeline: the data has no component \"%s\"",
+                        name);
     }
     const sx_type *type = &sx_dataset_schema(dataset)->components[image].type;
     bool encoded = type->dtype == SX_STRING && type->rank == 0;
     bool raw = type->dtype == SX_U8 && (type->rank == 2 || type->rank == 3);
     if (!encoded && !raw) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "image pipeline: \"image\" is %s; expected an encoded string or uint8 "
+                        "image pipeline: \"%s\" is %s; expected an encoded string or uint8 "
                         "[H,W,C]",
-                        sx_type_format(type, text, sizeof(text)));
+                        name, sx_type_format(type, text, sizeof(text)));
     }
     return SX_OK;
 }
@@ -167,7 +176,7 @@ sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pr
                                    const sx_image_args *args)
 {
     int image = sx_dataset_find(*dataset, "image"), label = sx_dataset_find(*dataset, "label");
-    SX_TRY(check_image(*dataset, image));
+    SX_TRY(check_image(*dataset, "image", image));
     SX_TRY(check_label(*dataset, label));
     SX_TRY(sx_preprocess_check(pre));
     struct pipeline *self = sx_alloc(1, sizeof(*self));
@@ -180,6 +189,42 @@ sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pr
     self->image = image;
     self->label = label;
     sx_status status = add_map(dataset, self);
+    if (status != SX_OK) {
+        sx_free(self);
+    }
+    return status;
+}
+
+sx_status sx_dataset_preprocess_component(sx_dataset **dataset, const char *component,
+                                          const sx_preprocess *pre, bool training, uint64_t seed)
+{
+    const sx_schema *schema = sx_dataset_schema(*dataset);
+    const int image = sx_dataset_find(*dataset, component);
+    sx_component components[SX_MAX_COMPONENTS];
+    uint64_t fingerprint = 0;
+    SX_TRY(check_image(*dataset, component, image));
+    SX_TRY(sx_preprocess_check(pre));
+    struct pipeline *self = sx_alloc(1, sizeof(*self));
+    if (self == NULL) {
+        return sx_no_memory("for an image pipeline");
+    }
+    *self = (struct pipeline){
+        .pre = *pre, .args = {.training = training, .seed = seed}, .image = image, .label = -1};
+    components[0] =
+        (sx_component){component, sx_type_of(SX_F32, pre->height, pre->width, pre->channels)};
+    for (int i = 0; i < schema->count; i++) {
+        if (i != image) {
+            components[1 + self->n_kept] = schema->components[i];
+            self->kept[self->n_kept++] = i;
+        }
+    }
+    sx_status status = hash_parameters(self, &fingerprint);
+    if (status == SX_OK) {
+        status = sx_dataset_map(dataset, .name = "image", .fn = run, .count = 1 + self->n_kept,
+                                .components = components, .user = self, .release = sx_free,
+                                .worker_create = worker_create, .worker_destroy = worker_destroy,
+                                .fingerprint = fingerprint, .views = true);
+    }
     if (status != SX_OK) {
         sx_free(self);
     }

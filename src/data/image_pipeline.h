@@ -13,4 +13,9 @@ SX_MUST_USE sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_pr
 #define sx_dataset_preprocess(dataset, pre, ...) \
     sx_dataset_preprocess_at((dataset), (pre), SX_ARGS_(sx_image_args, __VA_ARGS__))
 
+/* The same for the component of that name alone; all others stay as they are. */
+SX_MUST_USE sx_status sx_dataset_preprocess_component(sx_dataset **dataset, const char *component,
+                                                      const sx_preprocess *pre, bool training,
+                                                      uint64_t seed);
+
 #endif

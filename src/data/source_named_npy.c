@@ -18,7 +18,7 @@ struct columns {
     size_t budget;
     int n;
     const char *names[SX_MAX_COMPONENTS];
-    sx_type types[SX_MAX_COMPONENTS];     /* of an example */
+    sx_type types[SX_MAX_COMPONENTS];     /* of an example; a string: uint8 pixels of an image */
     sx_tensor tensors[SX_MAX_COMPONENTS]; /* owned; data NULL = not found yet */
 };
 
@@ -44,12 +44,18 @@ static sx_status want(struct columns *c, const char *name, const sx_type *type)
     return c->names[c->n++] != NULL ? SX_OK : sx_no_memory("reading .npy files");
 }
 
-static sx_status want_all(struct columns *c, const sx_data_options *options)
+static sx_status want_all(struct columns *c, const sx_data_options *options, const char *where)
 {
     for (int i = 0; i < options->n_features; i++) {
         const sx_feature_spec *spec = &options->features[i];
         sx_type type, mask;
         SX_TRY(sx_feature_spec_check(spec, "feature", &type, &mask));
+        if (type.dtype == SX_STRING && !spec->image) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "%s: the feature \"%s\" is a string, which .npy files do not hold; use "
+                            "TFRecords or CSV",
+                            where, spec->name);
+        }
         SX_TRY(want(c, spec->name, &type));
         if (spec->max_length > 0) {
             SX_TRY(want(c, sx_arena_printf(&c->arena, "%s" SX_MASK_SUFFIX, spec->name), &mask));
@@ -77,11 +83,14 @@ static int find_column(const struct columns *c, const char *path)
 static sx_status put(struct columns *c, int i, const char *path, sx_tensor tensor)
 {
     const sx_type *has = &tensor.type, *wanted = &c->types[i];
+    const bool pixels =
+        wanted->dtype == SX_STRING && has->dtype == SX_U8 && (has->rank == 3 || has->rank == 4);
     const bool fits =
-        has->rank == wanted->rank + 1 &&
-        memcmp(has->dims + 1, wanted->dims, (size_t)wanted->rank * sizeof(wanted->dims[0])) == 0 &&
-        (has->dtype == wanted->dtype ||
-         (wanted->dtype == SX_I32 && (has->dtype == SX_I64 || has->dtype == SX_U8)));
+        pixels ||
+        (has->rank == wanted->rank + 1 &&
+         memcmp(has->dims + 1, wanted->dims, (size_t)wanted->rank * sizeof(wanted->dims[0])) == 0 &&
+         (has->dtype == wanted->dtype ||
+          (wanted->dtype == SX_I32 && (has->dtype == SX_I64 || has->dtype == SX_U8))));
     if (!fits || c->tensors[i].data != NULL) {
         char is[SX_TYPE_TEXT], one[SX_TYPE_TEXT];
         sx_free(tensor.data);
@@ -163,7 +172,8 @@ sx_status sx_source_named_npy(const char *const *paths, size_t count,
     c->budget =
         options->memory_budget > 0 ? (size_t)options->memory_budget : (size_t)sx_ram_bytes() / 2;
     const char *where = sx_arena_strdup(&c->arena, paths[0]);
-    sx_status status = where != NULL ? want_all(c, options) : sx_no_memory("reading %s", paths[0]);
+    sx_status status =
+        where != NULL ? want_all(c, options, where) : sx_no_memory("reading %s", paths[0]);
     if (status == SX_OK) {
         status = read_all(c, paths, count);
     }

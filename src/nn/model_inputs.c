@@ -42,6 +42,7 @@ typedef struct list {
     sx_arena *arena;
     sx_model_input *items; /* [SX_MAX_MODEL_INPUTS] */
     int n;
+    const int *image; /* [3], or NULL */
 } list;
 
 static sx_status add(list *l, sx_input_kind kind, const char *name, const sx_type *type,
@@ -82,7 +83,9 @@ static sx_status add_row(list *l, sx_input_kind kind, const sx_feature_spec *row
         return sx_no_memory("for a model's inputs");
     }
     *spec = *row;
-    spec->dtype = row->dtype != SX_DTYPE_NONE ? row->dtype : kinds[kind].dtype;
+    spec->dtype = row->dtype != SX_DTYPE_NONE ? row->dtype
+                  : row->image                ? SX_STRING
+                                              : kinds[kind].dtype;
     SX_TRY(sx_feature_spec_check(spec, kinds[kind].kind, &type, &mask));
     spec->name = sx_arena_strdup(l->arena, row->name);
     spec->key = sx_arena_strdup(l->arena, row->key != NULL ? row->key : row->name);
@@ -91,6 +94,17 @@ static sx_status add_row(list *l, sx_input_kind kind, const sx_feature_spec *row
     if (spec->name == NULL || spec->key == NULL ||
         (row->default_text != NULL && spec->default_text == NULL)) {
         return sx_no_memory("for a model's inputs");
+    }
+    if (row->image && kind == SX_INPUT_FEATURE) {
+        const sx_model_inputs before = {.n = l->n, .items = l->items};
+        if (l->image == NULL || l->image[0] == 0 || sx_model_inputs_image(&before) != NULL) {
+            return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is an image, but %s", spec->name,
+                            l->image == NULL || l->image[0] == 0
+                                ? "the model does not set .image = {height, width, channels}"
+                                : "another input is one, too");
+        }
+        type = sx_type_of(SX_F32, l->image[0], l->image[1], l->image[2]);
+        return add(l, kind, spec->name, &type, spec);
     }
     if (kind != SX_INPUT_FEATURE && type.dtype == SX_STRING) {
         return sx_error(SX_INVALID_ARGUMENT,
@@ -108,9 +122,11 @@ static sx_status add_row(list *l, sx_input_kind kind, const sx_feature_spec *row
 
 sx_status sx_model_inputs_named(const sx_feature_spec *features, int n_features,
                                 const sx_feature_spec *labels, int n_labels, const char *weight,
-                                sx_arena *arena, sx_model_inputs *out_inputs)
+                                const int image[3], sx_arena *arena, sx_model_inputs *out_inputs)
 {
-    list l = {.arena = arena, .items = sx_arena_array(arena, SX_MAX_MODEL_INPUTS, sx_model_input)};
+    list l = {.arena = arena,
+              .items = sx_arena_array(arena, SX_MAX_MODEL_INPUTS, sx_model_input),
+              .image = image};
     if (l.items == NULL) {
         return sx_no_memory("for a model's inputs");
     }
@@ -216,15 +232,20 @@ sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena, sx_model_
     sx_type features;
     SX_TRY(sx_model_check_sizes(def));
     if (sx_model_has_names(def)) {
-        if (def->image[0] > 0 || def->features > 0) {
+        bool has_image = false;
+        for (int i = 0; i < count_rows(def->inputs, SX_MAX_FEATURES); i++) {
+            has_image |= def->inputs[i].image;
+        }
+        if ((def->image[0] > 0 && !has_image) || def->features > 0) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "model \"%s\" sets .image or .features and also .inputs, .labels or "
-                            ".example_weight; declare all features in .inputs, labels in .labels",
+                            ".example_weight; declare all features in .inputs, labels in .labels; "
+                            "the input that is the image has .image = true",
                             def->name);
         }
         SX_TRY(sx_model_inputs_named(def->inputs, count_rows(def->inputs, SX_MAX_FEATURES),
                                      def->labels, count_rows(def->labels, SX_MAX_LABELS),
-                                     def->example_weight, arena, out_inputs),
+                                     def->example_weight, def->image, arena, out_inputs),
                "model \"%s\"", def->name);
         for (int i = 0; i < out_inputs->n && def->preprocess == NULL; i++) {
             if (out_inputs->items[i].type.dtype == SX_STRING) {
@@ -251,6 +272,16 @@ sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena, sx_model_
     features = image ? sx_type_of(SX_F32, SX_BATCH, def->image[0], def->image[1], def->image[2])
                      : sx_type_of(SX_F32, SX_BATCH, def->features);
     return sx_model_inputs_unnamed(&features, &labels, arena, out_inputs);
+}
+
+const sx_model_input *sx_model_inputs_image(const sx_model_inputs *inputs)
+{
+    for (int i = 0; i < inputs->n; i++) {
+        if (inputs->items[i].spec != NULL && inputs->items[i].spec->image) {
+            return &inputs->items[i];
+        }
+    }
+    return NULL;
 }
 
 int sx_model_inputs_find(const sx_model_inputs *inputs, const char *program_name)

@@ -54,12 +54,15 @@ typedef struct sx_model_inputs {
 /* The inputs of a model without names, with these types of a batch. */
 SX_MUST_USE sx_status sx_model_inputs_unnamed(const sx_type *features, const sx_type *labels,
                                               sx_arena *arena, sx_model_inputs *out_inputs);
-/* Named inputs; the rows and their texts are copied; `weight` may be NULL. Errors: INVALID_ARGUMENT
- * naming the row: those of sx_feature_spec_check(), a repeated name. */
+/* Named inputs; the rows and their texts are copied; `weight` may be NULL. `image`: height, width
+ * and channels of the row that is one, or NULL. Errors: INVALID_ARGUMENT naming the row: those of
+ * sx_feature_spec_check(), a repeated name, an image without a size, two images. */
 SX_MUST_USE sx_status sx_model_inputs_named(const sx_feature_spec *features, int n_features,
                                             const sx_feature_spec *labels, int n_labels,
-                                            const char *weight, sx_arena *arena,
+                                            const char *weight, const int image[3], sx_arena *arena,
                                             sx_model_inputs *out_inputs);
+/* The named input that is an image; NULL = none. */
+const sx_model_input *sx_model_inputs_image(const sx_model_inputs *inputs);
 /* The inputs of programs whose features are [n] `features` ([SX_BATCH, ...], names are copied) and
  * whose labels and weights are those of `declared`. Errors: INVALID_ARGUMENT: as above, a type that
  * a program cannot take. */

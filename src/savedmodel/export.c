@@ -63,7 +63,8 @@ static sx_status find_input(struct exporter *e)
             continue;
         }
         if (e->input != NULL &&
-            (e->request->preprocess != NULL || e->request->features_key != NULL)) {
+            ((e->request->preprocess != NULL && e->request->image_input == NULL) ||
+             e->request->features_key != NULL)) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "the predict graph has inputs \"%s\" and \"%s\", expected only one",
                             e->input->name, arg->name);
@@ -74,19 +75,35 @@ static sx_status find_input(struct exporter *e)
                             : sx_error(SX_INVALID_ARGUMENT, "the predict graph has no input");
 }
 
+/* The graph that serving_default feeds. */
+static const sx_graph *taker(const struct exporter *e)
+{
+    return e->request->preprocess_graph != NULL ? e->request->preprocess_graph : e->graph;
+}
+
 static sx_status check_input(const struct exporter *e)
 {
     const sx_preprocess *pre = e->request->preprocess;
-    const sx_type *type = sx_graph_type(e->graph, e->input->value);
+    const char *name = e->request->image_input;
+    const sx_graph *graph = taker(e);
+    const sx_arg *input = e->input;
     if (pre == NULL) {
         return SX_OK;
     }
     SX_TRY(sx_preprocess_check(pre));
+    if (name != NULL) {
+        const int found = sx_graph_find_arg(graph, name);
+        if (found < 0) {
+            return sx_error(SX_INVALID_ARGUMENT, "there is no input \"%s\"", name);
+        }
+        input = &graph->args[found];
+    }
+    const sx_type *type = sx_graph_type(graph, input->value);
     sx_type image = sx_type_of(SX_F32, SX_BATCH, pre->height, pre->width, pre->channels);
     if (!sx_type_equal(type, &image)) {
         char got[SX_TYPE_TEXT], wanted[SX_TYPE_TEXT];
         return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is %s, but preprocessing produces %s",
-                        e->input->name, sx_type_format(type, got, sizeof(got)),
+                        input->name, sx_type_format(type, got, sizeof(got)),
                         sx_type_format(&image, wanted, sizeof(wanted)));
     }
     return SX_OK;
@@ -101,9 +118,9 @@ static sx_tf_value placeholder(sx_tf_writer *w, const char *name, const sx_type 
         sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
 }
 
-/* The float batch decoded from image_bytes, from a node that carries the preprocessing definition.
- */
-static sx_status write_images(struct exporter *e, sx_tf_value *out)
+/* The float batch decoded from the input `name`, from a node that carries the preprocessing
+ * definition. */
+static sx_status write_images(struct exporter *e, const char *name, sx_tf_value *out)
 {
     const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);
     json_t *json = NULL;
@@ -114,7 +131,7 @@ static sx_status write_images(struct exporter *e, sx_tf_value *out)
     if (status != SX_OK) {
         return status;
     }
-    e->image_bytes = placeholder(e->w, SX_INPUT_IMAGE_BYTES, &bytes_type);
+    e->image_bytes = placeholder(e->w, name, &bytes_type);
     sx_tf_value batch = sx_tf_preprocess_images(e->w, e->image_bytes, e->request->preprocess);
     *out = sx_tf_add(e->w, "Identity", "preprocess/image", sx_tf_in(batch),
                      sx_tf_attrs(sx_tf_attr_type("T", SX_F32),
@@ -132,23 +149,37 @@ static const char *input_key(const struct exporter *e, const sx_arg *input)
     return begins ? input->name + size : input->name;
 }
 
-static void write_placeholders(struct exporter *e, const sx_graph *graph, sx_tf_value *values)
-{
-    for (int i = 0; i < graph->n_args; i++) {
-        const sx_arg *arg = &graph->args[i];
-        if (arg->kind == SX_ARG_INPUT) {
-            values[arg->value.id] =
-                placeholder(e->w, input_key(e, arg), sx_graph_type(graph, arg->value));
-        }
-    }
-}
-
 static sx_tf_value placeholder_with_default(struct exporter *e, const char *name,
                                             sx_tf_value otherwise, const sx_type *type)
 {
     return sx_tf_add(
         e->w, "PlaceholderWithDefault", name, sx_tf_in(otherwise),
         sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
+}
+
+static bool is_image(const struct exporter *e, const sx_arg *arg)
+{
+    return e->request->image_input != NULL && strcmp(arg->name, e->request->image_input) == 0;
+}
+
+/* The inputs of a graph; that of images can be fed decoded, too. */
+static sx_status write_placeholders(struct exporter *e, const sx_graph *graph, sx_tf_value *values)
+{
+    for (int i = 0; i < graph->n_args; i++) {
+        const sx_arg *arg = &graph->args[i];
+        const sx_type *type = sx_graph_type(graph, arg->value);
+        const char *key = input_key(e, arg);
+        if (arg->kind == SX_ARG_INPUT && is_image(e, arg)) {
+            const char *name = sx_arena_printf(&e->arena, SX_TENSORS_SIGNATURE "/%s", key);
+            sx_tf_value decoded = {-1, 0};
+            SX_TRY(name == NULL ? sx_no_memory("exporting a model")
+                                : write_images(e, key, &decoded));
+            values[arg->value.id] = placeholder_with_default(e, name, decoded, type);
+        } else if (arg->kind == SX_ARG_INPUT) {
+            values[arg->value.id] = placeholder(e->w, key, type);
+        }
+    }
+    return SX_OK;
 }
 
 static sx_status write_nodes(struct exporter *e, const sx_graph *graph, sx_tf_value *values);
@@ -161,7 +192,7 @@ static sx_status write_preprocess(struct exporter *e)
     if (e->raw == NULL) {
         return sx_no_memory("exporting a model");
     }
-    write_placeholders(e, pre, e->raw);
+    SX_TRY(write_placeholders(e, pre, e->raw));
     sx_tf_scope_push(e->w, "preprocess");
     sx_status status = write_nodes(e, pre, e->raw);
     sx_tf_scope_pop(e->w);
@@ -191,17 +222,16 @@ static sx_status write_preprocess(struct exporter *e)
 static sx_status write_inputs(struct exporter *e)
 {
     const sx_type *type = sx_graph_type(e->graph, e->input->value);
-    if (e->request->preprocess != NULL) {
+    if (e->request->preprocess != NULL && e->request->image_input == NULL) {
         sx_tf_value decoded = {-1, 0};
-        SX_TRY(write_images(e, &decoded));
+        SX_TRY(write_images(e, SX_INPUT_IMAGE_BYTES, &decoded));
         e->values[e->input->value.id] = placeholder_with_default(e, SX_INPUT_IMAGE, decoded, type);
         return SX_OK;
     }
     if (e->request->preprocess_graph != NULL) {
         return write_preprocess(e);
     }
-    write_placeholders(e, e->graph, e->values);
-    return SX_OK;
+    return write_placeholders(e, e->graph, e->values);
 }
 
 static void write_variables(struct exporter *e)
@@ -338,15 +368,19 @@ static void write_signature(struct exporter *e, const char *key, const char *inp
     write_outputs(e);
 }
 
-/* With the inputs of a graph. */
+/* With the inputs of a graph; `encoded`: images as strings. */
 static void write_signature_of(struct exporter *e, const char *key, const sx_graph *graph,
-                               const sx_tf_value *values)
+                               const sx_tf_value *values, bool encoded)
 {
-    const char *features = e->request->features_key;
+    const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);
+    const char *features = e->request->features_key, *bytes = e->request->image_bytes_key;
     sx_saved_model_signature(e->model, key);
     for (int i = 0; i < graph->n_args; i++) {
         const sx_arg *arg = &graph->args[i];
-        if (arg->kind == SX_ARG_INPUT) {
+        if (arg->kind == SX_ARG_INPUT && encoded && is_image(e, arg)) {
+            sx_saved_model_input(e->model, bytes != NULL ? bytes : input_key(e, arg),
+                                 e->image_bytes, &bytes_type);
+        } else if (arg->kind == SX_ARG_INPUT) {
             sx_saved_model_input(e->model, features != NULL ? features : input_key(e, arg),
                                  values[arg->value.id], sx_graph_type(graph, arg->value));
         }
@@ -360,12 +394,11 @@ static void write_signatures(struct exporter *e)
     const sx_type *type = sx_graph_type(e->graph, e->input->value);
     sx_tf_value value = e->values[e->input->value.id];
     const char *bytes = e->request->image_bytes_key, *features = e->request->features_key;
-    if (e->request->preprocess == NULL) {
-        const sx_graph *pre = e->request->preprocess_graph;
-        write_signature_of(e, SX_SERVING_DEFAULT, pre != NULL ? pre : e->graph,
-                           pre != NULL ? e->raw : e->values);
-        if (pre != NULL && !e->request->no_tensors) {
-            write_signature_of(e, SX_TENSORS_SIGNATURE, e->graph, e->values);
+    if (e->request->preprocess == NULL || e->request->image_input != NULL) {
+        const bool raw = e->request->preprocess_graph != NULL;
+        write_signature_of(e, SX_SERVING_DEFAULT, taker(e), raw ? e->raw : e->values, true);
+        if ((raw || e->request->preprocess != NULL) && !e->request->no_tensors) {
+            write_signature_of(e, SX_TENSORS_SIGNATURE, e->graph, e->values, false);
         }
         return;
     }

@@ -5,6 +5,8 @@
  *                          tensors          image        float32 [N,...]  the same
  *   on arrays              serving_default  features     float32 [N,...]  the same
  *   on named inputs        serving_default  each of them, by name         the same
+ *   … one an image         serving_default  it as a string [N], the others       the same
+ *                          tensors          it as float32 [N,H,W,C]              the same
  *   … with preprocessing   serving_default  what its graph takes          the same
  *     of its own           tensors          what its graph gives          the same
  *
@@ -38,6 +40,8 @@ typedef struct sx_export_request {
     void *user;
     /* NULL = a model on arrays; height, width and channels are those of the input. */
     const sx_preprocess *preprocess;
+    /* Of several inputs, the one that `preprocess` makes: of preprocess_graph, or of `graph`. */
+    const char *image_input;
     /* Of a model on named inputs, or NULL: a graph that computes `graph`'s inputs "features/<name>"
      * as its outputs <name>, from inputs [N,...], without variables. */
     const sx_graph *preprocess_graph;

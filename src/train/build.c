@@ -93,6 +93,10 @@ static sx_status describe_inputs(sx_trainer *t, const sx_trainer_options *o)
                ? sx_model_inputs_of(o->def, &t->arena, &t->info.inputs)
                : describe_unnamed_inputs(t, o));
     t->info.declared = t->info.inputs;
+    if (sx_model_inputs_image(&t->info.declared) != NULL) {
+        t->info.has_preprocess = true;
+        SX_TRY(sx_model_preprocess(o->def, o->recipe, o->augment, 0, &t->info.preprocess));
+    }
     return SX_OK;
 }
 

@@ -58,11 +58,13 @@ static sx_status export_graph(sx_trainer *t, const sx_graph *graph, const char *
 {
     sx_preprocess preprocess;
     SX_TRY(choose_preprocess(t, in->recipe, &preprocess));
+    const sx_model_input *image = sx_model_inputs_image(&t->info.declared);
     const sx_export_request request = {
         .graph = graph,
         .read_variable = read_variable,
         .user = t->session,
         .preprocess = t->info.has_preprocess ? &preprocess : NULL,
+        .image_input = image != NULL ? image->program_name : NULL,
         .preprocess_graph = t->graphs.by_mode[SX_RUN_PREPROCESS],
         .image_bytes_key = in->image_bytes,
         .features_key = in->features,

@@ -75,6 +75,21 @@ static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx
                                  .num_classes = (int)args->classes, .label_dtype = SX_I32);
 }
 
+/* Of the named input that is an image; float data are taken as they are. */
+static sx_status add_named_image_map(sx_feed *input, const sx_run_info *info,
+                                     const sx_feed_args *args)
+{
+    const sx_model_input *image = sx_model_inputs_image(&info->declared);
+    const int found = sx_dataset_find(input->data, image->name);
+    if (found < 0) {
+        return sx_missing_input(input->data, info, image);
+    }
+    return sx_dataset_schema(input->data)->components[found].type.dtype == SX_F32
+               ? SX_OK
+               : sx_dataset_preprocess_component(&input->data, image->name, &info->preprocess,
+                                                 args->mode == SX_TRAIN, info->seed);
+}
+
 /* Limits the batch size to the number of examples: buffers and programs are made for it. */
 static int64_t useful_batch_size(const sx_dataset *data, int64_t wanted)
 {
@@ -140,7 +155,10 @@ static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const s
         }
         if (!info->inputs.named) {
             SX_TRY(add_image_map(input, info, args));
-        } else if (args->preprocess != NULL) {
+        } else if (info->has_preprocess) {
+            SX_TRY(add_named_image_map(input, info, args));
+        }
+        if (args->preprocess != NULL) {
             SX_TRY(sx_dataset_run_preprocess(&input->data, args->preprocess, info, args->mode));
         }
         SX_TRY(order_elements(input, info, args));

@@ -118,6 +118,9 @@ static json_t *spec_to_json(const sx_feature_spec *spec)
     }
     json_t *json = json_pack("{s:s, s:s, s:o, s:s}", "name", spec->name, "dtype",
                              sx_dtype_name(spec->dtype), "shape", shape, "key", spec->key);
+    if (json != NULL && spec->image) {
+        json_object_set_new(json, "image", json_true());
+    }
     if (json != NULL && spec->max_length > 0) {
         json_object_update_new(
             json, json_pack("{s:I, s:b, s:f}", "max_length", (json_int_t)spec->max_length,
@@ -208,9 +211,9 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
         "{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:s, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:o, s:I, s:o, "
         "s:f}",
         "format",
-        info->has_program ? 3
-        : named           ? 2
-                          : 1,
+        info->has_program || sx_model_inputs_image(&info->declared) != NULL ? 3
+        : named                                                             ? 2
+                                                                            : 1,
         "model", "name", info->model, "source", info->source, "sha256", info->source_sha256,
         "params", params_to_json(info), "seed", seed, "precision", sx_dtype_name(info->precision),
         "preprocess", preprocess != NULL ? preprocess : json_null(), "class_names", classes,
@@ -275,6 +278,7 @@ static sx_status spec_from_json(const json_t *json, sx_feature_spec *out)
                             .padding_value =
                                 json_number_value(json_object_get(json, "padding_value")),
                             .optional = otherwise != NULL,
+                            .image = json_is_true(json_object_get(json, "image")),
                             .default_value = json_number_value(otherwise),
                             .default_text = json_string_value(otherwise)};
     if (spec.name == NULL || dtype == NULL || !sx_dtype_parse(dtype, &spec.dtype) ||
@@ -322,9 +326,11 @@ static sx_status inputs_from_json(const json_t *json, sx_arena *arena, sx_run_in
     SX_TRY(specs_from_json(json_object_get(inputs, "features"), SX_MAX_FEATURES, features,
                            &n_features));
     SX_TRY(specs_from_json(json_object_get(inputs, "labels"), SX_MAX_LABELS, labels, &n_labels));
+    const int image[] = {info->preprocess.height, info->preprocess.width,
+                         info->preprocess.channels}; /* zeros without preprocessing */
     SX_TRY(sx_model_inputs_named(features, n_features, labels, n_labels,
                                  json_string_value(json_object_get(inputs, "example_weight")),
-                                 arena, &info->declared));
+                                 image, arena, &info->declared));
     info->has_program = preprocessed != NULL;
     if (preprocessed == NULL) {
         info->inputs = info->declared;

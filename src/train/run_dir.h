@@ -25,8 +25,8 @@
 #include "nn/model_inputs.h"
 #include "train/backup.h"
 
-/* The newest format of sextant.json: 2 has named inputs, 3 preprocessing of them; a run is written
- * in the oldest that can hold it. */
+/* The newest format of sextant.json: 2 has named inputs, 3 preprocessing of them or an image among
+ * them; a run is written in the oldest that can hold it. */
 enum { SX_RUN_FORMAT = 3 };
 
 /* The graphs of a run: three programs by sx_mode, and the preprocessing of named inputs (nn/

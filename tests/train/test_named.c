@@ -150,6 +150,94 @@ static void test_train_named__resumes_to_the_bit_and_evaluates_from_the_director
     sx_dataset_release(data);
 }
 
+/* ---- An image among the inputs ---- */
+
+static sx_spec photo_build(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_value x = sx_concat(b, 1, sx_flatten(b, sx_feature(b, in, "photo")),
+                           sx_reshape(b, sx_feature(b, in, "age"), SX_BATCH, 1));
+    return sx_classifier_spec(b, sx_dense(b, x, CLASSES), sx_label(b, in, "kind"),
+                              .optimizer = sx_adam(.learning_rate = 1e-2));
+}
+
+#define PHOTO(...) \
+    SX_MODEL_DEF(.name = "photo", .build = photo_build, .labels = {{.name = "kind"}}, __VA_ARGS__)
+static const sx_model_def photo =
+    PHOTO(.image = {4, 4, 1}, .scale = SX_0_1, .augment = SX_FLIP_LEFT_RIGHT,
+          .inputs = {{.name = "age"}, {.name = "photo", .image = true}});
+
+static void test_train_named__one_input_is_an_image(void **state)
+{
+    (void)state;
+    static uint8_t pixels[ROWS][6][5][1]; /* resized */
+    float age[ROWS];
+    int32_t kind[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        kind[i] = i % CLASSES;
+        age[i] = (float)(i % 7);
+        for (int k = 0; k < 30; k++) {
+            pixels[i][k / 5][k % 5][0] = (uint8_t)(i * 37 + k * (11 + kind[i]));
+        }
+    }
+    const char *names[] = {"kind", "photo", "age"};
+    const sx_tensor tensors[] = {{sx_type_of(SX_I32, ROWS), kind},
+                                 {sx_type_of(SX_U8, ROWS, 6, 5, 1), pixels},
+                                 {sx_type_of(SX_F32, ROWS), age}};
+    sx_dataset *data = NULL, *bare = NULL;
+    assert_ok(sx_dataset_from_tensors(3, names, tensors, NULL, NULL, &data));
+    sx_run_config config = tiny_config(NULL, NULL);
+    sx_trainer *t = open_named(&config, &photo);
+    assert_ok(fit_named(t, data, 20));
+    uint64_t expected = hash_variables(t);
+    sx_trainer_destroy(t);
+    config = tiny_config(scratch("photo"), NULL);
+    sx_eval_result before, after;
+    for (int steps = 11; steps <= 20; steps += 9) { /* the flips follow the position in the data */
+        t = open_named(&config, &photo);
+        assert_ok(fit_named(t, data, steps));
+        assert_true(steps < 20 || hash_variables(t) == expected);
+        assert_ok(sx_trainer_evaluate(t, data, 0, &before));
+        sx_trainer_destroy(t);
+    }
+    assert_ok(sx_trainer_create(&(sx_trainer_options){.config = &config}, &t));
+    assert_ok(sx_trainer_restore(t, NULL));
+    assert_ok(sx_trainer_evaluate(t, data, 0, &after));
+    assert_true(before.loss == after.loss);
+    assert_ok(sx_dataset_from_tensors(1, names, tensors, NULL, NULL, &bare));
+    assert_error(sx_trainer_evaluate(t, bare, 0, &after), SX_INVALID_ARGUMENT,
+                 "the data has no component \"photo\", a feature of model \"photo\"");
+    sx_trainer_destroy(t);
+    sx_dataset_release(bare);
+    sx_dataset_release(data);
+}
+
+static void test_train_named__images_are_declared_with_their_size(void **state)
+{
+    (void)state;
+    static const struct {
+        sx_model_def def;
+        const char *message;
+    } rows[] = {
+        {PHOTO(.inputs = {{.name = "photo", .image = true}}),
+         "input \"photo\" is an image, but the model does not set .image = {height"},
+        {PHOTO(.image = {4, 4, 1},
+               .inputs = {{.name = "photo", .image = true}, {.name = "other", .image = true}}),
+         "input \"other\" is an image, but another input is one, too"},
+        {PHOTO(.image = {4, 4, 1}, .inputs = {{.name = "photo", SX_F32, .image = true}}),
+         "input \"photo\" is an image: its dtype, dimensions, max_length and optional are not set"},
+        {PHOTO(.image = {4, 4, 1}, .inputs = {{.name = "photo"}}),
+         "the input that is the image has .image = true"},
+    };
+    sx_run_config config = tiny_config(NULL, NULL);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_trainer *t = NULL;
+        assert_error(
+            sx_trainer_create(&(sx_trainer_options){.config = &config, .def = &rows[i].def}, &t),
+            SX_INVALID_ARGUMENT, rows[i].message);
+    }
+}
+
 typedef struct mean {
     const table *rows;
     double right, weight;
@@ -361,6 +449,8 @@ static void test_train_named__data_that_do_not_fit_are_named(void **state)
 
 static const struct CMUnitTest tests[] = {
     in_memory_test(test_train_named__resumes_to_the_bit_and_evaluates_from_the_directory),
+    in_memory_test(test_train_named__one_input_is_an_image),
+    cmocka_unit_test(test_train_named__images_are_declared_with_their_size),
     cmocka_unit_test(test_train_named__evaluation_is_weighted),
     cmocka_unit_test(test_train_named__the_loss_is_divided_by_the_sum_of_weights),
     cmocka_unit_test(test_train_named__replicas_share_the_sum_of_weights_on_pjrt),

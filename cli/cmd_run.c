@@ -301,10 +301,11 @@ const sx_command sx_command_run = {
     .name = "run",
     .summary = "run a SavedModel on images or arrays",
     .words = "[MODEL_DIR]",
-    .about = "MODEL_DIR is a version directory (models/flowers/1) or a directory of versions "
-             "(models/flowers), whose highest version is run. With --inputs, --input_exprs or "
-             "--input_examples, the options of TensorFlow's saved_model_cli run, its text is "
-             "printed: each output as NumPy prints arrays.",
+    .about =
+        "MODEL_DIR is a version directory (models/flowers/1) or a directory of versions "
+        "(models/flowers), whose highest version is run. With --inputs, --input_exprs or "
+        "--input_examples, each output is printed as TensorFlow's saved_model_cli run does: as "
+        "NumPy prints arrays.",
     .examples = "  sextant run models/flowers --image rose.jpg tulip.jpg\n"
                 "  sextant run models/flowers/1 --input x.npy --json\n"
                 "  sextant run --dir models/m/1 --tag_set serve --signature_def serving_default "

@@ -113,7 +113,7 @@ sx_status sx_program_prove_remainder_fits(sx_session *session, sx_program *progr
         return SX_OK;
     }
     snprintf(what, sizeof(what),
-             "the last batch of an epoch, %" PRId64 " examples, does not divide by %" PRId64
+             "the last batch of an epoch, %" PRId64 " examples, is not divisible by %" PRId64
              " replicas: each computes it whole, which",
              batch, (int64_t)sx_session_replicas(session));
     return misfit(session, &n, what, "; choose a batch size that leaves less");

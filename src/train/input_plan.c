@@ -38,7 +38,7 @@ static sx_status refuse_batch(int64_t batch, int replicas)
         snprintf(nearest, sizeof(nearest), "the smallest is %" PRId64, above);
     }
     return sx_error(SX_INVALID_ARGUMENT,
-                    "a training batch of %" PRId64 " examples does not divide by %d replicas: %s",
+                    "a training batch of %" PRId64 " examples is not divisible by %d replicas: %s",
                     batch, replicas, nearest);
 }
 

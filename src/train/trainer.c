@@ -89,8 +89,9 @@ static sx_status compare_preprocess(sx_trainer *t, const sx_run_info *stored, co
                             "is kept (use --fresh to start over)",
                             sx_buf_text(&lists[0]), sx_buf_text(&lists[1]));
     } else if (status == SX_OK && !json_equal(rest[0], rest[1])) {
-        *out_text = "the preprocessing (recipe, scale) differs from that the run was started with, "
-                    "which is kept (use --fresh to start over)";
+        *out_text =
+            "the run was started with different preprocessing (recipe, scale), which is kept "
+            "(use --fresh to start over)";
     }
     for (int i = 0; i < 2; i++) {
         json_decref(rest[i]);
@@ -117,15 +118,15 @@ static sx_status compare_stored(sx_trainer *t, const sx_run_graphs *stored, cons
     } else if (info->precision != t->info.precision) {
         t->warned =
             info->precision == SX_BF16
-                ? "the run was started in bfloat16 and continues so (use --fresh to start over)"
-                : "the run was started in float32 and continues so (use --fresh to start over)";
+                ? "the run was started in bfloat16, which is kept (use --fresh to start over)"
+                : "the run was started in float32, which is kept (use --fresh to start over)";
     } else if (!same_text(kept, built) || !same_preprocess) {
         const char *difference = first_difference(t, info);
         t->warned =
             difference != NULL ? difference
             : !same_preprocess
-                ? "the model's preprocessing differs from that the run was started with, which is "
-                  "kept (use --fresh to start over)"
+                ? "the run was started with a different preprocessing function, which is kept (use "
+                  "--fresh to start over)"
                 : "the model, its parameters or its optimizer differ from those the run was "
                   "started with, which are kept (use --fresh to start over)";
     } else {

@@ -51,7 +51,7 @@ has other shear_degrees 10.0
 fails 1 $resume --data "$data" --augment none --require-exact
 warns 'cannot resume exactly: the augmentation is none, but the run was started with'
 ok $resume --data "$data" --recipe simple --augment flip_left_right,zoom=.3,shear=10
-warns 'warning: the preprocessing (recipe, scale) differs from that the run was started with, which is kept'
+warns 'warning: the run was started with different preprocessing (recipe, scale), which is kept'
 fails 1 $resume --data "$data" --augment flip_left_right,zoom=.3,shear=10 --require-exact --learning-rate 7
 warns 'cannot resume exactly: the learning rate is 7, but the run was started with'
 fails 2 train ./net.c --data "$data" --steps 1 --augment flip

@@ -51,7 +51,7 @@ export SX_PJRT_REF=devices=4,limit=1400000
 train() { run train mlp --data 'generated:digits?n=127' --device pjrt --replicas 4 --batch-size 64 "$@"; }
 train --iterations-per-loop 1 --epochs 1
 [ "$code" = 5 ] || fail 'expected exit code 5'
-warns 'the last batch of an epoch, 63 examples, does not divide by 4 replicas: each computes it whole, which takes 1.4 MiB'
+warns 'the last batch of an epoch, 63 examples, is not divisible by 4 replicas: each computes it whole, which takes 1.4 MiB'
 warns '; choose a batch size that leaves less'
 train --iterations-per-loop 1 --steps 1
 warns_not 'the last batch of an epoch'

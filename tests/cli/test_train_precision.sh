@@ -12,11 +12,11 @@ variables whole 16 | grep -q bfloat16 && fail 'a variable is bfloat16'
 # another run, in two parts, the second without the option: equal to the bit, no warning
 ok "${words[@]}" --precision bfloat16 --max-steps 7 --model-dir parts
 ok "${words[@]}" --max-steps 16 --model-dir parts
-says_not 'continues so'
-warns_not 'continues so'
+says_not 'was started in'
+warns_not 'was started in'
 same_variables whole parts 16
 ok "${words[@]}" --max-steps 17 --precision float32 --model-dir parts
-warns 'the run was started in bfloat16 and continues so'
+warns 'the run was started in bfloat16, which is kept'
 
 # float32 is another run
 ok "${words[@]}" --epochs 1 --model-dir wide

@@ -27,7 +27,7 @@ if [ -n "$replicas" ]; then
         --model_dir "$dir/run" >"$dir/out" # a device that is named, without --use_tpu
     expect '^Loss for final step: '
     fails "$bin/tpu_mnist" --use_tpu --device $device --batch_size 7 --train_steps 1 --data_dir "$dir/mnist"
-    expect 'does not divide by 2 replicas: the nearest are 6 and 8'
+    expect 'is not divisible by 2 replicas: the nearest are 6 and 8'
 fi
 fails "$bin/tpu_mnist" --use_tpu
 expect 'must be set for training'

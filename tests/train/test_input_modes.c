@@ -39,7 +39,7 @@ static void test_train_input_modes__refuses_by_name(void **state)
     (void)state;
     sx_input_plan plan;
     assert_error(sx_input_plan_make(SX_TRAIN, SX_PER_HOST_V1, 50, 4, 1, &plan), SX_INVALID_ARGUMENT,
-                 "batch of 50 examples does not divide by 4 replicas: the nearest are 48 "
+                 "batch of 50 examples is not divisible by 4 replicas: the nearest are 48 "
                  "and 52");
     assert_error(sx_input_plan_make(SX_TRAIN, SX_PER_HOST_V2, 3, 4, 1, &plan), SX_INVALID_ARGUMENT,
                  "the smallest is 4");

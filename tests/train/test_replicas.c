@@ -148,7 +148,7 @@ static void test_train_replicas__batches_that_do_not_divide_are_refused_at_once(
     config.train_batch_size = 10;
     sx_trainer *t = open_tiny(&config);
     assert_error(fit_tiny(t, 3, false), SX_INVALID_ARGUMENT,
-                 "a training batch of 10 examples does not divide by 4 replicas: the nearest are "
+                 "a training batch of 10 examples is not divisible by 4 replicas: the nearest are "
                  "8 and 12");
     assert_false(sx_path_exists(dir));
     sx_trainer_destroy(t);

@@ -45,13 +45,13 @@ static sx_status make_pieces(sx_predictor *p, const char *key, bool compile, rea
     }
     sx_status status =
         sx_pieces_create(p->session, p->library, function, &p->memory, &p->limits, &r->pieces);
+    bool refused = sx_status_code(status) == SX_INVALID_ARGUMENT; /* whatever the arguments are */
     if (status == SX_OK && r->pieces != NULL && compile) {
         status = sx_pieces_compile(r->pieces);
-        if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
-            return refuse(r, status);
-        }
+        refused = sx_status_code(status) == SX_RESOURCE_EXHAUSTED;
     }
-    return sx_status_annotate(status, __FILE__, __LINE__, "signature \"%s\"", key);
+    status = sx_status_annotate(status, __FILE__, __LINE__, "signature \"%s\"", key);
+    return refused ? refuse(r, status) : status;
 }
 
 static sx_status start_runner(sx_predictor *p)

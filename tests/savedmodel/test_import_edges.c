@@ -138,6 +138,15 @@ static void test_savedmodel_import_edges__loads_what_is_vague(void **state)
         {X3 Y, IN(FLOAT3) OUT("y:0", "dtype: DT_FLOAT " SHAPE(DIM("-1") DIM("-1")))},
         {X3 Y, IN(FLOAT3) OUT("y:0", "dtype: DT_FLOAT " SHAPE(DIM("8") DIM("3")))},
         {X3 Y, IN(FLOAT3) OUT("y", FLOAT3)}, /* without an index */
+        /* another signature can never run: a shape that is computed, of other than 2 elements */
+        {X3 Y NODE("k", "Const", "",
+                   ATTR("value", "tensor { dtype: DT_INT32 tensor_shape { } int_val: 7 }"))
+             NODE("p", "Pack", "'k', 'k'", "")
+                 NODE("v", "Const", "",
+                      ATTR("value", "tensor { dtype: DT_FLOAT " SHAPE(DIM("2")) "float_val: 1 }"))
+                     NODE("z", "Reshape", "'v', 'p'", ""),
+         SIGNATURE "method_name: '' } } signature_def { key: 'second' value { " IN(FLOAT3)
+             OUT("z:0", "")},
         {X3 Y, SIGNATURE "outputs { key: 'alias' value { name: 'y:0' " FLOAT3 " } } "},
         {X3 Y, SIGNATURE "outputs { key: 'echo' value { name: 'x:0' " FLOAT3 " } } "},
         {X3 NODE("z", "Identity", "'x'", "") NODE("y", "Relu", "'z'", ""), /* feeds any node */

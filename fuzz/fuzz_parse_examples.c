@@ -15,10 +15,21 @@ static const sx_feature_spec specs[] = {
     {.name = "b", SX_BOOL, .optional = true},
     {.name = "u", SX_U8, {2}, .max_length = T, .padding_value = 77, .truncate = true},
     {.name = "v", SX_F32, .key = "f", .max_length = T, .padding_value = -1},
+    {.name = "s", SX_STRING, .max_length = T, .truncate = true},
+    {.name = "one", SX_STRING, .key = "s", .optional = true, .default_text = "none"},
 };
 
 static void check(const struct sx_batch_data *b)
 {
+    const sx_bytes *texts = b->components[8].data, *one = b->components[10].data;
+    size_t sum = 0;
+    for (int i = 0; i < T + 1; i++) { /* all bytes can be read */
+        const sx_bytes text = i < T ? texts[i] : *one;
+        for (size_t k = 0; k < text.size; k++) {
+            sum += ((const uint8_t *)text.data)[k];
+        }
+    }
+    assert(sum <= 255 * (size_t)(1 << 30));
     assert(*(const uint8_t *)b->components[3].data <= 1);
     const uint8_t *u = b->components[4].data, *mask = b->components[5].data;
     for (int i = 0; i < T; i++) {

@@ -211,6 +211,10 @@ typedef struct sx_op_def {
     unsigned bf16;   /* bit i: input i may be bfloat16 (a float32 input's, in the samples) */
     unsigned flags;
     sx_batch_rule batch_rule;
+    /* The bool attribute that, where replicas share the batch, makes a node compute with the
+     * statistics of its replica's part instead of those of the whole batch; NULL: none. Moments
+     * that such nodes read combine as means. */
+    const sx_attr_def *own_part;
     unsigned moved; /* bit i: elements of input i are moved to the outputs as they are (host.h) */
     const sx_attr_def *attrs;
     int n_attrs;

@@ -14,14 +14,11 @@
 
 /* ---- Nodes ---- */
 
-/* Batch norm of each replica: what these compute with is of their part. */
+/* Whether the node computes with the statistics of its replica's part. */
 static bool sees_parts(const sx_spmd_pass *s, const sx_node *n)
 {
-    return s->replicas > 1 &&
-           (n->op->id == SX_OPID_batch_norm_train ||
-            n->op->id == SX_OPID_batch_norm_train_grad_sums ||
-            n->op->id == SX_OPID_batch_norm_train_grad_input) &&
-           ((const sx_batch_norm_attrs *)n->attrs)->own_moments;
+    return s->replicas > 1 && n->op->own_part != NULL &&
+           *(const bool *)((const char *)n->attrs + n->op->own_part->offset);
 }
 
 static sx_value input_of(sx_spmd_pass *s, const sx_node *n, int i, int part)
@@ -328,9 +325,6 @@ static void find_uses(sx_spmd_pass *s)
             s->first_use[n->inputs[i].id] = k;
             s->sees_parts[n->inputs[i].id] |= sees_parts(s, n);
         }
-        if (n->op->id == SX_OPID_batch_norm_train && sees_parts(s, n)) {
-            s->normalizes[n->inputs[3].id] = true;
-        }
     }
 }
 
@@ -345,12 +339,11 @@ static sx_status run(sx_spmd_pass *s, const bool *partial, sx_graph **out)
     s->first_examples = sx_arena_array(arena, s->n_parts, sx_value);
     s->waiting = sx_arena_array(arena, g->n_values, sx_spmd_waiter);
     s->sees_parts = sx_arena_array(arena, g->n_values, bool);
-    s->normalizes = sx_arena_array(arena, g->n_values, bool);
     if (partial != NULL) {
         s->accumulates = sx_arena_array(arena, g->n_values, bool);
     }
     if (s->whole == NULL || s->parts == NULL || s->first_use == NULL || s->first_examples == NULL ||
-        s->waiting == NULL || s->sees_parts == NULL || s->normalizes == NULL ||
+        s->waiting == NULL || s->sees_parts == NULL ||
         (partial != NULL && s->accumulates == NULL)) {
         return sx_no_memory("dividing a graph");
     }

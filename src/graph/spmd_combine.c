@@ -189,7 +189,7 @@ static int32_t combination_of(const sx_spmd_pass *s, const sx_node *n)
     case SX_RULE_AND:
         return SX_COMBINE_AND;
     case SX_RULE_MOMENTS:
-        return s->normalizes[n->first_output.id] ? SX_COMBINE_MEAN : SX_COMBINE_MOMENTS;
+        return s->sees_parts[n->first_output.id] ? SX_COMBINE_MEAN : SX_COMBINE_MOMENTS;
     default:
         return SX_COMBINE_SUM;
     }

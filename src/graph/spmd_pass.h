@@ -37,8 +37,7 @@ typedef struct sx_spmd_pass {
     sx_value *whole;   /* [n_values]; SX_NO_VALUE = not made */
     sx_value *parts;   /* [n_parts * n_values] */
     bool *accumulates; /* [n_values]: stays partial, until after the loop (spmd_accumulators.c) */
-    bool *sees_parts;  /* [n_values]: read by batch norm of each replica */
-    bool *normalizes;  /* [n_values]: of those the means in batch_norm_train */
+    bool *sees_parts;  /* [n_values]: read by nodes that compute with their part's statistics */
     int *first_use;    /* [n_values] */
     sx_value *first_examples; /* [n_parts]: the place of the part's first example in the batch */
     sx_spmd_waiter *waiting;  /* [n_values] */

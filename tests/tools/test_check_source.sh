@@ -129,6 +129,14 @@ printf 'HLO(other)\n' >"$dir/src/graph/lower/stablehlo/rows.def" # a target's ro
 python3 "$SEXTANT_SRC/tools/check-source" "$dir"
 try src/graph/attr_operands.c '{SX_OPID_other, AXIS},' 'attr_operands.c:1: operator other takes 3 files, expected 2'
 try src/graph/ops/third.c 'const sx_op_def sx_op_third = {' 'operator third has no row in ops.def or elementwise.def'
+try src/graph/spmd_new.c 'if (n->op == &sx_op_other) { }' 'spmd_new.c:1: names operator other'
+mkdir -p "$dir/src/backends/pjrt"
+echo '# backends' >"$dir/src/backends/README.md"
+echo 'src/backends/   devices' >>"$dir/ARCHITECTURE.md"
+try src/backends/backend.h 'int f(int op) { return op == SX_OPID_twice; }' 'backend.h:1: names operator twice'
+try src/backends/pjrt/execute.c 'f(&sx_op_other); /* sx_op_twice */' 'execute.c:1: names operator other'
+rm -r "$dir/src/backends"
+sed -i /backends/d "$dir/ARCHITECTURE.md"
 cp "$dir/src/graph/ops/ops.def" "$dir/kept.def"
 try src/graph/ops/ops.def '/* others */
 SX_OP(other) /*

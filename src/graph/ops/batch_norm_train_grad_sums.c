@@ -72,6 +72,7 @@ const sx_op_def sx_op_batch_norm_train_grad_sums = {
     .bf16 = 0x3,
     .flags = SX_OP_SUM | SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_sums_attrs),
+    .own_part = &batch_norm_train_grad_sums_attrs[1],
     .infer = batch_norm_train_grad_sums_infer,
     .host = batch_norm_train_grad_sums_host,
     SX_OP_SAMPLES(batch_norm_train_grad_sums_samples),

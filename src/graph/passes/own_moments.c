@@ -1,19 +1,22 @@
-/* Sets own_moments on the batch norms of a training graph. */
-#include "graph/ops/attrs.h"
+/* Sets the attribute that makes nodes compute with the statistics of their replica's part
+ * (op_def.h: own_part) wherever an operator has it. */
+#include "base/memory.h"
+#include "graph/builder.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
-static void set_own_moments(sx_rewrite *rw, const sx_node *n)
+static void set_own_part(sx_rewrite *rw, const sx_node *n)
 {
-    sx_batch_norm_attrs attrs = {0};
-    const bool is_norm = n->op->id == SX_OPID_batch_norm_train ||
-                         n->op->id == SX_OPID_batch_norm_train_grad_sums ||
-                         n->op->id == SX_OPID_batch_norm_train_grad_input;
-    if (is_norm) {
-        attrs = *(const sx_batch_norm_attrs *)n->attrs;
-        attrs.own_moments = true;
+    void *attrs = NULL;
+    if (n->op->own_part != NULL) {
+        attrs = sx_arena_memdup(sx_builder_arena(rw->to), n->attrs, n->op->attrs_bytes);
+        if (attrs == NULL) {
+            sx_builder_fail(rw->to, sx_no_memory("for a graph"));
+            return;
+        }
+        *(bool *)((char *)attrs + n->op->own_part->offset) = true;
     }
-    sx_rewrite_keep(rw, n, is_norm ? &attrs : NULL);
+    sx_rewrite_keep(rw, n, attrs);
 }
 
 static sx_status in_region(const sx_graph *region, void *user, sx_graph **out)
@@ -24,5 +27,5 @@ static sx_status in_region(const sx_graph *region, void *user, sx_graph **out)
 
 sx_status sx_pass_own_moments(const sx_graph *g, sx_graph **out)
 {
-    return sx_rewrite_run_deep(g, 0, set_own_moments, in_region, NULL, out);
+    return sx_rewrite_run_deep(g, 0, set_own_part, in_region, NULL, out);
 }

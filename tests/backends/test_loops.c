@@ -15,6 +15,53 @@
 
 enum { N = 40, TRIPS = 100 };
 
+/* The operands of a loop: `n` values, of which the first counts up to the one at `limit`. */
+typedef struct loop {
+    const char *const *names;
+    const sx_type *types;
+    int n, limit;
+    int32_t step;
+    int64_t trips;
+    void (*next)(sx_builder *b, const sx_value *a); /* the outputs of the body after the count */
+} loop;
+
+/* while a[0] < a[limit]: a[0] = a[0] + step, next. The operands are inputs of `b`. */
+static sx_value build_loop(sx_builder *b, const loop *l, sx_value *operands)
+{
+    sx_graph *regions[2];
+    for (int r = 0; r < 2; r++) {
+        sx_builder *inner;
+        sx_value *a = operands;
+        assert_ok(sx_builder_create(&inner));
+        for (int i = 0; i < l->n; i++) {
+            a[i] = sx_input(inner, l->names[i], l->types[i]);
+        }
+        if (r == 0) {
+            sx_output(inner, "go", sx_build_op(inner, less, NULL, a[0], a[l->limit]));
+        } else {
+            sx_value by = sx_constant(inner, (sx_tensor){sx_scalar_type(SX_I32), (void *)&l->step});
+            sx_output(inner, l->names[0], sx_build_op(inner, add, NULL, a[0], by));
+            l->next(inner, a);
+        }
+        assert_ok(sx_builder_finish(inner, &regions[r]));
+        sx_builder_destroy(inner);
+    }
+    for (int i = 0; i < l->n; i++) {
+        operands[i] = sx_input(b, l->names[i], l->types[i]);
+    }
+    const sx_while_attrs attrs = {.condition = regions[0], .body = regions[1], .trips = l->trips};
+    const sx_value first = sx_build(b, &sx_op_while, &attrs, operands, l->n);
+    sx_graph_destroy(regions[0]);
+    sx_graph_destroy(regions[1]);
+    return first;
+}
+
+static void next_row(sx_builder *b, const sx_value *a)
+{
+    sx_output(b, "x", sx_tanh(b, sx_matmul(b, a[1], a[4])));
+    sx_output(b, "stack", sx_build_op(b, put_row, NULL, a[2], a[1], a[0]));
+}
+
 /* (i, x [N,N], stack [TRIPS,N,N], limit, w [N,N]): while i < limit: stack[i] = x, x = tanh(x w),
  * i = i + step */
 static sx_graph *loop_graph(int32_t step, int64_t trips)
@@ -24,41 +71,16 @@ static sx_graph *loop_graph(int32_t step, int64_t trips)
     const sx_type types[OPERANDS] = {sx_scalar_type(SX_I32), sx_type_of(SX_F32, N, N),
                                      sx_type_of(SX_F32, TRIPS, N, N), sx_scalar_type(SX_I32),
                                      sx_type_of(SX_F32, N, N)};
-    sx_graph *regions[2], *g;
+    sx_graph *g;
     sx_builder *b;
-    for (int r = 0; r < 2; r++) {
-        sx_value a[OPERANDS];
-        assert_ok(sx_builder_create(&b));
-        for (int i = 0; i < OPERANDS; i++) {
-            a[i] = sx_input(b, names[i], types[i]);
-        }
-        if (r == 0) {
-            sx_output(b, "go", sx_build_op(b, less, NULL, a[0], a[3]));
-        } else {
-            sx_value one = sx_constant(b, (sx_tensor){sx_scalar_type(SX_I32), &step});
-            sx_output(b, "i", sx_build_op(b, add, NULL, a[0], one));
-            sx_output(b, "x", sx_tanh(b, sx_matmul(b, a[1], a[4])));
-            sx_output(b, "stack", sx_build_op(b, put_row, NULL, a[2], a[1], a[0]));
-        }
-        assert_ok(sx_builder_finish(b, &regions[r]));
-        sx_builder_destroy(b);
-    }
     sx_value operands[OPERANDS];
     assert_ok(sx_builder_create(&b));
-    for (int i = 0; i < OPERANDS; i++) {
-        operands[i] = sx_input(b, names[i], types[i]);
-    }
-    sx_value y =
-        sx_build(b, &sx_op_while,
-                 &(sx_while_attrs){.condition = regions[0], .body = regions[1], .trips = trips},
-                 operands, OPERANDS);
+    sx_value y = build_loop(b, &(loop){names, types, OPERANDS, 3, step, trips, next_row}, operands);
     for (int i = 0; i < 3; i++) {
         sx_output(b, names[i], sx_output_at(y, i));
     }
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
-    sx_graph_destroy(regions[0]);
-    sx_graph_destroy(regions[1]);
     return g;
 }
 
@@ -185,6 +207,11 @@ static void test_backends_loops__end_when_the_caller_says_so(void **state)
     }
 }
 
+static void next_power(sx_builder *b, const sx_value *a)
+{
+    sx_output(b, "h", sx_mul(b, a[1], a[3]));
+}
+
 /* (i, h, limit, w): while i < limit: h = h w, i = i + 1, without a bound; outputs h, dh/dw */
 static sx_graph *power_graph(void)
 {
@@ -192,39 +219,16 @@ static sx_graph *power_graph(void)
     static const char *const names[OPERANDS] = {"i", "h", "limit", "w"};
     const sx_type types[OPERANDS] = {sx_scalar_type(SX_I32), sx_scalar_type(SX_F32),
                                      sx_scalar_type(SX_I32), sx_scalar_type(SX_F32)};
-    sx_graph *regions[2], *g;
+    sx_graph *g;
     sx_builder *b;
     sx_value operands[OPERANDS], dw;
-    for (int r = 0; r < 2; r++) {
-        sx_value a[OPERANDS];
-        assert_ok(sx_builder_create(&b));
-        for (int i = 0; i < OPERANDS; i++) {
-            a[i] = sx_input(b, names[i], types[i]);
-        }
-        if (r == 0) {
-            sx_output(b, "go", sx_build_op(b, less, NULL, a[0], a[2]));
-        } else {
-            sx_value one = sx_constant(b, (sx_tensor){sx_scalar_type(SX_I32), &(int32_t){1}});
-            sx_output(b, "i", sx_build_op(b, add, NULL, a[0], one));
-            sx_output(b, "h", sx_mul(b, a[1], a[3]));
-        }
-        assert_ok(sx_builder_finish(b, &regions[r]));
-        sx_builder_destroy(b);
-    }
     assert_ok(sx_builder_create(&b));
-    for (int i = 0; i < OPERANDS; i++) {
-        operands[i] = sx_input(b, names[i], types[i]);
-    }
-    sx_value y =
-        sx_build(b, &sx_op_while, &(sx_while_attrs){.condition = regions[0], .body = regions[1]},
-                 operands, OPERANDS);
+    sx_value y = build_loop(b, &(loop){names, types, OPERANDS, 2, 1, 0, next_power}, operands);
     sx_gradients(b, sx_output_at(y, 1), &operands[3], 1, &dw);
     sx_output(b, "h", sx_output_at(y, 1));
     sx_output(b, "dw", dw);
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
-    sx_graph_destroy(regions[0]);
-    sx_graph_destroy(regions[1]);
     return g;
 }
 

@@ -17,42 +17,11 @@
 #include "nn/params.h"
 #include "nn/zoo/zoo.h"
 #include "pjrt_plugin.h"
+#include "training_graph.h"
 
 enum { SHARDS = 4, BATCH = 8, STEPS = 2 };
 
 /* ---- Models ---- */
-
-typedef struct maker {
-    sx_builder *b;
-    sx_value variables[16];
-    char names[16][16];
-    int n;
-} maker;
-
-static sx_value weight(maker *m, sx_type type)
-{
-    snprintf(m->names[m->n], sizeof(m->names[0]), "w%d", m->n);
-    sx_value v = sx_variable(m->b, &(sx_variable_spec){.name = m->names[m->n], .type = type});
-    m->variables[m->n++] = v;
-    return v;
-}
-
-static sx_graph *finish(maker *m, sx_value loss)
-{
-    sx_value gradients[16];
-    sx_graph *g;
-    sx_gradients(m->b, loss, m->variables, m->n, gradients);
-    sx_output(m->b, "loss", loss);
-    sx_value ok = sx_all_finite_at(m->b, gradients, m->n, NULL, 0);
-    for (int i = 0; i < m->n; i++) {
-        sx_assign(
-            m->b, m->names[i],
-            sx_apply_sgd(m->b, m->variables[i], gradients[i], sx_constant_f32(m->b, 0.5), ok));
-    }
-    assert_ok(sx_builder_finish(m->b, &g));
-    sx_builder_destroy(m->b);
-    return g;
-}
 
 static sx_graph *cnn(void)
 {
@@ -70,7 +39,7 @@ static sx_graph *cnn(void)
 static sx_graph *attention(void)
 {
     enum { T = 3, D = 6, WORDS = 9 };
-    maker m = {.n = 0};
+    training_graph m = {.n = 0};
     assert_ok(sx_builder_create(&m.b));
     sx_builder *b = m.b;
     sx_value tokens = sx_input(b, "tokens", sx_type_of(SX_I32, SX_BATCH, T));
@@ -98,7 +67,7 @@ static sx_graph *attention(void)
 static sx_graph *lstm(void)
 {
     enum { T = 4, K = 3, D = 5, STATE = 3, OPERANDS = 8 };
-    maker m = {.n = 0};
+    training_graph m = {.n = 0};
     assert_ok(sx_builder_create(&m.b));
     sx_value x = sx_input(m.b, "x", sx_type_of(SX_F32, SX_BATCH, T, K));
     sx_value labels = sx_input(m.b, "labels", sx_type_of(SX_I32, SX_BATCH));

@@ -12,33 +12,19 @@
 #include "base/threefry.h"
 #include "graph/ir.h"
 #include "pjrt_plugin.h"
+#include "training_graph.h"
 
-enum { T = 4, D = 6, WORDS = 9, HIDDEN = 10, BATCH = 8, STEPS = 5, MAX_VARIABLES = 16 };
-
-typedef struct maker {
-    sx_builder *b;
-    sx_value variables[MAX_VARIABLES];
-    char names[MAX_VARIABLES][16];
-    int n;
-} maker;
-
-static sx_value weight(maker *m, sx_type type)
-{
-    snprintf(m->names[m->n], sizeof(m->names[0]), "w%d", m->n);
-    sx_value v = sx_variable(m->b, &(sx_variable_spec){.name = m->names[m->n], .type = type});
-    m->variables[m->n++] = v;
-    return v;
-}
+enum { T = 4, D = 6, WORDS = 9, HIDDEN = 10, BATCH = 8, STEPS = 5 };
 
 /* x [T*N, in] -> [T*N, out] */
-static sx_value dense(maker *m, sx_value x, int64_t in, int64_t out)
+static sx_value dense(training_graph *m, sx_value x, int64_t in, int64_t out)
 {
     sx_value y = sx_matmul(m->b, x, weight(m, sx_type_of(SX_F32, in, out)));
     return sx_bias_add(m->b, y, weight(m, sx_type_of(SX_F32, out)));
 }
 
 /* (x - mean) / deviation over the last dimension, times a scale. */
-static sx_value layer_norm(maker *m, sx_value x)
+static sx_value layer_norm(training_graph *m, sx_value x)
 {
     sx_value moments = sx_moments(m->b, x, .axes = SX_AXES(1));
     sx_value mean = sx_reshape(m->b, moments, -T, 1);
@@ -50,7 +36,7 @@ static sx_value layer_norm(maker *m, sx_value x)
 
 /* Attention of the tokens of an example to one another. The scores' products are laid out with the
  * batch in the middle: [T,N,1,D] * [1,N,T,D]. */
-static sx_value attention(maker *m, sx_value x)
+static sx_value attention(training_graph *m, sx_value x)
 {
     sx_builder *b = m->b;
     sx_value q = sx_reshape(b, dense(m, x, D, D), SX_BATCH, T, D);
@@ -68,8 +54,7 @@ static sx_value attention(maker *m, sx_value x)
 
 static sx_graph *transformer(void)
 {
-    maker m = {.n = 0};
-    sx_graph *graph;
+    training_graph m = {.n = 0};
     assert_ok(sx_builder_create(&m.b));
     sx_builder *b = m.b;
     sx_value tokens = sx_input(b, "tokens", sx_type_of(SX_I32, SX_BATCH, T));
@@ -87,19 +72,9 @@ static sx_graph *transformer(void)
     sx_value losses =
         sx_nn_sparse_softmax_cross_entropy(b, logits, sx_reshape(b, labels, -T)); /* [T*N] */
     sx_value loss = sx_reduce_mean(b, losses);
-    sx_value gradients[MAX_VARIABLES], ok;
-    sx_gradients(b, loss, m.variables, m.n, gradients);
-    sx_output(b, "loss", loss);
     sx_output(b, "by_token", losses);
     sx_output(b, "logits", sx_reshape(b, logits, SX_BATCH, T, WORDS));
-    ok = sx_all_finite_at(b, gradients, m.n, NULL, 0);
-    for (int i = 0; i < m.n; i++) {
-        sx_assign(b, m.names[i],
-                  sx_apply_sgd(b, m.variables[i], gradients[i], sx_constant_f32(b, 0.5), ok));
-    }
-    assert_ok(sx_builder_finish(b, &graph));
-    sx_builder_destroy(b);
-    return graph;
+    return finish(&m, loss);
 }
 
 /* --- Training ---------------------------------------------------------------------------------

@@ -43,19 +43,23 @@ static void check(sx_builder *b, sx_value made, const char *expected, int line)
 }
 #define CHECK(call, expected) check(b, (call), (expected), __LINE__)
 
-static sx_value input(sx_builder *b, const char *name, sx_type type)
+/* A builder with the input x [N,6]. */
+static sx_builder *begin(sx_value *x)
 {
-    return sx_input(b, name, type);
+    sx_builder *b;
+    assert_ok(sx_builder_create(&b));
+    *x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 6));
+    return b;
 }
 
 static void test_graph_ops_api__of_one_and_two_values(void **state)
 {
     (void)state;
-    sx_builder *b;
-    assert_ok(sx_builder_create(&b));
-    sx_value x = input(b, "x", sx_type_of(SX_F32, SX_BATCH, 6));
-    sx_value y = input(b, "y", sx_type_of(SX_F32, 6));
-    sx_value p = input(b, "p", sx_scalar_type(SX_BOOL)), q = input(b, "q", sx_scalar_type(SX_BOOL));
+    sx_value x;
+    sx_builder *b = begin(&x);
+    sx_value y = sx_input(b, "y", sx_type_of(SX_F32, 6));
+    sx_value p = sx_input(b, "p", sx_scalar_type(SX_BOOL)),
+             q = sx_input(b, "q", sx_scalar_type(SX_BOOL));
     CHECK(sx_identity(b, x), "identity(x) float32[N,6]");
     CHECK(sx_stop_gradient(b, x), "stop_gradient(x) float32[N,6]");
     CHECK(sx_neg(b, x), "neg(x) float32[N,6]");
@@ -102,11 +106,10 @@ static void test_graph_ops_api__of_one_and_two_values(void **state)
 static void test_graph_ops_api__shapes_and_reductions(void **state)
 {
     (void)state;
-    sx_builder *b;
-    assert_ok(sx_builder_create(&b));
-    sx_value x = input(b, "x", sx_type_of(SX_F32, SX_BATCH, 6));
-    sx_value z = input(b, "z", sx_type_of(SX_F32, SX_BATCH, 3, 4, 5));
-    sx_value v = input(b, "v", sx_type_of(SX_F32, 2, 3));
+    sx_value x;
+    sx_builder *b = begin(&x);
+    sx_value z = sx_input(b, "z", sx_type_of(SX_F32, SX_BATCH, 3, 4, 5));
+    sx_value v = sx_input(b, "v", sx_type_of(SX_F32, 2, 3));
     CHECK(sx_reshape(b, x, SX_BATCH, 2, 3), "reshape(x) {shape=[-1,2,3]} float32[N,2,3]");
     CHECK(sx_broadcast_to(b, v, 4, 2, 3), "broadcast_to(v) {shape=[4,2,3]} float32[4,2,3]");
     CHECK(sx_transpose(b, z, 0, 3, 1, 2), "transpose(z) {perm=[0,3,1,2]} float32[N,5,3,4]");
@@ -149,22 +152,21 @@ static void test_graph_ops_api__shapes_and_reductions(void **state)
 static void test_graph_ops_api__layers(void **state)
 {
     (void)state;
-    sx_builder *b;
-    assert_ok(sx_builder_create(&b));
-    sx_value x = input(b, "x", sx_type_of(SX_F32, SX_BATCH, 6));
-    sx_value m = input(b, "m", sx_type_of(SX_F32, 6, 2)),
-             n = input(b, "n", sx_type_of(SX_F32, 2, 6));
-    sx_value t = input(b, "t", sx_type_of(SX_F32, 6, SX_BATCH));
-    sx_value image = input(b, "image", sx_type_of(SX_F32, SX_BATCH, 8, 8, 4));
-    sx_value filter = input(b, "filter", sx_type_of(SX_F32, 3, 3, 4, 6));
-    sx_value narrow = input(b, "narrow", sx_type_of(SX_F32, 3, 3, 2, 6));
+    sx_value x;
+    sx_builder *b = begin(&x);
+    sx_value m = sx_input(b, "m", sx_type_of(SX_F32, 6, 2)),
+             n = sx_input(b, "n", sx_type_of(SX_F32, 2, 6));
+    sx_value t = sx_input(b, "t", sx_type_of(SX_F32, 6, SX_BATCH));
+    sx_value image = sx_input(b, "image", sx_type_of(SX_F32, SX_BATCH, 8, 8, 4));
+    sx_value filter = sx_input(b, "filter", sx_type_of(SX_F32, 3, 3, 4, 6));
+    sx_value narrow = sx_input(b, "narrow", sx_type_of(SX_F32, 3, 3, 2, 6));
     sx_value c[4];
     for (int i = 0; i < 4; i++) {
-        c[i] = input(b, (const char *[]){"c0", "c1", "c2", "c3"}[i], sx_type_of(SX_F32, 4));
+        c[i] = sx_input(b, (const char *[]){"c0", "c1", "c2", "c3"}[i], sx_type_of(SX_F32, 4));
     }
-    sx_value labels = input(b, "labels", sx_type_of(SX_I32, SX_BATCH));
-    sx_value seed = input(b, "seed", sx_type_of(SX_U32, 2)),
-             step = input(b, "step", sx_scalar_type(SX_I64));
+    sx_value labels = sx_input(b, "labels", sx_type_of(SX_I32, SX_BATCH));
+    sx_value seed = sx_input(b, "seed", sx_type_of(SX_U32, 2)),
+             step = sx_input(b, "step", sx_scalar_type(SX_I64));
     CHECK(sx_matmul(b, x, m, .transpose_a = false), "matmul(x, m) float32[N,2]");
     CHECK(sx_matmul(b, x, n, .transpose_b = true), "matmul(x, n) {transpose_b=true} float32[N,2]");
     CHECK(sx_matmul(b, t, m, .transpose_a = true), "matmul(t, m) {transpose_a=true} float32[N,2]");
@@ -203,12 +205,12 @@ static void test_graph_ops_api__optimizers(void **state)
     assert_ok(sx_builder_create(&b));
     sx_value w[6];
     for (int i = 0; i < 6; i++) {
-        w[i] = input(b, (const char *[]){"var", "a", "b", "c", "g", "other"}[i],
-                     sx_type_of(SX_F32, 3));
+        w[i] = sx_input(b, (const char *[]){"var", "a", "b", "c", "g", "other"}[i],
+                        sx_type_of(SX_F32, 3));
     }
-    sx_value lr = input(b, "lr", sx_scalar_type(SX_F32)),
-             ok = input(b, "ok", sx_scalar_type(SX_BOOL));
-    sx_value step = input(b, "step", sx_scalar_type(SX_I64)), g = w[4];
+    sx_value lr = sx_input(b, "lr", sx_scalar_type(SX_F32)),
+             ok = sx_input(b, "ok", sx_scalar_type(SX_BOOL));
+    sx_value step = sx_input(b, "step", sx_scalar_type(SX_I64)), g = w[4];
     CHECK(sx_apply_sgd(b, w[0], g, lr, ok), "apply_sgd(var, g, lr, ok) float32[3]");
     CHECK(sx_apply_momentum(b, w[0], w[1], g, lr, ok, .momentum = 0.5),
           "apply_momentum(var, a, g, lr, ok) {momentum=0.5} float32[3] + float32[3]");

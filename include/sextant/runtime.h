@@ -46,7 +46,7 @@ typedef struct sx_functions_options {
     int64_t max_executables; /* kept: compiled parts of programs, for one batch size; 0 = 1024 */
     int64_t max_nodes;       /* of a program, after calls are inlined; 0 = 262,144 */
     int64_t max_calls;       /* nested in a program; 0 = 64 */
-    int64_t max_trips;       /* of a loop that the host drives; 0 = 2^30 */
+    int64_t max_trips;       /* of one loop, on "cpu" and "host"; 0 = 2^30 */
 } sx_functions_options;
 
 /* Opens the device and gives the variables their initial values. `library` is finished and outlives
@@ -67,8 +67,10 @@ SX_API SX_MUST_USE sx_status sx_functions_write_variable(sx_functions *functions
 
 /* Runs a function on `inputs`, in the order of its parameters, of static types (strings: arrays of
  * sx_bytes), borrowed for the call. A run ends with DEADLINE_EXCEEDED `timeout_ms` milliseconds
- * after its start, 0 = never; the clock is read before each step, and before each iteration of a
- * loop that the host drives. The caller frees *out_results. Errors: NOT_FOUND: no such function;
+ * after its start, 0 = never; the clock is read before each step and before each iteration of a
+ * loop. A device that cannot be interrupted is left to its program, which ends by itself; the
+ * variables that the program assigns are then lost (FAILED_PRECONDITION from then on). The caller
+ * frees *out_results. Errors: NOT_FOUND: no such function;
  * INVALID_ARGUMENT: inputs that the function does not take, a node that cannot take its inputs (it
  * is named), an assert of the function, with its message; RESOURCE_EXHAUSTED: a limit, with its
  * figure. */

@@ -7,7 +7,10 @@
 
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/memory.h"
+
+enum { SETTLE_NS = 1000000000 }; /* of sx_platform_close() */
 
 const sx_backend *const sx_backends[] = {
 #define SX_BACKEND(name) &sx_backend_##name,
@@ -50,9 +53,21 @@ sx_status sx_platform_open(const char *name, const sx_platform_options *options,
     return unknown_backend(name);
 }
 
+bool sx_platform_settle(const sx_platform *platform, int64_t deadline_ns)
+{
+    const struct timespec nap = {.tv_nsec = 1000000};
+    while (platform != NULL && atomic_load(&platform->abandoned) > 0) {
+        if (sx_now_ns() >= deadline_ns) {
+            return false;
+        }
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
 void sx_platform_close(sx_platform *platform)
 {
-    if (platform != NULL) {
+    if (platform != NULL && sx_platform_settle(platform, sx_now_ns() + SETTLE_NS)) {
         platform->backend->close(platform);
     }
 }
@@ -376,10 +391,19 @@ sx_status sx_run_create(sx_executable *e, sx_run **out)
 static void release_run(sx_run *run)
 {
     if (atomic_fetch_sub(&run->refs, 1) == 1) {
-        sx_budget *memory = run->executable->memory;
-        const size_t bytes = run->executable->run_bytes;
-        run->executable->platform->backend->run_destroy(run); /* and possibly the executable */
+        const sx_executable *e = run->executable;
+        sx_platform *platform = e->platform;
+        sx_budget *memory = e->memory;
+        const size_t bytes = e->run_bytes;
+        const bool abandoned = run->abandoned;
+        for (int i = 0; abandoned && i < e->n_args + e->n_results; i++) {
+            sx_device_buffer_release(run->checked[i]);
+        }
+        platform->backend->run_destroy(run); /* and possibly the executable */
         sx_budget_release(memory, bytes);
+        if (abandoned) {
+            atomic_fetch_sub(&platform->abandoned, 1);
+        }
     }
 }
 
@@ -400,6 +424,15 @@ void sx_run_destroy(sx_run *run)
         return;
     }
     if (atomic_load(&run->state) == SX_RUN_PENDING) {
+        const sx_executable *e = run->executable;
+        atomic_fetch_add(&e->platform->abandoned, 1);
+        run->abandoned = true;
+        run->cancel = NULL;
+        for (int i = 0; i < e->n_args + e->n_results; i++) {
+            if (run->checked[i] != NULL) {
+                sx_device_buffer_retain(run->checked[i]);
+            }
+        }
         watch(run);
     }
     release_run(run);

@@ -133,6 +133,7 @@ struct sx_platform {
     const sx_backend *backend;
     sx_device *const *devices;
     int n_devices;
+    atomic_int abandoned; /* runs that were destroyed while pending and have not ended */
 };
 struct sx_device_buffer {
     sx_device *device;
@@ -172,7 +173,8 @@ struct sx_run {
     void (*on_done)(sx_run *run, void *user);
     void *user;
     const sx_cancel *cancel; /* the owner's; NULL = none */
-    bool watched; /* a thread of the backend ends it and has a reference; written by the owner */
+    bool watched;   /* a thread of the backend ends it and has a reference; written by the owner */
+    bool abandoned; /* its owner is gone: the buffers of `checked` are retained until it ends */
     sx_device_buffer **checked; /* [n_args + n_results]: those of the last submission */
 };
 
@@ -234,8 +236,13 @@ const char *sx_default_backend(void);
 /* By name; UNAVAILABLE lists those available. */
 SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_options *options,
                                        sx_platform **out_platform);
-void sx_platform_close(sx_platform *platform); /* NULL is allowed; its buffers and executables must
-                                                  have been released */
+/* NULL is allowed; its buffers and executables must have been released. If an execution whose run
+ * was destroyed does not end within a second, the platform is left open for it. */
+void sx_platform_close(sx_platform *platform);
+/* Waits for the executions whose runs were destroyed. False if one has not ended before
+ * `deadline_ns` (of sx_now_ns()): what it uses, the executable's budget included, must then not be
+ * freed. */
+bool sx_platform_settle(const sx_platform *platform, int64_t deadline_ns);
 
 SX_MUST_USE sx_status sx_device_buffer_create(sx_device *device, const sx_type *type,
                                               sx_device_buffer **out);
@@ -285,7 +292,8 @@ void sx_executable_release(sx_executable *executable);
 
 /* RESOURCE_EXHAUSTED, with the figures: its temporaries exceed the executable's budget. */
 SX_MUST_USE sx_status sx_run_create(sx_executable *executable, sx_run **out);
-/* NULL is allowed. A pending execution continues; its run is freed after it. */
+/* NULL is allowed. A pending execution continues; its run is freed after it, and the buffers that
+ * it uses exist until then, whoever releases them. */
 void sx_run_destroy(sx_run *run);
 
 /* Begins an execution. The buffers must exist until it has ended; variables that it assigns must

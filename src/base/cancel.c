@@ -5,6 +5,8 @@
 void sx_cancel_init(sx_cancel *cancel, int64_t deadline_ns)
 {
     cancel->deadline_ns = deadline_ns;
+    cancel->max_trips = 0;
+    cancel->outer = NULL;
     atomic_store_explicit(&cancel->requested, false, memory_order_relaxed);
 }
 
@@ -15,7 +17,10 @@ void sx_cancel_request(sx_cancel *cancel)
 
 bool sx_cancel_requested(const sx_cancel *cancel)
 {
-    return cancel != NULL && atomic_load_explicit(&cancel->requested, memory_order_relaxed);
+    while (cancel != NULL && !atomic_load_explicit(&cancel->requested, memory_order_relaxed)) {
+        cancel = cancel->outer;
+    }
+    return cancel != NULL;
 }
 
 sx_status sx_cancel_check(const sx_cancel *cancel)
@@ -28,4 +33,14 @@ sx_status sx_cancel_check(const sx_cancel *cancel)
         return sx_error(SX_DEADLINE_EXCEEDED, "deadline exceeded");
     }
     return sx_cancel_requested(cancel) ? sx_error(SX_CANCELLED, "cancelled by the caller") : SX_OK;
+}
+
+sx_status sx_cancel_check_trip(const sx_cancel *cancel, int64_t trip)
+{
+    if (cancel != NULL && cancel->max_trips > 0 && trip >= cancel->max_trips) {
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "the condition is still true after %lld iterations, the limit",
+                        (long long)cancel->max_trips);
+    }
+    return sx_cancel_check(cancel);
 }

@@ -11,10 +11,13 @@
 #include <sextant/status.h>
 
 typedef struct sx_cancel {
-    int64_t deadline_ns; /* of sx_now_ns(); INT64_MAX = none */
+    int64_t deadline_ns;           /* of sx_now_ns(); INT64_MAX = none */
+    int64_t max_trips;             /* of one loop of a program; 0 = any number */
+    const struct sx_cancel *outer; /* a stop of which stops this work, too; NULL = none */
     atomic_bool requested;
 } sx_cancel;
 
+/* Without `max_trips` and `outer`, which the owner may set before the work begins. */
 void sx_cancel_init(sx_cancel *cancel, int64_t deadline_ns);
 /* Requests the stop. */
 void sx_cancel_request(sx_cancel *cancel);
@@ -22,5 +25,8 @@ void sx_cancel_request(sx_cancel *cancel);
 bool sx_cancel_requested(const sx_cancel *cancel);
 /* CANCELLED if a stop was requested, DEADLINE_EXCEEDED if the deadline has passed, else OK. */
 SX_MUST_USE sx_status sx_cancel_check(const sx_cancel *cancel);
+/* The same before trip `trip`, from 0, of a loop whose condition holds; RESOURCE_EXHAUSTED after
+ * `max_trips`. */
+SX_MUST_USE sx_status sx_cancel_check_trip(const sx_cancel *cancel, int64_t trip);
 
 #endif

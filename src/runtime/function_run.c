@@ -18,6 +18,7 @@
 enum {
     MAX_KNOWN_ELEMS = 64, /* of an argument whose value becomes part of the key */
     MAX_DEPTH = 64,       /* nesting of late calls and regions */
+    MAX_TRIPS = 1 << 30,
 };
 
 struct sx_runner {
@@ -26,6 +27,7 @@ struct sx_runner {
     sx_device_buffer **variables; /* [library's variables] */
     bool any_writes;
     pthread_rwlock_t lock; /* of the variables; used if any_writes */
+    atomic_bool lost;      /* an execution that assigns variables did not end before its deadline */
 };
 
 /* A value of a run. */
@@ -37,7 +39,7 @@ typedef struct value {
 
 typedef struct call {
     sx_runner *r;
-    const sx_cancel *cancel;
+    sx_cancel cancel; /* with the runner's limits; the caller's is around it */
     int depth;
 } call;
 
@@ -129,9 +131,21 @@ static sx_status find_variable(const sx_runner *r, const char *name, int *out)
     return SX_OK;
 }
 
+/* FAILED_PRECONDITION if the variables have no value any more. */
+static sx_status check_variables(const sx_runner *r)
+{
+    return !atomic_load(&r->lost)
+               ? SX_OK
+               : sx_error(SX_FAILED_PRECONDITION,
+                          "the variables are lost, because %s has not finished in time a program "
+                          "that assigns them; load the model again",
+                          r->options.platform->devices[0]->name);
+}
+
 sx_status sx_runner_read_variable(sx_runner *r, const char *name, void *data)
 {
     int i = 0;
+    SX_TRY(check_variables(r));
     SX_TRY(find_variable(r, name, &i));
     return sx_device_buffer_read(r->variables[i], data);
 }
@@ -139,6 +153,7 @@ sx_status sx_runner_read_variable(sx_runner *r, const char *name, void *data)
 sx_status sx_runner_write_variable(sx_runner *r, const char *name, const void *data)
 {
     int i = 0;
+    SX_TRY(check_variables(r));
     SX_TRY(find_variable(r, name, &i));
     return sx_device_buffer_write(r->variables[i], data, false);
 }
@@ -172,14 +187,17 @@ static sx_status to_host(value *v, sx_arena *arena)
     return SX_OK;
 }
 
-static sx_status to_device(const sx_runner *r, value *v)
+/* An execution may be left running at a deadline: it must not read the run's memory then. */
+static sx_status to_device(const call *c, value *v)
 {
+    const sx_platform *platform = c->r->options.platform;
+    const bool borrow = platform->backend->await == NULL || c->cancel.deadline_ns == INT64_MAX;
     if (v->buffer != NULL) {
         return SX_OK;
     }
-    SX_TRY(sx_device_buffer_create_within(r->options.platform->devices[0], &v->type,
-                                          r->options.memory, &v->buffer));
-    return sx_device_buffer_write(v->buffer, v->data, true);
+    SX_TRY(sx_device_buffer_create_within(platform->devices[0], &v->type, c->r->options.memory,
+                                          &v->buffer));
+    return sx_device_buffer_write(v->buffer, v->data, borrow);
 }
 
 /* A copy that depends on nothing but `arena`: a buffer that the value has beside host bytes may
@@ -297,7 +315,7 @@ static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batc
     sx_device_buffer **buffers = sx_alloc((size_t)n + 1, sizeof(sx_device_buffer *));
     sx_status status = buffers == NULL ? no_memory()
                                        : sx_function_executable_get(&c->r->programs, p, k, batch,
-                                                                    c->cancel, &built);
+                                                                    &c->cancel, &built);
     sx_executable *e = status == SX_OK ? sx_built_value(built) : NULL;
     for (int i = 0, in = 0; i < g->n_args && status == SX_OK; i++) {
         if (g->args[i].kind == SX_ARG_VARIABLE) {
@@ -306,7 +324,7 @@ static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batc
             buffers[i] = status == SX_OK ? c->r->variables[v] : NULL;
         } else {
             value *v = &slots[step->in[in++]];
-            status = to_device(c->r, v);
+            status = to_device(c, v);
             buffers[i] = v->buffer;
         }
     }
@@ -324,8 +342,14 @@ static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batc
         status = sx_run_create(e, &run);
     }
     if (status == SX_OK) {
-        sx_run_set_cancel(run, c->cancel);
-        status = sx_run_execute(run, buffers, buffers + g->n_args);
+        sx_run_set_cancel(run, &c->cancel);
+        status = sx_run_submit(run, buffers, buffers + g->n_args);
+    }
+    if (status == SX_OK) {
+        status = sx_run_await(run, c->cancel.deadline_ns);
+        if (atomic_load(&run->state) == SX_RUN_PENDING && p->spec->writes) {
+            atomic_store(&c->r->lost, true);
+        }
     }
     sx_run_destroy(run);
     sx_built_release(built);
@@ -349,7 +373,7 @@ static sx_status run_host(call *c, const sx_step *step, int64_t batch, value *sl
     sx_tensor *out = t + step->n_in;
     SX_TRY(sx_host_step_run_checked(
         step, batch, t, out,
-        &(sx_host_context){.arena = arena, .cancel = c->cancel, .images = c->r->options.images}));
+        &(sx_host_context){.arena = arena, .cancel = &c->cancel, .images = c->r->options.images}));
     for (int i = 0; i < step->n_out; i++) {
         slots[step->out[i]] = (value){.type = out[i].type, .data = out[i].data};
     }
@@ -407,8 +431,6 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, value *
     const sx_step *step = &p->spec->steps[k];
     const sx_while_attrs *attrs = step->node->attrs;
     const int n = step->node->n_inputs, n_state = step->n_out;
-    const int64_t bound = c->r->options.max_trips > 0 ? c->r->options.max_trips : 1 << 30;
-    const int64_t most = attrs->trips > 0 ? SX_MIN(attrs->trips, bound) : bound;
     const sx_function_body condition = body_of(p, k, attrs->condition, 0),
                            body = body_of(p, k, attrs->body, 1);
     sx_arena trips[2];
@@ -428,10 +450,7 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, value *
         sx_arena_deinit(here);
         sx_arena_init(here, 0);
         here->budget = arena->budget;
-        status = sx_cancel_check(c->cancel);
-        if (status == SX_OK) {
-            status = run_graph(c, &condition, p->spec->batch, args, n, &flag, 1, here);
-        }
+        status = run_graph(c, &condition, p->spec->batch, args, n, &flag, 1, here);
         if (status == SX_OK) {
             status = read_flag(&flag, here, &again);
         }
@@ -439,9 +458,13 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, value *
         if (status != SX_OK || !again) {
             break;
         }
-        if (trip == most) {
-            status = sx_error(attrs->trips == most ? SX_OUT_OF_RANGE : SX_RESOURCE_EXHAUSTED,
-                              "the condition is still true after %lld iterations", (long long)most);
+        if (attrs->trips > 0 && trip == attrs->trips) {
+            status = sx_error(SX_OUT_OF_RANGE, "the condition is still true after %lld iterations",
+                              (long long)trip);
+            break;
+        }
+        status = sx_cancel_check_trip(&c->cancel, trip);
+        if (status != SX_OK) {
             break;
         }
         status =
@@ -493,7 +516,7 @@ static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, value
     for (int k = 0; k < p->spec->n_steps; k++) {
         const sx_step *step = &p->spec->steps[k];
         const char *name = step->node != NULL ? step->node->name : "";
-        sx_status status = sx_cancel_check(c->cancel);
+        sx_status status = sx_cancel_check(&c->cancel);
         SX_TRY(status);
         switch (step->kind) {
         case SX_STEP_DEVICE:
@@ -541,7 +564,7 @@ static sx_status run_graph(call *c, const sx_function_body *called, int64_t late
     SX_TRY(bind(body, args, n_args, called->shaping, batch, arena, &bound));
     const sx_binding binding = {
         .args = bound, .n_args = n_args, .batch = batch > 0 ? 0 : late_batch};
-    SX_TRY(sx_function_program_get(&c->r->programs, called, &binding, c->cancel, &built));
+    SX_TRY(sx_function_program_get(&c->r->programs, called, &binding, &c->cancel, &built));
     sx_function_program *p = sx_built_value(built);
     value *slots = sx_alloc((size_t)p->spec->n_slots + 1, sizeof(*slots));
     if (slots == NULL) {
@@ -617,7 +640,10 @@ static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tenso
         status = take_argument(&args[i], i, &values[i]);
     }
     if (status == SX_OK) {
-        call c = {.r = r, .cancel = cancel};
+        call c = {.r = r};
+        sx_cancel_init(&c.cancel, cancel != NULL ? cancel->deadline_ns : INT64_MAX);
+        c.cancel.max_trips = r->options.max_trips > 0 ? r->options.max_trips : MAX_TRIPS;
+        c.cancel.outer = cancel;
         if (r->any_writes && f->writes) {
             pthread_rwlock_wrlock(&r->lock);
         } else if (r->any_writes) {
@@ -628,7 +654,10 @@ static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tenso
                                        .shaping = f->shaping,
                                        .latest =
                                            &r->programs.latest[f - r->options.library->functions]};
-        status = run_graph(&c, &body, 0, values, n_args, values + n_args, n_results, &scratch);
+        status = check_variables(r);
+        status = status != SX_OK ? status
+                                 : run_graph(&c, &body, 0, values, n_args, values + n_args,
+                                             n_results, &scratch);
         if (r->any_writes) {
             pthread_rwlock_unlock(&r->lock);
         }

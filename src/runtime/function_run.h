@@ -28,7 +28,7 @@ typedef struct sx_runner_options {
     sx_specialize_limits limits;
     int64_t max_programs;    /* kept; 0 = 256 */
     int64_t max_executables; /* kept; 0 = 1024 */
-    int64_t max_trips;       /* of a loop that runs on the host; 0 = 1 << 30 */
+    int64_t max_trips;       /* of one loop, where the device looks (host, cpu); 0 = 1 << 30 */
     sx_budget *memory; /* charged for programs and the values of runs; NULL = no limit. Programs
                         * that were not used lately make room. */
     const sx_image_limits *images; /* as in sx_host_context (graph/host.h); outlives it */
@@ -44,7 +44,9 @@ SX_MUST_USE sx_status sx_runner_write_variable(sx_runner *r, const char *name, c
 /* Runs a function: args[n_args] on the host, of static types; results[n_results] are allocated in
  * `arena`. Errors: NOT_FOUND: no such function; INVALID_ARGUMENT: arguments, a node, an assert;
  * RESOURCE_EXHAUSTED: a limit; CANCELLED, DEADLINE_EXCEEDED: `cancel` (may be NULL) is checked
- * before each step and each iteration of a loop. */
+ * before each step and each iteration of a loop; a device that does not look at it is left running
+ * at the deadline, and if its program assigns variables, they are lost: from then on, runs are
+ * FAILED_PRECONDITION. */
 SX_MUST_USE sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *args,
                                     int n_args, sx_tensor *results, int n_results, sx_arena *arena,
                                     const sx_cancel *cancel);

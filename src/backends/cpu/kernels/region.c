@@ -196,15 +196,15 @@ static void run_while(const sx_cpu_step *step, const sx_cpu_call *call)
     }
     condition[d->n_in] = (char *)&again;
     for (int64_t trip = 0; !has_failed(call); trip++) {
-        sx_status status = sx_cancel_check(call->cancel);
         run_body(step, call, CONDITION);
-        if (status == SX_OK && !again) {
+        if (!again) {
             return;
         }
-        if (status == SX_OK && d->trips > 0 && trip == d->trips) {
-            status = sx_error(SX_OUT_OF_RANGE, "the condition is still true after %lld iterations",
-                              (long long)d->trips);
-        }
+        sx_status status =
+            d->trips > 0 && trip == d->trips
+                ? sx_error(SX_OUT_OF_RANGE, "the condition is still true after %lld iterations",
+                           (long long)d->trips)
+                : sx_cancel_check_trip(call->cancel, trip);
         if (status != SX_OK) {
             sx_cpu_fail(call,
                         sx_status_annotate(status, __FILE__, __LINE__, "while \"%s\"", d->name));

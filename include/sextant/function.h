@@ -58,7 +58,11 @@ SX_API SX_MUST_USE sx_status sx_builder_create_function(sx_builder **out_builder
 /* Adds a node of any operator, with the declared types of its outputs. `attrs` is as in the text
  * form, "axes=[0], keep_dims=true", NULL = none; an attribute that is an operand is written as the
  * value's id: "shape=%4". `regions` are the builders of the operator's regions, in order; this call
- * finishes them, the caller destroys them. Returns the first output; the others follow. */
+ * finishes them, the caller destroys them. Returns the first output; the others follow.
+ *
+ * sx_gradients() in a function: the gradient of a call is a call of the function's gradient
+ * function, whatever the shapes (attribute `gradient`); other nodes on the path need known shapes,
+ * and none of their attributes may be an operand. */
 SX_API sx_value sx_function_node(sx_builder *b, const char *op, const char *attrs,
                                  const sx_value *inputs, int n_inputs, sx_builder *const *regions,
                                  int n_regions, const sx_type *types, int n_types);

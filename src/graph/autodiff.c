@@ -1,7 +1,7 @@
 /* Reverse-mode differentiation by rules: one walk from y back to the xs, each operator's `grad`
  * adding the nodes of its gradient (sextant/graph.h: sx_gradients).
  *
- *   needed[v]   v depends on some x; gradients are built only for these
+ *   needed[v]   v, a float, depends on some x; gradients are built only for these
  *   grads[v]    dy/dv so far, summed over the uses of v */
 #include <string.h>
 
@@ -14,6 +14,7 @@ typedef struct walk {
     int n_values;    /* of the forward graph, without the nodes added since */
     bool *needed;    /* [n_values] */
     sx_value *grads; /* [n_values] */
+    bool *ends;      /* [n_values]: what is before these gets nothing through them; NULL: none */
 } walk;
 
 static void mark_needed(walk *w, const sx_value *xs, int n)
@@ -29,7 +30,8 @@ static void mark_needed(walk *w, const sx_value *xs, int n)
             any = any || w->needed[node->inputs[i].id];
         }
         for (int i = 0; any && !(node->op->flags & SX_OP_NO_GRAD) && i < node->n_outputs; i++) {
-            w->needed[sx_node_output(node, i).id] = true;
+            const sx_value y = sx_node_output(node, i);
+            w->needed[y.id] = w->needed[y.id] || sx_dtype_is_float(sx_graph_type(g, y)->dtype);
         }
     }
 }
@@ -49,7 +51,32 @@ static void accumulate(walk *w, const sx_op_def *op, sx_value x, sx_value dx)
         return;
     }
     sx_value *sum = &w->grads[x.id];
-    *sum = sx_value_is(*sum) ? sx_build_op(w->b, add, NULL, *sum, dx) : dx;
+    const sx_value both[] = {*sum, dx};
+    *sum = sx_value_is(*sum)
+               ? sx_build_node(w->b, &(sx_node_spec){.op = &sx_op_add,
+                                                     .inputs = both,
+                                                     .n_inputs = 2,
+                                                     .types = w->b->graph->general ? &want : NULL,
+                                                     .n_types = 1,
+                                                     .device = w->b->device,
+                                                     .file = w->b->file,
+                                                     .line = w->b->line})
+               : dx;
+}
+
+/* Rules see types and attributes: in a function, not all of these are known yet. */
+static sx_status check_known(const walk *w, const sx_node *node)
+{
+    if (w->b->graph->general && node->op != &sx_op_call &&
+        (node->n_attr_operands > 0 || sx_op_has_regions(node->op))) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "%s \"%s\" has no gradient in this function, because %s; make it part of a "
+                        "function of its own and call that",
+                        node->op->name, node->name,
+                        node->n_attr_operands > 0 ? "its attributes are computed"
+                                                  : "its regions' types are not known yet");
+    }
+    return SX_OK;
 }
 
 static void differentiate(walk *w, const sx_node *node)
@@ -58,7 +85,7 @@ static void differentiate(walk *w, const sx_node *node)
     bool any_dy = false;
     for (int i = 0; i < node->n_outputs; i++) {
         y[i] = sx_node_output(node, i);
-        dy[i] = w->grads[y[i].id];
+        dy[i] = w->ends != NULL && w->ends[y[i].id] ? SX_NO_VALUE : w->grads[y[i].id];
         any_dy = any_dy || sx_value_is(dy[i]);
     }
     if (!any_dy || (node->op->flags & SX_OP_NO_GRAD)) {
@@ -80,6 +107,10 @@ static void differentiate(walk *w, const sx_node *node)
         return;
     }
     sx_builder_at(w->b, node->file, node->line);
+    sx_builder_fail(w->b, check_known(w, node));
+    if (sx_builder_failed(w->b)) {
+        return;
+    }
     node->op->grad(&(sx_grad){.b = w->b,
                               .attrs = node->attrs,
                               .x = node->inputs,
@@ -160,9 +191,13 @@ void sx_pull_back(sx_builder *b, const sx_value *ys, const sx_value *dys, int n_
     walk w = {.b = b, .n_values = b->graph->n_values};
     w.needed = sx_alloc((size_t)w.n_values, sizeof(bool));
     w.grads = sx_alloc((size_t)w.n_values, sizeof(sx_value));
-    if (w.needed == NULL || w.grads == NULL) {
+    w.ends = sx_alloc((size_t)w.n_values, sizeof(bool));
+    if (w.needed == NULL || w.grads == NULL || w.ends == NULL) {
         sx_builder_fail(b, sx_no_memory("for gradients"));
     } else {
+        for (int i = 0; i < n; i++) {
+            w.ends[xs[i].id] = true;
+        }
         const int from = b->graph->n_nodes - 1;
         mark_needed(&w, xs, n);
         for (int i = 0; i < n_y; i++) {
@@ -175,6 +210,7 @@ void sx_pull_back(sx_builder *b, const sx_value *ys, const sx_value *dys, int n_
     }
     sx_free(w.needed);
     sx_free(w.grads);
+    sx_free(w.ends);
 }
 
 void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, sx_value *out)

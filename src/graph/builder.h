@@ -51,7 +51,7 @@ SX_MUST_USE sx_status sx_check_declared(const sx_op_def *op, int n_inputs, const
                                         int n_types);
 
 /* As sx_gradients(), from any ys with given gradients dys (SX_NO_VALUE: none): what each xs[i] gets
- * of them, SX_NO_VALUE where that is nothing. */
+ * of them, SX_NO_VALUE where that is nothing. One that depends on another passes nothing on. */
 void sx_pull_back(sx_builder *b, const sx_value *ys, const sx_value *dys, int n_y,
                   const sx_value *xs, int n, sx_value *out);
 

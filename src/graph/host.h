@@ -21,6 +21,7 @@
 #define SX_GRAPH_HOST_H
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/cancel.h"
 #include "graph/op_def.h"
 #include "image/image.h"
@@ -128,6 +129,9 @@ void sx_host_set(const sx_host_tensor *t, int64_t k, double value);
 void sx_host_fill(const sx_kernel_call *c, int output, double value);
 /* Copies `count` moved elements. */
 void sx_host_move(const sx_kernel_call *c, int64_t to, int input, int64_t from, int64_t count);
+
+/* The first elements of a tensor in its carrier, at most `most`: "1 2 3 ..."; strings as UTF-8. */
+void sx_host_print(const sx_host_tensor *t, int64_t most, sx_buf *out);
 
 /* BODY(type, field) for the carrier of a numeric dtype. */
 #define SX_HOST_BY_NUMBER(dtype, BODY)        \

@@ -178,6 +178,16 @@ static sx_status check_call(const sx_library *library, const sx_graph *g, const 
     if (f == NULL) {
         return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", name);
     }
+    if (attrs->gradient != 0) {
+        /* its other types follow from the function's when they are known (specialize_gradient.c) */
+        return attrs->gradient > 0 && n->n_inputs >= f->body->n_args
+                   ? SX_OK
+                   : sx_error(
+                         SX_INVALID_ARGUMENT,
+                         "gradient is %lld, and %d values are passed to function \"%.100s\" of "
+                         "%d inputs; expected a positive number, and at least these inputs",
+                         (long long)attrs->gradient, n->n_inputs, name, f->body->n_args);
+    }
     if (f->body->n_args != n->n_inputs || f->body->n_results != n->n_outputs) {
         return sx_error(
             SX_INVALID_ARGUMENT,

@@ -113,14 +113,18 @@ sx_status sx_name_node(const sx_node *n, sx_status status)
                                     n->name);
 }
 
-/* Replaces a node with a body: its results become the node's. */
-static sx_status inline_body(sx_specializer *s, const sx_graph *body, const int *args, int n_args,
-                             const char *prefix, int *results)
+sx_status sx_check_depth(const sx_specializer *s)
 {
     const int64_t most = s->limits.calls > 0 ? s->limits.calls : MAX_CALLS;
-    if (s->depth >= most) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "calls nest deeper than %lld", (long long)most);
-    }
+    return s->depth < most
+               ? SX_OK
+               : sx_error(SX_RESOURCE_EXHAUSTED, "calls nest deeper than %lld", (long long)most);
+}
+
+sx_status sx_inline_body(sx_specializer *s, const sx_graph *body, const int *args, int n_args,
+                         const char *prefix, int *results)
+{
+    SX_TRY(sx_check_depth(s));
     for (int i = 0; i < n_args; i++) {
         const sx_type *declared = sx_graph_type(body, body->args[i].value);
         if (!sx_type_may_be(&s->vals[args[i]].type, declared)) {
@@ -203,6 +207,23 @@ static sx_status walk_variable(sx_specializer *s, const sx_node *n, const int *i
                         variable, sx_type_format(&v->type, a, sizeof(a)),
                         sx_type_format(got, b, sizeof(b)));
     }
+    if (s->reads != NULL && !assigns) { /* in a gradient, an argument */
+        sx_trace_read **at = s->reads;
+        while (*at != NULL && strcmp((*at)->variable, variable) != 0) {
+            at = &(*at)->next;
+        }
+        if (*at == NULL) {
+            *at = sx_arena_new(s->arena, sx_trace_read);
+            if (*at == NULL) {
+                return sx_specialize_no_memory();
+            }
+            **at = (sx_trace_read){.node = n, .variable = variable};
+            SX_TRY(sx_new_val(s, &(sx_trace_val){.type = v->type, .row = SX_NO_ROW, .output = -1},
+                              &(*at)->val));
+        }
+        out_vals[0] = (*at)->val;
+        return SX_OK;
+    }
     int *kept = sx_arena_memdup(s->arena, in, (size_t)n->n_inputs * sizeof(*in));
     if (kept == NULL) {
         return sx_specialize_no_memory();
@@ -216,6 +237,19 @@ static sx_status walk_variable(sx_specializer *s, const sx_node *n, const int *i
                                    .variable = variable,
                                    .resolved = sx_is_device_type(got) && !sx_type_has_batch(got)},
                    assigns && is_shape_known(got) ? got : &v->type, 1, out_vals);
+}
+
+sx_status sx_read_variable(sx_specializer *s, const sx_trace_read *read, const char *name,
+                           int *out_val)
+{
+    int handle = 0;
+    SX_TRY(sx_new_val(s,
+                      &(sx_trace_val){.type = sx_scalar_type(SX_RESOURCE),
+                                      .variable = read->variable,
+                                      .row = SX_NO_ROW,
+                                      .output = -1},
+                      &handle));
+    return walk_variable(s, read->node, &handle, name, out_val);
 }
 
 /* Any other node: `in` are its inputs' vals, then its attribute operands'. */
@@ -294,7 +328,11 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
         return sx_error(SX_UNIMPLEMENTED,
                         "its region cannot run on a device: strings, unknown shapes or variables");
     }
-    if (all_known && resolved && !regions && op->host != NULL && op != &sx_op_constant) {
+    /* What has an effect has it in each run; an assert that holds has none. */
+    const bool effect =
+        (op->flags & SX_OP_EFFECT) != 0 && !(op == &sx_op_assert && all_known && resolved &&
+                                             *(const uint8_t *)s->vals[in[0]].known->data != 0);
+    if (all_known && resolved && !regions && op->host != NULL && !effect) {
         bool folded = false;
         SX_TRY(sx_fold_node(s, op, attrs, in, n->n_inputs, types, n->n_outputs, out_vals, &folded));
         if (folded) {
@@ -320,6 +358,24 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
     return SX_OK;
 }
 
+/* A node whose inputs' shapes are not known: part of the late call. */
+static sx_status walk_late(sx_specializer *s, const sx_graph *g, const sx_node *n, const int *in,
+                           const char *name, int *out_vals)
+{
+    sx_type types[SX_MAX_OUTPUTS];
+    int *kept = sx_arena_memdup(s->arena, in, (size_t)n->n_inputs * sizeof(*in));
+    if (kept == NULL) {
+        return sx_specialize_no_memory();
+    }
+    for (int i = 0; i < n->n_outputs; i++) {
+        types[i] = *sx_graph_type(g, sx_node_output(n, i));
+    }
+    return add_row(s,
+                   &(sx_trace_row){
+                       .node = n, .attrs = n->attrs, .in = kept, .n_in = n->n_inputs, .name = name},
+                   types, n->n_outputs, out_vals);
+}
+
 static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *n, const int *in,
                            const char *name, int *out_vals)
 {
@@ -341,17 +397,30 @@ static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *
         const sx_call_attrs *a = n->attrs;
         const sx_function *f =
             sx_library_find(s->out->library, a->function != NULL ? a->function : "");
-        if (f == NULL || f->body->n_args != n->n_inputs || f->body->n_results != n->n_outputs) {
+        if (f == NULL || (a->gradient == 0 &&
+                          (f->body->n_args != n->n_inputs || f->body->n_results != n->n_outputs))) {
             return sx_error(SX_NOT_FOUND, "the library has no such function");
         }
-        return inline_body(s, f->body, in, n->n_inputs, name, out_vals);
+        if (a->gradient == 0) {
+            return sx_inline_body(s, f->body, in, n->n_inputs, name, out_vals);
+        }
+        bool shapes = true;
+        for (int i = 0; i < n->n_inputs; i++) {
+            shapes = shapes && is_shape_known(&s->vals[in[i]].type);
+        }
+        return shapes ? sx_walk_gradient(s, n, f, in, name, out_vals)
+                      : walk_late(s, g, n, in, name, out_vals);
+    }
+    if (s->pure && (n->op == &sx_op_assert || n->op == &sx_op_print)) {
+        out_vals[0] = in[0];
+        return SX_OK;
     }
     if (n->op == &sx_op_if && s->vals[in[0]].known != NULL &&
         s->vals[in[0]].type.dtype == SX_BOOL && sx_type_elems(&s->vals[in[0]].type) == 1) {
         const sx_if_attrs *a = n->attrs;
         const sx_graph *taken =
             *(const uint8_t *)s->vals[in[0]].known->data != 0 ? a->then_body : a->else_body;
-        return inline_body(s, taken, in + 1, n->n_inputs - 1, name, out_vals);
+        return sx_inline_body(s, taken, in + 1, n->n_inputs - 1, name, out_vals);
     }
     if (n->op == &sx_op_read_variable || n->op == &sx_op_assign_variable) {
         return walk_variable(s, n, in, name, out_vals);
@@ -451,13 +520,15 @@ sx_status sx_specialize(const sx_library *library, const sx_graph *body, const s
     sx_arena_init(&p->arena, 0);
     p->arena.budget = limits != NULL ? limits->memory : NULL;
     p->library = library;
+    struct sx_made_gradient *gradients = NULL;
     p->batch = binding->batch;
     p->n_args = binding->n_args;
     sx_specializer s = {.out = p,
                         .arena = &p->arena,
                         .binding = *binding,
                         .limits = limits != NULL ? *limits : (sx_specialize_limits){0},
-                        .nodes = &p->nodes};
+                        .nodes = &p->nodes,
+                        .gradients = &gradients};
     int *args = sx_arena_array(&p->arena, body->n_args + 1, int);
     int *results = sx_arena_array(&p->arena, body->n_results + 1, int);
     sx_status status = args == NULL || results == NULL ? sx_specialize_no_memory() : SX_OK;

@@ -2,8 +2,8 @@
  *
  *   device step   a static graph, as large as the order of steps allows
  *   host step     one node on the host: strings, shapes that depend on data, asserts
- *   if, while     a node whose regions cannot be part of a device graph: the host runs them as
- *                 functions, and checks the deadline before each iteration
+ *   if, while     a node whose regions cannot be part of a device graph, because of strings,
+ *                 variables, host nodes or shapes that change: the host runs them as functions
  *   late call     everything that depends on a shape that is not known yet: a separate function,
  *                 specialized when the step is reached
  *
@@ -17,7 +17,8 @@
  *
  *     host 0   device 1   host 2   device 3  …  late
  *
- * A variable's reads and assignments keep their order; no assignment is moved before an assert. */
+ * A variable's reads and assignments keep their order; no assignment is moved before an assert.
+ * Asserts and prints keep theirs. */
 #ifndef SX_GRAPH_SPECIALIZE_H
 #define SX_GRAPH_SPECIALIZE_H
 
@@ -78,6 +79,7 @@ typedef struct sx_specialized {
     sx_graph **graphs; /* [n_graphs]: of device and late steps */
     int n_graphs;
     int64_t nodes;      /* walked */
+    int n_gradients;    /* gradient functions that were made */
     bool reads, writes; /* variables, in device steps */
 } sx_specialized;
 

@@ -56,7 +56,7 @@ static bool loop_constant(const sx_specializer *s, const sx_node *n, const sx_gr
 }
 
 /* A bound of the iterations of a loop that counts: condition i < limit, body i + step, all known.
- * 0 = it is not one, or counts further than a device should without being asked. */
+ * 0 = it is not one, or counts far. */
 static int64_t count_iterations(const sx_specializer *s, const sx_node *n, const int *in)
 {
     enum { MOST = 1 << 24 };
@@ -100,7 +100,9 @@ static sx_status static_region(sx_specializer *s, const sx_node *n, int attr_row
                             .limits = s->limits,
                             .folded_bytes = s->folded_bytes,
                             .nodes = s->nodes,
-                            .depth = s->depth};
+                            .depth = s->depth,
+                            .gradients = s->gradients,
+                            .pure = s->pure};
     int *args = sx_arena_array(s->arena, n_in + 1, int);
     int *results = sx_arena_array(s->arena, body->n_results + 1, int);
     *out = NULL;
@@ -153,10 +155,7 @@ sx_status sx_make_regions_static(sx_specializer *s, const sx_node *n, void *attr
     }
     if (is_while) {
         const sx_while_attrs *a = n->attrs;
-        /* A device cannot be interrupted: a loop without a bound runs on the host. */
-        const int64_t trips = a->trips > 0 ? a->trips : count_iterations(s, n, in);
-        ((sx_while_attrs *)attrs)->trips = trips;
-        *out_static = *out_static && trips > 0;
+        ((sx_while_attrs *)attrs)->trips = a->trips > 0 ? a->trips : count_iterations(s, n, in);
         whole = n->n_outputs;
     } else if (n->op == &sx_op_map) {
         const sx_map_attrs *a = n->attrs;

@@ -77,10 +77,23 @@ static bool may_run_on_device(const sx_specializer *s, const sx_trace_row *r)
     return fits;
 }
 
+/* Whether a node, or one of its regions, has an effect; a function that is called there may. */
+static bool acts(const sx_node *n)
+{
+    bool any = (n->op->flags & SX_OP_EFFECT) != 0 || n->op == &sx_op_call;
+    for (int row = 0; row < n->op->n_attrs && !any; row++) {
+        const sx_graph *body = n->op->attrs[row].kind == SX_ATTR_BODY ? sx_node_body(n, row) : NULL;
+        for (int k = 0; body != NULL && k < body->n_nodes && !any; k++) {
+            any = acts(&body->nodes[k]);
+        }
+    }
+    return any;
+}
+
 static sx_status set_times(sx_specializer *s)
 {
     order *orders = sx_alloc((size_t)s->n_rows + 1, sizeof(*orders));
-    int n_orders = 0, asserted = 0, controlled = 0; /* the latest so far */
+    int n_orders = 0, asserted = 0, controlled = 0, acted = 0; /* the latest so far */
     if (orders == NULL) {
         return sx_specialize_no_memory();
     }
@@ -120,7 +133,13 @@ static sx_status set_times(sx_specializer *s)
             late = late || orders[i].last == LATE;
             time = late ? time : SX_MAX(time, orders[i].last + (orders[i].last & 1));
         }
+        const bool ordered = r->on_host && acts(r->node);
+        if (ordered) {
+            late = late || acted == LATE;
+            time = SX_MAX(time, late ? 0 : acted);
+        }
         r->time = late ? LATE : time;
+        acted = ordered ? r->time : acted;
         if (o != NULL) {
             o->last = SX_MAX(o->last, r->time);
             o->assigned =

@@ -36,6 +36,14 @@ typedef struct sx_trace_row {
     int time;
 } sx_trace_row;
 
+/* A variable that a function reads of which the gradient is made: an argument of that. */
+typedef struct sx_trace_read {
+    const sx_node *node; /* the first that reads it */
+    const char *variable;
+    int val;
+    struct sx_trace_read *next;
+} sx_trace_read;
+
 typedef struct sx_specializer {
     sx_specialized *out;
     sx_arena *arena; /* out's */
@@ -45,8 +53,11 @@ typedef struct sx_specializer {
     sx_trace_row *rows;
     int n_vals, val_capacity, n_rows, row_capacity;
     int64_t folded_bytes;
-    int64_t *nodes; /* walked, in all regions */
-    int depth;      /* of calls */
+    int64_t *nodes;                      /* walked, in all regions */
+    int depth;                           /* of calls */
+    struct sx_made_gradient **gradients; /* those made so far, of all regions */
+    bool pure;                           /* for a gradient: without asserts and prints */
+    sx_trace_read **reads;               /* collected instead of rows; NULL: not */
 } sx_specializer;
 
 /* ---- specialize.c ---- */
@@ -65,6 +76,21 @@ SX_MUST_USE sx_status sx_known_val(sx_specializer *s, sx_type type, const void *
  * those of its results; `prefix` is put before the nodes' names. */
 SX_MUST_USE sx_status sx_walk_graph(sx_specializer *s, const sx_graph *g, const int *args,
                                     const char *prefix, int *results);
+
+/* RESOURCE_EXHAUSTED if one more call would nest too deep. */
+SX_MUST_USE sx_status sx_check_depth(const sx_specializer *s);
+/* Replaces a node with a body: its results become the node's. */
+SX_MUST_USE sx_status sx_inline_body(sx_specializer *s, const sx_graph *body, const int *args,
+                                     int n_args, const char *prefix, int *results);
+/* The value that the variable has here. */
+SX_MUST_USE sx_status sx_read_variable(sx_specializer *s, const sx_trace_read *read,
+                                       const char *name, int *out_val);
+
+/* ---- specialize_gradient.c ---- */
+
+/* A call of a gradient function of `f`, all of whose inputs' shapes are known. */
+SX_MUST_USE sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_function *f,
+                                       const int *in, const char *name, int *out_vals);
 
 /* ---- specialize_known.c ---- */
 

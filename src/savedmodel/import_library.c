@@ -448,14 +448,15 @@ sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *body,
     const sx_value first =
         made->n_results == 0
             ? SX_NO_VALUE
-            : sx_build_node(body->b, &(sx_node_spec){.op = &sx_op_call,
-                                                     .attrs = &(sx_call_attrs){made->name},
-                                                     .inputs = in,
-                                                     .n_inputs = n->n_in,
-                                                     .types = types,
-                                                     .n_types = made->n_results,
-                                                     .device = "",
-                                                     .file = ""});
+            : sx_build_node(body->b,
+                            &(sx_node_spec){.op = &sx_op_call,
+                                            .attrs = &(sx_call_attrs){.function = made->name},
+                                            .inputs = in,
+                                            .n_inputs = n->n_in,
+                                            .types = types,
+                                            .n_types = made->n_results,
+                                            .device = "",
+                                            .file = ""});
     for (int i = 0; i < made->n_results; i++) {
         n->out[i] = made->results[i];
         n->out[i].value = sx_output_of(first, i);

@@ -1,7 +1,9 @@
-/* Imports the nodes of variables, and asserts: what has an order. */
+/* Imports the nodes of variables, asserts and prints: what has an order. */
 #include "savedmodel/import_library_ops.h"
 
 #include <string.h>
+
+#include "base/checked.h"
 
 /* ---- Variables ---- */
 
@@ -94,6 +96,32 @@ static sx_status import_assert(sx_tf_op_node *x)
     return sx_tf_build(x, &sx_op_assert, NULL, &y, x->n->n_in, in);
 }
 
+/* Print(input, data...), which returns its input; PrintV2(text), which returns nothing. */
+static sx_status import_print(sx_tf_op_node *x)
+{
+    const bool text = strcmp(x->n->node->op, "PrintV2") == 0;
+    const Tensorflow__AttrValue *message = sx_tf_node_attr(x->n->node, "message");
+    sx_value *in = sx_arena_array(&x->im->arena, x->n->n_in + 1, sx_value), y = SX_NO_VALUE;
+    sx_print_attrs attrs = {.elements = SX_MAX(sx_tf_read_int(&x->tf.head, "summarize", 3), -1)};
+    if (in == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 0; i < x->n->n_in; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    if (message != NULL && message->value_case == TENSORFLOW__ATTR_VALUE__VALUE_S) {
+        attrs.message = sx_arena_printf(&x->im->arena, "%.*s", (int)SX_MIN(message->s.len, 1000),
+                                        (const char *)message->s.data);
+    }
+    if (text) {
+        in[x->n->n_in] = in[0]; /* the text is what is shown */
+        return sx_tf_build(x, &sx_op_print, &attrs, &y, 2, in);
+    }
+    SX_TRY(sx_tf_build(x, &sx_op_print, &attrs, &y, x->n->n_in, in));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_variable_rows[] = {
@@ -103,5 +131,7 @@ const sx_tf_op_row sx_tf_variable_rows[] = {
     {"AssignAddVariableOp", import_assign, NULL},
     {"AssignSubVariableOp", import_assign, NULL},
     {"Assert", import_assert, NULL},
+    {"Print", import_print, NULL},
+    {"PrintV2", import_print, NULL},
     {NULL, NULL, NULL},
 };

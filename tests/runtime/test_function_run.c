@@ -4,8 +4,14 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "../backends/pjrt_plugin.h"
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "runtime/function_run.h"
 
 static const char *const devices[] = {"host", "cpu"};
@@ -314,6 +320,109 @@ static void test_runtime_function_run__loops_that_count_have_a_bound(void **stat
     }
 }
 
+/* 2^40 trips: far more than any device makes before the deadline. */
+static const char long_loops[] =
+    "sextant-library 2\n"
+    "variable float32[] \"sum\" state constant 5\n"
+    "function \"main\"\n"
+    "input %1 float32[] \"x\"\n"
+    "%2 = constant() {value=tensor(int64[] \"0000000000000000\")} int64[] \"zero\"\n"
+    "%3 = constant() {value=tensor(int64[] \"0000000000010000\")} int64[] \"limit\"\n"
+    "%4, %5 = while(%1, %2, %3) float32[], int64[] \"loop\"\n"
+    "  condition\n"
+    "    input %1 float32[] \"x\"\n    input %2 int64[] \"i\"\n    input %3 int64[] \"n\"\n"
+    "    %4 = less(%2, %3) bool[] \"less\"\n    output \"go\" %4\n  end\n"
+    "  body\n"
+    "    input %1 float32[] \"x\"\n    input %2 int64[] \"i\"\n    input %3 int64[] \"n\"\n"
+    "    %4 = constant() {value=tensor(int64[] \"0100000000000000\")} int64[] \"one\"\n"
+    "    %5 = add(%2, %4) int64[] \"next\"\n    %6 = neg(%1) float32[] \"neg\"\n"
+    "    output \"x\" %6\n    output \"i\" %5\n  end\n"
+    "output \"y\" %4\nend\n"
+    "function \"adds\"\n"
+    "input %1 float32[] \"x\"\n"
+    "%2 = call(%1) {function=\"main\"} float32[] \"call\"\n"
+    "%3 = variable_handle() {name=\"sum\"} resource[] \"handle\"\n"
+    "%4 = assign_variable(%3, %2) float32[] \"assign\"\n"
+    "output \"y\" %2\nend\n"
+    "function \"neg\"\n"
+    "input %1 float32[] \"x\"\n%2 = neg(%1) float32[] \"neg\"\noutput \"y\" %2\nend\n"
+    "function \"reads\"\n"
+    "%1 = variable_handle() {name=\"sum\"} resource[] \"handle\"\n"
+    "%2 = read_variable(%1) float32[] \"read\"\noutput \"y\" %2\nend\n";
+
+static void test_runtime_function_run__long_loops_end_at_the_deadline(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y;
+        sx_cancel cancel;
+        const float x = 3;
+        const sx_tensor in = {sx_scalar_type(SX_F32), (void *)&x};
+        begin(&t, devices[d], long_loops, (sx_runner_options){.seed = 1});
+        const int64_t start = sx_now_ns();
+        sx_cancel_init(&cancel, start + 200000000);
+        assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, &cancel),
+                     SX_DEADLINE_EXCEEDED, "while \"loop\"");
+        assert_true(sx_now_ns() - start < 10000000000); /* of a busy machine */
+        assert_int_equal(programs_of(&t).builds, 1);    /* part of the device's graph */
+        sx_cancel_init(&cancel, start + 200000000);     /* has passed */
+        assert_error(sx_runner_run(t.runner, "neg", &in, 1, &y, 1, &t.arena, &cancel),
+                     SX_DEADLINE_EXCEEDED, "deadline");
+        assert_ok(sx_runner_run(t.runner, "neg", &in, 1, &y, 1, &t.arena, NULL));
+        assert_true(*(float *)y.data == -3);
+        end(&t);
+    }
+}
+
+/* In a child: what the plugin still holds cannot be given back. The plugin interprets the loop. */
+static void test_runtime_function_run__a_device_that_is_busy_is_left_at_the_deadline(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        running t = {.library = NULL};
+        sx_tensor y;
+        sx_cancel cancel;
+        float *x = malloc(sizeof(*x)); /* freed while the device runs */
+        sx_budget memory;
+        *x = 3;
+        const sx_tensor in = {sx_scalar_type(SX_F32), x};
+        sx_budget_init(&memory, "test", 1 << 20, NULL);
+        assert_ok(sx_library_parse(long_loops, strlen(long_loops), &t.library));
+        assert_ok(sx_platform_open("pjrt", &(sx_platform_options){.pjrt.plugin_path = ref_plugin()},
+                                   &t.platform));
+        assert_ok(sx_runner_create(
+            &(sx_runner_options){.library = t.library, .platform = t.platform, .memory = &memory},
+            &t.runner));
+        sx_arena_init(&t.arena, 0);
+        assert_ok(sx_runner_run(t.runner, "neg", &in, 1, &y, 1, &t.arena, NULL));
+        assert_true(*(float *)y.data == -3);
+        const int64_t start = sx_now_ns();
+        sx_cancel_init(&cancel, start + 200000000);
+        assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, &cancel),
+                     SX_DEADLINE_EXCEEDED, "has not finished the program in time");
+        assert_true(sx_now_ns() - start < 10000000000);
+        sx_cancel_init(&cancel, sx_now_ns() + 200000000);
+        assert_error(sx_runner_run(t.runner, "adds", &in, 1, &y, 1, &t.arena, &cancel),
+                     SX_DEADLINE_EXCEEDED, "in time");
+        assert_error(sx_runner_run(t.runner, "reads", &in, 0, &y, 1, &t.arena, NULL),
+                     SX_FAILED_PRECONDITION, "the variables are lost");
+        float sum;
+        assert_error(sx_runner_read_variable(t.runner, "sum", &sum), SX_FAILED_PRECONDITION,
+                     "lost");
+        free(x);
+        sx_runner_destroy(t.runner);
+        assert_false(sx_platform_settle(t.platform, sx_now_ns() + 10000000));
+        sx_platform_close(t.platform);
+        _exit(17);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
+}
+
 static void test_runtime_function_run__loops_that_do_not_end_are_stopped(void **state)
 {
     (void)state;
@@ -388,6 +497,84 @@ static void test_runtime_function_run__effects_keep_their_order(void **state)
         assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
         assert_ok(sx_runner_read_variable(t.runner, "count", &held));
         assert_true(held == 101);
+        end(&t);
+    }
+}
+
+/* Prints and asserts of a function: the first print needs what a device computes, the second
+ * nothing; in the loop, and in the branch that is not taken an assert that would fail. */
+static const char effects[] =
+    "sextant-library 2\n"
+    "function \"main\"\n"
+    "input %1 float32[?] \"x\"\ninput %2 int32[] \"n\"\n"
+    "%3 = reduce_sum(%1) {axes=[0]} float32[] \"sum\"\n"
+    "%4 = print(%1, %3, %1) {message=\"sum of x:\"} float32[?] \"print\"\n"
+    "%5 = constant() {value=tensor(string[] \"6c696e650a1b5b6d\")} string[] \"words\"\n"
+    "%6 = print(%5, %5) string[] \"again\"\n"
+    "%7 = constant() {value=tensor(int32[] \"00000000\")} int32[] \"zero\"\n"
+    "%8, %9 = while(%4, %7, %2) {trips=100} float32[?], int32[] \"loop\"\n"
+    "  condition\n"
+    "    input %1 float32[?] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n"
+    "    %4 = less(%2, %3) bool[] \"less\"\n    output \"go\" %4\n  end\n"
+    "  body\n"
+    "    input %1 float32[?] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n"
+    "    %4 = constant() {value=tensor(int32[] \"01000000\")} int32[] \"one\"\n"
+    "    %5 = add(%2, %4) int32[] \"next\"\n"
+    "    %6 = constant() {value=tensor(int32[] \"03000000\")} int32[] \"most\"\n"
+    "    %7 = less(%2, %6) bool[] \"few\"\n"
+    "    %8 = assert(%7, %2) {message=\"too many trips\"} bool[] \"assert\"\n"
+    "    %9 = print(%5, %2) {message=\"trip\"} int32[] \"print\"\n"
+    "    %10 = neg(%1) float32[?] \"neg\"\n"
+    "    output \"x\" %10\n    output \"i\" %9\n  end\n"
+    "%10 = greater(%2, %7) bool[] \"any\"\n"
+    "%11 = if(%10, %8) float32[?] \"if\"\n"
+    "  then\n    input %1 float32[?] \"x\"\n    output \"y\" %1\n  end\n"
+    "  else\n    input %1 float32[?] \"x\"\n"
+    "    %2 = constant() {value=tensor(bool[] \"00\")} bool[] \"false\"\n"
+    "    %3 = assert(%2) {message=\"no trips\"} bool[] \"assert\"\n"
+    "    output \"y\" %1\n  end\n"
+    "%12 = print(%7, %9) {message=\"after\"} int32[] \"last\"\n"
+    "output \"y\" %11\nend\n";
+
+static void keep_line(void *user, sx_log_level level, const char *file, int line, const char *text)
+{
+    (void)file;
+    (void)line;
+    sx_buf_printf(user, "%d %s\n", (int)level, text);
+}
+
+static void test_runtime_function_run__asserts_and_prints(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y;
+        sx_buf lines;
+        const float x[] = {1, 2, 3, 4};
+        int32_t n = 2;
+        const sx_tensor in[2] = {floats(x, 1, 4, 0), {sx_scalar_type(SX_I32), &n}};
+        begin(&t, devices[d], effects, (sx_runner_options){.seed = 1});
+        sx_buf_init(&lines, 1 << 16);
+        sx_log_set_sink(keep_line, &lines, SX_LOG_INFO);
+        for (int k = 0; k < 2; k++) { /* in each run */
+            sx_buf_reset(&lines);
+            assert_ok(sx_runner_run(t.runner, "main", in, 2, &y, 1, &t.arena, NULL));
+            assert_string_equal(sx_buf_text(&lines),
+                                "1 sum of x: 10 [1 2 3 ...]\n1 line ?[m\n1 trip 0\n1 trip 1\n"
+                                "1 after 2\n");
+            assert_memory_equal(y.data, x, sizeof(x));
+        }
+        n = 5;
+        sx_buf_reset(&lines);
+        assert_error(sx_runner_run(t.runner, "main", in, 2, &y, 1, &t.arena, NULL),
+                     SX_INVALID_ARGUMENT, "assertion failed: too many trips [3]");
+        assert_non_null(strstr(sx_buf_text(&lines), "trip 2\n"));
+        assert_null(strstr(sx_buf_text(&lines), "after"));
+        n = 0;
+        assert_error(sx_runner_run(t.runner, "main", in, 2, &y, 1, &t.arena, NULL),
+                     SX_INVALID_ARGUMENT, "assertion failed: no trips");
+        sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+        sx_buf_deinit(&lines);
         end(&t);
     }
 }
@@ -636,7 +823,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_run__loops),
     cmocka_unit_test(test_runtime_function_run__loops_that_count_have_a_bound),
     cmocka_unit_test(test_runtime_function_run__loops_that_do_not_end_are_stopped),
+    cmocka_unit_test(test_runtime_function_run__long_loops_end_at_the_deadline),
+    cmocka_unit_test(test_runtime_function_run__a_device_that_is_busy_is_left_at_the_deadline),
     cmocka_unit_test(test_runtime_function_run__effects_keep_their_order),
+    cmocka_unit_test(test_runtime_function_run__asserts_and_prints),
     cmocka_unit_test(test_runtime_function_run__regions_and_late_calls_assign_in_order),
     cmocka_unit_test(test_runtime_function_run__limits_are_refused_with_their_figure),
     cmocka_unit_test(test_runtime_function_run__ten_thousand_shapes_stay_within_the_bound),

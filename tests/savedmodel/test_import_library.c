@@ -5,6 +5,7 @@
 #include "proto/pack_text.h"
 #include "torture.h"
 
+#include "base/log.h"
 #include "proto/saved_model.pb-c.h"
 #include "runtime/function_run.h"
 #include "savedmodel/export.h"
@@ -333,6 +334,41 @@ static void test_savedmodel_import_library__asserts_by_control_edges(void **stat
     sx_library_destroy(library);
 }
 
+static void keep_line(void *user, sx_log_level level, const char *file, int line, const char *text)
+{
+    (void)level;
+    (void)file;
+    (void)line;
+    sx_buf_printf(user, "%s\n", text);
+}
+
+/* Print(x, sum), in the order of its control edge after PrintV2("hello"). */
+static void test_savedmodel_import_library__prints(void **state)
+{
+    (void)state;
+    static const char function[] =
+        FUNCTION("shown", IN("x") OUT("y"),
+                 BODY("axis", "Const", "", INT("0")) BODY("s", "Sum", "'x', 'axis:output:0'", "")
+                     BODY("text", "Const", "", CONST_ATTRS("DT_STRING", "", "string_val: 'hello'"))
+                         BODY("first", "PrintV2", "'text:output:0'", "")
+                             BODY("p", "Print", "'x', 's:output:0', 'x', '^first'",
+                                  ATTR("message", "s: 'sum'") ATTR("summarize", "i: 2"))
+                                 BODY("d", "Neg", "'p:output:0'", ""),
+                 RET("y", "d:y:0") "control_ret { key: 'first' value: 'first' }");
+    sx_library *library =
+        import(ANY, NODE("y", "PartitionedCall", "'x'", FUNC("f", "shown")), function);
+    for (size_t d = 0; d < 2; d++) {
+        sx_buf lines;
+        sx_buf_init(&lines, 1 << 10);
+        sx_log_set_sink(keep_line, &lines, SX_LOG_INFO);
+        check(library, devices[d], sx_type_of(SX_F32, 3), "float32[3] -1 2 -3");
+        sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+        assert_string_equal(sx_buf_text(&lines), "hello\nsum 2 [1 -2 ...]\n");
+        sx_buf_deinit(&lines);
+    }
+    sx_library_destroy(library);
+}
+
 /* ---- An exported model: variables, names of classes ---- */
 
 static const float kernel[6] = {1, -1, 0, 2, 3, 0};
@@ -508,6 +544,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_library__branches),
     cmocka_unit_test(test_savedmodel_import_library__loops),
     cmocka_unit_test(test_savedmodel_import_library__asserts_by_control_edges),
+    cmocka_unit_test(test_savedmodel_import_library__prints),
     scratch_test(test_savedmodel_import_library__an_exported_classifier),
     cmocka_unit_test(test_savedmodel_import_library__refuses_all_at_once),
     cmocka_unit_test(test_savedmodel_import_library__limits),

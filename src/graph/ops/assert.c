@@ -13,8 +13,6 @@ typedef struct sx_assert_attrs {
 } sx_assert_attrs;
 #endif
 
-#include <string.h>
-
 #include "base/buffer.h"
 #include "graph/ops/common.h"
 
@@ -30,24 +28,6 @@ static sx_status assert_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-static void print_element(const sx_host_tensor *t, int64_t k, sx_buf *out)
-{
-    switch (sx_carrier_of(t->type.dtype)) {
-    case SX_CARRIER_S:
-        sx_buf_put_utf8(out, t->s[k].data, SX_MIN(t->s[k].size, 500));
-        break;
-    case SX_CARRIER_U:
-        sx_buf_printf(out, "%llu", (unsigned long long)t->u[k]);
-        break;
-    case SX_CARRIER_I:
-        sx_buf_printf(out, "%lld", (long long)t->i[k]);
-        break;
-    default:
-        sx_buf_printf(out, "%g", sx_host_get(t, k));
-        break;
-    }
-}
-
 static sx_status assert_host(const sx_kernel_call *c)
 {
     const sx_assert_attrs *attrs = c->attrs;
@@ -60,13 +40,9 @@ static sx_status assert_host(const sx_kernel_call *c)
     sx_buf_init(&text, 16 << 10);
     sx_buf_puts(&text, attrs->message != NULL ? attrs->message : "");
     for (int i = 1; i < c->n_in; i++) {
-        const int64_t n = sx_type_elems(&c->in[i].type);
         sx_buf_puts(&text, i == 1 && text.size == 0 ? "[" : " [");
-        for (int64_t k = 0; k < SX_MIN(n, SHOWN); k++) {
-            sx_buf_puts(&text, k > 0 ? " " : "");
-            print_element(&c->in[i], k, &text);
-        }
-        sx_buf_puts(&text, n > SHOWN ? " ...]" : "]");
+        sx_host_print(&c->in[i], SHOWN, &text);
+        sx_buf_puts(&text, "]");
     }
     sx_status status = sx_error(SX_INVALID_ARGUMENT, "assertion failed: %s", sx_buf_text(&text));
     sx_buf_deinit(&text);

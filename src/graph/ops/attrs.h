@@ -185,6 +185,7 @@ typedef struct sx_reduce_tree_attrs {
 
 typedef struct sx_call_attrs {
     const char *function; /* of the library */
+    int64_t gradient;     /* 0: the function; k: its k-th gradient function */
 } sx_call_attrs;
 
 typedef struct sx_variable_handle_attrs {
@@ -194,6 +195,11 @@ typedef struct sx_variable_handle_attrs {
 typedef struct sx_assert_attrs {
     const char *message;
 } sx_assert_attrs;
+
+typedef struct sx_print_attrs {
+    const char *message;
+    int64_t elements; /* of each value that are shown; 0 = 3, -1 = all */
+} sx_print_attrs;
 
 /* The evaluation form of sx_preprocess (image/preprocess.h). */
 typedef struct sx_preprocess_image_attrs {

@@ -11,6 +11,7 @@
  *                             no state
  *          OUT_OF_RANGE       (running) more than `trips` iterations; in StableHLO the loop ends
  *          CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration
+ *          RESOURCE_EXHAUSTED (running) more iterations than the run may make
  *
  * Gradient: one loop keeps the state of each iteration, another runs back over them; without
  * `trips` the first keeps that of every s-th iteration, at most 64, and the second computes those
@@ -176,8 +177,8 @@ static void compute_again(sx_grad *g, sx_builder *b, sx_value *xs, sx_value offs
         body = sx_region_end(g, inner, results, 1 + g->n_outputs);
     }
     const sx_value first = build_loop(b, condition, body, 0, operands, n);
-    for (int i = 0; i < g->n_outputs; i++) { /* what is pulled back ends here */
-        xs[i] = sx_build_op(b, stop_gradient, NULL, sx_output_of(first, 1 + i));
+    for (int i = 0; i < g->n_outputs; i++) {
+        xs[i] = sx_output_of(first, 1 + i);
     }
 }
 
@@ -406,7 +407,6 @@ static sx_status while_host(const sx_kernel_call *c)
         }
     }
     for (int64_t trip = 0;; trip++) {
-        SX_TRY(sx_cancel_check(c->cancel), "trip %lld", (long long)trip);
         SX_TRY(sx_interpret(c, attrs->condition, args, &holds), "condition");
         if (!again) {
             return SX_OK;
@@ -415,6 +415,7 @@ static sx_status while_host(const sx_kernel_call *c)
             return sx_error(SX_OUT_OF_RANGE, "the condition is still true after %lld iterations",
                             (long long)attrs->trips);
         }
+        SX_TRY(sx_cancel_check_trip(c->cancel, trip), "trip %lld", (long long)trip);
         SX_TRY(sx_interpret(c, attrs->body, args, next), "trip %lld", (long long)trip);
         for (int i = 0; i < c->n_out; i++) {
             sx_region_copy(c, &next[i], &args[i]);

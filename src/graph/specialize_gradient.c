@@ -1,0 +1,248 @@
+/* Calls of gradient functions (ops/call.c) in a trace. The function is made static for the types of
+ * the call, as a region is, and differentiated; what comes out is inlined like any function. The
+ * calls of one function with the same types share it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "graph/builder.h"
+#include "graph/ops/attrs.h"
+#include "graph/ops/regions.h"
+#include "graph/specialize_trace.h"
+
+/* What the first gradient function of a call depends on is `args`; a value only where it decides
+ * shapes. */
+struct sx_made_gradient {
+    const sx_function *function;
+    int64_t order;
+    const sx_trace_val *args; /* [the function's args]: type, variable, and known or counts */
+    sx_graph *graph;          /* (args but handles..., reads..., dy...) -> dx... */
+    sx_trace_read *reads;     /* [n_reads] */
+    int n_reads;
+    struct sx_made_gradient *next;
+};
+
+static bool same_arg(const sx_trace_val *a, const sx_trace_val *b)
+{
+    if (!sx_type_equal(&a->type, &b->type) || a->counts != b->counts ||
+        (a->known == NULL) != (b->known == NULL) ||
+        (a->variable == NULL) != (b->variable == NULL)) {
+        return false;
+    }
+    return (a->variable == NULL || strcmp(a->variable, b->variable) == 0) &&
+           (a->known == NULL || a->known->data == b->known->data ||
+            memcmp(a->known->data, b->known->data, (size_t)sx_type_bytes(&a->type)) == 0);
+}
+
+/* The function as a static graph, (args but handles..., reads...) -> results; *out stays NULL where
+ * a device cannot run it. */
+static sx_status make_static(sx_specializer *s, const sx_function *f, const sx_trace_val *bound,
+                             struct sx_made_gradient *made, sx_graph **out)
+{
+    const sx_graph *body = f->body;
+    sx_trace_read *reads = NULL;
+    sx_specializer inner = {.out = s->out,
+                            .arena = s->arena,
+                            .binding = {.n_args = body->n_args, .batch = s->binding.batch},
+                            .limits = s->limits,
+                            .folded_bytes = s->folded_bytes,
+                            .nodes = s->nodes,
+                            .depth = s->depth + 1,
+                            .gradients = s->gradients,
+                            .pure = true,
+                            .reads = &reads};
+    int *args = sx_arena_array(s->arena, body->n_args + 1, int);
+    int *results = sx_arena_array(s->arena, body->n_results + 1, int), *passed = NULL;
+    sx_status status = args == NULL || results == NULL ? sx_specialize_no_memory() : SX_OK;
+    for (int i = 0; i < body->n_args && status == SX_OK; i++) {
+        const sx_type *declared = sx_graph_type(body, body->args[i].value);
+        sx_trace_val arg = bound[i];
+        arg.row = SX_NO_ROW;
+        arg.output = i;
+        status = sx_type_may_be(&arg.type, declared)
+                     ? sx_new_val(&inner, &arg, &args[i])
+                     : sx_contradicts("argument", i, &arg.type, declared);
+    }
+    if (status == SX_OK) {
+        status = sx_walk_graph(&inner, body, args, "", results);
+    }
+    int n = 0;
+    for (const sx_trace_read *r = reads; r != NULL; r = r->next) {
+        made->n_reads++;
+    }
+    if (status == SX_OK) {
+        passed = sx_arena_array(s->arena, body->n_args + made->n_reads + 1, int);
+        made->reads = sx_arena_array(s->arena, made->n_reads + 1, sx_trace_read);
+        status = passed == NULL || made->reads == NULL ? sx_specialize_no_memory() : SX_OK;
+    }
+    for (int i = 0; i < body->n_args && status == SX_OK; i++) {
+        if (bound[i].variable == NULL) {
+            passed[n++] = args[i];
+        }
+    }
+    int k = 0;
+    for (const sx_trace_read *r = reads; r != NULL && status == SX_OK; r = r->next) {
+        made->reads[k++] = *r;
+        passed[n++] = r->val;
+    }
+    if (status == SX_OK) {
+        status = sx_emit_region(&inner, passed, n, results, body->n_results, out);
+    }
+    s->folded_bytes = inner.folded_bytes;
+    sx_free(inner.vals);
+    sx_free(inner.rows);
+    return status;
+}
+
+/* (x..., dy of each float y...) -> dx of each x[i] with differ[i]. `differ` becomes that of the new
+ * graph's inputs. */
+static sx_status differentiate(sx_arena *arena, const sx_graph *f, const bool *differ,
+                               const bool **out_differ, sx_graph **out)
+{
+    const int n_x = f->n_args, n_y = f->n_results;
+    sx_value *x = sx_arena_array(arena, 2 * n_x + 1, sx_value), *dx = x != NULL ? x + n_x : NULL;
+    sx_value *y = sx_arena_array(arena, 3 * n_y + 1, sx_value);
+    sx_value *wanted = sx_arena_array(arena, n_x + 1, sx_value);
+    bool *next = sx_arena_array(arena, n_x + n_y + 1, bool);
+    sx_builder *b = NULL;
+    sx_graph *made = NULL;
+    int n_dy = 0, n_dx = 0;
+    if (x == NULL || y == NULL || wanted == NULL || next == NULL) {
+        return sx_specialize_no_memory();
+    }
+    SX_TRY(sx_builder_create(&b));
+    char name[32];
+    for (int i = 0; i < n_x; i++) {
+        snprintf(name, sizeof(name), "x%d", i);
+        x[i] = sx_input(b, name, *sx_graph_type(f, f->args[i].value));
+        next[i] = differ[i];
+        if (differ[i]) {
+            wanted[n_dx++] = x[i];
+        }
+    }
+    sx_region_inline(b, f, x, y);
+    sx_value *ys = y + n_y, *dys = ys + n_y;
+    for (int i = 0; i < n_y; i++) {
+        const sx_type *type = sx_graph_type(f, f->results[i].value);
+        if (sx_dtype_is_float(type->dtype)) {
+            snprintf(name, sizeof(name), "dy%d", i);
+            ys[n_dy] = y[i];
+            dys[n_dy] = sx_input(b, name, *type);
+            next[n_x + n_dy++] = true;
+        }
+    }
+    sx_pull_back(b, ys, dys, n_dy, wanted, n_dx, dx);
+    for (int i = 0; i < n_dx && !sx_builder_failed(b); i++) {
+        const sx_type type = sx_type_of_value(b, wanted[i]);
+        snprintf(name, sizeof(name), "dx%d", i);
+        sx_output(b, name, sx_value_is(dx[i]) ? dx[i] : sx_region_zeros(b, &type));
+    }
+    sx_status status = sx_builder_finish(b, &made);
+    sx_builder_destroy(b);
+    SX_TRY(status);
+    *out = sx_graph_copy(arena, made);
+    *out_differ = next;
+    sx_graph_destroy(made);
+    return *out != NULL ? SX_OK : sx_specialize_no_memory();
+}
+
+static sx_status make_gradient(sx_specializer *s, struct sx_made_gradient *made)
+{
+    const sx_function *f = made->function;
+    const sx_graph *g = NULL;
+    sx_graph *next = NULL;
+    SX_TRY(make_static(s, f, made->args, made, &next));
+    if (next == NULL) {
+        return sx_error(
+            SX_UNIMPLEMENTED,
+            "function \"%.100s\" has no gradient: it has strings, assigns variables, or "
+            "has shapes that depend on data",
+            f->name);
+    }
+    bool *differ = sx_arena_array(s->arena, next->n_args + 1, bool);
+    const bool *differs = differ;
+    if (differ == NULL) {
+        return sx_specialize_no_memory();
+    }
+    for (int i = 0; i < next->n_args - made->n_reads; i++) {
+        differ[i] = sx_dtype_is_float(sx_graph_type(next, next->args[i].value)->dtype);
+    }
+    for (int64_t k = 0; k < made->order; k++) {
+        g = next;
+        SX_TRY(differentiate(s->arena, g, differs, &differs, &next));
+    }
+    made->graph = next;
+    s->out->n_gradients++;
+    return SX_OK;
+}
+
+sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_function *f, const int *in,
+                           const char *name, int *out_vals)
+{
+    enum { MOST_ORDER = 4 };
+    const sx_call_attrs *attrs = n->attrs;
+    const sx_graph *body = f->body;
+    struct sx_made_gradient *made = *s->gradients;
+    sx_trace_val *bound = sx_arena_array(s->arena, body->n_args + 1, sx_trace_val);
+    if (attrs->gradient < 1 || attrs->gradient > MOST_ORDER || body->n_args > n->n_inputs) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "gradient function %lld of function \"%.100s\", of %d inputs; expected 1 to "
+            "%d, and at least %d inputs",
+            (long long)attrs->gradient, f->name, n->n_inputs, MOST_ORDER, body->n_args);
+    }
+    if (bound == NULL) {
+        return sx_specialize_no_memory();
+    }
+    SX_TRY(sx_check_depth(s)); /* of a function that calls its own gradient */
+    for (int i = 0; i < body->n_args; i++) {
+        const sx_trace_val *v = &s->vals[in[i]];
+        bound[i] = (sx_trace_val){.type = v->type, .variable = v->variable};
+        if (f->shaping[i]) {
+            bound[i].known = v->known;
+            bound[i].counts = v->counts;
+        }
+    }
+    for (; made != NULL; made = made->next) {
+        bool same = made->function == f && made->order == attrs->gradient;
+        for (int i = 0; i < body->n_args && same; i++) {
+            same = same_arg(&made->args[i], &bound[i]);
+        }
+        if (same) {
+            break;
+        }
+    }
+    if (made == NULL) {
+        made = sx_arena_new(s->arena, struct sx_made_gradient);
+        if (made == NULL) {
+            return sx_specialize_no_memory();
+        }
+        *made = (struct sx_made_gradient){.function = f, .order = attrs->gradient, .args = bound};
+        SX_TRY(make_gradient(s, made), "the gradient of function \"%.100s\"", f->name);
+        made->next = *s->gradients;
+        *s->gradients = made;
+    }
+    const sx_graph *g = made->graph;
+    int *args = sx_arena_array(s->arena, n->n_inputs + made->n_reads + 1, int), k = 0;
+    if (args == NULL) {
+        return sx_specialize_no_memory();
+    }
+    for (int i = 0; i <= n->n_inputs; i++) {
+        for (int r = 0; i == body->n_args && r < made->n_reads; r++) {
+            SX_TRY(sx_read_variable(s, &made->reads[r], name, &args[k++]));
+        }
+        if (i < n->n_inputs && (i >= body->n_args || bound[i].variable == NULL)) {
+            args[k++] = in[i];
+        }
+    }
+    if (k != g->n_args || n->n_outputs != g->n_results) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "gradient function %lld of \"%.100s\" takes %d values and gives %d, but the "
+            "call has %d and %d",
+            (long long)attrs->gradient, f->name, n->n_inputs + g->n_args - k, g->n_results,
+            n->n_inputs, n->n_outputs);
+    }
+    return sx_inline_body(s, g, args, k, name, out_vals);
+}

@@ -644,13 +644,14 @@ sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits 
     (void)sx_saved_model_signatures(model, &n);
     memset(out_refused, 0, n * sizeof(*out_refused));
     im->model = model;
-    im->limits =
-        (sx_import_limits){.nodes = or_default(limits->nodes, MAX_NODES),
-                           .functions = or_default(limits->functions, MAX_FUNCTIONS),
-                           .calls = or_default(limits->calls, MAX_CALLS),
-                           .constant_bytes = or_default(limits->constant_bytes, MAX_CONSTANT_BYTES),
-                           .memory = limits->memory};
-    sx_arena_init(&im->arena, 0);
+    const size_t budget = sx_saved_model_budget(model);
+    const int64_t constants = limits->memory != NULL ? MAX_CONSTANT_BYTES : (int64_t)budget;
+    im->limits = (sx_import_limits){.nodes = or_default(limits->nodes, MAX_NODES),
+                                    .functions = or_default(limits->functions, MAX_FUNCTIONS),
+                                    .calls = or_default(limits->calls, MAX_CALLS),
+                                    .constant_bytes = or_default(limits->constant_bytes, constants),
+                                    .memory = limits->memory};
+    sx_arena_init(&im->arena, limits->memory != NULL ? 0 : budget);
     im->arena.budget = limits->memory;
     sx_map_init(&im->defs);
     sx_map_init(&im->made);

@@ -19,11 +19,12 @@
 
 /* 0 = the default. */
 typedef struct sx_import_limits {
-    int64_t nodes;          /* imported, in all functions: 200,000 */
-    int64_t functions;      /* of the library: 10,000 */
-    int64_t calls;          /* nested: 64 */
-    int64_t constant_bytes; /* of all constants: 1 GiB */
-    sx_budget *memory;      /* charged for the library, which it outlives; NULL = none */
+    int64_t nodes;     /* imported, in all functions: 200,000 */
+    int64_t functions; /* of the library: 10,000 */
+    int64_t calls;     /* nested: 64 */
+    /* Of all constants: 1 GiB, or without `memory` sx_saved_model_budget() */
+    int64_t constant_bytes;
+    sx_budget *memory; /* charged for the library, which it outlives; NULL = none */
 } sx_import_limits;
 
 /* `model` may be closed afterwards. *out_library is finished. out_refused[] has an element for each

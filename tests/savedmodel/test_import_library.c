@@ -504,6 +504,10 @@ static void test_savedmodel_import_library__limits(void **state)
     refuses(NODE("c", "Const", "", INTS("3", "1, 2, 3")) NODE("y", "Reshape", "'x', 'c'", ""), "",
             &(sx_import_limits){.constant_bytes = 11},
             "RESOURCE_EXHAUSTED: more than 11 bytes of constants");
+    refuses(
+        NODE("y", "Const", "", CONST_ATTRS("DT_FLOAT", "dim { size: 20000000 }", "float_val: 1")),
+        "", NULL, /* 64 MiB and four times the file */
+        "RESOURCE_EXHAUSTED: a constant has 80000000 bytes, over the limit");
     refuses(NODE("a", "Neg", "'y'", "") NODE("y", "Neg", "'a'", ""), "", NULL,
             "DATA_LOSS: node \"a\" depends on itself");
     refuses(NODE("y", "Neg", "'nothing'", ""), "", NULL,

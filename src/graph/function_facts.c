@@ -34,11 +34,15 @@ static sx_status callee_of(learner *l, const char *name, const sx_function **out
     return SX_OK;
 }
 
-/* Backwards from attribute operands to the arguments that they are computed from. */
-static sx_status mark_shaping(learner *l, const sx_graph *g, bool *out)
+/* Backwards from attribute operands, and from the results if `results`, to the arguments that they
+ * are computed from. */
+static sx_status mark_shaping(learner *l, const sx_graph *g, bool results, bool *out)
 {
     bool *shapes = sx_alloc((size_t)g->n_values, sizeof(bool));
     sx_status status = shapes == NULL ? sx_no_memory("learning about a function") : SX_OK;
+    for (int i = 0; i < g->n_results && status == SX_OK; i++) {
+        shapes[g->results[i].value.id] = results;
+    }
     for (int k = g->n_nodes - 1; k >= 0 && status == SX_OK; k--) {
         const sx_node *n = &g->nodes[k];
         bool any = false;
@@ -50,8 +54,11 @@ static sx_status mark_shaping(learner *l, const sx_graph *g, bool *out)
         }
         l->writes = l->writes || n->op == &sx_op_assign_variable;
         /* Of the operand of `shape` only the type matters; the result of a host node is known when
-         * it has run, not before. */
-        const bool ends = n->op == &sx_op_shape || (n->op->flags & SX_OP_HOST) != 0;
+         * it has run, not before; a maximum or a sum of many numbers is worth waiting for: of
+         * ragged rows, the longest one decides the shape, not each of them. */
+        const bool ends = n->op == &sx_op_shape || n->op == &sx_op_reduce_max ||
+                          n->op == &sx_op_reduce_sum || n->op == &sx_op_call ||
+                          (n->op->flags & SX_OP_HOST) != 0;
         for (int i = 0; any && i < n->n_inputs && !ends; i++) {
             shapes[n->inputs[i].id] = true;
         }
@@ -61,7 +68,8 @@ static sx_status mark_shaping(learner *l, const sx_graph *g, bool *out)
             status = callee_of(l, attrs->function, &f);
             l->writes = l->writes || f == NULL || f->writes;
             for (int i = 0; i < n->n_inputs && status == SX_OK; i++) {
-                const bool shapes_callee = f == NULL || i >= f->body->n_args || f->shaping[i];
+                const bool *of = f == NULL ? NULL : any ? f->carries : f->shaping;
+                const bool shapes_callee = of == NULL || i >= f->body->n_args || of[i];
                 shapes[n->inputs[i].id] = shapes[n->inputs[i].id] || shapes_callee;
             }
         }
@@ -73,7 +81,7 @@ static sx_status mark_shaping(learner *l, const sx_graph *g, bool *out)
             const sx_graph *body = sx_node_body(n, row);
             bool *inner = sx_alloc((size_t)body->n_args + 1, sizeof(bool));
             status = inner == NULL ? sx_no_memory("learning about a function")
-                                   : mark_shaping(l, body, inner);
+                                   : mark_shaping(l, body, false, inner);
             for (int i = 0; i < body->n_args && first + i < n->n_inputs && status == SX_OK; i++) {
                 shapes[n->inputs[first + i].id] = shapes[n->inputs[first + i].id] || inner[i];
             }
@@ -92,16 +100,19 @@ static sx_status learn(learner *l, int i)
     sx_function *f = &l->library->functions[i];
     const bool outer_writes = l->writes;
     bool *shaping = sx_arena_array(&l->library->arena, f->body->n_args + 1, bool);
-    if (shaping == NULL) {
+    bool *carries = sx_arena_array(&l->library->arena, f->body->n_args + 1, bool);
+    if (shaping == NULL || carries == NULL) {
         return sx_no_memory("learning about a function");
     }
     l->states[i] = OPEN;
     l->writes = false;
     l->depth++;
-    SX_TRY(mark_shaping(l, f->body, shaping));
+    SX_TRY(mark_shaping(l, f->body, false, shaping));
+    SX_TRY(mark_shaping(l, f->body, true, carries));
     l->depth--;
     SX_TRY(sx_function_digest(f->body, &f->digest));
     f->shaping = shaping;
+    f->carries = carries;
     f->writes = l->writes;
     l->writes = outer_writes;
     l->states[i] = DONE;
@@ -123,7 +134,7 @@ sx_status sx_library_learn(sx_library *library)
 sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool *out)
 {
     learner l = {.library = (sx_library *)library}; /* without states nothing is written */
-    return mark_shaping(&l, body, out);
+    return mark_shaping(&l, body, false, out);
 }
 
 sx_status sx_function_digest(const sx_graph *body, sx_digest *out)

@@ -16,8 +16,10 @@ typedef struct sx_function {
     sx_graph *body; /* general; args are inputs, results outputs */
     /* Once the library is finished (function_facts.c): */
     const bool *shaping; /* [args]: whether its value decides types or branches */
-    bool writes;         /* variables, by itself or through functions that it calls */
-    sx_digest digest;    /* of the body's text */
+    const bool
+        *carries;     /* [args]: that, or whether results are computed from its value beforehand */
+    bool writes;      /* variables, by itself or through functions that it calls */
+    sx_digest digest; /* of the body's text */
 } sx_function;
 
 struct sx_library {

@@ -316,7 +316,9 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
             types[i] = inferred[i];
         }
     }
-    const bool control = regions && !is_static;
+    /* The host drives no map: one whose shapes are not known yet waits for them. */
+    const bool later = op == &sx_op_map && !(resolved && shapes);
+    const bool control = regions && !is_static && !later;
     bool strings = false; /* no device has them */
     for (int i = 0; i < n->n_inputs; i++) {
         strings = strings || in_types[i].dtype == SX_STRING;

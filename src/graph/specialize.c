@@ -137,15 +137,16 @@ sx_status sx_inline_body(sx_specializer *s, const sx_graph *body, const int *arg
     return SX_OK;
 }
 
-/* Replaces N in attributes with the batch of a late call. */
-static void put_batch(const sx_op_def *op, void *attrs, int64_t batch)
+static bool attrs_have_batch(const sx_op_def *op, const void *attrs)
 {
-    for (int i = 0; i < op->n_attrs && batch > 0; i++) {
-        sx_ints *list = (void *)((char *)attrs + op->attrs[i].offset);
+    bool some = false;
+    for (int i = 0; i < op->n_attrs; i++) {
+        const sx_ints *list = (const void *)((const char *)attrs + op->attrs[i].offset);
         for (int k = 0; op->attrs[i].kind == SX_ATTR_SHAPE && k < list->n; k++) {
-            list->v[k] *= sx_dim_is_batch(list->v[k]) ? -batch : 1;
+            some = some || sx_dim_is_batch(list->v[k]);
         }
     }
+    return some;
 }
 
 /* Infers types; if that fails and the batch is symbolic, tries some batch size, to find out whether
@@ -157,7 +158,7 @@ static sx_status infer(const sx_specializer *s, const sx_op_def *op, const void 
     sx_type *types = sx_alloc((size_t)n_in + 1, sizeof(*types));
     char *fixed = sx_alloc(1, op->attrs_bytes + 1);
     sx_status status = types == NULL || fixed == NULL ? sx_specialize_no_memory() : SX_OK;
-    bool has_batch = false;
+    bool has_batch = attrs_have_batch(op, attrs);
     *out_waits = false;
     for (int i = 0; i < n_in && status == SX_OK; i++) {
         types[i] = s->vals[in[i]].type;
@@ -168,7 +169,7 @@ static sx_status infer(const sx_specializer *s, const sx_op_def *op, const void 
     }
     if (status != SX_OK && has_batch && fixed != NULL && types != NULL) {
         memcpy(fixed, attrs, op->attrs_bytes);
-        put_batch(op, fixed, PROBE_BATCH);
+        sx_attrs_put_batch(op, fixed, PROBE_BATCH);
         for (int i = 0; i < n_in; i++) {
             types[i] = sx_type_with_batch(types[i], PROBE_BATCH);
         }
@@ -267,7 +268,7 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
     if (attrs == NULL || kept == NULL || in_types == NULL) {
         return sx_specialize_no_memory();
     }
-    put_batch(op, attrs, s->binding.batch);
+    sx_attrs_put_batch(op, attrs, s->binding.batch);
     for (int i = 0; i < n->n_inputs; i++) {
         in_types[i] = s->vals[in[i]].type;
         shapes = shapes && is_shape_known(&in_types[i]);
@@ -280,7 +281,8 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
     for (int i = 0; i < n->n_attr_operands; i++) {
         const sx_trace_val *v = &s->vals[in[n->n_inputs + i]];
         bool done = false;
-        if (v->known != NULL || v->counts != NULL) {
+        /* one may depend on those before it: slice's size on its begin */
+        if (resolved && (v->known != NULL || v->counts != NULL)) {
             SX_TRY(sx_attr_from_operand(
                 op, n->attr_operands[i].row, attrs, in_types, n->n_inputs,
                 &(sx_known_operand){.value = v->known, .counts = v->counts, .type = &v->type},

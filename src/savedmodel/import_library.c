@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
 #include "savedmodel/import_library_internal.h"
+#include "savedmodel/import_v1_control.h"
 #include "savedmodel/tf_graph.h"
 
 enum {
@@ -329,6 +330,7 @@ typedef struct made_function {
     sx_tf_thing *results; /* kinds and, of values, types in `variable` */
     int n_results;
     bool refused;
+    bool in_place; /* it returns what has no value: it is no function of ours */
 } made_function;
 
 static sx_status unique_name(sx_library_importer *im, const char *name, const char **out)
@@ -372,18 +374,22 @@ static sx_status make_function(sx_library_importer *im, const Tensorflow__Functi
         made->refused = made->refused || made->results[i].kind == SX_TF_REFUSED;
     }
     for (int i = 0; i < made->n_results && status == SX_OK && !made->refused; i++) {
+        made->in_place = made->in_place || !sx_value_is(made->results[i].value);
+    }
+    const bool adds = !made->refused && !made->in_place;
+    for (int i = 0; i < made->n_results && status == SX_OK && adds; i++) {
         sx_tf_thing *y = &made->results[i];
         sx_output(b, signature->output_arg[i]->name, y->value);
         y->variable = y->kind == SX_TF_HANDLE ? y->variable : sx_type_of_value(b, y->value);
     }
     const char *name = NULL;
-    if (status == SX_OK && !made->refused) {
+    if (status == SX_OK && adds) {
         status = im->library->n_functions >= im->limits.functions
                      ? sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld functions",
                                 (long long)im->limits.functions)
                      : unique_name(im, signature->name, &name);
     }
-    if (status == SX_OK && !made->refused) {
+    if (status == SX_OK && adds) {
         status = sx_library_add(im->library, name, b);
         made->name = name;
     }
@@ -391,9 +397,27 @@ static sx_status make_function(sx_library_importer *im, const Tensorflow__Functi
     return status;
 }
 
+/* The call's nodes in its place: where a function cannot take or return what the call does. */
+static sx_status import_inline(sx_library_importer *im, sx_tf_body *body,
+                               const Tensorflow__FunctionDef *function, sx_tf_import_node *n)
+{
+    return sx_status_annotate(sx_tf_import_body(im, function, body->b, n->in, n->n_in, n->out),
+                              __FILE__, __LINE__, "function \"%.100s\"", function->signature->name);
+}
+
 sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *body,
                             const Tensorflow__FunctionDef *function, sx_tf_import_node *n)
 {
+    bool in_place = im->trials > 0;
+    for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i].kind == SX_TF_REF) {
+            return sx_error(SX_UNIMPLEMENTED, "argument %d is a variable of TensorFlow 1", i);
+        }
+        in_place = in_place || !sx_value_is(n->in[i].value);
+    }
+    if (in_place) {
+        return import_inline(im, body, function, n);
+    }
     sx_buf key;
     sx_buf_init(&key, 1 << 16);
     sx_buf_puts(&key, function->signature->name);
@@ -424,12 +448,15 @@ sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *body,
                 sx_status_free(forgot);
             }
         }
-    } else if (status == SX_OK && made->name == NULL) {
+    } else if (status == SX_OK && made->name == NULL && !made->in_place) {
         status = sx_error(SX_UNIMPLEMENTED, "function \"%.100s\" calls itself",
                           function->signature->name);
     }
     sx_buf_deinit(&key);
     SX_TRY(status);
+    if (made->in_place && !made->refused) {
+        return import_inline(im, body, function, n);
+    }
     if (made->refused) {
         for (int i = 0; i < n->n_out; i++) {
             n->out[i] = (sx_tf_thing){.kind = SX_TF_REFUSED};
@@ -555,7 +582,6 @@ static sx_status check_output(const sx_builder *b, const sx_signature_tensor *t,
 
 static sx_status import_signature(sx_library_importer *im, const sx_signature *s)
 {
-    const Tensorflow__GraphDef *graph = sx_saved_model_graph(im->model);
     sx_tf_body body = {0};
     const char **roots = sx_arena_array(&im->arena, s->n_outputs + 1, const char *);
     if (roots == NULL) {
@@ -564,7 +590,7 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
     im->refused.n = 0;
     SX_TRY(sx_builder_create_function(&body.b));
     sx_builder_arena(body.b)->budget = im->limits.memory;
-    sx_status status = body_init(&body, graph->node, graph->n_node);
+    sx_status status = body_init(&body, im->nodes, im->n_graph_nodes);
     for (size_t i = 0; i < s->n_inputs && status == SX_OK; i++) {
         status = feed(im, &body, &s->inputs[i]);
     }
@@ -581,9 +607,10 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
         sx_tf_thing y = {0};
         status = sx_status_annotate(resolve(im, &body, roots[i], &y), __FILE__, __LINE__,
                                     "output \"%.100s\"", s->outputs[i].key);
-        if (status == SX_OK && y.kind == SX_TF_HANDLE) {
-            status = sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is a variable's handle",
-                              s->outputs[i].key);
+        if (status == SX_OK && y.kind != SX_TF_VALUE) {
+            status = sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is %s", s->outputs[i].key,
+                              y.kind == SX_TF_HANDLE || y.kind == SX_TF_REF ? "a variable's handle"
+                                                                            : "a list of tensors");
         }
         if (status == SX_OK) {
             status = check_output(body.b, &s->outputs[i], y.value);
@@ -612,6 +639,10 @@ static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
             SX_TRY(sx_map_put(&im->defs, signature->name, defs->function[i]));
         }
     }
+    const Tensorflow__GraphDef *graph = sx_saved_model_graph(im->model);
+    sx_v1_functions made = {.functions = &im->defs};
+    SX_TRY(sx_import_v1_control(graph->node, graph->n_node, im->limits.nodes, &im->arena, &made,
+                                &im->nodes, &im->n_graph_nodes));
     for (size_t i = 0; i < n; i++) {
         sx_status status =
             strcmp(signatures[i].key, SX_INIT_SIGNATURE) == 0

@@ -7,6 +7,8 @@
  *   PartitionedCall, a call       call
  *   If, While                     if, while: the branches and bodies become regions. A handle that
  *                                 they only read becomes a value, which a device can use
+ *   Switch, Merge, Enter … in the graph (import_v1_control.h): If and While
+ *   TensorList, TensorArray       one value [n, ...]
  *   control edges                 the order of nodes: assignments and asserts keep theirs
  *   variables                     the library's, by their checkpoint keys
  *

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "graph/attr_operands.h"
 #include "graph/host.h"
 
 /* ---- Operands ---- */
@@ -14,7 +15,10 @@ sx_status sx_tf_operand(const sx_tf_op_node *x, int i, sx_value *out)
     }
     const sx_tf_thing *in = &x->n->in[i];
     if (in->kind != SX_TF_VALUE) {
-        return sx_tf_unsupported("input %d is a variable's handle", i);
+        return sx_tf_unsupported("input %d is %s", i,
+                                 in->kind == SX_TF_LIST || in->kind == SX_TF_ARRAY
+                                     ? "a list of tensors"
+                                     : "a variable's handle");
     }
     *out = in->value;
     return SX_OK;
@@ -37,6 +41,54 @@ sx_status sx_tf_require_rank(const sx_tf_op_node *x, int i)
     return x->tf.head.types[i].rank == SX_UNKNOWN_RANK
                ? sx_tf_unsupported("the rank of input %d is unknown", i)
                : SX_OK;
+}
+
+static const sx_node *without_reshapes(const sx_builder *b, sx_value v)
+{
+    const sx_node *maker = sx_builder_maker(b, v);
+    while (maker != NULL && (maker->op == &sx_op_reshape || maker->op == &sx_op_cast)) {
+        maker = sx_builder_maker(b, maker->inputs[0]);
+    }
+    return maker;
+}
+
+bool sx_tf_peek(const sx_builder *b, sx_value vector, int i, int n, bool *out_is_dim, int64_t *out)
+{
+    const sx_node *maker = without_reshapes(b, vector);
+    sx_ints list = {0};
+    int64_t at = i;
+    *out_is_dim = false;
+    for (int hops = 0; hops < 4 && maker != NULL; hops++) {
+        if (maker->op == &sx_op_constant) {
+            const sx_tensor *t = &((const sx_constant_attrs *)maker->attrs)->value;
+            sx_status status = sx_import_ints(t, 0, &list);
+            const bool known = status == SX_OK && at < list.n;
+            sx_status_free(status);
+            *out = known ? list.v[at] : 0;
+            return known;
+        }
+        if (maker->op == &sx_op_shape) {
+            const sx_type type = sx_type_of_value(b, maker->inputs[0]);
+            const bool known =
+                at < type.rank && (type.dims[at] >= 0 || sx_dim_is_batch(type.dims[at]));
+            *out = known ? type.dims[at] : 0;
+            *out_is_dim = true;
+            return known;
+        }
+        if (maker->op == &sx_op_concat && maker->n_inputs == n) { /* of a scalar each */
+            maker = without_reshapes(b, maker->inputs[at]);
+            at = 0;
+            n = 1;
+        } else if (maker->op == &sx_op_slice && maker->n_attr_operands == 0) {
+            const sx_slice_attrs *slice = maker->attrs;
+            at += slice->begin.n == 1 ? slice->begin.v[0] : 0;
+            n = -1;
+            maker = without_reshapes(b, maker->inputs[0]);
+        } else {
+            return false;
+        }
+    }
+    return false;
 }
 
 /* ---- Types ---- */
@@ -100,6 +152,13 @@ static sx_status probe(const sx_op_def *op, const void *attrs, const sx_type *in
         }
         types[i] = batch ? sx_type_with_batch(types[i], size) : types[i];
     }
+    if (batch) {
+        attrs = sx_arena_memdup(arena, attrs, op->attrs_bytes + 1);
+        if (attrs == NULL) {
+            return sx_import_memory();
+        }
+        sx_attrs_put_batch(op, (void *)(uintptr_t)attrs, size);
+    }
     return sx_infer_types(op, attrs, types, n_in, out, out_n);
 }
 
@@ -139,6 +198,15 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
     if (status != SX_OK && odd == SX_OK) { /* it takes no 1 there: another guess beside it */
         sx_status_free(status);
         status = probe(op, attrs, in, n_in, ODD + 12, true, &x->im->arena, out, out_n);
+    }
+    for (int i = 0; i < n_in && status != SX_OK && odd != SX_OK;
+         i++) { /* what fits another input */
+        for (int d = 0; d < in[i].rank && status != SX_OK; d++) {
+            if (in[i].dims[d] > 1) {
+                sx_status_free(status);
+                status = probe(op, attrs, in, n_in, in[i].dims[d], true, &x->im->arena, out, out_n);
+            }
+        }
     }
     const bool both = status == SX_OK && odd == SX_OK && n_other == *out_n;
     const bool some = status == SX_OK;
@@ -183,7 +251,11 @@ sx_status sx_tf_add_node(const sx_tf_op_node *x, const sx_op_def *op, const void
             shape.rank == 1 && shape.dims[0] >= 0 && shape.dims[0] <= SX_MAX_RANK) {
             types[0].rank = (int)shape.dims[0];
             for (int d = 0; d < types[0].rank; d++) {
-                types[0].dims[d] = SX_UNKNOWN_DIM;
+                int64_t dim = 0;
+                bool is_dim = false;
+                const bool known =
+                    sx_tf_peek(x->b, operands[i].value, d, types[0].rank, &is_dim, &dim);
+                types[0].dims[d] = known && (is_dim || dim >= 0) ? dim : SX_UNKNOWN_DIM;
             }
         }
     }

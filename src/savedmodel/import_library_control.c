@@ -1,38 +1,52 @@
-/* Imports branches and loops: the functions that they call become regions. */
+/* Imports branches and loops: the functions that they call become regions.
+ *
+ * A region sees only its operands, and these are values: a variable that no branch or body assigns
+ * is read before, and a list of tensors (import_library_lists.c) whose shape is not known gets it
+ * from a trial, which imports the functions once beside the node, for the types of their results.
+ * No result reads these nodes, so they do not run; a trial leaves out effects. */
 #include "savedmodel/import_library_ops.h"
 
-/* ---- Control flow ---- */
+#include <stdio.h>
+#include <string.h>
 
-/* The arguments of branches or bodies that do not assign variables: values in place of handles. */
-static sx_status only_read(sx_tf_op_node *x, const char *const *attrs, int first, sx_tf_thing **out)
+typedef const Tensorflow__FunctionDef function_def;
+
+static bool has_value(const sx_tf_thing *t)
 {
-    bool assigns = false;
-    for (int i = 0; i < 2; i++) {
-        const Tensorflow__FunctionDef *function = NULL;
-        bool some = false;
-        SX_TRY(sx_tf_import_function_of(x->im, x->n->node, attrs[i], &function));
-        SX_TRY(sx_tf_import_assigns(x->im, function, &some));
-        assigns = assigns || some;
-    }
+    return t->kind != SX_TF_NOTHING && t->kind != SX_TF_REFUSED && sx_value_is(t->value);
+}
+
+static bool lacks_shape(const sx_tf_thing *t)
+{
+    return t->kind == SX_TF_LIST && !sx_value_is(t->value);
+}
+
+static sx_status copy_args(const sx_tf_op_node *x, int first, sx_tf_thing **out)
+{
     sx_tf_thing *args =
         sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)x->n->n_in + 1) * sizeof(*args));
     if (args == NULL) {
         return sx_import_memory();
     }
-    for (int i = first; i < x->n->n_in && !assigns; i++) {
+    *out = args + first;
+    return SX_OK;
+}
+
+/* Values in place of handles, unless one of the functions assigns variables. */
+static sx_status only_read(const sx_tf_op_node *x, function_def *const *functions, int n_functions,
+                           sx_tf_thing *args, int n)
+{
+    bool assigns = false;
+    for (int i = 0; i < n_functions && !assigns; i++) {
+        SX_TRY(sx_tf_import_assigns(x->im, functions[i], &assigns));
+    }
+    for (int i = 0; i < n && !assigns; i++) {
         if (args[i].kind == SX_TF_HANDLE) {
             SX_TRY(sx_tf_read_handle(x, &args[i], &args[i].value));
             args[i].kind = SX_TF_READ;
         }
     }
-    *out = args + first;
     return SX_OK;
-}
-
-static sx_type declared_type(const sx_tf_op_node *x, const sx_tf_thing *arg)
-{
-    return arg->kind == SX_TF_HANDLE ? sx_scalar_type(SX_RESOURCE)
-                                     : sx_type_of_value(x->b, arg->value);
 }
 
 /* What both types have in common. */
@@ -47,74 +61,33 @@ static sx_type join(sx_type a, const sx_type *b)
     return a;
 }
 
-/* A region that holds a function's body over arguments of these types. Parameter k of the region is
- * argument order[k], and its first n_ends results are results order[k], order NULL: as they are;
- * kept[i], unless NULL, says whether result i is argument i. On success the caller destroys
- * *out_graph, which is NULL if a node of it was refused. */
-static sx_status make_region(sx_tf_op_node *x, const char *attr, const sx_tf_thing *args,
-                             const sx_type *types, int n, const int *order, int n_ends,
-                             sx_tf_thing *results, sx_type *result_types, int n_results, bool *kept,
-                             sx_graph **out_graph)
+/* Imports a function in place, without its effects. */
+static sx_status try_function(const sx_tf_op_node *x, function_def *function,
+                              const sx_tf_thing *args, int n, sx_tf_thing *results)
 {
-    const Tensorflow__FunctionDef *function = NULL;
-    sx_builder *b = NULL;
-    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, attr, &function));
-    const Tensorflow__OpDef *signature = function->signature;
-    sx_tf_thing *inner = sx_arena_memdup(&x->im->arena, args, ((size_t)n + 1) * sizeof(*inner));
-    if (inner == NULL) {
-        return sx_import_memory();
-    }
-    if (signature->n_output_arg != (size_t)n_results || signature->n_input_arg != (size_t)n) {
-        return sx_error(SX_DATA_LOSS,
-                        "function \"%.100s\" has %zu arguments and %zu results, expected %d and %d",
-                        signature->name, signature->n_input_arg, signature->n_output_arg, n,
-                        n_results);
-    }
-    SX_TRY(sx_builder_create_function(&b));
-    const int refused = x->im->refused.n;
-    for (int k = 0; k < n; k++) {
-        const int i = order != NULL ? order[k] : k;
-        inner[i].known = NULL;
-        inner[i].value = sx_input(b, signature->input_arg[i]->name, types[i]);
-    }
-    sx_status status = sx_tf_import_body(x->im, function, b, inner, n, results);
-    bool whole = x->im->refused.n == refused;
-    for (int i = 0; i < n_results && status == SX_OK && whole; i++) {
-        whole = results[i].kind != SX_TF_REFUSED;
-    }
-    for (int i = 0; i < n_results && status == SX_OK && whole; i++) {
-        result_types[i] = results[i].kind == SX_TF_HANDLE ? sx_scalar_type(SX_RESOURCE)
-                                                          : sx_type_of_value(b, results[i].value);
-        if (kept != NULL) {
-            kept[i] = results[i].value.id == inner[i].value.id;
-        }
-    }
-    for (int k = 0; k < n_ends && status == SX_OK && whole; k++) {
-        const int i = order != NULL && n_results == n ? order[k] : k;
-        sx_output(b, signature->output_arg[i]->name, results[i].value);
-    }
-    if (status == SX_OK && whole) {
-        status = sx_builder_finish(b, out_graph);
-    }
-    sx_builder_destroy(b);
-    return sx_status_annotate(status, __FILE__, __LINE__, "%s \"%.100s\"", attr, signature->name);
+    x->im->trials++;
+    sx_status status = sx_tf_import_body(x->im, function, x->b, args, n, results);
+    x->im->trials--;
+    return status;
 }
 
-static void refuse_outputs(sx_tf_op_node *x)
+static sx_status check_signature(function_def *function, int n_args, int n_results)
 {
-    for (int i = 0; i < x->n->n_out; i++) {
-        x->n->out[i] = (sx_tf_thing){.kind = SX_TF_REFUSED};
-    }
+    const Tensorflow__OpDef *s = function->signature;
+    return s->n_output_arg == (size_t)n_results && s->n_input_arg == (size_t)n_args
+               ? SX_OK
+               : sx_error(SX_DATA_LOSS,
+                          "function \"%.100s\" has %zu arguments and %zu results, expected %d and "
+                          "%d",
+                          s->name, s->n_input_arg, s->n_output_arg, n_args, n_results);
 }
 
-/* Room for the outputs, and how many there are. */
-static sx_status make_room(sx_tf_op_node *x, const char *attr, int *out_n)
+/* Room for the function's results as outputs, and how many there are. */
+static sx_status make_room(sx_tf_op_node *x, function_def *function, int *out_n)
 {
-    const Tensorflow__FunctionDef *function = NULL;
-    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, attr, &function));
     const size_t n = function->signature->n_output_arg;
-    if (n == 0 || n > SX_MAX_OUTPUTS) {
-        return sx_tf_unsupported("it has %zu outputs; 1 to %d are supported", n, SX_MAX_OUTPUTS);
+    if (n == 0) {
+        return sx_tf_unsupported("it has no outputs");
     }
     if ((size_t)x->n->n_out < n + 1) {
         x->n->n_out = (int)n + 1;
@@ -142,161 +115,506 @@ static sx_status to_bool(const sx_tf_op_node *x, sx_value v, sx_value *out)
     return SX_OK;
 }
 
-static sx_status import_if(sx_tf_op_node *x)
+/* ---- Regions ---- */
+
+/* A region under construction. */
+typedef struct region {
+    sx_builder *b;
+    sx_tf_thing *args; /* the node's arguments as they are inside */
+    int refused;       /* nodes, before */
+} region;
+
+static sx_type type_in(const sx_builder *b, const sx_tf_thing *t)
 {
-    static const char *const attrs[] = {"then_branch", "else_branch"};
-    const int n = x->n->n_in - 1;
-    int n_out = 0;
-    sx_graph *regions[2] = {NULL, NULL};
-    sx_type types[2][SX_MAX_OUTPUTS];
-    sx_tf_thing results[2][SX_MAX_OUTPUTS] = {{{.kind = SX_TF_NOTHING}}}, *args = NULL;
-    if (n < 0) {
-        return sx_error(SX_DATA_LOSS, "the condition is missing");
-    }
-    SX_TRY(make_room(x, "then_branch", &n_out));
-    SX_TRY(only_read(x, attrs, 1, &args));
-    sx_value *in = sx_arena_array(&x->im->arena, n + 2, sx_value), condition = SX_NO_VALUE;
-    sx_type *in_types = sx_arena_array(&x->im->arena, n + 1, sx_type);
-    if (in == NULL || in_types == NULL) {
+    return t->kind == SX_TF_HANDLE ? sx_scalar_type(SX_RESOURCE) : sx_type_of_value(b, t->value);
+}
+
+/* The region takes the arguments order[n_order], all of which have values. Destroy out->b. */
+static sx_status region_begin(const sx_tf_op_node *x, const sx_tf_thing *args, const sx_type *types,
+                              int n, const int *order, int n_order, region *out)
+{
+    *out = (region){.refused = x->im->refused.n};
+    out->args = sx_arena_memdup(&x->im->arena, args, ((size_t)n + 1) * sizeof(*args));
+    if (out->args == NULL) {
         return sx_import_memory();
     }
-    SX_TRY(sx_tf_operand(x, 0, &condition));
-    SX_TRY(to_bool(x, condition, &in[0]));
+    for (int i = 0; i < n; i++) { /* values of another builder mean nothing here */
+        out->args[i].known = NULL;
+        out->args[i].value = out->args[i].length = SX_NO_VALUE;
+    }
+    SX_TRY(sx_builder_create_function(&out->b));
+    sx_builder_arena(out->b)->budget = x->im->limits.memory;
+    for (int k = 0; k < n_order; k++) {
+        char name[32];
+        snprintf(name, sizeof(name), "x%d", order[k]);
+        out->args[order[k]].value = sx_input(out->b, name, types[order[k]]);
+    }
+    return SX_OK;
+}
+
+/* Whether no node of it was refused. */
+static bool is_whole(const sx_tf_op_node *x, const region *r, const sx_tf_thing *results, int n)
+{
+    bool whole = x->im->refused.n == r->refused;
     for (int i = 0; i < n; i++) {
-        in[1 + i] = args[i].value;
-        in_types[i] = declared_type(x, &args[i]);
+        whole = whole && results[i].kind != SX_TF_REFUSED;
     }
-    sx_status status = SX_OK;
-    for (int i = 0; i < 2 && status == SX_OK; i++) {
-        status = make_region(x, attrs[i], args, in_types, n, NULL, n_out, results[i], types[i],
-                             n_out, NULL, &regions[i]);
-    }
-    const bool whole = status == SX_OK && regions[0] != NULL && regions[1] != NULL;
-    for (int i = 0; i < n_out && whole && status == SX_OK; i++) {
-        const sx_type *other = &types[1][i];
-        types[0][i] = join(types[0][i], other);
-        if (results[0][i].kind != SX_TF_VALUE || results[1][i].kind != SX_TF_VALUE) {
-            status = sx_tf_unsupported("output %d is a variable's handle", i);
-        } else if (types[0][i].dtype != other->dtype) {
-            status = sx_error(SX_DATA_LOSS, "output %d is %s in one branch and %s in the other", i,
-                              sx_dtype_name(types[0][i].dtype), sx_dtype_name(other->dtype));
+    return whole;
+}
+
+/* The region gives the results order[n_order] that have values. The caller destroys *out. */
+static sx_status region_end(const region *r, const sx_tf_thing *results, const int *order,
+                            int n_order, sx_graph **out)
+{
+    for (int k = 0; k < n_order; k++) {
+        char name[32];
+        snprintf(name, sizeof(name), "y%d", order[k]);
+        if (has_value(&results[order[k]])) {
+            sx_output(r->b, name, results[order[k]].value);
         }
     }
-    if (whole && status == SX_OK) {
-        const sx_value y =
-            sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_if,
+    return sx_builder_finish(r->b, out);
+}
+
+/* ---- Branches ---- */
+
+enum { MAX_BRANCHES = 64 };
+
+/* The branches of a node, and what they are given. */
+typedef struct choice {
+    function_def *branches[MAX_BRANCHES];
+    int n_branches;
+    bool by_index; /* k chooses branch k, else the last; false: true chooses the first */
+    int n, n_out;  /* arguments, results */
+} choice;
+
+static sx_status join_results(const sx_tf_thing *a, const sx_tf_thing *b, int i, sx_type *type,
+                              const sx_type *other)
+{
+    if (a->kind == SX_TF_HANDLE || b->kind == SX_TF_HANDLE) {
+        return sx_tf_unsupported("output %d is a variable's handle", i);
+    }
+    if (a->kind != b->kind || has_value(a) != has_value(b)) {
+        return sx_tf_unsupported("output %d is a list of tensors, which one branch does not set",
+                                 i);
+    }
+    if (has_value(a) && type->dtype != other->dtype) {
+        return sx_error(SX_DATA_LOSS, "output %d is %s in one branch and %s in the other", i,
+                        sx_dtype_name(type->dtype), sx_dtype_name(other->dtype));
+    }
+    *type = join(*type, other);
+    return SX_OK;
+}
+
+/* Adds the nodes that choose among the branches from `first` on: an `if`, whose second region
+ * chooses among those after it. results[n_out] are of x->b. */
+static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_value selector,
+                        const sx_tf_thing *args, sx_tf_thing *results)
+{
+    if (first == c->n_branches - 1) {
+        return sx_tf_import_body(x->im, c->branches[first], x->b, args, c->n, results);
+    }
+    sx_arena *arena = &x->im->arena;
+    sx_tf_thing *sides[2] = {results, sx_arena_array(arena, c->n_out + 1, sx_tf_thing)};
+    sx_type *types[2] = {sx_arena_array(arena, c->n_out + 1, sx_type),
+                         sx_arena_array(arena, c->n_out + 1, sx_type)};
+    sx_type *arg_types = sx_arena_array(arena, c->n + 1, sx_type);
+    sx_value *in = sx_arena_array(arena, c->n + 2, sx_value), number = SX_NO_VALUE;
+    int *order = sx_arena_array(arena, SX_MAX(c->n, c->n_out) + 1, int), n_in = 0, n_order = 0;
+    if (sides[1] == NULL || types[0] == NULL || types[1] == NULL || arg_types == NULL ||
+        in == NULL || order == NULL) {
+        return sx_import_memory();
+    }
+    if (c->by_index) { /* the second region needs the index, too: it is argument n */
+        SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, selector).dtype, first, &number));
+        SX_TF_BUILD(x, &in[n_in++], equal, NULL, selector, number);
+    } else {
+        SX_TRY(to_bool(x, selector, &in[n_in++]));
+    }
+    for (int i = 0; i < c->n; i++) {
+        arg_types[i] = type_in(x->b, &args[i]);
+        if (has_value(&args[i])) {
+            order[n_order++] = i;
+            in[n_in++] = args[i].value;
+        }
+    }
+    sx_graph *regions[2] = {NULL, NULL};
+    sx_status status = SX_OK;
+    for (int side = 0; side < 2 && status == SX_OK; side++) {
+        sx_tf_thing *y = sides[side];
+        sx_tf_op_node inside = *x;
+        region r;
+        sx_value index = SX_NO_VALUE;
+        status = region_begin(x, args, arg_types, c->n, order, n_order, &r);
+        inside.b = r.b;
+        if (status == SX_OK && c->by_index) {
+            index = sx_input(r.b, "index", sx_type_of_value(x->b, selector));
+        }
+        if (status == SX_OK) {
+            status = side == 0 ? sx_tf_import_body(x->im, c->branches[first], r.b, r.args, c->n, y)
+                               : choose(&inside, c, first + 1, index, r.args, y);
+        }
+        for (int i = 0; i < c->n_out && status == SX_OK; i++) {
+            types[side][i] = type_in(r.b, &y[i]);
+        }
+        if (status == SX_OK && is_whole(x, &r, y, c->n_out)) {
+            int *all = sx_arena_array(arena, c->n_out + 1, int);
+            for (int i = 0; i < c->n_out && all != NULL; i++) {
+                all[i] = i;
+            }
+            status =
+                all == NULL ? sx_import_memory() : region_end(&r, y, all, c->n_out, &regions[side]);
+        }
+        sx_builder_destroy(r.b);
+        status = sx_status_annotate(status, __FILE__, __LINE__, "branch %d \"%.100s\"",
+                                    first + side, c->branches[first + side]->signature->name);
+    }
+    if (c->by_index) {
+        in[n_in++] = selector;
+    }
+    const bool whole = regions[0] != NULL && regions[1] != NULL;
+    sx_type out_types[SX_MAX_OUTPUTS];
+    int n_types = 0;
+    for (int i = 0; i < c->n_out && whole && status == SX_OK; i++) {
+        status = join_results(&sides[0][i], &sides[1][i], i, &types[0][i], &types[1][i]);
+        if (status == SX_OK && has_value(&sides[0][i])) {
+            if (n_types == SX_MAX_OUTPUTS) {
+                status = sx_tf_unsupported("it has more than %d outputs", SX_MAX_OUTPUTS);
+            } else {
+                out_types[n_types++] = types[0][i];
+            }
+        }
+    }
+    sx_value y = SX_NO_VALUE;
+    if (whole && status == SX_OK && n_types > 0) {
+        y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_if,
                                                 .attrs = &(sx_if_attrs){regions[0], regions[1]},
                                                 .inputs = in,
-                                                .n_inputs = n + 1,
-                                                .types = types[0],
-                                                .n_types = n_out,
+                                                .n_inputs = n_in,
+                                                .types = out_types,
+                                                .n_types = n_types,
                                                 .device = "",
                                                 .file = ""});
-        for (int i = 0; i < n_out; i++) {
-            sx_tf_set(x, i, sx_output_of(y, i));
+    }
+    for (int i = 0, k = 0; i < c->n_out && status == SX_OK; i++) {
+        if (!whole) {
+            results[i] = (sx_tf_thing){.kind = SX_TF_REFUSED};
+        } else if (has_value(&results[i])) {
+            results[i].known = NULL;
+            results[i].value = sx_output_of(y, k++);
+            results[i].variable = sx_type_of_value(x->b, results[i].value);
         }
-    } else if (status == SX_OK) {
-        refuse_outputs(x);
     }
     sx_graph_destroy(regions[0]);
     sx_graph_destroy(regions[1]);
     return status;
 }
 
+/* A trial of the branches: results[k * n_out + i]. */
+static sx_status try_branches(const sx_tf_op_node *x, const choice *c, const sx_tf_thing *args,
+                              sx_tf_thing **out_results)
+{
+    sx_tf_thing *results =
+        sx_arena_array(&x->im->arena, (size_t)c->n_out * c->n_branches + 1, sx_tf_thing);
+    if (results == NULL) {
+        return sx_import_memory();
+    }
+    for (int k = 0; k < c->n_branches; k++) {
+        SX_TRY(try_function(x, c->branches[k], args, c->n, results + (size_t)k * c->n_out));
+    }
+    *out_results = results;
+    return SX_OK;
+}
+
+/* Gives a shape to lists that some branches set and others return as they are. */
+static sx_status shape_lists(const sx_tf_op_node *x, const choice *c, sx_tf_thing *args)
+{
+    const int refused = x->im->refused.n;
+    sx_tf_thing *results = NULL;
+    SX_TRY(try_branches(x, c, args, &results));
+    x->im->refused.n = refused; /* the regions are to say it again */
+    for (int at = 0; at < c->n_out * c->n_branches; at++) {
+        const sx_tf_thing *set = &results[at];
+        for (int k = 0; k < c->n_branches && set->kind == SX_TF_LIST && has_value(set); k++) {
+            const sx_tf_thing *passed = &results[k * c->n_out + at % c->n_out];
+            for (int j = 0; j < c->n && lacks_shape(passed); j++) {
+                if (lacks_shape(&args[j]) && args[j].list == passed->list) {
+                    SX_TRY(sx_tf_list_fill(x, &args[j], set->value, 1, &args[j].value));
+                }
+            }
+        }
+    }
+    return SX_OK;
+}
+
+/* Input 0 is the selector. */
+static sx_status import_choice(sx_tf_op_node *x, choice *c)
+{
+    sx_value selector = SX_NO_VALUE;
+    sx_tf_thing *args = NULL, *tried = NULL;
+    bool shaped = true;
+    c->n = x->n->n_in - 1;
+    if (c->n < 0) {
+        return sx_error(SX_DATA_LOSS, "the condition is missing");
+    }
+    SX_TRY(make_room(x, c->branches[0], &c->n_out));
+    for (int k = 0; k < c->n_branches; k++) {
+        SX_TRY(check_signature(c->branches[k], c->n, c->n_out));
+    }
+    SX_TRY(sx_tf_operand(x, 0, &selector));
+    SX_TRY(copy_args(x, 1, &args));
+    if (x->im->trials > 0) { /* each output as the first branch knows it */
+        SX_TRY(try_branches(x, c, args, &tried));
+        for (int at = c->n_out * c->n_branches - 1; at >= 0; at--) {
+            if (!lacks_shape(&tried[at]) || at >= c->n_out * (c->n_branches - 1)) {
+                x->n->out[at % c->n_out] = tried[at];
+            }
+        }
+        return SX_OK;
+    }
+    SX_TRY(only_read(x, c->branches, c->n_branches, args, c->n));
+    for (int i = 0; i < c->n; i++) {
+        shaped = shaped && !lacks_shape(&args[i]);
+    }
+    if (!shaped) {
+        SX_TRY(shape_lists(x, c, args));
+    }
+    SX_TRY(choose(x, c, 0, selector, args, x->n->out));
+    for (int i = 0; i < c->n_out; i++) { /* a list that all branches return as it is */
+        for (int j = 0; j < c->n && lacks_shape(&x->n->out[i]); j++) {
+            if (lacks_shape(&args[j]) && args[j].list == x->n->out[i].list) {
+                x->n->out[i] = args[j];
+                break;
+            }
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status import_if(sx_tf_op_node *x)
+{
+    choice c = {.n_branches = 2};
+    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "then_branch", &c.branches[0]));
+    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "else_branch", &c.branches[1]));
+    return import_choice(x, &c);
+}
+
+static sx_status import_case(sx_tf_op_node *x)
+{
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, "branches");
+    const bool lists =
+        a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST && a->list != NULL;
+    const size_t n = lists ? a->list->n_func : 0;
+    choice c = {.n_branches = (int)n, .by_index = true};
+    if (n == 0 || n > MAX_BRANCHES) {
+        return sx_tf_unsupported("it has %zu branches; 1 to %d are supported", n, MAX_BRANCHES);
+    }
+    for (size_t i = 0; i < n; i++) {
+        c.branches[i] = sx_map_get(&x->im->defs, a->list->func[i]->name);
+        if (c.branches[i] == NULL) {
+            return sx_error(SX_DATA_LOSS, "branch %zu names no function of the model", i);
+        }
+    }
+    return import_choice(x, &c);
+}
+
+/* ---- Loops ---- */
+
+/* Whether result i of a function is argument i, through nothing but Identity. A first guess: what
+ * the import gives decides. */
+static bool returns_as_is(function_def *function, int i)
+{
+    const Tensorflow__OpDef *s = function->signature;
+    const char *text = NULL;
+    sx_tf_ref ref;
+    for (size_t k = 0; k < function->n_ret; k++) {
+        if (strcmp(function->ret[k]->key, s->output_arg[i]->name) == 0) {
+            text = function->ret[k]->value;
+        }
+    }
+    for (int steps = 0; steps < 8 && text != NULL && sx_tf_ref_parse(text, &ref); steps++) {
+        if (sx_import_find_arg(s, &ref) >= 0) {
+            return sx_import_find_arg(s, &ref) == i;
+        }
+        text = NULL;
+        for (size_t k = 0; k < function->n_node_def && text == NULL; k++) {
+            const Tensorflow__NodeDef *node = function->node_def[k];
+            if (strlen(node->name) == ref.node_bytes &&
+                memcmp(node->name, ref.node, ref.node_bytes) == 0 &&
+                strcmp(node->op, "Identity") == 0 && node->n_input > 0) {
+                text = node->input[0];
+            }
+        }
+    }
+    return false;
+}
+
+/* Sorts the arguments: those that the body changes come first. Returns how many they are. */
+static int changing_first(const bool *kept, int *order, int n, bool *out_same)
+{
+    int n_changing = 0, k = 0;
+    int sorted[SX_TF_MAX_INPUTS];
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < n; i++) {
+            if (kept[order[i]] == (pass == 1)) {
+                sorted[k++] = order[i];
+            }
+        }
+        n_changing = pass == 0 ? k : n_changing;
+    }
+    *out_same = memcmp(sorted, order, (size_t)n * sizeof(*order)) == 0;
+    memcpy(order, sorted, (size_t)n * sizeof(*order));
+    return n_changing;
+}
+
 /* The state of TensorFlow's loop is all of its inputs; those that the body returns as they are
  * become operands of ours that do not change, after the others. */
 static sx_status import_while(sx_tf_op_node *x)
 {
-    static const char *const attrs[] = {"cond", "body"};
     enum { ATTEMPTS = 4 };
     const int n = x->n->n_in;
-    int n_out = 0, order[SX_MAX_OUTPUTS] = {0}, n_state = n;
-    bool kept[SX_MAX_OUTPUTS] = {false}, holds = false;
-    sx_graph *condition = NULL, *body = NULL;
-    sx_type types[SX_MAX_OUTPUTS], made[SX_MAX_OUTPUTS], flag = {.dtype = SX_DTYPE_NONE};
-    sx_tf_thing results[SX_MAX_OUTPUTS] = {{.kind = SX_TF_NOTHING}}, test = {.kind = SX_TF_NOTHING},
-                *args = NULL;
-    SX_TRY(make_room(x, "body", &n_out));
+    int n_out = 0;
+    function_def *functions[2] = {NULL, NULL}; /* condition, body */
+    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "cond", &functions[0]));
+    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "body", &functions[1]));
+    SX_TRY(make_room(x, functions[1], &n_out));
     if (n_out != n) {
         return sx_error(SX_DATA_LOSS, "the loop has %d inputs, its body gives %d", n, n_out);
     }
-    SX_TRY(only_read(x, attrs, 0, &args));
-    for (int i = 0; i < n; i++) {
-        types[i] = declared_type(x, &args[i]);
-        order[i] = i;
+    if (n > SX_TF_MAX_INPUTS) {
+        return sx_tf_unsupported("it has %d inputs; at most %d are supported", n, SX_TF_MAX_INPUTS);
     }
+    SX_TRY(check_signature(functions[0], n, 1));
+    SX_TRY(check_signature(functions[1], n, n));
+    sx_arena *arena = &x->im->arena;
+    sx_tf_thing *args = NULL, test = {.kind = SX_TF_NOTHING};
+    sx_tf_thing *results = sx_arena_array(arena, n + 1, sx_tf_thing);
+    sx_type *types = sx_arena_array(arena, n + 1, sx_type);
+    sx_value *in = sx_arena_array(arena, n + 1, sx_value);
+    int *order = sx_arena_array(arena, n + 1, int);
+    bool *kept = sx_arena_array(arena, n + 1, bool), same = true;
+    if (results == NULL || types == NULL || in == NULL || order == NULL || kept == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(copy_args(x, 0, &args));
+    if (x->im->trials > 0) { /* the types of an iteration are those of all */
+        return try_function(x, functions[1], args, n, x->n->out);
+    }
+    SX_TRY(only_read(x, functions, 2, args, n));
+    for (int i = 0; i < n; i++) {
+        same = same && !lacks_shape(&args[i]);
+    }
+    if (!same) {
+        const int refused = x->im->refused.n;
+        SX_TRY(try_function(x, functions[1], args, n, results));
+        x->im->refused.n = refused; /* the region is to say it again */
+        for (int i = 0; i < n; i++) {
+            if (lacks_shape(&args[i]) && results[i].kind == SX_TF_LIST && has_value(&results[i])) {
+                SX_TRY(sx_tf_list_fill(x, &args[i], results[i].value, 1, &args[i].value));
+            }
+        }
+    }
+    int n_values = 0;
+    for (int i = 0; i < n; i++) {
+        types[i] = type_in(x->b, &args[i]);
+        kept[i] = returns_as_is(functions[1], i);
+        if (has_value(&args[i])) {
+            order[n_values++] = i;
+        }
+    }
+    int n_state = changing_first(kept, order, n_values, &same);
     /* Until the types hold for every iteration, and what does not change comes last. */
+    sx_graph *condition = NULL, *body = NULL;
     sx_status status = SX_OK;
-    for (int attempt = 0; attempt < ATTEMPTS && !holds && status == SX_OK; attempt++) {
+    bool holds = false, whole = true;
+    for (int attempt = 0; attempt < ATTEMPTS && !holds && whole && status == SX_OK; attempt++) {
+        region r;
         sx_graph_destroy(body);
         body = NULL;
-        status =
-            make_region(x, "body", args, types, n, order, n_state, results, made, n, kept, &body);
-        if (status != SX_OK || body == NULL) {
-            break;
+        status = region_begin(x, args, types, n, order, n_values, &r);
+        if (status == SX_OK) {
+            status = sx_status_annotate(
+                sx_tf_import_body(x->im, functions[1], r.b, r.args, n, results), __FILE__, __LINE__,
+                "body \"%.100s\"", functions[1]->signature->name);
         }
+        whole = status == SX_OK && is_whole(x, &r, results, n);
         holds = true;
-        for (int i = 0; i < n && status == SX_OK; i++) {
-            const sx_type both = join(types[i], &made[i]);
-            if (made[i].dtype != types[i].dtype) {
+        for (int i = 0; i < n && whole && status == SX_OK; i++) {
+            const sx_type made = type_in(r.b, &results[i]), both = join(types[i], &made);
+            kept[i] = results[i].value.id == r.args[i].value.id;
+            if (results[i].kind != r.args[i].kind ||
+                has_value(&results[i]) != has_value(&r.args[i])) {
+                status = sx_tf_unsupported("state %d is %s", i,
+                                           results[i].kind == SX_TF_LIST
+                                               ? "a list of tensors whose shape is unknown"
+                                               : "a variable's handle that changes");
+            } else if (made.dtype != types[i].dtype) {
                 status = sx_error(SX_DATA_LOSS, "state %d is %s, the body gives %s", i,
-                                  sx_dtype_name(types[i].dtype), sx_dtype_name(made[i].dtype));
-            }
-            if (!sx_type_equal(&both, &types[i])) {
+                                  sx_dtype_name(types[i].dtype), sx_dtype_name(made.dtype));
+            } else if (!sx_type_equal(&both, &types[i])) {
                 types[i] = attempt < ATTEMPTS - 2 ? both : sx_tf_unknown_shape(types[i].dtype);
                 holds = false;
             }
         }
-        int k = 0, changing = 0;
-        for (int pass = 0; pass < 2; pass++) {
-            for (int i = 0; i < n; i++) {
-                if (kept[i] == (pass == 1)) {
-                    holds = holds && order[k] == i;
-                    order[k++] = i;
-                }
-            }
-            changing = pass == 0 ? k : changing;
+        if (whole && status == SX_OK) {
+            const int n_before = n_state;
+            n_state = changing_first(kept, order, n_values, &same);
+            holds = holds && same && n_state == n_before;
         }
-        holds = holds && n_state == changing;
-        n_state = changing;
+        if (whole && status == SX_OK && holds) {
+            status = region_end(&r, results, order, n_state, &body);
+        }
+        sx_builder_destroy(r.b);
     }
-    if (status == SX_OK && body != NULL && !holds) {
+    if (status == SX_OK && whole && !holds) {
         status = sx_tf_unsupported("the types of the loop's state do not settle");
     }
-    if (status == SX_OK && body != NULL && n_state == 0) {
-        status = sx_tf_unsupported("its body changes nothing");
+    if (status == SX_OK && whole && (n_state == 0 || n_state > SX_MAX_OUTPUTS)) {
+        status = sx_tf_unsupported("its body changes %d values; 1 to %d are supported", n_state,
+                                   SX_MAX_OUTPUTS);
     }
     if (status == SX_OK) { /* also of a body that was refused: to name all nodes */
-        status =
-            make_region(x, "cond", args, types, n, order, 1, &test, &flag, 1, NULL, &condition);
+        static const int first[] = {0};
+        region r;
+        status = region_begin(x, args, types, n, order, n_values, &r);
+        sx_tf_op_node inside = *x;
+        inside.b = r.b;
+        if (status == SX_OK) {
+            status = sx_status_annotate(
+                sx_tf_import_body(x->im, functions[0], r.b, r.args, n, &test), __FILE__, __LINE__,
+                "cond \"%.100s\"", functions[0]->signature->name);
+        }
+        if (status == SX_OK && is_whole(x, &r, &test, 1)) {
+            status = to_bool(&inside, test.value, &test.value);
+            status = status != SX_OK ? status : region_end(&r, &test, first, 1, &condition);
+        }
+        sx_builder_destroy(r.b);
     }
-    if (status == SX_OK && condition != NULL && flag.dtype != SX_BOOL) {
-        status = sx_tf_unsupported("the condition is a %s", sx_dtype_name(flag.dtype));
-    }
-    if (status == SX_OK && (condition == NULL || body == NULL)) {
-        refuse_outputs(x);
-    } else if (status == SX_OK) {
-        sx_value in[SX_MAX_OUTPUTS];
+    sx_value y = SX_NO_VALUE;
+    if (status == SX_OK && condition != NULL && body != NULL) {
         sx_type state[SX_MAX_OUTPUTS];
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n_values; i++) {
             in[i] = args[order[i]].value;
+        }
+        for (int i = 0; i < n_state; i++) {
             state[i] = types[order[i]];
         }
-        const sx_value y =
-            sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_while,
+        y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_while,
                                                 .attrs = &(sx_while_attrs){condition, body, 0},
                                                 .inputs = in,
-                                                .n_inputs = n,
+                                                .n_inputs = n_values,
                                                 .types = state,
                                                 .n_types = n_state,
                                                 .device = "",
                                                 .file = ""});
-        for (int i = 0; i < n; i++) {
-            x->n->out[order[i]] = x->n->in[order[i]];
-            if (i < n_state) {
-                sx_tf_set(x, order[i], sx_output_of(y, i));
-            }
-        }
+    }
+    for (int i = 0; i < n && status == SX_OK; i++) {
+        x->n->out[i] = sx_value_is(y) ? x->n->in[i] : (sx_tf_thing){.kind = SX_TF_REFUSED};
+    }
+    for (int k = 0; k < n_state && sx_value_is(y); k++) {
+        sx_tf_thing *out = &x->n->out[order[k]];
+        *out = (sx_tf_thing){.kind = args[order[k]].kind, .value = sx_output_of(y, k)};
+        out->variable = sx_type_of_value(x->b, out->value);
     }
     sx_graph_destroy(condition);
     sx_graph_destroy(body);
@@ -308,6 +626,8 @@ static sx_status import_while(sx_tf_op_node *x)
 const sx_tf_op_row sx_tf_control_rows[] = {
     {"If", import_if, NULL},
     {"StatelessIf", import_if, NULL},
+    {"Case", import_case, NULL},
+    {"StatelessCase", import_case, NULL},
     {"While", import_while, NULL},
     {"StatelessWhile", import_while, NULL},
     {NULL, NULL, NULL},

@@ -11,7 +11,10 @@ typedef enum sx_tf_thing_kind {
     SX_TF_REFUSED,     /* of a refused node, or of one that reads from it */
     SX_TF_VALUE,
     SX_TF_HANDLE, /* of a variable: a value of dtype resource */
+    SX_TF_REF,    /* a handle of TensorFlow 1, which reads as the variable's value */
     SX_TF_READ,   /* of a variable that is only read: its value */
+    SX_TF_LIST,   /* of tensors of one shape: [n, ...]; no value while that shape is unknown */
+    SX_TF_ARRAY,  /* the handle of a TensorArrayV3: no value, its tensors are the flow's, a LIST */
 } sx_tf_thing_kind;
 
 /* What a reference of TensorFlow stands for. */
@@ -19,7 +22,10 @@ typedef struct sx_tf_thing {
     sx_tf_thing_kind kind;
     sx_value value;
     const sx_tensor *known; /* of a Const */
-    sx_type variable;       /* HANDLE */
+    sx_type variable;       /* HANDLE; LIST: dtype and length, which may be unknown */
+    sx_value length;        /* LIST without a value: int scalar, or none */
+    int list;               /* LIST without a value: which one */
+    bool grows;             /* ARRAY: a tensor beyond the end extends it */
 } sx_tf_thing;
 
 /* The graph, or a function, for some argument types. */
@@ -40,10 +46,14 @@ typedef struct sx_library_importer {
     sx_import_limits limits;
     sx_library *library;
     sx_arena arena;
+    Tensorflow__NodeDef **nodes; /* of the graph, without control flow of TensorFlow 1 */
+    size_t n_graph_nodes;
     sx_map defs;    /* name -> FunctionDef */
     sx_map made;    /* name and argument types -> the function */
     sx_map assigns; /* name of a FunctionDef -> whether it assigns variables */
     int64_t n_nodes, constant_bytes, depth;
+    int n_lists; /* without values */
+    int trials;  /* > 0: what is imported never runs, and has no effects */
     sx_import_refusals refused;
 } sx_library_importer;
 

@@ -105,14 +105,15 @@ static const sx_tf_op_row program_rows[] = {
     {"IdentityN", import_identity, NULL},
     {"StopGradient", import_identity, NULL},
     {"PreventGradient", import_identity, NULL},
+    {"EnsureShape", import_identity, NULL},
     {"NoOp", import_nothing, NULL},
     {"Add", sx_tf_import_one, "AddV2"},
     {NULL, NULL, NULL},
 };
 
-static const sx_tf_op_row *const tables[] = {program_rows,       sx_tf_variable_rows,
-                                             sx_tf_control_rows, sx_tf_shape_rows,
-                                             sx_tf_slice_rows,   sx_tf_number_rows};
+static const sx_tf_op_row *const tables[] = {
+    program_rows,     sx_tf_variable_rows, sx_tf_control_rows, sx_tf_shape_rows,
+    sx_tf_slice_rows, sx_tf_list_rows,     sx_tf_number_rows};
 
 /* What the operators read themselves. */
 static const sx_tf_op_row one_to_one = {"", sx_tf_import_one, NULL};
@@ -155,12 +156,19 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
                        .b = body->b,
                        .n = n,
                        .row = find_row(n->node->op)};
+    sx_tf_thing *in = sx_arena_memdup(&im->arena, n->in, ((size_t)n->n_in + 1) * sizeof(*in));
     sx_type *types = sx_arena_array(&im->arena, n->n_in + 1, sx_type);
     const sx_tensor **values = sx_arena_array(&im->arena, n->n_in + 1, const sx_tensor *);
-    if (types == NULL || values == NULL) {
+    if (in == NULL || types == NULL || values == NULL) {
         return sx_import_memory();
     }
+    n->in = in;
+    const bool assigns = strncmp(n->node->op, "Assign", strlen("Assign")) == 0;
     for (int i = 0; i < n->n_in; i++) {
+        if (in[i].kind == SX_TF_REF && !(assigns && i == 0)) {
+            SX_TRY(sx_tf_read_handle(&x, &in[i], &in[i].value));
+            in[i].kind = SX_TF_VALUE;
+        }
         types[i] = sx_type_of_value(body->b, n->in[i].value);
         values[i] = n->in[i].known != NULL && n->in[i].known->type.dtype != SX_STRING
                         ? n->in[i].known

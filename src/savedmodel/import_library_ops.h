@@ -28,7 +28,7 @@ typedef struct sx_tf_op_row {
 } sx_tf_op_row;
 
 extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_control_rows[], sx_tf_shape_rows[],
-    sx_tf_slice_rows[], sx_tf_number_rows[];
+    sx_tf_slice_rows[], sx_tf_list_rows[], sx_tf_number_rows[];
 
 /* A node that is one of ours: its row is the operator's from_tf. */
 SX_MUST_USE sx_status sx_tf_import_one(sx_tf_op_node *x);
@@ -45,6 +45,10 @@ void sx_tf_set(sx_tf_op_node *x, int output, sx_value value);
 /* The value of a variable. */
 SX_MUST_USE sx_status sx_tf_read_handle(const sx_tf_op_node *x, const sx_tf_thing *handle,
                                         sx_value *out);
+
+/* Element i of an integer vector of n elements, as far as the nodes that make it tell: a constant,
+ * or (*out_is_dim) a dimension, known or c*N. False: it is computed. */
+bool sx_tf_peek(const sx_builder *b, sx_value vector, int i, int n, bool *out_is_dim, int64_t *out);
 
 /* ---- Building ---- */
 
@@ -79,6 +83,19 @@ SX_MUST_USE sx_status sx_tf_int64s(const sx_tf_op_node *x, const sx_ints *list, 
 /* v with dimension k that of from->v[k], or 1 where that is -1; the elements stay. */
 SX_MUST_USE sx_status sx_tf_reshape_dims(const sx_tf_op_node *x, sx_value v, const sx_ints *from,
                                          sx_value *out);
+/* The list `list`, which has no value, as zeros of its length: in the shape of `like` without its
+ * first `from` dimensions. */
+SX_MUST_USE sx_status sx_tf_list_fill(const sx_tf_op_node *x, const sx_tf_thing *list,
+                                      sx_value like, int from, sx_value *out);
+/* Elements [from, from + count) along an axis. */
+SX_MUST_USE sx_status sx_tf_cut_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_t from,
+                                     int64_t count, sx_value *out);
+/* The first n elements along axis 0, n an int64 [1]. */
+SX_MUST_USE sx_status sx_tf_first_rows(const sx_tf_op_node *x, sx_value v, sx_value n,
+                                       sx_value *out);
+/* v with an axis as two, of which one may be -1: what the other leaves. */
+SX_MUST_USE sx_status sx_tf_divide_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_t outer,
+                                        int64_t inner, sx_value *out);
 /* v with a 1 before axis `at`; -1 = at the end. */
 SX_MUST_USE sx_status sx_tf_expand(const sx_tf_op_node *x, sx_value v, int64_t at, sx_value *out);
 

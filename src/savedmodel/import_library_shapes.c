@@ -1,6 +1,8 @@
 /* Imports the nodes that read shapes or change them. */
 #include "savedmodel/import_library_ops.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 
 /* ---- Shapes ---- */
@@ -189,16 +191,208 @@ static sx_status import_range(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* ---- Parts ---- */
+
+/* Makes room for n outputs. */
+static sx_status make_room(sx_tf_op_node *x, int64_t n)
+{
+    enum { MAX_PARTS = 4096 };
+    if (n < 1 || n > MAX_PARTS) {
+        return sx_tf_unsupported("%lld parts; 1 to %d are supported", (long long)n, MAX_PARTS);
+    }
+    if (n > x->n->n_out) {
+        x->n->n_out = (int)n;
+        x->n->out = sx_arena_array(&x->im->arena, n, sx_tf_thing);
+    }
+    return x->n->out == NULL ? sx_import_memory() : SX_OK;
+}
+
+static sx_status wrap_axis(int64_t axis, int rank, int *out)
+{
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return *out >= 0 && *out < rank ? SX_OK
+                                    : sx_error(SX_DATA_LOSS, "axis %lld out of range for rank %d",
+                                               (long long)axis, rank);
+}
+
+/* Cuts v along an axis into parts of these sizes; squeezes: each is one element, without the axis.
+ */
+static sx_status cut(sx_tf_op_node *x, sx_value v, int axis, const int64_t *sizes, int n,
+                     bool squeezes)
+{
+    const sx_type type = sx_type_of_value(x->b, v);
+    sx_ints kept = {0};
+    int64_t from = 0;
+    SX_TRY(make_room(x, n));
+    for (int d = 0; d < type.rank; d++) {
+        if (!squeezes || d != axis) {
+            kept.v[kept.n++] = d;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        sx_value y = SX_NO_VALUE;
+        SX_TRY(sx_tf_cut_axis(x, v, axis, from, sizes[i], &y));
+        if (squeezes) {
+            SX_TRY(sx_tf_reshape_dims(x, y, &kept, &y));
+        }
+        sx_tf_set(x, i, y);
+        from += sizes[i];
+    }
+    return SX_OK;
+}
+
+sx_status sx_tf_divide_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_t outer,
+                            int64_t inner, sx_value *out)
+{
+    sx_type type = sx_type_of_value(x->b, v);
+    const int rank = type.rank;
+    sx_value shape = SX_NO_VALUE, parts[3], dims = SX_NO_VALUE;
+    int n_parts = 0;
+    if (rank == SX_MAX_RANK) {
+        return sx_tf_unsupported("an axis of unknown size of a value of rank %d", rank);
+    }
+    SX_TF_BUILD(x, &dims, shape, (&(sx_cast_attrs){SX_I64}), v);
+    for (int side = 0; side < 2; side++) {
+        const int from = side == 0 ? 0 : axis + 1, count = side == 0 ? axis : rank - axis - 1;
+        const sx_slice_attrs some = {.begin = {1, {from}}, .size = {1, {count}}};
+        if (count > 0) {
+            SX_TF_BUILD(x, &parts[n_parts++], slice, &some, dims);
+        }
+        if (side == 0) {
+            SX_TRY(sx_tf_int64s(x, &(sx_ints){2, {outer, inner}}, &parts[n_parts++]));
+        }
+    }
+    SX_TRY(sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, &shape, n_parts, parts));
+    for (int d = rank; d > axis + 1; d--) {
+        type.dims[d] = type.dims[d - 1];
+    }
+    type.rank = rank + 1;
+    type.dims[axis] = outer >= 0 ? outer : SX_UNKNOWN_DIM;
+    type.dims[axis + 1] = inner >= 0 ? inner : SX_UNKNOWN_DIM;
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_reshape, "shape"), shape};
+    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_reshape,
+                                               .inputs = &v,
+                                               .n_inputs = 1,
+                                               .attr_operands = &open,
+                                               .n_attr_operands = 1,
+                                               .types = &type,
+                                               .n_types = 1,
+                                               .device = "",
+                                               .file = ""});
+    return SX_OK;
+}
+
+/* axis, value; or, SplitV: value, sizes, axis */
+static sx_status import_split(sx_tf_op_node *x)
+{
+    const bool sized = strcmp(x->n->node->op, "SplitV") == 0;
+    const int at = sized ? 0 : 1, axis_at = sized ? 2 : 0;
+    const int64_t n = sx_tf_read_int(&x->tf.head, "num_split", 0);
+    sx_ints axes = {0};
+    sx_value v = SX_NO_VALUE;
+    int axis = 0;
+    SX_TRY(sx_tf_operand(x, at, &v));
+    SX_TRY(sx_tf_require_rank(x, at));
+    SX_TRY(sx_tf_operand_ints(x, axis_at, &axes));
+    const sx_type *type = &x->tf.head.types[at];
+    if (axes.n != 1) {
+        return sx_error(SX_DATA_LOSS, "%d axes, expected one", axes.n);
+    }
+    SX_TRY(wrap_axis(axes.v[0], type->rank, &axis));
+    SX_TRY(make_room(x, n));
+    int64_t *sizes = sx_arena_array(&x->im->arena, n, int64_t), all = 0, dim = type->dims[axis];
+    const sx_tensor *list = sized ? x->tf.head.values[1] : NULL;
+    if (sizes == NULL) {
+        return sx_import_memory();
+    }
+    if (sized && (list == NULL || (list->type.dtype != SX_I32 && list->type.dtype != SX_I64) ||
+                  sx_type_elems(&list->type) != n)) {
+        return sx_tf_unsupported("the sizes are not %lld constants", (long long)n);
+    }
+    if (dim < 0 && !sized) {
+        for (int64_t i = 0; i < n; i++) {
+            sizes[i] = 1;
+        }
+        SX_TRY(sx_tf_divide_axis(x, v, axis, n, -1, &v));
+        return cut(x, v, axis, sizes, (int)n, true);
+    }
+    int rest = -1;
+    for (int i = 0; i < n; i++) {
+        sizes[i] = !sized                       ? dim / n
+                   : list->type.dtype == SX_I32 ? ((const int32_t *)list->data)[i]
+                                                : ((const int64_t *)list->data)[i];
+        rest = sizes[i] == -1 ? i : rest;
+        if (sizes[i] < -1 || !sx_add_i64(all, SX_MAX(sizes[i], 0), &all)) {
+            return sx_error(SX_DATA_LOSS, "part %d has size %lld", i, (long long)sizes[i]);
+        }
+    }
+    if (rest >= 0 && dim < 0) {
+        return sx_tf_unsupported("the size of axis %d is unknown", axis);
+    }
+    if (rest >= 0) {
+        sizes[rest] = dim - all;
+        all = dim;
+    }
+    if (dim >= 0 && (all != dim || (rest >= 0 && sizes[rest] < 0))) {
+        return sx_error(SX_DATA_LOSS, "the parts have %lld elements, axis %d has %lld",
+                        (long long)all, axis, (long long)dim);
+    }
+    return cut(x, v, axis, sizes, (int)n, false);
+}
+
+/* value: its elements along an axis */
+static sx_status import_unpack(sx_tf_op_node *x)
+{
+    const int64_t n = sx_tf_read_int(&x->tf.head, "num", 0);
+    sx_value v = SX_NO_VALUE;
+    int axis = 0;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    SX_TRY(wrap_axis(sx_tf_read_int(&x->tf.head, "axis", 0), x->tf.head.types[0].rank, &axis));
+    if (n == 0) {
+        return SX_OK;
+    }
+    SX_TRY(make_room(x, n));
+    int64_t *sizes = sx_arena_array(&x->im->arena, n, int64_t);
+    for (int64_t i = 0; i < n && sizes != NULL; i++) {
+        sizes[i] = 1;
+    }
+    return sizes == NULL ? sx_import_memory() : cut(x, v, axis, sizes, (int)n, true);
+}
+
+/* ZerosLike, OnesLike */
+static sx_status import_like(sx_tf_op_node *x)
+{
+    const sx_type *type = &x->tf.head.types[0];
+    sx_value v = SX_NO_VALUE, shape = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    if (sx_dtype_bytes(type->dtype) == 0) {
+        return sx_tf_unsupported("of %s", sx_dtype_name(type->dtype));
+    }
+    SX_TRY(sx_tf_number(x, type->dtype, strcmp(x->n->node->op, "OnesLike") == 0, &y));
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_broadcast_to, "shape"), shape};
+    y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_broadcast_to,
+                                            .inputs = &y,
+                                            .n_inputs = 1,
+                                            .attr_operands = &open,
+                                            .n_attr_operands = 1,
+                                            .types = type,
+                                            .n_types = 1,
+                                            .device = "",
+                                            .file = ""});
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_shape_rows[] = {
-    {"Shape", import_shape, NULL},
-    {"Rank", import_rank, NULL},
-    {"Size", import_size, NULL},
-    {"Pack", import_pack, NULL},
-    {"Squeeze", import_squeeze, NULL},
-    {"ExpandDims", import_expand_dims, NULL},
-    {"Fill", import_fill, NULL},
-    {"Range", import_range, NULL},
-    {NULL, NULL, NULL},
+    {"Shape", import_shape, NULL},     {"Rank", import_rank, NULL},
+    {"Size", import_size, NULL},       {"Pack", import_pack, NULL},
+    {"Squeeze", import_squeeze, NULL}, {"ExpandDims", import_expand_dims, NULL},
+    {"Fill", import_fill, NULL},       {"Range", import_range, NULL},
+    {"Split", import_split, NULL},     {"SplitV", import_split, NULL},
+    {"Unpack", import_unpack, NULL},   {"ZerosLike", import_like, NULL},
+    {"OnesLike", import_like, NULL},   {NULL, NULL, NULL},
 };

@@ -1,123 +1,447 @@
-/* Imports strided slices. */
+/* Imports strided slices: x[begin:end:stride, ...] with axes that are dropped, added or left out.
+ *
+ *   1. what each axis of the input is cut to, and which axes the result has
+ *   2. first element and number of elements of each axis: known, or computed from the shape
+ *   3. slice, then every stride-th element, then reshape
+ *
+ * A negative stride runs over the same elements backwards: x[b:e:-s] is x[e+1:b+1] from its end. */
 #include "savedmodel/import_library_ops.h"
 
-/* x[begin:end] with stride 1, and axes that are dropped or added. */
+/* What the indices do with one axis of the input. */
+typedef struct cut {
+    int index;             /* which one of begin, end, strides; -1 = none, the whole axis */
+    bool shrink;           /* to one element, and the axis is dropped */
+    bool no_begin, no_end; /* as in x[:e], x[b:] */
+} cut;
+
+/* cuts[rank]; the result's axes are those of the input in `kept`, -1 = a new one. */
+static sx_status read_indices(const sx_tf_op_node *x, int n_indices, cut *cuts, sx_ints *kept)
+{
+    const sx_tf_node *tf = &x->tf.head;
+    const int64_t begins = sx_tf_read_int(tf, "begin_mask", 0),
+                  ends = sx_tf_read_int(tf, "end_mask", 0),
+                  shrinks = sx_tf_read_int(tf, "shrink_axis_mask", 0),
+                  news = sx_tf_read_int(tf, "new_axis_mask", 0),
+                  dots = sx_tf_read_int(tf, "ellipsis_mask", 0);
+    const int rank = tf->types[0].rank;
+    int n_named = 0, d = 0;
+    bool dotted = false;
+    for (int i = 0; i < n_indices; i++) {
+        n_named += (dots >> i & 1) == 0 && (news >> i & 1) == 0;
+    }
+    if (n_named > rank) {
+        return sx_error(SX_DATA_LOSS, "%d indices for an input of rank %d", n_named, rank);
+    }
+    *kept = (sx_ints){0};
+    for (int i = 0; i <= n_indices; i++) {
+        const bool end = i == n_indices, dot = !end && (dots >> i & 1) != 0;
+        const int whole = (dot || end) && !dotted ? rank - n_named : 0;
+        const bool new_axis = !end && !dot && (news >> i & 1) != 0;
+        const bool shrink = !end && !dot && !new_axis && (shrinks >> i & 1) != 0;
+        if (kept->n + whole + 1 > SX_MAX_RANK + end) {
+            return sx_tf_unsupported("the result has a rank above %d", SX_MAX_RANK);
+        }
+        for (int k = 0; k < whole; k++, d++) { /* an ellipsis, or the end, takes the other axes */
+            cuts[d] = (cut){.index = -1};
+            kept->v[kept->n++] = d;
+        }
+        dotted = dotted || dot;
+        if (new_axis) {
+            kept->v[kept->n++] = -1;
+        } else if (!end && !dot) {
+            cuts[d] = (cut){.index = i,
+                            .shrink = shrink,
+                            .no_begin = (begins >> i & 1) != 0,
+                            .no_end = (ends >> i & 1) != 0};
+            if (!shrink) {
+                kept->v[kept->n++] = d;
+            }
+            d++;
+        }
+    }
+    return SX_OK;
+}
+
+/* An integer that may be known: `value` is an int64 [1], made when it is needed. */
+typedef struct number {
+    bool known;
+    int64_t k;
+    sx_value value;
+} number;
+
+static number known(int64_t k)
+{
+    return (number){.known = true, .k = k};
+}
+
+static sx_status value_of(const sx_tf_op_node *x, const number *n, sx_value *out)
+{
+    *out = n->value;
+    return n->known ? sx_tf_int64s(x, &(sx_ints){1, {n->k}}, out) : SX_OK;
+}
+
+/* Element i of input `input`, a vector of `n`: a constant, an element of a vector that is made of
+ * constants and other scalars, or computed. */
+static sx_status element(const sx_tf_op_node *x, int input, int i, int n, number *out)
+{
+    const sx_tensor *all = x->tf.head.values[input];
+    sx_ints list = {0};
+    if (all != NULL) {
+        SX_TRY(sx_import_ints(all, input, &list));
+        *out = known(list.v[i]);
+        return SX_OK;
+    }
+    sx_value v = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, input, &v));
+    int64_t k = 0;
+    bool is_dim = false;
+    if (sx_tf_peek(x->b, v, i, n, &is_dim, &k) && (!is_dim || k >= 0)) {
+        *out = known(k);
+        return SX_OK;
+    }
+    const sx_slice_attrs at = {.begin = {1, {i}}, .size = {1, {1}}};
+    *out = (number){.known = false};
+    SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TF_BUILD(x, &out->value, slice, &at, v);
+    return SX_OK;
+}
+
+static sx_status sum(const sx_tf_op_node *x, const number *a, const number *b, number *out)
+{
+    sx_value va = SX_NO_VALUE, vb = SX_NO_VALUE;
+    if (a->known && b->known) {
+        *out = known(a->k + b->k);
+        return SX_OK;
+    }
+    if ((a->known && a->k == 0) || (b->known && b->k == 0)) {
+        *out = a->known && a->k == 0 ? *b : *a;
+        return SX_OK;
+    }
+    SX_TRY(value_of(x, a, &va));
+    SX_TRY(value_of(x, b, &vb));
+    *out = (number){.known = false};
+    SX_TF_BUILD(x, &out->value, add, NULL, va, vb);
+    return SX_OK;
+}
+
+/* a - b, at least 0 */
+static sx_status distance(const sx_tf_op_node *x, const number *a, const number *b, number *out)
+{
+    sx_value va = SX_NO_VALUE, vb = SX_NO_VALUE, zero = SX_NO_VALUE;
+    if (a->known && b->known) {
+        *out = known(SX_MAX(a->k - b->k, 0));
+        return SX_OK;
+    }
+    SX_TRY(value_of(x, a, &va));
+    if (b->known && b->k == 0) {
+        *out = *a;
+        return SX_OK;
+    }
+    SX_TRY(value_of(x, b, &vb));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &zero));
+    *out = (number){.known = false};
+    SX_TF_BUILD(x, &out->value, sub, NULL, va, vb);
+    SX_TF_BUILD(x, &out->value, maximum, NULL, out->value, zero);
+    return SX_OK;
+}
+
+/* The index i of an axis of `dim` elements, counted from the end if it is negative, plus `offset`;
+ * within [0, dim] unless it is `exact`. */
+static sx_status place(const sx_tf_op_node *x, const number *i, const number *dim, int64_t offset,
+                       bool exact, number *out)
+{
+    const number more = known(offset), zero = known(0);
+    sx_value v = SX_NO_VALUE, d = SX_NO_VALUE, nothing = SX_NO_VALUE, from_end = SX_NO_VALUE,
+             negative = SX_NO_VALUE;
+    if (i->known && dim->known) {
+        const int64_t at = (i->k < 0 ? i->k + dim->k : i->k) + offset;
+        *out = known(exact ? at : SX_MIN(SX_MAX(at, 0), dim->k));
+        return SX_OK;
+    }
+    if (i->known && exact && i->k >= 0) {
+        *out = known(i->k + offset);
+        return SX_OK;
+    }
+    SX_TRY(value_of(x, dim, &d));
+    SX_TRY(value_of(x, &zero, &nothing));
+    if (i->known) {
+        SX_TRY(value_of(x, i, &v));
+        if (i->k < 0) {
+            SX_TF_BUILD(x, &v, add, NULL, v, d);
+        }
+    } else {
+        v = i->value;
+        SX_TF_BUILD(x, &from_end, add, NULL, v, d);
+        SX_TF_BUILD(x, &negative, less, NULL, v, nothing);
+        SX_TF_BUILD(x, &v, select, NULL, negative, from_end, v);
+    }
+    *out = (number){.value = v};
+    SX_TRY(sum(x, out, &more, out));
+    if (!exact) {
+        SX_TF_BUILD(x, &out->value, maximum, NULL, out->value, nothing);
+        SX_TF_BUILD(x, &out->value, minimum, NULL, out->value, d);
+    }
+    return SX_OK;
+}
+
+/* What is left of an axis. */
+typedef struct extent {
+    number first, count;
+    bool whole;
+    int64_t stride;
+} extent;
+
+static sx_status extent_of(const sx_tf_op_node *x, const cut *c, int axis, int n_indices,
+                           extent *out)
+{
+    const int64_t size = x->tf.head.types[0].dims[axis];
+    number begin = known(0), end = known(0), stride = known(1), dim = known(size), last;
+    *out = (extent){.first = known(0), .count = dim, .whole = c->index < 0, .stride = 1};
+    if (out->whole) {
+        return SX_OK;
+    }
+    SX_TRY(element(x, 3, c->index, n_indices, &stride));
+    if (!stride.known) {
+        return sx_tf_unsupported("stride %d is not a constant", c->index);
+    }
+    if (stride.k == 0) {
+        return sx_error(SX_DATA_LOSS, "stride %d is 0", c->index);
+    }
+    if (!c->shrink && c->no_begin && c->no_end) { /* x[::s] */
+        out->whole = true;
+        out->stride = stride.k;
+        return SX_OK;
+    }
+    if (size < 0) {
+        const sx_slice_attrs at = {.begin = {1, {axis}}, .size = {1, {1}}};
+        dim = (number){.known = false};
+        SX_TF_BUILD(x, &dim.value, shape, (&(sx_cast_attrs){SX_I64}), x->n->in[0].value);
+        SX_TF_BUILD(x, &dim.value, slice, &at, dim.value);
+    }
+    if (!c->no_begin || c->shrink) {
+        SX_TRY(element(x, 1, c->index, n_indices, &begin));
+    }
+    if (c->shrink) {
+        SX_TRY(place(x, &begin, &dim, 0, true, &out->first));
+        if (out->first.known && (out->first.k < 0 || (size >= 0 && out->first.k >= size))) {
+            return sx_error(SX_DATA_LOSS, "index %lld is out of range for %lld elements",
+                            (long long)begin.k, (long long)size);
+        }
+        out->count = known(1);
+        return SX_OK;
+    }
+    if (!c->no_end) {
+        SX_TRY(element(x, 2, c->index, n_indices, &end));
+    }
+    out->stride = stride.k;
+    if (stride.k > 0) {
+        last = dim;
+        if (!c->no_begin) {
+            SX_TRY(place(x, &begin, &dim, 0, false, &out->first));
+        }
+        if (!c->no_end) {
+            SX_TRY(place(x, &end, &dim, 0, false, &last));
+        }
+    } else {
+        last = dim;
+        if (!c->no_begin) {
+            SX_TRY(place(x, &begin, &dim, 1, false, &last));
+        }
+        if (!c->no_end) {
+            SX_TRY(place(x, &end, &dim, 1, false, &out->first));
+        }
+    }
+    out->whole = out->first.known && out->first.k == 0 &&
+                 (last.known ? dim.known && last.k >= dim.k : last.value.id == dim.value.id);
+    SX_TRY(distance(x, &last, &out->first, &out->count));
+    return SX_OK;
+}
+
+/* slice(v) with its begin and size operands, int64 [rank]. */
+static sx_value slice_open(const sx_tf_op_node *x, sx_value v, sx_value begin, sx_value size,
+                           const sx_type *type)
+{
+    const sx_attr_operand open[] = {{sx_tf_attr_row(&sx_op_slice, "begin"), begin},
+                                    {sx_tf_attr_row(&sx_op_slice, "size"), size}};
+    return sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_slice,
+                                               .inputs = &v,
+                                               .n_inputs = 1,
+                                               .attr_operands = open,
+                                               .n_attr_operands = 2,
+                                               .types = type,
+                                               .n_types = 1,
+                                               .device = "",
+                                               .file = ""});
+}
+
+sx_status sx_tf_first_rows(const sx_tf_op_node *x, sx_value v, sx_value n, sx_value *out)
+{
+    sx_type type = sx_type_of_value(x->b, v);
+    sx_ints zeros = {.n = type.rank}, rest = {.n = type.rank - 1};
+    sx_value begin = SX_NO_VALUE, size = SX_NO_VALUE;
+    if (type.rank == SX_UNKNOWN_RANK || type.rank < 1) {
+        return sx_tf_unsupported("the rank of the list's tensors is unknown");
+    }
+    for (int d = 0; d < rest.n; d++) {
+        rest.v[d] = -1;
+    }
+    SX_TRY(sx_tf_int64s(x, &zeros, &begin));
+    SX_TRY(sx_tf_int64s(x, &rest, &size));
+    SX_TF_BUILD(x, &size, concat, (&(sx_axis_attrs){0}), n, size);
+    type.dims[0] = SX_UNKNOWN_DIM;
+    *out = slice_open(x, v, begin, size, &type);
+    return SX_OK;
+}
+
+/* The block of v that extents[rank] describe. */
+static sx_status cut_block(const sx_tf_op_node *x, sx_value v, const extent *extents, sx_value *out)
+{
+    sx_type type = sx_type_of_value(x->b, v);
+    sx_slice_attrs attrs = {.begin = {.n = type.rank}, .size = {.n = type.rank}};
+    sx_value begin[SX_MAX_RANK], size[SX_MAX_RANK], starts = SX_NO_VALUE, sizes = SX_NO_VALUE;
+    bool cuts = false, fixed = true;
+    for (int d = 0; d < type.rank; d++) {
+        const extent *e = &extents[d];
+        const int64_t dim = type.dims[d];
+        cuts = cuts || !e->whole;
+        fixed = fixed &&
+                (e->whole ? dim >= 0 || sx_dim_is_batch(dim) : e->first.known && e->count.known);
+        attrs.begin.v[d] = e->whole ? 0 : e->first.k;
+        attrs.size.v[d] = e->whole ? dim : e->count.k;
+        type.dims[d] = e->whole ? dim : e->count.known ? e->count.k : SX_UNKNOWN_DIM;
+    }
+    *out = v;
+    if (!cuts) {
+        return SX_OK;
+    }
+    if (fixed) {
+        *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_slice,
+                                                   .attrs = &attrs,
+                                                   .inputs = &v,
+                                                   .n_inputs = 1,
+                                                   .types = &type,
+                                                   .n_types = 1,
+                                                   .device = "",
+                                                   .file = ""});
+        return SX_OK;
+    }
+    for (int d = 0; d < type.rank; d++) {
+        const number none = known(0), rest = known(-1);
+        SX_TRY(value_of(x, extents[d].whole ? &none : &extents[d].first, &begin[d]));
+        SX_TRY(value_of(x, extents[d].whole ? &rest : &extents[d].count, &size[d]));
+    }
+    SX_TRY(sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, &starts, type.rank, begin));
+    SX_TRY(sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, &sizes, type.rank, size));
+    *out = slice_open(x, v, starts, sizes, &type);
+    return SX_OK;
+}
+
+sx_status sx_tf_cut_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_t from, int64_t count,
+                         sx_value *out)
+{
+    extent extents[SX_MAX_RANK];
+    for (int d = 0; d < SX_MAX_RANK; d++) {
+        extents[d] = (extent){.whole = d != axis, .stride = 1};
+    }
+    extents[axis].first = known(from);
+    extents[axis].count = known(count);
+    return cut_block(x, v, extents, out);
+}
+
+/* Every stride-th element along an axis: it is padded to a multiple and divided into groups, of
+ * which the first element is left. */
+static sx_status every(const sx_tf_op_node *x, sx_value v, int axis, int64_t stride, sx_value *out)
+{
+    sx_type type = sx_type_of_value(x->b, v);
+    const int64_t size = type.dims[axis];
+    sx_pad_attrs pad = {.before = {.n = type.rank}, .after = {.n = type.rank}};
+    sx_ints kept = {0};
+    if (type.rank == SX_MAX_RANK || stride > INT32_MAX) {
+        return sx_tf_unsupported("stride %lld of an input of rank %d", (long long)stride,
+                                 type.rank);
+    }
+    pad.after.v[axis] = size >= 0 ? (stride - size % stride) % stride : stride - 1;
+    type.dims[axis] = size >= 0 ? size + pad.after.v[axis] : SX_UNKNOWN_DIM;
+    v = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_pad,
+                                            .attrs = &pad,
+                                            .inputs = &v,
+                                            .n_inputs = 1,
+                                            .types = &type,
+                                            .n_types = 1,
+                                            .device = "",
+                                            .file = ""});
+    if (size < 0) { /* the largest multiple within, by float64, where integers are exact */
+        const sx_slice_attrs at = {.begin = {1, {axis}}, .size = {1, {1}}};
+        sx_value n = SX_NO_VALUE, by = SX_NO_VALUE;
+        extent extents[SX_MAX_RANK];
+        SX_TF_BUILD(x, &n, shape, (&(sx_cast_attrs){SX_I64}), v);
+        SX_TF_BUILD(x, &n, slice, &at, n);
+        SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_F64}), n);
+        SX_TRY(sx_tf_number(x, SX_F64, (double)stride, &by));
+        SX_TF_BUILD(x, &n, div, NULL, n, by);
+        SX_TF_BUILD(x, &n, floor, NULL, n);
+        SX_TF_BUILD(x, &n, mul, NULL, n, by);
+        SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_I64}), n);
+        for (int d = 0; d < type.rank; d++) {
+            extents[d] = (extent){.whole = d != axis, .first = known(0), .count = {.value = n}};
+        }
+        SX_TRY(cut_block(x, v, extents, &v));
+    }
+    SX_TRY(sx_tf_divide_axis(x, v, axis, -1, stride, &v));
+    SX_TRY(sx_tf_cut_axis(x, v, axis + 1, 0, 1, &v));
+    for (int d = 0; d <= type.rank; d++) {
+        if (d != axis + 1) {
+            kept.v[kept.n++] = d;
+        }
+    }
+    return sx_tf_reshape_dims(x, v, &kept, out);
+}
+
 static sx_status import_strided_slice(sx_tf_op_node *x)
 {
-    sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
-    sx_ints begin = {0}, end = {0}, strides = {0}, kept = {0};
-    const int64_t begins = sx_tf_read_int(&x->tf.head, "begin_mask", 0),
-                  ends = sx_tf_read_int(&x->tf.head, "end_mask", 0),
-                  shrinks = sx_tf_read_int(&x->tf.head, "shrink_axis_mask", 0),
-                  adds = sx_tf_read_int(&x->tf.head, "new_axis_mask", 0),
-                  dots = sx_tf_read_int(&x->tf.head, "ellipsis_mask", 0);
+    sx_value v = SX_NO_VALUE;
+    cut cuts[SX_MAX_RANK] = {{0}};
+    extent extents[SX_MAX_RANK];
+    sx_ints kept;
     SX_TRY(sx_tf_operand(x, 0, &v));
     SX_TRY(sx_tf_require_rank(x, 0));
-    SX_TRY(sx_tf_operand_ints(x, 1, &begin));
-    SX_TRY(sx_tf_operand_ints(x, 2, &end));
-    SX_TRY(sx_tf_operand_ints(x, 3, &strides));
-    const sx_type *type = &x->tf.head.types[0];
-    sx_slice_attrs attrs = {.begin = {.n = type->rank}, .size = {.n = type->rank}};
-    bool cuts = false, whole = true; /* whether the sizes are known */
-    int n_axes = 0;                  /* that the indices name */
-    for (int i = 0; i < begin.n; i++) {
-        n_axes += (adds >> i & 1) == 0 && (dots >> i & 1) == 0;
+    if (x->n->n_in < 4) {
+        return sx_error(SX_DATA_LOSS, "input %d is missing", x->n->n_in);
     }
-    int d = 0;
-    for (int i = 0; i <= begin.n; i++) {
-        const bool dot = i == begin.n || (dots >> i & 1) != 0;
-        if (!dot && (adds >> i & 1) != 0) {
-            kept.v[kept.n++ % SX_MAX_RANK] = -1;
-            continue;
-        }
-        /* an ellipsis, or the end, takes the axes that are not named */
-        for (int k = 0; dot && k < type->rank - n_axes && d < type->rank; k++, d++) {
-            attrs.size.v[d] = -1;
-            kept.v[kept.n++ % SX_MAX_RANK] = d;
-        }
-        n_axes = dot ? type->rank : n_axes;
-        if (dot) {
-            continue;
-        }
-        if (d >= type->rank || i >= end.n || i >= strides.n) {
-            return sx_error(SX_DATA_LOSS, "%d indices for an input of rank %d", begin.n,
-                            type->rank);
-        }
-        const int64_t dim = type->dims[d], from = begin.v[i], to = end.v[i];
-        const bool shrink = (shrinks >> i & 1) != 0, from_start = (begins >> i & 1) != 0,
-                   to_end = (ends >> i & 1) != 0;
-        if (strides.v[i] != 1) {
-            return sx_tf_unsupported("stride %lld; only 1 is supported", (long long)strides.v[i]);
-        }
-        if (!shrink && (from_start || from == 0) && to_end) {
-            attrs.size.v[d] = -1;
-        } else if (shrink && (from >= 0 || dim >= 0)) {
-            attrs.begin.v[d] = from < 0 ? from + dim : from;
-            attrs.size.v[d] = 1;
-            if (attrs.begin.v[d] < 0 || (dim >= 0 && attrs.begin.v[d] >= dim)) {
-                return sx_error(SX_DATA_LOSS, "index %lld is out of range for %lld elements",
-                                (long long)from, (long long)dim);
-            }
-        } else if (!shrink && dim >= 0) {
-            const int64_t first =
-                from_start ? 0 : SX_MIN(SX_MAX(from < 0 ? from + dim : from, 0), dim);
-            const int64_t last = to_end ? dim : SX_MIN(SX_MAX(to < 0 ? to + dim : to, 0), dim);
-            attrs.begin.v[d] = first;
-            attrs.size.v[d] = SX_MAX(last - first, 0);
-        } else if (!shrink && to_end && from > 0) {
-            attrs.begin.v[d] = from;
-            attrs.size.v[d] = -1;
-        } else {
-            return sx_tf_unsupported("it cuts an axis whose size is unknown");
-        }
-        cuts = cuts || attrs.size.v[d] != -1 || attrs.begin.v[d] != 0;
-        if (!shrink) {
-            kept.v[kept.n++ % SX_MAX_RANK] = d;
-        }
-        d++;
+    const int rank = x->tf.head.types[0].rank;
+    const sx_type *indices = &x->tf.head.types[3];
+    if (indices->rank != 1 || indices->dims[0] < 0 || indices->dims[0] > 2 * SX_MAX_RANK) {
+        return sx_tf_unsupported("the number of indices is unknown, or above %d", 2 * SX_MAX_RANK);
     }
-    if (kept.n > SX_MAX_RANK) {
-        return sx_tf_unsupported("the result has rank %d, at most %d are supported", kept.n,
-                                 SX_MAX_RANK);
-    }
-    y = v;
-    for (int k = 0; k < type->rank; k++) {
-        if (attrs.size.v[k] == -1 && attrs.begin.v[k] == 0 && type->dims[k] != SX_UNKNOWN_DIM) {
-            attrs.size.v[k] = type->dims[k];
-        } else if (attrs.size.v[k] == -1) {
-            whole = false;
+    const int n_indices = (int)indices->dims[0];
+    for (int i = 1; i < 3; i++) {
+        const sx_type *other = &x->tf.head.types[i];
+        if (other->rank == 1 && other->dims[0] >= 0 && other->dims[0] != n_indices) {
+            return sx_error(SX_DATA_LOSS, "input %d has %lld indices, the strides have %d", i,
+                            (long long)other->dims[0], n_indices);
         }
     }
-    if (cuts && whole) {
-        SX_TF_BUILD(x, &y, slice, &attrs, v);
-    } else if (cuts) {
-        sx_value operands[2];
-        SX_TRY(sx_tf_int64s(x, &attrs.begin, &operands[0]));
-        SX_TRY(sx_tf_int64s(x, &attrs.size, &operands[1]));
-        const sx_attr_operand open[] = {{sx_tf_attr_row(&sx_op_slice, "begin"), operands[0]},
-                                        {sx_tf_attr_row(&sx_op_slice, "size"), operands[1]}};
-        sx_type out = *type;
-        for (int k = 0; k < type->rank; k++) {
-            out.dims[k] = attrs.size.v[k] >= 0 ? attrs.size.v[k] : SX_UNKNOWN_DIM;
-        }
-        y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_slice,
-                                                .inputs = &v,
-                                                .n_inputs = 1,
-                                                .attr_operands = open,
-                                                .n_attr_operands = 2,
-                                                .types = &out,
-                                                .n_types = 1,
-                                                .device = "",
-                                                .file = ""});
+    SX_TRY(read_indices(x, n_indices, cuts, &kept));
+    for (int d = 0; d < rank; d++) {
+        SX_TRY(extent_of(x, &cuts[d], d, n_indices, &extents[d]));
     }
-    bool same = kept.n == type->rank;
+    SX_TRY(cut_block(x, v, extents, &v));
+    for (int d = 0; d < rank; d++) {
+        if (extents[d].stride < 0) {
+            return sx_tf_unsupported("stride %lld is negative", (long long)extents[d].stride);
+        }
+        if (extents[d].stride > 1) {
+            SX_TRY(every(x, v, d, extents[d].stride, &v));
+        }
+    }
+    bool same = kept.n == rank;
     for (int k = 0; k < kept.n; k++) {
         same = same && kept.v[k] == k;
     }
     if (!same) {
-        SX_TRY(sx_tf_reshape_dims(x, y, &kept, &y));
+        SX_TRY(sx_tf_reshape_dims(x, v, &kept, &v));
     }
-    sx_tf_set(x, 0, y);
+    sx_tf_set(x, 0, v);
     return SX_OK;
 }
 

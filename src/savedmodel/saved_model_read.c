@@ -13,10 +13,17 @@
 #include "io/file.h"
 #include "io/path.h"
 #include "proto/guard.h"
+#include "proto/trackable_object_graph.pb-c.h"
 
-#define TAG_SERVE "serve"
+#define TAG_SERVE        "serve"
+#define OBJECT_GRAPH_KEY "_CHECKPOINTABLE_OBJECT_GRAPH"
 
-enum { MAX_MODEL_BYTES = 1 << 30, BUDGET_FACTOR = 4, BUDGET_SLACK = 64 << 20 };
+enum {
+    MAX_MODEL_BYTES = 1 << 30,
+    MAX_OBJECT_GRAPH_BYTES = 64 << 20,
+    BUDGET_FACTOR = 4,
+    BUDGET_SLACK = 64 << 20,
+};
 
 struct sx_saved_model {
     sx_arena arena;
@@ -30,6 +37,7 @@ struct sx_saved_model {
     sx_budget *memory; /* while it is opened; NULL = no limit */
     sx_map nodes;      /* of the graph: name -> NodeDef */
     sx_map variables;  /* VarHandleOp's name -> checkpoint key */
+    sx_map parts;      /* the same -> part of the tensor, if it is not all of it */
 };
 
 /* ---- Pieces of graphs ---- */
@@ -253,7 +261,10 @@ static const Tensorflow__NodeDef *find_handle(const struct restorer *r, const ch
             }
         }
     }
-    return node != NULL && strcmp(node->op, "VarHandleOp") == 0 ? node : NULL;
+    const bool variable =
+        node != NULL && (strcmp(node->op, "VarHandleOp") == 0 ||
+                         strcmp(node->op, "VariableV2") == 0 || strcmp(node->op, "Variable") == 0);
+    return variable ? node : NULL;
 }
 
 /* String k of a Const of strings. */
@@ -285,15 +296,28 @@ static sx_status note_assignment(const struct restorer *r, const Tensorflow__Nod
         return SX_OK;
     }
     char *copy = sx_arena_strndup(&r->model->arena, (const char *)key->data, key->len);
-    return copy == NULL ? sx_no_memory("for a SavedModel")
-                        : sx_map_put(&r->model->variables, handle->name, copy);
+    if (copy == NULL) {
+        return sx_no_memory("for a SavedModel");
+    }
+    const ProtobufCBinaryData *part =
+        restore->n_input < 3
+            ? NULL
+            : const_string(find_ref(&r->nodes, restore->input[2], &unused), output);
+    if (part != NULL && part->len > 0) {
+        char *text = sx_arena_strndup(&r->model->arena, (const char *)part->data, part->len);
+        if (text == NULL) {
+            return sx_no_memory("for a SavedModel");
+        }
+        SX_TRY(sx_map_put(&r->model->parts, handle->name, text));
+    }
+    return sx_map_put(&r->model->variables, handle->name, copy);
 }
 
 static sx_status note_assignments(struct restorer *r, Tensorflow__NodeDef *const *nodes, size_t n)
 {
     SX_TRY(index_nodes(nodes, n, &r->nodes));
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(nodes[i]->op, "AssignVariableOp") == 0) {
+        if (strcmp(nodes[i]->op, "AssignVariableOp") == 0 || strcmp(nodes[i]->op, "Assign") == 0) {
             SX_TRY(note_assignment(r, nodes[i]));
         }
     }
@@ -331,6 +355,67 @@ static sx_status read_restorer(sx_saved_model *m)
                            ? note_assignments(&r, r.function->node_def, r.function->n_node_def)
                            : note_assignments(&r, graph->node, graph->n_node);
     sx_map_deinit(&r.nodes);
+    return status;
+}
+
+/* The variables that the restore operation does not fill, by the object graph of the checkpoint:
+ * TensorFlow 2 restores objects, and some variables are in the graph under another name. A name
+ * that several objects have is no key. */
+static sx_status read_object_graph(sx_saved_model *m)
+{
+    static char several;
+    const Tensorflow__GraphDef *graph = m->meta->graph_def;
+    const sx_bundle_entry *e =
+        m->bundle != NULL ? sx_bundle_find(m->bundle, OBJECT_GRAPH_KEY) : NULL;
+    bool lacks = false;
+    for (size_t i = 0; i < graph->n_node; i++) {
+        lacks = lacks || (strcmp(graph->node[i]->op, "VarHandleOp") == 0 &&
+                          !sx_map_has(&m->variables, graph->node[i]->name));
+    }
+    if (!lacks || e == NULL || e->type.dtype != SX_STRING || e->type.rank != 0) {
+        return SX_OK;
+    }
+    sx_arena arena;
+    sx_tensor text;
+    ProtobufCMessage *message = NULL;
+    sx_map keys; /* full name -> key */
+    sx_arena_init(&arena, MAX_OBJECT_GRAPH_BYTES);
+    sx_map_init(&keys);
+    sx_status status = sx_bundle_read_strings(m->bundle, OBJECT_GRAPH_KEY, &arena, &text);
+    if (status == SX_OK) {
+        status = sx_proto_unpack(&tensorflow__trackable_object_graph__descriptor,
+                                 *(const sx_bytes *)text.data, NULL, OBJECT_GRAPH_KEY, &message);
+    }
+    const Tensorflow__TrackableObjectGraph *objects =
+        (const Tensorflow__TrackableObjectGraph *)message;
+    for (size_t i = 0; status == SX_OK && i < objects->n_nodes; i++) {
+        const Tensorflow__TrackableObjectGraph__TrackableObject *o = objects->nodes[i];
+        for (size_t k = 0; status == SX_OK && k < o->n_attributes; k++) {
+            const char *name = o->attributes[k]->full_name;
+            const char *key = o->attributes[k]->checkpoint_key;
+            if (name[0] != '\0' && key[0] != '\0') {
+                status = sx_map_put(&keys, name,
+                                    sx_map_has(&keys, name) ? &several : (void *)(uintptr_t)key);
+            }
+        }
+    }
+    for (size_t i = 0; status == SX_OK && i < graph->n_node; i++) {
+        const Tensorflow__NodeDef *node = graph->node[i];
+        const Tensorflow__AttrValue *a = sx_tf_node_attr(node, "shared_name");
+        const bool named = a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_S;
+        const char *key =
+            named && strcmp(node->op, "VarHandleOp") == 0 && !sx_map_has(&m->variables, node->name)
+                ? sx_map_get_bytes(&keys, (const char *)a->s.data, a->s.len)
+                : NULL;
+        if (key != NULL && key != &several) {
+            char *copy = sx_arena_strdup(&m->arena, key);
+            status = copy == NULL ? sx_no_memory("for a SavedModel")
+                                  : sx_map_put(&m->variables, node->name, copy);
+        }
+    }
+    sx_proto_free(message);
+    sx_map_deinit(&keys);
+    sx_arena_deinit(&arena);
     return status;
 }
 
@@ -389,6 +474,7 @@ static sx_status create(const char *dir, sx_saved_model **out_model)
     sx_arena_init(&m->arena, 0);
     sx_map_init(&m->nodes);
     sx_map_init(&m->variables);
+    sx_map_init(&m->parts);
     m->dir = sx_arena_strdup(&m->arena, dir);
     if (m->dir == NULL) {
         sx_saved_model_close(m);
@@ -411,6 +497,9 @@ sx_status sx_saved_model_open_within(const char *dir, sx_budget *memory, sx_save
     sx_status status = read_file(m);
     if (status == SX_OK) {
         status = open_variables(m);
+    }
+    if (status == SX_OK) {
+        status = read_object_graph(m);
     }
     m->memory = NULL;
     if (status != SX_OK) {
@@ -462,6 +551,7 @@ void sx_saved_model_close(sx_saved_model *m)
     sx_proto_free(m->message);
     sx_map_deinit(&m->nodes);
     sx_map_deinit(&m->variables);
+    sx_map_deinit(&m->parts);
     sx_arena_deinit(&m->arena);
     sx_free(m);
 }
@@ -514,4 +604,9 @@ const sx_bundle *sx_saved_model_variables(const sx_saved_model *m)
 const char *sx_saved_model_variable_key(const sx_saved_model *m, const char *node)
 {
     return sx_map_get(&m->variables, node);
+}
+
+const char *sx_saved_model_variable_part(const sx_saved_model *m, const char *node)
+{
+    return sx_map_get(&m->parts, node);
 }

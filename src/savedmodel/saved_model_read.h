@@ -60,6 +60,8 @@ const sx_bundle *sx_saved_model_variables(const sx_saved_model *model); /* NULL 
 /* The checkpoint key from which the restore operation fills the variable of the graph's VarHandleOp
  * `node`. NULL if it restores none. */
 const char *sx_saved_model_variable_key(const sx_saved_model *model, const char *node);
+/* The part of that key's tensor, as RestoreV2 has it ("4 6 0,2:0,6"); NULL: all of it. */
+const char *sx_saved_model_variable_part(const sx_saved_model *model, const char *node);
 
 /* ---- Graphs ---- */
 

@@ -1,0 +1,518 @@
+/* Imports TensorFlow's lists of tensors: TensorList, and TensorArrayV3, whose tensors travel in its
+ * flow. A list is one value [n, ...]: its tensors have one shape.
+ *
+ *   TensorListReserve(shape, n)   zeros [n, shape...]; without a value while the shape is unknown,
+ *                                 that is, until a tensor is set
+ *   GetItem, SetItem              take_row, put_row
+ *   PushBack, Resize              concat
+ *
+ * A loop that is the first to set a list's tensors has to pass the whole list as its state: the
+ * shape comes from the results of its body (import_library_control.c). */
+#include "savedmodel/import_library_ops.h"
+
+#include <string.h>
+
+static sx_status list_operand(const sx_tf_op_node *x, int i, const sx_tf_thing **out)
+{
+    if (i < 0 || i >= x->n->n_in) {
+        return sx_error(SX_DATA_LOSS, "the list is missing");
+    }
+    *out = &x->n->in[i];
+    return (*out)->kind == SX_TF_LIST ? SX_OK
+                                      : sx_tf_unsupported("input %d is not a list of tensors", i);
+}
+
+static void set_list(sx_tf_op_node *x, int output, sx_value value)
+{
+    x->n->out[output] = (sx_tf_thing){
+        .kind = SX_TF_LIST, .value = value, .variable = sx_type_of_value(x->b, value)};
+}
+
+/* Dimensions [from, from + count) of v as a vector of int64; count < 0: up to the last. */
+static sx_status dims_of(const sx_tf_op_node *x, sx_value v, int from, int count, sx_value *out)
+{
+    const sx_type type = sx_type_of_value(x->b, v);
+    SX_TF_BUILD(x, out, shape, (&(sx_cast_attrs){SX_I64}), v);
+    if (from == 0 && count < 0) {
+        return SX_OK;
+    }
+    if (count < 0 && type.rank == SX_UNKNOWN_RANK) {
+        return sx_tf_unsupported("the rank of the list's tensors is unknown");
+    }
+    count = count < 0 ? type.rank - from : count;
+    const sx_slice_attrs part = {.begin = {1, {from}}, .size = {1, {count}}};
+    SX_TF_BUILD(x, out, slice, &part, *out);
+    return SX_OK;
+}
+
+/* The number of tensors, int64 [1]. */
+static sx_status length_of(const sx_tf_op_node *x, const sx_tf_thing *list, sx_value *out)
+{
+    const sx_type *type = &list->variable;
+    if (sx_value_is(list->value)) {
+        return dims_of(x, list->value, 0, 1, out);
+    }
+    if (type->rank > 0 && type->dims[0] >= 0) {
+        return sx_tf_int64s(x, &(sx_ints){1, {type->dims[0]}}, out);
+    }
+    if (!sx_value_is(list->length)) {
+        return sx_tf_unsupported("the length of the list is not known here");
+    }
+    SX_TF_BUILD(x, out, cast, (&(sx_cast_attrs){SX_I64}), list->length);
+    SX_TF_BUILD(x, out, reshape, (&(sx_shape_attrs){{1, {1}}}), *out);
+    return SX_OK;
+}
+
+/* n zeros, n an int64 [1] that is n_known unless that is negative, in the shape of `like` without
+ * its first `from` dimensions. */
+static sx_status zeros(const sx_tf_op_node *x, sx_value n, int64_t n_known, sx_value like, int from,
+                       sx_value *out)
+{
+    const sx_type shape = sx_type_of_value(x->b, like);
+    sx_type type = sx_tf_unknown_shape(shape.dtype);
+    sx_value zero = SX_NO_VALUE, dims = SX_NO_VALUE;
+    bool whole = n_known >= 0 && shape.rank != SX_UNKNOWN_RANK;
+    if (shape.rank - from + 1 > SX_MAX_RANK) {
+        return sx_tf_unsupported("a list of tensors of rank %d", shape.rank - from);
+    }
+    if (shape.rank != SX_UNKNOWN_RANK) {
+        type.rank = shape.rank - from + 1;
+        type.dims[0] = n_known >= 0 ? n_known : SX_UNKNOWN_DIM;
+        for (int d = 1; d < type.rank; d++) {
+            type.dims[d] = shape.dims[from + d - 1];
+            whole = whole && (type.dims[d] >= 0 || sx_dim_is_batch(type.dims[d]));
+        }
+    }
+    SX_TRY(sx_tf_number(x, shape.dtype, 0, &zero));
+    if (whole) {
+        const sx_shape_attrs attrs = {sx_ints_of(type.rank, type.dims)};
+        return sx_tf_build(x, &sx_op_broadcast_to, &attrs, out, 1, &zero);
+    }
+    SX_TRY(dims_of(x, like, from, -1, &dims));
+    SX_TF_BUILD(x, &dims, concat, (&(sx_axis_attrs){0}), n, dims);
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_broadcast_to, "shape"), dims};
+    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_broadcast_to,
+                                               .inputs = &zero,
+                                               .n_inputs = 1,
+                                               .attr_operands = &open,
+                                               .n_attr_operands = 1,
+                                               .types = &type,
+                                               .n_types = 1,
+                                               .device = "",
+                                               .file = ""});
+    return SX_OK;
+}
+
+sx_status sx_tf_list_fill(const sx_tf_op_node *x, const sx_tf_thing *list, sx_value like, int from,
+                          sx_value *out)
+{
+    sx_value n = SX_NO_VALUE;
+    SX_TRY(length_of(x, list, &n));
+    return zeros(x, n, list->variable.rank > 0 ? list->variable.dims[0] : -1, like, from, out);
+}
+
+/* The list's value [n, ...]; the shape of its tensors must be known. */
+static sx_status list_value(const sx_tf_op_node *x, int i, sx_value *out)
+{
+    const sx_tf_thing *list = NULL;
+    SX_TRY(list_operand(x, i, &list));
+    *out = list->value;
+    return sx_value_is(list->value)
+               ? SX_OK
+               : sx_tf_unsupported("no tensor of this list was set before, and its element_shape "
+                                   "does not say their shape");
+}
+
+/* A list of n tensors that are not set. shape: their shape, -1 = an unknown dimension; or NULL. */
+static sx_status empty_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_t n_known,
+                            sx_value n, const sx_tensor *shape)
+{
+    sx_tf_thing *list = &x->n->out[output];
+    sx_ints dims = {.n = -1};
+    if (shape != NULL && shape->type.rank == 1) {
+        SX_TRY(sx_import_ints(shape, 0, &dims));
+    }
+    if (dims.n >= SX_MAX_RANK) {
+        return sx_tf_unsupported("a list of tensors of rank %d", dims.n);
+    }
+    *list = (sx_tf_thing){.kind = SX_TF_LIST, .length = n, .list = ++x->im->n_lists};
+    list->variable = (sx_type){.dtype = dtype, .rank = 1, .dims = {n_known}};
+    bool whole = dims.n >= 0;
+    for (int d = 0; d < dims.n; d++) {
+        whole = whole && dims.v[d] >= 0;
+    }
+    if (whole) {
+        const sx_type type = sx_type_make(dtype, dims.n, dims.v);
+        sx_value zero = SX_NO_VALUE, like = SX_NO_VALUE, all = SX_NO_VALUE;
+        const sx_shape_attrs attrs = {dims};
+        SX_TRY(sx_tf_number(x, type.dtype, 0, &zero));
+        SX_TRY(sx_tf_build(x, &sx_op_broadcast_to, &attrs, &like, 1, &zero));
+        SX_TRY(sx_tf_list_fill(x, list, like, 0, &all));
+        set_list(x, output, all);
+    }
+    return SX_OK;
+}
+
+static sx_status dtype_attr(const sx_tf_op_node *x, const char *name, sx_dtype *out)
+{
+    *out = sx_tf_read_dtype(&x->tf.head, name, SX_DTYPE_NONE);
+    return sx_dtype_bytes(*out) > 0
+               ? SX_OK
+               : sx_tf_unsupported("a list of %s",
+                                   *out == SX_DTYPE_NONE ? "another type" : sx_dtype_name(*out));
+}
+
+/* A known scalar of the node's inputs, or -1. */
+static int64_t known_scalar(const sx_tf_op_node *x, int i)
+{
+    sx_ints list = {0};
+    sx_status status = i < x->n->n_in && x->tf.head.values[i] != NULL
+                           ? sx_import_ints(x->tf.head.values[i], i, &list)
+                           : SX_OK;
+    const bool known = status == SX_OK && list.n == 1 && list.v[0] >= 0;
+    sx_status_free(status);
+    return known ? list.v[0] : SX_UNKNOWN_DIM;
+}
+
+/* element_shape, num_elements */
+static sx_status import_reserve(sx_tf_op_node *x)
+{
+    sx_value n = SX_NO_VALUE;
+    sx_dtype dtype;
+    SX_TRY(sx_tf_operand(x, 1, &n));
+    SX_TRY(dtype_attr(x, "element_dtype", &dtype));
+    return empty_list(x, 0, dtype, known_scalar(x, 1), n, x->tf.head.values[0]);
+}
+
+/* element_shape, max_num_elements */
+static sx_status import_empty(sx_tf_op_node *x)
+{
+    sx_dtype dtype;
+    SX_TRY(dtype_attr(x, "element_dtype", &dtype));
+    return empty_list(x, 0, dtype, 0, SX_NO_VALUE, NULL);
+}
+
+/* tensor, element_shape */
+static sx_status import_from_tensor(sx_tf_op_node *x)
+{
+    sx_value v = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    set_list(x, 0, v);
+    return SX_OK;
+}
+
+/* list, ... */
+static sx_status import_stack(sx_tf_op_node *x)
+{
+    sx_value v = SX_NO_VALUE;
+    SX_TRY(list_value(x, 0, &v));
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+static sx_status take(sx_tf_op_node *x, sx_value list, sx_value index)
+{
+    sx_value y = SX_NO_VALUE;
+    SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){SX_I32}), index);
+    SX_TF_BUILD(x, &y, take_row, NULL, list, y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* list, index, element_shape */
+static sx_status import_get_item(sx_tf_op_node *x)
+{
+    sx_value list = SX_NO_VALUE, index = SX_NO_VALUE;
+    SX_TRY(list_value(x, 0, &list));
+    SX_TRY(sx_tf_operand(x, 1, &index));
+    return take(x, list, index);
+}
+
+/* list with zeros at its end up to `size` tensors, int64 [1]. */
+static sx_status extend(const sx_tf_op_node *x, sx_value list, sx_value size, sx_value *out)
+{
+    sx_value n = SX_NO_VALUE, none = SX_NO_VALUE, more = SX_NO_VALUE;
+    SX_TRY(dims_of(x, list, 0, 1, &n));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &none));
+    SX_TF_BUILD(x, &more, sub, NULL, size, n);
+    SX_TF_BUILD(x, &more, maximum, NULL, more, none);
+    SX_TRY(zeros(x, more, SX_UNKNOWN_DIM, list, 1, &more));
+    SX_TF_BUILD(x, out, concat, (&(sx_axis_attrs){0}), list, more);
+    return SX_OK;
+}
+
+static sx_status put(sx_tf_op_node *x, const sx_tf_thing *list, sx_value index, sx_value item,
+                     bool grows)
+{
+    sx_value all = list->value, i = SX_NO_VALUE, y = SX_NO_VALUE;
+    if (!sx_value_is(all)) {
+        SX_TRY(sx_tf_list_fill(x, list, item, 0, &all));
+    }
+    if (grows) {
+        sx_value one = SX_NO_VALUE, size = SX_NO_VALUE;
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
+        SX_TF_BUILD(x, &size, cast, (&(sx_cast_attrs){SX_I64}), index);
+        SX_TF_BUILD(x, &size, reshape, (&(sx_shape_attrs){{1, {1}}}), size);
+        SX_TF_BUILD(x, &size, add, NULL, size, one);
+        SX_TRY(extend(x, all, size, &all));
+    }
+    SX_TF_BUILD(x, &i, cast, (&(sx_cast_attrs){SX_I32}), index);
+    SX_TF_BUILD(x, &y, put_row, NULL, all, item, i);
+    set_list(x, 0, y);
+    return SX_OK;
+}
+
+/* list, index, item */
+static sx_status import_set_item(sx_tf_op_node *x)
+{
+    const sx_tf_thing *list = NULL;
+    sx_value index = SX_NO_VALUE, item = SX_NO_VALUE;
+    SX_TRY(list_operand(x, 0, &list));
+    SX_TRY(sx_tf_operand(x, 1, &index));
+    SX_TRY(sx_tf_operand(x, 2, &item));
+    return put(x, list, index, item,
+               sx_tf_read_bool(&x->tf.head, "resize_if_index_out_of_bounds", false));
+}
+
+/* list, item */
+static sx_status import_push_back(sx_tf_op_node *x)
+{
+    const sx_tf_thing *list = NULL;
+    sx_value item = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(list_operand(x, 0, &list));
+    SX_TRY(sx_tf_operand(x, 1, &item));
+    SX_TRY(sx_tf_expand(x, item, 0, &y));
+    if (sx_value_is(list->value)) {
+        SX_TF_BUILD(x, &y, concat, (&(sx_axis_attrs){0}), list->value, y);
+    } else if (list->variable.dims[0] != 0) {
+        return sx_tf_unsupported("it extends a list whose tensors were not set");
+    }
+    set_list(x, 0, y);
+    return SX_OK;
+}
+
+/* list, element_shape -> list, tensor */
+static sx_status import_pop_back(sx_tf_op_node *x)
+{
+    sx_value list = SX_NO_VALUE, n = SX_NO_VALUE, one = SX_NO_VALUE, i = SX_NO_VALUE;
+    SX_TRY(list_value(x, 0, &list));
+    SX_TRY(dims_of(x, list, 0, 1, &n));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
+    SX_TF_BUILD(x, &n, sub, NULL, n, one);
+    SX_TF_BUILD(x, &i, cast, (&(sx_cast_attrs){SX_I32}), n);
+    SX_TF_BUILD(x, &i, reshape, (&(sx_shape_attrs){{0}}), i);
+    SX_TF_BUILD(x, &i, take_row, NULL, list, i);
+    SX_TRY(sx_tf_first_rows(x, list, n, &list));
+    set_list(x, 0, list);
+    sx_tf_set(x, 1, i);
+    return SX_OK;
+}
+
+/* list, size */
+static sx_status import_resize(sx_tf_op_node *x)
+{
+    sx_value list = SX_NO_VALUE, size = SX_NO_VALUE;
+    SX_TRY(list_value(x, 0, &list));
+    SX_TRY(sx_tf_operand(x, 1, &size));
+    SX_TF_BUILD(x, &size, cast, (&(sx_cast_attrs){SX_I64}), size);
+    SX_TF_BUILD(x, &size, reshape, (&(sx_shape_attrs){{1, {1}}}), size);
+    SX_TRY(extend(x, list, size, &list));
+    SX_TRY(sx_tf_first_rows(x, list, size, &list));
+    set_list(x, 0, list);
+    return SX_OK;
+}
+
+static sx_status set_length(sx_tf_op_node *x, const sx_tf_thing *list)
+{
+    sx_value n = SX_NO_VALUE;
+    SX_TRY(length_of(x, list, &n));
+    SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_I32}), n);
+    SX_TF_BUILD(x, &n, reshape, (&(sx_shape_attrs){{0}}), n);
+    sx_tf_set(x, 0, n);
+    return SX_OK;
+}
+
+static sx_status import_length(sx_tf_op_node *x)
+{
+    const sx_tf_thing *list = NULL;
+    SX_TRY(list_operand(x, 0, &list));
+    return set_length(x, list);
+}
+
+static sx_status import_element_shape(sx_tf_op_node *x)
+{
+    sx_value list = SX_NO_VALUE, y = SX_NO_VALUE;
+    const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "shape_type", SX_I32);
+    SX_TRY(list_value(x, 0, &list));
+    SX_TRY(dims_of(x, list, 1, -1, &y));
+    SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){dtype}), y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* list, indices, element_shape */
+static sx_status import_gather(sx_tf_op_node *x)
+{
+    sx_value list = SX_NO_VALUE, indices = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(list_value(x, 0, &list));
+    SX_TRY(sx_tf_operand(x, 1, &indices));
+    SX_TF_BUILD(x, &y, gather, NULL, list, indices);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* The tensors one after another, [n * k, ...], and their lengths: n times k. */
+static sx_status concat_all(sx_tf_op_node *x, sx_value list)
+{
+    const sx_type type = sx_type_of_value(x->b, list);
+    sx_value n = SX_NO_VALUE, k = SX_NO_VALUE, shape = SX_NO_VALUE, y = SX_NO_VALUE;
+    if (type.rank != SX_UNKNOWN_RANK && type.rank < 2) {
+        return sx_error(SX_DATA_LOSS, "it concatenates scalars");
+    }
+    SX_TRY(dims_of(x, list, 0, 1, &n));
+    SX_TRY(dims_of(x, list, 1, 1, &k));
+    SX_TRY(dims_of(x, list, 2, -1, &shape));
+    SX_TF_BUILD(x, &y, mul, NULL, n, k);
+    SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), y, shape);
+    SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, list, "shape", shape, &y));
+    sx_tf_set(x, 0, y);
+    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, k, "shape", n, &y));
+    sx_tf_set(x, 1, y);
+    return SX_OK;
+}
+
+static sx_status import_concat(sx_tf_op_node *x)
+{
+    sx_value list = SX_NO_VALUE;
+    SX_TRY(list_value(x, 0, &list));
+    return concat_all(x, list);
+}
+
+/* ---- TensorArrayV3: handle, ..., flow ---- */
+
+/* size -> handle, flow */
+static sx_status import_array(sx_tf_op_node *x)
+{
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, "element_shape");
+    sx_value n = SX_NO_VALUE;
+    sx_dtype dtype;
+    sx_type element;
+    sx_tensor shape = {.type = {.dtype = SX_I64}};
+    SX_TRY(sx_tf_operand(x, 0, &n));
+    SX_TRY(dtype_attr(x, "dtype", &dtype));
+    const bool ranked = a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_SHAPE &&
+                        a->shape != NULL && !a->shape->unknown_rank &&
+                        sx_tf_type((int)dtype, a->shape, &element);
+    if (ranked) {
+        shape = (sx_tensor){sx_type_of(SX_I64, element.rank), element.dims};
+    }
+    x->n->out[0] = (sx_tf_thing){.kind = SX_TF_ARRAY,
+                                 .grows = sx_tf_read_bool(&x->tf.head, "dynamic_size", false)};
+    return empty_list(x, 1, dtype, known_scalar(x, 0), n, ranked ? &shape : NULL);
+}
+
+/* handle, index, value, flow -> flow */
+static sx_status import_array_write(sx_tf_op_node *x)
+{
+    const sx_tf_thing *list = NULL;
+    sx_value index = SX_NO_VALUE, item = SX_NO_VALUE;
+    SX_TRY(list_operand(x, 3, &list));
+    SX_TRY(sx_tf_operand(x, 1, &index));
+    SX_TRY(sx_tf_operand(x, 2, &item));
+    return put(x, list, index, item, x->n->in[0].grows);
+}
+
+/* handle, index, flow -> value */
+static sx_status import_array_read(sx_tf_op_node *x)
+{
+    sx_value list = SX_NO_VALUE, index = SX_NO_VALUE;
+    SX_TRY(list_value(x, 2, &list));
+    SX_TRY(sx_tf_operand(x, 1, &index));
+    return take(x, list, index);
+}
+
+/* Whether input i is 0, 1, 2, ...: Range(0, n, 1) */
+static bool counts_from_0(const sx_tf_op_node *x, int i)
+{
+    const sx_value v = i < x->n->n_in ? x->n->in[i].value : SX_NO_VALUE;
+    const sx_node *maker = sx_value_is(v) ? sx_builder_maker(x->b, v) : NULL;
+    return maker != NULL && maker->op == &sx_op_iota;
+}
+
+/* handle, indices, flow -> value */
+static sx_status import_array_gather(sx_tf_op_node *x)
+{
+    sx_value list = SX_NO_VALUE, indices = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(list_value(x, 2, &list));
+    SX_TRY(sx_tf_operand(x, 1, &indices));
+    SX_TF_BUILD(x, &y, gather, NULL, list, indices);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* handle, indices, value, flow -> flow; list, tensor, indices -> list. Of all tensors in order:
+ * what unstack() writes. */
+static sx_status import_scatter(sx_tf_op_node *x)
+{
+    const bool array = strcmp(x->n->node->op, "TensorArrayScatterV3") == 0;
+    const bool into = strcmp(x->n->node->op, "TensorListScatterIntoExistingList") == 0;
+    const int value = array ? 2 : into ? 1 : 0, indices = into ? 2 : 1;
+    sx_value v = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, value, &v));
+    if (!counts_from_0(x, indices)) {
+        return sx_tf_unsupported("its indices are not 0, 1, 2, ...");
+    }
+    set_list(x, 0, v);
+    return SX_OK;
+}
+
+/* handle, flow -> size */
+static sx_status import_array_size(sx_tf_op_node *x)
+{
+    const sx_tf_thing *list = NULL;
+    SX_TRY(list_operand(x, 1, &list));
+    return set_length(x, list);
+}
+
+/* handle, flow -> value, lengths */
+static sx_status import_array_concat(sx_tf_op_node *x)
+{
+    sx_value list = SX_NO_VALUE;
+    SX_TRY(list_value(x, 1, &list));
+    return concat_all(x, list);
+}
+
+static sx_status import_array_close(sx_tf_op_node *x)
+{
+    (void)x;
+    return SX_OK;
+}
+
+/* ---- The table ---- */
+
+const sx_tf_op_row sx_tf_list_rows[] = {
+    {"TensorListReserve", import_reserve, NULL},
+    {"EmptyTensorList", import_empty, NULL},
+    {"TensorListFromTensor", import_from_tensor, NULL},
+    {"TensorListStack", import_stack, NULL},
+    {"TensorListGetItem", import_get_item, NULL},
+    {"TensorListSetItem", import_set_item, NULL},
+    {"TensorListPushBack", import_push_back, NULL},
+    {"TensorListPopBack", import_pop_back, NULL},
+    {"TensorListResize", import_resize, NULL},
+    {"TensorListLength", import_length, NULL},
+    {"TensorListElementShape", import_element_shape, NULL},
+    {"TensorListGather", import_gather, NULL},
+    {"TensorListScatterV2", import_scatter, NULL},
+    {"TensorListScatterIntoExistingList", import_scatter, NULL},
+    {"TensorListConcatV2", import_concat, NULL},
+    {"TensorArrayV3", import_array, NULL},
+    {"TensorArrayWriteV3", import_array_write, NULL},
+    {"TensorArrayReadV3", import_array_read, NULL},
+    {"TensorArrayGatherV3", import_array_gather, NULL},
+    {"TensorArrayScatterV3", import_scatter, NULL},
+    {"TensorArraySizeV3", import_array_size, NULL},
+    {"TensorArrayConcatV3", import_array_concat, NULL},
+    {"TensorArrayCloseV3", import_array_close, NULL},
+    {NULL, NULL, NULL},
+};

@@ -301,6 +301,73 @@ static void test_backends_cpu__a_pool_is_fused_with_its_own_relu_alone(void **st
     assert_int_equal(kernels[0] + 1, kernels[1]);
 }
 
+/* x [2,3,4] transposed, sliced, padded and joined, in every size of element: by kernels of their
+ * own, to the host kernels' bits. */
+static void test_backends_cpu__elements_are_moved_by_kernels(void **state)
+{
+    (void)state;
+    static const sx_dtype dtypes[] = {SX_BOOL, SX_U8, SX_F16, SX_F32, SX_I32, SX_I64, SX_F64};
+    for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++) {
+        fixture f;
+        sx_builder *b;
+        sx_graph *g;
+        sx_platform *host;
+        sx_executable *e;
+        sx_device_buffer *in, *outputs[8];
+        const sx_kernel_time *rows;
+        char x[24 * 8], got[2048], expected[2048];
+        int n;
+        assert_ok(sx_builder_create(&b));
+        sx_value v = sx_input(b, "x", sx_type_of(dtypes[d], 2, 3, 4));
+        sx_value turned = sx_transpose(b, v, 2, 0, 1), part, more;
+        sx_output(b, "turned", turned);
+        sx_output(b, "inner", sx_transpose(b, v, 0, 2, 1));
+        sx_output(b, "outer", sx_transpose(b, v, 1, 0, 2));
+        part = sx_slice(b, v, .begin = {1, 0, 1}, .size = {1, 3, 2});
+        more = sx_pad(b, part, .before = {0, 0, 1}, .after = {1, 0, 1}, .value = 1);
+        sx_output(b, "part", part);
+        sx_output(b, "padded", more);
+        sx_output(b, "joined", sx_concat(b, 1, v, more, v));
+        sx_output(b, "zeros", sx_pad(b, turned, .before = {1, 2, 0}, .after = {0, 0, 0}));
+        sx_output(b, "first", sx_concat(b, 0, more, v));
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        for (size_t i = 0; i < sizeof(x); i++) {
+            x[i] = (char)(dtypes[d] == SX_BOOL ? i % 2 : i % 50); /* no NaN */
+        }
+        begin(&f, g, &(sx_compile_options){.batch = 1, .profile = true}, 1);
+        assert_ok(sx_device_buffer_write(f.args[0], x, false));
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+        assert_ok(sx_run_get_profile(f.run, &rows, &n));
+        for (int i = 0; i < n; i++) {
+            if (strstr(rows[i].kernel, "host") != NULL) {
+                fail_msg("%s of %s is computed by its host kernel", rows[i].node,
+                         sx_dtype_name(dtypes[d]));
+            }
+        }
+        assert_ok(sx_platform_open("host", NULL, &host));
+        assert_ok(sx_compile(host, g, &(sx_compile_options){.batch = 1}, &e));
+        assert_ok(sx_device_buffer_create(host->devices[0], &e->arg_types[0], &in));
+        assert_ok(sx_device_buffer_write(in, x, false));
+        for (int i = 0; i < 8; i++) {
+            assert_ok(sx_device_buffer_create(host->devices[0], &e->result_types[i], &outputs[i]));
+        }
+        assert_ok(sx_execute(e, &in, outputs));
+        for (int i = 0; i < 8; i++) {
+            const size_t bytes = (size_t)sx_type_bytes(&e->result_types[i]);
+            assert_true(bytes <= sizeof(got));
+            assert_ok(sx_device_buffer_read(f.outputs[i], got));
+            assert_ok(sx_device_buffer_read(outputs[i], expected));
+            assert_memory_equal(got, expected, bytes);
+            sx_device_buffer_release(outputs[i]);
+        }
+        sx_device_buffer_release(in);
+        sx_executable_release(e);
+        sx_platform_close(host);
+        end(&f);
+    }
+}
+
 static void test_backends_cpu__a_step_allocates_nothing(void **state)
 {
     (void)state;
@@ -584,6 +651,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cpu__rows_of_vector_words_are_vector_loops),
     cmocka_unit_test(test_backends_cpu__a_residual_sum_of_batch_norms_is_one_kernel),
     cmocka_unit_test(test_backends_cpu__a_pool_is_fused_with_its_own_relu_alone),
+    cmocka_unit_test(test_backends_cpu__elements_are_moved_by_kernels),
     cmocka_unit_test(test_backends_cpu__a_step_allocates_nothing),
     cmocka_unit_test(test_backends_cpu__profile_names_kernels_and_nodes),
     cmocka_unit_test(test_backends_cpu__profile_must_be_asked_for),

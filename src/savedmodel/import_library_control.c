@@ -178,7 +178,7 @@ static sx_status region_end(const region *r, const sx_tf_thing *results, const i
 
 /* ---- Branches ---- */
 
-enum { MAX_BRANCHES = 64 };
+enum { MAX_BRANCHES = 32 };
 
 /* The branches of a node, and what they are given. */
 typedef struct choice {
@@ -215,14 +215,15 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
         return sx_tf_import_body(x->im, c->branches[first], x->b, args, c->n, results);
     }
     sx_arena *arena = &x->im->arena;
+    sx_type *out_types = sx_arena_array(arena, SX_MAX_OUTPUTS, sx_type);
     sx_tf_thing *sides[2] = {results, sx_arena_array(arena, c->n_out + 1, sx_tf_thing)};
     sx_type *types[2] = {sx_arena_array(arena, c->n_out + 1, sx_type),
                          sx_arena_array(arena, c->n_out + 1, sx_type)};
     sx_type *arg_types = sx_arena_array(arena, c->n + 1, sx_type);
     sx_value *in = sx_arena_array(arena, c->n + 2, sx_value), number = SX_NO_VALUE;
     int *order = sx_arena_array(arena, SX_MAX(c->n, c->n_out) + 1, int), n_in = 0, n_order = 0;
-    if (sides[1] == NULL || types[0] == NULL || types[1] == NULL || arg_types == NULL ||
-        in == NULL || order == NULL) {
+    if (out_types == NULL || sides[1] == NULL || types[0] == NULL || types[1] == NULL ||
+        arg_types == NULL || in == NULL || order == NULL) {
         return sx_import_memory();
     }
     if (c->by_index) { /* the second region needs the index, too: it is argument n */
@@ -251,8 +252,10 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
             index = sx_input(r.b, "index", sx_type_of_value(x->b, selector));
         }
         if (status == SX_OK) {
+            x->im->depth++; /* a branch counts as a call, as deep as it is nested */
             status = side == 0 ? sx_tf_import_body(x->im, c->branches[first], r.b, r.args, c->n, y)
                                : choose(&inside, c, first + 1, index, r.args, y);
+            x->im->depth--;
         }
         for (int i = 0; i < c->n_out && status == SX_OK; i++) {
             types[side][i] = type_in(r.b, &y[i]);
@@ -273,7 +276,6 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
         in[n_in++] = selector;
     }
     const bool whole = regions[0] != NULL && regions[1] != NULL;
-    sx_type out_types[SX_MAX_OUTPUTS];
     int n_types = 0;
     for (int i = 0; i < c->n_out && whole && status == SX_OK; i++) {
         status = join_results(&sides[0][i], &sides[1][i], i, &types[0][i], &types[1][i]);
@@ -420,13 +422,17 @@ static sx_status import_case(sx_tf_op_node *x)
 
 /* ---- Loops ---- */
 
-/* Whether result i of a function is argument i, through nothing but Identity. A first guess: what
- * the import gives decides. */
+/* Whether result i of a function is argument i, through nothing but Identity. A first guess, not
+ * made of large functions: what the import gives decides. */
 static bool returns_as_is(function_def *function, int i)
 {
+    enum { MOST = 1 << 20 };
     const Tensorflow__OpDef *s = function->signature;
     const char *text = NULL;
     sx_tf_ref ref;
+    if ((function->n_node_def + function->n_ret) * s->n_output_arg > MOST) {
+        return false;
+    }
     for (size_t k = 0; k < function->n_ret; k++) {
         if (strcmp(function->ret[k]->key, s->output_arg[i]->name) == 0) {
             text = function->ret[k]->value;

@@ -252,6 +252,7 @@ static sx_status find_frame(converter *c, const node_def *enter, int parent, int
         return named ? no_memory()
                      : sx_error(SX_DATA_LOSS, "Enter \"%.200s\" has no frame_name", enter->name);
     }
+    SX_TRY(spend(c, c->n_frames));
     for (int i = 0; i < c->n_frames; i++) {
         if (strcmp(c->frames[i].name, name) == 0 && c->frames[i].parent == parent) {
             *out = i;

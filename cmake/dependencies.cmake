@@ -12,6 +12,20 @@ foreach(module ${SEXTANT_PKG_CONFIG_MODULES})
     target_link_libraries(sextant_dependencies INTERFACE PkgConfig::${name})
 endforeach()
 
+# RE2 (C++), behind src/base/regex_re2.cc: optional. Without it, regular expressions are refused.
+set(sextant_cxx_runtime)
+pkg_check_modules(re2 IMPORTED_TARGET re2)
+if(re2_FOUND)
+    enable_language(CXX)
+    set(CMAKE_CXX_STANDARD 17)
+    set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g")
+    set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
+    set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+    set(sextant_cxx_runtime stdc++)
+    list(APPEND SEXTANT_PKG_CONFIG_MODULES re2)
+    target_link_libraries(sextant_dependencies INTERFACE ${re2_LINK_LIBRARIES} stdc++)
+endif()
+
 # oneDNN brings no pkg-config file in Debian 12. gomp is its thread runtime: we cap its team.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.h REQUIRED)
 find_library(DNNL_LIBRARY dnnl REQUIRED)

@@ -17,7 +17,8 @@ add_library(sextant_flags INTERFACE)
 target_include_directories(sextant_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(sextant_flags INTERFACE _GNU_SOURCE SX_VERSION="${PROJECT_VERSION}")
 target_compile_options(sextant_flags INTERFACE
-    -Wall -Wextra -Werror -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+    -Wall -Wextra -Werror -Wshadow -Wvla $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+    $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes> -Wpointer-arith
     -fno-math-errno -ffp-contract=off -fno-semantic-interposition -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=
     -fstack-protector-strong -fstack-clash-protection)
 target_link_options(sextant_flags INTERFACE LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack LINKER:--as-needed)

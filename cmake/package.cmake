@@ -19,6 +19,9 @@ install(FILES ${CMAKE_BINARY_DIR}/sextantConfig.cmake ${CMAKE_BINARY_DIR}/sextan
 # The prefix is known when they are installed: cmake --install DIR --prefix PREFIX.
 set(prefix "@prefix@")
 set(private_libs "-ldnnl -lgomp -lpthread -ldl -lm")
+if(re2_FOUND)
+    string(APPEND private_libs " -lstdc++")
+endif()
 string(REPLACE ";" " " private_modules "${SEXTANT_PKG_CONFIG_MODULES}")
 foreach(name sextant sextant-static)
     configure_file(cmake/${name}.pc.in ${name}.pc.in @ONLY)

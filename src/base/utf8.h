@@ -18,6 +18,12 @@ static inline bool sx_utf8_valid(const void *text, size_t size)
     return sx_utf8_prefix(text, size) == size;
 }
 
+/* The code point at `text` (size >= 1), and the size of its sequence. What is malformed gives
+ * SX_UTF8_MALFORMED for its longest part that could begin a sequence, or one byte: as many times as
+ * Unicode recommends U+FFFD. */
+#define SX_UTF8_MALFORMED UINT32_MAX
+size_t sx_utf8_decode(const void *text, size_t size, uint32_t *out_code);
+
 /* Writes a code point (at most 0x10FFFF) as at most 4 bytes and returns the end of the text. A
  * surrogate is written as three bytes that are not well-formed; callers must reject it. */
 char *sx_utf8_put(char *out, uint32_t code);

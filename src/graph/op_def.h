@@ -56,6 +56,11 @@ typedef struct sx_attr_def {
     sx_attr_meaning means;
     size_t offset;
     const char *const *names; /* SX_ATTR_ENUM: NULL-terminated; index = value */
+    /* TensorFlow's nodes have an attribute of this name and kind: read by every form of from_tf,
+     * written by sx_tf_same(). Its default there: */
+    bool tf;
+    double tf_number;    /* INT, FLOAT, BOOL, DTYPE (0 = it has none) */
+    const char *tf_text; /* STRING, NULL = "" */
 } sx_attr_def;
 
 #define SX_ATTR(struct_type, field, kind_)                                      \
@@ -65,6 +70,12 @@ typedef struct sx_attr_def {
 #define SX_ATTR_MEANS(struct_type, field, kind_, means_)                                           \
     {                                                                                              \
         .name = #field, .kind = (kind_), .means = (means_), .offset = offsetof(struct_type, field) \
+    }
+/* SX_ATTR_TF(sx_as_string_attrs, width, SX_ATTR_INT, .tf_number = -1) */
+#define SX_ATTR_TF(struct_type, field, kind_, ...)                                           \
+    {                                                                                        \
+        .name = #field, .kind = (kind_), .offset = offsetof(struct_type, field), .tf = true, \
+        __VA_ARGS__                                                                          \
     }
 #define SX_ATTR_NAMES(struct_type, field, names_)                                     \
     {                                                                                 \
@@ -119,6 +130,8 @@ typedef enum sx_fill {
     SX_FILL_BITS, /* any 32 bits: seeds */
     SX_FILL_TRUE, /* all 1 */
     SX_FILL_FAR,  /* 10000 + normal: differences of such lose the digits that are not kept */
+    SX_FILL_LIST, /* `numbers` in turn */
+    SX_FILL_TEXT, /* `texts` in turn; NULL = empty, blank, long, in UTF-8 and not in UTF-8 */
 } sx_fill;
 
 enum { SX_SAMPLE_MAX_INPUTS = 8 };
@@ -126,7 +139,11 @@ enum { SX_SAMPLE_MAX_INPUTS = 8 };
 typedef struct sx_sample_input {
     sx_type type; /* may have the batch */
     sx_fill fill;
-    int64_t limit; /* SX_FILL_INDEX */
+    int64_t limit; /* SX_FILL_INDEX; how many `numbers` there are */
+    union {
+        const double *numbers;
+        const char *const *texts; /* NULL-terminated */
+    };
 } sx_sample_input;
 
 /* One case of the forward, gradient, TensorFlow and timing tests. */
@@ -157,6 +174,21 @@ typedef struct sx_op_sample {
         .type = SX_TYPE_LITERAL_(SX_I32, __VA_ARGS__), .fill = SX_FILL_INDEX, .limit = (limit_) \
     }
 
+/* A string input of the usual texts; one of given texts, or numbers, in turn. */
+#define SX_SAMPLE_TEXT(...)                                                    \
+    {                                                                          \
+        .type = SX_TYPE_LITERAL_(SX_STRING, __VA_ARGS__), .fill = SX_FILL_TEXT \
+    }
+#define SX_SAMPLE_TEXTS(texts_, ...)                                                              \
+    {                                                                                             \
+        .type = SX_TYPE_LITERAL_(SX_STRING, __VA_ARGS__), .fill = SX_FILL_TEXT, .texts = (texts_) \
+    }
+#define SX_SAMPLE_LIST(dtype_, numbers_, ...)                                        \
+    {                                                                                \
+        .type = SX_TYPE_LITERAL_(dtype_, __VA_ARGS__), .fill = SX_FILL_LIST,         \
+        .numbers = (numbers_), .limit = (int64_t)(sizeof(numbers_) / sizeof(double)) \
+    }
+
 /* ---- The descriptor ---- */
 
 /* The batch rule: what a node computes from a part of the batch, some examples of every operand
@@ -182,11 +214,13 @@ typedef enum sx_op_flags {
     SX_OP_NO_GRAD = 1 << 0,     /* gradient zero by nature, or never differentiated through */
     SX_OP_NO_TF = 1 << 1,       /* never exported: training only */
     SX_OP_ELEMENTWISE = 1 << 2, /* output element i depends on input elements i (broadcast) only */
-    SX_OP_SUM = 1 << 3,      /* a sum of products of inputs: tests bound the error by Σ|terms| */
-    SX_OP_HOST = 1 << 5,     /* never on a device: strings, shapes that data decide */
-    SX_OP_NO_HOST = 1 << 7,  /* nothing to compute: parameter */
-    SX_OP_FUNCTION = 1 << 9, /* in function bodies only: sx_specialize() resolves it */
-    SX_OP_EFFECT = 1 << 10,  /* does something beside its outputs: keeps program order */
+    SX_OP_SUM = 1 << 3, /* a sum of products of inputs: tests bound the error by Σ|terms| */
+    /* Never on a device: strings, shapes that data decide. Its infer takes unknown ranks and
+     * dimensions, too, and says of the outputs what is known. */
+    SX_OP_HOST = 1 << 5,
+    SX_OP_NO_HOST = 1 << 7,     /* nothing to compute: parameter */
+    SX_OP_FUNCTION = 1 << 9,    /* in function bodies only: sx_specialize() resolves it */
+    SX_OP_EFFECT = 1 << 10,     /* does something beside its outputs: keeps program order */
     SX_OP_BY_REPLICA = 1 << 11, /* replicas differ in it though its operands do not: not folded */
 } sx_op_flags;
 

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "graph/op_def.h"
 #include "savedmodel/tf_graph.h"
 
 sx_status sx_import_memory(void)
@@ -14,6 +15,23 @@ sx_status sx_import_memory(void)
 }
 
 /* ---- Nodes ---- */
+
+static bool read_strings(const sx_import_reader *r, const char *name,
+                         const Tensorflow__AttrValue__ListValue *list, sx_tf_attr *out)
+{
+    sx_buf joined;
+    sx_buf_init(&joined, 1 << 16);
+    for (size_t i = 0; i < list->n_s; i++) {
+        sx_buf_puts(&joined, i > 0 ? "," : "");
+        sx_buf_append(&joined, list->s[i].data, list->s[i].len);
+    }
+    const char *text = sx_arena_strdup(r->arena, sx_buf_text(&joined));
+    *out =
+        (sx_tf_attr){.name = name, .kind = SX_TF_ATTR_STRINGS, .count = (int)list->n_s, .s = text};
+    const bool whole = joined.failed == 0 && text != NULL;
+    sx_buf_deinit(&joined);
+    return whole;
+}
 
 static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
 {
@@ -38,14 +56,43 @@ static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
             sx_builder_fail(r->b, sx_import_memory());
         }
         *out = sx_tf_attr_string(name, text != NULL ? text : "");
+        out->count = text != NULL ? (int)a->s.len : 0;
         return true;
     }
     case TENSORFLOW__ATTR_VALUE__VALUE_LIST:
-        if (a->list == NULL || a->list->n_i == 0) {
+        if (a->list == NULL) {
             return false;
         }
+        if (a->list->n_f > 0) {
+            *out = (sx_tf_attr){.name = name,
+                                .kind = SX_TF_ATTR_FLOATS,
+                                .count = (int)a->list->n_f,
+                                .floats = a->list->f};
+            return true;
+        }
+        if (a->list->n_s > 0) {
+            return read_strings(r, name, a->list, out);
+        }
+        if (a->list->n_type > 0) {
+            int *types = sx_arena_array(r->arena, a->list->n_type, int);
+            for (size_t i = 0; types != NULL && i < a->list->n_type; i++) {
+                types[i] = (int)a->list->type[i];
+            }
+            *out = sx_tf_attr_types(name, (int)a->list->n_type, types);
+            return types != NULL;
+        }
+        if (a->list->n_shape > 0) {
+            sx_type *shapes = sx_arena_array(r->arena, a->list->n_shape, sx_type);
+            for (size_t i = 0; shapes != NULL && i < a->list->n_shape; i++) {
+                if (!sx_tf_type(SX_F32, a->list->shape[i], &shapes[i])) {
+                    shapes[i].rank = SX_UNKNOWN_RANK;
+                }
+            }
+            *out = sx_tf_attr_shapes(name, (int)a->list->n_shape, shapes);
+            return shapes != NULL;
+        }
         *out = sx_tf_attr_ints(name, (int)a->list->n_i, a->list->i);
-        return true;
+        return a->list->n_i > 0;
     default:
         return false;
     }
@@ -54,7 +101,8 @@ static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
 sx_import_reader sx_import_reader_of(const Tensorflow__NodeDef *node, sx_arena *arena,
                                      sx_builder *b)
 {
-    return (sx_import_reader){.head = {.attr = read_attr}, .node = node, .arena = arena, .b = b};
+    return (sx_import_reader){
+        .head = {.attr = read_attr, .arena = arena}, .node = node, .arena = arena, .b = b};
 }
 
 sx_status sx_import_ints(const sx_tensor *constant, int input, sx_ints *out)
@@ -106,6 +154,29 @@ sx_status sx_import_variable(const sx_saved_model *model, const Tensorflow__Node
 
 /* ---- Functions ---- */
 
+/* Output `index` of argument `arg` of an operator that parses Examples, whose arguments are lists
+ * as long as its attributes say; -1 if it is no such operator, or has no such argument. */
+static int parsed_output(const Tensorflow__NodeDef *node, sx_bytes arg, int index)
+{
+    static const char *const args[] = {"sparse_indices", "sparse_values", "sparse_shapes",
+                                       "dense_values",   "ragged_values", "ragged_row_splits"};
+    const char *const counts[] = {"sparse_types", "sparse_types",       "sparse_types",
+                                  "Tdense",       "ragged_value_types", "ragged_value_types"};
+    if (strncmp(node->op, "ParseExample", strlen("ParseExample")) != 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < SX_COUNT(args); i++) {
+        if (strlen(args[i]) == arg.size && memcmp(args[i], arg.data, arg.size) == 0) {
+            return index;
+        }
+        const Tensorflow__AttrValue *a = sx_tf_node_attr(node, counts[i]);
+        index += a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST && a->list != NULL
+                     ? (int)SX_MIN(a->list->n_type, SX_MAX_OUTPUTS)
+                     : 0;
+    }
+    return -1;
+}
+
 const char *sx_import_called(const Tensorflow__NodeDef *node, bool supported)
 {
     const bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
@@ -132,7 +203,10 @@ int sx_import_output_of(const Tensorflow__FunctionDef *function, const Tensorflo
     if (function != NULL && strcmp(function->signature->name, node->op) == 0) {
         return -1; /* called by its name: it has these outputs only */
     }
-    return sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
+    const int parsed = parsed_output(node, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
+    return parsed >= 0
+               ? parsed
+               : sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
 }
 
 sx_status sx_import_returned(const Tensorflow__FunctionDef *function, const char **out)

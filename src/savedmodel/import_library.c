@@ -97,8 +97,11 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
         return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld nodes in all functions",
                         (long long)im->limits.nodes);
     }
+    const sx_tf_form *form = NULL;
+    const sx_op_def *op = function == NULL ? sx_op_find_tf(n.node->op, &form) : NULL;
+    const int room = op != NULL && op->n_out == SX_VARIADIC ? SX_MAX_OUTPUTS : MIN_OUTPUT_ROOM;
     n.n_out = function != NULL ? (int)function->signature->n_output_arg + 1
-                               : SX_MAX((int)n.node->n_input, MIN_OUTPUT_ROOM);
+                               : SX_MAX((int)n.node->n_input, room);
     n.out = sx_arena_array(&im->arena, n.n_out, sx_tf_thing);
     sx_tf_thing *in = sx_arena_array(&im->arena, n.node->n_input + 1, sx_tf_thing);
     if (n.out == NULL || in == NULL) {

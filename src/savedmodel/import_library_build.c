@@ -168,6 +168,13 @@ static sx_status probe(const sx_op_def *op, const void *attrs, const sx_type *in
 static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs, bool open,
                          const sx_type *in, int n_in, sx_type out[SX_MAX_OUTPUTS], int *out_n)
 {
+    if ((op->flags & SX_OP_HOST) != 0 && !open) { /* their infer takes unknown parts */
+        sx_status status = sx_infer_types(op, attrs, in, n_in, out, out_n);
+        sx_status refused =
+            status == SX_OK ? SX_OK : sx_tf_unsupported("%s", sx_status_message(status));
+        sx_status_free(status);
+        return refused;
+    }
     enum { ODD = 7919 }; /* a size that divides by nothing */
     sx_type other[SX_MAX_OUTPUTS];
     bool all = !open, ranks = !open;

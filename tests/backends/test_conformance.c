@@ -352,7 +352,8 @@ static void check_samples(const setting *s, sample_check check, bool replicas_di
     bool can_bf16 = (platform->backend->capabilities & SX_CAN_BF16) != 0 && !replicas_divide;
     for (int id = 0; id < SX_OPID_COUNT; id++) {
         const sx_op_def *op = sx_op_table[id];
-        for (int k = 0; k < op->n_samples && op->host != NULL; k++) {
+        for (int k = 0; k < op->n_samples && op->host != NULL && (op->flags & SX_OP_HOST) == 0;
+             k++) {
             sx_op_sample sample = op->samples[k], narrow;
             char name[OP_SAMPLE_NAME];
             sample.batch = replicas_divide ? 3 * s->threads : sample.batch;

@@ -72,10 +72,39 @@ static void test_base_utf8__prefix(void **state)
     assert_int_equal(sx_utf8_prefix(NULL, 0), 0);
 }
 
+/* As many replacements as Unicode recommends: the longest part that could begin a sequence. */
+static void test_base_utf8__decode(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size;
+        uint32_t code;
+    } rows[] = {
+        {"a", 1, 'a'},
+        {"\xc3\xa9x", 2, 0xE9},
+        {"\xf0\x9f\x98\x80", 4, 0x1F600},
+        {"\xf4\x8f\xbf\xbf", 4, 0x10FFFF},
+        {"\xe2\x82", 2, SX_UTF8_MALFORMED},
+        {"\xf0\x9f\x98x", 3, SX_UTF8_MALFORMED},
+        {"\xe2(\xa1", 1, SX_UTF8_MALFORMED},
+        {"\xed\xa0\x80", 1, SX_UTF8_MALFORMED}, /* a surrogate */
+        {"\xc0\x80", 1, SX_UTF8_MALFORMED},
+        {"\x80", 1, SX_UTF8_MALFORMED},
+        {"\xf4\x90\x80\x80", 1, SX_UTF8_MALFORMED},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint32_t code = 1;
+        assert_int_equal(sx_utf8_decode(rows[i].text, strlen(rows[i].text), &code), rows[i].size);
+        assert_int_equal(code, rows[i].code);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_utf8__every_code_point),
     cmocka_unit_test(test_base_utf8__every_pair_of_bytes),
     cmocka_unit_test(test_base_utf8__malformed),
     cmocka_unit_test(test_base_utf8__prefix),
+    cmocka_unit_test(test_base_utf8__decode),
 };
 SX_TEST_MAIN(tests)

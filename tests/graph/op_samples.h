@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sextant/function.h>
 #include <sextant/ops.h>
 
 #include "base/checked.h"
@@ -49,6 +50,7 @@ typedef struct op_sample_run {
     void *owned_attrs;
     sx_host_tensor in[SX_SAMPLE_MAX_INPUTS], out[SX_MAX_OUTPUTS];
     int n_in, n_out;
+    sx_arena arena; /* of its strings */
 } op_sample_run;
 
 static inline int64_t op_sample_batch(const sx_op_sample *s)
@@ -126,6 +128,21 @@ static inline void op_sample_off_kinks(const sx_host_tensor *t)
     }
 }
 
+/* The texts of strings that do not say others. */
+static const char *const op_sample_texts[] = {
+    "",
+    "a",
+    "Hello, World",
+    "  both ends\t\n",
+    "12.5",
+    "ünïcödé",
+    "日本語",
+    "\xff\xfe bad \xe2\x82",
+    "x,y,,z",
+    "a longer text, of more than the sixty-four bytes that "
+    "many hash functions read as one block",
+    NULL};
+
 static inline void op_sample_fill(const op_sample_run *run, int index)
 {
     const sx_sample_input *input = &run->sample->inputs[index];
@@ -135,6 +152,16 @@ static inline void op_sample_fill(const op_sample_run *run, int index)
     int64_t n = sx_type_elems(&t->type);
     if (input->fill == SX_FILL_DISTINCT) {
         op_sample_fill_distinct(t, n, index, &words);
+    } else if (input->fill == SX_FILL_TEXT) {
+        const char *const *texts = input->texts != NULL ? input->texts : op_sample_texts;
+        for (int64_t i = 0, at = 0; i < n; i++) {
+            t->s[i] = (sx_bytes){texts[at], strlen(texts[at])};
+            at = texts[at + 1] != NULL ? at + 1 : 0;
+        }
+    } else if (input->fill == SX_FILL_LIST) {
+        for (int64_t i = 0; i < n; i++) {
+            sx_host_set(t, i, input->numbers[i % input->limit]);
+        }
     } else {
         for (int64_t i = 0; i < n; i++) {
             sx_host_set(t, i, op_sample_draw(input, &words));
@@ -150,7 +177,7 @@ static inline sx_host_tensor op_sample_tensor(sx_type type)
 {
     int64_t n = sx_type_elems(&type);
     OP_SAMPLE_CHECK(n >= 0);
-    sx_host_tensor t = {.type = type, .data = sx_alloc((size_t)n + 1, sizeof(double))};
+    sx_host_tensor t = {.type = type, .data = sx_alloc((size_t)n + 1, sizeof(sx_bytes))};
     OP_SAMPLE_CHECK(t.data != NULL);
     return t;
 }
@@ -181,6 +208,7 @@ static inline void op_sample_begin(const sx_op_def *op, const sx_op_sample *samp
 {
     sx_type in[SX_SAMPLE_MAX_INPUTS], out[SX_MAX_OUTPUTS] = {0};
     *run = (op_sample_run){.op = op, .sample = sample, .n_in = sample->n_inputs};
+    sx_arena_init(&run->arena, 0);
     op_sample_fix_attrs(run);
     for (int i = 0; i < run->n_in; i++) {
         in[i] = sx_type_with_batch(sample->inputs[i].type, op_sample_batch(sample));
@@ -194,19 +222,30 @@ static inline void op_sample_begin(const sx_op_def *op, const sx_op_sample *samp
                           .n_outputs = op->n_out};
     op_sample_ok(op->infer(&c), op, sample->name);
     run->n_out = c.n_outputs;
+    if (op->host_types != NULL) {
+        const sx_kernel_call call = {.attrs = run->attrs,
+                                     .in = run->in,
+                                     .n_in = run->n_in,
+                                     .all_carried = true,
+                                     .arena = &run->arena};
+        op_sample_ok(op->host_types(&call, out), op, sample->name);
+    }
     for (int i = 0; i < run->n_out; i++) {
         run->out[i] = op_sample_tensor(out[i]);
     }
 }
 
-static inline void op_sample_forward(const op_sample_run *run, bool keep_double)
+static inline void op_sample_forward(op_sample_run *run, bool keep_double)
 {
-    sx_arena arena;
-    sx_arena_init(&arena, 0);
     op_sample_ok(sx_host_run_carried(run->op, run->attrs, run->in, run->n_in, run->out, run->n_out,
-                                     &arena, keep_double),
+                                     &run->arena, keep_double),
                  run->op, run->sample->name);
-    sx_arena_deinit(&arena);
+}
+
+/* Whether two strings are the same. */
+static inline bool op_sample_same_text(const sx_bytes *a, const sx_bytes *b)
+{
+    return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
 }
 
 static inline void op_sample_end(op_sample_run *run)
@@ -218,6 +257,7 @@ static inline void op_sample_end(op_sample_run *run)
         sx_free(run->out[i].data);
     }
     sx_free(run->owned_attrs);
+    sx_arena_deinit(&run->arena);
 }
 
 /* --- Graphs of one sample ------------------------------------------------------------------------
@@ -265,7 +305,8 @@ static inline void op_sample_graph(const sx_op_def *op, const sx_op_sample *samp
     sx_builder *b;
     sx_value x[SX_SAMPLE_MAX_INPUTS + 1];
     char name[16];
-    op_sample_ok(sx_builder_create(&b), op, sample->name);
+    op_sample_ok(op->host_types != NULL ? sx_builder_create_function(&b) : sx_builder_create(&b),
+                 op, sample->name); /* only functions have shapes that data decide */
     for (int i = 0; i < sample->n_inputs; i++) {
         snprintf(name, sizeof(name), "x%d", i);
         x[i] = sx_input(b, name, sample->inputs[i].type);

@@ -1,13 +1,12 @@
 /* What tests/interop/test_ops.py asks of the operator table.
  *
  *   ops_tool DIR     writes into DIR, for each sample of each operator that has a host kernel
- *       OP.SAMPLE.x0.npy ..      inputs
- *       OP.SAMPLE.y0.npy ..      its outputs, rounded to their dtypes
- *       OP.SAMPLE.bound0.npy ..  of sums of products: the same of the inputs' absolute values
- *       OP.SAMPLE.w0.npy ..      weights, and
- *       OP.SAMPLE.dx0.npy ..     gradients of the sum of all w y, where there are any
- *       OP.SAMPLE.pb             what `to_tf` wrote, a GraphDef with placeholders x0 ..
- *   and manifest.json, which names them. Exit code 1 and the message on stderr for an error. */
+ *       OP.SAMPLE.x0.npy ..      inputs; of strings x0.json: "shape", and "hex", each in
+ * hexadecimal OP.SAMPLE.y0.npy ..      its outputs, rounded to their dtypes OP.SAMPLE.bound0.npy ..
+ * of sums of products: the same of the inputs' absolute values OP.SAMPLE.w0.npy ..      weights,
+ * and OP.SAMPLE.dx0.npy ..     gradients of the sum of all w y, where there are any OP.SAMPLE.pb
+ * what `to_tf` wrote, a GraphDef with placeholders x0 .. and manifest.json, which names them. Exit
+ * code 1 and the message on stderr for an error. */
 #include "../graph/op_samples.h"
 
 #include "base/buffer.h"
@@ -29,10 +28,36 @@ static void check(const op_sample_run *run, sx_status status)
     op_sample_ok(status, run->op, run->sample->name);
 }
 
+static void write_strings(const op_sample_run *run, const char *name, const sx_host_tensor *t)
+{
+    sx_buf out;
+    sx_buf_init(&out, 0);
+    sx_buf_puts(&out, "{\"shape\": [");
+    for (int d = 0; d < t->type.rank; d++) {
+        sx_buf_printf(&out, "%s%lld", d > 0 ? ", " : "", (long long)t->type.dims[d]);
+    }
+    sx_buf_puts(&out, "], \"hex\": [");
+    for (int64_t k = 0, n = sx_type_elems(&t->type); k < n; k++) {
+        sx_buf_puts(&out, k > 0 ? ", \"" : "\"");
+        for (size_t i = 0; i < t->s[k].size; i++) {
+            sx_buf_printf(&out, "%02x", ((const uint8_t *)t->s[k].data)[i]);
+        }
+        sx_buf_putc(&out, '"');
+    }
+    sx_buf_puts(&out, "]}");
+    check(run, sx_commit_bytes(path_of(run, name), out.data, out.size));
+    sx_buf_deinit(&out);
+}
+
 static void write_tensor(const op_sample_run *run, const char *kind, int index,
                          const sx_host_tensor *t)
 {
     char name[32];
+    if (t->type.dtype == SX_STRING) {
+        snprintf(name, sizeof(name), "%s%d.json", kind, index);
+        write_strings(run, name, t);
+        return;
+    }
     snprintf(name, sizeof(name), "%s%d.npy", kind, index);
     void *bytes = sx_alloc((size_t)sx_type_bytes(&t->type) + 1, 1);
     OP_SAMPLE_CHECK(bytes != NULL);

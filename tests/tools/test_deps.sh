@@ -25,3 +25,7 @@ fi
 grep -q '^  cmake  *build system' "$dir/out"
 grep -q 'apt-get install cmake$' "$dir/out"
 [ "$(grep -c '^  ' "$dir/out")" = 1 ]
+# What is optional is told, and is no failure.
+export MISSING=libre2-dev
+"$SEXTANT_SRC/tools/deps" >"$dir/out" 2>&1 || { echo "failed for an optional package"; exit 1; }
+grep -q '^  libre2-dev  *optional: ' "$dir/out"

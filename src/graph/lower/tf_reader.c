@@ -53,6 +53,55 @@ bool sx_tf_read_ints(const sx_tf_node *n, const char *name, int count, int64_t *
     return true;
 }
 
+/* The attributes of `op` that the node has by the same name. */
+static sx_status read_same(const sx_op_def *op, const sx_tf_node *n, void *attrs)
+{
+    for (int i = 0; i < op->n_attrs; i++) {
+        const sx_attr_def *row = &op->attrs[i];
+        void *field = (char *)attrs + row->offset;
+        sx_tf_attr a;
+        if (!row->tf) {
+            continue;
+        }
+        switch (row->kind) {
+        case SX_ATTR_INT:
+            *(int64_t *)field = sx_tf_read_int(n, row->name, (int64_t)row->tf_number);
+            break;
+        case SX_ATTR_FLOAT:
+            *(double *)field = sx_tf_read_float(n, row->name, row->tf_number);
+            break;
+        case SX_ATTR_BOOL:
+            *(bool *)field = sx_tf_read_bool(n, row->name, row->tf_number != 0);
+            break;
+        case SX_ATTR_DTYPE:
+            *(sx_dtype *)field = sx_tf_read_dtype(n, row->name, (sx_dtype)row->tf_number);
+            break;
+        case SX_ATTR_INTS:
+            if (find(n, row->name, SX_TF_ATTR_INTS, &a)) {
+                if (a.count > SX_MAX_RANK) {
+                    return sx_error(SX_UNIMPLEMENTED, "%s has %d numbers, at most %d are supported",
+                                    row->name, a.count, SX_MAX_RANK);
+                }
+                ((sx_ints *)field)->n = a.count;
+                memcpy(((sx_ints *)field)->v, a.ints, (size_t)a.count * sizeof(int64_t));
+            }
+            break;
+        case SX_ATTR_STRING:
+            *(const char **)field = row->tf_text;
+            if (find(n, row->name, SX_TF_ATTR_STRING, &a)) {
+                if (strlen(a.s) != (size_t)a.count) {
+                    return sx_error(SX_UNIMPLEMENTED, "%s contains a zero byte", row->name);
+                }
+                *(const char **)field = a.s;
+            }
+            break;
+        default: /* no other kind has SX_ATTR_TF */
+            break;
+        }
+    }
+    return SX_OK;
+}
+
 sx_status sx_tf_read_value(const sx_tf_node *n, int input, const sx_tensor **out)
 {
     if (input >= n->n_in) {
@@ -133,6 +182,7 @@ sx_status sx_tf_read_open_node(const sx_op_def *op, const sx_tf_form *form, cons
     }
     *out_n_inputs = n_inputs;
     *out_n_open = 0;
+    SX_TRY(read_same(op, n, attrs));
     if (form->attrs != NULL) {
         SX_TRY(form->attrs(n, attrs));
     }

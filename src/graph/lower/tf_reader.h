@@ -10,6 +10,7 @@
 #ifndef SX_GRAPH_LOWER_TF_READER_H
 #define SX_GRAPH_LOWER_TF_READER_H
 
+#include "base/arena.h"
 #include "graph/lower/tf_writer.h"
 
 struct sx_op_def;
@@ -22,6 +23,7 @@ struct sx_tf_node {
     const sx_type *types;           /* [n_in] of the data inputs */
     const sx_tensor *const *values; /* [n_in]: those that are known, else NULL */
     int n_in;
+    sx_arena *arena; /* for what sx_tf_form.attrs makes */
 };
 
 enum { SX_TF_FORM_OPERANDS = 4, SX_TF_MAX_INPUTS = 4096 };

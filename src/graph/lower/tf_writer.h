@@ -23,6 +23,8 @@
 #ifndef SX_GRAPH_LOWER_TF_WRITER_H
 #define SX_GRAPH_LOWER_TF_WRITER_H
 
+#include <string.h>
+
 #include <sextant/types.h>
 
 typedef struct sx_tf_writer sx_tf_writer;
@@ -49,19 +51,23 @@ typedef enum sx_tf_attr_kind {
     SX_TF_ATTR_BOOL,
     SX_TF_ATTR_STRING,
     SX_TF_ATTR_FUNC,
+    /* Read only: `count` strings, joined by commas in `s`. */
+    SX_TF_ATTR_STRINGS,
+    SX_TF_ATTR_FLOATS,
 } sx_tf_attr_kind;
 
 /* One attribute of a node; made by the functions below. */
 typedef struct sx_tf_attr {
     const char *name;
     sx_tf_attr_kind kind;
-    int count; /* of the list kinds */
+    int count; /* of the list kinds; STRING: bytes */
     union {
         int64_t i; /* INT, and TYPE as a DataType number */
         float f;
         bool b;
         const char *s; /* STRING, and FUNC as the function's name */
         const int64_t *ints;
+        const float *floats; /* read only */
         const int *types;
         const sx_type *shapes;
         const sx_tensor *tensor;
@@ -226,7 +232,8 @@ static inline sx_tf_attr sx_tf_attr_bool(const char *name, bool value)
 }
 static inline sx_tf_attr sx_tf_attr_string(const char *name, const char *value)
 {
-    return (sx_tf_attr){.name = name, .kind = SX_TF_ATTR_STRING, .s = value};
+    return (sx_tf_attr){
+        .name = name, .kind = SX_TF_ATTR_STRING, .count = (int)strlen(value), .s = value};
 }
 static inline sx_tf_attr sx_tf_attr_func(const char *name, const char *function)
 {

@@ -1,6 +1,6 @@
 /* broadcast_to: x repeated to a larger shape by numpy's rule;  dx = dy summed over what was added.
  *
- *   x        any type but string
+ *   x        any type
  *   shape    that x broadcasts to; it may have the batch
  *   returns  x's dtype
  *
@@ -22,7 +22,7 @@ static sx_status broadcast_to_infer(sx_infer_context *c)
     const sx_type *x = &c->inputs[0];
     sx_type y = sx_type_make(x->dtype, attrs->shape.n, attrs->shape.v), both;
     SX_TRY(sx_infer_broadcast(x, &y, &both));
-    if (x->dtype == SX_STRING || !sx_same_dims(&both, &y) || sx_dims_product(&y, 0, y.rank) < 0) {
+    if (!sx_same_dims(&both, &y) || sx_dims_product(&y, 0, y.rank) < 0) {
         return sx_error(SX_INVALID_ARGUMENT, "%s does not broadcast to %s", SX_TEXT(x),
                         SX_TEXT(&y));
     }

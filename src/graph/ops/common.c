@@ -467,6 +467,48 @@ void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
                            sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
 }
 
+void sx_tf_same(sx_tf_writer *w, const sx_tf_op *op, const sx_op_def *def, const char *tf_op,
+                sx_tf_attr_list types)
+{
+    enum { MOST = 16 };
+    sx_tf_attr list[MOST];
+    int n = 0;
+    for (; n < types.count; n++) {
+        list[n] = types.items[n];
+    }
+    for (int i = 0; i < def->n_attrs && n < MOST; i++) {
+        const sx_attr_def *row = &def->attrs[i];
+        const void *field = (const char *)op->attrs + row->offset;
+        if (!row->tf) {
+            continue;
+        }
+        if (row->kind == SX_ATTR_INT && *(const int64_t *)field != (int64_t)row->tf_number) {
+            list[n++] = sx_tf_attr_int(row->name, *(const int64_t *)field);
+        } else if (row->kind == SX_ATTR_FLOAT && *(const double *)field != row->tf_number) {
+            list[n++] = sx_tf_attr_float(row->name, (float)*(const double *)field);
+        } else if (row->kind == SX_ATTR_BOOL && *(const bool *)field != (row->tf_number != 0)) {
+            list[n++] = sx_tf_attr_bool(row->name, *(const bool *)field);
+        } else if (row->kind == SX_ATTR_DTYPE &&
+                   *(const sx_dtype *)field != (sx_dtype)row->tf_number) {
+            list[n++] = sx_tf_attr_type(row->name, (int)*(const sx_dtype *)field);
+        } else if (row->kind == SX_ATTR_INTS && ((const sx_ints *)field)->n > 0) {
+            const sx_ints *ints = field;
+            list[n++] = sx_tf_attr_ints(row->name, ints->n, ints->v);
+        } else if (row->kind == SX_ATTR_STRING) {
+            const char *text = *(const char *const *)field, *usual = row->tf_text;
+            text = text != NULL ? text : "";
+            if (strcmp(text, usual != NULL ? usual : "") != 0) {
+                list[n++] = sx_tf_attr_string(row->name, text);
+            }
+        }
+    }
+    sx_tf_value first =
+        sx_tf_add(w, tf_op, NULL, (sx_tf_values){op->in, op->n_in}, (sx_tf_attr_list){list, n});
+    for (int k = 0; k < op->n_out; k++) {
+        op->out[k] = sx_tf_output(first, k);
+    }
+}
+
 void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
 {
     const sx_reduce_attrs *attrs = op->attrs;

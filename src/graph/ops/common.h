@@ -117,6 +117,10 @@ sx_value sx_add_maybe(sx_builder *b, sx_value x, sx_value y);
 
 /* One node with attribute T and all of our inputs in order. */
 void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
+/* One node with our inputs, outputs and the attributes that it has by the same name (SX_ATTR_TF).
+ * `types`: those that TensorFlow infers from the inputs. */
+void sx_tf_same(sx_tf_writer *w, const sx_tf_op *op, const sx_op_def *def, const char *tf_op,
+                sx_tf_attr_list types);
 /* A reduction: attributes sx_reduce_attrs. */
 void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
 /* x as it is where the dtypes are equal. */

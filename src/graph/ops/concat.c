@@ -1,6 +1,6 @@
 /* concat: the inputs joined along an axis;  dx_i = the slice of dy that came from x_i
  *
- *   x...     one or more values of one dtype (no string), equal in every dimension but the axis
+ *   x...     one or more values of one dtype, equal in every dimension but the axis
  *   axis     normalized; not the batch
  *   returns  their dtype; the axis is as long as theirs together
  *
@@ -28,9 +28,8 @@ static const sx_attr_def concat_attrs[] = {
 static sx_status concat_infer(sx_infer_context *c)
 {
     const sx_axis_attrs *attrs = c->attrs;
-    if (c->n_inputs < 1 || c->inputs[0].dtype == SX_STRING) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s, expected at least one tensor of numbers or bool",
-                        c->n_inputs < 1 ? "no input" : "input 0 holds strings");
+    if (c->n_inputs < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "no input, expected at least one tensor");
     }
     sx_type y = c->inputs[0];
     if (attrs->axis < 0 || attrs->axis >= y.rank || y.dims[attrs->axis] < 0) {

@@ -1,6 +1,6 @@
 /* reshape: the same elements in the same order in another shape;  dx = dy in x's shape.
  *
- *   x        any type but string
+ *   x        any type
  *   shape    as many elements as x, and the batch if x has it
  *   returns  x's dtype
  *
@@ -37,9 +37,8 @@ static sx_status reshape_infer(sx_infer_context *c)
     sx_type y = sx_type_make(x->dtype, attrs->shape.n, attrs->shape.v);
     int64_t n = sx_dims_product(x, 0, x->rank), m = sx_dims_product(&y, 0, y.rank);
     int p = sx_batch_axis(x), q = sx_batch_axis(&y);
-    const char *wrong = x->dtype == SX_STRING ? "strings are not reshaped"
-                        : (p < 0) != (q < 0)  ? "the batch N must be in both shapes or in neither"
-                        : n < 0 || n != m     ? "the numbers of elements differ"
+    const char *wrong = (p < 0) != (q < 0) ? "the batch N must be in both shapes or in neither"
+                        : n < 0 || n != m  ? "the numbers of elements differ"
                         : p >= 0 && sx_dims_product(x, 0, p) != sx_dims_product(&y, 0, q)
                             ? "it would take the examples apart: the batch N merges only with "
                               "dimensions after it; transpose x so that N comes first"

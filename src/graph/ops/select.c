@@ -2,7 +2,7 @@
  * summed over broadcast dimensions.
  *
  *   cond     bool
- *   x, y     one dtype, any but string; the three shapes broadcast as in NumPy
+ *   x, y     one dtype, any; the three shapes broadcast as in NumPy
  *   returns  the broadcast shape
  *
  * Errors   INVALID_ARGUMENT  dtypes, shapes that do not broadcast
@@ -20,9 +20,6 @@ static sx_status select_infer(sx_infer_context *c)
     const sx_type *cond = &c->inputs[0], *x = &c->inputs[1], *y = &c->inputs[2];
     SX_TRY(sx_require_dtype("the condition", cond, SX_BOOL));
     SX_TRY(sx_require_dtype("y", y, x->dtype));
-    if (x->dtype == SX_STRING) {
-        return sx_error(SX_INVALID_ARGUMENT, "x and y are strings, expected numbers or bool");
-    }
     sx_type z;
     SX_TRY(sx_infer_broadcast(x, y, &z));
     return sx_infer_broadcast(&z, cond, &c->outputs[0]);

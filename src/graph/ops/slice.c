@@ -1,6 +1,6 @@
 /* slice: the block of x that starts at `begin` and is `size` large;  dx = dy with zeros around it
  *
- *   x        any type but string
+ *   x        any type
  *   begin    per dimension; 0 for the batch
  *   size     per dimension; for the batch c*N it is -c, as in types: examples are not cut
  *   returns  x's dtype, shape `size`
@@ -36,7 +36,7 @@ static sx_status slice_infer(sx_infer_context *c)
 {
     const sx_slice_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
-    if (x->dtype == SX_STRING || attrs->begin.n != x->rank || attrs->size.n != x->rank) {
+    if (attrs->begin.n != x->rank || attrs->size.n != x->rank) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "x is %s with %d begins and %d sizes; expected numbers, and one begin and "
                         "one size for each dimension",

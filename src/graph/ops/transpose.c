@@ -1,6 +1,6 @@
 /* transpose: y's dimension i is x's dimension perm[i];  dx = dy transposed by the inverse
  *
- *   x        any type but string
+ *   x        any type
  *   perm     a permutation of 0 .. rank - 1; it may move the batch
  *   returns  x's dtype
  *
@@ -37,10 +37,10 @@ static sx_status transpose_infer(sx_infer_context *c)
 {
     const sx_transpose_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
-    if (x->dtype == SX_STRING || !is_permutation(&attrs->perm, x->rank)) {
+    if (!is_permutation(&attrs->perm, x->rank)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "perm must be a permutation of the %d dimensions of x %s, no strings",
-                        x->rank, SX_TEXT(x));
+                        "perm must be a permutation of the %d dimensions of x %s", x->rank,
+                        SX_TEXT(x));
     }
     sx_type y = {.dtype = x->dtype, .rank = x->rank};
     for (int i = 0; i < x->rank; i++) {

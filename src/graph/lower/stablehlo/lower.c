@@ -30,9 +30,9 @@ static void lower_node(sx_hlo_writer *w, const sx_graph *g, const sx_node *n, sx
     }
     const sx_hlo_row *row = &sx_hlo_rows[n->op->id];
     if (row->lower == NULL) {
-        sx_hlo_fail(w,
-                    sx_error(SX_UNIMPLEMENTED, "%s \"%s\" cannot be part of a device program: %s",
-                             n->op->name, n->name, row->none));
+        sx_hlo_fail(w, sx_error(SX_UNIMPLEMENTED,
+                                "%s \"%s\" cannot be part of a device program: %s", n->op->name,
+                                n->name, row->none != NULL ? row->none : "it runs on the host"));
         return;
     }
     sx_hlo_at(w, n->name);

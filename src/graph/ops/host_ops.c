@@ -1,0 +1,169 @@
+/* See host_ops.h. */
+#include "graph/ops/host_ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+sx_status sx_string_room(const sx_kernel_call *c, int64_t bytes, char **out)
+{
+    enum { MOST = SX_MADE_MAX_BYTES };
+    if (bytes < 0 || bytes > MOST ||
+        (c->arena->budget == NULL && c->arena->used_bytes > 4 * (size_t)MOST)) {
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "a string of %lld bytes; one may have %d MiB, and all of a run %d MiB",
+                        (long long)bytes, MOST >> 20, 4 * (MOST >> 20));
+    }
+    *out = sx_arena_alloc(c->arena, (size_t)bytes + 1, 1);
+    return *out != NULL ? SX_OK : sx_budget_error(c->arena->budget);
+}
+
+sx_status sx_string_copy(const sx_kernel_call *c, const void *data, size_t size, sx_bytes *out)
+{
+    char *room;
+    SX_TRY(sx_string_room(c, (int64_t)size, &room));
+    if (size > 0) {
+        memcpy(room, data, size);
+    }
+    *out = (sx_bytes){room, size};
+    return SX_OK;
+}
+
+sx_buf sx_string_buf(const sx_kernel_call *c)
+{
+    sx_buf buf;
+    sx_buf_init(&buf, SX_MADE_MAX_BYTES);
+    buf.budget = c->arena->budget;
+    return buf;
+}
+
+sx_status sx_string_put(const sx_kernel_call *c, int output, int64_t k, sx_buf *buf)
+{
+    SX_TRY(sx_buf_status(buf));
+    SX_TRY(sx_string_copy(c, sx_buf_text(buf), buf->size, &c->out[output].s[k]));
+    sx_buf_reset(buf);
+    return SX_OK;
+}
+
+sx_status sx_require_made(const char *what, const sx_type *type)
+{
+    const int64_t bytes = sx_host_bytes(type);
+    if (bytes >= 0 && bytes <= SX_MADE_MAX_BYTES) {
+        return SX_OK;
+    }
+    return sx_error(SX_RESOURCE_EXHAUSTED, "%s would be %s; at most %d MiB are supported", what,
+                    SX_TEXT(type), SX_MADE_MAX_BYTES >> 20);
+}
+
+sx_status sx_infer_string_map(sx_infer_context *c)
+{
+    SX_TRY(sx_require_dtype("the input", &c->inputs[0], SX_STRING));
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+sx_status sx_require_name(const char *what, const char *value, const char *const *names)
+{
+    const char *text = value != NULL ? value : "";
+    sx_buf known;
+    for (int i = 0; names[i] != NULL; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return SX_OK;
+        }
+    }
+    sx_buf_init(&known, 0);
+    for (int i = 0; names[i] != NULL; i++) {
+        sx_buf_printf(&known, "%s\"%s\"", i == 0 ? "" : " or ", names[i]);
+    }
+    sx_status status = sx_error(SX_INVALID_ARGUMENT, "%s is \"%.60s\", expected %s", what, text,
+                                sx_buf_text(&known));
+    sx_buf_deinit(&known);
+    return status;
+}
+
+sx_status sx_require_maybe(const char *what, const sx_type *t, sx_dtype dtype, int rank,
+                           const char *form)
+{
+    SX_TRY(sx_require_dtype(what, t, dtype));
+    return t->rank == SX_UNKNOWN_RANK ? SX_OK : sx_require_rank(what, t, rank, form);
+}
+
+sx_status sx_require_integers(const char *what, const sx_type *t, int rank, const char *form)
+{
+    SX_TRY(sx_require_index(what, t));
+    return rank < 0 || t->rank == SX_UNKNOWN_RANK ? SX_OK : sx_require_rank(what, t, rank, form);
+}
+
+sx_status sx_merge_shapes(const char *what_a, const sx_type *a, const char *what_b,
+                          const sx_type *b, sx_type *out)
+{
+    sx_type y = a->rank != SX_UNKNOWN_RANK ? *a : *b;
+    y.dtype = a->dtype;
+    bool agree = a->rank == SX_UNKNOWN_RANK || b->rank == SX_UNKNOWN_RANK || a->rank == b->rank;
+    for (int d = 0; agree && d < SX_MIN(a->rank, b->rank); d++) {
+        const bool open = sx_dim_is_unknown(a->dims[d]) || sx_dim_is_unknown(b->dims[d]);
+        agree = open || a->dims[d] == b->dims[d];
+        y.dims[d] = sx_dim_is_unknown(a->dims[d]) ? b->dims[d] : a->dims[d];
+    }
+    if (!agree) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is %s, and %s is %s, expected one shape", what_a,
+                        SX_TEXT(a), what_b, SX_TEXT(b));
+    }
+    *out = y;
+    return SX_OK;
+}
+
+sx_status sx_infer_broadcast_maybe(const sx_type *a, const sx_type *b, sx_type *out)
+{
+    if (a->rank == SX_UNKNOWN_RANK || b->rank == SX_UNKNOWN_RANK) {
+        *out = sx_unknown_shape(a->dtype);
+        return SX_OK;
+    }
+    sx_type y = {.dtype = a->dtype, .rank = SX_MAX(a->rank, b->rank)};
+    for (int d = 1; d <= y.rank; d++) {
+        const int64_t p = d <= a->rank ? a->dims[a->rank - d] : 1,
+                      q = d <= b->rank ? b->dims[b->rank - d] : 1;
+        const bool open = sx_dim_is_unknown(p) || sx_dim_is_unknown(q);
+        if (p != q && p != 1 && q != 1 && !open) {
+            return sx_error(SX_INVALID_ARGUMENT, "%s and %s do not broadcast", SX_TEXT(a),
+                            SX_TEXT(b));
+        }
+        /* of an unknown one and 1 nothing is known, of an unknown one and another the other */
+        y.dims[y.rank - d] = p == 1 ? q : q == 1 || !sx_dim_is_unknown(p) ? p : q;
+    }
+    *out = y;
+    return SX_OK;
+}
+
+sx_status sx_infer_same_or_scalar(const sx_type *types, int n, sx_type *out)
+{
+    sx_type y = types[0];
+    bool open = y.rank == SX_UNKNOWN_RANK; /* it may be a scalar */
+    for (int i = 1; i < n; i++) {
+        if (types[i].rank == 0) {
+            continue;
+        }
+        if (types[i].rank == SX_UNKNOWN_RANK) {
+            open = open || y.rank == 0;
+        } else if (y.rank == 0 || y.rank == SX_UNKNOWN_RANK) {
+            y = types[i];
+            open = false;
+        } else {
+            SX_TRY(sx_merge_shapes("an input", &y, "another", &types[i], &y));
+        }
+    }
+    *out = open ? sx_unknown_shape(y.dtype) : y;
+    return SX_OK;
+}
+
+const char *sx_string_quote(const sx_bytes *s, char *out, size_t size)
+{
+    sx_buf utf8, text;
+    sx_buf_init(&utf8, 0);
+    sx_buf_init(&text, 0);
+    sx_buf_put_utf8(&utf8, s->data, SX_MIN(s->size, 24));
+    sx_buf_put_visible(&text, sx_buf_text(&utf8), utf8.size, "");
+    snprintf(out, size, "\"%s%s\"", sx_buf_text(&text), s->size > 24 ? "..." : "");
+    sx_buf_deinit(&utf8);
+    sx_buf_deinit(&text);
+    return out;
+}

@@ -1,0 +1,103 @@
+/* What the operators that run on the host share: memory for the strings that they make, checks of
+ * types with unknown parts, samples.
+ *
+ * A string is bytes; most operators of TensorFlow ask nothing more of it. Where text is meant, it
+ * is UTF-8, and what is no UTF-8 is handled as the operator's head says. */
+#ifndef SX_GRAPH_OPS_HOST_OPS_H
+#define SX_GRAPH_OPS_HOST_OPS_H
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "graph/ops/common.h"
+
+/* string_join, reduce_join, string_ngrams */
+typedef struct sx_separator_attrs {
+    const char *separator;
+} sx_separator_attrs;
+
+/* string_length, substr */
+typedef struct sx_unit_attrs {
+    const char *unit; /* "BYTE" or "UTF8_CHAR" */
+} sx_unit_attrs;
+
+/* What data may ask for without a memory budget: one string or tensor, and all of a run. */
+enum { SX_MADE_MAX_BYTES = 512 << 20 };
+
+/* Memory of the run for a string, charged to its budget. RESOURCE_EXHAUSTED: it does not fit; a
+ * string above SX_MADE_MAX_BYTES. */
+SX_MUST_USE sx_status sx_string_room(const sx_kernel_call *c, int64_t bytes, char **out);
+SX_MUST_USE sx_status sx_string_copy(const sx_kernel_call *c, const void *data, size_t size,
+                                     sx_bytes *out);
+/* Copies what the buffer has as element `k` of output `output`, and resets the buffer; its error,
+ * if it has one. */
+SX_MUST_USE sx_status sx_string_put(const sx_kernel_call *c, int output, int64_t k, sx_buf *buf);
+/* A buffer for strings under construction, charged to the run's budget. */
+sx_buf sx_string_buf(const sx_kernel_call *c);
+/* RESOURCE_EXHAUSTED: a tensor whose size data decide is larger than SX_MADE_MAX_BYTES, or its size
+ * overflows. */
+SX_MUST_USE sx_status sx_require_made(const char *what, const sx_type *type);
+
+/* Each element of the string input 0 gives one of output 0. */
+SX_MUST_USE sx_status sx_infer_string_map(sx_infer_context *c);
+/* Is the attribute one of the names (NULL-terminated)? NULL is "". */
+SX_MUST_USE sx_status sx_require_name(const char *what, const char *value,
+                                      const char *const *names);
+
+/* ---- Types with unknown parts ---- */
+
+static inline bool sx_dim_is_unknown(int64_t dim)
+{
+    return dim < 0 && !sx_dim_is_batch(dim);
+}
+/* The dtype and rank, or an unknown rank. */
+SX_MUST_USE sx_status sx_require_maybe(const char *what, const sx_type *t, sx_dtype dtype, int rank,
+                                       const char *form);
+/* int32 or int64, and the rank unless that is -1 or unknown. */
+SX_MUST_USE sx_status sx_require_integers(const char *what, const sx_type *t, int rank,
+                                          const char *form);
+/* The dimensions of a and b, which must not contradict each other, as far as one of them knows; out
+ * gets a's dtype. */
+SX_MUST_USE sx_status sx_merge_shapes(const char *what_a, const sx_type *a, const char *what_b,
+                                      const sx_type *b, sx_type *out);
+/* As sx_infer_broadcast(). */
+SX_MUST_USE sx_status sx_infer_broadcast_maybe(const sx_type *a, const sx_type *b, sx_type *out);
+/* Scalars and values of one shape: the shape of those that are not scalars. */
+SX_MUST_USE sx_status sx_infer_same_or_scalar(const sx_type *types, int n, sx_type *out);
+/* The dimension of a vector; SX_UNKNOWN_DIM where it is not known. */
+static inline int64_t sx_vector_size(const sx_type *t)
+{
+    return t->rank == 1 ? t->dims[0] : SX_UNKNOWN_DIM;
+}
+static inline sx_type sx_unknown_shape(sx_dtype dtype)
+{
+    return (sx_type){.dtype = dtype, .rank = SX_UNKNOWN_RANK};
+}
+
+static inline bool sx_string_is(const char *value, const char *name)
+{
+    return value != NULL && strcmp(value, name) == 0;
+}
+
+/* "b'text' at index 3": the first bytes of an element, for messages. */
+const char *sx_string_quote(const sx_bytes *s, char *out, size_t size);
+#define SX_QUOTE(s) sx_string_quote((s), (char[96]){0}, 96)
+
+/* ASCII's, whatever the locale. */
+static inline bool sx_is_ascii_space(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+#define SX_SAMPLES_STRING_MAP(...)                                                              \
+    {.name = "scalar",                                                                          \
+     .inputs = {SX_SAMPLE_SCALAR(SX_STRING, SX_FILL_TEXT)},                                     \
+     .n_inputs = 1,                                                                             \
+     __VA_ARGS__},                                                                              \
+        {.name = "batch", .inputs = {SX_SAMPLE_TEXT(SX_BATCH, 3)}, .n_inputs = 1, __VA_ARGS__}, \
+        {.name = "static", .inputs = {SX_SAMPLE_TEXT(2, 7)}, .n_inputs = 1, __VA_ARGS__},       \
+    {                                                                                           \
+        .name = "empty", .inputs = {SX_SAMPLE_TEXT(0, 3)}, .n_inputs = 1, __VA_ARGS__           \
+    }
+
+#endif

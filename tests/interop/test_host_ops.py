@@ -1,0 +1,457 @@
+"""Operators that run on the host against TensorFlow: strings, records, sparse and ragged tensors.
+
+Each row of CASES is a function and its arguments. All of them, with unknown dimensions, become the
+signatures of one SavedModel; Sextant imports and runs it, and must give TensorFlow's values, to the
+bit for strings and integers. Where TensorFlow refuses the arguments, so must Sextant, with
+INVALID_ARGUMENT, OUT_OF_RANGE or RESOURCE_EXHAUSTED. A few run again with unknown ranks."""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy as np
+import tensorflow as tf
+
+raw = tf.raw_ops
+failures = []
+STRANGE = [b"", b"a", b"Hello, World", b"  both ends \t\r\n", b"12.5", "ünïcödé ß".encode(), "日本語 テキスト".encode(),
+           b"\xff\xfe bad \xe2\x82", b"\xf0\x9f\x98\x80 \xed\xa0\x80 \xc0\x80", b"zero\0inside", b"x,y,,z", b"x" * 200]
+LENGTHS = [bytes(range(1, n + 1)) for n in (0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 200)]
+
+
+def strings(values, *shape):
+    return np.array(values, object).reshape(shape or (len(values),))
+
+
+EMPTY = np.zeros((0, 2), object)
+GRID = strings(STRANGE, 3, 4)
+
+# name -> (function, arguments...); an argument is passed at run time, what the function closes over is constant.
+CASES = {}
+
+
+def case(name, function, *args):
+    assert name not in CASES, name
+    CASES[name] = (function, args)
+
+
+def each(name, function, **inputs):
+    for key, value in inputs.items():
+        case(f"{name}_{key}", function, value)
+
+
+def sparse(st):
+    return st.indices, st.values, st.dense_shape
+
+
+# --- Strings ---------------------------------------------------------------------------------------
+
+case("join", lambda a, b: raw.StringJoin(inputs=[a, b], separator="--"), GRID, GRID[::-1].copy())
+case("join_scalar", lambda a, b: raw.StringJoin(inputs=[a, b, a]), strings([b"x"])[0], GRID)
+case("join_nothing", lambda a: raw.StringJoin(inputs=[a, a], separator=","), EMPTY)
+case("join_differ", lambda a, b: raw.StringJoin(inputs=[a, b]), strings([b"a", b"b"], 1, 2), strings([b"a", b"b", b"c"], 1, 3))
+each("strip", lambda a: raw.StringStrip(input=a), grid=GRID, empty=EMPTY)
+for op in ("lower", "upper"):
+    function = {"lower": raw.StringLower, "upper": raw.StringUpper}[op]
+    each(op, lambda a, f=function: f(input=a), grid=GRID, empty=EMPTY)
+    # TensorFlow cuts at a zero byte; its ICU lacks some letters that Unicode 14 added
+    each(f"{op}_utf8", lambda a, f=function: f(input=a, encoding="utf-8"), grid=strings([s for s in STRANGE if b"\0" not in s]),
+         special=strings(["ΌΣΟΣ ΑΣ. Σ ΑΣΑ".encode(), "ǆǅǄ ﬃ ŉ İIıi ᾳᾼᾲ ΐ և ﬓ ǰ".encode(), "straße ΐᾷ".encode()]),
+         planes=strings([chr(c).encode() for c in range(0x80, 0x2fff) if c not in (0x2C2F, 0x2C5F)]),
+         high=strings([chr(c).encode() for c in (*range(0xA640, 0xA7C0), *range(0xA7C2, 0xA7D0), *range(0xA7DA, 0xABFF), *range(0x10400, 0x10500), *range(0x1E900, 0x1E950))]))
+each("length", lambda a: raw.StringLength(input=a), grid=GRID, empty=EMPTY)
+each("length_utf8", lambda a: raw.StringLength(input=a, unit="UTF8_CHAR"), grid=GRID)
+for unit in ("BYTE", "UTF8_CHAR"):
+    f = lambda s, p, n, u=unit: raw.Substr(input=s, pos=p, len=n, unit=u)
+    text = strings([b"hello", "ünïcödé".encode(), "日本語 テキスト".encode(), b"\xff\xfe bad \xe2\x82"])
+    for k, (pos, length) in enumerate([(0, 3), (1, 100), (-2, 1), (-3, 100), (2, 0), (5, 2), (-5, 3), (1, -1), (-2, -1), (0, -3)]):
+        case(f"substr_{unit}_{k}", f, text, np.int32(pos), np.int32(length))
+    case(f"substr_{unit}_each", f, text, np.array([0, 1, -2, -1], np.int64), np.array([1, 2, 3, 9], np.int64))
+    case(f"substr_{unit}_column", f, text.reshape(4, 1), np.array([0, 1, -2], np.int32), np.array([1, 2, 3], np.int32))
+    case(f"substr_{unit}_after", f, text, np.int32(30), np.int32(1))
+    case(f"substr_{unit}_before", f, text, np.int32(-30), np.int32(1))
+    case(f"substr_{unit}_end", f, strings([b"abc"]), np.int32(3), np.int32(1))
+    case(f"substr_{unit}_start", f, strings([b"abc"]), np.int32(-3), np.int32(2))
+    case(f"substr_{unit}_empty", f, strings([b""]), np.int32(0), np.int32(1))
+NUMBERS = {
+    "float32": [b"1", b" -2.5e3 ", b"+7", b"inf", b"-Inf", b"nan", b"1e-45", b".5", b"5.", b"1e39", b"3.4028236e38", b"0x1F", b"-0"],
+    "float64": [b"1", b"1e308", b"1e309", b"4.9e-324", b"0.1", b"123456789012345678901234567890", b"infinity"],
+    "int32": [b"0", b" 7\t", b"-2147483648", b"2147483647", b"0012"], "int64": [b"-9223372036854775808", b"9223372036854775807"],
+}
+WRONG = [b"", b" ", b"x", b"1x", b"1 2", b"--1", b"1e", b"0x", b"1_000", b"\xff", b"12\0", b"1f", b"nan(1)", b"2147483648", b"1.5", b"+7", b"- 7",
+         b"0x10", b"+", b".", b"e5", b"infinit", b"-infinity", b"+inf", b"-nan", b"0x1p3", b"0x1.8", b"1e400"]
+for dtype, texts in NUMBERS.items():
+    f = lambda a, d=dtype: raw.StringToNumber(string_tensor=a, out_type=d)
+    case(f"number_{dtype}", f, strings(texts))
+    case(f"number_{dtype}_empty", f, EMPTY)
+    for k, text in enumerate(WRONG):
+        case(f"number_{dtype}_odd{k}", f, strings([text]))
+FLOATS = np.array([0, -0.0, 1, -1.5, 1e-7, 123456789, 3.4e38, 1e-30, np.inf, -np.inf, np.nan, 0.1], np.float32)
+each("as_string", lambda a: tf.strings.as_string(a), f32=FLOATS, f64=FLOATS.astype(np.float64), i8=np.int8([-128, 127]),
+     i32=np.int32([[-2**31, 5]]), i64=np.int64([-2**63, 2**63 - 1]), u8=np.uint8([0, 255]), bool=np.array([True, False]),
+     empty=np.zeros((2, 0), np.float32), f16=FLOATS[:6].astype(np.float16))
+for k, a in enumerate([dict(precision=2), dict(scientific=True), dict(shortest=True), dict(width=12), dict(width=12, fill="0"),
+                       dict(width=12, fill="-", precision=3), dict(width=12, fill=" ", shortest=True), dict(precision=0, scientific=True),
+                       dict(width=0), dict(width=3, fill="+")]):
+    case(f"as_string_form{k}", lambda x, a=a: raw.AsString(input=x, **a), FLOATS)
+    if "precision" not in a and "shortest" not in a and "scientific" not in a:
+        case(f"as_string_int_form{k}", lambda x, a=a: raw.AsString(input=x, **a), np.int64([-12, 0, 123456]))
+        case(f"as_string_bool_form{k}", lambda x, a=a: raw.AsString(input=x, **a), np.array([True, False]))
+ROWS = strings([b"a,b,,c", b"", b",", b"  two  words ", b"one", b",,", b"\xff,\0,", "ü,é".encode(), b" \t ", b"a, b,c,,"])
+for separator in (b"", b",", b",,", b", ", b"\0", b"words"):
+    for n in (-1, 0, 1, 2):
+        case(f"split_{separator.hex()}_{n + 1}", lambda a, s=separator, n=n: tuple(raw.StringSplitV2(input=a, sep=s, maxsplit=n)), ROWS)
+for delimiter in (b"", b",", b", ", b";"):
+    for skip in (True, False):
+        case(f"split_v1_{delimiter.hex()}_{skip}",
+             lambda a, d=delimiter, s=skip: tuple(raw.StringSplit(input=a, delimiter=d, skip_empty=s)), ROWS)
+case("split_none", lambda a: tuple(raw.StringSplitV2(input=a, sep=" ")), np.zeros((0,), object))
+case("split_separator_fed", lambda a, s: tuple(raw.StringSplitV2(input=a, sep=s)), ROWS, strings([b","])[0])
+case("split_rank2", lambda a: tuple(raw.StringSplitV2(input=tf.reshape(a, [-1]), sep=" ")), GRID)
+HASHED = strings(STRANGE + LENGTHS)
+for buckets in (1, 10, 1000003, 2**63 - 1):
+    case(f"hash_fast_{buckets}", lambda a, n=buckets: raw.StringToHashBucketFast(input=a, num_buckets=n), HASHED)
+    case(f"hash_strong_{buckets}", lambda a, n=buckets: raw.StringToHashBucketStrong(input=a, num_buckets=n, key=[1231, -7]), HASHED)
+    case(f"hash_legacy_{buckets}", lambda a, n=buckets: raw.StringToHashBucket(string_tensor=a, num_buckets=n), HASHED)
+
+for axes in ([1], [0], [-1], [0, 1], [1, 0], []):
+    for keep in (False, True):
+        key = "_".join(str(a).replace("-", "m") for a in axes) + f"_{keep}"
+        f = lambda a, axes=axes, keep=keep: raw.ReduceJoin(
+            inputs=a, reduction_indices=np.int32(axes), keep_dims=keep, separator=", ")
+        each(f"reduce_join_{key}", f, grid=GRID, empty=EMPTY)
+case("reduce_join_fed", lambda a, i: raw.ReduceJoin(inputs=a, reduction_indices=i), GRID, np.int32([1]))
+case("reduce_join_out", lambda a, i: raw.ReduceJoin(inputs=a, reduction_indices=i), GRID, np.int32([2]))
+case("reduce_join_3d", lambda a: raw.ReduceJoin(inputs=a, reduction_indices=[2, 0], separator="|"), GRID.reshape(2, 3, 2))
+PATTERNS = [(r"", "-"), (r"[,.]", ""), (r"(\w)(\w)", r"\2\1"), (r"\s+", " "), (r"x*", "<\\0>"), (r"^", ">"), (r"$", "<"), (r".", r"\\"),
+            (r"(a)|(b)", r"[\1\2]"), (r"a", r"\1"), (r"a", r"q\z"), (r"(?i)HELLO", "bye"), (r"[^\x00-\x7F]", "?"), (r"\pL", "L"), (r"b*", "!")]
+for k, (pattern, rewrite) in enumerate(PATTERNS):
+    for all_of_them in (True, False):
+        case(f"regex_{k}_{all_of_them}", lambda a, p=pattern, r=rewrite, g=all_of_them: (
+            raw.StaticRegexReplace(input=a, pattern=p, rewrite=r, replace_global=g),
+            raw.RegexReplace(input=a, pattern=p, rewrite=r, replace_global=g)), GRID)
+    case(f"match_{k}", lambda a, p=pattern: (raw.StaticRegexFullMatch(input=a, pattern=p), raw.RegexFullMatch(input=a, pattern=p)), GRID)
+case("match_some", lambda a: tf.strings.regex_full_match(a, r"[a-z,. \d]*"), GRID)
+case("regex_fed", lambda a, p: tf.strings.regex_replace(a, p, "_"), GRID, strings([b"[a-m]"])[0])
+case("regex_invalid", lambda a, p: tf.strings.regex_replace(a, p, "_"), GRID, strings([b"(a"])[0])
+
+UTF16 = strings([t.decode("utf-8", "ignore").encode("utf-16-be") for t in STRANGE] + [b"\xd8\x00\x00a", b"\xdc\x00", b"abc", b"\xd8\x00"])
+UTF32 = strings([t.decode("utf-8", "ignore").encode("utf-32-be") for t in STRANGE] + [b"\x00\x11\x00\x00", b"\x00\x00\xd8\x00", b"abcde"])
+BROKEN = strings(STRANGE + [b"\xe2\x82", b"\xf0\x9f\x98", b"\xf0\x9fx", b"\xe2(\xa1", b"\xf8\x88\x80\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80",
+                            b"\xc1\xbf", b"\x80\x80", b"a\x01\x1f\x7f"])
+for encoding, texts in {"UTF-8": BROKEN, "UTF-16-BE": UTF16, "UTF-32-BE": UTF32, "US-ASCII": BROKEN, "ISO-8859-1": BROKEN}.items():
+    for errors in ("replace", "ignore"):
+        for controls in (False, True):
+            key = f"{encoding}_{errors}_{controls}".replace("-", "")
+            for out in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
+                case(f"transcode_{key}_{out.replace('-', '')}", lambda a, e=encoding, o=out, r=errors, c=controls: raw.UnicodeTranscode(
+                    input=a, input_encoding=e, output_encoding=o, errors=r, replace_control_characters=c), texts)
+            case(f"decode_{key}", lambda a, e=encoding, r=errors, c=controls: tuple(raw.UnicodeDecodeWithOffsets(
+                input=a, input_encoding=e, errors=r, replace_control_characters=c, replacement_char=63)), texts)
+    case(f"transcode_strict_{encoding}".replace("-", ""), lambda a, e=encoding: raw.UnicodeTranscode(
+        input=a, input_encoding=e, output_encoding="UTF-8", errors="strict"), texts)
+case("decode_strict", lambda a: tuple(raw.UnicodeDecode(input=a, input_encoding="UTF-8", errors="strict")), strings(["hé😀".encode(), b""]))
+case("decode_grid", lambda a: tuple(raw.UnicodeDecode(input=a, input_encoding="UTF-8", Tsplits=tf.int32)), GRID)
+CODES = np.int32([72, 233, 0x65E5, 0x1F600, 0xD800, 0xFDD0, 0xFFFF, 0x110000, -1, 0])
+for out in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
+    for errors in ("replace", "ignore"):
+        case(f"encode_{errors}_{out}".replace("-", ""), lambda v, s, o=out, e=errors: raw.UnicodeEncode(
+            input_values=v, input_splits=s, output_encoding=o, errors=e), CODES, np.int64([0, 3, 3, 10]))
+case("encode_strict", lambda v, s: raw.UnicodeEncode(input_values=v, input_splits=s, output_encoding="UTF-8", errors="strict"), CODES, np.int64([0, 10]))
+case("encode_splits", lambda v, s: raw.UnicodeEncode(input_values=v, input_splits=s, output_encoding="UTF-8"), CODES, np.int64([0, 12]))
+case("chars", lambda a: tf.strings.unicode_split(a, "UTF-8").to_tensor("?"), strings(STRANGE))
+WORDS = strings([b"a", b"b", b"", b"dd", b"e", b"f"])
+for widths in ([1], [2], [3, 1], [9]):
+    for pad in (0, 1, 5, -1):
+        for short in (False, True):
+            case(f"ngrams_{'_'.join(map(str, widths))}_{pad + 1}_{short}", lambda d, s, w=widths, p=pad, k=short: tuple(raw.StringNGrams(
+                data=d, data_splits=s, separator="|", ngram_widths=w, left_pad="L", right_pad="R", pad_width=p,
+                preserve_short_sequences=k)), WORDS, np.int64([0, 1, 1, 4, 6]))
+case("ngrams_splits", lambda d, s: tuple(raw.StringNGrams(data=d, data_splits=s, separator="", ngram_widths=[2], left_pad="", right_pad="",
+     pad_width=0, preserve_short_sequences=False)), WORDS, np.int32([0, 7]))
+BYTES = strings([bytes(range(k, k + 16)) for k in (0, 100, 200)], 3, 1)
+for dtype in (tf.bool, tf.uint8, tf.int8, tf.int16, tf.uint16, tf.int32, tf.int64, tf.float16, tf.float32, tf.float64):
+    for little in (True, False):
+        case(f"raw_{dtype.name}_{little}", lambda a, d=dtype, e=little: raw.DecodeRaw(bytes=a, out_type=d, little_endian=e),
+             BYTES if dtype != tf.bool else strings([b"\0\1\1\0"]))
+        if dtype not in (tf.bool, tf.float16):
+            case(f"padded_{dtype.name}_{little}", lambda a, d=dtype, e=little: raw.DecodePaddedRaw(
+                input_bytes=a, fixed_length=24, out_type=d, little_endian=e), strings([b"", b"abc", b"x" * 40]))
+case("raw_sizes", lambda a: raw.DecodeRaw(bytes=a, out_type=tf.uint8), strings([b"ab", b"c"]))
+case("raw_multiple", lambda a: raw.DecodeRaw(bytes=a, out_type=tf.int32), strings([b"abc"]))
+case("raw_empty", lambda a: raw.DecodeRaw(bytes=a, out_type=tf.int32), np.zeros((0,), object))
+each("base64", lambda a: (raw.EncodeBase64(input=a), raw.EncodeBase64(input=a, pad=True)), grid=GRID, lengths=strings(LENGTHS))
+each("unbase64", lambda a: raw.DecodeBase64(input=a), good=strings([b"", b"YQ", b"YQ==", b"YWI", b"YWI=", b"YWJj", b"_-8"]),
+     one=strings([b"A"]), plus=strings([b"ab+/"]), space=strings([b"YW Jj"]), pads=strings([b"YWJj===="]), inside=strings([b"YQ==YQ=="]), three=strings([b"Y==="]))
+
+# --- Strings in operators of any dtype -------------------------------------------------------------
+
+case("string_equal", lambda a, b: (tf.equal(a, b), tf.not_equal(a, b)), GRID, strings([b"", b"a", b"12.5", b"zero\0inside"]))
+case("string_reshape", lambda a: tf.reshape(a, [-1, 2]), GRID)
+case("string_concat", lambda a, b: tf.concat([a, b], 1), GRID, GRID[:, :1].copy())
+case("string_gather", lambda a, i: tf.gather(a, i), GRID, np.int64([2, 0, 0]))
+case("string_where", lambda c, a: tf.where(c, a, "no"), np.array([[True], [False], [True]]), GRID)
+case("string_transpose", lambda a: tf.transpose(a), GRID)
+case("string_slice", lambda a: a[1:, 2:], GRID)
+case("string_stack", lambda a: tf.stack([a, a], 1), GRID)
+case("string_expand", lambda a: tf.squeeze(tf.expand_dims(a, 1), 1), GRID)
+case("string_fill", lambda n: tf.fill([n, 2], "pad"), np.int32(3))
+case("string_broadcast", lambda a: tf.broadcast_to(a, [2, 3, 4]), GRID)
+case("string_shape", lambda a: (tf.shape(a), tf.size(a), tf.rank(a)), GRID)
+
+# --- Sparse and ragged tensors ---------------------------------------------------------------------
+
+RAGGED_SPLITS = np.int64([0, 2, 2, 6])
+for values in (strings(STRANGE[:6]), np.arange(6, dtype=np.float32), np.arange(12, dtype=np.int32).reshape(6, 2)):
+    kind = f"{'s' if values.dtype == object else values.dtype.name}_{values.ndim}"
+    default = "?" if values.dtype == object else -1
+    for shape in (None, [2, None], [5, 3], [None, 1], [0, 0]):
+        full = shape if shape is None or values.ndim == 1 else [*shape, None]
+        key = "_".join("n" if k is None else str(k) for k in shape or [])
+        case(f"to_tensor_{kind}_{key}", lambda v, s, d=default, f=full: tf.RaggedTensor.from_row_splits(v, s, validate=False).to_tensor(d, shape=f), values, RAGGED_SPLITS)
+        case(f"to_tensor_rows_{kind}_{key}", lambda v, r, d=default, f=full: tf.RaggedTensor.from_value_rowids(v, r, 5, validate=False).to_tensor(d, shape=f), values,
+             np.int64([0, 0, 2, 2, 2, 4]))
+case("to_tensor_two", lambda v, a, b: tf.RaggedTensor.from_nested_row_splits(v, [a, b], validate=False).to_tensor(-7), np.arange(6), np.int64([0, 2, 2, 3]), RAGGED_SPLITS)
+case("to_tensor_huge", lambda v, s, n: raw.RaggedTensorToTensor(shape=n, values=v, default_value=0, row_partition_tensors=[s],
+     row_partition_types=["ROW_SPLITS"]), np.int32([1, 2, 3]), np.int64([0, 3]), np.int64([1 << 20, 1 << 42]))
+for rank, value in ((1, strings(STRANGE[:6])), (2, np.arange(12.0).reshape(6, 2))):
+    case(f"to_sparse_{rank}", lambda v, s: tuple(raw.RaggedTensorToSparse(rt_nested_splits=[s], rt_dense_values=v)), value, RAGGED_SPLITS)
+    case(f"to_sparse_two_{rank}", lambda v, a, b: tuple(raw.RaggedTensorToSparse(rt_nested_splits=[a, b], rt_dense_values=v)), value,
+         np.int64([0, 2, 2, 3]), RAGGED_SPLITS)
+case("to_sparse_bad", lambda v, s: tuple(raw.RaggedTensorToSparse(rt_nested_splits=[s], rt_dense_values=v)), np.arange(3), np.int64([0, 2, 2, 6]))
+for dtype in (np.int32, np.int64, np.float32, np.float64):
+    case(f"ragged_range_{np.dtype(dtype).name}", lambda a, b, d: tuple(raw.RaggedRange(starts=a, limits=b, deltas=d)),
+         dtype([0, 5, 2, -3]), dtype([3, 1, 2, 4]), dtype([1, -2, 1, 3]))
+case("ragged_range_scalar", lambda a, b, d: tuple(raw.RaggedRange(starts=a, limits=b, deltas=d, Tsplits=tf.int32)), np.int32(0), np.int32([3, 0]), np.int32(1))
+case("ragged_range_zero", lambda a, b, d: tuple(raw.RaggedRange(starts=a, limits=b, deltas=d)), np.int32([0]), np.int32([3]), np.int32([0]))
+PLACES, SHAPE = np.int64([[0, 1], [1, 0], [1, 2]]), np.int64([2, 3])
+dense = lambda i, s, v, d: raw.SparseToDense(sparse_indices=i, output_shape=s, sparse_values=v, default_value=d)
+case("dense", dense, PLACES, SHAPE, strings([b"a", b"b", b"c"]), strings([b"-"])[0])
+case("dense_scalar", dense, PLACES, SHAPE, np.float32(2), np.float32(-1))
+case("dense_vector", dense, np.int32([1, 4]), np.int32([6]), np.int64([7, 8]), np.int64(0))
+case("dense_order", dense, PLACES[::-1].copy(), SHAPE, np.float32(2), np.float32(-1))
+case("dense_twice", dense, np.int64([[0, 1], [0, 1]]), SHAPE, np.float32(2), np.float32(-1))
+case("dense_outside", dense, np.int64([[0, 3]]), SHAPE, np.float32(2), np.float32(-1))
+case("dense_unchecked", lambda i, s, v, d: raw.SparseToDense(sparse_indices=i, output_shape=s, sparse_values=v, default_value=d, validate_indices=False),
+     PLACES[::-1].copy(), SHAPE, np.int32([1, 2, 3]), np.int32(-1))
+case("dense_negative", dense, PLACES, np.int64([2, -3]), np.float32(2), np.float32(-1))
+reshape = lambda i, s, n: tuple(raw.SparseReshape(input_indices=i, input_shape=s, new_shape=n))
+for key, shape in {"column": [-1, 1], "flat": [6], "rest": [3, -1], "three": [1, 3, 2]}.items():
+    case(f"sparse_reshape_{key}", reshape, PLACES, SHAPE, np.int64(shape))
+case("sparse_reshape_wrong", reshape, PLACES, SHAPE, np.int64([4, -1]))
+case("sparse_reshape_two", reshape, PLACES, SHAPE, np.int64([-1, -1]))
+case("sparse_reshape_none", reshape, np.zeros((0, 2), np.int64), SHAPE, np.int64([6]))
+fill = lambda i, v, s, d: tuple(raw.SparseFillEmptyRows(indices=i, values=v, dense_shape=s, default_value=d))
+case("fill_rows", fill, np.int64([[1, 1], [3, 0], [3, 2]]), strings([b"a", b"b", b"c"]), np.int64([5, 3]), strings([b"-"])[0])
+case("fill_rows_unordered", fill, np.int64([[3, 2], [1, 1], [3, 0]]), np.float32([1, 2, 3]), np.int64([5, 3]), np.float32(-1))
+case("fill_rows_none", fill, np.zeros((0, 2), np.int64), np.zeros(0, np.int32), np.int64([2, 3]), np.int32(9))
+case("fill_rows_full", fill, np.int64([[0, 0], [1, 1]]), np.int64([1, 2]), np.int64([2, 2]), np.int64(9))
+case("fill_rows_outside", fill, np.int64([[7, 0]]), np.int64([1]), np.int64([2, 2]), np.int64(9))
+TABLE = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+for how in ("Sum", "Mean", "SqrtN"):
+    f = getattr(raw, f"SparseSegment{how}")
+    case(f"segment_{how}", lambda t, i, s, f=f: f(data=t, indices=i, segment_ids=s), TABLE, np.int64([3, 0, 0, 2, 1]), np.int32([0, 0, 2, 2, 2]))
+    case(f"segment_{how}_none", lambda t, i, s, f=f: f(data=t, indices=i, segment_ids=s), TABLE, np.int32([]), np.int32([]))
+    g = getattr(raw, f"SparseSegment{how}WithNumSegments")
+    case(f"segments_{how}", lambda t, i, s, n, g=g: g(data=t, indices=i, segment_ids=s, num_segments=n), TABLE.astype(np.float64), np.int32([3, 0]),
+         np.int64([1, 1]), np.int32(4))
+case("segment_outside", lambda t, i, s: raw.SparseSegmentSum(data=t, indices=i, segment_ids=s), TABLE, np.int64([5]), np.int32([0]))
+case("segment_order", lambda t, i, s: raw.SparseSegmentSum(data=t, indices=i, segment_ids=s), TABLE, np.int64([1, 2]), np.int32([1, 0]))
+for a, b in ((False, False), (True, False), (False, True), (True, True)):
+    right = np.random.default_rng(2).normal(size=(2 if a else 3, 4)).astype(np.float32)
+    case(f"sparse_matmul_{a}_{b}", lambda i, v, s, m, a=a, b=b: raw.SparseTensorDenseMatMul(
+        a_indices=i, a_values=v, a_shape=s, b=m, adjoint_a=a, adjoint_b=b), PLACES, np.float32([1, 2, 3]), SHAPE, (right.T if b else right).copy())
+case("sparse_matmul_outside", lambda i, v, s, m: raw.SparseTensorDenseMatMul(a_indices=i, a_values=v, a_shape=s, b=m), PLACES + 1, np.float32([1, 2, 3]),
+     SHAPE, np.ones((3, 2), np.float32))
+each("unique", lambda a: tuple(tf.unique(a)) + tuple(tf.unique_with_counts(a, tf.int64)), strings=strings([b"b", b"", b"a", b"b", b"a"]),
+     f32=np.float32([3, -0.0, 0, np.nan, 3, np.nan]), i64=np.int64([-2**63, 5, 5, -2**63]), empty=np.zeros(0, np.int32), u8=np.uint8([3, 3, 1]))
+case("unique_v2", lambda a: tuple(raw.UniqueV2(x=a, axis=np.int64([0]))), np.int32([4, 4, 1]))
+BOUNDS = [0.0, 1.5, 2.0, 100.0]
+each("bucketize", lambda a: raw.Bucketize(input=a, boundaries=BOUNDS), f32=np.float32([[-1e9, 0, 1.5], [2, 7, np.nan]]), i32=np.int32([-1, 0, 2, 100]),
+     f64=np.array([1.4999999999, 1.5]), i64=np.int64([2**62]))
+COUNTED = np.int32([[3, 0, 0], [9, 5, 3]])
+case("bincount", lambda a, n, w: raw.Bincount(arr=a, size=n, weights=w), COUNTED, np.int32(6), np.float32([[1, 2, 3], [4, 5, 6]]))
+case("bincount_ones", lambda a, n, w: raw.Bincount(arr=a, size=n, weights=w), COUNTED, np.int32(6), np.zeros(0, np.int64))
+case("bincount_negative", lambda a, n, w: raw.Bincount(arr=a, size=n, weights=w), -COUNTED, np.int32(6), np.zeros(0, np.int64))
+case("bincount_size", lambda a, n, w: raw.Bincount(arr=a, size=n, weights=w), COUNTED, np.int32(-1), np.zeros(0, np.int64))
+for binary in (False, True):
+    d = lambda a, n, w, b=binary: raw.DenseBincount(input=a, size=n, weights=w, binary_output=b)
+    case(f"dense_bincount_{binary}", d, COUNTED, np.int32(6), np.zeros(0, np.float32))
+    case(f"dense_bincount_weights_{binary}", d, COUNTED.astype(np.int64), np.int64(4), np.float64([[1, 2, 3], [4, 5, 6]]))
+    case(f"dense_bincount_vector_{binary}", d, COUNTED[0].copy(), np.int32(6), np.int32([1, 2, 3]))
+    case(f"ragged_bincount_{binary}", lambda s, a, n, w, b=binary: raw.RaggedBincount(splits=s, values=a, size=n, weights=w, binary_output=b),
+         RAGGED_SPLITS, COUNTED.reshape(-1).copy(), np.int32(6), np.float32([1, 2, 3, 4, 5, 6]))
+
+# --- Records ---------------------------------------------------------------------------------------
+
+
+def example(**features):
+    lists = {bytes: lambda v: tf.train.Feature(bytes_list=tf.train.BytesList(value=v)),
+             float: lambda v: tf.train.Feature(float_list=tf.train.FloatList(value=v)),
+             int: lambda v: tf.train.Feature(int64_list=tf.train.Int64List(value=v))}
+    made = {k: lists[type(v[0])](v) if v else tf.train.Feature() for k, v in features.items()}
+    return tf.train.Example(features=tf.train.Features(feature=made)).SerializeToString()
+
+
+RECORDS = strings([example(id=[7], xy=[1.5, -2.0], name=[b"one"], tags=[b"a", b"", b"\xff"], steps=[1.0, 2.0, 3.0, 4.0]),
+                   example(id=[-2**63], xy=[0.0, 3e38], tags=[], name=[b"", ]),
+                   example(id=[2**63 - 1], xy=[float("nan"), 1e-45], name=[b"two\0"], tags=[b"z"], steps=[5.0, 6.0], more=[1])])
+FIXED = {"id": tf.io.FixedLenFeature([], tf.int64), "xy": tf.io.FixedLenFeature([2], tf.float32),
+         "name": tf.io.FixedLenFeature([1, 1], tf.string, [[b"nobody"]]), "gone": tf.io.FixedLenFeature([3], tf.int64, [1, 2, 3])}
+SEVERAL = {**FIXED, "tags": tf.io.VarLenFeature(tf.string), "steps": tf.io.VarLenFeature(tf.float32), "more": tf.io.VarLenFeature(tf.int64)}
+GROWING = {"steps": tf.io.FixedLenSequenceFeature([2], tf.float32, allow_missing=True, default_value=-1.0),
+           "tags": tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)}
+RAGGED = {"tags": tf.io.RaggedFeature(tf.string), "steps": tf.io.RaggedFeature(tf.float32, row_splits_dtype=tf.int64), "id": FIXED["id"]}
+
+
+def parsed(spec):
+    def run(records):
+        out = []
+        for _, value in sorted(tf.io.parse_example(records, spec).items()):
+            out += sparse(value) if isinstance(value, tf.SparseTensor) else \
+                [value.values, value.row_splits] if isinstance(value, tf.RaggedTensor) else [value]
+        return out
+    return run
+
+
+each("parse_fixed", parsed(FIXED), all=RECORDS, none=np.zeros(0, object), missing=strings([example(id=[1])]), kind=strings([example(id=[1.0], xy=[1.0, 2.0])]),
+     count=strings([example(id=[1], xy=[1.0])]), broken=strings([b"\x0a\xff"]))
+each("parse_several", parsed(SEVERAL), all=RECORDS, none=np.zeros(0, object))
+each("parse_growing", parsed(GROWING), all=RECORDS, odd=strings([example(steps=[1.0])]))
+each("parse_ragged", parsed(RAGGED), all=RECORDS)
+case("parse_one", lambda r: parsed(SEVERAL)(r), RECORDS[:1].reshape(())[()])
+case("parse_v1", lambda r: [y for part in raw.ParseExample(
+    serialized=r, names=[], sparse_keys=["tags", "steps"], dense_keys=["id", "name"], dense_defaults=[np.zeros(0, np.int64), [b"nobody"]],
+    sparse_types=[tf.string, tf.float32], dense_shapes=[[], [1]]) for y in part], RECORDS)
+
+# As many results as there are characters are split by what is known of the batch: with a size only.
+STATIC = {"chars", "string_broadcast"} | {name for name in CASES if name.startswith("sparse_reshape")}
+UNKNOWN_RANK = ["join", "strip_grid", "lower_grid", "length_grid", "number_float32", "as_string_f32", "hash_fast_10",
+                "substr_BYTE_each", "split_2c_0", "regex_3_True", "reduce_join_1_False", "transcode_UTF8_replace_False_UTF8",
+                "decode_grid", "raw_int32_True", "to_tensor_s_1_n_1", "dense", "sparse_reshape_column", "fill_rows", "segment_Mean", "unique_strings",
+                "bucketize_f32", "bincount", "sparse_matmul_False_False", "ragged_range_int64", "to_sparse_1", "ngrams_2_1_False"]
+
+
+# --- The comparison --------------------------------------------------------------------------------
+
+
+def pack(tensors):
+    out = [struct.pack("<q", len(tensors))]
+    for t in tensors:
+        out.append(struct.pack(f"<{2 + t.ndim}q", tf.as_dtype(t.dtype if t.dtype != object else tf.string).as_datatype_enum, t.ndim, *t.shape))
+        if t.dtype == object:
+            for s in t.reshape(-1):
+                out.append(struct.pack("<q", len(s)) + s)
+        else:
+            out.append(np.ascontiguousarray(t).tobytes())
+    return b"".join(out)
+
+
+def unpack(data):
+    at = 0
+
+    def number():
+        nonlocal at
+        at += 8
+        return struct.unpack_from("<q", data, at - 8)[0]
+
+    tensors = []
+    for _ in range(number()):
+        dtype = tf.as_dtype(number())
+        shape = [number() for _ in range(number())]
+        n = int(np.prod(shape))
+        if dtype == tf.string:
+            items = []
+            for _ in range(n):
+                size = number()
+                items.append(data[at : at + size])
+                at += size
+            t = np.empty(n, object)
+            t[:] = items
+        else:
+            t = np.frombuffer(data, dtype.as_numpy_dtype, n, at)
+            at += n * dtype.size
+        tensors.append(t.reshape(shape))
+    return tensors
+
+
+def flat(result):
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def named(function):
+    return lambda *xs: {f"y{k:02}": y for k, y in enumerate(flat(function(*xs)))}
+
+
+def same(ours, theirs):
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return f"{ours.dtype}{ours.shape}, TensorFlow {theirs.dtype}{theirs.shape}"
+    if ours.dtype.kind == "f":
+        if np.allclose(ours, theirs, 1e-6, 0, equal_nan=True):
+            return None
+    elif all(a == b for a, b in zip(ours.reshape(-1), theirs.reshape(-1))):
+        return None
+    bad = [k for k, (a, b) in enumerate(zip(ours.reshape(-1), theirs.reshape(-1))) if a != b]
+    return f"element {bad[0]} is {ours.flat[bad[0]]!r}, TensorFlow's {theirs.flat[bad[0]]!r} ({len(bad)} differ)"
+
+
+def main():
+    only = sys.argv[1:]
+    cases = {k: v for k, v in CASES.items() if not only or any(o in k for o in only)}
+    cases |= {f"any_{k}": cases[k] for k in UNKNOWN_RANK if k in cases}
+    module, signatures, expected = tf.Module(), {}, {}
+    with tempfile.TemporaryDirectory(prefix="sextant-host-ops-") as tmp:
+        for name, (function, args) in cases.items():
+            args = [np.asarray(a, object if isinstance(a, bytes) else None) for a in args]
+            any_rank = name.startswith("any_")
+            # Unknown first dimensions of a signature are one, the batch.
+            batch = None if len({a.shape[:1] for a in args if a.ndim > 0}) == 1 and name not in STATIC else 0
+            first = lambda a: [None if batch is None else a.shape[0]] if a.ndim > 0 else []
+            specs = [tf.TensorSpec(None if any_rank else first(a) + [None] * (a.ndim - 1), tf.string if a.dtype == object else a.dtype, f"x{i}")
+                     for i, a in enumerate(args)]
+            wrap = tf.function(named(function), autograph=False)
+            try:
+                concrete = wrap.get_concrete_function(*specs)
+            except ValueError:  # shapes that TensorFlow refuses already here
+                concrete = wrap.get_concrete_function(*(tf.TensorSpec([None] * s.shape.rank, s.dtype, s.name) for s in specs))
+            try:
+                by_name = concrete(*(tf.constant(a, s.dtype) for a, s in zip(args, specs)))
+                expected[name] = [by_name[k].numpy() for k in sorted(by_name)]
+                expected[name] = [np.asarray(y, object if isinstance(y, bytes) else None) for y in expected[name]]
+            except (tf.errors.OpError, TypeError, UnicodeDecodeError) as error:
+                # of a message that is no UTF-8, Python's own error remains
+                assert isinstance(error, tf.errors.OpError) or "codec" in str(error), error
+                expected[name] = error
+            setattr(module, name, wrap)
+            signatures[name] = concrete
+            Path(tmp, f"{name}.in").write_bytes(pack(args))
+        tf.saved_model.save(module, f"{tmp}/model", signatures=signatures)
+        tool = os.path.join(os.environ["SEXTANT_TEST_BIN"], "function_tool")
+        subprocess.run([tool, f"{tmp}/model", tmp], check=True)
+        for name, theirs in expected.items():
+            error = Path(tmp, f"{name}.error")
+            refused = error.read_text(errors="replace") if error.exists() else None
+            if isinstance(theirs, Exception):
+                if refused is None or not refused.startswith(("INVALID_ARGUMENT", "OUT_OF_RANGE", "RESOURCE_EXHAUSTED")):
+                    got = refused or unpack(Path(tmp, f"{name}.out").read_bytes())
+                    failures.append(f"{name}: {str(got)[:300]}; TensorFlow refuses: {str(theirs)[:200]}")
+                continue
+            if refused is not None:
+                failures.append(f"{name}: {refused[:400]}; TensorFlow gives {str(theirs)[:200]}")
+                continue
+            ours = unpack(Path(tmp, f"{name}.out").read_bytes())
+            if len(ours) != len(theirs):
+                failures.append(f"{name}: {len(ours)} outputs, TensorFlow {len(theirs)}")
+            wrong = [f"y{k}: {w}" for k, (a, b) in enumerate(zip(ours, theirs)) if (w := same(a, b))]
+            failures.extend(f"{name} {w}" for w in wrong)
+    for failure in failures:
+        print(f"FAIL {failure}")
+    print(f"{len(cases)} cases, {len(failures)} failures")
+    return 1 if failures or (not only and len(cases) < 100) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

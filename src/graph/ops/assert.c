@@ -23,8 +23,12 @@ static sx_status assert_infer(sx_infer_context *c)
     if (c->n_inputs < 1) {
         return sx_error(SX_INVALID_ARGUMENT, "the condition is missing");
     }
-    SX_TRY(sx_require_scalar("the condition", &c->inputs[0], SX_BOOL));
-    c->outputs[0] = c->inputs[0];
+    if (c->inputs[0].rank == SX_UNKNOWN_RANK) {
+        SX_TRY(sx_require_dtype("the condition", &c->inputs[0], SX_BOOL));
+    } else {
+        SX_TRY(sx_require_scalar("the condition", &c->inputs[0], SX_BOOL));
+    }
+    c->outputs[0] = sx_scalar_type(SX_BOOL);
     return SX_OK;
 }
 

@@ -1,4 +1,4 @@
-/* A wide and deep model on a table of numbers and categories, with preprocessing of its own:
+/* A wide and deep model on a table of numbers and texts, with preprocessing of its own:
  *
  *     python3 examples/census_csv.py data            # data/train.csv, data/val.csv
  *     sextant train ./examples/census.c --data data/train.csv --eval-data data/val.csv \
@@ -6,24 +6,23 @@
  *     sextant export run1 --out models/census
  *     sextant serve --model_name=census --model_base_path=models/census --rest_api_port=8501
  *     curl http://localhost:8501/v1/models/census:predict -d '{"instances": [{"age": 39,
- *         "gain": 0, "hours": 40, "education": 13, "job": 2}]}'
+ *         "gain": 0, "hours": 40, "education": "Bachelors", "job": "Clerical"}]}'
  *
  * prepare() runs in the input pipeline, and is exported with the model: the server is sent rows as
  * they are in the table. */
 #include <sextant/model.h>
 
-enum { EDUCATIONS = 17, JOBS = 16, WIDTH = 8, AGES = 6 };
+enum { EDUCATIONS = 64, JOBS = 128, WIDTH = 8, AGES = 6 };
 
 static sx_value column(sx_builder *b, sx_value x)
 {
     return sx_reshape(b, x, SX_BATCH, 1);
 }
 
-/* A category's number; those that are not below `count` are 0, as a missing one. */
-static sx_value category(sx_builder *b, sx_value number, int32_t count)
+/* The number of a text, by its hash, whatever the case of its letters. */
+static sx_value bucket_of(sx_builder *b, sx_value text, int64_t buckets)
 {
-    sx_value limit = sx_constant(b, (sx_tensor){sx_scalar_type(SX_I32), &count});
-    return sx_mul(b, number, sx_cast(b, sx_less(b, number, limit), SX_I32));
+    return sx_cast(b, sx_string_to_hash_bucket(b, sx_string_lower(b, text), buckets), SX_I32);
 }
 
 static void prepare(sx_builder *b, const sx_batch *in, const sx_params *p)
@@ -39,8 +38,8 @@ static void prepare(sx_builder *b, const sx_batch *in, const sx_params *p)
                   column(b, sx_log1p(b, sx_maximum(b, gain, sx_constant_f32(b, 0)))),
                   sx_mul(b, column(b, sx_feature(b, in, "hours")), sx_constant_f32(b, 1. / 40)));
     sx_output(b, "numbers", sx_clip(b, numbers, 0, sx_param_float(p, "clip", 12)));
-    sx_output(b, "education", category(b, sx_feature(b, in, "education"), EDUCATIONS));
-    sx_output(b, "job", category(b, sx_feature(b, in, "job"), JOBS));
+    sx_output(b, "education", bucket_of(b, sx_feature(b, in, "education"), EDUCATIONS));
+    sx_output(b, "job", bucket_of(b, sx_feature(b, in, "job"), JOBS));
 }
 
 /* The rows of a trained table [count, WIDTH]. */
@@ -72,6 +71,6 @@ SX_MODEL(census, .build = census, .preprocess = prepare, .about = "earns more th
          .inputs = {{"age"},
                     {"gain", .optional = true}, /* an empty field is 0 */
                     {"hours", .optional = true, .default_value = 40},
-                    {"education", SX_I32},
-                    {"job", SX_I32, .optional = true}},
+                    {"education", SX_STRING},
+                    {"job", SX_STRING, .optional = true, .default_text = "unknown"}},
          .labels = {{"rich"}}, .example_weight = "weight")

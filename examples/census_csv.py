@@ -5,8 +5,8 @@ import os
 import random
 import sys
 
-EDUCATIONS = [9, 10, 13, 14, 16]  # years
-JOBS = {1: -1, 2: 0, 3: 0, 4: 2, 5: -2, 6: 1}
+EDUCATIONS = ["Some-college", "HS-grad", "Bachelors", "Masters", "Doctorate"]
+JOBS = {"Clerical": -1, "Sales": 0, "Craft, repair": 0, "Managerial": 2, "Farming": -2, "Tech \"support\"": 1}
 
 
 def person(rng):

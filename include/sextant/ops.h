@@ -323,6 +323,20 @@ SX_API sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_va
 #define sx_nn_dropout(b, x, seed, step, ...) \
     sx_nn_dropout_at((b), (x), (seed), (step), SX_ARGS_(sx_nn_dropout_args, __VA_ARGS__), SX_HERE_)
 
+/* ---- Strings ---- */
+
+/* ---- Strings, on the host: in preprocessing and functions ---- */
+
+/* ASCII's letters in lower case. */
+SX_API sx_value sx_string_lower_at(sx_builder *b, sx_value x, const char *file, int line);
+#define sx_string_lower(b, x) sx_string_lower_at((b), (x), SX_HERE_)
+
+/* tf.strings.to_hash_bucket_fast: an int64 in [0, num_buckets) for each string. */
+SX_API sx_value sx_string_to_hash_bucket_at(sx_builder *b, sx_value x, int64_t num_buckets,
+                                            const char *file, int line);
+#define sx_string_to_hash_bucket(b, x, num_buckets) \
+    sx_string_to_hash_bucket_at((b), (x), (num_buckets), SX_HERE_)
+
 /* ---- Optimizer steps ---- */
 
 /* Each returns the new variable; the other outputs are the new slots, in the order of the

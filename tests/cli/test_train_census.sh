@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The example census.c: a table with missing values, from CSV to the server, which is sent its rows.
+# The example census.c: a table of numbers and texts, from CSV to the server, which is sent its rows.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 . "$SEXTANT_SRC/tests/cli/runs.sh"
 . "$SEXTANT_SRC/tests/cli/server.sh"
@@ -14,7 +14,7 @@ same_variables whole run 375
 ok evaluate run --data data/val.csv --json
 python3 -c 'import json,sys; sys.exit(json.load(open("out"))["accuracy"] < 0.8)' || fail 'it has not learned'
 ok show run
-says 'feature: education int32[N]'
+says 'feature: education string[N]'
 says 'preprocessed: education int32[N]'
 ok predict run --data data/val.csv --examples 8 --out rows.csv
 ok export run --out models/census
@@ -25,7 +25,7 @@ import csv, json
 rows = [r for r, _ in zip(csv.DictReader(open("data/val.csv")), range(8))]
 number = lambda text, otherwise: float(text) if text else otherwise
 json.dump({"instances": [{"age": float(r["age"]), "gain": number(r["gain"], 0), "hours": number(r["hours"], 40),
-                          "education": int(r["education"]), "job": int(r["job"] or 0)} for r in rows]},
+                          "education": r["education"].upper(), "job": r["job"] or "unknown"} for r in rows]},
           open("request.json", "w"))
 PY
 start census --model_name=census --model_base_path=models/census

@@ -7,6 +7,13 @@
  *
  * Errors   INVALID_ARGUMENT  dtype, encoding
  * Source   TensorFlow StringLower */
+#ifdef SX_PUBLIC
+/* ---- Strings, on the host: in preprocessing and functions ---- */
+
+/* ASCII's letters in lower case. */
+sx_value sx_string_lower(sx_builder *b, sx_value x);
+#endif
+
 #include "graph/ops/text_case.h"
 
 static sx_status string_lower_host(const sx_kernel_call *c)
@@ -20,6 +27,12 @@ static void string_lower_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 }
 
 static const sx_op_sample string_lower_samples[] = {SX_TEXT_CASE_SAMPLES};
+
+sx_value sx_string_lower_at(sx_builder *b, sx_value x, const char *file, int line)
+{
+    const sx_encoding_attrs attrs = {.encoding = ""};
+    return sx_build_at(b, &sx_op_string_lower, &attrs, &x, 1, file, line);
+}
 
 const sx_op_def sx_op_string_lower = {
     SX_OP_NAMED(string_lower),

@@ -11,6 +11,11 @@
  * Source   TensorFlow StringToHashBucketFast, StringToHashBucketStrong, StringToHashBucket;
  *          github.com/google/farmhash (farmhashna::Hash64); Aumasson and Bernstein, SipHash, 2012
  */
+#ifdef SX_PUBLIC
+/* tf.strings.to_hash_bucket_fast: an int64 in [0, num_buckets) for each string. */
+sx_value sx_string_to_hash_bucket(sx_builder *b, sx_value x, int64_t num_buckets);
+#endif
+
 #include <string.h>
 
 #include "graph/ops/host_ops.h"
@@ -270,6 +275,13 @@ static const sx_op_sample string_to_hash_bucket_samples[] = {
      .n_inputs = 1,
      BUCKETS(.hash = SX_HASH_LEGACY, .num_buckets = INT64_MAX)},
 };
+
+sx_value sx_string_to_hash_bucket_at(sx_builder *b, sx_value x, int64_t num_buckets,
+                                     const char *file, int line)
+{
+    const sx_hash_bucket_attrs attrs = {.hash = SX_HASH_FAST, .num_buckets = num_buckets};
+    return sx_build_at(b, &sx_op_string_to_hash_bucket, &attrs, &x, 1, file, line);
+}
 
 const sx_op_def sx_op_string_to_hash_bucket = {
     SX_OP_NAMED(string_to_hash_bucket),

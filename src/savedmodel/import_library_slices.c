@@ -397,6 +397,46 @@ static sx_status every(const sx_tf_op_node *x, sx_value v, int axis, int64_t str
     return sx_tf_reshape_dims(x, v, &kept, out);
 }
 
+/* The elements along an axis from the last to the first: rows n-1, n-2, ... with that axis first.
+ */
+static sx_status backwards(const sx_tf_op_node *x, sx_value v, int axis, sx_value *out)
+{
+    const sx_type type = sx_type_of_value(x->b, v);
+    const int64_t size = type.dims[axis];
+    sx_transpose_attrs swap = {.perm = {.n = type.rank}};
+    sx_value n = SX_NO_VALUE, one = SX_NO_VALUE, i = SX_NO_VALUE;
+    for (int d = 0; d < type.rank; d++) {
+        swap.perm.v[d] = d == 0 ? axis : d == axis ? 0 : d;
+    }
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
+    if (size >= 0) {
+        const sx_iota_attrs count = {.dtype = SX_I64, .shape = {1, {size}}};
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {size}}, &n));
+        SX_TRY(sx_tf_build(x, &sx_op_iota, &count, &i, 0, NULL));
+    } else {
+        const sx_slice_attrs at = {.begin = {1, {axis}}, .size = {1, {1}}};
+        int n_out = 0;
+        SX_TF_BUILD(x, &n, shape, (&(sx_cast_attrs){SX_I64}), v);
+        SX_TF_BUILD(x, &n, slice, &at, n);
+        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
+        SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &open, 1,
+                              &i, &n_out));
+    }
+    SX_TF_BUILD(x, &n, sub, NULL, n, one);
+    SX_TF_BUILD(x, &i, sub, NULL, n, i);
+    SX_TF_BUILD(x, &v, transpose, &swap, v);
+    SX_TF_BUILD(x, &v, gather, NULL, v, i);
+    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_transpose,
+                                               .attrs = &swap,
+                                               .inputs = &v,
+                                               .n_inputs = 1,
+                                               .types = &type,
+                                               .n_types = 1,
+                                               .device = "",
+                                               .file = ""});
+    return SX_OK;
+}
+
 static sx_status import_strided_slice(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE;
@@ -427,11 +467,15 @@ static sx_status import_strided_slice(sx_tf_op_node *x)
     }
     SX_TRY(cut_block(x, v, extents, &v));
     for (int d = 0; d < rank; d++) {
-        if (extents[d].stride < 0) {
-            return sx_tf_unsupported("stride %lld is negative", (long long)extents[d].stride);
+        const int64_t stride = extents[d].stride;
+        if (stride < 0) {
+            SX_TRY(backwards(x, v, d, &v));
         }
-        if (extents[d].stride > 1) {
-            SX_TRY(every(x, v, d, extents[d].stride, &v));
+        if (stride == INT64_MIN) {
+            return sx_tf_unsupported("stride %lld", (long long)stride);
+        }
+        if (stride > 1 || stride < -1) {
+            SX_TRY(every(x, v, d, stride < 0 ? -stride : stride, &v));
         }
     }
     bool same = kept.n == rank;

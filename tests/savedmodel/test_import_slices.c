@@ -41,6 +41,13 @@ static const row slices[] = {
     {AT("2", "0, 1", "0, 0", "3, 2") SLICE(MASK("begin", "1") MASK("end", "3")), "float32[1,1] -2"},
     {AT("2", "0, 0", "0, 3", "1, 5") SLICE(MASK("begin", "1") MASK("end", "1")),
      "float32[2,1] 1 -4"},
+    /* x[:, ::-1], x[::-1, 2:0:-2], x[:, -2::-1] */
+    {AT("2", "0, 0", "0, 0", "1, -1") SLICE(MASK("begin", "3") MASK("end", "3")),
+     "float32[2,3] 3 -2 1 -6 5 -4"},
+    {AT("2", "0, 2", "0, 0", "-1, -2") SLICE(MASK("begin", "1") MASK("end", "1")),
+     "float32[2,1] -6 3"},
+    {AT("2", "0, -2", "0, 0", "1, -1") SLICE(MASK("begin", "1") MASK("end", "3")),
+     "float32[2,2] -2 1 5 -4"},
     /* x[:shape(x)[0] - 1, rank(x):] */
     {NODE("s", "Shape", "'x'", "") AT("1", "0", "1", "1")
          NODE("n", "StridedSlice", "'s', 'b', 'e', 'o'", MASK("shrink_axis", "1"))

@@ -61,8 +61,7 @@ static void print_table(void)
     for (int i = 0; i < SX_OPID_COUNT; i++) {
         print_row(sorted[i]);
     }
-    printf("\nTensorFlow operators that are imported as several of these, or as control flow and "
-           "calls:\n");
+    printf("\nTensorFlow operators that become several of these, or part of the program's form:\n");
     int column = 0;
     for (size_t i = 0; sx_tf_import_op_name(i) != NULL; i++) {
         const int width = (int)strlen(sx_tf_import_op_name(i)) + 1;
@@ -290,13 +289,12 @@ const sx_command sx_command_ops = {
     .name = "ops",
     .summary = "list the operators, or those of a SavedModel",
     .words = "[MODEL_DIR]",
-    .about =
-        "Without MODEL_DIR, lists the operators; for each: whether it has a host kernel, a "
-        "kernel of its own on cpu (host: its host kernel is used), a StableHLO form for pjrt, a "
-        "gradient (none: it is zero) and a form in exported SavedModels, and which TensorFlow "
-        "operators are imported as it. With MODEL_DIR, lists the operators that the "
-        "signatures need, how often each occurs and whether it is supported, and which "
-        "signatures can be run.",
+    .about = "For each operator: whether it has a host kernel, a kernel of its own on cpu (host: "
+             "its host kernel is used), a StableHLO form for pjrt, a gradient (none: it is zero), "
+             "a form in exported SavedModels, and the TensorFlow operators that are read as it. "
+             "Of a SavedModel: the operators that its signatures need, how often each occurs, "
+             "whether it is "
+             "supported, and which signatures can be run.",
     .examples = "  sextant ops\n  sextant ops models/flowers/1",
     .max_words = 1,
     .run = run,

@@ -183,8 +183,7 @@ static sx_status write_outputs(sx_arena *arena, const char *dir, bool overwrite,
             return sx_no_memory("for the outputs");
         }
         if (strchr(s->outputs[i].name, '/') != NULL) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "output \"%s\": its name cannot be the name of a file",
+            return sx_error(SX_INVALID_ARGUMENT, "output \"%s\" has a name that is no file's",
                             s->outputs[i].name);
         }
         if (!overwrite && sx_path_exists(path)) {

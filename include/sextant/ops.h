@@ -134,6 +134,27 @@ SX_API sx_value sx_pad_at(sx_builder *b, sx_value x, const sx_pad_args *args, co
                           int line);
 #define sx_pad(b, x, ...) sx_pad_at((b), (x), SX_ARGS_(sx_pad_args, __VA_ARGS__), SX_HERE_)
 
+typedef struct sx_mirror_pad_args {
+    size_t struct_size;
+    int64_t before[SX_MAX_RANK], after[SX_MAX_RANK]; /* 0 for the batch */
+    bool symmetric;                                  /* the edge is repeated */
+} sx_mirror_pad_args;
+
+/* x padded by its reflection: sx_mirror_pad(b, x, .before = {0, 1, 1}, .after = {0, 1, 1}). */
+SX_API sx_value sx_mirror_pad_at(sx_builder *b, sx_value x, const sx_mirror_pad_args *args,
+                                 const char *file, int line);
+#define sx_mirror_pad(b, x, ...) \
+    sx_mirror_pad_at((b), (x), SX_ARGS_(sx_mirror_pad_args, __VA_ARGS__), SX_HERE_)
+
+/* x turned round along the axes: sx_reverse(b, x, SX_AXES(1)). */
+SX_API sx_value sx_reverse_at(sx_builder *b, sx_value x, sx_axes axes, const char *file, int line);
+#define sx_reverse(b, x, axes) sx_reverse_at((b), (x), (axes), SX_HERE_)
+
+/* x repeated along its dimensions: sx_tile(b, x, 1, 2) of [N,3] is [N,6]. */
+SX_API sx_value sx_tile_at(sx_builder *b, sx_value x, int rank, const int64_t *multiples,
+                           const char *file, int line);
+#define sx_tile(b, x, ...) sx_tile_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)
+
 /* ---- Reductions ---- */
 
 typedef struct sx_reduce_args {
@@ -153,6 +174,30 @@ SX_API sx_value sx_reduce_max_at(sx_builder *b, sx_value x, const sx_reduce_args
                                  const char *file, int line);
 #define sx_reduce_max(b, x, ...) \
     sx_reduce_max_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
+/* The minimum over the axes. */
+SX_API sx_value sx_reduce_min_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
+                                 const char *file, int line);
+#define sx_reduce_min(b, x, ...) \
+    sx_reduce_min_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
+/* The product over the axes. */
+SX_API sx_value sx_reduce_prod_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
+                                  const char *file, int line);
+#define sx_reduce_prod(b, x, ...) \
+    sx_reduce_prod_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
+/* Whether every element over the axes is true. */
+SX_API sx_value sx_reduce_all_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
+                                 const char *file, int line);
+#define sx_reduce_all(b, x, ...) \
+    sx_reduce_all_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
+
+/* Whether some element over the axes is true. */
+SX_API sx_value sx_reduce_any_at(sx_builder *b, sx_value x, const sx_reduce_args *args,
+                                 const char *file, int line);
+#define sx_reduce_any(b, x, ...) \
+    sx_reduce_any_at((b), (x), SX_ARGS_(sx_reduce_args, __VA_ARGS__), SX_HERE_)
 
 /* The number of elements along the axes, a float scalar; keep_dims is ignored. */
 SX_API sx_value sx_size_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
@@ -182,6 +227,30 @@ SX_API sx_value sx_argmax_at(sx_builder *b, sx_value x, const sx_argmax_args *ar
                              const char *file, int line);
 #define sx_argmax(b, x, ...) sx_argmax_at((b), (x), SX_ARGS_(sx_argmax_args, __VA_ARGS__), SX_HERE_)
 
+/* The index of the minimum along an axis; among equal elements, the first. */
+SX_API sx_value sx_argmin_at(sx_builder *b, sx_value x, const sx_argmax_args *args,
+                             const char *file, int line);
+#define sx_argmin(b, x, ...) sx_argmin_at((b), (x), SX_ARGS_(sx_argmax_args, __VA_ARGS__), SX_HERE_)
+
+typedef struct sx_cumulative_args {
+    size_t struct_size;
+    int axis;       /* -1 = the last */
+    bool exclusive; /* without the element itself */
+    bool reverse;   /* from the end */
+} sx_cumulative_args;
+
+/* The sum of the elements up to each one along an axis. */
+SX_API sx_value sx_cumsum_at(sx_builder *b, sx_value x, const sx_cumulative_args *args,
+                             const char *file, int line);
+#define sx_cumsum(b, x, ...) \
+    sx_cumsum_at((b), (x), SX_ARGS_(sx_cumulative_args, __VA_ARGS__), SX_HERE_)
+
+/* The product of the elements up to each one along an axis. */
+SX_API sx_value sx_cumprod_at(sx_builder *b, sx_value x, const sx_cumulative_args *args,
+                              const char *file, int line);
+#define sx_cumprod(b, x, ...) \
+    sx_cumprod_at((b), (x), SX_ARGS_(sx_cumulative_args, __VA_ARGS__), SX_HERE_)
+
 /* Whether every element of the n values is finite: a bool scalar. */
 SX_API sx_value sx_all_finite_at(sx_builder *b, const sx_value *xs, int n, const char *file,
                                  int line);
@@ -194,7 +263,7 @@ typedef struct sx_matmul_args {
     bool transpose_a, transpose_b;
 } sx_matmul_args;
 
-/* The product of two matrices; the rows of lhs may be the batch. */
+/* The product of two matrices, or of stacks of them, [..., M, K] by [..., K, N]. */
 SX_API sx_value sx_matmul_at(sx_builder *b, sx_value lhs, sx_value rhs, const sx_matmul_args *args,
                              const char *file, int line);
 #define sx_matmul(b, lhs, rhs, ...) \
@@ -276,6 +345,13 @@ SX_API sx_value sx_one_hot_at(sx_builder *b, sx_value indices, const sx_one_hot_
 SX_API sx_value sx_gather_at(sx_builder *b, sx_value table, sx_value indices, const char *file,
                              int line);
 #define sx_gather(b, table, indices) sx_gather_at((b), (table), (indices), SX_HERE_)
+
+/* Slices of a table along an axis, -1 = its last: [N,V,J] by [I] is [N,I,J] along axis 1. The first
+ * `batch_dims` dimensions of table and indices go together: [N,V,J] by [N,I] is [N,I,J] with 1. */
+SX_API sx_value sx_gather_along_at(sx_builder *b, sx_value table, sx_value indices, int axis,
+                                   int batch_dims, const char *file, int line);
+#define sx_gather_along(b, table, indices, axis, batch_dims) \
+    sx_gather_along_at((b), (table), (indices), (axis), (batch_dims), SX_HERE_)
 
 /* The k largest elements along the last axis, in descending order; output 1: int32 indices. */
 SX_API sx_value sx_top_k_at(sx_builder *b, sx_value x, int64_t k, const char *file, int line);

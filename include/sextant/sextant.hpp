@@ -38,10 +38,10 @@
     X(config) X(count) X(default_text) X(default_value) X(depth) X(device) X(device_fn) \
     X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta) \
     X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute) \
-    X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(experimental_distribute) \
-    X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) X(filters) X(fingerprint) \
-    X(fn) X(fresh) X(gamma_initializer) X(groups) X(image) X(image_key) X(in_epochs) \
-    X(initial_accumulator_value) X(input) X(inputs) X(iterations_per_loop) \
+    X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(exclusive) \
+    X(experimental_distribute) X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) \
+    X(filters) X(fingerprint) X(fn) X(fresh) X(gamma_initializer) X(groups) X(image) X(image_key) \
+    X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) X(iterations_per_loop) \
     X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) \
     X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(kind) X(l2) \
     X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(learning_rate) \
@@ -53,15 +53,15 @@
     X(optional) X(padding) X(padding_value) X(pads) X(params) X(pjrt_plugin) X(pool) X(precision) \
     X(predict_batch_size) X(prefetch) X(preprocess) X(project) X(protocol) X(python) \
     X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) X(random_zoom) X(rate) \
-    X(recipe) X(recursive) X(reduction) X(release) X(replicas) X(require_exact) X(rho) \
+    X(recipe) X(recursive) X(reduction) X(release) X(replicas) X(require_exact) X(reverse) X(rho) \
     X(same_each_epoch) X(save_checkpoints_secs) X(save_checkpoints_steps) X(save_summary_steps) \
     X(scale) X(schedule) X(seed) X(serving_input_fn) X(serving_user) X(session_config) \
     X(session_creation_timeout_secs) X(shards) X(size) X(skip_corrupt) X(staircase) X(std) \
-    X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(strides) X(tf_random_seed) \
-    X(threads) X(timeout_ms) X(top_k) X(tpu) X(tpu_config) X(train_batch_size) X(train_distribute) \
-    X(training) X(transpose_a) X(transpose_b) X(truncate) X(type) X(units) X(use_tpu) X(user) \
-    X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) X(views) \
-    X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window) \
+    X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(strides) X(symmetric) \
+    X(tf_random_seed) X(threads) X(timeout_ms) X(top_k) X(tpu) X(tpu_config) X(train_batch_size) \
+    X(train_distribute) X(training) X(transpose_a) X(transpose_b) X(truncate) X(type) X(units) \
+    X(use_tpu) X(user) X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) \
+    X(views) X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window) \
     X(worker_create) X(worker_destroy) X(workers) X(zone)
 
 namespace sx {
@@ -345,12 +345,21 @@ template <class... Axes> constexpr sx_axes SX_AXES(Axes... axes)
 #undef sx_concat
 #undef sx_slice
 #undef sx_pad
+#undef sx_mirror_pad
+#undef sx_tile
 #undef sx_reduce_sum
 #undef sx_reduce_max
+#undef sx_reduce_min
+#undef sx_reduce_prod
+#undef sx_reduce_all
+#undef sx_reduce_any
 #undef sx_size
 #undef sx_reduce_mean
 #undef sx_moments
 #undef sx_argmax
+#undef sx_argmin
+#undef sx_cumsum
+#undef sx_cumprod
 #undef sx_matmul
 #undef sx_nn_conv2d
 #undef sx_nn_max_pool2d
@@ -366,12 +375,21 @@ SX_OF_DIMS_(sx_transpose, (sx_value x), x)
 SX_OF_VALUES_(sx_concat, (int axis), axis)
 SX_BUILDS_(sx_value, sx_slice, sx_slice_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_pad, sx_pad_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_mirror_pad, sx_mirror_pad_args, (sx_value x), x)
+SX_OF_DIMS_(sx_tile, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_reduce_sum, sx_reduce_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_reduce_max, sx_reduce_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_reduce_min, sx_reduce_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_reduce_prod, sx_reduce_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_reduce_all, sx_reduce_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_reduce_any, sx_reduce_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_size, sx_reduce_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_reduce_mean, sx_reduce_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_moments, sx_reduce_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_argmax, sx_argmax_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_argmin, sx_argmax_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_cumsum, sx_cumulative_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_cumprod, sx_cumulative_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_matmul, sx_matmul_args, (sx_value lhs, sx_value rhs), lhs, rhs)
 SX_BUILDS_(sx_value, sx_nn_conv2d, sx_nn_conv2d_args, (sx_value x, sx_value filter), x, filter)
 SX_BUILDS_(sx_value, sx_nn_max_pool2d, sx_nn_pool2d_args, (sx_value x), x)

@@ -144,7 +144,7 @@ sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec
                         k->name,
                         strcmp(k->name, "cpu") == 0
                             ? "; to divide each batch among virtual devices, use --device cpu "
-                              "--virtual-devices N"
+                              "--virtual-devices N (virtual_devices)"
                             : "; use --device host");
     }
     *out = spec;

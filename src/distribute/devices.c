@@ -196,7 +196,7 @@ sx_status sx_list_devices_at(const sx_list_devices_args *args, sx_device_list **
                         type);
     }
     if (args->virtual_devices < 0 || args->virtual_devices > SX_MAX_REPLICAS) {
-        return sx_error(SX_INVALID_ARGUMENT, "%d virtual devices, expected 1 to %d",
+        return sx_error(SX_INVALID_ARGUMENT, "virtual_devices is %d, expected 1 to %d",
                         args->virtual_devices, SX_MAX_REPLICAS);
     }
     owned *o = sx_alloc(1, sizeof(*o));

@@ -68,13 +68,13 @@ static sx_status check_range(const char *name, int value)
 {
     return value >= 0 && value <= SX_MAX_REPLICAS
                ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT, "%d %s, expected 1 to %d", value, name,
+               : sx_error(SX_INVALID_ARGUMENT, "%s is %d, expected 1 to %d", name, value,
                           SX_MAX_REPLICAS);
 }
 
-static sx_status disagree(int n, const char *what, int devices, const char *which)
+static sx_status disagree(const char *a, int x, const char *b, int y)
 {
-    return sx_error(SX_INVALID_ARGUMENT, "%d %s, but %d %s", n, what, devices, which);
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %d, but %s is %d", a, x, b, y);
 }
 
 static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
@@ -83,15 +83,15 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
     const int n_virtual = args->virtual_devices;
     const char *plugin = s->spec.plugin_name; /* NULL: given by its path, or not a plugin */
     SX_TRY(check_range("replicas", args->replicas));
-    SX_TRY(check_range("virtual devices", n_virtual));
+    SX_TRY(check_range("virtual_devices", n_virtual));
     if (s->spec.devices > 0 && args->replicas > 0 && args->replicas != s->spec.devices) {
-        return disagree(args->replicas, "replicas", s->spec.devices,
-                        "devices in the device's name");
+        return disagree("replicas", args->replicas, "the number of devices in its name",
+                        s->spec.devices);
     }
     if (n_virtual > 0 && is_plugin(s) && plugin != NULL &&
         (strcmp(plugin, "tpu") == 0 || strcmp(plugin, "cuda") == 0)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%d virtual devices: only cpu, host and pjrt:cpu can be split into virtual "
+                        "virtual_devices is %d: only cpu, host and pjrt:cpu support virtual "
                         "devices, not %s",
                         n_virtual, s->device);
     }
@@ -111,7 +111,7 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
         return SX_OK;
     }
     if (wanted > n_virtual && n_virtual > 0) {
-        return disagree(wanted, "replicas", n_virtual, "virtual devices");
+        return disagree("replicas", wanted, "virtual_devices", n_virtual);
     }
     /* On the host a replica is a part of the batch: a shard on `cpu`; `host` computes the whole
      * batch, which is equivalent. */
@@ -179,16 +179,15 @@ static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
     sx_pjrt_options *p = &s->session.platform.pjrt;
     const bool replica = args->batch_norm != NULL && strcmp(args->batch_norm, "replica") == 0;
     if (args->batch_norm != NULL && !replica && strcmp(args->batch_norm, "sync") != 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "batch norm \"%.100s\": expected sync or replica",
+        return sx_error(SX_INVALID_ARGUMENT, "batch_norm is \"%.100s\", expected sync or replica",
                         args->batch_norm);
     }
     if (replica && !is_plugin(s)) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "batch norm \"replica\" is not supported on %s, which uses the moments of the "
-            "whole batch (sync); it requires PJRT devices, such as --device "
-            "pjrt:cpu:4",
-            s->device);
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "batch_norm replica is not supported on %s, which uses the moments of the "
+                        "whole batch (sync); it requires PJRT devices, such as --device "
+                        "pjrt:cpu:4",
+                        s->device);
     }
     s->session.device = s->spec.backend;
     p->plugin_name = s->spec.plugin_name;
@@ -216,9 +215,9 @@ static sx_status open_plugin(sx_strategy *s)
 static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
 {
     SX_TRY(choose_device(s, wish));
-    SX_TRY(check_plugin_option(s, "PJRT plugin", wish->args.pjrt_plugin));
-    SX_TRY(check_plugin_option(s, "Python interpreter", wish->args.python));
-    SX_TRY(check_plugin_option(s, "StableHLO directory", wish->args.dump_stablehlo));
+    SX_TRY(check_plugin_option(s, "pjrt_plugin", wish->args.pjrt_plugin));
+    SX_TRY(check_plugin_option(s, "python", wish->args.python));
+    SX_TRY(check_plugin_option(s, "dump_stablehlo", wish->args.dump_stablehlo));
     SX_TRY(count_replicas(s, &wish->args));
     SX_TRY(find_tpu(s, wish));
     SX_TRY(take_options(s, &wish->args));
@@ -309,7 +308,7 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     sx_pjrt_options *to = &options->platform.pjrt;
     int shards = strategy->session.shards;
     if (shards > 0 && options->shards > 0 && options->shards != shards) {
-        return disagree(options->shards, "shards", shards, "virtual devices");
+        return disagree("shards", options->shards, "the number of virtual devices", shards);
     }
     options->device = strategy->session.device;
     options->shards = shards > 0 ? shards : options->shards;

@@ -5,7 +5,7 @@
  *   host        loops over double, int64_t, uint64_t, bool with the words as C
  *   StableHLO   the expression as a tree; a word is an operation (lower/stablehlo/elementwise.c)
  *   TensorFlow  one node, written and read back, or the tree likewise
- *   cpu         a vector loop over float, if all of its words have a vector form
+ *   cpu         a vector loop over float, where it takes and gives floats
  *
  * To add a word: its row in SX_WORDS, its C in elementwise.c and in
  * backends/cpu/vec/elementwise.inc. */
@@ -15,34 +15,60 @@
 #include "graph/host.h"
 
 /* WORD(name, operands, TensorFlow, whether it rounds) */
-#define SX_WORDS(WORD)                 \
-    WORD(NEG, 1, "Neg", false)         \
-    WORD(ABS, 1, "Abs", false)         \
-    WORD(SIGN, 1, "Sign", false)       \
-    WORD(SQRT, 1, "Sqrt", true)        \
-    WORD(RSQRT, 1, "Rsqrt", true)      \
-    WORD(EXP, 1, "Exp", true)          \
-    WORD(LOG, 1, "Log", true)          \
-    WORD(LOG1P, 1, "Log1p", true)      \
-    WORD(COS, 1, "Cos", true)          \
-    WORD(FLOOR, 1, "Floor", false)     \
-    WORD(TANH, 1, "Tanh", true)        \
-    WORD(SIGMOID, 1, "Sigmoid", true)  \
-    WORD(RELU, 1, "Relu", false)       \
-    WORD(RELU6, 1, "Relu6", false)     \
-    WORD(ROUND_BF16, 1, "", false)     \
-    WORD(NOT, 1, "LogicalNot", false)  \
-    WORD(ADD, 2, "AddV2", true)        \
-    WORD(SUB, 2, "Sub", true)          \
-    WORD(MUL, 2, "Mul", true)          \
-    WORD(DIV, 2, "RealDiv", true)      \
-    WORD(POW, 2, "Pow", true)          \
-    WORD(MAXIMUM, 2, "Maximum", false) \
-    WORD(MINIMUM, 2, "Minimum", false) \
-    WORD(EQUAL, 2, "Equal", false)     \
-    WORD(LESS, 2, "Less", false)       \
-    WORD(GREATER, 2, "Greater", false) \
-    WORD(AND, 2, "LogicalAnd", false)  \
+#define SX_WORDS(WORD)                            \
+    WORD(NEG, 1, "Neg", false)                    \
+    WORD(ABS, 1, "Abs", false)                    \
+    WORD(SIGN, 1, "Sign", false)                  \
+    WORD(SQRT, 1, "Sqrt", true)                   \
+    WORD(RSQRT, 1, "Rsqrt", true)                 \
+    WORD(EXP, 1, "Exp", true)                     \
+    WORD(LOG, 1, "Log", true)                     \
+    WORD(LOG1P, 1, "Log1p", true)                 \
+    WORD(COS, 1, "Cos", true)                     \
+    WORD(FLOOR, 1, "Floor", false)                \
+    WORD(TANH, 1, "Tanh", true)                   \
+    WORD(SIGMOID, 1, "Sigmoid", true)             \
+    WORD(RELU, 1, "Relu", false)                  \
+    WORD(RELU6, 1, "Relu6", false)                \
+    WORD(ROUND_BF16, 1, "", false)                \
+    WORD(NOT, 1, "LogicalNot", false)             \
+    WORD(SIN, 1, "Sin", true)                     \
+    WORD(TAN, 1, "Tan", true)                     \
+    WORD(ASIN, 1, "Asin", true)                   \
+    WORD(ACOS, 1, "Acos", true)                   \
+    WORD(ATAN, 1, "Atan", true)                   \
+    WORD(SINH, 1, "Sinh", true)                   \
+    WORD(COSH, 1, "Cosh", true)                   \
+    WORD(ASINH, 1, "Asinh", true)                 \
+    WORD(ACOSH, 1, "Acosh", true)                 \
+    WORD(ATANH, 1, "Atanh", true)                 \
+    WORD(ERF, 1, "Erf", true)                     \
+    WORD(ERFC, 1, "Erfc", true)                   \
+    WORD(EXPM1, 1, "Expm1", true)                 \
+    WORD(ROUND, 1, "Round", false)                \
+    WORD(INVERT, 1, "Invert", false)              \
+    WORD(ADD, 2, "AddV2", true)                   \
+    WORD(SUB, 2, "Sub", true)                     \
+    WORD(MUL, 2, "Mul", true)                     \
+    WORD(DIV, 2, "RealDiv", true)                 \
+    WORD(POW, 2, "Pow", true)                     \
+    WORD(MAXIMUM, 2, "Maximum", false)            \
+    WORD(MINIMUM, 2, "Minimum", false)            \
+    WORD(EQUAL, 2, "Equal", false)                \
+    WORD(LESS, 2, "Less", false)                  \
+    WORD(GREATER, 2, "Greater", false)            \
+    WORD(AND, 2, "LogicalAnd", false)             \
+    WORD(NOT_EQUAL, 2, "NotEqual", false)         \
+    WORD(LESS_EQUAL, 2, "LessEqual", false)       \
+    WORD(GREATER_EQUAL, 2, "GreaterEqual", false) \
+    WORD(OR, 2, "LogicalOr", false)               \
+    WORD(BIT_AND, 2, "BitwiseAnd", false)         \
+    WORD(BIT_OR, 2, "BitwiseOr", false)           \
+    WORD(BIT_XOR, 2, "BitwiseXor", false)         \
+    WORD(FLOOR_DIV, 2, "FloorDiv", true)          \
+    WORD(FLOOR_MOD, 2, "FloorMod", true)          \
+    WORD(TRUNCATE_DIV, 2, "TruncateDiv", false)   \
+    WORD(TRUNCATE_MOD, 2, "TruncateMod", false)   \
     WORD(SELECT, 3, "SelectV2", false)
 
 typedef enum sx_word {
@@ -82,8 +108,9 @@ int sx_tree_rounds(const sx_tree *t);
 #undef ZIP
 
 /* The fields of an operator's descriptor that a row generates. */
-#define SX_OP_ROW(op_name)                                                                       \
-    .batch_rule = SX_RULE_EXAMPLES, .host = sx_row_host_##op_name, .to_tf = sx_row_tf_##op_name, \
-    .from_tf = sx_row_forms_##op_name
+#define SX_OP_ROW(op_name) SX_OP_ROW_BUT_FROM_TF(op_name), .from_tf = sx_row_forms_##op_name
+/* Of an operator that reads several of TensorFlow's. */
+#define SX_OP_ROW_BUT_FROM_TF(op_name) \
+    .batch_rule = SX_RULE_EXAMPLES, .host = sx_row_host_##op_name, .to_tf = sx_row_tf_##op_name
 
 #endif

@@ -13,7 +13,18 @@ typedef void row_loop(const void *x, int64_t x_step, const void *y, int64_t y_st
 /* The loops of a row, by carrier; NULL if infer rejects the dtype. */
 typedef struct row_loops {
     row_loop *f, *i, *u, *b;
+    bool divides; /* an integer y of 0 is an error */
 } row_loops;
+
+static bool has_zero(const sx_host_tensor *t)
+{
+    const int64_t n = sx_type_elems(&t->type);
+    bool found = false;
+    for (int64_t k = 0; k < n; k++) { /* the same bits in both carriers of integers */
+        found = found || t->u[k] == 0;
+    }
+    return found;
+}
 
 static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
 {
@@ -32,6 +43,10 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
     default:
         loop = loops->b;
         break;
+    }
+    if (loops->divides && !sx_dtype_is_float(y->type.dtype) && sx_type_elems(&z->type) > 0 &&
+        has_zero(y)) {
+        return sx_error(SX_INVALID_ARGUMENT, "integer division by zero");
     }
     if (sx_same_dims(&x->type, &z->type) && sx_same_dims(&y->type, &z->type)) {
         loop(x->data, 1, y->data, 1, z->data, sx_type_elems(&z->type));
@@ -54,6 +69,36 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
     return SX_OK;
 }
 
+/* With the sign of y; fmod is exact. */
+static double floor_mod(double x, double y)
+{
+    const double m = fmod(x, y);
+    return m != 0 && (m < 0) != (y < 0) ? m + y : m;
+}
+
+/* The least number divided by -1 is itself, modulo 2^64. */
+static int64_t divide(int64_t x, int64_t y)
+{
+    return y == -1 ? SX_WRAP(0, -, x) : x / y;
+}
+
+static int64_t remainder_of(int64_t x, int64_t y)
+{
+    return y == -1 ? 0 : x % y;
+}
+
+static int64_t divide_down(int64_t x, int64_t y)
+{
+    const int64_t m = remainder_of(x, y);
+    return divide(x, y) - (m != 0 && (m < 0) != (y < 0));
+}
+
+static int64_t remainder_down(int64_t x, int64_t y)
+{
+    const int64_t m = remainder_of(x, y);
+    return m != 0 && (m < 0) != (y < 0) ? m + y : m;
+}
+
 #define LOOP(name, T, R, expression)                                                           \
     static void name(const void *xs, int64_t x_step, const void *ys, int64_t y_step, void *zs, \
                      int64_t n)                                                                \
@@ -68,13 +113,21 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
         }                                                                                      \
     }
 
-#define C(v)               ((C_TYPE)(v))
-#define SELECT(cond, a, b) ((cond) ? (a) : (b))
-#define EQUAL(a, b)        ((a) == (b))
-#define LESS(a, b)         ((a) < (b))
-#define GREATER(a, b)      ((a) > (b))
-#define NOT(a)             ((a) == 0)
-#define AND(a, b)          ((a) != 0 && (b) != 0)
+#define C(v)                ((C_TYPE)(v))
+#define SELECT(cond, a, b)  ((cond) ? (a) : (b))
+#define EQUAL(a, b)         ((a) == (b))
+#define LESS(a, b)          ((a) < (b))
+#define GREATER(a, b)       ((a) > (b))
+#define NOT(a)              ((a) == 0)
+#define AND(a, b)           ((a) != 0 && (b) != 0)
+#define OR(a, b)            ((a) != 0 || (b) != 0)
+#define NOT_EQUAL(a, b)     ((a) != (b))
+#define LESS_EQUAL(a, b)    ((a) <= (b))
+#define GREATER_EQUAL(a, b) ((a) >= (b))
+#define INVERT(a)           (~(a))
+#define BIT_AND(a, b)       ((a) & (b))
+#define BIT_OR(a, b)        ((a) | (b))
+#define BIT_XOR(a, b)       ((a) ^ (b))
 
 /* Floats. maximum, minimum, relu and sign propagate NaN. */
 #define NEG(a)        (-(a))
@@ -100,13 +153,35 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
 #define MAXIMUM(a, b) (isnan(a) || (a) >= (b) ? (a) : (b))
 #define MINIMUM(a, b) (isnan(a) || (a) <= (b) ? (a) : (b))
 
+#define SIN(a)             sin(a)
+#define TAN(a)             tan(a)
+#define ASIN(a)            asin(a)
+#define ACOS(a)            acos(a)
+#define ATAN(a)            atan(a)
+#define SINH(a)            sinh(a)
+#define COSH(a)            cosh(a)
+#define ASINH(a)           asinh(a)
+#define ACOSH(a)           acosh(a)
+#define ATANH(a)           atanh(a)
+#define ERF(a)             erf(a)
+#define ERFC(a)            erfc(a)
+#define EXPM1(a)           expm1(a)
+#define ROUND(a)           rint(a)
+#define FLOOR_DIV(a, b)    floor((a) / (b))
+#define FLOOR_MOD(a, b)    floor_mod((a), (b))
+#define TRUNCATE_MOD(a, b) fmod((a), (b))
+
 #define MAP(name, dtypes, tf, expression) dtypes(name, expression)
 #define ZIP(name, dtypes, tf, expression) dtypes(name, expression)
 #define FLOATS(name, expression)          LOOP(name##_f, double, double, expression)
 #define NUMBERS(name, expression)         LOOP(name##_f, double, double, expression)
 #define ORDER(name, expression)           LOOP(name##_f, double, uint8_t, expression)
 #define BOOLS(name, expression)           LOOP(name##_b, uint8_t, uint8_t, expression)
-#define MATH2(name, tf, hlo, expression)  LOOP(name##_f, double, double, expression)
+#define TESTS(name, expression)           LOOP(name##_f, double, uint8_t, expression)
+#define DIVISION(name, expression)        LOOP(name##_f, double, double, expression)
+#define INTEGERS(name, expression)
+#define QUOTIENT(name, expression)
+#define MATH2(name, tf, hlo, expression) LOOP(name##_f, double, double, expression)
 #include "graph/elementwise.def"
 
 /* Integers, modulo 2^64. */
@@ -118,29 +193,52 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
 #undef MUL
 #undef MAXIMUM
 #undef MINIMUM
-#define NEG(a)        SX_WRAP(0, -, (a))
-#define ABS(a)        ((a) < 0 ? NEG(a) : (a))
-#define SIGN(a)       (((a) > 0) - ((a) < 0))
-#define ADD(a, b)     SX_WRAP((a), +, (b))
-#define SUB(a, b)     SX_WRAP((a), -, (b))
-#define MUL(a, b)     SX_WRAP((a), *, (b))
-#define MAXIMUM(a, b) ((a) > (b) ? (a) : (b))
-#define MINIMUM(a, b) ((a) < (b) ? (a) : (b))
+#undef FLOOR_DIV
+#undef FLOOR_MOD
+#undef TRUNCATE_MOD
+#define FLOOR_DIV(a, b)    divide_down((a), (b))
+#define FLOOR_MOD(a, b)    remainder_down((a), (b))
+#define TRUNCATE_DIV(a, b) divide((a), (b))
+#define TRUNCATE_MOD(a, b) remainder_of((a), (b))
+#define NEG(a)             SX_WRAP(0, -, (a))
+#define ABS(a)             ((a) < 0 ? NEG(a) : (a))
+#define SIGN(a)            (((a) > 0) - ((a) < 0))
+#define ADD(a, b)          SX_WRAP((a), +, (b))
+#define SUB(a, b)          SX_WRAP((a), -, (b))
+#define MUL(a, b)          SX_WRAP((a), *, (b))
+#define MAXIMUM(a, b)      ((a) > (b) ? (a) : (b))
+#define MINIMUM(a, b)      ((a) < (b) ? (a) : (b))
 
 #undef FLOATS
 #undef NUMBERS
 #undef ORDER
 #undef BOOLS
+#undef TESTS
+#undef DIVISION
+#undef INTEGERS
+#undef QUOTIENT
 #define FLOATS(name, expression)
 #define BOOLS(name, expression)
-#define NUMBERS(name, expression) LOOP(name##_i, int64_t, int64_t, expression)
-#define ORDER(name, expression)   LOOP(name##_i, int64_t, uint8_t, expression)
+#define TESTS(name, expression)
+#define NUMBERS(name, expression)  LOOP(name##_i, int64_t, int64_t, expression)
+#define ORDER(name, expression)    LOOP(name##_i, int64_t, uint8_t, expression)
+#define INTEGERS(name, expression) NUMBERS(name, expression)
+#define DIVISION(name, expression) NUMBERS(name, expression)
+#define QUOTIENT(name, expression) NUMBERS(name, expression)
 #include "graph/elementwise.def"
 
 #undef ABS
 #undef SIGN
-#define ABS(a)  (a)
-#define SIGN(a) ((a) != 0)
+#undef FLOOR_DIV
+#undef FLOOR_MOD
+#undef TRUNCATE_DIV
+#undef TRUNCATE_MOD
+#define ABS(a)             (a)
+#define SIGN(a)            ((a) != 0)
+#define FLOOR_DIV(a, b)    ((a) / (b))
+#define FLOOR_MOD(a, b)    ((a) % (b))
+#define TRUNCATE_DIV(a, b) ((a) / (b))
+#define TRUNCATE_MOD(a, b) ((a) % (b))
 #undef NUMBERS
 #undef ORDER
 #define NUMBERS(name, expression) LOOP(name##_u, uint64_t, uint64_t, expression)
@@ -151,6 +249,10 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
 #undef NUMBERS
 #undef ORDER
 #undef BOOLS
+#undef TESTS
+#undef DIVISION
+#undef INTEGERS
+#undef QUOTIENT
 #define FLOATS(name)  \
     {                 \
         .f = name##_f \
@@ -160,6 +262,19 @@ static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
         .f = name##_f, .i = name##_i, .u = name##_u \
     }
 #define ORDER(name) NUMBERS(name)
+#define TESTS(name) FLOATS(name)
+#define DIVISION(name)                                               \
+    {                                                                \
+        .f = name##_f, .i = name##_i, .u = name##_u, .divides = true \
+    }
+#define INTEGERS(name)               \
+    {                                \
+        .i = name##_i, .u = name##_u \
+    }
+#define QUOTIENT(name)                                \
+    {                                                 \
+        .i = name##_i, .u = name##_u, .divides = true \
+    }
 #define BOOLS(name)   \
     {                 \
         .b = name##_b \

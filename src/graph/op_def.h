@@ -206,7 +206,10 @@ typedef enum sx_batch_rule {
      * whole by */
     SX_RULE_SUM, /* their sum, in a fixed tree */
     SX_RULE_MAX,
+    SX_RULE_MIN,
     SX_RULE_AND,
+    SX_RULE_OR,
+    SX_RULE_PROD,
     SX_RULE_MOMENTS, /* outputs mean, variance: Chan's parallel formula */
 } sx_batch_rule;
 

@@ -25,9 +25,12 @@ static sx_value join_parts(sx_spmd_pass *s, const sx_node *n, int32_t how, const
     const sx_value sides[2] = {join_parts(s, n, how, x, first, half, number),
                                join_parts(s, n, how, x, first + half, count - half, number)};
     return sx_spmd_emit(s, n, "tree", (*number)++,
-                        how == SX_COMBINE_AND   ? &sx_op_logical_and
-                        : how == SX_COMBINE_MAX ? &sx_op_maximum
-                                                : &sx_op_add,
+                        how == SX_COMBINE_AND    ? &sx_op_logical_and
+                        : how == SX_COMBINE_OR   ? &sx_op_logical_or
+                        : how == SX_COMBINE_MAX  ? &sx_op_maximum
+                        : how == SX_COMBINE_MIN  ? &sx_op_minimum
+                        : how == SX_COMBINE_PROD ? &sx_op_mul
+                                                 : &sx_op_add,
                         NULL, sides, 2, true);
 }
 
@@ -36,7 +39,7 @@ static sx_value join_parts(sx_spmd_pass *s, const sx_node *n, int32_t how, const
 static void combine_strictly(sx_spmd_pass *s, const sx_spmd_waiter *list, int n)
 {
     const int32_t how = list[0].how;
-    const bool sums = how == SX_COMBINE_SUM || how == SX_COMBINE_MAX || how == SX_COMBINE_AND;
+    const bool sums = how != SX_COMBINE_MEAN && how != SX_COMBINE_MOMENTS;
     const bool subtrees = sums && is_power_of_two(s->replicas);
     const int pieces = how == SX_COMBINE_MOMENTS ? 2 : n;
     const int rows = subtrees ? 1 : s->n_parts;
@@ -186,8 +189,14 @@ static int32_t combination_of(const sx_spmd_pass *s, const sx_node *n)
     switch (n->op->batch_rule) {
     case SX_RULE_MAX:
         return SX_COMBINE_MAX;
+    case SX_RULE_MIN:
+        return SX_COMBINE_MIN;
     case SX_RULE_AND:
         return SX_COMBINE_AND;
+    case SX_RULE_OR:
+        return SX_COMBINE_OR;
+    case SX_RULE_PROD:
+        return SX_COMBINE_PROD;
     case SX_RULE_MOMENTS:
         return s->sees_parts[n->first_output.id] ? SX_COMBINE_MEAN : SX_COMBINE_MOMENTS;
     default:

@@ -107,27 +107,31 @@ sx_type sx_tf_unknown_shape(sx_dtype dtype)
     return (sx_type){.dtype = dtype, .rank = SX_UNKNOWN_RANK};
 }
 
-/* The dtype of an output when nothing is known of the shapes: an attribute, that of input 0, or
- * what the operator's row says. */
+/* The dtype of an output when nothing is known of the shapes: inferred for shapes of ones, else an
+ * attribute, or that of input 0. */
 static sx_dtype output_dtype(const sx_op_def *op, const void *attrs, int output,
                              const sx_type *inputs, int n_inputs)
 {
-    static const struct {
-        int op, output;
-        sx_dtype dtype;
-        int input; /* if dtype is NONE */
-    } rows[] = {
-        {SX_OPID_equal, 0, SX_BOOL, 0},    {SX_OPID_less, 0, SX_BOOL, 0},
-        {SX_OPID_greater, 0, SX_BOOL, 0},  {SX_OPID_top_k, 1, SX_I32, 0},
-        {SX_OPID_in_top_k, 0, SX_BOOL, 0}, {SX_OPID_select, 0, SX_DTYPE_NONE, 1},
-        {SX_OPID_where, 0, SX_I64, 0},     {SX_OPID_all_finite, 0, SX_BOOL, 0},
-    };
-    for (size_t i = 0; i < SX_COUNT(rows); i++) {
-        if (rows[i].op == op->id && rows[i].output == output) {
-            return rows[i].dtype != SX_DTYPE_NONE ? rows[i].dtype
-                   : rows[i].input < n_inputs     ? inputs[rows[i].input].dtype
-                                                  : SX_DTYPE_NONE;
+    enum { MOST = 8, RANKS = 5 };
+    sx_type ones[MOST], out[SX_MAX_OUTPUTS];
+    int n_out = 0;
+    if (op == &sx_op_in_top_k || op == &sx_op_top_k) { /* they take no ones */
+        return op == &sx_op_in_top_k ? SX_BOOL : output == 1 ? SX_I32 : inputs[0].dtype;
+    }
+    for (int rank = 0; rank < RANKS && n_inputs <= MOST; rank++) {
+        for (int i = 0; i < n_inputs; i++) { /* what is unknown is 1 */
+            ones[i] = inputs[i];
+            ones[i].rank = inputs[i].rank == SX_UNKNOWN_RANK ? rank : inputs[i].rank;
+            for (int d = 0; d < ones[i].rank; d++) {
+                const bool known = inputs[i].rank != SX_UNKNOWN_RANK && inputs[i].dims[d] >= 0;
+                ones[i].dims[d] = known ? inputs[i].dims[d] : 1;
+            }
         }
+        sx_status status = sx_infer_types(op, attrs, ones, n_inputs, out, &n_out);
+        if (status == SX_OK && output < n_out) {
+            return out[output].dtype;
+        }
+        sx_status_free(status);
     }
     for (int i = 0; i < op->n_attrs; i++) {
         if (op->attrs[i].kind == SX_ATTR_DTYPE) {

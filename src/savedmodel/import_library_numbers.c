@@ -1,8 +1,6 @@
 /* Imports nodes of numbers that are several of ours. */
 #include "savedmodel/import_library_ops.h"
 
-#include <string.h>
-
 #include "base/checked.h"
 #include "graph/attr_operands.h"
 
@@ -95,66 +93,33 @@ static sx_status import_conv2d(sx_tf_op_node *x)
     return sx_tf_import_one(x);
 }
 
-/* e^x - 1, exact near 0: elu(x) up to 0, -elu(-x) e^x above. */
-static sx_status import_expm1(sx_tf_op_node *x)
+/* Select(condition, x, y), TensorFlow 1's: the condition has their shape, is a scalar, or a vector
+ * that chooses among rows. */
+static sx_status import_select(sx_tf_op_node *x)
 {
-    const sx_alpha_attrs one = {.alpha = 1};
-    sx_value v = SX_NO_VALUE, zero = SX_NO_VALUE, a = SX_NO_VALUE, b = SX_NO_VALUE, y = SX_NO_VALUE;
-    SX_TRY(sx_tf_operand(x, 0, &v));
-    SX_TRY(sx_tf_number(x, x->tf.head.types[0].dtype, 0, &zero));
-    SX_TF_BUILD(x, &a, neg, NULL, v);
-    SX_TF_BUILD(x, &a, elu, &one, a);
-    SX_TF_BUILD(x, &a, neg, NULL, a);
-    SX_TF_BUILD(x, &b, exp, NULL, v);
-    SX_TF_BUILD(x, &a, mul, NULL, a, b);
-    SX_TF_BUILD(x, &b, elu, &one, v);
-    SX_TF_BUILD(x, &y, greater, NULL, v, zero);
-    SX_TF_BUILD(x, &y, select, NULL, y, a, b);
+    sx_value in[3], y = SX_NO_VALUE;
+    for (int i = 0; i < 3; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+        SX_TRY(sx_tf_require_rank(x, i));
+    }
+    for (int d = x->tf.head.types[0].rank; d > 0 && d < x->tf.head.types[1].rank; d++) {
+        SX_TRY(sx_tf_expand(x, in[0], -1, &in[0]));
+    }
+    SX_TRY(sx_tf_build(x, &sx_op_select, NULL, &y, 3, in));
     sx_tf_set(x, 0, y);
     return SX_OK;
 }
 
-static sx_status import_not_equal(sx_tf_op_node *x)
+/* AddN: the sum of its inputs, from the first to the last. */
+static sx_status import_sum(sx_tf_op_node *x)
 {
-    sx_value a = SX_NO_VALUE, b = SX_NO_VALUE, y = SX_NO_VALUE;
-    SX_TRY(sx_tf_operand(x, 0, &a));
-    SX_TRY(sx_tf_operand(x, 1, &b));
-    SX_TF_BUILD(x, &y, equal, NULL, a, b);
-    SX_TF_BUILD(x, &y, logical_not, NULL, y);
-    sx_tf_set(x, 0, y);
-    return SX_OK;
-}
-
-static sx_status either(sx_tf_op_node *x, sx_value a, sx_value b, sx_value *y)
-{
-    SX_TF_BUILD(x, &a, logical_not, NULL, a);
-    SX_TF_BUILD(x, &b, logical_not, NULL, b);
-    SX_TF_BUILD(x, y, logical_and, NULL, a, b);
-    SX_TF_BUILD(x, y, logical_not, NULL, *y);
-    return SX_OK;
-}
-
-static sx_status import_or(sx_tf_op_node *x)
-{
-    sx_value a = SX_NO_VALUE, b = SX_NO_VALUE, y = SX_NO_VALUE;
-    SX_TRY(sx_tf_operand(x, 0, &a));
-    SX_TRY(sx_tf_operand(x, 1, &b));
-    SX_TRY(either(x, a, b, &y));
-    sx_tf_set(x, 0, y);
-    return SX_OK;
-}
-
-/* LessEqual, GreaterEqual: false where either is not a number. */
-static sx_status import_or_equal(sx_tf_op_node *x)
-{
-    sx_value a = SX_NO_VALUE, b = SX_NO_VALUE, y = SX_NO_VALUE, same = SX_NO_VALUE;
-    const bool less = strcmp(x->n->node->op, "LessEqual") == 0;
-    SX_TRY(sx_tf_operand(x, 0, &a));
-    SX_TRY(sx_tf_operand(x, 1, &b));
-    const sx_value both[] = {a, b};
-    SX_TRY(sx_tf_build(x, less ? &sx_op_less : &sx_op_greater, NULL, &y, 2, both));
-    SX_TF_BUILD(x, &same, equal, NULL, a, b);
-    SX_TRY(either(x, y, same, &y));
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &y));
+    for (int i = 1; i < x->n->n_in; i++) {
+        sx_value v = SX_NO_VALUE;
+        SX_TRY(sx_tf_operand(x, i, &v));
+        SX_TF_BUILD(x, &y, add, NULL, y, v);
+    }
     sx_tf_set(x, 0, y);
     return SX_OK;
 }
@@ -174,11 +139,8 @@ const sx_tf_op_row sx_tf_number_rows[] = {
     {"Mean", import_mean, NULL},
     {"Conv2D", import_conv2d, NULL},
     {"DepthwiseConv2dNative", import_depthwise, NULL},
-    {"Expm1", import_expm1, NULL},
-    {"NotEqual", import_not_equal, NULL},
-    {"LogicalOr", import_or, NULL},
-    {"LessEqual", import_or_equal, NULL},
-    {"GreaterEqual", import_or_equal, NULL},
+    {"Select", import_select, NULL},
+    {"AddN", import_sum, NULL},
     {"Where", import_where, NULL},
     {NULL, NULL, NULL},
 };

@@ -106,6 +106,24 @@ static sx_status import_read(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Rows of a variable. */
+static sx_status import_gather(sx_tf_op_node *x)
+{
+    const sx_tf_thing *handle = NULL;
+    sx_value table = SX_NO_VALUE, indices = SX_NO_VALUE, y = SX_NO_VALUE;
+    sx_gather_attrs attrs = {.batch_dims = sx_tf_read_int(&x->tf.head, "batch_dims", 0)};
+    SX_TRY(require_handle(x, &handle));
+    SX_TRY(sx_tf_operand(x, 1, &indices));
+    if (attrs.batch_dims < 0) {
+        return sx_tf_unsupported("batch_dims is negative");
+    }
+    attrs.axis = attrs.batch_dims;
+    SX_TRY(sx_tf_read_handle(x, handle, &table));
+    SX_TF_BUILD(x, &y, gather, &attrs, table, indices);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* AssignVariableOp, AssignAddVariableOp, AssignSubVariableOp; Assign, AssignAdd, AssignSub, which
  * give the variable */
 static sx_status import_assign(sx_tf_op_node *x)
@@ -197,6 +215,7 @@ const sx_tf_op_row sx_tf_variable_rows[] = {
     {"AssignAdd", import_assign, NULL},
     {"AssignSub", import_assign, NULL},
     {"ReadVariableOp", import_read, NULL},
+    {"ResourceGather", import_gather, NULL},
     {"AssignVariableOp", import_assign, NULL},
     {"AssignAddVariableOp", import_assign, NULL},
     {"AssignSubVariableOp", import_assign, NULL},

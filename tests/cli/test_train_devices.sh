@@ -21,7 +21,7 @@ cmp out two || fail 'virtual devices change the evaluation'
 fails 2 train mnist_cnn --data "$data" --device cpu:4
 warns '--virtual-devices N'
 fails 1 train mnist_cnn --data "$data" --virtual-devices 4 --shards 3
-warns '3 shards, but 4 virtual devices'
+warns 'shards is 3, but the number of virtual devices is 4'
 fails 2 train mnist_cnn --data "$data" --batch-norm replica
 warns 'uses the moments of the whole batch'
 fails 2 train mnist_cnn --data "$data" --dump-stablehlo hlo

@@ -75,7 +75,7 @@ static void test_distribute_device_spec__names_the_nearest(void **state)
         {":", "unknown device \":\"; expected cpu"},
         {"cpu:4",
          "there is only one cpu; to divide each batch among virtual devices, use --device cpu "
-         "--virtual-devices N"},
+         "--virtual-devices N (virtual_devices)"},
         {"host:2", "there is only one host; use --device host"},
         {"tpu:0", "invalid number of devices \"0\", expected 1 to"},
         {"tpu:1025", "expected 1 to 1024"},

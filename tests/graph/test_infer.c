@@ -285,7 +285,7 @@ static void test_graph_infer__accepts_what_it_should(void **state)
 static void test_graph_infer__rows_accept_their_dtypes(void **state)
 {
     (void)state;
-    enum { FLOATS, NUMBERS, ORDER, BOOLS };
+    enum { FLOATS, NUMBERS, ORDER, BOOLS, INTEGERS, TESTS, DIVISION, QUOTIENT };
     static const struct {
         int op, dtypes, n_in;
     } rows[] = {
@@ -306,15 +306,20 @@ static void test_graph_infer__rows_accept_their_dtypes(void **state)
             sx_infer_context c = {
                 .inputs = in, .n_inputs = rows[i].n_in, .outputs = out, .n_outputs = 1};
             const bool is_number = sx_dtype_is_float(dtype) || sx_dtype_is_integer(dtype);
-            const bool accepted = rows[i].op == SX_OPID_equal && dtype == SX_STRING ? true
-                                  : rows[i].dtypes == FLOATS ? sx_dtype_is_float(dtype)
-                                  : rows[i].dtypes == BOOLS  ? dtype == SX_BOOL
-                                                             : is_number;
+            const int class = rows[i].dtypes;
+            const bool gives_bool = class == ORDER || class == TESTS;
+            const bool is_text = rows[i].op == SX_OPID_equal && dtype == SX_STRING;
+            const bool accepted = is_text                             ? true
+                                  : class == FLOATS || class == TESTS ? sx_dtype_is_float(dtype)
+                                  : class == INTEGERS || class == QUOTIENT
+                                      ? sx_dtype_is_integer(dtype)
+                                  : class == BOOLS ? dtype == SX_BOOL
+                                                   : is_number;
             sx_status status = sx_op_table[rows[i].op]->infer(&c);
             /* 16-bit floats are up to the operator */
             const bool free = sx_dtype_is_float(dtype) && sx_dtype_bytes(dtype) == 2;
             if (((status == SX_OK) != accepted && !free) ||
-                (status == SX_OK && rows[i].dtypes == ORDER && out[0].dtype != SX_BOOL)) {
+                (status == SX_OK && gives_bool && out[0].dtype != SX_BOOL)) {
                 fail_msg("%s of %s", sx_op_table[rows[i].op]->name, sx_dtype_name(dtype));
             }
             sx_status_free(status);

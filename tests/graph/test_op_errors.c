@@ -68,9 +68,10 @@ static void pool_without_window(sx_builder *b, const values *v)
 {
     sx_nn_max_pool2d(b, v->image, .padding = SX_SAME);
 }
-static void matmul_of_image(sx_builder *b, const values *v)
+static void matmul_of_vector(sx_builder *b, const values *v)
 {
-    sx_matmul(b, v->image, v->matrix, .transpose_a = false);
+    sx_value vector = sx_reduce_sum(b, v->matrix, .axes = SX_AXES(0));
+    sx_matmul(b, vector, v->matrix, .transpose_a = false);
 }
 static void matmul_inner(sx_builder *b, const values *v)
 {
@@ -226,7 +227,8 @@ static const struct {
      "conv2d \"conv2d\": a window of height 11 does not fit an image of height 8; use SX_SAME"},
     {pool_without_window,
      "max_pool2d \"max_pool2d\": the window's height is 0, expected 1 to 2^30"},
-    {matmul_of_image, "matmul \"matmul\": a float32[N,8,8,3] has rank 4, expected [N,K]"},
+    {matmul_of_vector, "matmul \"matmul\": a is float32[6] and b is float32[4,6], expected "
+                       "[...,M,K] and [...,K,N]; add sx_reshape()"},
     {matmul_inner, "the inner dimensions of a float32[N,6] and b float32[N,6] differ"},
     {matmul_of_two_batches, "matmul \"matmul\": output 0 would be float32[N,N], every example with "
                             "every other; a value has the batch N in one dimension at most"},
@@ -344,8 +346,6 @@ static const struct {
     {&sx_op_max_pool2d_grad, 0, "x", "[N,H,W,C]"},
     {&sx_op_avg_pool2d, 0, "x", "[N,H,W,C]"},
     {&sx_op_avg_pool2d_grad, 0, "dy", "[N,H,W,C]"},
-    {&sx_op_matmul, 0, "a", "[N,K]"},
-    {&sx_op_matmul, 1, "b", "[K,M]"},
     {&sx_op_in_top_k, 0, "predictions", "[N,C]"},
     {&sx_op_softmax_cross_entropy, 0, "logits", "[N,C]"},
     {&sx_op_sparse_softmax_cross_entropy, 0, "logits", "[N,C]"},

@@ -162,7 +162,7 @@ static void test_graph_op_values__indices_outside_give_zeros(void **state)
         {.type = {.dtype = SX_I32, .rank = 1, .dims = {3}}, .data = (double[]){1, 2, -1}},
     };
     results r;
-    run(&sx_op_gather, NULL, in, 2, &r);
+    run(&sx_op_gather, &(sx_gather_attrs){.axis = 0}, in, 2, &r);
     EXPECT(&r, 0, 3, 4, 0, 0, 0, 0);
     run(&sx_op_one_hot, &(sx_one_hot_attrs){.depth = 2, .on = 1, .dtype = SX_F32}, &in[1], 1, &r);
     EXPECT(&r, 0, 0, 1, 0, 0, 0, 0);
@@ -544,6 +544,60 @@ static void test_graph_op_values__atan2_and_softsign(void **state)
     assert_true(isnan(r.data[0][6]) && isnan(r.data[0][7]) && r.data[0][8] == 0.2); /* inf / inf */
 }
 
+/* Quotients and remainders of integers round down or towards 0; the least divided by -1 is itself;
+ * by 0 is an error. */
+static void test_graph_op_values__integer_division(void **state)
+{
+    (void)state;
+    double x[] = {7, -7, 7, -7, -128, 6}, y[] = {2, 2, -2, -2, -1, 3}, zero[] = {1, 1, 0, 1, 1, 1};
+    const sx_type type = sx_type_of(SX_I8, 6), wide = sx_type_of(SX_I64, 1);
+    const given in[] = {{type, x}, {type, y}};
+    results r;
+    run(&sx_op_floor_div, NULL, in, 2, &r);
+    EXPECT(&r, 0, 3, -4, -4, 3, -128, 2);
+    run(&sx_op_floor_mod, NULL, in, 2, &r);
+    EXPECT(&r, 0, 1, 1, -1, -1, 0, 0);
+    run(&sx_op_truncate_div, NULL, in, 2, &r);
+    EXPECT(&r, 0, 3, -3, -3, 3, -128, 2);
+    run(&sx_op_truncate_mod, NULL, in, 2, &r);
+    EXPECT(&r, 0, 1, -1, 1, -1, 0, 0);
+    double least = -0x1p63, minus = -1;
+    run(&sx_op_floor_div, NULL, (const given[]){{wide, &least}, {wide, &minus}}, 2, &r);
+    EXPECT(&r, 0, -0x1p63);
+    const sx_op_def *const ops[] = {&sx_op_floor_div, &sx_op_floor_mod, &sx_op_truncate_div,
+                                    &sx_op_truncate_mod};
+    for (size_t i = 0; i < SX_COUNT(ops); i++) {
+        sx_host_tensor a[2] = {op_sample_tensor(type), op_sample_tensor(type)};
+        sx_host_tensor z = op_sample_tensor(type);
+        for (int k = 0; k < 6; k++) {
+            a[0].i[k] = (int64_t)x[k];
+            a[1].i[k] = (int64_t)zero[k];
+        }
+        assert_error(sx_host_run_carried(ops[i], NULL, a, 2, &z, 1, NULL, false),
+                     SX_INVALID_ARGUMENT, "integer division by zero");
+        sx_free(a[0].data);
+        sx_free(a[1].data);
+        sx_free(z.data);
+    }
+}
+
+/* Of no elements the neutral one; NaN goes through the least. */
+static void test_graph_op_values__reductions_of_nothing(void **state)
+{
+    (void)state;
+    const sx_reduce_attrs all = {.axes = {1, {0}}};
+    double none[1] = {0}, some[] = {3, NAN, 1};
+    results r;
+    run(&sx_op_reduce_prod, &all, (const given[]){{sx_type_of(SX_F32, 0), none}}, 1, &r);
+    EXPECT(&r, 0, 1);
+    run(&sx_op_reduce_all, &all, (const given[]){{sx_type_of(SX_BOOL, 0), none}}, 1, &r);
+    EXPECT(&r, 0, 1);
+    run(&sx_op_reduce_any, &all, (const given[]){{sx_type_of(SX_BOOL, 0), none}}, 1, &r);
+    EXPECT(&r, 0, 0);
+    run(&sx_op_reduce_min, &all, (const given[]){{sx_type_of(SX_F32, 3), some}}, 1, &r);
+    EXPECT(&r, 0, NAN);
+}
+
 /* A double put into an element of each kind: what does not fit takes the nearest end. */
 static void test_graph_op_values__elements_are_set_by_kind(void **state)
 {
@@ -717,5 +771,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__a_mean_counts_the_batch_only_when_it_must),
     cmocka_unit_test(test_graph_op_values__costs),
     cmocka_unit_test(test_graph_op_values__atan2_and_softsign),
+    cmocka_unit_test(test_graph_op_values__integer_division),
+    cmocka_unit_test(test_graph_op_values__reductions_of_nothing),
 };
 SX_TEST_MAIN(tests)

@@ -232,10 +232,13 @@ static void begin_shard(const op_sample_run *whole, int64_t from, int64_t count,
 
 static double combine(sx_batch_rule how, double a, double b)
 {
-    return how == SX_RULE_SUM   ? a + b
-           : how == SX_RULE_MAX ? fmax(a, b)
-           : how == SX_RULE_AND ? a != 0 && b != 0
-                                : NAN;
+    return how == SX_RULE_SUM    ? a + b
+           : how == SX_RULE_MAX  ? fmax(a, b)
+           : how == SX_RULE_MIN  ? fmin(a, b)
+           : how == SX_RULE_OR   ? a != 0 || b != 0
+           : how == SX_RULE_PROD ? a * b
+           : how == SX_RULE_AND  ? a != 0 && b != 0
+                                 : NAN;
 }
 
 /* Chan's formula for element i of the outputs; weights are the shards' examples. */
@@ -278,7 +281,8 @@ static const char *compare_shards(const op_sample_run *whole, const op_sample_ru
                 double got = batched ? sx_host_get(part, i) : from_shards(whole, shards, k, i);
                 /* only sums of floats round on the way */
                 bool rounds = !batched && sx_dtype_is_float(all->type.dtype) &&
-                              whole->op->batch_rule != SX_RULE_MAX;
+                              whole->op->batch_rule != SX_RULE_MAX &&
+                              whole->op->batch_rule != SX_RULE_MIN;
                 bool same = fabs(got - want) <= (rounds ? 1e-9 * fmax(1, fabs(want)) : 0);
                 if (!same && got != want && !(isnan(got) && isnan(want))) {
                     snprintf(wrong, sizeof(wrong), "y%d[%lld] is %g from two shards, %g from one",

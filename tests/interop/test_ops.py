@@ -132,9 +132,16 @@ def batch_norm_grad_input(a, dy, x, mean, variance, scale, dscale, doffset, coun
 
 
 def gather_grad(a, indices, dy):
-    shape = [a["rows"], *dy.shape[indices.shape.rank:]]
-    inside = indices < a["rows"]
-    return tf.scatter_nd(indices[inside][:, None], dy[inside], shape)
+    axis, paired = a["axis"], a["batch_dims"]
+    if axis == 0:
+        shape = [a["rows"], *dy.shape[indices.shape.rank:]]
+        inside = indices < a["rows"]
+        return tf.scatter_nd(indices[inside][:, None], dy[inside], shape)
+    table = tf.zeros([*dy.shape[:axis], a["rows"], *dy.shape[axis + indices.shape.rank - paired:]])
+    with tf.GradientTape() as tape:
+        tape.watch(table)
+        y = tf.gather(table, indices, axis=axis, batch_dims=paired)
+    return tape.gradient(y, table, dy)
 
 
 def softmax_cross_entropy(a, logits, labels):

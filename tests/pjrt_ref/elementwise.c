@@ -44,6 +44,7 @@ UNARY(f_sqrt, f, sqrt(x))
 UNARY(f_rsqrt, f, 1 / sqrt(x))
 UNARY(f_tanh, f, tanh(x))
 UNARY(f_floor, f, floor(x))
+UNARY(f_round, f, rint(x))
 UNARY(f_cos, f, cos(x))
 UNARY(f_sin, f, sin(x))
 UNARY(f_sign, f, x > 0 ? 1 : x < 0 ? -1 : x)
@@ -67,6 +68,8 @@ BINARY(u_min, u, x < y ? x : y)
 BINARY(f_pow, f, pow(x, y))
 BINARY(f_atan2, f, atan2(x, y))
 BINARY(f_remainder, f, fmod(x, y))
+BINARY(s_remainder, s, y == 0 ? x : y == -1 ? 0 : x % y)
+BINARY(u_remainder, u, y == 0 ? x : x % y)
 BINARY(u_and, u, x &y)
 BINARY(u_or, u, x | y)
 BINARY(u_xor, u, x ^ y)
@@ -80,13 +83,13 @@ static const ref_kernels k_abs = {f_abs, s_abs, u_same, NULL}, k_neg = {f_neg, u
                          k_logistic = {f_logistic, NULL, NULL, NULL},
                          k_sqrt = {f_sqrt, NULL, NULL, NULL}, k_rsqrt = {f_rsqrt, NULL, NULL, NULL},
                          k_tanh = {f_tanh, NULL, NULL, NULL}, k_floor = {f_floor, NULL, NULL, NULL},
-                         k_cos = {f_cos, NULL, NULL, NULL}, k_sin = {f_sin, NULL, NULL, NULL},
-                         k_sign = {f_sign, s_sign, NULL, NULL};
+                         k_round = {f_round, NULL, NULL, NULL}, k_cos = {f_cos, NULL, NULL, NULL},
+                         k_sin = {f_sin, NULL, NULL, NULL}, k_sign = {f_sign, s_sign, NULL, NULL};
 static const ref_kernels k_add = {f_add, u_add, u_add, u_add}, k_sub = {f_sub, u_sub, u_sub, NULL},
                          k_mul = {f_mul, u_mul, u_mul, u_mul}, k_div = {f_div, s_div, u_div, NULL},
                          k_max = {f_max, s_max, u_max, u_max}, k_min = {f_min, s_min, u_min, u_min},
                          k_pow = {f_pow, NULL, NULL, NULL}, k_atan2 = {f_atan2, NULL, NULL, NULL},
-                         k_remainder = {f_remainder, NULL, NULL, NULL},
+                         k_remainder = {f_remainder, s_remainder, u_remainder, NULL},
                          k_and = {NULL, u_and, u_and, u_and}, k_or = {NULL, u_or, u_or, u_or},
                          k_xor = {NULL, u_xor, u_xor, u_xor}, k_shl = {NULL, u_shl, u_shl, NULL},
                          k_shr = {NULL, NULL, u_shr, NULL};
@@ -398,6 +401,7 @@ const ref_row ref_elementwise_rows[] = {
     PLAIN("rsqrt", 1, k_rsqrt),
     PLAIN("tanh", 1, k_tanh),
     PLAIN("floor", 1, k_floor),
+    PLAIN("round_nearest_even", 1, k_round),
     PLAIN("cosine", 1, k_cos),
     PLAIN("sine", 1, k_sin),
     PLAIN("sign", 1, k_sign),

@@ -429,12 +429,12 @@ static void test_savedmodel_import_ops__reductions_and_products(void **state)
         {"2,3",
          CONST("t", "DT_FLOAT", DIM("3"), "float_val: [10, 20, 30]") INT("k", "1")
              NODE("m", "ArgMax", "'x', 'k'", "") Y("GatherV2", "'t', 'm', 'k'", ""),
-         "UNIMPLEMENTED: axis or batch_dims is not 0"},
+         "UNIMPLEMENTED: axis 1, batch_dims 0; expected an axis of the table"},
         {"2,3",
          CONST("t", "DT_FLOAT", DIM("3"), "float_val: [10, 20, 30]") INT("k", "1") INT("z", "0")
              NODE("m", "ArgMax", "'x', 'k'", "")
                  Y("GatherV2", "'t', 'm', 'z'", ATTR("batch_dims", "i: 1")),
-         "UNIMPLEMENTED: axis or batch_dims is not 0"},
+         "UNIMPLEMENTED: axis 0, batch_dims 1; expected an axis of the table"},
         {"2,3",
          CONST("t", "DT_STRING", DIM("1") DIM("3"), "string_val: ['a', 'b', 'c']") INT("k", "1")
              INT("z", "0") NODE("m", "ArgMax", "'x', 'k'", "") Y("GatherV2", "'t', 'm', 'z'", ""),

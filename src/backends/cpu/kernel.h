@@ -94,7 +94,7 @@ extern const int sx_cpu_kernel_count;
 extern const sx_cpu_kernel sx_cpu_kernel_host;
 /* False: the planner makes its nodes constants, or views of their input. */
 bool sx_cpu_needs_kernel(const sx_op_def *op);
-enum { SX_CPU_KERNEL_TABLE_VERSION = 4 };
+enum { SX_CPU_KERNEL_TABLE_VERSION = 5 };
 
 /* ---- Steps that the planner itself adds ---- */
 

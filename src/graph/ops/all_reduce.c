@@ -22,6 +22,9 @@ typedef enum sx_combine {
     SX_COMBINE_MAX,
     SX_COMBINE_AND,
     SX_COMBINE_MOMENTS, /* mean and variance, by Chan's formula */
+    SX_COMBINE_MIN,
+    SX_COMBINE_OR,
+    SX_COMBINE_PROD,
 } sx_combine;
 
 typedef struct sx_all_reduce_attrs {
@@ -35,7 +38,8 @@ typedef struct sx_all_reduce_attrs {
 
 #include "graph/ops/common.h"
 
-const char *const sx_combine_names[] = {"sum", "mean", "max", "and", "moments", NULL};
+const char *const sx_combine_names[] = {"sum", "mean", "max",  "and", "moments",
+                                        "min", "or",   "prod", NULL};
 
 static const sx_attr_def all_reduce_attrs[] = {
     SX_ATTR_NAMES(sx_all_reduce_attrs, how, sx_combine_names),
@@ -51,7 +55,8 @@ sx_status sx_require_combinable(int32_t how, const sx_type *types, int n)
                         pairs ? "mean and variance" : "1 to 64");
     }
     for (int i = 0; i < n; i++) {
-        SX_TRY(how == SX_COMBINE_AND             ? sx_require_dtype("x", &types[i], SX_BOOL)
+        SX_TRY(how == SX_COMBINE_AND || how == SX_COMBINE_OR
+                   ? sx_require_dtype("x", &types[i], SX_BOOL)
                : pairs || how == SX_COMBINE_MEAN ? sx_require_float("x", &types[i])
                                                  : sx_require_number("x", &types[i]));
         if (types[i].dtype != types[0].dtype) {

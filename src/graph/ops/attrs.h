@@ -61,6 +61,15 @@ typedef struct sx_pad_attrs {
     double value;
 } sx_pad_attrs;
 
+typedef struct sx_mirror_pad_attrs {
+    sx_ints before, after; /* per dimension; 0 for the batch */
+    bool symmetric;
+} sx_mirror_pad_attrs;
+
+typedef struct sx_tile_attrs {
+    sx_ints multiples; /* 1 for the batch */
+} sx_tile_attrs;
+
 /* reduce_sum, reduce_max */
 typedef struct sx_reduce_attrs {
     sx_ints axes;   /* none = nothing is reduced */
@@ -76,6 +85,12 @@ typedef struct sx_argmax_attrs {
     int64_t axis;
     sx_dtype dtype; /* of the result: int32 or int64 */
 } sx_argmax_attrs;
+
+/* cumsum, cumprod */
+typedef struct sx_cumulative_attrs {
+    int64_t axis;
+    bool exclusive, reverse;
+} sx_cumulative_attrs;
 
 typedef struct sx_matmul_attrs {
     bool transpose_a, transpose_b;
@@ -123,9 +138,13 @@ typedef struct sx_one_hot_attrs {
     sx_dtype dtype;
 } sx_one_hot_attrs;
 
-/* gather_grad: rows of the table whose gradient it makes */
+typedef struct sx_gather_attrs {
+    int64_t axis, batch_dims;
+} sx_gather_attrs;
+
 typedef struct sx_gather_grad_attrs {
-    int64_t rows;
+    int64_t rows; /* of the table whose gradient it makes */
+    int64_t axis, batch_dims;
 } sx_gather_grad_attrs;
 
 /* top_k, in_top_k */
@@ -165,6 +184,9 @@ typedef enum sx_combine {
     SX_COMBINE_MAX,
     SX_COMBINE_AND,
     SX_COMBINE_MOMENTS, /* mean and variance, by Chan's formula */
+    SX_COMBINE_MIN,
+    SX_COMBINE_OR,
+    SX_COMBINE_PROD,
 } sx_combine;
 
 typedef struct sx_all_reduce_attrs {

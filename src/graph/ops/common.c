@@ -33,6 +33,15 @@ sx_status sx_require_number(const char *what, const sx_type *t)
                     SX_TEXT(t));
 }
 
+sx_status sx_require_integer(const char *what, const sx_type *t)
+{
+    if (sx_dtype_is_integer(t->dtype)) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected integers; add sx_cast()", what,
+                    SX_TEXT(t));
+}
+
 sx_status sx_require_dtype(const char *what, const sx_type *t, sx_dtype dtype)
 {
     if (t->dtype == dtype) {
@@ -228,6 +237,20 @@ sx_status sx_infer_map_number(sx_infer_context *c)
     return SX_OK;
 }
 
+sx_status sx_infer_map_integer(sx_infer_context *c)
+{
+    SX_TRY(sx_require_integer("x", &c->inputs[0]));
+    c->outputs[0] = c->inputs[0];
+    return SX_OK;
+}
+
+sx_status sx_infer_test(sx_infer_context *c)
+{
+    SX_TRY(sx_infer_map_float(c));
+    c->outputs[0].dtype = SX_BOOL;
+    return SX_OK;
+}
+
 static sx_status infer_zip(sx_infer_context *c)
 {
     SX_TRY(sx_require_dtype("y", &c->inputs[1], c->inputs[0].dtype));
@@ -243,6 +266,18 @@ sx_status sx_infer_zip_float(sx_infer_context *c)
 sx_status sx_infer_zip_number(sx_infer_context *c)
 {
     SX_TRY(sx_require_number("x", &c->inputs[0]));
+    return infer_zip(c);
+}
+
+sx_status sx_infer_zip_integer(sx_infer_context *c)
+{
+    SX_TRY(sx_require_integer("x", &c->inputs[0]));
+    return infer_zip(c);
+}
+
+sx_status sx_infer_zip_bool(sx_infer_context *c)
+{
+    SX_TRY(sx_require_dtype("x", &c->inputs[0], SX_BOOL));
     return infer_zip(c);
 }
 
@@ -514,8 +549,9 @@ void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
     const sx_reduce_attrs *attrs = op->attrs;
     const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)op->in_types[0].dtype),
                                sx_tf_attr_type("Tidx", SX_I32), sx_tf_attr_bool("keep_dims", true)};
+    const int first = op->in_types[0].dtype == SX_BOOL; /* All and Any have no T */
     op->out[0] = sx_tf_add(w, tf_op, NULL, sx_tf_in(op->in[0], sx_tf_ints(w, "axes", &attrs->axes)),
-                           (sx_tf_attr_list){list, attrs->keep_dims ? 3 : 2});
+                           (sx_tf_attr_list){list + first, (attrs->keep_dims ? 3 : 2) - first});
 }
 
 sx_tf_value sx_tf_cast(sx_tf_writer *w, sx_tf_value x, sx_dtype from, sx_dtype to)

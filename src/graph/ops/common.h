@@ -21,6 +21,7 @@
 
 SX_MUST_USE sx_status sx_require_float(const char *what, const sx_type *t);
 SX_MUST_USE sx_status sx_require_number(const char *what, const sx_type *t);
+SX_MUST_USE sx_status sx_require_integer(const char *what, const sx_type *t);
 SX_MUST_USE sx_status sx_require_dtype(const char *what, const sx_type *t, sx_dtype dtype);
 SX_MUST_USE sx_status sx_require_index(const char *what, const sx_type *t);
 /* `form` is how the message spells the expected shape: "[N,H,W,C]". */
@@ -57,9 +58,13 @@ SX_MUST_USE sx_status sx_infer_reduce(const sx_type *x, const sx_ints *axes, boo
 /* One output like the one input. */
 SX_MUST_USE sx_status sx_infer_map_float(sx_infer_context *c);
 SX_MUST_USE sx_status sx_infer_map_number(sx_infer_context *c);
+SX_MUST_USE sx_status sx_infer_map_integer(sx_infer_context *c);
+SX_MUST_USE sx_status sx_infer_test(sx_infer_context *c); /* of floats, giving bool */
 /* One output, the broadcast of two inputs of one dtype. */
 SX_MUST_USE sx_status sx_infer_zip_float(sx_infer_context *c);
 SX_MUST_USE sx_status sx_infer_zip_number(sx_infer_context *c);
+SX_MUST_USE sx_status sx_infer_zip_integer(sx_infer_context *c);
+SX_MUST_USE sx_status sx_infer_zip_bool(sx_infer_context *c);
 SX_MUST_USE sx_status sx_infer_compare(sx_infer_context *c); /* the same, giving bool */
 /* Inputs of one type; the output has it too: gradients of elementwise functions. */
 SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer_context *c);

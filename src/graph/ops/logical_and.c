@@ -9,13 +9,6 @@
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
-static sx_status logical_and_infer(sx_infer_context *c)
-{
-    SX_TRY(sx_require_dtype("x", &c->inputs[0], SX_BOOL));
-    SX_TRY(sx_require_dtype("y", &c->inputs[1], SX_BOOL));
-    return sx_infer_broadcast(&c->inputs[0], &c->inputs[1], &c->outputs[0]);
-}
-
 static const sx_op_sample logical_and_samples[] = {
     {.name = "same",
      .inputs = {SX_SAMPLE_BOOL(SX_BATCH, 9), SX_SAMPLE_BOOL(SX_BATCH, 9)},
@@ -33,7 +26,7 @@ const sx_op_def sx_op_logical_and = {
     .n_in = 2,
     .n_out = 1,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
-    .infer = logical_and_infer,
+    .infer = sx_infer_zip_bool,
     SX_OP_ROW(logical_and),
     SX_OP_SAMPLES(logical_and_samples),
 };

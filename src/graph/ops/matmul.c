@@ -2,23 +2,24 @@
  *
  *   da = dy op(b)ᵀ,  db = op(a)ᵀ dy, and transposed where a, b were
  *
- *   a, b     rank 2, one float dtype; the batch may be the rows of `a`, the columns of `b`, or the
- *            inner dimension
+ *   a, b     [..., M, K] and [..., K, N] of one float dtype: matrices, or stacks of them, whose
+ *            dimensions in front broadcast; the batch may be one of those, the rows of `a`, the
+ *            columns of `b`, or the inner dimension
  *   wide     f16 and bf16 operands give f32, the type of the accumulator
- *   returns  [rows of op(a), columns of op(b)]
+ *   returns  [..., rows of op(a), columns of op(b)]
  *
  * If the inner dimension is the batch, the products of shards are added.
- * Errors   INVALID_ARGUMENT  rank not 2, no float, inner dimensions differ, the batch as rows and
- *                            columns
+ * Errors   INVALID_ARGUMENT  rank below 2, no float, inner dimensions differ, dimensions in front
+ *                            do not broadcast, the batch as rows and columns
  * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
- * Source   TensorFlow tf.linalg.matmul on matrices */
+ * Source   TensorFlow tf.linalg.matmul */
 #ifdef SX_PUBLIC
 typedef struct sx_matmul_args {
     size_t struct_size;
     bool transpose_a, transpose_b;
 } sx_matmul_args;
 
-/* The product of two matrices; the rows of lhs may be the batch. */
+/* The product of two matrices, or of stacks of them, [..., M, K] by [..., K, N]. */
 sx_value sx_matmul(sx_builder *b, sx_value lhs, sx_value rhs, const sx_matmul_args *args);
 #endif
 #ifdef SX_ATTRS
@@ -36,23 +37,38 @@ static const sx_attr_def matmul_attrs[] = {
     SX_ATTR(sx_matmul_attrs, wide, SX_ATTR_BOOL),
 };
 
+/* The type without its last two dimensions. */
+static sx_type head_of(const sx_type *t)
+{
+    sx_type head = *t;
+    head.rank -= 2;
+    return head;
+}
+
 static sx_status matmul_infer(sx_infer_context *c)
 {
     const sx_matmul_attrs *attrs = c->attrs;
     const sx_type *a = &c->inputs[0], *b = &c->inputs[1];
     SX_TRY(sx_require_float("a", a));
     SX_TRY(sx_require_dtype("b", b, a->dtype));
-    SX_TRY(sx_require_rank("a", a, 2, "[N,K]"));
-    SX_TRY(sx_require_rank("b", b, 2, "[K,M]"));
-    int64_t rows = a->dims[attrs->transpose_a], inner_a = a->dims[!attrs->transpose_a];
-    int64_t columns = b->dims[!attrs->transpose_b], inner_b = b->dims[attrs->transpose_b];
-    if (inner_a != inner_b) {
+    if (a->rank < 2 || b->rank < 2) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "a is %s and b is %s, expected [...,M,K] and [...,K,N]; add sx_reshape()",
+                        SX_TEXT(a), SX_TEXT(b));
+    }
+    const int64_t *of_a = &a->dims[a->rank - 2], *of_b = &b->dims[b->rank - 2];
+    if (of_a[!attrs->transpose_a] != of_b[attrs->transpose_b]) {
         return sx_error(SX_INVALID_ARGUMENT, "the inner dimensions of a %s%s and b %s%s differ",
                         SX_TEXT(a), attrs->transpose_a ? " transposed" : "", SX_TEXT(b),
                         attrs->transpose_b ? " transposed" : "");
     }
-    sx_dtype dtype = attrs->wide ? sx_accumulator_dtype(a->dtype) : a->dtype;
-    c->outputs[0] = sx_type_of(dtype, rows, columns);
+    const sx_type head_a = head_of(a), head_b = head_of(b);
+    sx_type y;
+    SX_TRY(sx_infer_broadcast(&head_a, &head_b, &y));
+    y.dtype = attrs->wide ? sx_accumulator_dtype(a->dtype) : a->dtype;
+    y.dims[y.rank++] = of_a[attrs->transpose_a];
+    y.dims[y.rank++] = of_b[!attrs->transpose_b];
+    c->outputs[0] = y;
     return SX_OK;
 }
 
@@ -71,33 +87,42 @@ static void matmul_grad(sx_grad *g)
     bool ta = attrs->transpose_a, tb = attrs->transpose_b;
     sx_value a = g->x[0], b = g->x[1], dy = sx_cast_like(g->b, g->dy[0], a);
     if (g->needed[0]) {
-        g->dx[0] = ta ? product(g->b, b, tb, dy, true) : product(g->b, dy, false, b, !tb);
+        sx_value da = ta ? product(g->b, b, tb, dy, true) : product(g->b, dy, false, b, !tb);
+        g->dx[0] = sx_unbroadcast(g->b, da, a);
     }
     if (g->needed[1]) {
-        g->dx[1] = tb ? product(g->b, dy, true, a, ta) : product(g->b, a, !ta, dy, false);
+        sx_value db = tb ? product(g->b, dy, true, a, ta) : product(g->b, a, !ta, dy, false);
+        g->dx[1] = sx_unbroadcast(g->b, db, b);
     }
 }
 
-static double element(const sx_host_tensor *t, bool transposed, int64_t row, int64_t column)
+static double element(const sx_host_tensor *t, int64_t first, bool transposed, int64_t row,
+                      int64_t column)
 {
-    int64_t width = t->type.dims[1];
-    return transposed ? t->f[column * width + row] : t->f[row * width + column];
+    int64_t width = t->type.dims[t->type.rank - 1];
+    return t->f[first + (transposed ? column * width + row : row * width + column)];
 }
 
 static sx_status matmul_host(const sx_kernel_call *c)
 {
     const sx_matmul_attrs *attrs = c->attrs;
-    const sx_host_tensor *y = &c->out[0];
-    int64_t rows = y->type.dims[0], columns = y->type.dims[1];
-    int64_t inner = c->in[0].type.dims[!attrs->transpose_a];
-    for (int64_t i = 0; i < rows; i++) {
-        for (int64_t j = 0; j < columns; j++) {
-            double sum = 0;
-            for (int64_t k = 0; k < inner; k++) {
-                sum += element(&c->in[0], attrs->transpose_a, i, k) *
-                       element(&c->in[1], attrs->transpose_b, k, j);
+    const sx_host_tensor *a = &c->in[0], *b = &c->in[1], *y = &c->out[0];
+    const sx_type heads[3] = {head_of(&a->type), head_of(&b->type), head_of(&y->type)};
+    const int64_t rows = y->type.dims[y->type.rank - 2], columns = y->type.dims[y->type.rank - 1];
+    const int64_t inner = a->type.dims[a->type.rank - 2 + !attrs->transpose_a];
+    const int64_t products = sx_type_elems(&heads[2]);
+    for (int64_t p = 0; p < products; p++) {
+        const int64_t of_a = sx_broadcast_offset(&heads[2], &heads[0], p) * rows * inner;
+        const int64_t of_b = sx_broadcast_offset(&heads[2], &heads[1], p) * inner * columns;
+        for (int64_t i = 0; i < rows; i++) {
+            for (int64_t j = 0; j < columns; j++) {
+                double sum = 0;
+                for (int64_t k = 0; k < inner; k++) {
+                    sum += element(a, of_a, attrs->transpose_a, i, k) *
+                           element(b, of_b, attrs->transpose_b, k, j);
+                }
+                y->f[(p * rows + i) * columns + j] = sum;
             }
-            y->f[i * columns + j] = sum;
         }
     }
     return SX_OK;
@@ -108,14 +133,15 @@ static void matmul_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     const sx_matmul_attrs *attrs = op->attrs;
     sx_tf_attr list[3] = {sx_tf_attr_type("T", (int)op->in_types[0].dtype)};
     int n = 1;
+    const bool plain = op->in_types[0].rank == 2 && op->in_types[1].rank == 2;
     if (attrs->transpose_a) {
-        list[n++] = sx_tf_attr_bool("transpose_a", true);
+        list[n++] = sx_tf_attr_bool(plain ? "transpose_a" : "adj_x", true);
     }
     if (attrs->transpose_b) {
-        list[n++] = sx_tf_attr_bool("transpose_b", true);
+        list[n++] = sx_tf_attr_bool(plain ? "transpose_b" : "adj_y", true);
     }
-    sx_tf_value y =
-        sx_tf_add(w, "MatMul", NULL, sx_tf_in(op->in[0], op->in[1]), (sx_tf_attr_list){list, n});
+    sx_tf_value y = sx_tf_add(w, plain ? "MatMul" : "BatchMatMulV2", NULL,
+                              sx_tf_in(op->in[0], op->in[1]), (sx_tf_attr_list){list, n});
     op->out[0] = sx_tf_cast(w, y, op->in_types[0].dtype, op->out_types[0].dtype);
 }
 
@@ -124,6 +150,14 @@ static sx_status matmul_from_tf(const sx_tf_node *n, void *out)
     sx_matmul_attrs *attrs = out;
     attrs->transpose_a = sx_tf_read_bool(n, "transpose_a", false);
     attrs->transpose_b = sx_tf_read_bool(n, "transpose_b", false);
+    return SX_OK;
+}
+
+static sx_status batch_matmul_from_tf(const sx_tf_node *n, void *out)
+{
+    sx_matmul_attrs *attrs = out;
+    attrs->transpose_a = sx_tf_read_bool(n, "adj_x", false);
+    attrs->transpose_b = sx_tf_read_bool(n, "adj_y", false);
     return SX_OK;
 }
 
@@ -157,6 +191,20 @@ static const sx_op_sample matmul_samples[] = {
     {.name = "multiple_summed",
      .inputs = {SX_SAMPLE_F32(NN, 7, -2), SX_SAMPLE_F32(NN, -2, 3)},
      .n_inputs = 2},
+    {.name = "heads",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 2, 3, 4), SX_SAMPLE_F32(NN, SX_BATCH, 2, 5, 4)},
+     .n_inputs = 2,
+     .attrs = TRANSPOSE(false, true)},
+    {.name = "sequence", /* the same b for each example */
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 3, 4), SX_SAMPLE_F32(NN, 4, 2)},
+     .n_inputs = 2},
+    {.name = "broadcast",
+     .inputs = {SX_SAMPLE_F32(NN, 3, 1, 4, 2), SX_SAMPLE_F32(NN, -2, 4, 5)},
+     .n_inputs = 2,
+     .attrs = TRANSPOSE(true, false)},
+    {.name = "tokens", /* a's rows hold the batch */
+     .inputs = {SX_SAMPLE_F32(NN, 2, -3, 4), SX_SAMPLE_F32(NN, 2, 4, 5)},
+     .n_inputs = 2},
     {.name = "batch_columns",
      .inputs = {SX_SAMPLE_F32(NN, 4, 5), SX_SAMPLE_F32(NN, -2, 5)},
      .n_inputs = 2,
@@ -173,9 +221,17 @@ sx_value sx_matmul_at(sx_builder *b, sx_value lhs, sx_value rhs, const sx_matmul
 
 static double matmul_flops(const sx_type *in, const sx_type *out)
 {
-    int64_t rows = out[0].dims[0];
-    double inner = rows == 0 ? 0 : (double)sx_type_elems(&in[0]) / (double)rows;
-    return 2.0 * (double)sx_type_elems(&out[0]) * inner;
+    /* K² = (M K) (K N) / (M N), whichever operand is transposed */
+    const double a = in[0].rank < 2
+                         ? 0
+                         : (double)in[0].dims[in[0].rank - 1] * (double)in[0].dims[in[0].rank - 2];
+    const double b = in[1].rank < 2
+                         ? 0
+                         : (double)in[1].dims[in[1].rank - 1] * (double)in[1].dims[in[1].rank - 2];
+    const double y = out[0].rank < 2 ? 0
+                                     : (double)out[0].dims[out[0].rank - 1] *
+                                           (double)out[0].dims[out[0].rank - 2];
+    return y == 0 ? 0 : 2 * (double)sx_type_elems(&out[0]) * sqrt(a * b / y);
 }
 
 const sx_op_def sx_op_matmul = {
@@ -191,6 +247,9 @@ const sx_op_def sx_op_matmul = {
     .host = matmul_host,
     .flops = matmul_flops,
     .to_tf = matmul_to_tf,
-    SX_FROM_TF({.op = "MatMul", .attrs = matmul_from_tf}),
+    SX_FROM_TF({.op = "MatMul", .attrs = matmul_from_tf},
+               {.op = "BatchMatMulV2", .attrs = batch_matmul_from_tf},
+               {.op = "BatchMatMulV3", .attrs = batch_matmul_from_tf},
+               {.op = "BatchMatMul", .attrs = batch_matmul_from_tf}),
     SX_OP_SAMPLES(matmul_samples),
 };

@@ -57,10 +57,13 @@ static double join(const sx_kernel_call *c, int32_t how, int k, int64_t first, i
     const int64_t half = (count + 1) / 2;
     const double a = join(c, how, k, first, half, i);
     const double b = join(c, how, k, first + half, count - half, i);
-    return how == SX_COMBINE_AND   ? a != 0 && b != 0
-           : how == SX_COMBINE_MAX ? (b > a || b != b ? b : a)
-           : c->keep_double        ? a + b
-                                   : rounded(x->type.dtype, a + b);
+    return how == SX_COMBINE_AND    ? a != 0 && b != 0
+           : how == SX_COMBINE_OR   ? a != 0 || b != 0
+           : how == SX_COMBINE_MAX  ? (b > a || b != b ? b : a)
+           : how == SX_COMBINE_MIN  ? (b < a || b != b ? b : a)
+           : how == SX_COMBINE_PROD ? (c->keep_double ? a * b : rounded(x->type.dtype, a * b))
+           : c->keep_double         ? a + b
+                                    : rounded(x->type.dtype, a + b);
 }
 
 /* The mean of the means; the mean of the variances plus that of the squared distances. */

@@ -174,6 +174,19 @@ static void combine_slowly(const sx_cpu_combine_data *d, const char *const *part
             sx_host_load(&part, parts[s] + (size_t)i * size);
             if (d->combine == SX_COMBINE_AND) {
                 *total.b = *total.b && *part.b;
+            } else if (d->combine == SX_COMBINE_OR) {
+                *total.b = *total.b || *part.b;
+            } else if (d->combine == SX_COMBINE_PROD) {
+                if (carrier == SX_CARRIER_F) {
+                    *total.f *= *part.f;
+                } else {
+                    *total.u *= *part.u;
+                }
+            } else if (d->combine == SX_COMBINE_MIN) {
+                bool less = carrier == SX_CARRIER_F   ? *part.f < *total.f || *part.f != *part.f
+                            : carrier == SX_CARRIER_I ? *part.i < *total.i
+                                                      : *part.u < *total.u;
+                total_bits = less ? part_bits : total_bits;
             } else if (d->combine == SX_COMBINE_MAX) {
                 bool greater = carrier == SX_CARRIER_F   ? *part.f > *total.f || *part.f != *part.f
                                : carrier == SX_CARRIER_I ? *part.i > *total.i

@@ -1,10 +1,14 @@
-/* matmul: oneDNN's sgemm; tiny products use a simple loop, which costs less than the call. */
+/* matmul: oneDNN's sgemm; tiny products use a simple loop, which costs less than the call. Of a
+ * stack of matrices each is one product; a stack by one matrix b is one tall matrix. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
+#include "graph/ops/common.h"
 
 typedef struct matmul_data {
     bool ta, tb;
     int64_t m, n, k;
+    int64_t products;
+    const int64_t *a, *b; /* [products]: where their operands begin; NULL: of one product at 0 */
 } matmul_data;
 
 enum { TINY_OPS = 2048 };
@@ -17,15 +21,16 @@ static bool match_matmul(sx_cpu_match *m)
 static void run_matmul(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const matmul_data *d = step->data;
-    sx_dnn_gemm(d->ta, d->tb, d->m, d->n, d->k, sx_cpu_in(step, call, 0), sx_cpu_in(step, call, 1),
-                0, sx_cpu_out(step, call, 0));
-}
-
-static void run_tiny(const sx_cpu_step *step, const sx_cpu_call *call)
-{
-    const matmul_data *d = step->data;
     const float *a = sx_cpu_in(step, call, 0), *b = sx_cpu_in(step, call, 1);
     float *c = sx_cpu_out(step, call, 0);
+    for (int64_t p = 0; p < d->products; p++) {
+        sx_dnn_gemm(d->ta, d->tb, d->m, d->n, d->k, d->a != NULL ? a + d->a[p] : a,
+                    d->b != NULL ? b + d->b[p] : b, 0, c + p * d->m * d->n);
+    }
+}
+
+static void multiply(const matmul_data *d, const float *a, const float *b, float *c)
+{
     int64_t row_a = d->ta ? 1 : d->k, inner_a = d->ta ? d->m : 1;
     int64_t col_b = d->tb ? d->k : 1, inner_b = d->tb ? 1 : d->n;
     for (int64_t i = 0; i < d->m; i++) {
@@ -39,6 +44,31 @@ static void run_tiny(const sx_cpu_step *step, const sx_cpu_call *call)
     }
 }
 
+static void run_tiny(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const matmul_data *d = step->data;
+    const float *a = sx_cpu_in(step, call, 0), *b = sx_cpu_in(step, call, 1);
+    float *c = sx_cpu_out(step, call, 0);
+    for (int64_t p = 0; p < d->products; p++) {
+        multiply(d, d->a != NULL ? a + d->a[p] : a, d->b != NULL ? b + d->b[p] : b,
+                 c + p * d->m * d->n);
+    }
+}
+
+/* Where operand `in` of each of the products begins; NULL after running out of memory. */
+static int64_t *offsets_of(const sx_cpu_site *site, const sx_type *in, int64_t products)
+{
+    int64_t *at = sx_arena_array(&site->plan->arena, products + 1, int64_t);
+    sx_type head = *in, whole = site->out[0];
+    const int64_t size = in->dims[in->rank - 2] * in->dims[in->rank - 1];
+    head.rank -= 2;
+    whole.rank -= 2;
+    for (int64_t p = 0; at != NULL && p < products; p++) {
+        at[p] = sx_broadcast_offset(&whole, &head, p) * size;
+    }
+    return at;
+}
+
 static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_matmul_attrs *attrs = site->nodes[0]->attrs;
@@ -46,11 +76,24 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
+    const sx_type *a = &site->in[0], *b = &site->in[1], *c = &site->out[0];
     *d = (matmul_data){.ta = attrs->transpose_a,
                        .tb = attrs->transpose_b,
-                       .m = site->out[0].dims[0],
-                       .n = site->out[0].dims[1],
-                       .k = site->in[0].dims[attrs->transpose_a ? 0 : 1]};
+                       .m = c->dims[c->rank - 2],
+                       .n = c->dims[c->rank - 1],
+                       .k = a->dims[a->rank - 2 + !attrs->transpose_a]};
+    d->products = sx_type_elems(c) / (d->m * d->n);
+    if (b->rank == 2 && !d->ta) {
+        d->m *= d->products;
+        d->products = 1;
+    }
+    if (d->products > 1) {
+        d->a = offsets_of(site, a, d->products);
+        d->b = offsets_of(site, b, d->products);
+        if (d->a == NULL || d->b == NULL) {
+            return sx_cpu_no_memory();
+        }
+    }
     bool tiny = d->m * d->n <= TINY_OPS && d->m * d->n * d->k <= TINY_OPS;
     step->run = tiny ? run_tiny : run_matmul;
     step->data = d;

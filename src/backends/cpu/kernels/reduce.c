@@ -1,5 +1,8 @@
-/* Reductions over neighbouring axes, and all_finite. */
+/* Reductions over neighbouring axes, cumulative sums and products, and all_finite. */
+#include <math.h>
+
 #include "backends/cpu/kernel.h"
+#include "graph/ops/cumulative.h"
 
 typedef struct reduce_data {
     const sx_cpu_vec *vec;
@@ -33,12 +36,45 @@ static bool as_rows(const sx_type *x, const sx_reduce_attrs *a, reduce_data *d)
     return sx_type_elems(x) > 0;
 }
 
+/* One element after the other: x [rows, cols] over its columns, and over its rows. */
+#define FOLD_COLS(name, start, joined)                                              \
+    static void name##_cols(const float *x, int64_t rows, int64_t cols, float *out) \
+    {                                                                               \
+        for (int64_t i = 0; i < rows; i++) {                                        \
+            float all = (start);                                                    \
+            for (int64_t k = 0; k < cols; k++) {                                    \
+                const float v = x[i * cols + k];                                    \
+                all = (joined);                                                     \
+            }                                                                       \
+            out[i] = all;                                                           \
+        }                                                                           \
+    }
+#define FOLD_ROWS(name, start, joined)                                              \
+    static void name##_rows(const float *x, int64_t rows, int64_t cols, float *out) \
+    {                                                                               \
+        for (int64_t k = 0; k < cols; k++) {                                        \
+            out[k] = (start);                                                       \
+        }                                                                           \
+        for (int64_t i = 0; i < rows; i++) {                                        \
+            for (int64_t k = 0; k < cols; k++) {                                    \
+                const float v = x[i * cols + k], all = out[k];                      \
+                out[k] = (joined);                                                  \
+            }                                                                       \
+        }                                                                           \
+    }
+#define LESSER  (v < all || v != v ? v : all)
+#define GREATER (v > all || v != v ? v : all)
+FOLD_COLS(min, INFINITY, LESSER)
+FOLD_ROWS(min, INFINITY, LESSER)
+FOLD_COLS(prod, 1, all *v)
+FOLD_ROWS(prod, 1, all *v)
+FOLD_ROWS(max, -INFINITY, GREATER)
+
 static bool match_reduce(sx_cpu_match *m)
 {
     const sx_node *n = &m->graph->nodes[m->root];
     reduce_data d;
-    return sx_cpu_is_f32(m, m->in[0]) && as_rows(sx_graph_type(m->graph, m->in[0]), n->attrs, &d) &&
-           (n->op->id == SX_OPID_reduce_sum || d.cols == 1);
+    return sx_cpu_is_f32(m, m->in[0]) && as_rows(sx_graph_type(m->graph, m->in[0]), n->attrs, &d);
 }
 
 /* Rows that end x: each of `outer` is one row of a matrix. */
@@ -68,9 +104,12 @@ static sx_status prepare_reduce(const sx_cpu_site *site, sx_cpu_step *step)
     d->vec = site->vec;
     (void)as_rows(&site->in[0], n->attrs, d);
     step->run = d->cols == 1 ? run_trailing : run_leading;
-    d->loop = n->op->id == SX_OPID_reduce_max ? site->vec->max_cols
-              : d->cols == 1                  ? site->vec->sum_cols
-                                              : site->vec->sum_rows;
+    const bool last = d->cols == 1;
+    d->loop = n->op->id == SX_OPID_reduce_max    ? last ? site->vec->max_cols : max_rows
+              : n->op->id == SX_OPID_reduce_min  ? last ? min_cols : min_rows
+              : n->op->id == SX_OPID_reduce_prod ? last ? prod_cols : prod_rows
+              : last                             ? site->vec->sum_cols
+                                                 : site->vec->sum_rows;
     step->data = d;
     return SX_OK;
 }
@@ -83,6 +122,74 @@ const sx_cpu_kernel sx_cpu_kernel_reduce_max = {.name = "reduce_max",
                                                 .op = SX_OPID_reduce_max,
                                                 .match = match_reduce,
                                                 .prepare = prepare_reduce};
+const sx_cpu_kernel sx_cpu_kernel_reduce_min = {.name = "reduce_min",
+                                                .op = SX_OPID_reduce_min,
+                                                .match = match_reduce,
+                                                .prepare = prepare_reduce};
+const sx_cpu_kernel sx_cpu_kernel_reduce_prod = {.name = "reduce_prod",
+                                                 .op = SX_OPID_reduce_prod,
+                                                 .match = match_reduce,
+                                                 .prepare = prepare_reduce};
+
+/* ---- cumsum, cumprod ---- */
+
+typedef struct cumulative_data {
+    sx_cumulative_lines lines;
+    bool exclusive, reverse, product;
+} cumulative_data;
+
+static bool match_cumulative(sx_cpu_match *m)
+{
+    return sx_cpu_is_f32(m, m->in[0]);
+}
+
+/* `inner` lines, which lie side by side, advance together. */
+static void run_cumulative(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const cumulative_data *d = step->data;
+    const sx_cumulative_lines *l = &d->lines;
+    const float *x = sx_cpu_in(step, call, 0);
+    float *y = sx_cpu_out(step, call, 0);
+    for (int64_t first = 0; first < l->lines; first += l->inner) {
+        for (int64_t k = 0; k < l->count; k++) {
+            const int64_t place = d->reverse ? l->count - 1 - k : k;
+            const int64_t before = d->reverse ? place + 1 : place - 1;
+            const float *now = x + sx_cumulative_at(l, first, place);
+            const float *added =
+                d->exclusive && k > 0 ? x + sx_cumulative_at(l, first, before) : now;
+            const float *sum = k > 0 ? y + sx_cumulative_at(l, first, before) : NULL;
+            float *to = y + sx_cumulative_at(l, first, place);
+            for (int64_t i = 0; i < l->inner; i++) {
+                to[i] = k == 0       ? (d->exclusive ? (float)d->product : now[i])
+                        : d->product ? sum[i] * added[i]
+                                     : sum[i] + added[i];
+            }
+        }
+    }
+}
+
+static sx_status prepare_cumulative(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    const sx_cumulative_attrs *attrs = site->nodes[0]->attrs;
+    cumulative_data *d = sx_cpu_new(site, cumulative_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    *d = (cumulative_data){sx_cumulative_lines_of(&site->in[0], attrs->axis), attrs->exclusive,
+                           attrs->reverse, site->nodes[0]->op->id == SX_OPID_cumprod};
+    step->run = run_cumulative;
+    step->data = d;
+    return SX_OK;
+}
+
+const sx_cpu_kernel sx_cpu_kernel_cumsum = {.name = "cumsum",
+                                            .op = SX_OPID_cumsum,
+                                            .match = match_cumulative,
+                                            .prepare = prepare_cumulative};
+const sx_cpu_kernel sx_cpu_kernel_cumprod = {.name = "cumprod",
+                                             .op = SX_OPID_cumprod,
+                                             .match = match_cumulative,
+                                             .prepare = prepare_cumulative};
 
 /* ---- all_finite ---- */
 

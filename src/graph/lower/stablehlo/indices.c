@@ -26,47 +26,119 @@ void sx_hlo_lower_one_hot(sx_hlo_writer *w, const sx_hlo_op *op)
     op->out[0] = sx_hlo_select(w, hits, on, sx_hlo_splat(w, op->out_types[0], attrs->off));
 }
 
-void sx_hlo_lower_gather(sx_hlo_writer *w, const sx_hlo_op *op)
+/* A gather, or its gradient, seen as one of rows: table [pairs before rows, width], indices
+ * [pairs before count]. */
+typedef struct flat_gather {
+    int64_t pairs, before, rows, count, width;
+} flat_gather;
+
+static flat_gather flat_gather_of(const sx_type *table, const sx_type *indices, int64_t axis,
+                                  int64_t paired)
 {
-    const sx_type *table = &op->in_types[0], *out = &op->out_types[0];
-    const int64_t map[SX_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
-    sx_type slice = *table;
-    if (table->dims[0] == 0) {
-        op->out[0] = sx_hlo_splat(w, *out, 0);
-        return;
-    }
+    return (flat_gather){
+        .pairs = sx_dims_product(table, 0, (int)paired),
+        .before = sx_dims_product(table, (int)paired, (int)axis),
+        .rows = table->dims[axis],
+        .count = sx_dims_product(indices, (int)paired, indices->rank),
+        .width = sx_dims_product(table, (int)axis + 1, table->rank),
+    };
+}
+
+/* The indices as those of the flat table's rows; *known: which are inside. */
+static sx_hlo flat_indices(sx_hlo_writer *w, const flat_gather *f, sx_hlo index, sx_hlo *known)
+{
+    const int64_t map[2] = {0, 2};
+    const sx_type own = sx_type_of(SX_I64, f->pairs, f->count);
+    const sx_type all = sx_type_of(SX_I64, f->pairs, f->before, f->count);
+    const sx_type flat = sx_type_of(SX_I64, f->pairs * f->before * f->count);
+    const sx_type parts = sx_type_of(SX_I64, f->pairs * f->before, f->count);
+    sx_hlo x = sx_hlo_reshape(w, sx_hlo_convert(w, index, SX_I64), &own);
+    x = sx_hlo_reshape(w, sx_hlo_broadcast_in(w, x, &all, map), &flat);
+    *known = sx_hlo_known(w, x, f->rows);
+    sx_hlo first = sx_hlo_reshape(w, sx_hlo_iota(w, parts, 0), &flat);
+    return sx_hlo_binary(w, "add", x, sx_hlo_with(w, "multiply", first, (double)f->rows));
+}
+
+static sx_hlo take_rows(sx_hlo_writer *w, sx_hlo table, sx_hlo index, const sx_type *out)
+{
+    const sx_hlo in[2] = {table, index};
+    sx_type slice = sx_hlo_type(w, table);
+    const int rank = sx_hlo_type(w, index).rank;
     slice.dims[0] = 1;
-    int rank = op->in_types[1].rank;
     sx_hlo_attr(w, "dimension_numbers",
                 "#stablehlo.gather<offset_dims = [%s], collapsed_slice_dims = [0], "
                 "start_index_map = [0], index_vector_dim = %d>",
                 sx_hlo_numbers(rank, out->rank, (char[SX_HLO_NUMBERS]){0}), rank);
     sx_hlo_attr_i64s(w, "slice_sizes", slice.rank, slice.dims);
     sx_hlo_attr(w, "indices_are_sorted", "false");
-    sx_hlo taken = sx_hlo_emit(w, "gather", op->in, 2, out, 1);
-    sx_hlo known = sx_hlo_known(w, op->in[1], table->dims[0]);
-    known = sx_hlo_broadcast_in(w, known, out, map);
-    op->out[0] = sx_hlo_select(w, known, taken, sx_hlo_like(w, taken, 0));
+    return sx_hlo_emit(w, "gather", in, 2, out, 1);
 }
 
 /* StableHLO ignores updates whose index is out of range, as this operator does. */
+static sx_hlo add_rows(sx_hlo_writer *w, sx_hlo table, sx_hlo index, sx_hlo dy)
+{
+    const sx_type type = sx_hlo_type(w, table);
+    const sx_hlo in[3] = {table, index, dy};
+    const int rank = sx_hlo_type(w, index).rank;
+    sx_hlo sum = sx_hlo_begin(w, "scatter", in, 3, &type, 1);
+    sx_hlo_region_binary(w, "add", type.dtype);
+    sx_hlo_attr(w, "scatter_dimension_numbers",
+                "#stablehlo.scatter<update_window_dims = [%s], inserted_window_dims = [0], "
+                "scatter_dims_to_operand_dims = [0], index_vector_dim = %d>",
+                sx_hlo_numbers(rank, sx_hlo_type(w, dy).rank, (char[SX_HLO_NUMBERS]){0}), rank);
+    sx_hlo_attr(w, "indices_are_sorted", "false");
+    sx_hlo_attr(w, "unique_indices", "false");
+    sx_hlo_end(w);
+    return sum;
+}
+
+void sx_hlo_lower_gather(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_gather_attrs *attrs = op->attrs;
+    const sx_type *table = &op->in_types[0], *out = &op->out_types[0];
+    const int64_t map[SX_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const flat_gather f = flat_gather_of(table, &op->in_types[1], attrs->axis, attrs->batch_dims);
+    if (sx_type_elems(table) == 0 || sx_type_elems(out) == 0) {
+        op->out[0] = sx_hlo_splat(w, *out, 0);
+        return;
+    }
+    if (attrs->axis == 0) {
+        sx_hlo taken = take_rows(w, op->in[0], op->in[1], out);
+        sx_hlo known = sx_hlo_known(w, op->in[1], f.rows);
+        known = sx_hlo_broadcast_in(w, known, out, map);
+        op->out[0] = sx_hlo_select(w, known, taken, sx_hlo_like(w, taken, 0));
+        return;
+    }
+    const sx_type flat = sx_type_of(table->dtype, f.pairs * f.before * f.rows, f.width);
+    const sx_type rows = sx_type_of(table->dtype, f.pairs * f.before * f.count, f.width);
+    sx_hlo known, index = flat_indices(w, &f, op->in[1], &known);
+    sx_hlo taken = take_rows(w, sx_hlo_reshape(w, op->in[0], &flat), index, &rows);
+    known = sx_hlo_broadcast_in(w, known, &rows, map);
+    taken = sx_hlo_select(w, known, taken, sx_hlo_like(w, taken, 0));
+    op->out[0] = sx_hlo_reshape(w, taken, out);
+}
+
 void sx_hlo_lower_gather_grad(sx_hlo_writer *w, const sx_hlo_op *op)
 {
-    int rank = op->in_types[0].rank;
+    const sx_gather_grad_attrs *attrs = op->attrs;
     sx_type table = op->out_types[0];
     sx_hlo dy = sx_hlo_widen(w, op->in[1]);
     table.dtype = sx_hlo_type(w, dy).dtype;
-    sx_hlo in[3] = {sx_hlo_splat(w, table, 0), op->in[0], dy}, sum = in[0];
-    if (table.dims[0] > 0) {
-        sum = sx_hlo_begin(w, "scatter", in, 3, &table, 1);
-        sx_hlo_region_binary(w, "add", table.dtype);
-        sx_hlo_attr(w, "scatter_dimension_numbers",
-                    "#stablehlo.scatter<update_window_dims = [%s], inserted_window_dims = [0], "
-                    "scatter_dims_to_operand_dims = [0], index_vector_dim = %d>",
-                    sx_hlo_numbers(rank, op->in_types[1].rank, (char[SX_HLO_NUMBERS]){0}), rank);
-        sx_hlo_attr(w, "indices_are_sorted", "false");
-        sx_hlo_attr(w, "unique_indices", "false");
-        sx_hlo_end(w);
+    const flat_gather f = flat_gather_of(&table, &op->in_types[0], attrs->axis, attrs->batch_dims);
+    if (sx_type_elems(&table) == 0 || sx_type_elems(&op->in_types[1]) == 0) {
+        op->out[0] = sx_hlo_splat(w, op->out_types[0], 0);
+        return;
+    }
+    sx_hlo sum;
+    if (attrs->axis == 0) {
+        sum = add_rows(w, sx_hlo_splat(w, table, 0), op->in[0], dy);
+    } else {
+        const sx_type flat = sx_type_of(table.dtype, f.pairs * f.before * f.rows, f.width);
+        const sx_type rows = sx_type_of(table.dtype, f.pairs * f.before * f.count, f.width);
+        sx_hlo known, index = flat_indices(w, &f, op->in[0], &known);
+        index = sx_hlo_select(w, known, index, sx_hlo_like(w, index, -1));
+        sum = add_rows(w, sx_hlo_splat(w, flat, 0), index, sx_hlo_reshape(w, dy, &rows));
+        sum = sx_hlo_reshape(w, sum, &table);
     }
     op->out[0] = sx_hlo_convert(w, sum, op->out_types[0].dtype);
 }

@@ -190,7 +190,10 @@ sx_hlo sx_hlo_iota(sx_hlo_writer *w, sx_type type, int axis)
 /* The neutral element of `op`. */
 static double neutral_of(const char *op)
 {
-    return strcmp(op, "maximum") == 0 ? -INFINITY : strcmp(op, "and") == 0 ? 1 : 0;
+    return strcmp(op, "maximum") == 0                              ? -INFINITY
+           : strcmp(op, "minimum") == 0                            ? INFINITY
+           : strcmp(op, "and") == 0 || strcmp(op, "multiply") == 0 ? 1
+                                                                   : 0;
 }
 
 sx_hlo sx_hlo_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n, const int64_t *axes,
@@ -201,7 +204,8 @@ sx_hlo sx_hlo_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n, const in
     }
     sx_type from = sx_hlo_type(w, x), type = {.rank = 0}, with_ones = from;
     bool reduced[SX_MAX_RANK] = {false};
-    sx_hlo wide = strcmp(op, "add") == 0 ? sx_hlo_widen(w, x) : x;
+    const bool rounds = strcmp(op, "add") == 0 || strcmp(op, "multiply") == 0;
+    sx_hlo wide = rounds ? sx_hlo_widen(w, x) : x;
     for (int i = 0; i < n; i++) {
         reduced[axes[i]] = true;
         with_ones.dims[axes[i]] = 1;
@@ -277,14 +281,18 @@ static void attr_precision(sx_hlo_writer *w, sx_hlo operand)
 
 sx_hlo sx_hlo_matmul(sx_hlo_writer *w, sx_hlo a, bool transpose_a, sx_hlo b, bool transpose_b)
 {
-    sx_type ta = sx_hlo_type(w, a), tb = sx_hlo_type(w, b);
-    sx_type type = sx_type_of(ta.dtype == SX_F64 ? SX_F64 : SX_F32, ta.dims[transpose_a],
-                              tb.dims[!transpose_b]);
+    sx_type ta = sx_hlo_type(w, a), tb = sx_hlo_type(w, b), type = ta;
+    const int head = ta.rank - 2;
+    type.dtype = ta.dtype == SX_F64 ? SX_F64 : SX_F32;
+    type.dims[head] = ta.dims[head + transpose_a];
+    type.dims[head + 1] = tb.dims[head + !transpose_b];
     sx_hlo in[2] = {product_operand(w, a), product_operand(w, b)};
+    char stacked[SX_HLO_NUMBERS];
+    sx_hlo_numbers(0, head, stacked);
     sx_hlo_attr(w, "dot_dimension_numbers",
-                "#stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
+                "#stablehlo.dot<lhs_batching_dimensions = [%s], rhs_batching_dimensions = [%s], "
                 "lhs_contracting_dimensions = [%d], rhs_contracting_dimensions = [%d]>",
-                transpose_a ? 0 : 1, transpose_b ? 1 : 0);
+                stacked, stacked, head + !transpose_a, head + transpose_b);
     attr_precision(w, in[0]);
     return sx_hlo_emit(w, "dot_general", in, 2, &type, 1);
 }

@@ -7,7 +7,16 @@
 void sx_hlo_lower_matmul(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_matmul_attrs *attrs = op->attrs;
-    sx_hlo y = sx_hlo_matmul(w, op->in[0], attrs->transpose_a, op->in[1], attrs->transpose_b);
+    sx_hlo in[2] = {op->in[0], op->in[1]};
+    const sx_type *out = &op->out_types[0];
+    for (int i = 0; i < 2; i++) { /* the same stack of matrices on both sides */
+        sx_type type = *out;
+        for (int d = 1; d <= 2; d++) {
+            type.dims[type.rank - d] = op->in_types[i].dims[op->in_types[i].rank - d];
+        }
+        in[i] = sx_hlo_broadcast_to(w, in[i], &type);
+    }
+    sx_hlo y = sx_hlo_matmul(w, in[0], attrs->transpose_a, in[1], attrs->transpose_b);
     op->out[0] = sx_hlo_convert(w, y, op->out_types[0].dtype);
 }
 

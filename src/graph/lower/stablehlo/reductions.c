@@ -3,18 +3,19 @@
 
 #include "graph/ops/common.h"
 
-void sx_hlo_lower_reduce_sum(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_reduce_attrs *attrs = op->attrs;
-    op->out[0] = sx_hlo_reduce(w, "add", op->in[0], attrs->axes.n, attrs->axes.v, attrs->keep_dims);
-}
-
-void sx_hlo_lower_reduce_max(sx_hlo_writer *w, const sx_hlo_op *op)
-{
-    const sx_reduce_attrs *attrs = op->attrs;
-    op->out[0] =
-        sx_hlo_reduce(w, "maximum", op->in[0], attrs->axes.n, attrs->axes.v, attrs->keep_dims);
-}
+#define REDUCTION(name, operation)                                                        \
+    void sx_hlo_lower_##name(sx_hlo_writer *w, const sx_hlo_op *op)                       \
+    {                                                                                     \
+        const sx_reduce_attrs *attrs = op->attrs;                                         \
+        op->out[0] = sx_hlo_reduce(w, operation, op->in[0], attrs->axes.n, attrs->axes.v, \
+                                   attrs->keep_dims);                                     \
+    }
+REDUCTION(reduce_sum, "add")
+REDUCTION(reduce_max, "maximum")
+REDUCTION(reduce_min, "minimum")
+REDUCTION(reduce_prod, "multiply")
+REDUCTION(reduce_all, "and")
+REDUCTION(reduce_any, "or")
 
 void sx_hlo_lower_size(sx_hlo_writer *w, const sx_hlo_op *op)
 {
@@ -39,14 +40,15 @@ void sx_hlo_lower_moments(sx_hlo_writer *w, const sx_hlo_op *op)
     op->out[1] = sx_hlo_with(w, "divide", spread, count);
 }
 
-/* Reduces (element, index) pairs to the larger; of equal ones, to the first. */
-static void argmax_region(sx_hlo_writer *w, sx_dtype dtype, sx_dtype index)
+/* Reduces (element, index) pairs to the larger ("GT") or smaller ("LT"); of equal ones, to the
+ * first. */
+static void better_region(sx_hlo_writer *w, const char *better, sx_dtype dtype, sx_dtype index)
 {
     const sx_type types[4] = {sx_scalar_type(dtype), sx_scalar_type(index), sx_scalar_type(dtype),
                               sx_scalar_type(index)};
     sx_hlo a[4];
     sx_hlo_region(w, types, 4, a);
-    sx_hlo greater = sx_hlo_compare(w, "GT", a[0], a[2]);
+    sx_hlo greater = sx_hlo_compare(w, better, a[0], a[2]);
     sx_hlo equal = sx_hlo_compare(w, "EQ", a[0], a[2]);
     sx_hlo before = sx_hlo_compare(w, "LT", a[1], a[3]);
     sx_hlo tie = sx_hlo_binary(w, "and", equal, before);
@@ -56,7 +58,7 @@ static void argmax_region(sx_hlo_writer *w, sx_dtype dtype, sx_dtype index)
     sx_hlo_region_end(w, best, 2);
 }
 
-void sx_hlo_lower_argmax(sx_hlo_writer *w, const sx_hlo_op *op)
+static void index_of(sx_hlo_writer *w, const sx_hlo_op *op, const char *better, double worst)
 {
     const sx_argmax_attrs *attrs = op->attrs;
     sx_dtype dtype = op->in_types[0].dtype;
@@ -64,13 +66,51 @@ void sx_hlo_lower_argmax(sx_hlo_writer *w, const sx_hlo_op *op)
     places.dtype = attrs->dtype;
     types[0].dtype = dtype;
     sx_hlo in[4] = {op->in[0], sx_hlo_iota(w, places, (int)attrs->axis), SX_HLO_NONE, SX_HLO_NONE};
-    in[2] = sx_hlo_scalar(w, dtype, -INFINITY);
+    in[2] = sx_hlo_scalar(w, dtype, worst);
     in[3] = sx_hlo_scalar(w, attrs->dtype, 0);
     sx_hlo first = sx_hlo_begin(w, "reduce", in, 4, types, 2);
-    argmax_region(w, dtype, attrs->dtype);
+    better_region(w, better, dtype, attrs->dtype);
     sx_hlo_attr_i64s(w, "dimensions", 1, &attrs->axis);
     sx_hlo_end(w);
     op->out[0] = sx_hlo_result(first, 1);
+}
+
+void sx_hlo_lower_argmax(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    index_of(w, op, "GT", -INFINITY);
+}
+
+void sx_hlo_lower_argmin(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    index_of(w, op, "LT", INFINITY);
+}
+
+/* In steps of 1, 2, 4, …: each element is joined with the one so far before it, or after. */
+static void cumulate(sx_hlo_writer *w, const sx_hlo_op *op, const char *operation, double neutral)
+{
+    const sx_cumulative_attrs *attrs = op->attrs;
+    const sx_type *type = &op->in_types[0];
+    const int64_t count = type->dims[attrs->axis];
+    sx_hlo y = sx_hlo_widen(w, op->in[0]);
+    for (int64_t step = attrs->exclusive ? 0 : 1; step < count; step = step < 1 ? 1 : 2 * step) {
+        int64_t low[SX_MAX_RANK] = {0}, high[SX_MAX_RANK] = {0};
+        const int64_t shift = step == 0 ? 1 : step;
+        low[attrs->axis] = attrs->reverse ? -shift : shift;
+        high[attrs->axis] = -low[attrs->axis];
+        sx_hlo moved = sx_hlo_pad(w, y, neutral, low, high, NULL);
+        y = step == 0 ? moved : sx_hlo_binary(w, operation, y, moved);
+    }
+    op->out[0] = sx_hlo_convert(w, y, type->dtype);
+}
+
+void sx_hlo_lower_cumsum(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    cumulate(w, op, "add", 0);
+}
+
+void sx_hlo_lower_cumprod(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    cumulate(w, op, "multiply", 1);
 }
 
 static sx_hlo is_finite(sx_hlo_writer *w, sx_hlo x)

@@ -50,16 +50,19 @@ void sx_hlo_lower_all_reduce(sx_hlo_writer *w, const sx_hlo_op *op)
         op->out[1] = sx_hlo_with(w, "divide", spread, replicas);
         return;
     }
-    const bool flags = attrs->how == SX_COMBINE_AND;
+    const bool flags = attrs->how == SX_COMBINE_AND || attrs->how == SX_COMBINE_OR;
+    const bool greatest = attrs->how == SX_COMBINE_MAX || attrs->how == SX_COMBINE_OR;
+    const bool least = attrs->how == SX_COMBINE_MIN || attrs->how == SX_COMBINE_AND;
     sx_hlo x[SX_MAX_OUTPUTS];
     for (int i = 0; i < n; i++) {
         /* integers: collectives on booleans are poorly supported */
         x[i] = flags ? sx_hlo_convert(w, op->in[i], SX_I32) : op->in[i];
     }
     all_reduce_together(w,
-                        attrs->how == SX_COMBINE_MAX ? "maximum"
-                        : flags                      ? "minimum"
-                                                     : "add",
+                        greatest                        ? "maximum"
+                        : least                         ? "minimum"
+                        : attrs->how == SX_COMBINE_PROD ? "multiply"
+                                                        : "add",
                         x, n, replicas, op->out_types, op->out);
     for (int i = 0; i < n; i++) {
         if (flags) {
@@ -119,9 +122,12 @@ static sx_hlo join_rows(sx_hlo_writer *w, const char *op, sx_hlo x, int64_t firs
 void sx_hlo_lower_reduce_tree(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_reduce_tree_attrs *attrs = op->attrs;
-    const char *joined = attrs->how == SX_COMBINE_AND   ? "and"
-                         : attrs->how == SX_COMBINE_MAX ? "maximum"
-                                                        : "add";
+    const char *joined = attrs->how == SX_COMBINE_AND    ? "and"
+                         : attrs->how == SX_COMBINE_OR   ? "or"
+                         : attrs->how == SX_COMBINE_MAX  ? "maximum"
+                         : attrs->how == SX_COMBINE_MIN  ? "minimum"
+                         : attrs->how == SX_COMBINE_PROD ? "multiply"
+                                                         : "add";
     const int64_t parts = op->in_types[0].dims[0];
     const bool mean = attrs->how == SX_COMBINE_MEAN || attrs->how == SX_COMBINE_MOMENTS;
     for (int k = 0; k < op->n_in; k++) {

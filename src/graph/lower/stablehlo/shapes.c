@@ -1,6 +1,8 @@
 /* Constants, and operators that move elements. */
 #include "graph/lower/stablehlo/rows.h"
 
+#include <string.h>
+
 #include "graph/ops/common.h"
 
 void sx_hlo_lower_constant(sx_hlo_writer *w, const sx_hlo_op *op)
@@ -41,6 +43,61 @@ void sx_hlo_lower_pad(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_pad_attrs *attrs = op->attrs;
     op->out[0] = sx_hlo_pad(w, op->in[0], attrs->value, attrs->before.v, attrs->after.v, NULL);
+}
+
+/* Axis after axis: what lies beside it, turned round, before and behind. */
+void sx_hlo_lower_mirror_pad(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_mirror_pad_attrs *attrs = op->attrs;
+    sx_hlo y = op->in[0];
+    for (int d = 0; d < op->in_types[0].rank; d++) {
+        const int64_t before = attrs->before.v[d], after = attrs->after.v[d], axis = d;
+        const sx_type type = sx_hlo_type(w, y);
+        sx_hlo parts[3];
+        int n = 0;
+        int64_t begin[SX_MAX_RANK] = {0}, size[SX_MAX_RANK];
+        memcpy(size, type.dims, sizeof(size));
+        if (before > 0) {
+            begin[d] = attrs->symmetric ? 0 : 1;
+            size[d] = before;
+            parts[n++] = sx_hlo_reverse(w, sx_hlo_slice(w, y, begin, size), 1, &axis);
+        }
+        parts[n++] = y;
+        if (after > 0) {
+            begin[d] = type.dims[d] - after - (attrs->symmetric ? 0 : 1);
+            size[d] = after;
+            parts[n++] = sx_hlo_reverse(w, sx_hlo_slice(w, y, begin, size), 1, &axis);
+        }
+        y = n > 1 ? sx_hlo_concat(w, parts, n, d) : y;
+    }
+    op->out[0] = y;
+}
+
+void sx_hlo_lower_reverse(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_axes_attrs *attrs = op->attrs;
+    op->out[0] =
+        attrs->axes.n > 0 ? sx_hlo_reverse(w, op->in[0], attrs->axes.n, attrs->axes.v) : op->in[0];
+}
+
+/* Axis after axis: [before, d, after] is repeated as [before, m, d, after]. */
+void sx_hlo_lower_tile(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_tile_attrs *attrs = op->attrs;
+    sx_type type = op->in_types[0];
+    sx_hlo y = op->in[0];
+    for (int d = 0; d < type.rank; d++) {
+        if (attrs->multiples.v[d] == 1) {
+            continue;
+        }
+        const int64_t inner = sx_dims_product(&type, d, type.rank), map[2] = {0, 2};
+        const sx_type rows = sx_type_of(type.dtype, sx_dims_product(&type, 0, d), inner);
+        const sx_type all = sx_type_of(type.dtype, rows.dims[0], attrs->multiples.v[d], inner);
+        type.dims[d] *= attrs->multiples.v[d];
+        y = sx_hlo_broadcast_in(w, sx_hlo_reshape(w, y, &rows), &all, map);
+        y = sx_hlo_reshape(w, y, &type);
+    }
+    op->out[0] = y;
 }
 
 void sx_hlo_lower_shape(sx_hlo_writer *w, const sx_hlo_op *op)

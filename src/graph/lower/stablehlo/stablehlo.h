@@ -159,8 +159,8 @@ sx_hlo sx_hlo_iota(sx_hlo_writer *w, sx_type type, int axis);
 
 /* ---- Reductions, windows, products ---- */
 
-/* op "add", "maximum", "and", "or" over axes[n]; kept: the axes stay, with size 1. Sums of f16 and
- * bf16 are computed in f32; the result has x's dtype. */
+/* op "add", "multiply", "maximum", "minimum", "and", "or" over axes[n]; kept: the axes stay, with
+ * size 1. Sums and products of f16 and bf16 are computed in f32; the result has x's dtype. */
 sx_hlo sx_hlo_reduce(sx_hlo_writer *w, const char *op, sx_hlo x, int n, const int64_t *axes,
                      bool kept);
 /* Over the last axis, kept. */
@@ -177,7 +177,8 @@ void sx_hlo_attr_window(sx_hlo_writer *w, const sx_hlo_window *window);
 sx_hlo sx_hlo_reduce_window(sx_hlo_writer *w, const char *op, sx_hlo x, const sx_hlo_window *window,
                             const sx_type *out);
 
-/* op(a) op(b) of matrices of one dtype; the result is in the type of the accumulator, f32 (f64 for
+/* op(a) op(b) of matrices of one dtype, or of stacks of matrices [..., M, K] with the same
+ * dimensions in front; the result is in the type of the accumulator, f32 (f64 for
  * f64). */
 sx_hlo sx_hlo_matmul(sx_hlo_writer *w, sx_hlo a, bool transpose_a, sx_hlo b, bool transpose_b);
 

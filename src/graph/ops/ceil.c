@@ -1,0 +1,27 @@
+/* ceil: y = the least integer not below x, as a float. The gradient is zero.
+ *
+ *   x        any shape, f16 bf16 f32 f64
+ *   returns  x's shape and dtype
+ *
+ * Errors   INVALID_ARGUMENT  x is not a float type
+ * Numbers  exact
+ * Source   TensorFlow tf.math.ceil */
+#include "graph/elementwise.h"
+#include "graph/ops/common.h"
+
+static const sx_op_sample ceil_samples[] = {
+    SX_SAMPLES_MAP(SX_FILL_DISTINCT),
+};
+
+SX_PUBLIC_MAP(ceil)
+
+const sx_op_def sx_op_ceil = {
+    SX_OP_NAMED(ceil),
+    .n_in = 1,
+    .n_out = 1,
+    .bf16 = 0x1,
+    .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
+    .infer = sx_infer_map_float,
+    SX_OP_ROW(ceil),
+    SX_OP_SAMPLES(ceil_samples),
+};

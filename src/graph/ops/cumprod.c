@@ -1,0 +1,84 @@
+/* cumprod: y[k] = the product of x[0] … x[k] along `axis`;  dx = cumsum(dy y) from the other end,
+ * divided by x, 0 where x is 0
+ *
+ *   x          any shape, any number
+ *   axis       normalized, not the batch
+ *   exclusive  x[k] itself is left out: y[0] is 1
+ *   reverse    from the end: the product of x[k] and what follows it
+ *   returns    x's dtype and shape
+ *
+ * Errors   INVALID_ARGUMENT  x is not numeric, the axis is out of range or the batch
+ * Numbers  integers wrap; the order in which devices add is theirs
+ * Source   TensorFlow tf.cumprod */
+#ifdef SX_PUBLIC
+/* The product of the elements up to each one along an axis. */
+sx_value sx_cumprod(sx_builder *b, sx_value x, const sx_cumulative_args *args);
+#endif
+
+#include "graph/ops/cumulative.h"
+
+static void cumprod_grad(sx_grad *g)
+{
+    sx_cumulative_attrs back = *(const sx_cumulative_attrs *)g->attrs;
+    back.reverse = !back.reverse;
+    sx_value weighted = sx_build_op(g->b, mul, NULL, g->dy[0], g->y[0]);
+    sx_value sums = sx_build_op(g->b, cumsum, &back, weighted);
+    g->dx[0] = sx_build_op(g->b, div_no_nan, NULL, sums, g->x[0]);
+}
+
+static sx_status cumprod_host(const sx_kernel_call *c)
+{
+    const sx_cumulative_attrs *attrs = c->attrs;
+    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
+    const sx_cumulative_lines l = sx_cumulative_lines_of(&x->type, attrs->axis);
+#define CUMULATE(type, field)                                                                 \
+    for (int64_t i = 0; i < l.lines; i++) {                                                   \
+        type total = 1;                                                                       \
+        for (int64_t k = 0; k < l.count; k++) {                                               \
+            const int64_t at = sx_cumulative_at(&l, i, attrs->reverse ? l.count - 1 - k : k); \
+            const type next = total * x->field[at];                                           \
+            y->field[at] = attrs->exclusive ? total : next;                                   \
+            total = next;                                                                     \
+        }                                                                                     \
+    }
+    if (sx_carrier_of(x->type.dtype) == SX_CARRIER_F) {
+        CUMULATE(double, f)
+    } else { /* modulo 2^64: the same bits for signed numbers */
+        CUMULATE(uint64_t, u)
+    }
+    return SX_OK;
+}
+
+static void cumprod_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_cumulative(w, op, "Cumprod");
+}
+
+static const sx_op_sample cumprod_samples[] = {
+    SX_SAMPLES_CUMULATIVE(SX_FILL_POSITIVE),
+    {.name = "int32",
+     .inputs = {SX_SAMPLE_I32(9, SX_BATCH, 9)},
+     .n_inputs = 1,
+     .attrs = SX_CUMULATIVE(1, .reverse = false)},
+};
+
+sx_value sx_cumprod_at(sx_builder *b, sx_value x, const sx_cumulative_args *args, const char *file,
+                       int line)
+{
+    return sx_build_cumulative(b, &sx_op_cumprod, x, args, file, line);
+}
+
+const sx_op_def sx_op_cumprod = {
+    SX_OP_NAMED(cumprod),
+    .n_in = 1,
+    .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
+    .bf16 = 0x1,
+    SX_OP_ATTRS(sx_cumulative_attrs, sx_cumulative_rows),
+    .infer = sx_infer_cumulative,
+    .grad = cumprod_grad,
+    .host = cumprod_host,
+    .to_tf = cumprod_to_tf,
+    SX_FROM_TF({.op = "Cumprod", .operands = {{1, "axis"}}, .attrs = sx_tf_read_cumulative}),
+    SX_OP_SAMPLES(cumprod_samples),
+};

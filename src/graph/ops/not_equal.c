@@ -1,0 +1,31 @@
+/* not_equal: z = x != y. No gradient.
+ *
+ *   x, y     one dtype, any number; the shapes broadcast as in NumPy: from the last
+ *            dimension on, dimensions are equal or 1; the batch pairs only with the batch or 1
+ *   returns  the broadcast shape, bool
+ *
+ * Errors   INVALID_ARGUMENT  dtypes differ or are not supported, shapes do not broadcast
+ * Numbers  exact; a comparison with NaN is true
+ * Source   TensorFlow tf.not_equal */
+#include "graph/elementwise.h"
+#include "graph/ops/common.h"
+
+static const sx_op_sample not_equal_samples[] = {
+    SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
+    {.name = "labels",
+     .inputs = {SX_SAMPLE_I32(3, SX_BATCH), SX_SAMPLE_I32(3, SX_BATCH)},
+     .n_inputs = 2},
+};
+
+SX_PUBLIC_ZIP(not_equal)
+
+const sx_op_def sx_op_not_equal = {
+    SX_OP_NAMED(not_equal),
+    .n_in = 2,
+    .n_out = 1,
+    .bf16 = 0x3,
+    .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
+    .infer = sx_infer_compare,
+    SX_OP_ROW(not_equal),
+    SX_OP_SAMPLES(not_equal_samples),
+};

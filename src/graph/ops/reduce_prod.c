@@ -1,0 +1,105 @@
+/* reduce_prod: y = the product of x over axes;  dx = dy times the product of the other elements
+ *
+ *   x          any shape, any number
+ *   axes       normalized; none reduces nothing
+ *   keep_dims  reduced axes stay, with size 1
+ *   returns    x's dtype
+ *
+ * The gradient is exact where elements are 0, except over the batch, where it is dy y / x.
+ * Errors   INVALID_ARGUMENT  x is not numeric, an axis is out of range
+ * Numbers  integers wrap
+ * Source   TensorFlow tf.reduce_prod */
+#ifdef SX_PUBLIC
+/* The product over the axes. */
+sx_value sx_reduce_prod(sx_builder *b, sx_value x, const sx_reduce_args *args);
+#endif
+
+#include "graph/ops/common.h"
+
+static const sx_attr_def reduce_prod_attrs[] = {
+    SX_ATTR_MEANS(sx_reduce_attrs, axes, SX_ATTR_INTS, SX_MEANS_AXES),
+    SX_ATTR(sx_reduce_attrs, keep_dims, SX_ATTR_BOOL),
+};
+
+static sx_status reduce_prod_infer(sx_infer_context *c)
+{
+    const sx_reduce_attrs *attrs = c->attrs;
+    SX_TRY(sx_require_number("x", &c->inputs[0]));
+    return sx_infer_reduce(&c->inputs[0], &attrs->axes, attrs->keep_dims, &c->outputs[0]);
+}
+
+/* Axis after axis, from the last back: the products of the elements before and after each one. */
+static void reduce_prod_grad(sx_grad *g)
+{
+    const sx_reduce_attrs *attrs = g->attrs;
+    const int n = attrs->axes.n;
+    const sx_type x = sx_type_of_value(g->b, g->x[0]);
+    const sx_type kept = sx_reduced_type(&x, &attrs->axes, true);
+    sx_value t[SX_MAX_RANK + 1] = {g->x[0]};
+    for (int i = 0; i < n; i++) {
+        const sx_reduce_attrs one = {.axes = {1, {attrs->axes.v[i]}}, .keep_dims = true};
+        t[i + 1] = sx_build_op(g->b, reduce_prod, &one, t[i]);
+    }
+    sx_value dx = sx_reshape_to(g->b, g->dy[0], &kept);
+    for (int i = n - 1; i >= 0; i--) {
+        const int64_t axis = attrs->axes.v[i];
+        sx_value others;
+        if (sx_dim_is_batch(x.dims[axis])) {
+            others = sx_build_op(g->b, div, NULL, t[i + 1], t[i]);
+        } else {
+            const sx_cumulative_attrs before = {.axis = axis, .exclusive = true},
+                                      after = {.axis = axis, .exclusive = true, .reverse = true};
+            others = sx_build_op(g->b, mul, NULL, sx_build_op(g->b, cumprod, &before, t[i]),
+                                 sx_build_op(g->b, cumprod, &after, t[i]));
+        }
+        dx = sx_build_op(g->b, mul, NULL, dx, others);
+    }
+    g->dx[0] = dx;
+}
+
+static sx_status reduce_prod_host(const sx_kernel_call *c)
+{
+    const sx_reduce_attrs *attrs = c->attrs;
+    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
+    const int64_t n = sx_type_elems(&x->type);
+    sx_host_fill(c, 0, 1);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = sx_reduce_offset(&x->type, &attrs->axes, i);
+        if (sx_carrier_of(x->type.dtype) == SX_CARRIER_F) {
+            y->f[at] *= x->f[i];
+        } else {
+            y->u[at] *= x->u[i]; /* modulo 2^64: the same bits for signed numbers */
+        }
+    }
+    return SX_OK;
+}
+
+static void reduce_prod_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_reduce(w, op, "Prod");
+}
+
+static const sx_op_sample reduce_prod_samples[] = {
+    SX_SAMPLES_REDUCE(SX_FILL_POSITIVE),
+};
+
+sx_value sx_reduce_prod_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
+                           int line)
+{
+    return sx_build_reduce(b, &sx_op_reduce_prod, x, args, file, line);
+}
+
+const sx_op_def sx_op_reduce_prod = {
+    SX_OP_NAMED(reduce_prod),
+    .n_in = 1,
+    .n_out = 1,
+    .batch_rule = SX_RULE_PROD,
+    .bf16 = 0x1,
+    SX_OP_ATTRS(sx_reduce_attrs, reduce_prod_attrs),
+    .infer = reduce_prod_infer,
+    .grad = reduce_prod_grad,
+    .host = reduce_prod_host,
+    .to_tf = reduce_prod_to_tf,
+    SX_FROM_TF({.op = "Prod", .operands = {{1, "axes"}}, .attrs = sx_tf_read_reduce}),
+    SX_OP_SAMPLES(reduce_prod_samples),
+};

@@ -1,0 +1,304 @@
+/* Imports Einsum: sums of products by labelled axes, as transpositions and one matrix product.
+ *
+ *   abcd,cde->abe      a [a,b, c·d]   b [c·d, e]            -> [a,b, e]
+ *   abcd,aecd->acbe    a [a,c, b,d]   b [a,c, d,e]          -> [a,c, b,e]
+ *
+ * A label is stacked (in both operands and the result), summed (in both, not in the result), a row
+ * (of the first operand) or a column (of the second); one in a single operand and not in the result
+ * is summed beforehand. Stacked labels and all rows but the last are the matrices' dimensions in
+ * front; summed labels become one axis, as columns do. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "savedmodel/import_library_ops.h"
+
+/* Labels are letters; those of an ellipsis are numbered from its end. */
+typedef struct labels {
+    int n;
+    int v[SX_MAX_RANK + 1];
+} labels;
+
+static int place_of(const labels *l, int label)
+{
+    int i = 0;
+    while (i < l->n && l->v[i] != label) {
+        i++;
+    }
+    return i < l->n ? i : -1;
+}
+
+static bool put(labels *l, int label)
+{
+    if (l->n == SX_MAX_RANK || place_of(l, label) >= 0) {
+        return false;
+    }
+    l->v[l->n++] = label;
+    return true;
+}
+
+/* One operand's part of the equation, which ends before `end`. */
+static sx_status read_labels(const char *text, const char *end, int rank, int dots, labels *out)
+{
+    int letters = 0;
+    for (const char *c = text; c < end; c++) {
+        letters += (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+    }
+    for (const char *c = text; c < end;) {
+        const bool is_dots = end - c >= 3 && strncmp(c, "...", 3) == 0;
+        const int count = !is_dots ? 1 : rank >= 0 ? rank - letters : dots;
+        const bool known = is_dots || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+        for (int i = 0; i < count; i++) {
+            if (!known || !put(out, is_dots ? 256 + count - i : *c)) {
+                return sx_tf_unsupported("a label of its equation is repeated, or is no letter");
+            }
+        }
+        c += is_dots ? 3 : 1;
+    }
+    return rank < 0 || out->n == rank
+               ? SX_OK
+               : sx_error(SX_DATA_LOSS, "%d labels for an input of rank %d", out->n, rank);
+}
+
+/* v's axes in the order of `order`, whose labels all are of `own`. */
+static sx_status arrange(const sx_tf_op_node *x, sx_value v, const labels *own, const labels *order,
+                         sx_value *out)
+{
+    sx_transpose_attrs attrs = {.perm = {.n = order->n}};
+    bool moved = false;
+    for (int i = 0; i < order->n; i++) {
+        attrs.perm.v[i] = place_of(own, order->v[i]);
+        moved = moved || attrs.perm.v[i] != i;
+    }
+    *out = v;
+    return moved ? sx_tf_build(x, &sx_op_transpose, &attrs, out, 1, &v) : SX_OK;
+}
+
+/* Sums over the labels that neither `other` nor `result` has. */
+static sx_status sum_alone(const sx_tf_op_node *x, sx_value *v, labels *own, const labels *other,
+                           const labels *result)
+{
+    sx_reduce_attrs attrs = {.keep_dims = false};
+    labels left = {.n = 0};
+    for (int i = 0; i < own->n; i++) {
+        const bool kept =
+            place_of(result, own->v[i]) >= 0 || (other != NULL && place_of(other, own->v[i]) >= 0);
+        if (kept) {
+            left.v[left.n++] = own->v[i];
+        } else {
+            attrs.axes.v[attrs.axes.n++] = i;
+        }
+    }
+    *own = left;
+    return attrs.axes.n > 0 ? sx_tf_build(x, &sx_op_reduce_sum, &attrs, v, 1, v) : SX_OK;
+}
+
+/* The sizes of v's axes [first, first + count) as a vector of int64. */
+static sx_status sizes_of(const sx_tf_op_node *x, sx_value v, int first, int count, sx_value *out)
+{
+    const sx_slice_attrs part = {.begin = {1, {first}}, .size = {1, {count}}};
+    SX_TF_BUILD(x, out, shape, (&(sx_cast_attrs){SX_I64}), v);
+    return sx_tf_build(x, &sx_op_slice, &part, out, 1, out);
+}
+
+/* v with the last `count` axes as one. */
+static sx_status join_last(const sx_tf_op_node *x, sx_value v, int count, sx_value *out)
+{
+    const sx_type type = sx_type_of_value(x->b, v);
+    const int first = type.rank - count;
+    sx_shape_attrs known = {.shape = sx_ints_of(first, type.dims)};
+    const int64_t product = sx_dims_product(&type, first, type.rank);
+    bool all = product >= 0;
+    int batches = 0;
+    for (int d = 0; d < type.rank; d++) {
+        all = all && (type.dims[d] >= 0 || sx_dim_is_batch(type.dims[d]));
+        batches += d >= first && sx_dim_is_batch(type.dims[d]);
+    }
+    *out = v;
+    if (count == 1) {
+        return SX_OK;
+    }
+    if (all) {
+        known.shape.v[known.shape.n++] = batches > 0 ? -product : product;
+        return sx_tf_build(x, &sx_op_reshape, &known, out, 1, &v);
+    }
+    const sx_reduce_attrs over = {.axes = {1, {0}}, .keep_dims = true};
+    sx_value head = SX_NO_VALUE, tail = SX_NO_VALUE, shape = SX_NO_VALUE;
+    SX_TRY(sizes_of(x, v, first, count, &tail));
+    SX_TF_BUILD(x, &tail, reduce_prod, &over, tail);
+    shape = tail;
+    if (first > 0) {
+        SX_TRY(sizes_of(x, v, 0, first, &head));
+        SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), head, tail);
+    }
+    return sx_tf_build_open(x, &sx_op_reshape, NULL, v, "shape", shape, out);
+}
+
+/* v's last axis as the last `count` axes of `like`. */
+static sx_status split_last(const sx_tf_op_node *x, sx_value v, sx_value like, int count,
+                            sx_value *out)
+{
+    const sx_type type = sx_type_of_value(x->b, v), from = sx_type_of_value(x->b, like);
+    sx_shape_attrs known = {.shape = sx_ints_of(type.rank - 1, type.dims)};
+    bool all = true;
+    for (int d = from.rank - count; d < from.rank && known.shape.n < SX_MAX_RANK; d++) {
+        known.shape.v[known.shape.n++] = from.dims[d];
+    }
+    for (int d = 0; d < known.shape.n; d++) {
+        all = all && (known.shape.v[d] >= 0 || sx_dim_is_batch(known.shape.v[d]));
+    }
+    *out = v;
+    if (count == 1) {
+        return SX_OK;
+    }
+    if (all) {
+        return sx_tf_build(x, &sx_op_reshape, &known, out, 1, &v);
+    }
+    sx_value head = SX_NO_VALUE, shape = SX_NO_VALUE;
+    SX_TRY(sizes_of(x, like, from.rank - count, count, &shape));
+    if (type.rank > 1) {
+        SX_TRY(sizes_of(x, v, 0, type.rank - 1, &head));
+        SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), head, shape);
+    }
+    return sx_tf_build_open(x, &sx_op_reshape, NULL, v, "shape", shape, out);
+}
+
+static void append(labels *to, const labels *from)
+{
+    for (int i = 0; i < from->n; i++) {
+        (void)put(to, from->v[i]);
+    }
+}
+
+/* Two operands, whose labels are all of the other or of the result. */
+static sx_status multiply(const sx_tf_op_node *x, const sx_value in[2], const labels own[2],
+                          const labels *result, sx_value *out)
+{
+    labels stacked = {0}, summed = {0}, rows = {0}, columns = {0};
+    for (int i = 0; i < own[0].n; i++) {
+        const int label = own[0].v[i];
+        const bool both = place_of(&own[1], label) >= 0, kept = place_of(result, label) >= 0;
+        put(both && kept ? &stacked : both ? &summed : &rows, label);
+    }
+    for (int i = 0; i < own[1].n; i++) {
+        if (place_of(&own[0], own[1].v[i]) < 0) {
+            put(&columns, own[1].v[i]);
+        }
+    }
+    const bool filled = stacked.n > 0 && rows.n > 1; /* b has no rows: ones in front of it */
+    const int front = stacked.n + SX_MAX(rows.n - 1, 0);
+    if (front + 2 > SX_MAX_RANK ||
+        stacked.n + SX_MAX(summed.n, 1) + SX_MAX(columns.n, 1) + (filled ? rows.n - 1 : 0) >
+            SX_MAX_RANK) {
+        return sx_tf_unsupported("its product has more than %d dimensions", SX_MAX_RANK);
+    }
+    labels order_a = stacked, order_b = stacked, order_y = stacked;
+    append(&order_a, &rows);
+    append(&order_a, &summed);
+    append(&order_b, &summed);
+    append(&order_b, &columns);
+    sx_value a = SX_NO_VALUE, b = SX_NO_VALUE, b_columns = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(arrange(x, in[0], &own[0], &order_a, &a));
+    SX_TRY(arrange(x, in[1], &own[1], &order_b, &b));
+    b_columns = b;
+    if (summed.n == 0) { /* an axis of size 1 */
+        SX_TRY(sx_tf_expand(x, a, -1, &a));
+        SX_TRY(sx_tf_expand(x, b, stacked.n, &b));
+    } else {
+        SX_TRY(join_last(x, a, summed.n, &a));
+    }
+    if (rows.n == 0) {
+        SX_TRY(sx_tf_expand(x, a, stacked.n, &a));
+    }
+    if (columns.n == 0) {
+        SX_TRY(join_last(x, b, SX_MAX(summed.n, 1), &b));
+        SX_TRY(sx_tf_expand(x, b, -1, &b));
+    } else {
+        SX_TRY(join_last(x, b, columns.n, &b));
+        if (summed.n > 1) { /* [..., c, d, e] as [..., e, c·d] and back */
+            const int rank = sx_type_of_value(x->b, b).rank;
+            sx_transpose_attrs last = {.perm = {.n = rank}};
+            for (int i = 0; i < rank; i++) {
+                last.perm.v[i] = i < stacked.n ? i : i == stacked.n ? rank - 1 : i - 1;
+            }
+            SX_TF_BUILD(x, &b, transpose, &last, b);
+            SX_TRY(join_last(x, b, summed.n, &b));
+        }
+    }
+    for (int i = 1; filled && i < rows.n; i++) {
+        SX_TRY(sx_tf_expand(x, b, stacked.n, &b));
+    }
+    const sx_matmul_attrs turned = {.transpose_b = columns.n > 0 && summed.n > 1};
+    SX_TF_BUILD(x, &y, matmul, &turned, a, b);
+    append(&order_y, &rows);
+    append(&order_y, &columns);
+    if (columns.n == 0 || rows.n == 0) { /* drop the axes of size 1 */
+        const int rank = sx_type_of_value(x->b, y).rank;
+        sx_ints kept = {0};
+        for (int d = 0; d < rank; d++) {
+            if (!(columns.n == 0 && d == rank - 1) && !(rows.n == 0 && d == rank - 2)) {
+                kept.v[kept.n++] = d;
+            }
+        }
+        SX_TRY(sx_tf_reshape_dims(x, y, &kept, &y));
+    }
+    if (columns.n > 1) {
+        SX_TRY(split_last(x, y, b_columns, columns.n, &y));
+    }
+    return arrange(x, y, &order_y, result, out);
+}
+
+static sx_status import_einsum(sx_tf_op_node *x)
+{
+    sx_tf_attr equation;
+    if (!x->tf.head.attr(&x->tf.head, "equation", &equation) ||
+        equation.kind != SX_TF_ATTR_STRING) {
+        return sx_error(SX_DATA_LOSS, "it has no equation");
+    }
+    const char *arrow = strstr(equation.s, "->"), *comma = strchr(equation.s, ',');
+    const int n = x->n->n_in;
+    labels own[2] = {{0}}, result = {0};
+    sx_value in[2] = {SX_NO_VALUE, SX_NO_VALUE}, y = SX_NO_VALUE;
+    if (arrow == NULL || n < 1 || n > 2 || (n == 2) != (comma != NULL && comma < arrow)) {
+        return sx_tf_unsupported(
+            "equation \"%s\" for %d inputs; one or two inputs, and \"->\" with "
+            "the result, are supported",
+            equation.s, n);
+    }
+    int dots = 0;
+    for (int i = 0; i < n; i++) {
+        const char *begin = i == 0 ? equation.s : comma + 1,
+                   *end = i == 0 && n == 2 ? comma : arrow;
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+        SX_TRY(sx_tf_require_rank(x, i));
+        SX_TRY(read_labels(begin, end, x->tf.head.types[i].rank, 0, &own[i]));
+        int in_dots = 0;
+        for (int k = 0; k < own[i].n; k++) {
+            in_dots += own[i].v[k] >= 256;
+        }
+        dots = SX_MAX(dots, in_dots);
+    }
+    SX_TRY(read_labels(arrow + 2, arrow + strlen(arrow), -1, dots, &result));
+    for (int i = 0; i < result.n; i++) {
+        if (place_of(&own[0], result.v[i]) < 0 && (n == 1 || place_of(&own[1], result.v[i]) < 0)) {
+            return sx_error(SX_DATA_LOSS,
+                            "equation \"%s\": a label of the result is not an input's", equation.s);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        SX_TRY(sum_alone(x, &in[i], &own[i], n == 2 ? &own[1 - i] : NULL, &result));
+    }
+    if (n == 1) {
+        SX_TRY(arrange(x, in[0], &own[0], &result, &y));
+    } else {
+        SX_TRY(multiply(x, in, own, &result, &y));
+    }
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* ---- The table ---- */
+
+const sx_tf_op_row sx_tf_einsum_rows[] = {
+    {"Einsum", import_einsum, NULL},
+    {NULL, NULL, NULL},
+};

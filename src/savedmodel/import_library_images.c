@@ -1,0 +1,239 @@
+/* Imports what resizes images and rearranges their pixels, from operators that move and add. */
+#include <math.h>
+#include <string.h>
+
+#include "savedmodel/import_library_ops.h"
+
+enum { MOST_PIXELS = 1 << 16 }; /* along an axis */
+
+/* The image of input 0, [N,H,W,C], whose height and width must be known. */
+static sx_status read_image(const sx_tf_op_node *x, sx_value *out, sx_type *out_type)
+{
+    SX_TRY(sx_tf_operand(x, 0, out));
+    *out_type = x->tf.head.types[0];
+    if (!sx_tf_read_is(&x->tf.head, "data_format", "NHWC", true)) {
+        return sx_tf_unsupported("data_format is not NHWC");
+    }
+    for (int d = 1; d < 4; d++) {
+        if (out_type->rank != 4 || out_type->dims[d] < 1 || out_type->dims[d] > MOST_PIXELS) {
+            return sx_tf_unsupported("the size of its image is unknown, or above %d", MOST_PIXELS);
+        }
+    }
+    return SX_OK;
+}
+
+/* ---- Resizing ---- */
+
+/* Where each of `out` pixels along an axis comes from, in the arithmetic of TensorFlow: between
+ * pixels `low` and `high`, `share` of the way. */
+typedef struct source {
+    int64_t *low, *high;
+    float *share;
+} source;
+
+static sx_status find_sources(const sx_tf_op_node *x, int64_t in, int64_t out, bool nearest,
+                              source *s)
+{
+    const bool align = sx_tf_read_bool(&x->tf.head, "align_corners", false),
+               half = sx_tf_read_bool(&x->tf.head, "half_pixel_centers", false);
+    const float scale =
+        align && out > 1 ? (float)(in - 1) / (float)(out - 1) : (float)in / (float)out;
+    s->low = sx_arena_array(&x->im->arena, out, int64_t);
+    s->high = sx_arena_array(&x->im->arena, out, int64_t);
+    s->share = sx_arena_array(&x->im->arena, out, float);
+    if (s->low == NULL || s->high == NULL || s->share == NULL) {
+        return sx_import_memory();
+    }
+    for (int64_t i = 0; i < out; i++) {
+        if (nearest) {
+            const float at = (half ? (float)i + 0.5F : (float)i) * scale;
+            const float place = align ? roundf(at) : floorf(at);
+            s->low[i] = SX_MIN(SX_MAX((int64_t)place, 0), in - 1);
+            continue;
+        }
+        const float at = half ? ((float)i + 0.5F) * scale - 0.5F : (float)i * scale;
+        s->low[i] = SX_MAX((int64_t)floorf(at), 0);
+        s->high[i] = SX_MIN((int64_t)ceilf(at), in - 1);
+        s->low[i] = SX_MIN(s->low[i], in - 1);
+        s->share[i] = at - floorf(at);
+    }
+    return SX_OK;
+}
+
+/* Width, then height, as TensorFlow does. */
+static sx_status import_resize(sx_tf_op_node *x)
+{
+    const bool nearest = strcmp(x->n->node->op, "ResizeNearestNeighbor") == 0;
+    sx_value v = SX_NO_VALUE;
+    sx_ints size = {0};
+    sx_type type;
+    SX_TRY(read_image(x, &v, &type));
+    SX_TRY(sx_tf_operand_ints(x, 1, &size));
+    if (size.n != 2 || size.v[0] < 1 || size.v[1] < 1 || size.v[0] > MOST_PIXELS ||
+        size.v[1] > MOST_PIXELS) {
+        return sx_tf_unsupported("its size is not a height and a width of 1 to %d", MOST_PIXELS);
+    }
+    if (!nearest && type.dtype != SX_F32) {
+        SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){SX_F32}), v);
+    }
+    for (int d = 2; d >= 1; d--) {
+        const int64_t n = size.v[d - 1];
+        const sx_gather_attrs along = {.axis = d};
+        sx_value low = SX_NO_VALUE, high = SX_NO_VALUE, share = SX_NO_VALUE, a = SX_NO_VALUE,
+                 b = SX_NO_VALUE;
+        source s;
+        if (n == type.dims[d]) {
+            continue;
+        }
+        SX_TRY(find_sources(x, type.dims[d], n, nearest, &s));
+        SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, n), s.low, &low));
+        SX_TF_BUILD(x, &a, gather, &along, v, low);
+        if (nearest) {
+            v = a;
+            continue;
+        }
+        SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, n), s.high, &high));
+        SX_TRY(sx_tf_constant(x, d == 1 ? sx_type_of(SX_F32, n, 1, 1) : sx_type_of(SX_F32, n, 1),
+                              s.share, &share));
+        SX_TF_BUILD(x, &b, gather, &along, v, high);
+        SX_TF_BUILD(x, &b, sub, NULL, b, a);
+        SX_TF_BUILD(x, &b, mul, NULL, b, share);
+        SX_TF_BUILD(x, &v, add, NULL, a, b);
+    }
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* ---- Rearranging ---- */
+
+/* SpaceToDepth [N, H, W, C] -> [N, H/b, W/b, b b C], and back. */
+static sx_status import_blocks(sx_tf_op_node *x)
+{
+    const bool to_depth = strcmp(x->n->node->op, "SpaceToDepth") == 0;
+    const int64_t b = sx_tf_read_int(&x->tf.head, "block_size", 0);
+    sx_value v = SX_NO_VALUE;
+    sx_type type;
+    SX_TRY(read_image(x, &v, &type));
+    const int64_t n = type.dims[0], h = type.dims[1], w = type.dims[2], c = type.dims[3];
+    if (b < 1 || (to_depth ? h % b != 0 || w % b != 0 : c % (b * b) != 0)) {
+        return sx_error(SX_DATA_LOSS, "block_size is %lld for an image [%lld,%lld,%lld]",
+                        (long long)b, (long long)h, (long long)w, (long long)c);
+    }
+    if (n < 0 && !sx_dim_is_batch(n)) {
+        return sx_tf_unsupported("the number of its images is unknown");
+    }
+    const sx_transpose_attrs swap = {{6, {0, 1, 3, 2, 4, 5}}};
+    const sx_shape_attrs parts = to_depth ? (sx_shape_attrs){{6, {n, h / b, b, w / b, b, c}}}
+                                          : (sx_shape_attrs){{6, {n, h, w, b, b, c / (b * b)}}};
+    const sx_shape_attrs whole = to_depth ? (sx_shape_attrs){{4, {n, h / b, w / b, b * b * c}}}
+                                          : (sx_shape_attrs){{4, {n, h * b, w * b, c / (b * b)}}};
+    SX_TF_BUILD(x, &v, reshape, &parts, v);
+    SX_TF_BUILD(x, &v, transpose, &swap, v);
+    SX_TF_BUILD(x, &v, reshape, &whole, v);
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* ---- Transposed convolution ---- */
+
+/* Conv2DBackpropInput(sizes, filter, dy), as forward pass. Of the sizes only height and width say
+ * something new. */
+static sx_status import_transposed(sx_tf_op_node *x)
+{
+    sx_value filter = SX_NO_VALUE, dy = SX_NO_VALUE, sizes = SX_NO_VALUE;
+    sx_conv2d_attrs attrs = {0};
+    SX_TRY(sx_tf_operand(x, 0, &sizes));
+    SX_TRY(sx_tf_operand(x, 1, &filter));
+    SX_TRY(sx_tf_operand(x, 2, &dy));
+    if (!sx_tf_read_is(&x->tf.head, "data_format", "NHWC", true)) {
+        return sx_tf_unsupported("data_format is not NHWC");
+    }
+    SX_TRY(sx_tf_read_conv(&x->tf.head, &attrs));
+    const sx_type *kernel = &x->tf.head.types[1], *from = &x->tf.head.types[2];
+    if (kernel->rank != 4 || !sx_type_is_static(kernel) || from->rank != 4) {
+        return sx_tf_unsupported("the shape of its filter, or the rank of its input, is unknown");
+    }
+    if (x->tf.head.values[0] != NULL) {
+        sx_ints known = {0};
+        sx_value y = SX_NO_VALUE;
+        SX_TRY(sx_tf_operand_ints(x, 0, &known));
+        if (known.n != 4 && known.n != 2) {
+            return sx_error(SX_DATA_LOSS, "%d sizes, expected 4", known.n);
+        }
+        attrs.size = sx_ints_of(2, known.v + known.n / 4);
+        SX_TF_BUILD(x, &y, conv2d_grad_input, &attrs, dy, filter);
+        sx_tf_set(x, 0, y);
+        return SX_OK;
+    }
+    const sx_slice_attrs middle = {.begin = {1, {1}}, .size = {1, {2}}};
+    const sx_type out =
+        sx_type_of(from->dtype, from->dims[0], SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, kernel->dims[2]);
+    SX_TF_BUILD(x, &sizes, slice, &middle, sizes);
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_conv2d_grad_input, "size"), sizes};
+    sx_tf_set(x, 0,
+              sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_conv2d_grad_input,
+                                                  .attrs = &attrs,
+                                                  .inputs = (sx_value[]){dy, filter},
+                                                  .n_inputs = 2,
+                                                  .attr_operands = &open,
+                                                  .n_attr_operands = 1,
+                                                  .types = &out,
+                                                  .n_types = 1,
+                                                  .device = "",
+                                                  .file = ""}));
+    return SX_OK;
+}
+
+/* ---- Normalization ---- */
+
+/* LRN: x (bias + alpha s)^-beta, where s is the sum of the squares of the channels that are at most
+ * depth_radius away. */
+static sx_status import_lrn(sx_tf_op_node *x)
+{
+    enum { MOST_RADIUS = 64 };
+    const int64_t radius = sx_tf_read_int(&x->tf.head, "depth_radius", 5);
+    const double bias = sx_tf_read_float(&x->tf.head, "bias", 1),
+                 alpha = sx_tf_read_float(&x->tf.head, "alpha", 1),
+                 beta = sx_tf_read_float(&x->tf.head, "beta", 0.5);
+    sx_value v = SX_NO_VALUE, wide = SX_NO_VALUE, sum = SX_NO_VALUE, by = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    const sx_type *type = &x->tf.head.types[0];
+    if (type->rank != 4 || type->dims[3] < 0 || radius < 0 || radius > MOST_RADIUS) {
+        return sx_tf_unsupported("the channels of its input are unknown, or depth_radius is not 0 "
+                                 "to %d",
+                                 MOST_RADIUS);
+    }
+    const sx_pad_attrs around = {.before = {4, {0, 0, 0, radius}}, .after = {4, {0, 0, 0, radius}}};
+    SX_TF_BUILD(x, &wide, square, NULL, v);
+    SX_TF_BUILD(x, &wide, pad, &around, wide);
+    for (int64_t i = 0; i <= 2 * radius; i++) {
+        sx_value near = SX_NO_VALUE;
+        SX_TRY(sx_tf_cut_axis(x, wide, 3, i, type->dims[3], &near));
+        if (i == 0) {
+            sum = near;
+        } else {
+            SX_TF_BUILD(x, &sum, add, NULL, sum, near);
+        }
+    }
+    SX_TRY(sx_tf_number(x, type->dtype, alpha, &by));
+    SX_TF_BUILD(x, &sum, mul, NULL, sum, by);
+    SX_TRY(sx_tf_number(x, type->dtype, bias, &by));
+    SX_TF_BUILD(x, &sum, add, NULL, sum, by);
+    SX_TRY(sx_tf_number(x, type->dtype, -beta, &by));
+    SX_TF_BUILD(x, &sum, pow, NULL, sum, by);
+    SX_TF_BUILD(x, &v, mul, NULL, v, sum);
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* ---- The table ---- */
+
+const sx_tf_op_row sx_tf_image_rows[] = {
+    {"ResizeBilinear", import_resize, NULL},
+    {"ResizeNearestNeighbor", import_resize, NULL},
+    {"SpaceToDepth", import_blocks, NULL},
+    {"DepthToSpace", import_blocks, NULL},
+    {"Conv2DBackpropInput", import_transposed, NULL},
+    {"LRN", import_lrn, NULL},
+    {NULL, NULL, NULL},
+};

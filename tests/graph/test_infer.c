@@ -308,7 +308,8 @@ static void test_graph_infer__rows_accept_their_dtypes(void **state)
             const bool is_number = sx_dtype_is_float(dtype) || sx_dtype_is_integer(dtype);
             const int class = rows[i].dtypes;
             const bool gives_bool = class == ORDER || class == TESTS;
-            const bool is_text = rows[i].op == SX_OPID_equal && dtype == SX_STRING;
+            const bool is_text = dtype == SX_STRING &&
+                                 (rows[i].op == SX_OPID_equal || rows[i].op == SX_OPID_not_equal);
             const bool accepted = is_text                             ? true
                                   : class == FLOATS || class == TESTS ? sx_dtype_is_float(dtype)
                                   : class == INTEGERS || class == QUOTIENT

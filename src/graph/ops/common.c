@@ -288,6 +288,28 @@ sx_status sx_infer_compare(sx_infer_context *c)
     return SX_OK;
 }
 
+sx_status sx_infer_equality(sx_infer_context *c)
+{
+    const sx_type *x = &c->inputs[0], *y = &c->inputs[1];
+    if (x->dtype != SX_STRING || y->dtype != SX_STRING) {
+        return sx_infer_compare(c);
+    }
+    SX_TRY(sx_infer_broadcast(x, y, &c->outputs[0]));
+    c->outputs[0].dtype = SX_BOOL;
+    return SX_OK;
+}
+
+void sx_host_compare_strings(const sx_kernel_call *c, bool equal)
+{
+    const sx_host_tensor *x = &c->in[0], *y = &c->in[1], *z = &c->out[0];
+    for (int64_t k = 0, n = sx_type_elems(&z->type); k < n; k++) {
+        const sx_bytes *a = &x->s[sx_broadcast_offset(&z->type, &x->type, k)],
+                       *b = &y->s[sx_broadcast_offset(&z->type, &y->type, k)];
+        z->b[k] = equal ==
+                  (a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0));
+    }
+}
+
 sx_status sx_infer_zip_equal(sx_infer_context *c)
 {
     SX_TRY(sx_require_float("input 0", &c->inputs[0]));

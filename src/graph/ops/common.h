@@ -66,6 +66,8 @@ SX_MUST_USE sx_status sx_infer_zip_number(sx_infer_context *c);
 SX_MUST_USE sx_status sx_infer_zip_integer(sx_infer_context *c);
 SX_MUST_USE sx_status sx_infer_zip_bool(sx_infer_context *c);
 SX_MUST_USE sx_status sx_infer_compare(sx_infer_context *c); /* the same, giving bool */
+/* The same, and two inputs of strings. */
+SX_MUST_USE sx_status sx_infer_equality(sx_infer_context *c);
 /* Inputs of one type; the output has it too: gradients of elementwise functions. */
 SX_MUST_USE sx_status sx_infer_zip_equal(sx_infer_context *c);
 /* The optimizers' common part: inputs 0 .. n-1 are floats of one type, input n a scalar rate of
@@ -78,6 +80,9 @@ SX_MUST_USE sx_status sx_require_combinable(int32_t how, const sx_type *types, i
 SX_MUST_USE sx_status sx_require_one_replica(int64_t replicas);
 
 /* ---- Host kernels ---- */
+
+/* out = whether two strings are equal, or are not. */
+void sx_host_compare_strings(const sx_kernel_call *c, bool equal);
 
 /* Offset in `in` of what is broadcast to element i of `out`. */
 int64_t sx_broadcast_offset(const sx_type *out, const sx_type *in, int64_t i);

@@ -7,8 +7,6 @@
  * Errors   INVALID_ARGUMENT  dtypes differ or are not supported, shapes do not broadcast
  * Numbers  exact; a comparison with NaN is false
  * Source   TensorFlow tf.equal */
-#include <string.h>
-
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
@@ -19,28 +17,12 @@ static const sx_op_sample equal_samples[] = {
      .n_inputs = 2},
 };
 
-static sx_status equal_infer(sx_infer_context *c)
-{
-    const sx_type *x = &c->inputs[0], *y = &c->inputs[1];
-    if (x->dtype != SX_STRING || y->dtype != SX_STRING) {
-        return sx_infer_compare(c);
-    }
-    SX_TRY(sx_infer_broadcast(x, y, &c->outputs[0]));
-    c->outputs[0].dtype = SX_BOOL;
-    return SX_OK;
-}
-
 static sx_status equal_host(const sx_kernel_call *c)
 {
-    const sx_host_tensor *x = &c->in[0], *y = &c->in[1], *z = &c->out[0];
-    if (x->type.dtype != SX_STRING) {
+    if (c->in[0].type.dtype != SX_STRING) {
         return sx_row_host_equal(c);
     }
-    for (int64_t k = 0, n = sx_type_elems(&z->type); k < n; k++) {
-        const sx_bytes *a = &x->s[sx_broadcast_offset(&z->type, &x->type, k)],
-                       *b = &y->s[sx_broadcast_offset(&z->type, &y->type, k)];
-        z->b[k] = a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
-    }
+    sx_host_compare_strings(c, true);
     return SX_OK;
 }
 
@@ -53,7 +35,7 @@ const sx_op_def sx_op_equal = {
     .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE | SX_OP_NO_GRAD,
     .batch_rule = SX_RULE_EXAMPLES,
-    .infer = equal_infer,
+    .infer = sx_infer_equality,
     .host = equal_host,
     .to_tf = sx_row_tf_equal,
     .from_tf = sx_row_forms_equal,

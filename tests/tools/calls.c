@@ -143,7 +143,7 @@ static void build_everything(void)
     sx_value key = sx_constant(b, tensor(sx_type_of(SX_U32, 2), seed));
     sx_output(b, "broadcast", sx_broadcast_to(b, one, 2, 3));
     sx_output(b, "argmax", sx_argmax(b, m));
-    sx_output(b, "cumsum", sx_cumsum(b, m, O(exclusive) = true));
+    sx_output(b, "cumsum", sx_cumsum(b, m));
     sx_output(b, "matmul", sx_matmul(b, m, m));
     sx_output(b, "one_hot", sx_one_hot(b, sx_argmax(b, m), O(depth) = 2));
     sx_output(b, "dropout", sx_nn_dropout(b, m, key, step, O(rate) = .5));

@@ -1,6 +1,6 @@
 /* Reading TensorFlow's nodes: an operator's `from_tf` is a list of forms, each a TensorFlow
  * operator that is the same as ours, node for node. Where one of TensorFlow's is several of ours,
- * src/savedmodel/import_ops.c composes them.
+ * the importer composes them (src/savedmodel/import_library_*.c).
  *
  *     SX_FROM_TF({.op = "Slice", .operands = {{1, "begin"}, {2, "size"}}})
  *

@@ -157,11 +157,16 @@ static sx_status probe(const sx_op_def *op, const void *attrs, const sx_type *in
         types[i] = batch ? sx_type_with_batch(types[i], size) : types[i];
     }
     if (batch) {
-        attrs = sx_arena_memdup(arena, attrs, op->attrs_bytes + 1);
-        if (attrs == NULL) {
+        void *copy = sx_arena_alloc(arena, op->attrs_bytes + 1, 1);
+        if (copy == NULL) {
             return sx_import_memory();
         }
-        sx_attrs_put_batch(op, (void *)(uintptr_t)attrs, size);
+        memset(copy, 0, op->attrs_bytes);
+        if (attrs != NULL) {
+            memcpy(copy, attrs, op->attrs_bytes);
+        }
+        sx_attrs_put_batch(op, copy, size);
+        attrs = copy;
     }
     return sx_infer_types(op, attrs, types, n_in, out, out_n);
 }

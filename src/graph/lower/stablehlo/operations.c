@@ -283,6 +283,9 @@ sx_hlo sx_hlo_matmul(sx_hlo_writer *w, sx_hlo a, bool transpose_a, sx_hlo b, boo
 {
     sx_type ta = sx_hlo_type(w, a), tb = sx_hlo_type(w, b), type = ta;
     const int head = ta.rank - 2;
+    if (head < 0 || tb.rank != ta.rank) { /* after an error, operands have no type */
+        return SX_HLO_NONE;
+    }
     type.dtype = ta.dtype == SX_F64 ? SX_F64 : SX_F32;
     type.dims[head] = ta.dims[head + transpose_a];
     type.dims[head + 1] = tb.dims[head + !transpose_b];

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-enum { SETTLE_NS = 1000000000 }; /* of sx_platform_close() */
+enum { SETTLE_NS = 1000000000 }; /* that a platform waits for what still executes */
 
 const sx_backend *const sx_backends[] = {
 #define SX_BACKEND(name) &sx_backend_##name,
@@ -53,23 +53,21 @@ sx_status sx_platform_open(const char *name, const sx_platform_options *options,
     return unknown_backend(name);
 }
 
-bool sx_platform_settle(const sx_platform *platform, int64_t deadline_ns)
+bool sx_platform_close(sx_platform *platform)
 {
     const struct timespec nap = {.tv_nsec = 1000000};
-    while (platform != NULL && atomic_load(&platform->abandoned) > 0) {
+    const int64_t deadline_ns = sx_now_ns() + SETTLE_NS;
+    if (platform == NULL) {
+        return true;
+    }
+    while (atomic_load(&platform->abandoned) > 0) {
         if (sx_now_ns() >= deadline_ns) {
             return false;
         }
         nanosleep(&nap, NULL);
     }
+    platform->backend->close(platform);
     return true;
-}
-
-void sx_platform_close(sx_platform *platform)
-{
-    if (platform != NULL && sx_platform_settle(platform, sx_now_ns() + SETTLE_NS)) {
-        platform->backend->close(platform);
-    }
 }
 
 /* ---- Buffers ---- */

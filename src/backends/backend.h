@@ -236,13 +236,10 @@ const char *sx_default_backend(void);
 /* By name; UNAVAILABLE lists those available. */
 SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_options *options,
                                        sx_platform **out_platform);
-/* NULL is allowed; its buffers and executables must have been released. If an execution whose run
- * was destroyed does not end within a second, the platform is left open for it. */
-void sx_platform_close(sx_platform *platform);
-/* Waits for the executions whose runs were destroyed. False if one has not ended before
- * `deadline_ns` (of sx_now_ns()): what it uses, the executable's budget included, must then not be
- * freed. */
-bool sx_platform_settle(const sx_platform *platform, int64_t deadline_ns);
+/* NULL is allowed; its buffers and executables must have been released. False: an execution whose
+ * run was destroyed has not ended within a second. The platform is left open for it, and what it
+ * uses, the executable's budget included, must not be freed. */
+bool sx_platform_close(sx_platform *platform);
 
 SX_MUST_USE sx_status sx_device_buffer_create(sx_device *device, const sx_type *type,
                                               sx_device_buffer **out);

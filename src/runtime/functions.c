@@ -9,8 +9,6 @@
 #include "base/memory.h"
 #include "runtime/function_run.h"
 
-enum { SETTLE_NS = 1000000000 };
-
 struct sx_functions {
     const sx_library *library;
     sx_platform *platform;
@@ -89,9 +87,7 @@ void sx_functions_close(sx_functions *f)
 {
     if (f != NULL) {
         sx_runner_destroy(f->runner);
-        /* what an execution that does not end uses is left to it: the platform, the budget */
-        if (sx_platform_settle(f->platform, sx_now_ns() + SETTLE_NS)) {
-            sx_platform_close(f->platform);
+        if (sx_platform_close(f->platform)) { /* else the budget in *f is still in use */
             sx_free(f);
         }
     }

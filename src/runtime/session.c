@@ -45,10 +45,10 @@ sx_status sx_session_create(const sx_session_options *options, sx_session **out_
     return SX_OK;
 }
 
-void sx_session_destroy(sx_session *s)
+bool sx_session_destroy(sx_session *s)
 {
     if (s == NULL) {
-        return;
+        return true;
     }
     while (s->programs != NULL) {
         sx_program *next = s->programs->next;
@@ -63,8 +63,9 @@ void sx_session_destroy(sx_session *s)
     sx_free(s->variables);
     sx_map_deinit(&s->by_name);
     sx_slot_gate_deinit(&s->gate);
-    sx_platform_close(s->platform);
+    const bool closed = sx_platform_close(s->platform);
     sx_free(s);
+    return closed;
 }
 
 sx_device *sx_session_device(const sx_session *s)

@@ -196,7 +196,8 @@ void sx_predictor_unload(sx_predictor *p)
         return;
     }
     sx_runner_destroy(p->runner);
-    sx_session_destroy(p->session); /* its programs' graphs are those of the pieces */
+    /* Its programs' graphs are those of the pieces. */
+    const bool closed = sx_session_destroy(p->session);
     for (size_t i = 0; p->ready != NULL && i < p->n; i++) {
         sx_pieces_destroy(p->ready[i].pieces);
         sx_free(p->ready[i].why);
@@ -204,7 +205,9 @@ void sx_predictor_unload(sx_predictor *p)
     sx_free(p->ready);
     sx_library_destroy(p->library);
     sx_saved_model_close(p->model);
-    sx_free(p);
+    if (closed) { /* else the budget in *p is still in use */
+        sx_free(p);
+    }
 }
 
 const sx_saved_model *sx_predictor_model(const sx_predictor *p)

@@ -57,8 +57,7 @@ const sx_command sx_command_data_fetch = {
     .summary = "download a data set",
     .words = "flowers|mnist|catsdogs|URL",
     .about = "An interrupted download resumes where it stopped. Archives are unpacked. flowers and "
-             "mnist "
-             "are checked against their SHA-256.",
+             "mnist are checked against their SHA-256.",
     .examples = "  sextant data fetch flowers --dir photos/\n"
                 "  sextant data fetch https://example.org/birds.zip --dir birds/ --sha256 2c26...",
     .min_words = 1,

@@ -47,13 +47,14 @@ static const sx_option rows[] = {
      "or @ and a text file, whose lines are strings",
      "'INPUT=FILE;...'"},
     {"input-exprs", SX_OPTION_STRING, SX_OPT(options, inputs.expressions),
-     "arrays as Python literals, or np.array, np.zeros, np.ones, np.full, np.arange of them",
+     "arrays as Python literals, or by np.array, np.zeros, np.ones, np.full or np.arange",
      "'INPUT=VALUE;...'"},
     {"input-examples", SX_OPTION_STRING, SX_OPT(options, inputs.examples),
      "tf.train.Examples: [{\"feature\": [values]}]", "'INPUT=VALUE;...'"},
     {"outdir", SX_OPTION_STRING, SX_OPT(options, outdir),
-     "write each output to DIR/NAME.npy, too; strings as bytes of one length", "DIR"},
-    {"overwrite", SX_OPTION_FLAG, SX_OPT(options, overwrite), "replace these files if they exist"},
+     "also write each output to DIR/NAME.npy; strings as bytes, padded to one length", "DIR"},
+    {"overwrite", SX_OPTION_FLAG, SX_OPT(options, overwrite),
+     "with --outdir: replace files that exist"},
     SX_SERVABLE_ARGS_ROWS(options),
 };
 
@@ -183,7 +184,9 @@ static sx_status write_outputs(sx_arena *arena, const char *dir, bool overwrite,
             return sx_no_memory("for the outputs");
         }
         if (strchr(s->outputs[i].name, '/') != NULL) {
-            return sx_error(SX_INVALID_ARGUMENT, "output \"%s\" has a name that is no file's",
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "output \"%s\": a name with \"/\" cannot be a file's; run without "
+                            "--outdir",
                             s->outputs[i].name);
         }
         if (!overwrite && sx_path_exists(path)) {
@@ -221,41 +224,68 @@ static sx_status run_as_original(sx_invocation *inv, sx_servable *model)
     return status;
 }
 
-static bool has_new_inputs(const options *o)
-{
-    return o->inputs.files != NULL || o->inputs.expressions != NULL || o->inputs.examples != NULL;
-}
+/* ---- The command ---- */
 
-static sx_status run(sx_invocation *inv)
+static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
 {
     const options *o = inv->options;
     const sx_servable_options wanted = {.struct_size = sizeof(wanted),
                                         .device = o->device,
                                         .threads = (int)o->threads,
                                         .memory_limit_bytes = o->model_memory_limit};
-    const bool original = o->dir != NULL || has_new_inputs(o);
+    sx_status status = sx_servable_load(dir, &wanted, out);
+    return sx_status_code(status) == SX_NOT_FOUND
+               ? sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL)
+               : status;
+}
+
+/* The first of these options that the user gave; NULL if none. */
+static const char *first_given(const sx_invocation *inv, const char *const *names)
+{
+    while (*names != NULL && !sx_option_given(inv, *names)) {
+        names++;
+    }
+    return *names;
+}
+
+/* Sets *out to whether the model is run as saved_model_cli does, whose options do not mix with our
+ * own. */
+static sx_status is_original(sx_invocation *inv, bool *out)
+{
+    static const char *const own[] = {"image", "input", "json", NULL},
+                             *const inputs[] = {"inputs", "input-exprs", "input-examples", NULL},
+                             *const others[] = {"dir", "outdir", "overwrite", NULL};
+    const char *input = first_given(inv, inputs), *ours = first_given(inv, own),
+               *theirs = input != NULL ? input : first_given(inv, others);
+    *out = theirs != NULL;
+    if (theirs != NULL && ours != NULL) {
+        return sx_options_exclusive(inv, (const char *const[]){ours, theirs, NULL});
+    }
+    return theirs == NULL || input != NULL
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT, "give --inputs, --%s or --%s",
+                          sx_option_typed(inv, "input-exprs"),
+                          sx_option_typed(inv, "input-examples"));
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    const options *o = inv->options;
+    bool original = false;
     if ((o->dir != NULL) == (inv->words.count == 1)) {
         return sx_usage(
             inv, sx_error(SX_INVALID_ARGUMENT, o->dir != NULL ? "give MODEL_DIR or --dir, not both"
                                                               : "give the directory of the model"));
     }
     const char *dir = o->dir != NULL ? o->dir : inv->words.items[0];
-    if (original && (!has_new_inputs(o) || o->image.count > 0 || o->input.count > 0 || o->json)) {
-        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
-                                      "give --inputs, --input_exprs or --input_examples, and none "
-                                      "of --image, --input, --json"));
-    }
+    SX_TRY(sx_usage(inv, is_original(inv, &original)));
     if (o->tag_set != NULL && strcmp(o->tag_set, "serve") != 0) {
         return sx_error(SX_UNIMPLEMENTED, "--tag_set %s: only \"serve\" is supported", o->tag_set);
     }
     if (original) {
         sx_servable *model = NULL;
-        sx_status status = sx_servable_load(dir, &wanted, &model);
-        if (sx_status_code(status) == SX_NOT_FOUND) {
-            status = sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL);
-        }
-        SX_TRY(status);
-        status = run_as_original(inv, model);
+        SX_TRY(load(inv, dir, &model));
+        sx_status status = run_as_original(inv, model);
         sx_servable_release(model);
         return status;
     }
@@ -271,11 +301,7 @@ static sx_status run(sx_invocation *inv)
     sx_status status = SX_OK;
     SX_TRY(sx_npy_files_read(inv, &o->input, &arrays));
     SX_TRY_GOTO(status, sx_image_files_read(&o->image, &images), done);
-    status = sx_servable_load(dir, &wanted, &model);
-    if (sx_status_code(status) == SX_NOT_FOUND) {
-        status = sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL);
-    }
-    SX_TRY_GOTO(status, status, done);
+    SX_TRY_GOTO(status, load(inv, dir, &model), done);
     SX_TRY_GOTO(status, choose_signature(model, o->signature, images.count > 0, &signature), done);
     if (signature->n_inputs > MAX_INPUTS) {
         status = sx_error(SX_UNIMPLEMENTED, "signature %s has %d inputs; at most %d are supported",

@@ -68,6 +68,11 @@ warns 'Examples are strings; the input is float32'
 fails 2 $m
 warns 'give --inputs, --input_exprs or --input_examples'
 fails 2 $m --input_exprs 'image=1' --json
+warns '--json and --input_exprs are mutually exclusive'
+fails 2 run m/1 --input x.npy --outdir out2
+warns '--input and --outdir are mutually exclusive'
+fails 2 run m/1 --input x.npy --overwrite
+warns '--input and --overwrite are mutually exclusive'
 fails 2 run
 warns 'give the directory of the model'
 fails 1 run --dir m/1 --tag_set gpu --input_exprs 'image=1'

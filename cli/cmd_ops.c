@@ -61,7 +61,7 @@ static void print_table(void)
     for (int i = 0; i < SX_OPID_COUNT; i++) {
         print_row(sorted[i]);
     }
-    printf("\nTensorFlow operators that become several of these, or part of the program's form:\n");
+    printf("\nTensorFlow operators that are read as several of these, or as parts of the graph:\n");
     int column = 0;
     for (size_t i = 0; sx_tf_import_op_name(i) != NULL; i++) {
         const int width = (int)strlen(sx_tf_import_op_name(i)) + 1;
@@ -82,7 +82,8 @@ typedef struct count {
 } count;
 
 /* The nodes that signatures need: those of the graph that their outputs depend on, and all of the
- * functions that these call. */
+ * functions that these call. Not those in front of a node with the mark of our preprocessing, which
+ * are imported as that node alone. */
 struct walk {
     const Tensorflow__GraphDef *graph;
     sx_arena arena;
@@ -146,7 +147,8 @@ static sx_status see_signature(struct walk *w, const sx_signature *s)
     while (next < n) {
         const Tensorflow__NodeDef *node = open[next++];
         SX_TRY(count_node(w, node));
-        for (size_t i = 0; i < node->n_input; i++) {
+        const size_t n_input = sx_tf_preprocessing_of(node) != NULL ? 0 : node->n_input;
+        for (size_t i = 0; i < n_input; i++) {
             sx_tf_ref ref;
             Tensorflow__NodeDef *input = sx_tf_ref_parse(node->input[i], &ref)
                                              ? sx_map_get_bytes(&w->nodes, ref.node, ref.node_bytes)
@@ -207,10 +209,12 @@ static void print_operators(const struct walk *w)
     for (size_t i = 0; i < w->counts.count; i++) {
         const count *c = w->counts.entries[i].value;
         const bool supported = is_supported(w, c->op);
-        char line[512];
-        snprintf(line, sizeof(line), "%-40s %8lld  %s\n", c->op, (long long)c->nodes,
-                 supported ? "yes" : "no");
-        sx_print_visible(stdout, line);
+        sx_buf line;
+        sx_buf_init(&line, 0);
+        sx_buf_printf(&line, "%-40s %8lld  %s\n", c->op, (long long)c->nodes,
+                      supported ? "yes" : "no");
+        sx_print_visible(stdout, sx_buf_text(&line));
+        sx_buf_deinit(&line);
         nodes += c->nodes;
         good += supported;
         good_nodes += supported ? c->nodes : 0;
@@ -229,7 +233,6 @@ static sx_status print_signatures(const sx_saved_model *model, sx_arena *arena)
     if (refused == NULL) {
         return sx_no_memory("for the signatures");
     }
-    memset(refused, 0, n * sizeof(*refused));
     SX_TRY(sx_import_library(model, NULL, &library, refused));
     for (size_t i = 0; i < n; i++) {
         sx_buf line;
@@ -293,8 +296,7 @@ const sx_command sx_command_ops = {
              "its host kernel is used), a StableHLO form for pjrt, a gradient (none: it is zero), "
              "a form in exported SavedModels, and the TensorFlow operators that are read as it. "
              "Of a SavedModel: the operators that its signatures need, how often each occurs, "
-             "whether it is "
-             "supported, and which signatures can be run.",
+             "whether it is supported, and which signatures can be run.",
     .examples = "  sextant ops\n  sextant ops models/flowers/1",
     .max_words = 1,
     .run = run,

@@ -40,5 +40,9 @@ SX_MUST_USE sx_status sx_import_library(const sx_saved_model *model, const sx_im
 bool sx_tf_import_has_op(const char *tf_op);
 /* The names of those that the importer itself reads, not one operator of ours; NULL ends them. */
 const char *sx_tf_import_op_name(size_t i);
+/* The definition of preprocessing if export marked the node as what computes the decoded images;
+ * else NULL. The nodes before it say to other runtimes what preprocessing does, and are not
+ * imported. */
+const ProtobufCBinaryData *sx_tf_preprocessing_of(const Tensorflow__NodeDef *node);
 
 #endif

@@ -91,12 +91,8 @@ SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
 
 /* ---- import_images.c ---- */
 
-/* The definition of preprocessing if export marked the node as what computes the decoded images;
- * else NULL. The nodes before it say to other runtimes what preprocessing does, and are not
- * imported. */
-const ProtobufCBinaryData *sx_tf_preprocessing_of(const Tensorflow__NodeDef *node);
-/* Such a node, number `node` of the body: n->out[0] are the images from the strings that lead to
- * it. */
+/* A node of sx_tf_preprocessing_of(), number `node` of the body: n->out[0] are the images from the
+ * strings that lead to it. */
 SX_MUST_USE sx_status sx_tf_import_images(sx_tf_body *body, int node,
                                           const ProtobufCBinaryData *text, sx_tf_import_node *n);
 

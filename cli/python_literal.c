@@ -114,9 +114,11 @@ static sx_status parse_items(struct parser *p, char close, sx_literal *out)
 
 static sx_status parse_text(struct parser *p, bool bytes, sx_literal *out)
 {
-    const char quote = *p->at++;
-    const size_t most = strlen(p->at);
-    char *text = sx_arena_alloc(p->arena, most + 1, 1);
+    const char quote = *p->at++, *end = p->at;
+    while (*end != '\0' && *end != quote) {
+        end += *end == '\\' && end[1] != '\0' ? 2 : 1;
+    }
+    char *text = sx_arena_alloc(p->arena, (size_t)(end - p->at) + 1, 1); /* escapes only shrink */
     size_t n = 0;
     if (text == NULL) {
         return sx_no_memory("for a literal");
@@ -382,8 +384,8 @@ static sx_status store(const sx_literal *v, const sx_type *type, int axis, char 
                                                  ? "lists of different depths do not make an array"
                                                  : "expected numbers");
     }
-    const bool whole = v->kind != SX_LITERAL_FLOAT;
-    if (whole && (type->dtype == SX_I64 || type->dtype == SX_U64)) {
+    const bool whole = v->kind != SX_LITERAL_FLOAT; /* a double does not hold all of them */
+    if (whole && (type->dtype == SX_I64 || (type->dtype == SX_U64 && v->integer >= 0))) {
         memcpy(*at, &v->integer, sizeof(v->integer));
     } else {
         const double value = sx_dtype_is_integer(type->dtype) ? trunc(number_of(v)) : number_of(v);

@@ -1,10 +1,13 @@
-/* Literals of Python, as the options of `run` take them: numbers, strings, bytes, True, False,
- * None, lists, tuples, dicts, and a few constructors of NumPy:
+/* Python literals, as the options of `run` take them: numbers, strings, bytes, True, False, None,
+ * lists, tuples, dicts, and a few of NumPy's constructors:
  *
- *   np.array(VALUE)  np.zeros(SHAPE)  np.ones(SHAPE)  np.full(SHAPE, NUMBER)  np.arange([FROM,]
- * TO[, STEP])
+ *   np.array(VALUE)
+ *   np.zeros(SHAPE)
+ *   np.ones(SHAPE)
+ *   np.full(SHAPE, VALUE)
+ *   np.arange([START,] STOP[, STEP])
  *
- * Nothing is evaluated: there are no names and no operators but a sign. */
+ * Nothing is evaluated: there are no variables, and no operators but a sign. */
 #ifndef SX_CLI_PYTHON_LITERAL_H
 #define SX_CLI_PYTHON_LITERAL_H
 

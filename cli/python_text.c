@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/shortest.h"
 
 /* Quoted with ', or with " if it has a ' and no ". */
@@ -144,7 +145,7 @@ static const char *type_spec_name(const Tensorflow__TypeSpecProto *spec)
     if (*spec->type_spec_class_name != '\0') {
         return last_part(spec->type_spec_class_name);
     }
-    return k < sizeof(names) / sizeof(*names) && names[k] != NULL ? names[k] : "TypeSpec";
+    return k < SX_COUNT(names) && names[k] != NULL ? names[k] : "TypeSpec";
 }
 
 void sx_put_structured_repr(sx_buf *out, const Tensorflow__StructuredValue *v)
@@ -253,7 +254,7 @@ void sx_put_structured_type(sx_buf *out, const Tensorflow__StructuredValue *v)
         {TENSORFLOW__STRUCTURED_VALUE__KIND_NUMPY_VALUE, "ndarray"},
     };
     const char *name = "NoneType";
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
         name = rows[i].kind == (int)v->kind_case ? rows[i].name : name;
     }
     if (v->kind_case == TENSORFLOW__STRUCTURED_VALUE__KIND_TYPE_SPEC_VALUE) {

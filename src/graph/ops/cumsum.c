@@ -39,25 +39,7 @@ static void cumsum_grad(sx_grad *g)
 
 static sx_status cumsum_host(const sx_kernel_call *c)
 {
-    const sx_cumulative_attrs *attrs = c->attrs;
-    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
-    const sx_cumulative_lines l = sx_cumulative_lines_of(&x->type, attrs->axis);
-#define CUMULATE(type, field)                                                                 \
-    for (int64_t i = 0; i < l.lines; i++) {                                                   \
-        type total = 0;                                                                       \
-        for (int64_t k = 0; k < l.count; k++) {                                               \
-            const int64_t at = sx_cumulative_at(&l, i, attrs->reverse ? l.count - 1 - k : k); \
-            const type next = total + x->field[at];                                           \
-            y->field[at] = attrs->exclusive ? total : next;                                   \
-            total = next;                                                                     \
-        }                                                                                     \
-    }
-    if (sx_carrier_of(x->type.dtype) == SX_CARRIER_F) {
-        CUMULATE(double, f)
-    } else { /* modulo 2^64: the same bits for signed numbers */
-        CUMULATE(uint64_t, u)
-    }
-    return SX_OK;
+    return sx_host_cumulative(c, false);
 }
 
 static void cumsum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -65,13 +47,7 @@ static void cumsum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_cumulative(w, op, "Cumsum");
 }
 
-static const sx_op_sample cumsum_samples[] = {
-    SX_SAMPLES_CUMULATIVE(SX_FILL_NORMAL),
-    {.name = "int32",
-     .inputs = {SX_SAMPLE_I32(9, SX_BATCH, 9)},
-     .n_inputs = 1,
-     .attrs = SX_CUMULATIVE(1, .reverse = false)},
-};
+static const sx_op_sample cumsum_samples[] = {SX_SAMPLES_CUMULATIVE(SX_FILL_NORMAL)};
 
 sx_value sx_cumsum_at(sx_builder *b, sx_value x, const sx_cumulative_args *args, const char *file,
                       int line)

@@ -30,6 +30,29 @@ sx_cumulative_lines sx_cumulative_lines_of(const sx_type *x, int64_t axis)
     return l;
 }
 
+sx_status sx_host_cumulative(const sx_kernel_call *c, bool product)
+{
+    const sx_cumulative_attrs *attrs = c->attrs;
+    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
+    const sx_cumulative_lines l = sx_cumulative_lines_of(&x->type, attrs->axis);
+#define CUMULATE(type, field)                                                                 \
+    for (int64_t i = 0; i < l.lines; i++) {                                                   \
+        type total = product ? 1 : 0;                                                         \
+        for (int64_t k = 0; k < l.count; k++) {                                               \
+            const int64_t at = sx_cumulative_at(&l, i, attrs->reverse ? l.count - 1 - k : k); \
+            const type now = x->field[at], next = product ? total * now : total + now;        \
+            y->field[at] = attrs->exclusive ? total : next;                                   \
+            total = next;                                                                     \
+        }                                                                                     \
+    }
+    if (sx_carrier_of(x->type.dtype) == SX_CARRIER_F) {
+        CUMULATE(double, f)
+    } else { /* modulo 2^64: the same bits for signed numbers */
+        CUMULATE(uint64_t, u)
+    }
+    return SX_OK;
+}
+
 void sx_tf_cumulative(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
 {
     const sx_cumulative_attrs *attrs = op->attrs;

@@ -70,7 +70,7 @@ typedef struct sx_tile_attrs {
     sx_ints multiples; /* 1 for the batch */
 } sx_tile_attrs;
 
-/* reduce_sum, reduce_max */
+/* reduce_sum and the other reductions */
 typedef struct sx_reduce_attrs {
     sx_ints axes;   /* none = nothing is reduced */
     bool keep_dims; /* reduced axes stay, with size 1 */

@@ -10,14 +10,7 @@
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
-static const sx_op_sample bitwise_and_samples[] = {
-    {.name = "same",
-     .inputs = {SX_SAMPLE_I32(1 << 30, SX_BATCH, 7), SX_SAMPLE_I32(1 << 30, SX_BATCH, 7)},
-     .n_inputs = 2},
-    {.name = "row",
-     .inputs = {SX_SAMPLE_I32(1 << 30, SX_BATCH, 7), SX_SAMPLE_I32(1 << 30, 7)},
-     .n_inputs = 2},
-};
+static const sx_op_sample bitwise_and_samples[] = {SX_SAMPLES_BITS};
 
 SX_PUBLIC_ZIP(bitwise_and)
 

@@ -566,16 +566,6 @@ void sx_tf_same(sx_tf_writer *w, const sx_tf_op *op, const sx_op_def *def, const
     }
 }
 
-void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
-{
-    const sx_reduce_attrs *attrs = op->attrs;
-    const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)op->in_types[0].dtype),
-                               sx_tf_attr_type("Tidx", SX_I32), sx_tf_attr_bool("keep_dims", true)};
-    const int first = op->in_types[0].dtype == SX_BOOL; /* All and Any have no T */
-    op->out[0] = sx_tf_add(w, tf_op, NULL, sx_tf_in(op->in[0], sx_tf_ints(w, "axes", &attrs->axes)),
-                           (sx_tf_attr_list){list + first, (attrs->keep_dims ? 3 : 2) - first});
-}
-
 sx_tf_value sx_tf_cast(sx_tf_writer *w, sx_tf_value x, sx_dtype from, sx_dtype to)
 {
     return from == to ? x
@@ -607,13 +597,6 @@ sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, doub
     uint64_t bytes = 0;
     sx_host_store_element(dtype, value, &bytes);
     return sx_tf_const(w, name, &(sx_tensor){sx_scalar_type(dtype), &bytes});
-}
-
-sx_status sx_tf_read_reduce(const sx_tf_node *n, void *out)
-{
-    sx_reduce_attrs *attrs = out;
-    attrs->keep_dims = sx_tf_read_bool(n, "keep_dims", false);
-    return SX_OK;
 }
 
 static sx_status read_padding(const sx_tf_node *n, int32_t *out)
@@ -685,17 +668,6 @@ sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, cons
     }
     sx_meet_precision(b, op, met, n_inputs);
     return sx_build(b, op, attrs, met, n_inputs);
-}
-
-sx_value sx_build_reduce(sx_builder *b, const sx_op_def *op, sx_value x, const sx_reduce_args *args,
-                         const char *file, int line)
-{
-    SX_TAKE_BUILD_ARGS(b, sx_reduce_args, args);
-    sx_reduce_attrs attrs = {
-        .axes = sx_normalize_axes(args->axes, sx_type_of_value(b, x).rank),
-        .keep_dims = args->keep_dims,
-    };
-    return sx_build_at(b, op, &attrs, &x, 1, file, line);
 }
 
 int64_t sx_normalize_axis(int axis, int rank)

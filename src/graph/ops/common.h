@@ -131,8 +131,6 @@ void sx_tf_plain(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
  * `types`: those that TensorFlow infers from the inputs. */
 void sx_tf_same(sx_tf_writer *w, const sx_tf_op *op, const sx_op_def *def, const char *tf_op,
                 sx_tf_attr_list types);
-/* A reduction: attributes sx_reduce_attrs. */
-void sx_tf_reduce(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
 /* x as it is where the dtypes are equal. */
 sx_tf_value sx_tf_cast(sx_tf_writer *w, sx_tf_value x, sx_dtype from, sx_dtype to);
 /* An int32 vector constant. */
@@ -142,8 +140,7 @@ sx_tf_value sx_tf_shape(sx_tf_writer *w, const char *name, const sx_ints *shape)
 /* A scalar constant of a float or int32 dtype. */
 sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value);
 
-/* From TensorFlow's attributes: keep_dims of a reduction; windows, strides and paddings of NHWC. */
-SX_MUST_USE sx_status sx_tf_read_reduce(const sx_tf_node *n, void *attrs);
+/* From TensorFlow's attributes: windows, strides and paddings of NHWC. */
 SX_MUST_USE sx_status sx_tf_read_conv(const sx_tf_node *n, void *attrs);
 SX_MUST_USE sx_status sx_tf_read_pool(const sx_tf_node *n, void *attrs);
 
@@ -152,9 +149,6 @@ SX_MUST_USE sx_status sx_tf_read_pool(const sx_tf_node *n, void *attrs);
 /* sx_build() for user code at file:line (NULL = leave the place as it is). */
 sx_value sx_build_at(sx_builder *b, const sx_op_def *op, const void *attrs, const sx_value *inputs,
                      int n_inputs, const char *file, int line);
-/* The same for a reduction, whose axes are normalized first. */
-sx_value sx_build_reduce(sx_builder *b, const sx_op_def *op, sx_value x, const sx_reduce_args *args,
-                         const char *file, int line);
 /* As users write axes -> as attributes hold them. Out of range stays so, for infer to report. */
 sx_ints sx_normalize_axes(sx_axes axes, int rank);
 int64_t sx_normalize_axis(int axis, int rank);
@@ -207,46 +201,6 @@ sx_ints sx_pair_of(const int pair[2], int64_t fallback);
         .name = "image", .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 2, 3, 5)}, .n_inputs = 1  \
     }
 
-/* The usual cases of a reduction. */
-#define SX_SAMPLE_AXES(...) (&(const sx_reduce_attrs){.axes = {__VA_ARGS__}})
-#define SX_SAMPLE_KEPT(...) (&(const sx_reduce_attrs){.axes = {__VA_ARGS__}, .keep_dims = true})
-#define SX_SAMPLES_REDUCE(fill_)                                                                \
-    {.name = "batch",                                                                           \
-     .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH)},                                                \
-     .n_inputs = 1,                                                                             \
-     .attrs = SX_SAMPLE_AXES(1, {0})},                                                          \
-        {.name = "rows",                                                                        \
-         .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 7)},                                         \
-         .n_inputs = 1,                                                                         \
-         .attrs = SX_SAMPLE_AXES(1, {1})},                                                      \
-        {.name = "channels",                                                                    \
-         .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 3, 5, 2)},                                   \
-         .n_inputs = 1,                                                                         \
-         .attrs = SX_SAMPLE_AXES(3, {0, 1, 2})},                                                \
-        {.name = "spatial_kept",                                                                \
-         .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 3, 5, 2)},                                   \
-         .n_inputs = 1,                                                                         \
-         .attrs = SX_SAMPLE_KEPT(2, {1, 2})},                                                   \
-        {.name = "all_kept",                                                                    \
-         .inputs = {SX_SAMPLE_F32(fill_, SX_BATCH, 1, 3)},                                      \
-         .n_inputs = 1,                                                                         \
-         .attrs = SX_SAMPLE_KEPT(3, {0, 1, 2})},                                                \
-        {.name = "batch_inside",                                                                \
-         .inputs = {SX_SAMPLE_F32(fill_, 3, -2, 4)},                                            \
-         .n_inputs = 1,                                                                         \
-         .attrs = SX_SAMPLE_AXES(1, {1})},                                                      \
-        {.name = "beside_the_batch",                                                            \
-         .inputs = {SX_SAMPLE_F32(fill_, 3, -2, 4)},                                            \
-         .n_inputs = 1,                                                                         \
-         .attrs = SX_SAMPLE_KEPT(2, {0, 2})},                                                   \
-        {.name = "static",                                                                      \
-         .inputs = {SX_SAMPLE_F32(fill_, 3, 1, 4)},                                             \
-         .n_inputs = 1,                                                                         \
-         .attrs = SX_SAMPLE_AXES(2, {0, 2})},                                                   \
-    {                                                                                           \
-        .name = "nothing", .inputs = {SX_SAMPLE_F32(fill_, 2, 3)}, .n_inputs = 1, .attrs = NULL \
-    }
-
 /* The usual cases of a function of two float tensors that broadcast. */
 #define SX_SAMPLES_ZIP(fill_x, fill_y)                                                             \
     {.name = "same",                                                                               \
@@ -266,6 +220,24 @@ sx_ints sx_pair_of(const int pair[2], int64_t fallback);
          .n_inputs = 2},                                                                           \
     {                                                                                              \
         .name = "static", .inputs = {SX_SAMPLE_F32(fill_x, 3, 1), SX_SAMPLE_F32(fill_y, 2, 1, 4)}, \
+        .n_inputs = 2                                                                              \
+    }
+
+/* The usual cases of a comparison. */
+#define SX_SAMPLES_COMPARE                                                                    \
+    SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),                                       \
+    {                                                                                         \
+        .name = "labels", .inputs = {SX_SAMPLE_I32(3, SX_BATCH), SX_SAMPLE_I32(3, SX_BATCH)}, \
+        .n_inputs = 2                                                                         \
+    }
+
+/* The usual cases of a function of the bits of two integers. */
+#define SX_SAMPLES_BITS                                                                            \
+    {.name = "same",                                                                               \
+     .inputs = {SX_SAMPLE_I32(1 << 30, SX_BATCH, 7), SX_SAMPLE_I32(1 << 30, SX_BATCH, 7)},         \
+     .n_inputs = 2},                                                                               \
+    {                                                                                              \
+        .name = "row", .inputs = {SX_SAMPLE_I32(1 << 30, SX_BATCH, 7), SX_SAMPLE_I32(1 << 30, 7)}, \
         .n_inputs = 2                                                                              \
     }
 

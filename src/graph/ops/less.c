@@ -10,12 +10,7 @@
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
-static const sx_op_sample less_samples[] = {
-    SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
-    {.name = "labels",
-     .inputs = {SX_SAMPLE_I32(3, SX_BATCH), SX_SAMPLE_I32(3, SX_BATCH)},
-     .n_inputs = 2},
-};
+static const sx_op_sample less_samples[] = {SX_SAMPLES_COMPARE};
 
 SX_PUBLIC_ZIP(less)
 

@@ -10,12 +10,7 @@
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
-static const sx_op_sample not_equal_samples[] = {
-    SX_SAMPLES_ZIP(SX_FILL_DISTINCT, SX_FILL_DISTINCT),
-    {.name = "labels",
-     .inputs = {SX_SAMPLE_I32(3, SX_BATCH), SX_SAMPLE_I32(3, SX_BATCH)},
-     .n_inputs = 2},
-};
+static const sx_op_sample not_equal_samples[] = {SX_SAMPLES_COMPARE};
 
 static sx_status not_equal_host(const sx_kernel_call *c)
 {

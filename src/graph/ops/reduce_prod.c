@@ -14,19 +14,7 @@
 sx_value sx_reduce_prod(sx_builder *b, sx_value x, const sx_reduce_args *args);
 #endif
 
-#include "graph/ops/common.h"
-
-static const sx_attr_def reduce_prod_attrs[] = {
-    SX_ATTR_MEANS(sx_reduce_attrs, axes, SX_ATTR_INTS, SX_MEANS_AXES),
-    SX_ATTR(sx_reduce_attrs, keep_dims, SX_ATTR_BOOL),
-};
-
-static sx_status reduce_prod_infer(sx_infer_context *c)
-{
-    const sx_reduce_attrs *attrs = c->attrs;
-    SX_TRY(sx_require_number("x", &c->inputs[0]));
-    return sx_infer_reduce(&c->inputs[0], &attrs->axes, attrs->keep_dims, &c->outputs[0]);
-}
+#include "graph/ops/reduce.h"
 
 /* Axis after axis, from the last back: the products of the elements before and after each one. */
 static void reduce_prod_grad(sx_grad *g)
@@ -59,19 +47,7 @@ static void reduce_prod_grad(sx_grad *g)
 
 static sx_status reduce_prod_host(const sx_kernel_call *c)
 {
-    const sx_reduce_attrs *attrs = c->attrs;
-    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
-    const int64_t n = sx_type_elems(&x->type);
-    sx_host_fill(c, 0, 1);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = sx_reduce_offset(&x->type, &attrs->axes, i);
-        if (sx_carrier_of(x->type.dtype) == SX_CARRIER_F) {
-            y->f[at] *= x->f[i];
-        } else {
-            y->u[at] *= x->u[i]; /* modulo 2^64: the same bits for signed numbers */
-        }
-    }
-    return SX_OK;
+    return sx_host_reduce_total(c, true);
 }
 
 static void reduce_prod_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -83,11 +59,7 @@ static const sx_op_sample reduce_prod_samples[] = {
     SX_SAMPLES_REDUCE(SX_FILL_POSITIVE),
 };
 
-sx_value sx_reduce_prod_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
-                           int line)
-{
-    return sx_build_reduce(b, &sx_op_reduce_prod, x, args, file, line);
-}
+SX_PUBLIC_REDUCE(reduce_prod)
 
 const sx_op_def sx_op_reduce_prod = {
     SX_OP_NAMED(reduce_prod),
@@ -95,8 +67,8 @@ const sx_op_def sx_op_reduce_prod = {
     .n_out = 1,
     .batch_rule = SX_RULE_PROD,
     .bf16 = 0x1,
-    SX_OP_ATTRS(sx_reduce_attrs, reduce_prod_attrs),
-    .infer = reduce_prod_infer,
+    SX_OP_ATTRS(sx_reduce_attrs, sx_reduce_rows),
+    .infer = sx_infer_reduce_number,
     .grad = reduce_prod_grad,
     .host = reduce_prod_host,
     .to_tf = reduce_prod_to_tf,

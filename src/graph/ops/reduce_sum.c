@@ -20,26 +20,14 @@ typedef struct sx_reduce_args {
 sx_value sx_reduce_sum(sx_builder *b, sx_value x, const sx_reduce_args *args);
 #endif
 #ifdef SX_ATTRS
-/* reduce_sum, reduce_max */
+/* reduce_sum and the other reductions */
 typedef struct sx_reduce_attrs {
     sx_ints axes;   /* none = nothing is reduced */
     bool keep_dims; /* reduced axes stay, with size 1 */
 } sx_reduce_attrs;
 #endif
 
-#include "graph/ops/common.h"
-
-static const sx_attr_def reduce_sum_attrs[] = {
-    SX_ATTR_MEANS(sx_reduce_attrs, axes, SX_ATTR_INTS, SX_MEANS_AXES),
-    SX_ATTR(sx_reduce_attrs, keep_dims, SX_ATTR_BOOL),
-};
-
-static sx_status reduce_sum_infer(sx_infer_context *c)
-{
-    const sx_reduce_attrs *attrs = c->attrs;
-    SX_TRY(sx_require_number("x", &c->inputs[0]));
-    return sx_infer_reduce(&c->inputs[0], &attrs->axes, attrs->keep_dims, &c->outputs[0]);
-}
+#include "graph/ops/reduce.h"
 
 static void reduce_sum_grad(sx_grad *g)
 {
@@ -53,20 +41,7 @@ static void reduce_sum_grad(sx_grad *g)
 
 static sx_status reduce_sum_host(const sx_kernel_call *c)
 {
-    const sx_reduce_attrs *attrs = c->attrs;
-    const sx_host_tensor *x = &c->in[0], *y = &c->out[0];
-    int64_t n = sx_type_elems(&x->type);
-    bool floats = sx_dtype_is_float(x->type.dtype);
-    sx_host_fill(c, 0, 0);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at = sx_reduce_offset(&x->type, &attrs->axes, i);
-        if (floats) {
-            y->f[at] += x->f[i];
-        } else {
-            y->u[at] += x->u[i]; /* modulo 2^64, signed or not */
-        }
-    }
-    return SX_OK;
+    return sx_host_reduce_total(c, false);
 }
 
 static void reduce_sum_to_tf(sx_tf_writer *w, const sx_tf_op *op)
@@ -87,11 +62,7 @@ static const sx_op_sample reduce_sum_samples[] = {
      .attrs = SX_SAMPLE_AXES(1, {1})},
 };
 
-sx_value sx_reduce_sum_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
-                          int line)
-{
-    return sx_build_reduce(b, &sx_op_reduce_sum, x, args, file, line);
-}
+SX_PUBLIC_REDUCE(reduce_sum)
 
 const sx_op_def sx_op_reduce_sum = {
     SX_OP_NAMED(reduce_sum),
@@ -100,8 +71,8 @@ const sx_op_def sx_op_reduce_sum = {
     .batch_rule = SX_RULE_SUM,
     .bf16 = 0x1,
     .flags = SX_OP_SUM,
-    SX_OP_ATTRS(sx_reduce_attrs, reduce_sum_attrs),
-    .infer = reduce_sum_infer,
+    SX_OP_ATTRS(sx_reduce_attrs, sx_reduce_rows),
+    .infer = sx_infer_reduce_number,
     .grad = reduce_sum_grad,
     .host = reduce_sum_host,
     .to_tf = reduce_sum_to_tf,

@@ -11,7 +11,6 @@
 #include "graph/lower/stablehlo/lower.h"
 #include "graph/op_def.h"
 #include "savedmodel/import_library.h"
-#include "savedmodel/versions.h"
 
 /* ---- The table ---- */
 
@@ -278,12 +277,9 @@ static sx_status run(sx_invocation *inv)
         print_table();
         return SX_OK;
     }
-    sx_status status = sx_version_find(inv->words.items[0], &inv->arena, &dir);
-    if (status != SX_OK) {
-        return sx_dir_explain(status, &inv->arena, inv->words.items[0], SX_WANTED_SAVED_MODEL);
-    }
+    SX_TRY(sx_dir_find_saved_model(&inv->arena, inv->words.items[0], &dir));
     SX_TRY(sx_saved_model_open(dir, &model));
-    status = print_model(model);
+    sx_status status = print_model(model);
     sx_saved_model_close(model);
     return status;
 }

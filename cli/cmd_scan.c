@@ -1,13 +1,7 @@
-/* sextant scan: whether a SavedModel has operators that reach outside, as saved_model_cli says it.
- */
-#include <stdio.h>
-
+/* sextant scan: whether a SavedModel has operators that read or write files, as saved_model_cli
+ * prints it. */
 #include "command.h"
-#include "dir_hint.h"
-#include "proto/guard.h"
 #include "saved_model_text.h"
-#include "savedmodel/saved_model_read.h"
-#include "savedmodel/versions.h"
 
 typedef struct options {
     const char *dir, *tag_set, *op_denylist;
@@ -24,8 +18,9 @@ static const sx_option rows[] = {
 
 static const options defaults = {.op_denylist = "WriteFile,ReadFile,PrintV2"};
 
-static sx_status put_graphs(sx_buf *out, const options *o, const Tensorflow__SavedModel *model)
+static sx_status put_graphs(sx_buf *out, const Tensorflow__SavedModel *model, const void *given)
 {
+    const options *o = given;
     const Tensorflow__MetaGraphDef *graph = NULL;
     if (o->tag_set != NULL) {
         SX_TRY(sx_saved_model_tagged(model, o->tag_set, &graph));
@@ -40,25 +35,7 @@ static sx_status put_graphs(sx_buf *out, const options *o, const Tensorflow__Sav
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
-    Tensorflow__SavedModel *model = NULL;
-    const char *dir = NULL;
-    sx_buf text;
-    sx_status status = sx_version_find(o->dir, &inv->arena, &dir);
-    if (status != SX_OK) {
-        return sx_dir_explain(status, &inv->arena, o->dir, SX_WANTED_SAVED_MODEL);
-    }
-    SX_TRY(sx_saved_model_unpack(dir, &model));
-    sx_buf_init(&text, 0);
-    status = put_graphs(&text, o, model);
-    if (status == SX_OK) {
-        status = sx_buf_status(&text);
-    }
-    if (status == SX_OK) {
-        fwrite(sx_buf_text(&text), 1, text.size, stdout);
-    }
-    sx_buf_deinit(&text);
-    sx_proto_free(model);
-    return sx_status_annotate(status, __FILE__, __LINE__, "%s", dir);
+    return sx_print_saved_model(&inv->arena, o->dir, put_graphs, o);
 }
 
 const sx_command sx_command_scan = {

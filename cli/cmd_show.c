@@ -6,12 +6,29 @@
 #include "command.h"
 #include "dir_hint.h"
 #include "io/path.h"
-#include "proto/guard.h"
 #include "savedmodel/saved_model_read.h"
 #include "savedmodel/versions.h"
 #include "saved_model_text.h"
 #include "terminal.h"
 #include "train/run_dir.h"
+
+typedef struct options {
+    const char *dir, *tag_set, *signature_def;
+    bool all, list_ops;
+} options;
+
+static const sx_option rows[] = {
+    {"dir", SX_OPTION_STRING, SX_OPT(options, dir), "directory of the SavedModel", "MODEL_DIR",
+     .group = "As saved_model_cli prints it"},
+    {"all", SX_OPTION_FLAG, SX_OPT(options, all),
+     "everything: signatures, operators, functions of each graph"},
+    {"tag-set", SX_OPTION_STRING, SX_OPT(options, tag_set),
+     "the graph with these tags, comma-separated: its signatures; without it, list the tags",
+     "TAGS"},
+    {"signature-def", SX_OPTION_STRING, SX_OPT(options, signature_def),
+     "inputs and outputs of this signature of the graph", "NAME"},
+    {"list-ops", SX_OPTION_FLAG, SX_OPT(options, list_ops), "operators of the graph"},
+};
 
 /* ---- A SavedModel ---- */
 
@@ -153,26 +170,10 @@ static sx_status describe(sx_invocation *inv, sx_buf *out)
 
 /* ---- In the words of saved_model_cli ---- */
 
-typedef struct options {
-    const char *dir, *tag_set, *signature_def;
-    bool all, list_ops;
-} options;
-
-static const sx_option rows[] = {
-    {"dir", SX_OPTION_STRING, SX_OPT(options, dir), "directory of the SavedModel", "MODEL_DIR",
-     .group = "As saved_model_cli prints it"},
-    {"all", SX_OPTION_FLAG, SX_OPT(options, all),
-     "everything: signatures, operators, functions of each graph"},
-    {"tag-set", SX_OPTION_STRING, SX_OPT(options, tag_set),
-     "the graph with these tags, comma-separated: its signatures; without it, list the tags",
-     "TAGS"},
-    {"signature-def", SX_OPTION_STRING, SX_OPT(options, signature_def),
-     "inputs and outputs of this signature of the graph", "NAME"},
-    {"list-ops", SX_OPTION_FLAG, SX_OPT(options, list_ops), "operators of the graph"},
-};
-
-static sx_status put_parts(sx_buf *out, const options *o, const Tensorflow__SavedModel *model)
+/* saved_model_cli show */
+static sx_status put_parts(sx_buf *out, const Tensorflow__SavedModel *model, const void *given)
 {
+    const options *o = given;
     const Tensorflow__MetaGraphDef *graph = NULL;
     if (o->all) {
         return sx_put_saved_model(out, model);
@@ -194,31 +195,6 @@ static sx_status put_parts(sx_buf *out, const options *o, const Tensorflow__Save
     return SX_OK;
 }
 
-/* saved_model_cli show */
-static sx_status show_parts(sx_invocation *inv, const char *path)
-{
-    const options *o = inv->options;
-    Tensorflow__SavedModel *model = NULL;
-    const char *dir = NULL;
-    sx_buf text;
-    sx_buf_init(&text, 0);
-    sx_status status = sx_version_find(path, &inv->arena, &dir);
-    if (status != SX_OK) {
-        return sx_dir_explain(status, &inv->arena, path, SX_WANTED_SAVED_MODEL);
-    }
-    SX_TRY(sx_saved_model_unpack(dir, &model));
-    status = put_parts(&text, o, model);
-    if (status == SX_OK) {
-        status = sx_buf_status(&text);
-    }
-    if (status == SX_OK) {
-        fwrite(sx_buf_text(&text), 1, text.size, stdout);
-    }
-    sx_proto_free(model);
-    sx_buf_deinit(&text);
-    return sx_status_annotate(status, __FILE__, __LINE__, "%s", dir);
-}
-
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
@@ -230,7 +206,8 @@ static sx_status run(sx_invocation *inv)
                                                                : "give the directory to describe"));
     }
     if (parts) {
-        return show_parts(inv, o->dir != NULL ? o->dir : inv->words.items[0]);
+        return sx_print_saved_model(&inv->arena, o->dir != NULL ? o->dir : inv->words.items[0],
+                                    put_parts, o);
     }
     sx_buf text;
     sx_buf_init(&text, 0);

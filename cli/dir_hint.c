@@ -63,3 +63,9 @@ sx_status sx_dir_explain(sx_status status, sx_arena *arena, const char *dir, sx_
     sx_status_free(status);
     return longer;
 }
+
+sx_status sx_dir_find_saved_model(sx_arena *arena, const char *path, const char **out_dir)
+{
+    sx_status status = sx_version_find(path, arena, out_dir);
+    return status == SX_OK ? SX_OK : sx_dir_explain(status, arena, path, SX_WANTED_SAVED_MODEL);
+}

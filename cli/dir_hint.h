@@ -12,4 +12,8 @@ typedef enum sx_dir_wanted { SX_WANTED_ANY, SX_WANTED_RUN, SX_WANTED_SAVED_MODEL
 SX_MUST_USE sx_status sx_dir_explain(sx_status status, sx_arena *arena, const char *dir,
                                      sx_dir_wanted wanted);
 
+/* sx_version_find(), whose error says what to use instead if `path` is of another kind. */
+SX_MUST_USE sx_status sx_dir_find_saved_model(sx_arena *arena, const char *path,
+                                              const char **out_dir);
+
 #endif

@@ -1,13 +1,16 @@
 #include "saved_model_text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "dir_hint.h"
 #include "proto/guard.h"
 #include "proto/saved_object_graph.pb-c.h"
 #include "python_text.h"
+#include "savedmodel/saved_model_read.h"
 
 enum { MAX_DEPTH = 32 };
 
@@ -566,4 +569,27 @@ sx_status sx_put_saved_model(sx_buf *out, const Tensorflow__SavedModel *model)
     }
     sx_proto_free(graph);
     return status;
+}
+
+/* ---- Printing ---- */
+
+sx_status sx_print_saved_model(sx_arena *arena, const char *path, sx_put_model_fn *put,
+                               const void *user)
+{
+    Tensorflow__SavedModel *model = NULL;
+    const char *dir = NULL;
+    sx_buf text;
+    SX_TRY(sx_dir_find_saved_model(arena, path, &dir));
+    SX_TRY(sx_saved_model_unpack(dir, &model));
+    sx_buf_init(&text, 0);
+    sx_status status = put(&text, model, user);
+    if (status == SX_OK) {
+        status = sx_buf_status(&text);
+    }
+    if (status == SX_OK) {
+        fwrite(sx_buf_text(&text), 1, text.size, stdout);
+    }
+    sx_buf_deinit(&text);
+    sx_proto_free(model);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s", dir);
 }

@@ -9,6 +9,13 @@
 #include "base/buffer.h"
 #include "proto/saved_model.pb-c.h"
 
+/* Prints what `put` appends of the SavedModel in `path`, a version directory or one of versions.
+ * `user` is passed on. Prints nothing on an error, which names the directory. */
+typedef sx_status sx_put_model_fn(sx_buf *out, const Tensorflow__SavedModel *model,
+                                  const void *user);
+SX_MUST_USE sx_status sx_print_saved_model(sx_arena *arena, const char *path, sx_put_model_fn *put,
+                                           const void *user);
+
 /* The graph tagged with exactly the comma-separated tags. NOT_FOUND lists the sets that exist. */
 SX_MUST_USE sx_status sx_saved_model_tagged(const Tensorflow__SavedModel *model, const char *tags,
                                             const Tensorflow__MetaGraphDef **out);

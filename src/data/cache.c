@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "data/dataset.h"
 
 enum { ALIGN = 64 };
 
@@ -48,12 +49,10 @@ void sx_cache_destroy(sx_cache *cache)
     sx_free(cache);
 }
 
-/* Bytes of one component's data part; strings: their sx_bytes array. */
+/* Bytes of one component's data part. */
 static size_t part_bytes(const sx_type *type)
 {
-    size_t bytes = type->dtype == SX_STRING ? (size_t)sx_type_elems(type) * sizeof(sx_bytes)
-                                            : (size_t)sx_type_bytes(type);
-    return sx_align_up(bytes, ALIGN);
+    return sx_align_up(sx_data_bytes(type), ALIGN);
 }
 
 bool sx_cache_get(sx_cache *cache, int64_t record, sx_tensor *out)

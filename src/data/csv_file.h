@@ -17,8 +17,8 @@ typedef struct sx_csv_file {
     size_t first; /* offset in `text` of what follows the header */
 } sx_csv_file;
 
-/* Reads a file, gzip or zlib or not, of at most max_bytes. Errors: INVALID_ARGUMENT: no header, one
- * with a name twice or none; RESOURCE_EXHAUSTED; DATA_LOSS. */
+/* Reads a file, gzip or zlib or not, of at most max_bytes. Errors: INVALID_ARGUMENT: no header, a
+ * column without a name; RESOURCE_EXHAUSTED; DATA_LOSS. A name may occur twice. */
 SX_MUST_USE sx_status sx_csv_file_read(const char *path, size_t max_bytes, sx_arena *arena,
                                        sx_csv_file *out_file);
 void sx_csv_file_deinit(sx_csv_file *file); /* zero is fine */

@@ -71,6 +71,12 @@ static void replace(sx_dataset **dataset, sx_dataset *node)
     *dataset = node;
 }
 
+size_t sx_data_bytes(const sx_type *type)
+{
+    return type->dtype == SX_STRING ? (size_t)sx_type_elems(type) * sizeof(sx_bytes)
+                                    : (size_t)sx_type_bytes(type);
+}
+
 static sx_status check_component(const sx_component *component, const char *what)
 {
     char text[SX_TYPE_TEXT];

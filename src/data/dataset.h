@@ -92,4 +92,7 @@ struct sx_dataset {
     char *names; /* copies of the map's name and component names, one block; NULL for other nodes */
 };
 
+/* The bytes of a component's data; of strings, those of their sx_bytes. */
+size_t sx_data_bytes(const sx_type *type);
+
 #endif

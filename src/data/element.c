@@ -11,9 +11,7 @@ sx_status sx_element_reader_init(sx_element_reader *reader, sx_dataset *data)
     const sx_schema *schema = &reader->plan.element;
     for (int c = 0; c < schema->count; c++) {
         const sx_type *type = &schema->components[c].type;
-        size_t bytes = type->dtype == SX_STRING ? (size_t)sx_type_elems(type) * sizeof(sx_bytes)
-                                                : (size_t)sx_type_bytes(type);
-        reader->tensors[c] = (sx_tensor){*type, sx_alloc(bytes + 1, 1)};
+        reader->tensors[c] = (sx_tensor){*type, sx_alloc(sx_data_bytes(type) + 1, 1)};
         if (reader->tensors[c].data == NULL) {
             return sx_no_memory("for an element");
         }

@@ -97,10 +97,7 @@ static sx_status run(const sx_map_call *call, void *user)
     }
     for (int i = 0; i < self->n_kept; i++) {
         const sx_tensor *in = &call->in[self->kept[i]];
-        const size_t bytes = in->type.dtype == SX_STRING
-                                 ? (size_t)sx_type_elems(&in->type) * sizeof(sx_bytes)
-                                 : (size_t)sx_type_bytes(&in->type);
-        memcpy(call->out[1 + i].data, in->data, bytes);
+        memcpy(call->out[1 + i].data, in->data, sx_data_bytes(&in->type));
     }
     return run_image(self, call);
 }

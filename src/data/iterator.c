@@ -99,24 +99,18 @@ struct sx_iterator {
 
 /* ---- Making ---- */
 
-static size_t component_bytes(const sx_type *type)
-{
-    return type->dtype == SX_STRING ? (size_t)sx_type_elems(type) * sizeof(sx_bytes)
-                                    : (size_t)sx_type_bytes(type);
-}
-
 static sx_status make_component(sx_iterator *it, struct slot *slot, int c)
 {
     const sx_type *type = &it->plan.element.components[c].type;
     size_t rows = (size_t)it->plan.batch_size, bytes, strings;
-    if (!sx_mul_size(rows, component_bytes(type), &bytes)) {
+    if (!sx_mul_size(rows, sx_data_bytes(type), &bytes)) {
         return sx_no_memory("for an iterator");
     }
     slot->components[c].data = sx_alloc_aligned(SX_MAX(bytes, (size_t)1), 64);
     if (slot->components[c].data == NULL) {
         return sx_no_memory(
             "for a batch of %lld x %zu bytes of \"%s\"; use a smaller batch or smaller elements",
-            (long long)it->plan.batch_size, component_bytes(type),
+            (long long)it->plan.batch_size, sx_data_bytes(type),
             it->plan.element.components[c].name);
     }
     slot->components[c].type =
@@ -178,7 +172,7 @@ static int64_t slot_bytes(const sx_plan *plan)
     int64_t bytes = 0;
     for (int c = 0; c < plan->element.count; c++) {
         const sx_type *type = &plan->element.components[c].type;
-        bytes += (int64_t)component_bytes(type);
+        bytes += (int64_t)sx_data_bytes(type);
         bytes += type->dtype == SX_STRING ? STRING_GUESS_BYTES * sx_type_elems(type) : 0;
     }
     return bytes > 0 ? bytes * plan->batch_size : plan->batch_size;
@@ -249,7 +243,7 @@ static sx_status fill_iterator(sx_iterator *it, const sx_iterator_args *args)
         SX_TRY(make_slot(it, &it->slots[i]));
     }
     for (int c = 0; c < it->plan.element.count; c++) {
-        it->row_bytes[c] = (int64_t)component_bytes(&it->plan.element.components[c].type);
+        it->row_bytes[c] = (int64_t)sx_data_bytes(&it->plan.element.components[c].type);
     }
     return SX_OK;
 }

@@ -228,12 +228,6 @@ void sx_producer_begin(sx_producer *producer, const int64_t *records, int64_t co
     producer->run_count = 0;
 }
 
-static size_t data_bytes(const sx_type *type)
-{
-    return type->dtype == SX_STRING ? (size_t)sx_type_elems(type) * sizeof(sx_bytes)
-                                    : (size_t)sx_type_bytes(type);
-}
-
 /* The arguments of produce() that are the same for all stages of a record. */
 struct element {
     sx_producer *producer;
@@ -256,7 +250,7 @@ static sx_status run_map(const struct element *e, int stage, uint64_t epoch, sx_
     bool last = stage == e->plan->stage_count;
     for (int c = 0; c < node->schema.count; c++) {
         out[c].data = last ? e->destinations[c]
-                           : sx_scratch_alloc(&producer->scratch, data_bytes(&out[c].type));
+                           : sx_scratch_alloc(&producer->scratch, sx_data_bytes(&out[c].type));
         if (out[c].data == NULL) {
             return sx_error(SX_RESOURCE_EXHAUSTED, "map \"%s\": out of scratch memory", map->name);
         }
@@ -352,7 +346,7 @@ sx_status sx_producer_run(sx_producer *producer, const sx_plan *plan, uint64_t e
     }
     for (int c = 0; c < plan->element.count; c++) {
         if (out[c].data != destinations[c]) {
-            memcpy(destinations[c], out[c].data, data_bytes(&plan->element.components[c].type));
+            memcpy(destinations[c], out[c].data, sx_data_bytes(&plan->element.components[c].type));
         }
     }
     return SX_OK;

@@ -21,10 +21,8 @@ static sx_status run(const sx_map_call *call, void *user)
 {
     const struct relabel *self = user;
     for (int i = 0; i < self->schema.count; i++) {
-        const sx_type *type = &self->schema.components[i].type;
-        size_t bytes = type->dtype == SX_STRING ? (size_t)sx_type_elems(type) * sizeof(sx_bytes)
-                                                : (size_t)sx_type_bytes(type);
-        memcpy(call->out[i].data, call->in[i].data, bytes);
+        memcpy(call->out[i].data, call->in[i].data,
+               sx_data_bytes(&self->schema.components[i].type));
     }
     /* A label that is no class is an error of the feed, as without this map. */
     if (self->schema.components[self->label].type.dtype == SX_I64) {

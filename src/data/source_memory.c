@@ -121,9 +121,7 @@ sx_status sx_source_memory(const sx_memory_args *args, sx_dataset **out_dataset)
         sx_type type = row_type(&args->tensors[i].type);
         self->head.schema.components[i].type = type;
         self->data[i] = args->tensors[i].data;
-        self->row_bytes[i] = type.dtype == SX_STRING
-                                 ? (size_t)sx_type_elems(&type) * sizeof(sx_bytes)
-                                 : (size_t)sx_type_bytes(&type);
+        self->row_bytes[i] = sx_data_bytes(&type);
     }
     sx_dataset *dataset = NULL;
     SX_TRY(sx_dataset_from_source(&self->head, &dataset));

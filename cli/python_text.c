@@ -6,6 +6,26 @@
 
 #include "base/checked.h"
 #include "base/shortest.h"
+#include "base/utf8.h"
+
+/* A character beyond ASCII: controls, which could command a terminal, and what is not UTF-8 as
+ * escapes. Returns its bytes. */
+static size_t put_character(sx_buf *out, const char *text, size_t size)
+{
+    enum { NO_BREAK_SPACE = 0xa0, SOFT_HYPHEN = 0xad }; /* Python escapes them, too */
+    uint32_t code;
+    const size_t bytes = sx_utf8_decode(text, size, &code);
+    if (code <= NO_BREAK_SPACE || code == SOFT_HYPHEN) {
+        sx_buf_printf(out, "\\x%02x", (unsigned)code);
+    } else if (code != SX_UTF8_MALFORMED) {
+        sx_buf_append(out, text, bytes);
+    } else {
+        for (size_t i = 0; i < bytes; i++) {
+            sx_buf_printf(out, "\\x%02x", (unsigned)(unsigned char)text[i]);
+        }
+    }
+    return bytes;
+}
 
 /* Quoted with ', or with " if it has a ' and no ". */
 static void put_quoted(sx_buf *out, sx_bytes text, bool ascii)
@@ -22,8 +42,10 @@ static void put_quoted(sx_buf *out, sx_bytes text, bool ascii)
             sx_buf_puts(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
         } else if (c < ' ' || c == 0x7f || (ascii && c > 0x7f)) {
             sx_buf_printf(out, "\\x%02x", c);
-        } else {
+        } else if (c < 0x7f) {
             sx_buf_putc(out, (char)c);
+        } else {
+            i += put_character(out, (const char *)text.data + i, text.size - i) - 1;
         }
     }
     sx_buf_putc(out, quote);

@@ -11,6 +11,9 @@ ok scan --dir m/1 --tag_set serve --op_denylist 'Foo, MatMul'
 is <<'END'
 MetaGraph with tag set ['serve'] contains the following denylisted ops: {'MatMul'}
 END
+# Names are printed as Python's repr() does: no control character gets to the terminal.
+ok scan --dir m/1 --op_denylist $'a\xc2\x9b31m,b\xff,\xc3\xa9'
+says "{'a\\x9b31m', 'b\\xff', '"$'\xc3\xa9'"'}"
 fails 1 scan --dir m/1 --tag_set gpu
 warns 'no graph has the tags "gpu"; the model has "serve"'
 fails 1 scan --dir missing

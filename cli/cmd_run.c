@@ -116,6 +116,11 @@ static sx_status bind(const sx_signature_info *s, const sx_image_files *images,
         }
         inputs[i] = found->tensor;
     }
+    for (int k = 0, i; k < n_arrays; k++) {
+        if (arrays[k].name != NULL) {
+            SX_TRY(sx_run_inputs_find(s, arrays[k].name, &i), "--input");
+        }
+    }
     return SX_OK;
 }
 

@@ -242,15 +242,20 @@ static sx_status read_examples(const char *value, sx_dtype dtype, sx_arena *aren
     return sx_literal_examples(&literal, arena, out);
 }
 
-static sx_status unknown_input(const sx_signature_info *s, const char *key)
+sx_status sx_run_inputs_find(const sx_signature_info *s, const char *name, int *out)
 {
     sx_buf known;
     sx_buf_init(&known, 4096);
     for (int i = 0; i < s->n_inputs; i++) {
+        if (strcmp(s->inputs[i].name, name) == 0) {
+            sx_buf_deinit(&known);
+            *out = i;
+            return SX_OK;
+        }
         sx_buf_printf(&known, "%s\"%s\"", i > 0 ? ", " : "", s->inputs[i].name);
     }
     sx_status status = sx_error(SX_NOT_FOUND, "\"%s\" is not an input of signature %s; it has %s",
-                                key, s->name, s->n_inputs > 0 ? sx_buf_text(&known) : "none");
+                                name, s->name, s->n_inputs > 0 ? sx_buf_text(&known) : "none");
     sx_buf_deinit(&known);
     return status;
 }
@@ -286,12 +291,7 @@ static sx_status read_option(const char *text, read_fn *read, const sx_signature
         }
         *value++ = '\0';
         int i = 0;
-        while (i < s->n_inputs && strcmp(s->inputs[i].name, one) != 0) {
-            i++;
-        }
-        if (i == s->n_inputs) {
-            return unknown_input(s, one);
-        }
+        SX_TRY(sx_run_inputs_find(s, one, &i));
         SX_TRY(read(value, s->inputs[i].type.dtype, arena, &out[i]), "input \"%s\"", one);
         set[i] = true;
     }

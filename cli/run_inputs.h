@@ -18,4 +18,7 @@ typedef struct sx_run_inputs {
 SX_MUST_USE sx_status sx_run_inputs_read(const sx_run_inputs *given, const sx_signature_info *s,
                                          sx_arena *arena, sx_tensor *out);
 
+/* The number of the signature's input of that name. NOT_FOUND lists the inputs. */
+SX_MUST_USE sx_status sx_run_inputs_find(const sx_signature_info *s, const char *name, int *out);
+
 #endif

@@ -27,6 +27,8 @@ fails 1 run m/1 --input x.npy --signature tensorz
 warns 'tensors'
 fails 1 run m/1 --input picture=x.npy --signature tensors
 warns 'input "image" is missing; give --input image=X.npy'
+fails 1 run m/1 --input image=x.npy picture=x.npy --signature tensors
+warns '"picture" is not an input of signature tensors; it has "image"'
 ok data take photos --count 1 --out raw.npy
 fails 1 run m/1 --input raw.npy
 fails 2 run m/1

@@ -239,7 +239,7 @@ void sx_feed_deinit(sx_feed *input)
 
 /* ---- Running ---- */
 
-static int64_t read_integer(const sx_tensor *t, int64_t i)
+int64_t sx_feed_integer(const sx_tensor *t, int64_t i)
 {
     switch (t->type.dtype) {
     case SX_U8:
@@ -272,7 +272,7 @@ static sx_status convert(sx_feed *input, int i, const struct sx_batch_data *batc
     int64_t low = column->is_class ? 0 : INT32_MIN;
     int64_t high = column->is_class && input->classes > 0 ? input->classes - 1 : INT32_MAX;
     for (int64_t k = 0; k < batch->size * per_example; k++) {
-        int64_t value = read_integer(t, k);
+        int64_t value = sx_feed_integer(t, k);
         if (value < low || value > high) {
             return bad_integer(input, i, value, batch->ids[k / per_example]);
         }

@@ -29,11 +29,6 @@ static void destroy(void *user)
 
 /* ---- Running ---- */
 
-static int64_t read_integer(const sx_tensor *t, int64_t i)
-{
-    return t->type.dtype == SX_U8 ? ((const uint8_t *)t->data)[i] : ((const int64_t *)t->data)[i];
-}
-
 /* Integers of another width as the int32 that is declared. */
 static sx_status convert(const sx_map_call *call, const sx_tensor *in, const char *name, void **out)
 {
@@ -43,7 +38,7 @@ static sx_status convert(const sx_map_call *call, const sx_tensor *in, const cha
         return sx_no_memory("for preprocessing");
     }
     for (int64_t i = 0; i < n; i++) {
-        const int64_t value = read_integer(in, i);
+        const int64_t value = sx_feed_integer(in, i);
         if (value < INT32_MIN || value > INT32_MAX) {
             return sx_error(SX_INVALID_ARGUMENT, "\"%s\" is %" PRId64 ", which is not an int32",
                             name, value);

@@ -598,6 +598,42 @@ static void test_graph_op_values__reductions_of_nothing(void **state)
     EXPECT(&r, 0, NAN);
 }
 
+/* Numbers from a request: what does not fit is refused before a row is written. */
+static void test_graph_op_values__segments_outside_are_refused(void **state)
+{
+    static const struct {
+        int64_t n_segments, segments[3], count;
+        bool fits;
+    } cases[] = {
+        {3, {0, 1, 1}, 2, true},  {3, {0, 1, 1}, 4, true},   {3, {0, 1, 2}, 2, false},
+        {3, {0, 2, 1}, 3, false}, {3, {-1, 0, 1}, 3, false}, {3, {0, 1, INT64_MAX}, 3, false},
+        {1, {0}, 3, false},
+    };
+    const float table[4] = {1, 2, 3, 4};
+    const int64_t indices[3] = {3, 0, 1};
+    (void)state;
+    for (size_t i = 0; i < SX_COUNT(cases); i++) {
+        const sx_tensor in[] = {
+            {sx_type_of(SX_F32, 4), (void *)(uintptr_t)table},
+            {sx_type_of(SX_I64, 3), (void *)(uintptr_t)indices},
+            {sx_type_of(SX_I64, cases[i].n_segments), (void *)(uintptr_t)cases[i].segments},
+            {sx_scalar_type(SX_I64), (void *)(uintptr_t)&cases[i].count}};
+        const int32_t how = 0; /* sum */
+        sx_arena arena;
+        sx_type type;
+        sx_arena_init(&arena, 0);
+        sx_status status =
+            sx_host_types(&sx_op_sparse_segment, &how, in, SX_COUNT(in), &type, 1, &arena);
+        if (cases[i].fits) {
+            assert_ok(status);
+            assert_int_equal(type.dims[0], cases[i].count);
+        } else {
+            assert_error(status, SX_INVALID_ARGUMENT, "segments");
+        }
+        sx_arena_deinit(&arena);
+    }
+}
+
 /* A double put into an element of each kind: what does not fit takes the nearest end. */
 static void test_graph_op_values__elements_are_set_by_kind(void **state)
 {
@@ -773,5 +809,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__atan2_and_softsign),
     cmocka_unit_test(test_graph_op_values__integer_division),
     cmocka_unit_test(test_graph_op_values__reductions_of_nothing),
+    cmocka_unit_test(test_graph_op_values__segments_outside_are_refused),
 };
 SX_TEST_MAIN(tests)

@@ -9,9 +9,12 @@
  *   count      the number of segments, a scalar; without it as many as there are
  *   returns    of data's dtype, [segments, ...]
  *
- * Errors   INVALID_ARGUMENT    dtypes, ranks; (running) an index out of range, segments that
- * descend RESOURCE_EXHAUSTED  (running) too many segments Numbers  accumulates in double Source
- * TensorFlow SparseSegmentSum, -Mean, -SqrtN, and those of names ending in WithNumSegments */
+ * Errors   INVALID_ARGUMENT    dtypes, ranks; (running) an index is out of range, segments descend
+ *                               or are not below count
+ *          RESOURCE_EXHAUSTED  (running) too many segments
+ * Numbers  accumulates in double
+ * Source   TensorFlow SparseSegmentSum, -Mean, -SqrtN, and those of names ending in
+ *          WithNumSegments */
 #include "graph/ops/host_ops.h"
 
 enum { SUM, MEAN, SQRT_N };
@@ -53,9 +56,11 @@ static sx_status sparse_segment_host_types(const sx_kernel_call *c, sx_type *out
 {
     const int64_t n = c->in[1].type.dims[0];
     const int64_t *segments = c->in[2].i;
-    const int64_t there = n > 0 ? segments[n - 1] + 1 : 0,
-                  count = c->n_in == 4 ? c->in[3].i[0] : there;
-    bool sound = c->in[2].type.dims[0] == n && count >= there && (n == 0 || segments[0] >= 0);
+    bool sound = c->in[2].type.dims[0] == n;
+    const int64_t last = sound && n > 0 ? segments[n - 1] : -1;
+    sound = sound && last < INT64_MAX;
+    const int64_t there = sound ? last + 1 : 0, count = c->n_in == 4 ? c->in[3].i[0] : there;
+    sound = sound && count >= there && (n == 0 || segments[0] >= 0);
     for (int64_t k = 1; k < n && sound; k++) {
         sound = segments[k] >= segments[k - 1];
     }

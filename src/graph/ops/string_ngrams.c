@@ -70,7 +70,7 @@ static sx_status string_ngrams_host_types(const sx_kernel_call *c, sx_type *out_
         const int64_t length = splits[k] - splits[k - 1];
         int64_t runs = 0;
         sound = length >= 0 && length <= size;
-        for (int i = 0; i < attrs->ngram_widths.n; i++) {
+        for (int i = 0; i < attrs->ngram_widths.n && sound; i++) {
             runs += runs_of(attrs, length, attrs->ngram_widths.v[i]);
         }
         if (runs == 0 && length > 0 && attrs->preserve_short_sequences) {

@@ -1,4 +1,13 @@
-/* Functions that look like operators but are composed of several. */
+/* reduce_mean: y = reduce_sum(x) / size(x) over axes, so that the mean is over the whole batch, for
+ * any batch size and number of shards; the gradient is that of its parts.
+ *
+ *   x          any shape, any float
+ *   axes       none = all
+ *   keep_dims  reduced axes stay, with size 1
+ *   returns    x's dtype
+ *
+ * Numbers  as reduce_sum's and div's; for floats other than float32 and float64 the count is cast
+ * Source   TensorFlow tf.reduce_mean */
 #ifdef SX_PUBLIC
 /* The mean over the axes (reduce_sum divided by size), for any batch size. */
 sx_value sx_reduce_mean(sx_builder *b, sx_value x, const sx_reduce_args *args);
@@ -6,18 +15,10 @@ sx_value sx_reduce_mean(sx_builder *b, sx_value x, const sx_reduce_args *args);
 
 #include "graph/ops/common.h"
 
-/* reduce_sum / size, so that the mean is over the whole batch, for any batch size and number of
- * shards. For float dtypes other than float32 and float64, the count is cast. */
 sx_value sx_reduce_mean_at(sx_builder *b, sx_value x, const sx_reduce_args *args, const char *file,
                            int line)
 {
     sx_value sum = sx_reduce_sum_at(b, x, args, file, line);
     sx_value size = sx_size_at(b, x, args, file, line);
-    if (sx_builder_failed(b)) {
-        return SX_NO_VALUE;
-    }
-    if (sx_type_of_value(b, size).dtype != sx_type_of_value(b, sum).dtype) {
-        size = sx_cast_like(b, size, sum);
-    }
-    return sx_build_op(b, div, NULL, sum, size);
+    return sx_build_op(b, div, NULL, sum, sx_cast_like(b, size, sum));
 }

@@ -58,30 +58,20 @@ sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, int n_in, int
 
 /* ---- Values ---- */
 
-static bool is_view_op(const sx_op_def *op)
+static bool is_view(const sx_op_def *op)
 {
     return op->id == SX_OPID_identity || op->id == SX_OPID_stop_gradient ||
            op->id == SX_OPID_reshape;
 }
 
-static bool is_constant_op(const sx_op_def *op)
+static bool is_constant(const sx_op_def *op)
 {
     return op->id == SX_OPID_constant || op->batch_rule == SX_RULE_TYPES;
 }
 
 bool sx_cpu_needs_kernel(const sx_op_def *op)
 {
-    return !is_view_op(op) && !is_constant_op(op);
-}
-
-static bool is_view(const sx_node *n)
-{
-    return is_view_op(n->op);
-}
-
-static bool is_constant(const sx_node *n)
-{
-    return is_constant_op(n->op);
+    return !is_view(op) && !is_constant(op);
 }
 
 /* Sums of a few thousand sizes up to this one do not overflow, in doubles either. */
@@ -108,7 +98,7 @@ static sx_status make_values(sx_cpu_planner *p)
                              .lesser = sx_type_bytes(
                                  &p->plan->variants[p->plan->n_variants - 1]->values[i].type),
                              .own = p->own[i],
-                             .constant = is_constant(n),
+                             .constant = is_constant(n->op),
                              .maker = -1},
             &index));
     }
@@ -118,7 +108,7 @@ static sx_status make_values(sx_cpu_planner *p)
         v->placed = true;
     }
     for (int k = 0; k < g->n_nodes; k++) {
-        if (is_view(&g->nodes[k])) {
+        if (is_view(g->nodes[k].op)) {
             p->values[g->nodes[k].first_output.id].root = (int)g->nodes[k].inputs[0].id;
         }
     }
@@ -148,7 +138,7 @@ int sx_cpu_claimable(const sx_cpu_match *m, sx_value v, int op)
     const sx_node *n = &m->graph->nodes[k];
     if ((op >= 0 && n->op->id != op) || m->claimed[k] || m->uses[v.id] != 1 ||
         m->sharded[k] != m->sharded[m->root] || m->n_nodes == SX_CPU_MAX_NODES ||
-        (n->op->flags & SX_OP_NO_HOST) || is_constant(n)) {
+        (n->op->flags & SX_OP_NO_HOST) || is_constant(n->op)) {
         return -1;
     }
     for (int i = 0; i < n->n_outputs; i++) {
@@ -274,7 +264,7 @@ static bool needs_unit(const sx_cpu_match *m, const sx_node *n)
     for (int i = 0; i < n->n_outputs; i++) {
         used |= m->uses[sx_node_output(n, i).id] > 0;
     }
-    return used && !is_view(n) && !is_constant(n) && !(n->op->flags & SX_OP_NO_HOST);
+    return used && !is_view(n->op) && !is_constant(n->op) && !(n->op->flags & SX_OP_NO_HOST);
 }
 
 sx_status sx_cpu_make_units(sx_cpu_planner *p)
